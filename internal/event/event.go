@@ -1,0 +1,125 @@
+// Package event holds what Flank tells the world: one [Result] for every
+// window and an [Alert] when an alarm changes, in the form that schemas/
+// prescribes. On Kafka both travel as CloudEvents 1.0 in binary mode: the
+// attributes in ce_* headers, the JSON of the struct as the value.
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// CloudEvents types, one for each kind of message.
+const (
+	WindowType = "io.tcm.window.v1"
+	ResultType = "io.tcm.result.v1"
+	AlertType  = "io.tcm.alert.v1"
+	StateType  = "io.tcm.state.v1"
+	DeadType   = "io.tcm.dead.v1"
+)
+
+// Verdict is what the monitor says of one window.
+type Verdict string
+
+// Every window gets exactly one of these. Scores count the first two only.
+const (
+	Healthy     Verdict = "healthy"
+	Faulty      Verdict = "faulty"
+	Unknown     Verdict = "unknown"      // the model does not know such windows
+	Learning    Verdict = "learning"     // the tool's reference is not there yet
+	NotCutting  Verdict = "not_cutting"  // the machine was not cutting
+	SensorFault Verdict = "sensor_fault" // too many channels cannot be trusted
+)
+
+// Verdicts lists every verdict in the order in which summaries show them.
+var Verdicts = []Verdict{Healthy, Faulty, Unknown, Learning, NotCutting, SensorFault}
+
+// Sensor is the status of one channel that is not good.
+type Sensor struct {
+	Channel string   `json:"channel"`
+	Flags   []string `json:"flags"` // names of signal.Quality
+}
+
+// Result is the verdict on one window. ID is the same whenever the same window
+// is judged again, so readers drop repeats by it.
+type Result struct {
+	ID           string    `json:"id"` // machine/epoch/seq
+	Machine      string    `json:"machine"`
+	Epoch        string    `json:"epoch"` // 16 hexadecimal digits
+	Seq          uint64    `json:"seq"`
+	Tool         string    `json:"tool,omitempty"`
+	Hole         string    `json:"hole,omitempty"`
+	Start        time.Time `json:"start"` // sensor time of the first sample
+	End          time.Time `json:"end"`
+	Verdict      Verdict   `json:"verdict"`
+	Posterior    []float64 `json:"posterior,omitempty"`     // P(class|window), healthy first; empty if not judged
+	Score        float64   `json:"score"`                   // cost-weighted share of faulty in [0,1]: ≥ 0.5 means faulty; 0 if not judged
+	Model        string    `json:"model"`                   // model id
+	Alarm        string    `json:"alarm"`                   // state of the machine's alarm after this window
+	Late         bool      `json:"late,omitempty"`          // came after later windows were judged; never moves the alarm
+	Sensors      []Sensor  `json:"sensors,omitempty"`       // channels that are not good
+	ReferenceLen int       `json:"reference_len,omitempty"` // windows the tool's reference has so far, while learning
+}
+
+// AlertState is what happened to an alarm.
+type AlertState string
+
+// An alert is sent when an alarm is raised and when it is cleared.
+const (
+	Raised  AlertState = "raised"
+	Cleared AlertState = "cleared"
+)
+
+// Alert says that the alarm of a machine's tool changed. ID is stable: a
+// restart sends the same alert under the same id.
+type Alert struct {
+	ID       string     `json:"id"` // machine/epoch/seq/state
+	Machine  string     `json:"machine"`
+	Tool     string     `json:"tool,omitempty"`
+	Hole     string     `json:"hole,omitempty"`
+	State    AlertState `json:"state"`
+	Severity string     `json:"severity"` // "warning" when raised, "info" when cleared
+	Since    time.Time  `json:"since"`    // start of the first faulty window that led to it
+	At       time.Time  `json:"at"`       // end of the window that decided
+	Epoch    string     `json:"epoch"`
+	Seq      uint64     `json:"seq"`    // of the window that decided
+	Faulty   int        `json:"faulty"` // faulty windows among the last Of
+	Of       int        `json:"of"`     // judged windows looked at
+	K        int        `json:"k"`
+	N        int        `json:"n"`
+	Score    float64    `json:"score"` // of the window that decided
+	Model    string     `json:"model"`
+	Reason   string     `json:"reason,omitempty"` // why it was cleared: "tool_change", "recovered", "acknowledged"
+	Text     string     `json:"text"`             // one line for a person
+}
+
+// WindowID names a window: the id of its message and of its result.
+func WindowID(machine, epoch string, seq uint64) string {
+	return fmt.Sprintf("%s/%s/%d", machine, epoch, seq)
+}
+
+// Attributes returns the CloudEvents attributes of a message as Kafka headers
+// of the binary mode spell them, in fixed order. Source is the machine.
+// (CloudEvents Kafka protocol binding 1.0.2, §3.2.)
+func Attributes(id, machine, typ string, at time.Time, contentType string) [][2]string {
+	return [][2]string{
+		{"ce_specversion", "1.0"},
+		{"ce_id", id},
+		{"ce_source", "/" + machine},
+		{"ce_type", typ},
+		{"ce_time", at.UTC().Format(time.RFC3339Nano)},
+		{"ce_partitionkey", machine},
+		{"content-type", contentType},
+	}
+}
+
+// JSON returns v as one line of JSON. It panics if v cannot be one, which for
+// Result and Alert means a NaN or an infinity: a defect of the caller.
+func JSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("event: JSON: " + err.Error())
+	}
+	return b
+}

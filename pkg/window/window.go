@@ -1,0 +1,108 @@
+// Package window cuts streams of samples into windows and gives windows their
+// form on the wire.
+//
+// A [Window] is every channel of a layout over the same span of time,
+// [Start, Start+Length): 1 s by default, so 20,000 samples of a channel at
+// 20 kHz beside 100 of one at 100 Hz. Lengths come from sample counts, never
+// from clocks. A [Slicer] cuts windows from blocks; no window spans a gap, a
+// change of tool or two recordings. A [Codec] seals a window into an
+// [Envelope], which is one self-describing Arrow stream with a checksum, and
+// opens it again without trusting it.
+package window
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Spec says how a stream is cut into windows.
+type Spec struct {
+	Length time.Duration // a whole number of samples at every rate; must be positive
+	Hop    time.Duration // between window starts; 0 means Length, so no overlap
+}
+
+// DefaultSpec is one second without overlap.
+var DefaultSpec = Spec{Length: time.Second}
+
+// Step returns the distance between window starts: Hop, or Length if Hop is 0.
+func (s Spec) Step() time.Duration {
+	if s.Hop == 0 {
+		return s.Length
+	}
+	return s.Hop
+}
+
+// Check reports why windows of s cannot be cut from streams of the layout.
+func (s Spec) Check(layout *signal.Layout) error {
+	if s.Length <= 0 {
+		return fmt.Errorf("window: length %v: must be positive, for example 1s", s.Length)
+	}
+	if s.Hop < 0 || s.Hop > s.Length {
+		return fmt.Errorf("window: hop %v: must be between 0 and the length %v", s.Hop, s.Length)
+	}
+	for _, g := range layout.Groups() {
+		for _, d := range []time.Duration{s.Length, s.Step()} {
+			if n, ok := wholeSamples(g.Rate, d); !ok || n == 0 {
+				return fmt.Errorf("window: %v is %.6g samples at %v Hz (channel %s): choose a length and hop that are whole numbers of samples",
+					d, g.Rate*d.Seconds(), g.Rate, layout.Channels()[g.Channels[0]].Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Samples returns how many samples of a channel at rate Hz a window holds.
+func (s Spec) Samples(rate float64) int {
+	n, _ := wholeSamples(rate, s.Length)
+	return int(n)
+}
+
+func wholeSamples(rate float64, d time.Duration) (int64, bool) {
+	n := rate * d.Seconds()
+	r := math.Round(n)
+	return int64(r), math.Abs(n-r) < 1e-6
+}
+
+// Window is every channel of a layout over one span of time.
+type Window struct {
+	signal.Context
+	Epoch   uint64           // minted with the spool, so that a lost spool never repeats a seq
+	Seq     uint64           // counts the windows of a machine within an epoch
+	Start   time.Time        // sensor time of the first sample
+	Length  time.Duration    // span of time
+	Session int64            // session of the blocks it was cut from
+	First   int64            // counter of the first sample, at the layout's highest rate
+	Samples [][]float32      // one slice per channel, in layout order
+	Quality []signal.Quality // one per channel
+}
+
+// End returns the sensor time of the first sample after the window.
+func (w *Window) End() time.Time { return w.Start.Add(w.Length) }
+
+// EpochString returns the epoch as 16 hexadecimal digits, its form in ids.
+func (w *Window) EpochString() string { return FormatEpoch(w.Epoch) }
+
+// FormatEpoch returns epoch as 16 hexadecimal digits.
+func FormatEpoch(epoch uint64) string { return fmt.Sprintf("%016x", epoch) }
+
+// Assess sets w.Quality from the samples.
+func (w *Window) Assess(layout *signal.Layout) {
+	cs := layout.Channels()
+	if len(w.Quality) != len(cs) {
+		w.Quality = make([]signal.Quality, len(cs))
+	}
+	for i, c := range cs {
+		w.Quality[i] = signal.Assess(c, w.Samples[i])
+	}
+}
+
+// ErrCorrupt is returned when a payload is not the one its producer sealed.
+var ErrCorrupt = errors.New("corrupt payload")
+
+// ErrForeign is returned when a payload was sealed for another layout or
+// window spec than the reader's.
+var ErrForeign = errors.New("payload of another layout")
