@@ -1,0 +1,46 @@
+// Package source turns recordings and live feeds into blocks of samples.
+//
+// A [Source] delivers [Block]s: samples, and, where the recording has labels,
+// the [Truth] of what the tool was like. A [Cutter] joins a source to a window
+// slicer, so that gateway and trainer cut the same windows from the same data.
+package source
+
+import (
+	"context"
+	"math"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Truth is what a recording says of the tool at one sample.
+type Truth struct {
+	VBMeanUM float64 // mean flank wear in µm; NaN if not known
+	VBMaxUM  float64 // maximum flank wear in µm; NaN if not known
+	State    string  // a word such as "worn" or "broken"; empty if not known
+}
+
+// NoTruth knows nothing.
+var NoTruth = Truth{VBMeanUM: math.NaN(), VBMaxUM: math.NaN()}
+
+// Known reports whether t says anything.
+func (t Truth) Known() bool {
+	return t.VBMeanUM == t.VBMeanUM || t.VBMaxUM == t.VBMaxUM || t.State != ""
+}
+
+// Block is a block of samples with what is known of the tool.
+type Block struct {
+	signal.Block
+	Truth []Truth // one per sample, or a single one for the whole block; empty if nothing is known
+}
+
+// Source delivers the blocks of one machine in the order of time. Blocks of
+// different rates may interleave in any way.
+type Source interface {
+	// Layout returns the layout of the blocks.
+	Layout() *signal.Layout
+
+	// Next returns the next block, which is valid until the next call, or
+	// io.EOF after the last one. Any other error is final and names what is
+	// wrong with the recording, where, and what to do about it.
+	Next(ctx context.Context) (*Block, error)
+}
