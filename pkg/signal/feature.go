@@ -1,0 +1,234 @@
+package signal
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// FeatureVersion is the newest version of the feature list. A version fixes the
+// formula of every family and the default set, so that a model always sees the
+// features it was trained on.
+const FeatureVersion = 1
+
+// FeatureSpec says which features are computed from the samples of a channel in
+// one window. It is part of a training configuration and of a model.
+//
+// Set lists families by name. With x the samples that are there, n their
+// number, x̄ their mean and m_k = Σ(x−x̄)^k/n, version 1 knows
+//
+//	mean          x̄                                         unit of the channel
+//	std           √m_2                                      unit
+//	rms           √(Σx²/n)                                  unit
+//	min, max      least and greatest sample                 unit
+//	peak          max|x|                                    unit
+//	peak_to_peak  max − min                                 unit
+//	slope         least-squares slope of x over time        unit/s
+//	crest         peak/rms                                  1
+//	skewness      m_3/m_2^1.5                               1
+//	kurtosis      m_4/m_2², 3 for Gaussian noise            1
+//	bands         log10 of the mean square in each of up
+//	              to ten bands: band01 (lowest), band02, …  log10 unit²
+//	centroid      Σ f·P(f)/Σ P(f), P the power spectrum     Hz
+//
+// The last two come from the averaged periodogram that spectrum describes.
+// They need [MinSpectral] samples; channels with fewer go without.
+//
+// An empty Set is a default that depends on the channel:
+//
+//	fewer than 64 samples           mean, std, rms, min, max, slope
+//	a single sample                 mean
+//	vibration, acoustic             rms, peak, crest, skewness, kurtosis, bands, centroid
+//	others                          mean, std, rms, peak_to_peak, slope
+//	others, from 1024 samples on    the same, bands, centroid
+//
+// A channel of kind [Feature] has exactly one feature whatever the Set: its
+// value, or the mean of its values if a window holds several.
+//
+// Sources: m_k, skewness and kurtosis as in D. Zwillinger, S. Kokoska, "CRC
+// Standard Probability and Statistics Tables and Formulae", §2.2.24 (the biased
+// estimators of scipy.stats); crest factor as in ISO 18431-1, centroid as in
+// G. Peeters, "A large set of audio features", IRCAM 2004, §6.1.1.
+type FeatureSpec struct {
+	Version int      `yaml:"version" json:"version"`   // 0 means FeatureVersion
+	Set     []string `yaml:"set" json:"set,omitempty"` // families in any order; empty means the default
+}
+
+// MinSpectral is the least number of samples that a spectrum is computed from.
+const MinSpectral = 64
+
+// manySamples is the number of samples from which on a force, a current or the
+// like is fast enough that its spectrum tells more than its level.
+const manySamples = 1024
+
+// Extractor computes the features of windows of one layout. It owns scratch
+// memory: one goroutine at a time may use it.
+type Extractor struct {
+	spec    FeatureSpec
+	samples []int    // per channel, as given to NewExtractor
+	names   []string // one per feature
+	channel []int    // one per feature: index into the channels
+	plans   []plan   // one per channel
+}
+
+// plan says what is computed from one channel.
+type plan struct {
+	name     string
+	rate     float64
+	families []*family
+	moments  moments   // of the window at hand
+	spectrum *spectrum // of the same; shared by the channels of one length, nil if no family needs it
+}
+
+// NewExtractor returns an Extractor for windows that hold samples[i] samples of
+// channel i of the layout. It reports a spec of an unknown version, an unknown
+// or repeated family, a set that leaves nothing to compute, and channel names
+// that make two features share a name. It panics if samples has not one
+// positive number for each channel.
+func NewExtractor(l *Layout, samples []int, spec FeatureSpec) (*Extractor, error) {
+	if len(samples) != len(l.channels) || slices.Min(samples) < 1 {
+		panic(fmt.Sprintf("signal: NewExtractor: sample counts %v for %d channels", samples, len(l.channels)))
+	}
+	if spec.Version == 0 {
+		spec.Version = FeatureVersion
+	}
+	if spec.Version != FeatureVersion {
+		return nil, fmt.Errorf("signal: features: version %d: this program computes version %d", spec.Version, FeatureVersion)
+	}
+	spec.Set = slices.Clone(spec.Set)
+	chosen := make(map[string]bool)
+	for _, name := range spec.Set {
+		if !slices.ContainsFunc(families, func(f family) bool { return f.name == name }) {
+			return nil, fmt.Errorf("signal: features: set: %q is not one of %s", name, strings.Join(familyNames(), ", "))
+		}
+		if chosen[name] {
+			return nil, fmt.Errorf("signal: features: set: %q is listed twice", name)
+		}
+		chosen[name] = true
+	}
+
+	e := &Extractor{spec: spec, samples: slices.Clone(samples)}
+	spectra := make(map[int]*spectrum)
+	owner := make(map[string]string)
+	for i, c := range l.channels {
+		p := plan{name: c.Name, rate: c.Rate}
+		set := spec.Set
+		if len(set) == 0 {
+			set = defaultSet(c.Kind, samples[i])
+		}
+		if c.Kind == Feature {
+			set = []string{"mean"}
+		}
+		for j := range families {
+			f := &families[j]
+			if !slices.Contains(set, f.name) || f.spectral && samples[i] < MinSpectral {
+				continue
+			}
+			if f.spectral && p.spectrum == nil {
+				if spectra[samples[i]] == nil {
+					spectra[samples[i]] = newSpectrum(samples[i])
+				}
+				p.spectrum = spectra[samples[i]]
+			}
+			p.families = append(p.families, f)
+			for _, suffix := range f.suffixes(p.spectrum) {
+				name := c.Name + "." + suffix
+				if c.Kind == Feature {
+					name = c.Name
+				}
+				if o, dup := owner[name]; dup {
+					return nil, fmt.Errorf("signal: features: channels %q and %q both give a feature %q: rename one of them", o, c.Name, name)
+				}
+				owner[name] = c.Name
+				e.names = append(e.names, name)
+				e.channel = append(e.channel, i)
+			}
+		}
+		e.plans = append(e.plans, p)
+	}
+	if len(e.names) == 0 {
+		return nil, errors.New("signal: features: set: nothing can be computed: no channel has the " +
+			fmt.Sprint(MinSpectral) + " samples a window that a spectrum needs; add a family such as mean or rms, or take longer windows")
+	}
+	return e, nil
+}
+
+// Spec returns the spec that e computes, its version filled in.
+func (e *Extractor) Spec() FeatureSpec {
+	return FeatureSpec{Version: e.spec.Version, Set: slices.Clone(e.spec.Set)}
+}
+
+// Names returns the names of the features in order: "ch01.rms", "ch01.band03",
+// or the name of the channel if its kind is [Feature]. They are ordered by
+// channel, then as [FeatureSpec] lists the families, whatever the order of Set.
+// The caller must not change them.
+func (e *Extractor) Names() []string { return e.names }
+
+// Channel returns the index of the channel that feature i is computed from.
+func (e *Extractor) Channel(i int) int { return e.channel[i] }
+
+// Extract computes the features of one window and returns them, one for each of
+// Names. It stores them in dst if that has room, and allocates nothing then.
+// samples holds one slice per channel of the length given to NewExtractor; they
+// are read only.
+//
+// Missing samples (NaN) are left out. A feature is NaN where its formula has no
+// value: every feature of a channel that has no sample at all or an infinite
+// one; crest, skewness and kurtosis, band energies and centroid of a channel
+// that does not move or is silent; a result beyond the range of float32.
+//
+// The Context is for features that follow the spindle speed; version 1 has none.
+func (e *Extractor) Extract(dst []float32, samples [][]float32, _ Context) []float32 {
+	if len(samples) != len(e.plans) {
+		panic(fmt.Sprintf("signal: Extract: %d channels, want %d", len(samples), len(e.plans)))
+	}
+	dst = slices.Grow(dst[:0], len(e.names))
+	for i := range e.plans {
+		if len(samples[i]) != e.samples[i] {
+			panic(fmt.Sprintf("signal: Extract: %d samples of channel %s, want %d", len(samples[i]), e.plans[i].name, e.samples[i]))
+		}
+		dst = e.plans[i].extract(dst, samples[i])
+	}
+	return dst
+}
+
+// extract appends the features of x to dst.
+func (p *plan) extract(dst []float32, x []float32) []float32 {
+	p.moments = measure(x, p.rate)
+	if p.spectrum != nil {
+		p.spectrum.measure(x, p.moments.mean)
+	}
+	for _, f := range p.families {
+		if f.spectral {
+			dst = f.bins(p.spectrum, dst, p.rate)
+		} else {
+			dst = append(dst, narrow(f.scalar(&p.moments)))
+		}
+	}
+	return dst
+}
+
+// narrow returns v as a float32, NaN if it is beyond the range of one.
+func narrow(v float64) float32 {
+	if math.Abs(v) > math.MaxFloat32 {
+		return float32(math.NaN())
+	}
+	return float32(v)
+}
+
+func defaultSet(k Kind, samples int) []string {
+	switch {
+	case samples == 1:
+		return []string{"mean"}
+	case samples < MinSpectral:
+		return []string{"mean", "std", "rms", "min", "max", "slope"}
+	case k == Vibration || k == Acoustic:
+		return []string{"rms", "peak", "crest", "skewness", "kurtosis", "bands", "centroid"}
+	case samples < manySamples:
+		return []string{"mean", "std", "rms", "peak_to_peak", "slope"}
+	default:
+		return []string{"mean", "std", "rms", "peak_to_peak", "slope", "bands", "centroid"}
+	}
+}

@@ -1,0 +1,110 @@
+package signal
+
+import "math"
+
+// family is one entry of the feature list: a formula that gives one feature, or
+// a spectral one that may give several.
+type family struct {
+	name     string
+	scalar   func(m *moments) float64                                 // of a family in the time domain
+	spectral bool                                                     // needs the spectrum
+	bins     func(s *spectrum, dst []float32, rate float64) []float32 // of a spectral family: appends its features
+	names    func(s *spectrum) []string                               // of a family that gives several; nil if it gives one
+}
+
+// families is the feature list, version 1, in the order of the features. The
+// formulas are in the comment of FeatureSpec.
+var families = []family{
+	{name: "mean", scalar: func(m *moments) float64 { return m.mean }},
+	{name: "std", scalar: func(m *moments) float64 { return math.Sqrt(m.m2) }},
+	{name: "rms", scalar: (*moments).rms},
+	{name: "min", scalar: func(m *moments) float64 { return m.min }},
+	{name: "max", scalar: func(m *moments) float64 { return m.max }},
+	{name: "peak", scalar: (*moments).peak},
+	{name: "peak_to_peak", scalar: func(m *moments) float64 { return m.max - m.min }},
+	{name: "slope", scalar: func(m *moments) float64 { return m.slope }},
+	{name: "crest", scalar: func(m *moments) float64 { return m.peak() / m.rms() }},
+	{name: "skewness", scalar: func(m *moments) float64 { return m.m3 / (m.m2 * math.Sqrt(m.m2)) }},
+	{name: "kurtosis", scalar: func(m *moments) float64 { return m.m4 / (m.m2 * m.m2) }},
+	{name: "bands", spectral: true, bins: (*spectrum).appendBands, names: (*spectrum).bandNames},
+	{name: "centroid", spectral: true, bins: (*spectrum).appendCentroid},
+}
+
+func familyNames() []string {
+	names := make([]string, len(families))
+	for i, f := range families {
+		names[i] = f.name
+	}
+	return names
+}
+
+// suffixes returns what the features of f are called after the channel's name.
+func (f *family) suffixes(s *spectrum) []string {
+	if f.names == nil {
+		return []string{f.name}
+	}
+	return f.names(s)
+}
+
+// moments is what the families in the time domain are made of. All are NaN if
+// there is no sample, or an infinite one.
+type moments struct {
+	mean, meanSquare float64
+	min, max         float64
+	m2, m3, m4       float64 // central moments, divided by the number of samples
+	slope            float64 // per second; NaN if there is one sample only
+}
+
+func (m *moments) rms() float64  { return math.Sqrt(m.meanSquare) }
+func (m *moments) peak() float64 { return max(m.max, -m.min) }
+
+// measure returns the moments of the samples of x that are there, taken at rate
+// Hz. It goes over x twice: moments about the mean lose no digits to a large
+// offset then.
+func measure(x []float32, rate float64) moments {
+	var n int
+	var sum, squares float64
+	var places float64 // sum of the indices of the samples that are there
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for i, v := range x {
+		if v != v {
+			continue
+		}
+		w := float64(v)
+		n++
+		sum += w
+		squares += w * w
+		places += float64(i)
+		if w < lo {
+			lo = w
+		}
+		if w > hi {
+			hi = w
+		}
+	}
+	if n == 0 || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
+		nan := math.NaN()
+		return moments{nan, nan, nan, nan, nan, nan, nan, nan}
+	}
+
+	count := float64(n)
+	m := moments{mean: sum / count, meanSquare: squares / count, min: lo, max: hi}
+	middle := places / count
+	var s2, s3, s4, along, spread float64
+	for i, v := range x {
+		if v != v {
+			continue
+		}
+		d := float64(v) - m.mean
+		d2 := d * d
+		s2 += d2
+		s3 += d2 * d
+		s4 += d2 * d2
+		t := float64(i) - middle
+		along += t * d
+		spread += t * t
+	}
+	m.m2, m.m3, m.m4 = s2/count, s3/count, s4/count
+	m.slope = along / spread * rate
+	return m
+}
