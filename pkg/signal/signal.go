@@ -19,26 +19,33 @@ type Kind string
 // The kinds of channels. A Feature channel carries values that were computed
 // before they reached Flank, one per window; its feature is its value.
 const (
-	Vibration Kind = "vibration"
-	Force     Kind = "force"
-	Torque    Kind = "torque"
-	Acoustic  Kind = "acoustic"
-	Current   Kind = "current"
-	Position  Kind = "position"
-	Power     Kind = "power"
-	Feature   Kind = "feature"
+	Vibration    Kind = "vibration"
+	Force        Kind = "force"
+	Torque       Kind = "torque"
+	Acoustic     Kind = "acoustic"
+	Current      Kind = "current"
+	Voltage      Kind = "voltage"
+	Power        Kind = "power"
+	Position     Kind = "position"
+	Velocity     Kind = "velocity"     // of an axis
+	Acceleration Kind = "acceleration" // of an axis, from its drive; of a sensor it is Vibration
+	Inertia      Kind = "inertia"
+	Feature      Kind = "feature"
 )
 
-var kinds = []Kind{Vibration, Force, Torque, Acoustic, Current, Position, Power, Feature}
+var kinds = []Kind{
+	Vibration, Force, Torque, Acoustic, Current, Voltage, Power,
+	Position, Velocity, Acceleration, Inertia, Feature,
+}
 
 // Channel describes one stream of samples.
 type Channel struct {
-	Name   string  // unique in its layout, for example "ch01"
-	Kind   Kind    // what it measures
-	Unit   string  // of its values, for example "m/s²"; empty if not known
-	Rate   float64 // samples per second; positive
-	Range  float64 // full scale in Unit: samples at or beyond ±Range are clipped; 0 if not known
-	Sensor string  // the device it comes from; empty if not known
+	Name   string  `json:"name"`             // unique in its layout, for example "ch01"
+	Kind   Kind    `json:"kind"`             // what it measures
+	Unit   string  `json:"unit,omitempty"`   // of its values, for example "m/s²"; empty if not known
+	Rate   float64 `json:"rate"`             // samples per second; positive
+	Range  float64 `json:"range,omitempty"`  // full scale in Unit: samples at or beyond ±Range are clipped; 0 if not known
+	Sensor string  `json:"sensor,omitempty"` // the device it comes from; empty if not known
 }
 
 // Context says what the machine was doing while samples were taken. The zero

@@ -1,0 +1,124 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// findColumns finds the cells of the channels and of what rec names, and notes
+// the columns that neither names.
+func (c *CSV) findColumns(rec signal.Recording) error {
+	used := make([]bool, len(c.cells.header))
+	find := func(what, name string) (int, error) {
+		i := slices.Index(c.cells.header, name)
+		if i < 0 {
+			return 0, fmt.Errorf("source: %s: no column %q, which the layout names as %s: %s", c.cells.name, name, what, remedy(name, c.cells.header))
+		}
+		if j := slices.Index(c.cells.header[i+1:], name); j >= 0 {
+			return 0, fmt.Errorf("source: %s: columns %d and %d are both named %q, %s of the layout: rename or remove one", c.cells.name, i+1, i+1+j+1, name, what)
+		}
+		used[i] = true
+		return i, nil
+	}
+	for _, ch := range c.layout.Channels() {
+		i, err := find("a channel", ch.Name)
+		if err != nil {
+			return err
+		}
+		c.columns = append(c.columns, i)
+	}
+	for _, f := range []struct {
+		key, name string
+		to        *int
+	}{
+		{"time", rec.Time, &c.rec.time},
+		{"machine", rec.Machine, &c.rec.machine},
+		{"tool", rec.Tool, &c.rec.tool},
+		{"hole", rec.Hole, &c.rec.hole},
+		{"speed", rec.Speed, &c.rec.speed},
+		{"vb_mean_um", rec.VBMean, &c.rec.vbMean},
+		{"vb_max_um", rec.VBMax, &c.rec.vbMax},
+		{"state", rec.State, &c.rec.state},
+	} {
+		*f.to = -1
+		if f.name == "" {
+			continue
+		}
+		i, err := find("`recording: "+f.key+"`", f.name)
+		if err != nil {
+			return err
+		}
+		*f.to = i
+	}
+	for i, name := range c.cells.header {
+		if !used[i] {
+			c.stats.Ignored = append(c.stats.Ignored, name)
+		}
+	}
+	return nil
+}
+
+// remedy says what to do about a column that is not in the header.
+func remedy(name string, header []string) string {
+	if len(header) == 1 {
+		return fmt.Sprintf("the header is one name, %.60q: separate columns by comma, semicolon or tab", header[0])
+	}
+	if near := nearest(name, header); len(near) > 0 {
+		return "correct the layout or the header; the nearest names there are " + strings.Join(near, ", ")
+	}
+	return "correct the layout or the header, or give the file that belongs to this layout"
+}
+
+// nearest returns up to three names that are like name, quoted, the most like
+// it first: at most every third letter differs, in whatever case.
+func nearest(name string, names []string) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var cs []candidate
+	want := []rune(strings.ToLower(name))
+	if len(want) > 64 {
+		return nil
+	}
+	for _, n := range names {
+		have := []rune(strings.ToLower(n))
+		if len(have) == 0 || len(have) > 2*len(want) {
+			continue
+		}
+		if d := distance(want, have); 3*d <= max(len(want), 3) {
+			cs = append(cs, candidate{n, d})
+		}
+	}
+	slices.SortStableFunc(cs, func(a, b candidate) int { return a.distance - b.distance })
+	var near []string
+	for _, c := range cs[:min(3, len(cs))] {
+		near = append(near, fmt.Sprintf("%q", c.name))
+	}
+	return near
+}
+
+// distance returns the Levenshtein distance: how many letters must be put in,
+// taken out or replaced to make b of a.
+func distance(a, b []rune) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, x := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j, y := range b {
+			d := diagonal
+			if x != y {
+				d++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(d, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

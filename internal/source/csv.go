@@ -1,0 +1,359 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// blockRows is the most rows that CSV delivers in one block.
+const blockRows = 256
+
+// CSVOptions says of a table what the table does not say itself.
+type CSVOptions struct {
+	Machine string // Context.Machine where the table does not name it
+	Session int64  // number of the first session; the following count up from it
+
+	// Start is the sensor time of the first row where the recording names no
+	// time column, and the instant that small numbers in a time column count
+	// from. The zero value means the start of 1970 in UTC.
+	Start time.Time
+}
+
+// CSVStats counts what a CSV has read so far, which is up to one row more than
+// it has delivered.
+type CSVStats struct {
+	Rows    int64    // rows, the header not counted
+	Missing int64    // cells of channels that are missing
+	Ignored []string // columns that neither layout nor recording names, in file order
+}
+
+// CSV reads a recorded table, a [Source] of one row for each sample.
+//
+// The first row names the columns. Cells are separated by commas, semicolons
+// or tabs, whichever the header holds most of; blanks around names and cells
+// and a byte order mark do not count. An empty cell, NaN, nan or NA is missing:
+// NaN in a channel or a label, not known elsewhere. Columns that neither layout
+// nor recording names are not looked at.
+//
+// A change in the tool column starts a new session, whose counter starts at 0.
+// Without a time column rows follow each other at the rate of the layout,
+// also from one tool to the next. With one, rows more than one and a half
+// sample periods apart leave a gap in the counter, and each row must be later
+// than the one before. Times are RFC 3339 or seconds: numbers from 1e9 on
+// (September 2001) count from 1970, smaller ones from CSVOptions.Start.
+type CSV struct {
+	cells  *cellReader
+	file   io.Closer
+	layout *signal.Layout
+	opt    CSVOptions
+	rate   float64
+
+	columns []int // cell of each channel
+	rec     recordingColumns
+
+	row     csvRow
+	pending bool // row is read but not delivered
+	err     error
+	stats   CSVStats
+	unix    bool // numbers in the time column count from 1970
+
+	block Block
+	truth []Truth
+}
+
+// recordingColumns are the cells that signal.Recording names, -1 if none.
+type recordingColumns struct {
+	time, machine, tool, hole, speed, vbMean, vbMax, state int
+}
+
+func (r recordingColumns) labelled() bool { return r.vbMean >= 0 || r.vbMax >= 0 || r.state >= 0 }
+
+// csvRow is one row of the table, read and checked.
+type csvRow struct {
+	signal.Context
+	session int64
+	counter int64
+	time    time.Time
+	truth   Truth
+	values  []float32 // in layout order
+}
+
+// OpenCSV opens the table at path. It returns an error if the layout has more
+// than one rate, or if the header lacks a column that layout or rec name.
+// The caller must Close the result.
+func OpenCSV(path string, layout *signal.Layout, rec signal.Recording, opt CSVOptions) (*CSV, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	c, err := newCSV(f, path, layout, rec, opt)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	c.file = f
+	return c, nil
+}
+
+func newCSV(r io.Reader, name string, layout *signal.Layout, rec signal.Recording, opt CSVOptions) (*CSV, error) {
+	if g := layout.Groups(); len(g) > 1 {
+		cs := layout.Channels()
+		return nil, fmt.Errorf("source: %s: the layout has channels at %v Hz (%s) and at %v Hz (%s), but a row of a table is one sample of every channel: use a layout of one rate",
+			name, g[0].Rate, cs[g[0].Channels[0]].Name, g[1].Rate, cs[g[1].Channels[0]].Name)
+	}
+	cells, err := newCellReader(r, name)
+	if err != nil {
+		return nil, err
+	}
+	n := len(layout.Channels())
+	c := &CSV{
+		cells: cells, layout: layout, opt: opt, rate: layout.Groups()[0].Rate,
+		row: csvRow{session: opt.Session, values: make([]float32, n)},
+	}
+	if c.opt.Start.IsZero() {
+		c.opt.Start = time.Unix(0, 0).UTC()
+	}
+	if err := c.findColumns(rec); err != nil {
+		return nil, err
+	}
+	flat := make([]float32, n*blockRows)
+	for i := range n {
+		c.block.Samples = append(c.block.Samples, flat[i*blockRows:i*blockRows:(i+1)*blockRows])
+	}
+	if c.rec.labelled() {
+		c.truth = make([]Truth, 0, blockRows)
+	}
+	return c, nil
+}
+
+// Layout returns the layout that the table was opened with.
+func (c *CSV) Layout() *signal.Layout { return c.layout }
+
+// Stats returns what has been read so far.
+func (c *CSV) Stats() CSVStats { return c.stats }
+
+// Close closes the file.
+func (c *CSV) Close() error {
+	if c.file == nil {
+		return nil
+	}
+	return c.file.Close()
+}
+
+// Next returns the next rows of one session and context, at most 256. The
+// block and its slices are used again by the following call. After the last
+// block Next returns io.EOF. What is wrong with a row is returned after the
+// rows before it, and again by every later call.
+func (c *CSV) Next(ctx context.Context) (*Block, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !c.pending && !c.read() {
+		return nil, c.err
+	}
+	b := &c.block
+	b.Context, b.Session, b.First, b.Time = c.row.Context, c.row.session, c.row.counter, c.row.time
+	for i := range b.Samples {
+		b.Samples[i] = b.Samples[i][:0]
+	}
+	c.truth = c.truth[:0]
+	for n := 1; ; n++ {
+		for i, v := range c.row.values {
+			b.Samples[i] = append(b.Samples[i], v)
+		}
+		if c.rec.labelled() {
+			c.truth = append(c.truth, c.row.truth)
+		}
+		c.pending = false
+		if n == blockRows || !c.read() {
+			break
+		}
+		if c.row.Context != b.Context || c.row.session != b.Session || c.row.counter != b.First+int64(n) {
+			break
+		}
+	}
+	b.Truth = c.truth
+	return b, nil
+}
+
+// read reads the next row into c.row. It returns false when there is none, and
+// c.err says why.
+func (c *CSV) read() bool {
+	if c.err != nil {
+		return false
+	}
+	if c.err = c.readRow(); c.err != nil {
+		return false
+	}
+	c.pending = true
+	return true
+}
+
+func (c *CSV) readRow() error {
+	if err := c.cells.next(); err != nil {
+		return err
+	}
+	r := &c.row
+	for i, col := range c.columns {
+		v, err := c.cells.number(col, 32)
+		if err != nil {
+			return err
+		}
+		if v != v {
+			c.stats.Missing++
+		}
+		r.values[i] = float32(v)
+	}
+	before := *r
+	if err := c.readContext(); err != nil {
+		return err
+	}
+	if err := c.readTruth(); err != nil {
+		return err
+	}
+	skipped, err := c.readTime()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.stats.Rows == 0:
+	case r.Tool != before.Tool:
+		r.session++
+		r.counter = 0
+	default:
+		r.counter += 1 + skipped
+	}
+	c.stats.Rows++
+	return nil
+}
+
+func (c *CSV) readContext() error {
+	r := &c.row
+	machine := r.Machine
+	for _, f := range []struct {
+		column int
+		to     *string
+	}{{c.rec.machine, &machine}, {c.rec.tool, &r.Tool}, {c.rec.hole, &r.Hole}} {
+		s, err := c.cells.text(f.column)
+		if err != nil {
+			return err
+		}
+		if f.to == &machine && s == "" {
+			s = c.opt.Machine
+		}
+		*f.to = keep(*f.to, s)
+	}
+	if c.stats.Rows > 0 && machine != r.Machine {
+		return c.cells.errorf(c.rec.machine, "comes after rows of machine %q: a recording is of one machine: split the table", r.Machine)
+	}
+	r.Machine = machine
+	if c.rec.speed >= 0 {
+		v, err := c.cells.number(c.rec.speed, 64)
+		if err != nil {
+			return err
+		}
+		if v != v {
+			v = 0
+		}
+		r.SpindleSpeed = v
+	}
+	return nil
+}
+
+func (c *CSV) readTruth() error {
+	t := &c.row.truth
+	state := t.State
+	*t = NoTruth
+	for _, f := range []struct {
+		column int
+		to     *float64
+	}{{c.rec.vbMean, &t.VBMeanUM}, {c.rec.vbMax, &t.VBMaxUM}} {
+		if f.column < 0 {
+			continue
+		}
+		v, err := c.cells.number(f.column, 64)
+		if err != nil {
+			return err
+		}
+		if v < 0 {
+			return c.cells.errorf(f.column, "is a negative flank wear: correct it, or leave the cell empty if it was not measured")
+		}
+		*f.to = v
+	}
+	s, err := c.cells.text(c.rec.state)
+	t.State = keep(state, s)
+	return err
+}
+
+// readTime sets the time of the row and returns how many samples are missing
+// between it and the row before.
+func (c *CSV) readTime() (skipped int64, err error) {
+	first, before := c.stats.Rows == 0, c.row.time
+	if c.rec.time < 0 {
+		c.row.time = c.opt.Start.Add(seconds(float64(c.stats.Rows) / c.rate))
+		return 0, nil
+	}
+	if c.row.time, err = c.parseTime(first); err != nil || first {
+		return 0, err
+	}
+	step := c.row.time.Sub(before).Seconds() * c.rate
+	switch {
+	case step <= 0:
+		return 0, c.cells.errorf(c.rec.time, "is not later than the row before: sort the rows by time; if its stamps are too coarse for %v rows a second, leave `time` out of the layout's `recording`", c.rate)
+	case step > 1.5:
+		return int64(math.Round(step)) - 1, nil
+	}
+	return 0, nil
+}
+
+// parseTime returns the time that the row states. What a number counts from is
+// settled by the first row.
+func (c *CSV) parseTime(first bool) (time.Time, error) {
+	col := c.rec.time
+	cell := c.cells.cell(col)
+	if isMissing(cell) {
+		return time.Time{}, c.cells.errorf(col, "is no time: give every row its time, or leave `time` out of the layout's `recording`")
+	}
+	s, err := strconv.ParseFloat(cell, 64)
+	if err != nil {
+		at, err := time.Parse(time.RFC3339Nano, cell)
+		if err != nil {
+			return time.Time{}, c.cells.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, or seconds")
+		}
+		return at, nil
+	}
+	if !(math.Abs(s) < 1<<33) {
+		return time.Time{}, c.cells.errorf(col, "is not a time in seconds: convert it, for example from milliseconds")
+	}
+	if first {
+		c.unix = s >= 1e9
+	}
+	start := c.opt.Start
+	if c.unix {
+		start = time.Unix(0, 0).UTC()
+	}
+	return start.Add(seconds(s)), nil
+}
+
+// seconds converts to a Duration, rounded to the nanosecond. The fraction is
+// converted by itself, or Unix times would be off by up to 128 ns.
+func seconds(s float64) time.Duration {
+	whole, frac := math.Modf(s)
+	return time.Duration(whole)*time.Second + time.Duration(math.Round(frac*1e9))
+}
+
+// keep returns text equal to s that does not hold on to the row s is part of.
+func keep(old, s string) string {
+	if old == s {
+		return old
+	}
+	return strings.Clone(s)
+}

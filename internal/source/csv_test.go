@@ -1,0 +1,369 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with testdata/name.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; -update writes it anew. Got:\n%s", path, got)
+	}
+}
+
+// layout returns a layout of vibration channels.
+func layout(t testing.TB, rate float64, names ...string) *signal.Layout {
+	t.Helper()
+	var cs []signal.Channel
+	for _, n := range names {
+		cs = append(cs, signal.Channel{Name: n, Kind: signal.Vibration, Rate: rate})
+	}
+	l, err := signal.NewLayout("test", cs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+var lathe = signal.Recording{Time: "time", Tool: "tool", Hole: "hole", VBMax: "VB"}
+
+func TestCSVGolden(t *testing.T) {
+	// The layout's order is not the order of the columns.
+	c, err := OpenCSV("testdata/lathe.csv", layout(t, 10, "thrust", "ax"), lathe, CSVOptions{Machine: "lathe", Session: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var out strings.Builder
+	for {
+		b, err := c.Next(t.Context())
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&out, "%+v session %d group %d first %d at %s\n", b.Context, b.Session, b.Group, b.First, b.Time.Format(time.RFC3339Nano))
+		for i, x := range b.Samples {
+			fmt.Fprintf(&out, "  %s %v\n", c.Layout().Channels()[i].Name, x)
+		}
+		fmt.Fprintf(&out, "  truth %+v\n", b.Truth)
+	}
+	fmt.Fprintf(&out, "%+v\n", c.Stats())
+	golden(t, "lathe.golden", out.String())
+}
+
+// TestCSVErrors keeps every message in testdata/errors.golden, to be read as a
+// person at the machine reads it.
+func TestCSVErrors(t *testing.T) {
+	one := layout(t, 10, "ax", "ay")
+	rec := signal.Recording{Time: "t", Tool: "tool"}
+	cases := []struct {
+		name, text string
+		layout     *signal.Layout
+		rec        signal.Recording
+	}{
+		{"empty file", "", one, rec},
+		{"only line ends", "\r\n\n", one, rec},
+		{"no rows", "ax,ay\n", one, signal.Recording{}},
+		{"missing channel, near names", "Ax,ay2,zz\n1,2,3\n", one, signal.Recording{}},
+		{"missing channel, nothing near", "one,two\n1,2\n", one, signal.Recording{}},
+		{"other separator", "ax|ay\n1|2\n", one, signal.Recording{}},
+		{"missing recording column", "ax,ay,Tool\n1,2,3\n", one, signal.Recording{Tool: "tool"}},
+		{"channel twice", "ax,ay,x,ax\n1,2,3,4\n", one, signal.Recording{}},
+		{"header in Latin-1", "ax,ay,T [\xb0C]\n1,2,3\n", one, signal.Recording{}},
+		{"header in UTF-16", "\xff\xfea\x00x\x00\n\x00", one, signal.Recording{}},
+		{"text in a number", "ax,ay\n1,2\n3,off\n", one, signal.Recording{}},
+		{"decimal comma", "ax;ay\n1;2\n3;4,5\n", one, signal.Recording{}},
+		{"infinite", "ax,ay\n1,-Inf\n", one, signal.Recording{}},
+		{"too large for float32", "ax,ay\n1,1e39\n", one, signal.Recording{}},
+		{"long cell is cut", "ax,ay\n1," + strings.Repeat("x", 100) + "\n", one, signal.Recording{}},
+		{"too few cells", "ax,ay\n1,2\n3\n", one, signal.Recording{}},
+		{"too many cells", "ax,ay\n1,2,\n", one, signal.Recording{}},
+		{"stray quote", "ax,ay\n1,2\"\n", one, signal.Recording{}},
+		{"open quote", "ax,ay\n1,2\n\"3,4\n5,6\n", one, signal.Recording{}},
+		{"open quote in a large file", "ax,ay\n1,2\n\"" + strings.Repeat("3,4\n", maxRow/2), one, signal.Recording{}},
+		{"row too long", strings.Repeat("x", 2*maxRow), one, signal.Recording{}},
+		{"empty line in one column", "ax\n1\n\n2\n", layout(t, 1, "ax"), signal.Recording{}},
+		{"bad UTF-8 in a tool", "t,tool,ax,ay\n0,\xff,1,2\n", one, rec},
+		{"no time", "t,tool,ax,ay\n0,1,1,2\n,1,1,2\n", one, rec},
+		{"time in words", "t,tool,ax,ay\nnoon,1,1,2\n", one, rec},
+		{"date only", "t,tool,ax,ay\n2026-01-31,1,1,2\n", one, rec},
+		{"time in milliseconds", "t,tool,ax,ay\n1769868000000,1,1,2\n", one, rec},
+		{"time goes back", "t,tool,ax,ay\n0.2,1,1,2\n0.1,1,1,2\n", one, rec},
+		{"time stands still", "t,tool,ax,ay\n0,1,1,2\n0,1,1,2\n", one, rec},
+		{"time goes back at a tool change", "t,tool,ax,ay\n0.2,1,1,2\n0,2,1,2\n", one, rec},
+		{"two machines", "m,ax,ay\nA,1,2\nB,1,2\n", one, signal.Recording{Machine: "m"}},
+		{"negative wear", "ax,ay,VB\n1,2,-1\n", one, signal.Recording{VBMean: "VB"}},
+		{"text in wear", "ax,ay,VB\n1,2,new\n", one, signal.Recording{VBMax: "VB"}},
+		{"text in speed", "ax,ay,n\n1,2,fast\n", one, signal.Recording{Speed: "n"}},
+		{"two rates", "ch01\n1\n", signal.GunDrill(), signal.Recording{}},
+	}
+	var out strings.Builder
+	for _, tc := range cases {
+		c, err := newCSV(strings.NewReader(tc.text), "f.csv", tc.layout, tc.rec, CSVOptions{})
+		rows := 0
+		for err == nil {
+			var b *Block
+			if b, err = c.Next(t.Context()); err == nil {
+				rows += b.Len()
+			} else if _, again := c.Next(t.Context()); again != err {
+				t.Errorf("%s: the following call returns %v, want the same error", tc.name, again)
+			}
+		}
+		if err == io.EOF {
+			t.Errorf("%s: no error", tc.name)
+		}
+		fmt.Fprintf(&out, "# %s, after %d rows\n%v\n\n", tc.name, rows, err)
+	}
+	golden(t, "errors.golden", out.String())
+
+	if _, err := OpenCSV("testdata/absent.csv", one, rec, CSVOptions{}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.csv") {
+		t.Errorf("absent file: %v, want os.ErrNotExist with its name", err)
+	}
+}
+
+func TestCSVReadsWhatPeopleSave(t *testing.T) {
+	for name, text := range map[string]string{
+		"comma":                             "ax,ay\n1,2\n3,\n",
+		"semicolon":                         "ax;ay\n1;2\n3;\n",
+		"tab":                               "ax\tay\n1\t2\n3\t\n",
+		"byte order mark":                   "\xef\xbb\xbfax,ay\n1,2\n3,NaN\n",
+		"quoted after a mark":               "\xef\xbb\xbf\"ax\",\"ay\"\r\n\"1\",2\r\n3,NA\r\n",
+		"blanks":                            " ax , ay \n 1,2 \n3 , \n",
+		"separator in a name":               "ax;ay;\"a,b,c,d\"\n1;2;9\n3;;9\n",
+		"no last line end":                  "ax,ay\n1,2\n3,nan",
+		"unnamed index column":              ",ax,ay\n0,1,2\n1,3,\n",
+		"ignored text, and bad UTF-8 in it": "ax,ay,note\n1,2,\xff\n3,,x\n",
+		"empty lines":                       "\n\nax,ay\n\n1,2\n\n3,\n\n",
+	} {
+		c, err := newCSV(strings.NewReader(text), "f.csv", layout(t, 1, "ax", "ay"), signal.Recording{}, CSVOptions{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		b, err := c.Next(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := fmt.Sprint(b.Samples, b.Truth, c.Stats().Rows, c.Stats().Missing); got != "[[1 3] [2 NaN]] [] 2 1" {
+			t.Errorf("%s: got %s", name, got)
+		}
+		if _, err := c.Next(t.Context()); err != io.EOF {
+			t.Errorf("%s: after the last block %v, want io.EOF", name, err)
+		}
+	}
+}
+
+// TestCSVTimes pins when rows count as consecutive and what numbers mean.
+func TestCSVTimes(t *testing.T) {
+	start := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		times []string
+		first []int64 // counter of each row
+		at    string  // time of the first row
+	}{
+		"seconds from the start":       {[]string{"0", "0.1", "0.2"}, []int64{0, 1, 2}, "2026-01-31T14:00:00Z"},
+		"seconds from any start":       {[]string{"5.5", "5.6"}, []int64{0, 1}, "2026-01-31T14:00:05.5Z"},
+		"before the start":             {[]string{"-0.1", "0"}, []int64{0, 1}, "2026-01-31T13:59:59.9Z"},
+		"Unix seconds":                 {[]string{"1769868000.25", "1769868000.35"}, []int64{0, 1}, "2026-01-31T14:00:00.25Z"},
+		"RFC 3339 in another zone":     {[]string{"2026-01-31T15:00:00+01:00", "2026-01-31T15:00:00.1+01:00"}, []int64{0, 1}, "2026-01-31T14:00:00Z"},
+		"jitter up to half a sample":   {[]string{"0", "0.149", "0.2", "0.31"}, []int64{0, 1, 2, 3}, "2026-01-31T14:00:00Z"},
+		"one sample lost":              {[]string{"0", "0.2", "0.3"}, []int64{0, 2, 3}, "2026-01-31T14:00:00Z"},
+		"more than half a sample late": {[]string{"0", "0.151", "0.2"}, []int64{0, 2, 3}, "2026-01-31T14:00:00Z"},
+		"an hour lost":                 {[]string{"0", "3600"}, []int64{0, 36000}, "2026-01-31T14:00:00Z"},
+		"a slow clock is no gap":       {[]string{"0", "0.14", "0.28", "0.42"}, []int64{0, 1, 2, 3}, "2026-01-31T14:00:00Z"},
+	} {
+		text := "t,ax\n" + strings.Join(tc.times, ",1\n") + ",1\n"
+		c, err := newCSV(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, CSVOptions{Start: start})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var first []int64
+		for {
+			b, err := c.Next(t.Context())
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if first == nil {
+				if got := b.Time.UTC().Format(time.RFC3339Nano); got != tc.at {
+					t.Errorf("%s: starts at %s, want %s", name, got, tc.at)
+				}
+			}
+			for i := range b.Len() {
+				first = append(first, b.First+int64(i))
+			}
+		}
+		if fmt.Sprint(first) != fmt.Sprint(tc.first) {
+			t.Errorf("%s: counters %v, want %v", name, first, tc.first)
+		}
+	}
+}
+
+// TestCSVBlocks reads more rows than a block holds, whose tool changes within
+// a block and whose time is counted.
+func TestCSVBlocks(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("tool,hole,n,ax,s\n")
+	for i := range 700 {
+		fmt.Fprintf(&text, "T%d,%d,%d,%d,worn\n", i/300, i/350, 100*(i/650), i)
+	}
+	start := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
+	c, err := newCSV(strings.NewReader(text.String()), "f.csv", layout(t, 1000, "ax"),
+		signal.Recording{Tool: "tool", Hole: "hole", Speed: "n", State: "s"}, CSVOptions{Machine: "m", Session: 40, Start: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := 0
+	var lens []int
+	for {
+		b, err := c.Next(t.Context())
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := signal.Context{Machine: "m", Tool: fmt.Sprintf("T%d", row/300), Hole: fmt.Sprint(row / 350), SpindleSpeed: float64(100 * (row / 650))}
+		if b.Context != want {
+			t.Errorf("row %d: context %+v, want %+v", row, b.Context, want)
+		}
+		if b.Session != int64(40+row/300) || b.First != int64(row%300) {
+			t.Errorf("row %d: session %d, first %d", row, b.Session, b.First)
+		}
+		if want := start.Add(time.Duration(row) * time.Millisecond); !b.Time.Equal(want) {
+			t.Errorf("row %d: time %v, want %v", row, b.Time, want)
+		}
+		if len(b.Truth) != b.Len() {
+			t.Errorf("row %d: %d truths for %d samples", row, len(b.Truth), b.Len())
+		}
+		for i, v := range b.Samples[0] {
+			if v != float32(row+i) {
+				t.Fatalf("row %d: sample %d is %v", row, i, v)
+			}
+			if tr := b.Truth[i]; tr.State != "worn" || !math.IsNaN(tr.VBMaxUM) || !math.IsNaN(tr.VBMeanUM) {
+				t.Fatalf("row %d: truth %+v", row, tr)
+			}
+		}
+		lens = append(lens, b.Len())
+		row += b.Len()
+	}
+	if got := fmt.Sprint(lens); got != "[256 44 50 250 50 50]" {
+		t.Errorf("blocks of %s rows", got)
+	}
+}
+
+func TestCSVStopsWithItsContext(t *testing.T) {
+	c, err := newCSV(strings.NewReader("ax\n1\n"), "f.csv", layout(t, 1, "ax"), signal.Recording{}, CSVOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Next(ctx); err != ctx.Err() {
+		t.Errorf("Next returns %v, want %v", err, ctx.Err())
+	}
+	if b, err := c.Next(t.Context()); err != nil || b.Len() != 1 {
+		t.Errorf("a cancelled call took rows with it: %v", err)
+	}
+}
+
+// TestCSVAllocations checks that reading allocates one string a row, so that a
+// table of any length passes in constant memory.
+func TestCSVAllocations(t *testing.T) {
+	text := "tool,s,a,b,c\n" + strings.Repeat("T1,worn,1.5,-2.25e3,0.001\n", 100*blockRows)
+	c, err := newCSV(strings.NewReader(text), "f.csv", layout(t, 1, "a", "b", "c"), signal.Recording{Tool: "tool", State: "s"}, CSVOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	per := testing.AllocsPerRun(50, func() {
+		if _, err := c.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	// encoding/csv makes one string of each row; nothing else allocates.
+	if per > blockRows+2 {
+		t.Errorf("%v allocations for a block of %d rows", per, blockRows)
+	}
+}
+
+func FuzzCSV(f *testing.F) {
+	lathe, err := os.ReadFile("testdata/lathe.csv")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(lathe)
+	f.Add([]byte("time,tool,hole,VB,ax,thrust\n1e9,1,2,3,4,5\n1e9,1,2,3,4,5\n"))
+	f.Add([]byte("\xef\xbb\xbftime,tool,hole,VB,ax,thrust\n-1e8,a,,,\"4\n"))
+	l := layout(f, 10, "ax", "thrust")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := newCSV(bytes.NewReader(text), "f.csv", l, signal.Recording{Time: "time", Tool: "tool", Hole: "hole", VBMax: "VB"}, CSVOptions{})
+		if err != nil {
+			return
+		}
+		var rows, end int64
+		var session int64
+		var at time.Time
+		for {
+			b, err := c.Next(t.Context())
+			if err != nil {
+				if _, again := c.Next(t.Context()); again != err {
+					t.Fatalf("first %v, then %v", err, again)
+				}
+				break
+			}
+			n := b.Len()
+			if n == 0 || n > blockRows || len(b.Truth) != n || len(b.Samples) != 2 || len(b.Samples[1]) != n {
+				t.Fatalf("block of %d rows, %d truths", n, len(b.Truth))
+			}
+			if rows > 0 && !b.Time.After(at) {
+				t.Fatalf("time %v after %v", b.Time, at)
+			}
+			if b.Session == session && b.First < end {
+				t.Fatalf("counter %d after %d", b.First, end)
+			}
+			for _, x := range b.Samples {
+				for _, v := range x {
+					if math.IsInf(float64(v), 0) {
+						t.Fatal("infinite sample")
+					}
+				}
+			}
+			session, end, at = b.Session, b.First+int64(n), b.Time
+			rows += int64(n)
+		}
+		if rows > c.Stats().Rows || rows > int64(len(text)) {
+			t.Fatalf("%d rows of %d bytes, stats %+v", rows, len(text), c.Stats())
+		}
+	})
+}

@@ -1,0 +1,190 @@
+package source
+
+import (
+	"encoding/csv"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// recordings returns the folder of real recordings that FLANK_DATA names, or
+// skips the test.
+func recordings(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("FLANK_DATA")
+	if dir == "" {
+		t.Skip("set FLANK_DATA to the folder of recordings to run this test")
+	}
+	return dir
+}
+
+func load(t *testing.T, path string) (*signal.Layout, signal.Recording) {
+	t.Helper()
+	l, rec, err := signal.LoadLayout(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, rec
+}
+
+func TestExampleLayouts(t *testing.T) {
+	turning, rec := load(t, "../../examples/turning/layout.yaml")
+	if n := len(turning.Channels()); n != 152 || len(turning.Groups()) != 1 || turning.Groups()[0].Rate != 1 {
+		t.Errorf("turning: %d channels, rates %v; want 152 at 1 Hz", n, turning.Groups())
+	}
+	for _, c := range turning.Channels() {
+		if c.Kind != signal.Feature {
+			t.Errorf("turning: %v is not a feature", c)
+		}
+	}
+	if want := (signal.Recording{Tool: "tool", VBMax: "Vb"}); rec != want {
+		t.Errorf("turning: recording %+v, want %+v", rec, want)
+	}
+
+	milling, rec := load(t, "../../examples/milling/layout.yaml")
+	if n := len(milling.Channels()); n != 44 || len(milling.Groups()) != 1 || milling.Groups()[0].Rate != 10 {
+		t.Errorf("milling: %d channels, rates %v; want 44 at 10 Hz", n, milling.Groups())
+	}
+	units := map[string]string{
+		"Position": "mm", "Velocity": "mm/s", "Acceleration": "mm/s²", "CurrentFeedback": "A",
+		"OutputCurrent": "A", "Voltage": "V", "Power": "kW", "Inertia": "kg·m²",
+	}
+	for _, c := range milling.Channels() {
+		var want string
+		for suffix, unit := range units {
+			if strings.HasSuffix(c.Name, suffix) {
+				want = unit
+			}
+		}
+		if want == "" || c.Unit != want {
+			t.Errorf("milling: %v, want unit %q", c, want)
+		}
+	}
+	if want := (signal.Recording{State: "tool_condition"}); rec != want {
+		t.Errorf("milling: recording %+v, want %+v", rec, want)
+	}
+}
+
+// TestLayoutGrammar reads the example in schemas/layout.md, whose entries a
+// reader copies.
+func TestLayoutGrammar(t *testing.T) {
+	text, err := os.ReadFile("../../schemas/layout.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yaml\n")
+	example, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("schemas/layout.md holds no YAML")
+	}
+	l, rec, err := signal.ReadLayout(strings.NewReader(example), "layout.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Channels()) != 3 || l.Channels()[2].Name != "torque" || rec.VBMax != "VB" {
+		t.Errorf("the example reads as %v, %+v", l.Channels(), rec)
+	}
+	for _, kind := range []signal.Kind{
+		signal.Vibration, signal.Force, signal.Torque, signal.Acoustic, signal.Current, signal.Voltage, signal.Power,
+		signal.Position, signal.Velocity, signal.Acceleration, signal.Inertia, signal.Feature,
+	} {
+		if !strings.Contains(string(text), "`"+string(kind)+"`") {
+			t.Errorf("schemas/layout.md does not name kind %s", kind)
+		}
+	}
+}
+
+func TestTurning(t *testing.T) {
+	path := filepath.Join(recordings(t), "vicomtech-turning", "turning_wear_dev.csv")
+	l, rec := load(t, "../../examples/turning/layout.yaml")
+	c, err := OpenCSV(path, l, rec, CSVOptions{Machine: "lathe"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var tools []string
+	faulty, session := 0, int64(-1)
+	for {
+		b, err := c.Next(t.Context())
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Session != session {
+			session = b.Session
+			tools = append(tools, b.Tool)
+			if b.First != 0 {
+				t.Errorf("tool %s starts at %d", b.Tool, b.First)
+			}
+		}
+		for _, tr := range b.Truth {
+			if tr.VBMaxUM >= 300 {
+				faulty++
+			}
+		}
+	}
+	if want := []string{"5", "9", "10", "13", "14", "15", "3", "4", "6"}; !slices.Equal(tools, want) {
+		t.Errorf("tools %v, want %v", tools, want)
+	}
+	// Rows, empty cells and rows of VB ≥ 300 as the README of the data says.
+	if s := c.Stats(); s.Rows != 1474 || s.Missing != 856 || len(s.Ignored) != 0 {
+		t.Errorf("stats %+v, want 1474 rows, 856 missing, none ignored", s)
+	}
+	if faulty != 115 {
+		t.Errorf("%d rows of VB ≥ 300, want 115", faulty)
+	}
+}
+
+func TestMilling(t *testing.T) {
+	dir := filepath.Join(recordings(t), "umich-cnc-mill")
+	l, rec := load(t, "../../examples/milling/layout.yaml")
+	f, err := os.Open(filepath.Join(dir, "runs.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	runs, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(runs) != 1+13 {
+		t.Fatalf("%d runs, want 13", len(runs)-1)
+	}
+	for _, run := range runs[1:] { // run, file, feed rate, clamp pressure, tool_condition, rows
+		c, err := OpenCSV(filepath.Join(dir, run[1]), l, rec, CSVOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for next := int64(0); ; {
+			b, err := c.Next(t.Context())
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.First != next || b.Session != 0 {
+				t.Errorf("%s: block at %d of session %d, want %d of 0", run[1], b.First, b.Session, next)
+			}
+			next += int64(b.Len())
+			for _, tr := range b.Truth {
+				if tr.State != run[4] {
+					t.Fatalf("%s: state %q, want %q", run[1], tr.State, run[4])
+				}
+			}
+		}
+		c.Close()
+		s := c.Stats()
+		if strconv.FormatInt(s.Rows, 10) != run[5] || s.Missing != 0 || len(s.Ignored) != 5 {
+			t.Errorf("%s: stats %+v, want %s rows, none missing, 5 columns ignored", run[1], s, run[5])
+		}
+	}
+}
