@@ -1,0 +1,201 @@
+package dbn
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/flank-tcm/flank/internal/kernel"
+)
+
+// LayerHistory is what was measured while one RBM was trained, by epoch.
+type LayerHistory struct {
+	// ReconstructionError is the root mean square difference between the
+	// training rows and their reconstructions, taken as they were trained on.
+	ReconstructionError []float64
+	// FreeEnergyGap is the mean free energy of the validation rows minus that of
+	// as many training rows, evenly spread. It grows when the RBM overfits. It
+	// is empty if there are no validation rows. (The guide, §6.)
+	FreeEnergyGap []float64
+}
+
+// Train makes the RBM more likely to generate the rows of x, N×V, by
+// contrastive divergence. Zero fields of s take their defaults; epochs of -1
+// leave the RBM as it is. It returns an error if s or x cannot be used, an
+// error that wraps ErrDiverged if weights do not stay finite, and the cause of
+// ctx, between two batches, if that is done.
+func (r *RBM) Train(ctx context.Context, x Matrix, s PretrainSettings, rng *rand.Rand) (*LayerHistory, error) {
+	s = s.withDefaults()
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if err := checkRows(x, r.Visible); err != nil {
+		return nil, err
+	}
+	if s.Validation.Rows > 0 {
+		if err := checkRows(s.Validation, r.Visible); err != nil {
+			return nil, fmt.Errorf("validation: %w", err)
+		}
+	}
+	for _, m := range []Matrix{x, s.Validation} {
+		if m.Rows > 0 && m.Cols != r.Weights.Rows {
+			return nil, fmt.Errorf("dbn: rows of %d features for %d visible units", m.Cols, r.Weights.Rows)
+		}
+	}
+	return r.train(ctx, x, s, rng, func() {})
+}
+
+// train is Train after all checks. It calls epochDone after every epoch.
+func (r *RBM) train(ctx context.Context, x Matrix, s PretrainSettings, rng *rand.Rand, epochDone func()) (*LayerHistory, error) {
+	h := &LayerHistory{}
+	c := newContrast(r, min(s.Batch, x.Rows), rng.Uint64())
+	order := ordered(x.Rows)
+	for epoch := range max(s.Epochs, 0) {
+		shuffle(order, rng)
+		var squares float64
+		for from := 0; from < x.Rows; from += s.Batch {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			squares += c.step(x, order[from:min(from+s.Batch, x.Rows)], s, epoch)
+		}
+		if math.IsNaN(squares) || math.IsInf(squares, 0) || !r.finite() {
+			return nil, fmt.Errorf("dbn: pre-training, epoch %d: %w: lower the rate or scale the features", epoch+1, ErrDiverged)
+		}
+		h.ReconstructionError = append(h.ReconstructionError, math.Sqrt(squares/float64(len(x.Data))))
+		if s.Validation.Rows > 0 {
+			h.FreeEnergyGap = append(h.FreeEnergyGap, r.freeEnergyGap(x, s.Validation))
+		}
+		epochDone()
+	}
+	return h, nil
+}
+
+func (r *RBM) finite() bool {
+	return finite(r.Weights.Data) && finite(r.VisibleBias) && finite(r.HiddenBias)
+}
+
+func (r *RBM) freeEnergyGap(x, validation Matrix) float64 {
+	n := min(x.Rows, validation.Rows)
+	sample := NewMatrix(n, x.Cols)
+	for i := range n {
+		copy(sample.Row(i), x.Row(i*x.Rows/n))
+	}
+	return r.meanFreeEnergy(validation) - r.meanFreeEnergy(sample)
+}
+
+func (r *RBM) meanFreeEnergy(x Matrix) float64 {
+	f := make([]float64, x.Rows)
+	r.FreeEnergyTo(f, x)
+	var sum float64
+	for _, v := range f {
+		sum += v
+	}
+	return sum / float64(len(f))
+}
+
+// contrast trains an RBM by contrastive divergence, CD-k: hidden units are
+// sampled where a later step depends on them, and probabilities are used for
+// reconstructions, for the last hidden units and in all statistics. (The guide,
+// §3.)
+type contrast struct {
+	rbm     *RBM
+	source  kernel.Lanes
+	visible []float32 // reconstructions vₖ, below them the batch v₀: 2B×V
+	hidden  []float32 // hₖ, below them -h₀: 2B×H
+	states  []float32 // B×H, sampled
+
+	// Gradients of what is minimised and the velocities of descent.
+	dWeights, dVisible, dHidden []float32
+	uWeights, uVisible, uHidden []float32
+}
+
+func newContrast(r *RBM, batch int, seed uint64) *contrast {
+	v, h := r.Weights.Rows, r.Weights.Cols
+	c := &contrast{
+		rbm:      r,
+		visible:  make([]float32, 2*batch*v),
+		hidden:   make([]float32, 2*batch*h),
+		states:   make([]float32, batch*h),
+		dWeights: make([]float32, v*h),
+		dVisible: make([]float32, v),
+		dHidden:  make([]float32, h),
+		uWeights: make([]float32, v*h),
+		uVisible: make([]float32, v),
+		uHidden:  make([]float32, h),
+	}
+	c.source.Seed(seed)
+	return c
+}
+
+// step learns from the given rows of x and returns the sum of the squared
+// differences between them and their reconstructions.
+func (c *contrast) step(x Matrix, rows []int, s PretrainSettings, epoch int) float64 {
+	squares := c.gradient(x, rows, s.Steps)
+	rate, momentum := s.Rate, s.Momentum
+	if c.rbm.Visible == Gaussian {
+		rate /= 10
+	}
+	if epoch < 5 {
+		momentum = min(momentum, 0.5)
+	}
+	u := kernel.MomentumStep{Rate: float32(rate), Momentum: float32(momentum), Scale: 1 / float32(len(rows))}
+	kernel.Momentum(c.rbm.VisibleBias, c.uVisible, c.dVisible, &u)
+	kernel.Momentum(c.rbm.HiddenBias, c.uHidden, c.dHidden, &u)
+	u.Decay = float32(s.Decay)
+	kernel.Momentum(c.rbm.Weights.Data, c.uWeights, c.dWeights, &u)
+	return squares
+}
+
+// gradient stores the estimate of the gradient of -Σ ln P(v₀), summed over the
+// given rows v₀ of x,
+//
+//	dW = vₖᵀhₖ - v₀ᵀh₀,  da = Σ vₖ-v₀,  db = Σ hₖ-h₀,
+//
+// and returns Σ |v₀-vₖ|². One product of the stacked batches gives dW.
+func (c *contrast) gradient(x Matrix, rows []int, steps int) float64 {
+	r := c.rbm
+	n, v, h := len(rows), r.Weights.Rows, r.Weights.Cols
+	visible, hidden, states := c.visible[:2*n*v], c.hidden[:2*n*h], c.states[:n*h]
+	vk, v0 := Matrix{n, v, visible[:n*v]}, Matrix{n, v, visible[n*v:]}
+	hk, h0 := Matrix{n, h, hidden[:n*h]}, Matrix{n, h, hidden[n*h:]}
+
+	x.gather(v0.Data, rows)
+	r.hiddenInput(h0, v0)
+	kernel.SigmoidSample(states, h0.Data, &c.source)
+	for step := range steps {
+		r.VisibleTo(vk, Matrix{n, h, states})
+		r.hiddenInput(hk, vk)
+		if step == steps-1 {
+			kernel.Sigmoid(hk.Data)
+		} else {
+			kernel.SigmoidSample(states, hk.Data, &c.source)
+		}
+	}
+
+	clear(c.dVisible)
+	var squares float64
+	for i := range n {
+		squares += float64(kernel.Residual(c.dVisible, v0.Row(i), vk.Row(i)))
+	}
+	for i, p := range h0.Data {
+		h0.Data[i] = -p
+	}
+	kernel.SumRows(c.dHidden, hidden)
+	kernel.Gemm(kernel.TransA, v, h, 2*n, visible, hidden, nil, c.dWeights)
+	return squares
+}
+
+// ordered returns 0, 1, …, n-1.
+func ordered(n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
+func shuffle(order []int, rng *rand.Rand) {
+	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+}

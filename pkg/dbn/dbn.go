@@ -1,0 +1,121 @@
+// Package dbn trains deep belief networks and scores rows with them.
+//
+// A row is one observation: a vector of features, its label the index of its
+// class, from 0. A restricted Boltzmann machine ([RBM]) is a layer of visible
+// units, a layer of hidden units that are on or off, and a weight between every
+// two of them; it learns the distribution of rows without labels. Its visible
+// units are Bernoulli, for values in [0, 1], or Gaussian with unit variance,
+// for standardised values. A deep belief network ([Network]) is a stack of
+// them, each trained on the hidden probabilities of the one below
+// (pre-training), with a softmax layer on top; then all weights are trained
+// together by back-propagation of the cross-entropy (fine-tuning). What it
+// returns for a row is the posterior: P(y=j|x) for each of the K classes.
+//
+// Values are float32 in row-major matrices; sums that are reported are taken in
+// float64. Training runs on the goroutine that calls it and draws from its seed
+// only, so equal seeds give equal bytes whatever GOMAXPROCS is, on one kernel
+// family (see internal/kernel); families agree to about 1e-5.
+//
+// Sources: G. Hinton, S. Osindero and Y. Teh, "A Fast Learning Algorithm for
+// Deep Belief Nets", Neural Computation 18, 2006; G. Hinton, "A Practical Guide
+// to Training Restricted Boltzmann Machines", UTML TR 2010-003 ("the guide"
+// below); C. Zhang, K. C. Tan, H. Li and G. S. Hong, "A Cost-Sensitive Deep
+// Belief Network for Imbalanced Classification", IEEE TNNLS 30, 2019.
+package dbn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Matrix is a dense row-major matrix. Data has Rows·Cols elements and is
+// shared, not copied, by everything that is handed a Matrix.
+type Matrix struct {
+	Rows, Cols int
+	Data       []float32
+}
+
+// NewMatrix returns a matrix of zeros. It panics if rows or cols is negative.
+func NewMatrix(rows, cols int) Matrix {
+	if rows < 0 || cols < 0 {
+		panic(fmt.Sprintf("dbn: NewMatrix(%d, %d): negative shape", rows, cols))
+	}
+	return Matrix{rows, cols, make([]float32, rows*cols)}
+}
+
+// Row returns row i, which shares its elements with m.
+func (m Matrix) Row(i int) []float32 {
+	return m.Data[i*m.Cols : (i+1)*m.Cols : (i+1)*m.Cols]
+}
+
+// rows returns rows from up to but not including to.
+func (m Matrix) rows(from, to int) Matrix {
+	return Matrix{to - from, m.Cols, m.Data[from*m.Cols : to*m.Cols]}
+}
+
+// gather copies the given rows of m to dst, one after the other.
+func (m Matrix) gather(dst []float32, rows []int) {
+	for i, r := range rows {
+		copy(dst[i*m.Cols:(i+1)*m.Cols], m.Row(r))
+	}
+}
+
+func mustMatch(ok bool, format string, args ...any) {
+	if !ok {
+		panic("dbn: " + fmt.Sprintf(format, args...))
+	}
+}
+
+// Unit is the kind of the visible units of an RBM.
+type Unit string
+
+// Bernoulli units are on with a probability; their values lie in [0, 1].
+// Gaussian units have unit variance; their values are best standardised.
+const (
+	Bernoulli Unit = "bernoulli"
+	Gaussian  Unit = "gaussian"
+)
+
+// Errors that callers test for. Those returned wrap them and say where.
+var (
+	// ErrNotFinite: a row to train on holds a NaN or an infinity.
+	ErrNotFinite = errors.New("value is not finite")
+	// ErrOneClass: the rows to train on are all of one class.
+	ErrOneClass = errors.New("only one class")
+	// ErrDiverged: weights grew beyond all bounds while training.
+	ErrDiverged = errors.New("training diverged")
+	// ErrCorrupt: bytes are not a network that AppendBinary wrote.
+	ErrCorrupt = errors.New("not a network")
+)
+
+// checkRows reports rows that cannot be trained on as unit.
+func checkRows(x Matrix, unit Unit) error {
+	if x.Rows < 1 || x.Cols < 1 {
+		return fmt.Errorf("dbn: %d rows of %d features: there is nothing to train on", x.Rows, x.Cols)
+	}
+	if len(x.Data) != x.Rows*x.Cols {
+		return fmt.Errorf("dbn: %d values for %d rows of %d features", len(x.Data), x.Rows, x.Cols)
+	}
+	if x.Cols > maxWidth {
+		return fmt.Errorf("dbn: rows of %d features: at most %d can be trained on", x.Cols, maxWidth)
+	}
+	for i, v := range x.Data {
+		if !(v >= -math.MaxFloat32 && v <= math.MaxFloat32) {
+			return fmt.Errorf("dbn: row %d, feature %d: %v: %w: impute it or drop the row", i/x.Cols, i%x.Cols, v, ErrNotFinite)
+		}
+		if unit == Bernoulli && !(v >= 0 && v <= 1) {
+			return fmt.Errorf("dbn: row %d, feature %d: %v is outside [0, 1]: scale features for Bernoulli visible units, or use Gaussian ones", i/x.Cols, i%x.Cols, v)
+		}
+	}
+	return nil
+}
+
+func finite(x []float32) bool {
+	for _, v := range x {
+		if !(v >= -math.MaxFloat32 && v <= math.MaxFloat32) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,132 @@
+package dbn
+
+import (
+	"math"
+
+	"github.com/flank-tcm/flank/internal/kernel"
+)
+
+// Network is a trained deep belief network: hidden layers of logistic units
+// below a softmax layer. It never changes once trained, so any number of
+// goroutines may use it; each needs its own Scorer. The zero value is only good
+// for UnmarshalBinary.
+type Network struct {
+	layers []layer // the softmax layer last; never empty in a network that can be used
+}
+
+// layer is one step of the forward pass: values times weights, In×Out, plus bias.
+type layer struct {
+	weights Matrix
+	bias    []float32
+}
+
+func newLayer(in, out int) layer {
+	return layer{NewMatrix(in, out), make([]float32, out)}
+}
+
+// Inputs returns the number of features of a row.
+func (n *Network) Inputs() int { return n.layers[0].weights.Rows }
+
+// Classes returns the number K of classes.
+func (n *Network) Classes() int { return n.layers[len(n.layers)-1].weights.Cols }
+
+// Layers returns the number of units of every layer: the inputs first, then the
+// hidden layers from below, the classes last.
+func (n *Network) Layers() []int {
+	widths := []int{n.Inputs()}
+	for _, l := range n.layers {
+		widths = append(widths, l.weights.Cols)
+	}
+	return widths
+}
+
+// PosteriorTo stores in dst, N×K, the posteriors P(y=j|x) of every row of x,
+// N×Inputs. Each row of dst sums to 1 up to rounding and depends on its row of x
+// alone; a row with a NaN gives NaN. It panics if the shapes do not agree.
+func (n *Network) PosteriorTo(dst, x Matrix) {
+	mustMatch(dst.Rows == x.Rows && dst.Cols == n.Classes() && x.Cols == n.Inputs(),
+		"posteriors %d×%d of rows %d×%d by a network of %v", dst.Rows, dst.Cols, x.Rows, x.Cols, n.Layers())
+	s := n.newScorer(min(x.Rows, chunk))
+	for from := 0; from < x.Rows; from += chunk {
+		to := min(from+chunk, x.Rows)
+		s.forward(x.rows(from, to), dst.rows(from, to))
+	}
+}
+
+// Scorer computes posteriors row by row without allocating. It is not safe for
+// concurrent use; several scorers of one network are.
+type Scorer struct {
+	network   *Network
+	ping      []float32
+	pong      []float32
+	posterior []float32
+}
+
+// NewScorer returns a Scorer with its own scratch memory.
+func (n *Network) NewScorer() *Scorer { return n.newScorer(1) }
+
+// newScorer returns a Scorer for up to the given number of rows at a time.
+func (n *Network) newScorer(rows int) *Scorer {
+	width := 0
+	for _, l := range n.layers[:len(n.layers)-1] {
+		width = max(width, l.weights.Cols)
+	}
+	return &Scorer{
+		network:   n,
+		ping:      make([]float32, rows*width),
+		pong:      make([]float32, rows*width),
+		posterior: make([]float32, n.Classes()),
+	}
+}
+
+// Posterior returns P(y=j|row) for each class j, the same bits as PosteriorTo.
+// The result is valid until the next call. It panics if row is not as long as
+// the network has inputs.
+func (s *Scorer) Posterior(row []float32) []float32 {
+	mustMatch(len(row) == s.network.Inputs(), "a row of %d features for a network of %d", len(row), s.network.Inputs())
+	k := len(s.posterior)
+	s.forward(Matrix{1, len(row), row}, Matrix{1, k, s.posterior})
+	return s.posterior
+}
+
+// forward stores the posteriors of x in dst. x has no more rows than s has room for.
+func (s *Scorer) forward(x, dst Matrix) {
+	last := len(s.network.layers) - 1
+	for i, l := range s.network.layers {
+		out := dst
+		if i < last {
+			out = Matrix{x.Rows, l.weights.Cols, s.ping[:x.Rows*l.weights.Cols]}
+			s.ping, s.pong = s.pong, s.ping
+		}
+		l.forward(out, x)
+		if i < last {
+			kernel.Sigmoid(out.Data)
+		}
+		x = out
+	}
+	for i := range dst.Rows {
+		softmax(dst.Row(i))
+	}
+}
+
+// forward stores in dst the values x times weights plus bias.
+func (l layer) forward(dst, x Matrix) {
+	w := l.weights
+	kernel.Gemm(0, x.Rows, w.Cols, w.Rows, x.Data, w.Data, l.bias, dst.Data)
+}
+
+// softmax replaces every z[j] by exp(z[j])/Σexp(z) and returns ln Σexp(z).
+func softmax(z []float32) float64 {
+	top := z[0]
+	for _, v := range z[1:] {
+		top = max(top, v)
+	}
+	var sum float64
+	for _, v := range z {
+		sum += math.Exp(float64(v) - float64(top))
+	}
+	for j, v := range z {
+		z[j] = float32(math.Exp(float64(v)-float64(top)) / sum)
+	}
+	return float64(top) + math.Log(sum)
+}

@@ -1,0 +1,165 @@
+package dbn
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+)
+
+// Settings says how a network is trained. The zero value is usable; zero fields
+// take the defaults named beside them.
+type Settings struct {
+	Hidden       []int // units of the hidden layers, the lowest first; default 30, 30
+	Visible      Unit  // of the lowest layer; default Bernoulli
+	Pretrain     PretrainSettings
+	FineTune     FineTuneSettings
+	ClassWeights []float64 // weight of the rows of each class in the loss; nil counts as all 1
+	Seed         uint64    // of all that is drawn at random
+
+	// Progress, if not nil, is called on the training goroutine after every
+	// epoch with the phase, "pretrain" or "finetune", the epochs done in it and
+	// all epochs of it; those of all layers count together.
+	Progress func(phase string, done, total int)
+}
+
+// PretrainSettings says how an RBM is trained by contrastive divergence. A
+// negative Momentum or Decay stands for none.
+type PretrainSettings struct {
+	Epochs   int     // default 50; -1: no pre-training, weights start at random
+	Batch    int     // rows in a step; default 10
+	Steps    int     // of Gibbs sampling, the k of CD-k; default 1
+	Rate     float64 // learning rate; default 0.05; a Gaussian layer learns at a tenth of it
+	Momentum float64 // after the first 5 epochs, in which it is at most 0.5; default 0.9
+	Decay    float64 // L2 penalty of weights; default 2e-4
+
+	// Validation holds rows that are not trained on, for the free-energy gap in
+	// the History. Without rows the gap is not computed.
+	Validation Matrix
+}
+
+// FineTuneSettings says how a network is trained by back-propagation. A
+// negative Momentum or Decay stands for none.
+type FineTuneSettings struct {
+	Epochs   int     // default 150
+	Batch    int     // rows in a step; default 16
+	Rate     float64 // learning rate of the first epoch, falling linearly to a tenth in the last; default 0.005 for "adam", 0.1 for "sgd"
+	Decay    float64 // L2 penalty of weights, not of biases, added to the mean loss of a row as Decay/2·Σw²; default 3e-4
+	Method   string  // "adam" or "sgd"; default "adam"
+	Momentum float64 // of "sgd" only; default 0.9
+}
+
+// Methods of fine-tuning.
+const (
+	adam = "adam"
+	sgd  = "sgd"
+)
+
+const (
+	maxWidth  = 1 << 20 // units of a layer
+	maxLayers = 64
+)
+
+// option returns v, or def if v is zero, or 0 if v is negative.
+func option(v, def float64) float64 {
+	return max(0, cmp.Or(v, def))
+}
+
+func (s Settings) withDefaults() Settings {
+	if len(s.Hidden) == 0 {
+		s.Hidden = []int{30, 30}
+	}
+	s.Visible = cmp.Or(s.Visible, Bernoulli)
+	s.Pretrain = s.Pretrain.withDefaults()
+	s.FineTune = s.FineTune.withDefaults()
+	return s
+}
+
+func (s PretrainSettings) withDefaults() PretrainSettings {
+	s.Epochs = cmp.Or(s.Epochs, 50)
+	s.Batch = cmp.Or(s.Batch, 10)
+	s.Steps = cmp.Or(s.Steps, 1)
+	s.Rate = cmp.Or(s.Rate, 0.05)
+	s.Momentum = option(s.Momentum, 0.9)
+	s.Decay = option(s.Decay, 2e-4)
+	return s
+}
+
+func (s FineTuneSettings) withDefaults() FineTuneSettings {
+	s.Epochs = cmp.Or(s.Epochs, 150)
+	s.Batch = cmp.Or(s.Batch, 16)
+	s.Method = cmp.Or(s.Method, adam)
+	rate := 0.005
+	if s.Method == sgd {
+		rate = 0.1
+	}
+	s.Rate = cmp.Or(s.Rate, rate)
+	s.Momentum = option(s.Momentum, 0.9)
+	s.Decay = option(s.Decay, 3e-4)
+	return s
+}
+
+// check reports the first setting that cannot be used for the given number of
+// classes. Defaults are in place.
+func (s Settings) check(classes int) error {
+	if len(s.Hidden) > maxLayers-1 {
+		return fmt.Errorf("dbn: %d hidden layers: at most %d are supported", len(s.Hidden), maxLayers-1)
+	}
+	for i, h := range s.Hidden {
+		if h < 1 || h > maxWidth {
+			return fmt.Errorf("dbn: hidden layer %d has %d units: must be from 1 to %d", i+1, h, maxWidth)
+		}
+	}
+	if s.Visible != Bernoulli && s.Visible != Gaussian {
+		return fmt.Errorf("dbn: visible units %q: must be %q or %q", s.Visible, Bernoulli, Gaussian)
+	}
+	if s.ClassWeights != nil {
+		if len(s.ClassWeights) != classes {
+			return fmt.Errorf("dbn: %d class weights for %d classes", len(s.ClassWeights), classes)
+		}
+		for j, w := range s.ClassWeights {
+			if !(w >= 0) || math.IsInf(w, 0) {
+				return fmt.Errorf("dbn: weight of class %d: %v: must be zero or positive", j, w)
+			}
+		}
+	}
+	if err := s.Pretrain.check(); err != nil {
+		return err
+	}
+	return s.FineTune.check()
+}
+
+func (s PretrainSettings) check() error {
+	switch {
+	case s.Epochs < -1:
+		return fmt.Errorf("dbn: pre-training for %d epochs: must be positive, or -1 for none", s.Epochs)
+	case s.Batch < 1:
+		return fmt.Errorf("dbn: pre-training batch of %d rows: must be positive", s.Batch)
+	case s.Steps < 1:
+		return fmt.Errorf("dbn: %d steps of contrastive divergence: must be positive", s.Steps)
+	}
+	return checkDescent("pre-training", s.Rate, s.Momentum, s.Decay)
+}
+
+func (s FineTuneSettings) check() error {
+	switch {
+	case s.Epochs < 1:
+		return fmt.Errorf("dbn: fine-tuning for %d epochs: must be positive", s.Epochs)
+	case s.Batch < 1:
+		return fmt.Errorf("dbn: fine-tuning batch of %d rows: must be positive", s.Batch)
+	case s.Method != adam && s.Method != sgd:
+		return fmt.Errorf("dbn: fine-tuning method %q: must be %q or %q", s.Method, adam, sgd)
+	}
+	return checkDescent("fine-tuning", s.Rate, s.Momentum, s.Decay)
+}
+
+func checkDescent(phase string, rate, momentum, decay float64) error {
+	switch {
+	case !(rate > 0) || math.IsInf(rate, 0):
+		return fmt.Errorf("dbn: %s rate %v: must be positive", phase, rate)
+	case !(momentum < 1):
+		return fmt.Errorf("dbn: %s momentum %v: must be below 1", phase, momentum)
+	case !(decay >= 0) || math.IsInf(decay, 0):
+		return fmt.Errorf("dbn: %s decay %v: must be a number", phase, decay)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package dbn
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// History is what was measured while a network was trained.
+type History struct {
+	Pretrain []LayerHistory // one for each hidden layer, the lowest first; empty if there was no pre-training
+	Loss     []float64      // by epoch of fine-tuning: the mean weighted cross-entropy of a row, in nats, without the penalty, taken as rows were trained on
+}
+
+// Train trains a network on the rows of x, whose classes are y, in [0, classes).
+// It keeps neither. It returns an error
+//
+//   - if the shapes, a label or a setting cannot be used,
+//   - that wraps ErrNotFinite if x holds a NaN or an infinity,
+//   - that wraps ErrOneClass if all rows are of one class,
+//   - that wraps ErrDiverged if the weights do not stay finite,
+//   - the cause of ctx if that is done; it is looked at between batches.
+//
+// A class may be absent from y as long as two others are there.
+func Train(ctx context.Context, x Matrix, y []int, classes int, s Settings) (*Network, *History, error) {
+	s = s.withDefaults()
+	if err := s.check(classes); err != nil {
+		return nil, nil, err
+	}
+	if err := checkRows(x, s.Visible); err != nil {
+		return nil, nil, err
+	}
+	if err := checkLabels(x.Rows, y, classes); err != nil {
+		return nil, nil, err
+	}
+	weights, err := classWeights(s.ClassWeights, y, classes)
+	if err != nil {
+		return nil, nil, err
+	}
+	history := &History{}
+	n := &Network{}
+	if s.Pretrain.Epochs < 0 {
+		n.layers = randomLayers(x.Cols, s.Hidden, stream(s.Seed, pretrainStream))
+	} else if n.layers, history.Pretrain, err = pretrain(ctx, x, s); err != nil {
+		return nil, nil, err
+	}
+	rng := stream(s.Seed, fineTuneStream)
+	n.layers = append(n.layers, randomLayers(s.Hidden[len(s.Hidden)-1], []int{classes}, rng)...)
+	if history.Loss, err = fineTune(ctx, n, x, y, weights, s, rng); err != nil {
+		return nil, nil, err
+	}
+	return n, history, nil
+}
+
+func checkLabels(rows int, y []int, classes int) error {
+	if classes < 2 || classes > maxWidth {
+		return fmt.Errorf("dbn: %d classes: must be from 2 to %d", classes, maxWidth)
+	}
+	if len(y) != rows {
+		return fmt.Errorf("dbn: %d labels for %d rows", len(y), rows)
+	}
+	several := false
+	for i, label := range y {
+		if label < 0 || label >= classes {
+			return fmt.Errorf("dbn: row %d: label %d: must be from 0 to %d", i, label, classes-1)
+		}
+		several = several || label != y[0]
+	}
+	if !several {
+		return fmt.Errorf("dbn: all %d rows are of class %d: %w: add rows of another", rows, y[0], ErrOneClass)
+	}
+	return nil
+}
+
+// Streams of random numbers. Each has its own, so that more epochs in one phase
+// do not change what is drawn in another.
+const (
+	fineTuneStream = iota
+	pretrainStream // and upwards, one for each layer
+)
+
+func stream(seed, number uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, number)) }
+
+// randomLayers returns a stack of layers with biases 0 and weights from a
+// uniform law on ±√(2/(in+out)), which keeps the size of values and gradients
+// alike from layer to layer for logistic units. (X. Glorot and Y. Bengio,
+// AISTATS 2010, eq. 16, with the gain of scikit-learn's multi-layer perceptron.)
+func randomLayers(inputs int, widths []int, rng *rand.Rand) []layer {
+	var layers []layer
+	for _, width := range widths {
+		l := newLayer(inputs, width)
+		bound := math.Sqrt(2 / float64(inputs+width))
+		for i := range l.weights.Data {
+			l.weights.Data[i] = float32(bound * (2*rng.Float64() - 1))
+		}
+		layers = append(layers, l)
+		inputs = width
+	}
+	return layers
+}
+
+// pretrain returns the hidden layers of a network, each trained as an RBM on
+// the hidden probabilities of the one below. (Hinton et al. 2006, §5.)
+func pretrain(ctx context.Context, x Matrix, s Settings) ([]layer, []LayerHistory, error) {
+	if v := s.Pretrain.Validation; v.Rows > 0 {
+		if v.Cols != x.Cols {
+			return nil, nil, fmt.Errorf("dbn: validation rows of %d features beside training rows of %d", v.Cols, x.Cols)
+		}
+		if err := checkRows(v, s.Visible); err != nil {
+			return nil, nil, fmt.Errorf("validation: %w", err)
+		}
+	}
+	var layers []layer
+	var histories []LayerHistory
+	done, total := 0, len(s.Hidden)*s.Pretrain.Epochs
+	epochDone := func() {
+		if done++; s.Progress != nil {
+			s.Progress("pretrain", done, total)
+		}
+	}
+	visible, below := s.Visible, s.Pretrain
+	for l, hidden := range s.Hidden {
+		rng := stream(s.Seed, pretrainStream+uint64(l))
+		r := NewRBM(x, hidden, visible, rng)
+		h, err := r.train(ctx, x, below, rng, epochDone)
+		if err != nil {
+			return nil, nil, fmt.Errorf("layer %d: %w", l+1, err)
+		}
+		layers = append(layers, layer{r.Weights, r.HiddenBias})
+		histories = append(histories, *h)
+		if l == len(s.Hidden)-1 {
+			break
+		}
+		x = r.hidden(x)
+		if below.Validation.Rows > 0 {
+			below.Validation = r.hidden(below.Validation)
+		}
+		visible = Bernoulli
+	}
+	return layers, histories, nil
+}
+
+// hidden returns the hidden probabilities of all rows of x.
+func (r *RBM) hidden(x Matrix) Matrix {
+	h := NewMatrix(x.Rows, r.Weights.Cols)
+	r.HiddenTo(h, x)
+	return h
+}

@@ -1,0 +1,417 @@
+package dbn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// exclusiveOr returns rows of two noisy values in [0, 1]; the class is whether
+// exactly one of them is high, which no linear rule can tell.
+func exclusiveOr(n int, rng *rand.Rand) (Matrix, []int) {
+	x, y := NewMatrix(n, 2), make([]int, n)
+	for i := range n {
+		a, b := rng.IntN(2), rng.IntN(2)
+		y[i] = a ^ b
+		for j, bit := range []int{a, b} {
+			x.Row(i)[j] = float32(min(max(float64(bit)*0.8+0.1+0.08*rng.NormFloat64(), 0), 1))
+		}
+	}
+	return x, y
+}
+
+// standardise scales rows of exclusiveOr to a mean of about 0 and a standard
+// deviation of about 1.
+func standardise(x Matrix) Matrix {
+	z := NewMatrix(x.Rows, x.Cols)
+	for i, v := range x.Data {
+		z.Data[i] = (v - 0.5) / 0.4
+	}
+	return z
+}
+
+func accuracy(n *Network, x Matrix, y []int) float64 {
+	p := NewMatrix(x.Rows, n.Classes())
+	n.PosteriorTo(p, x)
+	right := 0
+	for i, label := range y {
+		best := 0
+		for j, v := range p.Row(i) {
+			if v > p.Row(i)[best] {
+				best = j
+			}
+		}
+		if best == label {
+			right++
+		}
+	}
+	return float64(right) / float64(len(y))
+}
+
+func TestTrainLearnsExclusiveOr(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, y := exclusiveOr(300, rng)
+	unseen, classes := exclusiveOr(300, rng)
+	// Small weights see almost no slope here, and the penalty would pull them to
+	// zero before they grow; from pre-trained Bernoulli units it does not.
+	free := FineTuneSettings{Rate: 0.03, Decay: -1}
+	for name, s := range map[string]Settings{
+		"defaults":        {},
+		"gaussian":        {Visible: Gaussian, FineTune: free},
+		"one layer, sgd":  {Hidden: []int{12}, FineTune: FineTuneSettings{Method: "sgd", Rate: 1, Decay: -1}},
+		"no pre-training": {Pretrain: PretrainSettings{Epochs: -1}, FineTune: free},
+		"CD-3, weighted":  {Pretrain: PretrainSettings{Steps: 3}, ClassWeights: []float64{1, 3}, FineTune: free},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, unseen := x, unseen
+			if s.Visible == Gaussian {
+				x, unseen = standardise(x), standardise(unseen)
+			}
+			n, h, err := Train(context.Background(), x, y, 2, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := accuracy(n, unseen, classes); got < 0.98 {
+				t.Errorf("accuracy on unseen rows = %v", got)
+			}
+			if first, last := h.Loss[0], h.Loss[len(h.Loss)-1]; len(h.Loss) != 150 || last > first/4 {
+				t.Errorf("loss %v in the first of %d epochs, %v in the last", first, len(h.Loss), last)
+			}
+		})
+	}
+}
+
+// crossEntropy is Σ w[y]·(-ln P(y|x)) in float64, from the definition.
+func crossEntropy(params [][]float64, widths []int, x [][]float64, y []int, w []float64) float64 {
+	var loss float64
+	for r, row := range x {
+		values := row
+		for l := range len(widths) - 1 {
+			in, out := widths[l], widths[l+1]
+			next := make([]float64, out)
+			for j := range next {
+				z := params[l][in*out+j]
+				for i, v := range values {
+					z += v * params[l][i*out+j]
+				}
+				if next[j] = z; l < len(widths)-2 {
+					next[j] = 1 / (1 + math.Exp(-z))
+				}
+			}
+			values = next
+		}
+		var sum float64
+		for _, z := range values {
+			sum += math.Exp(z)
+		}
+		loss += w[y[r]] * (math.Log(sum) - values[y[r]])
+	}
+	return loss
+}
+
+// TestBackpropagation holds every derivative to central differences of the
+// float64 loss, whose own error is below 1e-9. What remains is the rounding of
+// float32.
+func TestBackpropagation(t *testing.T) {
+	for _, classes := range []int{2, 4} {
+		rng := rand.New(rand.NewPCG(3, uint64(classes)))
+		widths := []int{5, 4, 3, classes}
+		n := &Network{layers: randomLayers(5, widths[1:], rng)}
+		var params [][]float64
+		for _, l := range n.layers {
+			var p []float64
+			for i := range l.bias {
+				l.bias[i] = float32(rng.NormFloat64())
+			}
+			for _, part := range [][]float32{l.weights.Data, l.bias} {
+				for _, v := range part {
+					p = append(p, float64(v))
+				}
+			}
+			params = append(params, p)
+		}
+		var rows [][]float64
+		var y []int
+		for i := range 11 {
+			row := make([]float64, 5)
+			for j := range row {
+				row[j] = float64(float32(rng.NormFloat64()))
+			}
+			rows, y = append(rows, row), append(y, i%classes)
+		}
+		weights := make([]float64, classes)
+		for j := range weights {
+			weights[j] = 1
+		}
+		weights[1] = 2.5
+
+		b := newBackprop(n, len(rows), weights)
+		loss := b.gradient(matrixOf(rows), y, ordered(len(rows)))
+		if want := crossEntropy(params, widths, rows, y, weights); math.Abs(loss-want) > 1e-5*want {
+			t.Errorf("K=%d: loss %v, want %v", classes, loss, want)
+		}
+		for l := range params {
+			g := append(append([]float32(nil), b.layers[l].gradient.weights.Data...), b.layers[l].gradient.bias...)
+			for i, p := range params[l] {
+				const d = 1e-5
+				params[l][i] = p + d
+				up := crossEntropy(params, widths, rows, y, weights)
+				params[l][i] = p - d
+				down := crossEntropy(params, widths, rows, y, weights)
+				params[l][i] = p
+				want := (up - down) / (2 * d)
+				if math.Abs(float64(g[i])-want) > 4e-6 {
+					t.Errorf("K=%d: layer %d, weight %d: derivative %v, want %v", classes, l, i, g[i], want)
+				}
+			}
+		}
+	}
+}
+
+// A row of weight 3 does to a step over all rows what three copies of it do.
+func TestClassWeightsAreCopies(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 1))
+	x, y := exclusiveOr(60, rng)
+	for i := range y {
+		y[i] = min(y[i]+i%2, 2) // three classes
+	}
+	weights := []float64{1, 3, 2}
+	copies := Matrix{Cols: x.Cols}
+	var labels []int
+	for i, label := range y {
+		for range int(weights[label]) {
+			copies.Rows++
+			copies.Data = append(copies.Data, x.Row(i)...)
+			labels = append(labels, label)
+		}
+	}
+	for _, method := range []string{"adam", "sgd"} {
+		s := Settings{
+			Hidden:   []int{6},
+			Pretrain: PretrainSettings{Epochs: -1},
+			FineTune: FineTuneSettings{Method: method, Rate: 0.05, Epochs: 20, Batch: 1000},
+		}
+		repeated, _, err := Train(context.Background(), copies, labels, 3, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.ClassWeights = weights
+		weighted, _, err := Train(context.Background(), x, y, 3, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.ClassWeights = []float64{10, 30, 20}
+		scaled, _, err := Train(context.Background(), x, y, 3, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.ClassWeights = []float64{1, 1, 1}
+		equal, _, err := Train(context.Background(), x, y, 3, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := distance(weighted, repeated); d > 1e-4 {
+			t.Errorf("%s: weights and copies differ by %v", method, d)
+		}
+		if d := distance(weighted, scaled); d > 1e-4 {
+			t.Errorf("%s: weights and ten times the weights differ by %v", method, d)
+		}
+		if d := distance(weighted, equal); d < 1e-2 {
+			t.Errorf("%s: weights change nothing", method)
+		}
+		s.ClassWeights = nil
+		plain, _, err := Train(context.Background(), x, y, 3, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if distance(plain, equal) != 0 {
+			t.Errorf("%s: no weights and weights of 1 differ", method)
+		}
+	}
+}
+
+// distance is the largest difference between the weights of two networks.
+func distance(a, b *Network) float64 {
+	var d float64
+	for i := range a.layers {
+		for j, v := range a.layers[i].weights.Data {
+			d = max(d, math.Abs(float64(v)-float64(b.layers[i].weights.Data[j])))
+		}
+	}
+	return d
+}
+
+func TestTrainIsDeterministic(t *testing.T) {
+	x, y := exclusiveOr(101, rand.New(rand.NewPCG(5, 1)))
+	encode := func(seed uint64, procs int) []byte {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		n, _, err := Train(context.Background(), x, y, 2, Settings{Seed: seed, Pretrain: PretrainSettings{Epochs: 3}, FineTune: FineTuneSettings{Epochs: 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := n.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	one := encode(7, 1)
+	if !bytes.Equal(one, encode(7, 4)) {
+		t.Error("equal seeds give other bytes with another GOMAXPROCS")
+	}
+	if bytes.Equal(one, encode(8, 1)) {
+		t.Error("another seed gives the same bytes")
+	}
+}
+
+func TestTrainStops(t *testing.T) {
+	x, y := exclusiveOr(50, rand.New(rand.NewPCG(6, 1)))
+	reason := errors.New("the shift is over")
+	for _, phase := range []string{"pretrain", "finetune"} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		calls := 0
+		_, _, err := Train(ctx, x, y, 2, Settings{Progress: func(p string, done, total int) {
+			if p == phase && done == 2 {
+				cancel(reason)
+				calls = 0
+			}
+			calls++
+		}})
+		if !errors.Is(err, reason) || calls != 1 {
+			t.Errorf("%s: error %v after %d more epochs", phase, err, calls-1)
+		}
+	}
+}
+
+func TestTrainReportsProgress(t *testing.T) {
+	x, y := exclusiveOr(20, rand.New(rand.NewPCG(7, 1)))
+	var got []string
+	_, h, err := Train(context.Background(), x, y, 2, Settings{
+		Hidden:   []int{3, 2},
+		Pretrain: PretrainSettings{Epochs: 2, Validation: x},
+		FineTune: FineTuneSettings{Epochs: 3},
+		Progress: func(phase string, done, total int) {
+			got = append(got, phase[:1]+string(rune('0'+done))+"/"+string(rune('0'+total)))
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "p1/4 p2/4 p3/4 p4/4 f1/3 f2/3 f3/3"; strings.Join(got, " ") != want {
+		t.Errorf("progress %v, want %v", got, want)
+	}
+	if len(h.Pretrain) != 2 || len(h.Pretrain[1].ReconstructionError) != 2 || len(h.Pretrain[1].FreeEnergyGap) != 2 || len(h.Loss) != 3 {
+		t.Errorf("history %+v", h)
+	}
+	if gap := h.Pretrain[0].FreeEnergyGap[1]; gap != 0 {
+		t.Errorf("gap of the training rows to themselves = %v", gap)
+	}
+}
+
+func TestTrainRefuses(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(-1)
+	good := [][]float64{{0, 1}, {1, 0}, {1, 1}}
+	labels := []int{0, 1, 1}
+	for name, tc := range map[string]struct {
+		x       Matrix
+		y       []int
+		classes int
+		s       Settings
+		is      error
+		text    string
+	}{
+		"nothing":               {Matrix{}, nil, 2, Settings{}, nil, "nothing to train on"},
+		"no features":           {NewMatrix(3, 0), labels, 2, Settings{}, nil, "nothing to train on"},
+		"short data":            {Matrix{3, 2, make([]float32, 5)}, labels, 2, Settings{}, nil, "5 values for 3 rows of 2"},
+		"NaN":                   {matrixOf([][]float64{{0, 1}, {1, nan}, {1, 1}}), labels, 2, Settings{}, ErrNotFinite, "row 1, feature 1"},
+		"infinity":              {matrixOf([][]float64{{0, 1}, {inf, 0}, {1, 1}}), labels, 2, Settings{Visible: Gaussian}, ErrNotFinite, "row 1, feature 0"},
+		"not in [0,1]":          {matrixOf([][]float64{{0, 1}, {1, 0}, {1, 1.5}}), labels, 2, Settings{}, nil, "row 2, feature 1: 1.5 is outside [0, 1]"},
+		"one class":             {matrixOf(good), []int{1, 1, 1}, 2, Settings{}, ErrOneClass, "all 3 rows are of class 1"},
+		"label too high":        {matrixOf(good), []int{0, 1, 2}, 2, Settings{}, nil, "row 2: label 2: must be from 0 to 1"},
+		"label too low":         {matrixOf(good), []int{0, -1, 1}, 2, Settings{}, nil, "row 1: label -1"},
+		"labels missing":        {matrixOf(good), []int{0, 1}, 2, Settings{}, nil, "2 labels for 3 rows"},
+		"one class wanted":      {matrixOf(good), []int{0, 0, 0}, 1, Settings{}, nil, "1 classes"},
+		"empty layer":           {matrixOf(good), labels, 2, Settings{Hidden: []int{3, 0}}, nil, "hidden layer 2 has 0 units"},
+		"unknown unit":          {matrixOf(good), labels, 2, Settings{Visible: "binary"}, nil, `visible units "binary"`},
+		"unknown method":        {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Method: "lbfgs"}}, nil, `method "lbfgs"`},
+		"negative rate":         {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Rate: -1}}, nil, "fine-tuning rate -1"},
+		"NaN rate":              {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Rate: nan}}, nil, "pre-training rate NaN"},
+		"momentum":              {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Momentum: 1}}, nil, "momentum 1"},
+		"NaN decay":             {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Decay: nan}}, nil, "decay NaN"},
+		"negative epochs":       {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Epochs: -1}}, nil, "fine-tuning for -1 epochs"},
+		"negative batch":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Batch: -1}}, nil, "batch of -1 rows"},
+		"negative steps":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Steps: -1}}, nil, "-1 steps"},
+		"weights missing":       {matrixOf(good), labels, 2, Settings{ClassWeights: []float64{1}}, nil, "1 class weights for 2 classes"},
+		"weight NaN":            {matrixOf(good), labels, 2, Settings{ClassWeights: []float64{1, nan}}, nil, "weight of class 1"},
+		"weights all zero":      {matrixOf(good), labels, 3, Settings{ClassWeights: []float64{0, 0, 1}}, nil, "weight zero"},
+		"validation width":      {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Validation: NewMatrix(1, 3)}}, nil, "validation rows of 3 features"},
+		"validation NaN":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Validation: matrixOf([][]float64{{0, nan}})}}, ErrNotFinite, "validation"},
+		"diverges, fine-tuning": {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Method: "sgd", Rate: 1e30}}, ErrDiverged, "fine-tuning, epoch"},
+		"diverges, pre-training": {matrixOf([][]float64{{1e20, 0}, {0, -1e20}, {1e20, 1e20}}), labels, 2,
+			Settings{Visible: Gaussian}, ErrDiverged, "pre-training, epoch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, _, err := Train(context.Background(), tc.x, tc.y, tc.classes, tc.s)
+			if err == nil || n != nil {
+				t.Fatal("accepted")
+			}
+			if !strings.Contains(err.Error(), tc.text) {
+				t.Errorf("error %q does not say %q", err, tc.text)
+			}
+			if tc.is != nil && !errors.Is(err, tc.is) {
+				t.Errorf("error %q is not %q", err, tc.is)
+			}
+		})
+	}
+}
+
+// A class may be absent from the rows of a fold.
+func TestTrainWithAnAbsentClass(t *testing.T) {
+	x, y := exclusiveOr(40, rand.New(rand.NewPCG(8, 1)))
+	n, _, err := Train(context.Background(), x, y, 3, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := n.NewScorer().Posterior(x.Row(0))
+	if len(p) != 3 || p[2] > 0.05 {
+		t.Errorf("posteriors %v: the last class was never seen", p)
+	}
+}
+
+func BenchmarkContrastiveDivergenceEpoch(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	x := NewMatrix(5000, 196)
+	for i := range x.Data {
+		x.Data[i] = rng.Float32()
+	}
+	r := NewRBM(x, 50, Bernoulli, rng)
+	for b.Loop() {
+		if _, err := r.Train(context.Background(), x, PretrainSettings{Epochs: 1, Batch: 100}, rng); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*x.Rows), "ns/row")
+}
+
+func BenchmarkFineTuneEpoch(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	x, y := NewMatrix(1000, 112), make([]int, 1000)
+	for i := range x.Data {
+		x.Data[i] = rng.Float32()
+	}
+	for i := range y {
+		y[i] = rng.IntN(2)
+	}
+	s := Settings{Pretrain: PretrainSettings{Epochs: -1}, FineTune: FineTuneSettings{Epochs: 1}}
+	for b.Loop() {
+		if _, _, err := Train(context.Background(), x, y, 2, s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*x.Rows), "ns/row")
+}
