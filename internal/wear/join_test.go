@@ -1,0 +1,195 @@
+package wear
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// after returns a time, in minutes from the start of a tool.
+func after(minutes float64) time.Time {
+	return time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC).Add(time.Duration(minutes * float64(time.Minute)))
+}
+
+func TestJoinHoleEnd(t *testing.T) {
+	j, err := NewJoin([]Measurement{
+		{Machine: "m", Tool: "T1", Hole: "H1", Time: after(9), VBMeanUM: nan, VBMaxUM: 60}, // later, though listed first
+		{Machine: "m", Tool: "T1", Hole: "H1", Time: after(5), VBMeanUM: nan, VBMaxUM: 50},
+		{Machine: "m", Tool: "T1", Hole: "H3", VBMeanUM: nan, VBMaxUM: nan, State: "chipped"},
+		{Machine: "m", Tool: "T1", Hole: "H4", VBMeanUM: nan, VBMaxUM: nan}, // knows nothing
+		{Tool: "T2", Hole: "H1", VBMeanUM: 7, VBMaxUM: 8},                   // any machine
+		{Machine: "other", Tool: "T3", Hole: "H1", VBMeanUM: 1, VBMaxUM: 1},
+	}, HoleEnd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		why, tool, hole string
+		want            string
+	}{
+		{"start of a hole", "T1", "H1", "NaN 60 "},
+		{"hole without a measurement", "T1", "H2", ""},
+		{"state only", "T1", "H3", "NaN NaN chipped"},
+		{"measurement that knows nothing", "T1", "H4", ""},
+		{"hole not known", "T1", "", ""},
+		{"measurement without a machine", "T2", "H1", "7 8 "},
+		{"tool of another machine", "T3", "H1", ""},
+		{"tool without measurements", "T9", "H1", ""},
+	} {
+		m, ok := j.At("m", tc.tool, tc.hole, after(1))
+		got := fmt.Sprint(m.VBMeanUM, m.VBMaxUM, " ", m.State)
+		if !ok {
+			got = ""
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
+		}
+	}
+	if want := (Tally{Labelled: 3, NoTool: 2, NoHole: 3}); j.Tally() != want {
+		t.Errorf("tally %+v, want %+v", j.Tally(), want)
+	}
+	if got, want := j.Tally().String(), "3 labelled, 5 not: 2 tool not measured, 3 hole not measured"; got != want {
+		t.Errorf("tally reads %q, want %q", got, want)
+	}
+}
+
+func TestJoinInterpolate(t *testing.T) {
+	j, err := NewJoin([]Measurement{
+		{Machine: "m", Tool: "T1", Time: after(30), VBMeanUM: nan, VBMaxUM: 300, State: "worn"},
+		{Machine: "m", Tool: "T1", Time: after(10), VBMeanUM: 50, VBMaxUM: 100, State: "new"},
+		{Machine: "m", Tool: "T1", Time: after(40), VBMeanUM: 200, VBMaxUM: nan, State: "worn"},
+		{Machine: "m", Tool: "T1", Time: after(50), VBMeanUM: 200, VBMaxUM: 310, State: "Chipped"},
+		{Machine: "m", Tool: "T1", Time: after(60), VBMeanUM: nan, VBMaxUM: 320},
+		{Machine: "m", Tool: "T2", Time: after(10), VBMeanUM: nan, VBMaxUM: nan, State: "unworn"},
+		{Machine: "m", Tool: "T2", Time: after(20), VBMeanUM: nan, VBMaxUM: nan, State: "unworn"},
+		{Machine: "m", Tool: "T2", Time: after(30), VBMeanUM: nan, VBMaxUM: nan, State: "worn"},
+		{Machine: "m", Tool: "T3", Time: after(10), VBMeanUM: nan, VBMaxUM: 80},
+		{Machine: "m", Tool: "T4", Time: after(10), VBMeanUM: nan, VBMaxUM: 80},
+	}, Interpolate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Start("m", "T1", after(5))
+	j.Start("m", "T1", after(0)) // the earliest counts
+	j.Start("m", "T1", after(2))
+	j.Start("m", "T4", after(20)) // after its first measurement: no use
+	for _, tc := range []struct {
+		why, tool string
+		minute    float64
+		want      string
+	}{
+		{"start of a new tool", "T1", 0, "0 0 "},
+		{"on the way to the first measurement", "T1", 5, "25 50 "},
+		{"before the start", "T1", -1, ""},
+		{"at a measurement", "T1", 10, "50 100 new"},
+		{"half-way; the mean skips a measurement that lacks it", "T1", 20, "100 200 "},
+		{"at a measurement without mean", "T1", 30, "150 300 worn"},
+		{"between equal states", "T1", 35, "175 302.5 worn"},
+		{"chipped is not carried back", "T1", 49, "200 309.5 "},
+		{"chipped from the measurement on", "T1", 50, "200 310 Chipped"},
+		{"chipped stays, the mean has ended", "T1", 55, "NaN 315 Chipped"},
+		{"chipped where the state was left out", "T1", 60, "NaN 320 Chipped"},
+		{"chipped after the last measurement", "T1", 99, "NaN NaN Chipped"},
+		{"states only, before the first", "T2", 5, ""},
+		{"states only, equal", "T2", 15, "NaN NaN unworn"},
+		{"states only, different", "T2", 25, ""},
+		{"states only, at a measurement", "T2", 30, "NaN NaN worn"},
+		{"states only, after the last", "T2", 31, ""},
+		{"start not known", "T3", 9, ""},
+		{"single measurement", "T3", 10, "NaN 80 "},
+		{"after the last", "T3", 11, ""},
+		{"start after the first measurement", "T4", 9, ""},
+		{"tool without measurements", "T9", 9, ""},
+	} {
+		m, ok := j.At("m", tc.tool, "H", after(tc.minute))
+		got := fmt.Sprint(m.VBMeanUM, m.VBMaxUM, " ", m.State)
+		if !ok {
+			got = ""
+		} else if !m.Time.Equal(after(tc.minute)) || m.Machine != "m" || m.Tool != tc.tool || m.Hole != "H" {
+			t.Errorf("%s: measurement %+v is not of the window", tc.why, m)
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
+		}
+	}
+	if want := (Tally{Labelled: 14, NoTool: 1, Before: 4, After: 2, Between: 1}); j.Tally() != want {
+		t.Errorf("tally %+v, want %+v", j.Tally(), want)
+	}
+}
+
+func TestNewJoinErrors(t *testing.T) {
+	known := Measurement{Tool: "T7", Hole: "H1", Time: after(1), VBMeanUM: nan, VBMaxUM: 1}
+	untimed, unholed := known, known
+	untimed.Time = time.Time{}
+	unholed.Hole = ""
+	for want, tc := range map[string]struct {
+		mode Mode
+		ms   []Measurement
+	}{
+		`join "nearest" is not one of`:                    {"nearest", nil},
+		`tool "T7" names no hole`:                         {HoleEnd, []Measurement{unholed}},
+		`tool "T7" has no time`:                           {Interpolate, []Measurement{untimed}},
+		`two measurements at the end of hole "H1"`:        {HoleEnd, []Measurement{known, known}},
+		`two measurements at 2026-01-31T14:01:00Z`:        {Interpolate, []Measurement{known, unholed}},
+		`two measurements at the end of hole "H1": keep `: {HoleEnd, []Measurement{untimed, untimed}},
+	} {
+		if _, err := NewJoin(tc.ms, tc.mode); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+	if _, err := NewJoin([]Measurement{known, {Tool: "T7", VBMeanUM: nan, VBMaxUM: nan}}, Interpolate); err != nil {
+		t.Errorf("a measurement that knows nothing is refused: %v", err)
+	}
+}
+
+// TestInterpolationLaws: measured wear that never falls gives wear that never
+// falls, exact at the measurements, between them elsewhere, and every window
+// is counted once.
+func TestInterpolationLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var ms []Measurement
+		minute, um := rapid.Float64Range(1, 100).Draw(t, "first"), 0.0
+		for range rapid.IntRange(1, 8).Draw(t, "n") {
+			um += rapid.Float64Range(0, 200).Draw(t, "wear")
+			ms = append(ms, Measurement{Tool: "T", Time: at(minute), VBMeanUM: um / 3, VBMaxUM: um})
+			minute += rapid.Float64Range(0.001, 1e4).Draw(t, "minutes")
+		}
+		j, err := NewJoin(rapid.Permutation(ms).Draw(t, "order"), Interpolate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		started := rapid.Bool().Draw(t, "started")
+		if started {
+			j.Start("m", "T", after(0))
+		}
+		for i, m := range ms {
+			if got, ok := j.At("m", "T", "", m.Time); !ok || got.VBMaxUM != m.VBMaxUM || got.VBMeanUM != m.VBMeanUM {
+				t.Fatalf("at measurement %d: %+v, want %+v", i, got, m)
+			}
+		}
+		first, last := ms[0].Time, ms[len(ms)-1].Time
+		asked, labelled, before := len(ms), len(ms), -1.0
+		step := last.Sub(after(0))/97 + 1
+		for w := after(0); !w.After(last.Add(2 * step)); w = w.Add(step) {
+			m, ok := j.At("m", "T", "", w)
+			asked++
+			if want := !w.After(last) && (started || !w.Before(first)); ok != want {
+				t.Fatalf("at %v labelled %v, want %v", w, ok, want)
+			}
+			if !ok {
+				continue
+			}
+			labelled++
+			if m.VBMaxUM < before || m.VBMaxUM > um {
+				t.Fatalf("at %v wear %v after %v, last measured %v", w, m.VBMaxUM, before, um)
+			}
+			before = m.VBMaxUM
+		}
+		if n := j.Tally(); n.Labelled != labelled || n.Labelled+n.Unlabelled() != asked {
+			t.Fatalf("tally %+v of %d windows, %d labelled", n, asked, labelled)
+		}
+	})
+}
