@@ -325,7 +325,7 @@ func (c *CSV) parseTime(first bool) (time.Time, error) {
 	s, err := strconv.ParseFloat(cell, 64)
 	if err != nil {
 		at, err := time.Parse(time.RFC3339Nano, cell)
-		if err != nil {
+		if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
 			return time.Time{}, c.cells.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, or seconds")
 		}
 		return at, nil
