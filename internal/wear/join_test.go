@@ -154,7 +154,7 @@ func TestInterpolationLaws(t *testing.T) {
 		minute, um := rapid.Float64Range(1, 100).Draw(t, "first"), 0.0
 		for range rapid.IntRange(1, 8).Draw(t, "n") {
 			um += rapid.Float64Range(0, 200).Draw(t, "wear")
-			ms = append(ms, Measurement{Tool: "T", Time: at(minute), VBMeanUM: um / 3, VBMaxUM: um})
+			ms = append(ms, Measurement{Tool: "T", Time: after(minute), VBMeanUM: um / 3, VBMaxUM: um})
 			minute += rapid.Float64Range(0.001, 1e4).Draw(t, "minutes")
 		}
 		j, err := NewJoin(rapid.Permutation(ms).Draw(t, "order"), Interpolate)
