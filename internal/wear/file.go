@@ -21,13 +21,13 @@ var columns = []string{"machine", "tool", "hole", "time", "vb_mean_um", "vb_max_
 
 // Indices of columns.
 const (
-	machine = iota
-	tool
-	hole
-	at
-	vbMean
-	vbMax
-	state
+	colMachine = iota
+	colTool
+	colHole
+	colTime
+	colVBMean
+	colVBMax
+	colState
 )
 
 // Write writes measurements as wear.csv. What is not known is an empty cell.
@@ -160,10 +160,10 @@ func (d *reader) readHeader() error {
 			return fmt.Errorf("wear: %s:%d: column %q is not known: wear is in µm, in columns vb_mean_um and vb_max_um", d.file, d.line, name)
 		}
 	}
-	if d.cell[tool] < 0 {
+	if d.cell[colTool] < 0 {
 		return fmt.Errorf("wear: %s:%d: no column %q: add it; the columns are %s", d.file, d.line, "tool", strings.Join(columns, ", "))
 	}
-	if d.cell[vbMean] < 0 && d.cell[vbMax] < 0 && d.cell[state] < 0 {
+	if d.cell[colVBMean] < 0 && d.cell[colVBMax] < 0 && d.cell[colState] < 0 {
 		return fmt.Errorf("wear: %s:%d: no column says how worn a tool is: add vb_mean_um, vb_max_um or state", d.file, d.line)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (d *reader) readRow() (Measurement, error) {
 		return Measurement{}, err
 	}
 	var m Measurement
-	for k, to := range []*string{machine: &m.Machine, tool: &m.Tool, hole: &m.Hole, state: &m.State} {
+	for k, to := range []*string{colMachine: &m.Machine, colTool: &m.Tool, colHole: &m.Hole, colState: &m.State} {
 		if to == nil || d.cell[k] < 0 {
 			continue
 		}
@@ -185,16 +185,16 @@ func (d *reader) readRow() (Measurement, error) {
 		*to = strings.Clone(cell)
 	}
 	if m.Tool == "" {
-		return m, d.errorf(tool, "is no tool: name the tool that was measured")
+		return m, d.errorf(colTool, "is no tool: name the tool that was measured")
 	}
-	if cell := d.text(at); cell != "" {
+	if cell := d.text(colTime); cell != "" {
 		t, err := time.Parse(time.RFC3339Nano, cell)
 		if y := t.UTC().Year(); err != nil || y < 1 || y > 9999 {
-			return m, d.errorf(at, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
+			return m, d.errorf(colTime, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
 		}
 		m.Time = t.UTC()
 	}
-	for k, to := range []*float64{vbMean: &m.VBMeanUM, vbMax: &m.VBMaxUM} {
+	for k, to := range []*float64{colVBMean: &m.VBMeanUM, colVBMax: &m.VBMaxUM} {
 		if to == nil {
 			continue
 		}
@@ -213,7 +213,7 @@ func (d *reader) readRow() (Measurement, error) {
 		*to = v
 	}
 	if m.VBMeanUM > m.VBMaxUM {
-		return m, d.errorf(vbMean, "is above vb_max_um, %v, but a mean is at most the maximum: correct the row; are the columns exchanged?", m.VBMaxUM)
+		return m, d.errorf(colVBMean, "is above vb_max_um, %v, but a mean is at most the maximum: correct the row; are the columns exchanged?", m.VBMaxUM)
 	}
 	return m, nil
 }
@@ -285,7 +285,7 @@ func warn(file string, ms []Measurement, lines []int) []string {
 			}
 			if j := last[q]; j >= 0 && v < of(ms[j]) {
 				warnings = append(warnings, fmt.Sprintf("wear: %s:%d: %s of tool %q falls from %v (line %d) to %v: check the measurements; a tool that was ground again needs a new name",
-					file, lines[i], columns[vbMean+q], ms[i].Tool, of(ms[j]), lines[j], v))
+					file, lines[i], columns[colVBMean+q], ms[i].Tool, of(ms[j]), lines[j], v))
 			}
 			last[q] = i
 		}
