@@ -1,0 +1,232 @@
+package table
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// facts are the columns before the features.
+var facts = []string{"machine", "tool", "hole", "start", "class", "vb_max_um"}
+
+// Indices of facts.
+const (
+	colMachine = iota
+	colTool
+	colHole
+	colStart
+	colClass
+	colVBMax
+)
+
+// WriteCSV writes the table as CSV, row by row: a header, in which the features
+// come after machine, tool, hole, start (RFC 3339, UTC), class and vb_max_um.
+// What is missing or not known is an empty cell; numbers have as many digits as
+// it takes to read the same number again. WriteCSV returns an error if two
+// columns have one name or if a number is infinite, which ReadCSV would refuse.
+func (t *Table) WriteCSV(w io.Writer) error {
+	if name, twice := duplicate(t.Columns); twice {
+		return fmt.Errorf("table: write: two columns are named %q", name)
+	}
+	out := bufio.NewWriterSize(w, 64<<10)
+	line := appendText(nil, facts[0])
+	for _, name := range slices.Concat(facts[1:], t.Columns) {
+		line = appendText(append(line, ','), name)
+	}
+	out.Write(append(line, '\n')) // errors stick until Flush
+	for i := range t.Rows() {
+		r := t.Row(i)
+		line = appendText(line[:0], r.Machine)
+		line = appendText(append(line, ','), r.Tool)
+		line = appendText(append(line, ','), r.Hole)
+		line = append(line, ',')
+		if !r.Start.IsZero() {
+			line = r.Start.UTC().AppendFormat(line, time.RFC3339Nano)
+		}
+		line = append(line, ',')
+		if r.Class != NoClass {
+			line = strconv.AppendInt(line, int64(r.Class), 10)
+		}
+		if math.IsInf(r.VBMaxUM, 0) {
+			return fmt.Errorf("table: write: row %d: wear is infinite", i+1)
+		}
+		line = appendNumber(append(line, ','), r.VBMaxUM, 64)
+		for j, v := range r.Features {
+			if math.IsInf(float64(v), 0) {
+				return fmt.Errorf("table: write: row %d, column %q: the value is infinite", i+1, t.Columns[j])
+			}
+			line = appendNumber(append(line, ','), float64(v), 32)
+		}
+		if _, err := out.Write(append(line, '\n')); err != nil {
+			return fmt.Errorf("table: write: %w", err)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("table: write: %w", err)
+	}
+	return nil
+}
+
+func appendNumber(line []byte, v float64, bits int) []byte {
+	if v != v {
+		return line
+	}
+	return strconv.AppendFloat(line, v, 'g', -1, bits)
+}
+
+// appendText appends a cell, in quotes if it needs them (RFC 4180).
+func appendText(line []byte, s string) []byte {
+	if !strings.ContainsAny(s, ",\"\r\n") && strings.TrimSpace(s) == s {
+		return append(line, s...)
+	}
+	line = append(line, '"')
+	line = append(line, strings.ReplaceAll(s, `"`, `""`)...)
+	return append(line, '"')
+}
+
+// ReadCSV reads a table as WriteCSV writes it; file names it in errors, which
+// state line, column and remedy. Values are read to float32. A line break
+// within a cell is read as a single line feed.
+func ReadCSV(r io.Reader, file string) (*Table, error) {
+	br := bufio.NewReaderSize(r, 64<<10)
+	if bom, _ := br.Peek(3); string(bom) == "\xef\xbb\xbf" { // a spreadsheet saved it
+		br.Discard(3)
+	}
+	d := &reader{file: file, csv: csv.NewReader(br)}
+	d.csv.ReuseRecord = true
+	t, err := d.readHeader()
+	if err != nil {
+		return nil, err
+	}
+	row := Row{Features: make([]float32, len(t.Columns))}
+	for {
+		err := d.readRow(&row)
+		if err == io.EOF {
+			return t, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.Append(row)
+	}
+}
+
+// reader reads the rows of a table.
+type reader struct {
+	file  string
+	csv   *csv.Reader
+	names []string // of all columns
+	cells []string // of the row last read
+	line  int      // that it starts on
+}
+
+func (d *reader) next() error {
+	cells, err := d.csv.Read()
+	if len(cells) > 0 {
+		d.line, _ = d.csv.FieldPos(0)
+	}
+	d.cells = cells
+	var parse *csv.ParseError
+	switch {
+	case errors.Is(err, csv.ErrFieldCount):
+		return fmt.Errorf("table: %s:%d: cells in the row: %d, in the header: %d: write the table again; was it cut off?", d.file, d.line, len(cells), len(d.names))
+	case errors.As(err, &parse):
+		return fmt.Errorf("table: %s:%d: a quote (\") at byte %d of line %d does not belong there or is never closed: remove it", d.file, parse.StartLine, parse.Column, parse.Line)
+	case err != nil && err != io.EOF:
+		return fmt.Errorf("table: %s: %w", d.file, err)
+	}
+	return err
+}
+
+func (d *reader) readHeader() (*Table, error) {
+	if err := d.next(); err == io.EOF {
+		return nil, fmt.Errorf("table: %s: the file is empty: write the table again", d.file)
+	} else if err != nil {
+		return nil, err
+	}
+	for i, name := range facts {
+		if i >= len(d.cells) || d.cells[i] != name {
+			return nil, fmt.Errorf("table: %s:%d: column %d is not %q: a table starts with the columns %s, and features follow", d.file, d.line, i+1, name, strings.Join(facts, ","))
+		}
+	}
+	for i, name := range d.cells {
+		if !utf8.ValidString(name) {
+			return nil, fmt.Errorf("table: %s:%d: the name of column %d, %q, is not valid UTF-8: save the file as UTF-8", d.file, d.line, i+1, name)
+		}
+		d.names = append(d.names, strings.Clone(name))
+	}
+	features := d.names[len(facts):]
+	if name, twice := duplicate(features); twice {
+		return nil, fmt.Errorf("table: %s:%d: two columns are named %q: rename one", d.file, d.line, name)
+	}
+	return New(slices.Clone(features)), nil
+}
+
+// readRow reads the next row into r. Texts that are those of the row before are
+// kept, so that a tool's name is not held once for each of its rows.
+func (d *reader) readRow(r *Row) error {
+	if err := d.next(); err != nil {
+		return err
+	}
+	for col, to := range []*string{colMachine: &r.Machine, colTool: &r.Tool, colHole: &r.Hole} {
+		if s := d.cells[col]; s != *to {
+			if !utf8.ValidString(s) {
+				return d.errorf(col, "is not valid UTF-8: save the file as UTF-8")
+			}
+			*to = strings.Clone(s)
+		}
+	}
+	r.Start = time.Time{}
+	if s := d.cells[colStart]; s != "" {
+		at, err := time.Parse(time.RFC3339Nano, s)
+		if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
+			return d.errorf(colStart, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
+		}
+		r.Start = at.UTC()
+	}
+	r.Class = NoClass
+	if s := d.cells[colClass]; s != "" {
+		class, err := strconv.ParseInt(s, 10, 32)
+		if err != nil || class < 0 {
+			return d.errorf(colClass, "is not a class: write 0, 1, …, or leave the cell empty")
+		}
+		r.Class = int(class)
+	}
+	var err error
+	if r.VBMaxUM, err = d.number(colVBMax, 64); err != nil {
+		return err
+	}
+	for i := range r.Features {
+		v, err := d.number(len(facts)+i, 32)
+		if err != nil {
+			return err
+		}
+		r.Features[i] = float32(v)
+	}
+	return nil
+}
+
+// number returns the number in a cell, NaN if it is empty.
+func (d *reader) number(col, bits int) (float64, error) {
+	s := d.cells[col]
+	if s == "" {
+		return math.NaN(), nil
+	}
+	v, err := strconv.ParseFloat(s, bits)
+	if err != nil || math.IsInf(v, 0) || v != v {
+		return 0, d.errorf(col, "is not a finite number of %d bits: correct it, or leave the cell empty if it is missing", bits)
+	}
+	return v, nil
+}
+
+func (d *reader) errorf(col int, format string, args ...any) error {
+	return fmt.Errorf("table: %s:%d: column %q: %.60q %s", d.file, d.line, d.names[col], d.cells[col], fmt.Sprintf(format, args...))
+}

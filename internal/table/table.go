@@ -1,0 +1,157 @@
+// Package table holds feature tables, which is what models are trained on.
+//
+// A [Table] has one row for each window: the values of its features, and beside
+// them which machine and tool cut it, in which hole and when, the class it is
+// labelled with, and the wear that the label comes from. The tool is the group
+// of a row: rows of one tool are near copies, so no split parts them.
+package table
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// NoClass is the class of a row without a label.
+const NoClass = -1
+
+// Table is a feature table in memory. All slices but Columns have one entry
+// for each row, Data one for each row and column.
+type Table struct {
+	Columns []string  // names of the features, each different
+	Data    []float32 // row-major; a missing value is NaN
+
+	Machine []string    // empty if not known
+	Tool    []string    // group of the row
+	Hole    []string    // empty if not known
+	Start   []time.Time // of the window; zero if not known
+	Class   []int       // 0, 1, …, or NoClass
+	VBMaxUM []float64   // maximum flank wear in µm; NaN if not known
+}
+
+// Row is one row of a Table.
+type Row struct {
+	Machine, Tool, Hole string
+	Start               time.Time
+	Class               int
+	VBMaxUM             float64
+	Features            []float32 // one for each column
+}
+
+// New returns a table of the given features without rows. It keeps columns.
+func New(columns []string) *Table { return &Table{Columns: columns} }
+
+// Rows returns the number of rows.
+func (t *Table) Rows() int { return len(t.Tool) }
+
+// Row returns row i. Its features are those of the table, not a copy.
+func (t *Table) Row(i int) Row {
+	n := len(t.Columns)
+	return Row{
+		Machine: t.Machine[i], Tool: t.Tool[i], Hole: t.Hole[i], Start: t.Start[i],
+		Class: t.Class[i], VBMaxUM: t.VBMaxUM[i], Features: t.Data[i*n : (i+1)*n : (i+1)*n],
+	}
+}
+
+// Append adds a row, copying its features. It panics if they are not one for
+// each column, or if the class is below NoClass.
+func (t *Table) Append(r Row) {
+	if len(r.Features) != len(t.Columns) {
+		panic(fmt.Sprintf("table: Append: %d features for %d columns", len(r.Features), len(t.Columns)))
+	}
+	if r.Class < NoClass {
+		panic(fmt.Sprintf("table: Append: class %d", r.Class))
+	}
+	t.Data = append(t.Data, r.Features...)
+	t.Machine = append(t.Machine, r.Machine)
+	t.Tool = append(t.Tool, r.Tool)
+	t.Hole = append(t.Hole, r.Hole)
+	t.Start = append(t.Start, r.Start)
+	t.Class = append(t.Class, r.Class)
+	t.VBMaxUM = append(t.VBMaxUM, r.VBMaxUM)
+}
+
+// Select returns a new table of the given rows, in the given order. It shares
+// Columns with t and copies everything else.
+func (t *Table) Select(rows []int) *Table {
+	s := New(t.Columns)
+	s.Data = make([]float32, 0, len(rows)*len(t.Columns))
+	for _, i := range rows {
+		s.Append(t.Row(i))
+	}
+	return s
+}
+
+// Missing returns how many values are missing.
+func (t *Table) Missing() int {
+	var n int
+	for _, v := range t.Data {
+		if v != v {
+			n++
+		}
+	}
+	return n
+}
+
+// SHA256 returns the SHA-256 of the content, for the provenance of what is made
+// from it: equal for equal tables, whatever NaN stands for a missing value and
+// whatever zone a time is in, and the same for a table written and read again.
+//
+// It covers the number of columns and their names, then row by row machine,
+// tool, hole, the seconds of start since 1970 and its nanoseconds, class, wear
+// and features. Numbers are little-endian, of 64 bits but for the features of
+// 32; the length of a text, in bytes, comes before it; NaN is Go's math.NaN.
+func (t *Table) SHA256() [sha256.Size]byte {
+	h := sha256.New()
+	w := bufio.NewWriterSize(h, 32<<10) // a hash never fails to write
+	var b [8]byte
+	integer := func(v uint64) {
+		binary.LittleEndian.PutUint64(b[:], v)
+		w.Write(b[:])
+	}
+	text := func(s string) {
+		integer(uint64(len(s)))
+		w.WriteString(s)
+	}
+	integer(uint64(len(t.Columns)))
+	for _, c := range t.Columns {
+		text(c)
+	}
+	for i := range t.Rows() {
+		r := t.Row(i)
+		text(r.Machine)
+		text(r.Tool)
+		text(r.Hole)
+		integer(uint64(r.Start.Unix()))
+		integer(uint64(r.Start.Nanosecond()))
+		integer(uint64(r.Class))
+		if r.VBMaxUM != r.VBMaxUM {
+			r.VBMaxUM = math.NaN()
+		}
+		integer(math.Float64bits(r.VBMaxUM))
+		for _, v := range r.Features {
+			if v != v {
+				v = float32(math.NaN())
+			}
+			binary.LittleEndian.PutUint32(b[:4], math.Float32bits(v))
+			w.Write(b[:4])
+		}
+	}
+	w.Flush()
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// duplicate returns a name that occurs twice in names.
+func duplicate(names []string) (string, bool) {
+	sorted := slices.Sorted(slices.Values(names))
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i] == sorted[i-1] {
+			return sorted[i], true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,289 @@
+package table
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with testdata/name.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; -update writes it anew. Got:\n%s", path, got)
+	}
+}
+
+var (
+	nan   = math.NaN()
+	nan32 = float32(math.NaN())
+)
+
+// small returns a table with everything that a cell can hold.
+func small() *Table {
+	t := New([]string{"ch01.rms", "a, \"b\""})
+	t.Append(Row{
+		Machine: "acme/usk25", Tool: "T08", Hole: "H1", Start: time.Date(2026, 1, 31, 14, 0, 0, 250e6, time.UTC),
+		Class: 1, VBMaxUM: 310.125, Features: []float32{0.1, -1e-45},
+	})
+	t.Append(Row{Tool: "14", Class: NoClass, VBMaxUM: nan, Features: []float32{nan32, math.MaxFloat32}})
+	t.Append(Row{Tool: " a,\"b\"", Class: 0, VBMaxUM: 0, Features: []float32{float32(math.Copysign(0, -1)), 23939045.05}})
+	return t
+}
+
+// text shows a table so that equal tables, and only they, look equal.
+func text(t *Table) string {
+	s := fmt.Sprintf("%q\n", t.Columns)
+	for i := range t.Rows() {
+		r := t.Row(i)
+		s += fmt.Sprintf("%q %q %q %d %d %x", r.Machine, r.Tool, r.Hole, r.Start.UnixNano(), r.Class, r.VBMaxUM)
+		for _, v := range r.Features {
+			s += fmt.Sprintf(" %x", v)
+		}
+		s += "\n"
+	}
+	return s
+}
+
+func TestWriteGolden(t *testing.T) {
+	var out bytes.Buffer
+	if err := small().WriteCSV(&out); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "small.csv", out.String())
+	// Computed from small.csv by testdata/sha256.py, which follows the text of
+	// SHA256 and not its code.
+	if got, want := fmt.Sprintf("%x", small().SHA256()), strings.TrimSpace(read(t, "small.sha256")); got != want {
+		t.Errorf("SHA-256 %s, want %s", got, want)
+	}
+}
+
+func TestReadByteOrderMark(t *testing.T) {
+	got, err := ReadCSV(strings.NewReader("\xef\xbb\xbf"+read(t, "small.csv")), "f.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text(got) != text(small()) {
+		t.Errorf("read\n%swant\n%s", text(got), text(small()))
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestSelect(t *testing.T) {
+	all := small()
+	s := all.Select([]int{2, 0, 2})
+	if s.Rows() != 3 || s.Tool[0] != all.Tool[2] || s.Tool[1] != "T08" || s.Data[3] != all.Data[1] {
+		t.Errorf("rows 2, 0, 2 are\n%s", text(s))
+	}
+	s.Data[2] = 7
+	if all.Data[0] == 7 {
+		t.Error("a selection shares its values with the table")
+	}
+	if all.Missing() != 1 || s.Missing() != 0 {
+		t.Errorf("missing: %d in the table, %d in the selection; want 1 and 0", all.Missing(), s.Missing())
+	}
+	if e := all.Select(nil); e.Rows() != 0 || len(e.Columns) != 2 {
+		t.Errorf("no rows are\n%s", text(e))
+	}
+}
+
+func TestAppendPanics(t *testing.T) {
+	for name, r := range map[string]Row{
+		"too few features": {Features: []float32{1}},
+		"class -2":         {Features: []float32{1, 2}, Class: -2},
+	} {
+		func() {
+			defer func() {
+				if msg := fmt.Sprint(recover()); !strings.HasPrefix(msg, "table: Append: ") {
+					t.Errorf("%s: panics with %q", name, msg)
+				}
+			}()
+			small().Append(r)
+		}()
+	}
+}
+
+func TestSHA256TellsTablesApart(t *testing.T) {
+	want := small().SHA256()
+	same := small()
+	same.Data[2] = math.Float32frombits(0x7fc00001)
+	same.VBMaxUM[1] = math.Float64frombits(0x7ff8000000000f00)
+	same.Start[0] = same.Start[0].In(time.FixedZone("", 3600))
+	if same.SHA256() != want {
+		t.Error("another NaN or zone makes another sum")
+	}
+	for name, change := range map[string]func(*Table){
+		"column":              func(t *Table) { t.Columns[0] = "x" },
+		"value":               func(t *Table) { t.Data[0] = 0.2 },
+		"sign of zero":        func(t *Table) { t.Data[4] = 0 },
+		"machine":             func(t *Table) { t.Machine[1] = "m" },
+		"tool":                func(t *Table) { t.Tool[0] = "T8" },
+		"hole":                func(t *Table) { t.Hole[0] = "" },
+		"text moved":          func(t *Table) { t.Tool[0], t.Hole[0] = "T", "08H1" },
+		"time":                func(t *Table) { t.Start[0] = t.Start[0].Add(1) },
+		"class":               func(t *Table) { t.Class[1] = 0 },
+		"wear":                func(t *Table) { t.VBMaxUM[1] = 0 },
+		"rows in other order": func(t *Table) { *t = *t.Select([]int{1, 0, 2}) },
+		"one row less":        func(t *Table) { *t = *t.Select([]int{0, 1}) },
+	} {
+		other := small()
+		change(other)
+		if other.SHA256() == want {
+			t.Errorf("%s: the sum does not tell", name)
+		}
+	}
+}
+
+// TestReadErrors keeps every error in testdata/errors.golden.
+func TestReadErrors(t *testing.T) {
+	const header = "machine,tool,hole,start,class,vb_max_um,rms,peak\n"
+	var out strings.Builder
+	for _, tc := range []struct{ name, text string }{
+		{"empty file", ""},
+		{"no table", "tool,Vb\n5,0\n"},
+		{"facts only in part", "machine,tool,hole\n"},
+		{"column twice", "machine,tool,hole,start,class,vb_max_um,rms,peak,rms\n"},
+		{"name in Latin-1", "machine,tool,hole,start,class,vb_max_um,\xb5\n"},
+		{"cut off", header + "m,T1,,,1,310,0.5,2\nm,T1,,,1,31"},
+		{"stray quote", header + "m,T1,,,1,310,0.5,2\"\n"},
+		{"open quote", header + "\"m,T1,,,1,310,0.5,2\n"},
+		{"tool in Latin-1", header + "m,\xb5,,,1,310,0.5,2\n"},
+		{"time of day", header + "m,T1,,14:05,1,310,0.5,2\n"},
+		{"class in words", header + "m,T1,,,worn,310,0.5,2\n"},
+		{"negative class", header + "m,T1,,,-1,310,0.5,2\n"},
+		{"text in wear", header + "m,T1,,,1,high,0.5,2\n"},
+		{"text in a feature", header + "m,T1,,,1,310,0.5,2\nm,T1,,,1,310,low,2\n"},
+		{"infinite feature", header + "m,T1,,,1,310,0.5,-Inf\n"},
+		{"beyond float32", header + "m,T1,,,1,310,0.5,1e39\n"},
+		{"NaN in words", header + "m,T1,,,1,310,NaN,2\n"},
+	} {
+		table, err := ReadCSV(strings.NewReader(tc.text), "f.csv")
+		if err == nil || table != nil {
+			t.Errorf("%s: no error", tc.name)
+		}
+		fmt.Fprintf(&out, "# %s\n%v\n\n", tc.name, err)
+	}
+	golden(t, "errors.golden", out.String())
+}
+
+// failing is a writer that fails.
+type failing struct{}
+
+var errFull = errors.New("disk full")
+
+func (failing) Write([]byte) (int, error) { return 0, errFull }
+
+func TestWriteErrors(t *testing.T) {
+	if err := small().WriteCSV(failing{}); !errors.Is(err, errFull) {
+		t.Errorf("full disk: %v", err)
+	}
+	for want, change := range map[string]func(*Table){
+		`row 2, column "ch01.rms"`:      func(t *Table) { t.Data[2] = float32(math.Inf(-1)) },
+		`row 3: wear is infinite`:       func(t *Table) { t.VBMaxUM[2] = math.Inf(1) },
+		`two columns are named "a, \"b`: func(t *Table) { t.Columns[0] = t.Columns[1] },
+	} {
+		bad := small()
+		change(bad)
+		if err := bad.WriteCSV(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+}
+
+// TestRoundTrip writes tables and reads them again: the same bits come back.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[A-Za-z0-9 ,"'\n/µ.-]{0,6}`)
+		value := rapid.Map(rapid.Uint32(), func(b uint32) float32 {
+			if v := math.Float32frombits(b); !math.IsInf(float64(v), 0) {
+				return v
+			}
+			return 0
+		})
+		columns := rapid.SliceOfNDistinct(word, 0, 5, rapid.ID[string]).Draw(t, "columns")
+		table := New(columns)
+		for range rapid.IntRange(0, 8).Draw(t, "rows") {
+			r := Row{
+				Machine: word.Draw(t, "machine"), Tool: word.Draw(t, "tool"), Hole: word.Draw(t, "hole"),
+				Class:    rapid.IntRange(NoClass, 5).Draw(t, "class"),
+				VBMaxUM:  rapid.OneOf(rapid.Just(nan), rapid.Float64Range(0, 1e4)).Draw(t, "wear"),
+				Features: rapid.SliceOfN(value, len(columns), len(columns)).Draw(t, "features"),
+			}
+			if rapid.Bool().Draw(t, "timed") {
+				r.Start = time.Unix(0, rapid.Int64().Draw(t, "start")).UTC()
+			}
+			table.Append(r)
+		}
+		var out bytes.Buffer
+		if err := table.WriteCSV(&out); err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadCSV(&out, "f.csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text(again) != text(table) {
+			t.Fatalf("wrote\n%sread\n%s", text(table), text(again))
+		}
+		if again.SHA256() != table.SHA256() {
+			t.Fatal("the sums differ")
+		}
+	})
+}
+
+func FuzzReadCSV(f *testing.F) {
+	var out bytes.Buffer
+	if err := small().WriteCSV(&out); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(out.Bytes())
+	f.Fuzz(func(t *testing.T, in []byte) {
+		table, err := ReadCSV(bytes.NewReader(in), "f.csv")
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "table: f.csv") {
+				t.Fatalf("error does not name the file: %v", err)
+			}
+			return
+		}
+		var out bytes.Buffer
+		if err := table.WriteCSV(&out); err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		again, err := ReadCSV(&out, "f.csv")
+		if err != nil {
+			t.Fatalf("what was written cannot be read: %v", err)
+		}
+		if text(again) != text(table) {
+			t.Fatalf("first\n%sthen\n%s", text(table), text(again))
+		}
+	})
+}
