@@ -3,8 +3,10 @@
 // the optimizers, all on float32.
 //
 // A family is one implementation of all of them. Family "go" is portable and
-// is what the others are tested against. The family is chosen once, when the
-// program starts, from what the processor can do.
+// is what the others are tested against: "avx2" and "avx512", assembly that gen
+// writes. The best that the processor can run is chosen when the program
+// starts, unless the environment variable FLANK_KERNEL names another. Programs
+// built with the tag noasm, or for other processors, have "go" only.
 //
 // Matrices are dense and row-major. Lengths that do not agree are a defect of
 // the caller and panic. Nothing here allocates, starts a goroutine or looks at
@@ -21,36 +23,28 @@ package kernel
 
 // family is a table of kernels. Lengths were checked by the exported functions.
 type family struct {
-	name          string
-	gemm          func(op Op, m, n, k int, a, b, bias, c []float32)
-	sigmoid       func(x []float32)
-	sigmoidGrad   func(d, y []float32)
-	sample        func(s, p []float32, g *Lanes)
-	sigmoidSample func(s, x []float32, g *Lanes)
-	sumRows       func(dst, x []float32)
-	residual      func(dst, x, y []float32) float32
-	momentum      func(w, v, g []float32, s *MomentumStep)
-	adam          func(w, m, v, g []float32, s *AdamStep)
+	name        string
+	gemm        func(op Op, m, n, k int, a, b, bias, c []float32)
+	sigmoid     func(x []float32)
+	sigmoidGrad func(d, y []float32)
+	sample      func(s, p []float32, g *Lanes)
+	sumRows     func(dst, x []float32)
+	residual    func(dst, x, y []float32) float32
+	momentum    func(w, v, g []float32, s *MomentumStep)
+	adam        func(w, m, v, g []float32, s *AdamStep)
 }
 
 var portable = family{
-	name:          "go",
-	gemm:          gemmGo,
-	sigmoid:       sigmoidGo,
-	sigmoidGrad:   sigmoidGradGo,
-	sample:        sampleGo,
-	sigmoidSample: sigmoidSampleGo,
-	sumRows:       sumRowsGo,
-	residual:      residualGo,
-	momentum:      momentumGo,
-	adam:          adamGo,
+	name:        "go",
+	gemm:        gemmGo,
+	sigmoid:     sigmoidGo,
+	sigmoidGrad: sigmoidGradGo,
+	sample:      sampleGo,
+	sumRows:     sumRowsGo,
+	residual:    residualGo,
+	momentum:    momentumGo,
+	adam:        adamGo,
 }
-
-// active is the family in use.
-var active = &portable
-
-// Family returns the name of the family in use.
-func Family() string { return active.name }
 
 func check(ok bool, what string) {
 	if !ok {

@@ -43,7 +43,8 @@ func Sample(s, p []float32, g *Lanes) {
 // those probabilities, as Sample does.
 func SigmoidSample(s, x []float32, g *Lanes) {
 	check(len(s) == len(x), "SigmoidSample: lengths differ")
-	active.sigmoidSample(s, x, g)
+	active.sigmoid(x)
+	active.sample(s, x, g)
 }
 
 func sampleGo(s, p []float32, g *Lanes) {
@@ -62,11 +63,6 @@ func sampleGo(s, p []float32, g *Lanes) {
 			s[lane] = bernoulli(u, p[lane])
 		}
 	}
-}
-
-func sigmoidSampleGo(s, x []float32, g *Lanes) {
-	sigmoidGo(x)
-	sampleGo(s, x, g)
 }
 
 // next steps one generator and returns 32 random bits, the upper ones best.

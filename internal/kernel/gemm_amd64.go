@@ -1,0 +1,155 @@
+//go:build !noasm
+
+package kernel
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// tile is a kernel for a small block of C whose sums stay in registers; see
+// gen/gemm.go for its arguments.
+type tile func(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
+
+// tiling cuts a product into tiles.
+type tiling struct {
+	lanes int      // float32 in a vector
+	tiles [][]tile // by width in vectors and by rows; tiles[0] and tiles[w][0] are not used
+}
+
+var (
+	gemmAVX2   = &tiling{8, tilesAVX2}
+	gemmAVX512 = &tiling{16, tilesAVX512}
+)
+
+const (
+	depth  = 256 // of the inner dimension that is worked on at a time: a panel of B then fits the first cache
+	height = 480 // rows of A that are worked on at a time: with depth, they fit the second
+	size   = 4   // bytes of an element
+)
+
+// panel is room for the part of B beneath one column of tiles: the widest is 64.
+type panel [depth * 64]float32
+
+var panels = sync.Pool{New: func() any { return new(panel) }}
+
+var zeros [64]float32 // a bias for a product that has none
+
+// product is Gemm. Its arguments were checked, and C is not empty.
+func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
+	if k == 0 {
+		gemmGo(op, m, n, k, a, b, bias, c)
+		return
+	}
+	aRow, aCol := k, 1
+	if op&TransA != 0 {
+		aRow, aCol = 1, m
+	}
+	vectors := ceil(n, t.lanes)
+	columns := ceil(vectors, len(t.tiles)-1)
+	// B is read in place unless it lies the wrong way round, or is read so often
+	// that rows far apart cost more than packing them.
+	var packed *panel
+	if op&TransB != 0 || m >= 48 && columns > 1 {
+		packed = panels.Get().(*panel)
+		defer panels.Put(packed)
+	}
+	for p := 0; p < k; p += depth {
+		kc := min(depth, k-p)
+		for i := 0; i < m; i += height {
+			mc := min(height, m-i)
+			for column, j := 0, 0; column < columns; column++ {
+				// Columns have about the same number of vectors.
+				width := ceil(vectors-j/t.lanes, columns-column)
+				nc := min(width*t.lanes, n-j)
+				s := strip{
+					tiles: t.tiles[width],
+					k:     kc, tail: nc - (width-1)*t.lanes,
+					a: unsafe.Pointer(&a[i*aRow+p*aCol]), aRow: aRow * size, aCol: aCol * size,
+					c: unsafe.Pointer(&c[i*n+j]), cRow: n * size,
+				}
+				switch {
+				case op&TransB != 0:
+					packTransposed(packed[:], width*t.lanes, b[j*k+p:], k, kc, nc)
+				case packed != nil:
+					pack(packed[:], width*t.lanes, b[p*n+j:], n, kc, nc)
+				default:
+					s.b, s.bRow = unsafe.Pointer(&b[p*n+j]), n*size
+				}
+				if packed != nil {
+					s.b, s.bRow = unsafe.Pointer(packed), width*t.lanes*size
+				}
+				switch {
+				case p > 0 || op&Add != 0:
+					s.start, s.startRow = s.c, s.cRow
+				case bias != nil:
+					s.start = unsafe.Pointer(&bias[j])
+				default:
+					s.start = unsafe.Pointer(&zeros)
+				}
+				s.run(mc)
+				j += nc
+			}
+		}
+	}
+}
+
+// strip is a column of tiles: the arguments of a tile kernel, moving down.
+type strip struct {
+	tiles      []tile // by rows
+	k, tail    int
+	a, b       unsafe.Pointer
+	c, start   unsafe.Pointer
+	aRow, aCol int // strides in bytes
+	bRow       int
+	cRow       int
+	startRow   int
+}
+
+// run computes the given number of rows, in tiles of about the same height.
+func (s *strip) run(rows int) {
+	for left := ceil(rows, len(s.tiles)-1); left > 0; left-- {
+		r := ceil(rows, left)
+		s.tiles[r](s.k, s.a, s.aRow, s.aCol, s.b, s.bRow, s.c, s.cRow, s.start, s.startRow, s.tail)
+		if rows -= r; rows > 0 { // a pointer past its slice must not exist
+			s.a = unsafe.Add(s.a, r*s.aRow)
+			s.c = unsafe.Add(s.c, r*s.cRow)
+			s.start = unsafe.Add(s.start, r*s.startRow)
+		}
+	}
+}
+
+// ceil returns a/b rounded up.
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+// pack copies n columns of k rows of b, bRow elements apart, to rows that are
+// width elements apart.
+func pack(dst []float32, width int, b []float32, bRow, k, n int) {
+	for p := range k {
+		copy(dst[p*width:], b[p*bRow:][:n])
+	}
+}
+
+// packTransposed does the same where b is stored transposed: n rows of k.
+func packTransposed(dst []float32, width int, b []float32, bRow, k, n int) {
+	j := 0
+	blocks := k / 8
+	for ; j+8 <= n; j += 8 {
+		if blocks > 0 {
+			transposeAVX(blocks, unsafe.Pointer(&b[j*bRow]), bRow*size, unsafe.Pointer(&dst[j]), width*size)
+		}
+		for p := blocks * 8; p < k; p++ {
+			for q := j; q < j+8; q++ {
+				dst[p*width+q] = b[q*bRow+p]
+			}
+		}
+	}
+	for ; j < n; j++ {
+		for p, v := range b[j*bRow:][:k] {
+			dst[p*width+j] = v
+		}
+	}
+}
+
+//go:noescape
+func transposeAVX(blocks int, src unsafe.Pointer, srcRow int, dst unsafe.Pointer, dstRow int)
