@@ -144,6 +144,9 @@ func pretrain(ctx context.Context, x Matrix, s Settings) ([]layer, []LayerHistor
 // hidden returns the hidden probabilities of all rows of x.
 func (r *RBM) hidden(x Matrix) Matrix {
 	h := NewMatrix(x.Rows, r.Weights.Cols)
-	r.HiddenTo(h, x)
+	for from := 0; from < x.Rows; from += chunk {
+		to := min(from+chunk, x.Rows)
+		r.HiddenTo(h.rows(from, to), x.rows(from, to))
+	}
 	return h
 }
