@@ -1,7 +1,9 @@
 package signal
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -79,4 +81,17 @@ func Assess(c Channel, x []float32) Quality {
 		q |= Clipped
 	}
 	return q
+}
+
+// ParseQuality returns the flags with the given names, as Names returns them.
+func ParseQuality(names []string) (Quality, error) {
+	var q Quality
+	for _, n := range names {
+		i := slices.Index(qualityNames, n)
+		if i < 0 {
+			return 0, fmt.Errorf("signal: quality flag %q is not one of %v", n, qualityNames)
+		}
+		q |= 1 << i
+	}
+	return q, nil
 }

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// Progress shows how far long work is: a bar on a terminal, a line every few
+// seconds elsewhere. It is safe for concurrent use.
+type Progress struct {
+	w        io.Writer
+	terminal bool
+	mu       sync.Mutex
+	phase    string
+	bar      *progressbar.ProgressBar
+	shown    time.Time
+	began    time.Time
+	done     bool
+}
+
+// lineEvery is how often a line is printed where there is no terminal.
+const lineEvery = 5 * time.Second
+
+// NewProgress returns a Progress that writes to w.
+func NewProgress(w io.Writer) *Progress {
+	return &Progress{w: w, terminal: IsTerminal(w)}
+}
+
+// Report says that done of total steps of a phase are done.
+func (p *Progress) Report(phase string, done, total int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if phase != p.phase {
+		p.finish()
+		p.phase, p.began, p.shown, p.done = phase, now, time.Time{}, false
+	}
+	if p.done {
+		return
+	}
+	if p.terminal {
+		p.draw(done, total)
+	} else if now.Sub(p.shown) >= lineEvery || done >= total {
+		p.shown = now
+		fmt.Fprintf(p.w, "%s: %d of %d%s\n", phase, done, total, eta(now.Sub(p.began), done, total))
+	}
+	if done >= total {
+		p.finish()
+		p.done = true
+	}
+}
+
+func (p *Progress) draw(done, total int) {
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(fmt.Sprintf("%-28s", p.phase)),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionSetWidth(30), progressbar.OptionShowCount())
+	}
+	p.bar.ChangeMax(total)
+	_ = p.bar.Set(done) // a bar that cannot be drawn is no reason to stop
+}
+
+// finish ends the line of the current bar.
+func (p *Progress) finish() {
+	if p.bar != nil {
+		_ = p.bar.Finish()
+		fmt.Fprintln(p.w)
+		p.bar = nil
+	}
+}
+
+// Close ends the last bar.
+func (p *Progress) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.finish()
+}
+
+func eta(passed time.Duration, done, total int) string {
+	if done == 0 || done >= total || passed < time.Second {
+		return ""
+	}
+	left := time.Duration(float64(passed) / float64(done) * float64(total-done))
+	return fmt.Sprintf(", about %v left", left.Round(time.Second))
+}

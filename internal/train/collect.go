@@ -1,0 +1,210 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Input is one recording to learn from.
+type Input struct {
+	Name    string                        // for reports; also the tool's name if the recording names none
+	SHA256  string                        // of the file, or of what else the recording is made from
+	Windows int                           // about how many there will be, for progress; 0 if not known
+	Open    func() (source.Source, error) // a source that is an io.Closer is closed
+}
+
+// observed is a window with its label.
+type observed struct {
+	model.Observation
+	machine, hole string
+	end           time.Time
+	truth         source.Truth
+}
+
+// tally counts windows by what became of them.
+type tally struct {
+	Windows     int `json:"windows"`      // cut from the recordings
+	Gaps        int `json:"gaps"`         // spans that no window covers
+	NotCutting  int `json:"not_cutting"`  // left out: the machine was not cutting
+	SensorFault int `json:"sensor_fault"` // left out: too many channels cannot be trusted
+	Learning    int `json:"learning"`     // left out: they make the tool's reference
+	Unlabelled  int `json:"unlabelled"`   // left out: nothing is known of the wear
+	Missing     int `json:"missing"`      // feature values that are missing and are imputed
+	Used        int `json:"used"`         // rows that are learnt from and scored
+}
+
+// collect observes all windows of all inputs, several inputs at a time. The
+// result is in the order of the inputs, whatever the number of workers.
+func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, progress func(done, total int)) ([][]observed, int, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	total := 0
+	for _, in := range inputs {
+		total += in.Windows
+	}
+	var seen, gaps atomic.Int64
+	var mu sync.Mutex // progress is called by one goroutine at a time
+	found := make([][]observed, len(inputs))
+	jobs := make(chan int)
+	var wg sync.WaitGroup
+	for range min(workers, len(inputs)) {
+		wg.Go(func() {
+			judge := m.NewJudge()
+			for i := range jobs {
+				err := observeAll(ctx, m, judge, inputs[i], &found[i], &gaps, func() {
+					n := seen.Add(1)
+					mu.Lock()
+					defer mu.Unlock()
+					progress(int(n), max(total, int(n)))
+				})
+				if err != nil {
+					cancel(fmt.Errorf("%s: %w", inputs[i].Name, err))
+				}
+			}
+		})
+	}
+	for i := range inputs {
+		select {
+		case jobs <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(jobs)
+	wg.Wait()
+	return found, int(gaps.Load()), context.Cause(ctx)
+}
+
+func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in Input, out *[]observed, gaps *atomic.Int64, step func()) (err error) {
+	src, err := in.Open()
+	if err != nil {
+		return err
+	}
+	if c, ok := src.(io.Closer); ok {
+		defer func() { err = errors.Join(err, c.Close()) }()
+	}
+	if err := m.Layout.Match(src.Layout()); err != nil {
+		return err
+	}
+	cut, err := source.NewCutter(src, m.Window)
+	if err != nil {
+		return err
+	}
+	for {
+		c, err := cut.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case c.Gap != nil:
+			gaps.Add(1)
+			continue
+		}
+		var o observed
+		judge.Observe(c.Window, &o.Observation)
+		o.machine, o.hole, o.end, o.truth = c.Window.Machine, c.Window.Hole, c.Window.End(), c.Truth
+		if o.Tool == "" {
+			o.Tool = in.Name
+		}
+		*out = append(*out, o)
+		step()
+	}
+}
+
+// label returns the class of a window.
+func label(o *observed, rule wear.Rule, join *wear.Join) (class int, ok bool) {
+	if join != nil {
+		m, found := join.At(o.machine, o.Tool, o.hole, o.end)
+		if !found {
+			return 0, false
+		}
+		return rule.Class(m.VBMeanUM, m.VBMaxUM, m.State)
+	}
+	return rule.Class(o.truth.VBMeanUM, o.truth.VBMaxUM, o.truth.State)
+}
+
+// usualShare is the share of training windows from which on a quality flag of
+// a channel is taken as its nature and not as a fault: a drive that stands
+// still in every cut reads the same value all the time.
+const usualShare = 0.01
+
+// usual returns the flags of each channel that the windows had often.
+func usual(channels int, found [][]observed) []signal.Quality {
+	counts := make([][8]int, channels)
+	n := 0
+	for _, os := range found {
+		for i := range os {
+			n++
+			for c, q := range os[i].Quality {
+				for bit := range 8 {
+					counts[c][bit] += int(q >> bit & 1)
+				}
+			}
+		}
+	}
+	qs := make([]signal.Quality, channels)
+	for c := range counts {
+		for bit, k := range counts[c] {
+			if float64(k) >= usualShare*float64(n) && k > 0 {
+				qs[c] |= 1 << bit
+			}
+		}
+	}
+	return qs
+}
+
+// gateChannel returns the channel whose level may tell cutting from not
+// cutting: the first that measures a force.
+func gateChannel(l *signal.Layout) (string, bool) {
+	for _, c := range l.Channels() {
+		if c.Kind == signal.Force {
+			return c.Name, true
+		}
+	}
+	return "", false
+}
+
+// learnGate returns the level that best separates the windows into two kinds,
+// by Otsu's criterion: the greatest variance between the two. It reports false
+// if the levels do not fall into two kinds, because the machine was cutting all
+// the time.
+//
+// Source: N. Otsu, "A Threshold Selection Method from Gray-Level Histograms",
+// IEEE Trans. SMC 9(1), 1979, eq. 14.
+func learnGate(levels []float64) (threshold float64, ok bool) {
+	const (
+		share = 0.8  // of the variance that must lie between the two kinds
+		ratio = 0.35 // of the mean level while cutting that the other's must stay below
+	)
+	n := float64(len(levels))
+	var sum, squares float64
+	for _, v := range levels {
+		sum += v
+		squares += v * v
+	}
+	total := squares/n - sum/n*sum/n
+	if !(total > 0) {
+		return 0, false
+	}
+	var best, low, high, below float64
+	for i, v := range levels[:len(levels)-1] {
+		below += v
+		w := float64(i+1) / n
+		m0, m1 := below/float64(i+1), (sum-below)/(n-float64(i+1))
+		if between := w * (1 - w) * (m1 - m0) * (m1 - m0); between > best {
+			best, low, high, threshold = between, m0, m1, (v+levels[i+1])/2
+		}
+	}
+	return threshold, best >= share*total && low <= ratio*math.Abs(high)
+}

@@ -1,0 +1,301 @@
+package model
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// The file, see schemas/model.md:
+//
+//	magic "FLANKMDL" | version uint32 | sections uint32
+//	section: name length uint8 | name | length uint64 | bytes
+//	SHA-256 of all that is before
+//
+// Numbers are little endian. Sections come in a fixed order.
+const (
+	magic        = "FLANKMDL"
+	version      = 1
+	maxModelSize = 256 << 20
+
+	sectionManifest   = "manifest"   // JSON, see manifest
+	sectionClassifier = "classifier" // classify.Classifier in its binary form
+	sectionGolden     = "golden"     // rows uint32, features uint32, classes uint32, then float32 and float64
+)
+
+// manifest is the part of a model that people may read.
+type manifest struct {
+	Layout struct {
+		Name        string           `json:"name"`
+		Fingerprint string           `json:"fingerprint"`
+		Channels    []signal.Channel `json:"channels"`
+	} `json:"layout"`
+	Window struct {
+		LengthNS time.Duration `json:"length_ns"`
+		HopNS    time.Duration `json:"hop_ns"`
+	} `json:"window"`
+	Features     signal.FeatureSpec `json:"features"`
+	FeatureNames []string           `json:"feature_names"`
+	Reference    ReferenceSpec      `json:"reference"`
+	Gate         *Gate              `json:"gate,omitempty"`
+	Usual        [][]string         `json:"usual_quality"`
+	Label        LabelRule          `json:"label"`
+	Provenance   Provenance         `json:"provenance"`
+	Scores       json.RawMessage    `json:"scores,omitempty"`
+}
+
+// ErrDamaged is returned for a file that is not a whole model.
+var ErrDamaged = errors.New("damaged model")
+
+// Encode returns the bytes of the model's file and sets its ID. Equal models
+// have equal bytes. It reports a model that contradicts itself.
+func (m *Model) Encode() ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if err := m.verify(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	x, err := m.extractor()
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	var f manifest
+	f.Layout.Name, f.Layout.Fingerprint, f.Layout.Channels = m.Layout.Name(), m.Layout.Fingerprint(), m.Layout.Channels()
+	f.Window.LengthNS, f.Window.HopNS = m.Window.Length, m.Window.Hop
+	f.Features, f.FeatureNames = m.Features, x.Names()
+	f.Reference, f.Gate, f.Label, f.Provenance, f.Scores = m.Reference, m.Gate, m.Label, m.Provenance, m.Scores
+	for _, q := range m.Usual {
+		f.Usual = append(f.Usual, q.Names())
+	}
+	text, err := json.MarshalIndent(f, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("model: manifest: %w", err)
+	}
+	class, err := m.Classifier.AppendBinary(nil)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	b := append([]byte(magic), 0, 0, 0, 0, 0, 0, 0, 0)
+	binary.LittleEndian.PutUint32(b[8:], version)
+	binary.LittleEndian.PutUint32(b[12:], 3)
+	b = appendSection(b, sectionManifest, text)
+	b = appendSection(b, sectionClassifier, class)
+	b = appendSection(b, sectionGolden, appendGolden(nil, m.Golden, len(f.FeatureNames), m.Classifier.Classes()))
+	sum := sha256.Sum256(b)
+	m.id = modelID(sum)
+	return append(b, sum[:]...), nil
+}
+
+func modelID(sum [sha256.Size]byte) string { return "ecs-dbn-" + hex.EncodeToString(sum[:6]) }
+
+func appendSection(b []byte, name string, data []byte) []byte {
+	b = append(b, byte(len(name)))
+	b = append(b, name...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(data)))
+	return append(b, data...)
+}
+
+func appendGolden(b []byte, rows []Golden, features, classes int) []byte {
+	for _, n := range []int{len(rows), features, classes} {
+		b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	}
+	for _, g := range rows {
+		for _, v := range g.Features {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+		for _, p := range g.Posterior {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(p))
+		}
+	}
+	return b
+}
+
+// Decode reads a model from the bytes of its file. It returns ErrDamaged for
+// bytes that are not those of a whole file, and ErrGolden if the model does not
+// compute here what its trainer computed. Nothing in the file is trusted before
+// its checksum holds.
+func Decode(b []byte) (*Model, error) {
+	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
+		return nil, fmt.Errorf("%w: it does not begin with %q, so it is no Flank model", ErrDamaged, magic)
+	}
+	if len(b) < len(magic)+8+sha256.Size {
+		return nil, fmt.Errorf("%w: only %d bytes", ErrDamaged, len(b))
+	}
+	body := b[:len(b)-sha256.Size]
+	sum := sha256.Sum256(body)
+	if !bytes.Equal(sum[:], b[len(body):]) {
+		return nil, fmt.Errorf("%w: its checksum does not hold", ErrDamaged)
+	}
+	if v := binary.LittleEndian.Uint32(body[8:]); v != version {
+		return nil, fmt.Errorf("%w: format version %d, this program reads %d: use the Flank release that made it", ErrDamaged, v, version)
+	}
+	sections, err := readSections(body[16:], binary.LittleEndian.Uint32(body[12:]))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	m, err := fromSections(sections)
+	if err != nil {
+		return nil, err
+	}
+	m.id = modelID(sum)
+	return m, nil
+}
+
+func readSections(b []byte, n uint32) (map[string][]byte, error) {
+	sections := make(map[string][]byte)
+	for range min(n, 16) {
+		if len(b) < 1 || len(b) < 1+int(b[0])+8 {
+			return nil, errors.New("a section is cut off")
+		}
+		name := string(b[1 : 1+b[0]])
+		b = b[1+int(b[0]):]
+		size := binary.LittleEndian.Uint64(b)
+		if b = b[8:]; size > uint64(len(b)) {
+			return nil, fmt.Errorf("section %q is cut off", name)
+		}
+		sections[name] = b[:size]
+		b = b[size:]
+	}
+	return sections, nil
+}
+
+func fromSections(sections map[string][]byte) (*Model, error) {
+	var f manifest
+	if err := json.Unmarshal(sections[sectionManifest], &f); err != nil {
+		return nil, fmt.Errorf("%w: manifest: %w", ErrDamaged, err)
+	}
+	layout, err := signal.NewLayout(f.Layout.Name, f.Layout.Channels)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if layout.Fingerprint() != f.Layout.Fingerprint {
+		return nil, fmt.Errorf("%w: layout has fingerprint %s, the file says %s", ErrDamaged, layout.Fingerprint(), f.Layout.Fingerprint)
+	}
+	spec := window.Spec{Length: f.Window.LengthNS, Hop: f.Window.HopNS}
+	if err := spec.Check(layout); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	m := &Model{
+		Layout: layout, Window: spec, Features: f.Features, Reference: f.Reference, Gate: f.Gate,
+		Label: f.Label, Provenance: f.Provenance, Scores: f.Scores, Classifier: new(classify.Classifier),
+	}
+	for _, names := range f.Usual {
+		q, err := signal.ParseQuality(names)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		m.Usual = append(m.Usual, q)
+	}
+	if err := m.Classifier.UnmarshalBinary(sections[sectionClassifier]); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if m.Golden, err = readGolden(sections[sectionGolden]); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return m, m.verify()
+}
+
+func readGolden(b []byte) ([]Golden, error) {
+	if len(b) < 12 {
+		return nil, errors.New("golden vectors are cut off")
+	}
+	rows, features, classes := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
+	b = b[12:]
+	row := 4*uint64(features) + 8*uint64(classes)
+	if row == 0 || uint64(len(b))/row != uint64(rows) || uint64(len(b))%row != 0 {
+		return nil, errors.New("golden vectors are cut off")
+	}
+	golden := make([]Golden, rows)
+	for i := range golden {
+		g := Golden{Features: make([]float32, features), Posterior: make([]float64, classes)}
+		for j := range g.Features {
+			g.Features[j] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*j:]))
+		}
+		b = b[4*features:]
+		for k := range g.Posterior {
+			g.Posterior[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*k:]))
+		}
+		b = b[8*classes:]
+		golden[i] = g
+	}
+	return golden, nil
+}
+
+// Save writes the model to path and sets its ID. The file appears whole or not
+// at all: it is written beside its place, synced and renamed.
+func (m *Model) Save(path string) error {
+	b, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	if err := WriteFile(path, b); err != nil {
+		return fmt.Errorf("model: save: %w", err)
+	}
+	return nil
+}
+
+// WriteFile writes a file that appears at path whole or not at all, also when
+// the program or the machine dies meanwhile.
+func WriteFile(path string, b []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if _, err := f.Write(b); err != nil {
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Load reads the model file at path. See Decode for its errors.
+func Load(path string) (*Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w: train one with `trainer fit --model %s`", err, path)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxModelSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if len(b) > maxModelSize {
+		return nil, fmt.Errorf("model: %s: %w: more than %d MiB", path, ErrDamaged, maxModelSize>>20)
+	}
+	m, err := Decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("model: %s: %w: copy the file again or train a new model", path, err)
+	}
+	return m, nil
+}

@@ -1,0 +1,159 @@
+package model
+
+import (
+	"math"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Outcome is what a judge says of a window.
+type Outcome string
+
+// The outcomes. (A fourth of the house's words, unknown, needs a model of what
+// is known, which this one does not have.)
+const (
+	Healthy     Outcome = "healthy"
+	Faulty      Outcome = "faulty"
+	Learning    Outcome = "learning"
+	NotCutting  Outcome = "not_cutting"
+	SensorFault Outcome = "sensor_fault"
+)
+
+// faultyShare is the share of channels with a sensor fault above which a
+// window is not judged. Up to it, the channels are taken out of the vote.
+const faultyShare = 0.25
+
+// Verdict is what a judge says of one window.
+type Verdict struct {
+	Outcome   Outcome
+	Posterior []float64        // P(class|window), healthy first; nil if not judged; valid until the next window
+	Score     float64          // cost-weighted share of faulty in [0,1], at least 0.5 if faulty; 0 if not judged
+	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
+	Learnt    int              // windows that the tool's reference has, with outcome learning
+}
+
+// Judge applies a model to windows. It is not safe for concurrent use; make
+// one for every goroutine.
+type Judge struct {
+	model     *Model
+	extractor *signal.Extractor
+	scorer    *classify.Scorer
+	gate      int         // channel of the gate, or -1
+	seen      Observation // of the last window
+	row       []float32   // of the last window
+	faults    []signal.Quality
+}
+
+// NewJudge returns a judge by m.
+func (m *Model) NewJudge() *Judge {
+	x, err := m.extractor()
+	if err != nil {
+		panic("model: NewJudge: " + err.Error()) // checked when the model was made
+	}
+	j := &Judge{model: m, extractor: x, gate: -1, faults: make([]signal.Quality, len(m.Usual))}
+	if m.Gate != nil {
+		j.gate = m.Layout.Index(m.Gate.Channel)
+	}
+	if m.Classifier != nil {
+		j.scorer = m.Classifier.NewScorer()
+	}
+	return j
+}
+
+// FeatureNames returns the names of the features, in the order of rows.
+func (j *Judge) FeatureNames() []string { return j.extractor.Names() }
+
+// Observation is what a judge takes from a window before it knows the tool's
+// reference: enough to judge the window later, or again.
+type Observation struct {
+	Tool     string
+	Level    float64          // of the gate's channel
+	Quality  []signal.Quality // per channel
+	Features []float32        // in the order of FeatureNames; NaN is missing
+}
+
+// Observe stores in o what is to be known of w, reusing o's memory. The window
+// must have the model's layout and length.
+func (j *Judge) Observe(w *window.Window, o *Observation) {
+	o.Tool = w.Tool
+	o.Level = 0
+	if j.gate >= 0 {
+		o.Level = Level(w.Samples[j.gate])
+	}
+	o.Quality = append(o.Quality[:0], w.Quality...)
+	o.Features = j.extractor.Extract(o.Features[:0], w.Samples, w.Context)
+}
+
+// Row returns the features of o relative to ref, as the classifier takes them,
+// and lets ref learn. The row is nil if the window is not for judging; the
+// outcome in the verdict says why. Row is valid until the next call. It is how
+// the trainer makes its table and how Judge judges, so what is trained is what
+// is served.
+func (j *Judge) Row(o *Observation, ref *Reference) ([]float32, Verdict) {
+	ref.ChangeTool(o.Tool)
+	v := Verdict{Faults: j.faults}
+	bad := 0
+	for i, q := range o.Quality {
+		j.faults[i] = q &^ j.model.Usual[i]
+		if j.faults[i] != 0 {
+			bad++
+		}
+	}
+	if j.gate >= 0 && j.faults[j.gate] != 0 || float64(bad) > faultyShare*float64(len(j.faults)) {
+		v.Outcome = SensorFault
+		return nil, v
+	}
+	if j.gate >= 0 && o.Level < j.model.Gate.Threshold {
+		v.Outcome = NotCutting
+		return nil, v
+	}
+	j.row = append(j.row[:0], o.Features...)
+	for i := range j.row {
+		if j.faults[j.extractor.Channel(i)] != 0 {
+			j.row[i] = float32(math.NaN()) // out of the vote: the encoder puts in what is usual
+		}
+	}
+	if !ref.Ready(j.model.Reference) {
+		ref.Learn(j.row)
+		v.Outcome, v.Learnt = Learning, ref.Windows
+		return nil, v
+	}
+	ref.Apply(j.row, j.model.Reference.Mode)
+	return j.row, v
+}
+
+// Judge returns the verdict on w and lets ref learn from it. The window must
+// have the model's layout and length.
+func (j *Judge) Judge(w *window.Window, ref *Reference) Verdict {
+	j.Observe(w, &j.seen)
+	row, v := j.Row(&j.seen, ref)
+	if row == nil {
+		return v
+	}
+	v.Posterior = j.scorer.Posterior(row)
+	v.Score = j.model.Classifier.Score(v.Posterior)
+	v.Outcome = Healthy
+	if j.model.Classifier.Decide(v.Posterior) != classify.Healthy {
+		v.Outcome = Faulty
+	}
+	return v
+}
+
+// Level returns the mean absolute value of the samples that are there, which a
+// gate compares with its threshold; 0 if there are none.
+func Level(x []float32) float64 {
+	var sum float64
+	n := 0
+	for _, v := range x {
+		if v == v && !math.IsInf(float64(v), 0) {
+			sum += math.Abs(float64(v))
+			n++
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}

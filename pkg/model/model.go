@@ -1,0 +1,170 @@
+// Package model holds what is deployed: everything that turns a window into a
+// [Verdict], in one checked file.
+//
+// A [Model] knows the layout and the windows it was trained on, the features
+// to compute, how a tool's own first windows become its [Reference], when the
+// machine is cutting (the [Gate]), and the classifier. A [Judge] applies it to
+// windows; the trainer makes its rows with the same code, so what is trained
+// is what is served, and golden vectors inside the file prove it at every load.
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// LabelRule says which measurements made a training window faulty. It has the
+// fields of a rule for wear files and is kept so that a recording with labels
+// can be scored by the rule that the model was trained with.
+type LabelRule struct {
+	VBMaxUM  float64  `json:"vb_max_um,omitempty"`
+	VBMeanUM float64  `json:"vb_mean_um,omitempty"`
+	States   []string `json:"states,omitempty"`
+}
+
+// DataSet names data that a model was trained on.
+type DataSet struct {
+	Name    string `json:"name"`
+	SHA256  string `json:"sha256"` // of the file, or of the simulator's settings
+	Windows int    `json:"windows"`
+}
+
+// Provenance says where a model comes from. It holds no date, so that equal
+// data and seeds give equal files.
+type Provenance struct {
+	Program string          `json:"program"` // that trained it, with its version
+	Data    []DataSet       `json:"data"`
+	Seed    uint64          `json:"seed"`
+	Config  json.RawMessage `json:"config,omitempty"` // of the training run
+}
+
+// Golden is a row of features that the trainer saw, with the posterior that it
+// computed.
+type Golden struct {
+	Features  []float32 // relative to the reference, as the classifier takes them
+	Posterior []float64
+}
+
+// Model is everything that turns a window into a verdict. It must not be
+// changed once made; then it is safe for concurrent use.
+type Model struct {
+	Layout     *signal.Layout
+	Window     window.Spec
+	Features   signal.FeatureSpec
+	Reference  ReferenceSpec
+	Gate       *Gate            // nil: every window is judged
+	Usual      []signal.Quality // per channel: flags that the training data had often, so that they are no fault
+	Label      LabelRule
+	Classifier *classify.Classifier
+	Golden     []Golden
+	Provenance Provenance
+	Scores     json.RawMessage // of the evaluation, as the report has them
+
+	id string // of the file it was read from or written to
+}
+
+// ID identifies the file of the model: "ecs-dbn-" and 12 hexadecimal digits of
+// its checksum. It is empty before Encode and after a change.
+func (m *Model) ID() string { return m.id }
+
+// Gate tells cutting from not cutting by the level of one channel.
+type Gate struct {
+	Channel   string  `json:"channel"`
+	Threshold float64 `json:"threshold"` // least mean absolute value, in the unit of the channel, while cutting
+}
+
+// ErrUnfit is returned where a model cannot be used with the windows at hand.
+var ErrUnfit = errors.New("model does not fit")
+
+// Fits reports why windows of the layout and spec cannot be judged by m. The
+// error wraps ErrUnfit and names the first difference.
+func (m *Model) Fits(layout *signal.Layout, spec window.Spec) error {
+	if err := m.Layout.Match(layout); err != nil {
+		return fmt.Errorf("%w: trained on layout %q, the windows have %q: %w: use the layout of the model, or train one on this layout",
+			ErrUnfit, m.Layout.Name(), layout.Name(), err)
+	}
+	if m.Window.Length != spec.Length {
+		return fmt.Errorf("%w: trained on windows of %v, these have %v: set the window length to %v, or train on %v",
+			ErrUnfit, m.Window.Length, spec.Length, m.Window.Length, spec.Length)
+	}
+	return nil
+}
+
+// check reports what is missing in m or contradicts itself.
+func (m *Model) check() error {
+	n := len(m.Layout.Channels())
+	x, err := m.extractor()
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(m.Usual) != n:
+		return fmt.Errorf("usual quality of %d channels, the layout has %d", len(m.Usual), n)
+	case m.Classifier == nil:
+		return errors.New("no classifier")
+	case m.Classifier.Columns() != len(x.Names()):
+		return fmt.Errorf("classifier takes %d features, the list has %d", m.Classifier.Columns(), len(x.Names()))
+	case m.Gate != nil && m.Layout.Index(m.Gate.Channel) < 0:
+		return fmt.Errorf("gate: channel %q is not in the layout", m.Gate.Channel)
+	case m.Gate != nil && !(m.Gate.Threshold >= 0):
+		return fmt.Errorf("gate: threshold %v: must not be negative", m.Gate.Threshold)
+	}
+	return m.Reference.Check()
+}
+
+func (m *Model) extractor() (*signal.Extractor, error) {
+	return signal.NewExtractor(m.Layout, m.SamplesPerChannel(), m.Features)
+}
+
+// SamplesPerChannel returns how many samples of each channel a window holds.
+func (m *Model) SamplesPerChannel() []int {
+	n := make([]int, len(m.Layout.Channels()))
+	for i, c := range m.Layout.Channels() {
+		n[i] = m.Window.Samples(c.Rate)
+	}
+	return n
+}
+
+// goldenTolerance is how far a posterior may lie from the golden one: kernel
+// families of different CPUs round differently.
+const goldenTolerance = 1e-5
+
+// ErrGolden is returned when a model does not compute what its trainer did.
+var ErrGolden = errors.New("golden vectors differ")
+
+// verify recomputes the golden vectors.
+func (m *Model) verify() error {
+	s := m.Classifier.NewScorer()
+	for i, g := range m.Golden {
+		if len(g.Features) != m.Classifier.Columns() {
+			return fmt.Errorf("%w: vector %d has %d features, expected %d", ErrGolden, i, len(g.Features), m.Classifier.Columns())
+		}
+		got := s.Posterior(g.Features)
+		if len(got) != len(g.Posterior) {
+			return fmt.Errorf("%w: vector %d has %d classes, expected %d", ErrGolden, i, len(g.Posterior), len(got))
+		}
+		for k := range got {
+			if !(math.Abs(got[k]-g.Posterior[k]) <= goldenTolerance) {
+				return fmt.Errorf("%w: vector %d, class %d: %v, the trainer had %v", ErrGolden, i, k, got[k], g.Posterior[k])
+			}
+		}
+	}
+	return nil
+}
+
+// String describes the model on one line.
+func (m *Model) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d channels, windows of %v, %d features", m.id, len(m.Layout.Channels()), m.Window.Length, m.Classifier.Columns())
+	if m.Reference.Mode != ReferenceOff {
+		fmt.Fprintf(&b, ", relative (%s) to a tool's first %d windows", m.Reference.Mode, m.Reference.Windows)
+	}
+	return b.String()
+}
