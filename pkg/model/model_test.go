@@ -1,0 +1,353 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"crypto/sha256"
+
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// small returns a layout of a force that gates and two features.
+func small(t testing.TB) *signal.Layout {
+	l, err := signal.NewLayout("small", []signal.Channel{
+		{Name: "thrust", Kind: signal.Force, Unit: "N", Rate: 100},
+		{Name: "a", Kind: signal.Feature, Rate: 1},
+		{Name: "b", Kind: signal.Feature, Rate: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// trained returns a model that finds a window faulty when a and b have grown
+// by half over the reference.
+func trained(t testing.TB) *Model {
+	m := &Model{
+		Layout: small(t), Window: window.DefaultSpec, Reference: ReferenceSpec{Windows: 2, Mode: ReferenceRatio},
+		Gate: &Gate{Channel: "thrust", Threshold: 100}, Usual: make([]signal.Quality, 3),
+		Label:      LabelRule{VBMaxUM: 300, States: []string{"broken"}},
+		Provenance: Provenance{Program: "test", Seed: 3, Data: []DataSet{{"made up", "00", 80}}},
+		Scores:     json.RawMessage(`{"gmean":1}`),
+	}
+	n := len(m.NewJudge().FeatureNames())
+	rng := rand.New(rand.NewPCG(3, 4))
+	x := dbn.NewMatrix(80, n)
+	y := make([]int, x.Rows)
+	for i := range x.Rows {
+		y[i] = i % 4 / 3
+		for j := range n {
+			x.Row(i)[j] = float32(float64(y[i]) + 0.2*rng.NormFloat64())
+		}
+	}
+	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
+		Network: dbn.Settings{Hidden: []int{4}, Pretrain: dbn.PretrainSettings{Epochs: 3}, FineTune: dbn.FineTuneSettings{Epochs: 40}}, Seed: 5,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Classifier = c
+	s := c.NewScorer()
+	for i := range 4 {
+		m.Golden = append(m.Golden, Golden{x.Row(i), append([]float64(nil), s.Posterior(x.Row(i))...)})
+	}
+	return m
+}
+
+// cutting returns a window whose values are all grown by a factor.
+func cutting(grown float32) *window.Window {
+	thrust := make([]float32, 100)
+	for i := range thrust {
+		thrust[i] = (500 + float32(i%7)) * grown
+	}
+	return &window.Window{
+		Context: signal.Context{Machine: "m", Tool: "T1"}, Length: time.Second,
+		Samples: [][]float32{thrust, {2 * grown}, {-3 * grown}}, Quality: make([]signal.Quality, 3),
+	}
+}
+
+func TestJudge(t *testing.T) {
+	m := trained(t)
+	j := m.NewJudge()
+	var ref Reference
+	idle := cutting(0.01)
+	nan := float32(math.NaN())
+	deaf := cutting(1)
+	deaf.Samples[1][0], deaf.Quality[1] = nan, signal.Dropout
+	blind := cutting(1)
+	blind.Quality[0] = signal.Flatline
+	other := cutting(2)
+	other.Tool = "T2"
+	for i, step := range []struct {
+		w      *window.Window
+		want   Outcome
+		learnt int
+		why    string
+	}{
+		{idle, NotCutting, 0, "the gate's channel is low"},
+		{cutting(1), Learning, 1, "first of two"},
+		{idle, NotCutting, 0, "learns nothing while idle"},
+		{cutting(1), Learning, 2, "second of two"},
+		{cutting(1), Healthy, 0, "as when the tool was new"},
+		{cutting(2), Faulty, 0, "twice as much as when it was new"},
+		{blind, SensorFault, 0, "without the gate's channel nobody knows whether it cuts"},
+		{deaf, SensorFault, 0, "one of three channels is more than a quarter"},
+		{other, Learning, 1, "another tool has another reference"},
+		{other, Learning, 2, ""},
+		{other, Healthy, 0, "twice as much as another tool is no wear of this one"},
+	} {
+		v := j.Judge(step.w, &ref)
+		if v.Outcome != step.want || v.Learnt != step.learnt {
+			t.Errorf("step %d (%s): %s, learnt %d, want %s, %d", i, step.why, v.Outcome, v.Learnt, step.want, step.learnt)
+		}
+		if judged := v.Outcome == Healthy || v.Outcome == Faulty; judged != (v.Posterior != nil) || (v.Score >= 0.5) != (v.Outcome == Faulty) {
+			t.Errorf("step %d: %s with posterior %v, score %v", i, v.Outcome, v.Posterior, v.Score)
+		}
+	}
+}
+
+// A flag that the training data had often is no fault, and a channel that is
+// out is out of the vote: what it reads does not matter.
+func TestJudgeLeavesFaultyChannelsOut(t *testing.T) {
+	m := trained(t)
+	cs := append([]signal.Channel(nil), m.Layout.Channels()...)
+	for _, n := range []string{"c", "d", "e"} { // so that one channel is less than a quarter
+		cs = append(cs, signal.Channel{Name: n, Kind: signal.Feature, Rate: 1})
+	}
+	l, err := signal.NewLayout("wider", cs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide := &Model{Layout: l, Window: m.Window, Reference: ReferenceSpec{Mode: ReferenceOff}, Usual: make([]signal.Quality, 6)}
+	wide.Usual[5] = signal.Dropout
+	j := wide.NewJudge()
+	var ref Reference
+	row := func(a float32, qa signal.Quality) ([]float32, Outcome) {
+		w := cutting(1)
+		w.Samples = append(w.Samples, []float32{1}, []float32{2}, []float32{float32(math.NaN())})
+		w.Quality = append(w.Quality, 0, 0, signal.Dropout)
+		w.Samples[1][0], w.Quality[1] = a, qa
+		var o Observation
+		j.Observe(w, &o)
+		row, v := j.Row(&o, &ref)
+		return append([]float32(nil), row...), v.Outcome
+	}
+	x, _ := row(1e30, signal.Clipped)
+	y, outcome := row(-5, signal.Clipped)
+	if outcome == SensorFault || len(x) == 0 {
+		t.Fatalf("one channel of six and a usual flag make %q", outcome)
+	}
+	for i := range x {
+		if math.Float32bits(x[i]) != math.Float32bits(y[i]) {
+			t.Errorf("feature %s: %v and %v although its channel is out", j.FeatureNames()[i], x[i], y[i])
+		}
+	}
+}
+
+func TestReferenceLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "features")
+		value := rapid.Float32Range(-100, 100)
+		var ref Reference
+		for range rapid.IntRange(1, 6).Draw(t, "windows") {
+			ref.Learn(rapid.SliceOfN(value, n, n).Draw(t, "learnt"))
+		}
+		text, err := json.Marshal(&ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again Reference
+		if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(ref, again) {
+			t.Fatalf("restored %+v of %+v: %v", again, ref, err)
+		}
+		x := rapid.SliceOfN(value, n, n).Draw(t, "x")
+		r, d := append([]float32(nil), x...), append([]float32(nil), x...)
+		ref.Apply(r, ReferenceRatio)
+		ref.Apply(d, ReferenceDifference)
+		for i := range x {
+			if !(math.Abs(float64(r[i])) <= RatioLimit) {
+				t.Fatalf("ratio %v is out of ±%v", r[i], RatioLimit)
+			}
+			// Both say the same of the direction, if there is a scale.
+			if ref.sum[i] != 0 && float64(r[i])*float64(d[i]) < 0 && math.Abs(float64(d[i])) > 1e-3 {
+				t.Fatalf("ratio %v, difference %v", r[i], d[i])
+			}
+		}
+	})
+	// By hand: mean 4 of 3 and 5 (a missing value does not count), so 8 is
+	// 8/4 − 1 = 1 in ratio; of −2, −3 is −3/2 + 1 = −0.5.
+	nan := float32(math.NaN())
+	var ref Reference
+	ref.Learn([]float32{3, -2, 0, nan})
+	ref.Learn([]float32{5, nan, 0, nan})
+	x := []float32{8, -3, 7, 1}
+	ref.Apply(x, ReferenceRatio)
+	if x[0] != 1 || x[1] != -0.5 || x[2] != RatioLimit || x[3] == x[3] {
+		t.Errorf("got %v, want 1 -0.5 20 NaN", x)
+	}
+}
+
+func TestFile(t *testing.T) {
+	m := trained(t)
+	path := filepath.Join(t.TempDir(), "m.flank")
+	if err := m.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ID() != m.ID() || !strings.HasPrefix(got.ID(), "ecs-dbn-") {
+		t.Errorf("id %q, saved as %q", got.ID(), m.ID())
+	}
+	again, err := got.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first, again) {
+		t.Error("a model that was read is not written as it was")
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	var ref Reference
+	j := got.NewJudge()
+	for range 2 {
+		j.Judge(cutting(1), &ref)
+	}
+	if v := j.Judge(cutting(2), &ref); v.Outcome != Faulty {
+		t.Errorf("the model that was read says %s", v.Outcome)
+	}
+}
+
+// resum makes the checksum of a changed file fit again.
+func resum(b []byte) []byte {
+	sum := sha256.Sum256(b[:len(b)-sha256.Size])
+	return append(b[:len(b)-sha256.Size:len(b)-sha256.Size], sum[:]...)
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	m := trained(t)
+	good, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := *m
+	bad.Golden = []Golden{{m.Golden[0].Features, []float64{0.5, 0.5}}}
+	if _, err := bad.Encode(); !errors.Is(err, ErrGolden) {
+		t.Errorf("a model with wrong golden vectors was written: %v", err)
+	}
+	change := func(f func([]byte) []byte) []byte { return f(append([]byte(nil), good...)) }
+	replace := func(old, new string) []byte {
+		if !bytes.Contains(good, []byte(old)) || len(old) != len(new) {
+			t.Fatalf("cannot replace %q", old)
+		}
+		return resum(bytes.Replace(append([]byte(nil), good...), []byte(old), []byte(new), 1))
+	}
+	golden := change(func(b []byte) []byte {
+		at := len(b) - sha256.Size - 8
+		binary.LittleEndian.PutUint64(b[at:], math.Float64bits(0.123))
+		return resum(b)
+	})
+	for name, tc := range map[string]struct {
+		b    []byte
+		kind error
+		text string
+	}{
+		"empty":              {nil, ErrDamaged, "no Flank model"},
+		"another format":     {[]byte("PK\x03\x04 a zip file, say, of a fair length indeed"), ErrDamaged, "no Flank model"},
+		"cut off":            {good[:len(good)-1], ErrDamaged, "checksum"},
+		"one bit flipped":    {change(func(b []byte) []byte { b[len(b)/2] ^= 4; return b }), ErrDamaged, "checksum"},
+		"newer version":      {change(func(b []byte) []byte { b[8] = 2; return resum(b) }), ErrDamaged, "version 2"},
+		"section cut off":    {change(func(b []byte) []byte { return resum(b[:len(b)-100]) }), ErrDamaged, "cut off"},
+		"layout changed":     {replace(`"unit": "N"`, `"unit": "K"`), ErrDamaged, "fingerprint"},
+		"unknown mode":       {replace(`"mode": "ratio"`, `"mode": "ratic"`), ErrDamaged, "mode"},
+		"gate of no channel": {replace(`"channel": "thrust"`, `"channel": "thrusl"`), ErrDamaged, "thrusl"},
+		"computes otherwise": {golden, ErrGolden, "class 1"},
+	} {
+		_, err := Decode(tc.b)
+		if !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%s: got %v, want %v with %q", name, err, tc.kind, tc.text)
+		}
+	}
+}
+
+func TestLoadNamesFileAndRemedy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "absent.flank")
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "trainer fit") {
+		t.Errorf("absent: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("FLANKMDL and nothing more than this, which is too short to be one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "copy the file again") {
+		t.Errorf("damaged: %v", err)
+	}
+}
+
+func TestFits(t *testing.T) {
+	m := trained(t)
+	if err := m.Fits(small(t), window.DefaultSpec); err != nil {
+		t.Error(err)
+	}
+	if err := m.Fits(small(t), window.Spec{Length: 2 * time.Second}); !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "2s") {
+		t.Errorf("other length: %v", err)
+	}
+	if err := m.Fits(signal.GunDrill(), window.DefaultSpec); !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "ch01") {
+		t.Errorf("other layout: %v", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	good, err := trained(f).Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > sha256.Size {
+			b = resum(append([]byte(nil), b...)) // or nothing behind the checksum is reached
+		}
+		if m, err := Decode(b); err == nil {
+			m.NewJudge() // a model that is read can be used
+		}
+	})
+}
+
+// What the gate must not do: judge a window without a single allocation but
+// those of the verdict.
+func TestJudgeAllocatesNothing(t *testing.T) {
+	m := trained(t)
+	j := m.NewJudge()
+	var ref Reference
+	w := cutting(1)
+	for range 3 {
+		j.Judge(w, &ref)
+	}
+	if n := testing.AllocsPerRun(100, func() { j.Judge(w, &ref) }); n > 0 {
+		t.Errorf("%v allocations for a window", n)
+	}
+}
