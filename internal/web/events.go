@@ -1,0 +1,92 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// The pace of an event stream.
+const (
+	pause        = 200 * time.Millisecond // least time between two events: faster than this nobody reads
+	heartbeat    = 15 * time.Second       // most time between two events
+	retry        = 2 * time.Second        // before a page connects again
+	writeTimeout = 10 * time.Second       // after which a page that takes nothing is let go
+)
+
+// serveEvents streams the hub to one page. Event ids are cursors: a page that
+// comes back with Last-Event-ID gets what it missed, if the hub still holds it.
+func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
+	hd := w.Header()
+	hd.Set("Content-Type", "text/event-stream")
+	hd.Set("Cache-Control", "no-store")
+	hd.Set("X-Accel-Buffering", "no") // proxies would hold events back
+	if r.Method == http.MethodHead {
+		return
+	}
+	page, ok := h.join()
+	if !ok {
+		text(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already: close one", maxPages))
+		return
+	}
+	defer h.leave(page)
+
+	s := stream{w: w, control: http.NewResponseController(w)}
+	fmt.Fprintf(&s.buf, "retry: %d\n", retry.Milliseconds())
+	at, fresh := h.resume(r.Header.Get("Last-Event-ID"))
+	beat := time.NewTimer(heartbeat)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case <-r.Context().Done():
+			return
+		case <-beat.C:
+			err = s.send("beat", h.id(at), []byte("{}"))
+		case <-page:
+			var u update
+			if fresh {
+				u, at, fresh = h.since(at)
+			}
+			if fresh {
+				err = s.send("update", h.id(at), encode(u))
+			} else {
+				var all snapshot
+				all, at = h.snapshot()
+				fresh = true
+				err = s.send("snapshot", h.id(at), encode(all))
+			}
+		}
+		if err != nil {
+			return // the page is gone
+		}
+		beat.Reset(heartbeat)
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// stream writes server-sent events.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buf     bytes.Buffer
+}
+
+// send writes one event and waits until the connection has taken it. data must
+// be one line.
+func (s *stream) send(name, id string, data []byte) error {
+	fmt.Fprintf(&s.buf, "event: %s\nid: %s\ndata: ", name, id)
+	s.buf.Write(data)
+	s.buf.WriteString("\n\n")
+	// A writer that knows no deadlines, as in a test, is no reason to stop.
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := s.buf.WriteTo(s.w); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}

@@ -1,0 +1,282 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// browser is the far end of an event stream. While it is stalled it takes
+// nothing, as a browser does whose machine sleeps.
+type browser struct {
+	mu      sync.Mutex
+	text    strings.Builder
+	header  http.Header
+	stalled chan struct{} // nil, or closed when it goes on
+	writes  int           // that began
+}
+
+func (b *browser) Header() http.Header { return b.header }
+func (b *browser) WriteHeader(int)     {}
+func (b *browser) Flush()              {}
+
+func (b *browser) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	b.writes++
+	wait := b.stalled
+	b.mu.Unlock()
+	if wait != nil {
+		<-wait
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *browser) stall(c chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stalled = c
+}
+
+// read returns the events that came since the last read.
+func (b *browser) read(t *testing.T) []sse {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.text.Reset()
+	return parse(t, b.text.String())
+}
+
+// sse is one event, and what the test looks at in it.
+type sse struct {
+	name, id string
+	snapshot
+}
+
+func parse(t *testing.T, text string) []sse {
+	t.Helper()
+	var events []sse
+	for _, block := range strings.Split(strings.TrimSuffix(text, "\n\n"), "\n\n") {
+		var e sse
+		for _, line := range strings.Split(block, "\n") {
+			switch field, value, _ := strings.Cut(line, ": "); field {
+			case "event":
+				e.name = value
+			case "id":
+				e.id = value
+			case "data":
+				// Numbers in pictures may be null, which floats reads as 0.
+				if err := json.Unmarshal([]byte(value), &e.snapshot); err != nil {
+					t.Fatalf("event %s: %v", e.name, err)
+				}
+			case "retry", "":
+			default:
+				t.Fatalf("line %q", line)
+			}
+		}
+		if e.name != "" {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// open starts a page in the bubble of the test; stop ends it.
+func open(h *Hub, lastID string) (b *browser, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := httptest.NewRequestWithContext(ctx, "GET", "/api/events", nil)
+	if lastID != "" {
+		r.Header.Set("Last-Event-ID", lastID)
+	}
+	b = &browser{header: make(http.Header)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.Handler().ServeHTTP(b, r)
+	}()
+	return b, func() { cancel(); <-done }
+}
+
+func TestEventsSnapshotThenUpdates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestHub()
+		h.Window(testWindow(1))
+		h.Result(testResult(1))
+		b, stop := open(h, "")
+		defer stop()
+		synctest.Wait()
+		if !strings.HasPrefix(b.text.String(), "retry: 2000\n") {
+			t.Errorf("stream begins %.20q", b.text.String())
+		}
+		es := b.read(t)
+		if len(es) != 1 || es[0].name != "snapshot" || len(es[0].Results) != 1 || es[0].Window.Seq != 1 || len(es[0].Layout.Channels) != 2 {
+			t.Fatalf("first events %+v", es)
+		}
+
+		// What comes within a pause is one update.
+		h.Result(testResult(2))
+		h.Result(testResult(3))
+		h.Alert(testAlert(3))
+		h.Status(Status{Phase: Monitoring})
+		time.Sleep(pause)
+		synctest.Wait()
+		es = b.read(t)
+		if len(es) != 1 || es[0].name != "update" {
+			t.Fatalf("next events %+v", es)
+		}
+		if u := es[0]; len(u.Results) != 2 || u.Results[0].Seq != 2 || len(u.Alerts) != 1 || u.Status.Phase != Monitoring || u.Window != nil || u.Layout.Channels != nil {
+			t.Errorf("update %+v", u)
+		}
+
+		// Nothing new: a heartbeat, with the id of the last event.
+		last := es[0].id
+		time.Sleep(heartbeat + pause)
+		synctest.Wait()
+		if es = b.read(t); len(es) != 1 || es[0].name != "beat" || es[0].id != last {
+			t.Errorf("after %v of silence: %+v", heartbeat, es)
+		}
+	})
+}
+
+func TestEventsResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestHub()
+		for seq := range uint64(5) {
+			h.Window(testWindow(seq))
+			h.Result(testResult(seq))
+		}
+		_, at := h.snapshot()
+		id := h.id(at)
+		h.Window(testWindow(5))
+		h.Result(testResult(5))
+
+		for name, tc := range map[string]struct{ id, want string }{
+			"goes on where it was":          {id, "update"},
+			"hub before a restart":          {"otherone" + id[8:], "snapshot"},
+			"count from the future":         {"testboot-9-9-9-9", "snapshot"},
+			"no id of ours":                 {"42", "snapshot"},
+			"hub right, the rest is broken": {"testboot-5-x", "snapshot"},
+		} {
+			b, stop := open(h, tc.id)
+			synctest.Wait()
+			es := b.read(t)
+			if len(es) != 1 || es[0].name != tc.want {
+				t.Fatalf("%s: %+v", name, es)
+			}
+			if tc.want == "update" && (len(es[0].Results) != 1 || es[0].Results[0].Seq != 5 || len(es[0].Window.Envelope[1]) != 2) {
+				t.Errorf("%s: not just what was missed: %+v", name, es[0])
+			}
+			stop()
+		}
+
+		for seq := range uint64(keptResults) {
+			h.Result(testResult(6 + seq))
+		}
+		b, stop := open(h, id)
+		defer stop()
+		synctest.Wait()
+		if es := b.read(t); len(es) != 1 || es[0].name != "snapshot" || len(es[0].Results) != keptResults {
+			t.Errorf("what was missed is forgotten: %+v", es)
+		}
+	})
+}
+
+// A browser that takes nothing costs the caller nothing and skips ahead later.
+func TestEventsSlowBrowserSkipsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestHub()
+		slow, stopSlow := open(h, "")
+		defer stopSlow()
+		quick, stopQuick := open(h, "")
+		defer stopQuick()
+		synctest.Wait()
+		slow.read(t)
+		quick.read(t)
+
+		wake := make(chan struct{})
+		slow.stall(wake)
+		var seen int
+		for seq := range uint64(10_000) {
+			h.Window(testWindow(seq))
+			h.Result(testResult(seq)) // would never return if it waited for the page
+			if seq%100 == 99 {
+				time.Sleep(pause)
+				synctest.Wait()
+				for _, e := range quick.read(t) {
+					if e.name != "update" {
+						t.Fatalf("the quick page got a %s", e.name)
+					}
+					seen += len(e.Results)
+				}
+			}
+		}
+		if seen != 10_000 {
+			t.Errorf("the quick page saw %d results of 10000", seen)
+		}
+		if slow.writes != 2 {
+			t.Errorf("%d writes to the slow page, want its snapshot and the one that hangs", slow.writes)
+		}
+		slow.stall(nil)
+		close(wake)
+		time.Sleep(pause)
+		synctest.Wait()
+		es := slow.read(t)
+		if n := len(es); n != 2 || es[1].name != "snapshot" || es[1].Results[keptResults-1].Seq != 9999 {
+			t.Fatalf("the slow page got %d events", n)
+		}
+	})
+}
+
+func TestEventsTooManyPages(t *testing.T) {
+	h := newTestHub()
+	for range maxPages {
+		h.join()
+	}
+	w := httptest.NewRecorder()
+	h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/api/events", nil))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "close one") {
+		t.Errorf("page %d: %d %s", maxPages+1, w.Code, w.Body)
+	}
+}
+
+// The same over a real connection, which ends with the server's context.
+func TestEventsOverHTTP(t *testing.T) {
+	h := newTestHub()
+	srv := httptest.NewServer(h.Handler())
+	defer srv.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", srv.URL+"/api/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("content type %q", got)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	next := func(prefix string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), prefix) {
+				return
+			}
+		}
+		t.Fatalf("stream ended before %q: %v", prefix, lines.Err())
+	}
+	next("event: snapshot")
+	h.Result(testResult(1))
+	next("event: update")
+	next(`data: {"results":[{"id":"acme/spore/bay2/line1/usk25/00000000000000a1/1"`)
+}

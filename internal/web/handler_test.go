@@ -1,0 +1,218 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+var rewrite = flag.Bool("update", false, "rewrite the golden files")
+
+func get(h *Hub, method, path string, header ...string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(method, path, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	h.Handler().ServeHTTP(w, r)
+	return w
+}
+
+func TestHandler(t *testing.T) {
+	h := newTestHub()
+	for name, tc := range map[string]struct {
+		method, path string
+		code         int
+		contentType  string
+	}{
+		"the page":                  {"GET", "/", 200, "text/html; charset=utf-8"},
+		"its head":                  {"HEAD", "/", 200, "text/html; charset=utf-8"},
+		"a module":                  {"GET", "/static/app.js", 200, "text/javascript; charset=utf-8"},
+		"a vendored file":           {"GET", "/static/vendor/uPlot.min.css", 200, "text/css; charset=utf-8"},
+		"the state":                 {"GET", "/api/state", 200, "application/json"},
+		"head of the events":        {"HEAD", "/api/events", 200, "text/event-stream"},
+		"alive":                     {"GET", "/livez", 200, "text/plain; charset=utf-8"},
+		"not ready while starting":  {"GET", "/readyz", 503, "text/plain; charset=utf-8"},
+		"no other page":             {"GET", "/admin", 404, "text/plain; charset=utf-8"},
+		"no listing":                {"GET", "/static/", 404, "text/plain; charset=utf-8"},
+		"no listing of a folder":    {"GET", "/static/vendor/", 404, "text/plain; charset=utf-8"},
+		"no way out of the folder":  {"GET", "/static/..%2fweb.go", 404, "text/plain; charset=utf-8"},
+		"nothing can be posted":     {"POST", "/", 405, "text/plain; charset=utf-8"},
+		"nor deleted":               {"DELETE", "/api/state", 405, "text/plain; charset=utf-8"},
+		"nor put among the events":  {"PUT", "/api/events", 405, "text/plain; charset=utf-8"},
+		"nor told to another place": {"POST", "/static/app.js", 405, "text/plain; charset=utf-8"},
+	} {
+		w := get(h, tc.method, tc.path)
+		if w.Code != tc.code || w.Header().Get("Content-Type") != tc.contentType {
+			t.Errorf("%s: %s %s: %d %s, want %d %s", name, tc.method, tc.path, w.Code, w.Header().Get("Content-Type"), tc.code, tc.contentType)
+		}
+		if tc.method == "HEAD" && w.Body.Len() != 0 {
+			t.Errorf("%s: a body of %d bytes", name, w.Body.Len())
+		}
+		for k, want := range map[string]string{
+			"Content-Security-Policy":      policy,
+			"X-Content-Type-Options":       "nosniff",
+			"Referrer-Policy":              "no-referrer",
+			"Cross-Origin-Resource-Policy": "same-origin",
+		} {
+			if got := w.Header().Get(k); got != want {
+				t.Errorf("%s: %s is %q, want %q", name, k, got, want)
+			}
+		}
+	}
+	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || !strings.HasPrefix(policy, "default-src 'none'") {
+		t.Errorf("policy %q is not strict", policy)
+	}
+}
+
+func TestReady(t *testing.T) {
+	h := newTestHub()
+	h.Status(Status{Phase: Training, Text: "fold 3 of 5"})
+	if w := get(h, "GET", "/readyz"); w.Code != http.StatusServiceUnavailable || w.Body.String() != "training: fold 3 of 5\n" {
+		t.Errorf("training: %d %q", w.Code, w.Body)
+	}
+	for _, phase := range []string{Monitoring, Done} {
+		h.Status(Status{Phase: phase})
+		if w := get(h, "GET", "/readyz"); w.Code != http.StatusOK {
+			t.Errorf("%s: %d", phase, w.Code)
+		}
+	}
+}
+
+func TestUnchangedFileIsNotSentAgain(t *testing.T) {
+	h := newTestHub()
+	tag := get(h, "GET", "/static/style.css").Header().Get("ETag")
+	if w := get(h, "GET", "/static/style.css", "If-None-Match", tag); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
+		t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
+	}
+}
+
+// The form of /api/state is what other programs read: golden.
+func TestStateGolden(t *testing.T) {
+	h := newTestHub()
+	h.layout.Fingerprint = "0123456789abcdef"
+	w := testWindow(2)
+	w.Envelope[0] = w.Envelope[0][:4] // keeps the file short
+	w.Envelope[0][3] = nan
+	w.RMS[0] = 1.0 / 3
+	w.Quality[0] = signal.Clipped | signal.Dropout
+	h.Window(w)
+	r := testResult(2)
+	h.Result(r)
+	h.Alert(testAlert(2))
+	h.Status(Status{Phase: Monitoring, Text: "monitoring usk25", Fraction: -1, WindowsPerSecond: 0.96})
+	h.now = func() time.Time { return t0.Add(1500 * time.Millisecond) }
+
+	var got bytes.Buffer
+	if err := json.Indent(&got, get(h, "GET", "/api/state").Body.Bytes(), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	got.WriteByte('\n')
+	const golden = "testdata/state.json"
+	if *rewrite {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("state differs from %s; if that is meant, run go test -update:\n%s", golden, got.Bytes())
+	}
+}
+
+// uPlot 1.6.32, as the npm registry has it (tarball integrity
+// sha512-KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw==).
+func TestVendoredFiles(t *testing.T) {
+	want := map[string]string{
+		"vendor/uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+		"vendor/uPlot.min.css":     "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+		"vendor/uPlot.LICENSE":     "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
+	}
+	for name, f := range files() {
+		if !strings.HasPrefix(name, "vendor/") {
+			continue
+		}
+		sum := sha256.Sum256(f.content)
+		if got := hex.EncodeToString(sum[:]); got != want[name] {
+			t.Errorf("%s has SHA-256 %s, want %q", name, got, want[name])
+		}
+		delete(want, name)
+	}
+	for name := range want {
+		t.Errorf("%s is missing", name)
+	}
+}
+
+// The page asks for nothing that is not served and nothing that its policy
+// forbids.
+func TestPageKeepsItsPolicy(t *testing.T) {
+	var (
+		reference = regexp.MustCompile(`(?:src|href)="([^"#][^"]*)"|from "\./([^"]+)"`)
+		ids       = regexp.MustCompile(`(?:id|symbol id)="([^"]+)"`)
+		used      = regexp.MustCompile(`\$\("([^"]+)"\)|getElementById\("([^"]+)"\)|set\("([^"]+)"`)
+		inline    = regexp.MustCompile(`(?i)<script>|<style|\sstyle="|\son[a-z]+="|javascript:|eval\(|innerHTML`)
+		external  = regexp.MustCompile(`(?i)(https?:)?//[a-z0-9-]+\.[a-z]`)
+		namespace = "http://www.w3.org/2000/svg" // a name, never fetched
+	)
+	have := make(map[string]bool)
+	for _, m := range ids.FindAllStringSubmatch(string(files()["index.html"].content), -1) {
+		have[m[1]] = true
+	}
+	h := newTestHub()
+	var lines int
+	err := fs.WalkDir(static, "static", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.Contains(path, "/vendor/") {
+			return err
+		}
+		b, err := fs.ReadFile(static, path)
+		if err != nil {
+			return err
+		}
+		text := strings.ReplaceAll(string(b), namespace, "")
+		for _, m := range reference.FindAllStringSubmatch(text, -1) {
+			target := m[1]
+			if m[2] != "" {
+				target = "/static/" + m[2]
+			}
+			if w := get(h, "GET", target); w.Code != 200 {
+				t.Errorf("%s asks for %s: %d", path, target, w.Code)
+			}
+		}
+		if m := inline.FindString(text); m != "" {
+			t.Errorf("%s: %q is against the policy", path, m)
+		}
+		if m := external.FindString(text); m != "" {
+			t.Errorf("%s: %q leads to another host", path, m)
+		}
+		if strings.HasSuffix(path, ".js") {
+			lines += strings.Count(text, "\n")
+			for _, m := range used.FindAllStringSubmatch(text, -1) {
+				if id := m[1] + m[2] + m[3]; !have[id] {
+					t.Errorf("%s uses #%s, which the page does not have", path, id)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines >= 500 {
+		t.Errorf("%d lines of JavaScript: keep the page small", lines)
+	}
+}

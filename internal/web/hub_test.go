@@ -1,0 +1,259 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"pgregory.net/rapid"
+)
+
+var t0 = time.Date(2026, 3, 1, 2, 13, 41, 0, time.UTC)
+
+// twoChannels is a fast channel and a feature.
+func twoChannels() *signal.Layout {
+	l, err := signal.NewLayout("two", []signal.Channel{
+		{Name: "ch01", Kind: signal.Vibration, Unit: "g", Rate: 20_000, Range: 50, Sensor: "acc1-x"},
+		{Name: "AE_RMS", Kind: signal.Feature, Rate: 1},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func newTestHub() *Hub {
+	h := NewHub(Config{Layout: twoChannels()})
+	h.boot = "testboot"
+	h.now = func() time.Time { return t0 }
+	return h
+}
+
+func testWindow(seq uint64) Window {
+	w := Window{Machine: "acme/spore/bay2/line1/usk25", Tool: "T07", Hole: "H3_08", Epoch: "00000000000000a1", Seq: seq,
+		Start: t0.Add(time.Duration(seq) * time.Second), Quality: []signal.Quality{0, 0}}
+	fast := make([]float32, 2*Pairs)
+	for i := range fast {
+		fast[i] = float32(seq) + float32(i%2)
+	}
+	w.Summarize([][]float32{fast, {float32(seq)}})
+	return w
+}
+
+func testResult(seq uint64) event.Result {
+	w := testWindow(seq)
+	return event.Result{ID: event.WindowID(w.Machine, w.Epoch, seq), Machine: w.Machine, Epoch: w.Epoch, Seq: seq, Tool: w.Tool, Hole: w.Hole,
+		Start: w.Start, End: w.Start.Add(time.Second), Verdict: event.Healthy, Posterior: []float64{0.75, 0.25}, Score: 0.25, Model: "ecs-dbn-17", Alarm: "normal"}
+}
+
+func testAlert(seq uint64) event.Alert {
+	r := testResult(seq)
+	return event.Alert{ID: r.ID + "/raised", Machine: r.Machine, Tool: r.Tool, Hole: r.Hole, State: event.Raised, Severity: "warning",
+		Since: r.Start, At: r.End, Epoch: r.Epoch, Seq: seq, Faulty: 6, Of: 8, K: 6, N: 8, Score: 0.93, Model: r.Model, Text: "usk25 tool T07: faulty"}
+}
+
+func TestRing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRing[int](rapid.IntRange(1, 8).Draw(t, "slots"))
+		var all []int
+		for i := range rapid.IntRange(0, 40).Draw(t, "values") {
+			*r.next() = i
+			all = append(all, i)
+		}
+		from := rapid.IntRange(int(r.first()), int(r.total)).Draw(t, "from")
+		if got := r.since(uint64(from)); !slices.Equal(got, all[from:]) {
+			t.Fatalf("since(%d) = %v, want %v", from, got, all[from:])
+		}
+		if held := len(all) - int(r.first()); held != min(len(all), len(r.slots)) {
+			t.Fatalf("%d slots hold %d of %d values", len(r.slots), held, len(all))
+		}
+	})
+}
+
+func TestHubIsBounded(t *testing.T) {
+	h := newTestHub()
+	for seq := range uint64(1000) {
+		h.Window(testWindow(seq))
+		h.Result(testResult(seq))
+		h.Alert(testAlert(seq))
+	}
+	s, at := h.snapshot()
+	if n := len(s.Results); n != keptResults || s.Results[n-1].Seq != 999 {
+		t.Errorf("%d results, the last is %d", n, s.Results[n-1].Seq)
+	}
+	if n := len(s.Alerts); n != keptAlerts || s.Alerts[n-1].Seq != 999 {
+		t.Errorf("%d alerts, the last is %d", n, s.Alerts[n-1].Seq)
+	}
+	if at != (cursor{1000, 1000, 1000, 0}) {
+		t.Errorf("cursor %v", at)
+	}
+	// A fast channel shows its last window, a feature its last sixty.
+	fast, feature := s.Window.Envelope[0], s.Window.Envelope[1]
+	if len(fast) != 2*Pairs || fast[0] != 999 || fast[1] != 1000 {
+		t.Errorf("fast channel: %d values, %v …", len(fast), fast[:2])
+	}
+	if len(feature) != 2*Pairs || feature[0] != 940 || feature[2*Pairs-1] != 999 {
+		t.Errorf("feature: %d values from %v to %v", len(feature), feature[0], feature[len(feature)-1])
+	}
+}
+
+// A page that reads at any pace ends with the pairs that a page sees that
+// opens last.
+func TestPairsArriveOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newTestHub()
+		var page []float32
+		_, at := h.snapshot()
+		for seq := range rapid.Uint64Range(1, 150).Draw(t, "windows") {
+			h.Window(testWindow(seq))
+			if rapid.Bool().Draw(t, "read") {
+				var u update
+				u, at, _ = h.since(at)
+				page = append(page, u.Window.Envelope[1]...)
+			}
+		}
+		if u, _, _ := h.since(at); u.Window != nil {
+			page = append(page, u.Window.Envelope[1]...)
+		}
+		s, _ := h.snapshot()
+		if got, want := page[max(0, len(page)-2*Pairs):], s.Window.Envelope[1]; !slices.Equal(got, want) {
+			t.Fatalf("page has %v, hub %v", got, want)
+		}
+	})
+}
+
+func TestHubCopiesWindow(t *testing.T) {
+	h := newTestHub()
+	w := testWindow(1)
+	h.Window(w)
+	w.Envelope[0][0], w.RMS[0], w.Quality[0] = 77, 77, signal.Flatline
+	s, _ := h.snapshot()
+	if s.Window.Envelope[0][0] == 77 || s.Window.RMS[0] == 77 || s.Window.Status[0] != "normal" {
+		t.Error("the hub shares slices with its caller")
+	}
+	for range keptWindows {
+		h.Window(w)
+	}
+	if n := testing.AllocsPerRun(10, func() { h.Window(w) }); n != 0 {
+		t.Errorf("a window costs %v allocations", n)
+	}
+}
+
+func TestHubDropsRepeatedAlert(t *testing.T) {
+	h := newTestHub()
+	h.Alert(testAlert(1))
+	h.Alert(testAlert(2))
+	h.Alert(testAlert(1))
+	if s, _ := h.snapshot(); len(s.Alerts) != 2 {
+		t.Errorf("%d alerts of 2", len(s.Alerts))
+	}
+}
+
+// Whatever numbers come, the page gets JSON.
+func TestNumbersThatJSONCannotHold(t *testing.T) {
+	h := newTestHub()
+	bad := math.NaN()
+	year12000 := time.Unix(316_600_000_000, 0)
+	w := testWindow(1)
+	w.RMS[0], w.Start, w.Envelope[0] = inf, year12000, []float32{nan, nan, 1, 2}
+	h.Window(w)
+	r := testResult(1)
+	r.Score, r.Start, r.End = bad, year12000, year12000
+	h.Result(r)
+	r = testResult(2)
+	r.Posterior = []float64{math.Inf(1), 0}
+	h.Result(r)
+	a := testAlert(1)
+	a.Score, a.Since, a.At = math.Inf(-1), year12000, year12000
+	h.Alert(a)
+	h.Status(Status{Phase: Training, Fraction: bad, WindowsPerSecond: math.Inf(1)})
+
+	s, _ := h.snapshot()
+	data := encode(s)
+	if !json.Valid(data) || !bytes.Contains(data, []byte(`"rms":[null,1]`)) || !bytes.Contains(data, []byte(`"envelope":[[null,null,1,2],[1,1]]`)) {
+		t.Errorf("snapshot is %s", data)
+	}
+	for _, r := range s.Results {
+		if r.Posterior != nil || r.Score != 0 {
+			t.Errorf("%s looks judged", r.ID)
+		}
+	}
+	if *s.Status != (Status{Phase: Training, Fraction: -1}) {
+		t.Errorf("status %+v", *s.Status)
+	}
+}
+
+func TestSensorStatus(t *testing.T) {
+	for q, want := range map[signal.Quality]string{
+		0:                                   "normal",
+		signal.Flatline:                     "failure",
+		signal.Dropout:                      "failure",
+		signal.NonFinite | signal.ClockStep: "failure", // the worst wins
+		signal.Clipped:                      "out of specification",
+		signal.RateError | signal.ClockStep: "out of specification",
+		signal.ClockStep:                    "maintenance required",
+	} {
+		if got := sensorStatus(q); got != want {
+			t.Errorf("%v: %q, want %q", q, got, want)
+		}
+	}
+}
+
+func TestMisuse(t *testing.T) {
+	for name, f := range map[string]func(){
+		"no layout":          func() { NewHub(Config{}) },
+		"a channel too many": func() { newTestHub().Window(Window{RMS: make([]float32, 3)}) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+// Run with -race: writers and readers at once.
+func TestHubConcurrently(t *testing.T) {
+	h := newTestHub()
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for seq := range uint64(200) {
+				h.Window(testWindow(seq))
+				h.Result(testResult(seq))
+				h.Alert(testAlert(uint64(g)*1000 + seq))
+				h.Status(Status{Phase: Monitoring, Text: fmt.Sprint(seq)})
+			}
+		})
+		wg.Go(func() {
+			page, _ := h.join()
+			defer h.leave(page)
+			var at cursor
+			for range 50 {
+				select {
+				case <-page:
+				default: // read although nothing may be new
+				}
+				u, next, ok := h.since(at)
+				if at = next; !ok {
+					_, at = h.snapshot()
+				}
+				encode(u)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(h.pages); n != 0 {
+		t.Errorf("%d pages stayed", n)
+	}
+}

@@ -1,0 +1,169 @@
+// The page: follows the hub's events and shows the last state of everything.
+// The hub sends a snapshot first and updates after; both carry the same fields.
+
+import { Trace } from "./trace.js";
+import { Channels } from "./channels.js";
+import { verdicts, phases, loudness, moment, duration, number, plain } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const set = (id, text) => { const e = $(id); if (e.textContent !== text) e.textContent = text; };
+
+const state = {
+  layout: null,
+  keep: 600, // results
+  results: [], // in the order they came
+  alerts: [], // oldest first
+  status: { phase: "starting", text: "", fraction: -1, windows_per_second: 0 },
+  window: null,
+  shown: NaN, // performance.now() when the last window came
+  judged: NaN, // and the last result
+  live: false,
+  since: performance.now(), // when live changed
+};
+let trace, channels;
+const seconds = (since) => (performance.now() - since) / 1000;
+
+function apply(u) {
+  state.status = u.status ?? state.status;
+  state.window = u.window ?? state.window;
+  state.shown = u.window_age < 0 ? NaN : performance.now() - 1000 * u.window_age;
+  state.judged = u.result_age < 0 ? NaN : performance.now() - 1000 * u.result_age;
+  state.results = [...state.results, ...(u.results ?? [])].slice(-state.keep);
+  state.alerts = [...state.alerts, ...(u.alerts ?? [])].slice(-50);
+  if (u.window) channels.apply(u.window);
+  if (u.alerts) showAlerts();
+  if (u.results || u.alerts) trace.show(state.results, state.alerts);
+  show();
+}
+
+function begin(s) {
+  set("title", s.title);
+  if (state.layout?.fingerprint !== s.layout.fingerprint) channels = new Channels($("groups"), s.layout, s.pairs);
+  channels.clear();
+  trace ??= new Trace($("chart"), $("readout"), $("strip-legend"));
+  trace.show([], []);
+  Object.assign(state, { layout: s.layout, keep: s.keep, results: [], alerts: [], window: null });
+  showAlerts();
+  apply(s);
+}
+
+function show() {
+  const last = state.results.findLast((r) => !r.late);
+  const { machine, tool, hole } = state.window ?? last ?? { machine: "" };
+  const cut = machine.lastIndexOf("/") + 1;
+  set("path", machine.slice(0, cut).replaceAll("/", " / "));
+  set("machine", machine.slice(cut) || "–");
+  set("tool", tool || "–");
+  set("hole", hole || "–");
+  const word = showVerdict(last);
+  const alarm = showAlarm(last);
+  showProgress(last);
+  document.title = [alarm === "loud" ? "ALARM" : "", word, machine.slice(cut), "Flank"].filter(Boolean).join(" · ");
+}
+
+// A verdict that is no longer news must not look like one.
+function showVerdict(last) {
+  const { phase, text } = state.status;
+  const cut = !state.live && seconds(state.since) > 4;
+  const span = last ? (Date.parse(last.end) - Date.parse(last.start)) / 1000 : 1;
+  const stale = cut || (phase === "monitoring" && seconds(state.judged) > Math.max(10, 5 * span));
+  let { word, shape, says = text } = phases[phase] ?? phases.starting;
+  if (stale) {
+    [word, shape] = [cut ? "Offline" : "No verdicts", "lost"];
+    says = cut ? "The page cannot reach the program." : seconds(state.shown) < 10 ? "Windows arrive, but the monitor is silent." : "No windows arrive.";
+    if (last) says += ` Last verdict: ${plain(last.verdict)}, ${duration(seconds(state.judged))}.`;
+  } else if (last) {
+    shape = last.verdict in verdicts ? last.verdict : "unknown";
+    ({ word, says } = verdicts[last.verdict] ?? { word: plain(last.verdict), says: "" });
+    if (last.reference_len) says += ` ${last.reference_len} windows so far.`;
+  }
+  document.body.dataset.verdict = stale ? "stale" : last ? shape : "waiting";
+  set("word", word);
+  set("says", says);
+  if ($("shape").getAttribute("href") !== "#" + shape) $("shape").setAttribute("href", "#" + shape);
+  const judged = !stale && last?.posterior;
+  set("score", judged ? last.score.toFixed(2) : "–");
+  $("needle").hidden = !judged;
+  if (judged) $("needle").style.setProperty("--at", last.score);
+  return word;
+}
+
+function showAlarm(last) {
+  const word = last?.alarm ?? "";
+  const loud = loudness[word] ?? "loud";
+  const cause = state.alerts.findLast((a) => a.state === "raised");
+  const when = loud === "calm" ? `last raised ${moment(cause?.at)}` : `since ${moment(cause?.since)} · ${cause?.faulty} of ${cause?.of} windows faulty`;
+  document.body.dataset.alarm = loud;
+  set("alarm", loud === "calm" ? "None" : plain(word));
+  set("since", cause ? when : "");
+  return loud;
+}
+
+function showProgress(last) {
+  const { phase, text, fraction, windows_per_second } = state.status;
+  const order = Object.keys(phases);
+  document.body.dataset.phase = last || phase === "monitoring" || phase === "done" ? phase : "preparing";
+  set("percent", fraction >= 0 ? `${Math.floor(100 * fraction)} %` : "…");
+  if (fraction >= 0) $("progress").value = fraction; else $("progress").removeAttribute("value");
+  set("doing", text);
+  for (const li of document.querySelectorAll("[data-step]")) {
+    const d = order.indexOf(phase) - order.indexOf(li.dataset.step);
+    li.className = d > 0 ? "past" : d === 0 ? "now" : "";
+  }
+  set("connection", !state.live ? "reconnecting…" : phase === "done" ? "finished" : "live");
+  $("connection").dataset.state = state.live ? "live" : "lost";
+  set("doing-now", text || phase);
+  set("rate", `${number(windows_per_second)} windows/s`);
+  set("model", last?.model ? `model ${last.model}` : "no model yet");
+  set("age", state.shown > -Infinity ? `last window ${duration(seconds(state.shown))}` : "no window yet");
+}
+
+function showAlerts() {
+  $("alerts").replaceChildren(...state.alerts.toReversed().map((a) => {
+    const li = $("alert").content.cloneNode(true).firstChild;
+    const put = (where, text) => { li.querySelector(where).textContent = text; };
+    li.dataset.state = a.state;
+    li.querySelector("use").setAttribute("href", "#" + a.state);
+    li.querySelector("time").dateTime = a.at;
+    put("strong", a.state);
+    put("time", moment(a.at));
+    put("span", a.tool ? `tool ${a.tool}` : "");
+    put(".text", a.text);
+    return li;
+  }));
+}
+
+function live(yes) {
+  if (state.live !== yes) Object.assign(state, { live: yes, since: performance.now() });
+  show();
+}
+
+// The browser connects again by itself when a stream breaks, but not after an
+// HTTP error, and it does not notice a dead line: both are seen to here.
+let events, heard;
+function connect() {
+  events?.close();
+  heard = performance.now();
+  events = new EventSource("/api/events");
+  const on = (name, f) => events.addEventListener(name, (e) => { heard = performance.now(); f(JSON.parse(e.data)); live(true); });
+  on("snapshot", begin);
+  on("update", apply);
+  on("beat", () => {});
+  events.onerror = () => live(false);
+}
+setInterval(() => {
+  const silent = performance.now() - heard;
+  if (silent > 40000 || (events.readyState === EventSource.CLOSED && silent > 3000)) {
+    live(false);
+    connect();
+  }
+  show();
+}, 1000);
+
+$("filter").addEventListener("click", (e) => {
+  const on = e.target.getAttribute("aria-pressed") !== "true";
+  e.target.setAttribute("aria-pressed", on);
+  $("groups").classList.toggle("only-bad", on);
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { trace?.redraw(); channels?.redraw(); });
+connect();

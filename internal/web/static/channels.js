@@ -1,0 +1,140 @@
+// The sensors: one tile a channel with its envelope, level and state, grouped by
+// the device the channel comes from.
+
+import { number, colour } from "./words.js";
+
+// "acc1-x" is an axis of the device acc1.
+const device = (c) => c.sensor.replace(/[-_. ][xyz]$/i, "") || c.kind;
+const axis = (c) => c.sensor.match(/[-_. ]([xyz])$/i)?.[1] ?? "";
+const hertz = (r) => (r >= 1000 ? `${+(r / 1000).toPrecision(3)} kHz` : `${+r.toPrecision(3)} Hz`);
+
+export class Channels {
+  #pairs;
+  #tiles = [];
+  #due = false;
+
+  constructor(root, layout, pairs) {
+    this.#pairs = pairs;
+    root.replaceChildren();
+    const groups = new Map();
+    for (const c of layout.channels) groups.set(device(c), [...(groups.get(device(c)) ?? []), c]);
+    const tiles = new Map();
+    for (const [name, cs] of groups) {
+      const group = root.appendChild(element("section", "card group"));
+      group.classList.toggle("wide", cs.length > 6);
+      const all = (f) => [...new Set(cs.map(f))].join(", ");
+      const facts = [all((c) => c.kind), all((c) => hertz(c.rate)), all((c) => (c.range ? `±${+c.range.toPrecision(3)} ${c.unit}` : "")), cs.length > 6 ? `${cs.length} channels` : ""];
+      group.appendChild(element("h3", "", name)).append(element("small", "", facts.filter((f) => f && f !== name).join(" · ")));
+      const list = group.appendChild(element("ul"));
+      for (const c of cs) tiles.set(c.name, new Tile(list, c));
+    }
+    this.#tiles = layout.channels.map((c) => tiles.get(c.name));
+    new ResizeObserver(() => this.redraw()).observe(root);
+  }
+
+  clear() { for (const t of this.#tiles) t.clear(); }
+
+  apply(w) {
+    const counts = new Map();
+    this.#tiles.forEach((t, i) => {
+      const status = w.status?.[i] ?? "normal";
+      counts.set(status, (counts.get(status) ?? 0) + 1);
+      t.apply(w.envelope?.[i] ?? [], w.rms[i], status, w.flags?.[i] ?? [], this.#pairs);
+    });
+    document.getElementById("summary").textContent = [...counts].sort((a, b) => b[1] - a[1]).map(([s, n]) => `${n} ${s}`).join(" · ");
+    this.redraw();
+  }
+
+  // Draws once a frame at most, and not at all while nobody looks.
+  redraw() {
+    if (this.#due) return;
+    this.#due = true;
+    requestAnimationFrame(() => {
+      this.#due = false;
+      const look = { line: colour("spark"), bad: colour("faulty"), grid: colour("grid") };
+      for (const t of this.#tiles) t.draw(look, this.#pairs);
+    });
+  }
+}
+
+class Tile {
+  #channel;
+  #pairs; // (min, max) of the last stretches, the newest last
+  #lo; #hi; // the scale; null while there is none
+
+  constructor(list, c) {
+    this.#channel = c;
+    this.li = list.appendChild(document.getElementById("tile").content.cloneNode(true).firstChild);
+    [this.lamp, this.use, this.value, this.canvas, this.fault] = [".lamp", "use", ".value", "canvas", ".fault"].map((q) => this.li.querySelector(q));
+    for (const [q, text] of [[".name", c.name], [".axis", axis(c)], [".unit", c.unit]]) this.li.querySelector(q).textContent = text;
+    this.li.querySelector(".name").title = c.name;
+    this.clear();
+  }
+
+  clear() {
+    this.#pairs = [];
+    this.#lo = this.#hi = null;
+    this.#say("no data", []);
+    this.value.textContent = "–";
+  }
+
+  apply(envelope, rms, status, flags, keep) {
+    this.#pairs.push(...envelope);
+    this.#pairs.splice(0, this.#pairs.length - 2 * keep);
+    const single = envelope.length >= 2 && this.#channel.kind === "feature"; // its feature is its value
+    this.value.textContent = number(single ? envelope.at(-1) : rms);
+    this.value.title = single ? "value" : "RMS";
+    this.#say(status, flags);
+  }
+
+  #say(status, flags) {
+    this.li.dataset.status = status;
+    this.use.setAttribute("href", "#" + status.replaceAll(" ", "-"));
+    this.lamp.setAttribute("aria-label", status);
+    this.fault.textContent = flags.length === 0 ? "" : `${status}: ${flags.join(", ").replaceAll("_", " ")}`;
+  }
+
+  // The scale widens at once and narrows slowly, so that the picture is calm.
+  #scale() {
+    let lo = Infinity, hi = -Infinity;
+    for (const v of this.#pairs) if (v !== null) { lo = Math.min(lo, v); hi = Math.max(hi, v); }
+    if (lo > hi) return false;
+    const pad = 0.05 * (hi - lo) || Math.abs(hi) * 0.05 || 1;
+    [lo, hi] = [lo - pad, hi + pad];
+    this.#lo = this.#lo === null ? lo : Math.min(lo, this.#lo + 0.1 * (lo - this.#lo));
+    this.#hi = this.#hi === null ? hi : Math.max(hi, this.#hi + 0.1 * (hi - this.#hi));
+    return true;
+  }
+
+  draw(look, keep) {
+    const px = devicePixelRatio, w = Math.round(this.canvas.clientWidth * px), h = Math.round(this.canvas.clientHeight * px);
+    if (w === 0) return;
+    if (this.canvas.width !== w || this.canvas.height !== h) Object.assign(this.canvas, { width: w, height: h });
+    const c = this.canvas.getContext("2d");
+    c.clearRect(0, 0, w, h);
+    const known = this.#scale();
+    const y = (v) => h - ((v - this.#lo) / (this.#hi - this.#lo)) * h;
+    c.fillStyle = look.grid;
+    c.fillRect(0, Math.round(known && this.#lo < 0 && this.#hi > 0 ? y(0) : h - 1), w, 1);
+    if (!known) return;
+    c.strokeStyle = c.fillStyle = this.li.dataset.status === "failure" ? look.bad : look.line;
+    c.lineWidth = px;
+    c.lineJoin = c.lineCap = "round";
+    const p = this.#pairs, x = (i) => w - (p.length / 2 - i / 2 - 0.5) * (w / keep);
+    for (let from = 0, to; from < p.length; from = to + 2) { // each run between missing pairs: its maxima out, its minima back
+      for (to = from; to < p.length && p[to] !== null; to += 2);
+      c.beginPath();
+      for (let i = from; i < to; i += 2) c.lineTo(x(i), y(p[i + 1]));
+      for (let i = to - 2; i >= from; i -= 2) c.lineTo(x(i), y(p[i]));
+      c.fill();
+      c.stroke();
+    }
+  }
+}
+
+function element(tag, name = "", text = "") {
+  const e = document.createElement(tag);
+  if (name) e.className = name;
+  e.textContent = text;
+  return e;
+}

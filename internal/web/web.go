@@ -1,0 +1,110 @@
+// Package web holds the dashboard: one page that shows what a machine's
+// sensors deliver, what the monitor makes of it and how sure it is.
+//
+// A [Hub] is told windows, results, alerts and status by the programs and
+// keeps what a page needs that opens now: the last windows, ten minutes of
+// results, the last alerts. Pages read from it through the hub's handler: a
+// snapshot first, then updates as server-sent events. Each page is served from
+// the hub's memory by a cursor of its own, so a slow page falls behind and
+// skips ahead; it never slows the caller or another page.
+//
+// The channels of a window are shown as an envelope: the (min, max) pairs of
+// equal stretches of samples. A page keeps the last [Pairs] pairs of a channel,
+// which is one window of a fast channel and many windows of a slow one.
+package web
+
+import (
+	"math"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Pairs is how many (min, max) pairs of a channel a page keeps.
+const Pairs = 60
+
+// Config says what a hub shows.
+type Config struct {
+	Layout *signal.Layout // the channels; must not be nil
+	Title  string         // of the page; empty means "Flank"
+}
+
+// Window is what the page shows of one window. The slices have one element per
+// channel of the layout; a slice that is empty is not shown.
+type Window struct {
+	Machine, Tool, Hole string
+	Epoch               string // 16 hexadecimal digits
+	Seq                 uint64
+	Start               time.Time        // sensor time of the first sample
+	Envelope            [][]float32      // (min, max) pairs, see the function Envelope
+	RMS                 []float32        // root mean square in the channel's unit; NaN if not known
+	Quality             []signal.Quality // what is wrong with the channel
+}
+
+// Summarize sets w.Envelope and w.RMS from the samples of every channel. It
+// reuses the slices that w has and does not keep samples. Missing and infinite
+// samples are left out.
+func (w *Window) Summarize(samples [][]float32) {
+	if len(w.Envelope) != len(samples) {
+		w.Envelope = make([][]float32, len(samples))
+	}
+	w.RMS = w.RMS[:0]
+	for i, x := range samples {
+		w.Envelope[i] = Envelope(w.Envelope[i][:0], x, Pairs)
+		w.RMS = append(w.RMS, rms(x))
+	}
+}
+
+// Envelope appends to dst the (min, max) pairs of x cut into equal stretches:
+// pairs of them, or len(x) if x has fewer samples. NaN and infinite samples are
+// left out; a stretch of nothing else gives the pair (NaN, NaN).
+func Envelope(dst, x []float32, pairs int) []float32 {
+	pairs = min(pairs, len(x))
+	for p := range pairs {
+		lo, hi := float32(math.NaN()), float32(math.NaN())
+		for _, v := range x[p*len(x)/pairs : (p+1)*len(x)/pairs] {
+			if v-v != 0 {
+				continue // NaN or infinite
+			}
+			if !(v >= lo) {
+				lo = v
+			}
+			if !(v <= hi) {
+				hi = v
+			}
+		}
+		dst = append(dst, lo, hi)
+	}
+	return dst
+}
+
+// rms returns the root mean square of the finite samples, or NaN if there are
+// none.
+func rms(x []float32) float32 {
+	var sum float64
+	var n int
+	for _, v := range x {
+		if v-v == 0 {
+			sum += float64(v) * float64(v)
+			n++
+		}
+	}
+	return float32(math.Sqrt(sum / float64(n)))
+}
+
+// The phases of a program, in the order in which it goes through them.
+const (
+	Starting        = "starting"
+	LearningHistory = "learning history"
+	Training        = "training"
+	Monitoring      = "monitoring"
+	Done            = "done"
+)
+
+// Status says what the program is doing.
+type Status struct {
+	Phase            string  `json:"phase"`    // one of the constants above
+	Text             string  `json:"text"`     // one line for a person
+	Fraction         float64 `json:"fraction"` // of the phase that is done, in [0,1]; negative if not known
+	WindowsPerSecond float64 `json:"windows_per_second"`
+}
