@@ -1,0 +1,96 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Ack says that every record of the current epoch up to and including seq was
+// delivered. The cursor file follows within a second of acknowledging, and at
+// Close; an error of Ack is about that file and costs no more than repeats after
+// a crash. It panics if seq was not yet durable, so never delivered.
+func (s *Spool) Ack(seq uint64) error {
+	s.mu.Lock()
+	if seq >= s.synced {
+		s.mu.Unlock()
+		panic(fmt.Sprintf("spool: Ack(%d): only records below %d were delivered", seq, s.synced))
+	}
+	if s.closed {
+		s.mu.Unlock()
+		return fmt.Errorf("spool: %w", ErrClosed)
+	}
+	s.acked = max(s.acked, seq+1)
+	s.passHoles()
+	acked, sealed := s.acked, len(s.segs) > 1 && s.segs[0].end <= s.acked
+	s.mu.Unlock()
+	if sealed {
+		s.reap()
+	}
+	s.cursor.Lock()
+	due := acked >= s.written+cursorAcks || acked > s.written && s.set.Now().Sub(s.writtenT) >= cursorAge
+	s.cursor.Unlock()
+	if !due {
+		return nil
+	}
+	return s.writeCursor()
+}
+
+// passHoles moves acked over lost records that nobody can deliver. It needs mu.
+func (s *Spool) passHoles() {
+	for len(s.holes) > 0 && s.holes[0].from <= s.acked {
+		s.acked = max(s.acked, s.holes[0].to)
+		s.holes = s.holes[1:]
+	}
+}
+
+// reap removes the segments that were delivered long enough ago.
+func (s *Spool) reap() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for n < len(s.segs)-1 && s.segs[n].end <= s.acked { // the last one stays: it keeps the next seq
+		n++
+	}
+	if len(s.old)+n == 0 {
+		return
+	}
+	now := s.set.Now()
+	s.old = s.removeOld(s.old, now)
+	s.segs = append(s.removeOld(s.segs[:n:n], now), s.segs[n:]...)
+}
+
+// removeOld removes those of the delivered segments that were kept long enough
+// and returns the others. It needs mu.
+func (s *Spool) removeOld(segs []*segment, now time.Time) (kept []*segment) {
+	for _, g := range segs {
+		if g.done.IsZero() {
+			g.done = now
+		}
+		if now.Sub(g.done) >= s.set.Keep {
+			err := os.Remove(filepath.Join(s.dir, g.name()))
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+		}
+		kept = append(kept, g) // also one that cannot be removed now: it may be later
+	}
+	return kept
+}
+
+// writeCursor makes acked durable.
+func (s *Spool) writeCursor() error {
+	s.cursor.Lock()
+	defer s.cursor.Unlock()
+	s.mu.Lock()
+	c := cursor{ordinal: s.ordinal, epoch: s.epoch, acked: s.acked}
+	s.mu.Unlock()
+	if err := c.write(s.dir, s.set.fsync); err != nil {
+		return fmt.Errorf("spool: folder %s: cursor: %w", s.dir, err)
+	}
+	s.written, s.writtenT = c.acked, s.set.Now()
+	return nil
+}

@@ -1,0 +1,182 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+)
+
+// Recovery is what Open found.
+type Recovery struct {
+	Pending     uint64   // durable records not yet acknowledged
+	TornBytes   int64    // cut from the end, where a crash had interrupted a write
+	Quarantined uint64   // records lost to damage
+	BadFiles    []string // where the damaged bytes are kept, in the spool's folder
+	CursorLost  bool     // the cursor file was damaged: records may be delivered again
+	NewEpoch    bool     // the epoch was minted now
+}
+
+// Open opens the spool in folder dir and creates it if it is not there. Another
+// process, or another Spool of this one, that has it open gives ErrLocked.
+//
+// Only the last segment is looked through, so opening takes no longer with a long
+// backlog; damage in the others is found when they are read.
+func Open(dir string, set Settings) (*Spool, Recovery, error) {
+	if err := set.check(); err != nil {
+		return nil, Recovery{}, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, Recovery{}, fmt.Errorf("spool: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, "lock"))
+	if locked, err := lock.TryLock(); err != nil {
+		return nil, Recovery{}, fmt.Errorf("spool: folder %s: %w", dir, err)
+	} else if !locked {
+		return nil, Recovery{}, fmt.Errorf("spool: folder %s is %w: stop that one, or give this one a folder of its own", dir, ErrLocked)
+	}
+	s := &Spool{
+		dir: dir, set: set.withDefaults(), lock: lock,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	rec, err := s.load()
+	if err != nil {
+		s.setActive(nil, 0)
+		return nil, Recovery{}, fmt.Errorf("spool: folder %s: %w", dir, errors.Join(err, lock.Close()))
+	}
+	return s, rec, nil
+}
+
+// load brings s to the state of its folder.
+func (s *Spool) load() (rec Recovery, err error) {
+	c, found, lost, err := readCursor(s.dir)
+	if err != nil {
+		return rec, err
+	}
+	rec.CursorLost = lost
+	segs, err := listSegments(s.dir)
+	if err != nil {
+		return rec, err
+	}
+	if n := len(segs); n > 0 {
+		s.ordinal, s.epoch = segs[n-1].ordinal, segs[n-1].epoch
+	}
+	// The active segment is never removed. Where it is missing, somebody else took
+	// it away: which seqs were given out is not known any more.
+	if len(segs) == 0 || found && c.ordinal > s.ordinal {
+		s.ordinal, s.epoch, rec.NewEpoch = max(s.ordinal, c.ordinal)+1, mintEpoch(), true
+		segs = append(segs, &segment{ordinal: s.ordinal, epoch: s.epoch})
+	}
+	for _, g := range segs {
+		if g.epoch == s.epoch && g.ordinal == s.ordinal {
+			s.segs = append(s.segs, g)
+		} else {
+			s.old = append(s.old, g)
+		}
+	}
+	s.acked = s.segs[0].first
+	if found && c.epoch == s.epoch {
+		s.acked = max(s.acked, c.acked)
+	}
+	if err := s.loadLast(&rec); err != nil {
+		return rec, err
+	}
+	rec.Pending = s.pending()
+	s.r.seq = s.acked
+	s.quarantined = rec.Quarantined
+	if err := s.writeCursor(); err != nil {
+		return rec, err
+	}
+	s.reap()
+	return rec, nil
+}
+
+// loadLast looks through the last segment and makes it, or a new one behind
+// it, the active one.
+func (s *Spool) loadLast(rec *Recovery) error {
+	g := s.segs[len(s.segs)-1]
+	if rec.NewEpoch {
+		f, err := createSegment(s.dir, g, s.set.fsync)
+		if err == nil {
+			s.setActive(f, 0)
+		}
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(s.dir, g.name()), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	s.setActive(f, g.size)
+	sc := &scanner{file: f, epoch: g.epoch, end: g.size}
+	next, err := scan(sc, g.first)
+	damaged := false
+	if err == errDamaged {
+		at := sc.off
+		damaged, err = sc.resync(next, maxSeq)
+		sc.off = at
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case damaged:
+		s.setActive(nil, 0)
+		end, size, lost, bad, err := salvage(s.dir, g, 0, s.set.fsync)
+		if err != nil {
+			return err
+		}
+		next, g.size = end, size
+		rec.Quarantined += lost
+		rec.BadFiles = append(rec.BadFiles, bad)
+	case sc.off < g.size:
+		rec.TornBytes = g.size - sc.off
+		if err := f.Truncate(sc.off); err != nil {
+			return err
+		}
+		g.size = sc.off
+		fallthrough
+	default:
+		// What a killed program wrote may not be on the disk yet. It must be,
+		// before anybody sees it.
+		if err := s.set.fsync(f); err != nil {
+			return err
+		}
+		if _, err := f.Seek(g.size, io.SeekStart); err != nil {
+			return err
+		}
+		s.wrote = g.size
+	}
+	g.end = next
+	s.next, s.synced = max(next, s.acked), max(next, s.acked)
+	if s.next > next { // acknowledged records were torn off: their seqs are used up
+		s.setActive(nil, 0)
+	}
+	if s.file == nil {
+		return s.roll()
+	}
+	return nil
+}
+
+// scan reads records and holes without a gap from seq first, up to the end or to
+// damage, and returns the seq behind them. The error is nil, errDamaged or that
+// of the disk; the scanner stands behind the last good record.
+func scan(sc *scanner, first uint64) (next uint64, err error) {
+	next = first
+	for {
+		at := sc.off
+		h, _, err := sc.next()
+		if err == nil && (h.seq < next || h.seq > next && !h.hole()) {
+			sc.off, err = at, errDamaged
+		}
+		if err == io.EOF {
+			return next, nil
+		}
+		if err != nil {
+			return next, err
+		}
+		next = h.seq + 1
+	}
+}

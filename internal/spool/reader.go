@@ -1,0 +1,180 @@
+package spool
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Record is one payload with its place.
+type Record struct {
+	Epoch   uint64
+	Seq     uint64
+	Payload []byte // valid until the next call of Next
+}
+
+// Next returns the next durable record that was not yet read, and waits for it
+// until ctx ends. Damaged records are set aside and skipped; Stats counts them.
+// Another error than that of ctx and ErrClosed comes from the disk: the same Next
+// may succeed later. Only one goroutine may call Next.
+func (s *Spool) Next(ctx context.Context) (Record, error) {
+	for {
+		s.reading.Lock()
+		rec, ok, err := s.read()
+		s.reading.Unlock()
+		if ok || err != nil {
+			return rec, err
+		}
+		select {
+		case <-s.wake:
+		case <-s.done:
+		case <-ctx.Done():
+			return Record{}, ctx.Err()
+		}
+	}
+}
+
+// Rewind makes Next return the first unacknowledged record again.
+func (s *Spool) Rewind() {
+	s.mu.Lock()
+	s.rewind = true
+	s.mu.Unlock()
+	s.signal()
+}
+
+// reader is where Next stands.
+type reader struct {
+	seg  *segment // nil before the first record
+	file *os.File
+	sc   scanner
+	at   uint64 // seq of the record at the scanner's offset
+	seq  uint64 // seq Next returns next, unless acked is higher
+}
+
+func (r *reader) close() {
+	if r.file != nil {
+		r.file.Close()
+	}
+	r.seg, r.file = nil, nil
+}
+
+// open puts r at the start of g.
+func (r *reader) open(dir string, g *segment) error {
+	r.close()
+	f, err := os.Open(filepath.Join(dir, g.name()))
+	if err != nil {
+		return err
+	}
+	r.seg, r.file, r.at = g, f, g.first
+	r.sc = scanner{file: f, epoch: g.epoch, buf: r.sc.buf[:0]}
+	return nil
+}
+
+// read returns the next record. ok is false if there is none now. It needs reading.
+func (s *Spool) read() (rec Record, ok bool, err error) {
+	r := &s.r
+	var mended *segment
+	for {
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			return Record{}, false, fmt.Errorf("spool: %w", ErrClosed)
+		}
+		if s.rewind {
+			r.seq, s.rewind = s.acked, false
+		}
+		r.seq = max(r.seq, s.acked)
+		if r.seq >= s.synced {
+			s.mu.Unlock()
+			return Record{}, false, nil
+		}
+		g := s.find(r.seq)
+		end, size, epoch := g.end, g.size, s.epoch
+		s.mu.Unlock()
+
+		if r.seg != g || r.at > r.seq {
+			if err := r.open(s.dir, g); err != nil {
+				return Record{}, false, fmt.Errorf("spool: %w", err)
+			}
+		}
+		r.sc.end = size
+		for r.at < end && r.at <= r.seq {
+			h, payload, err := r.sc.next()
+			switch {
+			case err == io.EOF, err == nil && (h.seq < r.at || h.seq >= end || h.seq > r.at && !h.hole()):
+				err = errDamaged // records are missing
+			}
+			if err == errDamaged {
+				if g == mended {
+					return Record{}, false, fmt.Errorf("spool: %s: damaged again right after its good records were written anew: check the disk", r.file.Name())
+				}
+				if err := s.quarantine(g); err != nil {
+					return Record{}, false, err
+				}
+				mended = g
+				break
+			}
+			if err != nil {
+				return Record{}, false, fmt.Errorf("spool: %s: %w", r.file.Name(), err)
+			}
+			from := r.at
+			r.at = h.seq + 1
+			if h.hole() {
+				r.seq = max(r.seq, r.at)
+				s.mu.Lock()
+				if hole := (span{from, r.at}); r.at > s.acked && !slices.Contains(s.holes, hole) {
+					s.holes = append(s.holes, hole)
+					s.passHoles()
+				}
+				s.mu.Unlock()
+				break
+			}
+			if h.seq == r.seq {
+				r.seq++
+				return Record{Epoch: epoch, Seq: h.seq, Payload: payload}, true, nil
+			}
+		}
+	}
+}
+
+// find returns the segment that holds seq, which must be durable and not below
+// acked. It needs mu.
+func (s *Spool) find(seq uint64) *segment {
+	for _, g := range s.segs {
+		if seq < g.end {
+			return g
+		}
+	}
+	panic(fmt.Sprintf("spool: no segment for record %d", seq))
+}
+
+// quarantine sets the damaged segment aside; what is good of it stays in its
+// place. An active segment is sealed before. It needs reading.
+func (s *Spool) quarantine(g *segment) error {
+	s.r.close()
+	s.write.Lock()
+	defer s.write.Unlock()
+	if s.isClosed() {
+		return fmt.Errorf("spool: %w", ErrClosed)
+	}
+	s.mu.Lock()
+	active := s.file != nil && s.segs[len(s.segs)-1] == g
+	s.mu.Unlock()
+	if active {
+		if err := s.roll(); err != nil {
+			return err
+		}
+	}
+	_, size, lost, _, err := salvage(s.dir, g, g.end, s.set.fsync)
+	if err != nil {
+		return fmt.Errorf("spool: folder %s: quarantine of %s: %w", s.dir, g.name(), err)
+	}
+	s.mu.Lock()
+	g.size = size
+	s.quarantined += lost
+	s.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,275 @@
+// Package spool keeps payloads on disk until somebody has taken them.
+//
+// A spool is a folder. Append puts a payload, which the spool never looks into,
+// behind the others; Sync makes all of them durable; Next hands them to one
+// reader in order; Ack says that everything up to a seq was delivered. A crash
+// loses nothing that a Sync covered, and may deliver again what was delivered
+// shortly before it: whoever receives records drops repeats by (epoch, seq).
+//
+// A record is a payload with its seq. Seqs count from 0 within an epoch, which is
+// a random number minted with the spool, so that a spool that was lost never
+// starts again at a seq somebody has seen. A segment is a file of records, named
+// by the first of them. Segments are removed once all their records have been
+// acknowledged for a while. Damage is never silent: what a crash tore off the end
+// is cut, and a damaged record elsewhere is counted and lost alone, while the
+// segment it was in stays beside the others as a file ending in .bad.
+//
+// Memory does not grow with the backlog.
+package spool
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Errors that callers test for.
+var (
+	ErrLocked   = errors.New("in use by another process")
+	ErrClosed   = errors.New("spool is closed")
+	ErrTooLarge = errors.New("record too large")
+	ErrPending  = errors.New("records are pending")
+)
+
+const (
+	bufferSize = 1 << 20     // bytes appended before they are handed to the system
+	cursorAcks = 10_000      // the cursor is written after as many acknowledged records
+	cursorAge  = time.Second // or after this time, whichever is first
+)
+
+// Settings of a spool. The zero value of each field is its documented default.
+type Settings struct {
+	SegmentBytes int64            // a segment that reached it is followed by a new one; 0 means 64 MiB
+	Keep         time.Duration    // how long acknowledged segments stay; 0 means 10 minutes, negative not at all
+	MaxRecord    int              // bytes of the largest payload Append takes; 0 means 16 MiB
+	Now          func() time.Time // clock for Keep and the cursor; nil means time.Now
+
+	fsync func(*os.File) error // tests replace it by a disk that fails
+}
+
+func (s Settings) withDefaults() Settings {
+	s.SegmentBytes = cmp.Or(s.SegmentBytes, 64<<20)
+	s.Keep = cmp.Or(s.Keep, 10*time.Minute)
+	s.MaxRecord = cmp.Or(s.MaxRecord, 16<<20)
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	if s.fsync == nil {
+		s.fsync = (*os.File).Sync
+	}
+	return s
+}
+
+// check reports settings that cannot be used.
+func (s Settings) check() error {
+	if s.SegmentBytes < 0 {
+		return fmt.Errorf("spool: segment size %d: must not be negative", s.SegmentBytes)
+	}
+	if s.MaxRecord < 0 || s.MaxRecord > 1<<30 {
+		return fmt.Errorf("spool: largest record %d: must be between 1 byte and 1 GiB", s.MaxRecord)
+	}
+	return nil
+}
+
+// Stats is the state of a spool at one moment.
+type Stats struct {
+	Epoch       uint64
+	Next        uint64 // seq the next Append gets
+	Acked       uint64 // everything below was delivered
+	Pending     uint64 // durable records not yet acknowledged
+	Bytes       int64  // of all segments, those that are only kept included
+	Segments    int
+	Quarantined uint64 // records lost to damage since Open
+}
+
+// Spool is an open spool. All methods may be called from several goroutines,
+// except that Next belongs to one.
+type Spool struct {
+	dir  string
+	set  Settings
+	lock *flock.Flock
+
+	write sync.Mutex // one writer at a time; taken before mu
+	file  *os.File   // the active segment, nil before the first append after a failure
+	wrote int64      // bytes in file
+	buf   []byte     // encoded records not yet written to file
+
+	mu          sync.Mutex
+	segs        []*segment // of the current epoch, in order; the last one is active unless file is nil
+	old         []*segment // of earlier epochs, all delivered
+	ordinal     uint32
+	epoch       uint64
+	next        uint64 // seq the next Append gets
+	synced      uint64 // records below are durable and may be read
+	acked       uint64 // records below were delivered
+	holes       []span // lost records the reader came by, in order
+	rewind      bool   // the reader starts again at acked
+	quarantined uint64
+	closed      bool
+
+	cursor   sync.Mutex // one writer of the cursor file at a time; taken before mu
+	written  uint64     // acked, as the cursor file has it
+	writtenT time.Time  // when it was written
+
+	wake chan struct{} // holds a token when there may be something to read
+	done chan struct{} // closed by Close
+
+	reading sync.Mutex // guards r; taken before write
+	r       reader
+}
+
+// span is a run of lost records.
+type span struct{ from, to uint64 } // from ≤ seq < to
+
+// Epoch returns the epoch of the records that are appended now. It is never 0.
+func (s *Spool) Epoch() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch
+}
+
+// NextSeq returns the seq the next Append gets. It goes back only when a failed
+// Sync or Append withdrew records.
+func (s *Spool) NextSeq() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
+}
+
+// Stats returns the state of the spool.
+func (s *Spool) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Stats{
+		Epoch: s.epoch, Next: s.next, Acked: s.acked, Pending: s.pending(),
+		Segments: len(s.segs) + len(s.old), Quarantined: s.quarantined,
+	}
+	for _, g := range s.segs {
+		st.Bytes += g.size
+	}
+	for _, g := range s.old {
+		st.Bytes += g.size
+	}
+	return st
+}
+
+// pending needs mu.
+func (s *Spool) pending() uint64 { return s.synced - min(s.acked, s.synced) }
+
+// Append puts a copy of payload behind the other records and returns its seq. The
+// record is durable, and seen by Next, after the next Sync. If the disk refuses,
+// the error says so, and all records since the last Sync are withdrawn: NextSeq
+// is the seq of the first of them again, and they may be appended once more. A
+// payload larger than Settings.MaxRecord gives ErrTooLarge and withdraws nothing.
+func (s *Spool) Append(payload []byte) (seq uint64, err error) {
+	if len(payload) > s.set.MaxRecord {
+		return 0, fmt.Errorf("spool: %d bytes, at most %d are taken: %w", len(payload), s.set.MaxRecord, ErrTooLarge)
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	if err := s.makeRoom(headerSize + int64(len(payload))); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	seq, epoch := s.next, s.epoch
+	s.next++
+	s.mu.Unlock()
+	h := header{seq: seq, length: uint32(len(payload)), sum: crc32.Checksum(payload, castagnoli)}
+	s.buf = append(h.append(s.buf, epoch), payload...)
+	if len(s.buf) >= bufferSize {
+		if err := s.flush(); err != nil {
+			return 0, s.withdraw(err)
+		}
+	}
+	return seq, nil
+}
+
+// Sync makes everything appended so far durable, with one fsync, and shows it to
+// Next. If it fails, the records are withdrawn as Append says. Without a record to
+// sync it does nothing.
+func (s *Spool) Sync() error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	if s.isClosed() {
+		return fmt.Errorf("spool: %w", ErrClosed)
+	}
+	return s.sync()
+}
+
+// NewEpoch starts a new epoch, whose first seq is 0, and returns it. While records
+// are pending it returns ErrPending and changes nothing.
+func (s *Spool) NewEpoch() (uint64, error) {
+	s.write.Lock()
+	defer s.write.Unlock()
+	s.mu.Lock()
+	closed, pending, unsynced := s.closed, s.pending(), s.next-s.synced
+	g := &segment{ordinal: s.ordinal + 1, epoch: mintEpoch()}
+	s.mu.Unlock()
+	if closed {
+		return 0, fmt.Errorf("spool: %w", ErrClosed)
+	}
+	if pending+unsynced > 0 {
+		return 0, fmt.Errorf("spool: %d %w: deliver and acknowledge them before a new epoch", pending+unsynced, ErrPending)
+	}
+	f, err := createSegment(s.dir, g, s.set.fsync)
+	if err != nil {
+		return 0, err
+	}
+	s.setActive(f, 0)
+	s.mu.Lock()
+	s.old = append(s.old, s.segs...)
+	s.segs, s.holes = []*segment{g}, nil
+	s.ordinal, s.epoch = g.ordinal, g.epoch
+	s.next, s.synced, s.acked = 0, 0, 0
+	s.rewind = true
+	s.mu.Unlock()
+	s.reap()
+	return g.epoch, s.writeCursor()
+}
+
+// Close makes durable what was appended, writes the cursor and gives the folder
+// free. A Next that waits returns ErrClosed. Close twice does nothing.
+func (s *Spool) Close() error {
+	s.write.Lock()
+	if s.isClosed() {
+		s.write.Unlock()
+		return nil
+	}
+	err := errors.Join(s.sync(), s.writeCursor())
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	close(s.done)
+	s.setActive(nil, 0)
+	s.write.Unlock()
+
+	s.reading.Lock() // a Next that is reading ends first
+	s.r.close()
+	s.reading.Unlock()
+	return errors.Join(err, s.lock.Close())
+}
+
+func (s *Spool) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// mintEpoch returns a random number that is not 0.
+func mintEpoch() uint64 {
+	var b [8]byte
+	for {
+		rand.Read(b[:]) // never fails
+		if e := binary.LittleEndian.Uint64(b[:]); e != 0 {
+			return e
+		}
+	}
+}

@@ -1,0 +1,503 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noSync makes the many small syncs of the tests cheap: they crash programs, not
+// the machine.
+func noSync(*os.File) error { return nil }
+
+// small settings make segments roll often.
+var small = Settings{SegmentBytes: 400, fsync: noSync}
+
+func mustOpen(t testing.TB, dir string, set Settings) (*Spool, Recovery) {
+	t.Helper()
+	s, rec, err := Open(dir, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s, rec
+}
+
+func mustAppend(t testing.TB, s *Spool, payloads ...string) {
+	t.Helper()
+	for _, p := range payloads {
+		if _, err := s.Append([]byte(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// drain returns the payloads of all records that can be read now.
+func drain(t fataler, s *Spool) (payloads []string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for {
+		rec, err := s.Next(ctx)
+		if errors.Is(err, context.Canceled) {
+			return payloads
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		payloads = append(payloads, string(rec.Payload))
+	}
+}
+
+// fataler is what testing.T and rapid.T have in common.
+type fataler interface {
+	Helper()
+	Fatal(...any)
+}
+
+func numbered(from, to int) (p []string) {
+	for i := from; i < to; i++ {
+		p = append(p, fmt.Sprintf("payload %04d", i))
+	}
+	return p
+}
+
+func sameStrings(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func segmentFiles(t testing.TB, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestDeliverAndAck(t *testing.T) {
+	dir := t.TempDir()
+	s, rec := mustOpen(t, dir, small)
+	if !rec.NewEpoch || s.Epoch() == 0 || s.NextSeq() != 0 {
+		t.Fatalf("new spool: %+v, epoch %d, next %d", rec, s.Epoch(), s.NextSeq())
+	}
+	epoch := s.Epoch()
+	s.Append([]byte("not synced, so not seen"))
+	if got := drain(t, s); got != nil {
+		t.Errorf("read %q before Sync", got)
+	}
+	s.Sync()
+	mustAppend(t, s, numbered(1, 50)...)
+	if got := drain(t, s); len(got) != 50 || got[49] != "payload 0049" {
+		t.Errorf("read %d records: %q", len(got), got)
+	}
+	s.Rewind()
+	if got := drain(t, s); len(got) != 50 {
+		t.Errorf("after Rewind: %d records, want 50", len(got))
+	}
+	s.Ack(29)
+	s.Ack(10) // an older one changes nothing
+	s.Rewind()
+	sameStrings(t, "Rewind after Ack", drain(t, s), numbered(30, 50))
+	if st := s.Stats(); st.Pending != 20 || st.Acked != 30 || st.Next != 50 || st.Segments < 3 {
+		t.Errorf("stats %+v", st)
+	}
+	s.Close()
+
+	s, rec = mustOpen(t, dir, small)
+	if rec.Pending != 20 || rec.NewEpoch || s.Epoch() != epoch || s.NextSeq() != 50 {
+		t.Errorf("reopened: %+v, epoch %x (was %x), next %d", rec, s.Epoch(), epoch, s.NextSeq())
+	}
+	sameStrings(t, "reopened", drain(t, s), numbered(30, 50))
+}
+
+func TestNextWaits(t *testing.T) {
+	s, _ := mustOpen(t, t.TempDir(), small)
+	got := make(chan string)
+	go func() {
+		for {
+			rec, err := s.Next(context.Background())
+			if err != nil {
+				got <- err.Error()
+				return
+			}
+			got <- string(rec.Payload)
+		}
+	}()
+	mustAppend(t, s, "a")
+	if p := <-got; p != "a" {
+		t.Errorf("read %q", p)
+	}
+	mustAppend(t, s, "b")
+	if p := <-got; p != "b" {
+		t.Errorf("read %q", p)
+	}
+	s.Close()
+	if p := <-got; !strings.Contains(p, ErrClosed.Error()) {
+		t.Errorf("Next of a closed spool: %s", p)
+	}
+	if _, err := s.Append(nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("Append to a closed spool: %v", err)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	s, _ := mustOpen(t, t.TempDir(), Settings{SegmentBytes: 4000, Keep: -1, fsync: noSync})
+	const n = 3000
+	go func() {
+		for i := range n {
+			s.Append(fmt.Appendf(nil, "%d", i))
+			if i%7 == 0 || i == n-1 {
+				s.Sync()
+			}
+		}
+	}()
+	for i := range n {
+		rec, err := s.Next(context.Background())
+		if err != nil || rec.Seq != uint64(i) || string(rec.Payload) != fmt.Sprint(i) {
+			t.Fatalf("record %d: %d %q, %v", i, rec.Seq, rec.Payload, err)
+		}
+		if i%5 == 0 {
+			s.Ack(rec.Seq)
+			s.Stats()
+		}
+	}
+}
+
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := mustOpen(t, dir, small)
+	_, _, err := Open(dir, small)
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "folder of its own") {
+		t.Errorf("second Open: %v", err)
+	}
+	s.Close()
+	mustOpen(t, dir, small)
+}
+
+func TestTwoEpochs(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Unix(0, 0)
+	set := small
+	set.Keep, set.Now = time.Minute, func() time.Time { return now }
+	s, _ := mustOpen(t, dir, set)
+	first := s.Epoch()
+	mustAppend(t, s, numbered(0, 40)...)
+	if _, err := s.NewEpoch(); !errors.Is(err, ErrPending) {
+		t.Errorf("NewEpoch while 40 records are pending: %v", err)
+	}
+	drain(t, s)
+	s.Ack(39)
+	s.Append([]byte("unsynced"))
+	if _, err := s.NewEpoch(); !errors.Is(err, ErrPending) {
+		t.Errorf("NewEpoch with an unsynced record: %v", err)
+	}
+	s.Sync()
+	s.Ack(40)
+	second, err := s.NewEpoch()
+	if err != nil || second == first || second != s.Epoch() || s.NextSeq() != 0 {
+		t.Fatalf("NewEpoch: %x, %v; next %d", second, err, s.NextSeq())
+	}
+	mustAppend(t, s, "of the second")
+	rec, err := s.Next(context.Background())
+	if err != nil || rec.Epoch != second || rec.Seq != 0 || string(rec.Payload) != "of the second" {
+		t.Errorf("first of the second epoch: %+v, %v", rec, err)
+	}
+	s.Close()
+	os.Remove(filepath.Join(dir, cursorName)) // without it the segments still tell the epochs apart
+	s, r := mustOpen(t, dir, set)
+	if s.Epoch() != second || s.NextSeq() != 1 || r.Pending != 1 {
+		t.Errorf("reopened: epoch %x, want %x; next %d; %+v", s.Epoch(), second, s.NextSeq(), r)
+	}
+	if n := len(segmentFiles(t, dir)); n < 3 {
+		t.Errorf("%d segments before Keep is over", n)
+	}
+	now = now.Add(time.Minute)
+	mustAppend(t, s, "x")
+	if n := len(segmentFiles(t, dir)); n != 1 {
+		t.Errorf("%d segments after Keep, want the active one", n)
+	}
+}
+
+// Delivered segments stay for Keep, and the seq survives their removal.
+func TestKeep(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Unix(1000, 0)
+	set := small
+	set.Now = func() time.Time { return now }
+	s, _ := mustOpen(t, dir, set)
+	epoch := s.Epoch()
+	mustAppend(t, s, numbered(0, 100)...)
+	all := len(segmentFiles(t, dir))
+	s.Ack(99)
+	now = now.Add(10*time.Minute - 1)
+	s.Ack(99)
+	if n := len(segmentFiles(t, dir)); n != all {
+		t.Errorf("%d of %d segments just before 10 minutes", n, all)
+	}
+	now = now.Add(1)
+	s.Ack(99)
+	if n := len(segmentFiles(t, dir)); n != 1 {
+		t.Errorf("%d segments after 10 minutes, want 1", n)
+	}
+	s.Close()
+	for _, lost := range []string{"nothing", cursorName} {
+		os.Remove(filepath.Join(dir, lost))
+		s, _ = mustOpen(t, dir, set)
+		if s.NextSeq() != 100 || s.Epoch() != epoch {
+			t.Errorf("%s removed: next %d in epoch %x, want 100 in %x", lost, s.NextSeq(), s.Epoch(), epoch)
+		}
+		s.Close()
+	}
+	// Nobody may remove the active segment. Who does, gets a new epoch, never a
+	// seq that was used.
+	for _, f := range segmentFiles(t, dir) {
+		os.Remove(f)
+	}
+	s, rec := mustOpen(t, dir, set)
+	if s.Epoch() == epoch || !rec.NewEpoch {
+		t.Errorf("all segments removed: still epoch %x, %+v", s.Epoch(), rec)
+	}
+}
+
+func TestDamagedCursorRepeats(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := mustOpen(t, dir, Settings{fsync: noSync})
+	mustAppend(t, s, numbered(0, 9)...)
+	s.Ack(5)
+	s.Close()
+	path := filepath.Join(dir, cursorName)
+	b, _ := os.ReadFile(path)
+	b[20] ^= 1
+	os.WriteFile(path, b, 0o644)
+	s, rec := mustOpen(t, dir, Settings{fsync: noSync})
+	if !rec.CursorLost || rec.Pending != 9 {
+		t.Errorf("%+v", rec)
+	}
+	sameStrings(t, "records", drain(t, s), numbered(0, 9))
+}
+
+// The cursor must not be needed to know which seqs are used up.
+func TestTornBelowTheCursor(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := mustOpen(t, dir, Settings{fsync: noSync})
+	mustAppend(t, s, numbered(0, 9)...)
+	s.Ack(8)
+	s.Close()
+	os.Truncate(segmentFiles(t, dir)[0], 100)
+	s, rec := mustOpen(t, dir, Settings{fsync: noSync})
+	if s.NextSeq() != 9 || rec.Pending != 0 {
+		t.Errorf("next %d, want 9; %+v", s.NextSeq(), rec)
+	}
+	mustAppend(t, s, "nine")
+	sameStrings(t, "records", drain(t, s), []string{"nine"})
+	s.Close()
+	s, _ = mustOpen(t, dir, Settings{fsync: noSync})
+	sameStrings(t, "reopened", drain(t, s), []string{"nine"})
+}
+
+// A record that is damaged while the spool is open is lost alone, also in the
+// active segment, and a second look does not count it again.
+func TestDamageWhileOpen(t *testing.T) {
+	for _, victim := range []int{0, 3, 24, 49} {
+		dir := t.TempDir()
+		s, _ := mustOpen(t, dir, small)
+		mustAppend(t, s, numbered(0, 50)...)
+		flipRecord(t, dir, victim)
+		want := append(numbered(0, victim), numbered(victim+1, 50)...)
+		sameStrings(t, fmt.Sprint("record ", victim), drain(t, s), want)
+		s.Rewind()
+		sameStrings(t, fmt.Sprint("again, record ", victim), drain(t, s), want)
+		if st := s.Stats(); st.Quarantined != 1 {
+			t.Errorf("record %d: %d counted", victim, st.Quarantined)
+		}
+		mustAppend(t, s, "after")
+		sameStrings(t, "after", drain(t, s), []string{"after"})
+		s.Ack(50)
+		if st := s.Stats(); st.Pending != 0 {
+			t.Errorf("record %d: %d pending at the end", victim, st.Pending)
+		}
+		if bad, _ := filepath.Glob(filepath.Join(dir, "*"+badSuffix)); len(bad) != 1 {
+			t.Errorf("record %d: quarantine holds %q", victim, bad)
+		}
+		s.Close()
+		s, rec := mustOpen(t, dir, small)
+		if rec.Pending != 0 || rec.Quarantined != 0 || s.NextSeq() != 51 {
+			t.Errorf("record %d: reopened: %+v, next %d", victim, rec, s.NextSeq())
+		}
+	}
+}
+
+// When nothing but lost records is left, the spool counts as delivered.
+func TestLastRecordLost(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := mustOpen(t, dir, small)
+	mustAppend(t, s, numbered(0, 3)...)
+	flipRecord(t, dir, 2)
+	sameStrings(t, "records", drain(t, s), numbered(0, 2))
+	s.Ack(1)
+	if st := s.Stats(); st.Pending != 0 || st.Acked != 3 {
+		t.Errorf("%+v", st)
+	}
+	if _, err := s.NewEpoch(); err != nil {
+		t.Error(err)
+	}
+}
+
+// flipRecord flips one bit of the payload "payload NNNN".
+func flipRecord(t testing.TB, dir string, n int) {
+	t.Helper()
+	for _, path := range segmentFiles(t, dir) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := bytes.Index(b, fmt.Appendf(nil, "payload %04d", n)); i >= 0 {
+			b[i+3] ^= 0x10
+			if err := os.WriteFile(path, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no record %d", n)
+}
+
+// A disk that refuses gives the records back, and the next ones go on with the
+// same seqs.
+func TestFailingDisk(t *testing.T) {
+	dir := t.TempDir()
+	var broken error
+	set := Settings{fsync: func(*os.File) error { return broken }}
+	s, _ := mustOpen(t, dir, set)
+	for _, already := range []int{0, 5} {
+		mustAppend(t, s, numbered(int(s.NextSeq()), already)...)
+		s.Append([]byte("withdrawn"))
+		s.Append([]byte("withdrawn"))
+		broken = errors.New("no space left on device")
+		err := s.Sync()
+		if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "2 records not stored") || !errors.Is(err, broken) {
+			t.Errorf("Sync on a full disk: %v", err)
+		}
+		if s.NextSeq() != uint64(already) {
+			t.Errorf("next %d after withdrawal, want %d", s.NextSeq(), already)
+		}
+		broken = nil
+	}
+	mustAppend(t, s, numbered(5, 8)...)
+	sameStrings(t, "records", drain(t, s), numbered(0, 8))
+	s.Close()
+	s, _ = mustOpen(t, dir, set)
+	sameStrings(t, "reopened", drain(t, s), numbered(0, 8))
+}
+
+func TestTooLarge(t *testing.T) {
+	s, _ := mustOpen(t, t.TempDir(), Settings{MaxRecord: 10, fsync: noSync})
+	if _, err := s.Append(make([]byte, 11)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("11 bytes: %v", err)
+	}
+	mustAppend(t, s, "", strings.Repeat("x", 10))
+	sameStrings(t, "records", drain(t, s), []string{"", "xxxxxxxxxx"})
+}
+
+// The memory of an open spool does not depend on the backlog.
+func TestMemoryIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := mustOpen(t, dir, Settings{SegmentBytes: 8 << 20, fsync: noSync})
+	payload := make([]byte, 100_000)
+	for range 640 { // 64 MB
+		if _, err := s.Append(payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	s, rec := mustOpen(t, dir, Settings{fsync: noSync})
+	for range rec.Pending {
+		if _, err := s.Next(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grown := int64(heap()) - int64(before); grown > 2<<20 {
+		t.Errorf("%d bytes more on the heap after reading 64 MB", grown)
+	}
+}
+
+// The look ahead finds a record wherever it starts, also where its first bytes
+// are in one chunk and the others in the next.
+func TestResync(t *testing.T) {
+	record := append(header{seq: 3, length: 2, sum: checksum("ab")}.append(nil, 1), "ab"...)
+	for _, n := range []int{1, 2, 23, 24, chunkSize - 4, chunkSize - 3, chunkSize - 2, chunkSize - 1, chunkSize, chunkSize + 1, 3*chunkSize - 5} {
+		b := append(bytes.Repeat([]byte("F"), n), record...)
+		sc := &scanner{file: bytesReader(b), epoch: 1, end: int64(len(b))}
+		if found, err := sc.resync(3, 4); !found || err != nil || sc.off != int64(n) {
+			t.Errorf("record at %d: found %v at %d, %v", n, found, sc.off, err)
+		}
+		sc.off = 0
+		if found, _ := sc.resync(4, 9); found || sc.off != 0 {
+			t.Errorf("record at %d: a seq below the wanted ones was taken", n)
+		}
+	}
+}
+
+// FuzzOpen checks that no bytes in a segment make Open or Next panic or reserve
+// memory they do not need, and that what is read is what was written.
+func FuzzOpen(f *testing.F) {
+	const epoch = 7
+	var good []byte
+	for i, p := range numbered(0, 6) {
+		h := header{seq: uint64(i), length: uint32(len(p)), sum: checksum(p)}
+		good = append(h.append(good, epoch), p...)
+	}
+	hole := header{seq: 9, length: holeLength}.append(nil, epoch)
+	f.Add(good)
+	f.Add(good[:len(good)-5])
+	f.Add(append(bytes.Clone(good[:100]), good[101:]...))
+	f.Add(append(bytes.Clone(good), hole...))
+	f.Add(append(bytes.Clone(good), header{seq: 6, length: 1 << 31}.append(nil, epoch)...))
+	f.Add(append(bytes.Clone(good), header{seq: 1<<64 - 1}.append(nil, epoch)...))
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		b := bytes.Clone(good)
+		b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		g := &segment{ordinal: 1, epoch: epoch}
+		os.WriteFile(filepath.Join(dir, g.name()), data, 0o644)
+		s, _ := mustOpen(t, dir, Settings{fsync: noSync})
+		if _, err := s.Append([]byte("new")); err != nil {
+			t.Fatal(err)
+		}
+		s.Sync()
+		all := drain(t, s)
+		if len(all) == 0 || all[len(all)-1] != "new" {
+			t.Fatalf("the appended record is not the last of %q", all)
+		}
+		s.Ack(s.NextSeq() - 1)
+		if st := s.Stats(); st.Pending != 0 {
+			t.Fatalf("%+v", st)
+		}
+	})
+}

@@ -1,0 +1,122 @@
+package spool
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// makeRoom sees to it that there is an active segment that may take size bytes
+// more. It needs write.
+func (s *Spool) makeRoom(size int64) error {
+	if s.isClosed() {
+		return fmt.Errorf("spool: %w", ErrClosed)
+	}
+	used := s.wrote + int64(len(s.buf))
+	if s.file != nil && (used == 0 || used+size <= s.set.SegmentBytes) {
+		return nil
+	}
+	return s.roll()
+}
+
+// setActive replaces the file that records are written to, which holds size bytes.
+// It needs write.
+func (s *Spool) setActive(f *os.File, size int64) {
+	if s.file != nil {
+		s.file.Close() // what counts of it was synced
+	}
+	s.file, s.wrote, s.buf = f, size, s.buf[:0]
+}
+
+// roll seals the active segment, if there is one, and starts the next. It needs
+// write.
+func (s *Spool) roll() error {
+	if err := s.sync(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	g := &segment{ordinal: s.ordinal, epoch: s.epoch, first: s.next, end: s.next}
+	s.mu.Unlock()
+	f, err := createSegment(s.dir, g, s.set.fsync)
+	if err != nil {
+		return err
+	}
+	s.setActive(f, 0)
+	s.mu.Lock()
+	if n := len(s.segs); n > 0 && s.segs[n-1].first == g.first {
+		s.segs = s.segs[:n-1] // it never got a record, and its file is g's now
+	}
+	s.segs = append(s.segs, g)
+	s.mu.Unlock()
+	return nil
+}
+
+// createSegment makes the empty file of g and its name durable.
+func createSegment(dir string, g *segment, fsync func(*os.File) error) (*os.File, error) {
+	path := filepath.Join(dir, g.name())
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("spool: new segment: %w", err)
+	}
+	if err := syncDir(dir, fsync); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("spool: new segment %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// flush hands the buffer to the system. It needs write.
+func (s *Spool) flush() error {
+	n, err := s.file.Write(s.buf)
+	s.wrote += int64(n)
+	s.buf = s.buf[:0]
+	return err
+}
+
+// sync does what Sync says. It needs write.
+func (s *Spool) sync() error {
+	s.mu.Lock()
+	next, dirty := s.next, s.next > s.synced
+	s.mu.Unlock()
+	if !dirty {
+		return nil
+	}
+	err := s.flush()
+	if err == nil {
+		err = s.set.fsync(s.file)
+	}
+	if err != nil {
+		return s.withdraw(err)
+	}
+	s.mu.Lock()
+	g := s.segs[len(s.segs)-1]
+	g.size, g.end = s.wrote, next
+	s.synced = next
+	s.mu.Unlock()
+	s.signal()
+	s.reap()
+	return nil
+}
+
+// withdraw forgets the records that are not durable. After a failed fsync nobody
+// knows which bytes of them are on the disk, so the segment ends before them and
+// the next Append starts another. It needs write and returns the error to show.
+func (s *Spool) withdraw(cause error) error {
+	s.mu.Lock()
+	g := s.segs[len(s.segs)-1]
+	lost := s.next - s.synced
+	s.next = s.synced
+	size := g.size
+	s.mu.Unlock()
+	_ = s.file.Truncate(size) // if it fails, readers stop at g.end all the same
+	s.setActive(nil, 0)
+	return fmt.Errorf("spool: folder %s: %d records not stored: %w", s.dir, lost, cause)
+}
+
+// signal wakes the reader.
+func (s *Spool) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
