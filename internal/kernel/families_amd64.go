@@ -42,8 +42,7 @@ var familyAVX512 = family{
 	adam:        adamAVX512,
 }
 
-// The functions below are generated assembly. Go cannot preempt it, so they are
-// called on as much as fits a cache, not on data of any size.
+// The functions below are generated assembly.
 
 //go:noescape
 func sigmoidAVX2(x []float32)

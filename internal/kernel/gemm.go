@@ -31,7 +31,7 @@ func Gemm(op Op, m, n, k int, a, b, bias, c []float32) {
 }
 
 // gemmGo tiles for registers only: two rows of C by four steps of the inner
-// dimension, or two by four dot products where B is transposed. The slices of
+// dimension, or two by three dot products where B is transposed. The slices of
 // an inner loop are cut to one length before it, so it checks no bounds.
 func gemmGo(op Op, m, n, k int, a, b, bias, c []float32) {
 	switch {
@@ -140,8 +140,8 @@ func gemmDots(m, n, k int, a, b, c []float32) {
 		aa := a[i*k : (i+2)*k]
 		c0, c1 := c[i*n:(i+1)*n], c[(i+1)*n:(i+2)*n]
 		j := 0
-		for ; j+4 <= n; j += 4 {
-			dot2x4(k, c0[j:j+4], c1[j:j+4], aa, b[j*k:(j+4)*k])
+		for ; j+3 <= n; j += 3 {
+			dot2x3(k, c0[j:j+3], c1[j:j+3], aa, b[j*k:(j+3)*k])
 		}
 		for ; j < n; j++ {
 			c0[j], c1[j] = dot2(c0[j], c1[j], aa, b[j*k:(j+1)*k])
@@ -160,18 +160,18 @@ func gemmDots(m, n, k int, a, b, c []float32) {
 	}
 }
 
-// dot2x4 adds to c and d the products of each of the two rows of a, 2×k, with
-// the four rows of b, 4×k.
-func dot2x4(k int, c, d, a, b []float32) {
-	_, _ = c[3], d[3]
-	c0, c1, c2, c3 := c[0], c[1], c[2], c[3]
-	d0, d1, d2, d3 := d[0], d[1], d[2], d[3]
+// dot2x3 adds to c and d the products of each of the two rows of a, 2×k, with
+// the three rows of b, 3×k. With a fourth row the compiler runs out of
+// registers, and a sum that goes through memory halves the speed.
+func dot2x3(k int, c, d, a, b []float32) {
+	_, _ = c[2], d[2]
+	c0, c1, c2 := c[0], c[1], c[2]
+	d0, d1, d2 := d[0], d[1], d[2]
 	x := a[:k]
 	y := a[k:][:len(x)]
 	b0 := b[:k][:len(x)]
 	b1 := b[k:][:len(x)]
 	b2 := b[2*k:][:len(x)]
-	b3 := b[3*k:][:len(x)]
 	for p, u := range x {
 		w := y[p]
 		v := b0[p]
@@ -183,12 +183,9 @@ func dot2x4(k int, c, d, a, b []float32) {
 		v = b2[p]
 		c2 += u * v
 		d2 += w * v
-		v = b3[p]
-		c3 += u * v
-		d3 += w * v
 	}
-	c[0], c[1], c[2], c[3] = c0, c1, c2, c3
-	d[0], d[1], d[2], d[3] = d0, d1, d2, d3
+	c[0], c[1], c[2] = c0, c1, c2
+	d[0], d[1], d[2] = d0, d1, d2
 }
 
 // dot2 adds to s and t the products of the two rows of a with b.

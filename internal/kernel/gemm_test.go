@@ -130,7 +130,7 @@ func TestGemmRowsAreIndependent(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 4))
 		for _, op := range []Op{0, TransB} {
 			for _, n := range []int{2, 30, 70} {
-				const m, k = 50, 300
+				const m, k = 490, 300
 				a, b, bias := randoms(rng, m*k), randoms(rng, k*n), randoms(rng, n)
 				all, one := make([]float32, m*n), make([]float32, n)
 				Gemm(op, m, n, k, a, b, bias, all)

@@ -9,8 +9,10 @@
 // built with the tag noasm, or for other processors, have "go" only.
 //
 // Matrices are dense and row-major. Lengths that do not agree are a defect of
-// the caller and panic. Nothing here allocates, starts a goroutine or looks at
-// values to skip work, so the time of a call depends on its shape only.
+// the caller and panic. Nothing here keeps its arguments, starts a goroutine or
+// looks at values to skip work, so the time of a call depends on its shape only.
+// Assembly cannot be preempted: callers with more than a few thousand rows hand
+// them over in parts.
 //
 // # Bits
 //
@@ -19,6 +21,13 @@
 // which other rows are in the call. Families may differ in the last bits of a
 // product, because some round once where others round twice; everything else
 // in this package returns the same bits in every family.
+//
+// # Testing
+//
+// Tests run every family of the processor at hand. Others run in an emulator:
+//
+//	GOARCH=arm64 go test -c && qemu-aarch64 ./kernel.test
+//	go test -c && qemu-x86_64 -cpu Haswell ./kernel.test
 package kernel
 
 // family is a table of kernels. Lengths were checked by the exported functions.
