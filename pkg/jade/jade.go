@@ -120,8 +120,11 @@ const (
 // problem that cannot be used, and the error of ctx, which it looks at once a
 // generation; the Result is then empty.
 func Minimize(ctx context.Context, p Problem, s Settings) (Result, error) {
-	if err := p.check(); err != nil {
+	if err := p.checkBox(); err != nil {
 		return Result{}, err
+	}
+	if p.Evaluate == nil {
+		panic("jade: Minimize: the problem has no Evaluate")
 	}
 	s, err := s.withDefaults(p)
 	if err != nil {
@@ -157,7 +160,17 @@ func Minimize(ctx context.Context, p Problem, s Settings) (Result, error) {
 	return e.result, nil
 }
 
-func (p Problem) check() error {
+// Check reports settings that Minimize could not use for the problem, whose
+// Evaluate may be nil.
+func (s Settings) Check(p Problem) error {
+	if err := p.checkBox(); err != nil {
+		return err
+	}
+	_, err := s.withDefaults(p)
+	return err
+}
+
+func (p Problem) checkBox() error {
 	if len(p.Lower) == 0 || len(p.Lower) != len(p.Upper) {
 		return fmt.Errorf("jade: %d lower and %d upper bounds: give one of each per component", len(p.Lower), len(p.Upper))
 	}
@@ -166,9 +179,6 @@ func (p Problem) check() error {
 		if !(lo <= hi) || math.IsInf(hi-lo, 0) {
 			return fmt.Errorf("jade: component %d: bounds [%v, %v]: must be ascending and a finite distance apart", j, lo, hi)
 		}
-	}
-	if p.Evaluate == nil {
-		return fmt.Errorf("jade: the problem has no Evaluate")
 	}
 	return nil
 }

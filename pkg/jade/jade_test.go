@@ -318,7 +318,6 @@ func TestErrors(t *testing.T) {
 		"bounds of another width": {Problem{Lower: ok.Lower, Upper: ok.Upper[:1], Evaluate: ok.Evaluate}, Settings{}, "2 lower and 1 upper"},
 		"NaN bound":               {Problem{Lower: []float64{math.NaN()}, Upper: []float64{1}, Evaluate: ok.Evaluate}, Settings{}, "component 0"},
 		"infinite bound":          {Problem{Lower: []float64{0}, Upper: []float64{math.Inf(1)}, Evaluate: ok.Evaluate}, Settings{}, "component 0"},
-		"no objective":            {Problem{Lower: ok.Lower, Upper: ok.Upper}, Settings{}, "Evaluate"},
 		"unknown variant":         {ok, Settings{Variant: "shade"}, `"shade"`},
 		"population too small":    {ok, Settings{Population: 3}, "at least 4"},
 		"negative generations":    {ok, Settings{Generations: -1}, "-1 generations"},
@@ -329,6 +328,8 @@ func TestErrors(t *testing.T) {
 	} {
 		if _, err := Minimize(t.Context(), tc.p, tc.s); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want one that says %q", name, err, tc.want)
+		} else if check := tc.s.Check(tc.p); check == nil || check.Error() != err.Error() {
+			t.Errorf("%s: Check says %v, Minimize %v", name, check, err)
 		}
 	}
 }
