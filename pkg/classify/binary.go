@@ -1,0 +1,187 @@
+package classify
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+// The binary form of a classifier, all numbers little-endian:
+//
+//	bytes  content
+//	4      "FCLS"
+//	4      version, 1
+//	4      number K of classes
+//	8·K    costs, float64
+//	1      encoding: 0 standard, 1 minmax, 2 normalscore, 3 bins
+//	4      number of columns; then of each column
+//	         8     the value that stands for a missing one, float64
+//	         4+8·n number of knots and the knots, float64
+//	         4+8·n number of values and the values, float64
+//	rest   the network, in the form of pkg/dbn
+const (
+	binaryMagic   = "FCLS"
+	binaryVersion = 1
+	maxColumns    = 1 << 20
+)
+
+// AppendBinary appends the binary form of the classifier to b. Equal
+// classifiers have equal bytes. It implements encoding.BinaryAppender and fails
+// only for a classifier that was neither fitted nor unmarshaled.
+func (c *Classifier) AppendBinary(b []byte) ([]byte, error) {
+	if c.network == nil {
+		return b, fmt.Errorf("classify: an empty classifier has no binary form")
+	}
+	le := binary.LittleEndian
+	b = append(b, binaryMagic...)
+	b = le.AppendUint32(b, binaryVersion)
+	b = appendFloats(b, c.costs)
+	b = append(b, c.encoder.encoding.number())
+	b = le.AppendUint32(b, uint32(len(c.encoder.columns)))
+	for _, col := range c.encoder.columns {
+		b = le.AppendUint64(b, math.Float64bits(col.fill))
+		b = appendFloats(b, col.knots)
+		b = appendFloats(b, col.values)
+	}
+	return c.network.AppendBinary(b)
+}
+
+func appendFloats(b []byte, x []float64) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(x)))
+	for _, v := range x {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
+
+func (e Encoding) number() byte {
+	for i, known := range encodings {
+		if e == known {
+			return byte(i)
+		}
+	}
+	panic(fmt.Sprintf("classify: encoding %q has no number", string(e)))
+}
+
+// UnmarshalBinary replaces c by the classifier whose binary form b is. It
+// returns an error that wraps ErrCorrupt, and leaves c alone, if b is anything
+// else. It allocates no more than a small multiple of len(b) and does not keep b.
+func (c *Classifier) UnmarshalBinary(b []byte) error {
+	r := &reader{b: b}
+	if string(r.bytes(4)) != binaryMagic {
+		return fmt.Errorf("classify: %w: it does not start with %q", ErrCorrupt, binaryMagic)
+	}
+	if v := r.uint32(); v != binaryVersion && !r.short {
+		return fmt.Errorf("classify: %w: its version is %d, this program reads %d", ErrCorrupt, v, binaryVersion)
+	}
+	read := Classifier{costs: CostVector(r.floats())}
+	encoder, err := readEncoder(r)
+	if err != nil {
+		return err
+	}
+	if r.short {
+		return fmt.Errorf("classify: %w: it ends in the middle, after %d bytes", ErrCorrupt, len(b))
+	}
+	read.encoder, read.network = encoder, &dbn.Network{}
+	if err := read.network.UnmarshalBinary(r.b); err != nil {
+		return fmt.Errorf("classify: %w: %w", ErrCorrupt, err)
+	}
+	if k, in := read.network.Classes(), read.network.Inputs(); k != len(read.costs) || in != encoder.inputs {
+		return fmt.Errorf("classify: %w: a network of %d inputs and %d classes beside %d encoded features and %d costs", ErrCorrupt, in, k, encoder.inputs, len(read.costs))
+	}
+	for j, cost := range read.costs {
+		if !(cost >= 0 && cost <= 1) {
+			return fmt.Errorf("classify: %w: the cost of class %d is %v: must be in [0, 1]", ErrCorrupt, j, cost)
+		}
+	}
+	*c = read
+	return nil
+}
+
+func readEncoder(r *reader) (*Encoder, error) {
+	number, columns := r.uint8(), r.uint32()
+	if r.short || int(number) >= len(encodings) || columns < 1 || columns > maxColumns {
+		return nil, fmt.Errorf("classify: %w: encoding number %d of %d features", ErrCorrupt, number, columns)
+	}
+	e := &Encoder{encoding: encodings[number]}
+	for j := range columns {
+		c := column{fill: r.float64(), knots: r.floats(), values: r.floats()}
+		if r.short {
+			break
+		}
+		if !c.sound(e.encoding) {
+			return nil, fmt.Errorf("classify: %w: the %s encoding of feature %d makes no sense", ErrCorrupt, e.encoding, j)
+		}
+		e.columns = append(e.columns, c)
+		e.inputs += c.inputs(e.encoding)
+	}
+	return e, nil
+}
+
+// sound reports whether FitEncoder could have made the column.
+func (c column) sound(e Encoding) bool {
+	if !finite(c.fill) {
+		return false
+	}
+	for i, v := range c.knots {
+		if !finite(v) || i > 0 && v <= c.knots[i-1] {
+			return false
+		}
+	}
+	for i, v := range c.values {
+		if !finite(v) || i > 0 && v < c.values[i-1] {
+			return false
+		}
+	}
+	k, v := len(c.knots), len(c.values)
+	if k == 0 {
+		return v == 0
+	}
+	switch e {
+	case Standard:
+		return k == 1 && v == 1 && c.values[0] > 0
+	case MinMax:
+		return k == 2 && v == 0
+	case NormalScore:
+		return k >= 2 && k <= maxKnots && v == k
+	}
+	return k >= 2 && k <= maxBins+1 && v == 0
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// reader takes numbers off the front of b. Once b is too short it gives zeros.
+type reader struct {
+	b     []byte
+	short bool
+}
+
+func (r *reader) bytes(n int) []byte {
+	if r.short = r.short || len(r.b) < n; r.short {
+		return make([]byte, min(n, 8))
+	}
+	taken := r.b[:n]
+	r.b = r.b[n:]
+	return taken
+}
+
+func (r *reader) uint8() byte      { return r.bytes(1)[0] }
+func (r *reader) uint32() uint32   { return binary.LittleEndian.Uint32(r.bytes(4)) }
+func (r *reader) uint64() uint64   { return binary.LittleEndian.Uint64(r.bytes(8)) }
+func (r *reader) float64() float64 { return math.Float64frombits(r.uint64()) }
+
+// floats reads a count and as many numbers, after making sure that they are
+// there.
+func (r *reader) floats() []float64 {
+	n := int64(r.uint32())
+	if r.short = r.short || 8*n > int64(len(r.b)); r.short || n == 0 {
+		return nil
+	}
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = r.float64()
+	}
+	return x
+}

@@ -1,0 +1,286 @@
+// Package classify is the evolutionary cost-sensitive deep belief network
+// (ECS-DBN) on matrices: rows in, decisions out. It knows nothing of windows.
+//
+// A row is one observation, a vector of feature values; NaN is a missing value.
+// Its class is an index from 0 to K−1. By convention the last class is the rare
+// one that matters, the positive class: [Faulty] of [Healthy] and [Faulty]. A
+// group names what rows have in common, for example the tool they come from, so
+// that rows of one group are never on both sides of a split.
+//
+// An [Encoder] turns feature values into the values that a network takes. The
+// network of pkg/dbn gives the posterior P(y=j|x) of each class. A [CostVector]
+// has one cost c_j in [0, 1] for each class; the decision is
+//
+//	argmax_j (1 − c_j)·P(y=j|x).
+//
+// [Fit] trains all three: the costs on posteriors of rows which the network
+// that gave them was not trained on (out of fold), so that they are not chosen
+// on answers known by heart. [CrossValidate] says how good that is on rows and
+// groups never seen.
+//
+// Source: C. Zhang, K. C. Tan, H. Li and G. S. Hong, "A Cost-Sensitive Deep
+// Belief Network for Imbalanced Classification", IEEE TNNLS 2018, arXiv
+// 1804.10801, "the paper" below, which evolves the costs on training posteriors.
+package classify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/jade"
+)
+
+// The two classes of a tool.
+const (
+	Healthy = 0
+	Faulty  = 1
+)
+
+// Errors that callers test for. Those returned wrap them, say where, and what
+// to do.
+var (
+	// ErrSize: rows, labels, groups or a row's width do not agree.
+	ErrSize = errors.New("sizes do not agree")
+	// ErrNotFinite: a feature is infinite. (NaN is a missing value, no error.)
+	ErrNotFinite = errors.New("value is not finite")
+	// ErrClasses: labels do not name two or more classes without a gap.
+	ErrClasses = errors.New("classes cannot be told apart")
+	// ErrTooFew: a class has too few rows to be held out.
+	ErrTooFew = errors.New("too few rows")
+	// ErrSettings: a setting cannot be used.
+	ErrSettings = errors.New("unusable setting")
+	// ErrCorrupt: bytes are not a classifier that AppendBinary wrote.
+	ErrCorrupt = errors.New("not a classifier")
+)
+
+// Settings says how a classifier is fitted. Zero fields take the defaults named
+// beside them.
+type Settings struct {
+	Encoding Encoding // of features; default Standard
+	Bins     int      // most bins of a feature, for Bins only; default 8
+
+	// Network says how networks are trained. Its Visible defaults to what the
+	// encoding needs, its FineTune.Decay to 2e-3 for Bins (whose inputs are
+	// many and overfit) and 3e-4 otherwise. Its Seed and Progress are set here
+	// and its Pretrain.Validation must be empty.
+	Network dbn.Settings
+
+	Costs   CostSettings
+	Seed    uint64 // of every random draw: equal seeds give equal bytes
+	Workers int    // networks trained at the same time; default GOMAXPROCS; never changes a result
+
+	// Progress, if not nil, is called as work goes on, by one goroutine at a
+	// time, with the phase, "train", and how much of it is done.
+	Progress func(phase string, done, total int)
+}
+
+// CostSettings says how costs are chosen. The zero value is what measured best:
+// out of fold, smoothed, mixed half-way with the inverse prior.
+type CostSettings struct {
+	Posteriors Posteriors // on which costs are chosen; default OutOfFold
+	Folds      int        // out of fold: networks trained to that end; default 5; fewer if there are fewer groups
+	Raw        bool       // maximise the plain fitness, which has plateaus and noise, instead of the smoothed one
+	Unmixed    bool       // keep the optimum, do not go half-way to the inverse prior in log weight
+	Search     jade.Settings
+}
+
+// Posteriors says where the posteriors come from on which costs are chosen.
+type Posteriors string
+
+const (
+	// OutOfFold posteriors come from networks trained on other groups, or other
+	// rows if there are no groups.
+	OutOfFold Posteriors = "out-of-fold"
+	// Training posteriors come from the network itself, as in the paper. They
+	// are too good for rows the network knows by heart.
+	Training Posteriors = "training"
+)
+
+const (
+	decayBins = 2e-3
+	decay     = 3e-4
+)
+
+func (s Settings) withDefaults() (Settings, error) {
+	s.Encoding = cmp.Or(s.Encoding, Standard)
+	s.Bins = cmp.Or(s.Bins, 8)
+	s.Costs.Posteriors = cmp.Or(s.Costs.Posteriors, OutOfFold)
+	s.Costs.Folds = cmp.Or(s.Costs.Folds, 5)
+	s.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
+	s.Network.Visible = cmp.Or(s.Network.Visible, s.Encoding.visible())
+	if s.Network.FineTune.Decay == 0 {
+		s.Network.FineTune.Decay = decay
+		if s.Encoding == Bins {
+			s.Network.FineTune.Decay = decayBins
+		}
+	}
+	switch {
+	case !s.Encoding.known():
+		return s, fmt.Errorf("classify: encoding %q: %w: must be one of %v", s.Encoding, ErrSettings, encodings)
+	case s.Bins < 1 || s.Bins > maxBins:
+		return s, fmt.Errorf("classify: %d bins: %w: must be from 1 to %d", s.Bins, ErrSettings, maxBins)
+	case s.Costs.Posteriors != OutOfFold && s.Costs.Posteriors != Training:
+		return s, fmt.Errorf("classify: costs from posteriors %q: %w: must be %q or %q", s.Costs.Posteriors, ErrSettings, OutOfFold, Training)
+	case s.Costs.Folds < 2:
+		return s, fmt.Errorf("classify: costs from %d folds: %w: must be 2 or more", s.Costs.Folds, ErrSettings)
+	case s.Workers < 1:
+		return s, fmt.Errorf("classify: %d workers: %w: must be positive", s.Workers, ErrSettings)
+	case s.Network.Pretrain.Validation.Rows > 0:
+		return s, fmt.Errorf("classify: rows to validate pre-training on: %w: folds encode their own rows, leave it empty", ErrSettings)
+	}
+	return s, nil
+}
+
+// Classifier decides which class a row belongs to. It never changes once
+// fitted, so any number of goroutines may use it; each needs its own Scorer.
+// The zero value is only good for UnmarshalBinary.
+type Classifier struct {
+	encoder *Encoder
+	network *dbn.Network
+	costs   CostVector
+}
+
+// Columns returns the number of features of a row.
+func (c *Classifier) Columns() int { return c.encoder.Columns() }
+
+// Classes returns the number K of classes.
+func (c *Classifier) Classes() int { return len(c.costs) }
+
+// Costs returns the costs that decisions are made with. The caller must not
+// change them.
+func (c *Classifier) Costs() CostVector { return c.costs }
+
+// Decide returns the class of a row with the given posterior, see
+// [CostVector.Decide].
+func (c *Classifier) Decide(posterior []float64) int { return c.costs.Decide(posterior) }
+
+// Score returns the weighted share of the last class, see [CostVector.Score].
+func (c *Classifier) Score(posterior []float64) float64 { return c.costs.Score(posterior) }
+
+// Scorer computes posteriors row by row without allocating. It is not safe for
+// concurrent use; several scorers of one classifier are.
+type Scorer struct {
+	encoder   *Encoder
+	network   *dbn.Scorer
+	inputs    []float32
+	posterior []float64
+}
+
+// NewScorer returns a Scorer with its own scratch memory.
+func (c *Classifier) NewScorer() *Scorer {
+	return &Scorer{
+		encoder:   c.encoder,
+		network:   c.network.NewScorer(),
+		inputs:    make([]float32, c.encoder.Inputs()),
+		posterior: make([]float64, c.Classes()),
+	}
+}
+
+// Posterior returns P(y=j|row) for each class j, valid until the next call. A
+// NaN in row is a missing value and an infinity as large as any other value
+// beyond the training rows. It panics if row is not as long as the classifier
+// has columns.
+func (s *Scorer) Posterior(row []float32) []float64 {
+	s.encoder.EncodeTo(s.inputs, row)
+	for j, p := range s.network.Posterior(s.inputs) {
+		s.posterior[j] = float64(p)
+	}
+	return s.posterior
+}
+
+// checkData reports rows that cannot be fitted to. Groups may be nil. It
+// returns the number K of classes.
+func checkData(x dbn.Matrix, y []int, groups []string) (int, error) {
+	switch {
+	case x.Rows < 1 || x.Cols < 1:
+		return 0, fmt.Errorf("classify: %d rows of %d features: %w: there is nothing to fit", x.Rows, x.Cols, ErrSize)
+	case len(x.Data) != x.Rows*x.Cols:
+		return 0, fmt.Errorf("classify: %d values for %d rows of %d features: %w", len(x.Data), x.Rows, x.Cols, ErrSize)
+	case len(y) != x.Rows:
+		return 0, fmt.Errorf("classify: %d labels for %d rows: %w: give each row one", len(y), x.Rows, ErrSize)
+	case groups != nil && len(groups) != x.Rows:
+		return 0, fmt.Errorf("classify: %d groups for %d rows: %w: give each row one, or none at all", len(groups), x.Rows, ErrSize)
+	}
+	for i, v := range x.Data {
+		if math.IsInf(float64(v), 0) {
+			return 0, fmt.Errorf("classify: row %d, feature %d: %v: %w: mend it, or leave it out as NaN", i/x.Cols, i%x.Cols, v, ErrNotFinite)
+		}
+	}
+	for i, label := range y {
+		if label < 0 || label >= maxClasses {
+			return 0, fmt.Errorf("classify: row %d: label %d: %w: number them from 0 to at most %d", i, label, ErrClasses, maxClasses-1)
+		}
+	}
+	counts := countClasses(y)
+	if last := len(counts) - 1; counts[last] == x.Rows {
+		return 0, fmt.Errorf("classify: all %d rows are of class %d: %w: add rows of another, or check the rule that labels them", x.Rows, last, ErrClasses)
+	}
+	for j, n := range counts {
+		if n == 0 {
+			return 0, fmt.Errorf("classify: class %d has no rows, but class %d has: %w: number classes without gaps", j, len(counts)-1, ErrClasses)
+		}
+	}
+	return len(counts), nil
+}
+
+const maxClasses = 1 << 12
+
+// countClasses returns how many rows each class has, up to the highest label.
+func countClasses(y []int) []int {
+	var counts []int
+	for _, label := range y {
+		for label >= len(counts) {
+			counts = append(counts, 0)
+		}
+		counts[label]++
+	}
+	return counts
+}
+
+// derive returns seed number i that follows from seed: the finalizer of
+// SplitMix64 on the i-th state. (G. Steele, D. Lea and C. Flood, "Fast
+// Splittable Pseudorandom Number Generators", OOPSLA 2014.)
+func derive(seed, i uint64) uint64 {
+	z := seed + (i+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// parallel calls do(ctx, i) for every i in [0, n) on up to the given number of
+// goroutines. The first error cancels the rest; of several it returns that of
+// the lowest index that failed by itself.
+func parallel(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, n)
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for i := range next {
+				if errs[i] = do(ctx, i); errs[i] != nil {
+					cancel()
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	var first error
+	for _, err := range errs {
+		if err != nil && (first == nil || errors.Is(first, context.Canceled)) {
+			first = err
+		}
+	}
+	return first
+}

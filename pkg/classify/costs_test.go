@@ -1,0 +1,417 @@
+package classify
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/flank-tcm/flank/pkg/jade"
+	"pgregory.net/rapid"
+)
+
+func TestDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		costs     CostVector
+		posterior []float64
+		want      int
+	}{
+		"equal costs: the likelier":              {CostVector{0.3, 0.3}, []float64{0.4, 0.6}, 1},
+		"a tie goes to the lower class":          {CostVector{0, 0}, []float64{0.5, 0.5}, 0},
+		"a cheap class is decided sooner":        {CostVector{0.9, 0}, []float64{0.8, 0.2}, 1},
+		"weights 1 and 4 meet at 0.8 and 0.2":    {CostVector{0.75, 0}, []float64{0.8, 0.2}, 0},
+		"a class of cost 1 is never decided":     {CostVector{0.5, 1}, []float64{0, 1}, 0},
+		"all costs 1: as if there were none":     {CostVector{1, 1, 1}, []float64{0.2, 0.3, 0.5}, 2},
+		"three classes, the middle one weighted": {CostVector{0.6, 0, 0.6}, []float64{0.4, 0.2, 0.4}, 1},
+	} {
+		if got := tc.costs.Decide(tc.posterior); got != tc.want {
+			t.Errorf("%s: Decide = %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestWeighted(t *testing.T) {
+	if c := Weighted([]float64{1, 4}); !slices.Equal(c, CostVector{0.75, 0}) {
+		t.Errorf("weights 1 and 4 are costs %v, want 0.75 and 0", c)
+	}
+	if c := InversePrior([]int{90, 10}); math.Abs(c[0]-(1-10.0/90)) > 1e-15 || c[1] != 0 {
+		t.Errorf("inverse prior of 90 and 10 rows: %v", c)
+	}
+	if c := InversePrior([]int{5, 0}); c.Decide([]float64{0.9, 0.1}) != 0 {
+		t.Errorf("a class without rows weighs %v", c)
+	}
+	if c := Weighted([]float64{0, 1}); c[0] >= 1 {
+		t.Errorf("weight 0 became cost %v: a weight of nothing cannot be mixed", c[0])
+	}
+}
+
+// drawPosteriors draws N×K posteriors, half of the time on a coarse grid so
+// that ties are common, and classes that follow from them.
+func drawPosteriors(rng *rand.Rand, n, k int) judged {
+	coarse, flat := rng.IntN(2) == 0, 0.02+2*rng.Float64()
+	p, y := make([]float64, 0, n*k), make([]int, n)
+	row := make([]float64, k)
+	for i := range n {
+		y[i] = i % k // every class is there
+		if rng.Float64() < 0.7 {
+			y[i] = 0
+		}
+		var sum float64
+		for j := range row {
+			z := rng.NormFloat64() * flat
+			if j == y[i] {
+				z += flat
+			}
+			if row[j] = math.Exp(z); coarse {
+				row[j] = math.Ceil(4 * row[j])
+			}
+			sum += row[j]
+		}
+		for j := range row {
+			p = append(p, float64(float32(row[j]/sum)))
+		}
+	}
+	for j := range k { // whatever was drawn
+		y[j] = j
+	}
+	return newJudged(k, p, y)
+}
+
+func TestScoreAgreesWithDecide(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		unit := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.75, 1, 1e-13}))
+		k := rapid.IntRange(2, 4).Draw(t, "K")
+		c := CostVector(rapid.SliceOfN(unit, k, k).Draw(t, "costs"))
+		p := rapid.SliceOfN(unit, k, k).Draw(t, "posterior")
+		s, last := c.Score(p), c.Decide(p) == k-1
+		switch {
+		case !(s >= 0 && s <= 1):
+			t.Fatalf("score %v", s)
+		case k == 2 && (s >= 0.5) != last, s >= 0.5 && !last:
+			t.Fatalf("score %v, but Decide = %d", s, c.Decide(p))
+		}
+	})
+	tie := CostVector{0.5, 0.5}
+	if s := tie.Score([]float64{0.5, 0.5}); s >= 0.5 || s < 0.4999 {
+		t.Errorf("a tie scores %v: want just below a half, as it goes to class 0", s)
+	}
+}
+
+// c and 1 − s·(1 − c) decide alike: powers of two scale weights exactly.
+func TestScaleOfWeightsIsNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 0))
+	for range 200 {
+		k := 2 + rng.IntN(3)
+		d := drawPosteriors(rng, 40, k)
+		c, scaled := make(CostVector, k), make(CostVector, k)
+		for j := range c {
+			c[j] = float64(rng.IntN(1<<20)) / (1 << 20)
+			scaled[j] = 1 - (1-c[j])/8
+		}
+		for i := range d.y {
+			if a, b := c.Decide(d.row(i)), scaled.Decide(d.row(i)); a != b {
+				t.Fatalf("costs %v decide %d, scaled %v decide %d", c, a, scaled, b)
+			}
+		}
+		for j, v := range c.logWeights() {
+			if math.Abs(v-scaled.logWeights()[j]) > 1e-9 {
+				t.Fatalf("log weights %v and %v", c.logWeights(), scaled.logWeights())
+			}
+		}
+	}
+}
+
+func TestCutRoundTrip(t *testing.T) {
+	for _, cutAt := range []float64{-29, -3, -0.1, 0, 0.1, 3, 29} {
+		if got := cut(cutAt).cutOf(); math.Abs(got-cutAt) > 2e-3 || math.Abs(cutAt) < 20 && math.Abs(got-cutAt) > 1e-6 {
+			t.Errorf("cut at log odds %v comes back as %v", cutAt, got)
+		}
+	}
+	if got := halfway(cut(1), cut(-4)).cutOf(); math.Abs(got+1.5) > 1e-12 {
+		t.Errorf("half-way between cuts at 1 and -4 is %v, want -1.5", got)
+	}
+	a, b := Weighted([]float64{1, 2, 8}), Weighted([]float64{4, 2, 2})
+	w := halfway(a, b)
+	if got := (1 - w[2]) / (1 - w[0]); math.Abs(got-2) > 1e-12 {
+		t.Errorf("half-way between ratios 8 and 1/2 is %v, want 2", got)
+	}
+}
+
+// bruteForce tries a cut in every gap between log odds.
+func bruteForce(d judged) float64 {
+	z := []float64{-largestLog, largestLog}
+	for i := range d.y {
+		p := d.row(i)
+		z = append(z, min(max(math.Log(p[1]/p[0]), -largestLog), largestLog))
+	}
+	slices.Sort(z)
+	var best float64
+	for i := range z[1:] {
+		best = max(best, d.confusion(cut((z[i]+z[i+1])/2)).GMean())
+	}
+	return best
+}
+
+func TestSweepIsTheOptimum(t *testing.T) {
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		d := drawPosteriors(rng, 5+rng.IntN(60), 2)
+		p := d.sweep()
+		if want := bruteForce(d); math.Abs(p.gmean-want) > 1e-12 {
+			t.Fatalf("problem %d: sweep finds %v, brute force %v", seed, p.gmean, want)
+		}
+		for _, at := range []float64{0.01, 0.5, 0.99} {
+			c := cut(p.low + at*(p.high-p.low))
+			if got := d.confusion(c).GMean(); math.Abs(got-p.gmean) > 1e-12 {
+				t.Fatalf("problem %d: G-mean %v at %v of the plateau [%v, %v], want %v", seed, got, at, p.low, p.high, p.gmean)
+			}
+		}
+	}
+}
+
+func TestSweepWithNothingToGoBy(t *testing.T) {
+	for name, p := range map[string][]float64{
+		"equal posteriors":           {.9, .1, .9, .1, .9, .1},
+		"the wrong way round, all":   {.1, .9, .2, .8, .9, .1},
+		"posteriors of exactly 0, 1": {0, 1, 0, 1, 1, 0},
+	} {
+		d := newJudged(2, p, []int{0, 0, 1})
+		if got := d.sweep(); got.gmean != 0 || got.low != -largestLog || got.high != largestLog {
+			t.Errorf("%s: plateau %+v, want a G-mean of 0 everywhere", name, got)
+		}
+	}
+	sure := newJudged(2, []float64{1, 0, 1, 0, 0, 1}, []int{0, 0, 1})
+	if got := sure.sweep(); got.gmean != 1 || got.low != -got.high {
+		t.Errorf("posteriors of exactly 0 and 1: plateau %+v, want 1 around 0", got)
+	}
+}
+
+func TestJADEAgainstSweep(t *testing.T) {
+	var gap float64
+	const problems = 200
+	for seed := range uint64(problems) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		d := drawPosteriors(rng, 20+rng.IntN(100), 2)
+		s := CostSettings{Raw: seed%2 == 0, Search: jade.Settings{Seed: seed, Generations: 60}}
+		found, err := d.evolve(context.Background(), InversePrior(d.counts), s, &CostReport{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		best, got := d.sweep().gmean, d.confusion(found).GMean()
+		if got > best+1e-12 {
+			t.Fatalf("problem %d: JADE finds %v, above the optimum %v", seed, got, best)
+		}
+		gap += (best - got) / problems
+	}
+	if gap > 0.005 {
+		t.Errorf("JADE stays %v below the optimum on average", gap)
+	}
+}
+
+// ascend is coordinate ascent with an exact line search: along one weight, the
+// decisions change only where it makes a row's class level with the best other.
+func ascend(d judged, w []float64) float64 {
+	best := d.confusion(Weighted(w)).GMean()
+	for range 10 {
+		before := best
+		for j := range w {
+			var levels []float64
+			for i := range d.y {
+				p := d.row(i)
+				other := 0.0
+				for l := range w {
+					if l != j {
+						other = max(other, w[l]*p[l])
+					}
+				}
+				levels = append(levels, other/p[j])
+			}
+			slices.Sort(levels)
+			for i := range levels[1:] {
+				try := slices.Clone(w)
+				try[j] = math.Sqrt(levels[i] * levels[i+1])
+				if g := d.confusion(Weighted(try)).GMean(); g > best {
+					best = g
+					copy(w, try)
+				}
+			}
+		}
+		if best == before {
+			break
+		}
+	}
+	return best
+}
+
+func TestJADEAgainstCoordinateAscent(t *testing.T) {
+	for seed := range uint64(12) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		k := 3 + int(seed%2)
+		d := drawPosteriors(rng, 90, k)
+		found, err := d.evolve(context.Background(), InversePrior(d.counts), CostSettings{Search: jade.Settings{Seed: seed}}, &CostReport{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ascend(d, []float64{1, 1, 1, 1}[:k])
+		if got := d.confusion(found).GMean(); got < want-0.02 {
+			t.Errorf("problem %d, K = %d: JADE reaches %v, coordinate ascent %v", seed, k, got, want)
+		}
+	}
+}
+
+// With posteriors that hardly vary the useful costs are a sliver of the box.
+// Seeds and the soft tie-break find it; the plain search sees a plateau.
+func TestFlatPosteriors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 0))
+	var p []float64
+	var y []int
+	for i := range 300 {
+		label := 0
+		if i%15 == 0 {
+			label = 1
+		}
+		z := -2.7 + 0.0005*rng.NormFloat64() + 0.001*float64(label)
+		p1 := 1 / (1 + math.Exp(-z))
+		p, y = append(p, 1-p1, p1), append(y, label)
+	}
+	d := newJudged(2, p, y)
+	best := d.sweep().gmean
+	var r CostReport
+	found, err := d.evolve(context.Background(), InversePrior(d.counts), CostSettings{}, &r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.confusion(found).GMean(); got < best-0.01 {
+		t.Errorf("seeded and soft, JADE reaches %v of %v", got, best)
+	}
+	stalls := 0
+	for seed := range uint64(10) {
+		var r CostReport
+		s := CostSettings{Raw: true, Search: jade.Settings{Variant: jade.Paper, Seed: seed}}
+		if _, err := d.evolve(context.Background(), InversePrior(d.counts), s, &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Search.Stopped == jade.NoProgress {
+			stalls++
+		}
+	}
+	if stalls == 0 {
+		t.Error("the plain search never met the plateau that it is known for")
+	}
+}
+
+func TestFitnessIsTheGMeanOfDecisions(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		k := 2 + rng.IntN(4)
+		d := drawPosteriors(rng, 10+rng.IntN(2*block), k)
+		costs := [][]float64{make([]float64, k), slices.Repeat([]float64{1}, k)}
+		for range 8 {
+			c := make([]float64, k)
+			for j := range c {
+				c[j] = rng.Float64()
+			}
+			costs = append(costs, c)
+		}
+		hard, soft := make([]float64, len(costs)), make([]float64, len(costs))
+		d.byClass().fitness(hard, costs, false)
+		d.byClass().fitness(soft, costs, true)
+		for i, c := range costs {
+			want := d.confusion(CostVector(c)).GMean()
+			if math.Abs(hard[i]-want) > 1e-12 {
+				t.Fatalf("problem %d: fitness %v, decisions give %v", seed, hard[i], want)
+			}
+			if extra := soft[i] - hard[i]; !(extra > 0 && extra <= softShare) {
+				t.Fatalf("problem %d: the soft part is %v, want it in (0, %v]", seed, extra, softShare)
+			}
+		}
+	}
+}
+
+// Renaming classes renames costs and changes nothing else.
+func TestRenamingClasses(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 0))
+	d := drawPosteriors(rng, 80, 3)
+	names := []int{2, 0, 1}
+	p, y := make([]float64, len(d.posterior)), make([]int, len(d.y))
+	for i := range d.y {
+		y[i] = names[d.y[i]]
+		for j, v := range d.row(i) {
+			p[i*3+names[j]] = v
+		}
+	}
+	r := newJudged(3, p, y)
+	c, rc := [][]float64{{0.11, 0.52, 0.73}}, [][]float64{make([]float64, 3)}
+	for j, v := range c[0] {
+		rc[0][names[j]] = v
+	}
+	f, rf := make([]float64, 1), make([]float64, 1)
+	d.byClass().fitness(f, c, true)
+	r.byClass().fitness(rf, rc, true)
+	if math.Abs(f[0]-rf[0]) > 1e-12 {
+		t.Errorf("fitness %v, %v with classes renamed", f[0], rf[0])
+	}
+	for i, s := range d.seeds(InversePrior(d.counts)) {
+		other := r.seeds(InversePrior(r.counts))[i]
+		for j, v := range s {
+			if math.Abs(other[names[j]]-v) > 1e-9 {
+				t.Errorf("seed %d is %v, %v with classes renamed", i, s, other)
+			}
+		}
+	}
+}
+
+func TestSmoothedCut(t *testing.T) {
+	logOdds := func(healthy, faulty []float64) judged {
+		var p []float64
+		var y []int
+		for label, zs := range [][]float64{healthy, faulty} {
+			for _, z := range zs {
+				p1 := 1 / (1 + math.Exp(-z))
+				p, y = append(p, 1-p1, p1), append(y, label)
+			}
+		}
+		return newJudged(2, p, y)
+	}
+	rng := rand.New(rand.NewPCG(11, 0))
+	normal := func(n int, mean, sd float64) []float64 {
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = mean + sd*rng.NormFloat64()
+		}
+		return x
+	}
+	// Equal normal laws: √(Φ(t+2)·Φ(2−t)) is greatest half-way between them.
+	if got := logOdds(normal(20000, -2, 1), normal(5000, 2, 1)).smoothed(); math.Abs(got) > 0.1 {
+		t.Errorf("cut between normal laws at ±2: %v, want 0", got)
+	}
+	// Far apart everything in between is as good; the middle is taken.
+	if got := logOdds(normal(100, -9, 0.1), normal(50, 7, 0.1)).smoothed(); math.Abs(got+1) > 1 {
+		t.Errorf("cut between classes at -9 and 7: %v, want about -1", got)
+	}
+	// One row does not draw the cut to itself, as it does the exact one.
+	d := logOdds(append(normal(200, -4, 0.5), 6), append(normal(10, 4, 0.5), -3.9))
+	if got := d.smoothed(); math.Abs(got) > 2 {
+		t.Errorf("cut with two outliers: %v, want about 0", got)
+	}
+	if got := logOdds([]float64{-1, -1}, []float64{-1}).smoothed(); math.IsNaN(got) || math.IsInf(got, 0) {
+		t.Errorf("cut of equal posteriors: %v", got)
+	}
+}
+
+func TestSilverman(t *testing.T) {
+	// 0.9·min(sd, IQR/1.34)·n^-0.2 of 1..5: sd = √2, IQR = 2.
+	near(t, "bandwidth", silverman([]float64{1, 2, 3, 4, 5}), 0.9*math.Sqrt2*math.Pow(5, -0.2))
+	near(t, "bandwidth of mostly equal values", silverman([]float64{0, 0, 0, 0, 5}), 0.9*2*math.Pow(5, -0.2))
+	if h := silverman([]float64{3}); !(h > 0) {
+		t.Errorf("bandwidth of a single value: %v", h)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	// Log odds ±1 have standard deviation 1.
+	p := 1 / (1 + math.Exp(-1))
+	near(t, "spread", newJudged(2, []float64{p, 1 - p, 1 - p, p}, []int{0, 1}).spread(), 1)
+	near(t, "spread of constant posteriors", newJudged(2, []float64{.9, .1, .9, .1}, []int{0, 1}).spread(), 0)
+}

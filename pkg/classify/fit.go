@@ -1,0 +1,341 @@
+package classify
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+// Report says what a fit saw, did and doubts.
+type Report struct {
+	Rows        int        `json:"rows"`
+	Columns     int        `json:"columns"`
+	Inputs      int        `json:"inputs"` // of the network, after encoding
+	ClassCounts []int      `json:"class_counts"`
+	Groups      int        `json:"groups"`           // 0 if rows have none
+	Constant    []int      `json:"constant_columns"` // with one value or none: they say nothing and are encoded as 0
+	Empty       []int      `json:"empty_columns"`    // those of them without any value
+	Imputed     int        `json:"imputed_cells"`    // missing values, encoded as their column's mean
+	Costs       CostReport `json:"costs"`
+	// Held are the scores of the costs kept on the posteriors they were chosen
+	// on. They are better than on rows never seen, for which there is
+	// CrossValidate.
+	Held     Scores       `json:"held"`
+	Training Scores       `json:"training"` // of the classifier on the rows it was fitted to
+	History  *dbn.History `json:"-"`        // of the network
+	Warnings []string     `json:"warnings"` // in words; empty if all is well
+}
+
+// Fit trains a classifier on the rows of x, whose classes are y and whose groups
+// are groups, or nil. It keeps none of them. NaN in x is a missing value; a
+// column's training mean stands for it, and the Report counts it.
+//
+// One network is trained on all rows. Unless costs come from Training
+// posteriors, as many more as Costs.Folds says are trained on parts of the
+// groups and judge the rest, and the costs are chosen on what they say:
+//
+//   - for two classes at the greatest smoothed G-mean, found by a sweep, beside
+//     which the Report shows the exact optimum of the plain one and JADE's;
+//   - for more, by JADE on the G-mean with a soft tie-break;
+//   - then half-way, in log weight, to the inverse prior.
+//
+// If posteriors are near constant, networks differ from each other more than
+// classes do; the costs are then the optimum on the network's own posteriors,
+// and the Report warns.
+//
+// Errors wrap ErrSize, ErrNotFinite, ErrClasses, ErrTooFew or ErrSettings, an
+// error of dbn.Train, or the cause of ctx.
+func Fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, s Settings) (*Classifier, *Report, error) {
+	s, err := s.withDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	k, err := checkData(x, y, groups)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.Costs.check(k); err != nil {
+		return nil, nil, err
+	}
+	return fit(ctx, x, y, groups, k, s)
+}
+
+// Streams of seeds that follow from Settings.Seed.
+const (
+	networkSeed = iota
+	searchSeed
+	splitSeed
+	foldSeeds = 1 << 16 // and upwards, one for each inner fold
+	outerSeed = 1 << 32 // and upwards, one for each fold of CrossValidate
+)
+
+// fit is Fit of K classes with checked rows and settings.
+func fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, k int, s Settings) (*Classifier, *Report, error) {
+	r := &Report{Rows: x.Rows, Columns: x.Cols, ClassCounts: countClasses(y), Warnings: []string{}}
+	if groups != nil {
+		_, names := numberGroups(groups)
+		r.Groups = len(names)
+	}
+	var folds []Fold
+	r.Costs.Posteriors = string(Training)
+	if s.Costs.Posteriors == OutOfFold {
+		var err error
+		if folds, err = innerFolds(y, groups, s, r); err != nil {
+			return nil, nil, err
+		}
+		r.Costs.Folds = len(folds)
+	}
+
+	// The network to keep and those of the folds, the slowest first.
+	c := &Classifier{}
+	held := make([]float64, x.Rows*k)
+	progress := newProgress(s.Progress, "train", 1+len(folds))
+	err := parallel(ctx, 1+len(folds), s.Workers, func(ctx context.Context, i int) error {
+		if i == 0 {
+			var err error
+			c.encoder, c.network, r.History, err = train(ctx, x, y, k, s, derive(s.Seed, networkSeed), progress.of(i))
+			return err
+		}
+		fold := folds[i-1]
+		fx, fy := gather(x, y, fold.Train)
+		encoder, network, _, err := train(ctx, fx, fy, k, s, derive(s.Seed, foldSeeds+uint64(i-1)), progress.of(i))
+		if err != nil {
+			return fmt.Errorf("fold %d of %d, to choose costs: %w", i, len(folds), err)
+		}
+		posteriorsTo(held, x, fold.Test, encoder, network)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	r.describe(c.encoder)
+
+	own := make([]float64, x.Rows*k)
+	posteriorsTo(own, x, nil, c.encoder, c.network)
+	s.Costs.Search.Seed = derive(s.Seed, searchSeed)
+	if c.costs, err = keepCosts(ctx, newJudged(k, own, y), held, folds, s.Costs, r); err != nil {
+		return nil, nil, err
+	}
+	r.Training = Assess(y, decideAll(c.costs, own), own, k)
+	return c, r, nil
+}
+
+// keepCosts chooses costs on the held-out posteriors, or on the network's own
+// if there are no folds or the others are near constant.
+func keepCosts(ctx context.Context, own judged, held []float64, folds []Fold, s CostSettings, r *Report) (CostVector, error) {
+	d := own
+	r.Costs.Spread = own.spread()
+	if len(folds) > 0 {
+		d = newJudged(own.k, held, own.y)
+		r.Costs.Spread = 0
+		for _, f := range folds {
+			r.Costs.Spread += d.of(f.Test).spread() * float64(len(f.Test)) / float64(len(own.y))
+		}
+	}
+	r.Costs.NearConstant = r.Costs.Spread < leastSpread
+	if r.Costs.NearConstant {
+		text := fmt.Sprintf("posteriors are near constant: their log odds vary by %.2g from row to row, so the network has hardly learnt; train longer or at a higher rate", r.Costs.Spread)
+		if len(folds) > 0 {
+			text += "; costs were chosen on training posteriors instead of those out of fold"
+			d, r.Costs.Posteriors = own, string(Training)
+		}
+		r.warn("%s", text)
+	}
+	costs, err := chooseCosts(ctx, d, own.counts, s, s.Unmixed || r.Costs.NearConstant, &r.Costs)
+	if err != nil {
+		return nil, err
+	}
+	r.Held = Assess(d.y, decideAll(costs, d.posterior), d.posterior, d.k)
+	if r.Held.GMean == 0 {
+		r.warn("no costs separate the classes on the posteriors they are chosen on: check features and labels")
+	}
+	return costs, nil
+}
+
+// of returns the given rows of d.
+func (d judged) of(rows []int) judged {
+	var p []float64
+	var y []int
+	for _, i := range rows {
+		p = append(p, d.row(i)...)
+		y = append(y, d.y[i])
+	}
+	return newJudged(d.k, p, y)
+}
+
+func decideAll(c CostVector, posterior []float64) []int {
+	k := len(c)
+	decisions := make([]int, len(posterior)/k)
+	for i := range decisions {
+		decisions[i] = c.Decide(posterior[i*k : (i+1)*k])
+	}
+	return decisions
+}
+
+// innerFolds returns the folds whose held-out posteriors costs are chosen on:
+// by group if every class lives in two groups or more, and by row otherwise.
+func innerFolds(y []int, groups []string, s Settings, r *Report) ([]Fold, error) {
+	rng := rand.New(rand.NewPCG(derive(s.Seed, splitSeed), 0))
+	if groups != nil {
+		class, group := loneClass(y, groups)
+		if class < 0 {
+			r.Costs.Posteriors = "out-of-fold by group"
+			return GroupKFold(y, groups, s.Costs.Folds, rng), nil
+		}
+		r.warn("class %d occurs in group %q only: costs were chosen on folds by row, which flatter; label another group of that class", class, group)
+	}
+	r.Costs.Posteriors = "out-of-fold by row"
+	class := 0
+	for j, n := range r.ClassCounts {
+		if n < r.ClassCounts[class] {
+			class = j
+		}
+	}
+	switch least := r.ClassCounts[class]; {
+	case least < 2:
+		return nil, fmt.Errorf("classify: class %d has a single row: %w: costs cannot be chosen on rows held out; add rows, or set posteriors to %q", class, ErrTooFew, Training)
+	case least < s.Costs.Folds:
+		r.warn("class %d has %d rows, fewer than the %d folds asked for: costs were chosen on %d folds", class, least, s.Costs.Folds, least)
+		return StratifiedKFold(y, least, rng), nil
+	}
+	return StratifiedKFold(y, s.Costs.Folds, rng), nil
+}
+
+// loneClass returns the first class whose rows are all of one group, and that
+// group, or -1.
+func loneClass(y []int, groups []string) (class int, group string) {
+	home := make(map[int]string)
+	several := make(map[int]bool)
+	for i, label := range y {
+		if h, ok := home[label]; ok && h != groups[i] {
+			several[label] = true
+		} else {
+			home[label] = groups[i]
+		}
+	}
+	for label := range len(home) {
+		if !several[label] {
+			return label, home[label]
+		}
+	}
+	return -1, ""
+}
+
+// train fits an encoder and a network to the rows of x, and to nothing else.
+func train(ctx context.Context, x dbn.Matrix, y []int, k int, s Settings, seed uint64, progress func(string, int, int)) (*Encoder, *dbn.Network, *dbn.History, error) {
+	encoder, err := FitEncoder(x, s.Encoding, s.Bins)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s.Network.Seed, s.Network.Progress = seed, progress
+	network, history, err := dbn.Train(ctx, encoder.encode(x), y, k, s.Network)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("classify: %w", err)
+	}
+	return encoder, network, history, nil
+}
+
+// posteriorsTo stores the posteriors of the given rows of x, or of all if rows
+// is nil, in the same rows of dst, which is N×K.
+func posteriorsTo(dst []float64, x dbn.Matrix, rows []int, encoder *Encoder, network *dbn.Network) {
+	in, k := make([]float32, encoder.Inputs()), network.Classes()
+	scorer := network.NewScorer()
+	one := func(i int) {
+		encoder.EncodeTo(in, x.Row(i))
+		for j, p := range scorer.Posterior(in) {
+			dst[i*k+j] = float64(p)
+		}
+	}
+	if rows == nil {
+		for i := range x.Rows {
+			one(i)
+		}
+	}
+	for _, i := range rows {
+		one(i)
+	}
+}
+
+// gather returns copies of the given rows and their classes.
+func gather(x dbn.Matrix, y []int, rows []int) (dbn.Matrix, []int) {
+	gx, gy := dbn.NewMatrix(len(rows), x.Cols), make([]int, len(rows))
+	for to, from := range rows {
+		copy(gx.Row(to), x.Row(from))
+		gy[to] = y[from]
+	}
+	return gx, gy
+}
+
+func (r *Report) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// describe notes what the encoder saw.
+func (r *Report) describe(e *Encoder) {
+	r.Inputs, r.Imputed = e.inputs, e.missing
+	r.Constant, r.Empty = []int{}, []int{} // lists in JSON, never null
+	for j, c := range e.columns {
+		if c.constant() {
+			r.Constant = append(r.Constant, j)
+		}
+		if c.empty {
+			r.Empty = append(r.Empty, j)
+		}
+	}
+	if len(r.Constant) == r.Columns {
+		r.warn("every feature has one value in all rows: nothing tells them apart")
+	}
+}
+
+// progress adds up how far several networks are, in thousandths of each.
+type progress struct {
+	mu     sync.Mutex
+	report func(phase string, done, total int)
+	phase  string
+	done   []int
+}
+
+func newProgress(report func(string, int, int), phase string, networks int) *progress {
+	return &progress{report: report, phase: phase, done: make([]int, networks)}
+}
+
+const (
+	perNetwork  = 1000
+	perPretrain = 300 // of them; what is left is for fine-tuning
+)
+
+// of returns the Progress of network i.
+func (p *progress) of(i int) func(phase string, done, total int) {
+	if p.report == nil {
+		return nil
+	}
+	return func(phase string, done, total int) {
+		part := perPretrain * done / total
+		if phase == "finetune" {
+			part = perPretrain + (perNetwork-perPretrain)*done/total
+		}
+		p.set(i, part)
+	}
+}
+
+// whole returns the Progress of a fit that counts as network i.
+func (p *progress) whole(i int) func(phase string, done, total int) {
+	if p.report == nil {
+		return nil
+	}
+	return func(_ string, done, total int) { p.set(i, perNetwork*done/total) }
+}
+
+func (p *progress) set(i, done int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done[i] = done
+	sum := 0
+	for _, d := range p.done {
+		sum += d
+	}
+	p.report(p.phase, sum, perNetwork*len(p.done))
+}

@@ -1,0 +1,221 @@
+package classify
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// judged holds rows whose posteriors and classes are both known: what costs are
+// chosen on.
+type judged struct {
+	k         int
+	posterior []float64 // N×K, row-major
+	y         []int
+	counts    []int // rows of each class
+}
+
+func newJudged(k int, posterior []float64, y []int) judged {
+	counts := make([]int, k)
+	for _, label := range y {
+		counts[label]++
+	}
+	return judged{k, posterior, y, counts}
+}
+
+func (d judged) row(i int) []float64 { return d.posterior[i*d.k : (i+1)*d.k] }
+
+// confusion returns what the costs c decide.
+func (d judged) confusion(c CostVector) Confusion {
+	m := NewConfusion(d.k)
+	for i, label := range d.y {
+		m.Add(label, c.Decide(d.row(i)))
+	}
+	return m
+}
+
+// plateau is an interval of cuts that decide alike. A cut t decides for the
+// second of two classes where ln(P1/P0) > t.
+type plateau struct {
+	low, high float64
+	gmean     float64
+}
+
+// sweep returns the widest of the plateaus on which two classes' G-mean is
+// greatest among all costs. Rows are sorted by their odds P1/P0 once; between
+// two neighbours every cut decides alike, so N + 1 cuts are all there are.
+//
+// Cuts are looked for within ±largestLog. If no cut gets a row of either class
+// right without getting the whole other class wrong, the G-mean is 0 and the
+// plateau spans everything.
+func (d judged) sweep() plateau {
+	type row struct {
+		odds float64
+		y    int
+	}
+	// The quotient of two float32 values is exact enough in float64 to tell any
+	// two different ones apart, which their logarithms are not.
+	rows := make([]row, len(d.y))
+	for i, label := range d.y {
+		p := d.row(i)
+		rows[i] = row{p[1] / p[0], label}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.odds, b.odds) })
+
+	right := [2]int{0, d.counts[1]} // rows decided right at the lowest cut: all are class 1
+	product := 0                    // of the two, on the interval that begins at low
+	low := math.Inf(-1)
+	best, most := plateau{low: -largestLog, high: largestLog}, 0
+	closeAt := func(high float64) {
+		from, to := max(low, -largestLog), min(high, largestLog)
+		if from >= to || product == 0 {
+			return
+		}
+		if product > most || product == most && to-from > best.high-best.low {
+			most, best = product, plateau{low: from, high: to}
+		}
+	}
+	for i := 0; i < len(rows); {
+		odds := rows[i].odds
+		for ; i < len(rows) && rows[i].odds == odds; i++ {
+			if rows[i].y == 0 {
+				right[0]++
+			} else {
+				right[1]--
+			}
+		}
+		if p := right[0] * right[1]; p != product {
+			closeAt(math.Log(odds))
+			low, product = math.Log(odds), p
+		}
+	}
+	closeAt(math.Inf(1))
+	best.gmean = math.Sqrt(float64(most) / float64(d.counts[0]) / float64(d.counts[1]))
+	return best
+}
+
+const (
+	orderStatistics = 2048 // of each class, at most, that stand for its rows
+	gridPoints      = 512
+)
+
+// smoothed returns the cut t of two classes that maximises the smoothed G-mean
+//
+//	√(R0(t)·R1(t)),  R0(t) = mean_{y=0} Φ((t − z)/h0),  R1(t) = mean_{y=1} Φ((z − t)/h1),
+//
+// where z = ln(P1/P0) is a row's log odds, Φ the normal distribution function
+// and h_k the bandwidth of class k by Silverman's rule (Density Estimation,
+// 1986, eq. 3.31). It has neither the plateaus nor the noise of the plain one.
+// Where it is flat, the middle of the flat part is taken.
+func (d judged) smoothed() float64 {
+	var z [2][]float64
+	low, high := largestLog, -largestLog
+	for i, label := range d.y {
+		p := d.row(i)
+		v := min(max(math.Log(p[1]/p[0]), -largestLog), largestLog)
+		z[label] = append(z[label], v)
+		low, high = min(low, v), max(high, v)
+	}
+	var h [2]float64
+	for k := range z {
+		slices.Sort(z[k])
+		h[k] = silverman(z[k])
+		z[k] = thin(z[k], orderStatistics)
+	}
+	value := func(t float64) float64 {
+		return recallAbove(z[1], t, h[1]) * (1 - recallAbove(z[0], t, h[0]))
+	}
+	t := argmaxOnGrid(value, low, high, gridPoints)
+	step := (high - low) / gridPoints
+	return argmaxOnGrid(value, max(t-step, low), min(t+step, high), 64)
+}
+
+// recallAbove returns the mean of Φ((z − t)/h), the smoothed share of z above t.
+func recallAbove(z []float64, t, h float64) float64 {
+	var sum float64
+	for _, v := range z {
+		sum += 0.5 * math.Erfc((t-v)/(h*math.Sqrt2))
+	}
+	return sum / float64(len(z))
+}
+
+// silverman returns the bandwidth 0.9·min(sd, IQR/1.34)·n^(-1/5) of sorted z,
+// with sd alone if the quartiles coincide, and a hair if all values do.
+func silverman(z []float64) float64 {
+	mean, sd := meanSD(z)
+	scale := sd
+	if iqr := quantile(z, 0.75) - quantile(z, 0.25); iqr > 0 {
+		scale = min(sd, iqr/1.34)
+	}
+	return max(0.9*scale*math.Pow(float64(len(z)), -0.2), 1e-9*max(1, math.Abs(mean)))
+}
+
+// thin returns at most n values of sorted z, the middles of n equal shares.
+func thin(z []float64, n int) []float64 {
+	if len(z) <= n {
+		return z
+	}
+	t := make([]float64, n)
+	for i := range t {
+		t[i] = z[(2*i+1)*len(z)/(2*n)]
+	}
+	return t
+}
+
+// argmaxOnGrid returns the point of [low, high] at which f is greatest among n+1
+// evenly spaced ones: the middle of the first run of equals.
+func argmaxOnGrid(f func(float64) float64, low, high float64, n int) float64 {
+	at := func(i int) float64 { return low + (high-low)*float64(i)/float64(n) }
+	first, last, most := 0, 0, math.Inf(-1)
+	for i := range n + 1 {
+		switch v := f(at(i)); {
+		case v > most+1e-12:
+			first, last, most = i, i, v
+		case v >= most-1e-12 && last == i-1:
+			last = i
+		}
+	}
+	return (at(first) + at(last)) / 2
+}
+
+// meanSD returns the mean and the population standard deviation of x.
+func meanSD(x []float64) (mean, sd float64) {
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		sd += (v - mean) * (v - mean) / float64(len(x))
+	}
+	return mean, math.Sqrt(sd)
+}
+
+// quantile returns the q-quantile of sorted x by linear interpolation between
+// order statistics (type 7 of R. Hyndman and Y. Fan, "Sample Quantiles in
+// Statistical Packages", The American Statistician 50, 1996).
+func quantile(x []float64, q float64) float64 {
+	at := q * float64(len(x)-1)
+	i := int(at)
+	if i+1 >= len(x) {
+		return x[len(x)-1]
+	}
+	return x[i] + (at-float64(i))*(x[i+1]-x[i])
+}
+
+// spread says how far posteriors differ from row to row: the standard deviation
+// of the log odds of a class against the rest, of the class where it is largest.
+func (d judged) spread() float64 {
+	if len(d.y) == 0 {
+		return 0
+	}
+	var most float64
+	z := make([]float64, len(d.y))
+	for j := range d.k {
+		for i := range z {
+			p := d.row(i)[j]
+			z[i] = min(max(math.Log(p/(1-p)), -largestLog), largestLog)
+		}
+		_, sd := meanSD(z)
+		most = max(most, sd)
+	}
+	return most
+}

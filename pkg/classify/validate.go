@@ -1,0 +1,127 @@
+package classify
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+// Validation says how classifiers decide rows that they were not fitted to.
+// Slices by row have N entries.
+type Validation struct {
+	Classes   int
+	Fold      []int     // by row: the fold that held it out, -1 if none did
+	Decision  []int     // by row: the class decided, -1 if no fold held it out
+	Posterior []float64 // N×K: the posterior; 0 if no fold held the row out
+	Score     []float64 // by row: the weighted share of the last class; 0 if no fold held it out
+	Pooled    Scores    // of all rows held out, each counted once
+	Groups    []GroupScores
+	Reports   []*Report // by fold: of the fit to its Train rows
+}
+
+// GroupScores are the scores of the rows of one group.
+type GroupScores struct {
+	Group string `json:"group"`
+	Scores
+}
+
+// CrossValidate fits a classifier to the Train rows of every fold and lets it
+// decide the Test rows. Everything that is fitted, encoder, network and costs,
+// sees Train rows only. Scores by group, in the order in which groups first
+// appear, are there if groups are.
+//
+// Each row may be held out by one fold at most, and each Train part must have
+// rows of every class; ErrSize and ErrTooFew report folds that do not. Other
+// errors are those of Fit.
+func CrossValidate(ctx context.Context, x dbn.Matrix, y []int, groups []string, s Settings, folds []Fold) (*Validation, error) {
+	s, err := s.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	k, err := checkData(x, y, groups)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Costs.check(k); err != nil {
+		return nil, err
+	}
+	if err := checkFolds(folds, y, k); err != nil {
+		return nil, err
+	}
+	v := &Validation{
+		Classes:   k,
+		Fold:      make([]int, x.Rows),
+		Decision:  make([]int, x.Rows),
+		Posterior: make([]float64, x.Rows*k),
+		Score:     make([]float64, x.Rows),
+		Reports:   make([]*Report, len(folds)),
+	}
+	for i := range v.Fold {
+		v.Fold[i], v.Decision[i] = -1, -1
+	}
+	progress := newProgress(s.Progress, "train", len(folds))
+	inner := s
+	inner.Workers = max(1, s.Workers/len(folds))
+	err = parallel(ctx, len(folds), s.Workers, func(ctx context.Context, f int) error {
+		s := inner
+		s.Seed = derive(s.Seed, outerSeed+uint64(f))
+		s.Progress = progress.whole(f)
+		fx, fy := gather(x, y, folds[f].Train)
+		var fgroups []string
+		if groups != nil {
+			for _, i := range folds[f].Train {
+				fgroups = append(fgroups, groups[i])
+			}
+		}
+		c, report, err := fit(ctx, fx, fy, fgroups, k, s)
+		if err != nil {
+			return fmt.Errorf("fold %d of %d: %w", f+1, len(folds), err)
+		}
+		v.Reports[f] = report
+		posteriorsTo(v.Posterior, x, folds[f].Test, c.encoder, c.network)
+		for _, i := range folds[f].Test {
+			p := v.Posterior[i*k : (i+1)*k]
+			v.Fold[i], v.Decision[i], v.Score[i] = f, c.Decide(p), c.Score(p)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	v.assess(y, groups)
+	return v, nil
+}
+
+// assess fills in Pooled and Groups.
+func (v *Validation) assess(y []int, groups []string) {
+	var all []int
+	for i, f := range v.Fold {
+		if f >= 0 {
+			all = append(all, i)
+		}
+	}
+	v.Pooled = v.scores(y, all)
+	if groups == nil {
+		return
+	}
+	number, names := numberGroups(groups)
+	byGroup := make([][]int, len(names))
+	for _, i := range all {
+		byGroup[number[i]] = append(byGroup[number[i]], i)
+	}
+	for g, name := range names {
+		v.Groups = append(v.Groups, GroupScores{name, v.scores(y, byGroup[g])})
+	}
+}
+
+// scores returns those of the given rows.
+func (v *Validation) scores(y []int, rows []int) Scores {
+	truth, decisions := make([]int, len(rows)), make([]int, len(rows))
+	var posterior []float64
+	for n, i := range rows {
+		truth[n], decisions[n] = y[i], v.Decision[i]
+		posterior = append(posterior, v.Posterior[i*v.Classes:(i+1)*v.Classes]...)
+	}
+	return Assess(truth, decisions, posterior, v.Classes)
+}
