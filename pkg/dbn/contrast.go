@@ -30,24 +30,21 @@ func (r *RBM) Train(ctx context.Context, x Matrix, s PretrainSettings, rng *rand
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	if err := checkRows(x, r.Visible); err != nil {
+	if err := checkRows("training", x, r.Visible); err != nil {
 		return nil, err
 	}
-	if s.Validation.Rows > 0 {
-		if err := checkRows(s.Validation, r.Visible); err != nil {
-			return nil, fmt.Errorf("validation: %w", err)
-		}
+	if x.Cols != r.Weights.Rows {
+		return nil, fmt.Errorf("dbn: rows of %d features for %d visible units", x.Cols, r.Weights.Rows)
 	}
-	for _, m := range []Matrix{x, s.Validation} {
-		if m.Rows > 0 && m.Cols != r.Weights.Rows {
-			return nil, fmt.Errorf("dbn: rows of %d features for %d visible units", m.Cols, r.Weights.Rows)
-		}
+	if err := checkValidation(s.Validation, x.Cols, r.Visible); err != nil {
+		return nil, err
 	}
-	return r.train(ctx, x, s, rng, func() {})
+	return r.train(ctx, "pre-training", x, s, rng, func() {})
 }
 
-// train is Train after all checks. It calls epochDone after every epoch.
-func (r *RBM) train(ctx context.Context, x Matrix, s PretrainSettings, rng *rand.Rand, epochDone func()) (*LayerHistory, error) {
+// train is Train after all checks. It calls epochDone after every epoch; name is
+// that of the work for errors.
+func (r *RBM) train(ctx context.Context, name string, x Matrix, s PretrainSettings, rng *rand.Rand, epochDone func()) (*LayerHistory, error) {
 	h := &LayerHistory{}
 	c := newContrast(r, min(s.Batch, x.Rows), rng.Uint64())
 	order := ordered(x.Rows)
@@ -61,7 +58,7 @@ func (r *RBM) train(ctx context.Context, x Matrix, s PretrainSettings, rng *rand
 			squares += c.step(x, order[from:min(from+s.Batch, x.Rows)], s, epoch)
 		}
 		if math.IsNaN(squares) || math.IsInf(squares, 0) || !r.finite() {
-			return nil, fmt.Errorf("dbn: pre-training, epoch %d: %w: lower the rate or scale the features", epoch+1, ErrDiverged)
+			return nil, fmt.Errorf("dbn: %s, epoch %d: %w: lower the rate or scale the features", name, epoch+1, ErrDiverged)
 		}
 		h.ReconstructionError = append(h.ReconstructionError, math.Sqrt(squares/float64(len(x.Data))))
 		if s.Validation.Rows > 0 {

@@ -89,26 +89,39 @@ var (
 	ErrCorrupt = errors.New("not a network")
 )
 
-// checkRows reports rows that cannot be trained on as unit.
-func checkRows(x Matrix, unit Unit) error {
+// checkRows reports rows that cannot be trained on as unit; kind says which rows
+// they are.
+func checkRows(kind string, x Matrix, unit Unit) error {
 	if x.Rows < 1 || x.Cols < 1 {
-		return fmt.Errorf("dbn: %d rows of %d features: there is nothing to train on", x.Rows, x.Cols)
+		return fmt.Errorf("dbn: %d %s rows of %d features: there is nothing to train on", x.Rows, kind, x.Cols)
 	}
 	if len(x.Data) != x.Rows*x.Cols {
-		return fmt.Errorf("dbn: %d values for %d rows of %d features", len(x.Data), x.Rows, x.Cols)
+		return fmt.Errorf("dbn: %d values for %d %s rows of %d features", len(x.Data), x.Rows, kind, x.Cols)
 	}
 	if x.Cols > maxWidth {
-		return fmt.Errorf("dbn: rows of %d features: at most %d can be trained on", x.Cols, maxWidth)
+		return fmt.Errorf("dbn: %s rows of %d features: at most %d can be trained on", kind, x.Cols, maxWidth)
 	}
 	for i, v := range x.Data {
 		if !(v >= -math.MaxFloat32 && v <= math.MaxFloat32) {
-			return fmt.Errorf("dbn: row %d, feature %d: %v: %w: impute it or drop the row", i/x.Cols, i%x.Cols, v, ErrNotFinite)
+			return fmt.Errorf("dbn: %s row %d, feature %d: %v: %w: impute it or drop the row", kind, i/x.Cols, i%x.Cols, v, ErrNotFinite)
 		}
 		if unit == Bernoulli && !(v >= 0 && v <= 1) {
-			return fmt.Errorf("dbn: row %d, feature %d: %v is outside [0, 1]: scale features for Bernoulli visible units, or use Gaussian ones", i/x.Cols, i%x.Cols, v)
+			return fmt.Errorf("dbn: %s row %d, feature %d: %v is outside [0, 1]: scale features for Bernoulli visible units, or use Gaussian ones", kind, i/x.Cols, i%x.Cols, v)
 		}
 	}
 	return nil
+}
+
+// checkValidation reports validation rows, if there are any, that do not go
+// with training rows of the given width.
+func checkValidation(v Matrix, width int, unit Unit) error {
+	if v.Rows == 0 {
+		return nil
+	}
+	if v.Cols != width {
+		return fmt.Errorf("dbn: validation rows of %d features beside training rows of %d", v.Cols, width)
+	}
+	return checkRows("validation", v, unit)
 }
 
 func finite(x []float32) bool {

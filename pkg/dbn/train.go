@@ -28,7 +28,7 @@ func Train(ctx context.Context, x Matrix, y []int, classes int, s Settings) (*Ne
 	if err := s.check(classes); err != nil {
 		return nil, nil, err
 	}
-	if err := checkRows(x, s.Visible); err != nil {
+	if err := checkRows("training", x, s.Visible); err != nil {
 		return nil, nil, err
 	}
 	if err := checkLabels(x.Rows, y, classes); err != nil {
@@ -83,9 +83,10 @@ const (
 func stream(seed, number uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, number)) }
 
 // randomLayers returns a stack of layers with biases 0 and weights from a
-// uniform law on ±√(2/(in+out)), which keeps the size of values and gradients
-// alike from layer to layer for logistic units. (X. Glorot and Y. Bengio,
-// AISTATS 2010, eq. 16, with the gain of scikit-learn's multi-layer perceptron.)
+// uniform law on ±√(2/(in+out)): the range that scikit-learn's multi-layer
+// perceptron takes for logistic units, after X. Glorot and Y. Bengio,
+// "Understanding the Difficulty of Training Deep Feedforward Neural Networks",
+// AISTATS 2010.
 func randomLayers(inputs int, widths []int, rng *rand.Rand) []layer {
 	var layers []layer
 	for _, width := range widths {
@@ -103,13 +104,8 @@ func randomLayers(inputs int, widths []int, rng *rand.Rand) []layer {
 // pretrain returns the hidden layers of a network, each trained as an RBM on
 // the hidden probabilities of the one below. (Hinton et al. 2006, §5.)
 func pretrain(ctx context.Context, x Matrix, s Settings) ([]layer, []LayerHistory, error) {
-	if v := s.Pretrain.Validation; v.Rows > 0 {
-		if v.Cols != x.Cols {
-			return nil, nil, fmt.Errorf("dbn: validation rows of %d features beside training rows of %d", v.Cols, x.Cols)
-		}
-		if err := checkRows(v, s.Visible); err != nil {
-			return nil, nil, fmt.Errorf("validation: %w", err)
-		}
+	if err := checkValidation(s.Pretrain.Validation, x.Cols, s.Visible); err != nil {
+		return nil, nil, err
 	}
 	var layers []layer
 	var histories []LayerHistory
@@ -123,9 +119,9 @@ func pretrain(ctx context.Context, x Matrix, s Settings) ([]layer, []LayerHistor
 	for l, hidden := range s.Hidden {
 		rng := stream(s.Seed, pretrainStream+uint64(l))
 		r := NewRBM(x, hidden, visible, rng)
-		h, err := r.train(ctx, x, below, rng, epochDone)
+		h, err := r.train(ctx, fmt.Sprintf("pre-training layer %d", l+1), x, below, rng, epochDone)
 		if err != nil {
-			return nil, nil, fmt.Errorf("layer %d: %w", l+1, err)
+			return nil, nil, err
 		}
 		layers = append(layers, layer{r.Weights, r.HiddenBias})
 		histories = append(histories, *h)

@@ -327,7 +327,7 @@ func TestTrainRefuses(t *testing.T) {
 	}{
 		"nothing":               {Matrix{}, nil, 2, Settings{}, nil, "nothing to train on"},
 		"no features":           {NewMatrix(3, 0), labels, 2, Settings{}, nil, "nothing to train on"},
-		"short data":            {Matrix{3, 2, make([]float32, 5)}, labels, 2, Settings{}, nil, "5 values for 3 rows of 2"},
+		"short data":            {Matrix{3, 2, make([]float32, 5)}, labels, 2, Settings{}, nil, "5 values for 3 training rows of 2"},
 		"NaN":                   {matrixOf([][]float64{{0, 1}, {1, nan}, {1, 1}}), labels, 2, Settings{}, ErrNotFinite, "row 1, feature 1"},
 		"infinity":              {matrixOf([][]float64{{0, 1}, {inf, 0}, {1, 1}}), labels, 2, Settings{Visible: Gaussian}, ErrNotFinite, "row 1, feature 0"},
 		"not in [0,1]":          {matrixOf([][]float64{{0, 1}, {1, 0}, {1, 1.5}}), labels, 2, Settings{}, nil, "row 2, feature 1: 1.5 is outside [0, 1]"},
@@ -350,10 +350,10 @@ func TestTrainRefuses(t *testing.T) {
 		"weight NaN":            {matrixOf(good), labels, 2, Settings{ClassWeights: []float64{1, nan}}, nil, "weight of class 1"},
 		"weights all zero":      {matrixOf(good), labels, 3, Settings{ClassWeights: []float64{0, 0, 1}}, nil, "weight zero"},
 		"validation width":      {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Validation: NewMatrix(1, 3)}}, nil, "validation rows of 3 features"},
-		"validation NaN":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Validation: matrixOf([][]float64{{0, nan}})}}, ErrNotFinite, "validation"},
+		"validation NaN":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Validation: matrixOf([][]float64{{0, nan}})}}, ErrNotFinite, "validation row 0, feature 1"},
 		"diverges, fine-tuning": {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Method: "sgd", Rate: 1e30}}, ErrDiverged, "fine-tuning, epoch"},
 		"diverges, pre-training": {matrixOf([][]float64{{1e20, 0}, {0, -1e20}, {1e20, 1e20}}), labels, 2,
-			Settings{Visible: Gaussian}, ErrDiverged, "pre-training, epoch"},
+			Settings{Visible: Gaussian}, ErrDiverged, "pre-training layer 1, epoch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, _, err := Train(context.Background(), tc.x, tc.y, tc.classes, tc.s)
