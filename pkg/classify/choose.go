@@ -145,7 +145,7 @@ func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, 
 	}
 	found, err := jade.Minimize(ctx, problem, search)
 	if err != nil {
-		return nil, fmt.Errorf("classify: choosing costs: %w", err)
+		return nil, fmt.Errorf("choosing costs: %w", err)
 	}
 	r.Search = SearchReport{
 		Variant:     cmp.Or(search.Variant, jade.Published),

@@ -60,7 +60,11 @@ func Fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, s Settings
 	if err := s.Costs.check(k); err != nil {
 		return nil, nil, err
 	}
-	return fit(ctx, x, y, groups, k, s)
+	c, r, err := fit(ctx, x, y, groups, k, s)
+	if err != nil {
+		return nil, nil, fmt.Errorf("classify: %w", err)
+	}
+	return c, r, nil
 }
 
 // Streams of seeds that follow from Settings.Seed.
@@ -72,7 +76,8 @@ const (
 	outerSeed = 1 << 32 // and upwards, one for each fold of CrossValidate
 )
 
-// fit is Fit of K classes with checked rows and settings.
+// fit is Fit of K classes with checked rows and settings. Its errors lack the
+// name of the package.
 func fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, k int, s Settings) (*Classifier, *Report, error) {
 	r := &Report{Rows: x.Rows, Columns: x.Cols, ClassCounts: countClasses(y), Warnings: []string{}}
 	if groups != nil {
@@ -196,7 +201,7 @@ func innerFolds(y []int, groups []string, s Settings, r *Report) ([]Fold, error)
 	}
 	switch least := r.ClassCounts[class]; {
 	case least < 2:
-		return nil, fmt.Errorf("classify: class %d has a single row: %w: costs cannot be chosen on rows held out; add rows, or set posteriors to %q", class, ErrTooFew, Training)
+		return nil, fmt.Errorf("class %d has a single row: %w: costs cannot be chosen on rows held out; add rows, or set posteriors to %q", class, ErrTooFew, Training)
 	case least < s.Costs.Folds:
 		r.warn("class %d has %d rows, fewer than the %d folds asked for: costs were chosen on %d folds", class, least, s.Costs.Folds, least)
 		return StratifiedKFold(y, least, rng), nil
@@ -233,7 +238,7 @@ func train(ctx context.Context, x dbn.Matrix, y []int, k int, s Settings, seed u
 	s.Network.Seed, s.Network.Progress = seed, progress
 	network, history, err := dbn.Train(ctx, encoder.encode(x), y, k, s.Network)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("classify: %w", err)
+		return nil, nil, nil, err
 	}
 	return encoder, network, history, nil
 }

@@ -456,6 +456,12 @@ func TestFitErrors(t *testing.T) {
 	if _, err := CrossValidate(t.Context(), x, y, tools(30, 2), quick(), nil); !errors.Is(err, ErrSize) {
 		t.Errorf("no folds: %v", err)
 	}
+	pair := make([]int, 30)
+	pair[3], pair[4] = 1, 1
+	_, err := CrossValidate(t.Context(), x, pair, nil, quick(), StratifiedKFold(pair, 2, rand.New(rand.NewPCG(1, 0))))
+	if want := "classify: fold 1 of 2: class 1 has a single row"; !errors.Is(err, ErrTooFew) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("a fold that leaves one row of a class: %v, want %q", err, want)
+	}
 	defer func() {
 		if r := fmt.Sprint(recover()); !strings.HasPrefix(r, "classify: ") {
 			t.Errorf("a row of the wrong width: panic %q", r)
@@ -472,5 +478,24 @@ func TestTrainingPosteriorsOfASingleRow(t *testing.T) {
 	s.Costs.Posteriors = Training
 	if _, r := fitted(t, x, y, nil, s); r.Costs.Posteriors != "training" {
 		t.Errorf("costs on %q posteriors", r.Costs.Posteriors)
+	}
+}
+
+func BenchmarkScorer(b *testing.B) {
+	x, y := clusters(15, 152, 2, 40, 20)
+	for _, encoding := range []Encoding{Standard, Bins} {
+		s := quick()
+		s.Encoding, s.Network.Hidden = encoding, []int{30, 30}
+		c, _, err := Fit(b.Context(), x, y, nil, s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(string(encoding), func(b *testing.B) {
+			b.ReportAllocs()
+			scorer := c.NewScorer()
+			for b.Loop() {
+				c.Score(scorer.Posterior(x.Row(0)))
+			}
+		})
 	}
 }

@@ -76,7 +76,7 @@ func CrossValidate(ctx context.Context, x dbn.Matrix, y []int, groups []string, 
 		}
 		c, report, err := fit(ctx, fx, fy, fgroups, k, s)
 		if err != nil {
-			return fmt.Errorf("fold %d of %d: %w", f+1, len(folds), err)
+			return fmt.Errorf("classify: fold %d of %d: %w", f+1, len(folds), err)
 		}
 		v.Reports[f] = report
 		posteriorsTo(v.Posterior, x, folds[f].Test, c.encoder, c.network)
