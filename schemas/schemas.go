@@ -1,0 +1,27 @@
+// Package schemas is the contract of what Flank sends: the topics and headers
+// in asyncapi.yaml, the JSON of results and alerts in *.schema.json, and in
+// prose the Arrow form of a window, the layout file and the model file. Its
+// tests hold the contract to the code and the code to the contract.
+//
+// Within v1 the contract only grows: readers must ignore what they do not know.
+// The published schemas therefore allow unknown properties. [Validate] does not:
+// it is for the sender, which must describe all it sends.
+package schemas
+
+import _ "embed"
+
+// The contract as published.
+var (
+	//go:embed result.schema.json
+	ResultJSON []byte // JSON Schema 2020-12 of event.Result
+	//go:embed alert.schema.json
+	AlertJSON []byte // JSON Schema 2020-12 of event.Alert
+	//go:embed asyncapi.yaml
+	AsyncAPI []byte // AsyncAPI 3.0
+)
+
+// Names of the schemas that Validate knows.
+const (
+	Result = "result"
+	Alert  = "alert"
+)

@@ -1,0 +1,239 @@
+package schemas
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"pgregory.net/rapid"
+)
+
+var (
+	texts    = rapid.StringMatching(`[A-Za-z0-9_ åß-]{1,12}`)
+	optional = rapid.OneOf(rapid.Just(""), texts)
+	shares   = rapid.Float64Range(0, 1)
+	machines = rapid.StringMatching(`[a-z0-9_-]{1,8}(/[a-z0-9_-]{1,8}){0,4}`)
+	epochs   = rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("%016x", rapid.Uint64().Draw(t, "epoch")) })
+	// Up to the last year that RFC 3339 can say, in any zone.
+	times = rapid.Custom(func(t *rapid.T) time.Time {
+		zone := time.FixedZone("", 60*rapid.IntRange(-14*60, 14*60).Draw(t, "zone"))
+		return time.Unix(rapid.Int64Range(-62135510400, 253402214400).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).In(zone)
+	})
+)
+
+func drawResult(t *rapid.T) event.Result {
+	r := event.Result{
+		Machine: machines.Draw(t, "machine"), Epoch: epochs.Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
+		Tool: optional.Draw(t, "tool"), Hole: optional.Draw(t, "hole"),
+		Start: times.Draw(t, "start"), End: times.Draw(t, "end"),
+		Verdict: rapid.SampledFrom(event.Verdicts).Draw(t, "verdict"), Model: texts.Draw(t, "model"),
+		Alarm: rapid.SampledFrom([]string{"normal", "raised"}).Draw(t, "alarm"), Late: rapid.Bool().Draw(t, "late"),
+	}
+	r.ID = event.WindowID(r.Machine, r.Epoch, r.Seq)
+	switch r.Verdict {
+	case event.Healthy, event.Faulty:
+		r.Posterior = rapid.SliceOfN(shares, 2, 5).Draw(t, "posterior")
+		r.Score = shares.Draw(t, "score")
+	case event.Learning:
+		r.ReferenceLen = rapid.IntRange(0, 1000).Draw(t, "reference")
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "sensors") {
+		q := signal.Quality(rapid.IntRange(1, 63).Draw(t, "quality"))
+		r.Sensors = append(r.Sensors, event.Sensor{Channel: texts.Draw(t, "channel"), Flags: q.Names()})
+	}
+	return r
+}
+
+func drawAlert(t *rapid.T) event.Alert {
+	counts := rapid.IntRange(0, 64)
+	a := event.Alert{
+		Machine: machines.Draw(t, "machine"), Epoch: epochs.Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
+		Tool: optional.Draw(t, "tool"), Hole: optional.Draw(t, "hole"),
+		State: event.Raised, Severity: "warning", Since: times.Draw(t, "since"), At: times.Draw(t, "at"),
+		Faulty: counts.Draw(t, "faulty"), Of: counts.Draw(t, "of"), K: 1 + counts.Draw(t, "k")%64, N: 1 + counts.Draw(t, "n")%64,
+		Score: shares.Draw(t, "score"), Model: texts.Draw(t, "model"), Text: texts.Draw(t, "text"),
+	}
+	if rapid.Bool().Draw(t, "cleared") {
+		a.State, a.Severity = event.Cleared, "info"
+		a.Reason = rapid.SampledFrom([]string{"tool_change", "recovered", "acknowledged"}).Draw(t, "reason")
+	}
+	a.ID = event.WindowID(a.Machine, a.Epoch, a.Seq) + "/" + string(a.State)
+	return a
+}
+
+func TestResultsAreValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		doc := event.JSON(drawResult(t))
+		if err := Validate(Result, doc); err != nil {
+			t.Fatalf("%s\n%v", doc, err)
+		}
+	})
+}
+
+func TestAlertsAreValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		doc := event.JSON(drawAlert(t))
+		if err := Validate(Alert, doc); err != nil {
+			t.Fatalf("%s\n%v", doc, err)
+		}
+	})
+}
+
+var (
+	at = time.Date(2026, 3, 1, 2, 13, 41, 0, time.UTC)
+
+	goodResult = event.Result{
+		ID: "acme/usk25/00000000000000a1/7", Machine: "acme/usk25", Epoch: "00000000000000a1", Seq: 7, Tool: "T07", Start: at, End: at.Add(time.Second),
+		Verdict: event.Faulty, Posterior: []float64{0.1, 0.9}, Score: 0.93, Model: "ecs-dbn-3fb19c04a7d2", Alarm: "raised",
+		Sensors: []event.Sensor{{Channel: "ch07", Flags: []string{"flatline"}}},
+	}
+	goodAlert = event.Alert{
+		ID: "acme/usk25/00000000000000a1/7/raised", Machine: "acme/usk25", State: event.Raised, Severity: "warning", Since: at, At: at.Add(time.Minute),
+		Epoch: "00000000000000a1", Seq: 7, Faulty: 5, Of: 8, K: 5, N: 8, Score: 0.93, Model: "ecs-dbn-3fb19c04a7d2", Text: "usk25: faulty",
+	}
+)
+
+func TestWrongDocumentsAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		schema string
+		spoil  func(d map[string]any)
+		names  string // what the error must name
+	}{
+		"verdict that is no word":       {Result, func(d map[string]any) { d["verdict"] = "broken" }, "/verdict"},
+		"no verdict":                    {Result, func(d map[string]any) { delete(d, "verdict") }, "verdict"},
+		"judged without probabilities":  {Result, func(d map[string]any) { delete(d, "posterior") }, "posterior"},
+		"a single class":                {Result, func(d map[string]any) { d["posterior"] = []any{1} }, "/posterior"},
+		"probability above one":         {Result, func(d map[string]any) { d["posterior"] = []any{0.5, 1.5} }, "/posterior/1"},
+		"score above one":               {Result, func(d map[string]any) { d["score"] = 1.01 }, "/score"},
+		"negative seq":                  {Result, func(d map[string]any) { d["seq"] = -1 }, "/seq"},
+		"seq beyond 64 bits":            {Result, func(d map[string]any) { d["seq"] = json.Number("18446744073709551616") }, "/seq"},
+		"seq as text":                   {Result, func(d map[string]any) { d["seq"] = "7" }, "/seq"},
+		"short epoch":                   {Result, func(d map[string]any) { d["epoch"] = "a1" }, "/epoch"},
+		"id without epoch":              {Result, func(d map[string]any) { d["id"] = "acme/usk25/7" }, "/id"},
+		"time that is none":             {Result, func(d map[string]any) { d["start"] = "yesterday" }, "/start"},
+		"empty tool":                    {Result, func(d map[string]any) { d["tool"] = "" }, "/tool"},
+		"sensor without flags":          {Result, func(d map[string]any) { d["sensors"] = []any{map[string]any{"channel": "c"}} }, "/sensors/0"},
+		"undescribed property":          {Result, func(d map[string]any) { d["colour"] = "red" }, "colour"},
+		"undescribed property inside":   {Result, func(d map[string]any) { d["sensors"].([]any)[0].(map[string]any)["volts"] = 3 }, "volts"},
+		"state that is no word":         {Alert, func(d map[string]any) { d["state"] = "maybe" }, "/state"},
+		"raised as information":         {Alert, func(d map[string]any) { d["severity"] = "info" }, "/severity"},
+		"raised with a reason to clear": {Alert, func(d map[string]any) { d["reason"] = "recovered" }, ""},
+		"cleared without a reason": {Alert, func(d map[string]any) {
+			d["id"], d["state"], d["severity"] = "acme/usk25/00000000000000a1/7/cleared", "cleared", "info"
+		}, "reason"},
+		"nothing to say":         {Alert, func(d map[string]any) { d["text"] = "" }, "/text"},
+		"k of none":              {Alert, func(d map[string]any) { d["k"] = 0 }, "/k"},
+		"half a window":          {Alert, func(d map[string]any) { d["faulty"] = 2.5 }, "/faulty"},
+		"id without state":       {Alert, func(d map[string]any) { d["id"] = "acme/usk25/00000000000000a1/7" }, "/id"},
+		"what a result would be": {Alert, func(d map[string]any) { d["verdict"] = "faulty" }, "verdict"},
+	} {
+		var good any = goodResult
+		if tc.schema == Alert {
+			good = goodAlert
+		}
+		if err := Validate(tc.schema, event.JSON(good)); err != nil {
+			t.Fatalf("%s before it is spoilt: %v", tc.schema, err)
+		}
+		var d map[string]any
+		if err := json.Unmarshal(event.JSON(good), &d); err != nil {
+			t.Fatal(err)
+		}
+		tc.spoil(d)
+		switch err := Validate(tc.schema, event.JSON(d)); {
+		case err == nil:
+			t.Errorf("%s: accepted", name)
+		case !strings.Contains(err.Error(), tc.names):
+			t.Errorf("%s: error does not name %q: %v", name, tc.names, err)
+		}
+	}
+	if err := Validate(Result, []byte(`{"id": `)); err == nil || !strings.Contains(err.Error(), "not JSON") {
+		t.Errorf("half a document: %v", err)
+	}
+	if err := Validate(Result, []byte(`[]`)); err == nil {
+		t.Error("a list: accepted")
+	}
+}
+
+// What a later version of v1 adds must not stop today's readers.
+func TestPublishedSchemasAreOpen(t *testing.T) {
+	for _, text := range [][]byte{ResultJSON, AlertJSON} {
+		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
+			t.Errorf("a reader of %.80s… would refuse additions", s)
+		}
+	}
+}
+
+// Every field of the structs is described, and nothing else; required is what
+// is never left out.
+func TestSchemasMatchStructs(t *testing.T) {
+	type object struct {
+		Properties map[string]struct {
+			Description string
+			Type        string
+			Enum        []any
+		}
+		Required []string
+		Defs     map[string]object `json:"$defs"`
+	}
+	read := func(text []byte) (o object) {
+		if err := json.Unmarshal(text, &o); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	for typ, o := range map[reflect.Type]object{
+		reflect.TypeFor[event.Result](): read(ResultJSON),
+		reflect.TypeFor[event.Sensor](): read(ResultJSON).Defs["sensor"],
+		reflect.TypeFor[event.Alert]():  read(AlertJSON),
+	} {
+		var all, always []string
+		for i := range typ.NumField() {
+			name, options, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			all = append(all, name)
+			if options == "" {
+				always = append(always, name)
+			}
+		}
+		slices.Sort(all)
+		slices.Sort(always)
+		if got := slices.Sorted(maps.Keys(o.Properties)); !slices.Equal(got, all) {
+			t.Errorf("%v: schema describes %v, the struct has %v", typ, got, all)
+		}
+		if got := slices.Sorted(slices.Values(o.Required)); !slices.Equal(got, always) {
+			t.Errorf("%v: schema requires %v, the struct always has %v", typ, got, always)
+		}
+		for name, p := range o.Properties {
+			if p.Description == "" || p.Type == "" && p.Enum == nil {
+				t.Errorf("%v: %s has no description or no type", typ, name)
+			}
+		}
+	}
+	var verdicts []any
+	for _, v := range event.Verdicts {
+		verdicts = append(verdicts, string(v))
+	}
+	if got := read(ResultJSON).Properties["verdict"].Enum; !slices.Equal(got, verdicts) {
+		t.Errorf("schema has the verdicts %v, the code %v", got, verdicts)
+	}
+	flags := fmt.Sprintf("%q", signal.Quality(math.MaxUint8).Names())
+	if want := strings.ReplaceAll(strings.Trim(flags, "[]"), " ", ", "); !strings.Contains(string(ResultJSON), want) {
+		t.Errorf("result.schema.json does not list the flags %s", want)
+	}
+}
+
+func TestUnknownSchema(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	Validate("windows", []byte("{}"))
+}
