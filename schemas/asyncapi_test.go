@@ -1,0 +1,232 @@
+package schemas
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+type header struct {
+	Ref   string `yaml:"$ref"`
+	Const string
+}
+
+// headers is the schema of a message's headers; parts are joined by allOf.
+type headers struct {
+	Ref        string `yaml:"$ref"`
+	Required   []string
+	Properties map[string]header
+	AllOf      []headers `yaml:"allOf"`
+}
+
+type asyncAPI struct {
+	AsyncAPI string `yaml:"asyncapi"`
+	Channels map[string]struct {
+		Address  string
+		Block    []string `yaml:"x-iso-13374"`
+		Messages map[string]struct {
+			Ref string `yaml:"$ref"`
+		}
+		Bindings struct {
+			Kafka struct {
+				TopicConfiguration struct {
+					Cleanup []string `yaml:"cleanup.policy"`
+				} `yaml:"topicConfiguration"`
+			}
+		}
+	}
+	Operations map[string]struct {
+		Action  string
+		Channel struct {
+			Ref string `yaml:"$ref"`
+		}
+	}
+	Components struct {
+		Messages map[string]struct {
+			ContentType string `yaml:"contentType"`
+			Headers     headers
+		}
+		Schemas map[string]headers
+	}
+}
+
+func readAsyncAPI(t *testing.T) asyncAPI {
+	t.Helper()
+	var a asyncAPI
+	if err := yaml.Unmarshal(AsyncAPI, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// The topics of v1. A change here is a change of the contract.
+func TestTopics(t *testing.T) {
+	want := []struct {
+		name    string
+		cleanup string
+	}{
+		{"tcm.alerts.v1", "delete"},
+		{"tcm.commands.v1", "delete"},
+		{"tcm.dlq.v1", "delete"},
+		{"tcm.models.v1", "compact"},
+		{"tcm.results.v1", "delete"},
+		{"tcm.state.v1", "compact"},
+		{"tcm.windows.v1", "delete"},
+	}
+	a := readAsyncAPI(t)
+	if !strings.HasPrefix(a.AsyncAPI, "3.") {
+		t.Errorf("AsyncAPI %s", a.AsyncAPI)
+	}
+	var got []string
+	for name, c := range a.Channels {
+		got = append(got, c.Address+" "+strings.Join(c.Bindings.Kafka.TopicConfiguration.Cleanup, ","))
+		for _, block := range c.Block {
+			if !slices.Contains(blocks, block) {
+				t.Errorf("%s: %q is no block of ISO 13374", name, block)
+			}
+		}
+		if len(c.Block) == 0 {
+			t.Errorf("%s belongs to no block of ISO 13374", name)
+		}
+		var used bool
+		for _, o := range a.Operations {
+			used = used || o.Channel.Ref == "#/channels/"+name && o.Action == "send"
+		}
+		if used != (len(c.Messages) > 0) {
+			t.Errorf("%s: has messages: %v, is sent to: %v", name, len(c.Messages) > 0, used)
+		}
+	}
+	slices.Sort(got)
+	for i, w := range want {
+		if i >= len(got) || got[i] != w.name+" "+w.cleanup {
+			t.Fatalf("topics are %q, want %v", got, want)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d topics, want %d", len(got), len(want))
+	}
+}
+
+// blocks are those of ISO 13374-1, §5.
+var blocks = []string{
+	"data acquisition", "data manipulation", "state detection",
+	"health assessment", "prognostic assessment", "advisory generation",
+}
+
+// Every reference leads somewhere: inside the file, or to a file beside it.
+func TestReferencesResolve(t *testing.T) {
+	var root any
+	if err := yaml.Unmarshal(AsyncAPI, &root); err != nil {
+		t.Fatal(err)
+	}
+	var count int
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, sub := range v {
+				if ref, ok := sub.(string); ok && k == "$ref" {
+					count++
+					if err := resolve(root, ref); err != nil {
+						t.Errorf("%s: %v", at, err)
+					}
+				}
+				walk(at+"/"+k, sub)
+			}
+		case []any:
+			for i, sub := range v {
+				walk(fmt.Sprintf("%s/%d", at, i), sub)
+			}
+		}
+	}
+	walk("#", root)
+	if count == 0 {
+		t.Error("no references found: the test looks in the wrong place")
+	}
+	if err := resolve(root, "#/channels/nowhere"); err == nil {
+		t.Error("a reference to nowhere resolves")
+	}
+}
+
+func resolve(root any, ref string) error {
+	pointer, local := strings.CutPrefix(ref, "#/")
+	if !local {
+		_, err := os.Stat(ref)
+		return err
+	}
+	for _, key := range strings.Split(pointer, "/") {
+		m, ok := root.(map[string]any)
+		if !ok || m[key] == nil {
+			return fmt.Errorf("%s: no %q", ref, key)
+		}
+		root = m[key]
+	}
+	return nil
+}
+
+// The headers that the contract names are those that the code sends.
+func TestHeaders(t *testing.T) {
+	a := readAsyncAPI(t)
+	for name, want := range map[string]struct {
+		typ, contentType string
+		more             []string
+	}{
+		"window": {event.WindowType, window.ContentType, []string{"layout", "epoch", "seq", "crc32c"}},
+		"result": {event.ResultType, "application/json", nil},
+		"alert":  {event.AlertType, "application/json", nil},
+		"state":  {event.StateType, "application/json", nil},
+	} {
+		m, ok := a.Components.Messages[name]
+		if !ok {
+			t.Errorf("no message %s", name)
+			continue
+		}
+		if m.ContentType != want.contentType {
+			t.Errorf("%s: content type %q, want %q", name, m.ContentType, want.contentType)
+		}
+		got := make(map[string]string) // name → const
+		var required []string
+		var collect func(h headers)
+		collect = func(h headers) {
+			if ref, ok := strings.CutPrefix(h.Ref, "#/components/schemas/"); ok {
+				h = a.Components.Schemas[ref]
+			}
+			required = append(required, h.Required...)
+			for k, p := range h.Properties {
+				got[k] = p.Const
+			}
+			for _, part := range h.AllOf {
+				collect(part)
+			}
+		}
+		collect(m.Headers)
+		sent := event.Attributes("id", "m", want.typ, time.Unix(0, 0), want.contentType)
+		var names []string
+		for _, h := range sent {
+			names = append(names, h[0])
+			if c := got[h[0]]; c != "" && c != h[1] {
+				t.Errorf("%s: header %s is always %q, the code sends %q", name, h[0], c, h[1])
+			}
+		}
+		names = append(names, want.more...)
+		slices.Sort(names)
+		slices.Sort(required)
+		if !slices.Equal(required, names) {
+			t.Errorf("%s: contract requires %v, the code sends %v", name, required, names)
+		}
+		if got["ce_type"] != want.typ {
+			t.Errorf("%s: ce_type %q, want %q", name, got["ce_type"], want.typ)
+		}
+		if len(got) != len(names) {
+			t.Errorf("%s: contract describes %v, the code sends %v", name, got, names)
+		}
+	}
+}
