@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,7 +23,13 @@ const description = `Build models of tool condition from labelled recordings, an
 
 A recording is a table with one row for each sample; the layout file of the configuration says which
 columns are channels. Labels are a column of the recording or a wear file. Tools, never single
-windows, are held out for the score.`
+windows, are held out for the score.
+
+  trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank
+  trainer fit --config examples/milling/train.yaml --data 'runs/*.csv' --model milling.flank
+  trainer inspect turning.flank
+
+Beside the model, fit writes a report for people, .report.md, and for programs, .report.json.`
 
 type flags struct {
 	Fit     fitFlags     `cmd:"" help:"Train a model and score it on tools it has not seen."`
@@ -62,6 +68,12 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 	if err := cli.LoadYAML(f.Config, &cfg); err != nil {
 		return err
 	}
+	if err := cfg.Check(); err != nil {
+		return fmt.Errorf("%s: %w", f.Config, err)
+	}
+	if dir := filepath.Dir(f.Model); !isDir(dir) { // now, and not when the training is over
+		return fmt.Errorf("--model %s: there is no folder %s: make it first", f.Model, dir)
+	}
 	job := train.Job{Config: cfg, Layout: signal.GunDrill(), Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(stderr, zerolog.InfoLevel)}
 	var columns signal.Recording
 	var err error
@@ -88,6 +100,9 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 		job.Progress = p.Report
 	}
 	m, report, err := train.Run(ctx, job)
+	if errors.Is(err, context.Canceled) {
+		return errors.New("stopped before the model was trained: nothing is written")
+	}
 	if err != nil {
 		return err
 	}
@@ -111,8 +126,11 @@ func wearFile(f fitFlags, cfg train.Config) string {
 }
 
 // inputs returns the recordings that the arguments name, files or patterns.
+// A recording that is named twice, or has a name that another one's tool has
+// already, would make near copies look like windows of another tool.
 func inputs(args []string, layout *signal.Layout, columns signal.Recording, machine string) ([]train.Input, error) {
 	var ins []train.Input
+	bySum, byName := make(map[string]string), make(map[string]string)
 	for _, arg := range args {
 		paths, err := filepath.Glob(arg)
 		if err != nil {
@@ -123,17 +141,29 @@ func inputs(args []string, layout *signal.Layout, columns signal.Recording, mach
 		}
 		for _, path := range paths {
 			rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: machine}
-			if info, err := os.Stat(path); err == nil && info.IsDir() {
+			if isDir(path) {
 				return nil, fmt.Errorf("--data %s is a folder: name its recordings, for example '%s'", path, filepath.Join(path, "*.csv"))
 			}
 			sum, err := rec.SHA256()
 			if err != nil {
 				return nil, err
 			}
+			if other, twice := bySum[sum]; twice {
+				return nil, fmt.Errorf("--data: %s and %s are the same recording: name one of them", other, path)
+			}
+			if other, twice := byName[rec.Name()]; twice && columns.Tool == "" {
+				return nil, fmt.Errorf("--data: %s and %s would name their tools alike, which the layout has no column for: rename one of them", other, path)
+			}
+			bySum[sum], byName[rec.Name()] = path, path
 			ins = append(ins, train.Input{Name: rec.Name(), SHA256: sum, Open: rec.Open})
 		}
 	}
 	return ins, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func inspect(path string, stdout io.Writer) error {
@@ -151,7 +181,9 @@ func inspect(path string, stdout io.Writer) error {
 		fmt.Fprintf(stdout, "trained on  %s, %d windows, SHA-256 %.16s…\n", d.Name, d.Windows, d.SHA256)
 	}
 	fmt.Fprintf(stdout, "seed        %d, by %s\n", m.Provenance.Seed, m.Provenance.Program)
-	fmt.Fprintf(stdout, "scores      %s\n", m.Scores)
+	if scores, of := train.Headline(m); scores != "" {
+		fmt.Fprintf(stdout, "scores      %s\n            of %s\n", scores, of)
+	}
 	fmt.Fprintf(stdout, "checks      checksum and %d golden vectors hold\n", len(m.Golden))
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,13 +24,14 @@ type Input struct {
 	SHA256  string                        // of the file, or of what else the recording is made from
 	Windows int                           // about how many there will be, for progress; 0 if not known
 	Open    func() (source.Source, error) // a source that is an io.Closer is closed
+	Wear    func() []wear.Measurement     // what was measured of its tools, asked for once it is read; may be nil
 }
 
 // observed is a window with its label.
 type observed struct {
 	model.Observation
 	machine, hole string
-	end           time.Time
+	start         time.Time
 	truth         source.Truth
 }
 
@@ -42,19 +45,80 @@ type tally struct {
 	Unlabelled  int `json:"unlabelled"`   // left out: nothing is known of the wear
 	Missing     int `json:"missing"`      // feature values that are missing and are imputed
 	Used        int `json:"used"`         // rows that are learnt from and scored
+
+	Unused []string `json:"unused_tools,omitempty"` // that no used window is of
+	Join   string   `json:"join,omitempty"`         // what the join of measurements to windows says, in words
+}
+
+// words says what became of the windows, leaving out what did not occur.
+func (t tally) words() string {
+	s := fmt.Sprintf("%d windows cut, %d used", t.Windows, t.Used)
+	for _, left := range []struct {
+		n    int
+		what string
+	}{
+		{t.Learning, "make the references of their tools"}, {t.NotCutting, "not cutting"},
+		{t.SensorFault, "with sensor faults"}, {t.Unlabelled, "without label"},
+	} {
+		if left.n > 0 {
+			s += fmt.Sprintf(", %d %s", left.n, left.what)
+		}
+	}
+	return s
+}
+
+// remedy says, where nothing is used, what to do about it.
+func (t tally) remedy() string {
+	switch {
+	case t.Join != "" && t.Unlabelled > 0:
+		return fmt.Sprintf(" (%s): check that the wear file names machines, tools and holes as the recordings do, that its times are theirs, and the rule under `label`", t.Join)
+	case t.Unlabelled > 0:
+		return ": name the column of the label under `recording` in the layout (vb_max_um, vb_mean_um or state), or give a wear file, and check the rule under `label`"
+	case t.Learning > 0:
+		return ": record tools for longer, or make the reference of fewer windows under `reference`"
+	case t.SensorFault > 0:
+		return ": see to the sensors; empty cells and constant columns count as faults unless they are usual"
+	}
+	return ": record while the machine is cutting, or set `gate: \"off\"`"
+}
+
+// warnings says in words what a person should know before trusting a score.
+func (t tally) warnings() []string {
+	if len(t.Unused) == 0 {
+		return nil
+	}
+	return []string{"nothing is learnt from these tools, none of whose windows is fit for judging and has a label: " + strings.Join(t.Unused, ", ")}
 }
 
 // collect observes all windows of all inputs, several inputs at a time. The
 // result is in the order of the inputs, whatever the number of workers.
+// Progress counts windows, or inputs if nobody knows how many windows these
+// have.
 func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, progress func(done, total int)) ([][]observed, int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	total := 0
+	total, byInput := 0, false
 	for _, in := range inputs {
 		total += in.Windows
+		byInput = byInput || in.Windows == 0
 	}
-	var seen, gaps atomic.Int64
+	if byInput {
+		total = len(inputs)
+		progress(0, total)
+	}
+	var gaps atomic.Int64
 	var mu sync.Mutex // progress is called by one goroutine at a time
+	done := 0
+	step := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		progress(done, max(total, done))
+	}
+	window := step
+	if byInput {
+		window = func() {}
+	}
 	found := make([][]observed, len(inputs))
 	jobs := make(chan int)
 	var wg sync.WaitGroup
@@ -62,14 +126,10 @@ func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, p
 		wg.Go(func() {
 			judge := m.NewJudge()
 			for i := range jobs {
-				err := observeAll(ctx, m, judge, inputs[i], &found[i], &gaps, func() {
-					n := seen.Add(1)
-					mu.Lock()
-					defer mu.Unlock()
-					progress(int(n), max(total, int(n)))
-				})
-				if err != nil {
+				if err := observeAll(ctx, m, judge, inputs[i], &found[i], &gaps, window); err != nil {
 					cancel(fmt.Errorf("%s: %w", inputs[i].Name, err))
+				} else if byInput {
+					step()
 				}
 			}
 		})
@@ -113,7 +173,7 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in Inpu
 		}
 		var o observed
 		judge.Observe(c.Window, &o.Observation)
-		o.machine, o.hole, o.end, o.truth = c.Window.Machine, c.Window.Hole, c.Window.End(), c.Truth
+		o.machine, o.hole, o.start, o.truth = c.Window.Machine, c.Window.Hole, c.Window.Start, c.Truth
 		if o.Tool == "" {
 			o.Tool = in.Name
 		}
@@ -122,16 +182,16 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in Inpu
 	}
 }
 
-// label returns the class of a window.
-func label(o *observed, rule wear.Rule, join *wear.Join) (class int, ok bool) {
+// label returns the class of a window and the maximum flank wear behind it.
+// The join, if there is one, is asked and not the recording.
+func label(o *observed, rule wear.Rule, join *wear.Join) (class int, vbMaxUM float64, ok bool) {
+	t := o.truth
 	if join != nil {
-		m, found := join.At(o.machine, o.Tool, o.hole, o.end)
-		if !found {
-			return 0, false
-		}
-		return rule.Class(m.VBMeanUM, m.VBMaxUM, m.State)
+		m, _ := join.At(o.machine, o.Tool, o.hole, o.start)
+		t = source.Truth{VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State}
 	}
-	return rule.Class(o.truth.VBMeanUM, o.truth.VBMaxUM, o.truth.State)
+	class, ok = rule.Class(t.VBMeanUM, t.VBMaxUM, t.State)
+	return class, t.VBMaxUM, ok
 }
 
 // usualShare is the share of training windows from which on a quality flag of
@@ -183,6 +243,7 @@ func gateChannel(l *signal.Layout) (string, bool) {
 // Source: N. Otsu, "A Threshold Selection Method from Gray-Level Histograms",
 // IEEE Trans. SMC 9(1), 1979, eq. 14.
 func learnGate(levels []float64) (threshold float64, ok bool) {
+	levels = slices.Sorted(slices.Values(levels))
 	const (
 		share = 0.8  // of the variance that must lie between the two kinds
 		ratio = 0.35 // of the mean level while cutting that the other's must stay below

@@ -9,6 +9,7 @@
 package train
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -41,10 +42,28 @@ type Config struct {
 	Seed     uint64   `yaml:"seed" json:"seed"`
 }
 
+// MarshalJSON writes the configuration with the keys of train.yaml.
+func (c Config) MarshalJSON() ([]byte, error) {
+	type plain Config
+	return json.Marshal(struct {
+		plain
+		Label model.LabelRule `json:"label"` // the same fields, with keys
+	}{plain(c), model.LabelRule(c.Label)})
+}
+
 // Window is the length and hop of windows; a hop of 0 is the length.
 type Window struct {
-	Length time.Duration `yaml:"length" json:"length"`
-	Hop    time.Duration `yaml:"hop" json:"hop,omitempty"`
+	Length time.Duration `yaml:"length"`
+	Hop    time.Duration `yaml:"hop"`
+}
+
+// MarshalJSON writes durations as train.yaml has them.
+func (w Window) MarshalJSON() ([]byte, error) {
+	text := map[string]string{"length": w.Length.String()}
+	if w.Hop != 0 {
+		text["hop"] = w.Hop.String()
+	}
+	return json.Marshal(text)
 }
 
 // Network says how features are encoded and the network is trained. Zero

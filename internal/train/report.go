@@ -1,9 +1,12 @@
 package train
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -24,6 +27,7 @@ type Report struct {
 	Leak     string                     `json:"random_split_note,omitempty"`
 	Windows  tally                      `json:"windows"`
 	Features int                        `json:"features"`
+	Warnings []string                   `json:"warnings"` // what to know before trusting a score; fit has its own
 	Fit      *classify.Report           `json:"fit"`
 	Job      model.Provenance           `json:"provenance"`
 
@@ -35,17 +39,10 @@ type Report struct {
 const leakNote = "leaky: windows of one tool are on both sides of the split, and neighbouring windows are near copies; it says nothing of a new tool"
 
 func newReport(job *Job, m *model.Model, rows rowTable, counts tally) *Report {
-	r := &Report{
-		Label: job.Config.Label.String(), Windows: counts, Features: len(rows.Columns), Job: m.Provenance, gate: m.Gate, ref: m.Reference,
+	return &Report{
+		Label: job.Config.Label.String(), Windows: counts, Features: len(rows.Columns), Warnings: []string{},
+		Job: m.Provenance, gate: m.Gate, ref: m.Reference,
 	}
-	seen := map[string]bool{}
-	for _, t := range rows.Tool {
-		if !seen[t] {
-			seen[t] = true
-			r.tools = append(r.tools, t)
-		}
-	}
-	return r
 }
 
 func (r *Report) byTool(v *classify.Validation, how string, folds int) {
@@ -54,6 +51,7 @@ func (r *Report) byTool(v *classify.Validation, how string, folds int) {
 	r.Groups = make(map[string]classify.Scores, len(v.Groups))
 	for _, g := range v.Groups {
 		r.Groups[g.Group] = g.Scores
+		r.tools = append(r.tools, g.Group)
 	}
 }
 
@@ -61,52 +59,64 @@ func (r *Report) random(v *classify.Validation) {
 	r.Random, r.Leak = &v.Pooled, leakNote
 }
 
-// headline is what a model keeps of its report.
-func (r *Report) headline() map[string]any {
-	h := map[string]any{"split": r.Split}
+// headline is what a model keeps of its report, in Model.Scores.
+type headline struct {
+	Split     string           `json:"split"`
+	Pooled    *classify.Scores `json:"pooled,omitempty"`      // of tools held out
+	OutOfFold *classify.Scores `json:"out_of_fold,omitempty"` // without those
+}
+
+func (r *Report) headline() headline {
 	if r.Pooled != nil {
-		h["pooled"] = r.Pooled
-	} else {
-		h["split"] = "none: these are the out-of-fold rows that the costs were chosen on, which flatters"
-		h["out_of_fold"] = r.Fit.Held
+		return headline{Split: r.Split, Pooled: r.Pooled}
 	}
-	return h
+	return headline{Split: "none: these are the out-of-fold rows that the costs were chosen on, which flatters", OutOfFold: &r.Fit.Held}
+}
+
+// Headline returns the scores that Run left in a model, and what they are of,
+// in words. Both are empty if it left none.
+func Headline(m *model.Model) (scores, of string) {
+	var h headline
+	if json.Unmarshal(m.Scores, &h) != nil {
+		return "", ""
+	}
+	s := cmp.Or(h.Pooled, h.OutOfFold)
+	if s == nil {
+		return "", ""
+	}
+	scores = fmt.Sprintf("G-mean %s, recall %s, specificity %s, precision %s, F1 %s, accuracy %s",
+		figure(s.GMean), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.Accuracy))
+	return scores, fmt.Sprintf("%d windows, %d faulty; split: %s", s.Rows, s.Positive, h.Split)
 }
 
 // Summary returns a few lines for a terminal.
 func (r *Report) Summary() string {
 	var b strings.Builder
-	w := r.Windows
-	fmt.Fprintf(&b, "windows %d cut, %d used", w.Windows, w.Used)
-	for _, left := range []struct {
-		n    int
-		what string
-	}{{w.Learning, "make references"}, {w.NotCutting, "not cutting"}, {w.SensorFault, "sensor faults"}, {w.Unlabelled, "without label"}} {
-		if left.n > 0 {
-			fmt.Fprintf(&b, ", %d %s", left.n, left.what)
-		}
+	b.WriteString(r.Windows.words())
+	if n := r.Windows.Missing; n > 0 {
+		fmt.Fprintf(&b, "; %d feature values missing, imputed", n)
 	}
-	if w.Missing > 0 {
-		fmt.Fprintf(&b, "; %d feature values missing, imputed", w.Missing)
+	const head, row = "\n%-16s %7s %7s %12s %10s %7s %9s %8s %7s", "\n%-16s %7s %7s %12s %10s %7s %9s %8d %7d"
+	fmt.Fprintf(&b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "windows", "faulty")
+	line := func(name string, s *classify.Scores) {
+		fmt.Fprintf(&b, row, name, figure(s.GMean), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.Accuracy), s.Rows, s.Positive)
 	}
-	row := func(name string, s *classify.Scores) {
-		fmt.Fprintf(&b, "\n%-18s %8s %8s %8s %8s %8s %8s", name, figure(s.GMean), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.Accuracy))
-	}
-	fmt.Fprintf(&b, "\n%-18s %8s %8s %8s %8s %8s %8s", "", "G-mean", "recall", "specif.", "precis.", "F1", "accuracy")
 	if r.Pooled != nil {
-		row("tools held out", r.Pooled)
+		line("tools held out", r.Pooled)
 	}
 	if r.Random != nil {
-		row("random (leaky)", r.Random)
+		line("random (leaky)", r.Random)
 	}
 	if r.Pooled == nil && r.Random == nil {
-		row("out of fold", &r.Fit.Held)
+		line("out of fold", &r.Fit.Held)
 	}
-	for _, warning := range r.Fit.Warnings {
-		fmt.Fprintf(&b, "\nnote: %s", warning)
+	for _, w := range r.warnings() {
+		fmt.Fprintf(&b, "\nnote: %s", w)
 	}
 	return b.String()
 }
+
+func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Warnings) }
 
 func figure(f classify.Figure) string {
 	if math.IsNaN(float64(f)) {
@@ -139,12 +149,14 @@ func (r *Report) Markdown() string {
 	if r.Random != nil {
 		fmt.Fprintf(&b, "\nThe random split is %s.\n", leakNote)
 	}
+	for _, w := range r.warnings() {
+		fmt.Fprintf(&b, "\nNote: %s.\n", strings.TrimSuffix(w, "."))
+	}
 	if r.Pooled != nil {
 		b.WriteString("\n## By tool, each held out\n\n| tool | windows | faulty | accuracy | recall | specificity | precision | F1 | G-mean |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 		for _, t := range r.tools {
-			if s, ok := r.Groups[t]; ok {
-				row(strings.ReplaceAll(t, "|", `\|`), &s)
-			}
+			s := r.Groups[t]
+			row(strings.ReplaceAll(t, "|", `\|`), &s)
 		}
 	}
 
@@ -155,6 +167,9 @@ func (r *Report) Markdown() string {
 	fmt.Fprintf(&b, "\n%d windows were cut and %d used: %d make the references of their tools, %d are not of cutting, %d have sensor faults, %d have no label. "+
 		"%d spans are covered by no window. Of the features used, %d values are missing; the mean of the training rows stands for them.\n",
 		w.Windows, w.Used, w.Learning, w.NotCutting, w.SensorFault, w.Unlabelled, w.Gaps, w.Missing)
+	if w.Join != "" {
+		fmt.Fprintf(&b, "\nOf the windows that are fit for judging, the wear file makes %s.\n", w.Join)
+	}
 	if r.gate != nil {
 		fmt.Fprintf(&b, "\nThe machine counts as cutting while the level of %s is at %.4g or more, learnt from these recordings.\n", r.gate.Channel, r.gate.Threshold)
 	}
@@ -162,9 +177,6 @@ func (r *Report) Markdown() string {
 		fmt.Fprintf(&b, "\nFeatures are relative (%s) to the tool's own first %d cutting windows, which are not scored.\n", r.ref.Mode, r.ref.Windows)
 	}
 	r.costs(&b)
-	for _, warning := range r.Fit.Warnings {
-		fmt.Fprintf(&b, "\nNote: %s.\n", strings.TrimSuffix(warning, "."))
-	}
 	fmt.Fprintf(&b, "\n## Configuration\n\n```json\n%s\n```\n", indent(r.Job.Config))
 	return b.String()
 }
@@ -180,16 +192,12 @@ func (r *Report) costs(b *strings.Builder) {
 		float64(c.Plateau[0]), float64(c.Plateau[1]), float64(c.Kept), c.Search.Variant, c.Search.Generations, c.Search.Evaluations, c.Search.Stopped)
 }
 
-func indent(text json.RawMessage) string {
-	var v any
-	if json.Unmarshal(text, &v) != nil {
-		return string(text)
+func indent(text json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		return text
 	}
-	out, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return string(text)
-	}
-	return string(out)
+	return b.Bytes()
 }
 
 // Save writes base.json and base.md.

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -57,16 +59,19 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, w := range rows.warnings() {
-		job.Log.Warn().Msg(w)
+	if err := rows.check(job.Config.Label); err != nil {
+		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r := newReport(&job, m, rows, counts)
+	for _, w := range append(rows.warnings(), counts.warnings()...) {
+		job.warn(r, w) // now, because what follows takes minutes
+	}
 	if err := job.evaluate(ctx, rows, r); err != nil {
 		return nil, nil, err
 	}
 	s := job.Config.settings(job.Workers)
 	s.Progress = job.phase("training the model")
-	c, fit, err := classify.Fit(ctx, rows.x(), rows.Class, rows.Tool, s)
+	c, fit, err := classify.Fit(ctx, rows.x(), rows.Class, rows.group, s)
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
@@ -92,6 +97,10 @@ func (j *Job) phase(name string) func(string, int, int) {
 // rowTable is the feature table that is learnt from: every row has a class.
 type rowTable struct {
 	*table.Table
+
+	// group names the tool of each row: rows of one tool are never on both
+	// sides of a split.
+	group []string
 }
 
 // x returns the features as the classifier takes them, without a copy.
@@ -99,22 +108,59 @@ func (t rowTable) x() dbn.Matrix {
 	return dbn.Matrix{Rows: t.Rows(), Cols: len(t.Columns), Data: t.Data}
 }
 
+// homes returns how many rows of a class there are and which groups have some,
+// in the order in which they first appear.
+func (t rowTable) homes(faulty bool) (rows int, groups []string) {
+	seen := map[string]bool{}
+	for i, g := range t.group {
+		if (t.Class[i] != classify.Healthy) != faulty {
+			continue
+		}
+		rows++
+		if !seen[g] {
+			seen[g] = true
+			groups = append(groups, g)
+		}
+	}
+	return rows, groups
+}
+
+// check reports rows of a single class.
+func (t rowTable) check(rule wear.Rule) error {
+	healthy, _ := t.homes(false)
+	faulty, _ := t.homes(true)
+	switch {
+	case faulty == 0:
+		return fmt.Errorf("%w: all %d windows with a label are healthy (%s%s): add recordings of worn tools, or correct the rule under `label`", ErrData, healthy, rule, t.wear())
+	case healthy == 0:
+		return fmt.Errorf("%w: all %d windows with a label are faulty (%s%s): add recordings of tools while they are new, or correct the rule under `label`", ErrData, faulty, rule, t.wear())
+	}
+	return nil
+}
+
+// wear says between which bounds the wear of the rows lies, if that is known.
+func (t rowTable) wear() string {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, um := range t.VBMaxUM {
+		if um == um {
+			least, most = min(least, um), max(most, um)
+		}
+	}
+	if least > most {
+		return ""
+	}
+	return fmt.Sprintf("; they have %.0f to %.0f µm", least, most)
+}
+
 // warnings says in words what a person should know before trusting a score.
 func (t rowTable) warnings() []string {
 	var out []string
-	faulty := map[string]bool{}
-	n := 0
-	for i, c := range t.Class {
-		if c != classify.Healthy {
-			faulty[t.Tool[i]] = true
-			n++
-		}
+	rows, groups := t.homes(true)
+	if len(groups) < 3 {
+		out = append(out, fmt.Sprintf("only %d of the tools ever get faulty (%s): what is said of tools never seen rests on few examples; label more worn tools", len(groups), strings.Join(groups, ", ")))
 	}
-	if len(faulty) < 3 {
-		out = append(out, fmt.Sprintf("only %d tool(s) ever get faulty: scores on tools never seen rest on few examples", len(faulty)))
-	}
-	if n < 20 {
-		out = append(out, fmt.Sprintf("only %d faulty windows: label more worn tools", n))
+	if rows < 20 {
+		out = append(out, fmt.Sprintf("only %d windows are faulty: label more worn tools", rows))
 	}
 	return out
 }
@@ -126,12 +172,8 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 		return rowTable{}, nil, tally{}, fmt.Errorf("train: %w", err)
 	}
 	c := &j.Config
-	var join *wear.Join
-	if j.Wear != nil {
-		var err error
-		if join, err = wear.NewJoin(j.Wear, c.Join); err != nil {
-			return fail(err)
-		}
+	if _, err := wear.NewJoin(j.Wear, c.Join); err != nil { // before hours of reading
+		return fail(err)
 	}
 	m := &model.Model{
 		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
@@ -157,33 +199,35 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: j.Inputs[i].Name, SHA256: j.Inputs[i].SHA256, Windows: len(os)})
 	}
 	if counts.Windows == 0 {
-		return fail(fmt.Errorf("%w: the recordings are shorter than one window of %v", ErrData, c.Window.Length))
+		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, c.Window.Length))
 	}
 	m.Provenance.Program, m.Provenance.Seed = j.Program, c.Seed
 	if m.Provenance.Config, err = json.Marshal(c); err != nil {
 		return fail(err)
 	}
 	m.Usual = usual(len(m.Usual), found)
-	m.Gate = settleGate(m.Gate, found)
-	if join != nil {
-		starts(join, found)
+	if m.Gate != nil {
+		m.Gate = settleGate(m.Gate, m.Layout.Index(m.Gate.Channel), found)
+	}
+	join, err := j.join(found)
+	if err != nil {
+		return fail(err)
 	}
 	t, err := j.table(m, found, join, &counts)
 	return t, m, counts, err
 }
 
-// settleGate learns the threshold of the gate, or drops it.
-func settleGate(g *model.Gate, found [][]observed) *model.Gate {
-	if g == nil {
-		return nil
-	}
+// settleGate learns the threshold of the gate, or drops it. Windows in which
+// its channel has holes say nothing of the level.
+func settleGate(g *model.Gate, channel int, found [][]observed) *model.Gate {
 	var levels []float64
 	for _, os := range found {
 		for i := range os {
-			levels = append(levels, os[i].Level)
+			if os[i].Quality[channel]&(signal.Dropout|signal.NonFinite) == 0 {
+				levels = append(levels, os[i].Level)
+			}
 		}
 	}
-	slices.Sort(levels)
 	threshold, ok := learnGate(levels)
 	if !ok {
 		return nil
@@ -191,28 +235,52 @@ func settleGate(g *model.Gate, found [][]observed) *model.Gate {
 	return &model.Gate{Channel: g.Channel, Threshold: threshold}
 }
 
-// starts tells the join when each tool was new: at its first window.
-func starts(join *wear.Join, found [][]observed) {
-	seen := make(map[[2]string]bool)
-	for _, os := range found {
-		for i := range os {
-			if key := [2]string{os[i].machine, os[i].Tool}; !seen[key] {
-				seen[key] = true
-				join.Start(os[i].machine, os[i].Tool, os[i].end)
-			}
+// join returns the join of all measurements, which knows when each tool was
+// new: at its first window. It is nil if labels are in the recordings.
+func (j *Job) join(found [][]observed) (*wear.Join, error) {
+	ms, any := slices.Clone(j.Wear), j.Wear != nil
+	for _, in := range j.Inputs {
+		if in.Wear != nil {
+			ms, any = append(ms, in.Wear()...), true
 		}
 	}
+	if !any {
+		return nil, nil
+	}
+	join, err := wear.NewJoin(ms, j.Config.Join)
+	if err != nil {
+		return nil, err
+	}
+	for _, os := range found {
+		for i := range os {
+			join.Start(os[i].machine, os[i].Tool, os[i].start)
+		}
+	}
+	return join, nil
 }
 
-// table makes one row of every window that is judged and labelled.
+// table makes one row of every window that is judged and labelled. A tool that
+// a machine goes on with in the next recording keeps its reference, as it does
+// in the monitor, so recordings are taken in the order of their first windows.
 func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *tally) (rowTable, error) {
+	found = slices.DeleteFunc(slices.Clone(found), func(os []observed) bool { return len(os) == 0 })
+	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].start.Compare(b[0].start) })
 	judge := m.NewJudge()
-	t := table.New(judge.FeatureNames())
+	t := rowTable{Table: table.New(judge.FeatureNames())}
+	group := groupNames(found)
+	used := make(map[string]bool)             // by group
+	refs := make(map[string]*model.Reference) // by machine
 	for _, os := range found {
-		var ref model.Reference
 		for i := range os {
 			o := &os[i]
-			row, v := judge.Row(&o.Observation, &ref)
+			name := group(o)
+			used[name] = used[name] // known, if not used
+			ref := refs[o.machine]
+			if ref == nil {
+				ref = new(model.Reference)
+				refs[o.machine] = ref
+			}
+			row, v := judge.Row(&o.Observation, ref)
 			switch v.Outcome {
 			case model.NotCutting:
 				counts.NotCutting++
@@ -224,52 +292,121 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 				counts.Learning++
 				continue
 			}
-			class, ok := label(o, j.Config.Label, join)
+			class, um, ok := label(o, j.Config.Label, join)
 			if !ok {
 				counts.Unlabelled++
 				continue
 			}
-			t.Append(table.Row{Features: row, Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.end.Add(-m.Window.Length), Class: class, VBMaxUM: o.truth.VBMaxUM})
+			t.Append(table.Row{Features: row, Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.start, Class: class, VBMaxUM: um})
+			t.group = append(t.group, name)
+			used[name] = true
 		}
 	}
 	counts.Used, counts.Missing = t.Rows(), t.Missing()
-	if counts.Used == 0 {
-		return rowTable{}, fmt.Errorf("train: %w: of %d windows none has a label and is fit for judging (%+v)", ErrData, counts.Windows, *counts)
+	if join != nil {
+		counts.Join = join.Tally().String()
 	}
-	return rowTable{t}, nil
+	if counts.Used == 0 {
+		return rowTable{}, fmt.Errorf("train: %w: %s%s", ErrData, counts.words(), counts.remedy())
+	}
+	for g, any := range used {
+		if !any {
+			counts.Unused = append(counts.Unused, g)
+		}
+	}
+	slices.Sort(counts.Unused)
+	return t, nil
+}
+
+// groupNames returns a function that names the tool of a window. Tools of two
+// machines may have one name, so with more than one machine the machine is part
+// of it.
+func groupNames(found [][]observed) func(*observed) string {
+	machines := make(map[string]bool)
+	for _, os := range found {
+		for i := range os {
+			machines[os[i].machine] = true
+		}
+	}
+	if len(machines) == 1 {
+		return func(o *observed) string { return o.Tool }
+	}
+	return func(o *observed) string { return o.machine + "/" + o.Tool }
 }
 
 // evaluate scores the settings on tools that were held out, and on rows that
-// were.
+// were. Scores that the data cannot give are missing with a warning.
 func (j *Job) evaluate(ctx context.Context, rows rowTable, r *Report) error {
-	s := j.Config.settings(j.Workers)
-	var folds []classify.Fold
 	rng := rand.New(rand.NewPCG(j.Config.Seed, 0x666f6c6473)) // "folds"
-	switch j.Config.Evaluate.ByTool {
-	case "leave-one-out":
-		folds = classify.LeaveOneGroupOut(rows.Tool)
-	case "5-fold":
-		folds = classify.GroupKFold(rows.Class, rows.Tool, 5, rng)
+	if err := j.scoreByTool(ctx, rows, r, rng); err != nil {
+		return fmt.Errorf("train: scoring by tool: %w", err)
 	}
-	if len(folds) > 1 {
-		s.Progress = j.phase("scoring on tools held out")
-		v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.Tool, s, folds)
-		if err != nil {
-			return fmt.Errorf("train: scoring by tool: %w", err)
-		}
-		r.byTool(v, j.Config.Evaluate.ByTool, len(folds))
-	} else if j.Config.Evaluate.ByTool != "off" {
-		j.Log.Warn().Msg("all windows are of one tool: nothing can be said of tools never seen")
-	}
-	if j.Config.Evaluate.RandomSplit {
-		s.Progress = j.phase("scoring on a random split")
-		v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, nil, s, classify.StratifiedKFold(rows.Class, 5, rng))
-		if err != nil {
-			return fmt.Errorf("train: scoring on a random split: %w", err)
-		}
-		r.random(v)
+	if err := j.scoreAtRandom(ctx, rows, r, rng); err != nil {
+		return fmt.Errorf("train: scoring on a random split: %w", err)
 	}
 	return nil
+}
+
+func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *rand.Rand) error {
+	if j.Config.Evaluate.ByTool == "off" {
+		return nil
+	}
+	_, healthy := rows.homes(false)
+	_, faulty := rows.homes(true)
+	for _, lone := range []struct {
+		of    string
+		tools []string
+	}{{"faulty", faulty}, {"healthy", healthy}} {
+		if len(lone.tools) == 1 {
+			j.warn(r, fmt.Sprintf("no score on tools held out: tool %s alone has %s windows, and with it held out there are none to learn from; label another such tool", lone.tools[0], lone.of))
+			return nil
+		}
+	}
+	var folds []classify.Fold
+	if j.Config.Evaluate.ByTool == "leave-one-out" {
+		folds = classify.LeaveOneGroupOut(rows.group)
+	} else {
+		folds = classify.GroupKFold(rows.Class, rows.group, 5, rng)
+	}
+	s := j.Config.settings(j.Workers)
+	s.Progress = j.phase("scoring on tools held out")
+	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.group, s, folds)
+	if errors.Is(err, classify.ErrTooFew) {
+		j.warn(r, "no score on tools held out: "+err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.byTool(v, j.Config.Evaluate.ByTool, len(folds))
+	return nil
+}
+
+func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *Report, rng *rand.Rand) error {
+	if !j.Config.Evaluate.RandomSplit {
+		return nil
+	}
+	const k = 5
+	healthy, _ := rows.homes(false)
+	faulty, _ := rows.homes(true)
+	if min(healthy, faulty) < k {
+		j.warn(r, fmt.Sprintf("no score on a random split: %d healthy and %d faulty windows cannot be dealt to %d folds", healthy, faulty, k))
+		return nil
+	}
+	s := j.Config.settings(j.Workers)
+	s.Progress = j.phase("scoring on a random split")
+	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, nil, s, classify.StratifiedKFold(rows.Class, k, rng))
+	if err != nil {
+		return err
+	}
+	r.random(v)
+	return nil
+}
+
+// warn tells a person now and in the report.
+func (j *Job) warn(r *Report, text string) {
+	j.Log.Warn().Msg(text)
+	r.Warnings = append(r.Warnings, text)
 }
 
 // golden picks rows of every class for the model to be checked by.

@@ -14,6 +14,7 @@ import (
 type Progress struct {
 	w        io.Writer
 	terminal bool
+	now      func() time.Time
 	mu       sync.Mutex
 	phase    string
 	bar      *progressbar.ProgressBar
@@ -27,14 +28,14 @@ const lineEvery = 5 * time.Second
 
 // NewProgress returns a Progress that writes to w.
 func NewProgress(w io.Writer) *Progress {
-	return &Progress{w: w, terminal: IsTerminal(w)}
+	return &Progress{w: w, terminal: IsTerminal(w), now: time.Now}
 }
 
 // Report says that done of total steps of a phase are done.
 func (p *Progress) Report(phase string, done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
+	now := p.now()
 	if phase != p.phase {
 		p.finish()
 		p.phase, p.began, p.shown, p.done = phase, now, time.Time{}, false
@@ -46,7 +47,7 @@ func (p *Progress) Report(phase string, done, total int) {
 		p.draw(done, total)
 	} else if now.Sub(p.shown) >= lineEvery || done >= total {
 		p.shown = now
-		fmt.Fprintf(p.w, "%s: %d of %d%s\n", phase, done, total, eta(now.Sub(p.began), done, total))
+		fmt.Fprintf(p.w, "%s: %d%%%s\n", phase, 100*done/max(total, 1), eta(now.Sub(p.began), done, total))
 	}
 	if done >= total {
 		p.finish()
@@ -59,7 +60,7 @@ func (p *Progress) draw(done, total int) {
 		p.bar = progressbar.NewOptions(total,
 			progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(fmt.Sprintf("%-28s", p.phase)),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionSetWidth(30), progressbar.OptionShowCount())
+			progressbar.OptionSetWidth(30))
 	}
 	p.bar.ChangeMax(total)
 	_ = p.bar.Set(done) // a bar that cannot be drawn is no reason to stop
