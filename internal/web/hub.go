@@ -47,7 +47,7 @@ func NewHub(cfg Config) *Hub {
 		title = "Flank"
 	}
 	return &Hub{
-		layout:  newLayoutJSON(cfg.Layout),
+		layout:  layoutJSON{cfg.Layout.Name(), cfg.Layout.Fingerprint(), cfg.Layout.Channels()},
 		title:   title,
 		boot:    rand.Text()[:8],
 		now:     time.Now,

@@ -32,26 +32,9 @@ type update struct {
 }
 
 type layoutJSON struct {
-	Name        string        `json:"name"`
-	Fingerprint string        `json:"fingerprint"`
-	Channels    []channelJSON `json:"channels"`
-}
-
-type channelJSON struct {
-	Name   string  `json:"name"`
-	Kind   string  `json:"kind"`
-	Unit   string  `json:"unit"`
-	Rate   float64 `json:"rate"`
-	Range  float64 `json:"range"`
-	Sensor string  `json:"sensor"`
-}
-
-func newLayoutJSON(l *signal.Layout) layoutJSON {
-	j := layoutJSON{Name: l.Name(), Fingerprint: l.Fingerprint()}
-	for _, c := range l.Channels() {
-		j.Channels = append(j.Channels, channelJSON{c.Name, string(c.Kind), c.Unit, c.Rate, c.Range, c.Sensor})
-	}
-	return j
+	Name        string           `json:"name"`
+	Fingerprint string           `json:"fingerprint"`
+	Channels    []signal.Channel `json:"channels"`
 }
 
 // windowJSON is the last window. Its envelopes also hold the pairs of windows

@@ -16,9 +16,9 @@ export class Channels {
   constructor(root, layout, pairs) {
     this.#pairs = pairs;
     root.replaceChildren();
-    const groups = new Map();
-    for (const c of layout.channels) groups.set(device(c), [...(groups.get(device(c)) ?? []), c]);
-    const tiles = new Map();
+    const groups = new Map(), tiles = new Map();
+    const channels = layout.channels.map((c) => ({ unit: "", range: 0, sensor: "", ...c })); // what is not known is left out
+    for (const c of channels) groups.set(device(c), [...(groups.get(device(c)) ?? []), c]);
     for (const [name, cs] of groups) {
       const group = root.appendChild(element("section", "card group"));
       group.classList.toggle("wide", cs.length > 6);
@@ -28,7 +28,7 @@ export class Channels {
       const list = group.appendChild(element("ul"));
       for (const c of cs) tiles.set(c.name, new Tile(list, c));
     }
-    this.#tiles = layout.channels.map((c) => tiles.get(c.name));
+    this.#tiles = channels.map((c) => tiles.get(c.name));
     new ResizeObserver(() => this.redraw()).observe(root);
   }
 
