@@ -83,11 +83,11 @@ type Settings struct {
 // CostSettings says how costs are chosen. The zero value is what measured best:
 // out of fold, smoothed, mixed half-way with the inverse prior.
 type CostSettings struct {
-	Posteriors Posteriors // on which costs are chosen; default OutOfFold
-	Folds      int        // out of fold: networks trained to that end; default 5; fewer if there are fewer groups
-	Raw        bool       // maximise the plain fitness, which has plateaus and noise, instead of the smoothed one
-	Unmixed    bool       // keep the optimum, do not go half-way to the inverse prior in log weight
-	Search     jade.Settings
+	Posteriors Posteriors    // on which costs are chosen; default OutOfFold
+	Folds      int           // out of fold: networks trained to that end; default 5; fewer if there are fewer groups
+	Raw        bool          // maximise the plain fitness, which has plateaus and noise, instead of the smoothed one
+	Unmixed    bool          // keep the optimum, do not go half-way to the inverse prior in log weight
+	Search     jade.Settings // its Seed is set here; unless Raw, costs worth trying are put into its Initial
 }
 
 // Posteriors says where the posteriors come from on which costs are chosen.

@@ -48,7 +48,8 @@ func InversePrior(counts []int) CostVector {
 }
 
 // Decide returns argmax_j (1 − c_j)·posterior[j], of equals the lowest. If every
-// cost is 1, nothing weighs anything, and it returns argmax_j posterior[j].
+// cost is 1, nothing weighs anything, and it returns argmax_j posterior[j]. A NaN
+// never wins.
 func (c CostVector) Decide(posterior []float64) int {
 	best, most := 0, 0.0
 	for j, p := range posterior {

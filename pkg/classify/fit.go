@@ -142,6 +142,7 @@ func keepCosts(ctx context.Context, own judged, held []float64, folds []Fold, s 
 	}
 	r.Costs.NearConstant = r.Costs.Spread < leastSpread
 	if r.Costs.NearConstant {
+		s.Unmixed = true // the inverse prior is off by as much as the posteriors' offset
 		text := fmt.Sprintf("posteriors are near constant: their log odds vary by %.2g from row to row, so the network has hardly learnt; train longer or at a higher rate", r.Costs.Spread)
 		if len(folds) > 0 {
 			text += "; costs were chosen on training posteriors instead of those out of fold"
@@ -149,7 +150,7 @@ func keepCosts(ctx context.Context, own judged, held []float64, folds []Fold, s 
 		}
 		r.warn("%s", text)
 	}
-	costs, err := chooseCosts(ctx, d, own.counts, s, s.Unmixed || r.Costs.NearConstant, &r.Costs)
+	costs, err := chooseCosts(ctx, d, s, &r.Costs)
 	if err != nil {
 		return nil, err
 	}
