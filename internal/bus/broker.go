@@ -1,0 +1,85 @@
+package bus
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/gofrs/flock"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// embeddedRetain is how much of the windows an embedded broker keeps in each
+// partition. It loads its data when it starts.
+const embeddedRetain = 512 << 20
+
+// Broker is a Kafka broker inside this process, for trying things out and for a
+// single machine. It speaks Kafka's protocol and keeps its data in a folder, but
+// replicates nothing and, like Kafka with one replica, may lose the last seconds
+// if the machine loses power. A plant should run Apache Kafka.
+type Broker struct {
+	cluster *kfake.Cluster
+	lock    *flock.Flock
+	addr    string
+	once    sync.Once
+	err     error // of Close
+}
+
+// StartBroker starts a broker on addr, a host:port whose port may be 0 for any
+// free one, with its data in folder dir, which is created if needed. If another
+// process has the folder open the error is ErrLocked.
+func StartBroker(dir, addr string) (*Broker, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("bus: broker address %q: want host:port, for example 127.0.0.1:9092", addr)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		return nil, fmt.Errorf("bus: broker address %q: want the one address at which clients reach this machine, for example 127.0.0.1:9092", addr)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("bus: broker: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, "lock"))
+	if locked, err := lock.TryLock(); err != nil {
+		return nil, fmt.Errorf("bus: broker folder %s: %w", dir, err)
+	} else if !locked {
+		return nil, fmt.Errorf("bus: broker folder %s is %w: stop that one, or give this one a folder of its own", dir, ErrLocked)
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("bus: broker cannot listen on %s (%v): stop the program that has it, or choose another address", addr, innermost(err))
+	}
+	cluster, err := kfake.NewCluster(
+		kfake.NumBrokers(1),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return ln, nil }),
+		kfake.DataDir(filepath.Join(dir, "kafka")),
+		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "10000", "message.max.bytes": "16777216"}),
+	)
+	if err != nil {
+		ln.Close()
+		lock.Close()
+		return nil, fmt.Errorf("bus: broker folder %s: %w: if its files are damaged, move the folder away and start again", dir, err)
+	}
+	return &Broker{cluster: cluster, lock: lock, addr: ln.Addr().String()}, nil
+}
+
+// Addr returns the host:port of the broker.
+func (b *Broker) Addr() string { return b.addr }
+
+// Config returns how to reach the broker.
+func (b *Broker) Config(clientID string) Config {
+	return Config{Brokers: []string{b.addr}, ClientID: clientID, RetainBytes: embeddedRetain}
+}
+
+// Close stops the broker, with everything on disk, and gives the folder free.
+// Close twice does nothing.
+func (b *Broker) Close() error {
+	b.once.Do(func() {
+		b.cluster.Close()
+		b.err = b.lock.Close()
+	})
+	return b.err
+}

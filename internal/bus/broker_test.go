@@ -1,0 +1,134 @@
+package bus
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestBrokerRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b, err := StartBroker(dir, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := b.Addr()
+	var mu sync.Mutex
+	down := ""
+	cfg := b.Config("test")
+	cfg.OnRetry = func(err error, _ time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			down = err.Error()
+		}
+	}
+	apply(t, cfg, 1)
+	p := newProducer(t, cfg)
+	c := newCollector()
+	defer runGroup(t, cfg, c.handle)()
+	send(t, p, windows("k", 0, 20))
+	c.wait(t, 20)
+	b.Close()
+
+	sent := make(chan error, 1)
+	go func() { sent <- p.Send(testContext(t), windows("k", 20, 40)) }()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		mu.Lock()
+		ok := strings.Contains(down, "no Kafka broker answers at "+addr)
+		mu.Unlock()
+		if ok {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("OnRetry heard only %q", down)
+		}
+	}
+	b, err = StartBroker(dir, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	c.wait(t, 40)
+	if got := readAll(t, cfg, TopicWindows)["k"]; len(got) < 40 || got[0] != "k/0" {
+		t.Errorf("%d messages after the restart", len(got))
+	}
+}
+
+func TestStartBrokerRefused(t *testing.T) {
+	dir := t.TempDir()
+	b, err := StartBroker(dir, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for name, tc := range map[string]struct {
+		dir, addr string
+		want      []string
+	}{
+		"locked folder": {dir, "127.0.0.1:0", []string{dir, ErrLocked.Error(), "folder of its own"}},
+		"busy port":     {t.TempDir(), b.Addr(), []string{b.Addr(), "address already in use", "choose another address"}},
+		"no port":       {t.TempDir(), "127.0.0.1", []string{"127.0.0.1:9092"}},
+		"every address": {t.TempDir(), "0.0.0.0:0", []string{"clients reach"}},
+	} {
+		b, err := StartBroker(tc.dir, tc.addr)
+		if err == nil {
+			b.Close()
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v: lacks %q", name, err, want)
+			}
+		}
+		if errors.Is(err, ErrLocked) != (name == "locked folder") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	b.Close()
+	b, err = StartBroker(dir, "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("after Close: %v", err)
+	}
+	b.Close()
+}
+
+func TestProbe(t *testing.T) {
+	_, cfg := startBroker(t)
+	if err := Probe(testContext(t), cfg); err != nil {
+		t.Errorf("a broker that is there: %v", err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := ln.Addr().String()
+	ln.Close()
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	for name, tc := range map[string]struct{ broker, want string }{
+		"nobody there":     {closed, "no Kafka broker answers at " + closed + " (connection refused): start one or correct `brokers`"},
+		"not Kafka":        {web.Listener.Addr().String(), "is not Kafka"},
+		"no port":          {"localhost", "want host:port"},
+		"unknown host":     {"no-such-host.invalid:9092", "no Kafka broker answers at"},
+		"no broker at all": {"", "want host:port"},
+	} {
+		err := Probe(testContext(t), Config{Brokers: []string{tc.broker}})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+	if err := Probe(testContext(t), Config{}); err == nil || !strings.Contains(err.Error(), "`brokers`") {
+		t.Errorf("no broker: %v", err)
+	}
+}

@@ -1,0 +1,119 @@
+// Package bus carries messages through Kafka.
+//
+// A [Message] lies in a partition of a topic at an offset. Messages of one key
+// are always in one partition, in the order in which they were sent. A
+// [Producer] sends until Kafka has them; what it sent may be there twice, when
+// the answer got lost, so every message needs an identity its readers can drop
+// repeats by. A [Group] divides the partitions of a topic among its members: a
+// generation is the time during which nobody joins or leaves, and a [Partition]
+// is one member's share for one generation. A dead letter is a message that
+// could not be used, kept whole with the reason. A [Broker] is Kafka enough for
+// one machine, inside this process.
+//
+// Everything that can succeed later is tried again until the context ends;
+// Config.OnRetry hears of it meanwhile. What cannot is an error at once. No call
+// to Kafka is without a deadline.
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// Topics. A change of their messages that old readers cannot take is a new name.
+const (
+	TopicWindows  = "tcm.windows.v1"
+	TopicResults  = "tcm.results.v1"
+	TopicAlerts   = "tcm.alerts.v1"
+	TopicState    = "tcm.state.v1" // compacted: the last message of each key stays
+	TopicCommands = "tcm.commands.v1"
+	TopicModels   = "tcm.models.v1" // compacted
+	TopicDead     = "tcm.dlq.v1"
+)
+
+// MaxMessage is the largest message, in bytes, that the topics are made for.
+const MaxMessage = 8 << 20
+
+// Offsets that stand for a place in a partition.
+const (
+	FirstOffset int64 = -2 // the oldest message that is still there
+	LastOffset  int64 = -1 // behind the newest message
+)
+
+// Errors that callers test for.
+var (
+	ErrNoTopic  = errors.New("does not exist")
+	ErrTooLarge = errors.New("message too large")
+	ErrLost     = errors.New("partition lost") // it may be another member's now
+	ErrLocked   = errors.New("in use by another process")
+)
+
+// Config says how to reach Kafka. It is copied and may be shared.
+type Config struct {
+	Brokers  []string // host:port of one or more brokers, from which the others are learnt
+	ClientID string   // names this program in the broker's logs
+
+	// RetainBytes limits how much of TopicWindows Apply keeps in each partition,
+	// whatever its age. 0 means no limit but time.
+	RetainBytes int64
+
+	// OnRetry, if not nil, is called when a call to Kafka failed and will be tried
+	// again, with what is wrong and for how long it has been, and with a nil error
+	// when one succeeds at last. It may be called by several goroutines at once and
+	// must not block.
+	OnRetry func(err error, since time.Duration)
+}
+
+func (c Config) check() error {
+	if len(c.Brokers) == 0 {
+		return errors.New("bus: no broker is given: set `brokers`, for example to 127.0.0.1:9092")
+	}
+	for _, b := range c.Brokers {
+		if _, port, err := net.SplitHostPort(b); err != nil || port == "" {
+			return fmt.Errorf("bus: broker %q: want host:port, for example 127.0.0.1:9092", b)
+		}
+	}
+	return nil
+}
+
+// Header is one header of a message.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Message is one message of a topic. In one that was read, Time is when it was
+// sent, in whole milliseconds. Sending sets Partition, Offset and Time by itself and
+// takes no notice of those of the message: Kafka removes by age, and a recording
+// of last year that is sent today must not be too old on arrival. When the thing
+// itself happened belongs in a header.
+type Message struct {
+	Topic     string
+	Partition int
+	Offset    int64
+	Key       string
+	Time      time.Time
+	Headers   []Header
+	Value     []byte // nil deletes the key from a compacted topic
+}
+
+// Header returns the value of the first header called key, or nil.
+func (m *Message) Header(key string) []byte {
+	for _, h := range m.Headers {
+		if h.Key == key {
+			return h.Value
+		}
+	}
+	return nil
+}
+
+// size returns about how many bytes m takes in a request.
+func (m *Message) size() int {
+	n := 32 + len(m.Key) + len(m.Value)
+	for _, h := range m.Headers {
+		n += 8 + len(h.Key) + len(h.Value)
+	}
+	return n
+}

@@ -1,0 +1,234 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// patience bounds what should take a moment. It is not a measure of speed.
+const patience = 30 * time.Second
+
+func testContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func startBroker(t testing.TB) (*Broker, Config) {
+	t.Helper()
+	b, err := StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b, b.Config("test")
+}
+
+func apply(t testing.TB, cfg Config, partitions int) {
+	t.Helper()
+	if _, err := Apply(testContext(t), cfg, partitions, 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newProducer(t testing.TB, cfg Config) *Producer {
+	t.Helper()
+	p, err := NewProducer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func windows(key string, from, to int) (msgs []Message) {
+	for i := from; i < to; i++ {
+		msgs = append(msgs, Message{Topic: TopicWindows, Key: key, Value: fmt.Appendf(nil, "%s/%d", key, i), Headers: []Header{{"seq", fmt.Append(nil, i)}}})
+	}
+	return msgs
+}
+
+func send(t testing.TB, p *Producer, msgs []Message) {
+	t.Helper()
+	if err := p.Send(testContext(t), msgs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readAll returns the values of a topic by key, in order.
+func readAll(t testing.TB, cfg Config, topic string) map[string][]string {
+	t.Helper()
+	got := make(map[string][]string)
+	err := ReadTopic(testContext(t), cfg, topic, FirstOffset, false, func(m Message) error {
+		got[m.Key] = append(got[m.Key], string(m.Value))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func values(msgs []Message) (v []string) {
+	for _, m := range msgs {
+		v = append(v, string(m.Value))
+	}
+	return v
+}
+
+func TestApply(t *testing.T) {
+	b, cfg := startBroker(t)
+	if err := b.cluster.CreateTopic(TopicState, 2, map[string]string{"max.message.bytes": "1000"}); err != nil {
+		t.Fatal(err)
+	}
+	for round, created := range []int{6, 0} {
+		status, err := Apply(testContext(t), cfg, 4, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, s := range status {
+			if s.Created {
+				n++
+			}
+			want := map[string]int{TopicState: 2, TopicModels: 1, TopicDead: 1}[s.Name]
+			if want == 0 {
+				want = 4
+			}
+			if s.Partitions != want {
+				t.Errorf("round %d: %s has %d partitions, want %d", round, s.Name, s.Partitions, want)
+			}
+			notes := strings.Join(s.Notes, "; ")
+			if s.Name != TopicState && notes != "" {
+				t.Errorf("round %d: %s: %s", round, s.Name, notes)
+			}
+			if s.Name == TopicState && !(strings.Contains(notes, "set it to 8388608") && strings.Contains(notes, "set it to compact")) {
+				t.Errorf("round %d: notes on a topic made by somebody else: %q", round, notes)
+			}
+		}
+		if len(status) != 7 || n != created {
+			t.Errorf("round %d: %d topics, %d created, want 7 and %d", round, len(status), n, created)
+		}
+	}
+	if _, err := Apply(testContext(t), cfg, 0, 1); err == nil {
+		t.Error("no error for 0 partitions")
+	}
+}
+
+func TestSendAndRead(t *testing.T) {
+	_, cfg := startBroker(t)
+	apply(t, cfg, 4)
+	p := newProducer(t, cfg)
+	var msgs []Message
+	want := make(map[string][]string)
+	for i := range 500 {
+		key := fmt.Sprint("machine ", i%7)
+		msgs = append(msgs, windows(key, i, i+1)...)
+		want[key] = append(want[key], fmt.Sprintf("%s/%d", key, i))
+	}
+	began := time.Now().Truncate(time.Millisecond)
+	send(t, p, msgs)
+	if got := readAll(t, cfg, TopicWindows); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	m := Message{Topic: TopicModels, Key: "k", Time: time.Unix(0, 0), Headers: []Header{{"a", []byte("1")}, {"a", nil}}}
+	send(t, p, []Message{m})
+	err := ReadFrom(testContext(t), cfg, TopicModels, 0, FirstOffset, false, func(got Message) error {
+		if got.Key != "k" || got.Value != nil || string(got.Header("a")) != "1" || len(got.Headers) != 2 || got.Time.Before(began) {
+			t.Errorf("got %+v, sent %+v after %v", got, m, began)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadFromOffsets(t *testing.T) {
+	_, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	p := newProducer(t, cfg)
+	send(t, p, windows("k", 0, 10))
+	for offset, want := range map[int64]int{FirstOffset: 10, 0: 10, 7: 3, 10: 0, LastOffset: 0} {
+		n := 0
+		if err := ReadFrom(testContext(t), cfg, TopicWindows, 0, offset, false, func(Message) error { n++; return nil }); err != nil || n != want {
+			t.Errorf("from %d: %d messages, want %d; %v", offset, n, want, err)
+		}
+	}
+	stop := errors.New("enough")
+	next := 8
+	err := ReadFrom(testContext(t), cfg, TopicWindows, 0, 8, true, func(m Message) error {
+		if string(m.Value) != fmt.Sprint("k/", next) {
+			t.Errorf("message %q, want k/%d", m.Value, next)
+		}
+		switch next++; next {
+		case 10:
+			send(t, p, windows("k", 10, 12)) // with follow, it is read too
+		case 12:
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) {
+		t.Errorf("ReadFrom ended with %v", err)
+	}
+}
+
+// Messages that retention removed before they were read do not stop the reader.
+func TestOffsetsRemoved(t *testing.T) {
+	b, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	send(t, newProducer(t, cfg), windows("k", 0, 30))
+	if err := b.cluster.DeleteRecords(TopicWindows, 0, 20); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	cfg.OnRetry = func(err error, _ time.Duration) {
+		if err != nil {
+			said = err.Error()
+		}
+	}
+	var got []Message
+	err := ReadFrom(testContext(t), cfg, TopicWindows, 0, 5, false, func(m Message) error { got = append(got, m); return nil })
+	if err != nil || !slices.Equal(values(got), values(windows("k", 20, 30))) || !strings.Contains(said, "offset 5 is gone, going on at 20") {
+		t.Errorf("%q, %v; said %q", values(got), err, said)
+	}
+}
+
+// Others may write in transactions. Their markers are not messages, and a marker
+// at the end does not keep a reader waiting.
+func TestTransactionMarkers(t *testing.T) {
+	_, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	ctx := testContext(t)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...), kgo.TransactionalID("tx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for i := range 3 {
+		if err := cl.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		r := &kgo.Record{Topic: TopicWindows, Key: []byte("k"), Value: fmt.Append(nil, i)}
+		if err := cl.ProduceSync(ctx, r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cl.EndTransaction(ctx, kgo.TryCommit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := readAll(t, cfg, TopicWindows)["k"]; !slices.Equal(got, []string{"0", "1", "2"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := readAll(t, cfg, TopicWindows); len(got) != 1 {
+		t.Errorf("markers among the messages: %q", got)
+	}
+}

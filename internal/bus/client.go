@@ -1,0 +1,291 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+)
+
+const (
+	dialTimeout  = 3 * time.Second
+	callTimeout  = 10 * time.Second
+	firstBackoff = 50 * time.Millisecond
+	maxBackoff   = 2 * time.Second
+	rebuildAfter = 3               // failed calls in a row after which connections are made anew
+	absentGrace  = 2 * time.Second // a topic may be unknown so long after it was made, or after a restart
+)
+
+// client is a connection to Kafka that mends itself.
+type client struct {
+	cfg Config
+
+	mu sync.Mutex
+	kc *kafka.Client
+}
+
+func newClient(cfg Config) (*client, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return &client{cfg: cfg, kc: newKafkaClient(cfg)}, nil
+}
+
+func newKafkaClient(cfg Config) *kafka.Client {
+	return &kafka.Client{
+		Addr:    kafka.TCP(cfg.Brokers...),
+		Timeout: callTimeout,
+		Transport: &kafka.Transport{
+			Dial:        dial,
+			ClientID:    cfg.ClientID,
+			DialTimeout: dialTimeout,
+			IdleTimeout: 5 * time.Minute,
+			MetadataTTL: time.Second,
+		},
+	}
+}
+
+func closeKafkaClient(kc *kafka.Client) { kc.Transport.(*kafka.Transport).CloseIdleConnections() }
+
+func (c *client) get() *kafka.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kc
+}
+
+// rebuild gives the client new connections, unless old was replaced already.
+func (c *client) rebuild(old *kafka.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kc == old {
+		closeKafkaClient(old)
+		c.kc = newKafkaClient(c.cfg)
+	}
+}
+
+func (c *client) close() { closeKafkaClient(c.get()) }
+
+// retry calls f, with a deadline, until it succeeds, fails for good or ctx ends.
+func (c *client) retry(ctx context.Context, f func(ctx context.Context, kc *kafka.Client) error) error {
+	var o outage
+	for {
+		kc := c.get()
+		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+		err := f(callCtx, kc)
+		cancel()
+		if err == nil {
+			o.over(c.cfg)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return o.ended(ctx)
+		}
+		if err = explain(err, c.cfg); permanent(err) {
+			return err
+		}
+		if o.failed(c.cfg, err); o.failures%rebuildAfter == 0 {
+			c.rebuild(kc)
+		}
+		if o.sleep(ctx) != nil {
+			return o.ended(ctx)
+		}
+	}
+}
+
+// outage is a row of failed attempts.
+type outage struct {
+	failures int
+	since    time.Time
+	last     error
+}
+
+func (o *outage) failed(cfg Config, err error) {
+	if o.failures == 0 {
+		o.since = time.Now()
+	}
+	o.failures++
+	o.last = err
+	if cfg.OnRetry != nil {
+		cfg.OnRetry(err, time.Since(o.since))
+	}
+}
+
+func (o *outage) over(cfg Config) {
+	if o.failures > 0 && cfg.OnRetry != nil {
+		cfg.OnRetry(nil, time.Since(o.since))
+	}
+	*o = outage{}
+}
+
+// sleep waits before the next attempt: twice as long each time, up to maxBackoff,
+// and by chance up to half of that less, so that clients do not knock together.
+func (o *outage) sleep(ctx context.Context) error {
+	d := min(firstBackoff<<min(o.failures-1, 10), maxBackoff)
+	t := time.NewTimer(d - rand.N(d/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ended returns the error of ctx, with what had been wrong until then.
+func (o *outage) ended(ctx context.Context) error {
+	if o.last == nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w after %d attempts: %w", ctx.Err(), o.failures, o.last)
+}
+
+// partitions returns how many partitions topic has, and ErrNoTopic if Kafka has
+// had time enough to know of it and does not.
+func (c *client) partitions(ctx context.Context, topic string) (n int, err error) {
+	var absent time.Time
+	err = c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
+		n, err = askPartitions(ctx, c.cfg, topic)
+		if errors.Is(err, ErrNoTopic) {
+			if absent.IsZero() {
+				absent = time.Now()
+			}
+			if time.Since(absent) < absentGrace {
+				return errors.New(err.Error()) // not for good yet
+			}
+		}
+		return err
+	})
+	return n, err
+}
+
+// askPartitions asks the brokers, not a cache, how many partitions topic has.
+func askPartitions(ctx context.Context, cfg Config, topic string) (int, error) {
+	kc := newKafkaClient(cfg)
+	defer closeKafkaClient(kc)
+	meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range meta.Topics {
+		if t.Name != topic || unknownTopic(t.Error) {
+			continue
+		}
+		if t.Error != nil {
+			return 0, fmt.Errorf("topic %s: %w", topic, t.Error)
+		}
+		return len(t.Partitions), nil
+	}
+	return 0, fmt.Errorf("bus: topic %s on %s: %w, or this program has no right to it: create it with `ingest topics apply`, or grant the right",
+		topic, strings.Join(cfg.Brokers, ", "), ErrNoTopic)
+}
+
+// unknownTopic reports whether Kafka, or the client's idea of it, misses a topic.
+func unknownTopic(err error) bool {
+	return errors.Is(err, kafka.UnknownTopicOrPartition) || errors.Is(err, protocol.ErrNoTopic) || errors.Is(err, protocol.ErrNoPartition)
+}
+
+// permanentErrors are those that trying again does not change.
+var permanentErrors = []error{
+	ErrNoTopic, ErrTooLarge,
+	kafka.MessageSizeTooLarge, kafka.RecordListTooLarge, kafka.InvalidTopic, kafka.InvalidTimestamp,
+	kafka.InvalidRecord, kafka.InvalidRequiredAcks, kafka.UnsupportedVersion, kafka.UnsupportedForMessageFormat,
+	kafka.PolicyViolation, kafka.InvalidConfiguration, kafka.InvalidReplicationFactor, kafka.InvalidPartitionNumber,
+	kafka.TopicAuthorizationFailed, kafka.GroupAuthorizationFailed, kafka.ClusterAuthorizationFailed,
+	kafka.SASLAuthenticationFailed, kafka.UnsupportedSASLMechanism, kafka.InvalidGroupId, kafka.InvalidSessionTimeout,
+	kafka.InconsistentGroupProtocol,
+}
+
+func permanent(err error) bool {
+	for _, p := range permanentErrors {
+		if errors.Is(err, p) {
+			return true
+		}
+	}
+	var (
+		unknownCA x509.UnknownAuthorityError
+		wrongHost x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		alert     tls.AlertError
+	)
+	return errors.As(err, &unknownCA) || errors.As(err, &wrongHost) || errors.As(err, &invalid) || errors.As(err, &alert)
+}
+
+// explained is an error in words, with the one it explains behind it.
+type explained struct {
+	text  string
+	cause error
+}
+
+func (e *explained) Error() string { return e.text }
+func (e *explained) Unwrap() error { return e.cause }
+
+// explain turns an error of the network into words for the person who runs this
+// program. Others are returned as they are.
+func explain(err error, cfg Config) error {
+	var dial *net.OpError
+	brokers := strings.Join(cfg.Brokers, ", ")
+	var text string
+	switch {
+	case errors.As(err, &dial) && dial.Op == "dial":
+		if dial.Addr != nil {
+			brokers = dial.Addr.String()
+		}
+		cause := innermost(err).Error()
+		if dial.Timeout() {
+			cause = fmt.Sprintf("nothing within %v", dialTimeout)
+		}
+		text = fmt.Sprintf("bus: no Kafka broker answers at %s (%s): start one or correct `brokers`", brokers, cause)
+	case errors.Is(err, errNotKafka):
+		text = fmt.Sprintf("bus: what answers at %s is not Kafka, or wants TLS: correct `brokers`", brokers)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		text = fmt.Sprintf("bus: %s closed the connection: the broker went away, or wants TLS or a password", brokers)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		text = fmt.Sprintf("bus: no answer from %s in time: check the broker and the network", brokers)
+	default:
+		return err
+	}
+	return &explained{text, err}
+}
+
+// innermost returns the error at the end of the chain, which for errors of the
+// network is the cause without the address.
+func innermost(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}
+
+// Probe reports why Kafka cannot be used, or nil if a broker answers. It tries
+// once.
+func Probe(ctx context.Context, cfg Config) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	kc := newKafkaClient(cfg)
+	defer closeKafkaClient(kc)
+	meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{})
+	if err != nil {
+		return explain(err, cfg)
+	}
+	if len(meta.Brokers) == 0 {
+		return fmt.Errorf("bus: %s answers, but knows no broker: wait until Kafka has started", strings.Join(cfg.Brokers, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+const (
+	heartbeat    = time.Second
+	session      = 6 * time.Second // a member that is silent for so long has left
+	rebalance    = 30 * time.Second
+	joinBackoff  = time.Second
+	leaveTimeout = 5 * time.Second
+)
+
+// Group is one member of a consumer group, which divides the partitions of a
+// topic among its members.
+type Group struct {
+	cfg         Config
+	name, topic string
+}
+
+// NewGroup returns a member of the group called name. It joins when it runs.
+func NewGroup(cfg Config, name, topic string) (*Group, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if name == "" || topic == "" {
+		return nil, fmt.Errorf("bus: group %q of topic %q: both need a name", name, topic)
+	}
+	return &Group{cfg: cfg, name: name, topic: topic}, nil
+}
+
+// Run joins the group and calls handle, in a goroutine of its own, for each
+// partition of each generation this member gets. The context of handle ends with
+// the generation; handle must return soon then, since nobody gets the partition
+// before. What it reads begins behind what was last committed, or at the first
+// message of the topic.
+//
+// Run goes on through rebalances and failures until ctx ends, and returns its
+// error; handle has returned everywhere by then. If handle returns without need,
+// this member ends the generation and joins the next: after nil, after ErrLost and
+// after the error of its own context that is all. Any other error of handle ends
+// Run, which returns it.
+func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Partition) error) error {
+	c, err := newClient(g.cfg)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if _, err := c.partitions(ctx, g.topic); err != nil {
+		return err
+	}
+	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
+		ID: g.name, Brokers: g.cfg.Brokers, Topics: []string{g.topic},
+		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: dial},
+		StartOffset:       kafka.FirstOffset,
+		HeartbeatInterval: heartbeat, SessionTimeout: session, RebalanceTimeout: rebalance,
+		JoinGroupBackoff: joinBackoff, WatchPartitionChanges: true,
+	})
+	if err != nil {
+		return fmt.Errorf("bus: group %s: %w", g.name, err)
+	}
+	r := &groupRun{group: g, c: c, handle: handle}
+	r.ctx, r.stop = context.WithCancelCause(ctx)
+	defer r.stop(nil)
+	r.run(cg)
+	r.handlers.Wait()
+	leave(cg)
+	return context.Cause(r.ctx)
+}
+
+// leave takes the member out of the group. A member that is just joining cannot
+// leave before the others have joined too; it is left to the session timeout.
+func leave(cg *kafka.ConsumerGroup) {
+	done := make(chan struct{})
+	go func() {
+		cg.Close()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(leaveTimeout):
+	}
+}
+
+// groupRun is one Run of a Group.
+type groupRun struct {
+	group    *Group
+	c        *client
+	handle   func(context.Context, *Partition) error
+	ctx      context.Context
+	stop     context.CancelCauseFunc // ends Run with an error
+	handlers sync.WaitGroup
+}
+
+// run starts handlers, generation after generation, until the context ends.
+func (r *groupRun) run(cg *kafka.ConsumerGroup) {
+	var o outage
+	for {
+		gen, err := cg.Next(r.ctx)
+		if r.ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, kafka.RebalanceInProgress) {
+			continue
+		}
+		if err != nil {
+			if err = explain(err, r.group.cfg); permanent(err) {
+				r.stop(fmt.Errorf("bus: group %s: %w", r.group.name, err))
+				return
+			}
+			o.failed(r.group.cfg, err) // the ConsumerGroup waits before it tries again
+			continue
+		}
+		o.over(r.group.cfg)
+		for _, a := range gen.Assignments[r.group.topic] {
+			p := &Partition{
+				gen: gen, topic: r.group.topic,
+				f: fetcher{c: r.c, topic: r.group.topic, partition: a.ID, next: a.Offset},
+			}
+			r.handlers.Add(1)
+			gen.Start(func(gctx context.Context) {
+				defer r.handlers.Done()
+				r.serve(gctx, p)
+			})
+		}
+	}
+}
+
+// serve runs one handler. The generation ends when it returns.
+func (r *groupRun) serve(gctx context.Context, p *Partition) {
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	stop := context.AfterFunc(gctx, cancel)
+	defer stop()
+	err := r.handle(ctx, p)
+	switch over := ctx.Err(); {
+	case over != nil && (errors.Is(err, over) || errors.Is(err, ErrLost)):
+		return
+	case errors.Is(err, ErrLost):
+		if r.group.cfg.OnRetry != nil {
+			r.group.cfg.OnRetry(err, 0)
+		}
+		select { // a coordinator that is not well is not asked again at once
+		case <-time.After(joinBackoff):
+		case <-ctx.Done():
+		}
+	case err != nil:
+		r.stop(err)
+	}
+}
+
+// Partition is one partition for as long as a generation gives it to this member.
+// It belongs to one goroutine.
+type Partition struct {
+	gen   *kafka.Generation
+	topic string
+	f     fetcher
+	queue []Message // fetched, not yet returned
+	lost  error     // why nothing may be read or committed any more
+}
+
+// ID returns the number of the partition.
+func (p *Partition) ID() int { return p.f.partition }
+
+// Fetch returns the next messages in order, at least one and at most most. It
+// waits for the first until ctx ends, and for more no longer than wait. The
+// messages are the caller's. After a failed Commit it returns ErrLost.
+func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]Message, error) {
+	for len(p.queue) == 0 {
+		if err := p.fill(ctx, readWait); err != nil {
+			return nil, err
+		}
+	}
+	until := time.Now().Add(wait)
+	for len(p.queue) < most {
+		left := time.Until(until)
+		if left <= 0 {
+			break
+		}
+		if err := p.fill(ctx, left); err != nil {
+			break // what is here is good; the next Fetch says the same
+		}
+	}
+	n := min(most, len(p.queue))
+	msgs := p.queue[:n:n]
+	p.queue = p.queue[n:]
+	return msgs, nil
+}
+
+func (p *Partition) fill(ctx context.Context, wait time.Duration) error {
+	if p.lost != nil {
+		return p.lost
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	msgs, err := p.f.fetch(ctx, wait)
+	p.queue = append(p.queue, msgs...)
+	return err
+}
+
+// Commit says that every message below offset is done with: whoever gets the
+// partition next begins there. Commit what is durable elsewhere, never before. An
+// error, which is ErrLost, means that somebody else may have the partition
+// already: the handler must return. Commit takes no notice of the end of its
+// context, so that a handler that is stopping can commit what it has done.
+func (p *Partition) Commit(_ context.Context, offset int64) error {
+	if p.lost != nil {
+		return p.lost
+	}
+	if err := p.gen.CommitOffsets(map[string]map[int]int64{p.topic: {p.ID(): offset}}); err != nil {
+		p.lost = fmt.Errorf("bus: topic %s partition %d, commit of offset %d: %w until the next generation: %w", p.topic, p.ID(), offset, ErrLost, err)
+		return p.lost
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// collector is a handler that commits what it has read.
+type collector struct {
+	mu     sync.Mutex
+	got    []string
+	counts map[string]int
+	notify chan struct{}
+}
+
+func newCollector() *collector {
+	return &collector{counts: make(map[string]int), notify: make(chan struct{}, 1)}
+}
+
+func (c *collector) handle(ctx context.Context, p *Partition) error {
+	for {
+		msgs, err := p.Fetch(ctx, 10, 0)
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.got = append(c.got, values(msgs)...)
+		for _, m := range msgs {
+			c.counts[string(m.Value)]++
+		}
+		c.mu.Unlock()
+		select {
+		case c.notify <- struct{}{}:
+		default:
+		}
+		if err := p.Commit(ctx, msgs[len(msgs)-1].Offset+1); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns once n different messages were handled.
+func (c *collector) wait(t *testing.T, n int) {
+	t.Helper()
+	ctx := testContext(t)
+	for {
+		c.mu.Lock()
+		have := len(c.counts)
+		c.mu.Unlock()
+		if have >= n {
+			return
+		}
+		select {
+		case <-c.notify:
+		case <-ctx.Done():
+			t.Fatalf("%d of %d messages", have, n)
+		}
+	}
+}
+
+// runGroup runs a member until stop is called, which returns the error of Run.
+func runGroup(t *testing.T, cfg Config, handle func(context.Context, *Partition) error) (stop func() error) {
+	t.Helper()
+	g, err := NewGroup(cfg, "tcm-test", TopicWindows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(testContext(t))
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx, handle) }()
+	return sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+}
+
+func TestGroupResumesBehindTheCommit(t *testing.T) {
+	_, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	p := newProducer(t, cfg)
+	send(t, p, windows("k", 0, 60))
+	read := make(chan []string, 1)
+	stop := runGroup(t, cfg, func(ctx context.Context, p *Partition) error {
+		var all []Message
+		for len(all) < 50 {
+			msgs, err := p.Fetch(ctx, 50-len(all), time.Second)
+			if err != nil {
+				return err
+			}
+			all = append(all, msgs...)
+		}
+		if err := p.Commit(ctx, all[49].Offset+1); err != nil {
+			return err
+		}
+		read <- values(all)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if got := <-read; !slices.Equal(got, values(windows("k", 0, 50))) {
+		t.Errorf("first member read %q", got)
+	}
+	if err := stop(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run ended with %v", err)
+	}
+	c := newCollector()
+	defer runGroup(t, cfg, c.handle)()
+	c.wait(t, 10)
+	if !slices.Equal(c.got, values(windows("k", 50, 60))) {
+		t.Errorf("second member read %q", c.got)
+	}
+}
+
+func TestGroupRebalances(t *testing.T) {
+	t.Parallel()
+	b, cfg := startBroker(t)
+	apply(t, cfg, 4)
+	p := newProducer(t, cfg)
+	c := newCollector()
+	var mu sync.Mutex
+	owners := make(map[string]map[int]bool) // by member, the partitions it had
+	member := func(name string) func() error {
+		return runGroup(t, cfg, func(ctx context.Context, p *Partition) error {
+			mu.Lock()
+			if owners[name] == nil {
+				owners[name] = make(map[int]bool)
+			}
+			owners[name][p.ID()] = true
+			mu.Unlock()
+			return c.handle(ctx, p)
+		})
+	}
+	sent := 0
+	more := func() {
+		var batch []Message
+		for k := range 8 {
+			batch = append(batch, windows(fmt.Sprint("m", k), sent, sent+10)...)
+		}
+		send(t, p, batch)
+		sent += len(batch)
+		c.wait(t, sent)
+	}
+	stopFirst := member("first")
+	more()
+	stopSecond := member("second")
+	if _, err := b.cluster.WaitGroupStable(testContext(t), "tcm-test", 2); err != nil {
+		t.Fatal(err)
+	}
+	more()
+	stopFirst()
+	more()
+	stopSecond()
+	if len(owners["first"]) != 4 || len(owners["second"]) != 4 {
+		t.Errorf("partitions by member %v: each should have had all four while it was alone", owners)
+	}
+}
+
+func TestHandlerErrorEndsRun(t *testing.T) {
+	_, cfg := startBroker(t)
+	apply(t, cfg, 2)
+	broken := errors.New("state store is broken")
+	g, _ := NewGroup(cfg, "tcm-test", TopicWindows)
+	if err := g.Run(testContext(t), func(context.Context, *Partition) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// After a failed commit the partition is read no further, and the next generation
+// begins behind the last commit that succeeded.
+func TestFailedCommitStopsThePartition(t *testing.T) {
+	t.Parallel()
+	b, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	send(t, newProducer(t, cfg), windows("k", 0, 20))
+	b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.NotCoordinator, Count: 1})
+	c := newCollector()
+	failures := 0
+	defer runGroup(t, cfg, func(ctx context.Context, p *Partition) error {
+		err := c.handle(ctx, p)
+		if errors.Is(err, ErrLost) {
+			failures++
+			if _, again := p.Fetch(ctx, 1, 0); ctx.Err() == nil && !errors.Is(again, ErrLost) && len(p.queue) == 0 {
+				t.Errorf("Fetch after a failed commit: %v", again)
+			}
+			if again := p.Commit(ctx, 1); !errors.Is(again, ErrLost) {
+				t.Errorf("Commit after a failed commit: %v", again)
+			}
+		}
+		return err
+	})()
+	c.wait(t, 20)
+	if failures != 1 {
+		t.Errorf("%d failed commits, want 1", failures)
+	}
+	if c.counts["k/0"] != 2 {
+		t.Errorf("first message handled %d times, want 2: its commit failed", c.counts["k/0"])
+	}
+}

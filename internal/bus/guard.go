@@ -1,0 +1,58 @@
+package bus
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+)
+
+// maxResponse is more than any answer to what this package asks.
+const maxResponse = 64 << 20
+
+// errNotKafka says that the other end does not speak Kafka's protocol.
+var errNotKafka = errors.New("answer is not Kafka's protocol")
+
+// dial connects to a broker. Its connection fails as soon as what comes cannot be
+// Kafka: the client library would take the first bytes of a web server's answer
+// for the length of an array and reserve gigabytes for it.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout}
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &guardedConn{Conn: c}, nil
+}
+
+// guardedConn watches the length that precedes every response.
+type guardedConn struct {
+	net.Conn
+	length [4]byte
+	have   int // bytes of length that have come
+	left   int // bytes of the response still to come
+}
+
+func (c *guardedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	for rest := b[:n]; len(rest) > 0; {
+		if c.left > 0 {
+			k := min(c.left, len(rest))
+			c.left -= k
+			rest = rest[k:]
+			continue
+		}
+		k := copy(c.length[c.have:], rest)
+		rest = rest[k:]
+		if c.have += k; c.have == len(c.length) {
+			c.have = 0
+			size := binary.BigEndian.Uint32(c.length[:])
+			if size > maxResponse {
+				c.Close()
+				return 0, errNotKafka
+			}
+			c.left = int(size)
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,43 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/iotest"
+)
+
+// streamConn is a connection of which only Read and Close are used.
+type streamConn struct {
+	net.Conn
+	io.Reader
+	closed bool
+}
+
+func (c *streamConn) Read(b []byte) (int, error) { return c.Reader.Read(b) }
+func (c *streamConn) Close() error               { c.closed = true; return nil }
+
+// Responses pass, however the network cuts them; the first length that cannot be
+// one ends the connection.
+func TestGuardedConn(t *testing.T) {
+	var good []byte
+	for _, n := range []int{0, 1, 5, 70_000} {
+		good = binary.BigEndian.AppendUint32(good, uint32(n))
+		good = append(good, bytes.Repeat([]byte{0xff}, n)...)
+	}
+	for name, cut := range map[string]func(io.Reader) io.Reader{
+		"whole": func(r io.Reader) io.Reader { return r }, "halves": iotest.HalfReader, "single bytes": iotest.OneByteReader,
+	} {
+		c := &streamConn{Reader: cut(bytes.NewReader(good))}
+		if got, err := io.ReadAll(&guardedConn{Conn: c}); err != nil || !bytes.Equal(got, good) || c.closed {
+			t.Errorf("%s: %d of %d bytes, %v", name, len(got), len(good), err)
+		}
+		c = &streamConn{Reader: cut(bytes.NewReader(append(bytes.Clone(good), "HTTP/1.1 400 Bad Request"...)))}
+		if _, err := io.ReadAll(&guardedConn{Conn: c}); !errors.Is(err, errNotKafka) || !c.closed {
+			t.Errorf("%s: a web server's answer: %v, closed %v", name, err, c.closed)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package bus
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func drawMessage(t *rapid.T) Message {
+	draw := func(what string) []byte {
+		if rapid.Bool().Draw(t, what+" is nil") {
+			return nil
+		}
+		return rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, what)
+	}
+	m := Message{
+		Topic:     rapid.String().Draw(t, "topic"),
+		Partition: rapid.IntRange(0, 1<<31-1).Draw(t, "partition"),
+		Offset:    rapid.Int64().Draw(t, "offset"),
+		Key:       rapid.String().Draw(t, "key"),
+		Time:      time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "s"), rapid.Int64Range(0, 1e9-1).Draw(t, "ns")).UTC(),
+		Value:     draw("value"),
+	}
+	for range rapid.IntRange(0, 5).Draw(t, "headers") {
+		m.Headers = append(m.Headers, Header{rapid.String().Draw(t, "header"), draw("header value")})
+	}
+	return m
+}
+
+func TestMessageRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMessage(t)
+		b := m.AppendBinary([]byte("before"))
+		if !bytes.HasPrefix(b, []byte("before")) {
+			t.Fatal("AppendBinary does not append")
+		}
+		b = b[len("before"):]
+		var got Message
+		if err := got.UnmarshalBinary(b); err != nil {
+			t.Fatal(err)
+		}
+		for i := range b {
+			b[i] = 0xff // the message must have kept nothing of it
+		}
+		if !reflect.DeepEqual(got, m) {
+			t.Fatalf("got %+v, want %+v", got, m)
+		}
+	})
+}
+
+func TestMessageZeroTime(t *testing.T) {
+	var m, got Message
+	if err := got.UnmarshalBinary(m.AppendBinary(nil)); err != nil || !got.Time.IsZero() {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A message cut short anywhere is an error, never another message.
+func TestMessageTruncated(t *testing.T) {
+	m := Message{Topic: "t", Key: "k", Time: time.Unix(5, 6), Headers: []Header{{"a", []byte("b")}, {"c", nil}}, Value: []byte("v")}
+	b := m.AppendBinary(nil)
+	for n := range b {
+		got := Message{Topic: "untouched"}
+		if err := got.UnmarshalBinary(b[:n]); err == nil || got.Topic != "untouched" {
+			t.Errorf("%d of %d bytes: %v, %+v", n, len(b), err, got)
+		}
+	}
+	b[0] = 2
+	if err := m.UnmarshalBinary(b); err == nil || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+func FuzzMessage(f *testing.F) {
+	m := Message{Topic: TopicWindows, Key: "e/s/a/l/m", Time: time.Unix(1, 2), Headers: []Header{{"ce_id", []byte("1")}}, Value: []byte("v")}
+	f.Add(m.AppendBinary(nil))
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0})
+	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m, again Message
+		if m.UnmarshalBinary(b) != nil {
+			return
+		}
+		if err := again.UnmarshalBinary(m.AppendBinary(nil)); err != nil || !reflect.DeepEqual(m, again) {
+			t.Fatalf("%+v became %+v, %v", m, again, err)
+		}
+	})
+}
+
+func TestDeadLetter(t *testing.T) {
+	at := time.Unix(100, 0)
+	m := Message{
+		Topic: TopicWindows, Partition: 3, Offset: 77, Key: "m1", Time: time.Unix(50, 0), Value: []byte{0, 1, 2},
+		Headers: []Header{{"ce_id", []byte("x")}, {"dead_reason", []byte("its own")}},
+	}
+	d := DeadLetter(m, "checksum differs", at)
+	if d.Topic != TopicDead || d.Key != "m1" || !bytes.Equal(d.Value, m.Value) || !d.Time.Equal(at) {
+		t.Errorf("%+v", d)
+	}
+	for key, want := range map[string]string{
+		"dead_reason": "checksum differs", "dead_topic": TopicWindows, "dead_partition": "3", "dead_offset": "77",
+		"dead_time": "1970-01-01T00:00:50Z", "original_ce_id": "x", "original_dead_reason": "its own",
+	} {
+		if got := string(d.Header(key)); got != want {
+			t.Errorf("header %s = %q, want %q", key, got, want)
+		}
+	}
+	long := DeadLetter(m, strings.Repeat("é", 1<<20), at)
+	if n := len(long.Header("dead_reason")); n > maxReason || n < maxReason-1 {
+		t.Errorf("a long reason has %d bytes", n)
+	}
+}

@@ -1,0 +1,157 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// batchBytes bounds the messages of one request, unless a single one is longer.
+// It is below the 1 048 588 bytes that Kafka takes as a batch where nobody set
+// max.message.bytes.
+const batchBytes = 900_000
+
+// Producer sends messages. It is safe for several goroutines, but messages of one
+// key keep their order only within one Send and from one Send to the next.
+type Producer struct {
+	c *client
+
+	mu     sync.Mutex
+	counts map[string]int // partitions of each topic
+}
+
+// NewProducer returns a Producer, which connects when it is first used.
+func NewProducer(cfg Config) (*Producer, error) {
+	c, err := newClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Producer{c: c, counts: make(map[string]int)}, nil
+}
+
+// Close gives the connections up.
+func (p *Producer) Close() { p.c.close() }
+
+// Send returns nil once all replicas in sync have every message. Messages of one
+// partition go in as few requests as their size allows, in order, one request at
+// a time; the partition follows from the key as in every Kafka client (Murmur2).
+//
+// Failures are tried again until ctx ends. When it is not known whether a request
+// was executed it is sent again, so messages may be there twice. Errors that
+// trying again does not change are ErrTooLarge, ErrNoTopic and a missing right;
+// some of the messages may have been written then.
+func (p *Producer) Send(ctx context.Context, msgs []Message) error {
+	type place struct {
+		topic     string
+		partition int
+	}
+	var order []place
+	parts := make(map[place][]*Message)
+	for i := range msgs {
+		m := &msgs[i]
+		n, err := p.partitions(ctx, m.Topic)
+		if err != nil {
+			return err
+		}
+		at := place{m.Topic, partitionOf(m.Key, n)}
+		if parts[at] == nil {
+			order = append(order, at)
+		}
+		parts[at] = append(parts[at], m)
+	}
+	for _, at := range order {
+		for rest := parts[at]; len(rest) > 0; {
+			n, size := 0, 0
+			for n < len(rest) && (n == 0 || size+rest[n].size() <= batchBytes) {
+				size += rest[n].size()
+				n++
+			}
+			if err := p.sendBatch(ctx, at.topic, at.partition, rest[:n]); err != nil {
+				return err
+			}
+			rest = rest[n:]
+		}
+	}
+	return nil
+}
+
+// partitionOf returns the partition, of n, for key.
+func partitionOf(key string, n int) int {
+	ids := make([]int, n)
+	for i := range ids {
+		ids[i] = i
+	}
+	return kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: []byte(key)}, ids...)
+}
+
+func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {
+	p.mu.Lock()
+	n := p.counts[topic]
+	p.mu.Unlock()
+	if n > 0 {
+		return n, nil
+	}
+	n, err := p.c.partitions(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	p.mu.Lock()
+	p.counts[topic] = n
+	p.mu.Unlock()
+	return n, nil
+}
+
+// sendBatch sends msgs in one request.
+func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, msgs []*Message) error {
+	missing := false
+	err := p.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		if missing {
+			// Also what a refused password looks like from here. The second
+			// question tells them apart, and forgives a cache that is behind.
+			if _, err := p.c.partitions(ctx, topic); err != nil {
+				return err
+			}
+			p.c.rebuild(kc)
+			kc, missing = p.c.get(), false
+		}
+		err := produce(ctx, kc, topic, partition, msgs)
+		missing = unknownTopic(err)
+		return err
+	})
+	if !errors.Is(err, kafka.MessageSizeTooLarge) && !errors.Is(err, kafka.RecordListTooLarge) {
+		return err
+	}
+	if n := len(msgs); n > 1 { // perhaps only together
+		if err := p.sendBatch(ctx, topic, partition, msgs[:n/2]); err != nil {
+			return err
+		}
+		return p.sendBatch(ctx, topic, partition, msgs[n/2:])
+	}
+	return fmt.Errorf("bus: %w: %d bytes with key %q are more than topic %s takes: raise its max.message.bytes (and message.max.bytes of the broker) or send shorter windows",
+		ErrTooLarge, msgs[0].size(), msgs[0].Key, topic)
+}
+
+func produce(ctx context.Context, kc *kafka.Client, topic string, partition int, msgs []*Message) error {
+	now := time.Now()
+	records := make([]kafka.Record, len(msgs))
+	for i, m := range msgs {
+		records[i] = kafka.Record{Time: now, Key: kafka.NewBytes([]byte(m.Key)), Value: kafka.NewBytes(m.Value)}
+		for _, h := range m.Headers {
+			records[i].Headers = append(records[i].Headers, kafka.Header{Key: h.Key, Value: h.Value})
+		}
+	}
+	res, err := kc.Produce(ctx, &kafka.ProduceRequest{
+		Topic: topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records...),
+	})
+	if err != nil {
+		return err
+	}
+	if res.Error != nil {
+		return fmt.Errorf("bus: topic %s partition %d: %w", topic, partition, res.Error)
+	}
+	return nil
+}

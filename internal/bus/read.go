@@ -1,0 +1,109 @@
+package bus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// readWait is how long a fetch waits for the next message.
+const readWait = 500 * time.Millisecond
+
+// ReadFrom calls fn for the messages of a partition, in order, from offset on,
+// which may be FirstOffset or LastOffset. Without follow it ends behind the
+// message that was the newest when it began; with follow it goes on until ctx
+// ends and returns its error. An error of fn ends it too and is returned.
+func ReadFrom(ctx context.Context, cfg Config, topic string, partition int, offset int64, follow bool, fn func(Message) error) error {
+	c, err := newClient(cfg)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if _, err := c.partitions(ctx, topic); err != nil {
+		return err
+	}
+	return readPartition(ctx, c, topic, partition, offset, follow, fn)
+}
+
+// ReadTopic is ReadFrom for all partitions of a topic at once, from FirstOffset or
+// LastOffset. Calls of fn never overlap; the order holds within a partition.
+func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, follow bool, fn func(Message) error) error {
+	c, err := newClient(cfg)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	n, err := c.partitions(ctx, topic)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		one   sync.Mutex
+		first error
+		wg    sync.WaitGroup
+	)
+	for p := range n {
+		wg.Go(func() {
+			err := readPartition(ctx, c, topic, p, offset, follow, func(m Message) error {
+				one.Lock()
+				defer one.Unlock()
+				if first != nil {
+					return first // another partition has ended it
+				}
+				return fn(m)
+			})
+			one.Lock()
+			defer one.Unlock()
+			if err != nil && first == nil {
+				first = err
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+func readPartition(ctx context.Context, c *client, topic string, partition int, offset int64, follow bool, fn func(Message) error) error {
+	f := &fetcher{c: c, topic: topic, partition: partition, next: offset}
+	var end int64
+	err := c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
+		end, err = offsetAt(ctx, kc, topic, partition, LastOffset)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if offset == LastOffset {
+		f.next = end
+	}
+	empty := 0
+	for follow || f.next < end {
+		msgs, err := f.fetch(ctx, readWait)
+		if err != nil {
+			return err
+		}
+		for _, m := range msgs {
+			if !follow && m.Offset >= end {
+				return nil
+			}
+			if err := fn(m); err != nil {
+				return err
+			}
+		}
+		if empty++; len(msgs) > 0 {
+			empty = 0
+		}
+		if empty == 2 && !follow {
+			return nil // compaction took what was last
+		}
+		if follow && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
