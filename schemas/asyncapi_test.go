@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -67,19 +68,19 @@ func readAsyncAPI(t *testing.T) asyncAPI {
 	return a
 }
 
-// The topics of v1. A change here is a change of the contract.
+// The topics, in alphabetical order. A new name is a new contract.
 func TestTopics(t *testing.T) {
 	want := []struct {
 		name    string
 		cleanup string
 	}{
-		{"tcm.alerts.v1", "delete"},
-		{"tcm.commands.v1", "delete"},
-		{"tcm.dlq.v1", "delete"},
-		{"tcm.models.v1", "compact"},
-		{"tcm.results.v1", "delete"},
-		{"tcm.state.v1", "compact"},
-		{"tcm.windows.v1", "delete"},
+		{bus.TopicAlerts, "delete"},
+		{bus.TopicCommands, "delete"},
+		{bus.TopicDead, "delete"},
+		{bus.TopicModels, "compact"},
+		{bus.TopicResults, "delete"},
+		{bus.TopicState, "compact"},
+		{bus.TopicWindows, "delete"},
 	}
 	a := readAsyncAPI(t)
 	if !strings.HasPrefix(a.AsyncAPI, "3.") {
@@ -228,5 +229,18 @@ func TestHeaders(t *testing.T) {
 		if len(got) != len(names) {
 			t.Errorf("%s: contract describes %v, the code sends %v", name, got, names)
 		}
+	}
+}
+
+func TestDeadLetterHeaders(t *testing.T) {
+	m := readAsyncAPI(t).Components.Messages["dead"]
+	var got []string
+	for _, h := range bus.DeadLetter(bus.Message{Headers: []bus.Header{{Key: "seq"}}}, "why", time.Unix(0, 0)).Headers {
+		if h.Key != "original_seq" {
+			got = append(got, h.Key)
+		}
+	}
+	if !slices.Equal(got, m.Headers.Required) || len(got) != len(m.Headers.Properties) {
+		t.Errorf("contract describes %v, the code sends %v", m.Headers.Required, got)
 	}
 }
