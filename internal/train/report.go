@@ -109,6 +109,7 @@ func (r *Report) Summary() string {
 	}
 	if r.Pooled == nil && r.Random == nil {
 		line("out of fold", &r.Fit.Held)
+		b.WriteString("\nnote: out of fold are the rows that the costs were chosen on, which flatters")
 	}
 	for _, w := range r.warnings() {
 		fmt.Fprintf(&b, "\nnote: %s", w)
@@ -165,7 +166,7 @@ func (r *Report) Markdown() string {
 		fmt.Fprintf(&b, "| %s | %d | `%s` |\n", strings.ReplaceAll(d.Name, "|", `\|`), d.Windows, d.SHA256)
 	}
 	fmt.Fprintf(&b, "\n%d windows were cut and %d used: %d make the references of their tools, %d are not of cutting, %d have sensor faults, %d have no label. "+
-		"%d spans are covered by no window. Of the features used, %d values are missing; the mean of the training rows stands for them.\n",
+		"Gaps that no window covers: %d. Feature values missing in the windows used, for which the mean of the training rows stands: %d.\n",
 		w.Windows, w.Used, w.Learning, w.NotCutting, w.SensorFault, w.Unlabelled, w.Gaps, w.Missing)
 	if w.Join != "" {
 		fmt.Fprintf(&b, "\nOf the windows that are fit for judging, the wear file makes %s.\n", w.Join)

@@ -372,7 +372,7 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 	s.Progress = j.phase("scoring on tools held out")
 	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.group, s, folds)
 	if errors.Is(err, classify.ErrTooFew) {
-		j.warn(r, "no score on tools held out: "+err.Error())
+		j.warn(r, "no score on tools held out, of which too few are faulty (class 1) or healthy (class 0): "+err.Error())
 		return nil
 	}
 	if err != nil {

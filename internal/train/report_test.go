@@ -1,0 +1,87 @@
+package train
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/jade"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+// holdTo holds got to the golden file of the given name.
+func holdTo(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (write it anew with -update):\n%s", path, got)
+	}
+}
+
+// fixedReport is a report of made-up figures, so that its bytes are the same
+// on every CPU.
+func fixedReport(t *testing.T) *Report {
+	t.Helper()
+	config := DefaultConfig()
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scores := func(tn, fp, fn, tp int) classify.Scores {
+		return classify.Confusion{{tn, fp}, {fn, tp}}.Scores()
+	}
+	random := scores(148, 2, 1, 49)
+	r := &Report{
+		Model: "ecs-dbn-0123456789ab", Label: config.Label.String(), Random: &random, Leak: leakNote,
+		Windows: tally{
+			Windows: 260, Gaps: 1, NotCutting: 20, SensorFault: 3, Learning: 30, Unlabelled: 7, Missing: 12, Used: 200,
+			Unused: []string{"T4"}, Join: "200 labelled, 7 not: 7 after the last measurement",
+		},
+		Features: 4,
+		Fit: &classify.Report{
+			Rows: 200, Columns: 4, Inputs: 4, ClassCounts: []int{150, 50}, Groups: 3, Held: scores(146, 4, 3, 47),
+			Warnings: []string{"something about the fit"},
+			Costs: classify.CostReport{
+				Posteriors: "out-of-fold by group", Folds: 2, Plateau: [2]classify.Figure{0.2, 0.3}, Kept: 0.25,
+				Choices: []classify.Choice{
+					{Name: "argmax", Costs: classify.CostVector{0, 0}, GMean: 0.9, Accuracy: 0.95},
+					{Name: "kept", Costs: classify.CostVector{0.6667, 0}, GMean: 0.96, Accuracy: 0.965},
+				},
+				Search: classify.SearchReport{Variant: jade.Published, Generations: 12, Evaluations: 360, Stopped: jade.Stalled},
+			},
+		},
+		Job: model.Provenance{Program: "flank 1.2.3", Seed: 1, Config: text, Data: []model.DataSet{
+			{Name: "day|one", SHA256: strings.Repeat("ab", 32), Windows: 200}, {Name: "day two", SHA256: strings.Repeat("cd", 32), Windows: 60},
+		}},
+		gate: &model.Gate{Channel: "thrust", Threshold: 123.456}, ref: config.Reference,
+	}
+	r.Warnings = r.Windows.warnings()
+	r.byTool(&classify.Validation{
+		Pooled: scores(144, 6, 4, 46),
+		Groups: []classify.GroupScores{{Group: "T1", Scores: scores(44, 6, 0, 20)}, {Group: "T|2", Scores: scores(50, 0, 4, 26)}, {Group: "T3", Scores: scores(50, 0, 0, 0)}},
+	}, "leave-one-out", 3)
+	return r
+}
+
+func TestReportForPeople(t *testing.T) {
+	r := fixedReport(t)
+	holdTo(t, "report.md", r.Markdown())
+	holdTo(t, "summary.txt", r.Summary()+"\n")
+	r.Pooled, r.Groups, r.Random, r.Split = nil, nil, nil, ""
+	holdTo(t, "summary-unscored.txt", r.Summary()+"\n")
+}

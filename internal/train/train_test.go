@@ -1,0 +1,379 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// Run makes a model that judges the recording as its labels say, and a report
+// of the agreed form.
+func TestRun(t *testing.T) {
+	j := latheJob(t)
+	m, r, err := Run(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := m.Save(filepath.Join(dir, "m.flank")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Save(filepath.Join(dir, "m.report")); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = model.Load(filepath.Join(dir, "m.flank")); err != nil {
+		t.Fatal(err)
+	}
+	if m.ID() == "" || m.ID() != r.Model {
+		t.Errorf("model %q, report of %q", m.ID(), r.Model)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "m.report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkReport(t, text)
+	markdown, err := os.ReadFile(filepath.Join(dir, "m.report.md"))
+	if err != nil || string(markdown) != r.Markdown() {
+		t.Errorf("report for people: %v\n%s", err, markdown)
+	}
+	if right, all := judgeRecording(t, m, j.Inputs[0], j.Config.Label); all != 224-5*5 || right < all*9/10 {
+		t.Errorf("the model judges %d of %d windows right, want 90%% of 199", right, all)
+	}
+	if r.Pooled.GMean < 0.9 {
+		t.Errorf("G-mean %v on tools held out, want 0.9", r.Pooled.GMean)
+	}
+	scores, of := Headline(m)
+	if want := fmt.Sprintf("G-mean %.3f, recall %.3f, ", float64(r.Pooled.GMean), float64(r.Pooled.Recall)); !strings.HasPrefix(scores, want) || of != "199 windows, 49 faulty; split: leave-one-out by tool, 5 folds" {
+		t.Errorf("headline %q of %q", scores, of)
+	}
+}
+
+// checkReport holds the JSON of a report on the five lives to the contract.
+func checkReport(t *testing.T, text []byte) {
+	t.Helper()
+	type scores map[string]any
+	var got struct {
+		Pooled  scores            `json:"pooled"`
+		Groups  map[string]scores `json:"groups"`
+		Random  scores            `json:"random_split"`
+		Note    string            `json:"random_split_note"`
+		Windows tally             `json:"windows"`
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if names := slices.Sorted(maps.Keys(got.Groups)); !slices.Equal(names, []string{"A", "B", "C", "D", "E"}) {
+		t.Errorf("groups %v", names)
+	}
+	all := maps.Clone(got.Groups)
+	all["pooled"], all["random_split"] = got.Pooled, got.Random
+	for name, s := range all {
+		for _, key := range []string{"accuracy", "recall", "specificity", "precision", "f1", "gmean"} {
+			v, there := s[key]
+			if !there {
+				t.Errorf("%s: no %s", name, key)
+			}
+			// C never wears out, so what asks about faulty windows is undefined.
+			undefined := name == "C" && key != "accuracy" && key != "specificity"
+			if f, ok := v.(float64); ok == undefined || ok && (f < 0.6 || f > 1) {
+				t.Errorf("%s: %s is %v", name, key, v)
+			}
+		}
+	}
+	if !strings.Contains(got.Note, "leaky") {
+		t.Errorf("random split is noted as %q", got.Note)
+	}
+	// 224 rows of 4 features, one of 40 cells empty, of which 20 are left when
+	// the references are made.
+	if w := got.Windows; w.Windows != 224 || w.Learning != 25 || w.Used != 199 || w.Missing < 15 || w.Missing > 22 {
+		t.Errorf("windows %+v", w)
+	}
+}
+
+// judgeRecording returns how many judged windows of a recording a model gets
+// right.
+func judgeRecording(t *testing.T, m *model.Model, in Input, rule wear.Rule) (right, all int) {
+	t.Helper()
+	src, err := in.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.(io.Closer).Close()
+	cut, err := source.NewCutter(src, m.Window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge := m.NewJudge()
+	var ref model.Reference
+	for {
+		c, err := cut.Next(t.Context())
+		if err == io.EOF {
+			return right, all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := judge.Judge(c.Window, &ref)
+		if v.Outcome == model.Learning {
+			continue
+		}
+		class, _ := rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State)
+		all++
+		if (v.Outcome == model.Faulty) == (class == wear.Faulty) {
+			right++
+		}
+	}
+}
+
+// Equal jobs give equal models and reports, byte for byte, whatever the number
+// of workers.
+func TestEqualJobsGiveEqualBytes(t *testing.T) {
+	result := func(j Job, workers int, seed uint64) []byte {
+		j.Workers, j.Config.Seed = workers, seed
+		m, r, err := Run(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Concat(b, text, []byte(r.Markdown()), []byte(r.Summary()))
+	}
+	j := latheJob(t)
+	for i, l := range lives { // more recordings, so that workers can overtake each other
+		if i > 0 {
+			l.tool += "2"
+		}
+		j.Inputs = append(j.Inputs, latheInput(t, j.Layout, l.tool, "lathe", latheCSV([]life{l})))
+	}
+	one := result(j, 1, 1)
+	if !bytes.Equal(one, result(j, 4, 1)) {
+		t.Error("other bytes with 4 workers")
+	}
+	if bytes.Equal(one, result(j, 1, 2)) {
+		t.Error("the seed changes nothing")
+	}
+}
+
+// Data that the scores cannot rest on make a model nevertheless, with words.
+func TestScoresThatDataCannotGive(t *testing.T) {
+	for _, tc := range []struct {
+		why   string
+		tools []life
+		warn  []string
+	}{
+		{
+			"one tool wears out", []life{{"A", 48, 420}, {"B", 30, 90}, {"C", 30, 100}},
+			[]string{"only 1 of the tools ever get faulty (A)", "only 14 windows are faulty", "no score on tools held out: tool A alone has faulty windows"},
+		},
+		{
+			"one tool is ever healthy", []life{{"A", 48, 420}, {"B", 6, 1e6}},
+			[]string{"only 2 of the tools ever get faulty (A, B)", "only 15 windows are faulty", "no score on tools held out: tool A alone has healthy windows"},
+		},
+		{
+			"a fold cannot choose costs", []life{{"A", 48, 420}, {"B", 6, 310}, {"C", 30, 100}},
+			[]string{"only 2 of the tools", "only 15 windows", "no score on tools held out, of which too few are faulty (class 1) or healthy (class 0): classify: fold 1 of 3: class 1 has a single row"},
+		},
+		{
+			"a class has too few windows to deal", []life{{"A", 14, 340}, {"B", 14, 330}},
+			[]string{"only 2 of the tools", "only 4 windows", "no score on a random split: 14 healthy and 4 faulty"},
+		},
+	} {
+		j := latheJob(t)
+		j.Inputs = []Input{latheInput(t, j.Layout, "few", "lathe", latheCSV(tc.tools))}
+		quick(&j.Config)
+		var log bytes.Buffer
+		j.Log = zerolog.New(&log)
+		m, r, err := Run(t.Context(), j)
+		if err != nil {
+			t.Errorf("%s: %v", tc.why, err)
+			continue
+		}
+		if len(r.Warnings) != len(tc.warn) {
+			t.Errorf("%s: warnings %q, want %q", tc.why, r.Warnings, tc.warn)
+			continue
+		}
+		for i, want := range tc.warn {
+			if !strings.Contains(r.Warnings[i], want) {
+				t.Errorf("%s: warning %q, want %q", tc.why, r.Warnings[i], want)
+			}
+			if !strings.Contains(r.Summary(), want) || !strings.Contains(r.Markdown(), want) {
+				t.Errorf("%s: summary or Markdown lack %q", tc.why, want)
+			}
+		}
+		if n := strings.Count(log.String(), `"level":"warn"`); n != len(tc.warn) {
+			t.Errorf("%s: %d lines are logged, want %d:\n%s", tc.why, n, len(tc.warn), &log)
+		}
+		if scores, of := Headline(m); r.Pooled == nil && (scores == "" || !strings.Contains(of, "flatters")) {
+			t.Errorf("%s: headline %q of %q", tc.why, scores, of)
+		}
+	}
+}
+
+// Every complaint names the thing and the remedy.
+func TestRunComplains(t *testing.T) {
+	recording := func(t *testing.T, text string) func(*Job) {
+		return func(j *Job) { j.Inputs = []Input{latheInput(t, j.Layout, "rec", "lathe", text)} }
+	}
+	replace := func(old, new string) string { return strings.Replace(latheCSV(lives), old, new, 1) }
+	for _, tc := range []struct {
+		why  string
+		job  func(*Job)
+		kind error
+		want []string
+	}{
+		{"no recordings", func(j *Job) { j.Inputs = nil }, ErrData, []string{"no recordings", "--data"}},
+		{
+			"no labels", recording(t, strings.ReplaceAll(latheCSV([]life{{"A", 30, 0}}), ",0.0\n", ",\n")), ErrData,
+			[]string{"30 windows cut, 0 used, 5 make the references of their tools, 25 without label", "`recording` in the layout", "wear file"},
+		},
+		{
+			"healthy only", recording(t, latheCSV([]life{{"A", 30, 120}, {"B", 30, 150}})), ErrData,
+			[]string{"all 50 windows with a label are healthy (faulty if maximum flank wear ≥ 300 µm", "they have 21 to 150 µm", "recordings of worn tools", "`label`"},
+		},
+		{
+			"faulty only", func(j *Job) { j.Config.Label.VBMaxUM = 1 }, ErrData,
+			[]string{"all 199 windows with a label are faulty", "while they are new", "`label`"},
+		},
+		{
+			"shorter than a window", func(j *Job) { j.Config.Window.Length = time.Hour }, ErrData,
+			[]string{"no whole window of 1h0m0s", "record for longer", "`window: length`"},
+		},
+		{
+			"a reference longer than the tools live", func(j *Job) { j.Config.Reference.Windows = 100 }, ErrData,
+			[]string{"224 make the references", "record tools for longer", "`reference`"},
+		},
+		{"missing file", func(j *Job) {
+			j.Inputs = append(j.Inputs, Input{Name: "lost", Open: source.Recording{Path: "lost.csv", Layout: j.Layout}.Open})
+		}, os.ErrNotExist, []string{"lost: ", "lost.csv"}},
+		{"text in a number", recording(t, replace("A,", "A,n/a")), nil, []string{"rec.csv:2", `column "rms"`, `"n/a`, "not a number"}},
+		{"a column of the layout is missing", recording(t, replace("power", "Power")), nil, []string{`no column "power"`, `"Power"`}},
+		{
+			"a recording of another layout", func(j *Job) { j.Layout = drillLayout(t) }, nil,
+			[]string{"lives: ", "layouts differ", `channel 1 is rms`, "expected acc"},
+		},
+		{
+			"window that is no whole number of samples", func(j *Job) { j.Config.Window.Length = 1500 * time.Millisecond }, nil,
+			[]string{"1.5 samples at 1 Hz", "whole numbers"},
+		},
+		{"unknown feature", func(j *Job) { j.Config.Features.Set = []string{"energy"} }, nil, []string{`"energy"`, "is not one of"}},
+		{
+			"wear file without times", func(j *Job) { j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: 1, VBMeanUM: nan}} }, nil,
+			[]string{`tool "A" has no time`, "fill column time"},
+		},
+		{
+			"wear file of other tools", func(j *Job) { j.Wear = []wear.Measurement{atEnd("Z", drillStart, 1, 1, "")} }, ErrData,
+			[]string{"199 without label (0 labelled, 199 not: 199 tool not measured)", "names machines, tools and holes as the recordings do"},
+		},
+		{"gate", func(j *Job) { j.Config.Gate = "on" }, nil, []string{`gate: "on"`, "auto or off"}},
+		{"unknown encoding", func(j *Job) { j.Config.Network.Encoding = "onehot" }, nil, []string{`encoding "onehot"`, "must be one of"}},
+		{"one fold", func(j *Job) { j.Config.Costs.Folds = 1 }, nil, []string{"1 folds", "must be 2 or more"}},
+	} {
+		j := latheJob(t)
+		quick(&j.Config)
+		tc.job(&j)
+		m, _, err := Run(t.Context(), j)
+		if m != nil || err == nil {
+			t.Errorf("%s: no complaint", tc.why)
+			continue
+		}
+		if tc.kind != nil && !errors.Is(err, tc.kind) {
+			t.Errorf("%s: %v is not %v", tc.why, err, tc.kind)
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q lacks %q", tc.why, err, want)
+			}
+		}
+	}
+}
+
+// What is said where no window is fit for judging, which an auto gate and the
+// usual faults make rare.
+func TestNothingIsFit(t *testing.T) {
+	counts := tally{Windows: 10, SensorFault: 10}
+	if got := counts.words() + counts.remedy(); got != "10 windows cut, 0 used, 10 with sensor faults: see to the sensors; empty cells and constant columns count as faults unless they are usual" {
+		t.Error(got)
+	}
+	counts = tally{Windows: 10, NotCutting: 10}
+	if got := counts.words() + counts.remedy(); got != `10 windows cut, 0 used, 10 not cutting: record while the machine is cutting, or set `+"`gate: \"off\"`" {
+		t.Error(got)
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	c := DefaultConfig()
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Config){
+		"label: wear: rule: vb_max_um -1: must be a positive":       func(c *Config) { c.Label.VBMaxUM = -1 },
+		"label: wear: rule: nothing makes a tool faulty: set":       func(c *Config) { c.Label = wear.Rule{} },
+		"reference: 0 windows: learn from 1 to 10000":               func(c *Config) { c.Reference.Windows = 0 },
+		`reference: mode "log" is not one of "ratio"`:               func(c *Config) { c.Reference.Mode = "log" },
+		`gate: "yes": choose auto or off`:                           func(c *Config) { c.Gate = "yes" },
+		`join: "nearest": choose interpolate or hole-end`:           func(c *Config) { c.Join = "nearest" },
+		`evaluate: by_tool: "3-fold": choose leave-one-out, 5-fold`: func(c *Config) { c.Evaluate.ByTool = "3-fold" },
+		"window: length must be positive, for example 1s":           func(c *Config) { c.Window.Length = 0 },
+	} {
+		c := DefaultConfig()
+		change(&c)
+		if err := c.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s…", err, want)
+		}
+	}
+}
+
+// A configuration is kept in model and report with the keys of train.yaml.
+func TestConfigJSON(t *testing.T) {
+	c := DefaultConfig()
+	c.Window.Hop = 500 * time.Millisecond
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"window":{"hop":"500ms","length":"1s"}`, `"label":{"vb_max_um":300,"states":["chipped","broken"]}`,
+		`"evaluate":{"by_tool":"leave-one-out","random_split":true}`, `"reference":{"windows":10,"mode":"ratio"}`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %s", text, want)
+		}
+	}
+}
+
+func TestRunStops(t *testing.T) {
+	for _, phase := range []string{"reading recordings", "scoring on tools held out", "scoring on a random split", "training the model"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		j := latheJob(t)
+		j.Progress = func(p string, _, _ int) {
+			if p == phase {
+				cancel()
+			}
+		}
+		if _, _, err := Run(ctx, j); !errors.Is(err, context.Canceled) {
+			t.Errorf("stopped while %s: %v", phase, err)
+		}
+	}
+}
