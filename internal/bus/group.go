@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -97,6 +98,7 @@ type groupRun struct {
 	ctx      context.Context
 	stop     context.CancelCauseFunc // ends Run with an error
 	handlers sync.WaitGroup
+	lost     atomic.Pointer[time.Time] // when a handler lost its partition; nil once there is a new generation
 }
 
 // run starts handlers, generation after generation, until the context ends.
@@ -119,6 +121,9 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 			continue
 		}
 		o.over(r.group.cfg)
+		if since := r.lost.Swap(nil); since != nil && r.group.cfg.OnRetry != nil {
+			r.group.cfg.OnRetry(nil, time.Since(*since))
+		}
 		for _, a := range gen.Assignments[r.group.topic] {
 			p := &Partition{
 				gen: gen, topic: r.group.topic,
@@ -144,6 +149,8 @@ func (r *groupRun) serve(gctx context.Context, p *Partition) {
 	case over != nil && (errors.Is(err, over) || errors.Is(err, ErrLost)):
 		return
 	case errors.Is(err, ErrLost):
+		now := time.Now()
+		r.lost.Store(&now)
 		if r.group.cfg.OnRetry != nil {
 			r.group.cfg.OnRetry(err, 0)
 		}

@@ -183,6 +183,13 @@ func TestFailedCommitStopsThePartition(t *testing.T) {
 	b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.NotCoordinator, Count: 1})
 	c := newCollector()
 	failures := 0
+	var mu sync.Mutex
+	var heard []error
+	cfg.OnRetry = func(err error, _ time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, err)
+	}
 	defer runGroup(t, cfg, func(ctx context.Context, p *Partition) error {
 		err := c.handle(ctx, p)
 		if errors.Is(err, ErrLost) {
@@ -197,6 +204,11 @@ func TestFailedCommitStopsThePartition(t *testing.T) {
 		return err
 	})()
 	c.wait(t, 20)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(heard) != 2 || !errors.Is(heard[0], ErrLost) || heard[1] != nil {
+		t.Errorf("OnRetry heard %v, want the loss and its end", heard)
+	}
 	if failures != 1 {
 		t.Errorf("%d failed commits, want 1", failures)
 	}
