@@ -54,9 +54,9 @@ func Parse(flags any, name, description string, args []string, stdout, stderr io
 
 var (
 	yamlLine    = regexp.MustCompile(`^line (\d+): (.*)$`)
-	yamlUnknown = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
+	yamlUnknown = regexp.MustCompile(`^field (\S+) not found in type .+$`)
 	yamlTwice   = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
-	yamlType    = regexp.MustCompile(`^cannot unmarshal .* into (\S+)$`)
+	yamlType    = regexp.MustCompile(`^cannot unmarshal .*? into (.+)$`)
 )
 
 // yamlWants says in words what a field of a Go type takes.

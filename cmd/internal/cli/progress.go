@@ -47,7 +47,7 @@ func (p *Progress) Report(phase string, done, total int) {
 		p.draw(done, total)
 	} else if now.Sub(p.shown) >= lineEvery || done >= total {
 		p.shown = now
-		fmt.Fprintf(p.w, "%s: %d%%%s\n", phase, 100*done/max(total, 1), eta(now.Sub(p.began), done, total))
+		fmt.Fprintf(p.w, "%s: %d%%%s\n", phase, percent(done, total), eta(now.Sub(p.began), done, total))
 	}
 	if done >= total {
 		p.finish()
@@ -80,6 +80,13 @@ func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.finish()
+}
+
+func percent(done, total int) int {
+	if done >= total {
+		return 100
+	}
+	return 100 * done / total
 }
 
 func eta(passed time.Duration, done, total int) string {
