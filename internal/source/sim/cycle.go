@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+)
+
+// phase is what the machine does at one time of a hole's cycle.
+type phase int
+
+// The phases of a cycle in their order.
+const (
+	idleBefore phase = iota
+	startUp          // the spindle runs up, coolant flows
+	drilling         // the drill enters and cuts
+	retract          // the drill is pulled back, spindle and coolant still on
+	idleAfter        // the spindle runs down
+)
+
+// hole is one cycle in frames: from idle over drilling to idle.
+type hole struct {
+	name  string
+	first int                // frame of the session at which it starts
+	ends  [idleAfter + 1]int // frames of the cycle at which the phases end
+	cut   int                // frames of cutting before it in the tool's life
+}
+
+func (h *hole) drilled() int { return h.ends[drilling] - h.ends[startUp] }
+func (h *hole) frames() int  { return h.ends[idleAfter] }
+
+// at returns the phase of frame f of the cycle and the share of the phase that
+// is over.
+func (h *hole) at(f int) (phase, float64) {
+	start := 0
+	for p, end := range h.ends {
+		if f < end {
+			return phase(p), float64(f-start) / float64(end-start)
+		}
+		start = end
+	}
+	panic(fmt.Sprintf("sim: frame %d of a cycle of %d", f, h.frames()))
+}
+
+// minHole is the least time that is worth a hole of its own at the end of a life.
+const minHole = 2 * time.Second
+
+// schedule returns the holes of a life: of the given drilling time each, the last
+// one cut short when the life is over. Every cycle takes whole seconds, so that
+// a block belongs to one hole; what is missing is spent idle.
+func schedule(life, drill, pause time.Duration) []hole {
+	var holes []hole
+	left, cut, first := int(life/frame), 0, 0
+	whole, rest := int(drill/frame), int(pause/frame)
+	for left > 0 {
+		n := min(whole, left)
+		if left-n < int(minHole/frame) {
+			n = left
+		}
+		h := hole{name: fmt.Sprintf("H%02d", len(holes)+1), first: first, cut: cut}
+		h.ends = [...]int{rest / 5, rest * 2 / 5, rest*2/5 + n, rest*2/5 + n + rest*3/10, rest + n}
+		if over := h.ends[idleAfter] % framesPerBlock; over != 0 {
+			h.ends[idleAfter] += framesPerBlock - over
+		}
+		holes = append(holes, h)
+		left, cut, first = left-n, cut+n, first+h.frames()
+	}
+	return holes
+}
