@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,7 +138,7 @@ func inputs(args []string, layout *signal.Layout, columns signal.Recording, mach
 			return nil, fmt.Errorf("--data %s: %w", arg, err)
 		}
 		if len(paths) == 0 {
-			paths = []string{arg} // opening it says what is wrong
+			return nil, fmt.Errorf("--data %s: %w: check the path; a pattern must match a file", arg, fs.ErrNotExist)
 		}
 		for _, path := range paths {
 			rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: machine}

@@ -56,7 +56,7 @@ var (
 	yamlLine    = regexp.MustCompile(`^line (\d+): (.*)$`)
 	yamlUnknown = regexp.MustCompile(`^field (\S+) not found in type .+$`)
 	yamlTwice   = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
-	yamlType    = regexp.MustCompile(`^cannot unmarshal .*? into (.+)$`)
+	yamlType    = regexp.MustCompile(`^cannot unmarshal .* into (.+)$`)
 )
 
 // yamlWants says in words what a field of a Go type takes.

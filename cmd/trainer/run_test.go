@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+const layoutYAML = `name: bench
+channels:
+  - {names: [rms, power], kind: feature, rate: 1}
+recording:
+  tool: tool
+  vb_max_um: vb
+`
+
+const trainYAML = `layout: layout.yaml
+reference:
+  windows: 4
+label:
+  vb_max_um: 300
+network:
+  hidden: [4]
+  pretrain:
+    epochs: 2
+  fine_tune:
+    epochs: 20
+costs:
+  folds: 2
+`
+
+// recording returns four tools that wear out in 30 s each, as a table.
+func recording() string {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var b strings.Builder
+	b.WriteString("tool,rms,power,vb\n")
+	for tool := range 4 {
+		for s := range 30 {
+			um := 14 * float64(s)
+			fmt.Fprintf(&b, "T%d,%.3f,%.3f,%v\n", tool+1, (1+um/200)*(1+0.03*rng.NormFloat64()), 5+um/100+0.1*rng.NormFloat64(), um)
+		}
+	}
+	return b.String()
+}
+
+// bench makes a working directory with what a training run needs, changed by
+// pairs of a file's name and its text.
+func bench(t *testing.T, files ...string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for files = append([]string{"layout.yaml", layoutYAML, "train.yaml", trainYAML, "tools.csv", recording()}, files...); len(files) > 0; files = files[2:] {
+		if err := os.MkdirAll(filepath.Dir(files[0]), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(files[0], []byte(files[1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func trainer(t *testing.T, args string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	err = run(t.Context(), strings.Fields(args), &out, &errs)
+	return out.String(), errs.String(), err
+}
+
+func TestFitAndInspect(t *testing.T) {
+	bench(t)
+	out, progress, err := trainer(t, "fit --config train.yaml --data tools.csv --model out.flank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Load("out.flank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"120 windows cut, 104 used, 16 make the references", "G-mean  recall", "tools held out", "random (leaky)",
+		"model   out.flank (" + m.ID() + ")\n", "report  out.report.md, out.report.json\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("fit prints no %q:\n%s", want, out)
+		}
+	}
+	for _, want := range []string{"reading recordings: 100%\n", "scoring on tools held out: 100%\n", "training the model: 100%\n"} {
+		if !strings.Contains(progress, want) {
+			t.Errorf("progress lacks %q:\n%s", want, progress)
+		}
+	}
+	text, err := os.ReadFile("out.report.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Model  string         `json:"model"`
+		Groups map[string]any `json:"groups"`
+	}
+	if err := json.Unmarshal(text, &report); err != nil || report.Model != m.ID() || len(report.Groups) != 4 {
+		t.Errorf("report %+v, %v", report, err)
+	}
+	if _, err := os.Stat("out.report.md"); err != nil {
+		t.Error(err)
+	}
+
+	out, _, err = trainer(t, "inspect out.flank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		m.ID() + ": 2 channels, windows of 1s", "layout      bench, fingerprint " + m.Layout.Fingerprint(),
+		"label       faulty if maximum flank wear ≥ 300 µm", "trained on  tools, 120 windows, SHA-256 ",
+		"scores      G-mean ", "            of 104 windows, 32 faulty; split: leave-one-out by tool, 4 folds\n", "checks      checksum and 8 golden vectors hold\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("inspect prints no %q:\n%s", want, out)
+		}
+	}
+	if strings.ContainsAny(out, "{}") {
+		t.Errorf("inspect prints JSON:\n%s", out)
+	}
+}
+
+// A recording for each tool, by name and by pattern, with labels in a file
+// beside them.
+func TestFitTakesManyRecordingsAndAWearFile(t *testing.T) {
+	const layout = "name: bench\nchannels:\n  - {names: [rms, power], kind: feature, rate: 1}\nrecording: {time: time}\n"
+	files := []string{"layout.yaml", layout}
+	var wear strings.Builder
+	wear.WriteString("tool,time,vb_max_um\n")
+	lines := strings.Split(strings.TrimSpace(recording()), "\n")[1:]
+	for tool := range 4 {
+		var b strings.Builder
+		b.WriteString("time,rms,power\n")
+		for s, line := range lines[30*tool : 30*tool+30] {
+			cells := strings.Split(line, ",")
+			fmt.Fprintf(&b, "2026-03-01T0%d:00:%02dZ,%s,%s\n", tool, s, cells[1], cells[2])
+		}
+		files = append(files, fmt.Sprintf("runs/tool%d.csv", tool+1), b.String())
+		fmt.Fprintf(&wear, "tool%d,2026-03-01T0%d:00:29Z,406\n", tool+1, tool)
+	}
+	bench(t, append(files, "wear.csv", wear.String())...)
+	var ids []string
+	for _, data := range []string{
+		"--data runs/*.csv", "--data runs/tool1.csv --data runs/tool2.csv runs/tool3.csv runs/tool4.csv",
+	} {
+		out, progress, err := trainer(t, "fit --quiet --config train.yaml --wear wear.csv "+data)
+		if err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		if !strings.Contains(out, "120 windows cut, 104 used") || strings.Contains(progress, "%") {
+			t.Errorf("%s: %s%s", data, out, progress)
+		}
+		m, err := model.Load("model.flank")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, m.ID())
+	}
+	if ids[0] != ids[1] {
+		t.Errorf("models %v differ", ids)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	const fit = "fit --config train.yaml --data tools.csv"
+	for _, tc := range []struct {
+		why   string
+		args  string
+		files []string
+		want  []string
+	}{
+		{"unknown key", fit, []string{"train.yaml", trainYAML + "sead: 3\n"}, []string{"train.yaml:14: unknown key `sead`"}},
+		{"unknown key below another", fit, []string{"train.yaml", "network:\n  pretrain:\n    epoch: 3\n"}, []string{"train.yaml:3: unknown key `epoch`"}},
+		{"value of another kind", fit, []string{"train.yaml", "seed: one\n"}, []string{"train.yaml:1: `seed: one`: must be a whole number"}},
+		{"value that means nothing", fit, []string{"train.yaml", trainYAML + "gate: maybe\n"}, []string{"train.yaml: gate: \"maybe\"", "auto or off"}},
+		{"no configuration", "fit --config absent.yaml --data tools.csv", nil, []string{"absent.yaml", "examples"}},
+		{"no layout", fit, []string{"train.yaml", "layout: gone.yaml\n"}, []string{"gone.yaml"}},
+		{"unknown key of the layout", fit, []string{"layout.yaml", layoutYAML + "speed: 3\n"}, []string{"layout.yaml", "line 7", "speed"}},
+		{"no recording", "fit --config train.yaml --data lost.csv", nil, []string{"--data lost.csv", "check the path"}},
+		{"pattern without a match", "fit --config train.yaml --data runs/*.csv", nil, []string{"--data runs/*.csv", "must match"}},
+		{"pattern that is none", "fit --config train.yaml --data runs/[.csv", nil, []string{"--data runs/[.csv", "syntax error"}},
+		{"folder", "fit --config train.yaml --data runs", []string{"runs/a.csv", ""}, []string{"--data runs is a folder", "'runs/*.csv'"}},
+		{"empty recording", "fit --config train.yaml --data empty.csv", []string{"empty.csv", ""}, []string{"empty.csv", "the file is empty"}},
+		{"text in a number", fit, []string{"tools.csv", strings.Replace(recording(), "T2,", "T2,off", 1)}, []string{"tools.csv:32", `column "rms"`, "not a number"}},
+		{"wrong column", fit, []string{"tools.csv", strings.Replace(recording(), "power", "pover", 1)}, []string{"tools.csv", `no column "power"`, `"pover"`}},
+		{"label column that is not there", fit, []string{"tools.csv", strings.Replace(recording(), "vb", "wear", 1)}, []string{"tools.csv", `no column "vb"`, "recording: vb_max_um"}},
+		{"same recording twice", "fit --config train.yaml --data tools.csv copy.csv", []string{"copy.csv", recording()}, []string{"tools.csv and copy.csv are the same recording"}},
+		{
+			"two tools of one name", "fit --config train.yaml --data a/1.csv b/1.csv",
+			[]string{"layout.yaml", strings.Replace(layoutYAML, "  tool: tool\n", "", 1), "a/1.csv", recording(), "b/1.csv", recording() + "\n"},
+			[]string{"a/1.csv and b/1.csv would name their tools alike", "rename"},
+		},
+		{"no wear file", fit + " --wear wear.csv", nil, []string{"wear.csv"}},
+		{"wear file with a wrong number", fit + " --wear wear.csv", []string{"wear.csv", "tool,vb_max_um\nT1,big\n"}, []string{"wear.csv:2", "vb_max_um", "big"}},
+		{"no folder for the model", fit + " --model out/m.flank", nil, []string{"--model out/m.flank", "no folder out"}},
+		{"one class only", fit, []string{"train.yaml", trainYAML + "evaluate: {by_tool: off}\n", "tools.csv", strings.Join(strings.SplitAfter(recording(), "\n")[:20], "")}, []string{"all 15 windows with a label are healthy", "worn tools"}},
+		{"no command", "", nil, []string{"expected", "trainer --help"}},
+		{"no flags", "fit", nil, []string{"missing flags: --config=FILE, --data=FILE", "--help"}},
+		{"no model", "inspect lost.flank", nil, []string{"lost.flank", "trainer fit"}},
+		{"something else than a model", "inspect tools.csv", nil, []string{"tools.csv", "damaged", "no Flank model"}},
+		{"a model that is cut off", "inspect cut.flank", []string{"cut.flank", "FLANKMDL\x01\x00\x00\x00"}, []string{"cut.flank", "damaged", "copy the file again"}},
+	} {
+		bench(t, tc.files...)
+		out, _, err := trainer(t, tc.args)
+		if err == nil {
+			t.Errorf("%s: no error; printed %q", tc.why, out)
+			continue
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q lacks %q", tc.why, err, want)
+			}
+		}
+		if left, _ := filepath.Glob("*.flank"); len(left) > 0 && !strings.HasPrefix(tc.args, "inspect") {
+			t.Errorf("%s: left %v behind", tc.why, left)
+		}
+	}
+}
+
+// A flipped bit is found and said, wherever it is.
+func TestInspectCorrupt(t *testing.T) {
+	bench(t)
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile("m.flank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < len(good); at += len(good) / 20 {
+		bad := bytes.Clone(good)
+		bad[at] ^= 1
+		if err := os.WriteFile("m.flank", bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := trainer(t, "inspect m.flank"); err == nil || !strings.Contains(err.Error(), "m.flank: damaged model") {
+			t.Errorf("bit flipped in byte %d: %v", at, err)
+		}
+	}
+}
+
+func TestStopped(t *testing.T) {
+	bench(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	err := run(ctx, strings.Fields("fit --config train.yaml --data tools.csv"), &out, &errs)
+	if err == nil || !strings.Contains(err.Error(), "nothing is written") {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob("model.*"); len(left) > 0 {
+		t.Errorf("left %v behind", left)
+	}
+}
+
+// Help says what to type first.
+func TestHelpTeaches(t *testing.T) {
+	for args, want := range map[string][]string{
+		"--help": {
+			"trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank", "trainer inspect turning.flank",
+			"Tools, never single", ".report.md", "fit ", "inspect ",
+		},
+		"fit --help":     {"--config=FILE", "--data=FILE", "'runs/*.csv'", "--wear=FILE", "Never changes a result"},
+		"inspect --help": {"Model file."},
+	} {
+		out, _, err := trainer(t, args)
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+		flat := strings.Join(strings.Fields(out), " ")
+		for _, w := range want {
+			if !strings.Contains(flat, strings.TrimSpace(w)) {
+				t.Errorf("%s: no %q in\n%s", args, w, out)
+			}
+		}
+	}
+}
