@@ -1,0 +1,328 @@
+package schemas
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// anyModel returns a model with all that a manifest can hold.
+func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
+	t.Helper()
+	layout, err := signal.NewLayout("bench", []signal.Channel{
+		{Name: "thrust", Kind: signal.Force, Unit: "N", Rate: 100, Range: 5000, Sensor: "dynamometer"},
+		{Name: "a", Kind: signal.Feature, Rate: 1}, {Name: "still", Kind: signal.Feature, Rate: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model.Model{
+		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: 1, Set: []string{"mean", "std"}},
+		Reference: model.DefaultReference, Gate: &model.Gate{Channel: "thrust", Threshold: 100}, Usual: []signal.Quality{0, signal.Dropout, 0},
+		Label: model.LabelRule{VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}}, Scores: json.RawMessage(`{"split":"none"}`),
+		Provenance: model.Provenance{Program: "test", Seed: 3, Config: json.RawMessage(`{"seed":3}`), Data: []model.DataSet{{Name: "made up", SHA256: "00", Windows: 60}}},
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	x := dbn.NewMatrix(60, len(m.NewJudge().FeatureNames()))
+	y := make([]int, x.Rows)
+	for i := range x.Rows {
+		y[i] = i % 3 / 2
+		for j := range x.Cols {
+			x.Row(i)[j] = float32(float64(y[i]) + rng.NormFloat64())
+		}
+		x.Row(i)[x.Cols-1] = 7 // a constant column
+	}
+	x.Row(2)[0] = float32(math.NaN())
+	m.Classifier, _, err = classify.Fit(context.Background(), x, y, nil, classify.Settings{
+		Encoding: encoding, Bins: 3, Seed: 5,
+		Network: dbn.Settings{Hidden: []int{5, 3}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 30}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.Classifier.NewScorer()
+	for i := range 6 {
+		m.Golden = append(m.Golden, model.Golden{Features: x.Row(i), Posterior: slices.Clone(s.Posterior(x.Row(i)))})
+	}
+	return m
+}
+
+// file reads what model.md describes, and nothing else of Flank.
+type file struct {
+	t *testing.T
+	b []byte
+}
+
+func (f *file) take(n int) []byte {
+	f.t.Helper()
+	if n > len(f.b) {
+		f.t.Fatalf("%d bytes are left, want %d", len(f.b), n)
+	}
+	taken := f.b[:n]
+	f.b = f.b[n:]
+	return taken
+}
+
+func (f *file) number() int { f.t.Helper(); return int(binary.LittleEndian.Uint32(f.take(4))) }
+
+func (f *file) double() float64 {
+	f.t.Helper()
+	return math.Float64frombits(binary.LittleEndian.Uint64(f.take(8)))
+}
+
+func (f *file) single() float64 {
+	f.t.Helper()
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(f.take(4))))
+}
+
+func (f *file) doubles(n int) []float64 {
+	f.t.Helper()
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = f.double()
+	}
+	return x
+}
+
+func (f *file) begins(magic string, version int) {
+	f.t.Helper()
+	if got := string(f.take(len(magic))); got != magic {
+		f.t.Fatalf("%q, want %q", got, magic)
+	}
+	if v := f.number(); v != version {
+		f.t.Fatalf("%s: version %d, want %d", magic, v, version)
+	}
+}
+
+// A model's file is read from model.md alone, and the classifier in it,
+// computed by the formulas there, gives its golden posteriors.
+func TestModelIsAsDocumented(t *testing.T) {
+	for number, encoding := range []classify.Encoding{classify.Standard, classify.MinMax, classify.NormalScore, classify.Bins} {
+		m := anyModel(t, encoding)
+		b, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(b[:len(b)-32])
+		if !bytes.Equal(sum[:], b[len(b)-32:]) || m.ID() != "ecs-dbn-"+hex.EncodeToString(sum[:6]) {
+			t.Errorf("%s: model %s with sum %x", encoding, m.ID(), sum)
+		}
+		f := &file{t, b[:len(b)-32]}
+		f.begins("FLANKMDL", 1)
+		if n := f.number(); n != 3 {
+			t.Errorf("%d sections, want 3", n)
+		}
+		section := func(name string) *file {
+			if got := string(f.take(int(f.take(1)[0]))); got != name {
+				t.Fatalf("section %q, want %q", got, name)
+			}
+			return &file{t, f.take(int(binary.LittleEndian.Uint64(f.take(8))))}
+		}
+		checkManifest(t, section("manifest").b)
+		posterior := readClassifier(section("classifier"), number)
+		golden := section("golden")
+		if len(f.b) > 0 {
+			t.Errorf("%d bytes are left", len(f.b))
+		}
+		rows, features, classes := golden.number(), golden.number(), golden.number()
+		if rows != 6 || features != m.Classifier.Columns() || classes != 2 {
+			t.Errorf("%d golden rows of %d features and %d classes", rows, features, classes)
+		}
+		for range rows {
+			x := make([]float64, features)
+			for j := range x {
+				x[j] = golden.single()
+			}
+			got, want := posterior(x), golden.doubles(classes)
+			for k := range want {
+				if !(math.Abs(got[k]-want[k]) <= 1e-5) {
+					t.Errorf("%s: posterior %v, the file says %v", encoding, got, want)
+				}
+			}
+		}
+		if len(golden.b) > 0 {
+			t.Errorf("%d bytes are left of the golden vectors", len(golden.b))
+		}
+	}
+}
+
+// readClassifier returns the function from features to posterior.
+func readClassifier(f *file, encoding int) func([]float64) []float64 {
+	f.begins("FCLS", 1)
+	k := f.number()
+	for _, c := range f.doubles(k) {
+		if !(c >= 0 && c <= 1) {
+			f.t.Errorf("cost %v", c)
+		}
+	}
+	if got := int(f.take(1)[0]); got != encoding {
+		f.t.Fatalf("encoding %d, want %d", got, encoding)
+	}
+	type column struct {
+		missing       float64
+		knots, values []float64
+	}
+	columns := make([]column, f.number())
+	for j := range columns {
+		columns[j] = column{f.double(), f.doubles(f.number()), f.doubles(f.number())}
+	}
+	f.begins("FDBN", 1)
+	layers := f.number()
+	widths := make([]int, 1+layers)
+	for i := range widths {
+		widths[i] = f.number()
+	}
+	weights, biases := make([][][]float64, layers), make([][]float64, layers)
+	for l := range layers {
+		for range widths[l] {
+			row := make([]float64, widths[l+1])
+			for j := range row {
+				row[j] = f.single()
+			}
+			weights[l] = append(weights[l], row)
+		}
+		for range widths[l+1] {
+			biases[l] = append(biases[l], f.single())
+		}
+	}
+	if len(f.b) > 0 || widths[layers] != k {
+		f.t.Errorf("%d bytes are left; %d classes, %d units of the last layer", len(f.b), k, widths[layers])
+	}
+	within := func(low, x, high float64) float64 { return max(low, min(high, x)) }
+	return func(row []float64) []float64 {
+		var x []float64
+		for j, v := range row {
+			c := columns[j]
+			k := c.knots
+			if math.IsNaN(v) {
+				v = c.missing
+			}
+			switch {
+			case len(k) == 0:
+				x = append(x, 0)
+			case encoding == 0:
+				x = append(x, within(-5, (v-k[0])/c.values[0], 5))
+			case encoding == 2:
+				i := 1
+				for i < len(k)-1 && v > k[i] {
+					i++
+				}
+				share := within(0, (v-k[i-1])/(k[i]-k[i-1]), 1)
+				x = append(x, c.values[i-1]+share*(c.values[i]-c.values[i-1]))
+			default:
+				for b := range len(k) - 1 {
+					x = append(x, within(0, (v-k[b])/(k[b+1]-k[b]), 1))
+				}
+			}
+		}
+		if len(x) != widths[0] {
+			f.t.Fatalf("%d inputs for a network of %d", len(x), widths[0])
+		}
+		for l := range layers {
+			out := slices.Clone(biases[l])
+			for i, v := range x {
+				for j, w := range weights[l][i] {
+					out[j] += v * w
+				}
+			}
+			var sum float64
+			for j, z := range out {
+				out[j] = 1 / (1 + math.Exp(-z))
+				if l == layers-1 {
+					out[j] = math.Exp(z)
+				}
+				sum += math.Exp(z)
+			}
+			for j := range out {
+				if l == layers-1 {
+					out[j] /= sum
+				}
+			}
+			x = out
+		}
+		return x
+	}
+}
+
+// checkManifest holds the keys of a manifest that lacks nothing to those that
+// model.md lists.
+func checkManifest(t *testing.T, text []byte) {
+	t.Helper()
+	var manifest map[string]any
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	keys := make(map[string]bool)
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		if object, ok := v.(map[string]any); ok && path != "provenance.config" && path != "scores" {
+			for k, v := range object {
+				walk(strings.TrimPrefix(path+"."+k, "."), v)
+			}
+			return
+		}
+		if list, ok := v.([]any); ok && len(list) > 0 {
+			if _, ok := list[0].(map[string]any); ok {
+				for _, v := range list {
+					walk(path+"[]", v)
+				}
+				return
+			}
+		}
+		keys[path] = true
+	}
+	walk("", manifest)
+	doc, err := os.ReadFile("model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(doc), "## Section `manifest`")
+	chapter, _, _ := strings.Cut(rest, "## Section")
+	documented := make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(chapter, -1) {
+		documented[m[1]] = true
+	}
+	if !maps.Equal(keys, documented) {
+		t.Errorf("keys are\n%v\ndocumented are\n%v", slices.Sorted(maps.Keys(keys)), slices.Sorted(maps.Keys(documented)))
+	}
+}
+
+// What the reader above takes for granted is what model.md says.
+func TestModelDocumentNames(t *testing.T) {
+	doc, err := os.ReadFile("model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := regexp.MustCompile("(?m)^## Section `([^`]+)`").FindAllStringSubmatch(string(doc), -1)
+	if got := fmt.Sprint(sections); len(sections) != 3 || !strings.Contains(got, "manifest") || !strings.Contains(got, "classifier") || !strings.Contains(got, "golden") {
+		t.Errorf("sections %v", got)
+	}
+	for _, want := range []string{
+		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `1` |", "| 4 | number of sections, uint32: `3` |",
+		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`", "| 4 | `FDBN` |", "`ecs-dbn-`",
+		"more than 1e-5", fmt.Sprintf("within ±%d, and", model.RatioLimit),
+		fmt.Sprintf("`%s`, `%s` or `%s`", model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),
+	} {
+		if !strings.Contains(string(doc), want) {
+			t.Errorf("model.md does not say %q", want)
+		}
+	}
+}
