@@ -83,7 +83,9 @@ func (n *Network) newScorer(rows int) *Scorer {
 // The result is valid until the next call. It panics if row is not as long as
 // the network has inputs.
 func (s *Scorer) Posterior(row []float32) []float32 {
-	mustMatch(len(row) == s.network.Inputs(), "a row of %d features for a network of %d", len(row), s.network.Inputs())
+	if len(row) != s.network.Inputs() { // plain, because mustMatch allocates its arguments even when all is well
+		mustMatch(false, "a row of %d features for a network of %d", len(row), s.network.Inputs())
+	}
 	k := len(s.posterior)
 	s.forward(Matrix{1, len(row), row}, Matrix{1, k, s.posterior})
 	return s.posterior

@@ -62,8 +62,8 @@ func TestScorerAgreesWithPosteriorTo(t *testing.T) {
 }
 
 func TestScorerDoesNotAllocate(t *testing.T) {
-	n := randomNetwork(112, 30, 30, 2)
-	s, row := n.NewScorer(), randomRows(1, 112).Data
+	n := randomNetwork(1216, 30, 30, 2) // as wide as eight bins of 152 features
+	s, row := n.NewScorer(), randomRows(1, 1216).Data
 	if allocs := testing.AllocsPerRun(100, func() { s.Posterior(row) }); allocs != 0 {
 		t.Errorf("%v allocations", allocs)
 	}
