@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/wear"
@@ -35,6 +36,7 @@ Beside the model, fit writes a report for people, .report.md, and for programs, 
 type flags struct {
 	Fit     fitFlags     `cmd:"" help:"Train a model and score it on tools it has not seen."`
 	Inspect inspectFlags `cmd:"" help:"Print what is in a model file, and check it."`
+	Demo    demoFlags    `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one."`
 }
 
 type fitFlags struct {
@@ -58,15 +60,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if k == nil {
 		return err
 	}
-	if strings.HasPrefix(k.Command(), "inspect") {
+	switch {
+	case strings.HasPrefix(k.Command(), "inspect"):
 		return inspect(f.Inspect.Model, stdout)
+	case k.Command() == "demo":
+		return demo(ctx, f.Demo, stdout, stderr)
 	}
 	return fit(ctx, f.Fit, stdout, stderr)
 }
 
 func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 	cfg := train.DefaultConfig()
-	if err := cli.LoadYAML(f.Config, &cfg); err != nil {
+	if err := config.Load(f.Config, &cfg); err != nil {
 		return err
 	}
 	if err := cfg.Check(); err != nil {
@@ -79,7 +84,7 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 	var columns signal.Recording
 	var err error
 	if cfg.Layout != "" {
-		if job.Layout, columns, err = signal.LoadLayout(cli.Beside(f.Config, cfg.Layout)); err != nil {
+		if job.Layout, columns, err = signal.LoadLayout(config.Beside(f.Config, cfg.Layout)); err != nil {
 			return err
 		}
 	}
@@ -123,7 +128,7 @@ func wearFile(f fitFlags, cfg train.Config) string {
 	if f.Wear != "" {
 		return f.Wear
 	}
-	return cli.Beside(f.Config, cfg.Wear)
+	return config.Beside(f.Config, cfg.Wear)
 }
 
 // inputs returns the recordings that the arguments name, files or patterns.

@@ -184,7 +184,7 @@ func TestErrors(t *testing.T) {
 		{"value that means nothing", fit, []string{"train.yaml", trainYAML + "gate: maybe\n"}, []string{"train.yaml: gate: \"maybe\"", "auto or off"}},
 		{"no configuration", "fit --config absent.yaml --data tools.csv", nil, []string{"absent.yaml", "examples"}},
 		{"no layout", fit, []string{"train.yaml", "layout: gone.yaml\n"}, []string{"gone.yaml"}},
-		{"unknown key of the layout", fit, []string{"layout.yaml", layoutYAML + "speed: 3\n"}, []string{"layout.yaml", "line 7", "speed"}},
+		{"unknown key of the layout", fit, []string{"layout.yaml", layoutYAML + "speed: 3\n"}, []string{"layout.yaml", "layout.yaml:7", "speed"}},
 		{"no recording", "fit --config train.yaml --data lost.csv", nil, []string{"--data lost.csv", "check the path"}},
 		{"pattern without a match", "fit --config train.yaml --data runs/*.csv", nil, []string{"--data runs/*.csv", "must match"}},
 		{"pattern that is none", "fit --config train.yaml --data runs/[.csv", nil, []string{"--data runs/[.csv", "syntax error"}},

@@ -40,6 +40,9 @@ type Job struct {
 // ErrData is returned where there is nothing to learn from.
 var ErrData = errors.New("nothing to learn from")
 
+// Reading is the phase of a run in which recordings are read, or simulated.
+const Reading = "reading recordings"
+
 // Run trains a model and scores it. Equal jobs give equal models and reports,
 // byte for byte.
 func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
@@ -189,7 +192,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 	if name, ok := gateChannel(j.Layout); ok && c.Gate == "auto" {
 		m.Gate = &model.Gate{Channel: name}
 	}
-	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, func(done, total int) { j.Progress("reading recordings", done, total) })
+	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return fail(err)
 	}

@@ -1,7 +1,6 @@
 package signal
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,11 +8,10 @@ import (
 	"io"
 	"math"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // Layout is an ordered list of channels. Treat it as immutable once made: its
@@ -197,8 +195,6 @@ type layoutFile struct {
 	Recording Recording `yaml:"recording"`
 }
 
-var yamlMessage = regexp.MustCompile(`in type \S+`)
-
 // ReadLayout reads a layout from YAML; file names it in errors. The grammar is
 // in schemas/layout.md. Unknown keys are errors.
 func ReadLayout(r io.Reader, file string) (*Layout, Recording, error) {
@@ -207,11 +203,8 @@ func ReadLayout(r io.Reader, file string) (*Layout, Recording, error) {
 		return nil, Recording{}, fmt.Errorf("signal: layout %s: %w", file, err)
 	}
 	var f layoutFile
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&f); err != nil {
-		msg := yamlMessage.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "in a layout")
-		return nil, Recording{}, fmt.Errorf("signal: layout %s: %s", file, msg)
+	if err := config.Decode(text, file, &f); err != nil {
+		return nil, Recording{}, fmt.Errorf("signal: layout: %w", err)
 	}
 	var cs []Channel
 	for i, c := range f.Channels {

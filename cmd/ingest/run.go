@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+const description = `Stream the windows of a machine to Kafka.
+
+A window is kept in the spool on disk before it is sent, and leaves it when Kafka has it on all
+replicas: while no broker answers, nothing is lost and acquisition goes on.`
+
+type flags struct {
+	Run    runFlags `cmd:"" help:"Acquire, cut, keep and send until the source ends or Ctrl-C."`
+	Topics struct {
+		Apply topicsFlags `cmd:"" help:"Create the topics that are missing, with the settings they need."`
+	} `cmd:"" help:"Prepare the broker."`
+}
+
+type runFlags struct {
+	Config  string `required:"" placeholder:"FILE" help:"Configuration, see examples/gun-drill/ingest.yaml."`
+	Verbose bool   `help:"Log more."`
+}
+
+type topicsFlags struct {
+	Config      string        `required:"" placeholder:"FILE" help:"Configuration; only 'kafka' is used."`
+	Partitions  int           `default:"4" help:"Partitions of each topic: at most so many monitors share the machines (default: 4)."`
+	Replication int           `default:"1" help:"Replicas of each partition; 3 on a cluster (default: 1)."`
+	Wait        time.Duration `default:"0s" help:"How long to wait for a broker that is still starting."`
+}
+
+// settings is ingest.yaml.
+type settings struct {
+	Machine string       `yaml:"machine"`
+	Kafka   kafkaConfig  `yaml:"kafka"`
+	Layout  string       `yaml:"layout"` // empty: the gun drill's 14 channels
+	Window  windowConfig `yaml:"window"`
+	Spool   string       `yaml:"spool"`
+	Source  sourceConfig `yaml:"source"`
+}
+
+type kafkaConfig struct {
+	Brokers []string `yaml:"brokers"`
+}
+
+type windowConfig struct {
+	Length time.Duration `yaml:"length"`
+	Hop    time.Duration `yaml:"hop"`
+}
+
+type sourceConfig struct {
+	Kind  string  `yaml:"kind"`  // "simulate" or "csv"
+	File  string  `yaml:"file"`  // of csv
+	Speed float64 `yaml:"speed"` // times as fast as a live sensor; 0: as fast as possible
+
+	// of simulate
+	Seed     uint64        `yaml:"seed"`
+	ToolLife time.Duration `yaml:"tool_life"`
+	Tools    int           `yaml:"tools"` // 0: until stopped
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var f flags
+	k, err := cli.Parse(&f, "ingest", description, args, stdout, stderr)
+	if k == nil {
+		return err
+	}
+	if k.Command() == "topics apply" {
+		return topics(ctx, f.Topics.Apply, stdout)
+	}
+	return ingest(ctx, f.Run, stdout, stderr)
+}
+
+func load(path string) (settings, error) {
+	c := settings{
+		Window: windowConfig{Length: window.DefaultSpec.Length}, Spool: "flank-data/spool",
+		Source: sourceConfig{Kind: "simulate", Speed: 1, Seed: 1, ToolLife: 80 * time.Second},
+	}
+	if err := config.Load(path, &c); err != nil {
+		return c, err
+	}
+	if len(c.Kafka.Brokers) == 0 {
+		return c, fmt.Errorf("%s: kafka: brokers: name at least one, for example [\"127.0.0.1:9092\"]", path)
+	}
+	return c, nil
+}
+
+func topics(ctx context.Context, f topicsFlags, stdout io.Writer) error {
+	c, err := load(f.Config)
+	if err != nil {
+		return err
+	}
+	cfg := bus.Config{Brokers: c.Kafka.Brokers, ClientID: "flank-topics"}
+	if err := cli.Await(ctx, f.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg) }); err != nil {
+		return err
+	}
+	status, err := bus.Apply(ctx, cfg, f.Partitions, f.Replication)
+	for _, s := range status {
+		fmt.Fprintln(stdout, s)
+	}
+	return err
+}
+
+func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
+	c, err := load(f.Config)
+	if err != nil {
+		return err
+	}
+	if err := checkMachine(c.Machine); err != nil {
+		return fmt.Errorf("%s: %w", f.Config, err)
+	}
+	level := zerolog.InfoLevel
+	if f.Verbose {
+		level = zerolog.DebugLevel
+	}
+	log := cli.Logger(stderr, level).With().Str("machine", c.Machine).Logger()
+	src, recording, err := open(f.Config, c)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Config, err)
+	}
+	if closer, ok := src.(io.Closer); ok {
+		defer closer.Close()
+	}
+	sync := 1
+	if c.Source.Speed == 0 {
+		sync = 64
+	}
+	gw, err := gateway.New(gateway.Config{
+		Source: source.Pace(src, c.Source.Speed), Window: window.Spec{Length: c.Window.Length, Hop: c.Window.Hop},
+		SpoolDir: config.Beside(f.Config, c.Spool), Recording: recording, SyncEvery: sync, Log: log,
+		Bus: bus.Config{Brokers: c.Kafka.Brokers, ClientID: "flank-ingest", OnRetry: cli.OnRetry(log, "broker does not take windows: they stay in the spool")},
+	})
+	if err != nil {
+		return err
+	}
+	defer gw.Close()
+	log.Info().Str("layout", src.Layout().Fingerprint()).Stringer("window", c.Window.Length).Msg("ingesting")
+	err = gw.Run(ctx)
+	s := gw.Stats()
+	if err == nil && ctx.Err() == nil {
+		err = gw.Finish()
+	}
+	fmt.Fprintf(stdout, "%d windows cut, %d delivered, %d pending in the spool, %d gaps\n", s.Windows, s.Delivered, s.Pending, s.Gaps)
+	return err
+}
+
+// open returns the source that the configuration names, and for a recording
+// its identity.
+func open(file string, c settings) (source.Source, string, error) {
+	switch c.Source.Kind {
+	case "simulate":
+		if c.Layout != "" {
+			return nil, "", errors.New("layout: the simulated drill has its own: remove it, or set source.kind to csv")
+		}
+		src, err := gateway.Simulated(gateway.Simulation{
+			Machine: c.Machine, Start: time.Now(), Seed: c.Source.Seed, Life: c.Source.ToolLife, Tools: c.Source.Tools,
+		})
+		return src, "", err
+	case "csv":
+		layout, columns := signal.GunDrill(), signal.Recording{}
+		if c.Layout != "" {
+			var err error
+			if layout, columns, err = signal.LoadLayout(config.Beside(file, c.Layout)); err != nil {
+				return nil, "", err
+			}
+		}
+		if c.Source.File == "" {
+			return nil, "", errors.New("source: file: name the recording")
+		}
+		rec := source.Recording{Path: config.Beside(file, c.Source.File), Layout: layout, Columns: columns, Machine: c.Machine}
+		sum, err := rec.SHA256()
+		if err != nil {
+			return nil, "", err
+		}
+		src, err := rec.Open()
+		return src, fmt.Sprintf("%s/%s/%v/%v", sum, layout.Fingerprint(), c.Window.Length, c.Window.Hop), err
+	}
+	return nil, "", fmt.Errorf("source: kind %q: choose simulate or csv", c.Source.Kind)
+}
+
+// checkMachine refuses what is no ISA-95 path: it becomes the key of messages
+// and a part of every id.
+func checkMachine(path string) error {
+	parts := strings.Split(path, "/")
+	bad := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+	}
+	for _, p := range parts {
+		if p == "" || strings.ContainsFunc(p, bad) || len(parts) != 5 {
+			return fmt.Errorf("machine: %q: write enterprise/site/area/line/machine in a-z, 0-9, - and _, for example acme/spore/bay2/line1/usk25", path)
+		}
+	}
+	return nil
+}

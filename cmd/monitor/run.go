@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+const description = `Judge the windows of machines and raise alerts.
+
+Results go to tcm.results.v1, alerts to tcm.alerts.v1, what cannot be read to tcm.dlq.v1. What the
+monitor remembers is on tcm.state.v1: it may be killed at any time and started again, here or
+elsewhere, and judges every window once. Several monitors of one group share the machines.`
+
+type flags struct {
+	Run struct {
+		Config  string        `required:"" placeholder:"FILE" help:"Configuration, see examples/gun-drill/monitor.yaml."`
+		Wait    time.Duration `default:"0s" help:"How long to wait for a broker or a model that is not there yet."`
+		Verbose bool          `help:"Log more."`
+	} `cmd:"" help:"Judge until Ctrl-C."`
+}
+
+// settings is monitor.yaml.
+type settings struct {
+	Kafka struct {
+		Brokers []string `yaml:"brokers"`
+	} `yaml:"kafka"`
+	Model string         `yaml:"model"`
+	Group string         `yaml:"group"`
+	Alarm alarm.Settings `yaml:"alarm"`
+	Page  string         `yaml:"page"` // address; empty: none
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var f flags
+	k, err := cli.Parse(&f, "monitor", description, args, stdout, stderr)
+	if k == nil {
+		return err
+	}
+	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102"}
+	file := f.Run.Config
+	if err := config.Load(file, &c); err != nil {
+		return err
+	}
+	if len(c.Kafka.Brokers) == 0 {
+		return fmt.Errorf("%s: kafka: brokers: name at least one, for example [\"127.0.0.1:9092\"]", file)
+	}
+	if c.Model == "" {
+		return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", file)
+	}
+	if err := c.Alarm.Check(); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	level := zerolog.InfoLevel
+	if f.Run.Verbose {
+		level = zerolog.DebugLevel
+	}
+	log := cli.Logger(stderr, level)
+
+	var m *model.Model
+	err = cli.Await(ctx, f.Run.Wait, func(context.Context) (err error) {
+		m, err = model.Load(config.Beside(file, c.Model))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	cfg := monitor.Config{Model: m, Group: c.Group, Alarm: c.Alarm, Log: log, Bus: bus.Config{
+		Brokers: c.Kafka.Brokers, ClientID: "flank-monitor", OnRetry: cli.OnRetry(log, "broker does not answer"),
+	}}
+	if err := cli.Await(ctx, f.Run.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg.Bus) }); err != nil {
+		return err
+	}
+	if c.Page != "" {
+		hub := web.NewHub(web.Config{Layout: m.Layout})
+		hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1})
+		cfg.Show(hub)
+		l, err := net.Listen("tcp", c.Page)
+		if err != nil {
+			return fmt.Errorf("%s: page: %w: choose another address", file, err)
+		}
+		srv := &http.Server{Handler: hub.Handler(), ReadHeaderTimeout: 5 * time.Second}
+		defer srv.Close()
+		go func() {
+			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				log.Error().Err(err).Msg("the page is gone")
+			}
+		}()
+		log.Info().Str("page", "http://"+l.Addr().String()).Msg("page")
+	}
+	mon, err := monitor.New(cfg)
+	if err != nil {
+		return err
+	}
+	defer mon.Close()
+	log.Info().Str("model", m.ID()).Str("layout", m.Layout.Fingerprint()).Str("group", c.Group).Msg("monitoring")
+	err = mon.Run(ctx)
+	s := mon.Stats()
+	fmt.Fprintf(stdout, "%d windows judged, %d repeats dropped, %d messages set aside, %d alerts\n", s.Judged, s.Repeats, s.Dead, s.Alerts)
+	return err
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// openReplay loads the model and checks that it is for the recording.
+func (p *plant) openReplay() (*source.Recording, error) {
+	m, err := model.Load(p.Model)
+	if err != nil {
+		return nil, err
+	}
+	layout := m.Layout
+	var columns signal.Recording
+	if p.Layout != "" {
+		if layout, columns, err = signal.LoadLayout(p.Layout); err != nil {
+			return nil, err
+		}
+		if err := m.Fits(layout, m.Window); err != nil {
+			return nil, fmt.Errorf("%s with %s: %w", p.Model, p.Layout, err)
+		}
+	}
+	p.model = m
+	return &source.Recording{Path: p.Replay, Layout: layout, Columns: columns, Machine: p.Machine}, nil
+}
+
+// replay returns the job of replaying a recording.
+func (p *plant) replay(r *source.Recording) (job, error) {
+	sum, err := r.SHA256()
+	if err != nil {
+		return job{}, err
+	}
+	src, err := r.Open()
+	if err != nil {
+		return job{}, err
+	}
+	return job{
+		source: src, speed: p.Speed, rule: wear.Rule(p.model.Label),
+		// The same bytes cut otherwise are other windows.
+		recording: fmt.Sprintf("%s/%s/%v/%v", sum, p.model.Layout.Fingerprint(), p.model.Window.Length, p.model.Window.Hop),
+	}, nil
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+type demoFlags struct {
+	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model (default: model.flank)."`
+	Machine string `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/drill)."`
+	Seed    uint64 `default:"1" help:"Of the simulation and the training."`
+}
+
+// demo trains a model of the simulated drill, for trying Flank out.
+func demo(ctx context.Context, f demoFlags, stdout, stderr io.Writer) error {
+	if _, err := os.Stat(f.Model); !errors.Is(err, fs.ErrNotExist) {
+		m, err := model.Load(f.Model)
+		if err == nil {
+			fmt.Fprintf(stdout, "%s is there: %s\n", f.Model, m)
+		}
+		return err
+	}
+	job := train.SimulatedHistory(f.Machine, f.Seed)
+	job.Program, job.Log = cli.Version(), cli.Logger(stderr, zerolog.InfoLevel)
+	bar := cli.NewProgress(stderr)
+	defer bar.Close()
+	job.Progress = bar.Report
+	m, report, err := train.Run(ctx, job)
+	if err != nil {
+		return err
+	}
+	bar.Close()
+	if err := report.Save(strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + ".report"); err != nil {
+		return err
+	}
+	if err := m.Save(f.Model); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s\nmodel   %s (%s)\n", report.Summary(), f.Model, m.ID())
+	return nil
+}

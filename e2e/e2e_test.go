@@ -1,0 +1,372 @@
+//go:build e2e
+
+// Package e2e runs the programs as separate processes, kills them, and counts
+// at both ends: windows by their ids on tcm.windows.v1, results and alerts by
+// theirs, never by the programs' own counters.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/schemas"
+)
+
+var bin string // folder of the programs
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "flank-e2e-")
+	if err != nil {
+		panic(err)
+	}
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../cmd/ingest", "../cmd/trainer", "../cmd/monitor", "../cmd/standalone")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		panic(err)
+	}
+	bin = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// process is a program that runs.
+type process struct {
+	cmd            *exec.Cmd
+	stdout, stderr bytes.Buffer
+}
+
+func start(t *testing.T, name string, args ...string) *process {
+	p := &process{cmd: exec.Command(filepath.Join(bin, name), args...)}
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	return p
+}
+
+// kill ends p as a power cut would.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// wait returns when p has ended by itself, or fails.
+func (p *process) wait(t *testing.T) {
+	if err := p.cmd.Wait(); err != nil {
+		t.Fatalf("%v: %v\n%s", p.cmd.Args, err, &p.stderr)
+	}
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	p := start(t, name, args...)
+	p.wait(t)
+	return p.stdout.String()
+}
+
+const (
+	tools, rows = 6, 250
+	windows     = tools * rows
+	machine     = "acme/spore/bay2/line1/lathe"
+)
+
+// write writes a file of the test's folder.
+func write(t *testing.T, dir, name, text string) string {
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// recording is a table of tools that wear.
+func recording(seed uint64) string {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var b strings.Builder
+	b.WriteString("force,power,noise,tool,VB\n")
+	for tool := range tools {
+		gain, end := 1+rng.Float64(), 420.0
+		if tool%3 == 2 {
+			end = 240
+		}
+		for i := range rows {
+			vb := end * float64(i) / float64(rows)
+			fmt.Fprintf(&b, "%.4f,%.4f,%.4f,T%d,%.1f\n", gain*(100+vb/2+4*rng.NormFloat64()), gain*(20+vb/8+rng.NormFloat64()), rng.NormFloat64(), tool, vb)
+		}
+	}
+	return b.String()
+}
+
+// prepare writes layout, recording and configurations, and trains a model.
+func prepare(t *testing.T, broker string, speed float64) (dir string) {
+	dir = t.TempDir()
+	write(t, dir, "layout.yaml", "name: small\nchannels:\n  - {names: [force, power, noise], kind: feature, rate: 1}\nrecording: {tool: tool, vb_max_um: VB}\n")
+	write(t, dir, "history.csv", recording(1))
+	write(t, dir, "day.csv", recording(2))
+	write(t, dir, "train.yaml", "layout: layout.yaml\nnetwork: {hidden: [6], pretrain: {epochs: 5}, fine_tune: {epochs: 30}}\nevaluate: {by_tool: \"off\", random_split: false}\n")
+	write(t, dir, "ingest.yaml", fmt.Sprintf("machine: %s\nkafka: {brokers: [%q]}\nlayout: layout.yaml\nspool: spool\nsource: {kind: csv, file: day.csv, speed: %v}\n", machine, broker, speed))
+	write(t, dir, "monitor.yaml", fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: m.flank\npage: \"\"\n", broker))
+	run(t, "trainer", "fit", "--quiet", "--config", filepath.Join(dir, "train.yaml"), "--data", filepath.Join(dir, "history.csv"), "--model", filepath.Join(dir, "m.flank"))
+	return dir
+}
+
+// reader follows a topic and remembers every message.
+type reader struct {
+	mu   sync.Mutex
+	msgs []bus.Message
+}
+
+func follow(t *testing.T, cfg bus.Config, topic string) *reader {
+	r := &reader{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = bus.ReadTopic(ctx, cfg, topic, bus.FirstOffset, true, func(m bus.Message) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.msgs = append(r.msgs, m)
+			return nil
+		})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return r
+}
+
+func (r *reader) all() []bus.Message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]bus.Message(nil), r.msgs...)
+}
+
+// distinct returns how many different ids there are.
+func (r *reader) distinct() int {
+	ids := map[string]bool{}
+	for _, m := range r.all() {
+		ids[string(m.Header("ce_id"))] = true
+	}
+	return len(ids)
+}
+
+// until waits until there are n distinct ids.
+func (r *reader) until(t *testing.T, n int, what string) {
+	for deadline := time.Now().Add(90 * time.Second); r.distinct() < n; time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d %s, still waiting for %d", r.distinct(), what, n)
+		}
+	}
+}
+
+func broker(t *testing.T) (*bus.Broker, bus.Config) {
+	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	cfg := bus.Config{Brokers: []string{b.Addr()}, ClientID: "e2e"}
+	if _, err := bus.Apply(context.Background(), cfg, 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	return b, cfg
+}
+
+// checkResults checks that every window has one result, whatever came twice,
+// that repeats say the same, and that all are valid.
+func checkResults(t *testing.T, r *reader, want int) (verdicts map[uint64]event.Verdict, repeats int) {
+	t.Helper()
+	verdicts = map[uint64]event.Verdict{}
+	body := map[string]string{}
+	for _, m := range r.all() {
+		id := string(m.Header("ce_id"))
+		if before, ok := body[id]; ok {
+			repeats++
+			if before != string(m.Value) {
+				t.Errorf("result %s came twice and differs:\n%s\n%s", id, before, m.Value)
+			}
+			continue
+		}
+		body[id] = string(m.Value)
+		if err := schemas.Validate(schemas.Result, m.Value); err != nil {
+			t.Fatal(err)
+		}
+		var res event.Result
+		if err := json.Unmarshal(m.Value, &res); err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := verdicts[res.Seq]; twice {
+			t.Errorf("window %d has results of two ids", res.Seq)
+		}
+		verdicts[res.Seq] = res.Verdict
+	}
+	for seq := range uint64(want) {
+		if _, ok := verdicts[seq]; !ok {
+			t.Errorf("window %d has no result", seq)
+		}
+	}
+	if len(verdicts) != want {
+		t.Errorf("%d windows have results, want %d", len(verdicts), want)
+	}
+	return verdicts, repeats
+}
+
+func checkAlerts(t *testing.T, r *reader) map[string]event.Alert {
+	t.Helper()
+	alerts := map[string]event.Alert{}
+	for _, m := range r.all() {
+		if err := schemas.Validate(schemas.Alert, m.Value); err != nil {
+			t.Fatal(err)
+		}
+		var a event.Alert
+		if err := json.Unmarshal(m.Value, &a); err != nil {
+			t.Fatal(err)
+		}
+		if before, ok := alerts[a.ID]; ok && before != a {
+			t.Errorf("alert %s came twice and differs", a.ID)
+		}
+		alerts[a.ID] = a
+	}
+	return alerts
+}
+
+// A monitor that is killed again and again judges every window once, and says
+// what one says that was never killed.
+func TestMonitorKilled(t *testing.T) {
+	b, cfg := broker(t)
+	dir := prepare(t, b.Addr(), 0)
+	results, alerts := follow(t, cfg, bus.TopicResults), follow(t, cfg, bus.TopicAlerts)
+	run(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
+	kills := 0
+	for _, at := range []int{windows / 10, windows / 4, windows / 2, windows * 3 / 4} {
+		p := start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
+		results.until(t, at, "results")
+		p.kill()
+		kills++
+	}
+	p := start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
+	results.until(t, windows, "results")
+	time.Sleep(300 * time.Millisecond) // for repeats, if there are any
+	p.kill()
+	killed, repeats := checkResults(t, results, windows)
+	t.Logf("%d kills, %d results came twice", kills, repeats)
+
+	// The same windows judged by a monitor of another group, on a broker where
+	// nothing was judged before.
+	b2, cfg2 := broker(t)
+	dir2 := prepare(t, b2.Addr(), 0)
+	calm, calmAlerts := follow(t, cfg2, bus.TopicResults), follow(t, cfg2, bus.TopicAlerts)
+	run(t, "ingest", "run", "--config", filepath.Join(dir2, "ingest.yaml"))
+	start(t, "monitor", "run", "--config", filepath.Join(dir2, "monitor.yaml"))
+	calm.until(t, windows, "results")
+	want, _ := checkResults(t, calm, windows)
+	for seq, v := range want {
+		if killed[seq] != v {
+			t.Errorf("window %d: %s, by a monitor never killed %s", seq, killed[seq], v)
+		}
+	}
+	if got, want := checkAlerts(t, alerts), checkAlerts(t, calmAlerts); len(got) != len(want) || len(want) == 0 {
+		t.Errorf("%d alerts, by a monitor never killed %d", len(got), len(want))
+	}
+}
+
+// An ingester that is killed again and again delivers every window, in order.
+func TestIngestKilled(t *testing.T) {
+	b, cfg := broker(t)
+	dir := prepare(t, b.Addr(), 600)
+	sent := follow(t, cfg, bus.TopicWindows)
+	for _, at := range []int{windows / 8, windows / 3, windows * 2 / 3} {
+		p := start(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
+		sent.until(t, at, "windows")
+		p.kill()
+	}
+	run(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
+	sent.until(t, windows, "windows")
+	seen := map[string]bool{}
+	next := 0
+	for _, m := range sent.all() {
+		id := string(m.Header("ce_id"))
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if seq := string(m.Header("seq")); seq != fmt.Sprint(next) {
+			t.Fatalf("window %s came when %d was due", seq, next)
+		}
+		next++
+	}
+	if next != windows {
+		t.Errorf("%d windows, want %d", next, windows)
+	}
+}
+
+// The broker is away while the ingester works: the spool takes the windows and
+// gives them back when the broker is there again.
+func TestBrokerAway(t *testing.T) {
+	data := t.TempDir()
+	b, err := bus.StartBroker(data, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := b.Addr()
+	cfg := bus.Config{Brokers: []string{addr}, ClientID: "e2e"}
+	if _, err := bus.Apply(context.Background(), cfg, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	dir := prepare(t, addr, 300)
+	p := start(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
+	time.Sleep(time.Second)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second)
+	if b, err = bus.StartBroker(data, addr); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	p.wait(t)
+	sent := follow(t, cfg, bus.TopicWindows)
+	sent.until(t, windows, "windows")
+}
+
+// Everything in one process, killed half-way and started again.
+func TestStandaloneKilled(t *testing.T) {
+	dir := prepare(t, "127.0.0.1:1", 0)
+	out := filepath.Join(dir, "out.jsonl")
+	args := []string{
+		"--once", "--replay", filepath.Join(dir, "day.csv"), "--layout", filepath.Join(dir, "layout.yaml"), "--model", filepath.Join(dir, "m.flank"),
+		"--results", out, "--data-dir", filepath.Join(dir, "data"), "--page", "off", "--broker", "127.0.0.1:0", "--machine", machine,
+	}
+	for _, after := range []time.Duration{900 * time.Millisecond, 1300 * time.Millisecond} {
+		p := start(t, "standalone", append(args, "--speed", "300")...)
+		time.Sleep(after)
+		p.kill()
+	}
+	stdout := run(t, "standalone", args...)
+	var s struct{ Windows, Results, Lost, Duplicated, Alerts int }
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
+		t.Fatalf("%v\n%s", err, stdout)
+	}
+	if s.Windows != windows || s.Results != windows || s.Lost != 0 || s.Duplicated != 0 || s.Alerts != 4 {
+		t.Errorf("%+v, want %d windows, each with one result, and 4 alerts", s, windows)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "\n"); n != windows {
+		t.Errorf("%d lines in out.jsonl, want %d", n, windows)
+	}
+}

@@ -1,0 +1,109 @@
+// Package config reads configuration files: YAML in which an unknown key is an
+// error, and errors that name file, line and key.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var (
+	yamlLine    = regexp.MustCompile(`^line (\d+): (.*)$`)
+	yamlUnknown = regexp.MustCompile(`^field (\S+) not found in type .+$`)
+	yamlTwice   = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
+	yamlType    = regexp.MustCompile(`^cannot unmarshal .* into (.+)$`)
+)
+
+// yamlWants says in words what a field of a Go type takes.
+var yamlWants = map[string]string{
+	"int": "a whole number", "uint64": "a whole number of 0 or more", "float64": "a number", "bool": "true or false",
+	"time.Duration": "a duration, such as 500ms or 1s", "string": "text", "[]int": "a list of whole numbers", "[]string": "a list of words",
+}
+
+// Load reads the file at path into the struct that into points to, see Decode.
+func Load(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("configuration: %w: name another file, or begin with one of the examples", err)
+	}
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	return Decode(text, path, into)
+}
+
+// Decode reads text into the struct that into points to, which holds the
+// defaults; path names it in errors. Unknown keys are errors. Every error names
+// the file and, where there is one, line and key.
+func Decode(text []byte, path string, into any) error {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	err := dec.Decode(into)
+	if errors.Is(err, io.EOF) {
+		return nil // an empty file means the defaults
+	}
+	if err == nil {
+		if dec.Decode(new(any)) != io.EOF { //nolint:errorlint // yaml returns it as it is
+			return fmt.Errorf("%s: holds more than one document: remove what follows the line `---`", path)
+		}
+		return nil
+	}
+	msgs, typed := strings.CutPrefix(err.Error(), "yaml: unmarshal errors:\n")
+	if !typed {
+		msg := strings.TrimPrefix(err.Error(), "yaml: ")
+		at := path + ": "
+		if m := yamlLine.FindStringSubmatch(msg); m != nil {
+			at, msg = path+":"+m[1]+": ", m[2]
+		}
+		return fmt.Errorf("%sis not YAML: %s: check colons, quotes and brackets, and indent with blanks, not tabs", at, msg)
+	}
+	var lines []string
+	for msg := range strings.Lines(msgs) {
+		lines = append(lines, yamlError(path, strings.Split(string(text), "\n"), strings.TrimSpace(msg)))
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// yamlError puts an error of package yaml about one line of a file in words.
+func yamlError(path string, text []string, msg string) string {
+	m := yamlLine.FindStringSubmatch(msg)
+	if m == nil {
+		return path + ": " + msg
+	}
+	at, msg := path+":"+m[1]+": ", m[2]
+	if m := yamlUnknown.FindStringSubmatch(msg); m != nil {
+		return at + fmt.Sprintf("unknown key `%s`: remove it or correct its spelling", m[1])
+	}
+	if m := yamlTwice.FindStringSubmatch(msg); m != nil {
+		return at + fmt.Sprintf("key `%s` is already on line %s: remove one of them", m[1], m[2])
+	}
+	t := yamlType.FindStringSubmatch(msg)
+	n, err := strconv.Atoi(m[1])
+	if t == nil || err != nil || n > len(text) {
+		return at + msg
+	}
+	wants, ok := yamlWants[t[1]]
+	if !ok {
+		wants = "keys with values below it: see the examples"
+	}
+	return at + fmt.Sprintf("`%s`: must be %s", strings.TrimSpace(text[n-1]), wants)
+}
+
+// Beside returns path, if it is relative, as seen from the folder of file: how
+// paths in a configuration file are meant.
+func Beside(file, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(file), path)
+}

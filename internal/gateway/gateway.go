@@ -1,0 +1,321 @@
+// Package gateway is the ingester as a value: it cuts the blocks of a machine
+// into windows, keeps every window on disk, and delivers them to Kafka.
+//
+// A window that is closed is never lost: it is synced to the spool first and
+// sent second, and it leaves the spool only after all replicas of the broker
+// have it. While no broker answers, acquisition goes on and the spool fills.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Config says what a Gateway does. Bus, Source and SpoolDir are needed.
+type Config struct {
+	Source   source.Source // of one machine
+	Window   window.Spec
+	SpoolDir string
+	Bus      bus.Config
+
+	// Recording identifies the content of a finite recording. A gateway that
+	// is started again on the same spool with the same recording goes on after
+	// the last window that it had kept, until Finish is called; then, or with
+	// another recording, a new epoch begins. Empty for live sources, whose
+	// windows continue the epoch of the spool.
+	Recording string
+
+	// SyncEvery is how many windows may share one sync to disk. 0 means 1,
+	// which is right for live sources.
+	SyncEvery int
+
+	// OnCut, if not nil, sees every window and gap in order, also those of a
+	// recording that were kept before; of windows, epoch and seq are set. It is
+	// called from the acquiring goroutine and must not keep the window.
+	OnCut func(source.Cut)
+
+	Log zerolog.Logger
+}
+
+// Stats counts what a Gateway did since it was started.
+type Stats struct {
+	Windows   uint64 // cut, those kept before included
+	Gaps      uint64
+	Delivered uint64 // acknowledged by the broker
+	Pending   uint64 // kept and not yet acknowledged
+}
+
+// Gateway streams the windows of one machine. Use New, then Run once.
+type Gateway struct {
+	cfg   Config
+	cut   *source.Cutter
+	codec *window.Codec
+	spool *spool.Spool
+	out   *bus.Producer
+
+	begun         bool
+	first, resume uint64 // seq of the first window; windows that the spool has already
+
+	windows, gaps, delivered atomic.Uint64
+}
+
+// New opens the spool. It reports a window spec that does not fit the source,
+// a spool in use, and a disk that cannot be written.
+func New(cfg Config) (*Gateway, error) {
+	cut, err := source.NewCutter(cfg.Source, cfg.Window)
+	if err != nil {
+		return nil, err
+	}
+	codec, err := window.NewCodec(cfg.Source.Layout(), cfg.Window)
+	if err != nil {
+		return nil, err
+	}
+	out, err := bus.NewProducer(cfg.Bus)
+	if err != nil {
+		return nil, err
+	}
+	sp, rec, err := spool.Open(cfg.SpoolDir, spool.Settings{})
+	if err != nil {
+		return nil, err
+	}
+	if rec.Pending > 0 || rec.TornBytes > 0 || rec.Quarantined > 0 {
+		cfg.Log.Warn().Uint64("pending", rec.Pending).Int64("torn_bytes", rec.TornBytes).Uint64("quarantined", rec.Quarantined).
+			Msg("spool was not empty: its windows are delivered first")
+	}
+	if cfg.SyncEvery == 0 {
+		cfg.SyncEvery = 1
+	}
+	return &Gateway{cfg: cfg, cut: cut, codec: codec, spool: sp, out: out}, nil
+}
+
+// Begin settles which windows are to come: their epoch, and the seq of the
+// first that is cut. Windows of another recording that are still in the spool
+// are delivered first. Run begins by itself; Begin is for who has to know
+// before.
+func (g *Gateway) Begin(ctx context.Context) (epoch, seq uint64, err error) {
+	if !g.begun {
+		if g.resume, err = g.settleEpoch(ctx); err != nil {
+			return 0, 0, err
+		}
+		g.begun = true
+		if g.cfg.Recording == "" {
+			g.first = g.spool.NextSeq()
+		}
+	}
+	return g.spool.Epoch(), g.first, nil
+}
+
+// Stats returns the counts. It is safe for concurrent use.
+func (g *Gateway) Stats() Stats {
+	return Stats{
+		Windows: g.windows.Load(), Gaps: g.gaps.Load(), Delivered: g.delivered.Load(),
+		Pending: g.spool.Stats().Pending,
+	}
+}
+
+// Close releases the spool and the connections. What was not delivered stays
+// in the spool.
+func (g *Gateway) Close() error {
+	g.out.Close()
+	return g.spool.Close()
+}
+
+// drainTime is how long Run goes on delivering after it was told to stop. What
+// is left stays in the spool.
+const drainTime = 4 * time.Second
+
+// Run acquires and delivers until the source has ended and all its windows are
+// acknowledged. When ctx ends, it stops acquiring and delivers what it can for
+// a few seconds. It returns nil in both cases, and otherwise the error of the
+// source, of the disk, or one that the broker will not change its mind about.
+func (g *Gateway) Run(ctx context.Context) error {
+	if _, _, err := g.Begin(ctx); err != nil {
+		return unlessStopped(ctx, err)
+	}
+	acquiring, stop := context.WithCancel(ctx)
+	defer stop()
+	delivering, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	delivered := make(chan error, 1)
+	go func() {
+		err := g.deliver(delivering)
+		stop() // a broker that will not have the windows
+		delivered <- err
+	}()
+	acquired := unlessStopped(acquiring, g.acquire(acquiring))
+	stopping := ctx.Done()
+	var deadline <-chan time.Time
+	for acquired == nil && g.spool.Stats().Pending > 0 && delivering.Err() == nil {
+		select {
+		case err := <-delivered:
+			return err
+		case <-stopping:
+			stopping, deadline = nil, time.After(drainTime)
+		case <-deadline:
+			cancel()
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	cancel()
+	return errors.Join(acquired, unlessStopped(delivering, <-delivered))
+}
+
+// unlessStopped returns err, or nil if it is only that ctx has ended.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// acquire cuts windows and keeps those that the spool does not have.
+func (g *Gateway) acquire(ctx context.Context) error {
+	unsynced := 0
+	seq := g.first
+	for {
+		c, err := g.cut.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return g.spool.Sync()
+		}
+		if err != nil {
+			return errors.Join(err, g.spool.Sync())
+		}
+		if c.Gap != nil {
+			g.gap(c)
+			continue
+		}
+		w := c.Window
+		w.Epoch, w.Seq = g.spool.Epoch(), seq
+		if g.cfg.OnCut != nil {
+			g.cfg.OnCut(c)
+		}
+		if seq++; seq > g.resume {
+			if err := g.keep(w); err != nil {
+				return err
+			}
+			if unsynced++; unsynced >= g.cfg.SyncEvery {
+				if err := g.spool.Sync(); err != nil {
+					return err
+				}
+				unsynced = 0
+			}
+		}
+		g.windows.Add(1)
+	}
+}
+
+func (g *Gateway) gap(c source.Cut) {
+	g.gaps.Add(1)
+	if g.cfg.OnCut != nil {
+		g.cfg.OnCut(c)
+	}
+	level := zerolog.WarnLevel
+	if c.Gap.Reason == window.Tail {
+		level = zerolog.InfoLevel
+	}
+	g.cfg.Log.WithLevel(level).Str("machine", c.Gap.Machine).Str("tool", c.Gap.Tool).Str("reason", c.Gap.Reason).
+		Time("start", c.Gap.Start).Dur("duration_ms", c.Gap.Duration).Float64("rate_hz", c.Gap.Rate).
+		Msg("no window covers this span")
+}
+
+func (g *Gateway) keep(w *window.Window) error {
+	e, err := g.codec.Seal(w)
+	if err != nil {
+		return err
+	}
+	m := Message(e)
+	seq, err := g.spool.Append(m.AppendBinary(nil))
+	if err != nil {
+		return err
+	}
+	if seq != w.Seq {
+		panic(fmt.Sprintf("gateway: spool gave seq %d to window %d", seq, w.Seq))
+	}
+	return nil
+}
+
+// Message returns the Kafka message of a sealed window, as
+// schemas/asyncapi.yaml has it.
+func Message(e window.Envelope) bus.Message {
+	epoch := window.FormatEpoch(e.Epoch)
+	m := bus.Message{Topic: bus.TopicWindows, Key: e.Machine, Time: e.Time, Value: e.Value}
+	for _, a := range event.Attributes(event.WindowID(e.Machine, epoch, e.Seq), e.Machine, event.WindowType, e.Time, window.ContentType) {
+		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
+	}
+	for _, a := range [][2]string{
+		{"layout", e.Layout}, {"epoch", epoch}, {"seq", strconv.FormatUint(e.Seq, 10)}, {"crc32c", fmt.Sprintf("%08x", e.CRC)},
+	} {
+		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
+	}
+	return m
+}
+
+// deliver sends what the spool holds, in order, until ctx ends.
+func (g *Gateway) deliver(ctx context.Context) error {
+	const batch = 16
+	records := make(chan record, batch)
+	read := make(chan error, 1)
+	go func() {
+		defer close(records)
+		read <- g.read(ctx, records)
+	}()
+	for first := range records {
+		last := first.seq
+		msgs := append(make([]bus.Message, 0, batch), first.msg)
+		for more := true; more && len(msgs) < batch; {
+			select {
+			case r, ok := <-records:
+				if more = ok; ok {
+					msgs, last = append(msgs, r.msg), r.seq
+				}
+			default:
+				more = false
+			}
+		}
+		if err := g.out.Send(ctx, msgs); err != nil {
+			return err
+		}
+		if err := g.spool.Ack(last); err != nil {
+			g.cfg.Log.Warn().Err(err).Msg("after a crash, windows that were delivered are sent again")
+		}
+		g.delivered.Add(uint64(len(msgs)))
+	}
+	return <-read
+}
+
+type record struct {
+	seq uint64
+	msg bus.Message
+}
+
+// read hands the records of the spool on.
+func (g *Gateway) read(ctx context.Context, out chan<- record) error {
+	for {
+		r, err := g.spool.Next(ctx)
+		if err != nil {
+			return err
+		}
+		rec := record{seq: r.Seq}
+		if err := rec.msg.UnmarshalBinary(append([]byte(nil), r.Payload...)); err != nil {
+			return fmt.Errorf("gateway: spool record %d: %w", r.Seq, err)
+		}
+		select {
+		case out <- rec:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// replay is what a gateway remembers of the recording it is replaying, in the
+// file replay.json of its spool.
+type replay struct {
+	Recording string `json:"recording"`
+	Epoch     uint64 `json:"epoch"`
+	Finished  bool   `json:"finished"`
+}
+
+func (g *Gateway) replayFile() string { return filepath.Join(g.cfg.SpoolDir, "replay.json") }
+
+// settleEpoch decides between going on and starting anew. It returns how many
+// windows of the recording are in the spool or were delivered.
+func (g *Gateway) settleEpoch(ctx context.Context) (resume uint64, err error) {
+	if g.cfg.Recording == "" {
+		return 0, nil
+	}
+	var last replay
+	text, err := os.ReadFile(g.replayFile())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return 0, fmt.Errorf("gateway: %w", err)
+	default:
+		if err := json.Unmarshal(text, &last); err != nil {
+			return 0, fmt.Errorf("gateway: %s: %w: delete the file to replay from the start", g.replayFile(), err)
+		}
+	}
+	if last.Recording == g.cfg.Recording && last.Epoch == g.spool.Epoch() && !last.Finished {
+		resume = g.spool.NextSeq()
+		g.cfg.Log.Info().Uint64("windows", resume).Msg("going on with an unfinished replay")
+		return resume, nil
+	}
+	if err := g.drain(ctx); err != nil {
+		return 0, err
+	}
+	epoch, err := g.spool.NewEpoch()
+	if err != nil {
+		return 0, err
+	}
+	return 0, g.remember(replay{Recording: g.cfg.Recording, Epoch: epoch})
+}
+
+// drain delivers what another recording left in the spool.
+func (g *Gateway) drain(ctx context.Context) error {
+	if g.spool.Stats().Pending == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- g.deliver(ctx) }()
+	for g.spool.Stats().Pending > 0 {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	cancel()
+	_ = <-done // it ended because it was told to
+	g.spool.Rewind()
+	return nil
+}
+
+func (g *Gateway) remember(r replay) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	if err := model.WriteFile(g.replayFile(), text); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	return nil
+}
+
+// Finish notes that the recording was replayed to its end and that nobody
+// waits for it any more: the next replay begins a new epoch.
+func (g *Gateway) Finish() error {
+	if g.cfg.Recording == "" {
+		return nil
+	}
+	return g.remember(replay{Recording: g.cfg.Recording, Epoch: g.spool.Epoch(), Finished: true})
+}

@@ -1,0 +1,179 @@
+package monitor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// machine is everything the monitor remembers of one machine.
+type machine struct {
+	name   string
+	epochs []epoch // the current one last
+	newest time.Time
+	ref    model.Reference
+	alarm  *alarm.Alarm
+	spec   model.ReferenceSpec
+	log    zerolog.Logger
+	warned bool // that an epoch came back
+}
+
+func newMachine(name string, s alarm.Settings, spec model.ReferenceSpec, log zerolog.Logger) (*machine, error) {
+	a, err := alarm.New(s)
+	if err != nil {
+		return nil, err
+	}
+	return &machine{name: name, alarm: a, spec: spec, log: log}, nil
+}
+
+// place finds where a window belongs: whether it was judged before, and whether
+// later ones were.
+//
+// An epoch that is seen for the first time becomes the current one: epochs are
+// random, and the times of a recording that is replayed begin again. Windows of
+// an epoch before it are late, unless they are newer than what was judged since:
+// then that epoch is alive, and would be mute for ever if it stayed in the past.
+func (m *machine) place(w *window.Window) (e *epoch, repeat, late bool) {
+	id := w.EpochString()
+	i := slices.IndexFunc(m.epochs, func(e epoch) bool { return e.ID == id })
+	if i < 0 {
+		m.epochs = append(m.epochs, epoch{ID: id})
+		if n := len(m.epochs) - keptEpochs; n > 0 {
+			m.epochs = slices.Delete(m.epochs, 0, n)
+		}
+		return &m.epochs[len(m.epochs)-1], false, false
+	}
+	e = &m.epochs[i]
+	if e.Judged.has(w.Seq) {
+		return e, true, false
+	}
+	if last, any := e.Judged.last(); any && w.Seq < last {
+		return e, false, true
+	}
+	if i == len(m.epochs)-1 {
+		return e, false, false
+	}
+	if w.Start.Before(m.newest) {
+		return e, false, true
+	}
+	if !m.warned {
+		m.warned = true
+		m.log.Warn().Str("machine", m.name).Str("epoch", id).
+			Msg("an epoch goes on that another had followed: does more than one ingester send for this machine?")
+	}
+	back := *e
+	m.epochs = append(slices.Delete(m.epochs, i, i+1), back)
+	return &m.epochs[len(m.epochs)-1], false, false
+}
+
+// observe judges w and moves the alarm. It returns nothing for a window that
+// was judged before. A window that comes late is judged and never moves the
+// alarm, nor the reference.
+func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.Layout, modelID string) (*event.Result, []event.Alert) {
+	e, repeat, late := m.place(w)
+	if repeat {
+		return nil, nil
+	}
+	e.Judged.add(w.Seq)
+	if !late {
+		m.newest = w.End()
+	}
+	r := &event.Result{
+		ID: event.WindowID(w.Machine, w.EpochString(), w.Seq), Machine: w.Machine, Epoch: w.EpochString(), Seq: w.Seq,
+		Tool: w.Tool, Hole: w.Hole, Start: w.Start, End: w.End(), Model: modelID, Late: late,
+	}
+	var alerts []event.Alert
+	ref := &m.ref
+	if late {
+		if m.ref.Tool != w.Tool || !m.ref.Ready(m.spec) {
+			ref = new(model.Reference) // of a tool that is gone, or not learnt yet
+		}
+	} else {
+		was := m.alarm.State()
+		if m.alarm.ChangeTool(w.Tool) == alarm.Cleared {
+			alerts = append(alerts, m.alert(w, r, event.Cleared, was, "tool_change"))
+		}
+	}
+	v := judge.Judge(w, ref)
+	r.Verdict = event.Verdict(v.Outcome)
+	r.Posterior = slices.Clone(v.Posterior)
+	r.Score, r.ReferenceLen = v.Score, v.Learnt
+	for i, q := range v.Faults {
+		if q != 0 {
+			r.Sensors = append(r.Sensors, event.Sensor{Channel: layout.Channels()[i].Name, Flags: flagNames(q)})
+		}
+	}
+	if judged := v.Outcome == model.Healthy || v.Outcome == model.Faulty; judged && !late {
+		was := m.alarm.State()
+		switch m.alarm.Observe(v.Outcome == model.Faulty, w.Start, w.End()) {
+		case alarm.Raised:
+			alerts = append(alerts, m.alert(w, r, event.Raised, m.alarm.State(), ""))
+		case alarm.Cleared:
+			alerts = append(alerts, m.alert(w, r, event.Cleared, was, "recovered"))
+		}
+	}
+	r.Alarm = "normal"
+	if m.alarm.Raised() {
+		r.Alarm = "raised"
+	}
+	return r, alerts
+}
+
+// alert describes a change of the alarm that s was in.
+func (m *machine) alert(w *window.Window, r *event.Result, change event.AlertState, s alarm.State, reason string) event.Alert {
+	set := m.alarm.Settings()
+	faulty, of := m.alarm.Count()
+	a := event.Alert{
+		ID: fmt.Sprintf("%s/%s", r.ID, change), Machine: w.Machine, Tool: s.Tool, Hole: w.Hole, State: change,
+		Severity: "warning", Since: s.Since, At: w.End(), Epoch: r.Epoch, Seq: w.Seq,
+		Faulty: faulty, Of: of, K: set.K, N: set.N, Score: r.Score, Model: r.Model, Reason: reason,
+	}
+	name := short(w.Machine)
+	if s.Tool != "" {
+		name += " tool " + s.Tool
+	}
+	if w.Hole != "" && s.Tool == w.Tool { // not the first hole of the next tool
+		name += " hole " + w.Hole
+	}
+	const clock = "15:04:05"
+	switch {
+	case change == event.Raised:
+		a.Text = fmt.Sprintf("%s: FAULTY since %s, %d of %d cutting windows, score %.2f. Change the tool before the next part.",
+			name, s.Since.Format(clock), faulty, of, r.Score)
+	case reason == "tool_change":
+		a.Severity = "info"
+		a.Text = fmt.Sprintf("%s: alarm of %s cleared, tool changed to %s.", name, s.Since.Format(clock), orUnknown(w.Tool))
+	default:
+		a.Severity = "info"
+		a.Text = fmt.Sprintf("%s: alarm of %s cleared, none of the last %d windows is faulty.", name, s.Since.Format(clock), of)
+	}
+	return a
+}
+
+// flagNames returns the names of the flags in q, and "unknown" if a newer
+// ingester sent only flags that this monitor has no name for.
+func flagNames(q signal.Quality) []string {
+	if names := q.Names(); len(names) > 0 {
+		return names
+	}
+	return []string{"unknown"}
+}
+
+func orUnknown(tool string) string {
+	if tool == "" {
+		return "an unnamed one"
+	}
+	return tool
+}
+
+// short returns the last part of an ISA-95 path.
+func short(machine string) string { return machine[strings.LastIndexByte(machine, '/')+1:] }

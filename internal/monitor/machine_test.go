@@ -1,0 +1,178 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// oneValue returns a model of a single feature that is faulty when the feature
+// is well above what it was in the tool's first two windows.
+func oneValue(t testing.TB) *model.Model {
+	layout, err := signal.NewLayout("one value", []signal.Channel{{Name: "force", Kind: signal.Feature, Unit: "N", Rate: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := dbn.NewMatrix(60, 1)
+	y := make([]int, x.Rows)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range y {
+		y[i] = i % 3 / 2
+		x.Row(i)[0] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
+	}
+	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
+		Network: dbn.Settings{Hidden: []int{3}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 60}}, Seed: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model.Model{
+		Layout: layout, Window: window.DefaultSpec, Reference: model.ReferenceSpec{Windows: 2, Mode: model.ReferenceRatio},
+		Usual: make([]signal.Quality, 1), Classifier: c,
+	}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// at makes a window: faulty ones read twice the reference of 10.
+func at(seq uint64, tool string, faulty bool) *window.Window {
+	v := float32(10)
+	if faulty {
+		v = 20
+	}
+	return &window.Window{
+		Context: signal.Context{Machine: "acme/line1/drill", Tool: tool}, Epoch: 1, Seq: seq,
+		Start: time.Date(2026, 11, 2, 2, 0, 0, 0, time.UTC).Add(time.Duration(seq) * time.Second), Length: time.Second,
+		Samples: [][]float32{{v}}, Quality: make([]signal.Quality, 1),
+	}
+}
+
+func newTestMachine(t interface{ Fatal(...any) }, m *model.Model) *machine {
+	mach, err := newMachine("acme/line1/drill", alarm.Settings{K: 2, N: 3, Latch: true}, m.Reference, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mach
+}
+
+func TestMachine(t *testing.T) {
+	m := oneValue(t)
+	judge, mach := m.NewJudge(), newTestMachine(t, m)
+	for i, step := range []struct {
+		w       *window.Window
+		verdict event.Verdict
+		alarm   string
+		late    bool
+		alerts  []event.AlertState
+	}{
+		{at(0, "T1", false), event.Learning, "normal", false, nil},
+		{at(1, "T1", false), event.Learning, "normal", false, nil},
+		{at(2, "T1", true), event.Faulty, "normal", false, nil},
+		{at(4, "T1", true), event.Faulty, "raised", false, []event.AlertState{event.Raised}},
+		{at(5, "T1", false), event.Healthy, "raised", false, nil},
+		{at(3, "T1", true), event.Faulty, "raised", true, nil}, // fills the gap
+		{at(6, "T2", false), event.Learning, "normal", false, []event.AlertState{event.Cleared}},
+		{at(7, "T2", false), event.Learning, "normal", false, nil},
+		{at(8, "T2", true), event.Faulty, "normal", false, nil},
+	} {
+		r, alerts := mach.observe(step.w, judge, m.Layout, m.ID())
+		if r == nil {
+			t.Fatalf("step %d: no result", i)
+		}
+		var states []event.AlertState
+		for _, a := range alerts {
+			states = append(states, a.State)
+		}
+		if r.Verdict != step.verdict || r.Alarm != step.alarm || r.Late != step.late || !slices.Equal(states, step.alerts) {
+			t.Errorf("step %d: %s, alarm %s, late %v, alerts %v; want %+v", i, r.Verdict, r.Alarm, r.Late, states, step)
+		}
+		if again, alerts := mach.observe(step.w, judge, m.Layout, m.ID()); again != nil || alerts != nil {
+			t.Errorf("step %d: judged twice", i)
+		}
+	}
+}
+
+func TestAlertText(t *testing.T) {
+	m := oneValue(t)
+	judge, mach := m.NewJudge(), newTestMachine(t, m)
+	var all []event.Alert
+	for seq, faulty := range []bool{false, false, true, true} {
+		_, alerts := mach.observe(at(uint64(seq), "T1", faulty), judge, m.Layout, m.ID())
+		all = append(all, alerts...)
+	}
+	_, alerts := mach.observe(at(4, "T2", false), judge, m.Layout, m.ID())
+	all = append(all, alerts...)
+	if len(all) != 2 {
+		t.Fatalf("%d alerts, want 2", len(all))
+	}
+	raised, cleared := all[0], all[1]
+	if raised.ID != "acme/line1/drill/0000000000000001/3/raised" || raised.Tool != "T1" || raised.Faulty != 2 || raised.Of != 2 ||
+		!raised.Since.Equal(at(2, "", false).Start) || !raised.At.Equal(at(3, "", false).End()) {
+		t.Errorf("raised: %+v", raised)
+	}
+	if want := "drill tool T1: FAULTY since 02:00:02, 2 of 2 cutting windows, score "; len(raised.Text) < len(want) || raised.Text[:len(want)] != want {
+		t.Errorf("text %q, want %q…", raised.Text, want)
+	}
+	if cleared.State != event.Cleared || cleared.Tool != "T1" || cleared.Reason != "tool_change" || cleared.Text != "drill tool T1: alarm of 02:00:02 cleared, tool changed to T2." {
+		t.Errorf("cleared: %+v", cleared)
+	}
+}
+
+// The law behind every restart: whatever came before, a machine restored from
+// its state says of the next windows what the old one would have said.
+func TestRestartedMachineSaysTheSame(t *testing.T) {
+	m := oneValue(t)
+	a, b := m.NewJudge(), m.NewJudge()
+	rapid.Check(t, func(t *rapid.T) {
+		old := newTestMachine(t, m)
+		now := newTestMachine(t, m)
+		for range rapid.IntRange(1, 40).Draw(t, "windows") {
+			w := at(rapid.Uint64Range(0, 30).Draw(t, "seq"), rapid.SampledFrom([]string{"T1", "T1", "T1", "T2"}).Draw(t, "tool"), rapid.Bool().Draw(t, "faulty"))
+			w.Epoch = rapid.Uint64Range(1, 2).Draw(t, "epoch")
+			r1, al1 := old.observe(w, a, m.Layout, m.ID())
+			r2, al2 := now.observe(w, b, m.Layout, m.ID())
+			if string(event.JSON(r1)) != string(event.JSON(r2)) || string(event.JSON(al1)) != string(event.JSON(al2)) {
+				t.Fatalf("old: %s %s\nnew: %s %s", event.JSON(r1), event.JSON(al1), event.JSON(r2), event.JSON(al2))
+			}
+			if rapid.Bool().Draw(t, "restart") {
+				var s state
+				if err := json.Unmarshal(event.JSON(now.state(m.ID(), nil)), &s); err != nil {
+					t.Fatal(err)
+				}
+				now = newTestMachine(t, m)
+				if err := now.restore(s, m.ID(), 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+func TestEpochsAreBounded(t *testing.T) {
+	m := oneValue(t)
+	judge, mach := m.NewJudge(), newTestMachine(t, m)
+	for e := range uint64(3 * keptEpochs) {
+		w := at(0, "T1", false)
+		w.Epoch = e + 1
+		mach.observe(w, judge, m.Layout, m.ID())
+	}
+	if len(mach.epochs) != keptEpochs {
+		t.Errorf("%d epochs are kept, want %d", len(mach.epochs), keptEpochs)
+	}
+}

@@ -1,0 +1,125 @@
+// Package monitor is the monitor as a value: it reads windows from Kafka,
+// judges each exactly once, and reports results and alerts.
+//
+// What it remembers of a machine is one record on the compacted topic
+// tcm.state.v1: which windows were judged, the tool's reference, the alarm, and
+// what was decided but perhaps not yet sent. A batch of windows is settled in a
+// fixed order, first the state, then results and alerts, then the position in
+// the stream. A monitor that dies anywhere in between is followed by one that
+// sends the pending messages again under the same ids and drops the windows
+// that come again: readers that drop repeats by id see everything once.
+//
+// What cannot be used, a window or the record of a machine, is set aside on
+// tcm.dlq.v1 with the reason, and the stream goes on.
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Config says what a Monitor does. Model and Bus are needed.
+type Config struct {
+	Model *model.Model
+	Bus   bus.Config
+	Group string         // consumer group; empty means "tcm-monitor"
+	Alarm alarm.Settings // zero means alarm.Default
+
+	// OnWindow, if not nil, sees every window as it is judged, which is before
+	// its result is durable: after a failure it may see one again. OnAlert, if
+	// not nil, sees an alert once it was sent. They must not keep the window,
+	// and must not block. Partitions call them from goroutines of their own.
+	OnWindow func(*window.Window, event.Result)
+	OnAlert  func(event.Alert)
+
+	Log zerolog.Logger
+}
+
+// Stats counts what a Monitor did since it was started.
+type Stats struct {
+	Judged  uint64 // windows that got a result
+	Repeats uint64 // windows that came again and were dropped
+	Dead    uint64 // messages and records set aside on the dead-letter topic
+	Alerts  uint64
+}
+
+// Monitor judges the windows of the machines it is assigned. Use New, then Run.
+type Monitor struct {
+	cfg   Config
+	codec *window.Codec
+	group *bus.Group
+	out   *bus.Producer
+	grace time.Duration // for the batch in hand after its partition was taken away
+
+	judged, repeats, dead, alerts atomic.Uint64
+}
+
+// New returns a monitor. It reports settings that cannot be used.
+func New(cfg Config) (*Monitor, error) {
+	if cfg.Alarm == (alarm.Settings{}) {
+		cfg.Alarm = alarm.Default
+	}
+	if err := cfg.Alarm.Check(); err != nil {
+		return nil, err
+	}
+	if cfg.Group == "" {
+		cfg.Group = "tcm-monitor"
+	}
+	codec, err := window.NewCodec(cfg.Model.Layout, cfg.Model.Window)
+	if err != nil {
+		return nil, err
+	}
+	group, err := bus.NewGroup(cfg.Bus, cfg.Group, bus.TopicWindows)
+	if err != nil {
+		return nil, err
+	}
+	out, err := bus.NewProducer(cfg.Bus)
+	if err != nil {
+		return nil, err
+	}
+	return &Monitor{cfg: cfg, codec: codec, group: group, out: out, grace: 8 * time.Second}, nil
+}
+
+// Stats returns the counts. It is safe for concurrent use.
+func (m *Monitor) Stats() Stats {
+	return Stats{Judged: m.judged.Load(), Repeats: m.repeats.Load(), Dead: m.dead.Load(), Alerts: m.alerts.Load()}
+}
+
+// Close releases the connections.
+func (m *Monitor) Close() { m.out.Close() }
+
+// Run judges windows until ctx ends; then the batch in hand is settled and nil
+// returned. It waits for a broker that is away. Other errors are those that the
+// broker will not change its mind about, such as a topic that is missing, which
+// is said before anything is judged.
+func (m *Monitor) Run(ctx context.Context) error {
+	err := m.checkTopics(ctx)
+	if err == nil {
+		err = m.group.Run(ctx, m.serve)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// checkTopics reports a topic that is missing. The topic of dead letters, say,
+// may not be needed for months, and then at night.
+func (m *Monitor) checkTopics(ctx context.Context) error {
+	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead} {
+		if err := bus.ReadFrom(ctx, m.cfg.Bus, topic, 0, bus.LastOffset, false, nil); err != nil {
+			return fmt.Errorf("monitor: %w", err)
+		}
+	}
+	return nil
+}

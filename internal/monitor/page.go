@@ -1,0 +1,33 @@
+package monitor
+
+import (
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Show makes a page show what the monitor sees: it sets OnWindow and OnAlert.
+func (c *Config) Show(hub *web.Hub) {
+	c.OnWindow = func(w *window.Window, r event.Result) {
+		view := web.Window{
+			Machine: w.Machine, Tool: w.Tool, Hole: w.Hole, Epoch: w.EpochString(), Seq: w.Seq, Start: w.Start, Quality: faults(c.Model.Layout, r),
+		}
+		view.Summarize(w.Samples)
+		hub.Window(view)
+		hub.Result(r)
+	}
+	c.OnAlert = hub.Alert
+}
+
+// faults returns what is wrong with each channel beyond what the model has
+// learnt to expect of it.
+func faults(layout *signal.Layout, r event.Result) []signal.Quality {
+	qs := make([]signal.Quality, len(layout.Channels()))
+	for _, s := range r.Sensors {
+		if q, err := signal.ParseQuality(s.Flags); err == nil {
+			qs[layout.Index(s.Channel)] = q
+		}
+	}
+	return qs
+}

@@ -1,0 +1,274 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+const (
+	batchWindows = 64
+	batchWait    = 5 * time.Millisecond
+)
+
+// partition is one partition of the windows topic while it is assigned to us.
+type partition struct {
+	*Monitor
+	id       int
+	machines map[string]*machine
+	judge    *model.Judge
+	window   window.Window
+	foreign  map[string]bool // keys of which a window of another layout came
+	log      zerolog.Logger
+}
+
+// serve judges one partition until ctx ends.
+func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
+	s := &partition{
+		Monitor: m, id: p.ID(), machines: make(map[string]*machine), judge: m.cfg.Model.NewJudge(),
+		foreign: make(map[string]bool), log: m.cfg.Log.With().Int("partition", p.ID()).Logger(),
+	}
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	for {
+		msgs, err := p.Fetch(ctx, batchWindows, batchWait)
+		if err != nil {
+			return err
+		}
+		batch, cancel := outlive(ctx, m.grace)
+		err = s.settle(batch, msgs)
+		if err == nil {
+			err = p.Commit(batch, msgs[len(msgs)-1].Offset+1)
+		}
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// outlive returns a context that is canceled some time after ctx, so that what
+// was begun can be finished.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return longer, func() { stop(); cancel() }
+}
+
+// load reads the state of the partition's machines and sends again what may
+// not have been sent. The state topic has as many partitions as the windows
+// topic and the same keys, so a machine is in the same partition of both.
+func (s *partition) load(ctx context.Context) error {
+	last := make(map[string]bus.Message)
+	err := bus.ReadFrom(ctx, s.cfg.Bus, bus.TopicState, s.id, bus.FirstOffset, false, func(m bus.Message) error {
+		last[m.Key] = m
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("monitor: state: %w", err)
+	}
+	var again []bus.Message
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		record := last[name]
+		if len(record.Value) == 0 {
+			continue // a tombstone
+		}
+		mach, pending, err := s.restore(record)
+		if err != nil {
+			if err := s.beginAnew(ctx, record, err); err != nil {
+				return err
+			}
+			continue
+		}
+		s.machines[name] = mach
+		again = append(again, pending...)
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	s.log.Debug().Int("messages", len(again)).Msg("sending again what may not have been sent")
+	return s.out.Send(ctx, again)
+}
+
+// restore returns the machine of a record, and what was to be sent with it.
+func (s *partition) restore(record bus.Message) (*machine, []bus.Message, error) {
+	st, again, err := readState(record)
+	if err != nil {
+		return nil, nil, err
+	}
+	mach, err := s.newMachine(record.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := mach.restore(st, s.cfg.Model.ID(), len(s.judge.FeatureNames())); err != nil {
+		return nil, nil, err
+	}
+	return mach, again, nil
+}
+
+// newMachine returns a machine of which nothing is known.
+func (s *partition) newMachine(name string) (*machine, error) {
+	return newMachine(name, s.cfg.Alarm, s.cfg.Model.Reference, s.log)
+}
+
+// beginAnew sets a record aside that cannot be used. One machine's record must
+// not blind the monitor to all the others.
+func (s *partition) beginAnew(ctx context.Context, record bus.Message, cause error) error {
+	s.log.Error().Err(cause).Str("machine", record.Key).Str("topic", record.Topic).Int64("offset", record.Offset).
+		Msg("record of a machine set aside on " + bus.TopicDead + ": its alarm is forgotten and its reference is learnt " +
+			"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed")
+	if err := s.setAside(ctx, []letter{{record, cause.Error()}}); err != nil {
+		return fmt.Errorf("monitor: dead letter: %w", err)
+	}
+	tombstone := bus.Message{Topic: bus.TopicState, Key: record.Key}
+	if err := s.out.Send(ctx, []bus.Message{tombstone}); err != nil {
+		return fmt.Errorf("monitor: state: %w", err)
+	}
+	return nil
+}
+
+// verdicts is what was decided in a batch on the windows of one machine.
+type verdicts struct {
+	windows uint64
+	end     time.Time // of the last window
+	alerts  []event.Alert
+	out     []pending // results and alerts, in order
+}
+
+// settle judges a batch and makes what was decided durable.
+func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
+	decided := make(map[string]*verdicts)
+	var order []string // of machines
+	var dead []letter
+	for i := range msgs {
+		if err := open(s.codec, &msgs[i], &s.window); err != nil {
+			s.complain(&msgs[i], err)
+			dead = append(dead, letter{msgs[i], err.Error()})
+			continue
+		}
+		w := &s.window
+		mach := s.machines[w.Machine]
+		if mach == nil {
+			var err error
+			if mach, err = s.newMachine(w.Machine); err != nil {
+				return err
+			}
+			s.machines[w.Machine] = mach
+		}
+		r, alerts := mach.observe(w, s.judge, s.cfg.Model.Layout, s.cfg.Model.ID())
+		if r == nil {
+			s.repeats.Add(1)
+			continue
+		}
+		d := decided[w.Machine]
+		if d == nil {
+			d = new(verdicts)
+			decided[w.Machine] = d
+			order = append(order, w.Machine)
+		}
+		d.windows++
+		d.end = r.End
+		d.alerts = append(d.alerts, alerts...)
+		d.out = append(d.out, pending{event.ResultType, event.JSON(r)})
+		for _, a := range alerts {
+			d.out = append(d.out, pending{event.AlertType, event.JSON(a)})
+		}
+		if s.cfg.OnWindow != nil {
+			s.cfg.OnWindow(w, *r)
+		}
+	}
+	var states, out []bus.Message
+	for _, name := range order {
+		d := decided[name]
+		st := s.machines[name].state(s.cfg.Model.ID(), d.out)
+		states = append(states, message(bus.TopicState, name+"/state", name, event.StateType, d.end, event.JSON(st)))
+		for _, p := range d.out {
+			msg, err := p.message()
+			if err != nil {
+				return err
+			}
+			out = append(out, msg)
+		}
+	}
+	if err := s.out.Send(ctx, states); err != nil {
+		return fmt.Errorf("monitor: state: %w", err)
+	}
+	if err := s.out.Send(ctx, out); err != nil {
+		return fmt.Errorf("monitor: results: %w", err)
+	}
+	if err := s.setAside(ctx, dead); err != nil {
+		return fmt.Errorf("monitor: dead letters: %w", err)
+	}
+	for _, name := range order {
+		d := decided[name]
+		s.judged.Add(d.windows)
+		s.alerts.Add(uint64(len(d.alerts)))
+		if s.cfg.OnAlert != nil {
+			for _, a := range d.alerts {
+				s.cfg.OnAlert(a)
+			}
+		}
+	}
+	return nil
+}
+
+// complain logs why a message is set aside. Windows of another layout come as
+// long as nobody changes it, so of each machine the first is said out loud.
+func (s *partition) complain(m *bus.Message, err error) {
+	ev, msg := s.log.Warn(), "message set aside on "+bus.TopicDead
+	if errors.Is(err, window.ErrForeign) {
+		if s.foreign[m.Key] {
+			ev = s.log.Debug()
+		} else {
+			s.foreign[m.Key] = true
+			ev = s.log.Error().Str("model_layout", s.cfg.Model.Layout.Fingerprint()).Stringer("model_window", s.cfg.Model.Window.Length)
+			msg = "no window of this machine can be judged: its layout or window length is not the model's: train a model on it, " +
+				"or correct the ingester's configuration; until then its windows are set aside on " + bus.TopicDead
+		}
+	}
+	ev.Int64("offset", m.Offset).Str("key", m.Key).Err(err).Msg(msg)
+}
+
+// letter is a message that cannot be used, and why.
+type letter struct {
+	msg    bus.Message
+	reason string
+}
+
+// setAside puts letters on the dead-letter topic. Of one that the topic does not
+// take, its position and the reason must do. A letter may be there twice: its
+// identity is the position.
+func (s *partition) setAside(ctx context.Context, letters []letter) error {
+	now := time.Now()
+	dead := make([]bus.Message, len(letters))
+	for i, l := range letters {
+		dead[i] = bus.DeadLetter(l.msg, l.reason, now)
+	}
+	err := s.out.Send(ctx, dead)
+	if errors.Is(err, bus.ErrTooLarge) {
+		err = nil
+		for i := 0; i < len(dead) && err == nil; i++ {
+			if err = s.out.Send(ctx, dead[i:i+1]); errors.Is(err, bus.ErrTooLarge) {
+				m := letters[i].msg
+				m.Key, m.Value, m.Headers = m.Key[:min(len(m.Key), 256)], nil, nil
+				reason := letters[i].reason + " (and it is too large for this topic: look for it where it lay)"
+				err = s.out.Send(ctx, []bus.Message{bus.DeadLetter(m, reason, now)})
+			}
+		}
+	}
+	if err == nil {
+		s.dead.Add(uint64(len(letters)))
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package monitor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// keptEpochs is how many epochs of a machine are remembered. A machine gets a
+// new one when a recording is replayed again or a spool is lost.
+const keptEpochs = 8
+
+// epoch is the windows of one epoch that were judged.
+type epoch struct {
+	ID     string `json:"id"`
+	Judged ranges `json:"judged"`
+}
+
+// state is the record of a machine on tcm.state.v1. Pending holds what was
+// decided with this state and may not have been sent: whoever reads the state
+// sends it again under the same ids.
+type state struct {
+	Machine   string           `json:"machine"`
+	Model     string           `json:"model"`
+	Epochs    []epoch          `json:"epochs"`          // the current one last
+	Newest    time.Time        `json:"newest,omitzero"` // end of the last window that was not late
+	Reference *model.Reference `json:"reference,omitempty"`
+	Alarm     alarm.State      `json:"alarm"`
+	Pending   []pending        `json:"pending,omitempty"`
+}
+
+// readState returns the state in a record, and its pending messages. It reports
+// a record that no monitor wrote.
+func readState(record bus.Message) (st state, again []bus.Message, err error) {
+	if err := json.Unmarshal(record.Value, &st); err != nil {
+		return st, nil, fmt.Errorf("monitor: state of %.64q: %w", record.Key, err)
+	}
+	if st.Machine != record.Key || st.Machine == "" {
+		return st, nil, fmt.Errorf("monitor: state of %.64q: it is of machine %.64q", record.Key, st.Machine)
+	}
+	for _, p := range st.Pending {
+		m, err := p.message()
+		if err == nil && m.Key != st.Machine {
+			err = fmt.Errorf("pending message of machine %.64q", m.Key)
+		}
+		if err != nil {
+			return st, nil, fmt.Errorf("monitor: state of %.64q: %w", record.Key, err)
+		}
+		again = append(again, m)
+	}
+	return st, again, nil
+}
+
+// restore makes m remember s. A reference that was learnt under another model
+// is of other features: the tool's is then learnt anew. It reports a state that
+// no machine can have under a model of so many features.
+func (m *machine) restore(s state, modelID string, features int) error {
+	m.epochs, m.newest = s.Epochs, s.Newest
+	if s.Reference != nil && s.Model == modelID {
+		if !fits(s.Reference, features) {
+			return fmt.Errorf("monitor: state of %.64q: %w", m.name, errors.New("its reference is not of the model's features"))
+		}
+		m.ref = *s.Reference
+	}
+	if err := m.alarm.Restore(s.Alarm); err != nil {
+		return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
+	}
+	return nil
+}
+
+// fits reports whether r, once it has learnt anything, knows so many features: a
+// reference forgets what it learnt of another number.
+func fits(r *model.Reference, features int) bool {
+	var trial model.Reference
+	if err := json.Unmarshal(event.JSON(r), &trial); err != nil {
+		return false
+	}
+	trial.Learn(make([]float32, features))
+	return trial.Windows == r.Windows+1
+}
+
+// state returns what m remembers, with what is to be sent.
+func (m *machine) state(modelID string, out []pending) state {
+	s := state{Machine: m.name, Model: modelID, Epochs: m.epochs, Newest: m.newest, Alarm: m.alarm.State(), Pending: out}
+	if m.ref.Windows > 0 || m.ref.Tool != "" {
+		s.Reference = &m.ref
+	}
+	return s
+}

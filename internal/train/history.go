@@ -1,0 +1,63 @@
+package train
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// The simulated history cuts short holes and wears its tools fast: what takes a
+// plant weeks is to be there in a minute.
+const (
+	historyLife      = 60 * time.Second // mean cutting time of a tool
+	historyHole      = 10 * time.Second
+	historyPause     = 3 * time.Second
+	historyReference = 6 // windows: a tool lives a minute
+)
+
+// SimulatedHistory returns the job of drilling the lives of the experiment's 20
+// tools on the simulated gun drill, with a microscope's look at the tool after
+// each hole, and training a model from them. It is for trying Flank out: what
+// such a model knows, it knows of the simulator.
+func SimulatedHistory(machine string, seed uint64) Job {
+	c := DefaultConfig()
+	c.Seed = seed
+	// Log energies have no zero to take a ratio to.
+	c.Reference = model.ReferenceSpec{Windows: historyReference, Mode: model.ReferenceDifference}
+	c.Evaluate = Evaluate{ByTool: "off"} // takes longer than a newcomer waits
+	j := Job{Config: c, Layout: signal.GunDrill()}
+	for _, t := range sim.Tools(seed, historyLife) {
+		j.Inputs = append(j.Inputs, simulatedLife(machine, t, seed))
+	}
+	return j
+}
+
+func simulatedLife(machine string, t sim.Tool, seed uint64) Input {
+	settings := sim.Settings{
+		Machine: machine, Start: time.Date(2026, 1, 5, 6, 0, 0, 0, time.UTC), Seed: seed,
+		Tools: []sim.Tool{t}, Hole: historyHole, Pause: historyPause,
+	}
+	var d *sim.Drill
+	return Input{
+		Name:    t.Name,
+		SHA256:  fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%+v", settings))),
+		Windows: int((t.Life + t.Life/historyHole*historyPause) / time.Second),
+		Open: func() (_ source.Source, err error) {
+			d, err = sim.New(settings)
+			return d, err
+		},
+		Wear: func() []wear.Measurement {
+			var ms []wear.Measurement
+			for _, m := range d.Measurements() {
+				ms = append(ms, wear.Measurement(m))
+			}
+			return ms
+		},
+	}
+}
