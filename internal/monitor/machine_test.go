@@ -63,7 +63,7 @@ func at(seq uint64, tool string, faulty bool) *window.Window {
 	}
 }
 
-func newTestMachine(t interface{ Fatal(...any) }, m *model.Model) *machine {
+func newTestMachine(t rapid.TB, m *model.Model) *machine {
 	mach, err := newMachine("acme/line1/drill", alarm.Settings{K: 2, N: 3, Latch: true}, m.Reference, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,794 @@
+package monitor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+	"github.com/flank-tcm/flank/schemas"
+)
+
+// patience bounds what should take a moment. It is not a measure of speed.
+const patience = 30 * time.Second
+
+const drill = "acme/line1/drill" // the machine of windows made by at
+
+// plant is a broker, and what is needed to send it windows.
+type plant struct {
+	t     *testing.T
+	dir   string
+	bus   bus.Config
+	model *model.Model
+	codec *window.Codec
+	out   *bus.Producer
+	log   syncBuffer
+
+	broker *bus.Broker
+}
+
+// syncBuffer is a buffer that several goroutines may write to.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// newPlant starts a broker with all topics.
+func newPlant(t *testing.T, partitions int) *plant {
+	p := newPlantWithoutTopics(t)
+	p.apply(partitions)
+	return p
+}
+
+func (p *plant) apply(partitions int) {
+	p.t.Helper()
+	if _, err := bus.Apply(context.Background(), p.bus, partitions, 1); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func newPlantWithoutTopics(t *testing.T) *plant {
+	p := &plant{t: t, dir: t.TempDir(), model: oneValue(t)}
+	p.start("127.0.0.1:0")
+	t.Cleanup(func() { p.broker.Close() })
+	p.bus = p.broker.Config("test")
+	var err error
+	if p.codec, err = window.NewCodec(p.model.Layout, p.model.Window); err != nil {
+		t.Fatal(err)
+	}
+	if p.out, err = bus.NewProducer(p.bus); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.out.Close)
+	return p
+}
+
+func (p *plant) start(addr string) {
+	b, err := bus.StartBroker(p.dir, addr)
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	p.broker = b
+}
+
+// createTopic makes a topic as bus.Apply would not.
+func (p *plant) createTopic(name string, partitions int, settings ...kafka.ConfigEntry) {
+	p.t.Helper()
+	res, err := (&kafka.Client{Addr: kafka.TCP(p.bus.Brokers...)}).CreateTopics(context.Background(), &kafka.CreateTopicsRequest{
+		Topics: []kafka.TopicConfig{{Topic: name, NumPartitions: partitions, ReplicationFactor: 1, ConfigEntries: settings}},
+	})
+	if err == nil {
+		err = res.Errors[name]
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *plant) send(msgs ...bus.Message) {
+	p.t.Helper()
+	if err := p.out.Send(context.Background(), msgs); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// message returns the message of a window as an ingester sends it.
+func (p *plant) message(w *window.Window) bus.Message {
+	p.t.Helper()
+	e, err := p.codec.Seal(w)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return gateway.Message(e)
+}
+
+func (p *plant) messages(ws ...*window.Window) (msgs []bus.Message) {
+	for _, w := range ws {
+		msgs = append(msgs, p.message(w))
+	}
+	return msgs
+}
+
+// read returns all messages of a topic.
+func (p *plant) read(topic string) (msgs []bus.Message) {
+	p.t.Helper()
+	err := bus.ReadTopic(context.Background(), p.bus, topic, bus.FirstOffset, false, func(m bus.Message) error {
+		msgs = append(msgs, m)
+		return nil
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return msgs
+}
+
+// until follows a topic until done says so of the messages so far, and returns them.
+func (p *plant) until(topic string, done func([]bus.Message) bool) (msgs []bus.Message) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	enough := errors.New("enough")
+	err := bus.ReadTopic(ctx, p.bus, topic, bus.FirstOffset, true, func(m bus.Message) error {
+		if msgs = append(msgs, m); done(msgs) {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) {
+		p.t.Fatalf("%d messages on %s: %v\n%s", len(msgs), topic, err, p.log.String())
+	}
+	return msgs
+}
+
+// untilMessages is until with a number of messages.
+func (p *plant) untilMessages(topic string, n int) {
+	p.t.Helper()
+	p.until(topic, func(msgs []bus.Message) bool { return len(msgs) == n })
+}
+
+// untilResults waits until so many windows have results.
+func (p *plant) untilResults(n int) {
+	p.t.Helper()
+	ids := map[string]bool{}
+	p.until(bus.TopicResults, func(msgs []bus.Message) bool {
+		ids[string(msgs[len(msgs)-1].Header("ce_id"))] = true
+		return len(ids) == n
+	})
+}
+
+// results returns the results by id. It fails if one came twice and differs.
+func (p *plant) results() map[string]event.Result {
+	p.t.Helper()
+	return byID(p.t, p.read(bus.TopicResults), schemas.Result, func(r event.Result) string { return r.ID })
+}
+
+func (p *plant) alertsByID() map[string]event.Alert {
+	p.t.Helper()
+	return byID(p.t, p.read(bus.TopicAlerts), schemas.Alert, func(a event.Alert) string { return a.ID })
+}
+
+// byID drops repeats, which must say the same, and validates the messages.
+func byID[E any](t *testing.T, msgs []bus.Message, schema string, id func(E) string) map[string]E {
+	t.Helper()
+	got, body := map[string]E{}, map[string][]byte{}
+	for _, m := range msgs {
+		if err := schemas.Validate(schema, m.Value); err != nil {
+			t.Errorf("%v\n%s", err, m.Value)
+		}
+		var e E
+		if err := json.Unmarshal(m.Value, &e); err != nil {
+			t.Fatal(err)
+		}
+		if string(m.Header("ce_id")) != id(e) {
+			t.Errorf("ce_id %q, the body says %q", m.Header("ce_id"), id(e))
+		}
+		if before, twice := body[id(e)]; twice && !bytes.Equal(before, m.Value) {
+			t.Errorf("came twice and differs:\n%s\n%s", before, m.Value)
+		}
+		got[id(e)], body[id(e)] = e, m.Value
+	}
+	return got
+}
+
+// monitoring is a monitor that runs.
+type monitoring struct {
+	*Monitor
+	stop func() error // and wait
+	done chan error
+}
+
+// testAlarm is what newTestMachine has.
+var testAlarm = alarm.Settings{K: 2, N: 3, Latch: true}
+
+// monitor starts a monitor. It is stopped at the end of the test.
+func (p *plant) monitor(change ...func(*Monitor)) *monitoring {
+	p.t.Helper()
+	m, err := New(Config{Model: p.model, Bus: p.bus, Alarm: testAlarm, Log: zerolog.New(&p.log)})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, c := range change {
+		c(m)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &monitoring{Monitor: m, done: make(chan error, 1)}
+	go func() { r.done <- m.Run(ctx) }()
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		defer m.Close()
+		return <-r.done
+	})
+	p.t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			p.t.Error(err)
+		}
+	})
+	return r
+}
+
+// calm returns what a monitor that nothing ever happens to says of the windows.
+func (p *plant) calm(ws ...*window.Window) (results map[string]event.Result, alerts map[string]event.Alert) {
+	p.t.Helper()
+	results, alerts = map[string]event.Result{}, map[string]event.Alert{}
+	judge, machines := p.model.NewJudge(), map[string]*machine{}
+	for _, w := range ws {
+		if machines[w.Machine] == nil {
+			machines[w.Machine] = newTestMachine(p.t, p.model)
+		}
+		r, as := machines[w.Machine].observe(w, judge, p.model.Layout, p.model.ID())
+		if r != nil {
+			results[r.ID] = *r
+		}
+		for _, a := range as {
+			alerts[a.ID] = a
+		}
+	}
+	return results, alerts
+}
+
+func (p *plant) same(wantResults map[string]event.Result, wantAlerts map[string]event.Alert) {
+	p.t.Helper()
+	if got := p.results(); string(event.JSON(got)) != string(event.JSON(wantResults)) {
+		p.t.Errorf("results\n%s\nwant\n%s", event.JSON(got), event.JSON(wantResults))
+	}
+	if got := p.alertsByID(); string(event.JSON(got)) != string(event.JSON(wantAlerts)) {
+		p.t.Errorf("alerts\n%s\nwant\n%s", event.JSON(got), event.JSON(wantAlerts))
+	}
+}
+
+// life is the windows of a tool that is faulty from a seq on.
+func life(n, faulty int) (ws []*window.Window) {
+	for seq := range uint64(n) {
+		ws = append(ws, at(seq, "T1", int(seq) >= faulty))
+	}
+	return ws
+}
+
+// One of each kind of bad message, among good ones: each is set aside once as it
+// was, with a reason that names what is wrong, and the good ones are judged.
+func TestBadMessages(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	ws := life(12, 6)
+	good := p.messages(ws...)
+
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	set := func(m bus.Message, header, value string) bus.Message {
+		m.Headers = slices.Clone(m.Headers)
+		for i := range m.Headers {
+			if m.Headers[i].Key == header {
+				m.Headers[i].Value = []byte(value)
+			}
+		}
+		return m
+	}
+	fresh := func(seq uint64) bus.Message { return p.message(at(seq, "T1", false)) }
+
+	flipped := fresh(100)
+	flipped.Value = bytes.Clone(flipped.Value)
+	flipped.Value[len(flipped.Value)/2] ^= 4
+	truncated := fresh(101)
+	truncated.Value = truncated.Value[:len(truncated.Value)-40]
+	truncated = set(truncated, "crc32c", fmt.Sprintf("%08x", crc32.Checksum(truncated.Value, castagnoli)))
+	other, err := signal.NewLayout("another", []signal.Channel{{Name: "torque", Kind: signal.Feature, Unit: "N·m", Rate: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := window.NewCodec(other, p.model.Window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := codec.Seal(at(102, "T1", false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stray := fresh(103)
+	stray.Key = "acme/line1/lathe"
+	nameless := at(104, "T1", false)
+	nameless.Machine = ""
+	latin1 := at(105, "T\xe4", false)
+
+	bad := []struct {
+		name   string
+		m      bus.Message
+		reason string
+	}{
+		{"a flipped bit", flipped, "checksum"},
+		{"a truncated stream whose checksum fits", truncated, "corrupt payload"},
+		{"a foreign message", bus.Message{Topic: bus.TopicWindows, Key: drill, Value: []byte(`{"temperature": 21}`)}, `no header "ce_type"`},
+		{"another kind of event", set(fresh(106), "ce_type", "com.example.order"), `ce_type is "com.example.order"`},
+		{"a text for a number", set(fresh(107), "seq", "twelve"), `seq is "twelve"`},
+		{"another seq than in the value", set(fresh(108), "seq", "109"), "headers say"},
+		{"another layout", gateway.Message(e), "layout \"" + other.Fingerprint() + `"`},
+		{"the key of another machine", stray, `key "acme/line1/lathe", the window is of machine "acme/line1/drill"`},
+		{"no machine", p.message(nameless), "no machine"},
+		{"a tool that is no text", p.message(latin1), "UTF-8"},
+		{"nothing", bus.Message{Topic: bus.TopicWindows, Key: drill}, `no header "ce_type"`},
+	}
+	var stream []bus.Message
+	for i := range max(len(good), len(bad)) {
+		if i < len(good) {
+			stream = append(stream, good[i])
+		}
+		if i < len(bad) {
+			stream = append(stream, bad[i].m)
+		}
+	}
+	p.send(stream...)
+	p.send(good...) // repeats
+	mon := p.monitor()
+	p.untilMessages(bus.TopicResults, len(good))
+	p.untilMessages(bus.TopicDead, len(bad))
+	p.send(p.message(at(12, "T1", true))) // the stream goes on
+	p.untilMessages(bus.TopicResults, len(good)+1)
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	results, alerts := p.calm(append(ws, at(12, "T1", true))...)
+	if len(alerts) != 1 {
+		t.Fatalf("%d alerts expected: the test has no teeth", len(alerts))
+	}
+	p.same(results, alerts)
+	if n := len(p.read(bus.TopicResults)); n != len(good)+1 {
+		t.Errorf("%d messages on %s for %d windows", n, bus.TopicResults, len(good)+1)
+	}
+	letters := p.read(bus.TopicDead)
+	if len(letters) != len(bad) {
+		t.Errorf("%d dead letters, want %d", len(letters), len(bad))
+	}
+	for _, tc := range bad {
+		found := slices.IndexFunc(letters, func(l bus.Message) bool {
+			return bytes.Equal(l.Value, tc.m.Value) && strings.Contains(string(l.Header("dead_reason")), tc.reason)
+		})
+		if found < 0 {
+			t.Errorf("%s: no dead letter with its bytes and the reason %s", tc.name, tc.reason)
+			continue
+		}
+		l := letters[found]
+		letters = slices.Delete(letters, found, found+1)
+		if l.Key != tc.m.Key || string(l.Header("dead_topic")) != bus.TopicWindows {
+			t.Errorf("%s: dead letter has key %q of topic %q", tc.name, l.Key, l.Header("dead_topic"))
+		}
+		for _, h := range tc.m.Headers {
+			if got := l.Header("original_" + h.Key); !bytes.Equal(got, h.Value) {
+				t.Errorf("%s: header original_%s is %q, want %q", tc.name, h.Key, got, h.Value)
+			}
+		}
+	}
+	for _, l := range letters {
+		t.Errorf("a dead letter that nothing explains: %s", l.Header("dead_reason"))
+	}
+	states := map[string]state{}
+	for _, m := range p.read(bus.TopicState) {
+		var s state
+		if err := json.Unmarshal(m.Value, &s); err != nil {
+			t.Fatal(err)
+		}
+		states[m.Key] = s
+	}
+	s := states[drill]
+	if len(states) != 1 || s.Machine != drill || s.Model != p.model.ID() || !s.Alarm.Raised || len(s.Epochs) != 1 ||
+		!s.Epochs[0].Judged.has(12) || s.Epochs[0].Judged.has(100) {
+		t.Errorf("states %+v", states)
+	}
+	if st := mon.Stats(); st != (Stats{Judged: 13, Repeats: 12, Dead: uint64(len(bad)), Alerts: 1}) {
+		t.Errorf("stats %+v", st)
+	}
+	checkContract(t, p)
+}
+
+// A monitor that is stopped and started goes on where it was, and says what one
+// says that was never stopped.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	ws := life(40, 25)
+	other := life(10, 10)
+	for _, w := range other {
+		w.Machine = "acme/line1/lathe"
+	}
+	stopAt := []int{3, 11, 27}
+	sent := 0
+	for _, n := range stopAt {
+		p.send(p.messages(ws[sent:n]...)...)
+		sent = n
+		mon := p.monitor()
+		p.untilMessages(bus.TopicResults, n)
+		if err := mon.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.send(p.messages(ws[sent-5:]...)...) // an ingester that restarted repeats some
+	p.send(p.messages(other...)...)
+	mon := p.monitor()
+	p.untilResults(len(ws) + len(other))
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
+	}
+	p.same(p.calm(append(ws, other...)...))
+	if st := mon.Stats(); st.Judged != uint64(len(ws)-sent+len(other)) || st.Repeats != 5 || st.Dead != 0 {
+		t.Errorf("stats after the last start %+v", st)
+	}
+}
+
+// A window that fills a gap is judged and marked, and moves neither the alarm nor
+// the reference; a repeat is dropped.
+func TestLateWindow(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	mon := p.monitor()
+	ws := []*window.Window{
+		at(0, "T1", false), at(1, "T1", false), at(2, "T1", true), at(5, "T1", false), at(6, "T1", false),
+		at(3, "T1", true), at(4, "T1", true), // two of three, had they come in time
+		at(3, "T1", true),
+		at(7, "T1", false),
+	}
+	for _, w := range ws {
+		p.send(p.message(w))
+	}
+	p.untilResults(8)
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.read(bus.TopicAlerts)); n != 0 {
+		t.Errorf("%d alerts: late windows moved the alarm", n)
+	}
+	for _, r := range p.results() {
+		if late := r.Seq == 3 || r.Seq == 4; r.Late != late || late && r.Verdict != event.Faulty {
+			t.Errorf("window %d: %s, late %v", r.Seq, r.Verdict, r.Late)
+		}
+	}
+	if st := mon.Stats(); st.Repeats != 1 {
+		t.Errorf("%d repeats, want 1", st.Repeats)
+	}
+}
+
+// record returns the record of a machine that has judged windows, as a monitor
+// leaves it that died before it sent what is pending.
+func (p *plant) record(name string, ws ...*window.Window) (record bus.Message, sent []pending) {
+	p.t.Helper()
+	mach, judge := newTestMachine(p.t, p.model), p.model.NewJudge()
+	mach.name = name
+	for _, w := range ws {
+		r, alerts := mach.observe(w, judge, p.model.Layout, p.model.ID())
+		sent = append(sent, pending{event.ResultType, event.JSON(r)})
+		for _, a := range alerts {
+			sent = append(sent, pending{event.AlertType, event.JSON(a)})
+		}
+	}
+	return message(bus.TopicState, name+"/state", name, event.StateType, time.Unix(0, 0), event.JSON(mach.state(p.model.ID(), sent))), sent
+}
+
+// What a state says is pending is sent again under the same ids, byte for byte,
+// and the windows it covers are not judged again.
+func TestPendingIsSentAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	ws := life(6, 3)
+	for _, w := range ws {
+		w.Tool = "<T1> & \u2028" // what JSON likes to escape
+	}
+	record, sent := p.record(drill, ws...)
+	p.send(record)
+	p.send(p.messages(ws...)...) // not committed
+	mon := p.monitor()
+	p.untilMessages(bus.TopicResults, 6)
+	for deadline := time.Now().Add(patience); mon.Stats().Repeats < 6; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("stats %+v", mon.Stats())
+		}
+	}
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
+	}
+	got := append(p.read(bus.TopicResults), p.read(bus.TopicAlerts)...)
+	if len(got) != len(sent) || len(p.read(bus.TopicAlerts)) != 1 {
+		t.Fatalf("%d messages, want %d", len(got), len(sent))
+	}
+	for _, s := range sent {
+		if !slices.ContainsFunc(got, func(m bus.Message) bool { return bytes.Equal(m.Value, s.Body) }) {
+			t.Errorf("not sent: %s", s.Body)
+		}
+	}
+	p.same(p.calm(ws...))
+	if st := mon.Stats(); st.Judged != 0 {
+		t.Errorf("%d windows judged again", st.Judged)
+	}
+}
+
+// damage are records that no monitor wrote.
+func damage(t *testing.T, p *plant, name string) map[string]struct{ value, reason string } {
+	ws := life(4, 4)
+	for _, w := range ws {
+		w.Machine = name
+	}
+	record, _ := p.record(name, ws...)
+	change := func(from, to string) string {
+		s := strings.Replace(string(record.Value), from, to, 1)
+		if s == string(record.Value) {
+			t.Fatalf("no %s in %s", from, s)
+		}
+		return s
+	}
+	return map[string]struct{ value, reason string }{
+		"not JSON":                 {"\x00\x01\x02", "invalid character"},
+		"cut off":                  {string(record.Value[:len(record.Value)/2]), "unexpected end of JSON"},
+		"nobody's":                 {"{}", `of machine ""`},
+		"another machine's":        {change(name, "acme/line1/press"), "acme/line1/press"},
+		"ranges that overlap":      {change(`[[0,3]]`, `[[0,3],[2,5]]`), "not ascending"},
+		"an impossible alarm":      {change(`"judged":2`, `"judged":-1`), "impossible state"},
+		"a reference of nothing":   {change(`"windows":2,"data":"`, `"windows":2,"data":"","x":"`), "reference"},
+		"an unknown pending kind":  {change(event.ResultType, "io.tcm.telegram.v1"), "io.tcm.telegram.v1"},
+		"pending of other machine": {change(`"body":{"id":"`+name+`/0000000000000001/0","machine":"`+name, `"body":{"id":"x","machine":"acme/line1/press`), "acme/line1/press"},
+	}
+}
+
+// A record that cannot be used is set aside, and its machine begins anew; the
+// others do not notice.
+func TestDamagedState(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	want := map[string]string{} // reasons by machine
+	var ws []*window.Window
+	for what := range damage(t, p, drill) {
+		name := "acme/damaged/" + strings.ReplaceAll(strings.ReplaceAll(what, " ", "-"), "'", "")
+		d := damage(t, p, name)[what]
+		want[name] = d.reason
+		p.send(bus.Message{Topic: bus.TopicState, Key: name, Value: []byte(d.value)})
+		w := at(9, "T1", false)
+		w.Machine = name
+		ws = append(ws, w)
+	}
+	sound := life(4, 4)
+	record, pending := p.record(drill, sound...)
+	p.send(record)
+	p.send(p.messages(append(ws, sound...)...)...)
+
+	mon := p.monitor()
+	p.untilResults(len(ws) + len(pending))
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
+	}
+	letters := map[string]bus.Message{}
+	for _, l := range p.read(bus.TopicDead) {
+		letters[l.Key] = l
+	}
+	for name, reason := range want {
+		l := letters[name]
+		if got := string(l.Header("dead_reason")); !strings.Contains(got, reason) || string(l.Header("dead_topic")) != bus.TopicState || len(l.Value) == 0 {
+			t.Errorf("%s: dead letter of %s with reason %q, want %q", name, l.Header("dead_topic"), got, reason)
+		}
+		if !strings.Contains(p.log.String(), name) {
+			t.Errorf("%s: not in the log", name)
+		}
+	}
+	if len(letters) != len(want) {
+		t.Errorf("%d machines have dead letters, want %d", len(letters), len(want))
+	}
+	if st := mon.Stats(); st.Repeats != uint64(len(sound)) {
+		t.Errorf("%d repeats, want %d: the sound record was not kept", st.Repeats, len(sound))
+	}
+
+	before := len(p.read(bus.TopicDead))
+	mon = p.monitor()
+	last := at(10, "T1", false)
+	p.send(p.message(last))
+	p.untilResults(len(ws) + len(pending) + 1)
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if after := len(p.read(bus.TopicDead)); after != before {
+		t.Errorf("the second start set aside %d records", after-before)
+	}
+}
+
+// The broker goes away in the middle of a batch, for longer than a batch may take
+// after its partition was taken away: the monitor waits and goes on.
+func TestBrokerAway(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	ws := life(20, 10)
+	p.send(p.messages(ws...)...)
+	var once sync.Once
+	back := make(chan struct{})
+	p.monitor(func(m *Monitor) {
+		m.grace = 100 * time.Millisecond
+		m.cfg.OnWindow = func(*window.Window, event.Result) {
+			once.Do(func() {
+				addr := p.broker.Addr()
+				p.broker.Close()
+				time.AfterFunc(time.Second, func() {
+					p.start(addr)
+					close(back)
+				})
+			})
+		}
+	})
+	<-back
+	p.untilResults(len(ws))
+	p.same(p.calm(ws...))
+}
+
+// A topic that is missing is said at the start, also one that is needed rarely.
+func TestMissingTopic(t *testing.T) {
+	t.Parallel()
+	p := newPlantWithoutTopics(t)
+	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicResults, bus.TopicAlerts} {
+		p.createTopic(topic, 1)
+	}
+	m, err := New(Config{Model: p.model, Bus: p.bus})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	err = m.Run(context.Background())
+	if !errors.Is(err, bus.ErrNoTopic) || !strings.Contains(err.Error(), bus.TopicDead) || !strings.Contains(err.Error(), "ingest topics apply") {
+		t.Errorf("error %v: want one that names %s and `ingest topics apply`", err, bus.TopicDead)
+	}
+}
+
+// A bad message that the dead-letter topic does not take stops nothing.
+func TestDeadLetterTooLarge(t *testing.T) {
+	t.Parallel()
+	p := newPlantWithoutTopics(t)
+	p.createTopic(bus.TopicDead, 1, kafka.ConfigEntry{ConfigName: "max.message.bytes", ConfigValue: "2000"})
+	p.apply(1)
+	large := bus.Message{
+		Topic: bus.TopicWindows, Key: strings.Repeat("k", 5000), Value: make([]byte, 5000),
+		Headers: []bus.Header{{Key: "x", Value: make([]byte, 5000)}},
+	}
+	p.send(large, bus.Message{Topic: bus.TopicWindows, Key: drill, Value: []byte("small")}, p.message(at(0, "T1", false)))
+	p.monitor()
+	p.untilMessages(bus.TopicResults, 1)
+	p.untilMessages(bus.TopicDead, 2)
+	for _, l := range p.read(bus.TopicDead) {
+		switch string(l.Header("dead_offset")) {
+		case "0":
+			if !strings.Contains(string(l.Header("dead_reason")), "too large") || len(l.Value) != 0 {
+				t.Errorf("reason %q with %d bytes", l.Header("dead_reason"), len(l.Value))
+			}
+		case "1":
+			if string(l.Value) != "small" {
+				t.Errorf("value %q, want it whole", l.Value)
+			}
+		default:
+			t.Errorf("dead letter of offset %s", l.Header("dead_offset"))
+		}
+	}
+}
+
+// Windows of another layout are the configuration's fault: said once, with what
+// to do, and not once a second.
+func TestOtherLayoutIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	other, err := window.NewCodec(p.model.Layout, window.Spec{Length: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := range uint64(5) {
+		w := at(seq, "T1", false)
+		w.Length, w.Samples = 2*time.Second, [][]float32{{10, 10}}
+		e, err := other.Seal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.send(gateway.Message(e))
+	}
+	mon := p.monitor(func(m *Monitor) { m.cfg.Log = m.cfg.Log.Level(zerolog.InfoLevel) })
+	p.untilMessages(bus.TopicDead, 5)
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
+	}
+	log := p.log.String()
+	if n := strings.Count(log, "train a model on it"); n != 1 || strings.Count(log, "\n") != 1 {
+		t.Errorf("log:\n%s\nwant one line that says what to do", log)
+	}
+}
+
+// Monitors of one group share the machines, and the one that stays takes over.
+func TestTwoMonitors(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 2)
+	var first, second atomic.Uint64
+	count := func(n *atomic.Uint64) func(*Monitor) {
+		return func(m *Monitor) { m.cfg.OnWindow = func(*window.Window, event.Result) { n.Add(1) } }
+	}
+	a := p.monitor(count(&first))
+	machines := []string{"acme/line1/a", "acme/line1/b", "acme/line1/c", "acme/line1/d", "acme/line1/e", "acme/line1/f"}
+	var all []*window.Window
+	round := func(seq uint64) {
+		for _, name := range machines {
+			w := at(seq, "T1", seq > 4)
+			w.Machine = name
+			all = append(all, w)
+			p.send(p.message(w))
+		}
+	}
+	seq := uint64(0)
+	for ; seq < 3; seq++ {
+		round(seq)
+	}
+	p.untilResults(len(all))
+	p.monitor(count(&second))
+	for deadline := time.Now().Add(patience); second.Load() == 0; seq++ { // until the second has joined
+		round(seq)
+		p.untilResults(len(all))
+		if time.Now().After(deadline) {
+			t.Fatal("the second monitor gets no partition")
+		}
+	}
+	if err := a.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		round(seq)
+		seq++
+	}
+	p.untilResults(len(all))
+	p.same(p.calm(all...))
+	if got := slices.Sorted(maps.Keys(keysOf(p.read(bus.TopicState)))); !slices.Equal(got, machines) {
+		t.Errorf("states of %v", got)
+	}
+}
+
+func keysOf(msgs []bus.Message) map[string]bool {
+	keys := map[string]bool{}
+	for _, m := range msgs {
+		keys[m.Key] = true
+	}
+	return keys
+}
