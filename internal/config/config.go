@@ -53,7 +53,7 @@ func Decode(text []byte, path string, into any) error {
 		return nil // an empty file means the defaults
 	}
 	if err == nil {
-		if dec.Decode(new(any)) != io.EOF { //nolint:errorlint // yaml returns it as it is
+		if dec.Decode(new(any)) != io.EOF {
 			return fmt.Errorf("%s: holds more than one document: remove what follows the line `---`", path)
 		}
 		return nil

@@ -277,7 +277,9 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 		for i := range os {
 			o := &os[i]
 			name := group(o)
-			used[name] = used[name] // known, if not used
+			if _, known := used[name]; !known {
+				used[name] = false
+			}
 			ref := refs[o.machine]
 			if ref == nil {
 				ref = new(model.Reference)

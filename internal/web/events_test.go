@@ -91,7 +91,7 @@ func parse(t *testing.T, text string) []sse {
 // open starts a page in the bubble of the test; stop ends it.
 func open(h *Hub, lastID string) (b *browser, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := httptest.NewRequestWithContext(ctx, "GET", "/api/events", nil)
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/events", nil)
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
 	}
@@ -240,7 +240,7 @@ func TestEventsTooManyPages(t *testing.T) {
 		h.join()
 	}
 	w := httptest.NewRecorder()
-	h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/api/events", nil))
+	h.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/events", nil))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "close one") {
 		t.Errorf("page %d: %d %s", maxPages+1, w.Code, w.Body)
 	}
@@ -253,7 +253,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	defer srv.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", srv.URL+"/api/events", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+"/api/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

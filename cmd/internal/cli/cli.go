@@ -35,7 +35,7 @@ func Parse(flags any, name, description string, args []string, stdout, stderr io
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			if r != errHelp { //nolint:errorlint // our own panic, by identity
+			if r != errHelp {
 				panic(r)
 			}
 			ctx, err = nil, nil

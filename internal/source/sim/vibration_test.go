@@ -156,13 +156,11 @@ func TestQuietWhenNotCutting(t *testing.T) {
 	// per hole: 2 s idle, 2 s start-up, 5 s drilling, 3 s retract, 3 s idle
 	for i, s := range all {
 		for ch, x := range s.fast {
-			quiet, least := 1., 0.
+			quiet, least := 1., 0. // the spindle turns, with its runout
 			switch second := i % 15; {
 			case second < 2 || second == 14:
 				quiet = 0.05
-			case second < 4 || second >= 9:
-				quiet = 1 // the spindle turns, with its runout
-			default:
+			case second >= 4 && second < 9:
 				quiet, least = 25, 0.1
 			}
 			if v := rms(x); v > quiet || v < least {
