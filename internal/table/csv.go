@@ -14,27 +14,15 @@ import (
 	"unicode/utf8"
 )
 
-// facts are the columns before the features.
-var facts = []string{"machine", "tool", "hole", "start", "class", "vb_max_um"}
-
-// Indices of facts.
-const (
-	colMachine = iota
-	colTool
-	colHole
-	colStart
-	colClass
-	colVBMax
-)
-
 // WriteCSV writes the table as CSV, row by row: a header, in which the features
 // come after machine, tool, hole, start (RFC 3339, UTC), class and vb_max_um.
 // What is missing or not known is an empty cell; numbers have as many digits as
 // it takes to read the same number again. WriteCSV returns an error if two
-// columns have one name or if a number is infinite, which ReadCSV would refuse.
+// columns have one name, if a feature has the name of one of the other columns,
+// or if a number is infinite, which ReadCSV would refuse.
 func (t *Table) WriteCSV(w io.Writer) error {
-	if name, twice := duplicate(t.Columns); twice {
-		return fmt.Errorf("table: write: two columns are named %q", name)
+	if err := t.writable(); err != nil {
+		return err
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	line := appendText(nil, facts[0])
@@ -43,6 +31,9 @@ func (t *Table) WriteCSV(w io.Writer) error {
 	}
 	out.Write(append(line, '\n')) // errors stick until Flush
 	for i := range t.Rows() {
+		if err := t.finite(i); err != nil {
+			return err
+		}
 		r := t.Row(i)
 		line = appendText(line[:0], r.Machine)
 		line = appendText(append(line, ','), r.Tool)
@@ -55,14 +46,8 @@ func (t *Table) WriteCSV(w io.Writer) error {
 		if r.Class != NoClass {
 			line = strconv.AppendInt(line, int64(r.Class), 10)
 		}
-		if math.IsInf(r.VBMaxUM, 0) {
-			return fmt.Errorf("table: write: row %d: wear is infinite", i+1)
-		}
 		line = appendNumber(append(line, ','), r.VBMaxUM, 64)
-		for j, v := range r.Features {
-			if math.IsInf(float64(v), 0) {
-				return fmt.Errorf("table: write: row %d, column %q: the value is infinite", i+1, t.Columns[j])
-			}
+		for _, v := range r.Features {
 			line = appendNumber(append(line, ','), float64(v), 32)
 		}
 		if _, err := out.Write(append(line, '\n')); err != nil {
@@ -92,9 +77,10 @@ func appendText(line []byte, s string) []byte {
 	return append(line, '"')
 }
 
-// ReadCSV reads a table as WriteCSV writes it; file names it in errors, which
-// state line, column and remedy. Values are read to float32. A line break
-// within a cell is read as a single line feed.
+// ReadCSV reads a table as WriteCSV writes it, or with its columns in another
+// order: they are told by name, and all but the tool may be absent. file names
+// it in errors, which state line, column and remedy. Values are read to float32.
+// A line break within a cell is read as a single line feed.
 func ReadCSV(r io.Reader, file string) (*Table, error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	if bom, _ := br.Peek(3); string(bom) == "\xef\xbb\xbf" { // a spreadsheet saved it
@@ -106,7 +92,7 @@ func ReadCSV(r io.Reader, file string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := Row{Features: make([]float32, len(t.Columns))}
+	row := d.header.row()
 	for {
 		err := d.readRow(&row)
 		if err == io.EOF {
@@ -121,11 +107,11 @@ func ReadCSV(r io.Reader, file string) (*Table, error) {
 
 // reader reads the rows of a table.
 type reader struct {
-	file  string
-	csv   *csv.Reader
-	names []string // of all columns
-	cells []string // of the row last read
-	line  int      // that it starts on
+	file   string
+	csv    *csv.Reader
+	header header
+	cells  []string // of the row last read
+	line   int      // that it starts on
 }
 
 func (d *reader) next() error {
@@ -137,7 +123,7 @@ func (d *reader) next() error {
 	var parse *csv.ParseError
 	switch {
 	case errors.Is(err, csv.ErrFieldCount):
-		return fmt.Errorf("table: %s:%d: cells in the row: %d, in the header: %d: write the table again; was it cut off?", d.file, d.line, len(cells), len(d.names))
+		return fmt.Errorf("table: %s:%d: cells in the row: %d, in the header: %d: write the table again; was it cut off?", d.file, d.line, len(cells), len(d.header.names))
 	case errors.As(err, &parse):
 		return fmt.Errorf("table: %s:%d: a quote (\") at byte %d of line %d does not belong there or is never closed: remove it", d.file, parse.StartLine, parse.Column, parse.Line)
 	case err != nil && err != io.EOF:
@@ -152,22 +138,16 @@ func (d *reader) readHeader() (*Table, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	for i, name := range facts {
-		if i >= len(d.cells) || d.cells[i] != name {
-			return nil, fmt.Errorf("table: %s:%d: column %d is not %q: a table starts with the columns %s, and features follow", d.file, d.line, i+1, name, strings.Join(facts, ","))
-		}
+	var names []string
+	for _, name := range d.cells {
+		names = append(names, strings.Clone(name))
 	}
-	for i, name := range d.cells {
-		if !utf8.ValidString(name) {
-			return nil, fmt.Errorf("table: %s:%d: the name of column %d, %q, is not valid UTF-8: save the file as UTF-8", d.file, d.line, i+1, name)
-		}
-		d.names = append(d.names, strings.Clone(name))
+	h, err := newHeader(names)
+	if err != nil {
+		return nil, fmt.Errorf("table: %s:%d: %w", d.file, d.line, err)
 	}
-	features := d.names[len(facts):]
-	if name, twice := duplicate(features); twice {
-		return nil, fmt.Errorf("table: %s:%d: two columns are named %q: rename one", d.file, d.line, name)
-	}
-	return New(slices.Clone(features)), nil
+	d.header = h
+	return New(h.features()), nil
 }
 
 // readRow reads the next row into r. Texts that are those of the row before are
@@ -176,40 +156,45 @@ func (d *reader) readRow(r *Row) error {
 	if err := d.next(); err != nil {
 		return err
 	}
-	for col, to := range []*string{colMachine: &r.Machine, colTool: &r.Tool, colHole: &r.Hole} {
-		if s := d.cells[col]; s != *to {
+	for col, s := range d.cells {
+		fact := d.header.fact[col]
+		var err error
+		switch fact {
+		case factMachine, factTool, factHole:
+			to := []*string{factMachine: &r.Machine, factTool: &r.Tool, factHole: &r.Hole}[fact]
+			if s == *to {
+				continue
+			}
 			if !utf8.ValidString(s) {
 				return d.errorf(col, "is not valid UTF-8: save the file as UTF-8")
 			}
 			*to = strings.Clone(s)
+		case factStart:
+			var ok bool
+			if r.Start, ok = parseTime(s); s != "" && !ok {
+				return d.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
+			}
+		case factClass:
+			r.Class = NoClass
+			if s == "" {
+				continue
+			}
+			class, err := strconv.ParseInt(s, 10, 32)
+			if err != nil || class < 0 {
+				return d.errorf(col, "is not a class: write 0, 1, …, or leave the cell empty")
+			}
+			r.Class = int(class)
+		case factVBMax:
+			if r.VBMaxUM, err = d.number(col, 64); err != nil {
+				return err
+			}
+		default:
+			v, err := d.number(col, 32)
+			if err != nil {
+				return err
+			}
+			r.Features[d.header.feature[col]] = float32(v)
 		}
-	}
-	r.Start = time.Time{}
-	if s := d.cells[colStart]; s != "" {
-		at, err := time.Parse(time.RFC3339Nano, s)
-		if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
-			return d.errorf(colStart, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
-		}
-		r.Start = at.UTC()
-	}
-	r.Class = NoClass
-	if s := d.cells[colClass]; s != "" {
-		class, err := strconv.ParseInt(s, 10, 32)
-		if err != nil || class < 0 {
-			return d.errorf(colClass, "is not a class: write 0, 1, …, or leave the cell empty")
-		}
-		r.Class = int(class)
-	}
-	var err error
-	if r.VBMaxUM, err = d.number(colVBMax, 64); err != nil {
-		return err
-	}
-	for i := range r.Features {
-		v, err := d.number(len(facts)+i, 32)
-		if err != nil {
-			return err
-		}
-		r.Features[i] = float32(v)
 	}
 	return nil
 }
@@ -228,5 +213,5 @@ func (d *reader) number(col, bits int) (float64, error) {
 }
 
 func (d *reader) errorf(col int, format string, args ...any) error {
-	return fmt.Errorf("table: %s:%d: column %q: %.60q %s", d.file, d.line, d.names[col], d.cells[col], fmt.Sprintf(format, args...))
+	return fmt.Errorf("table: %s:%d: column %q: %.60q %s", d.file, d.line, d.header.names[col], d.cells[col], fmt.Sprintf(format, args...))
 }

@@ -1,0 +1,269 @@
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// arrowBatch is the number of rows in a record batch.
+const arrowBatch = 16 << 10
+
+// arrowSchema has the columns that parquetSchema has.
+func (t *Table) arrowSchema() *arrow.Schema {
+	var fields []arrow.Field
+	for _, name := range slices.Concat(facts, t.Columns) {
+		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float32, Nullable: true})
+	}
+	for _, f := range []int{factMachine, factTool, factHole} {
+		fields[f].Type = arrow.BinaryTypes.String
+	}
+	fields[factStart].Type = &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
+	fields[factClass].Type = arrow.PrimitiveTypes.Int32
+	fields[factVBMax].Type = arrow.PrimitiveTypes.Float64
+	return arrow.NewSchema(fields, nil)
+}
+
+// WriteArrow writes the table as an Arrow IPC file, which Feather (version 2)
+// is, with the columns and errors of WriteParquet.
+func (t *Table) WriteArrow(w io.Writer) error {
+	if err := t.writable(); err != nil {
+		return err
+	}
+	schema := t.arrowSchema()
+	out, err := ipc.NewFileWriter(&appender{w: w}, ipc.WithSchema(schema))
+	if err != nil {
+		return fmt.Errorf("table: write: %w", err)
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	for from := 0; from < t.Rows(); from += arrowBatch {
+		for i := from; i < min(from+arrowBatch, t.Rows()); i++ {
+			if err := t.finite(i); err != nil {
+				return err
+			}
+			if err := appendArrow(b, t.Row(i), i); err != nil {
+				return err
+			}
+		}
+		rec := b.NewRecord()
+		err := out.Write(rec)
+		rec.Release()
+		if err != nil {
+			return fmt.Errorf("table: write: %w", err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("table: write: %w", err)
+	}
+	return nil
+}
+
+func appendArrow(b *array.RecordBuilder, r Row, i int) error {
+	ns, err := unixNano(r.Start, i)
+	if err != nil {
+		return err
+	}
+	names := []string{factMachine: r.Machine, factTool: r.Tool, factHole: r.Hole}
+	for f, s := range names {
+		if to := b.Field(f).(*array.StringBuilder); s == "" && f != factTool {
+			to.AppendNull()
+		} else {
+			to.Append(s)
+		}
+	}
+	if to := b.Field(factStart).(*array.TimestampBuilder); r.Start.IsZero() {
+		to.AppendNull()
+	} else {
+		to.Append(arrow.Timestamp(ns))
+	}
+	if to := b.Field(factClass).(*array.Int32Builder); r.Class == NoClass {
+		to.AppendNull()
+	} else {
+		to.Append(int32(r.Class))
+	}
+	if to := b.Field(factVBMax).(*array.Float64Builder); r.VBMaxUM != r.VBMaxUM {
+		to.AppendNull()
+	} else {
+		to.Append(r.VBMaxUM)
+	}
+	for j, v := range r.Features {
+		if to := b.Field(len(facts) + j).(*array.Float32Builder); v != v {
+			to.AppendNull()
+		} else {
+			to.Append(v)
+		}
+	}
+	return nil
+}
+
+// appender is what the Arrow library takes for a seekable file, of which it
+// only asks how far it has written.
+type appender struct {
+	w  io.Writer
+	at int64
+}
+
+func (a *appender) Write(p []byte) (int, error) {
+	n, err := a.w.Write(p)
+	a.at += int64(n)
+	return n, err
+}
+
+func (a *appender) Seek(offset int64, whence int) (int64, error) {
+	if offset != 0 || whence != io.SeekCurrent {
+		return 0, os.ErrInvalid
+	}
+	return a.at, nil
+}
+
+// ReadArrow reads a table from the bytes of an Arrow IPC file, as WriteArrow or
+// another program writes it, see ReadParquet.
+func ReadArrow(b []byte, file string) (t *Table, err error) {
+	defer func() { // the library panics at damaged files, and so does the allocator
+		if r := recover(); r != nil {
+			t, err = nil, fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
+		}
+	}()
+	if err := checkArrow(b); err != nil {
+		return nil, fmt.Errorf("table: %s: is no Arrow file that a table can be read from: %w", file, err)
+	}
+	in, err := ipc.NewFileReader(bytes.NewReader(b), ipc.WithAllocator(&bounded{memory.NewGoAllocator(), inflation*len(b) + 1<<20}))
+	if err != nil {
+		return nil, fmt.Errorf("table: %s: is no Arrow file, or is damaged: %w: write the table again", file, err)
+	}
+	defer in.Close()
+	var names []string
+	for _, f := range in.Schema().Fields() {
+		names = append(names, f.Name)
+	}
+	h, err := newHeader(names)
+	if err != nil {
+		return nil, fmt.Errorf("table: %s: %w", file, err)
+	}
+	t = New(h.features())
+	row := h.row()
+	for {
+		rec, err := in.Read()
+		if err == io.EOF {
+			return t, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("table: %s: after row %d: %w: write the table again", file, t.Rows(), err)
+		}
+		if rec.NumRows() > inflation*int64(len(b)) {
+			return nil, fmt.Errorf("table: %s: the file is damaged: %d rows in %d bytes: write the table again", file, rec.NumRows(), len(b))
+		}
+		cells := make([]func(int) value, len(names))
+		for c := range cells {
+			var ok bool
+			if cells[c], ok = arrowCells(rec.Column(c)); !ok {
+				return nil, fmt.Errorf("table: %s: column %q is of type %v, which no table has: make it text, a number or a timestamp, or remove it", file, names[c], rec.Column(c).DataType())
+			}
+		}
+		for i := range int(rec.NumRows()) {
+			row.clear()
+			for c := range cells {
+				if err := h.set(&row, c, cells[c](i)); err != nil {
+					return nil, fmt.Errorf("table: %s: row %d, %w", file, t.Rows()+1, err)
+				}
+			}
+			t.Append(row)
+		}
+	}
+}
+
+// inflation is by how much a compressed file may grow when it is read.
+const inflation = 1 << 10
+
+// arrowCells returns what makes a cell of a row's value; it is false for types
+// that no table has.
+func arrowCells(a arrow.Array) (func(row int) value, bool) {
+	var of func(int) value
+	switch a := a.(type) {
+	case *array.String:
+		of = func(i int) value { return value{kind: isText, text: string([]byte(a.Value(i)))} }
+	case *array.LargeString:
+		of = func(i int) value { return value{kind: isText, text: string([]byte(a.Value(i)))} }
+	case *array.Dictionary:
+		words, ok := arrowCells(a.Dictionary())
+		if !ok {
+			return nil, false
+		}
+		of = func(i int) value { return words(a.GetValueIndex(i)) }
+	case *array.Timestamp:
+		unit := a.DataType().(*arrow.TimestampType).Unit
+		of = func(i int) value { return value{kind: isTime, time: a.Value(i).ToTime(unit)} }
+	case *array.Boolean:
+		of = func(i int) value {
+			if a.Value(i) {
+				return value{kind: isNumber, number: 1}
+			}
+			return value{kind: isNumber}
+		}
+	case *array.Float32:
+		of = numbers(a.Float32Values())
+	case *array.Float64:
+		of = numbers(a.Float64Values())
+	case *array.Int8:
+		of = numbers(a.Int8Values())
+	case *array.Int16:
+		of = numbers(a.Int16Values())
+	case *array.Int32:
+		of = numbers(a.Int32Values())
+	case *array.Int64:
+		of = numbers(a.Int64Values())
+	case *array.Uint8:
+		of = numbers(a.Uint8Values())
+	case *array.Uint16:
+		of = numbers(a.Uint16Values())
+	case *array.Uint32:
+		of = numbers(a.Uint32Values())
+	case *array.Uint64:
+		of = numbers(a.Uint64Values())
+	case *array.Null:
+	default:
+		return nil, false
+	}
+	return func(i int) value {
+		if a.IsNull(i) {
+			return value{}
+		}
+		return of(i)
+	}, true
+}
+
+func numbers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64](x []T) func(int) value {
+	return func(i int) value { return value{kind: isNumber, number: float64(x[i])} }
+}
+
+// bounded is an allocator that gives no more at a time than a file can be
+// expected to hold: a flipped length makes Arrow ask for terabytes.
+type bounded struct {
+	memory.Allocator
+	limit int
+}
+
+func (a *bounded) check(size int) {
+	if size < 0 || size > a.limit {
+		panic("it asks for " + strconv.Itoa(size) + " bytes at once")
+	}
+}
+
+func (a *bounded) Allocate(size int) []byte {
+	a.check(size)
+	return a.Allocator.Allocate(size)
+}
+
+func (a *bounded) Reallocate(size int, b []byte) []byte {
+	a.check(size)
+	return a.Allocator.Reallocate(size, b)
+}

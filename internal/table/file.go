@@ -1,0 +1,113 @@
+package table
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Formats are the endings of the files that Load and Save know.
+var Formats = []string{".csv", ".parquet", ".arrow"}
+
+// Load reads the table in the file at path, whose ending says which of Formats
+// it has; .feather is another ending of .arrow.
+func Load(path string) (*Table, error) {
+	ext, err := formatOf(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("table: %w: check the path", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("table: %w", err)
+	}
+	defer f.Close()
+	switch ext {
+	case ".parquet":
+		info, err := f.Stat()
+		if err != nil {
+			return nil, fmt.Errorf("table: %w", err)
+		}
+		return ReadParquet(f, info.Size(), path)
+	case ".arrow":
+		b, err := io.ReadAll(f)
+		if err != nil {
+			return nil, fmt.Errorf("table: %w", err)
+		}
+		return ReadArrow(b, path)
+	}
+	return ReadCSV(f, path)
+}
+
+// CheckPath reports a path that Save cannot write to for its ending or folder.
+func CheckPath(path string) error {
+	if _, err := formatOf(path); err != nil {
+		return err
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		return fmt.Errorf("table: %s: there is no folder %s: make it first", path, filepath.Dir(path))
+	}
+	return nil
+}
+
+// Save writes the table to the file at path in the format that its ending says,
+// see Load. The file appears whole or not at all.
+func (t *Table) Save(path string) (err error) {
+	ext, err := formatOf(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("table: save: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}()
+	out := bufio.NewWriterSize(f, 1<<20)
+	switch ext {
+	case ".parquet":
+		err = t.WriteParquet(out)
+	case ".arrow":
+		err = t.WriteArrow(out)
+	default:
+		err = t.WriteCSV(out)
+	}
+	if err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+func formatOf(path string) (string, error) {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".csv", ".parquet", ".arrow":
+		return ext, nil
+	case ".feather":
+		return ".arrow", nil
+	}
+	return "", fmt.Errorf("table: %s: the ending says no format: name the file %s", path, strings.Join(Formats, ", "))
+}

@@ -1,0 +1,209 @@
+package table
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// facts are the columns that are no features, in the order in which they are
+// written. A file may have them in any order, between features too, and may lack
+// all but the tool.
+var facts = []string{"machine", "tool", "hole", "start", "class", "vb_max_um"}
+
+// Indices of facts.
+const (
+	factMachine = iota
+	factTool
+	factHole
+	factStart
+	factClass
+	factVBMax
+	isFeature = -1
+)
+
+// header says which column of a file is which of a table.
+type header struct {
+	names   []string
+	fact    []int // by column: index into facts, or isFeature
+	feature []int // by column: index into the features; 0 for facts
+	n       int   // number of features
+}
+
+// newHeader returns the header of a file with the given columns. Its errors do
+// not name the file.
+func newHeader(names []string) (header, error) {
+	h := header{names: names, fact: make([]int, len(names)), feature: make([]int, len(names))}
+	for i, name := range names {
+		if !utf8.ValidString(name) {
+			return header{}, fmt.Errorf("the name of column %d, %q, is not valid UTF-8: save the file as UTF-8", i+1, name)
+		}
+		if h.fact[i] = slices.Index(facts, name); h.fact[i] == isFeature {
+			h.feature[i] = h.n
+			h.n++
+		}
+	}
+	if name, twice := duplicate(names); twice {
+		return header{}, fmt.Errorf("two columns are named %q: rename one", name)
+	}
+	if !slices.Contains(names, facts[factTool]) {
+		return header{}, fmt.Errorf("no column %q: name the tool of each row in it, because rows of one tool are near copies; known beside it are %s, and all other columns are features",
+			facts[factTool], strings.Join(slices.Delete(slices.Clone(facts), factTool, factTool+1), ", "))
+	}
+	return h, nil
+}
+
+// features returns the names of the features, in order.
+func (h header) features() []string {
+	var names []string
+	for i, f := range h.fact {
+		if f == isFeature {
+			names = append(names, h.names[i])
+		}
+	}
+	return names
+}
+
+// row returns an empty row of the table.
+func (h header) row() Row {
+	r := Row{Features: make([]float32, h.n)}
+	r.clear()
+	return r
+}
+
+// clear makes all cells missing or not known.
+func (r *Row) clear() {
+	*r = Row{Class: NoClass, VBMaxUM: math.NaN(), Features: r.Features}
+	for j := range r.Features {
+		r.Features[j] = float32(math.NaN())
+	}
+}
+
+// value is a cell of a typed file.
+type value struct {
+	kind   kind
+	text   string
+	number float64
+	time   time.Time
+}
+
+type kind int
+
+const (
+	missing kind = iota
+	isText
+	isNumber
+	isTime
+)
+
+func (v value) String() string {
+	switch v.kind {
+	case isText:
+		return strconv.Quote(v.text)
+	case isNumber:
+		return strconv.FormatFloat(v.number, 'g', -1, 64)
+	case isTime:
+		return v.time.Format(time.RFC3339Nano)
+	}
+	return "a missing value"
+}
+
+// set stores the value of a column in r. Its errors name the column.
+func (h header) set(r *Row, col int, v value) error {
+	fact := h.fact[col]
+	if v.kind == missing || v.kind == isNumber && math.IsNaN(v.number) {
+		return nil // as Row.clear left it
+	}
+	fail := func(remedy string) error {
+		return fmt.Errorf("column %q: %.60v %s", h.names[col], v, remedy)
+	}
+	switch fact {
+	case factMachine, factTool, factHole:
+		to := []*string{factMachine: &r.Machine, factTool: &r.Tool, factHole: &r.Hole}[fact]
+		switch v.kind {
+		case isText:
+			if *to = v.text; !utf8.ValidString(v.text) {
+				return fail("is not valid UTF-8: write the file anew")
+			}
+		case isNumber: // tools may be numbered
+			*to = strconv.FormatFloat(v.number, 'f', -1, 64)
+		default:
+			return fail("is not a name: make the column text")
+		}
+	case factStart:
+		if v.kind == isText {
+			at, ok := parseTime(v.text)
+			if !ok {
+				return fail("is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
+			}
+			v = value{kind: isTime, time: at}
+		}
+		if v.kind != isTime {
+			return fail("is not a time: make the column a timestamp")
+		}
+		if y := v.time.UTC().Year(); y < 1 || y > 9999 {
+			return fail("is not a time between the years 1 and 9999")
+		}
+		r.Start = v.time.UTC()
+	case factClass:
+		if v.kind != isNumber || v.number < 0 || v.number > math.MaxInt32 || v.number != math.Trunc(v.number) {
+			return fail("is not a class: write 0, 1, …, or leave the cell empty")
+		}
+		r.Class = int(v.number)
+	default:
+		if v.kind != isNumber || math.IsInf(v.number, 0) {
+			return fail("is not a finite number: correct it, or leave the cell empty if it is missing")
+		}
+		if fact == factVBMax {
+			r.VBMaxUM = v.number
+			return nil
+		}
+		f := float32(v.number)
+		if math.IsInf(float64(f), 0) {
+			return fail("is not a finite number of 32 bits: correct it, or leave the cell empty if it is missing")
+		}
+		r.Features[h.feature[col]] = f
+	}
+	return nil
+}
+
+// parseTime reads a time of the years 1 to 9999.
+func parseTime(s string) (time.Time, bool) {
+	at, err := time.Parse(time.RFC3339Nano, s)
+	if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
+		return time.Time{}, false
+	}
+	return at.UTC(), true
+}
+
+// writable reports what no format can hold: two columns of one name, or a
+// feature with the name of a fact.
+func (t *Table) writable() error {
+	if name, twice := duplicate(t.Columns); twice {
+		return fmt.Errorf("table: write: two columns are named %q", name)
+	}
+	for _, name := range t.Columns {
+		if slices.Contains(facts, name) {
+			return fmt.Errorf("table: write: a feature is named %q, which is not a feature in a table: rename it", name)
+		}
+	}
+	return nil
+}
+
+// finite reports an infinite number of row i.
+func (t *Table) finite(i int) error {
+	r := t.Row(i)
+	if math.IsInf(r.VBMaxUM, 0) {
+		return fmt.Errorf("table: write: row %d: wear is infinite", i+1)
+	}
+	for j, v := range r.Features {
+		if math.IsInf(float64(v), 0) {
+			return fmt.Errorf("table: write: row %d, column %q: the value is infinite", i+1, t.Columns[j])
+		}
+	}
+	return nil
+}
