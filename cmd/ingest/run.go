@@ -182,12 +182,12 @@ func open(file string, c settings) (source.Source, string, error) {
 			return nil, "", errors.New("source: file: name the recording")
 		}
 		rec := source.Recording{Path: config.Beside(file, c.Source.File), Layout: layout, Columns: columns, Machine: c.Machine}
-		sum, err := rec.SHA256()
+		id, err := gateway.RecordingID(rec, window.Spec{Length: c.Window.Length, Hop: c.Window.Hop})
 		if err != nil {
 			return nil, "", err
 		}
 		src, err := rec.Open()
-		return src, fmt.Sprintf("%s/%s/%v/%v", sum, layout.Fingerprint(), c.Window.Length, c.Window.Hop), err
+		return src, id, err
 	}
 	return nil, "", fmt.Errorf("source: kind %q: choose simulate or csv", c.Source.Kind)
 }

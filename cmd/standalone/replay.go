@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -31,7 +32,7 @@ func (p *plant) openReplay() (*source.Recording, error) {
 
 // replay returns the job of replaying a recording.
 func (p *plant) replay(r *source.Recording) (job, error) {
-	sum, err := r.SHA256()
+	id, err := gateway.RecordingID(*r, p.model.Window)
 	if err != nil {
 		return job{}, err
 	}
@@ -39,9 +40,5 @@ func (p *plant) replay(r *source.Recording) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	return job{
-		source: src, speed: p.Speed, rule: wear.Rule(p.model.Label),
-		// The same bytes cut otherwise are other windows.
-		recording: fmt.Sprintf("%s/%s/%v/%v", sum, p.model.Layout.Fingerprint(), p.model.Window.Length, p.model.Window.Hop),
-	}, nil
+	return job{source: src, recording: id, speed: p.Speed, rule: wear.Rule(p.model.Label)}, nil
 }

@@ -72,7 +72,9 @@ func readPartition(ctx context.Context, c *client, topic string, partition int, 
 	f := &fetcher{c: c, topic: topic, partition: partition, next: offset}
 	var end int64
 	err := c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		end, err = offsetAt(ctx, kc, topic, partition, LastOffset)
+		if end, err = offsetAt(ctx, kc, topic, partition, LastOffset); err == nil && offset == FirstOffset {
+			f.next, err = offsetAt(ctx, kc, topic, partition, FirstOffset) // of an empty partition nothing is waited for
+		}
 		return err
 	})
 	if err != nil {

@@ -31,11 +31,11 @@ type Config struct {
 	SpoolDir string
 	Bus      bus.Config
 
-	// Recording identifies the content of a finite recording. A gateway that
-	// is started again on the same spool with the same recording goes on after
-	// the last window that it had kept, until Finish is called; then, or with
-	// another recording, a new epoch begins. Empty for live sources, whose
-	// windows continue the epoch of the spool.
+	// Recording identifies the windows of a finite recording, see RecordingID.
+	// A gateway that is started again on the same spool with the same recording
+	// goes on after the last window that it had kept, until Finish is called;
+	// then, or with another recording, a new epoch begins. Empty for live
+	// sources, whose windows continue the epoch of the spool.
 	Recording string
 
 	// SyncEvery is how many windows may share one sync to disk. 0 means 1,
@@ -69,11 +69,19 @@ type Gateway struct {
 	begun         bool
 	first, resume uint64 // seq of the first window; windows that the spool has already
 
+	patience time.Duration // for delivering what is left when there is no more to come
+
 	windows, gaps, delivered atomic.Uint64
 }
 
-// New opens the spool. It reports a window spec that does not fit the source,
-// a spool in use, and a disk that cannot be written.
+// drainTime is how long Run goes on delivering after it was told to stop, and
+// how long it waits for a broker that is away after its source has failed. What
+// is left stays in the spool.
+const drainTime = 4 * time.Second
+
+// New opens the spool. It reports a window spec that does not fit the source or
+// makes windows that no topic takes, a spool in use, and a disk that cannot be
+// written.
 func New(cfg Config) (*Gateway, error) {
 	cut, err := source.NewCutter(cfg.Source, cfg.Window)
 	if err != nil {
@@ -82,6 +90,11 @@ func New(cfg Config) (*Gateway, error) {
 	codec, err := window.NewCodec(cfg.Source.Layout(), cfg.Window)
 	if err != nil {
 		return nil, err
+	}
+	// One window that cannot be sent would hold up all behind it for ever.
+	if size := codec.MaxSize(); size > bus.MaxMessage {
+		return nil, fmt.Errorf("gateway: a window of %v would be a message of %.1f MiB, and %d MiB is the most a topic takes: make windows shorter",
+			cfg.Window.Length, float64(size)/(1<<20), bus.MaxMessage>>20)
 	}
 	out, err := bus.NewProducer(cfg.Bus)
 	if err != nil {
@@ -98,7 +111,7 @@ func New(cfg Config) (*Gateway, error) {
 	if cfg.SyncEvery == 0 {
 		cfg.SyncEvery = 1
 	}
-	return &Gateway{cfg: cfg, cut: cut, codec: codec, spool: sp, out: out}, nil
+	return &Gateway{cfg: cfg, cut: cut, codec: codec, spool: sp, out: out, patience: drainTime}, nil
 }
 
 // Begin settles which windows are to come: their epoch, and the seq of the
@@ -133,14 +146,12 @@ func (g *Gateway) Close() error {
 	return g.spool.Close()
 }
 
-// drainTime is how long Run goes on delivering after it was told to stop. What
-// is left stays in the spool.
-const drainTime = 4 * time.Second
-
 // Run acquires and delivers until the source has ended and all its windows are
 // acknowledged. When ctx ends, it stops acquiring and delivers what it can for
 // a few seconds. It returns nil in both cases, and otherwise the error of the
 // source, of the disk, or one that the broker will not change its mind about.
+// Windows that came before an error of the source are delivered before it is
+// returned, unless the broker is away: then they stay in the spool.
 func (g *Gateway) Run(ctx context.Context) error {
 	if _, _, err := g.Begin(ctx); err != nil {
 		return unlessStopped(ctx, err)
@@ -155,18 +166,25 @@ func (g *Gateway) Run(ctx context.Context) error {
 		stop() // a broker that will not have the windows
 		delivered <- err
 	}()
-	acquired := unlessStopped(acquiring, g.acquire(acquiring))
+	acquired := g.acquire(acquiring)
 	stopping := ctx.Done()
 	var deadline <-chan time.Time
-	for acquired == nil && g.spool.Stats().Pending > 0 && delivering.Err() == nil {
+	count, moved := g.delivered.Load(), time.Now()
+	for g.spool.Stats().Pending > 0 && delivering.Err() == nil {
 		select {
 		case err := <-delivered:
-			return err
+			return errors.Join(acquired, err)
 		case <-stopping:
-			stopping, deadline = nil, time.After(drainTime)
+			stopping, deadline = nil, time.After(g.patience)
 		case <-deadline:
 			cancel()
 		case <-time.After(2 * time.Millisecond):
+			if n := g.delivered.Load(); n > count {
+				count, moved = n, time.Now()
+			}
+			if acquired != nil && time.Since(moved) >= g.patience {
+				cancel()
+			}
 		}
 	}
 	cancel()
@@ -181,17 +199,23 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// acquire cuts windows and keeps those that the spool does not have.
+// acquire cuts windows and keeps those that the spool does not have, until the
+// source or ctx ends. Whatever ended it, what was kept is durable then.
 func (g *Gateway) acquire(ctx context.Context) error {
+	err := g.cutAndKeep(ctx)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return errors.Join(unlessStopped(ctx, err), g.spool.Sync())
+}
+
+func (g *Gateway) cutAndKeep(ctx context.Context) error {
 	unsynced := 0
 	seq := g.first
 	for {
 		c, err := g.cut.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return g.spool.Sync()
-		}
 		if err != nil {
-			return errors.Join(err, g.spool.Sync())
+			return err
 		}
 		if c.Gap != nil {
 			g.gap(c)
@@ -268,6 +292,12 @@ func (g *Gateway) deliver(ctx context.Context) error {
 	const batch = 16
 	records := make(chan record, batch)
 	read := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() { // the spool has one reader: this one must be gone before the next
+		cancel()
+		for range records {
+		}
+	}()
 	go func() {
 		defer close(records)
 		read <- g.read(ctx, records)
@@ -309,7 +339,7 @@ func (g *Gateway) read(ctx context.Context, out chan<- record) error {
 			return err
 		}
 		rec := record{seq: r.Seq}
-		if err := rec.msg.UnmarshalBinary(append([]byte(nil), r.Payload...)); err != nil {
+		if err := rec.msg.UnmarshalBinary(r.Payload); err != nil {
 			return fmt.Errorf("gateway: spool record %d: %w", r.Seq, err)
 		}
 		select {

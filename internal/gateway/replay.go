@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // replay is what a gateway remembers of the recording it is replaying, in the
@@ -23,22 +25,34 @@ type replay struct {
 
 func (g *Gateway) replayFile() string { return filepath.Join(g.cfg.SpoolDir, "replay.json") }
 
+// RecordingID returns what identifies the windows that are cut from a
+// recording: the same bytes read or cut otherwise, or sent for another machine,
+// are other windows.
+func RecordingID(r source.Recording, spec window.Spec) (string, error) {
+	sum, err := r.SHA256()
+	if err != nil {
+		return "", err
+	}
+	tool := r.Name()
+	if r.Columns.Tool != "" {
+		tool = "" // the file may be renamed
+	}
+	return fmt.Sprintf("%s/%s/%+v/%v/%v/%s/%s", sum, r.Layout.Fingerprint(), r.Columns, spec.Length, spec.Step(), r.Machine, tool), nil
+}
+
 // settleEpoch decides between going on and starting anew. It returns how many
 // windows of the recording are in the spool or were delivered.
 func (g *Gateway) settleEpoch(ctx context.Context) (resume uint64, err error) {
 	if g.cfg.Recording == "" {
+		// The windows to come continue the epoch, which is no replay's any more.
+		if err := os.Remove(g.replayFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, fmt.Errorf("gateway: %w", err)
+		}
 		return 0, nil
 	}
-	var last replay
-	text, err := os.ReadFile(g.replayFile())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return 0, fmt.Errorf("gateway: %w", err)
-	default:
-		if err := json.Unmarshal(text, &last); err != nil {
-			return 0, fmt.Errorf("gateway: %s: %w: delete the file to replay from the start", g.replayFile(), err)
-		}
+	last, err := g.lastReplay()
+	if err != nil {
+		return 0, err
 	}
 	if last.Recording == g.cfg.Recording && last.Epoch == g.spool.Epoch() && !last.Finished {
 		resume = g.spool.NextSeq()
@@ -53,6 +67,25 @@ func (g *Gateway) settleEpoch(ctx context.Context) (resume uint64, err error) {
 		return 0, err
 	}
 	return 0, g.remember(replay{Recording: g.cfg.Recording, Epoch: epoch})
+}
+
+// lastReplay returns what is remembered, or the zero value. A file that cannot
+// be read as one costs a replay from the start, under an epoch of its own; what
+// the spool holds is not touched by it.
+func (g *Gateway) lastReplay() (last replay, err error) {
+	text, err := os.ReadFile(g.replayFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return replay{}, nil
+	}
+	if err != nil {
+		return replay{}, fmt.Errorf("gateway: %w", err)
+	}
+	if err := json.Unmarshal(text, &last); err != nil {
+		g.cfg.Log.Error().Err(err).Str("file", g.replayFile()).
+			Msg("the file is damaged: how far the last replay came is forgotten, and this one begins at the start of the recording; check the disk")
+		return replay{}, nil
+	}
+	return last, nil
 }
 
 // drain delivers what another recording left in the spool.

@@ -109,6 +109,10 @@ func NewCodec(layout *signal.Layout, spec Spec) (*Codec, error) {
 	return c, nil
 }
 
+// MaxSize returns the greatest length in bytes that the Value of an Envelope
+// can have.
+func (c *Codec) MaxSize() int { return c.limit }
+
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // write returns a stream with the record, or with none.
