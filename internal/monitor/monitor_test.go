@@ -570,7 +570,7 @@ func damage(t *testing.T, p *plant, name string) map[string]struct{ value, reaso
 		"another machine's":        {change(name, "acme/line1/press"), "acme/line1/press"},
 		"ranges that overlap":      {change(`[[0,3]]`, `[[0,3],[2,5]]`), "not ascending"},
 		"an impossible alarm":      {change(`"judged":2`, `"judged":-1`), "impossible state"},
-		"a reference of nothing":   {change(`"windows":2,"data":"`, `"windows":2,"data":"","x":"`), "reference"},
+		"a reference of nothing":   {change(`"settled":true,"data":"`, `"settled":true,"data":"","x":"`), "reference"},
 		"an unknown pending kind":  {change(event.ResultType, "io.tcm.telegram.v1"), "io.tcm.telegram.v1"},
 		"pending of other machine": {change(`"body":{"id":"`+name+`/0000000000000001/0","machine":"`+name, `"body":{"id":"x","machine":"acme/line1/press`), "acme/line1/press"},
 	}

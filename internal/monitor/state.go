@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -63,7 +62,7 @@ func readState(record bus.Message) (st state, again []bus.Message, err error) {
 func (m *machine) restore(s state, modelID string, features int) error {
 	m.epochs, m.newest = s.Epochs, s.Newest
 	if s.Reference != nil && s.Model == modelID {
-		if !fits(s.Reference, features) {
+		if n := s.Reference.Features(); n != 0 && n != features {
 			return fmt.Errorf("monitor: state of %.64q: %w", m.name, errors.New("its reference is not of the model's features"))
 		}
 		m.ref = *s.Reference
@@ -72,17 +71,6 @@ func (m *machine) restore(s state, modelID string, features int) error {
 		return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
 	}
 	return nil
-}
-
-// fits reports whether r, once it has learnt anything, knows so many features: a
-// reference forgets what it learnt of another number.
-func fits(r *model.Reference, features int) bool {
-	var trial model.Reference
-	if err := json.Unmarshal(event.JSON(r), &trial); err != nil {
-		return false
-	}
-	trial.Learn(make([]float32, features))
-	return trial.Windows == r.Windows+1
 }
 
 // state returns what m remembers, with what is to be sent.

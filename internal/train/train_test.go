@@ -330,7 +330,7 @@ func TestConfigCheck(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"label: wear: rule: vb_max_um -1: must be a positive":       func(c *Config) { c.Label.VBMaxUM = -1 },
 		"label: wear: rule: nothing makes a tool faulty: set":       func(c *Config) { c.Label = wear.Rule{} },
-		"reference: 0 windows: learn from 1 to 10000":               func(c *Config) { c.Reference.Windows = 0 },
+		"reference: 0 windows: learn from 1 to 200":                 func(c *Config) { c.Reference.Windows = 0 },
 		`reference: mode "log" is not one of "ratio"`:               func(c *Config) { c.Reference.Mode = "log" },
 		`gate: "yes": choose auto or off`:                           func(c *Config) { c.Gate = "yes" },
 		`join: "nearest": choose interpolate or hole-end`:           func(c *Config) { c.Join = "nearest" },

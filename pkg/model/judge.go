@@ -116,7 +116,7 @@ func (j *Judge) Row(o *Observation, ref *Reference) ([]float32, Verdict) {
 		}
 	}
 	if !ref.Ready(j.model.Reference) {
-		ref.Learn(j.row)
+		ref.Learn(j.row, j.model.Reference)
 		v.Outcome, v.Learnt = Learning, ref.Windows
 		return nil, v
 	}

@@ -167,9 +167,21 @@ func TestReferenceLaws(t *testing.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "features")
 		value := rapid.Float32Range(-100, 100)
 		var ref Reference
-		for range rapid.IntRange(1, 6).Draw(t, "windows") {
-			ref.Learn(rapid.SliceOfN(value, n, n).Draw(t, "learnt"))
+		spec := ReferenceSpec{Windows: rapid.IntRange(1, 6).Draw(t, "windows"), Mode: ReferenceRatio}
+		stop := rapid.IntRange(0, spec.Windows).Draw(t, "learnt before a restart")
+		for i := range spec.Windows {
+			if i == stop {
+				restart(t, &ref)
+			}
+			if ref.Ready(spec) {
+				t.Fatalf("ready after %d of %d windows", i, spec.Windows)
+			}
+			ref.Learn(rapid.SliceOfN(value, n, n).Draw(t, "learnt"), spec)
 		}
+		if !ref.Ready(spec) || ref.Features() != n {
+			t.Fatalf("not ready after %d windows, of %d features", spec.Windows, ref.Features())
+		}
+		restart(t, &ref)
 		text, err := json.Marshal(&ref)
 		if err != nil {
 			t.Fatal(err)
@@ -187,21 +199,53 @@ func TestReferenceLaws(t *testing.T) {
 				t.Fatalf("ratio %v is out of ±%v", r[i], RatioLimit)
 			}
 			// Both say the same of the direction, if there is a scale.
-			if ref.sum[i] != 0 && float64(r[i])*float64(d[i]) < 0 && math.Abs(float64(d[i])) > 1e-3 {
+			if ref.center[i] != 0 && float64(r[i])*float64(d[i]) < 0 && math.Abs(float64(d[i])) > 1e-3 {
 				t.Fatalf("ratio %v, difference %v", r[i], d[i])
 			}
 		}
 	})
-	// By hand: mean 4 of 3 and 5 (a missing value does not count), so 8 is
-	// 8/4 − 1 = 1 in ratio; of −2, −3 is −3/2 + 1 = −0.5.
-	nan := float32(math.NaN())
+	// By hand: the median of 3, 5 and an outlier of 1000 is 5, so 10 is 10/5 − 1
+	// = 1 in ratio; of −2 and −1 it is −1.5, so −3 is −3/1.5 + 1 = −1. A missing
+	// value does not count, nor does an infinity.
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	var ref Reference
-	ref.Learn([]float32{3, -2, 0, nan})
-	ref.Learn([]float32{5, nan, 0, nan})
-	x := []float32{8, -3, 7, 1}
+	spec := ReferenceSpec{Windows: 3, Mode: ReferenceRatio}
+	ref.Learn([]float32{3, -2, 0, nan}, spec)
+	ref.Learn([]float32{1000, inf, 0, nan}, spec)
+	ref.Learn([]float32{5, -1, 0, nan}, spec)
+	x := []float32{10, -3, 7, 1}
 	ref.Apply(x, ReferenceRatio)
-	if x[0] != 1 || x[1] != -0.5 || x[2] != RatioLimit || x[3] == x[3] {
-		t.Errorf("got %v, want 1 -0.5 20 NaN", x)
+	if x[0] != 1 || x[1] != -1 || x[2] != RatioLimit || x[3] == x[3] {
+		t.Errorf("got %v, want 1 -1 20 NaN", x)
+	}
+}
+
+// restart writes the reference and reads it again.
+func restart(t *rapid.T, ref *Reference) {
+	t.Helper()
+	text, err := json.Marshal(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Reference
+	if err := json.Unmarshal(text, &again); err != nil {
+		t.Fatal(err)
+	}
+	*ref = again
+}
+
+func TestDamagedReference(t *testing.T) {
+	for _, text := range []string{
+		`7`, `{"windows":-1}`, `{"windows":201}`, `{"windows":0,"settled":true}`, `{"windows":2,"settled":true}`, `{"windows":0,"data":"AAAAAA=="}`,
+		`{"windows":2,"data":"AAAAAA=="}`, // half a window
+		`{"windows":1,"data":"AAAA"}`,     // three bytes
+		`{"windows":1,"data":"?"}`,
+		`{"windows":1,"settled":true,"data":"AACAfw=="}`, // an infinity
+	} {
+		ref := Reference{Tool: "kept"}
+		if err := json.Unmarshal([]byte(text), &ref); err == nil || ref.Tool != "kept" {
+			t.Errorf("%s: error %v, reference %+v", text, err, ref)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Mode says how features are taken relative to the reference.
@@ -25,9 +26,13 @@ const (
 // it as large as it likes.
 const RatioLimit = 20
 
+// maxReferenceWindows bounds what a tool's state holds while it is learnt: 200
+// windows of 196 features are 210 kB of JSON, and a message has room for 1 MB.
+const maxReferenceWindows = 200
+
 // ReferenceSpec says how a tool's reference is learnt.
 type ReferenceSpec struct {
-	Windows int  `yaml:"windows" json:"windows"` // cutting windows after a tool change that are learnt from
+	Windows int  `yaml:"windows" json:"windows"` // cutting windows after a tool change that are learnt from, at most 200
 	Mode    Mode `yaml:"mode" json:"mode"`
 }
 
@@ -40,8 +45,8 @@ func (s ReferenceSpec) Check() error {
 	case ReferenceOff:
 		return nil
 	case ReferenceRatio, ReferenceDifference:
-		if s.Windows < 1 || s.Windows > 10_000 {
-			return fmt.Errorf("reference: %d windows: learn from 1 to 10000, for example 10", s.Windows)
+		if s.Windows < 1 || s.Windows > maxReferenceWindows {
+			return fmt.Errorf("reference: %d windows: learn from 1 to %d, for example 10", s.Windows, maxReferenceWindows)
 		}
 		return nil
 	}
@@ -49,17 +54,29 @@ func (s ReferenceSpec) Check() error {
 }
 
 // Reference is what the features of one tool were in its own first cutting
-// windows: the mean of those that were there. The zero value knows no tool.
+// windows: the median of those that were there. (A new tool's first seconds hold
+// entries into the work and other outliers, which would move a mean: on measured
+// turning tools the median is worth as much as the choice of a classifier, see
+// docs/quality.md.) The zero value knows no tool.
 type Reference struct {
 	Tool    string    // that it was learnt from
 	Windows int       // learnt from so far
-	sum     []float64 // per feature
-	count   []int32   // per feature: windows in which it was not missing
+	learnt  []float32 // Windows×features, by rows, until the reference is settled
+	center  []float32 // per feature: the median, NaN without a value; nil until settled
 }
 
-// Ready reports whether the reference is complete under s.
+// Ready reports whether features can be taken relative to r under s.
 func (r *Reference) Ready(s ReferenceSpec) bool {
-	return s.Mode == ReferenceOff || r.Windows >= s.Windows
+	return s.Mode == ReferenceOff || r.center != nil
+}
+
+// Features returns of how many features the reference is, 0 if it has learnt
+// nothing.
+func (r *Reference) Features() int {
+	if r.center != nil || r.Windows == 0 {
+		return len(r.center)
+	}
+	return len(r.learnt) / r.Windows
 }
 
 // ChangeTool forgets the reference if tool is another one.
@@ -69,42 +86,71 @@ func (r *Reference) ChangeTool(tool string) {
 	}
 }
 
-// Learn adds the features of one cutting window. NaN is a feature that is
-// missing.
-func (r *Reference) Learn(features []float32) {
-	if len(r.sum) != len(features) {
-		r.Windows, r.sum, r.count = 0, make([]float64, len(features)), make([]int32, len(features))
+// Learn adds the features of one cutting window; the last of s.Windows settles
+// the reference. NaN is a feature that is missing, and an infinity is none
+// either. What was learnt of another number of features is forgotten. It panics
+// if the reference is settled.
+func (r *Reference) Learn(features []float32, s ReferenceSpec) {
+	if r.center != nil {
+		panic("model: Learn: the reference is settled")
 	}
-	for i, v := range features {
-		if v == v {
-			r.sum[i] += float64(v)
-			r.count[i]++
+	if r.Features() != len(features) {
+		r.Windows, r.learnt = 0, nil
+	}
+	for _, v := range features {
+		if math.IsInf(float64(v), 0) {
+			v = float32(math.NaN())
 		}
+		r.learnt = append(r.learnt, v)
 	}
-	r.Windows++
+	if r.Windows++; r.Windows >= s.Windows {
+		r.settle(len(features))
+	}
+}
+
+// settle takes the medians of n features.
+func (r *Reference) settle(n int) {
+	r.center = make([]float32, n)
+	column := make([]float32, 0, r.Windows)
+	for j := range r.center {
+		column = column[:0]
+		for i := j; i < len(r.learnt); i += n {
+			if v := r.learnt[i]; v == v {
+				column = append(column, v)
+			}
+		}
+		r.center[j] = median(column)
+	}
+	r.learnt = nil
+}
+
+// median returns the middle of x, which it sorts, or the mean of the two middle
+// ones; NaN if there are none.
+func median(x []float32) float32 {
+	if len(x) == 0 {
+		return float32(math.NaN())
+	}
+	slices.Sort(x)
+	low, high := x[(len(x)-1)/2], x[len(x)/2]
+	return float32((float64(low) + float64(high)) / 2)
 }
 
 // Apply makes features relative to the reference, in place. A feature that the
-// reference has never seen becomes missing. It panics if the reference was
-// learnt from another number of features.
+// reference has never seen becomes missing. It panics if the reference is not
+// settled or was learnt from another number of features.
 func (r *Reference) Apply(features []float32, mode Mode) {
 	if mode == ReferenceOff {
 		return
 	}
-	if len(r.sum) != len(features) {
-		panic(fmt.Sprintf("model: Apply: reference of %d features, got %d", len(r.sum), len(features)))
+	if r.center == nil || len(r.center) != len(features) {
+		panic(fmt.Sprintf("model: Apply: reference of %d features after %d windows, got %d", r.Features(), r.Windows, len(features)))
 	}
 	for i, v := range features {
-		if r.count[i] == 0 {
-			features[i] = float32(math.NaN())
-			continue
-		}
-		ref := r.sum[i] / float64(r.count[i])
-		if mode == ReferenceDifference {
+		if ref := float64(r.center[i]); mode == ReferenceDifference {
 			features[i] = float32(float64(v) - ref)
-			continue
+		} else {
+			features[i] = ratio(float64(v), ref)
 		}
-		features[i] = ratio(float64(v), ref)
 	}
 }
 
@@ -121,24 +167,32 @@ func ratio(x, ref float64) float32 {
 	return float32(max(-RatioLimit, min(RatioLimit, v))) // NaN stays NaN
 }
 
-// referenceJSON is a reference as the state topic keeps it: the sums bit for
-// bit, so that a restart changes no verdict.
+// referenceJSON is a reference as the state topic keeps it: bit for bit, so that
+// a restart changes no verdict.
 type referenceJSON struct {
 	Tool    string `json:"tool,omitempty"`
 	Windows int    `json:"windows"`
-	Data    string `json:"data,omitempty"` // base64 of (sum float64, count int32) little endian
+	Settled bool   `json:"settled,omitempty"`
+	Data    string `json:"data,omitempty"` // base64 of float32, little-endian: the medians if settled, else windows×features
 }
 
 // MarshalJSON returns the reference in a form that UnmarshalJSON restores
 // exactly.
 func (r *Reference) MarshalJSON() ([]byte, error) {
-	var b []byte
-	for i := range r.sum {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(r.sum[i]))
-		b = binary.LittleEndian.AppendUint32(b, uint32(r.count[i]))
+	j := referenceJSON{Tool: r.Tool, Windows: r.Windows, Settled: r.center != nil}
+	values := r.learnt
+	if j.Settled {
+		values = r.center
 	}
-	return json.Marshal(referenceJSON{r.Tool, r.Windows, base64.StdEncoding.EncodeToString(b)})
+	var b []byte
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	j.Data = base64.StdEncoding.EncodeToString(b)
+	return json.Marshal(j)
 }
+
+var errDamaged = errors.New("model: reference: damaged")
 
 // UnmarshalJSON restores a reference.
 func (r *Reference) UnmarshalJSON(text []byte) error {
@@ -150,16 +204,26 @@ func (r *Reference) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("model: reference: %w", err)
 	}
-	if len(b)%12 != 0 || j.Windows < 0 {
-		return errors.New("model: reference: damaged")
-	}
-	*r = Reference{Tool: j.Tool, Windows: j.Windows}
-	for ; len(b) > 0; b = b[12:] {
-		sum, count := math.Float64frombits(binary.LittleEndian.Uint64(b)), int32(binary.LittleEndian.Uint32(b[8:]))
-		if math.IsNaN(sum) || math.IsInf(sum, 0) || count < 0 || int(count) > j.Windows {
-			return errors.New("model: reference: damaged")
+	values := make([]float32, len(b)/4)
+	for i := range values {
+		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		if math.IsInf(float64(values[i]), 0) {
+			return errDamaged
 		}
-		r.sum, r.count = append(r.sum, sum), append(r.count, count)
 	}
+	read := Reference{Tool: j.Tool, Windows: j.Windows}
+	switch {
+	case len(b)%4 != 0 || j.Windows < 0 || j.Windows > maxReferenceWindows,
+		(j.Windows > 0) != (len(b) > 0), j.Windows == 0 && j.Settled:
+		return errDamaged
+	case j.Settled:
+		read.center = values
+	case j.Windows > 0:
+		if len(values)%j.Windows != 0 {
+			return errDamaged
+		}
+		read.learnt = values
+	}
+	*r = read
 	return nil
 }
