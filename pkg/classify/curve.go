@@ -1,0 +1,149 @@
+package classify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// OperatingPoint is what a threshold gives: rows whose score is at least the
+// threshold are decided positive.
+type OperatingPoint struct {
+	Threshold float64 // +Inf where nothing is decided positive
+	TP, FP    int     // positive and other rows decided positive
+}
+
+// OperatingPoints returns what every threshold that makes a difference gives,
+// from +Inf downwards: first nothing is decided positive, at the end everything.
+// The points of the ROC curve are (FP/others, TP/positives), those of the
+// precision-recall curve (TP/positives, TP/(TP+FP)). Scores must not be NaN. It
+// panics if the slices differ in length.
+func OperatingPoints(score []float64, positive []bool) []OperatingPoint {
+	if len(score) != len(positive) {
+		panic(fmt.Sprintf("classify: operating points of %d scores and %d labels", len(score), len(positive)))
+	}
+	order := make([]int, len(score))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
+	at := OperatingPoint{Threshold: math.Inf(1)}
+	points := []OperatingPoint{at}
+	for n, i := range order {
+		if positive[i] {
+			at.TP++
+		} else {
+			at.FP++
+		}
+		at.Threshold = score[i]
+		if n+1 == len(order) || score[order[n+1]] != score[i] {
+			points = append(points, at)
+		}
+	}
+	return points
+}
+
+// AveragePrecision returns the area under the precision-recall curve as steps,
+//
+//	Σ_n (R_n − R_{n−1})·P_n,
+//
+// over the operating points, as scikit-learn's average_precision_score does. It
+// is NaN without positive rows.
+func AveragePrecision(score []float64, positive []bool) float64 {
+	points := OperatingPoints(score, positive)
+	all := points[len(points)-1].TP
+	var sum float64
+	for i := 1; i < len(points); i++ {
+		p := points[i]
+		sum += float64(p.TP-points[i-1].TP) * float64(p.TP) / float64(p.TP+p.FP)
+	}
+	return sum / float64(all)
+}
+
+// ReliabilityBin holds rows whose predicted probability of being positive lies
+// within one bin.
+type ReliabilityBin struct {
+	Rows      int
+	Predicted float64 // mean probability
+	Observed  float64 // share that is positive
+}
+
+// Reliability sorts rows by probability into bins of equal width on [0, 1] and
+// returns those that have rows. A calibrated model has Predicted equal to
+// Observed in each, up to chance. It panics if the slices differ in length.
+func Reliability(probability []float64, positive []bool, bins int) []ReliabilityBin {
+	if len(probability) != len(positive) {
+		panic(fmt.Sprintf("classify: reliability of %d probabilities and %d labels", len(probability), len(positive)))
+	}
+	all := make([]ReliabilityBin, bins)
+	for i, p := range probability {
+		b := &all[min(max(int(p*float64(bins)), 0), bins-1)]
+		b.Rows++
+		b.Predicted += p
+		if positive[i] {
+			b.Observed++
+		}
+	}
+	all = slices.DeleteFunc(all, func(b ReliabilityBin) bool { return b.Rows == 0 })
+	for i := range all {
+		all[i].Predicted /= float64(all[i].Rows)
+		all[i].Observed /= float64(all[i].Rows)
+	}
+	return all
+}
+
+// CalibrationError returns the expected calibration error of the bins, the mean
+// of |Predicted − Observed| over rows; NaN without rows. (C. Guo et al., "On
+// Calibration of Modern Neural Networks", ICML 2017, eq. 3.)
+func CalibrationError(bins []ReliabilityBin) float64 {
+	var sum float64
+	rows := 0
+	for _, b := range bins {
+		sum += float64(b.Rows) * math.Abs(b.Predicted-b.Observed)
+		rows += b.Rows
+	}
+	return sum / float64(rows)
+}
+
+// ChooseCosts returns the costs that Fit would choose for rows of the given
+// posteriors, N×K row-major, and classes, with what else there was: for two
+// classes the exact optimum by sweep beside what JADE found. Settings.Posteriors
+// and Folds have no meaning here. It returns an error that wraps ErrSize,
+// ErrClasses or ErrSettings, or the error of ctx.
+func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s CostSettings) (CostVector, *CostReport, error) {
+	if len(posterior) != len(y)*k {
+		return nil, nil, fmt.Errorf("classify: %d posteriors for %d rows of %d classes: %w", len(posterior), len(y), k, ErrSize)
+	}
+	if n := countClasses(y); k < 2 || len(n) != k || slices.Contains(n, 0) {
+		return nil, nil, fmt.Errorf("classify: choosing costs of %d classes on rows of %d: %w: each needs some", k, len(n), ErrClasses)
+	}
+	if err := s.check(k); err != nil {
+		return nil, nil, err
+	}
+	d := newJudged(k, posterior, y)
+	r := &CostReport{Posteriors: "as given", Spread: d.spread()}
+	if r.NearConstant = r.Spread < leastSpread; r.NearConstant {
+		s.Unmixed = true
+	}
+	costs, err := chooseCosts(ctx, d, s, r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("classify: %w", err)
+	}
+	return costs, r, nil
+}
+
+// ThresholdCosts returns the costs of two classes that decide for the second
+// one where its posterior exceeds p, in (0, 1).
+func ThresholdCosts(p float64) CostVector { return cut(math.Log(p / (1 - p))) }
+
+// Threshold returns the posterior of the second of two classes above which c
+// decides for it, the inverse of ThresholdCosts. It panics if c is not of two
+// classes.
+func (c CostVector) Threshold() float64 {
+	if len(c) != 2 {
+		panic(fmt.Sprintf("classify: the threshold of %d costs", len(c)))
+	}
+	return threshold(c.cutOf())
+}
