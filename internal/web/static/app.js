@@ -75,7 +75,8 @@ function showVerdict(last) {
   } else if (last) {
     shape = last.verdict in verdicts ? last.verdict : "unknown";
     ({ word, says } = verdicts[last.verdict] ?? { word: plain(last.verdict), says: "" });
-    if (last.reference_len) says += ` ${last.reference_len} windows so far.`;
+    if ((loudness[last.alarm ?? ""] ?? "loud") === "loud" && last.verdict !== "faulty") says += " The alarm stands until the tool is changed.";
+    if (last.reference_len) says += ` ${last.reference_len} ${last.reference_len === 1 ? "window" : "windows"} so far.`;
   }
   document.body.dataset.verdict = stale ? "stale" : last ? shape : "waiting";
   set("word", word);
