@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,27 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write golden files")
-
-// holdTo holds got to a golden file.
-func holdTo(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (write it anew with -update):\n%s", path, got)
-	}
-}
 
 // example is a configuration with a field of every type that ours have.
 type example struct {
@@ -80,7 +61,7 @@ func TestLoad(t *testing.T) {
 
 // The golden file holds what each of these is answered.
 func TestLoadErrors(t *testing.T) {
-	golden, err := os.Getwd()
+	home, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +96,8 @@ func TestLoadErrors(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "%s=> %s\n\n", text, strings.ReplaceAll(err.Error(), "\n", "\n   "))
 	}
-	t.Chdir(golden)
-	holdTo(t, "yaml-errors.txt", b.String())
+	t.Chdir(home)
+	golden.Check(t, "yaml-errors.txt", b.String())
 }
 
 func TestLoadWithoutFile(t *testing.T) {

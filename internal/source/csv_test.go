@@ -4,38 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares got with testdata/name.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; -update writes it anew. Got:\n%s", path, got)
-	}
-}
 
 // layout returns a layout of vibration channels.
 func layout(t testing.TB, rate float64, names ...string) *signal.Layout {
@@ -76,7 +55,7 @@ func TestCSVGolden(t *testing.T) {
 		fmt.Fprintf(&out, "  truth %+v\n", b.Truth)
 	}
 	fmt.Fprintf(&out, "%+v\n", c.Stats())
-	golden(t, "lathe.golden", out.String())
+	golden.Check(t, "lathe.golden", out.String())
 }
 
 // TestCSVErrors keeps every message in testdata/errors.golden, to be read as a
@@ -142,7 +121,7 @@ func TestCSVErrors(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "# %s, after %d rows\n%v\n\n", tc.name, rows, err)
 	}
-	golden(t, "errors.golden", out.String())
+	golden.Check(t, "errors.golden", out.String())
 
 	if _, err := OpenCSV("testdata/absent.csv", one, rec, CSVOptions{}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.csv") {
 		t.Errorf("absent file: %v, want os.ErrNotExist with its name", err)

@@ -3,7 +3,6 @@ package table
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -14,27 +13,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares got with testdata/name.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; -update writes it anew. Got:\n%s", path, got)
-	}
-}
 
 var (
 	nan   = math.NaN()
@@ -72,7 +53,7 @@ func TestWriteGolden(t *testing.T) {
 	if err := small().WriteCSV(&out); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "small.csv", out.String())
+	golden.Check(t, "small.csv", out.String())
 	// Computed from small.csv by testdata/sha256.py, which follows the text of
 	// SHA256 and not its code.
 	if got, want := fmt.Sprintf("%x", small().SHA256()), strings.TrimSpace(read(t, "small.sha256")); got != want {
@@ -192,7 +173,7 @@ func TestReadErrors(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "# %s\n%v\n\n", tc.name, err)
 	}
-	golden(t, "errors.golden", out.String())
+	golden.Check(t, "errors.golden", out.String())
 }
 
 // failing is a writer that fails.

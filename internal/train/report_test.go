@@ -2,36 +2,14 @@ package train
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/jade"
 	"github.com/flank-tcm/flank/pkg/model"
 )
-
-var update = flag.Bool("update", false, "write golden files")
-
-// holdTo holds got to the golden file of the given name.
-func holdTo(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (write it anew with -update):\n%s", path, got)
-	}
-}
 
 // fixedReport is a report of made-up figures, so that its bytes are the same
 // on every CPU.
@@ -80,8 +58,8 @@ func fixedReport(t *testing.T) *Report {
 
 func TestReportForPeople(t *testing.T) {
 	r := fixedReport(t)
-	holdTo(t, "report.md", r.Markdown())
-	holdTo(t, "summary.txt", r.Summary()+"\n")
+	golden.Check(t, "report.md", r.Markdown())
+	golden.Check(t, "summary.txt", r.Summary()+"\n")
 	r.Pooled, r.Groups, r.Random, r.Split = nil, nil, nil, ""
-	holdTo(t, "summary-unscored.txt", r.Summary()+"\n")
+	golden.Check(t, "summary-unscored.txt", r.Summary()+"\n")
 }

@@ -80,7 +80,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	}
 	r.Fit = fit
 	m.Classifier = c
-	m.Golden = golden(c, rows)
+	m.Golden = goldenRows(c, rows)
 	if m.Scores, err = json.Marshal(r.headline()); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
@@ -414,8 +414,8 @@ func (j *Job) warn(r *Report, text string) {
 	r.Warnings = append(r.Warnings, text)
 }
 
-// golden picks rows of every class for the model to be checked by.
-func golden(c *classify.Classifier, rows rowTable) []model.Golden {
+// goldenRows picks rows of every class for the model to be checked by.
+func goldenRows(c *classify.Classifier, rows rowTable) []model.Golden {
 	const each = 4
 	s := c.NewScorer()
 	var out []model.Golden

@@ -3,36 +3,16 @@ package wear
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares got with testdata/name.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; -update writes it anew. Got:\n%s", path, got)
-	}
-}
 
 // TestReadGolden reads a file as people keep it and writes it as we do.
 func TestReadGolden(t *testing.T) {
@@ -44,7 +24,7 @@ func TestReadGolden(t *testing.T) {
 	if err := Write(&out, ms); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "wear.golden.csv", out.String())
+	golden.Check(t, "wear.golden.csv", out.String())
 }
 
 // TestReadErrors keeps every error and warning in testdata/errors.golden, to be
@@ -93,7 +73,7 @@ func TestReadErrors(t *testing.T) {
 		}
 		fmt.Fprintln(&out)
 	}
-	golden(t, "errors.golden", out.String())
+	golden.Check(t, "errors.golden", out.String())
 
 	if _, _, err := Load("testdata/absent.csv"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent file: %v, want os.ErrNotExist", err)

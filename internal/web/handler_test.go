@@ -5,20 +5,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"flag"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
-
-var rewrite = flag.Bool("update", false, "rewrite the golden files")
 
 func get(h *Hub, method, path string, header ...string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
@@ -120,19 +117,7 @@ func TestStateGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.WriteByte('\n')
-	const golden = "testdata/state.json"
-	if *rewrite {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("state differs from %s; if that is meant, run go test -update:\n%s", golden, got.Bytes())
-	}
+	golden.Check(t, "state.json", got.Bytes())
 }
 
 // uPlot 1.6.32, as the npm registry has it (tarball integrity

@@ -1,7 +1,6 @@
 package signal
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,9 +11,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/flank-tcm/flank/internal/golden"
+)
 
 var everyFamily = FeatureSpec{Version: 1, Set: familyNames()}
 
@@ -400,7 +399,7 @@ func TestFeaturesGolden(t *testing.T) {
 	}
 	got := e.Extract(nil, window, Context{})
 	file := filepath.Join("testdata", "features-v1.golden")
-	if *update {
+	if golden.Update() {
 		var b strings.Builder
 		for i, name := range e.Names() {
 			fmt.Fprintf(&b, "%s %v\n", name, got[i])

@@ -4,36 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write golden files")
-
-// holdTo holds got to a golden file.
-func holdTo(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (write it anew with -update):\n%s", path, got)
-	}
-}
 
 func TestParse(t *testing.T) {
 	type flags struct {
@@ -65,7 +44,7 @@ func TestParse(t *testing.T) {
 		}
 		fmt.Fprintf(&help, "$ thing %s\n%s\n", strings.Join(args, " "), &out)
 	}
-	holdTo(t, "help.txt", help.String())
+	golden.Check(t, "help.txt", help.String())
 	for _, tc := range []struct {
 		args []string
 		want string

@@ -1,0 +1,35 @@
+// Package golden holds what a test got to a file in its testdata folder. Tests
+// only. `go test ./that/package -update` writes the files anew; the change then
+// shows in the diff.
+package golden
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// Update reports whether golden files are to be written, for tests that
+// compare by more than bytes.
+func Update() bool { return *update }
+
+// Check compares got with testdata/name.
+func Check[T string | []byte](t testing.TB, name string, got T) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("%s differs; if that is meant, -update writes it anew. Got:\n%s", path, string(got))
+	}
+}
