@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"io/fs"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -22,7 +22,13 @@ import (
 const description = `Stream the windows of a machine to Kafka.
 
 A window is kept in the spool on disk before it is sent, and leaves it when Kafka has it on all
-replicas: while no broker answers, nothing is lost and acquisition goes on.`
+replicas: while no broker answers, nothing is lost and acquisition goes on.
+
+  ingest topics apply --config examples/gun-drill/ingest.yaml
+  ingest run --config examples/gun-drill/ingest.yaml
+
+The topics are made once. Started again, a live source goes on with the next window, and a recording
+that was not sent to its end goes on where it was.`
 
 type flags struct {
 	Run    runFlags `cmd:"" help:"Acquire, cut, keep and send until the source ends or Ctrl-C."`
@@ -99,6 +105,23 @@ func load(path string) (settings, error) {
 	return c, nil
 }
 
+// check reports a value that cannot be meant.
+func (c settings) check() error {
+	if err := gateway.CheckMachine(c.Machine); err != nil {
+		return fmt.Errorf("machine: %w", err)
+	}
+	src := c.Source
+	switch {
+	case !(src.Speed >= 0):
+		return fmt.Errorf("source: speed: %v: must be 1 for a live sensor, more for a faster one, or 0 for as fast as possible", src.Speed)
+	case src.Kind == "simulate" && src.File != "":
+		return fmt.Errorf("source: file: %s would not be read: set source.kind to csv, or remove it", src.File)
+	case src.Kind == "simulate" && (src.Tools < 0 || src.ToolLife <= 0):
+		return fmt.Errorf("source: %d tools with a life of %v: tools must be 0 (until stopped) or more, and tool_life a duration such as 80s", src.Tools, src.ToolLife)
+	}
+	return nil
+}
+
 func topics(ctx context.Context, f topicsFlags, stdout io.Writer) error {
 	c, err := load(f.Config)
 	if err != nil {
@@ -106,7 +129,7 @@ func topics(ctx context.Context, f topicsFlags, stdout io.Writer) error {
 	}
 	cfg := bus.Config{Brokers: c.Kafka.Brokers, ClientID: "flank-topics"}
 	if err := cli.Await(ctx, f.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg) }); err != nil {
-		return err
+		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
 	status, err := bus.Apply(ctx, cfg, f.Partitions, f.Replication)
 	for _, s := range status {
@@ -120,7 +143,7 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := checkMachine(c.Machine); err != nil {
+	if err := c.check(); err != nil {
 		return fmt.Errorf("%s: %w", f.Config, err)
 	}
 	level := zerolog.InfoLevel
@@ -129,6 +152,9 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	}
 	log := cli.Logger(stderr, level).With().Str("machine", c.Machine).Logger()
 	src, recording, err := open(f.Config, c)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w: correct the path, which begins at the folder of the configuration", f.Config, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Config, err)
 	}
@@ -145,7 +171,7 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 		Bus: bus.Config{Brokers: c.Kafka.Brokers, ClientID: "flank-ingest", OnRetry: cli.OnRetry(log, "broker does not take windows: they stay in the spool")},
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", f.Config, err)
 	}
 	defer gw.Close()
 	log.Info().Str("layout", src.Layout().Fingerprint()).Stringer("window", c.Window.Length).Msg("ingesting")
@@ -190,19 +216,4 @@ func open(file string, c settings) (source.Source, string, error) {
 		return src, id, err
 	}
 	return nil, "", fmt.Errorf("source: kind %q: choose simulate or csv", c.Source.Kind)
-}
-
-// checkMachine refuses what is no ISA-95 path: it becomes the key of messages
-// and a part of every id.
-func checkMachine(path string) error {
-	parts := strings.Split(path, "/")
-	bad := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-	}
-	for _, p := range parts {
-		if p == "" || strings.ContainsFunc(p, bad) || len(parts) != 5 {
-			return fmt.Errorf("machine: %q: write enterprise/site/area/line/machine in a-z, 0-9, - and _, for example acme/spore/bay2/line1/usk25", path)
-		}
-	}
-	return nil
 }

@@ -24,7 +24,11 @@ const description = `Judge the windows of machines and raise alerts.
 
 Results go to tcm.results.v1, alerts to tcm.alerts.v1, what cannot be read to tcm.dlq.v1. What the
 monitor remembers is on tcm.state.v1: it may be killed at any time and started again, here or
-elsewhere, and judges every window once. Several monitors of one group share the machines.`
+elsewhere, and judges every window once. Several monitors of one group share the machines.
+
+  monitor run --config examples/gun-drill/monitor.yaml
+
+The model comes from ` + "`trainer fit`" + `, the topics from ` + "`ingest topics apply`" + `.`
 
 type flags struct {
 	Run struct {
@@ -83,7 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		Brokers: c.Kafka.Brokers, ClientID: "flank-monitor", OnRetry: cli.OnRetry(log, "broker does not answer"),
 	}}
 	if err := cli.Await(ctx, f.Run.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg.Bus) }); err != nil {
-		return err
+		return fmt.Errorf("%s: kafka: %w", file, err)
 	}
 	if c.Page != "" {
 		hub := web.NewHub(web.Config{Layout: m.Layout})

@@ -26,6 +26,7 @@ func (p *plant) openReplay() (*source.Recording, error) {
 			return nil, fmt.Errorf("%s with %s: %w", p.Model, p.Layout, err)
 		}
 	}
+	columns.Machine = "" // --machine names it, and results are looked for under that name
 	p.model = m
 	return &source.Recording{Path: p.Replay, Layout: layout, Columns: columns, Machine: p.Machine}, nil
 }

@@ -43,7 +43,7 @@ type flags struct {
 	DataDir string  `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
 	Page    string  `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
 	Broker  string  `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
-	Machine string  `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/drill)."`
+	Machine string  `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, whatever a recording calls it (default: local/site/area/line/drill)."`
 	Speed   float64 `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
 	Seed    uint64  `default:"1" help:"Of the simulation and the training."`
 	Verbose bool    `help:"Log what the parts do."`
@@ -62,6 +62,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errors.New("--layout goes with --replay: the simulated drill has its own")
 	case f.Speed < 0:
 		return fmt.Errorf("--speed %v: must be positive", f.Speed)
+	}
+	if err := gateway.CheckMachine(f.Machine); err != nil {
+		return fmt.Errorf("--machine: %w", err)
 	}
 	level := zerolog.ErrorLevel
 	if f.Verbose {
@@ -221,12 +224,14 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 
 	// Monitor and reader go on until what the gateway delivered is judged and
 	// read; ctx stops the gateway only.
-	judging, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
+	reading, stopReading := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopReading()
+	judging, stopJudging := context.WithCancel(reading)
+	defer stopJudging()
 	feeding, halt := context.WithCancel(ctx)
 	defer halt()
 	var wg sync.WaitGroup
-	failures := make(chan error, 3)
+	failures := make(chan error, 5)
 	start := func(f func() error) {
 		wg.Go(func() {
 			if err := f(); err != nil {
@@ -235,9 +240,10 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 			}
 		})
 	}
-	start(func() error { return mon.Run(judging) })
-	start(func() error { return results.Run(judging, p.bus) })
-	wg.Go(func() { line.run(judging) })
+	settled := make(chan struct{})
+	start(func() error { defer close(settled); return mon.Run(judging) })
+	start(func() error { return results.Run(reading, p.bus) })
+	wg.Go(func() { line.run(reading) })
 	patience := 20 * time.Second
 	if err := gw.Run(feeding); err != nil {
 		failures <- err
@@ -246,7 +252,14 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	if feeding.Err() != nil {
 		patience = 2 * time.Second
 	}
-	results.Wait(judging, gw.Stats().Windows, patience)
+	results.Wait(reading, gw.Stats().Windows, patience)
+	// Alerts follow the results of their batch: once the monitor has settled it,
+	// all are there.
+	stopJudging()
+	<-settled
+	if err := results.CatchUp(reading, p.bus, patience); err != nil {
+		failures <- err
+	}
 	if err := results.Flush(); err != nil {
 		failures <- err
 	}
@@ -258,12 +271,15 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 			err = gw.Finish() // nobody waits for this replay any more
 		}
 	}
-	err = errors.Join(err, p.summarize(gw, results))
+	sum, failed := p.summarize(gw, results)
+	if err = errors.Join(err, failed); over {
+		err = errors.Join(err, sum.check())
+	}
 	if over && !p.Once {
 		fmt.Fprintln(p.stderr, "The page stays until Ctrl-C.")
 		<-ctx.Done()
 	}
-	stop()
+	stopReading()
 	wg.Wait()
 	close(failures)
 	for f := range failures {

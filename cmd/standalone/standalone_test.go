@@ -164,6 +164,38 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// A recording may name its machine in any way: --machine is what counts.
+func TestMachineOfTheRecording(t *testing.T) {
+	b := newBench(t)
+	if err := os.WriteFile(b.layout, []byte(strings.Replace(layoutYAML, "{tool", "{machine: tool, tool", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	if err := run(t.Context(), b.args("--machine", "acme/spore/bay2/line1/lathe"), &stdout, &stderr); err != nil {
+		t.Fatalf("%v\n%s", err, &stderr)
+	}
+	if s := lastLine(t, stdout.String()); s.Results != uint64(b.windows) {
+		t.Errorf("%+v: want %d results", s, b.windows)
+	}
+}
+
+// A window without a result, or with two, is a failure that a script can see.
+func TestSummaryCheck(t *testing.T) {
+	for _, tc := range []struct {
+		s    summary
+		want string
+	}{
+		{summary{Windows: 9, Results: 9}, ""},
+		{summary{Windows: 9, Results: 7, Lost: 2}, "2 of 9 windows have no result"},
+		{summary{Windows: 9, Results: 9, Duplicated: 1}, "1 have two that differ"},
+	} {
+		err := tc.s.check()
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%+v: %v, want %q", tc.s, err, tc.want)
+		}
+	}
+}
+
 // A replay that is stopped half-way goes on where it was.
 func TestReplayStopped(t *testing.T) {
 	b := newBench(t)
@@ -212,6 +244,8 @@ func TestBadInput(t *testing.T) {
 		want []string // parts of the error
 	}{
 		"no model for a replay":    {[]string{"--replay", b.recording}, []string{"--model", "trainer fit"}},
+		"machine that is no path":  {b.args("--machine", "Lathe 3"), []string{"--machine", "Lathe 3", "enterprise/site/area/line/machine"}},
+		"speed below nothing":      {b.args("--speed=-1"), []string{"--speed", "positive"}},
 		"unknown flag":             {[]string{"--reply", b.recording}, []string{"--reply", "--help"}},
 		"missing recording":        {b.args("--replay", "absent.csv"), []string{"absent.csv", "no such file"}},
 		"missing layout":           {b.args("--layout", "absent.yaml"), []string{"absent.yaml", "no such file"}},

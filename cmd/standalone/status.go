@@ -147,10 +147,19 @@ type confusion struct {
 	TN int `json:"tn"`
 }
 
-// summarize prints the summary.
-func (p *plant) summarize(gw *gateway.Gateway, results *monitor.Collector) error {
+// check reports that a recording which was sent to its end was not judged so.
+func (s *summary) check() error {
+	if s.Lost == 0 && s.Duplicated == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d windows have no result and %d have two that differ: "+
+		"start again with the same --data-dir, which goes on where it was, and with --verbose, which says why", s.Lost, s.Windows, s.Duplicated)
+}
+
+// summarize prints the summary and returns it.
+func (p *plant) summarize(gw *gateway.Gateway, results *monitor.Collector) (*summary, error) {
 	g, r := gw.Stats(), results.Summary()
-	s := summary{
+	s := &summary{
 		Windows: g.Windows, Results: r.Results, Faulty: r.Verdicts[event.Faulty], Alerts: r.Alerts,
 		Lost: g.Windows - min(r.Results, g.Windows), Duplicated: r.Duplicated,
 		Seconds: time.Since(p.started).Round(time.Millisecond).Seconds(),
@@ -166,8 +175,8 @@ func (p *plant) summarize(gw *gateway.Gateway, results *monitor.Collector) error
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("summary: %w", err)
+		return s, fmt.Errorf("summary: %w", err)
 	}
 	_, err = fmt.Fprintf(p.stdout, "%s\n", text)
-	return err
+	return s, err
 }

@@ -18,6 +18,23 @@ type TopicStatus struct {
 	Notes      []string // in which way a topic that was there before differs from what this program needs
 }
 
+// String returns a line for people, and one more for each note.
+func (s TopicStatus) String() string {
+	what := "present"
+	if s.Created {
+		what = "created"
+	}
+	unit := "partitions"
+	if s.Partitions == 1 {
+		unit = "partition"
+	}
+	line := fmt.Sprintf("%s  %s, %d %s", what, s.Name, s.Partitions, unit)
+	for _, note := range s.Notes {
+		line += "\n         " + note
+	}
+	return line
+}
+
 // topicPlan is how a topic is made.
 type topicPlan struct {
 	name    string

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -211,6 +212,7 @@ func (g *Gateway) acquire(ctx context.Context) error {
 
 func (g *Gateway) cutAndKeep(ctx context.Context) error {
 	unsynced := 0
+	machine := "" // that was checked
 	seq := g.first
 	for {
 		c, err := g.cut.Next(ctx)
@@ -222,6 +224,12 @@ func (g *Gateway) cutAndKeep(ctx context.Context) error {
 			continue
 		}
 		w := c.Window
+		if w.Machine != machine { // a recording may name it
+			if err := CheckMachine(w.Machine); err != nil {
+				return fmt.Errorf("gateway: machine of a window: %w", err)
+			}
+			machine = w.Machine
+		}
 		w.Epoch, w.Seq = g.spool.Epoch(), seq
 		if g.cfg.OnCut != nil {
 			g.cfg.OnCut(c)
@@ -239,6 +247,21 @@ func (g *Gateway) cutAndKeep(ctx context.Context) error {
 		}
 		g.windows.Add(1)
 	}
+}
+
+// CheckMachine refuses what is no ISA-95 path: it becomes the key of messages
+// and a part of every id.
+func CheckMachine(path string) error {
+	parts := strings.Split(path, "/")
+	bad := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+	}
+	for _, p := range parts {
+		if p == "" || strings.ContainsFunc(p, bad) || len(parts) != 5 {
+			return fmt.Errorf("%.200q: write enterprise/site/area/line/machine in a-z, 0-9, - and _, for example acme/spore/bay2/line1/usk25", path)
+		}
+	}
+	return nil
 }
 
 func (g *Gateway) gap(c source.Cut) {

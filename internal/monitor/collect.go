@@ -85,6 +85,17 @@ func (c *Collector) Run(ctx context.Context, cfg bus.Config) error {
 	return err
 }
 
+// CatchUp returns when every alert that is on its topic now has been counted, or
+// gives up with an error after the given patience.
+func (c *Collector) CatchUp(ctx context.Context, cfg bus.Config, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, c.alert); err != nil {
+		return fmt.Errorf("monitor: alerts: %w", err)
+	}
+	return nil
+}
+
 func (c *Collector) result(m bus.Message) error {
 	if m.Key != c.machine {
 		return nil

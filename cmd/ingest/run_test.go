@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/spool"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+// TestMain lets the test program be ingest itself, for its exit code.
+func TestMain(m *testing.M) {
+	if os.Getenv("FLANK_TEST_MAIN") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// holdTo holds got to a golden file of the package's folder dir.
+func holdTo(t *testing.T, dir, name, got string) {
+	t.Helper()
+	path := filepath.Join(dir, "testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (write it anew with -update):\n%s", path, got)
+	}
+}
+
+const (
+	layoutYAML = `name: small
+channels:
+  - {names: [force, power], kind: feature, rate: 1}
+recording: {tool: tool}
+`
+	table = "force,power,tool\n1,2,T1\n3,4,T1\n5,,T1\n7,8,T2\n"
+
+	// nowhere is an address at which no broker is.
+	nowhere = "127.0.0.1:1"
+)
+
+// ingestYAML is a configuration that replays the table, with one line changed.
+func ingestYAML(broker, old, new string) string {
+	text := fmt.Sprintf(`machine: acme/spore/bay2/line1/lathe
+kafka:
+  brokers: [%q]
+layout: layout.yaml
+window:
+  length: 1s
+spool: spool
+source:
+  kind: csv
+  file: day.csv
+  speed: 0
+`, broker)
+	if !strings.Contains(text, old) {
+		panic("no line " + old)
+	}
+	return strings.Replace(text, old, new, 1)
+}
+
+// bench makes a working directory with a recording, its layout and a
+// configuration, changed by pairs of a file's name and its text. It returns the
+// folder of the package.
+func bench(t *testing.T, files ...string) (pkg string) {
+	t.Helper()
+	pkg, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	write(t, append([]string{"layout.yaml", layoutYAML, "day.csv", table, "ingest.yaml", ingestYAML(nowhere, "", "")}, files...)...)
+	return pkg
+}
+
+func write(t *testing.T, files ...string) {
+	t.Helper()
+	for ; len(files) > 0; files = files[2:] {
+		if err := os.WriteFile(files[0], []byte(files[1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func ingestRun(t *testing.T, ctx context.Context, args string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	err = run(ctx, strings.Fields(args), &out, &errs)
+	return out.String(), errs.String(), err
+}
+
+func startBroker(t *testing.T) string {
+	t.Helper()
+	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b.Addr()
+}
+
+// From a broker without topics to a recording that was sent, as a person would
+// go about it.
+func TestFirstDay(t *testing.T) {
+	addr := startBroker(t)
+	bench(t, "ingest.yaml", ingestYAML(addr, "", ""))
+	_, _, err := ingestRun(t, t.Context(), "run --config ingest.yaml")
+	if !errors.Is(err, bus.ErrNoTopic) || !strings.Contains(err.Error(), "`ingest topics apply`") {
+		t.Errorf("without topics: %v, want the remedy", err)
+	}
+	out, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 2")
+	if err != nil || strings.Count(out, "\n") != 7 || !strings.Contains(out, "created  tcm.windows.v1, 2 partitions\n") {
+		t.Errorf("topics apply: %v\n%s", err, out)
+	}
+	out, _, err = ingestRun(t, t.Context(), "topics apply --config ingest.yaml")
+	if err != nil || !strings.Contains(out, "present  tcm.windows.v1, 2 partitions\n") {
+		t.Errorf("topics apply again: %v\n%s", err, out)
+	}
+	out, log, err := ingestRun(t, t.Context(), "run --config ingest.yaml")
+	if err != nil || out != "4 windows cut, 4 delivered, 0 pending in the spool, 0 gaps\n" {
+		t.Errorf("run: %v\n%s%s", err, out, log)
+	}
+	if !strings.Contains(log, "going on with an unfinished replay") {
+		t.Errorf("the windows of the first try are not gone on with:\n%s", log)
+	}
+	ids := map[string]bool{}
+	err = bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+		if m.Key != "acme/spore/bay2/line1/lathe" {
+			t.Errorf("key %q", m.Key)
+		}
+		ids[string(m.Header("ce_id"))] = true
+		return nil
+	})
+	if err != nil || len(ids) != 4 {
+		t.Errorf("%d windows on the topic, want 4; %v", len(ids), err)
+	}
+}
+
+// Ctrl-C is no failure, also of a simulated drill that would go on for ever and
+// of one that no broker takes windows from.
+func TestStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	bench(t, "ingest.yaml", "machine: a/b/c/d/e\nkafka: {brokers: [\""+nowhere+"\"]}\n")
+	out, _, err := ingestRun(t, ctx, "run --config ingest.yaml")
+	if err != nil || out != "0 windows cut, 0 delivered, 0 pending in the spool, 0 gaps\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A bad row names file, line and remedy; the windows before it are counted.
+func TestBadRow(t *testing.T) {
+	addr := startBroker(t)
+	bench(t, "ingest.yaml", ingestYAML(addr, "", ""), "day.csv", table+"9,off,T2\n")
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := ingestRun(t, t.Context(), "run --config ingest.yaml")
+	if err == nil || !strings.Contains(err.Error(), `day.csv:6: column "power": "off" is not a number: correct it`) {
+		t.Errorf("error %v", err)
+	}
+	if !strings.HasPrefix(out, "4 windows cut, 4 delivered") {
+		t.Errorf("the windows before the bad row: %s", out)
+	}
+}
+
+// What a person gets wrong, and what ingest says to it.
+func TestErrors(t *testing.T) {
+	const (
+		config = "ingest.yaml"
+		ingest = "run --config ingest.yaml"
+	)
+	change := func(old, new string) []string { return []string{config, ingestYAML(nowhere, old, new)} }
+	var got strings.Builder
+	pkg := ""
+	for _, tc := range []struct {
+		why, args string
+		files     []string
+	}{
+		{"no command", "", nil},
+		{"no configuration is named", "run", nil},
+		{"unknown flag", "run --confg ingest.yaml", nil},
+		{"no configuration file", "run --config absent.yaml", nil},
+		{"unknown key", ingest, change("window:\n", "windows:\n")},
+		{"unknown key below another", ingest, change("  kind: csv\n", "  knd: csv\n")},
+		{"no YAML", ingest, change("window:\n", "window\n")},
+		{"text for a duration", ingest, change("length: 1s", "length: short")},
+		{"text for a number", ingest, change("speed: 0", "speed: fast")},
+		{"no broker", ingest, change(`["`+nowhere+`"]`, "[]")},
+		{"broker without a port", ingest, change(nowhere, "kafka")},
+		{"no machine", ingest, change("machine: acme/spore/bay2/line1/lathe\n", "")},
+		{"machine that is no path", ingest, change("acme/spore/bay2/line1/lathe", "lathe")},
+		{"machine with a part too many", ingest, change("lathe", "lathe/2")},
+		{"machine with capitals", ingest, change("lathe", "Lathe")},
+		{"machine with an empty part", ingest, change("bay2", "")},
+		{"machine that the recording names", ingest, []string{"layout.yaml", layoutYAML[:len(layoutYAML)-2] + ", machine: tool}\n"}},
+		{"window that is part of a sample", ingest, change("length: 1s", "length: 1500ms")},
+		{"window of nothing", ingest, change("length: 1s", "length: 0s")},
+		{"hop longer than the window", ingest, change("length: 1s", "length: 1s\n  hop: 2s")},
+		{"kind that is none", ingest, change("kind: csv", "kind: tsv")},
+		{"speed below nothing", ingest, change("speed: 0", "speed: -1")},
+		{"no recording is named", ingest, change("  file: day.csv\n", "")},
+		{"no recording", ingest, change("day.csv", "absent.csv")},
+		{"recording that would not be read", ingest, change("kind: csv", "kind: simulate")},
+		{"life of no time", ingest, []string{config, "machine: a/b/c/d/e\nkafka: {brokers: [\"b:9092\"]}\nsource:\n  tool_life: 0s\n"}},
+		{"layout of the simulated drill", ingest, []string{config, "machine: a/b/c/d/e\nkafka: {brokers: [\"b:9092\"]}\nlayout: layout.yaml\n"}},
+		{"no layout", ingest, change("layout.yaml", "absent.yaml")},
+		{"unknown key of the layout", ingest, []string{"layout.yaml", layoutYAML + "speed: 3\n"}},
+		{"wrong column", ingest, []string{"day.csv", strings.Replace(table, "power", "pover", 1)}},
+		{"layout of another recording", ingest, change("layout: layout.yaml\n", "")},
+		{"empty recording", ingest, []string{"day.csv", ""}},
+		{"spool in use", ingest, change("spool: spool", "spool: held")},
+		{"spool that is a file", ingest, change("spool: spool", "spool: day.csv")},
+		{"topics without a broker", "topics apply --config ingest.yaml", nil},
+		{"topics of no partitions", "topics apply --config ingest.yaml --partitions 0", []string{config, "ADDR"}},
+		{"topics, unknown key", "topics apply --config ingest.yaml", change("window:\n", "windows:\n")},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			if len(tc.files) == 2 && tc.files[1] == "ADDR" {
+				tc.files[1] = ingestYAML(startBroker(t), "", "")
+			}
+			pkg = bench(t, tc.files...)
+			held, _, err := spool.Open("held", spool.Settings{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer held.Close()
+			out, _, err := ingestRun(t, t.Context(), tc.args)
+			if err == nil {
+				t.Fatalf("no error; printed %q", out)
+			}
+			fmt.Fprintf(&got, "# %s\n%s\n\n", tc.why, err)
+		})
+	}
+	if !t.Failed() {
+		holdTo(t, pkg, "errors.golden", got.String())
+	}
+}
+
+// Help says what to type first.
+func TestHelp(t *testing.T) {
+	var got strings.Builder
+	for _, args := range []string{"--help", "run --help", "topics apply --help"} {
+		out, errs, err := ingestRun(t, t.Context(), args)
+		if err != nil || errs != "" {
+			t.Errorf("%s: %v, %q", args, err, errs)
+		}
+		fmt.Fprintf(&got, "$ ingest %s\n%s\n", args, out)
+	}
+	holdTo(t, ".", "help.txt", got.String())
+}
+
+// An error is the last line on stderr, and the exit code is 1.
+func TestExitCode(t *testing.T) {
+	for args, want := range map[string]struct {
+		code   int
+		stderr string
+	}{
+		"--help":                   {0, ""},
+		"run --config absent.yaml": {1, "ingest: configuration: open absent.yaml: no such file or directory: name another file, or begin with one of the examples\n"},
+		"walk":                     {1, "ingest: unexpected argument walk (see ingest --help)\n"},
+	} {
+		cmd := exec.Command(os.Args[0], strings.Fields(args)...)
+		cmd.Env = append(os.Environ(), "FLANK_TEST_MAIN=1")
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != want.code || errs.String() != want.stderr {
+			t.Errorf("%s: %v, stderr %q; want code %d and %q", args, err, &errs, want.code, want.stderr)
+		}
+	}
+}
+
+// The configurations that come with the programs can be read.
+func TestExamples(t *testing.T) {
+	for _, path := range []string{"../../examples/gun-drill/ingest.yaml", "../../deploy/compose/ingest.yaml"} {
+		c, err := load(path)
+		if err == nil {
+			err = c.check()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

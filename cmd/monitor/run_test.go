@@ -1,0 +1,364 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+// TestMain lets the test program be monitor itself, for its exit code.
+func TestMain(m *testing.M) {
+	if os.Getenv("FLANK_TEST_MAIN") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// holdTo holds got to a golden file of the package's folder dir.
+func holdTo(t *testing.T, dir, name, got string) {
+	t.Helper()
+	path := filepath.Join(dir, "testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (write it anew with -update):\n%s", path, got)
+	}
+}
+
+// nowhere is an address at which no broker is.
+const nowhere = "127.0.0.1:1"
+
+func monitorYAML(broker, page string) string {
+	return fmt.Sprintf("kafka:\n  brokers: [%q]\nmodel: m.flank\nalarm:\n  k: 2\n  n: 3\npage: %q\n", broker, page)
+}
+
+func layout(t *testing.T, channel string) *signal.Layout {
+	t.Helper()
+	l, err := signal.NewLayout("one value", []signal.Channel{{Name: channel, Kind: signal.Feature, Unit: "N", Rate: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// trained is a small model file: faulty is a feature that doubles.
+var trained = sync.OnceValues(func() ([]byte, error) {
+	l, err := signal.NewLayout("one value", []signal.Channel{{Name: "force", Kind: signal.Feature, Unit: "N", Rate: 1}})
+	if err != nil {
+		return nil, err
+	}
+	x := dbn.NewMatrix(60, 1)
+	y := make([]int, x.Rows)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range y {
+		y[i] = i % 3 / 2
+		x.Row(i)[0] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
+	}
+	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
+		Network: dbn.Settings{Hidden: []int{3}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 60}}, Seed: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := &model.Model{
+		Layout: l, Window: window.DefaultSpec, Reference: model.ReferenceSpec{Windows: 2, Mode: model.ReferenceRatio},
+		Usual: make([]signal.Quality, 1), Classifier: c,
+	}
+	return m.Encode()
+})
+
+// bench makes a working directory with a model and a configuration, changed by
+// pairs of a file's name and its text. It returns the folder of the package.
+func bench(t *testing.T, files ...string) (pkg string) {
+	t.Helper()
+	file, err := trained()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pkg, err = os.Getwd(); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	for files = append([]string{"m.flank", string(file), "monitor.yaml", monitorYAML(nowhere, "")}, files...); len(files) > 0; files = files[2:] {
+		if err := os.WriteFile(files[0], []byte(files[1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pkg
+}
+
+// startBroker returns the address of a broker, with topics if apply.
+func startBroker(t *testing.T, apply bool) string {
+	t.Helper()
+	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	if apply {
+		if _, err := bus.Apply(t.Context(), b.Config("test"), 1, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Addr()
+}
+
+func windowMessage(t *testing.T, l *signal.Layout, seq uint64, value float32) bus.Message {
+	t.Helper()
+	c, err := window.NewCodec(l, window.DefaultSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := c.Seal(&window.Window{
+		Context: signal.Context{Machine: "acme/spore/bay2/line1/lathe", Tool: "T1"}, Epoch: 1, Seq: seq,
+		Start: time.Unix(int64(seq), 0), Length: time.Second, Samples: [][]float32{{value}}, Quality: make([]signal.Quality, 1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gateway.Message(e)
+}
+
+// A monitor judges, shows its page, says of windows that are not for its model
+// what to do, and tells at the end what it did.
+func TestRun(t *testing.T) {
+	addr := startBroker(t, true)
+	bench(t, "monitor.yaml", monitorYAML(addr, "127.0.0.1:0"))
+	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
+	out, err := bus.NewProducer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	msgs := []bus.Message{windowMessage(t, layout(t, "power"), 100, 1)}
+	for seq, v := range []float32{10, 10, 10, 20, 20} {
+		msgs = append(msgs, windowMessage(t, layout(t, "force"), uint64(seq), v))
+	}
+	if err := out.Send(t.Context(), append(msgs, msgs[1])); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	// The last message is a repeat, so all are through when one more is judged.
+	if err := out.Send(ctx, []bus.Message{windowMessage(t, layout(t, "force"), 5, 20)}); err != nil {
+		t.Fatal(err)
+	}
+	log := &lineWatcher{}
+	var page []byte
+	go func() {
+		defer stop()
+		_ = bus.ReadTopic(ctx, cfg, bus.TopicResults, bus.FirstOffset, true, func(m bus.Message) error {
+			if !strings.HasSuffix(string(m.Header("ce_id")), "/5") {
+				return nil
+			}
+			if url := log.after(`"page":"`); url != "" {
+				if r, err := http.Get(url); err == nil {
+					page, _ = io.ReadAll(r.Body)
+					r.Body.Close()
+				}
+			}
+			return errors.New("enough")
+		})
+	}()
+	var stdout bytes.Buffer
+	if err := run(ctx, []string{"run", "--config", "monitor.yaml", "--verbose"}, &stdout, log); err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	if want := "6 windows judged, 1 repeats dropped, 1 messages set aside, 1 alerts\n"; stdout.String() != want {
+		t.Errorf("%q, want %q\n%s", stdout.String(), want, log)
+	}
+	for _, want := range []string{"no window of this machine can be judged: its layout or window length is not the model's: train a model on it", `"message":"monitoring"`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("log lacks %q:\n%s", want, log)
+		}
+	}
+	if !strings.Contains(strings.ToLower(string(page)), "<!doctype html>") {
+		t.Errorf("page %.200q", page)
+	}
+}
+
+// lineWatcher is a log that can be looked at while it is written.
+type lineWatcher struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lineWatcher) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lineWatcher) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// after returns what follows prefix in the log, up to a quote.
+func (l *lineWatcher) after(prefix string) string {
+	_, rest, _ := strings.Cut(l.String(), prefix)
+	text, _, _ := strings.Cut(rest, `"`)
+	return text
+}
+
+// What a person gets wrong, and what monitor says to it.
+func TestErrors(t *testing.T) {
+	file, err := trained()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(file)
+	flipped[len(flipped)/2] ^= 1
+	bare := startBroker(t, false)
+	ready := startBroker(t, true)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	busy := taken.Addr().String()
+	const yaml, judge = "monitor.yaml", "run --config monitor.yaml"
+	var got strings.Builder
+	pkg := ""
+	for _, tc := range []struct {
+		why, args string
+		files     []string
+	}{
+		{"no command", "", nil},
+		{"no configuration is named", "run", nil},
+		{"no configuration file", "run --config absent.yaml", nil},
+		{"text for a duration", judge + " --wait long", nil},
+		{"unknown key", judge, []string{yaml, monitorYAML(nowhere, "") + "mode: fast\n"}},
+		{"unknown key below another", judge, []string{yaml, "alarm:\n  latched: true\n"}},
+		{"text for a number", judge, []string{yaml, "alarm:\n  k: five\n"}},
+		{"no broker is named", judge, []string{yaml, "model: m.flank\n"}},
+		{"broker without a port", judge, []string{yaml, monitorYAML("kafka", "")}},
+		{"no broker answers", judge, nil},
+		{"no model is named", judge, []string{yaml, strings.Replace(monitorYAML(nowhere, ""), "model: m.flank\n", "", 1)}},
+		{"no model", judge, []string{yaml, strings.Replace(monitorYAML(nowhere, ""), "m.flank", "absent.flank", 1)}},
+		{"corrupt model", judge, []string{"m.flank", string(flipped)}},
+		{"model that was cut off", judge, []string{"m.flank", string(file[:len(file)/2])}},
+		{"something else than a model", judge, []string{"m.flank", "force,power\n1,2\n"}},
+		{"alarm that can never be", judge, []string{yaml, strings.Replace(monitorYAML(nowhere, ""), "k: 2", "k: 4", 1)}},
+		{"page's port is taken", judge, []string{yaml, monitorYAML(ready, busy)}},
+		{"no topics", judge, []string{yaml, monitorYAML(bare, "")}},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			pkg = bench(t, tc.files...)
+			var stdout, stderr bytes.Buffer
+			err := run(t.Context(), strings.Fields(tc.args), &stdout, &stderr)
+			if err == nil {
+				t.Fatalf("no error; printed %q", &stdout)
+			}
+			text := strings.NewReplacer(bare, "BROKER", busy, "PAGE").Replace(err.Error())
+			fmt.Fprintf(&got, "# %s\n%s\n\n", tc.why, text)
+		})
+	}
+	if !t.Failed() {
+		holdTo(t, pkg, "errors.golden", got.String())
+	}
+}
+
+// Ctrl-C is no failure, also while nothing has come yet.
+func TestStopped(t *testing.T) {
+	addr := startBroker(t, true)
+	bench(t, "monitor.yaml", monitorYAML(addr, ""))
+	ctx, stop := context.WithCancel(t.Context())
+	var stdout bytes.Buffer
+	log := stopper{stop}
+	if err := run(ctx, strings.Fields("run --config monitor.yaml"), &stdout, log); err != nil {
+		t.Error(err)
+	}
+	if want := "0 windows judged, 0 repeats dropped, 0 messages set aside, 0 alerts\n"; stdout.String() != want {
+		t.Errorf("%q, want %q", stdout.String(), want)
+	}
+}
+
+// stopper is a log that stops the program as soon as it says that it monitors.
+type stopper struct{ stop func() }
+
+func (s stopper) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(`"monitoring"`)) {
+		s.stop()
+	}
+	return len(p), nil
+}
+
+// Help says what to type first.
+func TestHelp(t *testing.T) {
+	var got strings.Builder
+	for _, args := range []string{"--help", "run --help"} {
+		var stdout, stderr bytes.Buffer
+		if err := run(t.Context(), strings.Fields(args), &stdout, &stderr); err != nil || stderr.Len() > 0 {
+			t.Errorf("%s: %v, %q", args, err, &stderr)
+		}
+		fmt.Fprintf(&got, "$ monitor %s\n%s\n", args, &stdout)
+	}
+	holdTo(t, ".", "help.txt", got.String())
+}
+
+// An error is the last line on stderr, and the exit code is 1.
+func TestExitCode(t *testing.T) {
+	for args, want := range map[string]struct {
+		code   int
+		stderr string
+	}{
+		"--help":                   {0, ""},
+		"run --config absent.yaml": {1, "monitor: configuration: open absent.yaml: no such file or directory: name another file, or begin with one of the examples\n"},
+	} {
+		cmd := exec.Command(os.Args[0], strings.Fields(args)...)
+		cmd.Env = append(os.Environ(), "FLANK_TEST_MAIN=1")
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != want.code || errs.String() != want.stderr {
+			t.Errorf("%s: %v, stderr %q; want code %d and %q", args, err, &errs, want.code, want.stderr)
+		}
+	}
+}
+
+// The configurations that come with the programs can be read.
+func TestExamples(t *testing.T) {
+	for _, path := range []string{"../../examples/gun-drill/monitor.yaml", "../../deploy/compose/monitor.yaml"} {
+		c := settings{Alarm: alarm.Default}
+		if err := config.Load(path, &c); err != nil {
+			t.Error(err)
+		}
+		if err := c.Alarm.Check(); err != nil || c.Model == "" || len(c.Kafka.Brokers) == 0 {
+			t.Errorf("%s: %+v, %v", path, c, err)
+		}
+	}
+}
