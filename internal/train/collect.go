@@ -13,18 +13,24 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// Input is one recording to learn from.
+// Input is one recording, or one table of features, to learn from.
 type Input struct {
 	Name    string                        // for reports; also the tool's name if the recording names none
 	SHA256  string                        // of the file, or of what else the recording is made from
 	Windows int                           // about how many there will be, for progress; 0 if not known
 	Open    func() (source.Source, error) // a source that is an io.Closer is closed
 	Wear    func() []wear.Measurement     // what was measured of its tools, asked for once it is read; may be nil
+
+	// Table holds the features of windows, instead of Open: one row for each
+	// window in the order of cutting, features as they are before the reference
+	// is taken, by name. Rows are of cutting; a class there is the label.
+	Table *table.Table
 }
 
 // observed is a window with its label.
@@ -33,6 +39,7 @@ type observed struct {
 	machine, hole string
 	start         time.Time
 	truth         source.Truth
+	class         int // that a table has for it, or table.NoClass
 }
 
 // tally counts windows by what became of them.
@@ -73,7 +80,7 @@ func (t tally) remedy() string {
 	case t.Join != "" && t.Unlabelled > 0:
 		return fmt.Sprintf(" (%s): check that the wear file names machines, tools and holes as the recordings do, that its times are theirs, and the rule under `label`", t.Join)
 	case t.Unlabelled > 0:
-		return ": name the column of the label under `recording` in the layout (vb_max_um, vb_mean_um or state), or give a wear file, and check the rule under `label`"
+		return ": name the column of the label under `recording` in the layout (vb_max_um, vb_mean_um or state), fill in class or vb_max_um of a table, or give a wear file, and check the rule under `label`"
 	case t.Learning > 0:
 		return ": record tools for longer, or make the reference of fewer windows under `reference`"
 	case t.SensorFault > 0:
@@ -146,6 +153,10 @@ func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, p
 }
 
 func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in Input, out *[]observed, gaps *atomic.Int64, step func()) (err error) {
+	if in.Table != nil {
+		*out, err = observeTable(m, judge, in.Table)
+		return err
+	}
 	src, err := in.Open()
 	if err != nil {
 		return err
@@ -174,6 +185,7 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in Inpu
 		var o observed
 		judge.Observe(c.Window, &o.Observation)
 		o.machine, o.hole, o.start, o.truth = c.Window.Machine, c.Window.Hole, c.Window.Start, c.Truth
+		o.class = table.NoClass
 		if o.Tool == "" {
 			o.Tool = in.Name
 		}
@@ -182,16 +194,25 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in Inpu
 	}
 }
 
-// label returns the class of a window and the maximum flank wear behind it.
-// The join, if there is one, is asked and not the recording.
-func label(o *observed, rule wear.Rule, join *wear.Join) (class int, vbMaxUM float64, ok bool) {
+// label returns the class of a window and the maximum flank wear behind it: the
+// class that a table has, or what the rule makes of the wear. The join, if there
+// is one, is asked for the wear and not the recording. It is an error if class
+// and wear contradict each other.
+func label(o *observed, rule wear.Rule, join *wear.Join) (class int, vbMaxUM float64, ok bool, err error) {
 	t := o.truth
 	if join != nil {
 		m, _ := join.At(o.machine, o.Tool, o.hole, o.start)
 		t = source.Truth{VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State}
 	}
 	class, ok = rule.Class(t.VBMeanUM, t.VBMaxUM, t.State)
-	return class, t.VBMaxUM, ok
+	if o.class == table.NoClass {
+		return class, t.VBMaxUM, ok, nil
+	}
+	if ok && class != o.class {
+		return 0, 0, false, fmt.Errorf("tool %s: a row of class %d has a wear of %.4g µm, which the rule (%s) takes for class %d: %w: correct the table, or drop the column class or vb_max_um",
+			o.Tool, o.class, t.VBMaxUM, rule, class, ErrLabels)
+	}
+	return o.class, t.VBMaxUM, true, nil
 }
 
 // usualShare is the share of training windows from which on a quality flag of

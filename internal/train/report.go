@@ -26,10 +26,13 @@ type Report struct {
 	Random   *classify.Scores           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
 	Leak     string                     `json:"random_split_note,omitempty"`
 	Windows  tally                      `json:"windows"`
+	Balance  string                     `json:"balance,omitempty"` // rows by class and tool, in words
 	Features int                        `json:"features"`
 	Warnings []string                   `json:"warnings"` // what to know before trusting a score; fit has its own
 	Fit      *classify.Report           `json:"fit"`
 	Job      model.Provenance           `json:"provenance"`
+
+	landscape *Landscape // of the posteriors that the costs were chosen on
 
 	tools []string // in the order of the recordings
 	gate  *model.Gate
@@ -40,7 +43,7 @@ const leakNote = "leaky: windows of one tool are on both sides of the split, and
 
 func newReport(job *Job, m *model.Model, rows rowTable, counts tally) *Report {
 	return &Report{
-		Label: job.Config.Label.String(), Windows: counts, Features: len(rows.Columns), Warnings: []string{},
+		Label: job.Config.Label.String(), Windows: counts, Balance: rows.balance(), Features: len(rows.Columns), Warnings: []string{},
 		Job: m.Provenance, gate: m.Gate, ref: m.Reference,
 	}
 }
@@ -64,13 +67,18 @@ type headline struct {
 	Split     string           `json:"split"`
 	Pooled    *classify.Scores `json:"pooled,omitempty"`      // of tools held out
 	OutOfFold *classify.Scores `json:"out_of_fold,omitempty"` // without those
+
+	// How the costs were chosen, and how much that matters.
+	Costs     *classify.CostReport `json:"costs,omitempty"`
+	Landscape *Landscape           `json:"landscape,omitempty"`
 }
 
 func (r *Report) headline() headline {
-	if r.Pooled != nil {
-		return headline{Split: r.Split, Pooled: r.Pooled}
+	h := headline{Split: r.Split, Pooled: r.Pooled, Costs: &r.Fit.Costs, Landscape: r.landscape}
+	if r.Pooled == nil {
+		h.Split, h.OutOfFold = "none: these are the out-of-fold rows that the costs were chosen on, which flatters", &r.Fit.Held
 	}
-	return headline{Split: "none: these are the out-of-fold rows that the costs were chosen on, which flatters", OutOfFold: &r.Fit.Held}
+	return h
 }
 
 // Headline returns the scores that Run left in a model, and what they are of,
@@ -87,6 +95,16 @@ func Headline(m *model.Model) (scores, of string) {
 	scores = fmt.Sprintf("G-mean %s, recall %s, specificity %s, precision %s, F1 %s, accuracy %s",
 		figure(s.GMean), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.Accuracy))
 	return scores, fmt.Sprintf("%d windows, %d faulty; split: %s", s.Rows, s.Positive, h.Split)
+}
+
+// Shape describes the network of a model in words.
+func Shape(m *model.Model) string {
+	layers := m.Classifier.Network().Layers()
+	words := make([]string, len(layers))
+	for i, n := range layers {
+		words[i] = fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s: %d features, encoded as %s, to %d inputs", strings.Join(words, "–"), m.Classifier.Columns(), m.Classifier.Encoding(), layers[0])
 }
 
 // Summary returns a few lines for a terminal.

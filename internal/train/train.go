@@ -37,8 +37,13 @@ type Job struct {
 	Log zerolog.Logger
 }
 
-// ErrData is returned where there is nothing to learn from.
-var ErrData = errors.New("nothing to learn from")
+// Errors that callers test for.
+var (
+	// ErrData: there is nothing to learn from.
+	ErrData = errors.New("nothing to learn from")
+	// ErrLabels: labels contradict each other.
+	ErrLabels = errors.New("labels contradict each other")
+)
 
 // Reading is the phase of a run in which recordings are read, or simulated.
 const Reading = "reading recordings"
@@ -66,8 +71,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r := newReport(&job, m, rows, counts)
-	for _, w := range append(rows.warnings(), counts.warnings()...) {
-		job.warn(r, w) // now, because what follows takes minutes
+	job.Log.Info().Msg(r.Balance) // now, because what follows takes minutes
+	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.warnings()) {
+		job.warn(r, w)
 	}
 	if err := job.evaluate(ctx, rows, r); err != nil {
 		return nil, nil, err
@@ -79,6 +85,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r.Fit = fit
+	r.landscape = newLandscape(faultyOf(fit.Posterior), positives(rows.Class))
 	m.Classifier = c
 	m.Golden = goldenRows(c, rows)
 	if m.Scores, err = json.Marshal(r.headline()); err != nil {
@@ -297,7 +304,10 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 				counts.Learning++
 				continue
 			}
-			class, um, ok := label(o, j.Config.Label, join)
+			class, um, ok, err := label(o, j.Config.Label, join)
+			if err != nil {
+				return rowTable{}, fmt.Errorf("train: %w", err)
+			}
 			if !ok {
 				counts.Unlabelled++
 				continue

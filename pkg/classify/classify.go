@@ -156,6 +156,12 @@ func (c *Classifier) Classes() int { return len(c.costs) }
 // change them.
 func (c *Classifier) Costs() CostVector { return c.costs }
 
+// Encoding returns how features are encoded.
+func (c *Classifier) Encoding() Encoding { return c.encoder.encoding }
+
+// Network returns the network that the encoded features go into.
+func (c *Classifier) Network() *dbn.Network { return c.network }
+
 // Decide returns the class of a row with the given posterior, see
 // [CostVector.Decide].
 func (c *Classifier) Decide(posterior []float64) int { return c.costs.Decide(posterior) }

@@ -20,6 +20,9 @@ type Report struct {
 	Empty       []int      `json:"empty_columns"`    // those of them without any value
 	Imputed     int        `json:"imputed_cells"`    // missing values, encoded as their column's mean
 	Costs       CostReport `json:"costs"`
+	// Posterior, N×K row-major, holds the posteriors that the costs were chosen
+	// on.
+	Posterior []float64 `json:"-"`
 	// Held are the scores of the costs kept on the posteriors they were chosen
 	// on. They are better than on rows never seen, for which there is
 	// CrossValidate.
@@ -154,6 +157,7 @@ func keepCosts(ctx context.Context, own judged, held []float64, folds []Fold, s 
 	if err != nil {
 		return nil, err
 	}
+	r.Posterior = d.posterior
 	r.Held = Assess(d.y, decideAll(costs, d.posterior), d.posterior, d.k)
 	if r.Held.GMean == 0 {
 		r.warn("no costs separate the classes on the posteriors they are chosen on: check features and labels")

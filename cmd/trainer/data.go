@@ -1,0 +1,198 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// dataFlags name the data that a command works on.
+type dataFlags struct {
+	Config  string   `placeholder:"FILE" help:"Training configuration, see examples/turning/train.yaml; recordings need it for their layout."`
+	Data    []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
+	Table   []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
+	Wear    string   `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
+	Machine string   `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
+	More    []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
+}
+
+// data is what dataFlags name.
+type data struct {
+	config train.Config
+	layout *signal.Layout
+	inputs []train.Input
+	wear   []wear.Measurement
+}
+
+func (f dataFlags) named() bool { return len(f.Data)+len(f.Table)+len(f.More) > 0 }
+
+// load reads the configuration and finds the data. If there is a model, its
+// layout counts, and that of the configuration must match it.
+func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*data, error) {
+	d := &data{config: train.DefaultConfig(), layout: signal.GunDrill()}
+	if f.Config != "" {
+		if err := config.Load(f.Config, &d.config); err != nil {
+			return nil, err
+		}
+		if err := d.config.Check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Config, err)
+		}
+	}
+	if len(f.Table) > 0 {
+		f.Table = append(f.Table, f.More...)
+	} else {
+		f.Data = append(f.Data, f.More...)
+	}
+	switch {
+	case len(f.Data) > 0 && len(f.Table) > 0:
+		return nil, errors.New("--data and --table: learn from recordings or from tables, not from both at once")
+	case len(f.Data)+len(f.Table) == 0:
+		return nil, errors.New("no data: name labelled recordings with --data, or tables of features with --table (see --help)")
+	case len(f.Data) > 0 && f.Config == "":
+		return nil, errors.New("--config is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one")
+	}
+	var columns signal.Recording
+	var err error
+	if d.config.Layout != "" {
+		if d.layout, columns, err = signal.LoadLayout(config.Beside(f.Config, d.config.Layout)); err != nil {
+			return nil, err
+		}
+	}
+	if len(f.Data) > 0 {
+		if m != nil {
+			if err := m.Fits(d.layout, m.Window); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.Config, err)
+			}
+		}
+		d.inputs, err = recordings(f.Data, d.layout, columns, f.Machine)
+	} else {
+		d.inputs, err = tables(f.Table, f.Machine)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Table) > 0 && d.config.Layout == "" && m == nil {
+		if d.layout, err = train.TableLayout(d.inputs[0].Name, d.inputs[0].Table, d.config.Window.Length); err != nil {
+			return nil, err
+		}
+	}
+	path := f.Wear
+	if path == "" {
+		path = config.Beside(f.Config, d.config.Wear)
+	}
+	if path != "" {
+		var warnings []string
+		if d.wear, warnings, err = wear.Load(path); err != nil {
+			return nil, err
+		}
+		for _, w := range warnings {
+			log.Warn().Msg(w)
+		}
+	}
+	return d, nil
+}
+
+// match returns the files that an argument names, a file or a pattern.
+func match(flag, arg string) ([]string, error) {
+	paths, err := filepath.Glob(arg)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, arg, err)
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%s %s: %w: check the path; a pattern must match a file", flag, arg, fs.ErrNotExist)
+	}
+	for _, path := range paths {
+		if isDir(path) {
+			return nil, fmt.Errorf("%s %s is a folder: name its files, for example '%s'", flag, path, filepath.Join(path, "*.csv"))
+		}
+	}
+	return paths, nil
+}
+
+// tables reads those that the arguments name, files or patterns. A table named
+// twice would make near copies look like windows of another tool.
+func tables(args []string, machine string) ([]train.Input, error) {
+	var ins []train.Input
+	bySum := make(map[string]string)
+	for _, arg := range args {
+		paths, err := match("--table", arg)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			t, err := table.Load(path)
+			if err != nil {
+				return nil, err
+			}
+			if t.Rows() == 0 {
+				return nil, fmt.Errorf("--table %s: it has no rows: write the table again", path)
+			}
+			if extra := slices.IndexFunc(t.Tool, func(s string) bool { return s == "" }); extra >= 0 {
+				return nil, fmt.Errorf("--table %s: row %d names no tool: fill in the column tool, by which rows are held out", path, extra+1)
+			}
+			for i := range t.Machine {
+				if t.Machine[i] == "" {
+					t.Machine[i] = machine
+				}
+			}
+			sum := t.SHA256()
+			in := train.Input{Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), SHA256: hex.EncodeToString(sum[:]), Windows: t.Rows(), Table: t}
+			if other, twice := bySum[in.SHA256]; twice {
+				return nil, fmt.Errorf("--table: %s and %s are the same table: name one of them", other, path)
+			}
+			bySum[in.SHA256] = path
+			ins = append(ins, in)
+		}
+	}
+	return ins, nil
+}
+
+// recordings returns those that the arguments name, files or patterns.
+// A recording that is named twice, or has a name that another one's tool has
+// already, would make near copies look like windows of another tool.
+func recordings(args []string, layout *signal.Layout, columns signal.Recording, machine string) ([]train.Input, error) {
+	var ins []train.Input
+	bySum, byName := make(map[string]string), make(map[string]string)
+	for _, arg := range args {
+		paths, err := match("--data", arg)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: machine}
+			sum, err := rec.SHA256()
+			if err != nil {
+				return nil, err
+			}
+			if other, twice := bySum[sum]; twice {
+				return nil, fmt.Errorf("--data: %s and %s are the same recording: name one of them", other, path)
+			}
+			if other, twice := byName[rec.Name()]; twice && columns.Tool == "" {
+				return nil, fmt.Errorf("--data: %s and %s would name their tools alike, which the layout has no column for: rename one of them", other, path)
+			}
+			bySum[sum], byName[rec.Name()] = path, path
+			ins = append(ins, train.Input{Name: rec.Name(), SHA256: sum, Open: rec.Open})
+		}
+	}
+	return ins, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+type evaluateFlags struct {
+	dataFlags
+	Model   string `required:"" placeholder:"FILE" help:"Model to examine; labels follow the rule that it was trained with."`
+	K       int    `default:"5" help:"Faulty windows of the last n that raise an alarm (default: 5)."`
+	N       int    `default:"8" help:"Judged windows that an alarm looks at (default: 8)."`
+	Output  string `short:"o" placeholder:"FILE" help:"Write the evaluation as JSON to this file too."`
+	JSON    bool   `help:"Print JSON instead of text."`
+	Workers int    `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
+	Quiet   bool   `help:"Show no progress."`
+}
+
+func evaluate(ctx context.Context, f evaluateFlags, stdout, stderr io.Writer) error {
+	_, r, err := f.examine(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	text, err := r.JSON()
+	if err != nil {
+		return err
+	}
+	if f.Output != "" {
+		if err := model.WriteFile(f.Output, text); err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+	}
+	if !f.JSON {
+		text = []byte(r.Text())
+	}
+	_, err = stdout.Write(text)
+	return err
+}
+
+// examine loads the model and the data and judges one by the other.
+func (f evaluateFlags) examine(ctx context.Context, stderr io.Writer) (*model.Model, *train.Evaluation, error) {
+	m, err := model.Load(f.Model)
+	if err != nil {
+		return nil, nil, err
+	}
+	exam := train.Exam{Model: m, Alarm: alarm.Settings{K: f.K, N: f.N, Latch: true}, Workers: f.Workers, Log: cli.Logger(stderr, zerolog.ErrorLevel)}
+	if err := exam.Alarm.Check(); err != nil {
+		return nil, nil, err
+	}
+	d, err := f.load(m, exam.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	exam.Inputs, exam.Wear, exam.Join = d.inputs, d.wear, d.config.Join
+	if !f.Quiet {
+		p := cli.NewProgress(stderr)
+		defer p.Close()
+		exam.Progress = p.Report
+	}
+	r, err := exam.Run(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil, nil, errors.New("stopped")
+	}
+	return m, r, err
+}
+
+type costsFlags struct {
+	dataFlags
+	Model string `required:"" placeholder:"FILE" help:"Model whose costs to study."`
+	JSON  bool   `help:"Print JSON instead of text."`
+	Quiet bool   `help:"Show no progress."`
+}
+
+// costs shows how the costs of a model were chosen, or, with data, what would
+// be best there.
+func costs(ctx context.Context, f costsFlags, stdout, stderr io.Writer) error {
+	var r *train.Evaluation
+	m, err := model.Load(f.Model)
+	if err != nil {
+		return err
+	}
+	if f.named() {
+		e := evaluateFlags{dataFlags: f.dataFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, Quiet: f.Quiet}
+		if m, r, err = e.examine(ctx, stderr); err != nil {
+			return err
+		}
+	}
+	s, err := train.StudyCosts(ctx, m, r)
+	if err != nil {
+		return err
+	}
+	if f.JSON {
+		text, err := json.MarshalIndent(s, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = stdout.Write(append(text, '\n'))
+		return err
+	}
+	_, err = io.WriteString(stdout, s.Text())
+	return err
+}

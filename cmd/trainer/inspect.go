@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+type inspectFlags struct {
+	Model    string `arg:"" help:"Model file."`
+	Features bool   `help:"List the features that the model takes, by name and order, one a line."`
+	Config   bool   `help:"Print the training configuration as JSON."`
+	JSON     bool   `help:"Print all facts as JSON."`
+}
+
+func inspect(f inspectFlags, stdout io.Writer) error {
+	m, err := model.Load(f.Model)
+	if err != nil {
+		return err
+	}
+	names := m.NewJudge().FeatureNames()
+	switch {
+	case f.Features:
+		_, err = fmt.Fprintln(stdout, strings.Join(names, "\n"))
+		return err
+	case f.Config:
+		return printJSON(stdout, m.Provenance.Config)
+	case f.JSON:
+		return printJSON(stdout, inspection(m, names))
+	}
+	fmt.Fprintf(stdout, "%s\n", m)
+	if info, err := os.Stat(f.Model); err == nil {
+		fmt.Fprintf(stdout, "file        %s, %.1f kB\n", f.Model, float64(info.Size())/1000)
+	}
+	fmt.Fprintf(stdout, "layout      %s, fingerprint %s\n", m.Layout.Name(), m.Layout.Fingerprint())
+	fmt.Fprintf(stdout, "label       faulty if %s\n", strings.TrimPrefix(wear.Rule(m.Label).String(), "faulty if "))
+	if m.Gate != nil {
+		fmt.Fprintf(stdout, "cutting     while %s is at %.4g or more\n", m.Gate.Channel, m.Gate.Threshold)
+	}
+	fmt.Fprintf(stdout, "network     %s\n", train.Shape(m))
+	c := m.Classifier.Costs()
+	fmt.Fprintf(stdout, "costs       %.4f of healthy, %.4f of faulty", c[0], c[len(c)-1])
+	if len(c) == 2 {
+		fmt.Fprintf(stdout, ": faulty from P(faulty) > %.4f on", c.Threshold())
+	}
+	fmt.Fprintln(stdout)
+	for _, d := range m.Provenance.Data {
+		fmt.Fprintf(stdout, "trained on  %s, %d windows, SHA-256 %.16s…\n", d.Name, d.Windows, d.SHA256)
+	}
+	fmt.Fprintf(stdout, "seed        %d, by %s\n", m.Provenance.Seed, m.Provenance.Program)
+	if scores, of := train.Headline(m); scores != "" {
+		fmt.Fprintf(stdout, "scores      %s\n            of %s\n", scores, of)
+	}
+	fmt.Fprintf(stdout, "checks      checksum and %d golden vectors hold\n", len(m.Golden))
+	return nil
+}
+
+// inspection returns the facts of a model for programs.
+func inspection(m *model.Model, names []string) any {
+	type gate = model.Gate
+	return struct {
+		ID          string              `json:"id"`
+		Layout      string              `json:"layout"`
+		Fingerprint string              `json:"fingerprint"`
+		Window      string              `json:"window"`
+		Features    []string            `json:"features"`
+		Reference   model.ReferenceSpec `json:"reference"`
+		Gate        *gate               `json:"gate,omitempty"`
+		Label       model.LabelRule     `json:"label"`
+		Layers      []int               `json:"layers"`
+		Costs       []float64           `json:"costs"`
+		Provenance  model.Provenance    `json:"provenance"`
+		Scores      json.RawMessage     `json:"scores,omitempty"`
+	}{
+		m.ID(), m.Layout.Name(), m.Layout.Fingerprint(), m.Window.Length.String(), names, m.Reference, m.Gate, m.Label,
+		m.Classifier.Network().Layers(), m.Classifier.Costs(), m.Provenance, m.Scores,
+	}
+}
+
+func printJSON(w io.Writer, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}

@@ -1,0 +1,138 @@
+package train
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+)
+
+// balance says how many rows there are of each class and of how many tools.
+func (t rowTable) balance() string {
+	healthy, _ := t.homes(false)
+	faulty, worn := t.homes(true)
+	tools := make(map[string]bool)
+	for _, g := range t.group {
+		tools[g] = true
+	}
+	s := fmt.Sprintf("%d windows of %d tools: %d healthy, %d faulty", t.Rows(), len(tools), healthy, faulty)
+	switch {
+	case healthy == 0 || faulty == 0:
+		return s
+	case faulty > healthy:
+		s += fmt.Sprintf(", %.3g to 1 healthy", float64(faulty)/float64(healthy))
+	default:
+		s += fmt.Sprintf(", 1 to %.3g healthy", float64(healthy)/float64(faulty))
+	}
+	return fmt.Sprintf("%s; %d tools have some", s, len(worn))
+}
+
+// hugeValue is the magnitude from which on a value is rather a mistake, such as
+// a missing value written as a number.
+const hugeValue = 1e15
+
+// columnWarnings says which features cannot help.
+func (t rowTable) columnWarnings() []string {
+	n := len(t.Columns)
+	var constant, empty, huge []string
+	for c, name := range t.Columns {
+		first, varies, large := float32(math.NaN()), false, false
+		for i := c; i < len(t.Data); i += n {
+			v := t.Data[i]
+			if v != v {
+				continue
+			}
+			if first != first {
+				first = v
+			}
+			varies = varies || v != first
+			large = large || math.Abs(float64(v)) >= hugeValue
+		}
+		switch {
+		case first != first:
+			empty = append(empty, name)
+		case !varies:
+			constant = append(constant, name)
+		}
+		if large {
+			huge = append(huge, name)
+		}
+	}
+	var out []string
+	for _, w := range []struct {
+		names []string
+		text  string
+	}{
+		{empty, "have no value in any window and say nothing"},
+		{constant, "have the same value in all windows and say nothing"},
+		{huge, fmt.Sprintf("have values of %.0g and more: is that how something missing is written? leave such cells empty", hugeValue)},
+	} {
+		if len(w.names) > 0 {
+			out = append(out, fmt.Sprintf("%d of %d features %s: %s", len(w.names), n, w.text, some(w.names)))
+		}
+	}
+	return out
+}
+
+// copyWarnings says which rows occur more than once, across tools or with two
+// labels. Only rows of two features or more count: single numbers coincide.
+func (t rowTable) copyWarnings() []string {
+	if len(t.Columns) < 2 {
+		return nil
+	}
+	first := make(map[[sha256.Size]byte]int, t.Rows())
+	var leaks, contradictions int
+	var leak, contradiction string
+	b := make([]byte, 0, 4*len(t.Columns))
+	for i := range t.Rows() {
+		b = b[:0]
+		for _, v := range t.Row(i).Features {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+		sum := sha256.Sum256(b)
+		k, again := first[sum]
+		if !again {
+			first[sum] = i
+			continue
+		}
+		if t.group[k] != t.group[i] {
+			if leaks++; leaks == 1 {
+				leak = fmt.Sprintf("%s and %s", t.group[k], t.group[i])
+			}
+		}
+		if t.Class[k] != t.Class[i] {
+			if contradictions++; contradictions == 1 {
+				contradiction = fmt.Sprintf("of %s and %s", t.group[k], t.group[i])
+			}
+		}
+	}
+	var out []string
+	if leaks > 0 {
+		out = append(out, fmt.Sprintf("%d windows are exact copies of windows of another tool (first: %s): if one recording is there twice under two names, tools held out are known already, and the score flatters", leaks, leak))
+	}
+	if contradictions > 0 {
+		out = append(out, fmt.Sprintf("%d windows are exact copies of others with the other label (first: %s): no classifier can tell them apart; check the labels", contradictions, contradiction))
+	}
+	return out
+}
+
+// some lists up to five names.
+func some(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// positives reports for each class whether it is faulty.
+func positives(class []int) []bool {
+	p := make([]bool, len(class))
+	for i, k := range class {
+		p[i] = k != classify.Healthy
+	}
+	return p
+}

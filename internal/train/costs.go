@@ -1,0 +1,185 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// Landscape is how the G-mean depends on the costs of two classes, of which only
+// the threshold on P(faulty) matters: it moves along log odds from the first
+// point to the last.
+type Landscape struct {
+	Threshold   []float64 `json:"threshold"` // on P(faulty)
+	GMean       []float64 `json:"gmean"`
+	Recall      []float64 `json:"recall"`
+	Specificity []float64 `json:"specificity"`
+
+	// Within are the least and the greatest threshold around the best one up to
+	// which the G-mean stays within 0.01 of it: the wider, the less the choice
+	// matters.
+	Within [2]float64 `json:"within_0.01"`
+	Best   float64    `json:"best_gmean"`
+}
+
+const landscapePoints = 201
+
+// newLandscape returns the landscape on rows of the given P(faulty). Both
+// classes must have rows.
+func newLandscape(faulty []float64, positive []bool) *Landscape {
+	logit := func(p float64) float64 { return min(max(math.Log(p/(1-p)), -16), 16) }
+	low, high := logit(slices.Min(faulty)), logit(slices.Max(faulty))
+	low, high = min(low, -1)-0.5, max(high, 1)+0.5
+	points := classify.OperatingPoints(faulty, positive) // thresholds descend
+	end := points[len(points)-1]
+	l := &Landscape{}
+	at := len(points) - 1
+	for i := range landscapePoints {
+		t := 1 / (1 + math.Exp(-(low + (high-low)*float64(i)/(landscapePoints-1))))
+		for at > 0 && points[at].Threshold <= t { // faulty is what exceeds t
+			at--
+		}
+		recall := float64(points[at].TP) / float64(end.TP)
+		specificity := 1 - float64(points[at].FP)/float64(end.FP)
+		l.Threshold = append(l.Threshold, t)
+		l.Recall, l.Specificity = append(l.Recall, recall), append(l.Specificity, specificity)
+		l.GMean = append(l.GMean, math.Sqrt(recall*specificity))
+	}
+	l.Best, l.Within = plateau(points)
+	return l
+}
+
+// plateau returns the best G-mean of the points and the widest span of thresholds
+// around it over which it stays within 0.01. The decisions of point i are those
+// of thresholds from that of point i+1 up to its own.
+func plateau(points []classify.OperatingPoint) (best float64, within [2]float64) {
+	end := points[len(points)-1]
+	gmean := func(i int) float64 {
+		p := points[i]
+		return math.Sqrt(float64(p.TP) / float64(end.TP) * (1 - float64(p.FP)/float64(end.FP)))
+	}
+	at := 0
+	for i := range points {
+		if g := gmean(i); g > best {
+			best, at = g, i
+		}
+	}
+	from, to := at, at
+	for to+1 < len(points) && gmean(to+1) >= best-0.01 {
+		to++
+	}
+	for from > 0 && gmean(from-1) >= best-0.01 {
+		from--
+	}
+	if to+1 < len(points) {
+		within[0] = points[to+1].Threshold
+	}
+	within[1] = min(points[from].Threshold, 1)
+	return best, within
+}
+
+// CostStudy says what the costs of a model are, what else there was to choose,
+// and how much the choice matters.
+type CostStudy struct {
+	Model     string               `json:"model"`
+	Costs     classify.CostVector  `json:"costs"`     // of the model
+	Threshold classify.Figure      `json:"threshold"` // on P(faulty) that they stand for
+	On        string               `json:"on"`        // the windows that Report is about, in words
+	GMean     classify.Figure      `json:"gmean"`     // of the model's costs on them
+	Report    *classify.CostReport `json:"report"`
+	Landscape *Landscape           `json:"landscape"`
+}
+
+// StudyCosts returns the study of m on the windows of an evaluation of it, or,
+// if e is nil, on those that the costs were chosen on when m was trained.
+func StudyCosts(ctx context.Context, m *model.Model, e *Evaluation) (*CostStudy, error) {
+	s := &CostStudy{Model: m.ID(), Costs: m.Classifier.Costs(), Threshold: classify.Figure(m.Classifier.Costs().Threshold())}
+	if e == nil {
+		var h headline
+		if json.Unmarshal(m.Scores, &h) != nil || h.Costs == nil || h.Landscape == nil {
+			return nil, fmt.Errorf("train: %s keeps no record of how its costs were chosen: name labelled recordings with --data, or tables, to study them on", m.ID())
+		}
+		s.Report, s.Landscape = h.Costs, h.Landscape
+		s.On = fmt.Sprintf("windows of training (posteriors: %s)", h.Costs.Posteriors)
+		if n := len(h.Costs.Choices); n > 0 {
+			s.GMean = classify.Figure(h.Costs.Choices[n-1].GMean)
+		}
+		return s, nil
+	}
+	var err error
+	if _, s.Report, err = classify.ChooseCosts(ctx, e.Posterior, e.Class, 2, classify.CostSettings{}); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	s.On = fmt.Sprintf("%d labelled windows, %d faulty", e.Pooled.Rows, e.Pooled.Positive)
+	s.GMean = e.Pooled.GMean
+	s.Landscape = newLandscape(faultyOf(e.Posterior), positives(e.Class))
+	return s, nil
+}
+
+// Text returns the study for a terminal, with a plot of the landscape.
+func (s *CostStudy) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "model      %s: cost %.4f of healthy, %.4f of faulty; a window is called faulty from P(faulty) > %.4f on\n", s.Model, s.Costs[0], s.Costs[1], float64(s.Threshold))
+	fmt.Fprintf(&b, "on         %s: G-mean %s\n", s.On, figure(s.GMean))
+	fmt.Fprintf(&b, "\n%-16s %9s %9s %10s %8s %9s", "rule", "healthy", "faulty", "threshold", "G-mean", "accuracy")
+	var exact, jade float64
+	for _, c := range s.Report.Choices {
+		fmt.Fprintf(&b, "\n%-16s %9.4f %9.4f %10.4f %8.4f %9.4f", strings.ReplaceAll(c.Name, "_", " "), c.Costs[0], c.Costs[1], c.Costs.Threshold(), c.GMean, c.Accuracy)
+		switch c.Name {
+		case "exact":
+			exact = c.GMean
+		case "jade":
+			jade = c.GMean
+		}
+	}
+	r := s.Report.Search
+	fmt.Fprintf(&b, "\n\nJADE       variant %s: %d generations, %d evaluations, stopped by %s; it is %.4f below the exact optimum, which a sweep of every threshold finds\n",
+		r.Variant, r.Generations, r.Evaluations, r.Stopped, max(exact-jade, 0))
+	l := s.Landscape
+	fmt.Fprintf(&b, "landscape  every threshold from %.4f to %.4f is within 0.01 of the best G-mean, %.4f\n\n", l.Within[0], l.Within[1], l.Best)
+	b.WriteString(l.plot(float64(s.Threshold)))
+	return b.String()
+}
+
+// plot draws the G-mean over the threshold in characters, with a mark at the
+// given threshold.
+func (l *Landscape) plot(mark float64) string {
+	const width, height = 67, 10
+	n := len(l.GMean)
+	column := func(c int) int { return c * (n - 1) / (width - 1) }
+	var b strings.Builder
+	for row := height; row >= 0; row-- {
+		level := float64(row) / height
+		if row%5 == 0 {
+			fmt.Fprintf(&b, "%6.1f ┤", level)
+		} else {
+			b.WriteString("       │")
+		}
+		line := make([]rune, width)
+		for c := range width {
+			line[c] = ' '
+			if g := l.GMean[column(c)]; math.Round(g*height) == float64(row) {
+				line[c] = '●'
+			} else if g*height > float64(row) {
+				line[c] = '·'
+			}
+		}
+		b.WriteString(strings.TrimRight(string(line), " ") + "\n")
+	}
+	at := 0
+	for c := range width {
+		if l.Threshold[column(c)] <= mark {
+			at = c
+		}
+	}
+	b.WriteString("       └" + strings.Repeat("─", width) + "\n")
+	fmt.Fprintf(&b, "        %s▲ kept, %.4f\n", strings.Repeat(" ", at), mark)
+	fmt.Fprintf(&b, "        threshold on P(faulty), by log odds, from %.2g to 1 − %.2g; height is the G-mean\n", l.Threshold[0], 1-l.Threshold[n-1])
+	return b.String()
+}

@@ -1,0 +1,302 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// Exam is the examination of a model on labelled recordings or tables.
+type Exam struct {
+	Model   *model.Model
+	Inputs  []Input
+	Wear    []wear.Measurement // nil: labels are in the recordings
+	Join    wear.Mode
+	Alarm   alarm.Settings
+	Workers int // 0: one for each CPU; never changes a result
+
+	// Progress, if not nil, is told how far the reading is.
+	Progress func(phase string, done, total int)
+	Log      zerolog.Logger
+}
+
+// Evaluation says how good a model is on the windows of an exam. Its JSON is
+// part of the contract, as that of Report is.
+type Evaluation struct {
+	Model            string                     `json:"model"`
+	Label            string                     `json:"label"` // rule, in words
+	Pooled           classify.Scores            `json:"pooled"`
+	AveragePrecision classify.Figure            `json:"average_precision"`
+	CalibrationError classify.Figure            `json:"calibration_error"` // expected, ten bins
+	Groups           map[string]classify.Scores `json:"groups"`
+	Alarms           Alarms                     `json:"alarms"`
+	Windows          tally                      `json:"windows"`
+	Balance          string                     `json:"balance"`
+	Data             []model.DataSet            `json:"data"`
+	Warnings         []string                   `json:"warnings"`
+	Class            []int                      `json:"-"` // by judged window
+	Posterior        []float64                  `json:"-"` // P(class|window), healthy first, two for each judged window
+
+	tools   []string // in the order of the recordings
+	decided []bool   // by judged window: called faulty
+}
+
+// Alarms says what a person at the machine would have seen: one alarm for each
+// worn tool, if all is well.
+type Alarms struct {
+	K     int         `json:"k"` // of the last
+	N     int         `json:"n"` // judged windows
+	Tools []ToolAlarm `json:"tools"`
+
+	Worn         int             `json:"worn"`           // tools that became faulty
+	Caught       int             `json:"caught"`         // of them those with an alarm at their first faulty window or later
+	Early        int             `json:"early"`          // tools, worn later or never, with an alarm while healthy
+	HealthyHours float64         `json:"healthy_hours"`  // of cutting
+	EarlyPerHour classify.Figure `json:"early_per_hour"` // false alarms per hour of healthy cutting
+	MedianDelay  classify.Figure `json:"median_delay_s"` // seconds of cutting from the first faulty window to the alarm, of tools caught
+}
+
+// ToolAlarm is the life of one tool. Windows are counted from 1 among those that
+// are judged; 0 stands for never.
+type ToolAlarm struct {
+	Tool   string `json:"tool"`
+	Judged int    `json:"judged"`
+	Worn   int    `json:"first_faulty_window"` // by its label
+	Alarm  int    `json:"alarm_window"`        // in which the first alarm was raised
+}
+
+// Run judges all windows with the exam's model and compares what it decides with
+// their labels.
+func (e Exam) Run(ctx context.Context) (*Evaluation, error) {
+	if e.Workers == 0 {
+		e.Workers = runtime.GOMAXPROCS(0)
+	}
+	if e.Progress == nil {
+		e.Progress = func(string, int, int) {}
+	}
+	if len(e.Inputs) == 0 {
+		return nil, fmt.Errorf("train: %w: no recordings: name some with --data", errNothing)
+	}
+	m := e.Model
+	if m.Classifier.Classes() != 2 {
+		return nil, fmt.Errorf("train: evaluate: the model knows %d classes: only healthy and faulty can be compared with labels", m.Classifier.Classes())
+	}
+	found, gaps, err := collect(ctx, m, e.Inputs, e.Workers, func(done, total int) { e.Progress(Reading, done, total) })
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	r := &Evaluation{Model: m.ID(), Label: wear.Rule(m.Label).String(), Warnings: []string{}}
+	counts := tally{Gaps: gaps}
+	for i, os := range found {
+		counts.Windows += len(os)
+		r.Data = append(r.Data, model.DataSet{Name: e.Inputs[i].Name, SHA256: e.Inputs[i].SHA256, Windows: len(os)})
+	}
+	j := Job{Config: Config{Label: wear.Rule(m.Label), Join: e.Join}, Wear: e.Wear, Inputs: e.Inputs}
+	join, err := j.join(found)
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	rows, err := j.table(m, found, join, &counts)
+	if errors.Is(err, ErrData) {
+		return nil, fmt.Errorf("train: %w: %s%s", errNothing, counts.words(), counts.remedy())
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Windows, r.Balance, r.Class = counts, rows.balance(), rows.Class
+	r.judge(m, rows)
+	r.alarms(e.Alarm, m, rows)
+	r.warn(m, rows)
+	for _, w := range r.Warnings {
+		e.Log.Warn().Msg(w)
+	}
+	return r, nil
+}
+
+var errNothing = errors.New("nothing to evaluate on")
+
+// judge fills in the scores.
+func (r *Evaluation) judge(m *model.Model, rows rowTable) {
+	const k = 2
+	s := m.Classifier.NewScorer()
+	x := rows.x()
+	decisions := make([]int, x.Rows)
+	for i := range x.Rows {
+		p := s.Posterior(x.Row(i))
+		decisions[i] = m.Classifier.Decide(p)
+		r.Posterior = append(r.Posterior, p...)
+	}
+	r.Pooled = classify.Assess(rows.Class, decisions, r.Posterior, k)
+	faulty := faultyOf(r.Posterior)
+	r.AveragePrecision = classify.Figure(classify.AveragePrecision(faulty, positives(rows.Class)))
+	r.CalibrationError = classify.Figure(classify.CalibrationError(classify.Reliability(faulty, positives(rows.Class), 10)))
+	r.Groups = make(map[string]classify.Scores)
+	for _, tool := range rows.tools() {
+		var y, d []int
+		var p []float64
+		for i, g := range rows.group {
+			if g == tool {
+				y, d, p = append(y, rows.Class[i]), append(d, decisions[i]), append(p, r.Posterior[k*i:k*i+k]...)
+			}
+		}
+		r.tools = append(r.tools, tool)
+		r.Groups[tool] = classify.Assess(y, d, p, k)
+	}
+	for i := range decisions {
+		r.decided = append(r.decided, decisions[i] != classify.Healthy)
+	}
+}
+
+// tools returns the groups in the order in which they first appear.
+func (t rowTable) tools() []string {
+	var names []string
+	seen := make(map[string]bool)
+	for _, g := range t.group {
+		if !seen[g] {
+			seen[g] = true
+			names = append(names, g)
+		}
+	}
+	return names
+}
+
+// faultyOf returns P(faulty) of posteriors of two classes.
+func faultyOf(posterior []float64) []float64 {
+	f := make([]float64, len(posterior)/2)
+	for i := range f {
+		f[i] = posterior[2*i+1]
+	}
+	return f
+}
+
+// alarms replays every tool's life through an alarm.
+func (r *Evaluation) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
+	a := &r.Alarms
+	a.K, a.N = s.K, s.N
+	var delays []float64
+	healthy := 0
+	for _, tool := range r.tools {
+		bell, err := alarm.New(s)
+		if err != nil {
+			panic("train: " + err.Error()) // the caller checked it
+		}
+		life := ToolAlarm{Tool: tool}
+		for i, g := range rows.group {
+			if g != tool {
+				continue
+			}
+			life.Judged++
+			if rows.Class[i] == classify.Healthy {
+				healthy++
+			} else if life.Worn == 0 {
+				life.Worn = life.Judged
+			}
+			at := time.Time{}.Add(time.Duration(life.Judged) * m.Window.Length)
+			if bell.Observe(r.decided[i], at.Add(-m.Window.Length), at) == alarm.Raised && life.Alarm == 0 {
+				life.Alarm = life.Judged
+			}
+		}
+		early := life.Alarm > 0 && (life.Worn == 0 || life.Alarm < life.Worn)
+		if life.Worn > 0 {
+			a.Worn++
+			if life.Alarm >= life.Worn {
+				a.Caught++
+				delays = append(delays, float64(life.Alarm-life.Worn)*m.Window.Length.Seconds())
+			}
+		}
+		if early {
+			a.Early++
+		}
+		a.Tools = append(a.Tools, life)
+	}
+	a.HealthyHours = float64(healthy) * m.Window.Length.Hours()
+	a.EarlyPerHour = classify.Figure(math.NaN())
+	if a.HealthyHours > 0 {
+		a.EarlyPerHour = classify.Figure(float64(a.Early) / a.HealthyHours)
+	}
+	a.MedianDelay = classify.Figure(median(delays))
+}
+
+// median returns the median of x, NaN if it is empty.
+func median(x []float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
+// warn notes what a person should know before trusting the figures.
+func (r *Evaluation) warn(m *model.Model, rows rowTable) {
+	trained := make(map[string]string)
+	for _, d := range m.Provenance.Data {
+		if d.SHA256 != "" {
+			trained[d.SHA256] = d.Name
+		}
+	}
+	for _, d := range r.Data {
+		if _, known := trained[d.SHA256]; known {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("the model was trained on %s: the figures say how well it remembers, and nothing of a new tool", d.Name))
+		}
+	}
+	if r.Pooled.Positive == 0 {
+		r.Warnings = append(r.Warnings, "no window is faulty by its label: recall, precision, F1 and G-mean are not defined")
+	}
+	if r.Pooled.Positive == r.Pooled.Rows {
+		r.Warnings = append(r.Warnings, "no window is healthy by its label: specificity and G-mean are not defined")
+	}
+	r.Warnings = append(r.Warnings, rows.copyWarnings()...)
+}
+
+// Text returns the evaluation for a terminal.
+func (r *Evaluation) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "model    %s, %s\n", r.Model, r.Label)
+	fmt.Fprintf(&b, "windows  %s\n         %s\n", r.Windows.words(), r.Balance)
+	p := &r.Pooled
+	c := p.Confusion
+	fmt.Fprintf(&b, "decided  %d faulty rightly, %d missed; %d healthy rightly, %d called faulty\n", c[1][1], c[1][0], c[0][0], c[0][1])
+	fmt.Fprintf(&b, "ranking  ROC AUC %s, average precision %s; Brier score %s, calibration error %s\n",
+		figure(p.AUC), figure(r.AveragePrecision), figure(p.Brier), figure(r.CalibrationError))
+	a := &r.Alarms
+	fmt.Fprintf(&b, "alarms   at %d of %d windows: %d of %d worn tools caught, %d early in %.1f h of healthy cutting", a.K, a.N, a.Caught, a.Worn, a.Early, a.HealthyHours)
+	if a.Caught > 0 {
+		fmt.Fprintf(&b, "; median delay %.0f s of cutting", float64(a.MedianDelay))
+	}
+	const head, row = "\n\n%-16s %7s %7s %12s %10s %7s %9s %7s %7s %8s %7s", "\n%-16s %7s %7s %12s %10s %7s %9s %7s %7s %8d %7d"
+	fmt.Fprintf(&b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "MCC", "AUC", "windows", "faulty")
+	line := func(name string, s classify.Scores) {
+		fmt.Fprintf(&b, row, name, figure(s.GMean), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.Accuracy), figure(s.MCC), figure(s.AUC), s.Rows, s.Positive)
+	}
+	line("all", r.Pooled)
+	for _, t := range r.tools {
+		line(t, r.Groups[t])
+	}
+	b.WriteString("\nA dash is a figure without windows to rest on.")
+	for _, w := range r.Warnings {
+		fmt.Fprintf(&b, "\nnote: %s", w)
+	}
+	return b.String() + "\n"
+}
+
+// JSON returns the evaluation for programs.
+func (r *Evaluation) JSON() ([]byte, error) {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return append(b, '\n'), nil
+}
