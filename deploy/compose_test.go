@@ -1,0 +1,236 @@
+// Package deploy checks docker-compose.yml without a container engine: what the
+// services are, in which order they start, and that every command line, file,
+// path and port in it is one that the programs know.
+package deploy
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+	"go.yaml.in/yaml/v3"
+)
+
+// load reads docker-compose.yml as `docker compose` does, with no environment.
+func load(t *testing.T) *types.Project {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{"../docker-compose.yml"}, cli.WithName("flank"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// ours are the services that run our programs.
+var ours = []string{"ingest", "monitor", "topics", "trainer"}
+
+// The services, and who waits for whom: one-shots end before what needs them
+// starts, and nothing that goes on for ever is waited for to end.
+func TestServices(t *testing.T) {
+	p := load(t)
+	want := map[string]map[string]string{
+		"kafka":   {},
+		"topics":  {"kafka": types.ServiceConditionStarted}, // and it waits by itself
+		"trainer": {},
+		"ingest":  {"topics": types.ServiceConditionCompletedSuccessfully},
+		"monitor": {"topics": types.ServiceConditionCompletedSuccessfully, "trainer": types.ServiceConditionCompletedSuccessfully},
+	}
+	if got := slices.Sorted(maps.Keys(p.Services)); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+		t.Fatalf("services %v", got)
+	}
+	for name, s := range p.Services {
+		conditions := map[string]string{}
+		for on, d := range s.DependsOn {
+			conditions[on] = d.Condition
+		}
+		if !maps.Equal(conditions, want[name]) {
+			t.Errorf("%s depends on %v, want %v", name, conditions, want[name])
+		}
+		restart := ""
+		if name == "ingest" || name == "monitor" {
+			restart = types.RestartPolicyUnlessStopped
+		}
+		if s.Restart != restart {
+			t.Errorf("%s: restart %q, want %q", name, s.Restart, restart)
+		}
+		if len(s.Entrypoint) > 0 || s.Privileged || s.NetworkMode != "" {
+			t.Errorf("%s: an entrypoint, privileges or a network mode", name)
+		}
+	}
+	for _, name := range ours {
+		if s := p.Services[name]; s.Build == nil || s.Build.Context != p.WorkingDir || !s.ReadOnly || s.User != "65532:65532" {
+			t.Errorf("%s: not built from here, with a root that can be written, or as another user: %+v", name, s)
+		}
+	}
+}
+
+// Kafka is the official image at one version, alone in KRaft mode, reached under
+// its service's name, and keeps its data on the volume.
+func TestKafka(t *testing.T) {
+	s := load(t).Services["kafka"]
+	if !regexp.MustCompile(`^apache/kafka:\d+\.\d+\.\d+$`).MatchString(s.Image) {
+		t.Errorf("image %q: want apache/kafka at one version", s.Image)
+	}
+	env := s.Environment.Resolve(func(string) (string, bool) { return "", false })
+	for key, want := range map[string]string{
+		"KAFKA_PROCESS_ROLES":                            "broker,controller",
+		"KAFKA_CONTROLLER_QUORUM_VOTERS":                 "1@kafka:9093",
+		"KAFKA_NODE_ID":                                  "1",
+		"KAFKA_ADVERTISED_LISTENERS":                     "PLAINTEXT://kafka:9092",
+		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false", // topics are made with the settings they need, or not at all
+		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":         "1",     // of one broker
+		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+	} {
+		if got := env[key]; got == nil || *got != want {
+			t.Errorf("%s is not %q", key, want)
+		}
+	}
+	if len(s.Volumes) != 1 || s.Volumes[0].Type != types.VolumeTypeVolume || env["KAFKA_LOG_DIRS"] == nil || s.Volumes[0].Target != *env["KAFKA_LOG_DIRS"] {
+		t.Errorf("volumes %v, KAFKA_LOG_DIRS %v: want the data on one volume", s.Volumes, env["KAFKA_LOG_DIRS"])
+	}
+	if len(s.Ports) > 0 {
+		t.Errorf("ports %v are open to everybody who reaches this machine", s.Ports)
+	}
+}
+
+// argument returns what follows a flag of a command line.
+func argument(t *testing.T, s types.ServiceConfig, flag string) string {
+	t.Helper()
+	i := slices.Index(s.Command, flag)
+	if i < 0 || i+1 == len(s.Command) {
+		t.Fatalf("%s: no %s in %q", s.Name, flag, s.Command)
+	}
+	return s.Command[i+1]
+}
+
+// beside returns the file on this machine that a path in the container of s
+// is, or where the path lies on a volume.
+func beside(t *testing.T, s types.ServiceConfig, path string) (file, volume string) {
+	t.Helper()
+	for _, v := range s.Volumes {
+		rest, below := strings.CutPrefix(path, v.Target+"/")
+		switch {
+		case !below:
+		case v.Type == types.VolumeTypeBind:
+			if !v.ReadOnly {
+				t.Errorf("%s: %s can be written", s.Name, v.Source)
+			}
+			return filepath.Join(v.Source, rest), ""
+		case v.Type == types.VolumeTypeVolume:
+			return "", v.Source + "/" + rest
+		}
+	}
+	t.Fatalf("%s: nothing is mounted at %s", s.Name, path)
+	return "", ""
+}
+
+// configuration returns the values of the configuration that s is given.
+// Whether its keys are known is tested beside the programs.
+func configuration(t *testing.T, s types.ServiceConfig) (values struct {
+	Kafka struct{ Brokers []string }
+	Model string
+	Spool string
+	Page  string
+}) {
+	t.Helper()
+	file, _ := beside(t, s, argument(t, s, "--config"))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%s: %v", s.Name, err)
+	}
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return values
+}
+
+// The files that are mounted are there, and agree: with Kafka on its address,
+// with the trainer on where the model is, with the published port on the page's.
+func TestConfigurations(t *testing.T) {
+	p := load(t)
+	for _, name := range []string{"topics", "ingest", "monitor"} {
+		if brokers := configuration(t, p.Services[name]).Kafka.Brokers; !slices.Equal(brokers, []string{"kafka:9092"}) {
+			t.Errorf("%s: brokers %v", name, brokers)
+		}
+	}
+	ingest, monitor, trainer := p.Services["ingest"], p.Services["monitor"], p.Services["trainer"]
+	if _, at := beside(t, ingest, configuration(t, ingest).Spool); !strings.HasPrefix(at, "data/") {
+		t.Errorf("the spool is at %q", at)
+	}
+	_, read := beside(t, monitor, configuration(t, monitor).Model)
+	if _, written := beside(t, trainer, argument(t, trainer, "--model")); read != written || read == "" {
+		t.Errorf("the trainer writes %q, the monitor reads %q", written, read)
+	}
+	if len(monitor.Ports) != 1 || monitor.Ports[0].HostIP != "127.0.0.1" || monitor.Ports[0].Published != "9102" ||
+		monitor.Ports[0].Target != 9102 || configuration(t, monitor).Page != "0.0.0.0:9102" {
+		t.Errorf("ports %+v, page %q: want the page on this machine's port 9102 only", monitor.Ports, configuration(t, monitor).Page)
+	}
+	for _, name := range []string{"topics", "ingest", "trainer"} {
+		if ports := p.Services[name].Ports; len(ports) > 0 {
+			t.Errorf("%s publishes %v", name, ports)
+		}
+	}
+	if got := slices.Sorted(maps.Keys(p.Volumes)); !slices.Equal(got, []string{"data", "kafka"}) {
+		t.Errorf("volumes %v", got)
+	}
+}
+
+// The image holds every program that is called, in a folder of the PATH, and
+// /data belongs to the user that the services run as.
+func TestImage(t *testing.T) {
+	text, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := load(t)
+	for _, name := range ours {
+		program := p.Services[name].Command[0]
+		if !strings.Contains(string(text), " ./cmd/"+program) || !regexp.MustCompile(`COPY .*/out/`+program+` .*/usr/local/bin/`).Match(text) {
+			t.Errorf("the Dockerfile does not build %s into /usr/local/bin", program)
+		}
+	}
+	if !strings.Contains(string(text), "--chown=65532:65532 /out/data /data") {
+		t.Error("/data of the image does not belong to the user of the services")
+	}
+}
+
+// Every command line is one that its program understands. A program that is asked
+// for help reads all its flags first.
+func TestCommandLines(t *testing.T) {
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../cmd/ingest", "../cmd/trainer", "../cmd/monitor")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	understood := func(command []string) (string, bool) {
+		cmd := exec.Command(filepath.Join(dir, command[0]), append(command[1:len(command):len(command)], "--help")...)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := cmd.Run()
+		return out.String(), err == nil
+	}
+	p := load(t)
+	for _, name := range ours {
+		command := p.Services[name].Command
+		out, ok := understood(command)
+		verbs := strings.Join(command[:slices.IndexFunc(command, func(s string) bool { return strings.HasPrefix(s, "--") })], " ")
+		if !ok || !strings.HasPrefix(out, "Usage: "+verbs+" ") {
+			t.Errorf("%s: %q: %s", name, command, out)
+		}
+		if _, ok := understood(append(command[:len(command):len(command)], "--no-such-flag")); ok {
+			t.Errorf("%s takes any flag: the test has no teeth", name)
+		}
+	}
+}
