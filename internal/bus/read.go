@@ -11,6 +11,16 @@ import (
 // readWait is how long a fetch waits for the next message.
 const readWait = 500 * time.Millisecond
 
+// Partitions returns how many partitions a topic has, or ErrNoTopic.
+func Partitions(ctx context.Context, cfg Config, topic string) (int, error) {
+	c, err := newClient(cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer c.close()
+	return c.partitions(ctx, topic)
+}
+
 // ReadFrom calls fn for the messages of a partition, in order, from offset on,
 // which may be FirstOffset or LastOffset. Without follow it ends behind the
 // message that was the newest when it began; with follow it goes on until ctx

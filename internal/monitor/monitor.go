@@ -113,13 +113,23 @@ func (m *Monitor) Run(ctx context.Context) error {
 	return err
 }
 
-// checkTopics reports a topic that is missing. The topic of dead letters, say,
-// may not be needed for months, and then at night.
+// checkTopics reports a topic that is missing: that of dead letters, say, may
+// not be needed for months, and then at night. It also reports a state topic
+// that is divided otherwise than the windows: the record of a machine would be
+// looked for where it is not, and its windows judged again.
 func (m *Monitor) checkTopics(ctx context.Context) error {
+	partitions := make(map[string]int)
 	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead} {
-		if err := bus.ReadFrom(ctx, m.cfg.Bus, topic, 0, bus.LastOffset, false, nil); err != nil {
+		n, err := bus.Partitions(ctx, m.cfg.Bus, topic)
+		if err != nil {
 			return fmt.Errorf("monitor: %w", err)
 		}
+		partitions[topic] = n
+	}
+	if w, s := partitions[bus.TopicWindows], partitions[bus.TopicState]; w != s {
+		return fmt.Errorf("monitor: topic %s has %d partitions and %s has %d: they must have as many: "+
+			"remove %s, make it anew with `ingest topics apply --partitions %d`, and expect every tool's reference to be learnt again",
+			bus.TopicWindows, w, bus.TopicState, s, bus.TopicState, w)
 	}
 	return nil
 }

@@ -680,6 +680,28 @@ func TestMissingTopic(t *testing.T) {
 	}
 }
 
+// Where the records of machines are not divided as their windows are, a monitor
+// would not find them again.
+func TestStateDividedOtherwise(t *testing.T) {
+	t.Parallel()
+	p := newPlantWithoutTopics(t)
+	p.createTopic(bus.TopicState, 2)
+	p.apply(3)
+	m, err := New(Config{Model: p.model, Bus: p.bus})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err = m.Run(ctx)
+	for _, want := range []string{bus.TopicState + " has 2", bus.TopicWindows + " has 3 partitions", "ingest topics apply --partitions 3"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v lacks %q", err, want)
+		}
+	}
+}
+
 // A bad message that the dead-letter topic does not take stops nothing.
 func TestDeadLetterTooLarge(t *testing.T) {
 	t.Parallel()
