@@ -162,7 +162,7 @@ func (p *plant) summarize(gw *gateway.Gateway, results *monitor.Collector) (*sum
 	s := &summary{
 		Windows: g.Windows, Results: r.Results, Faulty: r.Verdicts[event.Faulty], Alerts: r.Alerts,
 		Lost: g.Windows - min(r.Results, g.Windows), Duplicated: r.Duplicated,
-		Seconds: time.Since(p.started).Round(time.Millisecond).Seconds(),
+		Seconds: float64(time.Since(p.started).Milliseconds()) / 1000,
 		Gaps:    g.Gaps, Repeats: r.Repeats, Verdicts: r.Verdicts, Model: p.model.ID(),
 	}
 	if m, ok := results.Confusion(); ok {

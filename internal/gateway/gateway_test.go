@@ -741,7 +741,7 @@ func TestSimulated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Tool != "T1405-01" || b.Machine != lathe || !b.Time.Equal(at.Truncate(time.Second)) {
+	if b.Tool != "T140509-01" || b.Machine != lathe || !b.Time.Equal(at.Truncate(time.Second)) {
 		t.Errorf("first block: tool %q of %q at %v", b.Tool, b.Machine, b.Time)
 	}
 }

@@ -34,7 +34,8 @@ func Simulated(s Simulation) (source.Source, error) {
 	tools := make([]sim.Tool, s.Tools)
 	for i := range tools {
 		tools[i] = kinds[i%len(kinds)]
-		tools[i].Name = fmt.Sprintf("T%s-%02d", start.Format("1504"), i+1)
+		// By the second: tools of another start are other tools, with a reference of their own.
+		tools[i].Name = fmt.Sprintf("T%s-%02d", start.Format("150405"), i+1)
 		tools[i].Seed += uint64(i/len(kinds)) << 32
 	}
 	return sim.New(sim.Settings{Machine: s.Machine, Start: start, Seed: s.Seed, Tools: tools, Hole: simulatedHole, Pause: simulatedPause})
