@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -90,14 +91,30 @@ func Await(ctx context.Context, patience time.Duration, ready func(context.Conte
 	}
 }
 
+// sayAgain is how often an outage that goes on is logged.
+const sayAgain = time.Minute
+
 // OnRetry returns a callback for bus.Config that logs an outage of the broker,
-// what it means, and its end.
+// what it means, and its end. While it goes on for the same reason it is logged
+// each minute, not at each attempt.
 func OnRetry(log zerolog.Logger, means string) func(error, time.Duration) {
+	var (
+		mu   sync.Mutex
+		last string
+		next time.Duration // into the outage
+	)
 	return func(err error, since time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
 		if err == nil {
+			last = ""
 			log.Info().Dur("after_ms", since).Msg("the broker answers again")
 			return
 		}
+		if err.Error() == last && since < next {
+			return
+		}
+		last, next = err.Error(), since+sayAgain
 		log.Warn().Err(err).Dur("for_ms", since).Msg(means)
 	}
 }
