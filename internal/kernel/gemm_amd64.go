@@ -13,25 +13,33 @@ type tile func(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow i
 
 // tiling cuts a product into tiles.
 type tiling struct {
-	lanes int      // float32 in a vector
-	tiles [][]tile // by width in vectors and by rows; tiles[0] and tiles[w][0] are not used
+	lanes  int      // float32 in a vector
+	tiles  [][]tile // by width in vectors and by rows; tiles[0] and tiles[w][0] are not used
+	narrow *tiling  // with vectors of half as many lanes, or nil
 }
 
 var (
-	gemmAVX2   = &tiling{8, tilesAVX2}
-	gemmAVX512 = &tiling{16, tilesAVX512}
+	gemmAVX2   = &tiling{8, tilesAVX2, nil}
+	gemmAVX512 = &tiling{16, tilesAVX512, gemmAVX2}
 )
 
 const (
 	depth  = 256 // of the inner dimension that is worked on at a time: a panel of B then fits the first cache
 	height = 480 // rows of A that are worked on at a time: with depth, they fit the second
 	size   = 4   // bytes of an element
+	wide   = 256 // columns from which on packing A pays
+	tall   = 6   // rows of a tile of packed A: all widths have it
 )
 
-// panel is room for the part of B beneath one column of tiles: the widest is 64.
-type panel [depth * 64]float32
+// scratch is room for what is packed. A panel is the part of B beneath one
+// column of tiles, 64 wide at most; rows of A have a little more than their
+// room, because they are written eight at a time.
+type scratch struct {
+	panel [depth * 64]float32
+	rows  [depth*height + 8]float32
+}
 
-var panels = sync.Pool{New: func() any { return new(panel) }}
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 var zeros [64]float32 // a bias for a product that has none
 
@@ -45,39 +53,61 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 	if op&TransA != 0 {
 		aRow, aCol = 1, m
 	}
-	vectors := ceil(n, t.lanes)
+	// If half a vector holds the last columns, they cost half as much.
+	main := n
+	if tail := n % t.lanes; t.narrow != nil && 0 < tail && tail <= t.narrow.lanes {
+		main -= tail
+	}
+	vectors := ceil(main, t.lanes)
 	columns := ceil(vectors, len(t.tiles)-1)
 	// B is read in place unless it lies the wrong way round, or is read so often
-	// that rows far apart cost more than packing them.
-	var packed *panel
-	if op&TransB != 0 || m >= 48 && columns > 1 {
-		packed = panels.Get().(*panel)
-		defer panels.Put(packed)
+	// that rows far apart cost more than packing them. So is A, which every
+	// column of tiles reads; transposed, its rows are near enough.
+	packB := op&TransB != 0 || m >= 48 && columns > 1
+	packA := op&TransA == 0 && m >= 48 && n >= wide
+	var packed *scratch
+	if packB || packA {
+		packed = scratches.Get().(*scratch)
+		defer scratches.Put(packed)
 	}
 	for p := 0; p < k; p += depth {
 		kc := min(depth, k-p)
-		for i := 0; i < m; i += height {
-			mc := min(height, m-i)
-			for column, j := 0, 0; column < columns; column++ {
+		for i, mc := 0, 0; i < m; i += mc {
+			mc = ceil(m-i, ceil(m-i, height))
+			if packA {
+				packRows(packed.rows[:], a[i*k+p:], k, kc, mc)
+			}
+			for column, j := 0, 0; j < n; column++ {
 				// Columns have about the same number of vectors.
-				width := ceil(vectors-j/t.lanes, columns-column)
+				t, width := t, 1
+				if j < main {
+					width = ceil(vectors-j/t.lanes, columns-column)
+				} else {
+					t = t.narrow
+				}
 				nc := min(width*t.lanes, n-j)
+				if j < main {
+					nc = min(nc, main-j)
+				}
 				s := strip{
 					tiles: t.tiles[width],
 					k:     kc, tail: nc - (width-1)*t.lanes,
 					a: unsafe.Pointer(&a[i*aRow+p*aCol]), aRow: aRow * size, aCol: aCol * size,
 					c: unsafe.Pointer(&c[i*n+j]), cRow: n * size,
 				}
+				if packA {
+					s.a, s.packed = unsafe.Pointer(&packed.rows), true
+				}
 				switch {
 				case op&TransB != 0:
-					packTransposed(packed[:], width*t.lanes, b[j*k+p:], k, kc, nc)
-				case packed != nil:
-					pack(packed[:], width*t.lanes, b[p*n+j:], n, kc, nc)
+					packTransposed(packed.panel[:], width*t.lanes, b[j*k+p:], k, kc, nc)
+				case packB:
+					pack(packed.panel[:], width*t.lanes, b[p*n+j:], n, kc, nc)
 				default:
 					s.b, s.bRow = unsafe.Pointer(&b[p*n+j]), n*size
 				}
-				if packed != nil {
-					s.b, s.bRow = unsafe.Pointer(packed), width*t.lanes*size
+				if packB {
+					s.b, s.bRow = unsafe.Pointer(&packed.panel), width*t.lanes*size
 				}
 				switch {
 				case p > 0 || op&Add != 0:
@@ -100,7 +130,8 @@ type strip struct {
 	k, tail    int
 	a, b       unsafe.Pointer
 	c, start   unsafe.Pointer
-	aRow, aCol int // strides in bytes
+	aRow, aCol int  // strides in bytes
+	packed     bool // A is, by packRows; strides are then those of each tile
 	bRow       int
 	cRow       int
 	startRow   int
@@ -108,13 +139,39 @@ type strip struct {
 
 // run computes the given number of rows, in tiles of about the same height.
 func (s *strip) run(rows int) {
-	for left := ceil(rows, len(s.tiles)-1); left > 0; left-- {
+	highest := len(s.tiles) - 1
+	if s.packed {
+		highest = tall
+	}
+	for left := ceil(rows, highest); left > 0; left-- {
 		r := ceil(rows, left)
+		down := r * s.aRow
+		if s.packed {
+			s.aRow, s.aCol = size, r*size
+			down = r * s.k * size
+		}
 		s.tiles[r](s.k, s.a, s.aRow, s.aCol, s.b, s.bRow, s.c, s.cRow, s.start, s.startRow, s.tail)
 		if rows -= r; rows > 0 { // a pointer past its slice must not exist
-			s.a = unsafe.Add(s.a, r*s.aRow)
+			s.a = unsafe.Add(s.a, down)
 			s.c = unsafe.Add(s.c, r*s.cRow)
 			s.start = unsafe.Add(s.start, r*s.startRow)
+		}
+	}
+}
+
+// packRows copies n rows of a, k long, to tiles of the heights that run takes,
+// each stored column by column. Eight rows at a time are copied to where fewer
+// belong: the next column, or the next tile, overwrites the rest.
+func packRows(dst, a []float32, aRow, k, n int) {
+	for left := ceil(n, tall); left > 0; left-- {
+		r := ceil(n, left)
+		if n >= 8 {
+			packTransposed(dst, r, a, aRow, k, 8)
+		} else {
+			packTransposed(dst, r, a, aRow, k, r)
+		}
+		if n -= r; n > 0 {
+			dst, a = dst[r*k:], a[r*aRow:]
 		}
 	}
 }
@@ -125,6 +182,10 @@ func ceil(a, b int) int { return (a + b - 1) / b }
 // pack copies n columns of k rows of b, bRow elements apart, to rows that are
 // width elements apart.
 func pack(dst []float32, width int, b []float32, bRow, k, n int) {
+	if n%8 == 0 {
+		copyRowsAVX(k, n/8, unsafe.Pointer(&b[0]), bRow*size, unsafe.Pointer(&dst[0]), width*size)
+		return
+	}
 	for p := range k {
 		copy(dst[p*width:], b[p*bRow:][:n])
 	}
@@ -153,3 +214,6 @@ func packTransposed(dst []float32, width int, b []float32, bRow, k, n int) {
 
 //go:noescape
 func transposeAVX(blocks int, src unsafe.Pointer, srcRow int, dst unsafe.Pointer, dstRow int)
+
+//go:noescape
+func copyRowsAVX(rows, vectors int, src unsafe.Pointer, srcRow int, dst unsafe.Pointer, dstRow int)

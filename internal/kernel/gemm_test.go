@@ -82,6 +82,25 @@ func TestGemm(t *testing.T) {
 	})
 }
 
+// Wide layers take packed operands, in blocks of rows and of the inner dimension.
+func TestGemmOfWideLayers(t *testing.T) {
+	eachFamily(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(7, 8))
+		for _, s := range []struct{ m, n, k int }{{48, 256, 3}, {61, 300, 260}, {485, 257, 20}, {50, 270, 513}} {
+			for _, op := range []Op{0, TransA, TransB, Add} {
+				a, b, c := randoms(rng, s.m*s.k), randoms(rng, s.k*s.n), randoms(rng, s.m*s.n)
+				want, scale := product(op, s.m, s.n, s.k, a, b, nil, c)
+				Gemm(op, s.m, s.n, s.k, a, b, nil, c)
+				for i, w := range want {
+					if got := float64(c[i]); !(math.Abs(got-w) <= 1e-5*scale[i]) {
+						t.Fatalf("op %d, %v: c[%d,%d] = %v, want %v", op, s, i/s.n, i%s.n, got, w)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestGemmGuards places the operands between canaries: an edge tile must not
 // read or write past a matrix. NaN around an operand would spread into C.
 func TestGemmGuards(t *testing.T) {
@@ -129,7 +148,7 @@ func TestGemmRowsAreIndependent(t *testing.T) {
 	eachFamily(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 4))
 		for _, op := range []Op{0, TransB} {
-			for _, n := range []int{2, 30, 70} {
+			for _, n := range []int{2, 30, 70, 260} {
 				const m, k = 490, 300
 				a, b, bias := randoms(rng, m*k), randoms(rng, k*n), randoms(rng, n)
 				all, one := make([]float32, m*n), make([]float32, n)

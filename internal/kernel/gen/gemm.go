@@ -63,13 +63,6 @@ func tile(w *asm, is isa, name string, rows, vectors int) {
 		}
 		return fmt.Sprintf("%d(%s)", j*is.size(), base)
 	}
-	masked := func(j int) *mask {
-		if j == vectors-1 {
-			return m
-		}
-		return nil
-	}
-
 	w.function(name, tileArguments, 88)
 	w.op("MOVQ tail+80(FP), AX")
 	m.set(w, "AX", "BX", 0)
@@ -77,46 +70,65 @@ func tile(w *asm, is isa, name string, rows, vectors int) {
 		"c+48(FP), CX", "cRow+56(FP), R11", "start+64(FP), DX", "startRow+72(FP), R12"} {
 		w.op("MOVQ %s", arg)
 	}
-	for i := range rows {
-		for j := range vectors {
-			w.load(is, at("DX", j), acc(i, j), masked(j))
-		}
-		if i < rows-1 {
-			w.op("ADDQ R12, DX")
-		}
-	}
+	w.op("LEAQ (R8)(R8*2), R13")
 	// Four rows of A are reached from each base by multiples of the stride.
 	bases := []string{"SI", "AX", "DX"}[:(rows+3)/4]
-	w.op("LEAQ (R8)(R8*2), R13")
-	for i := range bases[1:] {
-		w.op("LEAQ (%s)(R8*4), %s", bases[i], bases[i+1])
-	}
-	w.label("loop")
-	for j := range vectors {
-		w.load(is, at("BX", j), row(j), masked(j))
-	}
-	w.op("ADDQ R10, BX")
-	for i := range rows {
-		w.op("VBROADCASTSS %s, %s", fmt.Sprintf([]string{"(%s)", "(%s)(R8*1)", "(%s)(R8*2)", "(%s)(R13*1)"}[i%4], bases[i/4]), element)
+	body := func(suffix string, m *mask) {
+		masked := func(j int) *mask {
+			if j == vectors-1 {
+				return m
+			}
+			return nil
+		}
+		for i := range rows {
+			for j := range vectors {
+				w.load(is, at("DX", j), acc(i, j), masked(j))
+			}
+			if i < rows-1 {
+				w.op("ADDQ R12, DX")
+			}
+		}
+		for i := range bases[1:] {
+			w.op("LEAQ (%s)(R8*4), %s", bases[i], bases[i+1])
+		}
+		w.label("loop" + suffix)
 		for j := range vectors {
-			w.op("VFMADD231PS %s, %s, %s", row(j), element, acc(i, j))
+			w.load(is, at("BX", j), row(j), masked(j))
 		}
-	}
-	for _, base := range bases {
-		w.op("ADDQ R9, %s", base)
-	}
-	w.op("DECQ DI")
-	w.op("JNZ loop")
-	for i := range rows {
-		for j := range vectors {
-			w.store(is, acc(i, j), at("CX", j), masked(j))
+		w.op("ADDQ R10, BX")
+		for i := range rows {
+			w.op("VBROADCASTSS %s, %s", fmt.Sprintf([]string{"(%s)", "(%s)(R8*1)", "(%s)(R8*2)", "(%s)(R13*1)"}[i%4], bases[i/4]), element)
+			for j := range vectors {
+				w.op("VFMADD231PS %s, %s, %s", row(j), element, acc(i, j))
+			}
 		}
-		if i < rows-1 {
-			w.op("ADDQ R11, CX")
+		for _, base := range bases {
+			w.op("ADDQ R9, %s", base)
 		}
+		w.op("DECQ DI")
+		w.op("JNZ loop%s", suffix)
+		for i := range rows {
+			for j := range vectors {
+				w.store(is, acc(i, j), at("CX", j), masked(j))
+			}
+			if i < rows-1 {
+				w.op("ADDQ R11, CX")
+			}
+		}
+		w.op("VZEROUPPER")
+		w.op("RET")
 	}
-	w.op("VZEROUPPER")
-	w.op("RET")
+	if is.lanes == 8 {
+		// Masked loads cost AVX2 a little in the loop, and masked stores cost some
+		// processors a lot: a full vector does without.
+		w.op("CMPQ AX, $%d", is.lanes)
+		w.op("JNE part")
+		body("", nil)
+		w.label("part")
+		body("Part", m)
+		return
+	}
+	body("", m)
 }
 
 // transpose writes a kernel that stores blocks of 8×8 the other way round:
@@ -164,6 +176,30 @@ func transpose(w *asm) {
 	w.op("LEAQ (R13)(R9*4), DX")
 	w.op("DECQ DI")
 	w.op("JNZ loop")
+	w.op("VZEROUPPER")
+	w.op("RET")
+}
+
+// copyRows writes a kernel that stores rows of so many vectors, which lie srcRow
+// bytes apart, dstRow bytes apart.
+func copyRows(w *asm) {
+	w.function("copyRowsAVX", "(rows, vectors int, src unsafe.Pointer, srcRow int, dst unsafe.Pointer, dstRow int)", 48)
+	for _, arg := range []string{"rows+0(FP), DI", "vectors+8(FP), R10", "src+16(FP), SI", "srcRow+24(FP), R8", "dst+32(FP), DX", "dstRow+40(FP), R9"} {
+		w.op("MOVQ %s", arg)
+	}
+	w.op("SHLQ $5, R10")
+	w.label("row")
+	w.op("XORQ CX, CX")
+	w.label("vector")
+	w.op("VMOVUPS (SI)(CX*1), Y0")
+	w.op("VMOVUPS Y0, (DX)(CX*1)")
+	w.op("ADDQ $32, CX")
+	w.op("CMPQ CX, R10")
+	w.op("JLT vector")
+	w.op("ADDQ R8, SI")
+	w.op("ADDQ R9, DX")
+	w.op("DECQ DI")
+	w.op("JNZ row")
 	w.op("VZEROUPPER")
 	w.op("RET")
 }

@@ -45,6 +45,7 @@ func files() map[string][]byte {
 		adam(&elementwise, is)
 	}
 	transpose(&products)
+	copyRows(&products)
 	return map[string][]byte{
 		"gemm_amd64.s":        products.bytes(),
 		"elementwise_amd64.s": elementwise.bytes(),
