@@ -397,8 +397,36 @@ done:
 	VZEROUPPER
 	RET
 
-// func sumRowsAVX2(dst, x []float32)
-TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-48
+// func negateAVX2(x []float32)
+TEXT ·negateAVX2(SB), NOSPLIT, $0-24
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), AX
+	VMOVUPS sign<>(SB), Y1
+	SUBQ $8, AX
+	JLT tail
+full:
+	VMOVUPS (SI), Y0
+	VPXOR Y1, Y0, Y0
+	VMOVUPS Y0, (SI)
+	ADDQ $32, SI
+	SUBQ $8, AX
+	JGE full
+tail:
+	ADDQ $8, AX
+	JZ done
+	LEAQ mask<>+64(SB), BX
+	NEGQ AX
+	VMOVUPS (BX)(AX*4), Y15
+	NEGQ AX
+	VMASKMOVPS (SI), Y15, Y0
+	VPXOR Y1, Y0, Y0
+	VMASKMOVPS Y0, Y15, (SI)
+done:
+	VZEROUPPER
+	RET
+
+// func addRowsAVX2(dst, x []float32)
+TEXT ·addRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst_base+0(FP), DI
 	MOVQ dst_len+8(FP), AX
 	MOVQ x_base+24(FP), SI
@@ -409,7 +437,7 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-48
 	SUBQ $8, AX
 	JLT tail
 full:
-	VPXOR Y0, Y0, Y0
+	VMOVUPS (DI), Y0
 	MOVQ SI, R9
 	JMP more1
 row1:
@@ -431,7 +459,7 @@ tail:
 	NEGQ AX
 	VMOVUPS (BX)(AX*4), Y15
 	NEGQ AX
-	VPXOR Y0, Y0, Y0
+	VMASKMOVPS (DI), Y15, Y0
 	MOVQ SI, R9
 	JMP more2
 row2:
@@ -446,12 +474,60 @@ done:
 	VZEROUPPER
 	RET
 
-// func residualAVX2(dst, x, y []float32) float32
-TEXT ·residualAVX2(SB), NOSPLIT, $0-76
+// func subRowsAVX2(dst, x []float32)
+TEXT ·subRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst_base+0(FP), DI
 	MOVQ dst_len+8(FP), AX
 	MOVQ x_base+24(FP), SI
-	MOVQ y_base+48(FP), DX
+	MOVQ x_len+32(FP), DX
+	LEAQ (SI)(DX*4), DX
+	MOVQ AX, R8
+	SHLQ $2, R8
+	SUBQ $8, AX
+	JLT tail
+full:
+	VMOVUPS (DI), Y0
+	MOVQ SI, R9
+	JMP more1
+row1:
+	VMOVUPS (R9), Y1
+	VSUBPS Y1, Y0, Y0
+	ADDQ R8, R9
+more1:
+	CMPQ R9, DX
+	JLT row1
+	VMOVUPS Y0, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, AX
+	JGE full
+tail:
+	ADDQ $8, AX
+	JZ done
+	LEAQ mask<>+64(SB), BX
+	NEGQ AX
+	VMOVUPS (BX)(AX*4), Y15
+	NEGQ AX
+	VMASKMOVPS (DI), Y15, Y0
+	MOVQ SI, R9
+	JMP more2
+row2:
+	VMASKMOVPS (R9), Y15, Y1
+	VSUBPS Y1, Y0, Y0
+	ADDQ R8, R9
+more2:
+	CMPQ R9, DX
+	JLT row2
+	VMASKMOVPS Y0, Y15, (DI)
+done:
+	VZEROUPPER
+	RET
+
+// func squaresAVX2(x, y []float32) float32
+TEXT ·squaresAVX2(SB), NOSPLIT, $0-52
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), AX
+	MOVQ y_base+24(FP), DX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	SUBQ $16, AX
@@ -460,20 +536,13 @@ full:
 	VMOVUPS 0(SI), Y5
 	VMOVUPS 0(DX), Y4
 	VSUBPS Y5, Y4, Y4
-	VMOVUPS 0(DI), Y5
-	VADDPS Y4, Y5, Y5
-	VMOVUPS Y5, 0(DI)
 	VMULPS Y4, Y4, Y4
 	VADDPS Y4, Y0, Y0
 	VMOVUPS 32(SI), Y5
 	VMOVUPS 32(DX), Y4
 	VSUBPS Y5, Y4, Y4
-	VMOVUPS 32(DI), Y5
-	VADDPS Y4, Y5, Y5
-	VMOVUPS Y5, 32(DI)
 	VMULPS Y4, Y4, Y4
 	VADDPS Y4, Y1, Y1
-	ADDQ $64, DI
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $16, AX
@@ -492,17 +561,11 @@ tail:
 	VMASKMOVPS 0(SI), Y14, Y5
 	VMASKMOVPS 0(DX), Y14, Y4
 	VSUBPS Y5, Y4, Y4
-	VMASKMOVPS 0(DI), Y14, Y5
-	VADDPS Y4, Y5, Y5
-	VMASKMOVPS Y5, Y14, 0(DI)
 	VMULPS Y4, Y4, Y4
 	VADDPS Y4, Y0, Y0
 	VMASKMOVPS 32(SI), Y15, Y5
 	VMASKMOVPS 32(DX), Y15, Y4
 	VSUBPS Y5, Y4, Y4
-	VMASKMOVPS 32(DI), Y15, Y5
-	VADDPS Y4, Y5, Y5
-	VMASKMOVPS Y5, Y15, 32(DI)
 	VMULPS Y4, Y4, Y4
 	VADDPS Y4, Y1, Y1
 done:
@@ -513,7 +576,7 @@ done:
 	VADDPS X1, X0, X0
 	VPERMILPS $0x01, X0, X1
 	VADDSS X1, X0, X0
-	VMOVSS X0, ret+72(FP)
+	VMOVSS X0, ret+48(FP)
 	VZEROUPPER
 	RET
 
@@ -850,8 +913,37 @@ done:
 	VZEROUPPER
 	RET
 
-// func sumRowsAVX512(dst, x []float32)
-TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-48
+// func negateAVX512(x []float32)
+TEXT ·negateAVX512(SB), NOSPLIT, $0-24
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), AX
+	VMOVUPS sign<>(SB), Z1
+	SUBQ $16, AX
+	JLT tail
+full:
+	VMOVUPS (SI), Z0
+	VPXORD Z1, Z0, Z0
+	VMOVUPS Z0, (SI)
+	ADDQ $64, SI
+	SUBQ $16, AX
+	JGE full
+tail:
+	ADDQ $16, AX
+	JZ done
+	MOVQ AX, CX
+	MOVL $1, BX
+	SHLL CX, BX
+	DECL BX
+	KMOVW BX, K1
+	VMOVUPS.Z (SI), K1, Z0
+	VPXORD Z1, Z0, Z0
+	VMOVUPS Z0, K1, (SI)
+done:
+	VZEROUPPER
+	RET
+
+// func addRowsAVX512(dst, x []float32)
+TEXT ·addRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst_base+0(FP), DI
 	MOVQ dst_len+8(FP), AX
 	MOVQ x_base+24(FP), SI
@@ -862,7 +954,7 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-48
 	SUBQ $16, AX
 	JLT tail
 full:
-	VPXORD Z0, Z0, Z0
+	VMOVUPS (DI), Z0
 	MOVQ SI, R9
 	JMP more1
 row1:
@@ -885,7 +977,7 @@ tail:
 	SHLL CX, BX
 	DECL BX
 	KMOVW BX, K1
-	VPXORD Z0, Z0, Z0
+	VMOVUPS.Z (DI), K1, Z0
 	MOVQ SI, R9
 	JMP more2
 row2:
@@ -900,12 +992,61 @@ done:
 	VZEROUPPER
 	RET
 
-// func residualAVX512(dst, x, y []float32) float32
-TEXT ·residualAVX512(SB), NOSPLIT, $0-76
+// func subRowsAVX512(dst, x []float32)
+TEXT ·subRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst_base+0(FP), DI
 	MOVQ dst_len+8(FP), AX
 	MOVQ x_base+24(FP), SI
-	MOVQ y_base+48(FP), DX
+	MOVQ x_len+32(FP), DX
+	LEAQ (SI)(DX*4), DX
+	MOVQ AX, R8
+	SHLQ $2, R8
+	SUBQ $16, AX
+	JLT tail
+full:
+	VMOVUPS (DI), Z0
+	MOVQ SI, R9
+	JMP more1
+row1:
+	VMOVUPS (R9), Z1
+	VSUBPS Z1, Z0, Z0
+	ADDQ R8, R9
+more1:
+	CMPQ R9, DX
+	JLT row1
+	VMOVUPS Z0, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, AX
+	JGE full
+tail:
+	ADDQ $16, AX
+	JZ done
+	MOVQ AX, CX
+	MOVL $1, BX
+	SHLL CX, BX
+	DECL BX
+	KMOVW BX, K1
+	VMOVUPS.Z (DI), K1, Z0
+	MOVQ SI, R9
+	JMP more2
+row2:
+	VMOVUPS.Z (R9), K1, Z1
+	VSUBPS Z1, Z0, Z0
+	ADDQ R8, R9
+more2:
+	CMPQ R9, DX
+	JLT row2
+	VMOVUPS Z0, K1, (DI)
+done:
+	VZEROUPPER
+	RET
+
+// func squaresAVX512(x, y []float32) float32
+TEXT ·squaresAVX512(SB), NOSPLIT, $0-52
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), AX
+	MOVQ y_base+24(FP), DX
 	VPXORD Z0, Z0, Z0
 	SUBQ $16, AX
 	JLT tail
@@ -913,12 +1054,8 @@ full:
 	VMOVUPS 0(SI), Z5
 	VMOVUPS 0(DX), Z4
 	VSUBPS Z5, Z4, Z4
-	VMOVUPS 0(DI), Z5
-	VADDPS Z4, Z5, Z5
-	VMOVUPS Z5, 0(DI)
 	VMULPS Z4, Z4, Z4
 	VADDPS Z4, Z0, Z0
-	ADDQ $64, DI
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $16, AX
@@ -934,9 +1071,6 @@ tail:
 	VMOVUPS.Z 0(SI), K1, Z5
 	VMOVUPS.Z 0(DX), K1, Z4
 	VSUBPS Z5, Z4, Z4
-	VMOVUPS.Z 0(DI), K1, Z5
-	VADDPS Z4, Z5, Z5
-	VMOVUPS Z5, K1, 0(DI)
 	VMULPS Z4, Z4, Z4
 	VADDPS Z4, Z0, Z0
 done:
@@ -948,7 +1082,7 @@ done:
 	VADDPS X1, X0, X0
 	VPERMILPS $0x01, X0, X1
 	VADDSS X1, X0, X0
-	VMOVSS X0, ret+72(FP)
+	VMOVSS X0, ret+48(FP)
 	VZEROUPPER
 	RET
 

@@ -111,6 +111,20 @@ func TestSampleFollowsTheProbability(t *testing.T) {
 	})
 }
 
+// Lanes that added all terms in float32 would be off by more than 1e-4 here.
+func TestSquaredDistanceOfManyTerms(t *testing.T) {
+	eachFamily(t, func(t *testing.T) {
+		x, y := make([]float32, 1<<20), make([]float32, 1<<20)
+		for i := range y {
+			y[i] = 0.1
+		}
+		want := float64(float32(0.1)) * float64(float32(0.1)) * (1 << 20)
+		if got := SquaredDistance(x, y); math.Abs(got/want-1) > 2e-6 {
+			t.Errorf("sum of squares %v, want %v", got, want)
+		}
+	})
+}
+
 func TestUpdates(t *testing.T) {
 	eachFamily(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 6))
@@ -146,21 +160,26 @@ func TestUpdates(t *testing.T) {
 		}
 
 		x := randoms(rng, 3*n)
-		sum := randoms(rng, n)
-		SumRows(sum, x)
+		sum, less := slices.Clone(w), slices.Clone(w)
+		AddRows(sum, x)
+		SubRows(less, x)
 		for i := range sum {
-			near("sum", i, sum[i], float64(x[i])+float64(x[i+n])+float64(x[i+2*n]))
+			all := float64(x[i]) + float64(x[i+n]) + float64(x[i+2*n])
+			near("sum", i, sum[i], float64(w[i])+all)
+			near("difference", i, less[i], float64(w[i])-all)
 		}
 
-		dst := slices.Clone(w)
 		var want float64
-		got := Residual(dst, v, g)
-		for i := range dst {
-			d := float64(g[i]) - float64(v[i])
-			near("residual", i, dst[i], float64(w[i])+d)
-			want += d * d
+		for i := range v {
+			want += (float64(g[i]) - float64(v[i])) * (float64(g[i]) - float64(v[i]))
 		}
-		near("squares", 0, got, want)
+		near("squares", 0, float32(SquaredDistance(v, g)), want)
+
+		dst := slices.Clone(w)
+		Negate(dst)
+		for i := range dst {
+			near("negative", i, dst[i], -float64(w[i]))
+		}
 
 		dst = slices.Clone(w)
 		SigmoidGrad(dst, v)
@@ -184,8 +203,9 @@ func BenchmarkElementwise(b *testing.B) {
 		{"sample", func() { Sample(y, x, &g) }},
 		{"sigmoid+sample", func() { SigmoidSample(y, x, &g) }},
 		{"sigmoid-grad", func() { SigmoidGrad(y, x) }},
-		{"sum-rows", func() { SumRows(y[:50], x) }},
-		{"residual", func() { Residual(y, x, z) }},
+		{"negate", func() { Negate(y) }},
+		{"add-rows", func() { AddRows(y[:50], x) }},
+		{"squares", func() { SquaredDistance(x, z) }},
 		{"momentum", func() { Momentum(x, y, z, &MomentumStep{Rate: 1e-9, Scale: 1}) }},
 		{"adam", func() { Adam(x, y, v, z, &AdamStep{Rate: 1e-9, Epsilon: 1, Scale: 1}) }},
 	} {

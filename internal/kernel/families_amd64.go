@@ -24,8 +24,10 @@ var familyAVX2 = family{
 	sigmoid:     sigmoidAVX2,
 	sigmoidGrad: sigmoidGradAVX2,
 	sample:      sampleAVX2,
-	sumRows:     sumRowsAVX2,
-	residual:    residualAVX2,
+	negate:      negateAVX2,
+	addRows:     addRowsAVX2,
+	subRows:     subRowsAVX2,
+	squares:     squaresAVX2,
 	momentum:    momentumAVX2,
 	adam:        adamAVX2,
 }
@@ -36,8 +38,10 @@ var familyAVX512 = family{
 	sigmoid:     sigmoidAVX512,
 	sigmoidGrad: sigmoidGradAVX512,
 	sample:      sampleAVX512,
-	sumRows:     sumRowsAVX512,
-	residual:    residualAVX512,
+	negate:      negateAVX512,
+	addRows:     addRowsAVX512,
+	subRows:     subRowsAVX512,
+	squares:     squaresAVX512,
 	momentum:    momentumAVX512,
 	adam:        adamAVX512,
 }
@@ -63,16 +67,28 @@ func sampleAVX2(s, p []float32, lanes *Lanes)
 func sampleAVX512(s, p []float32, lanes *Lanes)
 
 //go:noescape
-func sumRowsAVX2(dst, x []float32)
+func negateAVX2(x []float32)
 
 //go:noescape
-func sumRowsAVX512(dst, x []float32)
+func addRowsAVX2(dst, x []float32)
 
 //go:noescape
-func residualAVX2(dst, x, y []float32) float32
+func subRowsAVX2(dst, x []float32)
 
 //go:noescape
-func residualAVX512(dst, x, y []float32) float32
+func negateAVX512(x []float32)
+
+//go:noescape
+func addRowsAVX512(dst, x []float32)
+
+//go:noescape
+func subRowsAVX512(dst, x []float32)
+
+//go:noescape
+func squaresAVX2(x, y []float32) float32
+
+//go:noescape
+func squaresAVX512(x, y []float32) float32
 
 //go:noescape
 func momentumAVX2(w, v, g []float32, s *MomentumStep)

@@ -35,9 +35,10 @@ var elementwise = map[string]func(f *family, x [4][]float32, g *Lanes) []float32
 	"sigmoid":     func(f *family, x [4][]float32, g *Lanes) []float32 { f.sigmoid(x[0]); return nil },
 	"sigmoidGrad": func(f *family, x [4][]float32, g *Lanes) []float32 { f.sigmoidGrad(x[0], x[1]); return nil },
 	"sample":      func(f *family, x [4][]float32, g *Lanes) []float32 { f.sample(x[0], x[1], g); return nil },
-	"residual": func(f *family, x [4][]float32, g *Lanes) []float32 {
-		return []float32{f.residual(x[0], x[1], x[2])}
+	"squares": func(f *family, x [4][]float32, g *Lanes) []float32 {
+		return []float32{f.squares(x[0], x[1])}
 	},
+	"negate": func(f *family, x [4][]float32, g *Lanes) []float32 { f.negate(x[0]); return nil },
 	"momentum": func(f *family, x [4][]float32, g *Lanes) []float32 {
 		f.momentum(x[0], x[1], x[2], &MomentumStep{Rate: 0.05, Momentum: 0.9, Scale: 0.01, Decay: 2e-4})
 		return nil
@@ -46,8 +47,12 @@ var elementwise = map[string]func(f *family, x [4][]float32, g *Lanes) []float32
 		f.adam(x[0], x[1], x[2], x[3], &AdamStep{Rate: 0.01, Epsilon: 1e-8, Beta1: 0.9, Beta2: 0.999, Scale: 0.1, Decay: 3e-4})
 		return nil
 	},
-	"sumRows": func(f *family, x [4][]float32, g *Lanes) []float32 {
-		f.sumRows(x[0], slices.Concat(x[1], x[2], x[3]))
+	"addRows": func(f *family, x [4][]float32, g *Lanes) []float32 {
+		f.addRows(x[0], slices.Concat(x[1], x[2], x[3]))
+		return nil
+	},
+	"subRows": func(f *family, x [4][]float32, g *Lanes) []float32 {
+		f.subRows(x[0], slices.Concat(x[1], x[2], x[3]))
 		return nil
 	},
 }

@@ -72,8 +72,8 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 	}
 	for p := 0; p < k; p += depth {
 		kc := min(depth, k-p)
-		for i, mc := 0, 0; i < m; i += mc {
-			mc = ceil(m-i, ceil(m-i, height))
+		for i, left := 0, ceil(m, height); left > 0; left-- {
+			mc := ceil(m-i, left)
 			if packA {
 				packRows(packed.rows[:], a[i*k+p:], k, kc, mc)
 			}
@@ -120,6 +120,7 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 				s.run(mc)
 				j += nc
 			}
+			i += mc
 		}
 	}
 }

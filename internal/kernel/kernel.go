@@ -37,8 +37,10 @@ type family struct {
 	sigmoid     func(x []float32)
 	sigmoidGrad func(d, y []float32)
 	sample      func(s, p []float32, g *Lanes)
-	sumRows     func(dst, x []float32)
-	residual    func(dst, x, y []float32) float32
+	negate      func(x []float32)
+	addRows     func(dst, x []float32)
+	subRows     func(dst, x []float32)
+	squares     func(x, y []float32) float32
 	momentum    func(w, v, g []float32, s *MomentumStep)
 	adam        func(w, m, v, g []float32, s *AdamStep)
 }
@@ -49,8 +51,10 @@ var portable = family{
 	sigmoid:     sigmoidGo,
 	sigmoidGrad: sigmoidGradGo,
 	sample:      sampleGo,
-	sumRows:     sumRowsGo,
-	residual:    residualGo,
+	negate:      negateGo,
+	addRows:     addRowsGo,
+	subRows:     subRowsGo,
+	squares:     squaresGo,
 	momentum:    momentumGo,
 	adam:        adamGo,
 }

@@ -39,14 +39,15 @@ func (r *RBM) Train(ctx context.Context, x Matrix, s PretrainSettings, rng *rand
 	if err := checkValidation(s.Validation, x.Cols, r.Visible); err != nil {
 		return nil, err
 	}
-	return r.train(ctx, "pre-training", x, s, rng, func() {})
+	return r.train(ctx, "pre-training", x, s, 1, rng, func() {})
 }
 
 // train is Train after all checks. It calls epochDone after every epoch; name is
 // that of the work for errors.
-func (r *RBM) train(ctx context.Context, name string, x Matrix, s PretrainSettings, rng *rand.Rand, epochDone func()) (*LayerHistory, error) {
+func (r *RBM) train(ctx context.Context, name string, x Matrix, s PretrainSettings, workers int, rng *rand.Rand, epochDone func()) (*LayerHistory, error) {
 	h := &LayerHistory{}
-	c := newContrast(r, min(s.Batch, x.Rows), rng.Uint64())
+	c := newContrast(r, min(s.Batch, x.Rows), workers, rng.Uint64())
+	defer c.team.close()
 	order := ordered(x.Rows)
 	for epoch := range max(s.Epochs, 0) {
 		shuffle(order, rng)
@@ -97,39 +98,62 @@ func (r *RBM) meanFreeEnergy(x Matrix) float64 {
 // reconstructions, for the last hidden units and in all statistics. (The guide,
 // §3.)
 type contrast struct {
-	rbm     *RBM
-	source  kernel.Lanes
-	visible []float32 // reconstructions vₖ, below them the batch v₀: 2B×V
-	hidden  []float32 // hₖ, below them -h₀: 2B×H
-	states  []float32 // B×H, sampled
+	rbm    *RBM
+	team   *team
+	shards []contrastShard
+	learn  func(shard int) // shards[shard].gradient of the batch under way
+	x      Matrix
+	rows   []int
+	steps  int
 
-	// Gradients of what is minimised and the velocities of descent.
-	dWeights, dVisible, dHidden []float32
-	uWeights, uVisible, uHidden []float32
+	uWeights, uVisible, uHidden []float32 // velocities of descent
 }
 
-func newContrast(r *RBM, batch int, seed uint64) *contrast {
+// contrastShard is what a shard of a batch needs for itself.
+type contrastShard struct {
+	source  kernel.Lanes
+	visible []float32 // reconstructions vₖ, below them the rows v₀: 2N×V
+	hidden  []float32 // hₖ, below them -h₀: 2N×H
+	states  []float32 // N×H, sampled
+	squares float64
+
+	// Gradients of what is minimised.
+	dWeights, dVisible, dHidden []float32
+}
+
+func newContrast(r *RBM, batch, workers int, seed uint64) *contrast {
 	v, h := r.Weights.Rows, r.Weights.Cols
 	c := &contrast{
 		rbm:      r,
-		visible:  make([]float32, 2*batch*v),
-		hidden:   make([]float32, 2*batch*h),
-		states:   make([]float32, batch*h),
-		dWeights: make([]float32, v*h),
-		dVisible: make([]float32, v),
-		dHidden:  make([]float32, h),
+		team:     newTeam(workers),
+		shards:   make([]contrastShard, shards(batch)),
 		uWeights: make([]float32, v*h),
 		uVisible: make([]float32, v),
 		uHidden:  make([]float32, h),
 	}
-	c.source.Seed(seed)
+	c.learn = func(shard int) {
+		from, to := part(len(c.rows), shard)
+		c.shards[shard].gradient(c.rbm, c.x, c.rows[from:to], c.steps)
+	}
+	n := roomFor(batch)
+	for i := range c.shards {
+		c.shards[i] = contrastShard{
+			visible:  make([]float32, 2*n*v),
+			hidden:   make([]float32, 2*n*h),
+			states:   make([]float32, n*h),
+			dWeights: make([]float32, v*h),
+			dVisible: make([]float32, v),
+			dHidden:  make([]float32, h),
+		}
+		c.shards[i].source.Seed(seed + uint64(i)<<32)
+	}
 	return c
 }
 
 // step learns from the given rows of x and returns the sum of the squared
 // differences between them and their reconstructions.
 func (c *contrast) step(x Matrix, rows []int, s PretrainSettings, epoch int) float64 {
-	squares := c.gradient(x, rows, s.Steps)
+	d, squares := c.gradient(x, rows, s.Steps)
 	rate, momentum := s.Rate, s.Momentum
 	if c.rbm.Visible == Gaussian {
 		rate /= 10
@@ -138,50 +162,74 @@ func (c *contrast) step(x Matrix, rows []int, s PretrainSettings, epoch int) flo
 		momentum = min(momentum, 0.5)
 	}
 	u := kernel.MomentumStep{Rate: float32(rate), Momentum: float32(momentum), Scale: 1 / float32(len(rows))}
-	kernel.Momentum(c.rbm.VisibleBias, c.uVisible, c.dVisible, &u)
-	kernel.Momentum(c.rbm.HiddenBias, c.uHidden, c.dHidden, &u)
+	kernel.Momentum(c.rbm.VisibleBias, c.uVisible, d.dVisible, &u)
+	kernel.Momentum(c.rbm.HiddenBias, c.uHidden, d.dHidden, &u)
 	u.Decay = float32(s.Decay)
-	kernel.Momentum(c.rbm.Weights.Data, c.uWeights, c.dWeights, &u)
+	kernel.Momentum(c.rbm.Weights.Data, c.uWeights, d.dWeights, &u)
 	return squares
 }
 
-// gradient stores the estimate of the gradient of -Σ ln P(v₀), summed over the
-// given rows v₀ of x,
+// gradient returns, in the first shard, the estimate of the gradient of
+// -Σ ln P(v₀), summed over the given rows v₀ of x,
 //
 //	dW = vₖᵀhₖ - v₀ᵀh₀,  da = Σ vₖ-v₀,  db = Σ hₖ-h₀,
 //
-// and returns Σ |v₀-vₖ|². One product of the stacked batches gives dW.
-func (c *contrast) gradient(x Matrix, rows []int, steps int) float64 {
-	r := c.rbm
+// and Σ |v₀-vₖ|².
+func (c *contrast) gradient(x Matrix, rows []int, steps int) (sum *contrastShard, squares float64) {
+	c.x, c.rows, c.steps = x, rows, steps
+	n := shards(len(rows))
+	c.team.run(n, c.learn)
+	sum = &c.shards[0]
+	squares = sum.squares
+	for i := 1; i < n; i++ {
+		s := &c.shards[i]
+		kernel.AddRows(sum.dWeights, s.dWeights)
+		kernel.AddRows(sum.dVisible, s.dVisible)
+		kernel.AddRows(sum.dHidden, s.dHidden)
+		squares += s.squares
+	}
+	return sum, squares
+}
+
+// gradient is that of contrast for one shard.
+func (s *contrastShard) gradient(r *RBM, x Matrix, rows []int, steps int) {
+	clear(s.dVisible)
+	clear(s.dHidden)
+	s.squares = 0
+	for op := kernel.TransA; len(rows) > 0; op |= kernel.Add {
+		n := min(len(rows), chunk)
+		s.add(op, r, x, rows[:n], steps)
+		rows = rows[n:]
+	}
+}
+
+// add adds the gradient of a chunk of rows; op says whether there is anything to
+// add to. One product of the stacked batches gives dW.
+func (s *contrastShard) add(op kernel.Op, r *RBM, x Matrix, rows []int, steps int) {
 	n, v, h := len(rows), r.Weights.Rows, r.Weights.Cols
-	visible, hidden, states := c.visible[:2*n*v], c.hidden[:2*n*h], c.states[:n*h]
+	visible, hidden, states := s.visible[:2*n*v], s.hidden[:2*n*h], s.states[:n*h]
 	vk, v0 := Matrix{n, v, visible[:n*v]}, Matrix{n, v, visible[n*v:]}
 	hk, h0 := Matrix{n, h, hidden[:n*h]}, Matrix{n, h, hidden[n*h:]}
 
 	x.gather(v0.Data, rows)
 	r.hiddenInput(h0, v0)
-	kernel.SigmoidSample(states, h0.Data, &c.source)
+	kernel.SigmoidSample(states, h0.Data, &s.source)
 	for step := range steps {
 		r.VisibleTo(vk, Matrix{n, h, states})
 		r.hiddenInput(hk, vk)
 		if step == steps-1 {
 			kernel.Sigmoid(hk.Data)
 		} else {
-			kernel.SigmoidSample(states, hk.Data, &c.source)
+			kernel.SigmoidSample(states, hk.Data, &s.source)
 		}
 	}
 
-	clear(c.dVisible)
-	var squares float64
-	for i := range n {
-		squares += float64(kernel.Residual(c.dVisible, v0.Row(i), vk.Row(i)))
-	}
-	for i, p := range h0.Data {
-		h0.Data[i] = -p
-	}
-	kernel.SumRows(c.dHidden, hidden)
-	kernel.Gemm(kernel.TransA, v, h, 2*n, visible, hidden, nil, c.dWeights)
-	return squares
+	s.squares += kernel.SquaredDistance(v0.Data, vk.Data)
+	kernel.AddRows(s.dVisible, vk.Data)
+	kernel.SubRows(s.dVisible, v0.Data)
+	kernel.Negate(h0.Data)
+	kernel.AddRows(s.dHidden, hidden)
+	kernel.Gemm(op, v, h, 2*n, visible, hidden, nil, s.dWeights)
 }
 
 // ordered returns 0, 1, …, n-1.

@@ -12,9 +12,9 @@
 // returns for a row is the posterior: P(y=j|x) for each of the K classes.
 //
 // Values are float32 in row-major matrices; sums that are reported are taken in
-// float64. Training runs on the goroutine that calls it and draws from its seed
-// only, so equal seeds give equal bytes whatever GOMAXPROCS is, on one kernel
-// family (see internal/kernel); families agree to about 1e-5.
+// float64. Training draws from its seed only and cuts batches by their size
+// alone, so equal seeds give equal bytes for any number of workers and whatever
+// GOMAXPROCS is, on one kernel family (see internal/kernel); families agree to about 1e-5.
 //
 // Sources: G. Hinton, S. Osindero and Y. Teh, "A Fast Learning Algorithm for
 // Deep Belief Nets", Neural Computation 18, 2006; G. Hinton, "A Practical Guide

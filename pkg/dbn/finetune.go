@@ -15,7 +15,8 @@ import (
 // Arguments were checked.
 func fineTune(ctx context.Context, n *Network, x Matrix, y []int, weights []float64, s Settings, rng *rand.Rand) ([]float64, error) {
 	set := s.FineTune
-	b := newBackprop(n, min(set.Batch, x.Rows), weights)
+	b := newBackprop(n, min(set.Batch, x.Rows), s.Workers, weights)
+	defer b.team.close()
 	descend := b.adam
 	if set.Method == sgd {
 		descend = b.momentum
@@ -31,8 +32,9 @@ func fineTune(ctx context.Context, n *Network, x Matrix, y []int, weights []floa
 				return nil, context.Cause(ctx)
 			}
 			rows := order[from:min(from+set.Batch, x.Rows)]
-			loss += b.gradient(x, y, rows)
-			descend(len(rows), rate, set)
+			gradient, more := b.gradient(x, y, rows)
+			loss += more
+			descend(gradient, len(rows), rate, set)
 		}
 		loss /= float64(x.Rows)
 		if math.IsNaN(loss) || math.IsInf(loss, 0) || !n.finite() {
@@ -77,59 +79,113 @@ func classWeights(weights []float64, y []int, classes int) ([]float64, error) {
 	return w, nil
 }
 
-// backprop holds the gradient of the loss of a batch by every weight, and the
-// state of the optimizer.
+// backprop computes the gradient of the loss of a batch by every weight, and
+// holds the state of the optimizer.
 type backprop struct {
 	network *Network
-	weights []float64   // of a row of each class, mean 1
-	values  [][]float32 // values[l] goes into layer l, B×In; the last are the posteriors, B×K
-	deltas  [][]float32 // by the inputs of the units of layer l, B×Out
+	weights []float64 // of a row of each class, mean 1
+	team    *team
+	shards  []backpropShard
+	learn   func(shard int) // shards[shard].gradient of the batch under way
+	x       Matrix
+	y       []int
+	rows    []int
 	layers  []descent
 	steps   int // of Adam
 }
 
-// descent is the gradient of one layer and two running averages of it; the
-// first serves as velocity of plain momentum.
-type descent struct {
-	gradient, first, second layer
+// backpropShard is what a shard of a batch needs for itself.
+type backpropShard struct {
+	values   [][]float32 // values[l] goes into layer l, N×In; the last are the posteriors, N×K
+	deltas   [][]float32 // by the inputs of the units of layer l, N×Out
+	gradient []layer
+	loss     float64
 }
 
-func newBackprop(n *Network, batch int, weights []float64) *backprop {
-	b := &backprop{network: n, weights: weights}
-	b.values = append(b.values, make([]float32, batch*n.Inputs()))
+// descent is two running averages of the gradient of one layer; the first
+// serves as velocity of plain momentum.
+type descent struct {
+	first, second layer
+}
+
+func newBackprop(n *Network, batch, workers int, weights []float64) *backprop {
+	b := &backprop{network: n, weights: weights, team: newTeam(workers), shards: make([]backpropShard, shards(batch))}
+	b.learn = func(shard int) {
+		from, to := part(len(b.rows), shard)
+		b.shards[shard].gradientOf(b.network, b.weights, b.x, b.y, b.rows[from:to])
+	}
+	rows := roomFor(batch)
+	for i := range b.shards {
+		s := &b.shards[i]
+		s.values = append(s.values, make([]float32, rows*n.Inputs()))
+		for _, l := range n.layers {
+			in, out := l.weights.Rows, l.weights.Cols
+			s.values = append(s.values, make([]float32, rows*out))
+			s.deltas = append(s.deltas, make([]float32, rows*out))
+			s.gradient = append(s.gradient, newLayer(in, out))
+		}
+	}
 	for _, l := range n.layers {
 		in, out := l.weights.Rows, l.weights.Cols
-		b.values = append(b.values, make([]float32, batch*out))
-		b.deltas = append(b.deltas, make([]float32, batch*out))
-		b.layers = append(b.layers, descent{newLayer(in, out), newLayer(in, out), newLayer(in, out)})
+		b.layers = append(b.layers, descent{newLayer(in, out), newLayer(in, out)})
 	}
 	return b
 }
 
-// gradient stores the gradient of the loss Σ w[y]·(-ln P(y|x)) over the given
-// rows and returns that loss.
-func (b *backprop) gradient(x Matrix, y []int, rows []int) float64 {
-	layers, n := b.network.layers, len(rows)
+// gradient returns the gradient of the loss Σ w[y]·(-ln P(y|x)) over the given
+// rows, by layer, and that loss.
+func (b *backprop) gradient(x Matrix, y []int, rows []int) (sum []layer, loss float64) {
+	b.x, b.y, b.rows = x, y, rows
+	n := shards(len(rows))
+	b.team.run(n, b.learn)
+	sum, loss = b.shards[0].gradient, b.shards[0].loss
+	for i := 1; i < n; i++ {
+		s := &b.shards[i]
+		for l, g := range s.gradient {
+			kernel.AddRows(sum[l].weights.Data, g.weights.Data)
+			kernel.AddRows(sum[l].bias, g.bias)
+		}
+		loss += s.loss
+	}
+	return sum, loss
+}
+
+// gradientOf is the gradient of backprop for one shard.
+func (s *backpropShard) gradientOf(network *Network, weights []float64, x Matrix, y []int, rows []int) {
+	s.loss = 0
+	for _, g := range s.gradient {
+		clear(g.bias)
+	}
+	for op := kernel.TransA; len(rows) > 0; op |= kernel.Add {
+		n := min(len(rows), chunk)
+		s.add(op, network, weights, x, y, rows[:n])
+		rows = rows[n:]
+	}
+}
+
+// add adds the loss and the gradient of a chunk of rows; op says whether there
+// is a gradient of weights to add to.
+func (s *backpropShard) add(op kernel.Op, network *Network, weights []float64, x Matrix, y []int, rows []int) {
+	layers, n := network.layers, len(rows)
 	last := len(layers) - 1
 
-	x.gather(b.values[0], rows)
+	x.gather(s.values[0], rows)
 	for i, l := range layers {
 		in, out := l.weights.Rows, l.weights.Cols
-		l.forward(Matrix{n, out, b.values[i+1][:n*out]}, Matrix{n, in, b.values[i][:n*in]})
+		l.forward(Matrix{n, out, s.values[i+1][:n*out]}, Matrix{n, in, s.values[i][:n*in]})
 		if i < last {
-			kernel.Sigmoid(b.values[i+1][:n*out])
+			kernel.Sigmoid(s.values[i+1][:n*out])
 		}
 	}
 
 	// The derivative of -ln softmax(z)[y] by z is softmax(z) - onehot(y).
-	var loss float64
-	classes := b.network.Classes()
+	classes := network.Classes()
 	for i, r := range rows {
-		label, p := y[r], b.values[last+1][i*classes:(i+1)*classes]
+		label, p := y[r], s.values[last+1][i*classes:(i+1)*classes]
 		z := float64(p[label])
-		w := b.weights[label]
-		loss += w * (softmax(p) - z)
-		delta := b.deltas[last][i*classes : (i+1)*classes]
+		w := weights[label]
+		s.loss += w * (softmax(p) - z)
+		delta := s.deltas[last][i*classes : (i+1)*classes]
 		for j, v := range p {
 			delta[j] = float32(w) * v
 		}
@@ -138,33 +194,32 @@ func (b *backprop) gradient(x Matrix, y []int, rows []int) float64 {
 
 	for i := last; i >= 0; i-- {
 		in, out := layers[i].weights.Rows, layers[i].weights.Cols
-		values, delta, g := b.values[i][:n*in], b.deltas[i][:n*out], b.layers[i].gradient
-		kernel.Gemm(kernel.TransA, in, out, n, values, delta, nil, g.weights.Data)
-		kernel.SumRows(g.bias, delta)
+		values, delta, g := s.values[i][:n*in], s.deltas[i][:n*out], s.gradient[i]
+		kernel.Gemm(op, in, out, n, values, delta, nil, g.weights.Data)
+		kernel.AddRows(g.bias, delta)
 		if i > 0 {
-			below := b.deltas[i-1][:n*in]
+			below := s.deltas[i-1][:n*in]
 			kernel.Gemm(kernel.TransB, n, in, out, delta, layers[i].weights.Data, nil, below)
 			kernel.SigmoidGrad(below, values)
 		}
 	}
-	return loss
 }
 
 // momentum makes one step of stochastic gradient descent with momentum from the
 // gradient of the given number of rows.
-func (b *backprop) momentum(rows int, rate float64, s FineTuneSettings) {
+func (b *backprop) momentum(gradient []layer, rows int, rate float64, s FineTuneSettings) {
 	step := kernel.MomentumStep{Rate: float32(rate), Momentum: float32(s.Momentum), Scale: 1 / float32(rows)}
 	for i, l := range b.network.layers {
-		d := &b.layers[i]
+		d, g := &b.layers[i], gradient[i]
 		step.Decay = float32(s.Decay)
-		kernel.Momentum(l.weights.Data, d.first.weights.Data, d.gradient.weights.Data, &step)
+		kernel.Momentum(l.weights.Data, d.first.weights.Data, g.weights.Data, &step)
 		step.Decay = 0
-		kernel.Momentum(l.bias, d.first.bias, d.gradient.bias, &step)
+		kernel.Momentum(l.bias, d.first.bias, g.bias, &step)
 	}
 }
 
 // adam makes one step of Adam with the constants that its authors advise.
-func (b *backprop) adam(rows int, rate float64, s FineTuneSettings) {
+func (b *backprop) adam(gradient []layer, rows int, rate float64, s FineTuneSettings) {
 	const beta1, beta2, epsilon = 0.9, 0.999, 1e-8
 	b.steps++
 	root := math.Sqrt(1 - math.Pow(beta2, float64(b.steps)))
@@ -176,10 +231,10 @@ func (b *backprop) adam(rows int, rate float64, s FineTuneSettings) {
 		Scale:   1 / float32(rows),
 	}
 	for i, l := range b.network.layers {
-		d := &b.layers[i]
+		d, g := &b.layers[i], gradient[i]
 		step.Decay = float32(s.Decay)
-		kernel.Adam(l.weights.Data, d.first.weights.Data, d.second.weights.Data, d.gradient.weights.Data, &step)
+		kernel.Adam(l.weights.Data, d.first.weights.Data, d.second.weights.Data, g.weights.Data, &step)
 		step.Decay = 0
-		kernel.Adam(l.bias, d.first.bias, d.second.bias, d.gradient.bias, &step)
+		kernel.Adam(l.bias, d.first.bias, d.second.bias, g.bias, &step)
 	}
 }

@@ -124,11 +124,16 @@ func softmax(z []float32) float64 {
 		top = max(top, v)
 	}
 	var sum float64
-	for _, v := range z {
-		sum += math.Exp(float64(v) - float64(top))
-	}
 	for j, v := range z {
-		z[j] = float32(math.Exp(float64(v)-float64(top)) / sum)
+		e := 1.0
+		if v != top { // with two classes, one exponential is enough
+			e = math.Exp(float64(v) - float64(top))
+		}
+		z[j] = float32(e)
+		sum += e
+	}
+	for j, e := range z {
+		z[j] = float32(float64(e) / sum)
 	}
 	return float64(top) + math.Log(sum)
 }

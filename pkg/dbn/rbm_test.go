@@ -348,8 +348,8 @@ func TestContrastiveDivergence(t *testing.T) {
 		for i := range x.Rows {
 			copy(x.Row(i), small.Row(i%len(data)))
 		}
-		c := newContrast(tn.rbm(), x.Rows, 8)
-		c.gradient(x, ordered(x.Rows), tc.steps)
+		c := newContrast(tn.rbm(), x.Rows, 1, 8)
+		g, _ := c.gradient(x, ordered(x.Rows), tc.steps)
 
 		dw, da, db := make([][]float64, 4), make([]float64, 4), make([]float64, 3)
 		for i := range dw {
@@ -376,13 +376,13 @@ func TestContrastiveDivergence(t *testing.T) {
 			}
 		}
 		for i := range dw {
-			near("da", c.dVisible[i], da[i])
+			near("da", g.dVisible[i], da[i])
 			for j := range dw[i] {
-				near("dW", c.dWeights[i*3+j], dw[i][j])
+				near("dW", g.dWeights[i*3+j], dw[i][j])
 			}
 		}
 		for j := range db {
-			near("db", c.dHidden[j], db[j])
+			near("db", g.dHidden[j], db[j])
 		}
 	}
 }

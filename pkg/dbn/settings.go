@@ -15,6 +15,7 @@ type Settings struct {
 	FineTune     FineTuneSettings
 	ClassWeights []float64 // weight of the rows of each class in the loss; nil counts as all 1
 	Seed         uint64    // of all that is drawn at random
+	Workers      int       // goroutines that share the rows of a batch; default 1, of use from 128 rows in a batch; the result does not depend on it
 
 	// Progress, if not nil, is called on the training goroutine after every
 	// epoch with the phase, "pretrain" or "finetune", the epochs done in it and
@@ -69,6 +70,7 @@ func (s Settings) withDefaults() Settings {
 		s.Hidden = []int{30, 30}
 	}
 	s.Visible = cmp.Or(s.Visible, Bernoulli)
+	s.Workers = cmp.Or(s.Workers, 1)
 	s.Pretrain = s.Pretrain.withDefaults()
 	s.FineTune = s.FineTune.withDefaults()
 	return s
@@ -121,6 +123,9 @@ func (s Settings) check(classes int) error {
 				return fmt.Errorf("dbn: weight of class %d: %v: must be zero or positive", j, w)
 			}
 		}
+	}
+	if s.Workers < 1 {
+		return fmt.Errorf("dbn: %d workers: must be positive", s.Workers)
 	}
 	if err := s.Pretrain.check(); err != nil {
 		return err

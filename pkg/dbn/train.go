@@ -119,7 +119,7 @@ func pretrain(ctx context.Context, x Matrix, s Settings) ([]layer, []LayerHistor
 	for l, hidden := range s.Hidden {
 		rng := stream(s.Seed, pretrainStream+uint64(l))
 		r := NewRBM(x, hidden, visible, rng)
-		h, err := r.train(ctx, fmt.Sprintf("pre-training layer %d", l+1), x, below, rng, epochDone)
+		h, err := r.train(ctx, fmt.Sprintf("pre-training layer %d", l+1), x, below, s.Workers, rng, epochDone)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/flank-tcm/flank/internal/kernel"
 )
 
 // exclusiveOr returns rows of two noisy values in [0, 1]; the class is whether
@@ -150,13 +152,13 @@ func TestBackpropagation(t *testing.T) {
 		}
 		weights[1] = 2.5
 
-		b := newBackprop(n, len(rows), weights)
-		loss := b.gradient(matrixOf(rows), y, ordered(len(rows)))
+		b := newBackprop(n, len(rows), 1, weights)
+		gradient, loss := b.gradient(matrixOf(rows), y, ordered(len(rows)))
 		if want := crossEntropy(params, widths, rows, y, weights); math.Abs(loss-want) > 1e-5*want {
 			t.Errorf("K=%d: loss %v, want %v", classes, loss, want)
 		}
 		for l := range params {
-			g := append(append([]float32(nil), b.layers[l].gradient.weights.Data...), b.layers[l].gradient.bias...)
+			g := append(append([]float32(nil), gradient[l].weights.Data...), gradient[l].bias...)
 			for i, p := range params[l] {
 				const d = 1e-5
 				params[l][i] = p + d
@@ -246,11 +248,49 @@ func distance(a, b *Network) float64 {
 	return d
 }
 
+// The gradient of a batch of many shards and chunks is the sum of those of its
+// parts.
+func TestGradientOfManyShards(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 2))
+	x, y := exclusiveOr(2600, rng)
+	n := &Network{layers: randomLayers(x.Cols, []int{5, 2}, rng)}
+	weights, order := []float64{1, 2}, ordered(x.Rows)
+	sum, loss := newBackprop(n, x.Rows, 3, weights).gradient(x, y, order)
+	small := newBackprop(n, 50, 1, weights)
+	want := randomLayers(x.Cols, []int{5, 2}, rng)
+	var wantLoss float64
+	for l := range want {
+		clear(want[l].weights.Data)
+	}
+	for from := 0; from < x.Rows; from += 50 {
+		g, more := small.gradient(x, y, order[from:from+50])
+		wantLoss += more
+		for l := range g {
+			kernel.AddRows(want[l].weights.Data, g[l].weights.Data)
+			kernel.AddRows(want[l].bias, g[l].bias)
+		}
+	}
+	if math.Abs(loss/wantLoss-1) > 1e-9 {
+		t.Errorf("loss %v, want %v", loss, wantLoss)
+	}
+	for l := range want {
+		for i, w := range append(want[l].weights.Data, want[l].bias...) {
+			g := append(sum[l].weights.Data, sum[l].bias...)[i]
+			if math.Abs(float64(g-w)) > 1e-3 {
+				t.Errorf("layer %d, weight %d: derivative %v, want %v", l, i, g, w)
+			}
+		}
+	}
+}
+
 func TestTrainIsDeterministic(t *testing.T) {
-	x, y := exclusiveOr(101, rand.New(rand.NewPCG(5, 1)))
-	encode := func(seed uint64, procs int) []byte {
+	x, y := exclusiveOr(1101, rand.New(rand.NewPCG(5, 1)))
+	encode := func(seed uint64, procs, workers int) []byte {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-		n, _, err := Train(context.Background(), x, y, 2, Settings{Seed: seed, Pretrain: PretrainSettings{Epochs: 3}, FineTune: FineTuneSettings{Epochs: 3}})
+		n, _, err := Train(context.Background(), x, y, 2, Settings{
+			Seed: seed, Workers: workers,
+			Pretrain: PretrainSettings{Epochs: 2, Batch: 250}, FineTune: FineTuneSettings{Epochs: 2, Batch: 400},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,11 +300,15 @@ func TestTrainIsDeterministic(t *testing.T) {
 		}
 		return b
 	}
-	one := encode(7, 1)
-	if !bytes.Equal(one, encode(7, 4)) {
-		t.Error("equal seeds give other bytes with another GOMAXPROCS")
+	one := encode(7, 1, 1)
+	for _, workers := range []int{1, 2, 3, 40} {
+		for _, procs := range []int{1, 4} {
+			if !bytes.Equal(one, encode(7, procs, workers)) {
+				t.Errorf("equal seeds give other bytes with %d workers on %d processors", workers, procs)
+			}
+		}
 	}
-	if bytes.Equal(one, encode(8, 1)) {
+	if bytes.Equal(one, encode(8, 1, 1)) {
 		t.Error("another seed gives the same bytes")
 	}
 }

@@ -193,10 +193,26 @@ func sample(w *asm, is isa) {
 	w.op("RET")
 }
 
-// sumRows writes dst = the sums of the columns of x, a vector of columns at a
-// time, rows in ascending order.
-func sumRows(w *asm, is isa) {
-	w.function("sumRows"+is.name, "(dst, x []float32)", 48)
+// negate writes x = -x.
+func negate(w *asm, is isa) {
+	w.function("negate"+is.name, "(x []float32)", 24)
+	w.op("MOVQ x_base+0(FP), SI")
+	w.op("MOVQ x_len+8(FP), AX")
+	x, sign := is.reg(0), is.reg(1)
+	w.op("VMOVUPS %s, %s", memory("sign"), sign)
+	loop(w, is, 1, []string{"SI"}, oneMask(is), func(masks []*mask) {
+		w.load(is, "(SI)", x, masks[0])
+		w.op("%s %s, %s, %s", is.bitwise("VPXOR"), sign, x, x)
+		w.store(is, x, "(SI)", masks[0])
+	})
+	w.op("VZEROUPPER")
+	w.op("RET")
+}
+
+// rows writes dst = dst ± the rows of x, a vector of columns at a time, rows in
+// ascending order; op adds or subtracts.
+func rows(w *asm, is isa, name, op string) {
+	w.function(name+is.name, "(dst, x []float32)", 48)
 	w.op("MOVQ dst_base+0(FP), DI")
 	w.op("MOVQ dst_len+8(FP), AX")
 	w.op("MOVQ x_base+24(FP), SI")
@@ -208,12 +224,12 @@ func sumRows(w *asm, is isa) {
 	part := 0
 	loop(w, is, 1, []string{"SI", "DI"}, oneMask(is), func(masks []*mask) {
 		part++
-		w.op("%s %s, %s, %s", is.bitwise("VPXOR"), sum, sum, sum)
+		w.load(is, "(DI)", sum, masks[0])
 		w.op("MOVQ SI, R9")
 		w.op("JMP more%d", part)
 		w.label(fmt.Sprintf("row%d", part))
 		w.load(is, "(R9)", x, masks[0])
-		w.op("VADDPS %s, %s, %s", x, sum, sum)
+		w.op("%s %s, %s, %s", op, x, sum, sum)
 		w.op("ADDQ R8, R9")
 		w.label(fmt.Sprintf("more%d", part))
 		w.op("CMPQ R9, DX")
@@ -224,14 +240,13 @@ func sumRows(w *asm, is isa) {
 	w.op("RET")
 }
 
-// residual writes dst = dst + y-x and returns the sum of the squares of y-x,
-// taken in 16 lanes that are then added by halves.
-func residual(w *asm, is isa) {
-	w.function("residual"+is.name, "(dst, x, y []float32) float32", 76)
-	w.op("MOVQ dst_base+0(FP), DI")
-	w.op("MOVQ dst_len+8(FP), AX")
-	w.op("MOVQ x_base+24(FP), SI")
-	w.op("MOVQ y_base+48(FP), DX")
+// squares returns the sum of the squares of y-x, taken in 16 lanes that are then
+// added by halves.
+func squares(w *asm, is isa) {
+	w.function("squares"+is.name, "(x, y []float32) float32", 52)
+	w.op("MOVQ x_base+0(FP), SI")
+	w.op("MOVQ x_len+8(FP), AX")
+	w.op("MOVQ y_base+24(FP), DX")
 	vectors := 16 / is.lanes
 	d, t := is.reg(4), is.reg(5)
 	for v := range vectors {
@@ -241,15 +256,12 @@ func residual(w *asm, is isa) {
 	if vectors == 2 {
 		masks = []*mask{{is, is.reg(14)}, {is, is.reg(15)}}
 	}
-	loop(w, is, vectors, []string{"DI", "SI", "DX"}, masks, func(masks []*mask) {
+	loop(w, is, vectors, []string{"SI", "DX"}, masks, func(masks []*mask) {
 		for v, m := range masks {
 			at := func(base string) string { return fmt.Sprintf("%d(%s)", v*is.size(), base) }
 			w.load(is, at("SI"), t, m)
 			w.load(is, at("DX"), d, m)
 			w.op("VSUBPS %s, %s, %s", t, d, d)
-			w.load(is, at("DI"), t, m)
-			w.op("VADDPS %s, %s, %s", d, t, t)
-			w.store(is, t, at("DI"), m)
 			w.op("VMULPS %s, %s, %s", d, d, d)
 			w.op("VADDPS %s, %s, %s", d, is.reg(v), is.reg(v))
 		}
@@ -264,7 +276,7 @@ func residual(w *asm, is isa) {
 	w.op("VADDPS X1, X0, X0")
 	w.op("VPERMILPS $0x01, X0, X1")
 	w.op("VADDSS X1, X0, X0")
-	w.op("VMOVSS X0, ret+72(FP)")
+	w.op("VMOVSS X0, ret+48(FP)")
 	w.op("VZEROUPPER")
 	w.op("RET")
 }

@@ -39,8 +39,10 @@ func files() map[string][]byte {
 		logistic(&elementwise, is)
 		logisticGrad(&elementwise, is)
 		sample(&elementwise, is)
-		sumRows(&elementwise, is)
-		residual(&elementwise, is)
+		negate(&elementwise, is)
+		rows(&elementwise, is, "addRows", "VADDPS")
+		rows(&elementwise, is, "subRows", "VSUBPS")
+		squares(&elementwise, is)
 		momentum(&elementwise, is)
 		adam(&elementwise, is)
 	}
