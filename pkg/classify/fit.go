@@ -101,6 +101,8 @@ func fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, k int, s S
 	c := &Classifier{}
 	held := make([]float64, x.Rows*k)
 	progress := newProgress(s.Progress, "train", 1+len(folds))
+	// Workers that are to spare share the batches of a network.
+	s.Network.Workers = max(1, s.Workers/(1+len(folds)))
 	err := parallel(ctx, 1+len(folds), s.Workers, func(ctx context.Context, i int) error {
 		if i == 0 {
 			var err error
