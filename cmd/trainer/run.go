@@ -28,7 +28,8 @@ hole and start, and all others are features. Tools, never single windows, are he
   trainer evaluate --model turning.flank --config examples/turning/train.yaml --data new-tools.csv
   trainer costs --model turning.flank
 
-Beside the model, fit writes a report for people, .report.md, and for programs, .report.json.`
+Beside the model, fit writes a model card for people, .report.md with its plots in .report, and a
+report for programs, .report.json.`
 
 type flags struct {
 	Fit      fitFlags      `cmd:"" help:"Train a model and score it on tools it has not seen."`
@@ -40,7 +41,7 @@ type flags struct {
 
 type fitFlags struct {
 	dataFlags
-	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the report is written beside it as .report.json and .report.md."`
+	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written beside it as .report.md, the report for programs as .report.json."`
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
 	Quiet   bool   `help:"Show no progress."`
 }
@@ -94,6 +95,6 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(stdout, report.Summary())
-	fmt.Fprintf(stdout, "model   %s (%s)\nreport  %s.report.md, %s.report.json\n", f.Model, m.ID(), base, base)
+	fmt.Fprintf(stdout, "model   %s (%s)\ncard    %s.report.md\nreport  %s.report.json\n", f.Model, m.ID(), base, base)
 	return nil
 }

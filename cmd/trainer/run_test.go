@@ -85,7 +85,7 @@ func TestFitAndInspect(t *testing.T) {
 	}
 	for _, want := range []string{
 		"120 windows cut, 104 used, 16 make the references", "G-mean  recall", "tools held out", "random (leaky)",
-		"model   out.flank (" + m.ID() + ")\n", "report  out.report.md, out.report.json\n",
+		"model   out.flank (" + m.ID() + ")\n", "card    out.report.md\nreport  out.report.json\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("fit prints no %q:\n%s", want, out)

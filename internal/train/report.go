@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -35,6 +36,8 @@ type Report struct {
 	landscape *Landscape // of the posteriors that the costs were chosen on
 
 	tools []string // in the order of the recordings
+	held  heldOut  // of these or, if there are none, of the rows that costs were chosen on
+	wear  string   // its bounds in words, if known
 	gate  *model.Gate
 	ref   model.ReferenceSpec
 }
@@ -44,7 +47,7 @@ const leakNote = "leaky: windows of one tool are on both sides of the split, and
 func newReport(job *Job, m *model.Model, rows rowTable, counts tally) *Report {
 	return &Report{
 		Label: job.Config.Label.String(), Windows: counts, Balance: rows.balance(), Features: len(rows.Columns), Warnings: []string{},
-		Job: m.Provenance, gate: m.Gate, ref: m.Reference,
+		Job: m.Provenance, wear: rows.wear(), gate: m.Gate, ref: m.Reference,
 	}
 }
 
@@ -144,14 +147,17 @@ func figure(f classify.Figure) string {
 	return fmt.Sprintf("%.3f", float64(f))
 }
 
-// Markdown returns the report for people.
-func (r *Report) Markdown() string {
+// Markdown returns the model card: the report for people. Its plots are looked
+// for in the given folder.
+func (r *Report) Markdown(folder string) string { return r.card(folder, r.drawings()) }
+
+func (r *Report) card(folder string, ds []drawing) string {
 	var b strings.Builder
 	w := r.Windows
-	fmt.Fprintf(&b, "# Training report\n\nModel `%s`, by %s, seed %d. A window is %s.\n\n", r.Model, r.Job.Program, r.Job.Seed, r.Label)
-	b.WriteString("Faulty is the positive class everywhere. G-mean is √(recall · specificity). A dash is a figure without rows to rest on.\n\n")
-
-	b.WriteString("## Score\n\n| split | windows | faulty | accuracy | recall | specificity | precision | F1 | G-mean |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	fmt.Fprintf(&b, "# Model card: %s\n\nTrained by %s, seed %d. A window is %s.\n\n", r.Model, r.Job.Program, r.Job.Seed, r.Label)
+	b.WriteString(r.limits())
+	b.WriteString("\n## Score\n\nFaulty is the positive class everywhere. G-mean is √(recall · specificity). A dash is a figure without rows to rest on.\n")
+	b.WriteString("\n| split | windows | faulty | accuracy | recall | specificity | precision | F1 | G-mean |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	row := func(name string, s *classify.Scores) {
 		fmt.Fprintf(&b, "| %s | %d | %d | %s | %s | %s | %s | %s | %s |\n", name, s.Rows, s.Positive,
 			figure(s.Accuracy), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.GMean))
@@ -171,8 +177,15 @@ func (r *Report) Markdown() string {
 	for _, w := range r.warnings() {
 		fmt.Fprintf(&b, "\nNote: %s.\n", strings.TrimSuffix(w, "."))
 	}
+	if len(ds) > 0 {
+		fmt.Fprintf(&b, "\nThe curves are of %s.\n", map[bool]string{true: "windows of tools held out", false: "windows that the costs were chosen on, out of fold, which flatters"}[r.Pooled != nil])
+	}
+	gallery(&b, folder, ds, "roc.svg", "precision-recall.svg", "calibration.svg", "costs.svg")
 	if r.Pooled != nil {
-		b.WriteString("\n## By tool, each held out\n\n| tool | windows | faulty | accuracy | recall | specificity | precision | F1 | G-mean |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+		b.WriteString("\n## By tool, each held out\n")
+		gallery(&b, folder, ds, "tools.svg")
+		gallery(&b, folder, ds, "lives.svg")
+		b.WriteString("\n| tool | windows | faulty | accuracy | recall | specificity | precision | F1 | G-mean |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 		for _, t := range r.tools {
 			s := r.Groups[t]
 			row(strings.ReplaceAll(t, "|", `\|`), &s)
@@ -196,6 +209,10 @@ func (r *Report) Markdown() string {
 		fmt.Fprintf(&b, "\nFeatures are relative (%s) to the tool's own first %d cutting windows, which are not scored.\n", r.ref.Mode, r.ref.Windows)
 	}
 	r.costs(&b)
+	if len(ds) > 0 {
+		b.WriteString("\n## Training\n")
+		gallery(&b, folder, ds, "pre-training.svg", "fine-tuning.svg")
+	}
 	fmt.Fprintf(&b, "\n## Configuration\n\n```json\n%s\n```\n", indent(r.Job.Config))
 	return b.String()
 }
@@ -219,7 +236,8 @@ func indent(text json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// Save writes base.json and base.md.
+// Save writes base.json, base.md and the folder base with the plots of the
+// latter.
 func (r *Report) Save(base string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -228,7 +246,11 @@ func (r *Report) Save(base string) error {
 	if err := model.WriteFile(base+".json", append(text, '\n')); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := model.WriteFile(base+".md", []byte(r.Markdown())); err != nil {
+	ds := r.drawings()
+	if err := saveDrawings(base, ds); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := model.WriteFile(base+".md", []byte(r.card(filepath.Base(base), ds))); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil

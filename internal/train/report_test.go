@@ -58,7 +58,7 @@ func fixedReport(t *testing.T) *Report {
 
 func TestReportForPeople(t *testing.T) {
 	r := fixedReport(t)
-	golden.Check(t, "report.md", r.Markdown())
+	golden.Check(t, "report.md", r.Markdown("m.report"))
 	golden.Check(t, "summary.txt", r.Summary()+"\n")
 	r.Pooled, r.Groups, r.Random, r.Split = nil, nil, nil, ""
 	golden.Check(t, "summary-unscored.txt", r.Summary()+"\n")

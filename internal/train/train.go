@@ -86,6 +86,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	}
 	r.Fit = fit
 	r.landscape = newLandscape(faultyOf(fit.Posterior), positives(rows.Class))
+	if r.Pooled == nil {
+		r.held = heldOut{rows.Class, faultyOf(fit.Posterior), scoresOf(c, fit.Posterior), rows.group}
+	}
 	m.Classifier = c
 	m.Golden = goldenRows(c, rows)
 	if m.Scores, err = json.Marshal(r.headline()); err != nil {
@@ -394,6 +397,7 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 		return err
 	}
 	r.byTool(v, j.Config.Evaluate.ByTool, len(folds))
+	r.held = heldOut{rows.Class, faultyOf(v.Posterior), v.Score, rows.group}
 	return nil
 }
 

@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 	}
 	checkReport(t, text)
 	markdown, err := os.ReadFile(filepath.Join(dir, "m.report.md"))
-	if err != nil || string(markdown) != r.Markdown() {
+	if err != nil || string(markdown) != r.Markdown("m.report") {
 		t.Errorf("report for people: %v\n%s", err, markdown)
 	}
 	if right, all := judgeRecording(t, m, j.Inputs[0], j.Config.Label); all != 224-5*5 || right < all*9/10 {
@@ -158,7 +158,7 @@ func TestEqualJobsGiveEqualBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.Concat(b, text, []byte(r.Markdown()), []byte(r.Summary()))
+		return slices.Concat(b, text, []byte(r.Markdown("m.report")), []byte(r.Summary()))
 	}
 	j := latheJob(t)
 	for i, l := range lives { // more recordings, so that workers can overtake each other
@@ -218,7 +218,7 @@ func TestScoresThatDataCannotGive(t *testing.T) {
 			if !strings.Contains(r.Warnings[i], want) {
 				t.Errorf("%s: warning %q, want %q", tc.why, r.Warnings[i], want)
 			}
-			if !strings.Contains(r.Summary(), want) || !strings.Contains(r.Markdown(), want) {
+			if !strings.Contains(r.Summary(), want) || !strings.Contains(r.Markdown("m.report"), want) {
 				t.Errorf("%s: summary or Markdown lack %q", tc.why, want)
 			}
 		}

@@ -1,0 +1,89 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestTicksAreRound(t *testing.T) {
+	for _, tc := range []struct {
+		low, high float64
+		n         int
+		want      []float64
+		digits    int
+	}{
+		{0, 1, 5, []float64{0, 0.2, 0.4, 0.6, 0.8, 1}, 1},
+		{1, 150, 6, []float64{50, 100, 150}, 0},
+		{-0.3, 0.3, 3, []float64{-0.2, 0, 0.2}, 1},
+		{2, 2, 5, []float64{2}, 2},
+	} {
+		at, digits := ticks(tc.low, tc.high, tc.n)
+		same := slices.EqualFunc(at, tc.want, func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
+		if !same || digits != tc.digits {
+			t.Errorf("ticks of [%v, %v] are %v with %d digits, want %v with %d", tc.low, tc.high, at, digits, tc.want, tc.digits)
+		}
+	}
+}
+
+// sound reports what is wrong with a drawing as XML.
+func sound(svg []byte) error {
+	for dec := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		if _, err := dec.Token(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// Whatever the values and names, a plot is sound XML in which every coordinate
+// is a number within the drawing.
+func TestPlotsOfAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 20).Draw(t, "points")
+		value := rapid.OneOf(rapid.Float64Range(-1e6, 1e6), rapid.Just(math.NaN()), rapid.Just(0.))
+		s := Series{Name: rapid.String().Draw(t, "name"), Color: Blue, Dots: true}
+		for range n {
+			s.X, s.Y = append(s.X, value.Draw(t, "x")), append(s.Y, value.Draw(t, "y"))
+		}
+		svg := Plot{Title: s.Name, X: Axis{Label: "x"}, Y: Axis{Label: "y", Log: true}, Series: []Series{s}}.SVG()
+		if err := sound(svg); err != nil {
+			t.Fatalf("%v\n%s", err, svg)
+		}
+		for _, bad := range []string{`="NaN"`, `="Inf"`, `="+Inf"`, `="-Inf"`} {
+			if bytes.Contains(svg, []byte(bad)) {
+				t.Fatalf("a coordinate is %s\n%s", bad, svg)
+			}
+		}
+	})
+}
+
+// The path leaves out what cannot be seen and breaks where a value is missing.
+func TestPath(t *testing.T) {
+	c := &canvas{}
+	nan := math.NaN()
+	c.path([]float64{1, 1.01, 2, nan, 4, 5}, []float64{1, 1, 2, 3, 4, 5}, Blue, 1, false)
+	if got := c.b.String(); !strings.Contains(got, `d="M1 1L2 2M4 4L5 5"`) {
+		t.Error(got)
+	}
+}
+
+// A life of more windows than pixels keeps its extremes.
+func TestLongLife(t *testing.T) {
+	l := Life{Tool: "T<1>", Score: make([]float64, 50000), Faulty: make([]bool, 50000)}
+	l.Score[33333] = 1
+	svg := string(Lives("lives", []Life{l}))
+	if err := sound([]byte(svg)); err != nil {
+		t.Fatal(err)
+	}
+	if len(svg) > 12000 || !strings.Contains(svg, " 76L") {
+		t.Errorf("%d bytes, or the one high score is lost:\n%.3000s", len(svg), svg)
+	}
+}

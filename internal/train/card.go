@@ -1,0 +1,289 @@
+package train
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/report"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// heldOut are rows with what was decided of them by a classifier that was not
+// fitted to them.
+type heldOut struct {
+	class  []int
+	faulty []float64 // P(faulty)
+	score  []float64 // with costs; from 0.5 on the row is called faulty
+	group  []string
+}
+
+// scoresOf returns the scores of posteriors of two classes.
+func scoresOf(c *classify.Classifier, posterior []float64) []float64 {
+	s := make([]float64, len(posterior)/2)
+	for i := range s {
+		s[i] = c.Score(posterior[2*i : 2*i+2])
+	}
+	return s
+}
+
+// drawing is a plot of the model card.
+type drawing struct {
+	file, alt string
+	svg       []byte
+}
+
+const (
+	mostLives = 24 // tools whose lives are drawn
+	mostDots  = 60
+)
+
+// drawings returns the plots of the card; those that the data cannot give are
+// missing.
+func (r *Report) drawings() []drawing {
+	var ds []drawing
+	h := r.held
+	positive := positives(h.class)
+	if len(h.class) > 0 && slices.Contains(positive, true) && slices.Contains(positive, false) {
+		ds = append(ds,
+			drawing{"roc.svg", "ROC curve", h.roc(positive).SVG()},
+			drawing{"precision-recall.svg", "Precision and recall", h.precisionRecall(positive).SVG()},
+			drawing{"calibration.svg", "Calibration", h.calibration(positive).SVG()})
+	}
+	if r.landscape != nil {
+		ds = append(ds, drawing{"costs.svg", "Cost landscape", r.landscape.drawing(float64(r.Fit.Costs.Kept)).SVG()})
+	}
+	if r.Fit.History != nil {
+		if loss := r.Fit.History.Loss; len(loss) > 1 {
+			ds = append(ds, drawing{"fine-tuning.svg", "Fine-tuning", report.Plot{
+				Title: "Fine-tuning", Description: "Mean cross-entropy of a training row by epoch.",
+				X: report.Axis{Label: "epoch"}, Y: report.Axis{Label: "cross-entropy, nats", Log: true},
+				Series: []report.Series{{X: epochs(len(loss)), Y: loss, Color: report.Blue}},
+			}.SVG()})
+		}
+		if layers := r.Fit.History.Pretrain; len(layers) > 0 && len(layers[0].ReconstructionError) > 1 {
+			p := report.Plot{
+				Title: "Pre-training", Description: "Reconstruction error of each layer by epoch.",
+				X: report.Axis{Label: "epoch"}, Y: report.Axis{Label: "reconstruction error", Log: true},
+			}
+			colors := []string{report.Blue, report.Orange, report.Green, report.Purple}
+			for i, l := range layers {
+				p.Series = append(p.Series, report.Series{Name: fmt.Sprintf("layer %d", i+1), X: epochs(len(l.ReconstructionError)), Y: l.ReconstructionError, Color: colors[i%len(colors)]})
+			}
+			ds = append(ds, drawing{"pre-training.svg", "Pre-training", p.SVG()})
+		}
+	}
+	if r.Pooled != nil {
+		ds = append(ds, drawing{"tools.svg", "Figures by tool", r.dots()}, drawing{"lives.svg", "Lives of the tools", h.lives()})
+	}
+	return ds
+}
+
+func epochs(n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = float64(i + 1)
+	}
+	return x
+}
+
+// decided returns how the rows were decided.
+func (h heldOut) decided() classify.Confusion {
+	m := classify.NewConfusion(2)
+	for i, s := range h.score {
+		d := classify.Healthy
+		if s >= 0.5 {
+			d = classify.Faulty
+		}
+		m.Add(h.class[i], d)
+	}
+	return m
+}
+
+func (h heldOut) roc(positive []bool) report.Plot {
+	points := classify.OperatingPoints(h.faulty, positive)
+	all := points[len(points)-1]
+	var x, y []float64
+	for _, p := range points {
+		x, y = append(x, float64(p.FP)/float64(all.FP)), append(y, float64(p.TP)/float64(all.TP))
+	}
+	m := h.decided()
+	return report.Plot{
+		Title:       fmt.Sprintf("ROC curve, area %.3f", classify.AUC(h.faulty, positive)),
+		Description: "Share of faulty windows found over share of healthy windows called faulty, for every threshold on P(faulty).",
+		X:           report.Axis{Label: "healthy windows called faulty", High: 1}, Y: report.Axis{Label: "faulty windows found", High: 1},
+		Series: []report.Series{
+			{Name: "chance", X: []float64{0, 1}, Y: []float64{0, 1}, Color: report.Grey, Width: 1, Dashed: true},
+			{X: x, Y: y, Color: report.Blue},
+		},
+		Marks: []report.Mark{{X: 1 - m.Specificity(), Y: m.Recall(), Text: "decided", Color: report.Orange}},
+	}
+}
+
+func (h heldOut) precisionRecall(positive []bool) report.Plot {
+	points := classify.OperatingPoints(h.faulty, positive)
+	all := points[len(points)-1]
+	var x, y []float64
+	for _, p := range points[1:] {
+		precision := float64(p.TP) / float64(p.TP+p.FP)
+		if len(x) > 0 { // steps, as average precision sums them
+			x, y = append(x, x[len(x)-1]), append(y, precision)
+		}
+		x, y = append(x, float64(p.TP)/float64(all.TP)), append(y, precision)
+	}
+	m := h.decided()
+	share := float64(all.TP) / float64(all.TP+all.FP)
+	return report.Plot{
+		Title:       fmt.Sprintf("Precision and recall, average precision %.3f", classify.AveragePrecision(h.faulty, positive)),
+		Description: "Share of windows called faulty that are, over the share of faulty windows found, for every threshold on P(faulty).",
+		X:           report.Axis{Label: "recall: faulty windows found", High: 1}, Y: report.Axis{Label: "precision: called faulty rightly", High: 1},
+		Series: []report.Series{
+			{Name: "chance", X: []float64{0, 1}, Y: []float64{share, share}, Color: report.Grey, Width: 1, Dashed: true},
+			{X: x, Y: y, Color: report.Blue},
+		},
+		Marks: []report.Mark{{X: m.Recall(), Y: m.Precision(), Text: "decided", Color: report.Orange, Words: report.Before}},
+	}
+}
+
+func (h heldOut) calibration(positive []bool) report.Plot {
+	bins := classify.Reliability(h.faulty, positive, 10)
+	var x, y []float64
+	for _, b := range bins {
+		x, y = append(x, b.Predicted), append(y, b.Observed)
+	}
+	return report.Plot{
+		Title:       fmt.Sprintf("Calibration, expected error %.3f", classify.CalibrationError(bins)),
+		Description: "Share of windows that are faulty over the mean P(faulty) that the network gives them, in ten bins.",
+		X:           report.Axis{Label: "P(faulty) before costs, mean of a bin", High: 1}, Y: report.Axis{Label: "share that is faulty", High: 1},
+		Series: []report.Series{
+			{Name: "calibrated", X: []float64{0, 1}, Y: []float64{0, 1}, Color: report.Grey, Width: 1, Dashed: true},
+			{X: x, Y: y, Color: report.Blue, Dots: true},
+		},
+	}
+}
+
+func (l *Landscape) drawing(kept float64) report.Plot {
+	at := 0
+	for i, t := range l.Threshold {
+		if t <= kept {
+			at = i
+		}
+	}
+	g := l.GMean[at]
+	return report.Plot{
+		Title:       fmt.Sprintf("Cost landscape, best G-mean %.3f", l.Best),
+		Description: "G-mean, recall and specificity over the threshold on P(faulty) that costs stand for, on the windows that costs were chosen on.",
+		X:           report.Axis{Label: "called faulty above this P(faulty)", Low: l.Threshold[0], High: l.Threshold[len(l.Threshold)-1], Odds: true},
+		Y:           report.Axis{High: 1},
+		Series: []report.Series{
+			{Name: "recall", X: l.Threshold, Y: l.Recall, Color: report.Orange, Width: 1.2},
+			{Name: "specificity", X: l.Threshold, Y: l.Specificity, Color: report.Green, Width: 1.2},
+			{Name: "G-mean", X: l.Threshold, Y: l.GMean, Color: report.Blue, Width: 2.5},
+		},
+		Marks: []report.Mark{{X: l.Threshold[at], Y: g, Text: fmt.Sprintf("kept, %.3g", kept), Color: report.Blue, Words: report.Below}},
+	}
+}
+
+func (r *Report) dots() []byte {
+	var rows []report.DotRow
+	for _, t := range r.tools {
+		s := r.Groups[t]
+		if len(rows) < mostDots {
+			rows = append(rows, report.DotRow{
+				Tool: t, Values: []float64{float64(s.GMean), float64(s.Recall), float64(s.Specificity)},
+				Note: fmt.Sprintf("%d of %d faulty", s.Positive, s.Rows),
+			})
+		}
+	}
+	return report.Dots("Each tool while it was held out", []string{"G-mean", "recall", "specificity"}, []string{report.Blue, report.Orange, report.Green}, rows)
+}
+
+func (h heldOut) lives() []byte {
+	var lives []report.Life
+	at := make(map[string]int)
+	for i, g := range h.group {
+		k, known := at[g]
+		if !known {
+			k = len(at)
+			at[g] = k
+			if k < mostLives {
+				lives = append(lives, report.Life{Tool: g})
+			}
+		}
+		if k < mostLives {
+			lives[k].Score = append(lives[k].Score, h.score[i])
+			lives[k].Faulty = append(lives[k].Faulty, h.class[i] != classify.Healthy)
+		}
+	}
+	return report.Lives("Score of each window, the tool held out", lives)
+}
+
+// saveDrawings writes the plots into a folder and removes those of an earlier
+// model there.
+func saveDrawings(folder string, ds []drawing) error {
+	if len(ds) > 0 {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	old, err := filepath.Glob(filepath.Join(folder, "*.svg"))
+	if err != nil {
+		return err
+	}
+	for _, path := range old {
+		if !slices.ContainsFunc(ds, func(d drawing) bool { return d.file == filepath.Base(path) }) {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	for _, d := range ds {
+		if err := model.WriteFile(filepath.Join(folder, d.file), d.svg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gallery shows the drawings of the given files, two in a row.
+func gallery(b *strings.Builder, folder string, ds []drawing, files ...string) {
+	var shown []string
+	for _, d := range ds {
+		if slices.Contains(files, d.file) {
+			shown = append(shown, fmt.Sprintf("![%s](<%s/%s>)", d.alt, folder, d.file))
+		}
+	}
+	if len(shown) == 0 {
+		return
+	}
+	if len(files) == 1 {
+		fmt.Fprintf(b, "\n%s\n", shown[0])
+		return
+	}
+	b.WriteString("\n| | |\n|---|---|\n")
+	for i := 0; i < len(shown); i += 2 {
+		right := ""
+		if i+1 < len(shown) {
+			right = shown[i+1]
+		}
+		fmt.Fprintf(b, "| %s | %s |\n", shown[i], right)
+	}
+}
+
+// limits says in words what the model is for and what not.
+func (r *Report) limits() string {
+	var b strings.Builder
+	b.WriteString("## What it is for\n\nIt says of each window of cutting whether the tool is worn, for an alarm that a person acts on. It is no safety function and stops no machine. " +
+		"It knows the machines, tools, materials and cutting data below and no others: on anything else, examine it with `trainer evaluate` before you rely on it.\n")
+	if r.Balance != "" {
+		fmt.Fprintf(&b, "\nIt learnt from %s", r.Balance)
+		if w := r.wear; w != "" {
+			b.WriteString(strings.Replace(w, "they have", "their wear is", 1))
+		}
+		b.WriteString(".\n")
+	}
+	return b.String()
+}
