@@ -10,25 +10,31 @@ import (
 
 // findColumns finds the cells of the channels and of what rec names, and notes
 // the columns that neither names.
-func (c *CSV) findColumns(rec signal.Recording) error {
-	used := make([]bool, len(c.cells.header))
+func (c *Table) findColumns(rec signal.Recording) error {
+	header := c.rows.names()
+	used := make([]bool, len(header))
 	find := func(what, name string) (int, error) {
-		i := slices.Index(c.cells.header, name)
+		i := slices.Index(header, name)
 		if i < 0 {
-			return 0, fmt.Errorf("source: %s: no column %q, which the layout names as %s: %s", c.cells.name, name, what, remedy(name, c.cells.header))
+			return 0, fmt.Errorf("source: %s: no column %q, which the layout names as %s: %s", c.name, name, what, remedy(name, header, rec.Header))
 		}
-		if j := slices.Index(c.cells.header[i+1:], name); j >= 0 {
-			return 0, fmt.Errorf("source: %s: columns %d and %d are both named %q, %s of the layout: rename or remove one", c.cells.name, i+1, i+1+j+1, name, what)
+		if j := slices.Index(header[i+1:], name); j >= 0 {
+			return 0, fmt.Errorf("source: %s: columns %d and %d are both named %q, %s of the layout: rename or remove one", c.name, i+1, i+1+j+1, name, what)
 		}
 		used[i] = true
 		return i, nil
 	}
 	for _, ch := range c.layout.Channels() {
-		i, err := find("a channel", ch.Name)
+		origin := rec.Origin(ch.Name)
+		what := "a channel"
+		if origin.From != ch.Name {
+			what = fmt.Sprintf("`from` of channel %q", ch.Name)
+		}
+		i, err := find(what, origin.From)
 		if err != nil {
 			return err
 		}
-		c.columns = append(c.columns, i)
+		c.columns = append(c.columns, tableColumn{i, calibration{origin.Gain, origin.Offset}})
 	}
 	for _, f := range []struct {
 		key, name string
@@ -53,7 +59,7 @@ func (c *CSV) findColumns(rec signal.Recording) error {
 		}
 		*f.to = i
 	}
-	for i, name := range c.cells.header {
+	for i, name := range header {
 		if !used[i] {
 			c.stats.Ignored = append(c.stats.Ignored, name)
 		}
@@ -62,9 +68,15 @@ func (c *CSV) findColumns(rec signal.Recording) error {
 }
 
 // remedy says what to do about a column that is not in the header.
-func remedy(name string, header []string) string {
+func remedy(name string, header []string, lines string) string {
+	if lines == "none" {
+		return fmt.Sprintf("without a header columns are numbered from 1 to %d: set `from` of the channel to its number", len(header))
+	}
+	if allNumbers(header) && !isNumber(name) {
+		return "the first line holds numbers and no names: set `header: none` under the layout's `recording` and `from` of each channel to the number of its column, 1 and up"
+	}
 	if len(header) == 1 {
-		return fmt.Sprintf("the header is one name, %.60q: separate columns by comma, semicolon or tab", header[0])
+		return fmt.Sprintf("the header is one name, %.60q: separate columns by comma, semicolon or tab, or set `separator` under the layout's `recording`", header[0])
 	}
 	if near := nearest(name, header); len(near) > 0 {
 		return "correct the layout or the header; the nearest names there are " + strings.Join(near, ", ")

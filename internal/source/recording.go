@@ -24,7 +24,7 @@ type Recording struct {
 // Open returns a source of the recording, which the caller closes. Where the
 // file names no tool, the tool is named after the file.
 func (r Recording) Open() (Source, error) {
-	csv, err := OpenCSV(r.Path, r.Layout, r.Columns, CSVOptions{Machine: r.Machine})
+	csv, err := OpenTable(r.Path, r.Layout, r.Columns, Options{Machine: r.Machine})
 	if err != nil {
 		return nil, err
 	}

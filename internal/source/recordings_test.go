@@ -5,10 +5,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -43,7 +45,7 @@ func TestExampleLayouts(t *testing.T) {
 			t.Errorf("turning: %v is not a feature", c)
 		}
 	}
-	if want := (signal.Recording{Tool: "tool", VBMax: "Vb"}); rec != want {
+	if want := (signal.Recording{Tool: "tool", VBMax: "Vb"}); !reflect.DeepEqual(rec, want) {
 		t.Errorf("turning: recording %+v, want %+v", rec, want)
 	}
 
@@ -66,7 +68,7 @@ func TestExampleLayouts(t *testing.T) {
 			t.Errorf("milling: %v, want unit %q", c, want)
 		}
 	}
-	if want := (signal.Recording{State: "tool_condition"}); rec != want {
+	if want := (signal.Recording{State: "tool_condition"}); !reflect.DeepEqual(rec, want) {
 		t.Errorf("milling: recording %+v, want %+v", rec, want)
 	}
 }
@@ -103,7 +105,7 @@ func TestLayoutGrammar(t *testing.T) {
 func TestTurning(t *testing.T) {
 	path := filepath.Join(recordings(t), "vicomtech-turning", "turning_wear_dev.csv")
 	l, rec := load(t, "../../examples/turning/layout.yaml")
-	c, err := OpenCSV(path, l, rec, CSVOptions{Machine: "lathe"})
+	c, err := OpenTable(path, l, rec, Options{Machine: "lathe"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +161,7 @@ func TestMilling(t *testing.T) {
 		t.Fatalf("%d runs, want 13", len(runs)-1)
 	}
 	for _, run := range runs[1:] { // run, file, feed rate, clamp pressure, tool_condition, rows
-		c, err := OpenCSV(filepath.Join(dir, run[1]), l, rec, CSVOptions{})
+		c, err := OpenTable(filepath.Join(dir, run[1]), l, rec, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,6 +187,45 @@ func TestMilling(t *testing.T) {
 		s := c.Stats()
 		if strconv.FormatInt(s.Rows, 10) != run[5] || s.Missing != 0 || len(s.Ignored) != 5 {
 			t.Errorf("%s: stats %+v, want %s rows, none missing, 5 columns ignored", run[1], s, run[5])
+		}
+	}
+}
+
+// TestArrivalTimes reads text without header and ending, with arrival times
+// between chunks. The counts are those of the README of the data.
+func TestArrivalTimes(t *testing.T) {
+	dir := filepath.Join(recordings(t), "lmas-milling")
+	for name, tc := range map[string]struct {
+		columns, samples int
+		arrivals         int64
+		start            string
+	}{
+		"accel_T0901_303_20xf": {3, 93_050, 1, "2016-01-07T17:03:41.882Z"},
+		"accel_T2503":          {3, 47_029, 798, "2016-05-26T21:15:16.881Z"},
+		"audio_T2503":          {1, 376_239, 797, "2016-05-26T21:15:16.963Z"},
+	} {
+		names := []string{"1", "2", "3"}[:tc.columns]
+		c, err := OpenTable(filepath.Join(dir, name), layout(t, 1000, names...), signal.Recording{Header: "none"}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		samples := 0
+		for {
+			b, err := c.Next(t.Context())
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at := b.Time.Format(time.RFC3339Nano); samples == 0 && at != tc.start {
+				t.Errorf("%s starts at %s, want %s", name, at, tc.start)
+			}
+			samples += b.Len()
+		}
+		if got := c.rows.(*cellReader).arrivals; samples != tc.samples || got != tc.arrivals || c.Stats().Missing != 0 {
+			t.Errorf("%s: %d samples, %d arrival times, %d missing", name, samples, got, c.Stats().Missing)
 		}
 	}
 }

@@ -166,33 +166,12 @@ func GunDrill() *Layout {
 	return l
 }
 
-// Recording says which columns of a recorded table carry facts other than
-// channels. Every field is the name of a column, and empty if there is none.
-type Recording struct {
-	Time    string `yaml:"time"`       // sensor time: RFC 3339, or seconds from any start
-	Machine string `yaml:"machine"`    // Context.Machine
-	Tool    string `yaml:"tool"`       // Context.Tool; a change starts a new session
-	Hole    string `yaml:"hole"`       // Context.Hole
-	Speed   string `yaml:"speed"`      // Context.SpindleSpeed, in rev/min
-	VBMean  string `yaml:"vb_mean_um"` // label: mean flank wear in µm
-	VBMax   string `yaml:"vb_max_um"`  // label: maximum flank wear in µm
-	State   string `yaml:"state"`      // label: state of the tool, a word such as "worn"
-}
-
 // layoutFile is a layout as people write it: channels that differ in name only
 // share an entry.
 type layoutFile struct {
-	Name     string `yaml:"name"`
-	Channels []struct {
-		Name   string   `yaml:"name"`
-		Names  []string `yaml:"names"`
-		Kind   Kind     `yaml:"kind"`
-		Unit   string   `yaml:"unit"`
-		Rate   float64  `yaml:"rate"`
-		Range  float64  `yaml:"range"`
-		Sensor string   `yaml:"sensor"`
-	} `yaml:"channels"`
-	Recording Recording `yaml:"recording"`
+	Name      string         `yaml:"name"`
+	Channels  []channelEntry `yaml:"channels"`
+	Recording Recording      `yaml:"recording"`
 }
 
 // ReadLayout reads a layout from YAML; file names it in errors. The grammar is
@@ -214,6 +193,9 @@ func ReadLayout(r io.Reader, file string) (*Layout, Recording, error) {
 		}
 		if len(names) == 0 {
 			return nil, Recording{}, fmt.Errorf("signal: layout %s: entry %d under `channels` has neither `name` nor `names`", file, i+1)
+		}
+		if err := c.origins(names, &f.Recording); err != nil {
+			return nil, Recording{}, fmt.Errorf("signal: layout %s: entry %d under `channels`: %w", file, i+1, err)
 		}
 		for _, n := range names {
 			cs = append(cs, Channel{Name: n, Kind: c.Kind, Unit: c.Unit, Rate: c.Rate, Range: c.Range, Sensor: c.Sensor})

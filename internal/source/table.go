@@ -6,67 +6,85 @@ import (
 	"io"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// blockRows is the most rows that CSV delivers in one block.
+// blockRows is the most rows that a Table delivers in one block.
 const blockRows = 256
 
-// CSVOptions says of a table what the table does not say itself.
-type CSVOptions struct {
-	Machine string // Context.Machine where the table does not name it
+// Options says of a recording what the recording does not say itself.
+type Options struct {
+	Machine string // Context.Machine where the recording does not name it
 	Session int64  // number of the first session; the following count up from it
 
-	// Start is the sensor time of the first row where the recording names no
-	// time column, and the instant that small numbers in a time column count
-	// from. The zero value means the start of 1970 in UTC.
+	// Start is the sensor time of the first sample where the recording does not
+	// state it, and the instant that small numbers in a time column count from.
+	// The zero value means the start of 1970 in UTC.
 	Start time.Time
 }
 
-// CSVStats counts what a CSV has read so far, which is up to one row more than
+// Stats counts what a Table has read so far, which is up to one row more than
 // it has delivered.
-type CSVStats struct {
+type Stats struct {
 	Rows    int64    // rows, the header not counted
 	Missing int64    // cells of channels that are missing
 	Ignored []string // columns that neither layout nor recording names, in file order
 }
 
-// CSV reads a recorded table, a [Source] of one row for each sample.
-//
-// The first row names the columns. Cells are separated by commas, semicolons
-// or tabs, whichever the header holds most of; blanks around names and cells
-// and a byte order mark do not count. An empty cell, NaN, nan or NA is missing:
-// NaN in a channel or a label, not known elsewhere. Columns that neither layout
-// nor recording names are not looked at.
+// rows is a table that is read row by row.
+type rows interface {
+	names() []string       // of the columns
+	want(cols []int) error // names the columns that will be read; -1 stands for none
+	next() error           // reads the next row; io.EOF after the last
+	start() time.Time      // sensor time of the first row, zero if the table does not say it
+
+	// number returns the number in a cell of the row last read: NaN if it is
+	// missing. Numbers of 32 bits are rounded once.
+	number(col, bits int) (float64, error)
+	// text returns the text in a cell, empty if it is missing or col is -1.
+	text(col int) (string, error)
+	// moment returns the time in a cell, or a number of seconds.
+	moment(col int) (t time.Time, seconds float64, isTime bool, err error)
+	// errorf says what is wrong with a cell, and where it is.
+	errorf(col int, format string, args ...any) error
+}
+
+// Table reads a recorded table, a [Source] of one row for each sample.
 //
 // A change in the tool column starts a new session, whose counter starts at 0.
 // Without a time column rows follow each other at the rate of the layout,
 // also from one tool to the next. With one, rows more than one and a half
 // sample periods apart leave a gap in the counter, and each row must be later
 // than the one before. Times are RFC 3339 or seconds: numbers from 1e9 on
-// (September 2001) count from 1970, smaller ones from CSVOptions.Start.
-type CSV struct {
-	cells  *cellReader
+// (September 2001) count from 1970, smaller ones from Options.Start.
+type Table struct {
+	name   string
+	rows   rows
 	file   io.Closer
 	layout *signal.Layout
-	opt    CSVOptions
+	opt    Options
 	rate   float64
 
-	columns []int // cell of each channel
+	columns []tableColumn // of the channels, in layout order
 	rec     recordingColumns
 
-	row     csvRow
+	row     tableRow
 	pending bool // row is read but not delivered
 	err     error
-	stats   CSVStats
+	stats   Stats
 	unix    bool // numbers in the time column count from 1970
 
 	block Block
 	truth []Truth
+}
+
+// tableColumn is where the values of a channel are and what to make of them.
+type tableColumn struct {
+	index int
+	calibration
 }
 
 // recordingColumns are the cells that signal.Recording names, -1 if none.
@@ -76,8 +94,8 @@ type recordingColumns struct {
 
 func (r recordingColumns) labelled() bool { return r.vbMean >= 0 || r.vbMax >= 0 || r.state >= 0 }
 
-// csvRow is one row of the table, read and checked.
-type csvRow struct {
+// tableRow is one row of the table, read and checked.
+type tableRow struct {
 	signal.Context
 	session int64
 	counter int64
@@ -86,42 +104,67 @@ type csvRow struct {
 	values  []float32 // in layout order
 }
 
-// OpenCSV opens the table at path. It returns an error if the layout has more
-// than one rate, or if the header lacks a column that layout or rec name.
-// The caller must Close the result.
-func OpenCSV(path string, layout *signal.Layout, rec signal.Recording, opt CSVOptions) (*CSV, error) {
+// OpenTable opens the table of text at path, see [Recording.Open] for other
+// formats. It returns an error if the layout has more than one rate, or if the
+// header lacks a column that layout or rec name. The caller must Close the
+// result.
+func OpenTable(path string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
-	c, err := newCSV(f, path, layout, rec, opt)
+	t, err := newText(f, path, layout, rec, opt)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	c.file = f
-	return c, nil
+	t.file = f
+	return t, nil
 }
 
-func newCSV(r io.Reader, name string, layout *signal.Layout, rec signal.Recording, opt CSVOptions) (*CSV, error) {
-	if g := layout.Groups(); len(g) > 1 {
-		cs := layout.Channels()
-		return nil, fmt.Errorf("source: %s: the layout has channels at %v Hz (%s) and at %v Hz (%s), but a row of a table is one sample of every channel: use a layout of one rate",
-			name, g[0].Rate, cs[g[0].Channels[0]].Name, g[1].Rate, cs[g[1].Channels[0]].Name)
+func newText(r io.Reader, name string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
+	if err := checkTable(name, layout); err != nil {
+		return nil, err
 	}
-	cells, err := newCellReader(r, name)
+	d, err := dialectOf(rec)
+	if err != nil {
+		return nil, fmt.Errorf("source: %s: %w", name, err)
+	}
+	cells, err := newCellReader(r, name, d)
 	if err != nil {
 		return nil, err
 	}
+	return newTable(cells, name, layout, rec, opt)
+}
+
+// checkTable reports a layout that no table can have.
+func checkTable(name string, layout *signal.Layout) error {
+	if g := layout.Groups(); len(g) > 1 {
+		cs := layout.Channels()
+		return fmt.Errorf("source: %s: the layout has channels at %v Hz (%s) and at %v Hz (%s), but a row of a table is one sample of every channel: use a layout of one rate",
+			name, g[0].Rate, cs[g[0].Channels[0]].Name, g[1].Rate, cs[g[1].Channels[0]].Name)
+	}
+	return nil
+}
+
+// newTable returns a Table of rows, for a layout of one rate.
+func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
 	n := len(layout.Channels())
-	c := &CSV{
-		cells: cells, layout: layout, opt: opt, rate: layout.Groups()[0].Rate,
-		row: csvRow{session: opt.Session, values: make([]float32, n)},
+	c := &Table{
+		name: name, rows: in, layout: layout, opt: opt, rate: layout.Groups()[0].Rate,
+		row: tableRow{session: opt.Session, values: make([]float32, n)},
 	}
 	if c.opt.Start.IsZero() {
 		c.opt.Start = time.Unix(0, 0).UTC()
 	}
 	if err := c.findColumns(rec); err != nil {
+		return nil, err
+	}
+	want := []int{c.rec.time, c.rec.machine, c.rec.tool, c.rec.hole, c.rec.speed, c.rec.vbMean, c.rec.vbMax, c.rec.state}
+	for _, col := range c.columns {
+		want = append(want, col.index)
+	}
+	if err := in.want(want); err != nil {
 		return nil, err
 	}
 	flat := make([]float32, n*blockRows)
@@ -135,13 +178,13 @@ func newCSV(r io.Reader, name string, layout *signal.Layout, rec signal.Recordin
 }
 
 // Layout returns the layout that the table was opened with.
-func (c *CSV) Layout() *signal.Layout { return c.layout }
+func (c *Table) Layout() *signal.Layout { return c.layout }
 
 // Stats returns what has been read so far.
-func (c *CSV) Stats() CSVStats { return c.stats }
+func (c *Table) Stats() Stats { return c.stats }
 
 // Close closes the file.
-func (c *CSV) Close() error {
+func (c *Table) Close() error {
 	if c.file == nil {
 		return nil
 	}
@@ -152,7 +195,7 @@ func (c *CSV) Close() error {
 // block and its slices are used again by the following call. After the last
 // block Next returns io.EOF. What is wrong with a row is returned after the
 // rows before it, and again by every later call.
-func (c *CSV) Next(ctx context.Context) (*Block, error) {
+func (c *Table) Next(ctx context.Context) (*Block, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -186,7 +229,7 @@ func (c *CSV) Next(ctx context.Context) (*Block, error) {
 
 // read reads the next row into c.row. It returns false when there is none, and
 // c.err says why.
-func (c *CSV) read() bool {
+func (c *Table) read() bool {
 	if c.err != nil {
 		return false
 	}
@@ -197,20 +240,28 @@ func (c *CSV) read() bool {
 	return true
 }
 
-func (c *CSV) readRow() error {
-	if err := c.cells.next(); err != nil {
+func (c *Table) readRow() error {
+	if err := c.rows.next(); err != nil {
 		return err
+	}
+	if c.stats.Rows == 0 && c.rec.time < 0 {
+		if at := c.rows.start(); !at.IsZero() {
+			c.opt.Start = at
+		}
 	}
 	r := &c.row
 	for i, col := range c.columns {
-		v, err := c.cells.number(col, 32)
+		v, err := c.rows.number(col.index, col.bits())
 		if err != nil {
 			return err
 		}
 		if v != v {
 			c.stats.Missing++
 		}
-		r.values[i] = float32(v)
+		var ok bool
+		if r.values[i], ok = col.apply(v); !ok {
+			return c.rows.errorf(col.index, "is beyond the range of 32-bit numbers with gain %v: correct the cell or the gain", col.gain)
+		}
 	}
 	before := *r
 	if err := c.readContext(); err != nil {
@@ -235,14 +286,14 @@ func (c *CSV) readRow() error {
 	return nil
 }
 
-func (c *CSV) readContext() error {
+func (c *Table) readContext() error {
 	r := &c.row
 	machine := r.Machine
 	for _, f := range []struct {
 		column int
 		to     *string
 	}{{c.rec.machine, &machine}, {c.rec.tool, &r.Tool}, {c.rec.hole, &r.Hole}} {
-		s, err := c.cells.text(f.column)
+		s, err := c.rows.text(f.column)
 		if err != nil {
 			return err
 		}
@@ -252,11 +303,11 @@ func (c *CSV) readContext() error {
 		*f.to = keep(*f.to, s)
 	}
 	if c.stats.Rows > 0 && machine != r.Machine {
-		return c.cells.errorf(c.rec.machine, "comes after rows of machine %q: a recording is of one machine: split the table", r.Machine)
+		return c.rows.errorf(c.rec.machine, "comes after rows of machine %q: a recording is of one machine: split the table", r.Machine)
 	}
 	r.Machine = machine
 	if c.rec.speed >= 0 {
-		v, err := c.cells.number(c.rec.speed, 64)
+		v, err := c.rows.number(c.rec.speed, 64)
 		if err != nil {
 			return err
 		}
@@ -268,7 +319,7 @@ func (c *CSV) readContext() error {
 	return nil
 }
 
-func (c *CSV) readTruth() error {
+func (c *Table) readTruth() error {
 	t := &c.row.truth
 	state := t.State
 	*t = NoTruth
@@ -279,23 +330,23 @@ func (c *CSV) readTruth() error {
 		if f.column < 0 {
 			continue
 		}
-		v, err := c.cells.number(f.column, 64)
+		v, err := c.rows.number(f.column, 64)
 		if err != nil {
 			return err
 		}
 		if v < 0 {
-			return c.cells.errorf(f.column, "is a negative flank wear: correct it, or leave the cell empty if it was not measured")
+			return c.rows.errorf(f.column, "is a negative flank wear: correct it, or leave the cell empty if it was not measured")
 		}
 		*f.to = v
 	}
-	s, err := c.cells.text(c.rec.state)
+	s, err := c.rows.text(c.rec.state)
 	t.State = keep(state, s)
 	return err
 }
 
 // readTime sets the time of the row and returns how many samples are missing
 // between it and the row before.
-func (c *CSV) readTime() (skipped int64, err error) {
+func (c *Table) readTime() (skipped int64, err error) {
 	first, before := c.stats.Rows == 0, c.row.time
 	if c.rec.time < 0 {
 		c.row.time = c.opt.Start.Add(seconds(float64(c.stats.Rows) / c.rate))
@@ -307,7 +358,7 @@ func (c *CSV) readTime() (skipped int64, err error) {
 	step := c.row.time.Sub(before).Seconds() * c.rate
 	switch {
 	case step <= 0:
-		return 0, c.cells.errorf(c.rec.time, "is not later than the row before: sort the rows by time; if its stamps are too coarse for %v rows a second, leave `time` out of the layout's `recording`", c.rate)
+		return 0, c.rows.errorf(c.rec.time, "is not later than the row before: sort the rows by time; if its stamps are too coarse for %v rows a second, leave `time` out of the layout's `recording`", c.rate)
 	case step > 1.5:
 		return int64(math.Round(step)) - 1, nil
 	}
@@ -316,22 +367,13 @@ func (c *CSV) readTime() (skipped int64, err error) {
 
 // parseTime returns the time that the row states. What a number counts from is
 // settled by the first row.
-func (c *CSV) parseTime(first bool) (time.Time, error) {
-	col := c.rec.time
-	cell := c.cells.cell(col)
-	if isMissing(cell) {
-		return time.Time{}, c.cells.errorf(col, "is no time: give every row its time, or leave `time` out of the layout's `recording`")
-	}
-	s, err := strconv.ParseFloat(cell, 64)
-	if err != nil {
-		at, err := time.Parse(time.RFC3339Nano, cell)
-		if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
-			return time.Time{}, c.cells.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, or seconds")
-		}
-		return at, nil
+func (c *Table) parseTime(first bool) (time.Time, error) {
+	at, s, isTime, err := c.rows.moment(c.rec.time)
+	if err != nil || isTime {
+		return at, err
 	}
 	if !(math.Abs(s) < 1<<33) {
-		return time.Time{}, c.cells.errorf(col, "is not a time in seconds: convert it, for example from milliseconds")
+		return time.Time{}, c.rows.errorf(c.rec.time, "is not a time in seconds: convert it, for example from milliseconds")
 	}
 	if first {
 		c.unix = s >= 1e9

@@ -32,9 +32,9 @@ func layout(t testing.TB, rate float64, names ...string) *signal.Layout {
 
 var lathe = signal.Recording{Time: "time", Tool: "tool", Hole: "hole", VBMax: "VB"}
 
-func TestCSVGolden(t *testing.T) {
+func TestTableGolden(t *testing.T) {
 	// The layout's order is not the order of the columns.
-	c, err := OpenCSV("testdata/lathe.csv", layout(t, 10, "thrust", "ax"), lathe, CSVOptions{Machine: "lathe", Session: 7})
+	c, err := OpenTable("testdata/lathe.csv", layout(t, 10, "thrust", "ax"), lathe, Options{Machine: "lathe", Session: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,9 +58,9 @@ func TestCSVGolden(t *testing.T) {
 	golden.Check(t, "lathe.golden", out.String())
 }
 
-// TestCSVErrors keeps every message in testdata/errors.golden, to be read as a
+// TestTableErrors keeps every message in testdata/errors.golden, to be read as a
 // person at the machine reads it.
-func TestCSVErrors(t *testing.T) {
+func TestTableErrors(t *testing.T) {
 	one := layout(t, 10, "ax", "ay")
 	rec := signal.Recording{Time: "t", Tool: "tool"}
 	cases := []struct {
@@ -102,11 +102,28 @@ func TestCSVErrors(t *testing.T) {
 		{"negative wear", "ax,ay,VB\n1,2,-1\n", one, signal.Recording{VBMean: "VB"}},
 		{"text in wear", "ax,ay,VB\n1,2,new\n", one, signal.Recording{VBMax: "VB"}},
 		{"text in speed", "ax,ay,n\n1,2,fast\n", one, signal.Recording{Speed: "n"}},
+		{"no header", "1,2\n3,4\n", one, signal.Recording{}},
+		{"no such column number", "1,2\n3,4\n", one, signal.Recording{Header: "none"}},
+		{"no row without a header", "2016-05-26 21:15:16.881\n", one, signal.Recording{Header: "none"}},
+		{"header that never ends", "a,b\nax,ay\n", one, signal.Recording{Header: "3"}},
+		{"all is skipped", "ax,ay\n1,2\n", one, signal.Recording{Skip: 5}},
+		{"error under skipped lines", "made by\nX\nax,ay\n1,off\n", one, signal.Recording{Skip: 2}},
+		{"quote under skipped lines", "made by\nX\nax,ay\n1,2\"\n", one, signal.Recording{Skip: 2}},
+		{"decimal point for a comma", "ax;ay\n1;4.500,5\n", one, signal.Recording{Decimal: "comma"}},
+		{"too few words", "ax ay\n1 2\n3\n", one, signal.Recording{Separator: "blank"}},
+		{"blank-separated row too long", "ax ay\n1 2\n3 " + strings.Repeat("4 ", maxRow), one, signal.Recording{Separator: "blank"}},
+		{"header in words", "ax,ay\n1,2\n", one, signal.Recording{Header: "two"}},
+		{"separator of two letters", "ax,ay\n1,2\n", one, signal.Recording{Separator: "::"}},
+		{"decimal dash", "ax,ay\n1,2\n", one, signal.Recording{Decimal: "-"}},
+		{"comma twice", "ax,ay\n1,2\n", one, signal.Recording{Separator: "comma", Decimal: "comma"}},
+		{"negative skip", "ax,ay\n1,2\n", one, signal.Recording{Skip: -1}},
+		{"beyond the range when calibrated", "ax,ay\n1,1e30\n", one, signal.Recording{Origins: map[string]signal.Origin{"ay": {From: "ay", Gain: 1e30}}}},
+		{"origin that is not there", "ax,az\n1,2\n", one, signal.Recording{Origins: map[string]signal.Origin{"ay": {From: "a2", Gain: 1}}}},
 		{"two rates", "ch01\n1\n", signal.GunDrill(), signal.Recording{}},
 	}
 	var out strings.Builder
 	for _, tc := range cases {
-		c, err := newCSV(strings.NewReader(tc.text), "f.csv", tc.layout, tc.rec, CSVOptions{})
+		c, err := newText(strings.NewReader(tc.text), "f.csv", tc.layout, tc.rec, Options{})
 		rows := 0
 		for err == nil {
 			var b *Block
@@ -123,12 +140,12 @@ func TestCSVErrors(t *testing.T) {
 	}
 	golden.Check(t, "errors.golden", out.String())
 
-	if _, err := OpenCSV("testdata/absent.csv", one, rec, CSVOptions{}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.csv") {
+	if _, err := OpenTable("testdata/absent.csv", one, rec, Options{}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.csv") {
 		t.Errorf("absent file: %v, want os.ErrNotExist with its name", err)
 	}
 }
 
-func TestCSVReadsWhatPeopleSave(t *testing.T) {
+func TestTableReadsWhatPeopleSave(t *testing.T) {
 	for name, text := range map[string]string{
 		"comma":                             "ax,ay\n1,2\n3,\n",
 		"semicolon":                         "ax;ay\n1;2\n3;\n",
@@ -142,7 +159,7 @@ func TestCSVReadsWhatPeopleSave(t *testing.T) {
 		"ignored text, and bad UTF-8 in it": "ax,ay,note\n1,2,\xff\n3,,x\n",
 		"empty lines":                       "\n\nax,ay\n\n1,2\n\n3,\n\n",
 	} {
-		c, err := newCSV(strings.NewReader(text), "f.csv", layout(t, 1, "ax", "ay"), signal.Recording{}, CSVOptions{})
+		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 1, "ax", "ay"), signal.Recording{}, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -161,8 +178,61 @@ func TestCSVReadsWhatPeopleSave(t *testing.T) {
 	}
 }
 
-// TestCSVTimes pins when rows count as consecutive and what numbers mean.
-func TestCSVTimes(t *testing.T) {
+// TestTableDialects reads the same two rows however they are written.
+func TestTableDialects(t *testing.T) {
+	byNumber := map[string]signal.Origin{"ax": {From: "1", Gain: 1}, "ay": {From: "2", Gain: 1}}
+	for name, tc := range map[string]struct {
+		text string
+		rec  signal.Recording
+	}{
+		"decimal comma":              {"ax;ay\n1,5;2\n3;\n", signal.Recording{Decimal: "comma"}},
+		"decimal comma, one column":  {"ax ay\n1,5 2\n3 NaN\n", signal.Recording{Decimal: "comma"}},
+		"decimal comma with a point": {"ax;ay\n1.5;2\n3;\n", signal.Recording{Decimal: "comma"}},
+		"blanks and tabs":            {"  ax \t ay \n\n 1.5   2 \n3\tNaN \r\n", signal.Recording{Separator: "blank"}},
+		"a bar":                      {"ax|ay\n1.5|2\n3|\n", signal.Recording{Separator: "|"}},
+		"no header":                  {"1.5,2\n3,\n", signal.Recording{Header: "none", Origins: byNumber}},
+		"no header, blanks":          {"1.5 2 \n3 NaN \n", signal.Recording{Header: "none", Origins: byNumber}},
+		"no header, mark":            {"\xef\xbb\xbf1.5\t2\n3\t\n", signal.Recording{Header: "none", Origins: byNumber}},
+		"lines before the header":    {"Recorder X\n; \"open\nax,ay\n1.5,2\n3,\n", signal.Recording{Skip: 2}},
+		"arrival times": {
+			"2016-05-26 21:15:16.881\n2016-05-26 21:15:16.963\n1.5 2 \n2016-05-26 21:15:17\n3 NaN\n2016-05-26 21:15:18.5\n",
+			signal.Recording{Header: "none", Origins: byNumber},
+		},
+		"arrival times among commas": {"ax,ay\n2016-05-26 21:15:16.881\n1.5,2\n2016-05-26T21:15:17Z\n3,\n", signal.Recording{}},
+		"two lines of header": {
+			"Sensor 1,,Sensor 2\n\"a\nx\",ay,ax\n1.5,2,9\n3,,9\n",
+			signal.Recording{Header: "2", Origins: map[string]signal.Origin{"ax": {From: "Sensor 1 a x", Gain: 1}, "ay": {From: "Sensor 1 ay", Gain: 1}}},
+		},
+		"names and units": {
+			"ax,ay,t\n[g],[g],\n1.5,2,9\n3,,9\n",
+			signal.Recording{Header: "2", Origins: map[string]signal.Origin{"ax": {From: "ax [g]", Gain: 1}, "ay": {From: "ay [g]", Gain: 1}}},
+		},
+		"calibration": {"x,y\n1,12\n2.5,\n", signal.Recording{Origins: map[string]signal.Origin{"ax": {From: "x", Gain: 1, Offset: 0.5}, "ay": {From: "y", Gain: 0.25, Offset: -1}}}},
+	} {
+		c, err := newText(strings.NewReader(tc.text), "f.csv", layout(t, 1, "ax", "ay"), tc.rec, Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		b, err := c.Next(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := fmt.Sprint(b.Samples, c.Stats().Rows, c.Stats().Missing); got != "[[1.5 3] [2 NaN]] 2 1" {
+			t.Errorf("%s: got %s", name, got)
+		}
+		if strings.HasPrefix(name, "arrival") && !b.Time.Equal(time.Date(2016, 5, 26, 21, 15, 16, 881e6, time.UTC)) {
+			t.Errorf("%s: starts at %v, want the first arrival", name, b.Time)
+		}
+		if _, err := c.Next(t.Context()); err != io.EOF {
+			t.Errorf("%s: after the last block %v, want io.EOF", name, err)
+		}
+	}
+}
+
+// TestTableTimes pins when rows count as consecutive and what numbers mean.
+func TestTableTimes(t *testing.T) {
 	start := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		times []string
@@ -181,7 +251,7 @@ func TestCSVTimes(t *testing.T) {
 		"a slow clock is no gap":       {[]string{"0", "0.14", "0.28", "0.42"}, []int64{0, 1, 2, 3}, "2026-01-31T14:00:00Z"},
 	} {
 		text := "t,ax\n" + strings.Join(tc.times, ",1\n") + ",1\n"
-		c, err := newCSV(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, CSVOptions{Start: start})
+		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, Options{Start: start})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,17 +279,17 @@ func TestCSVTimes(t *testing.T) {
 	}
 }
 
-// TestCSVBlocks reads more rows than a block holds, whose tool changes within
+// TestTableBlocks reads more rows than a block holds, whose tool changes within
 // a block and whose time is counted.
-func TestCSVBlocks(t *testing.T) {
+func TestTableBlocks(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("tool,hole,n,ax,s\n")
 	for i := range 700 {
 		fmt.Fprintf(&text, "T%d,%d,%d,%d,worn\n", i/300, i/350, 100*(i/650), i)
 	}
 	start := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
-	c, err := newCSV(strings.NewReader(text.String()), "f.csv", layout(t, 1000, "ax"),
-		signal.Recording{Tool: "tool", Hole: "hole", Speed: "n", State: "s"}, CSVOptions{Machine: "m", Session: 40, Start: start})
+	c, err := newText(strings.NewReader(text.String()), "f.csv", layout(t, 1000, "ax"),
+		signal.Recording{Tool: "tool", Hole: "hole", Speed: "n", State: "s"}, Options{Machine: "m", Session: 40, Start: start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,8 +332,8 @@ func TestCSVBlocks(t *testing.T) {
 	}
 }
 
-func TestCSVStopsWithItsContext(t *testing.T) {
-	c, err := newCSV(strings.NewReader("ax\n1\n"), "f.csv", layout(t, 1, "ax"), signal.Recording{}, CSVOptions{})
+func TestTableStopsWithItsContext(t *testing.T) {
+	c, err := newText(strings.NewReader("ax\n1\n"), "f.csv", layout(t, 1, "ax"), signal.Recording{}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,11 +347,11 @@ func TestCSVStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestCSVAllocations checks that reading allocates one string a row, so that a
+// TestTableAllocations checks that reading allocates one string a row, so that a
 // table of any length passes in constant memory.
-func TestCSVAllocations(t *testing.T) {
+func TestTableAllocations(t *testing.T) {
 	text := "tool,s,a,b,c\n" + strings.Repeat("T1,worn,1.5,-2.25e3,0.001\n", 100*blockRows)
-	c, err := newCSV(strings.NewReader(text), "f.csv", layout(t, 1, "a", "b", "c"), signal.Recording{Tool: "tool", State: "s"}, CSVOptions{})
+	c, err := newText(strings.NewReader(text), "f.csv", layout(t, 1, "a", "b", "c"), signal.Recording{Tool: "tool", State: "s"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +366,30 @@ func TestCSVAllocations(t *testing.T) {
 	}
 }
 
-func FuzzCSV(f *testing.F) {
+// FuzzDialect reads any text in any dialect.
+func FuzzDialect(f *testing.F) {
+	f.Add([]byte("2016-05-26 21:15:16.881\n1 2 \n3 4\n"), "none", "", "", 0)
+	f.Add([]byte("a;b\nx;y\n1,5;2\n"), "2", "semicolon", "comma", 0)
+	f.Add([]byte("made by\n1|2\n"), "1", "|", "point", 1)
+	l := layout(f, 10, "1", "2")
+	f.Fuzz(func(t *testing.T, text []byte, header, separator, decimal string, skip int) {
+		sniff(text)
+		c, err := newText(bytes.NewReader(text), "f.txt", l, signal.Recording{Header: header, Separator: separator, Decimal: decimal, Skip: skip}, Options{})
+		for rows := 0; err == nil; {
+			var b *Block
+			if b, err = c.Next(t.Context()); err == nil {
+				if rows += b.Len(); b.Len() == 0 || rows > len(text) {
+					t.Fatalf("%d rows of %d bytes", rows, len(text))
+				}
+			}
+		}
+		if msg := err.Error(); err != io.EOF && !strings.HasPrefix(msg, "source: f.txt") {
+			t.Fatalf("error does not name the file: %v", err)
+		}
+	})
+}
+
+func FuzzTable(f *testing.F) {
 	lathe, err := os.ReadFile("testdata/lathe.csv")
 	if err != nil {
 		f.Fatal(err)
@@ -306,7 +399,7 @@ func FuzzCSV(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbftime,tool,hole,VB,ax,thrust\n-1e8,a,,,\"4\n"))
 	l := layout(f, 10, "ax", "thrust")
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := newCSV(bytes.NewReader(text), "f.csv", l, signal.Recording{Time: "time", Tool: "tool", Hole: "hole", VBMax: "VB"}, CSVOptions{})
+		c, err := newText(bytes.NewReader(text), "f.csv", l, signal.Recording{Time: "time", Tool: "tool", Hole: "hole", VBMax: "VB"}, Options{})
 		if err != nil {
 			return
 		}

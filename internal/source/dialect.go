@@ -1,0 +1,187 @@
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// dialect says how a table of text is written.
+type dialect struct {
+	skip      int  // lines before the header that say nothing
+	header    int  // lines that name the columns; 0: columns are named 1, 2, …
+	separator rune // between cells, ' ' for any number of blanks and tabs; 0: to be found
+	comma     bool // numbers have a decimal comma
+}
+
+// separators are the words that a layout may use for a separator that is hard
+// to see.
+var separators = map[string]rune{"": 0, "comma": ',', "semicolon": ';', "tab": '\t', "blank": ' '}
+
+// dialectOf returns what a layout says of its tables.
+func dialectOf(rec signal.Recording) (dialect, error) {
+	d := dialect{skip: rec.Skip, header: 1}
+	if rec.Skip < 0 {
+		return d, fmt.Errorf("`recording: skip`: %d: must be how many lines there are before the header", rec.Skip)
+	}
+	switch n, err := strconv.Atoi(rec.Header); {
+	case rec.Header == "":
+	case rec.Header == "none":
+		d.header = 0
+	case err != nil || n < 0 || n > maxHeader:
+		return d, fmt.Errorf("`recording: header`: %q: write `none`, or how many lines name the columns, at most %d", rec.Header, maxHeader)
+	default:
+		d.header = n
+	}
+	var ok bool
+	if d.separator, ok = separators[rec.Separator]; !ok {
+		r := []rune(rec.Separator)
+		if len(r) != 1 || !strings.ContainsRune(",;\t |:", r[0]) {
+			return d, fmt.Errorf("`recording: separator`: %q: write comma, semicolon, tab, blank, \"|\" or \":\"", rec.Separator)
+		}
+		d.separator = r[0]
+	}
+	switch rec.Decimal {
+	case "", "point":
+	case "comma":
+		d.comma = true
+	default:
+		return d, fmt.Errorf("`recording: decimal`: %q: write point or comma", rec.Decimal)
+	}
+	if d.comma && d.separator == ',' {
+		return d, fmt.Errorf("`recording`: separator and decimal are both a comma: one of them must differ")
+	}
+	return d, nil
+}
+
+// findSeparator returns the one of comma, semicolon and tab that is most
+// frequent outside quotes in the first line of head that is neither empty nor
+// an arrival time. Where there is none of them and the table has no header, it
+// returns a blank if the line has several words.
+func (d dialect) findSeparator(head []byte) rune {
+	var n [128]int
+	var line []byte
+	quoted := false
+	for line = range bytes.Lines(head) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && !isArrival(string(line[:min(len(line), 40)])) {
+			break
+		}
+	}
+	for _, b := range head[max(0, bytes.Index(head, line)):] {
+		if b == '"' {
+			quoted = !quoted
+		} else if b == '\n' && !quoted {
+			break
+		} else if b < 128 && !quoted {
+			n[b]++
+		}
+	}
+	if d.comma {
+		n[','] = 0
+	}
+	sep := ','
+	for _, s := range ";\t" {
+		if n[s] > n[sep] {
+			sep = s
+		}
+	}
+	if n[sep] == 0 && d.header == 0 && len(bytes.Fields(line)) > 1 || sep == ',' && d.comma {
+		return ' '
+	}
+	return sep
+}
+
+// sniff returns the dialect that a table seems to have, for want of a layout.
+// The header ends before the first of the first ten rows of which at least half
+// the cells that are not empty are numbers.
+func sniff(head []byte) dialect {
+	d := dialect{header: 0}
+	d.separator = d.findSeparator(head)
+	decimalComma := func() bool {
+		comma, point := false, false
+		for cell := range strings.FieldsFuncSeq(string(head), func(r rune) bool { return r == d.separator || r == '\n' || r == '\r' || r == ' ' }) {
+			before, after, ok := strings.Cut(cell, ",")
+			comma = comma || ok && isNumber(before+"."+after)
+			point = point || strings.Contains(cell, ".") && isNumber(cell)
+		}
+		return comma && !point
+	}
+	d.comma = d.separator != ',' && decimalComma()
+	rows := newLineReader(bytes.NewReader(head), d.separator)
+	width := 0
+	for i := range 10 {
+		row, err := rows.Read()
+		if err != nil {
+			break
+		}
+		if len(row) == 1 && isArrival(row[0]) {
+			continue
+		}
+		numbers, cells := 0, 0
+		for _, cell := range row {
+			if cell = strings.TrimSpace(cell); cell == "" {
+				continue
+			}
+			cells++
+			if d.comma {
+				cell = strings.Replace(cell, ",", ".", 1)
+			}
+			if isNumber(cell) {
+				numbers++
+			}
+		}
+		if width == 0 {
+			width = len(row)
+		}
+		if cells > 0 && 2*numbers >= cells && len(row) == width {
+			d.header = i
+			return d
+		}
+	}
+	d.header = 1
+	return d
+}
+
+// arrivalLayouts are how recorders stamp the arrival of a chunk of samples.
+var arrivalLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", time.RFC3339}
+
+// arrival returns the time that a line is which holds nothing else. Without a
+// zone it is taken as UTC.
+func arrival(line string) (time.Time, bool) {
+	if !isArrival(line) {
+		return time.Time{}, false
+	}
+	for _, l := range arrivalLayouts {
+		if t, err := time.Parse(l, strings.TrimSpace(line)); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// isArrival tells a date and time at a glance.
+func isArrival(line string) bool {
+	line = strings.TrimSpace(line)
+	if len(line) < len("2006-01-02 15:04:05") || len(line) > 40 {
+		return false
+	}
+	return line[4] == '-' && line[7] == '-' && (line[10] == ' ' || line[10] == 'T') && line[13] == ':' && line[16] == ':'
+}
+
+func isNumber(cell string) bool {
+	_, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
+	return err == nil
+}
+
+func allNumbers(cells []string) bool {
+	for _, c := range cells {
+		if !isNumber(c) {
+			return false
+		}
+	}
+	return len(cells) > 0
+}
