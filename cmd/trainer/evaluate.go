@@ -23,7 +23,7 @@ type evaluateFlags struct {
 	Output  string `short:"o" placeholder:"FILE" help:"Write the evaluation as JSON to this file too."`
 	JSON    bool   `help:"Print JSON instead of text."`
 	Workers int    `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
-	Quiet   bool   `help:"Show no progress."`
+	progressFlags
 }
 
 func evaluate(ctx context.Context, f evaluateFlags, stdout, stderr io.Writer) error {
@@ -62,11 +62,9 @@ func (f evaluateFlags) examine(ctx context.Context, stderr io.Writer) (*model.Mo
 		return nil, nil, err
 	}
 	exam.Inputs, exam.Wear, exam.Join = d.inputs, d.wear, d.config.Join
-	if !f.Quiet {
-		p := cli.NewProgress(stderr)
-		defer p.Close()
-		exam.Progress = p.Report
-	}
+	p := f.progress(stderr)
+	defer p.Close()
+	exam.Progress = p.Report
 	r, err := exam.Run(ctx)
 	if errors.Is(err, context.Canceled) {
 		return nil, nil, errors.New("stopped")
@@ -78,7 +76,7 @@ type costsFlags struct {
 	dataFlags
 	Model string `required:"" placeholder:"FILE" help:"Model whose costs to study."`
 	JSON  bool   `help:"Print JSON instead of text."`
-	Quiet bool   `help:"Show no progress."`
+	progressFlags
 }
 
 // costs shows how the costs of a model were chosen, or, with data, what would
@@ -90,7 +88,7 @@ func costs(ctx context.Context, f costsFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	if f.named() {
-		e := evaluateFlags{dataFlags: f.dataFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, Quiet: f.Quiet}
+		e := evaluateFlags{dataFlags: f.dataFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, progressFlags: f.progressFlags}
 		if m, r, err = e.examine(ctx, stderr); err != nil {
 			return err
 		}

@@ -43,7 +43,24 @@ type fitFlags struct {
 	dataFlags
 	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written beside it as .report.md, the report for programs as .report.json."`
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
-	Quiet   bool   `help:"Show no progress."`
+	progressFlags
+	Fresh bool `help:"Begin anew, even if an earlier run of the same command was cut off and left trained networks in .checkpoint beside the model."`
+}
+
+// progressFlags say how progress is shown.
+type progressFlags struct {
+	Progress string `enum:"auto,json,off" default:"auto" help:"How to show progress on standard error: auto is a bar on a terminal and a line every few seconds elsewhere, json a JSON object a line, off nothing (default: auto)."`
+	Quiet    bool   `help:"Show no progress; the same as --progress off."`
+}
+
+func (f progressFlags) progress(stderr io.Writer) *cli.Progress {
+	switch {
+	case f.Quiet || f.Progress == "off":
+		return cli.NewProgress(io.Discard)
+	case f.Progress == "json":
+		return cli.NewJSONProgress(stderr)
+	}
+	return cli.NewProgress(stderr)
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -75,23 +92,42 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	job.Config, job.Layout, job.Inputs, job.Wear = d.config, d.layout, d.inputs, d.wear
-	if !f.Quiet {
-		p := cli.NewProgress(stderr)
-		defer p.Close()
-		job.Progress = p.Report
+	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
+	for _, path := range []string{f.Model, base + ".report.md", base + ".report.json", filepath.Join(base+".report", "*.svg")} {
+		if err := train.RemoveUnfinished(path); err != nil {
+			return err
+		}
 	}
+	point, err := train.OpenCheckpoint(base + ".checkpoint")
+	if err != nil {
+		return err
+	}
+	if f.Fresh {
+		if err := point.Remove(); err != nil {
+			return err
+		}
+	}
+	job.Keep = point
+	p := f.progress(stderr)
+	defer p.Close()
+	job.Progress = p.Report
 	m, report, err := train.Run(ctx, job)
 	if errors.Is(err, context.Canceled) {
-		return errors.New("stopped before the model was trained: nothing is written")
+		return fmt.Errorf("stopped before the model was trained: no model is written; the same command goes on with what is in %s.checkpoint", base)
 	}
 	if err != nil {
 		return err
 	}
-	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
+	if n := point.Resumed(); n > 0 {
+		job.Log.Info().Int("networks", n).Msg("went on with networks that an earlier run had trained")
+	}
 	if err := report.Save(base + ".report"); err != nil {
 		return err
 	}
 	if err := m.Save(f.Model); err != nil {
+		return err
+	}
+	if err := point.Remove(); err != nil {
 		return err
 	}
 	fmt.Fprintln(stdout, report.Summary())

@@ -272,7 +272,7 @@ func TestStopped(t *testing.T) {
 	cancel()
 	var out, errs bytes.Buffer
 	err := run(ctx, strings.Fields("fit --config train.yaml --data tools.csv"), &out, &errs)
-	if err == nil || !strings.Contains(err.Error(), "nothing is written") {
+	if err == nil || !strings.Contains(err.Error(), "no model is written") {
 		t.Error(err)
 	}
 	if left, _ := filepath.Glob("model.*"); len(left) > 0 {

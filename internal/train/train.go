@@ -30,6 +30,10 @@ type Job struct {
 	Program string             // name and version, for the provenance
 	Workers int                // 0: one for each CPU; never changes a result
 
+	// Keep, if not nil, keeps trained networks, for a run that is cut off and
+	// started again.
+	Keep classify.Keeper
+
 	// Progress, if not nil, is told how far each phase is, by one goroutine at
 	// a time.
 	Progress func(phase string, done, total int)
@@ -78,7 +82,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if err := job.evaluate(ctx, rows, r); err != nil {
 		return nil, nil, err
 	}
-	s := job.Config.settings(job.Workers)
+	s := job.settings()
 	s.Progress = job.phase("training the model")
 	c, fit, err := classify.Fit(ctx, rows.x(), rows.Class, rows.group, s)
 	if err != nil {
@@ -99,6 +103,13 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	}
 	r.Model = m.ID()
 	return m, r, nil
+}
+
+// settings returns the classifier's settings.
+func (j *Job) settings() classify.Settings {
+	s := j.Config.settings(j.Workers)
+	s.Keep = j.Keep
+	return s
 }
 
 // phase returns a progress callback that shows one name for all phases of the
@@ -386,7 +397,7 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 	} else {
 		folds = classify.GroupKFold(rows.Class, rows.group, 5, rng)
 	}
-	s := j.Config.settings(j.Workers)
+	s := j.settings()
 	s.Progress = j.phase("scoring on tools held out")
 	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.group, s, folds)
 	if errors.Is(err, classify.ErrTooFew) {
@@ -412,7 +423,7 @@ func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *Report, rng *
 		j.warn(r, fmt.Sprintf("no score on a random split: %d healthy and %d faulty windows cannot be dealt to %d folds", healthy, faulty, k))
 		return nil
 	}
-	s := j.Config.settings(j.Workers)
+	s := j.settings()
 	s.Progress = j.phase("scoring on a random split")
 	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, nil, s, classify.StratifiedKFold(rows.Class, k, rng))
 	if err != nil {

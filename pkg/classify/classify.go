@@ -75,6 +75,10 @@ type Settings struct {
 	Seed    uint64 // of every random draw: equal seeds give equal bytes
 	Workers int    // networks trained at the same time; default GOMAXPROCS; never changes a result
 
+	// Keep, if not nil, keeps every network once it is trained; those that it has
+	// already are not trained again. It never changes a result.
+	Keep Keeper
+
 	// Progress, if not nil, is called as work goes on, by one goroutine at a
 	// time, with the phase, "train", and how much of it is done.
 	Progress func(phase string, done, total int)

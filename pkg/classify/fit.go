@@ -243,7 +243,7 @@ func train(ctx context.Context, x dbn.Matrix, y []int, k int, s Settings, seed u
 		return nil, nil, nil, err
 	}
 	s.Network.Seed, s.Network.Progress = seed, progress
-	network, history, err := dbn.Train(ctx, encoder.encode(x), y, k, s.Network)
+	network, history, err := trainOrLoad(ctx, s.Keep, encoder.encode(x), y, k, s.Network)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -276,7 +276,14 @@ func WriteFile(path string, b []byte) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = dir.Sync() // so that the name lasts too; not every system can
+		dir.Close()
+	}
+	return nil
 }
 
 // Load reads the model file at path. See Decode for its errors.

@@ -1,0 +1,101 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A training run is killed fifty times at moments drawn at random and started
+// again. The model's file is at every moment the old model or the new one, whole;
+// the new one has the bytes of a run that nobody killed.
+func TestTrainerKilled(t *testing.T) {
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	b.WriteString("tool,rms,power,temper,vb_max_um\n")
+	for tool := range 6 {
+		for s := range 80 {
+			um := 5 * float64(s)
+			fmt.Fprintf(&b, "T%d,%.3f,%.3f,%.3f,%v\n", tool, 1+um/200+0.05*rng.NormFloat64(), 5+um/100+0.2*rng.NormFloat64(), rng.Float64(), um)
+		}
+	}
+	put(t, filepath.Join(dir, "t.csv"), b.String())
+	put(t, filepath.Join(dir, "train.yaml"), "network:\n  hidden: [8]\n  pretrain: {epochs: 5}\n  fine_tune: {epochs: 10}\n")
+	fit := func(to string, more ...string) []string {
+		return append([]string{"fit", "--config", filepath.Join(dir, "train.yaml"), "--table", filepath.Join(dir, "t.csv"), "--quiet", "--model", filepath.Join(dir, to)}, more...)
+	}
+	began := time.Now()
+	run(t, "trainer", fit("want.flank")...)
+	took := time.Since(began) // moments are drawn from the time that a whole run takes here
+	want := read(t, filepath.Join(dir, "want.flank"))
+	wantCard := read(t, filepath.Join(dir, "want.report.md"))
+	old := bytes.Replace(want, []byte(`"seed"`), []byte(`"sead"`), 1) // any other bytes do
+	path := filepath.Join(dir, "m.flank")
+
+	const kills = 50
+	whole := 0
+	put(t, path, string(old))
+	for killed := 0; killed < kills; {
+		p := start(t, "trainer", fit("m.flank")...)
+		ended := make(chan error, 1)
+		go func() { ended <- p.cmd.Wait() }()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("%v\n%s", err, &p.stderr)
+			}
+			if got := read(t, path); !bytes.Equal(got, want) {
+				t.Fatalf("after %d kills the model differs from that of a run nobody killed", killed)
+			}
+			card := bytes.ReplaceAll(read(t, filepath.Join(dir, "m.report.md")), []byte("m.report"), []byte("want.report"))
+			if !bytes.Equal(card, wantCard) {
+				t.Fatal("the model card differs from that of a run nobody killed")
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "m.checkpoint")); len(left) > 0 {
+				t.Fatalf("left %v behind", left)
+			}
+			whole++
+			put(t, path, string(old))
+		case <-time.After(time.Duration(rng.IntN(int(took)))):
+			_ = p.cmd.Process.Kill()
+			<-ended
+			killed++
+			if got := read(t, path); !bytes.Equal(got, old) && !bytes.Equal(got, want) {
+				t.Fatalf("kill %d left a model of %d bytes that is neither the old nor the new one", killed, len(got))
+			}
+		}
+	}
+	// What is left goes on to the end.
+	run(t, "trainer", fit("m.flank")...)
+	if got := read(t, path); !bytes.Equal(got, want) {
+		t.Fatal("the model differs from that of a run nobody killed")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
+		t.Errorf("left %v behind", left)
+	}
+	t.Logf("%d kills, %d whole runs between them, %v", kills, whole, time.Since(began).Round(time.Second))
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
