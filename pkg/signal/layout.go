@@ -21,6 +21,7 @@ type Layout struct {
 	channels    []Channel
 	groups      []Group
 	fingerprint string
+	limits      Limits
 }
 
 // Group is the channels of one rate.
@@ -56,8 +57,24 @@ func NewLayout(name string, channels []Channel) (*Layout, error) {
 		return int(math.Copysign(1, b.Rate-a.Rate))
 	})
 	l.fingerprint = fingerprint(l.channels)
+	l.limits = Limits{}.filled()
 	return l, nil
 }
+
+// WithLimits returns l with other limits, of which a zero means its default, and
+// the same fingerprint. It reports a limit that cannot be used.
+func (l *Layout) WithLimits(limits Limits) (*Layout, error) {
+	if err := limits.check(); err != nil {
+		return nil, fmt.Errorf("signal: layout: quality: %w", err)
+	}
+	other := *l
+	other.limits = limits.filled()
+	return &other, nil
+}
+
+// Limits returns from where on something counts as a fault of a sensor, every
+// default filled in.
+func (l *Layout) Limits() Limits { return l.limits }
 
 func (c Channel) check() error {
 	switch {
@@ -171,6 +188,7 @@ func GunDrill() *Layout {
 type layoutFile struct {
 	Name      string         `yaml:"name"`
 	Channels  []channelEntry `yaml:"channels"`
+	Quality   Limits         `yaml:"quality"`
 	Recording Recording      `yaml:"recording"`
 }
 
@@ -202,6 +220,9 @@ func ReadLayout(r io.Reader, file string) (*Layout, Recording, error) {
 		}
 	}
 	l, err := NewLayout(f.Name, cs)
+	if err == nil {
+		l, err = l.WithLimits(f.Quality)
+	}
 	if err != nil {
 		return nil, Recording{}, fmt.Errorf("%w (in %s)", err, file)
 	}

@@ -1,10 +1,12 @@
 package signal
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Quality says what is wrong with the samples of one channel in one window: a
@@ -12,12 +14,12 @@ import (
 type Quality uint8
 
 // The flags. Dropout, Flatline, Clipped and NonFinite are found by Assess from
-// the samples; RateError and ClockStep are set by who compares sample counters
-// with clocks.
+// the samples of a window; RateError and ClockStep by who cuts windows, from
+// sample counters and sensor times. The layout's [Limits] say from where on.
 const (
-	Dropout   Quality = 1 << iota // some samples are missing (NaN)
-	Flatline                      // every sample is the same
-	Clipped                       // more than ClippedShare of the samples are at full scale
+	Dropout   Quality = 1 << iota // samples are missing (NaN)
+	Flatline                      // one value fills the window, or too much of it without a break
+	Clipped                       // too many samples are at full scale
 	NonFinite                     // some samples are infinite
 	RateError                     // the sensor delivered at another rate than its layout says
 	ClockStep                     // the sensor clock jumped
@@ -25,12 +27,47 @@ const (
 
 var qualityNames = []string{"dropout", "flatline", "clipped", "non_finite", "rate_error", "clock_step"}
 
+// Limits says from where on something counts as a fault of a sensor. It is part
+// of a layout, but not of its fingerprint: it changes flags and no value.
+type Limits struct {
+	Dropout   float64       `yaml:"dropout"`    // share of a window's samples that may be missing; the default is 0
+	Flatline  float64       `yaml:"flatline"`   // share that one value may fill without a break; 0 means 0.05
+	Clipped   float64       `yaml:"clipped"`    // share that may be at full scale; 0 means 0.001: a touch is no fault
+	Rate      float64       `yaml:"rate"`       // by how much a rate may differ from the layout's, relatively; 0 means 0.005
+	ClockStep time.Duration `yaml:"clock_step"` // by how much a sensor clock may jump; 0 means 100 ms
+}
+
+// filled returns l with its defaults filled in.
+func (l Limits) filled() Limits {
+	l.Flatline = cmp.Or(l.Flatline, 0.05)
+	l.Clipped = cmp.Or(l.Clipped, 0.001)
+	l.Rate = cmp.Or(l.Rate, 0.005)
+	l.ClockStep = cmp.Or(l.ClockStep, 100*time.Millisecond)
+	return l
+}
+
+func (l Limits) check() error {
+	for _, s := range []struct {
+		name  string
+		value float64
+	}{{"dropout", l.Dropout}, {"flatline", l.Flatline}, {"clipped", l.Clipped}, {"rate", l.Rate}} {
+		if !(s.value >= 0 && s.value <= 1) {
+			return fmt.Errorf("%s: %v: must be a share, from 0 to 1", s.name, s.value)
+		}
+	}
+	if l.ClockStep < 0 {
+		return fmt.Errorf("clock_step: %v: must not be negative", l.ClockStep)
+	}
+	return nil
+}
+
 const (
-	// ClippedShare is the share of samples at full scale above which a channel
-	// counts as clipped. A single touch of full scale is no fault.
-	ClippedShare = 0.001
-	// flatlineSamples is the least number of equal samples that count as flat.
+	// flatlineSamples is the least number of equal samples that count as flat if
+	// they are the whole window.
 	flatlineSamples = 8
+	// flatlineRun is the least number that count as flat in a part of it: a slow
+	// channel may well read the same value for a while.
+	flatlineRun = 64
 )
 
 // Names returns the names of the flags in q, as schemas/ spells them.
@@ -52,32 +89,42 @@ func (q Quality) String() string {
 	return strings.Join(q.Names(), "+")
 }
 
-// Assess returns the flags of the samples x of channel c. It does not keep x.
-func Assess(c Channel, x []float32) Quality {
+// Assess returns the flags of the samples x of channel c under the limits, in
+// which a zero stands for its default. It does not keep x.
+func Assess(c Channel, x []float32, limits Limits) Quality {
+	limits = limits.filled()
 	var q Quality
-	var clipped int
-	flat := len(x) >= flatlineSamples
-	limit := float32(math.Inf(1))
+	var missing, clipped, longest int
+	run := 0 // samples up to the one at hand that are equal
+	full := float32(math.Inf(1))
 	if c.Range > 0 {
-		limit = float32(c.Range)
+		full = float32(c.Range)
 	}
+	last := float32(math.NaN())
 	for _, v := range x {
 		switch {
 		case v != v:
-			q |= Dropout
+			missing++
 		case v > math.MaxFloat32 || v < -math.MaxFloat32:
 			q |= NonFinite
-		case v >= limit || v <= -limit:
+		case v >= full || v <= -full:
 			clipped++
 		}
-		if v != x[0] {
-			flat = false
+		if v != last {
+			run, last = 0, v
+		}
+		if run++; run > longest {
+			longest = run
 		}
 	}
-	if flat {
+	n := float64(len(x))
+	if float64(missing) > limits.Dropout*n {
+		q |= Dropout
+	}
+	if longest >= flatlineSamples && longest == len(x) || longest >= flatlineRun && float64(longest) > limits.Flatline*n {
 		q |= Flatline
 	}
-	if float64(clipped) > ClippedShare*float64(len(x)) {
+	if float64(clipped) > limits.Clipped*n {
 		q |= Clipped
 	}
 	return q

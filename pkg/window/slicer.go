@@ -68,6 +68,7 @@ type stream struct {
 	rate    float64
 	perTick int64 // samples in a tick
 	length  int64 // samples in a window
+	clock   clock
 	runs    []run // ascending, with a hole before each but the first
 	spare   run   // an empty run whose memory the next one takes
 }
@@ -81,9 +82,10 @@ type run struct {
 
 // mark says what was true from a sample on.
 type mark struct {
-	first int64
-	time  time.Time
-	ctx   signal.Context
+	first   int64
+	time    time.Time
+	ctx     signal.Context
+	quality signal.Quality // of the clock: ClockStep at this sample, RateError from it on
 }
 
 func (r *run) end() int64 { return r.first + int64(len(r.samples[0])) }
@@ -109,9 +111,11 @@ func NewSlicer(layout *signal.Layout, spec Spec) (*Slicer, error) {
 			rate:    g.Rate,
 			perTick: int64(math.Round(g.Rate / base)),
 			length:  int64(spec.Samples(g.Rate)),
+			clock:   clock{rate: g.Rate, limits: layout.Limits()},
 		})
 	}
 	s.window.Samples = make([][]float32, len(layout.Channels()))
+	s.window.Quality = make([]signal.Quality, len(layout.Channels()))
 	return s, nil
 }
 
@@ -178,19 +182,31 @@ func (s *Slicer) begin(b *signal.Block) {
 	s.session = b.Session
 	s.next = ceilDiv(b.First, s.streams[b.Group].perTick)
 	s.covered = s.next
+	for i := range s.streams {
+		s.streams[i].clock.restart()
+	}
 }
 
 func (st *stream) add(b *signal.Block) {
+	m := mark{first: b.First, time: b.Time, ctx: b.Context}
 	first, skip := b.First, int64(0)
 	if n := len(st.runs); n > 0 {
 		last := &st.runs[n-1]
 		if skip = max(0, last.end()-first); skip >= int64(b.Len()) {
 			return // seen before
 		}
+		if skip > 0 { // a block that came again tells of no other time
+			m.quality = last.marks[len(last.marks)-1].quality &^ signal.ClockStep
+		}
+		if skip == 0 {
+			m.quality = st.clock.read(reading{b.First, b.Time})
+		}
 		if first += skip; first == last.end() {
-			last.extend(b, skip)
+			last.extend(b, skip, m)
 			return
 		}
+	} else {
+		m.quality = st.clock.read(reading{b.First, b.Time})
 	}
 	r := st.spare
 	st.spare = run{}
@@ -198,15 +214,15 @@ func (st *stream) add(b *signal.Block) {
 		r.samples = make([][]float32, len(b.Samples))
 	}
 	r.first = first
-	r.extend(b, skip)
+	r.extend(b, skip, m)
 	st.runs = append(st.runs, r)
 }
 
-func (r *run) extend(b *signal.Block, skip int64) {
+func (r *run) extend(b *signal.Block, skip int64, m mark) {
 	for i, x := range b.Samples {
 		r.samples[i] = append(r.samples[i], x[skip:]...)
 	}
-	r.marks = append(r.marks, mark{first: b.First, time: b.Time, ctx: b.Context})
+	r.marks = append(r.marks, m)
 }
 
 // Flush ends the session: what is left is reported as a gap by Next.
@@ -214,7 +230,8 @@ func (s *Slicer) Flush() { s.flush = s.open }
 
 // Next returns the next window or gap, or false if more samples are needed.
 // The window belongs to the slicer and is valid until the next call of Next or
-// Push; its samples too. Epoch, Seq and Quality are for the caller to set.
+// Push; its samples too. Epoch and Seq are for the caller to set; Quality has
+// what the sensor clocks tell, and Window.Assess adds what the samples do.
 func (s *Slicer) Next() (Event, bool) {
 	for {
 		ev, ok := s.find()
@@ -362,7 +379,7 @@ func (s *Slicer) markAt(tick int64) mark {
 			if r+1 < len(st.runs) && st.runs[r+1].first <= at {
 				continue
 			}
-			m.time = m.time.Add(time.Duration(math.Round(float64(at-m.first) / st.rate * float64(time.Second))))
+			m.time = m.at(at, st.rate)
 			return m
 		}
 	}
@@ -375,15 +392,52 @@ func (s *Slicer) cut() {
 	w := &s.window
 	w.Context, w.Start, w.Length = m.ctx, m.time, s.spec.Length
 	w.Session, w.First = s.session, s.next*s.streams[0].perTick
+	w.Drift = 0
 	for g, group := range s.layout.Groups() {
 		st := &s.streams[g]
-		at := s.next*st.perTick - st.runs[0].first
+		r := &st.runs[0]
+		from := s.next * st.perTick
+		at := from - r.first
+		start, quality := r.clockAt(from, from+st.length, st.rate)
+		if d := start.Sub(w.Start); d.Abs() > w.Drift.Abs() && !start.IsZero() && !w.Start.IsZero() {
+			w.Drift = d
+		}
 		for i, c := range group.Channels {
-			w.Samples[c] = st.runs[0].samples[i][at : at+st.length : at+st.length]
+			w.Samples[c] = r.samples[i][at : at+st.length : at+st.length]
+			w.Quality[c] = quality
 		}
 	}
 	s.covered = s.next + s.length
 	s.next += s.step
+}
+
+// clockAt returns the sensor time of sample from, and what is wrong with the
+// clock of the samples [from, end).
+func (r *run) clockAt(from, end int64, rate float64) (start time.Time, q signal.Quality) {
+	start = r.marks[0].at(from, rate)
+	for _, m := range r.marks {
+		switch {
+		case m.first >= end:
+			return start, q
+		case m.first <= from:
+			start = m.at(from, rate)
+			q = m.quality
+			if m.first < from {
+				q &^= signal.ClockStep // it was before
+			}
+		default:
+			q |= m.quality
+		}
+	}
+	return start, q
+}
+
+// at returns the sensor time of sample n by m.
+func (m mark) at(n int64, rate float64) time.Time {
+	if m.time.IsZero() {
+		return m.time
+	}
+	return m.time.Add(time.Duration(math.Round(float64(n-m.first) / rate * float64(time.Second))))
 }
 
 // drop forgets samples before from.

@@ -78,6 +78,11 @@ type Window struct {
 	First   int64            // counter of the first sample, at the layout's highest rate
 	Samples [][]float32      // one slice per channel, in layout order
 	Quality []signal.Quality // one per channel
+
+	// Drift says by how much the sensor clocks of the rates disagree on when the
+	// window began: the time of the rate that is furthest from the layout's
+	// highest one, less that of the highest. It is not sent on the wire.
+	Drift time.Duration
 }
 
 // End returns the sensor time of the first sample after the window.
@@ -89,14 +94,15 @@ func (w *Window) EpochString() string { return FormatEpoch(w.Epoch) }
 // FormatEpoch returns epoch as 16 hexadecimal digits.
 func FormatEpoch(epoch uint64) string { return fmt.Sprintf("%016x", epoch) }
 
-// Assess sets w.Quality from the samples.
+// Assess adds to w.Quality what the samples have wrong, under the limits of the
+// layout.
 func (w *Window) Assess(layout *signal.Layout) {
 	cs := layout.Channels()
 	if len(w.Quality) != len(cs) {
 		w.Quality = make([]signal.Quality, len(cs))
 	}
 	for i, c := range cs {
-		w.Quality[i] = signal.Assess(c, w.Samples[i])
+		w.Quality[i] |= signal.Assess(c, w.Samples[i], layout.Limits())
 	}
 }
 

@@ -1,0 +1,350 @@
+package window
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// sensors is a layout of random rates with one to three channels each, and the
+// ticks a second that it has.
+func sensors(t *rapid.T) (*signal.Layout, int64) {
+	// Sensor times are whole nanoseconds, so sample periods are too.
+	whole := []int64{1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40}
+	base := rapid.SampledFrom([]int64{1, 2, 5, 10}).Draw(t, "ticks a second")
+	var cs []signal.Channel
+	for g, perTick := range rapid.SliceOfNDistinct(rapid.SampledFrom(whole), 1, 3, rapid.ID[int64]).Draw(t, "samples a tick") {
+		for range rapid.IntRange(1, 3).Draw(t, "channels") {
+			cs = append(cs, signal.Channel{Name: fmt.Sprintf("g%d-%d", g, len(cs)), Kind: signal.Vibration, Rate: float64(base * perTick)})
+		}
+	}
+	l, err := signal.NewLayout("random", cs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	common, err := commonRate(l) // the rates may share more than the base
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, int64(common)
+}
+
+// bits are random bits as a sample, NaN and infinities among them, fixed by
+// channel and counter.
+func bits(channel int, n int64) float32 {
+	rng := rand.NewPCG(uint64(channel), uint64(n))
+	rng.Uint64()
+	return math.Float32frombits(uint32(rng.Uint64()))
+}
+
+// digest is all there is to a window, as text: the bits of its samples by a hash.
+func digest(w *Window, seed maphash.Seed) string {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, x := range w.Samples {
+		fmt.Fprint(&h, len(x), ":")
+		for _, v := range x {
+			b := math.Float32bits(v)
+			h.Write([]byte{byte(b), byte(b >> 8), byte(b >> 16), byte(b >> 24)})
+		}
+	}
+	return fmt.Sprintf("window %d at %d, %v + %v, drift %v, %v %+v: %x",
+		w.Session, w.First, w.Start, w.Length, w.Drift, w.Quality, w.Context, h.Sum64())
+}
+
+// The law of the slicer: the same stream in any chunks gives the same windows,
+// bit for bit, whatever the rates, the hop, the holes and the sessions.
+func TestAnyChunkingGivesTheSameBits(t *testing.T) {
+	seed := maphash.MakeSeed()
+	rapid.Check(t, func(t *rapid.T) {
+		l, ticks := sensors(t)
+		second := int64(time.Second)
+		length := rapid.Int64Range(1, 8).Draw(t, "length in ticks")
+		hop := rapid.Int64Range(1, length).Draw(t, "hop in ticks")
+		spec := Spec{Length: time.Duration(second / ticks * length), Hop: time.Duration(second / ticks * hop)}
+		type span struct {
+			session  int64
+			group    int
+			from, to int64
+		}
+		sessions := int64(rapid.IntRange(1, 3).Draw(t, "sessions"))
+		var stream [][][]span // by session and group: what was sampled, without its holes
+		for session := range sessions {
+			total := rapid.Int64Range(1, 40).Draw(t, "ticks")
+			var groups [][]span
+			for g, group := range l.Groups() {
+				perTick := int64(group.Rate) / ticks
+				parts := []span{{session, g, 0, total * perTick}}
+				for range rapid.IntRange(0, 2).Draw(t, "holes") {
+					last := &parts[len(parts)-1]
+					if last.to-last.from < 3 {
+						break
+					}
+					from := rapid.Int64Range(last.from+1, last.to-2).Draw(t, "hole")
+					to := rapid.Int64Range(from+1, last.to-1).Draw(t, "its end")
+					parts = append(parts, span{session, g, to, last.to})
+					parts[len(parts)-2].to = from
+				}
+				groups = append(groups, parts)
+			}
+			stream = append(stream, groups)
+		}
+
+		// run pushes the stream, of each session the first group first: it sets the
+		// tick from which windows are counted. The other blocks come in any order.
+		run := func(chunk func(span) int64, which func(n int) int) (found []string) {
+			s, err := NewSlicer(l, spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			take := func() {
+				for {
+					ev, ok := s.Next()
+					switch {
+					case !ok:
+						return
+					case ev.Gap != nil:
+						found = append(found, fmt.Sprintf("%+v", *ev.Gap))
+						continue
+					}
+					w := ev.Window
+					found = append(found, digest(w, seed))
+					for g, group := range l.Groups() {
+						perTick := int64(group.Rate) / ticks
+						from := w.First / (int64(l.Groups()[0].Rate) / ticks) * perTick
+						to := from + length*perTick
+						if !slices.ContainsFunc(stream[w.Session][g], func(p span) bool { return p.from <= from && to <= p.to }) {
+							t.Fatalf("window of session %d spans a gap: samples %d to %d of %v Hz, there are %v", w.Session, from, to, group.Rate, stream[w.Session][g])
+						}
+					}
+				}
+			}
+			for session, groups := range stream {
+				left := make([][]span, len(groups))
+				for g, parts := range groups {
+					left[g] = slices.Clone(parts)
+				}
+				for started := false; ; started = true {
+					var open []int
+					for g := range left {
+						if len(left[g]) > 0 {
+							open = append(open, g)
+						}
+					}
+					if len(open) == 0 {
+						break
+					}
+					g := open[0]
+					if started {
+						g = open[which(len(open))]
+					}
+					p := &left[g][0]
+					n := min(chunk(*p), p.to-p.from)
+					b := samples(l, g, int64(session), p.from, p.from+n)
+					for i, c := range l.Groups()[g].Channels {
+						for j := range b.Samples[i] {
+							b.Samples[i][j] = bits(c, p.from+int64(j))
+						}
+					}
+					if p.from += n; p.from == p.to {
+						left[g] = left[g][1:]
+					}
+					s.Push(b)
+					for i := range b.Samples { // blocks are the source's to use again
+						clear(b.Samples[i])
+					}
+					take()
+				}
+			}
+			s.Flush()
+			take()
+			return found
+		}
+		whole := run(func(p span) int64 { return p.to - p.from }, func(int) int { return 0 })
+		chopped := run(
+			func(span) int64 { return rapid.Int64Range(1, 50).Draw(t, "chunk") },
+			func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "group") })
+		if !slices.Equal(whole, chopped) {
+			t.Fatalf("whole:   %q\nchopped: %q", whole, chopped)
+		}
+	})
+}
+
+// day pushes a day of two rates in blocks of odd lengths and calls each with
+// every window. The sensor time of the slow rate runs fast by ppm.
+func day(t *testing.T, l *signal.Layout, spec Spec, ppm float64, each func(w *Window)) {
+	s, err := NewSlicer(l, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at [2]int64
+	seconds := []float64{0.93, 2.57} // a block
+	for at[1] < int64(86400*l.Groups()[1].Rate) {
+		g := 0
+		if float64(at[0])/l.Groups()[0].Rate > float64(at[1])/l.Groups()[1].Rate {
+			g = 1
+		}
+		rate := l.Groups()[g].Rate
+		n := max(1, int64(rate*seconds[g]))
+		b := samples(l, g, 0, at[g], at[g]+n)
+		if g == 1 {
+			b.Time = origin.Add(time.Duration(math.Round(float64(at[g]) / rate * 1e9 * (1 + ppm/1e6))))
+		}
+		at[g] += n
+		s.Push(b)
+		for {
+			ev, ok := s.Next()
+			if !ok {
+				break
+			}
+			if ev.Gap != nil {
+				t.Fatalf("gap in a stream without holes: %+v", *ev.Gap)
+			}
+			each(ev.Window)
+		}
+	}
+}
+
+// In a day, no window's rates are out of step, by counters and by clocks.
+func TestRatesStayAlignedForADay(t *testing.T) {
+	for _, tc := range []struct {
+		fast, slow float64
+		spec       Spec
+	}{
+		{50, 4, Spec{Length: 3 * time.Second}},
+		{44.1, 9.8, Spec{Length: 10 * time.Second}},
+		{33.333, 3.003, Spec{Length: 1000 * time.Second}},
+		{20, 8, Spec{Length: 4 * time.Second, Hop: 1500 * time.Millisecond}},
+	} {
+		l, err := signal.NewLayout("", []signal.Channel{
+			{Name: "a", Kind: signal.Vibration, Rate: tc.fast}, {Name: "b", Kind: signal.Force, Rate: tc.slow}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		windows, next := 0, int64(0)
+		day(t, l, tc.spec, 0, func(w *Window) {
+			// value gives the counter; float32 has 24 bits, which modulo them is enough
+			slow := int64(math.Round(float64(w.First) / tc.fast * tc.slow))
+			if got := w.Samples[1][0]; got != value(1, slow) {
+				t.Fatalf("%v and %v Hz, window %d: slow sample %v, want %d", tc.fast, tc.slow, windows, got, slow)
+			}
+			if off := float64(w.First)/tc.fast - float64(slow)/tc.slow; math.Abs(off) > 0.5/tc.slow {
+				t.Fatalf("%v and %v Hz, window %d: %v s apart", tc.fast, tc.slow, windows, off)
+			}
+			if w.First != next {
+				t.Fatalf("%v and %v Hz, window %d begins at %d, want %d", tc.fast, tc.slow, windows, w.First, next)
+			}
+			if w.Drift.Abs() > 2 { // nanoseconds
+				t.Fatalf("%v and %v Hz: drift %v where there is none", tc.fast, tc.slow, w.Drift)
+			}
+			windows++
+			next = int64(math.Round(tc.fast * tc.spec.Step().Seconds() * float64(windows)))
+		})
+		if want := 86400/tc.spec.Step().Seconds() - tc.spec.Length.Seconds()/tc.spec.Step().Seconds(); float64(windows) < want-1 {
+			t.Errorf("%v and %v Hz: %d windows in a day, want %v", tc.fast, tc.slow, windows, want)
+		}
+	}
+}
+
+// A crystal that is 20 ppm off is no fault, but it is reported.
+func TestDriftIsReported(t *testing.T) {
+	l, err := signal.NewLayout("", []signal.Channel{
+		{Name: "a", Kind: signal.Vibration, Rate: 20}, {Name: "b", Kind: signal.Force, Rate: 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last time.Duration
+	day(t, l, DefaultSpec, 20, func(w *Window) {
+		want := time.Duration(20e-6 * float64(w.First) / 20 * 1e9)
+		if (w.Drift - want).Abs() > 100*time.Microsecond { // what a block gains
+			t.Fatalf("after %v: drift %v, want %v", w.Start.Sub(origin), w.Drift, want)
+		}
+		if w.Quality[0]|w.Quality[1] != 0 {
+			t.Fatalf("after %v: %v", w.Start.Sub(origin), w.Quality)
+		}
+		last = w.Drift
+	})
+	if last < 1700*time.Millisecond {
+		t.Errorf("drift %v after a day, want 1.7 s", last)
+	}
+}
+
+func TestClockFaults(t *testing.T) {
+	base, err := signal.NewLayout("", []signal.Channel{
+		{Name: "a", Kind: signal.Vibration, Rate: 100}, {Name: "b", Kind: signal.Force, Rate: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const step, rate = signal.ClockStep, signal.RateError
+	for why, tc := range map[string]struct {
+		limits signal.Limits
+		time   func(s float64) float64 // sensor time of the fast rate at second s by its counter
+		want   map[int]signal.Quality  // of window n; others have no flag
+		all    signal.Quality          // of every window
+		from   int                     // the first window that is looked at
+	}{
+		"a good clock":                     {time: func(s float64) float64 { return s }},
+		"50 ms of jitter":                  {time: func(s float64) float64 { return s + 0.04*math.Sin(1e4*s) }},
+		"a leap of a second":               {time: func(s float64) float64 { return s + step1(s, 12) }, want: map[int]signal.Quality{12: step}},
+		"back by an hour":                  {time: func(s float64) float64 { return s - 3600*step1(s, 12) }, want: map[int]signal.Quality{12: step}},
+		"a leap below the limit":           {time: func(s float64) float64 { return s + 0.04*step1(s, 12) }},
+		"a leap above a tighter limit":     {limits: signal.Limits{ClockStep: 30 * time.Millisecond}, time: func(s float64) float64 { return s + 0.04*step1(s, 12) }, want: map[int]signal.Quality{12: step}},
+		"one sample of fifty is lost":      {time: func(s float64) float64 { return s * 1.02 }, all: rate, from: 12},
+		"0.4 % are no fault":               {time: func(s float64) float64 { return s * 1.004 }},
+		"0.4 % with a tolerance of 0.1 %":  {limits: signal.Limits{Rate: 0.001}, time: func(s float64) float64 { return s * 1.004 }, all: rate, from: 12},
+		"the rate is right again after 20": {time: func(s float64) float64 { return s + 0.02*min(s, 20) }, from: 42},
+		"no clock at all":                  {time: func(s float64) float64 { return math.NaN() }},
+	} {
+		l, err := base.WithLimits(tc.limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := NewSlicer(l, DefaultSpec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for i := range int64(60 * 4) { // blocks of 0.25 s
+			fast := samples(l, 0, 0, 25*i, 25*i+25)
+			fast.Time = time.Time{}
+			if at := tc.time(float64(i) / 4); at == at {
+				fast.Time = origin.Add(time.Duration(at * 1e9))
+			}
+			s.Push(fast)
+			if i%4 == 3 {
+				s.Push(samples(l, 1, 0, 10*(i/4), 10*(i/4)+10))
+			}
+			for {
+				ev, ok := s.Next()
+				if !ok {
+					break
+				}
+				if want := tc.want[n] | tc.all; n >= tc.from && ev.Window.Quality[0] != want {
+					t.Errorf("%s: window %d: %v, want %v", why, n, ev.Window.Quality[0], want)
+				}
+				if ev.Window.Quality[1] != 0 {
+					t.Errorf("%s: window %d: the other rate's clock is %v", why, n, ev.Window.Quality[1])
+				}
+				n++
+			}
+		}
+		if n != 60 {
+			t.Errorf("%s: %d windows, want 60", why, n)
+		}
+	}
+}
+
+func step1(s, at float64) float64 {
+	if s >= at {
+		return 1
+	}
+	return 0
+}
