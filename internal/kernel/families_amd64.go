@@ -28,6 +28,7 @@ var familyAVX2 = family{
 	addRows:     addRowsAVX2,
 	subRows:     subRowsAVX2,
 	squares:     squaresAVX2,
+	judge:       judgeAVX2,
 	momentum:    momentumAVX2,
 	adam:        adamAVX2,
 }
@@ -42,6 +43,7 @@ var familyAVX512 = family{
 	addRows:     addRowsAVX512,
 	subRows:     subRowsAVX512,
 	squares:     squaresAVX512,
+	judge:       judgeAVX512,
 	momentum:    momentumAVX512,
 	adam:        adamAVX512,
 }
@@ -91,7 +93,13 @@ func squaresAVX2(x, y []float32) float32
 func squaresAVX512(x, y []float32) float32
 
 //go:noescape
+func judgeAVX2(p, w []float32, class int) (right int, share float32)
+
+//go:noescape
 func momentumAVX2(w, v, g []float32, s *MomentumStep)
+
+//go:noescape
+func judgeAVX512(p, w []float32, class int) (right int, share float32)
 
 //go:noescape
 func momentumAVX512(w, v, g []float32, s *MomentumStep)

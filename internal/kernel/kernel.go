@@ -1,6 +1,6 @@
 // Package kernel holds the few hot loops of training and scoring: products of
-// small matrices, the logistic function, Bernoulli sampling and the updates of
-// the optimizers, all on float32.
+// small matrices, the logistic function, Bernoulli sampling, the updates of the
+// optimizers and the counting of decisions, all on float32.
 //
 // A family is one implementation of all of them. Family "go" is portable and
 // is what the others are tested against: "avx2" and "avx512", assembly that gen
@@ -41,6 +41,7 @@ type family struct {
 	addRows     func(dst, x []float32)
 	subRows     func(dst, x []float32)
 	squares     func(x, y []float32) float32
+	judge       func(p, w []float32, class int) (right int, share float32)
 	momentum    func(w, v, g []float32, s *MomentumStep)
 	adam        func(w, m, v, g []float32, s *AdamStep)
 }
@@ -55,6 +56,7 @@ var portable = family{
 	addRows:     addRowsGo,
 	subRows:     subRowsGo,
 	squares:     squaresGo,
+	judge:       judgeGo,
 	momentum:    momentumGo,
 	adam:        adamGo,
 }

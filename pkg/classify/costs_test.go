@@ -305,7 +305,7 @@ func TestFitnessIsTheGMeanOfDecisions(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		k := 2 + rng.IntN(4)
-		d := drawPosteriors(rng, 10+rng.IntN(2*block), k)
+		d := drawPosteriors(rng, 10+rng.IntN(600), k)
 		costs := [][]float64{make([]float64, k), slices.Repeat([]float64{1}, k)}
 		for range 8 {
 			c := make([]float64, k)
@@ -315,8 +315,8 @@ func TestFitnessIsTheGMeanOfDecisions(t *testing.T) {
 			costs = append(costs, c)
 		}
 		hard, soft := make([]float64, len(costs)), make([]float64, len(costs))
-		d.byClass().fitness(hard, costs, false)
-		d.byClass().fitness(soft, costs, true)
+		d.recalls(0).fitness(hard, costs, false)
+		d.recalls(0).fitness(soft, costs, true)
 		for i, c := range costs {
 			want := d.confusion(CostVector(c)).GMean()
 			if math.Abs(hard[i]-want) > 1e-12 {
@@ -347,8 +347,8 @@ func TestRenamingClasses(t *testing.T) {
 		rc[0][names[j]] = v
 	}
 	f, rf := make([]float64, 1), make([]float64, 1)
-	d.byClass().fitness(f, c, true)
-	r.byClass().fitness(rf, rc, true)
+	d.recalls(0).fitness(f, c, true)
+	r.recalls(0).fitness(rf, rc, true)
 	if math.Abs(f[0]-rf[0]) > 1e-12 {
 		t.Errorf("fitness %v, %v with classes renamed", f[0], rf[0])
 	}

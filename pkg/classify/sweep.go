@@ -1,9 +1,9 @@
 package classify
 
 import (
-	"cmp"
 	"math"
-	"slices"
+
+	"github.com/flank-tcm/flank/internal/recall"
 )
 
 // judged holds rows whose posteriors and classes are both known: what costs are
@@ -12,7 +12,8 @@ type judged struct {
 	k         int
 	posterior []float64 // N×K, row-major
 	y         []int
-	counts    []int // rows of each class
+	counts    []int        // rows of each class
+	pair      *recall.Pair // of two classes, once order has made it
 }
 
 func newJudged(k int, posterior []float64, y []int) judged {
@@ -20,7 +21,7 @@ func newJudged(k int, posterior []float64, y []int) judged {
 	for _, label := range y {
 		counts[label]++
 	}
-	return judged{k, posterior, y, counts}
+	return judged{k: k, posterior: posterior, y: y, counts: counts}
 }
 
 func (d judged) row(i int) []float64 { return d.posterior[i*d.k : (i+1)*d.k] }
@@ -41,57 +42,30 @@ type plateau struct {
 	gmean     float64
 }
 
+// order returns the rows of two classes in order of their odds. The quotient of
+// two float32 values is exact enough in float64 to tell any two different ones
+// apart, which their logarithms are not.
+func (d judged) order() *recall.Pair {
+	if d.pair != nil {
+		return d.pair
+	}
+	odds := [2][]float64{make([]float64, 0, d.counts[0]), make([]float64, 0, d.counts[1])}
+	for i, label := range d.y {
+		p := d.row(i)
+		odds[label] = append(odds[label], p[1]/p[0])
+	}
+	return recall.NewPair(odds[0], odds[1])
+}
+
 // sweep returns the widest of the plateaus on which two classes' G-mean is
-// greatest among all costs. Rows are sorted by their odds P1/P0 once; between
-// two neighbours every cut decides alike, so N + 1 cuts are all there are.
+// greatest among all costs.
 //
 // Cuts are looked for within ±largestLog. If no cut gets a row of either class
 // right without getting the whole other class wrong, the G-mean is 0 and the
 // plateau spans everything.
 func (d judged) sweep() plateau {
-	type row struct {
-		odds float64
-		y    int
-	}
-	// The quotient of two float32 values is exact enough in float64 to tell any
-	// two different ones apart, which their logarithms are not.
-	rows := make([]row, len(d.y))
-	for i, label := range d.y {
-		p := d.row(i)
-		rows[i] = row{p[1] / p[0], label}
-	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.odds, b.odds) })
-
-	right := [2]int{0, d.counts[1]} // rows decided right at the lowest cut: all are class 1
-	product := 0                    // of the two, on the interval that begins at low
-	low := math.Inf(-1)
-	best, most := plateau{low: -largestLog, high: largestLog}, 0
-	closeAt := func(high float64) {
-		from, to := max(low, -largestLog), min(high, largestLog)
-		if from >= to || product == 0 {
-			return
-		}
-		if product > most || product == most && to-from > best.high-best.low {
-			most, best = product, plateau{low: from, high: to}
-		}
-	}
-	for i := 0; i < len(rows); {
-		odds := rows[i].odds
-		for ; i < len(rows) && rows[i].odds == odds; i++ {
-			if rows[i].y == 0 {
-				right[0]++
-			} else {
-				right[1]--
-			}
-		}
-		if p := right[0] * right[1]; p != product {
-			closeAt(math.Log(odds))
-			low, product = math.Log(odds), p
-		}
-	}
-	closeAt(math.Inf(1))
-	best.gmean = math.Sqrt(float64(most) / float64(d.counts[0]) / float64(d.counts[1]))
-	return best
+	low, high, most := d.order().Best(largestLog)
+	return plateau{low, high, math.Sqrt(float64(most) / float64(d.counts[0]) / float64(d.counts[1]))}
 }
 
 const (
@@ -110,15 +84,14 @@ const (
 func (d judged) smoothed() float64 {
 	var z [2][]float64
 	low, high := largestLog, -largestLog
-	for i, label := range d.y {
-		p := d.row(i)
-		v := min(max(math.Log(p[1]/p[0]), -largestLog), largestLog)
-		z[label] = append(z[label], v)
-		low, high = min(low, v), max(high, v)
-	}
 	var h [2]float64
+	pair := d.order()
 	for k := range z {
-		slices.Sort(z[k])
+		z[k] = make([]float64, d.counts[k])
+		for i, odds := range pair.Odds(k) {
+			z[k][i] = min(max(math.Log(odds), -largestLog), largestLog)
+		}
+		low, high = min(low, z[k][0]), max(high, z[k][len(z[k])-1])
 		h[k] = silverman(z[k])
 		z[k] = thin(z[k], orderStatistics)
 	}

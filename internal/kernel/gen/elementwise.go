@@ -8,16 +8,16 @@ import (
 // Products and sums are separate instructions throughout: the portable family
 // rounds twice, so these do too, and all return the same bits.
 
-// The constants of the logistic function and of sampling, 16 lanes each. Names
-// and values are those of package kernel.
-var constantNames = []string{"max", "min", "log2e", "magic", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5", "one", "scale", "sign"}
+// The constants of the logistic function, of sampling and of judging, 16 lanes
+// each. Names and values are those of package kernel.
+var constantNames = []string{"max", "min", "log2e", "magic", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5", "one", "scale", "sign", "minusOne", "leastSum"}
 
 func constants(w *asm) {
 	values := map[string]float32{
 		"max": 80, "min": -80, "log2e": 1.44269504088896341, "magic": 12582912, "ln2Hi": 0.693359375, "ln2Lo": -2.12194440e-4,
 		"expP0": 1.9875691500e-4, "expP1": 1.3981999507e-3, "expP2": 8.3334519073e-3,
 		"expP3": 4.1665795894e-2, "expP4": 1.6666665459e-1, "expP5": 5.0000001201e-1,
-		"one": 1, "scale": 1 << 24, "sign": float32(math.Copysign(0, -1)),
+		"one": 1, "scale": 1 << 24, "sign": float32(math.Copysign(0, -1)), "minusOne": -1, "leastSum": 1e-30,
 	}
 	for _, name := range constantNames {
 		bits := math.Float32bits(values[name])
@@ -266,6 +266,14 @@ func squares(w *asm, is isa) {
 			w.op("VADDPS %s, %s, %s", d, is.reg(v), is.reg(v))
 		}
 	})
+	addLanes(w, is)
+	w.op("VMOVSS X0, ret+48(FP)")
+	w.op("VZEROUPPER")
+	w.op("RET")
+}
+
+// addLanes adds 16 lanes by halves: those of Z0, or of Y0 and Y1. The sum is in X0.
+func addLanes(w *asm, is isa) {
 	if is.lanes == 16 {
 		w.op("VEXTRACTF64X4 $1, Z0, Y1")
 	}
@@ -276,9 +284,6 @@ func squares(w *asm, is isa) {
 	w.op("VADDPS X1, X0, X0")
 	w.op("VPERMILPS $0x01, X0, X1")
 	w.op("VADDSS X1, X0, X0")
-	w.op("VMOVSS X0, ret+48(FP)")
-	w.op("VZEROUPPER")
-	w.op("RET")
 }
 
 // momentum writes v = momentum·v - rate·(scale·g + decay·w) and w = w + v.

@@ -43,6 +43,7 @@ func files() map[string][]byte {
 		rows(&elementwise, is, "addRows", "VADDPS")
 		rows(&elementwise, is, "subRows", "VSUBPS")
 		squares(&elementwise, is)
+		judge(&elementwise, is)
 		momentum(&elementwise, is)
 		adam(&elementwise, is)
 	}

@@ -1,0 +1,72 @@
+package classify
+
+import (
+	"math"
+
+	"github.com/flank-tcm/flank/internal/recall"
+)
+
+// recalls evaluates costs on judged rows, a generation at a time.
+type recalls struct {
+	counts []int        // rows of each class
+	pair   *recall.Pair // of two classes
+	rows   *recall.Rows // of more
+}
+
+// recalls makes them of at most most rows of each class, or of all if most is 0;
+// of two classes it always takes all.
+func (d judged) recalls(most int) recalls {
+	if d.k == 2 {
+		return recalls{counts: d.counts, pair: d.order()}
+	}
+	rows := recall.NewRows(d.k, d.posterior, d.y, most)
+	return recalls{counts: rows.Counts(), rows: rows}
+}
+
+// fitness stores in f[i] the G-mean that the costs costs[i] give, over classes
+// that have rows. If soft, it adds softShare of the soft G-mean, the geometric
+// mean over classes k of
+//
+//	mean_{i: y_i=k} w_k·P_ik / Σ_j w_j·P_ij,
+//
+// which is never flat where posteriors are not.
+func (r recalls) fitness(f []float64, costs [][]float64, soft bool) {
+	k := len(r.counts)
+	weights := make([][]float64, len(costs))
+	for i, x := range costs {
+		weights[i] = make([]float64, k)
+		weightless := CostVector(x).weightless()
+		for j, c := range x {
+			if weights[i][j] = 1 - c; weightless {
+				weights[i][j] = 1
+			}
+		}
+	}
+	tallies := recall.NewTallies(len(costs), k)
+	if r.pair != nil {
+		for i, w := range weights {
+			r.pair.Count(&tallies[i], w[0], w[1], soft)
+		}
+	} else {
+		r.rows.Count(tallies, weights)
+	}
+	present := 0
+	for _, n := range r.counts {
+		if n > 0 {
+			present++
+		}
+	}
+	root := 1 / float64(max(present, 1))
+	for i, t := range tallies {
+		hard, easy := 1.0, 1.0
+		for class, n := range r.counts {
+			if n > 0 {
+				hard *= float64(t.Right[class]) / float64(n)
+				easy *= t.Share[class]
+			}
+		}
+		if f[i] = math.Pow(hard, root); soft {
+			f[i] += softShare * math.Pow(easy, root)
+		}
+	}
+}
