@@ -30,7 +30,8 @@ func (r *RBM) Train(ctx context.Context, x Matrix, s PretrainSettings, rng *rand
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	if err := checkRows("training", x, r.Visible); err != nil {
+	f := newFeed(x, nil, r.Visible)
+	if err := f.check("training"); err != nil {
 		return nil, err
 	}
 	if x.Cols != r.Weights.Rows {
@@ -39,31 +40,39 @@ func (r *RBM) Train(ctx context.Context, x Matrix, s PretrainSettings, rng *rand
 	if err := checkValidation(s.Validation, x.Cols, r.Visible); err != nil {
 		return nil, err
 	}
-	return r.train(ctx, "pre-training", x, s, 1, rng, func() {})
+	return r.train(ctx, "pre-training", f, s, 1, rng, func() {})
 }
 
 // train is Train after all checks. It calls epochDone after every epoch; name is
 // that of the work for errors.
-func (r *RBM) train(ctx context.Context, name string, x Matrix, s PretrainSettings, workers int, rng *rand.Rand, epochDone func()) (*LayerHistory, error) {
+func (r *RBM) train(ctx context.Context, name string, f *feed, s PretrainSettings, workers int, rng *rand.Rand, epochDone func()) (*LayerHistory, error) {
 	h := &LayerHistory{}
-	c := newContrast(r, min(s.Batch, x.Rows), workers, rng.Uint64())
+	c := newContrast(r, min(s.Batch, f.rows), workers, rng.Uint64())
 	defer c.team.close()
-	order := ordered(x.Rows)
 	for epoch := range max(s.Epochs, 0) {
-		shuffle(order, rng)
 		var squares float64
-		for from := 0; from < x.Rows; from += s.Batch {
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
+		err := f.epoch(ctx, rng, func(x Matrix, _, order []int) error {
+			for from := 0; from < len(order); from += s.Batch {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				squares += c.step(x, order[from:min(from+s.Batch, len(order))], s, epoch)
 			}
-			squares += c.step(x, order[from:min(from+s.Batch, x.Rows)], s, epoch)
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 		if math.IsNaN(squares) || math.IsInf(squares, 0) || !r.finite() {
 			return nil, fmt.Errorf("dbn: %s, epoch %d: %w: lower the rate or scale the features", name, epoch+1, ErrDiverged)
 		}
-		h.ReconstructionError = append(h.ReconstructionError, math.Sqrt(squares/float64(len(x.Data))))
+		h.ReconstructionError = append(h.ReconstructionError, math.Sqrt(squares/float64(f.rows)/float64(f.cols)))
 		if s.Validation.Rows > 0 {
-			h.FreeEnergyGap = append(h.FreeEnergyGap, r.freeEnergyGap(x, s.Validation))
+			sample, err := f.sample(s.Validation.Rows)
+			if err != nil {
+				return nil, err
+			}
+			h.FreeEnergyGap = append(h.FreeEnergyGap, r.meanFreeEnergy(s.Validation)-r.meanFreeEnergy(sample))
 		}
 		epochDone()
 	}
@@ -72,15 +81,6 @@ func (r *RBM) train(ctx context.Context, name string, x Matrix, s PretrainSettin
 
 func (r *RBM) finite() bool {
 	return finite(r.Weights.Data) && finite(r.VisibleBias) && finite(r.HiddenBias)
-}
-
-func (r *RBM) freeEnergyGap(x, validation Matrix) float64 {
-	n := min(x.Rows, validation.Rows)
-	sample := NewMatrix(n, x.Cols)
-	for i := range n {
-		copy(sample.Row(i), x.Row(i*x.Rows/n))
-	}
-	return r.meanFreeEnergy(validation) - r.meanFreeEnergy(sample)
 }
 
 func (r *RBM) meanFreeEnergy(x Matrix) float64 {

@@ -92,21 +92,34 @@ var (
 // checkRows reports rows that cannot be trained on as unit; kind says which rows
 // they are.
 func checkRows(kind string, x Matrix, unit Unit) error {
-	if x.Rows < 1 || x.Cols < 1 {
-		return fmt.Errorf("dbn: %d %s rows of %d features: there is nothing to train on", x.Rows, kind, x.Cols)
+	if err := checkShape(kind, x.Rows, x.Cols); err != nil {
+		return err
 	}
 	if len(x.Data) != x.Rows*x.Cols {
 		return fmt.Errorf("dbn: %d values for %d %s rows of %d features", len(x.Data), x.Rows, kind, x.Cols)
 	}
-	if x.Cols > maxWidth {
-		return fmt.Errorf("dbn: %s rows of %d features: at most %d can be trained on", kind, x.Cols, maxWidth)
+	return checkValues(kind, x.Data, x.Cols, 0, unit)
+}
+
+func checkShape(kind string, rows, cols int) error {
+	if rows < 1 || cols < 1 {
+		return fmt.Errorf("dbn: %d %s rows of %d features: there is nothing to train on", rows, kind, cols)
 	}
-	for i, v := range x.Data {
+	if cols > maxWidth {
+		return fmt.Errorf("dbn: %s rows of %d features: at most %d can be trained on", kind, cols, maxWidth)
+	}
+	return nil
+}
+
+// checkValues reports a value that cannot be trained on among those of rows from
+// the given one.
+func checkValues(kind string, values []float32, cols, from int, unit Unit) error {
+	for i, v := range values {
 		if !(v >= -math.MaxFloat32 && v <= math.MaxFloat32) {
-			return fmt.Errorf("dbn: %s row %d, feature %d: %v: %w: impute it or drop the row", kind, i/x.Cols, i%x.Cols, v, ErrNotFinite)
+			return fmt.Errorf("dbn: %s row %d, feature %d: %v: %w: impute it or drop the row", kind, from+i/cols, i%cols, v, ErrNotFinite)
 		}
 		if unit == Bernoulli && !(v >= 0 && v <= 1) {
-			return fmt.Errorf("dbn: %s row %d, feature %d: %v is outside [0, 1]: scale features for Bernoulli visible units, or use Gaussian ones", kind, i/x.Cols, i%x.Cols, v)
+			return fmt.Errorf("dbn: %s row %d, feature %d: %v is outside [0, 1]: scale features for Bernoulli visible units, or use Gaussian ones", kind, from+i/cols, i%cols, v)
 		}
 	}
 	return nil

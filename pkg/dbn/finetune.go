@@ -13,30 +13,34 @@ import (
 // fineTune trains all layers of n to minimise the weighted cross-entropy and
 // returns the mean loss by epoch. Weights are those of the rows of each class.
 // Arguments were checked.
-func fineTune(ctx context.Context, n *Network, x Matrix, y []int, weights []float64, s Settings, rng *rand.Rand) ([]float64, error) {
+func fineTune(ctx context.Context, n *Network, f *feed, weights []float64, s Settings, rng *rand.Rand) ([]float64, error) {
 	set := s.FineTune
-	b := newBackprop(n, min(set.Batch, x.Rows), s.Workers, weights)
+	b := newBackprop(n, min(set.Batch, f.rows), s.Workers, weights)
 	defer b.team.close()
 	descend := b.adam
 	if set.Method == sgd {
 		descend = b.momentum
 	}
-	order := ordered(x.Rows)
 	losses := make([]float64, 0, set.Epochs)
 	for epoch := range set.Epochs {
-		shuffle(order, rng)
 		rate := set.Rate * (1 - 0.9*float64(epoch)/float64(max(set.Epochs-1, 1)))
 		var loss float64
-		for from := 0; from < x.Rows; from += set.Batch {
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
+		err := f.epoch(ctx, rng, func(x Matrix, y, order []int) error {
+			for from := 0; from < len(order); from += set.Batch {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				rows := order[from:min(from+set.Batch, len(order))]
+				gradient, more := b.gradient(x, y, rows)
+				loss += more
+				descend(gradient, len(rows), rate, set)
 			}
-			rows := order[from:min(from+set.Batch, x.Rows)]
-			gradient, more := b.gradient(x, y, rows)
-			loss += more
-			descend(gradient, len(rows), rate, set)
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
-		loss /= float64(x.Rows)
+		loss /= float64(f.rows)
 		if math.IsNaN(loss) || math.IsInf(loss, 0) || !n.finite() {
 			return nil, fmt.Errorf("dbn: fine-tuning, epoch %d: %w: lower the rate or scale the features", epoch+1, ErrDiverged)
 		}

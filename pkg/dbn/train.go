@@ -23,31 +23,41 @@ type History struct {
 //   - the cause of ctx if that is done; it is looked at between batches.
 //
 // A class may be absent from y as long as two others are there.
-func Train(ctx context.Context, x Matrix, y []int, classes int, s Settings) (*Network, *History, error) {
+//
+// Rows that are no Matrix are read again in every epoch. In memory are 128 MiB
+// of them, which are shuffled together: 64 blocks of 1 MiB drawn from all over,
+// and as much that is being read. A batch ends where they do. Visible biases
+// are made of 10,000 rows, evenly spread.
+func Train(ctx context.Context, x Rows, y []int, classes int, s Settings) (*Network, *History, error) {
 	s = s.withDefaults()
 	if err := s.check(classes); err != nil {
 		return nil, nil, err
 	}
-	if err := checkRows("training", x, s.Visible); err != nil {
+	return train(ctx, newFeed(x, y, s.Visible), classes, s)
+}
+
+// train is Train with settings that were checked.
+func train(ctx context.Context, f *feed, classes int, s Settings) (*Network, *History, error) {
+	if err := f.check("training"); err != nil {
 		return nil, nil, err
 	}
-	if err := checkLabels(x.Rows, y, classes); err != nil {
+	if err := checkLabels(f.rows, f.y, classes); err != nil {
 		return nil, nil, err
 	}
-	weights, err := classWeights(s.ClassWeights, y, classes)
+	weights, err := classWeights(s.ClassWeights, f.y, classes)
 	if err != nil {
 		return nil, nil, err
 	}
 	history := &History{}
 	n := &Network{}
 	if s.Pretrain.Epochs < 0 {
-		n.layers = randomLayers(x.Cols, s.Hidden, stream(s.Seed, pretrainStream))
-	} else if n.layers, history.Pretrain, err = pretrain(ctx, x, s); err != nil {
+		n.layers = randomLayers(f.cols, s.Hidden, stream(s.Seed, pretrainStream))
+	} else if n.layers, history.Pretrain, err = pretrain(ctx, f, s); err != nil {
 		return nil, nil, err
 	}
 	rng := stream(s.Seed, fineTuneStream)
 	n.layers = append(n.layers, randomLayers(s.Hidden[len(s.Hidden)-1], []int{classes}, rng)...)
-	if history.Loss, err = fineTune(ctx, n, x, y, weights, s, rng); err != nil {
+	if history.Loss, err = fineTune(ctx, n, f, weights, s, rng); err != nil {
 		return nil, nil, err
 	}
 	return n, history, nil
@@ -103,8 +113,8 @@ func randomLayers(inputs int, widths []int, rng *rand.Rand) []layer {
 
 // pretrain returns the hidden layers of a network, each trained as an RBM on
 // the hidden probabilities of the one below. (Hinton et al. 2006, §5.)
-func pretrain(ctx context.Context, x Matrix, s Settings) ([]layer, []LayerHistory, error) {
-	if err := checkValidation(s.Pretrain.Validation, x.Cols, s.Visible); err != nil {
+func pretrain(ctx context.Context, f *feed, s Settings) ([]layer, []LayerHistory, error) {
+	if err := checkValidation(s.Pretrain.Validation, f.cols, s.Visible); err != nil {
 		return nil, nil, err
 	}
 	var layers []layer
@@ -118,8 +128,12 @@ func pretrain(ctx context.Context, x Matrix, s Settings) ([]layer, []LayerHistor
 	visible, below := s.Visible, s.Pretrain
 	for l, hidden := range s.Hidden {
 		rng := stream(s.Seed, pretrainStream+uint64(l))
-		r := NewRBM(x, hidden, visible, rng)
-		h, err := r.train(ctx, fmt.Sprintf("pre-training layer %d", l+1), x, below, s.Workers, rng, epochDone)
+		typical, err := f.typical()
+		if err != nil {
+			return nil, nil, err
+		}
+		r := NewRBM(typical, hidden, visible, rng)
+		h, err := r.train(ctx, fmt.Sprintf("pre-training layer %d", l+1), f, below, s.Workers, rng, epochDone)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -128,7 +142,7 @@ func pretrain(ctx context.Context, x Matrix, s Settings) ([]layer, []LayerHistor
 		if l == len(s.Hidden)-1 {
 			break
 		}
-		x = r.hidden(x)
+		f = f.through(r)
 		if below.Validation.Rows > 0 {
 			below.Validation = r.hidden(below.Validation)
 		}

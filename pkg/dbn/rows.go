@@ -1,0 +1,211 @@
+package dbn
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// Rows are rows to train on that need not fit in memory. A Matrix is Rows.
+type Rows interface {
+	// Shape returns the number of rows and that of features in each.
+	Shape() (rows, cols int)
+	// ReadRows stores rows from, from+1, … in dst, which has room for a whole
+	// number of them and no more than there are. Several goroutines may call it.
+	ReadRows(dst []float32, from int) error
+}
+
+// Shape returns the number of rows and of columns.
+func (m Matrix) Shape() (rows, cols int) { return m.Rows, m.Cols }
+
+// ReadRows copies rows from, from+1, … to dst. Its error is always nil.
+func (m Matrix) ReadRows(dst []float32, from int) error {
+	copy(dst, m.Data[from*m.Cols:])
+	return nil
+}
+
+// feed hands out rows to train on, epoch by epoch and in random order. Rows in
+// memory are shuffled all together. Of others it reads a portion at a time, made
+// up of blocks from all over, which are shuffled together; while one portion is
+// trained on, the next is read.
+type feed struct {
+	rows, cols int
+	y          []int // classes, if they are of use
+
+	memory Matrix // all rows, or
+	far    Rows   // where they are read from, and
+	layers []*RBM // what they go through after that
+	unit   Unit   // of far's values
+
+	blockRows  int // rows read at a time; the last block may have fewer
+	perPortion int // blocks shuffled together
+
+	order []int // of rows in memory, or of blocks
+	ready [2]portion
+}
+
+const (
+	blockBytes   = 1 << 20 // read at a time, enough for a disk to be at its ease
+	portionBytes = 1 << 26
+	biasRows     = 10_000 // of which visible biases are made
+)
+
+// portion is a part of the rows of an epoch.
+type portion struct {
+	x     Matrix // as read
+	y     []int
+	order []int
+	err   error
+}
+
+func newFeed(x Rows, y []int, unit Unit) *feed {
+	f := &feed{y: y, unit: unit}
+	f.rows, f.cols = x.Shape()
+	if m, ok := x.(Matrix); ok {
+		f.memory, f.order = m, ordered(m.Rows)
+		return f
+	}
+	f.far = x
+	f.cut(max(1, blockBytes/4/max(1, f.cols)), portionBytes/blockBytes)
+	return f
+}
+
+// cut sets the sizes of what is read.
+func (f *feed) cut(blockRows, perPortion int) {
+	f.blockRows, f.perPortion = blockRows, perPortion
+	f.order = ordered((f.rows + blockRows - 1) / blockRows)
+	f.ready = [2]portion{}
+}
+
+func (f *feed) farWidth() int {
+	_, cols := f.far.Shape()
+	return cols
+}
+
+// check reports a setting or shape that cannot be trained on, and values in
+// memory that cannot; others are checked as they are read.
+func (f *feed) check(kind string) error {
+	if f.far == nil {
+		return checkRows(kind, f.memory, f.unit)
+	}
+	return checkShape(kind, f.rows, f.cols)
+}
+
+// epoch calls visit with every row once: order are the rows of x to be trained
+// on, in this order, and y the classes of x. They are only lent. A batch ends
+// where a portion does.
+func (f *feed) epoch(ctx context.Context, rng *rand.Rand, visit func(x Matrix, y, order []int) error) error {
+	shuffle(f.order, rng)
+	if f.far == nil {
+		return visit(f.memory, f.y, f.order)
+	}
+	reading := make(chan *portion)
+	read := func(i int) {
+		p := &f.ready[i/f.perPortion%2]
+		p.err = f.read(p, f.order[i:min(i+f.perPortion, len(f.order))])
+		reading <- p
+	}
+	go read(0)
+	for i := 0; ; i += f.perPortion {
+		p := <-reading
+		more := i+f.perPortion < len(f.order) && p.err == nil && ctx.Err() == nil
+		if more {
+			go read(i + f.perPortion)
+		}
+		err := p.err
+		if err == nil {
+			p.order = append(p.order[:0], ordered(p.x.Rows)...)
+			shuffle(p.order, rng)
+			err = visit(f.lift(p.x), p.y, p.order)
+		}
+		switch {
+		case err != nil && more:
+			<-reading // nobody reads when training is over
+			return err
+		case err != nil:
+			return err
+		case !more:
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// read reads the given blocks.
+func (f *feed) read(p *portion, blocks []int) error {
+	cols, n := f.farWidth(), f.blockRows
+	if p.x.Data == nil {
+		p.x.Data = make([]float32, 0, len(blocks)*n*cols)
+	}
+	p.x, p.y = Matrix{0, cols, p.x.Data[:0]}, p.y[:0]
+	for _, b := range blocks {
+		from, to := b*n, min((b+1)*n, f.rows)
+		at := len(p.x.Data)
+		p.x.Data = p.x.Data[:at+(to-from)*cols]
+		p.x.Rows += to - from
+		if err := f.readChecked(p.x.Data[at:], from); err != nil {
+			return err
+		}
+		if f.y != nil {
+			p.y = append(p.y, f.y[from:to]...)
+		}
+	}
+	return nil
+}
+
+func (f *feed) readChecked(dst []float32, from int) error {
+	if err := f.far.ReadRows(dst, from); err != nil {
+		return fmt.Errorf("dbn: reading rows from %d: %w", from, err)
+	}
+	return checkValues("training", dst, f.farWidth(), from, f.unit)
+}
+
+// lift returns the values of rows as read where this feed stands.
+func (f *feed) lift(x Matrix) Matrix {
+	for _, r := range f.layers {
+		x = r.hidden(x)
+	}
+	return x
+}
+
+// through returns a feed of the hidden probabilities of r.
+func (f *feed) through(r *RBM) *feed {
+	if f.far == nil {
+		return newFeed(r.hidden(f.memory), f.y, Bernoulli)
+	}
+	up := *f
+	up.layers = append(slices.Clone(f.layers), r)
+	up.cols = r.Weights.Cols
+	up.cut(f.blockRows, f.perPortion)
+	return &up
+}
+
+// typical returns rows to make visible biases of: all of those in memory.
+func (f *feed) typical() (Matrix, error) {
+	if f.far == nil {
+		return f.memory, nil
+	}
+	return f.sample(biasRows)
+}
+
+// sample returns n rows, evenly spread, or all if there are no more.
+func (f *feed) sample(n int) (Matrix, error) {
+	n = min(n, f.rows)
+	if f.far == nil {
+		if n == f.rows {
+			return f.memory, nil
+		}
+		x := NewMatrix(n, f.cols)
+		for i := range n {
+			copy(x.Row(i), f.memory.Row(i*f.rows/n))
+		}
+		return x, nil
+	}
+	x := NewMatrix(n, f.farWidth())
+	for i := range n {
+		if err := f.readChecked(x.Row(i), i*f.rows/n); err != nil {
+			return Matrix{}, err
+		}
+	}
+	return f.lift(x), nil
+}

@@ -1,0 +1,162 @@
+package dbn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// far hides that rows are in memory.
+type far struct {
+	m     Matrix
+	reads atomic.Int64
+	fail  func(read int64) error
+}
+
+func (f *far) Shape() (rows, cols int) { return f.m.Shape() }
+
+func (f *far) ReadRows(dst []float32, from int) error {
+	n := f.reads.Add(1)
+	if f.fail != nil {
+		if err := f.fail(n); err != nil {
+			return err
+		}
+	}
+	if len(dst)%f.m.Cols != 0 || from+len(dst)/f.m.Cols > f.m.Rows {
+		panic("rows that do not exist are read")
+	}
+	return f.m.ReadRows(dst, from)
+}
+
+func farFeed(m Matrix, y []int, unit Unit, blockRows, perPortion int) *feed {
+	f := newFeed(&far{m: m}, y, unit)
+	f.cut(blockRows, perPortion)
+	return f
+}
+
+// Every epoch hands out every row once, with its class, in another order.
+func TestEpochHasEveryRowOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 300).Draw(t, "rows")
+		x, y := NewMatrix(n, 2), make([]int, n)
+		for i := range n {
+			x.Row(i)[0], x.Row(i)[1], y[i] = float32(i), 1, i%7
+		}
+		f := farFeed(x, y, Gaussian, rapid.IntRange(1, 50).Draw(t, "block"), rapid.IntRange(1, 9).Draw(t, "portion"))
+		rng := rand.New(rand.NewPCG(1, 2))
+		var orders [3][]int
+		for e := range orders {
+			seen := make([]bool, n)
+			err := f.epoch(context.Background(), rng, func(x Matrix, y, order []int) error {
+				if len(order) != x.Rows || len(y) != x.Rows {
+					t.Fatalf("%d rows, %d in order, %d classes", x.Rows, len(order), len(y))
+				}
+				for _, i := range order {
+					row := int(x.Row(i)[0])
+					if seen[row] || y[i] != row%7 {
+						t.Fatalf("row %d: seen %v, class %d", row, seen[row], y[i])
+					}
+					seen[row] = true
+					orders[e] = append(orders[e], row)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(orders[e]) != n {
+				t.Fatalf("epoch %d has %d rows of %d", e, len(orders[e]), n)
+			}
+		}
+		if n > 20 && slices.Equal(orders[0], orders[1]) && slices.Equal(orders[1], orders[2]) {
+			t.Fatal("every epoch has the same order")
+		}
+	})
+}
+
+// What is learnt from rows that are read is as good as from rows in memory, and
+// does not depend on the number of workers.
+func TestTrainOnRowsThatAreRead(t *testing.T) {
+	x, y := exclusiveOr(1500, rand.New(rand.NewPCG(1, 2)))
+	check, want := exclusiveOr(500, rand.New(rand.NewPCG(3, 4)))
+	s := Settings{Hidden: []int{16, 12}, Pretrain: PretrainSettings{Epochs: 20, Batch: 130}, FineTune: FineTuneSettings{Epochs: 80, Batch: 130, Rate: 0.05, Decay: -1}, Seed: 7}
+	s.Pretrain.Validation = check
+	var first []byte
+	for _, workers := range []int{1, 3} {
+		s.Workers = workers
+		n, h, err := train(context.Background(), farFeed(x, y, Bernoulli, 64, 5), 2, s.withDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := accuracy(n, check, want); a < 0.99 {
+			t.Errorf("accuracy %v", a)
+		}
+		if g := h.Pretrain[1].FreeEnergyGap; len(g) != 20 || !(math.Abs(g[19]) < 1) {
+			t.Errorf("free-energy gaps %v of rows from one law", g)
+		}
+		b, err := n.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = b
+		}
+		if !bytes.Equal(b, first) {
+			t.Errorf("%d workers make another network", workers)
+		}
+	}
+}
+
+func TestTrainOnRowsThatCannotBeRead(t *testing.T) {
+	x, y := exclusiveOr(400, rand.New(rand.NewPCG(1, 2)))
+	s := Settings{Hidden: []int{4}, Pretrain: PretrainSettings{Epochs: 2}, FineTune: FineTuneSettings{Epochs: 2}}.withDefaults()
+	broken := errors.New("disk is gone")
+	// 400 rows are read for the biases, then 20 blocks an epoch.
+	for _, at := range []int64{1, 401, 410, 425, 440, 470} {
+		f := farFeed(x, y, Bernoulli, 20, 3)
+		f.far.(*far).fail = func(read int64) error {
+			if read >= at {
+				return broken
+			}
+			return nil
+		}
+		if _, _, err := train(context.Background(), f, 2, s); !errors.Is(err, broken) {
+			t.Errorf("read %d fails: %v", at, err)
+		}
+	}
+
+	bad := NewMatrix(x.Rows, x.Cols)
+	copy(bad.Data, x.Data)
+	bad.Row(357)[1] = float32(math.NaN())
+	_, _, err := train(context.Background(), farFeed(bad, y, Bernoulli, 20, 3), 2, s)
+	if !errors.Is(err, ErrNotFinite) || !strings.Contains(err.Error(), "row 357, feature 1") {
+		t.Errorf("a NaN: %v", err)
+	}
+}
+
+func TestTrainOnRowsThatAreReadStops(t *testing.T) {
+	x, y := exclusiveOr(400, rand.New(rand.NewPCG(1, 2)))
+	s := Settings{Hidden: []int{4}, Pretrain: PretrainSettings{Epochs: 50}, FineTune: FineTuneSettings{Epochs: 50}}.withDefaults()
+	enough := errors.New("enough")
+	for _, at := range []int64{1, 405, 430, 1425, 2000} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		f := farFeed(x, y, Bernoulli, 20, 3)
+		f.far.(*far).fail = func(read int64) error {
+			if read == at {
+				cancel(enough)
+			}
+			return nil
+		}
+		if _, _, err := train(ctx, f, 2, s); !errors.Is(err, enough) {
+			t.Errorf("cancelled at read %d: %v", at, err)
+		}
+	}
+}
