@@ -31,6 +31,7 @@ func SimulatedHistory(machine string, seed uint64) Job {
 	// Log energies have no zero to take a ratio to.
 	c.Reference = model.ReferenceSpec{Windows: historyReference, Mode: model.ReferenceDifference}
 	c.Evaluate = Evaluate{ByTool: "off"} // takes longer than a newcomer waits
+	c.Costs.Folds = 5                    // as do ten
 	j := Job{Config: c, Layout: signal.GunDrill()}
 	for _, t := range sim.Tools(seed, historyLife) {
 		j.Inputs = append(j.Inputs, simulatedLife(machine, t, seed))

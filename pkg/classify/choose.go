@@ -37,6 +37,10 @@ type CostReport struct {
 	Spread       float64  `json:"spread"`     // of posteriors: standard deviation of log odds between rows of one network
 	NearConstant bool     `json:"near_constant"`
 
+	// Temperature is what the log posteriors of the network were divided by,
+	// see [Temperature]; 1 if costs were not chosen on calibrated posteriors.
+	Temperature float64 `json:"temperature"`
+
 	// Plateau is the interval of thresholds on the posterior of the second of
 	// two classes on which the plain G-mean is greatest, the widest if there are
 	// several; every threshold in it decides alike. Kept is the threshold kept.

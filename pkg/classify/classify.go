@@ -85,13 +85,20 @@ type Settings struct {
 }
 
 // CostSettings says how costs are chosen. The zero value is what measured best:
-// out of fold, smoothed, mixed half-way with the inverse prior.
+// out of fold, calibrated, smoothed, mixed half-way with the inverse prior.
 type CostSettings struct {
-	Posteriors Posteriors    // on which costs are chosen; default OutOfFold
-	Folds      int           // out of fold: networks trained to that end; default 5; fewer if there are fewer groups
-	Raw        bool          // maximise the plain fitness, which has plateaus and noise, instead of the smoothed one
-	Unmixed    bool          // keep the optimum, do not go half-way to the inverse prior in log weight
-	Search     jade.Settings // its Seed is set here; unless Raw, costs worth trying are put into its Initial
+	Posteriors Posteriors // on which costs are chosen; default OutOfFold
+	Folds      int        // out of fold: networks trained to that end; default 10; fewer if there are fewer groups
+
+	// Uncalibrated leaves posteriors as the network gives them. Otherwise they
+	// are brought, for good, to the temperature at which those out of fold have
+	// the least cross-entropy: networks trained to the end are too sure of
+	// themselves, and the inverse prior presumes posteriors that are true.
+	Uncalibrated bool
+
+	Raw     bool          // maximise the plain fitness, which has plateaus and noise, instead of the smoothed one
+	Unmixed bool          // keep the optimum, do not go half-way to the inverse prior in log weight
+	Search  jade.Settings // its Seed is set here; unless Raw, costs worth trying are put into its Initial
 }
 
 // Posteriors says where the posteriors come from on which costs are chosen.
@@ -115,7 +122,7 @@ func (s Settings) withDefaults() (Settings, error) {
 	s.Encoding = cmp.Or(s.Encoding, Standard)
 	s.Bins = cmp.Or(s.Bins, 8)
 	s.Costs.Posteriors = cmp.Or(s.Costs.Posteriors, OutOfFold)
-	s.Costs.Folds = cmp.Or(s.Costs.Folds, 5)
+	s.Costs.Folds = cmp.Or(s.Costs.Folds, 10)
 	s.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
 	s.Network.Visible = cmp.Or(s.Network.Visible, s.Encoding.visible())
 	if s.Network.FineTune.Decay == 0 {

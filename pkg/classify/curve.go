@@ -123,7 +123,7 @@ func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s Cos
 		return nil, nil, err
 	}
 	d := newJudged(k, posterior, y)
-	r := &CostReport{Posteriors: "as given", Spread: d.spread()}
+	r := &CostReport{Posteriors: "as given", Spread: d.spread(), Temperature: 1}
 	if r.NearConstant = r.Spread < leastSpread; r.NearConstant {
 		s.Unmixed = true
 	}

@@ -40,6 +40,8 @@ type Report struct {
 // posteriors, as many more as Costs.Folds says are trained on parts of the
 // groups and judge the rest, and the costs are chosen on what they say:
 //
+//   - posteriors are first brought to the temperature at which those held out
+//     have the least cross-entropy, and so are those of the classifier;
 //   - for two classes at the greatest smoothed G-mean, found by a sweep, beside
 //     which the Report shows the exact optimum of the plain one and JADE's;
 //   - for more, by JADE on the G-mean with a soft tie-break;
@@ -129,6 +131,10 @@ func fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, k int, s S
 	if c.costs, err = keepCosts(ctx, newJudged(k, own, y), held, folds, s.Costs, r); err != nil {
 		return nil, nil, err
 	}
+	if r.Costs.Temperature != 1 {
+		c.network = c.network.Temper(r.Costs.Temperature)
+		posteriorsTo(own, x, nil, c.encoder, c.network)
+	}
 	r.Training = Assess(y, decideAll(c.costs, own), own, k)
 	return c, r, nil
 }
@@ -145,8 +151,13 @@ func keepCosts(ctx context.Context, own judged, held []float64, folds []Fold, s 
 			r.Costs.Spread += d.of(f.Test).spread() * float64(len(f.Test)) / float64(len(own.y))
 		}
 	}
+	r.Costs.Temperature = 1
 	r.Costs.NearConstant = r.Costs.Spread < leastSpread
-	if r.Costs.NearConstant {
+	switch {
+	case !r.Costs.NearConstant && len(folds) > 0 && !s.Uncalibrated:
+		r.Costs.Temperature = Temperature(d.posterior, d.y, d.k)
+		temper(d.posterior, d.k, r.Costs.Temperature)
+	case r.Costs.NearConstant:
 		s.Unmixed = true // the inverse prior is off by as much as the posteriors' offset
 		text := fmt.Sprintf("posteriors are near constant: their log odds vary by %.2g from row to row, so the network has hardly learnt; train longer or at a higher rate", r.Costs.Spread)
 		if len(folds) > 0 {

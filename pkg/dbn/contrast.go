@@ -49,6 +49,9 @@ func (r *RBM) train(ctx context.Context, name string, f *feed, s PretrainSetting
 	h := &LayerHistory{}
 	c := newContrast(r, min(s.Batch, f.rows), workers, rng.Uint64())
 	defer c.team.close()
+	if s.Persistent {
+		c.startChains(min(s.Batch, f.rows), rng)
+	}
 	for epoch := range max(s.Epochs, 0) {
 		var squares float64
 		err := f.epoch(ctx, rng, func(x Matrix, _, order []int) error {
@@ -97,6 +100,11 @@ func (r *RBM) meanFreeEnergy(x Matrix) float64 {
 // sampled where a later step depends on them, and probabilities are used for
 // reconstructions, for the last hidden units and in all statistics. (The guide,
 // §3.)
+//
+// With persistent chains the k steps do not begin at the batch but where the
+// last ones left off, so that vₖ comes ever closer to the RBM's own law; visible
+// units are then sampled too. (T. Tieleman, "Training Restricted Boltzmann
+// Machines using Approximations to the Likelihood Gradient", ICML 2008.)
 type contrast struct {
 	rbm    *RBM
 	team   *team
@@ -104,7 +112,8 @@ type contrast struct {
 	learn  func(shard int) // shards[shard].gradient of the batch under way
 	x      Matrix
 	rows   []int
-	steps  int
+	set    PretrainSettings
+	chains []float32 // hidden states of the chains, B×H, sampled; nil if they do not persist
 
 	uWeights, uVisible, uHidden []float32 // velocities of descent
 }
@@ -112,9 +121,10 @@ type contrast struct {
 // contrastShard is what a shard of a batch needs for itself.
 type contrastShard struct {
 	source  kernel.Lanes
-	visible []float32 // reconstructions vₖ, below them the rows v₀: 2N×V
-	hidden  []float32 // hₖ, below them -h₀: 2N×H
-	states  []float32 // N×H, sampled
+	normal  *rand.Rand // noise of Gaussian visible units in chains
+	visible []float32  // reconstructions vₖ, below them the rows v₀: 2N×V
+	hidden  []float32  // hₖ, below them -h₀: 2N×H
+	states  []float32  // N×H, sampled
 	squares float64
 
 	// Gradients of what is minimised.
@@ -133,7 +143,11 @@ func newContrast(r *RBM, batch, workers int, seed uint64) *contrast {
 	}
 	c.learn = func(shard int) {
 		from, to := part(len(c.rows), shard)
-		c.shards[shard].gradient(c.rbm, c.x, c.rows[from:to], c.steps)
+		var chains []float32
+		if c.chains != nil {
+			chains = c.chains[from*h : to*h]
+		}
+		c.shards[shard].gradient(c.rbm, c.x, c.rows[from:to], chains, &c.set)
 	}
 	n := roomFor(batch)
 	for i := range c.shards {
@@ -153,7 +167,7 @@ func newContrast(r *RBM, batch, workers int, seed uint64) *contrast {
 // step learns from the given rows of x and returns the sum of the squared
 // differences between them and their reconstructions.
 func (c *contrast) step(x Matrix, rows []int, s PretrainSettings, epoch int) float64 {
-	d, squares := c.gradient(x, rows, s.Steps)
+	d, squares := c.gradient(x, rows, s)
 	rate, momentum := s.Rate, s.Momentum
 	if c.rbm.Visible == Gaussian {
 		rate /= 10
@@ -172,11 +186,12 @@ func (c *contrast) step(x Matrix, rows []int, s PretrainSettings, epoch int) flo
 // gradient returns, in the first shard, the estimate of the gradient of
 // -Σ ln P(v₀), summed over the given rows v₀ of x,
 //
-//	dW = vₖᵀhₖ - v₀ᵀh₀,  da = Σ vₖ-v₀,  db = Σ hₖ-h₀,
+//	dW = vₖᵀhₖ - v₀ᵀ(h₀-s),  da = Σ vₖ-v₀,  db = Σ hₖ-h₀+s,
 //
-// and Σ |v₀-vₖ|².
-func (c *contrast) gradient(x Matrix, rows []int, steps int) (sum *contrastShard, squares float64) {
-	c.x, c.rows, c.steps = x, rows, steps
+// where s is the slope of the penalty of activity, see sparsify, and Σ |v₀-vₖ|²,
+// with the reconstruction v₁ for vₖ if chains persist.
+func (c *contrast) gradient(x Matrix, rows []int, set PretrainSettings) (sum *contrastShard, squares float64) {
+	c.x, c.rows, c.set = x, rows, set
 	n := shards(len(rows))
 	c.team.run(n, c.learn)
 	sum = &c.shards[0]
@@ -191,21 +206,26 @@ func (c *contrast) gradient(x Matrix, rows []int, steps int) (sum *contrastShard
 	return sum, squares
 }
 
-// gradient is that of contrast for one shard.
-func (s *contrastShard) gradient(r *RBM, x Matrix, rows []int, steps int) {
+// gradient is that of contrast for one shard, whose chains are N×H or nil.
+func (s *contrastShard) gradient(r *RBM, x Matrix, rows []int, chains []float32, set *PretrainSettings) {
 	clear(s.dVisible)
 	clear(s.dHidden)
 	s.squares = 0
 	for op := kernel.TransA; len(rows) > 0; op |= kernel.Add {
 		n := min(len(rows), chunk)
-		s.add(op, r, x, rows[:n], steps)
+		if chains == nil {
+			s.add(op, r, x, rows[:n], nil, set)
+		} else {
+			s.add(op, r, x, rows[:n], chains[:n*r.Weights.Cols], set)
+			chains = chains[n*r.Weights.Cols:]
+		}
 		rows = rows[n:]
 	}
 }
 
 // add adds the gradient of a chunk of rows; op says whether there is anything to
 // add to. One product of the stacked batches gives dW.
-func (s *contrastShard) add(op kernel.Op, r *RBM, x Matrix, rows []int, steps int) {
+func (s *contrastShard) add(op kernel.Op, r *RBM, x Matrix, rows []int, chains []float32, set *PretrainSettings) {
 	n, v, h := len(rows), r.Weights.Rows, r.Weights.Cols
 	visible, hidden, states := s.visible[:2*n*v], s.hidden[:2*n*h], s.states[:n*h]
 	vk, v0 := Matrix{n, v, visible[:n*v]}, Matrix{n, v, visible[n*v:]}
@@ -214,22 +234,82 @@ func (s *contrastShard) add(op kernel.Op, r *RBM, x Matrix, rows []int, steps in
 	x.gather(v0.Data, rows)
 	r.hiddenInput(h0, v0)
 	kernel.SigmoidSample(states, h0.Data, &s.source)
-	for step := range steps {
+	if chains != nil {
 		r.VisibleTo(vk, Matrix{n, h, states})
+		s.squares += kernel.SquaredDistance(v0.Data, vk.Data)
+		states = chains
+	}
+	for step := range set.Steps {
+		r.VisibleTo(vk, Matrix{n, h, states})
+		if chains != nil {
+			s.roughen(vk, r.Visible)
+		}
 		r.hiddenInput(hk, vk)
-		if step == steps-1 {
+		if step == set.Steps-1 && chains == nil {
 			kernel.Sigmoid(hk.Data)
 		} else {
 			kernel.SigmoidSample(states, hk.Data, &s.source)
 		}
 	}
 
-	s.squares += kernel.SquaredDistance(v0.Data, vk.Data)
+	if chains == nil {
+		s.squares += kernel.SquaredDistance(v0.Data, vk.Data)
+	}
 	kernel.AddRows(s.dVisible, vk.Data)
 	kernel.SubRows(s.dVisible, v0.Data)
-	kernel.Negate(h0.Data)
+	sparsify(h0, set.Sparsity, set.SparsityCost)
 	kernel.AddRows(s.dHidden, hidden)
 	kernel.Gemm(op, v, h, 2*n, visible, hidden, nil, s.dWeights)
+}
+
+// sparsify replaces hidden probabilities h by -h + s, where
+//
+//	s[n,j] = 2λ·(q_j - p)·h[n,j]·(1 - h[n,j]),  q_j = mean_n h[n,j],
+//
+// is N times the derivative of the penalty λ·Σ_j (q_j - p)² by the input of unit
+// j for row n, p the target and λ the cost. Without a target s is 0. (H. Lee, C.
+// Ekanadham and A. Ng, "Sparse Deep Belief Net Model for Visual Area V2", NIPS
+// 2007, eq. 3.) The mean is over the rows of h: a batch of up to 64, or a part of
+// a larger one.
+func sparsify(h Matrix, target, cost float64) {
+	if target == 0 {
+		kernel.Negate(h.Data)
+		return
+	}
+	for j := range h.Cols {
+		var q float64
+		for i := j; i < len(h.Data); i += h.Cols {
+			q += float64(h.Data[i])
+		}
+		slope := 2 * cost * (q/float64(h.Rows) - target)
+		for i := j; i < len(h.Data); i += h.Cols {
+			p := float64(h.Data[i])
+			h.Data[i] = float32(slope*p*(1-p) - p)
+		}
+	}
+}
+
+// startChains begins n persistent chains with hidden units at random.
+func (c *contrast) startChains(n int, rng *rand.Rand) {
+	c.chains = make([]float32, n*c.rbm.Weights.Cols)
+	for i := range c.chains {
+		c.chains[i] = float32(rng.IntN(2))
+	}
+	for i := range c.shards {
+		c.shards[i].normal = rand.New(rand.NewPCG(rng.Uint64(), uint64(i)))
+	}
+}
+
+// roughen replaces the means of visible units by draws: means would lose what
+// keeps a chain moving.
+func (s *contrastShard) roughen(v Matrix, unit Unit) {
+	if unit == Bernoulli {
+		kernel.Sample(v.Data, v.Data, &s.source)
+		return
+	}
+	for i := range v.Data {
+		v.Data[i] += float32(s.normal.NormFloat64())
+	}
 }
 
 // ordered returns 0, 1, …, n-1.

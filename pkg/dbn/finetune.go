@@ -11,9 +11,9 @@ import (
 )
 
 // fineTune trains all layers of n to minimise the weighted cross-entropy and
-// returns the mean loss by epoch. Weights are those of the rows of each class.
-// Arguments were checked.
-func fineTune(ctx context.Context, n *Network, f *feed, weights []float64, s Settings, rng *rand.Rand) ([]float64, error) {
+// notes the losses in h. Weights are those of the rows of each class. Arguments
+// were checked.
+func fineTune(ctx context.Context, n *Network, f *feed, weights []float64, s Settings, rng *rand.Rand, h *History) error {
 	set := s.FineTune
 	b := newBackprop(n, min(set.Batch, f.rows), s.Workers, weights)
 	defer b.team.close()
@@ -21,7 +21,8 @@ func fineTune(ctx context.Context, n *Network, f *feed, weights []float64, s Set
 	if set.Method == sgd {
 		descend = b.momentum
 	}
-	losses := make([]float64, 0, set.Epochs)
+	least := math.Inf(1) // loss of the validation rows
+	var kept []layer
 	for epoch := range set.Epochs {
 		rate := set.Rate * (1 - 0.9*float64(epoch)/float64(max(set.Epochs-1, 1)))
 		var loss float64
@@ -38,18 +39,60 @@ func fineTune(ctx context.Context, n *Network, f *feed, weights []float64, s Set
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		loss /= float64(f.rows)
 		if math.IsNaN(loss) || math.IsInf(loss, 0) || !n.finite() {
-			return nil, fmt.Errorf("dbn: fine-tuning, epoch %d: %w: lower the rate or scale the features", epoch+1, ErrDiverged)
+			return fmt.Errorf("dbn: fine-tuning, epoch %d: %w: lower the rate or scale the features", epoch+1, ErrDiverged)
 		}
-		losses = append(losses, loss)
+		h.Loss = append(h.Loss, loss)
+		h.Kept = epoch + 1
+		stop := false
+		if set.Validation.Rows > 0 {
+			v := n.loss(set.Validation, set.Labels, weights)
+			h.Validation = append(h.Validation, v)
+			if v < least {
+				least, kept = v, cloneLayers(n.layers)
+			}
+			h.Kept = 1 + slices.Index(h.Validation, least)
+			stop = epoch+1-h.Kept >= set.Patience
+		}
 		if s.Progress != nil {
-			s.Progress("finetune", epoch+1, set.Epochs)
+			done := epoch + 1
+			if stop {
+				done = set.Epochs
+			}
+			s.Progress("finetune", done, set.Epochs)
+		}
+		if stop {
+			break
 		}
 	}
-	return losses, nil
+	if kept != nil {
+		n.layers = kept
+	}
+	return nil
+}
+
+// loss returns the mean weighted cross-entropy of rows of classes y.
+func (n *Network) loss(x Matrix, y []int, weights []float64) float64 {
+	p := NewMatrix(x.Rows, n.Classes())
+	n.PosteriorTo(p, x)
+	var sum float64
+	for i, label := range y {
+		sum -= weights[label] * math.Log(max(float64(p.Row(i)[label]), math.SmallestNonzeroFloat32))
+	}
+	return sum / float64(x.Rows)
+}
+
+func cloneLayers(layers []layer) []layer {
+	c := make([]layer, len(layers))
+	for i, l := range layers {
+		c[i] = newLayer(l.weights.Rows, l.weights.Cols)
+		copy(c[i].weights.Data, l.weights.Data)
+		copy(c[i].bias, l.bias)
+	}
+	return c
 }
 
 func (n *Network) finite() bool {

@@ -2,6 +2,7 @@ package dbn
 
 import (
 	"math"
+	"slices"
 
 	"github.com/flank-tcm/flank/internal/kernel"
 )
@@ -38,6 +39,24 @@ func (n *Network) Layers() []int {
 		widths = append(widths, l.weights.Cols)
 	}
 	return widths
+}
+
+// Temper returns the network whose posteriors are those of n at temperature t,
+// P_t(y=j|x) proportional to P(y=j|x)^(1/t): the softmax layer's weights and
+// biases divided by t. It shares the layers below with n. It panics unless t is
+// positive. (C. Guo et al., "On Calibration of Modern Neural Networks", ICML
+// 2017, §4.2.)
+func (n *Network) Temper(t float64) *Network {
+	mustMatch(t > 0 && !math.IsInf(t, 0), "temperature %v", t)
+	last := len(n.layers) - 1
+	top := newLayer(n.layers[last].weights.Rows, n.Classes())
+	for i, w := range n.layers[last].weights.Data {
+		top.weights.Data[i] = float32(float64(w) / t)
+	}
+	for j, b := range n.layers[last].bias {
+		top.bias[j] = float32(float64(b) / t)
+	}
+	return &Network{layers: append(slices.Clone(n.layers[:last]), top)}
 }
 
 // PosteriorTo stores in dst, N×K, the posteriors P(y=j|x) of every row of x,

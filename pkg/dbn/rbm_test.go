@@ -349,7 +349,7 @@ func TestContrastiveDivergence(t *testing.T) {
 			copy(x.Row(i), small.Row(i%len(data)))
 		}
 		c := newContrast(tn.rbm(), x.Rows, 1, 8)
-		g, _ := c.gradient(x, ordered(x.Rows), tc.steps)
+		g, _ := c.gradient(x, ordered(x.Rows), PretrainSettings{Steps: tc.steps})
 
 		dw, da, db := make([][]float64, 4), make([]float64, 4), make([]float64, 3)
 		for i := range dw {

@@ -33,6 +33,16 @@ type PretrainSettings struct {
 	Momentum float64 // after the first 5 epochs, in which it is at most 0.5; default 0.9
 	Decay    float64 // L2 penalty of weights; default 2e-4
 
+	// Persistent lets the chains of Gibbs sampling go on from step to step, one
+	// for each row of a batch (PCD-k), instead of beginning at the batch. It
+	// learns a better model of the rows and wants a low rate and no momentum.
+	Persistent bool
+	// Sparsity is the share of rows for which a hidden unit should be on, for
+	// example 0.1; 0: any. SparsityCost is the weight λ of the penalty λ·(q-p)²
+	// of a unit's mean activity q away from it; default 1.
+	Sparsity     float64
+	SparsityCost float64
+
 	// Validation holds rows that are not trained on, for the free-energy gap in
 	// the History. Without rows the gap is not computed.
 	Validation Matrix
@@ -47,6 +57,13 @@ type FineTuneSettings struct {
 	Decay    float64 // L2 penalty of weights, not of biases, added to the mean loss of a row as Decay/2·Σw²; default 3e-4
 	Method   string  // "adam" or "sgd"; default "adam"
 	Momentum float64 // of "sgd" only; default 0.9
+
+	// Early stopping: with Validation rows, which must not be trained on, the
+	// network kept is that of the epoch with the least cross-entropy on them,
+	// and training ends after Patience epochs without a better one; default 20.
+	Validation Matrix
+	Labels     []int // of the Validation rows
+	Patience   int
 }
 
 // Methods of fine-tuning.
@@ -83,6 +100,7 @@ func (s PretrainSettings) withDefaults() PretrainSettings {
 	s.Rate = cmp.Or(s.Rate, 0.05)
 	s.Momentum = option(s.Momentum, 0.9)
 	s.Decay = option(s.Decay, 2e-4)
+	s.SparsityCost = cmp.Or(s.SparsityCost, 1)
 	return s
 }
 
@@ -97,8 +115,13 @@ func (s FineTuneSettings) withDefaults() FineTuneSettings {
 	s.Rate = cmp.Or(s.Rate, rate)
 	s.Momentum = option(s.Momentum, 0.9)
 	s.Decay = option(s.Decay, 3e-4)
+	s.Patience = cmp.Or(s.Patience, 20)
 	return s
 }
+
+// Check reports the first setting that cannot be used for the given number of
+// classes, as Train would before it looks at any row.
+func (s Settings) Check(classes int) error { return s.withDefaults().check(classes) }
 
 // check reports the first setting that cannot be used for the given number of
 // classes. Defaults are in place.
@@ -141,6 +164,10 @@ func (s PretrainSettings) check() error {
 		return fmt.Errorf("dbn: pre-training batch of %d rows: must be positive", s.Batch)
 	case s.Steps < 1:
 		return fmt.Errorf("dbn: %d steps of contrastive divergence: must be positive", s.Steps)
+	case !(s.Sparsity >= 0 && s.Sparsity < 1):
+		return fmt.Errorf("dbn: sparsity %v: must be a share of rows below 1, or 0 for none", s.Sparsity)
+	case !(s.SparsityCost > 0) || math.IsInf(s.SparsityCost, 0):
+		return fmt.Errorf("dbn: sparsity cost %v: must be positive", s.SparsityCost)
 	}
 	return checkDescent("pre-training", s.Rate, s.Momentum, s.Decay)
 }
@@ -153,6 +180,8 @@ func (s FineTuneSettings) check() error {
 		return fmt.Errorf("dbn: fine-tuning batch of %d rows: must be positive", s.Batch)
 	case s.Method != adam && s.Method != sgd:
 		return fmt.Errorf("dbn: fine-tuning method %q: must be %q or %q", s.Method, adam, sgd)
+	case s.Patience < 1:
+		return fmt.Errorf("dbn: patience of %d epochs: must be positive", s.Patience)
 	}
 	return checkDescent("fine-tuning", s.Rate, s.Momentum, s.Decay)
 }

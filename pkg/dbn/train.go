@@ -11,6 +11,12 @@ import (
 type History struct {
 	Pretrain []LayerHistory // one for each hidden layer, the lowest first; empty if there was no pre-training
 	Loss     []float64      // by epoch of fine-tuning: the mean weighted cross-entropy of a row, in nats, without the penalty, taken as rows were trained on
+
+	// Validation is the same of the validation rows after each epoch, and Kept
+	// the number of epochs after which it was least, whose network Train
+	// returned. Without validation rows it is empty and Kept all epochs.
+	Validation []float64
+	Kept       int
 }
 
 // Train trains a network on the rows of x, whose classes are y, in [0, classes).
@@ -44,6 +50,19 @@ func train(ctx context.Context, f *feed, classes int, s Settings) (*Network, *Hi
 	if err := checkLabels(f.rows, f.y, classes); err != nil {
 		return nil, nil, err
 	}
+	if v := s.FineTune; v.Validation.Rows > 0 {
+		if err := checkValidation(v.Validation, f.cols, s.Visible); err != nil {
+			return nil, nil, err
+		}
+		if len(v.Labels) != v.Validation.Rows {
+			return nil, nil, fmt.Errorf("dbn: %d labels for %d validation rows", len(v.Labels), v.Validation.Rows)
+		}
+		for i, label := range v.Labels {
+			if label < 0 || label >= classes {
+				return nil, nil, fmt.Errorf("dbn: validation row %d: label %d: must be from 0 to %d", i, label, classes-1)
+			}
+		}
+	}
 	weights, err := classWeights(s.ClassWeights, f.y, classes)
 	if err != nil {
 		return nil, nil, err
@@ -57,7 +76,7 @@ func train(ctx context.Context, f *feed, classes int, s Settings) (*Network, *Hi
 	}
 	rng := stream(s.Seed, fineTuneStream)
 	n.layers = append(n.layers, randomLayers(s.Hidden[len(s.Hidden)-1], []int{classes}, rng)...)
-	if history.Loss, err = fineTune(ctx, n, f, weights, s, rng); err != nil {
+	if err = fineTune(ctx, n, f, weights, s, rng, history); err != nil {
 		return nil, nil, err
 	}
 	return n, history, nil
