@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+)
+
+// arm is one setting that is tried.
+type arm struct {
+	name      string
+	reference reference
+	change    func(*classify.Settings) // of the defaults; may be nil
+	random    bool                     // split at random instead of by tool
+	candidate bool                     // for the choice by nested validation
+}
+
+var arms = []arm{
+	{name: "**recommended: all defaults**", reference: medianRatio, candidate: true},
+	{name: "no pre-training", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Pretrain.Epochs = -1 }},
+	{name: "reference: " + meanRatio.name, reference: meanRatio, candidate: true},
+	{name: "reference: " + medianDifference.name, reference: medianDifference, candidate: true},
+	{name: "reference: " + noReference.name, reference: noReference, candidate: true},
+	{name: "costs from training posteriors, as the paper", reference: medianRatio, change: func(s *classify.Settings) { s.Costs.Posteriors = classify.Training }},
+	{name: "costs out of fold, not calibrated", reference: medianRatio, change: func(s *classify.Settings) { s.Costs.Uncalibrated = true }},
+	{name: "costs from 5 folds instead of one for each tool", reference: medianRatio, change: func(s *classify.Settings) { s.Costs.Folds = 5 }},
+	{name: "encoding: min-max", reference: medianRatio, change: func(s *classify.Settings) { s.Encoding = classify.MinMax }, candidate: true},
+	{name: "encoding: normal scores", reference: medianRatio, change: func(s *classify.Settings) { s.Encoding = classify.NormalScore }, candidate: true},
+	{name: "encoding: 8 bins", reference: medianRatio, change: func(s *classify.Settings) { s.Encoding = classify.Bins }, candidate: true},
+	{name: "one hidden layer of 30", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Hidden = []int{30} }, candidate: true},
+	{name: "one hidden layer of 100", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Hidden = []int{100} }, candidate: true},
+	{name: "two hidden layers of 100", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Hidden = []int{100, 100} }, candidate: true},
+	{name: "random 5-fold split: the leak", reference: medianRatio, random: true},
+}
+
+// outcome is what an arm gave with one seed.
+type outcome struct {
+	scores      classify.Scores
+	validation  *classify.Validation
+	folds       []classify.Fold
+	temperature float64 // median over folds
+}
+
+type result struct {
+	rows     *rows
+	arms     [][]outcome // by arm and seed
+	seeds    int
+	peers    peerFile
+	keel     []keelScore
+	keelPeer map[string]map[string]float64 // G-mean by set and method
+}
+
+func measure(ctx context.Context, rec *recording, keel, peers string, seeds int, log io.Writer) (*result, error) {
+	r := &result{rows: rec.relative(medianRatio), seeds: seeds}
+	for _, a := range arms {
+		var all []outcome
+		for seed := range seeds {
+			o, err := a.run(ctx, rec.relative(a.reference), uint64(seed+1))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", a.name, err)
+			}
+			all = append(all, o)
+			fmt.Fprintf(log, "%s, seed %d: G-mean %.4f\n", a.name, seed+1, float64(o.scores.GMean))
+		}
+		r.arms = append(r.arms, all)
+	}
+	if peers != "" {
+		text, err := os.ReadFile(peers)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, &r.peers); err != nil {
+			return nil, fmt.Errorf("%s: %w", peers, err)
+		}
+	}
+	if keel != "" {
+		var err error
+		if r.keel, r.keelPeer, err = measureKEEL(ctx, keel, log); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (a arm) run(ctx context.Context, t *rows, seed uint64) (outcome, error) {
+	s := classify.Settings{Seed: seed}
+	if a.change != nil {
+		a.change(&s)
+	}
+	folds, groups := classify.LeaveOneGroupOut(t.groups), t.groups
+	if a.random {
+		folds, groups = classify.StratifiedKFold(t.y, 5, rand.New(rand.NewPCG(seed, 0))), nil
+	}
+	v, err := classify.CrossValidate(ctx, t.x, t.y, groups, s, folds)
+	if err != nil {
+		return outcome{}, err
+	}
+	var temperatures []float64
+	for _, r := range v.Reports {
+		temperatures = append(temperatures, r.Costs.Temperature)
+	}
+	return outcome{v.Pooled, v, folds, median(temperatures)}, nil
+}
+
+// by returns the scores if every fold had kept the costs of the named choice.
+func (o outcome) by(choice string, y []int) classify.Scores {
+	m := classify.NewConfusion(2)
+	for f, fold := range o.folds {
+		for _, c := range o.validation.Reports[f].Costs.Choices {
+			if c.Name != choice {
+				continue
+			}
+			for _, i := range fold.Test {
+				m.Add(y[i], c.Costs.Decide(o.validation.Posterior[2*i:2*i+2]))
+			}
+		}
+	}
+	return m.Scores()
+}
+
+// nested returns the scores if for every tool held out the candidate was taken
+// that has the best G-mean out of fold on the other tools, and how often each
+// was.
+func (r *result) nested(seed int) (classify.Scores, map[string]int) {
+	m, taken := classify.NewConfusion(2), make(map[string]int)
+	for f, fold := range r.arms[0][seed].folds {
+		best, most := -1, -1.0
+		for a := range arms {
+			if !arms[a].candidate {
+				continue
+			}
+			if g := float64(r.arms[a][seed].validation.Reports[f].Held.GMean); g > most {
+				best, most = a, g
+			}
+		}
+		taken[arms[best].name]++
+		for _, i := range fold.Test {
+			m.Add(r.rows.y[i], r.arms[best][seed].validation.Decision[i])
+		}
+	}
+	return m.Scores(), taken
+}
+
+// majority returns the scores of the majority of each window and the eight
+// before it of its tool.
+func (o outcome) majority(t *rows) classify.Scores {
+	const of = 9
+	m := classify.NewConfusion(2)
+	var last []int
+	for i, d := range o.validation.Decision {
+		if i > 0 && t.groups[i] != t.groups[i-1] {
+			last = last[:0]
+		}
+		if last = append(last, d); len(last) > of {
+			last = last[1:]
+		}
+		faulty := 0
+		for _, v := range last {
+			faulty += v
+		}
+		decision := 0
+		if 2*faulty > len(last) {
+			decision = 1
+		}
+		m.Add(t.y[i], decision)
+	}
+	return m.Scores()
+}
+
+func median(x []float64) float64 {
+	x = slices.Clone(x)
+	slices.Sort(x)
+	n := len(x)
+	return (x[(n-1)/2] + x[n/2]) / 2
+}
