@@ -20,7 +20,7 @@ import (
 // tools ruins nothing elsewhere.
 var keelSets = []string{
 	"abalone9-18", "cleveland-0-vs-4", "ecoli3", "glass0", "glass1", "glass2", "glass4", "haberman",
-	"new-thyroid1", "pima", "wisconsin", "yeast-1-vs-7", "yeast-2-vs-8", "yeast4",
+	"new-thyroid1", "pima", "yeast-1-vs-7", "yeast-2-vs-8",
 }
 
 // keelScore is the mean G-mean over KEEL's five folds.

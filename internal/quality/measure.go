@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -18,6 +19,7 @@ type arm struct {
 	reference reference
 	change    func(*classify.Settings) // of the defaults; may be nil
 	random    bool                     // split at random instead of by tool
+	seeds     int                      // at most; 0: so many as asked for
 	candidate bool                     // for the choice by nested validation
 }
 
@@ -28,11 +30,10 @@ var arms = []arm{
 	{name: "reference: " + medianDifference.name, reference: medianDifference, candidate: true},
 	{name: "reference: " + noReference.name, reference: noReference, candidate: true},
 	{name: "costs from training posteriors, as the paper", reference: medianRatio, change: func(s *classify.Settings) { s.Costs.Posteriors = classify.Training }},
-	{name: "costs out of fold, not calibrated", reference: medianRatio, change: func(s *classify.Settings) { s.Costs.Uncalibrated = true }},
 	{name: "costs from 5 folds instead of one for each tool", reference: medianRatio, change: func(s *classify.Settings) { s.Costs.Folds = 5 }},
 	{name: "encoding: min-max", reference: medianRatio, change: func(s *classify.Settings) { s.Encoding = classify.MinMax }, candidate: true},
 	{name: "encoding: normal scores", reference: medianRatio, change: func(s *classify.Settings) { s.Encoding = classify.NormalScore }, candidate: true},
-	{name: "encoding: 8 bins", reference: medianRatio, change: func(s *classify.Settings) { s.Encoding = classify.Bins }, candidate: true},
+	{name: "encoding: 8 bins", reference: medianRatio, change: func(s *classify.Settings) { s.Encoding = classify.Bins }, seeds: 1},
 	{name: "one hidden layer of 30", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Hidden = []int{30} }, candidate: true},
 	{name: "one hidden layer of 100", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Hidden = []int{100} }, candidate: true},
 	{name: "two hidden layers of 100", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Hidden = []int{100, 100} }, candidate: true},
@@ -51,6 +52,7 @@ type result struct {
 	rows     *rows
 	arms     [][]outcome // by arm and seed
 	seeds    int
+	raw      []classify.Scores // recommended, with costs chosen without calibration, by seed
 	peers    peerFile
 	keel     []keelScore
 	keelPeer map[string]map[string]float64 // G-mean by set and method
@@ -58,9 +60,16 @@ type result struct {
 
 func measure(ctx context.Context, rec *recording, keel, peers string, seeds int, log io.Writer) (*result, error) {
 	r := &result{rows: rec.relative(medianRatio), seeds: seeds}
-	for _, a := range arms {
+	for i, a := range arms {
+		n := seeds
+		if i > 0 { // what is recommended is measured best
+			n = (seeds + 1) / 2
+		}
+		if a.seeds > 0 {
+			n = min(n, a.seeds)
+		}
 		var all []outcome
-		for seed := range seeds {
+		for seed := range n {
 			o, err := a.run(ctx, rec.relative(a.reference), uint64(seed+1))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", a.name, err)
@@ -69,6 +78,13 @@ func measure(ctx context.Context, rec *recording, keel, peers string, seeds int,
 			fmt.Fprintf(log, "%s, seed %d: G-mean %.4f\n", a.name, seed+1, float64(o.scores.GMean))
 		}
 		r.arms = append(r.arms, all)
+	}
+	for _, o := range r.arms[0] {
+		s, err := o.uncalibrated(ctx, r.rows.y)
+		if err != nil {
+			return nil, err
+		}
+		r.raw = append(r.raw, s)
 	}
 	if peers != "" {
 		text, err := os.ReadFile(peers)
@@ -122,6 +138,43 @@ func (o outcome) by(choice string, y []int) classify.Scores {
 		}
 	}
 	return m.Scores()
+}
+
+// uncalibrated returns the scores if costs had been chosen on posteriors as the
+// networks gave them.
+func (o outcome) uncalibrated(ctx context.Context, y []int) (classify.Scores, error) {
+	m := classify.NewConfusion(2)
+	for f, fold := range o.folds {
+		report := o.validation.Reports[f]
+		raw := func(p []float64) []float64 {
+			a, b := math.Pow(p[0], report.Costs.Temperature), math.Pow(p[1], report.Costs.Temperature)
+			return []float64{a / (a + b), b / (a + b)}
+		}
+		var posterior []float64
+		var labels []int
+		for n, i := range fold.Train {
+			posterior, labels = append(posterior, raw(report.Posterior[2*n:2*n+2])...), append(labels, y[i])
+		}
+		costs, _, err := classify.ChooseCosts(ctx, posterior, labels, 2, classify.CostSettings{})
+		if err != nil {
+			return classify.Scores{}, err
+		}
+		for _, i := range fold.Test {
+			m.Add(y[i], costs.Decide(raw(o.validation.Posterior[2*i:2*i+2])))
+		}
+	}
+	return m.Scores(), nil
+}
+
+// nestedSeeds returns for how many seeds all candidates were tried.
+func (r *result) nestedSeeds() int {
+	n := r.seeds
+	for a := range arms {
+		if arms[a].candidate {
+			n = min(n, len(r.arms[a]))
+		}
+	}
+	return n
 }
 
 // nested returns the scores if for every tool held out the candidate was taken
