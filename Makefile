@@ -3,8 +3,9 @@
 GO       ?= go
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 20s
+KAFKA    ?= 4.3.1 3.9.2
 
-.PHONY: all fmt lint test race fuzz bench e2e cross smoke up down
+.PHONY: all fmt lint test race fuzz bench e2e e2e-kafka kafka cross smoke up down
 
 all: fmt lint test
 
@@ -35,6 +36,21 @@ bench:
 # The programs as separate processes, killed and started again.
 e2e:
 	$(GO) test -count 1 -tags e2e ./e2e/...
+
+# The same, and the tests of internal/bus, against Apache Kafka itself. Brings its
+# jars with Maven; no Docker.
+e2e-kafka:
+	scripts/kafka/install.sh $(KAFKA)
+	set -e; for v in $(KAFKA); do echo "== Apache Kafka $$v"; \
+	  FLANK_KAFKA=$$v $(GO) test -count 1 ./internal/bus/...; \
+	  FLANK_KAFKA=$$v $(GO) test -count 1 -tags e2e -run 'Killed|BrokerAway' -skip Standalone ./e2e; \
+	done
+
+# One node of the newest of them on 127.0.0.1:9092, with its data in ./flank-data/kafka.
+kafka:
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	mkdir -p flank-data/kafka
+	exec scripts/kafka/broker.sh $(firstword $(KAFKA)) flank-data/kafka 9092 9093
 
 # Platforms that gateways run on.
 cross:

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/schemas"
 )
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	bin = dir
-	code := m.Run()
+	code := kafkatest.Main(m)
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -170,17 +171,55 @@ func (r *reader) until(t *testing.T, n int, what string) {
 	}
 }
 
-func broker(t *testing.T) (*bus.Broker, bus.Config) {
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+// server is a broker that can die and come back.
+type server interface {
+	Addr() string
+	Kill()
+	Restart(t *testing.T)
+}
+
+// startServer starts the Apache Kafka that FLANK_KAFKA names, or an embedded
+// broker, with all topics.
+func startServer(t *testing.T, partitions int) (server, bus.Config) {
+	t.Helper()
+	var s server
+	if kafkatest.Version() == "" {
+		e := &embedded{dir: t.TempDir(), addr: "127.0.0.1:0"}
+		e.Restart(t)
+		t.Cleanup(e.Kill)
+		s = e
+	} else {
+		s = apache{kafkatest.Start(t)}
+	}
+	cfg := bus.Config{Brokers: []string{s.Addr()}, ClientID: "e2e"}
+	if _, err := bus.Apply(context.Background(), cfg, partitions, 1); err != nil {
+		t.Fatal(err)
+	}
+	return s, cfg
+}
+
+// apache is Apache Kafka.
+type apache struct{ b *kafkatest.Broker }
+
+func (a apache) Addr() string         { return a.b.Addr }
+func (a apache) Kill()                { a.b.Kill() }
+func (a apache) Restart(t *testing.T) { a.b.Restart(t) }
+
+// embedded is a broker in this process. Kill is kinder to it than its name says.
+type embedded struct {
+	dir, addr string
+	b         *bus.Broker
+}
+
+func (e *embedded) Addr() string { return e.addr }
+func (e *embedded) Kill()        { _ = e.b.Close() }
+func (e *embedded) Restart(t *testing.T) {
+	t.Helper()
+	b, err := bus.StartBroker(e.dir, e.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = b.Close() })
-	cfg := bus.Config{Brokers: []string{b.Addr()}, ClientID: "e2e"}
-	if _, err := bus.Apply(context.Background(), cfg, 2, 1); err != nil {
-		t.Fatal(err)
-	}
-	return b, cfg
+	e.b, e.addr = b, b.Addr()
 }
 
 // checkResults checks that every window has one result, whatever came twice,
@@ -244,7 +283,7 @@ func checkAlerts(t *testing.T, r *reader) map[string]event.Alert {
 // A monitor that is killed again and again judges every window once, and says
 // what one says that was never killed.
 func TestMonitorKilled(t *testing.T) {
-	b, cfg := broker(t)
+	b, cfg := startServer(t, 2)
 	dir := prepare(t, b.Addr(), 0)
 	results, alerts := follow(t, cfg, bus.TopicResults), follow(t, cfg, bus.TopicAlerts)
 	run(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
@@ -264,7 +303,7 @@ func TestMonitorKilled(t *testing.T) {
 
 	// The same windows judged by a monitor of another group, on a broker where
 	// nothing was judged before.
-	b2, cfg2 := broker(t)
+	b2, cfg2 := startServer(t, 2)
 	dir2 := prepare(t, b2.Addr(), 0)
 	calm, calmAlerts := follow(t, cfg2, bus.TopicResults), follow(t, cfg2, bus.TopicAlerts)
 	run(t, "ingest", "run", "--config", filepath.Join(dir2, "ingest.yaml"))
@@ -283,7 +322,7 @@ func TestMonitorKilled(t *testing.T) {
 
 // An ingester that is killed again and again delivers every window, in order.
 func TestIngestKilled(t *testing.T) {
-	b, cfg := broker(t)
+	b, cfg := startServer(t, 2)
 	dir := prepare(t, b.Addr(), 600)
 	sent := follow(t, cfg, bus.TopicWindows)
 	for _, at := range []int{windows / 8, windows / 3, windows * 2 / 3} {
@@ -314,30 +353,40 @@ func TestIngestKilled(t *testing.T) {
 // The broker is away while the ingester works: the spool takes the windows and
 // gives them back when the broker is there again.
 func TestBrokerAway(t *testing.T) {
-	data := t.TempDir()
-	b, err := bus.StartBroker(data, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := b.Addr()
-	cfg := bus.Config{Brokers: []string{addr}, ClientID: "e2e"}
-	if _, err := bus.Apply(context.Background(), cfg, 1, 1); err != nil {
-		t.Fatal(err)
-	}
-	dir := prepare(t, addr, 300)
+	b, cfg := startServer(t, 1)
+	dir := prepare(t, b.Addr(), 300)
 	p := start(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
 	time.Sleep(time.Second)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	b.Kill()
 	time.Sleep(2 * time.Second)
-	if b, err = bus.StartBroker(data, addr); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Close() })
+	b.Restart(t)
 	p.wait(t)
 	sent := follow(t, cfg, bus.TopicWindows)
 	sent.until(t, windows, "windows")
+}
+
+// The broker dies again and again under an ingester and a monitor, which go on by
+// themselves.
+func TestBrokerKilled(t *testing.T) {
+	b, cfg := startServer(t, 2)
+	dir := prepare(t, b.Addr(), 100)
+	ingester := start(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
+	start(t, "monitor", "run", "--wait", "60s", "--config", filepath.Join(dir, "monitor.yaml"))
+	sent, results, alerts := follow(t, cfg, bus.TopicWindows), follow(t, cfg, bus.TopicResults), follow(t, cfg, bus.TopicAlerts)
+	for _, at := range []int{windows / 8, windows / 2} {
+		sent.until(t, at, "windows")
+		results.until(t, at/2, "results")
+		b.Kill()
+		b.Restart(t)
+	}
+	ingester.wait(t)
+	sent.until(t, windows, "windows")
+	results.until(t, windows, "results")
+	_, repeats := checkResults(t, results, windows)
+	t.Logf("%d windows came twice, %d results", len(sent.all())-sent.distinct(), repeats)
+	if n := len(checkAlerts(t, alerts)); n == 0 {
+		t.Error("no alert")
+	}
 }
 
 // Everything in one process, killed half-way and started again.

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 )
 
 // patience bounds what should take a moment. It is not a measure of speed.
@@ -21,6 +26,21 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
+func TestMain(m *testing.M) { os.Exit(kafkatest.Main(m)) }
+
+// anyBroker returns how to reach a broker without topics: the Apache Kafka that
+// FLANK_KAFKA names, or an embedded one.
+func anyBroker(t testing.TB) Config {
+	t.Helper()
+	if kafkatest.Version() == "" {
+		_, cfg := startBroker(t)
+		return cfg
+	}
+	return Config{Brokers: []string{kafkatest.Shared(t).Addr}, ClientID: "test"}
+}
+
+// startBroker starts an embedded broker, for tests of its own and those that
+// inject its faults.
 func startBroker(t testing.TB) (*Broker, Config) {
 	t.Helper()
 	b, err := StartBroker(t.TempDir(), "127.0.0.1:0")
@@ -29,6 +49,67 @@ func startBroker(t testing.TB) (*Broker, Config) {
 	}
 	t.Cleanup(func() { b.Close() })
 	return b, b.Config("test")
+}
+
+// ask sends a request that this package never sends itself.
+func ask(t testing.TB, cfg Config, req kmsg.Request) kmsg.Response {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	res, err := cl.Request(testContext(t), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// createTopic creates a topic as somebody else would, with one setting.
+func createTopic(t testing.TB, cfg Config, topic string, partitions int32, name, value string) {
+	t.Helper()
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Topics = []kmsg.CreateTopicsRequestTopic{{
+		Topic: topic, NumPartitions: partitions, ReplicationFactor: 1,
+		Configs: []kmsg.CreateTopicsRequestTopicConfig{{Name: name, Value: &value}},
+	}}
+	if err := kerr.ErrorForCode(ask(t, cfg, req).(*kmsg.CreateTopicsResponse).Topics[0].ErrorCode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deleteRecords removes what is below offset, as retention would.
+func deleteRecords(t testing.TB, cfg Config, topic string, partition int32, offset int64) {
+	t.Helper()
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	req.TimeoutMillis = 10_000
+	req.Topics = []kmsg.DeleteRecordsRequestTopic{{
+		Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: partition, Offset: offset}},
+	}}
+	if err := kerr.ErrorForCode(ask(t, cfg, req).(*kmsg.DeleteRecordsResponse).Topics[0].Partitions[0].ErrorCode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deleteTopic removes a topic and returns when the broker has forgotten it.
+func deleteTopic(t testing.TB, cfg Config, topic string) {
+	t.Helper()
+	req := kmsg.NewPtrDeleteTopicsRequest()
+	req.TimeoutMillis = 10_000
+	req.TopicNames = []string{topic}
+	req.Topics = []kmsg.DeleteTopicsRequestTopic{{Topic: &topic}}
+	if err := kerr.ErrorForCode(ask(t, cfg, req).(*kmsg.DeleteTopicsResponse).Topics[0].ErrorCode); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		ctx := testContext(t)
+		if _, err := askPartitions(ctx, cfg, topic); errors.Is(err, ErrNoTopic) {
+			return
+		} else if ctx.Err() != nil {
+			t.Fatal("the topic is still there")
+		}
+	}
 }
 
 func apply(t testing.TB, cfg Config, partitions int) {
@@ -84,10 +165,8 @@ func values(msgs []Message) (v []string) {
 }
 
 func TestApply(t *testing.T) {
-	b, cfg := startBroker(t)
-	if err := b.cluster.CreateTopic(TopicState, 2, map[string]string{"max.message.bytes": "1000"}); err != nil {
-		t.Fatal(err)
-	}
+	cfg := anyBroker(t)
+	createTopic(t, cfg, TopicState, 2, "max.message.bytes", "1000")
 	for round, created := range []int{6, 0} {
 		status, err := Apply(testContext(t), cfg, 4, 1)
 		if err != nil {
@@ -123,7 +202,7 @@ func TestApply(t *testing.T) {
 }
 
 func TestSendAndRead(t *testing.T) {
-	_, cfg := startBroker(t)
+	cfg := anyBroker(t)
 	apply(t, cfg, 4)
 	p := newProducer(t, cfg)
 	var msgs []Message
@@ -152,7 +231,7 @@ func TestSendAndRead(t *testing.T) {
 }
 
 func TestReadFromOffsets(t *testing.T) {
-	_, cfg := startBroker(t)
+	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
 	send(t, p, windows("k", 0, 10))
@@ -183,12 +262,10 @@ func TestReadFromOffsets(t *testing.T) {
 
 // Messages that retention removed before they were read do not stop the reader.
 func TestOffsetsRemoved(t *testing.T) {
-	b, cfg := startBroker(t)
+	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	send(t, newProducer(t, cfg), windows("k", 0, 30))
-	if err := b.cluster.DeleteRecords(TopicWindows, 0, 20); err != nil {
-		t.Fatal(err)
-	}
+	deleteRecords(t, cfg, TopicWindows, 0, 20)
 	said := ""
 	cfg.OnRetry = func(err error, _ time.Duration) {
 		if err != nil {
@@ -205,7 +282,7 @@ func TestOffsetsRemoved(t *testing.T) {
 // Others may write in transactions. Their markers are not messages, and a marker
 // at the end does not keep a reader waiting.
 func TestTransactionMarkers(t *testing.T) {
-	_, cfg := startBroker(t)
+	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	ctx := testContext(t)
 	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...), kgo.TransactionalID("tx"))

@@ -85,10 +85,8 @@ func TestSendThroughFaults(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
-	b, cfg := startBroker(t)
-	if err := b.cluster.CreateTopic(TopicWindows, 1, map[string]string{"max.message.bytes": "2000"}); err != nil {
-		t.Fatal(err)
-	}
+	cfg := anyBroker(t)
+	createTopic(t, cfg, TopicWindows, 1, "max.message.bytes", "2000")
 	p := newProducer(t, cfg)
 	msgs := windows("k", 0, 100) // too large together, but not each alone
 	send(t, p, msgs)
@@ -102,7 +100,7 @@ func TestTooLarge(t *testing.T) {
 }
 
 func TestLargeMessage(t *testing.T) {
-	_, cfg := startBroker(t)
+	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	big := make([]byte, 3<<20)
 	for i := range big {
@@ -118,7 +116,7 @@ func TestLargeMessage(t *testing.T) {
 
 func TestMissingTopic(t *testing.T) {
 	t.Parallel()
-	_, cfg := startBroker(t)
+	cfg := anyBroker(t)
 	check := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, ErrNoTopic) || !strings.Contains(err.Error(), TopicWindows) || !strings.Contains(err.Error(), "ingest topics apply") {
@@ -140,13 +138,11 @@ func TestMissingTopic(t *testing.T) {
 // A topic that was removed while it was in use is an error too, not a wait.
 func TestTopicRemoved(t *testing.T) {
 	t.Parallel()
-	b, cfg := startBroker(t)
+	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
 	send(t, p, windows("k", 0, 1))
-	if err := b.cluster.DeleteTopic(TopicWindows); err != nil {
-		t.Fatal(err)
-	}
+	deleteTopic(t, cfg, TopicWindows)
 	if err := p.Send(testContext(t), windows("k", 1, 2)); !errors.Is(err, ErrNoTopic) {
 		t.Errorf("Send: %v", err)
 	}

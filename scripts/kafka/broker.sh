@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# broker.sh VERSION DIR PORT CONTROLLER_PORT [MTLS_PORT] becomes one node of Apache
+# Kafka, broker and controller in one, on loopback, with its data in DIR. Started
+# again on the same folder it goes on with the data. Run install.sh first.
+#
+# With MTLS_PORT nothing is open: PORT speaks SCRAM-SHA-512 over TLS, MTLS_PORT
+# asks for a client certificate, and nobody but the CNs broker1 and admin may do
+# anything until an ACL says so. DIR must hold keystore.pem (certificate and key
+# of broker1) and ca.pem then.
+set -euo pipefail
+version="$1" dir="$(cd "$2" && pwd)" port="$3" controller="$4" mtls="${5:-}"
+lib="${FLANK_KAFKA_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/flank}/kafka-$version/lib"
+[ -d "$lib" ] || { echo "broker.sh: no $lib: run scripts/kafka/install.sh $version" >&2; exit 1; }
+
+# Two brokers on one folder ruin each other.
+exec 9>"$dir/lock"
+flock -n 9 || { echo "broker.sh: $dir is in use by another broker" >&2; exit 1; }
+
+cat >"$dir/server.properties" <<EOF
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:$controller
+controller.listener.names=CONTROLLER
+log.dirs=$dir/data
+auto.create.topics.enable=false
+message.max.bytes=16777216
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=500
+log.cleaner.dedupe.buffer.size=4194304
+EOF
+if [ -z "$mtls" ]; then
+  cat >>"$dir/server.properties" <<EOF
+listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller
+advertised.listeners=PLAINTEXT://127.0.0.1:$port
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+EOF
+else
+  cat >>"$dir/server.properties" <<EOF
+listeners=SASL_SSL://127.0.0.1:$port,MTLS://127.0.0.1:$mtls,CONTROLLER://127.0.0.1:$controller
+advertised.listeners=SASL_SSL://127.0.0.1:$port,MTLS://127.0.0.1:$mtls
+listener.security.protocol.map=SASL_SSL:SASL_SSL,MTLS:SSL,CONTROLLER:SSL
+inter.broker.listener.name=MTLS
+ssl.keystore.type=PEM
+ssl.keystore.location=$dir/keystore.pem
+ssl.truststore.type=PEM
+ssl.truststore.location=$dir/ca.pem
+listener.name.mtls.ssl.client.auth=required
+listener.name.controller.ssl.client.auth=required
+ssl.principal.mapping.rules=RULE:^CN=([^,]+).*$/\$1/,DEFAULT
+sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:broker1;User:admin
+EOF
+fi
+
+# Kafka 3 logs with Log4j 1, Kafka 4 with Log4j 2.
+cat >"$dir/log4j.properties" <<EOF
+log4j.rootLogger=WARN, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d %p %m (%c)%n
+EOF
+cat >"$dir/log4j2.properties" <<EOF
+rootLogger.level=warn
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %m (%c)%n
+EOF
+logging=(-Dlog4j.configuration="file:$dir/log4j.properties" -Dlog4j2.configurationFile="$dir/log4j2.properties")
+
+# Formatting costs a second: only once.
+if [ ! -e "$dir/data/meta.properties" ]; then
+  java -XX:TieredStopAtLevel=1 "${logging[@]}" -cp "$lib/*" kafka.tools.StorageTool format --ignore-formatted \
+    -c "$dir/server.properties" -t 4L6g3nShT-eMCtK--X86sw >/dev/null
+fi
+# A test that ends by itself or is killed takes its broker along.
+if [ -n "${FLANK_KAFKA_OWNER:-}" ]; then
+  (while kill -0 "$FLANK_KAFKA_OWNER" && kill -0 $$; do sleep 1; done; kill -9 $$) 9>&- >/dev/null 2>&1 &
+fi
+exec java -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "${logging[@]}" -cp "$lib/*" kafka.Kafka "$dir/server.properties"
