@@ -5,7 +5,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 20s
 KAFKA    ?= 4.3.1 3.9.2
 
-.PHONY: all fmt lint test race fuzz bench e2e e2e-kafka kafka cross smoke up down
+.PHONY: all fmt lint test race fuzz bench e2e e2e-kafka kafka cross smoke up down peers quality
 
 all: fmt lint test
 
@@ -66,3 +66,25 @@ up:
 
 down:
 	docker compose down
+
+# Python's peers in an environment of their own: reference values of metrics are
+# computed anew and compared, and peers judge the turning tools (DATA, half an
+# hour). Their scores are kept in peers/quality.json.
+DATA    ?= $(FLANK_DATA)
+TURNING ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
+KEEL    ?= $(DATA)/keel
+PYTHON  ?= python3
+
+peers/.venv/bin/python: peers/requirements.txt
+	$(PYTHON) -m venv peers/.venv
+	peers/.venv/bin/pip install --quiet --requirement peers/requirements.txt
+	touch $@
+
+peers: peers/.venv/bin/python
+	peers/.venv/bin/python peers/metrics.py pkg/classify/testdata/scikit-learn.json
+	features=$$(mktemp) && $(GO) run ./internal/quality features --turning $(TURNING) --out $$features && \
+	  OMP_NUM_THREADS=1 peers/.venv/bin/python -W ignore peers/quality.py $$features peers/quality.json && rm $$features
+
+# Tools never seen, what each ingredient is worth, and KEEL's sets: docs/quality.md.
+quality:
+	$(GO) run ./internal/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md

@@ -121,7 +121,7 @@ def judge(method, x, y, tool):
 
 def main():
     x, y, tool = read(sys.argv[1])
-    seeds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    seeds = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     out = {"versions": {"numpy": numpy.__version__, "scikit-learn": sklearn.__version__}, "methods": []}
     for i, (name, random, _) in enumerate(methods(0)):
         runs = [judge(methods(seed)[i][2], x, y, tool) for seed in range(seeds if random else 1)]

@@ -68,8 +68,14 @@ type Settings struct {
 	// Network says how networks are trained. Its Visible defaults to what the
 	// encoding needs, its FineTune.Decay to 2e-3 for Bins (whose inputs are
 	// many and overfit) and 3e-4 otherwise. Its Seed and Progress are set here
-	// and its Pretrain.Validation must be empty.
+	// and its validation rows must be empty.
 	Network dbn.Settings
+
+	// EarlyStop holds a fifth of the groups, or of the rows if there are no
+	// groups, out of the training of every network and keeps the weights of the
+	// epoch that suits them best, see dbn.FineTuneSettings. It saves time on
+	// large tables; on small ones the rows are worth more than the stop.
+	EarlyStop bool
 
 	Costs   CostSettings
 	Seed    uint64 // of every random draw: equal seeds give equal bytes
@@ -118,6 +124,19 @@ const (
 	decay     = 3e-4
 )
 
+// Check reports the first setting that Fit could not use for K classes, before
+// it looks at any row. The error wraps ErrSettings.
+func (s Settings) Check(classes int) error {
+	s, err := s.withDefaults()
+	if err != nil {
+		return err
+	}
+	if err := s.Network.Check(classes); err != nil {
+		return fmt.Errorf("classify: %w: %w", ErrSettings, err)
+	}
+	return s.Costs.check(classes)
+}
+
 func (s Settings) withDefaults() (Settings, error) {
 	s.Encoding = cmp.Or(s.Encoding, Standard)
 	s.Bins = cmp.Or(s.Bins, 8)
@@ -142,8 +161,8 @@ func (s Settings) withDefaults() (Settings, error) {
 		return s, fmt.Errorf("classify: costs from %d folds: %w: must be 2 or more", s.Costs.Folds, ErrSettings)
 	case s.Workers < 1:
 		return s, fmt.Errorf("classify: %d workers: %w: must be positive", s.Workers, ErrSettings)
-	case s.Network.Pretrain.Validation.Rows > 0:
-		return s, fmt.Errorf("classify: rows to validate pre-training on: %w: folds encode their own rows, leave it empty", ErrSettings)
+	case s.Network.Pretrain.Validation.Rows > 0 || s.Network.FineTune.Validation.Rows > 0:
+		return s, fmt.Errorf("classify: rows to validate training on: %w: folds encode their own rows, leave them empty and ask for EarlyStop", ErrSettings)
 	}
 	return s, nil
 }

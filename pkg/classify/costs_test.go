@@ -189,7 +189,7 @@ func TestSweepWithNothingToGoBy(t *testing.T) {
 
 func TestJADEAgainstSweep(t *testing.T) {
 	var gap float64
-	const problems = 200
+	const problems = 1000
 	for seed := range uint64(problems) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		d := drawPosteriors(rng, 20+rng.IntN(100), 2)

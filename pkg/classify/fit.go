@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -108,12 +109,12 @@ func fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, k int, s S
 	err := parallel(ctx, 1+len(folds), s.Workers, func(ctx context.Context, i int) error {
 		if i == 0 {
 			var err error
-			c.encoder, c.network, r.History, err = train(ctx, x, y, k, s, derive(s.Seed, networkSeed), progress.of(i))
+			c.encoder, c.network, r.History, err = train(ctx, x, y, groups, k, s, derive(s.Seed, networkSeed), progress.of(i))
 			return err
 		}
 		fold := folds[i-1]
 		fx, fy := gather(x, y, fold.Train)
-		encoder, network, _, err := train(ctx, fx, fy, k, s, derive(s.Seed, foldSeeds+uint64(i-1)), progress.of(i))
+		encoder, network, _, err := train(ctx, fx, fy, pick(groups, fold.Train), k, s, derive(s.Seed, foldSeeds+uint64(i-1)), progress.of(i))
 		if err != nil {
 			return fmt.Errorf("fold %d of %d, to choose costs: %w", i, len(folds), err)
 		}
@@ -247,18 +248,59 @@ func loneClass(y []int, groups []string) (class int, group string) {
 	return -1, ""
 }
 
+// pick returns the groups of the given rows, or nil if there are none.
+func pick(groups []string, rows []int) []string {
+	if groups == nil {
+		return nil
+	}
+	picked := make([]string, len(rows))
+	for n, i := range rows {
+		picked[n] = groups[i]
+	}
+	return picked
+}
+
 // train fits an encoder and a network to the rows of x, and to nothing else.
-func train(ctx context.Context, x dbn.Matrix, y []int, k int, s Settings, seed uint64, progress func(string, int, int)) (*Encoder, *dbn.Network, *dbn.History, error) {
+func train(ctx context.Context, x dbn.Matrix, y []int, groups []string, k int, s Settings, seed uint64, progress func(string, int, int)) (*Encoder, *dbn.Network, *dbn.History, error) {
 	encoder, err := FitEncoder(x, s.Encoding, s.Bins)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	s.Network.Seed, s.Network.Progress = seed, progress
+	if s.EarlyStop {
+		if fold, ok := stopFold(y, groups, seed); ok {
+			vx, vy := gather(x, y, fold.Test)
+			x, y = gather(x, y, fold.Train)
+			if encoder, err = FitEncoder(x, s.Encoding, s.Bins); err != nil {
+				return nil, nil, nil, err
+			}
+			v := encoder.encode(vx)
+			s.Network.Pretrain.Validation = v
+			s.Network.FineTune.Validation, s.Network.FineTune.Labels = v, vy
+		}
+	}
 	network, history, err := trainOrLoad(ctx, s.Keep, encoder.encode(x), y, k, s.Network)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	return encoder, network, history, nil
+}
+
+// stopFold returns the rows to train on and those that say when to stop: by
+// group if every class lives in two groups or more, else by row. There are none
+// if a class has a single row.
+func stopFold(y []int, groups []string, seed uint64) (Fold, bool) {
+	const parts = 5
+	rng := rand.New(rand.NewPCG(seed, splitSeed))
+	if groups != nil {
+		if class, _ := loneClass(y, groups); class < 0 {
+			return GroupKFold(y, groups, parts, rng)[0], true
+		}
+	}
+	if slices.ContainsFunc(countClasses(y), func(n int) bool { return n == 1 }) || len(y) < parts {
+		return Fold{}, false
+	}
+	return StratifiedKFold(y, parts, rng)[0], true
 }
 
 // posteriorsTo stores the posteriors of the given rows of x, or of all if rows

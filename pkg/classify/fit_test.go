@@ -441,7 +441,7 @@ func TestFitErrors(t *testing.T) {
 		"unknown posteriors":      {x, y, nil, with(func(s *Settings) { s.Costs.Posteriors = "test" }), ErrSettings, `"test"`},
 		"one fold":                {x, y, nil, with(func(s *Settings) { s.Costs.Folds = 1 }), ErrSettings, "1 folds"},
 		"negative workers":        {x, y, nil, with(func(s *Settings) { s.Workers = -1 }), ErrSettings, "-1 workers"},
-		"validation rows":         {x, y, nil, with(func(s *Settings) { s.Network.Pretrain.Validation = x }), ErrSettings, "leave it empty"},
+		"validation rows":         {x, y, nil, with(func(s *Settings) { s.Network.Pretrain.Validation = x }), ErrSettings, "leave them empty"},
 		"unknown search":          {x, y, nil, with(func(s *Settings) { s.Costs.Search.Variant = "shade" }), ErrSettings, "shade"},
 		"network without a layer": {x, y, nil, with(func(s *Settings) { s.Network.Hidden = []int{0} }), nil, "hidden layer 1"},
 	} {
