@@ -415,3 +415,32 @@ func TestSpread(t *testing.T) {
 	near(t, "spread", newJudged(2, []float64{p, 1 - p, 1 - p, p}, []int{0, 1}).spread(), 1)
 	near(t, "spread of constant posteriors", newJudged(2, []float64{.9, .1, .9, .1}, []int{0, 1}).spread(), 0)
 }
+
+// The order of rows is nothing to the costs chosen on them.
+func TestOrderOfRowsIsNothing(t *testing.T) {
+	for _, k := range []int{2, 3} {
+		rng := rand.New(rand.NewPCG(11, uint64(k)))
+		d := drawPosteriors(rng, 90, k)
+		other := newJudged(k, slices.Clone(d.posterior), slices.Clone(d.y))
+		rng.Shuffle(len(d.y), func(a, b int) {
+			other.y[a], other.y[b] = other.y[b], other.y[a]
+			for j := range k {
+				p := other.posterior
+				p[a*k+j], p[b*k+j] = p[b*k+j], p[a*k+j]
+			}
+		})
+		want, _, err := ChooseCosts(t.Context(), d.posterior, d.y, k, CostSettings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := ChooseCosts(t.Context(), other.posterior, other.y, k, CostSettings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range d.y {
+			if a, b := want.Decide(d.row(i)), got.Decide(d.row(i)); a != b {
+				t.Fatalf("K=%d: row %d is decided %d or %d, with costs %v or %v", k, i, a, b, want, got)
+			}
+		}
+	}
+}
