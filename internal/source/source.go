@@ -12,17 +12,18 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// Truth is what a recording says of the tool at one sample.
+// Truth is what a recording says of the tool, and of the machine, at one sample.
 type Truth struct {
 	VBMeanUM float64 // mean flank wear in µm; NaN if not known
 	VBMaxUM  float64 // maximum flank wear in µm; NaN if not known
-	State    string  // a word such as "worn" or "broken"; empty if not known
+	State    string  // of the tool, a word such as "worn" or "broken"; empty if not known
+	Phase    string  // of the machine: idle, start-up, coolant, entry, drilling, retract; empty if not known
 }
 
 // NoTruth knows nothing.
 var NoTruth = Truth{VBMeanUM: math.NaN(), VBMaxUM: math.NaN()}
 
-// Known reports whether t says anything.
+// Known reports whether t says anything of the tool.
 func (t Truth) Known() bool {
 	return t.VBMeanUM == t.VBMeanUM || t.VBMaxUM == t.VBMaxUM || t.State != ""
 }

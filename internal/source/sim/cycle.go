@@ -8,25 +8,44 @@ import (
 // phase is what the machine does at one time of a hole's cycle.
 type phase int
 
-// The phases of a cycle in their order.
+// The phases of a cycle in their order: the five of the experiment (start
+// machine, feed coolant, drill, finish and pull back, shut down), with a wait
+// before.
 const (
 	idleBefore phase = iota
-	startUp          // the spindle runs up, coolant flows
+	startUp          // the spindle runs up
+	coolant          // coolant flows, the spindle turns, nothing is cut
 	drilling         // the drill enters and cuts
 	retract          // the drill is pulled back, spindle and coolant still on
-	idleAfter        // the spindle runs down
+	shutdown         // coolant is off, the spindle runs down and stands
+	phases
 )
+
+// The states of the machine as the Truth of blocks names them. After its
+// shutdown and before its start-up the machine is idle; entry is the part of
+// drilling in which the edge is not fully in the material.
+const (
+	Idle     = "idle"
+	StartUp  = "start-up"
+	Coolant  = "coolant"
+	Entry    = "entry"
+	Drilling = "drilling"
+	Retract  = "retract"
+)
+
+// states are those of the phases; entry is found in drilling.
+var states = [phases]string{Idle, StartUp, Coolant, Drilling, Retract, Idle}
 
 // hole is one cycle in frames: from idle over drilling to idle.
 type hole struct {
 	name  string
-	first int                // frame of the session at which it starts
-	ends  [idleAfter + 1]int // frames of the cycle at which the phases end
-	cut   int                // frames of cutting before it in the tool's life
+	first int         // frame of the session at which it starts
+	ends  [phases]int // frames of the cycle at which the phases end
+	cut   int         // frames of cutting before it in the tool's life
 }
 
-func (h *hole) drilled() int { return h.ends[drilling] - h.ends[startUp] }
-func (h *hole) frames() int  { return h.ends[idleAfter] }
+func (h *hole) drilled() int { return h.ends[drilling] - h.ends[coolant] }
+func (h *hole) frames() int  { return h.ends[shutdown] }
 
 // at returns the phase of frame f of the cycle and the share of the phase that
 // is over.
@@ -57,9 +76,10 @@ func schedule(life, drill, pause time.Duration) []hole {
 			n = left
 		}
 		h := hole{name: fmt.Sprintf("H%02d", len(holes)+1), first: first, cut: cut}
-		h.ends = [...]int{rest / 5, rest * 2 / 5, rest*2/5 + n, rest*2/5 + n + rest*3/10, rest + n}
-		if over := h.ends[idleAfter] % framesPerBlock; over != 0 {
-			h.ends[idleAfter] += framesPerBlock - over
+		before := rest * 2 / 5
+		h.ends = [...]int{rest / 5, rest * 3 / 10, before, before + n, before + n + rest*3/10, rest + n}
+		if over := h.ends[shutdown] % framesPerBlock; over != 0 {
+			h.ends[shutdown] += framesPerBlock - over
 		}
 		holes = append(holes, h)
 		left, cut, first = left-n, cut+n, first+h.frames()

@@ -34,6 +34,7 @@ type run struct {
 
 // cut is the state of the process during one frame.
 type cut struct {
+	phase         string  // as the constants name it
 	engaged       float64 // share of the edge that is in the material
 	entry         float64 // 1 at first contact, 0 once the drill is guided
 	depth         float64 // share of the hole that is drilled
@@ -99,7 +100,8 @@ func (r *run) advance(h *hole, f int) {
 	p, share := h.at(f)
 	c.engaged, c.entry, c.depth = 0, 0, 0
 	c.speed = r.tool.SpeedRPM / 60
-	c.coolant = p >= startUp && p <= retract
+	c.coolant = p >= coolant && p <= retract
+	c.phase = states[p]
 	switch p {
 	case idleBefore:
 		c.speed = 0
@@ -111,10 +113,13 @@ func (r *run) advance(h *hole, f int) {
 		into := share * float64(h.drilled()) * frame.Seconds()
 		c.engaged = min(1, into/entry)
 		c.entry = 1 - c.engaged
-	case idleAfter:
+		if c.entry > 0 {
+			c.phase = Entry
+		}
+	case shutdown:
 		c.speed *= max(0, 1-4*share)
 	}
-	worked := min(max(f+1-h.ends[startUp], 0), h.drilled())
+	worked := min(max(f+1-h.ends[coolant], 0), h.drilled())
 	u := float64(h.cut+worked) * frame.Seconds() / r.tool.Life.Seconds()
 	c.vbMax, c.vbMean, c.state = r.curve.at(u)
 }

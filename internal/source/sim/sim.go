@@ -10,11 +10,12 @@
 // A [Drill] takes one tool after the other and is a source of blocks like any
 // recording. After each hole a microscope sees the flank: a [Measurement].
 //
-// A hole's cycle is idle, start-up, drilling, retract, idle. What is modelled is
-// said, with its source or the word "assumed", at curve (wear), dynamometer
-// (thrust and torque) and vibration. Tools, set-ups, workpiece and holes differ
-// by more than wear changes the level of any one channel; what tells wear is the
-// change within a tool, above all in the high bands, and impulses.
+// A hole's cycle is idle, start-up, coolant, drilling, retract, shutdown. What is
+// modelled is said, with its source or the word "assumed", at curve (wear),
+// dynamometer (thrust and torque) and vibration. Tools, set-ups, workpiece and
+// holes differ by more than wear changes the level of any one channel; what tells
+// wear is the change within a tool, above all in the high bands, and impulses.
+// docs/simulator.md has the figures.
 package sim
 
 import (
@@ -45,7 +46,7 @@ type Settings struct {
 	Seed    uint64        // with the seed of a tool it fixes every sample of that tool
 	Tools   []Tool        // one after the other
 	Hole    time.Duration // drilling time of a hole; 0 means what 50 mm take at the tool's speed and feed
-	Pause   time.Duration // between the end of one hole's drilling and the next: retract, idle, start-up; may be 0
+	Pause   time.Duration // between the end of one hole's drilling and the next: retract, shutdown, idle, start-up, coolant; may be 0
 }
 
 // Measurement is what the microscope saw after a hole.
@@ -110,8 +111,8 @@ func (d *Drill) Layout() *signal.Layout { return d.layout }
 // Next returns the next block: for each second one of the accelerations and one
 // of thrust and torque, in that order. Each tool is a session of its own, which
 // begins idle and ends idle after its last hole; the next begins at once. Truth
-// is one for the block: the tool at its end. After the last tool Next returns
-// io.EOF.
+// is one for the block: the tool at its end, and the phase that takes most of it.
+// After the last tool Next returns io.EOF.
 func (d *Drill) Next(ctx context.Context) (*source.Block, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -133,8 +134,14 @@ func (d *Drill) Next(ctx context.Context) (*source.Block, error) {
 	}
 
 	first, hole := d.run.next, d.run.hole
+	phase, most := "", 0
+	count := make(map[string]int, 4)
 	for f := range framesPerBlock {
 		d.run.frame(d.blocks[0].Samples, d.blocks[1].Samples, f)
+		p := d.run.cut.phase
+		if count[p]++; count[p] > most {
+			phase, most = p, count[p]
+		}
 	}
 	for g := range d.blocks {
 		b := &d.blocks[g]
@@ -144,7 +151,7 @@ func (d *Drill) Next(ctx context.Context) (*source.Block, error) {
 		b.Session = d.start.UnixNano()
 		b.First = int64(first) * int64(b.Len()) / framesPerBlock
 		b.Time = d.start.Add(time.Duration(first) * frame)
-		b.Truth[0] = source.Truth{VBMeanUM: d.run.cut.vbMean, VBMaxUM: d.run.cut.vbMax, State: d.run.cut.state}
+		b.Truth[0] = source.Truth{VBMeanUM: d.run.cut.vbMean, VBMaxUM: d.run.cut.vbMax, State: d.run.cut.state, Phase: phase}
 	}
 	if d.run.hole > hole {
 		d.measure(&d.run.holes[hole])

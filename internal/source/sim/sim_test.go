@@ -148,6 +148,23 @@ func TestTruth(t *testing.T) {
 	}
 }
 
+// Truth names the phase that takes most of each second.
+func TestPhases(t *testing.T) {
+	d := newDrill(t, Settings{Tools: []Tool{tool(Worn, 10*time.Second)}, Hole: 5 * time.Second, Pause: 10 * time.Second})
+	cycle := []string{ // entry takes 0.71 s
+		Idle, Idle, StartUp, Coolant, Entry, Drilling, Drilling, Drilling, Drilling, Retract, Retract, Retract, Idle, Idle, Idle,
+	}
+	all := drain(t, d)
+	if len(all) != 2*len(cycle) {
+		t.Fatalf("%d seconds of two holes", len(all))
+	}
+	for i, s := range all {
+		if want := cycle[i%len(cycle)]; s.truth.Phase != want {
+			t.Errorf("second %d: phase %q, want %q", i, s.truth.Phase, want)
+		}
+	}
+}
+
 // The same seeds give the same bytes, whichever tools came before and however
 // many frames are simulated at a time; other seeds give others.
 func TestSeeds(t *testing.T) {
@@ -284,7 +301,7 @@ func TestNewRejects(t *testing.T) {
 }
 
 // One operation is a second of every channel.
-func BenchmarkDrill(b *testing.B) {
+func BenchmarkSimulator(b *testing.B) {
 	d := newDrill(b, Settings{Tools: Tools(1, 24*time.Hour)})
 	b.ReportAllocs()
 	for b.Loop() {

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// The origins of vibration. The first six are resonances, which ring at their own
+// The origins of vibration. The first nine are resonances, which ring at their own
 // frequency whatever drives them.
 const (
 	whirl     = iota // bending of the drill tube between its guides
@@ -15,6 +15,8 @@ const (
 	workpiece        // workpiece and fixture
 	insert1          // drill head and insert
 	insert2          // the same, higher
+	squeal1          // drill head, driven by the wear land alone
+	squeal2          // the same, higher
 	friction         // broadband: the wear land and the pads rub
 	runoutCos        // once per revolution and harmonics
 	runoutSin        // the same, a quarter turn later
@@ -38,6 +40,7 @@ var origin = [origins]struct {
 	hz, damping float64       // of the mode; hz 0: see newVibration
 	cutting     float64       // g RMS near the tool, excited by chip formation
 	rubbing     float64       // g RMS, excited by flank friction
+	squeal      float64       // g RMS, of a wear land 100 µm beyond the critical one
 	impulse     float64       // g per unit impulse at the edge
 	growth      float64       // by how much the part from chip formation grows up to LimitUM
 	holes       float64       // standard deviation of the logarithm of its level from hole to hole
@@ -50,6 +53,8 @@ var origin = [origins]struct {
 	workpiece: {hz: 2900, damping: 0.03, cutting: 0.35, rubbing: 0.03, impulse: 0.5, growth: 0.2, holes: 0.2, axis: [...]float64{0.5, 0.7, 0.6}},
 	insert1:   {hz: 5100, damping: 0.03, cutting: 0.04, rubbing: 0.05, impulse: 1, growth: 0.3, holes: 0.03, axis: [...]float64{0.5, 0.5, 0.8}},
 	insert2:   {hz: 8100, damping: 0.04, cutting: 0.02, rubbing: 0.035, impulse: 0.8, growth: 0.3, holes: 0.03, axis: [...]float64{0.4, 0.5, 0.9}},
+	squeal1:   {hz: 6900, damping: 0.012, squeal: 0.45, impulse: 0.3, holes: 0.05, axis: [...]float64{0.5, 0.6, 0.5}},
+	squeal2:   {hz: 9200, damping: 0.012, squeal: 0.4, impulse: 0.3, holes: 0.05, axis: [...]float64{0.6, 0.4, 0.5}},
 	friction:  {cutting: 0.04, rubbing: 0.03, impulse: 0.3, growth: 0.2, holes: 0.03, axis: [...]float64{0.6, 0.6, 0.7}},
 	runoutCos: {cutting: 0.3, holes: 0.2, axis: [...]float64{1, 0.2, 0.1}},
 	runoutSin: {cutting: 0.3, holes: 0.2, axis: [...]float64{0.2, 1, 0.1}},
@@ -76,13 +81,21 @@ var path = [sensors]struct {
 //
 // That friction is what grows most with the wear land, and is heard best in the
 // high modes, is common in the literature on tool wear (reviewed by D. E. Dimla,
-// Int. J. Mach. Tools Manuf. 40 (2000)); the law of its amplitude, 1 + 6·(VB/300
-// µm)³, is assumed. So is every spread from tool to tool and from hole to hole:
+// Int. J. Mach. Tools Manuf. 40 (2000)); the law of its amplitude, 1 + 4·(VB/300
+// µm)³, is assumed. That rubbing contact, beyond a critical load, excites itself
+// and squeals in modes of its own, with an amplitude that grows like the square
+// root of the excess, is known of friction in general (R. A. Ibrahim, "Friction-
+// induced vibration, chatter, squeal, and chaos", Appl. Mech. Rev. 47 (1994)). That
+// a drill head does so near the 300 µm at which tools are taken for worn is
+// assumed: a tool needs something that tells its last stage from its linear one.
+//
+// Every spread from tool to tool and from hole to hole is assumed as well:
 // together they move a channel's RMS by more than wear does.
 type vibration struct {
 	resonator  [modes]resonator
 	gain       [origins]float64           // of this tool
-	growth     float64                    // of friction with wear, 6 on average
+	growth     float64                    // of friction with wear, 4 on average
+	critical   float64                    // flank wear in µm from which the drill head squeals
 	mount      [channels][origins]float64 // how each channel sees each origin in this set-up
 	level      [origins]float64           // of the hole at hand
 	mix        [channels][origins]float32 // of the hole at hand
@@ -95,7 +108,7 @@ type vibration struct {
 }
 
 func newVibration(t *Tool, rng *rand.Rand) *vibration {
-	v := &vibration{growth: 6 * spread(rng, 0.05)}
+	v := &vibration{growth: 4 * spread(rng, 0.05), critical: 292 * spread(rng, 0.012)}
 	length := t.lengthM()
 	for k := range origins {
 		hz := origin[k].hz
@@ -181,12 +194,13 @@ func (v *vibration) ring(c *cut, rng *rand.Rand) {
 	if c.state == Broken {
 		rubbing *= 1.5
 	}
+	squeal := v.squeal(c)
 	hit, size := impulse(c, rng)
 	for k := range modes + 1 {
 		o := &origin[k]
 		level := v.gain[k] * v.level[k] * v.drift[k].step(rng)
 		cutting := level * o.cutting * (1 + o.growth*wear) * c.hardness * c.engaged
-		rub := level * o.rubbing * rubbing * c.engaged
+		rub := level*o.rubbing*rubbing*c.engaged + level*o.squeal*squeal
 		if k == whirl {
 			cutting *= (1.15 - 0.3*c.depth) * (1 + 1.5*c.entry) // the hole guides the drill once it is in
 			if c.state == Broken {
@@ -209,6 +223,14 @@ func (v *vibration) ring(c *cut, rng *rand.Rand) {
 			out[i] = float32(p)
 		}
 	}
+}
+
+// squeal returns the amplitude of the self-excited vibration of the drill head, 1
+// at 100 µm beyond the critical flank wear.
+func (v *vibration) squeal(c *cut) float64 {
+	const blur = 4 // µm over which it sets in
+	beyond := blur * math.Log1p(math.Exp(min((c.vbMax-v.critical)/blur, 100)))
+	return c.engaged * math.Sqrt(min(beyond, 200)/100)
 }
 
 // listen stores in x what channel ch hears of all of it.

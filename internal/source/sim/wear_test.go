@@ -45,13 +45,6 @@ func TestToolLength(t *testing.T) {
 }
 
 func TestCurve(t *testing.T) {
-	c := curve{runIn: 70, knee: 30, limit: 1, event: math.Inf(1), meanShare: 0.7}
-	// the median of 19 measured milling tools, see curve
-	for v, want := range map[float64]float64{0.25: 97, 0.5: 164, 0.75: 230, 0.9: 268, 1: 300, 1.1: 343} {
-		if got, _, _ := c.at(v); math.Abs(got-want) > 25 {
-			t.Errorf("flank wear %v µm at %v of the limit, measured %v", got, v, want)
-		}
-	}
 	rapid.Check(t, func(r *rapid.T) {
 		end := rapid.SampledFrom([]string{Worn, Chipped, Broken}).Draw(r, "end")
 		c := newCurve(end, rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 1)))

@@ -1,0 +1,188 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// SimulatorStudy asks whether the simulated drill is worth developing on: wear
+// must be learnt from all features, and must not be read from the level of the
+// channels, or any classifier would look good.
+type SimulatorStudy struct {
+	Seed    uint64
+	Life    time.Duration // mean cutting time of a tool; 0 means that of SimulatedHistory
+	Tools   int           // of the experiment's 20; 0 means all
+	Workers int           // 0: one for each CPU; never changes a result
+}
+
+// SimulatorReport is what a study finds. All features are relative to each
+// tool's own beginning, unless a row says otherwise.
+type SimulatorReport struct {
+	Tools, Healthy, Faulty int // tools, windows
+	Rows                   []SimulatorRow
+}
+
+// SimulatorRow is how well one method tells faulty windows.
+type SimulatorRow struct {
+	Name     string
+	Features int
+	ByTool   float64 // G-mean with one tool after the other left out
+	Random   float64 // the same on five random folds, where a tool's windows are on both sides
+}
+
+// The rows of a report.
+const (
+	rowBest       = "logistic regression, RMS of one channel, the best of 14 with hindsight"
+	rowLevel      = "logistic regression, RMS of all channels"
+	rowLevelRaw   = "logistic regression, RMS of all channels, without reference"
+	rowLevelDBN   = "ECS-DBN, RMS of all channels"
+	rowAll        = "logistic regression, all features"
+	rowAllDBN     = "ECS-DBN, all features"
+	rowMicroscope = "ECS-DBN, all features, labels by a microscope after each hole"
+)
+
+// Run drills the tools and compares the methods. Studies that are equal give
+// equal reports.
+func (s SimulatorStudy) Run(ctx context.Context) (*SimulatorReport, error) {
+	r := &SimulatorReport{}
+	x, err := s.rows(ctx, false, model.ReferenceDifference)
+	if err != nil {
+		return nil, err
+	}
+	r.Healthy, _ = x.homes(false)
+	r.Faulty, _ = x.homes(true)
+	r.Tools = len(x.tools())
+	level := x.columns(isLevel)
+	best := SimulatorRow{Name: rowBest, Features: 1}
+	for _, name := range x.Columns {
+		if isLevel(name) {
+			one := x.columns(func(s string) bool { return s == name })
+			if row := s.logistic(x, one, rowBest); row.ByTool > best.ByTool {
+				best = row
+			}
+		}
+	}
+	r.Rows = append(r.Rows, best, s.logistic(x, level, rowLevel))
+	raw, err := s.rows(ctx, false, model.ReferenceOff)
+	if err != nil {
+		return nil, err
+	}
+	r.Rows = append(r.Rows, s.logistic(raw, raw.columns(isLevel), rowLevelRaw))
+	deep, err := s.deep(ctx, x, level, rowLevelDBN)
+	if err != nil {
+		return nil, err
+	}
+	r.Rows = append(r.Rows, deep, s.logistic(x, x.x(), rowAll))
+	if deep, err = s.deep(ctx, x, x.x(), rowAllDBN); err != nil {
+		return nil, err
+	}
+	r.Rows = append(r.Rows, deep)
+	seen, err := s.rows(ctx, true, model.ReferenceDifference)
+	if err != nil {
+		return nil, err
+	}
+	if deep, err = s.deep(ctx, seen, seen.x(), rowMicroscope); err != nil {
+		return nil, err
+	}
+	r.Rows = append(r.Rows, deep)
+	return r, nil
+}
+
+func isLevel(feature string) bool { return strings.HasSuffix(feature, ".rms") }
+
+// rows drills the tools and returns the windows.
+func (s SimulatorStudy) rows(ctx context.Context, microscope bool, mode model.Mode) (rowTable, error) {
+	j := s.job(microscope, mode)
+	rows, _, _, err := j.rows(ctx)
+	return rows, err
+}
+
+func (s SimulatorStudy) job(microscope bool, mode model.Mode) Job {
+	life := s.Life
+	if life == 0 {
+		life = historyLife
+	}
+	tools := sim.Tools(s.Seed, life)
+	if s.Tools > 0 {
+		tools = tools[:min(s.Tools, len(tools))]
+	}
+	j := simulatedHistory("local/site/area/line/drill", s.Seed, tools, microscope)
+	j.Config.Reference.Mode = mode
+	if j.Workers = s.Workers; j.Workers == 0 {
+		j.Workers = runtime.GOMAXPROCS(0)
+	}
+	j.Progress = func(string, int, int) {}
+	return j
+}
+
+// randomFolds deals the rows of a table to five folds whatever their tool.
+func (s SimulatorStudy) randomFolds(t rowTable) []classify.Fold {
+	return classify.StratifiedKFold(t.Class, 5, rand.New(rand.NewPCG(s.Seed, 0x666f6c6473)))
+}
+
+func (s SimulatorStudy) logistic(t rowTable, x dbn.Matrix, name string) SimulatorRow {
+	return SimulatorRow{
+		Name: name, Features: x.Cols,
+		ByTool: logisticGMean(x, t.Class, classify.LeaveOneGroupOut(t.group)),
+		Random: logisticGMean(x, t.Class, s.randomFolds(t)),
+	}
+}
+
+func (s SimulatorStudy) deep(ctx context.Context, t rowTable, x dbn.Matrix, name string) (SimulatorRow, error) {
+	j := s.job(false, model.ReferenceDifference)
+	row := SimulatorRow{Name: name, Features: x.Cols}
+	settings := j.Config.settings(j.Workers)
+	v, err := classify.CrossValidate(ctx, x, t.Class, t.group, settings, classify.LeaveOneGroupOut(t.group))
+	if err != nil {
+		return row, fmt.Errorf("train: %s: %w", name, err)
+	}
+	row.ByTool = float64(v.Pooled.GMean)
+	if v, err = classify.CrossValidate(ctx, x, t.Class, nil, settings, s.randomFolds(t)); err != nil {
+		return row, fmt.Errorf("train: %s: %w", name, err)
+	}
+	row.Random = float64(v.Pooled.GMean)
+	return row, nil
+}
+
+// columns returns the features whose names are to be kept, as the classifier
+// takes them.
+func (t rowTable) columns(keep func(name string) bool) dbn.Matrix {
+	x := dbn.Matrix{Rows: t.Rows()}
+	for j, name := range t.Columns {
+		if keep(name) {
+			x.Cols++
+			for i := range x.Rows {
+				x.Data = append(x.Data, t.Data[i*len(t.Columns)+j])
+			}
+		}
+	}
+	// by rows
+	data := make([]float32, len(x.Data))
+	for j := range x.Cols {
+		for i := range x.Rows {
+			data[i*x.Cols+j] = x.Data[j*x.Rows+i]
+		}
+	}
+	x.Data = data
+	return x
+}
+
+// Markdown returns the report as a table.
+func (r *SimulatorReport) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d tools, %d healthy and %d faulty windows (1 to %.1f).\n\n", r.Tools, r.Healthy, r.Faulty, float64(r.Healthy)/float64(r.Faulty))
+	b.WriteString("| method | features | G-mean, one tool left out | G-mean, random split (leaky) |\n|---|---:|---:|---:|\n")
+	for _, row := range r.Rows {
+		fmt.Fprintf(&b, "| %s | %d | %.3f | %.3f |\n", row.Name, row.Features, row.ByTool, row.Random)
+	}
+	return b.String()
+}
