@@ -5,7 +5,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 20s
 KAFKA    ?= 4.3.1 3.9.2
 
-.PHONY: all fmt lint test race fuzz bench e2e e2e-kafka kafka cross smoke up down peers quality
+.PHONY: all fmt lint test race fuzz bench e2e e2e-kafka kafka cross smoke up down peers quality peers-export
 
 all: fmt lint test
 
@@ -51,6 +51,13 @@ kafka:
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	mkdir -p flank-data/kafka
 	exec scripts/kafka/broker.sh $(firstword $(KAFKA)) flank-data/kafka 9092 9093
+
+# Exported models, recomputed by onnxruntime and by numpy from safetensors.
+peers-export:
+	test -d peers/export/.venv || python3 -m venv peers/export/.venv
+	peers/export/.venv/bin/pip install --quiet -r peers/export/requirements.txt
+	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/export -peers $$dir && \
+	  peers/export/.venv/bin/python peers/export/check.py $$dir && rm -r $$dir
 
 # Platforms that gateways run on.
 cross:

@@ -16,7 +16,7 @@ import (
 // A training run is killed fifty times at moments drawn at random and started
 // again. The model's file is at every moment the old model or the new one, whole;
 // the new one has the bytes of a run that nobody killed.
-func TestTrainerKilled(t *testing.T) {
+func TestTrainerResumes(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder

@@ -151,3 +151,24 @@ func TestCosts(t *testing.T) {
 		}
 	}
 }
+
+func TestExport(t *testing.T) {
+	bench(t)
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+		t.Fatal(err)
+	}
+	for args, path := range map[string]string{
+		"export onnx m.flank":                  "m.onnx",
+		"export safetensors m.flank":           "m.safetensors",
+		"export safetensors m.flank -o x.bin":  "x.bin",
+		"export onnx m.flank --output graph.o": "graph.o",
+	} {
+		out, _, err := trainer(t, args)
+		if info, statErr := os.Stat(path); err != nil || statErr != nil || info.Size() < 500 || !strings.HasPrefix(out, path+": ecs-dbn-") {
+			t.Errorf("%s: %v, %v: %s", args, err, statErr, out)
+		}
+	}
+	if _, _, err := trainer(t, "export onnx m.flank -o gone/m.onnx"); err == nil || !strings.Contains(err.Error(), "--output gone/m.onnx") {
+		t.Error(err)
+	}
+}

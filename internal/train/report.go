@@ -107,7 +107,7 @@ func Shape(m *model.Model) string {
 	for i, n := range layers {
 		words[i] = fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%s: %d features, encoded as %s, to %d inputs", strings.Join(words, "–"), m.Classifier.Columns(), m.Classifier.Encoding(), layers[0])
+	return fmt.Sprintf("%s: %d features, encoded as %s, to %d inputs", strings.Join(words, "–"), m.Classifier.Columns(), m.Classifier.Encoder().Encoding(), layers[0])
 }
 
 // Summary returns a few lines for a terminal.

@@ -186,8 +186,8 @@ func (c *Classifier) Classes() int { return len(c.costs) }
 // change them.
 func (c *Classifier) Costs() CostVector { return c.costs }
 
-// Encoding returns how features are encoded.
-func (c *Classifier) Encoding() Encoding { return c.encoder.encoding }
+// Encoder returns what features are encoded by.
+func (c *Classifier) Encoder() *Encoder { return c.encoder }
 
 // Network returns the network that the encoded features go into.
 func (c *Classifier) Network() *dbn.Network { return c.network }

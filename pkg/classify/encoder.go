@@ -169,6 +169,24 @@ func (c column) inputs(e Encoding) int {
 	return 1
 }
 
+// Encoding returns the kind of encoding.
+func (e *Encoder) Encoding() Encoding { return e.encoding }
+
+// Column returns how feature j is encoded: the value that stands for a missing
+// one and
+//
+//   - for Standard the mean as the one knot and the standard deviation as the
+//     one value,
+//   - for MinMax and Bins the edges as knots and no values,
+//   - for NormalScore knots and the scores at them.
+//
+// A column that is constant, and so always 0, has no knots. The slices are the
+// encoder's and must not be changed.
+func (e *Encoder) Column(j int) (fill float64, knots, values []float64) {
+	c := &e.columns[j]
+	return c.fill, c.knots, c.values
+}
+
 // Columns returns the number of features of a row.
 func (e *Encoder) Columns() int { return len(e.columns) }
 

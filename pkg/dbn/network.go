@@ -156,3 +156,10 @@ func softmax(z []float32) float64 {
 	}
 	return float64(top) + math.Log(sum)
 }
+
+// Layer returns the weights, In×Out, and biases of a layer, from 0, the lowest:
+// what goes into the next one is σ(x·W + b), for the last the softmax of it. They
+// are the network's and must not be changed.
+func (n *Network) Layer(i int) (weights Matrix, bias []float32) {
+	return n.layers[i].weights, n.layers[i].bias
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/export"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+type exportFlags struct {
+	ONNX        exportOne `cmd:"" name:"onnx" help:"Write the classifier as an ONNX model, encoding and costs included, for any ONNX runtime."`
+	Safetensors exportOne `cmd:"" name:"safetensors" help:"Write weights, encoding, costs and golden vectors as safetensors, for NumPy, PyTorch and others."`
+}
+
+type exportOne struct {
+	Model  string `arg:"" help:"Model file."`
+	Output string `short:"o" placeholder:"FILE" help:"Where to write (default: the model's name with another ending)."`
+}
+
+// exportTo writes the model in another form, named by its ending.
+func exportTo(form string, f exportOne, stdout io.Writer) error {
+	m, err := model.Load(f.Model)
+	if err != nil {
+		return err
+	}
+	write := export.ONNX
+	if form == "safetensors" {
+		write = export.Safetensors
+	}
+	b, err := write(m)
+	if err != nil {
+		return err
+	}
+	path := f.Output
+	if path == "" {
+		path = strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + "." + form
+	}
+	if err := model.WriteFile(path, b); err != nil {
+		return fmt.Errorf("--output %s: %w", path, err)
+	}
+	fmt.Fprintf(stdout, "%s: %s of %d features, relative to the reference (%s) of the tool; %.1f kB\n", path, m.ID(), m.Classifier.Columns(), m.Reference.Mode, float64(len(b))/1000)
+	return nil
+}

@@ -1,0 +1,49 @@
+// Package export writes the classifier of a model in forms that other programs
+// read: ONNX, which runs, and safetensors, which holds the numbers.
+//
+// Both take features as the classifier does: relative to the tool's reference,
+// in the order of the model's list, float32, NaN where a value is missing. What
+// comes before, windows, features and reference, is not in them. Both give the
+// posteriors of the model to within 1e-6; bytes are equal for equal models.
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// metadata are the facts that both forms carry, as texts by name.
+func metadata(m *model.Model) ([][2]string, error) {
+	features, err := json.Marshal(m.NewJudge().FeatureNames())
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	return [][2]string{
+		{"flank.model", m.ID()},
+		{"flank.layout", m.Layout.Fingerprint()},
+		{"flank.features", string(features)},
+		{"flank.reference", fmt.Sprintf("%s, %d windows", m.Reference.Mode, m.Reference.Windows)},
+		{"flank.window", m.Window.Length.String()},
+		{"flank.encoding", string(m.Classifier.Encoder().Encoding())},
+		{"flank.classes", "healthy, faulty"},
+	}, nil
+}
+
+// weights returns 1 − cost of each class; all 1 if nothing weighs anything.
+func weights(c classify.CostVector) []float64 {
+	w := make([]float64, len(c))
+	any := false
+	for j, v := range c {
+		w[j] = 1 - v
+		any = any || w[j] != 0
+	}
+	if !any {
+		for j := range w {
+			w[j] = 1
+		}
+	}
+	return w
+}

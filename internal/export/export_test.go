@@ -1,0 +1,316 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+var peers = flag.String("peers", "", "folder for models that peers/export/check.py recomputes")
+
+var encodings = []classify.Encoding{classify.Standard, classify.MinMax, classify.NormalScore, classify.Bins}
+
+var nan, inf = float32(math.NaN()), float32(math.Inf(1))
+
+// trained returns a model of five features, one constant and one without values,
+// and rows it was not trained on, with holes and values beyond all bounds.
+func trained(t *testing.T, encoding classify.Encoding) (*model.Model, dbn.Matrix) {
+	t.Helper()
+	var channels []signal.Channel
+	for _, name := range []string{"rms", "power", "level", "empty", "temper, °C"} {
+		channels = append(channels, signal.Channel{Name: name, Kind: signal.Feature, Rate: 1})
+	}
+	layout, err := signal.NewLayout("bench", channels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int) (dbn.Matrix, []int) {
+		x, y := dbn.NewMatrix(n, len(channels)), make([]int, n)
+		for i := range y {
+			y[i] = i % 3 / 2
+			grown := float64(y[i])
+			copy(x.Row(i), []float32{float32(1 + grown + 0.4*rng.NormFloat64()), float32(1e4 * (1 + grown*rng.Float64())), 7, nan, float32(math.Floor(rng.Float64() * 6))})
+			if rng.IntN(10) == 0 {
+				x.Row(i)[rng.IntN(5)] = nan
+			}
+		}
+		return x, y
+	}
+	x, y := draw(150)
+	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
+		Encoding: encoding, Seed: 5, Network: dbn.Settings{Hidden: []int{6, 4}, Pretrain: dbn.PretrainSettings{Epochs: 3}, FineTune: dbn.FineTuneSettings{Epochs: 30}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model.Model{
+		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: signal.FeatureVersion}, Reference: model.DefaultReference,
+		Usual: make([]signal.Quality, len(channels)), Classifier: c, Provenance: model.Provenance{Program: "flank test"},
+	}
+	s := c.NewScorer()
+	for i := range 4 {
+		m.Golden = append(m.Golden, model.Golden{Features: x.Row(i), Posterior: slices.Clone(s.Posterior(x.Row(i)))})
+	}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := draw(200)
+	copy(rows.Data, []float32{inf, -inf, inf, inf, 1e30, nan, nan, nan, nan, nan})
+	return m, rows
+}
+
+// readSafetensors returns the tensors as float64 and the metadata.
+func readSafetensors(t *testing.T, b []byte) (map[string][]float64, map[string]string) {
+	t.Helper()
+	n := binary.LittleEndian.Uint64(b)
+	if n%8 != 0 {
+		t.Errorf("header of %d bytes: not aligned", n)
+	}
+	var header map[string]json.RawMessage
+	if err := json.Unmarshal(b[8:8+n], &header); err != nil {
+		t.Fatal(err)
+	}
+	var meta map[string]string
+	if err := json.Unmarshal(header["__metadata__"], &meta); err != nil {
+		t.Fatal(err)
+	}
+	delete(header, "__metadata__")
+	data := b[8+n:]
+	tensors := make(map[string][]float64)
+	covered := 0
+	for name, raw := range header {
+		var at tensor
+		if err := json.Unmarshal(raw, &at); err != nil {
+			t.Fatal(err)
+		}
+		size := map[string]int{"F32": 4, "F64": 8, "I64": 8}[at.Dtype]
+		count := 1
+		for _, d := range at.Shape {
+			count *= d
+		}
+		part := data[at.Offsets[0]:at.Offsets[1]]
+		if len(part) != count*size {
+			t.Errorf("%s: %d bytes for shape %v", name, len(part), at.Shape)
+		}
+		covered += len(part)
+		values := make([]float64, count)
+		for i := range values {
+			switch at.Dtype {
+			case "F32":
+				values[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(part[4*i:])))
+			case "F64":
+				values[i] = math.Float64frombits(binary.LittleEndian.Uint64(part[8*i:]))
+			default:
+				values[i] = float64(int64(binary.LittleEndian.Uint64(part[8*i:])))
+			}
+		}
+		tensors[name] = values
+	}
+	if covered != len(data) {
+		t.Errorf("tensors cover %d of %d bytes", covered, len(data))
+	}
+	return tensors, meta
+}
+
+// The tensors alone give the model's posteriors.
+func TestSafetensors(t *testing.T) {
+	m, rows := trained(t, classify.Standard)
+	b, err := Safetensors(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Safetensors(m)
+	if err != nil || !bytes.Equal(b, again) {
+		t.Errorf("bytes differ from call to call, %v", err)
+	}
+	tensors, meta := readSafetensors(t, b)
+	if meta["flank.model"] != m.ID() || meta["flank.features"] != `["rms","power","level","empty","temper, °C"]` {
+		t.Errorf("metadata %v", meta)
+	}
+	s := m.Classifier.NewScorer()
+	for i := range rows.Rows {
+		var x []float64
+		knots, values := tensors["encoder.knots"], tensors["encoder.values"]
+		for j, v := range rows.Row(i) {
+			z := float64(v)
+			if math.IsNaN(z) {
+				z = tensors["encoder.fill"][j]
+			}
+			if tensors["encoder.knot_count"][j] == 0 {
+				x = append(x, 0)
+				continue
+			}
+			x = append(x, min(max((z-knots[0])/values[0], -5), 5))
+			knots, values = knots[1:], values[1:]
+		}
+		for l := range 3 {
+			bias := tensors[fmt.Sprintf("layers.%d.bias", l)]
+			w := tensors[fmt.Sprintf("layers.%d.weight", l)]
+			y := slices.Clone(bias)
+			for k := range y {
+				for j := range x {
+					y[k] += x[j] * w[j*len(y)+k]
+				}
+				if l < 2 {
+					y[k] = 1 / (1 + math.Exp(-y[k]))
+				}
+			}
+			x = y
+		}
+		got, want := 1/(1+math.Exp(x[0]-x[1])), s.Posterior(rows.Row(i))[1]
+		if math.Abs(got-want) > 1e-6 {
+			t.Fatalf("row %d: %v, the model says %v", i, got, want)
+		}
+	}
+}
+
+// field is one of a protocol buffer.
+type field struct {
+	number int
+	value  uint64
+	bytes  []byte
+}
+
+func fields(t *testing.T, b []byte) []field {
+	t.Helper()
+	var fs []field
+	for len(b) > 0 {
+		tag, n := binary.Uvarint(b)
+		v, k := binary.Uvarint(b[n:])
+		if n <= 0 || k <= 0 {
+			t.Fatal("cut off")
+		}
+		b = b[n+k:]
+		f := field{number: int(tag >> 3), value: v}
+		if tag&7 == 2 {
+			f.bytes, b = b[:v], b[v:]
+		}
+		fs = append(fs, f)
+	}
+	return fs
+}
+
+// Every input of an operator is the input of the graph, an initializer or the
+// output of an operator before it, and names are used once: what the checker of
+// ONNX asks. That the figures are right, peers/export/check.py shows.
+func TestONNXIsSound(t *testing.T) {
+	for _, encoding := range encodings {
+		m, _ := trained(t, encoding)
+		b, err := ONNX(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := map[string]bool{"features": true}
+		define := func(name string) {
+			if known[name] {
+				t.Errorf("%s: %q is defined twice", encoding, name)
+			}
+			known[name] = true
+		}
+		var nodes [][]byte
+		for _, f := range fields(t, b) {
+			if f.number != 7 {
+				continue
+			}
+			for _, g := range fields(t, f.bytes) {
+				switch g.number {
+				case 1:
+					nodes = append(nodes, g.bytes)
+				case 5:
+					for _, p := range fields(t, g.bytes) {
+						if p.number == 8 {
+							define(string(p.bytes))
+						}
+					}
+				}
+			}
+		}
+		for _, n := range nodes {
+			for _, p := range fields(t, n) {
+				switch p.number {
+				case 1:
+					if !known[string(p.bytes)] {
+						t.Errorf("%s: %q is used before it is there", encoding, p.bytes)
+					}
+				case 2:
+					define(string(p.bytes))
+				}
+			}
+		}
+		for _, out := range []string{"posterior", "score", "class"} {
+			if !known[out] {
+				t.Errorf("%s: no output %q", encoding, out)
+			}
+		}
+	}
+}
+
+func TestWeights(t *testing.T) {
+	for _, tc := range []struct{ costs, want []float64 }{
+		{[]float64{0.75, 0}, []float64{0.25, 1}},
+		{[]float64{1, 1}, []float64{1, 1}}, // nothing weighs anything: argmax of the posterior
+	} {
+		if got := weights(tc.costs); !slices.Equal(got, tc.want) {
+			t.Errorf("costs %v: weights %v, want %v", tc.costs, got, tc.want)
+		}
+	}
+}
+
+// TestForPeers writes a model of each encoding in both forms, with what the
+// model itself says of many rows.
+func TestForPeers(t *testing.T) {
+	if *peers == "" {
+		t.Skip("make peers-export runs this")
+	}
+	for _, encoding := range encodings {
+		m, rows := trained(t, encoding)
+		onnx, err := ONNX(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tensors, err := Safetensors(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct {
+			Features  [][]string  `json:"features"` // as text: JSON has no NaN
+			Posterior [][]float64 `json:"posterior"`
+			Score     []float64   `json:"score"`
+			Class     []int       `json:"class"`
+		}
+		s := m.Classifier.NewScorer()
+		for i := range rows.Rows {
+			p := slices.Clone(s.Posterior(rows.Row(i)))
+			said.Features = append(said.Features, strings.Fields(strings.Trim(fmt.Sprint(rows.Row(i)), "[]")))
+			said.Posterior = append(said.Posterior, p)
+			said.Score = append(said.Score, m.Classifier.Score(p))
+			said.Class = append(said.Class, m.Classifier.Decide(p))
+		}
+		text, err := json.Marshal(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ending, b := range map[string][]byte{".onnx": onnx, ".safetensors": tensors, ".json": text} {
+			if err := os.WriteFile(filepath.Join(*peers, string(encoding)+ending), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package export
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// Versions of the form that is written: operators of opset 17, file of IR 8,
+// which every runtime since 2022 reads.
+const (
+	opset      = 17
+	irVersion  = 8
+	modelProto = "flank"
+)
+
+// ONNX returns the model's classifier as an ONNX model. Its input is "features",
+// float N×F; its outputs are "posterior", float N×K, P(class|window);
+// "score", float N, the cost-weighted share of the last class; and "class",
+// int64 N, the decision. The encoding is part of it and computes in double, as
+// the original does.
+func ONNX(m *model.Model) ([]byte, error) {
+	meta, err := metadata(m)
+	if err != nil {
+		return nil, err
+	}
+	g := graph{}
+	c := m.Classifier
+	x := g.encode(c.Encoder())
+	layers := len(c.Network().Layers()) - 1
+	for l := range layers {
+		w, b := c.Network().Layer(l)
+		name := fmt.Sprintf("layer%d", l+1)
+		g.initializer(name+".weight", onnxFloat, rawFloats(w.Data), w.Rows, w.Cols)
+		g.initializer(name+".bias", onnxFloat, rawFloats(b), len(b))
+		x = g.node("Gemm", []string{x, name + ".weight", name + ".bias"}, name)
+		if l < layers-1 {
+			x = g.node("Sigmoid", []string{x}, name+".on")
+		}
+	}
+	g.node("Softmax", []string{x}, "posterior", attribute{"axis", 1})
+	g.decide(c)
+
+	k := c.Classes()
+	var body message
+	for _, n := range g.nodes {
+		body.bytes(1, n)
+	}
+	body.string(2, "ecs-dbn")
+	for _, t := range g.initializers {
+		body.bytes(5, t)
+	}
+	body.bytes(11, onnxValue("features", onnxFloat, c.Columns()))
+	body.bytes(12, onnxValue("posterior", onnxFloat, k))
+	body.bytes(12, onnxValue("score", onnxFloat))
+	body.bytes(12, onnxValue("class", onnxInt64))
+
+	var version message
+	version.string(1, "")
+	version.int(2, opset)
+	var file message
+	file.int(1, irVersion)
+	file.string(2, modelProto)
+	file.string(3, strings.TrimPrefix(m.Provenance.Program, "flank "))
+	file.string(6, "Features are relative to the tool's reference; NaN is a missing value. Class 0 is healthy, 1 faulty.")
+	file.bytes(7, body)
+	file.bytes(8, version)
+	for _, kv := range meta {
+		var p message
+		p.string(1, kv[0])
+		p.string(2, kv[1])
+		file.bytes(14, p)
+	}
+	return file, nil
+}
+
+// graph is an ONNX graph being made.
+type graph struct {
+	nodes, initializers []message
+}
+
+// attribute is a whole number that an operator takes.
+type attribute struct {
+	name  string
+	value int64
+}
+
+// node adds an operator and returns the name of its output.
+func (g *graph) node(op string, inputs []string, output string, attributes ...attribute) string {
+	var n message
+	for _, in := range inputs {
+		n.string(1, in)
+	}
+	n.string(2, output)
+	n.string(3, output)
+	n.string(4, op)
+	for _, a := range attributes {
+		var p message
+		p.string(1, a.name)
+		p.int(3, a.value)
+		p.int(20, 2) // an integer
+		n.bytes(5, p)
+	}
+	g.nodes = append(g.nodes, n)
+	return output
+}
+
+func (g *graph) initializer(name string, kind int64, raw []byte, dims ...int) string {
+	g.initializers = append(g.initializers, onnxTensor(name, kind, raw, dims...))
+	return name
+}
+
+func (g *graph) doubles(name string, x []float64, dims ...int) string {
+	return g.initializer(name, onnxDouble, rawDoubles(x), dims...)
+}
+
+// encode adds the encoding of "features" and returns its output, float N×inputs.
+func (g *graph) encode(e *classify.Encoder) string {
+	n := e.Columns()
+	fill := make([]float64, n)
+	for j := range fill {
+		fill[j], _, _ = e.Column(j)
+	}
+	x := g.node("Cast", []string{"features"}, "features.double", attribute{"to", onnxDouble})
+	missing := g.node("IsNaN", []string{x}, "missing")
+	x = g.node("Where", []string{missing, g.doubles("fill", fill, n), x}, "complete")
+	if e.Encoding() == classify.NormalScore {
+		x = g.interpolate(e, x)
+	} else {
+		x = g.scale(e, x)
+	}
+	return g.node("Cast", []string{x}, "encoded", attribute{"to", onnxFloat})
+}
+
+// scale adds clip((x − low)/width), with one input for each bin of a column,
+// and 0 for constant columns.
+func (g *graph) scale(e *classify.Encoder, x string) string {
+	var from []int64
+	var low, width, used []float64
+	add := func(j int, l, w, u float64) {
+		from, low, width, used = append(from, int64(j)), append(low, l), append(width, w), append(used, u)
+	}
+	least, most := 0.0, 1.0
+	if e.Encoding() == classify.Standard {
+		least, most = -5, 5
+	}
+	for j := range e.Columns() {
+		_, knots, values := e.Column(j)
+		switch {
+		case len(knots) == 0:
+			add(j, 0, 1, 0)
+		case e.Encoding() == classify.Standard:
+			add(j, knots[0], values[0], 1)
+		default:
+			for b := range len(knots) - 1 {
+				add(j, knots[b], knots[b+1]-knots[b], 1)
+			}
+		}
+	}
+	n := len(from)
+	x = g.node("Gather", []string{x, g.initializer("column", onnxInt64, rawInts(from), n)}, "spread", attribute{"axis", 1})
+	x = g.node("Sub", []string{x, g.doubles("low", low, n)}, "shifted")
+	x = g.node("Div", []string{x, g.doubles("width", width, n)}, "scaled")
+	x = g.node("Clip", []string{x, g.doubles("least", []float64{least}), g.doubles("most", []float64{most})}, "clipped")
+	return g.node("Mul", []string{x, g.doubles("used", used, n)}, "scaled.used")
+}
+
+// interpolate adds the line through knots and values of every column,
+//
+//	v_0 + Σ_b (v_{b+1} − v_b)·clip((x − k_b)/(k_{b+1} − k_b), 0, 1).
+func (g *graph) interpolate(e *classify.Encoder, x string) string {
+	n, pieces := e.Columns(), 1
+	for j := range n {
+		_, knots, _ := e.Column(j)
+		pieces = max(pieces, len(knots)-1)
+	}
+	first := make([]float64, n)
+	low, width, rise := make([]float64, n*pieces), make([]float64, n*pieces), make([]float64, n*pieces)
+	for i := range width {
+		width[i] = 1
+	}
+	for j := range n {
+		_, knots, values := e.Column(j)
+		if len(knots) == 0 {
+			continue
+		}
+		first[j] = values[0]
+		for b := range len(knots) - 1 {
+			low[j*pieces+b], width[j*pieces+b], rise[j*pieces+b] = knots[b], knots[b+1]-knots[b], values[b+1]-values[b]
+		}
+	}
+	last := g.initializer("last", onnxInt64, rawInts([]int64{-1}), 1)
+	x = g.node("Unsqueeze", []string{x, last}, "spread")
+	x = g.node("Sub", []string{x, g.doubles("low", low, n, pieces)}, "shifted")
+	x = g.node("Div", []string{x, g.doubles("width", width, n, pieces)}, "scaled")
+	x = g.node("Clip", []string{x, g.doubles("least", []float64{0}), g.doubles("most", []float64{1})}, "clipped")
+	x = g.node("Mul", []string{x, g.doubles("rise", rise, n, pieces)}, "risen")
+	x = g.node("ReduceSum", []string{x, last}, "sum", attribute{"keepdims", 0})
+	return g.node("Add", []string{x, g.doubles("first", first, n)}, "interpolated")
+}
+
+// decide adds the costs: score and class from the posterior.
+func (g *graph) decide(c *classify.Classifier) {
+	k := c.Classes()
+	p := g.node("Cast", []string{"posterior"}, "posterior.double", attribute{"to", onnxDouble})
+	p = g.node("Mul", []string{p, g.doubles("cost.weight", weights(c.Costs()), k)}, "weighted")
+	axis := g.initializer("classes", onnxInt64, rawInts([]int64{1}), 1)
+	sum := g.node("ReduceSum", []string{p, axis}, "weighted.sum", attribute{"keepdims", 0})
+	share := g.node("Gather", []string{p, g.initializer("positive", onnxInt64, rawInts([]int64{int64(k - 1)}))}, "weighted.positive", attribute{"axis", 1})
+	share = g.node("Div", []string{share, sum}, "score.double")
+	g.node("Cast", []string{share}, "score", attribute{"to", onnxFloat})
+	g.node("ArgMax", []string{p}, "class", attribute{"axis", 1}, attribute{"keepdims", 0})
+}

@@ -1,0 +1,137 @@
+package export
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// Safetensors returns the numbers of the model's classifier as a safetensors
+// file: of each layer l, from 0, "layers.l.weight" (in×out) and "layers.l.bias";
+// the encoding, for which see classify.Encoder.Column, as "encoder.fill",
+// "encoder.knots" and "encoder.values", columns one after the other, with
+// "encoder.knot_count" and "encoder.value_count" of each; "costs"; and the golden
+// vectors, "golden.features" and "golden.posterior", to check a reader by.
+//
+// The form: the length of a header as 64 bits, little-endian; the header, JSON
+// that gives type, shape and place of each tensor; then the tensors.
+// (https://github.com/huggingface/safetensors#format)
+func Safetensors(m *model.Model) ([]byte, error) {
+	meta, err := metadata(m)
+	if err != nil {
+		return nil, err
+	}
+	var f safetensors
+	network := m.Classifier.Network()
+	for l := range len(network.Layers()) - 1 {
+		w, b := network.Layer(l)
+		f.float32s(fmt.Sprintf("layers.%d.weight", l), w.Data, w.Rows, w.Cols)
+		f.float32s(fmt.Sprintf("layers.%d.bias", l), b, len(b))
+	}
+	e := m.Classifier.Encoder()
+	var fill, knots, values []float64
+	var knotCount, valueCount []int64
+	for j := range e.Columns() {
+		f, k, v := e.Column(j)
+		fill, knots, values = append(fill, f), append(knots, k...), append(values, v...)
+		knotCount, valueCount = append(knotCount, int64(len(k))), append(valueCount, int64(len(v)))
+	}
+	f.float64s("encoder.fill", fill, len(fill))
+	f.float64s("encoder.knots", knots, len(knots))
+	f.float64s("encoder.values", values, len(values))
+	f.int64s("encoder.knot_count", knotCount)
+	f.int64s("encoder.value_count", valueCount)
+	costs := m.Classifier.Costs()
+	f.float64s("costs", costs, len(costs))
+	var features []float32
+	var posteriors []float64
+	for _, g := range m.Golden {
+		features, posteriors = append(features, g.Features...), append(posteriors, g.Posterior...)
+	}
+	f.float32s("golden.features", features, len(m.Golden), e.Columns())
+	f.float64s("golden.posterior", posteriors, len(m.Golden), len(costs))
+	return f.bytes(meta)
+}
+
+// safetensors is a file being made.
+type safetensors struct {
+	tensors []tensor
+	data    []byte
+}
+
+type tensor struct {
+	name    string
+	Dtype   string `json:"dtype"`
+	Shape   []int  `json:"shape"`
+	Offsets [2]int `json:"data_offsets"`
+}
+
+func (f *safetensors) float32s(name string, x []float32, shape ...int) {
+	from := len(f.data)
+	for _, v := range x {
+		f.data = binary.LittleEndian.AppendUint32(f.data, math.Float32bits(v))
+	}
+	f.tensors = append(f.tensors, tensor{name, "F32", shape, [2]int{from, len(f.data)}})
+}
+
+func (f *safetensors) float64s(name string, x []float64, shape ...int) {
+	from := len(f.data)
+	for _, v := range x {
+		f.data = binary.LittleEndian.AppendUint64(f.data, math.Float64bits(v))
+	}
+	f.tensors = append(f.tensors, tensor{name, "F64", shape, [2]int{from, len(f.data)}})
+}
+
+func (f *safetensors) int64s(name string, x []int64) {
+	from := len(f.data)
+	for _, v := range x {
+		f.data = binary.LittleEndian.AppendUint64(f.data, uint64(v))
+	}
+	f.tensors = append(f.tensors, tensor{name, "I64", []int{len(x)}, [2]int{from, len(f.data)}})
+}
+
+// bytes returns the file: tensors in the order in which they were added, the
+// header padded with blanks to a multiple of eight bytes.
+func (f *safetensors) bytes(meta [][2]string) ([]byte, error) {
+	var header bytes.Buffer
+	entry := func(key string, value any) error {
+		if header.Len() > 1 {
+			header.WriteByte(',')
+		}
+		k, err := json.Marshal(key)
+		if err != nil {
+			return err
+		}
+		v, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		header.Write(k)
+		header.WriteByte(':')
+		header.Write(v)
+		return nil
+	}
+	facts := make(map[string]string, len(meta))
+	for _, kv := range meta {
+		facts[kv[0]] = kv[1]
+	}
+	header.WriteByte('{')
+	if err := entry("__metadata__", facts); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	for _, t := range f.tensors {
+		if err := entry(t.name, t); err != nil {
+			return nil, fmt.Errorf("export: %w", err)
+		}
+	}
+	header.WriteByte('}')
+	for header.Len()%8 != 0 {
+		header.WriteByte(' ')
+	}
+	b := binary.LittleEndian.AppendUint64(nil, uint64(header.Len()))
+	return append(append(b, header.Bytes()...), f.data...), nil
+}

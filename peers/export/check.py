@@ -1,0 +1,78 @@
+"""Recompute exported models with onnxruntime, and with numpy from safetensors.
+
+usage: check.py FOLDER    (what `go test ./internal/export -peers FOLDER` wrote)
+
+Fails if a posterior differs from the model's by more than 1e-6, or a decision
+at all.
+"""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from safetensors import safe_open
+
+TOLERANCE = 1e-6
+
+
+def encode(kind, x, t):
+    """The encoding, as classify.Encoder.Column describes it."""
+    columns, k, v = [], 0, 0
+    for j, fill in enumerate(t["encoder.fill"]):
+        nk, nv = t["encoder.knot_count"][j], t["encoder.value_count"][j]
+        knots, values = t["encoder.knots"][k : k + nk], t["encoder.values"][v : v + nv]
+        k, v = k + nk, v + nv
+        col = np.where(np.isnan(x[:, j]), fill, x[:, j].astype(np.float64))
+        if nk == 0:
+            columns.append(np.zeros(len(col)))
+        elif kind == "standard":
+            columns.append(np.clip((col - knots[0]) / values[0], -5, 5))
+        elif kind == "normalscore":
+            columns.append(np.interp(col, knots, values))
+        else:
+            columns += [np.clip((col - a) / (b - a), 0, 1) for a, b in zip(knots[:-1], knots[1:])]
+    return np.stack(columns, axis=1)
+
+
+def from_tensors(kind, x, t):
+    a = encode(kind, x, t)
+    layers = sum(name.endswith(".weight") for name in t)
+    for i in range(layers):
+        a = a @ t[f"layers.{i}.weight"].astype(np.float64) + t[f"layers.{i}.bias"]
+        if i < layers - 1:
+            a = 1 / (1 + np.exp(-a))
+    a = np.exp(a - a.max(axis=1, keepdims=True))
+    return a / a.sum(axis=1, keepdims=True)
+
+
+def main(folder):
+    models = sorted(pathlib.Path(folder).glob("*.onnx"))
+    failed = not models
+    for path in models:
+        said = json.loads(path.with_suffix(".json").read_text())
+        x = np.array([[float(c) for c in row] for row in said["features"]], dtype=np.float32)
+        want = np.array(said["posterior"])
+        onnx.checker.check_model(onnx.load(path), full_check=True)
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        posterior, score, decided = session.run(["posterior", "score", "class"], {"features": x})
+        with safe_open(path.with_suffix(".safetensors"), framework="np") as f:
+            tensors = {name: f.get_tensor(name) for name in f.keys()}
+            kind = f.metadata()["flank.encoding"]
+        again = from_tensors(kind, x, tensors)
+        gaps = {
+            "onnx posterior": np.abs(posterior - want).max(),
+            "onnx score": np.abs(score - np.array(said["score"])).max(),
+            "safetensors posterior": np.abs(again - want).max(),
+        }
+        wrong = int((decided != np.array(said["class"])).sum())
+        bad = wrong > 0 or not all(g <= TOLERANCE for g in gaps.values())
+        failed |= bad
+        print(f"{path.stem:12s} {len(x)} rows  " + "  ".join(f"{k} {v:.1e}" for k, v in gaps.items()) + f"  decisions that differ {wrong}" + ("  FAILED" if bad else ""))
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
