@@ -127,18 +127,22 @@ func (a *appender) Seek(offset int64, whence int) (int64, error) {
 
 // ReadArrow reads a table from the bytes of an Arrow IPC file, as WriteArrow or
 // another program writes it, see ReadParquet.
-func ReadArrow(b []byte, file string) (t *Table, err error) {
+func ReadArrow(b []byte, file string) (*Table, error) {
+	return gather(func(s sink) error { return scanArrow(b, file, s) })
+}
+
+func scanArrow(b []byte, file string, to sink) (err error) {
 	defer func() { // the library panics at damaged files, and so does the allocator
 		if r := recover(); r != nil {
-			t, err = nil, fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
+			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
 		}
 	}()
 	if err := checkArrow(b); err != nil {
-		return nil, fmt.Errorf("table: %s: is no Arrow file that a table can be read from: %w", file, err)
+		return fmt.Errorf("table: %s: is no Arrow file that a table can be read from: %w", file, err)
 	}
 	in, err := ipc.NewFileReader(bytes.NewReader(b), ipc.WithAllocator(&bounded{memory.NewGoAllocator(), inflation*len(b) + 1<<20}))
 	if err != nil {
-		return nil, fmt.Errorf("table: %s: is no Arrow file, or is damaged: %w: write the table again", file, err)
+		return fmt.Errorf("table: %s: is no Arrow file, or is damaged: %w: write the table again", file, err)
 	}
 	defer func() { _ = in.Close() }() // it only drops what it holds
 	var names []string
@@ -147,36 +151,42 @@ func ReadArrow(b []byte, file string) (t *Table, err error) {
 	}
 	h, err := newHeader(names)
 	if err != nil {
-		return nil, fmt.Errorf("table: %s: %w", file, err)
+		return fmt.Errorf("table: %s: %w", file, err)
 	}
-	t = New(h.features())
+	if err := to.begin(h.features()); err != nil {
+		return err
+	}
+	read := 0
 	row := h.row()
 	for {
 		rec, err := in.Read()
 		if err == io.EOF {
-			return t, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("table: %s: after row %d: %w: write the table again", file, t.Rows(), err)
+			return fmt.Errorf("table: %s: after row %d: %w: write the table again", file, read, err)
 		}
 		if rec.NumRows() > inflation*int64(len(b)) {
-			return nil, fmt.Errorf("table: %s: the file is damaged: %d rows in %d bytes: write the table again", file, rec.NumRows(), len(b))
+			return fmt.Errorf("table: %s: the file is damaged: %d rows in %d bytes: write the table again", file, rec.NumRows(), len(b))
 		}
 		cells := make([]func(int) value, len(names))
 		for c := range cells {
 			var ok bool
 			if cells[c], ok = arrowCells(rec.Column(c)); !ok {
-				return nil, fmt.Errorf("table: %s: column %q is of type %v, which no table has: make it text, a number or a timestamp, or remove it", file, names[c], rec.Column(c).DataType())
+				return fmt.Errorf("table: %s: column %q is of type %v, which no table has: make it text, a number or a timestamp, or remove it", file, names[c], rec.Column(c).DataType())
 			}
 		}
 		for i := range int(rec.NumRows()) {
 			row.clear()
 			for c := range cells {
 				if err := h.set(&row, c, cells[c](i)); err != nil {
-					return nil, fmt.Errorf("table: %s: row %d, %w", file, t.Rows()+1, err)
+					return fmt.Errorf("table: %s: row %d, %w", file, read+1, err)
 				}
 			}
-			t.Append(row)
+			read++
+			if err := to.row(row); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -82,26 +82,34 @@ func appendText(line []byte, s string) []byte {
 // it in errors, which state line, column and remedy. Values are read to float32.
 // A line break within a cell is read as a single line feed.
 func ReadCSV(r io.Reader, file string) (*Table, error) {
+	return gather(func(s sink) error { return scanCSV(r, file, s) })
+}
+
+func scanCSV(r io.Reader, file string, to sink) error {
 	br := bufio.NewReaderSize(r, 64<<10)
 	if bom, _ := br.Peek(3); string(bom) == "\xef\xbb\xbf" { // a spreadsheet saved it
 		br.Discard(3)
 	}
 	d := &reader{file: file, csv: csv.NewReader(br)}
 	d.csv.ReuseRecord = true
-	t, err := d.readHeader()
-	if err != nil {
-		return nil, err
+	if err := d.readHeader(); err != nil {
+		return err
+	}
+	if err := to.begin(d.header.features()); err != nil {
+		return err
 	}
 	row := d.header.row()
 	for {
 		err := d.readRow(&row)
 		if err == io.EOF {
-			return t, nil
+			return nil
+		}
+		if err == nil {
+			err = to.row(row)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		t.Append(row)
 	}
 }
 
@@ -132,11 +140,11 @@ func (d *reader) next() error {
 	return err
 }
 
-func (d *reader) readHeader() (*Table, error) {
+func (d *reader) readHeader() error {
 	if err := d.next(); err == io.EOF {
-		return nil, fmt.Errorf("table: %s: the file is empty: write the table again", d.file)
+		return fmt.Errorf("table: %s: the file is empty: write the table again", d.file)
 	} else if err != nil {
-		return nil, err
+		return err
 	}
 	var names []string
 	for _, name := range d.cells {
@@ -144,10 +152,10 @@ func (d *reader) readHeader() (*Table, error) {
 	}
 	h, err := newHeader(names)
 	if err != nil {
-		return nil, fmt.Errorf("table: %s:%d: %w", d.file, d.line, err)
+		return fmt.Errorf("table: %s:%d: %w", d.file, d.line, err)
 	}
 	d.header = h
-	return New(h.features()), nil
+	return nil
 }
 
 // readRow reads the next row into r. Texts that are those of the row before are

@@ -17,33 +17,63 @@ var Formats = []string{".csv", ".parquet", ".arrow"}
 // Load reads the table in the file at path, whose ending says which of Formats
 // it has; .feather is another ending of .arrow.
 func Load(path string) (*Table, error) {
-	ext, err := formatOf(path)
+	return gather(func(s sink) error { return scan(path, s) })
+}
+
+// Scan reads the table in the file at path without holding it: it calls begin
+// with the names of the features, and then each with every row. The features of
+// a row are only lent. Errors are those of Load, or what begin or each returned.
+// An Arrow file is held while it is read.
+func Scan(path string, begin func(columns []string) error, each func(Row) error) error {
+	return scan(path, sink{begin, each})
+}
+
+// sink takes what is read.
+type sink struct {
+	begin func(columns []string) error
+	row   func(Row) error
+}
+
+// gather returns the table of all that is read.
+func gather(scan func(sink) error) (t *Table, err error) {
+	err = scan(sink{
+		func(columns []string) error { t = New(columns); return nil },
+		func(r Row) error { t.Append(r); return nil },
+	})
 	if err != nil {
 		return nil, err
 	}
+	return t, nil
+}
+
+func scan(path string, to sink) error {
+	ext, err := formatOf(path)
+	if err != nil {
+		return err
+	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("table: %w: check the path", err)
+		return fmt.Errorf("table: %w: check the path", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("table: %w", err)
+		return fmt.Errorf("table: %w", err)
 	}
 	defer f.Close()
 	switch ext {
 	case ".parquet":
 		info, err := f.Stat()
 		if err != nil {
-			return nil, fmt.Errorf("table: %w", err)
+			return fmt.Errorf("table: %w", err)
 		}
-		return ReadParquet(f, info.Size(), path)
+		return scanParquet(f, info.Size(), path, to)
 	case ".arrow":
 		b, err := io.ReadAll(f)
 		if err != nil {
-			return nil, fmt.Errorf("table: %w", err)
+			return fmt.Errorf("table: %w", err)
 		}
-		return ReadArrow(b, path)
+		return scanArrow(b, path, to)
 	}
-	return ReadCSV(f, path)
+	return scanCSV(f, path, to)
 }
 
 // CheckPath reports a path that Save cannot write to for its ending or folder.

@@ -113,40 +113,47 @@ func unixNano(at time.Time, i int) (int64, error) {
 // WriteParquet or another program writes it: numbers of any width, timestamps
 // of any unit, names as text or whole numbers. Columns are told by name as in
 // ReadCSV. file names the source in errors, which state row and column.
-func ReadParquet(in io.ReaderAt, size int64, file string) (t *Table, err error) {
+func ReadParquet(in io.ReaderAt, size int64, file string) (*Table, error) {
+	return gather(func(s sink) error { return scanParquet(in, size, file, s) })
+}
+
+func scanParquet(in io.ReaderAt, size int64, file string, to sink) (err error) {
 	defer func() { // the library panics at some damaged files
 		if r := recover(); r != nil {
-			t, err = nil, fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
+			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
 		}
 	}()
 	if err := checkFooter(in, size); err != nil {
-		return nil, fmt.Errorf("table: %s: is no Parquet file, or is damaged: %w: write the table again", file, err)
+		return fmt.Errorf("table: %s: is no Parquet file, or is damaged: %w: write the table again", file, err)
 	}
 	f, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return nil, fmt.Errorf("table: %s: is no Parquet file, or is damaged: %w: write the table again", file, err)
+		return fmt.Errorf("table: %s: is no Parquet file, or is damaged: %w: write the table again", file, err)
 	}
 	for _, g := range f.Metadata().RowGroups {
 		for _, c := range g.Columns {
 			if c.MetaData.Codec == format.Lz4Raw { // whose decoder asks for more memory until it is out of it if bytes are damaged
-				return nil, fmt.Errorf("table: %s: is compressed with LZ4, which is not supported: write it with Snappy, Zstandard or Gzip", file)
+				return fmt.Errorf("table: %s: is compressed with LZ4, which is not supported: write it with Snappy, Zstandard or Gzip", file)
 			}
 		}
 	}
 	var names []string
 	var convert []func(parquet.Value) value
 	for _, c := range f.Root().Columns() {
-		to, ok := parquetCell(c)
+		convertCell, ok := parquetCell(c)
 		if !ok {
-			return nil, fmt.Errorf("table: %s: column %q is of type %v, which no table has: make it text, a number or a timestamp, or remove it", file, c.Name(), c.Type())
+			return fmt.Errorf("table: %s: column %q is of type %v, which no table has: make it text, a number or a timestamp, or remove it", file, c.Name(), c.Type())
 		}
-		names, convert = append(names, c.Name()), append(convert, to)
+		names, convert = append(names, c.Name()), append(convert, convertCell)
 	}
 	h, err := newHeader(names)
 	if err != nil {
-		return nil, fmt.Errorf("table: %s: %w", file, err)
+		return fmt.Errorf("table: %s: %w", file, err)
 	}
-	t = New(h.features())
+	if err := to.begin(h.features()); err != nil {
+		return err
+	}
+	read := 0
 	row, buffer := h.row(), make([]parquet.Row, 64)
 	for _, g := range f.RowGroups() {
 		rows := g.Rows()
@@ -156,23 +163,26 @@ func ReadParquet(in io.ReaderAt, size int64, file string) (t *Table, err error) 
 				row.clear()
 				for _, cell := range cells {
 					if err := h.set(&row, cell.Column(), convert[cell.Column()](cell)); err != nil {
-						return nil, errors.Join(fmt.Errorf("table: %s: row %d, %w", file, t.Rows()+1, err), rows.Close())
+						return errors.Join(fmt.Errorf("table: %s: row %d, %w", file, read+1, err), rows.Close())
 					}
 				}
-				t.Append(row)
+				read++
+				if err := to.row(row); err != nil {
+					return errors.Join(err, rows.Close())
+				}
 			}
 			if err == io.EOF {
 				break
 			}
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("table: %s: after row %d: %w: write the table again", file, t.Rows(), err), rows.Close())
+				return errors.Join(fmt.Errorf("table: %s: after row %d: %w: write the table again", file, read, err), rows.Close())
 			}
 		}
 		if err := rows.Close(); err != nil {
-			return nil, fmt.Errorf("table: %s: %w", file, err)
+			return fmt.Errorf("table: %s: %w", file, err)
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // checkFooter reports a footer that cannot lie within the file, for which the

@@ -295,3 +295,30 @@ func fuzz(f *testing.F, format int) {
 		}
 	})
 }
+
+// Scan says the same as Load, of every format, and stops at what it is told.
+func TestScan(t *testing.T) {
+	want := small()
+	for _, ext := range Formats {
+		path := filepath.Join(t.TempDir(), "t"+ext)
+		if err := want.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		var got *Table
+		begin := func(columns []string) error { got = New(columns); return nil }
+		if err := Scan(path, begin, func(r Row) error { got.Append(r); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if got.SHA256() != want.SHA256() {
+			t.Errorf("%s: another table", ext)
+		}
+		enough := errors.New("enough")
+		rows := 0
+		if err := Scan(path, begin, func(Row) error { rows++; return enough }); !errors.Is(err, enough) || rows != 1 {
+			t.Errorf("%s: told to stop at a row: %v after %d", ext, err, rows)
+		}
+		if err := Scan(path, func([]string) error { return enough }, nil); !errors.Is(err, enough) {
+			t.Errorf("%s: told to stop at the header: %v", ext, err)
+		}
+	}
+}
