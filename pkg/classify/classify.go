@@ -28,7 +28,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"sync"
 
@@ -232,21 +231,21 @@ func (s *Scorer) Posterior(row []float32) []float64 {
 
 // checkData reports rows that cannot be fitted to. Groups may be nil. It
 // returns the number K of classes.
-func checkData(x dbn.Matrix, y []int, groups []string) (int, error) {
+func checkData(x dbn.Rows, y []int, groups []string) (int, error) {
+	rows, cols := x.Shape()
+	m, inMemory := x.(dbn.Matrix)
 	switch {
-	case x.Rows < 1 || x.Cols < 1:
-		return 0, fmt.Errorf("classify: %d rows of %d features: %w: there is nothing to fit", x.Rows, x.Cols, ErrSize)
-	case len(x.Data) != x.Rows*x.Cols:
-		return 0, fmt.Errorf("classify: %d values for %d rows of %d features: %w", len(x.Data), x.Rows, x.Cols, ErrSize)
-	case len(y) != x.Rows:
-		return 0, fmt.Errorf("classify: %d labels for %d rows: %w: give each row one", len(y), x.Rows, ErrSize)
-	case groups != nil && len(groups) != x.Rows:
-		return 0, fmt.Errorf("classify: %d groups for %d rows: %w: give each row one, or none at all", len(groups), x.Rows, ErrSize)
+	case rows < 1 || cols < 1:
+		return 0, fmt.Errorf("classify: %d rows of %d features: %w: there is nothing to fit", rows, cols, ErrSize)
+	case inMemory && len(m.Data) != rows*cols:
+		return 0, fmt.Errorf("classify: %d values for %d rows of %d features: %w", len(m.Data), rows, cols, ErrSize)
+	case len(y) != rows:
+		return 0, fmt.Errorf("classify: %d labels for %d rows: %w: give each row one", len(y), rows, ErrSize)
+	case groups != nil && len(groups) != rows:
+		return 0, fmt.Errorf("classify: %d groups for %d rows: %w: give each row one, or none at all", len(groups), rows, ErrSize)
 	}
-	for i, v := range x.Data {
-		if math.IsInf(float64(v), 0) {
-			return 0, fmt.Errorf("classify: row %d, feature %d: %v: %w: mend it, or leave it out as NaN", i/x.Cols, i%x.Cols, v, ErrNotFinite)
-		}
+	if err := checkValues(x); err != nil {
+		return 0, err
 	}
 	for i, label := range y {
 		if label < 0 || label >= maxClasses {
@@ -254,8 +253,8 @@ func checkData(x dbn.Matrix, y []int, groups []string) (int, error) {
 		}
 	}
 	counts := countClasses(y)
-	if last := len(counts) - 1; counts[last] == x.Rows {
-		return 0, fmt.Errorf("classify: all %d rows are of class %d: %w: add rows of another, or check the rule that labels them", x.Rows, last, ErrClasses)
+	if last := len(counts) - 1; counts[last] == rows {
+		return 0, fmt.Errorf("classify: all %d rows are of class %d: %w: add rows of another, or check the rule that labels them", rows, last, ErrClasses)
 	}
 	for j, n := range counts {
 		if n == 0 {

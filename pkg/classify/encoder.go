@@ -59,7 +59,6 @@ type Encoder struct {
 	encoding Encoding
 	columns  []column
 	inputs   int
-	missing  int // NaNs among the training rows; not in the binary form
 }
 
 // column is the encoding of one feature. What knots and values hold depends on
@@ -95,8 +94,7 @@ func FitEncoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
 			switch v := float64(x.Data[i*x.Cols+j]); {
 			case math.IsInf(v, 0):
 				return nil, fmt.Errorf("classify: row %d, feature %d: %v: %w: mend it, or leave it out as NaN", i, j, v, ErrNotFinite)
-			case math.IsNaN(v):
-				e.missing++
+			case math.IsNaN(v): // missing
 			default:
 				sorted = append(sorted, v)
 			}
@@ -243,13 +241,4 @@ func interpolate(knots, values []float64, x float64) float64 {
 	}
 	share := (x - knots[i-1]) / (knots[i] - knots[i-1])
 	return values[i-1] + share*(values[i]-values[i-1])
-}
-
-// encode returns the inputs of all rows of x.
-func (e *Encoder) encode(x dbn.Matrix) dbn.Matrix {
-	in := dbn.NewMatrix(x.Rows, e.inputs)
-	for i := range x.Rows {
-		e.EncodeTo(in.Row(i), x.Row(i))
-	}
-	return in
 }

@@ -52,9 +52,12 @@ type Report struct {
 // classes do; the costs are then the optimum on the network's own posteriors,
 // and the Report warns.
 //
+// Rows that are no dbn.Matrix stay where they are, and are read again and again:
+// see dbn.Train. Encoders are then fitted to 100,000 rows from all over.
+//
 // Errors wrap ErrSize, ErrNotFinite, ErrClasses, ErrTooFew or ErrSettings, an
-// error of dbn.Train, or the cause of ctx.
-func Fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, s Settings) (*Classifier, *Report, error) {
+// error of dbn.Train, of reading x, or the cause of ctx.
+func Fit(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings) (*Classifier, *Report, error) {
 	s, err := s.withDefaults()
 	if err != nil {
 		return nil, nil, err
@@ -84,8 +87,9 @@ const (
 
 // fit is Fit of K classes with checked rows and settings. Its errors lack the
 // name of the package.
-func fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, k int, s Settings) (*Classifier, *Report, error) {
-	r := &Report{Rows: x.Rows, Columns: x.Cols, ClassCounts: countClasses(y), Warnings: []string{}}
+func fit(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Settings) (*Classifier, *Report, error) {
+	rows, cols := x.Shape()
+	r := &Report{Rows: rows, Columns: cols, ClassCounts: countClasses(y), Warnings: []string{}}
 	if groups != nil {
 		_, names := numberGroups(groups)
 		r.Groups = len(names)
@@ -102,7 +106,7 @@ func fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, k int, s S
 
 	// The network to keep and those of the folds, the slowest first.
 	c := &Classifier{}
-	held := make([]float64, x.Rows*k)
+	held := make([]float64, rows*k)
 	progress := newProgress(s.Progress, "train", 1+len(folds))
 	// Workers that are to spare share the batches of a network.
 	s.Network.Workers = max(1, s.Workers/(1+len(folds)))
@@ -113,28 +117,33 @@ func fit(ctx context.Context, x dbn.Matrix, y []int, groups []string, k int, s S
 			return err
 		}
 		fold := folds[i-1]
-		fx, fy := gather(x, y, fold.Train)
-		encoder, network, _, err := train(ctx, fx, fy, pick(groups, fold.Train), k, s, derive(s.Seed, foldSeeds+uint64(i-1)), progress.of(i))
+		encoder, network, _, err := train(ctx, part(x, fold.Train), pick(y, fold.Train), pick(groups, fold.Train), k, s, derive(s.Seed, foldSeeds+uint64(i-1)), progress.of(i))
 		if err != nil {
 			return fmt.Errorf("fold %d of %d, to choose costs: %w", i, len(folds), err)
 		}
-		posteriorsTo(held, x, fold.Test, encoder, network)
-		return nil
+		return posteriorsTo(held, x, fold.Test, encoder, network)
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	r.describe(c.encoder)
+	if r.Imputed, err = missing(x); err != nil {
+		return nil, nil, err
+	}
 
-	own := make([]float64, x.Rows*k)
-	posteriorsTo(own, x, nil, c.encoder, c.network)
+	own := make([]float64, rows*k)
+	if err := posteriorsTo(own, x, nil, c.encoder, c.network); err != nil {
+		return nil, nil, err
+	}
 	s.Costs.Search.Seed = derive(s.Seed, searchSeed)
 	if c.costs, err = keepCosts(ctx, newJudged(k, own, y), held, folds, s.Costs, r); err != nil {
 		return nil, nil, err
 	}
 	if r.Costs.Temperature != 1 {
 		c.network = c.network.Temper(r.Costs.Temperature)
-		posteriorsTo(own, x, nil, c.encoder, c.network)
+		if err := posteriorsTo(own, x, nil, c.encoder, c.network); err != nil {
+			return nil, nil, err
+		}
 	}
 	r.Training = Assess(y, decideAll(c.costs, own), own, k)
 	return c, r, nil
@@ -248,35 +257,48 @@ func loneClass(y []int, groups []string) (class int, group string) {
 	return -1, ""
 }
 
-// pick returns the groups of the given rows, or nil if there are none.
-func pick(groups []string, rows []int) []string {
-	if groups == nil {
+// pick returns what the given rows have in s, or nil if that is nil.
+func pick[E any](s []E, rows []int) []E {
+	if s == nil {
 		return nil
 	}
-	picked := make([]string, len(rows))
+	picked := make([]E, len(rows))
 	for n, i := range rows {
-		picked[n] = groups[i]
+		picked[n] = s[i]
 	}
 	return picked
 }
 
 // train fits an encoder and a network to the rows of x, and to nothing else.
-func train(ctx context.Context, x dbn.Matrix, y []int, groups []string, k int, s Settings, seed uint64, progress func(string, int, int)) (*Encoder, *dbn.Network, *dbn.History, error) {
-	encoder, err := FitEncoder(x, s.Encoding, s.Bins)
+func train(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Settings, seed uint64, progress func(string, int, int)) (*Encoder, *dbn.Network, *dbn.History, error) {
+	some, err := typical(x)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	encoder, err := FitEncoder(some, s.Encoding, s.Bins)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	s.Network.Seed, s.Network.Progress = seed, progress
 	if s.EarlyStop {
 		if fold, ok := stopFold(y, groups, seed); ok {
-			vx, vy := gather(x, y, fold.Test)
-			x, y = gather(x, y, fold.Train)
-			if encoder, err = FitEncoder(x, s.Encoding, s.Bins); err != nil {
+			if _, near := x.(dbn.Matrix); !near {
+				fold.Test = thin(fold.Test, encoderRows)
+			}
+			held, err := inMemory(part(x, fold.Test))
+			if err != nil {
 				return nil, nil, nil, err
 			}
-			v := encoder.encode(vx)
-			s.Network.Pretrain.Validation = v
-			s.Network.FineTune.Validation, s.Network.FineTune.Labels = v, vy
+			s.Network.FineTune.Labels = pick(y, fold.Test)
+			x, y = part(x, fold.Train), pick(y, fold.Train)
+			if some, err = typical(x); err != nil {
+				return nil, nil, nil, err
+			}
+			if encoder, err = FitEncoder(some, s.Encoding, s.Bins); err != nil {
+				return nil, nil, nil, err
+			}
+			v := encoder.encodeAll(held)
+			s.Network.Pretrain.Validation, s.Network.FineTune.Validation = v, v
 		}
 	}
 	network, history, err := trainOrLoad(ctx, s.Keep, encoder.encode(x), y, k, s.Network)
@@ -303,44 +325,13 @@ func stopFold(y []int, groups []string, seed uint64) (Fold, bool) {
 	return StratifiedKFold(y, parts, rng)[0], true
 }
 
-// posteriorsTo stores the posteriors of the given rows of x, or of all if rows
-// is nil, in the same rows of dst, which is N×K.
-func posteriorsTo(dst []float64, x dbn.Matrix, rows []int, encoder *Encoder, network *dbn.Network) {
-	in, k := make([]float32, encoder.Inputs()), network.Classes()
-	scorer := network.NewScorer()
-	one := func(i int) {
-		encoder.EncodeTo(in, x.Row(i))
-		for j, p := range scorer.Posterior(in) {
-			dst[i*k+j] = float64(p)
-		}
-	}
-	if rows == nil {
-		for i := range x.Rows {
-			one(i)
-		}
-	}
-	for _, i := range rows {
-		one(i)
-	}
-}
-
-// gather returns copies of the given rows and their classes.
-func gather(x dbn.Matrix, y []int, rows []int) (dbn.Matrix, []int) {
-	gx, gy := dbn.NewMatrix(len(rows), x.Cols), make([]int, len(rows))
-	for to, from := range rows {
-		copy(gx.Row(to), x.Row(from))
-		gy[to] = y[from]
-	}
-	return gx, gy
-}
-
 func (r *Report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
 // describe notes what the encoder saw.
 func (r *Report) describe(e *Encoder) {
-	r.Inputs, r.Imputed = e.inputs, e.missing
+	r.Inputs = e.inputs
 	r.Constant, r.Empty = []int{}, []int{} // lists in JSON, never null
 	for j, c := range e.columns {
 		if c.constant() {

@@ -27,13 +27,17 @@ type Keeper interface {
 // it is kept under follows from everything that it depends on, rows, labels,
 // settings and the kernel's family, so what is loaded is what would be trained,
 // byte for byte.
-func trainOrLoad(ctx context.Context, keep Keeper, x dbn.Matrix, y []int, k int, s dbn.Settings) (*dbn.Network, *dbn.History, error) {
+func trainOrLoad(ctx context.Context, keep Keeper, x dbn.Rows, y []int, k int, s dbn.Settings) (*dbn.Network, *dbn.History, error) {
 	if keep == nil {
 		return dbn.Train(ctx, x, y, k, s)
 	}
-	name := networkName(x, y, k, s)
+	name, err := networkName(x, y, k, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, inputs := x.Shape()
 	if data, ok := keep.Load(name); ok {
-		if n, h, err := decodeKept(data); err == nil && n.Inputs() == x.Cols && n.Classes() == k {
+		if n, h, err := decodeKept(data); err == nil && n.Inputs() == inputs && n.Classes() == k {
 			if s.Progress != nil {
 				s.Progress("finetune", 1, 1)
 			}
@@ -54,19 +58,23 @@ func trainOrLoad(ctx context.Context, keep Keeper, x dbn.Matrix, y []int, k int,
 	return n, h, nil
 }
 
-func networkName(x dbn.Matrix, y []int, k int, s dbn.Settings) string {
+func networkName(x dbn.Rows, y []int, k int, s dbn.Settings) (string, error) {
 	h := sha256.New()
 	s.Progress, s.Workers = nil, 0 // neither changes a result
-	fmt.Fprintf(h, "%s %d %d %d %+v\n", kernel.Family(), x.Rows, x.Cols, k, s)
-	b := make([]byte, 0, 4*x.Cols)
-	for i := range x.Rows {
-		b = b[:0]
-		for _, v := range x.Row(i) {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	rows, cols := x.Shape()
+	fmt.Fprintf(h, "%s %d %d %d %+v\n", kernel.Family(), rows, cols, k, s)
+	b := make([]byte, 0, 4*cols)
+	err := eachChunk(x, func(from int, c dbn.Matrix) error {
+		for i := range c.Rows {
+			b = b[:0]
+			for _, v := range c.Row(i) {
+				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+			}
+			h.Write(binary.LittleEndian.AppendUint32(b, uint32(y[from+i])))
 		}
-		h.Write(binary.LittleEndian.AppendUint32(b, uint32(y[i])))
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)[:16]), err
 }
 
 // encodeKept returns the length of the history as JSON in four bytes, the

@@ -123,12 +123,12 @@ func silverman(z []float64) float64 {
 	return max(0.9*scale*math.Pow(float64(len(z)), -0.2), 1e-9*max(1, math.Abs(mean)))
 }
 
-// thin returns at most n values of sorted z, the middles of n equal shares.
-func thin(z []float64, n int) []float64 {
+// thin returns at most n values of ascending z, the middles of n equal shares.
+func thin[E int | float64](z []E, n int) []E {
 	if len(z) <= n {
 		return z
 	}
-	t := make([]float64, n)
+	t := make([]E, n)
 	for i := range t {
 		t[i] = z[(2*i+1)*len(z)/(2*n)]
 	}

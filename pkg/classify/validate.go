@@ -34,7 +34,7 @@ type GroupScores struct {
 // Each row may be held out by one fold at most, and each Train part must have
 // rows of every class; ErrSize and ErrTooFew report folds that do not. Other
 // errors are those of Fit.
-func CrossValidate(ctx context.Context, x dbn.Matrix, y []int, groups []string, s Settings, folds []Fold) (*Validation, error) {
+func CrossValidate(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings, folds []Fold) (*Validation, error) {
 	s, err := s.withDefaults()
 	if err != nil {
 		return nil, err
@@ -49,12 +49,13 @@ func CrossValidate(ctx context.Context, x dbn.Matrix, y []int, groups []string, 
 	if err := checkFolds(folds, y, k); err != nil {
 		return nil, err
 	}
+	rows, _ := x.Shape()
 	v := &Validation{
 		Classes:   k,
-		Fold:      make([]int, x.Rows),
-		Decision:  make([]int, x.Rows),
-		Posterior: make([]float64, x.Rows*k),
-		Score:     make([]float64, x.Rows),
+		Fold:      make([]int, rows),
+		Decision:  make([]int, rows),
+		Posterior: make([]float64, rows*k),
+		Score:     make([]float64, rows),
 		Reports:   make([]*Report, len(folds)),
 	}
 	for i := range v.Fold {
@@ -67,19 +68,15 @@ func CrossValidate(ctx context.Context, x dbn.Matrix, y []int, groups []string, 
 		s := inner
 		s.Seed = derive(s.Seed, outerSeed+uint64(f))
 		s.Progress = progress.whole(f)
-		fx, fy := gather(x, y, folds[f].Train)
-		var fgroups []string
-		if groups != nil {
-			for _, i := range folds[f].Train {
-				fgroups = append(fgroups, groups[i])
-			}
-		}
-		c, report, err := fit(ctx, fx, fy, fgroups, k, s)
+		train := folds[f].Train
+		c, report, err := fit(ctx, part(x, train), pick(y, train), pick(groups, train), k, s)
 		if err != nil {
 			return fmt.Errorf("classify: fold %d of %d: %w", f+1, len(folds), err)
 		}
 		v.Reports[f] = report
-		posteriorsTo(v.Posterior, x, folds[f].Test, c.encoder, c.network)
+		if err := posteriorsTo(v.Posterior, x, folds[f].Test, c.encoder, c.network); err != nil {
+			return fmt.Errorf("classify: %w", err)
+		}
 		for _, i := range folds[f].Test {
 			p := v.Posterior[i*k : (i+1)*k]
 			v.Fold[i], v.Decision[i], v.Score[i] = f, c.Decide(p), c.Score(p)

@@ -1,0 +1,198 @@
+package classify
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+// Rows that are no dbn.Matrix are somewhere else, on disk for example. Nothing
+// here holds them: parts of them are views, and what needs all passes over them
+// in chunks.
+
+const (
+	chunkRows   = 4096
+	encoderRows = 100_000 // that an encoder is fitted to, of rows that are not in memory
+	encoderRun  = 16      // of them that follow each other
+)
+
+// eachChunk calls visit with all rows of x in order, some at a time, and the
+// index of the first of them. The chunk is only lent.
+func eachChunk(x dbn.Rows, visit func(from int, chunk dbn.Matrix) error) error {
+	rows, cols := x.Shape()
+	m, inMemory := x.(dbn.Matrix)
+	var data []float32
+	if !inMemory {
+		data = make([]float32, min(rows, chunkRows)*cols)
+	}
+	for from := 0; from < rows; from += chunkRows {
+		n := min(rows-from, chunkRows)
+		if inMemory {
+			data = m.Data[from*cols : (from+n)*cols]
+		} else if err := x.ReadRows(data[:n*cols], from); err != nil {
+			return err
+		}
+		if err := visit(from, dbn.Matrix{Rows: n, Cols: cols, Data: data[:n*cols]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkValues reports an infinite value.
+func checkValues(x dbn.Rows) error {
+	return eachChunk(x, func(from int, c dbn.Matrix) error {
+		for i, v := range c.Data {
+			if math.IsInf(float64(v), 0) {
+				return fmt.Errorf("classify: row %d, feature %d: %v: %w: mend it, or leave it out as NaN", from+i/c.Cols, i%c.Cols, v, ErrNotFinite)
+			}
+		}
+		return nil
+	})
+}
+
+// missing counts the NaNs of x.
+func missing(x dbn.Rows) (n int, err error) {
+	err = eachChunk(x, func(_ int, c dbn.Matrix) error {
+		for _, v := range c.Data {
+			if v != v {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// typical returns rows to fit an encoder to: x, or some of it from all over.
+func typical(x dbn.Rows) (dbn.Matrix, error) {
+	if m, ok := x.(dbn.Matrix); ok {
+		return m, nil
+	}
+	rows, cols := x.Shape()
+	if rows <= encoderRows {
+		return inMemory(x)
+	}
+	m := dbn.NewMatrix(encoderRows, cols)
+	for i := 0; i < encoderRows; i += encoderRun {
+		from := int(int64(i) * int64(rows-encoderRun) / (encoderRows - encoderRun))
+		if err := x.ReadRows(m.Data[i*cols:(i+encoderRun)*cols], from); err != nil {
+			return dbn.Matrix{}, err
+		}
+	}
+	return m, nil
+}
+
+// inMemory returns all rows of x, or a copy.
+func inMemory(x dbn.Rows) (dbn.Matrix, error) {
+	if m, ok := x.(dbn.Matrix); ok {
+		return m, nil
+	}
+	m := dbn.NewMatrix(x.Shape())
+	return m, x.ReadRows(m.Data, 0)
+}
+
+// part returns the given rows of x, which ascend: a copy of those in memory, a
+// view of others.
+func part(x dbn.Rows, rows []int) dbn.Rows {
+	m, ok := x.(dbn.Matrix)
+	if !ok {
+		return partial{x, rows}
+	}
+	p := dbn.NewMatrix(len(rows), m.Cols)
+	for to, from := range rows {
+		copy(p.Row(to), m.Row(from))
+	}
+	return p
+}
+
+// partial is a part of other rows.
+type partial struct {
+	of   dbn.Rows
+	rows []int
+}
+
+func (p partial) Shape() (rows, cols int) {
+	_, cols = p.of.Shape()
+	return len(p.rows), cols
+}
+
+func (p partial) ReadRows(dst []float32, from int) error {
+	_, cols := p.of.Shape()
+	rows := p.rows[from : from+len(dst)/cols]
+	for i := 0; i < len(rows); {
+		n := 1 // rows that follow each other
+		for i+n < len(rows) && rows[i+n] == rows[i]+n {
+			n++
+		}
+		if err := p.of.ReadRows(dst[i*cols:(i+n)*cols], rows[i]); err != nil {
+			return err
+		}
+		i += n
+	}
+	return nil
+}
+
+// encode returns the inputs that the rows of x become: of those in memory at
+// once, of others as they are read.
+func (e *Encoder) encode(x dbn.Rows) dbn.Rows {
+	if m, ok := x.(dbn.Matrix); ok {
+		return e.encodeAll(m)
+	}
+	return encoded{x, e}
+}
+
+func (e *Encoder) encodeAll(x dbn.Matrix) dbn.Matrix {
+	in := dbn.NewMatrix(x.Rows, e.inputs)
+	for i := range x.Rows {
+		e.EncodeTo(in.Row(i), x.Row(i))
+	}
+	return in
+}
+
+// encoded is the inputs of other rows.
+type encoded struct {
+	of      dbn.Rows
+	encoder *Encoder
+}
+
+func (r encoded) Shape() (rows, cols int) {
+	rows, _ = r.of.Shape()
+	return rows, r.encoder.inputs
+}
+
+func (r encoded) ReadRows(dst []float32, from int) error {
+	in := dbn.Matrix{Rows: len(dst) / r.encoder.inputs, Cols: r.encoder.inputs, Data: dst}
+	raw := dbn.NewMatrix(in.Rows, r.encoder.Columns())
+	if err := r.of.ReadRows(raw.Data, from); err != nil {
+		return err
+	}
+	for i := range in.Rows {
+		r.encoder.EncodeTo(in.Row(i), raw.Row(i))
+	}
+	return nil
+}
+
+// posteriorsTo stores the posteriors of the given rows of x, or of all if rows
+// is nil, in the same rows of dst, which is N×K.
+func posteriorsTo(dst []float64, x dbn.Rows, rows []int, encoder *Encoder, network *dbn.Network) error {
+	k := network.Classes()
+	if rows != nil {
+		x = part(x, rows)
+	}
+	return eachChunk(x, func(from int, c dbn.Matrix) error {
+		p := dbn.NewMatrix(c.Rows, k)
+		network.PosteriorTo(p, encoder.encodeAll(c))
+		for i := range c.Rows {
+			to := from + i
+			if rows != nil {
+				to = rows[to]
+			}
+			for j, v := range p.Row(i) {
+				dst[to*k+j] = float64(v)
+			}
+		}
+		return nil
+	})
+}
