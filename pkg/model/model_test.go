@@ -395,3 +395,44 @@ func TestJudgeAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for a window", n)
 	}
 }
+
+// A reference from anywhere is refused or can be used: it learns and applies
+// without a panic, and is written as it was read.
+func FuzzReference(f *testing.F) {
+	var ref Reference
+	spec := ReferenceSpec{Windows: 2, Mode: ReferenceRatio}
+	for _, row := range [][]float32{{1, -2}, {3, float32(math.NaN())}} {
+		ref.Learn(row, spec)
+		text, err := json.Marshal(&ref)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(`{"windows":1,"data":"AAAAAA=="}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var r Reference
+		if json.Unmarshal(text, &r) != nil {
+			return
+		}
+		again, err := json.Marshal(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var same Reference
+		if err := json.Unmarshal(again, &same); err != nil {
+			t.Fatalf("%s becomes %s: %v", text, again, err)
+		}
+		n := max(r.Features(), 1)
+		for !r.Ready(spec) {
+			r.Learn(make([]float32, n), spec)
+		}
+		x := make([]float32, n)
+		r.Apply(x, ReferenceRatio)
+		for _, v := range x {
+			if math.IsInf(float64(v), 0) || v > RatioLimit || v < -RatioLimit {
+				t.Fatalf("%s makes %v of 0", text, v)
+			}
+		}
+	})
+}
