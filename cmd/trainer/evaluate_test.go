@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -170,5 +172,47 @@ func TestExport(t *testing.T) {
 	}
 	if _, _, err := trainer(t, "export onnx m.flank -o gone/m.onnx"); err == nil || !strings.Contains(err.Error(), "--output gone/m.onnx") {
 		t.Error(err)
+	}
+}
+
+// A search reports what to expect of its choice beside what the choice was made
+// by; cut off, it goes on to the same report.
+func TestSearch(t *testing.T) {
+	bench(t)
+	const args = "search --config train.yaml --data tools.csv --trials 3 --quiet"
+	out, _, err := trainer(t, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"nested: 4 outer folds by tool", "conf 4 ", "flatters", "with tools held\nout from the choice itself: G-mean ", "of the configured network on the same tools: "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	text, err := os.ReadFile("search.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct {
+		Trials []struct{ Picked int }
+		Nested struct{ Rows int }
+	}
+	if err := json.Unmarshal(text, &r); err != nil || len(r.Trials) != 3 || r.Trials[0].Picked+r.Trials[1].Picked+r.Trials[2].Picked != 4 || r.Nested.Rows != 104 {
+		t.Errorf("%v: %s", err, text)
+	}
+	if _, err := os.Stat("search.checkpoint"); err == nil {
+		t.Error("the checkpoint is left behind")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	var first, errs strings.Builder
+	if err := run(ctx, strings.Fields(args+" -o again.json"), &first, &errs); err != nil && !strings.Contains(err.Error(), "goes on with what is in again.checkpoint") {
+		t.Error(err)
+	}
+	if _, _, err := trainer(t, args+" -o again.json --workers 1"); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile("again.json"); err != nil || string(again) != string(text) {
+		t.Errorf("a search that was cut off ends otherwise: %v\n%s", err, again)
 	}
 }

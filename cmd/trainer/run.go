@@ -28,6 +28,7 @@ hole and start, and all others are features. Tools, never single windows, are he
   trainer evaluate --model turning.flank --config examples/turning/train.yaml --data new-tools.csv
   trainer costs --model turning.flank
   trainer export onnx turning.flank
+  trainer search --config examples/turning/train.yaml --data turning.csv --trials 20
 
 Beside the model, fit writes a model card for people, .report.md with its plots in .report, and a
 report for programs, .report.json.`
@@ -36,6 +37,7 @@ type flags struct {
 	Fit      fitFlags      `cmd:"" help:"Train a model and score it on tools it has not seen."`
 	Evaluate evaluateFlags `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
 	Costs    costsFlags    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
+	Search   searchFlags   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
 	Inspect  inspectFlags  `cmd:"" help:"Print what is in a model file, and check it."`
 	Export   exportFlags   `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
 	Demo     demoFlags     `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one."`
@@ -76,6 +78,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return evaluate(ctx, f.Evaluate, stdout, stderr)
 	case "costs":
 		return costs(ctx, f.Costs, stdout, stderr)
+	case "search":
+		return search(ctx, f.Search, stdout, stderr)
 	case "inspect":
 		return inspect(f.Inspect, stdout)
 	case "export":

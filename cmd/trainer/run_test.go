@@ -222,6 +222,8 @@ func TestErrors(t *testing.T) {
 		{"one class in a table", "fit --table t.csv", []string{"t.csv", "tool,rms,class\n" + strings.Repeat("T1,1,0\n", 20)}, []string{"all 10 windows with a label are healthy"}},
 		{"no labels in a table", "fit --table t.csv", []string{"t.csv", "tool,rms\n" + strings.Repeat("T1,1\n", 20)}, []string{"nothing to learn from", "10 without label", "class or vb_max_um"}},
 		{"no model to evaluate", "evaluate --model lost.flank --table tools.csv", nil, []string{"lost.flank"}},
+		{"a search of one", "search --config train.yaml --data tools.csv --trials 1", nil, []string{"1 trials", "2 or more"}},
+		{"a search within two tools", "search --table t.csv", []string{"t.csv", "tool,rms,vb_max_um\n" + strings.Repeat("T1,1,0\n", 20) + strings.Repeat("T2,1,0\n", 12) + strings.Repeat("T2,2,400\n", 12)}, []string{"only 2 tools have healthy windows", "needs 3"}},
 		{"costs of no model", "costs", nil, []string{"missing flags: --model=FILE"}},
 		{"no model", "inspect lost.flank", nil, []string{"lost.flank", "trainer fit"}},
 		{"something else than a model", "inspect tools.csv", nil, []string{"tools.csv", "damaged", "no Flank model"}},

@@ -55,17 +55,9 @@ const Reading = "reading recordings"
 // Run trains a model and scores it. Equal jobs give equal models and reports,
 // byte for byte.
 func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
-	if job.Workers == 0 {
-		job.Workers = runtime.GOMAXPROCS(0)
-	}
-	if job.Progress == nil {
-		job.Progress = func(string, int, int) {}
-	}
+	job.prepare()
 	if err := job.Config.Check(); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
-	}
-	if len(job.Inputs) == 0 {
-		return nil, nil, fmt.Errorf("train: %w: no recordings: name some with --data", ErrData)
 	}
 	rows, m, counts, err := job.rows(ctx)
 	if err != nil {
@@ -103,6 +95,16 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	}
 	r.Model = m.ID()
 	return m, r, nil
+}
+
+// prepare fills in what may be left out.
+func (j *Job) prepare() {
+	if j.Workers == 0 {
+		j.Workers = runtime.GOMAXPROCS(0)
+	}
+	if j.Progress == nil {
+		j.Progress = func(string, int, int) {}
+	}
 }
 
 // settings returns the classifier's settings.
@@ -196,6 +198,9 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 		return rowTable{}, nil, tally{}, fmt.Errorf("train: %w", err)
 	}
 	c := &j.Config
+	if len(j.Inputs) == 0 {
+		return fail(fmt.Errorf("%w: no recordings: name some with --data", ErrData))
+	}
 	if _, err := wear.NewJoin(j.Wear, c.Join); err != nil { // before hours of reading
 		return fail(err)
 	}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+type searchFlags struct {
+	dataFlags
+	Trials  int    `default:"20" help:"Networks to try, the configured one among them; each is trained some hundred times (default: 20)."`
+	Output  string `short:"o" default:"search.json" placeholder:"FILE" help:"Where to write the report for programs; what a search that is cut off has trained is kept beside it (default: search.json)."`
+	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
+	progressFlags
+}
+
+func search(ctx context.Context, f searchFlags, stdout, stderr io.Writer) error {
+	s := train.Search{Trials: f.Trials, Job: train.Job{Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(stderr, zerolog.InfoLevel)}}
+	d, err := f.load(nil, s.Log)
+	if err != nil {
+		return err
+	}
+	s.Config, s.Layout, s.Inputs, s.Wear = d.config, d.layout, d.inputs, d.wear
+	base := strings.TrimSuffix(f.Output, ".json")
+	point, err := train.OpenCheckpoint(base + ".checkpoint")
+	if err != nil {
+		return err
+	}
+	s.Keep = point
+	p := f.progress(stderr)
+	defer p.Close()
+	s.Progress = p.Report
+	r, err := s.Run(ctx)
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("stopped before the search was over: the same command goes on with what is in %s.checkpoint", base)
+	}
+	if err != nil {
+		return err
+	}
+	text, err := r.JSON()
+	if err != nil {
+		return err
+	}
+	if err := model.WriteFile(f.Output, text); err != nil {
+		return fmt.Errorf("--output %s: %w", f.Output, err)
+	}
+	if err := point.Remove(); err != nil {
+		return err
+	}
+	p.Close()
+	_, err = io.WriteString(stdout, r.Text())
+	return err
+}

@@ -1,0 +1,294 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+// Search looks for better hidden layers, rates and weight decay than those of
+// the job's configuration, by trying some drawn at random.
+//
+// Whoever picks the best of many tries has picked luck too, so the figure that
+// counts is nested: tools are held out in outer folds, the choice is made within
+// what is left, by inner folds of tools, and only then the held-out tools judge
+// what was chosen for them. (S. Varma and R. Simon, "Bias in Error Estimation
+// When Using Cross-Validation for Model Selection", BMC Bioinformatics 7, 2006;
+// random draws: J. Bergstra and Y. Bengio, JMLR 13, 2012.)
+//
+// With a Keep in the job, a search that is cut off goes on where it was.
+type Search struct {
+	Job
+	Trials int // networks that are tried, the configured one first; the budget
+}
+
+// Folds of tools.
+const (
+	outerFolds = 5
+	innerFolds = 3
+)
+
+// Trial is one network that was tried.
+type Trial struct {
+	Network Network         `json:"network"`
+	GMean   classify.Figure `json:"gmean"`  // by inner folds of all tools: what the choice is made by, which flatters the best
+	Picked  int             `json:"picked"` // by how many of the outer folds
+}
+
+// SearchReport says what a search tried and found.
+type SearchReport struct {
+	Split      string          `json:"split"`
+	Trials     []Trial         `json:"trials"`
+	Best       int             `json:"best"`       // index into Trials
+	Nested     classify.Scores `json:"nested"`     // of tools held out from the choice: what to expect of it
+	Configured classify.Scores `json:"configured"` // of the configured network on the same outer folds
+	Windows    tally           `json:"windows"`
+	Balance    string          `json:"balance"`
+	Warnings   []string        `json:"warnings"`
+}
+
+// Run searches. Equal searches give equal reports, whatever the number of
+// workers.
+func (s Search) Run(ctx context.Context) (*SearchReport, error) {
+	if s.Trials < 2 {
+		return nil, fmt.Errorf("train: search: %d trials: try 2 or more, for example 20", s.Trials)
+	}
+	s.Job.prepare()
+	if err := s.Config.Check(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	rows, _, counts, err := s.rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := rows.check(s.Config.Label); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	for _, kind := range []bool{false, true} {
+		if _, tools := rows.homes(kind); len(tools) < 3 {
+			return nil, fmt.Errorf("train: search: %w: only %d tools have %s windows: a choice within tools that are left when others are held out needs 3 such tools",
+				ErrData, len(tools), map[bool]string{false: "healthy", true: "faulty"}[kind])
+		}
+	}
+	r := &SearchReport{Windows: counts, Balance: rows.balance(), Warnings: append(rows.warnings(), rows.copyWarnings()...)}
+	rng := rand.New(rand.NewPCG(s.Config.Seed, 0x736561726368)) // "search"
+	networks := s.draw(rng)
+	outer := classify.GroupKFold(rows.Class, rows.group, outerFolds, rng)
+	r.Split = fmt.Sprintf("nested: %d outer folds by tool, the choice within each by %d inner folds by tool", len(outer), innerFolds)
+	for _, n := range networks {
+		r.Trials = append(r.Trials, Trial{Network: n})
+	}
+	x := rows.x()
+	steps, done := (len(outer)+1)*len(networks)+2*len(outer), 0
+	step := func() {
+		done++
+		s.Progress("searching", done, steps)
+	}
+	nested, configured := newVerdicts(len(rows.Class)), newVerdicts(len(rows.Class))
+	for f, fold := range outer {
+		within := part(rows, fold.Train)
+		figures, err := s.compare(ctx, within, networks, s.Config.Seed+uint64(f)+1, step)
+		if err != nil {
+			return nil, err
+		}
+		best := bestOf(figures)
+		r.Trials[best].Picked++
+		for _, judged := range []struct {
+			network int
+			to      *verdicts
+		}{{best, nested}, {0, configured}} {
+			v, err := classify.CrossValidate(ctx, x, rows.Class, rows.group, s.settingsOf(networks[judged.network]), []classify.Fold{fold})
+			if err != nil {
+				return nil, fmt.Errorf("train: search: outer fold %d: %w", f+1, err)
+			}
+			judged.to.take(v, fold.Test)
+			step()
+		}
+	}
+	figures, err := s.compare(ctx, rows, networks, s.Config.Seed, step)
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range figures {
+		r.Trials[i].GMean = classify.Figure(g)
+	}
+	r.Best = bestOf(figures)
+	r.Nested, r.Configured = nested.scores(rows.Class), configured.scores(rows.Class)
+	return r, nil
+}
+
+// draw returns the configured network and others with hidden layers, rates and
+// decay drawn at random.
+func (s Search) draw(rng *rand.Rand) []Network {
+	between := func(low, high float64) float64 { // evenly in the logarithm, two digits
+		v := low * math.Pow(high/low, rng.Float64())
+		v, err := strconv.ParseFloat(fmt.Sprintf("%.2g", v), 64)
+		if err != nil {
+			panic("train: " + err.Error())
+		}
+		return v
+	}
+	hidden := [][]int{{10}, {20}, {30}, {50}, {100}, {20, 20}, {30, 30}, {50, 50}, {100, 30}, {30, 30, 30}}
+	networks := []Network{s.Config.Network}
+	for len(networks) < s.Trials {
+		n := s.Config.Network
+		n.Hidden = hidden[rng.IntN(len(hidden))]
+		n.Pretrain.Rate = between(0.01, 0.2)
+		n.FineTune.Rate = between(0.001, 0.02)
+		n.FineTune.Decay = between(1e-4, 1e-2)
+		networks = append(networks, n)
+	}
+	return networks
+}
+
+// settingsOf returns the classifier's settings with another network.
+func (s Search) settingsOf(n Network) classify.Settings {
+	s.Config.Network = n
+	return s.Job.settings()
+}
+
+// compare returns the G-mean of each network by inner folds of the rows' tools,
+// the same folds for all. A figure that the folds cannot give is NaN.
+func (s Search) compare(ctx context.Context, rows rowTable, networks []Network, seed uint64, step func()) ([]float64, error) {
+	folds := classify.GroupKFold(rows.Class, rows.group, innerFolds, rand.New(rand.NewPCG(seed, 0x696e6e6572))) // "inner"
+	figures := make([]float64, len(networks))
+	for i, n := range networks {
+		v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.group, s.settingsOf(n), folds)
+		switch {
+		case errors.Is(err, classify.ErrTooFew), errors.Is(err, dbn.ErrDiverged):
+			figures[i] = math.NaN()
+		case err != nil:
+			return nil, fmt.Errorf("train: search: %w", err)
+		default:
+			figures[i] = float64(v.Pooled.GMean)
+		}
+		step()
+	}
+	return figures, nil
+}
+
+// bestOf returns the index of the greatest figure, of equals the first; NaN
+// never wins.
+func bestOf(figures []float64) int {
+	best, most := 0, math.Inf(-1)
+	for i, g := range figures {
+		if g > most {
+			best, most = i, g
+		}
+	}
+	return best
+}
+
+// part returns copies of the given rows.
+func part(t rowTable, rows []int) rowTable {
+	p := rowTable{Table: t.Select(rows)}
+	for _, i := range rows {
+		p.group = append(p.group, t.group[i])
+	}
+	return p
+}
+
+// verdicts are decisions and posteriors of rows, each judged once.
+type verdicts struct {
+	decisions []int
+	posterior []float64
+}
+
+func newVerdicts(rows int) *verdicts {
+	return &verdicts{make([]int, rows), make([]float64, 2*rows)}
+}
+
+func (v *verdicts) take(from *classify.Validation, rows []int) {
+	for _, i := range rows {
+		v.decisions[i] = from.Decision[i]
+		copy(v.posterior[2*i:2*i+2], from.Posterior[2*i:])
+	}
+}
+
+func (v *verdicts) scores(class []int) classify.Scores {
+	return classify.Assess(class, v.decisions, v.posterior, 2)
+}
+
+// Text returns the report for a terminal, with the network to put into
+// train.yaml.
+func (r *SearchReport) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "windows  %s\n", r.Balance)
+	fmt.Fprintf(&b, "split    %s\n\n", r.Split)
+	fmt.Fprintf(&b, "%4s %-14s %12s %12s %10s %8s %7s\n", "", "hidden", "pretrain", "fine-tune", "decay", "G-mean", "picked")
+	order := make([]int, len(r.Trials))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return -compareFigures(float64(r.Trials[a].GMean), float64(r.Trials[b].GMean))
+	})
+	for _, i := range order {
+		t := r.Trials[i]
+		name := ""
+		if i == 0 {
+			name = "conf"
+		}
+		fmt.Fprintf(&b, "%4s %-14s %12s %12s %10s %8s %7d\n", name, sizes(t.Network.Hidden), rate(t.Network.Pretrain.Rate), rate(t.Network.FineTune.Rate), rate(t.Network.FineTune.Decay), figure(t.GMean), t.Picked)
+	}
+	fmt.Fprintf(&b, "\nThe G-mean above is what the choice is made by, so that of the best one flatters. What to expect on a new tool, with tools held\nout from the choice itself: G-mean %s (recall %s, specificity %s); of the configured network on the same tools: %s.\n",
+		figure(r.Nested.GMean), figure(r.Nested.Recall), figure(r.Nested.Specificity), figure(r.Configured.GMean))
+	if r.Best == 0 || !(r.Nested.GMean > r.Configured.GMean) {
+		b.WriteString("\nNothing was gained by searching: keep the configuration.\n")
+	} else {
+		n := r.Trials[r.Best].Network
+		fmt.Fprintf(&b, "\nnetwork:\n  hidden: [%s]\n  pretrain:\n    rate: %v\n  fine_tune:\n    rate: %v\n    decay: %v\n",
+			strings.ReplaceAll(sizes(n.Hidden), "-", ", "), n.Pretrain.Rate, n.FineTune.Rate, n.FineTune.Decay)
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintf(&b, "note: %s\n", w)
+	}
+	return b.String()
+}
+
+// compareFigures orders figures, NaN below all.
+func compareFigures(a, b float64) int {
+	switch {
+	case a == b || a != a && b != b:
+		return 0
+	case a != a || a < b:
+		return -1
+	}
+	return 1
+}
+
+func sizes(hidden []int) string {
+	if len(hidden) == 0 {
+		return "default"
+	}
+	words := make([]string, len(hidden))
+	for i, h := range hidden {
+		words[i] = fmt.Sprint(h)
+	}
+	return strings.Join(words, "-")
+}
+
+func rate(v float64) string {
+	if v == 0 {
+		return "default"
+	}
+	return fmt.Sprintf("%.2g", v)
+}
+
+// JSON returns the report for programs.
+func (r *SearchReport) JSON() ([]byte, error) {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return append(b, '\n'), nil
+}

@@ -1,0 +1,66 @@
+package train
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+)
+
+// Every tool is judged once, by the network that was chosen while it was held
+// out; networks are drawn within their bounds.
+func TestSearch(t *testing.T) {
+	j := latheJob(t)
+	rng := rand.New(rand.NewPCG(9, 9))
+	j.Config.Network.FineTune.Epochs, j.Config.Network.Pretrain.Epochs = 5, -1
+	j.Config.Costs.Folds = 2
+	s := Search{Job: j, Trials: 3}
+	networks := s.draw(rng)
+	if len(networks) != 3 || len(networks[0].Hidden) != len(j.Config.Network.Hidden) {
+		t.Errorf("networks %+v", networks)
+	}
+	for _, n := range networks[1:] {
+		if n.FineTune.Decay < 1e-4 || n.FineTune.Decay > 1e-2 || n.Pretrain.Rate < 0.01 || n.Pretrain.Rate > 0.2 || n.FineTune.Epochs != 5 {
+			t.Errorf("drawn beyond the bounds: %+v", n)
+		}
+	}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	picked := 0
+	for _, tr := range r.Trials {
+		picked += tr.Picked
+	}
+	if r.Nested.Rows != 199 || r.Configured.Rows != 199 || picked != 5 {
+		t.Errorf("%d and %d rows judged, %d choices", r.Nested.Rows, r.Configured.Rows, picked)
+	}
+}
+
+func TestBestOf(t *testing.T) {
+	nan := math.NaN()
+	for _, tc := range []struct {
+		figures []float64
+		want    int
+	}{{[]float64{nan, 0.5, 0.7, 0.7}, 2}, {[]float64{nan, nan}, 0}, {[]float64{0, nan}, 0}} {
+		if got := bestOf(tc.figures); got != tc.want {
+			t.Errorf("best of %v is %d, want %d", tc.figures, got, tc.want)
+		}
+	}
+	figures := []float64{0.2, nan, 0.9}
+	slices.SortFunc(figures, compareFigures)
+	if !math.IsNaN(figures[0]) || figures[2] != 0.9 {
+		t.Errorf("sorted %v", figures)
+	}
+}
+
+func TestVerdictsTakeOnlyTheRowsOfTheirFold(t *testing.T) {
+	v := newVerdicts(3)
+	v.take(&classify.Validation{Decision: []int{-1, 1, -1}, Posterior: []float64{0, 0, 0.2, 0.8, 0, 0}}, []int{1})
+	v.take(&classify.Validation{Decision: []int{0, -1, 1}, Posterior: []float64{0.9, 0.1, 0, 0, 0.4, 0.6}}, []int{0, 2})
+	if s := v.scores([]int{0, 1, 1}); s.GMean != 1 || s.Rows != 3 || s.AUC != 1 {
+		t.Errorf("%+v", s)
+	}
+}
