@@ -5,7 +5,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 20s
 KAFKA    ?= 4.3.1 3.9.2
 
-.PHONY: all fmt lint test race fuzz bench e2e e2e-kafka kafka cross smoke up down peers quality peers-export
+.PHONY: all fmt lint test race fuzz bench e2e e2e-kafka kafka cross smoke up down peers quality peers-export peers-formats
 
 all: fmt lint test
 
@@ -95,3 +95,15 @@ peers: peers/.venv/bin/python
 # Tools never seen, what each ingredient is worth, and KEEL's sets: docs/quality.md.
 quality:
 	$(GO) run ./internal/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md
+# Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel.
+# FLANK_DATA, if set, names a folder of recordings to read as well.
+peers-formats: peers/formats/.venv/ready
+	rm -rf peers/formats/.venv/work && mkdir peers/formats/.venv/work
+	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/work $(GO) test -count 1 -run TestWriteFixtures ./internal/source/...
+	cd peers/formats && .venv/bin/python reference.py .venv/work $$(find "$${FLANK_DATA:-.venv/work}" .venv/work -type f)
+	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/work $(GO) test -count 1 -v -run TestPeers ./internal/source
+
+peers/formats/.venv/ready: peers/formats/requirements.txt
+	python3 -m venv peers/formats/.venv
+	peers/formats/.venv/bin/pip install --quiet --requirement peers/formats/requirements.txt
+	touch $@

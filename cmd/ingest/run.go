@@ -31,8 +31,9 @@ The topics are made once. Started again, a live source goes on with the next win
 that was not sent to its end goes on where it was.`
 
 type flags struct {
-	Run    runFlags `cmd:"" help:"Acquire, cut, keep and send until the source ends or Ctrl-C."`
-	Topics struct {
+	Run     runFlags     `cmd:"" help:"Acquire, cut, keep and send until the source ends or Ctrl-C."`
+	Inspect inspectFlags `cmd:"" help:"Print what is in a recording, and draw it."`
+	Topics  struct {
 		Apply topicsFlags `cmd:"" help:"Create the topics that are missing, with the settings they need."`
 	} `cmd:"" help:"Prepare the broker."`
 }
@@ -69,7 +70,7 @@ type windowConfig struct {
 }
 
 type sourceConfig struct {
-	Kind  string  `yaml:"kind"`  // "simulate" or "csv"
+	Kind  string  `yaml:"kind"`  // "simulate" or "file"; "csv" is another word for "file"
 	File  string  `yaml:"file"`  // of csv
 	Speed float64 `yaml:"speed"` // times as fast as a live sensor; 0: as fast as possible
 
@@ -85,8 +86,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if k == nil {
 		return err
 	}
-	if k.Command() == "topics apply" {
+	switch k.Command() {
+	case "topics apply":
 		return topics(ctx, f.Topics.Apply, stdout)
+	case "inspect <file>":
+		return inspectFile(ctx, f.Inspect, stdout)
 	}
 	return ingest(ctx, f.Run, stdout, stderr)
 }
@@ -190,13 +194,13 @@ func open(file string, c settings) (source.Source, string, error) {
 	switch c.Source.Kind {
 	case "simulate":
 		if c.Layout != "" {
-			return nil, "", errors.New("layout: the simulated drill has its own: remove it, or set source.kind to csv")
+			return nil, "", errors.New("layout: the simulated drill has its own: remove it, or set source.kind to file")
 		}
 		src, err := gateway.Simulated(gateway.Simulation{
 			Machine: c.Machine, Start: time.Now(), Seed: c.Source.Seed, Life: c.Source.ToolLife, Tools: c.Source.Tools,
 		})
 		return src, "", err
-	case "csv":
+	case "file", "csv":
 		layout, columns := signal.GunDrill(), signal.Recording{}
 		if c.Layout != "" {
 			var err error
@@ -215,5 +219,5 @@ func open(file string, c settings) (source.Source, string, error) {
 		src, err := rec.Open()
 		return src, id, err
 	}
-	return nil, "", fmt.Errorf("source: kind %q: choose simulate or csv", c.Source.Kind)
+	return nil, "", fmt.Errorf("source: kind %q: choose simulate or file", c.Source.Kind)
 }

@@ -112,8 +112,8 @@ func sniff(head []byte) dialect {
 	}
 	d.comma = d.separator != ',' && decimalComma()
 	rows := newLineReader(bytes.NewReader(head), d.separator)
-	width := 0
-	for i := range 10 {
+	width, above := 0, 0
+	for range 2 * maxHeader {
 		row, err := rows.Read()
 		if err != nil {
 			break
@@ -138,8 +138,11 @@ func sniff(head []byte) dialect {
 			width = len(row)
 		}
 		if cells > 0 && 2*numbers >= cells && len(row) == width {
-			d.header = i
+			d.header = above
 			return d
+		}
+		if above++; above > maxHeader/2 {
+			break
 		}
 	}
 	d.header = 1

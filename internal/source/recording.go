@@ -17,21 +17,39 @@ import (
 type Recording struct {
 	Path    string
 	Layout  *signal.Layout
-	Columns signal.Recording // of a table: which columns are no channels
+	Columns signal.Recording // its format, and what is where in it
 	Machine string           // where the file does not name it
 }
 
-// Open returns a source of the recording, which the caller closes. Where the
-// file names no tool, the tool is named after the file.
+// Open returns a source of the recording, which the caller closes if it can be
+// closed. Where the file names no tool, the tool is named after the file.
 func (r Recording) Open() (Source, error) {
-	csv, err := OpenTable(r.Path, r.Layout, r.Columns, Options{Machine: r.Machine})
+	src, err := r.open()
+	if err != nil || r.Columns.Tool != "" {
+		return src, err
+	}
+	return &named{Source: src, tool: r.Name()}, nil
+}
+
+func (r Recording) open() (Source, error) {
+	opt := Options{Machine: r.Machine}
+	f, err := formatOf(r.Path, r.Columns)
 	if err != nil {
 		return nil, err
 	}
-	if r.Columns.Tool != "" {
-		return csv, nil
+	if f.open == nil {
+		return OpenTable(r.Path, r.Layout, r.Columns, opt)
 	}
-	return &named{Source: csv, tool: r.Name()}, nil
+	file, err := f.open(r.Path)
+	if err != nil {
+		return nil, err
+	}
+	src, err := openTracks(file, r.Path, r.Layout, r.Columns, opt)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return src, nil
 }
 
 // Name returns the name of the file without folder and ending.

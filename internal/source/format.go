@@ -1,0 +1,135 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/source/tdms"
+	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// format is a format of recorded files.
+type format struct {
+	name    string
+	endings []string
+	magic   string // what its files begin with, if anything
+	open    func(path string) (track.File, error)
+}
+
+var formats = []format{
+	{"text", []string{".csv", ".tsv", ".txt", ".asc", ".dat", ""}, "", nil},
+	{"tdms", []string{".tdms"}, "TDSm", open(tdms.Open)},
+}
+
+// open returns f for a File in place of what f opens.
+func open[F track.File](f func(path string) (F, error)) func(path string) (track.File, error) {
+	return func(path string) (track.File, error) {
+		file, err := f(path)
+		if err != nil {
+			return nil, err // and no File that holds nil
+		}
+		return file, nil
+	}
+}
+
+// Formats returns the names of the formats that can be read.
+func Formats() []string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// formatOf returns the format that rec names, or else the one that the ending of
+// path says, or else the one that its first bytes say. Anything else is text.
+func formatOf(path string, rec signal.Recording) (format, error) {
+	if rec.Format != "" {
+		for _, f := range formats {
+			if f.name == rec.Format {
+				return f, nil
+			}
+		}
+		return format{}, fmt.Errorf("source: %s: `recording: format`: %q: write one of %s", path, rec.Format, strings.Join(Formats(), ", "))
+	}
+	ending := strings.ToLower(filepath.Ext(path))
+	if ending == ".tdms_index" {
+		return format{}, fmt.Errorf("source: %s: is the index of a recording and holds no samples: give the .tdms file beside it", path)
+	}
+	for _, f := range formats {
+		if slices.Contains(f.endings, ending) && f.name != "text" {
+			return f, nil
+		}
+	}
+	head, err := firstBytes(path)
+	if err != nil {
+		return format{}, err
+	}
+	if bytes.HasPrefix(head, []byte("\x89HDF\r\n\x1a\n")) {
+		return format{}, fmt.Errorf("source: %s: is an HDF5 file, which cannot be read: convert it to Parquet, see docs/formats.md", path)
+	}
+	for _, f := range formats {
+		if f.magic != "" && bytes.HasPrefix(head, []byte(f.magic)) {
+			return f, nil
+		}
+	}
+	if bytes.IndexByte(head, 0) >= 0 && !bytes.HasPrefix(head, []byte("\xff\xfe")) {
+		return format{}, fmt.Errorf("source: %s: is not text, and neither its ending nor its first bytes say what it is: formats are %s; set `format` under the layout's `recording`", path, strings.Join(Formats(), ", "))
+	}
+	return formats[0], nil
+}
+
+func firstBytes(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("source: %w: check the path", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, fmt.Errorf("source: %s: %w", path, err)
+	}
+	return head[:n], nil
+}
+
+// OpenTracks opens the recording at path for a look at what is in it, which
+// needs no layout. The dialect of a table of text is what rec says, or else what
+// its first rows look like.
+func OpenTracks(path string, rec signal.Recording) (track.File, error) {
+	f, err := formatOf(path, rec)
+	if err != nil {
+		return nil, err
+	}
+	if f.open == nil {
+		return openText(path, rec)
+	}
+	return f.open(path)
+}
+
+// openTracks returns a source of the channels of a recording that is no text.
+func openTracks(file track.File, path string, layout *signal.Layout, rec signal.Recording, opt Options) (Source, error) {
+	if !rec.HasColumns() {
+		return newWaves(file, path, layout, rec, opt)
+	}
+	if err := checkTable(path, layout); err != nil {
+		return nil, err
+	}
+	t, err := newTable(newTrackRows(file, path), path, layout, rec, opt)
+	if err != nil {
+		return nil, err
+	}
+	t.file = file
+	return t, nil
+}

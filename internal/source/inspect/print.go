@@ -1,0 +1,121 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+)
+
+// Print writes the summary for people.
+func (s *Summary) Print(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n", s.Path)
+	for _, n := range s.Notes {
+		fmt.Fprintf(w, "  note: %s\n", n)
+	}
+	fmt.Fprintf(w, "%s\n", s.head())
+	if c := s.Clock; c != nil {
+		unit := ""
+		if c.Stamps {
+			unit = " s"
+		}
+		fmt.Fprintf(w, "time      column %q, usual step %s%s", c.Column, number(c.Step), unit)
+		if !c.Stamps {
+			fmt.Fprintf(w, ": %s Hz if it counts seconds", number(1/c.Step))
+		}
+		if c.Backwards > 0 {
+			fmt.Fprintf(w, "; goes back or stands still at %d rows", c.Backwards)
+		}
+		fmt.Fprintln(w)
+	}
+	s.printGaps(w)
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tunit\tHz\tsamples\tseconds\tmissing\tmin\tmean\tmax\tdeviation\trms\t")
+	widest := 0
+	for _, c := range s.Channels {
+		widest = max(widest, utf8.RuneCountInString(c.Name))
+	}
+	for i := range s.Channels {
+		c := &s.Channels[i]
+		name := cmp.Or(c.Name, "(unnamed)")
+		name += strings.Repeat(" ", max(0, widest-utf8.RuneCountInString(name)))
+		rate, length := "–", "–"
+		if c.Rate > 0 {
+			rate, length = number(c.Rate), number(c.Duration().Seconds())
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t", name, c.Unit, rate, c.Count, length, c.Missing)
+		switch {
+		case c.Text:
+			fmt.Fprintf(t, "text\t\t\t\t\t %s\n", c.words8())
+			continue
+		case c.Count == 0:
+			fmt.Fprintf(t, "–\t–\t–\t–\t–\t\n")
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t", number(c.Min), number(c.Mean()), number(c.Max), number(c.Deviation()), number(c.RMS()))
+		if c.Constant() {
+			fmt.Fprint(t, " constant")
+		}
+		if c.Infinite > 0 {
+			fmt.Fprintf(t, " %d infinite", c.Infinite)
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// head says how many channels there are and for how long.
+func (s *Summary) head() string {
+	var longest time.Duration
+	var start time.Time
+	for i := range s.Channels {
+		c := &s.Channels[i]
+		longest = max(longest, c.Duration())
+		if !c.Start.IsZero() && (start.IsZero() || c.Start.Before(start)) {
+			start = c.Start
+		}
+	}
+	text := fmt.Sprintf("channels  %d", len(s.Channels))
+	if longest > 0 {
+		text += fmt.Sprintf(", %s s", number(longest.Seconds()))
+	} else {
+		text += ", rate not known: give --rate or --layout"
+	}
+	if !start.IsZero() {
+		text += ", from " + start.UTC().Format("2006-01-02 15:04:05.999 MST")
+	}
+	if s.Sessions > 1 {
+		text += fmt.Sprintf(", %d sessions", s.Sessions)
+	}
+	return text
+}
+
+func (s *Summary) printGaps(w io.Writer) {
+	switch {
+	case s.GapCount == 0 && s.Clock == nil && s.Sessions == 0:
+		fmt.Fprintln(w, "gaps      not known: nothing in the recording tells the time of a sample")
+		return
+	case s.GapCount == 0:
+		fmt.Fprintln(w, "gaps      none")
+		return
+	}
+	fmt.Fprintf(w, "gaps      %d\n", s.GapCount)
+	for i, g := range s.Gaps {
+		if i == 5 {
+			fmt.Fprintf(w, "          and %d more\n", s.GapCount-5)
+			break
+		}
+		fmt.Fprintf(w, "          %s s before sample %d", number(g.Duration.Seconds()), g.At)
+		if g.Time.Year() > 1970 { // and not counted from a start that nobody knows
+			fmt.Fprintf(w, ", from %s", g.Time.UTC().Format("15:04:05.999"))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

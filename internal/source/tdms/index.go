@@ -1,0 +1,136 @@
+package tdms
+
+import "fmt"
+
+// rawIndex says what a channel has in a chunk of raw data.
+type rawIndex struct {
+	kind   kind
+	count  int64 // values
+	bytes  int64 // of text, with its offsets
+	daqmx  []scaler
+	widths []int64 // bytes of a row of each DAQmx buffer
+}
+
+// scaler says where a number is within a row of a DAQmx buffer.
+type scaler struct {
+	kind   kind
+	buffer int
+	offset int64 // of its first byte
+	bit    int   // of a digital line, -1 for other data
+	id     uint32
+}
+
+// daqmxKinds are the types of scalers, which have numbers of their own.
+var daqmxKinds = []kind{kindUint8, kindInt8, kindUint16, kindInt16, kindUint32, kindInt32, kindUint64, kindInt64, kindFloat32, kindFloat64}
+
+// Values of the length of a raw data index that are no length.
+const (
+	noRawData      = 0xffffffff
+	sameAsBefore   = 0x00000000
+	formatChanging = 0x00001269
+	digitalLine    = 0x0000126a
+)
+
+// rawIndex reads an index whose length field is header.
+func (m *meta) rawIndex(header uint32) (rawIndex, error) {
+	var ix rawIndex
+	k, err := m.uint32()
+	if err != nil {
+		return ix, err
+	}
+	ix.kind = kind(k)
+	dimension, err := m.uint32()
+	if err != nil {
+		return ix, err
+	}
+	if dimension != 1 {
+		return ix, fmt.Errorf("values have %d dimensions, but only 1 is defined", dimension)
+	}
+	count, err := m.uint64()
+	if err != nil {
+		return ix, err
+	}
+	if count > 1<<48 {
+		return ix, fmt.Errorf("a chunk is said to hold %d values", count)
+	}
+	ix.count = int64(count)
+	if header == formatChanging || header == digitalLine {
+		return ix, m.scalers(&ix, header == digitalLine)
+	}
+	if ix.kind == kindString {
+		n, err := m.uint64()
+		if err != nil {
+			return ix, err
+		}
+		if n > 1<<48 {
+			return ix, fmt.Errorf("a chunk is said to hold %d bytes of text", n)
+		}
+		ix.bytes = int64(n)
+		return ix, nil
+	}
+	if ix.kind.size() == 0 {
+		return ix, fmt.Errorf("values are of type 0x%x, which is not known", k)
+	}
+	return ix, nil
+}
+
+// scalers reads what follows the count in an index of DAQmx data.
+func (m *meta) scalers(ix *rawIndex, digital bool) error {
+	n, err := m.uint32()
+	if err != nil {
+		return err
+	}
+	if n == 0 || n > maxScaler {
+		return fmt.Errorf("a channel is said to have %d scalers", n)
+	}
+	for range n {
+		s := scaler{bit: -1}
+		var words [4]uint32
+		for i := range words {
+			if i == 3 && digital { // the sample format bitmap has one byte
+				if _, err := m.take(1); err != nil {
+					return err
+				}
+				continue
+			}
+			if words[i], err = m.uint32(); err != nil {
+				return err
+			}
+		}
+		if s.id, err = m.uint32(); err != nil {
+			return err
+		}
+		if int64(words[0]) >= int64(len(daqmxKinds)) {
+			return fmt.Errorf("a scaler is of type %d, which is not known", words[0])
+		}
+		s.kind = daqmxKinds[words[0]]
+		if words[1] >= maxScaler {
+			return fmt.Errorf("a scaler is in buffer %d", words[1])
+		}
+		s.buffer = int(words[1])
+		s.offset = int64(words[2])
+		if digital {
+			s.offset, s.bit = int64(words[2]/8), int(words[2]%8)
+		}
+		ix.daqmx = append(ix.daqmx, s)
+	}
+	if n, err = m.uint32(); err != nil {
+		return err
+	}
+	if n == 0 || n > maxScaler {
+		return fmt.Errorf("a device is said to have %d buffers", n)
+	}
+	for range n {
+		w, err := m.uint32()
+		if err != nil {
+			return err
+		}
+		ix.widths = append(ix.widths, int64(w))
+	}
+	for _, s := range ix.daqmx {
+		if s.buffer >= len(ix.widths) || s.offset+s.kind.size() > ix.widths[s.buffer] {
+			return fmt.Errorf("a scaler points at byte %d of buffer %d, which lies outside", s.offset, s.buffer)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+package tdms
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+// epoch is the start of LabVIEW's time.
+var epoch = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// kind is the type of a value, as files number it.
+type kind uint32
+
+const (
+	kindInt8 kind = iota + 1
+	kindInt16
+	kindInt32
+	kindInt64
+	kindUint8
+	kindUint16
+	kindUint32
+	kindUint64
+	kindFloat32
+	kindFloat64
+	kindFloat32Unit kind = 0x19
+	kindFloat64Unit kind = 0x1a
+	kindString      kind = 0x20
+	kindBool        kind = 0x21
+	kindTime        kind = 0x44
+	kindComplex64   kind = 0x08000c
+	kindComplex128  kind = 0x10000d
+	kindDAQmx       kind = 0xffffffff
+)
+
+// size returns the bytes of a value, 0 if that is not known.
+func (k kind) size() int64 {
+	switch k {
+	case kindInt8, kindUint8, kindBool:
+		return 1
+	case kindInt16, kindUint16:
+		return 2
+	case kindInt32, kindUint32, kindFloat32, kindFloat32Unit:
+		return 4
+	case kindInt64, kindUint64, kindFloat64, kindFloat64Unit, kindComplex64:
+		return 8
+	case kindTime, kindComplex128:
+		return 16
+	}
+	return 0
+}
+
+// left returns why a channel of the kind is left out, empty if it is not.
+func (k kind) left() string {
+	switch k {
+	case kindString:
+		return "it is text"
+	case kindTime:
+		return "it holds timestamps"
+	case kindComplex64, kindComplex128:
+		return "it holds complex numbers"
+	}
+	return ""
+}
+
+// value is a property. Only one of its fields is set.
+type value struct {
+	number float64
+	text   string
+	time   time.Time
+}
+
+// limits of what metadata may announce. No recorder comes near them.
+const (
+	maxName   = 64 << 10 // bytes of a name
+	maxValue  = 64 << 10 // bytes of a property that is kept
+	maxScaler = 1 << 10  // scalers of a channel, and buffers of a device
+)
+
+// meta reads the metadata of a segment.
+type meta struct {
+	r     *bufio.Reader
+	order binary.ByteOrder
+	big   bool
+	at    int64 // byte of the file that comes next
+	end   int64 // of the metadata
+	b     [16]byte
+}
+
+var errMeta = errors.New("the metadata end in the middle of an entry")
+
+// take reads n ≤ 16 bytes.
+func (m *meta) take(n int) ([]byte, error) {
+	if m.end-m.at < int64(n) {
+		return nil, errMeta
+	}
+	if _, err := io.ReadFull(m.r, m.b[:n]); err != nil {
+		return nil, err
+	}
+	m.at += int64(n)
+	return m.b[:n], nil
+}
+
+func (m *meta) uint32() (uint32, error) {
+	b, err := m.take(4)
+	if err != nil {
+		return 0, err
+	}
+	return m.order.Uint32(b), nil
+}
+
+func (m *meta) uint64() (uint64, error) {
+	b, err := m.take(8)
+	if err != nil {
+		return 0, err
+	}
+	return m.order.Uint64(b), nil
+}
+
+// text reads text of at most most bytes; longer text is passed over if skip is
+// true, and an error otherwise.
+func (m *meta) text(most uint32, skip bool) (string, error) {
+	n, err := m.uint32()
+	if err != nil {
+		return "", err
+	}
+	if int64(n) > m.end-m.at {
+		return "", errMeta
+	}
+	if n > most {
+		if !skip {
+			return "", fmt.Errorf("a name has %d bytes", n)
+		}
+		d, err := m.r.Discard(int(n))
+		m.at += int64(d)
+		return "", err
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(m.r, b); err != nil {
+		return "", err
+	}
+	m.at += int64(n)
+	return string(b), nil
+}
+
+// properties reads the properties of an object and keeps those that matter.
+func (m *meta) properties(o *object) error {
+	n, err := m.uint32()
+	if err != nil {
+		return err
+	}
+	for range n {
+		name, err := m.text(maxName, false)
+		if err != nil {
+			return err
+		}
+		v, err := m.property()
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(name, "NI_Scal") && !strings.HasPrefix(name, "NI_Number_Of_Scales") && !strings.HasPrefix(name, "wf_") && name != "unit_string" {
+			continue
+		}
+		if o.properties == nil {
+			o.properties = make(map[string]value)
+		}
+		o.properties[name] = v
+		if name == "wf_start_time" && o.start.time.IsZero() {
+			o.start = v // a later one is that of data appended to the file
+		}
+	}
+	return nil
+}
+
+func (m *meta) property() (value, error) {
+	k, err := m.uint32()
+	if err != nil {
+		return value{}, err
+	}
+	switch kind(k) {
+	case kindString:
+		s, err := m.text(maxValue, true)
+		return value{text: s}, err
+	case kindTime:
+		b, err := m.take(16)
+		if err != nil {
+			return value{}, err
+		}
+		return value{time: timestamp(b, m.big)}, nil
+	}
+	size := kind(k).size()
+	if size == 0 {
+		return value{}, fmt.Errorf("a property is of type 0x%x, which is not known", k)
+	}
+	b, err := m.take(int(size))
+	if err != nil || kind(k).left() != "" {
+		return value{}, err
+	}
+	var v [1]float64
+	decode(v[:], b, int(size), kind(k), m.big)
+	return value{number: v[0]}, nil
+}
+
+// timestamp returns the time in 16 bytes: seconds since 1904 and 2⁻⁶⁴ seconds.
+func timestamp(b []byte, big bool) time.Time {
+	fraction, s := binary.LittleEndian.Uint64(b), int64(binary.LittleEndian.Uint64(b[8:]))
+	if big {
+		s, fraction = int64(binary.BigEndian.Uint64(b)), binary.BigEndian.Uint64(b[8:])
+	}
+	if s < 0 || s > 1<<38 { // about 8700 years
+		return time.Time{}
+	}
+	return time.Unix(epoch.Unix()+s, int64(float64(fraction)/(1<<32)/(1<<32)*1e9)).UTC()
+}
+
+// decode makes numbers of values that begin stride bytes apart in b.
+func decode(dst []float64, b []byte, stride int, k kind, big bool) {
+	var order binary.ByteOrder = binary.LittleEndian
+	if big {
+		order = binary.BigEndian
+	}
+	at := 0
+	for i := range dst {
+		p := b[at:]
+		at += stride
+		switch k {
+		case kindInt8:
+			dst[i] = float64(int8(p[0]))
+		case kindUint8:
+			dst[i] = float64(p[0])
+		case kindBool:
+			dst[i] = 0
+			if p[0] != 0 {
+				dst[i] = 1
+			}
+		case kindInt16:
+			dst[i] = float64(int16(order.Uint16(p)))
+		case kindUint16:
+			dst[i] = float64(order.Uint16(p))
+		case kindInt32:
+			dst[i] = float64(int32(order.Uint32(p)))
+		case kindUint32:
+			dst[i] = float64(order.Uint32(p))
+		case kindInt64:
+			dst[i] = float64(int64(order.Uint64(p)))
+		case kindUint64:
+			dst[i] = float64(order.Uint64(p))
+		case kindFloat32, kindFloat32Unit:
+			dst[i] = float64(math.Float32frombits(order.Uint32(p)))
+		case kindFloat64, kindFloat64Unit:
+			dst[i] = math.Float64frombits(order.Uint64(p))
+		default:
+			panic(fmt.Sprintf("tdms: decode: type 0x%x", uint32(k)))
+		}
+	}
+}

@@ -1,0 +1,198 @@
+// Package tdms reads the files that LabVIEW and NI-DAQmx log: TDMS 2.0.
+//
+// A file is a chain of segments. The metadata of a segment name objects, which
+// are the file, its groups and their channels; give them properties; and say,
+// as a raw data index, how many values of which type a channel has in each
+// chunk of the segment's raw data. A segment has as many chunks as fit before
+// the next one. Where nothing has changed, metadata are left out, and a segment
+// inherits the list of objects of the one before or an object its last index.
+//
+// Values of a chunk are stored channel after channel, or interleaved: one value
+// of each channel, then the next of each. Data that DAQmx logs raw are
+// interleaved in one or several buffers of fixed width, and a scaler says where
+// in the width a channel's number is. Scales, written as properties, turn such
+// numbers into a unit.
+//
+// [Open] reads the metadata of all segments; samples are read when they are
+// asked for. Damaged files give an error that names the byte, except at the end
+// of a file whose writer was stopped: what is whole before it is read.
+//
+// Sources: NI, "TDMS File Format Internal Structure" (2023); where it says
+// nothing (DAQmx scalers, scales, unfinished segments), what npTDMS 1.13 does,
+// against which this package is checked value by value.
+package tdms
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source/track"
+)
+
+// File is an open TDMS file: a [track.File] of its channels of numbers.
+type File struct {
+	name  string
+	in    io.ReaderAt
+	size  int64
+	close func() error
+
+	objects  map[string]*object
+	order    []*object
+	channels []*object // that can be read
+	infos    []track.Info
+	notes    []string
+}
+
+// object is the file, a group or a channel.
+type object struct {
+	path           string
+	group, channel string
+	properties     map[string]value
+	start          value    // the first wf_start_time
+	index          rawIndex // the last one that was stated
+	stated         bool     // there is one
+	scale          scale
+	pieces         []piece
+	values         int64
+	left           string // why the channel is left out
+}
+
+// Open opens the TDMS file at path and reads its metadata.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("tdms: %w: check the path", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tdms: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("tdms: %w", err)
+	}
+	file, err := New(f, info.Size(), path)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	file.close = f.Close
+	return file, nil
+}
+
+// New reads the metadata of a file of the given size; name names it in errors.
+// The caller keeps in and closes it.
+func New(in io.ReaderAt, size int64, name string) (*File, error) {
+	f := &File{name: name, in: in, size: size, objects: make(map[string]*object)}
+	if err := f.readSegments(); err != nil {
+		return nil, err
+	}
+	for _, o := range f.order {
+		if o.channel == "" || !o.stated && o.values == 0 {
+			continue
+		}
+		var err error
+		if o.scale, err = f.scaleOf(o); err != nil && o.left == "" {
+			o.left = err.Error()
+		}
+		if o.left != "" {
+			f.notes = append(f.notes, fmt.Sprintf("channel %s/%s is left out: %s", o.group, o.channel, o.left))
+			continue
+		}
+		f.channels = append(f.channels, o)
+		f.infos = append(f.infos, f.info(o))
+	}
+	if len(f.channels) == 0 {
+		if len(f.notes) > 0 {
+			return nil, fmt.Errorf("tdms: %s: holds no channel that can be read (%s): record again, or export it anew", name, strings.Join(f.notes, "; "))
+		}
+		return nil, fmt.Errorf("tdms: %s: holds no samples: record again", name)
+	}
+	return f, nil
+}
+
+// info is what the file says of a channel.
+func (f *File) info(o *object) track.Info {
+	info := track.Info{Name: o.channel, Group: o.group, Len: o.values, Unit: o.properties["unit_string"].text}
+	if dt := o.properties["wf_increment"].number; dt > 0 {
+		info.Rate = 1 / dt
+	}
+	// An acquisition without a clock counts from the epoch of LabVIEW, 1904.
+	if at := o.start.time; !at.IsZero() && at.After(epoch) {
+		info.Start = at.Add(time.Duration(o.properties["wf_start_offset"].number * 1e9))
+	}
+	return info
+}
+
+// Tracks returns the channels, in the order in which the file names them.
+func (f *File) Tracks() []track.Info { return f.infos }
+
+// Notes says which channels are left out, and whether the file is unfinished.
+func (f *File) Notes() []string { return f.notes }
+
+// Close closes the file if Open opened it.
+func (f *File) Close() error {
+	if f.close == nil {
+		return nil
+	}
+	return f.close()
+}
+
+// Open returns a Reader of channels.
+func (f *File) Open(tracks []int) (track.Reader, error) {
+	var columns []track.Column
+	var infos []track.Info
+	rows := &rowCache{in: f.in}
+	for _, i := range tracks {
+		columns = append(columns, &column{file: f, object: f.channels[i], rows: rows})
+		infos = append(infos, f.infos[i])
+	}
+	return track.SideBySide(columns, infos), nil
+}
+
+// errorf returns an error about what is at a byte of the file.
+func (f *File) errorf(at int64, format string, args ...any) error {
+	return fmt.Errorf("tdms: %s: byte %d: %s", f.name, at, fmt.Sprintf(format, args...))
+}
+
+// splitPath returns group and channel of a path such as /'group'/'channel', in
+// which a quote is doubled. It returns empty strings for the file itself.
+func splitPath(path string) (group, channel string, ok bool) {
+	var parts []string
+	rest := path
+	for rest != "" && rest != "/" {
+		if !strings.HasPrefix(rest, "/'") {
+			return "", "", false
+		}
+		rest = rest[2:]
+		var part strings.Builder
+		for {
+			i := strings.IndexByte(rest, '\'')
+			if i < 0 {
+				return "", "", false
+			}
+			part.WriteString(rest[:i])
+			rest = rest[i+1:]
+			if !strings.HasPrefix(rest, "'") {
+				break
+			}
+			part.WriteByte('\'')
+			rest = rest[1:]
+		}
+		parts = append(parts, part.String())
+	}
+	switch len(parts) {
+	case 0:
+		return "", "", true
+	case 1:
+		return parts[0], "", true
+	case 2:
+		return parts[0], parts[1], true
+	}
+	return "", "", false
+}

@@ -1,0 +1,181 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// textFile is a table of text whose columns are looked at as tracks.
+type textFile struct {
+	path    string
+	dialect dialect
+	infos   []track.Info
+	notes   []string
+}
+
+// openText opens the table at path in the dialect that rec states, or else the
+// one that it seems to have.
+func openText(path string, rec signal.Recording) (track.File, error) {
+	t := &textFile{path: path}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	defer f.Close()
+	if rec.Skip == 0 && rec.Header == "" && rec.Separator == "" && rec.Decimal == "" && !rec.HasColumns() && rec.Origins == nil {
+		head := make([]byte, readAhead)
+		n, err := io.ReadFull(f, head)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return nil, fmt.Errorf("source: %s: %w", path, err)
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return nil, fmt.Errorf("source: %s: %w", path, err)
+		}
+		t.dialect = sniff(head[:n])
+	} else if t.dialect, err = dialectOf(rec); err != nil {
+		return nil, fmt.Errorf("source: %s: %w", path, err)
+	}
+	cells, err := newCellReader(f, path, t.dialect)
+	if err != nil {
+		return nil, err
+	}
+	t.dialect = cells.dialect
+	t.notes = append(t.notes, t.dialect.String())
+	for _, name := range cells.header {
+		t.infos = append(t.infos, track.Info{Name: name, Len: -1, Start: cells.firstArrive})
+	}
+	for range 100 { // rows that show which columns are text
+		if err := cells.next(); err != nil {
+			break // it comes again when the table is read
+		}
+		for i := range t.infos {
+			if cell := cells.cell(i); !isMissing(cell) {
+				_, err := cells.parse(cell, 64)
+				t.infos[i].Text = t.infos[i].Text || err != nil
+			}
+		}
+	}
+	return t, nil
+}
+
+// String describes the dialect in words.
+func (d dialect) String() string {
+	var words []string
+	switch d.header {
+	case 0:
+		words = append(words, "no header")
+	case 1:
+		words = append(words, "1 line of header")
+	default:
+		words = append(words, fmt.Sprintf("%d lines of header", d.header))
+	}
+	name := fmt.Sprintf("%q", d.separator)
+	for word, s := range separators {
+		if s == d.separator {
+			name = word
+		}
+	}
+	words = append(words, "separated by "+name)
+	if d.comma {
+		words = append(words, "decimal comma")
+	}
+	return "text, " + strings.Join(words, ", ")
+}
+
+func (t *textFile) Tracks() []track.Info { return t.infos }
+
+func (t *textFile) Notes() []string { return t.notes }
+
+func (t *textFile) Close() error { return nil }
+
+func (t *textFile) Open(tracks []int) (track.Reader, error) {
+	f, err := os.Open(t.path)
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	cells, err := newCellReader(f, t.path, t.dialect)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	r := &textReader{t: t, file: f, cells: cells, tracks: tracks}
+	for _, i := range tracks {
+		if t.infos[i].Text {
+			r.values = append(r.values, track.Values{Texts: make([]string, 0, blockRows)})
+		} else {
+			r.values = append(r.values, track.Values{Numbers: make([]float64, 0, blockRows)})
+		}
+	}
+	return r, nil
+}
+
+// textReader reads columns of a table. It closes the file at its end.
+type textReader struct {
+	t      *textFile
+	file   *os.File
+	cells  *cellReader
+	tracks []int
+	values []track.Values
+	err    error
+}
+
+func (r *textReader) Read(most int) ([]track.Values, int, error) {
+	for i := range r.values {
+		r.values[i].Numbers, r.values[i].Texts = r.values[i].Numbers[:0], r.values[i].Texts[:0]
+	}
+	n := 0
+	for n < min(most, blockRows) && r.err == nil {
+		if r.err = r.cells.next(); r.err == nil {
+			if r.err = r.row(); r.err == nil {
+				n++
+			}
+		}
+		if r.err != nil {
+			r.finish()
+		}
+	}
+	if n == 0 {
+		return nil, 0, r.err
+	}
+	for i := range r.values { // a row with an error is left out whole
+		r.values[i] = r.values[i].Slice(0, n)
+	}
+	return r.values, n, nil
+}
+
+// row takes the row last read.
+func (r *textReader) row() error {
+	for k, i := range r.tracks {
+		v := &r.values[k]
+		if r.t.infos[i].Text {
+			v.Texts = append(v.Texts, strings.Clone(r.cells.cell(i)))
+			continue
+		}
+		x, err := r.cells.number(i, 64)
+		if err != nil {
+			return err
+		}
+		v.Numbers = append(v.Numbers, x)
+	}
+	return nil
+}
+
+// finish closes the file and says what arrival times tell.
+func (r *textReader) finish() {
+	r.file.Close()
+	c := r.cells
+	if c.arrivals > 1 && errors.Is(r.err, io.EOF) {
+		note := fmt.Sprintf("%d arrival times between the rows", c.arrivals)
+		if s := c.lastArrive.Sub(c.firstArrive).Seconds(); s > 0 && !math.IsInf(s, 0) {
+			note += fmt.Sprintf("; by the clock of the recorder %.5g rows a second arrived", float64(c.lastAt)/s)
+		}
+		r.t.notes = append(r.t.notes[:1], note)
+	}
+}

@@ -1,0 +1,136 @@
+// Package track says what a recorded file holds, whatever its format.
+//
+// A track is one series of values in a [File]: the samples of a channel, or a
+// column of facts such as the tool. What the file says of it is its [Info]. A
+// [Reader] reads several tracks side by side, in order and in bounded memory,
+// and a [Column] reads one.
+//
+// Numbers are what the recorder meant: scaled as the file says, NaN where they
+// are missing.
+package track
+
+import (
+	"io"
+	"time"
+)
+
+// Info is what a file says of a track.
+type Info struct {
+	Name  string
+	Group string    // what holds the track in the file; empty where the format has no groups
+	Unit  string    // of the numbers; empty if the file does not say it
+	Rate  float64   // values per second; 0 if the file does not say it
+	Start time.Time // of the first value; zero if the file does not say it
+	Len   int64     // values; -1 if only reading will tell
+	Text  bool      // values are text
+}
+
+// Path returns what tells the track from all others of the file.
+func (i Info) Path() string {
+	if i.Group == "" {
+		return i.Name
+	}
+	return i.Group + "/" + i.Name
+}
+
+// File is a recorded file, open. Readers of it must not be used concurrently.
+type File interface {
+	// Tracks returns what can be read, in the order of the file.
+	Tracks() []Info
+	// Notes returns what a person should know of the file, such as what in it
+	// cannot be read.
+	Notes() []string
+	// Open returns a Reader of the tracks with the given indices.
+	Open(tracks []int) (Reader, error)
+	Close() error
+}
+
+// Values are consecutive values of one track: Texts if it is text, Numbers if
+// it is not.
+type Values struct {
+	Numbers []float64
+	Texts   []string
+}
+
+// Slice returns the values from i up to but not with j.
+func (v Values) Slice(i, j int) Values {
+	if v.Texts != nil {
+		return Values{Texts: v.Texts[i:j]}
+	}
+	return Values{Numbers: v.Numbers[i:j]}
+}
+
+// Reader reads tracks side by side.
+type Reader interface {
+	// Read returns the next values of every track: n of each, with 0 < n ≤ most,
+	// valid until the next call. After the last value of the shortest track it
+	// returns io.EOF. An error comes after the values before it and is final.
+	Read(most int) (values []Values, n int, err error)
+}
+
+// Column reads the values of one track: at most as many as dst holds, into dst.
+// It returns an error after the values before it, io.EOF after the last.
+type Column interface {
+	Read(dst Values) (n int, err error)
+}
+
+// batch is the most values that a Reader of columns reads at once.
+const batch = 4096
+
+// SideBySide returns a Reader of columns; infos says which of them are text.
+func SideBySide(columns []Column, infos []Info) Reader {
+	s := &sideBySide{columns: columns, buffers: make([]Values, len(columns)), out: make([]Values, len(columns))}
+	for i, info := range infos {
+		if info.Text {
+			s.buffers[i].Texts = make([]string, batch)
+		} else {
+			s.buffers[i].Numbers = make([]float64, batch)
+		}
+	}
+	return s
+}
+
+type sideBySide struct {
+	columns []Column
+	buffers []Values
+	out     []Values
+	err     error
+}
+
+func (s *sideBySide) Read(most int) ([]Values, int, error) {
+	if s.err != nil {
+		return nil, 0, s.err
+	}
+	n := min(most, batch)
+	for i, c := range s.columns {
+		have, err := fill(c, s.buffers[i].Slice(0, n))
+		if have < n || err != nil && s.err == nil {
+			n, s.err = have, err // what the columns before have more than that is not asked for again
+		}
+	}
+	if n == 0 {
+		return nil, 0, s.err
+	}
+	for i, b := range s.buffers {
+		s.out[i] = b.Slice(0, n)
+	}
+	return s.out, n, nil
+}
+
+// fill reads until dst is full or an error comes.
+func fill(c Column, dst Values) (n int, err error) {
+	size := len(dst.Numbers) + len(dst.Texts)
+	for n < size && err == nil {
+		var m int
+		m, err = c.Read(dst.Slice(n, size))
+		n += m
+		if m == 0 && err == nil {
+			err = io.ErrNoProgress
+		}
+	}
+	if n == size {
+		// An error that came with the last value comes again.
+		err = nil
+	}
+	return n, err
+}

@@ -1,0 +1,141 @@
+package source
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source/track"
+)
+
+// trackRows reads the tracks of a file as a table: [rows].
+type trackRows struct {
+	file   track.File
+	name   string
+	header []string
+	infos  []track.Info
+
+	at     []int // position in values of each track, -1 if it is not read
+	reader track.Reader
+	values []track.Values
+	i, n   int
+	row    int64 // number of the row last read, from 1
+}
+
+func newTrackRows(file track.File, name string) *trackRows {
+	infos := file.Tracks()
+	return &trackRows{file: file, name: name, infos: infos, header: trackNames(infos)}
+}
+
+// trackNames returns what tracks are called: their names, with their groups
+// where a name is that of several.
+func trackNames(infos []track.Info) []string {
+	count := make(map[string]int)
+	for _, info := range infos {
+		count[info.Name]++
+	}
+	var names []string
+	for _, info := range infos {
+		if count[info.Name] > 1 {
+			names = append(names, info.Path())
+		} else {
+			names = append(names, info.Name)
+		}
+	}
+	return names
+}
+
+func (r *trackRows) names() []string { return r.header }
+
+func (r *trackRows) start() time.Time {
+	for i, info := range r.infos {
+		if r.at[i] >= 0 && !info.Start.IsZero() {
+			return info.Start
+		}
+	}
+	return time.Time{}
+}
+
+func (r *trackRows) want(cols []int) error {
+	r.at = make([]int, len(r.infos))
+	for i := range r.at {
+		r.at[i] = -1
+	}
+	var tracks []int
+	for _, c := range cols {
+		if c >= 0 && r.at[c] < 0 {
+			r.at[c] = len(tracks)
+			tracks = append(tracks, c)
+		}
+	}
+	var err error
+	r.reader, err = r.file.Open(tracks)
+	return err
+}
+
+func (r *trackRows) next() error {
+	if r.i++; r.i >= r.n {
+		var err error
+		if r.values, r.n, err = r.reader.Read(blockRows); err != nil {
+			return err
+		}
+		r.i = 0
+	}
+	r.row++
+	return nil
+}
+
+func (r *trackRows) number(col, _ int) (float64, error) {
+	if r.infos[col].Text {
+		s := r.values[r.at[col]].Texts[r.i]
+		if isMissing(s) {
+			return math.NaN(), nil
+		}
+		return 0, r.errorf(col, "is text, not a number: take the column out of the layout, or record it as numbers")
+	}
+	return r.values[r.at[col]].Numbers[r.i], nil
+}
+
+func (r *trackRows) text(col int) (string, error) {
+	if col < 0 {
+		return "", nil
+	}
+	if r.infos[col].Text {
+		s := r.values[r.at[col]].Texts[r.i]
+		if isMissing(s) {
+			s = ""
+		}
+		return s, nil
+	}
+	v := r.values[r.at[col]].Numbers[r.i]
+	if v != v {
+		return "", nil
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64), nil
+}
+
+func (r *trackRows) moment(col int) (at time.Time, seconds float64, isTime bool, err error) {
+	if r.infos[col].Text {
+		s := r.values[r.at[col]].Texts[r.i]
+		if at, err = time.Parse(time.RFC3339Nano, s); err != nil {
+			return at, 0, false, r.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, a timestamp or seconds")
+		}
+		return at, 0, true, nil
+	}
+	v := r.values[r.at[col]].Numbers[r.i]
+	if v != v {
+		return at, 0, false, r.errorf(col, "is no time: give every row its time, or leave `time` out of the layout's `recording`")
+	}
+	return at, v, false, nil
+}
+
+func (r *trackRows) errorf(col int, format string, args ...any) error {
+	var cell string
+	if v := r.values[r.at[col]]; r.infos[col].Text {
+		cell = fmt.Sprintf("%.40q", v.Texts[r.i])
+	} else {
+		cell = strconv.FormatFloat(v.Numbers[r.i], 'g', -1, 64)
+	}
+	return fmt.Errorf("source: %s: row %d: column %q: %s %s", r.name, r.row, r.header[col], cell, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,277 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Waves reads the channels of a recording in which each is a track of its own,
+// at whatever rate: a [Source] for all formats but text.
+//
+// A file may hold the same channels several times, in groups of which each is
+// the recording of one hole. Then each group is a session, in the order of the
+// file, and its name is Context.Hole. Groups whose rates are not those of the
+// layout, such as decimated copies, are left out.
+type Waves struct {
+	name   string
+	file   track.File
+	infos  []track.Info
+	layout *signal.Layout
+	opt    Options
+	parts  []part
+	gains  []calibration // by channel
+
+	part   int // that is being read
+	start  time.Time
+	groups []waveGroup // of the part, one per group of the layout; nil before it is opened
+	err    error
+	block  Block
+}
+
+// part is the tracks that are recorded together.
+type part struct {
+	hole   string
+	tracks []int // by channel
+}
+
+// waveGroup is the channels of one rate within a part.
+type waveGroup struct {
+	rate    float64
+	most    int // samples in a block
+	reader  track.Reader
+	next    int64 // counter of the next sample
+	ended   bool
+	samples [][]float32
+}
+
+func newWaves(file track.File, name string, layout *signal.Layout, rec signal.Recording, opt Options) (*Waves, error) {
+	w := &Waves{name: name, file: file, infos: file.Tracks(), layout: layout, opt: opt}
+	if w.opt.Start.IsZero() {
+		w.opt.Start = time.Unix(0, 0).UTC()
+	}
+	w.block.Session = opt.Session
+	w.block.Machine = opt.Machine
+	var from []string
+	for _, ch := range layout.Channels() {
+		o := rec.Origin(ch.Name)
+		from = append(from, o.From)
+		w.gains = append(w.gains, calibration{o.Gain, o.Offset})
+	}
+	var err error
+	if w.parts, err = w.findParts(from); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// findParts finds the tracks of the channels, given what they are called.
+func (w *Waves) findParts(from []string) ([]part, error) {
+	candidates := make([][]int, len(from))
+	single := part{tracks: make([]int, len(from))}
+	several := -1
+	for i, name := range from {
+		for j, info := range w.infos {
+			if info.Name == name || info.Path() == name {
+				candidates[i] = append(candidates[i], j)
+			}
+		}
+		switch n := len(candidates[i]); {
+		case n == 0:
+			return nil, w.notFound(i, name)
+		case n > 1:
+			several = i
+		}
+		single.tracks[i] = candidates[i][0]
+	}
+	if several < 0 {
+		return []part{single}, w.checkPart(single)
+	}
+	var parts []part
+	var mismatch error
+	for _, first := range candidates[several] {
+		p := part{hole: w.infos[first].Group, tracks: make([]int, len(from))}
+		for i, cs := range candidates {
+			k := slices.IndexFunc(cs, func(j int) bool { return w.infos[j].Group == p.hole })
+			if k < 0 {
+				p.tracks = nil
+				break
+			}
+			p.tracks[i] = cs[k]
+		}
+		if p.tracks == nil {
+			continue
+		}
+		if err := w.checkPart(p); err != nil {
+			mismatch = err
+			continue
+		}
+		parts = append(parts, p)
+	}
+	if len(parts) > 0 {
+		return parts, nil
+	}
+	if mismatch != nil {
+		return nil, mismatch
+	}
+	return nil, fmt.Errorf("source: %s: %q is in %d groups, and none of them holds all channels of the layout: write `from: %q` to name one",
+		w.name, from[several], len(candidates[several]), w.infos[candidates[several][0]].Path())
+}
+
+func (w *Waves) notFound(channel int, name string) error {
+	what := "a channel"
+	if ch := w.layout.Channels()[channel].Name; ch != name {
+		what = fmt.Sprintf("`from` of channel %q", ch)
+	}
+	names := trackNames(w.infos)
+	remedy := "correct the layout, or give the recording that belongs to it"
+	if near := nearest(name, names); len(near) > 0 {
+		remedy = "the nearest names there are " + strings.Join(near, ", ")
+	} else if len(names) > 0 {
+		remedy = fmt.Sprintf("it holds %s: set `from` of each channel to one of them", someOf(names))
+	}
+	return fmt.Errorf("source: %s: no channel %q, which the layout names as %s: %s", w.name, name, what, remedy)
+}
+
+// someOf lists the first names, quoted.
+func someOf(names []string) string {
+	var quoted []string
+	for _, n := range names[:min(len(names), 12)] {
+		quoted = append(quoted, fmt.Sprintf("%q", n))
+	}
+	if more := len(names) - len(quoted); more > 0 {
+		quoted = append(quoted, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// rateTolerance is by how much the rate that a file states may be off the
+// layout's: a clock is, by parts in a million, and decimals are rounded.
+const rateTolerance = 1e-3
+
+func (w *Waves) checkPart(p part) error {
+	for i, j := range p.tracks {
+		ch, info := w.layout.Channels()[i], w.infos[j]
+		if info.Text {
+			return fmt.Errorf("source: %s: channel %q is text, not numbers: take it out of the layout", w.name, info.Path())
+		}
+		if info.Rate != 0 && math.Abs(info.Rate/ch.Rate-1) > rateTolerance {
+			return fmt.Errorf("source: %s: channel %q was recorded at %v Hz, but the layout says %v Hz for %s: correct `rate`", w.name, info.Path(), info.Rate, ch.Rate, ch.Name)
+		}
+	}
+	return nil
+}
+
+// Layout returns the layout that the recording was opened with.
+func (w *Waves) Layout() *signal.Layout { return w.layout }
+
+// Close closes the file.
+func (w *Waves) Close() error { return w.file.Close() }
+
+// Next returns the next samples of one rate, of the rate that is furthest
+// behind. The block is used again by the following call.
+func (w *Waves) Next(ctx context.Context) (*Block, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for w.err == nil {
+		if w.part == len(w.parts) {
+			w.err = io.EOF
+			break
+		}
+		if w.groups == nil {
+			if w.err = w.openPart(); w.err != nil {
+				break
+			}
+		}
+		behind := -1
+		for i, g := range w.groups {
+			if !g.ended && (behind < 0 || float64(g.next)/g.rate < float64(w.groups[behind].next)/w.groups[behind].rate) {
+				behind = i
+			}
+		}
+		if behind < 0 {
+			w.part++
+			w.groups = nil
+			w.block.Session++
+			continue
+		}
+		g := &w.groups[behind]
+		values, n, err := g.reader.Read(g.most)
+		if err == io.EOF {
+			g.ended = true
+			continue
+		}
+		if err != nil {
+			w.err = err
+			break
+		}
+		if w.err = w.deliver(behind, values, n); w.err == nil {
+			return &w.block, nil
+		}
+	}
+	return nil, w.err
+}
+
+// openPart begins to read the part whose turn it is.
+func (w *Waves) openPart() error {
+	p := w.parts[w.part]
+	w.block.Hole = p.hole
+	w.start = time.Time{}
+	for _, j := range p.tracks {
+		if at := w.infos[j].Start; !at.IsZero() && (w.start.IsZero() || at.Before(w.start)) {
+			w.start = at
+		}
+	}
+	for _, group := range w.layout.Groups() {
+		g := waveGroup{rate: group.Rate, most: int(min(max(group.Rate/5, 1), 4096))}
+		var tracks []int
+		for _, ch := range group.Channels {
+			tracks = append(tracks, p.tracks[ch])
+			g.samples = append(g.samples, make([]float32, g.most))
+		}
+		if at := w.infos[tracks[0]].Start; !at.IsZero() {
+			g.next = int64(math.Round(at.Sub(w.start).Seconds() * g.rate))
+		}
+		var err error
+		if g.reader, err = w.file.Open(tracks); err != nil {
+			return err
+		}
+		w.groups = append(w.groups, g)
+	}
+	if w.start.IsZero() {
+		w.start = w.opt.Start
+	}
+	return nil
+}
+
+// deliver puts values into the block.
+func (w *Waves) deliver(group int, values []track.Values, n int) error {
+	g := &w.groups[group]
+	channels := w.layout.Groups()[group].Channels
+	b := &w.block
+	b.Samples = g.samples
+	for i, ch := range channels {
+		g.samples[i] = g.samples[i][:n]
+		gain := w.gains[ch]
+		for k, v := range values[i].Numbers {
+			x, ok := gain.apply(v)
+			if !ok {
+				return fmt.Errorf("source: %s: channel %q: sample %d, %v, is beyond the range of 32-bit numbers with gain %v: correct the gain",
+					w.name, w.layout.Channels()[ch].Name, g.next+int64(k), v, gain.gain)
+			}
+			g.samples[i][k] = x
+		}
+	}
+	b.Group, b.First = group, g.next
+	b.Time = w.start.Add(seconds(float64(g.next) / g.rate))
+	g.next += int64(n)
+	return nil
+}

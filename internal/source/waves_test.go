@@ -1,0 +1,222 @@
+package source
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// memory is a recorded file in memory.
+type memory struct {
+	infos  []track.Info
+	values []track.Values
+}
+
+func (m *memory) add(info track.Info, numbers ...float64) {
+	info.Len = int64(len(numbers))
+	m.infos, m.values = append(m.infos, info), append(m.values, track.Values{Numbers: numbers})
+}
+
+func (m *memory) addText(name string, texts ...string) {
+	m.infos = append(m.infos, track.Info{Name: name, Text: true, Len: int64(len(texts))})
+	m.values = append(m.values, track.Values{Texts: texts})
+}
+
+func (m *memory) Tracks() []track.Info { return m.infos }
+func (m *memory) Notes() []string      { return nil }
+func (m *memory) Close() error         { return nil }
+
+func (m *memory) Open(tracks []int) (track.Reader, error) {
+	var columns []track.Column
+	var infos []track.Info
+	for _, i := range tracks {
+		columns = append(columns, &memoryColumn{m.values[i]})
+		infos = append(infos, m.infos[i])
+	}
+	return track.SideBySide(columns, infos), nil
+}
+
+type memoryColumn struct{ left track.Values }
+
+func (c *memoryColumn) Read(dst track.Values) (int, error) {
+	n := copy(dst.Numbers, c.left.Numbers) + copy(dst.Texts, c.left.Texts)
+	if n == 0 {
+		return 0, io.EOF
+	}
+	c.left = c.left.Slice(n, len(c.left.Numbers)+len(c.left.Texts))
+	return n, nil
+}
+
+func ramp(from, n int) (x []float64) {
+	for i := range n {
+		x = append(x, float64(from+i))
+	}
+	return x
+}
+
+func twoRates(t *testing.T) *signal.Layout {
+	l, err := signal.NewLayout("two rates", []signal.Channel{
+		{Name: "ax", Kind: signal.Vibration, Rate: 1000}, {Name: "thrust", Kind: signal.Force, Rate: 100}, {Name: "ay", Kind: signal.Vibration, Rate: 1000},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestWaves reads two holes of two rates: groups are sessions, a late start is a
+// gap, and decimated copies are left out.
+func TestWaves(t *testing.T) {
+	at := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
+	var m memory
+	for h, hole := range []string{"Hole 1", "Hole 2"} {
+		start := at.Add(time.Duration(h) * time.Minute)
+		m.add(track.Info{Group: hole, Name: "PXI1Slot2/ai1", Rate: 1000, Start: start}, ramp(1000*h, 2100)...)
+		m.add(track.Info{Group: hole, Name: "PXI1Slot2/ai0", Rate: 1000.0001, Start: start}, ramp(0, 2100)...)
+		m.add(track.Info{Group: hole, Name: "F", Rate: 100, Start: start.Add(500 * time.Millisecond)}, ramp(100, 160)...)
+	}
+	m.add(track.Info{Group: "Decimated", Name: "PXI1Slot2/ai0", Rate: 10}, 1)
+	m.add(track.Info{Group: "Decimated", Name: "PXI1Slot2/ai1", Rate: 10}, 1)
+	m.add(track.Info{Group: "Decimated", Name: "F", Rate: 1}, 1)
+	rec := signal.Recording{Origins: map[string]signal.Origin{
+		"ax": {From: "PXI1Slot2/ai0", Gain: 1}, "ay": {From: "PXI1Slot2/ai1", Gain: 2, Offset: 1}, "thrust": {From: "F", Gain: -1},
+	}}
+	w, err := newWaves(&m, "f.tdms", twoRates(t), rec, Options{Machine: "drill", Session: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewCutter(w, window.Spec{Length: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for {
+		cut, err := c.Next(t.Context())
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := cut.Gap; g != nil {
+			out = append(out, fmt.Sprintf("%s %d: gap %v, %s", g.Hole, g.Session, g.Duration, g.Reason))
+			continue
+		}
+		x := cut.Window.Samples
+		out = append(out, fmt.Sprintf("%s %s %d: %s ax %v…%v thrust %v…%v ay %v", cut.Window.Machine, cut.Window.Hole, cut.Window.Session,
+			cut.Window.Start.Format("04:05.000"), x[0][0], x[0][999], x[1][0], x[1][99], x[2][0]))
+	}
+	// Windows begin where there are samples of both rates.
+	want := []string{
+		"Hole 1 7: gap 500ms, missing samples",
+		"drill Hole 1 7: 00:00.500 ax 500…1499 thrust -100…-199 ay 1001",
+		"Hole 1 7: gap 600ms, end of session",
+		"Hole 2 8: gap 500ms, missing samples",
+		"drill Hole 2 8: 01:00.500 ax 500…1499 thrust -100…-199 ay 3001",
+		"Hole 2 8: gap 600ms, end of session",
+	}
+	if strings.Join(out, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(out, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestWavesErrors(t *testing.T) {
+	m := func(infos ...track.Info) *memory {
+		var m memory
+		for _, i := range infos {
+			m.add(i, 1, 2, 3)
+		}
+		return &m
+	}
+	ax, ay, f := track.Info{Name: "ax"}, track.Info{Name: "ay"}, track.Info{Name: "thrust"}
+	in := func(group string, i track.Info) track.Info {
+		i.Group = group
+		return i
+	}
+	huge := m(ay, f)
+	huge.add(ax, 1, 1e39)
+	text := m(ay, f)
+	text.addText("ax", "a")
+	var out strings.Builder
+	for _, tc := range []struct {
+		name string
+		file *memory
+		rec  signal.Recording
+	}{
+		{"channel not there", m(track.Info{Name: "ai0"}, track.Info{Name: "ai1"}), signal.Recording{}},
+		{"channel nearly there", m(track.Info{Name: "Ax"}, ay, f), signal.Recording{}},
+		{"origin not there", m(ax, ay, f), signal.Recording{Origins: map[string]signal.Origin{"ax": {From: "ai0", Gain: 1}}}},
+		{"other rate", m(track.Info{Name: "ax", Rate: 1010}, ay, f), signal.Recording{}},
+		{"channels in different groups", m(in("1", ax), in("2", ax), in("1", ay), in("2", f)), signal.Recording{}},
+		{"every group of another rate", m(in("1", track.Info{Name: "ax", Rate: 5}), in("1", ay), in("1", f), in("2", track.Info{Name: "ax", Rate: 6}), in("2", ay), in("2", f)), signal.Recording{}},
+		{"text", text, signal.Recording{}},
+		{"beyond float32", huge, signal.Recording{}},
+		{"beyond float32 when calibrated", m(ax, ay, f), signal.Recording{Origins: map[string]signal.Origin{"ay": {From: "ay", Gain: 1e300}}}},
+		{"columns with two rates", m(ax, ay, f), signal.Recording{Tool: "ax"}},
+	} {
+		src, err := openTracks(tc.file, "f.tdms", twoRates(t), tc.rec, Options{})
+		for err == nil {
+			_, err = src.Next(t.Context())
+		}
+		if err == io.EOF {
+			t.Errorf("%s: no error", tc.name)
+		}
+		fmt.Fprintf(&out, "# %s\n%v\n\n", tc.name, err)
+	}
+	golden.Check(t, "waves-errors.golden", out.String())
+}
+
+// TestTracksAsTable reads a file of columns, some of which are facts.
+func TestTracksAsTable(t *testing.T) {
+	var m memory
+	m.add(track.Info{Name: "t"}, 0, 0.1, 0.4, 0.5)
+	m.add(track.Info{Name: "ax"}, 1, 2, 3, 4)
+	m.add(track.Info{Name: "VB"}, 50, 50, 60, 70)
+	m.add(track.Info{Name: "n"}, 1750, 1750, 1750, 1800)
+	m.add(track.Info{Name: "insert"}, 1, 1, 1, 2)
+	m.addText("state", "new", "new", "worn", "NaN")
+	rec := signal.Recording{Time: "t", Tool: "insert", Speed: "n", VBMax: "VB", State: "state"}
+	src, err := openTracks(&m, "f.parquet", layout(t, 10, "ax"), rec, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for {
+		b, err := src.Next(t.Context())
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fmt.Sprintf("%s %d+%d %v %v %v", b.Tool, b.Session, b.First, b.SpindleSpeed, b.Samples, b.Truth))
+	}
+	want := "1 0+0 1750 [[1 2]] [{NaN 50 new} {NaN 50 new}]|1 0+4 1750 [[3]] [{NaN 60 worn}]|2 1+0 1800 [[4]] [{NaN 70 }]"
+	if got := strings.Join(out, "|"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+
+	m.values[0].Numbers[2] = 0.1
+	m.values[5].Texts = []string{"x", "x", "x", "x"}
+	for name, rec := range map[string]signal.Recording{
+		`source: f.parquet: row 3: column "t": 0.1 is not later`:          {Time: "t"},
+		`source: f.parquet: row 1: column "state": "x" is text, not a`:    {VBMax: "state"},
+		`source: f.parquet: row 1: column "state": "x" is not a time`:     {Time: "state"},
+		`source: f.parquet: no column "hole", which the layout names as `: {Hole: "hole"},
+	} {
+		src, err := openTracks(&m, "f.parquet", layout(t, 10, "ax"), rec, Options{})
+		for err == nil {
+			_, err = src.Next(t.Context())
+		}
+		if !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("got %v, want %s…", err, name)
+		}
+	}
+}
