@@ -119,7 +119,7 @@ func (c settings) check() error {
 	case !(src.Speed >= 0):
 		return fmt.Errorf("source: speed: %v: must be 1 for a live sensor, more for a faster one, or 0 for as fast as possible", src.Speed)
 	case src.Kind == "simulate" && src.File != "":
-		return fmt.Errorf("source: file: %s would not be read: set source.kind to csv, or remove it", src.File)
+		return fmt.Errorf("source: file: %s would not be read: set source.kind to file, or remove it", src.File)
 	case src.Kind == "simulate" && (src.Tools < 0 || src.ToolLife <= 0):
 		return fmt.Errorf("source: %d tools with a life of %v: tools must be 0 (until stopped) or more, and tool_life a duration such as 80s", src.Tools, src.ToolLife)
 	}

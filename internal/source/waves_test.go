@@ -196,9 +196,13 @@ func TestTracksAsTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, fmt.Sprintf("%s %d+%d %v %v %v", b.Tool, b.Session, b.First, b.SpindleSpeed, b.Samples, b.Truth))
+		text := fmt.Sprintf("%s %d+%d %v %v", b.Tool, b.Session, b.First, b.SpindleSpeed, b.Samples)
+		for _, tr := range b.Truth {
+			text += fmt.Sprintf(" %v %q", tr.VBMaxUM, tr.State)
+		}
+		out = append(out, text)
 	}
-	want := "1 0+0 1750 [[1 2]] [{NaN 50 new} {NaN 50 new}]|1 0+4 1750 [[3]] [{NaN 60 worn}]|2 1+0 1800 [[4]] [{NaN 70 }]"
+	want := `1 0+0 1750 [[1 2]] 50 "new" 50 "new"|1 0+4 1750 [[3]] 60 "worn"|2 1+0 1800 [[4]] 70 ""`
 	if got := strings.Join(out, "|"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
