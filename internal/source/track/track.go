@@ -42,7 +42,7 @@ type File interface {
 	Notes() []string
 	// Open returns a Reader of the tracks with the given indices.
 	Open(tracks []int) (Reader, error)
-	Close() error
+	io.Closer
 }
 
 // Values are consecutive values of one track: Texts if it is text, Numbers if
