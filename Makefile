@@ -87,7 +87,7 @@ peers/.venv/bin/python: peers/requirements.txt
 	peers/.venv/bin/pip install --quiet --requirement peers/requirements.txt
 	touch $@
 
-peers: peers/.venv/bin/python
+peers: peers-export peers/.venv/bin/python
 	peers/.venv/bin/python peers/metrics.py pkg/classify/testdata/scikit-learn.json
 	features=$$(mktemp) && $(GO) run ./internal/quality features --turning $(TURNING) --out $$features && \
 	  OMP_NUM_THREADS=1 peers/.venv/bin/python -W ignore peers/quality.py $$features peers/quality.json && rm $$features

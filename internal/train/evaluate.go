@@ -272,7 +272,14 @@ func (r *Evaluation) Text() string {
 	fmt.Fprintf(&b, "ranking  ROC AUC %s, average precision %s; Brier score %s, calibration error %s\n",
 		figure(p.AUC), figure(r.AveragePrecision), figure(p.Brier), figure(r.CalibrationError))
 	a := &r.Alarms
-	fmt.Fprintf(&b, "alarms   at %d of %d windows: %d of %d worn tools caught, %d early in %.1f h of healthy cutting", a.K, a.N, a.Caught, a.Worn, a.Early, a.HealthyHours)
+	soon := 0 // early on tools that wore out later
+	for _, t := range a.Tools {
+		if t.Worn > 0 && t.Alarm > 0 && t.Alarm < t.Worn {
+			soon++
+		}
+	}
+	fmt.Fprintf(&b, "alarms   at %d of %d windows: %d of %d worn tools caught once they were worn, %d before, %d missed; %d of %d others rang", a.K, a.N,
+		a.Caught, a.Worn, soon, a.Worn-a.Caught-soon, a.Early-soon, len(a.Tools)-a.Worn)
 	if a.Caught > 0 {
 		fmt.Fprintf(&b, "; median delay %.0f s of cutting", float64(a.MedianDelay))
 	}
