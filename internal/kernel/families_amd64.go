@@ -31,6 +31,7 @@ var familyAVX2 = family{
 	judge:       judgeAVX2,
 	momentum:    momentumAVX2,
 	adam:        adamAVX2,
+	frames:      &framesAVX2,
 }
 
 var familyAVX512 = family{
@@ -46,6 +47,7 @@ var familyAVX512 = family{
 	judge:       judgeAVX512,
 	momentum:    momentumAVX512,
 	adam:        adamAVX512,
+	frames:      &framesAVX512,
 }
 
 // The functions below are generated assembly.

@@ -44,6 +44,7 @@ type family struct {
 	judge       func(p, w []float32, class int) (right int, share float32)
 	momentum    func(w, v, g []float32, s *MomentumStep)
 	adam        func(w, m, v, g []float32, s *AdamStep)
+	frames      *frames
 }
 
 var portable = family{
@@ -59,6 +60,7 @@ var portable = family{
 	judge:       judgeGo,
 	momentum:    momentumGo,
 	adam:        adamGo,
+	frames:      &framesGo,
 }
 
 func check(ok bool, what string) {

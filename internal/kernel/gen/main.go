@@ -53,6 +53,7 @@ func files() map[string][]byte {
 		"gemm_amd64.s":        products.bytes(),
 		"elementwise_amd64.s": elementwise.bytes(),
 		"tiles_amd64.go":      table.Bytes(),
+		"frames_amd64.s":      framesFile(),
 	}
 }
 

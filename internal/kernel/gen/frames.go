@@ -1,0 +1,440 @@
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+// The kernels on frames: 16 channels side by side, so one register of AVX-512 or
+// two of AVX2, which go over the data twice. Products and sums are separate
+// instructions, see elementwise.go.
+
+const frameSize = 64 // bytes
+
+// db4 is the scaling filter of package kernel.
+var db4 = [8]float32{
+	-0.010597401784997278, 0.032883011666982945, 0.030841381835986965, -0.18703481171888114,
+	-0.02798376941698385, 0.6308807679295904, 0.7148465705525415, 0.23037781330885523,
+}
+
+func frameConstants(w *asm) {
+	spread := func(name string, bits uint32) {
+		for at := 0; at < frameSize; at += 8 {
+			w.printf("DATA %s<>+%d(SB)/8, $0x%08x%08x", name, at, bits, bits)
+		}
+		w.printf("GLOBL %s<>(SB), RODATA|NOPTR, $64", name)
+	}
+	for t, v := range db4 {
+		spread(fmt.Sprintf("tap%d", t), math.Float32bits(v))
+	}
+	spread("magnitude", 0x7fffffff)
+	spread("unit", math.Float32bits(1))
+}
+
+// lanesOf writes the body of a kernel once for each vector that a frame takes.
+// The body's labels need its suffix, its addresses its offset.
+func lanesOf(w *asm, is isa, body func(suffix string, offset int)) {
+	for half := range 16 / is.lanes {
+		body(fmt.Sprint(half), half*is.size())
+	}
+	w.op("VZEROUPPER")
+	w.op("RET")
+}
+
+func at(offset int, base string) string { return fmt.Sprintf("%d(%s)", offset, base) }
+
+// eachFrame writes a loop over CX frames, of which pointers advance by the given
+// number of bytes.
+func eachFrame(w *asm, suffix string, advance map[string]int, order []string, body func()) {
+	w.op("TESTQ CX, CX")
+	w.op("JZ done%s", suffix)
+	w.label("loop" + suffix)
+	body()
+	for _, p := range order {
+		w.op("ADDQ $%d, %s", advance[p], p)
+	}
+	w.op("DECQ CX")
+	w.op("JNZ loop%s", suffix)
+	w.label("done" + suffix)
+}
+
+// interleave writes blocks of 8 samples of 8 channels as halves of 8 frames.
+func interleave(w *asm) {
+	w.function("interleaveAVX", "(blocks int, src *[8]*float32, dst *[8]float32)", 24)
+	pointers := []string{"SI", "DI", "R8", "R9", "R10", "R11", "R12", "R13"}
+	w.op("MOVQ src+8(FP), BX")
+	for i, p := range pointers {
+		w.op("MOVQ %d(BX), %s", 8*i, p)
+	}
+	w.op("MOVQ dst+16(FP), DX")
+	w.op("MOVQ blocks+0(FP), CX")
+	w.op("XORQ AX, AX")
+	w.label("loop")
+	for i, p := range pointers {
+		w.op("VMOVUPS (%s)(AX*1), Y%d", p, i)
+	}
+	for i := 0; i < 8; i += 2 { // pairs of channels
+		w.op("VUNPCKLPS Y%d, Y%d, Y%d", i+1, i, i+8)
+		w.op("VUNPCKHPS Y%d, Y%d, Y%d", i+1, i, i+9)
+	}
+	for i := 0; i < 8; i += 4 { // fours
+		for half := range 2 {
+			w.op("VSHUFPS $0x44, Y%d, Y%d, Y%d", i+10+half, i+8+half, i+2*half)
+			w.op("VSHUFPS $0xEE, Y%d, Y%d, Y%d", i+10+half, i+8+half, i+2*half+1)
+		}
+	}
+	for i := range 4 { // both halves of the registers
+		w.op("VPERM2F128 $0x20, Y%d, Y%d, Y%d", i+4, i, i+8)
+		w.op("VPERM2F128 $0x31, Y%d, Y%d, Y%d", i+4, i, i+12)
+	}
+	for i := range 8 {
+		w.op("VMOVUPS Y%d, %s", i+8, at(i*frameSize, "DX"))
+	}
+	w.op("ADDQ $32, AX")
+	w.op("ADDQ $%d, DX", 8*frameSize)
+	w.op("DECQ CX")
+	w.op("JNZ loop")
+	w.op("VZEROUPPER")
+	w.op("RET")
+}
+
+func extent(w *asm, is isa) {
+	w.function("extent"+is.name, "(x []Frame, e *Extent)", 32)
+	sum, low, high, v := is.reg(0), is.reg(1), is.reg(2), is.reg(3)
+	lanesOf(w, is, func(suffix string, offset int) {
+		w.op("MOVQ x_base+0(FP), SI")
+		w.op("MOVQ x_len+8(FP), CX")
+		w.op("MOVQ e+24(FP), DX")
+		for i, r := range []string{sum, low, high} {
+			w.op("VMOVUPS %s, %s", at(i*frameSize+offset, "DX"), r)
+		}
+		eachFrame(w, suffix, map[string]int{"SI": frameSize}, []string{"SI"}, func() {
+			w.op("VMOVUPS %s, %s", at(offset, "SI"), v)
+			w.op("VADDPS %s, %s, %s", v, sum, sum)
+			w.op("VMINPS %s, %s, %s", low, v, low)
+			w.op("VMAXPS %s, %s, %s", high, v, high)
+		})
+		for i, r := range []string{sum, low, high} {
+			w.op("VMOVUPS %s, %s", r, at(i*frameSize+offset, "DX"))
+		}
+	})
+}
+
+func center(w *asm, is isa) {
+	w.function("center"+is.name, "(x []Frame, c *Center)", 32)
+	shift, gain, magnitude := is.reg(0), is.reg(1), is.reg(2)
+	sums := make([]string, 6) // as in Center
+	for i := range sums {
+		sums[i] = is.reg(3 + i)
+	}
+	v, a, d, d2, p := is.reg(9), is.reg(10), is.reg(11), is.reg(12), is.reg(13)
+	lanesOf(w, is, func(suffix string, offset int) {
+		w.op("MOVQ x_base+0(FP), SI")
+		w.op("MOVQ x_len+8(FP), CX")
+		w.op("MOVQ c+24(FP), DX")
+		w.op("VMOVUPS %s, %s", memory("magnitude"), magnitude)
+		for i, r := range append([]string{shift, gain}, sums...) {
+			w.op("VMOVUPS %s, %s", at(i*frameSize+offset, "DX"), r)
+		}
+		eachFrame(w, suffix, map[string]int{"SI": frameSize}, []string{"SI"}, func() {
+			w.op("VMOVUPS %s, %s", at(offset, "SI"), v)
+			w.op("VMULPS %s, %s, %s", gain, v, a)
+			w.op("%s %s, %s, %s", is.bitwise("VPAND"), magnitude, a, a)
+			w.op("VADDPS %s, %s, %s", a, sums[4], sums[4])
+			w.op("VSQRTPS %s, %s", a, a)
+			w.op("VADDPS %s, %s, %s", a, sums[5], sums[5])
+			w.op("VSUBPS %s, %s, %s", shift, v, d)
+			w.op("VMULPS %s, %s, %s", gain, d, d)
+			w.op("VMOVUPS %s, %s", d, at(offset, "SI"))
+			w.op("VMULPS %s, %s, %s", d, d, d2)
+			w.op("VADDPS %s, %s, %s", d, sums[0], sums[0])
+			w.op("VADDPS %s, %s, %s", d2, sums[1], sums[1])
+			w.op("VMULPS %s, %s, %s", d, d2, p)
+			w.op("VADDPS %s, %s, %s", p, sums[2], sums[2])
+			w.op("VMULPS %s, %s, %s", d2, d2, p)
+			w.op("VADDPS %s, %s, %s", p, sums[3], sums[3])
+		})
+		for i, r := range sums {
+			w.op("VMOVUPS %s, %s", r, at((2+i)*frameSize+offset, "DX"))
+		}
+	})
+}
+
+func steps(w *asm, is isa) {
+	w.function("steps"+is.name, "(x []Frame, s *Steps)", 32)
+	state := make([]string, 7) // as in Steps
+	for i := range state {
+		state[i] = is.reg(i)
+	}
+	last, lastStep, crossings, step2, bend2, count, moment := state[0], state[1], state[2], state[3], state[4], state[5], state[6]
+	v, step, t, unit := is.reg(7), is.reg(8), is.reg(9), is.reg(10)
+	lanesOf(w, is, func(suffix string, offset int) {
+		w.op("MOVQ x_base+0(FP), SI")
+		w.op("MOVQ x_len+8(FP), CX")
+		w.op("MOVQ s+24(FP), DX")
+		w.op("VMOVUPS %s, %s", memory("unit"), unit)
+		for i, r := range state {
+			w.op("VMOVUPS %s, %s", at(i*frameSize+offset, "DX"), r)
+		}
+		eachFrame(w, suffix, map[string]int{"SI": frameSize}, []string{"SI"}, func() {
+			w.op("VMOVUPS %s, %s", at(offset, "SI"), v)
+			w.op("%s %s, %s, %s", is.bitwise("VPXOR"), last, v, t)
+			w.op("VPSRLD $31, %s, %s", t, t)
+			w.op("VPADDD %s, %s, %s", t, crossings, crossings)
+			w.op("VSUBPS %s, %s, %s", last, v, step)
+			w.op("VSUBPS %s, %s, %s", lastStep, step, t)
+			w.op("VMULPS %s, %s, %s", t, t, t)
+			w.op("VADDPS %s, %s, %s", t, bend2, bend2)
+			w.op("VMULPS %s, %s, %s", step, step, t)
+			w.op("VADDPS %s, %s, %s", t, step2, step2)
+			w.op("VMULPS %s, %s, %s", v, count, t)
+			w.op("VADDPS %s, %s, %s", t, moment, moment)
+			w.op("VADDPS %s, %s, %s", unit, count, count)
+			w.op("VMOVAPS %s, %s", v, last)
+			w.op("VMOVAPS %s, %s", step, lastStep)
+		})
+		for i, r := range state {
+			w.op("VMOVUPS %s, %s", r, at(i*frameSize+offset, "DX"))
+		}
+	})
+}
+
+func taper(w *asm, is isa) {
+	w.function("taper"+is.name, "(dst, x []Frame, w []float32)", 72)
+	lanesOf(w, is, func(suffix string, offset int) {
+		w.op("MOVQ dst_base+0(FP), DX")
+		w.op("MOVQ x_base+24(FP), SI")
+		w.op("MOVQ w_base+48(FP), BX")
+		w.op("MOVQ w_len+56(FP), CX")
+		eachFrame(w, suffix, map[string]int{"SI": frameSize, "DX": frameSize, "BX": 4}, []string{"SI", "DX", "BX"}, func() {
+			w.op("VBROADCASTSS (BX), %s", is.reg(0))
+			w.op("VMULPS %s, %s, %s", at(offset, "SI"), is.reg(0), is.reg(0))
+			w.op("VMOVUPS %s, %s", is.reg(0), at(offset, "DX"))
+		})
+	})
+}
+
+func power(w *asm, is isa) {
+	w.function("power"+is.name, "(dst, z []Frame)", 48)
+	re, im := is.reg(0), is.reg(1)
+	lanesOf(w, is, func(suffix string, offset int) {
+		w.op("MOVQ dst_base+0(FP), DX")
+		w.op("MOVQ dst_len+8(FP), CX")
+		w.op("MOVQ z_base+24(FP), SI")
+		eachFrame(w, suffix, map[string]int{"SI": 2 * frameSize, "DX": frameSize}, []string{"SI", "DX"}, func() {
+			w.op("VMOVUPS %s, %s", at(offset, "SI"), re)
+			w.op("VMOVUPS %s, %s", at(frameSize+offset, "SI"), im)
+			w.op("VMULPS %s, %s, %s", re, re, re)
+			w.op("VMULPS %s, %s, %s", im, im, im)
+			w.op("VADDPS %s, %s, %s", im, re, re)
+			w.op("VMOVUPS %s, %s", re, at(offset, "DX"))
+		})
+	})
+}
+
+func energy(w *asm, is isa) {
+	w.function("energy"+is.name, "(x []Frame, sum *Frame)", 32)
+	lanesOf(w, is, func(suffix string, offset int) {
+		w.op("MOVQ x_base+0(FP), SI")
+		w.op("MOVQ x_len+8(FP), CX")
+		w.op("MOVQ sum+24(FP), DX")
+		w.op("VMOVUPS %s, %s", at(offset, "DX"), is.reg(0))
+		eachFrame(w, suffix, map[string]int{"SI": frameSize}, []string{"SI"}, func() {
+			w.op("VMOVUPS %s, %s", at(offset, "SI"), is.reg(1))
+			w.op("VMULPS %s, %s, %s", is.reg(1), is.reg(1), is.reg(1))
+			w.op("VADDPS %s, %s, %s", is.reg(1), is.reg(0), is.reg(0))
+		})
+		w.op("VMOVUPS %s, %s", is.reg(0), at(offset, "DX"))
+	})
+}
+
+func wavelet(w *asm, is isa) {
+	w.function("wavelet"+is.name, "(low, high, x []Frame)", 72)
+	low, high, v, p := is.reg(8), is.reg(9), is.reg(10), is.reg(11)
+	lanesOf(w, is, func(suffix string, offset int) {
+		w.op("MOVQ low_base+0(FP), DX")
+		w.op("MOVQ low_len+8(FP), CX")
+		w.op("MOVQ high_base+24(FP), BX")
+		w.op("MOVQ x_base+48(FP), SI")
+		for t := range db4 {
+			w.op("VMOVUPS tap%d<>(SB), %s", t, is.reg(t))
+		}
+		eachFrame(w, suffix, map[string]int{"SI": 2 * frameSize, "DX": frameSize, "BX": frameSize}, []string{"SI", "DX", "BX"}, func() {
+			w.op("VMOVUPS %s, %s", at(offset, "SI"), v)
+			w.op("VMULPS %s, %s, %s", is.reg(0), v, low)
+			w.op("VMULPS %s, %s, %s", is.reg(7), v, high)
+			for t := 1; t < len(db4); t++ {
+				w.op("VMOVUPS %s, %s", at(t*frameSize+offset, "SI"), v)
+				w.op("VMULPS %s, %s, %s", is.reg(t), v, p)
+				w.op("VADDPS %s, %s, %s", p, low, low)
+				w.op("VMULPS %s, %s, %s", is.reg(7-t), v, p)
+				w.op("%s %s, %s, %s", [2]string{"VADDPS", "VSUBPS"}[t%2], p, high, high)
+			}
+			w.op("VMOVUPS %s, %s", low, at(offset, "DX"))
+			w.op("VMOVUPS %s, %s", high, at(offset, "BX"))
+		})
+	})
+}
+
+// turn writes the product of (re, im) and the twiddle (wr, wi) to (re, im).
+func turn(w *asm, re, im, wr, wi, s, t string) {
+	w.op("VMULPS %s, %s, %s", wi, im, s)
+	w.op("VMULPS %s, %s, %s", wi, re, t)
+	w.op("VMULPS %s, %s, %s", wr, re, re)
+	w.op("VMULPS %s, %s, %s", wr, im, im)
+	w.op("VSUBPS %s, %s, %s", s, re, re)
+	w.op("VADDPS %s, %s, %s", t, im, im)
+}
+
+// fft4 writes a pass of radix 4 of the FFT, see fft4Go.
+func fft4(w *asm, is isa) {
+	w.function("fft4"+is.name, "(x, y []Frame, twiddles []float32, run int)", 80)
+	r := is.reg
+	lanesOf(w, is, func(suffix string, offset int) {
+		w.op("MOVQ x_base+0(FP), SI")
+		w.op("MOVQ x_len+8(FP), R10")
+		w.op("SHLQ $4, R10") // bytes of a quarter of x
+		w.op("MOVQ y_base+24(FP), DX")
+		w.op("MOVQ twiddles_base+48(FP), BX")
+		w.op("MOVQ twiddles_len+56(FP), DI")
+		w.op("LEAQ (BX)(DI*4), DI") // the end of the twiddles
+		w.op("MOVQ run+72(FP), R8")
+		w.op("MOVQ R8, R9")
+		w.op("SHLQ $7, R9") // bytes of a run
+		w.op("LEAQ (R10)(R10*2), R11")
+		w.op("LEAQ (R9)(R9*2), R12")
+		w.label("outer" + suffix)
+		w.op("MOVQ R8, CX")
+		w.label("inner" + suffix)
+		for i, a := range []string{"(SI)", "(SI)(R10*1)", "(SI)(R10*2)", "(SI)(R11*1)"} {
+			w.op("VMOVUPS %d%s, %s", offset, a, r(2*i))
+			w.op("VMOVUPS %d%s, %s", frameSize+offset, a, r(2*i+1))
+		}
+		for part := range 2 {
+			w.op("VADDPS %s, %s, %s", r(4+part), r(part), r(8+part))    // a + c
+			w.op("VSUBPS %s, %s, %s", r(4+part), r(part), r(part))      // a − c
+			w.op("VADDPS %s, %s, %s", r(6+part), r(2+part), r(10+part)) // b + d
+			w.op("VSUBPS %s, %s, %s", r(6+part), r(2+part), r(2+part))  // b − d
+		}
+		for part := range 2 {
+			w.op("VADDPS %s, %s, %s", r(10+part), r(8+part), r(4+part))
+			w.op("VMOVUPS %s, %d(DX)", r(4+part), part*frameSize+offset)
+			w.op("VSUBPS %s, %s, %s", r(10+part), r(8+part), r(8+part)) // the second
+		}
+		w.op("VADDPS %s, %s, %s", r(3), r(0), r(4)) // the first: a − c − j(b − d)
+		w.op("VSUBPS %s, %s, %s", r(2), r(1), r(5))
+		w.op("VSUBPS %s, %s, %s", r(3), r(0), r(6)) // the third: a − c + j(b − d)
+		w.op("VADDPS %s, %s, %s", r(2), r(1), r(7))
+		for i, y := range []struct {
+			re, im int
+			to     string
+		}{{4, 5, "(DX)(R9*1)"}, {8, 9, "(DX)(R9*2)"}, {6, 7, "(DX)(R12*1)"}} {
+			w.op("VBROADCASTSS %d(BX), %s", 8*i, r(12))
+			w.op("VBROADCASTSS %d(BX), %s", 8*i+4, r(13))
+			turn(w, r(y.re), r(y.im), r(12), r(13), r(14), r(15))
+			w.op("VMOVUPS %s, %d%s", r(y.re), offset, y.to)
+			w.op("VMOVUPS %s, %d%s", r(y.im), frameSize+offset, y.to)
+		}
+		w.op("ADDQ $%d, SI", 2*frameSize)
+		w.op("ADDQ $%d, DX", 2*frameSize)
+		w.op("DECQ CX")
+		w.op("JNZ inner%s", suffix)
+		w.op("ADDQ $24, BX")
+		w.op("ADDQ R12, DX")
+		w.op("CMPQ BX, DI")
+		w.op("JNE outer%s", suffix)
+	})
+}
+
+func fft2(w *asm, is isa) {
+	w.function("fft2"+is.name, "(x, y []Frame)", 48)
+	a, b := is.reg(0), is.reg(1)
+	lanesOf(w, is, func(suffix string, offset int) {
+		w.op("MOVQ x_base+0(FP), SI")
+		w.op("MOVQ x_len+8(FP), CX")
+		w.op("MOVQ y_base+24(FP), DX")
+		w.op("SHRQ $1, CX")
+		w.op("MOVQ CX, R9")
+		w.op("SHLQ $6, R9") // bytes of a half
+		eachFrame(w, suffix, map[string]int{"SI": frameSize, "DX": frameSize}, []string{"SI", "DX"}, func() {
+			w.op("VMOVUPS %s, %s", at(offset, "SI"), a)
+			w.op("VMOVUPS %d(SI)(R9*1), %s", offset, b)
+			w.op("VADDPS %s, %s, %s", b, a, is.reg(2))
+			w.op("VSUBPS %s, %s, %s", b, a, a)
+			w.op("VMOVUPS %s, %s", is.reg(2), at(offset, "DX"))
+			w.op("VMOVUPS %s, %d(DX)(R9*1)", a, offset)
+		})
+	})
+}
+
+// untangle writes the last step of a real transform, see untangleGo.
+func untangle(w *asm, is isa) {
+	w.function("untangle"+is.name, "(x, power, z []Frame, twiddles []float32)", 96)
+	r := is.reg
+	lanesOf(w, is, func(suffix string, offset int) {
+		w.op("MOVQ x_base+0(FP), DX")
+		w.op("MOVQ power_base+24(FP), BX")
+		w.op("MOVQ z_base+48(FP), SI")
+		w.op("MOVQ z_len+56(FP), AX")
+		w.op("MOVQ twiddles_base+72(FP), R8")
+		w.op("SHRQ $1, AX")
+		w.op("MOVQ AX, CX")
+		w.op("SHLQ $6, CX")
+		w.op("LEAQ (BX)(CX*1), R11") // power of n
+		w.op("SHLQ $1, CX")
+		w.op("LEAQ (SI)(CX*1), R9")  // z of n
+		w.op("LEAQ (DX)(CX*1), R10") // x of n
+		w.op("SHRQ $1, AX")
+		w.op("MOVQ AX, CX")
+		w.op("DECQ CX")
+		advance := map[string]int{"SI": 2 * frameSize, "DX": 2 * frameSize, "BX": frameSize, "R8": 8, "R9": -2 * frameSize, "R10": -2 * frameSize, "R11": -frameSize}
+		order := []string{"SI", "DX", "BX", "R8", "R9", "R10", "R11"}
+		for _, p := range order {
+			w.op("ADDQ $%d, %s", advance[p], p)
+		}
+		eachFrame(w, suffix, advance, order, func() {
+			zr, zi, yr, yi := r(0), r(1), r(2), r(3)
+			for i, base := range []string{"SI", "R9"} {
+				w.op("VMOVUPS %s, %s", at(offset, base), r(2*i))
+				w.op("VMOVUPS %s, %s", at(frameSize+offset, base), r(2*i+1))
+			}
+			er, ei, or, oi := r(4), r(5), r(6), r(7)
+			w.op("VADDPS %s, %s, %s", yr, zr, er)
+			w.op("VSUBPS %s, %s, %s", yi, zi, ei)
+			w.op("VADDPS %s, %s, %s", yi, zi, or)
+			w.op("VSUBPS %s, %s, %s", zr, yr, oi)
+			w.op("VBROADCASTSS (R8), %s", r(12))
+			w.op("VBROADCASTSS 4(R8), %s", r(13))
+			turn(w, or, oi, r(12), r(13), r(14), r(15))
+			w.op("VADDPS %s, %s, %s", or, er, r(0))
+			w.op("VADDPS %s, %s, %s", oi, ei, r(1))
+			w.op("VSUBPS %s, %s, %s", or, er, r(2))
+			w.op("VSUBPS %s, %s, %s", ei, oi, r(3))
+			for i, to := range [2][2]string{{"DX", "BX"}, {"R10", "R11"}} {
+				re, im := r(2*i), r(2*i+1)
+				w.op("VMOVUPS %s, %s", re, at(offset, to[0]))
+				w.op("VMOVUPS %s, %s", im, at(frameSize+offset, to[0]))
+				w.op("VMULPS %s, %s, %s", re, re, re)
+				w.op("VMULPS %s, %s, %s", im, im, im)
+				w.op("VADDPS %s, %s, %s", im, re, re)
+				w.op("VADDPS %s, %s, %s", at(offset, to[1]), re, re)
+				w.op("VMOVUPS %s, %s", re, at(offset, to[1]))
+			}
+		})
+	})
+}
+
+// framesFile returns the kernels on frames.
+func framesFile() []byte {
+	var w asm
+	w.printf("// Code generated by internal/kernel/gen; DO NOT EDIT.\n\n//go:build !noasm\n")
+	w.printf("#include \"textflag.h\"\n")
+	frameConstants(&w)
+	interleave(&w)
+	for _, is := range []isa{avx2, avx512} {
+		for _, kernel := range []func(*asm, isa){extent, center, steps, taper, power, energy, wavelet, fft4, fft2, untangle} {
+			kernel(&w, is)
+		}
+	}
+	return w.bytes()
+}
