@@ -32,7 +32,7 @@ type frames struct {
 // Interleave makes frames of 1 to 16 channels, each as long as dst: lane c of
 // dst[i] is src[c][i], and the last channel again in lanes without one.
 func Interleave(dst []Frame, src [][]float32) {
-	check(0 < len(src) && len(src) <= FrameLanes, fmt.Sprintf("Interleave: %d channels", len(src)))
+	check(0 < len(src) && len(src) <= FrameLanes, "Interleave: 1 to 16 channels")
 	for _, x := range src {
 		check(len(x) == len(dst), "Interleave: channels differ in length")
 	}
@@ -87,18 +87,18 @@ func AddEnergy(x []Frame, sum *Frame) { active.frames.energy(x, sum) }
 const WaveletTaps = 8
 
 // db4 is the scaling filter of the Daubechies wavelet with four vanishing
-// moments, time reversed.
+// moments.
 //
 // Source: I. Daubechies, "Ten Lectures on Wavelets", SIAM 1992, table 6.1.
 var db4 = [WaveletTaps]float32{
-	-0.010597401784997278, 0.032883011666982945, 0.030841381835986965, -0.18703481171888114,
-	-0.02798376941698385, 0.6308807679295904, 0.7148465705525415, 0.23037781330885523,
+	0.23037781330885523, 0.7148465705525415, 0.6308807679295904, -0.02798376941698385,
+	-0.18703481171888114, 0.030841381835986965, 0.032883011666982945, -0.010597401784997278,
 }
 
-// SplitWavelet splits x by the filters of db4, c the low pass:
+// SplitWavelet splits x by the filters of db4, h:
 //
-//	low[i]  = Σ_t c[t]·x[2i+t]
-//	high[i] = Σ_t (−1)^t·c[7−t]·x[2i+t],   0 ≤ t < 8.
+//	low[i]  = Σ_t h[t]·x[2i+t]
+//	high[i] = Σ_t (−1)^t·h[7−t]·x[2i+t],   0 ≤ t < 8.
 //
 // x has 6 frames more than low and high together have.
 func SplitWavelet(low, high, x []Frame) {

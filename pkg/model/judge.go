@@ -111,8 +111,10 @@ func (j *Judge) Row(o *Observation, ref *Reference) ([]float32, Verdict) {
 	}
 	j.row = append(j.row[:0], o.Features...)
 	for i := range j.row {
-		if j.faults[j.extractor.Channel(i)] != 0 {
-			j.row[i] = float32(math.NaN()) // out of the vote: the encoder puts in what is usual
+		for _, c := range j.extractor.Channels(i) {
+			if j.faults[c] != 0 {
+				j.row[i] = float32(math.NaN()) // out of the vote: the encoder puts in what is usual
+			}
 		}
 	}
 	if !ref.Ready(j.model.Reference) {

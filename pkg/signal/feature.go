@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -10,13 +11,14 @@ import (
 
 // FeatureVersion is the newest version of the feature list. A version fixes the
 // formula of every family and the default set, so that a model always sees the
-// features it was trained on.
-const FeatureVersion = 1
+// features it was trained on. Older versions are computed as ever.
+const FeatureVersion = 2
 
 // FeatureSpec says which features are computed from the samples of a channel in
 // one window. It is part of a training configuration and of a model.
 //
-// Set lists families by name. With x the samples that are there, n their
+// Set lists families by name. docs/features.md has the families of version 2,
+// with formula, unit and source. With x the samples that are there, n their
 // number, x̄ their mean and m_k = Σ(x−x̄)^k/n, version 1 knows
 //
 //	mean          x̄                                         unit of the channel
@@ -33,10 +35,11 @@ const FeatureVersion = 1
 //	              to ten bands: band01 (lowest), band02, …  log10 unit²
 //	centroid      Σ f·P(f)/Σ P(f), P the power spectrum     Hz
 //
-// The last two come from the averaged periodogram that spectrum describes.
-// They need [MinSpectral] samples; channels with fewer go without.
+// The last two come from the averaged periodogram that spectrum describes; in
+// version 2 they come from Welch's. Spectra need [MinSpectral] samples; channels
+// with fewer go without.
 //
-// An empty Set is a default that depends on the channel:
+// An empty Set is a default that depends on the channel, in version 1
 //
 //	fewer than 64 samples           mean, std, rms, min, max, slope
 //	a single sample                 mean
@@ -66,16 +69,17 @@ const manySamples = 1024
 // Extractor computes the features of windows of one layout. It owns scratch
 // memory: one goroutine at a time may use it.
 type Extractor struct {
-	spec    FeatureSpec
-	samples []int    // per channel, as given to NewExtractor
-	names   []string // one per feature
-	channel []int    // one per feature: index into the channels
-	plans   []plan   // one per channel
+	spec     FeatureSpec
+	samples  []int    // per channel, as given to NewExtractor
+	layout   *Layout  // for the names of channels
+	names    []string // one per feature
+	channels [][]int  // one per feature: indices into the channels
+	plans    []plan   // one per channel; version 1
+	board    *board   // version 2
 }
 
-// plan says what is computed from one channel.
+// plan says what is computed from one channel in version 1.
 type plan struct {
-	name     string
 	rate     float64
 	families []*family
 	moments  moments   // of the window at hand
@@ -91,68 +95,119 @@ func NewExtractor(l *Layout, samples []int, spec FeatureSpec) (*Extractor, error
 	if len(samples) != len(l.channels) || slices.Min(samples) < 1 {
 		panic(fmt.Sprintf("signal: NewExtractor: sample counts %v for %d channels", samples, len(l.channels)))
 	}
-	if spec.Version == 0 {
-		spec.Version = FeatureVersion
+	spec = FeatureSpec{Version: cmp.Or(spec.Version, FeatureVersion), Set: slices.Clone(spec.Set)}
+	known := registryNames()
+	switch spec.Version {
+	case 1:
+		known = familyNames()
+	case 2:
+	default:
+		return nil, fmt.Errorf("signal: features: version %d: this program computes versions 1 to %d", spec.Version, FeatureVersion)
 	}
-	if spec.Version != FeatureVersion {
-		return nil, fmt.Errorf("signal: features: version %d: this program computes version %d", spec.Version, FeatureVersion)
-	}
-	spec.Set = slices.Clone(spec.Set)
-	chosen := make(map[string]bool)
-	for _, name := range spec.Set {
-		if !slices.ContainsFunc(families, func(f family) bool { return f.name == name }) {
-			return nil, fmt.Errorf("signal: features: set: %q is not one of %s", name, strings.Join(familyNames(), ", "))
+	for i, name := range spec.Set {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("signal: features: set: %q is not one of %s", name, strings.Join(known, ", "))
 		}
-		if chosen[name] {
+		if slices.Contains(spec.Set[:i], name) {
 			return nil, fmt.Errorf("signal: features: set: %q is listed twice", name)
 		}
-		chosen[name] = true
 	}
 
-	e := &Extractor{spec: spec, samples: slices.Clone(samples)}
-	spectra := make(map[int]*spectrum)
-	owner := make(map[string]string)
-	for i, c := range l.channels {
-		p := plan{name: c.Name, rate: c.Rate}
-		set := spec.Set
-		if len(set) == 0 {
-			set = defaultSet(c.Kind, samples[i])
-		}
-		if c.Kind == Feature {
-			set = []string{"mean"}
-		}
-		for j := range families {
-			f := &families[j]
-			if !slices.Contains(set, f.name) || f.spectral && samples[i] < MinSpectral {
-				continue
-			}
-			if f.spectral && p.spectrum == nil {
-				if spectra[samples[i]] == nil {
-					spectra[samples[i]] = newSpectrum(samples[i])
-				}
-				p.spectrum = spectra[samples[i]]
-			}
-			p.families = append(p.families, f)
-			for _, suffix := range f.suffixes(p.spectrum) {
-				name := c.Name + "." + suffix
-				if c.Kind == Feature {
-					name = c.Name
-				}
-				if o, dup := owner[name]; dup {
-					return nil, fmt.Errorf("signal: features: channels %q and %q both give a feature %q: rename one of them", o, c.Name, name)
-				}
-				owner[name] = c.Name
-				e.names = append(e.names, name)
-				e.channel = append(e.channel, i)
-			}
-		}
-		e.plans = append(e.plans, p)
+	e := &Extractor{spec: spec, samples: slices.Clone(samples), layout: l}
+	var err error
+	if spec.Version == 1 {
+		err = e.planFirst()
+	} else {
+		err = e.planBoard()
+	}
+	if err != nil {
+		return nil, err
 	}
 	if len(e.names) == 0 {
 		return nil, errors.New("signal: features: set: nothing can be computed: no channel has the " +
 			fmt.Sprint(MinSpectral) + " samples a window that a spectrum needs; add a family such as mean or rms, or take longer windows")
 	}
 	return e, nil
+}
+
+// set returns the families that channel i has by the spec.
+func (e *Extractor) set(i int, byDefault func(Kind, int) []string) []string {
+	c := e.layout.channels[i]
+	switch {
+	case c.Kind == Feature:
+		return []string{"mean"}
+	case len(e.spec.Set) == 0:
+		return byDefault(c.Kind, e.samples[i])
+	}
+	return e.spec.Set
+}
+
+// planFirst plans features of version 1.
+func (e *Extractor) planFirst() error {
+	spectra := make(map[int]*spectrum)
+	for i, c := range e.layout.channels {
+		p := plan{rate: c.Rate}
+		set := e.set(i, defaultSet)
+		for j := range families {
+			f := &families[j]
+			if !slices.Contains(set, f.name) || f.spectral && e.samples[i] < MinSpectral {
+				continue
+			}
+			if f.spectral && p.spectrum == nil {
+				if spectra[e.samples[i]] == nil {
+					spectra[e.samples[i]] = newSpectrum(e.samples[i])
+				}
+				p.spectrum = spectra[e.samples[i]]
+			}
+			p.families = append(p.families, f)
+			if err := e.addNames(f.suffixes(p.spectrum), i); err != nil {
+				return err
+			}
+		}
+		e.plans = append(e.plans, p)
+	}
+	return nil
+}
+
+// planBoard plans features of version 2.
+func (e *Extractor) planBoard() error {
+	e.board = newBoard(e.layout, e.samples)
+	for i := range e.layout.channels {
+		set := e.set(i, defaultSet2)
+		for j := range registry {
+			f := &registry[j]
+			if !slices.Contains(set, f.name) || !e.board.add(i, f) {
+				continue
+			}
+			of := []int{i}
+			if f.pair {
+				of = []int{i, e.board.channels[i].before}
+			}
+			if err := e.addNames(f.suffixes(&e.board.channels[i].measures), of...); err != nil {
+				return err
+			}
+		}
+	}
+	e.board.join(e.layout, e.samples)
+	return nil
+}
+
+// addNames adds features of the channels; the first gives them their name.
+func (e *Extractor) addNames(suffixes []string, channels ...int) error {
+	c := e.layout.channels[channels[0]]
+	for _, suffix := range suffixes {
+		name := c.Name + "." + suffix
+		if c.Kind == Feature {
+			name = c.Name
+		}
+		if i := slices.Index(e.names, name); i >= 0 {
+			return fmt.Errorf("signal: features: channels %q and %q both give a feature %q: rename one of them",
+				e.layout.channels[e.channels[i][0]].Name, c.Name, name)
+		}
+		e.names = append(e.names, name)
+		e.channels = append(e.channels, channels)
+	}
+	return nil
 }
 
 // Spec returns the spec that e computes, its version filled in.
@@ -166,29 +221,35 @@ func (e *Extractor) Spec() FeatureSpec {
 // The caller must not change them.
 func (e *Extractor) Names() []string { return e.names }
 
-// Channel returns the index of the channel that feature i is computed from.
-func (e *Extractor) Channel(i int) int { return e.channel[i] }
+// Channels returns the indices of the channels that feature i is computed from;
+// the first is the one that it is named after. The caller must not change them.
+func (e *Extractor) Channels(i int) []int { return e.channels[i] }
 
 // Extract computes the features of one window and returns them, one for each of
 // Names. It stores them in dst if that has room, and allocates nothing then.
 // samples holds one slice per channel of the length given to NewExtractor; they
-// are read only.
+// are read only. The Context tells the spindle speed that some features follow.
 //
 // Missing samples (NaN) are left out. A feature is NaN where its formula has no
 // value: every feature of a channel that has no sample at all or an infinite
 // one; crest, skewness and kurtosis, band energies and centroid of a channel
-// that does not move or is silent; a result beyond the range of float32.
-//
-// The Context is for features that follow the spindle speed; version 1 has none.
-func (e *Extractor) Extract(dst []float32, samples [][]float32, _ Context) []float32 {
-	if len(samples) != len(e.plans) {
-		panic(fmt.Sprintf("signal: Extract: %d channels, want %d", len(samples), len(e.plans)))
+// that does not move or is silent; what follows the spindle while its speed is
+// not known; a result beyond the range of float32.
+func (e *Extractor) Extract(dst []float32, samples [][]float32, c Context) []float32 {
+	if len(samples) != len(e.samples) {
+		panic(fmt.Sprintf("signal: Extract: %d channels, want %d", len(samples), len(e.samples)))
+	}
+	for i, x := range samples {
+		if len(x) != e.samples[i] {
+			panic(fmt.Sprintf("signal: Extract: %d samples of channel %s, want %d", len(x), e.layout.channels[i].Name, e.samples[i]))
+		}
 	}
 	dst = slices.Grow(dst[:0], len(e.names))
+	if e.board != nil {
+		e.board.measure(samples, c.SpindleSpeed/60)
+		return e.board.appendTo(dst)
+	}
 	for i := range e.plans {
-		if len(samples[i]) != e.samples[i] {
-			panic(fmt.Sprintf("signal: Extract: %d samples of channel %s, want %d", len(samples[i]), e.plans[i].name, e.samples[i]))
-		}
 		dst = e.plans[i].extract(dst, samples[i])
 	}
 	return dst

@@ -53,6 +53,7 @@ type moments struct {
 	min, max         float64
 	m2, m3, m4       float64 // central moments, divided by the number of samples
 	slope            float64 // per second; NaN if there is one sample only
+	times            float64 // variance of when the samples were taken, in s²
 }
 
 func (m *moments) rms() float64  { return math.Sqrt(m.meanSquare) }
@@ -84,7 +85,7 @@ func measure(x []float32, rate float64) moments {
 	}
 	if n == 0 || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
 		nan := math.NaN()
-		return moments{nan, nan, nan, nan, nan, nan, nan, nan}
+		return moments{nan, nan, nan, nan, nan, nan, nan, nan, nan}
 	}
 
 	count := float64(n)
@@ -106,5 +107,6 @@ func measure(x []float32, rate float64) moments {
 	}
 	m.m2, m.m3, m.m4 = s2/count, s3/count, s4/count
 	m.slope = along / spread * rate
+	m.times = spread / count / (rate * rate)
 	return m
 }

@@ -163,8 +163,8 @@ func TestFeaturesAgainstSciPy(t *testing.T) {
 	}
 }
 
-// shape lists the features without a unit, which no gain changes.
-var shape = []string{"crest", "skewness", "kurtosis", "centroid"}
+// unitless lists the features without a unit, which no gain changes.
+var unitless = []string{"crest", "skewness", "kurtosis", "centroid"}
 
 func TestFeatureInvariances(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -175,7 +175,7 @@ func TestFeatureInvariances(t *testing.T) {
 		scaled := features(t, sample(len(x), func(i float64) float64 { return gain * float64(x[int(i)]) }), 1000)
 		for f, v := range was {
 			want, tol := gain*v, 1e-6
-			if slices.Contains(shape, f) {
+			if slices.Contains(unitless, f) {
 				want = v
 			} else if strings.HasPrefix(f, "band") {
 				want, tol = v+2*math.Log10(gain), 1e-6*max(1, 1/math.Abs(v+2*math.Log10(gain))) // the logarithm may be near 0
@@ -260,7 +260,7 @@ func TestFeatureNames(t *testing.T) {
 		"order of the list, not of the set": {Torque, 10, []string{"rms", "mean"}, []string{"mean", "rms"}},
 		"no spectrum from few samples":      {Vibration, 63, []string{"bands", "rms"}, []string{"rms"}},
 	} {
-		e, err := NewExtractor(oneChannel(t, tc.kind, 100), []int{tc.samples}, FeatureSpec{Set: tc.set})
+		e, err := NewExtractor(oneChannel(t, tc.kind, 100), []int{tc.samples}, FeatureSpec{Version: 1, Set: tc.set})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -294,8 +294,8 @@ func TestFeatureChannel(t *testing.T) {
 		t.Errorf("features %v, want %v: the value itself, bit for bit", got, want)
 	}
 	for i, want := range []int{0, 1, 2} {
-		if e.Channel(i) != want {
-			t.Errorf("feature %d is of channel %d, want %d", i, e.Channel(i), want)
+		if got := e.Channels(i); !slices.Equal(got, []int{want}) {
+			t.Errorf("feature %d is of channels %v, want %d", i, got, want)
 		}
 	}
 }
@@ -314,9 +314,10 @@ func TestExtractorRejects(t *testing.T) {
 		spec   FeatureSpec
 		want   []string
 	}{
-		"unknown family":   {oneChannel(t, Force, 10), FeatureSpec{Set: []string{"rms", "krutosis"}}, []string{`"krutosis"`, "kurtosis, bands, centroid"}},
+		"unknown family":   {oneChannel(t, Force, 10), FeatureSpec{Set: []string{"rms", "krutosis"}}, []string{`"krutosis"`, "kurtosis, zero_crossings"}},
+		"of version 2":     {oneChannel(t, Force, 10), FeatureSpec{Version: 1, Set: []string{"entropy"}}, []string{`"entropy" is not one of`, "kurtosis, bands, centroid"}},
 		"twice":            {oneChannel(t, Force, 10), FeatureSpec{Set: []string{"rms", "rms"}}, []string{`"rms" is listed twice`}},
-		"newer version":    {oneChannel(t, Force, 10), FeatureSpec{Version: 2}, []string{"version 2", "computes version 1"}},
+		"newer version":    {oneChannel(t, Force, 10), FeatureSpec{Version: 3}, []string{"version 3", "computes versions 1 to 2"}},
 		"nothing is left":  {oneChannel(t, Force, 10), FeatureSpec{Set: []string{"bands"}}, []string{"64 samples", "longer windows"}},
 		"one name for two": {two(x, y), FeatureSpec{Set: []string{"rms"}}, []string{`"x"`, `"x.rms"`, "rename"}},
 	} {
@@ -372,7 +373,7 @@ func gunDrillWindow() (*Layout, []int, [][]float32) {
 
 func TestExtractAllocatesNothing(t *testing.T) {
 	l, counts, window := gunDrillWindow()
-	e, err := NewExtractor(l, counts, FeatureSpec{})
+	e, err := NewExtractor(l, counts, FeatureSpec{Version: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -451,13 +452,17 @@ func ExampleExtractor() {
 
 func BenchmarkExtract(b *testing.B) {
 	l, counts, window := gunDrillWindow()
-	e, err := NewExtractor(l, counts, FeatureSpec{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	dst := make([]float32, len(e.Names()))
-	b.ReportAllocs()
-	for b.Loop() {
-		e.Extract(dst, window, Context{})
+	for _, version := range []int{1, 2} {
+		b.Run(fmt.Sprint("version ", version), func(b *testing.B) {
+			e, err := NewExtractor(l, counts, FeatureSpec{Version: version})
+			if err != nil {
+				b.Fatal(err)
+			}
+			dst := make([]float32, len(e.Names()))
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Extract(dst, window, Context{SpindleSpeed: 1650})
+			}
+		})
 	}
 }

@@ -1,0 +1,88 @@
+package signal
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/golden"
+)
+
+// docs/features.md is made from the registry: go test ./pkg/signal -run Document -update.
+func TestFeatureDocumentIsCurrent(t *testing.T) {
+	golden.Check(t, filepath.Join("..", "..", "..", "docs", "features.md"), featureDocument())
+}
+
+func featureDocument() string {
+	var b strings.Builder
+	b.WriteString(`# Features
+
+<!-- Made by pkg/signal from its registry: go test ./pkg/signal -run Document -update -->
+
+A model's feature list has a version, which fixes every formula and the default set. This is version 2; models of version 1 keep
+theirs (comment of ` + "`FeatureSpec`" + ` in [feature.go](../pkg/signal/feature.go)). ` + "`features.set`" + ` in a training configuration names the families
+to compute; without it the default set is. A feature is named channel, dot, name: ` + "`ch01.kurtosis`" + `.
+
+Every formula is held to NumPy, SciPy and PyWavelets to 1e-9 relative in float64, and in the float32 of the fast path to 1e-5 of
+the feature's scale (` + "`make peers-signal`" + `). In float32, what lies 100 dB below the strongest line is lost.
+
+U stands for the unit of the channel, x for its n samples in the window, x̄ for their mean, P for the power spectrum, E for the
+spectrum of the squared envelope, f for frequency.
+
+| family | features | unit | formula | source |
+|---|---|---|---|---|
+`)
+	for i := range registry {
+		e := &registry[i]
+		names := e.name
+		if e.several != nil {
+			s := newShape(20_000)
+			m := newMeasures(&s, 20_000)
+			n := e.several(&m)
+			names = fmt.Sprintf("%s01 … %s%02d", e.suffix, e.suffix, n)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", e.name, names, e.unit, strings.ReplaceAll(e.formula, "|", "\\|"), e.source)
+	}
+	fmt.Fprintf(&b, `
+## Spectra
+
+They need %d samples a window; channels with fewer go without.
+
+- **P** is Welch's: segments of N samples, each half over the next, less the mean of the window, times the periodic Hann window. N
+  is the greatest power of two up to n/4, at least %d and at most %d: at 20 kHz bins of 4.9 Hz. P[k] is the mean square of the
+  samples in the bin at k·rate/N, k = 1 … N/2.
+- **Bands** are ⅔ of an octave wide, counted down from half the rate, ten at most: at 20 kHz up to 156, 244, 391, 625, 991, 1572,
+  2500, 3965, 6299 and 10,000 Hz.
+- **E** is of the resonance band, the octave from rate/8 to rate/4: 2.5 to 5 kHz at 20 kHz. The band's bins of a segment alone,
+  shifted to zero, are transformed back to N/4 points z; E is the sum over the segments of the squared absolute value of the
+  transform of |z|². Its bins are as wide as those of P; those below q = %d belong to the Hann window.
+- **Packets** are the %d nodes of four levels of the wavelet packet transform by the Daubechies wavelet with four vanishing moments
+  (PyWavelets' db4, mode periodization), in order of frequency.
+- **Spindle**: harmonics follow the speed that comes with the samples. Below three bins, 15 Hz or 880 rev/min at 20 kHz,
+  neighbouring harmonics share bins.
+
+## Missing samples
+
+They are left out of sums, and count as the mean in spectra and packets, whose power is divided by the share that is there. A
+feature without a value is missing itself: of a channel without samples or with an infinite one; whatever divides by the movement of
+a channel that does not move; whatever follows the spindle while its speed is not known.
+
+## Default set
+
+| channel | families |
+|---|---|
+`, MinSpectral, MinSpectral, maxWelch, minEnvelope, packetCount)
+	for _, row := range []struct {
+		channel string
+		kind    Kind
+		samples int
+	}{
+		{"a single sample", Force, 1}, {fmt.Sprintf("fewer than %d samples", MinSpectral), Force, 2},
+		{"vibration, acoustic", Vibration, 20_000}, {"others", Force, 100}, {fmt.Sprintf("others, from %d samples on", manySamples), Force, manySamples},
+	} {
+		fmt.Fprintf(&b, "| %s | %s |\n", row.channel, strings.Join(defaultSet2(row.kind, row.samples), ", "))
+	}
+	b.WriteString("\nA channel of kind `feature` has one feature, its value, or the mean if a window holds several.\n")
+	return b.String()
+}

@@ -1,0 +1,180 @@
+package signal
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// entry is a family of the registry: a formula that gives one feature of a
+// channel, or several. docs/features.md is made from these.
+type entry struct {
+	name    string
+	unit    string // U stands for the unit of the channel
+	formula string
+	source  string
+	needs   needs
+	several func(m *measures) int            // how many features; nil: one, with the name of the family
+	suffix  string                           // name of one of several, before its number from 01
+	value   func(m *measures, i int) float64 // of feature i
+	pair    bool                             // taken from the channel and the one before it
+}
+
+// spectral reports whether e needs MinSpectral samples.
+func (e *entry) spectral() bool { return e.needs != needs{} }
+
+// one makes the value of an entry with a single feature.
+func one(f func(m *measures) float64) func(*measures, int) float64 {
+	return func(m *measures, _ int) float64 { return f(m) }
+}
+
+// log10 is NaN where there is no power.
+func log10(power float64) float64 {
+	if !(power > 0) {
+		return math.NaN()
+	}
+	return math.Log10(power)
+}
+
+func count(n int) func(*measures) int { return func(*measures) int { return n } }
+
+// leastModulation is added to the modulation of the envelope, so that silence
+// between lines is the same silence in float32 as in float64.
+const leastModulation = 1e-6
+
+// band sums of E beyond the window's bins, relative to E[0].
+func (m *measures) modulation() float64 {
+	var sum float64
+	for _, v := range m.envelope[minEnvelope:] {
+		sum += v
+	}
+	return sum
+}
+
+const (
+	crcTables  = "D. Zwillinger, S. Kokoska, CRC Standard Probability and Statistics Tables and Formulae, 2000, §2.2.24"
+	leiReview  = "Y. Lei et al., Machinery health prognostics, Mech. Syst. Signal Process. 104 (2018), table 3"
+	hjorth1970 = "B. Hjorth, EEG analysis based on time domain properties, Electroenceph. Clin. Neurophysiol. 29 (1970)"
+	peeters    = "G. Peeters, A large set of audio features, IRCAM 2004, §6.1"
+	welch1967  = "P. D. Welch, IEEE Trans. Audio Electroacoust. 15 (1967)"
+	randall    = "R. B. Randall, J. Antoni, Mech. Syst. Signal Process. 25 (2011), §4"
+)
+
+// registry is the feature list, version 2, in the order of the features.
+var registry = []entry{
+	{name: "mean", unit: "U", formula: "x̄ = Σx/n", source: crcTables, value: one(func(m *measures) float64 { return m.mean })},
+	{name: "variance", unit: "U²", formula: "m₂ = Σ(x − x̄)²/n; Hjorth's activity", source: crcTables, value: one(func(m *measures) float64 { return m.m2 })},
+	{name: "std", unit: "U", formula: "√m₂", source: crcTables, value: one(func(m *measures) float64 { return math.Sqrt(m.m2) })},
+	{name: "rms", unit: "U", formula: "√(Σx²/n)", source: leiReview, value: one(func(m *measures) float64 { return m.rms() })},
+	{name: "min", unit: "U", formula: "least sample", source: leiReview, value: one(func(m *measures) float64 { return m.min })},
+	{name: "max", unit: "U", formula: "greatest sample", source: leiReview, value: one(func(m *measures) float64 { return m.max })},
+	{name: "peak", unit: "U", formula: "max |x|", source: leiReview, value: one(func(m *measures) float64 { return m.peak() })},
+	{name: "peak_to_peak", unit: "U", formula: "max − min", source: leiReview, value: one(func(m *measures) float64 { return m.max - m.min })},
+	{name: "slope", unit: "U/s", formula: "least-squares slope of x over time: the trend within the window", source: crcTables,
+		value: one(func(m *measures) float64 { return m.slope })},
+	{name: "residual", unit: "U", formula: "√(m₂ − slope²·var(t)): what the trend leaves", source: crcTables,
+		value: one(func(m *measures) float64 { return math.Sqrt(max(0, m.m2-m.slope*m.slope*m.times)) })},
+	{name: "crest", unit: "1", formula: "peak/rms", source: "ISO 18431-1", value: one(func(m *measures) float64 { return m.peak() / m.rms() })},
+	{name: "shape", unit: "1", formula: "rms/(Σ|x|/n)", source: leiReview, value: one(func(m *measures) float64 { return m.rms() / m.abs })},
+	{name: "impulse", unit: "1", formula: "peak/(Σ|x|/n)", source: leiReview, value: one(func(m *measures) float64 { return m.peak() / m.abs })},
+	{name: "clearance", unit: "1", formula: "peak/(Σ√|x|/n)²", source: leiReview,
+		value: one(func(m *measures) float64 { return m.peak() / (m.sqrtAbs * m.sqrtAbs) })},
+	{name: "skewness", unit: "1", formula: "m₃/m₂^1.5", source: crcTables,
+		value: one(func(m *measures) float64 { return m.m3 / (m.m2 * math.Sqrt(m.m2)) })},
+	{name: "kurtosis", unit: "1", formula: "m₄/m₂², 3 for Gaussian noise", source: crcTables,
+		value: one(func(m *measures) float64 { return m.m4 / (m.m2 * m.m2) })},
+	{name: "zero_crossings", unit: "1/s", formula: "changes of the sign of x − x̄ a second; x̄ rounded to float32, zero counts as positive",
+		source: "S. O. Rice, Mathematical analysis of random noise, Bell Syst. Tech. J. 24 (1945), §3.3",
+		value:  one(func(m *measures) float64 { return m.crossings * m.rate })},
+	{name: "mobility", unit: "1/s", formula: "√(var(Δx)/m₂)·rate, Δx the differences of neighbours", source: hjorth1970,
+		value: one(func(m *measures) float64 { return math.Sqrt(m.step2/m.m2) * m.rate })},
+	{name: "complexity", unit: "1", formula: "√(var(ΔΔx)·m₂)/var(Δx): mobility of the differences over mobility", source: hjorth1970,
+		value: one(func(m *measures) float64 { return math.Sqrt(m.bend2*m.m2) / m.step2 })},
+
+	{name: "bands", unit: "log10 U²", formula: "log10 Σ P over a band of ⅔ octave; band01 the lowest, which takes what is left above zero, the last one up to half the rate",
+		source: welch1967, needs: needs{spectrum: true},
+		several: func(m *measures) int { return len(m.edges) - 1 }, suffix: "band",
+		value: func(m *measures, i int) float64 {
+			var sum float64
+			for _, p := range m.power[m.edges[i]+1 : m.edges[i+1]+1] {
+				sum += p
+			}
+			return log10(sum)
+		}},
+	{name: "centroid", unit: "Hz", formula: "μ = Σ f·P/Σ P", source: peeters, needs: needs{spectrum: true},
+		value: one(func(m *measures) float64 { return m.summary.mean })},
+	{name: "spread", unit: "Hz", formula: "√(Σ (f − μ)²·P/Σ P)", source: peeters, needs: needs{spectrum: true},
+		value: one(func(m *measures) float64 { return m.summary.spread })},
+	{name: "rolloff", unit: "Hz", formula: "frequency below which 85 % of Σ P lie; P of bin k spread evenly between k − 1 and k", source: peeters, needs: needs{spectrum: true},
+		value: one(func(m *measures) float64 { return m.summary.rolloff })},
+	{name: "flatness", unit: "1", formula: "geometric over arithmetic mean of P, 1 for white noise", source: peeters, needs: needs{spectrum: true},
+		value: one(func(m *measures) float64 { return m.summary.flatness })},
+	{name: "entropy", unit: "1", formula: "−Σ p·ln p/ln(N/2), p = P/Σ P", source: "T. Inouye et al., Quantification of EEG irregularity, Electroenceph. Clin. Neurophysiol. 79 (1991)",
+		needs: needs{spectrum: true}, value: one(func(m *measures) float64 { return m.summary.entropy })},
+	{name: "harmonics", unit: "log10 U²", formula: "log10 of P[k−1] + P[k] + P[k+1], k the bin nearest to harmonic h of the spindle; missing if the speed is not known",
+		source: randall, needs: needs{spectrum: true}, several: count(6), suffix: "harmonic",
+		value: func(m *measures, i int) float64 { return log10(around(m.power, float64(i+1)*m.spindle, m.hz, 1)) }},
+
+	{name: "envelope_depth", unit: "log10 1", formula: "log10(10⁻⁶ + Σ_{q≥3} E/E[0]): how much the resonance band is modulated", source: randall, needs: needs{envelope: true},
+		value: one(func(m *measures) float64 { return log10(leastModulation + m.modulation()/m.envelope[0]) })},
+	{name: "envelope_centroid", unit: "Hz", formula: "Σ_{q≥3} f·E/Σ_{q≥3} E", source: randall, needs: needs{envelope: true},
+		value: one(func(m *measures) float64 {
+			var first float64
+			for q, v := range m.envelope[minEnvelope:] {
+				first += float64(q+minEnvelope) * v
+			}
+			return first / m.modulation() * m.hz
+		})},
+	{name: "envelope_harmonics", unit: "log10 1", formula: "log10(10⁻⁶ + (E[q−1] + E[q] + E[q+1])/E[0]), q the bin nearest to harmonic h of the spindle; missing if the speed is not known, or below 4 bins",
+		source: randall, needs: needs{envelope: true}, several: count(4), suffix: "envelope",
+		value: func(m *measures, i int) float64 {
+			return log10(leastModulation + around(m.envelope, float64(i+1)*m.spindle, m.hz, minEnvelope)/m.envelope[0])
+		}},
+	{name: "packets", unit: "log10 U²", formula: "log10 of the mean square of x − x̄ in a wavelet packet of level 4, packet01 the lowest in frequency, each rate/32 wide",
+		source: "M. V. Wickerhauser, Adapted Wavelet Analysis, AK Peters 1994, ch. 7", needs: needs{packets: true}, several: count(packetCount), suffix: "packet",
+		value: func(m *measures, i int) float64 { return log10(m.packets[i]) }},
+	{name: "coherence", unit: "1", formula: "mean over harmonics h = 1 … 4 of the spindle of |Σ_s X_s·Y_s*|²/(Σ_s |X_s|²·Σ_s |Y_s|²), Y the channel before of the same rate; missing if the speed is not known. The first channel of a rate has none",
+		source: "J. S. Bendat, A. G. Piersol, Random Data, Wiley 2010, §5.2.4", needs: needs{lines: true}, pair: true,
+		value: one(func(m *measures) float64 { return m.coherence })},
+}
+
+func registryNames() []string {
+	var names []string
+	for i := range registry {
+		names = append(names, registry[i].name)
+	}
+	return names
+}
+
+// suffixes returns what the features of e are called after the channel's name.
+func (e *entry) suffixes(m *measures) []string {
+	if e.several == nil {
+		return []string{e.name}
+	}
+	names := make([]string, e.several(m))
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%02d", e.suffix, i+1)
+	}
+	return names
+}
+
+// union returns what a or b need.
+func (a needs) union(b needs) needs {
+	return needs{a.spectrum || b.spectrum, a.envelope || b.envelope, a.packets || b.packets, a.lines || b.lines}
+}
+
+// defaultSet2 is the set of version 2 for a channel if none is given.
+func defaultSet2(k Kind, samples int) []string {
+	switch {
+	case samples < MinSpectral:
+		return defaultSet(k, samples)
+	case k == Vibration || k == Acoustic:
+		return slices.DeleteFunc(registryNames(), func(name string) bool {
+			return slices.Contains([]string{"mean", "variance", "std", "min", "max", "peak_to_peak", "slope", "residual"}, name)
+		})
+	case samples < manySamples:
+		return []string{"mean", "std", "rms", "peak_to_peak", "slope", "residual"}
+	default:
+		return []string{"mean", "std", "rms", "peak_to_peak", "slope", "residual", "bands", "centroid", "spread", "rolloff", "flatness", "entropy", "harmonics", "packets"}
+	}
+}
