@@ -5,7 +5,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 20s
 KAFKA    ?= 4.3.1 3.9.2
 
-.PHONY: all fmt lint test race fuzz bench e2e e2e-kafka kafka cross smoke up down peers quality peers-export peers-formats
+.PHONY: all fmt lint test race fuzz bench e2e e2e-kafka kafka cross smoke up down peers quality peers-export peers-formats peers-signal peers-signal-bench
 
 all: fmt lint test
 
@@ -58,6 +58,20 @@ peers-export:
 	peers/export/.venv/bin/pip install --quiet -r peers/export/requirements.txt
 	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/export -peers $$dir && \
 	  peers/export/.venv/bin/python peers/export/check.py $$dir && rm -r $$dir
+
+peers/signal/.venv/bin/python: peers/signal/requirements.txt
+	$(PYTHON) -m venv peers/signal/.venv
+	peers/signal/.venv/bin/pip install --quiet --requirement peers/signal/requirements.txt
+	touch $@
+
+# Features by NumPy, SciPy and PyWavelets: the reference values anew, then Flank's.
+peers-signal: peers/signal/.venv/bin/python
+	peers/signal/.venv/bin/python peers/signal/features.py check pkg/signal/testdata/features-scipy.json
+	$(GO) test -count 1 -run 'SciPy|PanelAgainstTwin' -v ./pkg/signal
+
+peers-signal-bench: peers/signal/.venv/bin/python
+	dir=$$(mktemp -d) && $(GO) test -c -o $$dir/signal.test ./pkg/signal && \
+	  peers/signal/.venv/bin/python peers/signal/bench.py $$dir/signal.test; rm -r $$dir
 
 # Platforms that gateways run on.
 cross:
