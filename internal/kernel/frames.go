@@ -150,7 +150,7 @@ func (f *FFT) Complex(a, b []Frame) []Frame {
 	}
 	if left == 2 {
 		active.frames.fft2(a, b)
-		a, b = b, a
+		return b
 	}
 	return a
 }

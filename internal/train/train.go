@@ -212,9 +212,11 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 	if err := m.Window.Check(m.Layout); err != nil {
 		return fail(err)
 	}
-	if _, err := signal.NewExtractor(m.Layout, m.SamplesPerChannel(), m.Features); err != nil {
+	x, err := signal.NewExtractor(m.Layout, m.SamplesPerChannel(), m.Features)
+	if err != nil {
 		return fail(err)
 	}
+	m.Features = x.Spec() // with its version, whatever the newest will be
 	if name, ok := gateChannel(j.Layout); ok && c.Gate == "auto" {
 		m.Gate = &model.Gate{Channel: name}
 	}

@@ -9,6 +9,7 @@ would take: scipy.signal.welch, scipy.stats, pywt.WaveletPacket. Run by `make pe
 
 import json
 import sys
+from importlib.metadata import version
 
 import numpy as np
 import pywt
@@ -151,7 +152,7 @@ def reference():
         values = extract(test_signals(n, channels), RATE, RPM)
         cases.append({"samples": n, "channels": channels, "rate": RATE, "rpm": RPM,
                       "features": {k: [None if np.isnan(u) else float(u) for u in v] for k, v in values.items()}})
-    return {"origin": f"peers/signal/features.py: NumPy {np.__version__}, SciPy {scipy.__version__}, PyWavelets {pywt.__version__}", "cases": cases}
+    return {"origin": f"peers/signal/features.py: NumPy {np.__version__}, SciPy {scipy.__version__}, PyWavelets {version('PyWavelets')}", "cases": cases}
 
 
 def main():
