@@ -13,6 +13,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
+// unscored trains a single model and none for its score.
+const unscored = trainYAML + "evaluate:\n  by_tool: \"off\"\n  random_split: false\n"
+
 // asTable turns the recording into a table with tools of other names.
 func asTable(prefix string) string {
 	s := strings.Replace(recording(), "tool,rms,power,vb", "tool,rms,power,vb_max_um", 1)
@@ -22,7 +25,7 @@ func asTable(prefix string) string {
 // A table of the same windows gives the same network as the recording, in every
 // format, and the model judges both alike.
 func TestTablesAndRecordingsAgree(t *testing.T) {
-	bench(t, "tools-table.csv", asTable("T"))
+	bench(t, "train.yaml", unscored, "tools-table.csv", asTable("T"))
 	all, err := table.Load("tools-table.csv")
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +82,7 @@ func TestFitTableAlone(t *testing.T) {
 }
 
 func TestEvaluate(t *testing.T) {
-	bench(t, "new.csv", asTable("N"))
+	bench(t, "train.yaml", unscored, "new.csv", asTable("N"))
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +127,7 @@ func TestEvaluate(t *testing.T) {
 }
 
 func TestCosts(t *testing.T) {
-	bench(t, "new.csv", asTable("N"))
+	bench(t, "train.yaml", unscored, "new.csv", asTable("N"))
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +158,7 @@ func TestCosts(t *testing.T) {
 }
 
 func TestExport(t *testing.T) {
-	bench(t)
+	bench(t, "train.yaml", unscored)
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
