@@ -14,8 +14,7 @@ import (
 type Mode string
 
 // The modes. Ratio is x/|r| − sign(r), clipped to ±RatioLimit; difference is
-// x − r. On measured turning tools either is worth more than any choice of
-// classifier.
+// x − r. What they are worth on measured turning tools is in docs/quality.md.
 const (
 	ReferenceOff        Mode = "off"
 	ReferenceRatio      Mode = "ratio"
@@ -55,9 +54,7 @@ func (s ReferenceSpec) Check() error {
 
 // Reference is what the features of one tool were in its own first cutting
 // windows: the median of those that were there. (A new tool's first seconds hold
-// entries into the work and other outliers, which would move a mean: on measured
-// turning tools the median is worth as much as the choice of a classifier, see
-// docs/quality.md.) The zero value knows no tool.
+// entries into the work and other outliers, which would move a mean.) The zero value knows no tool.
 type Reference struct {
 	Tool    string    // that it was learnt from
 	Windows int       // learnt from so far
