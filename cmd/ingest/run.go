@@ -36,6 +36,11 @@ type flags struct {
 	Topics  struct {
 		Apply topicsFlags `cmd:"" help:"Create the topics that are missing, with the settings they need."`
 	} `cmd:"" help:"Prepare the broker."`
+	Spool struct {
+		Ls     spoolFlags  `cmd:"" help:"List the files of the spool and what was delivered of them."`
+		Verify spoolFlags  `cmd:"" help:"Read everything in the spool and report damage."`
+		Resend resendFlags `cmd:"" help:"Send windows again that a broker has lost; readers drop those they have."`
+	} `cmd:"" help:"Look into the spool. 'ingest run' may go on meanwhile."`
 }
 
 type runFlags struct {
@@ -57,7 +62,14 @@ type settings struct {
 	Layout  string       `yaml:"layout"` // empty: the gun drill's 14 channels
 	Window  windowConfig `yaml:"window"`
 	Spool   string       `yaml:"spool"`
+	Full    string       `yaml:"spool_full"` // "block" or "drop_oldest"; empty: the first for recordings, the second for live sources
+	MiB     int64        `yaml:"spool_mib"`
 	Source  sourceConfig `yaml:"source"`
+}
+
+// bus returns how to reach the broker.
+func (c settings) bus(client string) bus.Config {
+	return bus.Config{Brokers: c.Kafka.Brokers, ClientID: client}
 }
 
 type kafkaConfig struct {
@@ -91,13 +103,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return topics(ctx, f.Topics.Apply, stdout)
 	case "inspect <file>":
 		return inspectFile(ctx, f.Inspect, stdout)
+	case "spool ls":
+		return listSpool(f.Spool.Ls, stdout)
+	case "spool verify":
+		return verifySpool(f.Spool.Verify, stdout)
+	case "spool resend":
+		return resendSpool(ctx, f.Spool.Resend, stdout)
 	}
 	return ingest(ctx, f.Run, stdout, stderr)
 }
 
 func load(path string) (settings, error) {
 	c := settings{
-		Window: windowConfig{Length: window.DefaultSpec.Length}, Spool: "flank-data/spool",
+		Window: windowConfig{Length: window.DefaultSpec.Length}, Spool: "flank-data/spool", MiB: 8192,
 		Source: sourceConfig{Kind: "simulate", Speed: 1, Seed: 1, ToolLife: 80 * time.Second},
 	}
 	if err := config.Load(path, &c); err != nil {
@@ -116,6 +134,10 @@ func (c settings) check() error {
 	}
 	src := c.Source
 	switch {
+	case c.MiB < 0:
+		return fmt.Errorf("spool_mib: %d: must be the MiB the spool may take, or 0 for what the disk holds", c.MiB)
+	case c.Full != "" && c.Full != "block" && c.Full != "drop_oldest":
+		return fmt.Errorf("spool_full: %q: choose block (acquisition waits) or drop_oldest (the oldest windows are given up)", c.Full)
 	case !(src.Speed >= 0):
 		return fmt.Errorf("source: speed: %v: must be 1 for a live sensor, more for a faster one, or 0 for as fast as possible", src.Speed)
 	case src.Kind == "simulate" && src.File != "":
@@ -131,7 +153,7 @@ func topics(ctx context.Context, f topicsFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg := bus.Config{Brokers: c.Kafka.Brokers, ClientID: "flank-topics"}
+	cfg := c.bus("flank-topics")
 	if err := cli.Await(ctx, f.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg) }); err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
@@ -169,10 +191,12 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	if c.Source.Speed == 0 {
 		sync = 64
 	}
+	to := c.bus("flank-ingest")
+	to.OnRetry = cli.OnRetry(log, "broker does not take windows: they stay in the spool")
 	gw, err := gateway.New(gateway.Config{
 		Source: source.Pace(src, c.Source.Speed), Window: window.Spec{Length: c.Window.Length, Hop: c.Window.Hop},
-		SpoolDir: config.Beside(f.Config, c.Spool), Recording: recording, SyncEvery: sync, Log: log,
-		Bus: bus.Config{Brokers: c.Kafka.Brokers, ClientID: "flank-ingest", OnRetry: cli.OnRetry(log, "broker does not take windows: they stay in the spool")},
+		SpoolDir: config.Beside(f.Config, c.Spool), Recording: recording, SyncEvery: sync, Log: log, Bus: to,
+		SpoolBytes: c.MiB << 20, DropOldest: c.Full == "drop_oldest" || c.Full == "" && recording == "",
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Config, err)

@@ -43,6 +43,14 @@ type Config struct {
 	// which is right for live sources.
 	SyncEvery int
 
+	// SpoolBytes limits the spool on disk. 0 means what the disk holds.
+	SpoolBytes int64
+
+	// DropOldest gives up the oldest windows of a full spool, whole segments at a
+	// time, so that acquisition goes on: right for live sources. Without it
+	// acquisition waits until there is room: right for recordings.
+	DropOldest bool
+
 	// OnCut, if not nil, sees every window and gap in order, also those of a
 	// recording that were kept before; of windows, epoch and seq are set. It is
 	// called from the acquiring goroutine and must not keep the window.
@@ -57,6 +65,8 @@ type Stats struct {
 	Gaps      uint64
 	Delivered uint64 // acknowledged by the broker
 	Pending   uint64 // kept and not yet acknowledged
+	Dropped   uint64 // given up because the spool was full
+	Damaged   uint64 // lost to damage of the spool's files; these stay as .bad beside the others
 }
 
 // Gateway streams the windows of one machine. Use New, then Run once.
@@ -69,6 +79,9 @@ type Gateway struct {
 
 	begun         bool
 	first, resume uint64 // seq of the first window; windows that the spool has already
+
+	held   [][]byte // windows that are not durable yet
+	heldTo uint64   // seq behind the last of them
 
 	patience time.Duration // for delivering what is left when there is no more to come
 
@@ -101,18 +114,27 @@ func New(cfg Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	sp, rec, err := spool.Open(cfg.SpoolDir, spool.Settings{})
+	g := &Gateway{cfg: cfg, cut: cut, codec: codec, out: out, patience: drainTime}
+	last, err := g.lastReplay()
 	if err != nil {
 		return nil, err
 	}
-	if rec.Pending > 0 || rec.TornBytes > 0 || rec.Quarantined > 0 {
-		cfg.Log.Warn().Uint64("pending", rec.Pending).Int64("torn_bytes", rec.TornBytes).Uint64("quarantined", rec.Quarantined).
+	sp, rec, err := spool.Open(cfg.SpoolDir, spool.Settings{
+		MaxBytes: cfg.SpoolBytes, DropOldest: cfg.DropOldest, MaxRecord: bus.MaxMessage + 64<<10,
+		Recut: cfg.Recording != "" && last.Recording == cfg.Recording && !last.Finished,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.spool = sp
+	if rec.Pending > 0 || rec.TornBytes > 0 {
+		cfg.Log.Warn().Uint64("pending", rec.Pending).Int64("torn_bytes", rec.TornBytes).
 			Msg("spool was not empty: its windows are delivered first")
 	}
 	if cfg.SyncEvery == 0 {
-		cfg.SyncEvery = 1
+		g.cfg.SyncEvery = 1
 	}
-	return &Gateway{cfg: cfg, cut: cut, codec: codec, spool: sp, out: out, patience: drainTime}, nil
+	return g, nil
 }
 
 // Begin settles which windows are to come: their epoch, and the seq of the
@@ -134,9 +156,10 @@ func (g *Gateway) Begin(ctx context.Context) (epoch, seq uint64, err error) {
 
 // Stats returns the counts. It is safe for concurrent use.
 func (g *Gateway) Stats() Stats {
+	s := g.spool.Stats()
 	return Stats{
 		Windows: g.windows.Load(), Gaps: g.gaps.Load(), Delivered: g.delivered.Load(),
-		Pending: g.spool.Stats().Pending,
+		Pending: s.Pending, Dropped: s.Dropped, Damaged: s.Quarantined,
 	}
 }
 
@@ -207,11 +230,10 @@ func (g *Gateway) acquire(ctx context.Context) error {
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return errors.Join(unlessStopped(ctx, err), g.spool.Sync())
+	return errors.Join(unlessStopped(ctx, err), g.store(ctx))
 }
 
 func (g *Gateway) cutAndKeep(ctx context.Context) error {
-	unsynced := 0
 	machine := "" // that was checked
 	seq := g.first
 	for {
@@ -235,14 +257,8 @@ func (g *Gateway) cutAndKeep(ctx context.Context) error {
 			g.cfg.OnCut(c)
 		}
 		if seq++; seq > g.resume {
-			if err := g.keep(w); err != nil {
+			if err := g.keep(ctx, w); err != nil {
 				return err
-			}
-			if unsynced++; unsynced >= g.cfg.SyncEvery {
-				if err := g.spool.Sync(); err != nil {
-					return err
-				}
-				unsynced = 0
 			}
 		}
 		g.windows.Add(1)
@@ -278,20 +294,19 @@ func (g *Gateway) gap(c source.Cut) {
 		Msg("no window covers this span")
 }
 
-func (g *Gateway) keep(w *window.Window) error {
+// keep puts w behind the others; every SyncEvery windows they become durable.
+func (g *Gateway) keep(ctx context.Context, w *window.Window) error {
 	e, err := g.codec.Seal(w)
 	if err != nil {
 		return err
 	}
 	m := Message(e)
-	seq, err := g.spool.Append(m.AppendBinary(nil))
-	if err != nil {
-		return err
+	g.held = append(g.held, m.AppendBinary(nil))
+	g.heldTo = w.Seq + 1
+	if len(g.held) < g.cfg.SyncEvery {
+		return nil
 	}
-	if seq != w.Seq {
-		panic(fmt.Sprintf("gateway: spool gave seq %d to window %d", seq, w.Seq))
-	}
-	return nil
+	return g.store(ctx)
 }
 
 // Message returns the Kafka message of a sealed window, as
@@ -356,8 +371,10 @@ type record struct {
 
 // read hands the records of the spool on.
 func (g *Gateway) read(ctx context.Context, out chan<- record) error {
+	var damaged uint64
 	for {
 		r, err := g.spool.Next(ctx)
+		damaged = g.sayDamage(damaged)
 		if err != nil {
 			return err
 		}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -70,8 +68,9 @@ func (s *Spool) removeOld(segs []*segment, now time.Time) (kept []*segment) {
 		if g.done.IsZero() {
 			g.done = now
 		}
-		if now.Sub(g.done) >= s.set.Keep {
-			err := os.Remove(filepath.Join(s.dir, g.name()))
+		// In order: one that is missing between others would look like damage.
+		if len(kept) == 0 && now.Sub(g.done) >= s.set.Keep {
+			err := s.disk.remove(g.name())
 			if err == nil || errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
@@ -88,7 +87,7 @@ func (s *Spool) writeCursor() error {
 	s.mu.Lock()
 	c := cursor{ordinal: s.ordinal, epoch: s.epoch, acked: s.acked}
 	s.mu.Unlock()
-	if err := c.write(s.dir, s.set.fsync); err != nil {
+	if err := c.write(s.disk); err != nil {
 		return fmt.Errorf("spool: folder %s: cursor: %w", s.dir, err)
 	}
 	s.written, s.writtenT = c.acked, s.set.Now()

@@ -162,7 +162,7 @@ func TestAgainstModel(t *testing.T) {
 				b = b[:keep]
 				b = append(b, rapid.SliceOfN(rapid.Byte(), 0, 50).Draw(t, "garbage")...)
 				os.WriteFile(path, b, 0o644)
-				cur, found, _, _ := readCursor(dir)
+				cur, found, _, _ := readCursor(osDisk{dir, noSync})
 				s.Close()
 				os.RemoveAll(from)
 
@@ -182,7 +182,7 @@ func TestAgainstModel(t *testing.T) {
 				s.Close()
 				m.synced, m.unsynced, m.cursor = append(m.synced, m.unsynced...), nil, m.acked
 				defer func() { reopened(open()) }()
-				segs, err := listSegments(dir)
+				segs, err := listSegments(osDisk{dir, noSync})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/gofrs/flock"
 )
@@ -29,35 +30,73 @@ func Open(dir string, set Settings) (*Spool, Recovery, error) {
 	if err := set.check(); err != nil {
 		return nil, Recovery{}, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, Recovery{}, fmt.Errorf("spool: %w", err)
-	}
-	lock := flock.New(filepath.Join(dir, "lock"))
-	if locked, err := lock.TryLock(); err != nil {
-		return nil, Recovery{}, fmt.Errorf("spool: folder %s: %w", dir, err)
-	} else if !locked {
-		return nil, Recovery{}, fmt.Errorf("spool: folder %s is %w: stop that one, or give this one a folder of its own", dir, ErrLocked)
-	}
 	s := &Spool{
-		dir: dir, set: set.withDefaults(), lock: lock,
+		dir: dir, set: set.withDefaults(), disk: set.disk,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	if s.disk == nil {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, Recovery{}, fmt.Errorf("spool: %w", err)
+		}
+		lock, err := lockFolder(dir)
+		if err != nil {
+			return nil, Recovery{}, err
+		}
+		s.lock, s.disk = lock, osDisk{dir, s.set.fsync}
 	}
 	rec, err := s.load()
 	if err != nil {
 		s.setActive(nil, 0)
-		return nil, Recovery{}, fmt.Errorf("spool: folder %s: %w", dir, errors.Join(err, lock.Close()))
+		return nil, Recovery{}, fmt.Errorf("spool: folder %s: %w", dir, errors.Join(err, s.unlock()))
 	}
 	return s, rec, nil
 }
 
+// lockFolder takes the folder for this process.
+func lockFolder(dir string) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(dir, "lock"))
+	if locked, err := lock.TryLock(); err != nil {
+		return nil, fmt.Errorf("spool: folder %s: %w", dir, err)
+	} else if !locked {
+		return nil, fmt.Errorf("spool: folder %s is %w: stop that one, or give this one a folder of its own", dir, ErrLocked)
+	}
+	return lock, nil
+}
+
+func (s *Spool) unlock() error {
+	if s.lock == nil {
+		return nil
+	}
+	return s.lock.Close()
+}
+
+// sweep removes what a crash left half-written.
+func sweep(d disk) error {
+	sizes, err := d.list()
+	if err != nil {
+		return err
+	}
+	for name := range sizes {
+		if strings.HasSuffix(name, tempSuffix) {
+			if err := d.remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // load brings s to the state of its folder.
 func (s *Spool) load() (rec Recovery, err error) {
-	c, found, lost, err := readCursor(s.dir)
+	if err := sweep(s.disk); err != nil {
+		return rec, err
+	}
+	c, found, lost, err := readCursor(s.disk)
 	if err != nil {
 		return rec, err
 	}
 	rec.CursorLost = lost
-	segs, err := listSegments(s.dir)
+	segs, err := listSegments(s.disk)
 	if err != nil {
 		return rec, err
 	}
@@ -87,9 +126,9 @@ func (s *Spool) load() (rec Recovery, err error) {
 	rec.Pending = s.pending()
 	s.r.seq = s.acked
 	s.quarantined = rec.Quarantined
-	if err := s.writeCursor(); err != nil {
+	if err := s.writeCursor(); err != nil && rec.NewEpoch {
 		return rec, err
-	}
+	} // else it costs repeats after a crash, and the next Ack tries again
 	s.reap()
 	return rec, nil
 }
@@ -99,13 +138,13 @@ func (s *Spool) load() (rec Recovery, err error) {
 func (s *Spool) loadLast(rec *Recovery) error {
 	g := s.segs[len(s.segs)-1]
 	if rec.NewEpoch {
-		f, err := createSegment(s.dir, g, s.set.fsync)
+		f, err := createSegment(s.disk, g)
 		if err == nil {
 			s.setActive(f, 0)
 		}
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(s.dir, g.name()), os.O_RDWR, 0)
+	f, err := s.disk.open(g.name())
 	if err != nil {
 		return err
 	}
@@ -122,9 +161,9 @@ func (s *Spool) loadLast(rec *Recovery) error {
 		return err
 	}
 	switch {
-	case damaged:
+	case damaged && !s.set.Recut:
 		s.setActive(nil, 0)
-		end, size, lost, bad, err := salvage(s.dir, g, 0, s.set.fsync)
+		end, size, lost, bad, err := salvage(s.disk, g, 0)
 		if err != nil {
 			return err
 		}
@@ -141,10 +180,7 @@ func (s *Spool) loadLast(rec *Recovery) error {
 	default:
 		// What a killed program wrote may not be on the disk yet. It must be,
 		// before anybody sees it.
-		if err := s.set.fsync(f); err != nil {
-			return err
-		}
-		if _, err := f.Seek(g.size, io.SeekStart); err != nil {
+		if err := f.Sync(); err != nil {
 			return err
 		}
 		s.wrote = g.size

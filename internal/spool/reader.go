@@ -2,10 +2,10 @@ package spool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"io/fs"
 	"slices"
 )
 
@@ -48,7 +48,7 @@ func (s *Spool) Rewind() {
 // reader is where Next stands.
 type reader struct {
 	seg  *segment // nil before the first record
-	file *os.File
+	file file
 	sc   scanner
 	at   uint64 // seq of the record at the scanner's offset
 	seq  uint64 // seq Next returns next, unless acked is higher
@@ -62,9 +62,9 @@ func (r *reader) close() {
 }
 
 // open puts r at the start of g.
-func (r *reader) open(dir string, g *segment) error {
+func (r *reader) open(d disk, g *segment) error {
 	r.close()
-	f, err := os.Open(filepath.Join(dir, g.name()))
+	f, err := d.open(g.name())
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,9 @@ func (s *Spool) read() (rec Record, ok bool, err error) {
 		s.mu.Unlock()
 
 		if r.seg != g || r.at > r.seq {
-			if err := r.open(s.dir, g); err != nil {
+			if err := r.open(s.disk, g); errors.Is(err, fs.ErrNotExist) && s.gone(g) {
+				continue
+			} else if err != nil {
 				return Record{}, false, fmt.Errorf("spool: %w", err)
 			}
 		}
@@ -109,7 +111,10 @@ func (s *Spool) read() (rec Record, ok bool, err error) {
 			}
 			if err == errDamaged {
 				if g == mended {
-					return Record{}, false, fmt.Errorf("spool: %s: damaged again right after its good records were written anew: check the disk", r.file.Name())
+					return Record{}, false, fmt.Errorf("spool: %s: damaged again right after its good records were written anew: check the disk", r.seg.name())
+				}
+				if s.gone(g) {
+					break
 				}
 				if err := s.quarantine(g); err != nil {
 					return Record{}, false, err
@@ -118,7 +123,7 @@ func (s *Spool) read() (rec Record, ok bool, err error) {
 				break
 			}
 			if err != nil {
-				return Record{}, false, fmt.Errorf("spool: %s: %w", r.file.Name(), err)
+				return Record{}, false, fmt.Errorf("spool: %s: %w", r.seg.name(), err)
 			}
 			from := r.at
 			r.at = h.seq + 1
@@ -151,6 +156,13 @@ func (s *Spool) find(seq uint64) *segment {
 	panic(fmt.Sprintf("spool: no segment for record %d", seq))
 }
 
+// gone reports whether g was given up to make room.
+func (s *Spool) gone(g *segment) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.Contains(s.segs, g)
+}
+
 // quarantine sets the damaged segment aside; what is good of it stays in its
 // place. An active segment is sealed before. It needs reading.
 func (s *Spool) quarantine(g *segment) error {
@@ -161,14 +173,18 @@ func (s *Spool) quarantine(g *segment) error {
 		return fmt.Errorf("spool: %w", ErrClosed)
 	}
 	s.mu.Lock()
-	active := s.file != nil && s.segs[len(s.segs)-1] == g
+	given := !slices.Contains(s.segs, g) // up, meanwhile
+	active := !given && s.file != nil && s.segs[len(s.segs)-1] == g
 	s.mu.Unlock()
+	if given {
+		return nil
+	}
 	if active {
 		if err := s.roll(); err != nil {
 			return err
 		}
 	}
-	_, size, lost, _, err := salvage(s.dir, g, g.end, s.set.fsync)
+	_, size, lost, _, err := salvage(s.disk, g, g.end)
 	if err != nil {
 		return fmt.Errorf("spool: folder %s: quarantine of %s: %w", s.dir, g.name(), err)
 	}

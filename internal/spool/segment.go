@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,32 +47,20 @@ func parseSegmentName(name string) (g *segment, ok bool) {
 	return g, errors.Join(err1, err2, err3) == nil && epoch != 0 && first < maxSeq && g.name() == name
 }
 
-// listSegments returns the segments of dir in the order of their records and
-// removes what a crash left half-written. Sizes are those of the files; end is
-// the first seq of the next segment, and 0 for the last one of an epoch.
-func listSegments(dir string) ([]*segment, error) {
-	entries, err := os.ReadDir(dir)
+// listSegments returns the segments of d in the order of their records. Sizes
+// are those of the files; end is the first seq of the next segment, and 0 for the
+// last one of an epoch.
+func listSegments(d disk) ([]*segment, error) {
+	sizes, err := d.list()
 	if err != nil {
 		return nil, err
 	}
 	var segs []*segment
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), tempSuffix) {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-				return nil, err
-			}
-			continue
+	for name, size := range sizes {
+		if g, ok := parseSegmentName(name); ok {
+			g.size = size
+			segs = append(segs, g)
 		}
-		g, ok := parseSegmentName(e.Name())
-		if !ok {
-			continue
-		}
-		info, err := e.Info()
-		if err != nil {
-			return nil, err
-		}
-		g.size = info.Size()
-		segs = append(segs, g)
 	}
 	slices.SortFunc(segs, func(a, b *segment) int {
 		return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.first, b.first))
@@ -92,41 +78,33 @@ func listSegments(dir string) ([]*segment, error) {
 // of a file beside it. end is the seq behind the segment's last record, or 0 if
 // it is not known: then the last record found ends it. salvage returns that end,
 // the size of the new file and how many records were lost.
-func salvage(dir string, g *segment, end uint64, fsync func(*os.File) error) (newEnd uint64, size int64, lost uint64, bad string, err error) {
-	path := filepath.Join(dir, g.name())
-	src, err := os.Open(path)
+func salvage(d disk, g *segment, end uint64) (newEnd uint64, size int64, lost uint64, bad string, err error) {
+	sizes, err := d.list()
+	if err != nil {
+		return 0, 0, 0, "", err
+	}
+	src, err := d.open(g.name())
 	if err != nil {
 		return 0, 0, 0, "", err
 	}
 	defer src.Close() // on Windows a file cannot be replaced while it is open, so it is closed below as well
-	info, err := src.Stat()
-	if err != nil {
-		return 0, 0, 0, "", err
-	}
-	bad = badName(dir, g.name())
-	err = writeFile(filepath.Join(dir, bad)+tempSuffix, fsync, func(f *os.File) error {
-		_, err := io.Copy(f, src)
+	whole := sizes[g.name()]
+	bad = badName(sizes, g.name())
+	err = replaceFile(d, bad, func(w io.Writer) error {
+		_, err := io.Copy(w, io.NewSectionReader(src, 0, whole))
 		return err
 	})
 	if err != nil {
 		return 0, 0, 0, "", err
 	}
-	if err := os.Rename(filepath.Join(dir, bad)+tempSuffix, filepath.Join(dir, bad)); err != nil {
-		return 0, 0, 0, "", err
-	}
-	err = writeFile(path+tempSuffix, fsync, func(f *os.File) error {
-		sc := &scanner{file: src, epoch: g.epoch, end: info.Size()}
-		newEnd, size, lost, err = copyGood(f, sc, g.first, end)
+	err = replaceFile(d, g.name(), func(w io.Writer) error {
+		sc := &scanner{file: src, epoch: g.epoch, end: whole}
+		newEnd, size, lost, err = copyGood(w, sc, g.first, end)
+		src.Close()
 		return err
 	})
-	if err != nil {
-		return 0, 0, 0, "", err
-	}
-	src.Close()
-	if err := os.Rename(path+tempSuffix, path); err != nil {
-		return 0, 0, 0, "", err
-	}
-	return newEnd, size, lost, bad, syncDir(dir, fsync)
+	trimBad(d)
+	return newEnd, size, lost, bad, err
 }
 
 // copyGood writes the good records of sc, with seqs from first up to end, to w.
@@ -177,14 +155,15 @@ func copyGood(w io.Writer, sc *scanner, first, end uint64) (newEnd uint64, size 
 	return want, size, lost, out.Flush()
 }
 
-// badName returns a free name for the damaged form of the file called name.
-func badName(dir, name string) string {
+// badName returns a name that is free among files for the damaged form of the
+// file called name.
+func badName(files map[string]int64, name string) string {
 	for i := 0; ; i++ {
 		bad := name + badSuffix
 		if i > 0 {
 			bad = fmt.Sprintf("%s.%d%s", name, i, badSuffix)
 		}
-		if _, err := os.Lstat(filepath.Join(dir, bad)); err != nil {
+		if _, taken := files[bad]; !taken {
 			return bad
 		}
 	}

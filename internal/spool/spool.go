@@ -14,7 +14,9 @@
 // is cut, and a damaged record elsewhere is counted and lost alone, while the
 // segment it was in stays beside the others as a file ending in .bad.
 //
-// Memory does not grow with the backlog.
+// Memory does not grow with the backlog, and the disk's share can be limited: then
+// delivered segments go first, and after them the spool refuses new records or
+// gives up the oldest, as its Settings say.
 package spool
 
 import (
@@ -37,6 +39,7 @@ var (
 	ErrClosed   = errors.New("spool is closed")
 	ErrTooLarge = errors.New("record too large")
 	ErrPending  = errors.New("records are pending")
+	ErrFull     = errors.New("full")
 )
 
 const (
@@ -47,16 +50,29 @@ const (
 
 // Settings of a spool. The zero value of each field is its documented default.
 type Settings struct {
-	SegmentBytes int64            // a segment that reached it is followed by a new one; 0 means 64 MiB
-	Keep         time.Duration    // how long acknowledged segments stay, the last one for ever; 0 means 10 minutes, negative not at all
-	MaxRecord    int              // bytes of the largest payload Append takes; 0 means 16 MiB
-	Now          func() time.Time // clock for Keep and the cursor; nil means time.Now
+	SegmentBytes int64         // a segment that reached it is followed by a new one; 0 means 64 MiB
+	Keep         time.Duration // how long acknowledged segments stay, the last one for ever; 0 means 10 minutes, negative not at all
+	MaxRecord    int           // bytes of the largest payload Append takes; 0 means 16 MiB
+	MaxBytes     int64         // of all segments together; 0 means what the disk holds
+	DropOldest   bool          // when there is no room, give up the oldest segment instead of refusing the new record
 
-	fsync func(*os.File) error // tests replace it by a disk that fails
+	// Recut says that whoever appends can append the newest records once more, from
+	// any seq on. Then Open cuts the newest segment at the first damage in it: of
+	// what waited for a Sync when the power failed, later records may be on the disk
+	// and earlier ones not.
+	Recut bool
+
+	Now func() time.Time // clock for Keep and the cursor; nil means time.Now
+
+	fsync func(*os.File) error // tests replace it by one that is cheap or fails
+	disk  disk                 // nil means the folder; tests replace it by one in memory
 }
 
 func (s Settings) withDefaults() Settings {
 	s.SegmentBytes = cmp.Or(s.SegmentBytes, 64<<20)
+	if s.MaxBytes > 0 { // whole segments are given up
+		s.SegmentBytes = min(s.SegmentBytes, max(s.MaxBytes/8, 1))
+	}
 	s.Keep = cmp.Or(s.Keep, 10*time.Minute)
 	s.MaxRecord = cmp.Or(s.MaxRecord, 16<<20)
 	if s.Now == nil {
@@ -73,6 +89,9 @@ func (s Settings) check() error {
 	if s.SegmentBytes < 0 {
 		return fmt.Errorf("spool: segment size %d: must not be negative", s.SegmentBytes)
 	}
+	if s.MaxBytes < 0 {
+		return fmt.Errorf("spool: size %d: must not be negative", s.MaxBytes)
+	}
 	if s.MaxRecord < 0 || s.MaxRecord > 1<<30 {
 		return fmt.Errorf("spool: largest record %d: must be between 1 byte and 1 GiB", s.MaxRecord)
 	}
@@ -88,17 +107,19 @@ type Stats struct {
 	Bytes       int64  // of all segments, those that are only kept included
 	Segments    int
 	Quarantined uint64 // records lost to damage since Open
+	Dropped     uint64 // records given up since Open because there was no room
 }
 
 // Spool is an open spool. All methods may be called from several goroutines,
 // except that Next belongs to one.
 type Spool struct {
-	dir  string
+	dir  string // for messages
+	disk disk
 	set  Settings
 	lock *flock.Flock
 
 	write sync.Mutex // one writer at a time; taken before mu
-	file  *os.File   // the active segment, nil before the first append after a failure
+	file  file       // the active segment, nil before the first append after a failure
 	wrote int64      // bytes in file
 	buf   []byte     // encoded records not yet written to file
 
@@ -113,6 +134,7 @@ type Spool struct {
 	holes       []span // lost records the reader came by, in order
 	rewind      bool   // the reader starts again at acked
 	quarantined uint64
+	dropped     uint64
 	closed      bool
 
 	cursor   sync.Mutex // one writer of the cursor file at a time; taken before mu
@@ -150,7 +172,7 @@ func (s *Spool) Stats() Stats {
 	defer s.mu.Unlock()
 	st := Stats{
 		Epoch: s.epoch, Next: s.next, Acked: s.acked, Pending: s.pending(),
-		Segments: len(s.segs) + len(s.old), Quarantined: s.quarantined,
+		Segments: len(s.segs) + len(s.old), Quarantined: s.quarantined, Dropped: s.dropped,
 	}
 	for _, g := range s.segs {
 		st.Bytes += g.size
@@ -168,15 +190,32 @@ func (s *Spool) pending() uint64 { return s.synced - min(s.acked, s.synced) }
 // record is durable, and seen by Next, after the next Sync. If the disk refuses,
 // the error says so, and all records since the last Sync are withdrawn: NextSeq
 // is the seq of the first of them again, and they may be appended once more. A
-// payload larger than Settings.MaxRecord gives ErrTooLarge and withdraws nothing.
+// payload larger than Settings.MaxRecord or MaxBytes gives ErrTooLarge and
+// withdraws nothing.
+//
+// Where there is no room, delivered segments are removed, however young, and with
+// DropOldest then those that were not delivered. What is left to refuse is
+// ErrFull: it withdraws nothing if MaxBytes is the limit, and what any failure
+// withdraws if the disk is. Append again once records were acknowledged, or once
+// somebody else made room.
 func (s *Spool) Append(payload []byte) (seq uint64, err error) {
 	if len(payload) > s.set.MaxRecord {
 		return 0, fmt.Errorf("spool: %d bytes, at most %d are taken: %w", len(payload), s.set.MaxRecord, ErrTooLarge)
 	}
 	s.write.Lock()
 	defer s.write.Unlock()
-	if err := s.makeRoom(headerSize + int64(len(payload))); err != nil {
+	size := headerSize + int64(len(payload))
+	if s.set.MaxBytes > 0 && size > s.set.MaxBytes {
+		return 0, fmt.Errorf("spool: %d bytes, all of it may hold %d: %w", len(payload), s.set.MaxBytes, ErrTooLarge)
+	}
+	if s.isClosed() {
+		return 0, fmt.Errorf("spool: %w", ErrClosed)
+	}
+	if err := s.fit(size); err != nil {
 		return 0, err
+	}
+	if err := s.makeRoom(size); err != nil {
+		return 0, s.full(err)
 	}
 	s.mu.Lock()
 	seq, epoch := s.next, s.epoch
@@ -186,7 +225,7 @@ func (s *Spool) Append(payload []byte) (seq uint64, err error) {
 	s.buf = append(h.append(s.buf, epoch), payload...)
 	if len(s.buf) >= bufferSize {
 		if err := s.flush(); err != nil {
-			return 0, s.withdraw(err)
+			return 0, s.full(s.withdraw(err))
 		}
 	}
 	return seq, nil
@@ -201,7 +240,7 @@ func (s *Spool) Sync() error {
 	if s.isClosed() {
 		return fmt.Errorf("spool: %w", ErrClosed)
 	}
-	return s.sync()
+	return s.full(s.sync())
 }
 
 // NewEpoch starts a new epoch, whose first seq is 0, and returns it. While records
@@ -219,8 +258,9 @@ func (s *Spool) NewEpoch() (uint64, error) {
 	if pending+unsynced > 0 {
 		return 0, fmt.Errorf("spool: %d %w: deliver and acknowledge them before a new epoch", pending+unsynced, ErrPending)
 	}
-	f, err := createSegment(s.dir, g, s.set.fsync)
+	f, err := createSegment(s.disk, g)
 	if err != nil {
+		_ = s.disk.remove(g.name()) // it would be the current epoch at the next Open
 		return 0, err
 	}
 	s.setActive(f, 0)
@@ -254,7 +294,7 @@ func (s *Spool) Close() error {
 	s.reading.Lock() // a Next that is reading ends first
 	s.r.close()
 	s.reading.Unlock()
-	return errors.Join(err, s.lock.Close())
+	return errors.Join(err, s.unlock())
 }
 
 func (s *Spool) isClosed() bool {

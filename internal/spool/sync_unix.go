@@ -2,7 +2,13 @@
 
 package spool
 
-import "os"
+import (
+	"os"
+	"syscall"
+)
+
+// diskFull are the errors of a disk, or a user's share of it, without room.
+var diskFull = []error{syscall.ENOSPC, syscall.EDQUOT}
 
 // syncDir makes names that were created, renamed or removed in dir durable.
 func syncDir(dir string, fsync func(*os.File) error) error {

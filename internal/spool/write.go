@@ -1,17 +1,10 @@
 package spool
 
-import (
-	"fmt"
-	"os"
-	"path/filepath"
-)
+import "fmt"
 
 // makeRoom sees to it that there is an active segment that may take size bytes
 // more. It needs write.
 func (s *Spool) makeRoom(size int64) error {
-	if s.isClosed() {
-		return fmt.Errorf("spool: %w", ErrClosed)
-	}
 	used := s.wrote + int64(len(s.buf))
 	if s.file != nil && (used == 0 || used+size <= s.set.SegmentBytes) {
 		return nil
@@ -21,7 +14,7 @@ func (s *Spool) makeRoom(size int64) error {
 
 // setActive replaces the file that records are written to, which holds size bytes.
 // It needs write.
-func (s *Spool) setActive(f *os.File, size int64) {
+func (s *Spool) setActive(f file, size int64) {
 	if s.file != nil {
 		s.file.Close() // what counts of it was synced
 	}
@@ -37,8 +30,11 @@ func (s *Spool) roll() error {
 	s.mu.Lock()
 	g := &segment{ordinal: s.ordinal, epoch: s.epoch, first: s.next, end: s.next}
 	s.mu.Unlock()
-	f, err := createSegment(s.dir, g, s.set.fsync)
+	f, err := createSegment(s.disk, g)
 	if err != nil {
+		// The file may be there, and says that g.first is not in the one before:
+		// nothing may be appended to that any more.
+		s.setActive(nil, 0)
 		return err
 	}
 	s.setActive(f, 0)
@@ -52,22 +48,21 @@ func (s *Spool) roll() error {
 }
 
 // createSegment makes the empty file of g and its name durable.
-func createSegment(dir string, g *segment, fsync func(*os.File) error) (*os.File, error) {
-	path := filepath.Join(dir, g.name())
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+func createSegment(d disk, g *segment) (file, error) {
+	f, err := d.create(g.name())
 	if err != nil {
 		return nil, fmt.Errorf("spool: new segment: %w", err)
 	}
-	if err := syncDir(dir, fsync); err != nil {
+	if err := d.sync(); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("spool: new segment %s: %w", path, err)
+		return nil, fmt.Errorf("spool: new segment %s: %w", g.name(), err)
 	}
 	return f, nil
 }
 
 // flush hands the buffer to the system. It needs write.
 func (s *Spool) flush() error {
-	n, err := s.file.Write(s.buf)
+	n, err := s.file.WriteAt(s.buf, s.wrote)
 	s.wrote += int64(n)
 	s.buf = s.buf[:0]
 	return err
@@ -83,7 +78,7 @@ func (s *Spool) sync() error {
 	}
 	err := s.flush()
 	if err == nil {
-		err = s.set.fsync(s.file)
+		err = s.file.Sync()
 	}
 	if err != nil {
 		return s.withdraw(err)

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/spool"
+)
+
+type spoolFlags struct {
+	Config string `required:"" placeholder:"FILE" help:"Configuration; of it only 'spool' is used."`
+}
+
+type resendFlags struct {
+	Config string        `required:"" placeholder:"FILE" help:"Configuration; of it 'spool' and 'kafka' are used."`
+	Since  time.Duration `required:"" help:"Send what was written so long ago or later, for example 10m. Whole segment files are sent."`
+}
+
+// errDamaged makes the exit code of verify.
+var errDamaged = errors.New("the spool is damaged: `ingest run` sets the damaged records aside and delivers the others; check the disk")
+
+func listSpool(f spoolFlags, stdout io.Writer) error {
+	dir, l, err := openListing(f.Config)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "segment\tfirst seq\tMiB\twritten\tstate\n")
+	var bytes int64
+	for i, s := range l.Segments {
+		state := "pending"
+		switch last := i == len(l.Segments)-1; {
+		case s.Epoch != l.Epoch, !last && l.Segments[i+1].First <= l.Acked:
+			state = "delivered"
+		case last:
+			state = "being written"
+		case s.First < l.Acked:
+			state = "partly delivered"
+		}
+		bytes += s.Bytes
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t%s\t%s\n", s.Name, s.First, float64(s.Bytes)/(1<<20), s.Written.Format(time.DateTime), state)
+	}
+	for _, bad := range l.Bad {
+		fmt.Fprintf(w, "%s\t\t\t\tset aside as damaged\n", bad)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %d segments, %.1f MiB, epoch %016x, delivered up to seq %d\n", dir, len(l.Segments), float64(bytes)/(1<<20), l.Epoch, l.Acked)
+	return err
+}
+
+func verifySpool(f spoolFlags, stdout io.Writer) error {
+	dir, l, err := openListing(f.Config)
+	if err != nil {
+		return err
+	}
+	var whole, lost uint64
+	damaged := false
+	for _, s := range l.Segments {
+		c, err := spool.Walk(dir, s, nil)
+		if err != nil {
+			return err
+		}
+		whole += c.Records
+		lost += c.Lost
+		switch {
+		case c.Damaged >= 0:
+			damaged = true
+			fmt.Fprintf(stdout, "%s: damaged at byte %d: %d records whole, %d lost\n", s.Name, c.Damaged, c.Records, c.Lost)
+		case c.Torn > 0:
+			fmt.Fprintf(stdout, "%s: %d records whole, %d bytes at its end that are being written or that a crash tore\n", s.Name, c.Records, c.Torn)
+		}
+	}
+	fmt.Fprintf(stdout, "%s: %d records whole, %d lost\n", dir, whole, lost)
+	if damaged {
+		return errDamaged
+	}
+	return nil
+}
+
+// resendSpool sends records once more, whether they were delivered or not. It
+// only reads, so `ingest run` may go on meanwhile.
+func resendSpool(ctx context.Context, f resendFlags, stdout io.Writer) error {
+	c, err := load(f.Config)
+	if err != nil {
+		return err
+	}
+	dir := config.Beside(f.Config, c.Spool)
+	l, err := spool.List(dir)
+	if err != nil {
+		return err
+	}
+	out, err := bus.NewProducer(c.bus("flank-resend"))
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Config, err)
+	}
+	defer out.Close()
+	cutoff := time.Now().Add(-f.Since)
+	const batch = 16
+	var msgs []bus.Message
+	sent := 0
+	flush := func() error {
+		err := out.Send(ctx, msgs)
+		if err == nil {
+			sent += len(msgs)
+		}
+		msgs = msgs[:0]
+		return err
+	}
+	for _, s := range l.Segments {
+		if s.Written.Before(cutoff) {
+			continue
+		}
+		_, err := spool.Walk(dir, s, func(r spool.Record) error {
+			var m bus.Message
+			if err := m.UnmarshalBinary(r.Payload); err != nil {
+				return fmt.Errorf("%s: record %d: %w", s.Name, r.Seq, err)
+			}
+			if msgs = append(msgs, m); len(msgs) < batch {
+				return nil
+			}
+			return flush()
+		})
+		if err != nil {
+			return fmt.Errorf("%d windows sent, then: %w", sent, err)
+		}
+	}
+	if len(msgs) > 0 {
+		if err := flush(); err != nil {
+			return fmt.Errorf("%d windows sent, then: %w", sent, err)
+		}
+	}
+	_, err = fmt.Fprintf(stdout, "%d windows sent again: monitors judge those that they had not seen\n", sent)
+	return err
+}
+
+func openListing(file string) (dir string, l spool.Listing, err error) {
+	c, err := load(file)
+	if err != nil {
+		return "", l, err
+	}
+	dir = config.Beside(file, c.Spool)
+	l, err = spool.List(dir)
+	return dir, l, err
+}

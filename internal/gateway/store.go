@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/spool"
+)
+
+// fullPause is how long acquisition waits before it asks a full spool again.
+const fullPause = 100 * time.Millisecond
+
+// store makes the held windows durable. It waits for room while ctx lasts.
+func (g *Gateway) store(ctx context.Context) error {
+	said := false
+	for {
+		before := g.spool.Stats().Dropped
+		err := g.storeOnce()
+		g.sayDropped(before)
+		if !errors.Is(err, spool.ErrFull) || ctx.Err() != nil {
+			return err
+		}
+		if !said {
+			g.cfg.Log.Error().Err(err).Msg("no window is acquired until there is room: deliver some, or free the disk")
+			said = true
+		}
+		select {
+		case <-time.After(fullPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// storeOnce appends what the spool does not have of the held windows, and syncs.
+func (g *Gateway) storeOnce() error {
+	first := g.heldTo - uint64(len(g.held))
+	for len(g.held) > 0 {
+		next := g.spool.NextSeq()
+		if next == g.heldTo {
+			break
+		}
+		if next < first || next > g.heldTo {
+			panic(fmt.Sprintf("gateway: spool is at %d, windows %d to %d are to be kept", next, first, g.heldTo))
+		}
+		if _, err := g.spool.Append(g.held[next-first]); err != nil {
+			return err
+		}
+	}
+	if err := g.spool.Sync(); err != nil {
+		return err
+	}
+	g.held = g.held[:0]
+	return nil
+}
+
+// sayDropped declares the windows that the spool has given up since there were
+// before of them.
+func (g *Gateway) sayDropped(before uint64) {
+	s := g.spool.Stats()
+	if s.Dropped == before {
+		return
+	}
+	g.cfg.Log.Error().Uint64("windows", s.Dropped-before).Uint64("up_to_seq", s.Acked).
+		Msg("gap: the spool is full, its oldest windows are given up")
+}
+
+// sayDamage raises an alarm about damaged files of the spool.
+func (g *Gateway) sayDamage(before uint64) (now uint64) {
+	now = g.spool.Stats().Quarantined
+	if now > before {
+		g.cfg.Log.Error().Uint64("windows", now-before).Str("folder", g.cfg.SpoolDir).
+			Msg("windows are lost: the spool's files are damaged, see those ending in .bad, and check the disk")
+	}
+	return now
+}

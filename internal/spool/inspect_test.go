@@ -1,0 +1,83 @@
+package spool
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// List and Walk find what is there, also while the spool is open, and what is
+// damaged.
+func TestInspect(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := mustOpen(t, dir, Settings{SegmentBytes: 400, fsync: noSync})
+	mustAppend(t, s, numbered(0, 30)...) // 36 bytes each: 11 in a segment
+	s.Ack(4)
+	if err := s.writeCursor(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Segments) != 3 || l.Acked != 5 || l.Epoch != s.Epoch() || len(l.Bad) != 0 {
+		t.Fatalf("%+v", l)
+	}
+	var got []string
+	walk := func() (all []Check) {
+		got = nil
+		for _, info := range l.Segments {
+			c, err := Walk(dir, info, func(r Record) error { got = append(got, string(r.Payload)); return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, c)
+		}
+		return all
+	}
+	for i, c := range walk() {
+		if want := uint64([]int{11, 11, 8}[i]); c != (Check{Records: want, Damaged: -1}) {
+			t.Errorf("segment %d: %+v, want %d whole records", i, c, want)
+		}
+	}
+	sameStrings(t, "records", got, numbered(0, 30))
+
+	size := l.Segments[0].Bytes / 11
+	for i, damage := range []func(path string){
+		func(path string) { flipByte(t, path, 3*size+30) },                  // a payload
+		func(path string) { flipByte(t, path, 10*size+2) },                  // the header of the last record
+		func(path string) { os.Truncate(path, l.Segments[2].Bytes-size/2) }, // torn
+	} {
+		damage(filepath.Join(dir, l.Segments[i].Name))
+	}
+	l, _ = List(dir)
+	for i, want := range []Check{
+		{Records: 10, Lost: 1, Damaged: 3 * size},
+		{Records: 10, Lost: 1, Damaged: 10 * size, Torn: size},
+		{Records: 7, Damaged: -1, Torn: size - size/2},
+	} {
+		if c := walk()[i]; c != want {
+			t.Errorf("damaged segment %d: %+v, want %+v", i, c, want)
+		}
+	}
+	enough := errors.New("enough")
+	if _, err := Walk(dir, l.Segments[0], func(Record) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("Walk: %v", err)
+	}
+	if _, err := List(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("List of no folder: %v", err)
+	}
+}
+
+func flipByte(t *testing.T, path string, at int64) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[at] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

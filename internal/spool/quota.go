@@ -1,0 +1,123 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// maxBad is how many damaged files are kept for whoever wants to look at them.
+const maxBad = 8
+
+// fit makes room for size bytes more under Settings.MaxBytes. It needs write.
+func (s *Spool) fit(size int64) error {
+	if s.set.MaxBytes == 0 {
+		return nil
+	}
+	for s.used()+size > s.set.MaxBytes {
+		freed, err := s.free()
+		if err != nil {
+			return err
+		}
+		if !freed {
+			return fmt.Errorf("spool: folder %s: %w: %d of %d bytes are waiting for delivery", s.dir, ErrFull, s.used(), s.set.MaxBytes)
+		}
+	}
+	return nil
+}
+
+// used returns the bytes of all segments, with what is not yet written. It needs
+// write.
+func (s *Spool) used() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := int64(len(s.buf))
+	for _, g := range slices.Concat(s.old, s.segs) {
+		n += g.size
+	}
+	if s.file != nil {
+		n += s.wrote - s.segs[len(s.segs)-1].size
+	}
+	return n
+}
+
+// free removes the oldest segment that was delivered or, with DropOldest, the
+// oldest of those that were not. It reports whether there is more room now. It
+// needs write.
+func (s *Spool) free() (bool, error) {
+	s.mu.Lock()
+	delivered := len(s.old) > 0 || len(s.segs) > 1 && s.segs[0].end <= s.acked
+	alone := len(s.segs) == 1 && s.file != nil && s.segs[0].end > s.segs[0].first && s.segs[0].end == s.next
+	s.mu.Unlock()
+	if !delivered && !s.set.DropOldest {
+		return false, nil
+	}
+	if !delivered && alone { // the active segment is all there is
+		if err := s.roll(); err != nil {
+			return false, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.old) > 0 {
+		if s.removeOpen(s.old[0]) != nil {
+			return false, nil
+		}
+		s.old = s.old[1:]
+		return true, nil
+	}
+	if len(s.segs) < 2 {
+		return false, nil
+	}
+	g := s.segs[0]
+	if s.removeOpen(g) != nil {
+		return false, nil
+	}
+	if s.acked < g.end {
+		s.dropped += g.end - max(s.acked, g.first)
+		s.acked = g.end
+		s.passHoles()
+	}
+	s.segs = s.segs[1:]
+	return true, nil
+}
+
+// removeOpen removes the file of g, also where the reader has it open, which
+// Windows refuses.
+func (s *Spool) removeOpen(g *segment) error {
+	err := s.disk.remove(g.name())
+	if err != nil && s.reading.TryLock() {
+		s.r.close()
+		s.reading.Unlock()
+		err = s.disk.remove(g.name())
+	}
+	return err
+}
+
+// full makes room if err says that the disk is full, and says so in the error it
+// returns. Other errors are returned as they are. It needs write.
+func (s *Spool) full(err error) error {
+	if !slices.ContainsFunc(diskFull, func(full error) bool { return errors.Is(err, full) }) {
+		return err
+	}
+	_, _ = s.free() // if it cannot, the caller waits
+	return fmt.Errorf("%w: %w", ErrFull, err)
+}
+
+// trimBad removes all but the newest damaged files.
+func trimBad(d disk) {
+	sizes, err := d.list()
+	if err != nil {
+		return
+	}
+	var bad []string
+	for name := range sizes {
+		if len(name) > len(badSuffix) && name[len(name)-len(badSuffix):] == badSuffix {
+			bad = append(bad, name)
+		}
+	}
+	slices.Sort(bad) // segments are named in the order of their records
+	for _, name := range bad[:max(0, len(bad)-maxBad)] {
+		_ = d.remove(name)
+	}
+}
