@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -81,13 +84,13 @@ func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*data, error) {
 		}
 		d.inputs, err = recordings(f.Data, d.layout, columns, f.Machine)
 	} else {
-		d.inputs, err = tables(f.Table, f.Machine)
+		d.inputs, err = tables(f.Table, f.Machine, m == nil)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(f.Table) > 0 && d.config.Layout == "" && m == nil {
-		if d.layout, err = train.TableLayout(d.inputs[0].Name, d.inputs[0].Table, d.config.Window.Length); err != nil {
+		if d.layout, err = tableLayout(d.inputs[0], d.config.Window.Length); err != nil {
 			return nil, err
 		}
 	}
@@ -124,42 +127,118 @@ func match(flag, arg string) ([]string, error) {
 	return paths, nil
 }
 
-// tables reads those that the arguments name, files or patterns. A table named
-// twice would make near copies look like windows of another tool.
-func tables(args []string, machine string) ([]train.Input, error) {
-	var ins []train.Input
-	bySum := make(map[string]string)
+// largeTables is the size of files, all together, from which on tables are not
+// held in memory.
+var largeTables int64 = 128 << 20
+
+// tables reads those that the arguments name, files or patterns; large ones are
+// left to be scanned if that will do. A table named twice would make near copies
+// look like windows of another tool.
+func tables(args []string, machine string, scan bool) ([]train.Input, error) {
+	var paths []string
+	var size int64
 	for _, arg := range args {
-		paths, err := match("--table", arg)
+		some, err := match("--table", arg)
 		if err != nil {
 			return nil, err
 		}
-		for _, path := range paths {
-			t, err := table.Load(path)
+		for _, path := range some {
+			info, err := os.Stat(path)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("--table: %w", err)
 			}
-			if t.Rows() == 0 {
-				return nil, fmt.Errorf("--table %s: it has no rows: write the table again", path)
-			}
-			if extra := slices.IndexFunc(t.Tool, func(s string) bool { return s == "" }); extra >= 0 {
-				return nil, fmt.Errorf("--table %s: row %d names no tool: fill in the column tool, by which rows are held out", path, extra+1)
-			}
-			for i := range t.Machine {
-				if t.Machine[i] == "" {
-					t.Machine[i] = machine
-				}
-			}
-			sum := t.SHA256()
-			in := train.Input{Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), SHA256: hex.EncodeToString(sum[:]), Windows: t.Rows(), Table: t}
-			if other, twice := bySum[in.SHA256]; twice {
-				return nil, fmt.Errorf("--table: %s and %s are the same table: name one of them", other, path)
-			}
-			bySum[in.SHA256] = path
-			ins = append(ins, in)
+			size += info.Size()
 		}
+		paths = append(paths, some...)
+	}
+	open := nearTable
+	if scan && size >= largeTables {
+		open = farTable
+	}
+	var ins []train.Input
+	bySum := make(map[string]string)
+	for _, path := range paths {
+		in, err := open(path, machine)
+		if err != nil {
+			return nil, err
+		}
+		in.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		if other, twice := bySum[in.SHA256]; twice {
+			return nil, fmt.Errorf("--table: %s and %s are the same table: name one of them", other, path)
+		}
+		bySum[in.SHA256] = path
+		ins = append(ins, in)
 	}
 	return ins, nil
+}
+
+// nearTable reads a table into memory.
+func nearTable(path, machine string) (train.Input, error) {
+	t, err := table.Load(path)
+	if err != nil {
+		return train.Input{}, err
+	}
+	if t.Rows() == 0 {
+		return train.Input{}, noRows(path)
+	}
+	for i, tool := range t.Tool {
+		if tool == "" {
+			return train.Input{}, noTool(path, i+1)
+		}
+		t.Machine[i] = cmp.Or(t.Machine[i], machine)
+	}
+	sum := t.SHA256()
+	return train.Input{SHA256: hex.EncodeToString(sum[:]), Windows: t.Rows(), Table: t}, nil
+}
+
+// farTable leaves a table where it is. It is known by the bytes of its file.
+func farTable(path, machine string) (train.Input, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return train.Input{}, fmt.Errorf("--table: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return train.Input{}, fmt.Errorf("--table %s: %w", path, err)
+	}
+	scan := func(begin func([]string) error, each func(table.Row) error) error {
+		rows := 0
+		err := table.Scan(path, begin, func(r table.Row) error {
+			if rows++; r.Tool == "" {
+				return noTool(path, rows)
+			}
+			r.Machine = cmp.Or(r.Machine, machine)
+			return each(r)
+		})
+		if err == nil && rows == 0 {
+			err = noRows(path)
+		}
+		return err
+	}
+	return train.Input{SHA256: hex.EncodeToString(h.Sum(nil)), Scan: scan}, nil
+}
+
+func noRows(path string) error {
+	return fmt.Errorf("--table %s: it has no rows: write the table again", path)
+}
+
+func noTool(path string, row int) error {
+	return fmt.Errorf("--table %s: row %d names no tool: fill in the column tool, by which rows are held out", path, row)
+}
+
+// tableLayout returns the layout of a table that no layout file describes.
+func tableLayout(in train.Input, window time.Duration) (*signal.Layout, error) {
+	if in.Table != nil {
+		return train.TableLayout(in.Name, in.Table.Columns, window)
+	}
+	var columns []string
+	enough := errors.New("header read")
+	err := in.Scan(func(c []string) error { columns = c; return enough }, nil)
+	if !errors.Is(err, enough) {
+		return nil, err
+	}
+	return train.TableLayout(in.Name, columns, window)
 }
 
 // recordings returns those that the arguments name, files or patterns.

@@ -119,7 +119,7 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	job.Keep = point
+	job.Keep, job.Scratch = point, filepath.Dir(f.Model)
 	p := f.progress(stderr)
 	defer p.Close()
 	job.Progress = p.Report

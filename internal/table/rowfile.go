@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"runtime"
 	"unsafe"
 )
 
@@ -24,6 +26,9 @@ func NewRowFile(dir string, cols int) (*RowFile, error) {
 	f, err := os.CreateTemp(dir, ".flank-rows.*")
 	if err != nil {
 		return nil, fmt.Errorf("table: %w", err)
+	}
+	if runtime.GOOS != "windows" {
+		_ = os.Remove(f.Name()) // it lives until it is closed, whatever ends the program
 	}
 	return &RowFile{f: f, out: bufio.NewWriterSize(f, 1<<20), cols: cols}, nil
 }
@@ -66,7 +71,11 @@ func (r *RowFile) ReadRows(dst []float32, from int) error {
 
 // Close removes the file.
 func (r *RowFile) Close() error {
-	return errors.Join(r.f.Close(), os.Remove(r.f.Name()))
+	err := r.f.Close()
+	if gone := os.Remove(r.f.Name()); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
 }
 
 // bytesOf returns the memory of x.

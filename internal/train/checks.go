@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -34,30 +35,50 @@ func (t rowTable) balance() string {
 // a missing value written as a number.
 const hugeValue = 1e15
 
+// columnStats says of each feature what may be wrong with it.
+type columnStats struct {
+	first         []float32 // value, NaN as long as there is none
+	varies, large []bool
+	missing       int // values
+}
+
+func newColumnStats(columns int) *columnStats {
+	return &columnStats{slices.Repeat([]float32{float32(math.NaN())}, columns), make([]bool, columns), make([]bool, columns), 0}
+}
+
+func (c *columnStats) add(row []float32) {
+	for k, v := range row {
+		if v != v {
+			c.missing++
+			continue
+		}
+		if c.first[k] != c.first[k] {
+			c.first[k] = v
+		}
+		c.varies[k] = c.varies[k] || v != c.first[k]
+		c.large[k] = c.large[k] || math.Abs(float64(v)) >= hugeValue
+	}
+}
+
 // columnWarnings says which features cannot help.
 func (t rowTable) columnWarnings() []string {
-	n := len(t.Columns)
+	stats := t.stats
+	if stats == nil {
+		stats = newColumnStats(len(t.Columns))
+		x := t.near()
+		for i := range x.Rows {
+			stats.add(x.Row(i))
+		}
+	}
 	var constant, empty, huge []string
 	for c, name := range t.Columns {
-		first, varies, large := float32(math.NaN()), false, false
-		for i := c; i < len(t.Data); i += n {
-			v := t.Data[i]
-			if v != v {
-				continue
-			}
-			if first != first {
-				first = v
-			}
-			varies = varies || v != first
-			large = large || math.Abs(float64(v)) >= hugeValue
-		}
 		switch {
-		case first != first:
+		case stats.first[c] != stats.first[c]:
 			empty = append(empty, name)
-		case !varies:
+		case !stats.varies[c]:
 			constant = append(constant, name)
 		}
-		if large {
+		if stats.large[c] {
 			huge = append(huge, name)
 		}
 	}
@@ -71,7 +92,7 @@ func (t rowTable) columnWarnings() []string {
 		{huge, fmt.Sprintf("have values of %.0g and more: is that how something missing is written? leave such cells empty", hugeValue)},
 	} {
 		if len(w.names) > 0 {
-			out = append(out, fmt.Sprintf("%d of %d features %s: %s", len(w.names), n, w.text, some(w.names)))
+			out = append(out, fmt.Sprintf("%d of %d features %s: %s", len(w.names), len(t.Columns), w.text, some(w.names)))
 		}
 	}
 	return out
@@ -80,7 +101,7 @@ func (t rowTable) columnWarnings() []string {
 // copyWarnings says which rows occur more than once, across tools or with two
 // labels. Only rows of two features or more count: single numbers coincide.
 func (t rowTable) copyWarnings() []string {
-	if len(t.Columns) < 2 {
+	if len(t.Columns) < 2 || t.far != nil { // to remember every row of a large table takes too much
 		return nil
 	}
 	first := make(map[[sha256.Size]byte]int, t.Rows())

@@ -31,6 +31,9 @@ type Input struct {
 	// window in the order of cutting, features as they are before the reference
 	// is taken, by name. Rows are of cutting; a class there is the label.
 	Table *table.Table
+
+	// Scan reads the rows of a table that is too large for Table, instead of it.
+	Scan func(begin func(columns []string) error, each func(table.Row) error) error
 }
 
 // observed is a window with its label.
@@ -222,22 +225,38 @@ const usualShare = 0.01
 
 // usual returns the flags of each channel that the windows had often.
 func usual(channels int, found [][]observed) []signal.Quality {
-	counts := make([][8]int, channels)
-	n := 0
+	c := newFlagCount(channels)
 	for _, os := range found {
 		for i := range os {
-			n++
-			for c, q := range os[i].Quality {
-				for bit := range 8 {
-					counts[c][bit] += int(q >> bit & 1)
-				}
-			}
+			c.add(os[i].Quality)
 		}
 	}
-	qs := make([]signal.Quality, channels)
-	for c := range counts {
-		for bit, k := range counts[c] {
-			if float64(k) >= usualShare*float64(n) && k > 0 {
+	return c.usual()
+}
+
+// flagCount counts the quality flags of each channel.
+type flagCount struct {
+	windows int
+	counts  [][8]int
+}
+
+func newFlagCount(channels int) *flagCount { return &flagCount{counts: make([][8]int, channels)} }
+
+func (f *flagCount) add(quality []signal.Quality) {
+	f.windows++
+	for c, q := range quality {
+		for bit := range 8 {
+			f.counts[c][bit] += int(q >> bit & 1)
+		}
+	}
+}
+
+// usual returns the flags that were counted often.
+func (f *flagCount) usual() []signal.Quality {
+	qs := make([]signal.Quality, len(f.counts))
+	for c := range f.counts {
+		for bit, k := range f.counts[c] {
+			if float64(k) >= usualShare*float64(f.windows) && k > 0 {
 				qs[c] |= 1 << bit
 			}
 		}

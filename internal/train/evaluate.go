@@ -132,7 +132,7 @@ var errNothing = errors.New("nothing to evaluate on")
 func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 	const k = 2
 	s := m.Classifier.NewScorer()
-	x := rows.x()
+	x := rows.near()
 	decisions := make([]int, x.Rows)
 	for i := range x.Rows {
 		p := s.Posterior(x.Row(i))

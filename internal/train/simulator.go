@@ -81,8 +81,8 @@ func (s SimulatorStudy) Run(ctx context.Context) (*SimulatorReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Rows = append(r.Rows, deep, s.logistic(x, x.x(), rowAll))
-	if deep, err = s.deep(ctx, x, x.x(), rowAllDBN); err != nil {
+	r.Rows = append(r.Rows, deep, s.logistic(x, x.near(), rowAll))
+	if deep, err = s.deep(ctx, x, x.near(), rowAllDBN); err != nil {
 		return nil, err
 	}
 	r.Rows = append(r.Rows, deep)
@@ -90,7 +90,7 @@ func (s SimulatorStudy) Run(ctx context.Context) (*SimulatorReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if deep, err = s.deep(ctx, seen, seen.x(), rowMicroscope); err != nil {
+	if deep, err = s.deep(ctx, seen, seen.near(), rowMicroscope); err != nil {
 		return nil, err
 	}
 	r.Rows = append(r.Rows, deep)

@@ -24,7 +24,7 @@ func TestWearIsNotInTheLevel(t *testing.T) {
 		t.Fatal(err)
 	}
 	level := s.logistic(x, x.columns(isLevel), rowLevel)
-	all, err := s.deep(t.Context(), x, x.x(), rowAllDBN)
+	all, err := s.deep(t.Context(), x, x.near(), rowAllDBN)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 // TableLayout returns the layout of a table that no layout file describes: one
 // feature channel for each of its columns, with one value in each window of the
 // given length.
-func TableLayout(name string, t *table.Table, window time.Duration) (*signal.Layout, error) {
+func TableLayout(name string, columns []string, window time.Duration) (*signal.Layout, error) {
 	var channels []signal.Channel
-	for _, c := range t.Columns {
+	for _, c := range columns {
 		channels = append(channels, signal.Channel{Name: c, Kind: signal.Feature, Rate: 1 / window.Seconds()})
 	}
 	if len(channels) == 0 {
@@ -32,55 +32,81 @@ func TableLayout(name string, t *table.Table, window time.Duration) (*signal.Lay
 // observeTable makes observations of the rows of a table, whose columns are
 // told by the names of the model's features.
 func observeTable(m *model.Model, judge *model.Judge, t *table.Table) ([]observed, error) {
-	column := make(map[string]int, len(t.Columns))
-	for c, name := range t.Columns {
+	r, err := newRowReader(m, judge, t.Columns)
+	if err != nil {
+		return nil, err
+	}
+	os := make([]observed, t.Rows())
+	for i := range os {
+		if err := r.observe(t.Row(i), &os[i]); err != nil {
+			return nil, err
+		}
+	}
+	return os, nil
+}
+
+// rowReader makes observations of the rows of a table, in their order.
+type rowReader struct {
+	model   *model.Model
+	from    []int // by feature of the model: the column
+	rows    int   // observed so far
+	ended   map[tool]bool
+	current map[string]string // tool by machine
+}
+
+type tool struct{ machine, name string }
+
+func newRowReader(m *model.Model, judge *model.Judge, columns []string) (*rowReader, error) {
+	column := make(map[string]int, len(columns))
+	for c, name := range columns {
 		column[name] = c
 	}
 	names := judge.FeatureNames()
-	from := make([]int, len(names))
+	r := &rowReader{model: m, from: make([]int, len(names)), ended: make(map[tool]bool), current: make(map[string]string)}
 	for i, name := range names {
 		c, ok := column[name]
 		if !ok {
 			return nil, fmt.Errorf("no column %q, a feature of layout %q: the table needs all %d features by name, as `trainer inspect --features` lists those of a model",
 				name, m.Layout.Name(), len(names))
 		}
-		from[i] = c
+		r.from[i] = c
 	}
-	type tool struct{ machine, name string }
-	ended := make(map[tool]bool)
-	current := make(map[string]string) // tool by machine
-	os := make([]observed, t.Rows())
-	for i := range os {
-		r := t.Row(i)
-		last, any := current[r.Machine]
-		if any && last != r.Tool {
-			ended[tool{r.Machine, last}] = true
-			if m.Reference.Mode != model.ReferenceOff && ended[tool{r.Machine, r.Tool}] {
-				return nil, fmt.Errorf("row %d: tool %q comes back after tool %q, but its reference is its own first %d rows: sort rows by tool and time, or set `reference: {mode: \"off\"}`",
-					i+1, r.Tool, last, m.Reference.Windows)
+	return r, nil
+}
+
+// observe stores the observation of the next row in o, whose slices it reuses.
+func (r *rowReader) observe(row table.Row, o *observed) error {
+	r.rows++
+	last, any := r.current[row.Machine]
+	if !any || last != row.Tool {
+		r.ended[tool{row.Machine, last}] = any
+		if r.model.Reference.Mode != model.ReferenceOff && r.ended[tool{row.Machine, row.Tool}] {
+			return fmt.Errorf("row %d: tool %q comes back after tool %q, but its reference is its own first %d rows: sort rows by tool and time, or set `reference: {mode: \"off\"}`",
+				r.rows, row.Tool, last, r.model.Reference.Windows)
+		}
+		r.current[row.Machine] = row.Tool
+	}
+	if row.Class > 1 {
+		return fmt.Errorf("row %d: class %d: the trainer knows 0, healthy, and 1, faulty: number classes so", r.rows, row.Class)
+	}
+	o.Tool, o.machine, o.hole, o.start = row.Tool, row.Machine, row.Hole, row.Start
+	o.Level = math.Inf(1) // cutting, whatever the gate
+	o.truth = source.Truth{VBMeanUM: math.NaN(), VBMaxUM: row.VBMaxUM}
+	o.class = row.Class
+	if o.Features == nil {
+		o.Features = make([]float32, len(r.from))
+		o.Quality = make([]signal.Quality, len(r.model.Layout.Channels()))
+	}
+	for k, c := range r.from {
+		o.Features[k] = row.Features[c]
+	}
+	if len(o.Features) == len(o.Quality) { // feature channels: a missing value is a hole, as in a recording
+		for k, v := range o.Features {
+			o.Quality[k] = 0
+			if v != v {
+				o.Quality[k] = signal.Dropout
 			}
 		}
-		current[r.Machine] = r.Tool
-		if r.Class > 1 {
-			return nil, fmt.Errorf("row %d: class %d: the trainer knows 0, healthy, and 1, faulty: number classes so", i+1, r.Class)
-		}
-		o := &os[i]
-		o.Tool, o.machine, o.hole, o.start = r.Tool, r.Machine, r.Hole, r.Start
-		o.Level = math.Inf(1) // cutting, whatever the gate
-		o.truth = source.Truth{VBMeanUM: math.NaN(), VBMaxUM: r.VBMaxUM}
-		o.class = r.Class
-		o.Features = make([]float32, len(names))
-		o.Quality = make([]signal.Quality, len(m.Layout.Channels()))
-		for k, c := range from {
-			o.Features[k] = r.Features[c]
-		}
-		if len(names) == len(o.Quality) { // feature channels: a missing value is a hole, as in a recording
-			for k, v := range o.Features {
-				if v != v {
-					o.Quality[k] = signal.Dropout
-				}
-			}
-		}
 	}
-	return os, nil
+	return nil
 }

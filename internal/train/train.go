@@ -30,6 +30,10 @@ type Job struct {
 	Program string             // name and version, for the provenance
 	Workers int                // 0: one for each CPU; never changes a result
 
+	// Scratch is the folder for features that do not fit in memory; empty stands
+	// for that of temporary files.
+	Scratch string
+
 	// Keep, if not nil, keeps trained networks, for a run that is cut off and
 	// started again.
 	Keep classify.Keeper
@@ -63,6 +67,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	defer rows.close()
 	if err := rows.check(job.Config.Label); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
@@ -86,7 +91,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 		r.held = heldOut{rows.Class, faultyOf(fit.Posterior), scoresOf(c, fit.Posterior), rows.group}
 	}
 	m.Classifier = c
-	m.Golden = goldenRows(c, rows)
+	if m.Golden, err = goldenRows(c, rows); err != nil {
+		return nil, nil, fmt.Errorf("train: %w", err)
+	}
 	if m.Scores, err = json.Marshal(r.headline()); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
@@ -127,11 +134,31 @@ type rowTable struct {
 	// group names the tool of each row: rows of one tool are never on both
 	// sides of a split.
 	group []string
+
+	// far holds the features if they are not in memory. Of the table there are
+	// then columns, tools and classes only.
+	far   *table.RowFile
+	stats *columnStats // of far
 }
 
 // x returns the features as the classifier takes them, without a copy.
-func (t rowTable) x() dbn.Matrix {
+func (t rowTable) x() dbn.Rows {
+	if t.far != nil {
+		return t.far
+	}
+	return t.near()
+}
+
+// near returns the features, which are in memory.
+func (t rowTable) near() dbn.Matrix {
 	return dbn.Matrix{Rows: t.Rows(), Cols: len(t.Columns), Data: t.Data}
+}
+
+// close removes what is on disk.
+func (t rowTable) close() {
+	if t.far != nil {
+		_ = t.far.Close() // what is left is in the way of nobody
+	}
 }
 
 // homes returns how many rows of a class there are and which groups have some,
@@ -220,6 +247,10 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 	if name, ok := gateChannel(j.Layout); ok && c.Gate == "auto" {
 		m.Gate = &model.Gate{Channel: name}
 	}
+	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
+		t, counts, err := j.farRows(ctx, m)
+		return t, m, counts, err
+	}
 	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return fail(err)
@@ -232,9 +263,8 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 	if counts.Windows == 0 {
 		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, c.Window.Length))
 	}
-	m.Provenance.Program, m.Provenance.Seed = j.Program, c.Seed
-	if m.Provenance.Config, err = json.Marshal(c); err != nil {
-		return fail(err)
+	if err := j.provenance(m); err != nil {
+		return rowTable{}, nil, tally{}, err
 	}
 	m.Usual = usual(len(m.Usual), found)
 	if m.Gate != nil {
@@ -246,6 +276,15 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 	}
 	t, err := j.table(m, found, join, &counts)
 	return t, m, counts, err
+}
+
+// provenance notes where the model comes from, but for the data.
+func (j *Job) provenance(m *model.Model) (err error) {
+	m.Provenance.Program, m.Provenance.Seed = j.Program, j.Config.Seed
+	if m.Provenance.Config, err = json.Marshal(&j.Config); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	return nil
 }
 
 // settleGate learns the threshold of the gate, or drops it. Windows in which
@@ -296,78 +335,121 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *tally) (rowTable, error) {
 	found = slices.DeleteFunc(slices.Clone(found), func(os []observed) bool { return len(os) == 0 })
 	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].start.Compare(b[0].start) })
-	judge := m.NewJudge()
-	t := rowTable{Table: table.New(judge.FeatureNames())}
-	group := groupNames(found)
-	used := make(map[string]bool)             // by group
-	refs := make(map[string]*model.Reference) // by machine
-	for _, os := range found {
-		for i := range os {
-			o := &os[i]
-			name := group(o)
-			if _, known := used[name]; !known {
-				used[name] = false
-			}
-			ref := refs[o.machine]
-			if ref == nil {
-				ref = new(model.Reference)
-				refs[o.machine] = ref
-			}
-			row, v := judge.Row(&o.Observation, ref)
-			switch v.Outcome {
-			case model.NotCutting:
-				counts.NotCutting++
-				continue
-			case model.SensorFault:
-				counts.SensorFault++
-				continue
-			case model.Learning:
-				counts.Learning++
-				continue
-			}
-			class, um, ok, err := label(o, j.Config.Label, join)
-			if err != nil {
-				return rowTable{}, fmt.Errorf("train: %w", err)
-			}
-			if !ok {
-				counts.Unlabelled++
-				continue
-			}
-			t.Append(table.Row{Features: row, Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.start, Class: class, VBMaxUM: um})
-			t.group = append(t.group, name)
-			used[name] = true
-		}
-	}
-	counts.Used, counts.Missing = t.Rows(), t.Missing()
-	if join != nil {
-		counts.Join = join.Tally().String()
-	}
-	if counts.Used == 0 {
-		return rowTable{}, fmt.Errorf("train: %w: %s%s", ErrData, counts.words(), counts.remedy())
-	}
-	for g, any := range used {
-		if !any {
-			counts.Unused = append(counts.Unused, g)
-		}
-	}
-	slices.Sort(counts.Unused)
-	return t, nil
-}
-
-// groupNames returns a function that names the tool of a window. Tools of two
-// machines may have one name, so with more than one machine the machine is part
-// of it.
-func groupNames(found [][]observed) func(*observed) string {
 	machines := make(map[string]bool)
 	for _, os := range found {
 		for i := range os {
 			machines[os[i].machine] = true
 		}
 	}
-	if len(machines) == 1 {
-		return func(o *observed) string { return o.Tool }
+	l := newLabeller(m, j.Config.Label, join, counts, len(machines) > 1)
+	t := rowTable{Table: table.New(l.judge.FeatureNames())}
+	for _, os := range found {
+		for i := range os {
+			o := &os[i]
+			row, ok, err := l.row(o)
+			if err != nil {
+				return rowTable{}, err
+			}
+			if ok {
+				t.Append(table.Row{Features: row.features, Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.start, Class: row.class, VBMaxUM: row.vbMaxUM})
+				t.group = append(t.group, row.group)
+			}
+		}
 	}
-	return func(o *observed) string { return o.machine + "/" + o.Tool }
+	counts.Missing = t.Missing()
+	return t, l.finish(t.Rows())
+}
+
+// labeller makes rows to learn from of windows.
+type labeller struct {
+	judge    *model.Judge
+	rule     wear.Rule
+	join     *wear.Join // nil: labels are in the recordings
+	counts   *tally
+	machines bool                        // there are several
+	used     map[string]bool             // by group
+	names    map[string]string           // of groups, one copy of each
+	refs     map[string]*model.Reference // by machine
+}
+
+func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *tally, severalMachines bool) *labeller {
+	return &labeller{
+		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
+		used: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference),
+	}
+}
+
+// labelled is a row to learn from; its features are lent until the next.
+type labelled struct {
+	features []float32
+	group    string
+	class    int
+	vbMaxUM  float64
+}
+
+// row returns the row of a window, or false if nothing can be learnt from it.
+func (l *labeller) row(o *observed) (labelled, bool, error) {
+	name, known := l.names[l.group(o)]
+	if !known {
+		name = l.group(o)
+		l.names[name], l.used[name] = name, false
+	}
+	ref := l.refs[o.machine]
+	if ref == nil {
+		ref = new(model.Reference)
+		l.refs[o.machine] = ref
+	}
+	row, v := l.judge.Row(&o.Observation, ref)
+	switch v.Outcome {
+	case model.NotCutting:
+		l.counts.NotCutting++
+		return labelled{}, false, nil
+	case model.SensorFault:
+		l.counts.SensorFault++
+		return labelled{}, false, nil
+	case model.Learning:
+		l.counts.Learning++
+		return labelled{}, false, nil
+	}
+	class, um, ok, err := label(o, l.rule, l.join)
+	if err != nil {
+		return labelled{}, false, fmt.Errorf("train: %w", err)
+	}
+	if !ok {
+		l.counts.Unlabelled++
+		return labelled{}, false, nil
+	}
+	l.used[name] = true
+	return labelled{row, name, class, um}, true, nil
+}
+
+// group names the tool of a window. Tools of two machines may have one name, so
+// with more than one machine the machine is part of it.
+func (l *labeller) group(o *observed) string {
+	if l.machines {
+		return o.machine + "/" + o.Tool
+	}
+	return o.Tool
+}
+
+// finish notes what became of all windows; it is an error if none of them is
+// left.
+func (l *labeller) finish(rows int) error {
+	c := l.counts
+	c.Used = rows
+	if l.join != nil {
+		c.Join = l.join.Tally().String()
+	}
+	if c.Used == 0 {
+		return fmt.Errorf("train: %w: %s%s", ErrData, c.words(), c.remedy())
+	}
+	for g, any := range l.used {
+		if !any {
+			c.Unused = append(c.Unused, g)
+		}
+	}
+	slices.Sort(c.Unused)
+	return nil
 }
 
 // evaluate scores the settings on tools that were held out, and on rows that
@@ -447,7 +529,7 @@ func (j *Job) warn(r *Report, text string) {
 }
 
 // goldenRows picks rows of every class for the model to be checked by.
-func goldenRows(c *classify.Classifier, rows rowTable) []model.Golden {
+func goldenRows(c *classify.Classifier, rows rowTable) ([]model.Golden, error) {
 	const each = 4
 	s := c.NewScorer()
 	var out []model.Golden
@@ -460,9 +542,12 @@ func goldenRows(c *classify.Classifier, rows rowTable) []model.Golden {
 		}
 		for k := range min(each, len(of)) {
 			i := of[k*len(of)/min(each, len(of))]
-			x := slices.Clone(rows.x().Row(i))
+			x := make([]float32, len(rows.Columns))
+			if err := rows.x().ReadRows(x, i); err != nil {
+				return nil, err
+			}
 			out = append(out, model.Golden{Features: x, Posterior: slices.Clone(s.Posterior(x))})
 		}
 	}
-	return out
+	return out, nil
 }

@@ -1,0 +1,118 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// each calls begin with the columns of the table and visit with its rows.
+func (in Input) each(begin func(columns []string) error, visit func(table.Row) error) error {
+	if in.Scan != nil {
+		return in.Scan(begin, visit)
+	}
+	if in.Table == nil {
+		return errors.New("is no table: learn from recordings or from tables, not from both at once")
+	}
+	if err := begin(in.Table.Columns); err != nil {
+		return err
+	}
+	for i := range in.Table.Rows() {
+		if err := visit(in.Table.Row(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// farRows is rows of tables that do not fit in memory: features go to a file,
+// row by row. Tables are read twice, because which flags are usual, and when
+// tools were new, must be known first. They are taken in the order in which they
+// are named.
+func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts tally, err error) {
+	join, err := j.join(nil)
+	if err != nil {
+		return t, counts, fmt.Errorf("train: %w", err)
+	}
+	flags := newFlagCount(len(m.Layout.Channels()))
+	machines := make(map[string]bool)
+	m.Gate = nil // rows of tables are of cutting
+	for i, in := range j.Inputs {
+		before := counts.Windows
+		if err := j.observeRows(ctx, m, in, func(o *observed) error {
+			counts.Windows++
+			flags.add(o.Quality)
+			machines[o.machine] = true
+			if join != nil {
+				join.Start(o.machine, o.Tool, o.start)
+			}
+			return nil
+		}); err != nil {
+			return t, counts, err
+		}
+		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: in.Name, SHA256: in.SHA256, Windows: counts.Windows - before})
+		j.Progress(Reading, i+1, 2*len(j.Inputs))
+	}
+	m.Usual = flags.usual()
+	if err := j.provenance(m); err != nil {
+		return t, counts, err
+	}
+
+	l := newLabeller(m, j.Config.Label, join, &counts, len(machines) > 1)
+	t.Table = table.New(l.judge.FeatureNames())
+	t.stats = newColumnStats(len(t.Columns))
+	if t.far, err = table.NewRowFile(j.Scratch, len(t.Columns)); err != nil {
+		return t, counts, fmt.Errorf("train: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	for i, in := range j.Inputs {
+		if err := j.observeRows(ctx, m, in, func(o *observed) error {
+			row, ok, err := l.row(o)
+			if err != nil || !ok {
+				return err
+			}
+			t.stats.add(row.features)
+			t.Class = append(t.Class, row.class)
+			t.group = append(t.group, row.group)
+			return t.far.Append(row.features)
+		}); err != nil {
+			return t, counts, err
+		}
+		j.Progress(Reading, len(j.Inputs)+i+1, 2*len(j.Inputs))
+	}
+	t.Tool = t.group
+	counts.Missing = t.stats.missing
+	if err := t.far.Flush(); err != nil {
+		return t, counts, fmt.Errorf("train: %w", err)
+	}
+	return t, counts, l.finish(t.Rows())
+}
+
+// observeRows calls visit with what is observed in each row of a table.
+func (j *Job) observeRows(ctx context.Context, m *model.Model, in Input, visit func(*observed) error) error {
+	var r *rowReader
+	var o observed
+	err := in.each(func(columns []string) (err error) {
+		r, err = newRowReader(m, m.NewJudge(), columns)
+		return err
+	}, func(row table.Row) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := r.observe(row, &o); err != nil {
+			return err
+		}
+		return visit(&o)
+	})
+	if err != nil {
+		return fmt.Errorf("train: %s: %w", in.Name, err)
+	}
+	return nil
+}
