@@ -31,9 +31,10 @@ The topics are made once. Started again, a live source goes on with the next win
 that was not sent to its end goes on where it was.`
 
 type flags struct {
-	Run     runFlags     `cmd:"" help:"Acquire, cut, keep and send until the source ends or Ctrl-C."`
-	Inspect inspectFlags `cmd:"" help:"Print what is in a recording, and draw it."`
-	Topics  struct {
+	Run      runFlags      `cmd:"" help:"Acquire, cut, keep and send until the source ends or Ctrl-C."`
+	Inspect  inspectFlags  `cmd:"" help:"Print what is in a recording, and draw it."`
+	Simulate simulateFlags `cmd:"" help:"Write recordings of the simulated gun drill, with a wear file, into a folder."`
+	Topics   struct {
 		Apply topicsFlags `cmd:"" help:"Create the topics that are missing, with the settings they need."`
 	} `cmd:"" help:"Prepare the broker."`
 	Spool struct {
@@ -109,6 +110,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return verifySpool(f.Spool.Verify, stdout)
 	case "spool resend":
 		return resendSpool(ctx, f.Spool.Resend, stdout)
+	case "simulate":
+		return simulate(ctx, f.Simulate, stdout)
 	}
 	return ingest(ctx, f.Run, stdout, stderr)
 }

@@ -258,7 +258,7 @@ func TestErrors(t *testing.T) {
 // Help says what to type first.
 func TestHelp(t *testing.T) {
 	var got strings.Builder
-	for _, args := range []string{"--help", "run --help", "topics apply --help"} {
+	for _, args := range []string{"--help", "run --help", "simulate --help", "topics apply --help"} {
 		out, errs, err := ingestRun(t, t.Context(), args)
 		if err != nil || errs != "" {
 			t.Errorf("%s: %v, %q", args, err, errs)

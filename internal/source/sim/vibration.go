@@ -46,11 +46,11 @@ var origin = [origins]struct {
 	holes       float64       // standard deviation of the logarithm of its level from hole to hole
 	axis        [axes]float64 // how it shows along x, y and z, the axis of the drill
 }{
-	whirl:     {damping: 0.05, cutting: 0.9, growth: 0.05, holes: 0.4, axis: [...]float64{0.8, 0.8, 0.2}},
-	torsion1:  {damping: 0.02, cutting: 0.7, growth: 0.2, holes: 0.3, axis: [...]float64{0.6, 0.6, 0.5}},
-	torsion2:  {damping: 0.02, cutting: 0.5, growth: 0.2, holes: 0.3, axis: [...]float64{0.5, 0.5, 0.45}},
-	axial:     {damping: 0.03, cutting: 0.6, growth: 0.2, holes: 0.35, axis: [...]float64{0.2, 0.2, 1}},
-	workpiece: {hz: 2900, damping: 0.03, cutting: 0.35, rubbing: 0.03, impulse: 0.5, growth: 0.2, holes: 0.2, axis: [...]float64{0.5, 0.7, 0.6}},
+	whirl:     {damping: 0.05, cutting: 0.9, growth: 0.05, holes: 0.3, axis: [...]float64{0.8, 0.8, 0.2}},
+	torsion1:  {damping: 0.02, cutting: 0.7, growth: 0.2, holes: 0.22, axis: [...]float64{0.6, 0.6, 0.5}},
+	torsion2:  {damping: 0.02, cutting: 0.5, growth: 0.2, holes: 0.22, axis: [...]float64{0.5, 0.5, 0.45}},
+	axial:     {damping: 0.03, cutting: 0.6, growth: 0.2, holes: 0.25, axis: [...]float64{0.2, 0.2, 1}},
+	workpiece: {hz: 2900, damping: 0.03, cutting: 0.35, rubbing: 0.03, impulse: 0.5, growth: 0.2, holes: 0.12, axis: [...]float64{0.5, 0.7, 0.6}},
 	insert1:   {hz: 5100, damping: 0.03, cutting: 0.04, rubbing: 0.05, impulse: 1, growth: 0.3, holes: 0.03, axis: [...]float64{0.5, 0.5, 0.8}},
 	insert2:   {hz: 8100, damping: 0.04, cutting: 0.02, rubbing: 0.035, impulse: 0.8, growth: 0.3, holes: 0.03, axis: [...]float64{0.4, 0.5, 0.9}},
 	squeal1:   {hz: 6900, damping: 0.012, squeal: 0.45, impulse: 0.3, holes: 0.05, axis: [...]float64{0.5, 0.6, 0.5}},
@@ -148,10 +148,10 @@ func (v *vibration) startHole(rng *rand.Rand) {
 		v.level[k] = spread(rng, origin[k].holes)
 	}
 	for s := range sensors {
-		near := spread(rng, 0.15)
+		near := spread(rng, 0.12)
 		for ch := s * axes; ch < (s+1)*axes; ch++ {
 			for k := range origins {
-				v.mix[ch][k] = float32(v.mount[ch][k] * near * spread(rng, 0.1))
+				v.mix[ch][k] = float32(v.mount[ch][k] * near * spread(rng, 0.06))
 			}
 		}
 	}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/source/record"
+	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/internal/wear"
+)
+
+type simulateFlags struct {
+	Out     string        `required:"" placeholder:"DIR" help:"Folder for the recordings, new or empty: one file a tool and rate, a layout for each rate, wear.csv. A minute is about 300 MB of CSV, 65 MB of the other formats."`
+	Machine string        `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/drill)."`
+	Format  string        `default:"csv" placeholder:"F" help:"csv, parquet or wav (default: csv)."`
+	Tools   int           `default:"3" help:"How many of the experiment's 20 tools (default: 3)."`
+	Life    time.Duration `default:"60s" help:"Mean cutting time of a tool (default: 60s)."`
+	Hole    time.Duration `default:"10s" help:"Drilling time of a hole; 0s: what 50 mm take at the tool's speed and feed (default: 10s)."`
+	Pause   time.Duration `default:"3s" help:"Between the drilling of two holes (default: 3s)."`
+	Start   time.Time     `placeholder:"TIME" default:"2026-01-05T06:00:00Z" help:"Sensor time of the first sample (default: 2026-01-05T06:00:00Z)."`
+	Seed    uint64        `default:"1" help:"Fixes every sample (default: 1)."`
+	Fault   []string      `placeholder:"FAULT" sep:"none" help:"Something that goes wrong, as kind:channel@from+for=size, such as flatline:ch07@30s+10s; may be repeated. Kinds: see docs/simulator.md."`
+}
+
+// simulate writes recordings of the simulated drill, and what a microscope saw
+// of its tools.
+func simulate(ctx context.Context, f simulateFlags, stdout io.Writer) (err error) {
+	if err := gateway.CheckMachine(f.Machine); err != nil {
+		return fmt.Errorf("--machine: %w", err)
+	}
+	var faults []sim.Fault
+	for _, text := range f.Fault {
+		fault, err := sim.ParseFault(text)
+		if err != nil {
+			return fmt.Errorf("--fault: %w", err)
+		}
+		faults = append(faults, fault)
+	}
+	if f.Life < 2*time.Second {
+		return fmt.Errorf("--life %v: must be 2s or more", f.Life)
+	}
+	tools := sim.Tools(f.Seed, f.Life)
+	if f.Tools < 1 || f.Tools > len(tools) {
+		return fmt.Errorf("--tools %d: must be 1 to %d", f.Tools, len(tools))
+	}
+	drill, err := sim.New(sim.Settings{Machine: f.Machine, Start: f.Start, Seed: f.Seed, Tools: tools[:f.Tools], Hole: f.Hole, Pause: f.Pause})
+	if err != nil {
+		return err
+	}
+	src, err := sim.WithFaults(drill, faults)
+	if err != nil {
+		return fmt.Errorf("--fault: %w", err)
+	}
+	w, err := record.NewWriter(f.Out, src.Layout(), record.Format(f.Format))
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	if err := errors.Join(copyBlocks(ctx, src, w), w.Close()); err != nil {
+		return err
+	}
+	if err := writeWear(filepath.Join(f.Out, "wear.csv"), drill.Measurements()); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%d tools, %d holes: %d files, their layouts and wear.csv in %s\n", f.Tools, len(drill.Measurements()), len(w.Files()), f.Out)
+	return nil
+}
+
+func copyBlocks(ctx context.Context, src source.Source, w *record.Writer) error {
+	for {
+		b, err := src.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, context.Canceled):
+			return errors.New("stopped: what was written is a part")
+		case err != nil:
+			return err
+		}
+		if err := w.Write(b); err != nil {
+			return err
+		}
+	}
+}
+
+func writeWear(path string, seen []sim.Measurement) (err error) {
+	out, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	var ms []wear.Measurement
+	for _, m := range seen {
+		m.Machine = "" // the layouts leave it open too
+		ms = append(ms, wear.Measurement(m))
+	}
+	return wear.Write(out, ms)
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/wear"
+)
+
+// What is simulated can be replayed, and has its wear beside it.
+func TestSimulate(t *testing.T) {
+	addr := startBroker(t)
+	bench(t)
+	out, _, err := ingestRun(t, t.Context(), "simulate --out sim --tools 2 --life 4s --hole 2s --pause 1s --machine a/b/c/d/e --fault flatline:torque@3s+2s --fault missing:torque@5s+1s")
+	if err != nil || !strings.HasPrefix(out, "2 tools, ") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var names []string
+	entries, err := os.ReadDir("sim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	want := []string{"T01-100hz.csv", "T01-20000hz.csv", "T02-100hz.csv", "T02-20000hz.csv", "layout-100hz.yaml", "layout-20000hz.yaml", "wear.csv"}
+	if !slices.Equal(names, want) {
+		t.Errorf("files %v, want %v", names, want)
+	}
+	ms, warnings, err := wear.Load("sim/wear.csv")
+	if err != nil || len(warnings) > 0 || len(ms) < 4 || ms[0].Tool != "T01" || ms[0].Hole != "H01" || ms[0].Machine != "" {
+		t.Errorf("wear %+v, %v, %v", ms, warnings, err)
+	}
+	first, err := os.ReadFile("sim/T01-100hz.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ingestRun(t, t.Context(), "simulate --out again --tools 1 --life 4s --hole 2s --pause 1s --machine a/b/c/d/e --fault flatline:torque@3s+2s --fault missing:torque@5s+1s"); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile("again/T01-100hz.csv"); err != nil || string(again) != string(first) {
+		t.Errorf("the same tool is recorded otherwise the second time, %v", err)
+	}
+
+	write(t, "sim.yaml", fmt.Sprintf(`machine: a/b/c/d/e
+kafka: {brokers: [%q]}
+layout: sim/layout-100hz.yaml
+spool: simspool
+source: {kind: file, file: sim/T01-100hz.csv, speed: 0}
+`, addr))
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config sim.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	out, log, err := ingestRun(t, t.Context(), "run --config sim.yaml")
+	if err != nil || !strings.HasSuffix(out, " 1 gaps\n") || strings.HasPrefix(out, "0 windows") {
+		t.Errorf("replay: %v\n%s%s", err, out, log)
+	}
+}
+
+func TestSimulateErrors(t *testing.T) {
+	bench(t)
+	for args, want := range map[string]string{
+		"":                             "--out",
+		"--out x --machine lathe":      "--machine: ",
+		"--out x --format tdms":        `format "tdms" is not one of [csv parquet wav]`,
+		"--out x --tools 21":           "--tools 21: must be 1 to 20",
+		"--out x --life 1s":            "--life 1s: must be 2s or more",
+		"--out x --hole 1ms":           "1ms to drill a hole",
+		"--out x --fault rust":         `--fault: fault "rust": does not say when`,
+		"--out x --fault bias:ch99@3s": `--fault: sim: fault bias:ch99@3s: no channel "ch99"`,
+		"--out .":                      "name an empty folder",
+	} {
+		if _, _, err := ingestRun(t, t.Context(), "simulate "+args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+}

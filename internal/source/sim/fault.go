@@ -1,0 +1,334 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Fault is something that goes wrong between sensor and program, on request and
+// always in the same way.
+type Fault struct {
+	Kind    FaultKind
+	Channel string        // that it strikes; of clocks and blocks: all of that channel's rate, or of every rate if empty
+	From    time.Duration // sensor time from the first sample of the source on
+	For     time.Duration // how long; 0 means to the end
+	Size    float64       // what it means depends on the kind; 0 means the kind's default
+}
+
+// FaultKind is a way in which a sensor, its clock or its wire fails.
+type FaultKind string
+
+// The kinds, with what Size means.
+const (
+	Dropout    FaultKind = "dropout"     // samples are missing (NaN); Size has no meaning
+	Flatline   FaultKind = "flatline"    // the channel keeps the value it had; no meaning
+	Clipping   FaultKind = "clipping"    // the amplifier's gain is Size (default 100) times too high, and it saturates at the channel's range
+	Bias       FaultKind = "bias"        // Size (default 10) is added, in the unit of the channel
+	NonFinite  FaultKind = "non_finite"  // every 1000th sample is +Inf, and at least one a second; no meaning
+	ClockStep  FaultKind = "clock_step"  // the sensor clock jumps by Size seconds (default 1), and back at the end
+	ClockDrift FaultKind = "clock_drift" // the sensor clock runs fast by Size (default 0.01 of the time), and jumps back at the end
+	Missing    FaultKind = "missing"     // blocks in which the fault is present never arrive; no meaning
+	Late       FaultKind = "late"        // blocks arrive Size seconds (default 5) late, in order, while those of other rates are in time
+)
+
+// faultRule is what is to be known of a kind.
+type faultRule struct {
+	kind   FaultKind
+	size   float64 // default
+	sizes  bool    // Size has a meaning
+	blocks bool    // it strikes whole blocks, not one channel
+}
+
+var kinds = []faultRule{
+	{Dropout, 0, false, false}, {Flatline, 0, false, false}, {Clipping, 100, true, false}, {Bias, 10, true, false}, {NonFinite, 0, false, false},
+	{ClockStep, 1, true, true}, {ClockDrift, 0.01, true, true}, {Missing, 0, false, true}, {Late, 5, true, true},
+}
+
+// ParseFault reads a fault as people write it: kind:channel@from+for=size, as in
+// "flatline:ch07@30s+10s" or "clock_step@1m=-2". Channel, for and size may be
+// left out.
+func ParseFault(text string) (Fault, error) {
+	bad := func(format string, args ...any) (Fault, error) {
+		return Fault{}, fmt.Errorf("fault %q: %s", text, fmt.Sprintf(format, args...))
+	}
+	what, when, ok := strings.Cut(text, "@")
+	if !ok {
+		return bad("does not say when: write kind:channel@from+for=size, for example flatline:ch07@30s+10s")
+	}
+	var f Fault
+	kind, channel, _ := strings.Cut(what, ":")
+	f.Kind, f.Channel = FaultKind(kind), channel
+	when, size, sized := strings.Cut(when, "=")
+	from, span, limited := strings.Cut(when, "+")
+	var err error
+	if f.From, err = time.ParseDuration(from); err != nil {
+		return bad("%q is not a time such as 30s", from)
+	}
+	if limited {
+		if f.For, err = time.ParseDuration(span); err != nil || f.For <= 0 {
+			return bad("%q is not a positive time such as 10s", span)
+		}
+	}
+	if sized {
+		if f.Size, err = strconv.ParseFloat(size, 64); err != nil || f.Size == 0 {
+			return bad("%q is not a number but 0", size)
+		}
+	}
+	if err := f.check(); err != nil {
+		return bad("%v", err)
+	}
+	return f, nil
+}
+
+// String returns f as ParseFault reads it.
+func (f Fault) String() string {
+	s := string(f.Kind)
+	if f.Channel != "" {
+		s += ":" + f.Channel
+	}
+	s += "@" + f.From.String()
+	if f.For != 0 {
+		s += "+" + f.For.String()
+	}
+	if f.Size != 0 {
+		s += "=" + strconv.FormatFloat(f.Size, 'g', -1, 64)
+	}
+	return s
+}
+
+// check reports a fault that cannot be, whatever the channels.
+func (f Fault) check() error {
+	i := slices.IndexFunc(kinds, func(k faultRule) bool { return k.kind == f.Kind })
+	if i < 0 {
+		var names []string
+		for _, k := range kinds {
+			names = append(names, string(k.kind))
+		}
+		return fmt.Errorf("kind %q is not one of %s", f.Kind, strings.Join(names, ", "))
+	}
+	switch k := kinds[i]; {
+	case f.From < 0 || f.For < 0:
+		return errors.New("times must not be negative")
+	case math.IsNaN(f.Size) || math.IsInf(f.Size, 0):
+		return fmt.Errorf("size %v: must be a number", f.Size)
+	case !k.sizes && f.Size != 0:
+		return fmt.Errorf("size %v: %s has none", f.Size, f.Kind)
+	case !k.blocks && f.Channel == "":
+		return fmt.Errorf("%s strikes one channel: name it, as in %s:ch07@30s", f.Kind, f.Kind)
+	case (f.Kind == Clipping || f.Kind == Late) && f.Size < 0:
+		return fmt.Errorf("size %v: must be positive", f.Size)
+	case f.Kind == Late && f.Channel == "":
+		return errors.New("late blocks are late beside others: name a channel of the rate")
+	}
+	return nil
+}
+
+// size returns the size of f with the kind's default.
+func (f Fault) size() float64 {
+	if f.Size != 0 {
+		return f.Size
+	}
+	for _, k := range kinds {
+		if k.kind == f.Kind {
+			return k.size
+		}
+	}
+	return 0
+}
+
+// faulty is a source whose blocks suffer faults.
+type faulty struct {
+	src    source.Source
+	faults []struck
+	began  bool
+	start  time.Time // of the first block
+	block  source.Block
+	copies [][]float32 // by fault, for the samples of its channel: the source keeps its own
+	held   []late
+	now    time.Time // end of the newest block of the source
+	ended  bool
+}
+
+// struck is a fault with what it strikes.
+type struck struct {
+	Fault
+	group   int // -1: all
+	channel int // index into the group
+	limit   float64
+	stuck   float32 // of a flatline: the value that it keeps
+	begun   bool
+}
+
+// late is a block that is held back.
+type late struct {
+	block *source.Block
+	due   time.Time
+}
+
+// WithFaults returns a source that delivers the blocks of src with faults, which
+// strike in the order given. It reports a fault that src cannot have.
+func WithFaults(src source.Source, faults []Fault) (source.Source, error) {
+	s := &faulty{src: src, copies: make([][]float32, len(faults))}
+	l := src.Layout()
+	for _, f := range faults {
+		if err := f.check(); err != nil {
+			return nil, fmt.Errorf("sim: fault %s: %w", f, err)
+		}
+		at := struck{Fault: f, group: -1}
+		if f.Channel != "" {
+			i := l.Index(f.Channel)
+			if i < 0 {
+				return nil, fmt.Errorf("sim: fault %s: no channel %q in layout %s", f, f.Channel, l.Name())
+			}
+			for g, group := range l.Groups() {
+				if c := slices.Index(group.Channels, i); c >= 0 {
+					at.group, at.channel = g, c
+				}
+			}
+			at.limit = l.Channels()[i].Range
+		}
+		if f.Kind == Clipping && at.limit == 0 {
+			return nil, fmt.Errorf("sim: fault %s: the range of %s is not known, so nothing says where it clips", f, f.Channel)
+		}
+		s.faults = append(s.faults, at)
+	}
+	return s, nil
+}
+
+func (s *faulty) Layout() *signal.Layout { return s.src.Layout() }
+
+// Close closes the source if it can be closed.
+func (s *faulty) Close() error {
+	if c, ok := s.src.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+func (s *faulty) Next(ctx context.Context) (*source.Block, error) {
+	for {
+		if len(s.held) > 0 && (s.ended || !s.held[0].due.After(s.now)) {
+			b := s.held[0].block
+			s.held = s.held[1:]
+			return b, nil
+		}
+		if s.ended {
+			return nil, io.EOF
+		}
+		b, err := s.src.Next(ctx)
+		if err == io.EOF {
+			s.ended = true
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if b = s.strike(b); b != nil {
+			return b, nil
+		}
+	}
+}
+
+// strike returns b with all faults, or nil if it is missing or held back.
+func (s *faulty) strike(b *source.Block) *source.Block {
+	if !s.began {
+		s.began, s.start = true, b.Time
+	}
+	rate := s.src.Layout().Groups()[b.Group].Rate
+	took := time.Duration(math.Round(float64(b.Len()) / rate * float64(time.Second)))
+	at := b.Time.Sub(s.start)
+	if end := b.Time.Add(took); end.After(s.now) {
+		s.now = end
+	}
+	out := &s.block
+	*out = *b
+	out.Samples = append([][]float32(nil), b.Samples...)
+	delay := time.Duration(0)
+	for i := range s.faults {
+		f := &s.faults[i]
+		if f.group >= 0 && f.group != b.Group || at+took <= f.From || f.For > 0 && at >= f.From+f.For {
+			continue
+		}
+		switch f.Kind {
+		case Missing:
+			return nil
+		case Late:
+			delay += time.Duration(f.size() * float64(time.Second))
+		case ClockStep:
+			if at >= f.From { // the clock is read at the first sample
+				out.Time = out.Time.Add(time.Duration(f.size() * float64(time.Second)))
+			}
+		case ClockDrift:
+			if at >= f.From {
+				out.Time = out.Time.Add(time.Duration(f.size() * float64(at-f.From)))
+			}
+		default:
+			x := s.copyOf(i, out.Samples[f.channel])
+			out.Samples[f.channel] = x
+			first := int(math.Ceil(max(0, f.From-at).Seconds() * rate))
+			end := len(x)
+			if f.For > 0 {
+				end = min(end, int(math.Ceil((f.From+f.For-at).Seconds()*rate)))
+			}
+			if first < end {
+				f.spoil(x[first:end], b.First+int64(first), rate)
+			}
+		}
+	}
+	if delay > 0 || slices.ContainsFunc(s.held, func(l late) bool { return l.block.Group == b.Group }) {
+		s.held = append(s.held, late{clone(out), b.Time.Add(took + delay)})
+		return nil
+	}
+	return out
+}
+
+// copyOf returns a copy of x that fault i may spoil, valid until its next call.
+func (s *faulty) copyOf(i int, x []float32) []float32 {
+	s.copies[i] = append(s.copies[i][:0], x...)
+	return s.copies[i]
+}
+
+// spoil changes the samples of a sensor's fault, the first of which has the given
+// counter.
+func (f *struck) spoil(x []float32, counter int64, rate float64) {
+	if !f.begun {
+		f.begun, f.stuck = true, x[0]
+	}
+	every := int64(max(1, min(1000, rate)))
+	for i, v := range x {
+		switch f.Kind {
+		case Dropout:
+			x[i] = float32(math.NaN())
+		case Flatline:
+			x[i] = f.stuck
+		case Clipping:
+			x[i] = float32(max(-f.limit, min(f.limit, float64(v)*f.size())))
+		case Bias:
+			x[i] = v + float32(f.size())
+		case NonFinite:
+			if (counter+int64(i))%every == 0 {
+				x[i] = float32(math.Inf(1))
+			}
+		}
+	}
+}
+
+func clone(b *source.Block) *source.Block {
+	c := *b
+	c.Truth = slices.Clone(b.Truth)
+	c.Samples = make([][]float32, len(b.Samples))
+	for i, x := range b.Samples {
+		c.Samples[i] = slices.Clone(x)
+	}
+	return &c
+}
