@@ -78,36 +78,36 @@ func (p *Pair) Count(t *Tally, w0, w1 float64, soft bool) {
 // intervals it takes the widest, and ±limit if no product is positive.
 func (p *Pair) Best(limit float64) (low, high float64, product int) {
 	a, b := p.odds[0], p.odds[1]
-	bestLow, bestHigh := -limit, limit
-	begin, current := 0.0, 0 // odds and product of the interval under way
-	closeAt := func(end float64) {
-		if current == 0 || current < product {
-			return
-		}
-		from, to := max(math.Log(begin), -limit), min(math.Log(end), limit)
-		if from < to && (current > product || to-from > bestHigh-bestLow) {
-			product, bestLow, bestHigh = current, from, to
-		}
-	}
+	least, greatest := math.Exp(-limit), math.Exp(limit)
+	from, to := least, greatest // odds around the best interval so far
 	i, j := 0, 0
-	for i < len(a) || j < len(b) {
-		var odds float64
-		if j == len(b) || i < len(a) && a[i] <= b[j] {
-			odds = a[i]
-		} else {
-			odds = b[j]
+	// When either class is used up, what follows is never better.
+	for i < len(a) && j < len(b) {
+		// Which class is next is a coin toss where they overlap, and a branch on
+		// that would be mispredicted half the time. Bits of such floats order as
+		// they do, so the sign of a difference steps one index or the other.
+		x, y := math.Float64bits(a[i]), math.Float64bits(b[j])
+		second := int((y - x) >> 63) // 1 if y < x
+		i += 1 - second
+		j += second
+		now := i * (len(b) - j)
+		if now < max(product, 1) {
+			continue
 		}
-		for i < len(a) && a[i] == odds {
-			i++
+		odds, next := math.Float64frombits(min(x, y)), greatest
+		if i < len(a) {
+			next = min(next, a[i])
 		}
-		for j < len(b) && b[j] == odds {
-			j++
+		if j < len(b) {
+			next = min(next, b[j])
 		}
-		if now := i * (len(b) - j); now != current {
-			closeAt(odds)
-			begin, current = odds, now
+		odds = max(odds, least)
+		if odds < next && (now > product || next*from > to*odds) {
+			from, to, product = odds, next, now
 		}
 	}
-	closeAt(math.Inf(1))
-	return bestLow, bestHigh, product
+	if product == 0 {
+		return -limit, limit, 0
+	}
+	return math.Log(from), math.Log(to), product
 }
