@@ -146,6 +146,7 @@ type backpropShard struct {
 	values   [][]float32 // values[l] goes into layer l, N×In; the last are the posteriors, N×K
 	deltas   [][]float32 // by the inputs of the units of layer l, N×Out
 	gradient []layer
+	labels   []int
 	loss     float64
 }
 
@@ -164,6 +165,7 @@ func newBackprop(n *Network, batch, workers int, weights []float64) *backprop {
 	rows := roomFor(batch)
 	for i := range b.shards {
 		s := &b.shards[i]
+		s.labels = make([]int, rows)
 		s.values = append(s.values, make([]float32, rows*n.Inputs()))
 		for _, l := range n.layers {
 			in, out := l.weights.Rows, l.weights.Cols
@@ -217,6 +219,9 @@ func (s *backpropShard) add(op kernel.Op, network *Network, weights []float64, x
 	last := len(layers) - 1
 
 	x.gather(s.values[0], rows)
+	for i, r := range rows {
+		s.labels[i] = y[r]
+	}
 	for i, l := range layers {
 		in, out := l.weights.Rows, l.weights.Cols
 		l.forward(Matrix{n, out, s.values[i+1][:n*out]}, Matrix{n, in, s.values[i][:n*in]})
@@ -227,8 +232,8 @@ func (s *backpropShard) add(op kernel.Op, network *Network, weights []float64, x
 
 	// The derivative of -ln softmax(z)[y] by z is softmax(z) - onehot(y).
 	classes := network.Classes()
-	for i, r := range rows {
-		label, p := y[r], s.values[last+1][i*classes:(i+1)*classes]
+	for i, label := range s.labels[:n] {
+		p := s.values[last+1][i*classes : (i+1)*classes]
 		z := float64(p[label])
 		w := weights[label]
 		s.loss += w * (softmax(p) - z)
