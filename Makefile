@@ -5,7 +5,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 20s
 KAFKA    ?= 4.3.1 3.9.2
 
-.PHONY: all fmt lint test race fuzz bench e2e e2e-kafka kafka cross smoke up down peers quality peers-export peers-formats peers-signal peers-signal-bench
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-kafka kafka cross smoke up down peers peers-bench quality peers-export peers-formats peers-signal peers-signal-bench
 
 all: fmt lint test
 
@@ -32,6 +32,34 @@ fuzz:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# Numeric packages with every family of kernels that this processor has; without
+# assembly; and the kernels, given qemu-user of Debian, as a 64-bit ARM would run them.
+NUMERIC := ./internal/kernel ./internal/recall ./pkg/dbn ./pkg/jade ./pkg/classify
+
+families:
+	set -e; for f in avx512 avx2 go; do echo "== $$f"; FLANK_KERNEL=$$f $(GO) test -count 1 ./internal/kernel ./pkg/dbn ./pkg/classify; done
+	$(GO) test -tags noasm $(NUMERIC)
+
+arm64:
+	GOARCH=arm64 $(GO) test -exec qemu-aarch64 ./internal/kernel ./internal/recall
+
+# Speed beside OpenBLAS, gonum, NumPy, SciPy, scikit-learn and PyTorch, as written
+# to docs/performance.md: some ten minutes, and 3 GB for the peers the first time.
+PEERS_BENCH ?= $(CURDIR)/peers/bench/.venv
+
+peers-bench: $(PEERS_BENCH)/ready
+	set -e; python=$(PEERS_BENCH)/bin/python; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	library() { $$python -c "import scipy_openblas32 as s; print(s.get_$$1_dir())"; }; \
+	$(CC) -O2 -I"$$(library include)" -o $$tmp/openblas peers/bench/openblas/peer.c "$$(library lib)/libscipy_openblas.so" -Wl,-rpath,"$$(library lib)"; \
+	$(GO) build -o $$tmp/bench ./peers/bench; \
+	$$tmp/bench -openblas $$tmp/openblas -python $$python $(BENCHFLAGS) > $$tmp/performance.md; \
+	cp $$tmp/performance.md docs/performance.md
+
+$(PEERS_BENCH)/ready: peers/bench/requirements.txt
+	python3 -m venv $(PEERS_BENCH)
+	$(PEERS_BENCH)/bin/pip install --quiet --requirement $<
+	touch $@
 
 # The programs as separate processes, killed and started again.
 e2e:

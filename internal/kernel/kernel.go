@@ -26,8 +26,8 @@
 //
 // Tests run every family of the processor at hand. Others run in an emulator:
 //
-//	GOARCH=arm64 go test -c && qemu-aarch64 ./kernel.test
-//	go test -c && qemu-x86_64 -cpu Haswell ./kernel.test
+//	GOARCH=arm64 go test -exec qemu-aarch64 ./internal/kernel
+//	go test -exec 'qemu-x86_64 -cpu Haswell' ./internal/kernel
 package kernel
 
 // family is a table of kernels. Lengths were checked by the exported functions.

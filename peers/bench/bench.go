@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// bench is a run: its peers and what it found.
+type bench struct {
+	ctx    context.Context
+	rounds int
+	log    io.Writer
+
+	best, avx2, portable      *peer // this program, by kernel family
+	blas, blasTwo, blasNarrow *peer // OpenBLAS on one thread, on two, and on one with its Haswell kernels
+	python                    *peer
+	versions                  []string
+
+	goals  []goal
+	tables strings.Builder // Markdown
+}
+
+// goal is a figure with what it should be.
+type goal struct {
+	what, want, got string
+	held            bool
+}
+
+// start starts all peers and asks for their versions.
+func (b *bench) start(openblas, python, script string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		to      **peer
+		name    string
+		env     []string
+		command []string
+	}{
+		{&b.best, "ours", nil, []string{self, "worker"}},
+		{&b.avx2, "ours, AVX2", []string{"FLANK_KERNEL=avx2"}, []string{self, "worker"}},
+		{&b.portable, "ours, portable", []string{"FLANK_KERNEL=go"}, []string{self, "worker"}},
+		{&b.blas, "OpenBLAS", []string{"OPENBLAS_NUM_THREADS=1"}, []string{openblas}},
+		{&b.blasTwo, "OpenBLAS, 2 threads", []string{"OPENBLAS_NUM_THREADS=2"}, []string{openblas}},
+		{&b.blasNarrow, "OpenBLAS, Haswell", []string{"OPENBLAS_NUM_THREADS=1", "OPENBLAS_CORETYPE=Haswell"}, []string{openblas}},
+		{&b.python, "Python", []string{"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=2"}, []string{python, script}},
+	} {
+		if *p.to, err = start(p.name, p.env, p.command...); err != nil {
+			return err
+		}
+		version, err := (*p.to).ask("version")
+		if err != nil {
+			return err
+		}
+		b.versions = append(b.versions, p.name+": "+version)
+	}
+	return nil
+}
+
+func (b *bench) stop() {
+	for _, p := range []*peer{b.best, b.avx2, b.portable, b.blas, b.blasTwo, b.blasNarrow, b.python} {
+		if p != nil {
+			p.stop()
+		}
+	}
+}
+
+// race is race for the rounds of this run, until its context ends.
+func (b *bench) race(which int, contenders ...contender) (times, error) {
+	if err := b.ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, c := range contenders {
+		fmt.Fprintf(b.log, "  %s: %s\n", c.peer.name, c.request)
+	}
+	return race(b.rounds, which, contenders...)
+}
+
+// goal notes a figure and whether it holds.
+func (b *bench) goal(held bool, what, want, format string, args ...any) {
+	b.goals = append(b.goals, goal{what, want, fmt.Sprintf(format, args...), held})
+}
+
+// atMost notes a ratio and whether it is at most limit.
+func (b *bench) atMost(what string, limit, got float64) {
+	b.goal(got <= limit, what, fmt.Sprintf("≤ %.4g×", limit), "%.2f×", got)
+}
+
+// atLeast notes a ratio and whether it is at least limit.
+func (b *bench) atLeast(what string, limit, got float64) {
+	b.goal(got >= limit, what, fmt.Sprintf("≥ %.4g×", limit), "%.3g×", got)
+}
+
+func (b *bench) printf(format string, args ...any) { fmt.Fprintf(&b.tables, format, args...) }
+
+// write writes the document.
+func (b *bench) write(w io.Writer) error {
+	var d strings.Builder
+	d.WriteString("# Performance\n\nWritten by `make peers-bench`; do not edit. " + method + "\n\n")
+	fmt.Fprintf(&d, "%s, %d CPUs (%s), Go %s, %s/%s.\n\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		fmt.Fprintf(&d, "Programs that wanted a CPU at the end of the run, mean of 1, 5 and 15 minutes: %s. Where that is well above 1, figures by the clock say little.\n\n",
+			strings.Join(strings.Fields(string(text))[:3], ", "))
+	}
+	for _, v := range b.versions {
+		fmt.Fprintf(&d, "- %s\n", v)
+	}
+	d.WriteString("\n## Goals\n\n| figure | goal | measured | |\n|---|---|---|---|\n")
+	for _, g := range b.goals {
+		verdict := "held"
+		if !g.held {
+			verdict = "**not held**"
+		}
+		fmt.Fprintf(&d, "| %s | %s | %s | %s |\n", g.what, g.want, g.got, verdict)
+	}
+	d.WriteString("\n" + b.tables.String() + notes)
+	_, err := io.WriteString(w, d.String())
+	return err
+}
+
+// processor returns the name that Linux has for it.
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(line, "model name"); ok {
+			return strings.Trim(name, " \t:\n")
+		}
+	}
+	return "unknown"
+}

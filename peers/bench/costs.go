@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/recall"
+	"github.com/flank-tcm/flank/pkg/jade"
+)
+
+const generations, population = 100, 30 // of the search that is timed
+
+// posteriors returns those of n rows of k classes, of which each is half as
+// frequent as the one before: a softmax of normal scores, 1.5 apart.
+func posteriors(n, k int) (p []float64, y []int) {
+	rng := rand.New(rand.NewPCG(1, uint64(k)))
+	p, y = make([]float64, n*k), make([]int, n)
+	for i := range y {
+		label := 0
+		for label < k-1 && rng.IntN(2) == 1 {
+			label++
+		}
+		y[i] = label
+		row, sum := p[i*k:(i+1)*k], 0.0
+		for j := range row {
+			z := rng.NormFloat64() - float64(j)*math.Ln2
+			if j == label {
+				z += 1.5
+			}
+			row[j] = math.Exp(z)
+			sum += row[j]
+		}
+		for j := range row {
+			row[j] = float64(float32(row[j] / sum))
+		}
+	}
+	return p, y
+}
+
+// newPairSearch makes a task of "pair sort|jade|sweep n": for two classes, the
+// sorting of odds with all that goes before it, the search on sorted odds, and
+// the exact sweep over them.
+func newPairSearch(words []string) (task, error) {
+	var part string
+	var n int
+	if _, err := fmt.Sscan(strings.Join(words, " "), &part, &n); err != nil {
+		return nil, err
+	}
+	p, y := posteriors(n, 2)
+	sorted := func() *recall.Pair {
+		var odds [2][]float64
+		for k := range odds {
+			odds[k] = make([]float64, 0, n)
+		}
+		for i, label := range y {
+			odds[label] = append(odds[label], p[2*i+1]/p[2*i])
+		}
+		return recall.NewPair(odds[0], odds[1])
+	}
+	pair := sorted()
+	switch part {
+	case "sort":
+		return func() (seconds, error) { return timed(func() { sorted() }), nil }, nil
+	case "sweep":
+		return func() (seconds, error) { return timed(func() { pair.Best(30) }), nil }, nil
+	case "jade":
+		counts := []int{len(pair.Odds(0)), len(pair.Odds(1))}
+		return func() (seconds, error) {
+			return search(2, func(t []recall.Tally, w [][]float64) {
+				for i := range t {
+					pair.Count(&t[i], w[i][0], w[i][1], true)
+				}
+			}, counts)
+		}, nil
+	}
+	return nil, fmt.Errorf("no part %q", part)
+}
+
+// search times JADE on the G-mean with a soft tie-break.
+func search(k int, count func([]recall.Tally, [][]float64), counts []int) (seconds, error) {
+	problem := jade.Problem{Lower: make([]float64, k), Upper: make([]float64, k)}
+	for j := range problem.Upper {
+		problem.Upper[j] = 1
+	}
+	tallies, weights := recall.NewTallies(population, k), make([][]float64, population)
+	for i := range weights {
+		weights[i] = make([]float64, k)
+	}
+	problem.Evaluate = func(f []float64, costs [][]float64) {
+		for i, c := range costs {
+			for j, v := range c {
+				weights[i][j] = 1 - v
+			}
+		}
+		count(tallies[:len(costs)], weights[:len(costs)])
+		for i := range f {
+			hard, easy := 1.0, 1.0
+			for j, right := range tallies[i].Right {
+				hard *= float64(right) / float64(counts[j])
+				easy *= tallies[i].Share[j]
+			}
+			f[i] = -math.Pow(hard, 1/float64(k)) - 1e-4*math.Pow(easy, 1/float64(k))
+		}
+	}
+	var err error
+	t := timed(func() {
+		_, err = jade.Minimize(context.Background(), problem, jade.Settings{Population: population, Generations: generations, Stall: -1})
+	})
+	return t, err
+}
+
+// newScan makes a task of "scan naive|batched|sampled n k": one evaluation of
+// one cost vector by the plain loop; of a whole generation; and the search on
+// 50,000 rows of each class with its check on all rows.
+func newScan(words []string) (task, error) {
+	var part string
+	var n, k int
+	if _, err := fmt.Sscan(strings.Join(words, " "), &part, &n, &k); err != nil {
+		return nil, err
+	}
+	p, y := posteriors(n, k)
+	rng := rand.New(rand.NewPCG(2, 2))
+	weights := make([][]float64, population)
+	for i := range weights {
+		for range k {
+			weights[i] = append(weights[i], rng.Float64())
+		}
+	}
+	if part == "naive" {
+		return func() (seconds, error) {
+			right := make([]int, k)
+			return timed(func() { naive(right, p, y, weights[0]) }), nil
+		}, nil
+	}
+	all := recall.NewRows(k, p, y, 0)
+	tallies := recall.NewTallies(population, k)
+	if part == "batched" {
+		return func() (seconds, error) { return timed(func() { all.Count(tallies, weights) }), nil }, nil
+	}
+	return func() (seconds, error) {
+		var err error
+		t := timed(func() {
+			sample := recall.NewRows(k, p, y, 50_000)
+			_, err = search(k, sample.Count, sample.Counts())
+			recall.NewRows(k, p, y, 0).Count(tallies[:5], weights[:5])
+		})
+		return t, err
+	}, nil
+}
+
+// naive counts the rows of each class that the weights w decide right.
+func naive(right []int, p []float64, y []int, w []float64) {
+	k := len(w)
+	clear(right)
+	for i, label := range y {
+		best, most := 0, 0.0
+		for j, v := range p[i*k : (i+1)*k] {
+			if v *= w[j]; v > most {
+				best, most = j, v
+			}
+		}
+		if best == label {
+			right[label]++
+		}
+	}
+}

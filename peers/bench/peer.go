@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// peer is one side of a comparison: a process that answers each request, a line
+// of words, with a line of numbers. The first two are the wall and the processor
+// seconds of what was asked for; before the first answer to a request it makes
+// its data, and does what was asked once without the clock.
+type peer struct {
+	name string
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+}
+
+// start starts a peer with the given additions to the environment.
+func start(name string, env []string, command ...string) (*peer, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return &peer{name, cmd, in, bufio.NewReader(out)}, nil
+}
+
+// ask returns the line with which the peer answers.
+func (p *peer) ask(request string) (string, error) {
+	if _, err := fmt.Fprintln(p.in, request); err != nil {
+		return "", fmt.Errorf("%s: %w", p.name, err)
+	}
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("%s: no answer to %q: %w", p.name, request, err)
+	}
+	line = strings.TrimSpace(line)
+	if text, ok := strings.CutPrefix(line, "error: "); ok {
+		return "", fmt.Errorf("%s: %q: %s", p.name, request, text)
+	}
+	return line, nil
+}
+
+// time returns the numbers with which the peer answers.
+func (p *peer) time(request string) ([]float64, error) {
+	line, err := p.ask(request)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []float64
+	for _, word := range strings.Fields(line) {
+		v, err := strconv.ParseFloat(word, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: answer to %q: %w", p.name, request, err)
+		}
+		numbers = append(numbers, v)
+	}
+	if len(numbers) < 2 {
+		return nil, fmt.Errorf("%s: answer to %q: %q has no two numbers", p.name, request, line)
+	}
+	return numbers, nil
+}
+
+// stop ends the peer, which does so when its input ends.
+func (p *peer) stop() {
+	p.in.Close()
+	_ = p.cmd.Wait() // how it ends says nothing about what it measured
+}
+
+// Which of a peer's numbers counts.
+const (
+	wall = iota
+	cpu
+)
+
+// contender is a peer and what it is asked for.
+type contender struct {
+	peer    *peer
+	request string
+}
+
+// times holds the seconds of every contender in every round.
+type times [][]float64
+
+// race asks every contender in turn, for a number of rounds, so that whatever
+// else the machine does meets all of them alike.
+func race(rounds, which int, contenders ...contender) (times, error) {
+	t := make(times, len(contenders))
+	for range rounds {
+		for i, c := range contenders {
+			answer, err := c.peer.time(c.request)
+			if err != nil {
+				return nil, err
+			}
+			t[i] = append(t[i], answer[which])
+		}
+	}
+	return t, nil
+}
+
+// median returns the median seconds of contender i.
+func (t times) median(i int) float64 { return median(t[i]) }
+
+// ratio returns the median over the rounds of the time of contender i divided by
+// that of j.
+func (t times) ratio(i, j int) float64 {
+	r := make([]float64, len(t[i]))
+	for round := range r {
+		r[round] = t[i][round] / t[j][round]
+	}
+	return median(r)
+}
+
+func median(x []float64) float64 {
+	x = slices.Clone(x)
+	slices.Sort(x)
+	n := len(x)
+	return (x[(n-1)/2] + x[n/2]) / 2
+}
