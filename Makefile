@@ -4,8 +4,12 @@ GO       ?= go
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 20s
 KAFKA    ?= 4.3.1 3.9.2
+PYTHON   ?= python3
+DATA     ?= $(FLANK_DATA)
+TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
+KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-kafka kafka cross smoke up down peers peers-bench quality peers-export peers-formats peers-signal peers-signal-bench
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-kafka kafka cross smoke up down peers peers-bench quality peers-metrics peers-export peers-formats peers-signal peers-signal-bench
 
 all: fmt lint test
 
@@ -82,22 +86,22 @@ kafka:
 
 # Exported models, recomputed by onnxruntime and by numpy from safetensors.
 peers-export:
-	test -d peers/export/.venv || python3 -m venv peers/export/.venv
+	test -d peers/export/.venv || $(PYTHON) -m venv peers/export/.venv
 	peers/export/.venv/bin/pip install --quiet -r peers/export/requirements.txt
 	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/export -peers $$dir && \
 	  peers/export/.venv/bin/python peers/export/check.py $$dir && rm -r $$dir
 
-peers/signal/.venv/bin/python: peers/signal/requirements.txt
+peers/signal/.venv/ready: peers/signal/requirements.txt
 	$(PYTHON) -m venv peers/signal/.venv
 	peers/signal/.venv/bin/pip install --quiet --requirement peers/signal/requirements.txt
 	touch $@
 
 # Features by NumPy, SciPy and PyWavelets: the reference values anew, then Flank's.
-peers-signal: peers/signal/.venv/bin/python
+peers-signal: peers/signal/.venv/ready
 	peers/signal/.venv/bin/python peers/signal/features.py check pkg/signal/testdata/features-scipy.json
 	$(GO) test -count 1 -run 'SciPy|PanelAgainstTwin' -v ./pkg/signal
 
-peers-signal-bench: peers/signal/.venv/bin/python
+peers-signal-bench: peers/signal/.venv/ready
 	dir=$$(mktemp -d) && $(GO) test -c -o $$dir/signal.test ./pkg/signal && \
 	  peers/signal/.venv/bin/python peers/signal/bench.py $$dir/signal.test; rm -r $$dir
 
@@ -116,27 +120,26 @@ up:
 down:
 	docker compose down
 
-# Python's peers in an environment of their own: reference values of metrics are
-# computed anew and compared, and peers judge the turning tools (DATA, half an
-# hour). Their scores are kept in peers/quality.json.
-DATA    ?= $(FLANK_DATA)
-TURNING ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
-KEEL    ?= $(DATA)/keel
-PYTHON  ?= python3
-
-peers/.venv/bin/python: peers/requirements.txt
+# Python's peers, in environments of their own: all reference values are computed
+# anew and compared, and peers judge the turning tools (DATA, half an hour). Their
+# scores are kept in peers/quality.json.
+peers/.venv/ready: peers/requirements.txt
 	$(PYTHON) -m venv peers/.venv
 	peers/.venv/bin/pip install --quiet --requirement peers/requirements.txt
 	touch $@
 
-peers: peers-export peers/.venv/bin/python
+# Metrics by scikit-learn, computed anew.
+peers-metrics: peers/.venv/ready
 	peers/.venv/bin/python peers/metrics.py pkg/classify/testdata/scikit-learn.json
+
+peers: peers-export peers-formats peers-signal peers-metrics
 	features=$$(mktemp) && $(GO) run ./internal/quality features --turning $(TURNING) --out $$features && \
 	  OMP_NUM_THREADS=1 peers/.venv/bin/python -W ignore peers/quality.py $$features peers/quality.json && rm $$features
 
 # Tools never seen, what each ingredient is worth, and KEEL's sets: docs/quality.md.
 quality:
 	$(GO) run ./internal/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md
+
 # Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel.
 # FLANK_DATA, if set, names a folder of recordings to read as well.
 peers-formats: peers/formats/.venv/ready
@@ -146,6 +149,6 @@ peers-formats: peers/formats/.venv/ready
 	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/work $(GO) test -count 1 -v -run TestPeers ./internal/source
 
 peers/formats/.venv/ready: peers/formats/requirements.txt
-	python3 -m venv peers/formats/.venv
+	$(PYTHON) -m venv peers/formats/.venv
 	peers/formats/.venv/bin/pip install --quiet --requirement peers/formats/requirements.txt
 	touch $@
