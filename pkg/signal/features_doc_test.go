@@ -84,5 +84,13 @@ a channel that does not move; whatever follows the spindle while its speed is no
 		fmt.Fprintf(&b, "| %s | %s |\n", row.channel, strings.Join(defaultSet2(row.kind, row.samples), ", "))
 	}
 	b.WriteString("\nA channel of kind `feature` has one feature, its value, or the mean if a window holds several.\n")
+	b.WriteString(`
+## Speed
+
+The default set of a second of the gun drill, 12 × 20,000 and 2 × 100 samples, takes 1.7 ms of one core of an EPYC with AVX-512 (588
+times real time); NumPy and SciPy take 53 ms for the same features of the twelve channels, 31 times as long. Medians of 9 rounds in
+turn, processor time, on a busy machine: ` + "`make peers-signal-bench`" + `. Up to 16 channels of one rate cost as much as one. A channel with
+missing samples is computed alone in float64, which takes 3.5 ms more.
+`)
 	return b.String()
 }

@@ -289,3 +289,35 @@ func BenchmarkSlicer(b *testing.B) {
 		slow.First += 100
 	}
 }
+
+// What a gateway does with a second of the gun drill: slice, assess and encode.
+func BenchmarkSliceAndSeal(b *testing.B) {
+	l := signal.GunDrill()
+	s, err := NewSlicer(l, DefaultSpec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	codec, err := NewCodec(l, DefaultSpec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	fast, slow := samples(l, 0, 0, 0, 20_000), samples(l, 1, 0, 0, 100)
+	b.SetBytes(4 * (12*20_000 + 2*100))
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Push(fast)
+		s.Push(slow)
+		for {
+			ev, ok := s.Next()
+			if !ok {
+				break
+			}
+			ev.Window.Assess(l)
+			if _, err := codec.Seal(ev.Window); err != nil {
+				b.Fatal(err)
+			}
+		}
+		fast.First += 20_000
+		slow.First += 100
+	}
+}
