@@ -145,7 +145,7 @@ quality:
 peers-formats: peers/formats/.venv/ready
 	rm -rf peers/formats/.venv/work && mkdir peers/formats/.venv/work
 	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/work $(GO) test -count 1 -run TestWriteFixtures ./internal/source/...
-	cd peers/formats && .venv/bin/python reference.py .venv/work $$(find "$${FLANK_DATA:-.venv/work}" .venv/work -type f)
+	cd peers/formats && .venv/bin/python reference.py .venv/work $$(find $${FLANK_DATA:-/dev/null} -type f)
 	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/work $(GO) test -count 1 -v -run TestPeers ./internal/source
 
 peers/formats/.venv/ready: peers/formats/requirements.txt

@@ -11,8 +11,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/source/mat5"
+	"github.com/flank-tcm/flank/internal/source/npy"
 	"github.com/flank-tcm/flank/internal/source/tdms"
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/source/wav"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -27,6 +30,9 @@ type format struct {
 var formats = []format{
 	{"text", []string{".csv", ".tsv", ".txt", ".asc", ".dat", ""}, "", nil},
 	{"tdms", []string{".tdms"}, "TDSm", open(tdms.Open)},
+	{"mat", []string{".mat"}, "MATLAB 5.0", open(mat5.Open)},
+	{"wav", []string{".wav"}, "RIFF", open(wav.Open)},
+	{"npy", []string{".npy", ".npz"}, "\x93NUMPY", open(npy.Open)},
 }
 
 // open returns f for a File in place of what f opens.

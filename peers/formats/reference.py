@@ -2,7 +2,8 @@
 
     reference.py FOLDER FILE...
 
-writes for every FILE a folder FOLDER/NAME.ref with an index.json, which names
+writes files of the reference writers to FOLDER, and for every file there and
+every FILE a folder FOLDER/NAME.ref with an index.json, which names
 the recording and for every channel a file of its values as little-endian
 float64. npTDMS reads TDMS, scipy MAT and WAV, numpy NPY and NPZ, pyarrow
 Parquet and Arrow.
@@ -25,7 +26,93 @@ def tdms(path):
                     yield f"{group.name}/{channel.name}", channel[:]
 
 
-READERS = {".tdms": tdms}
+def mat(path):
+    from scipy.io import loadmat
+
+    def walk(name, value):
+        if value.dtype.names:
+            for i, row in enumerate(value.ravel(order="F")):
+                at = name if value.size == 1 else f"{name}({i + 1})"
+                for field in value.dtype.names:
+                    yield from walk(f"{at}.{field}", row[field])
+        elif value.dtype.kind in "iufb":
+            long = max(value.shape)
+            if value.size == 0:
+                return
+            if value.size == long:
+                yield name, value.ravel()
+            elif value.ndim == 2 and value.shape[0] == long:
+                for j in range(value.shape[1]):
+                    yield f"{name}(:,{j + 1})", value[:, j]
+            elif value.ndim == 2:
+                for j in range(value.shape[0]):
+                    yield f"{name}({j + 1},:)", value[j]
+
+    for name, value in loadmat(path).items():
+        if not name.startswith("__"):
+            yield from walk(name, value)
+
+
+def wav(path):
+    from scipy.io import wavfile
+
+    _, x = wavfile.read(path)
+    if x.dtype == np.uint8:
+        x = (x.astype(float) - 128) / 128
+    elif x.dtype.kind == "i":  # 24 bits come as the upper three bytes of 32
+        x = x / -float(np.iinfo(x.dtype).min)
+    for i, column in enumerate(x.reshape(len(x), -1).T):
+        yield str(i + 1), column
+
+
+def arrays(path):
+    def split(name, value):
+        if value.ndim > 2 or value.dtype.kind not in "iufb":
+            return
+        if value.ndim < 2:
+            yield name or "1", value.ravel()
+            return
+        tall = value.shape[0] >= value.shape[1]
+        columns = value.T if tall else value
+        for i, column in enumerate(columns):
+            index = f"[:,{i}]" if tall else f"[{i},:]"
+            yield name + index if name and len(columns) > 1 else name or str(i + 1), column
+
+    loaded = np.load(path)
+    if isinstance(loaded, np.ndarray):
+        yield from split("", loaded)
+        return
+    for name in loaded.files:
+        if not name.startswith("README"):
+            yield from split(name, loaded[name])
+
+
+READERS = {".tdms": tdms, ".mat": mat, ".wav": wav, ".npy": arrays, ".npz": arrays}
+
+
+def write(folder):
+    """Writes files of other writers than ours."""
+    from nptdms import ChannelObject, GroupObject, RootObject, TdmsWriter
+    from scipy.io import savemat, wavfile
+
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(5000, 3))
+    with TdmsWriter(folder / "peer.tdms") as w:
+        for _ in range(3):
+            w.write_segment([RootObject({"name": "peer"}), GroupObject("g"), *[
+                ChannelObject("g", f"PXI1Slot2/ai{i}", x[:, i].astype(t), {"wf_increment": 1e-5, "unit_string": "g"})
+                for i, t in enumerate(["f8", "f4", "f8"])
+            ]])
+        w.write_segment([ChannelObject("g", "PXI1Slot2/ai0", x[:7, 0])])
+    for compress in (False, True):
+        savemat(folder / f"peer-{compress}.mat", {
+            "x": x, "y": (100 * x[:, 0]).astype("i2"), "wide": x.T, "name": "tool 8", "flag": x[:9] > 0, "small": x[:1, :1],
+            "s": {"a": x[:, 1].astype("f4"), "inner": {"b": np.arange(5, dtype="u8"), "t": "text"}}, "c": x[:5] + 1j,
+            "cell": np.array([1, "a"], dtype=object),
+        }, do_compression=compress)
+    wavfile.write(folder / "peer.wav", 48000, (20000 * np.tanh(x)).astype("i2"))
+    np.save(folder / "peer.npy", x)
+    np.savez_compressed(folder / "peer.npz", a=x, b=np.asfortranarray(x.astype("f4")), c=x.T.astype("i8"), d=x[:, 0] > 0)
 
 
 def main(folder, files):
@@ -46,4 +133,6 @@ def main(folder, files):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), [Path(f) for f in sys.argv[2:]])
+    folder = Path(sys.argv[1])
+    write(folder)
+    main(folder, [*sorted(folder.iterdir()), *map(Path, sys.argv[2:])])

@@ -197,7 +197,7 @@ func TestRecordings(t *testing.T) {
 		if err != nil || d.IsDir() && d.Name() == "keel" {
 			return fs.SkipDir
 		}
-		if ext := filepath.Ext(path); d.IsDir() || slices.Contains([]string{".md", ".txt", ".mat", ".npz"}, ext) {
+		if ext := filepath.Ext(path); d.IsDir() || slices.Contains([]string{".md", ".txt"}, ext) {
 			return nil
 		}
 		s, err := Inspect(t.Context(), path, Options{})
@@ -211,7 +211,7 @@ func TestRecordings(t *testing.T) {
 		n++
 		return nil
 	})
-	if err != nil || n < 25 {
+	if err != nil || n < 35 {
 		t.Errorf("%d recordings, %v", n, err)
 	}
 }

@@ -1,0 +1,330 @@
+package mat5
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/source/track"
+)
+
+// kind is the type of the data of an element.
+type kind uint32
+
+const (
+	kindInt8       kind = 1
+	kindUint8      kind = 2
+	kindInt16      kind = 3
+	kindUint16     kind = 4
+	kindInt32      kind = 5
+	kindUint32     kind = 6
+	kindFloat32    kind = 7
+	kindFloat64    kind = 9
+	kindInt64      kind = 12
+	kindUint64     kind = 13
+	kindMatrix          = 14
+	kindCompressed      = 15
+)
+
+// numeric says how the types of numbers are stored: class and bytes.
+var numeric = map[kind]struct {
+	class byte
+	size  int
+}{
+	kindInt8: {'i', 1}, kindUint8: {'u', 1}, kindInt16: {'i', 2}, kindUint16: {'u', 2}, kindInt32: {'i', 4}, kindUint32: {'u', 4},
+	kindInt64: {'i', 8}, kindUint64: {'u', 8}, kindFloat32: {'f', 4}, kindFloat64: {'f', 8},
+}
+
+// size returns the bytes of a value, 0 of what is no number.
+func (k kind) size() int { return numeric[k].size }
+
+func (k kind) decoder(order binary.ByteOrder) func([]byte) float64 {
+	return track.Decoder(numeric[k].class, numeric[k].size, order)
+}
+
+// Classes of arrays.
+const (
+	classCell   = 1
+	classStruct = 2
+	classObject = 3
+	classChar   = 4
+	classSparse = 5
+	classDouble = 6
+	classUint64 = 15
+)
+
+// classes names what is left out.
+var classes = map[uint32]string{classCell: "a cell array", classObject: "an object", classChar: "text", classSparse: "sparse", 16: "a function", 17: "an object"}
+
+// limits of what a file may announce. No recording comes near them.
+const (
+	maxName   = 64 << 10 // bytes of a name, and of the names of all fields
+	maxDepth  = 16       // structures within structures
+	maxTracks = 4096     // of one matrix
+)
+
+// scanner reads the elements of one variable.
+type scanner struct {
+	file     *File
+	variable int
+	r        *bufio.Reader
+	at       int64 // bytes read
+	left     int64 // bytes that there are
+	b        [8]byte
+}
+
+var errEnd = errors.New("it ends in the middle of an element")
+
+// take reads n ≤ 8 bytes.
+func (s *scanner) take(n int) ([]byte, error) {
+	if s.left-s.at < int64(n) {
+		return nil, errEnd
+	}
+	if _, err := io.ReadFull(s.r, s.b[:n]); err != nil {
+		return nil, ending(err)
+	}
+	s.at += int64(n)
+	return s.b[:n], nil
+}
+
+// ending puts the end of a stream in words.
+func ending(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return errEnd
+	}
+	return err
+}
+
+func (s *scanner) skip(n int64) error {
+	if n < 0 || n > s.left-s.at {
+		return errEnd
+	}
+	s.at += n
+	return ending(track.Skip(s.r, n))
+}
+
+// tag reads a tag of full size.
+func (s *scanner) tag() (k kind, size int64, err error) {
+	b, err := s.take(8)
+	if err != nil {
+		return 0, 0, err
+	}
+	return kind(s.file.order.Uint32(b)), int64(s.file.order.Uint32(b[4:])), nil
+}
+
+// element reads the tag of an element whose data may be within the tag; pad is
+// how many bytes follow the data.
+func (s *scanner) element() (k kind, size, pad int64, err error) {
+	b, err := s.take(4)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	first := s.file.order.Uint32(b)
+	if n := first >> 16; n != 0 {
+		if n > 4 {
+			return 0, 0, 0, fmt.Errorf("a short element has %d bytes", n)
+		}
+		return kind(first & 0xffff), int64(n), int64(4 - n), nil
+	}
+	if b, err = s.take(4); err != nil {
+		return 0, 0, 0, err
+	}
+	size = int64(s.file.order.Uint32(b))
+	return kind(first), size, -size & 7, nil
+}
+
+// bytes reads the data of a short element, such as a name.
+func (s *scanner) bytes() ([]byte, error) {
+	_, size, pad, err := s.element()
+	if err != nil {
+		return nil, err
+	}
+	if size > maxName || size > s.left-s.at {
+		return nil, fmt.Errorf("a name or a list of dimensions has %d bytes", size)
+	}
+	b := make([]byte, size)
+	if _, err := io.ReadFull(s.r, b); err != nil {
+		return nil, ending(err)
+	}
+	s.at += size
+	return b, s.skip(min(pad, s.left-s.at))
+}
+
+// matrix reads the element of a matrix with size bytes of data; path is the name
+// of what holds it, if anything.
+func (s *scanner) matrix(path string, size int64, depth int) error {
+	if size == 0 {
+		return nil // an empty field
+	}
+	if depth > maxDepth {
+		return fmt.Errorf("%s: structures are nested more than %d deep", path, maxDepth)
+	}
+	end := s.at + size
+	if k, n, _, err := s.element(); err != nil || k != kindUint32 || n != 8 {
+		return errors.Join(err, errors.New("a matrix has no flags"))
+	}
+	b, err := s.take(8)
+	if err != nil {
+		return err
+	}
+	flags := s.file.order.Uint32(b)
+	class, complexNumbers := flags&0xff, flags&0x800 != 0
+	dims, err := s.dimensions()
+	if err != nil {
+		return err
+	}
+	nameBytes, err := s.bytes()
+	if err != nil {
+		return err
+	}
+	name := path + strings.TrimRight(string(nameBytes), "\x00")
+	switch {
+	case class == classStruct:
+		return s.structure(name, dims, depth)
+	case class < classDouble || class > classUint64:
+		s.leave(name, classes[class])
+	case complexNumbers:
+		s.leave(name, "complex")
+	default:
+		if err := s.numbers(name, dims); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if depth == 0 {
+		return nil // nothing follows that would be read
+	}
+	return s.skip(end - s.at)
+}
+
+func (s *scanner) leave(name, what string) {
+	if what == "" {
+		what = "of a class that is not known"
+	}
+	s.file.notes = append(s.file.notes, fmt.Sprintf("variable %.80s is left out: it is %s", name, what))
+}
+
+func (s *scanner) dimensions() ([]int64, error) {
+	b, err := s.bytes()
+	if err != nil {
+		return nil, err
+	}
+	var dims []int64
+	total := int64(1)
+	for len(b) >= 4 {
+		d := int64(int32(s.file.order.Uint32(b)))
+		b = b[4:]
+		if d < 0 || d > 0 && total > 1<<40/d {
+			return nil, fmt.Errorf("an array has dimension %d", d)
+		}
+		total *= d
+		dims = append(dims, d)
+	}
+	if len(dims) < 2 {
+		return nil, errors.New("an array has less than 2 dimensions")
+	}
+	return dims, nil
+}
+
+// structure reads the fields of an array of structures.
+func (s *scanner) structure(name string, dims []int64, depth int) error {
+	b, err := s.bytes()
+	if err != nil {
+		return err
+	}
+	if len(b) != 4 {
+		return errors.New("a structure does not say how long its names are")
+	}
+	width := int(int32(s.file.order.Uint32(b)))
+	if width < 1 || width > maxName {
+		return fmt.Errorf("a structure has names of %d bytes", width)
+	}
+	list, err := s.bytes()
+	if err != nil {
+		return err
+	}
+	var fields []string
+	for ; len(list) >= width; list = list[width:] {
+		f, _, _ := bytes.Cut(list[:width], []byte{0})
+		fields = append(fields, string(f))
+	}
+	total := int64(1)
+	for _, d := range dims {
+		total *= d
+	}
+	for i := range total {
+		at := name
+		if total > 1 {
+			at = fmt.Sprintf("%s(%d)", name, i+1)
+		}
+		if len(fields) == 0 {
+			break
+		}
+		for _, field := range fields {
+			k, size, err := s.tag()
+			if err != nil {
+				return err
+			}
+			if k != kindMatrix {
+				return fmt.Errorf("%s.%s: a field is an element of type %d", at, field, k)
+			}
+			if err := s.matrix(at+"."+field, size, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// numbers notes the tracks of an array, whose values come next.
+func (s *scanner) numbers(name string, dims []int64) error {
+	k, size, _, err := s.element()
+	if err != nil {
+		return err
+	}
+	rows, columns := dims[0], int64(1)
+	for _, d := range dims[1:] {
+		columns *= d
+	}
+	total := rows * columns
+	if total == 0 {
+		return nil
+	}
+	if k.size() == 0 || size != total*int64(k.size()) {
+		return fmt.Errorf("%d values of type %d should not have %d bytes", total, k, size)
+	}
+	if s.left < s.at+size {
+		return errEnd
+	}
+	longest := max(rows, columns)
+	for _, d := range dims {
+		if d == total { // a vector, in whatever dimension
+			longest = total
+		}
+	}
+	f := s.file
+	add := func(name string, first, step int64) {
+		f.series = append(f.series, series{variable: s.variable, at: s.at + first*int64(k.size()), step: step * int64(k.size()), kind: k, count: longest})
+		f.infos = append(f.infos, track.Info{Name: name, Len: longest})
+	}
+	switch {
+	case longest == total:
+		add(name, 0, 1)
+	case len(dims) > 2:
+		s.leave(name, fmt.Sprintf("of %d dimensions", len(dims)))
+	case total/longest > maxTracks:
+		s.leave(name, fmt.Sprintf("more than %d channels", maxTracks))
+	case rows >= columns:
+		for j := range columns {
+			add(fmt.Sprintf("%s(:,%d)", name, j+1), j*rows, 1)
+		}
+	default:
+		for i := range rows {
+			add(fmt.Sprintf("%s(%d,:)", name, i+1), i, rows)
+		}
+	}
+	return nil
+}

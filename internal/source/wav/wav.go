@@ -1,0 +1,192 @@
+// Package wav reads WAV files: PCM of 8, 16, 24 and 32 bits and floating point
+// of 32 and 64 bits, of any number of channels.
+//
+// PCM is delivered as a part of full scale: n bits stand for -1 to 1-2^(1-n),
+// so that the gain of a channel is what full scale means in its unit. Channels
+// are called 1, 2, 3, …
+//
+// Sources: IBM and Microsoft, "Multimedia Programming Interface and Data
+// Specifications 1.0" (1991); Microsoft, "Multiple Channel Audio Data and WAVE
+// Files" (2007); EBU Tech 3306 for files over 4 GiB (RF64).
+package wav
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"strconv"
+
+	"github.com/flank-tcm/flank/internal/source/track"
+)
+
+// File is an open WAV file: a [track.File] of its channels.
+type File struct {
+	name   string
+	in     io.ReaderAt
+	close  func() error
+	data   int64 // byte of the first frame
+	frame  int64 // bytes of one sample of every channel
+	frames int64
+	size   int // bytes of a sample
+	decode func([]byte) float64
+	infos  []track.Info
+	notes  []string
+}
+
+// Open opens the WAV file at path and reads its header.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("wav: %w: check the path", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("wav: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("wav: %w", err)
+	}
+	file, err := New(f, info.Size(), path)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	file.close = f.Close
+	return file, nil
+}
+
+// New reads the header of a file of the given size; name names it in errors.
+// The caller keeps in and closes it.
+func New(in io.ReaderAt, size int64, name string) (*File, error) {
+	f := &File{name: name, in: in}
+	var head [12]byte
+	if n, _ := in.ReadAt(head[:], 0); n < len(head) || string(head[:4]) != "RIFF" && string(head[:4]) != "RF64" || string(head[8:]) != "WAVE" {
+		return nil, fmt.Errorf("wav: %s: is no WAV file, it does not begin with RIFF and WAVE: check its ending, or set `format` under the layout's `recording`", name)
+	}
+	for at := int64(len(head)); ; {
+		var b [8]byte
+		if n, err := in.ReadAt(b[:], at); n < len(b) {
+			if err != io.EOF {
+				return nil, fmt.Errorf("wav: %s: %w", name, err)
+			}
+			return nil, f.errorf(min(at, size), "the file ends before its samples: record again")
+		}
+		id, n := string(b[:4]), int64(binary.LittleEndian.Uint32(b[4:]))
+		at += 8
+		switch id {
+		case "fmt ":
+			if err := f.readFormat(at, n); err != nil {
+				return nil, err
+			}
+		case "data":
+			if f.decode == nil {
+				return nil, f.errorf(at-8, "the samples come before the format: the file is damaged; export it anew")
+			}
+			return f, f.readData(at, n, size)
+		}
+		at += n + n&1
+	}
+}
+
+// readFormat reads the chunk that says what samples are like.
+func (f *File) readFormat(at, n int64) error {
+	b := make([]byte, min(n, 40))
+	if m, _ := f.in.ReadAt(b, at); m < 16 {
+		return f.errorf(at, "the format is cut off: copy the file again")
+	}
+	code := binary.LittleEndian.Uint16(b)
+	channels, rate := int(binary.LittleEndian.Uint16(b[2:])), binary.LittleEndian.Uint32(b[4:])
+	align, bits := binary.LittleEndian.Uint16(b[12:]), int(binary.LittleEndian.Uint16(b[14:]))
+	if code == 0xfffe && len(b) >= 26 { // extensible: the code is the beginning of a GUID
+		code = binary.LittleEndian.Uint16(b[24:])
+	}
+	f.infos = nil // a second format replaces the first
+	f.size, f.frame = bits/8, int64(align)
+	switch {
+	case code == 1 && bits == 8:
+		f.decode = func(b []byte) float64 { return (float64(b[0]) - 128) / (1 << 7) }
+	case code == 1 && bits == 16:
+		f.decode = func(b []byte) float64 { return float64(int16(binary.LittleEndian.Uint16(b))) / (1 << 15) }
+	case code == 1 && bits == 24:
+		f.decode = func(b []byte) float64 {
+			return float64(int32(uint32(b[0])<<8|uint32(b[1])<<16|uint32(b[2])<<24)) / (1 << 31)
+		}
+	case code == 1 && bits == 32:
+		f.decode = func(b []byte) float64 { return float64(int32(binary.LittleEndian.Uint32(b))) / (1 << 31) }
+	case code == 3 && bits == 32:
+		f.decode = func(b []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))) }
+	case code == 3 && bits == 64:
+		f.decode = func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
+	default:
+		return f.errorf(at, "samples of code %d with %d bits are not supported: export it as PCM or floating point", code, bits)
+	}
+	if channels == 0 || rate == 0 || f.frame != int64(channels*f.size) {
+		return f.errorf(at, "%d channels of %d bits at %d Hz should not have frames of %d bytes: the file is damaged; copy it again", channels, bits, rate, align)
+	}
+	for i := range channels {
+		f.infos = append(f.infos, track.Info{Name: strconv.Itoa(i + 1), Rate: float64(rate)})
+	}
+	return nil
+}
+
+// readData takes note of n bytes of samples. A recorder that was stopped leaves
+// 0 or the greatest number, and so do files over 4 GiB.
+func (f *File) readData(at, n, size int64) error {
+	if left := size - at; n == math.MaxUint32 || n == 0 || n > left {
+		if n != math.MaxUint32 {
+			f.notes = append(f.notes, "the file was not finished: the length of its samples is not that of the file; those that are there are read")
+		}
+		n = left
+	}
+	f.data, f.frames = at, n/f.frame
+	if f.frames == 0 {
+		return f.errorf(at, "the file holds no samples: record again")
+	}
+	for i := range f.infos {
+		f.infos[i].Len = f.frames
+	}
+	return nil
+}
+
+// Tracks returns the channels.
+func (f *File) Tracks() []track.Info { return f.infos }
+
+// Notes says whether the file is unfinished.
+func (f *File) Notes() []string { return f.notes }
+
+// Close closes the file if Open opened it.
+func (f *File) Close() error {
+	if f.close == nil {
+		return nil
+	}
+	return f.close()
+}
+
+// Open returns a Reader of channels.
+func (f *File) Open(tracks []int) (track.Reader, error) {
+	var columns []track.Column
+	var infos []track.Info
+	for _, i := range tracks {
+		at := f.data + int64(i*f.size)
+		columns = append(columns, &track.Strided{
+			Stream: bufio.NewReader(io.NewSectionReader(f.in, at, f.frames*f.frame-int64(i*f.size))),
+			Size:   f.size, Step: f.frame, Count: f.frames, Decode: f.decode,
+			Fail: func(value int64, err error) error {
+				return f.errorf(at+value*f.frame, "channel %d: %v: copy the file again", i+1, err)
+			},
+		})
+		infos = append(infos, f.infos[i])
+	}
+	return track.SideBySide(columns, infos), nil
+}
+
+// errorf returns an error about what is at a byte of the file.
+func (f *File) errorf(at int64, format string, args ...any) error {
+	return fmt.Errorf("wav: %s: byte %d: %s", f.name, at, fmt.Sprintf(format, args...))
+}
