@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/source/columnar"
 	"github.com/flank-tcm/flank/internal/source/mat5"
 	"github.com/flank-tcm/flank/internal/source/npy"
 	"github.com/flank-tcm/flank/internal/source/tdms"
@@ -33,6 +34,8 @@ var formats = []format{
 	{"mat", []string{".mat"}, "MATLAB 5.0", open(mat5.Open)},
 	{"wav", []string{".wav"}, "RIFF", open(wav.Open)},
 	{"npy", []string{".npy", ".npz"}, "\x93NUMPY", open(npy.Open)},
+	{"parquet", []string{".parquet"}, "PAR1", open(columnar.OpenParquet)},
+	{"arrow", []string{".arrow", ".feather", ".ipc"}, "ARROW1", open(columnar.OpenArrow)},
 }
 
 // open returns f for a File in place of what f opens.

@@ -137,10 +137,10 @@ func scanArrow(b []byte, file string, to sink) (err error) {
 			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
 		}
 	}()
-	if err := checkArrow(b); err != nil {
+	if err := CheckArrow(bytes.NewReader(b), int64(len(b))); err != nil {
 		return fmt.Errorf("table: %s: is no Arrow file that a table can be read from: %w", file, err)
 	}
-	in, err := ipc.NewFileReader(bytes.NewReader(b), ipc.WithAllocator(&bounded{memory.NewGoAllocator(), inflation*len(b) + 1<<20}))
+	in, err := ipc.NewFileReader(bytes.NewReader(b), ipc.WithAllocator(Bounded(inflation*len(b)+1<<20)))
 	if err != nil {
 		return fmt.Errorf("table: %s: is no Arrow file, or is damaged: %w: write the table again", file, err)
 	}
@@ -255,8 +255,10 @@ func numbers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 |
 	return func(i int) value { return value{kind: isNumber, number: float64(x[i])} }
 }
 
-// bounded is an allocator that gives no more at a time than a file can be
-// expected to hold: a flipped length makes Arrow ask for terabytes.
+// Bounded returns an allocator that panics when it is asked for more than limit
+// bytes at a time: a flipped length makes Arrow ask for terabytes.
+func Bounded(limit int) memory.Allocator { return &bounded{memory.NewGoAllocator(), limit} }
+
 type bounded struct {
 	memory.Allocator
 	limit int

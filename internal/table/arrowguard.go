@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 
 	flatbuffers "github.com/google/flatbuffers/go"
 )
@@ -27,29 +28,45 @@ var arrowTypes = [...]bool{1: true, 2: true, 3: true, 5: true, 6: true, 10: true
 
 const blockSize = 24 // bytes of a Block: offset int64, metadata int32, padding, body int64
 
-// checkArrow reports why bytes are not an Arrow IPC file or why no table has
-// its columns. After it, no count or place in the footer lies beyond the file:
-// the library allocates what a flipped length says, and running out of memory
-// cannot be caught.
-func checkArrow(b []byte) (err error) {
+// maxFooter is the longest footer that is read.
+const maxFooter = 64 << 20
+
+// CheckArrow reports why a file of the given size is no Arrow IPC file or why no
+// table has its columns. After it, no count or place in the footer lies beyond
+// the file: the library allocates what a flipped length says, and running out of
+// memory cannot be caught.
+func CheckArrow(in io.ReaderAt, size int64) (err error) {
 	const magic = "ARROW1"
 	defer func() { // offsets inside the footer are not to be trusted either
 		if r := recover(); r != nil {
 			err = fmt.Errorf("its footer is damaged: %v", r)
 		}
 	}()
-	end := len(b) - len(magic) - 4
-	if end < len(magic)+2 || string(b[:len(magic)]) != magic || string(b[end+4:]) != magic {
+	var head, tail [4 + len(magic)]byte
+	end := size - int64(len(tail))
+	if end < int64(len(magic)+2) {
 		return errors.New("it does not begin and end with ARROW1")
 	}
-	n := int64(binary.LittleEndian.Uint32(b[end:]))
-	if n < 8 || n > int64(end) {
-		return fmt.Errorf("its footer has %d bytes, the file %d", n, len(b))
+	if _, err := in.ReadAt(head[:], 0); err != nil {
+		return err
 	}
-	raw := b[int64(end)-n : end]
+	if _, err := in.ReadAt(tail[:], end); err != nil && err != io.EOF {
+		return err
+	}
+	if string(head[:len(magic)]) != magic || string(tail[4:]) != magic {
+		return errors.New("it does not begin and end with ARROW1")
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	if n < 8 || n > min(end, maxFooter) {
+		return fmt.Errorf("its footer has %d bytes, the file %d", n, size)
+	}
+	raw := make([]byte, n)
+	if _, err := in.ReadAt(raw, end-n); err != nil {
+		return err
+	}
 	footer := flatbuffers.Table{Bytes: raw, Pos: flatbuffers.GetUOffsetT(raw)}
 	for _, slot := range []flatbuffers.VOffsetT{slotFooterDictionaries, slotFooterRecords} {
-		if err := checkBlocks(&footer, slot, int64(len(b))); err != nil {
+		if err := checkBlocks(&footer, slot, size); err != nil {
 			return err
 		}
 	}

@@ -123,7 +123,7 @@ func scanParquet(in io.ReaderAt, size int64, file string, to sink) (err error) {
 			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
 		}
 	}()
-	if err := checkFooter(in, size); err != nil {
+	if err := CheckParquet(in, size); err != nil {
 		return fmt.Errorf("table: %s: is no Parquet file, or is damaged: %w: write the table again", file, err)
 	}
 	f, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
@@ -185,9 +185,9 @@ func scanParquet(in io.ReaderAt, size int64, file string, to sink) (err error) {
 	return nil
 }
 
-// checkFooter reports a footer that cannot lie within the file, for which the
+// CheckParquet reports a footer that cannot lie within the file, for which the
 // library would allocate what a flipped length says.
-func checkFooter(in io.ReaderAt, size int64) error {
+func CheckParquet(in io.ReaderAt, size int64) error {
 	var tail [8]byte
 	if size < 12 {
 		return errors.New("it is too short")

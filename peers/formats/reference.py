@@ -87,13 +87,30 @@ def arrays(path):
             yield from split(name, loaded[name])
 
 
-READERS = {".tdms": tdms, ".mat": mat, ".wav": wav, ".npy": arrays, ".npz": arrays}
+def columns(path):
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    table = parquet.read_table(path) if path.suffix == ".parquet" else feather.read_table(path, memory_map=False)
+    for name, column in zip(table.column_names, table.columns):
+        if pa.types.is_timestamp(column.type):
+            per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
+            yield name, column.cast(pa.int64()).to_numpy() / per_second
+        elif pa.types.is_boolean(column.type):
+            yield name, column.cast(pa.uint8()).to_numpy()
+        elif not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
+            yield name, column.to_numpy()
+
+
+READERS = {".tdms": tdms, ".mat": mat, ".wav": wav, ".npy": arrays, ".npz": arrays, ".parquet": columns, ".arrow": columns, ".feather": columns}
 
 
 def write(folder):
     """Writes files of other writers than ours."""
     from nptdms import ChannelObject, GroupObject, RootObject, TdmsWriter
     from scipy.io import savemat, wavfile
+    import pyarrow as pa
+    from pyarrow import feather, parquet
 
     rng = np.random.default_rng(1)
     x = rng.normal(size=(5000, 3))
@@ -112,6 +129,16 @@ def write(folder):
         }, do_compression=compress)
     wavfile.write(folder / "peer.wav", 48000, (20000 * np.tanh(x)).astype("i2"))
     np.save(folder / "peer.npy", x)
+    table = pa.table({
+        "t": pa.array(1_800_000_000_000_000_000 + 1_000_000 * np.arange(len(x)), pa.timestamp("ns")), "x": x[:, 0], "f": x[:, 1].astype("f4"),
+        "missing": pa.array([None if i % 5 == 0 else i for i in range(len(x))], pa.int32()), "u": np.arange(len(x), dtype="u8") << np.uint64(50),
+        "b": x[:, 2] > 0, "tool": pa.array([f"T{i // 1000}" for i in range(len(x))]).dictionary_encode(),
+    })
+    for codec in ("snappy", "zstd", "gzip", "none"):
+        parquet.write_table(table, folder / f"peer-{codec}.parquet", compression=codec, row_group_size=1500)
+    parquet.write_table(table, folder / "peer-v1.parquet", data_page_version="1.0", use_dictionary=True)
+    for codec in ("lz4", "zstd", "uncompressed"):
+        feather.write_feather(table, folder / f"peer-{codec}.feather", compression=codec, chunksize=1500)
     np.savez_compressed(folder / "peer.npz", a=x, b=np.asfortranarray(x.astype("f4")), c=x.T.astype("i8"), d=x[:, 0] > 0)
 
 
