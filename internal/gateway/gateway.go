@@ -83,6 +83,9 @@ type Gateway struct {
 	held   [][]byte // windows that are not durable yet
 	heldTo uint64   // seq behind the last of them
 
+	apart   bool  // in the session at hand, clocks have moved apart, and the log says so
+	session int64 // at hand
+
 	patience time.Duration // for delivering what is left when there is no more to come
 
 	windows, gaps, delivered atomic.Uint64
@@ -253,6 +256,7 @@ func (g *Gateway) cutAndKeep(ctx context.Context) error {
 			machine = w.Machine
 		}
 		w.Epoch, w.Seq = g.spool.Epoch(), seq
+		g.watchClocks(w)
 		if g.cfg.OnCut != nil {
 			g.cfg.OnCut(c)
 		}
@@ -278,6 +282,22 @@ func CheckMachine(path string) error {
 		}
 	}
 	return nil
+}
+
+// watchClocks says once in a session that the rates are out of step: windows go by
+// sample counters, and do not show it.
+func (g *Gateway) watchClocks(w *window.Window) {
+	if w.Session != g.session {
+		g.session, g.apart = w.Session, false
+	}
+	groups := g.cut.Layout().Groups()
+	slowest := groups[len(groups)-1].Rate
+	if g.apart || w.Drift.Abs().Seconds() <= 0.5/slowest {
+		return
+	}
+	g.apart = true
+	g.cfg.Log.Warn().Str("machine", w.Machine).Time("start", w.Start).Dur("drift_ms", w.Drift).Float64("rate_hz", slowest).
+		Msg("the sensor clocks of the rates are apart by more than half a sample of the slowest: sample them by one clock, or start the recording anew more often")
 }
 
 func (g *Gateway) gap(c source.Cut) {
