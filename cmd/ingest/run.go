@@ -83,9 +83,14 @@ type windowConfig struct {
 }
 
 type sourceConfig struct {
-	Kind  string  `yaml:"kind"`  // "simulate" or "file"; "csv" is another word for "file"
-	File  string  `yaml:"file"`  // of csv
+	Kind  string  `yaml:"kind"`  // "simulate", "file" or "folder"; "csv" is another word for "file"
+	File  string  `yaml:"file"`  // of file
 	Speed float64 `yaml:"speed"` // times as fast as a live sensor; 0: as fast as possible
+
+	// of folder
+	Folder  string        `yaml:"folder"`
+	Pattern string        `yaml:"pattern"` // names of recordings, such as "*.tdms"
+	Settle  time.Duration `yaml:"settle"`  // for how long a file must not have changed to be complete
 
 	// of simulate
 	Seed     uint64        `yaml:"seed"`
@@ -119,7 +124,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 func load(path string) (settings, error) {
 	c := settings{
 		Window: windowConfig{Length: window.DefaultSpec.Length}, Spool: "flank-data/spool", MiB: 8192,
-		Source: sourceConfig{Kind: "simulate", Speed: 1, Seed: 1, ToolLife: 80 * time.Second},
+		Source: sourceConfig{Kind: "simulate", Speed: 1, Seed: 1, ToolLife: 80 * time.Second, Pattern: "*", Settle: 10 * time.Second},
 	}
 	if err := config.Load(path, &c); err != nil {
 		return c, err
@@ -145,6 +150,8 @@ func (c settings) check() error {
 		return fmt.Errorf("source: speed: %v: must be 1 for a live sensor, more for a faster one, or 0 for as fast as possible", src.Speed)
 	case src.Kind == "simulate" && src.File != "":
 		return fmt.Errorf("source: file: %s would not be read: set source.kind to file, or remove it", src.File)
+	case src.Kind == "folder" && (src.Folder == "" || src.Settle <= 0):
+		return fmt.Errorf("source: folder %q, settle %v: name the folder to watch, and for how long a file must not have changed, such as 10s", src.Folder, src.Settle)
 	case src.Kind == "simulate" && (src.Tools < 0 || src.ToolLife <= 0):
 		return fmt.Errorf("source: %d tools with a life of %v: tools must be 0 (until stopped) or more, and tool_life a duration such as 80s", src.Tools, src.ToolLife)
 	}
@@ -180,6 +187,12 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 		level = zerolog.DebugLevel
 	}
 	log := cli.Logger(stderr, level).With().Str("machine", c.Machine).Logger()
+	if c.Source.Kind == "folder" {
+		if err := ingestFolder(ctx, f.Config, c, log, stdout); err != nil {
+			return fmt.Errorf("%s: %w", f.Config, err)
+		}
+		return nil
+	}
 	src, recording, err := open(f.Config, c)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w: correct the path, which begins at the folder of the configuration", f.Config, err)
@@ -190,17 +203,7 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	if closer, ok := src.(io.Closer); ok {
 		defer closer.Close()
 	}
-	sync := 1
-	if c.Source.Speed == 0 {
-		sync = 64
-	}
-	to := c.bus("flank-ingest")
-	to.OnRetry = cli.OnRetry(log, "broker does not take windows: they stay in the spool")
-	gw, err := gateway.New(gateway.Config{
-		Source: source.Pace(src, c.Source.Speed), Window: window.Spec{Length: c.Window.Length, Hop: c.Window.Hop},
-		SpoolDir: config.Beside(f.Config, c.Spool), Recording: recording, SyncEvery: sync, Log: log, Bus: to,
-		SpoolBytes: c.MiB << 20, DropOldest: c.Full == "drop_oldest" || c.Full == "" && recording == "",
-	})
+	gw, err := c.gateway(f.Config, src, recording, log)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Config, err)
 	}
@@ -213,6 +216,29 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "%d windows cut, %d delivered, %d pending in the spool, %d gaps\n", s.Windows, s.Delivered, s.Pending, s.Gaps)
 	return err
+}
+
+// gateway returns a gateway of a source; recording is its identity if it is one.
+func (c settings) gateway(file string, src source.Source, recording string, log zerolog.Logger) (*gateway.Gateway, error) {
+	sync := 1
+	if c.Source.Speed == 0 {
+		sync = 64
+	}
+	to := c.bus("flank-ingest")
+	to.OnRetry = cli.OnRetry(log, "broker does not take windows: they stay in the spool")
+	return gateway.New(gateway.Config{
+		Source: source.Pace(src, c.Source.Speed), Window: window.Spec{Length: c.Window.Length, Hop: c.Window.Hop},
+		SpoolDir: config.Beside(file, c.Spool), Recording: recording, SyncEvery: sync, Log: log, Bus: to,
+		SpoolBytes: c.MiB << 20, DropOldest: c.Full == "drop_oldest" || c.Full == "" && recording == "",
+	})
+}
+
+// layout returns the layout of recordings, and how they are written.
+func (c settings) layout(file string) (*signal.Layout, signal.Recording, error) {
+	if c.Layout == "" {
+		return signal.GunDrill(), signal.Recording{}, nil
+	}
+	return signal.LoadLayout(config.Beside(file, c.Layout))
 }
 
 // open returns the source that the configuration names, and for a recording
@@ -228,12 +254,9 @@ func open(file string, c settings) (source.Source, string, error) {
 		})
 		return src, "", err
 	case "file", "csv":
-		layout, columns := signal.GunDrill(), signal.Recording{}
-		if c.Layout != "" {
-			var err error
-			if layout, columns, err = signal.LoadLayout(config.Beside(file, c.Layout)); err != nil {
-				return nil, "", err
-			}
+		layout, columns, err := c.layout(file)
+		if err != nil {
+			return nil, "", err
 		}
 		if c.Source.File == "" {
 			return nil, "", errors.New("source: file: name the recording")
@@ -246,5 +269,5 @@ func open(file string, c settings) (source.Source, string, error) {
 		src, err := rec.Open()
 		return src, id, err
 	}
-	return nil, "", fmt.Errorf("source: kind %q: choose simulate or file", c.Source.Kind)
+	return nil, "", fmt.Errorf("source: kind %q: choose simulate, file or folder", c.Source.Kind)
 }

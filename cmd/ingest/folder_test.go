@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// folderYAML watches the folder in.
+func folderYAML(addr string) string {
+	return ingestYAML(addr, "  kind: csv\n  file: day.csv\n", "  kind: folder\n  folder: in\n  pattern: \"*.csv\"\n  settle: 20ms\n")
+}
+
+// watch runs ingest until the journal of the folder satisfies until, and
+// returns what it printed and logged.
+func watch(t *testing.T, until func(journal string) bool) (stdout, stderr string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for ctx.Err() == nil {
+			text, err := os.ReadFile(filepath.Join("spool", "folder.json"))
+			if err == nil && until(string(text)) {
+				stop()
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	stdout, stderr, err := ingestRun(t, ctx, "run --config ingest.yaml")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	return stdout, stderr
+}
+
+// Recordings are taken once each, also after a restart; one that is damaged is
+// sent up to the damage, and does not stop those behind it.
+func TestFolder(t *testing.T) {
+	addr := startBroker(t)
+	bench(t, "ingest.yaml", folderYAML(addr))
+	if err := os.Mkdir("in", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "in/1.csv", table, "in/2.csv", "force,power,tool\n1,2,T1\n3,4,T1\n5,off,T1\n", "in/note.txt", "no recording")
+	has := func(names ...string) func(string) bool {
+		return func(journal string) bool {
+			for _, n := range names {
+				if !strings.Contains(journal, `"`+n+`"`) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	out, log := watch(t, has("1.csv", "2.csv"))
+	if want := "1 recordings sent, 1 could not be read, 6 windows delivered\n"; out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+	if want := `in/2.csv:4: column \"power\": \"off\" is not a number`; !strings.Contains(log, want) {
+		t.Errorf("no %q in the log\n%s", want, log)
+	}
+	write(t, "in/3.csv", table)
+	out, log = watch(t, has("3.csv"))
+	if strings.Contains(log, "in/1.csv") || strings.Contains(log, "in/2.csv") || !strings.Contains(log, "in/3.csv") {
+		t.Errorf("the restart took more than the new file:\n%s", log)
+	}
+	if want := "1 recordings sent, 0 could not be read, 4 windows delivered\n"; out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
