@@ -37,6 +37,7 @@ type flags struct {
 	Topics   struct {
 		Apply topicsFlags `cmd:"" help:"Create the topics that are missing, with the settings they need."`
 	} `cmd:"" help:"Prepare the broker."`
+	Check checkFlags `cmd:"" help:"Try every step between this machine and the broker, and name the one that fails."`
 	Spool struct {
 		Ls     spoolFlags  `cmd:"" help:"List the files of the spool and what was delivered of them."`
 		Verify spoolFlags  `cmd:"" help:"Read everything in the spool and report damage."`
@@ -59,22 +60,13 @@ type topicsFlags struct {
 // settings is ingest.yaml.
 type settings struct {
 	Machine string       `yaml:"machine"`
-	Kafka   kafkaConfig  `yaml:"kafka"`
+	Kafka   cli.Kafka    `yaml:"kafka"`
 	Layout  string       `yaml:"layout"` // empty: the gun drill's 14 channels
 	Window  windowConfig `yaml:"window"`
 	Spool   string       `yaml:"spool"`
 	Full    string       `yaml:"spool_full"` // "block" or "drop_oldest"; empty: the first for recordings, the second for live sources
 	MiB     int64        `yaml:"spool_mib"`
 	Source  sourceConfig `yaml:"source"`
-}
-
-// bus returns how to reach the broker.
-func (c settings) bus(client string) bus.Config {
-	return bus.Config{Brokers: c.Kafka.Brokers, ClientID: client}
-}
-
-type kafkaConfig struct {
-	Brokers []string `yaml:"brokers"`
 }
 
 type windowConfig struct {
@@ -109,6 +101,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return topics(ctx, f.Topics.Apply, stdout)
 	case "inspect <file>":
 		return inspectFile(ctx, f.Inspect, stdout)
+	case "check":
+		return check(ctx, f.Check, stdout)
 	case "spool ls":
 		return listSpool(f.Spool.Ls, stdout)
 	case "spool verify":
@@ -129,10 +123,8 @@ func load(path string) (settings, error) {
 	if err := config.Load(path, &c); err != nil {
 		return c, err
 	}
-	if len(c.Kafka.Brokers) == 0 {
-		return c, fmt.Errorf("%s: kafka: brokers: name at least one, for example [\"127.0.0.1:9092\"]", path)
-	}
-	return c, nil
+	_, err := c.Kafka.Bus(path, "")
+	return c, err
 }
 
 // check reports a value that cannot be meant.
@@ -163,7 +155,10 @@ func topics(ctx context.Context, f topicsFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg := c.bus("flank-topics")
+	cfg, err := c.Kafka.Bus(f.Config, "flank-topics")
+	if err != nil {
+		return err
+	}
 	if err := cli.Await(ctx, f.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg) }); err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
@@ -224,7 +219,10 @@ func (c settings) gateway(file string, src source.Source, recording string, log 
 	if c.Source.Speed == 0 {
 		sync = 64
 	}
-	to := c.bus("flank-ingest")
+	to, err := c.Kafka.Bus(file, "flank-ingest")
+	if err != nil {
+		return nil, err
+	}
 	to.OnRetry = cli.OnRetry(log, "broker does not take windows: they stay in the spool")
 	return gateway.New(gateway.Config{
 		Source: source.Pace(src, c.Source.Speed), Window: window.Spec{Length: c.Window.Length, Hop: c.Window.Hop},

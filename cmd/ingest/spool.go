@@ -97,7 +97,11 @@ func resendSpool(ctx context.Context, f resendFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	out, err := bus.NewProducer(c.bus("flank-resend"))
+	to, err := c.Kafka.Bus(f.Config, "flank-resend")
+	if err != nil {
+		return err
+	}
+	out, err := bus.NewProducer(to)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Config, err)
 	}

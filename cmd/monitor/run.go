@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,13 +37,16 @@ type flags struct {
 		Wait    time.Duration `default:"0s" help:"How long to wait for a broker or a model that is not there yet."`
 		Verbose bool          `help:"Log more."`
 	} `cmd:"" help:"Judge until Ctrl-C."`
+	Dlq struct {
+		Ls      dlqFlags     `cmd:"" help:"List the dead letters."`
+		Show    dlqOneFlags  `cmd:"" help:"Print one whole."`
+		Redrive redriveFlags `cmd:"" help:"Send dead letters again to the topic they came from, after what was wrong is mended."`
+	} `cmd:"" help:"Messages that could not be used, on tcm.dlq.v1."`
 }
 
 // settings is monitor.yaml.
 type settings struct {
-	Kafka struct {
-		Brokers []string `yaml:"brokers"`
-	} `yaml:"kafka"`
+	Kafka cli.Kafka      `yaml:"kafka"`
 	Model string         `yaml:"model"`
 	Group string         `yaml:"group"`
 	Alarm alarm.Settings `yaml:"alarm"`
@@ -56,12 +60,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102"}
-	file := f.Run.Config
+	file := cmp.Or(f.Run.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config)
 	if err := config.Load(file, &c); err != nil {
 		return err
 	}
-	if len(c.Kafka.Brokers) == 0 {
-		return fmt.Errorf("%s: kafka: brokers: name at least one, for example [\"127.0.0.1:9092\"]", file)
+	to, err := c.Kafka.Bus(file, "flank-monitor")
+	if err != nil {
+		return err
+	}
+	switch k.Command() {
+	case "dlq ls":
+		return dlqList(ctx, to, stdout)
+	case "dlq show <offset>":
+		return dlqShow(ctx, to, f.Dlq.Show.Offset, stdout)
+	case "dlq redrive", "dlq redrive <offset>":
+		return dlqRedrive(ctx, to, f.Dlq.Redrive, stdout)
 	}
 	if c.Model == "" {
 		return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", file)
@@ -83,9 +96,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg := monitor.Config{Model: m, Group: c.Group, Alarm: c.Alarm, Log: log, Bus: bus.Config{
-		Brokers: c.Kafka.Brokers, ClientID: "flank-monitor", OnRetry: cli.OnRetry(log, "broker does not answer"),
-	}}
+	to.OnRetry = cli.OnRetry(log, "broker does not answer")
+	cfg := monitor.Config{Model: m, Group: c.Group, Alarm: c.Alarm, Log: log, Bus: to}
 	if err := cli.Await(ctx, f.Run.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg.Bus) }); err != nil {
 		return fmt.Errorf("%s: kafka: %w", file, err)
 	}

@@ -54,6 +54,8 @@ var (
 type Config struct {
 	Brokers  []string // host:port of one or more brokers, from which the others are learnt
 	ClientID string   // names this program in the broker's logs
+	TLS      *TLS     // nil: connections are in the clear
+	Login    *Login   // nil: without a password
 
 	// RetainBytes limits how much of TopicWindows Apply keeps in each partition,
 	// whatever its age. 0 means no limit but time.
@@ -74,6 +76,14 @@ func (c Config) check() error {
 		if _, port, err := net.SplitHostPort(b); err != nil || port == "" {
 			return fmt.Errorf("bus: broker %q: want host:port, for example 127.0.0.1:9092", b)
 		}
+	}
+	if c.TLS != nil {
+		if _, err := c.TLS.clientConfig(); err != nil {
+			return err
+		}
+	}
+	if c.Login != nil {
+		return c.Login.check()
 	}
 	return nil
 }

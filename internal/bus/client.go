@@ -2,8 +2,6 @@ package bus
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -31,6 +30,9 @@ const (
 type client struct {
 	cfg Config
 
+	accepted atomic.Bool // a broker let us in, once
+	allowed  atomic.Bool // and let us write or read messages
+
 	mu sync.Mutex
 	kc *kafka.Client
 }
@@ -47,7 +49,8 @@ func newKafkaClient(cfg Config) *kafka.Client {
 		Addr:    kafka.TCP(cfg.Brokers...),
 		Timeout: callTimeout,
 		Transport: &kafka.Transport{
-			Dial:        dial,
+			Dial:        cfg.dial,
+			SASL:        cfg.mechanism(),
 			ClientID:    cfg.ClientID,
 			DialTimeout: dialTimeout,
 			IdleTimeout: 5 * time.Minute,
@@ -85,13 +88,14 @@ func (c *client) retry(ctx context.Context, f func(ctx context.Context, kc *kafk
 		err := f(callCtx, kc)
 		cancel()
 		if err == nil {
+			c.accepted.Store(true)
 			o.over(c.cfg)
 			return nil
 		}
 		if ctx.Err() != nil {
 			return o.ended(ctx)
 		}
-		if err = explain(err, c.cfg); permanent(err) {
+		if err = explain(err, c.cfg); c.permanent(err) {
 			return err
 		}
 		if o.failed(c.cfg, err); o.failures%rebuildAfter == 0 {
@@ -201,24 +205,21 @@ var permanentErrors = []error{
 	kafka.MessageSizeTooLarge, kafka.RecordListTooLarge, kafka.InvalidTopic, kafka.InvalidTimestamp,
 	kafka.InvalidRecord, kafka.InvalidRequiredAcks, kafka.UnsupportedVersion, kafka.UnsupportedForMessageFormat,
 	kafka.PolicyViolation, kafka.InvalidConfiguration, kafka.InvalidReplicationFactor, kafka.InvalidPartitionNumber,
-	kafka.TopicAuthorizationFailed, kafka.GroupAuthorizationFailed, kafka.ClusterAuthorizationFailed,
-	kafka.SASLAuthenticationFailed, kafka.UnsupportedSASLMechanism, kafka.InvalidGroupId, kafka.InvalidSessionTimeout,
+	kafka.InvalidGroupId, kafka.InvalidSessionTimeout,
 	kafka.InconsistentGroupProtocol,
 }
 
-func permanent(err error) bool {
+// permanent reports whether trying again is of no use.
+func (c *client) permanent(err error) bool {
 	for _, p := range permanentErrors {
 		if errors.Is(err, p) {
 			return true
 		}
 	}
-	var (
-		unknownCA x509.UnknownAuthorityError
-		wrongHost x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		alert     tls.AlertError
-	)
-	return errors.As(err, &unknownCA) || errors.As(err, &wrongHost) || errors.As(err, &invalid) || errors.As(err, &alert)
+	if denied(err) {
+		return !c.allowed.Load()
+	}
+	return refused(err) && !c.accepted.Load()
 }
 
 // explained is an error in words, with the one it explains behind it.
@@ -235,8 +236,9 @@ func (e *explained) Unwrap() error { return e.cause }
 func explain(err error, cfg Config) error {
 	var dial *net.OpError
 	brokers := strings.Join(cfg.Brokers, ", ")
-	var text string
+	text := explainRefusal(err, cfg)
 	switch {
+	case text != "":
 	case errors.As(err, &dial) && dial.Op == "dial":
 		if dial.Addr != nil {
 			brokers = dial.Addr.String()
@@ -247,7 +249,7 @@ func explain(err error, cfg Config) error {
 		}
 		text = fmt.Sprintf("bus: no Kafka broker answers at %s (%s): start one or correct `brokers`", brokers, cause)
 	case errors.Is(err, errNotKafka):
-		text = fmt.Sprintf("bus: what answers at %s is not Kafka, or wants TLS: correct `brokers`", brokers)
+		text = fmt.Sprintf("bus: what answers at %s is not Kafka, or wants TLS: correct `brokers` or set `tls`", brokers)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		text = fmt.Sprintf("bus: %s closed the connection: the broker went away, or wants TLS or a password", brokers)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):

@@ -55,6 +55,7 @@ func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Dur
 	if res.Error != nil {
 		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, res.Error)
 	}
+	f.c.allowed.Store(true)
 	f.high = res.HighWatermark
 	stream, ok := res.Records.(*protocol.RecordStream)
 	if !ok {

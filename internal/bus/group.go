@@ -59,7 +59,7 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 	}
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: g.name, Brokers: g.cfg.Brokers, Topics: []string{g.topic},
-		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: dial},
+		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: g.cfg.dial, SASLMechanism: g.cfg.mechanism()},
 		StartOffset:       kafka.FirstOffset,
 		HeartbeatInterval: heartbeat, SessionTimeout: session, RebalanceTimeout: rebalance,
 		JoinGroupBackoff: joinBackoff, WatchPartitionChanges: true,
@@ -113,7 +113,7 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 			continue
 		}
 		if err != nil {
-			if err = explain(err, r.group.cfg); permanent(err) {
+			if err = explain(err, r.group.cfg); r.c.permanent(err) {
 				r.stop(fmt.Errorf("bus: group %s: %w", r.group.name, err))
 				return
 			}

@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -13,19 +12,9 @@ const maxResponse = 64 << 20
 // errNotKafka says that the other end does not speak Kafka's protocol.
 var errNotKafka = errors.New("answer is not Kafka's protocol")
 
-// dial connects to a broker. Its connection fails as soon as what comes cannot be
-// Kafka: the client library would take the first bytes of a web server's answer
-// for the length of an array and reserve gigabytes for it.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: dialTimeout}
-	c, err := d.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	return &guardedConn{Conn: c}, nil
-}
-
-// guardedConn watches the length that precedes every response.
+// guardedConn watches the length that precedes every response, and fails as soon
+// as what comes cannot be Kafka: the client library would take the first bytes of
+// a web server's answer for the length of an array and reserve gigabytes for it.
 type guardedConn struct {
 	net.Conn
 	length [4]byte

@@ -109,6 +109,15 @@ func TestDeadLetter(t *testing.T) {
 			t.Errorf("header %s = %q, want %q", key, got, want)
 		}
 	}
+	d.Time = at.Add(time.Second) // as the broker sets it
+	l, err := OpenLetter(d)
+	m.Time = m.Time.UTC()
+	if err != nil || !reflect.DeepEqual(l, Letter{m, "checksum differs", d.Time}) {
+		t.Errorf("opened again: %+v, %v", l, err)
+	}
+	if _, err := OpenLetter(m); err == nil {
+		t.Error("a message that is no dead letter was opened as one")
+	}
 	long := DeadLetter(m, strings.Repeat("é", 1<<20), at)
 	if n := len(long.Header("dead_reason")); n > maxReason || n < maxReason-1 {
 		t.Errorf("a long reason has %d bytes", n)

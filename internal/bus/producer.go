@@ -119,6 +119,9 @@ func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, m
 			kc, missing = p.c.get(), false
 		}
 		err := produce(ctx, kc, topic, partition, msgs)
+		if err == nil {
+			p.c.allowed.Store(true)
+		}
 		missing = unknownTopic(err)
 		return err
 	})

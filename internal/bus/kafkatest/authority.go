@@ -178,3 +178,12 @@ func (b *Broker) admin(t testing.TB, f func(context.Context, *kafka.Client) erro
 		t.Fatal(err)
 	}
 }
+
+// Stranger returns a certificate that nobody signed but its own authority.
+func Stranger() (Certificate, error) {
+	a, err := newAuthority()
+	if err != nil {
+		return Certificate{}, err
+	}
+	return a.issue("ingest", time.Now().Add(time.Hour))
+}

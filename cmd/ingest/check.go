@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/spool"
+)
+
+type checkFlags struct {
+	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool."`
+}
+
+// firstCode is the exit code of the first step.
+const firstCode = 3
+
+// check tries one step after the other and stops at the first that fails.
+func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
+	c, err := load(f.Config)
+	if err != nil {
+		return err
+	}
+	to, err := c.Kafka.Bus(f.Config, "flank-check")
+	if err != nil {
+		return err
+	}
+	steps, err := bus.Steps(to)
+	if err != nil {
+		return fmt.Errorf("%s: kafka: %w", f.Config, err)
+	}
+	dir := config.Beside(f.Config, c.Spool)
+	steps = append(steps, bus.Step{Name: "spool", Run: func(context.Context) (string, error) { return checkSpool(dir) }})
+	for i, s := range steps {
+		one, cancel := context.WithTimeout(ctx, 5*time.Second)
+		found, err := s.Run(one)
+		cancel()
+		if err != nil {
+			fmt.Fprintf(stdout, "%-7s FAILED\n", s.Name)
+			return &cli.Exit{Code: firstCode + i, Err: fmt.Errorf("%s: %w", s.Name, err)}
+		}
+		fmt.Fprintf(stdout, "%-7s ok  %s\n", s.Name, found)
+	}
+	return nil
+}
+
+// checkSpool writes a file beside the spool's and makes it durable. A gateway may
+// be running.
+func checkSpool(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("%w: correct `spool`, or the rights of its folder", err)
+	}
+	path := filepath.Join(dir, "check")
+	defer os.Remove(path)
+	file, err := os.Create(path)
+	if err != nil {
+		return "", fmt.Errorf("%w: correct `spool`, or the rights of its folder", err)
+	}
+	defer file.Close()
+	if _, err := file.Write(make([]byte, 1<<20)); err != nil {
+		return "", fmt.Errorf("%w: free the disk", err)
+	}
+	begun := time.Now()
+	if err := file.Sync(); err != nil {
+		return "", fmt.Errorf("%w: the disk does not keep what it is given", err)
+	}
+	took := time.Since(begun)
+	l, err := spool.List(dir)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s, %d segments, fsync of 1 MiB in %v", dir, len(l.Segments), took.Round(100*time.Microsecond)), nil
+}

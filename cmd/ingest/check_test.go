@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+)
+
+// Every step that fails has an exit code of its own.
+func TestCheck(t *testing.T) {
+	addr := startBroker(t)
+	bench(t, "ingest.yaml", ingestYAML(addr, "", ""))
+	failing := func(name string, code int) {
+		t.Helper()
+		out, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml")
+		var own *cli.Exit
+		if !errors.As(err, &own) || own.Code != code || !strings.HasPrefix(err.Error(), name+": ") || !strings.Contains(out, "FAILED") {
+			t.Errorf("%s: %v, want exit code %d\n%s", name, err, code, out)
+		}
+	}
+	failing("topics", 7)
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml")
+	if err != nil || strings.Count(out, " ok ") != 8 {
+		t.Errorf("check: %v\n%s", err, out)
+	}
+	if err := os.RemoveAll("spool"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "spool", "a file in the way")
+	failing("spool", 10)
+	write(t, "ingest.yaml", ingestYAML(nowhere, "", ""))
+	failing("tcp", 4)
+}

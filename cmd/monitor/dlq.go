@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+)
+
+type dlqFlags struct {
+	Config string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
+}
+
+type dlqOneFlags struct {
+	dlqFlags
+	Offset int64 `arg:"" help:"As 'dlq ls' prints it."`
+}
+
+type redriveFlags struct {
+	dlqFlags
+	Offset []int64 `arg:"" optional:"" help:"As 'dlq ls' prints them."`
+	All    bool    `help:"All dead letters."`
+}
+
+// letters calls fn for each dead letter.
+func letters(ctx context.Context, cfg bus.Config, fn func(int64, bus.Letter) error) error {
+	return bus.ReadFrom(ctx, cfg, bus.TopicDead, 0, bus.FirstOffset, false, func(m bus.Message) error {
+		l, err := bus.OpenLetter(m)
+		if err != nil {
+			l = bus.Letter{Reason: "not written by a monitor: " + err.Error(), Message: m}
+		}
+		return fn(m.Offset, l)
+	})
+}
+
+func dlqList(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "offset\tgiven up\tkey\tfrom\tbytes\treason")
+	n := 0
+	err := letters(ctx, cfg, func(offset int64, l bus.Letter) error {
+		n++
+		m := l.Message
+		_, err := fmt.Fprintf(w, "%d\t%s\t%s\t%s/%d@%d\t%d\t%s\n", offset, l.At.Local().Format(time.DateTime), printable(m.Key, 60), m.Topic, m.Partition, m.Offset, len(m.Value), printable(l.Reason, 120))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		_, err := fmt.Fprintln(stdout, "no dead letters")
+		return err
+	}
+	return w.Flush()
+}
+
+// printable returns at most n bytes of what a stranger wrote, safe for a terminal.
+func printable(s string, n int) string {
+	quoted := fmt.Sprintf("%q", s[:min(n, len(s))])
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+func dlqShow(ctx context.Context, cfg bus.Config, offset int64, stdout io.Writer) error {
+	found := false
+	err := letters(ctx, cfg, func(at int64, l bus.Letter) error {
+		if at != offset {
+			return nil
+		}
+		found = true
+		m := l.Message
+		fmt.Fprintf(stdout, "reason     %s\ngiven up   %s\nfrom       %s partition %d offset %d, sent %s\nkey        %s\n",
+			printable(l.Reason, 4096), l.At.UTC().Format(time.RFC3339Nano), m.Topic, m.Partition, m.Offset, m.Time.UTC().Format(time.RFC3339Nano), printable(m.Key, 200))
+		for _, h := range m.Headers {
+			fmt.Fprintf(stdout, "header     %s: %s\n", printable(h.Key, 200), printable(string(h.Value), 200))
+		}
+		_, err := fmt.Fprintf(stdout, "value      %d bytes: %s\n", len(m.Value), printable(string(m.Value), 256))
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("no dead letter at offset %d: see `monitor dlq ls`", offset)
+	}
+	return err
+}
+
+// dlqRedrive sends dead letters to the topic they came from, as they were. The
+// letters stay: Kafka removes them with age.
+func dlqRedrive(ctx context.Context, cfg bus.Config, f redriveFlags, stdout io.Writer) error {
+	if f.All == (len(f.Offset) > 0) {
+		return errors.New("name the offsets of the dead letters to send again, or --all")
+	}
+	out, err := bus.NewProducer(cfg)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	wanted := map[int64]bool{}
+	for _, offset := range f.Offset {
+		wanted[offset] = true
+	}
+	sent := 0
+	err = letters(ctx, cfg, func(offset int64, l bus.Letter) error {
+		if !f.All && !wanted[offset] {
+			return nil
+		}
+		delete(wanted, offset)
+		if l.Message.Topic == bus.TopicDead {
+			return fmt.Errorf("dead letter %d: %s", offset, l.Reason)
+		}
+		if err := out.Send(ctx, []bus.Message{l.Message}); err != nil {
+			return fmt.Errorf("dead letter %d: %w", offset, err)
+		}
+		sent++
+		return nil
+	})
+	fmt.Fprintf(stdout, "%d dead letters sent again\n", sent)
+	for offset := range wanted {
+		err = errors.Join(err, fmt.Errorf("no dead letter at offset %d: see `monitor dlq ls`", offset))
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+)
+
+// A dead letter is found, read and sent again as it was.
+func TestDlq(t *testing.T) {
+	addr := startBroker(t, true)
+	cfg := bus.Config{Brokers: []string{addr}}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("monitor.yaml", []byte("kafka: {brokers: [\""+addr+"\"]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dlq := func(args string) (string, error) {
+		var out, log bytes.Buffer
+		err := run(t.Context(), strings.Fields("dlq "+args+" --config monitor.yaml"), &out, &log)
+		return out.String(), err
+	}
+	if out, err := dlq("ls"); err != nil || out != "no dead letters\n" {
+		t.Errorf("ls: %v\n%s", err, out)
+	}
+	p, err := bus.NewProducer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	original := bus.Message{
+		Topic: bus.TopicWindows, Partition: 0, Offset: 41, Key: "k", Time: time.Unix(1e9, 0).UTC(),
+		Headers: []bus.Header{{Key: "seq", Value: []byte("7")}}, Value: []byte("poison \x1b[31m"),
+	}
+	stray := bus.Message{Topic: bus.TopicDead, Key: "stray", Value: []byte("x")}
+	if err := p.Send(t.Context(), []bus.Message{bus.DeadLetter(original, "checksum differs", time.Now()), stray}); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := dlq("ls"); err != nil || !strings.Contains(out, "tcm.windows.v1/0@41") || !strings.Contains(out, "checksum differs") || !strings.Contains(out, "not written by a monitor") {
+		t.Errorf("ls: %v\n%s", err, out)
+	}
+	if out, err := dlq("show 0"); err != nil || !strings.Contains(out, "header     seq: 7") || !strings.Contains(out, `poison \x1b[31m`) {
+		t.Errorf("show: %v\n%s", err, out)
+	}
+	for args, want := range map[string]string{
+		"show 9": "no dead letter at offset 9", "redrive": "--all", "redrive 9": "no dead letter at offset 9", "redrive 1": "not written by a monitor",
+	} {
+		if out, err := dlq(args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q\n%s", args, err, want, out)
+		}
+	}
+	if out, err := dlq("redrive 0"); err != nil || out != "1 dead letters sent again\n" {
+		t.Errorf("redrive: %v\n%s", err, out)
+	}
+	n := 0
+	err = bus.ReadTopic(t.Context(), cfg, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+		n++
+		if m.Key != "k" || string(m.Value) != string(original.Value) || len(m.Headers) != 1 || string(m.Header("seq")) != "7" {
+			t.Errorf("sent again as %+v", m)
+		}
+		return nil
+	})
+	if err != nil || n != 1 {
+		t.Errorf("%d windows, %v", n, err)
+	}
+}

@@ -1,0 +1,239 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/flank-tcm/flank/internal/bus/kafkatest"
+)
+
+// grants are those of deploy/kafka/acls.md, word for word.
+func grantProducer(t *testing.T, k *kafkatest.Broker, name string) {
+	k.Grant(t, name,
+		kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: TopicWindows, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeWrite},
+		kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: TopicWindows, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeDescribeConfigs},
+	)
+}
+
+func grantMonitor(t *testing.T, k *kafkatest.Broker, name string) {
+	entries := []kafka.ACLEntry{{ResourceType: kafka.ResourceTypeGroup, ResourceName: "tcm-", ResourcePatternType: kafka.PatternTypePrefixed, Operation: kafka.ACLOperationTypeRead}}
+	for _, topic := range []string{TopicWindows, TopicState, TopicCommands, TopicModels} {
+		entries = append(entries, kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeRead})
+	}
+	for _, topic := range []string{TopicState, TopicResults, TopicAlerts, TopicDead} {
+		entries = append(entries, kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeWrite})
+	}
+	k.Grant(t, name, entries...)
+}
+
+// Everything in deploy/kafka/acls.md is enough, nothing of it too much, and every
+// refusal has words of its own.
+func TestKafkaSecured(t *testing.T) {
+	needKafka(t)
+	k := kafkatest.StartSecure(t)
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const secret = "s3cret-of-the-plant"
+	for _, name := range []string{"ingest", "monitor", "nobody"} {
+		k.User(t, name, secret)
+	}
+	grantProducer(t, k, "ingest")
+	grantMonitor(t, k, "monitor")
+	password := file("password", secret+"\n")
+	as := func(user string) Config {
+		return Config{Brokers: []string{k.Addr}, ClientID: user, TLS: &TLS{CAFile: k.CAFile()}, Login: &Login{User: user, PasswordFile: password}}
+	}
+	adminCert, adminKey := k.Issue(t, "admin", time.Now().Add(time.Hour)).WriteFiles(t, dir, "admin")
+	admin := Config{Brokers: []string{k.MTLS}, TLS: &TLS{CAFile: k.CAFile(), CertFile: adminCert, KeyFile: adminKey}}
+	apply(t, admin, 1)
+
+	send(t, newProducer(t, as("ingest")), windows("k", 0, 20))
+	c := newCollector()
+	stop := runGroup(t, as("monitor"), c.handle)
+	c.wait(t, 20)
+	stop()
+	send(t, newProducer(t, as("monitor")), []Message{{Topic: TopicResults, Key: "k"}, {Topic: TopicState, Key: "k"}, {Topic: TopicAlerts, Key: "k"}, {Topic: TopicDead, Key: "k"}})
+
+	other, err := filepath.Abs(filepath.Join(dir, "other.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := kafkatest.Stranger()
+	if err != nil {
+		t.Fatal(err)
+	}
+	strangerCert, strangerKey := stranger.WriteFiles(t, dir, "other")
+	expiredCert, expiredKey := k.Issue(t, "ingest", time.Now().Add(-time.Minute)).WriteFiles(t, dir, "expired")
+	mtls := func(cert, key string) Config {
+		return Config{Brokers: []string{k.MTLS}, TLS: &TLS{CAFile: k.CAFile(), CertFile: cert, KeyFile: key}}
+	}
+	trying := func(cfg Config, topic string) error {
+		p, err := NewProducer(cfg)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+		defer cancel()
+		return p.Send(ctx, []Message{{Topic: topic, Key: "k"}})
+	}
+	with := func(cfg Config, change func(*Config)) Config {
+		change(&cfg)
+		return cfg
+	}
+	for name, tc := range map[string]struct {
+		cfg   Config
+		topic string
+		want  string
+	}{
+		"wrong password":        {with(as("ingest"), func(c *Config) { c.Login = &Login{User: "ingest", PasswordFile: file("wrong", "wrong")} }), TopicWindows, "does not let user ingest in"},
+		"unknown user":          {as("mallory"), TopicWindows, "does not let user mallory in"},
+		"in the clear":          {with(as("ingest"), func(c *Config) { c.TLS, c.Login = nil, nil }), TopicWindows, "TLS"},
+		"without a password":    {with(as("ingest"), func(c *Config) { c.Login = nil }), TopicWindows, "closed the connection"},
+		"authority not trusted": {with(as("ingest"), func(c *Config) { c.TLS = &TLS{CAFile: other} }), TopicWindows, "signed by nobody we trust"},
+		"another host":          {with(as("ingest"), func(c *Config) { c.TLS = &TLS{CAFile: k.CAFile(), ServerName: "kafka.example"} }), TopicWindows, "is for another host"},
+		"no certificate":        {mtls("", ""), TopicWindows, "refuses our certificate"},
+		"certificate expired":   {mtls(expiredCert, expiredKey), TopicWindows, "refuses our certificate"},
+		"stranger":              {mtls(strangerCert, strangerKey), TopicWindows, "refuses our certificate"},
+		"no right to the topic": {as("nobody"), TopicWindows, "no right to it"},
+		"may not write windows": {as("monitor"), TopicWindows, "user monitor lacks the right"},
+		"may not write alerts":  {as("ingest"), TopicAlerts, "no right to it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := trying(tc.cfg, tc.topic)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v, want %q", err, tc.want)
+			}
+			if err != nil && strings.Contains(err.Error(), secret) {
+				t.Errorf("the password is in %q", err)
+			}
+		})
+	}
+	checkSteps(t, as("ingest"), "", "")
+	checkSteps(t, with(as("ingest"), func(c *Config) { c.TLS = &TLS{CAFile: other} }), "tls", "signed by nobody we trust")
+	checkSteps(t, mtls(expiredCert, expiredKey), "tls", "refuses our certificate")
+	checkSteps(t, as("mallory"), "sasl", "does not let user mallory in")
+	checkSteps(t, as("nobody"), "topics", "no right to it")
+	checkSteps(t, as("monitor"), "acl", "user monitor lacks the right")
+
+	g, err := NewGroup(with(as("monitor"), func(*Config) {}), "other", TopicWindows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Run(testContext(t), c.handle); !errors.Is(err, kafka.GroupAuthorizationFailed) || !strings.Contains(err.Error(), "lacks the right") {
+		t.Errorf("a group outside tcm-: %v", err)
+	}
+
+	// A program that works goes on while certificate and password are changed.
+	liveCert, liveKey := k.Issue(t, "ingest", time.Now().Add(3*time.Second)).WriteFiles(t, dir, "live")
+	cert, login := newProducer(t, mtls(liveCert, liveKey)), newProducer(t, as("ingest"))
+	send(t, cert, windows("cert", 0, 5))
+	send(t, login, windows("login", 0, 5))
+	k.User(t, "ingest", "another")
+	cert.c.rebuild(cert.c.get()) // as after a broker's restart
+	login.c.rebuild(login.c.get())
+	time.Sleep(3 * time.Second) // the certificate expires
+	done := make(chan error, 2)
+	go func() { done <- cert.Send(testContext(t), windows("cert", 5, 10)) }()
+	go func() { done <- login.Send(testContext(t), windows("login", 5, 10)) }()
+	select {
+	case err := <-done:
+		t.Fatalf("Send with what has expired: %v", err)
+	case <-time.After(time.Second):
+	}
+	k.Issue(t, "ingest", time.Now().Add(time.Hour)).WriteFiles(t, dir, "live")
+	file("password", "another")
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Errorf("after certificate and password were replaced: %v", err)
+		}
+	}
+}
+
+// checkSteps fails unless the steps before the named one work and that one fails.
+func checkSteps(t *testing.T, cfg Config, fails, want string) {
+	t.Helper()
+	steps, err := Steps(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range steps {
+		found, err := s.Run(testContext(t))
+		if s.Name == fails {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q, %v, want %q", s.Name, found, err, want)
+			}
+			return
+		}
+		if err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+			return
+		}
+	}
+	if fails != "" {
+		t.Errorf("no step %s", fails)
+	}
+}
+
+// The steps on a broker without security, from nothing to everything.
+func TestSteps(t *testing.T) {
+	cfg := anyBroker(t)
+	checkSteps(t, cfg, "topics", "`ingest topics apply`")
+	createTopic(t, cfg, TopicWindows, 1, "max.message.bytes", "1000")
+	checkSteps(t, cfg, "topics", "set its max.message.bytes to 8388608")
+	deleteTopic(t, cfg, TopicWindows)
+	apply(t, cfg, 2)
+	checkSteps(t, cfg, "", "")
+	send(t, newProducer(t, cfg), windows("k", 0, 3))
+	checkSteps(t, cfg, "", "")
+	checkSteps(t, Config{Brokers: []string{"no-such-host.invalid:9092"}}, "dns", "no address for no-such-host.invalid")
+	checkSteps(t, Config{Brokers: []string{"127.0.0.1:1"}}, "tcp", "no Kafka broker answers at 127.0.0.1:1")
+	if _, err := Steps(Config{}); err == nil {
+		t.Error("no error without a broker")
+	}
+}
+
+// What is missing or wrong in the files is said before anything is dialled.
+func TestSecretsInFiles(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("FLANK_TEST_PASSWORD", "secret")
+	for name, tc := range map[string]struct {
+		tls   *TLS
+		login *Login
+		want  string
+	}{
+		"no CA":               {tls: &TLS{CAFile: filepath.Join(dir, "none")}, want: "certificates to trust"},
+		"CA is empty":         {tls: &TLS{CAFile: empty}, want: "holds no certificate"},
+		"key without":         {tls: &TLS{KeyFile: empty}, want: "a certificate needs its key"},
+		"not a certificate":   {tls: &TLS{CertFile: empty, KeyFile: empty}, want: "certificate " + empty},
+		"no user":             {login: &Login{PasswordEnv: "FLANK_TEST_PASSWORD"}, want: "needs a user"},
+		"no password":         {login: &Login{User: "u"}, want: "either a file or an environment variable"},
+		"two passwords":       {login: &Login{User: "u", PasswordEnv: "FLANK_TEST_PASSWORD", PasswordFile: empty}, want: "either a file or"},
+		"password file":       {login: &Login{User: "u", PasswordFile: filepath.Join(dir, "none")}, want: "password of u"},
+		"empty password file": {login: &Login{User: "u", PasswordFile: empty}, want: "is empty"},
+		"empty variable":      {login: &Login{User: "u", PasswordEnv: "FLANK_TEST_NO_PASSWORD"}, want: "FLANK_TEST_NO_PASSWORD is empty"},
+		"good":                {login: &Login{User: "u", PasswordEnv: "FLANK_TEST_PASSWORD"}},
+	} {
+		err := Config{Brokers: []string{"127.0.0.1:1"}, TLS: tc.tls, Login: tc.login}.check()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
