@@ -21,7 +21,7 @@ import (
 
 // liveLife is the mean cutting time of a live tool: it wears out while somebody
 // watches.
-const liveLife = 75 * time.Second
+const liveLife = 65 * time.Second
 
 // drill returns the job of monitoring the simulated drill, with the model in
 // the data directory, which it trains first if it is not there.

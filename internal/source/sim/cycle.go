@@ -33,8 +33,23 @@ const (
 	Retract  = "retract"
 )
 
+// state is one of them by number.
+type state int
+
+const (
+	idle state = iota
+	startingUp
+	cooling
+	entering
+	cutting
+	retracting
+	stateCount
+)
+
+var stateNames = [stateCount]string{Idle, StartUp, Coolant, Entry, Drilling, Retract}
+
 // states are those of the phases; entry is found in drilling.
-var states = [phases]string{Idle, StartUp, Coolant, Drilling, Retract, Idle}
+var states = [phases]state{idle, startingUp, cooling, cutting, retracting, idle}
 
 // hole is one cycle in frames: from idle over drilling to idle.
 type hole struct {

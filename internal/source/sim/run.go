@@ -34,7 +34,7 @@ type run struct {
 
 // cut is the state of the process during one frame.
 type cut struct {
-	phase         string  // as the constants name it
+	machine       state
 	engaged       float64 // share of the edge that is in the material
 	entry         float64 // 1 at first contact, 0 once the drill is guided
 	depth         float64 // share of the hole that is drilled
@@ -101,7 +101,7 @@ func (r *run) advance(h *hole, f int) {
 	c.engaged, c.entry, c.depth = 0, 0, 0
 	c.speed = r.tool.SpeedRPM / 60
 	c.coolant = p >= coolant && p <= retract
-	c.phase = states[p]
+	c.machine = states[p]
 	switch p {
 	case idleBefore:
 		c.speed = 0
@@ -114,7 +114,7 @@ func (r *run) advance(h *hole, f int) {
 		c.engaged = min(1, into/entry)
 		c.entry = 1 - c.engaged
 		if c.entry > 0 {
-			c.phase = Entry
+			c.machine = entering
 		}
 	case shutdown:
 		c.speed *= max(0, 1-4*share)

@@ -134,13 +134,13 @@ func (d *Drill) Next(ctx context.Context) (*source.Block, error) {
 	}
 
 	first, hole := d.run.next, d.run.hole
-	phase, most := "", 0
-	count := make(map[string]int, 4)
+	var most state
+	var count [stateCount]int
 	for f := range framesPerBlock {
 		d.run.frame(d.blocks[0].Samples, d.blocks[1].Samples, f)
-		p := d.run.cut.phase
-		if count[p]++; count[p] > most {
-			phase, most = p, count[p]
+		m := d.run.cut.machine
+		if count[m]++; count[m] > count[most] {
+			most = m
 		}
 	}
 	for g := range d.blocks {
@@ -151,7 +151,7 @@ func (d *Drill) Next(ctx context.Context) (*source.Block, error) {
 		b.Session = d.start.UnixNano()
 		b.First = int64(first) * int64(b.Len()) / framesPerBlock
 		b.Time = d.start.Add(time.Duration(first) * frame)
-		b.Truth[0] = source.Truth{VBMeanUM: d.run.cut.vbMean, VBMaxUM: d.run.cut.vbMax, State: d.run.cut.state, Phase: phase}
+		b.Truth[0] = source.Truth{VBMeanUM: d.run.cut.vbMean, VBMaxUM: d.run.cut.vbMax, State: d.run.cut.state, Phase: stateNames[most]}
 	}
 	if d.run.hole > hole {
 		d.measure(&d.run.holes[hole])

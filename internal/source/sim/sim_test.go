@@ -304,6 +304,9 @@ func TestNewRejects(t *testing.T) {
 func BenchmarkSimulator(b *testing.B) {
 	d := newDrill(b, Settings{Tools: Tools(1, 24*time.Hour)})
 	b.ReportAllocs()
+	if _, err := d.Next(b.Context()); err != nil { // draws up the tool's life
+		b.Fatal(err)
+	}
 	for b.Loop() {
 		for range 2 {
 			if _, err := d.Next(b.Context()); err != nil {
