@@ -210,16 +210,21 @@ func (r *SimulatorReport) Markdown() string {
 	}
 	a := &r.Live
 	fmt.Fprintf(&b, "\nA model of all these tools, on as many that it never saw, with an alarm at %d faulty of the last %d windows: %d of %d get their\nalarm once they are faulty, in the median %.0f s of cutting after; %d get it early", a.K, a.N, a.Caught, a.Worn, float64(a.MedianDelay), a.Early)
-	for i, n := 0, 0; i < len(a.Tools); i++ {
-		if t := a.Tools[i]; t.Alarm > 0 && t.Alarm < t.Worn {
-			if n++; n == 1 {
-				b.WriteString(", by")
-			} else {
-				b.WriteString(",")
-			}
-			fmt.Fprintf(&b, " %d s", t.Worn-t.Alarm)
+	var early, none []string
+	for _, t := range a.Tools {
+		switch {
+		case t.Alarm > 0 && t.Alarm < t.Worn:
+			early = append(early, fmt.Sprintf("%d s", t.Worn-t.Alarm))
+		case t.Alarm == 0 && t.Worn > 0:
+			none = append(none, fmt.Sprintf("%d s", t.Judged-t.Worn+1))
 		}
 	}
-	b.WriteString(" of cutting.\n")
+	if len(early) > 0 {
+		fmt.Fprintf(&b, " (by %s of cutting)", strings.Join(early, ", "))
+	}
+	if len(none) > 0 {
+		fmt.Fprintf(&b, ";\n%d get none before their life is over, %s after they are faulty", len(none), strings.Join(none, ", "))
+	}
+	b.WriteString(".\n")
 	return b.String()
 }
