@@ -101,7 +101,7 @@ type Evaluate struct {
 func DefaultConfig() Config {
 	return Config{
 		Window:    Window{Length: window.DefaultSpec.Length},
-		Features:  signal.FeatureSpec{Version: 1}, // version 2 has 3½ times as many: a network on them takes as much longer
+		Features:  signal.FeatureSpec{Version: 1}, // docs/features.md says why not the newest
 		Reference: model.DefaultReference,
 		Gate:      "auto",
 		Label:     wear.DefaultRule(),

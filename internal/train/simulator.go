@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -22,6 +23,7 @@ type SimulatorStudy struct {
 	Seed    uint64
 	Life    time.Duration // mean cutting time of a tool; 0 means that of SimulatedHistory
 	Tools   int           // of the experiment's 20; 0 means all
+	Version int           // of the features; 0 means the trainer's
 	Workers int           // 0: one for each CPU; never changes a result
 }
 
@@ -141,6 +143,7 @@ func (s SimulatorStudy) job(microscope bool, mode model.Mode) Job {
 	}
 	j := simulatedHistory("local/site/area/line/drill", s.Seed, tools, microscope)
 	j.Config.Reference.Mode = mode
+	j.Config.Features.Version = cmp.Or(s.Version, j.Config.Features.Version)
 	if j.Workers = s.Workers; j.Workers == 0 {
 		j.Workers = runtime.GOMAXPROCS(0)
 	}

@@ -23,11 +23,12 @@ func main() {
 	seed := flag.Uint64("seed", 1, "of the simulation and the training")
 	life := flag.Duration("life", time.Minute, "mean cutting time of a tool")
 	tools := flag.Int("tools", 20, "how many of the experiment's tools")
+	version := flag.Int("features", 0, "version of the features; 0 means the trainer's")
 	file := flag.String("o", "", "document whose table is replaced, instead of printing it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	r, err := train.SimulatorStudy{Seed: *seed, Life: *life, Tools: *tools}.Run(ctx)
+	r, err := train.SimulatorStudy{Seed: *seed, Life: *life, Tools: *tools, Version: *version}.Run(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
