@@ -1,0 +1,86 @@
+package source
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// array is an NPY file of three numbers.
+const array = "\x93NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }  \n\x01\x02\x03"
+
+// TestFormat opens recordings whose format is told by ending, first bytes or
+// layout.
+func TestFormat(t *testing.T) {
+	dir := t.TempDir()
+	one := signal.Recording{Origins: map[string]signal.Origin{"ax": {From: "1", Gain: 1}}}
+	named := func(format string) signal.Recording {
+		rec := one
+		rec.Format = format
+		return rec
+	}
+	noHeader := named("text")
+	noHeader.Header = "none"
+	open := func(name, text string, rec signal.Recording) (string, error) {
+		path := filepath.Join(dir, name)
+		if text != "" {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		src, err := Recording{Path: path, Layout: layout(t, 20, "ax"), Columns: rec}.Open()
+		if err != nil {
+			return "", err
+		}
+		defer src.(io.Closer).Close()
+		b, err := src.Next(t.Context())
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(b.Tool, b.Samples), nil
+	}
+	for _, tc := range []struct {
+		name, text string
+		rec        signal.Recording
+	}{
+		{"T1.npy", array, one},
+		{"T1.NPY", array, one},
+		{"T1.rec", array, one}, // by its first bytes
+		{"T1", array, one},
+		{"T1.csv", array, named("npy")},
+		{"T1.csv", "1\n1\n2\n3\n", one},
+		{"T1.log", "1\n1\n2\n3\n", one}, // what is nothing else is text
+		{"T1.npy", "1\n2\n3\n", noHeader},
+	} {
+		if got, err := open(tc.name, tc.text, tc.rec); err != nil || got != "T1[[1 2 3]]" {
+			t.Errorf("%s %.10q: %s, %v", tc.name, tc.text, got, err)
+		}
+	}
+	var out strings.Builder
+	for _, tc := range []struct {
+		name, text string
+		rec        signal.Recording
+	}{
+		{"absent.csv", "", one},
+		{"absent.tdms", "", one},
+		{"T1.csv", "1\n2\n", named("xlsx")},
+		{"T1.h5", "\x89HDF\r\n\x1a\n\x00", one},
+		{"T1.tdms_index", "TDSh", one},
+		{"T1.xlsx", "PK\x03\x04\x00", one},
+		{"T1.tdms", "1\n2\n3\n", one},
+	} {
+		_, err := open(tc.name, tc.text, tc.rec)
+		if err == nil {
+			t.Errorf("%s: no error", tc.name)
+			continue
+		}
+		fmt.Fprintf(&out, "# %s\n%s\n\n", tc.name, strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
+	}
+	golden.Check(t, "format-errors.golden", out.String())
+}
