@@ -26,9 +26,10 @@ import (
 
 // dataFlags name the data that a command works on.
 type dataFlags struct {
-	Config  string   `placeholder:"FILE" help:"Training configuration, see examples/turning/train.yaml; recordings need it for their layout."`
-	Data    []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
-	Table   []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
+	Config string   `placeholder:"FILE" help:"Training configuration, see examples/turning/train.yaml; recordings need it for their layout."`
+	Data   []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
+	Table  []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
+	kafkaFlags
 	Wear    string   `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
 	Machine string   `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
 	More    []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
@@ -42,7 +43,7 @@ type data struct {
 	wear   []wear.Measurement
 }
 
-func (f dataFlags) named() bool { return len(f.Data)+len(f.Table)+len(f.More) > 0 }
+func (f dataFlags) named() bool { return len(f.Data)+len(f.Table)+len(f.Kafka)+len(f.More) > 0 }
 
 // load reads the configuration and finds the data. If there is a model, its
 // layout counts, and that of the configuration must match it.
@@ -62,10 +63,15 @@ func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*data, error) {
 		f.Data = append(f.Data, f.More...)
 	}
 	switch {
+	case len(f.Kafka) > 0 && len(f.Data)+len(f.Table) > 0:
+		return nil, errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
+	case len(f.Kafka) > 0:
+	case len(f.From)+len(f.To) > 0:
+		return nil, errors.New("--from and --to go with --kafka, which names the broker")
 	case len(f.Data) > 0 && len(f.Table) > 0:
 		return nil, errors.New("--data and --table: learn from recordings or from tables, not from both at once")
 	case len(f.Data)+len(f.Table) == 0:
-		return nil, errors.New("no data: name labelled recordings with --data, or tables of features with --table (see --help)")
+		return nil, errors.New("no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)")
 	case len(f.Data) > 0 && f.Config == "":
 		return nil, errors.New("--config is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one")
 	}
@@ -76,13 +82,18 @@ func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*data, error) {
 			return nil, err
 		}
 	}
-	if len(f.Data) > 0 {
-		if m != nil {
+	if len(f.Table) == 0 {
+		if m != nil && f.Config != "" {
 			if err := m.Fits(d.layout, m.Window); err != nil {
 				return nil, fmt.Errorf("%s: %w", f.Config, err)
 			}
 		}
-		d.inputs, err = recordings(f.Data, d.layout, columns, f.Machine)
+		if len(f.Kafka) > 0 {
+			d.inputs = make([]train.Input, 1)
+			d.inputs[0], err = f.input(log)
+		} else {
+			d.inputs, err = recordings(f.Data, d.layout, columns, f.Machine)
+		}
 	} else {
 		d.inputs, err = tables(f.Table, f.Machine, m == nil)
 	}

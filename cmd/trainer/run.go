@@ -24,6 +24,7 @@ hole and start, and all others are features. Tools, never single windows, are he
   trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank
   trainer fit --config examples/milling/train.yaml --data 'runs/*.csv' --model milling.flank
   trainer fit --table features.parquet --model features.flank
+  trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --from 2026-11-02T06:00:00Z --model drill.flank
   trainer inspect turning.flank
   trainer evaluate --model turning.flank --config examples/turning/train.yaml --data new-tools.csv
   trainer costs --model turning.flank

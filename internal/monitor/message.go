@@ -13,9 +13,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// open checks a message and stores its window in w, reusing w's memory. Whatever
+// Open checks a message and stores its window in w, reusing w's memory. Whatever
 // passes can be judged, and said in JSON.
-func open(codec *window.Codec, m *bus.Message, w *window.Window) error {
+func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
 	e, err := Envelope(m)
 	if err != nil {
 		return err

@@ -152,7 +152,7 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 	var order []string // of machines
 	var dead []letter
 	for i := range msgs {
-		if err := open(s.codec, &msgs[i], &s.window); err != nil {
+		if err := Open(s.codec, &msgs[i], &s.window); err != nil {
 			s.complain(&msgs[i], err)
 			dead = append(dead, letter{msgs[i], err.Error()})
 			continue

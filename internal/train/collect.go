@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // Input is one recording, or one table of features, to learn from.
@@ -31,6 +33,11 @@ type Input struct {
 	// window in the order of cutting, features as they are before the reference
 	// is taken, by name. Rows are of cutting; a class there is the label.
 	Table *table.Table
+
+	// Cut calls visit with windows that are cut already, instead of Open: those of
+	// the model's layout, in any order, none of them twice. They are only lent. It
+	// returns what SHA256 becomes.
+	Cut func(ctx context.Context, m *model.Model, visit func(*window.Window) error) (sum string, err error)
 
 	// Scan reads the rows of a table that is too large for Table, instead of it.
 	Scan func(begin func(columns []string) error, each func(table.Row) error) error
@@ -136,7 +143,7 @@ func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, p
 		wg.Go(func() {
 			judge := m.NewJudge()
 			for i := range jobs {
-				if err := observeAll(ctx, m, judge, inputs[i], &found[i], &gaps, window); err != nil {
+				if err := observeAll(ctx, m, judge, &inputs[i], &found[i], &gaps, window); err != nil {
 					cancel(fmt.Errorf("%s: %w", inputs[i].Name, err))
 				} else if byInput {
 					step()
@@ -155,9 +162,20 @@ func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, p
 	return found, int(gaps.Load()), context.Cause(ctx)
 }
 
-func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in Input, out *[]observed, gaps *atomic.Int64, step func()) (err error) {
+func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, gaps *atomic.Int64, step func()) (err error) {
 	if in.Table != nil {
 		*out, err = observeTable(m, judge, in.Table)
+		return err
+	}
+	if in.Cut != nil {
+		in.SHA256, err = in.Cut(ctx, m, func(w *window.Window) error {
+			*out = append(*out, observe(judge, w, in.Name))
+			step()
+			return nil
+		})
+		slices.SortStableFunc(*out, func(a, b observed) int {
+			return cmp.Or(cmp.Compare(a.machine, b.machine), a.start.Compare(b.start))
+		})
 		return err
 	}
 	src, err := in.Open()
@@ -185,16 +203,24 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in Inpu
 			gaps.Add(1)
 			continue
 		}
-		var o observed
-		judge.Observe(c.Window, &o.Observation)
-		o.machine, o.hole, o.start, o.truth = c.Window.Machine, c.Window.Hole, c.Window.Start, c.Truth
-		o.class = table.NoClass
-		if o.Tool == "" {
-			o.Tool = in.Name
-		}
+		o := observe(judge, c.Window, in.Name)
+		o.truth = c.Truth
 		*out = append(*out, o)
 		step()
 	}
+}
+
+// observe returns what is observed in a window of a recording of that name. Its
+// wear is not known.
+func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
+	judge.Observe(w, &o.Observation)
+	o.machine, o.hole, o.start = w.Machine, w.Hole, w.Start
+	o.truth = source.NoTruth
+	o.class = table.NoClass
+	if o.Tool == "" {
+		o.Tool = name
+	}
+	return o
 }
 
 // label returns the class of a window and the maximum flank wear behind it: the

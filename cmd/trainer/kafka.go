@@ -1,0 +1,142 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// kafkaFlags name windows on Kafka.
+type kafkaFlags struct {
+	Kafka []string `sep:"," placeholder:"HOST:PORT" help:"Broker to read windows from, as ingesters sent them, instead of recordings; labels come from --wear."`
+	Topic string   `default:"tcm.windows.v1" help:"Topic of the windows (default: tcm.windows.v1)."`
+	From  string   `placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
+	To    string   `placeholder:"PLACE" help:"Where windows end: those that began then or later, or have that offset or a higher one, are left out (default: the newest)."`
+}
+
+// clockMargin is how far the clock of a gateway may be ahead of Kafka's.
+const clockMargin = time.Hour
+
+// kafkaPatience is how long Kafka may not answer.
+var kafkaPatience = 20 * time.Second
+
+// place reads a time or an offset.
+func place(flag, s string) (at time.Time, offset int64, err error) {
+	if s == "" {
+		return time.Time{}, 0, nil
+	}
+	if offset, err := strconv.ParseInt(s, 10, 64); err == nil && offset >= 0 {
+		return time.Time{}, offset, nil
+	}
+	if at, err := time.Parse(time.RFC3339, s); err == nil {
+		return at, 0, nil
+	}
+	return time.Time{}, 0, fmt.Errorf("%s %s: neither a time nor an offset: write 2026-11-02T06:00:00Z, or a number", flag, s)
+}
+
+// topicReader reads the windows of a topic once.
+type topicReader struct {
+	cfg      bus.Config
+	topic    string
+	part     bus.Range
+	from, to time.Time // of windows; zero: no bound
+	log      zerolog.Logger
+
+	seen    map[string]bool // ids of windows
+	ids     []string        // with checksums
+	refused int
+	reason  error // why the first was refused
+}
+
+// input returns the windows as something to learn from.
+func (f kafkaFlags) input(log zerolog.Logger) (train.Input, error) {
+	r := &topicReader{cfg: bus.Config{Brokers: f.Kafka, ClientID: "flank-trainer"}, topic: f.Topic, log: log, seen: make(map[string]bool)}
+	var err error
+	if r.from, r.part.From, err = place("--from", f.From); err != nil {
+		return train.Input{}, err
+	}
+	if r.to, r.part.To, err = place("--to", f.To); err != nil {
+		return train.Input{}, err
+	}
+	if !r.from.IsZero() {
+		r.part.Since = r.from.Add(-clockMargin) // Kafka got no window before it began
+	}
+	return train.Input{Name: f.Topic, Cut: r.read}, nil
+}
+
+// read is the Cut of a train.Input.
+func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*window.Window) error) (sum string, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.cfg.OnRetry = func(err error, since time.Duration) {
+		if err != nil && since >= kafkaPatience {
+			cancel(fmt.Errorf("Kafka at %s does not answer: %w: check the address and the network", strings.Join(r.cfg.Brokers, ", "), err))
+		}
+	}
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}()
+	codec, err := window.NewCodec(m.Layout, m.Window)
+	if err != nil {
+		return "", err
+	}
+	partitions, err := bus.Partitions(ctx, r.cfg, r.topic)
+	if errors.Is(err, bus.ErrNoTopic) {
+		return "", fmt.Errorf("%w: name the topic with --topic; `ingest topics apply` makes those that ingesters need", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	var w window.Window
+	for p := range partitions {
+		err := bus.ReadRange(ctx, r.cfg, r.topic, p, r.part, func(msg bus.Message) error {
+			if err := monitor.Open(codec, &msg, &w); err != nil {
+				if r.refused++; r.refused == 1 {
+					r.reason = fmt.Errorf("offset %d of partition %d: %w", msg.Offset, p, err)
+				}
+				return nil
+			}
+			if !r.from.IsZero() && w.Start.Before(r.from) || !r.to.IsZero() && !w.Start.Before(r.to) {
+				return nil
+			}
+			id := string(msg.Header("ce_id"))
+			if r.seen[id] {
+				return nil // sent again
+			}
+			r.seen[id] = true
+			r.ids = append(r.ids, id+" "+string(msg.Header("crc32c")))
+			return visit(&w)
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case len(r.seen) == 0 && r.refused > 0:
+		return "", fmt.Errorf("none of %d messages is a window of layout %q with windows of %v; %w: name the layout and the window of the ingester in --config", r.refused, m.Layout.Name(), m.Window.Length, r.reason)
+	case len(r.seen) == 0:
+		return "", fmt.Errorf("topic %s has no windows between --from and --to: Kafka keeps them for a limited time", r.topic)
+	case r.refused > 0:
+		r.log.Warn().Int("messages", r.refused).AnErr("first", r.reason).Msg("messages are left out: they are no windows of this layout")
+	}
+	slices.SortFunc(r.ids, cmp.Compare)
+	h := sha256.Sum256([]byte(strings.Join(r.ids, "\n")))
+	return hex.EncodeToString(h[:]), nil
+}

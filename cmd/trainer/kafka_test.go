@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+var shift = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+
+// onKafka sends the windows of the recording to a broker, a tool after the other,
+// and writes a wear file. It returns the broker's address.
+func onKafka(t *testing.T) string {
+	t.Helper()
+	bench(t, "train.yaml", trainYAML+"join: interpolate\n")
+	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	cfg := b.Config("test")
+	if _, err := bus.Apply(t.Context(), cfg, 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	layout, _, err := signal.LoadLayout("layout.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := window.NewCodec(layout, window.DefaultSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(recording())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wear := "machine,tool,time,vb_max_um\n"
+	var msgs []bus.Message
+	for i, row := range rows[1:] {
+		rms, _ := strconv.ParseFloat(row[1], 32)
+		power, _ := strconv.ParseFloat(row[2], 32)
+		w := &window.Window{
+			Context: signal.Context{Machine: "acme/lathe", Tool: row[0]}, Epoch: 7, Seq: uint64(i), Session: 1, First: int64(i),
+			Start: shift.Add(time.Duration(i) * time.Second), Length: time.Second,
+			Samples: [][]float32{{float32(rms)}, {float32(power)}}, Quality: make([]signal.Quality, 2),
+		}
+		e, err := codec.Seal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		msgs = append(msgs, gateway.Message(e))
+		wear += fmt.Sprintf("acme/lathe,%s,%s,%s\n", row[0], w.Start.Format(time.RFC3339), row[3])
+	}
+	if err := os.WriteFile("wear.csv", []byte(wear), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	foreign := msgs[3]
+	foreign.Headers = slices.Clone(foreign.Headers)
+	foreign.Value = []byte("not a window")
+	late := append(slices.Clone(msgs[:10]), msgs[11:]...)
+	late = append(late, msgs[10], msgs[5], foreign) // late, sent again, and none at all
+	out, err := bus.NewProducer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if err := out.Send(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	return cfg.Brokers[0]
+}
+
+// Windows on Kafka teach what the recording that they were cut from teaches.
+func TestFitWindowsOnKafka(t *testing.T) {
+	broker := onKafka(t)
+	out, log, err := trainer(t, "fit --config train.yaml --wear wear.csv --kafka "+broker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out, "120 windows cut, 104 used, 16 make the references") || !strings.Contains(log, "messages are left out") {
+		t.Errorf("%s%s", out, log)
+	}
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model file.flank"); err != nil {
+		t.Fatal(err)
+	}
+	type report struct{ Pooled, Groups json.RawMessage }
+	var reports [2]report
+	for i, path := range []string{"model.report.json", "file.report.json"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &reports[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(reports[0].Groups) != string(reports[1].Groups) || string(reports[0].Pooled) != string(reports[1].Pooled) {
+		t.Errorf("scores\n%s\nof the recording\n%s", reports[0].Pooled, reports[1].Pooled)
+	}
+	out, _, err = trainer(t, "evaluate --quiet --model model.flank --wear wear.csv --kafka "+broker)
+	if err != nil || !strings.Contains(out, "104") {
+		t.Errorf("evaluate: %v\n%s", err, out)
+	}
+}
+
+func TestPartsOfATopic(t *testing.T) {
+	before := kafkaPatience
+	kafkaPatience = time.Millisecond
+	t.Cleanup(func() { kafkaPatience = before })
+	broker := onKafka(t)
+	for args, want := range map[string]string{
+		"--from 2026-11-02T06:00:30Z":                           "90 windows cut",
+		"--from 2026-11-02T06:00:30Z --to 2026-11-02T06:01:30Z": "60 windows cut",
+		"--to 2026-11-02T06:01:30Z":                             "90 windows cut",
+	} {
+		out, _, err := trainer(t, "fit --quiet --config train.yaml --wear wear.csv --kafka "+broker+" "+args)
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
+	fit := "fit --quiet --config train.yaml --wear wear.csv "
+	for args, want := range map[string]string{
+		fit + "--kafka " + broker + " --from yesterday":                  "--from yesterday: neither a time nor an offset",
+		fit + "--kafka " + broker + " --from 2030-01-01T00:00:00Z":       "no windows between --from and --to",
+		fit + "--kafka " + broker + " --topic absent":                    "ingest topics apply",
+		fit + "--kafka " + broker + " --data tools.csv":                  "not from both at once",
+		fit + "--data tools.csv --from 3":                                "--from and --to go with --kafka",
+		"fit --quiet --wear wear.csv --kafka " + broker:                  "is a window of layout",
+		"fit --quiet --config train.yaml --kafka " + broker:              "give a wear file",
+		"fit --quiet --config train.yaml --kafka nowhere:x --from 1":     "nowhere:x",
+		"evaluate --quiet --model absent.flank --kafka 127.0.0.1:1":      "absent.flank",
+		"fit --quiet --config train.yaml --kafka " + broker + " --to=-1": "--to -1",
+	} {
+		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Range is a part of a topic: in every partition the messages from one offset up
+// to but not including another. The zero Range is everything there is.
+type Range struct {
+	From, To int64     // To 0: no end
+	Since    time.Time // if not zero: without what Kafka got before
+}
+
+// ReadRange calls fn for the messages of a partition within the range, in order.
+// It ends behind the message that was the newest when it began. An error of fn
+// ends it too and is returned.
+func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r Range, fn func(Message) error) error {
+	c, err := newClient(cfg)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if _, err := c.partitions(ctx, topic); err != nil {
+		return err
+	}
+	var first, end int64
+	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
+		if end, err = offsetAt(ctx, kc, topic, partition, LastOffset); err != nil {
+			return err
+		}
+		if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err != nil {
+			return err
+		}
+		if !r.Since.IsZero() {
+			since, err := offsetOf(ctx, kc, topic, partition, r.Since, end)
+			if err != nil {
+				return err
+			}
+			first = max(first, since)
+		}
+		first = max(first, r.From)
+		if r.To > 0 {
+			end = min(end, r.To)
+		}
+		return nil
+	})
+	if err != nil || first >= end {
+		return err
+	}
+	last := end - 1
+	err = readPartition(ctx, c, topic, partition, first, false, func(m Message) error {
+		if m.Offset > last {
+			return errEnd
+		}
+		if err := fn(m); err != nil {
+			return err
+		}
+		if m.Offset == last {
+			return errEnd
+		}
+		return nil
+	})
+	if err == errEnd {
+		return nil
+	}
+	return err
+}
+
+var errEnd = errors.New("bus: end of the range")
+
+// offsetOf returns the offset of the first message that Kafka got at that time or
+// later, or end if there is none.
+func offsetOf(ctx context.Context, kc *kafka.Client, topic string, partition int, at time.Time, end int64) (int64, error) {
+	res, err := kc.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+		Topics: map[string][]kafka.OffsetRequest{topic: {kafka.TimeOffsetOf(partition, at)}},
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range res.Topics[topic] {
+		if p.Partition != partition {
+			continue
+		}
+		if p.Error != nil {
+			return 0, fmt.Errorf("bus: offsets of topic %s partition %d: %w", topic, partition, p.Error)
+		}
+		for offset := range p.Offsets {
+			if offset >= 0 {
+				return offset, nil
+			}
+		}
+		return end, nil
+	}
+	return 0, fmt.Errorf("bus: offsets of topic %s partition %d: not in the answer", topic, partition)
+}
