@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command bench measures this project beside its peers and writes
 // docs/performance.md. Run it by make peers-bench, which installs the peers.
 //

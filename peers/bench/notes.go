@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 // method is said at the top of the document.
