@@ -85,7 +85,7 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	defer cancel(nil)
 	r.cfg.OnRetry = func(err error, since time.Duration) {
 		if err != nil && since >= kafkaPatience {
-			cancel(fmt.Errorf("Kafka at %s does not answer: %w: check the address and the network", strings.Join(r.cfg.Brokers, ", "), err))
+			cancel(fmt.Errorf("no answer from Kafka at %s: %w: check the address and the network", strings.Join(r.cfg.Brokers, ", "), err))
 		}
 	}
 	defer func() {
