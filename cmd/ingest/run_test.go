@@ -4,19 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/spool"
 )
-
-var update = flag.Bool("update", false, "write golden files")
 
 // TestMain lets the test program be ingest itself, for its exit code.
 func TestMain(m *testing.M) {
@@ -25,24 +22,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-// holdTo holds got to a golden file of the package's folder dir.
-func holdTo(t *testing.T, dir, name, got string) {
-	t.Helper()
-	path := filepath.Join(dir, "testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (write it anew with -update):\n%s", path, got)
-	}
 }
 
 const (
@@ -78,17 +57,11 @@ source:
 }
 
 // bench makes a working directory with a recording, its layout and a
-// configuration, changed by pairs of a file's name and its text. It returns the
-// folder of the package.
-func bench(t *testing.T, files ...string) (pkg string) {
+// configuration, changed by pairs of a file's name and its text.
+func bench(t *testing.T, files ...string) {
 	t.Helper()
-	pkg, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Chdir(t.TempDir())
 	write(t, append([]string{"layout.yaml", layoutYAML, "day.csv", table, "ingest.yaml", ingestYAML(nowhere, "", "")}, files...)...)
-	return pkg
 }
 
 func write(t *testing.T, files ...string) {
@@ -190,7 +163,6 @@ func TestErrors(t *testing.T) {
 	)
 	change := func(old, new string) []string { return []string{config, ingestYAML(nowhere, old, new)} }
 	var got strings.Builder
-	pkg := ""
 	for _, tc := range []struct {
 		why, args string
 		files     []string
@@ -237,7 +209,7 @@ func TestErrors(t *testing.T) {
 			if len(tc.files) == 2 && tc.files[1] == "ADDR" {
 				tc.files[1] = ingestYAML(startBroker(t), "", "")
 			}
-			pkg = bench(t, tc.files...)
+			bench(t, tc.files...)
 			held, _, err := spool.Open("held", spool.Settings{})
 			if err != nil {
 				t.Fatal(err)
@@ -251,7 +223,7 @@ func TestErrors(t *testing.T) {
 		})
 	}
 	if !t.Failed() {
-		holdTo(t, pkg, "errors.golden", got.String())
+		golden.Check(t, "errors.golden", got.String())
 	}
 }
 
@@ -265,7 +237,7 @@ func TestHelp(t *testing.T) {
 		}
 		fmt.Fprintf(&got, "$ ingest %s\n%s\n", args, out)
 	}
-	holdTo(t, ".", "help.txt", got.String())
+	golden.Check(t, "help.txt", got.String())
 }
 
 // An error is the last line on stderr, and the exit code is 1.

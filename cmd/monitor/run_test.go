@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -29,8 +28,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-var update = flag.Bool("update", false, "write golden files")
-
 // TestMain lets the test program be monitor itself, for its exit code.
 func TestMain(m *testing.M) {
 	if os.Getenv("FLANK_TEST_MAIN") != "" {
@@ -38,24 +35,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-// holdTo holds got to a golden file of the package's folder dir.
-func holdTo(t *testing.T, dir, name, got string) {
-	t.Helper()
-	path := filepath.Join(dir, "testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (write it anew with -update):\n%s", path, got)
-	}
 }
 
 // nowhere is an address at which no broker is.
@@ -101,14 +80,11 @@ var trained = sync.OnceValues(func() ([]byte, error) {
 })
 
 // bench makes a working directory with a model and a configuration, changed by
-// pairs of a file's name and its text. It returns the folder of the package.
-func bench(t *testing.T, files ...string) (pkg string) {
+// pairs of a file's name and its text.
+func bench(t *testing.T, files ...string) {
 	t.Helper()
 	file, err := trained()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if pkg, err = os.Getwd(); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
@@ -117,7 +93,6 @@ func bench(t *testing.T, files ...string) (pkg string) {
 			t.Fatal(err)
 		}
 	}
-	return pkg
 }
 
 // startBroker returns the address of a broker, with topics if apply.
@@ -253,7 +228,6 @@ func TestErrors(t *testing.T) {
 	busy := taken.Addr().String()
 	const yaml, judge = "monitor.yaml", "run --config monitor.yaml"
 	var got strings.Builder
-	pkg := ""
 	for _, tc := range []struct {
 		why, args string
 		files     []string
@@ -278,7 +252,7 @@ func TestErrors(t *testing.T) {
 		{"no topics", judge, []string{yaml, monitorYAML(bare, "")}},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
-			pkg = bench(t, tc.files...)
+			bench(t, tc.files...)
 			var stdout, stderr bytes.Buffer
 			err := run(t.Context(), strings.Fields(tc.args), &stdout, &stderr)
 			if err == nil {
@@ -289,7 +263,7 @@ func TestErrors(t *testing.T) {
 		})
 	}
 	if !t.Failed() {
-		holdTo(t, pkg, "errors.golden", got.String())
+		golden.Check(t, "errors.golden", got.String())
 	}
 }
 
@@ -328,7 +302,7 @@ func TestHelp(t *testing.T) {
 		}
 		fmt.Fprintf(&got, "$ monitor %s\n%s\n", args, &stdout)
 	}
-	holdTo(t, ".", "help.txt", got.String())
+	golden.Check(t, "help.txt", got.String())
 }
 
 // An error is the last line on stderr, and the exit code is 1.

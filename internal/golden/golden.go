@@ -10,16 +10,19 @@ import (
 	"testing"
 )
 
+// home is the folder of the package under test, wherever a test goes later.
+var home, _ = os.Getwd()
+
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // Update reports whether golden files are to be written, for tests that
 // compare by more than bytes.
 func Update() bool { return *update }
 
-// Check compares got with testdata/name.
+// Check compares got with testdata/name of the package under test.
 func Check[T string | []byte](t testing.TB, name string, got T) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
+	path := filepath.Join(home, "testdata", name)
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -30,6 +33,6 @@ func Check[T string | []byte](t testing.TB, name string, got T) {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("%s differs; if that is meant, -update writes it anew. Got:\n%s", path, string(got))
+		t.Errorf("testdata/%s differs; if that is meant, -update writes it anew. Got:\n%s", name, string(got))
 	}
 }
