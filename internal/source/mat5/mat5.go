@@ -21,12 +21,9 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/source/track"
@@ -64,19 +61,11 @@ type series struct {
 
 // Open opens the MAT-file at path and reads what variables it has.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("mat5: %w: check the path", err)
-	}
+	f, size, err := track.Open("mat5", path)
 	if err != nil {
-		return nil, fmt.Errorf("mat5: %w", err)
+		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("mat5: %w", err)
-	}
-	file, err := New(f, info.Size(), path)
+	file, err := New(f, size, path)
 	if err != nil {
 		f.Close()
 		return nil, err

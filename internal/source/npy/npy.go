@@ -18,8 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -58,19 +56,11 @@ type array struct {
 
 // Open opens the NPY or NPZ file at path and reads which arrays it holds.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("npy: %w: check the path", err)
-	}
+	f, size, err := track.Open("npy", path)
 	if err != nil {
-		return nil, fmt.Errorf("npy: %w", err)
+		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("npy: %w", err)
-	}
-	file, err := New(f, info.Size(), path)
+	file, err := New(f, size, path)
 	if err != nil {
 		f.Close()
 		return nil, err

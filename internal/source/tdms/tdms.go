@@ -23,11 +23,8 @@
 package tdms
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -64,19 +61,11 @@ type object struct {
 
 // Open opens the TDMS file at path and reads its metadata.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("tdms: %w: check the path", err)
-	}
+	f, size, err := track.Open("tdms", path)
 	if err != nil {
-		return nil, fmt.Errorf("tdms: %w", err)
+		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("tdms: %w", err)
-	}
-	file, err := New(f, info.Size(), path)
+	file, err := New(f, size, path)
 	if err != nil {
 		f.Close()
 		return nil, err

@@ -10,7 +10,11 @@
 package track
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"time"
 )
 
@@ -133,4 +137,22 @@ func fill(c Column, dst Values) (n int, err error) {
 		err = nil
 	}
 	return n, err
+}
+
+// Open opens a file and returns its size. Its errors begin with the name of the
+// format.
+func Open(format, path string) (*os.File, int64, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, fmt.Errorf("%s: %w: check the path", format, err)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", format, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, fmt.Errorf("%s: %w", format, err)
+	}
+	return f, info.Size(), nil
 }

@@ -13,12 +13,9 @@ package wav
 import (
 	"bufio"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
 	"strconv"
 
 	"github.com/flank-tcm/flank/internal/source/track"
@@ -40,19 +37,11 @@ type File struct {
 
 // Open opens the WAV file at path and reads its header.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("wav: %w: check the path", err)
-	}
+	f, size, err := track.Open("wav", path)
 	if err != nil {
-		return nil, fmt.Errorf("wav: %w", err)
+		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("wav: %w", err)
-	}
-	file, err := New(f, info.Size(), path)
+	file, err := New(f, size, path)
 	if err != nil {
 		f.Close()
 		return nil, err
