@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -36,7 +37,7 @@ func evaluate(ctx context.Context, f evaluateFlags, stdout, stderr io.Writer) er
 		return err
 	}
 	if f.Output != "" {
-		if err := model.WriteFile(f.Output, text); err != nil {
+		if err := atomicfile.Write(f.Output, text); err != nil {
 			return fmt.Errorf("--output: %w", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/export"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -38,7 +39,7 @@ func exportTo(form string, f exportOne, stdout io.Writer) error {
 	if path == "" {
 		path = strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + "." + form
 	}
-	if err := model.WriteFile(path, b); err != nil {
+	if err := atomicfile.Write(path, b); err != nil {
 		return fmt.Errorf("--output %s: %w", path, err)
 	}
 	fmt.Fprintf(stdout, "%s: %s of %d features, relative to the reference (%s) of the tool; %.1f kB\n", path, m.ID(), m.Classifier.Columns(), m.Reference.Mode, float64(len(b))/1000)

@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/train"
-	"github.com/flank-tcm/flank/pkg/model"
 )
 
 type searchFlags struct {
@@ -49,7 +49,7 @@ func search(ctx context.Context, f searchFlags, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	if err := model.WriteFile(f.Output, text); err != nil {
+	if err := atomicfile.Write(f.Output, text); err != nil {
 		return fmt.Errorf("--output %s: %w", f.Output, err)
 	}
 	if err := point.Remove(); err != nil {

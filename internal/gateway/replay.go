@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/source"
-	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -115,7 +115,7 @@ func (g *Gateway) remember(r replay) error {
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	if err := model.WriteFile(g.replayFile(), text); err != nil {
+	if err := atomicfile.Write(g.replayFile(), text); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/flank-tcm/flank/internal/atomicfile"
 )
 
 // Formats are the endings of the files that Load and Save know.
@@ -89,47 +90,24 @@ func CheckPath(path string) error {
 
 // Save writes the table to the file at path in the format that its ending says,
 // see Load. The file appears whole or not at all.
-func (t *Table) Save(path string) (err error) {
+func (t *Table) Save(path string) error {
 	ext, err := formatOf(path)
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("table: save: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-			err = fmt.Errorf("%s: %w", path, err)
+	err = atomicfile.WriteTo(path, func(w io.Writer) error {
+		switch ext {
+		case ".parquet":
+			return t.WriteParquet(w)
+		case ".arrow":
+			return t.WriteArrow(w)
 		}
-	}()
-	out := bufio.NewWriterSize(f, 1<<20)
-	switch ext {
-	case ".parquet":
-		err = t.WriteParquet(out)
-	case ".arrow":
-		err = t.WriteArrow(out)
-	default:
-		err = t.WriteCSV(out)
-	}
+		return t.WriteCSV(w)
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return nil
 }
 
 func formatOf(path string) (string, error) {

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // heldOut are rows with what was decided of them by a classifier that was not
@@ -241,7 +241,7 @@ func saveDrawings(folder string, ds []drawing) error {
 		}
 	}
 	for _, d := range ds {
-		if err := model.WriteFile(filepath.Join(folder, d.file), d.svg); err != nil {
+		if err := atomicfile.Write(filepath.Join(folder, d.file), d.svg); err != nil {
 			return err
 		}
 	}

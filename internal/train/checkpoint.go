@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/internal/atomicfile"
 )
 
 // Checkpoint is a folder that keeps trained networks until the model is whole.
@@ -34,7 +34,7 @@ func OpenCheckpoint(dir string) (*Checkpoint, error) {
 	return &Checkpoint{dir: dir}, nil
 }
 
-// RemoveUnfinished removes what model.WriteFile left of the files that pattern
+// RemoveUnfinished removes what atomicfile.Write left of the files that pattern
 // names when it was cut off.
 func RemoveUnfinished(pattern string) error {
 	dir, base := filepath.Split(pattern)
@@ -72,7 +72,7 @@ func (c *Checkpoint) Save(name string, data []byte) error {
 		return err
 	}
 	sum := sha256.Sum256(data)
-	return model.WriteFile(c.path(name), append(sum[:], data...))
+	return atomicfile.Write(c.path(name), append(sum[:], data...))
 }
 
 func (c *Checkpoint) path(name string) string { return filepath.Join(c.dir, name+networkEnding) }

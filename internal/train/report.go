@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -243,14 +244,14 @@ func (r *Report) Save(base string) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := model.WriteFile(base+".json", append(text, '\n')); err != nil {
+	if err := atomicfile.Write(base+".json", append(text, '\n')); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	ds := r.drawings()
 	if err := saveDrawings(base, ds); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := model.WriteFile(base+".md", []byte(r.card(filepath.Base(base), ds))); err != nil {
+	if err := atomicfile.Write(base+".md", []byte(r.card(filepath.Base(base), ds))); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil

@@ -11,9 +11,9 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -245,43 +245,8 @@ func (m *Model) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := WriteFile(path, b); err != nil {
+	if err := atomicfile.Write(path, b); err != nil {
 		return fmt.Errorf("model: save: %w", err)
-	}
-	return nil
-}
-
-// WriteFile writes a file that appears at path whole or not at all, also when
-// the program or the machine dies meanwhile.
-func WriteFile(path string, b []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(b); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	if dir, err := os.Open(filepath.Dir(path)); err == nil {
-		_ = dir.Sync() // so that the name lasts too; not every system can
-		dir.Close()
 	}
 	return nil
 }

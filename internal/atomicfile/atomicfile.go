@@ -1,0 +1,58 @@
+// Package atomicfile writes files that are there whole or not at all, also when
+// the program or the machine dies meanwhile.
+package atomicfile
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Write replaces the file at path by one that holds b.
+func Write(path string, b []byte) error {
+	return WriteTo(path, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// WriteTo replaces the file at path by what fill writes: beside its place, then
+// synced and renamed. If fill fails, its error is returned and the file stays
+// what it was.
+func WriteTo(path string, fill func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	out := bufio.NewWriterSize(f, 1<<20)
+	if err := fill(out); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = dir.Sync() // so that the name lasts too; not every system can
+		dir.Close()
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWriteTo(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := Write(path, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	err := WriteTo(path, func(w io.Writer) error {
+		if _, err := w.Write([]byte("half")); err != nil {
+			return err
+		}
+		return broken
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("fill fails: %v", err)
+	}
+	holds := func(want string) {
+		t.Helper()
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+		if files, _ := os.ReadDir(dir); len(files) != 1 {
+			t.Errorf("%d files are there", len(files))
+		}
+	}
+	holds("first")
+	if err := Write(path, []byte("second")); err != nil {
+		t.Fatal(err)
+	}
+	holds("second")
+	if err := Write(filepath.Join(dir, "absent", "file"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
