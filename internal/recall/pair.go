@@ -81,7 +81,12 @@ func (p *Pair) Best(limit float64) (low, high float64, product int) {
 	least, greatest := math.Exp(-limit), math.Exp(limit)
 	from, to := least, greatest // odds around the best interval so far
 	i, j := 0, 0
-	// When either class is used up, what follows is never better.
+	keep := func(odds, next float64, now int) {
+		odds = max(odds, least)
+		if odds < next && (now > product || next*from > to*odds) {
+			from, to, product = odds, next, now
+		}
+	}
 	for i < len(a) && j < len(b) {
 		// Which class is next is a coin toss where they overlap, and a branch on
 		// that would be mispredicted half the time. Bits of such floats order as
@@ -94,17 +99,19 @@ func (p *Pair) Best(limit float64) (low, high float64, product int) {
 		if now < max(product, 1) {
 			continue
 		}
-		odds, next := math.Float64frombits(min(x, y)), greatest
+		next := greatest
 		if i < len(a) {
 			next = min(next, a[i])
 		}
 		if j < len(b) {
 			next = min(next, b[j])
 		}
-		odds = max(odds, least)
-		if odds < next && (now > product || next*from > to*odds) {
-			from, to, product = odds, next, now
-		}
+		keep(math.Float64frombits(min(x, y)), next, now)
+	}
+	// When either class is used up, what follows is less and less, but what came
+	// before may have been beyond the limit.
+	for ; j+1 < len(b) && i*(len(b)-j-1) > product; j++ {
+		keep(b[j], min(b[j+1], greatest), i*(len(b)-j-1))
 	}
 	if product == 0 {
 		return -limit, limit, 0

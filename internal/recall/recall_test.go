@@ -124,7 +124,7 @@ func TestBestIsTheOptimum(t *testing.T) {
 		}
 		const limit = 30
 		low, high, most := p.Best(limit)
-		best := 0
+		best := product(math.Exp(-limit))
 		for k := range 2 {
 			for _, odds := range p.Odds(k) {
 				if z := math.Log(odds); z > -limit && z < limit {
@@ -207,5 +207,14 @@ func BenchmarkSort(b *testing.B) {
 		}
 		b.StartTimer()
 		sortOdds(x)
+	}
+}
+
+// Optima beyond the limit do not hide lesser ones within it.
+func TestBestWithinTheLimit(t *testing.T) {
+	p := NewPair([]float64{0, 0, 0}, []float64{math.Exp(-40), 2, 3})
+	low, high, product := p.Best(30)
+	if product != 6 || low != -30 || math.Abs(high-math.Log(2)) > 1e-12 {
+		t.Errorf("product %d on [%v, %v], want 6 on [-30, ln 2]", product, low, high)
 	}
 }

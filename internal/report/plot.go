@@ -131,6 +131,9 @@ func (p Plot) legend(c *canvas) {
 	}
 }
 
+// leastLog is the least value that a logarithmic axis shows.
+const leastLog = 1e-250
+
 // fit returns the axis with a range.
 func (a Axis) fit(series []Series, of func(Series) []float64) Axis {
 	if a.Low < a.High {
@@ -139,7 +142,7 @@ func (a Axis) fit(series []Series, of func(Series) []float64) Axis {
 	a.Low, a.High = math.Inf(1), math.Inf(-1)
 	for _, s := range series {
 		for _, v := range of(s) {
-			if !math.IsNaN(v) && (!a.Log || v > 0) {
+			if !math.IsNaN(v) && (!a.Log || v >= leastLog) {
 				a.Low, a.High = min(a.Low, v), max(a.High, v)
 			}
 		}
@@ -148,7 +151,10 @@ func (a Axis) fit(series []Series, of func(Series) []float64) Axis {
 		if math.IsInf(a.Low, 0) {
 			a.Low, a.High = 1, 1
 		}
-		room := max(0.1*math.Abs(a.Low), 1e-9)
+		room := 0.1 * math.Abs(a.Low)
+		if !a.Log {
+			room = max(room, 1e-9)
+		}
 		a.Low, a.High = a.Low-room, a.High+room
 	}
 	if a.Log { // some room above and below

@@ -139,7 +139,7 @@ func (c *canvas) path(x, y []float64, color string, width float64, dashed bool) 
 // ticks returns up to about n round values within [low, high], and how many
 // digits after the point tell them apart.
 func ticks(low, high float64, n int) (at []float64, digits int) {
-	if !(high > low) {
+	if !(high-low > 1e-9*max(math.Abs(low), math.Abs(high))) { // floats are too coarse to count in such steps
 		return []float64{low}, 2
 	}
 	raw := (high - low) / float64(n)

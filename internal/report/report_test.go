@@ -23,6 +23,7 @@ func TestTicksAreRound(t *testing.T) {
 		{1, 150, 6, []float64{50, 100, 150}, 0},
 		{-0.3, 0.3, 3, []float64{-0.2, 0, 0.2}, 1},
 		{2, 2, 5, []float64{2}, 2},
+		{1e6, 1e6 + 1e-9, 5, []float64{1e6}, 2},
 	} {
 		at, digits := ticks(tc.low, tc.high, tc.n)
 		same := slices.EqualFunc(at, tc.want, func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })

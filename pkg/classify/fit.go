@@ -165,8 +165,13 @@ func keepCosts(ctx context.Context, own judged, held []float64, folds []Fold, s 
 	r.Costs.NearConstant = r.Costs.Spread < leastSpread
 	switch {
 	case !r.Costs.NearConstant && len(folds) > 0 && !s.Uncalibrated:
-		r.Costs.Temperature = Temperature(d.posterior, d.y, d.k)
-		temper(d.posterior, d.k, r.Costs.Temperature)
+		t := Temperature(d.posterior, d.y, d.k)
+		if spread := r.Costs.Spread / t; spread < leastSpread {
+			r.warn("posteriors say hardly anything of rows that the network was not trained on: at the temperature that suits these, log odds vary by %.2g from row to row; labels may belong to groups and not to what the features show. Posteriors are not calibrated", spread)
+			break
+		}
+		r.Costs.Temperature = t
+		temper(d.posterior, d.k, t)
 	case r.Costs.NearConstant:
 		s.Unmixed = true // the inverse prior is off by as much as the posteriors' offset
 		text := fmt.Sprintf("posteriors are near constant: their log odds vary by %.2g from row to row, so the network has hardly learnt; train longer or at a higher rate", r.Costs.Spread)

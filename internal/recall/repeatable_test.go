@@ -1,0 +1,3 @@
+package recall
+
+import _ "github.com/flank-tcm/flank/internal/repeatable"
