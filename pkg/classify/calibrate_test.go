@@ -1,10 +1,14 @@
 package classify
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
 // Posteriors whose labels are drawn from them are of temperature 1, and brought
@@ -83,5 +87,38 @@ func TestFitCalibrates(t *testing.T) {
 				t.Fatalf("row %d: posterior %v, want %v", i, p, want[j])
 			}
 		}
+	}
+}
+
+// Labels of whole groups, which features know but say nothing of in other
+// groups, are not learnt, do not look learnt, and the report says so.
+func TestLabelsOfGroups(t *testing.T) {
+	const groups, rows = 12, 20
+	rng := rand.New(rand.NewPCG(11, 12))
+	x := dbn.NewMatrix(groups*rows, 6)
+	var y []int
+	var names []string
+	for g := range groups {
+		home := make([]float64, x.Cols) // of the group, whatever its label
+		for j := range home {
+			home[j] = 3 * rng.NormFloat64()
+		}
+		for range rows {
+			for j := range home {
+				x.Row(len(y))[j] = float32(home[j] + 0.3*rng.NormFloat64())
+			}
+			y, names = append(y, g%2), append(names, fmt.Sprint("G", g))
+		}
+	}
+	_, r := fitted(t, x, y, names, quick())
+	if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, "hardly anything of rows") }) || r.Costs.Temperature != 1 {
+		t.Errorf("temperature %v, warnings %q", r.Costs.Temperature, r.Warnings)
+	}
+	v, err := CrossValidate(t.Context(), x, y, names, quick(), LeaveOneGroupOut(names))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Pooled.GMean > 0.7 {
+		t.Errorf("groups held out: G-mean %v", v.Pooled.GMean)
 	}
 }

@@ -42,7 +42,8 @@ type Report struct {
 // groups and judge the rest, and the costs are chosen on what they say:
 //
 //   - posteriors are first brought to the temperature at which those held out
-//     have the least cross-entropy, and so are those of the classifier;
+//     have the least cross-entropy, and so are those of the classifier, unless
+//     these say hardly anything then, of which the Report warns;
 //   - for two classes at the greatest smoothed G-mean, found by a sweep, beside
 //     which the Report shows the exact optimum of the plain one and JADE's;
 //   - for more, by JADE on the G-mean with a soft tie-break;
