@@ -22,10 +22,7 @@ func TestReadRange(t *testing.T) {
 		}
 	}
 	send("01234")
-	var last time.Time // that Kafka got one of these
-	if err := ReadRange(t.Context(), cfg, TopicWindows, 0, Range{}, func(m Message) error { last = m.Time; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	last := time.Now() // the broker has the same clock, and has these
 	for time.Now().Before(last.Add(2 * time.Millisecond)) {
 		time.Sleep(time.Millisecond) // Kafka's clock has ticks of that size
 	}
