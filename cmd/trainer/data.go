@@ -50,11 +50,9 @@ func (f dataFlags) named() bool { return len(f.Data)+len(f.Table)+len(f.Kafka)+l
 func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*data, error) {
 	d := &data{config: train.DefaultConfig(), layout: signal.GunDrill()}
 	if f.Config != "" {
-		if err := config.Load(f.Config, &d.config); err != nil {
+		var err error
+		if d.config, err = train.LoadConfig(f.Config); err != nil {
 			return nil, err
-		}
-		if err := d.config.Check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Config, err)
 		}
 	}
 	if len(f.Table) > 0 {

@@ -31,6 +31,8 @@ hole and start, and all others are features. Tools, never single windows, are he
   trainer export onnx turning.flank
   trainer search --config examples/turning/train.yaml --data turning.csv --trials 20
 
+docs/training.md lists the keys of the configuration: labels, network, early stopping, costs.
+
 Beside the model, fit writes a model card for people, .report.md with its plots in .report, and a
 report for programs, .report.json.`
 

@@ -181,7 +181,7 @@ func TestErrors(t *testing.T) {
 		{"unknown key", fit, []string{"train.yaml", trainYAML + "sead: 3\n"}, []string{"train.yaml:14: unknown key `sead`"}},
 		{"unknown key below another", fit, []string{"train.yaml", "network:\n  pretrain:\n    epoch: 3\n"}, []string{"train.yaml:3: unknown key `epoch`"}},
 		{"value of another kind", fit, []string{"train.yaml", "seed: one\n"}, []string{"train.yaml:1: `seed: one`: must be a whole number"}},
-		{"value that means nothing", fit, []string{"train.yaml", trainYAML + "gate: maybe\n"}, []string{"train.yaml: gate: \"maybe\"", "auto or off"}},
+		{"value that means nothing", fit, []string{"train.yaml", trainYAML + "gate: maybe\n"}, []string{"train.yaml:14: gate: \"maybe\"", "auto or off"}},
 		{"no configuration", "fit --config absent.yaml --data tools.csv", nil, []string{"absent.yaml", "examples"}},
 		{"no layout", fit, []string{"train.yaml", "layout: gone.yaml\n"}, []string{"gone.yaml"}},
 		{"unknown key of the layout", fit, []string{"layout.yaml", layoutYAML + "speed: 3\n"}, []string{"layout.yaml", "layout.yaml:7", "speed"}},

@@ -58,11 +58,18 @@ func (r *Report) drawings() []drawing {
 	}
 	if r.Fit.History != nil {
 		if loss := r.Fit.History.Loss; len(loss) > 1 {
-			ds = append(ds, drawing{"fine-tuning.svg", "Fine-tuning", report.Plot{
+			p := report.Plot{
 				Title: "Fine-tuning", Description: "Mean cross-entropy of a training row by epoch.",
 				X: report.Axis{Label: "epoch"}, Y: report.Axis{Label: "cross-entropy, nats", Log: true},
 				Series: []report.Series{{X: epochs(len(loss)), Y: loss, Color: report.Blue}},
-			}.SVG()})
+			}
+			if held := r.Fit.History.Validation; len(held) > 1 { // early stopping
+				p.Series[0].Name = "training rows"
+				p.Series = append(p.Series, report.Series{Name: "rows held out", X: epochs(len(held)), Y: held, Color: report.Orange})
+				kept := r.Fit.History.Kept
+				p.Marks = []report.Mark{{X: float64(kept), Y: held[kept-1], Text: "kept", Color: report.Orange}}
+			}
+			ds = append(ds, drawing{"fine-tuning.svg", "Fine-tuning", p.SVG()})
 		}
 		if layers := r.Fit.History.Pretrain; len(layers) > 0 && len(layers[0].ReconstructionError) > 1 {
 			p := report.Plot{

@@ -10,13 +10,12 @@ package train
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/jade"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -72,24 +71,53 @@ type Network struct {
 	Encoding classify.Encoding `yaml:"encoding" json:"encoding,omitempty"`
 	Bins     int               `yaml:"bins" json:"bins,omitempty"`
 	Hidden   []int             `yaml:"hidden" json:"hidden,omitempty"`
-	Pretrain struct {
-		Epochs int     `yaml:"epochs" json:"epochs,omitempty"` // −1: none
-		Batch  int     `yaml:"batch" json:"batch,omitempty"`
-		Rate   float64 `yaml:"rate" json:"rate,omitempty"`
-	} `yaml:"pretrain" json:"pretrain"`
-	FineTune struct {
-		Epochs int     `yaml:"epochs" json:"epochs,omitempty"`
-		Batch  int     `yaml:"batch" json:"batch,omitempty"`
-		Rate   float64 `yaml:"rate" json:"rate,omitempty"`
-		Decay  float64 `yaml:"decay" json:"decay,omitempty"`
-	} `yaml:"fine_tune" json:"fine_tune"`
+	Pretrain Pretrain          `yaml:"pretrain" json:"pretrain"`
+	FineTune FineTune          `yaml:"fine_tune" json:"fine_tune"`
 }
 
-// Costs says on which posteriors the costs are evolved.
+// Pretrain says how hidden layers are trained by contrastive divergence, see
+// dbn.PretrainSettings.
+type Pretrain struct {
+	Epochs       int     `yaml:"epochs" json:"epochs,omitempty"` // −1: none
+	Batch        int     `yaml:"batch" json:"batch,omitempty"`
+	Rate         float64 `yaml:"rate" json:"rate,omitempty"`
+	Momentum     float64 `yaml:"momentum" json:"momentum,omitempty"` // −1: none
+	Steps        int     `yaml:"steps" json:"steps,omitempty"`       // the k of CD-k
+	Persistent   bool    `yaml:"persistent" json:"persistent,omitempty"`
+	Sparsity     float64 `yaml:"sparsity" json:"sparsity,omitempty"` // share of rows for which a hidden unit should be on; 0: any
+	SparsityCost float64 `yaml:"sparsity_cost" json:"sparsity_cost,omitempty"`
+}
+
+// FineTune says how the network is trained by back-propagation, see
+// dbn.FineTuneSettings.
+type FineTune struct {
+	Epochs        int     `yaml:"epochs" json:"epochs,omitempty"`
+	Batch         int     `yaml:"batch" json:"batch,omitempty"`
+	Optimizer     string  `yaml:"optimizer" json:"optimizer,omitempty"` // "adam" or "sgd"
+	Rate          float64 `yaml:"rate" json:"rate,omitempty"`
+	Momentum      float64 `yaml:"momentum" json:"momentum,omitempty"` // of sgd; −1: none
+	Decay         float64 `yaml:"decay" json:"decay,omitempty"`
+	EarlyStopping bool    `yaml:"early_stopping" json:"early_stopping,omitempty"` // on a fifth of the tools, which are not trained on
+	Patience      int     `yaml:"patience" json:"patience,omitempty"`             // epochs without a better one after which it stops
+}
+
+// Costs says on which posteriors the costs are chosen, and how.
 type Costs struct {
 	Posteriors classify.Posteriors `yaml:"posteriors" json:"posteriors,omitempty"`
 	Folds      int                 `yaml:"folds" json:"folds,omitempty"`
+	Fitness    Fitness             `yaml:"fitness" json:"fitness,omitempty"`
+	Search     jade.Variant        `yaml:"search" json:"search,omitempty"` // of two classes it is only reported beside the sweep, whose optimum is kept
 }
+
+// Fitness says which G-mean the costs maximise.
+type Fitness string
+
+// The plain G-mean has plateaus and noise; the smoothed one, the default, has
+// not.
+const (
+	Smoothed Fitness = "smoothed"
+	Raw      Fitness = "raw"
+)
 
 // Evaluate says which scores are computed.
 type Evaluate struct {
@@ -111,46 +139,37 @@ func DefaultConfig() Config {
 	}
 }
 
-// Check reports the first setting that cannot be used, whatever the data.
-func (c *Config) Check() error {
-	if err := c.Label.Check(); err != nil {
-		return fmt.Errorf("label: %w", err)
-	}
-	if err := c.Reference.Check(); err != nil {
-		return err
-	}
-	if c.Gate != "auto" && c.Gate != "off" {
-		return fmt.Errorf("gate: %q: choose auto or off", c.Gate)
-	}
-	if c.Join != wear.Interpolate && c.Join != wear.HoleEnd {
-		return fmt.Errorf("join: %q: choose %s or %s", c.Join, wear.Interpolate, wear.HoleEnd)
-	}
-	switch c.Evaluate.ByTool {
-	case "leave-one-out", "5-fold", "off":
-	default:
-		return fmt.Errorf("evaluate: by_tool: %q: choose leave-one-out, 5-fold or off", c.Evaluate.ByTool)
-	}
-	if c.Window.Length <= 0 {
-		return errors.New("window: length must be positive, for example 1s")
-	}
-	return nil
-}
-
 func (c *Config) spec() window.Spec { return window.Spec{Length: c.Window.Length, Hop: c.Window.Hop} }
 
 // settings returns the classifier's settings.
 func (c *Config) settings(workers int) classify.Settings {
 	n := c.Network
 	return classify.Settings{
-		Encoding: n.Encoding,
-		Bins:     n.Bins,
-		Network: dbn.Settings{
-			Hidden:   n.Hidden,
-			Pretrain: dbn.PretrainSettings{Epochs: n.Pretrain.Epochs, Batch: n.Pretrain.Batch, Rate: n.Pretrain.Rate},
-			FineTune: dbn.FineTuneSettings{Epochs: n.FineTune.Epochs, Batch: n.FineTune.Batch, Rate: n.FineTune.Rate, Decay: n.FineTune.Decay},
-		},
-		Costs:   classify.CostSettings{Posteriors: c.Costs.Posteriors, Folds: c.Costs.Folds},
-		Seed:    c.Seed,
-		Workers: workers,
+		Encoding:  n.Encoding,
+		Bins:      n.Bins,
+		Network:   dbn.Settings{Hidden: n.Hidden, Pretrain: n.Pretrain.settings(), FineTune: n.FineTune.settings()},
+		EarlyStop: n.FineTune.EarlyStopping,
+		Costs:     c.Costs.settings(),
+		Seed:      c.Seed,
+		Workers:   workers,
+	}
+}
+
+func (p Pretrain) settings() dbn.PretrainSettings {
+	return dbn.PretrainSettings{
+		Epochs: p.Epochs, Batch: p.Batch, Rate: p.Rate, Momentum: p.Momentum,
+		Steps: p.Steps, Persistent: p.Persistent, Sparsity: p.Sparsity, SparsityCost: p.SparsityCost,
+	}
+}
+
+func (f FineTune) settings() dbn.FineTuneSettings {
+	return dbn.FineTuneSettings{
+		Epochs: f.Epochs, Batch: f.Batch, Method: f.Optimizer, Rate: f.Rate, Momentum: f.Momentum, Decay: f.Decay, Patience: f.Patience,
+	}
+}
+
+func (c Costs) settings() classify.CostSettings {
+	return classify.CostSettings{
+		Posteriors: c.Posteriors, Folds: c.Folds, Raw: c.Fitness == Raw, Search: jade.Settings{Variant: c.Search},
 	}
 }

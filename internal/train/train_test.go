@@ -322,47 +322,6 @@ func TestNothingIsFit(t *testing.T) {
 	}
 }
 
-func TestConfigCheck(t *testing.T) {
-	c := DefaultConfig()
-	if err := c.Check(); err != nil {
-		t.Fatal(err)
-	}
-	for want, change := range map[string]func(*Config){
-		"label: wear: rule: vb_max_um -1: must be a positive":       func(c *Config) { c.Label.VBMaxUM = -1 },
-		"label: wear: rule: nothing makes a tool faulty: set":       func(c *Config) { c.Label = wear.Rule{} },
-		"reference: 0 windows: learn from 1 to 200":                 func(c *Config) { c.Reference.Windows = 0 },
-		`reference: mode "log" is not one of "ratio"`:               func(c *Config) { c.Reference.Mode = "log" },
-		`gate: "yes": choose auto or off`:                           func(c *Config) { c.Gate = "yes" },
-		`join: "nearest": choose interpolate or hole-end`:           func(c *Config) { c.Join = "nearest" },
-		`evaluate: by_tool: "3-fold": choose leave-one-out, 5-fold`: func(c *Config) { c.Evaluate.ByTool = "3-fold" },
-		"window: length must be positive, for example 1s":           func(c *Config) { c.Window.Length = 0 },
-	} {
-		c := DefaultConfig()
-		change(&c)
-		if err := c.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("got %v, want %s…", err, want)
-		}
-	}
-}
-
-// A configuration is kept in model and report with the keys of train.yaml.
-func TestConfigJSON(t *testing.T) {
-	c := DefaultConfig()
-	c.Window.Hop = 500 * time.Millisecond
-	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		`"window":{"hop":"500ms","length":"1s"}`, `"label":{"vb_max_um":300,"states":["chipped","broken"]}`,
-		`"evaluate":{"by_tool":"leave-one-out","random_split":true}`, `"reference":{"windows":10,"mode":"ratio"}`,
-	} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("%s lacks %s", text, want)
-		}
-	}
-}
-
 func TestRunStops(t *testing.T) {
 	for _, phase := range []string{"reading recordings", "scoring on tools held out", "scoring on a random split", "training the model"} {
 		ctx, cancel := context.WithCancel(t.Context())

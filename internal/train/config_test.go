@@ -1,0 +1,191 @@
+package train
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/jade"
+)
+
+func TestConfigCheck(t *testing.T) {
+	c := DefaultConfig()
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Config){
+		"label: wear: rule: vb_max_um -1: must be a positive":                                                                    func(c *Config) { c.Label.VBMaxUM = -1 },
+		"label: wear: rule: nothing makes a tool faulty: set":                                                                    func(c *Config) { c.Label = wear.Rule{} },
+		"reference: 0 windows: learn from 1 to 200":                                                                              func(c *Config) { c.Reference.Windows = 0 },
+		`reference: mode "log" is not one of "ratio"`:                                                                            func(c *Config) { c.Reference.Mode = "log" },
+		`gate: "yes": choose auto or off`:                                                                                        func(c *Config) { c.Gate = "yes" },
+		`join: "nearest": choose interpolate or hole-end`:                                                                        func(c *Config) { c.Join = "nearest" },
+		`evaluate: by_tool: "3-fold": choose leave-one-out, 5-fold`:                                                              func(c *Config) { c.Evaluate.ByTool = "3-fold" },
+		"window: length: 0s: must be positive, for example 1s":                                                                   func(c *Config) { c.Window.Length = 0 },
+		`network: encoding: classify: encoding "onehot": unusable setting: must be one of`:                                       func(c *Config) { c.Network.Encoding = "onehot" },
+		"network: bins: classify: 4096 bins":                                                                                     func(c *Config) { c.Network.Bins = 4096 },
+		"network: hidden: classify: unusable setting: dbn: hidden layer 2 has 0 units":                                           func(c *Config) { c.Network.Hidden = []int{3, 0} },
+		"network: pretrain: steps: classify: unusable setting: dbn: -1 steps of contrastive divergence: must":                    func(c *Config) { c.Network.Pretrain.Steps = -1 },
+		"network: pretrain: sparsity: classify: unusable setting: dbn: sparsity 1: must be a share":                              func(c *Config) { c.Network.Pretrain.Sparsity = 1 },
+		"network: pretrain: sparsity_cost: 2: weighs the distance from a sparsity target that is not set: set `sparsity`":        func(c *Config) { c.Network.Pretrain.SparsityCost = 2 },
+		"network: pretrain: momentum: classify: unusable setting: dbn: pre-training momentum 1: must be below 1":                 func(c *Config) { c.Network.Pretrain.Momentum = 1 },
+		`network: fine_tune: optimizer: classify: unusable setting: dbn: fine-tuning method "rmsprop": must be "adam" or "sgd"`:  func(c *Config) { c.Network.FineTune.Optimizer = "rmsprop" },
+		"network: fine_tune: momentum: 0.9: adam has moments of its own: remove it, or set `optimizer: sgd`":                     func(c *Config) { c.Network.FineTune.Momentum = 0.9 },
+		"network: fine_tune: patience: 5: nothing is stopped early: set `early_stopping: true`":                                  func(c *Config) { c.Network.FineTune.Patience = 5 },
+		"network: fine_tune: patience: classify: unusable setting: dbn: patience of -5 epochs: must be positive":                 func(c *Config) { c.Network.FineTune = FineTune{EarlyStopping: true, Patience: -5} },
+		`costs: posteriors: classify: costs from posteriors "test"`:                                                              func(c *Config) { c.Costs.Posteriors = "test" },
+		`costs: fitness: "exact": choose smoothed or raw`:                                                                        func(c *Config) { c.Costs.Fitness = "exact" },
+		`costs: search: classify: choosing costs: unusable setting: jade: variant "cmaes": must be "jade", "paper" or "literal"`: func(c *Config) { c.Costs.Search = "cmaes" },
+	} {
+		c := DefaultConfig()
+		change(&c)
+		if err := c.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s…", err, want)
+		}
+	}
+}
+
+// A configuration is kept in model and report with the keys of train.yaml.
+func TestConfigJSON(t *testing.T) {
+	c := DefaultConfig()
+	c.Window.Hop = 500 * time.Millisecond
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"window":{"hop":"500ms","length":"1s"}`, `"label":{"vb_max_um":300,"states":["chipped","broken"]}`,
+		`"evaluate":{"by_tool":"leave-one-out","random_split":true}`, `"reference":{"windows":10,"mode":"ratio"}`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %s", text, want)
+		}
+	}
+}
+
+// An error in a file names the line.
+func TestLoadConfigNamesTheLine(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for text, want := range map[string]string{
+		"network:\n  pretrain:\n    epochs: 5\n    sparsity: 1.5\n": "train.yaml:4: network: pretrain: sparsity: ",
+		"reference: {windows: 0}\n":                                 "train.yaml:1: reference: 0 windows",
+		"network:\n  fine_tune: {optimiser: sgd}\n":                 "train.yaml:2: unknown key `optimiser`",
+		"network:\n  pretrain: {persistent: often}\n":               "train.yaml:2: `pretrain: {persistent: often}`: must be true or false",
+	} {
+		if err := os.WriteFile("train.yaml", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := LoadConfig("train.yaml"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s…", text, err, want)
+		}
+	}
+}
+
+// Every key of the network and the costs trains another model, which is one:
+// its golden vectors hold, and it ranks the windows it was trained on.
+func TestEveryKeyCounts(t *testing.T) {
+	base := latheJob(t)
+	base.Config.Network = Network{Hidden: []int{6}, Pretrain: Pretrain{Epochs: 6}, FineTune: FineTune{Epochs: 25}}
+	base.Config.Costs.Folds = 2
+	base.Config.Evaluate = Evaluate{ByTool: "off"}
+	fit := func(why string, change func(*Config)) string {
+		j := base
+		change(&j.Config)
+		m, r, err := Run(t.Context(), j)
+		if err != nil {
+			t.Fatalf("%s: %v", why, err)
+		}
+		if !(r.Fit.Training.AUC > 0.8) {
+			t.Errorf("%s: AUC %v on training rows", why, r.Fit.Training.AUC)
+		}
+		b, err := m.Classifier.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b) + string(r.Fit.Costs.Search.Variant)
+	}
+	seen := map[string]string{}
+	for why, change := range map[string]func(*Config){
+		"defaults":          func(*Config) {},
+		"steps: 3":          func(c *Config) { c.Network.Pretrain.Steps = 3 },
+		"persistent: true":  func(c *Config) { c.Network.Pretrain.Persistent = true },
+		"pretrain momentum": func(c *Config) { c.Network.Pretrain.Momentum = -1 },
+		"sparsity: 0.1":     func(c *Config) { c.Network.Pretrain.Sparsity = 0.1 },
+		"sparsity_cost: 5":  func(c *Config) { c.Network.Pretrain.Sparsity, c.Network.Pretrain.SparsityCost = 0.1, 5 },
+		"optimizer: sgd":    func(c *Config) { c.Network.FineTune.Optimizer = "sgd" },
+		"momentum of sgd":   func(c *Config) { c.Network.FineTune.Optimizer, c.Network.FineTune.Momentum = "sgd", 0.5 },
+		"early_stopping":    func(c *Config) { c.Network.FineTune.EarlyStopping = true },
+		"posteriors":        func(c *Config) { c.Costs.Posteriors = classify.Training },
+		"fitness: raw":      func(c *Config) { c.Costs.Fitness = Raw },
+		"search: paper":     func(c *Config) { c.Costs.Search = jade.Paper },
+		"search: literal":   func(c *Config) { c.Costs.Search = jade.Literal },
+	} {
+		got := fit(why, change)
+		if other, twice := seen[got]; twice {
+			t.Errorf("%s trains the model that %s does", why, other)
+		}
+		seen[got] = why
+	}
+	// What is the default is the same when it is named.
+	named := fit("named defaults", func(c *Config) {
+		c.Network.Pretrain.Steps, c.Network.Pretrain.Momentum = 1, 0.9
+		c.Network.FineTune.Optimizer = "adam"
+		c.Costs = Costs{Posteriors: classify.OutOfFold, Folds: 2, Fitness: Smoothed, Search: jade.Published}
+	})
+	if seen[named] != "defaults" {
+		t.Errorf("defaults that are named train %q", seen[named])
+	}
+}
+
+// docs/training.md names every key, and no other.
+func TestDocsNameEveryKey(t *testing.T) {
+	text, err := os.ReadFile("../../docs/training.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented, keys []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		documented = append(documented, m[1])
+	}
+	var walk func(prefix string, of reflect.Type)
+	walk = func(prefix string, of reflect.Type) {
+		for i := range of.NumField() {
+			f := of.Field(i)
+			key := prefix + f.Tag.Get("yaml")
+			if f.Type.Kind() == reflect.Struct {
+				walk(key+".", f.Type)
+			} else {
+				keys = append(keys, key)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[Config]())
+	slices.Sort(documented)
+	slices.Sort(keys)
+	if !slices.Equal(documented, keys) {
+		t.Errorf("documented are\n%v\nthere are\n%v", documented, keys)
+	}
+}
+
+// Patience ends fine-tuning earlier.
+func TestPatience(t *testing.T) {
+	j := latheJob(t)
+	j.Config.Network = Network{Hidden: []int{4}, Pretrain: Pretrain{Epochs: -1}, FineTune: FineTune{Epochs: 300, Rate: 0.05, EarlyStopping: true, Patience: 2}}
+	j.Config.Costs.Posteriors = classify.Training
+	j.Config.Evaluate = Evaluate{ByTool: "off"}
+	_, r, err := Run(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := r.Fit.History
+	if n := len(h.Validation); n != h.Kept+2 || n >= 300 {
+		t.Errorf("ended after %d epochs, the best was %d; want 2 between them", n, h.Kept)
+	}
+}
