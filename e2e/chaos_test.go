@@ -1,0 +1,199 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The loss report: each promise of reliability is a row, each row a test, and
+// what a row measures are figures with a goal. Rows count by ids at both ends,
+// what went in and what came out, and ask no program for its own counters.
+
+var (
+	chaosFull   = flag.Bool("chaos.full", false, "full counts instead of those of CI")
+	chaosReport = flag.String("chaos.report", "", "write the report to this file; rows that do not run are taken from the last run")
+	chaosRows   = flag.String("chaos.rows", "", "folder in which the rows of the report are kept")
+)
+
+// promise is a row of the report and its test.
+type promise struct {
+	name string
+	says string
+	test func(*testing.T, *record)
+}
+
+var promises = []promise{
+	{"1-ingest-killed", "A closed window is never lost when the ingester dies", ingestKilled},
+	{"3-monitor-killed", "The monitor's death loses no decision and repeats no alarm", monitorKilled},
+	{"5-broker-killed", "A broker's crash loses nothing", brokerKilled},
+}
+
+// record is what a row has measured.
+type record struct {
+	Name    string
+	Full    bool
+	At      time.Time
+	Seconds float64
+	Load    float64 // programs that wanted a processor, the mean of both ends
+	Broker  string
+	Commit  string
+	Figures []figure
+	Skipped string // why, if the row could not run
+
+	t *testing.T
+}
+
+// figure is one line of the report.
+type figure struct {
+	What, Count, Goal, Measured string
+	Held                        bool
+	Note                        string // what has to be known to read it, or why it was not held
+}
+
+// n returns how often something is done.
+func (r *record) n(full, short int) int {
+	if *chaosFull {
+		return full
+	}
+	return short
+}
+
+// exact notes a figure that depends on nothing but the programs. One that is not
+// held fails the test.
+func (r *record) exact(f figure, held bool) {
+	r.t.Helper()
+	r.measured(f, held)
+	if !held {
+		r.t.Errorf("%s, %s: %s, want %s", f.What, f.Count, f.Measured, f.Goal)
+	}
+}
+
+// measured notes a figure that other load on the machine may spoil.
+func (r *record) measured(f figure, held bool) {
+	r.t.Helper()
+	f.Held = held
+	r.Figures = append(r.Figures, f)
+	r.t.Logf("%s, %s: %s (goal %s, held %v)", f.What, f.Count, f.Measured, f.Goal, held)
+}
+
+// skip notes why the row cannot run here.
+func (r *record) skip(why string) {
+	r.Skipped = why
+	r.t.Skip(why)
+}
+
+func TestChaos(t *testing.T) {
+	for _, row := range promises {
+		t.Run(row.name, func(t *testing.T) {
+			r := &record{Name: row.name, Full: *chaosFull, At: time.Now().UTC(), Broker: brokerName(), Commit: commit(), t: t}
+			before := load()
+			defer func() {
+				r.Seconds, r.Load = time.Since(r.At).Seconds(), (before+load())/2
+				if t.Failed() && len(r.Figures) == 0 {
+					r.Figures = []figure{{What: "the test itself", Goal: "to its end", Measured: "broke off"}}
+				}
+				r.keep()
+			}()
+			row.test(t, r)
+		})
+	}
+	if *chaosReport == "" {
+		return
+	}
+	records := make(map[string]record)
+	for _, row := range promises {
+		var r record
+		if text, err := os.ReadFile(filepath.Join(*chaosRows, row.name+".json")); err == nil && json.Unmarshal(text, &r) == nil {
+			records[row.name] = r
+		}
+	}
+	if err := os.WriteFile(*chaosReport, []byte(report(records)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keep writes r where the report finds it.
+func (r *record) keep() {
+	if *chaosRows == "" {
+		return
+	}
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err == nil {
+		err = os.MkdirAll(*chaosRows, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(*chaosRows, r.Name+".json"), text, 0o644)
+	}
+	if err != nil {
+		r.t.Error(err)
+	}
+}
+
+// report returns docs/reliability.md.
+func report(records map[string]record) string {
+	var b strings.Builder
+	b.WriteString(reportHead)
+	fmt.Fprintf(&b, "%s\n", machineLine())
+	total, held := 0, 0
+	var table, notes strings.Builder
+	for _, row := range promises {
+		number, _, _ := strings.Cut(row.name, "-")
+		r, ok := records[row.name]
+		if !ok || r.Skipped != "" {
+			fmt.Fprintf(&table, "| %s | %s | | | %s | **not run** |\n", number, row.says, r.Skipped)
+			continue
+		}
+		for i, f := range r.Figures {
+			total++
+			verdict := "**NOT held**"
+			if f.Held {
+				held++
+				verdict = "held"
+			}
+			fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", number, f.What, f.Count, f.Goal, f.Measured, verdict)
+			if f.Note != "" {
+				fmt.Fprintf(&notes, "- **%s, %s.** %s\n", number, f.What, f.Note)
+			}
+			_ = i
+		}
+	}
+	fmt.Fprintf(&b, "\n## Figures\n\n%d of %d held.\n\n| row | scenario | count | goal | measured | |\n|---|---|---|---|---|---|\n%s", held, total, &table)
+	fmt.Fprintf(&b, "\n## What to know of them\n\n%s", &notes)
+	b.WriteString("\n## Runs\n\nLoad is how many programs wanted a processor, the mean of the row's start and end.\n\n| row | promise | date | commit | broker | took | load |\n|---|---|---|---|---|---|---|\n")
+	for _, row := range promises {
+		if r, ok := records[row.name]; ok {
+			number, _, _ := strings.Cut(row.name, "-")
+			counts := ""
+			if !r.Full {
+				counts = ", reduced counts"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s%s | %.0f s | %.1f |\n", number, row.says, r.At.Format("2006-01-02 15:04"), r.Commit, r.Broker, counts, r.Seconds, r.Load)
+		}
+	}
+	return b.String()
+}
+
+const reportHead = `# Loss report
+
+Written by ` + "`make chaos`" + `; do not edit. Each row is a promise, each figure a test that fails CI where it depends on nothing but the programs;
+CI runs the same code at reduced counts (` + "`make chaos-short`" + `).
+
+## Method
+
+The programs run as processes of their own against a broker of their own and are killed with SIGKILL at moments drawn at random, so that
+nothing of theirs runs afterwards. Windows are counted by id on tcm.windows.v1, results and alerts by id on their topics; none of the
+programs' own counters is asked. A window counts as delivered only if the samples in it are, bit by bit, those of the row of the recording
+that its seq names: a lost, exchanged or damaged window cannot hide. A result counts if it is valid by its schema and says what a monitor says
+that nobody killed, on another broker, of the same recording: same verdict, same score, same state of the alarm. What comes twice under one
+id must be equal byte by byte, as readers drop repeats by id. SIGKILL takes a process, not the machine: what a power cut does to the disk is
+` + "`internal/spool`" + `'s simulation, in row 7, and row 6.
+
+`
