@@ -14,7 +14,8 @@ import (
 )
 
 // A training run is killed fifty times at moments drawn at random and started
-// again. The model's file is at every moment the old model or the new one, whole;
+// again, each with networks half-way trained, whose states are kept after every
+// epoch. The model's file is at every moment the old model or the new one, whole;
 // the new one has the bytes of a run that nobody killed.
 func TestTrainerResumes(t *testing.T) {
 	dir := t.TempDir()
@@ -28,9 +29,9 @@ func TestTrainerResumes(t *testing.T) {
 		}
 	}
 	put(t, filepath.Join(dir, "t.csv"), b.String())
-	put(t, filepath.Join(dir, "train.yaml"), "network:\n  hidden: [8]\n  pretrain: {epochs: 5}\n  fine_tune: {epochs: 10}\n")
+	put(t, filepath.Join(dir, "train.yaml"), "network:\n  hidden: [8, 8]\n  pretrain: {epochs: 5}\n  fine_tune: {epochs: 30}\n")
 	fit := func(to string, more ...string) []string {
-		return append([]string{"fit", "--config", filepath.Join(dir, "train.yaml"), "--table", filepath.Join(dir, "t.csv"), "--quiet", "--model", filepath.Join(dir, to)}, more...)
+		return append([]string{"fit", "--config", filepath.Join(dir, "train.yaml"), "--table", filepath.Join(dir, "t.csv"), "--quiet", "--checkpoint-every", "0s", "--model", filepath.Join(dir, to)}, more...)
 	}
 	began := time.Now()
 	run(t, "trainer", fit("want.flank")...)
@@ -41,7 +42,7 @@ func TestTrainerResumes(t *testing.T) {
 	path := filepath.Join(dir, "m.flank")
 
 	const kills = 50
-	whole := 0
+	whole, within := 0, 0
 	put(t, path, string(old))
 	for killed := 0; killed < kills; {
 		p := start(t, "trainer", fit("m.flank")...)
@@ -68,6 +69,9 @@ func TestTrainerResumes(t *testing.T) {
 			_ = p.cmd.Process.Kill()
 			<-ended
 			killed++
+			if halfway(t, filepath.Join(dir, "m.checkpoint")) {
+				within++
+			}
 			if got := read(t, path); !bytes.Equal(got, old) && !bytes.Equal(got, want) {
 				t.Fatalf("kill %d left a model of %d bytes that is neither the old nor the new one", killed, len(got))
 			}
@@ -81,7 +85,25 @@ func TestTrainerResumes(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
 		t.Errorf("left %v behind", left)
 	}
-	t.Logf("%d kills, %d whole runs between them, %v", kills, whole, time.Since(began).Round(time.Second))
+	if within == 0 {
+		t.Error("no kill left a network half-way trained: epochs are too short for the test to say anything")
+	}
+	t.Logf("%d kills, %d with networks half-way, %d whole runs between them, %v", kills, within, whole, time.Since(began).Round(time.Second))
+}
+
+// halfway reports whether the folder keeps the state of a training: a file with an
+// S behind its checksum.
+func halfway(t *testing.T, dir string) bool {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.network"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if b := read(t, path); len(b) > 32 && b[32] == 'S' {
+			return true
+		}
+	}
+	return false
 }
 
 func put(t *testing.T, path, text string) {

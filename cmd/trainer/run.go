@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -51,7 +52,13 @@ type fitFlags struct {
 	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written beside it as .report.md, the report for programs as .report.json."`
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
-	Fresh bool `help:"Begin anew, even if an earlier run of the same command was cut off and left trained networks in .checkpoint beside the model."`
+	checkpointFlags
+	Fresh bool `help:"Begin anew, even if an earlier run of the same command was cut off and left networks in .checkpoint beside the model."`
+}
+
+// checkpointFlags say how much work a run that is cut off may lose.
+type checkpointFlags struct {
+	CheckpointEvery time.Duration `default:"30s" placeholder:"TIME" help:"After how long the state of a network in training is written down again, at the end of an epoch (default: 30s). A run that is cut off, started again with the same command, goes on from there."`
 }
 
 // progressFlags say how progress is shown.
@@ -113,12 +120,12 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	point, err := train.OpenCheckpoint(base + ".checkpoint")
+	point, err := train.OpenCheckpoint(base+".checkpoint", f.CheckpointEvery, time.Now)
 	if err != nil {
 		return err
 	}
 	if f.Fresh {
-		if err := point.Remove(); err != nil {
+		if _, err := point.Remove(); err != nil {
 			return err
 		}
 	}
@@ -134,7 +141,7 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	if n := point.Resumed(); n > 0 {
-		job.Log.Info().Int("networks", n).Msg("went on with networks that an earlier run had trained")
+		job.Log.Info().Int("networks", n).Msg("went on with networks that an earlier run had trained or begun")
 	}
 	if err := report.Save(base + ".report"); err != nil {
 		return err
@@ -142,8 +149,12 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 	if err := m.Save(f.Model); err != nil {
 		return err
 	}
-	if err := point.Remove(); err != nil {
+	unused, err := point.Remove()
+	if err != nil {
 		return err
+	}
+	if unused > 0 {
+		job.Log.Warn().Int("networks", unused).Msg("an earlier run was cut off that had other data or settings: networks that it left were of no use and are removed")
 	}
 	fmt.Fprintln(stdout, report.Summary())
 	fmt.Fprintf(stdout, "model   %s (%s)\ncard    %s.report.md\nreport  %s.report.json\n", f.Model, m.ID(), base, base)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -20,6 +21,7 @@ type searchFlags struct {
 	Output  string `short:"o" default:"search.json" placeholder:"FILE" help:"Where to write the report for programs; what a search that is cut off has trained is kept beside it (default: search.json)."`
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
+	checkpointFlags
 }
 
 func search(ctx context.Context, f searchFlags, stdout, stderr io.Writer) error {
@@ -30,7 +32,7 @@ func search(ctx context.Context, f searchFlags, stdout, stderr io.Writer) error 
 	}
 	s.Config, s.Layout, s.Inputs, s.Wear = d.config, d.layout, d.inputs, d.wear
 	base := strings.TrimSuffix(f.Output, ".json")
-	point, err := train.OpenCheckpoint(base + ".checkpoint")
+	point, err := train.OpenCheckpoint(base+".checkpoint", f.CheckpointEvery, time.Now)
 	if err != nil {
 		return err
 	}
@@ -52,7 +54,7 @@ func search(ctx context.Context, f searchFlags, stdout, stderr io.Writer) error 
 	if err := atomicfile.Write(f.Output, text); err != nil {
 		return fmt.Errorf("--output %s: %w", f.Output, err)
 	}
-	if err := point.Remove(); err != nil {
+	if _, err := point.Remove(); err != nil {
 		return err
 	}
 	p.Close()

@@ -9,29 +9,38 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
+	"sync"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/atomicfile"
 )
 
-// Checkpoint is a folder that keeps trained networks until the model is whole.
-// A run that was cut off, by whatever, goes on with those that are there and
-// ends in the same bytes as one that was not. It is a classify.Keeper.
+// Checkpoint is a folder that keeps networks until the model is whole: those that
+// are trained, and of those in training where they stood some time ago. A run
+// that was cut off, by whatever, goes on with what is there and ends in the same
+// bytes as one that was not. It is a classify.Keeper.
 type Checkpoint struct {
-	dir    string
-	loaded atomic.Int64
+	dir   string
+	every time.Duration
+	now   func() time.Time
+
+	mu     sync.Mutex
+	loaded int
+	used   map[string]bool // files of this run
 }
 
-// networkEnding is that of the files: SHA-256 of what follows, network.
+// networkEnding is that of the files: SHA-256 of what follows, network or state.
 const networkEnding = ".network"
 
 // OpenCheckpoint returns the checkpoint in the folder, which need not be there,
-// and removes files that a run was writing when it was cut off.
-func OpenCheckpoint(dir string) (*Checkpoint, error) {
+// and removes files that a run was writing when it was cut off. By the clock
+// now, the state of a training is kept after the first epoch that ends when
+// every has passed since the last time.
+func OpenCheckpoint(dir string, every time.Duration, now func() time.Time) (*Checkpoint, error) {
 	if err := RemoveUnfinished(filepath.Join(dir, "*"+networkEnding)); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	return &Checkpoint{dir: dir}, nil
+	return &Checkpoint{dir: dir, every: every, now: now, used: make(map[string]bool)}, nil
 }
 
 // RemoveUnfinished removes what atomicfile.Write left of the files that pattern
@@ -62,7 +71,10 @@ func (c *Checkpoint) Load(name string) ([]byte, bool) {
 	if sum := sha256.Sum256(b[sha256.Size:]); !bytes.Equal(sum[:], b[:sha256.Size]) {
 		return nil, false
 	}
-	c.loaded.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loaded++
+	c.used[c.path(name)] = true
 	return b[sha256.Size:], true
 }
 
@@ -71,26 +83,54 @@ func (c *Checkpoint) Save(name string, data []byte) error {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.used[c.path(name)] = true
+	c.mu.Unlock()
 	sum := sha256.Sum256(data)
 	return atomicfile.Write(c.path(name), append(sum[:], data...))
 }
 
+// Watch implements classify.Keeper.
+func (c *Checkpoint) Watch() func() bool {
+	last := c.now()
+	return func() bool {
+		now := c.now()
+		if now.Sub(last) < c.every {
+			return false
+		}
+		last = now
+		return true
+	}
+}
+
 func (c *Checkpoint) path(name string) string { return filepath.Join(c.dir, name+networkEnding) }
 
-// Resumed returns how many networks of an earlier run were used.
-func (c *Checkpoint) Resumed() int { return int(c.loaded.Load()) }
+// Resumed returns how many networks of an earlier run were used, trained or in
+// training.
+func (c *Checkpoint) Resumed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.loaded
+}
 
-// Remove removes the networks, and the folder if nothing else is in it.
-func (c *Checkpoint) Remove() error {
+// Remove removes the networks, and the folder if nothing else is in it. It
+// returns how many of them this run had no use for: those of other data or
+// settings, which a network is known by, or damaged ones.
+func (c *Checkpoint) Remove() (unused int, err error) {
 	files, err := filepath.Glob(filepath.Join(c.dir, "*"+networkEnding))
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return 0, fmt.Errorf("checkpoint: %w", err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, f := range files {
+		if !c.used[f] {
+			unused++
+		}
 		if err := os.Remove(f); err != nil {
-			return fmt.Errorf("checkpoint: %w", err)
+			return unused, fmt.Errorf("checkpoint: %w", err)
 		}
 	}
 	os.Remove(c.dir) // not ours to remove if somebody keeps something there
-	return nil
+	return unused, nil
 }

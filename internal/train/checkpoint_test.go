@@ -4,11 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "m.checkpoint")
-	c, err := OpenCheckpoint(dir)
+	at := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	c, err := OpenCheckpoint(dir, 30*time.Second, func() time.Time { return at })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,6 +22,21 @@ func TestCheckpoint(t *testing.T) {
 	}
 	if b, ok := c.Load("a"); !ok || string(b) != "weights" || c.Resumed() != 1 {
 		t.Errorf("%q, %v", b, ok)
+	}
+	// States are due when the time has come, for each training by itself.
+	first := c.Watch()
+	at = at.Add(29 * time.Second)
+	second := c.Watch()
+	if first() || second() {
+		t.Error("a state is due after 29 s")
+	}
+	at = at.Add(time.Second)
+	if !first() || second() || first() {
+		t.Error("after 30 s the state of the first training is due, once")
+	}
+	at = at.Add(29 * time.Second)
+	if first() || !second() {
+		t.Error("after 59 s the state of the second training is due")
 	}
 	path := filepath.Join(dir, "a.network")
 	whole, err := os.ReadFile(path)
@@ -40,11 +57,14 @@ func TestCheckpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c, err = OpenCheckpoint(dir); err != nil {
+	if c, err = OpenCheckpoint(dir, time.Minute, time.Now); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Remove(); err != nil {
+	if err := c.Save("b", []byte("more weights")); err != nil {
 		t.Fatal(err)
+	}
+	if unused, err := c.Remove(); err != nil || unused != 1 {
+		t.Fatalf("%d networks of an earlier run were of no use, %v", unused, err)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(left) != 2 {
@@ -53,7 +73,7 @@ func TestCheckpoint(t *testing.T) {
 	for _, name := range left {
 		os.Remove(name)
 	}
-	if err := c.Remove(); err != nil {
+	if _, err := c.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); err == nil {

@@ -66,8 +66,8 @@ type Settings struct {
 
 	// Network says how networks are trained. Its Visible defaults to what the
 	// encoding needs, its FineTune.Decay to 2e-3 for Bins (whose inputs are
-	// many and overfit) and 3e-4 otherwise. Its Seed and Progress are set here
-	// and its validation rows must be empty.
+	// many and overfit) and 3e-4 otherwise. Its Seed, Progress, Checkpoint and
+	// Resume are set here and its validation rows must be empty.
 	Network dbn.Settings
 
 	// EarlyStop holds a fifth of the groups, or of the rows if there are no
@@ -80,8 +80,9 @@ type Settings struct {
 	Seed    uint64 // of every random draw: equal seeds give equal bytes
 	Workers int    // networks trained at the same time; default GOMAXPROCS; never changes a result
 
-	// Keep, if not nil, keeps every network once it is trained; those that it has
-	// already are not trained again. It never changes a result.
+	// Keep, if not nil, keeps every network once it is trained, and the states of
+	// trainings that take long; those that it has already are not trained again,
+	// or not from the beginning. It never changes a result.
 	Keep Keeper
 
 	// Progress, if not nil, is called as work goes on, by one goroutine at a

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 
@@ -14,16 +15,27 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Keeper keeps trained networks, so that work that was cut off does not begin
-// anew. Its methods are called by several goroutines at a time.
+// Keeper keeps networks, trained or half-way, so that work that was cut off does
+// not begin anew. Its methods are called by several goroutines at a time.
 type Keeper interface {
-	// Load returns what Save was given under the name, or false.
+	// Load returns what Save was given last under the name, or false.
 	Load(name string) ([]byte, bool)
 	// Save keeps data under a name. An error ends the training.
 	Save(name string, data []byte) error
+	// Watch is called when the training of a network begins. What it returns is
+	// asked after every epoch whether the training's state is to be saved now.
+	Watch() (due func() bool)
 }
 
-// trainOrLoad is dbn.Train, unless the keeper has the network already. The name
+// What is kept begins with a byte that says what it is: a network, or the state
+// of its training, which the network replaces in the end.
+const (
+	keptNetwork = 'N'
+	keptState   = 'S'
+)
+
+// trainOrLoad is dbn.Train, unless the keeper has the network already or the
+// state of a training that was cut off, which goes on from there. The name
 // it is kept under follows from everything that it depends on, rows, labels,
 // settings and the kernel's family, so what is loaded is what would be trained,
 // byte for byte.
@@ -36,15 +48,28 @@ func trainOrLoad(ctx context.Context, keep Keeper, x dbn.Rows, y []int, k int, s
 		return nil, nil, err
 	}
 	_, inputs := x.Shape()
-	if data, ok := keep.Load(name); ok {
-		if n, h, err := decodeKept(data); err == nil && n.Inputs() == inputs && n.Classes() == k {
+	if data, ok := keep.Load(name); ok && len(data) > 0 {
+		if data[0] == keptState {
+			s.Resume = data[1:]
+		} else if n, h, err := decodeKept(data); err == nil && n.Inputs() == inputs && n.Classes() == k {
 			if s.Progress != nil {
 				s.Progress("finetune", 1, 1)
 			}
 			return n, h, nil
 		}
 	}
+	due := keep.Watch()
+	s.Checkpoint = func(state func() []byte) error {
+		if !due() {
+			return nil
+		}
+		return keep.Save(name, append([]byte{keptState}, state()...))
+	}
 	n, h, err := dbn.Train(ctx, x, y, k, s)
+	if errors.Is(err, dbn.ErrResume) && s.Resume != nil { // a damaged one: as good as none
+		s.Resume = nil
+		n, h, err = dbn.Train(ctx, x, y, k, s)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,7 +85,7 @@ func trainOrLoad(ctx context.Context, keep Keeper, x dbn.Rows, y []int, k int, s
 
 func networkName(x dbn.Rows, y []int, k int, s dbn.Settings) (string, error) {
 	h := sha256.New()
-	s.Progress, s.Workers = nil, 0 // neither changes a result
+	s.Workers, s.Progress, s.Checkpoint, s.Resume = 0, nil, nil, nil // none changes a result
 	rows, cols := x.Shape()
 	fmt.Fprintf(h, "%s %d %d %d %+v\n", kernel.Family(), rows, cols, k, s)
 	b := make([]byte, 0, 4*cols)
@@ -77,21 +102,22 @@ func networkName(x dbn.Rows, y []int, k int, s dbn.Settings) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), err
 }
 
-// encodeKept returns the length of the history as JSON in four bytes, the
-// history and the network.
+// encodeKept returns, after the byte for a network, the length of the history as
+// JSON in four bytes, the history and the network.
 func encodeKept(n *dbn.Network, h *dbn.History) ([]byte, error) {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return nil, err
 	}
-	b := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
+	b := binary.LittleEndian.AppendUint32([]byte{keptNetwork}, uint32(len(text)))
 	return n.AppendBinary(append(b, text...))
 }
 
 func decodeKept(b []byte) (*dbn.Network, *dbn.History, error) {
-	if len(b) < 4 || int64(binary.LittleEndian.Uint32(b)) > int64(len(b)-4) {
+	if len(b) < 5 || b[0] != keptNetwork || int64(binary.LittleEndian.Uint32(b[1:])) > int64(len(b)-5) {
 		return nil, nil, fmt.Errorf("classify: %w: a kept network is cut off", ErrCorrupt)
 	}
+	b = b[1:]
 	size := binary.LittleEndian.Uint32(b)
 	n, h := new(dbn.Network), new(dbn.History)
 	dec := json.NewDecoder(bytes.NewReader(b[4 : 4+size]))

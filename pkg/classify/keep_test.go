@@ -11,14 +11,18 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// drawer keeps networks in memory and stops the work after so many.
+// drawer keeps networks in memory and stops the work once it has saved so often.
 type drawer struct {
 	mu     sync.Mutex
 	kept   map[string][]byte
 	loaded int
+	states bool // is asked for those of trainings too
+	saved  int
 	stop   func()
 	after  int
 }
+
+func (d *drawer) Watch() func() bool { return func() bool { return d.states } }
 
 func (d *drawer) Load(name string) ([]byte, bool) {
 	d.mu.Lock()
@@ -34,7 +38,7 @@ func (d *drawer) Save(name string, b []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.kept[name] = bytes.Clone(b)
-	if len(d.kept) == d.after {
+	if d.saved++; d.saved == d.after {
 		d.stop()
 	}
 	return nil
@@ -55,9 +59,16 @@ func separable() (dbn.Matrix, []int, []string) {
 	return x, y, groups
 }
 
-// Work that is cut off after each network in turn ends in the same bytes as
-// work that is not, and trains no network twice.
+// Work that is cut off after each network in turn, or after each epoch of each,
+// ends in the same bytes as work that is not, and trains no network, or epoch,
+// twice.
 func TestKeptNetworks(t *testing.T) {
+	for name, states := range map[string]bool{"networks": false, "epochs": true} {
+		t.Run(name, func(t *testing.T) { testKeptNetworks(t, states) })
+	}
+}
+
+func testKeptNetworks(t *testing.T, states bool) {
 	x, y, groups := separable()
 	s := Settings{Seed: 3, Workers: 1, Network: dbn.Settings{Hidden: []int{3}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 3}}}
 	whole, _, err := Fit(t.Context(), x, y, groups, s)
@@ -68,18 +79,26 @@ func TestKeptNetworks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &drawer{kept: make(map[string][]byte)}
+	d := &drawer{kept: make(map[string][]byte), states: states}
 	s.Keep = d
+	saves := 5 // networks
+	if states {
+		saves *= 5 // epochs of each, the network after the last
+	}
+	cuts := 0
 	for d.after = 1; ; d.after++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		d.stop = cancel
 		c, r, err := Fit(ctx, x, y, groups, s)
 		cancel()
 		if err != nil {
-			if !errors.Is(err, context.Canceled) || d.after > 10 {
+			if cuts++; !errors.Is(err, context.Canceled) || cuts > saves {
 				t.Fatal(err)
 			}
 			continue
+		}
+		if cuts < saves-1 || d.saved != saves {
+			t.Errorf("%d cuts, saved %d times, want %d", cuts, d.saved, saves)
 		}
 		got, err := c.AppendBinary(nil)
 		if err != nil || !bytes.Equal(got, want) {
@@ -91,13 +110,15 @@ func TestKeptNetworks(t *testing.T) {
 		break
 	}
 	// Damaged ones are trained again, and other settings find none.
-	for name, b := range d.kept {
-		d.kept[name] = b[:len(b)-3]
-	}
-	if c, _, err := Fit(t.Context(), x, y, groups, s); err != nil {
-		t.Error(err)
-	} else if got, _ := c.AppendBinary(nil); !bytes.Equal(got, want) {
-		t.Error("damaged networks were used")
+	for _, kind := range []byte{keptNetwork, keptState, 'x'} {
+		for name, b := range d.kept {
+			d.kept[name] = append([]byte{kind}, b[1:len(b)-3]...)
+		}
+		if c, _, err := Fit(t.Context(), x, y, groups, s); err != nil {
+			t.Error(err)
+		} else if got, _ := c.AppendBinary(nil); !bytes.Equal(got, want) {
+			t.Error("damaged networks were used")
+		}
 	}
 	d.loaded = 0
 	s.Seed++

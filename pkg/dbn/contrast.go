@@ -40,19 +40,24 @@ func (r *RBM) Train(ctx context.Context, x Matrix, s PretrainSettings, rng *rand
 	if err := checkValidation(s.Validation, x.Cols, r.Visible); err != nil {
 		return nil, err
 	}
-	return r.train(ctx, "pre-training", f, s, 1, rng, func() {})
+	begin := func(*contrast, *LayerHistory) error { return nil }
+	return r.train(ctx, "pre-training", f, s, 1, rng, begin, func() error { return nil })
 }
 
-// train is Train after all checks. It calls epochDone after every epoch; name is
-// that of the work for errors.
-func (r *RBM) train(ctx context.Context, name string, f *feed, s PretrainSettings, workers int, rng *rand.Rand, epochDone func()) (*LayerHistory, error) {
+// train is Train after all checks. It calls begin before the first epoch, which
+// may bring back where a training stood, and epochDone after every epoch; name
+// is that of the work for errors.
+func (r *RBM) train(ctx context.Context, name string, f *feed, s PretrainSettings, workers int, rng *rand.Rand, begin func(*contrast, *LayerHistory) error, epochDone func() error) (*LayerHistory, error) {
 	h := &LayerHistory{}
 	c := newContrast(r, min(s.Batch, f.rows), workers, rng.Uint64())
 	defer c.team.close()
 	if s.Persistent {
 		c.startChains(min(s.Batch, f.rows), rng)
 	}
-	for epoch := range max(s.Epochs, 0) {
+	if err := begin(c, h); err != nil {
+		return nil, err
+	}
+	for epoch := len(h.ReconstructionError); epoch < s.Epochs; epoch++ {
 		var squares float64
 		err := f.epoch(ctx, rng, func(x Matrix, _, order []int) error {
 			for from := 0; from < len(order); from += s.Batch {
@@ -77,7 +82,9 @@ func (r *RBM) train(ctx context.Context, name string, f *feed, s PretrainSetting
 			}
 			h.FreeEnergyGap = append(h.FreeEnergyGap, r.meanFreeEnergy(s.Validation)-r.meanFreeEnergy(sample))
 		}
-		epochDone()
+		if err := epochDone(); err != nil {
+			return nil, err
+		}
 	}
 	return h, nil
 }
@@ -121,10 +128,11 @@ type contrast struct {
 // contrastShard is what a shard of a batch needs for itself.
 type contrastShard struct {
 	source  kernel.Lanes
-	normal  *rand.Rand // noise of Gaussian visible units in chains
-	visible []float32  // reconstructions vₖ, below them the rows v₀: 2N×V
-	hidden  []float32  // hₖ, below them -h₀: 2N×H
-	states  []float32  // N×H, sampled
+	normal  *rand.Rand // noise of Gaussian visible units in chains, drawn from
+	noise   *rand.PCG
+	visible []float32 // reconstructions vₖ, below them the rows v₀: 2N×V
+	hidden  []float32 // hₖ, below them -h₀: 2N×H
+	states  []float32 // N×H, sampled
 	squares float64
 
 	// Gradients of what is minimised.
@@ -296,7 +304,22 @@ func (c *contrast) startChains(n int, rng *rand.Rand) {
 		c.chains[i] = float32(rng.IntN(2))
 	}
 	for i := range c.shards {
-		c.shards[i].normal = rand.New(rand.NewPCG(rng.Uint64(), uint64(i)))
+		c.shards[i].noise = rand.NewPCG(rng.Uint64(), uint64(i))
+		c.shards[i].normal = rand.New(c.shards[i].noise)
+	}
+}
+
+// archive is for all that the next step depends on.
+func (c *contrast) archive(a *archive) {
+	r := c.rbm
+	for _, x := range [][]float32{r.Weights.Data, r.VisibleBias, r.HiddenBias, c.uWeights, c.uVisible, c.uHidden, c.chains} {
+		a.floats(x)
+	}
+	for i := range c.shards {
+		a.lanes(&c.shards[i].source)
+		if c.chains != nil {
+			a.random(c.shards[i].noise)
+		}
 	}
 }
 

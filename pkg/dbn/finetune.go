@@ -11,9 +11,10 @@ import (
 )
 
 // fineTune trains all layers of n to minimise the weighted cross-entropy and
-// notes the losses in h. Weights are those of the rows of each class. Arguments
+// notes the losses in c. Weights are those of the rows of each class. Arguments
 // were checked.
-func fineTune(ctx context.Context, n *Network, f *feed, weights []float64, s Settings, rng *rand.Rand, h *History) error {
+func fineTune(ctx context.Context, n *Network, f *feed, weights []float64, s Settings, random *rand.PCG, c *course) error {
+	h, rng := c.history, rand.New(random)
 	set := s.FineTune
 	b := newBackprop(n, min(set.Batch, f.rows), s.Workers, weights)
 	defer b.team.close()
@@ -23,7 +24,25 @@ func fineTune(ctx context.Context, n *Network, f *feed, weights []float64, s Set
 	}
 	least := math.Inf(1) // loss of the validation rows
 	var kept []layer
-	for epoch := range set.Epochs {
+	state := func(a *archive) {
+		b.archive(a)
+		a.random(random)
+		a.series(&h.Loss)
+		a.series(&h.Validation)
+		a.int(&h.Kept)
+		a.float(&least)
+		any := kept != nil
+		if a.flag(&any); any {
+			if kept == nil {
+				kept = cloneLayers(n.layers)
+			}
+			a.layers(kept...)
+		}
+	}
+	if err := c.resume(true, state); err != nil {
+		return err
+	}
+	for epoch := len(h.Loss); epoch < set.Epochs; epoch++ {
 		rate := set.Rate * (1 - 0.9*float64(epoch)/float64(max(set.Epochs-1, 1)))
 		var loss float64
 		err := f.epoch(ctx, rng, func(x Matrix, y, order []int) error {
@@ -66,6 +85,11 @@ func fineTune(ctx context.Context, n *Network, f *feed, weights []float64, s Set
 		}
 		if stop {
 			break
+		}
+		if epoch+1 < set.Epochs {
+			if err := c.checkpoint(true, state); err != nil {
+				return err
+			}
 		}
 	}
 	if kept != nil {
@@ -179,6 +203,15 @@ func newBackprop(n *Network, batch, workers int, weights []float64) *backprop {
 		b.layers = append(b.layers, descent{newLayer(in, out), newLayer(in, out)})
 	}
 	return b
+}
+
+// archive is for all that the next step depends on.
+func (b *backprop) archive(a *archive) {
+	a.layers(b.network.layers...)
+	for _, d := range b.layers {
+		a.layers(d.first, d.second)
+	}
+	a.int(&b.steps)
 }
 
 // gradient returns the gradient of the loss Σ w[y]·(-ln P(y|x)) over the given

@@ -37,6 +37,7 @@ type feed struct {
 	far    Rows   // where they are read from, and
 	layers []*RBM // what they go through after that
 	unit   Unit   // of far's values
+	depth  int    // how many RBMs the rows went through
 
 	blockRows  int // rows read at a time; the last block may have fewer
 	perPortion int // blocks shuffled together
@@ -171,9 +172,12 @@ func (f *feed) lift(x Matrix) Matrix {
 // through returns a feed of the hidden probabilities of r.
 func (f *feed) through(r *RBM) *feed {
 	if f.far == nil {
-		return newFeed(r.hidden(f.memory), f.y, Bernoulli)
+		up := newFeed(r.hidden(f.memory), f.y, Bernoulli)
+		up.depth = f.depth + 1
+		return up
 	}
 	up := *f
+	up.depth++
 	up.layers = append(slices.Clone(f.layers), r)
 	up.cols = r.Weights.Cols
 	up.cut(f.blockRows, f.perPortion)

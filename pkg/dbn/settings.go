@@ -21,6 +21,17 @@ type Settings struct {
 	// epoch with the phase, "pretrain" or "finetune", the epochs done in it and
 	// all epochs of it; those of all layers count together.
 	Progress func(phase string, done, total int)
+
+	// Checkpoint, if not nil, is called on the training goroutine after every
+	// epoch but the last. State, good for this call only, returns what Resume
+	// needs to go on from there: some four times the network's bytes, and four
+	// more for each row in memory. An error ends the training. Resume is such a
+	// state or nil; a training that goes on from it returns the network and the
+	// History of one that was never cut off, byte for byte. A state of other
+	// settings or rows, or a damaged one, is refused with ErrResume. All labels
+	// are compared, but of the rows 1,000 from all over.
+	Checkpoint func(state func() []byte) error
+	Resume     []byte
 }
 
 // PretrainSettings says how an RBM is trained by contrastive divergence. A

@@ -26,6 +26,8 @@ type History struct {
 //   - that wraps ErrNotFinite if x holds a NaN or an infinity,
 //   - that wraps ErrOneClass if all rows are of one class,
 //   - that wraps ErrDiverged if the weights do not stay finite,
+//   - that wraps ErrResume if s.Resume is no state of this training, or what
+//     s.Checkpoint returned,
 //   - the cause of ctx if that is done; it is looked at between batches.
 //
 // A class may be absent from y as long as two others are there.
@@ -68,15 +70,19 @@ func train(ctx context.Context, f *feed, classes int, s Settings) (*Network, *Hi
 		return nil, nil, err
 	}
 	history := &History{}
-	n := &Network{}
-	if s.Pretrain.Epochs < 0 {
-		n.layers = randomLayers(f.cols, s.Hidden, stream(s.Seed, pretrainStream))
-	} else if n.layers, history.Pretrain, err = pretrain(ctx, f, s); err != nil {
+	c, err := newCourse(f, classes, s, history)
+	if err != nil {
 		return nil, nil, err
 	}
-	rng := stream(s.Seed, fineTuneStream)
-	n.layers = append(n.layers, randomLayers(s.Hidden[len(s.Hidden)-1], []int{classes}, rng)...)
-	if err = fineTune(ctx, n, f, weights, s, rng, history); err != nil {
+	n := &Network{}
+	if s.Pretrain.Epochs < 0 {
+		n.layers = randomLayers(f.cols, s.Hidden, rand.New(stream(s.Seed, pretrainStream)))
+	} else if n.layers, err = pretrain(ctx, f, s, c); err != nil {
+		return nil, nil, err
+	}
+	random := stream(s.Seed, fineTuneStream)
+	n.layers = append(n.layers, randomLayers(s.Hidden[len(s.Hidden)-1], []int{classes}, rand.New(random))...)
+	if err = fineTune(ctx, n, f, weights, s, random, c); err != nil {
 		return nil, nil, err
 	}
 	return n, history, nil
@@ -109,7 +115,7 @@ const (
 	pretrainStream // and upwards, one for each layer
 )
 
-func stream(seed, number uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, number)) }
+func stream(seed, number uint64) *rand.PCG { return rand.NewPCG(seed, number) }
 
 // randomLayers returns a stack of layers with biases 0 and weights from a
 // uniform law on ±√(2/(in+out)): the range that scikit-learn's multi-layer
@@ -131,43 +137,66 @@ func randomLayers(inputs int, widths []int, rng *rand.Rand) []layer {
 }
 
 // pretrain returns the hidden layers of a network, each trained as an RBM on
-// the hidden probabilities of the one below. (Hinton et al. 2006, §5.)
-func pretrain(ctx context.Context, f *feed, s Settings) ([]layer, []LayerHistory, error) {
+// the hidden probabilities of the one below. (Hinton et al. 2006, §5.) Layers and
+// their histories are noted in c.
+func pretrain(ctx context.Context, f *feed, s Settings, c *course) ([]layer, error) {
 	if err := checkValidation(s.Pretrain.Validation, f.cols, s.Visible); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var layers []layer
-	var histories []LayerHistory
 	done, total := 0, len(s.Hidden)*s.Pretrain.Epochs
-	epochDone := func() {
-		if done++; s.Progress != nil {
-			s.Progress("pretrain", done, total)
-		}
-	}
-	visible, below := s.Visible, s.Pretrain
+	inputs, visible, below := f.cols, s.Visible, s.Pretrain
 	for l, hidden := range s.Hidden {
-		rng := stream(s.Seed, pretrainStream+uint64(l))
+		if l < c.finished {
+			if err := c.finishedLayer(newLayer(inputs, hidden)); err != nil {
+				return nil, err
+			}
+			done += s.Pretrain.Epochs
+			inputs = hidden
+			continue
+		}
+		for f.depth < l {
+			r := c.rbm(f.depth)
+			f = f.through(r)
+			if below.Validation.Rows > 0 {
+				below.Validation = r.hidden(below.Validation)
+			}
+			visible = Bernoulli
+		}
+		random := stream(s.Seed, pretrainStream+uint64(l))
+		rng := rand.New(random)
 		typical, err := f.typical()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		r := NewRBM(typical, hidden, visible, rng)
-		h, err := r.train(ctx, fmt.Sprintf("pre-training layer %d", l+1), f, below, s.Workers, rng, epochDone)
+		var state func(*archive)
+		begin := func(t *contrast, h *LayerHistory) error {
+			state = func(a *archive) {
+				if l > 0 {
+					a.permutation(f.order)
+				}
+				t.archive(a)
+				a.history(h)
+				a.random(random)
+			}
+			err := c.resume(false, state)
+			done += len(h.ReconstructionError)
+			return err
+		}
+		h, err := r.train(ctx, fmt.Sprintf("pre-training layer %d", l+1), f, below, s.Workers, rng, begin, func() error {
+			if done++; s.Progress != nil {
+				s.Progress("pretrain", done, total)
+			}
+			return c.checkpoint(false, state)
+		})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		layers = append(layers, layer{r.Weights, r.HiddenBias})
-		histories = append(histories, *h)
-		if l == len(s.Hidden)-1 {
-			break
-		}
-		f = f.through(r)
-		if below.Validation.Rows > 0 {
-			below.Validation = r.hidden(below.Validation)
-		}
-		visible = Bernoulli
+		c.layers = append(c.layers, layer{r.Weights, r.HiddenBias})
+		c.history.Pretrain = append(c.history.Pretrain, *h)
+		inputs = hidden
 	}
-	return layers, histories, nil
+	return c.layers, nil
 }
 
 // hidden returns the hidden probabilities of all rows of x.
