@@ -66,6 +66,14 @@ type Config struct {
 	// when one succeeds at last. It may be called by several goroutines at once and
 	// must not block.
 	OnRetry func(err error, since time.Duration)
+
+	// OnStall, if not nil, is called when a reader gets no messages although there
+	// are some, each time it is rebuilt for that, and when they come again. OnGap, if
+	// not nil, is called when a Group finds offsets missing. The same holds for them.
+	OnStall func(Stall)
+	OnGap   func(Gap)
+
+	stallAfter time.Duration // 0: the constant; tests are less patient
 }
 
 func (c Config) check() error {

@@ -284,28 +284,48 @@ func TestOffsetsRemoved(t *testing.T) {
 func TestTransactionMarkers(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
+	for i := range 3 {
+		inTransaction(t, cfg, "tx", []Message{{Topic: TopicWindows, Key: "k", Value: fmt.Append(nil, i)}}, commitIt)
+	}
+	got := readAll(t, cfg, TopicWindows)
+	if !slices.Equal(got["k"], []string{"0", "1", "2"}) {
+		t.Errorf("got %q", got["k"])
+	}
+	if len(got) != 1 {
+		t.Errorf("markers among the messages: %q", got)
+	}
+}
+
+// How a transaction ends.
+const (
+	commitIt = iota
+	abortIt
+	leaveOpen
+)
+
+// inTransaction sends messages as this package never does.
+func inTransaction(t testing.TB, cfg Config, id string, msgs []Message, end int) {
+	t.Helper()
 	ctx := testContext(t)
-	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...), kgo.TransactionalID("tx"))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...), kgo.TransactionalID(id))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cl.Close()
-	for i := range 3 {
-		if err := cl.BeginTransaction(); err != nil {
-			t.Fatal(err)
-		}
-		r := &kgo.Record{Topic: TopicWindows, Key: []byte("k"), Value: fmt.Append(nil, i)}
+	t.Cleanup(cl.Close)
+	if err := cl.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range msgs {
+		r := &kgo.Record{Topic: m.Topic, Key: []byte(m.Key), Value: m.Value}
 		if err := cl.ProduceSync(ctx, r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
-		if err := cl.EndTransaction(ctx, kgo.TryCommit); err != nil {
-			t.Fatal(err)
-		}
 	}
-	if got := readAll(t, cfg, TopicWindows)["k"]; !slices.Equal(got, []string{"0", "1", "2"}) {
-		t.Errorf("got %q", got)
+	if end == leaveOpen {
+		return
 	}
-	if got := readAll(t, cfg, TopicWindows); len(got) != 1 {
-		t.Errorf("markers among the messages: %q", got)
+	if err := cl.EndTransaction(ctx, kgo.TransactionEndTry(end == commitIt)); err != nil {
+		t.Fatal(err)
 	}
+	cl.Close()
 }

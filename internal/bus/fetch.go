@@ -14,14 +14,18 @@ import (
 // fetcher reads one partition. It asks with Client.Fetch, not with a
 // kafka.Reader: that checks the checksum of every batch, tells control records
 // from messages, reads nothing ahead, and shows every error. Records of aborted
-// transactions come all the same: nobody may write in transactions here who
-// aborts them.
+// transactions come all the same, and are judged like others: a window is known by
+// its headers and its checksum, whoever sent it. To leave them out would mean to
+// read no further than the oldest transaction that is open, so that one that its
+// writer left open would hold up every reader.
 type fetcher struct {
 	c         *client
 	topic     string
 	partition int
 	next      int64 // offset to read next, or FirstOffset or LastOffset
 	high      int64 // offset behind the newest message, as of the last fetch
+	whole     bool  // offsets that are missing are reported: the topic is not compacted
+	stall     stallWatch
 }
 
 // fetch asks once, waiting up to wait for a message to come, and repeats only
@@ -41,6 +45,9 @@ func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message
 		}
 		return err
 	})
+	if err == nil {
+		f.watch(ctx, time.Now())
+	}
 	return msgs, err
 }
 
@@ -61,7 +68,10 @@ func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Dur
 	if !ok {
 		return nil, nil
 	}
-	var msgs []Message
+	var (
+		msgs []Message
+		gaps [][2]int64
+	)
 	next := f.next
 	for _, batch := range stream.Records {
 		inner := batch
@@ -84,6 +94,9 @@ func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Dur
 			if m.Offset < next {
 				continue // a batch may begin before the offset that was asked for
 			}
+			if m.Offset > next {
+				gaps = append(gaps, [2]int64{next, m.Offset})
+			}
 			next = m.Offset + 1
 			if !isControl {
 				msgs = append(msgs, m)
@@ -94,6 +107,9 @@ func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Dur
 		next++ // compaction left an empty batch here
 	}
 	f.next = next
+	for _, g := range gaps {
+		f.sayGap(g[0], g[1])
+	}
 	return msgs, nil
 }
 
@@ -134,6 +150,7 @@ func (f *fetcher) relocate(ctx context.Context, kc *kafka.Client) error {
 	}
 	lost := f.next
 	f.next = first
+	f.sayGap(lost, first)
 	return fmt.Errorf("bus: topic %s partition %d: offset %d is gone, going on at %d, the oldest there is: "+
 		"messages were removed before they were read (raise the topic's retention), or the topic was made anew", f.topic, f.partition, lost, first)
 }

@@ -127,7 +127,7 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 		for _, a := range gen.Assignments[r.group.topic] {
 			p := &Partition{
 				gen: gen, topic: r.group.topic,
-				f: fetcher{c: r.c, topic: r.group.topic, partition: a.ID, next: a.Offset},
+				f: fetcher{c: r.c, topic: r.group.topic, partition: a.ID, next: a.Offset, whole: true},
 			}
 			r.handlers.Add(1)
 			gen.Start(func(gctx context.Context) {

@@ -93,8 +93,9 @@ func readPartition(ctx context.Context, c *client, topic string, partition int, 
 	if offset == LastOffset {
 		f.next = end
 	}
-	empty := 0
+	empty := 0 // fetches in a row that moved nothing, while the leader knew of messages
 	for follow || f.next < end {
+		before := f.next
 		msgs, err := f.fetch(ctx, readWait)
 		if err != nil {
 			return err
@@ -107,10 +108,16 @@ func readPartition(ctx context.Context, c *client, topic string, partition int, 
 				return err
 			}
 		}
-		if empty++; len(msgs) > 0 {
+		// A leader that has just taken over does not know at once how far its
+		// followers are: until then it shows less than there was.
+		if empty++; f.next != before || f.high < end {
 			empty = 0
 		}
-		if empty == 2 && !follow {
+		switch {
+		case follow:
+		case empty == 2:
+			c.rebuild(c.get()) // perhaps it is this connection
+		case empty == 4:
 			return nil // compaction took what was last
 		}
 		if follow && ctx.Err() != nil {

@@ -1,0 +1,276 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// control calls fn for every fetch that the broker is asked for.
+func controlFetches(cluster *kfake.Cluster, fn func(*kmsg.FetchRequest) (kmsg.Response, bool)) {
+	cluster.ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		res, handled := fn(req.(*kmsg.FetchRequest))
+		return res, nil, handled
+	})
+}
+
+// nothing is an answer without messages from a partition that ends at high.
+func nothing(req *kmsg.FetchRequest, high int64) kmsg.Response {
+	res := req.ResponseKind().(*kmsg.FetchResponse)
+	for _, t := range req.Topics {
+		topic := kmsg.NewFetchResponseTopic()
+		topic.Topic = t.Topic
+		for _, p := range t.Partitions {
+			part := kmsg.NewFetchResponseTopicPartition()
+			part.Partition, part.HighWatermark = p.Partition, high
+			topic.Partitions = append(topic.Partitions, part)
+		}
+		res.Topics = append(res.Topics, topic)
+	}
+	return res
+}
+
+// A reader whose connection gives nothing for ever, not even an error, is noticed
+// and rebuilt as often as it takes, and the messages come.
+func TestStuckReader(t *testing.T) {
+	t.Parallel()
+	for name, high := range map[string]int64{"it knows that there are messages": 99, "it does not": 5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, cfg := startBroker(t)
+			apply(t, cfg, 1)
+			send(t, newProducer(t, cfg), windows("k", 0, 20))
+			var (
+				mu     sync.Mutex
+				stalls []Stall
+				reader atomic.Pointer[client]
+			)
+			cfg.stallAfter = 50 * time.Millisecond
+			cfg.OnStall = func(s Stall) {
+				mu.Lock()
+				defer mu.Unlock()
+				stalls = append(stalls, s)
+			}
+			const needed = 2 // connections that are stuck before one is not
+			stuck := map[any]bool{}
+			controlFetches(b.cluster, func(req *kmsg.FetchRequest) (kmsg.Response, bool) {
+				c := reader.Load()
+				if c == nil || req.Topics[0].Partitions[0].FetchOffset < 5 {
+					req.MaxBytes, req.Topics[0].Partitions[0].PartitionMaxBytes = 1, 1 // one batch
+					return nil, false
+				}
+				if stuck[c.get()] = true; len(stuck) > needed {
+					return nil, false
+				}
+				return nothing(req, high), true
+			})
+			c := newCollector()
+			defer runGroup(t, cfg, func(ctx context.Context, p *Partition) error {
+				reader.Store(p.f.c)
+				return c.handle(ctx, p)
+			})()
+			for i := range 3 { // batches of their own
+				send(t, newProducer(t, cfg), windows("k", 20+i, 21+i))
+			}
+			c.wait(t, 23)
+			mu.Lock()
+			defer mu.Unlock()
+			if n := len(stalls); n > 0 && stalls[0].Offset == 0 {
+				t.Fatalf("stuck at once: %v", stalls)
+			}
+			if len(stalls) != needed+1 {
+				t.Fatalf("OnStall heard %v, want %d rebuilds and the end", stalls, needed)
+			}
+			for i, s := range stalls {
+				want := (i + 1) % (needed + 1)
+				if s.Times != want || s.Topic != TopicWindows || want > 0 && (s.Behind < 1 || s.For < cfg.stallAfter || !strings.Contains(s.String(), "made anew")) {
+					t.Errorf("%d: %v, want %d", i, s, want)
+				}
+			}
+		})
+	}
+}
+
+// A partition in which nothing happens is not stuck, and neither is one that is
+// read by a handler who takes his time.
+func TestIdleIsNotStuck(t *testing.T) {
+	t.Parallel()
+	cfg := anyBroker(t)
+	apply(t, cfg, 1)
+	cfg.stallAfter = time.Millisecond
+	var heard atomic.Int32
+	cfg.OnStall = func(Stall) { heard.Add(1) }
+	p := newProducer(t, cfg)
+	c := newCollector()
+	defer runGroup(t, cfg, func(ctx context.Context, p *Partition) error {
+		for {
+			for range 3 { // nothing comes
+				if err := p.fill(ctx, 10*time.Millisecond); err != nil {
+					return err
+				}
+			}
+			if len(p.queue) == 0 {
+				continue
+			}
+			time.Sleep(20 * time.Millisecond)
+			c.mu.Lock()
+			for _, v := range values(p.queue) {
+				c.counts[v]++
+			}
+			c.mu.Unlock()
+			p.queue = nil
+			select {
+			case c.notify <- struct{}{}:
+			default:
+			}
+		}
+	})()
+	for i := range 4 {
+		send(t, p, windows("k", i, i+1))
+		c.wait(t, i+1)
+	}
+	if n := heard.Load(); n > 0 {
+		t.Errorf("OnStall was called %d times", n)
+	}
+}
+
+// What is missing between two offsets is said, whatever made it go.
+func TestOffsetGaps(t *testing.T) {
+	gather := func(t *testing.T, cfg Config, n int) ([]Gap, []string) {
+		var mu sync.Mutex
+		var gaps []Gap
+		cfg.OnGap = func(g Gap) {
+			mu.Lock()
+			defer mu.Unlock()
+			gaps = append(gaps, g)
+		}
+		c := newCollector()
+		stop := runGroup(t, cfg, c.handle)
+		c.wait(t, n)
+		stop()
+		return gaps, c.got
+	}
+	t.Run("removed by retention", func(t *testing.T) {
+		cfg := anyBroker(t)
+		apply(t, cfg, 1)
+		send(t, newProducer(t, cfg), windows("k", 0, 30))
+		if gaps, _ := gather(t, cfg, 30); len(gaps) > 0 {
+			t.Errorf("of a whole topic: %v", gaps)
+		}
+		send(t, newProducer(t, cfg), windows("k", 30, 60))
+		deleteRecords(t, cfg, TopicWindows, 0, 50)
+		gaps, got := gather(t, cfg, 10)
+		want := []Gap{{TopicWindows, 0, 30, 50}}
+		if !slices.Equal(gaps, want) || gaps[0].Missing() != 20 || !slices.Equal(got, values(windows("k", 50, 60))) {
+			t.Errorf("%v, want %v; read %q", gaps, want, got)
+		}
+	})
+	t.Run("topic made anew, and shorter", func(t *testing.T) {
+		cfg := anyBroker(t)
+		apply(t, cfg, 1)
+		send(t, newProducer(t, cfg), windows("k", 0, 30))
+		gather(t, cfg, 30)
+		deleteTopic(t, cfg, TopicWindows)
+		apply(t, cfg, 1)
+		send(t, newProducer(t, cfg), windows("new", 0, 5))
+		// Kafka forgets what a group committed of a topic that is removed.
+		gaps, got := gather(t, cfg, 5)
+		if !slices.Equal(got, values(windows("new", 0, 5))) || len(gaps) > 1 {
+			t.Errorf("read %q; %v", got, gaps)
+		}
+		for _, g := range gaps {
+			if g != (Gap{TopicWindows, 0, 30, 0}) || g.Missing() != 0 || !strings.Contains(g.String(), "made anew") {
+				t.Errorf("gap %v", g)
+			}
+		}
+	})
+	t.Run("lost by the broker", func(t *testing.T) {
+		b, cfg := startBroker(t)
+		apply(t, cfg, 1)
+		p := newProducer(t, cfg)
+		for i := range 10 { // batches of their own
+			send(t, p, windows("k", i, i+1))
+		}
+		controlFetches(b.cluster, func(req *kmsg.FetchRequest) (kmsg.Response, bool) {
+			part := &req.Topics[0].Partitions[0]
+			req.MaxBytes, part.PartitionMaxBytes = 1, 1
+			if part.FetchOffset == 4 {
+				part.FetchOffset = 7
+			}
+			return nil, false
+		})
+		gaps, got := gather(t, cfg, 7)
+		if want := []Gap{{TopicWindows, 0, 4, 7}}; !slices.Equal(gaps, want) || len(got) != 7 {
+			t.Errorf("%v, want %v; read %q", gaps, want, got)
+		}
+	})
+}
+
+// Who reads to the end is not deceived by a leader that has just taken over and
+// shows less than there is: a record of the state that is not read is a window
+// judged twice.
+func TestReadToTheEndOfAShyLeader(t *testing.T) {
+	t.Parallel()
+	b, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	send(t, newProducer(t, cfg), windows("k", 0, 10))
+	asked := 0
+	controlFetches(b.cluster, func(req *kmsg.FetchRequest) (kmsg.Response, bool) {
+		if asked++; asked <= 8 {
+			return nothing(req, 0), true
+		}
+		return nil, false
+	})
+	if got := readAll(t, cfg, TopicWindows)["k"]; len(got) != 10 {
+		t.Errorf("read %q", got)
+	}
+}
+
+// A tail that compaction took is not waited for.
+func TestReadToAnEndThatIsGone(t *testing.T) {
+	t.Parallel()
+	b, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	send(t, newProducer(t, cfg), windows("k", 0, 10))
+	controlFetches(b.cluster, func(req *kmsg.FetchRequest) (kmsg.Response, bool) { return nothing(req, 10), true })
+	if got := readAll(t, cfg, TopicWindows)["k"]; len(got) != 0 {
+		t.Errorf("read %q", got)
+	}
+}
+
+// Windows of a transaction that was aborted come like others: to hold them back
+// would let one open transaction hold up every reader.
+func TestAbortedAndOpenTransactions(t *testing.T) {
+	cfg := anyBroker(t)
+	apply(t, cfg, 1)
+	inTransaction(t, cfg, "aborted", windows("aborted", 0, 3), abortIt)
+	inTransaction(t, cfg, "open", windows("open", 0, 3), leaveOpen)
+	send(t, newProducer(t, cfg), windows("k", 0, 3))
+	got := readAll(t, cfg, TopicWindows)
+	for _, key := range []string{"aborted", "open", "k"} {
+		if !slices.Equal(got[key], values(windows(key, 0, 3))) {
+			t.Errorf("%s: %q", key, got[key])
+		}
+	}
+	if len(got) != 3 {
+		t.Errorf("markers among the messages: %q", got)
+	}
+	var gaps []string
+	cfg.OnGap = func(g Gap) { gaps = append(gaps, fmt.Sprint(g)) }
+	c := newCollector()
+	stop := runGroup(t, cfg, c.handle)
+	c.wait(t, 9)
+	if err := stop(); !errors.Is(err, context.Canceled) || len(gaps) > 0 {
+		t.Errorf("%v; a marker is no gap: %q", err, gaps)
+	}
+}
