@@ -19,7 +19,7 @@ import (
 
 // ingestFolder sends the recordings of a folder, one after another, until it is
 // told to stop. One that cannot be read is logged and left behind.
-func ingestFolder(ctx context.Context, file string, c settings, log zerolog.Logger, stdout io.Writer) error {
+func ingestFolder(ctx context.Context, file string, c settings, live *live, log zerolog.Logger, stdout io.Writer) error {
 	layout, columns, err := c.layout(file)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func ingestFolder(ctx context.Context, file string, c settings, log zerolog.Logg
 		}
 		rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: c.Machine}
 		noted := false
-		problem, stats, err := sendRecording(ctx, file, c, rec, log, func(problem error) error {
+		problem, stats, err := sendRecording(ctx, file, c, rec, live, log, func(problem error) error {
 			noted = true
 			return folder.Done(path, problem)
 		})
@@ -74,7 +74,7 @@ func ingestFolder(ctx context.Context, file string, c settings, log zerolog.Logg
 
 // sendRecording sends one recording, and calls done when it is sent. It returns
 // what is wrong with the recording apart from what else went wrong.
-func sendRecording(ctx context.Context, file string, c settings, rec source.Recording, log zerolog.Logger, done func(problem error) error) (problem error, stats gateway.Stats, err error) {
+func sendRecording(ctx context.Context, file string, c settings, rec source.Recording, live *live, log zerolog.Logger, done func(problem error) error) (problem error, stats gateway.Stats, err error) {
 	id, problem := gateway.RecordingID(rec, window.Spec{Length: c.Window.Length, Hop: c.Window.Hop})
 	if problem != nil {
 		return problem, stats, done(problem)
@@ -87,11 +87,12 @@ func sendRecording(ctx context.Context, file string, c settings, rec source.Reco
 		defer closer.Close()
 	}
 	heard := &listener{Source: src}
-	gw, err := c.gateway(file, heard, id, log)
+	gw, err := c.gateway(file, heard, id, live.bus, log)
 	if err != nil {
 		return nil, stats, err
 	}
 	defer gw.Close()
+	defer live.show(gw)()
 	err = gw.Run(ctx)
 	stats = gw.Stats()
 	if ctx.Err() != nil || err != nil && heard.err == nil {

@@ -66,6 +66,7 @@ type settings struct {
 	Spool   string       `yaml:"spool"`
 	Full    string       `yaml:"spool_full"` // "block" or "drop_oldest"; empty: the first for recordings, the second for live sources
 	MiB     int64        `yaml:"spool_mib"`
+	Metrics string       `yaml:"metrics"` // address; empty: none
 	Source  sourceConfig `yaml:"source"`
 }
 
@@ -182,8 +183,23 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 		level = zerolog.DebugLevel
 	}
 	log := cli.Logger(stderr, level).With().Str("machine", c.Machine).Logger()
+	to, err := c.bus(f.Config, log)
+	if err != nil {
+		return err
+	}
+	live := &live{machine: c.Machine, bus: to}
+	if c.Metrics != "" {
+		stop, err := cli.Serve(c.Metrics, "metrics", live.handler(), log)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Config, err)
+		}
+		defer stop()
+	}
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	go cli.WatchCertificates(watching, to, log)
 	if c.Source.Kind == "folder" {
-		if err := ingestFolder(ctx, f.Config, c, log, stdout); err != nil {
+		if err := ingestFolder(ctx, f.Config, c, live, log, stdout); err != nil {
 			return fmt.Errorf("%s: %w", f.Config, err)
 		}
 		return nil
@@ -198,11 +214,12 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	if closer, ok := src.(io.Closer); ok {
 		defer closer.Close()
 	}
-	gw, err := c.gateway(f.Config, src, recording, log)
+	gw, err := c.gateway(f.Config, src, recording, to, log)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Config, err)
 	}
 	defer gw.Close()
+	defer live.show(gw)()
 	log.Info().Str("layout", src.Layout().Fingerprint()).Stringer("window", c.Window.Length).Msg("ingesting")
 	err = gw.Run(ctx)
 	s := gw.Stats()
@@ -213,17 +230,19 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	return err
 }
 
+// bus returns how windows reach Kafka.
+func (c settings) bus(file string, log zerolog.Logger) (bus.Config, error) {
+	to, err := c.Kafka.Bus(file, "flank-ingest")
+	to.OnRetry = cli.OnRetry(log, "broker does not take windows: they stay in the spool")
+	return to, err
+}
+
 // gateway returns a gateway of a source; recording is its identity if it is one.
-func (c settings) gateway(file string, src source.Source, recording string, log zerolog.Logger) (*gateway.Gateway, error) {
+func (c settings) gateway(file string, src source.Source, recording string, to bus.Config, log zerolog.Logger) (*gateway.Gateway, error) {
 	sync := 1
 	if c.Source.Speed == 0 {
 		sync = 64
 	}
-	to, err := c.Kafka.Bus(file, "flank-ingest")
-	if err != nil {
-		return nil, err
-	}
-	to.OnRetry = cli.OnRetry(log, "broker does not take windows: they stay in the spool")
 	return gateway.New(gateway.Config{
 		Source: source.Pace(src, c.Source.Speed), Window: window.Spec{Length: c.Window.Length, Hop: c.Window.Hop},
 		SpoolDir: config.Beside(file, c.Spool), Recording: recording, SyncEvery: sync, Log: log, Bus: to,

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -101,28 +100,30 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := cli.Await(ctx, f.Run.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg.Bus) }); err != nil {
 		return fmt.Errorf("%s: kafka: %w", file, err)
 	}
+	var hub *web.Hub
 	if c.Page != "" {
-		hub := web.NewHub(web.Config{Layout: m.Layout})
+		hub = web.NewHub(web.Config{Layout: m.Layout})
 		hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1})
 		cfg.Show(hub)
-		l, err := net.Listen("tcp", c.Page)
-		if err != nil {
-			return fmt.Errorf("%s: page: %w: choose another address", file, err)
-		}
-		srv := &http.Server{Handler: hub.Handler(), ReadHeaderTimeout: 5 * time.Second}
-		defer srv.Close()
-		go func() {
-			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				log.Error().Err(err).Msg("the page is gone")
-			}
-		}()
-		log.Info().Str("page", "http://"+l.Addr().String()).Msg("page")
 	}
 	mon, err := monitor.New(cfg)
 	if err != nil {
 		return err
 	}
 	defer mon.Close()
+	if hub != nil {
+		pages := http.NewServeMux()
+		pages.Handle("/", hub.Handler())
+		pages.Handle("/metrics", metric.Handler(func() []metric.Metric {
+			return append(mon.Stats().Metrics(), cli.CertificateMetrics(cfg.Bus, time.Now())...)
+		}))
+		stop, err := cli.Serve(c.Page, "page", pages, log)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		defer stop()
+	}
+	go cli.WatchCertificates(ctx, cfg.Bus, log)
 	log.Info().Str("model", m.ID()).Str("layout", m.Layout.Fingerprint()).Str("group", c.Group).Msg("monitoring")
 	err = mon.Run(ctx)
 	s := mon.Stats()

@@ -152,7 +152,14 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &lineWatcher{}
-	var page []byte
+	var page, metrics []byte
+	get := func(url string) (body []byte) {
+		if r, err := http.Get(url); err == nil {
+			body, _ = io.ReadAll(r.Body)
+			r.Body.Close()
+		}
+		return body
+	}
 	go func() {
 		defer stop()
 		_ = bus.ReadTopic(ctx, cfg, bus.TopicResults, bus.FirstOffset, true, func(m bus.Message) error {
@@ -160,10 +167,7 @@ func TestRun(t *testing.T) {
 				return nil
 			}
 			if url := log.after(`"page":"`); url != "" {
-				if r, err := http.Get(url); err == nil {
-					page, _ = io.ReadAll(r.Body)
-					r.Body.Close()
-				}
+				page, metrics = get(url), get(url+"/metrics")
 			}
 			return errors.New("enough")
 		})
@@ -182,6 +186,9 @@ func TestRun(t *testing.T) {
 	}
 	if !strings.Contains(strings.ToLower(string(page)), "<!doctype html>") {
 		t.Errorf("page %.200q", page)
+	}
+	if !strings.Contains(string(metrics), "\ntcm_windows_judged_total ") || !strings.Contains(string(metrics), "\ntcm_windows_missing 0\n") {
+		t.Errorf("metrics:\n%s", metrics)
 	}
 }
 

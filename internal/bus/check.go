@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -98,22 +97,21 @@ func (c *checker) tls(ctx context.Context) (string, error) {
 	if _, err := secure.Read(make([]byte, 1)); err != nil && refused(err) {
 		return "", explain(err, c.cfg)
 	}
-	found := "broker's certificate " + expiry(secure.ConnectionState().PeerCertificates[0].NotAfter)
-	if c.cfg.TLS.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(c.cfg.TLS.CertFile, c.cfg.TLS.KeyFile)
-		if err != nil {
-			return "", err
-		}
-		found += ", ours " + expiry(pair.Leaf.NotAfter)
+	certificates, err := c.cfg.Certificates()
+	if err != nil {
+		return "", err
 	}
-	return found, nil
+	var found []string
+	for _, cert := range certificates {
+		found = append(found, cert.Whose+"'s certificate "+expiry(cert, time.Now()))
+	}
+	return strings.Join(found, ", "), nil
 }
 
 // expiry says how long a certificate lasts, with a warning where it is short.
-func expiry(notAfter time.Time) string {
-	days := int(time.Until(notAfter).Hours() / 24)
-	text := fmt.Sprintf("expires in %d d", days)
-	if days < 30 {
+func expiry(c Certificate, now time.Time) string {
+	text := fmt.Sprintf("expires in %.0f d", math.Floor(c.DaysLeft(now)))
+	if c.Left(now) < RenewAhead {
 		text += " (renew it soon)"
 	}
 	return text

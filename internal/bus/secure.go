@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
@@ -22,6 +23,8 @@ type TLS struct {
 	CertFile   string // this program's certificate, for brokers that ask for one; empty: none
 	KeyFile    string // its key
 	ServerName string // name in the brokers' certificates; empty: the host that is dialled
+
+	broker atomic.Pointer[Certificate] // of the last handshake
 }
 
 // Login is a user with a password, for SCRAM-SHA-512. The password is read for
@@ -136,6 +139,7 @@ func (t *TLS) handshake(ctx context.Context, conn net.Conn, address string) (*tl
 		conn.Close()
 		return nil, fmt.Errorf("TLS with %s: %w", address, err)
 	}
+	t.noteBroker(secure.ConnectionState())
 	return secure, nil
 }
 

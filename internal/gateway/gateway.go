@@ -20,6 +20,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/spool"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -67,6 +68,31 @@ type Stats struct {
 	Pending   uint64 // kept and not yet acknowledged
 	Dropped   uint64 // given up because the spool was full
 	Damaged   uint64 // lost to damage of the spool's files; these stay as .bad beside the others
+}
+
+// Add returns the counts of two gateways that ran one after the other on the same
+// spool, s before t.
+func (s Stats) Add(t Stats) Stats {
+	return Stats{
+		Windows: s.Windows + t.Windows, Gaps: s.Gaps + t.Gaps, Delivered: s.Delivered + t.Delivered,
+		Pending: t.Pending, Dropped: s.Dropped + t.Dropped, Damaged: s.Damaged + t.Damaged,
+	}
+}
+
+// Metrics returns the counts of a machine as docs/metrics.md lists them.
+func (s Stats) Metrics(machine string) []metric.Metric {
+	all := []metric.Metric{
+		metric.Count("tcm_windows_cut_total", "Windows cut.", s.Windows),
+		metric.Count("tcm_windows_delivered_total", "Windows that Kafka has.", s.Delivered),
+		metric.Level("tcm_windows_pending", "Windows in the spool that Kafka does not have yet.", float64(s.Pending)),
+		metric.Count("tcm_windows_dropped_total", "Windows given up because the spool was full.", s.Dropped),
+		metric.Count("tcm_windows_damaged_total", "Windows lost to damage of the spool's files.", s.Damaged),
+		metric.Count("tcm_source_gaps_total", "Spans of the source that no window covers.", s.Gaps),
+	}
+	for i := range all {
+		all[i].Labels = []string{"machine", machine}
+	}
+	return all
 }
 
 // Gateway streams the windows of one machine. Use New, then Run once.

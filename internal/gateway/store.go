@@ -62,7 +62,7 @@ func (g *Gateway) sayDropped(before uint64) {
 	if s.Dropped == before {
 		return
 	}
-	g.cfg.Log.Error().Uint64("windows", s.Dropped-before).Uint64("up_to_seq", s.Acked).
+	g.cfg.Log.Error().Str("event", "windows_dropped").Uint64("windows", s.Dropped-before).Uint64("up_to_seq", s.Acked).
 		Msg("gap: the spool is full, its oldest windows are given up")
 }
 
@@ -70,7 +70,7 @@ func (g *Gateway) sayDropped(before uint64) {
 func (g *Gateway) sayDamage(before uint64) (now uint64) {
 	now = g.spool.Stats().Quarantined
 	if now > before {
-		g.cfg.Log.Error().Uint64("windows", now-before).Str("folder", g.cfg.SpoolDir).
+		g.cfg.Log.Error().Str("event", "windows_damaged").Uint64("windows", now-before).Str("folder", g.cfg.SpoolDir).
 			Msg("windows are lost: the spool's files are damaged, see those ending in .bad, and check the disk")
 	}
 	return now

@@ -24,7 +24,9 @@ type machine struct {
 	alarm  *alarm.Alarm
 	spec   model.ReferenceSpec
 	log    zerolog.Logger
-	warned bool // that an epoch came back
+	warned bool   // that an epoch came back
+	gap    uint64 // windows missing before the one that was observed last
+	holes  uint64 // windows missing in all epochs, as of the last count
 }
 
 func newMachine(name string, s alarm.Settings, spec model.ReferenceSpec, log zerolog.Logger) (*machine, error) {
@@ -83,6 +85,10 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 	if repeat {
 		return nil, nil
 	}
+	m.gap = 0
+	if last, any := e.Judged.last(); any && w.Seq > last {
+		m.gap = w.Seq - last - 1
+	}
 	e.Judged.add(w.Seq)
 	if !late {
 		m.newest = w.End()
@@ -126,6 +132,17 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 		r.Alarm = "raised"
 	}
 	return r, alerts
+}
+
+// countHoles counts the windows that are missing, and returns by how much that is
+// more than the last time.
+func (m *machine) countHoles() (more int64) {
+	before := m.holes
+	m.holes = 0
+	for _, e := range m.epochs {
+		m.holes += e.Judged.holes()
+	}
+	return int64(m.holes) - int64(before)
 }
 
 // alert describes a change of the alarm that s was in.

@@ -31,7 +31,7 @@ import (
 // Config says what a Monitor does. Model and Bus are needed.
 type Config struct {
 	Model *model.Model
-	Bus   bus.Config
+	Bus   bus.Config     // OnStall and OnGap are set by New
 	Group string         // consumer group; empty means "tcm-monitor"
 	Alarm alarm.Settings // zero means alarm.Default
 
@@ -45,14 +45,6 @@ type Config struct {
 	Log zerolog.Logger
 }
 
-// Stats counts what a Monitor did since it was started.
-type Stats struct {
-	Judged  uint64 // windows that got a result
-	Repeats uint64 // windows that came again and were dropped
-	Dead    uint64 // messages and records set aside on the dead-letter topic
-	Alerts  uint64
-}
-
 // Monitor judges the windows of the machines it is assigned. Use New, then Run.
 type Monitor struct {
 	cfg   Config
@@ -61,7 +53,10 @@ type Monitor struct {
 	out   *bus.Producer
 	grace time.Duration // for the batch in hand after its partition was taken away
 
-	judged, repeats, dead, alerts atomic.Uint64
+	judged, late, repeats, dead, alerts atomic.Uint64
+	seqGaps, missed                     atomic.Uint64
+	offsetGaps, offsets, stalls         atomic.Uint64
+	missing                             atomic.Int64
 }
 
 // New returns a monitor. It reports settings that cannot be used.
@@ -79,20 +74,17 @@ func New(cfg Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	group, err := bus.NewGroup(cfg.Bus, cfg.Group, bus.TopicWindows)
+	m := &Monitor{codec: codec, grace: 8 * time.Second}
+	cfg.Bus.OnStall, cfg.Bus.OnGap = m.onStall, m.onGap
+	m.cfg = cfg
+	m.group, err = bus.NewGroup(cfg.Bus, cfg.Group, bus.TopicWindows)
 	if err != nil {
 		return nil, err
 	}
-	out, err := bus.NewProducer(cfg.Bus)
-	if err != nil {
+	if m.out, err = bus.NewProducer(cfg.Bus); err != nil {
 		return nil, err
 	}
-	return &Monitor{cfg: cfg, codec: codec, group: group, out: out, grace: 8 * time.Second}, nil
-}
-
-// Stats returns the counts. It is safe for concurrent use.
-func (m *Monitor) Stats() Stats {
-	return Stats{Judged: m.judged.Load(), Repeats: m.repeats.Load(), Dead: m.dead.Load(), Alerts: m.alerts.Load()}
+	return m, nil
 }
 
 // Close releases the connections.

@@ -38,6 +38,11 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 		Monitor: m, id: p.ID(), machines: make(map[string]*machine), judge: m.cfg.Model.NewJudge(),
 		foreign: make(map[string]bool), log: m.cfg.Log.With().Int("partition", p.ID()).Logger(),
 	}
+	defer func() { // whoever gets the partition next counts them
+		for _, mach := range s.machines {
+			s.missing.Add(-int64(mach.holes))
+		}
+	}()
 	if err := s.load(ctx); err != nil {
 		return err
 	}
@@ -92,6 +97,7 @@ func (s *partition) load(ctx context.Context) error {
 			continue
 		}
 		s.machines[name] = mach
+		s.missing.Add(mach.countHoles())
 		again = append(again, pending...)
 	}
 	if len(again) == 0 {
@@ -141,6 +147,7 @@ func (s *partition) beginAnew(ctx context.Context, record bus.Message, cause err
 // verdicts is what was decided in a batch on the windows of one machine.
 type verdicts struct {
 	windows uint64
+	late    uint64    // of them
 	end     time.Time // of the last window
 	alerts  []event.Alert
 	out     []pending // results and alerts, in order
@@ -171,6 +178,7 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 			s.repeats.Add(1)
 			continue
 		}
+		s.sayGap(w, mach.gap)
 		d := decided[w.Machine]
 		if d == nil {
 			d = new(verdicts)
@@ -178,6 +186,9 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 			order = append(order, w.Machine)
 		}
 		d.windows++
+		if r.Late {
+			d.late++
+		}
 		d.end = r.End
 		d.alerts = append(d.alerts, alerts...)
 		d.out = append(d.out, pending{event.ResultType, event.JSON(r)})
@@ -214,6 +225,8 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 		d := decided[name]
 		s.judged.Add(d.windows)
 		s.alerts.Add(uint64(len(d.alerts)))
+		s.late.Add(d.late)
+		s.missing.Add(s.machines[name].countHoles())
 		if s.cfg.OnAlert != nil {
 			for _, a := range d.alerts {
 				s.cfg.OnAlert(a)
@@ -221,6 +234,18 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 		}
 	}
 	return nil
+}
+
+// sayGap declares windows that did not come before w. They may still come, late.
+func (s *partition) sayGap(w *window.Window, missing uint64) {
+	if missing == 0 {
+		return
+	}
+	s.seqGaps.Add(1)
+	s.missed.Add(missing)
+	s.log.Warn().Str("event", "seq_gap").Str("machine", w.Machine).Str("epoch", w.EpochString()).
+		Uint64("from", w.Seq-missing).Uint64("to", w.Seq-1).Uint64("windows", missing).
+		Msg("windows are missing: given up by a full spool, or lost by the broker; `ingest spool resend` brings back what the spool still has")
 }
 
 // complain logs why a message is set aside. Windows of another layout come as

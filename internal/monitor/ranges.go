@@ -70,6 +70,14 @@ func (r ranges) last() (uint64, bool) {
 	return r[len(r)-1].last, true
 }
 
+// holes returns how many numbers are missing between the least and the greatest.
+func (r ranges) holes() (n uint64) {
+	for i := 1; i < len(r); i++ {
+		n += r[i].first - r[i-1].last - 1
+	}
+	return n
+}
+
 // MarshalJSON returns [[first, last], …].
 func (r ranges) MarshalJSON() ([]byte, error) {
 	pairs := make([][2]uint64, len(r))

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/metric"
+)
+
+// Serve answers HTTP requests on an address, which the configuration calls what,
+// until the returned function is called.
+func Serve(addr, what string, h http.Handler, log zerolog.Logger) (stop func(), err error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: choose another address", what, err)
+	}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error().Err(err).Msg("the " + what + " is gone")
+		}
+	}()
+	log.Info().Str(what, "http://"+l.Addr().String()).Msg(what)
+	return func() { srv.Close() }, nil
+}
+
+// CertificateMetrics returns how long the certificates of connections to Kafka
+// last.
+func CertificateMetrics(cfg bus.Config, now time.Time) (all []metric.Metric) {
+	certificates, _ := cfg.Certificates() // a file that cannot be read is said where it is needed
+	for _, c := range certificates {
+		all = append(all, metric.Metric{
+			Name: "tcm_certificate_days_left", Kind: metric.Gauge, Help: "Until a certificate expires.",
+			Labels: []string{"certificate", c.Whose}, Value: c.DaysLeft(now),
+		})
+	}
+	return all
+}
+
+const (
+	lookEvery = 10 * time.Second // at the certificates: the broker's is known after a connection
+	warnEvery = 24 * time.Hour
+)
+
+// WatchCertificates warns of certificates that expire soon, until ctx ends.
+func WatchCertificates(ctx context.Context, cfg bus.Config, log zerolog.Logger) {
+	if cfg.TLS == nil {
+		return
+	}
+	w := certificateWatch{log: log, said: make(map[string]time.Time)}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		certificates, err := cfg.Certificates()
+		if err == nil { // else the next connection says it
+			w.look(certificates, time.Now())
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// certificateWatch remembers what was said.
+type certificateWatch struct {
+	log  zerolog.Logger
+	said map[string]time.Time // by whose certificate
+}
+
+func (w *certificateWatch) look(certificates []bus.Certificate, now time.Time) {
+	for _, c := range certificates {
+		if c.Left(now) >= bus.RenewAhead {
+			delete(w.said, c.Whose)
+			continue
+		}
+		if at, ok := w.said[c.Whose]; ok && now.Sub(at) < warnEvery {
+			continue
+		}
+		w.said[c.Whose] = now
+		w.log.Warn().Str("event", "certificate_expires").Str("certificate", c.Whose).Str("name", c.Name).
+			Time("not_after", c.NotAfter).Float64("days_left", c.DaysLeft(now)).
+			Msg("a certificate for Kafka expires soon: put a new one in its place, nothing has to be restarted")
+	}
+}

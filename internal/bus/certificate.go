@@ -1,0 +1,68 @@
+package bus
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"time"
+)
+
+// RenewAhead is how long before a certificate expires it should be renewed.
+const RenewAhead = 30 * 24 * time.Hour
+
+// Certificate is one that connections to Kafka depend on.
+type Certificate struct {
+	Whose    string // "client": this program's; "broker": the broker's, with those that vouch for it
+	Name     string // whom it names, its common name
+	NotAfter time.Time
+}
+
+// Left returns how long the certificate lasts from now on. It is negative once it
+// has expired.
+func (c Certificate) Left(now time.Time) time.Duration { return c.NotAfter.Sub(now) }
+
+// DaysLeft is Left in days.
+func (c Certificate) DaysLeft(now time.Time) float64 { return c.Left(now).Hours() / 24 }
+
+// Certificates returns the certificate of this program, as its file is now, and
+// that of the broker which was connected to last; of the chain that vouches for a
+// broker it is the first to expire. Those that are not used or not known yet are
+// not there.
+func (c Config) Certificates() ([]Certificate, error) {
+	if c.TLS == nil {
+		return nil, nil
+	}
+	var found []Certificate
+	if c.TLS.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(c.TLS.CertFile, c.TLS.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("bus: certificate %s with key %s: %w", c.TLS.CertFile, c.TLS.KeyFile, err)
+		}
+		found = append(found, Certificate{"client", pair.Leaf.Subject.CommonName, pair.Leaf.NotAfter})
+	}
+	if b := c.TLS.broker.Load(); b != nil {
+		found = append(found, *b)
+	}
+	return found, nil
+}
+
+// noteBroker remembers what a broker has shown.
+func (t *TLS) noteBroker(state tls.ConnectionState) {
+	if len(state.VerifiedChains) == 0 {
+		return
+	}
+	// Of several chains that vouch for the broker, the one that lasts longest counts.
+	var last *x509.Certificate
+	for _, chain := range state.VerifiedChains {
+		first := chain[0]
+		for _, c := range chain {
+			if c.NotAfter.Before(first.NotAfter) {
+				first = c
+			}
+		}
+		if last == nil || first.NotAfter.After(last.NotAfter) {
+			last = first
+		}
+	}
+	t.broker.Store(&Certificate{"broker", last.Subject.CommonName, last.NotAfter})
+}

@@ -1,0 +1,76 @@
+package monitor
+
+import (
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/metric"
+)
+
+// Stats counts what a Monitor did since it was started.
+type Stats struct {
+	Judged  uint64 // windows that got a result
+	Late    uint64 // of them, those that came after later ones were judged
+	Repeats uint64 // windows that came again and were dropped
+	Dead    uint64 // messages and records set aside on the dead-letter topic
+	Alerts  uint64
+
+	SeqGaps uint64 // times that windows were missing before one that came
+	Missed  uint64 // windows in them
+	Missing uint64 // windows that are missing now, of the machines at hand: some may have come late
+
+	OffsetGaps uint64 // times that offsets of the windows topic were missing
+	Offsets    uint64 // messages in them, as far as one can know
+	Stalls     uint64 // times that a partition stood still and its reader was rebuilt
+}
+
+// Stats returns the counts. It is safe for concurrent use.
+func (m *Monitor) Stats() Stats {
+	return Stats{
+		Judged: m.judged.Load(), Late: m.late.Load(), Repeats: m.repeats.Load(), Dead: m.dead.Load(), Alerts: m.alerts.Load(),
+		SeqGaps: m.seqGaps.Load(), Missed: m.missed.Load(), Missing: uint64(max(m.missing.Load(), 0)),
+		OffsetGaps: m.offsetGaps.Load(), Offsets: m.offsets.Load(), Stalls: m.stalls.Load(),
+	}
+}
+
+// Metrics returns the counts as docs/metrics.md lists them.
+func (s Stats) Metrics() []metric.Metric {
+	return []metric.Metric{
+		metric.Count("tcm_windows_judged_total", "Windows that got a result.", s.Judged),
+		metric.Count("tcm_windows_late_total", "Windows judged after later ones.", s.Late),
+		metric.Count("tcm_windows_repeated_total", "Windows that came again and were dropped.", s.Repeats),
+		metric.Count("tcm_windows_missed_total", "Windows that had not come when a later one did.", s.Missed),
+		metric.Level("tcm_windows_missing", "Windows that have not come yet, of the machines at hand.", float64(s.Missing)),
+		metric.Count("tcm_seq_gaps_total", "Times that windows were missing before one that came.", s.SeqGaps),
+		metric.Count("tcm_offset_gaps_total", "Times that offsets of the windows topic were missing.", s.OffsetGaps),
+		metric.Count("tcm_offsets_missed_total", "Offsets of the windows topic that were gone before they were read.", s.Offsets),
+		metric.Count("tcm_partition_stalls_total", "Times that a partition stood still and its reader was rebuilt.", s.Stalls),
+		metric.Count("tcm_dead_letters_total", "Messages and records set aside on the dead-letter topic.", s.Dead),
+		metric.Count("tcm_alerts_total", "Alarms raised and cleared.", s.Alerts),
+	}
+}
+
+// onStall counts what the watchdog of the readers did, and logs a standstill once.
+func (m *Monitor) onStall(s bus.Stall) {
+	ev := m.cfg.Log.Debug()
+	switch s.Times {
+	case 0:
+		ev = m.cfg.Log.Info()
+	case 1:
+		ev = m.cfg.Log.Warn()
+	}
+	name := "partition_stalled"
+	if s.Times == 0 {
+		name = "partition_moves_again"
+	} else {
+		m.stalls.Add(1)
+	}
+	ev.Str("event", name).Str("topic", s.Topic).Int("partition", s.Partition).Int64("offset", s.Offset).Int64("behind", s.Behind).
+		Dur("for_ms", s.For).Msg(s.String())
+}
+
+// onGap counts offsets that are gone.
+func (m *Monitor) onGap(g bus.Gap) {
+	m.offsetGaps.Add(1)
+	m.offsets.Add(uint64(g.Missing()))
+	m.cfg.Log.Error().Str("event", "offset_gap").Str("topic", g.Topic).Int("partition", g.Partition).Int64("from", g.From).Int64("to", g.To).
+		Msg(g.String() + ": raise the topic's retention, or ask who compacts, removes or restores it; `ingest spool resend` brings back what the spools still have")
+}
