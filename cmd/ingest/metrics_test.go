@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -15,7 +16,7 @@ func TestMetrics(t *testing.T) {
 	l := &live{machine: "acme/spore/bay2/line1/usk25"}
 	l.past = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6})
 	w := httptest.NewRecorder()
-	l.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	l.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	got := w.Body.String()
 	docs, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -36,7 +37,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%d metrics, want %d\n%s", types, n, got)
 	}
 	w = httptest.NewRecorder()
-	l.handler().ServeHTTP(w, httptest.NewRequest("GET", "/livez", nil))
+	l.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
 	if w.Body.String() != "ok\n" {
 		t.Errorf("livez: %s", w.Body)
 	}

@@ -70,7 +70,7 @@ func Write(w io.Writer, metrics []Metric) error {
 			b.WriteString(sep + m.Labels[j] + `="` + valueEscapes.Replace(strings.ToValidUTF8(m.Labels[j+1], "\uFFFD")) + `"`)
 		}
 		if len(m.Labels) > 0 {
-			b.WriteByte('}')
+			b.WriteString("}")
 		}
 		b.WriteString(" " + strconv.FormatFloat(m.Value, 'f', -1, 64) + "\n")
 	}
