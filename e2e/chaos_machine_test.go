@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -75,6 +76,46 @@ func (p *process) status(name string) (kib int) {
 	text := field(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid), name)
 	kib, _ = strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(text, "kB")))
 	return kib
+}
+
+// launch starts a program whose log goes to a file: it may be long, and is read
+// while the program runs.
+func (p *plant) launch(log, name string, args ...string) *process {
+	p.t.Helper()
+	f, err := os.OpenFile(p.file(log), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer f.Close()
+	proc := &process{cmd: exec.Command(filepath.Join(bin, name), args...)}
+	proc.cmd.Stdout, proc.cmd.Stderr = f, f
+	if err := proc.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = proc.cmd.Process.Kill() })
+	return proc
+}
+
+// log returns what programs wrote to a file of launch.
+func (p *plant) log(name string) string {
+	text, _ := os.ReadFile(p.file(name))
+	return string(text)
+}
+
+// signal sends a signal to p.
+func (p *process) signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// processor returns the processor time in seconds that p has taken.
+func (p *process) processor() float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest) // from the third on, see proc(5)
+	user, _ := strconv.ParseFloat(fields[11], 64)
+	system, _ := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / 100
 }
 
 // alive reports a process that has ended, with its log.

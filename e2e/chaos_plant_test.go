@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -389,9 +388,6 @@ func (r *record) delivered(what, count string, w *windowLedger, n int) {
 		Measured: fmt.Sprintf("%d / %d / %d of %d; %d repeated under their id, %d of them different", lost, w.wrong, w.disordered, n, again, differ),
 	}, lost+w.wrong+w.disordered+differ == 0)
 }
-
-// says reports whether the log of p has a line with the text.
-func (p *process) says(text string) bool { return bytes.Contains(p.stderr.Bytes(), []byte(text)) }
 
 // median returns the one in the middle, and the mean of two.
 func median(v []float64) float64 {

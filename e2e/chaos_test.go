@@ -34,6 +34,7 @@ var promises = []promise{
 	{"1-ingest-killed", "A closed window is never lost when the ingester dies", ingestKilled},
 	{"3-monitor-killed", "The monitor's death loses no decision and repeats no alarm", monitorKilled},
 	{"5-broker-killed", "A broker's crash loses nothing", brokerKilled},
+	{"12-monitor-paused", "A suspended monitor", monitorPaused},
 }
 
 // record is what a row has measured.

@@ -183,7 +183,7 @@ func TestHeaders(t *testing.T) {
 		"window": {event.WindowType, window.ContentType, []string{"layout", "epoch", "seq", "crc32c"}},
 		"result": {event.ResultType, "application/json", nil},
 		"alert":  {event.AlertType, "application/json", nil},
-		"state":  {event.StateType, "application/json", nil},
+		"state":  {event.StateType, "application/json", []string{"turn"}},
 	} {
 		m, ok := a.Components.Messages[name]
 		if !ok {

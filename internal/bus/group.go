@@ -176,6 +176,10 @@ type Partition struct {
 // ID returns the number of the partition.
 func (p *Partition) ID() int { return p.f.partition }
 
+// Generation returns the number of the generation. It rises as long as the broker
+// remembers the group.
+func (p *Partition) Generation() int { return int(p.gen.ID) }
+
 // Fetch returns the next messages in order, at least one and at most most. It
 // waits for the first until ctx ends, and for more no longer than wait. The
 // messages are the caller's. After a failed Commit it returns ErrLost.

@@ -296,6 +296,23 @@ func life(n, faulty int) (ws []*window.Window) {
 	return ws
 }
 
+// Whoever floods the topic with windows of other layouts, each with a key of its
+// own, does not fill the monitor's memory.
+func TestForeignKeysAreBounded(t *testing.T) {
+	s := &partition{Monitor: &Monitor{cfg: Config{Model: oneValue(t)}}, foreign: make(map[string]bool), log: zerolog.Nop()}
+	for i := range 3 * maxForeign {
+		s.complain(&bus.Message{Key: fmt.Sprintf("%d%s", i, strings.Repeat("x", 1000))}, window.ErrForeign)
+	}
+	for key := range s.foreign {
+		if len(key) > 256 {
+			t.Fatalf("a key of %d bytes is kept", len(key))
+		}
+	}
+	if len(s.foreign) != maxForeign {
+		t.Errorf("%d keys are kept, want %d", len(s.foreign), maxForeign)
+	}
+}
+
 // One of each kind of bad message, among good ones: each is set aside once as it
 // was, with a reason that names what is wrong, and the good ones are judged.
 func TestBadMessages(t *testing.T) {
@@ -493,6 +510,44 @@ func TestLateWindow(t *testing.T) {
 	}
 	if st := mon.Stats(); st.Repeats != 1 {
 		t.Errorf("%d repeats, want 1", st.Repeats)
+	}
+}
+
+// A monitor that was suspended in the middle of a batch wakes after another has
+// judged on, and finishes the batch: its record lies behind the newer ones, and
+// must not bring the past back.
+func TestRecordOfThePast(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	ws := life(12, 4)
+	p.send(p.messages(ws[:3]...)...)
+	mon := p.monitor()
+	p.untilMessages(bus.TopicResults, 3)
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
+	}
+	records := p.read(bus.TopicState)
+	past := records[len(records)-1]
+
+	p.send(p.messages(ws[3:8]...)...) // the alarm is raised
+	mon = p.monitor()
+	p.untilResults(8)
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
+	}
+	p.send(past)
+	p.send(p.messages(ws[2:]...)...) // with repeats that a state of the past does not know
+	mon = p.monitor()
+	p.untilResults(12)
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
+	}
+	p.same(p.calm(ws...))
+	if st := mon.Stats(); st.Repeats != 6 {
+		t.Errorf("%d repeats dropped, want 6", st.Repeats)
+	}
+	if !strings.Contains(p.log.String(), "had lost the partition") {
+		t.Errorf("the log does not say so:\n%s", p.log.String())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -19,16 +20,18 @@ import (
 const (
 	batchWindows = 64
 	batchWait    = 5 * time.Millisecond
+	maxForeign   = 1000 // more machines than a partition has, fewer keys than a flood of garbage
 )
 
 // partition is one partition of the windows topic while it is assigned to us.
 type partition struct {
 	*Monitor
 	id       int
+	turn     uint64 // higher than that of whoever had the partition before
 	machines map[string]*machine
 	judge    *model.Judge
 	window   window.Window
-	foreign  map[string]bool // keys of which a window of another layout came
+	foreign  map[string]bool // keys, at most maxForeign of them, of which a window of another layout came
 	log      zerolog.Logger
 }
 
@@ -43,7 +46,7 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 			s.missing.Add(-int64(mach.holes))
 		}
 	}()
-	if err := s.load(ctx); err != nil {
+	if err := s.load(ctx, uint64(max(p.Generation(), 0))); err != nil {
 		return err
 	}
 	for {
@@ -74,14 +77,30 @@ func outlive(ctx context.Context, by time.Duration) (context.Context, context.Ca
 // load reads the state of the partition's machines and sends again what may
 // not have been sent. The state topic has as many partitions as the windows
 // topic and the same keys, so a machine is in the same partition of both.
-func (s *partition) load(ctx context.Context) error {
-	last := make(map[string]bus.Message)
+//
+// A monitor that was suspended in the middle of a batch finishes it when it wakes,
+// although another has had the partition since: its record then lies behind newer
+// ones. So of the records of a machine the last one of the highest turn counts.
+func (s *partition) load(ctx context.Context, generation uint64) error {
+	last, stale := make(map[string]bus.Message), 0
 	err := bus.ReadFrom(ctx, s.cfg.Bus, bus.TopicState, s.id, bus.FirstOffset, false, func(m bus.Message) error {
+		turn, written := turnOf(m)
+		s.turn = max(s.turn, turn)
+		if before, ok := last[m.Key]; ok && written {
+			if t, _ := turnOf(before); t > turn {
+				stale++
+				return nil
+			}
+		}
 		last[m.Key] = m
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("monitor: state: %w", err)
+	}
+	s.turn = max(s.turn+1, generation)
+	if stale > 0 {
+		s.log.Warn().Int("records", stale).Msg("passed over records of a monitor that had lost the partition when it wrote them: it was suspended, or its processor overloaded")
 	}
 	var again []bus.Message
 	for _, name := range slices.Sorted(maps.Keys(last)) {
@@ -137,7 +156,7 @@ func (s *partition) beginAnew(ctx context.Context, record bus.Message, cause err
 	if err := s.setAside(ctx, []letter{{record, cause.Error()}}); err != nil {
 		return fmt.Errorf("monitor: dead letter: %w", err)
 	}
-	tombstone := bus.Message{Topic: bus.TopicState, Key: record.Key}
+	tombstone := bus.Message{Topic: bus.TopicState, Key: record.Key, Headers: []bus.Header{s.turnHeader()}}
 	if err := s.out.Send(ctx, []bus.Message{tombstone}); err != nil {
 		return fmt.Errorf("monitor: state: %w", err)
 	}
@@ -203,7 +222,9 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 	for _, name := range order {
 		d := decided[name]
 		st := s.machines[name].state(s.cfg.Model.ID(), d.out)
-		states = append(states, message(bus.TopicState, name+"/state", name, event.StateType, d.end, event.JSON(st)))
+		record := message(bus.TopicState, name+"/state", name, event.StateType, d.end, event.JSON(st))
+		record.Headers = append(record.Headers, s.turnHeader())
+		states = append(states, record)
 		for _, p := range d.out {
 			msg, err := p.message()
 			if err != nil {
@@ -248,21 +269,27 @@ func (s *partition) sayGap(w *window.Window, missing uint64) {
 		Msg("windows are missing: given up by a full spool, or lost by the broker; `ingest spool resend` brings back what the spool still has")
 }
 
+// turnHeader marks the records of this turn.
+func (s *partition) turnHeader() bus.Header {
+	return bus.Header{Key: headerTurn, Value: strconv.AppendUint(nil, s.turn, 10)}
+}
+
 // complain logs why a message is set aside. Windows of another layout come as
 // long as nobody changes it, so of each machine the first is said out loud.
 func (s *partition) complain(m *bus.Message, err error) {
 	ev, msg := s.log.Warn(), "message set aside on "+bus.TopicDead
+	key := m.Key[:min(len(m.Key), 256)] // a stranger's may be megabytes
 	if errors.Is(err, window.ErrForeign) {
-		if s.foreign[m.Key] {
+		if s.foreign[key] || len(s.foreign) == maxForeign {
 			ev = s.log.Debug()
 		} else {
-			s.foreign[m.Key] = true
+			s.foreign[key] = true
 			ev = s.log.Error().Str("model_layout", s.cfg.Model.Layout.Fingerprint()).Stringer("model_window", s.cfg.Model.Window.Length)
 			msg = "no window of this machine can be judged: its layout or window length is not the model's: train a model on it, " +
 				"or correct the ingester's configuration; until then its windows are set aside on " + bus.TopicDead
 		}
 	}
-	ev.Int64("offset", m.Offset).Str("key", m.Key).Err(err).Msg(msg)
+	ev.Int64("offset", m.Offset).Str("key", key).Err(err).Msg(msg)
 }
 
 // letter is a message that cannot be used, and why.

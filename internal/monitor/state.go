@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
@@ -33,6 +34,24 @@ type state struct {
 	Alarm     alarm.State      `json:"alarm"`
 	Pending   []pending        `json:"pending,omitempty"`
 }
+
+// headerTurn says in whose turn a record was written: whoever gets a partition
+// takes a higher one than any before.
+const headerTurn = "turn"
+
+// turnOf returns the turn of a record. It reports false if there is none: then an
+// older monitor wrote it, or a person.
+func turnOf(record bus.Message) (turn uint64, ok bool) {
+	turn, err := strconv.ParseUint(string(record.Header(headerTurn)), 10, 64)
+	if err != nil || turn >= maxTurn {
+		return 0, false
+	}
+	return turn, true
+}
+
+// maxTurn is above every turn that is taken: a greater one was written by nobody of
+// ours, and nobody could take a higher one.
+const maxTurn = 1 << 62
 
 // readState returns the state in a record, and its pending messages. It reports
 // a record that no monitor wrote.
