@@ -35,6 +35,8 @@ var promises = []promise{
 	{"3-monitor-killed", "The monitor's death loses no decision and repeats no alarm", monitorKilled},
 	{"5-broker-killed", "A broker's crash loses nothing", brokerKilled},
 	{"12-monitor-paused", "A suspended monitor", monitorPaused},
+	{"9-mutants", "Malformed messages are survived", mutants},
+	{"10-poison", "Poison does not slow good data", poison},
 }
 
 // record is what a row has measured.
