@@ -118,3 +118,32 @@ func (p *Pair) Best(limit float64) (low, high float64, product int) {
 	}
 	return math.Log(from), math.Log(to), product
 }
+
+// BestOf is Best for any other value of the numbers of rows of class 0 and of
+// class 1 that are decided right, and returns the greatest value.
+func (p *Pair) BestOf(limit float64, value func(right0, right1 int) float64) (low, high, most float64) {
+	a, b := p.odds[0], p.odds[1]
+	least, greatest := math.Exp(-limit), math.Exp(limit)
+	low, high, most = least, least, math.Inf(-1)
+	i, j := 0, 0
+	for cut := least; cut < greatest; {
+		for i < len(a) && a[i] <= cut {
+			i++
+		}
+		for j < len(b) && b[j] <= cut {
+			j++
+		}
+		next := greatest
+		if i < len(a) {
+			next = min(next, a[i])
+		}
+		if j < len(b) {
+			next = min(next, b[j])
+		}
+		if now := value(i, len(b)-j); now > most || now == most && next*low > high*cut {
+			low, high, most = cut, next, now
+		}
+		cut = next
+	}
+	return math.Log(low), math.Log(high), most
+}

@@ -88,6 +88,7 @@ func (c *Config) checkEach() error {
 		{"network.fine_tune.patience", Config{Network: Network{FineTune: FineTune{Patience: n.FineTune.Patience}}}},
 		{"costs.posteriors", Config{Costs: Costs{Posteriors: c.Costs.Posteriors}}},
 		{"costs.folds", Config{Costs: Costs{Folds: c.Costs.Folds}}},
+		{"costs.metric", Config{Costs: Costs{Metric: c.Costs.Metric}}},
 		{"costs.search", Config{Costs: Costs{Search: c.Costs.Search}}},
 	} {
 		if err := one.of.settings(1).Check(2); err != nil {

@@ -105,14 +105,15 @@ type FineTune struct {
 type Costs struct {
 	Posteriors classify.Posteriors `yaml:"posteriors" json:"posteriors,omitempty"`
 	Folds      int                 `yaml:"folds" json:"folds,omitempty"`
+	Metric     classify.Metric     `yaml:"metric" json:"metric,omitempty"` // what they maximise
 	Fitness    Fitness             `yaml:"fitness" json:"fitness,omitempty"`
 	Search     jade.Variant        `yaml:"search" json:"search,omitempty"` // of two classes it is only reported beside the sweep, whose optimum is kept
 }
 
-// Fitness says which G-mean the costs maximise.
+// Fitness says which form of the metric the costs maximise.
 type Fitness string
 
-// The plain G-mean has plateaus and noise; the smoothed one, the default, has
+// The plain metric has plateaus and noise; the smoothed one, the default, has
 // not.
 const (
 	Smoothed Fitness = "smoothed"
@@ -170,6 +171,6 @@ func (f FineTune) settings() dbn.FineTuneSettings {
 
 func (c Costs) settings() classify.CostSettings {
 	return classify.CostSettings{
-		Posteriors: c.Posteriors, Folds: c.Folds, Raw: c.Fitness == Raw, Search: jade.Settings{Variant: c.Search},
+		Posteriors: c.Posteriors, Folds: c.Folds, Metric: c.Metric, Raw: c.Fitness == Raw, Search: jade.Settings{Variant: c.Search},
 	}
 }

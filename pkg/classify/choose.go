@@ -25,6 +25,7 @@ const (
 type Choice struct {
 	Name     string     `json:"name"`
 	Costs    CostVector `json:"costs"`
+	Fitness  float64    `json:"fitness"` // the metric that costs maximise, plain
 	GMean    float64    `json:"gmean"`
 	Accuracy float64    `json:"accuracy"`
 }
@@ -33,6 +34,7 @@ type Choice struct {
 type CostReport struct {
 	Posteriors   string   `json:"posteriors"` // what costs were chosen on: "out-of-fold by group", "out-of-fold by row" or "training"
 	Folds        int      `json:"folds"`      // networks that gave out-of-fold posteriors
+	Metric       Metric   `json:"metric"`     // what costs maximise
 	Choices      []Choice `json:"choices"`    // all on the same posteriors, the one kept last
 	Spread       float64  `json:"spread"`     // of posteriors: standard deviation of log odds between rows of one network
 	NearConstant bool     `json:"near_constant"`
@@ -67,7 +69,7 @@ const (
 	// to the next; trained well, 0.8 on the hardest of KEEL's problems and 2 to
 	// 10 on most.
 	leastSpread = 0.25
-	// softShare is the share of the soft G-mean in the smoothed fitness of JADE:
+	// softShare is the share of the soft metric in the smoothed fitness of JADE:
 	// enough to show the way on a plateau, too little to buy a wrong decision
 	// with among fewer than 10,000 rows.
 	softShare = 1e-4
@@ -80,10 +82,12 @@ const (
 
 // chooseCosts returns the costs to decide with, chosen on d, and fills in r.
 func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (CostVector, error) {
+	metric := cmp.Or(s.Metric, MaximizeGMean)
+	r.Metric = metric
 	inverse := InversePrior(d.counts)
 	add := func(name string, c CostVector) {
 		m := d.confusion(c)
-		r.Choices = append(r.Choices, Choice{Name: name, Costs: c, GMean: m.GMean(), Accuracy: m.Accuracy()})
+		r.Choices = append(r.Choices, Choice{Name: name, Costs: c, Fitness: metric.of(m), GMean: m.GMean(), Accuracy: m.Accuracy()})
 	}
 	add(argmaxChoice, make(CostVector, d.k))
 	add(inversePriorChoice, inverse)
@@ -97,21 +101,23 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 	}
 	optimum := evolved
 	if d.k == 2 {
-		p := d.sweep()
+		p := d.sweep(metric)
 		r.Plateau = [2]Figure{Figure(threshold(p.low)), Figure(threshold(p.high))}
-		exact, smooth := cut((p.low+p.high)/2), cut(d.smoothed())
+		exact, smooth := cut((p.low+p.high)/2), cut(d.smoothed(metric))
 		add(exactChoice, exact)
 		add(smoothedChoice, smooth)
 		if optimum = smooth; s.Raw {
 			optimum = exact
 		}
-		if p.gmean == 0 {
+		if p.fitness == 0 {
 			optimum = inverse // nothing to go by
 		}
 	}
 	add(jadeChoice, evolved)
 	kept := optimum
-	if !s.Unmixed {
+	// The inverse prior is the best guess for metrics to which classes count
+	// alike, and no guess for the others.
+	if !s.Unmixed && !metric.pairOnly() {
 		kept = halfway(optimum, inverse)
 	}
 	add(keptChoice, kept)
@@ -136,14 +142,22 @@ func costBox(k int) jade.Problem {
 // check reports settings of the search that cannot be used for K classes, before
 // hours are spent on training.
 func (s CostSettings) check(k int) error {
+	switch {
+	case s.Metric != "" && !slices.Contains(Metrics, s.Metric):
+		return fmt.Errorf("classify: costs that maximise %q: %w: must be one of %v", s.Metric, ErrSettings, Metrics)
+	case k > 2 && s.Metric.pairOnly():
+		return fmt.Errorf("classify: costs of %d classes that maximise %s: %w: it is a figure of two classes; choose %s or %s",
+			k, s.Metric, ErrSettings, MaximizeGMean, MaximizeBalancedAccuracy)
+	}
 	if err := s.Search.Check(costBox(k)); err != nil {
 		return fmt.Errorf("classify: choosing costs: %w: %w", ErrSettings, err)
 	}
 	return nil
 }
 
-// evolve searches the costs with the greatest G-mean on d by JADE.
+// evolve searches the costs with the greatest metric on d by JADE.
 func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, r *CostReport) (CostVector, error) {
+	metric := cmp.Or(s.Metric, MaximizeGMean)
 	search := s.Search
 	if !s.Raw {
 		search.Initial = append(slices.Clone(search.Initial), d.seeds(inverse)...)
@@ -158,7 +172,7 @@ func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, 
 	}
 	problem := costBox(d.k)
 	problem.Evaluate = func(f []float64, costs [][]float64) {
-		searched.fitness(f, costs, !s.Raw)
+		searched.fitness(f, costs, metric, !s.Raw)
 		for i := range f {
 			f[i] = -f[i]
 		}
@@ -171,7 +185,7 @@ func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, 
 		// Whether the find is worth more than a first guess, all rows decide.
 		candidates := append([][]float64{found.X}, search.Initial...)
 		f := make([]float64, len(candidates))
-		all.fitness(f, candidates, !s.Raw)
+		all.fitness(f, candidates, metric, !s.Raw)
 		for i, v := range f {
 			if v > f[0] {
 				f[0], found.X = v, candidates[i]

@@ -102,8 +102,9 @@ type CostSettings struct {
 	// themselves, and the inverse prior presumes posteriors that are true.
 	Uncalibrated bool
 
-	Raw     bool          // maximise the plain fitness, which has plateaus and noise, instead of the smoothed one
-	Unmixed bool          // keep the optimum, do not go half-way to the inverse prior in log weight
+	Metric  Metric        // what to maximise; default MaximizeGMean
+	Raw     bool          // maximise the plain metric, which has plateaus and noise, instead of the smoothed one
+	Unmixed bool          // keep the optimum, do not go half-way to the inverse prior in log weight, as F1 and MCC never do
 	Search  jade.Settings // its Seed is set here; unless Raw, costs worth trying are put into its Initial
 }
 

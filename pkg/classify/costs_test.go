@@ -2,6 +2,7 @@ package classify
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -157,15 +158,93 @@ func TestSweepIsTheOptimum(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		d := drawPosteriors(rng, 5+rng.IntN(60), 2)
-		p := d.sweep()
-		if want := bruteForce(d); math.Abs(p.gmean-want) > 1e-12 {
-			t.Fatalf("problem %d: sweep finds %v, brute force %v", seed, p.gmean, want)
+		p := d.sweep(MaximizeGMean)
+		if want := bruteForce(d); math.Abs(p.fitness-want) > 1e-12 {
+			t.Fatalf("problem %d: sweep finds %v, brute force %v", seed, p.fitness, want)
 		}
 		for _, at := range []float64{0.01, 0.5, 0.99} {
 			c := cut(p.low + at*(p.high-p.low))
-			if got := d.confusion(c).GMean(); math.Abs(got-p.gmean) > 1e-12 {
-				t.Fatalf("problem %d: G-mean %v at %v of the plateau [%v, %v], want %v", seed, got, at, p.low, p.high, p.gmean)
+			if got := d.confusion(c).GMean(); math.Abs(got-p.fitness) > 1e-12 {
+				t.Fatalf("problem %d: G-mean %v at %v of the plateau [%v, %v], want %v", seed, got, at, p.low, p.high, p.fitness)
 			}
+		}
+	}
+}
+
+// Every metric's sweep finds what trying a cut in every gap finds, all over its
+// plateau, and its value is that of the confusion.
+func TestSweepOfEveryMetric(t *testing.T) {
+	figure := map[Metric]func(Confusion) float64{
+		MaximizeGMean: Confusion.GMean, MaximizeBalancedAccuracy: Confusion.BalancedAccuracy,
+		MaximizeF1: Confusion.F1, MaximizeMCC: Confusion.MCC,
+	}
+	for _, m := range Metrics {
+		for seed := range uint64(200) {
+			rng := rand.New(rand.NewPCG(seed, 11))
+			d := drawPosteriors(rng, 5+rng.IntN(60), 2)
+			z := []float64{-largestLog, largestLog}
+			for i := range d.y {
+				p := d.row(i)
+				z = append(z, min(max(math.Log(p[1]/p[0]), -largestLog), largestLog))
+			}
+			slices.Sort(z)
+			best := math.Inf(-1)
+			for i := range z[1:] {
+				best = max(best, figure[m](d.confusion(cut((z[i]+z[i+1])/2))))
+			}
+			p := d.sweep(m)
+			for _, at := range []float64{0.01, 0.5, 0.99} {
+				got := figure[m](d.confusion(cut(p.low + at*(p.high-p.low))))
+				if math.Abs(got-best) > 1e-12 || math.Abs(p.fitness-best) > 1e-12 {
+					t.Fatalf("%s, problem %d: the sweep says %v and gives %v at %v of its plateau, brute force %v", m, seed, p.fitness, got, at, best)
+				}
+			}
+		}
+	}
+}
+
+// What is asked for is what comes out best, on the posteriors asked about; and
+// false alarms are dear where there are many healthy rows for F1, not for the
+// G-mean.
+func TestCostsMaximiseTheirMetric(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	var p []float64
+	var y []int
+	for i := range 4000 {
+		label := 0
+		if i%40 == 0 {
+			label = 1
+		}
+		p1 := 1 / (1 + math.Exp(-(rng.NormFloat64() + 2*float64(label) - 3.5)))
+		p, y = append(p, 1-p1, p1), append(y, label)
+	}
+	confusion := map[Metric]Confusion{}
+	for _, m := range Metrics {
+		costs, r, err := ChooseCosts(context.Background(), p, y, 2, CostSettings{Metric: m, Raw: true, Unmixed: true, Search: jade.Settings{Generations: 40}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := r.Choices[len(r.Choices)-1]
+		for _, c := range r.Choices {
+			if c.Fitness > kept.Fitness+1e-12 {
+				t.Errorf("%s: %s has %v, what is kept %v", r.Metric, c.Name, c.Fitness, kept.Fitness)
+			}
+		}
+		confusion[m] = newJudged(2, p, y).confusion(costs)
+		smooth, _, err := ChooseCosts(context.Background(), p, y, 2, CostSettings{Metric: m, Unmixed: true, Search: jade.Settings{Generations: 40}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.of(newJudged(2, p, y).confusion(smooth)); got < kept.Fitness-0.06 {
+			t.Errorf("%s: the smoothed one gives %v of %v", m, got, kept.Fitness)
+		}
+	}
+	if f, g := confusion[MaximizeF1], confusion[MaximizeGMean]; f.Precision() < 2*g.Precision() || f.Recall() > g.Recall() {
+		t.Errorf("costs for F1 give precision %v and recall %v, for the G-mean %v and %v", f.Precision(), f.Recall(), g.Precision(), g.Recall())
+	}
+	for _, m := range []Metric{MaximizeF1, MaximizeMCC, "accuracy"} {
+		if err := (Settings{Costs: CostSettings{Metric: m}}).Check(3); !errors.Is(err, ErrSettings) {
+			t.Errorf("%s of three classes: %v", m, err)
 		}
 	}
 }
@@ -177,12 +256,12 @@ func TestSweepWithNothingToGoBy(t *testing.T) {
 		"posteriors of exactly 0, 1": {0, 1, 0, 1, 1, 0},
 	} {
 		d := newJudged(2, p, []int{0, 0, 1})
-		if got := d.sweep(); got.gmean != 0 || got.low != -largestLog || got.high != largestLog {
+		if got := d.sweep(MaximizeGMean); got.fitness != 0 || got.low != -largestLog || got.high != largestLog {
 			t.Errorf("%s: plateau %+v, want a G-mean of 0 everywhere", name, got)
 		}
 	}
 	sure := newJudged(2, []float64{1, 0, 1, 0, 0, 1}, []int{0, 0, 1})
-	if got := sure.sweep(); got.gmean != 1 || got.low != -got.high {
+	if got := sure.sweep(MaximizeGMean); got.fitness != 1 || got.low != -got.high {
 		t.Errorf("posteriors of exactly 0 and 1: plateau %+v, want 1 around 0", got)
 	}
 }
@@ -198,7 +277,7 @@ func TestJADEAgainstSweep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		best, got := d.sweep().gmean, d.confusion(found).GMean()
+		best, got := d.sweep(MaximizeGMean).fitness, d.confusion(found).GMean()
 		if got > best+1e-12 {
 			t.Fatalf("problem %d: JADE finds %v, above the optimum %v", seed, got, best)
 		}
@@ -276,7 +355,7 @@ func TestFlatPosteriors(t *testing.T) {
 		p, y = append(p, 1-p1, p1), append(y, label)
 	}
 	d := newJudged(2, p, y)
-	best := d.sweep().gmean
+	best := d.sweep(MaximizeGMean).fitness
 	var r CostReport
 	found, err := d.evolve(context.Background(), InversePrior(d.counts), CostSettings{}, &r)
 	if err != nil {
@@ -315,8 +394,8 @@ func TestFitnessIsTheGMeanOfDecisions(t *testing.T) {
 			costs = append(costs, c)
 		}
 		hard, soft := make([]float64, len(costs)), make([]float64, len(costs))
-		d.recalls(0).fitness(hard, costs, false)
-		d.recalls(0).fitness(soft, costs, true)
+		d.recalls(0).fitness(hard, costs, MaximizeGMean, false)
+		d.recalls(0).fitness(soft, costs, MaximizeGMean, true)
 		for i, c := range costs {
 			want := d.confusion(CostVector(c)).GMean()
 			if math.Abs(hard[i]-want) > 1e-12 {
@@ -347,8 +426,8 @@ func TestRenamingClasses(t *testing.T) {
 		rc[0][names[j]] = v
 	}
 	f, rf := make([]float64, 1), make([]float64, 1)
-	d.recalls(0).fitness(f, c, true)
-	r.recalls(0).fitness(rf, rc, true)
+	d.recalls(0).fitness(f, c, MaximizeGMean, true)
+	r.recalls(0).fitness(rf, rc, MaximizeGMean, true)
 	if math.Abs(f[0]-rf[0]) > 1e-12 {
 		t.Errorf("fitness %v, %v with classes renamed", f[0], rf[0])
 	}
@@ -383,19 +462,19 @@ func TestSmoothedCut(t *testing.T) {
 		return x
 	}
 	// Equal normal laws: √(Φ(t+2)·Φ(2−t)) is greatest half-way between them.
-	if got := logOdds(normal(20000, -2, 1), normal(5000, 2, 1)).smoothed(); math.Abs(got) > 0.1 {
+	if got := logOdds(normal(20000, -2, 1), normal(5000, 2, 1)).smoothed(MaximizeGMean); math.Abs(got) > 0.1 {
 		t.Errorf("cut between normal laws at ±2: %v, want 0", got)
 	}
 	// Far apart everything in between is as good; the middle is taken.
-	if got := logOdds(normal(100, -9, 0.1), normal(50, 7, 0.1)).smoothed(); math.Abs(got+1) > 1 {
+	if got := logOdds(normal(100, -9, 0.1), normal(50, 7, 0.1)).smoothed(MaximizeGMean); math.Abs(got+1) > 1 {
 		t.Errorf("cut between classes at -9 and 7: %v, want about -1", got)
 	}
 	// One row does not draw the cut to itself, as it does the exact one.
 	d := logOdds(append(normal(200, -4, 0.5), 6), append(normal(10, 4, 0.5), -3.9))
-	if got := d.smoothed(); math.Abs(got) > 2 {
+	if got := d.smoothed(MaximizeGMean); math.Abs(got) > 2 {
 		t.Errorf("cut with two outliers: %v, want about 0", got)
 	}
-	if got := logOdds([]float64{-1, -1}, []float64{-1}).smoothed(); math.IsNaN(got) || math.IsInf(got, 0) {
+	if got := logOdds([]float64{-1, -1}, []float64{-1}).smoothed(MaximizeGMean); math.IsNaN(got) || math.IsInf(got, 0) {
 		t.Errorf("cut of equal posteriors: %v", got)
 	}
 }

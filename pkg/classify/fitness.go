@@ -1,10 +1,6 @@
 package classify
 
-import (
-	"math"
-
-	"github.com/flank-tcm/flank/internal/recall"
-)
+import "github.com/flank-tcm/flank/internal/recall"
 
 // recalls evaluates costs on judged rows, a generation at a time.
 type recalls struct {
@@ -23,14 +19,13 @@ func (d judged) recalls(most int) recalls {
 	return recalls{counts: rows.Counts(), rows: rows}
 }
 
-// fitness stores in f[i] the G-mean that the costs costs[i] give, over classes
-// that have rows. If soft, it adds softShare of the soft G-mean, the geometric
-// mean over classes k of
+// fitness stores in f[i] the metric m of what the costs costs[i] decide. If soft,
+// it adds softShare of the soft metric, that of the soft recalls
 //
 //	mean_{i: y_i=k} w_k·P_ik / Σ_j w_j·P_ij,
 //
 // which is never flat where posteriors are not.
-func (r recalls) fitness(f []float64, costs [][]float64, soft bool) {
+func (r recalls) fitness(f []float64, costs [][]float64, m Metric, soft bool) {
 	k := len(r.counts)
 	weights := make([][]float64, len(costs))
 	for i, x := range costs {
@@ -50,23 +45,10 @@ func (r recalls) fitness(f []float64, costs [][]float64, soft bool) {
 	} else {
 		r.rows.Count(tallies, weights)
 	}
-	present := 0
-	for _, n := range r.counts {
-		if n > 0 {
-			present++
-		}
-	}
-	root := 1 / float64(max(present, 1))
 	for i, t := range tallies {
-		hard, easy := 1.0, 1.0
-		for class, n := range r.counts {
-			if n > 0 {
-				hard *= float64(t.Right[class]) / float64(n)
-				easy *= t.Share[class]
-			}
-		}
-		if f[i] = math.Pow(hard, root); soft {
-			f[i] += softShare * math.Pow(easy, root)
+		f[i] = m.value(r.counts, func(class int) float64 { return float64(t.Right[class]) / float64(r.counts[class]) })
+		if soft {
+			f[i] += softShare * m.value(r.counts, func(class int) float64 { return t.Share[class] })
 		}
 	}
 }

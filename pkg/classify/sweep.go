@@ -39,7 +39,7 @@ func (d judged) confusion(c CostVector) Confusion {
 // second of two classes where ln(P1/P0) > t.
 type plateau struct {
 	low, high float64
-	gmean     float64
+	fitness   float64 // the metric there
 }
 
 // order returns the rows of two classes in order of their odds. The quotient of
@@ -57,13 +57,20 @@ func (d judged) order() *recall.Pair {
 	return recall.NewPair(odds[0], odds[1])
 }
 
-// sweep returns the widest of the plateaus on which two classes' G-mean is
+// sweep returns the widest of the plateaus on which two classes' metric is
 // greatest among all costs.
 //
 // Cuts are looked for within ±largestLog. If no cut gets a row of either class
-// right without getting the whole other class wrong, the G-mean is 0 and the
+// right without getting the whole other class wrong, the G-mean is 0 and its
 // plateau spans everything.
-func (d judged) sweep() plateau {
+func (d judged) sweep(m Metric) plateau {
+	if m != MaximizeGMean {
+		low, high, most := d.order().BestOf(largestLog, func(right0, right1 int) float64 {
+			right := [2]int{right0, right1}
+			return m.value(d.counts, func(class int) float64 { return float64(right[class]) / float64(d.counts[class]) })
+		})
+		return plateau{low, high, most}
+	}
 	low, high, most := d.order().Best(largestLog)
 	return plateau{low, high, math.Sqrt(float64(most) / float64(d.counts[0]) / float64(d.counts[1]))}
 }
@@ -73,15 +80,16 @@ const (
 	gridPoints      = 512
 )
 
-// smoothed returns the cut t of two classes that maximises the smoothed G-mean
+// smoothed returns the cut t of two classes that maximises the metric of the
+// smoothed recalls
 //
-//	√(R0(t)·R1(t)),  R0(t) = mean_{y=0} Φ((t − z)/h0),  R1(t) = mean_{y=1} Φ((z − t)/h1),
+//	R0(t) = mean_{y=0} Φ((t − z)/h0),  R1(t) = mean_{y=1} Φ((z − t)/h1),
 //
 // where z = ln(P1/P0) is a row's log odds, Φ the normal distribution function
 // and h_k the bandwidth of class k by Silverman's rule (Density Estimation,
 // 1986, eq. 3.31). It has neither the plateaus nor the noise of the plain one.
 // Where it is flat, the middle of the flat part is taken.
-func (d judged) smoothed() float64 {
+func (d judged) smoothed(m Metric) float64 {
 	var z [2][]float64
 	low, high := largestLog, -largestLog
 	var h [2]float64
@@ -96,7 +104,11 @@ func (d judged) smoothed() float64 {
 		z[k] = thin(z[k], orderStatistics)
 	}
 	value := func(t float64) float64 {
-		return recallAbove(z[1], t, h[1]) * (1 - recallAbove(z[0], t, h[0]))
+		smooth := [2]float64{1 - recallAbove(z[0], t, h[0]), recallAbove(z[1], t, h[1])}
+		if m == MaximizeGMean {
+			return smooth[0] * smooth[1] // its square has the same maximum
+		}
+		return m.value(d.counts, func(class int) float64 { return smooth[class] })
 	}
 	t := argmaxOnGrid(value, low, high, gridPoints)
 	step := (high - low) / gridPoints
