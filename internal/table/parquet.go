@@ -153,6 +153,10 @@ func scanParquet(in io.ReaderAt, size int64, file string, to sink) (err error) {
 	if err := to.begin(h.features()); err != nil {
 		return err
 	}
+	plain := make([]bool, len(names)) // numbers of 32 bits that are features: nearly all cells
+	for i, c := range f.Root().Columns() {
+		plain[i] = h.fact[i] == isFeature && c.Type().Kind() == parquet.Float
+	}
 	read := 0
 	row, buffer := h.row(), make([]parquet.Row, 64)
 	for _, g := range f.RowGroups() {
@@ -162,6 +166,12 @@ func scanParquet(in io.ReaderAt, size int64, file string, to sink) (err error) {
 			for _, cells := range buffer[:n] {
 				row.clear()
 				for _, cell := range cells {
+					if col := cell.Column(); plain[col] && !cell.IsNull() {
+						if v := cell.Float(); v-v == 0 { // finite
+							row.Features[h.feature[col]] = v
+							continue
+						}
+					}
 					if err := h.set(&row, cell.Column(), convert[cell.Column()](cell)); err != nil {
 						return errors.Join(fmt.Errorf("table: %s: row %d, %w", file, read+1, err), rows.Close())
 					}
