@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -140,6 +141,10 @@ func match(flag, arg string) ([]string, error) {
 // held in memory.
 var largeTables int64 = 128 << 20
 
+// garbageOfLarge is how much garbage, in percent of what is in use, may pile up in
+// the memory of a run on large tables: less than Go's 100, for some of its time.
+const garbageOfLarge = 25
+
 // tables reads those that the arguments name, files or patterns; large ones are
 // left to be scanned if that will do. A table named twice would make near copies
 // look like windows of another tool.
@@ -163,6 +168,9 @@ func tables(args []string, machine string, scan bool) ([]train.Input, error) {
 	open := nearTable
 	if scan && size >= largeTables {
 		open = farTable
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(garbageOfLarge)
+		}
 	}
 	var ins []train.Input
 	bySum := make(map[string]string)

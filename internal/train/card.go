@@ -110,12 +110,37 @@ func (h heldOut) decided() classify.Confusion {
 	return m
 }
 
+const (
+	drawnWhole = 10_000 // rows up to which curves have all points
+	drawnSteps = 1000   // of more rows: points are this part of a class apart
+)
+
+// points returns the operating points that curves are drawn of, with the counts
+// of all rows.
+func (h heldOut) points(positive []bool) ([]classify.OperatingPoint, rowCount) {
+	all := totals(positive)
+	var points []classify.OperatingPoint
+	var skipped *classify.OperatingPoint
+	for p := range classify.OperatingPointSeq(h.faulty, positive) {
+		if n := len(points); n > 0 && len(positive) > drawnWhole {
+			if last := points[n-1]; (p.TP-last.TP)*drawnSteps < all.faulty && (p.FP-last.FP)*drawnSteps < all.healthy {
+				skipped = &p
+				continue
+			}
+		}
+		points, skipped = append(points, p), nil
+	}
+	if skipped != nil {
+		points = append(points, *skipped)
+	}
+	return points, all
+}
+
 func (h heldOut) roc(positive []bool) report.Plot {
-	points := classify.OperatingPoints(h.faulty, positive)
-	all := points[len(points)-1]
+	points, all := h.points(positive)
 	var x, y []float64
 	for _, p := range points {
-		x, y = append(x, float64(p.FP)/float64(all.FP)), append(y, float64(p.TP)/float64(all.TP))
+		x, y = append(x, float64(p.FP)/float64(all.healthy)), append(y, float64(p.TP)/float64(all.faulty))
 	}
 	m := h.decided()
 	return report.Plot{
@@ -131,18 +156,17 @@ func (h heldOut) roc(positive []bool) report.Plot {
 }
 
 func (h heldOut) precisionRecall(positive []bool) report.Plot {
-	points := classify.OperatingPoints(h.faulty, positive)
-	all := points[len(points)-1]
+	points, all := h.points(positive)
 	var x, y []float64
 	for _, p := range points[1:] {
 		precision := float64(p.TP) / float64(p.TP+p.FP)
 		if len(x) > 0 { // steps, as average precision sums them
 			x, y = append(x, x[len(x)-1]), append(y, precision)
 		}
-		x, y = append(x, float64(p.TP)/float64(all.TP)), append(y, precision)
+		x, y = append(x, float64(p.TP)/float64(all.faulty)), append(y, precision)
 	}
 	m := h.decided()
-	share := float64(all.TP) / float64(all.TP+all.FP)
+	share := float64(all.faulty) / float64(all.faulty+all.healthy)
 	return report.Plot{
 		Title:       fmt.Sprintf("Precision and recall, average precision %.3f", classify.AveragePrecision(h.faulty, positive)),
 		Description: "Share of windows called faulty that are, over the share of faulty windows found, for every threshold on P(faulty).",

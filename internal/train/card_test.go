@@ -117,6 +117,34 @@ func TestDrawingsThatCannotBe(t *testing.T) {
 	}
 }
 
+// Curves of very many rows have few points, the ends among them, and leave out
+// no more than a thousandth of a class.
+func TestCurvesOfManyRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	var h heldOut
+	for i := range 5 * drawnWhole {
+		class := i % 50 / 49
+		h.class = append(h.class, class)
+		h.faulty = append(h.faulty, min(max(0.5+0.2*float64(class)+0.3*rng.NormFloat64(), 0), 1))
+	}
+	positive := positives(h.class)
+	points, all := h.points(positive)
+	end := points[len(points)-1]
+	if len(points) > 2*drawnSteps+2 || !math.IsInf(points[0].Threshold, 1) || end.TP != all.faulty || end.FP != all.healthy {
+		t.Errorf("%d points, from %v to %v of %v", len(points), points[0], end, all)
+	}
+	for i := 1; i < len(points); i++ {
+		a, b := points[i-1], points[i]
+		if tp, fp := b.TP-a.TP, b.FP-a.FP; b.Threshold > 0 && b.Threshold < 1 && (tp > all.faulty/drawnSteps+1 || fp > all.healthy/drawnSteps+1) {
+			t.Fatalf("%d faulty and %d healthy rows between points %v and %v", tp, fp, a, b)
+		}
+	}
+	few := heldOut{class: h.class[:drawnWhole], faulty: h.faulty[:drawnWhole]}
+	if points, _ := few.points(positives(few.class)); len(points) != len(classify.OperatingPoints(few.faulty, positives(few.class))) {
+		t.Errorf("%d points of few rows", len(points))
+	}
+}
+
 func TestHeldOutDecisionsAreThoseOfTheScores(t *testing.T) {
 	h := heldOut{class: []int{0, 0, 1, 1}, score: []float64{0.1, 0.5, 0.49, 0.9}}
 	if m := h.decided(); m[0][1] != 1 || m[1][0] != 1 || m[1][1] != 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -36,51 +37,76 @@ func newLandscape(faulty []float64, positive []bool) *Landscape {
 	logit := func(p float64) float64 { return min(max(math.Log(p/(1-p)), -16), 16) }
 	low, high := logit(slices.Min(faulty)), logit(slices.Max(faulty))
 	low, high = min(low, -1)-0.5, max(high, 1)+0.5
-	points := classify.OperatingPoints(faulty, positive) // thresholds descend
-	end := points[len(points)-1]
-	l := &Landscape{}
-	at := len(points) - 1
-	for i := range landscapePoints {
-		t := 1 / (1 + math.Exp(-(low + (high-low)*float64(i)/(landscapePoints-1))))
-		for at > 0 && points[at].Threshold <= t { // faulty is what exceeds t
-			at--
-		}
-		recall := float64(points[at].TP) / float64(end.TP)
-		specificity := 1 - float64(points[at].FP)/float64(end.FP)
-		l.Threshold = append(l.Threshold, t)
-		l.Recall, l.Specificity = append(l.Recall, recall), append(l.Specificity, specificity)
-		l.GMean = append(l.GMean, math.Sqrt(recall*specificity))
+	points := classify.OperatingPointSeq(faulty, positive) // thresholds descend
+	all := totals(positive)
+	l := &Landscape{
+		Threshold: make([]float64, landscapePoints), GMean: make([]float64, landscapePoints),
+		Recall: make([]float64, landscapePoints), Specificity: make([]float64, landscapePoints),
 	}
-	l.Best, l.Within = plateau(points)
+	for i := range landscapePoints {
+		l.Threshold[i] = 1 / (1 + math.Exp(-(low + (high-low)*float64(i)/(landscapePoints-1))))
+	}
+	next := landscapePoints - 1
+	var at classify.OperatingPoint
+	note := func(until float64) {
+		for ; next >= 0 && l.Threshold[next] >= until; next-- {
+			l.Recall[next], l.Specificity[next] = all.shares(at)
+			l.GMean[next] = math.Sqrt(l.Recall[next] * l.Specificity[next])
+		}
+	}
+	for p := range points {
+		note(p.Threshold) // faulty is what exceeds a threshold
+		at = p
+	}
+	note(0)
+	l.Best, l.Within = plateau(points, all)
 	return l
 }
 
-// plateau returns the best G-mean of the points and the widest span of thresholds
-// around it over which it stays within 0.01. The decisions of point i are those
-// of thresholds from that of point i+1 up to its own.
-func plateau(points []classify.OperatingPoint) (best float64, within [2]float64) {
-	end := points[len(points)-1]
-	gmean := func(i int) float64 {
-		p := points[i]
-		return math.Sqrt(float64(p.TP) / float64(end.TP) * (1 - float64(p.FP)/float64(end.FP)))
-	}
-	at := 0
-	for i := range points {
-		if g := gmean(i); g > best {
-			best, at = g, i
+// totals counts the rows of both kinds: the last operating point of them.
+func totals(positive []bool) (end rowCount) {
+	for _, p := range positive {
+		if p {
+			end.faulty++
+		} else {
+			end.healthy++
 		}
 	}
-	from, to := at, at
-	for to+1 < len(points) && gmean(to+1) >= best-0.01 {
-		to++
+	return end
+}
+
+type rowCount struct{ faulty, healthy int }
+
+// shares returns recall and specificity at p.
+func (n rowCount) shares(p classify.OperatingPoint) (recall, specificity float64) {
+	return float64(p.TP) / float64(n.faulty), 1 - float64(p.FP)/float64(n.healthy)
+}
+
+// plateau returns the best G-mean of the points and the widest span of thresholds
+// around it over which it stays within 0.01. The decisions of a point are those
+// of thresholds from that of the next one up to its own.
+func plateau(points iter.Seq[classify.OperatingPoint], all rowCount) (best float64, within [2]float64) {
+	gmean := func(p classify.OperatingPoint) float64 {
+		recall, specificity := all.shares(p)
+		return math.Sqrt(recall * specificity)
 	}
-	for from > 0 && gmean(from-1) >= best-0.01 {
-		from--
+	at := math.Inf(1) // threshold of the best point
+	for p := range points {
+		if g := gmean(p); g > best {
+			best, at = g, p.Threshold
+		}
 	}
-	if to+1 < len(points) {
-		within[0] = points[to+1].Threshold
+	good := false // all points from that of within[1] on
+	for p := range points {
+		was := good
+		good = gmean(p) >= best-0.01
+		switch {
+		case good && !was && p.Threshold >= at:
+			within[1] = min(p.Threshold, 1)
+		case !good && p.Threshold < at:
+			return best, [2]float64{p.Threshold, within[1]}
+		}
 	}
-	within[1] = min(points[from].Threshold, 1)
 	return best, within
 }
 

@@ -86,10 +86,12 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r.Fit = fit
-	r.landscape = newLandscape(faultyOf(fit.Posterior), positives(rows.Class))
+	faulty := faultyOf(fit.Posterior)
 	if r.Pooled == nil {
-		r.held = heldOut{rows.Class, faultyOf(fit.Posterior), scoresOf(c, fit.Posterior), rows.group}
+		r.held = heldOut{rows.Class, faulty, scoresOf(c, fit.Posterior), rows.group}
 	}
+	fit.Posterior = nil // nobody asks again, and of many rows it is much
+	r.landscape = newLandscape(faulty, positives(rows.Class))
 	m.Classifier = c
 	if m.Golden, err = goldenRows(c, rows); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
@@ -534,14 +536,22 @@ func goldenRows(c *classify.Classifier, rows rowTable) ([]model.Golden, error) {
 	s := c.NewScorer()
 	var out []model.Golden
 	for class := range c.Classes() {
-		var of []int
-		for i, k := range rows.Class {
+		before := len(out)
+		of := 0
+		for _, k := range rows.Class {
 			if k == class {
-				of = append(of, i)
+				of++
 			}
 		}
-		for k := range min(each, len(of)) {
-			i := of[k*len(of)/min(each, len(of))]
+		some := min(each, of)
+		for i, nth := 0, 0; i < len(rows.Class); i++ {
+			if rows.Class[i] != class {
+				continue
+			}
+			nth++
+			if k := len(out) - before; k == some || nth-1 != k*of/some {
+				continue
+			}
 			x := make([]float32, len(rows.Columns))
 			if err := rows.x().ReadRows(x, i); err != nil {
 				return nil, err

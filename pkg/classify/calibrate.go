@@ -30,13 +30,16 @@ func Temperature(posterior []float64, y []int, k int) float64 {
 	if len(y) == 0 {
 		return 1
 	}
+	if k == 2 {
+		return bisectTemperature(slopeOfPair(posterior, y))
+	}
 	logs := make([]float64, len(posterior))
 	for i, p := range posterior {
 		logs[i] = max(math.Log(p), leastLog)
 	}
-	// slope is the derivative of the summed cross-entropy by b = 1/T,
-	// Σ_n E[ln P_n] under P_T less ln P_n(y_n).
-	slope := func(b float64) float64 {
+	// The derivative of the summed cross-entropy by b = 1/T is Σ_n E[ln P_n]
+	// under P_T less ln P_n(y_n).
+	return bisectTemperature(func(b float64) float64 {
 		var sum float64
 		for n, label := range y {
 			z := logs[n*k : (n+1)*k]
@@ -53,7 +56,28 @@ func Temperature(posterior []float64, y []int, k int) float64 {
 			sum += mean/norm - z[label]
 		}
 		return sum
+	})
+}
+
+// slopeOfPair returns the derivative for two classes: with m = ln P(other)/P(y)
+// the cross-entropy of a row is ln(1 + exp(b·m)), so that half the memory and one
+// exponential will do.
+func slopeOfPair(posterior []float64, y []int) func(b float64) float64 {
+	odds := make([]float64, len(y))
+	for i, label := range y {
+		odds[i] = max(math.Log(posterior[2*i+1-label]), leastLog) - max(math.Log(posterior[2*i+label]), leastLog)
 	}
+	return func(b float64) float64 {
+		var sum float64
+		for _, m := range odds {
+			sum += m / (1 + math.Exp(-b*m))
+		}
+		return sum
+	}
+}
+
+// bisectTemperature returns 1/b where the slope, which ascends, is 0.
+func bisectTemperature(slope func(b float64) float64) float64 {
 	low, high := 1.0/mostTemperature, 1.0/leastTemperature
 	if slope(low) >= 0 {
 		return mostTemperature

@@ -491,8 +491,11 @@ func TestSilverman(t *testing.T) {
 func TestSpread(t *testing.T) {
 	// Log odds ±1 have standard deviation 1.
 	p := 1 / (1 + math.Exp(-1))
-	near(t, "spread", newJudged(2, []float64{p, 1 - p, 1 - p, p}, []int{0, 1}).spread(), 1)
-	near(t, "spread of constant posteriors", newJudged(2, []float64{.9, .1, .9, .1}, []int{0, 1}).spread(), 0)
+	d := newJudged(2, []float64{p, 1 - p, 1 - p, p, p, 1 - p}, []int{0, 1, 1})
+	near(t, "spread", d.spread(setOf([]int{0, 1})), 1)
+	near(t, "spread of other rows", d.spread(setOf([]int{0, 2})), 0)
+	near(t, "spread of no rows", d.spread(rowSet{}), 0)
+	near(t, "spread of constant posteriors", newJudged(2, []float64{.9, .1, .9, .1}, []int{0, 1}).spread(setOf([]int{0, 1})), 0)
 }
 
 // The order of rows is nothing to the costs chosen on them.

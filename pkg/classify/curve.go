@@ -1,9 +1,9 @@
 package classify
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 )
@@ -21,28 +21,60 @@ type OperatingPoint struct {
 // precision-recall curve (TP/positives, TP/(TP+FP)). Scores must not be NaN. It
 // panics if the slices differ in length.
 func OperatingPoints(score []float64, positive []bool) []OperatingPoint {
+	return slices.Collect(OperatingPointSeq(score, positive))
+}
+
+// OperatingPointSeq is OperatingPoints one after the other, for scores of very
+// many rows: it holds these once, sorted, and no point. It keeps neither slice.
+func OperatingPointSeq(score []float64, positive []bool) iter.Seq[OperatingPoint] {
 	if len(score) != len(positive) {
 		panic(fmt.Sprintf("classify: operating points of %d scores and %d labels", len(score), len(positive)))
 	}
-	order := make([]int, len(score))
-	for i := range order {
-		order[i] = i
+	yes, no := sortedByKind(score, positive)
+	return func(yield func(OperatingPoint) bool) {
+		at := OperatingPoint{Threshold: math.Inf(1)}
+		if !yield(at) {
+			return
+		}
+		for i, j := len(yes), len(no); i > 0 || j > 0; {
+			if i > 0 && (j == 0 || yes[i-1] >= no[j-1]) {
+				at.Threshold = yes[i-1]
+			} else {
+				at.Threshold = no[j-1]
+			}
+			for i > 0 && !(yes[i-1] < at.Threshold) { // ends with a NaN too
+				i--
+			}
+			for j > 0 && !(no[j-1] < at.Threshold) {
+				j--
+			}
+			at.TP, at.FP = len(yes)-i, len(no)-j
+			if !yield(at) {
+				return
+			}
+		}
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
-	at := OperatingPoint{Threshold: math.Inf(1)}
-	points := []OperatingPoint{at}
-	for n, i := range order {
-		if positive[i] {
-			at.TP++
+}
+
+// sortedByKind returns the scores of positive rows and of others, ascending.
+func sortedByKind(score []float64, positive []bool) (yes, no []float64) {
+	n := 0
+	for _, p := range positive {
+		if p {
+			n++
+		}
+	}
+	yes, no = make([]float64, 0, n), make([]float64, 0, len(positive)-n)
+	for i, p := range positive {
+		if p {
+			yes = append(yes, score[i])
 		} else {
-			at.FP++
-		}
-		at.Threshold = score[i]
-		if n+1 == len(order) || score[order[n+1]] != score[i] {
-			points = append(points, at)
+			no = append(no, score[i])
 		}
 	}
-	return points
+	slices.Sort(yes)
+	slices.Sort(no)
+	return yes, no
 }
 
 // AveragePrecision returns the area under the precision-recall curve as steps,
@@ -52,14 +84,15 @@ func OperatingPoints(score []float64, positive []bool) []OperatingPoint {
 // over the operating points, as scikit-learn's average_precision_score does. It
 // is NaN without positive rows.
 func AveragePrecision(score []float64, positive []bool) float64 {
-	points := OperatingPoints(score, positive)
-	all := points[len(points)-1].TP
 	var sum float64
-	for i := 1; i < len(points); i++ {
-		p := points[i]
-		sum += float64(p.TP-points[i-1].TP) * float64(p.TP) / float64(p.TP+p.FP)
+	before := 0 // positive rows above
+	for p := range OperatingPointSeq(score, positive) {
+		if p.TP > before {
+			sum += float64(p.TP-before) * float64(p.TP) / float64(p.TP+p.FP)
+			before = p.TP
+		}
 	}
-	return sum / float64(all)
+	return sum / float64(before)
 }
 
 // ReliabilityBin holds rows whose predicted probability of being positive lies
@@ -123,7 +156,7 @@ func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s Cos
 		return nil, nil, err
 	}
 	d := newJudged(k, posterior, y)
-	r := &CostReport{Posteriors: "as given", Spread: d.spread(), Temperature: 1}
+	r := &CostReport{Posteriors: "as given", Spread: d.spread(d.all()), Temperature: 1}
 	if r.NearConstant = r.Spread < leastSpread; r.NearConstant {
 		s.Unmixed = true
 	}

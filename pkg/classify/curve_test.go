@@ -18,6 +18,15 @@ func TestCurvesAgainstScikitLearn(t *testing.T) {
 	if got := OperatingPoints(score, positive); !slices.Equal(got, want) {
 		t.Errorf("operating points %v, want %v", got, want)
 	}
+	first := 0
+	for range OperatingPointSeq(score, positive) {
+		if first++; first == 2 {
+			break
+		}
+	}
+	if n := len(OperatingPoints([]float64{math.NaN(), 1, math.NaN()}, []bool{true, false, false})); n < 2 {
+		t.Errorf("%d points where scores are NaN", n)
+	}
 	near(t, "average precision", AveragePrecision(score, positive), 0.8055555555555556)
 	bins := Reliability(score, positive, 4)
 	if len(bins) != 3 || bins[0].Rows != 1 || bins[1].Rows != 3 || bins[2].Rows != 1 {

@@ -95,34 +95,41 @@ func fit(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Set
 		_, names := numberGroups(groups)
 		r.Groups = len(names)
 	}
-	var folds []Fold
+	var folds dealt
 	r.Costs.Posteriors = string(Training)
 	if s.Costs.Posteriors == OutOfFold {
 		var err error
 		if folds, err = innerFolds(y, groups, s, r); err != nil {
 			return nil, nil, err
 		}
-		r.Costs.Folds = len(folds)
+		r.Costs.Folds = folds.folds
 	}
 
 	// The network to keep and those of the folds, the slowest first.
 	c := &Classifier{}
-	held := make([]float64, rows*k)
-	progress := newProgress(s.Progress, "train", 1+len(folds))
+	var held []float64
+	if folds.folds > 0 {
+		held = make([]float64, rows*k)
+	}
+	progress := newProgress(s.Progress, "train", 1+folds.folds)
 	// Workers that are to spare share the batches of a network.
-	s.Network.Workers = max(1, s.Workers/(1+len(folds)))
-	err := parallel(ctx, 1+len(folds), s.Workers, func(ctx context.Context, i int) error {
+	s.Network.Workers = max(1, s.Workers/(1+folds.folds))
+	err := parallel(ctx, 1+folds.folds, s.Workers, func(ctx context.Context, i int) error {
 		if i == 0 {
 			var err error
 			c.encoder, c.network, r.History, err = train(ctx, x, y, groups, k, s, derive(s.Seed, networkSeed), progress.of(i))
 			return err
 		}
-		fold := folds[i-1]
-		encoder, network, _, err := train(ctx, part(x, fold.Train), pick(y, fold.Train), pick(groups, fold.Train), k, s, derive(s.Seed, foldSeeds+uint64(i-1)), progress.of(i))
-		if err != nil {
-			return fmt.Errorf("fold %d of %d, to choose costs: %w", i, len(folds), err)
+		some, test := folds.train(i-1), folds.test(i-1)
+		var tools []string
+		if s.EarlyStop {
+			tools = pick(groups, some)
 		}
-		return posteriorsTo(held, x, fold.Test, encoder, network)
+		encoder, network, _, err := train(ctx, part(x, some), pick(y, some), tools, k, s, derive(s.Seed, foldSeeds+uint64(i-1)), progress.of(i))
+		if err != nil {
+			return fmt.Errorf("fold %d of %d, to choose costs: %w", i, folds.folds, err)
+		}
+		return eachPosterior(part(x, test), encoder, network, func(n int, p []float64) { copy(held[test.row(n)*k:], p) })
 	})
 	if err != nil {
 		return nil, nil, err
@@ -132,40 +139,46 @@ func fit(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Set
 		return nil, nil, err
 	}
 
-	own := make([]float64, rows*k)
-	if err := posteriorsTo(own, x, nil, c.encoder, c.network); err != nil {
-		return nil, nil, err
+	own := func() (judged, error) {
+		p := make([]float64, rows*k)
+		err := eachPosterior(x, c.encoder, c.network, func(i int, row []float64) { copy(p[i*k:], row) })
+		return newJudged(k, p, y), err
 	}
 	s.Costs.Search.Seed = derive(s.Seed, searchSeed)
-	if c.costs, err = keepCosts(ctx, newJudged(k, own, y), held, folds, s.Costs, r); err != nil {
+	if c.costs, err = keepCosts(ctx, own, newJudged(k, held, y), folds, s.Costs, r); err != nil {
 		return nil, nil, err
 	}
 	if r.Costs.Temperature != 1 {
 		c.network = c.network.Temper(r.Costs.Temperature)
-		if err := posteriorsTo(own, x, nil, c.encoder, c.network); err != nil {
-			return nil, nil, err
-		}
 	}
-	r.Training = Assess(y, decideAll(c.costs, own), own, k)
+	training := newAssessor(c.costs, r.ClassCounts)
+	if err := eachPosterior(x, c.encoder, c.network, func(i int, p []float64) { training.add(y[i], p) }); err != nil {
+		return nil, nil, err
+	}
+	r.Training = training.scores()
 	return c, r, nil
 }
 
-// keepCosts chooses costs on the held-out posteriors, or on the network's own
+// keepCosts chooses costs on the held-out posteriors d, or on the network's own
 // if there are no folds or the others are near constant.
-func keepCosts(ctx context.Context, own judged, held []float64, folds []Fold, s CostSettings, r *Report) (CostVector, error) {
-	d := own
-	r.Costs.Spread = own.spread()
-	if len(folds) > 0 {
-		d = newJudged(own.k, held, own.y)
-		r.Costs.Spread = 0
-		for _, f := range folds {
-			r.Costs.Spread += d.of(f.Test).spread() * float64(len(f.Test)) / float64(len(own.y))
+func keepCosts(ctx context.Context, own func() (judged, error), d judged, folds dealt, s CostSettings, r *Report) (CostVector, error) {
+	outOfFold := folds.folds > 0
+	if outOfFold {
+		for f := range folds.folds {
+			test := folds.test(f)
+			r.Costs.Spread += d.spread(test) * float64(test.rows) / float64(len(d.y))
 		}
+	} else {
+		var err error
+		if d, err = own(); err != nil {
+			return nil, err
+		}
+		r.Costs.Spread = d.spread(d.all())
 	}
 	r.Costs.Temperature = 1
 	r.Costs.NearConstant = r.Costs.Spread < leastSpread
 	switch {
-	case !r.Costs.NearConstant && len(folds) > 0 && !s.Uncalibrated:
+	case !r.Costs.NearConstant && outOfFold && !s.Uncalibrated:
 		t := Temperature(d.posterior, d.y, d.k)
 		if spread := r.Costs.Spread / t; spread < leastSpread {
 			r.warn("posteriors say hardly anything of rows that the network was not trained on: at the temperature that suits these, log odds vary by %.2g from row to row; labels may belong to groups and not to what the features show. Posteriors are not calibrated", spread)
@@ -176,9 +189,13 @@ func keepCosts(ctx context.Context, own judged, held []float64, folds []Fold, s 
 	case r.Costs.NearConstant:
 		s.Unmixed = true // the inverse prior is off by as much as the posteriors' offset
 		text := fmt.Sprintf("posteriors are near constant: their log odds vary by %.2g from row to row, so the network has hardly learnt; train longer or at a higher rate", r.Costs.Spread)
-		if len(folds) > 0 {
+		if outOfFold {
 			text += "; costs were chosen on training posteriors instead of those out of fold"
-			d, r.Costs.Posteriors = own, string(Training)
+			r.Costs.Posteriors = string(Training)
+			var err error
+			if d, err = own(); err != nil {
+				return nil, err
+			}
 		}
 		r.warn("%s", text)
 	}
@@ -187,42 +204,26 @@ func keepCosts(ctx context.Context, own judged, held []float64, folds []Fold, s 
 		return nil, err
 	}
 	r.Posterior = d.posterior
-	r.Held = Assess(d.y, decideAll(costs, d.posterior), d.posterior, d.k)
+	scored := newAssessor(costs, d.counts)
+	for i, label := range d.y {
+		scored.add(label, d.row(i))
+	}
+	r.Held = scored.scores()
 	if r.Held.GMean == 0 {
 		r.warn("no costs separate the classes on the posteriors they are chosen on: check features and labels")
 	}
 	return costs, nil
 }
 
-// of returns the given rows of d.
-func (d judged) of(rows []int) judged {
-	var p []float64
-	var y []int
-	for _, i := range rows {
-		p = append(p, d.row(i)...)
-		y = append(y, d.y[i])
-	}
-	return newJudged(d.k, p, y)
-}
-
-func decideAll(c CostVector, posterior []float64) []int {
-	k := len(c)
-	decisions := make([]int, len(posterior)/k)
-	for i := range decisions {
-		decisions[i] = c.Decide(posterior[i*k : (i+1)*k])
-	}
-	return decisions
-}
-
 // innerFolds returns the folds whose held-out posteriors costs are chosen on:
 // by group if every class lives in two groups or more, and by row otherwise.
-func innerFolds(y []int, groups []string, s Settings, r *Report) ([]Fold, error) {
+func innerFolds(y []int, groups []string, s Settings, r *Report) (dealt, error) {
 	rng := rand.New(rand.NewPCG(derive(s.Seed, splitSeed), 0))
 	if groups != nil {
 		class, group := loneClass(y, groups)
 		if class < 0 {
 			r.Costs.Posteriors = "out-of-fold by group"
-			return GroupKFold(y, groups, s.Costs.Folds, rng), nil
+			return dealByGroup(y, groups, s.Costs.Folds, rng), nil
 		}
 		r.warn("class %d occurs in group %q only: costs were chosen on folds by row, which flatter; label another group of that class", class, group)
 	}
@@ -235,12 +236,12 @@ func innerFolds(y []int, groups []string, s Settings, r *Report) ([]Fold, error)
 	}
 	switch least := r.ClassCounts[class]; {
 	case least < 2:
-		return nil, fmt.Errorf("class %d has a single row: %w: costs cannot be chosen on rows held out; add rows, or set posteriors to %q", class, ErrTooFew, Training)
+		return dealt{}, fmt.Errorf("class %d has a single row: %w: costs cannot be chosen on rows held out; add rows, or set posteriors to %q", class, ErrTooFew, Training)
 	case least < s.Costs.Folds:
 		r.warn("class %d has %d rows, fewer than the %d folds asked for: costs were chosen on %d folds", class, least, s.Costs.Folds, least)
-		return StratifiedKFold(y, least, rng), nil
+		return dealRows(y, least, rng), nil
 	}
-	return StratifiedKFold(y, s.Costs.Folds, rng), nil
+	return dealRows(y, s.Costs.Folds, rng), nil
 }
 
 // loneClass returns the first class whose rows are all of one group, and that
@@ -263,18 +264,6 @@ func loneClass(y []int, groups []string) (class int, group string) {
 	return -1, ""
 }
 
-// pick returns what the given rows have in s, or nil if that is nil.
-func pick[E any](s []E, rows []int) []E {
-	if s == nil {
-		return nil
-	}
-	picked := make([]E, len(rows))
-	for n, i := range rows {
-		picked[n] = s[i]
-	}
-	return picked
-}
-
 // train fits an encoder and a network to the rows of x, and to nothing else.
 func train(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Settings, seed uint64, progress func(string, int, int)) (*Encoder, *dbn.Network, *dbn.History, error) {
 	some, err := typical(x)
@@ -287,20 +276,22 @@ func train(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s S
 	}
 	s.Network.Seed, s.Network.Progress = seed, progress
 	if s.EarlyStop {
-		if fold, ok := stopFold(y, groups, seed); ok {
+		if folds, ok := stopFolds(y, groups, seed); ok {
+			some, test := folds.train(0), folds.test(0)
 			if _, near := x.(dbn.Matrix); !near {
-				fold.Test = thin(fold.Test, encoderRows)
+				test = test.thin(encoderRows)
 			}
-			held, err := inMemory(part(x, fold.Test))
+			held, err := inMemory(part(x, test))
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			s.Network.FineTune.Labels = pick(y, fold.Test)
-			x, y = part(x, fold.Train), pick(y, fold.Train)
-			if some, err = typical(x); err != nil {
+			s.Network.FineTune.Labels = pick(y, test)
+			x, y = part(x, some), pick(y, some)
+			rows, err := typical(x)
+			if err != nil {
 				return nil, nil, nil, err
 			}
-			if encoder, err = FitEncoder(some, s.Encoding, s.Bins); err != nil {
+			if encoder, err = FitEncoder(rows, s.Encoding, s.Bins); err != nil {
 				return nil, nil, nil, err
 			}
 			v := encoder.encodeAll(held)
@@ -314,21 +305,21 @@ func train(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s S
 	return encoder, network, history, nil
 }
 
-// stopFold returns the rows to train on and those that say when to stop: by
-// group if every class lives in two groups or more, else by row. There are none
-// if a class has a single row.
-func stopFold(y []int, groups []string, seed uint64) (Fold, bool) {
+// stopFolds returns folds of which the first holds out the rows that say when to
+// stop: by group if every class lives in two groups or more, else by row. There
+// are none if a class has a single row.
+func stopFolds(y []int, groups []string, seed uint64) (dealt, bool) {
 	const parts = 5
 	rng := rand.New(rand.NewPCG(seed, splitSeed))
 	if groups != nil {
 		if class, _ := loneClass(y, groups); class < 0 {
-			return GroupKFold(y, groups, parts, rng)[0], true
+			return dealByGroup(y, groups, parts, rng), true
 		}
 	}
 	if slices.ContainsFunc(countClasses(y), func(n int) bool { return n == 1 }) || len(y) < parts {
-		return Fold{}, false
+		return dealt{}, false
 	}
-	return StratifiedKFold(y, parts, rng)[0], true
+	return dealRows(y, parts, rng), true
 }
 
 func (r *Report) warn(format string, args ...any) {

@@ -18,7 +18,7 @@ type Fold struct {
 // first appear; its Test rows are the rows of the group.
 func LeaveOneGroupOut(groups []string) []Fold {
 	number, names := numberGroups(groups)
-	return foldsOf(number, len(names))
+	return dealt{number, len(names)}.lists()
 }
 
 // StratifiedKFold returns k folds of rows drawn at random so that each Test part
@@ -27,23 +27,31 @@ func LeaveOneGroupOut(groups []string) []Fold {
 // use GroupKFold for those. A class with fewer than k rows is absent from some
 // Test parts. It panics if k < 2 or there are fewer than k rows.
 func StratifiedKFold(y []int, k int, rng *rand.Rand) []Fold {
+	return dealRows(y, k, rng).lists()
+}
+
+func dealRows(y []int, k int, rng *rand.Rand) dealt {
 	if k < 2 || len(y) < k {
 		panic(fmt.Sprintf("classify: StratifiedKFold of %d rows in %d folds", len(y), k))
 	}
-	byClass := make([][]int, len(countClasses(y)))
-	for i, label := range y {
-		byClass[label] = append(byClass[label], i)
+	counts := countClasses(y)
+	byClass := make([][]int32, len(counts))
+	for label, n := range counts {
+		byClass[label] = make([]int32, 0, n)
 	}
-	fold := make([]int, len(y))
+	for i, label := range y {
+		byClass[label] = append(byClass[label], int32(i))
+	}
+	fold := make([]int32, len(y))
 	next := 0 // dealing goes on where the last class ended, so sizes differ by one at most
 	for _, rows := range byClass {
 		rng.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
 		for _, i := range rows {
-			fold[i] = next % k
+			fold[i] = int32(next % k)
 			next++
 		}
 	}
-	return foldsOf(fold, k)
+	return dealt{fold, k}
 }
 
 // GroupKFold returns k folds, or as many as there are groups if these are fewer.
@@ -56,12 +64,16 @@ func StratifiedKFold(y []int, k int, rng *rand.Rand) []Fold {
 // first, each to the fold that keeps the shares of classes most even, as
 // scikit-learn's StratifiedGroupKFold does.
 func GroupKFold(y []int, groups []string, k int, rng *rand.Rand) []Fold {
+	return dealByGroup(y, groups, k, rng).lists()
+}
+
+func dealByGroup(y []int, groups []string, k int, rng *rand.Rand) dealt {
 	number, names := numberGroups(groups)
 	if k < 2 || len(names) < 2 || len(y) != len(groups) {
 		panic(fmt.Sprintf("classify: GroupKFold of %d rows in %d groups (of %d rows) in %d folds", len(y), len(names), len(groups), k))
 	}
 	if k >= len(names) {
-		return foldsOf(number, len(names))
+		return dealt{number, len(names)}
 	}
 	totals := countClasses(y)
 	counts := make([][]int, len(names)) // rows of each class in each group
@@ -73,13 +85,12 @@ func GroupKFold(y []int, groups []string, k int, rng *rand.Rand) []Fold {
 	}
 	foldOf, ok := dealGroups(counts, totals, k, rng)
 	if !ok { // one group a fold always works
-		return foldsOf(number, len(names))
+		return dealt{number, len(names)}
 	}
-	fold := make([]int, len(y))
-	for i := range fold {
-		fold[i] = foldOf[number[i]]
+	for i, g := range number {
+		number[i] = int32(foldOf[g])
 	}
-	return foldsOf(fold, k)
+	return dealt{number, k}
 }
 
 // dealGroups returns the fold of every group. It fails, which takes very few
@@ -178,34 +189,19 @@ func imbalance(inFold [][]int, f int, counts, totals []int) float64 {
 
 // numberGroups returns the number of each row's group, counted in the order in
 // which groups first appear, and their names.
-func numberGroups(groups []string) (number []int, names []string) {
-	seen := make(map[string]int)
-	number = make([]int, len(groups))
+func numberGroups(groups []string) (number []int32, names []string) {
+	seen := make(map[string]int32)
+	number = make([]int32, len(groups))
 	for i, name := range groups {
 		n, ok := seen[name]
 		if !ok {
-			n = len(names)
+			n = int32(len(names))
 			seen[name] = n
 			names = append(names, name)
 		}
 		number[i] = n
 	}
 	return number, names
-}
-
-// foldsOf returns k folds, fold[i] being the one that row i is held out in.
-func foldsOf(fold []int, k int) []Fold {
-	folds := make([]Fold, k)
-	for i, held := range fold {
-		for f := range folds {
-			if f == held {
-				folds[f].Test = append(folds[f].Test, i)
-			} else {
-				folds[f].Train = append(folds[f].Train, i)
-			}
-		}
-	}
-	return folds
 }
 
 // checkFolds reports folds that cannot be used to judge rows of classes y, K of

@@ -168,26 +168,41 @@ func AUC(score []float64, positive []bool) float64 {
 	if len(score) != len(positive) {
 		panic(fmt.Sprintf("classify: AUC of %d scores and %d labels", len(score), len(positive)))
 	}
-	order := make([]int, len(score))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(score[a], score[b]) })
+	return areaUnder(sortedByKind(score, positive))
+}
+
+// areaUnder is AUC of the ascending scores of positive rows and of others.
+func areaUnder(yes, no []float64) float64 {
 	var ranks float64 // sum over positive rows of their rank, from 1
 	n := 0
-	for i := 0; i < len(order); {
-		j, hits := i, 0
-		for ; j < len(order) && score[order[j]] == score[order[i]]; j++ {
-			if positive[order[j]] {
-				hits++
-			}
+	for i, j := 0, 0; i < len(yes) || j < len(no); {
+		below := i + j
+		var v float64
+		if i < len(yes) && (j == len(no) || cmp.Less(yes[i], no[j])) {
+			v = yes[i]
+		} else {
+			v = no[j]
 		}
-		j = max(j, i+1) // NaN is not equal to itself
-		ranks += float64(hits) * float64(i+1+j) / 2
+		if v != v { // NaN, which is not equal to itself and comes first
+			if i < len(yes) && yes[i] != yes[i] {
+				i++
+			} else {
+				j++
+			}
+			continue
+		}
+		hits := i
+		for i < len(yes) && yes[i] == v {
+			i++
+		}
+		hits = i - hits
+		for j < len(no) && no[j] == v {
+			j++
+		}
+		ranks += float64(hits) * float64(below+1+i+j) / 2
 		n += hits
-		i = j
 	}
-	others := len(score) - n
+	others := len(yes) + len(no) - n
 	return (ranks - float64(n)*float64(n+1)/2) / (float64(n) * float64(others))
 }
 
@@ -201,17 +216,27 @@ func Brier(posterior []float64, y []int, k int) float64 {
 	}
 	var sum float64
 	for i, label := range y {
-		for j, p := range posterior[i*k : (i+1)*k] {
-			if j == label {
-				p = 1 - p
-			}
-			sum += p * p
-		}
+		sum = addSquares(sum, posterior[i*k:(i+1)*k], label)
 	}
+	return meanSquares(sum, len(y), k)
+}
+
+// addSquares adds the squared errors of the posterior of a row to a sum.
+func addSquares(sum float64, posterior []float64, label int) float64 {
+	for j, p := range posterior {
+		if j == label {
+			p = 1 - p
+		}
+		sum += p * p
+	}
+	return sum
+}
+
+func meanSquares(sum float64, rows, k int) float64 {
 	if k == 2 {
 		sum /= 2
 	}
-	return sum / float64(len(y))
+	return sum / float64(rows)
 }
 
 // Figure is a number that may be undefined: NaN in Go, null in JSON.
@@ -272,6 +297,49 @@ func Assess(y, decisions []int, posterior []float64, k int) Scores {
 	}
 	s.AUC = Figure(AUC(score, positive))
 	s.Brier = Figure(Brier(posterior, y, k))
+	return s
+}
+
+// assessor is Assess of decisions by costs, row by row, for very many rows: of
+// each it holds one score.
+type assessor struct {
+	costs     CostVector
+	confusion Confusion
+	yes, no   []float64 // posteriors of the last class, of its rows and of others
+	squares   float64
+}
+
+// newAssessor makes room for so many rows of each class.
+func newAssessor(c CostVector, counts []int) *assessor {
+	last := len(c) - 1
+	rows := 0
+	for _, n := range counts {
+		rows += n
+	}
+	return &assessor{
+		costs: c, confusion: NewConfusion(len(c)),
+		yes: make([]float64, 0, counts[last]), no: make([]float64, 0, rows-counts[last]),
+	}
+}
+
+func (a *assessor) add(label int, posterior []float64) {
+	last := len(a.costs) - 1
+	a.confusion.Add(label, a.costs.Decide(posterior))
+	if label == last {
+		a.yes = append(a.yes, posterior[last])
+	} else {
+		a.no = append(a.no, posterior[last])
+	}
+	a.squares = addSquares(a.squares, posterior, label)
+}
+
+// scores may be called once.
+func (a *assessor) scores() Scores {
+	s := a.confusion.Scores()
+	slices.Sort(a.yes)
+	slices.Sort(a.no)
+	s.AUC = Figure(areaUnder(a.yes, a.no))
+	s.Brier = Figure(meanSquares(a.squares, s.Rows, len(a.costs)))
 	return s
 }
 

@@ -93,16 +93,15 @@ func inMemory(x dbn.Rows) (dbn.Matrix, error) {
 	return m, x.ReadRows(m.Data, 0)
 }
 
-// part returns the given rows of x, which ascend: a copy of those in memory, a
-// view of others.
-func part(x dbn.Rows, rows []int) dbn.Rows {
+// part returns some rows of x: a copy of those in memory, a view of others.
+func part(x dbn.Rows, s rowSet) dbn.Rows {
 	m, ok := x.(dbn.Matrix)
 	if !ok {
-		return partial{x, rows}
+		return partial{x, s}
 	}
-	p := dbn.NewMatrix(len(rows), m.Cols)
-	for to, from := range rows {
-		copy(p.Row(to), m.Row(from))
+	p := dbn.NewMatrix(s.rows, m.Cols)
+	for _, r := range s.runs {
+		copy(p.Data[r.before*m.Cols:], m.Data[r.from*m.Cols:r.to*m.Cols])
 	}
 	return p
 }
@@ -110,26 +109,24 @@ func part(x dbn.Rows, rows []int) dbn.Rows {
 // partial is a part of other rows.
 type partial struct {
 	of   dbn.Rows
-	rows []int
+	some rowSet
 }
 
 func (p partial) Shape() (rows, cols int) {
 	_, cols = p.of.Shape()
-	return len(p.rows), cols
+	return p.some.rows, cols
 }
 
 func (p partial) ReadRows(dst []float32, from int) error {
 	_, cols := p.of.Shape()
-	rows := p.rows[from : from+len(dst)/cols]
-	for i := 0; i < len(rows); {
-		n := 1 // rows that follow each other
-		for i+n < len(rows) && rows[i+n] == rows[i]+n {
-			n++
-		}
-		if err := p.of.ReadRows(dst[i*cols:(i+n)*cols], rows[i]); err != nil {
+	for at := p.some.find(from); len(dst) > 0; at++ {
+		r := p.some.runs[at]
+		first := r.from + from - r.before
+		n := min(r.to-first, len(dst)/cols)
+		if err := p.of.ReadRows(dst[:n*cols], first); err != nil {
 			return err
 		}
-		i += n
+		dst, from = dst[n*cols:], from+n
 	}
 	return nil
 }
@@ -174,24 +171,18 @@ func (r encoded) ReadRows(dst []float32, from int) error {
 	return nil
 }
 
-// posteriorsTo stores the posteriors of the given rows of x, or of all if rows
-// is nil, in the same rows of dst, which is N×K.
-func posteriorsTo(dst []float64, x dbn.Rows, rows []int, encoder *Encoder, network *dbn.Network) error {
-	k := network.Classes()
-	if rows != nil {
-		x = part(x, rows)
-	}
+// eachPosterior calls visit with the posterior of every row of x, by its index;
+// it is only lent.
+func eachPosterior(x dbn.Rows, encoder *Encoder, network *dbn.Network, visit func(i int, p []float64)) error {
+	wide := make([]float64, network.Classes())
 	return eachChunk(x, func(from int, c dbn.Matrix) error {
-		p := dbn.NewMatrix(c.Rows, k)
+		p := dbn.NewMatrix(c.Rows, len(wide))
 		network.PosteriorTo(p, encoder.encodeAll(c))
 		for i := range c.Rows {
-			to := from + i
-			if rows != nil {
-				to = rows[to]
-			}
 			for j, v := range p.Row(i) {
-				dst[to*k+j] = float64(v)
+				wide[j] = float64(v)
 			}
+			visit(from+i, wide)
 		}
 		return nil
 	})

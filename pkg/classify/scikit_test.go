@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"reflect"
 	"testing"
 )
 
@@ -49,11 +50,17 @@ func TestAgainstScikitLearn(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			k := c.Classes
 			equal := make(CostVector, k)
-			decisions, score, positive := decideAll(equal, c.Posterior), make([]float64, len(c.Y)), make([]bool, len(c.Y))
+			decisions, score, positive := make([]int, len(c.Y)), make([]float64, len(c.Y)), make([]bool, len(c.Y))
+			streamed := newAssessor(equal, countClasses(c.Y))
 			for i, label := range c.Y {
+				decisions[i] = equal.Decide(c.Posterior[i*k : (i+1)*k])
+				streamed.add(label, c.Posterior[i*k:(i+1)*k])
 				score[i], positive[i] = c.Posterior[i*k+k-1], label == k-1
 			}
 			s := Assess(c.Y, decisions, c.Posterior, k)
+			if got := streamed.scores(); !reflect.DeepEqual(got, s) {
+				t.Errorf("row by row %+v, all at once %+v", got, s)
+			}
 			for i := range c.Confusion {
 				for j, n := range c.Confusion[i] {
 					if s.Confusion[i][j] != n {

@@ -15,22 +15,23 @@ import (
 func TestStopFold(t *testing.T) {
 	_, y := clusters(1, 2, 1, 80, 20)
 	groups := tools(len(y), 8)
-	fold, ok := stopFold(y, groups, 7)
+	folds, ok := stopFolds(y, groups, 7)
+	fold := folds.lists()[0]
 	if !ok || len(fold.Train)+len(fold.Test) != len(y) {
 		t.Fatalf("%d and %d of %d rows", len(fold.Train), len(fold.Test), len(y))
 	}
 	for _, i := range fold.Test {
-		if slices.Contains(pick(groups, fold.Train), groups[i]) {
+		if slices.Contains(pick(groups, setOf(fold.Train)), groups[i]) {
 			t.Fatalf("group %s is on both sides", groups[i])
 		}
 	}
 	if share := float64(len(fold.Test)) / float64(len(y)); share < 0.1 || share > 0.3 {
 		t.Errorf("a share of %v stops", share)
 	}
-	if fold, ok = stopFold(y, nil, 7); !ok || len(fold.Test) != len(y)/5 {
-		t.Errorf("without groups %d of %d rows stop", len(fold.Test), len(y))
+	if folds, ok = stopFolds(y, nil, 7); !ok || folds.test(0).rows != len(y)/5 {
+		t.Errorf("without groups %d of %d rows stop", folds.test(0).rows, len(y))
 	}
-	if _, ok = stopFold([]int{0, 0, 0, 0, 0, 1}, nil, 7); ok {
+	if _, ok = stopFolds([]int{0, 0, 0, 0, 0, 1}, nil, 7); ok {
 		t.Error("the one row of a class is held out")
 	}
 }

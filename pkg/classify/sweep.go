@@ -186,21 +186,29 @@ func quantile(x []float64, q float64) float64 {
 	return x[i] + (at-float64(i))*(x[i+1]-x[i])
 }
 
-// spread says how far posteriors differ from row to row: the standard deviation
-// of the log odds of a class against the rest, of the class where it is largest.
-func (d judged) spread() float64 {
-	if len(d.y) == 0 {
-		return 0
-	}
+// spread says how far posteriors of the given rows differ from row to row: the
+// standard deviation of the log odds of a class against the rest, of the class
+// where it is largest.
+func (d judged) spread(rows rowSet) float64 {
 	var most float64
-	z := make([]float64, len(d.y))
+	n := float64(rows.rows)
 	for j := range d.k {
-		for i := range z {
+		odds := func(i int) float64 {
 			p := d.row(i)[j]
-			z[i] = min(max(math.Log(p/(1-p)), -largestLog), largestLog)
+			return min(max(math.Log(p/(1-p)), -largestLog), largestLog)
 		}
-		_, sd := meanSD(z)
-		most = max(most, sd)
+		var mean, variance float64
+		rows.each(func(i int) { mean += odds(i) / n })
+		rows.each(func(i int) {
+			z := odds(i)
+			variance += (z - mean) * (z - mean) / n
+		})
+		most = max(most, math.Sqrt(variance))
 	}
 	return most
+}
+
+// all returns the set of all rows of d.
+func (d judged) all() rowSet {
+	return rowSet{[]run{{0, len(d.y), 0}}, len(d.y)}
 }

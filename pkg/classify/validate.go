@@ -68,18 +68,19 @@ func CrossValidate(ctx context.Context, x dbn.Rows, y []int, groups []string, s 
 		s := inner
 		s.Seed = derive(s.Seed, outerSeed+uint64(f))
 		s.Progress = progress.whole(f)
-		train := folds[f].Train
+		train, test := setOf(folds[f].Train), setOf(folds[f].Test)
 		c, report, err := fit(ctx, part(x, train), pick(y, train), pick(groups, train), k, s)
 		if err != nil {
 			return fmt.Errorf("classify: fold %d of %d: %w", f+1, len(folds), err)
 		}
 		v.Reports[f] = report
-		if err := posteriorsTo(v.Posterior, x, folds[f].Test, c.encoder, c.network); err != nil {
-			return fmt.Errorf("classify: %w", err)
-		}
-		for _, i := range folds[f].Test {
-			p := v.Posterior[i*k : (i+1)*k]
+		err = eachPosterior(part(x, test), c.encoder, c.network, func(i int, p []float64) {
+			i = test.row(i)
+			copy(v.Posterior[i*k:], p)
 			v.Fold[i], v.Decision[i], v.Score[i] = f, c.Decide(p), c.Score(p)
+		})
+		if err != nil {
+			return fmt.Errorf("classify: %w", err)
 		}
 		return nil
 	})
