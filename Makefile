@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench quality peers-metrics peers-export peers-formats peers-signal peers-signal-bench
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality peers-metrics peers-export peers-formats peers-signal peers-signal-bench
 
 all: fmt lint test
 
@@ -153,6 +153,17 @@ peers: peers-export peers-formats peers-signal peers-metrics
 # Tools never seen, what each ingredient is worth, and KEEL's sets: docs/quality.md.
 quality:
 	$(GO) run ./internal/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md
+
+# Memory and time of training on 10⁶ and 10⁷ rows × 196 features, for
+# docs/figures.md: hours of a processor and 17 GB in LARGE, of which the table,
+# 8 GB, stays there for the next time.
+LARGE ?= flank-data/large
+
+large:
+	$(GO) build -o bin/trainer ./cmd/trainer
+	$(GO) build -o bin/large ./internal/large
+	bin/large write --dir $(LARGE)
+	bin/large measure --dir $(LARGE) --trainer bin/trainer
 
 # Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel.
 # FLANK_DATA, if set, names a folder of recordings to read as well.
