@@ -3,11 +3,18 @@
 # Kafka, broker and controller in one, on loopback, with its data in DIR. Started
 # again on the same folder it goes on with the data. Run install.sh first.
 #
+# FLANK_KAFKA_VOTERS makes it a node of a cluster: all nodes as ID@HOST:CONTROLLER_PORT,
+# separated by commas, of which FLANK_KAFKA_NODE is the ID of this one. From three
+# nodes on everything is kept three times, and taken once two have it.
+#
 # With MTLS_PORT nothing is open: PORT speaks SCRAM-SHA-512 over TLS, MTLS_PORT
 # asks for a client certificate, and nobody but the CNs broker1 and admin may do
 # anything until an ACL says so. DIR must hold keystore.pem (certificate and key
 # of broker1) and ca.pem then.
 set -euo pipefail
+node="${FLANK_KAFKA_NODE:-1}" voters="${FLANK_KAFKA_VOTERS:-1@127.0.0.1:$4}"
+replicas=1 enough=1
+[ "$(tr -cd , <<<"$voters" | wc -c)" -ge 2 ] && replicas=3 enough=2
 version="$1" dir="$(cd "$2" && pwd)" port="$3" controller="$4" mtls="${5:-}"
 lib="${FLANK_KAFKA_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/flank}/kafka-$version/lib"
 [ -d "$lib" ] || { echo "broker.sh: no $lib: run scripts/kafka/install.sh $version" >&2; exit 1; }
@@ -18,19 +25,21 @@ flock -n 9 || { echo "broker.sh: $dir is in use by another broker" >&2; exit 1; 
 
 cat >"$dir/server.properties" <<EOF
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:$controller
+node.id=$node
+controller.quorum.voters=$voters
 controller.listener.names=CONTROLLER
 log.dirs=$dir/data
 auto.create.topics.enable=false
 message.max.bytes=16777216
-offsets.topic.replication.factor=1
+default.replication.factor=$replicas
+min.insync.replicas=$enough
+offsets.topic.replication.factor=$replicas
 offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+transaction.state.log.replication.factor=$replicas
+transaction.state.log.min.isr=$enough
 transaction.state.log.num.partitions=4
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.replication.factor=$replicas
+share.coordinator.state.topic.min.isr=$enough
 group.initial.rebalance.delay.ms=0
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500

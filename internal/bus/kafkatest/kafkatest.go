@@ -40,6 +40,8 @@ type Broker struct {
 	authority  *authority // nil if it is not secure
 	dir        string
 	controller string
+	node       int    // in a cluster
+	voters     string // of the cluster; empty: this node alone
 	cmd        *exec.Cmd
 	ended      chan struct{} // closed when cmd has ended
 }
@@ -110,6 +112,14 @@ func freePorts(n int) (ports []string, err error) {
 
 // start starts the process and waits until it serves.
 func (b *Broker) start() error {
+	if err := b.launch(); err != nil {
+		return err
+	}
+	return b.await(1)
+}
+
+// launch starts the process.
+func (b *Broker) launch() error {
 	script, err := scriptPath()
 	if err != nil {
 		return err
@@ -128,6 +138,9 @@ func (b *Broker) start() error {
 	b.cmd = exec.Command(script, args...)
 	b.cmd.Stdout, b.cmd.Stderr = log, log
 	b.cmd.Env = append(os.Environ(), "FLANK_KAFKA_OWNER="+strconv.Itoa(os.Getpid()))
+	if b.voters != "" {
+		b.cmd.Env = append(b.cmd.Env, "FLANK_KAFKA_NODE="+strconv.Itoa(b.node), "FLANK_KAFKA_VOTERS="+b.voters)
+	}
 	if err := b.cmd.Start(); err != nil {
 		return err
 	}
@@ -137,8 +150,14 @@ func (b *Broker) start() error {
 		_ = cmd.Wait()
 		close(ended)
 	}()
+	return nil
+}
+
+// await waits until the broker serves and knows of so many.
+func (b *Broker) await(brokers int) error {
+	cmd, ended := b.cmd, b.ended
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if b.ready() {
+		if b.ready(brokers) {
 			return nil
 		}
 		select {
@@ -176,9 +195,9 @@ func scriptPath() (string, error) {
 	}
 }
 
-// ready reports whether the broker serves. Connections are made anew each time: an
+// ready reports whether the broker serves and knows of so many. Connections are made anew each time: an
 // old one may remember a broker that was not ready.
-func (b *Broker) ready() bool {
+func (b *Broker) ready(brokers int) bool {
 	kc, done, err := b.Admin()
 	if err != nil {
 		return false
@@ -187,7 +206,7 @@ func (b *Broker) ready() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{})
-	return err == nil && len(meta.Brokers) > 0
+	return err == nil && len(meta.Brokers) >= brokers
 }
 
 // Admin returns a client that may do everything, and a function that gives its

@@ -1,0 +1,125 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/bus/kafkatest"
+)
+
+// A cluster of three brokers that keeps every message three times. When one of
+// them dies, all goes on. When the second dies, the spool takes what is acquired
+// and the broker that is left takes nothing; when both are back, everything
+// arrives and is judged once.
+func TestClusterKilled(t *testing.T) {
+	if kafkatest.Version() == "" {
+		t.Skip("FLANK_KAFKA names no version of Apache Kafka: make e2e-kafka does")
+	}
+	c := kafkatest.StartCluster(t)
+	cfg := bus.Config{Brokers: c.Addrs(), ClientID: "e2e"}
+	if _, err := bus.Apply(context.Background(), cfg, 2, 3); err != nil {
+		t.Fatal(err)
+	}
+	dir := prepare(t, c.Nodes[0].Addr, 60)
+	long, _, _ := strings.Cut(recording(2), "\n") // more than the test will wait for
+	for i := range uint64(4) {
+		_, rows, _ := strings.Cut(recording(2+i), "\n")
+		long += "\n" + strings.TrimSpace(strings.ReplaceAll(rows, ",T", fmt.Sprintf(",R%d", i)))
+	}
+	write(t, dir, "day.csv", long)
+	metrics := freeAddr(t)
+	brokers := `["` + strings.Join(c.Addrs(), `", "`) + `"]`
+	write(t, dir, "ingest.yaml", fmt.Sprintf("machine: %s\nkafka: {brokers: %s}\nlayout: layout.yaml\nspool: spool\nsource: {kind: csv, file: day.csv, speed: 60}\nmetrics: %q\n", machine, brokers, metrics))
+	write(t, dir, "monitor.yaml", fmt.Sprintf("kafka: {brokers: %s}\nmodel: m.flank\npage: \"\"\n", brokers))
+	sent, results, alerts := follow(t, cfg, bus.TopicWindows), follow(t, cfg, bus.TopicResults), follow(t, cfg, bus.TopicAlerts)
+	ingester := start(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
+	start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
+	const some = 100
+	sent.until(t, some, "windows")
+	results.until(t, some, "results")
+
+	c.Nodes[0].Kill()
+	at, judged := sent.distinct(), results.distinct()
+	sent.until(t, at+some, "windows")
+	results.until(t, judged+some, "results")
+
+	c.Nodes[1].Kill()
+	time.Sleep(time.Second) // for what was under way
+	at = sent.distinct()
+	for deadline := time.Now().Add(60 * time.Second); scrape(t, metrics, "tcm_windows_pending") < some; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the spool does not take what is acquired")
+		}
+	}
+	if n := sent.distinct(); n != at {
+		t.Errorf("one broker of three took %d windows", n-at)
+	}
+
+	c.Nodes[1].Restart(t)
+	c.Nodes[0].Restart(t)
+	sent.until(t, at+2*some, "windows")
+	if err := ingester.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	ingester.wait(t)
+	var cut, delivered, pending int
+	if _, err := fmt.Sscanf(ingester.stdout.String(), "%d windows cut, %d delivered, %d pending", &cut, &delivered, &pending); err != nil || cut <= at {
+		t.Fatalf("%v\n%s", err, &ingester.stdout)
+	}
+	if pending > 0 { // it was told to stop before all was through
+		run(t, "ingest", "spool", "resend", "--since", "1h", "--config", filepath.Join(dir, "ingest.yaml"))
+	}
+	sent.until(t, cut, "windows")
+	results.until(t, cut, "results")
+	_, repeats := checkResults(t, results, cut)
+	t.Logf("%d windows, %d came twice, %d results", cut, len(sent.all())-sent.distinct(), repeats)
+	checkAlerts(t, alerts)
+}
+
+// freeAddr returns an address of loopback that nobody listens on now.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// scrape returns the metric whose line begins so, or −1 if it is not there.
+func scrape(t *testing.T, addr, name string) float64 {
+	t.Helper()
+	res, err := http.Get("http://" + addr + "/metrics")
+	if err != nil {
+		return -1
+	}
+	defer res.Body.Close()
+	return metricIn(res.Body, name)
+}
+
+func metricIn(r io.Reader, name string) float64 {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), name); ok {
+			_, value, _ := strings.Cut(rest, " ")
+			if v, err := strconv.ParseFloat(value, 64); err == nil {
+				return v
+			}
+		}
+	}
+	return -1
+}
