@@ -18,9 +18,6 @@ type checkFlags struct {
 	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool."`
 }
 
-// firstCode is the exit code of the first step.
-const firstCode = 3
-
 // check tries one step after the other and stops at the first that fails.
 func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
 	c, err := load(f.Config)
@@ -31,23 +28,13 @@ func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	steps, err := bus.Steps(to)
+	steps, err := bus.Steps(to, bus.Needs{Write: []string{bus.TopicWindows}})
 	if err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
 	dir := config.Beside(f.Config, c.Spool)
 	steps = append(steps, bus.Step{Name: "spool", Run: func(context.Context) (string, error) { return checkSpool(dir) }})
-	for i, s := range steps {
-		one, cancel := context.WithTimeout(ctx, 5*time.Second)
-		found, err := s.Run(one)
-		cancel()
-		if err != nil {
-			fmt.Fprintf(stdout, "%-7s FAILED\n", s.Name)
-			return &cli.Exit{Code: firstCode + i, Err: fmt.Errorf("%s: %w", s.Name, err)}
-		}
-		fmt.Fprintf(stdout, "%-7s ok  %s\n", s.Name, found)
-	}
-	return nil
+	return cli.RunSteps(ctx, steps, stdout)
 }
 
 // checkSpool writes a file beside the spool's and makes it durable. A gateway may

@@ -36,6 +36,9 @@ type flags struct {
 		Wait    time.Duration `default:"0s" help:"How long to wait for a broker or a model that is not there yet."`
 		Verbose bool          `help:"Log more."`
 	} `cmd:"" help:"Judge until Ctrl-C."`
+	Check struct {
+		Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state."`
+	} `cmd:"" help:"Try every step between this machine and the broker, the model and the state, and name the one that fails."`
 	Dlq struct {
 		Ls      dlqFlags     `cmd:"" help:"List the dead letters."`
 		Show    dlqOneFlags  `cmd:"" help:"Print one whole."`
@@ -59,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102"}
-	file := cmp.Or(f.Run.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config)
+	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config)
 	if err := config.Load(file, &c); err != nil {
 		return err
 	}
@@ -74,6 +77,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return dlqShow(ctx, to, f.Dlq.Show.Offset, stdout)
 	case "dlq redrive", "dlq redrive <offset>":
 		return dlqRedrive(ctx, to, f.Dlq.Redrive, stdout)
+	}
+	if k.Command() == "check" {
+		return check(ctx, file, c, to, stdout)
 	}
 	if c.Model == "" {
 		return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", file)

@@ -44,7 +44,7 @@ type data struct {
 	wear   []wear.Measurement
 }
 
-func (f dataFlags) named() bool { return len(f.Data)+len(f.Table)+len(f.Kafka)+len(f.More) > 0 }
+func (f dataFlags) named() bool { return f.kafkaFlags.named() || len(f.Data)+len(f.Table)+len(f.More) > 0 }
 
 // load reads the configuration and finds the data. If there is a model, its
 // layout counts, and that of the configuration must match it.
@@ -62,9 +62,9 @@ func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*data, error) {
 		f.Data = append(f.Data, f.More...)
 	}
 	switch {
-	case len(f.Kafka) > 0 && len(f.Data)+len(f.Table) > 0:
+	case f.kafkaFlags.named() && len(f.Data)+len(f.Table) > 0:
 		return nil, errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
-	case len(f.Kafka) > 0:
+	case f.kafkaFlags.named():
 	case len(f.From)+len(f.To) > 0:
 		return nil, errors.New("--from and --to go with --kafka, which names the broker")
 	case len(f.Data) > 0 && len(f.Table) > 0:
@@ -87,7 +87,7 @@ func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*data, error) {
 				return nil, fmt.Errorf("%s: %w", f.Config, err)
 			}
 		}
-		if len(f.Kafka) > 0 {
+		if f.kafkaFlags.named() {
 			d.inputs = make([]train.Input, 1)
 			d.inputs[0], err = f.input(log)
 		} else {

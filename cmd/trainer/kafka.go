@@ -14,7 +14,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -23,10 +25,11 @@ import (
 
 // kafkaFlags name windows on Kafka.
 type kafkaFlags struct {
-	Kafka []string `sep:"," placeholder:"HOST:PORT" help:"Broker to read windows from, as ingesters sent them, instead of recordings; labels come from --wear."`
-	Topic string   `default:"tcm.windows.v1" help:"Topic of the windows (default: tcm.windows.v1)."`
-	From  string   `placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
-	To    string   `placeholder:"PLACE" help:"Where windows end: those that began then or later, or have that offset or a higher one, are left out (default: the newest)."`
+	Kafka       []string `sep:"," placeholder:"HOST:PORT" help:"Broker to read windows from, as ingesters sent them, instead of recordings; labels come from --wear."`
+	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in ingest.yaml: brokers, tls and sasl."`
+	Topic       string   `default:"tcm.windows.v1" help:"Topic of the windows (default: tcm.windows.v1)."`
+	From        string   `placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
+	To          string   `placeholder:"PLACE" help:"Where windows end: those that began then or later, or have that offset or a higher one, are left out (default: the newest)."`
 }
 
 // clockMargin is how far the clock of a gateway may be ahead of Kafka's.
@@ -63,10 +66,34 @@ type topicReader struct {
 	reason  error // why the first was refused
 }
 
+// named reports whether windows on Kafka are asked for.
+func (f kafkaFlags) named() bool { return len(f.Kafka) > 0 || f.KafkaConfig != "" }
+
+// bus returns how to reach Kafka.
+func (f kafkaFlags) bus() (bus.Config, error) {
+	const client = "flank-trainer"
+	if f.KafkaConfig == "" {
+		return bus.Config{Brokers: f.Kafka, ClientID: client}, nil
+	}
+	if len(f.Kafka) > 0 {
+		return bus.Config{}, errors.New("--kafka and --kafka-config: give one of them")
+	}
+	var c struct {
+		Kafka cli.Kafka `yaml:"kafka"`
+	}
+	if err := config.Load(f.KafkaConfig, &c); err != nil {
+		return bus.Config{}, err
+	}
+	return c.Kafka.Bus(f.KafkaConfig, client)
+}
+
 // input returns the windows as something to learn from.
 func (f kafkaFlags) input(log zerolog.Logger) (train.Input, error) {
-	r := &topicReader{cfg: bus.Config{Brokers: f.Kafka, ClientID: "flank-trainer"}, topic: f.Topic, log: log, seen: make(map[string]bool)}
-	var err error
+	cfg, err := f.bus()
+	if err != nil {
+		return train.Input{}, err
+	}
+	r := &topicReader{cfg: cfg, topic: f.Topic, log: log, seen: make(map[string]bool)}
 	if r.from, r.part.From, err = place("--from", f.From); err != nil {
 		return train.Input{}, err
 	}

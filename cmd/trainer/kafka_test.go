@@ -130,11 +130,25 @@ func TestPartsOfATopic(t *testing.T) {
 		}
 	}
 	fit := "fit --quiet --config train.yaml --wear wear.csv "
+	for name, text := range map[string]string{
+		"kafka.yaml": "kafka: {brokers: [\"" + broker + "\"]}\n", "open.yaml": "kafka: {brokers: [\"" + broker + "\"], sasl: {user: trainer, password_env: X}}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, _, err := trainer(t, fit+"--kafka-config kafka.yaml"); err != nil || !strings.Contains(out, "120 windows cut") {
+		t.Errorf("--kafka-config: %v\n%s", err, out)
+	}
 	for args, want := range map[string]string{
 		fit + "--kafka " + broker + " --from yesterday":                  "--from yesterday: neither a time nor an offset",
 		fit + "--kafka " + broker + " --from 2030-01-01T00:00:00Z":       "no windows between --from and --to",
 		fit + "--kafka " + broker + " --topic absent":                    "ingest topics apply",
 		fit + "--kafka " + broker + " --data tools.csv":                  "not from both at once",
+		fit + "--kafka-config kafka.yaml --data tools.csv":              "not from both at once",
+		fit + "--kafka-config kafka.yaml --kafka " + broker:             "give one of them",
+		fit + "--kafka-config open.yaml":                                "without `tls`",
+		fit + "--kafka-config absent.yaml":                              "absent.yaml",
 		fit + "--data tools.csv --from 3":                                "--from and --to go with --kafka",
 		"fit --quiet --wear wear.csv --kafka " + broker:                  "is a window of layout",
 		"fit --quiet --config train.yaml --kafka " + broker:              "give a wear file",

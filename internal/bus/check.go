@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,17 +24,34 @@ type Step struct {
 	Run  func(context.Context) (found string, err error) // the error says the cause and the remedy
 }
 
+// Needs says what a program does with Kafka.
+type Needs struct {
+	Read, Write []string // topics
+	Group       string   // that it is a member of; empty: none
+	Alike       []string // topics that must have as many partitions
+}
+
+// topics returns every topic once.
+func (n Needs) topics() (all []string) {
+	for _, t := range slices.Concat(n.Read, n.Write) {
+		if !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
 // aheadLimit is how far this machine's clock may be behind the broker's.
 const aheadLimit = time.Minute
 
-// Steps returns what a program that sends windows needs, in the order in which
-// to try it: a step makes sense after those before it. The broker used is the
-// first that can be reached.
-func Steps(cfg Config) ([]Step, error) {
+// Steps returns what must work for a program with these needs, in the order in
+// which to try it: a step makes sense after those before it. The broker used is
+// the first that can be reached.
+func Steps(cfg Config, needs Needs) ([]Step, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &checker{cfg: cfg, broker: cfg.Brokers[0]}
+	c := &checker{cfg: cfg, needs: needs, broker: cfg.Brokers[0]}
 	return []Step{
 		{"dns", c.dns}, {"tcp", c.tcp}, {"tls", c.tls}, {"sasl", c.sasl}, {"topics", c.topics}, {"acl", c.acl}, {"clock", c.clock},
 	}, nil
@@ -41,6 +59,7 @@ func Steps(cfg Config) ([]Step, error) {
 
 type checker struct {
 	cfg    Config
+	needs  Needs
 	broker string // that answers
 }
 
@@ -128,55 +147,157 @@ func (c *checker) sasl(ctx context.Context) (string, error) {
 }
 
 func (c *checker) topics(ctx context.Context) (string, error) {
-	n, err := askPartitions(ctx, c.cfg, TopicWindows)
-	if err != nil {
-		return "", explain(err, c.cfg)
+	names := c.needs.topics()
+	partitions := make(map[string]int)
+	for _, topic := range names {
+		n, err := askPartitions(ctx, c.cfg, topic)
+		if err != nil {
+			return "", explain(err, c.cfg)
+		}
+		partitions[topic] = n
+	}
+	for _, topic := range c.needs.Alike {
+		if first := c.needs.Alike[0]; partitions[topic] != partitions[first] {
+			return "", fmt.Errorf("bus: topic %s has %d partitions and %s has %d: they must have as many: remove %s and make it anew with `ingest topics apply --partitions %d`",
+				first, partitions[first], topic, partitions[topic], topic, partitions[first])
+		}
+	}
+	found := fmt.Sprintf("%s has %d partitions", names[0], partitions[names[0]])
+	if n := len(names); n > 1 {
+		found += fmt.Sprintf(", %d other topics are there", n-1)
+	}
+	readable, err := c.sizes(ctx)
+	if err == nil && !readable {
+		found += ", settings may not be read"
+	}
+	return found, err
+}
+
+// sizes reports a topic that does not take the largest messages. It returns false
+// if this program may not read the settings of some, which is no reason to stop.
+func (c *checker) sizes(ctx context.Context) (readable bool, err error) {
+	req := &kafka.DescribeConfigsRequest{}
+	for _, topic := range c.needs.Write {
+		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{"max.message.bytes"},
+		})
 	}
 	kc := newKafkaClient(c.cfg)
 	defer closeKafkaClient(kc)
-	found := fmt.Sprintf("%s has %d partitions", TopicWindows, n)
-	res, err := kc.DescribeConfigs(ctx, &kafka.DescribeConfigsRequest{Resources: []kafka.DescribeConfigRequestResource{{
-		ResourceType: kafka.ResourceTypeTopic, ResourceName: TopicWindows, ConfigNames: []string{"max.message.bytes"},
-	}}})
+	res, err := kc.DescribeConfigs(ctx, req)
 	if err != nil {
-		return "", explain(err, c.cfg)
+		return false, explain(err, c.cfg)
 	}
+	readable = true
 	for _, r := range res.Resources {
 		if r.Error != nil {
-			return found + ", its settings may not be read", nil
+			readable = false
 		}
 		for _, e := range r.ConfigEntries {
 			if limit, err := strconv.Atoi(e.ConfigValue); err == nil && limit < MaxMessage {
-				return "", fmt.Errorf("bus: topic %s takes messages of %d bytes: set its max.message.bytes to %d", TopicWindows, limit, MaxMessage)
+				return readable, fmt.Errorf("bus: topic %s takes messages of %d bytes: set its max.message.bytes to %d", r.ResourceName, limit, MaxMessage)
 			}
 		}
 	}
-	return found, nil
+	return readable, nil
 }
 
-// acl asks what this program may do with the windows, without doing it.
+// Bits of Kafka's sets of operations.
+const (
+	mayRead  = 1 << 3
+	mayWrite = 1 << 4
+)
+
+// acl asks what this program may do, without doing it.
 func (c *checker) acl(ctx context.Context) (string, error) {
 	req := kmsg.NewPtrMetadataRequest()
-	topic := kmsg.NewMetadataRequestTopic()
-	topic.Topic = kmsg.StringPtr(TopicWindows)
-	req.Topics, req.IncludeTopicAuthorizedOperations = []kmsg.MetadataRequestTopic{topic}, true
+	req.IncludeTopicAuthorizedOperations = true
+	for _, name := range c.needs.topics() {
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = kmsg.StringPtr(name)
+		req.Topics = append(req.Topics, topic)
+	}
 	res, err := c.ask(ctx, req)
 	if err != nil {
 		return "", err
 	}
+	said := true // whether the broker says what is allowed
 	for _, t := range res.(*kmsg.MetadataResponse).Topics {
-		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
-			return "", fmt.Errorf("bus: topic %s: %w", TopicWindows, err)
+		name := ""
+		if t.Topic != nil {
+			name = *t.Topic
 		}
-		const write = 1 << 4 // AclOperation.WRITE
-		switch {
-		case t.AuthorizedOperations == math.MinInt32:
-			return "the broker does not say; it has no ACLs or is too old", nil
-		case t.AuthorizedOperations&write == 0:
-			return "", errors.New(explainRefusal(fmt.Errorf("bus: topic %s: %w", TopicWindows, kafka.TopicAuthorizationFailed), c.cfg))
+		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+			return "", fmt.Errorf("bus: topic %s: %w", name, err)
+		}
+		if t.AuthorizedOperations == math.MinInt32 {
+			said = false
+			continue
+		}
+		if slices.Contains(c.needs.Read, name) && t.AuthorizedOperations&mayRead == 0 {
+			return "", c.lacks("read topic "+name, kafka.TopicAuthorizationFailed)
+		}
+		if slices.Contains(c.needs.Write, name) && t.AuthorizedOperations&mayWrite == 0 {
+			return "", c.lacks("write topic "+name, kafka.TopicAuthorizationFailed)
 		}
 	}
-	return "may write " + TopicWindows, nil
+	if c.needs.Group != "" {
+		if err := c.aclGroup(ctx); err != nil {
+			return "", err
+		}
+	}
+	if !said {
+		return "the broker does not say; it has no ACLs or is too old", nil
+	}
+	var may []string
+	for verb, topics := range map[string][]string{"read": c.needs.Read, "write": c.needs.Write} {
+		if len(topics) > 0 {
+			may = append(may, verb+" "+strings.Join(topics, ", "))
+		}
+	}
+	slices.Sort(may)
+	if c.needs.Group != "" {
+		may = append(may, "join "+c.needs.Group)
+	}
+	return "may " + strings.Join(may, "; "), nil
+}
+
+func (c *checker) aclGroup(ctx context.Context) error {
+	req := kmsg.NewPtrDescribeGroupsRequest()
+	req.Groups, req.IncludeAuthorizedOperations = []string{c.needs.Group}, true
+	res, err := c.ask(ctx, req)
+	for errors.Is(err, kerr.CoordinatorNotAvailable) { // who asks first makes Kafka create what groups need
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("bus: group %s: no broker keeps the positions of groups (%w): look at its log; a broker that is alone needs offsets.topic.replication.factor=1", c.needs.Group, err)
+		}
+		if again, later := c.ask(ctx, req); ctx.Err() == nil {
+			res, err = again, later
+		}
+	}
+	if errors.Is(err, kerr.GroupAuthorizationFailed) {
+		return c.lacks("join group "+c.needs.Group, kafka.GroupAuthorizationFailed)
+	}
+	if err != nil {
+		return err
+	}
+	for _, g := range res.(*kmsg.DescribeGroupsResponse).Groups {
+		err := kerr.ErrorForCode(g.ErrorCode)
+		switch {
+		case errors.Is(err, kerr.GroupAuthorizationFailed), err == nil && g.AuthorizedOperations != math.MinInt32 && g.AuthorizedOperations&mayRead == 0:
+			return c.lacks("join group "+c.needs.Group, kafka.GroupAuthorizationFailed)
+		case errors.Is(err, kerr.GroupIDNotFound): // nobody has joined yet
+		case err != nil:
+			return fmt.Errorf("bus: group %s: %w", c.needs.Group, err)
+		}
+	}
+	return nil
+}
+
+// lacks says that a right is missing.
+func (c *checker) lacks(right string, err error) error {
+	return errors.New(explainRefusal(fmt.Errorf("bus: %s: %w", right, err), c.cfg))
 }
 
 // clock compares the newest arrival on the topic, in the broker's time, with the

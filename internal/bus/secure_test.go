@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,6 +95,7 @@ func TestKafkaSecured(t *testing.T) {
 		change(&cfg)
 		return cfg
 	}
+	var refusals sync.WaitGroup
 	for name, tc := range map[string]struct {
 		cfg   Config
 		topic string
@@ -112,22 +114,29 @@ func TestKafkaSecured(t *testing.T) {
 		"may not write windows": {as("monitor"), TopicWindows, "user monitor lacks the right"},
 		"may not write alerts":  {as("ingest"), TopicAlerts, "no right to it"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		refusals.Go(func() { // each takes up to its patience
 			err := trying(tc.cfg, tc.topic)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%v, want %q", err, tc.want)
+				t.Errorf("%s: %v, want %q", name, err, tc.want)
 			}
 			if err != nil && strings.Contains(err.Error(), secret) {
-				t.Errorf("the password is in %q", err)
+				t.Errorf("%s: the password is in %q", name, err)
 			}
 		})
 	}
+	refusals.Wait()
 	checkSteps(t, as("ingest"), "", "")
 	checkSteps(t, with(as("ingest"), func(c *Config) { c.TLS = &TLS{CAFile: other} }), "tls", "signed by nobody we trust")
 	checkSteps(t, mtls(expiredCert, expiredKey), "tls", "refuses our certificate")
 	checkSteps(t, as("mallory"), "sasl", "does not let user mallory in")
 	checkSteps(t, as("nobody"), "topics", "no right to it")
 	checkSteps(t, as("monitor"), "acl", "user monitor lacks the right")
+	checkStepsOf(t, as("monitor"), monitorNeeds, "", "")
+	others := monitorNeeds
+	others.Group = "other"
+	checkStepsOf(t, as("monitor"), others, "acl", "join group other: [30] Group Authorization Failed")
+	checkStepsOf(t, as("monitor"), Needs{Read: []string{TopicResults}}, "acl", "read topic tcm.results.v1: [29]")
+	checkStepsOf(t, as("ingest"), monitorNeeds, "topics", "no right to it")
 
 	g, err := NewGroup(with(as("monitor"), func(*Config) {}), "other", TopicWindows)
 	if err != nil {
@@ -166,7 +175,18 @@ func TestKafkaSecured(t *testing.T) {
 // checkSteps fails unless the steps before the named one work and that one fails.
 func checkSteps(t *testing.T, cfg Config, fails, want string) {
 	t.Helper()
-	steps, err := Steps(cfg)
+	checkStepsOf(t, cfg, Needs{Write: []string{TopicWindows}}, fails, want)
+}
+
+// monitorNeeds is what cmd/monitor needs.
+var monitorNeeds = Needs{
+	Read: []string{TopicWindows, TopicState}, Write: []string{TopicState, TopicResults, TopicAlerts, TopicDead},
+	Group: "tcm-monitor", Alike: []string{TopicWindows, TopicState},
+}
+
+func checkStepsOf(t *testing.T, cfg Config, needs Needs, fails, want string) {
+	t.Helper()
+	steps, err := Steps(cfg, needs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,11 +217,13 @@ func TestSteps(t *testing.T) {
 	deleteTopic(t, cfg, TopicWindows)
 	apply(t, cfg, 2)
 	checkSteps(t, cfg, "", "")
+	checkStepsOf(t, cfg, monitorNeeds, "", "")
+	checkStepsOf(t, cfg, Needs{Read: []string{TopicWindows, TopicDead}, Alike: []string{TopicWindows, TopicDead}}, "topics", "has 2 partitions and tcm.dlq.v1 has 1: they must have as many")
 	send(t, newProducer(t, cfg), windows("k", 0, 3))
 	checkSteps(t, cfg, "", "")
 	checkSteps(t, Config{Brokers: []string{"no-such-host.invalid:9092"}}, "dns", "no address for no-such-host.invalid")
 	checkSteps(t, Config{Brokers: []string{"127.0.0.1:1"}}, "tcp", "no Kafka broker answers at 127.0.0.1:1")
-	if _, err := Steps(Config{}); err == nil {
+	if _, err := Steps(Config{}, Needs{}); err == nil {
 		t.Error("no error without a broker")
 	}
 }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// check tries one step after the other and stops at the first that fails. It
+// changes nothing: a monitor may be running.
+func check(ctx context.Context, file string, c settings, to bus.Config, stdout io.Writer) error {
+	steps, err := bus.Steps(to, monitor.Needs(c.Group))
+	if err != nil {
+		return fmt.Errorf("%s: kafka: %w", file, err)
+	}
+	var m *model.Model
+	steps = append(steps,
+		bus.Step{Name: "model", Run: func(context.Context) (found string, err error) {
+			if c.Model == "" {
+				return "", fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", file)
+			}
+			if m, err = model.Load(config.Beside(file, c.Model)); err != nil {
+				return "", err
+			}
+			return m.String(), nil
+		}},
+		bus.Step{Name: "state", Run: func(ctx context.Context) (string, error) {
+			s, err := monitor.CheckState(ctx, monitor.Config{Model: m, Bus: to})
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%d machines, %d with a reference, %d alarms raised", s.Machines, s.References, s.Alarms), nil
+		}},
+	)
+	return cli.RunSteps(ctx, steps, stdout)
+}

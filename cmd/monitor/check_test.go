@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+)
+
+// Every step that fails has an exit code of its own.
+func TestCheck(t *testing.T) {
+	addr := startBroker(t, false)
+	bench(t, "monitor.yaml", monitorYAML(addr, ""))
+	cfg := bus.Config{Brokers: []string{addr}}
+	check := func() (string, error) {
+		var out, log bytes.Buffer
+		err := run(t.Context(), []string{"check", "--config", "monitor.yaml"}, &out, &log)
+		return out.String(), err
+	}
+	failing := func(name string, code int, want string) {
+		t.Helper()
+		out, err := check()
+		var own *cli.Exit
+		if !errors.As(err, &own) || own.Code != code || !strings.HasPrefix(err.Error(), name+": ") || !strings.Contains(err.Error(), want) || !strings.Contains(out, "FAILED") {
+			t.Errorf("%s: %v, want %q and exit code %d\n%s", name, err, want, code, out)
+		}
+	}
+	failing("topics", 7, "ingest topics apply")
+	if _, err := bus.Apply(t.Context(), cfg, 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	out, err := check()
+	if err != nil || strings.Count(out, " ok ") != 9 || !strings.Contains(out, "0 machines") {
+		t.Errorf("check: %v\n%s", err, out)
+	}
+	p, err := bus.NewProducer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	put := func(value string) {
+		t.Helper()
+		if err := p.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: "acme/line1/drill", Value: []byte(value)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(`{"machine":"acme/line1/drill","epochs":[{"id":"0000000000000001","judged":[[0,5]]}]}`)
+	if out, err := check(); err != nil || !strings.Contains(out, "1 machines, 0 with a reference, 0 alarms raised") {
+		t.Errorf("check: %v\n%s", err, out)
+	}
+	put(`{"machine":"acme/line1/lathe"}`)
+	failing("state", 11, "will set this record aside")
+	if err := os.WriteFile("m.flank", []byte("no model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failing("model", 10, "m.flank")
+	if err := os.WriteFile("monitor.yaml", []byte(monitorYAML(nowhere, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failing("tcp", 4, nowhere)
+}
