@@ -44,7 +44,9 @@ type data struct {
 	wear   []wear.Measurement
 }
 
-func (f dataFlags) named() bool { return f.kafkaFlags.named() || len(f.Data)+len(f.Table)+len(f.More) > 0 }
+func (f dataFlags) named() bool {
+	return f.kafkaFlags.named() || len(f.Data)+len(f.Table)+len(f.More) > 0
+}
 
 // load reads the configuration and finds the data. If there is a model, its
 // layout counts, and that of the configuration must match it.
