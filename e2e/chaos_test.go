@@ -33,10 +33,13 @@ type promise struct {
 var promises = []promise{
 	{"1-ingest-killed", "A closed window is never lost when the ingester dies", ingestKilled},
 	{"3-monitor-killed", "The monitor's death loses no decision and repeats no alarm", monitorKilled},
+	{"4a-broker-away", "An outage of the broker is absorbed", brokerAway},
+	{"4b-network-bad", "A bad network is survived", networkBad},
 	{"5-broker-killed", "A broker's crash loses nothing", brokerKilled},
-	{"12-monitor-paused", "A suspended monitor", monitorPaused},
+	{"6-log-cut", "What a broker loses in a power cut comes back", logCut},
 	{"9-mutants", "Malformed messages are survived", mutants},
 	{"10-poison", "Poison does not slow good data", poison},
+	{"12-monitor-paused", "A suspended monitor neither repeats nor forgets", monitorPaused},
 }
 
 // record is what a row has measured.

@@ -1,0 +1,162 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// proxy stands between programs and a broker. It puts its own address where the
+// broker names its own, since clients dial what brokers name.
+type proxy struct {
+	addr string
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	hold  *hold         // not nil while nothing passes
+	delay time.Duration // of every answer
+	made  int           // connections so far
+}
+
+// hold is a time in which nothing passes.
+type hold struct {
+	over   chan struct{}
+	forget bool // what was held is lost, and its connections stay open and silent
+}
+
+// startProxy starts a proxy before the broker at target, on loopback.
+func startProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{addr: l.Addr().String(), conns: make(map[net.Conn]bool)}
+	named, own := advertised(t, target), advertised(t, p.addr)
+	t.Cleanup(func() {
+		l.Close()
+		p.pass(false)
+		p.reset()
+	})
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", target)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.made++
+			p.conns[client], p.conns[server] = true, true
+			p.mu.Unlock()
+			go p.copy(server, client, nil, nil)
+			go p.copy(client, server, named, own)
+		}
+	}()
+	return p
+}
+
+// advertised returns host and port as they end the description of a broker in the
+// answers of Kafka's protocol.
+func advertised(t *testing.T, addr string) []byte {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary.BigEndian.AppendUint32([]byte(host), uint32(n))
+}
+
+// copy passes messages on, each whole, with one name of the broker in place of the
+// other.
+func (p *proxy) copy(to, from net.Conn, named, own []byte) {
+	defer p.drop(to, from)
+	var size [4]byte
+	for {
+		if _, err := io.ReadFull(from, size[:]); err != nil {
+			return
+		}
+		frame := make([]byte, binary.BigEndian.Uint32(size[:]))
+		if _, err := io.ReadFull(from, frame); err != nil {
+			return
+		}
+		p.mu.Lock()
+		hold, delay := p.hold, p.delay
+		p.mu.Unlock()
+		if named != nil {
+			frame = bytes.ReplaceAll(frame, named, own)
+			time.Sleep(delay)
+		}
+		if hold != nil {
+			if <-hold.over; hold.forget {
+				_, _ = io.Copy(io.Discard, from)
+				return
+			}
+		}
+		if _, err := to.Write(append(size[:], frame...)); err != nil {
+			return
+		}
+	}
+}
+
+func (p *proxy) drop(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+		delete(p.conns, c)
+	}
+}
+
+// reset ends all connections as a router does that has forgotten them.
+func (p *proxy) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+	clear(p.conns)
+}
+
+// freeze lets nothing pass: connections stay open at both ends, and new ones are
+// accepted and hear nothing.
+func (p *proxy) freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hold = &hold{over: make(chan struct{})}
+}
+
+// pass ends a freeze. What was held arrives late, or never: then its connections
+// are half open, with nobody behind them who will ever answer.
+func (p *proxy) pass(forget bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hold != nil {
+		p.hold.forget = forget
+		close(p.hold.over)
+		p.hold = nil
+	}
+}
+
+// slow delays every answer.
+func (p *proxy) slow(by time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = by
+}
