@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/inspect"
+	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -16,6 +20,8 @@ type inspectFlags struct {
 	Rate    float64  `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
 	Plot    string   `placeholder:"FILE" help:"Draw the channels to a .png or .svg."`
 	Channel []string `placeholder:"NAME" help:"Channels to draw; the first 16 by default. May be given several times." sep:"none"`
+	Hole    []string `placeholder:"NAME" help:"Two holes to draw side by side, with --layout, instead of the whole: waveform, spectrum and features of one channel." sep:"none"`
+	Wear    string   `placeholder:"FILE" help:"Wear file: says in the picture what was seen after each of the two holes."`
 }
 
 // inspectFile prints what is in a recording.
@@ -32,6 +38,9 @@ func inspectFile(ctx context.Context, f inspectFlags, stdout io.Writer) error {
 		if opt.Layout, opt.Columns, err = signal.LoadLayout(f.Layout); err != nil {
 			return err
 		}
+	}
+	if len(f.Hole) > 0 || f.Wear != "" {
+		return compareHoles(ctx, f, opt, stdout)
 	}
 	s, err := inspect.Inspect(ctx, f.File, opt)
 	if err != nil {
@@ -51,4 +60,51 @@ func inspectFile(ctx context.Context, f inspectFlags, stdout io.Writer) error {
 		}
 	}
 	return s.Err
+}
+
+// compareHoles draws two holes of a recording.
+func compareHoles(ctx context.Context, f inspectFlags, opt inspect.Options, stdout io.Writer) error {
+	if len(f.Hole) != 2 || len(f.Channel) > 1 || f.Layout == "" || f.Plot == "" {
+		return errors.New("holes are drawn in pairs: give --hole twice, --layout, --plot and at most one --channel")
+	}
+	captions := [2]string(f.Hole)
+	if f.Wear != "" {
+		ms, _, err := wear.Load(f.Wear)
+		if err != nil {
+			return err
+		}
+		tool := source.Recording{Path: f.File}.Name()
+		for i, hole := range f.Hole {
+			if captions[i], err = seen(ms, tool, hole); err != nil {
+				return fmt.Errorf("--wear %s: %w", f.Wear, err)
+			}
+		}
+	}
+	h, err := inspect.CompareHoles(ctx, f.File, opt, strings.Join(f.Channel, ""), f.Hole[0], f.Hole[1])
+	if err != nil {
+		return err
+	}
+	if err := h.Plot(f.Plot, captions); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s: holes %s and %s, channel %s: %s\n", filepath.Base(f.File), f.Hole[0], f.Hole[1], h.Channel.Name, f.Plot)
+	return nil
+}
+
+// seen says what a wear file says of a tool after a hole.
+func seen(ms []wear.Measurement, tool, hole string) (string, error) {
+	for _, m := range ms {
+		if m.Tool != tool || m.Hole != hole {
+			continue
+		}
+		words := []string{hole}
+		if m.VBMaxUM == m.VBMaxUM {
+			words = append(words, fmt.Sprintf("VB %.0f µm", m.VBMaxUM))
+		}
+		if m.State != "" {
+			words = append(words, m.State)
+		}
+		return strings.Join(words, ", "), nil
+	}
+	return "", fmt.Errorf("nothing was seen of tool %q after hole %q", tool, hole)
 }

@@ -60,12 +60,43 @@ source: {kind: file, file: sim/T01-100hz.csv, speed: 0}
 	}
 }
 
+// A recording of all channels is looked into with the layout beside it, and two
+// of its holes are drawn.
+func TestSimulateTDMS(t *testing.T) {
+	bench(t)
+	if _, _, err := ingestRun(t, t.Context(), "simulate --out sim --format tdms-daqmx --tools 1 --life 4s --hole 2s --pause 1s"); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := ingestRun(t, t.Context(), "inspect sim/T01.tdms --layout sim/layout.yaml")
+	if err != nil || !strings.Contains(out, "H02/torque") || strings.Contains(out, "left out") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	const holes = "inspect sim/T01.tdms --layout sim/layout.yaml --hole H01 --hole H02 --channel ch07 --plot holes.svg"
+	if _, _, err := ingestRun(t, t.Context(), holes+" --wear sim/wear.csv"); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile("holes.svg"); err != nil || !strings.Contains(string(text), "H02, VB ") || !strings.Contains(string(text), "thrust.mean [N]") {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	write(t, "wear.csv", "tool,hole,vb_max_um\nT01,H02,90\n")
+	for args, want := range map[string]string{
+		"inspect sim/T01.tdms --hole H01 --plot holes.svg": "give --hole twice",
+		holes + " --wear wear.csv":                         `nothing was seen of tool "T01" after hole "H01"`,
+		strings.Replace(holes, "H02", "H03", 1):            `"H03" is not among "H01", "H02"`,
+	} {
+		if _, _, err := ingestRun(t, t.Context(), args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+}
+
 func TestSimulateErrors(t *testing.T) {
 	bench(t)
 	for args, want := range map[string]string{
-		"":                             "--out",
-		"--out x --machine lathe":      "--machine: ",
-		"--out x --format tdms":        `format "tdms" is not one of [csv parquet wav]`,
+		"":                        "--out",
+		"--out x --machine lathe": "--machine: ",
+		"--out x --format hdf5":   `format "hdf5" is not one of [csv parquet arrow`,
+		"--out y --format tdms-daqmx --tools 1 --life 2s --hole 2s --fault missing:torque@1s+1s": "100 samples are missing before sample 200, which counts cannot say: choose tdms",
 		"--out x --tools 21":           "--tools 21: must be 1 to 20",
 		"--out x --life 1s":            "--life 1s: must be 2s or more",
 		"--out x --hole 1ms":           "1ms to drill a hole",

@@ -98,6 +98,9 @@ The default set of a second of the gun drill, 12 × 20,000 and 2 × 100 samples,
 times real time); NumPy and SciPy take 53 ms for the same features of the twelve channels, 31 times as long. Medians of 9 rounds in
 turn, processor time, on a busy machine: ` + "`make peers-signal-bench`" + `. Up to 16 channels of one rate cost as much as one. A channel with
 missing samples is computed alone in float64, which takes 3.5 ms more.
+
+What comes before, slicing the same second, assessing its quality and encoding it as Arrow, takes 1.1 ms: median processor time of 5 rounds of
+` + "`go test -run '^$' -bench SliceAndSeal -benchtime 1000x ./pkg/window`" + ` on the same busy machine.
 `)
 	return b.String()
 }

@@ -99,3 +99,24 @@ func TestSegmentsCoverTheWindow(t *testing.T) {
 		}
 	}
 }
+
+// Over all bins a power spectrum is the mean square of a line that it resolves.
+func TestPowerSpectrum(t *testing.T) {
+	x := make([]float32, 4000)
+	for i := range x {
+		x[i] = float32(7 + 3*math.Sin(2*math.Pi*250*float64(i)/2000))
+	}
+	power, hz := PowerSpectrum(x, 2000)
+	peak, sum := 0, 0.
+	for k, p := range power {
+		if sum += p; p > power[peak] {
+			peak = k
+		}
+	}
+	if math.Abs(sum-4.5) > 1e-3 || math.Abs(float64(peak)*hz-250) > hz/2 {
+		t.Errorf("power %v at %v Hz, want 4.5 at 250", sum, float64(peak)*hz)
+	}
+	if power, _ := PowerSpectrum(x[:MinSpectral-1], 2000); power != nil {
+		t.Error("a spectrum of too few samples")
+	}
+}

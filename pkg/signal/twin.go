@@ -191,3 +191,18 @@ func splitPacket(low, high, x []float64) {
 		low[i], high[i] = lo, hi
 	}
 }
+
+// PowerSpectrum returns the power spectrum P of x, taken at rate Hz, that
+// docs/features.md defines: P[k] is the mean square of the samples in the bin at
+// k·hz, P[0] is 0. It returns nil if x has fewer than [MinSpectral] samples, and
+// NaN if a sample is infinite or none is there. It is made for drawing, not for
+// every window.
+func PowerSpectrum(x []float32, rate float64) (power []float64, hz float64) {
+	t := newTwin(len(x))
+	if !t.spectral {
+		return nil, 0
+	}
+	m := newMeasures(&t.shape, rate)
+	t.measure(&m, x, rate)
+	return m.power, m.hz
+}

@@ -61,30 +61,37 @@ func (s *Summary) Plot(path string, names []string) (left int, err error) {
 		}
 		plots[i] = []*plot.Plot{p}
 	}
-	total := vg.Length(len(shown))*height + 0.5*vg.Inch
+	return left, save(path, plots, width, vg.Length(len(shown))*height+0.5*vg.Inch)
+}
+
+// save writes rows of plots to the file at path, whose ending is .png or .svg.
+func save(path string, rows [][]*plot.Plot, width, height vg.Length) error {
 	var canvas vg.CanvasWriterTo
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".png":
-		canvas = vgimg.PngCanvas{Canvas: vgimg.New(width, total)}
+		canvas = vgimg.PngCanvas{Canvas: vgimg.New(width, height)}
 	case ".svg":
-		canvas = vgsvg.New(width, total)
+		canvas = vgsvg.New(width, height)
 	default:
-		return 0, fmt.Errorf("plot: %s: name the file .png or .svg", path)
+		return fmt.Errorf("plot: %s: name the file .png or .svg", path)
 	}
-	dc := draw.New(canvas)
-	tiles := draw.Tiles{Rows: len(plots), Cols: 1, PadTop: 8, PadBottom: 4, PadLeft: 8, PadRight: 16, PadY: 6}
-	for i, c := range plot.Align(plots, tiles, dc) {
-		plots[i][0].Draw(c[0])
+	tiles := draw.Tiles{Rows: len(rows), Cols: len(rows[0]), PadTop: 8, PadBottom: 4, PadLeft: 8, PadRight: 16, PadX: 18, PadY: 6}
+	for i, cells := range plot.Align(rows, tiles, draw.New(canvas)) {
+		for j, cell := range cells {
+			if rows[i][j] != nil {
+				rows[i][j].Draw(cell)
+			}
+		}
 	}
 	f, err := os.Create(path)
 	if err != nil {
-		return 0, fmt.Errorf("plot: %w", err)
+		return fmt.Errorf("plot: %w", err)
 	}
 	_, err = canvas.WriteTo(f)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return 0, fmt.Errorf("plot: %w", err)
+		return fmt.Errorf("plot: %w", err)
 	}
-	return left, nil
+	return nil
 }
 
 var ink = color.NRGBA{R: 0x1f, G: 0x5a, B: 0x8c, A: 0xff}

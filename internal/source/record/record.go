@@ -1,15 +1,21 @@
 // Package record writes recordings: the blocks of a source as files that other
 // programs, and package source, read.
 //
-// A recording is a folder. Each tool has one file for each rate of the layout,
-// named after both, such as T01-20000hz.csv, and each rate has a layout file,
-// layout-20000hz.yaml, which says what the columns of such a table are. It leaves
-// the machine to whoever reads: a gateway names its own.
+// A recording is a folder. In some formats each tool has one file for each rate
+// of the layout, named after both, such as T01-20000hz.csv, and each rate has a
+// layout file, layout-20000hz.yaml. In others a tool has one file with the
+// channels of all rates, T01.tdms, and layout.yaml is the layout of them all. A
+// layout file says where its channels are found in such a file. It leaves the
+// machine to whoever reads: a gateway names its own.
+//
+// Files are written as the blocks come, in memory that depends on the layout and
+// the length of a block only.
 package record
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,17 +28,45 @@ import (
 // Format is a format of files.
 type Format string
 
-// The formats. Tables hold a row for each sample, with the columns that Columns
-// names before and behind the channels. WAV holds the channels alone, as floats;
-// samples that are missing between two blocks are NaN there.
+// The formats.
+//
+// CSV, Parquet and Arrow are tables of one rate: a row for each sample, with the
+// time, the tool and its wear in columns beside the channels. WAV and NPY hold
+// the channels of one rate alone, as floats of 32 bits, without names: the layout
+// numbers them from 1.
+//
+// TDMS, MAT and NPZ hold the channels of all rates, by name, as floats of 32
+// bits. TDMS keeps each hole as a group, with the time at which it began. DAQmx is
+// TDMS as an acquisition logs it: rows of counts, 16 bits of a channel whose range
+// is known and else 32, with the scales that make units of them.
+//
+// In all but tables, samples that are missing between two blocks are NaN; counts
+// cannot say it, so DAQmx refuses them.
 const (
 	CSV     Format = "csv"
 	Parquet Format = "parquet"
+	Arrow   Format = "arrow"
 	WAV     Format = "wav"
+	NPY     Format = "npy"
+	TDMS    Format = "tdms"
+	DAQmx   Format = "tdms-daqmx"
+	MAT     Format = "mat"
+	NPZ     Format = "npz"
 )
 
 // Formats lists them.
-var Formats = []Format{CSV, Parquet, WAV}
+var Formats = []Format{CSV, Parquet, Arrow, WAV, NPY, TDMS, DAQmx, MAT, NPZ}
+
+func (f Format) table() bool    { return f == CSV || f == Parquet || f == Arrow }
+func (f Format) numbered() bool { return f == WAV || f == NPY }
+func (f Format) whole() bool    { return !f.table() && !f.numbered() } // a file has all rates
+
+func (f Format) ending() string {
+	if f == DAQmx {
+		return "tdms"
+	}
+	return string(f)
+}
 
 // The columns of a table beside the channels.
 var (
@@ -56,7 +90,7 @@ type Writer struct {
 	open   []struct {
 		file
 		session int64
-	} // by group
+	} // by group, or one for all
 	names []string
 }
 
@@ -78,22 +112,41 @@ func NewWriter(dir string, layout *signal.Layout, format Format) (*Writer, error
 		return nil, fmt.Errorf("record: %s holds %s already: name an empty folder", dir, there[0].Name())
 	}
 	w := &Writer{dir: dir, layout: layout, format: format}
-	for g := range layout.Groups() {
+	if format.whole() {
 		w.open = append(w.open, struct {
 			file
 			session int64
 		}{})
-		if err := w.writeLayout(g); err != nil {
+		return w, w.writeLayout(layout.Name(), "layout.yaml", layout.Channels())
+	}
+	for g, group := range layout.Groups() {
+		w.open = append(w.open, struct {
+			file
+			session int64
+		}{})
+		if err := w.writeLayout(layout.Name()+" "+rate(group), "layout-"+rate(group)+".yaml", w.channels(g)); err != nil {
 			return nil, err
 		}
 	}
 	return w, nil
 }
 
+// channels returns the channels of a group.
+func (w *Writer) channels(group int) []signal.Channel {
+	var cs []signal.Channel
+	for _, i := range w.layout.Groups()[group].Channels {
+		cs = append(cs, w.layout.Channels()[i])
+	}
+	return cs
+}
+
 // Write appends a block to the file of its tool and rate. A new session begins
 // the file of the next tool.
 func (w *Writer) Write(b *source.Block) error {
-	o := &w.open[b.Group]
+	o := &w.open[0]
+	if !w.format.whole() {
+		o = &w.open[b.Group]
+	}
 	if o.file != nil && o.session != b.Session {
 		err := o.close()
 		if o.file = nil; err != nil {
@@ -116,24 +169,34 @@ func (w *Writer) create(b *source.Block) (file, error) {
 	if tool == "" || strings.ContainsAny(tool, `/\:`) {
 		return nil, fmt.Errorf("record: tool %q: its name is to be part of a file's", b.Tool)
 	}
-	name := fmt.Sprintf("%s-%s.%s", tool, rate(group), w.format)
+	name := fmt.Sprintf("%s-%s.%s", tool, rate(group), w.format.ending())
+	if w.format.whole() {
+		name = tool + "." + w.format.ending()
+	}
 	if slices.Contains(w.names, name) {
 		return nil, fmt.Errorf("record: tool %s is recorded already: names of tools must differ", tool)
 	}
 	w.names = append(w.names, name)
-	var channels []signal.Channel
-	for _, c := range group.Channels {
-		channels = append(channels, w.layout.Channels()[c])
-	}
 	out, err := os.Create(filepath.Join(w.dir, name))
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
+	channels := w.channels(b.Group)
 	switch w.format {
 	case WAV:
 		return newWAV(out, len(channels), group.Rate)
+	case NPY:
+		return newNPY(out, len(channels))
 	case Parquet:
 		return newParquet(out, channels), nil
+	case Arrow:
+		return newArrow(out, channels)
+	case TDMS, DAQmx:
+		return newTDMS(out, w, w.format == DAQmx), nil
+	case MAT:
+		return newSpilled(out, w, writeMAT)
+	case NPZ:
+		return newSpilled(out, w, writeNPZ)
 	default:
 		return newCSV(out, channels)
 	}
@@ -157,20 +220,44 @@ func (w *Writer) Files() []string { return w.names }
 
 func rate(g signal.Group) string { return fmt.Sprintf("%ghz", g.Rate) }
 
-// writeLayout writes the layout of a table of one rate.
-func (w *Writer) writeLayout(g int) error {
-	group := w.layout.Groups()[g]
+// writeLayout writes the layout of the channels of a file.
+func (w *Writer) writeLayout(name, file string, channels []signal.Channel) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The channels of %s at %v Hz.\nname: %q\nchannels:\n", w.layout.Name(), group.Rate, w.layout.Name()+" "+rate(group))
-	for _, i := range group.Channels {
-		c := w.layout.Channels()[i]
-		fmt.Fprintf(&b, "  - {name: %q, kind: %s, unit: %q, rate: %v, range: %v, sensor: %q}\n", c.Name, c.Kind, c.Unit, c.Rate, c.Range, c.Sensor)
+	fmt.Fprintf(&b, "# The channels of %s as the recordings beside this file have them.\nname: %q\nchannels:\n", w.layout.Name(), name)
+	for i, c := range channels {
+		from := ""
+		if w.format.numbered() {
+			from = fmt.Sprintf(", from: %q", fmt.Sprint(i+1))
+		}
+		fmt.Fprintf(&b, "  - {name: %q, kind: %s, unit: %q, rate: %v, range: %v, sensor: %q%s}\n", c.Name, c.Kind, c.Unit, c.Rate, c.Range, c.Sensor, from)
 	}
-	if w.format != WAV {
+	if w.format.table() {
 		b.WriteString("recording: {time: time, tool: tool, hole: hole, speed: spindle_rpm, vb_mean_um: vb_mean_um, vb_max_um: vb_max_um, state: state}\n")
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, "layout-"+rate(group)+".yaml"), []byte(b.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.dir, file), []byte(b.String()), 0o644); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
 	return nil
 }
+
+// line counts the samples of one rate in a file that has no place for a gap.
+type line struct {
+	first   int64 // counter of the first sample
+	samples int64 // so far
+	begun   bool
+}
+
+// add counts the samples of b, and returns how many are missing before them.
+func (l *line) add(b *source.Block) (missing int64, err error) {
+	if !l.begun {
+		*l = line{first: b.First, begun: true}
+	}
+	if missing = b.First - l.first - l.samples; missing < 0 {
+		return 0, fmt.Errorf("sample %d comes after sample %d", b.First, l.first+l.samples-1)
+	}
+	l.samples += missing + int64(b.Len())
+	return missing, nil
+}
+
+// missingSample stands for a sample that is not there.
+var missingSample = math.Float32bits(float32(math.NaN()))

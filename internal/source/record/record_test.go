@@ -1,11 +1,14 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,17 +21,20 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// drill is a simulated tool or two with a sensor that drops out and a second that
-// is missing.
-func drill(t *testing.T) source.Source {
+// drill is n simulated tools of two holes each; with faults, a sensor drops out
+// and a second is missing.
+func drill(t *testing.T, n int, faults bool) source.Source {
 	t.Helper()
-	tools := sim.Tools(1, 3*time.Second)[:2]
+	tools := sim.Tools(1, 4*time.Second)[:n]
 	for i := range tools {
-		tools[i].Life = 3 * time.Second
+		tools[i].Life = 4 * time.Second
 	}
-	d, err := sim.New(sim.Settings{Machine: "a/b/c/d/drill", Start: time.Date(2026, 1, 5, 6, 0, 0, 250_000_000, time.UTC), Seed: 1, Tools: tools, Hole: 3 * time.Second})
+	d, err := sim.New(sim.Settings{Machine: "a/b/c/d/drill", Start: time.Date(2026, 1, 5, 6, 0, 0, 250_000_001, time.UTC), Seed: 1, Tools: tools, Hole: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !faults {
+		return d
 	}
 	src, err := sim.WithFaults(d, []sim.Fault{
 		{Kind: sim.Dropout, Channel: "ch02", From: 500 * time.Millisecond, For: 100 * time.Millisecond},
@@ -40,12 +46,14 @@ func drill(t *testing.T) source.Source {
 	return src
 }
 
-// series is all samples of one rate of one tool by their counters.
-type series map[int64][]float32
+// series is all samples of one rate of one tool by the time since its first,
+// counted in samples: what a file calls a session does not matter. Rows that are
+// not there are nil.
+type series [][]float32
 
 func collect(t *testing.T, src source.Source, want func(*source.Block) bool) (series, []source.Block) {
 	t.Helper()
-	all := series{}
+	var all series
 	var blocks []source.Block
 	for {
 		b, err := src.Next(t.Context())
@@ -61,19 +69,22 @@ func collect(t *testing.T, src source.Source, want func(*source.Block) bool) (se
 		c := *b
 		c.Truth = slices.Clone(b.Truth)
 		blocks = append(blocks, c)
+		rate := src.Layout().Groups()[b.Group].Rate
+		first := int64(math.Round(b.Time.Sub(blocks[0].Time).Seconds() * rate))
+		all = append(all, make(series, max(0, int(first)+b.Len()-len(all)))...)
+		flat := make([]float32, 0, b.Len()*len(b.Samples))
 		for i := range b.Len() {
-			var row []float32
 			for _, x := range b.Samples {
-				row = append(row, x[i])
+				flat = append(flat, x[i])
 			}
-			all[b.First+int64(i)] = row
+			all[int(first)+i] = flat[i*len(b.Samples):]
 		}
 	}
 }
 
-func write(t *testing.T, dir string, format Format) *Writer {
+func write(t *testing.T, dir string, format Format, tools int) *Writer {
 	t.Helper()
-	src := drill(t)
+	src := drill(t, tools, format != DAQmx)
 	w, err := NewWriter(dir, src.Layout(), format)
 	if err != nil {
 		t.Fatal(err)
@@ -94,55 +105,186 @@ func write(t *testing.T, dir string, format Format) *Writer {
 		t.Fatal(err)
 	}
 	want := []string{"T01-20000hz.", "T01-100hz.", "T02-20000hz.", "T02-100hz."}
-	for i := range want {
-		want[i] += string(format)
+	if format.whole() {
+		want = []string{"T01.", "T02."}
 	}
+	for i := range want {
+		want[i] += format.ending()
+	}
+	want = want[:len(want)/2*tools]
 	if got := w.Files(); !slices.Equal(got, want) {
 		t.Fatalf("files %v, want %v", got, want)
 	}
 	return w
 }
 
+var gunDrill = signal.GunDrill()
+
 func same(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return x == y || x != x && y != y })
 }
 
-// A table is read back by package source sample by sample, with what it says of
-// the tool, and its gap.
-func TestCSV(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, CSV)
-	for g, name := range []string{"20000hz", "100hz"} {
-		for _, tool := range []string{"T01", "T02"} {
-			layout, columns, err := signal.LoadLayout(filepath.Join(dir, "layout-"+name+".yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			src, err := source.Recording{Path: filepath.Join(dir, tool+"-"+name+".csv"), Layout: layout, Columns: columns, Machine: "a/b/c/d/drill"}.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, blocks := collect(t, drill(t), func(b *source.Block) bool { return b.Group == g && b.Tool == tool })
-			got, read := collect(t, src, func(*source.Block) bool { return true })
-			if len(got) != len(want) {
-				t.Fatalf("%s %s: %d samples, want %d", tool, name, len(got), len(want))
-			}
-			for i, row := range want {
-				if !same(got[i], row) {
-					t.Fatalf("%s %s: sample %d: %v, want %v", tool, name, i, got[i], row)
+// quantised returns what counts of the channels of a group keep of a row.
+func quantised(t *testing.T, group int, row []float32) (kept []float32) {
+	t.Helper()
+	for i, c := range gunDrill.Groups()[group].Channels {
+		counts, full := 32_000., gunDrill.Channels()[c].Range
+		if full == 0 {
+			counts, full = 2e9, 10_000
+		}
+		n := math.Round(float64(row[i]) / full * counts)
+		v := float32(full / 5 * (5 / counts * n))
+		if math.Abs(float64(v-row[i])) > full/counts/2+math.Abs(float64(v))*1e-7 {
+			t.Fatalf("channel %d: %v becomes %v, more than half a step away", c, row[i], v)
+		}
+		kept = append(kept, v)
+	}
+	return kept
+}
+
+// read returns a file, or nothing if there is none.
+func read(t *testing.T, dir, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Every format is read back by package source, with the layout beside it, sample
+// by sample, and with what it says of the tool. Samples that are missing are
+// missing in tables, and NaN in the rest. Equal blocks make equal bytes.
+func TestReadBack(t *testing.T) {
+	for _, format := range Formats {
+		t.Run(string(format), func(t *testing.T) {
+			dir, again := t.TempDir(), t.TempDir()
+			names := write(t, dir, format, 2).Files()
+			write(t, again, format, 1)
+			for _, name := range names {
+				if a, b := read(t, dir, name), read(t, again, name); strings.HasPrefix(name, "T01") != bytes.Equal(a, b) {
+					t.Errorf("%s differs the second time", name)
+				}
+				layoutFile := "layout.yaml"
+				tool, rate, by := strings.Cut(strings.TrimSuffix(name, "."+format.ending()), "-")
+				if by {
+					layoutFile = "layout-" + rate + ".yaml"
+				}
+				layout, columns, err := signal.LoadLayout(filepath.Join(dir, layoutFile))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for g, group := range layout.Groups() {
+					original := slices.IndexFunc(gunDrill.Groups(), func(o signal.Group) bool { return o.Rate == group.Rate })
+					readBack(t, format, source.Recording{Path: filepath.Join(dir, name), Layout: layout, Columns: columns, Machine: "a/b/c/d/drill"}, tool, original, g)
 				}
 			}
-			a, b := read[0], blocks[0]
-			if a.Context != b.Context || !a.Time.Equal(b.Time) || a.Truth[0].State != b.Truth[0].State || a.Truth[0].VBMaxUM != b.Truth[0].VBMaxUM || a.Truth[0].VBMeanUM != b.Truth[0].VBMeanUM {
-				t.Errorf("%s %s: %+v %v %v, want %+v %v %v", tool, name, a.Context, a.Time, a.Truth[0], b.Context, b.Time, b.Truth[0])
+			left, err := filepath.Glob(filepath.Join(dir, ".*"))
+			if err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
 			}
+		})
+	}
+}
+
+// readBack compares group g of a recording with group original of the drill.
+func readBack(t *testing.T, format Format, rec source.Recording, tool string, original, g int) {
+	t.Helper()
+	src, err := rec.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := src.(io.Closer); ok {
+		defer c.Close()
+	}
+	want, blocks := collect(t, drill(t, 2, format != DAQmx), func(b *source.Block) bool { return b.Group == original && b.Tool == tool })
+	got, there := collect(t, src, func(b *source.Block) bool { return b.Group == g })
+	if len(got) != len(want) {
+		t.Fatalf("%s: lasts %d samples, want %d", rec.Path, len(got), len(want))
+	}
+	for i, row := range got {
+		w := want[i]
+		switch {
+		case w == nil && format.table():
+		case w == nil:
+			w = slices.Repeat([]float32{float32(math.NaN())}, len(row))
+		case format == DAQmx:
+			w = quantised(t, original, w)
+		}
+		if !same(row, w) {
+			t.Fatalf("%s: sample %d: %v, want %v", rec.Path, i, row, w)
+		}
+	}
+	a, b := there[0], blocks[0]
+	if by := a.Time.Sub(b.Time).Abs(); (format.table() || format.ending() == "tdms") && by > 250*time.Nanosecond { // numbers of seconds are that coarse
+		t.Errorf("%s: begins at %v, want %v", rec.Path, a.Time, b.Time)
+	}
+	if format.whole() && a.Tool != tool {
+		t.Errorf("%s: tool %q, want %q", rec.Path, a.Tool, tool)
+	}
+	if format.ending() == "tdms" && (a.Hole != b.Hole || there[len(there)-1].Hole != blocks[len(blocks)-1].Hole) {
+		t.Errorf("%s: holes %q to %q, want %q to %q", rec.Path, a.Hole, there[len(there)-1].Hole, b.Hole, blocks[len(blocks)-1].Hole)
+	}
+	if format.table() && (a.Context != b.Context || a.Truth[0].State != b.Truth[0].State || a.Truth[0].VBMaxUM != b.Truth[0].VBMaxUM || a.Truth[0].VBMeanUM != b.Truth[0].VBMeanUM) {
+		t.Errorf("%s: %+v %v, want %+v %v", rec.Path, a.Context, a.Truth[0], b.Context, b.Truth[0])
+	}
+}
+
+// Memory does not grow with the recording: of 30 seconds, no format keeps more
+// than 15, which is a row group of Parquet.
+func TestBoundedMemory(t *testing.T) {
+	const seconds, most = 30, 15 * 4 * (12*20_000 + 2*100)
+	layout := gunDrill
+	blocks := []source.Block{{Truth: []source.Truth{source.NoTruth}}, {Truth: []source.Truth{source.NoTruth}}}
+	for g, group := range layout.Groups() {
+		b := &blocks[g]
+		b.Group, b.Tool, b.Hole = g, "T1", "H1"
+		x := make([]float32, int(group.Rate))
+		for i := range x {
+			x[i] = rand.Float32()
+		}
+		b.Samples = slices.Repeat([][]float32{x}, len(group.Channels))
+	}
+	live := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for _, format := range Formats {
+		if format == CSV { // slow, and nothing in it can grow
+			continue
+		}
+		w, err := NewWriter(t.TempDir(), layout, format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var early int64
+		for s := range seconds {
+			for g := range blocks {
+				b := blocks[g]
+				b.First = int64(s * len(b.Samples[0]))
+				b.Time = time.Unix(int64(s), 0)
+				if err := w.Write(&b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s == 2 {
+				early = live()
+			}
+		}
+		if more := live() - early; more > most {
+			t.Errorf("%s: %d bytes more after %d s than after 3 s", format, more, seconds)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
 
 func TestParquet(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, Parquet)
+	write(t, dir, Parquet, 1)
 	f, err := os.Open(filepath.Join(dir, "T01-100hz.parquet"))
 	if err != nil {
 		t.Fatal(err)
@@ -160,45 +302,44 @@ func TestParquet(t *testing.T) {
 	if want := strings.Fields("time machine tool hole spindle_rpm thrust torque vb_mean_um vb_max_um state phase"); !slices.Equal(columns, want) {
 		t.Fatalf("columns %v, want %v", columns, want)
 	}
-	want, blocks := collect(t, drill(t), func(b *source.Block) bool { return b.Group == 1 && b.Tool == "T01" })
-	r := parquet.NewReader(f)
+	_, blocks := collect(t, drill(t, 1, true), func(b *source.Block) bool { return b.Group == 1 && b.Tool == "T01" })
 	rows := make([]parquet.Row, 1)
-	for i, counter := 0, int64(0); ; i++ {
-		n, err := r.ReadRows(rows)
-		if n == 0 {
-			if err != io.EOF || i != len(want) {
-				t.Errorf("%d rows, want %d; %v", i, len(want), err)
+	if _, err := parquet.NewReader(f).ReadRows(rows); err != nil {
+		t.Fatal(err)
+	}
+	// What no layout names is there too, and time to the nanosecond.
+	if row := rows[0]; row[0].Int64() != blocks[0].Time.UnixNano() || row[10].String() != blocks[0].Truth[0].Phase {
+		t.Errorf("row %v, want time %v and phase %s", row, blocks[0].Time, blocks[0].Truth[0].Phase)
+	}
+}
+
+// TestWriteFixtures writes a recording in every format for the reference readers
+// of make peers-formats.
+func TestWriteFixtures(t *testing.T) {
+	to := os.Getenv("FLANK_PEERS")
+	if to == "" {
+		t.Skip("set FLANK_PEERS to a folder for the fixtures; make peers-formats does")
+	}
+	for _, format := range Formats[1:] { // but CSV
+		dir := t.TempDir()
+		for _, name := range write(t, dir, format, 1).Files() {
+			if err := os.WriteFile(filepath.Join(to, "simulated-"+string(format)+"-"+name), read(t, dir, name), 0o644); err != nil {
+				t.Fatal(err)
 			}
-			break
 		}
-		if counter == 100 {
-			counter = 200 // the missing second
-		}
-		row := rows[0]
-		at := blocks[0].Time.Add(time.Duration(counter) * 10 * time.Millisecond)
-		if row[0].Int64() != at.UnixNano() || row[2].String() != "T01" || row[4].Double() != blocks[0].SpindleSpeed {
-			t.Fatalf("row %d: %v", i, row)
-		}
-		if !same([]float32{row[5].Float(), row[6].Float()}, want[counter]) {
-			t.Fatalf("row %d: %v, want %v", i, row, want[counter])
-		}
-		if i == 0 && (row[8].Double() != blocks[0].Truth[0].VBMaxUM || row[9].String() != sim.Healthy || row[10].String() != blocks[0].Truth[0].Phase) {
-			t.Errorf("row %d: %v, want truth %+v", i, row, blocks[0].Truth[0])
-		}
-		counter++
 	}
 }
 
 // The header as the format's documents have it; samples that are missing are NaN.
 func TestWAV(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, WAV)
+	write(t, dir, WAV, 1)
 	b, err := os.ReadFile(filepath.Join(dir, "T01-20000hz.wav"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	le := binary.LittleEndian
-	const frames, channels = 60_000, 12
+	const frames, channels = 80_000, 12
 	switch {
 	case string(b[:4]) != "RIFF" || string(b[8:16]) != "WAVEfmt " || string(b[38:42]) != "fact" || string(b[50:54]) != "data",
 		int(le.Uint32(b[4:])) != len(b)-8, le.Uint32(b[16:]) != 18, le.Uint16(b[20:]) != 3, le.Uint16(b[22:]) != channels,
@@ -206,14 +347,14 @@ func TestWAV(t *testing.T) {
 		le.Uint32(b[46:]) != frames, le.Uint32(b[54:]) != frames*48, len(b) != wavHeader+frames*48:
 		t.Fatalf("%d bytes, header %x", len(b), b[:wavHeader])
 	}
-	want, _ := collect(t, drill(t), func(b *source.Block) bool { return b.Group == 0 && b.Tool == "T01" })
-	for i := range int64(frames) {
+	want, _ := collect(t, drill(t, 1, true), func(b *source.Block) bool { return b.Group == 0 && b.Tool == "T01" })
+	for i := range frames {
 		row := make([]float32, channels)
 		for c := range row {
-			row[c] = math.Float32frombits(le.Uint32(b[wavHeader+(i*channels+int64(c))*4:]))
+			row[c] = math.Float32frombits(le.Uint32(b[wavHeader+(i*channels+c)*4:]))
 		}
-		w, there := want[i]
-		if !there {
+		w := want[i]
+		if w == nil {
 			w = slices.Repeat([]float32{float32(math.NaN())}, channels)
 		}
 		if !same(row, w) {
@@ -223,12 +364,12 @@ func TestWAV(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	layout := signal.GunDrill()
-	if _, err := NewWriter(t.TempDir(), layout, "tdms"); err == nil || !strings.Contains(err.Error(), `format "tdms" is not one of [csv parquet wav]`) {
+	layout := gunDrill
+	if _, err := NewWriter(t.TempDir(), layout, "hdf5"); err == nil || !strings.Contains(err.Error(), `format "hdf5" is not one of [csv parquet arrow wav npy tdms tdms-daqmx mat npz]`) {
 		t.Errorf("unknown format: %v", err)
 	}
 	used := t.TempDir()
-	write(t, used, WAV)
+	write(t, used, WAV, 1)
 	if _, err := NewWriter(used, layout, WAV); err == nil || !strings.Contains(err.Error(), "name an empty folder") {
 		t.Errorf("folder in use: %v", err)
 	}

@@ -215,7 +215,7 @@ func timestamp(b []byte, big bool) time.Time {
 	if s < 0 || s > 1<<38 { // about 8700 years
 		return time.Time{}
 	}
-	return time.Unix(epoch.Unix()+s, int64(float64(fraction)/(1<<32)/(1<<32)*1e9)).UTC()
+	return time.Unix(epoch.Unix()+s, int64(math.Round(float64(fraction)/(1<<32)/(1<<32)*1e9))).UTC()
 }
 
 // decode makes numbers of values that begin stride bytes apart in b.
