@@ -69,13 +69,15 @@ $(PEERS_BENCH)/ready: peers/bench/requirements.txt
 e2e:
 	$(GO) test -count 1 -tags e2e -skip TestChaos ./e2e/...
 
-# The same, and the tests of internal/bus, against Apache Kafka itself. Brings its
-# jars with Maven; no Docker.
+# The same, and the tests of internal/bus, against Apache Kafka itself: in the clear,
+# with TLS, passwords and rights, and on a cluster of three. Both mostly wait, so they
+# run beside each other. Brings its jars with Maven; no Docker.
 e2e-kafka:
 	scripts/kafka/install.sh $(KAFKA)
 	set -e; for v in $(KAFKA); do echo "== Apache Kafka $$v"; \
-	  FLANK_KAFKA=$$v $(GO) test -count 1 ./internal/bus/...; \
-	  FLANK_KAFKA=$$v $(GO) test -count 1 -tags e2e -run 'Killed|BrokerAway' -skip Standalone ./e2e; \
+	  FLANK_KAFKA=$$v $(GO) test -count 1 ./internal/bus/... & bus=$$!; \
+	  FLANK_KAFKA=$$v $(GO) test -count 1 -tags e2e -run 'Killed|BrokerAway|Secured' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
+	  wait $$bus; \
 	done
 
 # The loss report: every promise of reliability tested at full scale against Apache
@@ -123,6 +125,7 @@ peers-signal-bench: peers/signal/.venv/ready
 cross:
 	GOOS=linux GOARCH=arm64 $(GO) build ./...
 	GOOS=windows GOARCH=amd64 $(GO) build ./...
+	GOOS=windows GOARCH=amd64 $(GO) vet ./...
 
 # The main job, once: history, training, a simulated tool's life, the summary.
 smoke:

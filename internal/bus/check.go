@@ -111,9 +111,14 @@ func (c *checker) tls(ctx context.Context) (string, error) {
 		return "", explain(err, c.cfg)
 	}
 	defer secure.Close()
-	// In TLS 1.3 a client hears only afterwards that its certificate is refused.
-	_ = secure.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-	if _, err := secure.Read(make([]byte, 1)); err != nil && refused(err) {
+	// In TLS 1.3 a client hears only afterwards that its certificate is refused: in
+	// place of the answer to its first request, which here asks for versions.
+	_ = secure.SetDeadline(time.Now().Add(dialTimeout))
+	_, err = secure.Write([]byte{0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff})
+	if err == nil {
+		_, err = secure.Read(make([]byte, 1))
+	}
+	if err != nil && refused(err) {
 		return "", explain(err, c.cfg)
 	}
 	certificates, err := c.cfg.Certificates()
@@ -129,6 +134,9 @@ func (c *checker) tls(ctx context.Context) (string, error) {
 
 // expiry says how long a certificate lasts, with a warning where it is short.
 func expiry(c Certificate, now time.Time) string {
+	if c.Left(now) < 0 {
+		return "has expired (renew it)"
+	}
 	text := fmt.Sprintf("expires in %.0f d", math.Floor(c.DaysLeft(now)))
 	if c.Left(now) < RenewAhead {
 		text += " (renew it soon)"
@@ -148,13 +156,9 @@ func (c *checker) sasl(ctx context.Context) (string, error) {
 
 func (c *checker) topics(ctx context.Context) (string, error) {
 	names := c.needs.topics()
-	partitions := make(map[string]int)
-	for _, topic := range names {
-		n, err := askPartitions(ctx, c.cfg, topic)
-		if err != nil {
-			return "", explain(err, c.cfg)
-		}
-		partitions[topic] = n
+	partitions, err := askTopics(ctx, c.cfg, names...)
+	if err != nil {
+		return "", explain(err, c.cfg)
 	}
 	for _, topic := range c.needs.Alike {
 		if first := c.needs.Alike[0]; partitions[topic] != partitions[first] {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -175,23 +176,31 @@ func (c *client) partitions(ctx context.Context, topic string) (n int, err error
 
 // askPartitions asks the brokers, not a cache, how many partitions topic has.
 func askPartitions(ctx context.Context, cfg Config, topic string) (int, error) {
+	counts, err := askTopics(ctx, cfg, topic)
+	return counts[topic], err
+}
+
+// askTopics is askPartitions for several topics.
+func askTopics(ctx context.Context, cfg Config, topics ...string) (partitions map[string]int, err error) {
 	kc := newKafkaClient(cfg)
 	defer closeKafkaClient(kc)
-	meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	for _, t := range meta.Topics {
-		if t.Name != topic || unknownTopic(t.Error) {
-			continue
+	partitions = make(map[string]int)
+	for _, topic := range topics {
+		i := slices.IndexFunc(meta.Topics, func(t kafka.Topic) bool { return t.Name == topic })
+		if i < 0 || unknownTopic(meta.Topics[i].Error) {
+			return nil, fmt.Errorf("bus: topic %s on %s: %w, or this program has no right to it: create it with `ingest topics apply`, or grant the right",
+				topic, strings.Join(cfg.Brokers, ", "), ErrNoTopic)
 		}
-		if t.Error != nil {
-			return 0, fmt.Errorf("topic %s: %w", topic, t.Error)
+		if err := meta.Topics[i].Error; err != nil {
+			return nil, fmt.Errorf("topic %s: %w", topic, err)
 		}
-		return len(t.Partitions), nil
+		partitions[topic] = len(meta.Topics[i].Partitions)
 	}
-	return 0, fmt.Errorf("bus: topic %s on %s: %w, or this program has no right to it: create it with `ingest topics apply`, or grant the right",
-		topic, strings.Join(cfg.Brokers, ", "), ErrNoTopic)
+	return partitions, nil
 }
 
 // unknownTopic reports whether Kafka, or the client's idea of it, misses a topic.

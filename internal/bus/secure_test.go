@@ -15,25 +15,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 )
 
-// grants are those of deploy/kafka/acls.md, word for word.
-func grantProducer(t *testing.T, k *kafkatest.Broker, name string) {
-	k.Grant(t, name,
-		kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: TopicWindows, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeWrite},
-		kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: TopicWindows, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeDescribeConfigs},
-	)
-}
-
-func grantMonitor(t *testing.T, k *kafkatest.Broker, name string) {
-	entries := []kafka.ACLEntry{{ResourceType: kafka.ResourceTypeGroup, ResourceName: "tcm-", ResourcePatternType: kafka.PatternTypePrefixed, Operation: kafka.ACLOperationTypeRead}}
-	for _, topic := range []string{TopicWindows, TopicState, TopicCommands, TopicModels} {
-		entries = append(entries, kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeRead})
-	}
-	for _, topic := range []string{TopicState, TopicResults, TopicAlerts, TopicDead} {
-		entries = append(entries, kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeWrite})
-	}
-	k.Grant(t, name, entries...)
-}
-
 // Everything in deploy/kafka/acls.md is enough, nothing of it too much, and every
 // refusal has words of its own.
 func TestKafkaSecured(t *testing.T) {
@@ -51,8 +32,8 @@ func TestKafkaSecured(t *testing.T) {
 	for _, name := range []string{"ingest", "monitor", "nobody"} {
 		k.User(t, name, secret)
 	}
-	grantProducer(t, k, "ingest")
-	grantMonitor(t, k, "monitor")
+	k.GrantDocumented(t, "ingest")
+	k.GrantDocumented(t, "monitor")
 	password := file("password", secret+"\n")
 	as := func(user string) Config {
 		return Config{Brokers: []string{k.Addr}, ClientID: user, TLS: &TLS{CAFile: k.CAFile()}, Login: &Login{User: user, PasswordFile: password}}

@@ -120,7 +120,7 @@ func (b *Broker) start() error {
 
 // launch starts the process.
 func (b *Broker) launch() error {
-	script, err := scriptPath()
+	script, err := modulePath("scripts", "kafka", "broker.sh")
 	if err != nil {
 		return err
 	}
@@ -177,20 +177,20 @@ func (b *Broker) failed(what string) error {
 	return fmt.Errorf("kafkatest: Kafka %s %s\n%s", Version(), what, text[max(0, len(text)-4096):])
 }
 
-// scriptPath returns the path of scripts/kafka/broker.sh, from any folder of the
-// module.
-func scriptPath() (string, error) {
+// modulePath returns the path of a file of the module, from any folder in it.
+func modulePath(parts ...string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
+	name := filepath.Join(parts...)
 	for at := dir; ; at = filepath.Dir(at) {
-		script := filepath.Join(at, "scripts", "kafka", "broker.sh")
-		if _, err := os.Stat(script); err == nil {
-			return script, nil
+		path := filepath.Join(at, name)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("kafkatest: no scripts/kafka/broker.sh above %s", dir)
+			return "", fmt.Errorf("kafkatest: no %s above %s", name, dir)
 		}
 	}
 }
