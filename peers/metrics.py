@@ -57,6 +57,8 @@ def case(name, rng, k, n, ties):
         "recall": recall[0],
         "f1": f1[0],
         "specificity": metrics.recall_score(~positive, decided != last),
+        "recalls": recalls.tolist(),
+        "auc_one_vs_rest": [metrics.roc_auc_score(y == j, p[:, j]) for j in range(k)],
         "gmean": float(numpy.prod(recalls) ** (1 / k)),
         "balanced_accuracy": metrics.balanced_accuracy_score(y, decided),
         "mcc": metrics.matthews_corrcoef(y, decided),

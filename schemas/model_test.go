@@ -37,7 +37,11 @@ func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 	m := &model.Model{
 		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: 1, Set: []string{"mean", "std"}},
 		Reference: model.DefaultReference, Gate: &model.Gate{Channel: "thrust", Threshold: 100}, Usual: []signal.Quality{0, signal.Dropout, 0},
-		Label: model.LabelRule{VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}}, Scores: json.RawMessage(`{"split":"none"}`),
+		Label: model.LabelRule{
+			VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"},
+			Classes: []model.LabelClass{{Name: "healthy"}, {Name: "worn", VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}}},
+		},
+		Scores:     json.RawMessage(`{"split":"none"}`),
 		Provenance: model.Provenance{Program: "test", Seed: 3, Config: json.RawMessage(`{"seed":3}`), Data: []model.DataSet{{Name: "made up", SHA256: "00", Windows: 60}}},
 	}
 	rng := rand.New(rand.NewPCG(3, 4))

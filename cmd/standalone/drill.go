@@ -13,7 +13,6 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/train"
-	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -43,7 +42,7 @@ func (p *plant) drill(ctx context.Context) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	return job{source: src, speed: cmp.Or(p.Speed, 1), rule: wear.Rule(p.model.Label)}, nil
+	return job{source: src, speed: cmp.Or(p.Speed, 1), rule: train.RuleOf(p.model)}, nil
 }
 
 // findModel loads the model of the data directory, or trains one.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/source"
-	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -41,5 +41,5 @@ func (p *plant) replay(r *source.Recording) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	return job{source: src, recording: id, speed: p.Speed, rule: wear.Rule(p.model.Label)}, nil
+	return job{source: src, recording: id, speed: p.Speed, rule: train.RuleOf(p.model)}, nil
 }

@@ -193,7 +193,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 				return
 			}
 			if class, ok := j.rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State); ok {
-				results.Truth(c.Window.Seq, class)
+				results.Truth(c.Window.Seq, min(class, wear.Faulty))
 			}
 		},
 	})

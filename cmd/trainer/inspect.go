@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/train"
-	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -39,15 +38,17 @@ func inspect(f inspectFlags, stdout io.Writer) error {
 		fmt.Fprintf(stdout, "file        %s, %.1f kB\n", f.Model, float64(info.Size())/1000)
 	}
 	fmt.Fprintf(stdout, "layout      %s, fingerprint %s\n", m.Layout.Name(), m.Layout.Fingerprint())
-	fmt.Fprintf(stdout, "label       faulty if %s\n", strings.TrimPrefix(wear.Rule(m.Label).String(), "faulty if "))
+	fmt.Fprintf(stdout, "label       %s\n", train.RuleOf(m))
 	if m.Gate != nil {
 		fmt.Fprintf(stdout, "cutting     while %s is at %.4g or more\n", m.Gate.Channel, m.Gate.Threshold)
 	}
 	fmt.Fprintf(stdout, "network     %s\n", train.Shape(m))
-	c := m.Classifier.Costs()
-	fmt.Fprintf(stdout, "costs       %.4f of healthy, %.4f of faulty", c[0], c[len(c)-1])
+	c, classes := m.Classifier.Costs(), m.ClassNames()
+	for k, name := range classes {
+		fmt.Fprintf(stdout, "%s%.4f of %s", map[bool]string{true: "costs       ", false: ", "}[k == 0], c[k], name)
+	}
 	if len(c) == 2 {
-		fmt.Fprintf(stdout, ": faulty from P(faulty) > %.4f on", c.Threshold())
+		fmt.Fprintf(stdout, ": %s from P(%s) > %.4f on", classes[1], classes[1], c.Threshold())
 	}
 	fmt.Fprintln(stdout)
 	for _, d := range m.Provenance.Data {
@@ -73,12 +74,13 @@ func inspection(m *model.Model, names []string) any {
 		Reference   model.ReferenceSpec `json:"reference"`
 		Gate        *gate               `json:"gate,omitempty"`
 		Label       model.LabelRule     `json:"label"`
+		Classes     []string            `json:"classes"`
 		Layers      []int               `json:"layers"`
 		Costs       []float64           `json:"costs"`
 		Provenance  model.Provenance    `json:"provenance"`
 		Scores      json.RawMessage     `json:"scores,omitempty"`
 	}{
-		m.ID(), m.Layout.Name(), m.Layout.Fingerprint(), m.Window.Length.String(), names, m.Reference, m.Gate, m.Label,
+		m.ID(), m.Layout.Name(), m.Layout.Fingerprint(), m.Window.Length.String(), names, m.Reference, m.Gate, m.Label, m.ClassNames(),
 		m.Classifier.Network().Layers(), m.Classifier.Costs(), m.Provenance, m.Scores,
 	}
 }

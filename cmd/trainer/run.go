@@ -20,7 +20,8 @@ const description = `Build models of tool condition from labelled recordings, ex
 A recording is a table with one row for each sample; the layout file of the configuration says which
 columns are channels. Labels are a column of the recording or a wear file. A table (.csv, .parquet,
 .arrow) has one row for each window instead: the columns tool, class or vb_max_um, optionally machine,
-hole and start, and all others are features. Tools, never single windows, are held out for the score.
+hole and start, and all others are features; class is the number or name of one of the configuration's
+classes (healthy, faulty). Tools, never single windows, are held out for the score.
 
   trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank
   trainer fit --config examples/milling/train.yaml --data 'runs/*.csv' --model milling.flank

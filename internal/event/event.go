@@ -53,8 +53,9 @@ type Result struct {
 	Start        time.Time `json:"start"` // sensor time of the first sample
 	End          time.Time `json:"end"`
 	Verdict      Verdict   `json:"verdict"`
+	Class        string    `json:"class,omitempty"`         // name of the class that the window is of, where that is not the verdict's word: what is faulty
 	Posterior    []float64 `json:"posterior,omitempty"`     // P(class|window), healthy first; empty if not judged
-	Score        float64   `json:"score"`                   // cost-weighted share of faulty in [0,1]: ≥ 0.5 means faulty; 0 if not judged
+	Score        float64   `json:"score"`                   // what speaks against healthy in [0,1], cost-weighted: ≥ 0.5 means faulty; 0 if not judged
 	Model        string    `json:"model"`                   // model id
 	Alarm        string    `json:"alarm"`                   // state of the machine's alarm after this window
 	Late         bool      `json:"late,omitempty"`          // came after later windows were judged; never moves the alarm

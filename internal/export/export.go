@@ -10,6 +10,7 @@ package export
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -28,7 +29,7 @@ func metadata(m *model.Model) ([][2]string, error) {
 		{"flank.reference", fmt.Sprintf("%s, %d windows", m.Reference.Mode, m.Reference.Windows)},
 		{"flank.window", m.Window.Length.String()},
 		{"flank.encoding", string(m.Classifier.Encoder().Encoding())},
-		{"flank.classes", "healthy, faulty"},
+		{"flank.classes", strings.Join(m.ClassNames(), ", ")},
 	}, nil
 }
 

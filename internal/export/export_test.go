@@ -32,6 +32,15 @@ var nan, inf = float32(math.NaN()), float32(math.Inf(1))
 // and rows it was not trained on, with holes and values beyond all bounds.
 func trained(t *testing.T, encoding classify.Encoding) (*model.Model, dbn.Matrix) {
 	t.Helper()
+	return trainedOn(t, encoding, model.LabelRule{})
+}
+
+// threeClasses is the rule of a model of three.
+var threeClasses = model.LabelRule{Classes: []model.LabelClass{{Name: "healthy"}, {Name: "worn"}, {Name: "broken"}}}
+
+// trainedOn is trained with the classes of a rule.
+func trainedOn(t *testing.T, encoding classify.Encoding, label model.LabelRule) (*model.Model, dbn.Matrix) {
+	t.Helper()
 	var channels []signal.Channel
 	for _, name := range []string{"rms", "power", "level", "empty", "temper, °C"} {
 		channels = append(channels, signal.Channel{Name: name, Kind: signal.Feature, Rate: 1})
@@ -44,7 +53,9 @@ func trained(t *testing.T, encoding classify.Encoding) (*model.Model, dbn.Matrix
 	draw := func(n int) (dbn.Matrix, []int) {
 		x, y := dbn.NewMatrix(n, len(channels)), make([]int, n)
 		for i := range y {
-			y[i] = i % 3 / 2
+			if y[i] = i % 3 / 2; len(label.Classes) == 3 {
+				y[i] = i % 3
+			}
 			grown := float64(y[i])
 			copy(x.Row(i), []float32{float32(1 + grown + 0.4*rng.NormFloat64()), float32(1e4 * (1 + grown*rng.Float64())), 7, nan, float32(math.Floor(rng.Float64() * 6))})
 			if rng.IntN(10) == 0 {
@@ -62,7 +73,7 @@ func trained(t *testing.T, encoding classify.Encoding) (*model.Model, dbn.Matrix
 	}
 	m := &model.Model{
 		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: signal.FeatureVersion}, Reference: model.DefaultReference,
-		Usual: make([]signal.Quality, len(channels)), Classifier: c, Provenance: model.Provenance{Program: "flank test"},
+		Usual: make([]signal.Quality, len(channels)), Label: label, Classifier: c, Provenance: model.Provenance{Program: "flank test"},
 	}
 	s := c.NewScorer()
 	for i := range 4 {
@@ -74,6 +85,39 @@ func trained(t *testing.T, encoding classify.Encoding) (*model.Model, dbn.Matrix
 	rows, _ := draw(200)
 	copy(rows.Data, []float32{inf, -inf, inf, inf, 1e30, nan, nan, nan, nan, nan})
 	return m, rows
+}
+
+// models returns the model of an encoding, and for "three" one of three classes.
+func models(t *testing.T, encoding classify.Encoding) (*model.Model, dbn.Matrix) {
+	t.Helper()
+	if encoding == "three" {
+		return trainedOn(t, classify.Standard, threeClasses)
+	}
+	return trained(t, encoding)
+}
+
+// Both forms say which class is which, and safetensors has the costs of all.
+func TestNamesOfClasses(t *testing.T) {
+	for names, encoding := range map[string]classify.Encoding{"healthy, faulty": classify.Standard, "healthy, worn, broken": "three"} {
+		m, _ := models(t, encoding)
+		b, err := Safetensors(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tensors, meta := readSafetensors(t, b)
+		if meta["flank.classes"] != names || !slices.Equal(tensors["costs"], m.Classifier.Costs()) {
+			t.Errorf("classes %q with costs %v, want %q with %v", meta["flank.classes"], tensors["costs"], names, m.Classifier.Costs())
+		}
+		onnx, err := ONNX(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{names, classes(m.ClassNames())} {
+			if !bytes.Contains(onnx, []byte(want)) {
+				t.Errorf("no %q in the ONNX model", want)
+			}
+		}
+	}
 }
 
 // readSafetensors returns the tensors as float64 and the metadata.
@@ -211,8 +255,8 @@ func fields(t *testing.T, b []byte) []field {
 // output of an operator before it, and names are used once: what the checker of
 // ONNX asks. That the figures are right, peers/export/check.py shows.
 func TestONNXIsSound(t *testing.T) {
-	for _, encoding := range encodings {
-		m, _ := trained(t, encoding)
+	for _, encoding := range append(encodings, "three") {
+		m, _ := models(t, encoding)
 		b, err := ONNX(m)
 		if err != nil {
 			t.Fatal(err)
@@ -279,8 +323,8 @@ func TestForPeers(t *testing.T) {
 	if *peers == "" {
 		t.Skip("make peers-export runs this")
 	}
-	for _, encoding := range encodings {
-		m, rows := trained(t, encoding)
+	for _, encoding := range append(encodings, "three") {
+		m, rows := models(t, encoding)
 		onnx, err := ONNX(m)
 		if err != nil {
 			t.Fatal(err)

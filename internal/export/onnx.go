@@ -18,8 +18,8 @@ const (
 
 // ONNX returns the model's classifier as an ONNX model. Its input is "features",
 // float N×F; its outputs are "posterior", float N×K, P(class|window);
-// "score", float N, the cost-weighted share of the last class; and "class",
-// int64 N, the decision. The encoding is part of it and computes in double, as
+// "score", float N, what speaks against class 0, see
+// classify.CostVector.Score; and "class", int64 N, the decision. The encoding is part of it and computes in double, as
 // the original does.
 func ONNX(m *model.Model) ([]byte, error) {
 	meta, err := metadata(m)
@@ -64,7 +64,7 @@ func ONNX(m *model.Model) ([]byte, error) {
 	file.int(1, irVersion)
 	file.string(2, modelProto)
 	file.string(3, strings.TrimPrefix(m.Provenance.Program, "flank "))
-	file.string(6, "Features are relative to the tool's reference; NaN is a missing value. Class 0 is healthy, 1 faulty.")
+	file.string(6, "Features are relative to the tool's reference; NaN is a missing value. "+classes(m.ClassNames()))
 	file.bytes(7, body)
 	file.bytes(8, version)
 	for _, kv := range meta {
@@ -74,6 +74,15 @@ func ONNX(m *model.Model) ([]byte, error) {
 		file.bytes(14, p)
 	}
 	return file, nil
+}
+
+// classes says which class is which.
+func classes(names []string) string {
+	text := fmt.Sprintf("Class 0 is %s", names[0])
+	for k, name := range names[1:] {
+		text += fmt.Sprintf(", %d %s", k+1, name)
+	}
+	return text + "."
 }
 
 // graph is an ONNX graph being made.
@@ -206,9 +215,24 @@ func (g *graph) decide(c *classify.Classifier) {
 	k := c.Classes()
 	p := g.node("Cast", []string{"posterior"}, "posterior.double", attribute{"to", onnxDouble})
 	p = g.node("Mul", []string{p, g.doubles("cost.weight", weights(c.Costs()), k)}, "weighted")
-	axis := g.initializer("classes", onnxInt64, rawInts([]int64{1}), 1)
-	sum := g.node("ReduceSum", []string{p, axis}, "weighted.sum", attribute{"keepdims", 0})
-	share := g.node("Gather", []string{p, g.initializer("positive", onnxInt64, rawInts([]int64{int64(k - 1)}))}, "weighted.positive", attribute{"axis", 1})
+	var share, sum string
+	if k == 2 {
+		axis := g.initializer("classes", onnxInt64, rawInts([]int64{1}), 1)
+		sum = g.node("ReduceSum", []string{p, axis}, "weighted.sum", attribute{"keepdims", 0})
+		share = g.node("Gather", []string{p, g.initializer("positive", onnxInt64, rawInts([]int64{1}))}, "weighted.positive", attribute{"axis", 1})
+	} else { // the strongest of the classes but the first, beside that
+		weighted := func(class int) string {
+			name := fmt.Sprintf("class%d", class)
+			return g.node("Gather", []string{p, g.initializer(name, onnxInt64, rawInts([]int64{int64(class)}))}, name+".weighted", attribute{"axis", 1})
+		}
+		first := weighted(0)
+		var others []string
+		for class := 1; class < k; class++ {
+			others = append(others, weighted(class))
+		}
+		share = g.node("Max", others, "weighted.strongest")
+		sum = g.node("Add", []string{first, share}, "weighted.sum")
+	}
 	share = g.node("Div", []string{share, sum}, "score.double")
 	g.node("Cast", []string{share}, "score", attribute{"to", onnxFloat})
 	g.node("ArgMax", []string{p}, "class", attribute{"axis", 1}, attribute{"keepdims", 0})

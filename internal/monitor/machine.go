@@ -110,7 +110,9 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 		}
 	}
 	v := judge.Judge(w, ref)
-	r.Verdict = event.Verdict(v.Outcome)
+	if r.Verdict = event.Verdict(v.Outcome); v.Class != string(v.Outcome) {
+		r.Class = v.Class
+	}
 	r.Posterior = slices.Clone(v.Posterior)
 	r.Score, r.ReferenceLen = v.Score, v.Learnt
 	for i, q := range v.Faults {

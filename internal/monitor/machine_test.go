@@ -18,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
+	"github.com/flank-tcm/flank/schemas"
 )
 
 // oneValue returns a model of a single feature that is faulty when the feature
@@ -48,6 +49,56 @@ func oneValue(t testing.TB) *model.Model {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// ofThree is oneValue with the classes healthy, worn and broken: twice and three
+// times the reference.
+func ofThree(t testing.TB) *model.Model {
+	m := oneValue(t)
+	x := dbn.NewMatrix(90, 1)
+	y := make([]int, x.Rows)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range y {
+		y[i] = i % 3
+		x.Row(i)[0] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
+	}
+	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
+		Network: dbn.Settings{Hidden: []int{6}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 100}}, Seed: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Classifier, m.Label = c, model.LabelRule{Classes: []model.LabelClass{{Name: "healthy"}, {Name: "worn"}, {Name: "broken"}}}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Of several classes every one but healthy is faulty, for verdict and alarm, and
+// the result names it as its schema says.
+func TestMachineOfSeveralClasses(t *testing.T) {
+	m := ofThree(t)
+	judge, mach := m.NewJudge(), newTestMachine(t, m)
+	for i, step := range []struct {
+		value   float32
+		verdict event.Verdict
+		class   string
+		alarm   string
+	}{
+		{10, event.Learning, "", "normal"}, {10, event.Learning, "", "normal"},
+		{10, event.Healthy, "", "normal"}, {20, event.Faulty, "worn", "normal"}, {30, event.Faulty, "broken", "raised"},
+	} {
+		w := at(uint64(i), "T1", false)
+		w.Samples[0][0] = step.value
+		r, _ := mach.observe(w, judge, m.Layout, m.ID())
+		if r.Verdict != step.verdict || r.Class != step.class || r.Alarm != step.alarm {
+			t.Errorf("window %d: %s, class %q, alarm %s; want %+v", i, r.Verdict, r.Class, r.Alarm, step)
+		}
+		if err := schemas.Validate(schemas.Result, event.JSON(r)); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // at makes a window: faulty ones read twice the reference of 10.

@@ -28,6 +28,9 @@ func (t *Table) arrowSchema() *arrow.Schema {
 	}
 	fields[factStart].Type = &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
 	fields[factClass].Type = arrow.PrimitiveTypes.Int32
+	if t.labelled() {
+		fields[factClass].Type = arrow.BinaryTypes.String
+	}
 	fields[factVBMax].Type = arrow.PrimitiveTypes.Float64
 	return arrow.NewSchema(fields, nil)
 }
@@ -85,10 +88,19 @@ func appendArrow(b *array.RecordBuilder, r Row, i int) error {
 	} else {
 		to.Append(arrow.Timestamp(ns))
 	}
-	if to := b.Field(factClass).(*array.Int32Builder); r.Class == NoClass {
-		to.AppendNull()
-	} else {
-		to.Append(int32(r.Class))
+	switch to := b.Field(factClass).(type) {
+	case *array.StringBuilder:
+		if class := r.classText(); class == "" {
+			to.AppendNull()
+		} else {
+			to.Append(class)
+		}
+	case *array.Int32Builder:
+		if r.Class == NoClass {
+			to.AppendNull()
+		} else {
+			to.Append(int32(r.Class))
+		}
 	}
 	if to := b.Field(factVBMax).(*array.Float64Builder); r.VBMaxUM != r.VBMaxUM {
 		to.AppendNull()

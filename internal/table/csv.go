@@ -42,10 +42,7 @@ func (t *Table) WriteCSV(w io.Writer) error {
 		if !r.Start.IsZero() {
 			line = r.Start.UTC().AppendFormat(line, time.RFC3339Nano)
 		}
-		line = append(line, ',')
-		if r.Class != NoClass {
-			line = strconv.AppendInt(line, int64(r.Class), 10)
-		}
+		line = appendText(append(line, ','), r.classText())
 		line = appendNumber(append(line, ','), r.VBMaxUM, 64)
 		for _, v := range r.Features {
 			line = appendNumber(append(line, ','), float64(v), 32)
@@ -183,15 +180,14 @@ func (d *reader) readRow(r *Row) error {
 				return d.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
 			}
 		case factClass:
-			r.Class = NoClass
-			if s == "" {
+			if s == r.Label && s != "" {
 				continue
 			}
-			class, err := strconv.ParseInt(s, 10, 32)
-			if err != nil || class < 0 {
-				return d.errorf(col, "is not a class: write 0, 1, …, or leave the cell empty")
+			var ok bool
+			if r.Class, r.Label, ok = parseClass(s); !ok {
+				return d.errorf(col, notAClass)
 			}
-			r.Class = int(class)
+			r.Label = strings.Clone(r.Label)
 		case factVBMax:
 			if r.VBMaxUM, err = d.number(col, 64); err != nil {
 				return err

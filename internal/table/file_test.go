@@ -204,6 +204,8 @@ func TestTypedValueErrors(t *testing.T) {
 		{1, value{kind: isText, text: "noon"}, `"noon" is not a time: write RFC 3339`},
 		{2, value{kind: isNumber, number: 0.5}, `column "class": 0.5 is not a class`},
 		{2, value{kind: isNumber, number: -1}, `-1 is not a class`},
+		{2, value{kind: isText, text: "-1"}, `"-1" is not a class`},
+		{2, value{kind: isTime}, `is not a class`},
 		{3, value{kind: isText, text: "worn"}, `column "vb_max_um": "worn" is not a finite number`},
 		{4, value{kind: isNumber, number: 1e39}, `column "rms": 1e+39 is not a finite number of 32 bits`},
 	} {

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -150,8 +151,15 @@ func (h header) set(r *Row, col int, v value) error {
 		}
 		r.Start = v.time.UTC()
 	case factClass:
+		if v.kind == isText {
+			var ok bool
+			if r.Class, r.Label, ok = parseClass(v.text); !ok {
+				return fail(notAClass)
+			}
+			return nil
+		}
 		if v.kind != isNumber || v.number < 0 || v.number > math.MaxInt32 || v.number != math.Trunc(v.number) {
-			return fail("is not a class: write 0, 1, …, or leave the cell empty")
+			return fail(notAClass)
 		}
 		r.Class = int(v.number)
 	default:
@@ -169,6 +177,23 @@ func (h header) set(r *Row, col int, v value) error {
 		r.Features[h.feature[col]] = f
 	}
 	return nil
+}
+
+const notAClass = "is not a class: write 0, 1, …, or the class's name, or leave the cell empty"
+
+// parseClass reads a class: its number, or else its name, which is text that is
+// no number. An empty cell is NoClass.
+func parseClass(s string) (class int, label string, ok bool) {
+	if s == "" {
+		return NoClass, "", true
+	}
+	if class, err := strconv.ParseInt(s, 10, 32); err == nil {
+		return int(class), "", class >= 0
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) || strings.TrimSpace(s) != s || !utf8.ValidString(s) {
+		return NoClass, "", false
+	}
+	return NoClass, s, true
 }
 
 // parseTime reads a time of the years 1 to 9999.
@@ -194,9 +219,13 @@ func (t *Table) writable() error {
 	return nil
 }
 
-// finite reports an infinite number of row i.
+// finite reports an infinite number of row i, or a label that would not be read
+// again.
 func (t *Table) finite(i int) error {
 	r := t.Row(i)
+	if class, label, ok := parseClass(r.Label); !ok || class != NoClass || label != r.Label {
+		return fmt.Errorf("table: write: row %d: class %.60q would not be read as a name: name it by a word", i+1, r.Label)
+	}
 	if math.IsInf(r.VBMaxUM, 0) {
 		return fmt.Errorf("table: write: row %d: wear is infinite", i+1)
 	}
@@ -206,4 +235,18 @@ func (t *Table) finite(i int) error {
 		}
 	}
 	return nil
+}
+
+// labelled reports whether any class has a name.
+func (t *Table) labelled() bool {
+	return slices.ContainsFunc(t.Label, func(s string) bool { return s != "" })
+}
+
+// classText returns the class of r as text: the name or the number, empty if it
+// has neither.
+func (r Row) classText() string {
+	if r.Label != "" || r.Class == NoClass {
+		return r.Label
+	}
+	return strconv.Itoa(r.Class)
 }

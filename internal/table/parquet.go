@@ -35,7 +35,7 @@ func (o ordered) Fields() []parquet.Field {
 func (o ordered) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
 
 // parquetSchema has the columns of a table: names as text, start as a timestamp
-// in nanoseconds, class as a whole number, wear and features as numbers of 64
+// in nanoseconds, class as a whole number, or as text if any has a name, wear and features as numbers of 64
 // and 32 bits. All may be null.
 func (t *Table) parquetSchema() *parquet.Schema {
 	g := ordered{parquet.Group{}, slices.Concat(facts, t.Columns)}
@@ -47,6 +47,9 @@ func (t *Table) parquetSchema() *parquet.Schema {
 	}
 	g.Group[facts[factStart]] = parquet.Optional(parquet.Timestamp(parquet.Nanosecond))
 	g.Group[facts[factClass]] = parquet.Optional(parquet.Leaf(parquet.Int32Type))
+	if t.labelled() {
+		g.Group[facts[factClass]] = parquet.Optional(parquet.Encoded(parquet.String(), &parquet.RLEDictionary))
+	}
 	g.Group[facts[factVBMax]] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
 	return parquet.NewSchema("table", g)
 }
@@ -61,6 +64,7 @@ func (t *Table) WriteParquet(w io.Writer) error {
 	}
 	out := parquet.NewGenericWriter[any](w, t.parquetSchema(), parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(1<<20))
 	cells := make(parquet.Row, len(facts)+len(t.Columns))
+	labelled := t.labelled()
 	for i := range t.Rows() {
 		if err := t.finite(i); err != nil {
 			return err
@@ -81,7 +85,12 @@ func (t *Table) WriteParquet(w io.Writer) error {
 		put(factTool, true, parquet.ByteArrayValue([]byte(r.Tool)))
 		put(factHole, r.Hole != "", parquet.ByteArrayValue([]byte(r.Hole)))
 		put(factStart, !r.Start.IsZero(), parquet.Int64Value(ns))
-		put(factClass, r.Class != NoClass, parquet.Int32Value(int32(r.Class)))
+		if labelled {
+			class := r.classText()
+			put(factClass, class != "", parquet.ByteArrayValue([]byte(class)))
+		} else {
+			put(factClass, r.Class != NoClass, parquet.Int32Value(int32(r.Class)))
+		}
 		put(factVBMax, r.VBMaxUM == r.VBMaxUM, parquet.DoubleValue(r.VBMaxUM))
 		for j, v := range r.Features {
 			put(len(facts)+j, v == v, parquet.FloatValue(v))

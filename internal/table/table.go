@@ -30,6 +30,7 @@ type Table struct {
 	Hole    []string    // empty if not known
 	Start   []time.Time // of the window; zero if not known
 	Class   []int       // 0, 1, …, or NoClass
+	Label   []string    // name of the class, where that is what is known of it; else empty
 	VBMaxUM []float64   // maximum flank wear in µm; NaN if not known
 }
 
@@ -37,7 +38,8 @@ type Table struct {
 type Row struct {
 	Machine, Tool, Hole string
 	Start               time.Time
-	Class               int
+	Class               int    // NoClass beside a Label
+	Label               string // see Table
 	VBMaxUM             float64
 	Features            []float32 // one for each column
 }
@@ -53,12 +55,12 @@ func (t *Table) Row(i int) Row {
 	n := len(t.Columns)
 	return Row{
 		Machine: t.Machine[i], Tool: t.Tool[i], Hole: t.Hole[i], Start: t.Start[i],
-		Class: t.Class[i], VBMaxUM: t.VBMaxUM[i], Features: t.Data[i*n : (i+1)*n : (i+1)*n],
+		Class: t.Class[i], Label: t.Label[i], VBMaxUM: t.VBMaxUM[i], Features: t.Data[i*n : (i+1)*n : (i+1)*n],
 	}
 }
 
 // Append adds a row, copying its features. It panics if they are not one for
-// each column, or if the class is below NoClass.
+// each column, if the class is below NoClass, or if there is a label beside it.
 func (t *Table) Append(r Row) {
 	if len(r.Features) != len(t.Columns) {
 		panic(fmt.Sprintf("table: Append: %d features for %d columns", len(r.Features), len(t.Columns)))
@@ -66,12 +68,16 @@ func (t *Table) Append(r Row) {
 	if r.Class < NoClass {
 		panic(fmt.Sprintf("table: Append: class %d", r.Class))
 	}
+	if r.Label != "" && r.Class != NoClass {
+		panic(fmt.Sprintf("table: Append: class %d, and %q", r.Class, r.Label))
+	}
 	t.Data = append(t.Data, r.Features...)
 	t.Machine = append(t.Machine, r.Machine)
 	t.Tool = append(t.Tool, r.Tool)
 	t.Hole = append(t.Hole, r.Hole)
 	t.Start = append(t.Start, r.Start)
 	t.Class = append(t.Class, r.Class)
+	t.Label = append(t.Label, r.Label)
 	t.VBMaxUM = append(t.VBMaxUM, r.VBMaxUM)
 }
 
@@ -104,7 +110,8 @@ func (t *Table) Missing() int {
 // It covers the number of columns and their names, then row by row machine,
 // tool, hole, the seconds of start since 1970 and its nanoseconds, class, wear
 // and features. Numbers are little-endian, of 64 bits but for the features of
-// 32; the length of a text, in bytes, comes before it; NaN is Go's math.NaN.
+// 32; the length of a text, in bytes, comes before it; NaN is Go's math.NaN. A
+// class that has a name is -2, with the name after it.
 func (t *Table) SHA256() [sha256.Size]byte {
 	h := sha256.New()
 	w := bufio.NewWriterSize(h, 32<<10) // a hash never fails to write
@@ -128,7 +135,13 @@ func (t *Table) SHA256() [sha256.Size]byte {
 		text(r.Hole)
 		integer(uint64(r.Start.Unix()))
 		integer(uint64(r.Start.Nanosecond()))
-		integer(uint64(r.Class))
+		if r.Label == "" {
+			integer(uint64(r.Class))
+		} else {
+			named := -2
+			integer(uint64(named))
+			text(r.Label)
+		}
 		if r.VBMaxUM != r.VBMaxUM {
 			r.VBMaxUM = math.NaN()
 		}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func text(t *Table) string {
 	s := fmt.Sprintf("%q\n", t.Columns)
 	for i := range t.Rows() {
 		r := t.Row(i)
-		s += fmt.Sprintf("%q %q %q %d %d %x", r.Machine, r.Tool, r.Hole, r.Start.UnixNano(), r.Class, r.VBMaxUM)
+		s += fmt.Sprintf("%q %q %q %d %d %q %x", r.Machine, r.Tool, r.Hole, r.Start.UnixNano(), r.Class, r.Label, r.VBMaxUM)
 		for _, v := range r.Features {
 			s += fmt.Sprintf(" %x", v)
 		}
@@ -102,6 +103,7 @@ func TestAppendPanics(t *testing.T) {
 	for name, r := range map[string]Row{
 		"too few features": {Features: []float32{1}},
 		"class -2":         {Features: []float32{1, 2}, Class: -2},
+		"class 1, worn":    {Features: []float32{1, 2}, Class: 1, Label: "worn"},
 	} {
 		func() {
 			defer func() {
@@ -133,6 +135,7 @@ func TestSHA256TellsTablesApart(t *testing.T) {
 		"text moved":          func(t *Table) { t.Tool[0], t.Hole[0] = "T", "08H1" },
 		"time":                func(t *Table) { t.Start[0] = t.Start[0].Add(1) },
 		"class":               func(t *Table) { t.Class[1] = 0 },
+		"class by name":       func(t *Table) { t.Label[1] = "worn" },
 		"wear":                func(t *Table) { t.VBMaxUM[1] = 0 },
 		"rows in other order": func(t *Table) { *t = *t.Select([]int{1, 0, 2}) },
 		"one row less":        func(t *Table) { *t = *t.Select([]int{0, 1}) },
@@ -159,7 +162,8 @@ func TestReadErrors(t *testing.T) {
 		{"open quote", header + "\"m,T1,,,1,310,0.5,2\n"},
 		{"tool in Latin-1", header + "m,\xb5,,,1,310,0.5,2\n"},
 		{"time of day", header + "m,T1,,14:05,1,310,0.5,2\n"},
-		{"class in words", header + "m,T1,,,worn,310,0.5,2\n"},
+		{"class that is no whole number", header + "m,T1,,,0.5,310,0.5,2\n"},
+		{"class with a blank", header + "m,T1,,,worn ,310,0.5,2\n"},
 		{"negative class", header + "m,T1,,,-1,310,0.5,2\n"},
 		{"text in wear", header + "m,T1,,,1,high,0.5,2\n"},
 		{"text in a feature", header + "m,T1,,,1,310,0.5,2\nm,T1,,,1,310,low,2\n"},
@@ -194,6 +198,7 @@ func TestWriteErrors(t *testing.T) {
 		`row 3: wear is infinite`:       func(t *Table) { t.VBMaxUM[2] = math.Inf(1) },
 		`two columns are named "a, \"b`: func(t *Table) { t.Columns[0] = t.Columns[1] },
 		`a feature is named "class"`:    func(t *Table) { t.Columns[0] = "class" },
+		`row 2: class "1e3" would not`:  func(t *Table) { t.Label[1] = "1e3" },
 	} {
 		for _, f := range formats {
 			bad := small()
@@ -224,6 +229,9 @@ func TestRoundTrip(t *testing.T) {
 				VBMaxUM:  rapid.OneOf(rapid.Just(nan), rapid.Float64Range(0, 1e4)).Draw(t, "wear"),
 				Features: rapid.SliceOfN(value, len(columns), len(columns)).Draw(t, "features"),
 			}
+			if rapid.Bool().Draw(t, "named") {
+				r.Class, r.Label = NoClass, rapid.SampledFrom([]string{"", "healthy", "worn, µ", "3 b"}).Draw(t, "label")
+			}
 			if rapid.Bool().Draw(t, "timed") {
 				r.Start = time.Unix(0, rapid.Int64().Draw(t, "start")).UTC()
 			}
@@ -246,6 +254,28 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A class may be named, or numbered by text: in CSV everything is text.
+func TestClassesByName(t *testing.T) {
+	const table = "tool,class,rms\nT1,healthy,1\nT1,worn,2\nT1,,3\nT1,2,4\nT1,worn,5\n"
+	first, err := ReadCSV(strings.NewReader(table), "f.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range formats {
+		var out bytes.Buffer
+		if err := f.write(first, &out); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.read(out.Bytes(), "f")
+		if err != nil {
+			t.Fatalf("%s: %v", f.name, err)
+		}
+		if !slices.Equal(got.Label, []string{"healthy", "worn", "", "", "worn"}) || !slices.Equal(got.Class, []int{NoClass, NoClass, NoClass, 2, NoClass}) {
+			t.Errorf("%s: classes %v, labels %q", f.name, got.Class, got.Label)
+		}
+	}
 }
 
 // formats are all that a table can be written in.

@@ -19,15 +19,38 @@ type heldOut struct {
 	faulty []float64 // P(faulty)
 	score  []float64 // with costs; from 0.5 on the row is called faulty
 	group  []string
+
+	// Of more than two classes only.
+	posterior []float64 // of all classes, row by row
+	decision  []int
 }
 
-// scoresOf returns the scores of posteriors of two classes.
+// hold keeps rows for the plots.
+func (r *Report) hold(rows rowTable, posterior []float64, decision []int, score []float64) {
+	r.held = heldOut{class: rows.Class, faulty: faultyOf(posterior, len(rows.classes)), score: score, group: rows.group}
+	if several(rows.classes) {
+		r.held.posterior, r.held.decision = posterior, decision
+	}
+}
+
+// scoresOf returns the scores of posteriors.
 func scoresOf(c *classify.Classifier, posterior []float64) []float64 {
-	s := make([]float64, len(posterior)/2)
+	k := c.Classes()
+	s := make([]float64, len(posterior)/k)
 	for i := range s {
-		s[i] = c.Score(posterior[2*i : 2*i+2])
+		s[i] = c.Score(posterior[k*i : k*(i+1)])
 	}
 	return s
+}
+
+// decisionsOf returns the decisions on posteriors.
+func decisionsOf(c *classify.Classifier, posterior []float64) []int {
+	k := c.Classes()
+	d := make([]int, len(posterior)/k)
+	for i := range d {
+		d[i] = c.Decide(posterior[k*i : k*(i+1)])
+	}
+	return d
 }
 
 // drawing is a plot of the model card.
@@ -47,7 +70,9 @@ func (r *Report) drawings() []drawing {
 	var ds []drawing
 	h := r.held
 	positive := positives(h.class)
-	if len(h.class) > 0 && slices.Contains(positive, true) && slices.Contains(positive, false) {
+	if several(r.Classes) {
+		ds = append(ds, h.ofClasses(r.Classes)...)
+	} else if len(h.class) > 0 && slices.Contains(positive, true) && slices.Contains(positive, false) {
 		ds = append(ds,
 			drawing{"roc.svg", "ROC curve", h.roc(positive).SVG()},
 			drawing{"precision-recall.svg", "Precision and recall", h.precisionRecall(positive).SVG()},
@@ -222,12 +247,25 @@ func (r *Report) dots() []byte {
 	var rows []report.DotRow
 	for _, t := range r.tools {
 		s := r.Groups[t]
-		if len(rows) < mostDots {
+		if len(rows) < mostDots && several(r.Classes) {
+			row := report.DotRow{Tool: t, Values: []float64{float64(s.GMean)}, Note: fmt.Sprintf("%d windows", s.Rows)}
+			for _, f := range s.Recalls {
+				row.Values = append(row.Values, float64(f))
+			}
+			rows = append(rows, row)
+		} else if len(rows) < mostDots {
 			rows = append(rows, report.DotRow{
 				Tool: t, Values: []float64{float64(s.GMean), float64(s.Recall), float64(s.Specificity)},
 				Note: fmt.Sprintf("%d of %d faulty", s.Positive, s.Rows),
 			})
 		}
+	}
+	if several(r.Classes) {
+		names, colors := []string{"G-mean"}, []string{report.Grey}
+		for k, name := range r.Classes {
+			names, colors = append(names, "recall of "+name), append(colors, classColor(k))
+		}
+		return report.Dots("Each tool while it was held out", names, colors, rows)
 	}
 	return report.Dots("Each tool while it was held out", []string{"G-mean", "recall", "specificity"}, []string{report.Blue, report.Orange, report.Green}, rows)
 }

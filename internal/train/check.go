@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,6 +16,15 @@ func LoadConfig(path string) (Config, error) {
 	if err := config.Load(path, &c); err != nil {
 		return Config{}, err
 	}
+	if len(c.Label.Classes) > 0 { // the default rule is one of two
+		lines := config.Lines(path)
+		if _, named := lines["label.vb_max_um"]; !named {
+			c.Label.VBMaxUM = 0
+		}
+		if _, named := lines["label.states"]; !named {
+			c.Label.States = nil
+		}
+	}
 	if err := c.Check(); err != nil {
 		return Config{}, config.Locate(path, err)
 	}
@@ -28,6 +38,10 @@ func (c *Config) Check() error {
 		return &config.KeyError{Key: key, Err: fmt.Errorf(format, args...)}
 	}
 	if err := c.Label.Check(); err != nil {
+		var part *wear.RuleError
+		if errors.As(err, &part) && part.Key != "" {
+			return wrong("label."+part.Key, "%w", part.Err)
+		}
 		return wrong("label", "%w", err)
 	}
 	if err := c.Reference.Check(); err != nil {

@@ -13,13 +13,16 @@ import (
 
 // balance says how many rows there are of each class and of how many tools.
 func (t rowTable) balance() string {
-	healthy, _ := t.homes(false)
-	faulty, worn := t.homes(true)
 	tools := make(map[string]bool)
 	for _, g := range t.group {
 		tools[g] = true
 	}
-	s := fmt.Sprintf("%d windows of %d tools: %d healthy, %d faulty", t.Rows(), len(tools), healthy, faulty)
+	s := fmt.Sprintf("%d windows of %d tools: %s", t.Rows(), len(tools), t.census())
+	if several(t.classes) {
+		return s
+	}
+	healthy, _ := t.homes(classify.Healthy)
+	faulty, worn := t.homes(classify.Faulty)
 	switch {
 	case healthy == 0 || faulty == 0:
 		return s
@@ -29,6 +32,19 @@ func (t rowTable) balance() string {
 		s += fmt.Sprintf(", 1 to %.3g healthy", float64(healthy)/float64(faulty))
 	}
 	return fmt.Sprintf("%s; %d tools have some", s, len(worn))
+}
+
+// census says how many rows there are of each class.
+func (t rowTable) census() string {
+	words := make([]string, len(t.classes))
+	for k, name := range t.classes {
+		rows, tools := t.homes(k)
+		words[k] = fmt.Sprintf("%d %s", rows, name)
+		if several(t.classes) {
+			words[k] += fmt.Sprintf(" of %d", len(tools))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // hugeValue is the magnitude from which on a value is rather a mistake, such as

@@ -18,7 +18,7 @@ import (
 
 // rowsOf makes rows of features by lines of "group class value value …".
 func rowsOf(columns []string, lines ...string) rowTable {
-	t := rowTable{Table: table.New(columns)}
+	t := rowTable{Table: table.New(columns), classes: []string{"healthy", "faulty"}}
 	for _, line := range lines {
 		cells := strings.Fields(line)
 		r := table.Row{Tool: cells[0], VBMaxUM: math.NaN()}

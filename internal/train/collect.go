@@ -238,8 +238,9 @@ func label(o *observed, rule wear.Rule, join *wear.Join) (class int, vbMaxUM flo
 		return class, t.VBMaxUM, ok, nil
 	}
 	if ok && class != o.class {
-		return 0, 0, false, fmt.Errorf("tool %s: a row of class %d has a wear of %.4g µm, which the rule (%s) takes for class %d: %w: correct the table, or drop the column class or vb_max_um",
-			o.Tool, o.class, t.VBMaxUM, rule, class, ErrLabels)
+		names := rule.Names()
+		return 0, 0, false, fmt.Errorf("tool %s: a row of class %d (%s) has a wear of %.4g µm, which the rule (%s) takes for class %d (%s): %w: correct the table, or drop the column class or vb_max_um",
+			o.Tool, o.class, names[o.class], t.VBMaxUM, rule, class, names[class], ErrLabels)
 	}
 	return o.class, t.VBMaxUM, true, nil
 }

@@ -47,7 +47,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		plain
 		Label model.LabelRule `json:"label"` // the same fields, with keys
-	}{plain(c), model.LabelRule(c.Label)})
+	}{plain(c), labelRule(c.Label)})
 }
 
 // Window is the length and hop of windows; a hop of 0 is the length.

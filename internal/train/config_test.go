@@ -21,7 +21,7 @@ func TestConfigCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Config){
-		"label: wear: rule: vb_max_um -1: must be a positive":                                                                   func(c *Config) { c.Label.VBMaxUM = -1 },
+		"label: vb_max_um: -1: must be a positive":                                                                              func(c *Config) { c.Label.VBMaxUM = -1 },
 		"label: wear: rule: nothing makes a tool faulty: set":                                                                   func(c *Config) { c.Label = wear.Rule{} },
 		"reference: 0 windows: learn from 1 to 200":                                                                             func(c *Config) { c.Reference.Windows = 0 },
 		`reference: mode "log" is not one of "ratio"`:                                                                           func(c *Config) { c.Reference.Mode = "log" },
@@ -153,7 +153,7 @@ func TestDocsNameEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	var documented, keys []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		documented = append(documented, m[1])
 	}
 	var walk func(prefix string, of reflect.Type)
@@ -161,9 +161,12 @@ func TestDocsNameEveryKey(t *testing.T) {
 		for i := range of.NumField() {
 			f := of.Field(i)
 			key := prefix + f.Tag.Get("yaml")
-			if f.Type.Kind() == reflect.Struct {
+			switch {
+			case f.Type.Kind() == reflect.Struct:
 				walk(key+".", f.Type)
-			} else {
+			case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
+				walk(key+"[].", f.Type.Elem())
+			default:
 				keys = append(keys, key)
 			}
 		}

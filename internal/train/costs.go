@@ -114,21 +114,25 @@ func plateau(points iter.Seq[classify.OperatingPoint], all rowCount) (best float
 // and how much the choice matters.
 type CostStudy struct {
 	Model     string               `json:"model"`
+	Classes   []string             `json:"classes"`   // their names
 	Costs     classify.CostVector  `json:"costs"`     // of the model
-	Threshold classify.Figure      `json:"threshold"` // on P(faulty) that they stand for
+	Threshold classify.Figure      `json:"threshold"` // on P(faulty) that they stand for; of more than two classes there is none
 	On        string               `json:"on"`        // the windows that Report is about, in words
 	GMean     classify.Figure      `json:"gmean"`     // of the model's costs on them
 	Report    *classify.CostReport `json:"report"`
-	Landscape *Landscape           `json:"landscape"`
+	Landscape *Landscape           `json:"landscape"` // nil for more than two classes
 }
 
 // StudyCosts returns the study of m on the windows of an evaluation of it, or,
 // if e is nil, on those that the costs were chosen on when m was trained.
 func StudyCosts(ctx context.Context, m *model.Model, e *Evaluation) (*CostStudy, error) {
-	s := &CostStudy{Model: m.ID(), Costs: m.Classifier.Costs(), Threshold: classify.Figure(m.Classifier.Costs().Threshold())}
+	s := &CostStudy{Model: m.ID(), Classes: m.ClassNames(), Costs: m.Classifier.Costs(), Threshold: classify.Figure(math.NaN())}
+	if !several(s.Classes) {
+		s.Threshold = classify.Figure(s.Costs.Threshold())
+	}
 	if e == nil {
 		var h headline
-		if json.Unmarshal(m.Scores, &h) != nil || h.Costs == nil || h.Landscape == nil {
+		if json.Unmarshal(m.Scores, &h) != nil || h.Costs == nil || h.Landscape == nil && !several(s.Classes) {
 			return nil, fmt.Errorf("train: %s keeps no record of how its costs were chosen: name labelled recordings with --data, or tables, to study them on", m.ID())
 		}
 		s.Report, s.Landscape = h.Costs, h.Landscape
@@ -139,17 +143,24 @@ func StudyCosts(ctx context.Context, m *model.Model, e *Evaluation) (*CostStudy,
 		return s, nil
 	}
 	var err error
-	if _, s.Report, err = classify.ChooseCosts(ctx, e.Posterior, e.Class, 2, classify.CostSettings{}); err != nil {
+	if _, s.Report, err = classify.ChooseCosts(ctx, e.Posterior, e.Class, len(s.Classes), classify.CostSettings{}); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	s.On = fmt.Sprintf("%d labelled windows, %d faulty", e.Pooled.Rows, e.Pooled.Positive)
 	s.GMean = e.Pooled.GMean
-	s.Landscape = newLandscape(faultyOf(e.Posterior), positives(e.Class))
+	if several(s.Classes) {
+		s.On = fmt.Sprintf("%d labelled windows", e.Pooled.Rows)
+		return s, nil
+	}
+	s.On = fmt.Sprintf("%d labelled windows, %d faulty", e.Pooled.Rows, e.Pooled.Positive)
+	s.Landscape = newLandscape(faultyOf(e.Posterior, 2), positives(e.Class))
 	return s, nil
 }
 
 // Text returns the study for a terminal, with a plot of the landscape.
 func (s *CostStudy) Text() string {
+	if several(s.Classes) {
+		return s.textOfClasses()
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "model      %s: cost %.4f of healthy, %.4f of faulty; a window is called faulty from P(faulty) > %.4f on\n", s.Model, s.Costs[0], s.Costs[1], float64(s.Threshold))
 	fmt.Fprintf(&b, "on         %s: G-mean %s\n", s.On, figure(s.GMean))
@@ -170,6 +181,29 @@ func (s *CostStudy) Text() string {
 	l := s.Landscape
 	fmt.Fprintf(&b, "landscape  every threshold from %.4f to %.4f is within 0.01 of the best G-mean, %.4f\n\n", l.Within[0], l.Within[1], l.Best)
 	b.WriteString(l.plot(float64(s.Threshold)))
+	return b.String()
+}
+
+// textOfClasses is Text for more than two classes, which have no threshold.
+func (s *CostStudy) textOfClasses() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "model      %s: a window is of the class with the greatest (1 − cost)·posterior\n", s.Model)
+	fmt.Fprintf(&b, "on         %s: G-mean %s\n", s.On, figure(s.GMean))
+	fmt.Fprintf(&b, "\n%-16s", "rule")
+	for _, name := range s.Classes {
+		fmt.Fprintf(&b, " %*s", max(len([]rune(name)), 9), name)
+	}
+	fmt.Fprintf(&b, " %8s %9s", "G-mean", "accuracy")
+	for _, c := range s.Report.Choices {
+		fmt.Fprintf(&b, "\n%-16s", strings.ReplaceAll(c.Name, "_", " "))
+		for k, name := range s.Classes {
+			fmt.Fprintf(&b, " %*.4f", max(len([]rune(name)), 9), c.Costs[k])
+		}
+		fmt.Fprintf(&b, " %8.4f %9.4f", c.GMean, c.Accuracy)
+	}
+	r := s.Report.Search
+	fmt.Fprintf(&b, "\n\nJADE       variant %s: %d generations, %d evaluations, stopped by %s; of more than two classes there is no exact optimum to compare it with\n",
+		r.Variant, r.Generations, r.Evaluations, r.Stopped)
 	return b.String()
 }
 

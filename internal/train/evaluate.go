@@ -39,8 +39,10 @@ type Evaluation struct {
 	Model            string                     `json:"model"`
 	Label            string                     `json:"label"` // rule, in words
 	Pooled           classify.Scores            `json:"pooled"`
-	AveragePrecision classify.Figure            `json:"average_precision"`
-	CalibrationError classify.Figure            `json:"calibration_error"` // expected, ten bins
+	Classes          []string                   `json:"classes,omitempty"` // their names, if there are more than two
+	Faulty           *classify.Scores           `json:"faulty,omitempty"`  // healthy against all others, if there are more than two
+	AveragePrecision classify.Figure            `json:"average_precision"` // of P(faulty): of any class but healthy
+	CalibrationError classify.Figure            `json:"calibration_error"` // of P(faulty), expected, ten bins
 	Groups           map[string]classify.Scores `json:"groups"`
 	Alarms           Alarms                     `json:"alarms"`
 	Windows          tally                      `json:"windows"`
@@ -48,7 +50,7 @@ type Evaluation struct {
 	Data             []model.DataSet            `json:"data"`
 	Warnings         []string                   `json:"warnings"`
 	Class            []int                      `json:"-"` // by judged window
-	Posterior        []float64                  `json:"-"` // P(class|window), healthy first, two for each judged window
+	Posterior        []float64                  `json:"-"` // P(class|window), healthy first, one of each class for each judged window
 
 	tools   []string // in the order of the recordings
 	decided []bool   // by judged window: called faulty
@@ -91,20 +93,17 @@ func (e Exam) Run(ctx context.Context) (*Evaluation, error) {
 		return nil, fmt.Errorf("train: %w: no recordings: name some with --data", errNothing)
 	}
 	m := e.Model
-	if m.Classifier.Classes() != 2 {
-		return nil, fmt.Errorf("train: evaluate: the model knows %d classes: only healthy and faulty can be compared with labels", m.Classifier.Classes())
-	}
 	found, gaps, err := collect(ctx, m, e.Inputs, e.Workers, func(done, total int) { e.Progress(Reading, done, total) })
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	r := &Evaluation{Model: m.ID(), Label: wear.Rule(m.Label).String(), Warnings: []string{}}
+	r := &Evaluation{Model: m.ID(), Label: RuleOf(m).String(), Warnings: []string{}}
 	counts := tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
 		r.Data = append(r.Data, model.DataSet{Name: e.Inputs[i].Name, SHA256: e.Inputs[i].SHA256, Windows: len(os)})
 	}
-	j := Job{Config: Config{Label: wear.Rule(m.Label), Join: e.Join}, Wear: e.Wear, Inputs: e.Inputs}
+	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join}, Wear: e.Wear, Inputs: e.Inputs}
 	join, err := j.join(found)
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
@@ -130,7 +129,7 @@ var errNothing = errors.New("nothing to evaluate on")
 
 // judge fills in the scores.
 func (r *Evaluation) judge(m *model.Model, rows rowTable) {
-	const k = 2
+	k := m.Classifier.Classes()
 	s := m.Classifier.NewScorer()
 	x := rows.near()
 	decisions := make([]int, x.Rows)
@@ -140,7 +139,10 @@ func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 		r.Posterior = append(r.Posterior, p...)
 	}
 	r.Pooled = classify.Assess(rows.Class, decisions, r.Posterior, k)
-	faulty := faultyOf(r.Posterior)
+	if several(rows.classes) {
+		r.Classes, r.Faulty = rows.classes, againstHealthy(r.Pooled.Confusion)
+	}
+	faulty := faultyOf(r.Posterior, k)
 	r.AveragePrecision = classify.Figure(classify.AveragePrecision(faulty, positives(rows.Class)))
 	r.CalibrationError = classify.Figure(classify.CalibrationError(classify.Reliability(faulty, positives(rows.Class), 10)))
 	r.Groups = make(map[string]classify.Scores)
@@ -173,11 +175,13 @@ func (t rowTable) tools() []string {
 	return names
 }
 
-// faultyOf returns P(faulty) of posteriors of two classes.
-func faultyOf(posterior []float64) []float64 {
-	f := make([]float64, len(posterior)/2)
+// faultyOf returns P(faulty) of posteriors of k classes: of all but healthy.
+func faultyOf(posterior []float64, k int) []float64 {
+	f := make([]float64, len(posterior)/k)
 	for i := range f {
-		f[i] = posterior[2*i+1]
+		for _, p := range posterior[k*i+1 : k*(i+1)] {
+			f[i] += p
+		}
 	}
 	return f
 }
@@ -252,6 +256,15 @@ func (r *Evaluation) warn(m *model.Model, rows rowTable) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("the model was trained on %s: the figures say how well it remembers, and nothing of a new tool", d.Name))
 		}
 	}
+	if several(rows.classes) {
+		for k, name := range rows.classes {
+			if n, _ := rows.homes(k); n == 0 {
+				r.Warnings = append(r.Warnings, fmt.Sprintf("no window is %s by its label: its recall and the G-mean are not defined", name))
+			}
+		}
+		r.Warnings = append(r.Warnings, rows.copyWarnings()...)
+		return
+	}
 	if r.Pooled.Positive == 0 {
 		r.Warnings = append(r.Warnings, "no window is faulty by its label: recall, precision, F1 and G-mean are not defined")
 	}
@@ -268,9 +281,17 @@ func (r *Evaluation) Text() string {
 	fmt.Fprintf(&b, "windows  %s\n         %s\n", r.Windows.words(), r.Balance)
 	p := &r.Pooled
 	c := p.Confusion
-	fmt.Fprintf(&b, "decided  %d faulty rightly, %d missed; %d healthy rightly, %d called faulty\n", c[1][1], c[1][0], c[0][0], c[0][1])
-	fmt.Fprintf(&b, "ranking  ROC AUC %s, average precision %s; Brier score %s, calibration error %s\n",
-		figure(p.AUC), figure(r.AveragePrecision), figure(p.Brier), figure(r.CalibrationError))
+	if several(r.Classes) {
+		b.WriteString(confusionText(r.Classes, c))
+		fmt.Fprintf(&b, "faulty   any class but healthy: %s\n", healthyOrNot(r.Faulty))
+		for k, name := range r.Classes {
+			fmt.Fprintf(&b, "ROC AUC  %s of %s against the rest\n", figure(p.AUCs[k]), name)
+		}
+	} else {
+		fmt.Fprintf(&b, "decided  %d faulty rightly, %d missed; %d healthy rightly, %d called faulty\n", c[1][1], c[1][0], c[0][0], c[0][1])
+		fmt.Fprintf(&b, "ranking  ROC AUC %s, average precision %s; Brier score %s, calibration error %s\n",
+			figure(p.AUC), figure(r.AveragePrecision), figure(p.Brier), figure(r.CalibrationError))
+	}
 	a := &r.Alarms
 	soon := 0 // early on tools that wore out later
 	for _, t := range a.Tools {
@@ -283,6 +304,17 @@ func (r *Evaluation) Text() string {
 	if a.Caught > 0 {
 		fmt.Fprintf(&b, "; median delay %.0f s of cutting", float64(a.MedianDelay))
 	}
+	if several(r.Classes) {
+		t := newScoreTable(r.Classes)
+		t.line("all", p)
+		for _, name := range r.tools {
+			s := r.Groups[name]
+			t.line(name, &s)
+		}
+		b.WriteString("\n" + t.String())
+		r.notes(&b)
+		return b.String()
+	}
 	const head, row = "\n\n%-16s %7s %7s %12s %10s %7s %9s %7s %7s %8s %7s", "\n%-16s %7s %7s %12s %10s %7s %9s %7s %7s %8d %7d"
 	fmt.Fprintf(&b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "MCC", "AUC", "windows", "faulty")
 	line := func(name string, s classify.Scores) {
@@ -292,11 +324,16 @@ func (r *Evaluation) Text() string {
 	for _, t := range r.tools {
 		line(t, r.Groups[t])
 	}
+	r.notes(&b)
+	return b.String()
+}
+
+func (r *Evaluation) notes(b *strings.Builder) {
 	b.WriteString("\nA dash is a figure without windows to rest on.")
 	for _, w := range r.Warnings {
-		fmt.Fprintf(&b, "\nnote: %s", w)
+		fmt.Fprintf(b, "\nnote: %s", w)
 	}
-	return b.String() + "\n"
+	b.WriteString("\n")
 }
 
 // JSON returns the evaluation for programs.

@@ -62,7 +62,7 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 	}
 
 	l := newLabeller(m, j.Config.Label, join, &counts, len(machines) > 1)
-	t.Table = table.New(l.judge.FeatureNames())
+	t.Table, t.classes = table.New(l.judge.FeatureNames()), m.ClassNames()
 	t.stats = newColumnStats(len(t.Columns))
 	t.Class, t.group = make([]int, 0, counts.Windows), make([]string, 0, counts.Windows)
 	if t.far, err = table.NewRowFile(j.Scratch, len(t.Columns)); err != nil {

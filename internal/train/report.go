@@ -18,13 +18,16 @@ import (
 // Report says what a training run saw and how good the model is. Its JSON is
 // part of the contract: pooled, groups and random_split each have accuracy,
 // recall, specificity, precision, f1 and gmean, with faulty as the positive
-// class; a figure without rows to rest on is null.
+// class; a figure without rows to rest on is null. Of more than two classes the
+// last is the positive one there, and recalls has all of them.
 type Report struct {
 	Model    string                     `json:"model"`
 	Label    string                     `json:"label"`                  // rule, in words
+	Classes  []string                   `json:"classes,omitempty"`      // their names, if there are more than two
 	Split    string                     `json:"split,omitempty"`        // how tools were held out
 	Pooled   *classify.Scores           `json:"pooled,omitempty"`       // of all windows of tools held out
 	Groups   map[string]classify.Scores `json:"groups,omitempty"`       // of each tool held out
+	Faulty   *classify.Scores           `json:"faulty,omitempty"`       // healthy against all others, of the same windows, if there are more than two
 	Random   *classify.Scores           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
 	Leak     string                     `json:"random_split_note,omitempty"`
 	Windows  tally                      `json:"windows"`
@@ -46,10 +49,26 @@ type Report struct {
 const leakNote = "leaky: windows of one tool are on both sides of the split, and neighbouring windows are near copies; it says nothing of a new tool"
 
 func newReport(job *Job, m *model.Model, rows rowTable, counts tally) *Report {
-	return &Report{
+	r := &Report{
 		Label: job.Config.Label.String(), Windows: counts, Balance: rows.balance(), Features: len(rows.Columns), Warnings: []string{},
 		Job: m.Provenance, wear: rows.wear(), gate: m.Gate, ref: m.Reference,
 	}
+	if several(rows.classes) {
+		r.Classes = rows.classes
+	}
+	return r
+}
+
+// binary returns the scores of healthy against all other classes, nil if there
+// is but one.
+func (r *Report) binary() *classify.Scores {
+	switch {
+	case !several(r.Classes):
+		return nil
+	case r.Pooled != nil:
+		return againstHealthy(r.Pooled.Confusion)
+	}
+	return againstHealthy(r.Fit.Held.Confusion)
 }
 
 func (r *Report) byTool(v *classify.Validation, how string, folds int) {
@@ -96,6 +115,9 @@ func Headline(m *model.Model) (scores, of string) {
 	if s == nil {
 		return "", ""
 	}
+	if names := m.ClassNames(); several(names) && len(s.Recalls) == len(names) {
+		return fmt.Sprintf("G-mean %s, %s, accuracy %s", figure(s.GMean), recalls(names, s), figure(s.Accuracy)), fmt.Sprintf("%d windows; split: %s", s.Rows, h.Split)
+	}
 	scores = fmt.Sprintf("G-mean %s, recall %s, specificity %s, precision %s, F1 %s, accuracy %s",
 		figure(s.GMean), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.Accuracy))
 	return scores, fmt.Sprintf("%d windows, %d faulty; split: %s", s.Rows, s.Positive, h.Split)
@@ -118,6 +140,9 @@ func (r *Report) Summary() string {
 	if n := r.Windows.Missing; n > 0 {
 		fmt.Fprintf(&b, "; %d feature values missing, imputed", n)
 	}
+	if several(r.Classes) {
+		return b.String() + r.summaryOfClasses()
+	}
 	const head, row = "\n%-16s %7s %7s %12s %10s %7s %9s %8s %7s", "\n%-16s %7s %7s %12s %10s %7s %9s %8d %7d"
 	fmt.Fprintf(&b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "windows", "faulty")
 	line := func(name string, s *classify.Scores) {
@@ -131,12 +156,39 @@ func (r *Report) Summary() string {
 	}
 	if r.Pooled == nil && r.Random == nil {
 		line("out of fold", &r.Fit.Held)
-		b.WriteString("\nnote: out of fold are the rows that the costs were chosen on, which flatters")
+		b.WriteString(flatters)
 	}
+	return b.String() + r.notes()
+}
+
+const flatters = "\nnote: out of fold are the rows that the costs were chosen on, which flatters"
+
+func (r *Report) notes() string {
+	var b strings.Builder
 	for _, w := range r.warnings() {
 		fmt.Fprintf(&b, "\nnote: %s", w)
 	}
 	return b.String()
+}
+
+// summaryOfClasses is the scores of a Summary, of more than two classes.
+func (r *Report) summaryOfClasses() string {
+	t := newScoreTable(r.Classes)
+	if r.Pooled != nil {
+		t.line("tools held out", r.Pooled)
+	}
+	if r.Random != nil {
+		t.line("random (leaky)", r.Random)
+	}
+	outOfFold := r.Pooled == nil && r.Random == nil
+	if outOfFold {
+		t.line("out of fold", &r.Fit.Held)
+	}
+	s := fmt.Sprintf("%s\nFor verdicts and alarms every class but healthy is faulty: %s", t, healthyOrNot(r.Faulty))
+	if outOfFold {
+		s += flatters
+	}
+	return s + r.notes()
 }
 
 func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Warnings) }
@@ -157,12 +209,14 @@ func (r *Report) card(folder string, ds []drawing) string {
 	w := r.Windows
 	fmt.Fprintf(&b, "# Model card: %s\n\nTrained by %s, seed %d. A window is %s.\n\n", r.Model, r.Job.Program, r.Job.Seed, r.Label)
 	b.WriteString(r.limits())
-	b.WriteString("\n## Score\n\nFaulty is the positive class everywhere. G-mean is √(recall · specificity). A dash is a figure without rows to rest on.\n")
-	b.WriteString("\n| split | windows | faulty | accuracy | recall | specificity | precision | F1 | G-mean |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
-	row := func(name string, s *classify.Scores) {
-		fmt.Fprintf(&b, "| %s | %d | %d | %s | %s | %s | %s | %s | %s |\n", name, s.Rows, s.Positive,
-			figure(s.Accuracy), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.GMean))
+	how := "Faulty is the positive class everywhere. G-mean is √(recall · specificity)."
+	if several(r.Classes) {
+		how = "The recall of a class is the share of its windows that is found, and G-mean the geometric mean of all of them. AUC is the area under the ROC curve of a class against the rest."
 	}
+	fmt.Fprintf(&b, "\n## Score\n\n%s A dash is a figure without rows to rest on.\n", how)
+	head, line := scoreRows(r.Classes)
+	row := func(name string, s *classify.Scores) { b.WriteString(line(name, s)) }
+	b.WriteString("\n| split " + head)
 	if r.Pooled != nil {
 		row("**"+r.Split+"**", r.Pooled)
 	}
@@ -175,6 +229,9 @@ func (r *Report) card(folder string, ds []drawing) string {
 	if r.Random != nil {
 		fmt.Fprintf(&b, "\nThe random split is %s.\n", leakNote)
 	}
+	if several(r.Classes) {
+		fmt.Fprintf(&b, "\n%s\nFor verdicts and alarms every class but healthy is faulty: %s.\n", confusionMarkdown(r.Classes, cmp.Or(r.Pooled, &r.Fit.Held).Confusion), healthyOrNot(r.Faulty))
+	}
 	for _, w := range r.warnings() {
 		fmt.Fprintf(&b, "\nNote: %s.\n", strings.TrimSuffix(w, "."))
 	}
@@ -186,7 +243,7 @@ func (r *Report) card(folder string, ds []drawing) string {
 		b.WriteString("\n## By tool, each held out\n")
 		gallery(&b, folder, ds, "tools.svg")
 		gallery(&b, folder, ds, "lives.svg")
-		b.WriteString("\n| tool | windows | faulty | accuracy | recall | specificity | precision | F1 | G-mean |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+		b.WriteString("\n| tool " + head)
 		for _, t := range r.tools {
 			s := r.Groups[t]
 			row(strings.ReplaceAll(t, "|", `\|`), &s)
@@ -221,6 +278,20 @@ func (r *Report) card(folder string, ds []drawing) string {
 // costs says how the costs were chosen and what the alternatives were worth.
 func (r *Report) costs(b *strings.Builder) {
 	c := r.Fit.Costs
+	if several(r.Classes) {
+		names := escaped(r.Classes)
+		fmt.Fprintf(b, "\n## Costs\n\nAll on the same posteriors (%s); the last is kept.\n\n| rule | cost of %s | G-mean | accuracy |\n|---|%s---:|---:|\n",
+			c.Posteriors, strings.Join(names, " | of "), strings.Repeat("---:|", len(names)))
+		for _, ch := range c.Choices {
+			fmt.Fprintf(b, "| %s |", ch.Name)
+			for _, v := range ch.Costs {
+				fmt.Fprintf(b, " %.4f |", v)
+			}
+			fmt.Fprintf(b, " %.3f | %.3f |\n", ch.GMean, ch.Accuracy)
+		}
+		fmt.Fprintf(b, "\nJADE (%s) stopped after %d generations and %d evaluations: %s.\n", c.Search.Variant, c.Search.Generations, c.Search.Evaluations, c.Search.Stopped)
+		return
+	}
 	fmt.Fprintf(b, "\n## Costs\n\nAll on the same posteriors (%s); the last is kept.\n\n| rule | cost of healthy | cost of faulty | G-mean | accuracy |\n|---|---:|---:|---:|---:|\n", c.Posteriors)
 	for _, ch := range c.Choices {
 		fmt.Fprintf(b, "| %s | %.4f | %.4f | %.3f | %.3f |\n", ch.Name, ch.Costs[classify.Healthy], ch.Costs[len(ch.Costs)-1], ch.GMean, ch.Accuracy)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -48,9 +49,10 @@ type Trial struct {
 type SearchReport struct {
 	Split      string          `json:"split"`
 	Trials     []Trial         `json:"trials"`
-	Best       int             `json:"best"`       // index into Trials
-	Nested     classify.Scores `json:"nested"`     // of tools held out from the choice: what to expect of it
-	Configured classify.Scores `json:"configured"` // of the configured network on the same outer folds
+	Best       int             `json:"best"`              // index into Trials
+	Nested     classify.Scores `json:"nested"`            // of tools held out from the choice: what to expect of it
+	Configured classify.Scores `json:"configured"`        // of the configured network on the same outer folds
+	Classes    []string        `json:"classes,omitempty"` // their names, if there are more than two
 	Windows    tally           `json:"windows"`
 	Balance    string          `json:"balance"`
 	Warnings   []string        `json:"warnings"`
@@ -70,16 +72,19 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer rows.close()
 	if err := rows.check(s.Config.Label); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	for _, kind := range []bool{false, true} {
-		if _, tools := rows.homes(kind); len(tools) < 3 {
-			return nil, fmt.Errorf("train: search: %w: only %d tools have %s windows: a choice within tools that are left when others are held out needs 3 such tools",
-				ErrData, len(tools), map[bool]string{false: "healthy", true: "faulty"}[kind])
+	for k, name := range rows.classes {
+		if _, tools := rows.homes(k); len(tools) < 3 {
+			return nil, fmt.Errorf("train: search: %w: only %d tools have %s windows: a choice within tools that are left when others are held out needs 3 such tools", ErrData, len(tools), name)
 		}
 	}
 	r := &SearchReport{Windows: counts, Balance: rows.balance(), Warnings: append(rows.warnings(), rows.copyWarnings()...)}
+	if several(rows.classes) {
+		r.Classes = rows.classes
+	}
 	rng := rand.New(rand.NewPCG(s.Config.Seed, 0x736561726368)) // "search"
 	networks := s.draw(rng)
 	outer := classify.GroupKFold(rows.Class, rows.group, outerFolds, rng)
@@ -93,7 +98,8 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 		done++
 		s.Progress("searching", done, steps)
 	}
-	nested, configured := newVerdicts(len(rows.Class)), newVerdicts(len(rows.Class))
+	k := len(rows.classes)
+	nested, configured := newVerdicts(len(rows.Class), k), newVerdicts(len(rows.Class), k)
 	for f, fold := range outer {
 		within := part(rows, fold.Train)
 		figures, err := s.compare(ctx, within, networks, s.Config.Seed+uint64(f)+1, step)
@@ -190,34 +196,43 @@ func bestOf(figures []float64) int {
 	return best
 }
 
-// part returns copies of the given rows.
+// part returns the given rows, which ascend. Of rows on disk it is a view.
 func part(t rowTable, rows []int) rowTable {
-	p := rowTable{Table: t.Select(rows)}
+	p := rowTable{classes: t.classes}
+	if t.far == nil {
+		p.Table = t.Select(rows)
+	} else {
+		p.Table, p.view = table.New(t.Columns), classify.Part(t.x(), rows)
+	}
 	for _, i := range rows {
 		p.group = append(p.group, t.group[i])
+		if t.far != nil {
+			p.Class = append(p.Class, t.Class[i])
+		}
 	}
 	return p
 }
 
 // verdicts are decisions and posteriors of rows, each judged once.
 type verdicts struct {
+	classes   int
 	decisions []int
 	posterior []float64
 }
 
-func newVerdicts(rows int) *verdicts {
-	return &verdicts{make([]int, rows), make([]float64, 2*rows)}
+func newVerdicts(rows, classes int) *verdicts {
+	return &verdicts{classes, make([]int, rows), make([]float64, classes*rows)}
 }
 
 func (v *verdicts) take(from *classify.Validation, rows []int) {
 	for _, i := range rows {
 		v.decisions[i] = from.Decision[i]
-		copy(v.posterior[2*i:2*i+2], from.Posterior[2*i:])
+		copy(v.posterior[v.classes*i:v.classes*(i+1)], from.Posterior[v.classes*i:])
 	}
 }
 
 func (v *verdicts) scores(class []int) classify.Scores {
-	return classify.Assess(class, v.decisions, v.posterior, 2)
+	return classify.Assess(class, v.decisions, v.posterior, v.classes)
 }
 
 // Text returns the report for a terminal, with the network to put into
@@ -242,8 +257,12 @@ func (r *SearchReport) Text() string {
 		}
 		fmt.Fprintf(&b, "%4s %-14s %12s %12s %10s %8s %7d\n", name, sizes(t.Network.Hidden), rate(t.Network.Pretrain.Rate), rate(t.Network.FineTune.Rate), rate(t.Network.FineTune.Decay), figure(t.GMean), t.Picked)
 	}
-	fmt.Fprintf(&b, "\nThe G-mean above is what the choice is made by, so that of the best one flatters. What to expect on a new tool, with tools held\nout from the choice itself: G-mean %s (recall %s, specificity %s); of the configured network on the same tools: %s.\n",
-		figure(r.Nested.GMean), figure(r.Nested.Recall), figure(r.Nested.Specificity), figure(r.Configured.GMean))
+	parts := fmt.Sprintf("recall %s, specificity %s", figure(r.Nested.Recall), figure(r.Nested.Specificity))
+	if several(r.Classes) {
+		parts = recalls(r.Classes, &r.Nested)
+	}
+	fmt.Fprintf(&b, "\nThe G-mean above is what the choice is made by, so that of the best one flatters. What to expect on a new tool, with tools held\nout from the choice itself: G-mean %s (%s); of the configured network on the same tools: %s.\n",
+		figure(r.Nested.GMean), parts, figure(r.Configured.GMean))
 	if r.Best == 0 || !(r.Nested.GMean > r.Configured.GMean) {
 		b.WriteString("\nNothing was gained by searching: keep the configuration.\n")
 	} else {

@@ -57,7 +57,7 @@ func TestBestOf(t *testing.T) {
 }
 
 func TestVerdictsTakeOnlyTheRowsOfTheirFold(t *testing.T) {
-	v := newVerdicts(3)
+	v := newVerdicts(3, 2)
 	v.take(&classify.Validation{Decision: []int{-1, 1, -1}, Posterior: []float64{0, 0, 0.2, 0.8, 0, 0}}, []int{1})
 	v.take(&classify.Validation{Decision: []int{0, -1, 1}, Posterior: []float64{0.9, 0.1, 0, 0, 0.4, 0.6}}, []int{0, 2})
 	if s := v.scores([]int{0, 1, 1}); s.GMean != 1 || s.Rows != 3 || s.AUC != 1 {

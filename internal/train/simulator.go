@@ -65,8 +65,8 @@ func (s SimulatorStudy) Run(ctx context.Context) (*SimulatorReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Healthy, _ = x.homes(false)
-	r.Faulty, _ = x.homes(true)
+	r.Healthy, _ = x.homes(classify.Healthy)
+	r.Faulty, _ = x.homes(classify.Faulty)
 	r.Tools = len(x.tools())
 	level := x.columns(isLevel)
 	best := SimulatorRow{Name: rowBest, Features: 1}

@@ -48,8 +48,9 @@ func observeTable(m *model.Model, judge *model.Judge, t *table.Table) ([]observe
 // rowReader makes observations of the rows of a table, in their order.
 type rowReader struct {
 	model   *model.Model
-	from    []int // by feature of the model: the column
-	rows    int   // observed so far
+	from    []int    // by feature of the model: the column
+	classes []string // names
+	rows    int      // observed so far
 	ended   map[tool]bool
 	current map[string]string // tool by machine
 }
@@ -62,7 +63,7 @@ func newRowReader(m *model.Model, judge *model.Judge, columns []string) (*rowRea
 		column[name] = c
 	}
 	names := judge.FeatureNames()
-	r := &rowReader{model: m, from: make([]int, len(names)), ended: make(map[tool]bool), current: make(map[string]string)}
+	r := &rowReader{model: m, from: make([]int, len(names)), classes: m.ClassNames(), ended: make(map[tool]bool), current: make(map[string]string)}
 	for i, name := range names {
 		c, ok := column[name]
 		if !ok {
@@ -86,13 +87,14 @@ func (r *rowReader) observe(row table.Row, o *observed) error {
 		}
 		r.current[row.Machine] = row.Tool
 	}
-	if row.Class > 1 {
-		return fmt.Errorf("row %d: class %d: the trainer knows 0, healthy, and 1, faulty: number classes so", r.rows, row.Class)
+	class, err := classOf(row.Class, row.Label, r.classes)
+	if err != nil {
+		return fmt.Errorf("row %d: %w", r.rows, err)
 	}
 	o.Tool, o.machine, o.hole, o.start = row.Tool, row.Machine, row.Hole, row.Start
 	o.Level = math.Inf(1) // cutting, whatever the gate
 	o.truth = source.Truth{VBMeanUM: math.NaN(), VBMaxUM: row.VBMaxUM}
-	o.class = row.Class
+	o.class = class
 	if o.Features == nil {
 		o.Features = make([]float32, len(r.from))
 		o.Quality = make([]signal.Quality, len(r.model.Layout.Channels()))

@@ -86,12 +86,18 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r.Fit = fit
-	faulty := faultyOf(fit.Posterior)
 	if r.Pooled == nil {
-		r.held = heldOut{rows.Class, faulty, scoresOf(c, fit.Posterior), rows.group}
+		var decision []int
+		if several(rows.classes) {
+			decision = decisionsOf(c, fit.Posterior)
+		}
+		r.hold(rows, fit.Posterior, decision, scoresOf(c, fit.Posterior))
+	}
+	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
+		r.landscape = newLandscape(faultyOf(fit.Posterior, 2), positives(rows.Class))
 	}
 	fit.Posterior = nil // nobody asks again, and of many rows it is much
-	r.landscape = newLandscape(faulty, positives(rows.Class))
+	r.Faulty = r.binary()
 	m.Classifier = c
 	if m.Golden, err = goldenRows(c, rows); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
@@ -133,6 +139,8 @@ func (j *Job) phase(name string) func(string, int, int) {
 type rowTable struct {
 	*table.Table
 
+	classes []string // their names; rows may lack some
+
 	// group names the tool of each row: rows of one tool are never on both
 	// sides of a split.
 	group []string
@@ -141,11 +149,15 @@ type rowTable struct {
 	// then columns, tools and classes only.
 	far   *table.RowFile
 	stats *columnStats // of far
+	view  dbn.Rows     // of a part of far; else nil
 }
 
 // x returns the features as the classifier takes them, without a copy.
 func (t rowTable) x() dbn.Rows {
-	if t.far != nil {
+	switch {
+	case t.view != nil:
+		return t.view
+	case t.far != nil:
 		return t.far
 	}
 	return t.near()
@@ -165,10 +177,10 @@ func (t rowTable) close() {
 
 // homes returns how many rows of a class there are and which groups have some,
 // in the order in which they first appear.
-func (t rowTable) homes(faulty bool) (rows int, groups []string) {
+func (t rowTable) homes(class int) (rows int, groups []string) {
 	seen := map[string]bool{}
 	for i, g := range t.group {
-		if (t.Class[i] != classify.Healthy) != faulty {
+		if t.Class[i] != class {
 			continue
 		}
 		rows++
@@ -180,15 +192,20 @@ func (t rowTable) homes(faulty bool) (rows int, groups []string) {
 	return rows, groups
 }
 
-// check reports rows of a single class.
+// check reports a class without rows.
 func (t rowTable) check(rule wear.Rule) error {
-	healthy, _ := t.homes(false)
-	faulty, _ := t.homes(true)
-	switch {
-	case faulty == 0:
-		return fmt.Errorf("%w: all %d windows with a label are healthy (%s%s): add recordings of worn tools, or correct the rule under `label`", ErrData, healthy, rule, t.wear())
-	case healthy == 0:
-		return fmt.Errorf("%w: all %d windows with a label are faulty (%s%s): add recordings of tools while they are new, or correct the rule under `label`", ErrData, faulty, rule, t.wear())
+	for k, name := range t.classes {
+		if rows, _ := t.homes(k); rows > 0 {
+			continue
+		}
+		add := "worn tools"
+		if k == classify.Healthy {
+			add = "tools while they are new"
+		}
+		if several(t.classes) {
+			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): add recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.wear(), add)
+		}
+		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): add recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.wear(), add)
 	}
 	return nil
 }
@@ -210,12 +227,14 @@ func (t rowTable) wear() string {
 // warnings says in words what a person should know before trusting a score.
 func (t rowTable) warnings() []string {
 	var out []string
-	rows, groups := t.homes(true)
-	if len(groups) < 3 {
-		out = append(out, fmt.Sprintf("only %d of the tools ever get faulty (%s): what is said of tools never seen rests on few examples; label more worn tools", len(groups), strings.Join(groups, ", ")))
-	}
-	if rows < 20 {
-		out = append(out, fmt.Sprintf("only %d windows are faulty: label more worn tools", rows))
+	for k, name := range t.classes[1:] {
+		rows, groups := t.homes(k + 1)
+		if len(groups) < 3 {
+			out = append(out, fmt.Sprintf("only %d of the tools ever get %s (%s): what is said of tools never seen rests on few examples; label more worn tools", len(groups), name, strings.Join(groups, ", ")))
+		}
+		if rows < 20 {
+			out = append(out, fmt.Sprintf("only %d windows are %s: label more worn tools", rows, name))
+		}
 	}
 	return out
 }
@@ -236,7 +255,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 	m := &model.Model{
 		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
 		Usual: make([]signal.Quality, len(j.Layout.Channels())),
-		Label: model.LabelRule(c.Label),
+		Label: labelRule(c.Label),
 	}
 	if err := m.Window.Check(m.Layout); err != nil {
 		return fail(err)
@@ -344,7 +363,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 		}
 	}
 	l := newLabeller(m, j.Config.Label, join, counts, len(machines) > 1)
-	t := rowTable{Table: table.New(l.judge.FeatureNames())}
+	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames()}
 	for _, os := range found {
 		for i := range os {
 			o := &os[i]
@@ -471,14 +490,9 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 	if j.Config.Evaluate.ByTool == "off" {
 		return nil
 	}
-	_, healthy := rows.homes(false)
-	_, faulty := rows.homes(true)
-	for _, lone := range []struct {
-		of    string
-		tools []string
-	}{{"faulty", faulty}, {"healthy", healthy}} {
-		if len(lone.tools) == 1 {
-			j.warn(r, fmt.Sprintf("no score on tools held out: tool %s alone has %s windows, and with it held out there are none to learn from; label another such tool", lone.tools[0], lone.of))
+	for k, name := range slices.Backward(rows.classes) {
+		if _, tools := rows.homes(k); len(tools) == 1 {
+			j.warn(r, fmt.Sprintf("no score on tools held out: tool %s alone has %s windows, and with it held out there are none to learn from; label another such tool", tools[0], name))
 			return nil
 		}
 	}
@@ -492,14 +506,18 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 	s.Progress = j.phase("scoring on tools held out")
 	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.group, s, folds)
 	if errors.Is(err, classify.ErrTooFew) {
-		j.warn(r, "no score on tools held out, of which too few are faulty (class 1) or healthy (class 0): "+err.Error())
+		few := "faulty (class 1) or healthy (class 0)"
+		if several(rows.classes) {
+			few = "of one class of " + numbered(rows.classes)
+		}
+		j.warn(r, "no score on tools held out, of which too few are "+few+": "+err.Error())
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	r.byTool(v, j.Config.Evaluate.ByTool, len(folds))
-	r.held = heldOut{rows.Class, faultyOf(v.Posterior), v.Score, rows.group}
+	r.hold(rows, v.Posterior, v.Decision, v.Score)
 	return nil
 }
 
@@ -508,10 +526,13 @@ func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *Report, rng *
 		return nil
 	}
 	const k = 5
-	healthy, _ := rows.homes(false)
-	faulty, _ := rows.homes(true)
-	if min(healthy, faulty) < k {
-		j.warn(r, fmt.Sprintf("no score on a random split: %d healthy and %d faulty windows cannot be dealt to %d folds", healthy, faulty, k))
+	counts, words := make([]int, len(rows.classes)), make([]string, len(rows.classes))
+	for class, name := range rows.classes {
+		counts[class], _ = rows.homes(class)
+		words[class] = fmt.Sprintf("%d %s", counts[class], name)
+	}
+	if slices.Min(counts) < k {
+		j.warn(r, fmt.Sprintf("no score on a random split: %s windows cannot be dealt to %d folds", listed(words), k))
 		return nil
 	}
 	s := j.settings()

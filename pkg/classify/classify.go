@@ -2,8 +2,8 @@
 // (ECS-DBN) on matrices: rows in, decisions out. It knows nothing of windows.
 //
 // A row is one observation, a vector of feature values; NaN is a missing value.
-// Its class is an index from 0 to K−1. By convention the last class is the rare
-// one that matters, the positive class: [Faulty] of [Healthy] and [Faulty]. A
+// Its class is an index from 0 to K−1. By convention class 0 is [Healthy], and the
+// last one the rare one that matters, the positive class: [Faulty] of two. A
 // group names what rows have in common, for example the tool they come from, so
 // that rows of one group are never on both sides of a split.
 //
@@ -197,7 +197,7 @@ func (c *Classifier) Network() *dbn.Network { return c.network }
 // [CostVector.Decide].
 func (c *Classifier) Decide(posterior []float64) int { return c.costs.Decide(posterior) }
 
-// Score returns the weighted share of the last class, see [CostVector.Score].
+// Score returns how much speaks against the first class, see [CostVector.Score].
 func (c *Classifier) Score(posterior []float64) float64 { return c.costs.Score(posterior) }
 
 // Scorer computes posteriors row by row without allocating. It is not safe for

@@ -76,37 +76,36 @@ func (c CostVector) weightless() bool {
 	return true
 }
 
-// Score returns the weighted share of the last class, in [0, 1]:
+// Score returns how much speaks against the first class, in [0, 1]: the weighted
+// share of the strongest of the others beside it,
 //
-//	w_K·P(y=K|x) / Σ_j w_j·P(y=j|x).
+//	max_{j>0} w_j·P(y=j|x) / (w_0·P(y=0|x) + max_{j>0} w_j·P(y=j|x)).
 //
-// For two classes it is at least 0.5 exactly if Decide returns the last class;
-// for more, a score of 0.5 or more means the last class, but a lower one may.
+// It is at least 0.5 exactly if Decide returns another class than the first. For
+// two classes it is the weighted share of the second.
 func (c CostVector) Score(posterior []float64) float64 {
-	last := len(c) - 1
 	weightless := c.weightless()
-	var sum, share float64
+	var first, most float64
 	for j, p := range posterior {
 		w := 1 - c[j]
 		if weightless {
 			w = 1
 		}
-		sum += w * p
-		if j == last {
-			share = w * p
+		if j == 0 {
+			first = w * p
+		} else {
+			most = max(most, w*p)
 		}
 	}
-	if sum > 0 {
+	share := most
+	if sum := first + most; sum > 0 {
 		share /= sum
 	}
 	// Rounding, and a tie, which goes to the lower class, are settled by Decide.
-	switch positive := c.Decide(posterior) == last; {
-	case !positive:
+	if c.Decide(posterior) == 0 {
 		return min(share, math.Nextafter(0.5, 0))
-	case len(c) == 2:
-		return max(share, 0.5)
 	}
-	return share
+	return max(share, 0.5)
 }
 
 // logWeights returns ln w_j less their mean, each within ±largestLog of the

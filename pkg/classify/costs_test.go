@@ -85,12 +85,18 @@ func TestScoreAgreesWithDecide(t *testing.T) {
 		k := rapid.IntRange(2, 4).Draw(t, "K")
 		c := CostVector(rapid.SliceOfN(unit, k, k).Draw(t, "costs"))
 		p := rapid.SliceOfN(unit, k, k).Draw(t, "posterior")
-		s, last := c.Score(p), c.Decide(p) == k-1
+		s, other := c.Score(p), c.Decide(p) != Healthy
 		switch {
 		case !(s >= 0 && s <= 1):
 			t.Fatalf("score %v", s)
-		case k == 2 && (s >= 0.5) != last, s >= 0.5 && !last:
+		case (s >= 0.5) != other:
 			t.Fatalf("score %v, but Decide = %d", s, c.Decide(p))
+		}
+		// The names of the classes but the first do not count.
+		slices.Reverse(c[1:])
+		slices.Reverse(p[1:])
+		if again := c.Score(p); again != s {
+			t.Fatalf("score %v, with the other classes in another order %v", s, again)
 		}
 	})
 	tie := CostVector{0.5, 0.5}

@@ -278,6 +278,10 @@ type Scores struct {
 	HardAUC          Figure    `json:"auc_hard_labels"`
 	Brier            Figure    `json:"brier"`
 	Confusion        Confusion `json:"confusion"` // true class by row, decided class by column
+
+	// Of each class against the rest, for more than two classes; else nil.
+	Recalls []Figure `json:"recalls,omitempty"`
+	AUCs    []Figure `json:"auc_one_vs_rest,omitempty"` // of the class's posterior
 }
 
 // Assess returns the scores of decisions on rows of classes y. Posterior, N×K
@@ -292,43 +296,58 @@ func Assess(y, decisions []int, posterior []float64, k int) Scores {
 		return s
 	}
 	score, positive := make([]float64, len(y)), make([]bool, len(y))
-	for i, label := range y {
-		score[i], positive[i] = posterior[i*k+k-1], label == k-1
+	auc := func(class int) Figure {
+		for i, label := range y {
+			score[i], positive[i] = posterior[i*k+class], label == class
+		}
+		return Figure(AUC(score, positive))
 	}
-	s.AUC = Figure(AUC(score, positive))
+	s.AUC = auc(k - 1)
+	for class := range s.AUCs {
+		s.AUCs[class] = auc(class)
+	}
 	s.Brier = Figure(Brier(posterior, y, k))
 	return s
 }
 
 // assessor is Assess of decisions by costs, row by row, for very many rows: of
-// each it holds one score.
+// each it holds one posterior, or, of more than two classes, all.
 type assessor struct {
 	costs     CostVector
 	confusion Confusion
-	yes, no   []float64 // posteriors of the last class, of its rows and of others
+	sides     []sides // of the last class, or, of more than two, of each
 	squares   float64
+}
+
+// sides are the posteriors of a class, of its rows and of others.
+type sides struct {
+	class   int
+	yes, no []float64
 }
 
 // newAssessor makes room for so many rows of each class.
 func newAssessor(c CostVector, counts []int) *assessor {
-	last := len(c) - 1
 	rows := 0
 	for _, n := range counts {
 		rows += n
 	}
-	return &assessor{
-		costs: c, confusion: NewConfusion(len(c)),
-		yes: make([]float64, 0, counts[last]), no: make([]float64, 0, rows-counts[last]),
+	a := &assessor{costs: c, confusion: NewConfusion(len(c))}
+	for class, n := range counts {
+		if len(c) > 2 || class == 1 {
+			a.sides = append(a.sides, sides{class, make([]float64, 0, n), make([]float64, 0, rows-n)})
+		}
 	}
+	return a
 }
 
 func (a *assessor) add(label int, posterior []float64) {
-	last := len(a.costs) - 1
 	a.confusion.Add(label, a.costs.Decide(posterior))
-	if label == last {
-		a.yes = append(a.yes, posterior[last])
-	} else {
-		a.no = append(a.no, posterior[last])
+	for i := range a.sides {
+		if s := &a.sides[i]; label == s.class {
+			s.yes = append(s.yes, posterior[s.class])
+		} else {
+			s.no = append(s.no, posterior[s.class])
+		}
 	}
 	a.squares = addSquares(a.squares, posterior, label)
 }
@@ -336,9 +355,13 @@ func (a *assessor) add(label int, posterior []float64) {
 // scores may be called once.
 func (a *assessor) scores() Scores {
 	s := a.confusion.Scores()
-	slices.Sort(a.yes)
-	slices.Sort(a.no)
-	s.AUC = Figure(areaUnder(a.yes, a.no))
+	for i, side := range a.sides {
+		slices.Sort(side.yes)
+		slices.Sort(side.no)
+		if s.AUC = Figure(areaUnder(side.yes, side.no)); s.AUCs != nil { // in the end that of the last class
+			s.AUCs[i] = s.AUC
+		}
+	}
 	s.Brier = Figure(meanSquares(a.squares, s.Rows, len(a.costs)))
 	return s
 }
@@ -358,6 +381,12 @@ func (m Confusion) Scores() Scores {
 	for i := range m {
 		every = every && m.of(i) > 0
 	}
+	var recalls, aucs []Figure
+	if len(m) > 2 {
+		for i := range m {
+			recalls, aucs = append(recalls, known(m.of(i) > 0, m.RecallOf(i))), append(aucs, undefined)
+		}
+	}
 	return Scores{
 		Rows: rows, Positive: positive,
 		Accuracy:         known(rows > 0, m.Accuracy()),
@@ -372,5 +401,7 @@ func (m Confusion) Scores() Scores {
 		AUC:              undefined,
 		Brier:            undefined,
 		Confusion:        m,
+		Recalls:          recalls,
+		AUCs:             aucs,
 	}
 }

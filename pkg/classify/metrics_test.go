@@ -182,6 +182,28 @@ func TestMetricLaws(t *testing.T) {
 				t.Fatalf("%s %v becomes %v when rows are shuffled and classes renamed", what, pair[0], pair[1])
 			}
 		}
+		if k == 2 {
+			return
+		}
+		// What is said of each class goes with it.
+		posterior, renamed := make([]float64, n*k), make([]float64, n*k)
+		for i := range posterior {
+			posterior[i] = math.Round(4 * rng.Float64()) // with ties
+		}
+		for i, from := range rows {
+			for j := range k {
+				renamed[i*k+names[j]] = posterior[from*k+j]
+			}
+		}
+		a, b := Assess(y, d, posterior, k), Assess(py, pd, renamed, k)
+		for j := range k {
+			for what, pair := range map[string][2]Figure{"recall": {a.Recalls[j], b.Recalls[names[j]]}, "AUC": {a.AUCs[j], b.AUCs[names[j]]}} {
+				x, y := float64(pair[0]), float64(pair[1])
+				if math.IsNaN(x) != math.IsNaN(y) || math.Abs(x-y) > 1e-12 {
+					t.Fatalf("%s of class %d, %v, becomes %v when it is renamed", what, j, x, y)
+				}
+			}
+		}
 	})
 }
 

@@ -93,6 +93,10 @@ func inMemory(x dbn.Rows) (dbn.Matrix, error) {
 	return m, x.ReadRows(m.Data, 0)
 }
 
+// Part returns the given rows of x, which ascend: a copy of those in memory, a
+// view of others.
+func Part(x dbn.Rows, rows []int) dbn.Rows { return part(x, setOf(rows)) }
+
 // part returns some rows of x: a copy of those in memory, a view of others.
 func part(x dbn.Rows, s rowSet) dbn.Rows {
 	m, ok := x.(dbn.Matrix)

@@ -34,6 +34,8 @@ func TestAgainstScikitLearn(t *testing.T) {
 			HardAUC          float64 `json:"auc_hard_labels"`
 			AveragePrecision float64 `json:"average_precision"`
 			Brier            float64
+			Recalls          []float64
+			AUCs             []float64 `json:"auc_one_vs_rest"`
 			ROC              struct{ FPR, TPR, Threshold []float64 }
 			PR               struct{ Precision, Recall []float64 }
 			Reliability      struct{ Predicted, Observed []float64 }
@@ -80,6 +82,13 @@ func TestAgainstScikitLearn(t *testing.T) {
 			near(t, "AUC of hard labels", float64(s.HardAUC), c.HardAUC)
 			near(t, "Brier score", float64(s.Brier), c.Brier)
 			near(t, "average precision", AveragePrecision(score, positive), c.AveragePrecision)
+			if k > 2 && (len(s.Recalls) != k || len(s.AUCs) != k) || k == 2 && s.Recalls != nil {
+				t.Fatalf("recalls %v and areas %v of %d classes", s.Recalls, s.AUCs, k)
+			}
+			for j := range s.Recalls {
+				near(t, "recall of a class", float64(s.Recalls[j]), c.Recalls[j])
+				near(t, "AUC of a class", float64(s.AUCs[j]), c.AUCs[j])
+			}
 
 			points := OperatingPoints(score, positive)
 			end := points[len(points)-1]

@@ -14,7 +14,7 @@ type Validation struct {
 	Fold      []int     // by row: the fold that held it out, -1 if none did
 	Decision  []int     // by row: the class decided, -1 if no fold held it out
 	Posterior []float64 // N×K: the posterior; 0 if no fold held the row out
-	Score     []float64 // by row: the weighted share of the last class; 0 if no fold held it out
+	Score     []float64 // by row: how much speaks against the first class, see CostVector.Score; 0 if no fold held it out
 	Pooled    Scores    // of all rows held out, each counted once
 	Groups    []GroupScores
 	Reports   []*Report // by fold: of the fit to its Train rows

@@ -28,8 +28,9 @@ const faultyShare = 0.25
 // Verdict is what a judge says of one window.
 type Verdict struct {
 	Outcome   Outcome
-	Posterior []float64        // P(class|window), healthy first; nil if not judged; valid until the next window
-	Score     float64          // cost-weighted share of faulty in [0,1], at least 0.5 if faulty; 0 if not judged
+	Class     string           // of the model's ClassNames: healthy, or what is faulty; empty if not judged
+	Posterior []float64        // P(class|window), in the order of ClassNames; nil if not judged; valid until the next window
+	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if faulty; 0 if not judged
 	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
 	Learnt    int              // windows that the tool's reference has, with outcome learning
 }
@@ -40,6 +41,7 @@ type Judge struct {
 	model     *Model
 	extractor *signal.Extractor
 	scorer    *classify.Scorer
+	classes   []string
 	gate      int         // channel of the gate, or -1
 	seen      Observation // of the last window
 	row       []float32   // of the last window
@@ -52,7 +54,7 @@ func (m *Model) NewJudge() *Judge {
 	if err != nil {
 		panic("model: NewJudge: " + err.Error()) // checked when the model was made
 	}
-	j := &Judge{model: m, extractor: x, gate: -1, faults: make([]signal.Quality, len(m.Usual))}
+	j := &Judge{model: m, extractor: x, classes: m.ClassNames(), gate: -1, faults: make([]signal.Quality, len(m.Usual))}
 	if m.Gate != nil {
 		j.gate = m.Layout.Index(m.Gate.Channel)
 	}
@@ -137,9 +139,11 @@ func (j *Judge) Judge(w *window.Window, ref *Reference) Verdict {
 	v.Posterior = j.scorer.Posterior(row)
 	v.Score = j.model.Classifier.Score(v.Posterior)
 	v.Outcome = Healthy
-	if j.model.Classifier.Decide(v.Posterior) != classify.Healthy {
+	class := j.model.Classifier.Decide(v.Posterior)
+	if class != classify.Healthy {
 		v.Outcome = Faulty
 	}
+	v.Class = j.classes[class]
 	return v
 }
 

@@ -20,15 +20,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// LabelRule says which measurements made a training window faulty. It has the
-// fields of a rule for wear files and is kept so that a recording with labels
-// can be scored by the rule that the model was trained with.
-type LabelRule struct {
-	VBMaxUM  float64  `json:"vb_max_um,omitempty"`
-	VBMeanUM float64  `json:"vb_mean_um,omitempty"`
-	States   []string `json:"states,omitempty"`
-}
-
 // DataSet names data that a model was trained on.
 type DataSet struct {
 	Name    string `json:"name"`
@@ -115,6 +106,9 @@ func (m *Model) check() error {
 		return fmt.Errorf("gate: channel %q is not in the layout", m.Gate.Channel)
 	case m.Gate != nil && !(m.Gate.Threshold >= 0):
 		return fmt.Errorf("gate: threshold %v: must not be negative", m.Gate.Threshold)
+	}
+	if err := m.Label.check(m.Classifier.Classes()); err != nil {
+		return err
 	}
 	return m.Reference.Check()
 }

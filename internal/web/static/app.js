@@ -76,6 +76,7 @@ function showVerdict(last) {
     shape = last.verdict in verdicts ? last.verdict : "unknown";
     ({ word, says } = verdicts[last.verdict] ?? { word: plain(last.verdict), says: "" });
     if ((loudness[last.alarm ?? ""] ?? "loud") === "loud" && last.verdict !== "faulty") says += " The alarm stands until the tool is changed.";
+    if (last.class) says += ` It is ${last.class}.`;
     if (last.reference_len) says += ` ${last.reference_len} ${last.reference_len === 1 ? "window" : "windows"} so far.`;
   }
   document.body.dataset.verdict = stale ? "stale" : last ? shape : "waiting";

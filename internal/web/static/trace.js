@@ -100,7 +100,7 @@ export class Trace {
     const r = this.#results[u.cursor.idx];
     const a = this.#marks.get(u.cursor.idx);
     this.#readout.textContent = !r ? "" : [
-      time(r.end), plain(r.verdict), r.posterior ? `score ${r.score.toFixed(2)}` : "",
+      time(r.end), plain(r.verdict), r.class ?? "", r.posterior ? `score ${r.score.toFixed(2)}` : "",
       r.tool ? `tool ${r.tool}` : "", r.hole ? `hole ${r.hole}` : "", a ? `alarm ${a.state}` : "",
     ].filter(Boolean).join(" · ");
   }

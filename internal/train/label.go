@@ -1,0 +1,64 @@
+package train
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// RuleOf returns the rule that a model was labelled by.
+func RuleOf(m *model.Model) wear.Rule { return ruleOf(m.Label) }
+
+func ruleOf(l model.LabelRule) wear.Rule {
+	r := wear.Rule{VBMaxUM: l.VBMaxUM, VBMeanUM: l.VBMeanUM, States: l.States}
+	for _, c := range l.Classes {
+		r.Classes = append(r.Classes, wear.Class(c))
+	}
+	return r
+}
+
+func labelRule(r wear.Rule) model.LabelRule {
+	l := model.LabelRule{VBMaxUM: r.VBMaxUM, VBMeanUM: r.VBMeanUM, States: r.States}
+	for _, c := range r.Classes {
+		l.Classes = append(l.Classes, model.LabelClass(c))
+	}
+	return l
+}
+
+// classOf returns the class that a row of a table has by number or name; names
+// are those of the classes.
+func classOf(number int, label string, names []string) (int, error) {
+	if label != "" {
+		for k, name := range names {
+			if strings.EqualFold(name, label) {
+				return k, nil
+			}
+		}
+		return 0, fmt.Errorf("class %q is none of %s: name the classes of the table in train.yaml, the best first, as `label: {classes: [{name: healthy}, {name: worn}, {name: broken}]}`",
+			label, strings.Join(names, ", "))
+	}
+	if number >= len(names) {
+		return 0, fmt.Errorf("class %d: there are %d, %s: number them from 0, or name those that there are under `label: classes` in train.yaml", number, len(names), numbered(names))
+	}
+	return number, nil
+}
+
+// numbered lists classes with their numbers.
+func numbered(names []string) string {
+	words := make([]string, len(names))
+	for k, name := range names {
+		words[k] = fmt.Sprintf("%d %s", k, name)
+	}
+	return listed(words)
+}
+
+// listed joins words as a sentence does: a, b and c.
+func listed(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}

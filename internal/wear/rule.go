@@ -1,0 +1,236 @@
+package wear
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Classes that a Rule of two gives. Class 0 is healthy whatever the others are.
+const (
+	Healthy = 0
+	Faulty  = 1
+)
+
+// Names of the classes of a Rule that names none. The first of several has the
+// former name, which is how a monitor knows it.
+const (
+	HealthyName = "healthy"
+	FaultyName  = "faulty"
+)
+
+// Rule says of which class a tool is. Without Classes there are two, and a tool
+// is faulty if any of the conditions here holds. With Classes each has its own
+// conditions, and those here must be empty.
+type Rule struct {
+	VBMaxUM  float64  `yaml:"vb_max_um"`  // maximum flank wear, in µm, from which a tool is faulty; 0 if it does not count
+	VBMeanUM float64  `yaml:"vb_mean_um"` // the same of the mean flank wear
+	States   []string `yaml:"states"`     // states, in whatever case, in which a tool is faulty
+	Classes  []Class  `yaml:"classes"`    // the best first: a tool is of the last one with a condition that holds, and of the first if none does
+}
+
+// Class is one of several classes, with the conditions that a Rule has for
+// faulty. The first has none. One without any is never given by wear: only a
+// table can say that a row is of it.
+type Class struct {
+	Name     string   `yaml:"name"`
+	VBMaxUM  float64  `yaml:"vb_max_um"`
+	VBMeanUM float64  `yaml:"vb_mean_um"`
+	States   []string `yaml:"states"`
+}
+
+// DefaultRule returns the rule of Zhang et al. (arXiv 1804.10801): a tool is
+// faulty from a maximum flank wear of 300 µm on, or if it is chipped or broken.
+// For gun drills the limit is a convention. ISO 3685, which is about turning,
+// has 300 µm mean or 600 µm maximum.
+func DefaultRule() Rule {
+	return Rule{VBMaxUM: 300, States: []string{Chipped, Broken}}
+}
+
+// faulty returns the second of the two classes of a rule without Classes.
+func (r Rule) faulty() Class { return Class{FaultyName, r.VBMaxUM, r.VBMeanUM, r.States} }
+
+// Names returns the names of the classes.
+func (r Rule) Names() []string {
+	if len(r.Classes) == 0 {
+		return []string{HealthyName, FaultyName}
+	}
+	names := make([]string, len(r.Classes))
+	for i, c := range r.Classes {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// RuleError says which part of a Rule cannot be used.
+type RuleError struct {
+	Key string // as a file spells it: "vb_max_um", "classes[1].states"; empty if it is the whole
+	Err error
+}
+
+func (e *RuleError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("wear: rule: %v", e.Err)
+	}
+	return fmt.Sprintf("wear: rule: %s: %v", e.Key, e.Err)
+}
+
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// Check reports why r cannot be used, as a *RuleError.
+func (r Rule) Check() error {
+	if len(r.Classes) == 0 {
+		if err := r.faulty().check(""); err != nil {
+			return err
+		}
+		if r.faulty().unconditional() {
+			return &RuleError{"", errors.New("nothing makes a tool faulty: set vb_max_um, vb_mean_um or states")}
+		}
+		return nil
+	}
+	for _, beside := range []struct {
+		key string
+		set bool
+	}{{"vb_max_um", r.VBMaxUM != 0}, {"vb_mean_um", r.VBMeanUM != 0}, {"states", len(r.States) > 0}} {
+		if beside.set {
+			return &RuleError{beside.key, errors.New("stands beside classes: move it into the class that it makes")}
+		}
+	}
+	if len(r.Classes) < 2 {
+		return &RuleError{"classes", fmt.Errorf("there is only %q: name two or more, the best first", r.Classes[0].Name)}
+	}
+	var last Class // with the greatest limits so far
+	states := make(map[string]string)
+	for i, c := range r.Classes {
+		at := fmt.Sprintf("classes[%d]", i)
+		same := func(o Class) bool { return strings.EqualFold(o.Name, c.Name) }
+		switch {
+		case strings.TrimSpace(c.Name) != c.Name || c.Name == "":
+			return &RuleError{at + ".name", fmt.Errorf("%q: write a word, such as %q", c.Name, "worn")}
+		case i == 0 && c.Name != HealthyName:
+			return &RuleError{at + ".name", fmt.Errorf("%q: the first class is that of good tools: name it %q, so that alarms know it", c.Name, HealthyName)}
+		case i == 0 && !c.unconditional():
+			return &RuleError{at, errors.New("healthy is what no other class is: remove its conditions")}
+		case slices.ContainsFunc(r.Classes[:i], same):
+			return &RuleError{at + ".name", fmt.Errorf("%q is another class already: name each once", c.Name)}
+		}
+		if err := c.check(at + "."); err != nil {
+			return err
+		}
+		for _, f := range []struct {
+			key         string
+			um, least   float64
+			raisesLimit *float64
+		}{{".vb_max_um", c.VBMaxUM, last.VBMaxUM, &last.VBMaxUM}, {".vb_mean_um", c.VBMeanUM, last.VBMeanUM, &last.VBMeanUM}} {
+			if f.um == 0 {
+				continue
+			}
+			if f.um <= f.least {
+				return &RuleError{at + f.key, fmt.Errorf("%v: must be above %v, that of a class before: order classes from the best to the worst", f.um, f.least)}
+			}
+			*f.raisesLimit = f.um
+		}
+		for _, s := range c.States {
+			if other, twice := states[strings.ToLower(s)]; twice {
+				return &RuleError{at + ".states", fmt.Errorf("%q is a state of class %s already: keep one of them", s, other)}
+			}
+			states[strings.ToLower(s)] = c.Name
+		}
+	}
+	return nil
+}
+
+func (c Class) unconditional() bool { return c.VBMaxUM == 0 && c.VBMeanUM == 0 && len(c.States) == 0 }
+
+// check reports a condition that cannot be met; at is put before its key.
+func (c Class) check(at string) error {
+	for _, f := range []struct {
+		key string
+		um  float64
+	}{{"vb_max_um", c.VBMaxUM}, {"vb_mean_um", c.VBMeanUM}} {
+		if !(f.um >= 0) || math.IsInf(f.um, 0) {
+			return &RuleError{at + f.key, fmt.Errorf("%v: must be a positive number of µm, or 0 if it does not count", f.um)}
+		}
+	}
+	for i, s := range c.States {
+		if strings.TrimSpace(s) != s || s == "" {
+			return &RuleError{at + "states", fmt.Errorf("entry %d is %q: write a word, such as %q", i+1, s, Broken)}
+		}
+	}
+	return nil
+}
+
+// Class returns the last class with a condition that holds, and Healthy if none
+// does. Wear that is not known is NaN, a state that is not known is empty; ok is
+// false if nothing that the rule looks at is known.
+func (r Rule) Class(vbMean, vbMax float64, state string) (class int, ok bool) {
+	if len(r.Classes) == 0 {
+		holds, known := r.faulty().holds(vbMean, vbMax, state)
+		if holds {
+			return Faulty, true
+		}
+		return Healthy, known
+	}
+	for i, c := range r.Classes {
+		holds, known := c.holds(vbMean, vbMax, state)
+		if holds {
+			class = i
+		}
+		ok = ok || known
+	}
+	return class, ok
+}
+
+// holds reports whether any condition of c holds, and whether anything that they
+// look at is known.
+func (c Class) holds(vbMean, vbMax float64, state string) (holds, known bool) {
+	for _, f := range [2]struct{ limit, um float64 }{{c.VBMaxUM, vbMax}, {c.VBMeanUM, vbMean}} {
+		if f.limit == 0 || f.um != f.um {
+			continue
+		}
+		holds, known = holds || f.um >= f.limit, true
+	}
+	if len(c.States) > 0 && state != "" {
+		known = true
+		holds = holds || slices.ContainsFunc(c.States, func(s string) bool { return strings.EqualFold(s, state) })
+	}
+	return holds, known
+}
+
+// String returns the rule in words, as reports and model cards show it.
+func (r Rule) String() string {
+	classes := r.Classes
+	if len(classes) == 0 {
+		if r.faulty().unconditional() {
+			return "never faulty"
+		}
+		classes = []Class{{}, r.faulty()}
+	}
+	var words []string
+	for _, c := range classes {
+		if !c.unconditional() {
+			words = append(words, c.Name+" if "+c.words())
+		}
+	}
+	if len(words) == 0 {
+		last := len(classes) - 1
+		return strings.Join(r.Names()[:last], ", ") + " or " + classes[last].Name + ", as the table says"
+	}
+	return strings.Join(words, "; ")
+}
+
+func (c Class) words() string {
+	var when []string
+	if c.VBMaxUM != 0 {
+		when = append(when, fmt.Sprintf("maximum flank wear ≥ %v µm", c.VBMaxUM))
+	}
+	if c.VBMeanUM != 0 {
+		when = append(when, fmt.Sprintf("mean flank wear ≥ %v µm", c.VBMeanUM))
+	}
+	if len(c.States) > 0 {
+		when = append(when, "the tool is "+strings.Join(c.States, " or "))
+	}
+	return strings.Join(when, ", or ")
+}

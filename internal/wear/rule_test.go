@@ -1,0 +1,108 @@
+package wear
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// three are classes by wear and state.
+var three = Rule{Classes: []Class{
+	{Name: "healthy"},
+	{Name: "worn", VBMaxUM: 150, States: []string{"worn"}},
+	{Name: "faulty", VBMaxUM: 300, VBMeanUM: 200, States: []string{"chipped", "broken"}},
+}}
+
+func TestRuleOfSeveralClasses(t *testing.T) {
+	if err := three.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if got := three.Names(); !slices.Equal(got, []string{"healthy", "worn", "faulty"}) {
+		t.Errorf("names %q", got)
+	}
+	for name, tc := range map[string]struct {
+		mean, max float64
+		state     string
+		class     int
+		ok        bool
+	}{
+		"below all":                        {nan, 149, "", 0, true},
+		"from the first limit on":          {nan, 150, "", 1, true},
+		"below the second":                 {nan, 299.9, "", 1, true},
+		"from the second on":               {nan, 300, "", 2, true},
+		"the worse of two conditions":      {250, 160, "", 2, true},
+		"little wear, but broken":          {nan, 10, "Broken", 2, true},
+		"a state of the middle":            {nan, nan, "WORN", 1, true},
+		"much wear in a state of less":     {nan, 400, "worn", 2, true},
+		"a state of no class":              {nan, nan, "new", 0, true},
+		"only the mean known, and small":   {10, nan, "", 0, true},
+		"nothing known":                    {nan, nan, "", 0, false},
+		"a state that nobody measured for": {nan, 200, "", 1, true},
+	} {
+		if class, ok := three.Class(tc.mean, tc.max, tc.state); class != tc.class || ok != tc.ok {
+			t.Errorf("%s: %d, %v; want %d, %v", name, class, ok, tc.class, tc.ok)
+		}
+	}
+	if got, want := three.String(), "worn if maximum flank wear ≥ 150 µm, or the tool is worn; faulty if maximum flank wear ≥ 300 µm, or mean flank wear ≥ 200 µm, or the tool is chipped or broken"; got != want {
+		t.Errorf("reads %q", got)
+	}
+	named := Rule{Classes: []Class{{Name: "healthy"}, {Name: "worn"}, {Name: "broken"}}}
+	if err := named.Check(); err != nil || named.String() != "healthy, worn or broken, as the table says" {
+		t.Errorf("%q, %v", named, err)
+	}
+	if _, ok := named.Class(100, 100, "worn"); ok {
+		t.Error("classes without conditions are given by wear")
+	}
+}
+
+// Two classes say what the rule that names none says.
+func TestTwoNamedClassesAreTheTwo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		um := func(name string) float64 { return rapid.SampledFrom([]float64{0, 100, 300}).Draw(t, name) }
+		old := Rule{VBMaxUM: um("max"), VBMeanUM: um("mean"), States: rapid.SampledFrom([][]string{nil, {"worn"}, {"chipped", "broken"}}).Draw(t, "states")}
+		if old.Check() != nil {
+			return
+		}
+		named := Rule{Classes: []Class{{Name: "healthy"}, {"faulty", old.VBMaxUM, old.VBMeanUM, old.States}}}
+		if err := named.Check(); err != nil {
+			t.Fatal(err)
+		}
+		measured := func(name string) float64 { return rapid.SampledFrom([]float64{nan, 50, 100, 299, 300}).Draw(t, name) }
+		mean, vbMax := measured("vb mean"), measured("vb max")
+		state := rapid.SampledFrom([]string{"", "new", "worn", "Broken"}).Draw(t, "state")
+		a, aOK := old.Class(mean, vbMax, state)
+		b, bOK := named.Class(mean, vbMax, state)
+		if a != b || aOK != bOK || old.String() != named.String() || !slices.Equal(old.Names(), named.Names()) {
+			t.Errorf("%v, %v, %q: %d %v by %q, %d %v by %q", mean, vbMax, state, a, aOK, old, b, bOK, named)
+		}
+	})
+}
+
+func TestRuleOfSeveralClassesIsChecked(t *testing.T) {
+	class := func(name string) Class { return Class{Name: name} }
+	healthy := class("healthy")
+	for want, r := range map[string]Rule{
+		"vb_max_um: stands beside classes: move it":                      {VBMaxUM: 300, Classes: three.Classes},
+		"states: stands beside classes":                                  {States: []string{"worn"}, Classes: three.Classes},
+		`classes: there is only "healthy": name two or more`:             {Classes: []Class{healthy}},
+		`classes[0].name: "good": the first class is that of good tools`: {Classes: []Class{class("good"), class("bad")}},
+		"classes[0]: healthy is what no other class is":                  {Classes: []Class{{Name: "healthy", VBMaxUM: 1}, class("bad")}},
+		`classes[1].name: "": write a word`:                              {Classes: []Class{healthy, class("")}},
+		`classes[2].name: "WORN" is another class already`:               {Classes: []Class{healthy, class("worn"), class("WORN")}},
+		"classes[1].vb_max_um: -1: must be a positive":                   {Classes: []Class{healthy, {Name: "worn", VBMaxUM: -1}}},
+		"classes[1].vb_mean_um: NaN: must be a positive":                 {Classes: []Class{healthy, {Name: "worn", VBMeanUM: math.NaN()}}},
+		"classes[2].vb_max_um: 300: must be above 300, that of a class":  {Classes: []Class{healthy, {Name: "worn", VBMaxUM: 300}, {Name: "broken", VBMaxUM: 300}}},
+		`classes[2].states: "Worn" is a state of class worn already`:     {Classes: []Class{healthy, {Name: "worn", States: []string{"worn"}}, {Name: "broken", States: []string{"Worn"}}}},
+		`classes[1].states: entry 1 is ""`:                               {Classes: []Class{healthy, {Name: "worn", States: []string{""}}}},
+	} {
+		err := r.Check()
+		var part *RuleError
+		if err == nil || !strings.HasPrefix(err.Error(), "wear: rule: "+want) || !errors.As(err, &part) {
+			t.Errorf("%v, want %s…", err, want)
+		}
+	}
+}

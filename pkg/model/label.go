@@ -1,0 +1,68 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+)
+
+// LabelRule says what made a training window of which class. It has the fields
+// of a rule for wear files and is kept so that a recording with labels can be
+// scored by the rule that the model was trained with. Without Classes there are
+// two, healthy and faulty.
+type LabelRule struct {
+	VBMaxUM  float64      `json:"vb_max_um,omitempty"`
+	VBMeanUM float64      `json:"vb_mean_um,omitempty"`
+	States   []string     `json:"states,omitempty"`
+	Classes  []LabelClass `json:"classes,omitempty"` // in the order of the classifier's, healthy first
+}
+
+// LabelClass is one of several classes, with what made a window one of it.
+type LabelClass struct {
+	Name     string   `json:"name"`
+	VBMaxUM  float64  `json:"vb_max_um,omitempty"`
+	VBMeanUM float64  `json:"vb_mean_um,omitempty"`
+	States   []string `json:"states,omitempty"`
+}
+
+// check reports names that are not those of a classifier's classes.
+func (l LabelRule) check(classes int) error {
+	if len(l.Classes) == 0 {
+		return nil
+	}
+	if len(l.Classes) != classes {
+		return fmt.Errorf("classifier of %d classes, the label rule names %d", classes, len(l.Classes))
+	}
+	seen := make(map[string]bool)
+	for i, c := range l.Classes {
+		switch {
+		case c.Name == "":
+			return errors.New("label: a class has no name")
+		case i == 0 && c.Name != string(Healthy):
+			return fmt.Errorf("label: the first class is %q: must be %q", c.Name, Healthy)
+		case seen[c.Name]:
+			return fmt.Errorf("label: two classes are named %q", c.Name)
+		}
+		seen[c.Name] = true
+	}
+	return nil
+}
+
+// ClassNames returns the names of the classes in the order of posteriors. The
+// first is healthy; every other one is a fault of the tool.
+func (m *Model) ClassNames() []string {
+	var names []string
+	for _, c := range m.Label.Classes {
+		names = append(names, c.Name)
+	}
+	if len(names) > 0 {
+		return names
+	}
+	names = []string{string(Healthy), string(Faulty)}
+	if m.Classifier == nil {
+		return names
+	}
+	for k := 2; k < m.Classifier.Classes(); k++ { // of which no trainer has said anything
+		names = append(names, fmt.Sprintf("faulty %d", k))
+	}
+	return names
+}
