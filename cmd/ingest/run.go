@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,7 @@ type settings struct {
 	Spool   string       `yaml:"spool"`
 	Full    string       `yaml:"spool_full"` // "block" or "drop_oldest"; empty: the first for recordings, the second for live sources
 	MiB     int64        `yaml:"spool_mib"`
+	Sync    int          `yaml:"spool_sync"` // windows that share one sync to disk; 0: 1, and 64 at speed 0
 	Metrics string       `yaml:"metrics"` // address; empty: none
 	Source  sourceConfig `yaml:"source"`
 }
@@ -137,6 +139,8 @@ func (c settings) check() error {
 	switch {
 	case c.MiB < 0:
 		return fmt.Errorf("spool_mib: %d: must be the MiB the spool may take, or 0 for what the disk holds", c.MiB)
+	case c.Sync < 0:
+		return fmt.Errorf("spool_sync: %d: must be the number of windows that share one sync to disk, or 0 for 1, and 64 at speed 0", c.Sync)
 	case c.Full != "" && c.Full != "block" && c.Full != "drop_oldest":
 		return fmt.Errorf("spool_full: %q: choose block (acquisition waits) or drop_oldest (the oldest windows are given up)", c.Full)
 	case !(src.Speed >= 0):
@@ -243,6 +247,7 @@ func (c settings) gateway(file string, src source.Source, recording string, to b
 	if c.Source.Speed == 0 {
 		sync = 64
 	}
+	sync = cmp.Or(c.Sync, sync)
 	return gateway.New(gateway.Config{
 		Source: source.Pace(src, c.Source.Speed), Window: window.Spec{Length: c.Window.Length, Hop: c.Window.Hop},
 		SpoolDir: config.Beside(file, c.Spool), Recording: recording, SyncEvery: sync, Log: log, Bus: to,

@@ -189,6 +189,7 @@ func TestErrors(t *testing.T) {
 		{"hop longer than the window", ingest, change("length: 1s", "length: 1s\n  hop: 2s")},
 		{"kind that is none", ingest, change("kind: csv", "kind: tsv")},
 		{"speed below nothing", ingest, change("speed: 0", "speed: -1")},
+		{"sync below nothing", ingest, change("spool: spool", "spool: spool\nspool_sync: -1")},
 		{"no recording is named", ingest, change("  file: day.csv\n", "")},
 		{"no recording", ingest, change("day.csv", "absent.csv")},
 		{"recording that would not be read", ingest, change("kind: csv", "kind: simulate")},

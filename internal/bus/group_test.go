@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -228,5 +229,62 @@ func TestFailedCommitStopsThePartition(t *testing.T) {
 	}
 	if c.counts["k/0"] != 2 {
 		t.Errorf("first message handled %d times, want 2: its commit failed", c.counts["k/0"])
+	}
+}
+
+// A group goes on by itself after whatever the broker answers, and loses nothing.
+func TestGroupThroughFaults(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]kfake.Fault{
+		"fetch fails":             {Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.UnknownServerError, Count: 3},
+		"fetch from no leader":    {Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.NotLeaderForPartition, Count: 3},
+		"joining fails":           {Keys: []kmsg.Key{kmsg.JoinGroup}, Err: kerr.UnknownServerError, Count: 2},
+		"generation is over":      {Keys: []kmsg.Key{kmsg.Heartbeat}, Err: kerr.IllegalGeneration, Count: 1},
+		"coordinator has moved":   {Keys: []kmsg.Key{kmsg.Heartbeat}, Err: kerr.NotCoordinator, Count: 2},
+		"commit fails":            {Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.UnknownServerError, Count: 1},
+		"no coordinator for now":  {Keys: []kmsg.Key{kmsg.FindCoordinator}, Err: kerr.CoordinatorNotAvailable, Count: 2},
+		"positions are not known": {Keys: []kmsg.Key{kmsg.OffsetFetch}, Err: kerr.CoordinatorLoadInProgress, Count: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, cfg := startBroker(t)
+			apply(t, cfg, 2)
+			f := b.cluster.Fault(fault)
+			p := newProducer(t, cfg)
+			c := newCollector()
+			defer runGroup(t, cfg, c.handle)()
+			for sent := 0; sent < 40 || f.Hits() < fault.Count; sent += 20 {
+				send(t, p, windows("a", sent, sent+10))
+				send(t, p, windows("b", sent, sent+10))
+				c.wait(t, sent+20)
+				time.Sleep(50 * time.Millisecond) // until the next heartbeat, say
+				if sent > 2000 {
+					t.Fatal("the fault did not happen: the test has no teeth")
+				}
+			}
+		})
+	}
+}
+
+// A group tells the broker the times that were measured to be right: after a
+// broker's restart a group waits one session, and a member that is silent for a
+// session has left.
+func TestGroupTimes(t *testing.T) {
+	b, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	joined := make(chan *kmsg.JoinGroupRequest, 10)
+	b.cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		joined <- req.(*kmsg.JoinGroupRequest)
+		return nil, nil, false
+	})
+	stop := runGroup(t, cfg, newCollector().handle)
+	req := <-joined
+	stop()
+	if req.SessionTimeoutMillis != 6000 || req.RebalanceTimeoutMillis != 30_000 {
+		t.Errorf("session of %d ms, rebalance of %d ms", req.SessionTimeoutMillis, req.RebalanceTimeoutMillis)
+	}
+	kc := newKafkaClient(cfg)
+	if ttl := kc.Transport.(*kafka.Transport).MetadataTTL; ttl != time.Second {
+		t.Errorf("leaders are asked for every %v", ttl)
 	}
 }

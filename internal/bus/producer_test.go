@@ -43,6 +43,15 @@ func TestSendThroughFaults(t *testing.T) {
 		"written, but the answer says timed out, twice": {func(c *kfake.Cluster) {
 			c.Fault(kfake.Fault{Keys: produce, Err: kerr.RequestTimedOut, Count: 2})
 		}, 3},
+		"written, but not by enough replicas, twice": {func(c *kfake.Cluster) {
+			c.Fault(kfake.Fault{Keys: produce, Err: kerr.NotEnoughReplicasAfterAppend, Count: 2})
+		}, 3},
+		"broker not available": {func(c *kfake.Cluster) {
+			c.Fault(kfake.Fault{Keys: produce, Err: kerr.BrokerNotAvailable, Count: 2})
+		}, 1},
+		"no answer ever comes": {func(c *kfake.Cluster) {
+			c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) { return nil, nil, true })
+		}, 1},
 		"connection drops": {func(c *kfake.Cluster) {
 			c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) { return nil, errors.New("drop"), true })
 		}, 1},
@@ -102,7 +111,7 @@ func TestTooLarge(t *testing.T) {
 func TestLargeMessage(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
-	big := make([]byte, 3<<20)
+	big := make([]byte, MaxMessage-1000) // headers, key and the form of a batch come on top
 	for i := range big {
 		big[i] = byte(i * i >> 7)
 	}

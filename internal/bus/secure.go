@@ -192,6 +192,8 @@ func explainRefusal(err error, cfg Config) string {
 		return fmt.Sprintf("bus: the certificate of %s is signed by nobody we trust: set `ca` to the certificate that signed it", brokers)
 	case errors.As(err, &notTLS):
 		return fmt.Sprintf("bus: %s does not speak TLS: correct the port, or remove `tls`", brokers)
+	case errors.As(err, &remote) && remote.Op == "remote error" && strings.Contains(remote.Err.Error(), "protocol version"):
+		return fmt.Sprintf("bus: %s does not speak TLS 1.3, and nothing older is spoken here: add TLSv1.3 to ssl.enabled.protocols of the broker", brokers)
 	case errors.As(err, &remote) && remote.Op == "remote error":
 		return fmt.Sprintf("bus: %s refuses our certificate (%v): set `cert` and `key` to one that it trusts and that has not expired", brokers, remote.Err)
 	}

@@ -2,6 +2,9 @@ package bus
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +14,9 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 )
@@ -237,6 +243,94 @@ func TestSecretsInFiles(t *testing.T) {
 		err := Config{Brokers: []string{"127.0.0.1:1"}, TLS: tc.tls, Login: tc.login}.check()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// Nothing older than TLS 1.3 and SCRAM-SHA-512 is spoken.
+func TestOldProtocolsRefused(t *testing.T) {
+	dir := t.TempDir()
+	own, err := kafkatest.Stranger()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key := own.WriteFiles(t, dir, "old")
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, MaxVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.(*tls.Conn).Handshake()
+			conn.Close()
+		}
+	}()
+	if err := Probe(testContext(t), Config{Brokers: []string{l.Addr().String()}, TLS: &TLS{}}); err == nil || !strings.Contains(err.Error(), "does not speak TLS 1.3") {
+		t.Errorf("TLS 1.2: %v", err)
+	}
+
+	old, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	old.ControlKey(int16(kmsg.SASLHandshake), func(req kmsg.Request) (kmsg.Response, error, bool) { // as Apache Kafka does
+		old.KeepControl()
+		res := req.ResponseKind().(*kmsg.SASLHandshakeResponse)
+		res.ErrorCode, res.SupportedMechanisms = kerr.UnsupportedSaslMechanism.Code, []string{"PLAIN"}
+		return res, nil, true
+	})
+	t.Setenv("FLANK_TEST_PASSWORD", "secret")
+	cfg := Config{Brokers: old.ListenAddrs(), Login: &Login{User: "ingest", PasswordEnv: "FLANK_TEST_PASSWORD"}}
+	p := newProducer(t, cfg)
+	for what, err := range map[string]error{"Probe": Probe(testContext(t), cfg), "Send": p.Send(testContext(t), windows("k", 0, 1))} {
+		if err == nil || !strings.Contains(err.Error(), "does not offer SCRAM-SHA-512: add it to sasl.enabled.mechanisms") {
+			t.Errorf("%s without SCRAM-SHA-512: %v", what, err)
+		}
+	}
+}
+
+// Of what connections depend on, that expires first which counts.
+func TestCertificates(t *testing.T) {
+	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	cert := func(name string, days int) *x509.Certificate {
+		return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: now.AddDate(0, 0, days)}
+	}
+	short, long := cert("root", 20), cert("new root", 4000)
+	cfg := Config{TLS: &TLS{}}
+	if got, err := cfg.Certificates(); err != nil || len(got) != 0 {
+		t.Errorf("before a connection: %v, %v", got, err)
+	}
+	for _, tc := range []struct {
+		chains [][]*x509.Certificate
+		name   string
+		days   float64
+	}{
+		{[][]*x509.Certificate{{cert("broker", 100), cert("between", 300), long}}, "broker", 100},
+		{[][]*x509.Certificate{{cert("broker", 100), short}}, "root", 20},
+		{[][]*x509.Certificate{{cert("broker", 100), short}, {cert("broker", 100), long}}, "broker", 100}, // one that lasts is enough
+		{nil, "broker", 100}, // nothing was verified: nothing is learnt
+	} {
+		cfg.TLS.noteBroker(tls.ConnectionState{VerifiedChains: tc.chains})
+		got, err := cfg.Certificates()
+		if err != nil || len(got) != 1 || got[0].Whose != "broker" || got[0].Name != tc.name || got[0].DaysLeft(now) != tc.days {
+			t.Errorf("%v, %v, want %s with %v days", got, err, tc.name, tc.days)
+		}
+	}
+	for left, want := range map[time.Duration]string{
+		RenewAhead + time.Hour: "expires in 30 d", RenewAhead - time.Second: "expires in 29 d (renew it soon)", -time.Second: "has expired (renew it)",
+	} {
+		if got := expiry(Certificate{NotAfter: now.Add(left)}, now); got != want {
+			t.Errorf("%v: %q, want %q", left, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // control calls fn for every fetch that the broker is asked for.
@@ -272,5 +275,48 @@ func TestAbortedAndOpenTransactions(t *testing.T) {
 	c.wait(t, 9)
 	if err := stop(); !errors.Is(err, context.Canceled) || len(gaps) > 0 {
 		t.Errorf("%v; a marker is no gap: %q", err, gaps)
+	}
+}
+
+// A batch that was damaged on its way is asked for again, not believed.
+func TestDamagedOnItsWay(t *testing.T) {
+	t.Parallel()
+	b, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	send(t, newProducer(t, cfg), windows("k", 0, 10))
+	req := kmsg.NewPtrFetchRequest()
+	req.Version, req.ReplicaID, req.MaxBytes, req.MinBytes = 10, -1, 1<<20, 1
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic = TopicWindows
+	part := kmsg.NewFetchRequestTopicPartition()
+	part.PartitionMaxBytes = 1 << 20
+	topic.Partitions = append(topic.Partitions, part)
+	req.Topics = append(req.Topics, topic)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...), kgo.MaxVersions(kversion.V2_0_0()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	answer, err := cl.Request(testContext(t), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := answer.(*kmsg.FetchResponse).Topics[0].Partitions[0].RecordBatches
+	if len(batch) < 200 {
+		t.Fatalf("a batch of %d bytes", len(batch))
+	}
+	damaged := 0
+	controlFetches(b.cluster, func(req *kmsg.FetchRequest) (kmsg.Response, bool) {
+		if damaged++; damaged > 3 {
+			return nil, false
+		}
+		res := nothing(req, 10).(*kmsg.FetchResponse)
+		bad := bytes.Clone(batch)
+		bad[len(bad)-5*damaged] ^= 1
+		res.Topics[0].Partitions[0].RecordBatches = bad
+		return res, true
+	})
+	if got := readAll(t, cfg, TopicWindows)["k"]; !slices.Equal(got, values(windows("k", 0, 10))) || damaged <= 3 {
+		t.Errorf("read %q after %d answers", got, damaged)
 	}
 }

@@ -1,0 +1,78 @@
+package kafkatest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A second broker on a folder that is in use does not start, and does the first no
+// harm: on a live folder it could make it hang.
+func TestFolderInUse(t *testing.T) {
+	if Version() == "" {
+		t.Skip("FLANK_KAFKA names no version of Apache Kafka: make e2e-kafka does")
+	}
+	b := Start(t)
+	script, err := modulePath("scripts", "kafka", "broker.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := exec.Command(script, Version(), b.dir, ports[0], ports[1]).CombinedOutput()
+	if err == nil || !strings.Contains(string(said), "is in use by another broker") {
+		t.Errorf("%v: %s", err, said)
+	}
+	if !b.ready(1) {
+		t.Error("the first broker does not serve any more")
+	}
+}
+
+// The rights are those of the table, and the commands below it grant the same.
+func TestDocumented(t *testing.T) {
+	path, err := modulePath("deploy", "kafka", "acls.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for principal, want := range map[string]string{
+		"ingest":  "tcm.windows.v1 Write, tcm.windows.v1 DescribeConfigs",
+		"trainer": "tcm.windows.v1 Read",
+		"monitor": "group tcm-* Read, tcm.windows.v1 Read, tcm.state.v1 Read, tcm.commands.v1 Read, tcm.models.v1 Read, " +
+			"tcm.state.v1 Write, tcm.results.v1 Write, tcm.alerts.v1 Write, tcm.dlq.v1 Write",
+		"nobody": "",
+	} {
+		entries, err := documented(string(text), principal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range entries {
+			name := e.ResourceName
+			if e.ResourcePatternType.String() == "prefixed" || strings.HasSuffix(name, "-") {
+				name = "group " + name + "*"
+			}
+			for op, is := range operations {
+				if is == e.Operation {
+					got = append(got, fmt.Sprintf("%s %s", name, op))
+				}
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s may %q, want %q", principal, got, want)
+		}
+		if principal != "nobody" && !slices.ContainsFunc(strings.Split(string(text), "\n"), func(l string) bool {
+			return strings.Contains(l, "--allow-principal User:"+principal)
+		}) {
+			t.Errorf("no command grants %s anything", principal)
+		}
+	}
+}
