@@ -68,7 +68,7 @@ type settings struct {
 	Full    string       `yaml:"spool_full"` // "block" or "drop_oldest"; empty: the first for recordings, the second for live sources
 	MiB     int64        `yaml:"spool_mib"`
 	Sync    int          `yaml:"spool_sync"` // windows that share one sync to disk; 0: 1, and 64 at speed 0
-	Metrics string       `yaml:"metrics"` // address; empty: none
+	Metrics string       `yaml:"metrics"`    // address; empty: none
 	Source  sourceConfig `yaml:"source"`
 }
 

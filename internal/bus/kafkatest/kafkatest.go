@@ -27,7 +27,7 @@ import (
 )
 
 // patience bounds what takes seconds. It is not a measure of speed.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // Version returns the version of Apache Kafka to test with, or "".
 func Version() string { return os.Getenv("FLANK_KAFKA") }
