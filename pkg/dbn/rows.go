@@ -25,10 +25,10 @@ func (m Matrix) ReadRows(dst []float32, from int) error {
 	return nil
 }
 
-// feed hands out rows to train on, epoch by epoch and in random order. Rows in
-// memory are shuffled all together. Of others it reads a portion at a time, made
-// up of blocks from all over, which are shuffled together; while one portion is
-// trained on, the next is read.
+// feed hands out rows to train on, epoch by epoch and in the random
+// order of mix. Rows in memory are shuffled all together. Of others it reads a
+// portion at a time, made up of blocks from all over, which are shuffled
+// together; while one portion is trained on, the next is read.
 type feed struct {
 	rows, cols int
 	y          []int // classes, if they are of use
@@ -97,10 +97,11 @@ func (f *feed) check(kind string) error {
 // on, in this order, and y the classes of x. They are only lent. A batch ends
 // where a portion does.
 func (f *feed) epoch(ctx context.Context, rng *rand.Rand, visit func(x Matrix, y, order []int) error) error {
-	shuffle(f.order, rng)
 	if f.far == nil {
+		mix(f.order, f.cols, rng)
 		return visit(f.memory, f.y, f.order)
 	}
+	shuffle(f.order, rng)
 	reading := make(chan *portion)
 	read := func(i int) {
 		p := &f.ready[i/f.perPortion%2]
@@ -117,7 +118,7 @@ func (f *feed) epoch(ctx context.Context, rng *rand.Rand, visit func(x Matrix, y
 		err := p.err
 		if err == nil {
 			p.order = append(p.order[:0], ordered(p.x.Rows)...)
-			shuffle(p.order, rng)
+			mix(p.order, p.x.Cols, rng)
 			err = visit(f.lift(p.x), p.y, p.order)
 		}
 		switch {
@@ -129,6 +130,36 @@ func (f *feed) epoch(ctx context.Context, rng *rand.Rand, visit func(x Matrix, y
 		case !more:
 			return context.Cause(ctx)
 		}
+	}
+}
+
+const (
+	mixedRows = 1 << 20 // from which on rows are shuffled by runs
+	runBytes  = 1 << 10 // of a run: some cache lines
+	mixBytes  = 1 << 20 // of the runs whose rows are shuffled together: they fit the second cache
+)
+
+// mix puts the rows of a matrix of the given width in random order. Up to
+// mixedRows of them are shuffled all together. To swap the numbers of more and to
+// fetch them one by one takes a good part of the time of training: runs of
+// consecutive rows are shuffled, and then the rows of each thousand runs. A row
+// thus keeps company with rows from all over and with few of its neighbours.
+func mix(order []int, cols int, rng *rand.Rand) {
+	if len(order) <= mixedRows {
+		shuffle(order, rng)
+		return
+	}
+	run := max(1, runBytes/4/cols)
+	runs := ordered((len(order) + run - 1) / run)
+	shuffle(runs, rng)
+	mixed := order[:0]
+	for _, i := range runs {
+		for r := i * run; r < min((i+1)*run, len(order)); r++ {
+			mixed = append(mixed, r)
+		}
+	}
+	for together := range slices.Chunk(order, max(1, mixBytes/4/cols)) {
+		shuffle(together, rng)
 	}
 }
 

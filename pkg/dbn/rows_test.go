@@ -82,6 +82,53 @@ func TestEpochHasEveryRowOnce(t *testing.T) {
 	})
 }
 
+// However many rows there are, mix puts every one somewhere, takes another order
+// each time, and makes batches of rows from all over.
+func TestMix(t *testing.T) {
+	for _, test := range []struct {
+		rows, cols int
+		runs       int // of 1 KiB that 1000 rows are from, at least
+	}{
+		{1000, 14, 56}, // all of them
+		{mixedRows, 14, 960},
+		{mixedRows + 1, 14, 600},       // 1000 rows of 1024 runs of 18 hit 1-1/e of them
+		{2*mixedRows + 12345, 14, 500}, // the last are of fewer
+		{mixedRows + 1, 196, 990},      // a run is a row
+		{mixedRows + 1, 1 << 20, 990},
+	} {
+		run := max(1, 256/test.cols)
+		rng := rand.New(rand.NewPCG(3, 4))
+		order := ordered(test.rows)
+		mix(order, test.cols, rng)
+		first := slices.Clone(order)
+		mix(order, test.cols, rng)
+		if slices.Equal(first, order) {
+			t.Errorf("%d×%d: the same order twice", test.rows, test.cols)
+		}
+		seen := make([]bool, test.rows)
+		for _, r := range order {
+			if seen[r] {
+				t.Fatalf("%d×%d: row %d twice", test.rows, test.cols, r)
+			}
+			seen[r] = true
+		}
+		for from := 0; from+1000 <= test.rows; from += 100_000 {
+			runs := map[int]bool{}
+			var sum float64
+			for _, r := range order[from : from+1000] {
+				runs[r/run] = true
+				sum += float64(r) / float64(test.rows)
+			}
+			if len(runs) < test.runs {
+				t.Errorf("%d×%d: rows from %d on are from %d runs", test.rows, test.cols, from, len(runs))
+			}
+			if mean := sum / 1000; mean < 0.45 || mean > 0.55 {
+				t.Errorf("%d×%d: rows from %d on are from around %.2f of all", test.rows, test.cols, from, mean)
+			}
+		}
+	}
+}
+
 // What is learnt from rows that are read is as good as from rows in memory, and
 // does not depend on the number of workers.
 func TestTrainOnRowsThatAreRead(t *testing.T) {

@@ -32,6 +32,10 @@ type History struct {
 //
 // A class may be absent from y as long as two others are there.
 //
+// Every epoch takes rows in another random order. Of more than 2²⁰ in memory,
+// runs of 1 KiB are shuffled, and then the rows of each MiB of runs: a batch is
+// made up of rows from all over, a few of which were neighbours.
+//
 // Rows that are no Matrix are read again in every epoch. In memory are 128 MiB
 // of them, which are shuffled together: 64 blocks of 1 MiB drawn from all over,
 // and as much that is being read. A batch ends where they do. Visible biases
