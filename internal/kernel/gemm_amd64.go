@@ -16,11 +16,12 @@ type tiling struct {
 	lanes  int      // float32 in a vector
 	tiles  [][]tile // by width in vectors and by rows; tiles[0] and tiles[w][0] are not used
 	narrow *tiling  // with vectors of half as many lanes, or nil
+	dots   []tile   // for one or two columns, by rows, or nil; see gen/dots.go
 }
 
 var (
-	gemmAVX2   = &tiling{8, tilesAVX2, nil}
-	gemmAVX512 = &tiling{16, tilesAVX512, gemmAVX2}
+	gemmAVX2   = &tiling{lanes: 8, tiles: tilesAVX2}
+	gemmAVX512 = &tiling{lanes: 16, tiles: tilesAVX512, narrow: gemmAVX2, dots: dotsAVX512}
 )
 
 const (
@@ -29,6 +30,7 @@ const (
 	size   = 4   // bytes of an element
 	wide   = 256 // columns from which on packing A pays
 	tall   = 6   // rows of a tile of packed A: all widths have it
+	long   = 128 // inner dimension from which on dot products pay
 )
 
 // scratch is room for what is packed. A panel is the part of B beneath one
@@ -53,9 +55,13 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 	if op&TransA != 0 {
 		aRow, aCol = 1, m
 	}
-	// If half a vector holds the last columns, they cost half as much.
+	// One or two columns over are dot products along the rows of A, if these are
+	// long and lie in one piece. Otherwise, if half a vector holds the last columns,
+	// they cost half as much. What is done does not depend on m: see Bits.
+	tail := n % t.lanes
+	dots := t.dots != nil && 0 < tail && tail <= 2 && op&TransA == 0 && k >= long
 	main := n
-	if tail := n % t.lanes; t.narrow != nil && 0 < tail && tail <= t.narrow.lanes {
+	if dots || t.narrow != nil && 0 < tail && tail <= t.narrow.lanes {
 		main -= tail
 	}
 	vectors := ceil(main, t.lanes)
@@ -66,7 +72,7 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 	packB := op&TransB != 0 || m >= 48 && columns > 1
 	packA := op&TransA == 0 && m >= 48 && n >= wide
 	var packed *scratch
-	if packB || packA {
+	if packB || packA || dots {
 		packed = scratches.Get().(*scratch)
 		defer scratches.Put(packed)
 	}
@@ -80,13 +86,15 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 			for column, j := 0, 0; j < n; column++ {
 				// Columns have about the same number of vectors.
 				t, width := t, 1
-				if j < main {
+				over := j == main // the last columns
+				switch {
+				case !over:
 					width = ceil(vectors-j/t.lanes, columns-column)
-				} else {
+				case !dots:
 					t = t.narrow
 				}
 				nc := min(width*t.lanes, n-j)
-				if j < main {
+				if !over {
 					nc = min(nc, main-j)
 				}
 				s := strip{
@@ -95,10 +103,14 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 					a: unsafe.Pointer(&a[i*aRow+p*aCol]), aRow: aRow * size, aCol: aCol * size,
 					c: unsafe.Pointer(&c[i*n+j]), cRow: n * size,
 				}
-				if packA {
+				if packA && !(over && dots) {
 					s.a, s.packed = unsafe.Pointer(&packed.rows), true
 				}
 				switch {
+				case over && dots:
+					s.tiles = t.dots
+					packDots(packed.panel[:], op, b, j, n, k, p, kc)
+					s.b, s.bRow = unsafe.Pointer(&packed.panel), depth*size
 				case op&TransB != 0:
 					packTransposed(packed.panel[:], width*t.lanes, b[j*k+p:], k, kc, nc)
 				case packB:
@@ -106,7 +118,7 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 				default:
 					s.b, s.bRow = unsafe.Pointer(&b[p*n+j]), n*size
 				}
-				if packB {
+				if packB && !(over && dots) {
 					s.b, s.bRow = unsafe.Pointer(&packed.panel), width*t.lanes*size
 				}
 				switch {
@@ -190,6 +202,32 @@ func pack(dst []float32, width int, b []float32, bRow, k, n int) {
 	for p := range k {
 		copy(dst[p*width:], b[p*bRow:][:n])
 	}
+}
+
+// packDots copies rows p to p+kc of the columns of B from j on, one or two, each
+// with zeros up to a whole vector, to places depth apart.
+func packDots(dst []float32, op Op, b []float32, j, n, k, p, kc int) {
+	first, second := dst[:kc], dst[depth:][:kc]
+	switch {
+	case op&TransB != 0:
+		copy(first, b[j*k+p:])
+		if j+1 < n {
+			copy(second, b[(j+1)*k+p:])
+		}
+	case j+1 < n:
+		b = b[p*n+j:]
+		for i := range first {
+			row := b[i*n:][:2]
+			first[i], second[i] = row[0], row[1]
+		}
+	default:
+		for i := range first {
+			first[i] = b[(p+i)*n+j]
+		}
+	}
+	end := (kc + 15) &^ 15
+	clear(dst[kc:end])
+	clear(dst[depth+kc : depth+end])
 }
 
 // packTransposed does the same where b is stored transposed: n rows of k.

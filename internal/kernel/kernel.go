@@ -17,10 +17,12 @@
 // # Bits
 //
 // Every element of a product is summed over the inner dimension in ascending
-// order with one accumulator. A row of a product therefore does not depend on
-// which other rows are in the call. Families may differ in the last bits of a
-// product, because some round once where others round twice; everything else
-// in this package returns the same bits in every family.
+// order with one accumulator, or with one for each of 16 lanes where AVX-512 has
+// a column or two over. Which of the two depends on Op, the inner dimension and
+// the width only. A row of a product therefore does not depend on which other
+// rows are in the call. Families may differ in the last bits of a product, because
+// of these lanes and because some round once where others round twice; everything
+// else in this package returns the same bits in every family.
 //
 // # Testing
 //

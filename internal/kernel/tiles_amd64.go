@@ -187,3 +187,29 @@ var tilesAVX512 = [][]tile{
 	{nil, tileAVX512_1x3, tileAVX512_2x3, tileAVX512_3x3, tileAVX512_4x3, tileAVX512_5x3, tileAVX512_6x3, tileAVX512_7x3, tileAVX512_8x3},
 	{nil, tileAVX512_1x4, tileAVX512_2x4, tileAVX512_3x4, tileAVX512_4x4, tileAVX512_5x4, tileAVX512_6x4},
 }
+
+//go:noescape
+func dotsAVX512_1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
+
+//go:noescape
+func dotsAVX512_2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
+
+//go:noescape
+func dotsAVX512_3(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
+
+//go:noescape
+func dotsAVX512_4(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
+
+//go:noescape
+func dotsAVX512_5(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
+
+//go:noescape
+func dotsAVX512_6(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
+
+//go:noescape
+func dotsAVX512_7(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
+
+//go:noescape
+func dotsAVX512_8(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
+
+var dotsAVX512 = []tile{nil, dotsAVX512_1, dotsAVX512_2, dotsAVX512_3, dotsAVX512_4, dotsAVX512_5, dotsAVX512_6, dotsAVX512_7, dotsAVX512_8}

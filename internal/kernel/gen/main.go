@@ -47,6 +47,7 @@ func files() map[string][]byte {
 		momentum(&elementwise, is)
 		adam(&elementwise, is)
 	}
+	dots(&products, &table)
 	transpose(&products)
 	copyRows(&products)
 	return map[string][]byte{
