@@ -119,6 +119,9 @@ func race(rounds, which int, contenders ...contender) (times, error) {
 // median returns the median seconds of contender i.
 func (t times) median(i int) float64 { return median(t[i]) }
 
+// least returns the least seconds of contender i.
+func (t times) least(i int) float64 { return slices.Min(t[i]) }
+
 // ratio returns the median over the rounds of the time of contender i divided by
 // that of j.
 func (t times) ratio(i, j int) float64 {

@@ -2,7 +2,10 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // gemm: products, on one thread.
 func (b *bench) gemm() error {
@@ -58,7 +61,7 @@ func (b *bench) training() error {
 		b.printf("| %s | %.3f | %.3f |\n", name, t[0].median(i), t[1].median(i))
 	}
 	ours := func(phase, shape, workers string) contender {
-		return contender{b.best, fmt.Sprintf("train %s %s %s", phase, shape, workers)}
+		return contender{b.best, fmt.Sprintf("train %s %s %s 1", phase, shape, workers)}
 	}
 	python := func(name, shape, threads string) contender {
 		return contender{b.python, fmt.Sprintf("%s %s %s", name, shape, threads)}
@@ -91,25 +94,37 @@ func (b *bench) training() error {
 	b.atMost("2. the same by the clock, of the better of PyTorch's one and two threads", 0.2, max(two[1].ratio(0, 2), two[1].ratio(0, 3)))
 
 	// The gain from a second core, beside that of OpenBLAS at the three products
-	// of CD-1.
-	b.printf("\n| gain from the second core | |\n|---|---|\n")
-	sum := 0.0
+	// of CD-1: of short trials the best, in which both cores were free.
+	const brief, trials = "1000 196 50 100", 500
+	b.printf("\n| gain from the second core, best of many epochs of 1000 rows | |\n|---|---|\n")
+	theirs := 0.0
 	for _, s := range shapes[:3] {
 		request := s.request("gemm", 2e7, 20)
 		t, err := b.race(wall, contender{b.blas, request}, contender{b.blasTwo, request})
 		if err != nil {
 			return err
 		}
-		b.printf("| OpenBLAS, %v | %.2f |\n", s, t.ratio(0, 1))
-		sum += t.ratio(0, 1) / 3
+		gain := t.least(0) / t.least(1)
+		b.printf("| OpenBLAS, %v | %.2f |\n", s, gain)
+		theirs += gain / 3
 	}
-	gain := min(two[0].ratio(0, 1), two[1].ratio(0, 1))
-	b.printf("| ours, CD-1 epoch | %.2f |\n| ours, fine-tuning epoch | %.2f |\n\n", two[0].ratio(0, 1), two[1].ratio(0, 1))
-	const what = "2. gain from the second core, of OpenBLAS's at the products of CD-1 (mean)"
-	if most := max(two[0].ratio(0, 1), two[1].ratio(0, 1)); most > 2.1 {
+	least, most := math.Inf(1), 0.0
+	for _, phase := range []string{"pretrain", "finetune"} {
+		request := func(workers int) string { return fmt.Sprintf("train %s %s %d %d", phase, brief, workers, trials) }
+		t, err := b.race(wall, contender{b.best, request(1)}, contender{b.best, request(2)})
+		if err != nil {
+			return err
+		}
+		gain := t.least(0) / t.least(1)
+		b.printf("| ours, %s | %.2f |\n", map[string]string{"pretrain": "CD-1", "finetune": "fine-tuning"}[phase], gain)
+		least, most = min(least, gain), max(most, gain)
+	}
+	b.printf("\n")
+	const what = "2. gain from the second core, the smaller of CD-1's and fine-tuning's, of OpenBLAS's at the products of CD-1 (mean)"
+	if most > 2.1 {
 		b.goal(false, what, "≥ 0.9×", "no telling: a gain of %.2f is more than two cores give, so other load decided", most)
 	} else {
-		b.atLeast(what, 0.9, gain/sum)
+		b.atLeast(what, 0.9, least/theirs)
 	}
 	return nil
 }
@@ -162,12 +177,12 @@ func (b *bench) scale() error {
 	rounds := b.rounds
 	b.rounds = 3
 	defer func() { b.rounds = rounds }()
-	b.printf("## The paper's scale\n\n13,798,690 × 14 rows, 50 hidden units, batches of %d; seconds of an epoch, medians of 3 after one that is not counted, and 100 epochs of pre-training and 300 of fine-tuning extrapolated from them. The paper took %d s on a GTX 980 and a Core i5. Where other programs take their share of the cores, the clock is worse than an idle machine's, and processor seconds by two are what it could reach.\n\n", batch, paper)
+	b.printf("## The paper's scale\n\n13,798,690 × 14 rows, 50 hidden units, batches of %d (the paper names no size); seconds of an epoch, medians of 3 after one that is not counted, and 100 epochs of pre-training and 300 of fine-tuning extrapolated from them. The paper took %d s on a GTX 980 and a Core i5. Where other programs take their share of the cores, the clock is worse than an idle machine's, and processor seconds by two are what it could reach.\n\n", batch, paper)
 	b.printf("| | pre-training | fine-tuning | all, extrapolated |\n|---|---|---|---|\n")
 	var sums [2]float64 // by the clock and of the processor
 	var epochs [2][2]float64
 	for i, phase := range []string{"pretrain", "finetune"} {
-		c := contender{b.best, fmt.Sprintf("train %s %d 14 50 %d 2", phase, rows, batch)}
+		c := contender{b.best, fmt.Sprintf("train %s %d 14 50 %d 2 1", phase, rows, batch)}
 		times := [2][]float64{}
 		for range b.rounds + 1 { // a first time on whose way data are made
 			fmt.Fprintf(b.log, "  %s: %s\n", c.peer.name, c.request)

@@ -12,12 +12,13 @@ import (
 )
 
 // newTraining makes a task of "train pretrain|finetune rows inputs hidden batch
-// workers": one epoch of CD-1, or of fine-tuning with Adam a network for two
-// classes. Training is held up between two epochs until the next is asked for.
+// workers trials": the best of so many epochs of CD-1, or of fine-tuning with Adam
+// a network for two classes. Training is held up between two epochs until the next
+// is asked for.
 func newTraining(words []string) (task, error) {
 	var phase string
-	var rows, inputs, hidden, batch, workers int
-	if _, err := fmt.Sscan(strings.Join(words, " "), &phase, &rows, &inputs, &hidden, &batch, &workers); err != nil {
+	var rows, inputs, hidden, batch, workers, trials int
+	if _, err := fmt.Sscan(strings.Join(words, " "), &phase, &rows, &inputs, &hidden, &batch, &workers, &trials); err != nil {
 		return nil, err
 	}
 	x, y := dbn.NewMatrix(rows, inputs), make([]int, rows)
@@ -49,9 +50,11 @@ func newTraining(words []string) (task, error) {
 	}()
 	return func() (seconds, error) {
 		var err error
-		t := timed(func() {
-			next <- struct{}{}
-			err = <-done
+		t := best(trials, func() {
+			if err == nil {
+				next <- struct{}{}
+				err = <-done
+			}
 		})
 		return t, err
 	}, nil
