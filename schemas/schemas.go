@@ -1,7 +1,8 @@
-// Package schemas is the contract of what Flank sends: the topics and headers
-// in asyncapi.yaml, the JSON of results and alerts in *.schema.json, and in
-// prose the Arrow form of a window, the layout file and the model file. Its
-// tests hold the contract to the code and the code to the contract.
+// Package schemas is the contract of what Flank sends and takes: the topics and
+// headers in asyncapi.yaml, the JSON of results, alerts, live samples and context in
+// *.schema.json, and in prose the Arrow forms of a window and of a frame of live
+// samples, the layout file and the model file. Its tests hold the contract to the
+// code and the code to the contract.
 //
 // Within v1 the contract only grows: readers must ignore what they do not know.
 // The published schemas therefore allow unknown properties. [Validate] does not:
@@ -16,12 +17,18 @@ var (
 	ResultJSON []byte // JSON Schema 2020-12 of event.Result
 	//go:embed alert.schema.json
 	AlertJSON []byte // JSON Schema 2020-12 of event.Alert
+	//go:embed context.schema.json
+	ContextJSON []byte // JSON Schema 2020-12 of what a machine is doing, see feed.Change
+	//go:embed frame.schema.json
+	FrameJSON []byte // JSON Schema 2020-12 of samples in JSON, see frame.md
 	//go:embed asyncapi.yaml
 	AsyncAPI []byte // AsyncAPI 3.0
 )
 
 // Names of the schemas that Validate knows.
 const (
-	Result = "result"
-	Alert  = "alert"
+	Result  = "result"
+	Alert   = "alert"
+	Context = "context"
+	Frame   = "frame"
 )

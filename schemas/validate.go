@@ -31,7 +31,7 @@ func Validate(name string, data []byte) error {
 // not describe.
 var compiled = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	schemas := make(map[string]*jsonschema.Schema)
-	for name, text := range map[string][]byte{Result: ResultJSON, Alert: AlertJSON} {
+	for name, text := range map[string][]byte{Result: ResultJSON, Alert: AlertJSON, Context: ContextJSON, Frame: FrameJSON} {
 		s, err := compile(text)
 		if err != nil {
 			panic("schemas: " + name + ": " + err.Error())
@@ -63,7 +63,7 @@ func compile(text []byte) (*jsonschema.Schema, error) {
 
 // closeObjects forbids unknown properties wherever a schema of type object is.
 func closeObjects(schema map[string]any) {
-	if schema["type"] == "object" {
+	if schema["type"] == "object" && schema["additionalProperties"] == nil {
 		schema["additionalProperties"] = false
 	}
 	for _, v := range schema {

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,8 +18,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/spool"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -58,41 +55,6 @@ type Config struct {
 	OnCut func(source.Cut)
 
 	Log zerolog.Logger
-}
-
-// Stats counts what a Gateway did since it was started.
-type Stats struct {
-	Windows   uint64 // cut, those kept before included
-	Gaps      uint64
-	Delivered uint64 // acknowledged by the broker
-	Pending   uint64 // kept and not yet acknowledged
-	Dropped   uint64 // given up because the spool was full
-	Damaged   uint64 // lost to damage of the spool's files; these stay as .bad beside the others
-}
-
-// Add returns the counts of two gateways that ran one after the other on the same
-// spool, s before t.
-func (s Stats) Add(t Stats) Stats {
-	return Stats{
-		Windows: s.Windows + t.Windows, Gaps: s.Gaps + t.Gaps, Delivered: s.Delivered + t.Delivered,
-		Pending: t.Pending, Dropped: s.Dropped + t.Dropped, Damaged: s.Damaged + t.Damaged,
-	}
-}
-
-// Metrics returns the counts of a machine as docs/metrics.md lists them.
-func (s Stats) Metrics(machine string) []metric.Metric {
-	all := []metric.Metric{
-		metric.Count("tcm_windows_cut_total", "Windows cut.", s.Windows),
-		metric.Count("tcm_windows_delivered_total", "Windows that Kafka has.", s.Delivered),
-		metric.Level("tcm_windows_pending", "Windows in the spool that Kafka does not have yet.", float64(s.Pending)),
-		metric.Count("tcm_windows_dropped_total", "Windows given up because the spool was full.", s.Dropped),
-		metric.Count("tcm_windows_damaged_total", "Windows lost to damage of the spool's files.", s.Damaged),
-		metric.Count("tcm_source_gaps_total", "Spans of the source that no window covers.", s.Gaps),
-	}
-	for i := range all {
-		all[i].Labels = []string{"machine", machine}
-	}
-	return all
 }
 
 // Gateway streams the windows of one machine. Use New, then Run once.
@@ -178,18 +140,12 @@ func (g *Gateway) Begin(ctx context.Context) (epoch, seq uint64, err error) {
 		g.begun = true
 		if g.cfg.Recording == "" {
 			g.first = g.spool.NextSeq()
+			if err := g.recall(); err != nil {
+				g.cfg.Log.Warn().Err(err).Msg("what was kept of the source is not known: samples that are in the spool may come twice")
+			}
 		}
 	}
 	return g.spool.Epoch(), g.first, nil
-}
-
-// Stats returns the counts. It is safe for concurrent use.
-func (g *Gateway) Stats() Stats {
-	s := g.spool.Stats()
-	return Stats{
-		Windows: g.windows.Load(), Gaps: g.gaps.Load(), Delivered: g.delivered.Load(),
-		Pending: s.Pending, Dropped: s.Dropped, Damaged: s.Quarantined,
-	}
 }
 
 // Close releases the spool and the connections. What was not delivered stays
@@ -352,23 +308,11 @@ func (g *Gateway) keep(ctx context.Context, w *window.Window) error {
 	if len(g.held) < g.cfg.SyncEvery {
 		return nil
 	}
-	return g.store(ctx)
-}
-
-// Message returns the Kafka message of a sealed window, as
-// schemas/asyncapi.yaml has it.
-func Message(e window.Envelope) bus.Message {
-	epoch := window.FormatEpoch(e.Epoch)
-	m := bus.Message{Topic: bus.TopicWindows, Key: e.Machine, Time: e.Time, Value: e.Value}
-	for _, a := range event.Attributes(event.WindowID(e.Machine, epoch, e.Seq), e.Machine, event.WindowType, e.Time, window.ContentType) {
-		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
+	if err := g.store(ctx); err != nil {
+		return err
 	}
-	for _, a := range [][2]string{
-		{"layout", e.Layout}, {"epoch", epoch}, {"seq", strconv.FormatUint(e.Seq, 10)}, {"crc32c", fmt.Sprintf("%08x", e.CRC)},
-	} {
-		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
-	}
-	return m
+	g.sayKept(w)
+	return nil
 }
 
 // deliver sends what the spool holds, in order, until ctx ends.

@@ -45,3 +45,15 @@ type Source interface {
 	// wrong with the recording, where, and what to do about it.
 	Next(ctx context.Context) (*Block, error)
 }
+
+// Keeper is a Source that has to know what of it is on disk: a live one, whose
+// sender keeps the rest.
+type Keeper interface {
+	Source
+
+	// Kept says that the windows of a session that begin before a sample counter
+	// of the layout's highest rate are on disk, or never will be, and so are those
+	// of all sessions before. It is called from the goroutine that calls Next, and
+	// also before the first Next, for what was kept by an earlier run.
+	Kept(session, next int64)
+}

@@ -1,0 +1,59 @@
+package gateway
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// sayKept tells a live source that w and all before it are on disk.
+func (g *Gateway) sayKept(w *window.Window) {
+	if k, ok := g.cfg.Source.(source.Keeper); ok {
+		k.Kept(w.Session, g.behind(w.First))
+	}
+}
+
+// behind returns the counter at the highest rate of the window that follows the
+// one at first.
+func (g *Gateway) behind(first int64) int64 {
+	return first + int64(math.Round(g.cut.Layout().Groups()[0].Rate*g.cfg.Window.Step().Seconds()))
+}
+
+// recall tells a live source what an earlier run kept: the newest window of the
+// spool says it. A window of another layout or length says nothing.
+func (g *Gateway) recall() error {
+	k, ok := g.cfg.Source.(source.Keeper)
+	if !ok {
+		return nil
+	}
+	l, err := spool.List(g.cfg.SpoolDir)
+	if err != nil {
+		return err
+	}
+	var newest []byte
+	for i := len(l.Segments) - 1; i >= 0 && newest == nil && l.Segments[i].Epoch == l.Epoch; i-- {
+		_, err := spool.Walk(g.cfg.SpoolDir, l.Segments[i], func(r spool.Record) error {
+			newest = append(newest[:0], r.Payload...)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	var m bus.Message
+	if err := m.UnmarshalBinary(newest); err != nil {
+		return fmt.Errorf("gateway: newest record of the spool: %w", err)
+	}
+	var w window.Window
+	if g.codec.Open(sealed(&m), &w) == nil {
+		k.Kept(w.Session, g.behind(w.First))
+	}
+	return nil
+}

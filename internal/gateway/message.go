@@ -1,0 +1,39 @@
+package gateway
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Message returns the Kafka message of a sealed window, as
+// schemas/asyncapi.yaml has it.
+func Message(e window.Envelope) bus.Message {
+	epoch := window.FormatEpoch(e.Epoch)
+	m := bus.Message{Topic: bus.TopicWindows, Key: e.Machine, Time: e.Time, Value: e.Value}
+	for _, a := range event.Attributes(event.WindowID(e.Machine, epoch, e.Seq), e.Machine, event.WindowType, e.Time, window.ContentType) {
+		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
+	}
+	for _, a := range [][2]string{
+		{"layout", e.Layout}, {"epoch", epoch}, {"seq", strconv.FormatUint(e.Seq, 10)}, {"crc32c", fmt.Sprintf("%08x", e.CRC)},
+	} {
+		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
+	}
+	return m
+}
+
+// sealed returns the envelope in a message that Message made. One that it did not
+// make does not pass window.Codec.Open.
+func sealed(m *bus.Message) window.Envelope {
+	number := func(header string, base int) uint64 {
+		n, _ := strconv.ParseUint(string(m.Header(header)), base, 64)
+		return n
+	}
+	return window.Envelope{
+		Machine: m.Key, Layout: string(m.Header("layout")), Time: m.Time, Value: m.Value,
+		Epoch: number("epoch", 16), Seq: number("seq", 10), CRC: uint32(number("crc32c", 16)),
+	}
+}

@@ -1,0 +1,277 @@
+// Package feed receives the samples of live sensors over a network.
+//
+// A frame is the samples of the channels of one rate, from a sample counter on:
+// an Arrow IPC stream of one record batch, or a JSON object for slow signals
+// (schemas/frame.md). Frames come over TCP ([ListenTCP]) or from an MQTT 5 broker
+// ([DialMQTT]). A [Feed] makes blocks of them and is a source like any recording,
+// only that it never ends.
+//
+// A frame is acknowledged when its samples are in windows on disk, not before. A
+// sender that keeps what is not acknowledged and sends it again, after its own
+// trouble or ours, loses nothing and sends nothing twice: a Feed drops samples
+// that are on disk already. What is wrong with a frame is said to its sender;
+// it ends neither the feed nor the machine's windows.
+//
+// A [Setting] is what the machine is doing, tool, hole and spindle speed, for
+// sensors that do not know it.
+package feed
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Config says what a Feed receives. Layout and Machine are needed.
+type Config struct {
+	Machine string // ISA-95 path; frames that name another are refused
+	Layout  *signal.Layout
+	Columns signal.Recording // where channels are found in frames, and what their numbers mean; only Origins is used
+
+	// Setting, if not nil, says what frames do not.
+	Setting *Setting
+
+	// Timeout is how long a sender may be silent. 0 means 10 s.
+	Timeout time.Duration
+
+	// Notify, if not nil, hears what a person should know of. It is called from
+	// several goroutines and must not block.
+	Notify func(Notice)
+}
+
+// Notice is something that happened to a feed.
+type Notice struct {
+	Text string
+	Peer string // the address of the sender or broker it happened with
+	Err  error  // nil if nothing is wrong
+}
+
+// Stats counts what a Feed received since it was opened.
+type Stats struct {
+	Frames  uint64 // taken
+	Refused uint64 // not taken, whatever was wrong with them
+	Senders int64  // connected: clients by TCP, or the MQTT broker
+}
+
+// Feed is a live source. Open one by ListenTCP or DialMQTT, and close it.
+type Feed struct {
+	cfg  Config
+	dec  *decoder
+	in   chan arrival
+	addr string
+
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	// Of the goroutine that calls Next and Kept.
+	kept     bool // session and next are set
+	session  int64
+	next     int64
+	sessions []order // of what is owed, and the latest
+	owed     []debt
+	began    bool // a frame has come
+	early    bool // it was said that debts are paid early
+
+	frames, refused atomic.Uint64
+	senders         atomic.Int64
+}
+
+// arrival is a block on its way to Next. paid is called once its frame is
+// acknowledged; it must not block.
+type arrival struct {
+	block *source.Block
+	paid  func()
+}
+
+// order numbers the sessions as they come.
+type order struct {
+	session int64
+	ordinal uint64
+}
+
+// debt is a frame that is not acknowledged yet.
+type debt struct {
+	ordinal uint64 // of its session
+	end     int64  // counter at the layout's highest rate behind its last sample
+	paid    func()
+}
+
+const (
+	// queued is how many frames wait for Next before senders have to.
+	queued = 16
+
+	// maxOwed is how many frames may be without an acknowledgement: a sender need
+	// not keep more. The window of an MQTT broker is twice that, so that it is
+	// never what frames wait for.
+	maxOwed = 2048
+)
+
+func open(cfg Config) *Feed {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	f := &Feed{cfg: cfg, dec: newDecoder(cfg), in: make(chan arrival, queued)}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	return f
+}
+
+// Layout returns the layout of the blocks.
+func (f *Feed) Layout() *signal.Layout { return f.cfg.Layout }
+
+// Addr returns the address that is listened at, or that of the broker.
+func (f *Feed) Addr() string { return f.addr }
+
+// Stats returns the counts. It is safe for concurrent use.
+func (f *Feed) Stats() Stats {
+	return Stats{Frames: f.frames.Load(), Refused: f.refused.Load(), Senders: f.senders.Load()}
+}
+
+// Close disconnects the senders and returns when everything that the feed
+// started has ended. It never fails.
+func (f *Feed) Close() error {
+	f.stop()
+	f.wg.Wait()
+	return nil
+}
+
+// Next waits for the next frame and returns its samples that are not on disk. It
+// returns only errors of ctx.
+func (f *Feed) Next(ctx context.Context) (*source.Block, error) {
+	for {
+		select {
+		case a := <-f.in:
+			if f.dress(a.block); f.take(a) {
+				return a.block, nil
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// dress adds what the frame does not say. Another tool is another session.
+func (f *Feed) dress(b *source.Block) {
+	b.Machine = f.cfg.Machine
+	if s := f.cfg.Setting; s != nil {
+		s.fill(&b.Context)
+	}
+	if b.Tool != "" {
+		h := fnv.New64a()
+		h.Write([]byte(b.Tool))
+		b.Session ^= int64(h.Sum64())
+	}
+}
+
+// take removes from the block of a what is on disk. It reports whether anything
+// is left, and notes that its sender waits for word.
+func (f *Feed) take(a arrival) bool {
+	b, first := a.block, !f.began
+	f.began = true
+	groups := f.cfg.Layout.Groups()
+	fast, rate := groups[0].Rate, groups[b.Group].Rate
+	if n := len(f.sessions); n == 0 || f.sessions[n-1].session != b.Session {
+		next := order{session: b.Session}
+		if n > 0 {
+			next.ordinal = f.sessions[n-1].ordinal + 1
+		}
+		f.sessions = append(f.sessions, next)
+	}
+	// Senders count on the order of acknowledgements, so also what is on disk waits
+	// for what came before it.
+	f.owed = append(f.owed, debt{
+		ordinal: f.sessions[len(f.sessions)-1].ordinal,
+		end:     int64(math.Ceil(float64(b.First+int64(b.Len())) * fast / rate)),
+		paid:    a.paid,
+	})
+	if f.kept && b.Session == f.session {
+		// Windows begin at whole samples of every rate.
+		skip := int64(math.Round(float64(f.next)*rate/fast)) - b.First
+		if skip < 0 && first {
+			// The slicer cannot know: for it the session begins here.
+			f.notify(Notice{Text: "gap", Err: fmt.Errorf("feed: samples %d to %d of %v Hz, which follow what is on disk, have not come", b.First+skip, b.First-1, rate)})
+		}
+		if skip >= int64(b.Len()) {
+			if len(f.owed) == 1 {
+				f.pay(1)
+			}
+			return false
+		}
+		if skip > 0 {
+			for i := range b.Samples {
+				b.Samples[i] = b.Samples[i][skip:]
+			}
+			b.First += skip
+			b.Time = b.Time.Add(time.Duration(math.Round(float64(skip) / rate * float64(time.Second))))
+		}
+	}
+	if len(f.owed) > maxOwed {
+		if !f.early {
+			f.early = true
+			f.notify(Notice{Text: "frames are acknowledged although they are in no window on disk: channels are missing, or frames are much shorter than windows"})
+		}
+		f.pay(1)
+	}
+	return true
+}
+
+// pay acknowledges the n oldest frames.
+func (f *Feed) pay(n int) {
+	for _, d := range f.owed[:n] {
+		d.paid()
+	}
+	f.owed = append(f.owed[:0], f.owed[n:]...)
+}
+
+// Kept implements [source.Keeper].
+func (f *Feed) Kept(session, next int64) {
+	f.kept, f.session, f.next = true, session, next
+	i := len(f.sessions) - 1
+	for i >= 0 && f.sessions[i].session != session {
+		i--
+	}
+	if i < 0 {
+		return // it was kept before this feed was opened
+	}
+	f.sessions = f.sessions[i:]
+	now := f.sessions[0].ordinal
+	n := 0
+	for n < len(f.owed) && (f.owed[n].ordinal < now || f.owed[n].ordinal == now && f.owed[n].end <= next) {
+		n++
+	}
+	f.pay(n)
+	if len(f.owed) < maxOwed/2 {
+		f.early = false
+	}
+}
+
+// deliver hands a decoded frame to Next. It waits while there are too many, and
+// reports whether the feed is still open.
+func (f *Feed) deliver(a arrival) bool {
+	select {
+	case f.in <- a:
+		f.frames.Add(1)
+		return true
+	case <-f.ctx.Done():
+		return false
+	}
+}
+
+func (f *Feed) notify(n Notice) {
+	if f.cfg.Notify != nil {
+		f.cfg.Notify(n)
+	}
+}
+
+// refuse counts a frame that is not taken, and says so.
+func (f *Feed) refuse(peer string, err error) {
+	f.refused.Add(1)
+	f.notify(Notice{Text: "a frame is refused", Peer: peer, Err: err})
+}

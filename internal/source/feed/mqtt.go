@@ -1,0 +1,279 @@
+package feed
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eclipse/paho.golang/autopaho"
+	"github.com/eclipse/paho.golang/packets"
+	"github.com/eclipse/paho.golang/paho"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// MQTT says which broker to subscribe at, and to what.
+type MQTT struct {
+	Broker   string // mqtt://host:1883 or mqtts://host:8883
+	ClientID string // the session of this feed at the broker; every feed has its own
+
+	// Samples and Context are the topics of frames and of what the machine is
+	// doing, see Change; empty for none. See SamplesTopic and ContextTopic.
+	Samples, Context string
+
+	Login *Login // nil: none
+	TLS   *TLS   // for mqtts; nil: the broker's certificate is checked against those of the system
+}
+
+// SamplesTopic and ContextTopic are the topics of a machine under a prefix.
+func SamplesTopic(prefix, machine string) string { return prefix + "/" + machine + "/samples" }
+func ContextTopic(prefix, machine string) string { return prefix + "/" + machine + "/context" }
+
+// sessionExpiry is how long the broker keeps what comes while nobody listens.
+const sessionExpiry = 24 * time.Hour
+
+// Check reports an address that cannot be meant, and files that are missing.
+func (m MQTT) Check() error {
+	u, err := url.Parse(m.Broker)
+	if err != nil || u.Host == "" || u.Path != "" || u.User != nil || u.Scheme != "mqtt" && u.Scheme != "mqtts" {
+		return errors.New("feed: broker: write mqtt://host:1883, or mqtts://host:8883 for TLS, and no more")
+	}
+	if u.Scheme == "mqtt" && m.Login != nil && !loopback(u.Hostname()) {
+		return errors.New("feed: broker: without TLS whoever listens reads the password: write mqtts://, or leave out `user`")
+	}
+	if m.Login != nil {
+		if err := m.Login.Check(); err != nil {
+			return err
+		}
+	}
+	if m.TLS != nil {
+		return m.TLS.Check(false)
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// subscriber is a connection to a broker that comes back by itself.
+type subscriber struct {
+	*Feed
+	mqtt MQTT
+}
+
+// DialMQTT returns a Feed of what a broker of MQTT 5 has. It connects when it can
+// and reports only what cannot be meant: a broker that is away is said to
+// Config.Notify. With a Setting, the feed applies to it what comes on
+// MQTT.Context.
+//
+// Messages are taken with QoS 1 and acknowledged like all frames, so the broker
+// keeps them until they are on disk. One that is refused is acknowledged too: the
+// broker would send it again for ever.
+func DialMQTT(cfg Config, m MQTT) (*Feed, error) {
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	f := open(cfg)
+	f.addr = m.Broker
+	s := &subscriber{Feed: f, mqtt: m}
+	u, err := url.Parse(m.Broker)
+	if err != nil {
+		panic("feed: DialMQTT: " + err.Error()) // it was checked
+	}
+	expiry := uint32(sessionExpiry.Seconds())
+	if m.Samples+m.Context == "" {
+		expiry = 0 // nothing to keep
+	}
+	manager, err := autopaho.NewConnection(f.ctx, autopaho.ClientConfig{
+		ServerUrls: []*url.URL{u}, KeepAlive: 20, SessionExpiryInterval: expiry,
+		ReconnectBackoff:     backoff,
+		ConnectTimeout:       f.cfg.Timeout,
+		AttemptConnection:    s.dial,
+		ConnectPacketBuilder: s.login,
+		OnConnectionUp:       s.up,
+		OnConnectionDown:     func() bool { f.senders.Store(0); return true },
+		OnConnectError: func(err error) {
+			s.notify(Notice{Text: "the MQTT broker cannot be reached", Peer: f.addr, Err: err})
+		},
+		ClientConfig: paho.ClientConfig{
+			ClientID: m.ClientID, EnableManualAcknowledgment: true, SendAcksInterval: 50 * time.Millisecond,
+			OnPublishReceived: []func(paho.PublishReceived) (bool, error){s.receive},
+			OnClientError: func(err error) {
+				s.notify(Notice{Text: "the connection to the MQTT broker is lost", Peer: f.addr, Err: err})
+			},
+			OnServerDisconnect: func(d *paho.Disconnect) {
+				s.notify(Notice{Text: "the MQTT broker has hung up", Peer: f.addr, Err: fmt.Errorf("feed: reason code %#x", d.ReasonCode)})
+			},
+		},
+	})
+	if err != nil {
+		f.stop()
+		return nil, fmt.Errorf("feed: %w", err)
+	}
+	f.wg.Go(func() { <-manager.Done() })
+	return f, nil
+}
+
+// backoff returns how long to wait before attempt n.
+func backoff(n int) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return min(200*time.Millisecond<<min(n, 8), 20*time.Second)
+}
+
+func (s *subscriber) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
+	d := net.Dialer{Timeout: s.cfg.Timeout}
+	if u.Scheme == "mqtt" {
+		return d.DialContext(ctx, "tcp", withPort(u, "1883"))
+	}
+	files := s.mqtt.TLS
+	if files == nil {
+		files = new(TLS)
+	}
+	cfg, err := files.config()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := (&tls.Dialer{NetDialer: &d, Config: cfg}).DialContext(ctx, "tcp", withPort(u, "8883"))
+	if err != nil {
+		return nil, err
+	}
+	return packets.NewThreadSafeConn(conn), nil
+}
+
+func withPort(u *url.URL, port string) string {
+	if u.Port() != "" {
+		port = u.Port()
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// login completes the first packet of a connection.
+func (s *subscriber) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
+	// Twice what may be owed, so that the broker never waits for what we wait for.
+	window, size := uint16(2*maxOwed), uint32(MaxFrame+1<<16)
+	if c.Properties == nil {
+		c.Properties = &paho.ConnectProperties{}
+	}
+	c.Properties.ReceiveMaximum, c.Properties.MaximumPacketSize = &window, &size
+	l := s.mqtt.Login
+	if l == nil {
+		return c, nil
+	}
+	password, err := l.password()
+	if err != nil {
+		return nil, err
+	}
+	c.UsernameFlag, c.Username = true, l.User
+	c.PasswordFlag, c.Password = true, password
+	return c, nil
+}
+
+func (s *subscriber) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
+	sub := &paho.Subscribe{}
+	for _, topic := range []string{s.mqtt.Samples, s.mqtt.Context} {
+		if topic != "" {
+			sub.Subscriptions = append(sub.Subscriptions, paho.SubscribeOptions{
+				Topic: topic, QoS: 1,
+				RetainHandling: 1, // what is retained comes once, and not again over what was said since
+			})
+		}
+	}
+	if len(sub.Subscriptions) > 0 {
+		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+		defer cancel()
+		if _, err := m.Subscribe(ctx, sub); err != nil {
+			if s.ctx.Err() == nil {
+				s.notify(Notice{Text: "the MQTT broker refuses the topics", Peer: s.addr, Err: err})
+			}
+			return
+		}
+	}
+	s.senders.Store(1)
+	s.notify(Notice{Text: "the MQTT broker is connected", Peer: s.addr})
+}
+
+// receive takes a message. It waits while too many frames do.
+func (s *subscriber) receive(r paho.PublishReceived) (bool, error) {
+	ack := func() {
+		// On a connection that is gone it cannot be acknowledged: the broker sends it
+		// again, and it is dropped as known.
+		_ = r.Client.Ack(r.Packet)
+	}
+	if r.Packet.Topic == s.mqtt.Context {
+		defer ack()
+		if err := s.context(r.Packet.Payload); err != nil {
+			s.refuse(s.addr+" "+r.Packet.Topic, err)
+		}
+		return true, nil
+	}
+	b, err := s.dec.decode(r.Packet.Payload)
+	if err != nil {
+		ack()
+		s.refuse(s.addr+" "+r.Packet.Topic, err)
+		return true, nil
+	}
+	s.deliver(arrival{b, ack})
+	return true, nil
+}
+
+func (s *subscriber) context(payload []byte) error {
+	if s.cfg.Setting == nil || len(strings.TrimSpace(string(payload))) == 0 {
+		return nil // a retained message was cleared
+	}
+	c, err := ParseChange(payload)
+	if err != nil {
+		return err
+	}
+	before := s.cfg.Setting.Context()
+	now, err := s.cfg.Setting.Apply(c)
+	if err == nil && now != before {
+		s.notify(Notice{Text: fmt.Sprintf("context: tool %q, hole %q, %v rev/min", now.Tool, now.Hole, now.SpindleSpeed), Peer: s.addr})
+	}
+	return err
+}
+
+// Probe connects to the broker and hangs up. It reports why it cannot.
+func (m MQTT) Probe(ctx context.Context) error {
+	if err := m.Check(); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var why error
+	m.Samples, m.Context = "", ""
+	f, err := DialMQTT(Config{Layout: signal.GunDrill(), Notify: func(n Notice) {
+		mu.Lock()
+		defer mu.Unlock()
+		if n.Err != nil {
+			why = n.Err
+		}
+	}}, m)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		if f.Stats().Senders > 0 {
+			return nil
+		}
+		mu.Lock()
+		err := why
+		mu.Unlock()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("feed: %s does not answer: %w", m.Broker, ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package feed
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/listeners"
+)
+
+// broker starts a broker in this process, of users with passwords if there are
+// any, and returns it with its address.
+func broker(t *testing.T, files *TLS, users map[string]string) (*mochi.Server, string) {
+	t.Helper()
+	s := mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	var err error
+	if users == nil {
+		err = s.AddHook(new(auth.AllowHook), nil)
+	} else {
+		ledger := &auth.Ledger{Users: auth.Users{}}
+		for name, password := range users {
+			ledger.Users[name] = auth.UserRule{Username: auth.RString(name), Password: auth.RString(password), ACL: auth.Filters{"#": auth.ReadWrite}}
+		}
+		err = s.AddHook(new(auth.Hook), &auth.Options{Ledger: ledger})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, scheme := listeners.Config{ID: "t", Address: "127.0.0.1:0"}, "mqtt://"
+	if files != nil {
+		scheme = "mqtts://"
+		pair, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	l := listeners.NewTCP(cfg)
+	if err := s.AddListener(l); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s, scheme + l.Address()
+}
+
+// notices remembers what a feed says.
+type notices struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (n *notices) add(x Notice) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.said = append(n.said, fmt.Sprintf("%s: %v", x.Text, x.Err))
+}
+
+func (n *notices) has(part string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Contains(strings.Join(n.said, "\n"), part)
+}
+
+func subscribe(t *testing.T, addr string, set *Setting, change ...func(*Config, *MQTT)) (*Feed, *notices) {
+	t.Helper()
+	heard := &notices{}
+	cfg := Config{Machine: drill, Layout: layout(t), Setting: set, Notify: heard.add, Timeout: patience}
+	m := MQTT{Broker: addr, ClientID: "flank-test", Samples: SamplesTopic("flank", drill), Context: ContextTopic("flank", drill)}
+	for _, c := range change {
+		c(&cfg, &m)
+	}
+	f, err := DialMQTT(cfg, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f, heard
+}
+
+func connected(f *Feed) func() bool { return func() bool { return f.Stats().Senders == 1 } }
+
+func publish(t *testing.T, s *mochi.Server, kind string, payload []byte, retain bool) {
+	t.Helper()
+	if err := s.Publish("flank/"+drill+"/"+kind, payload, retain, 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was not on disk when the feed ended comes again, and what came while there
+// was none too.
+func TestMQTT(t *testing.T) {
+	s, addr := broker(t, nil, nil)
+	f, heard := subscribe(t, addr, nil)
+	l := f.Layout()
+	await(t, "the broker is connected", connected(f))
+	publish(t, s, "samples", piece(t, l, 0, 1, 0, 40), false)
+	publish(t, s, "samples", []byte("no frame"), false)
+	publish(t, s, "samples", piece(t, l, 0, 1, 40, 80), false)
+	publish(t, s, "samples", []byte(`{"session": 1, "first": 0, "time_ns": 1767592800000000000, "channels": {"c": [0,1,2,3,4,5,6,7,8,9]}}`), false)
+	for i, want := range []int64{0, 40, 0} {
+		b, err := f.Next(t.Context())
+		if err != nil || b.First != want {
+			t.Fatalf("block %d: %+v, %v", i, b, err)
+		}
+	}
+	f.Kept(1, 40)
+	inflight := func() int {
+		c, ok := s.Clients.Get("flank-test")
+		if !ok {
+			t.Fatal("the broker has forgotten the client")
+		}
+		return c.State.Inflight.Len()
+	}
+	await(t, "the broker knows of the first and the bad frame", func() bool { return inflight() == 2 })
+	if !heard.has("a frame is refused: feed: the frame is no Arrow IPC stream") || f.Stats().Refused != 1 {
+		t.Errorf("%v", heard.said)
+	}
+	f.Close()
+	publish(t, s, "samples", piece(t, l, 0, 1, 80, 120), false)
+
+	f, _ = subscribe(t, addr, nil)
+	f.Kept(1, 40) // as the spool has it
+	seen := map[int64]bool{}
+	for len(seen) < 2 {
+		b, err := f.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[b.First] = true
+	}
+	if !seen[40] || !seen[80] {
+		t.Errorf("blocks at %v, want 40 and 80", seen)
+	}
+	f.Kept(1, 120)
+	await(t, "nothing is owed", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, _ = f.Next(ctx) // what was on disk may come last
+		return inflight() == 0
+	})
+}
+
+// A change of tool is heard, also one that was retained, and lasts.
+func TestMQTTContext(t *testing.T) {
+	s, addr := broker(t, nil, nil)
+	publish(t, s, "context", []byte(`{"tool": "T08", "hole": "12", "spindle_speed": 1650}`), true)
+	path := filepath.Join(t.TempDir(), "context.json")
+	set, err := OpenSetting(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, heard := subscribe(t, addr, set)
+	await(t, "the retained tool is known", func() bool { return set.Context().Tool == "T08" })
+	await(t, "the broker is connected", connected(f))
+	publish(t, s, "samples", floats(t, metadata(), []string{"c"}, []float32{1}), false)
+	b, err := f.Next(t.Context())
+	if err != nil || b.Tool != "T08" || b.Hole != "12" || b.SpindleSpeed != 1650 {
+		t.Errorf("%+v, %v", b, err)
+	}
+	publish(t, s, "context", []byte(`{"tool": 9}`), false)
+	publish(t, s, "context", []byte(`{"tool": "T09"}`), false)
+	await(t, "the new tool is known", func() bool { return set.Context().Tool == "T09" })
+	if !heard.has("a frame is refused: feed: context:") || !heard.has(`context: tool "T09", hole "", 0 rev/min`) {
+		t.Errorf("%q", heard.said)
+	}
+	if again, err := OpenSetting(path); err != nil || again.Context().Tool != "T09" {
+		t.Errorf("after a restart: %+v, %v", again.Context(), err)
+	}
+}
+
+// Only with the right password, and only at the right broker.
+func TestMQTTSecure(t *testing.T) {
+	own, other := certificate(t), certificate(t)
+	s, addr := broker(t, own, map[string]string{"ingest": "right"})
+	t.Setenv("MQTT_RIGHT", "right")
+	t.Setenv("MQTT_WRONG", "wrong")
+	for why, tc := range map[string]struct {
+		login *Login
+		files *TLS
+		want  string // empty: it works
+	}{
+		"a good login":        {&Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, &TLS{CAFile: own.CAFile}, ""},
+		"a wrong password":    {&Login{User: "ingest", PasswordEnv: "MQTT_WRONG"}, &TLS{CAFile: own.CAFile}, "0x"},
+		"no login":            {nil, &TLS{CAFile: own.CAFile}, "0x"},
+		"an unknown broker":   {&Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, &TLS{CAFile: other.CAFile}, "certificate"},
+		"no certificates":     {&Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, nil, "certificate"},
+		"a name that differs": {&Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, &TLS{CAFile: own.CAFile, ServerName: "elsewhere"}, "certificate"},
+	} {
+		f, heard := subscribe(t, addr, nil, func(c *Config, m *MQTT) { m.Login, m.TLS = tc.login, tc.files })
+		if tc.want == "" {
+			await(t, why, connected(f))
+			publish(t, s, "samples", piece(t, f.Layout(), 1, 1, 0, 10), false)
+			if _, err := f.Next(t.Context()); err != nil {
+				t.Error(err)
+			}
+		} else {
+			await(t, why, func() bool { return heard.has("the MQTT broker cannot be reached") })
+			if f.Stats().Senders != 0 || heard.has("right") || heard.has("wrong") {
+				t.Errorf("%s: %q", why, heard.said)
+			}
+		}
+		f.Close()
+	}
+}
+
+// What cannot be meant is said before anything is dialled.
+func TestMQTTCheck(t *testing.T) {
+	for why, m := range map[string]MQTT{
+		"no scheme":                {Broker: "broker:1883"},
+		"another protocol":         {Broker: "http://broker"},
+		"a password in the open":   {Broker: "mqtt://broker", Login: &Login{User: "u", PasswordEnv: "HOME"}},
+		"a password in the URL":    {Broker: "mqtts://u:p@broker"},
+		"a login without password": {Broker: "mqtts://broker", Login: &Login{User: "u"}},
+		"an empty password":        {Broker: "mqtts://broker", Login: &Login{User: "u", PasswordEnv: "FLANK_NOT_SET"}},
+		"no file of certificates":  {Broker: "mqtts://broker", TLS: &TLS{CAFile: "absent.pem"}},
+		"a certificate, no key":    {Broker: "mqtts://broker", TLS: &TLS{CertFile: "absent.pem"}},
+	} {
+		if err := m.Check(); err == nil {
+			t.Errorf("%s: no error", why)
+		}
+		if _, err := DialMQTT(Config{Machine: drill, Layout: layout(t)}, m); err == nil {
+			t.Errorf("%s: no error of DialMQTT", why)
+		}
+	}
+	if err := (MQTT{Broker: "mqtt://127.0.0.1", Login: &Login{User: "u", PasswordEnv: "HOME"}}).Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,88 @@
+package feed
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// TLS names the files of an encrypted connection. They are read anew for every
+// connection, so a certificate is renewed by replacing them.
+type TLS struct {
+	CAFile     string // certificates that may sign those of the other side
+	CertFile   string // this program's certificate
+	KeyFile    string // its key
+	ServerName string // name in the broker's certificate; empty: the host that is dialled
+}
+
+// Login is a user with a password, read for every connection and kept nowhere.
+type Login struct {
+	User         string
+	PasswordFile string // a file with nothing else; line breaks at its end do not count
+	PasswordEnv  string // or an environment variable
+}
+
+// Check reports files that are missing or cannot be used. A server needs a
+// certificate.
+func (t *TLS) Check(server bool) error {
+	if server && t.CertFile == "" {
+		return errors.New("feed: TLS: a server has a certificate: name `cert` and `key`")
+	}
+	_, err := t.config()
+	return err
+}
+
+func (t *TLS) config() (*tls.Config, error) {
+	// 1.2 is what controllers and brokers of the shop floor speak.
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		return nil, errors.New("feed: TLS: a certificate needs its key, and a key its certificate: name `cert` and `key`, or neither")
+	}
+	if t.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("feed: TLS: certificate %s with key %s: %w", t.CertFile, t.KeyFile, err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	if t.CAFile != "" {
+		text, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("feed: TLS: certificates to trust: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("feed: TLS: %s holds no certificate in PEM form", t.CAFile)
+		}
+		cfg.RootCAs, cfg.ClientCAs = pool, pool
+		cfg.ClientAuth = tls.RequireAndVerifyClientCert // of a server
+	}
+	return cfg, nil
+}
+
+// Check reports what cannot work, before anything is dialled.
+func (l *Login) Check() error {
+	if l.User == "" || (l.PasswordFile == "") == (l.PasswordEnv == "") {
+		return errors.New("feed: a login needs `user`, and either `password_file` or `password_env`")
+	}
+	_, err := l.password()
+	return err
+}
+
+func (l *Login) password() ([]byte, error) {
+	text := os.Getenv(l.PasswordEnv)
+	if l.PasswordFile != "" {
+		b, err := os.ReadFile(l.PasswordFile)
+		if err != nil {
+			return nil, fmt.Errorf("feed: password of %s: %w", l.User, err)
+		}
+		text = strings.TrimRight(string(b), "\r\n")
+	}
+	if text == "" {
+		return nil, fmt.Errorf("feed: password of %s: %s is empty", l.User, l.PasswordFile+l.PasswordEnv)
+	}
+	return []byte(text), nil
+}

@@ -1,0 +1,249 @@
+package feed
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// TCP says where clients connect.
+type TCP struct {
+	Listen string // host:port; ":port" for every network of the computer
+
+	// TLS, if not nil, encrypts. With a CAFile only clients connect whose
+	// certificate it signed.
+	TLS *TLS
+}
+
+// headerSize is how many bytes come before a frame: its length and the CRC-32 of
+// IEEE 802.3 of it, both of 32 bits, little-endian.
+const headerSize = 8
+
+// listener serves one client at a time: samples of one machine have one counter.
+type listener struct {
+	*Feed
+	tcp  TCP
+	busy atomic.Bool
+}
+
+// ListenTCP returns a Feed of what clients send to an address. The protocol is in
+// schemas/frame.md. It reports an address that cannot be listened at, and
+// files that are missing.
+func ListenTCP(cfg Config, tcp TCP) (*Feed, error) {
+	if tcp.TLS != nil {
+		if err := tcp.TLS.Check(true); err != nil {
+			return nil, err
+		}
+	}
+	f := open(cfg)
+	l, err := (&net.ListenConfig{KeepAlive: f.cfg.Timeout}).Listen(f.ctx, "tcp", tcp.Listen)
+	if err != nil {
+		f.stop()
+		return nil, fmt.Errorf("feed: %w: choose another address under `listen`, or stop the program that uses it", err)
+	}
+	f.addr = l.Addr().String()
+	s := &listener{Feed: f, tcp: tcp}
+	context.AfterFunc(f.ctx, func() { l.Close() })
+	f.wg.Go(func() { s.accept(l) })
+	return f, nil
+}
+
+func (s *listener) accept(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if s.ctx.Err() != nil {
+			if err == nil {
+				conn.Close()
+			}
+			return
+		}
+		if err != nil { // such as too many open files
+			s.notify(Notice{Text: "no client can connect", Peer: s.addr, Err: err})
+			select {
+			case <-time.After(time.Second):
+			case <-s.ctx.Done():
+			}
+			continue
+		}
+		s.wg.Go(func() { s.serve(conn) })
+	}
+}
+
+// client is a connection.
+type client struct {
+	net.Conn
+	peer string
+	done atomic.Uint64 // frames that are acknowledged
+	wake chan struct{} // done has changed
+}
+
+// serve receives frames until the client or the feed is closed. It says to the
+// client what ends the connection.
+func (s *listener) serve(conn net.Conn) {
+	c := &client{Conn: conn, peer: conn.RemoteAddr().String(), wake: make(chan struct{}, 1)}
+	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
+	defer conn.Close()
+	err := s.handshake(c)
+	if err == nil && !s.busy.CompareAndSwap(false, true) {
+		err = fmt.Errorf("feed: machine %s has a client already: a machine has one; one that is gone is given up after %v", s.cfg.Machine, s.cfg.Timeout)
+		s.farewell(c, err)
+	} else if err == nil {
+		s.senders.Add(1)
+		s.notify(Notice{Text: "a client is connected", Peer: c.peer})
+		err = s.talk(c)
+		s.senders.Add(-1)
+		s.busy.Store(false)
+	}
+	if s.ctx.Err() == nil {
+		s.notify(Notice{Text: "a client is disconnected", Peer: c.peer, Err: err})
+	}
+}
+
+// handshake begins TLS.
+func (s *listener) handshake(c *client) error {
+	if s.tcp.TLS == nil {
+		return nil
+	}
+	cfg, err := s.tcp.TLS.config()
+	if err != nil {
+		return err
+	}
+	conn := tls.Server(c.Conn, cfg)
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return fmt.Errorf("feed: TLS: %w", err)
+	}
+	c.Conn = conn
+	return nil
+}
+
+// talk receives frames and acknowledges them. It returns nil when the client
+// has hung up.
+func (s *listener) talk(c *client) error {
+	over := make(chan struct{})
+	acked := make(chan struct{})
+	go func() {
+		defer close(acked)
+		s.acknowledge(c, over)
+	}()
+	err := s.receive(c)
+	close(over)
+	<-acked
+	if err != nil && s.ctx.Err() == nil {
+		s.farewell(c, err)
+	}
+	return err
+}
+
+// farewell says to the client why it is disconnected, and reads for a moment what
+// it has sent: to close on unread bytes would throw away what it is told.
+func (s *listener) farewell(c *client, err error) {
+	if s.answer(c, "error %v\n", err) != nil {
+		return
+	}
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+		return
+	}
+	if c.SetReadDeadline(time.Now().Add(time.Second)) == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(c, 2*MaxFrame))
+	}
+}
+
+// receive hands on frames until one is wrong, the client hangs up or is silent
+// for too long. It does not read on while too many frames wait.
+func (s *listener) receive(c *client) error {
+	in := bufio.NewReaderSize(c, 1<<16)
+	var frame []byte
+	for n := 1; ; {
+		if err := c.SetReadDeadline(time.Now().Add(s.cfg.Timeout)); err != nil {
+			return fmt.Errorf("feed: %w", err)
+		}
+		var h [headerSize]byte
+		if _, err := io.ReadFull(in, h[:]); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return s.broken(n, err)
+		}
+		size, sum := binary.LittleEndian.Uint32(h[:]), binary.LittleEndian.Uint32(h[4:])
+		if size > MaxFrame {
+			return s.refused(c, n, fmt.Errorf("its header says %d bytes: at most %d are taken", size, MaxFrame))
+		}
+		if size == 0 {
+			continue // the client is there
+		}
+		if int(size) > cap(frame) {
+			frame = make([]byte, size)
+		}
+		frame = frame[:size]
+		if _, err := io.ReadFull(in, frame); err != nil {
+			return s.broken(n, err)
+		}
+		if got := crc32.ChecksumIEEE(frame); got != sum {
+			return s.refused(c, n, fmt.Errorf("checksum %08x, its header says %08x", got, sum))
+		}
+		b, err := s.dec.decode(frame)
+		if err != nil {
+			return s.refused(c, n, err)
+		}
+		if !s.deliver(arrival{b, c.paid}) {
+			return nil
+		}
+		n++
+	}
+}
+
+func (s *listener) broken(n int, err error) error {
+	var late net.Error
+	if errors.As(err, &late) && late.Timeout() {
+		return fmt.Errorf("feed: no whole frame for %v: send one, or an empty one, more often", s.cfg.Timeout)
+	}
+	return fmt.Errorf("feed: frame %d: %w", n, err)
+}
+
+func (s *listener) refused(c *client, n int, err error) error {
+	err = fmt.Errorf("frame %d: %w", n, err)
+	s.refuse(c.peer, err)
+	return err
+}
+
+// paid notes that one more frame is acknowledged.
+func (c *client) paid() {
+	c.done.Add(1)
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// acknowledge tells the client how many of its frames are acknowledged, whenever
+// there are more, until over is closed or the client cannot be reached.
+func (s *listener) acknowledge(c *client, over <-chan struct{}) {
+	for {
+		select {
+		case <-c.wake:
+			if s.answer(c, "ok %d\n", c.done.Load()) != nil {
+				c.Close()
+				return
+			}
+		case <-over:
+			return
+		}
+	}
+}
+
+func (s *listener) answer(c *client, format string, args ...any) error {
+	if err := c.SetWriteDeadline(time.Now().Add(s.cfg.Timeout)); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(c, format, args...)
+	return err
+}

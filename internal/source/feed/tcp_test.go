@@ -1,0 +1,281 @@
+package feed
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/binary"
+	"encoding/pem"
+	"hash/crc32"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds what should take a moment. It is not a measure of speed.
+const patience = 30 * time.Second
+
+// dial connects as a client does.
+func dial(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return c, bufio.NewReader(c)
+}
+
+func framed(p []byte) []byte {
+	h := make([]byte, headerSize, headerSize+len(p))
+	binary.LittleEndian.PutUint32(h, uint32(len(p)))
+	binary.LittleEndian.PutUint32(h[4:], crc32.ChecksumIEEE(p))
+	return append(h, p...)
+}
+
+func send(t *testing.T, c net.Conn, p []byte) {
+	t.Helper()
+	if _, err := c.Write(p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect reads a line from the feed.
+func expect(t *testing.T, r *bufio.Reader, want string) {
+	t.Helper()
+	line, err := r.ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, want) {
+		t.Fatalf("the feed says %q, %v; want %q", line, err, want)
+	}
+}
+
+func listen(t *testing.T, cfg Config, tcp TCP) *Feed {
+	t.Helper()
+	cfg.Machine, tcp.Listen = drill, "127.0.0.1:0"
+	cfg.Layout = layout(t)
+	if cfg.Timeout == 0 {
+		cfg.Timeout = patience
+	}
+	f, err := ListenTCP(cfg, tcp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// await waits for what another goroutine is about to do.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("still waiting until ", what)
+		}
+	}
+}
+
+// A client sends frames and hears of them when they are on disk; it comes again
+// after it was cut off.
+func TestTCP(t *testing.T) {
+	f := listen(t, Config{}, TCP{})
+	l := f.Layout()
+	c, r := dial(t, f.Addr())
+	send(t, c, framed(piece(t, l, 0, 1, 0, 40)))
+	send(t, c, framed(nil)) // it is there
+	send(t, c, framed(piece(t, l, 1, 1, 0, 10)))
+	for i, want := range []int{40, 10} {
+		b, err := f.Next(t.Context())
+		if err != nil || b.Len() != want || b.Machine != drill {
+			t.Fatalf("block %d: %+v, %v", i, b, err)
+		}
+	}
+	f.Kept(1, 40)
+	expect(t, r, "ok 2\n")
+	send(t, c, framed(piece(t, l, 0, 1, 40, 80)))
+	if _, err := f.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	await(t, "the client is gone", func() bool { return f.Stats().Senders == 0 })
+
+	c, r = dial(t, f.Addr())
+	send(t, c, framed(piece(t, l, 0, 1, 40, 80)))
+	send(t, c, framed(piece(t, l, 1, 1, 10, 20)))
+	for range 2 {
+		if _, err := f.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Kept(1, 80)
+	expect(t, r, "ok 2\n")
+	if want := (Stats{Frames: 5, Senders: 1}); f.Stats() != want {
+		t.Errorf("%+v, want %+v", f.Stats(), want)
+	}
+}
+
+// What a client gets wrong it is told; the next one is served.
+func TestTCPRefuses(t *testing.T) {
+	f := listen(t, Config{}, TCP{})
+	l := f.Layout()
+	good := framed(piece(t, l, 1, 1, 0, 10))
+	bad := append([]byte(nil), good...)
+	bad[len(bad)-40] ^= 1
+	long := framed(nil)
+	binary.LittleEndian.PutUint32(long, MaxFrame+1)
+	for why, tc := range map[string]struct {
+		bytes []byte
+		want  string
+	}{
+		"a flipped bit":          {bad, "error frame 1: checksum "},
+		"a length without sense": {long, "error frame 1: its header says 16777217 bytes"},
+		"another protocol":       {[]byte("GET / HTTP/1.1\r\n\r\n"), "error frame 1: its header says"},
+		"no channel":             {framed([]byte(`{"session": 1, "first": 0, "time_ns": 1}`)), "error frame 1: feed: no column is a channel"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			await(t, "nobody is connected", func() bool { return f.Stats().Senders == 0 })
+			c, r := dial(t, f.Addr())
+			send(t, c, tc.bytes)
+			expect(t, r, tc.want)
+			if _, err := r.ReadByte(); err != io.EOF {
+				t.Errorf("the connection goes on: %v", err)
+			}
+		})
+	}
+	if s := f.Stats(); s.Refused != 4 || s.Frames != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A machine has one client at a time; one that is silent makes room.
+func TestTCPOneClient(t *testing.T) {
+	f := listen(t, Config{Timeout: 300 * time.Millisecond}, TCP{})
+	_, first := dial(t, f.Addr())
+	await(t, "the first is connected", func() bool { return f.Stats().Senders == 1 })
+	_, second := dial(t, f.Addr())
+	expect(t, second, "error feed: machine "+drill+" has a client already")
+	expect(t, first, "error feed: no whole frame for 300ms")
+	await(t, "nobody is connected", func() bool { return f.Stats().Senders == 0 })
+	c, _ := dial(t, f.Addr())
+	send(t, c, framed(piece(t, f.Layout(), 1, 1, 0, 10)))
+	if _, err := f.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A client that is faster than the disk has to wait: what nobody takes is not
+// read.
+func TestTCPBackPressure(t *testing.T) {
+	f := listen(t, Config{}, TCP{})
+	c, _ := dial(t, f.Addr())
+	const frames = 2000
+	wrote := make(chan error, 1)
+	go func() {
+		for i := range int64(frames) {
+			if _, err := c.Write(framed(piece(t, f.Layout(), 1, 1, 1000*i, 1000*(i+1)))); err != nil {
+				wrote <- err
+				return
+			}
+		}
+		wrote <- nil
+	}()
+	await(t, "the queue is full", func() bool { return f.Stats().Frames == queued })
+	select {
+	case err := <-wrote:
+		t.Fatalf("8 MB are taken while nobody asks: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	for i := range int64(frames) {
+		b, err := f.Next(t.Context())
+		if err != nil || b.First != 1000*i {
+			t.Fatalf("frame %d: %v, %v", i, b, err)
+		}
+	}
+	if err := <-wrote; err != nil {
+		t.Error(err)
+	}
+}
+
+// With TLS only who has a certificate that was signed may send.
+func TestTCPWithTLS(t *testing.T) {
+	own, other := certificate(t), certificate(t)
+	f := listen(t, Config{Timeout: 5 * time.Second}, TCP{TLS: own})
+	for why, tc := range map[string]struct {
+		files *TLS
+		ok    bool
+	}{
+		"signed":         {own, true},
+		"no certificate": {&TLS{CAFile: own.CAFile}, false},
+		"a stranger's":   {&TLS{CAFile: own.CAFile, CertFile: other.CertFile, KeyFile: other.KeyFile}, false},
+	} {
+		await(t, "nobody is connected", func() bool { return f.Stats().Senders == 0 })
+		cfg, err := tc.files.config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := f.Stats().Frames
+		c, err := tls.Dial("tcp", f.Addr(), cfg)
+		if err == nil {
+			_, _ = c.Write(framed(piece(t, f.Layout(), 1, 1, 0, 10)))
+			if tc.ok {
+				await(t, "the frame is there", func() bool { return f.Stats().Frames == before+1 })
+			} else if _, err := c.Read(make([]byte, 1)); err == nil {
+				t.Errorf("%s: the feed answers", why)
+			}
+			c.Close()
+		} else if tc.ok {
+			t.Errorf("%s: %v", why, err)
+		}
+		if !tc.ok && f.Stats().Frames != before {
+			t.Errorf("%s: a frame is taken", why)
+		}
+	}
+	if _, err := ListenTCP(Config{Machine: drill, Layout: layout(t)}, TCP{Listen: "127.0.0.1:0", TLS: &TLS{CAFile: own.CAFile}}); err == nil {
+		t.Error("a server without a certificate: no error")
+	}
+}
+
+// certificate writes a certificate that is its own authority.
+func certificate(t *testing.T) *TLS {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "plant"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, kind string, der []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	cert := write("cert.pem", "CERTIFICATE", der)
+	return &TLS{CAFile: cert, CertFile: cert, KeyFile: write("key.pem", "PRIVATE KEY", pkcs8)}
+}
