@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
@@ -15,7 +16,7 @@ import (
 )
 
 type checkFlags struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool."`
+	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool, 11 mqtt."`
 }
 
 // check tries one step after the other and stops at the first that fails.
@@ -32,9 +33,31 @@ func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
-	dir := config.Beside(f.Config, c.Spool)
-	steps = append(steps, bus.Step{Name: "spool", Run: func(context.Context) (string, error) { return checkSpool(dir) }})
+	if err := c.check(); err != nil {
+		return fmt.Errorf("%s: %w", f.Config, err)
+	}
+	steps = append(steps, bus.Step{Name: "spool", Run: func(context.Context) (string, error) { return c.checkSpools() }})
+	if c.MQTT != nil {
+		steps = append(steps, bus.Step{Name: "mqtt", Run: func(ctx context.Context) (string, error) {
+			to := c.mqtt("")
+			to.ClientID = fmt.Sprintf("flank-check-%d", os.Getpid())
+			return to.Broker, to.Probe(ctx)
+		}})
+	}
 	return cli.RunSteps(ctx, steps, stdout)
+}
+
+// checkSpools checks the spool of every machine, and returns a line for each.
+func (c settings) checkSpools() (string, error) {
+	var lines []string
+	for _, m := range c.all() {
+		found, err := checkSpool(config.Beside(c.file, m.Spool))
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, found)
+	}
+	return strings.Join(lines, "\n            "), nil
 }
 
 // checkSpool writes a file beside the spool's and makes it durable. A gateway may

@@ -9,64 +9,60 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/source"
-	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// ingestFolder sends the recordings of a folder, one after another, until it is
-// told to stop. One that cannot be read is logged and left behind.
-func ingestFolder(ctx context.Context, file string, c settings, live *live, log zerolog.Logger, stdout io.Writer) error {
-	layout, columns, err := c.layout(file)
+// runFolder sends the recordings of a folder, one after another, until it is told
+// to stop. One that cannot be read is logged and left behind.
+func (m *machine) runFolder(ctx context.Context) error {
+	layout, columns, err := m.layout(m.all.file)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", m.all.file, err)
 	}
-	spool := config.Beside(file, c.Spool)
-	if err := os.MkdirAll(spool, 0o755); err != nil {
-		return fmt.Errorf("spool: %w", err)
+	if err := os.MkdirAll(m.spool(), 0o755); err != nil {
+		return fmt.Errorf("%s: spool: %w", m.all.file, err)
 	}
-	folder, err := source.OpenFolder(config.Beside(file, c.Source.Folder), c.Source.Pattern, filepath.Join(spool, "folder.json"), c.Source.Settle)
+	folder, err := source.OpenFolder(config.Beside(m.all.file, m.Source.Folder), m.Source.Pattern, filepath.Join(m.spool(), "folder.json"), m.Source.Settle)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", m.all.file, err)
 	}
-	log.Info().Str("folder", c.Source.Folder).Str("pattern", c.Source.Pattern).Msg("waiting for recordings")
-	var total gateway.Stats
+	m.log.Info().Str("folder", m.Source.Folder).Str("pattern", m.Source.Pattern).Msg("waiting for recordings")
+	var delivered uint64
 	sent, bad := 0, 0
 	defer func() {
-		fmt.Fprintf(stdout, "%d recordings sent, %d could not be read, %d windows delivered\n", sent, bad, total.Delivered)
+		fmt.Fprintf(m.stdout, "%d recordings sent, %d could not be read, %d windows delivered\n", sent, bad, delivered)
 	}()
 	for ctx.Err() == nil {
 		path, ok, err := folder.Next(time.Now())
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", m.all.file, err)
 		}
 		if !ok {
 			select {
 			case <-ctx.Done():
-			case <-time.After(min(c.Source.Settle, time.Second)):
+			case <-time.After(min(m.Source.Settle, time.Second)):
 			}
 			continue
 		}
-		rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: c.Machine}
+		rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: m.Machine}
 		noted := false
-		problem, stats, err := sendRecording(ctx, file, c, rec, live, log, func(problem error) error {
+		problem, stats, err := m.sendRecording(ctx, rec, func(problem error) error {
 			noted = true
 			return folder.Done(path, problem)
 		})
-		total.Delivered += stats.Delivered
+		delivered += stats.Delivered
 		switch {
 		case err != nil:
-			return err
+			return fmt.Errorf("%s: %w", m.all.file, err)
 		case !noted: // told to stop in its middle: the next start goes on there
 		case problem != nil:
 			bad++
-			log.Error().Err(problem).Str("file", path).Msg("recording cannot be read to its end; what comes before is sent")
+			m.log.Error().Err(problem).Str("file", path).Msg("recording cannot be read to its end; what comes before is sent")
 		default:
 			sent++
-			log.Info().Str("file", path).Uint64("windows", stats.Windows).Msg("recording sent")
+			m.log.Info().Str("file", path).Uint64("windows", stats.Windows).Msg("recording sent")
 		}
 	}
 	return nil
@@ -74,8 +70,8 @@ func ingestFolder(ctx context.Context, file string, c settings, live *live, log 
 
 // sendRecording sends one recording, and calls done when it is sent. It returns
 // what is wrong with the recording apart from what else went wrong.
-func sendRecording(ctx context.Context, file string, c settings, rec source.Recording, live *live, log zerolog.Logger, done func(problem error) error) (problem error, stats gateway.Stats, err error) {
-	id, problem := gateway.RecordingID(rec, window.Spec{Length: c.Window.Length, Hop: c.Window.Hop})
+func (m *machine) sendRecording(ctx context.Context, rec source.Recording, done func(problem error) error) (problem error, stats gateway.Stats, err error) {
+	id, problem := gateway.RecordingID(rec, m.spec())
 	if problem != nil {
 		return problem, stats, done(problem)
 	}
@@ -87,12 +83,11 @@ func sendRecording(ctx context.Context, file string, c settings, rec source.Reco
 		defer closer.Close()
 	}
 	heard := &listener{Source: src}
-	gw, err := c.gateway(file, heard, id, live.bus, log)
+	gw, err := m.gateway(heard, id)
 	if err != nil {
 		return nil, stats, err
 	}
-	defer gw.Close()
-	defer live.show(gw)()
+	defer m.close(gw)
 	err = gw.Run(ctx)
 	stats = gw.Stats()
 	if ctx.Err() != nil || err != nil && heard.err == nil {

@@ -1,4 +1,4 @@
-// Command ingest streams the windows of a machine to Kafka.
+// Command ingest streams the windows of machines to Kafka.
 package main
 
 import "github.com/flank-tcm/flank/cmd/internal/cli"

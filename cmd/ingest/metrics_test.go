@@ -1,44 +1,69 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/source/feed"
 )
 
-// What is shown goes on from one recording to the next, and every name is in
-// docs/metrics.md.
+// What is shown goes on from one recording to the next, by machine, and every
+// name is in docs/metrics.md.
 func TestMetrics(t *testing.T) {
-	l := &live{machine: "acme/spore/bay2/line1/usk25"}
-	l.past = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6})
-	w := httptest.NewRecorder()
-	l.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	got := w.Body.String()
+	var ms []*machine
+	for _, path := range []string{"acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe"} {
+		c := defaults()
+		c.Machine = path
+		ms = append(ms, newMachine(settings{}, c, zerolog.Nop(), nil))
+	}
+	m := ms[0]
+	m.before = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6})
+	m.received, m.restarts = feed.Stats{Frames: 9, Refused: 1}, 4
+	m.enter("running", nil)
+	h := routes(ms, bus.Config{}, "secret")
+	get := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w.Code, w.Body.String()
+	}
+	_, got := get("/metrics")
 	docs, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	for _, want := range []string{"windows_cut_total 12", "windows_delivered_total 12", "windows_pending 0", "windows_dropped_total 2", "windows_damaged_total 6", "source_gaps_total 1"} {
+	wants := []string{
+		"windows_cut_total 12", "windows_delivered_total 12", "windows_pending 0", "windows_dropped_total 2", "windows_damaged_total 6",
+		"source_gaps_total 1", "ingest_up 1", "ingest_restarts_total 4", "newest_window_timestamp_seconds 0", "frames_received_total 9",
+		"frames_refused_total 1", "senders 0",
+	}
+	for _, want := range wants {
 		name, value, _ := strings.Cut(want, " ")
-		if line := "tcm_" + name + `{machine="acme/spore/bay2/line1/usk25"} ` + value + "\n"; !strings.Contains(got, line) {
+		if line := "tcm_" + name + `{machine="acme/spore/bay2/line1/usk25"} ` + value + "\n" + "tcm_" + name + `{machine="acme/spore/bay2/line1/lathe"} `; !strings.Contains(got, line) {
 			t.Errorf("no %s in\n%s", line, got)
 		}
 		if !strings.Contains(string(docs), "| `tcm_"+name+"` | ") {
 			t.Errorf("docs/metrics.md lacks tcm_%s", name)
 		}
-		n++
 	}
-	if types := strings.Count(got, "# TYPE "); types != n {
-		t.Errorf("%d metrics, want %d\n%s", types, n, got)
+	if types := strings.Count(got, "# TYPE "); types != len(wants) {
+		t.Errorf("%d metrics, want %d\n%s", types, len(wants), got)
 	}
-	w = httptest.NewRecorder()
-	l.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
-	if w.Body.String() != "ok\n" {
-		t.Errorf("livez: %s", w.Body)
+	if _, got := get("/livez"); got != "ok\n" {
+		t.Errorf("livez: %s", got)
+	}
+	if code, got := get("/healthz"); code != http.StatusOK || !strings.Contains(got, `"acme/spore/bay2/line1/lathe":{"state":"waiting"`) {
+		t.Errorf("healthz: %d %s", code, got)
+	}
+	ms[1].enter("failed", errors.New("the disk is gone"))
+	if code, got := get("/healthz"); code != http.StatusServiceUnavailable || !strings.Contains(got, "the disk is gone") || !strings.Contains(got, `usk25":{"state":"running"`) {
+		t.Errorf("healthz of a machine that has failed: %d %s", code, got)
 	}
 }

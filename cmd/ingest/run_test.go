@@ -202,6 +202,24 @@ func TestErrors(t *testing.T) {
 		{"empty recording", ingest, []string{"day.csv", ""}},
 		{"spool in use", ingest, change("spool: spool", "spool: held")},
 		{"spool that is a file", ingest, change("spool: spool", "spool: day.csv")},
+		{"fault that is none", ingest, []string{config, "machine: a/b/c/d/e\nkafka: {brokers: [\"b:9092\"]}\nsource: {faults: [\"flatline:ch07\"]}\n"}},
+		{"fault of a channel that is not there", ingest, []string{config, "machine: a/b/c/d/e\nkafka: {brokers: [\"b:9092\"]}\nsource: {faults: [\"flatline:ch99@1s\"]}\n"}},
+		{"faults of a recording", ingest, change("  kind: csv\n", "  kind: csv\n  faults: [missing@1s]\n")},
+		{"tcp without an address", ingest, change("  kind: csv\n", "  kind: tcp\n")},
+		{"address that cannot be listened at", ingest, change("  kind: csv\n", "  kind: tcp\n  listen: nowhere\n")},
+		{"address of a recording", ingest, change("  kind: csv\n", "  kind: csv\n  listen: \"127.0.0.1:0\"\n")},
+		{"TLS without a certificate", ingest, change("  kind: csv\n", "  kind: tcp\n  listen: \"127.0.0.1:0\"\n  tls: {ca: ca.pem}\n")},
+		{"mqtt without a broker", ingest, change("  kind: csv\n", "  kind: mqtt\n")},
+		{"mqtt broker that is no address", ingest, change("  kind: csv\n  file: day.csv\n  speed: 0\n", "  kind: mqtt\nmqtt: {broker: \"broker:1883\"}\n")},
+		{"mqtt password in the open", ingest, change("  kind: csv\n  file: day.csv\n  speed: 0\n", "  kind: mqtt\nmqtt: {broker: \"mqtt://broker\", user: u, password_env: HOME}\n")},
+		{"machines and a machine", ingest, []string{config, "machine: a/b/c/d/e\nkafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f}\n"}},
+		{"unknown key of a machine", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f, sorce: {}}\n"}},
+		{"one of several is no path", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f}\n  - {machine: b}\n"}},
+		{"a machine twice", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f}\n  - {machine: a/b/c/d/f, spool: b}\n"}},
+		{"two machines, one spool", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f, spool: s}\n  - {machine: a/b/c/d/e, spool: s}\n"}},
+		{"tool of a recording", "tool --config ingest.yaml --tool T1", nil},
+		{"tool of no name", "tool --config ingest.yaml --tool=", nil},
+		{"no ingest to tell of a tool", "tool --config ingest.yaml --tool T1", change("  kind: csv\n", "  kind: tcp\n  listen: \"127.0.0.1:0\"\n")},
 		{"topics without a broker", "topics apply --config ingest.yaml", nil},
 		{"topics of no partitions", "topics apply --config ingest.yaml --partitions 0", []string{config, "ADDR"}},
 		{"topics, unknown key", "topics apply --config ingest.yaml", change("window:\n", "windows:\n")},
@@ -231,7 +249,7 @@ func TestErrors(t *testing.T) {
 // Help says what to type first.
 func TestHelp(t *testing.T) {
 	var got strings.Builder
-	for _, args := range []string{"--help", "run --help", "simulate --help", "topics apply --help"} {
+	for _, args := range []string{"--help", "run --help", "simulate --help", "tool --help", "topics apply --help"} {
 		out, errs, err := ingestRun(t, t.Context(), args)
 		if err != nil || errs != "" {
 			t.Errorf("%s: %v, %q", args, err, errs)
@@ -263,7 +281,7 @@ func TestExitCode(t *testing.T) {
 
 // The configurations that come with the programs can be read.
 func TestExamples(t *testing.T) {
-	for _, path := range []string{"../../examples/gun-drill/ingest.yaml", "../../deploy/compose/ingest.yaml"} {
+	for _, path := range []string{"../../examples/gun-drill/ingest.yaml", "../../examples/plant/ingest.yaml", "../../deploy/compose/ingest.yaml"} {
 		c, err := load(path)
 		if err == nil {
 			err = c.check()

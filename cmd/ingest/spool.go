@@ -14,22 +14,55 @@ import (
 )
 
 type spoolFlags struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration; of it only 'spool' is used."`
+	Config  string `required:"" placeholder:"FILE" help:"Configuration; of it only spools are used."`
+	Machine string `placeholder:"PATH" help:"Only the spool of this machine, where the configuration has several."`
 }
 
 type resendFlags struct {
-	Config string        `required:"" placeholder:"FILE" help:"Configuration; of it 'spool' and 'kafka' are used."`
-	Since  time.Duration `required:"" help:"Send what was written so long ago or later, for example 10m. Whole segment files are sent."`
+	Config  string        `required:"" placeholder:"FILE" help:"Configuration; of it spools and 'kafka' are used."`
+	Machine string        `placeholder:"PATH" help:"Only the spool of this machine, where the configuration has several."`
+	Since   time.Duration `required:"" help:"Send what was written so long ago or later, for example 10m. Whole segment files are sent."`
 }
 
 // errDamaged makes the exit code of verify.
 var errDamaged = errors.New("the spool is damaged: `ingest run` sets the damaged records aside and delivers the others; check the disk")
 
-func listSpool(f spoolFlags, stdout io.Writer) error {
-	dir, l, err := openListing(f.Config)
+// eachSpool calls fn for the spool of the machine, or of all machines, until it
+// fails with something else than damage.
+func eachSpool(file, machine string, fn func(c settings, dir string, l spool.Listing) error) error {
+	c, err := load(file)
 	if err != nil {
 		return err
 	}
+	ms := c.all()
+	if machine != "" {
+		m, err := c.find(machine)
+		if err != nil {
+			return err
+		}
+		ms = []machineConfig{m}
+	}
+	var damaged error
+	for _, m := range ms {
+		dir := config.Beside(file, m.Spool)
+		l, err := spool.List(dir)
+		if err == nil {
+			err = fn(c, dir, l)
+		}
+		if errors.Is(err, errDamaged) {
+			damaged = err
+		} else if err != nil {
+			return err
+		}
+	}
+	return damaged
+}
+
+func listSpool(f spoolFlags, stdout io.Writer) error {
+	return eachSpool(f.Config, f.Machine, func(_ settings, dir string, l spool.Listing) error { return printSpool(dir, l, stdout) })
+}
+
+func printSpool(dir string, l spool.Listing, stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "segment\tfirst seq\tMiB\twritten\tstate\n")
 	var bytes int64
@@ -52,15 +85,15 @@ func listSpool(f spoolFlags, stdout io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %d segments, %.1f MiB, epoch %016x, delivered up to seq %d\n", dir, len(l.Segments), float64(bytes)/(1<<20), l.Epoch, l.Acked)
+	_, err := fmt.Fprintf(stdout, "%s: %d segments, %.1f MiB, epoch %016x, delivered up to seq %d\n", dir, len(l.Segments), float64(bytes)/(1<<20), l.Epoch, l.Acked)
 	return err
 }
 
 func verifySpool(f spoolFlags, stdout io.Writer) error {
-	dir, l, err := openListing(f.Config)
-	if err != nil {
-		return err
-	}
+	return eachSpool(f.Config, f.Machine, func(_ settings, dir string, l spool.Listing) error { return readSpool(dir, l, stdout) })
+}
+
+func readSpool(dir string, l spool.Listing, stdout io.Writer) error {
 	var whole, lost uint64
 	damaged := false
 	for _, s := range l.Segments {
@@ -88,28 +121,35 @@ func verifySpool(f spoolFlags, stdout io.Writer) error {
 // resendSpool sends records once more, whether they were delivered or not. It
 // only reads, so `ingest run` may go on meanwhile.
 func resendSpool(ctx context.Context, f resendFlags, stdout io.Writer) error {
-	c, err := load(f.Config)
+	sent := 0
+	err := eachSpool(f.Config, f.Machine, func(c settings, dir string, l spool.Listing) error {
+		n, err := sendAgain(ctx, c, dir, l, time.Now().Add(-f.Since))
+		sent += n
+		return err
+	})
+	if err != nil && sent > 0 {
+		return fmt.Errorf("%d windows sent, then: %w", sent, err)
+	}
 	if err != nil {
 		return err
 	}
-	dir := config.Beside(f.Config, c.Spool)
-	l, err := spool.List(dir)
+	_, err = fmt.Fprintf(stdout, "%d windows sent again: monitors judge those that they had not seen\n", sent)
+	return err
+}
+
+// sendAgain sends the records of the segments that were written after cutoff.
+func sendAgain(ctx context.Context, c settings, dir string, l spool.Listing, cutoff time.Time) (sent int, err error) {
+	to, err := c.Kafka.Bus(c.file, "flank-resend")
 	if err != nil {
-		return err
-	}
-	to, err := c.Kafka.Bus(f.Config, "flank-resend")
-	if err != nil {
-		return err
+		return 0, err
 	}
 	out, err := bus.NewProducer(to)
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.Config, err)
+		return 0, fmt.Errorf("%s: %w", c.file, err)
 	}
 	defer out.Close()
-	cutoff := time.Now().Add(-f.Since)
 	const batch = 16
 	var msgs []bus.Message
-	sent := 0
 	flush := func() error {
 		err := out.Send(ctx, msgs)
 		if err == nil {
@@ -133,24 +173,13 @@ func resendSpool(ctx context.Context, f resendFlags, stdout io.Writer) error {
 			return flush()
 		})
 		if err != nil {
-			return fmt.Errorf("%d windows sent, then: %w", sent, err)
+			return sent, err
 		}
 	}
 	if len(msgs) > 0 {
 		if err := flush(); err != nil {
-			return fmt.Errorf("%d windows sent, then: %w", sent, err)
+			return sent, err
 		}
 	}
-	_, err = fmt.Fprintf(stdout, "%d windows sent again: monitors judge those that they had not seen\n", sent)
-	return err
-}
-
-func openListing(file string) (dir string, l spool.Listing, err error) {
-	c, err := load(file)
-	if err != nil {
-		return "", l, err
-	}
-	dir = config.Beside(file, c.Spool)
-	l, err = spool.List(dir)
-	return dir, l, err
+	return sent, nil
 }

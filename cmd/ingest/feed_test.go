@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/listeners"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// patience bounds what should take a moment. It is not a measure of speed.
+const patience = 30 * time.Second
+
+const lathe = "acme/spore/bay2/line1/lathe"
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("still waiting until ", what)
+		}
+	}
+}
+
+// background runs ingest until the test or the returned function ends it.
+func background(t *testing.T, args string) (stop func() (stdout, stderr string, err error)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	var out, errs string
+	var err error
+	go func() {
+		defer close(done)
+		out, errs, err = ingestRun(t, ctx, args)
+	}()
+	stop = func() (string, string, error) {
+		cancel()
+		<-done
+		return out, errs, err
+	}
+	t.Cleanup(func() { cancel(); <-done })
+	return stop
+}
+
+// halt ends what background runs, which must not fail.
+func halt(t *testing.T, stop func() (string, string, error)) {
+	t.Helper()
+	if _, log, err := stop(); err != nil {
+		t.Errorf("%v\n%s", err, log)
+	}
+}
+
+// freePort returns an address that nobody listens at.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// row is a frame of one row of the small layout.
+func row(session, n int64, change string) []byte {
+	return fmt.Appendf(nil, `{"session": %d, "first": %d, "time_ns": %d%s, "channels": {"force": [%d], "power": [1]}}`,
+		session, n, time.Date(2026, 1, 5, 6, 0, int(n), 0, time.UTC).UnixNano(), change, n)
+}
+
+func framed(p []byte) []byte {
+	h := binary.LittleEndian.AppendUint32(nil, uint32(len(p)))
+	return append(binary.LittleEndian.AppendUint32(h, crc32.ChecksumIEEE(p)), p...)
+}
+
+// sender is a client that sends rows and hears what becomes of them.
+type sender struct {
+	t *testing.T
+	c net.Conn
+	r *bufio.Reader
+}
+
+func connect(t *testing.T, addr string) *sender {
+	t.Helper()
+	var c net.Conn
+	await(t, "ingest listens at "+addr, func() (ok bool) {
+		var err error
+		c, err = net.Dial("tcp", addr)
+		return err == nil
+	})
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return &sender{t, c, bufio.NewReader(c)}
+}
+
+func (s *sender) send(frame []byte) {
+	s.t.Helper()
+	if _, err := s.c.Write(framed(frame)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// acked waits until n frames are acknowledged.
+func (s *sender) acked(n int) {
+	s.t.Helper()
+	for {
+		line, err := s.r.ReadString('\n')
+		if err != nil || !strings.HasPrefix(line, "ok ") {
+			s.t.Fatalf("%q, %v", line, err)
+		}
+		if line == fmt.Sprintf("ok %d\n", n) {
+			return
+		}
+	}
+}
+
+// windowsOf calls fn for every window on the topic, once.
+func windowsOf(t *testing.T, addr string, layout *signal.Layout, fn func(w *window.Window)) {
+	t.Helper()
+	codec, err := window.NewCodec(layout, window.DefaultSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	err = bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+		var w window.Window
+		if err := monitor.Open(codec, &m, &w); err != nil {
+			return err
+		}
+		if id := string(m.Header("ce_id")); !ids[id] {
+			ids[id] = true
+			fn(&w)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arrived returns the windows on the topic, as tool and first sample, by machine.
+func arrived(t *testing.T, addr string) map[string][]string {
+	t.Helper()
+	layout, _, err := signal.LoadLayout("layout.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	windowsOf(t, addr, layout, func(w *window.Window) {
+		got[w.Machine] = append(got[w.Machine], fmt.Sprintf("%s:%v", w.Tool, w.Samples[0][0]))
+	})
+	return got
+}
+
+func tcpYAML(broker, listen string) string {
+	return ingestYAML(broker, "  kind: csv\n  file: day.csv\n  speed: 0\n", fmt.Sprintf("  kind: tcp\n  listen: %q\n", listen))
+}
+
+// A client's rows arrive, each once; a tool that is named from the command line
+// holds from then on, also after a restart of ingest, which the client survives by
+// sending again what was not acknowledged.
+func TestFeedAndTool(t *testing.T) {
+	addr, at := startBroker(t), freePort(t)
+	bench(t, "ingest.yaml", tcpYAML(addr, at))
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	stop := background(t, "run --config ingest.yaml")
+	c := connect(t, at)
+	for n := range int64(3) {
+		c.send(row(1, n, ""))
+	}
+	c.acked(3)
+	out, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --tool T08 --hole 12 --speed 1650")
+	if err != nil || out != lathe+": tool T08, hole 12, 1650 rev/min\n" {
+		t.Errorf("tool: %q, %v", out, err)
+	}
+	for n := int64(3); n < 5; n++ {
+		c.send(row(1, n, ""))
+	}
+	c.acked(5)
+	out, log, err := stop()
+	if err != nil || !strings.HasPrefix(out, "5 windows cut, 5 delivered, 0 pending in the spool, 0 gaps\n") || !strings.Contains(log, `"tool":"T08","hole":"12","spindle_speed":1650`) {
+		t.Errorf("%v\n%s%s", err, out, log)
+	}
+	if _, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --tool T09"); err == nil || !strings.Contains(err.Error(), "is not running: start it and say it again") {
+		t.Errorf("a tool that nobody hears of: %v", err)
+	}
+
+	stop = background(t, "run --config ingest.yaml")
+	c = connect(t, at)
+	for n := int64(3); n < 8; n++ { // two of them are on disk
+		c.send(row(1, n, ""))
+	}
+	c.acked(5)
+	c.send(row(1, 8, `, "tool": "X1"`)) // it knows its tool now
+	c.acked(6)
+	if _, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --tool T09"); err == nil || !strings.Contains(err.Error(), `the last frame says it is "X1"`) {
+		t.Errorf("a tool that the frames contradict: %v", err)
+	}
+	halt(t, stop)
+	want := "[:0 :1 :2 T08:3 T08:4 T08:5 T08:6 T08:7 X1:8]"
+	if got := fmt.Sprint(arrived(t, addr)[lathe]); got != want {
+		t.Errorf("windows %s, want %s", got, want)
+	}
+}
+
+// Only who can read the token may name a tool.
+func TestToolNeedsToken(t *testing.T) {
+	at := freePort(t)
+	bench(t, "ingest.yaml", tcpYAML(nowhere, at))
+	background(t, "run --config ingest.yaml")
+	connect(t, at)
+	var c control
+	text, err := os.ReadFile(filepath.Join("spool", controlFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join("spool", controlFile)); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("%v, %v: others can read the token", info.Mode(), err)
+	}
+	for why, tc := range map[string]struct {
+		token, body string
+		code        int
+	}{
+		"no token":           {"", `{"machine": "` + lathe + `", "tool": "T1"}`, http.StatusUnauthorized},
+		"a wrong token":      {"Bearer " + strings.Repeat("0", 64), `{"machine": "` + lathe + `", "tool": "T1"}`, http.StatusUnauthorized},
+		"another machine":    {"Bearer " + c.Token, `{"machine": "a/b/c/d/e", "tool": "T1"}`, http.StatusNotFound},
+		"nothing":            {"Bearer " + c.Token, `{"machine": "` + lathe + `"}`, http.StatusBadRequest},
+		"no JSON":            {"Bearer " + c.Token, `T1`, http.StatusBadRequest},
+		"a book":             {"Bearer " + c.Token, `{"machine": "` + strings.Repeat("x", 1<<17) + `"}`, http.StatusBadRequest},
+		"all that is needed": {"Bearer " + c.Token, `{"machine": "` + lathe + `", "tool": "T1"}`, http.StatusOK},
+	} {
+		req, err := http.NewRequest(http.MethodPost, c.URL+"/v1/context", strings.NewReader(tc.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", tc.token)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode != tc.code {
+			t.Errorf("%s: %s %s, want %d", why, res.Status, body, tc.code)
+		}
+	}
+}
+
+// mqttBroker is a broker in this process.
+func mqttBroker(t *testing.T) (s *mochi.Server, addr string, stop func()) {
+	t.Helper()
+	s = mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err := s.AddHook(new(auth.AllowHook), nil); err != nil {
+		t.Fatal(err)
+	}
+	l := listeners.NewTCP(listeners.Config{ID: "t", Address: "127.0.0.1:0"})
+	if err := s.AddListener(l); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() { s.Close() })
+	t.Cleanup(stop)
+	return s, "mqtt://" + l.Address(), stop
+}
+
+// Samples and the tool come by MQTT; what is published while no ingest runs is
+// ingested by the next.
+func TestMQTT(t *testing.T) {
+	addr := startBroker(t)
+	s, mqtt, stopBroker := mqttBroker(t)
+	bench(t, "ingest.yaml", ingestYAML(addr, "  kind: csv\n  file: day.csv\n  speed: 0\n", fmt.Sprintf("  kind: mqtt\nmqtt: {broker: %q, prefix: plant}\n", mqtt)))
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml")
+	if err != nil || !strings.Contains(out, "mqtt    ok  "+mqtt) {
+		t.Errorf("check: %v\n%s", err, out)
+	}
+	publish := func(kind string, payload []byte, retain bool) {
+		t.Helper()
+		if err := s.Publish("plant/"+lathe+"/"+kind, payload, retain, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish("context", []byte(`{"tool": "T1"}`), true)
+	stop := background(t, "run --config ingest.yaml")
+	const id = "flank-ingest-acme-spore-bay2-line1-lathe"
+	await(t, "ingest has heard of the tool", func() bool {
+		text, err := os.ReadFile(filepath.Join("spool", contextFile))
+		return err == nil && strings.Contains(string(text), "T1")
+	})
+	for n := range int64(4) {
+		publish("samples", row(1, n, ""), false)
+	}
+	inflight := func() int {
+		c, ok := s.Clients.Get(id)
+		if !ok {
+			return -1
+		}
+		return c.State.Inflight.Len()
+	}
+	await(t, "all is acknowledged", func() bool { return len(arrived(t, addr)[lathe]) == 4 && inflight() == 0 })
+	halt(t, stop)
+	publish("samples", row(1, 4, ""), false)
+	publish("context", []byte(`{"tool": "T2"}`), true)
+	stop = background(t, "run --config ingest.yaml")
+	await(t, "ingest has heard of the next tool", func() bool {
+		text, err := os.ReadFile(filepath.Join("spool", contextFile))
+		return err == nil && strings.Contains(string(text), "T2") && inflight() == 0
+	})
+	publish("samples", row(1, 5, ""), false)
+	await(t, "the last window is there", func() bool { return len(arrived(t, addr)[lathe]) == 6 })
+	halt(t, stop)
+	got := fmt.Sprint(arrived(t, addr)[lathe])
+	if want := "[T1:0 T1:1 T1:2 T1:3 T1:4 T2:5]"; got != want && got != strings.Replace(want, "T1:4", "T2:4", 1) { // the sample is in no order with the context
+		t.Errorf("windows %s, want %s", got, want)
+	}
+	stopBroker()
+	if _, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml"); err == nil || !strings.HasPrefix(err.Error(), "mqtt: ") {
+		t.Errorf("check without the broker: %v", err)
+	}
+}
