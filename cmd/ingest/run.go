@@ -110,9 +110,10 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 		level = zerolog.DebugLevel
 	}
 	log := cli.Logger(stderr, level)
+	out := &lines{to: stdout}
 	var ms []*machine
 	for _, m := range c.all() {
-		ms = append(ms, newMachine(c, m, log, stdout))
+		ms = append(ms, newMachine(c, m, log, out))
 	}
 	to, err := c.Kafka.Bus(f.Config, "flank-ingest")
 	if err != nil {

@@ -59,12 +59,12 @@ func IsTerminal(w io.Writer) bool {
 }
 
 // Logger returns the program's logger: lines for people on a terminal, JSON
-// elsewhere.
+// elsewhere. It is safe for concurrent use, whatever w is.
 func Logger(w io.Writer, level zerolog.Level) zerolog.Logger {
 	if IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05"}
 	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()
 }
 
 // Version returns the name and version of the program's module.
