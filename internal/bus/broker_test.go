@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -101,6 +102,20 @@ func TestStartBrokerRefused(t *testing.T) {
 		t.Fatalf("after Close: %v", err)
 	}
 	b.Close()
+}
+
+// A call within a call that gave up has said what is wrong: it is not said again
+// around itself, and not in other words each time.
+func TestExplainOnce(t *testing.T) {
+	cfg := Config{Brokers: []string{"127.0.0.1:1"}}
+	refused := &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, Err: errors.New("connection refused")}
+	once := explain(refused, cfg)
+	o := outage{failures: 12, last: once}
+	ctx, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	if got := explain(o.ended(ctx), cfg); got.Error() != once.Error() || !errors.Is(got, refused) {
+		t.Errorf("explained again: %v, want %v", got, once)
+	}
 }
 
 func TestProbe(t *testing.T) {

@@ -243,6 +243,10 @@ func (e *explained) Unwrap() error { return e.cause }
 // explain turns an error of the network into words for the person who runs this
 // program. Others are returned as they are.
 func explain(err error, cfg Config) error {
+	var already *explained // by a call within this one that had given up
+	if errors.As(err, &already) {
+		return already
+	}
 	var dial *net.OpError
 	brokers := strings.Join(cfg.Brokers, ", ")
 	text := explainRefusal(err, cfg)

@@ -71,8 +71,9 @@ type Gateway struct {
 	held   [][]byte // windows that are not durable yet
 	heldTo uint64   // seq behind the last of them
 
-	apart   bool  // in the session at hand, clocks have moved apart, and the log says so
-	session int64 // at hand
+	before  time.Time // end of the last window of a live source before the start
+	apart   bool      // in the session at hand, clocks have moved apart, and the log says so
+	session int64     // at hand
 
 	patience time.Duration // for delivering what is left when there is no more to come
 
@@ -109,6 +110,9 @@ func New(cfg Config) (*Gateway, error) {
 	last, err := g.lastReplay()
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Recording == "" && last.Recording == "" { // a recording's windows are of another time
+		g.before = lastEnd(cfg.SpoolDir)
 	}
 	sp, rec, err := spool.Open(cfg.SpoolDir, spool.Settings{
 		MaxBytes: cfg.SpoolBytes, DropOldest: cfg.DropOldest, MaxRecord: bus.MaxMessage + 64<<10,
@@ -237,6 +241,9 @@ func (g *Gateway) cutAndKeep(ctx context.Context) error {
 			}
 			machine = w.Machine
 		}
+		if !g.before.IsZero() {
+			g.declareAway(w)
+		}
 		w.Epoch, w.Seq = g.spool.Epoch(), seq
 		g.watchClocks(w)
 		if g.cfg.OnCut != nil {
@@ -330,6 +337,7 @@ func (g *Gateway) deliver(ctx context.Context) error {
 		defer close(records)
 		read <- g.read(ctx, records)
 	}()
+	unnoted := false // what was delivered, in the spool's cursor
 	for first := range records {
 		last := first.seq
 		msgs := append(make([]bus.Message, 0, batch), first.msg)
@@ -346,8 +354,11 @@ func (g *Gateway) deliver(ctx context.Context) error {
 		if err := g.out.Send(ctx, msgs); err != nil {
 			return err
 		}
-		if err := g.spool.Ack(last); err != nil {
-			g.cfg.Log.Warn().Err(err).Msg("after a crash, windows that were delivered are sent again")
+		if err := g.spool.Ack(last); err == nil {
+			unnoted = false
+		} else if !unnoted {
+			unnoted = true // said once: on a full disk it is so with each batch
+			g.cfg.Log.Warn().Err(err).Msg("what was delivered cannot be noted: after a crash, those windows are sent again")
 		}
 		g.delivered.Add(uint64(len(msgs)))
 	}

@@ -458,6 +458,42 @@ func TestLiveContinues(t *testing.T) {
 	p.check(epochs{epoch: want})
 }
 
+// What a live source delivered while no ingester ran is a gap, and is declared.
+func TestTimeAwayIsDeclared(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	for i, tc := range []struct {
+		file string
+		want time.Duration
+	}{
+		{"2026-01-01T00:00:00Z,1\n2026-01-01T00:00:00.5Z,2\n2026-01-01T00:00:01Z,3\n2026-01-01T00:00:01.5Z,4\n", 0}, // the first start
+		{"2026-01-01T00:00:02Z,5\n2026-01-01T00:00:02.5Z,6\n", 0},                                                   // goes on without a gap
+		{"2026-01-01T00:00:07.25Z,7\n2026-01-01T00:00:07.75Z,8\n", 4250 * time.Millisecond},
+		{"2026-01-01T00:00:03Z,9\n2026-01-01T00:00:03.5Z,10\n", 0}, // the clock went back: nobody knows
+	} {
+		r := p.write(fmt.Sprintf("live%d.csv", i), "time,force\n"+tc.file)
+		r.Columns.Time = "time"
+		var gaps []window.Gap
+		g := p.gateway(r, live, func(c *Config) {
+			c.OnCut = func(c source.Cut) {
+				if c.Gap != nil {
+					gaps = append(gaps, *c.Gap)
+				}
+			}
+		})
+		if err := g.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g.Close()
+		switch {
+		case tc.want == 0 && len(gaps) > 0:
+			t.Errorf("start %d: gaps %+v, want none", i, gaps)
+		case tc.want > 0 && (len(gaps) != 1 || gaps[0].Reason != Away || gaps[0].Duration != tc.want || gaps[0].Machine != lathe):
+			t.Errorf("start %d: gaps %+v, want one of %v", i, gaps, tc.want)
+		}
+	}
+}
+
 // A live source that is started between the halves of a replay takes its epoch
 // over. The replay begins anew: seqs that live windows have are not its own.
 func TestLiveBetweenTheHalvesOfAReplay(t *testing.T) {

@@ -30,19 +30,9 @@ func (g *Gateway) recall() error {
 	if !ok {
 		return nil
 	}
-	l, err := spool.List(g.cfg.SpoolDir)
+	newest, err := newestRecord(g.cfg.SpoolDir)
 	if err != nil {
 		return err
-	}
-	var newest []byte
-	for i := len(l.Segments) - 1; i >= 0 && newest == nil && l.Segments[i].Epoch == l.Epoch; i-- {
-		_, err := spool.Walk(g.cfg.SpoolDir, l.Segments[i], func(r spool.Record) error {
-			newest = append(newest[:0], r.Payload...)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
 	}
 	if newest == nil {
 		return nil
@@ -56,4 +46,23 @@ func (g *Gateway) recall() error {
 		k.Kept(w.Session, g.behind(w.First))
 	}
 	return nil
+}
+
+// newestRecord returns the newest record of the current epoch in the folder of a
+// spool, or nil if there is none.
+func newestRecord(dir string) (newest []byte, err error) {
+	l, err := spool.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(l.Segments) - 1; i >= 0 && newest == nil && l.Segments[i].Epoch == l.Epoch; i-- {
+		_, err := spool.Walk(dir, l.Segments[i], func(r spool.Record) error {
+			newest = append(newest[:0], r.Payload...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return newest, nil
 }

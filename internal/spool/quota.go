@@ -101,6 +101,7 @@ func (s *Spool) full(err error) error {
 		return err
 	}
 	_, _ = s.free() // if it cannot, the caller waits
+	s.signal()      // the reader may have a file open that was removed, and takes its room until it is closed
 	return fmt.Errorf("%w: %w", ErrFull, err)
 }
 

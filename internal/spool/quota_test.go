@@ -1,9 +1,14 @@
 package spool
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // A full spool refuses to the byte, gives delivered segments up first, and takes
@@ -39,4 +44,111 @@ func TestFullDropsOldest(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	sameStrings(t, "records", drain(t, s), numbered(int(st.Dropped), 100))
+}
+
+// roomDisk is a folder on a disk that is full while a file is open that was
+// removed, as on every Unix.
+type roomDisk struct {
+	osDisk
+	mu      sync.Mutex
+	left    int // bytes that may still be written
+	handles map[string]int
+	gone    map[string]int64 // sizes of removed files that are open
+}
+
+func (d *roomDisk) open(name string) (file, error)   { return d.wrap(name, d.osDisk.open) }
+func (d *roomDisk) create(name string) (file, error) { return d.wrap(name, d.osDisk.create) }
+
+func (d *roomDisk) wrap(name string, how func(string) (file, error)) (file, error) {
+	f, err := how(name)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.handles[name]++
+	return &roomFile{file: f, d: d, name: name}, nil
+}
+
+func (d *roomDisk) remove(name string) error {
+	sizes, _ := d.list()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.handles[name] > 0 {
+		d.gone[name] = sizes[name]
+	} else {
+		d.left += int(sizes[name])
+	}
+	return d.osDisk.remove(name)
+}
+
+type roomFile struct {
+	file
+	d    *roomDisk
+	name string
+}
+
+func (f *roomFile) WriteAt(b []byte, off int64) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if strings.HasSuffix(f.name, segmentSuffix) {
+		if len(b) > f.d.left {
+			return 0, syscall.ENOSPC
+		}
+		f.d.left -= len(b)
+	}
+	return f.file.WriteAt(b, off)
+}
+
+func (f *roomFile) Close() error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.d.handles[f.name]--; f.d.handles[f.name] == 0 {
+		f.d.left += int(f.d.gone[f.name])
+		delete(f.d.gone, f.name)
+	}
+	return f.file.Close()
+}
+
+// A disk that is full of delivered records has room again although the reader, who
+// has nothing more to read, still had their file open.
+func TestFullDiskOfDelivered(t *testing.T) {
+	dir := t.TempDir()
+	d := &roomDisk{osDisk: osDisk{dir, noSync}, left: 20 * (headerSize + 12), handles: map[string]int{}, gone: map[string]int64{}}
+	s, _ := mustOpen(t, dir, Settings{disk: d, fsync: noSync})
+	ctx, cancel := context.WithCancel(context.Background())
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for {
+			rec, err := s.Next(ctx)
+			if err != nil {
+				return
+			}
+			s.Ack(rec.Seq)
+		}
+	}()
+	refused := 0
+	for i, deadline := 0, time.Now().Add(30*time.Second); i < 100; {
+		_, err := s.Append([]byte(fmt.Sprintf("payload %04d", i)))
+		if err == nil {
+			err = s.Sync()
+		}
+		switch {
+		case err == nil:
+			i++
+		case !errors.Is(err, ErrFull):
+			t.Fatal(err)
+		case time.Now().After(deadline):
+			t.Fatalf("record %d: %v, although all before it were delivered", i, err)
+		default:
+			refused++
+			time.Sleep(time.Millisecond)
+		}
+	}
+	cancel()
+	<-read
+	if refused == 0 {
+		t.Error("the disk was never full: the test shows nothing")
+	}
 }

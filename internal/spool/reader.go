@@ -88,6 +88,9 @@ func (s *Spool) read() (rec Record, ok bool, err error) {
 		}
 		r.seq = max(r.seq, s.acked)
 		if r.seq >= s.synced {
+			if r.seg != nil && !slices.Contains(s.segs, r.seg) {
+				r.close() // the disk gets the room of a removed file back only now
+			}
 			s.mu.Unlock()
 			return Record{}, false, nil
 		}
