@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality peers-metrics peers-export peers-formats peers-signal peers-signal-bench
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench
 
 all: fmt lint test
 
@@ -167,6 +167,11 @@ large:
 	$(GO) build -o bin/large ./internal/large
 	bin/large write --dir $(LARGE)
 	bin/large measure --dir $(LARGE) --trainer bin/trainer
+
+# The simulated drill: tools left out beside the random split, levels beside all
+# features: the table of docs/simulator.md. A quarter of an hour.
+simulator-report:
+	$(GO) run ./internal/train/simreport -o docs/simulator.md
 
 # Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel.
 # FLANK_DATA, if set, names a folder of recordings to read as well.

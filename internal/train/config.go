@@ -130,7 +130,7 @@ type Evaluate struct {
 func DefaultConfig() Config {
 	return Config{
 		Window:    Window{Length: window.DefaultSpec.Length},
-		Features:  signal.FeatureSpec{Version: 1}, // docs/features.md says why not the newest
+		Features:  signal.FeatureSpec{Version: signal.FeatureVersion},
 		Reference: model.DefaultReference,
 		Gate:      "auto",
 		Label:     wear.DefaultRule(),

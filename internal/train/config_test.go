@@ -24,7 +24,7 @@ func TestConfigCheck(t *testing.T) {
 		"label: vb_max_um: -1: must be a positive":                                                                              func(c *Config) { c.Label.VBMaxUM = -1 },
 		"label: wear: rule: nothing makes a tool faulty: set":                                                                   func(c *Config) { c.Label = wear.Rule{} },
 		"reference: 0 windows: learn from 1 to 200":                                                                             func(c *Config) { c.Reference.Windows = 0 },
-		`reference: mode "log" is not one of "ratio"`:                                                                           func(c *Config) { c.Reference.Mode = "log" },
+		`reference: mode "log" is not one of "auto"`:                                                                            func(c *Config) { c.Reference.Mode = "log" },
 		`gate: "yes": choose auto or off`:                                                                                       func(c *Config) { c.Gate = "yes" },
 		`join: "nearest": choose interpolate or hole-end`:                                                                       func(c *Config) { c.Join = "nearest" },
 		`evaluate: by_tool: "3-fold": choose leave-one-out, 5-fold`:                                                             func(c *Config) { c.Evaluate.ByTool = "3-fold" },
@@ -63,7 +63,7 @@ func TestConfigJSON(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"window":{"hop":"500ms","length":"1s"}`, `"label":{"vb_max_um":300,"states":["chipped","broken"]}`,
-		`"evaluate":{"by_tool":"leave-one-out","random_split":true}`, `"reference":{"windows":10,"mode":"ratio"}`,
+		`"evaluate":{"by_tool":"leave-one-out","random_split":true}`, `"reference":{"windows":10,"mode":"auto"}`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s lacks %s", text, want)

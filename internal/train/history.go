@@ -8,7 +8,6 @@ import (
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/wear"
-	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -35,8 +34,7 @@ func SimulatedHistory(machine string, seed uint64) Job {
 func simulatedHistory(machine string, seed uint64, tools []sim.Tool, microscope bool) Job {
 	c := DefaultConfig()
 	c.Seed = seed
-	// Log energies have no zero to take a ratio to.
-	c.Reference = model.ReferenceSpec{Windows: historyReference, Mode: model.ReferenceDifference}
+	c.Reference.Windows = historyReference
 	c.Evaluate = Evaluate{ByTool: "off"} // takes longer than a newcomer waits
 	c.Costs.Folds = 5                    // as do ten
 	j := Job{Config: c, Layout: signal.GunDrill()}

@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func TestWearIsNotInTheLevel(t *testing.T) {
 		t.Skip("takes minutes with the race detector, which other tests of this package give enough to look at")
 	}
 	s := SimulatorStudy{Seed: 1, Life: 40 * time.Second, Tools: 12}
-	x, err := s.rows(t.Context(), false, model.ReferenceDifference)
+	x, err := s.rows(t.Context(), false, model.ReferenceAuto)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,5 +96,20 @@ func TestLogisticRegression(t *testing.T) {
 	}
 	if l.weights[2] != 0 {
 		t.Errorf("weight %v of a constant", l.weights[2])
+	}
+}
+
+// The report says of its goals whether they are held.
+func TestSimulatorGoals(t *testing.T) {
+	r := SimulatorReport{Rows: []SimulatorRow{{Name: rowBest, ByTool: 0.9}, {Name: rowLevel, ByTool: 0.7}, {Name: rowAllDBN, ByTool: 0.96}}}
+	got := r.Markdown()
+	for _, want := range []string{"0.95 on tools left out. 0.960: **held**", "0.05 below it. 0.900 is the best: **held**"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	r.Rows[2].ByTool = 0.94
+	if got := r.Markdown(); strings.Count(got, ": not reached.") != 2 {
+		t.Errorf("goals are said to be held:\n%s", got)
 	}
 }

@@ -124,7 +124,7 @@ func (j *Judge) Row(o *Observation, ref *Reference) ([]float32, Verdict) {
 		v.Outcome, v.Learnt = Learning, ref.Windows
 		return nil, v
 	}
-	ref.Apply(j.row, j.model.Reference.Mode)
+	ref.Apply(j.row, j.model.Reference.Mode, j.extractor.Relations())
 	return j.row, v
 }
 

@@ -192,8 +192,8 @@ func TestReferenceLaws(t *testing.T) {
 		}
 		x := rapid.SliceOfN(value, n, n).Draw(t, "x")
 		r, d := append([]float32(nil), x...), append([]float32(nil), x...)
-		ref.Apply(r, ReferenceRatio)
-		ref.Apply(d, ReferenceDifference)
+		ref.Apply(r, ReferenceRatio, nil)
+		ref.Apply(d, ReferenceDifference, nil)
 		for i := range x {
 			if !(math.Abs(float64(r[i])) <= RatioLimit) {
 				t.Fatalf("ratio %v is out of ±%v", r[i], RatioLimit)
@@ -214,9 +214,60 @@ func TestReferenceLaws(t *testing.T) {
 	ref.Learn([]float32{1000, inf, 0, nan}, spec)
 	ref.Learn([]float32{5, -1, 0, nan}, spec)
 	x := []float32{10, -3, 7, 1}
-	ref.Apply(x, ReferenceRatio)
+	ref.Apply(x, ReferenceRatio, nil)
 	if x[0] != 1 || x[1] != -1 || x[2] != RatioLimit || x[3] == x[3] {
 		t.Errorf("got %v, want 1 -1 20 NaN", x)
+	}
+}
+
+func TestReferenceAuto(t *testing.T) {
+	var ref Reference
+	ref.Learn([]float32{2, 2, 2, 0, 0, 1}, ReferenceSpec{Windows: 1, Mode: ReferenceAuto})
+	x := []float32{4, 4, 4, 0, 3, -1}
+	ref.Apply(x, ReferenceAuto, []signal.Relation{signal.Difference, signal.Ratio, signal.LogRatio, signal.LogRatio, signal.LogRatio, signal.LogRatio})
+	if x[0] != 2 || x[1] != 1 || x[2] != float32(math.Log(2)) || x[3] != 0 || x[4] != RatioLimit || x[5] == x[5] {
+		t.Errorf("got %v, want 2 1 ln 2 0 20 NaN", x)
+	}
+}
+
+// Of a vibration, the gain of the sensor drops out: every feature of the default
+// set is the same relative to the reference, whatever it is.
+func TestReferenceDropsGain(t *testing.T) {
+	const n = 2000
+	l, err := signal.NewLayout("one", []signal.Channel{{Name: "ax", Kind: signal.Vibration, Rate: n}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []int{1, signal.FeatureVersion} {
+		x, err := signal.NewExtractor(l, []int{n}, signal.FeatureSpec{Version: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		first, then := make([]float32, n), make([]float32, n)
+		for i := range first {
+			first[i], then[i] = float32(rng.NormFloat64()), float32(rng.ExpFloat64()-1)
+		}
+		relative := func(gain float32) []float32 {
+			var rows [2][]float32
+			for k, samples := range [][]float32{first, then} {
+				louder := make([]float32, n)
+				for i, v := range samples {
+					louder[i] = gain * v
+				}
+				rows[k] = x.Extract(nil, [][]float32{louder}, signal.Context{SpindleSpeed: 3000})
+			}
+			var ref Reference
+			ref.Learn(rows[0], ReferenceSpec{Windows: 1, Mode: ReferenceAuto})
+			ref.Apply(rows[1], ReferenceAuto, x.Relations())
+			return rows[1]
+		}
+		soft, loud := relative(1), relative(30)
+		for i, name := range x.Names() {
+			if d := math.Abs(float64(soft[i] - loud[i])); !(d <= 1e-3) {
+				t.Errorf("version %d: %s is %v, with 30 times the gain %v", version, name, soft[i], loud[i])
+			}
+		}
 	}
 }
 
@@ -428,7 +479,7 @@ func FuzzReference(f *testing.F) {
 			r.Learn(make([]float32, n), spec)
 		}
 		x := make([]float32, n)
-		r.Apply(x, ReferenceRatio)
+		r.Apply(x, ReferenceRatio, nil)
 		for _, v := range x {
 			if math.IsInf(float64(v), 0) || v > RatioLimit || v < -RatioLimit {
 				t.Fatalf("%s makes %v of 0", text, v)

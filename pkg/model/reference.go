@@ -8,21 +8,27 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Mode says how features are taken relative to the reference.
 type Mode string
 
-// The modes. Ratio is x/|r| − sign(r), clipped to ±RatioLimit; difference is
-// x − r. What they are worth on measured turning tools is in docs/quality.md.
+// The modes. Auto takes each feature by the relation that package signal gives it:
+// sizes by the logarithm of their ratio, values of feature channels by their ratio,
+// the rest by their difference. The others take all features alike: ratio is
+// x/|r| − sign(r), difference is x − r. What they are worth on measured turning
+// tools is in docs/quality.md, on the simulated drill in docs/features.md.
 const (
 	ReferenceOff        Mode = "off"
+	ReferenceAuto       Mode = "auto"
 	ReferenceRatio      Mode = "ratio"
 	ReferenceDifference Mode = "difference"
 )
 
-// RatioLimit bounds a feature in mode ratio: a reference near zero would make
-// it as large as it likes.
+// RatioLimit bounds ratios and their logarithms: a reference near zero would make
+// them as large as it likes.
 const RatioLimit = 20
 
 // maxReferenceWindows bounds what a tool's state holds while it is learnt: 200
@@ -35,21 +41,22 @@ type ReferenceSpec struct {
 	Mode    Mode `yaml:"mode" json:"mode"`
 }
 
-// DefaultReference is the ratio to the tool's first ten cutting windows.
-var DefaultReference = ReferenceSpec{Windows: 10, Mode: ReferenceRatio}
+// DefaultReference takes each feature relative to the tool's first ten cutting
+// windows in its own way.
+var DefaultReference = ReferenceSpec{Windows: 10, Mode: ReferenceAuto}
 
 // Check reports what is wrong with s.
 func (s ReferenceSpec) Check() error {
 	switch s.Mode {
 	case ReferenceOff:
 		return nil
-	case ReferenceRatio, ReferenceDifference:
+	case ReferenceAuto, ReferenceRatio, ReferenceDifference:
 		if s.Windows < 1 || s.Windows > maxReferenceWindows {
 			return fmt.Errorf("reference: %d windows: learn from 1 to %d, for example 10", s.Windows, maxReferenceWindows)
 		}
 		return nil
 	}
-	return fmt.Errorf("reference: mode %q is not one of %q, %q, %q", s.Mode, ReferenceRatio, ReferenceDifference, ReferenceOff)
+	return fmt.Errorf("reference: mode %q is not one of %q, %q, %q, %q", s.Mode, ReferenceAuto, ReferenceRatio, ReferenceDifference, ReferenceOff)
 }
 
 // Reference is what the features of one tool were in its own first cutting
@@ -132,21 +139,35 @@ func median(x []float32) float32 {
 	return float32((float64(low) + float64(high)) / 2)
 }
 
-// Apply makes features relative to the reference, in place. A feature that the
-// reference has never seen becomes missing. It panics if the reference is not
-// settled or was learnt from another number of features.
-func (r *Reference) Apply(features []float32, mode Mode) {
+// Apply makes features relative to the reference, in place; in mode auto by their
+// relations, which no other mode looks at. A feature that the reference has never
+// seen becomes missing. It panics if the reference is not settled or was learnt
+// from another number of features.
+func (r *Reference) Apply(features []float32, mode Mode, relations []signal.Relation) {
 	if mode == ReferenceOff {
 		return
 	}
 	if r.center == nil || len(r.center) != len(features) {
 		panic(fmt.Sprintf("model: Apply: reference of %d features after %d windows, got %d", r.Features(), r.Windows, len(features)))
 	}
+	if mode == ReferenceAuto && len(relations) != len(features) {
+		panic(fmt.Sprintf("model: Apply: %d relations of %d features", len(relations), len(features)))
+	}
 	for i, v := range features {
-		if ref := float64(r.center[i]); mode == ReferenceDifference {
-			features[i] = float32(float64(v) - ref)
-		} else {
-			features[i] = ratio(float64(v), ref)
+		relation := signal.Ratio
+		switch mode {
+		case ReferenceAuto:
+			relation = relations[i]
+		case ReferenceDifference:
+			relation = signal.Difference
+		}
+		switch x, ref := float64(v), float64(r.center[i]); relation {
+		case signal.Difference:
+			features[i] = float32(x - ref)
+		case signal.LogRatio:
+			features[i] = logRatio(x, ref)
+		default:
+			features[i] = ratio(x, ref)
 		}
 	}
 }
@@ -162,6 +183,18 @@ func ratio(x, ref float64) float32 {
 	}
 	v := x/math.Abs(ref) - math.Copysign(1, ref)
 	return float32(max(-RatioLimit, min(RatioLimit, v))) // NaN stays NaN
+}
+
+// logRatio returns ln(x/ref) within ±RatioLimit, of sizes: both zero are equal,
+// and what is negative is none and missing.
+func logRatio(x, ref float64) float32 {
+	switch {
+	case x < 0 || ref < 0:
+		return float32(math.NaN())
+	case x == ref:
+		return 0
+	}
+	return float32(max(-RatioLimit, min(RatioLimit, math.Log(x/ref)))) // NaN stays NaN
 }
 
 // referenceJSON is a reference as the state topic keeps it: bit for bit, so that

@@ -66,6 +66,24 @@ const MinSpectral = 64
 // like is fast enough that its spectrum tells more than its level.
 const manySamples = 1024
 
+// Relation says how a feature is taken relative to a reference: what it was
+// before. The version of the feature list fixes it, as it fixes formulas.
+type Relation uint8
+
+// The relations of x to a reference r.
+const (
+	// Difference is x − r, of what may have either sign, lies between bounds or is
+	// a logarithm.
+	Difference Relation = iota
+	// LogRatio is ln(x/r), of a size: positive, with a zero that means nothing.
+	LogRatio
+	// Ratio is x/|r| − sign(r), of the value of a channel of kind [Feature], of
+	// which nobody knows what it is.
+	Ratio
+)
+
+func (r Relation) String() string { return [...]string{"difference", "log ratio", "ratio"}[r] }
+
 // Extractor computes the features of windows of one layout. It owns scratch
 // memory: one goroutine at a time may use it.
 type Extractor struct {
@@ -74,8 +92,9 @@ type Extractor struct {
 	layout   *Layout  // for the names of channels
 	names    []string // one per feature
 	channels [][]int  // one per feature: indices into the channels
-	plans    []plan   // one per channel; version 1
-	board    *board   // version 2
+	relate   []Relation
+	plans    []plan // one per channel; version 1
+	board    *board // version 2
 }
 
 // plan says what is computed from one channel in version 1.
@@ -160,7 +179,7 @@ func (e *Extractor) planFirst() error {
 				p.spectrum = spectra[e.samples[i]]
 			}
 			p.families = append(p.families, f)
-			if err := e.addNames(f.suffixes(p.spectrum), i); err != nil {
+			if err := e.addNames(f.suffixes(p.spectrum), f.relation(), i); err != nil {
 				return err
 			}
 		}
@@ -183,7 +202,7 @@ func (e *Extractor) planBoard() error {
 			if f.pair {
 				of = []int{i, e.board.channels[i].before}
 			}
-			if err := e.addNames(f.suffixes(&e.board.channels[i].measures), of...); err != nil {
+			if err := e.addNames(f.suffixes(&e.board.channels[i].measures), f.relation(), of...); err != nil {
 				return err
 			}
 		}
@@ -193,8 +212,11 @@ func (e *Extractor) planBoard() error {
 }
 
 // addNames adds features of the channels; the first gives them their name.
-func (e *Extractor) addNames(suffixes []string, channels ...int) error {
+func (e *Extractor) addNames(suffixes []string, relation Relation, channels ...int) error {
 	c := e.layout.channels[channels[0]]
+	if c.Kind == Feature {
+		relation = Ratio
+	}
 	for _, suffix := range suffixes {
 		name := c.Name + "." + suffix
 		if c.Kind == Feature {
@@ -206,6 +228,7 @@ func (e *Extractor) addNames(suffixes []string, channels ...int) error {
 		}
 		e.names = append(e.names, name)
 		e.channels = append(e.channels, channels)
+		e.relate = append(e.relate, relation)
 	}
 	return nil
 }
@@ -224,6 +247,10 @@ func (e *Extractor) Names() []string { return e.names }
 // Channels returns the indices of the channels that feature i is computed from;
 // the first is the one that it is named after. The caller must not change them.
 func (e *Extractor) Channels(i int) []int { return e.channels[i] }
+
+// Relations returns how each feature is best taken relative to a reference. The
+// caller must not change them.
+func (e *Extractor) Relations() []Relation { return e.relate }
 
 // Extract computes the features of one window and returns them, one for each of
 // Names. It stores them in dst if that has room, and allocates nothing then.

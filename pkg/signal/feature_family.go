@@ -10,24 +10,33 @@ type family struct {
 	spectral bool                                                     // needs the spectrum
 	bins     func(s *spectrum, dst []float32, rate float64) []float32 // of a spectral family: appends its features
 	names    func(s *spectrum) []string                               // of a family that gives several; nil if it gives one
+	size     bool                                                     // see entry
+}
+
+// relation returns how the features of f are taken relative to a reference.
+func (f *family) relation() Relation {
+	if f.size {
+		return LogRatio
+	}
+	return Difference
 }
 
 // families is the feature list, version 1, in the order of the features. The
 // formulas are in the comment of FeatureSpec.
 var families = []family{
 	{name: "mean", scalar: func(m *moments) float64 { return m.mean }},
-	{name: "std", scalar: func(m *moments) float64 { return math.Sqrt(m.m2) }},
-	{name: "rms", scalar: (*moments).rms},
+	{name: "std", size: true, scalar: func(m *moments) float64 { return math.Sqrt(m.m2) }},
+	{name: "rms", size: true, scalar: (*moments).rms},
 	{name: "min", scalar: func(m *moments) float64 { return m.min }},
 	{name: "max", scalar: func(m *moments) float64 { return m.max }},
-	{name: "peak", scalar: (*moments).peak},
-	{name: "peak_to_peak", scalar: func(m *moments) float64 { return m.max - m.min }},
+	{name: "peak", size: true, scalar: (*moments).peak},
+	{name: "peak_to_peak", size: true, scalar: func(m *moments) float64 { return m.max - m.min }},
 	{name: "slope", scalar: func(m *moments) float64 { return m.slope }},
-	{name: "crest", scalar: func(m *moments) float64 { return m.peak() / m.rms() }},
+	{name: "crest", size: true, scalar: func(m *moments) float64 { return m.peak() / m.rms() }},
 	{name: "skewness", scalar: func(m *moments) float64 { return m.m3 / (m.m2 * math.Sqrt(m.m2)) }},
-	{name: "kurtosis", scalar: func(m *moments) float64 { return m.m4 / (m.m2 * m.m2) }},
+	{name: "kurtosis", size: true, scalar: func(m *moments) float64 { return m.m4 / (m.m2 * m.m2) }},
 	{name: "bands", spectral: true, bins: (*spectrum).appendBands, names: (*spectrum).bandNames},
-	{name: "centroid", spectral: true, bins: (*spectrum).appendCentroid},
+	{name: "centroid", size: true, spectral: true, bins: (*spectrum).appendCentroid},
 }
 
 func familyNames() []string {

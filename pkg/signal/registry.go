@@ -18,6 +18,15 @@ type entry struct {
 	suffix  string                           // name of one of several, before its number from 01
 	value   func(m *measures, i int) float64 // of feature i
 	pair    bool                             // taken from the channel and the one before it
+	size    bool                             // it is positive, or zero where there is nothing: its ratios mean something
+}
+
+// relation returns how the features of e are taken relative to a reference.
+func (e *entry) relation() Relation {
+	if e.size {
+		return LogRatio
+	}
+	return Difference
 }
 
 // spectral reports whether e needs MinSpectral samples.
@@ -63,32 +72,32 @@ const (
 // registry is the feature list, version 2, in the order of the features.
 var registry = []entry{
 	{name: "mean", unit: "U", formula: "x̄ = Σx/n", source: crcTables, value: one(func(m *measures) float64 { return m.mean })},
-	{name: "variance", unit: "U²", formula: "m₂ = Σ(x − x̄)²/n; Hjorth's activity", source: crcTables, value: one(func(m *measures) float64 { return m.m2 })},
-	{name: "std", unit: "U", formula: "√m₂", source: crcTables, value: one(func(m *measures) float64 { return math.Sqrt(m.m2) })},
-	{name: "rms", unit: "U", formula: "√(Σx²/n)", source: leiReview, value: one(func(m *measures) float64 { return m.rms() })},
+	{name: "variance", size: true, unit: "U²", formula: "m₂ = Σ(x − x̄)²/n; Hjorth's activity", source: crcTables, value: one(func(m *measures) float64 { return m.m2 })},
+	{name: "std", size: true, unit: "U", formula: "√m₂", source: crcTables, value: one(func(m *measures) float64 { return math.Sqrt(m.m2) })},
+	{name: "rms", size: true, unit: "U", formula: "√(Σx²/n)", source: leiReview, value: one(func(m *measures) float64 { return m.rms() })},
 	{name: "min", unit: "U", formula: "least sample", source: leiReview, value: one(func(m *measures) float64 { return m.min })},
 	{name: "max", unit: "U", formula: "greatest sample", source: leiReview, value: one(func(m *measures) float64 { return m.max })},
-	{name: "peak", unit: "U", formula: "max |x|", source: leiReview, value: one(func(m *measures) float64 { return m.peak() })},
-	{name: "peak_to_peak", unit: "U", formula: "max − min", source: leiReview, value: one(func(m *measures) float64 { return m.max - m.min })},
+	{name: "peak", size: true, unit: "U", formula: "max |x|", source: leiReview, value: one(func(m *measures) float64 { return m.peak() })},
+	{name: "peak_to_peak", size: true, unit: "U", formula: "max − min", source: leiReview, value: one(func(m *measures) float64 { return m.max - m.min })},
 	{name: "slope", unit: "U/s", formula: "least-squares slope of x over time: the trend within the window", source: crcTables,
 		value: one(func(m *measures) float64 { return m.slope })},
-	{name: "residual", unit: "U", formula: "√(m₂ − slope²·var(t)): what the trend leaves", source: crcTables,
+	{name: "residual", size: true, unit: "U", formula: "√(m₂ − slope²·var(t)): what the trend leaves", source: crcTables,
 		value: one(func(m *measures) float64 { return math.Sqrt(max(0, m.m2-m.slope*m.slope*m.times)) })},
-	{name: "crest", unit: "1", formula: "peak/rms", source: "ISO 18431-1", value: one(func(m *measures) float64 { return m.peak() / m.rms() })},
-	{name: "shape", unit: "1", formula: "rms/(Σ|x|/n)", source: leiReview, value: one(func(m *measures) float64 { return m.rms() / m.abs })},
-	{name: "impulse", unit: "1", formula: "peak/(Σ|x|/n)", source: leiReview, value: one(func(m *measures) float64 { return m.peak() / m.abs })},
-	{name: "clearance", unit: "1", formula: "peak/(Σ√|x|/n)²", source: leiReview,
+	{name: "crest", size: true, unit: "1", formula: "peak/rms", source: "ISO 18431-1", value: one(func(m *measures) float64 { return m.peak() / m.rms() })},
+	{name: "shape", size: true, unit: "1", formula: "rms/(Σ|x|/n)", source: leiReview, value: one(func(m *measures) float64 { return m.rms() / m.abs })},
+	{name: "impulse", size: true, unit: "1", formula: "peak/(Σ|x|/n)", source: leiReview, value: one(func(m *measures) float64 { return m.peak() / m.abs })},
+	{name: "clearance", size: true, unit: "1", formula: "peak/(Σ√|x|/n)²", source: leiReview,
 		value: one(func(m *measures) float64 { return m.peak() / (m.sqrtAbs * m.sqrtAbs) })},
 	{name: "skewness", unit: "1", formula: "m₃/m₂^1.5", source: crcTables,
 		value: one(func(m *measures) float64 { return m.m3 / (m.m2 * math.Sqrt(m.m2)) })},
-	{name: "kurtosis", unit: "1", formula: "m₄/m₂², 3 for Gaussian noise", source: crcTables,
+	{name: "kurtosis", size: true, unit: "1", formula: "m₄/m₂², 3 for Gaussian noise", source: crcTables,
 		value: one(func(m *measures) float64 { return m.m4 / (m.m2 * m.m2) })},
-	{name: "zero_crossings", unit: "1/s", formula: "changes of the sign of x − x̄ a second; x̄ rounded to float32, zero counts as positive",
+	{name: "zero_crossings", size: true, unit: "1/s", formula: "changes of the sign of x − x̄ a second; x̄ rounded to float32, zero counts as positive",
 		source: "S. O. Rice, Mathematical analysis of random noise, Bell Syst. Tech. J. 24 (1945), §3.3",
 		value:  one(func(m *measures) float64 { return m.crossings * m.rate })},
-	{name: "mobility", unit: "1/s", formula: "√(var(Δx)/m₂)·rate, Δx the differences of neighbours", source: hjorth1970,
+	{name: "mobility", size: true, unit: "1/s", formula: "√(var(Δx)/m₂)·rate, Δx the differences of neighbours", source: hjorth1970,
 		value: one(func(m *measures) float64 { return math.Sqrt(m.step2/m.m2) * m.rate })},
-	{name: "complexity", unit: "1", formula: "√(var(ΔΔx)·m₂)/var(Δx): mobility of the differences over mobility", source: hjorth1970,
+	{name: "complexity", size: true, unit: "1", formula: "√(var(ΔΔx)·m₂)/var(Δx): mobility of the differences over mobility", source: hjorth1970,
 		value: one(func(m *measures) float64 { return math.Sqrt(m.bend2*m.m2) / m.step2 })},
 
 	{name: "bands", unit: "log10 U²", formula: "log10 Σ P over a band of ⅔ octave; band01 the lowest, which takes what is left above zero, the last one up to half the rate",
@@ -101,13 +110,13 @@ var registry = []entry{
 			}
 			return log10(sum)
 		}},
-	{name: "centroid", unit: "Hz", formula: "μ = Σ f·P/Σ P", source: peeters, needs: needs{spectrum: true},
+	{name: "centroid", size: true, unit: "Hz", formula: "μ = Σ f·P/Σ P", source: peeters, needs: needs{spectrum: true},
 		value: one(func(m *measures) float64 { return m.summary.mean })},
-	{name: "spread", unit: "Hz", formula: "√(Σ (f − μ)²·P/Σ P)", source: peeters, needs: needs{spectrum: true},
+	{name: "spread", size: true, unit: "Hz", formula: "√(Σ (f − μ)²·P/Σ P)", source: peeters, needs: needs{spectrum: true},
 		value: one(func(m *measures) float64 { return m.summary.spread })},
-	{name: "rolloff", unit: "Hz", formula: "frequency below which 85 % of Σ P lie; P of bin k spread evenly between k − 1 and k", source: peeters, needs: needs{spectrum: true},
+	{name: "rolloff", size: true, unit: "Hz", formula: "frequency below which 85 % of Σ P lie; P of bin k spread evenly between k − 1 and k", source: peeters, needs: needs{spectrum: true},
 		value: one(func(m *measures) float64 { return m.summary.rolloff })},
-	{name: "flatness", unit: "1", formula: "geometric over arithmetic mean of P, 1 for white noise", source: peeters, needs: needs{spectrum: true},
+	{name: "flatness", size: true, unit: "1", formula: "geometric over arithmetic mean of P, 1 for white noise", source: peeters, needs: needs{spectrum: true},
 		value: one(func(m *measures) float64 { return m.summary.flatness })},
 	{name: "entropy", unit: "1", formula: "−Σ p·ln p/ln(N/2), p = P/Σ P", source: "T. Inouye et al., Quantification of EEG irregularity, Electroenceph. Clin. Neurophysiol. 79 (1991)",
 		needs: needs{spectrum: true}, value: one(func(m *measures) float64 { return m.summary.entropy })},
@@ -117,7 +126,7 @@ var registry = []entry{
 
 	{name: "envelope_depth", unit: "log10 1", formula: "log10(10⁻⁶ + Σ_{q≥3} E/E[0]): how much the resonance band is modulated", source: randall, needs: needs{envelope: true},
 		value: one(func(m *measures) float64 { return log10(leastModulation + m.modulation()/m.envelope[0]) })},
-	{name: "envelope_centroid", unit: "Hz", formula: "Σ_{q≥3} f·E/Σ_{q≥3} E", source: randall, needs: needs{envelope: true},
+	{name: "envelope_centroid", size: true, unit: "Hz", formula: "Σ_{q≥3} f·E/Σ_{q≥3} E", source: randall, needs: needs{envelope: true},
 		value: one(func(m *measures) float64 {
 			var first float64
 			for q, v := range m.envelope[minEnvelope:] {

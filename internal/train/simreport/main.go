@@ -2,6 +2,9 @@
 // drill, and writes the table of docs/simulator.md:
 //
 //	go run ./internal/train/simreport -o docs/simulator.md
+//
+// With -compare 4 it prints the table of docs/features.md instead: versions of the
+// features, and ways to take them relative to a reference, on four seeds.
 package main
 
 import (
@@ -25,9 +28,18 @@ func main() {
 	tools := flag.Int("tools", 20, "how many of the experiment's tools")
 	version := flag.Int("features", 0, "version of the features; 0 means the trainer's")
 	file := flag.String("o", "", "document whose table is replaced, instead of printing it")
+	compare := flag.Uint64("compare", 0, "compare features on so many seeds instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	if *compare > 0 {
+		trials, err := train.CompareFeatures(ctx, *compare)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(train.FeatureTable(trials))
+		return
+	}
 	r, err := train.SimulatorStudy{Seed: *seed, Life: *life, Tools: *tools, Version: *version}.Run(ctx)
 	if err != nil {
 		log.Fatal(err)
