@@ -178,7 +178,7 @@ func (l *ledger) repeats() (again, differ int) {
 
 // patience is how long nothing new may come where something must. It is no measure
 // of speed.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // until waits until there are n ids, or until none has come for long.
 func (l *ledger) until(n int) {

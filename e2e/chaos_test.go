@@ -32,14 +32,21 @@ type promise struct {
 
 var promises = []promise{
 	{"1-ingest-killed", "A closed window is never lost when the ingester dies", ingestKilled},
+	{"2-live-killed", "Of a live source only the open window may be lost, and it is declared", liveKilled},
 	{"3-monitor-killed", "The monitor's death loses no decision and repeats no alarm", monitorKilled},
 	{"4a-broker-away", "An outage of the broker is absorbed", brokerAway},
 	{"4b-network-bad", "A bad network is survived", networkBad},
 	{"5-broker-killed", "A broker's crash loses nothing", brokerKilled},
 	{"6-log-cut", "What a broker loses in a power cut comes back", logCut},
+	{"7a-spool-damaged", "A corrupt spool never blocks the start", spoolDamaged},
+	{"7b-backlog", "A long backlog starts fast and small", backlog},
+	{"8-disk-full", "A full disk is survived", diskFull},
 	{"9-mutants", "Malformed messages are survived", mutants},
 	{"10-poison", "Poison does not slow good data", poison},
 	{"12-monitor-paused", "A suspended monitor neither repeats nor forgets", monitorPaused},
+	{"13-clock-jumps", "Clocks that jump cost nothing", clockJumps},
+	{"20-access-refused", "Access without a reason is refused, and secrets are renewed without loss (21)", accessRefused},
+	{"22-secrets", "Nothing leaks", secretsLeak},
 }
 
 // record is what a row has measured.

@@ -1,0 +1,195 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/bus/kafkatest"
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// jumps are those of row 13, in turns, and the way back.
+var jumps = []time.Duration{-365 * 24 * time.Hour, 365 * 24 * time.Hour, -time.Hour, time.Hour, 48 * time.Hour, -48 * time.Hour, time.Second, -time.Second}
+
+// Row 13. The clocks of the sensors, of the broker and of the spool jump.
+func clockJumps(t *testing.T, r *record) {
+	r.sensorClock(t)
+	r.brokerClock(t)
+	r.spoolClock(t)
+}
+
+// sensorClock cuts windows from a sensor whose clock jumps while its sample counter
+// goes on, and has them judged.
+func (r *record) sensorClock(t *testing.T) {
+	n := r.n(8000, 800)
+	const between = 50 // windows from jump to jump
+	p := newPlant(t, 2, 1, n, 0)
+	layout, _, err := signal.LoadLayout(p.file("layout.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slicer, err := window.NewSlicer(layout, window.DefaultSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := window.NewCodec(layout, window.DefaultSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var msgs []bus.Message
+	at, jumped, flagged := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), 0, 0
+	for i, row := range p.rows {
+		if i%between == between/2 {
+			at = at.Add(jumps[jumped%len(jumps)])
+			jumped++
+		}
+		b := &signal.Block{Session: 1, First: int64(i), Time: at, Samples: [][]float32{{row[0]}, {row[1]}, {row[2]}}}
+		b.Machine, b.Tool = machine, "T1"
+		at = at.Add(time.Second)
+		slicer.Push(b)
+		for ev, ok := slicer.Next(); ok; ev, ok = slicer.Next() {
+			if ev.Window == nil {
+				t.Errorf("a gap: %+v", ev.Gap)
+				continue
+			}
+			w := ev.Window
+			w.Epoch, w.Seq = mintEpoch, uint64(len(msgs))
+			if w.Quality[0]&signal.ClockStep != 0 {
+				flagged++
+			}
+			e, err := codec.Seal(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			msgs = append(msgs, gateway.Message(e))
+		}
+	}
+	p.send(0, uint64(len(msgs)), func(seq uint64) bus.Message { return msgs[seq] })
+	sent, v := p.windows(), p.verdicts()
+	mon := p.monitor()
+	v.reached(n, 20*time.Second)
+	mon.kill()
+	where := fmt.Sprintf("%d jumps of -1 y to +1 y in %d windows", jumped, n)
+	r.delivered("the sensors' clock jumps", where, sent, n)
+	r.exact(figure{What: "the sensors' clock jumps: windows without a result", Count: where, Goal: "0", Measured: fmt.Sprint(n - v.count())}, v.count() == n)
+	r.exact(figure{
+		What: "the sensors' clock jumps: windows flagged `clock_step`", Count: where, Goal: fmt.Sprint(jumped), Measured: fmt.Sprint(flagged),
+		Note: "Blocks whose sample counter goes on while their time jumps; a recording whose own time column goes back is refused with the line.",
+	}, flagged == jumped)
+}
+
+// faketime is the library that gives the broker another clock.
+const faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+
+// brokerClock lets the broker's clock jump under an ingester and a monitor: theirs
+// is then as wrong for the broker as if it had jumped the other way.
+func (r *record) brokerClock(t *testing.T) {
+	if _, err := os.Stat(faketime); err != nil || kafkatest.Version() == "" {
+		r.measured(figure{What: "the broker's clock jumps", Goal: "0 lost", Measured: "not run: needs Apache Kafka and libfaketime"}, false)
+		return
+	}
+	rounds := r.n(2, 1)
+	const speed = 40
+	file := filepath.Join(t.TempDir(), "offset")
+	set := func(offset time.Duration) {
+		if err := os.WriteFile(file+".new", []byte(fmt.Sprintf("%+d\n", int(offset.Seconds()))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(0)
+	for name, value := range map[string]string{
+		"LD_PRELOAD": faketime, "FAKETIME_TIMESTAMP_FILE": file, "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	b, cfg := startServer(t, 2)
+	for _, name := range []string{"LD_PRELOAD", "FAKETIME_TIMESTAMP_FILE"} { // of the broker alone
+		os.Unsetenv(name)
+	}
+	p := newPlantAt(t, b, cfg, rounds*8, 300, speed)
+	ingester, mon := p.ingest(), p.monitor()
+	sent, v := p.windows(), p.verdicts()
+	offset := time.Duration(0)
+	jumped := 0
+	for range rounds {
+		for _, jump := range jumps {
+			sent.until(min(sent.count()+speed, len(p.rows)))
+			v.until(min(v.count()+1, len(p.rows)))
+			offset += jump
+			set(offset)
+			jumped++
+		}
+	}
+	p.speedUp(ingester)
+	sent.until(len(p.rows))
+	v.until(len(p.rows))
+	if err := mon.alive(); err != nil {
+		t.Error(err)
+	}
+	where := fmt.Sprintf("%d jumps of -1 y to +1 y", jumped)
+	r.delivered("the broker's clock jumps", where, sent, len(p.rows))
+	r.judged("the broker's clock jumps", where, v, p.calm())
+	r.Figures[len(r.Figures)-2].Note = "The broker runs under libfaketime; Go programs ask the kernel directly and cannot be lied to so. That their own clock is wrong, by as much in the other direction, is the same to the broker: it stamps what it gets by its own."
+}
+
+// spoolClock lets the clock of a spool jump, which decides how long delivered
+// windows are kept.
+func (r *record) spoolClock(t *testing.T) {
+	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	dir := t.TempDir()
+	set := spool.Settings{SegmentBytes: 4096, Now: func() time.Time { return now }}
+	s, _, err := spool.Open(dir, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const per = 100
+	lost, got := 0, uint64(0)
+	for i, jump := range append(jumps, jumps...) {
+		for range per {
+			if _, err := s.Append([]byte(strings.Repeat("x", 100))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = now.Add(jump)
+		if err := s.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 1 { // half of the jumps happen while the program is down
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(-jump)
+			if s, _, err = spool.Open(dir, set); err != nil {
+				t.Fatal(err)
+			}
+		}
+		records := drainSpool(t, s)
+		for seq := got; seq < got+per; seq++ {
+			if _, ok := records[seq]; !ok {
+				lost++
+			}
+		}
+		got += per
+		if err := s.Ack(got - 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r.exact(figure{What: "the ingester's clock jumps: records lost by the spool", Count: fmt.Sprintf("%d jumps", 2*len(jumps)), Goal: "0", Measured: fmt.Sprintf("%d of %d", lost, got)}, lost == 0)
+}
