@@ -24,7 +24,7 @@ type liveMachine struct {
 	ingester  *process
 	arrived   map[uint64]time.Time // end of each window on Kafka, by seq
 	repeated  int
-	had       int // windows on Kafka when it was last awake
+	started   time.Time
 	newest    time.Time
 }
 
@@ -69,25 +69,28 @@ func liveKilled(t *testing.T, r *record) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	var longest time.Duration
 	overdue := 0
+	launch := func(m *liveMachine) {
+		m.started = time.Now()
+		m.ingester = p.launch(filepath.Join(filepath.Base(m.dir), "log"), "ingest", "run", "--config", filepath.Join(m.dir, "ingest.yaml"))
+	}
 	// awake waits until each machine has cut a window since its start.
 	awake := func() {
 		for _, m := range all {
-			has := func() int {
+			cut := func() bool {
 				l.mu.Lock()
 				defer l.mu.Unlock()
-				return len(m.arrived)
+				return m.newest.After(m.started)
 			}
-			for began := time.Now(); has() == m.had; time.Sleep(5 * time.Millisecond) {
+			for began := time.Now(); !cut(); time.Sleep(5 * time.Millisecond) {
 				if time.Since(began) > patience {
 					t.Fatalf("%s delivers nothing\n%s", m.name, tail(string(read(t, filepath.Join(m.dir, "log")))))
 				}
 			}
-			m.had = has()
 		}
 	}
 	for range rounds {
 		for _, m := range all {
-			m.ingester = p.launch(filepath.Join(filepath.Base(m.dir), "log"), "ingest", "run", "--config", filepath.Join(m.dir, "ingest.yaml"))
+			launch(m)
 		}
 		awake()
 		time.Sleep(moment(rng, 1200*time.Millisecond))
@@ -103,10 +106,11 @@ func liveKilled(t *testing.T, r *record) {
 				}
 			}
 		}
+		time.Sleep(time.Second) // simulated drills begin at a whole second
 	}
 	declared, kept := 0, 0
 	for _, m := range all {
-		m.ingester = p.launch(filepath.Join(filepath.Base(m.dir), "log"), "ingest", "run", "--config", filepath.Join(m.dir, "ingest.yaml"))
+		launch(m)
 	}
 	awake()
 	missing := 0
@@ -147,7 +151,7 @@ func liveKilled(t *testing.T, r *record) {
 	}, declared == kills)
 	r.measured(figure{
 		What: "live ingester killed: longest time before a kill that no window covers", Count: count, Goal: "≤ 1 open window, below 2 s",
-		Measured: fmt.Sprintf("%.2f s; %d times more", longest.Seconds(), overdue), Note: "A window of 1 s that is closed and not yet on the disk counts here as well.",
+		Measured: fmt.Sprintf("%.2f s; %d times more", longest.Seconds(), overdue), Note: "A window of 1 s that is closed and not yet on the disk counts here as well, and the sensors here are programs too: on a machine with other load they come late, and this is not held.",
 	}, overdue == 0)
 }
 
