@@ -215,7 +215,7 @@ func logCut(t *testing.T, r *record) {
 	}
 	cuts := r.n(5, 1)
 	const speed, cut = 60, 60 // windows of 1 s
-	p := newPlantAt(t, a, cfg, r.n(30, 12), 300, speed)
+	p := newPlantAt(t, a, cfg, r.n(120, 20), 300, speed)
 	ingester := p.ingest()
 	mon := p.launch("monitor.log", "monitor", "run", "--wait", "60s", "--config", p.file("monitor.yaml"))
 	v := p.verdicts()

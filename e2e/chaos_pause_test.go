@@ -16,7 +16,7 @@ import (
 func monitorPaused(t *testing.T, r *record) {
 	pauses, alone := r.n(20, 2), time.Duration(r.n(300, 10))*time.Second
 	const speed = 40
-	p := newPlant(t, 2, r.n(60, 8), 300, speed)
+	p := newPlant(t, 2, r.n(80, 12), 300, speed)
 	ingester := p.ingest()
 	v := p.verdicts()
 	run := func(name string) *process {

@@ -318,11 +318,16 @@ func (r *record) full(t *testing.T, policy string, rounds int) {
 		sent.until(min(sent.count()+100, len(p.rows)))
 		said := strings.Count(p.log("ingest.log"), says)
 		p.b.Kill()
-		for began := time.Now(); strings.Count(p.log("ingest.log"), says) == said && ingester.alive() == nil && time.Since(began) < patience; {
-			time.Sleep(20 * time.Millisecond)
-		}
-		if strings.Count(p.log("ingest.log"), says) > said {
-			full++
+		// Full is a spool that says so again, or that has said so and stands still.
+		size, still := int64(-1), time.Now()
+		for began := time.Now(); ingester.alive() == nil && time.Since(began) < patience; time.Sleep(20 * time.Millisecond) {
+			if now := spoolBytes(filepath.Join(disk, "spool")); now != size {
+				size, still = now, time.Now()
+			}
+			if n := strings.Count(p.log("ingest.log"), says); n > said || n > 0 && time.Since(still) > 2*time.Second {
+				full++
+				break
+			}
 		}
 		time.Sleep(time.Second)
 		p.b.Restart(t)
