@@ -220,7 +220,7 @@ func mutants(t *testing.T, r *record) {
 	n := r.n(1_000_000, 20_000)
 	p := newPlant(t, 2, 1, 10, 0)
 	mon := p.launch("monitor.log", "monitor", "run", "--config", p.file("monitor.yaml"))
-	ids := p.watchCount(bus.TopicDead)
+	ids, results := p.watchCount(bus.TopicDead), p.watch(bus.TopicResults, func(bus.Message) {})
 	m := p.mint(machine)
 	p.send(0, uint64(n), func(seq uint64) bus.Message {
 		if seq%1000 == 999 {
@@ -228,13 +228,15 @@ func mutants(t *testing.T, r *record) {
 		}
 		return m.spoil(seq)
 	})
-	// The last good one has its result when all before it are done with, in its
-	// partition; those with another key are in both.
-	for still := -1; ; time.Sleep(3 * time.Second) {
-		if now := ids(); now == still {
+	// A monitor on a busy machine may lose its session and be silent for longer than
+	// a session and a rebalance take.
+	for last, since := -1, time.Now(); time.Since(since) < time.Minute; time.Sleep(time.Second) {
+		now := ids() + results.count()
+		if now != last {
+			last, since = now, time.Now()
+		}
+		if now >= n && time.Since(since) > 5*time.Second {
 			break
-		} else {
-			still = now
 		}
 	}
 	exits := 0
