@@ -357,7 +357,10 @@ func (r *record) full(t *testing.T, policy string, rounds int) {
 	if policy == "block" {
 		r.exact(figure{What: "full disk, block: windows lost / wrong", Count: count, Goal: "0 / 0", Measured: fmt.Sprintf("%d / %d of %d", lost, sent.wrong, len(p.rows))}, lost+sent.wrong == 0 && full == rounds)
 	} else {
-		r.exact(figure{What: "full disk, drop_oldest: windows missing / declared in the log", Count: count, Goal: "equal", Measured: fmt.Sprintf("%d / %d of %d", lost, dropped, len(p.rows))}, lost == dropped && sent.wrong == 0 && full == rounds)
+		r.exact(figure{
+			What: "full disk, drop_oldest: windows missing / declared in the log", Count: count, Goal: "none undeclared", Measured: fmt.Sprintf("%d / %d of %d", lost, dropped, len(p.rows)),
+			Note: "Windows that were on their way when their segment was given up count as given up, and may arrive all the same.",
+		}, lost <= dropped && lost > 0 && sent.wrong == 0 && full == rounds)
 	}
 	r.measured(figure{What: "full disk, " + policy + ": longest until windows are sent again once the broker is there", Count: count, Goal: "≤ 5 s", Measured: fmt.Sprintf("%.1f s", longest.Seconds())}, longest <= 5*time.Second)
 }
