@@ -5,14 +5,11 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/spool"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -22,10 +19,9 @@ import (
 // jumps are those of row 13, in turns, and the way back.
 var jumps = []time.Duration{-365 * 24 * time.Hour, 365 * 24 * time.Hour, -time.Hour, time.Hour, 48 * time.Hour, -48 * time.Hour, time.Second, -time.Second}
 
-// Row 13. The clocks of the sensors, of the broker and of the spool jump.
+// Row 13. The clocks of the sensors and of the spool jump.
 func clockJumps(t *testing.T, r *record) {
 	r.sensorClock(t)
-	r.brokerClock(t)
 	r.spoolClock(t)
 }
 
@@ -87,63 +83,6 @@ func (r *record) sensorClock(t *testing.T) {
 		What: "the sensors' clock jumps: windows flagged `clock_step`", Count: where, Goal: fmt.Sprint(jumped), Measured: fmt.Sprint(flagged),
 		Note: "Blocks whose sample counter goes on while their time jumps; a recording whose own time column goes back is refused with the line.",
 	}, flagged == jumped)
-}
-
-// faketime is the library that gives the broker another clock.
-const faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
-
-// brokerClock lets the broker's clock jump under an ingester and a monitor: theirs
-// is then as wrong for the broker as if it had jumped the other way.
-func (r *record) brokerClock(t *testing.T) {
-	if _, err := os.Stat(faketime); err != nil || kafkatest.Version() == "" {
-		r.measured(figure{What: "the broker's clock jumps", Goal: "0 lost", Measured: "not run: needs Apache Kafka and libfaketime"}, false)
-		return
-	}
-	rounds := r.n(2, 1)
-	const speed = 40
-	file := filepath.Join(t.TempDir(), "offset")
-	set := func(offset time.Duration) {
-		if err := os.WriteFile(file+".new", []byte(fmt.Sprintf("%+d\n", int(offset.Seconds()))), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(0)
-	for name, value := range map[string]string{
-		"LD_PRELOAD": faketime, "FAKETIME_TIMESTAMP_FILE": file, "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1",
-	} {
-		t.Setenv(name, value)
-	}
-	b, cfg := startServer(t, 2)
-	for _, name := range []string{"LD_PRELOAD", "FAKETIME_TIMESTAMP_FILE"} { // of the broker alone
-		os.Unsetenv(name)
-	}
-	p := newPlantAt(t, b, cfg, rounds*8, 300, speed)
-	ingester, mon := p.ingest(), p.monitor()
-	sent, v := p.windows(), p.verdicts()
-	offset := time.Duration(0)
-	jumped := 0
-	for range rounds {
-		for _, jump := range jumps {
-			sent.until(min(sent.count()+speed, len(p.rows)))
-			v.until(min(v.count()+1, len(p.rows)))
-			offset += jump
-			set(offset)
-			jumped++
-		}
-	}
-	p.speedUp(ingester)
-	sent.until(len(p.rows))
-	v.until(len(p.rows))
-	if err := mon.alive(); err != nil {
-		t.Error(err)
-	}
-	where := fmt.Sprintf("%d jumps of -1 y to +1 y", jumped)
-	r.delivered("the broker's clock jumps", where, sent, len(p.rows))
-	r.judged("the broker's clock jumps", where, v, p.calm())
-	r.Figures[len(r.Figures)-2].Note = "The broker runs under libfaketime; Go programs ask the kernel directly and cannot be lied to so. That their own clock is wrong, by as much in the other direction, is the same to the broker: it stamps what it gets by its own."
 }
 
 // spoolClock lets the clock of a spool jump, which decides how long delivered

@@ -190,6 +190,9 @@ func (f *fortress) refusals() {
 		"trainer, wrong password":     {"trainer", f.login("trainer", "wrong"), fit, 1, "does not let user trainer in"},
 		"trainer, no right":           {"trainer", f.login("nobody", "password"), fit, 1, "no right to it"},
 	} {
+		if tc.program == "ingest" && tc.args[0] == "check" {
+			tc.config += "machine: " + machine + "\n"
+		}
 		cmd := f.command(tc.program, tc.config, append([]string(nil), tc.args...)...)
 		wg.Go(func() {
 			turns <- struct{}{}
