@@ -35,7 +35,7 @@ func drawResult(t *rapid.T) event.Result {
 		Tool: optional.Draw(t, "tool"), Hole: optional.Draw(t, "hole"),
 		Start: times.Draw(t, "start"), End: times.Draw(t, "end"),
 		Verdict: rapid.SampledFrom(event.Verdicts).Draw(t, "verdict"), Model: texts.Draw(t, "model"),
-		Alarm: rapid.SampledFrom([]string{"normal", "raised"}).Draw(t, "alarm"), Late: rapid.Bool().Draw(t, "late"),
+		Alarm: rapid.SampledFrom([]string{"normal", "raised", "acknowledged", "out_of_service"}).Draw(t, "alarm"), Late: rapid.Bool().Draw(t, "late"),
 	}
 	r.ID = event.WindowID(r.Machine, r.Epoch, r.Seq)
 	switch r.Verdict {
@@ -61,9 +61,16 @@ func drawAlert(t *rapid.T) event.Alert {
 		Faulty: counts.Draw(t, "faulty"), Of: counts.Draw(t, "of"), K: 1 + counts.Draw(t, "k")%64, N: 1 + counts.Draw(t, "n")%64,
 		Score: shares.Draw(t, "score"), Model: texts.Draw(t, "model"), Text: texts.Draw(t, "text"),
 	}
-	if rapid.Bool().Draw(t, "cleared") {
+	switch rapid.SampledFrom([]string{"raised", "cleared", "by a command"}).Draw(t, "what") {
+	case "cleared":
 		a.State, a.Severity = event.Cleared, "info"
 		a.Reason = rapid.SampledFrom([]string{"tool_change", "recovered", "acknowledged"}).Draw(t, "reason")
+	case "by a command":
+		a.State, a.Severity, a.Alarm = "shelved", "info", "shelved"
+		a.Incident, a.By, a.Note, a.Until = "A-K3ZQ7M2P", texts.Draw(t, "by"), texts.Draw(t, "note"), times.Draw(t, "until")
+		a.Command = rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`).Draw(t, "command")
+		a.ID = a.Machine + "/command/" + a.Command + "/shelved"
+		return a
 	}
 	a.ID = event.WindowID(a.Machine, a.Epoch, a.Seq) + "/" + string(a.State)
 	return a
@@ -129,11 +136,13 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 		"cleared without a reason": {Alert, func(d map[string]any) {
 			d["id"], d["state"], d["severity"] = "acme/usk25/00000000000000a1/7/cleared", "cleared", "info"
 		}, "reason"},
-		"nothing to say":         {Alert, func(d map[string]any) { d["text"] = "" }, "/text"},
-		"k of none":              {Alert, func(d map[string]any) { d["k"] = 0 }, "/k"},
-		"half a window":          {Alert, func(d map[string]any) { d["faulty"] = 2.5 }, "/faulty"},
-		"id without state":       {Alert, func(d map[string]any) { d["id"] = "acme/usk25/00000000000000a1/7" }, "/id"},
-		"what a result would be": {Alert, func(d map[string]any) { d["verdict"] = "faulty" }, "verdict"},
+		"raised again as information": {Alert, func(d map[string]any) { d["state"], d["severity"] = "reactivated", "info" }, "/severity"},
+		"an incident without a name":  {Alert, func(d map[string]any) { d["incident"] = "A-1" }, "/incident"},
+		"nothing to say":              {Alert, func(d map[string]any) { d["text"] = "" }, "/text"},
+		"k of none":                   {Alert, func(d map[string]any) { d["k"] = 0 }, "/k"},
+		"half a window":               {Alert, func(d map[string]any) { d["faulty"] = 2.5 }, "/faulty"},
+		"id without state":            {Alert, func(d map[string]any) { d["id"] = "acme/usk25/00000000000000a1/7" }, "/id"},
+		"what a result would be":      {Alert, func(d map[string]any) { d["verdict"] = "faulty" }, "verdict"},
 	} {
 		var good any = goodResult
 		if tc.schema == Alert {

@@ -66,7 +66,9 @@ type Result struct {
 // AlertState is what happened to an alarm.
 type AlertState string
 
-// An alert is sent when an alarm is raised and when it is cleared.
+// The states of alerts are the changes of pkg/alarm. An alert is sent when an
+// alarm is raised and when it is cleared, one after the other, and for what
+// happens to it otherwise.
 const (
 	Raised  AlertState = "raised"
 	Cleared AlertState = "cleared"
@@ -75,24 +77,30 @@ const (
 // Alert says that the alarm of a machine's tool changed. ID is stable: a
 // restart sends the same alert under the same id.
 type Alert struct {
-	ID       string     `json:"id"` // machine/epoch/seq/state
+	ID       string     `json:"id"` // machine/epoch/seq/state, machine/command/id/state or machine/shelf/time/state
 	Machine  string     `json:"machine"`
 	Tool     string     `json:"tool,omitempty"`
 	Hole     string     `json:"hole,omitempty"`
 	State    AlertState `json:"state"`
-	Severity string     `json:"severity"` // "warning" when raised, "info" when cleared
-	Since    time.Time  `json:"since"`    // start of the first faulty window that led to it
-	At       time.Time  `json:"at"`       // end of the window that decided
+	Alarm    string     `json:"alarm,omitempty"`    // state of the alarm after it, in the words of a result
+	Incident string     `json:"incident,omitempty"` // what people call the alarm that stands: the same from raised to cleared
+	Severity string     `json:"severity"`           // "warning" if somebody has to act now, else "info"
+	Since    time.Time  `json:"since"`              // start of the first faulty window that led to it; At if no alarm stands
+	At       time.Time  `json:"at"`                 // end of the window that decided, or when a person or the end of a shelf did
 	Epoch    string     `json:"epoch"`
-	Seq      uint64     `json:"seq"`    // of the window that decided
+	Seq      uint64     `json:"seq"`    // of the window that decided, or the last before
 	Faulty   int        `json:"faulty"` // faulty windows among the last Of
 	Of       int        `json:"of"`     // judged windows looked at
 	K        int        `json:"k"`
 	N        int        `json:"n"`
 	Score    float64    `json:"score"` // of the window that decided
 	Model    string     `json:"model"`
-	Reason   string     `json:"reason,omitempty"` // why it was cleared: "tool_change", "recovered", "acknowledged"
-	Text     string     `json:"text"`             // one line for a person
+	Reason   string     `json:"reason,omitempty"`  // why it was cleared or unshelved: "tool_change", "recovered", "acknowledged", "expired"
+	By       string     `json:"by,omitempty"`      // who did it
+	Note     string     `json:"note,omitempty"`    // and why, in their words
+	Until    time.Time  `json:"until,omitzero"`    // end of the shelf
+	Command  string     `json:"command,omitempty"` // id of the command that did it
+	Text     string     `json:"text"`              // one line for a person
 }
 
 // WindowID names a window: the id of its message and of its result.

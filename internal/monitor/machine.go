@@ -1,9 +1,7 @@
 package monitor
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -27,6 +25,8 @@ type machine struct {
 	warned bool   // that an epoch came back
 	gap    uint64 // windows missing before the one that was observed last
 	holes  uint64 // windows missing in all epochs, as of the last count
+
+	incident string // what people call the alarm that stands
 }
 
 func newMachine(name string, s alarm.Settings, spec model.ReferenceSpec, log zerolog.Logger) (*machine, error) {
@@ -105,9 +105,7 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 		}
 	} else {
 		was := m.alarm.State()
-		if m.alarm.ChangeTool(w.Tool) == alarm.Cleared {
-			alerts = append(alerts, m.alert(w, r, event.Cleared, was, "tool_change"))
-		}
+		alerts = m.report(m.alarm.ChangeTool(w.Tool), was, ofWindow(r, "tool_change"))
 	}
 	v := judge.Judge(w, ref)
 	if r.Verdict = event.Verdict(v.Outcome); v.Class != string(v.Outcome) {
@@ -122,17 +120,13 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 	}
 	if judged := v.Outcome == model.Healthy || v.Outcome == model.Faulty; judged && !late {
 		was := m.alarm.State()
-		switch m.alarm.Observe(v.Outcome == model.Faulty, w.Start, w.End()) {
-		case alarm.Raised:
-			alerts = append(alerts, m.alert(w, r, event.Raised, m.alarm.State(), ""))
-		case alarm.Cleared:
-			alerts = append(alerts, m.alert(w, r, event.Cleared, was, "recovered"))
+		if c := m.alarm.Observe(v.Outcome == model.Faulty, w.Start, w.End()); c != alarm.None {
+			alerts = append(alerts, m.report([]alarm.Change{c}, was, ofWindow(r, "recovered"))...)
+		} else {
+			m.follow(r.ID)
 		}
 	}
-	r.Alarm = "normal"
-	if m.alarm.Raised() {
-		r.Alarm = "raised"
-	}
+	r.Alarm = m.alarm.State().Word()
 	return r, alerts
 }
 
@@ -147,37 +141,6 @@ func (m *machine) countHoles() (more int64) {
 	return int64(m.holes) - int64(before)
 }
 
-// alert describes a change of the alarm that s was in.
-func (m *machine) alert(w *window.Window, r *event.Result, change event.AlertState, s alarm.State, reason string) event.Alert {
-	set := m.alarm.Settings()
-	faulty, of := m.alarm.Count()
-	a := event.Alert{
-		ID: fmt.Sprintf("%s/%s", r.ID, change), Machine: w.Machine, Tool: s.Tool, Hole: w.Hole, State: change,
-		Severity: "warning", Since: s.Since, At: w.End(), Epoch: r.Epoch, Seq: w.Seq,
-		Faulty: faulty, Of: of, K: set.K, N: set.N, Score: r.Score, Model: r.Model, Reason: reason,
-	}
-	name := short(w.Machine)
-	if s.Tool != "" {
-		name += " tool " + s.Tool
-	}
-	if w.Hole != "" && s.Tool == w.Tool { // not the first hole of the next tool
-		name += " hole " + w.Hole
-	}
-	const clock = "15:04:05"
-	switch {
-	case change == event.Raised:
-		a.Text = fmt.Sprintf("%s: FAULTY since %s, %d of %d cutting windows, score %.2f. Change the tool before the next part.",
-			name, s.Since.Format(clock), faulty, of, r.Score)
-	case reason == "tool_change":
-		a.Severity = "info"
-		a.Text = fmt.Sprintf("%s: alarm of %s cleared, tool changed to %s.", name, s.Since.Format(clock), orUnknown(w.Tool))
-	default:
-		a.Severity = "info"
-		a.Text = fmt.Sprintf("%s: alarm of %s cleared, none of the last %d windows is faulty.", name, s.Since.Format(clock), of)
-	}
-	return a
-}
-
 // flagNames returns the names of the flags in q, and "unknown" if a newer
 // ingester sent only flags that this monitor has no name for.
 func flagNames(q signal.Quality) []string {
@@ -186,13 +149,3 @@ func flagNames(q signal.Quality) []string {
 	}
 	return []string{"unknown"}
 }
-
-func orUnknown(tool string) string {
-	if tool == "" {
-		return "an unnamed one"
-	}
-	return tool
-}
-
-// short returns the last part of an ISA-95 path.
-func short(machine string) string { return machine[strings.LastIndexByte(machine, '/')+1:] }

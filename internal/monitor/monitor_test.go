@@ -266,6 +266,7 @@ func (p *plant) calm(ws ...*window.Window) (results map[string]event.Result, ale
 	for _, w := range ws {
 		if machines[w.Machine] == nil {
 			machines[w.Machine] = newTestMachine(p.t, p.model)
+			machines[w.Machine].name = w.Machine
 		}
 		r, as := machines[w.Machine].observe(w, judge, p.model.Layout, p.model.ID())
 		if r != nil {

@@ -32,6 +32,7 @@ type state struct {
 	Newest    time.Time        `json:"newest,omitzero"` // end of the last window that was not late
 	Reference *model.Reference `json:"reference,omitempty"`
 	Alarm     alarm.State      `json:"alarm"`
+	Incident  string           `json:"incident,omitempty"` // what people call the alarm that stands
 	Pending   []pending        `json:"pending,omitempty"`
 }
 
@@ -89,12 +90,14 @@ func (m *machine) restore(s state, modelID string, features int) error {
 	if err := m.alarm.Restore(s.Alarm); err != nil {
 		return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
 	}
+	m.incident = s.Incident
+	m.follow(m.name + s.Alarm.At.String()) // older monitors gave alarms no name
 	return nil
 }
 
 // state returns what m remembers, with what is to be sent.
 func (m *machine) state(modelID string, out []pending) state {
-	s := state{Machine: m.name, Model: modelID, Epochs: m.epochs, Newest: m.newest, Alarm: m.alarm.State(), Pending: out}
+	s := state{Machine: m.name, Model: modelID, Epochs: m.epochs, Newest: m.newest, Alarm: m.alarm.State(), Incident: m.incident, Pending: out}
 	if m.ref.Windows > 0 || m.ref.Tool != "" {
 		s.Reference = &m.ref
 	}

@@ -44,7 +44,7 @@ func (s Stats) Metrics() []metric.Metric {
 		metric.Count("tcm_offsets_missed_total", "Offsets of the windows topic that were gone before they were read.", s.Offsets),
 		metric.Count("tcm_partition_stalls_total", "Times that a partition stood still and its reader was rebuilt.", s.Stalls),
 		metric.Count("tcm_dead_letters_total", "Messages and records set aside on the dead-letter topic.", s.Dead),
-		metric.Count("tcm_alerts_total", "Alarms raised and cleared.", s.Alerts),
+		metric.Count("tcm_alerts_total", "Alerts sent: alarms raised, cleared, acknowledged and so on.", s.Alerts),
 	}
 }
 

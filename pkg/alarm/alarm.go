@@ -1,62 +1,91 @@
 // Package alarm turns decisions on single windows into something a person acts
 // on.
 //
-// An alarm is raised when k of the last n judged windows of a tool are faulty.
-// A latched alarm stays raised until somebody acknowledges it or the tool is
-// changed; one that is not latched clears by itself when none of the last n is
-// faulty. Windows that were not judged do not count. Time is an argument, so a
-// recording replays to the same states.
+// The condition of an alarm is that k of the last n judged windows of a tool
+// are faulty; it is over when no more than clear of them are. Either must last
+// for its hold time, which counts cutting time: windows that were not judged do
+// not count. What a person makes of it is the state of the alarm, one of those
+// of ISA-18.2 and IEC 62682:
+//
+//	normal         there is nothing to do
+//	raised         the condition is there, and nobody has acknowledged it
+//	acknowledged   it is there, and somebody knows
+//	returned       it is over, and nobody has acknowledged it (latched alarms)
+//
+// Beside it, and apart from it, an alarm may be masked: shelved by a person for
+// a bounded time, suppressed by the plant, or out of service for maintenance. A
+// masked alarm goes on through its states and does not call anybody. When the
+// last mask is taken off, an alarm that nobody was told of is told.
+//
+// A [Change] is what the world is told. Time is an argument, so a recording
+// replays to the same states. docs/alerts.md draws the machine.
 package alarm
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
 
 // Settings says when an alarm is raised and whether it stays.
 type Settings struct {
-	K     int  `yaml:"k"`     // faulty windows that raise the alarm; 1 to N
-	N     int  `yaml:"n"`     // judged windows that are looked at; 1 to 64
-	Latch bool `yaml:"latch"` // stay raised until acknowledged or the tool is changed
+	K        int           `yaml:"k"`         // faulty windows that raise the alarm; 1 to N
+	N        int           `yaml:"n"`         // judged windows that are looked at; 1 to 64
+	Clear    int           `yaml:"clear"`     // faulty windows at or below which the condition is over; 0 to K-1
+	OnHold   time.Duration `yaml:"on_hold"`   // cutting time for which there must be K of N; 0: the first such window raises
+	OffHold  time.Duration `yaml:"off_hold"`  // cutting time for which there must be no more than Clear; 0: the first such window ends it
+	Latch    bool          `yaml:"latch"`     // stay until acknowledged or the tool is changed, even if the condition is over
+	MaxShelf time.Duration `yaml:"max_shelf"` // longest time to shelve for; 0 means that of Default
 }
 
-// Default is 5 of 8, latched.
-var Default = Settings{K: 5, N: 8, Latch: true}
+// Default is 5 of 8, latched, over after a minute without a faulty window among
+// the last 8. With it an alarm cannot chatter: fewer than three times in any
+// minute it changes by itself.
+var Default = Settings{K: 5, N: 8, OffHold: time.Minute, Latch: true, MaxShelf: 8 * time.Hour}
+
+const (
+	maxHold  = time.Hour
+	maxShelf = 7 * 24 * time.Hour
+)
 
 // Check reports what is wrong with s.
 func (s Settings) Check() error {
-	if s.N < 1 || s.N > 64 {
+	switch {
+	case s.N < 1 || s.N > 64:
 		return fmt.Errorf("alarm: n is %d: look at 1 to 64 windows, for example 8", s.N)
-	}
-	if s.K < 1 || s.K > s.N {
+	case s.K < 1 || s.K > s.N:
 		return fmt.Errorf("alarm: k is %d: must be between 1 and n, which is %d", s.K, s.N)
+	case s.Clear < 0 || s.Clear >= s.K:
+		return fmt.Errorf("alarm: clear is %d: must be between 0 and k-1, which is %d", s.Clear, s.K-1)
+	case s.OnHold < 0 || s.OnHold > maxHold:
+		return fmt.Errorf("alarm: on_hold is %v: must be between 0s and %v", s.OnHold, maxHold)
+	case s.OffHold < 0 || s.OffHold > maxHold:
+		return fmt.Errorf("alarm: off_hold is %v: must be between 0s and %v", s.OffHold, maxHold)
+	case s.MaxShelf < 0 || s.MaxShelf > maxShelf:
+		return fmt.Errorf("alarm: max_shelf is %v: must be between 0s, for %v, and %v", s.MaxShelf, Default.MaxShelf, maxShelf)
 	}
 	return nil
 }
 
-// Change is what happened to an alarm.
-type Change int
+// Change is something that happened to an alarm and that the world is told.
+type Change string
 
-// The changes.
+// The changes. The first four come from windows. Between two Raised there is
+// always a Cleared.
 const (
-	None Change = iota
-	Raised
-	Cleared
-)
+	None        Change = ""
+	Raised      Change = "raised"      // the condition is there and calls for somebody
+	Returned    Change = "returned"    // it is over, and the alarm waits to be acknowledged
+	Reactivated Change = "reactivated" // it is there again, before it was acknowledged
+	Cleared     Change = "cleared"     // a raised alarm is normal again
 
-// State is everything an alarm remembers. It is plain data, so that it can be
-// kept across restarts.
-type State struct {
-	Tool   string    `json:"tool,omitempty"`
-	Recent uint64    `json:"recent"`          // bit i: was the i-th last judged window faulty?
-	Judged int       `json:"judged"`          // windows that Recent holds, at most 64
-	Raised bool      `json:"raised"`          // the alarm stands
-	Since  time.Time `json:"since,omitzero"`  // start of the first faulty window that led to it
-	Onset  time.Time `json:"onset,omitzero"`  // start of the first of the faulty windows in Recent
-	At     time.Time `json:"at,omitzero"`     // end of the window that raised it
-	Acked  bool      `json:"acked,omitempty"` // acknowledged while it stood; raised anew only after a healthy spell
-}
+	Acknowledged Change = "acknowledged"
+	Shelved      Change = "shelved"
+	Unshelved    Change = "unshelved"
+	Suppressed   Change = "suppressed"
+	Unsuppressed Change = "unsuppressed"
+	OutOfService Change = "out_of_service"
+	InService    Change = "in_service"
+)
 
 // Alarm is the alarm of one machine. The zero value is not ready; use New. An
 // Alarm is not safe for concurrent use.
@@ -70,29 +99,14 @@ func New(s Settings) (*Alarm, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
+	if s.MaxShelf == 0 {
+		s.MaxShelf = Default.MaxShelf
+	}
 	return &Alarm{settings: s}, nil
 }
 
 // Settings returns the settings of the alarm.
 func (a *Alarm) Settings() Settings { return a.settings }
-
-// State returns what the alarm remembers.
-func (a *Alarm) State() State { return a.state }
-
-// ErrState is returned by Restore for a state that no alarm can have.
-var ErrState = errors.New("alarm: impossible state")
-
-// Restore makes the alarm remember s.
-func (a *Alarm) Restore(s State) error {
-	if s.Judged < 0 || s.Judged > 64 || s.Judged < 64 && s.Recent>>s.Judged != 0 {
-		return fmt.Errorf("%w: %d windows judged, recent %b", ErrState, s.Judged, s.Recent)
-	}
-	a.state = s
-	return nil
-}
-
-// Raised reports whether the alarm stands.
-func (a *Alarm) Raised() bool { return a.state.Raised }
 
 // Count returns how many of the last judged windows, at most N, were faulty,
 // and how many there were.
@@ -105,7 +119,7 @@ func (a *Alarm) Count() (faulty, of int) {
 }
 
 // Observe takes the decision on the next judged window, which lasted from
-// start to end.
+// start to end, and returns what is to be told, or None.
 func (a *Alarm) Observe(faulty bool, start, end time.Time) Change {
 	s := &a.state
 	s.Recent <<= 1
@@ -119,47 +133,95 @@ func (a *Alarm) Observe(faulty bool, start, end time.Time) Change {
 	if faulty && count == 1 {
 		s.Onset = start
 	}
+	from := start
+	if s.Last.After(start) && s.Last.Before(end) {
+		from = s.Last // windows that overlap do not cut twice
+	}
+	s.Last = end
+	if s.Returned && !a.settings.Latch { // it was latched before a restart
+		return a.clear()
+	}
+	standing := s.Raised && !s.Returned
+	due, hold := count >= a.settings.K, a.settings.OnHold
+	if standing {
+		due, hold = count <= a.settings.Clear, a.settings.OffHold
+	}
+	if !due {
+		s.Held = 0
+		return None
+	}
+	if s.Held += end.Sub(from); s.Held < hold {
+		return None
+	}
+	s.Held = 0
 	switch {
-	case !s.Raised && !s.Acked && count >= a.settings.K:
-		s.Raised, s.Since, s.At = true, s.Onset, end
-		return Raised
-	case count > 0:
-		return None
+	case s.Returned:
+		s.Returned = false
+		return a.tell(Reactivated)
+	case !standing:
+		s.Raised, s.Since, s.At, s.Silent = true, s.Onset, end, a.Masked()
+		return a.tell(Raised)
+	case a.settings.Latch && !s.Acked:
+		s.Returned = true
+		return a.tell(Returned)
 	}
-	s.Acked = false
-	if s.Raised && !a.settings.Latch {
-		a.clear()
-		return Cleared
-	}
-	return None
+	return a.clear()
 }
 
-// ChangeTool forgets what was seen of the tool before, if tool is another, and
-// clears an alarm that stood for it.
-func (a *Alarm) ChangeTool(tool string) Change {
+// ChangeTool forgets what was seen of the tool before, if tool is another:
+// clears an alarm that was raised for it, and ends its shelf, which must not
+// hide an alarm of the tool that follows.
+func (a *Alarm) ChangeTool(tool string) (told []Change) {
 	if tool == a.state.Tool {
-		return None
+		return nil
 	}
-	raised := a.state.Raised
-	a.state = State{Tool: tool}
-	if raised {
-		return Cleared
+	if a.state.Shelf != nil {
+		told = append(told, Unshelved)
 	}
-	return None
+	if c := a.clear(); c != None {
+		told = append(told, c)
+	}
+	a.state = State{Tool: tool, Suppression: a.state.Suppression, Service: a.state.Service}
+	return told
 }
 
-// Acknowledge clears an alarm that stands. The same wear does not raise it
-// again: first, none of N windows may be faulty.
-func (a *Alarm) Acknowledge() Change {
-	if !a.state.Raised {
-		return None
+// Acknowledge says that somebody knows of the alarm. The same wear does not
+// raise it again: first, its condition must be over. It reports an alarm that
+// is normal or acknowledged already.
+func (a *Alarm) Acknowledge() ([]Change, error) {
+	s := &a.state
+	switch {
+	case !s.Raised:
+		return nil, fmt.Errorf("%w: no alarm stands", ErrRefused)
+	case s.Acked:
+		return nil, fmt.Errorf("%w: it is acknowledged already", ErrRefused)
 	}
-	a.clear()
-	a.state.Acked = true
-	return Cleared
+	told := []Change{Acknowledged}
+	s.Acked = true
+	if s.Returned {
+		if c := a.clear(); c != None {
+			told = append(told, c)
+		}
+	}
+	return told, nil
 }
 
-func (a *Alarm) clear() {
-	a.state.Raised = false
-	a.state.Since, a.state.At = time.Time{}, time.Time{}
+// clear makes the alarm normal.
+func (a *Alarm) clear() Change {
+	s := &a.state
+	told := None
+	if s.Raised && !s.Silent {
+		told = Cleared
+	}
+	s.Raised, s.Returned, s.Acked, s.Silent, s.Held = false, false, false, false, 0
+	s.Since, s.At = time.Time{}, time.Time{}
+	return told
+}
+
+// tell returns c, or None where it is not to be told.
+func (a *Alarm) tell(c Change) Change {
+	if a.Masked() || a.state.Silent {
+		return None
+	}
+	return c
 }

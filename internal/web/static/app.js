@@ -124,10 +124,10 @@ function showAlerts() {
   $("alerts").replaceChildren(...state.alerts.toReversed().map((a) => {
     const li = $("alert").content.cloneNode(true).firstChild;
     const put = (where, text) => { li.querySelector(where).textContent = text; };
-    li.dataset.state = a.state;
-    li.querySelector("use").setAttribute("href", "#" + a.state);
+    li.dataset.state = a.severity === "warning" ? "raised" : "cleared"; // how it looks
+    li.querySelector("use").setAttribute("href", "#" + li.dataset.state);
     li.querySelector("time").dateTime = a.at;
-    put("strong", a.state);
+    put("strong", plain(a.state));
     put("time", moment(a.at));
     put("span", a.tool ? `tool ${a.tool}` : "");
     put(".text", a.text);

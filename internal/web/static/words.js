@@ -21,7 +21,7 @@ export const phases = {
 };
 
 // The words of an alarm's state by how loud they are shown; others are loud.
-export const loudness = { "": "calm", normal: "calm", clear: "calm", cleared: "calm", acknowledged: "known", shelved: "known" };
+export const loudness = { "": "calm", normal: "calm", clear: "calm", cleared: "calm", acknowledged: "known", returned: "known", shelved: "known", suppressed: "known", out_of_service: "known" };
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
