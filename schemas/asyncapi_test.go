@@ -184,6 +184,8 @@ func TestHeaders(t *testing.T) {
 		"result": {event.ResultType, "application/json", nil},
 		"alert":  {event.AlertType, "application/json", nil},
 		"state":  {event.StateType, "application/json", []string{"turn"}},
+
+		"command": {event.CommandType, "application/json", nil},
 	} {
 		m, ok := a.Components.Messages[name]
 		if !ok {

@@ -21,6 +21,8 @@ var (
 	ContextJSON []byte // JSON Schema 2020-12 of what a machine is doing, see feed.Change
 	//go:embed frame.schema.json
 	FrameJSON []byte // JSON Schema 2020-12 of samples in JSON, see frame.md
+	//go:embed command.schema.json
+	CommandJSON []byte // JSON Schema 2020-12 of event.Command
 	//go:embed asyncapi.yaml
 	AsyncAPI []byte // AsyncAPI 3.0
 )
@@ -31,4 +33,5 @@ const (
 	Alert   = "alert"
 	Context = "context"
 	Frame   = "frame"
+	Command = "command"
 )

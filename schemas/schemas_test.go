@@ -171,9 +171,53 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 	}
 }
 
+// What Command.Check lets through is what the schema describes, and the reverse.
+func TestCommands(t *testing.T) {
+	good := event.Command{
+		ID: event.NewCommandID(), Machine: "acme/usk25", Action: event.Shelve, Incident: "A-K3ZQ7M2P", By: "kim", Note: "test piece", Issued: at, Until: at.Add(time.Hour),
+	}
+	for name, tc := range map[string]struct {
+		change func(c *event.Command)
+		ok     bool
+	}{
+		"shelve":                  {func(c *event.Command) {}, true},
+		"shelve for ever":         {func(c *event.Command) { c.Until = time.Time{} }, false},
+		"shelve without a reason": {func(c *event.Command) { c.Note = "" }, false},
+		"acknowledge":             {func(c *event.Command) { c.Action, c.Note = event.Acknowledge, "" }, true},
+		"acknowledge anything":    {func(c *event.Command) { c.Action, c.Incident = event.Acknowledge, "" }, false},
+		"acknowledge a machine":   {func(c *event.Command) { c.Action, c.Incident = event.Acknowledge, "usk25" }, false},
+		"unshelve": {func(c *event.Command) {
+			*c = event.Command{ID: "1", Machine: "m", Action: event.Unshelve, By: "kim", Issued: at}
+		}, true},
+		"suppress without a reason":  {func(c *event.Command) { c.Action, c.Note = event.Suppress, "" }, false},
+		"out of service":             {func(c *event.Command) { c.Action, c.Until = event.OutOfService, time.Time{} }, true},
+		"unknown action":             {func(c *event.Command) { c.Action = "stop" }, false},
+		"nobody":                     {func(c *event.Command) { c.By = "" }, false},
+		"no id":                      {func(c *event.Command) { c.ID = "" }, false},
+		"an id with a slash":         {func(c *event.Command) { c.ID = "a/b" }, false},
+		"no machine":                 {func(c *event.Command) { c.Machine = "" }, false},
+		"a novel":                    {func(c *event.Command) { c.Note = strings.Repeat("x", 1001) }, false},
+		"a name as long as a letter": {func(c *event.Command) { c.By = strings.Repeat("x", 101) }, false},
+	} {
+		c := good
+		tc.change(&c)
+		if err := c.Check(); (err == nil) != tc.ok {
+			t.Errorf("%s: checked: %v", name, err)
+		}
+		if err := Validate(Command, event.JSON(c)); (err == nil) != tc.ok {
+			t.Errorf("%s: validated: %v", name, err)
+		}
+	}
+	for _, a := range event.Actions {
+		if !strings.Contains(string(CommandJSON), fmt.Sprintf("%q", a)) {
+			t.Errorf("command.schema.json does not know %s", a)
+		}
+	}
+}
+
 // What a later version of v1 adds must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
-	for _, text := range [][]byte{ResultJSON, AlertJSON} {
+	for _, text := range [][]byte{ResultJSON, AlertJSON, CommandJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
 			t.Errorf("a reader of %.80s… would refuse additions", s)
 		}
@@ -202,6 +246,8 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Result](): read(ResultJSON),
 		reflect.TypeFor[event.Sensor](): read(ResultJSON).Defs["sensor"],
 		reflect.TypeFor[event.Alert]():  read(AlertJSON),
+
+		reflect.TypeFor[event.Command](): read(CommandJSON),
 	} {
 		var all, always []string
 		for i := range typ.NumField() {

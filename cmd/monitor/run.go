@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -25,8 +26,10 @@ const description = `Judge the windows of machines and raise alerts.
 Results go to tcm.results.v1, alerts to tcm.alerts.v1, what cannot be read to tcm.dlq.v1. What the
 monitor remembers is on tcm.state.v1: it may be killed at any time and started again, here or
 elsewhere, and judges every window once. Several monitors of one group share the machines.
+What people say of alarms comes on tcm.commands.v1.
 
   monitor run --config examples/gun-drill/monitor.yaml
+  monitor alerts ls --config examples/gun-drill/monitor.yaml
 
 The model comes from ` + "`trainer fit`" + `, the topics from ` + "`ingest topics apply`" + `.`
 
@@ -39,7 +42,8 @@ type flags struct {
 	Check struct {
 		Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state."`
 	} `cmd:"" help:"Try every step between this machine and the broker, the model and the state, and name the one that fails."`
-	Dlq struct {
+	Alerts alertsFlags `cmd:"" help:"Alarms: what stands, what happened, and what you have to say of it."`
+	Dlq    struct {
 		Ls      dlqFlags     `cmd:"" help:"List the dead letters."`
 		Show    dlqOneFlags  `cmd:"" help:"Print one whole."`
 		Redrive redriveFlags `cmd:"" help:"Send dead letters again to the topic they came from, after what was wrong is mended."`
@@ -62,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102"}
-	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config)
+	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config, f.Alerts.Config)
 	if err := config.Load(file, &c); err != nil {
 		return err
 	}
@@ -77,6 +81,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return dlqShow(ctx, to, f.Dlq.Show.Offset, stdout)
 	case "dlq redrive", "dlq redrive <offset>":
 		return dlqRedrive(ctx, to, f.Dlq.Redrive, stdout)
+	}
+	if strings.HasPrefix(k.Command(), "alerts ") {
+		return alerts(ctx, to, k.Command(), f.Alerts, stdout)
 	}
 	if k.Command() == "check" {
 		return check(ctx, file, c, to, stdout)

@@ -13,10 +13,10 @@ import (
 // Needs says what a monitor of a group does with Kafka.
 func Needs(group string) bus.Needs {
 	return bus.Needs{
-		Read:  []string{bus.TopicWindows, bus.TopicState},
+		Read:  []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands},
 		Write: []string{bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead},
 		Group: group,
-		Alike: []string{bus.TopicWindows, bus.TopicState},
+		Alike: []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands},
 	}
 }
 
@@ -31,19 +31,12 @@ type StateSummary struct {
 // partitions, and changes nothing. It reports a record that a monitor would set
 // aside, and what that means.
 func CheckState(ctx context.Context, cfg Config) (sum StateSummary, err error) {
-	last := make(map[string]bus.Message)
-	err = bus.ReadTopic(ctx, cfg.Bus, bus.TopicState, bus.FirstOffset, false, func(m bus.Message) error {
-		last[m.Key] = m
-		return nil
-	})
+	last, err := lastRecords(ctx, cfg.Bus)
 	if err != nil {
-		return sum, fmt.Errorf("monitor: state: %w", err)
+		return sum, err
 	}
 	features := len(cfg.Model.NewJudge().FeatureNames())
 	for name, record := range last {
-		if len(record.Value) == 0 {
-			continue // a tombstone
-		}
 		st, _, err := readState(record)
 		if err == nil {
 			var m *machine

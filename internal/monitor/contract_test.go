@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/schemas"
 )
 
@@ -28,6 +30,11 @@ func checkContract(t *testing.T, p *plant) {
 			checkHeaders(t, schema, name, m)
 		}
 	}
+	command, err := commandMessage(event.Command{ID: "1", Machine: drill, Action: event.Unshelve, By: "kim", Issued: time.Unix(1e9, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkHeaders(t, headerSchema(t, "command"), "command", command)
 	schema := headerSchema(t, "window")
 	checkHeaders(t, schema, "window", p.message(at(7, "T1", false)))
 }

@@ -26,7 +26,9 @@ type machine struct {
 	gap    uint64 // windows missing before the one that was observed last
 	holes  uint64 // windows missing in all epochs, as of the last count
 
-	incident string // what people call the alarm that stands
+	incident string    // what people call the alarm that stands
+	heard    heard     // commands
+	deaf     time.Time // commands before this were heard by another monitor
 }
 
 func newMachine(name string, s alarm.Settings, spec model.ReferenceSpec, log zerolog.Logger) (*machine, error) {

@@ -9,8 +9,12 @@
 // sends the pending messages again under the same ids and drops the windows
 // that come again: readers that drop repeats by id see everything once.
 //
-// What cannot be used, a window or the record of a machine, is set aside on
-// tcm.dlq.v1 with the reason, and the stream goes on.
+// Commands of people come on tcm.commands.v1, keyed by the machine like its
+// windows, and are settled in the same order. What a machine has heard is part of
+// its record, so that a command is carried out once.
+//
+// What cannot be used, a window, a command or the record of a machine, is set
+// aside on tcm.dlq.v1 with the reason, and the stream goes on.
 package monitor
 
 import (
@@ -52,6 +56,7 @@ type Monitor struct {
 	group *bus.Group
 	out   *bus.Producer
 	grace time.Duration // for the batch in hand after its partition was taken away
+	now   func() time.Time
 
 	judged, late, repeats, dead, alerts atomic.Uint64
 	seqGaps, missed                     atomic.Uint64
@@ -74,7 +79,7 @@ func New(cfg Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Monitor{codec: codec, grace: 8 * time.Second}
+	m := &Monitor{codec: codec, grace: 8 * time.Second, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap = m.onStall, m.onGap
 	m.cfg = cfg
 	m.group, err = bus.NewGroup(cfg.Bus, cfg.Group, bus.TopicWindows)
@@ -108,10 +113,10 @@ func (m *Monitor) Run(ctx context.Context) error {
 // checkTopics reports a topic that is missing: that of dead letters, say, may
 // not be needed for months, and then at night. It also reports a state topic
 // that is divided otherwise than the windows: the record of a machine would be
-// looked for where it is not, and its windows judged again.
+// looked for where it is not, and its windows judged again. Commands likewise.
 func (m *Monitor) checkTopics(ctx context.Context) error {
 	partitions := make(map[string]int)
-	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead} {
+	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicDead} {
 		n, err := bus.Partitions(ctx, m.cfg.Bus, topic)
 		if err != nil {
 			return fmt.Errorf("monitor: %w", err)
@@ -122,6 +127,10 @@ func (m *Monitor) checkTopics(ctx context.Context) error {
 		return fmt.Errorf("monitor: topic %s has %d partitions and %s has %d: they must have as many: "+
 			"remove %s, make it anew with `ingest topics apply --partitions %d`, and expect every tool's reference to be learnt again",
 			bus.TopicWindows, w, bus.TopicState, s, bus.TopicState, w)
+	}
+	if w, c := partitions[bus.TopicWindows], partitions[bus.TopicCommands]; w != c {
+		return fmt.Errorf("monitor: topic %s has %d partitions and %s has %d: they must have as many: remove %s and make it anew with `ingest topics apply --partitions %d`",
+			bus.TopicWindows, w, bus.TopicCommands, c, bus.TopicCommands, w)
 	}
 	return nil
 }

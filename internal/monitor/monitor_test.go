@@ -722,7 +722,7 @@ func TestBrokerAway(t *testing.T) {
 func TestMissingTopic(t *testing.T) {
 	t.Parallel()
 	p := newPlantWithoutTopics(t)
-	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicResults, bus.TopicAlerts} {
+	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts} {
 		p.createTopic(topic, 1)
 	}
 	m, err := New(Config{Model: p.model, Bus: p.bus})

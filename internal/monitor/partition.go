@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -26,8 +27,10 @@ const (
 // partition is one partition of the windows topic while it is assigned to us.
 type partition struct {
 	*Monitor
-	id       int
-	turn     uint64 // higher than that of whoever had the partition before
+	id   int
+	turn uint64 // higher than that of whoever had the partition before
+
+	mu       sync.Mutex // windows, commands and the clock each move machines
 	machines map[string]*machine
 	judge    *model.Judge
 	window   window.Window
@@ -35,7 +38,8 @@ type partition struct {
 	log      zerolog.Logger
 }
 
-// serve judges one partition until ctx ends.
+// serve judges one partition, and does what its machines' commands say, until ctx
+// ends.
 func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	s := &partition{
 		Monitor: m, id: p.ID(), machines: make(map[string]*machine), judge: m.cfg.Model.NewJudge(),
@@ -49,13 +53,20 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	if err := s.load(ctx, uint64(max(p.Generation(), 0))); err != nil {
 		return err
 	}
+	return together(ctx, func(ctx context.Context) error { return s.follow(ctx, p) }, s.listen, s.watchShelves)
+}
+
+// follow judges the windows of the partition until ctx ends.
+func (s *partition) follow(ctx context.Context, p *bus.Partition) error {
 	for {
 		msgs, err := p.Fetch(ctx, batchWindows, batchWait)
 		if err != nil {
 			return err
 		}
-		batch, cancel := outlive(ctx, m.grace)
+		batch, cancel := outlive(ctx, s.grace)
+		s.mu.Lock()
 		err = s.settle(batch, msgs)
+		s.mu.Unlock()
 		if err == nil {
 			err = p.Commit(batch, msgs[len(msgs)-1].Offset+1)
 		}
@@ -64,6 +75,23 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 			return err
 		}
 	}
+}
+
+// together runs all until one of them ends, then waits for the others, and
+// returns the error of the first.
+func together(ctx context.Context, all ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(all))
+	for _, f := range all {
+		go func() { errs <- f(ctx) }()
+	}
+	first := <-errs
+	cancel()
+	for range len(all) - 1 {
+		_ = <-errs // they ended because they were told to
+	}
+	return first
 }
 
 // outlive returns a context that is canceled some time after ctx, so that what
@@ -221,10 +249,7 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 	var states, out []bus.Message
 	for _, name := range order {
 		d := decided[name]
-		st := s.machines[name].state(s.cfg.Model.ID(), d.out)
-		record := message(bus.TopicState, name+"/state", name, event.StateType, d.end, event.JSON(st))
-		record.Headers = append(record.Headers, s.turnHeader())
-		states = append(states, record)
+		states = append(states, s.record(s.machines[name], d.end, d.out))
 		for _, p := range d.out {
 			msg, err := p.message()
 			if err != nil {
@@ -267,6 +292,14 @@ func (s *partition) sayGap(w *window.Window, missing uint64) {
 	s.log.Warn().Str("event", "seq_gap").Str("machine", w.Machine).Str("epoch", w.EpochString()).
 		Uint64("from", w.Seq-missing).Uint64("to", w.Seq-1).Uint64("windows", missing).
 		Msg("windows are missing: given up by a full spool, or lost by the broker; `ingest spool resend` brings back what the spool still has")
+}
+
+// record returns what is kept of a machine after something that happened at the
+// given time, with what is to be sent of it.
+func (s *partition) record(m *machine, at time.Time, out []pending) bus.Message {
+	record := message(bus.TopicState, m.name+"/state", m.name, event.StateType, at, event.JSON(m.state(s.cfg.Model.ID(), out)))
+	record.Headers = append(record.Headers, s.turnHeader())
+	return record
 }
 
 // turnHeader marks the records of this turn.

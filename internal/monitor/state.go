@@ -33,6 +33,7 @@ type state struct {
 	Reference *model.Reference `json:"reference,omitempty"`
 	Alarm     alarm.State      `json:"alarm"`
 	Incident  string           `json:"incident,omitempty"` // what people call the alarm that stands
+	Heard     *heard           `json:"heard,omitempty"`    // commands
 	Pending   []pending        `json:"pending,omitempty"`
 }
 
@@ -90,6 +91,9 @@ func (m *machine) restore(s state, modelID string, features int) error {
 	if err := m.alarm.Restore(s.Alarm); err != nil {
 		return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
 	}
+	if s.Heard != nil {
+		m.heard, m.deaf = *s.Heard, s.Heard.Last
+	}
 	m.incident = s.Incident
 	m.follow(m.name + s.Alarm.At.String()) // older monitors gave alarms no name
 	return nil
@@ -98,6 +102,9 @@ func (m *machine) restore(s state, modelID string, features int) error {
 // state returns what m remembers, with what is to be sent.
 func (m *machine) state(modelID string, out []pending) state {
 	s := state{Machine: m.name, Model: modelID, Epochs: m.epochs, Newest: m.newest, Alarm: m.alarm.State(), Incident: m.incident, Pending: out}
+	if len(m.heard.IDs) > 0 {
+		s.Heard = &m.heard
+	}
 	if m.ref.Windows > 0 || m.ref.Tool != "" {
 		s.Reference = &m.ref
 	}

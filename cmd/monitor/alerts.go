@@ -1,0 +1,262 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/monitor"
+)
+
+type alertsFlags struct {
+	Config string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
+	Ls     struct {
+		All bool `help:"Every alarm that the topic still holds, not only what stands or is masked now."`
+	} `cmd:"" help:"List the alarms that stand or are kept from calling."`
+	Show struct {
+		ID string `arg:"" help:"As 'alerts ls' prints it, or a machine."`
+	} `cmd:"" help:"Print everything that happened to an alarm."`
+	Ack          ackFlags  `cmd:"" help:"Acknowledge an alarm: somebody knows. A latched alarm that is over is cleared."`
+	Shelve       shelve    `cmd:"" help:"Keep an alarm from calling for a while."`
+	Unshelve     ackFlags  `cmd:"" help:"End a shelf before its time."`
+	Suppress     maskFlags `cmd:"" help:"Keep an alarm from calling while it means nothing by design of the plant."`
+	Unsuppress   ackFlags  `cmd:"" help:"End that."`
+	OutOfService maskFlags `cmd:"" help:"Take an alarm out of service, for maintenance."`
+	InService    ackFlags  `cmd:"" help:"Put it into service again."`
+}
+
+// who is what every command of a person says.
+type who struct {
+	ID string `arg:"" help:"As 'alerts ls' prints it, or a machine: its path or the last part of that."`
+	By string `required:"" env:"USER" placeholder:"NAME" help:"Who you are."`
+}
+
+type ackFlags struct {
+	who
+	Note string `placeholder:"TEXT" help:"What you have to say."`
+}
+
+type maskFlags struct {
+	who
+	Reason string `required:"" placeholder:"TEXT" help:"Why."`
+}
+
+type shelve struct {
+	maskFlags
+	For time.Duration `required:"" placeholder:"2h" help:"How long; alarm.max_shelf of the monitor bounds it."`
+}
+
+// command returns what the flags want done, but for what depends on the alarm. It
+// reports false if they want nothing done.
+func (f *alertsFlags) command(name string, now time.Time) (c event.Command, id string, ok bool) {
+	ack := func(a event.Action, f ackFlags) { c.Action, id, c.By, c.Note = a, f.ID, f.By, f.Note }
+	mask := func(a event.Action, f maskFlags) { c.Action, id, c.By, c.Note = a, f.ID, f.By, f.Reason }
+	switch strings.TrimSuffix(strings.TrimPrefix(name, "alerts "), " <id>") {
+	case "ack":
+		ack(event.Acknowledge, f.Ack)
+	case "shelve":
+		mask(event.Shelve, f.Shelve.maskFlags)
+		c.Until = now.Add(f.Shelve.For)
+	case "unshelve":
+		ack(event.Unshelve, f.Unshelve)
+	case "suppress":
+		mask(event.Suppress, f.Suppress)
+	case "unsuppress":
+		ack(event.Unsuppress, f.Unsuppress)
+	case "out-of-service":
+		mask(event.OutOfService, f.OutOfService)
+	case "in-service":
+		ack(event.InService, f.InService)
+	default:
+		return c, "", false
+	}
+	c.ID, c.Issued = event.NewCommandID(), now
+	return c, id, true
+}
+
+func alerts(ctx context.Context, cfg bus.Config, name string, f alertsFlags, stdout io.Writer) error {
+	switch {
+	case name == "alerts ls" && f.Ls.All:
+		return alertsPast(ctx, cfg, stdout)
+	case name == "alerts ls":
+		return alertsList(ctx, cfg, stdout)
+	case name == "alerts show <id>":
+		return alertsShow(ctx, cfg, f.Show.ID, stdout)
+	}
+	c, id, ok := f.command(name, time.Now())
+	if !ok {
+		panic("monitor: no command " + name)
+	}
+	all, err := monitor.Alarms(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	st, err := find(all, id)
+	if err != nil {
+		return err
+	}
+	if c.Action == event.Acknowledge && st.Incident == "" {
+		return fmt.Errorf("%s has no alarm that stands: see `monitor alerts ls`", st.Machine)
+	}
+	c.Machine, c.Incident = st.Machine, st.Incident
+	return command(ctx, cfg, c, stdout)
+}
+
+// answerWait is how long an answer to a command is waited for.
+const answerWait = 10 * time.Second
+
+// command sends a command and prints what became of it.
+func command(ctx context.Context, cfg bus.Config, c event.Command, stdout io.Writer) error {
+	out, err := bus.NewProducer(cfg)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := monitor.SendCommand(ctx, out, c); err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	answered := errors.New("answered")
+	var answer event.Alert
+	err = bus.ReadTopic(waiting, cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
+		if err := json.Unmarshal(m.Value, &answer); err != nil || answer.Command != c.ID {
+			return nil // of others
+		}
+		return answered
+	})
+	switch {
+	case errors.Is(err, answered) && answer.State == "refused":
+		return errors.New(answer.Text)
+	case errors.Is(err, answered):
+		_, err := fmt.Fprintln(stdout, printable(answer.Text, 2000))
+		return err
+	case waiting.Err() != nil && ctx.Err() == nil:
+		return fmt.Errorf("the command is on %s, and nobody has answered for %v: is a monitor running? It is carried out when one starts", bus.TopicCommands, answerWait)
+	}
+	return err
+}
+
+// find returns the machine that a person means: by an alarm that stands, by the
+// machine's path, or by the last part of it.
+func find(all []monitor.Standing, id string) (found monitor.Standing, err error) {
+	var matches []string
+	for _, st := range all {
+		if st.Incident != "" && strings.EqualFold(st.Incident, id) || st.Machine == id {
+			return st, nil
+		}
+		if st.Machine[strings.LastIndexByte(st.Machine, '/')+1:] == id {
+			matches, found = append(matches, st.Machine), st
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return found, fmt.Errorf("%s is neither an alarm that stands nor a machine: see `monitor alerts ls`, and `monitor alerts ls --all` for what is over", printable(id, 100))
+	case 1:
+		return found, nil
+	}
+	return found, fmt.Errorf("%s may be %s: name one by its path", id, strings.Join(matches, " or "))
+}
+
+func alertsList(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
+	all, err := monitor.Alarms(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "alarm\tmachine\ttool\tstate\tsince\tuntil\tby\tnote")
+	n := 0
+	for _, st := range all {
+		if st.Alarm == "normal" {
+			continue
+		}
+		n++
+		state := st.Alarm
+		if st.Beneath != st.Alarm {
+			state += " (" + st.Beneath + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(st.Incident, "-"), printable(st.Machine, 100), printable(cmp.Or(st.Tool, "-"), 40),
+			state, when(st.Since), when(st.Until), printable(cmp.Or(st.By, "-"), 40), printable(st.Note, 100))
+	}
+	if n == 0 {
+		_, err := fmt.Fprintf(stdout, "no alarm stands; %d machines\n", len(all))
+		return err
+	}
+	return w.Flush()
+}
+
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+func alertsPast(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
+	type row struct {
+		first   event.Alert
+		cleared event.Alert
+		by      string
+	}
+	var rows []*row
+	index := make(map[string]*row) // by machine and incident
+	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
+		key := a.Machine + " " + cmp.Or(a.Incident, a.Since.String())
+		r := index[key]
+		switch {
+		case a.State == event.Raised:
+			if r == nil {
+				r = &row{first: a}
+				rows, index[key] = append(rows, r), r
+			}
+		case r == nil:
+		case a.State == event.Cleared:
+			r.cleared = a
+		case a.State == "acknowledged":
+			r.by = a.By
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "alarm\tmachine\ttool\traised\tacknowledged by\tcleared\treason")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(r.first.Incident, "-"), printable(r.first.Machine, 100), printable(cmp.Or(r.first.Tool, "-"), 40),
+			when(r.first.At), printable(cmp.Or(r.by, "-"), 40), when(r.cleared.At), cmp.Or(r.cleared.Reason, "-"))
+	}
+	return w.Flush()
+}
+
+func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer) error {
+	var all []event.Alert
+	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
+		if strings.EqualFold(a.Incident, id) || a.Machine == id || a.Machine[strings.LastIndexByte(a.Machine, '/')+1:] == id {
+			all = append(all, a)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("nothing is known of %s: see `monitor alerts ls --all`", printable(id, 100))
+	}
+	last := all[len(all)-1]
+	fmt.Fprintf(stdout, "machine  %s\ntool     %s\nalarm    %s\nmodel    %s\nraised   by %d of %d judged windows\n\n",
+		printable(last.Machine, 200), printable(cmp.Or(last.Tool, "-"), 100), cmp.Or(last.Alarm, "-"), printable(last.Model, 100), last.K, last.N)
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	for _, a := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", when(a.At), a.State, printable(a.Text, 1500))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,94 @@
+package event
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+	"unicode/utf8"
+)
+
+// CommandType is the CloudEvents type of a command.
+const CommandType = "io.tcm.command.v1"
+
+// Action is what a command wants done to the alarm of a machine.
+type Action string
+
+// The actions. Their words are those of schemas/command.schema.json.
+const (
+	Acknowledge  Action = "acknowledge"
+	Shelve       Action = "shelve"
+	Unshelve     Action = "unshelve"
+	Suppress     Action = "suppress"
+	Unsuppress   Action = "unsuppress"
+	OutOfService Action = "out_of_service"
+	InService    Action = "in_service"
+)
+
+// Actions lists every action.
+var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService}
+
+// Command is what a person, or a program of the plant, tells the monitor. Who
+// may send one is for Kafka's ACL to say; By is what the sender calls itself.
+type Command struct {
+	ID       string    `json:"id"` // never used again
+	Machine  string    `json:"machine"`
+	Action   Action    `json:"action"`
+	Incident string    `json:"incident,omitempty"` // that is acknowledged, so that nobody acknowledges what they have not seen
+	By       string    `json:"by"`
+	Note     string    `json:"note,omitempty"` // why; needed to keep an alarm from calling
+	Issued   time.Time `json:"issued"`         // by the sender's clock
+	Until    time.Time `json:"until,omitzero"` // end of a shelf
+}
+
+// NewCommandID returns an id that nobody has used.
+func NewCommandID() string { return rand.Text() }
+
+// Bounds of a command's texts, in bytes.
+const (
+	maxBy   = 100
+	maxNote = 1000
+)
+
+var (
+	commandID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	incident  = regexp.MustCompile(`^A-[A-Z2-7]{8}$`)
+)
+
+// Check reports what is wrong with a command, whatever the state of the alarm.
+func (c Command) Check() error {
+	switch c.Action {
+	case Acknowledge:
+		if !incident.MatchString(c.Incident) {
+			return fmt.Errorf("incident %.32q: name the alarm that is acknowledged, as in A-K3ZQ7M2P", c.Incident)
+		}
+	case Shelve:
+		if c.Until.IsZero() {
+			return errors.New("shelve: say until when")
+		}
+		fallthrough
+	case Suppress, OutOfService:
+		if c.Note == "" {
+			return fmt.Errorf("%s: give a reason", c.Action)
+		}
+	case Unshelve, Unsuppress, InService:
+	default:
+		return fmt.Errorf("action %.32q: expected one of %q", c.Action, Actions)
+	}
+	switch {
+	case !commandID.MatchString(c.ID):
+		return fmt.Errorf("id %.80q: expected 1 to 64 letters, digits, - and _", c.ID)
+	case c.Machine == "":
+		return errors.New("machine: name it by its path")
+	case c.By == "" || len(c.By) > maxBy || !utf8.ValidString(c.By):
+		return fmt.Errorf("by: say who it is, in 1 to %d bytes of UTF-8", maxBy)
+	case len(c.Note) > maxNote || !utf8.ValidString(c.Note):
+		return fmt.Errorf("note: at most %d bytes of UTF-8", maxNote)
+	case c.Incident != "" && !incident.MatchString(c.Incident):
+		return fmt.Errorf("incident %.32q: expected one as in A-K3ZQ7M2P", c.Incident)
+	case c.Issued.IsZero():
+		return errors.New("issued: say when")
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+// Standing is how the alarm of a machine stands.
+type Standing struct {
+	Machine  string
+	Tool     string
+	Incident string    // what people call the alarm that stands; empty if none does
+	Alarm    string    // its state in a word, as in a result
+	Beneath  string    // the same without masks
+	Since    time.Time // start of the first faulty window that led to it
+	By, Note string    // who keeps it from calling, and why; or else who acknowledged it
+	Until    time.Time // end of the shelf
+}
+
+// Alarms returns how the alarms of all machines stand, in the order of their
+// names, as the records on the state topic and the alerts say.
+func Alarms(ctx context.Context, cfg bus.Config) ([]Standing, error) {
+	records, err := lastRecords(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	acked := make(map[string]event.Alert) // by incident
+	err = Alerts(ctx, cfg, func(a event.Alert) error {
+		if a.State == "acknowledged" {
+			acked[a.Machine+a.Incident] = a
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []Standing
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		st, _, err := readState(records[name])
+		if err != nil {
+			return nil, err
+		}
+		a := st.Alarm
+		s := Standing{Machine: name, Tool: a.Tool, Incident: st.Incident, Alarm: a.Word(), Beneath: a.Beneath(), Since: a.Since}
+		if mask := cmp.Or(a.Service, a.Suppression, a.Shelf); mask != nil {
+			s.By, s.Note, s.Until = mask.By, mask.Reason, mask.Until
+		} else if ack, ok := acked[name+st.Incident]; ok {
+			s.By, s.Note = ack.By, ack.Note
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// lastRecords returns the record of each machine that counts: the last one of the
+// highest turn.
+func lastRecords(ctx context.Context, cfg bus.Config) (map[string]bus.Message, error) {
+	last := make(map[string]bus.Message)
+	err := bus.ReadTopic(ctx, cfg, bus.TopicState, bus.FirstOffset, false, func(m bus.Message) error {
+		if before, ok := last[m.Key]; ok {
+			now, written := turnOf(m)
+			if t, _ := turnOf(before); written && t > now {
+				return nil
+			}
+		}
+		last[m.Key] = m
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("monitor: state: %w", err)
+	}
+	maps.DeleteFunc(last, func(_ string, m bus.Message) bool { return len(m.Value) == 0 }) // tombstones
+	return last, nil
+}
+
+// Alerts calls fn for every alert on its topic, each once. Those of a machine come
+// in the order in which they were sent. An error of fn ends it and is returned.
+func Alerts(ctx context.Context, cfg bus.Config, fn func(event.Alert) error) error {
+	seen := make(map[string]bool)
+	err := bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
+		var a event.Alert
+		if err := json.Unmarshal(m.Value, &a); err != nil {
+			return fmt.Errorf("offset %d of partition %d: %w", m.Offset, m.Partition, err)
+		}
+		if seen[a.ID] {
+			return nil
+		}
+		seen[a.ID] = true
+		return fn(a)
+	})
+	if err != nil {
+		return fmt.Errorf("monitor: alerts: %w", err)
+	}
+	return nil
+}
