@@ -21,6 +21,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -43,6 +44,11 @@ func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 		},
 		Scores:     json.RawMessage(`{"split":"none"}`),
 		Provenance: model.Provenance{Program: "test", Seed: 3, Config: json.RawMessage(`{"seed":3}`), Data: []model.DataSet{{Name: "made up", SHA256: "00", Windows: 60}}},
+	}
+	some := []cycle.Normal{{Mean: 1, SD: 2}}
+	m.Cycle = &cycle.Model{
+		Frames: 10, Inputs: []cycle.Input{{Channel: "thrust", Measure: cycle.Mean, Sign: 1, Scale: 2, Zero: 3, ZeroSD: 4, Full: 6, Level: some[0], Rise: some[0]}},
+		Parts: []cycle.Part{{State: cycle.Idle, Share: 0.4, Next: []float64{0.75, 0.25}, Level: some, Rise: some}, {State: cycle.Drilling, Share: 0.6, Next: []float64{0.25, 0.75}, Level: some, Rise: some}},
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	x := dbn.NewMatrix(60, len(m.NewJudge().FeatureNames()))

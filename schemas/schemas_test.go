@@ -13,6 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"pgregory.net/rapid"
 )
 
@@ -36,6 +37,9 @@ func drawResult(t *rapid.T) event.Result {
 		Start: times.Draw(t, "start"), End: times.Draw(t, "end"),
 		Verdict: rapid.SampledFrom(event.Verdicts).Draw(t, "verdict"), Model: texts.Draw(t, "model"),
 		Alarm: rapid.SampledFrom([]string{"normal", "raised", "acknowledged", "out_of_service"}).Draw(t, "alarm"), Late: rapid.Bool().Draw(t, "late"),
+	}
+	if state := rapid.IntRange(int(cycle.Unknown), int(cycle.Retract)).Draw(t, "state"); state != int(cycle.Unknown) {
+		r.CuttingState = cycle.State(state).String()
 	}
 	r.ID = event.WindowID(r.Machine, r.Epoch, r.Seq)
 	switch r.Verdict {

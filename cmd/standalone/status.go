@@ -92,6 +92,9 @@ func (s *status) run(ctx context.Context) {
 
 func (s *status) line() string {
 	line := fmt.Sprintf("%.1f windows/s   %s", s.rate, strings.ReplaceAll(string(s.last.Verdict), "_", " "))
+	if s.last.Verdict == event.NotCutting && s.last.CuttingState != "" {
+		line += ", " + s.last.CuttingState
+	}
 	if s.last.Tool != "" {
 		line += "   tool " + s.last.Tool
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
 
 type inspectFlags struct {
@@ -39,9 +40,7 @@ func inspect(f inspectFlags, stdout io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "layout      %s, fingerprint %s\n", m.Layout.Name(), m.Layout.Fingerprint())
 	fmt.Fprintf(stdout, "label       %s\n", train.RuleOf(m))
-	if m.Gate != nil {
-		fmt.Fprintf(stdout, "cutting     while %s is at %.4g or more\n", m.Gate.Channel, m.Gate.Threshold)
-	}
+	fmt.Fprintf(stdout, "cutting     %s\n", m.Cutting())
 	fmt.Fprintf(stdout, "network     %s\n", train.Shape(m))
 	c, classes := m.Classifier.Costs(), m.ClassNames()
 	for k, name := range classes {
@@ -64,7 +63,6 @@ func inspect(f inspectFlags, stdout io.Writer) error {
 
 // inspection returns the facts of a model for programs.
 func inspection(m *model.Model, names []string) any {
-	type gate = model.Gate
 	return struct {
 		ID          string              `json:"id"`
 		Layout      string              `json:"layout"`
@@ -72,7 +70,8 @@ func inspection(m *model.Model, names []string) any {
 		Window      string              `json:"window"`
 		Features    []string            `json:"features"`
 		Reference   model.ReferenceSpec `json:"reference"`
-		Gate        *gate               `json:"gate,omitempty"`
+		Cycle       *cycle.Model        `json:"cycle,omitempty"`
+		Gate        *model.Gate         `json:"gate,omitempty"`
 		Label       model.LabelRule     `json:"label"`
 		Classes     []string            `json:"classes"`
 		Layers      []int               `json:"layers"`
@@ -80,7 +79,7 @@ func inspection(m *model.Model, names []string) any {
 		Provenance  model.Provenance    `json:"provenance"`
 		Scores      json.RawMessage     `json:"scores,omitempty"`
 	}{
-		m.ID(), m.Layout.Name(), m.Layout.Fingerprint(), m.Window.Length.String(), names, m.Reference, m.Gate, m.Label, m.ClassNames(),
+		m.ID(), m.Layout.Name(), m.Layout.Fingerprint(), m.Window.Length.String(), names, m.Reference, m.Cycle, m.Gate, m.Label, m.ClassNames(),
 		m.Classifier.Network().Layers(), m.Classifier.Costs(), m.Provenance, m.Scores,
 	}
 }

@@ -54,6 +54,7 @@ type Result struct {
 	End          time.Time `json:"end"`
 	Verdict      Verdict   `json:"verdict"`
 	Class        string    `json:"class,omitempty"`         // name of the class that the window is of, where that is not the verdict's word: what is faulty
+	CuttingState string    `json:"cutting_state,omitempty"` // what the machine did: idle, start-up, coolant, entry, drilling or retract; empty if not known
 	Posterior    []float64 `json:"posterior,omitempty"`     // P(class|window), healthy first; empty if not judged
 	Score        float64   `json:"score"`                   // what speaks against healthy in [0,1], cost-weighted: ≥ 0.5 means faulty; 0 if not judged
 	Model        string    `json:"model"`                   // model id

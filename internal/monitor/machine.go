@@ -10,6 +10,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -19,6 +20,7 @@ type machine struct {
 	epochs []epoch // the current one last
 	newest time.Time
 	ref    model.Reference
+	cycle  cycle.Memory
 	alarm  *alarm.Alarm
 	spec   model.ReferenceSpec
 	log    zerolog.Logger
@@ -100,8 +102,9 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 		Tool: w.Tool, Hole: w.Hole, Start: w.Start, End: w.End(), Model: modelID, Late: late,
 	}
 	var alerts []event.Alert
-	ref := &m.ref
+	ref, memory := &m.ref, &m.cycle
 	if late {
+		memory = nil
 		if m.ref.Tool != w.Tool || !m.ref.Ready(m.spec) {
 			ref = new(model.Reference) // of a tool that is gone, or not learnt yet
 		}
@@ -109,9 +112,12 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 		was := m.alarm.State()
 		alerts = m.report(m.alarm.ChangeTool(w.Tool), was, ofWindow(r, "tool_change"))
 	}
-	v := judge.Judge(w, ref)
+	v := judge.Judge(w, ref, memory)
 	if r.Verdict = event.Verdict(v.Outcome); v.Class != string(v.Outcome) {
 		r.Class = v.Class
+	}
+	if v.State != cycle.Unknown {
+		r.CuttingState = v.State.String()
 	}
 	r.Posterior = slices.Clone(v.Posterior)
 	r.Score, r.ReferenceLen = v.Score, v.Learnt

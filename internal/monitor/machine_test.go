@@ -207,7 +207,7 @@ func TestRestartedMachineSaysTheSame(t *testing.T) {
 					t.Fatal(err)
 				}
 				now = newTestMachine(t, m)
-				if err := now.restore(s, m.ID(), 1); err != nil {
+				if err := now.restore(s, m, 1); err != nil {
 					t.Fatal(err)
 				}
 			}

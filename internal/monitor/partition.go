@@ -164,7 +164,7 @@ func (s *partition) restore(record bus.Message) (*machine, []bus.Message, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := mach.restore(st, s.cfg.Model.ID(), len(s.judge.FeatureNames())); err != nil {
+	if err := mach.restore(st, s.cfg.Model, len(s.judge.FeatureNames())); err != nil {
 		return nil, nil, err
 	}
 	return mach, again, nil

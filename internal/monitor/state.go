@@ -10,6 +10,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
 
 // keptEpochs is how many epochs of a machine are remembered. A machine gets a
@@ -31,6 +32,7 @@ type state struct {
 	Epochs    []epoch          `json:"epochs"`          // the current one last
 	Newest    time.Time        `json:"newest,omitzero"` // end of the last window that was not late
 	Reference *model.Reference `json:"reference,omitempty"`
+	Cycle     *cycle.Memory    `json:"cycle,omitempty"`
 	Alarm     alarm.State      `json:"alarm"`
 	Incident  string           `json:"incident,omitempty"` // what people call the alarm that stands
 	Heard     *heard           `json:"heard,omitempty"`    // commands
@@ -78,15 +80,22 @@ func readState(record bus.Message) (st state, again []bus.Message, err error) {
 }
 
 // restore makes m remember s. A reference that was learnt under another model
-// is of other features: the tool's is then learnt anew. It reports a state that
-// no machine can have under a model of so many features.
-func (m *machine) restore(s state, modelID string, features int) error {
+// is of other features: the tool's is then learnt anew, and so is where the machine
+// is in its cycle. It reports a state that no machine can have under the model,
+// which has so many features.
+func (m *machine) restore(s state, by *model.Model, features int) error {
 	m.epochs, m.newest = s.Epochs, s.Newest
-	if s.Reference != nil && s.Model == modelID {
+	if s.Reference != nil && s.Model == by.ID() {
 		if n := s.Reference.Features(); n != 0 && n != features {
 			return fmt.Errorf("monitor: state of %.64q: %w", m.name, errors.New("its reference is not of the model's features"))
 		}
 		m.ref = *s.Reference
+	}
+	if s.Cycle != nil && s.Model == by.ID() && by.Cycle != nil {
+		if err := s.Cycle.Check(by.Cycle); err != nil {
+			return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
+		}
+		m.cycle = *s.Cycle
 	}
 	if err := m.alarm.Restore(s.Alarm); err != nil {
 		return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
@@ -107,6 +116,9 @@ func (m *machine) state(modelID string, out []pending) state {
 	}
 	if m.ref.Windows > 0 || m.ref.Tool != "" {
 		s.Reference = &m.ref
+	}
+	if len(m.cycle.Belief) > 0 {
+		s.Cycle = &m.cycle
 	}
 	return s
 }

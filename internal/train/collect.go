@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
@@ -47,7 +46,6 @@ type Input struct {
 type observed struct {
 	model.Observation
 	machine, hole string
-	start         time.Time
 	truth         source.Truth
 	class         int // that a table has for it, or table.NoClass
 }
@@ -174,7 +172,7 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 			return nil
 		})
 		slices.SortStableFunc(*out, func(a, b observed) int {
-			return cmp.Or(cmp.Compare(a.machine, b.machine), a.start.Compare(b.start))
+			return cmp.Or(cmp.Compare(a.machine, b.machine), a.Start.Compare(b.Start))
 		})
 		return err
 	}
@@ -214,7 +212,7 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 // wear is not known.
 func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
 	judge.Observe(w, &o.Observation)
-	o.machine, o.hole, o.start = w.Machine, w.Hole, w.Start
+	o.machine, o.hole = w.Machine, w.Hole
 	o.truth = source.NoTruth
 	o.class = table.NoClass
 	if o.Tool == "" {
@@ -230,7 +228,7 @@ func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
 func label(o *observed, rule wear.Rule, join *wear.Join) (class int, vbMaxUM float64, ok bool, err error) {
 	t := o.truth
 	if join != nil {
-		m, _ := join.At(o.machine, o.Tool, o.hole, o.start)
+		m, _ := join.At(o.machine, o.Tool, o.hole, o.Start)
 		t = source.Truth{VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State}
 	}
 	class, ok = rule.Class(t.VBMeanUM, t.VBMaxUM, t.State)

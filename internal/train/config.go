@@ -30,7 +30,7 @@ type Config struct {
 	Window    Window              `yaml:"window" json:"window"`
 	Features  signal.FeatureSpec  `yaml:"features" json:"features"`
 	Reference model.ReferenceSpec `yaml:"reference" json:"reference"`
-	Gate      string              `yaml:"gate" json:"gate"` // "auto": learn from the first force channel when the machine cuts; "off": judge every window
+	Gate      string              `yaml:"gate" json:"gate"` // "auto": learn from force and torque when the machine cuts; "off": judge every window
 
 	Label wear.Rule `yaml:"label" json:"label"`
 	Join  wear.Mode `yaml:"join" json:"join"` // how a wear file's measurements become labels of windows

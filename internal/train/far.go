@@ -39,7 +39,7 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 	}
 	flags := newFlagCount(len(m.Layout.Channels()))
 	machines := make(map[string]bool)
-	m.Gate = nil // rows of tables are of cutting
+	m.Gate, m.Cycle = nil, nil // rows of tables are of cutting
 	for i, in := range j.Inputs {
 		before := counts.Windows
 		if err := j.observeRows(ctx, m, in, func(o *observed) error {
@@ -47,7 +47,7 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 			flags.add(o.Quality)
 			machines[o.machine] = true
 			if join != nil {
-				join.Start(o.machine, o.Tool, o.start)
+				join.Start(o.machine, o.Tool, o.Start)
 			}
 			return nil
 		}); err != nil {

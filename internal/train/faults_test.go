@@ -13,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -54,6 +55,7 @@ func judged(t *testing.T, m *model.Model, blocks [][2]signal.Block, ref *model.R
 		t.Fatal(err)
 	}
 	j := m.NewJudge()
+	var memory cycle.Memory
 	var out []model.Verdict
 	for i := range blocks {
 		s.Push(&blocks[i][0])
@@ -67,7 +69,7 @@ func judged(t *testing.T, m *model.Model, blocks [][2]signal.Block, ref *model.R
 				t.Fatalf("gap: %+v", ev.Gap)
 			}
 			ev.Window.Assess(m.Layout)
-			v := j.Judge(ev.Window, ref)
+			v := j.Judge(ev.Window, ref, &memory)
 			v.Faults, v.Posterior = slices.Clone(v.Faults), slices.Clone(v.Posterior)
 			out = append(out, v)
 		}

@@ -39,21 +39,21 @@ func simulatedHistory(machine string, seed uint64, tools []sim.Tool, microscope 
 	c.Costs.Folds = 5                    // as do ten
 	j := Job{Config: c, Layout: signal.GunDrill()}
 	for _, t := range tools {
-		j.Inputs = append(j.Inputs, simulatedLife(machine, t, seed, microscope))
+		j.Inputs = append(j.Inputs, simulatedLife(machine, t, seed, microscope, shortCycles))
 	}
 	return j
 }
 
-func simulatedLife(machine string, t sim.Tool, seed uint64, microscope bool) Input {
+func simulatedLife(machine string, t sim.Tool, seed uint64, microscope bool, by Schedule) Input {
 	settings := sim.Settings{
 		Machine: machine, Start: time.Date(2026, 1, 5, 6, 0, 0, 0, time.UTC), Seed: seed,
-		Tools: []sim.Tool{t}, Hole: historyHole, Pause: historyPause,
+		Tools: []sim.Tool{t}, Hole: by.Hole, Pause: by.Pause,
 	}
 	var d *sim.Drill
 	in := Input{
 		Name:    t.Name,
 		SHA256:  fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%+v", settings))),
-		Windows: int((t.Life + t.Life/historyHole*historyPause) / time.Second),
+		Windows: int((t.Life + t.Life/max(by.Hole, historyHole)*by.Pause) / time.Second),
 		Open: func() (_ source.Source, err error) {
 			d, err = sim.New(settings)
 			return d, err

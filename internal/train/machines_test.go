@@ -120,8 +120,8 @@ const (
 	holeSeconds = 8
 )
 
-// cycle is the time from the start of a hole's idle time to the hole's end.
-const cycle = (idleSeconds + holeSeconds) * time.Second
+// cycleTime is the time from the start of a hole's idle time to the hole's end.
+const cycleTime = (idleSeconds + holeSeconds) * time.Second
 
 var drillStart = time.Date(2026, 2, 3, 6, 0, 0, 0, time.UTC)
 
@@ -176,7 +176,7 @@ func drillInput(d *drill) Input {
 // atEnd is a measurement at the end of a hole of a tool that started at start.
 func atEnd(tool string, start time.Time, hole int, um float64, state string) wear.Measurement {
 	return wear.Measurement{
-		Tool: tool, Hole: fmt.Sprint("H", hole), Time: start.Add(time.Duration(hole) * cycle),
+		Tool: tool, Hole: fmt.Sprint("H", hole), Time: start.Add(time.Duration(hole) * cycleTime),
 		VBMeanUM: nan, VBMaxUM: um, State: state,
 	}
 }

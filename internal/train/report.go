@@ -39,11 +39,11 @@ type Report struct {
 
 	landscape *Landscape // of the posteriors that the costs were chosen on
 
-	tools []string // in the order of the recordings
-	held  heldOut  // of these or, if there are none, of the rows that costs were chosen on
-	wear  string   // its bounds in words, if known
-	gate  *model.Gate
-	ref   model.ReferenceSpec
+	tools   []string // in the order of the recordings
+	held    heldOut  // of these or, if there are none, of the rows that costs were chosen on
+	wear    string   // its bounds in words, if known
+	cutting string   // when, in words
+	ref     model.ReferenceSpec
 }
 
 const leakNote = "leaky: windows of one tool are on both sides of the split, and neighbouring windows are near copies; it says nothing of a new tool"
@@ -51,7 +51,7 @@ const leakNote = "leaky: windows of one tool are on both sides of the split, and
 func newReport(job *Job, m *model.Model, rows rowTable, counts tally) *Report {
 	r := &Report{
 		Label: job.Config.Label.String(), Windows: counts, Balance: rows.balance(), Features: len(rows.Columns), Warnings: []string{},
-		Job: m.Provenance, wear: rows.wear(), gate: m.Gate, ref: m.Reference,
+		Job: m.Provenance, wear: rows.wear(), cutting: m.Cutting(), ref: m.Reference,
 	}
 	if several(rows.classes) {
 		r.Classes = rows.classes
@@ -260,9 +260,7 @@ func (r *Report) card(folder string, ds []drawing) string {
 	if w.Join != "" {
 		fmt.Fprintf(&b, "\nOf the windows that are fit for judging, the wear file makes %s.\n", w.Join)
 	}
-	if r.gate != nil {
-		fmt.Fprintf(&b, "\nThe machine counts as cutting while the level of %s is at %.4g or more, learnt from these recordings.\n", r.gate.Channel, r.gate.Threshold)
-	}
+	fmt.Fprintf(&b, "\nThe machine counts as cutting %s.\n", r.cutting)
 	if r.ref.Mode != model.ReferenceOff {
 		fmt.Fprintf(&b, "\nFeatures are relative (%s) to the tool's own first %d cutting windows, which are not scored.\n", r.ref.Mode, r.ref.Windows)
 	}

@@ -46,7 +46,7 @@ func fixedReport(t *testing.T) *Report {
 		Job: model.Provenance{Program: "flank 1.2.3", Seed: 1, Config: text, Data: []model.DataSet{
 			{Name: "day|one", SHA256: strings.Repeat("ab", 32), Windows: 200}, {Name: "day two", SHA256: strings.Repeat("cd", 32), Windows: 60},
 		}},
-		gate: &model.Gate{Channel: "thrust", Threshold: 123.456}, ref: config.Reference,
+		cutting: "while the level of thrust is at 123.5 or more", ref: config.Reference,
 	}
 	r.Warnings = r.Windows.warnings()
 	r.byTool(&classify.Validation{

@@ -91,7 +91,7 @@ func (r *rowReader) observe(row table.Row, o *observed) error {
 	if err != nil {
 		return fmt.Errorf("row %d: %w", r.rows, err)
 	}
-	o.Tool, o.machine, o.hole, o.start = row.Tool, row.Machine, row.Hole, row.Start
+	o.Tool, o.machine, o.hole, o.Start = row.Tool, row.Machine, row.Hole, row.Start
 	o.Level = math.Inf(1) // cutting, whatever the gate
 	o.truth = source.Truth{VBMeanUM: math.NaN(), VBMaxUM: row.VBMaxUM}
 	o.class = class

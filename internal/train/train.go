@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
 
 // Job is a training run.
@@ -265,8 +266,8 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 		return fail(err)
 	}
 	m.Features = x.Spec() // with its version, whatever the newest will be
-	if name, ok := gateChannel(j.Layout); ok && c.Gate == "auto" {
-		m.Gate = &model.Gate{Channel: name}
+	if c.Gate == "auto" {
+		m.Gate, m.Cycle = cuttingOf(m)
 	}
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
 		t, counts, err := j.farRows(ctx, m)
@@ -288,8 +289,8 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 		return rowTable{}, nil, tally{}, err
 	}
 	m.Usual = usual(len(m.Usual), found)
-	if m.Gate != nil {
-		m.Gate = settleGate(m.Gate, m.Layout.Index(m.Gate.Channel), found)
+	if err := j.settleCutting(m, found); err != nil {
+		return fail(err)
 	}
 	join, err := j.join(found)
 	if err != nil {
@@ -344,7 +345,7 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 	}
 	for _, os := range found {
 		for i := range os {
-			join.Start(os[i].machine, os[i].Tool, os[i].start)
+			join.Start(os[i].machine, os[i].Tool, os[i].Start)
 		}
 	}
 	return join, nil
@@ -355,7 +356,7 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 // in the monitor, so recordings are taken in the order of their first windows.
 func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *tally) (rowTable, error) {
 	found = slices.DeleteFunc(slices.Clone(found), func(os []observed) bool { return len(os) == 0 })
-	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].start.Compare(b[0].start) })
+	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].Start.Compare(b[0].Start) })
 	machines := make(map[string]bool)
 	for _, os := range found {
 		for i := range os {
@@ -372,7 +373,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 				return rowTable{}, err
 			}
 			if ok {
-				t.Append(table.Row{Features: row.features, Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.start, Class: row.class, VBMaxUM: row.vbMaxUM})
+				t.Append(table.Row{Features: row.features, Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.Start, Class: row.class, VBMaxUM: row.vbMaxUM})
 				t.group = append(t.group, row.group)
 			}
 		}
@@ -391,12 +392,13 @@ type labeller struct {
 	used     map[string]bool             // by group
 	names    map[string]string           // of groups, one copy of each
 	refs     map[string]*model.Reference // by machine
+	cycles   map[string]*cycle.Memory    // by machine
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *tally, severalMachines bool) *labeller {
 	return &labeller{
 		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
-		used: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference),
+		used: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
 	}
 }
 
@@ -419,8 +421,9 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	if ref == nil {
 		ref = new(model.Reference)
 		l.refs[o.machine] = ref
+		l.cycles[o.machine] = new(cycle.Memory)
 	}
-	row, v := l.judge.Row(&o.Observation, ref)
+	row, v := l.judge.Row(&o.Observation, ref, l.cycles[o.machine])
 	switch v.Outcome {
 	case model.NotCutting:
 		l.counts.NotCutting++

@@ -129,7 +129,7 @@ func judgeRecording(t *testing.T, m *model.Model, in Input, rule wear.Rule) (rig
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := judge.Judge(c.Window, &ref)
+		v := judge.Judge(c.Window, &ref, nil)
 		if v.Outcome == model.Learning {
 			continue
 		}

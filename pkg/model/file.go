@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -50,6 +51,7 @@ type manifest struct {
 	Features     signal.FeatureSpec `json:"features"`
 	FeatureNames []string           `json:"feature_names"`
 	Reference    ReferenceSpec      `json:"reference"`
+	Cycle        *cycle.Model       `json:"cycle,omitempty"`
 	Gate         *Gate              `json:"gate,omitempty"`
 	Usual        [][]string         `json:"usual_quality"`
 	Label        LabelRule          `json:"label"`
@@ -77,7 +79,7 @@ func (m *Model) Encode() ([]byte, error) {
 	f.Layout.Name, f.Layout.Fingerprint, f.Layout.Channels = m.Layout.Name(), m.Layout.Fingerprint(), m.Layout.Channels()
 	f.Window.LengthNS, f.Window.HopNS = m.Window.Length, m.Window.Hop
 	f.Features, f.FeatureNames = m.Features, x.Names()
-	f.Reference, f.Gate, f.Label, f.Provenance, f.Scores = m.Reference, m.Gate, m.Label, m.Provenance, m.Scores
+	f.Reference, f.Cycle, f.Gate, f.Label, f.Provenance, f.Scores = m.Reference, m.Cycle, m.Gate, m.Label, m.Provenance, m.Scores
 	for _, q := range m.Usual {
 		f.Usual = append(f.Usual, q.Names())
 	}
@@ -190,7 +192,7 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	m := &Model{
-		Layout: layout, Window: spec, Features: f.Features, Reference: f.Reference, Gate: f.Gate,
+		Layout: layout, Window: spec, Features: f.Features, Reference: f.Reference, Cycle: f.Cycle, Gate: f.Gate,
 		Label: f.Label, Provenance: f.Provenance, Scores: f.Scores, Classifier: new(classify.Classifier),
 	}
 	for _, names := range f.Usual {

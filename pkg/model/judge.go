@@ -2,9 +2,11 @@ package model
 
 import (
 	"math"
+	"time"
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -32,6 +34,7 @@ type Verdict struct {
 	Posterior []float64        // P(class|window), in the order of ClassNames; nil if not judged; valid until the next window
 	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if faulty; 0 if not judged
 	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
+	State     cycle.State      // of the machine; Unknown by a model without Cycle
 	Learnt    int              // windows that the tool's reference has, with outcome learning
 }
 
@@ -42,9 +45,10 @@ type Judge struct {
 	extractor *signal.Extractor
 	scorer    *classify.Scorer
 	classes   []string
-	gate      int         // channel of the gate, or -1
-	seen      Observation // of the last window
-	row       []float32   // of the last window
+	follower  *cycle.Follower // nil: the gate tells cutting
+	gate      int             // channel of the gate, or -1
+	seen      Observation     // of the last window
+	row       []float32       // of the last window
 	faults    []signal.Quality
 }
 
@@ -55,6 +59,9 @@ func (m *Model) NewJudge() *Judge {
 		panic("model: NewJudge: " + err.Error()) // checked when the model was made
 	}
 	j := &Judge{model: m, extractor: x, classes: m.ClassNames(), gate: -1, faults: make([]signal.Quality, len(m.Usual))}
+	if m.Cycle != nil {
+		j.follower = cycle.NewFollower(m.Cycle, m.Layout, m.Window.Length, m.Window.Step())
+	}
 	if m.Gate != nil {
 		j.gate = m.Layout.Index(m.Gate.Channel)
 	}
@@ -71,7 +78,9 @@ func (j *Judge) FeatureNames() []string { return j.extractor.Names() }
 // reference: enough to judge the window later, or again.
 type Observation struct {
 	Tool     string
+	Start    time.Time
 	Level    float64          // of the gate's channel
+	Frames   []float32        // that the cycle is followed by; empty: the machine is drilling
 	Quality  []signal.Quality // per channel
 	Features []float32        // in the order of FeatureNames; NaN is missing
 }
@@ -79,8 +88,11 @@ type Observation struct {
 // Observe stores in o what is to be known of w, reusing o's memory. The window
 // must have the model's layout and length.
 func (j *Judge) Observe(w *window.Window, o *Observation) {
-	o.Tool = w.Tool
-	o.Level = 0
+	o.Tool, o.Start = w.Tool, w.Start
+	o.Level, o.Frames = 0, o.Frames[:0]
+	if j.follower != nil {
+		o.Frames = j.follower.Measure(o.Frames, w.Samples)
+	}
 	if j.gate >= 0 {
 		o.Level = Level(w.Samples[j.gate])
 	}
@@ -89,11 +101,12 @@ func (j *Judge) Observe(w *window.Window, o *Observation) {
 }
 
 // Row returns the features of o relative to ref, as the classifier takes them,
-// and lets ref learn. The row is nil if the window is not for judging; the
+// and lets ref learn. The machine is followed by its memory k, which learns too; it
+// may be nil for a window that stands alone. The row is nil if the window is not for judging; the
 // outcome in the verdict says why. Row is valid until the next call. It is how
 // the trainer makes its table and how Judge judges, so what is trained is what
 // is served.
-func (j *Judge) Row(o *Observation, ref *Reference) ([]float32, Verdict) {
+func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32, Verdict) {
 	ref.ChangeTool(o.Tool)
 	v := Verdict{Faults: j.faults}
 	bad := 0
@@ -103,11 +116,19 @@ func (j *Judge) Row(o *Observation, ref *Reference) ([]float32, Verdict) {
 			bad++
 		}
 	}
-	if j.gate >= 0 && j.faults[j.gate] != 0 || float64(bad) > faultyShare*float64(len(j.faults)) {
+	blind, cutting := false, true
+	switch {
+	case j.follower != nil && len(o.Frames) > 0:
+		v.State = j.follower.Follow(k, o.Tool, o.Start, o.Frames, j.faults)
+		blind, cutting = v.State == cycle.Unknown, v.State == cycle.Drilling
+	case j.follower == nil && j.gate >= 0:
+		blind, cutting = j.faults[j.gate] != 0, o.Level >= j.model.Gate.Threshold
+	}
+	if blind || float64(bad) > faultyShare*float64(len(j.faults)) {
 		v.Outcome = SensorFault
 		return nil, v
 	}
-	if j.gate >= 0 && o.Level < j.model.Gate.Threshold {
+	if !cutting {
 		v.Outcome = NotCutting
 		return nil, v
 	}
@@ -128,11 +149,11 @@ func (j *Judge) Row(o *Observation, ref *Reference) ([]float32, Verdict) {
 	return j.row, v
 }
 
-// Judge returns the verdict on w and lets ref learn from it. The window must
-// have the model's layout and length.
-func (j *Judge) Judge(w *window.Window, ref *Reference) Verdict {
+// Judge returns the verdict on w and lets ref and k learn from it, see Row. The
+// window must have the model's layout and length.
+func (j *Judge) Judge(w *window.Window, ref *Reference, k *cycle.Memory) Verdict {
 	j.Observe(w, &j.seen)
-	row, v := j.Row(&j.seen, ref)
+	row, v := j.Row(&j.seen, ref, k)
 	if row == nil {
 		return v
 	}

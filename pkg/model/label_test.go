@@ -62,7 +62,7 @@ func TestJudgeOfSeveralClasses(t *testing.T) {
 		outcome Outcome
 		class   string
 	}{{1, Learning, ""}, {1, Learning, ""}, {1, Healthy, "healthy"}, {2, Faulty, "worn"}, {3, Faulty, "broken"}} {
-		v := j.Judge(cutting(step.grown), &ref)
+		v := j.Judge(cutting(step.grown), &ref, nil)
 		if v.Outcome != step.outcome || v.Class != step.class || v.Outcome == Faulty != (v.Score >= 0.5) {
 			t.Errorf("window %d: %s, class %q, score %v; want %s, %q", i, v.Outcome, v.Class, v.Score, step.outcome, step.class)
 		}
@@ -75,9 +75,9 @@ func TestClassesWithoutNames(t *testing.T) {
 	j := m.NewJudge()
 	var ref Reference
 	for range 2 {
-		j.Judge(cutting(1), &ref)
+		j.Judge(cutting(1), &ref, nil)
 	}
-	if v := j.Judge(cutting(2), &ref); v.Outcome != Faulty || v.Class != "faulty" {
+	if v := j.Judge(cutting(2), &ref, nil); v.Outcome != Faulty || v.Class != "faulty" {
 		t.Errorf("%s, class %q", v.Outcome, v.Class)
 	}
 	b, err := m.Encode()

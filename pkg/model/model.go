@@ -3,7 +3,7 @@
 //
 // A [Model] knows the layout and the windows it was trained on, the features
 // to compute, how a tool's own first windows become its [Reference], when the
-// machine is cutting (the [Gate]), and the classifier. A [Judge] applies it to
+// machine is drilling (the [cycle.Model], or else a [Gate]), and the classifier. A [Judge] applies it to
 // windows; the trainer makes its rows with the same code, so what is trained
 // is what is served, and golden vectors inside the file prove it at every load.
 package model
@@ -17,6 +17,7 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -50,7 +51,8 @@ type Model struct {
 	Window     window.Spec
 	Features   signal.FeatureSpec
 	Reference  ReferenceSpec
-	Gate       *Gate            // nil: every window is judged
+	Cycle      *cycle.Model     // tells when the machine is drilling; nil: the gate does
+	Gate       *Gate            // nil, and no Cycle: every window is judged
 	Usual      []signal.Quality // per channel: flags that the training data had often, so that they are no fault
 	Label      LabelRule
 	Classifier *classify.Classifier
@@ -65,7 +67,8 @@ type Model struct {
 // its checksum. It is empty before Encode and after a change.
 func (m *Model) ID() string { return m.id }
 
-// Gate tells cutting from not cutting by the level of one channel.
+// Gate tells cutting from not cutting by the level of one channel. Models with a
+// Cycle have one only for releases of Flank that know no Cycle.
 type Gate struct {
 	Channel   string  `json:"channel"`
 	Threshold float64 `json:"threshold"` // least mean absolute value, in the unit of the channel, while cutting
@@ -110,6 +113,11 @@ func (m *Model) check() error {
 	if err := m.Label.check(m.Classifier.Classes()); err != nil {
 		return err
 	}
+	if m.Cycle != nil {
+		if err := m.Cycle.Check(m.Layout); err != nil {
+			return err
+		}
+	}
 	return m.Reference.Check()
 }
 
@@ -151,6 +159,29 @@ func (m *Model) verify() error {
 		}
 	}
 	return nil
+}
+
+// Cutting says in words when the machine counts as cutting.
+func (m *Model) Cutting() string {
+	switch {
+	case m.Cycle != nil:
+		var states []string
+		for _, s := range m.Cycle.States() {
+			states = append(states, s.String())
+		}
+		return fmt.Sprintf("while it is drilling; %s are told apart by %s", list(states), list(m.Cycle.Channels()))
+	case m.Gate != nil:
+		return fmt.Sprintf("while the level of %s is at %.4g or more", m.Gate.Channel, m.Gate.Threshold)
+	}
+	return "all the time: every window is judged"
+}
+
+// list joins words as a sentence does.
+func list(words []string) string {
+	if n := len(words) - 1; n > 0 {
+		return strings.Join(words[:n], ", ") + " and " + words[n]
+	}
+	return strings.Join(words, "")
 }
 
 // String describes the model on one line.

@@ -114,7 +114,7 @@ func TestJudge(t *testing.T) {
 		{other, Learning, 2, ""},
 		{other, Healthy, 0, "twice as much as another tool is no wear of this one"},
 	} {
-		v := j.Judge(step.w, &ref)
+		v := j.Judge(step.w, &ref, nil)
 		if v.Outcome != step.want || v.Learnt != step.learnt {
 			t.Errorf("step %d (%s): %s, learnt %d, want %s, %d", i, step.why, v.Outcome, v.Learnt, step.want, step.learnt)
 		}
@@ -147,7 +147,7 @@ func TestJudgeLeavesFaultyChannelsOut(t *testing.T) {
 		w.Samples[1][0], w.Quality[1] = a, qa
 		var o Observation
 		j.Observe(w, &o)
-		row, v := j.Row(&o, &ref)
+		row, v := j.Row(&o, &ref, nil)
 		return append([]float32(nil), row...), v.Outcome
 	}
 	x, _ := row(1e30, signal.Clipped)
@@ -330,9 +330,9 @@ func TestFile(t *testing.T) {
 	var ref Reference
 	j := got.NewJudge()
 	for range 2 {
-		j.Judge(cutting(1), &ref)
+		j.Judge(cutting(1), &ref, nil)
 	}
-	if v := j.Judge(cutting(2), &ref); v.Outcome != Faulty {
+	if v := j.Judge(cutting(2), &ref, nil); v.Outcome != Faulty {
 		t.Errorf("the model that was read says %s", v.Outcome)
 	}
 }
@@ -440,9 +440,9 @@ func TestJudgeAllocatesNothing(t *testing.T) {
 	var ref Reference
 	w := cutting(1)
 	for range 3 {
-		j.Judge(w, &ref)
+		j.Judge(w, &ref, nil)
 	}
-	if n := testing.AllocsPerRun(100, func() { j.Judge(w, &ref) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { j.Judge(w, &ref, nil) }); n > 0 {
 		t.Errorf("%v allocations for a window", n)
 	}
 }

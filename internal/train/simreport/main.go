@@ -1,7 +1,9 @@
 // Command simreport measures how well wear can be told on the simulated gun
-// drill, and writes the table of docs/simulator.md:
+// drill, or with -cutting the states of its cycle, and writes the tables of
+// docs/simulator.md:
 //
 //	go run ./internal/train/simreport -o docs/simulator.md
+//	go run ./internal/train/simreport -cutting -o docs/simulator.md
 //
 // With -compare 4 it prints the table of docs/features.md instead: versions of the
 // features, and ways to take them relative to a reference, on four seeds.
@@ -27,6 +29,7 @@ func main() {
 	life := flag.Duration("life", time.Minute, "mean cutting time of a tool")
 	tools := flag.Int("tools", 20, "how many of the experiment's tools")
 	version := flag.Int("features", 0, "version of the features; 0 means the trainer's")
+	cutting := flag.Bool("cutting", false, "tell the states of the machine's cycle, not wear")
 	file := flag.String("o", "", "document whose table is replaced, instead of printing it")
 	compare := flag.Uint64("compare", 0, "compare features on so many seeds instead")
 	flag.Parse()
@@ -40,23 +43,31 @@ func main() {
 		fmt.Print(train.FeatureTable(trials))
 		return
 	}
-	r, err := train.SimulatorStudy{Seed: *seed, Life: *life, Tools: *tools, Version: *version}.Run(ctx)
+	name, report := "simreport", func() (markdowner, error) {
+		return train.SimulatorStudy{Seed: *seed, Life: *life, Tools: *tools, Version: *version}.Run(ctx)
+	}
+	if *cutting {
+		name, report = "cutting", func() (markdowner, error) { return train.CuttingStudy{Seed: *seed, Tools: *tools}.Run(ctx) }
+	}
+	r, err := report()
 	if err != nil {
 		log.Fatal(err)
 	}
+	text := r.Markdown()
 	if *file == "" {
-		fmt.Print(r.Markdown())
+		fmt.Print(text)
 		return
 	}
-	if err := replace(*file, r.Markdown()); err != nil {
+	if err := replace(*file, name, text); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// The table stands between these lines of the document.
-const begin, end = "<!-- simreport: begin -->\n", "<!-- simreport: end -->\n"
+type markdowner interface{ Markdown() string }
 
-func replace(file, table string) error {
+// replace puts a table between the lines of a document that name it.
+func replace(file, name, table string) error {
+	begin, end := fmt.Sprintf("<!-- %s: begin -->\n", name), fmt.Sprintf("<!-- %s: end -->\n", name)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err

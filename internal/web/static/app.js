@@ -77,6 +77,7 @@ function showVerdict(last) {
     ({ word, says } = verdicts[last.verdict] ?? { word: plain(last.verdict), says: "" });
     if ((loudness[last.alarm ?? ""] ?? "loud") === "loud" && last.verdict !== "faulty") says += " The alarm stands until the tool is changed.";
     if (last.class) says += ` It is ${last.class}.`;
+    if (last.verdict === "not_cutting" && last.cutting_state) says = `${last.cutting_state[0].toUpperCase()}${last.cutting_state.slice(1)}: only drilling is judged.`;
     if (last.reference_len) says += ` ${last.reference_len} ${last.reference_len === 1 ? "window" : "windows"} so far.`;
   }
   document.body.dataset.verdict = stale ? "stale" : last ? shape : "waiting";
