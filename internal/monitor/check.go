@@ -41,7 +41,7 @@ func CheckState(ctx context.Context, cfg Config) (sum StateSummary, err error) {
 		if err == nil {
 			var m *machine
 			if m, err = newMachine(name, alarm.Default, cfg.Model.Reference, zerolog.Nop()); err == nil {
-				err = m.restore(st, cfg.Model.ID(), features)
+				err = m.restore(st, cfg.Model, features)
 			}
 			if err == nil && m.ref.Tool != "" {
 				sum.References++

@@ -17,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 	"github.com/flank-tcm/flank/schemas"
 )
@@ -75,6 +76,23 @@ func ofThree(t testing.TB) *model.Model {
 	return m
 }
 
+// cycling returns the same model, which knows a machine that is idle or drills.
+func cycling(t testing.TB) *model.Model {
+	m := oneValue(t)
+	wide := cycle.Normal{Mean: 3, SD: 9}
+	m.Cycle = &cycle.Model{
+		Frames: 1, Inputs: []cycle.Input{{Channel: "force", Measure: cycle.Mean, Sign: 1, Scale: 0.1, ZeroSD: 0.3, Full: 5.3, Level: wide, Rise: wide}},
+		Parts: []cycle.Part{
+			{State: cycle.Idle, Share: 0.4, Next: []float64{0.9, 0.1}, Level: []cycle.Normal{{Mean: 0, SD: 0.8}}, Rise: []cycle.Normal{{Mean: 0, SD: 1}}},
+			{State: cycle.Drilling, Share: 0.6, Next: []float64{0.1, 0.9}, Level: []cycle.Normal{{Mean: 5.3, SD: 0.5}}, Rise: []cycle.Normal{{Mean: 0, SD: 0.1}}},
+		},
+	}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // Of several classes every one but healthy is faulty, for verdict and alarm, and
 // the result names it as its schema says.
 func TestMachineOfSeveralClasses(t *testing.T) {
@@ -99,6 +117,13 @@ func TestMachineOfSeveralClasses(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// idle makes a window in which nothing is cut.
+func idle(seq uint64, tool string) *window.Window {
+	w := at(seq, tool, false)
+	w.Samples[0][0] = 0.1 * float32(seq%3)
+	return w
 }
 
 // at makes a window: faulty ones read twice the reference of 10.
@@ -159,6 +184,32 @@ func TestMachine(t *testing.T) {
 	}
 }
 
+// Only drilling is judged, and every result says what the machine did.
+func TestCuttingState(t *testing.T) {
+	m := cycling(t)
+	judge, mach := m.NewJudge(), newTestMachine(t, m)
+	for i, step := range []struct {
+		w       *window.Window
+		verdict event.Verdict
+		state   string
+	}{
+		{idle(0, "T1"), event.NotCutting, "idle"},
+		{at(1, "T1", false), event.Learning, "drilling"},
+		{idle(2, "T1"), event.NotCutting, "idle"},
+		{at(3, "T1", false), event.Learning, "drilling"},
+		{at(4, "T1", true), event.Faulty, "drilling"},
+		{idle(5, "T1"), event.NotCutting, "idle"},
+		{at(7, "T1", false), event.Healthy, "drilling"},
+		{idle(6, "T1"), event.NotCutting, "idle"}, // late
+		{at(8, "T2", false), event.Learning, "drilling"},
+	} {
+		r, _ := mach.observe(step.w, judge, m.Layout, m.ID())
+		if r == nil || r.Verdict != step.verdict || r.CuttingState != step.state {
+			t.Errorf("step %d: %+v, want %s while %s", i, r, step.verdict, step.state)
+		}
+	}
+}
+
 func TestAlertText(t *testing.T) {
 	m := oneValue(t)
 	judge, mach := m.NewJudge(), newTestMachine(t, m)
@@ -188,13 +239,16 @@ func TestAlertText(t *testing.T) {
 // The law behind every restart: whatever came before, a machine restored from
 // its state says of the next windows what the old one would have said.
 func TestRestartedMachineSaysTheSame(t *testing.T) {
-	m := oneValue(t)
+	m := cycling(t)
 	a, b := m.NewJudge(), m.NewJudge()
 	rapid.Check(t, func(t *rapid.T) {
 		old := newTestMachine(t, m)
 		now := newTestMachine(t, m)
 		for range rapid.IntRange(1, 40).Draw(t, "windows") {
 			w := at(rapid.Uint64Range(0, 30).Draw(t, "seq"), rapid.SampledFrom([]string{"T1", "T1", "T1", "T2"}).Draw(t, "tool"), rapid.Bool().Draw(t, "faulty"))
+			if rapid.Bool().Draw(t, "idle") {
+				w.Samples = idle(w.Seq, w.Tool).Samples
+			}
 			w.Epoch = rapid.Uint64Range(1, 2).Draw(t, "epoch")
 			r1, al1 := old.observe(w, a, m.Layout, m.ID())
 			r2, al2 := now.observe(w, b, m.Layout, m.ID())

@@ -70,25 +70,32 @@ var (
 // give equal reports.
 func (s CuttingStudy) Run(ctx context.Context) (*CuttingReport, error) {
 	r := &CuttingReport{Tools: cmp.Or(s.Tools, len(sim.Tools(1, time.Minute)))}
-	for _, pair := range [][2]Schedule{{shortCycles, shortCycles}, {shortCycles, longCycles}, {shortCycles, paperCycles}, {longCycles, shortCycles}} {
-		row, err := s.row(ctx, pair[0], pair[1])
+	for _, of := range []struct {
+		learnt Schedule
+		judged []Schedule
+	}{{shortCycles, []Schedule{shortCycles, longCycles, paperCycles}}, {longCycles, []Schedule{shortCycles}}} {
+		m, _, err := s.observe(ctx, s.Seed, of.learnt, nil)
 		if err != nil {
 			return nil, err
 		}
-		r.Rows = append(r.Rows, row)
+		if m.Cycle == nil || m.Gate == nil {
+			return nil, fmt.Errorf("train: no states are learnt from %s: %w", of.learnt, cycle.ErrNoCycle)
+		}
+		for _, judged := range of.judged {
+			row, err := s.row(ctx, m, judged)
+			if err != nil {
+				return nil, err
+			}
+			row.Learnt = of.learnt
+			r.Rows = append(r.Rows, row)
+		}
 	}
 	return r, nil
 }
 
-func (s CuttingStudy) row(ctx context.Context, learnt, judged Schedule) (CuttingRow, error) {
-	r := CuttingRow{Learnt: learnt, Judged: judged}
-	m, _, err := s.observe(ctx, s.Seed, learnt, nil)
-	if err != nil {
-		return r, err
-	}
-	if m.Cycle == nil || m.Gate == nil {
-		return r, fmt.Errorf("train: no states are learnt from %s: %w", learnt, cycle.ErrNoCycle)
-	}
+// row follows the tools of another seed by m.
+func (s CuttingStudy) row(ctx context.Context, m *model.Model, judged Schedule) (CuttingRow, error) {
+	r := CuttingRow{Judged: judged}
 	_, found, err := s.observe(ctx, s.Seed+1, judged, m)
 	if err != nil {
 		return r, err
