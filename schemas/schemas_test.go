@@ -41,6 +41,9 @@ func drawResult(t *rapid.T) event.Result {
 	if state := rapid.IntRange(int(cycle.Unknown), int(cycle.Retract)).Draw(t, "state"); state != int(cycle.Unknown) {
 		r.CuttingState = cycle.State(state).String()
 	}
+	if r.Alarm != "normal" {
+		r.Incident = rapid.StringMatching(`A-[A-Z2-7]{8}`).Draw(t, "incident")
+	}
 	r.ID = event.WindowID(r.Machine, r.Epoch, r.Seq)
 	switch r.Verdict {
 	case event.Healthy, event.Faulty:

@@ -57,6 +57,8 @@ type settings struct {
 	Group string         `yaml:"group"`
 	Alarm alarm.Settings `yaml:"alarm"`
 	Page  string         `yaml:"page"` // address; empty: none
+
+	PageToken cli.Token `yaml:"page_token"` // without one the page only shows
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -115,7 +117,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	var hub *web.Hub
 	if c.Page != "" {
-		hub = web.NewHub(web.Config{Layout: m.Layout})
+		view := web.Config{Layout: m.Layout}
+		if token, err := c.PageToken.Reader(file); err != nil {
+			return err
+		} else if token != nil {
+			out, err := bus.NewProducer(cfg.Bus)
+			if err != nil {
+				return err
+			}
+			defer out.Close()
+			view.Control = monitor.Control(out, token)
+		}
+		hub = web.NewHub(view)
 		hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1})
 		cfg.Show(hub)
 	}

@@ -35,18 +35,19 @@ minutes each. With --replay it sends a recording through the same pipeline inste
 The broker is for trying out and for small plants; it has no replicas.`
 
 type flags struct {
-	Once    bool    `help:"Stop when the simulated tool's life or the recording is over, and print a summary as JSON."`
-	Replay  string  `placeholder:"FILE" help:"Recording to replay instead of the simulated drill."`
-	Layout  string  `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
-	Model   string  `placeholder:"FILE" help:"Model to judge with. Needed with --replay; default for the simulated drill: the one in the data directory, trained if it is not there."`
-	Results string  `placeholder:"FILE" help:"Write every result as a line of JSON, as read from tcm.results.v1."`
-	DataDir string  `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
-	Page    string  `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
-	Broker  string  `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
-	Machine string  `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, whatever a recording calls it (default: local/site/area/line/drill)."`
-	Speed   float64 `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
-	Seed    uint64  `default:"1" help:"Of the simulation and the training."`
-	Verbose bool    `help:"Log what the parts do."`
+	Once      bool      `help:"Stop when the simulated tool's life or the recording is over, and print a summary as JSON."`
+	Replay    string    `placeholder:"FILE" help:"Recording to replay instead of the simulated drill."`
+	Layout    string    `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
+	Model     string    `placeholder:"FILE" help:"Model to judge with. Needed with --replay; default for the simulated drill: the one in the data directory, trained if it is not there."`
+	Results   string    `placeholder:"FILE" help:"Write every result as a line of JSON, as read from tcm.results.v1."`
+	DataDir   string    `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
+	Page      string    `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
+	PageToken cli.Token `embed:"" prefix:"page-token-"`
+	Broker    string    `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
+	Machine   string    `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, whatever a recording calls it (default: local/site/area/line/drill)."`
+	Speed     float64   `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
+	Seed      uint64    `default:"1" help:"Of the simulation and the training."`
+	Verbose   bool      `help:"Log what the parts do."`
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -86,6 +87,7 @@ type plant struct {
 	model   *model.Model
 	hub     *web.Hub
 	page    *http.Server
+	orders  *bus.Producer // of pages
 	pageURL string
 	started time.Time
 }
@@ -147,7 +149,16 @@ func (p *plant) servePage() error {
 	if p.model != nil {
 		layout = p.model.Layout
 	}
-	p.hub = web.NewHub(web.Config{Layout: layout})
+	view := web.Config{Layout: layout}
+	if token, err := p.PageToken.Reader(""); err != nil {
+		return err
+	} else if token != nil {
+		if p.orders, err = bus.NewProducer(p.bus); err != nil {
+			return err
+		}
+		view.Control = monitor.Control(p.orders, token)
+	}
+	p.hub = web.NewHub(view)
 	p.hub.Status(web.Status{Phase: web.Starting, Fraction: -1})
 	if p.Page == "off" {
 		return nil
@@ -169,6 +180,9 @@ func (p *plant) servePage() error {
 func (p *plant) close() {
 	if p.page != nil {
 		p.page.Close()
+	}
+	if p.orders != nil {
+		p.orders.Close()
 	}
 	if p.broker != nil {
 		if err := p.broker.Close(); err != nil {

@@ -59,6 +59,7 @@ type Result struct {
 	Score        float64   `json:"score"`                   // what speaks against healthy in [0,1], cost-weighted: ≥ 0.5 means faulty; 0 if not judged
 	Model        string    `json:"model"`                   // model id
 	Alarm        string    `json:"alarm"`                   // state of the machine's alarm after this window
+	Incident     string    `json:"incident,omitempty"`      // what people call the alarm, if one stands
 	Late         bool      `json:"late,omitempty"`          // came after later windows were judged; never moves the alarm
 	Sensors      []Sensor  `json:"sensors,omitempty"`       // channels that are not good
 	ReferenceLen int       `json:"reference_len,omitempty"` // windows the tool's reference has so far, while learning

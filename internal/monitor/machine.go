@@ -134,7 +134,7 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 			m.follow(r.ID)
 		}
 	}
-	r.Alarm = m.alarm.State().Word()
+	r.Alarm, r.Incident = m.alarm.State().Word(), m.incident
 	return r, alerts
 }
 

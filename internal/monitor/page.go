@@ -1,6 +1,9 @@
 package monitor
 
 import (
+	"context"
+
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -18,6 +21,11 @@ func (c *Config) Show(hub *web.Hub) {
 		hub.Result(r)
 	}
 	c.OnAlert = hub.Alert
+}
+
+// Control lets pages that know the token send commands through out.
+func Control(out *bus.Producer, token func() (string, error)) *web.Control {
+	return &web.Control{Token: token, Send: func(ctx context.Context, c event.Command) error { return SendCommand(ctx, out, c) }}
 }
 
 // faults returns what is wrong with each channel beyond what the model has

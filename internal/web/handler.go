@@ -24,8 +24,10 @@ var static embed.FS
 //	GET /api/events   the same as server-sent events: a snapshot, then updates
 //	GET /livez        200 while the program runs
 //	GET /readyz       200 once the phase is Monitoring or Done, else 503 and why
+//	POST /api/commands  acknowledges or shelves an alarm: only with Config.Control,
+//	                    the token of which is the request's bearer token
 //
-// Only GET and HEAD are answered, nothing can be changed through it. An event
+// Beside that only GET and HEAD are answered, and nothing can be changed. An event
 // stream ends when the context of its request does: give the http.Server a
 // BaseContext that ends before Shutdown is called. It sets its own write
 // deadlines.
@@ -39,6 +41,9 @@ func (h *Hub) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /api/state", h.serveState)
 	mux.HandleFunc("GET /api/events", h.serveEvents)
+	if h.control != nil {
+		mux.Handle("POST /api/commands", h.control.handler())
+	}
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", h.serveReady)
 	return secured(mux)

@@ -20,10 +20,11 @@ const (
 // Hub keeps what pages show and wakes them when it changes. Its methods are
 // safe for concurrent use and never wait for a page.
 type Hub struct {
-	layout layoutJSON
-	title  string
-	boot   string           // tells the events of this hub from those of the one before a restart
-	now    func() time.Time // replaced by tests
+	layout  layoutJSON
+	title   string
+	control *Control
+	boot    string           // tells the events of this hub from those of the one before a restart
+	now     func() time.Time // replaced by tests
 
 	mu      sync.Mutex
 	windows ring[Window]
@@ -49,6 +50,7 @@ func NewHub(cfg Config) *Hub {
 	return &Hub{
 		layout:  layoutJSON{cfg.Layout.Name(), cfg.Layout.Fingerprint(), cfg.Layout.Channels()},
 		title:   title,
+		control: cfg.Control,
 		boot:    rand.Text()[:8],
 		now:     time.Now,
 		windows: newRing[Window](keptWindows),

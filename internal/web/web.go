@@ -25,8 +25,9 @@ const Pairs = 60
 
 // Config says what a hub shows.
 type Config struct {
-	Layout *signal.Layout // the channels; must not be nil
-	Title  string         // of the page; empty means "Flank"
+	Layout  *signal.Layout // the channels; must not be nil
+	Title   string         // of the page; empty means "Flank"
+	Control *Control       // what pages may change; nil: nothing
 }
 
 // Window is what the page shows of one window. The slices have one element per

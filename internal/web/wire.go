@@ -17,6 +17,8 @@ type snapshot struct {
 	Layout layoutJSON `json:"layout"`
 	Pairs  int        `json:"pairs"` // to keep of every channel
 	Keep   int        `json:"keep"`  // results to keep
+	// Whether POST /api/commands is answered.
+	Commands bool `json:"commands,omitempty"`
 	update
 }
 
@@ -120,7 +122,7 @@ func (h *Hub) snapshot() (snapshot, cursor) {
 	s := h.status
 	u := h.update(cursor{windows: h.windows.first(), results: h.results.first(), alerts: h.alerts.first()})
 	u.Status = &s
-	return snapshot{Title: h.title, Layout: h.layout, Pairs: Pairs, Keep: keptResults, update: u}, h.cursor()
+	return snapshot{Title: h.title, Layout: h.layout, Pairs: Pairs, Keep: keptResults, Commands: h.control != nil, update: u}, h.cursor()
 }
 
 func (h *Hub) cursor() cursor {

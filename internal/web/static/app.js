@@ -3,6 +3,7 @@
 
 import { Trace } from "./trace.js";
 import { Channels } from "./channels.js";
+import { Control } from "./control.js";
 import { verdicts, phases, loudness, moment, duration, number, plain } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -17,10 +18,12 @@ const state = {
   window: null,
   shown: NaN, // performance.now() when the last window came
   judged: NaN, // and the last result
+  commands: false, // whether the program takes any
   live: false,
   since: performance.now(), // when live changed
 };
 let trace, channels;
+const control = new Control();
 const seconds = (since) => (performance.now() - since) / 1000;
 
 function apply(u) {
@@ -31,7 +34,10 @@ function apply(u) {
   state.results = [...state.results, ...(u.results ?? [])].slice(-state.keep);
   state.alerts = [...state.alerts, ...(u.alerts ?? [])].slice(-50);
   if (u.window) channels.apply(u.window);
-  if (u.alerts) showAlerts();
+  if (u.alerts) {
+    showAlerts();
+    control.hear(u.alerts);
+  }
   if (u.results || u.alerts) trace.show(state.results, state.alerts);
   show();
 }
@@ -42,7 +48,7 @@ function begin(s) {
   channels.clear();
   trace ??= new Trace($("chart"), $("readout"), $("strip-legend"));
   trace.show([], []);
-  Object.assign(state, { layout: s.layout, keep: s.keep, results: [], alerts: [], window: null });
+  Object.assign(state, { layout: s.layout, keep: s.keep, commands: s.commands ?? false, results: [], alerts: [], window: null });
   showAlerts();
   apply(s);
 }
@@ -56,7 +62,7 @@ function show() {
   set("tool", tool || "–");
   set("hole", hole || "–");
   const word = showVerdict(last);
-  const alarm = showAlarm(last);
+  const alarm = showAlarm(last, machine);
   showProgress(last);
   document.title = [alarm === "loud" ? "ALARM" : "", word, machine.slice(cut), "Flank"].filter(Boolean).join(" · ");
 }
@@ -75,7 +81,7 @@ function showVerdict(last) {
   } else if (last) {
     shape = last.verdict in verdicts ? last.verdict : "unknown";
     ({ word, says } = verdicts[last.verdict] ?? { word: plain(last.verdict), says: "" });
-    if ((loudness[last.alarm ?? ""] ?? "loud") === "loud" && last.verdict !== "faulty") says += " The alarm stands until the tool is changed.";
+    if ((loudness[alarmNow(last).alarm ?? ""] ?? "loud") === "loud" && last.verdict !== "faulty") says += " The alarm stands.";
     if (last.class) says += ` It is ${last.class}.`;
     if (last.verdict === "not_cutting" && last.cutting_state) says = `${last.cutting_state[0].toUpperCase()}${last.cutting_state.slice(1)}: only drilling is judged.`;
     if (last.reference_len) says += ` ${last.reference_len} ${last.reference_len === 1 ? "window" : "windows"} so far.`;
@@ -91,14 +97,25 @@ function showVerdict(last) {
   return word;
 }
 
-function showAlarm(last) {
-  const word = last?.alarm ?? "";
+// The state of the alarm is that of the last result, or of an alert since: nothing
+// is judged on an idle machine, and people speak all the same.
+function alarmNow(last) {
+  const a = state.alerts.findLast((a) => a.alarm);
+  return a && (!last || (a.epoch === last.epoch && a.seq >= last.seq)) ? a : last;
+}
+
+function showAlarm(last, machine) {
+  const now = alarmNow(last);
+  const word = now?.alarm ?? "";
   const loud = loudness[word] ?? "loud";
   const cause = state.alerts.findLast((a) => a.state === "raised");
-  const when = loud === "calm" ? `last raised ${moment(cause?.at)}` : `since ${moment(cause?.since)} · ${cause?.faulty} of ${cause?.of} windows faulty`;
+  const said = state.alerts.findLast((a) => a.state === word && a.by);
+  let when = cause && (loud === "calm" ? `last raised ${moment(cause.at)}` : `since ${moment(cause.since)} · ${cause.faulty} of ${cause.of} windows faulty`);
+  if (said) when = [said.until && `until ${moment(said.until)}`, `by ${said.by}`, said.note].filter(Boolean).join(" · ");
   document.body.dataset.alarm = loud;
   set("alarm", loud === "calm" ? "None" : plain(word));
-  set("since", cause ? when : "");
+  set("since", when ?? "");
+  control.show(state.commands, machine, word, now?.incident ?? "");
   return loud;
 }
 

@@ -92,7 +92,7 @@ export class Trace {
         c.fillText(`tool ${r.tool ?? "–"}`, x(i) - step / 2 + 5 * px, top + 6 * px);
       }
     });
-    for (const [i, a] of this.#marks) mark(c, x(i), top, height, px, a.state === "raised");
+    for (const [i, a] of this.#marks) mark(c, x(i), top, height, px, a.severity === "warning");
     c.restore();
   }
 
@@ -101,7 +101,7 @@ export class Trace {
     const a = this.#marks.get(u.cursor.idx);
     this.#readout.textContent = !r ? "" : [
       time(r.end), plain(r.verdict), r.class ?? "", r.posterior ? `score ${r.score.toFixed(2)}` : "",
-      r.tool ? `tool ${r.tool}` : "", r.hole ? `hole ${r.hole}` : "", a ? `alarm ${a.state}` : "",
+      r.tool ? `tool ${r.tool}` : "", r.hole ? `hole ${r.hole}` : "", a ? `alarm ${plain(a.state)}` : "",
     ].filter(Boolean).join(" · ");
   }
 }

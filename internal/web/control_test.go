@@ -1,0 +1,107 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+const secret = "correct-horse-battery"
+
+// What it takes to send a command from a page, and what does not do.
+func TestControl(t *testing.T) {
+	const good = `{"machine":"acme/usk25","action":"shelve","by":"kim","note":"test piece","minutes":30}`
+	for name, tc := range map[string]struct {
+		body   string
+		header []string
+		code   int
+		says   string
+	}{
+		"shelve":                       {good, nil, 202, `{"id":"`},
+		"acknowledge":                  {`{"machine":"m","action":"acknowledge","incident":"A-K3ZQ7M2P","by":"kim"}`, nil, 202, `{"id":"`},
+		"from the page itself":         {good, []string{"Origin", "http://example.com", "Sec-Fetch-Site", "same-origin"}, 202, `{"id":"`},
+		"no token":                     {good, []string{"Authorization", ""}, 401, "not the token"},
+		"another token":                {good, []string{"Authorization", "Bearer correct-horse-batterz"}, 401, "not the token"},
+		"half of it":                   {good, []string{"Authorization", "Bearer correct"}, 401, "not the token"},
+		"a cookie":                     {good, []string{"Authorization", "", "Cookie", "token=" + secret}, 401, "not the token"},
+		"from another site":            {good, []string{"Sec-Fetch-Site", "cross-site"}, 403, ""},
+		"from a neighbour":             {good, []string{"Sec-Fetch-Site", "same-site"}, 403, ""},
+		"from an old browser's form":   {good, []string{"Origin", "http://evil.example"}, 403, ""},
+		"a form":                       {"a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "application/json"},
+		"no type":                      {good, []string{"Content-Type", ""}, 415, "application/json"},
+		"half a command":               {`{"machine":`, nil, 400, "no command"},
+		"two commands":                 {good + good, nil, 400, "something follows"},
+		"unknown property":             {`{"colour":"red"}`, nil, 400, "colour"},
+		"a book":                       {`{"note":"` + strings.Repeat("x", maxOrder) + `"}`, nil, 400, "too large"},
+		"nobody":                       {strings.Replace(good, "kim", "", 1), nil, 400, "say who it is"},
+		"without a reason":             {strings.Replace(good, "test piece", "", 1), nil, 400, "reason"},
+		"for no time":                  {strings.Replace(good, "30", "0", 1), nil, 400, "minutes"},
+		"for ever":                     {strings.Replace(good, "30", "1e300", 1), nil, 400, "minutes"},
+		"what only the plant may do":   {strings.Replace(good, "shelve", "suppress", 1), nil, 400, "may acknowledge"},
+		"what a page cannot know":      {strings.Replace(good, "shelve", "acknowledge", 1), nil, 400, "name the alarm"},
+		"the broker is away":           {strings.Replace(good, "acme/usk25", "away", 1), nil, 502, "no broker"},
+		"the token cannot be read now": {good, []string{"X-Test", "unreadable"}, 503, "cannot be read"},
+	} {
+		var sent []event.Command
+		h := NewHub(Config{Layout: twoChannels(), Control: &Control{
+			Token: func() (string, error) {
+				if strings.Contains(strings.Join(tc.header, " "), "unreadable") {
+					return "", errors.New("open token: permission denied")
+				}
+				return secret, nil
+			},
+			Send: func(_ context.Context, c event.Command) error {
+				if c.Machine == "away" {
+					return errors.New("no broker answers")
+				}
+				sent = append(sent, c)
+				return nil
+			},
+		}})
+		r := httptest.NewRequest(http.MethodPost, "/api/commands", strings.NewReader(tc.body))
+		r.Header.Set("Authorization", "Bearer "+secret)
+		r.Header.Set("Content-Type", "application/json")
+		for i := 0; i < len(tc.header); i += 2 {
+			r.Header.Set(tc.header[i], tc.header[i+1])
+		}
+		w := httptest.NewRecorder()
+		h.Handler().ServeHTTP(w, r)
+		if w.Code != tc.code || !strings.Contains(w.Body.String(), tc.says) {
+			t.Errorf("%s: %d %q, want %d %q", name, w.Code, w.Body, tc.code, tc.says)
+		}
+		if (len(sent) == 1) != (tc.code == http.StatusAccepted) {
+			t.Errorf("%s: sent %+v", name, sent)
+		}
+		if w.Header().Get("Content-Security-Policy") != policy || strings.Contains(w.Body.String(), "permission denied") || strings.Contains(w.Body.String(), secret) {
+			t.Errorf("%s: %v, %s", name, w.Header(), w.Body)
+		}
+		if len(sent) == 1 && (sent[0].By != "kim" || !strings.Contains(w.Body.String(), sent[0].ID) || time.Since(sent[0].Issued) > time.Hour ||
+			sent[0].Action == event.Shelve && sent[0].Until.Sub(sent[0].Issued) != 30*time.Minute) {
+			t.Errorf("%s: %+v", name, sent[0])
+		}
+	}
+}
+
+// Without a token nothing can be changed, and the page does not offer it.
+func TestNoControl(t *testing.T) {
+	h := newTestHub()
+	r := httptest.NewRequest(http.MethodPost, "/api/commands", strings.NewReader("{}"))
+	w := httptest.NewRecorder()
+	h.Handler().ServeHTTP(w, r)
+	if w.Code != http.StatusNotFound && w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if s, _ := h.snapshot(); s.Commands {
+		t.Error("the page offers commands")
+	}
+	c := NewHub(Config{Layout: twoChannels(), Control: &Control{}})
+	if s, _ := c.snapshot(); !s.Commands {
+		t.Error("the page offers no commands")
+	}
+}

@@ -1,0 +1,92 @@
+// What a person says of an alarm: acknowledge, shelve, unshelve. A command is
+// sent with the token in a header; what became of it comes as an alert.
+
+const $ = (id) => document.getElementById(id);
+const titles = { acknowledge: "Acknowledge the alarm", shelve: "Shelve the alarm", unshelve: "End the shelf" };
+const answerWait = 10000;
+
+// Storage may be forbidden; then a person types more.
+const remember = (store, key, value) => { try { store().setItem(key, value); } catch { /* as said */ } };
+const recall = (store, key) => { try { return store().getItem(key) ?? ""; } catch { return ""; } };
+const session = () => sessionStorage, local = () => localStorage;
+
+export class Control {
+  #order; #sent; #late;
+  #answers = new Map(); // alerts by command: one may come before its command's receipt
+
+  constructor() {
+    for (const b of document.querySelectorAll("#acts button")) b.addEventListener("click", () => this.#ask(b.value));
+    $("cancel").addEventListener("click", () => $("ask").close());
+    $("ask").addEventListener("close", () => { this.#order = this.#sent = undefined; clearTimeout(this.#late); });
+    $("order").addEventListener("submit", (e) => { e.preventDefault(); this.#send(new FormData(e.target)); });
+  }
+
+  // show offers what can be said of an alarm in this state.
+  show(offered, machine, word, incident) {
+    Object.assign(this, { machine, incident });
+    const may = {
+      acknowledge: (word === "raised" || word === "returned") && incident,
+      shelve: ["normal", "raised", "acknowledged", "returned"].includes(word),
+      unshelve: word === "shelved",
+    };
+    for (const b of document.querySelectorAll("#acts button")) b.hidden = !may[b.value];
+    $("acts").hidden = !offered || !machine || !Object.values(may).some(Boolean);
+  }
+
+  // hear takes new alerts, among which the answer may be.
+  hear(alerts) {
+    for (const a of alerts) if (a.command) this.#answers.set(a.command, a);
+    for (const id of [...this.#answers.keys()].slice(0, -50)) this.#answers.delete(id);
+    const answer = this.#answers.get(this.#sent);
+    if (!answer) return;
+    if (answer.state !== "refused") return $("ask").close();
+    this.#says(answer.text);
+  }
+
+  #ask(action) {
+    this.#order = { action, machine: this.machine, incident: action === "acknowledge" ? this.incident : "" };
+    $("ask-title").textContent = titles[action];
+    $("ask-about").textContent = this.machine + (this.incident ? ` · ${this.incident}` : "");
+    const { by, note, minutes, token } = $("order").elements;
+    minutes.disabled = minutes.parentElement.hidden = action !== "shelve";
+    note.required = action === "shelve";
+    $("note-word").textContent = action === "shelve" ? "Reason" : "Note";
+    note.value = "";
+    by.value = recall(local, "by");
+    token.value = recall(session, "token");
+    this.#says("");
+    $("ask").showModal();
+    (by.value ? note : by).focus();
+  }
+
+  async #send(form) {
+    const order = this.#order;
+    const [by, note, token] = ["by", "note", "token"].map((k) => form.get(k).trim());
+    if (!/^[!-~]+$/.test(token)) return this.#says("this is not the token");
+    this.#says("", true);
+    let answer, text;
+    try {
+      answer = await fetch("/api/commands", {
+        method: "POST",
+        headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` },
+        body: JSON.stringify({ ...order, by, note, minutes: Number(form.get("minutes") ?? 0) }),
+      });
+      text = await answer.text();
+    } catch {
+      text = "The program cannot be reached.";
+    }
+    if (this.#order !== order) return; // closed meanwhile
+    remember(local, "by", by);
+    remember(session, "token", answer?.status === 401 ? "" : token);
+    if (!answer?.ok) return this.#says(text);
+    this.#sent = JSON.parse(text).id;
+    if (this.#answers.has(this.#sent)) return this.hear([]);
+    this.#late = setTimeout(() => this.#says("Sent, and nobody has answered yet. The monitor does it when it can."), answerWait);
+  }
+
+  #says(text, busy = false) {
+    clearTimeout(this.#late);
+    $("ask-says").textContent = text;
+    $("go").disabled = busy;
+  }
+}
