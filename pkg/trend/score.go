@@ -1,0 +1,188 @@
+package trend
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+)
+
+// Score says how good estimates are of tools that a model was not fitted to.
+type Score struct {
+	Tools    []ToolScore `json:"tools"` // in the order of the rows
+	Rows     int         `json:"rows"`
+	Known    int         `json:"known"`      // rows with an estimate; the others are left out of the figures
+	MAEUM    float64     `json:"mae_um"`     // mean absolute error
+	AllMAEUM float64     `json:"all_mae_um"` // the same over all rows, had none been unknown
+	Coverage float64     `json:"coverage"`   // share of the rows whose wear lies in its interval
+	WidthUM  float64     `json:"width_um"`   // mean of the intervals
+
+	// Of the holes or windows left: how often they were given while the tool had
+	// some left, the mean absolute error, and how often the interval held.
+	Life         int     `json:"life_rows"` // rows of which it is known how long the tool lasted
+	LifeKnown    int     `json:"life_known"`
+	LifeMAE      float64 `json:"life_mae"`
+	LifeCoverage float64 `json:"life_coverage"`
+
+	Estimates []Estimate `json:"-"` // of each row
+}
+
+// ToolScore is the Score of one tool, by the model of all others.
+type ToolScore struct {
+	Tool     string  `json:"tool"`
+	Rows     int     `json:"rows"`
+	Known    int     `json:"known"`
+	MAEUM    float64 `json:"mae_um"` // 0 if nothing is known
+	Coverage float64 `json:"coverage"`
+	MostUM   float64 `json:"most_um"` // measured
+	Choice   Choice  `json:"choice"`
+
+	all float64 // sum of the absolute errors of all rows
+}
+
+// CrossValidate scores Fit: each tool is held out of the model that estimates it,
+// and of the choice of its penalty, median and interval; of more than ten tools
+// a tenth at a time. The result does not depend on
+// the number of workers. It returns ErrTooFew for fewer than four tools.
+func CrossValidate(ctx context.Context, rows *Rows, limitUM float64, workers int) (*Score, error) {
+	tools := rows.byTool()
+	if len(tools) < leastTools {
+		return nil, fmt.Errorf("trend: %w: %d, at least %d are needed to hold one out", ErrTooFew, len(tools), leastTools)
+	}
+	s := &Score{Tools: make([]ToolScore, len(tools)), Rows: len(rows.Tool), Estimates: make([]Estimate, len(rows.Tool))}
+	folds := parts(tools)
+	failed := make([]error, len(folds))
+	jobs := make(chan int)
+	var wg sync.WaitGroup
+	for range max(min(workers, len(folds)), 1) {
+		wg.Go(func() {
+			for f := range jobs {
+				failed[f] = s.holdOut(ctx, rows, tools, folds[f], limitUM)
+			}
+		})
+	}
+	for f := range folds {
+		jobs <- f
+	}
+	close(jobs)
+	wg.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return nil, err
+		}
+	}
+	s.sum(rows, tools, limitUM)
+	return s, nil
+}
+
+// holdOut estimates the rows of a part of the tools by a model of all others.
+func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []int, limitUM float64) error {
+	held := make(map[string]bool, len(part))
+	for _, k := range part {
+		held[rows.Tool[tools[k][0]]] = true
+	}
+	m, choice, err := Fit(ctx, rows.without(held), limitUM)
+	if err != nil {
+		return err
+	}
+	for _, k := range part {
+		t := &s.Tools[k]
+		t.Tool, t.Rows, t.Choice = rows.Tool[tools[k][0]], len(tools[k]), choice
+		bold := *m
+		bold.Distance, bold.MostUM = math.MaxFloat64, math.MaxFloat64
+		var tool, other Tool
+		for _, i := range tools[k] {
+			s.Estimates[i] = tool.Observe(m, rows.Row(i), rows.hole(i))
+			t.all += math.Abs(other.Observe(&bold, rows.Row(i), rows.hole(i)).UM - rows.WearUM[i])
+		}
+	}
+	return nil
+}
+
+// without returns a copy of the rows of all tools but some.
+func (r *Rows) without(held map[string]bool) *Rows {
+	out := &Rows{Columns: r.Columns}
+	for i, t := range r.Tool {
+		if held[t] {
+			continue
+		}
+		out.X = append(out.X, r.Row(i)...)
+		out.WearUM = append(out.WearUM, r.WearUM[i])
+		out.Tool = append(out.Tool, t)
+		out.Hole = append(out.Hole, r.hole(i))
+	}
+	return out
+}
+
+func (s *Score) sum(rows *Rows, tools [][]int, limitUM float64) {
+	mean := func(sum *float64, n int) {
+		if n > 0 {
+			*sum /= float64(n)
+		}
+	}
+	for k, held := range tools {
+		t := &s.Tools[k]
+		for _, i := range held {
+			um, e := rows.WearUM[i], s.Estimates[i]
+			t.MostUM = max(t.MostUM, um)
+			if !e.Known() {
+				continue
+			}
+			t.Known++
+			miss := math.Abs(e.UM - um)
+			t.MAEUM += miss
+			s.MAEUM += miss
+			s.WidthUM += e.HighUM - e.LowUM
+			if e.LowUM <= um && um <= e.HighUM {
+				t.Coverage++
+				s.Coverage++
+			}
+		}
+		s.Known += t.Known
+		s.AllMAEUM += t.all / float64(s.Rows)
+		mean(&t.MAEUM, t.Known)
+		mean(&t.Coverage, t.Known)
+		s.lives(rows, held, limitUM)
+	}
+	mean(&s.MAEUM, s.Known)
+	mean(&s.Coverage, s.Known)
+	mean(&s.WidthUM, s.Known)
+	mean(&s.LifeMAE, s.LifeKnown)
+	mean(&s.LifeCoverage, s.LifeKnown)
+}
+
+// lives adds what became of the holes or windows left of a tool that reached the limit.
+func (s *Score) lives(rows *Rows, held []int, limitUM float64) {
+	if limitUM == 0 {
+		return
+	}
+	at := make([]int, len(held)) // in holes, or windows if there are none
+	holes, last := 0, ""
+	for n, i := range held {
+		if h := rows.hole(i); h != "" && h != last {
+			holes, last = holes+1, h
+		}
+		at[n] = holes
+	}
+	end := -1
+	for n, i := range held {
+		if holes == 0 {
+			at[n] = n + 1
+		}
+		if end < 0 && rows.WearUM[i] >= limitUM {
+			end = n
+		}
+	}
+	for n := range max(end, 0) {
+		s.Life++
+		e, left := s.Estimates[held[n]], float64(at[end]-at[n])
+		if e.Left != e.Left {
+			continue
+		}
+		s.LifeKnown++
+		s.LifeMAE += math.Abs(e.Left - left)
+		if e.LowLeft <= left && !(e.HighLeft < left) {
+			s.LifeCoverage++
+		}
+	}
+}

@@ -1,0 +1,134 @@
+// Package trend estimates the flank wear of a tool, window by window, and how
+// long the tool may go on.
+//
+// A [Model] is a ridge regression of √wear on the features of a window. Its
+// estimate of one window is rough and may fall; what is published, an
+// [Estimate], is the running maximum of the median of the last few, so it never
+// falls as long as the tool stays in. The interval around it is a split
+// conformal one: the errors are those on tools that the regression had not seen.
+// A [Tool] is what is remembered of the tool between windows.
+//
+// Wear is in µm. The root of wear, in √µm, is what is regressed and filtered,
+// because the scatter of flank wear grows with the wear and that of its root
+// hardly does. Unknown is an answer: for windows unlike those that were learnt
+// from, for wear beyond what was learnt, and for lives that would take looking
+// further ahead than the tool has cut.
+package trend
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Coverage is the share of windows, of tools not seen before, that intervals are
+// made to hold.
+const Coverage = 0.8
+
+// clip is how many standard deviations from its mean a feature counts at most.
+const clip = 5
+
+// Model estimates wear. It must not be changed once made; then it is safe for
+// concurrent use.
+//
+// Each of p features x gives two inputs, x and sign(x)·ln(1+|x|), which are
+// standardised and kept within ±5; a missing one is its mean. All slices have
+// length 2p: first those of x, then those of the logarithms.
+type Model struct {
+	Center  []float64 `json:"center"`  // mean of each input
+	Scale   []float64 `json:"scale"`   // standard deviation; 1 for an input that never varies
+	Weights []float64 `json:"weights"` // √µm per standard deviation
+	Bias    float64   `json:"bias"`    // √µm
+
+	Median int     `json:"median"` // windows that the median is of, odd
+	Low    float64 `json:"low"`    // √µm from the estimate to the ends of its interval; low is mostly negative
+	High   float64 `json:"high"`
+
+	MostUM   float64 `json:"most_um"`  // greatest wear that was learnt from
+	Distance float64 `json:"distance"` // mean square of the standardised inputs from which on a window is unlike those that were learnt from
+	LimitUM  float64 `json:"limit_um"` // wear at which the life of a tool ends; 0: no such limit
+}
+
+// Features returns how many features m takes.
+func (m *Model) Features() int { return len(m.Weights) / 2 }
+
+// mostMedian bounds the median's windows.
+const mostMedian = 63
+
+// Check reports why m cannot be used on that many features.
+func (m *Model) Check(features int) error {
+	n := 2 * features
+	switch {
+	case len(m.Weights) != n || len(m.Center) != n || len(m.Scale) != n:
+		return fmt.Errorf("trend: %d weights, %d centers and %d scales, expected %d of each for %d features",
+			len(m.Weights), len(m.Center), len(m.Scale), n, features)
+	case m.Median < 1 || m.Median > mostMedian || m.Median%2 == 0:
+		return fmt.Errorf("trend: median of %d windows: must be odd, from 1 to %d", m.Median, mostMedian)
+	case !(m.Low <= m.High):
+		return fmt.Errorf("trend: interval from %v to %v: must not end before it begins", m.Low, m.High)
+	case !(m.MostUM >= 0) || !(m.Distance >= 0) || !(m.LimitUM >= 0):
+		return errors.New("trend: a bound is negative or no number")
+	case slices.ContainsFunc(m.Scale, func(s float64) bool { return !(s > 0) }):
+		return errors.New("trend: a scale is not positive")
+	}
+	for _, vs := range [][]float64{m.Weights, m.Center, m.Scale, {m.Bias, m.Low, m.High, m.MostUM, m.Distance, m.LimitUM}} {
+		for _, v := range vs {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return errors.New("trend: a number is not finite")
+			}
+		}
+	}
+	return nil
+}
+
+// Root returns the root of the wear that the regression gives one window, in
+// √µm and not below 0. Known is false if the window is unlike those that were
+// learnt from, or the wear beyond theirs. It panics if x is not of m's features.
+func (m *Model) Root(x []float32) (root float64, known bool) {
+	p := m.Features()
+	if len(x) != p {
+		panic(fmt.Sprintf("trend: Root: %d features, expected %d", len(x), p))
+	}
+	root = m.Bias
+	var distance float64
+	for i, v := range x {
+		if v != v {
+			continue // missing: its mean, which weighs nothing
+		}
+		a := standard(float64(v), m.Center[i], m.Scale[i])
+		b := standard(signedLog(float64(v)), m.Center[p+i], m.Scale[p+i])
+		root += a*m.Weights[i] + b*m.Weights[p+i]
+		distance += a*a + b*b
+	}
+	root = max(root, 0)
+	return root, distance <= m.Distance*float64(2*p) && root*root <= m.MostUM
+}
+
+func standard(v, center, scale float64) float64 {
+	return min(max((v-center)/scale, -clip), clip)
+}
+
+func signedLog(v float64) float64 { return math.Copysign(math.Log1p(math.Abs(v)), v) }
+
+// Estimate is what is said of a tool after a window. What is not known is NaN.
+type Estimate struct {
+	UM, LowUM, HighUM float64 // the wear and its interval, none of which ever falls while a tool is in
+
+	// Left is how many holes more the tool lasts, or windows of cutting if they
+	// name no holes (Holes is false). It is 0 at the limit. The interval is what
+	// the ends of that of the wear give; its high end is NaN if none is in sight.
+	Left, LowLeft, HighLeft float64
+	Holes                   bool
+}
+
+var unknown = Estimate{UM: math.NaN(), LowUM: math.NaN(), HighUM: math.NaN(), Left: math.NaN(), LowLeft: math.NaN(), HighLeft: math.NaN()}
+
+// Known reports whether there is an estimate of the wear.
+func (e Estimate) Known() bool { return e.UM == e.UM }
+
+// interval returns the wear at root and the ends of its interval.
+func (m *Model) interval(root float64) (um, low, high float64) {
+	square := func(r float64) float64 { r = max(r, 0); return r * r }
+	return square(root), square(root + m.Low), square(root + m.High)
+}
