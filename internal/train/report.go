@@ -35,6 +35,7 @@ type Report struct {
 	Features int                        `json:"features"`
 	Warnings []string                   `json:"warnings"` // what to know before trusting a score; fit has its own
 	Fit      *classify.Report           `json:"fit"`
+	Trend    *Trend                     `json:"wear_trend,omitempty"` // if wear was measured of tools enough
 	Job      model.Provenance           `json:"provenance"`
 
 	landscape *Landscape // of the posteriors that the costs were chosen on
@@ -51,7 +52,7 @@ const leakNote = "leaky: windows of one tool are on both sides of the split, and
 func newReport(job *Job, m *model.Model, rows rowTable, counts tally) *Report {
 	r := &Report{
 		Label: job.Config.Label.String(), Windows: counts, Balance: rows.balance(), Features: len(rows.Columns), Warnings: []string{},
-		Job: m.Provenance, wear: rows.wear(), cutting: m.Cutting(), ref: m.Reference,
+		Job: m.Provenance, wear: rows.bounds(), cutting: m.Cutting(), ref: m.Reference,
 	}
 	if several(rows.classes) {
 		r.Classes = rows.classes
@@ -165,6 +166,9 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
+	if words := r.Trend.words(); words != "" {
+		fmt.Fprintf(&b, "\n%s", words)
+	}
 	for _, w := range r.warnings() {
 		fmt.Fprintf(&b, "\nnote: %s", w)
 	}
@@ -249,6 +253,7 @@ func (r *Report) card(folder string, ds []drawing) string {
 			row(strings.ReplaceAll(t, "|", `\|`), &s)
 		}
 	}
+	r.Trend.markdown(&b, folder, ds)
 
 	fmt.Fprintf(&b, "\n## Data\n\n| recording | windows | SHA-256 |\n|---|---:|---|\n")
 	for _, d := range r.Job.Data {

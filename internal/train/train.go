@@ -20,6 +20,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
+	"github.com/flank-tcm/flank/pkg/trend"
 )
 
 // Job is a training run.
@@ -100,6 +101,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	fit.Posterior = nil // nobody asks again, and of many rows it is much
 	r.Faulty = r.binary()
 	m.Classifier = c
+	if err := job.trend(ctx, rows.wear, m, r); err != nil {
+		return nil, nil, fmt.Errorf("train: %w", err)
+	}
 	if m.Golden, err = goldenRows(c, rows); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
@@ -145,6 +149,10 @@ type rowTable struct {
 	// group names the tool of each row: rows of one tool are never on both
 	// sides of a split.
 	group []string
+
+	// wear is every window of cutting of which the wear is known, also those that
+	// make a reference. It has no rows if the features are not in memory.
+	wear *trend.Rows
 
 	// far holds the features if they are not in memory. Of the table there are
 	// then columns, tools and classes only.
@@ -204,15 +212,15 @@ func (t rowTable) check(rule wear.Rule) error {
 			add = "tools while they are new"
 		}
 		if several(t.classes) {
-			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): add recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.wear(), add)
+			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): add recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.bounds(), add)
 		}
-		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): add recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.wear(), add)
+		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): add recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.bounds(), add)
 	}
 	return nil
 }
 
-// wear says between which bounds the wear of the rows lies, if that is known.
-func (t rowTable) wear() string {
+// bounds says between which bounds the wear of the rows lies, if that is known.
+func (t rowTable) bounds() string {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, um := range t.VBMaxUM {
 		if um == um {
@@ -364,7 +372,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 		}
 	}
 	l := newLabeller(m, j.Config.Label, join, counts, len(machines) > 1)
-	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames()}
+	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
 	for _, os := range found {
 		for i := range os {
 			o := &os[i]
@@ -372,6 +380,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 			if err != nil {
 				return rowTable{}, err
 			}
+			l.addWear(t.wear, o)
 			if ok {
 				t.Append(table.Row{Features: row.features, Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.Start, Class: row.class, VBMaxUM: row.vbMaxUM})
 				t.group = append(t.group, row.group)

@@ -168,6 +168,13 @@ func (j *Join) Start(machine, tool string, t time.Time) {
 // Tally returns the count of the calls of At so far.
 func (j *Join) Tally() Tally { return j.tally }
 
+// Peek is At for a window that is not labelled, so that it is not counted.
+func (j *Join) Peek(machine, tool, hole string, t time.Time) (m Measurement, ok bool) {
+	before := j.tally
+	defer func() { j.tally = before }()
+	return j.At(machine, tool, hole, t)
+}
+
 // At returns the wear of a tool in a window that starts at t and belongs to
 // hole, and counts what it found. What is not known of it is NaN or empty; ok
 // is false if nothing is. By HoleEnd it is the measurement itself, by

@@ -199,6 +199,27 @@ func (c Class) holds(vbMean, vbMax float64, state string) (holds, known bool) {
 	return holds, known
 }
 
+// Limit returns the least flank wear, in µm, that makes a tool of another class
+// than the first: maximum wear if that counts, else mean wear. It is 0 if
+// no wear does.
+func (r Rule) Limit() (um float64, mean bool) {
+	classes := r.Classes
+	if len(classes) == 0 {
+		classes = []Class{r.faulty()}
+	}
+	for _, c := range classes { // limits ascend
+		if c.VBMaxUM > 0 {
+			return c.VBMaxUM, false
+		}
+	}
+	for _, c := range classes {
+		if c.VBMeanUM > 0 {
+			return c.VBMeanUM, true
+		}
+	}
+	return 0, false
+}
+
 // String returns the rule in words, as reports and model cards show it.
 func (r Rule) String() string {
 	classes := r.Classes

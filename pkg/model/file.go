@@ -17,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
+	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -35,6 +36,7 @@ const (
 	sectionManifest   = "manifest"   // JSON, see manifest
 	sectionClassifier = "classifier" // classify.Classifier in its binary form
 	sectionGolden     = "golden"     // rows uint32, features uint32, classes uint32, then float32 and float64
+	sectionWear       = "wear"       // JSON, trend.Model; left out if there is none
 )
 
 // manifest is the part of a model that people may read.
@@ -94,9 +96,18 @@ func (m *Model) Encode() ([]byte, error) {
 	b := append([]byte(magic), 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.LittleEndian.PutUint32(b[8:], version)
 	binary.LittleEndian.PutUint32(b[12:], 3)
+	if m.Wear != nil {
+		binary.LittleEndian.PutUint32(b[12:], 4)
+	}
 	b = appendSection(b, sectionManifest, text)
 	b = appendSection(b, sectionClassifier, class)
 	b = appendSection(b, sectionGolden, appendGolden(nil, m.Golden, len(f.FeatureNames), m.Classifier.Classes()))
+	if m.Wear != nil {
+		if text, err = json.Marshal(m.Wear); err != nil {
+			return nil, fmt.Errorf("model: wear: %w", err)
+		}
+		b = appendSection(b, sectionWear, text)
+	}
 	sum := sha256.Sum256(b)
 	m.id = modelID(sum)
 	return append(b, sum[:]...), nil
@@ -207,6 +218,12 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 	}
 	if m.Golden, err = readGolden(sections[sectionGolden]); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if text, ok := sections[sectionWear]; ok {
+		m.Wear = new(trend.Model)
+		if err := json.Unmarshal(text, m.Wear); err != nil {
+			return nil, fmt.Errorf("%w: wear: %w", ErrDamaged, err)
+		}
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)

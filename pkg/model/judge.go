@@ -49,6 +49,7 @@ type Judge struct {
 	gate      int             // channel of the gate, or -1
 	seen      Observation     // of the last window
 	row       []float32       // of the last window
+	cutting   []float32       // the same before the reference; empty if there is none
 	faults    []signal.Quality
 }
 
@@ -108,6 +109,7 @@ func (j *Judge) Observe(w *window.Window, o *Observation) {
 // is served.
 func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32, Verdict) {
 	ref.ChangeTool(o.Tool)
+	j.cutting = j.cutting[:0]
 	v := Verdict{Faults: j.faults}
 	bad := 0
 	for i, q := range o.Quality {
@@ -140,6 +142,7 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32,
 			}
 		}
 	}
+	j.cutting = append(j.cutting, j.row...)
 	if !ref.Ready(j.model.Reference) {
 		ref.Learn(j.row, j.model.Reference)
 		v.Outcome, v.Learnt = Learning, ref.Windows
@@ -148,6 +151,12 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32,
 	ref.Apply(j.row, j.model.Reference.Mode, j.extractor.Relations())
 	return j.row, v
 }
+
+// Cutting returns the features of the window that Row or Judge was asked about
+// last, as the wear trend takes them: before the reference, and without channels
+// that cannot be trusted. They are empty if the machine was not cutting or too
+// few channels can be trusted, and valid until the next call.
+func (j *Judge) Cutting() []float32 { return j.cutting }
 
 // Judge returns the verdict on w and lets ref and k learn from it, see Row. The
 // window must have the model's layout and length.

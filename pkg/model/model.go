@@ -18,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
+	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -57,6 +58,7 @@ type Model struct {
 	Label      LabelRule
 	Classifier *classify.Classifier
 	Golden     []Golden
+	Wear       *trend.Model // of features before the reference; nil: wear is not estimated
 	Provenance Provenance
 	Scores     json.RawMessage // of the evaluation, as the report has them
 
@@ -115,6 +117,11 @@ func (m *Model) check() error {
 	}
 	if m.Cycle != nil {
 		if err := m.Cycle.Check(m.Layout); err != nil {
+			return err
+		}
+	}
+	if m.Wear != nil {
+		if err := m.Wear.Check(len(x.Names())); err != nil {
 			return err
 		}
 	}

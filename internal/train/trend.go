@@ -1,0 +1,161 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/report"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/trend"
+)
+
+// Trend says how the model estimates wear, and how well.
+type Trend struct {
+	OfTools int          `json:"tools"`
+	Windows int          `json:"windows"` // with measured wear; those that make references too
+	LimitUM float64      `json:"limit_um"`
+	Choice  trend.Choice `json:"choice"`
+	Score   *trend.Score `json:"score,omitempty"` // of tools held out; missing if none were
+
+	measured []float64 // wear of each window
+	tools    []string
+}
+
+// addWear adds the window that l's judge was asked about last, if it is of cutting and
+// its wear was measured.
+func (l *labeller) addWear(rows *trend.Rows, o *observed) {
+	x := l.judge.Cutting()
+	if len(x) == 0 {
+		return
+	}
+	_, mean := l.rule.Limit()
+	vbMean, vbMax := o.truth.VBMeanUM, o.truth.VBMaxUM
+	if l.join != nil {
+		m, ok := l.join.Peek(o.machine, o.Tool, o.hole, o.Start)
+		if !ok {
+			return
+		}
+		vbMean, vbMax = m.VBMeanUM, m.VBMaxUM
+	}
+	um := vbMax
+	if mean {
+		um = vbMean
+	}
+	if !(um >= 0) || math.IsInf(um, 0) {
+		return
+	}
+	rows.X = append(rows.X, x...)
+	rows.WearUM = append(rows.WearUM, um)
+	rows.Tool = append(rows.Tool, l.group(o))
+	rows.Hole = append(rows.Hole, o.hole)
+}
+
+// trend fits the estimate of wear, if wear was measured of tools enough, and
+// scores it unless nothing is held out.
+func (j *Job) trend(ctx context.Context, rows *trend.Rows, m *model.Model, r *Report) error {
+	if rows == nil || len(rows.Tool) == 0 {
+		return nil
+	}
+	limit, _ := j.Config.Label.Limit()
+	fitted, choice, err := trend.Fit(ctx, rows, limit)
+	if errors.Is(err, trend.ErrTooFew) {
+		j.Log.Info().Err(err).Msg("wear will not be estimated")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	tools := make(map[string]bool)
+	for _, t := range rows.Tool {
+		tools[t] = true
+	}
+	m.Wear = fitted
+	r.Trend = &Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: limit, Choice: choice, measured: rows.WearUM, tools: rows.Tool}
+	if j.Config.Evaluate.ByTool == "off" {
+		return nil
+	}
+	r.Trend.Score, err = trend.CrossValidate(ctx, rows, limit, j.Workers)
+	if errors.Is(err, trend.ErrTooFew) {
+		return nil
+	}
+	return err
+}
+
+// words says on one line how well wear is estimated; nothing if it is not.
+func (t *Trend) words() string {
+	if t == nil {
+		return ""
+	}
+	s := t.Score
+	if s == nil {
+		return fmt.Sprintf("flank wear: estimated, learnt from %d windows of %d tools; not scored", t.Windows, t.OfTools)
+	}
+	return fmt.Sprintf("flank wear of tools held out: off by %.1f µm on average, %.0f %% intervals hold %.1f %%, %.1f %% of %d windows unknown",
+		s.MAEUM, 100*trend.Coverage, 100*s.Coverage, 100*(1-float64(s.Known)/float64(s.Rows)), s.Rows)
+}
+
+// markdown writes the part of the model card.
+func (t *Trend) markdown(b *strings.Builder, folder string, ds []drawing) {
+	if t == nil {
+		return
+	}
+	fmt.Fprintf(b, "\n## Wear trend\n\nFlank wear is estimated beside the verdict, by ridge regression of its root on features as they are, learnt from %d windows of %d tools: "+
+		"penalty %g, running maximum of a median of %d windows, chosen on tools held out.", t.Windows, t.OfTools, t.Choice.Penalty, t.Choice.Median)
+	if t.LimitUM > 0 {
+		fmt.Fprintf(b, " The life of a tool ends at %g µm.", t.LimitUM)
+	}
+	b.WriteString("\n")
+	s := t.Score
+	if s == nil {
+		b.WriteString("\nIt was not scored: no tool was held out of all of this.\n")
+		return
+	}
+	fmt.Fprintf(b, "\nOf tools held out of all of this, over the %d of %d windows with an estimate: mean absolute error %.1f µm (%.1f µm had none been unknown), wear inside its %.0f %% interval %.1f %%, mean width of the interval %.0f µm.",
+		s.Known, s.Rows, s.MAEUM, s.AllMAEUM, 100*trend.Coverage, 100*s.Coverage, s.WidthUM)
+	if s.LifeKnown > 0 {
+		fmt.Fprintf(b, " What is left of a life was given in %d of the %d windows before the limit was reached, off by %.1f on average, inside its interval %.1f %%.",
+			s.LifeKnown, s.Life, s.LifeMAE, 100*s.LifeCoverage)
+	}
+	b.WriteString("\n")
+	gallery(b, folder, ds, "wear.svg")
+	b.WriteString("\n| tool | windows | with an estimate | worn to, µm | error, µm | interval holds |\n|---|---:|---:|---:|---:|---:|\n")
+	for _, k := range s.Tools {
+		fmt.Fprintf(b, "| %s | %d | %d | %.0f | %.1f | %.1f %% |\n", strings.ReplaceAll(k.Tool, "|", `\|`), k.Rows, k.Known, k.MostUM, k.MAEUM, 100*k.Coverage)
+	}
+}
+
+// drawing shows estimates of tools held out over what was measured, a line for each
+// tool.
+func (t *Trend) drawing() report.Plot {
+	at := make(map[string]int)
+	var lines []report.Series
+	most := t.LimitUM
+	for i, e := range t.Score.Estimates {
+		if !e.Known() {
+			continue
+		}
+		k, known := at[t.tools[i]]
+		if !known {
+			k = len(lines)
+			at[t.tools[i]] = k
+			lines = append(lines, report.Series{Color: report.Blue, Width: 1.2})
+		}
+		most = max(most, t.measured[i], e.UM)
+		l := &lines[k]
+		if n := len(l.X); n > 1 && l.Y[n-1] == e.UM && l.Y[n-2] == e.UM { // a step needs its ends only
+			l.X[n-1] = t.measured[i]
+			continue
+		}
+		l.X, l.Y = append(l.X, t.measured[i]), append(l.Y, e.UM)
+	}
+	diagonal := report.Series{Name: "as measured", X: []float64{0, most}, Y: []float64{0, most}, Color: report.Grey, Width: 1, Dashed: true}
+	return report.Plot{
+		Title:       fmt.Sprintf("Flank wear, off by %.1f µm on average", t.Score.MAEUM),
+		Description: "Flank wear as estimated over flank wear as measured, a line for each tool while it was held out.",
+		X:           report.Axis{Label: "measured, µm", High: most}, Y: report.Axis{Label: "estimated, µm", High: most},
+		Series: append([]report.Series{diagonal}, lines...),
+	}
+}
