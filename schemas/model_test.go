@@ -12,6 +12,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
+	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -315,6 +317,28 @@ func checkManifest(t *testing.T, text []byte) {
 	}
 }
 
+// The keys of section wear are those that model.md lists.
+func TestWearIsAsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, chapter, _ := strings.Cut(string(doc), "## Section `wear`")
+	var documented []string
+	for _, line := range regexp.MustCompile("(?m)^\\| `[^|]+\\|").FindAllString(chapter, -1) {
+		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line, -1) {
+			documented = append(documented, m[1])
+		}
+	}
+	var keys []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[trend.Model]()) {
+		keys = append(keys, f.Tag.Get("json"))
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(keys)), slices.Sorted(slices.Values(documented))) {
+		t.Errorf("keys are %v, documented are %v", keys, documented)
+	}
+}
+
 // What the reader above takes for granted is what model.md says.
 func TestModelDocumentNames(t *testing.T) {
 	doc, err := os.ReadFile("model.md")
@@ -322,11 +346,11 @@ func TestModelDocumentNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	sections := regexp.MustCompile("(?m)^## Section `([^`]+)`").FindAllStringSubmatch(string(doc), -1)
-	if got := fmt.Sprint(sections); len(sections) != 3 || !strings.Contains(got, "manifest") || !strings.Contains(got, "classifier") || !strings.Contains(got, "golden") {
+	if got := fmt.Sprint(sections); len(sections) != 4 || !strings.Contains(got, "wear") || !strings.Contains(got, "manifest") || !strings.Contains(got, "classifier") || !strings.Contains(got, "golden") {
 		t.Errorf("sections %v", got)
 	}
 	for _, want := range []string{
-		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `1` |", "| 4 | number of sections, uint32: `3` |",
+		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `1` |", "| 4 | number of sections, uint32: `3`, or `4` with section `wear` |",
 		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`", "| 4 | `FDBN` |", "`ecs-dbn-`",
 		"more than 1e-5", fmt.Sprintf("within ±%d, and", model.RatioLimit),
 		fmt.Sprintf("`%s`, `%s`, `%s` or `%s`", model.ReferenceAuto, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),

@@ -52,6 +52,17 @@ func drawResult(t *rapid.T) event.Result {
 	case event.Learning:
 		r.ReferenceLen = rapid.IntRange(0, 1000).Draw(t, "reference")
 	}
+	if r.WearUnknown = rapid.Bool().Draw(t, "wear unknown"); !r.WearUnknown && rapid.Bool().Draw(t, "wear") {
+		um := rapid.Float64Range(0, 1000)
+		r.Wear = &event.Wear{WearUM: um.Draw(t, "wear"), WearLowUM: um.Draw(t, "low"), WearHighUM: um.Draw(t, "high")}
+		left, low, high := um.Draw(t, "left"), um.Draw(t, "left, low"), um.Draw(t, "left, high")
+		switch rapid.IntRange(0, 2).Draw(t, "life") {
+		case 1:
+			r.HolesLeft, r.HolesLeftLow, r.HolesLeftHigh = &left, &low, &high
+		case 2:
+			r.WindowsLeft, r.WindowsLeftLow = &left, &low
+		}
+	}
 	for range rapid.IntRange(0, 3).Draw(t, "sensors") {
 		q := signal.Quality(rapid.IntRange(1, 63).Draw(t, "quality"))
 		r.Sensors = append(r.Sensors, event.Sensor{Channel: texts.Draw(t, "channel"), Flags: q.Names()})
@@ -257,10 +268,13 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Command](): read(CommandJSON),
 	} {
 		var all, always []string
-		for i := range typ.NumField() {
-			name, options, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		for _, f := range reflect.VisibleFields(typ) {
+			if f.Anonymous { // its fields are visible by themselves; a struct that is embedded may be missing
+				continue
+			}
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			all = append(all, name)
-			if options == "" {
+			if options == "" && len(f.Index) == 1 {
 				always = append(always, name)
 			}
 		}

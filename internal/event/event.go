@@ -63,6 +63,24 @@ type Result struct {
 	Late         bool      `json:"late,omitempty"`          // came after later windows were judged; never moves the alarm
 	Sensors      []Sensor  `json:"sensors,omitempty"`       // channels that are not good
 	ReferenceLen int       `json:"reference_len,omitempty"` // windows the tool's reference has so far, while learning
+
+	WearUnknown bool `json:"wear_unknown,omitempty"` // the model estimates wear, and does not know such windows
+	*Wear            // nil if it is not known
+}
+
+// Wear is what the tool's flank wear is after a window, and how long the tool
+// lasts. Holes and windows left are nil where they are not known; one of them is
+// always.
+type Wear struct {
+	WearUM          float64  `json:"wear_um"`      // never falls while a tool is in
+	WearLowUM       float64  `json:"wear_low_um"`  // of its 80 % interval
+	WearHighUM      float64  `json:"wear_high_um"` //
+	HolesLeft       *float64 `json:"holes_left,omitempty"`
+	HolesLeftLow    *float64 `json:"holes_left_low,omitempty"`
+	HolesLeftHigh   *float64 `json:"holes_left_high,omitempty"`
+	WindowsLeft     *float64 `json:"windows_left,omitempty"` // of cutting, where windows name no hole
+	WindowsLeftLow  *float64 `json:"windows_left_low,omitempty"`
+	WindowsLeftHigh *float64 `json:"windows_left_high,omitempty"`
 }
 
 // AlertState is what happened to an alarm.

@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
+	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -21,6 +22,7 @@ type machine struct {
 	newest time.Time
 	ref    model.Reference
 	cycle  cycle.Memory
+	wear   trend.Tool
 	alarm  *alarm.Alarm
 	spec   model.ReferenceSpec
 	log    zerolog.Logger
@@ -83,7 +85,7 @@ func (m *machine) place(w *window.Window) (e *epoch, repeat, late bool) {
 
 // observe judges w and moves the alarm. It returns nothing for a window that
 // was judged before. A window that comes late is judged and never moves the
-// alarm, nor the reference.
+// alarm, nor the reference, nor the wear.
 func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.Layout, modelID string) (*event.Result, []event.Alert) {
 	e, repeat, late := m.place(w)
 	if repeat {
@@ -118,6 +120,11 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 	}
 	if v.State != cycle.Unknown {
 		r.CuttingState = v.State.String()
+	}
+	if !late {
+		m.wear.ChangeTool(w.Tool)
+		e, asked := judge.Wear(&m.wear, w.Hole)
+		r.Wear, r.WearUnknown = wearOf(e), asked && !e.Known()
 	}
 	r.Posterior = slices.Clone(v.Posterior)
 	r.Score, r.ReferenceLen = v.Score, v.Learnt

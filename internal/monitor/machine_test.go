@@ -3,8 +3,10 @@ package monitor
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
+	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 	"github.com/flank-tcm/flank/schemas"
 )
@@ -124,6 +127,82 @@ func idle(seq uint64, tool string) *window.Window {
 	w := at(seq, tool, false)
 	w.Samples[0][0] = 0.1 * float32(seq%3)
 	return w
+}
+
+// withWear is oneValue with wear whose root is the value.
+func withWear(t testing.TB) *model.Model {
+	m := oneValue(t)
+	m.Wear = &trend.Model{
+		Center: []float64{15, 0}, Scale: []float64{15, 1}, Weights: []float64{15, 0}, Bias: 15,
+		Median: 3, Low: -1, High: 2, MostUM: 600, Distance: 100, LimitUM: 500,
+	}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Wear is estimated from the first cutting window on, as the schema says; a late
+// window leaves it alone, a window without signal too, and a new tool has none.
+func TestMachineEstimatesWear(t *testing.T) {
+	m := withWear(t)
+	judge, mach := m.NewJudge(), newTestMachine(t, m)
+	for i, step := range []struct {
+		seq   uint64
+		tool  string
+		value float32
+		wear  float64 // −1: not there
+	}{
+		{1, "T1", 10, 100}, {2, "T1", 12, 100}, {4, "T1", 12, 144}, {5, "T1", 10, 144}, {6, "T1", 25, -1},
+		{3, "T1", 20, -1}, {7, "T1", 20, 144}, {8, "T1", 20, 400}, {9, "T2", 9, 81},
+	} {
+		w := at(step.seq, step.tool, false)
+		w.Samples[0][0] = step.value
+		r, _ := mach.observe(w, judge, m.Layout, m.ID())
+		got := -1.0
+		if r.Wear != nil {
+			got = r.WearUM
+			if r.WearLowUM > got || r.WearHighUM < got {
+				t.Errorf("step %d: %+v", i, *r.Wear)
+			}
+		}
+		if beyond := step.value > 24; r.WearUnknown != beyond {
+			t.Errorf("step %d: unknown is %v", i, r.WearUnknown)
+		}
+		if math.Abs(got-step.wear) > 0.05 {
+			t.Errorf("step %d: wear %v, want %v", i, got, step.wear)
+		}
+		if err := schemas.Validate(schemas.Result, event.JSON(r)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The life that is left is told in holes where windows name them, else in windows.
+func TestMachineTellsTheLifeLeft(t *testing.T) {
+	m := withWear(t)
+	for _, holes := range []bool{true, false} {
+		judge, mach := m.NewJudge(), newTestMachine(t, m)
+		var r *event.Result
+		for i := range 16 {
+			w := at(uint64(i), "T1", false)
+			w.Samples[0][0] = float32(math.Sqrt(20 * float64(i+1)))
+			if holes {
+				w.Hole = strconv.Itoa(i)
+			}
+			r, _ = mach.observe(w, judge, m.Layout, m.ID())
+		}
+		left, low, other := r.WindowsLeft, r.WindowsLeftLow, r.HolesLeft
+		if holes {
+			left, low, other = r.HolesLeft, r.HolesLeftLow, r.WindowsLeft
+		}
+		if left == nil || low == nil || other != nil || *low > *left || math.Abs(*left-9) > 1.5 {
+			t.Errorf("holes %v: %s", holes, event.JSON(r))
+		}
+		if err := schemas.Validate(schemas.Result, event.JSON(r)); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // at makes a window: faulty ones read twice the reference of 10.
@@ -240,6 +319,10 @@ func TestAlertText(t *testing.T) {
 // its state says of the next windows what the old one would have said.
 func TestRestartedMachineSaysTheSame(t *testing.T) {
 	m := cycling(t)
+	m.Wear = withWear(t).Wear
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
 	a, b := m.NewJudge(), m.NewJudge()
 	rapid.Check(t, func(t *rapid.T) {
 		old := newTestMachine(t, m)
@@ -249,6 +332,8 @@ func TestRestartedMachineSaysTheSame(t *testing.T) {
 			if rapid.Bool().Draw(t, "idle") {
 				w.Samples = idle(w.Seq, w.Tool).Samples
 			}
+			w.Samples[0][0] += float32(rapid.IntRange(0, 3).Draw(t, "more"))
+			w.Hole = rapid.SampledFrom([]string{"", "H1", "H2"}).Draw(t, "hole")
 			w.Epoch = rapid.Uint64Range(1, 2).Draw(t, "epoch")
 			r1, al1 := old.observe(w, a, m.Layout, m.ID())
 			r2, al2 := now.observe(w, b, m.Layout, m.ID())

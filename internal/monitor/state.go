@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
+	"github.com/flank-tcm/flank/pkg/trend"
 )
 
 // keptEpochs is how many epochs of a machine are remembered. A machine gets a
@@ -33,6 +34,7 @@ type state struct {
 	Newest    time.Time        `json:"newest,omitzero"` // end of the last window that was not late
 	Reference *model.Reference `json:"reference,omitempty"`
 	Cycle     *cycle.Memory    `json:"cycle,omitempty"`
+	Wear      *trend.Tool      `json:"wear,omitempty"`
 	Alarm     alarm.State      `json:"alarm"`
 	Incident  string           `json:"incident,omitempty"` // what people call the alarm that stands
 	Heard     *heard           `json:"heard,omitempty"`    // commands
@@ -80,8 +82,8 @@ func readState(record bus.Message) (st state, again []bus.Message, err error) {
 }
 
 // restore makes m remember s. A reference that was learnt under another model
-// is of other features: the tool's is then learnt anew, and so is where the machine
-// is in its cycle. It reports a state that no machine can have under the model,
+// is of other features: the tool's is then learnt anew, and so are its wear and
+// where the machine is in its cycle. It reports a state that no machine can have under the model,
 // which has so many features.
 func (m *machine) restore(s state, by *model.Model, features int) error {
 	m.epochs, m.newest = s.Epochs, s.Newest
@@ -96,6 +98,12 @@ func (m *machine) restore(s state, by *model.Model, features int) error {
 			return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
 		}
 		m.cycle = *s.Cycle
+	}
+	if s.Wear != nil && s.Model == by.ID() {
+		if err := s.Wear.Check(); err != nil {
+			return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
+		}
+		m.wear = *s.Wear
 	}
 	if err := m.alarm.Restore(s.Alarm); err != nil {
 		return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
@@ -119,6 +127,9 @@ func (m *machine) state(modelID string, out []pending) state {
 	}
 	if len(m.cycle.Belief) > 0 {
 		s.Cycle = &m.cycle
+	}
+	if m.wear.Windows > 0 {
+		s.Wear = &m.wear
 	}
 	return s
 }

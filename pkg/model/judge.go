@@ -7,6 +7,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
+	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -157,6 +158,16 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32,
 // that cannot be trusted. They are empty if the machine was not cutting or too
 // few channels can be trusted, and valid until the next call.
 func (j *Judge) Cutting() []float32 { return j.cutting }
+
+// Wear takes the window that Row or Judge was asked about last for the next one of
+// tool in hole, and returns the estimate after it. Asked is false if there is none to
+// be had: the model estimates no wear, or the machine was not cutting.
+func (j *Judge) Wear(tool *trend.Tool, hole string) (e trend.Estimate, asked bool) {
+	if j.model.Wear == nil || len(j.cutting) == 0 {
+		return trend.Unknown, false
+	}
+	return tool.Observe(j.model.Wear, j.cutting, hole), true
+}
 
 // Judge returns the verdict on w and lets ref and k learn from it, see Row. The
 // window must have the model's layout and length.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -334,6 +336,56 @@ func TestFile(t *testing.T) {
 	}
 	if v := j.Judge(cutting(2), &ref, nil); v.Outcome != Faulty {
 		t.Errorf("the model that was read says %s", v.Outcome)
+	}
+}
+
+// A model that estimates wear keeps that in a section of its own, which files of
+// models that do not lack; it is refused if it is not of the model's features.
+func TestFileWithWear(t *testing.T) {
+	m := *trained(t)
+	without, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 2 * m.Classifier.Columns()
+	m.Wear = &trend.Model{
+		Center: make([]float64, n), Scale: slices.Repeat([]float64{1}, n), Weights: slices.Repeat([]float64{0.1}, n), Bias: 1.0 / 3,
+		Median: 3, Low: -1, High: 1, MostUM: 900, Distance: 25, LimitUM: 300,
+	}
+	with, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := Decode(without)
+	if err != nil || old.Wear != nil {
+		t.Errorf("without the section: wear %v, %v", old.Wear, err)
+	}
+	got, err := Decode(with)
+	if err != nil || !reflect.DeepEqual(got.Wear, m.Wear) {
+		t.Fatalf("wear is read as %+v, %v", got.Wear, err)
+	}
+	j := got.NewJudge()
+	var ref Reference
+	var tool trend.Tool
+	if e, asked := old.NewJudge().Wear(&tool, "H1"); asked || e.Known() || tool.Windows != 0 {
+		t.Errorf("wear without a model of it: %+v", e)
+	}
+	w := cutting(1)
+	for range 5 {
+		j.Judge(w, &ref, nil)
+		if e, asked := j.Wear(&tool, "H1"); !asked || !e.Known() {
+			t.Fatalf("%+v", e)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { j.Judge(w, &ref, nil); j.Wear(&tool, "H1") }); n > 0 {
+		t.Errorf("%v allocations for a window", n)
+	}
+	m.Wear = &trend.Model{Median: 3}
+	if _, err := m.Encode(); err == nil {
+		t.Error("wear of no features was written")
+	}
+	if _, err := Decode(resum(bytes.Replace(with, []byte(`"median":3`), []byte(`"median":4`), 1))); !errors.Is(err, ErrDamaged) {
+		t.Errorf("an even median: %v", err)
 	}
 }
 

@@ -57,7 +57,7 @@ func (t *Tool) Observe(m *Model, x []float32, hole string) Estimate {
 	}
 	root, known := m.Root(x)
 	if !known {
-		return unknown
+		return Unknown
 	}
 	if len(t.Recent) >= m.Median {
 		n := copy(t.Recent, t.Recent[len(t.Recent)-m.Median+1:])
@@ -151,11 +151,11 @@ func (t *Tool) until(m *Model, offset float64, now int) float64 {
 	return left
 }
 
-// Check reports a state that no tool can have under m.
-func (t *Tool) Check(m *Model) error {
+// Check reports a state that no tool can have.
+func (t *Tool) Check() error {
 	bad := func(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) }
 	switch {
-	case len(t.Recent) > m.Median || slices.ContainsFunc(t.Recent, bad) || bad(t.Root):
+	case len(t.Recent) > mostMedian || slices.ContainsFunc(t.Recent, bad) || bad(t.Root):
 		return errors.New("trend: tool: roots that cannot be")
 	case t.Windows < 0 || t.Holes < 0 || t.Stride < 0 || len(t.Points) >= mostPoints:
 		return errors.New("trend: tool: counts that cannot be")

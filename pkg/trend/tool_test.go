@@ -65,7 +65,7 @@ func TestNeverFallsAndOutlivesARestart(t *testing.T) {
 				if err := json.Unmarshal(text, &other); err != nil {
 					t.Fatal(err)
 				}
-				if err := other.Check(m); err != nil {
+				if err := other.Check(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -95,7 +95,7 @@ func TestNeverFallsAndOutlivesARestart(t *testing.T) {
 			}
 			last = e
 		}
-		if err := tool.Check(m); err != nil {
+		if err := tool.Check(); err != nil {
 			t.Fatal(err)
 		}
 	})

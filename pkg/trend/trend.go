@@ -122,7 +122,8 @@ type Estimate struct {
 	Holes                   bool
 }
 
-var unknown = Estimate{UM: math.NaN(), LowUM: math.NaN(), HighUM: math.NaN(), Left: math.NaN(), LowLeft: math.NaN(), HighLeft: math.NaN()}
+// Unknown is the estimate of a window that nothing is known of.
+var Unknown = Estimate{UM: math.NaN(), LowUM: math.NaN(), HighUM: math.NaN(), Left: math.NaN(), LowLeft: math.NaN(), HighLeft: math.NaN()}
 
 // Known reports whether there is an estimate of the wear.
 func (e Estimate) Known() bool { return e.UM == e.UM }

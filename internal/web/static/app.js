@@ -4,7 +4,7 @@
 import { Trace } from "./trace.js";
 import { Channels } from "./channels.js";
 import { Control } from "./control.js";
-import { verdicts, phases, loudness, moment, duration, number, plain } from "./words.js";
+import { verdicts, phases, loudness, moment, duration, number, plain, wear } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const set = (id, text) => { const e = $(id); if (e.textContent !== text) e.textContent = text; };
@@ -85,6 +85,8 @@ function showVerdict(last) {
     if (last.class) says += ` It is ${last.class}.`;
     if (last.verdict === "not_cutting" && last.cutting_state) says = `${last.cutting_state[0].toUpperCase()}${last.cutting_state.slice(1)}: only drilling is judged.`;
     if (last.reference_len) says += ` ${last.reference_len} ${last.reference_len === 1 ? "window" : "windows"} so far.`;
+    if (last.wear_um !== undefined) says += ` ${wear(last)}`;
+    else if (last.wear_unknown) says += " Its flank wear is unknown.";
   }
   document.body.dataset.verdict = stale ? "stale" : last ? shape : "waiting";
   set("word", word);

@@ -47,6 +47,18 @@ export function number(x) {
   return x.toPrecision(3);
 }
 
+// What is known of the tool's wear and of what it has left.
+export function wear(r) {
+  const from = (low, high) => (high === undefined ? `${Math.floor(low)} or more` : `${Math.floor(low)} to ${Math.ceil(high)}`);
+  let says = `Flank wear ${Math.round(r.wear_um)} µm (${from(r.wear_low_um, r.wear_high_um)}).`;
+  for (const unit of ["holes", "windows"]) {
+    const left = r[unit + "_left"];
+    if (left === 0) says += " It is at its limit.";
+    else if (left !== undefined) says += ` About ${Math.round(left)} ${unit} left (${from(r[unit + "_left_low"], r[unit + "_left_high"])}).`;
+  }
+  return says;
+}
+
 export function duration(s) {
   if (s < 1) return "now";
   if (s < 90) return `${Math.round(s)} s ago`;
