@@ -63,7 +63,7 @@ var ErrTooFew = errors.New("too few tools with measured wear")
 const (
 	leastTools = 4    // two of them are held out while a fit is scored
 	mostParts  = 10   // that tools are dealt to; up to as many, each is held out alone
-	mostRows   = 8000 // of all tools that are regressed; neighbours are near copies
+	mostRows   = 4000 // of all tools that are regressed; neighbours are near copies
 )
 
 // What is tried on tools held out.
@@ -135,7 +135,7 @@ func Fit(ctx context.Context, rows *Rows, limitUM float64) (*Model, Choice, erro
 		}
 	}
 	choice := Choice{penalties[best/len(medians)], medians[best%len(medians)], math.Sqrt(squares[best] / float64(len(rows.Tool)))}
-	m := r.solve(r.gram, r.cross, r.sum, r.y, r.n, []float64{choice.Penalty})[0]
+	m := r.all(choice.Penalty)
 	es := errorsOf[best]
 	slices.Sort(es)
 	m.Median, m.LimitUM = choice.Median, limitUM
@@ -209,14 +209,23 @@ func newRegression(rows *Rows, tools [][]int) *regression {
 			r.scale[c] = 1
 		}
 	}
-	r.gram = blas64.Symmetric{Uplo: blas.Upper, N: 2 * p, Stride: 2 * p, Data: make([]float64, 4*p*p)}
+	for _, of := range r.chosen {
+		r.n += len(of)
+	}
 	r.cross, r.sum = make([]float64, 2*p), make([]float64, 2*p)
+	if r.wide() {
+		return r
+	}
+	r.gram = blas64.Symmetric{Uplo: blas.Upper, N: 2 * p, Stride: 2 * p, Data: make([]float64, 4*p*p)}
 	for k := range r.chosen {
-		n := r.add(1, k, r.gram, r.cross, r.sum, &r.y)
-		r.n += n
+		r.add(1, k, r.gram, r.cross, r.sum, &r.y)
 	}
 	return r
 }
+
+// wide reports whether there are fewer rows than inputs. Then no sums are kept,
+// and regressions are solved among the rows.
+func (r *regression) wide() bool { return r.n < 2*r.rows.Columns }
 
 // inputs stores the standardised inputs of a row in z, which has length 2p.
 func (r *regression) inputs(z []float64, x []float32) {
@@ -261,6 +270,9 @@ func (r *regression) add(sign float64, k int, gram blas64.Symmetric, cross, sum 
 
 // without returns the regressions of each penalty on all tools but those held.
 func (r *regression) without(held []int) []*Model {
+	if r.wide() {
+		return r.solveRows(held, penalties)
+	}
 	gram := r.gram
 	gram.Data = slices.Clone(gram.Data)
 	cross, sum, y := slices.Clone(r.cross), slices.Clone(r.sum), r.y
@@ -269,6 +281,58 @@ func (r *regression) without(held []int) []*Model {
 		n -= r.add(-1, k, gram, cross, sum, &y)
 	}
 	return r.solve(gram, cross, sum, y, n, penalties)
+}
+
+// all returns the regression on all tools.
+func (r *regression) all(alpha float64) *Model {
+	if r.wide() {
+		return r.solveRows(nil, []float64{alpha})[0]
+	}
+	return r.solve(r.gram, r.cross, r.sum, r.y, r.n, []float64{alpha})[0]
+}
+
+// solveRows returns the regressions of all tools but those held, for each penalty
+// α, as solve does, by
+//
+//	w = Zᵀ·(Z·Zᵀ + α·I)⁻¹·y,
+//
+// which is the same and is less work with fewer rows than inputs.
+func (r *regression) solveRows(held []int, alphas []float64) []*Model {
+	p2 := 2 * r.rows.Columns
+	z := blas64.General{Cols: p2, Stride: p2}
+	var roots []float64
+	sum, y := make([]float64, p2), 0.0
+	for k, of := range r.chosen {
+		if slices.Contains(held, k) {
+			continue
+		}
+		for _, i := range of {
+			at := len(z.Data)
+			z.Data = append(z.Data, make([]float64, p2)...)
+			r.inputs(z.Data[at:], r.rows.Row(i))
+			for c, v := range z.Data[at:] {
+				sum[c] += v
+			}
+			roots = append(roots, math.Sqrt(r.rows.WearUM[i]))
+			y += roots[len(roots)-1]
+		}
+	}
+	n := len(roots)
+	z.Rows = n
+	for i := range n {
+		roots[i] -= y / float64(n)
+		for c := range p2 {
+			z.Data[i*p2+c] -= sum[c] / float64(n)
+		}
+	}
+	kernel := mat.NewSymDense(n, nil)
+	blas64.Syrk(blas.NoTrans, 1, z, 0, kernel.RawSymmetric())
+	dual := mat.NewVecDense(n, nil)
+	return ridge(kernel, mat.NewVecDense(n, roots), dual, alphas, func() *Model {
+		m := r.model(sum, y, n)
+		blas64.Gemv(blas.Trans, 1, z, dual.RawVector(), 0, blas64.Vector{N: p2, Inc: 1, Data: m.Weights})
+		return m
+	}, sum, n)
 }
 
 // solve returns the regressions of the sums over n rows, for each penalty α:
@@ -284,20 +348,37 @@ func (r *regression) solve(gram blas64.Symmetric, cross, sum []float64, y float6
 	for c := range cross {
 		b.SetVec(c, cross[c]-y/float64(n)*sum[c])
 	}
+	w := mat.NewVecDense(p2, nil)
+	return ridge(centered, b, w, alphas, func() *Model {
+		m := r.model(sum, y, n)
+		copy(m.Weights, w.RawVector().Data)
+		return m
+	}, sum, n)
+}
+
+// model returns a model of n rows without weights, whose bias is the mean root.
+func (r *regression) model(sum []float64, y float64, n int) *Model {
+	return &Model{Center: r.center, Scale: r.scale, Weights: make([]float64, len(sum)), Bias: y / float64(n)}
+}
+
+// ridge solves (a + α·I)·x = b for each α, ascending, and calls make for the model of
+// x, from whose bias it takes what the means of the inputs, sum over n, weigh. It
+// modifies a.
+func ridge(a *mat.SymDense, b, x *mat.VecDense, alphas []float64, make func() *Model, sum []float64, n int) []*Model {
 	var out []*Model
 	last := 0.0
 	for _, alpha := range alphas {
-		for c := range p2 {
-			centered.SetSym(c, c, centered.At(c, c)+alpha-last)
+		for c := range a.SymmetricDim() {
+			a.SetSym(c, c, a.At(c, c)+alpha-last)
 		}
 		last = alpha
 		var chol mat.Cholesky
-		if !chol.Factorize(centered) {
+		if !chol.Factorize(a) {
 			panic("trend: Z'Z + αI is not positive definite") // inputs are within ±5, and α is 1 or more
 		}
-		m := &Model{Center: r.center, Scale: r.scale, Weights: make([]float64, p2), Bias: y / float64(n)}
 		// A matrix that is near to singular is what the penalty is there for.
-		_ = chol.SolveVecTo(mat.NewVecDense(p2, m.Weights), b)
+		_ = chol.SolveVecTo(x, b)
+		m := make()
 		for c, w := range m.Weights {
 			m.Bias -= w * sum[c] / float64(n)
 		}

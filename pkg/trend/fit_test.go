@@ -32,7 +32,14 @@ func TestRidgeIsScikitLearns(t *testing.T) {
 		{30, []float64{0.184656745, -0.03412476633, 0.2374645251, 0.03894802685}, 7.90138663},
 	} {
 		m := r.solve(r.gram, r.cross, r.sum, r.y, r.n, []float64{tc.alpha})[0]
+		byRows := r.solveRows(nil, []float64{tc.alpha})[0]
+		if math.Abs(byRows.Bias-m.Bias) > 1e-9 {
+			t.Errorf("α = %v: bias %v among rows, %v among inputs", tc.alpha, byRows.Bias, m.Bias)
+		}
 		for c, want := range tc.weights {
+			if math.Abs(byRows.Weights[c]-want) > 1e-9 {
+				t.Errorf("α = %v: weight %d is %.10g among rows, want %.10g", tc.alpha, c, byRows.Weights[c], want)
+			}
 			if math.Abs(m.Weights[c]-want) > 1e-9 {
 				t.Errorf("α = %v: weight %d is %.10g, want %.10g", tc.alpha, c, m.Weights[c], want)
 			}
