@@ -38,6 +38,7 @@ var promises = []promise{
 	{"4a-broker-away", "An outage of the broker is absorbed", brokerAway},
 	{"4b-network-bad", "A bad network is survived", networkBad},
 	{"5-broker-killed", "A broker's crash loses nothing", brokerKilled},
+	{"5c-cluster", "A cluster of three brokers survives one, and waits for two", clusterKilled},
 	{"6-log-cut", "What a broker loses in a power cut comes back", logCut},
 	{"7a-spool-damaged", "A corrupt spool never blocks the start", spoolDamaged},
 	{"7b-backlog", "A long backlog starts fast and small", backlog},
