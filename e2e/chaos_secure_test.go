@@ -29,7 +29,7 @@ func accessRefused(t *testing.T, r *record) {
 	ok := t.Run("programs", TestSecured)
 	r.exact(figure{
 		What: "20: access refused, each with its own words and exit code", Count: "20 ways, by `check` and by `run`, of three programs", Goal: "all", Measured: told(ok),
-		Note: "Wrong password, unknown user, in the clear, no password, a password in the clear, authority not trusted, another host, no certificate, one that expired, one of a stranger, rights that are missing, a group of others' name. A step of `check` that takes 5 s fails. Commands on Kafka, and so replayed ones, do not exist yet.",
+		Note: "Wrong password, unknown user, in the clear, no password, a password in the clear, authority not trusted, another host, no certificate, one that expired, one of a stranger, rights that are missing, a group of others' name. A step of `check` that takes 5 s fails. Replayed commands are refused by tests of the monitor, not here.",
 	}, ok)
 	r.exact(figure{
 		What: "21: certificate and password renewed while the programs run: windows or results lost", Count: "1 certificate, 1 password, each bad while the broker came back", Goal: "0", Measured: map[bool]string{true: "0", false: "see the test"}[ok],
