@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench
 
 all: fmt lint test
 
@@ -65,8 +65,11 @@ $(PEERS_BENCH)/ready: peers/bench/requirements.txt
 	$(PEERS_BENCH)/bin/pip install --quiet --requirement $<
 	touch $@
 
-# The programs as separate processes, killed and started again.
-e2e:
+# The programs as separate processes, killed and started again: on the embedded
+# broker, and against Apache Kafka.
+e2e: e2e-embedded e2e-kafka
+
+e2e-embedded:
 	$(GO) test -count 1 -tags e2e -skip TestChaos ./e2e/...
 
 # The same, and the tests of internal/bus, against Apache Kafka itself: in the clear,
