@@ -190,10 +190,12 @@ func networkBad(t *testing.T, r *record) {
 	proxy.slow(0)
 	again()
 	under := sent.count()
-	for name, prog := range map[string]*process{"ingest.log": ingester, "monitor.log": mon} {
-		if err := prog.alive(); err != nil {
-			t.Errorf("%v\n%s", err, tail(p.log(name)))
-		}
+	if err := mon.alive(); err != nil {
+		t.Errorf("%v\n%s", err, tail(p.log("monitor.log")))
+	}
+	// On a slow machine the recording may be over by now, which is no fault.
+	if err := ingester.alive(); err != nil && !strings.Contains(p.log("ingest.log"), " 0 pending in the spool") {
+		t.Errorf("%v\n%s", err, tail(p.log("ingest.log")))
 	}
 	p.speedUp(ingester)
 	sent.until(len(p.rows))
