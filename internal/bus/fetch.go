@@ -157,23 +157,27 @@ func (f *fetcher) relocate(ctx context.Context, kc *kafka.Client) error {
 
 // offsetAt returns the offset that FirstOffset or LastOffset stands for now.
 func offsetAt(ctx context.Context, kc *kafka.Client, topic string, partition int, at int64) (int64, error) {
-	res, err := kc.ListOffsets(ctx, &kafka.ListOffsetsRequest{
-		Topics: map[string][]kafka.OffsetRequest{topic: {{Partition: partition, Timestamp: at}}},
-	})
+	p, err := listOffsets(ctx, kc, topic, kafka.OffsetRequest{Partition: partition, Timestamp: at})
+	if at == FirstOffset {
+		return p.FirstOffset, err
+	}
+	return p.LastOffset, err
+}
+
+// listOffsets asks for offsets of one partition.
+func listOffsets(ctx context.Context, kc *kafka.Client, topic string, ask kafka.OffsetRequest) (kafka.PartitionOffsets, error) {
+	res, err := kc.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {ask}}})
 	if err != nil {
-		return 0, err
+		return kafka.PartitionOffsets{}, err
 	}
 	for _, p := range res.Topics[topic] {
-		if p.Partition != partition {
+		if p.Partition != ask.Partition {
 			continue
 		}
 		if p.Error != nil {
-			return 0, fmt.Errorf("bus: offsets of topic %s partition %d: %w", topic, partition, p.Error)
+			return kafka.PartitionOffsets{}, fmt.Errorf("bus: offsets of topic %s partition %d: %w", topic, ask.Partition, p.Error)
 		}
-		if at == FirstOffset {
-			return p.FirstOffset, nil
-		}
-		return p.LastOffset, nil
+		return p, nil
 	}
-	return 0, fmt.Errorf("bus: offsets of topic %s partition %d: not in the answer", topic, partition)
+	return kafka.PartitionOffsets{}, fmt.Errorf("bus: offsets of topic %s partition %d: not in the answer", topic, ask.Partition)
 }

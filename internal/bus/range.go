@@ -2,8 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -52,49 +50,20 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 	if err != nil || first >= end {
 		return err
 	}
-	last := end - 1
-	err = readPartition(ctx, c, topic, partition, first, false, func(m Message) error {
-		if m.Offset > last {
-			return errEnd
-		}
-		if err := fn(m); err != nil {
-			return err
-		}
-		if m.Offset == last {
-			return errEnd
-		}
-		return nil
-	})
-	if err == errEnd {
-		return nil
-	}
-	return err
+	return readUntil(ctx, c, topic, partition, first, end, false, fn)
 }
-
-var errEnd = errors.New("bus: end of the range")
 
 // offsetOf returns the offset of the first message that Kafka got at that time or
 // later, or end if there is none.
 func offsetOf(ctx context.Context, kc *kafka.Client, topic string, partition int, at time.Time, end int64) (int64, error) {
-	res, err := kc.ListOffsets(ctx, &kafka.ListOffsetsRequest{
-		Topics: map[string][]kafka.OffsetRequest{topic: {kafka.TimeOffsetOf(partition, at)}},
-	})
+	p, err := listOffsets(ctx, kc, topic, kafka.TimeOffsetOf(partition, at))
 	if err != nil {
 		return 0, err
 	}
-	for _, p := range res.Topics[topic] {
-		if p.Partition != partition {
-			continue
+	for offset := range p.Offsets {
+		if offset >= 0 {
+			return offset, nil
 		}
-		if p.Error != nil {
-			return 0, fmt.Errorf("bus: offsets of topic %s partition %d: %w", topic, partition, p.Error)
-		}
-		for offset := range p.Offsets {
-			if offset >= 0 {
-				return offset, nil
-			}
-		}
-		return end, nil
 	}
-	return 0, fmt.Errorf("bus: offsets of topic %s partition %d: not in the answer", topic, partition)
+	return end, nil
 }

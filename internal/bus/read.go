@@ -79,11 +79,11 @@ func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, foll
 }
 
 func readPartition(ctx context.Context, c *client, topic string, partition int, offset int64, follow bool, fn func(Message) error) error {
-	f := &fetcher{c: c, topic: topic, partition: partition, next: offset}
+	next := offset
 	var end int64
 	err := c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
 		if end, err = offsetAt(ctx, kc, topic, partition, LastOffset); err == nil && offset == FirstOffset {
-			f.next, err = offsetAt(ctx, kc, topic, partition, FirstOffset) // of an empty partition nothing is waited for
+			next, err = offsetAt(ctx, kc, topic, partition, FirstOffset) // of an empty partition nothing is waited for
 		}
 		return err
 	})
@@ -91,8 +91,15 @@ func readPartition(ctx context.Context, c *client, topic string, partition int, 
 		return err
 	}
 	if offset == LastOffset {
-		f.next = end
+		next = end
 	}
+	return readUntil(ctx, c, topic, partition, next, end, follow, fn)
+}
+
+// readUntil calls fn for the messages of a partition from offset next up to and
+// without end, or with follow for all that come.
+func readUntil(ctx context.Context, c *client, topic string, partition int, next, end int64, follow bool, fn func(Message) error) error {
+	f := &fetcher{c: c, topic: topic, partition: partition, next: next}
 	empty := 0 // fetches in a row that moved nothing, while the leader knew of messages
 	for follow || f.next < end {
 		before := f.next
