@@ -39,16 +39,6 @@ func liveTable() string {
 	return b.String()
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // live makes the configuration of prepare one of a live source.
 func live(t *testing.T, dir, broker, source string) (config string) {
 	return write(t, dir, "ingest.yaml", fmt.Sprintf("machine: %s\nkafka: {brokers: [%q]}\nlayout: layout.yaml\nspool: spool\n%s\n", machine, broker, source))
@@ -133,7 +123,7 @@ func TestLiveKilled(t *testing.T) {
 	for name, command := range clients {
 		t.Run(name, func(t *testing.T) {
 			b, cfg := startServer(t, 2)
-			dir, at := prepare(t, b.Addr(), 1), freePort(t)
+			dir, at := prepare(t, b.Addr(), 1), freeAddr(t)
 			config := live(t, dir, b.Addr(), fmt.Sprintf("source: {kind: tcp, listen: %q}", at))
 			sent := follow(t, cfg, bus.TopicWindows)
 			c := client(t, command, at, liveTable(), 200)
@@ -161,7 +151,7 @@ func TestToolChange(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	b, cfg := startServer(t, 2)
-	dir, at := prepare(t, b.Addr(), 1), freePort(t)
+	dir, at := prepare(t, b.Addr(), 1), freeAddr(t)
 	config := live(t, dir, b.Addr(), fmt.Sprintf("source: {kind: tcp, listen: %q}", at))
 	ingester := start(t, "ingest", "run", "--config", config)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {

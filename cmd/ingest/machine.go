@@ -63,18 +63,6 @@ func runAll(ctx context.Context, ms []*machine) error {
 	return errors.Join(errs...)
 }
 
-// lines is a writer that several machines may write lines to.
-type lines struct {
-	mu sync.Mutex
-	to io.Writer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.to.Write(p)
-}
-
 // backoff is how long a machine that has failed waits, the longer the more often.
 func backoff(failures int) time.Duration {
 	return min(time.Second<<min(failures, 6), time.Minute)

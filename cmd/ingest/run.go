@@ -110,7 +110,7 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 		level = zerolog.DebugLevel
 	}
 	log := cli.Logger(stderr, level)
-	out := &lines{to: stdout}
+	out := zerolog.SyncWriter(stdout) // several machines write lines to it
 	var ms []*machine
 	for _, m := range c.all() {
 		ms = append(ms, newMachine(c, m, log, out))

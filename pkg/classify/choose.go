@@ -82,12 +82,12 @@ const (
 
 // chooseCosts returns the costs to decide with, chosen on d, and fills in r.
 func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (CostVector, error) {
-	metric := cmp.Or(s.Metric, MaximizeGMean)
-	r.Metric = metric
+	s.Metric = cmp.Or(s.Metric, MaximizeGMean)
+	r.Metric = s.Metric
 	inverse := InversePrior(d.counts)
 	add := func(name string, c CostVector) {
 		m := d.confusion(c)
-		r.Choices = append(r.Choices, Choice{Name: name, Costs: c, Fitness: metric.of(m), GMean: m.GMean(), Accuracy: m.Accuracy()})
+		r.Choices = append(r.Choices, Choice{Name: name, Costs: c, Fitness: s.Metric.of(m), GMean: m.GMean(), Accuracy: m.Accuracy()})
 	}
 	add(argmaxChoice, make(CostVector, d.k))
 	add(inversePriorChoice, inverse)
@@ -101,9 +101,9 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 	}
 	optimum := evolved
 	if d.k == 2 {
-		p := d.sweep(metric)
+		p := d.sweep(s.Metric)
 		r.Plateau = [2]Figure{Figure(threshold(p.low)), Figure(threshold(p.high))}
-		exact, smooth := cut((p.low+p.high)/2), cut(d.smoothed(metric))
+		exact, smooth := cut((p.low+p.high)/2), cut(d.smoothed(s.Metric))
 		add(exactChoice, exact)
 		add(smoothedChoice, smooth)
 		if optimum = smooth; s.Raw {
@@ -117,7 +117,7 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 	kept := optimum
 	// The inverse prior is the best guess for metrics to which classes count
 	// alike, and no guess for the others.
-	if !s.Unmixed && !metric.pairOnly() {
+	if !s.Unmixed && !s.Metric.pairOnly() {
 		kept = halfway(optimum, inverse)
 	}
 	add(keptChoice, kept)
@@ -157,7 +157,6 @@ func (s CostSettings) check(k int) error {
 
 // evolve searches the costs with the greatest metric on d by JADE.
 func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, r *CostReport) (CostVector, error) {
-	metric := cmp.Or(s.Metric, MaximizeGMean)
 	search := s.Search
 	if !s.Raw {
 		search.Initial = append(slices.Clone(search.Initial), d.seeds(inverse)...)
@@ -172,7 +171,7 @@ func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, 
 	}
 	problem := costBox(d.k)
 	problem.Evaluate = func(f []float64, costs [][]float64) {
-		searched.fitness(f, costs, metric, !s.Raw)
+		searched.fitness(f, costs, s.Metric, !s.Raw)
 		for i := range f {
 			f[i] = -f[i]
 		}
@@ -185,7 +184,7 @@ func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, 
 		// Whether the find is worth more than a first guess, all rows decide.
 		candidates := append([][]float64{found.X}, search.Initial...)
 		f := make([]float64, len(candidates))
-		all.fitness(f, candidates, metric, !s.Raw)
+		all.fitness(f, candidates, s.Metric, !s.Raw)
 		for i, v := range f {
 			if v > f[0] {
 				f[0], found.X = v, candidates[i]
