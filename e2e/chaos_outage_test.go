@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/monitor"
-	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -67,28 +65,7 @@ func writeRawLayout(t *testing.T, dir string) {
 // rawWindows follows the windows of a raw recording. The samples of each must say
 // the second that its seq says.
 func (p *plant) rawWindows(seconds int) *windowLedger {
-	layout, _, err := signal.LoadLayout(p.file("raw.yaml"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	codec, err := window.NewCodec(layout, window.DefaultSpec)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	w := &windowLedger{seen: make([]bool, seconds)}
-	var win window.Window
-	w.ledger = p.watch(bus.TopicWindows, func(m bus.Message) {
-		if err := monitor.Open(codec, &m, &win); err != nil || win.Seq >= uint64(seconds) || win.Samples[0][0] != float32(win.Seq) {
-			w.wrong++
-			return
-		}
-		w.seen[win.Seq] = true
-		if win.Seq < w.next {
-			w.disordered++
-		}
-		w.next = win.Seq + 1
-	})
-	return w
+	return p.follow(p.codec("raw.yaml"), seconds, func(w *window.Window) bool { return w.Samples[0][0] == float32(w.Seq) })
 }
 
 // spoolBytes returns the bytes of the segments in a spool.

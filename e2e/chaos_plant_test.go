@@ -44,38 +44,20 @@ func newPlant(t *testing.T, partitions, tools, perTool int, speed float64) *plan
 
 func newPlantAt(t *testing.T, b server, cfg bus.Config, tools, perTool int, speed float64) *plant {
 	p := &plant{t: t, b: b, cfg: cfg, dir: prepare(t, b.Addr(), speed)}
-	var text string
-	text, p.rows = day(2, tools, perTool)
+	text := wearing(rand.New(rand.NewPCG(2, 3)), tools, perTool)
 	write(t, p.dir, "day.csv", text)
-	return p
-}
-
-// day is a recording like that of the history, as text and as numbers.
-func day(seed uint64, tools, perTool int) (text string, rows [][3]float32) {
-	rng := rand.New(rand.NewPCG(seed, 3))
-	var b strings.Builder
-	b.WriteString("force,power,noise,tool,VB\n")
-	for tool := range tools {
-		gain, end := 1+rng.Float64(), 420.0
-		if tool%3 == 2 {
-			end = 240
-		}
-		for i := range perTool {
-			vb := end * float64(i) / float64(perTool)
-			line := fmt.Sprintf("%.4f,%.4f,%.4f", gain*(100+vb/2+4*rng.NormFloat64()), gain*(20+vb/8+rng.NormFloat64()), rng.NormFloat64())
-			fmt.Fprintf(&b, "%s,T%d,%.1f\n", line, tool, vb)
-			var row [3]float32
-			for c, cell := range strings.Split(line, ",") {
-				v, err := strconv.ParseFloat(cell, 64)
-				if err != nil {
-					panic(err)
-				}
-				row[c] = float32(v)
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
+		var row [3]float32
+		for c, cell := range strings.Split(line, ",")[:3] {
+			v, err := strconv.ParseFloat(cell, 64)
+			if err != nil {
+				t.Fatal(err)
 			}
-			rows = append(rows, row)
+			row[c] = float32(v)
 		}
+		p.rows = append(p.rows, row)
 	}
-	return b.String(), rows
+	return p
 }
 
 func (p *plant) file(name string) string { return filepath.Join(p.dir, name) }
@@ -228,9 +210,9 @@ type windowLedger struct {
 	next       uint64
 }
 
-// windows follows the windows of the plant's machine.
-func (p *plant) windows() *windowLedger {
-	layout, _, err := signal.LoadLayout(p.file("layout.yaml"))
+// codec returns that of the windows of a layout in the plant's folder.
+func (p *plant) codec(layoutFile string) *window.Codec {
+	layout, _, err := signal.LoadLayout(p.file(layoutFile))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -238,11 +220,23 @@ func (p *plant) windows() *windowLedger {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	w := &windowLedger{seen: make([]bool, len(p.rows))}
+	return codec
+}
+
+// windows follows the windows of the plant's machine.
+func (p *plant) windows() *windowLedger {
+	return p.follow(p.codec("layout.yaml"), len(p.rows), func(w *window.Window) bool {
+		return [3]float32{w.Samples[0][0], w.Samples[1][0], w.Samples[2][0]} == p.rows[w.Seq]
+	})
+}
+
+// follow compares windows with a recording of n of them: right says whether one is
+// what its seq names.
+func (p *plant) follow(codec *window.Codec, n int, right func(*window.Window) bool) *windowLedger {
+	w := &windowLedger{seen: make([]bool, n)}
 	var win window.Window
 	w.ledger = p.watch(bus.TopicWindows, func(m bus.Message) {
-		if err := monitor.Open(codec, &m, &win); err != nil || win.Seq >= uint64(len(p.rows)) ||
-			[3]float32{win.Samples[0][0], win.Samples[1][0], win.Samples[2][0]} != p.rows[win.Seq] {
+		if err := monitor.Open(codec, &m, &win); err != nil || win.Seq >= uint64(n) || !right(&win) {
 			w.wrong++
 			return
 		}

@@ -32,15 +32,7 @@ type mint struct {
 const mintEpoch = 0xfeed
 
 func (p *plant) mint(machine string) *mint {
-	layout, _, err := signal.LoadLayout(p.file("layout.yaml"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	codec, err := window.NewCodec(layout, window.DefaultSpec)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	m := &mint{t: p.t, codec: codec, rng: rand.New(rand.NewPCG(9, 9))}
+	m := &mint{t: p.t, codec: p.codec("layout.yaml"), rng: rand.New(rand.NewPCG(9, 9))}
 	m.win = window.Window{
 		Epoch: mintEpoch, Length: time.Second, Samples: [][]float32{{0}, {0}, {0}}, Quality: make([]signal.Quality, 3),
 	}

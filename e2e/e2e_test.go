@@ -95,7 +95,12 @@ func write(t *testing.T, dir, name, text string) string {
 
 // recording is a table of tools that wear.
 func recording(seed uint64) string {
-	rng := rand.New(rand.NewPCG(seed, 1))
+	return wearing(rand.New(rand.NewPCG(seed, 1)), tools, rows)
+}
+
+// wearing is a table of so many tools of so many rows: force and power rise with
+// the wear, noise does not, and every third tool is taken out before it is worn.
+func wearing(rng *rand.Rand, tools, rows int) string {
 	var b strings.Builder
 	b.WriteString("force,power,noise,tool,VB\n")
 	for tool := range tools {
