@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/logtest"
 )
 
 // secret is a password that nobody may find anywhere.
@@ -31,26 +32,8 @@ type fortress struct {
 	k       *kafkatest.Broker
 	dir     string
 	secrets []string
-	files   int        // that commands have
-	said    syncBuffer // by all programs
-}
-
-// syncBuffer is a buffer that several programs write to.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	files   int            // that commands have
+	said    logtest.Buffer // by all programs
 }
 
 // login is the kafka part of a configuration, with a password.

@@ -20,6 +20,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -151,7 +152,7 @@ func TestRun(t *testing.T) {
 	if err := out.Send(ctx, []bus.Message{windowMessage(t, layout(t, "force"), 5, 20)}); err != nil {
 		t.Fatal(err)
 	}
-	log := &lineWatcher{}
+	log := &logtest.Buffer{}
 	var page, metrics []byte
 	get := func(url string) (body []byte) {
 		if r, err := http.Get(url); err == nil {
@@ -166,7 +167,7 @@ func TestRun(t *testing.T) {
 			if !strings.HasSuffix(string(m.Header("ce_id")), "/5") {
 				return nil
 			}
-			if url := log.after(`"page":"`); url != "" {
+			if url := after(log.String(), `"page":"`); url != "" {
 				page, metrics = get(url), get(url+"/metrics")
 			}
 			return errors.New("enough")
@@ -192,27 +193,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// lineWatcher is a log that can be looked at while it is written.
-type lineWatcher struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lineWatcher) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lineWatcher) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// after returns what follows prefix in the log, up to a quote.
-func (l *lineWatcher) after(prefix string) string {
-	_, rest, _ := strings.Cut(l.String(), prefix)
+// after returns what follows prefix in a log, up to a quote.
+func after(log, prefix string) string {
+	_, rest, _ := strings.Cut(log, prefix)
 	text, _, _ := strings.Cut(rest, `"`)
 	return text
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/spool"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -38,31 +39,7 @@ type plant struct {
 	layout *signal.Layout
 	codec  *window.Codec
 	broker *bus.Broker
-	log    syncBuffer
-}
-
-// syncBuffer is a buffer that several goroutines may write to.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-func (b *syncBuffer) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.b.Reset()
+	log    logtest.Buffer
 }
 
 // newPlant starts a broker with all topics.
@@ -698,7 +675,7 @@ func TestDamagedReplayFile(t *testing.T) {
 	want := epochs{}
 	for i, text := range []string{"", "{", `{"recording": 3}`, "\x00\x00\x00\x00", `{"epoch": -1}`, "null", "{}"} {
 		p.spool = filepath.Join(p.dir, fmt.Sprint("spool", i))
-		p.log.reset()
+		p.log.Reset()
 		ctx, stop := stopAt(t.Context(), 100)
 		g := p.gateway(r, stop, alone)
 		if err := g.Run(ctx); err != nil {
