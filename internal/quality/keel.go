@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -10,10 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/flank-tcm/flank/internal/study/keel"
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
 // keelSets are small, hard sets of different kinds, to see that what is good on
@@ -37,110 +35,28 @@ func measureKEEL(ctx context.Context, dir string, log io.Writer) ([]keelScore, m
 	}
 	var all []keelScore
 	for _, set := range keelSets {
-		t, folds, err := readKEEL(dir, set)
+		s, err := keel.Load(dir, set)
 		if err != nil {
 			return nil, nil, err
 		}
 		score := keelScore{set: set}
 		for encoding, to := range map[classify.Encoding]*float64{classify.Standard: &score.standard, classify.Bins: &score.bins} {
-			v, err := classify.CrossValidate(ctx, t.x, t.y, nil, classify.Settings{Encoding: encoding, Seed: 1}, folds)
+			v, err := classify.CrossValidate(ctx, s.X, s.Y, nil, classify.Settings{Encoding: encoding, Seed: 1}, s.Folds)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", set, err)
 			}
-			for _, f := range folds {
+			for _, f := range s.Folds {
 				m := classify.NewConfusion(2)
 				for _, i := range f.Test {
-					m.Add(t.y[i], v.Decision[i])
+					m.Add(s.Y[i], v.Decision[i])
 				}
-				*to += m.GMean() / float64(len(folds))
+				*to += m.GMean() / keel.Folds
 			}
 		}
 		fmt.Fprintf(log, "%s: G-mean %.3f, bins %.3f\n", set, score.standard, score.bins)
 		all = append(all, score)
 	}
 	return all, peers, nil
-}
-
-// readKEEL reads the test parts of the set's five folds, which together are the
-// set. The class with fewer rows is 1; a nominal column becomes one of 0 and 1
-// for each of its values.
-func readKEEL(dir, set string) (*rows, []classify.Fold, error) {
-	var cells [][]string
-	var fold []int
-	for f := range 5 {
-		path := filepath.Join(dir, set, fmt.Sprintf("%s-5-%dtst.dat", set, f+1))
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, nil, err
-		}
-		lines := bufio.NewScanner(file)
-		for lines.Scan() {
-			line := strings.TrimSpace(lines.Text())
-			if line == "" || line[0] == '@' {
-				continue
-			}
-			parts := strings.Split(line, ",")
-			for j := range parts {
-				parts[j] = strings.TrimSpace(parts[j])
-			}
-			cells, fold = append(cells, parts), append(fold, f)
-		}
-		file.Close()
-		if err := lines.Err(); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	var columns [][]float32
-	last := len(cells[0]) - 1
-	for j := range last {
-		column := make([]float32, len(cells))
-		var names []string
-		for i, row := range cells {
-			v, err := strconv.ParseFloat(row[j], 64)
-			if column[i] = float32(v); err != nil && !slices.Contains(names, row[j]) {
-				names = append(names, row[j])
-			}
-		}
-		if len(names) == 0 {
-			columns = append(columns, column)
-		}
-		for _, name := range names {
-			column := make([]float32, len(cells))
-			for i, row := range cells {
-				if row[j] == name {
-					column[i] = 1
-				}
-			}
-			columns = append(columns, column)
-		}
-	}
-	t := &rows{x: dbn.NewMatrix(len(cells), len(columns)), y: make([]int, len(cells))}
-	ones := 0
-	for i, row := range cells {
-		for j := range columns {
-			t.x.Row(i)[j] = columns[j][i]
-		}
-		if row[last] != cells[0][last] {
-			t.y[i] = 1
-			ones++
-		}
-	}
-	if 2*ones > len(cells) {
-		for i := range t.y {
-			t.y[i] = 1 - t.y[i]
-		}
-	}
-	folds := make([]classify.Fold, 5)
-	for i, held := range fold {
-		for f := range folds {
-			if f == held {
-				folds[f].Test = append(folds[f].Test, i)
-			} else {
-				folds[f].Train = append(folds[f].Train, i)
-			}
-		}
-	}
-	return t, folds, nil
 }
 
 // readPeers returns the mean G-mean over folds by set and method.
