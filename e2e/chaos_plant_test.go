@@ -290,6 +290,9 @@ func (p *plant) verdicts() *verdictLedger {
 		v.results[r.Seq] = fmt.Sprintf("%s %v %s %d", r.Verdict, r.Score, r.Alarm, r.ReferenceLen)
 	})
 	v.alerts = p.watch(bus.TopicAlerts, func(m bus.Message) {
+		if string(m.Header("ce_type")) != event.AlertType {
+			return
+		}
 		var a event.Alert
 		if err := schemas.Validate(schemas.Alert, m.Value); err != nil || json.Unmarshal(m.Value, &a) != nil {
 			v.invalid++

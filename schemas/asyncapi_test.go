@@ -185,6 +185,8 @@ func TestHeaders(t *testing.T) {
 		"alert":  {event.AlertType, "application/json", nil},
 		"state":  {event.StateType, "application/json", []string{"turn"}},
 
+		"evidence": {event.EvidenceType, "application/json", nil},
+
 		"command": {event.CommandType, "application/json", nil},
 	} {
 		m, ok := a.Components.Messages[name]

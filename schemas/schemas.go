@@ -1,7 +1,7 @@
 // Package schemas is the contract of what Flank sends and takes: the topics and
-// headers in asyncapi.yaml, the JSON of results, alerts, live samples and context in
-// *.schema.json, and in prose the Arrow forms of a window and of a frame of live
-// samples, the layout file and the model file. Its tests hold the contract to the
+// headers in asyncapi.yaml, the JSON of results, alerts, evidence, live samples and context in
+// *.schema.json, and in prose the Arrow forms of a window, of evidence and of a
+// frame of live samples, the layout file and the model file. Its tests hold the contract to the
 // code and the code to the contract.
 //
 // Within v1 the contract only grows: readers must ignore what they do not know.
@@ -17,6 +17,8 @@ var (
 	ResultJSON []byte // JSON Schema 2020-12 of event.Result
 	//go:embed alert.schema.json
 	AlertJSON []byte // JSON Schema 2020-12 of event.Alert
+	//go:embed evidence.schema.json
+	EvidenceJSON []byte // JSON Schema 2020-12 of event.Evidence
 	//go:embed context.schema.json
 	ContextJSON []byte // JSON Schema 2020-12 of what a machine is doing, see feed.Change
 	//go:embed frame.schema.json
@@ -29,9 +31,10 @@ var (
 
 // Names of the schemas that Validate knows.
 const (
-	Result  = "result"
-	Alert   = "alert"
-	Context = "context"
-	Frame   = "frame"
-	Command = "command"
+	Result   = "result"
+	Alert    = "alert"
+	Evidence = "evidence"
+	Context  = "context"
+	Frame    = "frame"
+	Command  = "command"
 )

@@ -91,7 +91,52 @@ func drawAlert(t *rapid.T) event.Alert {
 		return a
 	}
 	a.ID = event.WindowID(a.Machine, a.Epoch, a.Seq) + "/" + string(a.State)
+	a.CuttingState, a.CuttingSeconds = rapid.SampledFrom([]string{"", "drilling"}).Draw(t, "state"), shares.Draw(t, "cutting")
+	if rapid.Bool().Draw(t, "wear") {
+		a.Wear = &event.Wear{WearUM: 3, WearLowUM: 2, WearHighUM: 4}
+	}
+	if a.State == event.Raised && rapid.Bool().Draw(t, "reasons") {
+		a.Reasons = drawReasons(t)
+		for range rapid.IntRange(1, event.MaxTrace).Draw(t, "trace") {
+			a.Trace = append(a.Trace, event.Point{Seq: rapid.Uint64().Draw(t, "seq"), End: a.At, Score: 0.5, Verdict: event.Faulty})
+		}
+		a.Evidence = &event.EvidenceLink{URL: "/evidence/A-K3ZQ7M2P-1.arrow", From: a.Since, To: a.At}
+	}
 	return a
+}
+
+func drawReasons(t *rapid.T) *event.Reasons {
+	r := &event.Reasons{
+		Method: "integrated_gradients", Of: "log_odds", Base: rapid.Float64Range(-9, 9).Draw(t, "base"), Total: 3,
+		Channels: []event.ChannelReason{}, Features: []event.FeatureReason{}, // not null
+	}
+	for range rapid.IntRange(0, event.MaxChannels).Draw(t, "channels") {
+		r.Channels = append(r.Channels, event.ChannelReason{Channel: texts.Draw(t, "channel"), Share: shares.Draw(t, "share")})
+	}
+	for range rapid.IntRange(0, event.MaxFeatures).Draw(t, "features") {
+		f := event.FeatureReason{Feature: texts.Draw(t, "feature"), Channel: texts.Draw(t, "channel"), Words: optional.Draw(t, "words"), Share: shares.Draw(t, "share")}
+		if v := rapid.Float64Range(-9, 9).Draw(t, "value"); v > 0 {
+			f.Value, f.Usual, f.Unit = &v, &v, "N"
+		}
+		r.Features = append(r.Features, f)
+	}
+	return r
+}
+
+func TestEvidenceIsValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := drawAlert(t)
+		e := event.Evidence{
+			ID: a.ID + "/evidence", Alert: a.ID, Machine: a.Machine, Incident: a.Incident, URL: "http://plant:9102/evidence/A-K3ZQ7M2P-1.arrow",
+			From: a.Since, To: a.At, Text: texts.Draw(t, "text"),
+		}
+		if e.Complete = rapid.Bool().Draw(t, "complete"); e.Complete {
+			e.Windows, e.Bytes, e.SHA256 = 10, 1<<40, strings.Repeat("0f", 32)
+		}
+		if err := Validate(Evidence, event.JSON(e)); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestResultsAreValid(t *testing.T) {
@@ -160,7 +205,15 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 		"k of none":                   {Alert, func(d map[string]any) { d["k"] = 0 }, "/k"},
 		"half a window":               {Alert, func(d map[string]any) { d["faulty"] = 2.5 }, "/faulty"},
 		"id without state":            {Alert, func(d map[string]any) { d["id"] = "acme/usk25/00000000000000a1/7" }, "/id"},
-		"what a result would be":      {Alert, func(d map[string]any) { d["verdict"] = "faulty" }, "verdict"},
+		"shares above one": {Alert, func(d map[string]any) {
+			d["reasons"] = map[string]any{"method": "m", "of": "o", "base": 0, "total": 1, "features": []any{}, "channels": []any{map[string]any{"channel": "c", "share": 1.5}}}
+		}, "/reasons/channels/0/share"},
+		"a trace of nothing": {Alert, func(d map[string]any) { d["trace"] = []any{} }, "/trace"},
+		"undescribed wear": {Alert, func(d map[string]any) {
+			d["wear"] = map[string]any{"wear_um": 1, "wear_low_um": 1, "wear_high_um": 1, "mm": 1}
+		}, "mm"},
+		"evidence nowhere":       {Alert, func(d map[string]any) { d["evidence"] = map[string]any{"from": d["at"], "to": d["at"]} }, "url"},
+		"what a result would be": {Alert, func(d map[string]any) { d["verdict"] = "faulty" }, "verdict"},
 	} {
 		var good any = goodResult
 		if tc.schema == Alert {
@@ -235,7 +288,7 @@ func TestCommands(t *testing.T) {
 
 // What a later version of v1 adds must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
-	for _, text := range [][]byte{ResultJSON, AlertJSON, CommandJSON} {
+	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, CommandJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
 			t.Errorf("a reader of %.80s… would refuse additions", s)
 		}
@@ -250,6 +303,7 @@ func TestSchemasMatchStructs(t *testing.T) {
 			Description string
 			Type        string
 			Enum        []any
+			Ref         string `json:"$ref"`
 		}
 		Required []string
 		Defs     map[string]object `json:"$defs"`
@@ -264,6 +318,14 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Result](): read(ResultJSON),
 		reflect.TypeFor[event.Sensor](): read(ResultJSON).Defs["sensor"],
 		reflect.TypeFor[event.Alert]():  read(AlertJSON),
+
+		reflect.TypeFor[event.Wear]():          read(AlertJSON).Defs["wear"],
+		reflect.TypeFor[event.Reasons]():       read(AlertJSON).Defs["reasons"],
+		reflect.TypeFor[event.ChannelReason](): read(AlertJSON).Defs["channel"],
+		reflect.TypeFor[event.FeatureReason](): read(AlertJSON).Defs["feature"],
+		reflect.TypeFor[event.Point]():         read(AlertJSON).Defs["point"],
+		reflect.TypeFor[event.EvidenceLink]():  read(AlertJSON).Defs["evidence"],
+		reflect.TypeFor[event.Evidence]():      read(EvidenceJSON),
 
 		reflect.TypeFor[event.Command](): read(CommandJSON),
 	} {
@@ -287,7 +349,7 @@ func TestSchemasMatchStructs(t *testing.T) {
 			t.Errorf("%v: schema requires %v, the struct always has %v", typ, got, always)
 		}
 		for name, p := range o.Properties {
-			if p.Description == "" || p.Type == "" && p.Enum == nil {
+			if p.Description == "" || p.Type == "" && p.Enum == nil && p.Ref == "" {
 				t.Errorf("%v: %s has no description or no type", typ, name)
 			}
 		}

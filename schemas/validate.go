@@ -31,7 +31,9 @@ func Validate(name string, data []byte) error {
 // not describe.
 var compiled = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	schemas := make(map[string]*jsonschema.Schema)
-	for name, text := range map[string][]byte{Result: ResultJSON, Alert: AlertJSON, Context: ContextJSON, Frame: FrameJSON, Command: CommandJSON} {
+	for name, text := range map[string][]byte{
+		Result: ResultJSON, Alert: AlertJSON, Evidence: EvidenceJSON, Context: ContextJSON, Frame: FrameJSON, Command: CommandJSON,
+	} {
 		s, err := compile(text)
 		if err != nil {
 			panic("schemas: " + name + ": " + err.Error())

@@ -128,7 +128,7 @@ func command(ctx context.Context, cfg bus.Config, c event.Command, stdout io.Wri
 	answered := errors.New("answered")
 	var answer event.Alert
 	err = bus.ReadTopic(waiting, cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
-		if err := json.Unmarshal(m.Value, &answer); err != nil || answer.Command != c.ID {
+		if string(m.Header("ce_type")) != event.AlertType || json.Unmarshal(m.Value, &answer) != nil || answer.Command != c.ID {
 			return nil // of others
 		}
 		return answered

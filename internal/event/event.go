@@ -1,7 +1,8 @@
 // Package event holds what Flank tells the world: one [Result] for every
-// window and an [Alert] when an alarm changes, in the form that schemas/
-// prescribes. On Kafka both travel as CloudEvents 1.0 in binary mode: the
-// attributes in ce_* headers, the JSON of the struct as the value.
+// window, an [Alert] when an alarm changes, and [Evidence] once the waveform that
+// belongs to an alert is kept, in the form that schemas/ prescribes. On Kafka they
+// travel as CloudEvents 1.0 in binary mode: the attributes in ce_* headers, the
+// JSON of the struct as the value.
 package event
 
 import (
@@ -12,11 +13,12 @@ import (
 
 // CloudEvents types, one for each kind of message.
 const (
-	WindowType = "io.tcm.window.v1"
-	ResultType = "io.tcm.result.v1"
-	AlertType  = "io.tcm.alert.v1"
-	StateType  = "io.tcm.state.v1"
-	DeadType   = "io.tcm.dead.v1"
+	WindowType   = "io.tcm.window.v1"
+	ResultType   = "io.tcm.result.v1"
+	AlertType    = "io.tcm.alert.v1"
+	EvidenceType = "io.tcm.evidence.v1"
+	StateType    = "io.tcm.state.v1"
+	DeadType     = "io.tcm.dead.v1"
 )
 
 // Verdict is what the monitor says of one window.
@@ -83,46 +85,6 @@ type Wear struct {
 	WindowsLeftHigh *float64 `json:"windows_left_high,omitempty"`
 }
 
-// AlertState is what happened to an alarm.
-type AlertState string
-
-// The states of alerts are the changes of pkg/alarm. An alert is sent when an
-// alarm is raised and when it is cleared, one after the other, and for what
-// happens to it otherwise.
-const (
-	Raised  AlertState = "raised"
-	Cleared AlertState = "cleared"
-)
-
-// Alert says that the alarm of a machine's tool changed. ID is stable: a
-// restart sends the same alert under the same id.
-type Alert struct {
-	ID       string     `json:"id"` // machine/epoch/seq/state, machine/command/id/state or machine/shelf/time/state
-	Machine  string     `json:"machine"`
-	Tool     string     `json:"tool,omitempty"`
-	Hole     string     `json:"hole,omitempty"`
-	State    AlertState `json:"state"`
-	Alarm    string     `json:"alarm,omitempty"`    // state of the alarm after it, in the words of a result
-	Incident string     `json:"incident,omitempty"` // what people call the alarm that stands: the same from raised to cleared
-	Severity string     `json:"severity"`           // "warning" if somebody has to act now, else "info"
-	Since    time.Time  `json:"since"`              // start of the first faulty window that led to it; At if no alarm stands
-	At       time.Time  `json:"at"`                 // end of the window that decided, or when a person or the end of a shelf did
-	Epoch    string     `json:"epoch"`
-	Seq      uint64     `json:"seq"`    // of the window that decided, or the last before
-	Faulty   int        `json:"faulty"` // faulty windows among the last Of
-	Of       int        `json:"of"`     // judged windows looked at
-	K        int        `json:"k"`
-	N        int        `json:"n"`
-	Score    float64    `json:"score"` // of the window that decided
-	Model    string     `json:"model"`
-	Reason   string     `json:"reason,omitempty"`  // why it was cleared or unshelved: "tool_change", "recovered", "acknowledged", "expired"
-	By       string     `json:"by,omitempty"`      // who did it
-	Note     string     `json:"note,omitempty"`    // and why, in their words
-	Until    time.Time  `json:"until,omitzero"`    // end of the shelf
-	Command  string     `json:"command,omitempty"` // id of the command that did it
-	Text     string     `json:"text"`              // one line for a person
-}
-
 // WindowID names a window: the id of its message and of its result.
 func WindowID(machine, epoch string, seq uint64) string {
 	return fmt.Sprintf("%s/%s/%d", machine, epoch, seq)
@@ -144,7 +106,7 @@ func Attributes(id, machine, typ string, at time.Time, contentType string) [][2]
 }
 
 // JSON returns v as one line of JSON. It panics if v cannot be one, which for
-// Result and Alert means a NaN or an infinity: a defect of the caller.
+// all of this package means a NaN or an infinity: a defect of the caller.
 func JSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -132,7 +132,7 @@ func (c *Collector) result(m bus.Message) error {
 }
 
 func (c *Collector) alert(m bus.Message) error {
-	if m.Key != c.machine {
+	if m.Key != c.machine || !isAlert(&m) {
 		return nil
 	}
 	var a event.Alert

@@ -31,7 +31,7 @@ func alertMessage(seq uint64, state event.AlertState, change ...func(*event.Aler
 	for _, c := range change {
 		c(&a)
 	}
-	return bus.Message{Topic: bus.TopicAlerts, Key: a.Machine, Value: event.JSON(a)}
+	return message(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, a.At, event.JSON(a))
 }
 
 func collect(t *testing.T, c *Collector, msgs ...bus.Message) {
@@ -178,9 +178,14 @@ func TestCollectorErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "result at offset 7 of partition 3") {
 		t.Error(err)
 	}
-	err = c.alert(bus.Message{Topic: bus.TopicAlerts, Key: drill, Partition: 3, Offset: 8, Value: []byte("{")})
+	bad := message(bus.TopicAlerts, "1", drill, event.AlertType, time.Time{}, []byte("{"))
+	bad.Partition, bad.Offset = 3, 8
+	err = c.alert(bad)
 	if err == nil || !strings.Contains(err.Error(), "alert at offset 8 of partition 3") {
 		t.Error(err)
+	}
+	if err := c.alert(message(bus.TopicAlerts, "2", drill, "io.tcm.other.v1", time.Time{}, []byte("{"))); err != nil {
+		t.Errorf("an event that is no alert is read: %v", err)
 	}
 	collect(t, c, resultMessage(0, event.Healthy))
 	if err := c.Flush(); err == nil || !strings.Contains(err.Error(), "no space left") {

@@ -68,9 +68,9 @@ func Envelope(m *bus.Message) (window.Envelope, error) {
 	return e, err
 }
 
-// pending is a result or an alert as the state keeps it.
+// pending is a result, an alert or evidence as the state keeps it.
 type pending struct {
-	Type string          `json:"type"` // event.ResultType or event.AlertType
+	Type string          `json:"type"` // event.ResultType, event.AlertType or event.EvidenceType
 	Body json.RawMessage `json:"body"`
 }
 
@@ -89,6 +89,12 @@ func (p pending) message() (bus.Message, error) {
 			return bus.Message{}, fmt.Errorf("pending alert: %w", err)
 		}
 		return message(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, a.At, p.Body), nil
+	case event.EvidenceType:
+		var e event.Evidence
+		if err := json.Unmarshal(p.Body, &e); err != nil {
+			return bus.Message{}, fmt.Errorf("pending evidence: %w", err)
+		}
+		return message(bus.TopicAlerts, e.ID, e.Machine, event.EvidenceType, e.To, p.Body), nil
 	}
 	return bus.Message{}, fmt.Errorf("pending message of type %.64q", p.Type)
 }

@@ -81,11 +81,15 @@ func lastRecords(ctx context.Context, cfg bus.Config) (map[string]bus.Message, e
 	return last, nil
 }
 
-// Alerts calls fn for every alert on its topic, each once. Those of a machine come
-// in the order in which they were sent. An error of fn ends it and is returned.
+// Alerts calls fn for every alert on its topic, each once, and passes over what
+// else lies there. Those of a machine come in the order in which they were sent. An
+// error of fn ends it and is returned.
 func Alerts(ctx context.Context, cfg bus.Config, fn func(event.Alert) error) error {
 	seen := make(map[string]bool)
 	err := bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
+		if !isAlert(&m) {
+			return nil
+		}
 		var a event.Alert
 		if err := json.Unmarshal(m.Value, &a); err != nil {
 			return fmt.Errorf("offset %d of partition %d: %w", m.Offset, m.Partition, err)
@@ -101,3 +105,7 @@ func Alerts(ctx context.Context, cfg bus.Config, fn func(event.Alert) error) err
 	}
 	return nil
 }
+
+// isAlert reports whether a message on the alerts topic is an alert. Other events
+// lie there too, and more may come.
+func isAlert(m *bus.Message) bool { return string(m.Header("ce_type")) == event.AlertType }

@@ -1,0 +1,128 @@
+package event
+
+import "time"
+
+// AlertState is what happened to an alarm.
+type AlertState string
+
+// The states of alerts are the changes of pkg/alarm. An alert is sent when an
+// alarm is raised and when it is cleared, one after the other, and for what
+// happens to it otherwise.
+const (
+	Raised  AlertState = "raised"
+	Cleared AlertState = "cleared"
+)
+
+// Alert says that the alarm of a machine's tool changed. ID is stable: a
+// restart sends the same alert under the same id.
+type Alert struct {
+	ID       string     `json:"id"` // machine/epoch/seq/state, machine/command/id/state or machine/shelf/time/state
+	Machine  string     `json:"machine"`
+	Tool     string     `json:"tool,omitempty"`
+	Hole     string     `json:"hole,omitempty"`
+	State    AlertState `json:"state"`
+	Alarm    string     `json:"alarm,omitempty"`    // state of the alarm after it, in the words of a result
+	Incident string     `json:"incident,omitempty"` // what people call the alarm that stands: the same from raised to cleared
+	Severity string     `json:"severity"`           // "warning" if somebody has to act now, else "info"
+	Since    time.Time  `json:"since"`              // start of the first faulty window that led to it; At if no alarm stands
+	At       time.Time  `json:"at"`                 // end of the window that decided, or when a person or the end of a shelf did
+	Epoch    string     `json:"epoch"`
+	Seq      uint64     `json:"seq"`    // of the window that decided, or the last before
+	Faulty   int        `json:"faulty"` // faulty windows among the last Of
+	Of       int        `json:"of"`     // judged windows looked at
+	K        int        `json:"k"`
+	N        int        `json:"n"`
+	Score    float64    `json:"score"` // of the window that decided
+	Model    string     `json:"model"`
+	Reason   string     `json:"reason,omitempty"`  // why it was cleared or unshelved: "tool_change", "recovered", "acknowledged", "expired"
+	By       string     `json:"by,omitempty"`      // who did it
+	Note     string     `json:"note,omitempty"`    // and why, in their words
+	Until    time.Time  `json:"until,omitzero"`    // end of the shelf
+	Command  string     `json:"command,omitempty"` // id of the command that did it
+	Text     string     `json:"text"`              // one line for a person
+
+	CuttingState   string        `json:"cutting_state,omitempty"`   // of the window that decided, as in its result
+	CuttingSeconds float64       `json:"cutting_seconds,omitempty"` // how long the tool has cut since it came, as far as the monitor saw it
+	Wear           *Wear         `json:"wear,omitempty"`            // after the window that decided; nil if it is not known
+	Reasons        *Reasons      `json:"reasons,omitempty"`         // of raised and reactivated, where a window decided
+	Trace          []Point       `json:"trace,omitempty"`           // likewise: the tool's last windows, the one that decided last; at most MaxTrace
+	Evidence       *EvidenceLink `json:"evidence,omitempty"`        // likewise: where the waveform will be
+}
+
+// MaxTrace is how many windows the trace of an alert has at most.
+const MaxTrace = 60
+
+// Reasons is what spoke for faulty in the window that decided.
+//
+// Of is what the model was asked: the log-odds of the class that it decided for
+// against healthy, each weighted by its cost, so that a positive number is
+// faulty. Base is what it says of what is usual, Total of the window. The
+// difference is what all features did together; Method says how it was shared
+// out among them. A share is a part of what spoke for faulty, in [0, 1]: what
+// spoke against it is left out, so the shares of all channels add up to 1, and
+// those of all features do; the strongest of each are listed.
+type Reasons struct {
+	Method   string          `json:"method"` // "integrated_gradients"
+	Of       string          `json:"of"`     // "log_odds"
+	Base     float64         `json:"base"`
+	Total    float64         `json:"total"`
+	Channels []ChannelReason `json:"channels"` // the strongest first, at most MaxChannels
+	Features []FeatureReason `json:"features"` // the strongest first, at most MaxFeatures
+}
+
+// How many channels and features Reasons name at most.
+const (
+	MaxChannels = 3
+	MaxFeatures = 5
+)
+
+// ChannelReason is the share of all features that are named after a channel.
+type ChannelReason struct {
+	Channel string  `json:"channel"`
+	Share   float64 `json:"share"`
+}
+
+// FeatureReason is the share of one feature. Value and Usual are in the feature's
+// own unit, Usual as the tool's reference makes it; nil where they have no value.
+type FeatureReason struct {
+	Feature string   `json:"feature"` // its name, see docs/features.md
+	Channel string   `json:"channel"` // that it is named after
+	Words   string   `json:"words,omitempty"`
+	Unit    string   `json:"unit,omitempty"`
+	Value   *float64 `json:"value,omitempty"`
+	Usual   *float64 `json:"usual,omitempty"`
+	Share   float64  `json:"share"`
+}
+
+// Point is one window of a trace.
+type Point struct {
+	Seq     uint64    `json:"seq"`
+	End     time.Time `json:"end"`
+	Score   float64   `json:"score"` // as in its result: 0 if it was not judged
+	Verdict Verdict   `json:"verdict"`
+}
+
+// EvidenceLink says where the waveform around an alert will be, and of what
+// span of sensor time. The file is there once the Evidence of the alert says so.
+type EvidenceLink struct {
+	URL  string    `json:"url"` // relative to the monitor's page, unless the monitor was told its address
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Evidence says that the waveform around an alert was kept, or why not. ID is
+// stable: a restart sends it again under the same id.
+type Evidence struct {
+	ID       string    `json:"id"`    // of the alert, and "/evidence"
+	Alert    string    `json:"alert"` // id of the alert
+	Machine  string    `json:"machine"`
+	Incident string    `json:"incident,omitempty"`
+	URL      string    `json:"url"` // as in the alert
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Windows  int       `json:"windows"`          // in the file
+	Bytes    int64     `json:"bytes"`            // of the file; 0 if there is none
+	SHA256   string    `json:"sha256,omitempty"` // of the file, hexadecimal
+	Complete bool      `json:"complete"`         // the windows cover the span without a gap
+	Text     string    `json:"text"`             // one line for a person: what is there, or what is missing and why
+}
