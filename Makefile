@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test
 
@@ -156,7 +156,16 @@ peers/.venv/ready: peers/requirements.txt
 peers-metrics: peers/.venv/ready
 	peers/.venv/bin/python peers/metrics.py pkg/classify/testdata/scikit-learn.json
 
-peers: peers-export peers-formats peers-signal peers-metrics
+# Statistical tests by SciPy, computed anew.
+peers/study/.venv/ready: peers/study/requirements.txt
+	$(PYTHON) -m venv peers/study/.venv
+	peers/study/.venv/bin/pip install --quiet --requirement peers/study/requirements.txt
+	touch $@
+
+peers-study: peers/study/.venv/ready
+	peers/study/.venv/bin/python peers/study/stat.py internal/study/stat/testdata/scipy.json
+
+peers: peers-export peers-formats peers-signal peers-metrics peers-study
 	features=$$(mktemp) && $(GO) run ./internal/quality features --turning $(TURNING) --out $$features && \
 	  OMP_NUM_THREADS=1 peers/.venv/bin/python -W ignore peers/quality.py $$features peers/quality.json && rm $$features
 
