@@ -30,6 +30,7 @@ What people say of alarms comes on tcm.commands.v1.
 
   monitor run --config examples/gun-drill/monitor.yaml
   monitor alerts ls --config examples/gun-drill/monitor.yaml
+  monitor tune --config monitor.yaml --train train.yaml --data turning.csv --budget "1 per 8h"
 
 The model comes from ` + "`trainer fit`" + `, the topics from ` + "`ingest topics apply`" + `.`
 
@@ -43,6 +44,7 @@ type flags struct {
 		Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state."`
 	} `cmd:"" help:"Try every step between this machine and the broker, the model and the state, and name the one that fails."`
 	Alerts alertsFlags `cmd:"" help:"Alarms: what stands, what happened, and what you have to say of it."`
+	Tune   tuneFlags   `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools."`
 	Dlq    struct {
 		Ls      dlqFlags     `cmd:"" help:"List the dead letters."`
 		Show    dlqOneFlags  `cmd:"" help:"Print one whole."`
@@ -68,9 +70,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102"}
-	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config, f.Alerts.Config)
+	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config, f.Alerts.Config, f.Tune.Config)
 	if err := config.Load(file, &c); err != nil {
 		return err
+	}
+	if strings.HasPrefix(k.Command(), "tune") {
+		return tuneAlarm(ctx, file, c, f.Tune, stdout, stderr)
 	}
 	to, err := c.Kafka.Bus(file, "flank-monitor")
 	if err != nil {

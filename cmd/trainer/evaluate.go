@@ -62,7 +62,7 @@ func (f evaluateFlags) examine(ctx context.Context, stderr io.Writer) (*model.Mo
 	if err != nil {
 		return nil, nil, err
 	}
-	exam.Inputs, exam.Wear, exam.Join = d.inputs, d.wear, d.config.Join
+	exam.Inputs, exam.Wear, exam.Join = d.Inputs, d.Wear, d.Config.Join
 	p := f.progress(stderr)
 	defer p.Close()
 	exam.Progress = p.Report
@@ -88,7 +88,7 @@ func costs(ctx context.Context, f costsFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if f.named() {
+	if f.Named() {
 		e := evaluateFlags{dataFlags: f.dataFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, progressFlags: f.progressFlags}
 		if m, r, err = e.examine(ctx, stderr); err != nil {
 			return err

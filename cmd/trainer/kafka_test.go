@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -115,9 +116,7 @@ func TestFitWindowsOnKafka(t *testing.T) {
 }
 
 func TestPartsOfATopic(t *testing.T) {
-	before := kafkaPatience
-	kafkaPatience = time.Millisecond
-	t.Cleanup(func() { kafkaPatience = before })
+	t.Cleanup(dataset.HurryKafka(time.Millisecond))
 	broker := onKafka(t)
 	for args, want := range map[string]string{
 		"--from 2026-11-02T06:00:30Z":                           "90 windows cut",

@@ -8,14 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/table"
 )
 
 // scanned makes every table count as large.
 func scanned(t *testing.T) {
-	before := largeTables
-	largeTables = 0
-	t.Cleanup(func() { largeTables = before })
+	t.Cleanup(dataset.ScanTables())
 }
 
 // A large table stays on disk. What is learnt from it has the same windows and is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 const description = `Build models of tool condition from labelled recordings, examine them, and look into them.
@@ -46,6 +49,16 @@ type flags struct {
 	Inspect  inspectFlags  `cmd:"" help:"Print what is in a model file, and check it."`
 	Export   exportFlags   `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
 	Demo     demoFlags     `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one."`
+}
+
+// dataFlags name the data that a command works on.
+type dataFlags struct {
+	Config string `placeholder:"FILE" help:"Training configuration, see examples/turning/train.yaml; recordings need it for their layout."`
+	dataset.Flags
+}
+
+func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, error) {
+	return f.Load("--config", f.Config, m, log)
 }
 
 type fitFlags struct {
@@ -107,14 +120,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 	job := train.Job{Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(stderr, zerolog.InfoLevel)}
-	if dir := filepath.Dir(f.Model); !isDir(dir) { // now, and not when the training is over
+	dir := filepath.Dir(f.Model)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // now, and not when the training is over
 		return fmt.Errorf("--model %s: there is no folder %s: make it first", f.Model, dir)
 	}
 	d, err := f.load(nil, job.Log)
 	if err != nil {
 		return err
 	}
-	job.Config, job.Layout, job.Inputs, job.Wear = d.config, d.layout, d.inputs, d.wear
+	job.Config, job.Layout, job.Inputs, job.Wear = d.Config, d.Layout, d.Inputs, d.Wear
 	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
 	for _, path := range []string{f.Model, base + ".report.md", base + ".report.json", filepath.Join(base+".report", "*.svg")} {
 		if err := train.RemoveUnfinished(path); err != nil {

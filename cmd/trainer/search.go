@@ -30,7 +30,7 @@ func search(ctx context.Context, f searchFlags, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	s.Config, s.Layout, s.Inputs, s.Wear = d.config, d.layout, d.inputs, d.wear
+	s.Config, s.Layout, s.Inputs, s.Wear = d.Config, d.Layout, d.Inputs, d.Wear
 	base := strings.TrimSuffix(f.Output, ".json")
 	point, err := train.OpenCheckpoint(base+".checkpoint", f.CheckpointEvery, time.Now)
 	if err != nil {

@@ -135,7 +135,7 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 	}
 	if judged := v.Outcome == model.Healthy || v.Outcome == model.Faulty; judged && !late {
 		was := m.alarm.State()
-		if c := m.alarm.Observe(v.Outcome == model.Faulty, w.Start, w.End()); c != alarm.None {
+		if c := m.alarm.Observe(m.alarm.Counts(v.Score), w.Start, w.End()); c != alarm.None {
 			alerts = append(alerts, m.report([]alarm.Change{c}, was, ofWindow(r, "recovered"))...)
 		} else {
 			m.follow(r.ID)

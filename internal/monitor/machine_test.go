@@ -263,6 +263,38 @@ func TestMachine(t *testing.T) {
 	}
 }
 
+// The threshold says what counts for the alarm, and nothing of the verdict.
+func TestThresholdMovesTheAlarmOnly(t *testing.T) {
+	m := oneValue(t)
+	worn := at(3, "T1", true)
+	plain := newTestMachine(t, m)
+	var score float64
+	for _, w := range []*window.Window{at(0, "T1", false), at(1, "T1", false), worn} {
+		r, _ := plain.observe(w, m.NewJudge(), m.Layout, m.ID())
+		score = r.Score
+	}
+	for _, tc := range []struct {
+		threshold float64
+		want      string
+	}{
+		{0.5, "raised"}, {score, "raised"}, {math.Nextafter(score, 2), "normal"},
+	} {
+		a, err := alarm.New(alarm.Settings{K: 1, N: 1, Threshold: tc.threshold})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mach := newTestMachine(t, m)
+		mach.alarm = a
+		var r *event.Result
+		for _, w := range []*window.Window{at(0, "T1", false), at(1, "T1", false), worn} {
+			r, _ = mach.observe(w, m.NewJudge(), m.Layout, m.ID())
+		}
+		if r.Verdict != event.Faulty || r.Alarm != tc.want {
+			t.Errorf("score %v, threshold %v: %s, alarm %s; want it %s", score, tc.threshold, r.Verdict, r.Alarm, tc.want)
+		}
+	}
+}
+
 // Only drilling is judged, and every result says what the machine did.
 func TestCuttingState(t *testing.T) {
 	m := cycling(t)

@@ -52,8 +52,10 @@ type Evaluation struct {
 	Class            []int                      `json:"-"` // by judged window
 	Posterior        []float64                  `json:"-"` // P(class|window), healthy first, one of each class for each judged window
 
-	tools   []string // in the order of the recordings
-	decided []bool   // by judged window: called faulty
+	tools   []string  // in the order of the recordings
+	decided []bool    // by judged window: called faulty
+	score   []float64 // by judged window, as a verdict has it
+	group   []string  // by judged window: its tool
 }
 
 // Alarms says what a person at the machine would have seen: one alarm for each
@@ -136,6 +138,7 @@ func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 	for i := range x.Rows {
 		p := s.Posterior(x.Row(i))
 		decisions[i] = m.Classifier.Decide(p)
+		r.score = append(r.score, m.Classifier.Score(p))
 		r.Posterior = append(r.Posterior, p...)
 	}
 	r.Pooled = classify.Assess(rows.Class, decisions, r.Posterior, k)
@@ -146,6 +149,7 @@ func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 	r.AveragePrecision = classify.Figure(classify.AveragePrecision(faulty, positives(rows.Class)))
 	r.CalibrationError = classify.Figure(classify.CalibrationError(classify.Reliability(faulty, positives(rows.Class), 10)))
 	r.Groups = make(map[string]classify.Scores)
+	r.group = rows.group
 	for _, tool := range rows.tools() {
 		var y, d []int
 		var p []float64
@@ -245,14 +249,8 @@ func median(x []float64) float64 {
 
 // warn notes what a person should know before trusting the figures.
 func (r *Evaluation) warn(m *model.Model, rows rowTable) {
-	trained := make(map[string]string)
-	for _, d := range m.Provenance.Data {
-		if d.SHA256 != "" {
-			trained[d.SHA256] = d.Name
-		}
-	}
 	for _, d := range r.Data {
-		if _, known := trained[d.SHA256]; known {
+		if _, known := trainedOn(m, d.SHA256); known {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("the model was trained on %s: the figures say how well it remembers, and nothing of a new tool", d.Name))
 		}
 	}
@@ -272,6 +270,17 @@ func (r *Evaluation) warn(m *model.Model, rows rowTable) {
 		r.Warnings = append(r.Warnings, "no window is healthy by its label: specificity and G-mean are not defined")
 	}
 	r.Warnings = append(r.Warnings, rows.copyWarnings()...)
+}
+
+// trainedOn reports whether a model was trained on data with a checksum, and what
+// they were called then.
+func trainedOn(m *model.Model, sum string) (name string, ok bool) {
+	for _, d := range m.Provenance.Data {
+		if d.SHA256 == sum && sum != "" {
+			return d.Name, true
+		}
+	}
+	return "", false
 }
 
 // Text returns the evaluation for a terminal.

@@ -4,7 +4,8 @@
 // The condition of an alarm is that k of the last n judged windows of a tool
 // are faulty; it is over when no more than clear of them are. Either must last
 // for its hold time, which counts cutting time: windows that were not judged do
-// not count. What a person makes of it is the state of the alarm, one of those
+// not count. A window is faulty here if its score reaches a threshold, which is
+// the model's own decision unless it was tuned. What a person makes of it is the state of the alarm, one of those
 // of ISA-18.2 and IEC 62682:
 //
 //	normal         there is nothing to do
@@ -23,6 +24,7 @@ package alarm
 
 import (
 	"fmt"
+	"math/bits"
 	"time"
 )
 
@@ -35,12 +37,16 @@ type Settings struct {
 	OffHold  time.Duration `yaml:"off_hold"`  // cutting time for which there must be no more than Clear; 0: the first such window ends it
 	Latch    bool          `yaml:"latch"`     // stay until acknowledged or the tool is changed, even if the condition is over
 	MaxShelf time.Duration `yaml:"max_shelf"` // longest time to shelve for; 0 means that of Default
+
+	// Threshold is the score in [0,1] from which on a window counts as faulty; 0
+	// means that of Default, the model's own decision.
+	Threshold float64 `yaml:"threshold"`
 }
 
 // Default is 5 of 8, latched, over after a minute without a faulty window among
 // the last 8. With it an alarm cannot chatter: fewer than three times in any
 // minute it changes by itself.
-var Default = Settings{K: 5, N: 8, OffHold: time.Minute, Latch: true, MaxShelf: 8 * time.Hour}
+var Default = Settings{K: 5, N: 8, OffHold: time.Minute, Latch: true, MaxShelf: 8 * time.Hour, Threshold: 0.5}
 
 const (
 	maxHold  = time.Hour
@@ -62,6 +68,8 @@ func (s Settings) Check() error {
 		return fmt.Errorf("alarm: off_hold is %v: must be between 0s and %v", s.OffHold, maxHold)
 	case s.MaxShelf < 0 || s.MaxShelf > maxShelf:
 		return fmt.Errorf("alarm: max_shelf is %v: must be between 0s, for %v, and %v", s.MaxShelf, Default.MaxShelf, maxShelf)
+	case !(s.Threshold >= 0 && s.Threshold <= 1):
+		return fmt.Errorf("alarm: threshold is %v: must be between 0 and 1; %v is the model's own decision", s.Threshold, Default.Threshold)
 	}
 	return nil
 }
@@ -102,6 +110,9 @@ func New(s Settings) (*Alarm, error) {
 	if s.MaxShelf == 0 {
 		s.MaxShelf = Default.MaxShelf
 	}
+	if s.Threshold == 0 {
+		s.Threshold = Default.Threshold
+	}
 	return &Alarm{settings: s}, nil
 }
 
@@ -112,14 +123,15 @@ func (a *Alarm) Settings() Settings { return a.settings }
 // and how many there were.
 func (a *Alarm) Count() (faulty, of int) {
 	of = min(a.state.Judged, a.settings.N)
-	for i := range of {
-		faulty += int(a.state.Recent >> i & 1)
-	}
-	return faulty, of
+	return bits.OnesCount64(a.state.Recent & (1<<of - 1)), of
 }
 
+// Counts reports whether a window of that score counts as faulty.
+func (a *Alarm) Counts(score float64) bool { return score >= a.settings.Threshold }
+
 // Observe takes the decision on the next judged window, which lasted from
-// start to end, and returns what is to be told, or None.
+// start to end and is faulty if it Counts, and returns what is to be told, or
+// None.
 func (a *Alarm) Observe(faulty bool, start, end time.Time) Change {
 	s := &a.state
 	s.Recent <<= 1

@@ -3,6 +3,7 @@ package alarm
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -176,9 +177,29 @@ func TestBadSettings(t *testing.T) {
 	for _, s := range []Settings{
 		{}, {K: 1}, {K: 0, N: 4}, {K: 5, N: 4}, {K: 3, N: 65}, {K: -1, N: 1}, {K: 3, N: 5, Clear: 3}, {K: 3, N: 5, Clear: -1},
 		{K: 1, N: 1, OnHold: -1}, {K: 1, N: 1, OffHold: 2 * time.Hour}, {K: 1, N: 1, MaxShelf: -1}, {K: 1, N: 1, MaxShelf: 8 * 24 * time.Hour},
+		{K: 1, N: 1, Threshold: -0.1}, {K: 1, N: 1, Threshold: 1.1}, {K: 1, N: 1, Threshold: math.NaN()},
 	} {
 		if _, err := New(s); err == nil {
 			t.Errorf("%+v was taken", s)
+		}
+	}
+}
+
+// From the threshold on a window counts; without one that is the model's own
+// decision, which calls a window faulty from 0.5 on.
+func TestThreshold(t *testing.T) {
+	for _, tc := range []struct {
+		threshold, score float64
+		want             bool
+	}{
+		{0, 0.5, true}, {0, math.Nextafter(0.5, 0), false}, {0.8, 0.8, true}, {0.8, 0.79, false}, {1, 1, true}, {1, 0.999, false},
+	} {
+		a, err := New(Settings{K: 1, N: 1, Threshold: tc.threshold})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Counts(tc.score) != tc.want {
+			t.Errorf("threshold %v: a score of %v counts: %v", tc.threshold, tc.score, !tc.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"cmp"
@@ -23,9 +23,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// kafkaFlags name windows on Kafka.
-type kafkaFlags struct {
-	Kafka       []string `sep:"," placeholder:"HOST:PORT" help:"Broker to read windows from, as ingesters sent them, instead of recordings; labels come from --wear."`
+// Kafka names windows on Kafka.
+type Kafka struct {
+	Brokers     []string `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker to read windows from, as ingesters sent them, instead of recordings; labels come from --wear."`
 	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in ingest.yaml: brokers, tls and sasl."`
 	Topic       string   `default:"tcm.windows.v1" help:"Topic of the windows (default: tcm.windows.v1)."`
 	From        string   `placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
@@ -37,6 +37,14 @@ const clockMargin = time.Hour
 
 // kafkaPatience is how long Kafka may not answer.
 var kafkaPatience = 20 * time.Second
+
+// HurryKafka bounds, for a test, how long Kafka may not answer, and returns what
+// undoes it.
+func HurryKafka(patience time.Duration) (undo func()) {
+	before := kafkaPatience
+	kafkaPatience = patience
+	return func() { kafkaPatience = before }
+}
 
 // place reads a time or an offset.
 func place(flag, s string) (at time.Time, offset int64, err error) {
@@ -56,6 +64,7 @@ func place(flag, s string) (at time.Time, offset int64, err error) {
 type topicReader struct {
 	cfg      bus.Config
 	topic    string
+	flag     string // that names the configuration
 	part     bus.Range
 	from, to time.Time // of windows; zero: no bound
 	log      zerolog.Logger
@@ -67,15 +76,15 @@ type topicReader struct {
 }
 
 // named reports whether windows on Kafka are asked for.
-func (f kafkaFlags) named() bool { return len(f.Kafka) > 0 || f.KafkaConfig != "" }
+func (f Kafka) named() bool { return len(f.Brokers) > 0 || f.KafkaConfig != "" }
 
 // bus returns how to reach Kafka.
-func (f kafkaFlags) bus() (bus.Config, error) {
+func (f Kafka) bus() (bus.Config, error) {
 	const client = "flank-trainer"
 	if f.KafkaConfig == "" {
-		return bus.Config{Brokers: f.Kafka, ClientID: client}, nil
+		return bus.Config{Brokers: f.Brokers, ClientID: client}, nil
 	}
-	if len(f.Kafka) > 0 {
+	if len(f.Brokers) > 0 {
 		return bus.Config{}, errors.New("--kafka and --kafka-config: give one of them")
 	}
 	var c struct {
@@ -88,12 +97,12 @@ func (f kafkaFlags) bus() (bus.Config, error) {
 }
 
 // input returns the windows as something to learn from.
-func (f kafkaFlags) input(log zerolog.Logger) (train.Input, error) {
+func (f Kafka) input(flag string, log zerolog.Logger) (train.Input, error) {
 	cfg, err := f.bus()
 	if err != nil {
 		return train.Input{}, err
 	}
-	r := &topicReader{cfg: cfg, topic: f.Topic, log: log, seen: make(map[string]bool)}
+	r := &topicReader{cfg: cfg, flag: flag, topic: f.Topic, log: log, seen: make(map[string]bool)}
 	if r.from, r.part.From, err = place("--from", f.From); err != nil {
 		return train.Input{}, err
 	}
@@ -157,7 +166,7 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	}
 	switch {
 	case len(r.seen) == 0 && r.refused > 0:
-		return "", fmt.Errorf("none of %d messages is a window of layout %q with windows of %v; %w: name the layout and the window of the ingester in --config", r.refused, m.Layout.Name(), m.Window.Length, r.reason)
+		return "", fmt.Errorf("none of %d messages is a window of layout %q with windows of %v; %w: name the layout and the window of the ingester in %s", r.refused, m.Layout.Name(), m.Window.Length, r.reason, r.flag)
 	case len(r.seen) == 0:
 		return "", fmt.Errorf("topic %s has no windows between --from and --to: Kafka keeps them for a limited time", r.topic)
 	case r.refused > 0:

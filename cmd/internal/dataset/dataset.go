@@ -1,4 +1,7 @@
-package main
+// Package dataset finds the labelled data that flags name: recordings, tables of
+// features, and windows on Kafka. It is what trainer and `monitor tune` have in
+// common.
+package dataset
 
 import (
 	"cmp"
@@ -25,36 +28,37 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// dataFlags name the data that a command works on.
-type dataFlags struct {
-	Config string   `placeholder:"FILE" help:"Training configuration, see examples/turning/train.yaml; recordings need it for their layout."`
-	Data   []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
-	Table  []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
-	kafkaFlags
+// Flags name the data that a command works on.
+type Flags struct {
+	Data  []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
+	Table []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
+	Kafka
 	Wear    string   `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
 	Machine string   `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
 	More    []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
 }
 
-// data is what dataFlags name.
-type data struct {
-	config train.Config
-	layout *signal.Layout
-	inputs []train.Input
-	wear   []wear.Measurement
+// Data is what Flags name.
+type Data struct {
+	Config train.Config
+	Layout *signal.Layout
+	Inputs []train.Input
+	Wear   []wear.Measurement // nil: labels are in the recordings
 }
 
-func (f dataFlags) named() bool {
-	return f.kafkaFlags.named() || len(f.Data)+len(f.Table)+len(f.More) > 0
+// Named reports whether any data are named.
+func (f Flags) Named() bool {
+	return f.Kafka.named() || len(f.Data)+len(f.Table)+len(f.More) > 0
 }
 
-// load reads the configuration and finds the data. If there is a model, its
-// layout counts, and that of the configuration must match it.
-func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*data, error) {
-	d := &data{config: train.DefaultConfig(), layout: signal.GunDrill()}
-	if f.Config != "" {
+// Load reads the training configuration and finds the data. The configuration is
+// that of a flag, whose name errors say, and may be empty. If there is a model,
+// its layout counts, and that of the configuration must match it.
+func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Data, error) {
+	d := &Data{Config: train.DefaultConfig(), Layout: signal.GunDrill()}
+	if file != "" {
 		var err error
-		if d.config, err = train.LoadConfig(f.Config); err != nil {
+		if d.Config, err = train.LoadConfig(file); err != nil {
 			return nil, err
 		}
 	}
@@ -64,55 +68,55 @@ func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*data, error) {
 		f.Data = append(f.Data, f.More...)
 	}
 	switch {
-	case f.kafkaFlags.named() && len(f.Data)+len(f.Table) > 0:
+	case f.Kafka.named() && len(f.Data)+len(f.Table) > 0:
 		return nil, errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
-	case f.kafkaFlags.named():
+	case f.Kafka.named():
 	case len(f.From)+len(f.To) > 0:
 		return nil, errors.New("--from and --to go with --kafka, which names the broker")
 	case len(f.Data) > 0 && len(f.Table) > 0:
 		return nil, errors.New("--data and --table: learn from recordings or from tables, not from both at once")
 	case len(f.Data)+len(f.Table) == 0:
 		return nil, errors.New("no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)")
-	case len(f.Data) > 0 && f.Config == "":
-		return nil, errors.New("--config is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one")
+	case len(f.Data) > 0 && file == "":
+		return nil, fmt.Errorf("%s is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one", flag)
 	}
 	var columns signal.Recording
 	var err error
-	if d.config.Layout != "" {
-		if d.layout, columns, err = signal.LoadLayout(config.Beside(f.Config, d.config.Layout)); err != nil {
+	if d.Config.Layout != "" {
+		if d.Layout, columns, err = signal.LoadLayout(config.Beside(file, d.Config.Layout)); err != nil {
 			return nil, err
 		}
 	}
 	if len(f.Table) == 0 {
-		if m != nil && f.Config != "" {
-			if err := m.Fits(d.layout, m.Window); err != nil {
-				return nil, fmt.Errorf("%s: %w", f.Config, err)
+		if m != nil && file != "" {
+			if err := m.Fits(d.Layout, m.Window); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
 			}
 		}
-		if f.kafkaFlags.named() {
-			d.inputs = make([]train.Input, 1)
-			d.inputs[0], err = f.input(log)
+		if f.Kafka.named() {
+			d.Inputs = make([]train.Input, 1)
+			d.Inputs[0], err = f.input(flag, log)
 		} else {
-			d.inputs, err = recordings(f.Data, d.layout, columns, f.Machine)
+			d.Inputs, err = recordings(f.Data, d.Layout, columns, f.Machine)
 		}
 	} else {
-		d.inputs, err = tables(f.Table, f.Machine, m == nil)
+		d.Inputs, err = tables(f.Table, f.Machine, m == nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(f.Table) > 0 && d.config.Layout == "" && m == nil {
-		if d.layout, err = tableLayout(d.inputs[0], d.config.Window.Length); err != nil {
+	if len(f.Table) > 0 && d.Config.Layout == "" && m == nil {
+		if d.Layout, err = tableLayout(d.Inputs[0], d.Config.Window.Length); err != nil {
 			return nil, err
 		}
 	}
 	path := f.Wear
 	if path == "" {
-		path = config.Beside(f.Config, d.config.Wear)
+		path = config.Beside(file, d.Config.Wear)
 	}
 	if path != "" {
 		var warnings []string
-		if d.wear, warnings, err = wear.Load(path); err != nil {
+		if d.Wear, warnings, err = wear.Load(path); err != nil {
 			return nil, err
 		}
 		for _, w := range warnings {
@@ -142,6 +146,14 @@ func match(flag, arg string) ([]string, error) {
 // largeTables is the size of files, all together, from which on tables are not
 // held in memory.
 var largeTables int64 = 128 << 20
+
+// ScanTables has tables of any size left on disk, for a test, and returns what
+// undoes it.
+func ScanTables() (undo func()) {
+	before := largeTables
+	largeTables = 0
+	return func() { largeTables = before }
+}
 
 // garbageOfLarge is how much garbage, in percent of what is in use, may pile up in
 // the memory of a run on large tables: less than Go's 100, for some of its time.

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// tunedTable is a table of tools that force doubles on, one window a second.
+func tunedTable(tools ...string) string {
+	var b strings.Builder
+	b.WriteString("tool,class,force\n")
+	for i, script := range tools {
+		for _, c := range script {
+			class, force := 0, 10.
+			if c == 'F' {
+				class, force = 1, 20
+			}
+			fmt.Fprintf(&b, "T%d,%d,%v\n", i+1, class, force)
+		}
+	}
+	return b.String()
+}
+
+// tune judges a table by the model, says what it chose and on what, draws the
+// curve, and prints settings that monitor.yaml takes.
+func TestTune(t *testing.T) {
+	h, f := strings.Repeat("h", 60), strings.Repeat("F", 12)
+	bench(t, "tools.csv", tunedTable(h+f, h+h, h+f))
+	tune := func(args ...string) (string, error) {
+		var stdout, stderr bytes.Buffer
+		err := run(t.Context(), append([]string{"tune", "--config", "monitor.yaml", "--quiet"}, args...), &stdout, &stderr)
+		return stdout.String(), err
+	}
+	out, err := tune("--table", "tools.csv", "--budget", "1 per 8h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"scores   of the model, which is not known to have seen these data", "tools    3, of which 2 turn faulty", "\nchosen ", "\nnow  ", "   2    3        0.5\n", "2 of 2"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if svg, err := os.ReadFile("m.tune.svg"); err != nil || !bytes.Contains(svg, []byte("chosen: 2 of 2")) {
+		t.Errorf("plot: %v\n%s", err, svg)
+	}
+	yaml := monitorYAML(nowhere, "")
+	yaml = yaml[:strings.Index(yaml, "alarm:")] + out[strings.Index(out, "alarm:\n"):]
+	if err := os.WriteFile("monitor.yaml", []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := tune("--table", "tools.csv", "--budget", "1 per 8h", "--plot", "other.svg")
+	if err != nil || again[strings.Index(again, "alarm:\n"):] != out[strings.Index(out, "alarm:\n"):] {
+		t.Errorf("with what was chosen: %v\n%s", err, again)
+	}
+	for _, tc := range []struct{ args, want string }{
+		{"--table tools.csv --budget 1/8h", "--budget \"1/8h\": expected three words"},
+		{"--table tools.csv --budget 1_per_8h --plot x.png", "name a file that ends in .svg"},
+		{"--table healthy.csv --budget 1_per_8h", "none of 1 tools turns faulty"},
+		{"--table tools.csv --budget 1_per_8h --hold-out", "does not say how it was trained"},
+		{"--table nothing.csv --budget 1_per_8h", "nothing.csv"},
+		{"--data tools.csv --budget 1_per_8h", "--train is missing"},
+		{"--budget 1_per_8h", "no data: name"},
+		{"--table tools.csv --budget 1_per_8h --model no.flank", "no.flank"},
+	} {
+		if err := os.WriteFile("healthy.csv", []byte(tunedTable(h)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := strings.Fields(tc.args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "_", " ")
+		}
+		if _, err := tune(args...); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v lacks %q", tc.args, err, tc.want)
+		}
+	}
+}

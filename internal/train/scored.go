@@ -1,0 +1,108 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// Scored are windows of labelled data with the scores that an alarm goes by.
+type Scored struct {
+	Tool  []string // by judged window, in the order of cutting
+	Class []int    // by its label
+	Score []float64
+
+	Networks int    // trained anew, each without the tools it scores; 0: the scores are the model's own
+	Seen     string // what of the data the model was trained on, if it is known to have seen some
+	Windows  string // what became of all windows, in words
+	Warnings []string
+}
+
+// Score scores all windows of the exam's data. The model itself does that, unless
+// it was trained on some of them, which flatters, or holdOut is true: then networks
+// are trained anew under the model's own configuration on the data at hand, and
+// each window is scored by one that was trained without its tool.
+func Score(ctx context.Context, e Exam, holdOut bool) (*Scored, error) {
+	seen := func(sum func(i int) string) string {
+		for i := range e.Inputs {
+			if name, known := trainedOn(e.Model, sum(i)); known {
+				return name
+			}
+		}
+		return ""
+	}
+	name := seen(func(i int) string { return e.Inputs[i].SHA256 })
+	if name == "" && !holdOut {
+		r, err := e.Run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if name = seen(func(i int) string { return r.Data[i].SHA256 }); name == "" { // known of windows on Kafka once they are read
+			return &Scored{Tool: r.group, Class: r.Class, Score: r.score, Windows: r.Windows.words(), Warnings: r.Warnings}, nil
+		}
+	}
+	s, err := e.heldOut(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Seen = name
+	return s, nil
+}
+
+// heldOut scores the windows by networks that are trained without their tools.
+func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
+	c, err := configOf(e.Model)
+	if err != nil {
+		return nil, err
+	}
+	c.Join = e.Join
+	j := Job{Config: c, Layout: e.Model.Layout, Inputs: e.Inputs, Wear: e.Wear, Workers: e.Workers, Progress: e.Progress, Log: e.Log}
+	j.prepare()
+	rows, _, counts, err := j.rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.close()
+	if err := rows.check(c.Label); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	for k, name := range rows.classes {
+		if _, tools := rows.homes(k); len(tools) == 1 {
+			return nil, fmt.Errorf("train: %w: tool %s alone has %s windows, and without it there are none to learn from: add another such tool, or data that the model was not trained on", ErrData, tools[0], name)
+		}
+	}
+	folds := classify.LeaveOneGroupOut(rows.group)
+	if c.Evaluate.ByTool == "5-fold" {
+		folds = classify.GroupKFold(rows.Class, rows.group, 5, rand.New(rand.NewPCG(c.Seed, 0x666f6c6473))) // "folds"
+	}
+	s := j.settings()
+	s.Progress = j.phase("training without each tool")
+	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.group, s, folds)
+	if errors.Is(err, classify.ErrTooFew) {
+		return nil, fmt.Errorf("train: %w: too few tools are left where some are held out: %w", ErrData, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return &Scored{
+		Tool: rows.group, Class: rows.Class, Score: v.Score, Networks: len(folds), Windows: counts.words(), Warnings: counts.warnings(),
+	}, nil
+}
+
+// configOf returns the configuration that a model was trained with.
+func configOf(m *model.Model) (Config, error) {
+	c := DefaultConfig()
+	if len(m.Provenance.Config) == 0 {
+		return c, fmt.Errorf("train: %s does not say how it was trained, so that it cannot be done again without some tools: name data that it was not trained on", m.ID())
+	}
+	if err := config.Decode(m.Provenance.Config, "the configuration in "+m.ID(), &c); err != nil {
+		return c, fmt.Errorf("train: %w", err)
+	}
+	c.Label = RuleOf(m) // as it is, without defaults
+	return c, nil
+}

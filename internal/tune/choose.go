@@ -1,0 +1,286 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/alarm"
+)
+
+// Job is what to choose, and from what.
+type Job struct {
+	Lives        []Life
+	Length, Step time.Duration  // of windows; a step of 0 is the length
+	Alarm        alarm.Settings // now: clear, hold times and the rest stay as they are
+	Budget       Budget
+	Workers      int // 0: one for each CPU; never changes the choice
+
+	// Progress, if not nil, is told how many settings were replayed, by one
+	// goroutine at a time.
+	Progress func(done, total int)
+}
+
+// Figures is what a replay under some settings gave.
+type Figures struct {
+	Settings alarm.Settings
+	False    int     // false alarms
+	Hours    float64 // cutting hours
+	Turned   int     // tools that turned
+	Found    int     // of them
+	Early    int     // of those found
+	Chatters bool
+
+	MeanDelay, MostDelay time.Duration // of tools found
+	delay                int           // windows, of all tools found
+}
+
+// Missed returns how many tools were missed.
+func (f Figures) Missed() int { return f.Turned - f.Found }
+
+// Rate returns the false alarms per cutting hour; 0 without hours.
+func (f Figures) Rate() float64 {
+	if f.Hours == 0 {
+		return 0
+	}
+	return float64(f.False) / f.Hours
+}
+
+// Interval returns the interval of 95 % for the rate, see RateInterval.
+func (f Figures) Interval() (low, high float64) { return RateInterval(f.False, f.Hours) }
+
+// Choice is the best settings within a budget, with all that it is compared to.
+type Choice struct {
+	Budget Budget
+	Now    Figures   // of the settings that there are
+	Best   Figures   // of the settings chosen
+	Within bool      // Best is within the budget; if nothing is, it has the fewest false alarms
+	Curve  []Figures // the trade-off: with each more false alarms than before, and better
+
+	// Others is what becomes of each tool under the settings that all other tools
+	// choose, added up; its settings are those of nobody. It is nil if less than
+	// two tools turn.
+	Others *Figures
+
+	Tools    int
+	Windows  int
+	Settings int // replayed
+}
+
+// ErrData is wrapped by errors that other data would not give.
+var ErrData = errors.New("nothing to tune on")
+
+// thresholds are those that are tried: 0.5 is the model's own decision.
+var thresholds = []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999}
+
+// looks are the n that are tried.
+var looks = []int{2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64}
+
+// grid returns the settings that are tried: every k from 2 to n that s.Clear
+// leaves room for. One window alone never raises an alarm.
+func grid(s alarm.Settings) []alarm.Settings {
+	var all []alarm.Settings
+	for _, n := range looks {
+		for k := max(2, s.Clear+1); k <= n; k++ {
+			for _, t := range thresholds {
+				s.K, s.N, s.Threshold = k, n, t
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// Choose replays all lives under many settings and returns the best within the
+// budget: that which misses the fewest tools, of those the one with the least
+// delay in all, of those the one with the fewest false alarms. Of settings as good
+// it takes the k and n for which the most thresholds are, and of these the one in
+// the middle, which is the farthest from being worse.
+func Choose(ctx context.Context, j Job) (*Choice, error) {
+	if j.Step == 0 {
+		j.Step = j.Length
+	}
+	if j.Progress == nil {
+		j.Progress = func(int, int) {}
+	}
+	if err := j.Alarm.Check(); err != nil {
+		return nil, err
+	}
+	r := newReplayer(j.Lives, j.Length, j.Step)
+	c := &Choice{Budget: j.Budget, Tools: len(j.Lives)}
+	healthy, turned := make([]int, len(j.Lives)), 0 // windows; tools
+	for i, l := range j.Lives {
+		c.Windows += len(l.Score)
+		for _, f := range l.Faulty {
+			if !f {
+				healthy[i]++
+			}
+		}
+		if r.turns[i] >= 0 {
+			turned++
+		}
+	}
+	if turned == 0 {
+		return nil, fmt.Errorf("tune: %w: none of %d tools turns faulty, so that there is nothing to detect: add tools that were used until they were worn", ErrData, c.Tools)
+	}
+	settings := grid(j.Alarm)
+	c.Settings = len(settings)
+	outcomes, err := r.replayAll(ctx, settings, j.Workers, j.Progress)
+	if err != nil {
+		return nil, err
+	}
+	sum := func(s alarm.Settings, os []outcome, but int) Figures {
+		f := Figures{Settings: s}
+		for i, o := range os {
+			if i != but {
+				f.add(o, healthy[i], j.Step)
+			}
+		}
+		return f.finish(j.Length, j.Step)
+	}
+	all := make([]Figures, len(settings))
+	for i := range settings {
+		all[i] = sum(settings[i], outcomes[i], -1)
+	}
+	if c.Best, c.Within = best(all, j.Budget.Rate()); !c.Within {
+		c.Best = fewest(all)
+	}
+	c.Curve = curve(all)
+	c.Now = sum(j.Alarm, r.replay(j.Alarm), -1)
+	if turned < 2 {
+		return c, nil
+	}
+	c.Others = new(Figures)
+	for but := range j.Lives {
+		for i := range settings {
+			all[i] = sum(settings[i], outcomes[i], but)
+		}
+		chosen, ok := best(all, j.Budget.Rate())
+		if !ok {
+			chosen = fewest(all)
+		}
+		at := slices.Index(settings, chosen.Settings)
+		c.Others.add(outcomes[at][but], healthy[but], j.Step)
+	}
+	*c.Others = c.Others.finish(j.Length, j.Step)
+	return c, nil
+}
+
+// add adds what became of a tool with so many healthy windows.
+func (f *Figures) add(o outcome, healthy int, step time.Duration) {
+	f.False += o.falses
+	f.Hours += float64(healthy) * step.Hours()
+	f.Chatters = f.Chatters || o.chat
+	if o.turned {
+		f.Turned++
+	}
+	if o.found {
+		f.Found++
+		f.delay += o.after
+		f.MostDelay = max(f.MostDelay, time.Duration(o.after))
+	}
+	if o.early {
+		f.Early++
+	}
+}
+
+// finish makes times of windows: n of them one after the other end n−1 steps and a
+// length after the first began.
+func (f Figures) finish(length, step time.Duration) Figures {
+	if f.MostDelay > 0 {
+		f.MostDelay = (f.MostDelay-1)*step + length
+	}
+	if late := f.Found - f.Early; f.Found > 0 {
+		f.MeanDelay = (time.Duration(f.delay-late)*step + time.Duration(late)*length) / time.Duration(f.Found)
+	}
+	return f
+}
+
+// better orders by missed tools, delay and false alarms.
+func better(a, b Figures) int {
+	return cmp.Or(cmp.Compare(a.Missed(), b.Missed()), cmp.Compare(a.delay, b.delay), cmp.Compare(a.False, b.False))
+}
+
+// best returns the best figures of at most the given rate, see Choose. It reports
+// false if there are none.
+func best(all []Figures, rate float64) (top Figures, ok bool) {
+	var tied []Figures
+	for _, f := range all {
+		if f.Chatters || f.Rate() > rate {
+			continue
+		}
+		if len(tied) > 0 {
+			if o := better(f, tied[0]); o > 0 {
+				continue
+			} else if o < 0 {
+				tied = tied[:0]
+			}
+		}
+		tied = append(tied, f)
+	}
+	if len(tied) == 0 {
+		return Figures{}, false
+	}
+	return widest(tied), true
+}
+
+// widest returns, of figures in the order of the grid, the one in the middle of the
+// thresholds of that k and n which has the most; of several the first.
+func widest(tied []Figures) Figures {
+	var most []Figures
+	for len(tied) > 0 {
+		s, n := tied[0].Settings, 1
+		for n < len(tied) && tied[n].Settings.K == s.K && tied[n].Settings.N == s.N {
+			n++
+		}
+		if n > len(most) {
+			most = tied[:n]
+		}
+		tied = tied[n:]
+	}
+	return most[len(most)/2]
+}
+
+// fewest returns the best of those with the fewest false alarms.
+func fewest(all []Figures) Figures {
+	least := slices.MinFunc(all, func(a, b Figures) int {
+		chat := func(f Figures) int {
+			if f.Chatters {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(chat(a)-chat(b), cmp.Compare(a.False, b.False))
+	})
+	top, ok := best(all, least.Rate())
+	if !ok {
+		return least // all chatter
+	}
+	return top
+}
+
+// curve returns the best figures for each number of false alarms at which they get
+// better, from the fewest on.
+func curve(all []Figures) (out []Figures) {
+	counts := make(map[int]float64) // rate by number of false alarms
+	for _, f := range all {
+		if !f.Chatters {
+			counts[f.False] = f.Rate()
+		}
+	}
+	numbers := make([]int, 0, len(counts))
+	for n := range counts {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		f, ok := best(all, counts[n])
+		if ok && (len(out) == 0 || better(f, out[len(out)-1]) < 0) {
+			out = append(out, f)
+		}
+	}
+	return out
+}

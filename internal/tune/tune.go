@@ -1,0 +1,161 @@
+// Package tune chooses when an alarm is raised: k, n and the threshold, by
+// replaying labelled tools through pkg/alarm.
+//
+// Every window that was judged has a score and a label. The lives of tools are
+// replayed one after the other, each from its first judged window, under many
+// settings; a window is scored once. Somebody acknowledges every alarm at once, so
+// that the next one can be raised, and the tool stays in until its record ends.
+//
+//	turn            the first window of a tool that is faulty by its label
+//	false alarm     an alarm raised by a window that is healthy by its label
+//	found           a tool for which an alarm is raised at its turn or later, by a
+//	                window that is faulty by its label, or stood at the turn already
+//	early           a tool found by an alarm that stood at its turn: that alarm was
+//	                false when it was raised, and is counted as such too
+//	missed          a tool that turned and was not found
+//	delay           cutting time from the start of the turn to the end of the window
+//	                that raised the alarm: a window at least; none of an early tool
+//	cutting time    that of judged windows, each for its step: what is between them
+//	                does not count
+//	cutting hour    an hour of cutting time in which the tool is healthy by its
+//	                label: only then an alarm can be false
+//	transition      the alarm is raised or is over; three within a minute of cutting
+//	                time are chattering, and settings with which it happens are not
+//	                chosen
+//
+// The least delay within a [Budget] of false alarms is best. What is chosen on some
+// tools flatters on these, so a [Choice] also says what becomes of each tool under
+// the settings that the others would have chosen.
+package tune
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/alarm"
+)
+
+// Life is a tool from its first judged window to its last.
+type Life struct {
+	Tool   string
+	Score  []float64 // by window, as model.Verdict has it
+	Faulty []bool    // by window and its label; as long as Score
+}
+
+// turn returns the number of the first window that is faulty by its label, or -1.
+func (l Life) turn() int {
+	for i, f := range l.Faulty {
+		if f {
+			return i
+		}
+	}
+	return -1
+}
+
+// outcome is what became of one tool under some settings.
+type outcome struct {
+	falses int // false alarms
+	turned bool
+	found  bool
+	early  bool
+	after  int // windows from the turn to the end of the one that found it; 0 if early
+	chat   bool
+}
+
+// replayer replays lives under one setting after the other.
+type replayer struct {
+	lives        []Life
+	names        []string // different for each life, whatever tools are called
+	turns        []int
+	length, step time.Duration
+}
+
+func newReplayer(lives []Life, length, step time.Duration) *replayer {
+	r := &replayer{lives: lives, length: length, step: step}
+	for i, l := range lives {
+		if len(l.Faulty) != len(l.Score) {
+			panic(fmt.Sprintf("tune: tool %s has %d scores and %d labels", l.Tool, len(l.Score), len(l.Faulty)))
+		}
+		r.names, r.turns = append(r.names, fmt.Sprint(i, " ", l.Tool)), append(r.turns, l.turn())
+	}
+	return r
+}
+
+// replay returns what becomes of each life. The settings must pass Check.
+func (r *replayer) replay(s alarm.Settings) []outcome {
+	a, err := alarm.New(s)
+	if err != nil {
+		panic("tune: " + err.Error())
+	}
+	out := make([]outcome, len(r.lives))
+	var at time.Time
+	for i, l := range r.lives {
+		o, turn := &out[i], r.turns[i]
+		o.turned = turn >= 0
+		a.ChangeTool(r.names[i])
+		var before, last time.Time // transitions
+		for w, score := range l.Score {
+			if w == turn && a.Stands() {
+				o.found, o.early = true, true
+			}
+			end := at.Add(r.length)
+			told := a.Observe(a.Counts(score), at, end)
+			at = at.Add(r.step)
+			if told == alarm.None {
+				continue
+			}
+			o.chat = o.chat || !before.IsZero() && end.Sub(before) < time.Minute
+			before, last = last, end
+			if told != alarm.Raised {
+				continue
+			}
+			if _, err := a.Acknowledge(); err != nil {
+				panic("tune: " + err.Error()) // it was raised
+			}
+			switch {
+			case !l.Faulty[w]:
+				o.falses++
+			case !o.found:
+				o.found, o.after = true, w-turn+1
+			}
+		}
+		at = at.Add(r.length) // the windows of two tools do not overlap
+	}
+	return out
+}
+
+// replayAll replays under all settings, several at a time.
+func (r *replayer) replayAll(ctx context.Context, settings []alarm.Settings, workers int, progress func(done, total int)) ([][]outcome, error) {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	all := make([][]outcome, len(settings))
+	var mu sync.Mutex
+	next, done := 0, 0
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == len(settings) || ctx.Err() != nil {
+			return 0, false
+		}
+		next++
+		return next - 1, true
+	}
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				all[i] = r.replay(settings[i])
+				mu.Lock()
+				done++
+				progress(done, len(settings))
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return all, ctx.Err()
+}
