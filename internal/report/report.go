@@ -1,10 +1,11 @@
-// Package report draws what a model card shows: curves, dots and the lives of
-// tools, as SVG that looks the same in a browser, in a repository's page view
-// and on paper.
+// Package report draws what a model card and a study of methods show: curves,
+// dots, boxes and the lives of tools, as SVG that looks the same in a browser, in
+// a repository's page view and on paper.
 //
 // A [Plot] is one pair of axes with series on it; [Lives] is one small plot for
-// each tool; [Dots] is a row of figures for each tool. All of them are plain
-// data: equal data, equal bytes. Text is text, so that it can be searched and
+// each tool; [Dots] is a row of figures for each tool. [Boxes], [Ranks] and
+// [Scatter] compare methods over data sets. All of them are plain data: equal
+// data, equal bytes. Text is text, so that it can be searched and
 // read aloud; every drawing has a title and a description for those who cannot
 // see it.
 package report
@@ -87,6 +88,16 @@ func (c *canvas) rect(x, y, w, h float64, color string) {
 
 func (c *canvas) dot(x, y, r float64, color string) {
 	fmt.Fprintf(&c.b, `<circle cx="%s" cy="%s" r="%s" fill="%s" stroke="#ffffff" stroke-width="1.5"/>`+"\n", num(x), num(y), num(r), color)
+}
+
+func (c *canvas) ring(x, y, r float64, color string) {
+	fmt.Fprintf(&c.b, `<circle cx="%s" cy="%s" r="%s" fill="none" stroke="%s"/>`+"\n", num(x), num(y), num(r), color)
+}
+
+// box is a rectangle with an edge, its colour washed out inside.
+func (c *canvas) box(x, y, w, h float64, color string) {
+	fmt.Fprintf(&c.b, `<rect x="%s" y="%s" width="%s" height="%s" fill="#ffffff"/>`+"\n", num(x), num(y), num(w), num(h))
+	fmt.Fprintf(&c.b, `<rect x="%s" y="%s" width="%s" height="%s" fill="%s" fill-opacity="0.18" stroke="%s"/>`+"\n", num(x), num(y), num(w), num(h), color, color)
 }
 
 // anchors of text.

@@ -35,6 +35,7 @@ def pairs(name, x, y):
         "two_sided": stats.wilcoxon(d, **how).pvalue,
         "greater": greater.pvalue,
         "biserial": (greater.statistic - minus) / (greater.statistic + minus),
+        "spearman": stats.spearmanr(x, y).statistic,
         "cliff": 2 * u / (len(x) * len(y)) - 1,
     }
 

@@ -23,12 +23,12 @@ func TestAgainstSciPy(t *testing.T) {
 	}
 	var want struct {
 		Pairs []struct {
-			Name                           string
-			X, Y                           []float64
-			Pairs                          int
-			Exact                          bool
-			Plus, Greater, Biserial, Cliff float64
-			TwoSided                       float64 `json:"two_sided"`
+			Name                                     string
+			X, Y                                     []float64
+			Pairs                                    int
+			Exact                                    bool
+			Plus, Greater, Biserial, Cliff, Spearman float64
+			TwoSided                                 float64 `json:"two_sided"`
 		}
 		Tables []struct {
 			Name               string
@@ -57,6 +57,7 @@ func TestAgainstSciPy(t *testing.T) {
 			"p of greater": {greater.P, tc.Greater},
 			"biserial":     {differs.Biserial(), tc.Biserial},
 			"Cliff":        {Cliff(tc.X, tc.Y), tc.Cliff},
+			"Spearman":     {Spearman(tc.X, tc.Y), tc.Spearman},
 		} {
 			if !near(v[0], v[1], 1e-9) {
 				t.Errorf("%s: %s %v, SciPy has %v", tc.Name, what, v[0], v[1])

@@ -1,0 +1,87 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Scatter sets one method against another: a point for each data set, above the
+// diagonal where Y is the better one.
+type Scatter struct {
+	Title, Description string
+	XLabel, YLabel     string
+	X, Y               []float64 // in [0, 1]
+	Names              []string  // of the points
+	Color              string
+}
+
+// named is how many points are named: those farthest from the diagonal.
+const named = 4
+
+// SVG draws the points.
+func (s Scatter) SVG() []byte {
+	const size, left, top, side = 420.0, 56.0, 58.0, 316.0
+	c := newCanvas(size, top+side+52, s.Title, s.Description)
+	c.text(18, 24, start, ink, 14, true, s.Title)
+	low := 1.
+	for i := range s.X {
+		low = min(low, s.X[i], s.Y[i])
+	}
+	low = min(0.9, math.Floor(10*max(low, 0))/10)
+	place := func(v float64) float64 { return (min(max(v, low), 1) - low) / (1 - low) * side }
+	toX := func(v float64) float64 { return left + place(v) }
+	toY := func(v float64) float64 { return top + side - place(v) }
+	at, digits := ticks(low, 1, 5)
+	for _, v := range at {
+		c.line(toX(v), top, toX(v), top+side, grid, 1, false)
+		c.line(left, toY(v), left+side, toY(v), grid, 1, false)
+		c.text(toX(v), top+side+17, middle, soft, 11, false, fmt.Sprintf("%.*f", digits, v))
+		c.text(left-8, toY(v)+4, end, soft, 11, false, fmt.Sprintf("%.*f", digits, v))
+	}
+	c.line(toX(low), toY(low), toX(1), toY(1), axis, 1, true)
+	c.text(left+side/2, top+side+38, middle, soft, 12, false, s.XLabel)
+	c.text(18, top-12, start, soft, 12, false, s.YLabel)
+	above, below := 0, 0
+	for i := range s.X {
+		switch cmp.Compare(s.Y[i], s.X[i]) {
+		case 1:
+			above++
+		case -1:
+			below++
+		}
+	}
+	c.text(left+side, top-12, end, soft, 11, false, fmt.Sprintf("higher on %d, lower on %d", above, below))
+	var taken [][2]float64
+	for _, i := range s.farthest() {
+		x, y := toX(s.X[i]), toY(s.Y[i])
+		if slices.ContainsFunc(taken, func(p [2]float64) bool { return math.Abs(p[0]-x) < 150 && math.Abs(p[1]-y) < 13 }) {
+			continue
+		}
+		taken = append(taken, [2]float64{x, y})
+		if s.X[i] > s.Y[i] { // right of the diagonal there is less room to the right
+			c.text(min(x, left+side-8)-8, y+4, end, soft, 11, false, s.Names[i])
+		} else {
+			c.text(x+8, y+4, start, soft, 11, false, s.Names[i])
+		}
+	}
+	for i := range s.X {
+		c.dot(toX(s.X[i]), toY(s.Y[i]), 4, s.Color)
+	}
+	return c.bytes()
+}
+
+// farthest returns the points to name, the farthest from the diagonal first.
+func (s Scatter) farthest() []int {
+	var order []int
+	for i := range s.X {
+		if s.X[i] != s.Y[i] {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(math.Abs(s.Y[b]-s.X[b]), math.Abs(s.Y[a]-s.X[a]))
+	})
+	return order[:min(named, len(order))]
+}
