@@ -186,6 +186,7 @@ func TestHeaders(t *testing.T) {
 		"state":  {event.StateType, "application/json", []string{"turn"}},
 
 		"evidence": {event.EvidenceType, "application/json", nil},
+		"advisory": {event.AdvisoryType, "application/json", nil},
 
 		"command": {event.CommandType, "application/json", nil},
 	} {

@@ -1,5 +1,5 @@
 // Package schemas is the contract of what Flank sends and takes: the topics and
-// headers in asyncapi.yaml, the JSON of results, alerts, evidence, live samples and context in
+// headers in asyncapi.yaml, the JSON of results, alerts, evidence, advisories, live samples and context in
 // *.schema.json, and in prose the Arrow forms of a window, of evidence and of a
 // frame of live samples, the layout file and the model file. Its tests hold the contract to the
 // code and the code to the contract.
@@ -19,6 +19,8 @@ var (
 	AlertJSON []byte // JSON Schema 2020-12 of event.Alert
 	//go:embed evidence.schema.json
 	EvidenceJSON []byte // JSON Schema 2020-12 of event.Evidence
+	//go:embed advisory.schema.json
+	AdvisoryJSON []byte // JSON Schema 2020-12 of event.Advisory
 	//go:embed context.schema.json
 	ContextJSON []byte // JSON Schema 2020-12 of what a machine is doing, see feed.Change
 	//go:embed frame.schema.json
@@ -34,6 +36,7 @@ const (
 	Result   = "result"
 	Alert    = "alert"
 	Evidence = "evidence"
+	Advisory = "advisory"
 	Context  = "context"
 	Frame    = "frame"
 	Command  = "command"

@@ -139,6 +139,36 @@ func TestEvidenceIsValid(t *testing.T) {
 	})
 }
 
+func drawAdvisory(t *rapid.T) event.Advisory {
+	a := event.Advisory{
+		Machine: machines.Draw(t, "machine"), Epoch: epochs.Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"), Tool: optional.Draw(t, "tool"),
+		Kind:  rapid.SampledFrom([]event.AdvisoryKind{event.SensorAdvisory, event.SilenceAdvisory, event.UnknownAdvisory, event.DriftAdvisory}).Draw(t, "kind"),
+		State: event.Raised, Severity: "warning", Since: times.Draw(t, "since"), At: times.Draw(t, "at"), Model: texts.Draw(t, "model"), Text: texts.Draw(t, "text"),
+	}
+	if a.Kind == event.SensorAdvisory {
+		a.Subject = optional.Draw(t, "channel")
+	}
+	switch {
+	case rapid.Bool().Draw(t, "cleared"):
+		a.State, a.Severity = event.Cleared, "info"
+	case a.Kind == event.SensorAdvisory:
+		a.Severity = rapid.SampledFrom([]string{"warning", "info"}).Draw(t, "severity")
+		a.Status = rapid.SampledFrom([]string{signal.Failure, "function_check", signal.OutOfSpecification, signal.MaintenanceRequired}).Draw(t, "status")
+		a.Flags = signal.Quality(rapid.IntRange(1, 63).Draw(t, "flags")).Names()
+	}
+	a.ID = event.WindowID(a.Machine, a.Epoch, a.Seq) + "/" + string(a.Kind) + "/" + string(a.State)
+	return a
+}
+
+func TestAdvisoriesAreValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		doc := event.JSON(drawAdvisory(t))
+		if err := Validate(Advisory, doc); err != nil {
+			t.Fatalf("%s\n%v", doc, err)
+		}
+	})
+}
+
 func TestResultsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		doc := event.JSON(drawResult(t))
@@ -165,6 +195,11 @@ var (
 		Verdict: event.Faulty, Posterior: []float64{0.1, 0.9}, Score: 0.93, Model: "ecs-dbn-3fb19c04a7d2", Alarm: "raised",
 		Sensors: []event.Sensor{{Channel: "ch07", Flags: []string{"flatline"}}},
 	}
+	goodAdvisory = event.Advisory{
+		ID: "acme/usk25/00000000000000a1/7/sensor/ch07/raised", Machine: "acme/usk25", Kind: event.SensorAdvisory, Subject: "ch07", State: event.Raised,
+		Status: signal.Failure, Flags: []string{"flatline"}, Severity: "warning", Since: at, At: at.Add(time.Second), Epoch: "00000000000000a1", Seq: 7,
+		Model: "ecs-dbn-3fb19c04a7d2", Text: "usk25: SENSOR ch07 Failure: flatline; tool verdict on 13 channels",
+	}
 	goodAlert = event.Alert{
 		ID: "acme/usk25/00000000000000a1/7/raised", Machine: "acme/usk25", State: event.Raised, Severity: "warning", Since: at, At: at.Add(time.Minute),
 		Epoch: "00000000000000a1", Seq: 7, Faulty: 5, Of: 8, K: 5, N: 8, Score: 0.93, Model: "ecs-dbn-3fb19c04a7d2", Text: "usk25: faulty",
@@ -177,6 +212,10 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 		spoil  func(d map[string]any)
 		names  string // what the error must name
 	}{
+		"advisory of no kind":           {Advisory, func(d map[string]any) { delete(d, "kind") }, "kind"},
+		"advisory that is acknowledged": {Advisory, func(d map[string]any) { d["state"] = "acknowledged" }, "/state"},
+		"sensor that is just not good":  {Advisory, func(d map[string]any) { delete(d, "status") }, "status"},
+		"cleared, and still flat":       {Advisory, func(d map[string]any) { d["state"], d["severity"] = "cleared", "info" }, "not"},
 		"verdict that is no word":       {Result, func(d map[string]any) { d["verdict"] = "broken" }, "/verdict"},
 		"no verdict":                    {Result, func(d map[string]any) { delete(d, "verdict") }, "verdict"},
 		"judged without probabilities":  {Result, func(d map[string]any) { delete(d, "posterior") }, "posterior"},
@@ -218,6 +257,9 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 		var good any = goodResult
 		if tc.schema == Alert {
 			good = goodAlert
+		}
+		if tc.schema == Advisory {
+			good = goodAdvisory
 		}
 		if err := Validate(tc.schema, event.JSON(good)); err != nil {
 			t.Fatalf("%s before it is spoilt: %v", tc.schema, err)
@@ -288,7 +330,7 @@ func TestCommands(t *testing.T) {
 
 // What a later version of v1 adds must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
-	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, CommandJSON} {
+	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
 			t.Errorf("a reader of %.80s… would refuse additions", s)
 		}
@@ -326,6 +368,7 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Point]():         read(AlertJSON).Defs["point"],
 		reflect.TypeFor[event.EvidenceLink]():  read(AlertJSON).Defs["evidence"],
 		reflect.TypeFor[event.Evidence]():      read(EvidenceJSON),
+		reflect.TypeFor[event.Advisory]():      read(AdvisoryJSON),
 
 		reflect.TypeFor[event.Command](): read(CommandJSON),
 	} {

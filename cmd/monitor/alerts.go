@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,10 +21,10 @@ type alertsFlags struct {
 	Config string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
 	Ls     struct {
 		All bool `help:"Every alarm that the topic still holds, not only what stands or is masked now."`
-	} `cmd:"" help:"List the alarms that stand or are kept from calling."`
+	} `cmd:"" help:"List the alarms that stand or are kept from calling, and the advisories that stand."`
 	Show struct {
 		ID string `arg:"" help:"As 'alerts ls' prints it, or a machine."`
-	} `cmd:"" help:"Print everything that happened to an alarm."`
+	} `cmd:"" help:"Print everything that happened to an alarm; of a machine its advisories too."`
 	Ack          ackFlags  `cmd:"" help:"Acknowledge an alarm: somebody knows. A latched alarm that is over is cleared."`
 	Shelve       shelve    `cmd:"" help:"Keep an alarm from calling for a while."`
 	Unshelve     ackFlags  `cmd:"" help:"End a shelf before its time."`
@@ -187,8 +188,26 @@ func alertsList(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
 			state, when(st.Since), when(st.Until), printable(cmp.Or(st.By, "-"), 40), printable(st.Note, 100))
 	}
 	if n == 0 {
-		_, err := fmt.Fprintf(stdout, "no alarm stands; %d machines\n", len(all))
+		_, err = fmt.Fprintf(stdout, "no alarm stands; %d machines\n", len(all))
+	} else {
+		err = w.Flush()
+	}
+	if err != nil {
 		return err
+	}
+	return advice(all, stdout)
+}
+
+// advice prints the advisories that stand, if there are any.
+func advice(all []monitor.Standing, stdout io.Writer) error {
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	for _, st := range all {
+		for i, a := range st.Advisories {
+			if i == 0 {
+				fmt.Fprintln(w, "\nadvisory\tmachine\tsince\twhat")
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.Kind, printable(st.Machine, 100), when(a.Since), printable(a.Text, 200))
+		}
 	}
 	return w.Flush()
 }
@@ -238,25 +257,49 @@ func alertsPast(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
 }
 
 func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer) error {
-	var all []event.Alert
+	of := func(machine string) bool {
+		return machine == id || machine[strings.LastIndexByte(machine, '/')+1:] == id
+	}
+	type line struct {
+		at         time.Time
+		what, text string
+	}
+	var lines []line
+	var last *event.Alert
 	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
-		if strings.EqualFold(a.Incident, id) || a.Machine == id || a.Machine[strings.LastIndexByte(a.Machine, '/')+1:] == id {
-			all = append(all, a)
+		if strings.EqualFold(a.Incident, id) || of(a.Machine) {
+			last, lines = &a, append(lines, line{a.At, string(a.State), a.Text})
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
+	err = monitor.Advisories(ctx, cfg, func(a event.Advisory) error {
+		if of(a.Machine) {
+			lines = append(lines, line{a.At, fmt.Sprintf("%s %s", a.Kind, a.State), a.Text})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(lines) == 0 {
 		return fmt.Errorf("nothing is known of %s: see `monitor alerts ls --all`", printable(id, 100))
 	}
-	last := all[len(all)-1]
-	fmt.Fprintf(stdout, "machine  %s\ntool     %s\nalarm    %s\nmodel    %s\nraised   by %d of %d judged windows\n\n",
-		printable(last.Machine, 200), printable(cmp.Or(last.Tool, "-"), 100), cmp.Or(last.Alarm, "-"), printable(last.Model, 100), last.K, last.N)
+	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
+	if last != nil {
+		showAlarm(last, stdout)
+	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	for _, a := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", when(a.At), a.State, printable(a.Text, 1500))
+	for _, l := range lines {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", when(l.at), l.what, printable(l.text, 1500))
 	}
 	return w.Flush()
+}
+
+// showAlarm prints what the last alert says of its alarm.
+func showAlarm(last *event.Alert, stdout io.Writer) {
+	fmt.Fprintf(stdout, "machine  %s\ntool     %s\nalarm    %s\nmodel    %s\nraised   by %d of %d judged windows\n\n",
+		printable(last.Machine, 200), printable(cmp.Or(last.Tool, "-"), 100), cmp.Or(last.Alarm, "-"), printable(last.Model, 100), last.K, last.N)
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // A person finds an alarm, acknowledges it, shelves it, takes that back, and
@@ -49,11 +51,17 @@ func TestAlerts(t *testing.T) {
 	for seq, v := range []float32{10, 10, 20, 20} {
 		windows = append(windows, windowMessage(t, l, uint64(seq), v))
 	}
+	windows = append(windows, windowMessage(t, l, 4, 20, signal.ClockStep))
 	if err := out.Send(t.Context(), windows); err != nil {
 		t.Fatal(err)
 	}
 	enough := errors.New("enough")
-	err = bus.ReadTopic(t.Context(), cfg, bus.TopicAlerts, bus.FirstOffset, true, func(bus.Message) error { return enough })
+	err = bus.ReadTopic(t.Context(), cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
+		if string(m.Header("ce_type")) == event.AdvisoryType {
+			return enough // the last of both
+		}
+		return nil
+	})
 	if !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
@@ -67,7 +75,8 @@ func TestAlerts(t *testing.T) {
 		want []string // in what is printed, or in the error
 		err  bool
 	}{
-		{"ls", []string{id, "lathe", "T1", "raised"}, false},
+		{"ls", []string{id, "lathe", "T1", "raised", "\nadvisory", "SENSOR clock Maintenance required: clock_step"}, false},
+		{"show lathe", []string{"FAULTY since", "sensor raised", "clock_step"}, false},
 		{"ack nothing", []string{"neither an alarm that stands nor a machine"}, true},
 		{"ack " + strings.ToLower(id) + " --note at-hole-end", []string{"acknowledged by kim: at"}, false},
 		{"ack " + id + " --by lee", []string{"acknowledge by lee: refused: it is acknowledged already"}, true},

@@ -60,6 +60,8 @@ type settings struct {
 	Alarm alarm.Settings `yaml:"alarm"`
 	Page  string         `yaml:"page"` // address; empty: none
 
+	Silence time.Duration `yaml:"silence"` // 0: never
+
 	PageToken cli.Token `yaml:"page_token"` // without one the page only shows
 }
 
@@ -69,7 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if k == nil {
 		return err
 	}
-	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102"}
+	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute}
 	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config, f.Alerts.Config, f.Tune.Config)
 	if err := config.Load(file, &c); err != nil {
 		return err
@@ -116,7 +118,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	to.OnRetry = cli.OnRetry(log, "broker does not answer")
-	cfg := monitor.Config{Model: m, Group: c.Group, Alarm: c.Alarm, Log: log, Bus: to}
+	cfg := monitor.Config{Model: m, Group: c.Group, Alarm: c.Alarm, Silence: c.Silence, Log: log, Bus: to}
 	if err := cli.Await(ctx, f.Run.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg.Bus) }); err != nil {
 		return fmt.Errorf("%s: kafka: %w", file, err)
 	}

@@ -112,7 +112,7 @@ func startBroker(t *testing.T, apply bool) string {
 	return b.Addr()
 }
 
-func windowMessage(t *testing.T, l *signal.Layout, seq uint64, value float32) bus.Message {
+func windowMessage(t *testing.T, l *signal.Layout, seq uint64, value float32, flags ...signal.Quality) bus.Message {
 	t.Helper()
 	c, err := window.NewCodec(l, window.DefaultSpec)
 	if err != nil {
@@ -120,7 +120,7 @@ func windowMessage(t *testing.T, l *signal.Layout, seq uint64, value float32) bu
 	}
 	e, err := c.Seal(&window.Window{
 		Context: signal.Context{Machine: "acme/spore/bay2/line1/lathe", Tool: "T1"}, Epoch: 1, Seq: seq,
-		Start: time.Unix(int64(seq), 0), Length: time.Second, Samples: [][]float32{{value}}, Quality: make([]signal.Quality, 1),
+		Start: time.Unix(int64(seq), 0), Length: time.Second, Samples: [][]float32{{value}}, Quality: append(flags, 0)[:1],
 	})
 	if err != nil {
 		t.Fatal(err)

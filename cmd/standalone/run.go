@@ -227,9 +227,9 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	results = monitor.NewCollector(p.Machine, window.FormatEpoch(epoch), first, out)
 
 	line := newStatus(p)
-	cfg := monitor.Config{Model: p.model, Bus: p.bus, Log: p.log}
+	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Log: p.log}
 	cfg.Show(p.hub)
-	cfg.OnWindow, cfg.OnAlert = line.also(cfg.OnWindow, cfg.OnAlert)
+	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = line.also(cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory)
 	mon, err := monitor.New(cfg)
 	if err != nil {
 		return err

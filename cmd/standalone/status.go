@@ -40,7 +40,9 @@ func newStatus(p *plant) *status {
 }
 
 // also returns callbacks that tell the status what the given ones are told.
-func (s *status) also(onWindow func(*window.Window, event.Result), onAlert func(event.Alert)) (func(*window.Window, event.Result), func(event.Alert)) {
+func (s *status) also(onWindow func(*window.Window, event.Result), onAlert func(event.Alert), onAdvisory func(event.Advisory)) (
+	func(*window.Window, event.Result), func(event.Alert), func(event.Advisory),
+) {
 	return func(w *window.Window, r event.Result) {
 			onWindow(w, r)
 			s.mu.Lock()
@@ -54,6 +56,12 @@ func (s *status) also(onWindow func(*window.Window, event.Result), onAlert func(
 			if a.State == event.Raised {
 				s.alerts++
 			}
+			s.wipe()
+			fmt.Fprintf(s.w, "%s  %s\n", a.At.Local().Format("15:04:05"), a.Text)
+		}, func(a event.Advisory) {
+			onAdvisory(a)
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.wipe()
 			fmt.Fprintf(s.w, "%s  %s\n", a.At.Local().Format("15:04:05"), a.Text)
 		}

@@ -180,6 +180,10 @@ func (p *Partition) ID() int { return p.f.partition }
 // remembers the group.
 func (p *Partition) Generation() int { return int(p.gen.ID) }
 
+// Next returns the offset of the message that is fetched next. Negative means the
+// first one there is.
+func (p *Partition) Next() int64 { return p.f.next }
+
 // Fetch returns the next messages in order, at least one and at most most. It
 // waits for the first until ctx ends, and for more no longer than wait. The
 // messages are the caller's. After a failed Commit it returns ErrLost.

@@ -14,6 +14,22 @@ type Range struct {
 	Since    time.Time // if not zero: without what Kafka got before
 }
 
+// Bounds returns the offset of the first message that a partition holds, and the one
+// behind its last. It asks once.
+func Bounds(ctx context.Context, cfg Config, topic string, partition int) (first, end int64, err error) {
+	if err := cfg.check(); err != nil {
+		return 0, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	kc := newKafkaClient(cfg)
+	defer closeKafkaClient(kc)
+	if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err == nil {
+		end, err = offsetAt(ctx, kc, topic, partition, LastOffset)
+	}
+	return first, end, err
+}
+
 // ReadRange calls fn for the messages of a partition within the range, in order.
 // It ends behind the message that was the newest when it began. An error of fn
 // ends it too and is returned.

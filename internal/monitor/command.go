@@ -96,22 +96,6 @@ func (s *partition) listen(ctx context.Context) error {
 	})
 }
 
-// watchShelves ends shelves whose time is over until ctx ends.
-func (s *partition) watchShelves(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		if err := s.endShelves(ctx); err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 func (s *partition) endShelves(ctx context.Context) error {
 	batch, cancel := outlive(ctx, s.grace)
 	defer cancel()
@@ -167,16 +151,21 @@ func (s *partition) refuse(ctx context.Context, m *bus.Message, cause error) err
 }
 
 // keep makes what was decided without a window durable and sends it.
-func (s *partition) keep(ctx context.Context, mach *machine, at time.Time, alerts []event.Alert) error {
+func (s *partition) keep(ctx context.Context, mach *machine, at time.Time, alerts []event.Alert, advisories ...event.Advisory) error {
 	var pendings []pending
-	var out []bus.Message
 	for _, a := range alerts {
-		p := pending{event.AlertType, event.JSON(a)}
+		pendings = append(pendings, pending{event.AlertType, event.JSON(a)})
+	}
+	for _, a := range advisories {
+		pendings = append(pendings, pending{event.AdvisoryType, event.JSON(a)})
+	}
+	var out []bus.Message
+	for _, p := range pendings {
 		m, err := p.message()
 		if err != nil {
 			return err
 		}
-		pendings, out = append(pendings, p), append(out, m)
+		out = append(out, m)
 	}
 	if err := s.out.Send(ctx, []bus.Message{s.record(mach, at, pendings)}); err != nil {
 		return fmt.Errorf("monitor: state: %w", err)
@@ -191,6 +180,7 @@ func (s *partition) keep(ctx context.Context, mach *machine, at time.Time, alert
 			s.cfg.OnAlert(a)
 		}
 	}
+	s.advised(advisories)
 	return nil
 }
 

@@ -30,6 +30,12 @@ type machine struct {
 	gap    uint64 // windows missing before the one that was observed last
 	holes  uint64 // windows missing in all epochs, as of the last count
 
+	notices []notice         // beside the alarm
+	told    []event.Advisory // by the window that was observed last, or since
+	fed     time.Time        // when a window came last, by the clock of the monitor that took it
+	patient time.Time        // since when windows are waited for, by our clock
+	behind  *int64           // offset up to which the partition must be judged before the machine may be called silent
+
 	incident string    // what people call the alarm that stands
 	heard    heard     // commands
 	deaf     time.Time // commands before this were heard by another monitor
@@ -85,8 +91,9 @@ func (m *machine) place(w *window.Window) (e *epoch, repeat, late bool) {
 
 // observe judges w and moves the alarm. It returns nothing for a window that
 // was judged before. A window that comes late is judged and never moves the
-// alarm, nor the reference, nor the wear.
+// alarm, nor the reference, nor the wear, nor a notice. Advisories are in m.told.
 func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.Layout, modelID string) (*event.Result, []event.Alert) {
+	m.told = nil
 	e, repeat, late := m.place(w)
 	if repeat {
 		return nil, nil
@@ -113,6 +120,9 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 	} else {
 		was := m.alarm.State()
 		alerts = m.report(m.alarm.ChangeTool(w.Tool), was, ofWindow(r, "tool_change"))
+		if was.Tool != w.Tool {
+			m.dismiss(was.Tool, r)
+		}
 	}
 	v := judge.Judge(w, ref, memory)
 	if r.Verdict = event.Verdict(v.Outcome); v.Class != string(v.Outcome) {
@@ -140,6 +150,9 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 		} else {
 			m.follow(r.ID)
 		}
+	}
+	if !late {
+		m.senses(v.Faults, layout, r)
 	}
 	r.Alarm, r.Incident = m.alarm.State().Word(), m.incident
 	return r, alerts

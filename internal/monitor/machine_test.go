@@ -367,10 +367,12 @@ func TestRestartedMachineSaysTheSame(t *testing.T) {
 			w.Samples[0][0] += float32(rapid.IntRange(0, 3).Draw(t, "more"))
 			w.Hole = rapid.SampledFrom([]string{"", "H1", "H2"}).Draw(t, "hole")
 			w.Epoch = rapid.Uint64Range(1, 2).Draw(t, "epoch")
+			w.Quality[0] = signal.Quality(rapid.SampledFrom([]int{0, 0, int(signal.Flatline), int(signal.ClockStep)}).Draw(t, "quality"))
 			r1, al1 := old.observe(w, a, m.Layout, m.ID())
 			r2, al2 := now.observe(w, b, m.Layout, m.ID())
-			if string(event.JSON(r1)) != string(event.JSON(r2)) || string(event.JSON(al1)) != string(event.JSON(al2)) {
-				t.Fatalf("old: %s %s\nnew: %s %s", event.JSON(r1), event.JSON(al1), event.JSON(r2), event.JSON(al2))
+			told1, told2 := event.JSON(old.told), event.JSON(now.told)
+			if string(event.JSON(r1)) != string(event.JSON(r2)) || string(event.JSON(al1)) != string(event.JSON(al2)) || string(told1) != string(told2) {
+				t.Fatalf("old: %s %s %s\nnew: %s %s %s", event.JSON(r1), event.JSON(al1), told1, event.JSON(r2), event.JSON(al2), told2)
 			}
 			if rapid.Bool().Draw(t, "restart") {
 				var s state

@@ -68,9 +68,9 @@ func Envelope(m *bus.Message) (window.Envelope, error) {
 	return e, err
 }
 
-// pending is a result, an alert or evidence as the state keeps it.
+// pending is a result, an alert, evidence or an advisory as the state keeps it.
 type pending struct {
-	Type string          `json:"type"` // event.ResultType, event.AlertType or event.EvidenceType
+	Type string          `json:"type"` // CloudEvents type
 	Body json.RawMessage `json:"body"`
 }
 
@@ -95,6 +95,12 @@ func (p pending) message() (bus.Message, error) {
 			return bus.Message{}, fmt.Errorf("pending evidence: %w", err)
 		}
 		return message(bus.TopicAlerts, e.ID, e.Machine, event.EvidenceType, e.To, p.Body), nil
+	case event.AdvisoryType:
+		var a event.Advisory
+		if err := json.Unmarshal(p.Body, &a); err != nil {
+			return bus.Message{}, fmt.Errorf("pending advisory: %w", err)
+		}
+		return message(bus.TopicAlerts, a.ID, a.Machine, event.AdvisoryType, a.At, p.Body), nil
 	}
 	return bus.Message{}, fmt.Errorf("pending message of type %.64q", p.Type)
 }

@@ -39,12 +39,17 @@ type Config struct {
 	Group string         // consumer group; empty means "tcm-monitor"
 	Alarm alarm.Settings // zero means alarm.Default
 
+	// Silence is how long no windows of a machine may come before that is an advisory; 0: never.
+	Silence time.Duration
+
 	// OnWindow, if not nil, sees every window as it is judged, which is before
-	// its result is durable: after a failure it may see one again. OnAlert, if
-	// not nil, sees an alert once it was sent. They must not keep the window,
-	// and must not block. Partitions call them from goroutines of their own.
-	OnWindow func(*window.Window, event.Result)
-	OnAlert  func(event.Alert)
+	// its result is durable: after a failure it may see one again. OnAlert and
+	// OnAdvisory, if not nil, see an alert and an advisory once it was sent. They
+	// must not keep the window, and must not block. Partitions call them from
+	// goroutines of their own.
+	OnWindow   func(*window.Window, event.Result)
+	OnAlert    func(event.Alert)
+	OnAdvisory func(event.Advisory)
 
 	Log zerolog.Logger
 }
@@ -59,6 +64,8 @@ type Monitor struct {
 	now   func() time.Time
 
 	judged, late, repeats, dead, alerts atomic.Uint64
+	advisories                          atomic.Uint64
+	troubled                            atomic.Pointer[time.Time] // when the broker did not answer, or answered again
 	seqGaps, missed                     atomic.Uint64
 	offsetGaps, offsets, stalls         atomic.Uint64
 	missing                             atomic.Int64
@@ -72,6 +79,9 @@ func New(cfg Config) (*Monitor, error) {
 	if err := cfg.Alarm.Check(); err != nil {
 		return nil, err
 	}
+	if cfg.Silence != 0 && cfg.Silence < MinSilence {
+		return nil, fmt.Errorf("monitor: silence: %v: must be %v or more, for example 60s, or 0 for none", cfg.Silence, MinSilence)
+	}
 	if cfg.Group == "" {
 		cfg.Group = "tcm-monitor"
 	}
@@ -80,7 +90,7 @@ func New(cfg Config) (*Monitor, error) {
 		return nil, err
 	}
 	m := &Monitor{codec: codec, grace: 8 * time.Second, now: time.Now}
-	cfg.Bus.OnStall, cfg.Bus.OnGap = m.onStall, m.onGap
+	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	m.cfg = cfg
 	m.group, err = bus.NewGroup(cfg.Bus, cfg.Group, bus.TopicWindows)
 	if err != nil {

@@ -179,7 +179,23 @@ func (p *plant) results() map[string]event.Result {
 
 func (p *plant) alertsByID() map[string]event.Alert {
 	p.t.Helper()
-	return byID(p.t, p.read(bus.TopicAlerts), schemas.Alert, func(a event.Alert) string { return a.ID })
+	return byID(p.t, p.ofType(event.AlertType), schemas.Alert, func(a event.Alert) string { return a.ID })
+}
+
+func (p *plant) advisories() map[string]event.Advisory {
+	p.t.Helper()
+	return byID(p.t, p.ofType(event.AdvisoryType), schemas.Advisory, func(a event.Advisory) string { return a.ID })
+}
+
+// ofType returns the messages of a type on the topic of alerts.
+func (p *plant) ofType(typ string) (msgs []bus.Message) {
+	p.t.Helper()
+	for _, m := range p.read(bus.TopicAlerts) {
+		if string(m.Header("ce_type")) == typ {
+			msgs = append(msgs, m)
+		}
+	}
+	return msgs
 }
 
 // byID drops repeats, which must say the same, and validates the messages.
@@ -547,6 +563,9 @@ func (p *plant) record(name string, ws ...*window.Window) (record bus.Message, s
 		for _, a := range alerts {
 			sent = append(sent, pending{event.AlertType, event.JSON(a)})
 		}
+		for _, a := range mach.told {
+			sent = append(sent, pending{event.AdvisoryType, event.JSON(a)})
+		}
 	}
 	return message(bus.TopicState, name+"/state", name, event.StateType, time.Unix(0, 0), event.JSON(mach.state(p.model.ID(), sent))), sent
 }
@@ -560,6 +579,7 @@ func TestPendingIsSentAgain(t *testing.T) {
 	for _, w := range ws {
 		w.Tool = "<T1> & \u2028" // what JSON likes to escape
 	}
+	ws[5].Quality[0] = signal.ClockStep
 	record, sent := p.record(drill, ws...)
 	p.send(record)
 	p.send(p.messages(ws...)...) // not committed
@@ -574,7 +594,7 @@ func TestPendingIsSentAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := append(p.read(bus.TopicResults), p.read(bus.TopicAlerts)...)
-	if len(got) != len(sent) || len(p.read(bus.TopicAlerts)) != 1 {
+	if len(got) != len(sent) || len(p.ofType(event.AlertType)) != 1 || len(p.advisories()) != 1 {
 		t.Fatalf("%d messages, want %d", len(got), len(sent))
 	}
 	for _, s := range sent {

@@ -10,7 +10,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Show makes a page show what the monitor sees: it sets OnWindow and OnAlert.
+// Show makes a page show what the monitor sees: it sets OnWindow, OnAlert and OnAdvisory.
 func (c *Config) Show(hub *web.Hub) {
 	c.OnWindow = func(w *window.Window, r event.Result) {
 		view := web.Window{
@@ -20,7 +20,7 @@ func (c *Config) Show(hub *web.Hub) {
 		hub.Window(view)
 		hub.Result(r)
 	}
-	c.OnAlert = hub.Alert
+	c.OnAlert, c.OnAdvisory = hub.Alert, hub.Advisory
 }
 
 // Control lets pages that know the token send commands through out.

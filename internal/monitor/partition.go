@@ -34,6 +34,7 @@ type partition struct {
 	machines map[string]*machine
 	judge    *model.Judge
 	window   window.Window
+	next     int64           // offset of the window to be judged next
 	foreign  map[string]bool // keys, at most maxForeign of them, of which a window of another layout came
 	log      zerolog.Logger
 }
@@ -43,7 +44,7 @@ type partition struct {
 func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	s := &partition{
 		Monitor: m, id: p.ID(), machines: make(map[string]*machine), judge: m.cfg.Model.NewJudge(),
-		foreign: make(map[string]bool), log: m.cfg.Log.With().Int("partition", p.ID()).Logger(),
+		next: p.Next(), foreign: make(map[string]bool), log: m.cfg.Log.With().Int("partition", p.ID()).Logger(),
 	}
 	defer func() { // whoever gets the partition next counts them
 		for _, mach := range s.machines {
@@ -53,7 +54,7 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	if err := s.load(ctx, uint64(max(p.Generation(), 0))); err != nil {
 		return err
 	}
-	return together(ctx, func(ctx context.Context) error { return s.follow(ctx, p) }, s.listen, s.watchShelves)
+	return together(ctx, func(ctx context.Context) error { return s.follow(ctx, p) }, s.listen, s.watchClock)
 }
 
 // follow judges the windows of the partition until ctx ends.
@@ -65,7 +66,9 @@ func (s *partition) follow(ctx context.Context, p *bus.Partition) error {
 		}
 		batch, cancel := outlive(ctx, s.grace)
 		s.mu.Lock()
-		err = s.settle(batch, msgs)
+		if err = s.settle(batch, msgs); err == nil {
+			s.next = msgs[len(msgs)-1].Offset + 1
+		}
 		s.mu.Unlock()
 		if err == nil {
 			err = p.Commit(batch, msgs[len(msgs)-1].Offset+1)
@@ -172,7 +175,11 @@ func (s *partition) restore(record bus.Message) (*machine, []bus.Message, error)
 
 // newMachine returns a machine of which nothing is known.
 func (s *partition) newMachine(name string) (*machine, error) {
-	return newMachine(name, s.cfg.Alarm, s.cfg.Model.Reference, s.log)
+	m, err := newMachine(name, s.cfg.Alarm, s.cfg.Model.Reference, s.log)
+	if err == nil {
+		m.patient = s.now()
+	}
+	return m, err
 }
 
 // beginAnew sets a record aside that cannot be used. One machine's record must
@@ -197,7 +204,8 @@ type verdicts struct {
 	late    uint64    // of them
 	end     time.Time // of the last window
 	alerts  []event.Alert
-	out     []pending // results and alerts, in order
+	advised []event.Advisory
+	out     []pending // results, alerts and advisories, in order
 }
 
 // settle judges a batch and makes what was decided durable.
@@ -225,6 +233,7 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 			s.repeats.Add(1)
 			continue
 		}
+		mach.awake(s.now(), r)
 		s.sayGap(w, mach.gap)
 		d := decided[w.Machine]
 		if d == nil {
@@ -238,9 +247,13 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 		}
 		d.end = r.End
 		d.alerts = append(d.alerts, alerts...)
+		d.advised = append(d.advised, mach.told...)
 		d.out = append(d.out, pending{event.ResultType, event.JSON(r)})
 		for _, a := range alerts {
 			d.out = append(d.out, pending{event.AlertType, event.JSON(a)})
+		}
+		for _, a := range mach.told {
+			d.out = append(d.out, pending{event.AdvisoryType, event.JSON(a)})
 		}
 		if s.cfg.OnWindow != nil {
 			s.cfg.OnWindow(w, *r)
@@ -278,6 +291,7 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 				s.cfg.OnAlert(a)
 			}
 		}
+		s.advised(d.advised)
 	}
 	return nil
 }

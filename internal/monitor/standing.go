@@ -13,7 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// Standing is how the alarm of a machine stands.
+// Standing is how the alarm of a machine stands, and what is advised beside it.
 type Standing struct {
 	Machine  string
 	Tool     string
@@ -23,6 +23,16 @@ type Standing struct {
 	Since    time.Time // start of the first faulty window that led to it
 	By, Note string    // who keeps it from calling, and why; or else who acknowledged it
 	Until    time.Time // end of the shelf
+
+	Advisories []Advice // that stand, the oldest first
+}
+
+// Advice is an advisory that stands.
+type Advice struct {
+	Kind    event.AdvisoryKind
+	Subject string // of a sensor the channel
+	Since   time.Time
+	Text    string
 }
 
 // Alarms returns how the alarms of all machines stand, in the order of their
@@ -55,6 +65,12 @@ func Alarms(ctx context.Context, cfg bus.Config) ([]Standing, error) {
 		} else if ack, ok := acked[name+st.Incident]; ok {
 			s.By, s.Note = ack.By, ack.Note
 		}
+		for _, n := range st.Notices {
+			if n.Raised {
+				s.Advisories = append(s.Advisories, Advice{n.Kind, n.Subject, n.Since, n.Text})
+			}
+		}
+		slices.SortStableFunc(s.Advisories, func(a, b Advice) int { return a.Since.Compare(b.Since) })
 		all = append(all, s)
 	}
 	return all, nil
@@ -85,20 +101,28 @@ func lastRecords(ctx context.Context, cfg bus.Config) (map[string]bus.Message, e
 // else lies there. Those of a machine come in the order in which they were sent. An
 // error of fn ends it and is returned.
 func Alerts(ctx context.Context, cfg bus.Config, fn func(event.Alert) error) error {
+	return each(ctx, cfg, event.AlertType, fn)
+}
+
+// Advisories is Alerts for advisories.
+func Advisories(ctx context.Context, cfg bus.Config, fn func(event.Advisory) error) error {
+	return each(ctx, cfg, event.AdvisoryType, fn)
+}
+
+// each calls fn for every event of a type on the topic of alerts, each once.
+func each[E any](ctx context.Context, cfg bus.Config, typ string, fn func(E) error) error {
 	seen := make(map[string]bool)
 	err := bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
-		if !isAlert(&m) {
+		id := string(m.Header("ce_id"))
+		if string(m.Header("ce_type")) != typ || seen[id] {
 			return nil
 		}
-		var a event.Alert
-		if err := json.Unmarshal(m.Value, &a); err != nil {
+		seen[id] = true
+		var e E
+		if err := json.Unmarshal(m.Value, &e); err != nil {
 			return fmt.Errorf("offset %d of partition %d: %w", m.Offset, m.Partition, err)
 		}
-		if seen[a.ID] {
-			return nil
-		}
-		seen[a.ID] = true
-		return fn(a)
+		return fn(e)
 	})
 	if err != nil {
 		return fmt.Errorf("monitor: alerts: %w", err)

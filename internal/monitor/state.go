@@ -38,6 +38,8 @@ type state struct {
 	Alarm     alarm.State      `json:"alarm"`
 	Incident  string           `json:"incident,omitempty"` // what people call the alarm that stands
 	Heard     *heard           `json:"heard,omitempty"`    // commands
+	Notices   []notice         `json:"notices,omitempty"`  // beside the alarm
+	Fed       time.Time        `json:"fed,omitzero"`       // when a window came last, by the monitor's clock
 	Pending   []pending        `json:"pending,omitempty"`
 }
 
@@ -105,6 +107,12 @@ func (m *machine) restore(s state, by *model.Model, features int) error {
 		}
 		m.wear = *s.Wear
 	}
+	for _, n := range s.Notices {
+		if err := n.Check(); err != nil {
+			return fmt.Errorf("monitor: state of %.64q: %s: %w", m.name, n.Kind, err)
+		}
+	}
+	m.notices, m.fed = s.Notices, s.Fed
 	if err := m.alarm.Restore(s.Alarm); err != nil {
 		return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
 	}
@@ -118,7 +126,7 @@ func (m *machine) restore(s state, by *model.Model, features int) error {
 
 // state returns what m remembers, with what is to be sent.
 func (m *machine) state(modelID string, out []pending) state {
-	s := state{Machine: m.name, Model: modelID, Epochs: m.epochs, Newest: m.newest, Alarm: m.alarm.State(), Incident: m.incident, Pending: out}
+	s := state{Machine: m.name, Model: modelID, Epochs: m.epochs, Newest: m.newest, Alarm: m.alarm.State(), Incident: m.incident, Notices: m.notices, Fed: m.fed, Pending: out}
 	if len(m.heard.IDs) > 0 {
 		s.Heard = &m.heard
 	}

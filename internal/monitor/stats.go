@@ -13,6 +13,8 @@ type Stats struct {
 	Dead    uint64 // messages and records set aside on the dead-letter topic
 	Alerts  uint64
 
+	Advisories uint64
+
 	SeqGaps uint64 // times that windows were missing before one that came
 	Missed  uint64 // windows in them
 	Missing uint64 // windows that are missing now, of the machines at hand: some may have come late
@@ -26,7 +28,8 @@ type Stats struct {
 func (m *Monitor) Stats() Stats {
 	return Stats{
 		Judged: m.judged.Load(), Late: m.late.Load(), Repeats: m.repeats.Load(), Dead: m.dead.Load(), Alerts: m.alerts.Load(),
-		SeqGaps: m.seqGaps.Load(), Missed: m.missed.Load(), Missing: uint64(max(m.missing.Load(), 0)),
+		Advisories: m.advisories.Load(),
+		SeqGaps:    m.seqGaps.Load(), Missed: m.missed.Load(), Missing: uint64(max(m.missing.Load(), 0)),
 		OffsetGaps: m.offsetGaps.Load(), Offsets: m.offsets.Load(), Stalls: m.stalls.Load(),
 	}
 }
@@ -45,6 +48,7 @@ func (s Stats) Metrics() []metric.Metric {
 		metric.Count("tcm_partition_stalls_total", "Times that a partition stood still and its reader was rebuilt.", s.Stalls),
 		metric.Count("tcm_dead_letters_total", "Messages and records set aside on the dead-letter topic.", s.Dead),
 		metric.Count("tcm_alerts_total", "Alerts sent: alarms raised, cleared, acknowledged and so on.", s.Alerts),
+		metric.Count("tcm_advisories_total", "Advisories sent: sensors, silence and so on, raised and cleared.", s.Advisories),
 	}
 }
 

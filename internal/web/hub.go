@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/rand"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 const (
 	keptWindows = Pairs // a channel of one sample per window still fills its sparkline
 	keptResults = 600   // ten minutes of one-second windows
-	keptAlerts  = 50
+	keptAlerts  = 50    // and so many advisories
 )
 
 // Hub keeps what pages show and wakes them when it changes. Its methods are
@@ -32,6 +33,7 @@ type Hub struct {
 	results ring[event.Result]
 	judged  time.Time // when the last result came
 	alerts  ring[event.Alert]
+	advised ring[event.Advisory]
 	status  Status
 	changes uint64                     // of status
 	pages   map[chan struct{}]struct{} // each holds at most one wake-up
@@ -56,6 +58,7 @@ func NewHub(cfg Config) *Hub {
 		windows: newRing[Window](keptWindows),
 		results: newRing[event.Result](keptResults),
 		alerts:  newRing[event.Alert](keptAlerts),
+		advised: newRing[event.Advisory](keptAlerts),
 		status:  Status{Phase: Starting, Fraction: -1},
 		pages:   make(map[chan struct{}]struct{}),
 	}
@@ -116,6 +119,21 @@ func (h *Hub) Alert(a event.Alert) {
 		}
 	}
 	*h.alerts.next() = a
+	h.wake()
+}
+
+// Advisory shows an advisory. One whose id the hub holds already is dropped. The hub
+// keeps its flags, which must not change any more.
+func (h *Hub) Advisory(a event.Advisory) {
+	a.Since, a.At = writable(a.Since), writable(a.At)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := h.advised.first(); i < h.advised.total; i++ {
+		if h.advised.at(i).ID == a.ID {
+			return
+		}
+	}
+	*h.advised.next() = a
 	h.wake()
 }
 
@@ -219,16 +237,5 @@ func writable(t time.Time) time.Time {
 	return t
 }
 
-// sensorStatus returns the word of NAMUR NE 107 for a channel. "Check function"
-// is missing: it is for sensors that somebody works on, which no flag says.
-func sensorStatus(q signal.Quality) string {
-	switch {
-	case q&(signal.Dropout|signal.Flatline|signal.NonFinite) != 0:
-		return "failure"
-	case q&(signal.Clipped|signal.RateError) != 0:
-		return "out of specification"
-	case q != 0:
-		return "maintenance required" // the value holds, but something should be seen to
-	}
-	return "normal"
-}
+// sensorStatus returns the word of NAMUR NE 107 for a channel.
+func sensorStatus(q signal.Quality) string { return strings.ReplaceAll(q.Status(), "_", " ") }

@@ -91,7 +91,7 @@ func TestHubIsBounded(t *testing.T) {
 	if n := len(s.Alerts); n != keptAlerts || s.Alerts[n-1].Seq != 999 {
 		t.Errorf("%d alerts, the last is %d", n, s.Alerts[n-1].Seq)
 	}
-	if at != (cursor{1000, 1000, 1000, 0}) {
+	if at != (cursor{1000, 1000, 1000, 0, 0}) {
 		t.Errorf("cursor %v", at)
 	}
 	// A fast channel shows its last window, a feature its last sixty.
@@ -255,5 +255,28 @@ func TestHubConcurrently(t *testing.T) {
 	wg.Wait()
 	if n := len(h.pages); n != 0 {
 		t.Errorf("%d pages stayed", n)
+	}
+}
+
+// Advisories reach pages beside alerts, each once.
+func TestAdvisories(t *testing.T) {
+	h := newTestHub()
+	_, at := h.snapshot()
+	a := event.Advisory{ID: "m/1/2/sensor/ch07/raised", Kind: event.SensorAdvisory, Subject: "ch07", Text: "flat"}
+	h.Advisory(a)
+	h.Advisory(a)
+	u, next, ok := h.since(at)
+	if !ok || len(u.Advisories) != 1 || u.Advisories[0].Subject != "ch07" || len(u.Alerts) != 0 || next.advised != 1 {
+		t.Errorf("%+v, %v, %v", u.Advisories, next, ok)
+	}
+	if s, _ := h.snapshot(); len(s.Advisories) != 1 {
+		t.Errorf("%d advisories in a snapshot", len(s.Advisories))
+	}
+	for i := range 2 * keptAlerts {
+		a.ID = fmt.Sprint(i)
+		h.Advisory(a)
+	}
+	if _, _, ok := h.since(at); ok {
+		t.Error("an update without what is forgotten")
 	}
 }

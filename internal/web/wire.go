@@ -28,6 +28,9 @@ type update struct {
 	Window  *windowJSON    `json:"window,omitempty"` // the last one
 	Results []event.Result `json:"results,omitempty"`
 	Alerts  []event.Alert  `json:"alerts,omitempty"`
+
+	Advisories []event.Advisory `json:"advisories,omitempty"`
+
 	// Seconds since the last window and the last result came; negative if none has.
 	WindowAge float64 `json:"window_age"`
 	ResultAge float64 `json:"result_age"`
@@ -76,12 +79,12 @@ func (f floats) MarshalJSON() ([]byte, error) {
 
 // cursor says how much of a hub a page has seen: counts of values.
 type cursor struct {
-	windows, results, alerts, changes uint64
+	windows, results, alerts, advised, changes uint64
 }
 
 // id returns the cursor as the id of an event, see Hub.resume.
 func (h *Hub) id(c cursor) string {
-	return fmt.Sprintf("%s-%d-%d-%d-%d", h.boot, c.windows, c.results, c.alerts, c.changes)
+	return fmt.Sprintf("%s-%d-%d-%d-%d-%d", h.boot, c.windows, c.results, c.alerts, c.advised, c.changes)
 }
 
 // resume returns the cursor that id names, and false if id is not of this hub.
@@ -91,12 +94,12 @@ func (h *Hub) resume(id string) (cursor, bool) {
 	if len(id) < len(h.boot) || id[:len(h.boot)] != h.boot {
 		return c, false
 	}
-	if _, err := fmt.Sscanf(id[len(h.boot):], "-%d-%d-%d-%d", &c.windows, &c.results, &c.alerts, &c.changes); err != nil {
+	if _, err := fmt.Sscanf(id[len(h.boot):], "-%d-%d-%d-%d-%d", &c.windows, &c.results, &c.alerts, &c.advised, &c.changes); err != nil {
 		return c, false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return c, c.windows <= h.windows.total && c.results <= h.results.total && c.alerts <= h.alerts.total && c.changes <= h.changes
+	return c, c.windows <= h.windows.total && c.results <= h.results.total && c.alerts <= h.alerts.total && c.advised <= h.advised.total && c.changes <= h.changes
 }
 
 // since returns what is new after c and the cursor that follows it. It reports
@@ -104,7 +107,7 @@ func (h *Hub) resume(id string) (cursor, bool) {
 func (h *Hub) since(c cursor) (update, cursor, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.results < h.results.first() || c.alerts < h.alerts.first() {
+	if c.results < h.results.first() || c.alerts < h.alerts.first() || c.advised < h.advised.first() {
 		return update{}, c, false
 	}
 	u := h.update(c)
@@ -120,16 +123,16 @@ func (h *Hub) snapshot() (snapshot, cursor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.status
-	u := h.update(cursor{windows: h.windows.first(), results: h.results.first(), alerts: h.alerts.first()})
+	u := h.update(cursor{windows: h.windows.first(), results: h.results.first(), alerts: h.alerts.first(), advised: h.advised.first()})
 	u.Status = &s
 	return snapshot{Title: h.title, Layout: h.layout, Pairs: Pairs, Keep: keptResults, Commands: h.control != nil, update: u}, h.cursor()
 }
 
 func (h *Hub) cursor() cursor {
-	return cursor{h.windows.total, h.results.total, h.alerts.total, h.changes}
+	return cursor{h.windows.total, h.results.total, h.alerts.total, h.advised.total, h.changes}
 }
 
-// update returns the windows, results and alerts from c on, which must be held.
+// update returns the windows, results, alerts and advisories from c on, which must be held.
 func (h *Hub) update(c cursor) update {
 	age := func(t time.Time) float64 {
 		if t.IsZero() {
@@ -138,7 +141,7 @@ func (h *Hub) update(c cursor) update {
 		return max(0, h.now().Sub(t).Seconds())
 	}
 	u := update{
-		Results: h.results.since(c.results), Alerts: h.alerts.since(c.alerts),
+		Results: h.results.since(c.results), Alerts: h.alerts.since(c.alerts), Advisories: h.advised.since(c.advised),
 		WindowAge: age(h.shown), ResultAge: age(h.judged),
 	}
 	if c.windows < h.windows.total {

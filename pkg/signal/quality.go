@@ -89,6 +89,29 @@ func (q Quality) String() string {
 	return strings.Join(q.Names(), "+")
 }
 
+// The states of a sensor by NAMUR NE 107. A fifth, function check, is of a sensor
+// that somebody works on, which no flag says.
+const (
+	Normal              = "normal"
+	MaintenanceRequired = "maintenance_required" // the values hold, but something should be seen to
+	OutOfSpecification  = "out_of_specification" // the values are less good than they should be
+	Failure             = "failure"              // there are none, or they mean nothing
+)
+
+// Status returns the status of a sensor with the flags of q, the gravest of what
+// they mean each.
+func (q Quality) Status() string {
+	switch {
+	case q&(Dropout|Flatline|NonFinite) != 0:
+		return Failure
+	case q&(Clipped|RateError) != 0:
+		return OutOfSpecification
+	case q != 0:
+		return MaintenanceRequired // ClockStep, and what a newer ingester has found
+	}
+	return Normal
+}
+
 // Assess returns the flags of the samples x of channel c under the limits, in
 // which a zero stands for its default. It does not keep x.
 func Assess(c Channel, x []float32, limits Limits) Quality {

@@ -14,6 +14,7 @@ const state = {
   keep: 600, // results
   results: [], // in the order they came
   alerts: [], // oldest first
+  advisories: [], // likewise
   status: { phase: "starting", text: "", fraction: -1, windows_per_second: 0 },
   window: null,
   shown: NaN, // performance.now() when the last window came
@@ -34,10 +35,9 @@ function apply(u) {
   state.results = [...state.results, ...(u.results ?? [])].slice(-state.keep);
   state.alerts = [...state.alerts, ...(u.alerts ?? [])].slice(-50);
   if (u.window) channels.apply(u.window);
-  if (u.alerts) {
-    showAlerts();
-    control.hear(u.alerts);
-  }
+  state.advisories = [...state.advisories, ...(u.advisories ?? [])].slice(-50);
+  if (u.alerts || u.advisories) showAlerts();
+  if (u.alerts) control.hear(u.alerts);
   if (u.results || u.alerts) trace.show(state.results, state.alerts);
   show();
 }
@@ -48,7 +48,7 @@ function begin(s) {
   channels.clear();
   trace ??= new Trace($("chart"), $("readout"), $("strip-legend"));
   trace.show([], []);
-  Object.assign(state, { layout: s.layout, keep: s.keep, commands: s.commands ?? false, results: [], alerts: [], window: null });
+  Object.assign(state, { layout: s.layout, keep: s.keep, commands: s.commands ?? false, results: [], alerts: [], advisories: [], window: null });
   showAlerts();
   apply(s);
 }
@@ -141,13 +141,14 @@ function showProgress(last) {
 }
 
 function showAlerts() {
-  $("alerts").replaceChildren(...state.alerts.toReversed().map((a) => {
+  const all = [...state.advisories, ...state.alerts].toReversed().sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
+  $("alerts").replaceChildren(...all.map((a) => {
     const li = $("alert").content.cloneNode(true).firstChild;
     const put = (where, text) => { li.querySelector(where).textContent = text; };
     li.dataset.state = a.severity === "warning" ? "raised" : "cleared"; // how it looks
     li.querySelector("use").setAttribute("href", "#" + li.dataset.state);
     li.querySelector("time").dateTime = a.at;
-    put("strong", plain(a.state));
+    put("strong", plain(a.kind ? `${a.kind} ${a.state}` : a.state));
     put("time", moment(a.at));
     put("span", a.tool ? `tool ${a.tool}` : "");
     put(".text", a.text);
