@@ -17,21 +17,28 @@ type BoxRow struct {
 	Bold   bool
 }
 
-// Boxes draws a row for each method, on one scale from 0 to 1, which label says
-// what it is.
+// Boxes draws a row for each method, on one scale that ends at 1 and begins at 0
+// or at a round value above it. Label says what the values are.
 func Boxes(title, description, label string, rows []BoxRow) []byte {
 	const width, left, right, top, step = 704.0, 190.0, 62.0, 48.0, 20.0
 	bottom := top + step*float64(len(rows))
 	c := newCanvas(width, bottom+44, title, description)
 	c.text(18, 24, start, ink, 14, true, title)
 	c.text(width-right+14, top-8, start, soft, 11, false, "mean")
-	toX := func(v float64) float64 { return left + min(max(v, 0), 1)*(width-left-right) }
-	for k := range 6 {
-		v := float64(k) / 5
-		c.line(toX(v), top-4, toX(v), bottom, grid, 1, false)
-		c.text(toX(v), bottom+16, middle, soft, 11, false, fmt.Sprintf("%.1f", v))
+	least := 0.8
+	for _, r := range rows {
+		for _, v := range r.Values {
+			least = min(least, v)
+		}
 	}
-	c.text(toX(0.5), bottom+36, middle, soft, 12, false, label)
+	least = max(0, math.Floor(5*least)/5)
+	toX := func(v float64) float64 { return left + (min(max(v, least), 1)-least)/(1-least)*(width-left-right) }
+	at, digits := ticks(least, 1, 5)
+	for _, v := range at {
+		c.line(toX(v), top-4, toX(v), bottom, grid, 1, false)
+		c.text(toX(v), bottom+16, middle, soft, 11, false, fmt.Sprintf("%.*f", digits, v))
+	}
+	c.text(toX((1+least)/2), bottom+36, middle, soft, 12, false, label)
 	for i, r := range rows {
 		y := top + step*(float64(i)+0.5)
 		text := soft

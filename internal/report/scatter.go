@@ -17,8 +17,12 @@ type Scatter struct {
 	Color              string
 }
 
-// named is how many points are named: those farthest from the diagonal.
+// named is how many points are named: of those with room for a name, the ones
+// farthest from the diagonal.
 const named = 4
+
+// perLetter is about how wide a letter of a name is.
+const perLetter = 6.0
 
 // SVG draws the points.
 func (s Scatter) SVG() []byte {
@@ -53,18 +57,29 @@ func (s Scatter) SVG() []byte {
 		}
 	}
 	c.text(left+side, top-12, end, soft, 11, false, fmt.Sprintf("higher on %d, lower on %d", above, below))
-	var taken [][2]float64
+	free := func(from, to, y float64) bool { // of points and words
+		for i := range s.X {
+			if px, py := toX(s.X[i]), toY(s.Y[i]); px > from-3 && px < to+3 && math.Abs(py-y) < 10 {
+				return false
+			}
+		}
+		return from > left && to < left+side
+	}
+	var words [][3]float64
 	for _, i := range s.farthest() {
 		x, y := toX(s.X[i]), toY(s.Y[i])
-		if slices.ContainsFunc(taken, func(p [2]float64) bool { return math.Abs(p[0]-x) < 150 && math.Abs(p[1]-y) < 13 }) {
+		length := perLetter * float64(len([]rune(s.Names[i])))
+		anchor, at, from := start, x+8, x+8
+		if !free(from, from+length, y) {
+			anchor, at, from = end, x-8, x-8-length
+		}
+		if len(words) == named || !free(from, from+length, y) || slices.ContainsFunc(words, func(w [3]float64) bool {
+			return from < w[1] && w[0] < from+length && math.Abs(w[2]-y) < 13
+		}) {
 			continue
 		}
-		taken = append(taken, [2]float64{x, y})
-		if s.X[i] > s.Y[i] { // right of the diagonal there is less room to the right
-			c.text(min(x, left+side-8)-8, y+4, end, soft, 11, false, s.Names[i])
-		} else {
-			c.text(x+8, y+4, start, soft, 11, false, s.Names[i])
-		}
+		words = append(words, [3]float64{from, from + length, y})
+		c.text(at, y+4, anchor, soft, 11, false, s.Names[i])
 	}
 	for i := range s.X {
 		c.dot(toX(s.X[i]), toY(s.Y[i]), 4, s.Color)
@@ -72,7 +87,7 @@ func (s Scatter) SVG() []byte {
 	return c.bytes()
 }
 
-// farthest returns the points to name, the farthest from the diagonal first.
+// farthest returns the points beside the diagonal, the farthest first.
 func (s Scatter) farthest() []int {
 	var order []int
 	for i := range s.X {
@@ -83,5 +98,5 @@ func (s Scatter) farthest() []int {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(math.Abs(s.Y[b]-s.X[b]), math.Abs(s.Y[a]-s.X[a]))
 	})
-	return order[:min(named, len(order))]
+	return order
 }
