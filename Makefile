@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality study study-go study-short simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test
 
@@ -156,7 +156,7 @@ peers/.venv/ready: peers/requirements.txt
 peers-metrics: peers/.venv/ready
 	peers/.venv/bin/python peers/metrics.py pkg/classify/testdata/scikit-learn.json
 
-# Statistical tests by SciPy, computed anew.
+# Statistical tests by SciPy, resamplers by imbalanced-learn, computed anew.
 peers/study/.venv/ready: peers/study/requirements.txt
 	$(PYTHON) -m venv peers/study/.venv
 	peers/study/.venv/bin/pip install --quiet --requirement peers/study/requirements.txt
@@ -164,6 +164,7 @@ peers/study/.venv/ready: peers/study/requirements.txt
 
 peers-study: peers/study/.venv/ready
 	peers/study/.venv/bin/python peers/study/stat.py internal/study/stat/testdata/scipy.json
+	peers/study/.venv/bin/python peers/study/resamplers.py internal/study/testdata/imbalanced-learn.json
 
 peers: peers-export peers-formats peers-signal peers-metrics peers-study
 	features=$$(mktemp) && $(GO) run ./internal/quality features --turning $(TURNING) --out $$features && \
@@ -172,6 +173,17 @@ peers: peers-export peers-formats peers-signal peers-metrics peers-study
 # Tools never seen, what each ingredient is worth, and KEEL's sets: docs/quality.md.
 quality:
 	$(GO) run ./internal/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md
+
+# The study: every method of internal/study on KEEL's sets, as docs/study/cells.csv.
+# It goes on where it was stopped; REDO=ecs-dbn,dbn makes cells of methods anew.
+study: study-go
+
+study-go:
+	$(GO) run ./cmd/trainer study --keel $(KEEL) --out docs/study $(if $(REDO),--redo $(REDO))
+
+# Ten sets and two trials, with bounds that catch a broken method: 80 s of a processor.
+study-short:
+	$(GO) test -count 1 -run TestReducedStudy ./internal/study -keel $(KEEL)
 
 # Memory and time of training on 10⁶ and 10⁷ rows × 196 features, for
 # docs/figures.md: hours of a processor and 17 GB in LARGE, of which the table,

@@ -34,6 +34,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer evaluate --model turning.flank --config examples/turning/train.yaml --data new-tools.csv
   trainer costs --model turning.flank
   trainer export onnx turning.flank
+  trainer study --data my.csv --label faulty --group tool
   trainer search --config examples/turning/train.yaml --data turning.csv --trials 20
 
 docs/training.md lists the keys of the configuration: labels, network, early stopping, costs.
@@ -46,6 +47,7 @@ type flags struct {
 	Evaluate evaluateFlags `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
 	Costs    costsFlags    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
 	Search   searchFlags   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
+	Study    studyFlags    `cmd:"" help:"Compare ECS-DBN with other methods, on your data or on KEEL's sets."`
 	Inspect  inspectFlags  `cmd:"" help:"Print what is in a model file, and check it."`
 	Export   exportFlags   `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
 	Demo     demoFlags     `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one."`
@@ -104,6 +106,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return costs(ctx, f.Costs, stdout, stderr)
 	case "search":
 		return search(ctx, f.Search, stdout, stderr)
+	case "study":
+		return runStudy(ctx, f.Study, stdout, stderr)
 	case "inspect":
 		return inspect(f.Inspect, stdout)
 	case "export":

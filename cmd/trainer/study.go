@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/study"
+)
+
+type studyFlags struct {
+	KEEL    string   `name:"keel" placeholder:"DIR" help:"Folder of data sets of the KEEL repository with their five folds."`
+	Sets    []string `placeholder:"NAME" help:"Sets of KEEL to study, with commas between them (default: all)."`
+	Data    string   `placeholder:"FILE" help:"A table of your own instead, .csv with a line of column names: is an ECS-DBN right for it?"`
+	Label   string   `placeholder:"COLUMN" help:"Column of --data that holds the class, one of two values; the rarer one is positive."`
+	Group   string   `placeholder:"COLUMN" help:"Column of --data that says which rows belong together, for example the tool; groups, never single rows, are held out."`
+	Ignore  []string `placeholder:"COLUMN" help:"Columns of --data that are no features, for example a time."`
+	Methods []string `placeholder:"NAME" help:"Methods to compare (default: all, see below)."`
+	Trials  int      `placeholder:"N" help:"Trials of each method, each with random draws of its own (default: 10 of ecs-dbn and dbn, 3 of the others)."`
+	Redo    []string `placeholder:"NAME" help:"Methods whose cells are made anew, after a change."`
+	Out     string   `default:"study" placeholder:"DIR" help:"Folder of cells.csv, one line for each set, method, trial and fold. Cells that it holds are not made again, so a study that was stopped goes on (default: study)."`
+	Workers int      `default:"2" help:"Cells made at the same time. Never changes a cell but its seconds (default: 2)."`
+	progressFlags
+}
+
+// Help is what --help says below the flags' summary.
+func (studyFlags) Help() string {
+	var b strings.Builder
+	b.WriteString(`Compares ways to tell a rare class from a frequent one: ECS-DBN, what it is made of, what the literature sets beside it.
+
+  trainer study --data my.csv --label faulty --group tool
+  trainer study --keel keel --sets glass1,pima --trials 2 --out glass
+  trainer study --keel keel --out docs/study
+
+A method is fitted to the training part of a fold, with its encoder, resampler and search among settings, and decides the
+test part. The table shows the geometric mean of both recalls (G-mean), which no method can raise by giving up the rare class,
+with its standard deviation over trials; the mean rank; and what the G-mean is made of. A difference smaller than that
+deviation is none. If dbn is as good as ecs-dbn, costs are worth nothing on your data; if welm-w1 is, a network is not.
+With --group, figures are of the rows of all groups held out, together; without, rows of one tool are on both sides of a fold
+and every method looks better than it is.
+
+Methods:
+`)
+	for _, m := range study.Methods() {
+		fmt.Fprintf(&b, "  %-22s %s\n", m.Name, m.Settings)
+	}
+	return b.String()
+}
+
+func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error {
+	p := study.Plan{Methods: f.Methods, Trials: f.Trials, Dir: f.Out, Redo: f.Redo, Workers: f.Workers}
+	switch {
+	case (f.KEEL == "") == (f.Data == ""):
+		return errors.New("name KEEL's folder with --keel, or a table with --data (see --help)")
+	case f.Data != "" && f.Label == "":
+		return errors.New("--label is missing: the column of --data that holds the class")
+	case f.KEEL != "" && (f.Label != "" || f.Group != "" || len(f.Ignore) > 0):
+		return errors.New("--label, --group and --ignore go with --data")
+	case f.Data != "" && len(f.Sets) > 0:
+		return errors.New("--sets goes with --keel")
+	case f.Trials < 0 || f.Workers < 1:
+		return errors.New("--trials and --workers must be positive")
+	}
+	var err error
+	if f.KEEL != "" {
+		p.Sets, err = study.LoadKEEL(f.KEEL, f.Sets)
+	} else {
+		var s *study.Set
+		s, err = study.CSV{Path: f.Data, Label: f.Label, Group: f.Group, Ignore: f.Ignore}.Load()
+		p.Sets = []*study.Set{s}
+	}
+	if err != nil {
+		return err
+	}
+	bar := f.progress(stderr)
+	defer bar.Close()
+	p.Progress = bar.Report
+	cells, err := study.Run(ctx, p)
+	path := filepath.Join(f.Out, study.CellsFile)
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("stopped: the same command goes on with what is in %s", path)
+	}
+	if err != nil {
+		return err
+	}
+	bar.Close()
+	if f.Data != "" && f.Group == "" {
+		fmt.Fprintln(stdout, "Folds are by row: if rows of one tool, or one minute, resemble each other, all figures flatter. Name what they share with --group.")
+	}
+	fmt.Fprint(stdout, study.Table(study.Summarise(cells, f.Group != "")))
+	fmt.Fprintf(stdout, "cells  %s\n", path)
+	return nil
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// worn is a table of five tools whose vibration doubles with wear.
+func worn() string {
+	var b strings.Builder
+	b.WriteString("rms,power,material,tool,worn\n")
+	for tool := range 5 {
+		for i := range 20 {
+			class, level := "no", 1.0
+			if i >= 15 {
+				class, level = "yes", 2.0
+			}
+			fmt.Fprintf(&b, "%.3f,%d,steel%d,T%d,%s\n", level+0.02*float64((7*i+tool)%10), (3*i)%7, tool%2, tool, class)
+		}
+	}
+	return b.String()
+}
+
+func TestStudyOfTable(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("my.csv", []byte(worn()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"study", "--data", "my.csv", "--label", "worn", "--group", "tool", "--methods", "welm-w1,smote-dbn", "--trials", "1", "--quiet"}
+	var stdout bytes.Buffer
+	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"G-mean", "smote-dbn   1.000", "welm-w1", "cells  study/cells.csv"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("no %q in\n%s", want, stdout.String())
+		}
+	}
+	if strings.Contains(stdout.String(), "flatter") {
+		t.Error("folds by group are said to flatter")
+	}
+	cells, err := os.ReadFile("study/cells.csv")
+	if err != nil || bytes.Count(cells, []byte("\n")) != 1+5*2 || !bytes.Contains(cells, []byte("\nmy,smote-dbn,1,5,1.0")) {
+		t.Errorf("%v\n%s", err, cells)
+	}
+	stdout.Reset()
+	if err := run(t.Context(), []string{"study", "--data", "my.csv", "--label", "worn", "--ignore", "tool", "--methods", "welm-w1", "--trials", "1", "--out", "rows", "--quiet"}, &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(stdout.String(), "Folds are by row") {
+		t.Error("folds by row are not said to flatter")
+	}
+}
+
+func TestStudyErrors(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("my.csv", []byte(worn()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"":                                       "name KEEL's folder with --keel, or a table with --data",
+		"--keel . --data my.csv":                 "name KEEL's folder",
+		"--data my.csv":                          "--label is missing",
+		"--keel . --label worn":                  "go with --data",
+		"--data my.csv --label worn --sets a":    "--sets goes with --keel",
+		"--data my.csv --label worn --trials=-1": "must be positive",
+		"--data my.csv --label w":                "there are rms, power, material, tool, worn",
+		"--data no.csv --label w":                "no.csv",
+		"--keel .":                               "holds no folder NAME with a file NAME-5-1tst.dat",
+		"--data my.csv --label worn --methods x": `"x" is no method`,
+	} {
+		err := run(t.Context(), append([]string{"study"}, strings.Fields(args)...), io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", args, err, want)
+		}
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := run(stopped, []string{"study", "--data", "my.csv", "--label", "worn", "--methods", "welm-w1", "--quiet"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "the same command goes on with what is in study/cells.csv") {
+		t.Errorf("stopped: %v", err)
+	}
+}

@@ -1,0 +1,223 @@
+package study
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/pkg/classify"
+)
+
+// Key says which cell it is. Trials and folds count from 1.
+type Key struct {
+	Dataset, Method string
+	Trial, Fold     int
+}
+
+// Cell is what came of one set, method, trial and fold. Figures are in [0, 1] but
+// MCC; one that asks about a class that the test part lacks is NaN, and an empty
+// field in a file.
+type Cell struct {
+	Key
+	Accuracy, GMean, AUC  float64 // AUC by ranks of scores
+	Precision, Recall, F1 float64 // of the rare class; 0 where they divide 0 by 0
+	Seconds               float64 // of training
+	MCC, BalancedAccuracy float64
+	TP, FN, FP, TN        int
+}
+
+// columns of a file of cells.
+var columns = []string{"dataset", "method", "trial", "fold", "accuracy", "gmean", "auc", "precision", "recall", "f1", "seconds",
+	"mcc", "balanced_accuracy", "tp", "fn", "fp", "tn"}
+
+// NewCell scores decisions on rows of classes y.
+func NewCell(k Key, y []int, a Answer) Cell {
+	m := classify.NewConfusion(2)
+	positive := make([]bool, len(y))
+	for i, label := range y {
+		m.Add(label, a.Decision[i])
+		positive[i] = label == 1
+	}
+	s := m.Scores()
+	return Cell{
+		Key: k, Accuracy: float64(s.Accuracy), GMean: float64(s.GMean), AUC: classify.AUC(a.Score, positive),
+		Precision: float64(s.Precision), Recall: float64(s.Recall), F1: float64(s.F1), Seconds: a.Seconds,
+		MCC: float64(s.MCC), BalancedAccuracy: float64(s.BalancedAccuracy),
+		TP: m[1][1], FN: m[1][0], FP: m[0][1], TN: m[0][0],
+	}
+}
+
+// line returns the cell as a line of a file.
+func (c Cell) line() string {
+	number := func(v float64, digits int) string {
+		if math.IsNaN(v) {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'f', digits, 64)
+	}
+	fields := []string{c.Dataset, c.Method, strconv.Itoa(c.Trial), strconv.Itoa(c.Fold)}
+	for _, v := range []float64{c.Accuracy, c.GMean, c.AUC, c.Precision, c.Recall, c.F1} {
+		fields = append(fields, number(v, 6))
+	}
+	fields = append(fields, number(c.Seconds, 4), number(c.MCC, 6), number(c.BalancedAccuracy, 6))
+	for _, n := range []int{c.TP, c.FN, c.FP, c.TN} {
+		fields = append(fields, strconv.Itoa(n))
+	}
+	return strings.Join(fields, ",") + "\n"
+}
+
+// ReadCells reads the cells of a file. Columns are told by name; MCC and those
+// behind it may be missing, as in the files of the peers, and are NaN and 0 then.
+// The name is for errors.
+func ReadCells(r io.Reader, name string) ([]Cell, error) {
+	lines := csv.NewReader(r)
+	lines.ReuseRecord = true
+	header, err := lines.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: a file of cells begins with a line of column names", name, err)
+	}
+	at := make([]int, len(columns))
+	for i, column := range columns {
+		if at[i] = slices.Index(header, column); at[i] < 0 && column != "mcc" && column != "balanced_accuracy" && len(column) > 2 {
+			return nil, fmt.Errorf("%s:1: there is no column %q: this is no file of cells", name, column)
+		}
+	}
+	var cells []Cell
+	for {
+		fields, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			return cells, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		n, _ := lines.FieldPos(0)
+		var bad error
+		field := func(i int) string {
+			if at[i] < 0 {
+				return ""
+			}
+			return fields[at[i]]
+		}
+		whole := func(i, least int) int {
+			if at[i] < 0 {
+				return 0
+			}
+			v, err := strconv.Atoi(field(i))
+			if bad == nil && (err != nil || v < least) {
+				bad = fmt.Errorf("%s:%d: %s %q must be a whole number from %d on", name, n, columns[i], field(i), least)
+			}
+			return v
+		}
+		number := func(i int) float64 {
+			if field(i) == "" {
+				return math.NaN()
+			}
+			v, err := strconv.ParseFloat(field(i), 64)
+			if bad == nil && (err != nil || math.IsInf(v, 0)) {
+				bad = fmt.Errorf("%s:%d: %s %q is no number; an undefined one is empty", name, n, columns[i], field(i))
+			}
+			return v
+		}
+		c := Cell{
+			Key:      Key{strings.Clone(field(0)), strings.Clone(field(1)), whole(2, 1), whole(3, 1)},
+			Accuracy: number(4), GMean: number(5), AUC: number(6), Precision: number(7), Recall: number(8), F1: number(9), Seconds: number(10),
+			MCC: number(11), BalancedAccuracy: number(12), TP: whole(13, 0), FN: whole(14, 0), FP: whole(15, 0), TN: whole(16, 0),
+		}
+		if bad != nil {
+			return nil, bad
+		}
+		cells = append(cells, c)
+	}
+}
+
+// LoadCells reads the file of cells at path.
+func LoadCells(path string) ([]Cell, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ReadCells(f, path)
+}
+
+// SortCells puts cells in order of set, method, trial and fold.
+func SortCells(cells []Cell) {
+	slices.SortFunc(cells, func(a, b Cell) int {
+		return cmp.Or(strings.Compare(a.Dataset, b.Dataset), strings.Compare(a.Method, b.Method), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Fold, b.Fold))
+	})
+}
+
+// writeCells replaces the file at path by the cells in order.
+func writeCells(path string, cells []Cell) error {
+	SortCells(cells)
+	var b bytes.Buffer
+	b.WriteString(strings.Join(columns, ",") + "\n")
+	for _, c := range cells {
+		b.WriteString(c.line())
+	}
+	return atomicfile.Write(path, b.Bytes())
+}
+
+// store is a file of cells to which more are added. A process that dies leaves
+// whole lines behind, but for the last perhaps, which the next one drops.
+type store struct {
+	path  string
+	cells []Cell
+	has   map[Key]bool
+	file  *os.File
+}
+
+// openStore opens the file at path, or makes one, without the cells that drop
+// names.
+func openStore(path string, drop func(Key) bool) (*store, error) {
+	s := &store{path: path, has: make(map[Key]bool)}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if end := bytes.LastIndexByte(text, '\n'); end >= 0 {
+		if s.cells, err = ReadCells(bytes.NewReader(text[:end+1]), path); err != nil {
+			return nil, err
+		}
+	}
+	s.cells = slices.DeleteFunc(s.cells, func(c Cell) bool { return drop(c.Key) })
+	for _, c := range s.cells {
+		if s.has[c.Key] {
+			return nil, fmt.Errorf("%s: the cell of %s, %s, trial %d, fold %d is there twice: remove one line", path, c.Dataset, c.Method, c.Trial, c.Fold)
+		}
+		s.has[c.Key] = true
+	}
+	if err := writeCells(path, s.cells); err != nil {
+		return nil, err
+	}
+	s.file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o644)
+	return s, err
+}
+
+// add writes cells in one go.
+func (s *store) add(cells []Cell) error {
+	var b bytes.Buffer
+	for _, c := range cells {
+		b.WriteString(c.line())
+		s.has[c.Key] = true
+	}
+	s.cells = append(s.cells, cells...)
+	_, err := s.file.Write(b.Bytes())
+	return err
+}
+
+// close puts the file in order.
+func (s *store) close() error {
+	return errors.Join(s.file.Close(), writeCells(s.path, s.cells))
+}

@@ -1,0 +1,254 @@
+package study
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/study/keel"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+// LoadKEEL reads sets of the KEEL repository in dir, all if names is empty.
+func LoadKEEL(dir string, names []string) ([]*Set, error) {
+	all, err := keel.Names(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		names = all
+	}
+	var sets []*Set
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return nil, fmt.Errorf("%s holds no set %q: there are %s", dir, name, strings.Join(all, ", "))
+		}
+		s, err := keel.Load(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(s.Classes) != 2 {
+			return nil, fmt.Errorf("%s has %d classes: the study is of two", name, len(s.Classes))
+		}
+		sets = append(sets, &Set{Name: s.Name, X: s.X, Y: s.Y, Folds: s.Folds})
+	}
+	return sets, nil
+}
+
+// CSV says how a table of one's own is to be read.
+type CSV struct {
+	Path   string
+	Label  string   // the column of the class, which has two values
+	Group  string   // the column of what rows have in common, such as the tool; empty: folds are by row
+	Ignore []string // columns that are no features
+}
+
+const (
+	leftOut   = 10 // groups, at most, that are left out one by one; more are left out in so many parts
+	rowFolds  = 5  // folds where there are no groups
+	maxValues = 30 // of a column of words, which becomes a column for each
+)
+
+// Load reads the table. The rarer class is 1; a column of words becomes a column
+// of 0 and 1 for each of them; an empty field is a missing value. Folds leave out
+// one group after the other, or ten parts of the groups if these are more.
+func (c CSV) Load() (*Set, error) {
+	f, err := os.Open(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s, err := c.read(f)
+	if err != nil {
+		return nil, err
+	}
+	s.Name = strings.TrimSuffix(filepath.Base(c.Path), filepath.Ext(c.Path))
+	s.Name = strings.NewReplacer(",", "-", "\"", "-", "\n", "-", "\r", "-").Replace(s.Name) // a field of cells.csv
+	return s, s.check()
+}
+
+func (c CSV) read(r io.Reader) (*Set, error) {
+	lines := csv.NewReader(r)
+	header, err := lines.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: a table begins with a line of column names", c.Path, err)
+	}
+	header[0] = strings.TrimPrefix(header[0], "\ufeff")
+	for i := range header {
+		header[i] = strings.TrimSpace(header[i])
+	}
+	find := func(flag, name string) (int, error) {
+		i := slices.Index(header, name)
+		if i < 0 {
+			return 0, fmt.Errorf("%s: there is no column %q for %s: there are %s", c.Path, name, flag, strings.Join(header, ", "))
+		}
+		return i, nil
+	}
+	label, err := find("--label", c.Label)
+	if err != nil {
+		return nil, err
+	}
+	features := make([]bool, len(header))
+	for i := range features {
+		features[i] = i != label
+	}
+	group := -1
+	if c.Group != "" {
+		if group, err = find("--group", c.Group); err != nil {
+			return nil, err
+		}
+		features[group] = false
+	}
+	for _, name := range c.Ignore {
+		i, err := find("--ignore", name)
+		if err != nil {
+			return nil, err
+		}
+		features[i] = false
+	}
+
+	var rows [][]string
+	var labels []string
+	s := &Set{}
+	for {
+		row, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Path, err)
+		}
+		n, _ := lines.FieldPos(0)
+		for i := range row {
+			row[i] = strings.TrimSpace(row[i])
+		}
+		if row[label] == "" {
+			return nil, fmt.Errorf("%s:%d: the label %s is empty: fill it in, or leave the row out", c.Path, n, c.Label)
+		}
+		if group >= 0 {
+			if row[group] == "" {
+				return nil, fmt.Errorf("%s:%d: the group %s is empty: fill it in, for rows of one group must not part", c.Path, n, c.Group)
+			}
+			s.Groups = append(s.Groups, row[group])
+		}
+		rows, labels = append(rows, row), append(labels, row[label])
+	}
+	if s.Y, err = c.classes(labels); err != nil {
+		return nil, err
+	}
+	var all [][]float32
+	for j, is := range features {
+		if is {
+			more, err := c.column(header[j], rows, j)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, more...)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: no column is left to learn from", c.Path)
+	}
+	s.X = dbn.NewMatrix(len(rows), len(all))
+	for j, column := range all {
+		for i, v := range column {
+			s.X.Row(i)[j] = v
+		}
+	}
+	return s, c.fold(s)
+}
+
+// classes returns 1 for each label that is the rarer of two.
+func (c CSV) classes(labels []string) ([]int, error) {
+	count := make(map[string]int)
+	for _, l := range labels {
+		count[l]++
+	}
+	if len(count) != 2 {
+		return nil, fmt.Errorf("%s: the label %s has %d values: the study is of two classes", c.Path, c.Label, len(count))
+	}
+	rare := ""
+	for l, n := range count {
+		if rare == "" || n < count[rare] || n == count[rare] && l > rare {
+			rare = l
+		}
+	}
+	y := make([]int, len(labels))
+	for i, l := range labels {
+		if l == rare {
+			y[i] = 1
+		}
+	}
+	return y, nil
+}
+
+// column returns the numbers of a column, or one for each of its words.
+func (c CSV) column(name string, rows [][]string, j int) ([][]float32, error) {
+	numbers := make([]float32, len(rows))
+	var words []string
+	for i, row := range rows {
+		v, err := strconv.ParseFloat(row[j], 32)
+		switch {
+		case row[j] == "" || strings.EqualFold(row[j], "nan"):
+			numbers[i] = float32(math.NaN())
+		case err == nil && !math.IsInf(v, 0):
+			numbers[i] = float32(v)
+		case !slices.Contains(words, row[j]):
+			words = append(words, row[j])
+		}
+		if len(words) > maxValues {
+			return nil, fmt.Errorf("%s: column %s holds more than %d different words, such as %q: if it is no feature, leave it out with --ignore %s", c.Path, name, maxValues, row[j], name)
+		}
+	}
+	if len(words) == 0 {
+		return [][]float32{numbers}, nil
+	}
+	var all [][]float32
+	seen := make(map[string][]float32)
+	for i, row := range rows {
+		if row[j] == "" {
+			continue
+		}
+		if seen[row[j]] == nil {
+			if len(all) > maxValues {
+				return nil, fmt.Errorf("%s: column %s holds words, such as %q, and many numbers: mend it, or leave it out with --ignore %s", c.Path, name, words[0], name)
+			}
+			seen[row[j]] = make([]float32, len(rows))
+			all = append(all, seen[row[j]])
+		}
+		seen[row[j]][i] = 1
+	}
+	return all, nil
+}
+
+// fold deals the rows out.
+func (c CSV) fold(s *Set) error {
+	if s.Groups == nil {
+		if len(s.Y) < rowFolds {
+			return fmt.Errorf("%s: %d rows are too few for %d folds", c.Path, len(s.Y), rowFolds)
+		}
+		s.Folds = classify.StratifiedKFold(s.Y, rowFolds, newRand(1))
+		return nil
+	}
+	groups := make(map[string]bool)
+	for _, g := range s.Groups {
+		groups[g] = true
+	}
+	switch {
+	case len(groups) < 2:
+		return fmt.Errorf("%s: all rows are of one group %s: there must be two or more to leave one out", c.Path, c.Group)
+	case len(groups) <= leftOut:
+		s.Folds = classify.LeaveOneGroupOut(s.Groups)
+	default:
+		s.Folds = classify.GroupKFold(s.Y, s.Groups, leftOut, newRand(1))
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestReadCSV(t *testing.T) {
+	text := "\ufeffa, tool ,state,kind,time\n1,A,ok,x,10:00\n,A,worn,y,10:01\n3.5,B,ok,,10:02\nnan,B,ok,x,10:03\n2,C,worn,z,10:04\n4,C,ok,y,10:05\n"
+	c := CSV{Path: "t.csv", Label: "state", Group: "tool", Ignore: []string{"time"}}
+	s, err := c.read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "[1 1 0 0 NaN 0 1 0 3.5 0 0 0 NaN 1 0 0 2 0 0 1 4 0 1 0] [0 1 0 0 1 0] [A A B B C C] [{[2 3 4 5] [0 1]} {[0 1 4 5] [2 3]} {[0 1 2 3] [4 5]}]\n"
+	if got := fmt.Sprintln(s.X.Data, s.Y, s.Groups, s.Folds); got != want {
+		t.Errorf("got  %swant %s", got, want)
+	}
+}
+
+func TestReadCSVErrors(t *testing.T) {
+	const head = "a,tool,state\n"
+	for name, tc := range map[string]struct {
+		c    CSV
+		text string
+		want string
+	}{
+		"nothing":            {CSV{Label: "state"}, "", "begins with a line of column names"},
+		"no such label":      {CSV{Label: "class"}, head, `there is no column "class" for --label: there are a, tool, state`},
+		"no such group":      {CSV{Label: "state", Group: "t"}, head, `for --group`},
+		"no such to ignore":  {CSV{Label: "state", Ignore: []string{"t"}}, head, `for --ignore`},
+		"an empty label":     {CSV{Label: "state"}, head + "1,A,ok\n2,B,\n", "t.csv:3: the label state is empty"},
+		"an empty group":     {CSV{Label: "state", Group: "tool"}, head + "1,,ok\n", "t.csv:2: the group tool is empty"},
+		"a short row":        {CSV{Label: "state"}, head + "1,A\n", "line 2"},
+		"three classes":      {CSV{Label: "state"}, head + "1,A,x\n1,A,y\n1,A,z\n", "has 3 values"},
+		"one group":          {CSV{Label: "state", Group: "tool"}, head + "1,A,x\n1,A,y\n", "all rows are of one group"},
+		"few rows":           {CSV{Label: "state"}, head + "1,A,x\n1,A,y\n", "2 rows are too few"},
+		"no features":        {CSV{Label: "state", Ignore: []string{"a", "tool"}}, head + "1,A,x\n1,B,y\n", "no column is left"},
+		"words for a number": {CSV{Label: "state"}, head + strings.Repeat("1,A,x\n", 9) + many(40), "column a holds more than 30 different words"},
+		"numbers and a word": {CSV{Label: "state"}, head + "none,A,x\n" + manyNumbers(40), `column a holds words, such as "none", and many numbers`},
+	} {
+		tc.c.Path = "t.csv"
+		if _, err := tc.c.read(strings.NewReader(tc.text)); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q in it", name, err, tc.want)
+		}
+	}
+}
+
+func many(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "w%d,A,y\n", i)
+	}
+	return b.String()
+}
+
+func manyNumbers(n int) string { return strings.ReplaceAll(many(n), "w", "") }
+
+func FuzzReadCSV(f *testing.F) {
+	f.Add("a,tool,state\n1,A,x\n2,B,y\n,A,y\nz,B,x\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := CSV{Path: "t.csv", Label: "state", Group: "tool"}.read(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, v := range s.X.Data {
+			if math.IsInf(float64(v), 0) {
+				t.Fatal("infinity")
+			}
+		}
+		if len(s.Y) != s.X.Rows || len(s.Groups) != s.X.Rows || len(s.Folds) < 2 {
+			t.Fatalf("%d rows, %d labels, %d groups, %d folds", s.X.Rows, len(s.Y), len(s.Groups), len(s.Folds))
+		}
+	})
+}
+
+// Columns that are standardised have mean 0 and deviation 1 where they vary.
+func TestScale(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, _ := clouds(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(2, 30).Draw(t, "rows"), 0, 2, 0)
+		by, to := rapid.Float64Range(1e-3, 1e3).Draw(t, "by"), rapid.Float64Range(-10, 10).Draw(t, "to")
+		for i := range x.Rows {
+			x.Row(i)[0] = float32(by*float64(x.Row(i)[0]) + to)
+			x.Row(i)[1] = 0.1
+		}
+		z := fitScale(x).apply(x)
+		var sum, square float64
+		for i := range z.Rows {
+			if z.Row(i)[1] != 0 {
+				t.Fatal("a constant column says something")
+			}
+			sum += float64(z.Row(i)[0])
+			square += float64(z.Row(i)[0]) * float64(z.Row(i)[0])
+		}
+		if n := float64(z.Rows); math.Abs(sum/n) > 0.01 || math.Abs(square/n-1) > 0.05 {
+			t.Fatalf("mean %v, mean square %v", sum/n, square/n)
+		}
+	})
+	x, _ := clouds(1, 3, 0, 1, 0)
+	x.Data[1] = float32(math.NaN())
+	if z := fitScale(x).apply(x); z.Data[1] != 0 || z.Data[0] != -z.Data[2] {
+		t.Errorf("a missing value becomes %v beside %v", z.Data[1], z.Data)
+	}
+}
+
+func TestSummarise(t *testing.T) {
+	cell := func(set, method string, trial int, g float64, tp, fn, fp, tn int) Cell {
+		return Cell{Key: Key{set, method, trial, 1}, GMean: g, Accuracy: 0.5, AUC: math.NaN(), TP: tp, FN: fn, FP: fp, TN: tn}
+	}
+	cells := []Cell{
+		cell("s", "a", 1, 0.8, 8, 2, 2, 8), cell("s", "a", 2, 0.6, 6, 4, 4, 6),
+		cell("s", "b", 1, 0.7, 7, 3, 3, 7), cell("r", "a", 1, 0.4, 1, 0, 0, 1), cell("r", "b", 1, 0.4, 1, 0, 0, 1),
+		cell("q", "a", 1, 0, 0, 1, 0, 1), // b has not been there
+	}
+	all := Summarise(cells, false)
+	a, b := all[0], all[1]
+	if a.Method != "a" || math.Abs(a.GMean-0.6) > 1e-12 || math.Abs(b.GMean-0.55) > 1e-12 || a.Rank != 1.5 || b.Rank != 1.5 {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+	pooled := Summarise([]Cell{cell("s", "a", 1, math.NaN(), 4, 1, 0, 0), cell("s", "a", 1, math.NaN(), 0, 0, 1, 4)}, true)
+	if math.Abs(pooled[0].GMean-0.8) > 1e-12 {
+		t.Errorf("pooled %v", pooled[0].GMean)
+	}
+	if text := Table(all); !strings.Contains(text, "a   0.600") || !strings.Contains(text, "–") {
+		t.Error(text)
+	}
+}

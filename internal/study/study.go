@@ -1,0 +1,175 @@
+// Package study compares ways to tell a rare class from a frequent one.
+//
+// A set holds rows of two classes, of which 0 is the frequent and 1 the rare,
+// positive one, and folds, each of which parts them into rows to train on and
+// rows to test. A method is fitted to the training part, and everything it
+// needs, encoders, scalers, resamplers and searches among settings, is fitted
+// there too; then it decides the test part, which is never resampled. A trial
+// does so for every fold with random draws of its own. A cell is what came of
+// one set, method, trial and fold.
+//
+// Methods that differ in what they do with one and the same network share its
+// training; the seconds of each are those it would take alone.
+package study
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+// Set is what methods are compared on.
+type Set struct {
+	Name   string
+	X      dbn.Matrix // NaN is a missing value
+	Y      []int      // 0 or 1 for each row
+	Groups []string   // of each row, or nil; methods keep a group's rows together in folds of their own
+	Folds  []classify.Fold
+}
+
+// Task is what a method is asked: to learn from labelled rows, and to decide
+// others.
+type Task struct {
+	X      dbn.Matrix
+	Y      []int
+	Groups []string // or nil
+	Test   dbn.Matrix
+	Seed   uint64 // of all that is drawn at random
+}
+
+// Answer is what a method makes of the test rows.
+type Answer struct {
+	Decision []int     // by row: the class
+	Score    []float64 // by row: larger where the rare class is more likely
+	Seconds  float64   // that training took
+}
+
+// Method is one way to tell the classes apart.
+type Method struct {
+	Name     string
+	Trials   int    // how many the study makes of it
+	Settings string // what a person would need to do the same; cells of other settings are not mixed
+}
+
+// family is one or more methods that share their training.
+type family struct {
+	methods []Method
+	// effort is about how long the family takes beside the others, for a
+	// set of the same size. It orders nothing; it is for the time left.
+	effort float64
+	// solve returns the answers of all methods.
+	solve func(context.Context, Task) ([]Answer, error)
+}
+
+// Methods returns all methods, in the order in which tables show them.
+func Methods() []Method {
+	var all []Method
+	for _, f := range families() {
+		all = append(all, f.methods...)
+	}
+	return all
+}
+
+func families() []family {
+	all := []family{costFamily(), paperFamily()}
+	for _, r := range resamplers {
+		all = append(all, resampledFamily(r.name, r.resample))
+	}
+	return append(all, welmFamily(), ecoFamily())
+}
+
+// Task returns the task that fold f of the set is for methods drawing from seed.
+func (s *Set) Task(f int, seed uint64) Task {
+	fold := s.Folds[f]
+	t := Task{X: rowsOf(s.X, fold.Train), Test: rowsOf(s.X, fold.Test), Seed: seed}
+	for _, i := range fold.Train {
+		t.Y = append(t.Y, s.Y[i])
+		if s.Groups != nil {
+			t.Groups = append(t.Groups, s.Groups[i])
+		}
+	}
+	return t
+}
+
+// check reports a set that cannot be studied.
+func (s *Set) check() error {
+	if s.X.Rows != len(s.Y) || s.Groups != nil && len(s.Groups) != len(s.Y) {
+		panic(fmt.Sprintf("study: set %s: %d rows, %d labels, %d groups", s.Name, s.X.Rows, len(s.Y), len(s.Groups)))
+	}
+	for f, fold := range s.Folds {
+		var n [2]int
+		for _, i := range fold.Train {
+			n[s.Y[i]]++
+		}
+		if n[0] < 2 || n[1] < 2 {
+			return fmt.Errorf("set %s: fold %d leaves %d and %d rows of the two classes to train on: each needs two; add groups or rows of the rarer class", s.Name, f+1, n[0], n[1])
+		}
+	}
+	return nil
+}
+
+// rowsOf returns a copy of the given rows of x.
+func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix {
+	m := dbn.NewMatrix(len(rows), x.Cols)
+	for n, i := range rows {
+		copy(m.Row(n), x.Row(i))
+	}
+	return m
+}
+
+// seedOf returns the seed of whatever the words and numbers name.
+func seedOf(names ...any) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintln(h, names...)
+	return h.Sum64()
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// split deals the rows of a task into at most k folds, each with both classes in
+// its training part: by group if that is possible, else by row. It returns nil if
+// a class has a single row.
+func (t *Task) split(k int, rng *rand.Rand) []classify.Fold {
+	var n [2]int
+	homes := [2]map[string]bool{{}, {}}
+	for i, y := range t.Y {
+		n[y]++
+		if t.Groups != nil {
+			homes[y][t.Groups[i]] = true
+		}
+	}
+	if len(homes[0]) > 1 && len(homes[1]) > 1 {
+		return classify.GroupKFold(t.Y, t.Groups, k, rng)
+	}
+	if k = min(k, n[0], n[1]); k < 2 {
+		return nil
+	}
+	return classify.StratifiedKFold(t.Y, k, rng)
+}
+
+// Select returns the families of the methods named, all if none is.
+func selectMethods(names []string) ([]family, map[string]bool, error) {
+	all := families()
+	wanted := make(map[string]bool)
+	var known []string
+	for _, f := range all {
+		for _, m := range f.methods {
+			known = append(known, m.Name)
+			wanted[m.Name] = len(names) == 0 || slices.Contains(names, m.Name)
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, nil, fmt.Errorf("%q is no method: there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(f family) bool {
+		return !slices.ContainsFunc(f.methods, func(m Method) bool { return wanted[m.Name] })
+	}), wanted, nil
+}

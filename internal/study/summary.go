@@ -1,0 +1,164 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Summary is how one method does on the sets on which all have cells.
+type Summary struct {
+	Method              string
+	GMean, SD           float64 // SD of GMean over trials; 0 of one trial
+	Rank                float64 // mean over sets of the rank of the G-mean among the methods, 1 the best
+	Accuracy, AUC       float64
+	Recall, Specificity float64
+	Seconds             float64 // of training, by cell
+}
+
+// Summarise returns the summaries of cells, the best mean G-mean first.
+//
+// If pooled, the decisions of all folds of a trial are counted together, which is
+// for groups that have rows of one class only; otherwise figures are means over
+// folds, then trials, then sets. AUC is always a mean over the folds that have
+// one.
+func Summarise(cells []Cell, pooled bool) []Summary {
+	type where struct {
+		method, set string
+		trial       int
+	}
+	byTrial := make(map[where][]Cell)
+	var methods, sets []string
+	trials := make(map[string]int)
+	for _, c := range cells {
+		k := where{c.Method, c.Dataset, c.Trial}
+		byTrial[k] = append(byTrial[k], c)
+		trials[c.Method] = max(trials[c.Method], c.Trial)
+		if !slices.Contains(methods, c.Method) {
+			methods = append(methods, c.Method)
+		}
+		if !slices.Contains(sets, c.Dataset) {
+			sets = append(sets, c.Dataset)
+		}
+	}
+	// A set counts if all methods have been there.
+	sets = slices.DeleteFunc(sets, func(set string) bool {
+		return slices.ContainsFunc(methods, func(m string) bool { return byTrial[where{m, set, 1}] == nil })
+	})
+	all := make([]Summary, len(methods))
+	g := make(map[[2]string]float64) // by method and set
+	for i, m := range methods {
+		s := &all[i]
+		s.Method = m
+		byNumber := make([]mean, trials[m]+1)
+		var sum [7]mean
+		for _, set := range sets {
+			var of mean
+			for t := 1; t <= trials[m]; t++ {
+				some := byTrial[where{m, set, t}]
+				if len(some) == 0 {
+					continue
+				}
+				f := figures(some, pooled)
+				for k, v := range f {
+					sum[k].add(v)
+				}
+				byNumber[t].add(f[0])
+				of.add(f[0])
+			}
+			g[[2]string{m, set}] = of.value()
+		}
+		s.GMean, s.Accuracy, s.AUC, s.Recall, s.Specificity, s.Seconds = sum[0].value(), sum[1].value(), sum[2].value(), sum[3].value(), sum[4].value(), sum[5].value()
+		var square mean
+		for t := 1; t <= trials[m]; t++ {
+			if d := byNumber[t].value() - s.GMean; trials[m] > 1 {
+				square.add(d * d * float64(trials[m]) / float64(trials[m]-1))
+			}
+		}
+		if s.SD = 0; square.n > 0 {
+			s.SD = math.Sqrt(square.value())
+		}
+	}
+	for _, set := range sets {
+		for i, m := range methods {
+			rank := 1.0
+			for _, other := range methods {
+				switch a, b := g[[2]string{other, set}], g[[2]string{m, set}]; {
+				case a > b:
+					rank++
+				case a == b && other != m:
+					rank += 0.5
+				}
+			}
+			all[i].Rank += rank / float64(len(sets))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Summary) int { return cmp.Compare(b.GMean, a.GMean) })
+	return all
+}
+
+// figures returns G-mean, accuracy, AUC, recall, specificity and seconds of the
+// cells of one trial.
+func figures(cells []Cell, pooled bool) [6]float64 {
+	ratio := func(a, b int) float64 {
+		if a+b == 0 {
+			return math.NaN()
+		}
+		return float64(a) / float64(a+b)
+	}
+	var all Cell
+	var m [6]mean
+	for _, c := range cells {
+		all.TP, all.FN, all.FP, all.TN = all.TP+c.TP, all.FN+c.FN, all.FP+c.FP, all.TN+c.TN
+		for k, v := range []float64{c.GMean, c.Accuracy, c.AUC, c.Recall, ratio(c.TN, c.FP), c.Seconds} {
+			m[k].add(v)
+		}
+	}
+	var f [6]float64
+	for k := range f {
+		f[k] = m[k].value()
+	}
+	if pooled {
+		f[3], f[4] = ratio(all.TP, all.FN), ratio(all.TN, all.FP)
+		f[0] = math.Sqrt(f[3] * f[4])
+		f[1] = ratio(all.TP+all.TN, all.FP+all.FN)
+	}
+	return f
+}
+
+// mean is that of the numbers added; NaN counts as none.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v float64) {
+	if v == v {
+		m.sum += v
+		m.n++
+	}
+}
+
+func (m *mean) value() float64 { return m.sum / float64(m.n) }
+
+// Table returns summaries as text for a terminal.
+func Table(all []Summary) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "method\tG-mean\t±\trank\trecall\tspecificity\taccuracy\tAUC\ts per fit\t")
+	figure := func(v float64) string {
+		if math.IsNaN(v) {
+			return "–"
+		}
+		return fmt.Sprintf("%.3f", v)
+	}
+	for _, s := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f\t%s\t%s\t%s\t%s\t%.2f\t\n", s.Method, figure(s.GMean), figure(s.SD), s.Rank,
+			figure(s.Recall), figure(s.Specificity), figure(s.Accuracy), figure(s.AUC), s.Seconds)
+	}
+	w.Flush()
+	return b.String()
+}
