@@ -61,7 +61,7 @@ type Method struct {
 type family struct {
 	methods []Method
 	// effort is about how long the family takes beside the others, for a
-	// set of the same size. It orders nothing; it is for the time left.
+	// set of the same size; for telling the time left.
 	effort float64
 	// solve returns the answers of all methods.
 	solve func(context.Context, Task) ([]Answer, error)
@@ -153,7 +153,8 @@ func (t *Task) split(k int, rng *rand.Rand) []classify.Fold {
 	return classify.StratifiedKFold(t.Y, k, rng)
 }
 
-// Select returns the families of the methods named, all if none is.
+// selectMethods returns the families that have a method named, or all if none is,
+// and which methods are wanted of all there are.
 func selectMethods(names []string) ([]family, map[string]bool, error) {
 	all := families()
 	wanted := make(map[string]bool)

@@ -159,6 +159,6 @@ func Table(all []Summary) string {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f\t%s\t%s\t%s\t%s\t%.2f\t\n", s.Method, figure(s.GMean), figure(s.SD), s.Rank,
 			figure(s.Recall), figure(s.Specificity), figure(s.Accuracy), figure(s.AUC), s.Seconds)
 	}
-	w.Flush()
+	_ = w.Flush() // a strings.Builder takes everything
 	return b.String()
 }
