@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality study study-go study-short simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality study study-peers study-go study-report study-short simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test
 
@@ -165,6 +165,8 @@ peers/study/.venv/ready: peers/study/requirements.txt
 peers-study: peers/study/.venv/ready
 	peers/study/.venv/bin/python peers/study/stat.py internal/study/stat/testdata/scipy.json
 	peers/study/.venv/bin/python peers/study/resamplers.py internal/study/testdata/imbalanced-learn.json
+	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/study -peers $$dir && \
+	  peers/study/.venv/bin/python peers/study/resampled.py $$dir && rm -r $$dir
 
 peers: peers-export peers-formats peers-signal peers-metrics peers-study
 	features=$$(mktemp) && $(GO) run ./internal/quality features --turning $(TURNING) --out $$features && \
@@ -174,9 +176,18 @@ peers: peers-export peers-formats peers-signal peers-metrics peers-study
 quality:
 	$(GO) run ./internal/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md
 
-# The study: every method of internal/study on KEEL's sets, as docs/study/cells.csv.
+# The study: Python's classifiers and every method of internal/study on KEEL's sets,
+# as docs/study/peers.csv and cells.csv, and the pages of them: hours of a processor.
 # It goes on where it was stopped; REDO=ecs-dbn,dbn makes cells of methods anew.
-study: study-go
+study: study-peers study-go
+	$(MAKE) study-report
+
+study-peers: peers/study/.venv/ready
+	OMP_NUM_THREADS=1 peers/study/.venv/bin/python peers/study/peers.py --keel $(KEEL) --out docs/study/peers.csv
+
+# The pages alone, of the cells that are there.
+study-report:
+	$(GO) run ./internal/study/studyreport -keel $(KEEL) -o docs/study
 
 study-go:
 	$(GO) run ./cmd/trainer study --keel $(KEEL) --out docs/study $(if $(REDO),--redo $(REDO))

@@ -1,0 +1,146 @@
+package page
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/study"
+)
+
+// invented is four sets with scores out of thin air; svm lacks a fold of one.
+func invented(t *testing.T) Input {
+	t.Helper()
+	cells, err := study.LoadCells("testdata/cells.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paper, err := ReadPaper("testdata/keel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Input{Cells: cells, Paper: paper, Defaults: "defaults.md", Methods: []study.Method{
+		{Name: "ecs-dbn", Trials: 2, Settings: "the study's network, costs chosen out of fold"},
+		{Name: "dbn", Trials: 2, Settings: "the same, argmax"},
+		{Name: "welm-w1", Trials: 2, Settings: "not run, so not shown"},
+	}}
+}
+
+func TestPages(t *testing.T) {
+	files, err := Files(invented(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Sorted(maps.Keys(files))
+	want := []string{"README.md", "accuracy.md", "boxes-accuracy.svg", "boxes-gmean.svg", "gmean.md", "ranks-accuracy.svg", "ranks-gmean.svg",
+		"scatter-dbn-accuracy.svg", "scatter-dbn-gmean.svg", "scatter-paper-accuracy.svg", "scatter-paper-gmean.svg", "scatter-peer-accuracy.svg", "scatter-peer-gmean.svg"}
+	if !slices.Equal(names, want) {
+		t.Errorf("files %v, want %v", names, want)
+	}
+	for _, name := range names {
+		golden.Check(t, filepath.Join("golden", name), files[name])
+	}
+	// Whatever a page shows or links is there.
+	for name, text := range files {
+		for _, part := range strings.Split(string(text), "](")[1:] {
+			link, _, _ := strings.Cut(part, ")")
+			if _, ok := files[link]; !ok && link != "defaults.md" {
+				t.Errorf("%s links %s, which is not written", name, link)
+			}
+		}
+		for _, bad := range []string{"NaN", "%!", "<no value>"} {
+			if bytes.Contains(text, []byte(bad)) {
+				t.Errorf("%s shows %q", name, bad)
+			}
+		}
+	}
+}
+
+func TestOrderOfCellsDoesNotMatter(t *testing.T) {
+	in := invented(t)
+	want, err := Files(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(in.Cells), func(i, j int) { in.Cells[i], in.Cells[j] = in.Cells[j], in.Cells[i] })
+	got, err := Files(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range want {
+		if !bytes.Equal(got[name], want[name]) {
+			t.Errorf("%s differs when the cells come in another order", name)
+		}
+	}
+}
+
+// A method that lacks a fold has no score there: the set leaves the comparison,
+// and the page says so.
+func TestGaps(t *testing.T) {
+	p, err := newPages(invented(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"glass0", "haberman", "iris0"}; !slices.Equal(p.Sets, want) {
+		t.Errorf("compared on %v, want %v", p.Sets, want)
+	}
+	if want := []string{"svm: pima"}; !slices.Equal(p.Gaps, want) {
+		t.Errorf("gaps %v, want %v", p.Gaps, want)
+	}
+}
+
+// By hand: two trials with fold means 0.3 and 0.5, a third that lacks a fold.
+func TestScore(t *testing.T) {
+	var cells []study.Cell
+	for trial, g := range []float64{0.3, 0.5, 0.9} {
+		for fold := range 5 - trial/2 {
+			c := study.Cell{Key: study.Key{Dataset: "a", Method: "m", Trial: trial + 1, Fold: fold + 1}, GMean: g + 0.01*float64(fold-2)}
+			cells = append(cells, c)
+		}
+	}
+	s := newScore(cells)
+	if got := fmt.Sprintf("%d %.6f %.6f", s.trials, s.mean[GMean], s.spread[GMean]); got != "2 0.400000 0.141421" {
+		t.Error(got)
+	}
+}
+
+func TestWhatCannotBeShown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Input)
+		want   string
+	}{
+		"no control": {func(in *Input) {
+			in.Cells = slices.DeleteFunc(in.Cells, func(c study.Cell) bool { return c.Method == Control })
+		}, "no cells of ecs-dbn"},
+		"a file given twice": {func(in *Input) { in.Cells = slices.Concat(in.Cells, in.Cells) }, "two such cells"},
+		"one set": {func(in *Input) {
+			in.Cells = slices.DeleteFunc(in.Cells, func(c study.Cell) bool { return c.Dataset != "pima" })
+		}, "svm: pima"},
+		"one method": {func(in *Input) {
+			in.Cells = slices.DeleteFunc(in.Cells, func(c study.Cell) bool { return c.Method != Control })
+		}, "fewer than two methods"},
+	} {
+		in := invented(t)
+		tc.change(&in)
+		if _, err := Files(in); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+func TestWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "docs", "study")
+	if err := Write(dir, invented(t)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "README.md")); err != nil || !bytes.HasPrefix(text, []byte("# The study\n")) {
+		t.Errorf("%v: %.40s", err, text)
+	}
+}

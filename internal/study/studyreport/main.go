@@ -1,0 +1,57 @@
+// Command studyreport writes the pages of docs/study from cells that are there:
+//
+//	go run ./internal/study/studyreport -keel DIR -o docs/study
+//
+// In the folder it reads cells.csv, which trainer study made, and peers.csv,
+// which peers/study/peers.py made, and links defaults.md; the last two need not
+// be there. It fits nothing.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/flank-tcm/flank/internal/study"
+	"github.com/flank-tcm/flank/internal/study/page"
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("studyreport: ")
+	keel := flag.String("keel", "", "folder of KEEL's data sets, with the paper's tables")
+	dir := flag.String("o", "docs/study", "folder of the cells and the pages")
+	flag.Parse()
+	if err := write(*keel, *dir); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func write(keel, dir string) error {
+	if keel == "" {
+		return errors.New("-keel names the folder of KEEL's data sets")
+	}
+	paper, err := page.ReadPaper(keel)
+	if err != nil {
+		return err
+	}
+	in := page.Input{Methods: study.Methods(), Paper: paper}
+	if in.Cells, err = study.LoadCells(filepath.Join(dir, study.CellsFile)); err != nil {
+		return err
+	}
+	peers, err := study.LoadCells(filepath.Join(dir, "peers.csv"))
+	if errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(os.Stderr, "there is no %s: Python's classifiers are left out\n", filepath.Join(dir, "peers.csv"))
+	} else if err != nil {
+		return err
+	}
+	in.Cells = append(in.Cells, peers...)
+	if _, err := os.Stat(filepath.Join(dir, "defaults.md")); err == nil {
+		in.Defaults = "defaults.md"
+	}
+	return page.Write(dir, in)
+}
