@@ -22,7 +22,7 @@ type Scatter struct {
 const named = 4
 
 // perLetter is about how wide a letter of a name is.
-const perLetter = 6.0
+const perLetter = 6.6
 
 // SVG draws the points.
 func (s Scatter) SVG() []byte {

@@ -26,6 +26,7 @@ type comparison struct {
 	sets    []string
 	test    stat.Friedman
 	against map[string]versus // by method, without the control
+	values  []float64         // of the control, by set
 }
 
 // versus is the control against a method.
@@ -36,6 +37,17 @@ type versus struct {
 	win, lose, draw     int
 	clearWin, clearLose int  // sets on which trials and folds tell them apart
 	tested              bool // whether there are enough for that
+}
+
+// found says in words what the signed-rank test, not adjusted, found.
+func (v versus) found() string {
+	switch {
+	case !(v.pairsP < level):
+		return "the two are not told apart"
+	case v.biserial > 0:
+		return "it is the better one"
+	}
+	return "it is the worse one"
 }
 
 // compare panics if a method lacks a set.
@@ -67,6 +79,7 @@ func (b *board) compare(metric Metric, control string, methods, sets []string) c
 	rankP := c.test.AgainstControl(at)
 	pairsP := make([]float64, len(c.methods))
 	mine := b.column(control, metric, sets)
+	c.values = mine
 	for j, m := range c.methods {
 		if j == at {
 			pairsP[j] = math.NaN()

@@ -90,6 +90,7 @@ type pages struct {
 	Gaps     []string // methods that lack sets, in words
 	all      map[Metric]comparison
 	seven    map[Metric]comparison // the paper's columns, with the study's settings
+	first    *comparison           // all by the G-mean of trial 1 alone; nil if there are no more, or some method lacks it
 	bestPeer string                // by mean rank of G-mean; empty: there is none
 }
 
@@ -122,6 +123,14 @@ func newPages(in Input) (*pages, error) {
 		if len(seven) > 1 {
 			p.seven[m] = b.compare(m, Control, seven, p.Sets)
 		}
+	}
+	first, err := newBoard(slices.DeleteFunc(slices.Clone(in.Cells), func(c study.Cell) bool { return c.Trial != 1 }))
+	if err != nil {
+		return nil, err
+	}
+	if b.trials(Control, p.Sets) > 1 && !slices.ContainsFunc(b.methods, func(m string) bool { return !first.has(m, p.Sets) }) {
+		c := first.compare(GMean, Control, b.methods, p.Sets)
+		p.first = &c
 	}
 	for _, m := range p.all[GMean].methods {
 		if isPeer(m) {

@@ -15,6 +15,10 @@ func (p *pages) Summary() []string {
 	place := slices.Index(g.methods, Control) + 1
 	lines := []string{fmt.Sprintf("**ECS-DBN** with default settings, one set of them for all: mean G-mean **%s** at accuracy %s over %d sets; mean rank of G-mean %.2f, place %d of %d methods.",
 		number(p.mean(Control, GMean)), number(p.mean(Control, Accuracy)), len(p.Sets), g.rank(Control), place, len(g.methods))}
+	if f := p.first; f != nil {
+		lines = append(lines, fmt.Sprintf("A mean of many trials is less a matter of luck than one trial. By the first trial of every method alone: mean G-mean %s, mean rank %.2f, place %d.",
+			number(mean(f.values)), f.rank(Control), slices.Index(f.methods, Control)+1))
+	}
 	if p.bestPeer != "" {
 		peer, top := p.bestPeer, p.bestPeer
 		for _, m := range g.methods {
@@ -23,8 +27,8 @@ func (p *pages) Summary() []string {
 			}
 		}
 		v := g.against[peer]
-		lines = append(lines, fmt.Sprintf("The best peer by rank is %s: G-mean %s, accuracy %s, rank %.2f. ECS-DBN wins %d sets, loses %d, draws %d (signed-rank p = %s, unadjusted).",
-			title(peer), number(p.mean(peer, GMean)), number(p.mean(peer, Accuracy)), g.rank(peer), v.win, v.lose, v.draw, probability(v.pairsP)))
+		lines = append(lines, fmt.Sprintf("The best peer by rank is %s: G-mean %s, accuracy %s, rank %.2f. ECS-DBN wins %d sets, loses %d, draws %d; %s (signed-rank p = %s, unadjusted).",
+			title(peer), number(p.mean(peer, GMean)), number(p.mean(peer, Accuracy)), g.rank(peer), v.win, v.lose, v.draw, v.found(), probability(v.pairsP)))
 		if top != peer {
 			lines = append(lines, fmt.Sprintf("The best peer by mean G-mean is %s: %s.", title(top), number(p.mean(top, GMean))))
 		}
