@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestWrite(t *testing.T) {
+	const keel = "../page/testdata/keel"
+	dir := t.TempDir()
+	if err := write("", dir); err == nil || !strings.Contains(err.Error(), "-keel") {
+		t.Errorf("without -keel: %v", err)
+	}
+	if err := write(keel, dir); err == nil || !strings.Contains(err.Error(), "cells.csv") {
+		t.Errorf("without cells: %v", err)
+	}
+	text, err := os.ReadFile("../page/testdata/cells.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	files := map[string]string{"cells.csv": lines[0], "peers.csv": lines[0]}
+	for _, line := range lines[1:] {
+		if strings.Contains(line, ",svm,") || strings.Contains(line, "-tuned,") {
+			files["peers.csv"] += line
+		} else {
+			files["cells.csv"] += line
+		}
+	}
+	put := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := func() string {
+		if err := write(keel, dir); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "README.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	put("cells.csv", files["cells.csv"])
+	if text := page(); strings.Contains(text, "extra trees, tuned |") || strings.Contains(text, "defaults.md") {
+		t.Error("the page shows peers, or links how defaults were chosen, and there are none")
+	}
+	put("peers.csv", files["peers.csv"])
+	put("defaults.md", "# Defaults\n")
+	if text := page(); !strings.Contains(text, "extra trees, tuned |") || !strings.Contains(text, "(defaults.md)") {
+		t.Error("the page lacks peers, or the link to how defaults were chosen")
+	}
+}
