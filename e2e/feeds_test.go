@@ -5,8 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -15,13 +13,10 @@ import (
 	"testing"
 	"time"
 
-	mochi "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/listeners"
-
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/mqtttest"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -213,33 +208,20 @@ func TestToolChange(t *testing.T) {
 
 // What is published arrives, window for window, also over a restart of ingest.
 func TestMQTTArrives(t *testing.T) {
-	s := mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err := s.AddHook(new(auth.AllowHook), nil); err != nil {
-		t.Fatal(err)
-	}
-	l := listeners.NewTCP(listeners.Config{ID: "t", Address: "127.0.0.1:0"})
-	if err := s.AddListener(l); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Serve(); err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := mqtttest.Start(t, mqtttest.Options{})
 	b, cfg := startServer(t, 2)
 	dir := prepare(t, b.Addr(), 1)
-	config := live(t, dir, b.Addr(), fmt.Sprintf("source: {kind: mqtt}\nmqtt: {broker: \"mqtt://%s\"}", l.Address()))
+	config := live(t, dir, b.Addr(), fmt.Sprintf("source: {kind: mqtt}\nmqtt: {broker: %q}", s.URL))
 	sent := follow(t, cfg, bus.TopicWindows)
 	publish := func(from, to int) {
 		for i := from; i < to; i++ {
 			frame := fmt.Sprintf(`{"session": 5, "first": %d, "time_ns": %d, "tool": "T1", "channels": {"force": [%d], "power": [%d], "noise": [0]}}`,
 				i, time.Date(2026, 1, 5, 6, 0, i, 0, time.UTC).UnixNano(), i, i%7)
-			if err := s.Publish("flank/"+machine+"/samples", []byte(frame), false, 1); err != nil {
-				t.Fatal(err)
-			}
+			s.Publish(t, "flank/"+machine+"/samples", []byte(frame), false)
 		}
 	}
 	p := start(t, "ingest", "run", "--config", config)
-	for deadline := time.Now().Add(time.Minute); len(s.Topics.Subscribers("flank/"+machine+"/samples").Subscriptions) == 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.Subscribers("flank/"+machine+"/samples") == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("ingest does not subscribe\n%s", &p.stderr)
 		}

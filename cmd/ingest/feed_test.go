@@ -8,22 +8,17 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	mochi "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/listeners"
-
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/mqtttest"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -272,43 +267,22 @@ func TestToolNeedsToken(t *testing.T) {
 	}
 }
 
-// mqttBroker is a broker in this process.
-func mqttBroker(t *testing.T) (s *mochi.Server, addr string, stop func()) {
-	t.Helper()
-	s = mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err := s.AddHook(new(auth.AllowHook), nil); err != nil {
-		t.Fatal(err)
-	}
-	l := listeners.NewTCP(listeners.Config{ID: "t", Address: "127.0.0.1:0"})
-	if err := s.AddListener(l); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Serve(); err != nil {
-		t.Fatal(err)
-	}
-	stop = sync.OnceFunc(func() { s.Close() })
-	t.Cleanup(stop)
-	return s, "mqtt://" + l.Address(), stop
-}
-
 // Samples and the tool come by MQTT; what is published while no ingest runs is
 // ingested by the next.
 func TestMQTT(t *testing.T) {
 	addr := startBroker(t)
-	s, mqtt, stopBroker := mqttBroker(t)
-	bench(t, "ingest.yaml", ingestYAML(addr, "  kind: csv\n  file: day.csv\n  speed: 0\n", fmt.Sprintf("  kind: mqtt\nmqtt: {broker: %q, prefix: plant}\n", mqtt)))
+	s := mqtttest.Start(t, mqtttest.Options{})
+	bench(t, "ingest.yaml", ingestYAML(addr, "  kind: csv\n  file: day.csv\n  speed: 0\n", fmt.Sprintf("  kind: mqtt\nmqtt: {broker: %q, prefix: plant}\n", s.URL)))
 	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
 	out, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml")
-	if err != nil || !strings.Contains(out, "mqtt    ok  "+mqtt) {
+	if err != nil || !strings.Contains(out, "mqtt    ok  "+s.URL) {
 		t.Errorf("check: %v\n%s", err, out)
 	}
 	publish := func(kind string, payload []byte, retain bool) {
 		t.Helper()
-		if err := s.Publish("plant/"+lathe+"/"+kind, payload, retain, 1); err != nil {
-			t.Fatal(err)
-		}
+		s.Publish(t, "plant/"+lathe+"/"+kind, payload, retain)
 	}
 	publish("context", []byte(`{"tool": "T1"}`), true)
 	stop := background(t, "run --config ingest.yaml")
@@ -320,13 +294,7 @@ func TestMQTT(t *testing.T) {
 	for n := range int64(4) {
 		publish("samples", row(1, n, ""), false)
 	}
-	inflight := func() int {
-		c, ok := s.Clients.Get(id)
-		if !ok {
-			return -1
-		}
-		return c.State.Inflight.Len()
-	}
+	inflight := func() int { return s.Inflight(id) }
 	await(t, "all is acknowledged", func() bool { return len(arrived(t, addr)[lathe]) == 4 && inflight() == 0 })
 	halt(t, stop)
 	publish("samples", row(1, 4, ""), false)
@@ -343,7 +311,7 @@ func TestMQTT(t *testing.T) {
 	if want := "[T1:0 T1:1 T1:2 T1:3 T1:4 T2:5]"; got != want && got != strings.Replace(want, "T1:4", "T2:4", 1) { // the sample is in no order with the context
 		t.Errorf("windows %s, want %s", got, want)
 	}
-	stopBroker()
+	s.Stop()
 	if _, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml"); err == nil || !strings.HasPrefix(err.Error(), "mqtt: ") {
 		t.Errorf("check without the broker: %v", err)
 	}

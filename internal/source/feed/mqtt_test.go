@@ -4,56 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	mochi "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/flank-tcm/flank/internal/mqtttest"
 )
-
-// broker starts a broker in this process, of users with passwords if there are
-// any, and returns it with its address.
-func broker(t *testing.T, files *TLS, users map[string]string) (*mochi.Server, string) {
-	t.Helper()
-	s := mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	var err error
-	if users == nil {
-		err = s.AddHook(new(auth.AllowHook), nil)
-	} else {
-		ledger := &auth.Ledger{Users: auth.Users{}}
-		for name, password := range users {
-			ledger.Users[name] = auth.UserRule{Username: auth.RString(name), Password: auth.RString(password), ACL: auth.Filters{"#": auth.ReadWrite}}
-		}
-		err = s.AddHook(new(auth.Hook), &auth.Options{Ledger: ledger})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, scheme := listeners.Config{ID: "t", Address: "127.0.0.1:0"}, "mqtt://"
-	if files != nil {
-		scheme = "mqtts://"
-		pair, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	}
-	l := listeners.NewTCP(cfg)
-	if err := s.AddListener(l); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Serve(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s, scheme + l.Address()
-}
 
 // notices remembers what a feed says.
 type notices struct {
@@ -91,18 +49,16 @@ func subscribe(t *testing.T, addr string, set *Setting, change ...func(*Config, 
 
 func connected(f *Feed) func() bool { return func() bool { return f.Stats().Senders == 1 } }
 
-func publish(t *testing.T, s *mochi.Server, kind string, payload []byte, retain bool) {
+func publish(t *testing.T, s *mqtttest.Broker, kind string, payload []byte, retain bool) {
 	t.Helper()
-	if err := s.Publish("flank/"+drill+"/"+kind, payload, retain, 1); err != nil {
-		t.Fatal(err)
-	}
+	s.Publish(t, "flank/"+drill+"/"+kind, payload, retain)
 }
 
 // What was not on disk when the feed ended comes again, and what came while there
 // was none too.
 func TestMQTT(t *testing.T) {
-	s, addr := broker(t, nil, nil)
-	f, heard := subscribe(t, addr, nil)
+	s := mqtttest.Start(t, mqtttest.Options{})
+	f, heard := subscribe(t, s.URL, nil)
 	l := f.Layout()
 	await(t, "the broker is connected", connected(f))
 	publish(t, s, "samples", piece(t, l, 0, 1, 0, 40), false)
@@ -116,13 +72,7 @@ func TestMQTT(t *testing.T) {
 		}
 	}
 	f.Kept(1, 40)
-	inflight := func() int {
-		c, ok := s.Clients.Get("flank-test")
-		if !ok {
-			t.Fatal("the broker has forgotten the client")
-		}
-		return c.State.Inflight.Len()
-	}
+	inflight := func() int { return s.Inflight("flank-test") }
 	await(t, "the broker knows of the first and the bad frame", func() bool { return inflight() == 2 })
 	await(t, "the bad frame is said", func() bool { return heard.has("a frame is refused: feed: the frame is no Arrow IPC stream") })
 	if n := f.Stats().Refused; n != 1 {
@@ -131,7 +81,7 @@ func TestMQTT(t *testing.T) {
 	f.Close()
 	publish(t, s, "samples", piece(t, l, 0, 1, 80, 120), false)
 
-	f, _ = subscribe(t, addr, nil)
+	f, _ = subscribe(t, s.URL, nil)
 	f.Kept(1, 40) // as the spool has it
 	seen := map[int64]bool{}
 	for len(seen) < 2 {
@@ -155,14 +105,14 @@ func TestMQTT(t *testing.T) {
 
 // A change of tool is heard, also one that was retained, and lasts.
 func TestMQTTContext(t *testing.T) {
-	s, addr := broker(t, nil, nil)
+	s := mqtttest.Start(t, mqtttest.Options{})
 	publish(t, s, "context", []byte(`{"tool": "T08", "hole": "12", "spindle_speed": 1650}`), true)
 	path := filepath.Join(t.TempDir(), "context.json")
 	set, err := OpenSetting(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, heard := subscribe(t, addr, set)
+	f, heard := subscribe(t, s.URL, set)
 	await(t, "the retained tool is known", func() bool { return set.Context().Tool == "T08" })
 	await(t, "the broker is connected", connected(f))
 	publish(t, s, "samples", floats(t, metadata(), []string{"c"}, []float32{1}), false)
@@ -184,7 +134,14 @@ func TestMQTTContext(t *testing.T) {
 // Only with the right password, and only at the right broker.
 func TestMQTTSecure(t *testing.T) {
 	own, other := certificate(t), certificate(t)
-	s, addr := broker(t, own, map[string]string{"ingest": "right"})
+	pair, err := tls.LoadX509KeyPair(own.CertFile, own.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mqtttest.Start(t, mqtttest.Options{
+		TLS:   &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		Users: map[string]string{"ingest": "right"},
+	})
 	t.Setenv("MQTT_RIGHT", "right")
 	t.Setenv("MQTT_WRONG", "wrong")
 	for why, tc := range map[string]struct {
@@ -199,7 +156,7 @@ func TestMQTTSecure(t *testing.T) {
 		"no certificates":     {&Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, nil, "certificate"},
 		"a name that differs": {&Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, &TLS{CAFile: own.CAFile, ServerName: "elsewhere"}, "certificate"},
 	} {
-		f, heard := subscribe(t, addr, nil, func(c *Config, m *MQTT) { m.Login, m.TLS = tc.login, tc.files })
+		f, heard := subscribe(t, s.URL, nil, func(c *Config, m *MQTT) { m.Login, m.TLS = tc.login, tc.files })
 		if tc.want == "" {
 			await(t, why, connected(f))
 			publish(t, s, "samples", piece(t, f.Layout(), 1, 1, 0, 10), false)
