@@ -236,3 +236,14 @@ func (p *Partition) Commit(_ context.Context, offset int64) error {
 	}
 	return nil
 }
+
+// End asks the broker for the offset behind the newest message.
+func (p *Partition) End(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	end, err := offsetAt(ctx, p.f.c.get(), p.topic, p.ID(), LastOffset)
+	if err != nil {
+		return 0, explain(err, p.f.c.cfg)
+	}
+	return end, nil
+}

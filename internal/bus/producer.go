@@ -57,7 +57,7 @@ func (p *Producer) Send(ctx context.Context, msgs []Message) error {
 		if err != nil {
 			return err
 		}
-		at := place{m.Topic, partitionOf(m.Key, n)}
+		at := place{m.Topic, PartitionOf(m.Key, n)}
 		if parts[at] == nil {
 			order = append(order, at)
 		}
@@ -79,8 +79,8 @@ func (p *Producer) Send(ctx context.Context, msgs []Message) error {
 	return nil
 }
 
-// partitionOf returns the partition, of n, for key.
-func partitionOf(key string, n int) int {
+// PartitionOf returns the partition, of n, in which messages of a key are.
+func PartitionOf(key string, n int) int {
 	ids := make([]int, n)
 	for i := range ids {
 		ids[i] = i

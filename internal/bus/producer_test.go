@@ -19,7 +19,7 @@ import (
 func TestPartitionOf(t *testing.T) {
 	// murmur2 of these keys by org.apache.kafka.common.utils.Utils, from its UtilsTest.
 	for key, hash := range map[string]int32{"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536, "a-little-bit-longer-string": -1486304829, "abc": 479470107} {
-		if got, want := partitionOf(key, 12), int(hash&0x7fffffff)%12; got != want {
+		if got, want := PartitionOf(key, 12), int(hash&0x7fffffff)%12; got != want {
 			t.Errorf("key %q in partition %d, want %d", key, got, want)
 		}
 	}

@@ -1,0 +1,88 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// BeginAtEnd makes a group that is new begin behind the newest message of every
+// partition, and reports whether it was new. A group that has a position
+// anywhere keeps it; a partition that the topic gets later is then read from its
+// first message. Call it before Run. Kafka forgets the positions of a group that
+// has had no member for offsets.retention.minutes, 7 days by default.
+func (g *Group) BeginAtEnd(ctx context.Context) (began bool, err error) {
+	c, err := newClient(g.cfg)
+	if err != nil {
+		return false, err
+	}
+	defer c.close()
+	n, err := c.partitions(ctx, g.topic)
+	if err != nil {
+		return false, err
+	}
+	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		began = false
+		known, err := g.hasPosition(ctx, kc, n)
+		if err != nil || known {
+			return err
+		}
+		if err := g.commitEnd(ctx, kc, n); err != nil {
+			return err // another member may have been first, and joined: asked again, it shows
+		}
+		began = true
+		return nil
+	})
+	return began, err
+}
+
+// hasPosition reports whether the group has committed anything.
+func (g *Group) hasPosition(ctx context.Context, kc *kafka.Client, partitions int) (bool, error) {
+	ask := &kafka.OffsetFetchRequest{GroupID: g.name, Topics: map[string][]int{g.topic: make([]int, partitions)}}
+	for p := range partitions {
+		ask.Topics[g.topic][p] = p
+	}
+	res, err := kc.OffsetFetch(ctx, ask)
+	if err == nil {
+		err = res.Error
+	}
+	if errors.Is(err, kafka.GroupIdNotFound) {
+		return false, nil // says the embedded broker; Apache Kafka knows every group, without positions
+	}
+	if err != nil {
+		return false, fmt.Errorf("bus: position of group %s: %w", g.name, err)
+	}
+	for _, p := range res.Topics[g.topic] {
+		if p.Error != nil {
+			return false, fmt.Errorf("bus: position of group %s, partition %d: %w", g.name, p.Partition, p.Error)
+		}
+		if p.CommittedOffset >= 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (g *Group) commitEnd(ctx context.Context, kc *kafka.Client, partitions int) error {
+	commit := &kafka.OffsetCommitRequest{GroupID: g.name, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{}}
+	for p := range partitions {
+		end, err := offsetAt(ctx, kc, g.topic, p, LastOffset)
+		if err != nil {
+			return err
+		}
+		commit.Topics[g.topic] = append(commit.Topics[g.topic], kafka.OffsetCommit{Partition: p, Offset: end})
+	}
+	res, err := kc.OffsetCommit(ctx, commit)
+	if err != nil {
+		return fmt.Errorf("bus: position of group %s: %w", g.name, err)
+	}
+	var all error
+	for _, p := range res.Topics[g.topic] {
+		if p.Error != nil {
+			all = errors.Join(all, fmt.Errorf("bus: position of group %s, partition %d: %w", g.name, p.Partition, p.Error))
+		}
+	}
+	return all
+}
