@@ -12,13 +12,17 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/route"
 )
 
 type alertsFlags struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
+	Config string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used, and by 'test' the routes."`
 	Ls     struct {
 		All bool `help:"Every alarm that the topic still holds, not only what stands or is masked now."`
 	} `cmd:"" help:"List the alarms that stand or are kept from calling, and the advisories that stand."`
@@ -32,6 +36,8 @@ type alertsFlags struct {
 	Unsuppress   ackFlags  `cmd:"" help:"End that."`
 	OutOfService maskFlags `cmd:"" help:"Take an alarm out of service, for maintenance."`
 	InService    ackFlags  `cmd:"" help:"Put it into service again."`
+
+	Test testFlags `cmd:"" help:"Send a test over a route, and say what happens at each step. Exit codes: 3 route, 4 connect, 5 filter, 6 send."`
 }
 
 // who is what every command of a person says.
@@ -53,6 +59,36 @@ type maskFlags struct {
 type shelve struct {
 	maskFlags
 	For time.Duration `required:"" placeholder:"2h" help:"How long; alarm.max_shelf of the monitor bounds it."`
+}
+
+type testFlags struct {
+	Route    string `required:"" placeholder:"NAME" help:"As in the configuration."`
+	Severity string `default:"warning" enum:"warning,info" help:"Of the test: warning or info."`
+}
+
+// alertsTest sends an alert that says that it is a test straight to the receiver of
+// a route: tcm.alerts.v1 and other routes see nothing of it.
+func alertsTest(ctx context.Context, file string, c settings, to bus.Config, f testFlags, stdout io.Writer) error {
+	var names []string
+	for i, r := range c.Alerts.Routes {
+		if names = append(names, r.Name); r.Name == f.Route {
+			c.Alerts.Routes[i].Timeout = min(cmp.Or(r.Timeout, cli.StepPatience), cli.StepPatience)
+		}
+	}
+	if !slices.Contains(names, f.Route) {
+		return fmt.Errorf("%s: no route is called %s: there are %q under `alerts: routes:`", file, printable(f.Route, 40), names)
+	}
+	routes, err := c.Alerts.Build(file, to, c.Group, true, zerolog.Nop())
+	if err != nil {
+		return err
+	}
+	for _, r := range routes {
+		defer r.Close()
+		if r.Name() == f.Route {
+			return cli.RunSteps(ctx, r.Steps(route.TestEvent(event.NewCommandID(), f.Severity, time.Now())), stdout)
+		}
+	}
+	panic("monitor: no route " + f.Route)
 }
 
 // command returns what the flags want done, but for what depends on the alarm. It

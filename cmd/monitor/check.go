@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/rs/zerolog"
+
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
@@ -15,7 +17,11 @@ import (
 // check tries one step after the other and stops at the first that fails. It
 // changes nothing: a monitor may be running.
 func check(ctx context.Context, file string, c settings, to bus.Config, stdout io.Writer) error {
-	steps, err := bus.Steps(to, monitor.Needs(c.Group))
+	needs := monitor.Needs(c.Group)
+	if len(c.Alerts.Routes) > 0 {
+		needs.Read = append(needs.Read, bus.TopicAlerts)
+	}
+	steps, err := bus.Steps(to, needs)
 	if err != nil {
 		return fmt.Errorf("%s: kafka: %w", file, err)
 	}
@@ -38,5 +44,14 @@ func check(ctx context.Context, file string, c settings, to bus.Config, stdout i
 			return fmt.Sprintf("%d machines, %d with a reference, %d alarms raised", s.Machines, s.References, s.Alarms), nil
 		}},
 	)
+	routes, err := c.Alerts.Build(file, to, c.Group, true, zerolog.Nop())
+	if err != nil {
+		return err
+	}
+	for _, r := range routes {
+		defer r.Close()
+		one := r.Steps(nil)
+		steps = append(steps, bus.Step{Name: "route " + r.Name(), Run: one[len(one)-1].Run})
+	}
 	return cli.RunSteps(ctx, steps, stdout)
 }

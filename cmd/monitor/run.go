@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -41,7 +42,7 @@ type flags struct {
 		Verbose bool          `help:"Log more."`
 	} `cmd:"" help:"Judge until Ctrl-C."`
 	Check struct {
-		Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state."`
+		Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state, 12 and up the routes."`
 	} `cmd:"" help:"Try every step between this machine and the broker, the model and the state, and name the one that fails."`
 	Alerts alertsFlags `cmd:"" help:"Alarms: what stands, what happened, and what you have to say of it."`
 	Tune   tuneFlags   `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools."`
@@ -61,6 +62,7 @@ type settings struct {
 	Page  string         `yaml:"page"` // address; empty: none
 
 	Silence time.Duration `yaml:"silence"` // 0: never
+	Alerts  cli.Alerts    `yaml:"alerts"`
 
 	PageToken cli.Token `yaml:"page_token"` // without one the page only shows
 }
@@ -91,6 +93,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case "dlq redrive", "dlq redrive <offset>":
 		return dlqRedrive(ctx, to, f.Dlq.Redrive, stdout)
 	}
+	if k.Command() == "alerts test" {
+		return alertsTest(ctx, file, c, to, f.Alerts.Test, stdout)
+	}
 	if strings.HasPrefix(k.Command(), "alerts ") {
 		return alerts(ctx, to, k.Command(), f.Alerts, stdout)
 	}
@@ -108,6 +113,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		level = zerolog.DebugLevel
 	}
 	log := cli.Logger(stderr, level)
+
+	routes, err := c.Alerts.Build(file, to, c.Group, false, log)
+	if err != nil {
+		return err
+	}
 
 	var m *model.Model
 	err = cli.Await(ctx, f.Run.Wait, func(context.Context) (err error) {
@@ -148,7 +158,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		pages := http.NewServeMux()
 		pages.Handle("/", hub.Handler())
 		pages.Handle("/metrics", metric.Handler(func() []metric.Metric {
-			return append(mon.Stats().Metrics(), cli.CertificateMetrics(cfg.Bus, time.Now())...)
+			all := append(mon.Stats().Metrics(), route.Metrics(routes, time.Now())...)
+			return append(all, cli.CertificateMetrics(cfg.Bus, time.Now())...)
 		}))
 		stop, err := cli.Serve(c.Page, "page", pages, log)
 		if err != nil {
@@ -158,7 +169,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	go cli.WatchCertificates(ctx, cfg.Bus, log)
 	log.Info().Str("model", m.ID()).Str("layout", m.Layout.Fingerprint()).Str("group", c.Group).Msg("monitoring")
+	stop := cli.RunRoutes(ctx, routes)
 	err = mon.Run(ctx)
+	stop()
 	s := mon.Stats()
 	fmt.Fprintf(stdout, "%d windows judged, %d repeats dropped, %d messages set aside, %d alerts\n", s.Judged, s.Repeats, s.Dead, s.Alerts)
 	return err

@@ -16,8 +16,10 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/internal/web"
@@ -43,6 +45,7 @@ type flags struct {
 	DataDir   string    `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
 	Page      string    `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
 	PageToken cli.Token `embed:"" prefix:"page-token-"`
+	Routes    string    `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/alerts.md."`
 	Broker    string    `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
 	Machine   string    `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, whatever a recording calls it (default: local/site/area/line/drill)."`
 	Speed     float64   `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
@@ -235,6 +238,10 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 		return err
 	}
 	defer mon.Close()
+	routes, err := p.routes()
+	if err != nil {
+		return err
+	}
 
 	// Monitor and reader go on until what the gateway delivered is judged and
 	// read; ctx stops the gateway only.
@@ -254,6 +261,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 			}
 		})
 	}
+	defer cli.RunRoutes(reading, routes)()
 	settled := make(chan struct{})
 	start(func() error { defer close(settled); return mon.Run(judging) })
 	start(func() error { return results.Run(reading, p.bus) })
@@ -300,6 +308,21 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 		err = errors.Join(err, f)
 	}
 	return err
+}
+
+// routes returns the routes of --routes. What goes wrong with them is logged, in
+// whatever mode.
+func (p *plant) routes() ([]*route.Route, error) {
+	if p.Routes == "" {
+		return nil, nil
+	}
+	var c struct {
+		Alerts cli.Alerts `yaml:"alerts"`
+	}
+	if err := config.Load(p.Routes, &c); err != nil {
+		return nil, err
+	}
+	return c.Alerts.Build(p.Routes, p.bus, "tcm-monitor", false, cli.Logger(p.stderr, zerolog.WarnLevel))
 }
 
 func syncEvery(speed float64) int {

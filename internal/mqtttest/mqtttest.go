@@ -58,7 +58,7 @@ func Start(t testing.TB, o Options) *Broker {
 	if err := s.Serve(); err != nil {
 		t.Fatal(err)
 	}
-	b := &Broker{URL: "mqtt://" + l.Address(), Addr: l.Address(), server: s, Stop: sync.OnceFunc(func() { s.Close() })}
+	b := &Broker{URL: "mqtt://" + l.Address(), Addr: l.Address(), server: s, Stop: sync.OnceFunc(func() { _ = s.Close() })}
 	if o.TLS != nil {
 		b.URL = "mqtts://" + l.Address()
 	}

@@ -9,17 +9,18 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 )
 
-const (
-	firstCode    = 3               // exit code of the first step
-	stepPatience = 5 * time.Second // for each step
-)
+// firstCode is the exit code of the first step.
+const firstCode = 3
+
+// StepPatience is how long each step may take.
+const StepPatience = 5 * time.Second
 
 // RunSteps tries one step after the other, prints a line for each, and stops at
 // the first that fails: its error is an Exit with a code of its own, 3 for the
 // first step, 4 for the second and so on.
 func RunSteps(ctx context.Context, steps []bus.Step, stdout io.Writer) error {
 	for i, s := range steps {
-		one, cancel := context.WithTimeout(ctx, stepPatience)
+		one, cancel := context.WithTimeout(ctx, StepPatience)
 		found, err := s.Run(one)
 		cancel()
 		if err != nil {

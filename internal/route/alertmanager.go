@@ -1,0 +1,284 @@
+package route
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/credential"
+)
+
+// Alertmanager is one that speaks API v2, which gets the alerts of Prometheus too.
+//
+// An alert fires there while the alarm of a machine calls people: while it stands,
+// acknowledged or not, and is not shelved, suppressed or out of service. Each
+// advisory that stands fires as one of its own. What fires is sent again every
+// Resend, so that an Alertmanager that lost it has it again, and one whose monitor
+// is gone resolves it after its resolve_timeout; what no longer does is sent once
+// more with endsAt. Labels say what it is about and never change meanwhile,
+// annotations why and since when.
+type Alertmanager struct {
+	URL    string            `yaml:"url"`    // below which api/v2/alerts is
+	Resend time.Duration     `yaml:"resend"` // 0 means 1 min
+	Labels map[string]string `yaml:"labels"` // that every alert gets, such as team
+	Token  credential.Secret `yaml:"token"`  // sent as bearer token
+
+	User         string          `yaml:"user"` // or basic authentication
+	PasswordFile string          `yaml:"password_file"`
+	PasswordEnv  string          `yaml:"password_env"`
+	TLS          *credential.TLS `yaml:"tls"`
+}
+
+var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+func (a *Alertmanager) check() *wrong {
+	if err := checkURL(a.URL, "http", "https", !a.Token.IsZero() || a.User != ""); err != nil {
+		return &wrong{"url", err}
+	}
+	if a.Resend < 0 || a.Resend > 0 && a.Resend < time.Second {
+		return bad("resend", "%v: must be some time below Alertmanager's resolve_timeout, such as 1m", a.Resend)
+	}
+	for name := range a.Labels {
+		if !labelName.MatchString(name) || slices.Contains([]string{"alertname", "machine", "tool", "subject", "severity"}, name) {
+			return bad("labels", "%q: name labels by letters, digits and _, and by none of alertname, machine, tool, subject and severity", name)
+		}
+	}
+	if a.User != "" && !a.Token.IsZero() {
+		return bad("user", "both a token and a password: name one of them")
+	}
+	if w := checkSecret("token", a.Token); w != nil {
+		return w
+	}
+	if w := checkLogin(a.User, a.PasswordFile, a.PasswordEnv); w != nil {
+		return w
+	}
+	return checkFiles(a.TLS)
+}
+
+type alertmanagerReceiver struct {
+	cfg    Alertmanager
+	client *http.Client
+	now    func() time.Time
+	*picture
+}
+
+func newAlertmanager(a Alertmanager, r *Route) *alertmanagerReceiver {
+	if a.Resend == 0 {
+		a.Resend = time.Minute
+	}
+	return &alertmanagerReceiver{cfg: a, client: newHTTP(a.TLS), now: r.time, picture: newPicture()}
+}
+
+// postableAlert is an alert as API v2 takes it.
+// (prometheus/alertmanager, api/v2/openapi.yaml, postableAlert.)
+type postableAlert struct {
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations,omitempty"`
+	StartsAt     time.Time         `json:"startsAt"`
+	EndsAt       time.Time         `json:"endsAt,omitzero"`
+	GeneratorURL string            `json:"generatorURL,omitempty"`
+}
+
+func (a *alertmanagerReceiver) deliver(ctx context.Context, e *Event) error {
+	if e.isTest() {
+		alert := a.alert("FlankTest", e, e)
+		alert.EndsAt = a.now().Add(time.Minute)
+		return a.post(ctx, []postableAlert{alert})
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.of(e.message.Partition, e.Machine)
+	before := *s
+	if !s.apply(e) {
+		return nil
+	}
+	var alert postableAlert
+	switch {
+	case e.Type == advisoryType:
+		alert = a.alert(advisoryName(e.Kind), e, e)
+		if e.State == "cleared" {
+			alert.EndsAt = a.now()
+		}
+	case e.calls():
+		alert = a.alert(alarmName, e, s.raised)
+	default:
+		why := before.raised
+		if why == nil {
+			why = e
+		}
+		alert = a.alert(alarmName, e, why)
+		alert.EndsAt = a.now()
+	}
+	return a.post(ctx, []postableAlert{alert})
+}
+
+// alarmName is the label alertname of alarms.
+const alarmName = "ToolAlarm"
+
+// advisoryName returns the label alertname of an advisory.
+func advisoryName(kind string) string {
+	switch kind {
+	case "sensor":
+		return "SensorFault"
+	case "silence":
+		return "MachineSilent"
+	case "unknown":
+		return "ModelUnknown"
+	case "drift":
+		return "FeatureDrift"
+	}
+	return "Advisory" // within v1 there may be more
+}
+
+// alert returns an alert about e, which why explains.
+func (a *alertmanagerReceiver) alert(name string, e, why *Event) postableAlert {
+	p := postableAlert{Labels: maps.Clone(a.cfg.Labels), Annotations: make(map[string]string)}
+	if p.Labels == nil {
+		p.Labels = make(map[string]string)
+	}
+	put := func(m map[string]string, key, value string) {
+		if value != "" {
+			m[key] = strings.ToValidUTF8(value, "\uFFFD")
+		}
+	}
+	put(p.Labels, "alertname", name)
+	put(p.Labels, "machine", e.Machine)
+	// An event that ends an alert has the labels of the one that began it, though it
+	// may be less severe, or of the next tool.
+	put(p.Labels, "severity", "warning")
+	if e.Type == advisoryType {
+		put(p.Labels, "subject", e.Subject)
+		if e.Kind == "drift" {
+			p.Labels["severity"] = "info"
+		}
+		put(p.Annotations, "status", e.Status)
+	} else {
+		put(p.Labels, "tool", e.Tool)
+	}
+	put(p.Annotations, "summary", why.Text)
+	if why != e {
+		put(p.Annotations, "news", e.Text)
+	}
+	put(p.Annotations, "state", e.Alarm)
+	put(p.Annotations, "incident", e.Incident)
+	put(p.Annotations, "model", e.Model)
+	put(p.Annotations, "hole", why.Hole)
+	if why.Score > 0 {
+		put(p.Annotations, "score", fmt.Sprintf("%.2f", why.Score))
+	}
+	if e.State == "acknowledged" {
+		put(p.Annotations, "acknowledged_by", e.By)
+	}
+	put(p.Annotations, "evidence", why.link())
+	if u, err := url.Parse(why.link()); err == nil && u.IsAbs() {
+		p.GeneratorURL = why.link()
+	}
+	// The sensors' clock may be ahead of Alertmanager's.
+	if p.StartsAt = e.Since.UTC(); p.StartsAt.IsZero() || p.StartsAt.After(a.now()) {
+		p.StartsAt = a.now().UTC()
+	}
+	return p
+}
+
+func (a *alertmanagerReceiver) take(partition int, events []*Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.picture.take(partition, events)
+}
+
+func (a *alertmanagerReceiver) drop(partition int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.picture.drop(partition)
+}
+
+func (a *alertmanagerReceiver) every() time.Duration { return a.cfg.Resend }
+
+func (a *alertmanagerReceiver) again(ctx context.Context, partition int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var firing []postableAlert
+	for _, s := range a.in(partition) {
+		if s.last != nil && s.last.calls() {
+			firing = append(firing, a.alert(alarmName, s.last, s.raised))
+		}
+		for _, e := range s.sorted() {
+			firing = append(firing, a.alert(advisoryName(e.Kind), e, e))
+		}
+	}
+	if len(firing) == 0 {
+		return nil
+	}
+	return a.post(ctx, firing)
+}
+
+func (a *alertmanagerReceiver) post(ctx context.Context, alerts []postableAlert) error {
+	for i := range alerts {
+		if !alerts[i].EndsAt.IsZero() {
+			alerts[i].EndsAt = alerts[i].EndsAt.UTC()
+		}
+	}
+	body, err := json.Marshal(alerts)
+	if err != nil {
+		panic("route: alertmanager: " + err.Error())
+	}
+	to, err := a.path("alerts")
+	if err != nil {
+		return err
+	}
+	req := (&http.Request{Method: http.MethodPost, URL: to, Host: to.Host, Header: make(http.Header)}).WithContext(ctx)
+	req.Header.Set("Content-Type", "application/json")
+	secrets, err := a.login(req)
+	if err != nil {
+		return err
+	}
+	return post(a.client, req, body, secrets, a.now())
+}
+
+// path returns the URL of something of API v2.
+func (a *alertmanagerReceiver) path(name string) (*url.URL, error) {
+	return url.Parse(strings.TrimRight(a.cfg.URL, "/") + "/api/v2/" + name)
+}
+
+// login puts the token or the password into a request.
+func (a *alertmanagerReceiver) login(req *http.Request) (secrets []string, err error) {
+	if a.cfg.User == "" {
+		return bearer(req, a.cfg.Token)
+	}
+	password, err := credential.Secret{File: a.cfg.PasswordFile, Env: a.cfg.PasswordEnv}.Read()
+	if err != nil {
+		return nil, fmt.Errorf("password: %w", err)
+	}
+	req.SetBasicAuth(a.cfg.User, password)
+	return []string{password}, nil
+}
+
+// probe asks for the status, which needs the same rights as sending.
+func (a *alertmanagerReceiver) probe(ctx context.Context) (string, error) {
+	to, err := a.path("status")
+	if err != nil {
+		return "", err
+	}
+	found, err := dialProbe(ctx, to, a.cfg.TLS)
+	if err != nil {
+		return "", err
+	}
+	req := (&http.Request{Method: http.MethodGet, URL: to, Host: to.Host, Header: make(http.Header)}).WithContext(ctx)
+	secrets, err := a.login(req)
+	if err != nil {
+		return "", err
+	}
+	if err := post(a.client, req, nil, secrets, a.now()); err != nil {
+		return "", fmt.Errorf("%w: is this an Alertmanager, and is `url` without api/v2?", err)
+	}
+	return found + ", API v2", nil
+}
+
+func (a *alertmanagerReceiver) close() { a.client.CloseIdleConnections() }

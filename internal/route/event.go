@@ -1,0 +1,141 @@
+package route
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+// Event is a message of tcm.alerts.v1 on its way to a receiver.
+type Event struct {
+	ID      string // ce_id, the same whenever the event comes again
+	Type    string // ce_type
+	Machine string // its key
+	At      time.Time
+	Sent    time.Time // when Kafka got it
+	Body    []byte    // JSON, as it came
+
+	facts
+	message bus.Message
+}
+
+// facts are what filters and receivers know of an event, whatever its type. The
+// names are those of the schemas; what an event has not is empty.
+type facts struct {
+	Machine  string `json:"machine"`
+	Tool     string `json:"tool"`
+	Hole     string `json:"hole"`
+	State    string `json:"state"`
+	Alarm    string `json:"alarm"`
+	Incident string `json:"incident"`
+	Severity string `json:"severity"`
+
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+
+	Score float64 `json:"score"`
+	Model string  `json:"model"`
+	By    string  `json:"by"`
+	Note  string  `json:"note"`
+	Text  string  `json:"text"`
+
+	// Of advisories.
+	Kind    string `json:"kind"`
+	Subject string `json:"subject"`
+	Status  string `json:"status"`
+
+	// Of evidence, and of an alert that has some.
+	URL      string `json:"url"`
+	Evidence struct {
+		URL string `json:"url"`
+	} `json:"evidence"`
+}
+
+// Types of events that receivers understand, which is more than to pass them on.
+const (
+	alertType    = event.AlertType
+	advisoryType = event.AdvisoryType
+	evidenceType = event.EvidenceType
+)
+
+// Open returns the event that a message is. It reports a message that is none.
+// Types that nobody knows yet are events too: within v1 there may be more.
+func Open(m bus.Message) (*Event, error) {
+	e := &Event{ID: string(m.Header("ce_id")), Type: string(m.Header("ce_type")), Machine: m.Key, Sent: m.Time, Body: m.Value, message: m}
+	if e.ID == "" || e.Type == "" {
+		return nil, errors.New("route: no headers ce_id and ce_type: not an event that Flank sent")
+	}
+	var err error
+	if e.At, err = time.Parse(time.RFC3339Nano, string(m.Header("ce_time"))); err != nil {
+		return nil, fmt.Errorf("route: header ce_time %.40q: not a time", m.Header("ce_time"))
+	}
+	if err := json.Unmarshal(m.Value, &e.facts); err != nil {
+		return nil, fmt.Errorf("route: not an event that Flank sent: %w", err)
+	}
+	if e.facts.Machine != e.Machine {
+		return nil, fmt.Errorf("route: key %.64q, the event is of machine %.64q", e.Machine, e.facts.Machine)
+	}
+	return e, nil
+}
+
+// Of returns an event of a message that is made here: v, of a type and with an
+// id, about a machine.
+func Of(v any, id, typ, machine string, at time.Time) (*Event, error) {
+	m := bus.Message{Topic: bus.TopicAlerts, Key: machine, Time: at, Value: event.JSON(v)}
+	for _, a := range event.Attributes(id, machine, typ, at, "application/json") {
+		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
+	}
+	return Open(m)
+}
+
+// word returns what the event is called in a route's `kinds`: alert, evidence, or
+// the kind of an advisory. It is empty for a type that is not known.
+func (e *Event) word() string {
+	switch e.Type {
+	case alertType:
+		return "alert"
+	case evidenceType:
+		return "evidence"
+	case advisoryType:
+		return e.Kind
+	}
+	return ""
+}
+
+// short returns the last part of the machine's path.
+func (e *Event) short() string { return e.Machine[strings.LastIndexByte(e.Machine, '/')+1:] }
+
+// link returns where the evidence is, if that is known.
+func (e *Event) link() string {
+	if e.Type == evidenceType {
+		return e.URL
+	}
+	return e.Evidence.URL
+}
+
+// test is what the ids of events begin with that `monitor alerts test` sends.
+const test = "test/"
+
+// isTest reports whether somebody only wants to know whether a route works.
+func (e *Event) isTest() bool { return strings.HasPrefix(e.ID, test) }
+
+// TestEvent returns an alert that says that it is a test. The nonce makes its id
+// one that nobody has used.
+func TestEvent(nonce, severity string, at time.Time) *Event {
+	const machine = "test/test/test/test/test"
+	a := event.Alert{
+		ID: test + "command/" + nonce + "/raised", Machine: machine, State: event.Raised, Alarm: "raised", Severity: severity,
+		Since: at, At: at, Epoch: strings.Repeat("0", 16), K: 1, N: 1, Model: "none",
+		Text: "TEST of a route by `monitor alerts test`: nothing is wrong with any machine.",
+	}
+	e, err := Of(a, a.ID, alertType, machine, at)
+	if err != nil {
+		panic("route: TestEvent: " + err.Error())
+	}
+	return e
+}

@@ -1,0 +1,134 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones have names on a machine without any, too
+)
+
+// Filter says which events a route is for. An empty field lets all pass.
+type Filter struct {
+	Severity string   `yaml:"severity"` // the least: "info" or "warning"
+	Kinds    []string `yaml:"kinds"`    // alert, evidence, advisory, or kinds of advisories
+	States   []string `yaml:"states"`   // of alerts and advisories
+	Machines []string `yaml:"machines"` // patterns of paths or, without a slash, of their last part
+	Hours    string   `yaml:"hours"`    // "06:00-14:00"; of what was said by the clock then
+	Zone     string   `yaml:"zone"`     // of the hours, such as Europe/Madrid; empty: that of this machine
+}
+
+var (
+	severities = []string{"info", "warning"}
+	kinds      = []string{"alert", "advisory", "evidence", "sensor", "silence", "unknown", "drift"}
+	states     = []string{
+		"raised", "cleared", "returned", "reactivated", "acknowledged", "shelved", "unshelved", "suppressed", "unsuppressed", "out_of_service", "in_service", "refused",
+	}
+)
+
+// filter is a Filter that was understood.
+type filter struct {
+	Filter
+	from, to time.Duration // of the day; equal: all of it
+	zone     *time.Location
+}
+
+// wrong is what is wrong with a key of the configuration.
+type wrong struct {
+	key string
+	err error
+}
+
+func bad(key, format string, args ...any) *wrong { return &wrong{key, fmt.Errorf(format, args...)} }
+
+func (f Filter) compile() (c filter, w *wrong) {
+	c = filter{Filter: f, zone: time.Local}
+	if f.Severity != "" && !slices.Contains(severities, f.Severity) {
+		return c, bad("severity", "%q: choose one of %q, the least that passes", f.Severity, severities)
+	}
+	for i, k := range f.Kinds {
+		if !slices.Contains(kinds, k) {
+			return c, bad(fmt.Sprintf("kinds[%d]", i), "%q: choose of %q", k, kinds)
+		}
+	}
+	for i, s := range f.States {
+		if !slices.Contains(states, s) {
+			return c, bad(fmt.Sprintf("states[%d]", i), "%q: choose of %q", s, states)
+		}
+	}
+	for i, m := range f.Machines {
+		if _, err := path.Match(m, ""); err != nil || m == "" {
+			return c, bad(fmt.Sprintf("machines[%d]", i), "%q: write a path, in which * stands for all but a slash, or the last part of one", m)
+		}
+	}
+	if f.Zone != "" {
+		zone, err := time.LoadLocation(f.Zone)
+		if err != nil {
+			return c, bad("zone", "%q: name one as in Europe/Madrid or UTC", f.Zone)
+		}
+		if c.zone = zone; f.Hours == "" {
+			return c, bad("zone", "%s of which hours? Add `hours: \"06:00-14:00\"`, or remove it", f.Zone)
+		}
+	}
+	if f.Hours != "" {
+		from, to, ok := strings.Cut(f.Hours, "-")
+		var err1, err2 error
+		c.from, err1 = ofDay(from)
+		c.to, err2 = ofDay(to)
+		if !ok || errors.Join(err1, err2) != nil || c.from == c.to {
+			return c, bad("hours", "%q: write two times of day as in \"06:00-14:00\" or, over midnight, \"22:00-06:00\"", f.Hours)
+		}
+	}
+	return c, nil
+}
+
+// ofDay returns the time of day that text says, from 00:00 to 24:00.
+func ofDay(text string) (time.Duration, error) {
+	if text = strings.TrimSpace(text); text == "24:00" {
+		return 24 * time.Hour, nil
+	}
+	t, err := time.Parse("15:04", text)
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err
+}
+
+// lets reports why an event does not pass, or an empty text if it does.
+func (f *filter) stops(e *Event) string {
+	if f.Severity == "warning" && e.Severity == "info" {
+		return "its severity is info, `severity` wants warning"
+	}
+	if w := e.word(); len(f.Kinds) > 0 && !slices.Contains(f.Kinds, w) && !(e.Type == advisoryType && slices.Contains(f.Kinds, "advisory")) {
+		return fmt.Sprintf("it is of kind %q, `kinds` are %q", w, f.Kinds)
+	}
+	if len(f.States) > 0 && e.State != "" && !slices.Contains(f.States, e.State) {
+		return fmt.Sprintf("its state is %s, `states` are %q", e.State, f.States)
+	}
+	if len(f.Machines) > 0 && !slices.ContainsFunc(f.Machines, func(p string) bool { return matches(p, e) }) {
+		return fmt.Sprintf("its machine is %s, `machines` are %q", e.Machine, f.Machines)
+	}
+	if f.from != f.to && !f.within(e.Sent) {
+		return fmt.Sprintf("it was said at %s, `hours` are %s", e.Sent.In(f.zone).Format("15:04 MST"), f.Hours)
+	}
+	return ""
+}
+
+func matches(pattern string, e *Event) bool {
+	name := e.Machine
+	if !strings.Contains(pattern, "/") {
+		name = e.short()
+	}
+	ok, _ := path.Match(pattern, name) // it was checked
+	return ok
+}
+
+// within reports whether the hours hold t. A shift that begins at 22:00 ends on
+// the next day; hours are those of the clock on the wall, also when it is moved.
+func (f *filter) within(t time.Time) bool {
+	t = t.In(f.zone)
+	d := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
+	if f.from < f.to {
+		return d >= f.from && d < f.to
+	}
+	return d >= f.from || d < f.to
+}

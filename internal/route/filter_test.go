@@ -1,0 +1,110 @@
+package route
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+func TestFilter(t *testing.T) {
+	at := func(m, clock string) *Event {
+		e := opened(t, alert(m, 1, event.Raised))
+		sent, err := time.Parse(time.RFC3339, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Sent = sent
+		return e
+	}
+	const noon = "2026-11-02T12:00:00Z"
+	raised, cleared := at(drill, noon), opened(t, alert(drill, 2, event.Cleared))
+	sensor := opened(t, advisory(drill, 3, "sensor", "ch07", event.Raised))
+	evidence := opened(t, message(event.Evidence{ID: "e", Machine: drill}, "e", event.EvidenceType, drill, monday))
+	unheard := opened(t, message(map[string]any{"machine": drill, "new": 1}, "n", "io.tcm.news.v1", drill, monday))
+	for why, tc := range map[string]struct {
+		f    Filter
+		e    *Event
+		want bool
+	}{
+		"no filter":                        {Filter{}, raised, true},
+		"no filter, a type of later":       {Filter{}, unheard, true},
+		"warning wants a warning":          {Filter{Severity: "warning"}, cleared, false},
+		"warning has one":                  {Filter{Severity: "warning"}, raised, true},
+		"info lets all pass":               {Filter{Severity: "info"}, cleared, true},
+		"evidence has no severity":         {Filter{Severity: "warning"}, evidence, true},
+		"alerts only":                      {Filter{Kinds: []string{"alert"}}, sensor, false},
+		"an advisory by its kind":          {Filter{Kinds: []string{"alert", "sensor"}}, sensor, true},
+		"an advisory of another kind":      {Filter{Kinds: []string{"silence"}}, sensor, false},
+		"every advisory":                   {Filter{Kinds: []string{"advisory"}}, sensor, true},
+		"a type of later is of no kind":    {Filter{Kinds: []string{"alert", "advisory", "evidence"}}, unheard, false},
+		"states":                           {Filter{States: []string{"raised"}}, cleared, false},
+		"evidence has no state":            {Filter{States: []string{"raised"}}, evidence, true},
+		"a machine by its last part":       {Filter{Machines: []string{"usk*"}}, raised, true},
+		"another machine":                  {Filter{Machines: []string{"lathe"}}, raised, false},
+		"a star ends at a slash":           {Filter{Machines: []string{"acme/*"}}, raised, false},
+		"a line":                           {Filter{Machines: []string{"acme/*/*/line1/*"}}, raised, true},
+		"within the hours":                 {Filter{Hours: "06:00-14:00", Zone: "UTC"}, raised, true},
+		"the end is not within":            {Filter{Hours: "06:00-12:00", Zone: "UTC"}, raised, false},
+		"the beginning is":                 {Filter{Hours: "12:00-13:00", Zone: "UTC"}, raised, true},
+		"in another zone it is later":      {Filter{Hours: "06:00-13:00", Zone: "Europe/Madrid"}, raised, false},
+		"in summer by two hours":           {Filter{Hours: "14:00-15:00", Zone: "Europe/Madrid"}, at(drill, "2026-07-02T12:30:00Z"), true},
+		"over midnight, before it":         {Filter{Hours: "22:00-06:00", Zone: "UTC"}, at(drill, "2026-11-02T23:59:59Z"), true},
+		"over midnight, after it":          {Filter{Hours: "22:00-06:00", Zone: "UTC"}, at(drill, "2026-11-02T05:59:59Z"), true},
+		"over midnight, not at noon":       {Filter{Hours: "22:00-06:00", Zone: "UTC"}, raised, false},
+		"until the end of the day":         {Filter{Hours: "22:00-24:00", Zone: "UTC"}, at(drill, "2026-11-02T23:59:59Z"), true},
+		"the end of the day is not at 0:0": {Filter{Hours: "22:00-24:00", Zone: "UTC"}, at(drill, "2026-11-02T00:00:00Z"), false},
+	} {
+		f, w := tc.f.compile()
+		if w != nil {
+			t.Errorf("%s: %s: %v", why, w.key, w.err)
+			continue
+		}
+		if got := f.stops(tc.e); (got == "") != tc.want {
+			t.Errorf("%s: passes is %v, %q", why, !tc.want, got)
+		}
+	}
+}
+
+// What cannot be read as an event is said, and what may come within v1 is read.
+func TestOpen(t *testing.T) {
+	good := alert(drill, 1, event.Raised)
+	for why, spoil := range map[string]func(m *bus.Message){
+		"no headers":          func(m *bus.Message) { m.Headers = nil },
+		"no time":             func(m *bus.Message) { m.Headers[4].Value = []byte("yesterday") },
+		"no JSON":             func(m *bus.Message) { m.Value = []byte("{") },
+		"an array":            func(m *bus.Message) { m.Value = []byte("[]") },
+		"a tombstone":         func(m *bus.Message) { m.Value = nil },
+		"of another machine":  func(m *bus.Message) { m.Key = "acme/other" },
+		"a text for a number": func(m *bus.Message) { m.Value = []byte(`{"machine":"` + drill + `","score":"high"}`) },
+	} {
+		m := good
+		m.Headers = append(m.Headers[:0:0], m.Headers...)
+		spoil(&m)
+		if e, err := Open(m); err == nil {
+			t.Errorf("%s: %+v", why, e)
+		}
+	}
+	if e := opened(t, good); e.ID != drill+"/00000000cafe0001/1/raised" || e.short() != "usk25" || e.word() != "alert" || !e.calls() {
+		t.Errorf("%+v", e)
+	}
+}
+
+// When people are to be called, by the state that an alert leaves behind.
+func TestCalls(t *testing.T) {
+	for alarm, want := range map[string][2]bool{ // stands, calls
+		"normal": {false, false}, "raised": {true, true}, "acknowledged": {true, true}, "returned": {true, true}, "news": {true, true},
+		"shelved": {true, false}, "suppressed": {true, false}, "out_of_service": {true, false},
+	} {
+		e := opened(t, alert(drill, 1, event.Raised, func(a *event.Alert) { a.Alarm = alarm }))
+		if e.stands() != want[0] || e.calls() != want[1] {
+			t.Errorf("%s: stands %v, calls %v", alarm, e.stands(), e.calls())
+		}
+	}
+	for state, want := range map[event.AlertState]bool{event.Raised: true, event.Cleared: false} {
+		if e := opened(t, alert(drill, 1, state, func(a *event.Alert) { a.Alarm = "" })); e.calls() != want {
+			t.Errorf("%s, of a monitor that does not say the alarm's state: %v", state, !want)
+		}
+	}
+}

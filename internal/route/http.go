@@ -1,0 +1,176 @@
+package route
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/flank-tcm/flank/internal/credential"
+)
+
+// newHTTP returns a client that reads the files of TLS for every connection and
+// follows no redirects: a signed request is for whom it was signed for.
+func newHTTP(files *credential.TLS) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:           http.ProxyFromEnvironment,
+			MaxIdleConns:    4,
+			IdleConnTimeout: 90 * time.Second,
+			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return dialTLS(ctx, files, network, address)
+			},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// dialTLS connects by TLS, with the files as they are now.
+func dialTLS(ctx context.Context, files *credential.TLS, network, address string) (net.Conn, error) {
+	cfg, err := files.Client()
+	if err != nil {
+		return nil, err
+	}
+	return (&tls.Dialer{Config: cfg}).DialContext(ctx, network, address)
+}
+
+// dialProbe connects to the host of a URL and hangs up. It says what it found.
+func dialProbe(ctx context.Context, u *url.URL, files *credential.TLS) (string, error) {
+	secure := u.Scheme == "https"
+	port := u.Port()
+	if port == "" {
+		port = map[bool]string{false: "80", true: "443"}[secure]
+	}
+	addr := net.JoinHostPort(u.Hostname(), port)
+	if !secure {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return "", dialError(err)
+		}
+		conn.Close()
+		return addr + " answers", nil
+	}
+	conn, err := dialTLS(ctx, files, "tcp", addr)
+	if err != nil {
+		return "", dialError(err)
+	}
+	defer conn.Close()
+	cert := conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
+	return fmt.Sprintf("%s answers, TLS, certificate until %s", addr, cert.NotAfter.UTC().Format(time.DateOnly)), nil
+}
+
+// dialError says what can be done about a receiver that is not reached.
+func dialError(err error) error {
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &dns):
+		return fmt.Errorf("%w: correct the address, or the name server of this machine", err)
+	case errors.As(err, &cert):
+		return fmt.Errorf("%w: name who signed it in `tls: {ca: FILE}`", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return errors.New("nothing within the `timeout`: check the receiver, the network and firewalls")
+	}
+	return fmt.Errorf("%w: check the address, and that the receiver runs", err)
+}
+
+// post sends a body and puts the answer in the words of receivers: nil, a refusal,
+// a later, or what may pass. Secrets are kept out of the error.
+func post(client *http.Client, req *http.Request, body []byte, secrets []string, now time.Time) error {
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	res, err := client.Do(req)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // without the URL, which may hold a token
+		}
+		return dialError(err)
+	}
+	defer res.Body.Close()
+	head, err := io.ReadAll(io.LimitReader(res.Body, 16<<10))
+	if res.StatusCode/100 == 2 {
+		if err != nil {
+			return fmt.Errorf("the connection ended within the answer (%w)", err)
+		}
+		return nil
+	}
+	err = fmt.Errorf("the receiver answers %s%s", res.Status, quoted(head, secrets))
+	switch code := res.StatusCode; {
+	case code/100 == 3:
+		return fmt.Errorf("%w: redirects are not followed: correct the URL", err)
+	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
+		return fmt.Errorf("%w: correct the token or the password; nothing has to be restarted", err)
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 4:
+		if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
+			return &later{err, after}
+		}
+		return err
+	}
+	return &refusal{err}
+}
+
+// quoted returns the beginning of an answer for an error, without secrets.
+func quoted(head []byte, secrets []string) string {
+	text := strings.ToValidUTF8(string(head), "")
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "***")
+		}
+	}
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	if text == "" {
+		return ""
+	}
+	if r := []rune(text); len(r) > 200 {
+		text = string(r[:200]) + "…"
+	}
+	return ": " + strconv.Quote(text)
+}
+
+// retryAfter returns the time that a Retry-After says, in either of its forms, or
+// 0. (RFC 9110, §10.2.3.)
+func retryAfter(text string, now time.Time) time.Duration {
+	if s, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(s) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// bearer puts a token into a request, if there is one. It returns what must not be
+// quoted.
+func bearer(req *http.Request, token credential.Secret) (secrets []string, err error) {
+	if token.IsZero() {
+		return nil, nil
+	}
+	text, err := token.Read()
+	if err != nil {
+		return nil, fmt.Errorf("token: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+text)
+	return []string{text}, nil
+}
+
+// checkSecret reports a secret that cannot be read.
+func checkSecret(key string, s credential.Secret) *wrong {
+	if s.IsZero() {
+		return nil
+	}
+	if _, err := s.Lines(); err != nil {
+		return bad(key+"."+cmp.Or(map[bool]string{true: "file"}[s.File != ""], "env"), "%w", err)
+	}
+	return nil
+}

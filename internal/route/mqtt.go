@@ -1,0 +1,441 @@
+package route
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eclipse/paho.golang/autopaho"
+	"github.com/eclipse/paho.golang/packets"
+	"github.com/eclipse/paho.golang/paho"
+
+	"github.com/flank-tcm/flank/internal/credential"
+)
+
+// MQTT is a broker of MQTT 5 that is shown how machines stand: a retained message
+// for each machine on PREFIX/MACHINE/alarm, QoS 1, with the JSON of a
+// [MachineState]; or, with Sparkplug, births, data and deaths as Sparkplug B has
+// them. Never a waveform, and no history: who connects later sees how things are.
+type MQTT struct {
+	Broker       string          `yaml:"broker"`    // mqtt://host:1883 or mqtts://host:8883
+	Prefix       string          `yaml:"prefix"`    // of topics; empty: flank
+	ClientID     string          `yaml:"client_id"` // of each monitor another; empty: made of the route's name and the host's
+	Sparkplug    *Sparkplug      `yaml:"sparkplug"`
+	User         string          `yaml:"user"`
+	PasswordFile string          `yaml:"password_file"`
+	PasswordEnv  string          `yaml:"password_env"`
+	TLS          *credential.TLS `yaml:"tls"`
+}
+
+func (m *MQTT) check() *wrong {
+	if err := checkURL(m.Broker, "mqtt", "mqtts", m.User != ""); err != nil {
+		return &wrong{"broker", err}
+	}
+	if strings.ContainsAny(m.Prefix, "+#") {
+		return bad("prefix", "%q: a topic has neither + nor #", m.Prefix)
+	}
+	if m.Sparkplug != nil {
+		if m.Prefix != "" {
+			return bad("prefix", "topics of Sparkplug begin with spBv1.0: remove it, or `sparkplug`")
+		}
+		if w := m.Sparkplug.check(); w != nil {
+			return w
+		}
+	}
+	if w := checkLogin(m.User, m.PasswordFile, m.PasswordEnv); w != nil {
+		return w
+	}
+	return checkFiles(m.TLS)
+}
+
+// MachineState is how a machine stands, as it is retained.
+type MachineState struct {
+	Machine    string          `json:"machine"`
+	Alarm      string          `json:"alarm"`  // its state, in the words of an alert
+	Active     bool            `json:"active"` // somebody is to be called: it stands and is not masked
+	Incident   string          `json:"incident,omitempty"`
+	Tool       string          `json:"tool,omitempty"`
+	Since      time.Time       `json:"since,omitzero"` // of an alarm that stands
+	At         time.Time       `json:"at,omitzero"`    // of the last alert
+	Text       string          `json:"text,omitempty"` // of it
+	Evidence   string          `json:"evidence,omitempty"`
+	Advisories []AdvisoryState `json:"advisories"` // that stand
+}
+
+// AdvisoryState is an advisory that stands.
+type AdvisoryState struct {
+	Kind    string    `json:"kind"`
+	Subject string    `json:"subject,omitempty"` // channel
+	Status  string    `json:"status,omitempty"`  // NAMUR NE 107
+	Since   time.Time `json:"since,omitzero"`
+	Text    string    `json:"text"`
+}
+
+func machineState(s *standing) MachineState {
+	m := MachineState{Machine: s.machine, Alarm: "normal", Advisories: []AdvisoryState{}}
+	if e := s.last; e != nil {
+		m.Alarm, m.Active, m.Tool, m.At, m.Text = cmp.Or(e.Alarm, e.State), e.calls(), e.Tool, e.At, e.Text
+		if e.stands() {
+			m.Incident, m.Since, m.Evidence = e.Incident, e.Since, cmp.Or(e.link(), s.raised.link())
+		}
+	}
+	for _, e := range s.sorted() {
+		m.Advisories = append(m.Advisories, AdvisoryState{e.Kind, e.Subject, e.Status, e.Since, e.Text})
+	}
+	return m
+}
+
+type mqttReceiver struct {
+	cfg     MQTT
+	timeout time.Duration
+	now     func() time.Time
+	*picture
+
+	once    sync.Once
+	manager *autopaho.ConnectionManager
+	broken  error // why there is no manager
+	stop    context.CancelFunc
+	trouble atomic.Pointer[error] // why there was no connection last
+
+	downs atomic.Int64 // connections that ended, or whose births a host wants again
+	shown int64        // value of downs for which all was shown; guarded by the picture
+	bd    atomic.Int64 // bdSeq of the last CONNECT
+	seq   int          // of the next message of Sparkplug
+}
+
+func newMQTT(m MQTT, r *Route) *mqttReceiver {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "monitor"
+	}
+	m.Prefix = cmp.Or(m.Prefix, "flank")
+	m.ClientID = cmp.Or(m.ClientID, "flank-"+r.name+"-"+host)
+	if r.opt.Aside {
+		m.ClientID, host = m.ClientID+"-test", host+"-test"
+	}
+	if m.Sparkplug != nil {
+		named := *m.Sparkplug
+		named.Group, named.Edge = cmp.Or(named.Group, "flank"), cmp.Or(named.Edge, inTopic.Replace(host))
+		if r.opt.Aside {
+			named.Edge = strings.TrimSuffix(named.Edge, "-test") + "-test"
+		}
+		m.Sparkplug = &named
+	}
+	q := &mqttReceiver{cfg: m, timeout: r.timeout, now: r.time, picture: newPicture(), shown: -1}
+	q.bd.Store(-1)
+	return q
+}
+
+// connect begins to connect, once. From then on connections come back by
+// themselves.
+func (q *mqttReceiver) connect() error {
+	q.once.Do(func() {
+		u, err := url.Parse(q.cfg.Broker)
+		if err != nil {
+			q.broken = err
+			return
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		q.stop = stop
+		q.manager, q.broken = autopaho.NewConnection(ctx, autopaho.ClientConfig{
+			ServerUrls: []*url.URL{u}, KeepAlive: 20, CleanStartOnInitialConnection: true,
+			ReconnectBackoff:     func(n int) time.Duration { return min(200*time.Millisecond<<min(n, 8), 20*time.Second) },
+			ConnectTimeout:       q.timeout,
+			AttemptConnection:    q.dial,
+			ConnectPacketBuilder: q.login,
+			OnConnectionUp:       q.up,
+			OnConnectionDown:     func() bool { q.downs.Add(1); return true },
+			OnConnectError:       func(err error) { q.trouble.Store(&err) },
+			DisconnectPacketBuilder: func() *paho.Disconnect {
+				return &paho.Disconnect{ReasonCode: packets.DisconnectDisconnectWithWillMessage} // the death is told now
+			},
+			ClientConfig: paho.ClientConfig{
+				ClientID:           q.cfg.ClientID,
+				OnPublishReceived:  []func(paho.PublishReceived) (bool, error){q.receive},
+				OnClientError:      func(err error) { q.trouble.Store(&err) },
+				OnServerDisconnect: func(d *paho.Disconnect) { q.hungUp(d.ReasonCode) },
+			},
+		})
+	})
+	return q.broken
+}
+
+func (q *mqttReceiver) hungUp(code byte) {
+	err := fmt.Errorf("the broker hung up with reason code %#x", code)
+	if code == packets.DisconnectSessionTakenOver {
+		err = fmt.Errorf("another program connects as %s: give each monitor a `client_id` of its own", q.cfg.ClientID)
+	}
+	q.trouble.Store(&err)
+}
+
+func (q *mqttReceiver) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
+	port := u.Port()
+	if u.Scheme == "mqtt" {
+		return new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(port, "1883")))
+	}
+	conn, err := dialTLS(ctx, q.cfg.TLS, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(port, "8883")))
+	if err != nil {
+		return nil, err
+	}
+	return packets.NewThreadSafeConn(conn), nil
+}
+
+// login completes the first packet of a connection.
+func (q *mqttReceiver) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
+	c.CleanStart = true
+	if s := q.cfg.Sparkplug; s != nil {
+		c.WillMessage = &paho.WillMessage{Topic: s.topic("NDEATH", ""), QoS: 1, Payload: q.death()}
+	}
+	if q.cfg.User == "" {
+		return c, nil
+	}
+	password, err := credential.Secret{File: q.cfg.PasswordFile, Env: q.cfg.PasswordEnv}.Read()
+	if err != nil {
+		err = fmt.Errorf("password: %w", err)
+		q.trouble.Store(&err)
+		return nil, err
+	}
+	c.UsernameFlag, c.Username = true, q.cfg.User
+	c.PasswordFlag, c.Password = true, []byte(password)
+	return c, nil
+}
+
+// death returns the payload of the next connection's NDEATH.
+func (q *mqttReceiver) death() []byte {
+	bd := (q.bd.Load() + 1) % 256
+	q.bd.Store(bd)
+	return spbPayload(q.now(), -1, []spbMetric{{"bdSeq", bd}})
+}
+
+func (q *mqttReceiver) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
+	ctx, cancel := context.WithTimeout(context.Background(), q.timeout)
+	defer cancel()
+	if s := q.cfg.Sparkplug; s != nil {
+		_, err := m.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: s.topic("NCMD", ""), QoS: 1}}})
+		if err != nil {
+			err = fmt.Errorf("the broker refuses %s: %w", s.topic("NCMD", ""), err)
+			q.trouble.Store(&err)
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_ = q.showAll(ctx, m) // whoever delivers next tries again, and says why not
+}
+
+// receive hears a host that wants births again.
+func (q *mqttReceiver) receive(p paho.PublishReceived) (bool, error) {
+	if again, err := spbWants(p.Packet.Payload, spbRebirth); err != nil || !again {
+		return true, nil
+	}
+	q.downs.Add(1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), q.timeout)
+		defer cancel()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		_ = q.showAll(ctx, q.manager)
+	}()
+	return true, nil
+}
+
+// showAll shows how all machines stand, unless this connection was shown that. The
+// caller holds the lock.
+func (q *mqttReceiver) showAll(ctx context.Context, m *autopaho.ConnectionManager) error {
+	downs := q.downs.Load()
+	if q.shown == downs {
+		return nil
+	}
+	if s := q.cfg.Sparkplug; s != nil {
+		q.seq = 0
+		err := q.sparkplug(ctx, m, "NBIRTH", "", []spbMetric{{"bdSeq", q.bd.Load()}, {spbRebirth, false}})
+		if err != nil {
+			return err
+		}
+	}
+	for _, one := range q.all() {
+		if err := q.show(ctx, m, "DBIRTH", one); err != nil {
+			return err
+		}
+	}
+	q.shown = downs
+	return nil
+}
+
+// show shows how one machine stands; typ is of Sparkplug.
+func (q *mqttReceiver) show(ctx context.Context, m *autopaho.ConnectionManager, typ string, s *standing) error {
+	if q.cfg.Sparkplug != nil {
+		return q.sparkplug(ctx, m, typ, s.machine, spbDevice(s))
+	}
+	return q.publish(ctx, m, q.topic(s.machine), machineState(s), true)
+}
+
+// inTopic replaces what topics give a meaning to.
+var inTopic = strings.NewReplacer("/", "_", "+", "_", "#", "_")
+
+// topic is where a machine's state is retained.
+func (q *mqttReceiver) topic(machine string) string {
+	var parts []string
+	for part := range strings.SplitSeq(machine, "/") {
+		parts = append(parts, inTopic.Replace(part))
+	}
+	return q.cfg.Prefix + "/" + strings.Join(parts, "/") + "/alarm"
+}
+
+func (q *mqttReceiver) publish(ctx context.Context, m *autopaho.ConnectionManager, topic string, v any, retain bool) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic("route: mqtt: " + err.Error())
+	}
+	res, err := m.Publish(ctx, &paho.Publish{
+		Topic: topic, QoS: 1, Retain: retain, Payload: body, Properties: &paho.PublishProperties{ContentType: "application/json"},
+	})
+	return published(topic, res, err)
+}
+
+// sparkplug sends a message with the next seq. QoS 0 is Sparkplug's choice: what is
+// lost with a connection is in the births of the next.
+func (q *mqttReceiver) sparkplug(ctx context.Context, m *autopaho.ConnectionManager, typ, machine string, metrics []spbMetric) error {
+	topic := q.cfg.Sparkplug.topic(typ, machine)
+	payload := spbPayload(q.now(), q.seq, metrics)
+	res, err := m.Publish(ctx, &paho.Publish{Topic: topic, Payload: payload})
+	q.seq = (q.seq + 1) % 256
+	return published(topic, res, err)
+}
+
+func published(topic string, res *paho.PublishResponse, err error) error {
+	if res != nil && res.ReasonCode >= 0x80 {
+		err = fmt.Errorf("reason code %#x", res.ReasonCode)
+		if res.ReasonCode == packets.PubackNotAuthorized {
+			err = errors.New("not authorized")
+		}
+		return fmt.Errorf("the broker refuses %s: %w: grant the right to publish there", topic, err)
+	}
+	if err != nil {
+		return fmt.Errorf("publish %s: %w", topic, err)
+	}
+	return nil
+}
+
+// ready waits for a connection.
+func (q *mqttReceiver) ready(ctx context.Context) error {
+	if err := q.connect(); err != nil {
+		return err
+	}
+	if err := q.manager.AwaitConnection(ctx); err != nil {
+		if why := q.trouble.Load(); why != nil {
+			return fmt.Errorf("no connection to %s: %w", host(q.cfg.Broker), *why)
+		}
+		return fmt.Errorf("no connection to %s: %w", host(q.cfg.Broker), err)
+	}
+	return nil
+}
+
+func (q *mqttReceiver) deliver(ctx context.Context, e *Event) error {
+	if err := q.ready(ctx); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e.isTest() {
+		return q.deliverTest(ctx, e)
+	}
+	had := q.machines[e.Machine] != nil
+	s := q.of(e.message.Partition, e.Machine)
+	if !s.apply(e) {
+		return nil
+	}
+	if q.shown != q.downs.Load() {
+		return q.showAll(ctx, q.manager) // with s
+	}
+	typ := "DDATA"
+	if !had {
+		typ = "DBIRTH"
+	}
+	err := q.show(ctx, q.manager, typ, s)
+	if err != nil {
+		q.shown = -1 // a host may have missed a seq, or a birth
+	}
+	return err
+}
+
+// deliverTest shows a machine that there is not, which leaves nothing behind.
+func (q *mqttReceiver) deliverTest(ctx context.Context, e *Event) error {
+	s := &standing{machine: e.Machine, advisories: make(map[string]*Event)}
+	s.apply(e)
+	if q.cfg.Sparkplug == nil {
+		return q.publish(ctx, q.manager, q.topic(e.Machine), machineState(s), false)
+	}
+	if err := q.showAll(ctx, q.manager); err != nil {
+		return err
+	}
+	if err := q.show(ctx, q.manager, "DBIRTH", s); err != nil {
+		return err
+	}
+	return q.sparkplug(ctx, q.manager, "DDEATH", e.Machine, nil)
+}
+
+func (q *mqttReceiver) take(partition int, events []*Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.picture.take(partition, events)
+	q.shown = -1
+}
+
+func (q *mqttReceiver) every() time.Duration { return 0 }
+
+func (q *mqttReceiver) again(ctx context.Context, _ int) error {
+	if err := q.ready(ctx); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.showAll(ctx, q.manager)
+}
+
+// drop says of Sparkplug's devices that this node has them no more: the monitor that
+// has the partition now has them as its own.
+func (q *mqttReceiver) drop(partition int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.cfg.Sparkplug != nil && q.manager != nil && q.shown == q.downs.Load() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		for _, s := range q.in(partition) {
+			if q.sparkplug(ctx, q.manager, "DDEATH", s.machine, nil) != nil {
+				q.shown = -1
+				break
+			}
+		}
+	}
+	q.picture.drop(partition)
+}
+
+func (q *mqttReceiver) probe(ctx context.Context) (string, error) {
+	if err := q.ready(ctx); err != nil {
+		return "", err
+	}
+	found := host(q.cfg.Broker) + " answers"
+	if q.cfg.User != "" {
+		found += ", user " + q.cfg.User
+	}
+	return found, nil
+}
+
+func (q *mqttReceiver) close() {
+	if q.manager == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = q.manager.Disconnect(ctx) // or the will says it
+	q.stop()
+}

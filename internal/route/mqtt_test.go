@@ -1,0 +1,242 @@
+package route
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/mqtttest"
+)
+
+// ear hears what is published.
+type ear struct {
+	mu   sync.Mutex
+	said []heard
+}
+
+type heard struct {
+	topic   string
+	payload []byte
+}
+
+func listen(t *testing.T, b *mqtttest.Broker, filter string) *ear {
+	t.Helper()
+	e := &ear{}
+	b.Subscribe(t, filter, func(topic string, payload []byte, _ bool) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.said = append(e.said, heard{topic, slices.Clone(payload)})
+	})
+	return e
+}
+
+func (e *ear) all() []heard {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.said)
+}
+
+func (e *ear) topics() (all []string) {
+	for _, h := range e.all() {
+		all = append(all, h.topic)
+	}
+	return all
+}
+
+func mqttRoute(t *testing.T, b *mqtttest.Broker, change ...func(*MQTT)) (*bench, *mqttReceiver) {
+	t.Helper()
+	m := MQTT{Broker: b.URL, ClientID: "flank-test"}
+	for _, f := range change {
+		f(&m)
+	}
+	r := newBench(t, Config{MQTT: &m}, nil)
+	r.timeout = patience
+	return r, r.to.(*mqttReceiver)
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Who connects later sees how each machine stands; a broker that forgot is shown it
+// again.
+func TestRetained(t *testing.T) {
+	s := mqtttest.Start(t, mqtttest.Options{})
+	_, to := mqttRoute(t, s)
+	for _, m := range []*Event{
+		opened(t, advisory(drill, 1, "sensor", "ch07", event.Raised)), opened(t, alert(drill, 2, event.Raised)),
+	} {
+		if err := to.deliver(within(t), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const topic = "flank/" + drill + "/alarm"
+	state := func() (m MachineState) {
+		t.Helper()
+		e := listen(t, s, topic)
+		await(t, "the state is there", func() bool { return len(e.all()) > 0 })
+		if err := json.Unmarshal(e.all()[0].payload, &m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := state()
+	if m.Machine != drill || m.Alarm != "raised" || !m.Active || m.Incident != "A-K3ZQ7M2P" || !m.Since.Equal(monday.Add(-6*time.Second)) || len(m.Advisories) != 1 || m.Advisories[0].Status != "failure" {
+		t.Errorf("%+v", m)
+	}
+	for _, m := range []*Event{
+		opened(t, advisory(drill, 3, "sensor", "ch07", event.Cleared)), opened(t, alert(drill, 4, event.Cleared)), TestEvent("n", "warning", monday),
+	} {
+		if err := to.deliver(within(t), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m = state(); m.Alarm != "normal" || m.Active || m.Incident != "" || len(m.Advisories) != 0 || !m.Since.IsZero() {
+		t.Errorf("%+v", m)
+	}
+	all := listen(t, s, "#")
+	await(t, "what is retained comes", func() bool { return len(all.all()) > 0 })
+	if slices.Contains(all.topics(), "flank/test/test/test/test/test/alarm") {
+		t.Error("a test is retained")
+	}
+	s.Stop()
+	forgot := mqtttest.Start(t, mqtttest.Options{Addr: s.Addr})
+	e := listen(t, forgot, topic)
+	await(t, "it is said again", func() bool { return len(e.all()) > 0 })
+}
+
+// A broker that is away is an error that says so, and nothing is lost by it.
+func TestMQTTAway(t *testing.T) {
+	s := mqtttest.Start(t, mqtttest.Options{Users: map[string]string{"flank": "right"}})
+	t.Setenv("MQTT_PASSWORD", "wrong")
+	_, to := mqttRoute(t, s, func(m *MQTT) { m.User, m.PasswordEnv = "flank", "MQTT_PASSWORD" })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := to.deliver(ctx, opened(t, alert(drill, 1, event.Raised)))
+	if err == nil || !strings.Contains(err.Error(), "no connection to "+s.URL) || strings.Contains(err.Error(), "wrong") {
+		t.Error(err)
+	}
+	t.Setenv("MQTT_PASSWORD", "right") // corrected, and nothing restarted
+	if err := to.deliver(within(t), opened(t, alert(drill, 1, event.Raised))); err != nil {
+		t.Error(err)
+	}
+	if found, err := to.probe(within(t)); err != nil || !strings.Contains(found, "user flank") {
+		t.Errorf("%q, %v", found, err)
+	}
+}
+
+// metrics reads a payload of Sparkplug: its seq, or -1, and its metrics by name.
+func metrics(t *testing.T, payload []byte) (seq int, all map[string]string) {
+	t.Helper()
+	seq, all = -1, make(map[string]string)
+	err := fields(payload, func(field protowire.Number, v uint64, metric []byte) error {
+		if field == 3 {
+			seq = int(v)
+		}
+		if field != 2 {
+			return nil
+		}
+		var name, value string
+		err := fields(metric, func(field protowire.Number, v uint64, text []byte) error {
+			switch field {
+			case 1:
+				name = string(text)
+			case 7:
+				value = "null"
+			case 11, 14:
+				value = fmt.Sprint(v)
+			case 15:
+				value = string(text)
+			}
+			return nil
+		})
+		all[name] = value
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq, all
+}
+
+// A life of an edge node, as Sparkplug B has it: births with a seq that rises by one
+// from 0 to 255, a death that names the birth it belongs to, births again after a
+// lost connection and when a host asks.
+func TestSparkplugLife(t *testing.T) {
+	s := mqtttest.Start(t, mqtttest.Options{})
+	e := listen(t, s, "spBv1.0/#")
+	_, to := mqttRoute(t, s, func(m *MQTT) { m.Sparkplug = &Sparkplug{Group: "acme", Edge: "hall1"} })
+	const lathe = "acme/spore/bay2/line1/lathe"
+	device := func(typ, machine string) string {
+		return "spBv1.0/acme/" + typ + "/hall1/" + strings.ReplaceAll(machine, "/", ".")
+	}
+	const birth, death = "spBv1.0/acme/NBIRTH/hall1", "spBv1.0/acme/NDEATH/hall1"
+	normal := func(machine string) *Event {
+		return opened(t, alert(machine, 0, "", func(a *event.Alert) { a.Alarm, a.Incident, a.ID = "normal", "", machine+"/standing" }))
+	}
+	to.take(0, []*Event{normal(drill), normal(lathe)})
+	if err := to.again(within(t), 0); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 300 {
+		state := event.Raised
+		if n%2 == 1 {
+			state = event.Cleared
+		}
+		if err := to.deliver(within(t), opened(t, alert(drill, n, state))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "all is there", func() bool { return len(e.all()) == 303 })
+	all := e.all()
+	if got := e.topics()[:4]; !slices.Equal(got, []string{birth, device("DBIRTH", lathe), device("DBIRTH", drill), device("DDATA", drill)}) {
+		t.Errorf("%v", got)
+	}
+	for i, h := range all {
+		if seq, _ := metrics(t, h.payload); seq != i%256 {
+			t.Fatalf("message %d on %s has seq %d", i, h.topic, seq)
+		}
+	}
+	_, node := metrics(t, all[0].payload)
+	_, first := metrics(t, all[2].payload)
+	_, raised := metrics(t, all[3].payload)
+	if node["bdSeq"] != "0" || node[spbRebirth] != "0" {
+		t.Errorf("birth of the node %v", node)
+	}
+	if first["Alarm/Active"] != "0" || first["Alarm/State"] != "normal" || first["Alarm/Since"] != "null" || raised["Alarm/Active"] != "1" ||
+		raised["Alarm/Incident"] != "A-K3ZQ7M2P" || raised["Alarm/Since"] != fmt.Sprint(monday.Add(-6*time.Second).UnixMilli()) || len(first) != len(raised) {
+		t.Errorf("%v, raised %v", first, raised)
+	}
+	s.Drop(t, "flank-test") // as by a network that fails: the will is told
+	await(t, "it is born again", func() bool { return len(e.all()) >= 307 })
+	all = e.all()[303:]
+	if got := e.topics()[303:307]; !slices.Equal(got, []string{death, birth, device("DBIRTH", lathe), device("DBIRTH", drill)}) {
+		t.Errorf("%v", got)
+	}
+	seq, dead := metrics(t, all[0].payload)
+	if _, again := metrics(t, all[1].payload); seq != -1 || dead["bdSeq"] != "0" || again["bdSeq"] != "1" {
+		t.Errorf("death with seq %d, %v; then birth %v", seq, dead, again)
+	}
+	s.Publish(t, "spBv1.0/acme/NCMD/hall1", spbPayload(monday, -1, []spbMetric{{spbRebirth, true}}), false)
+	await(t, "it is born on command", func() bool { return len(e.all()) >= 311 })
+	if got := e.topics()[308:311]; !slices.Equal(got, []string{birth, device("DBIRTH", lathe), device("DBIRTH", drill)}) {
+		t.Errorf("%v", got)
+	}
+	to.drop(0)
+	to.close()
+	await(t, "its death is told", func() bool { return len(e.all()) >= 314 })
+	if got := e.topics()[311:]; !slices.Equal(got, []string{device("DDEATH", lathe), device("DDEATH", drill), death}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,65 @@
+package route
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// refusal is what a receiver says who will never take an event: sending it again
+// is of no use.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+// later is what a receiver says who names the time after which to try again.
+type later struct {
+	err   error
+	after time.Duration
+}
+
+func (l *later) Error() string { return l.err.Error() }
+func (l *later) Unwrap() error { return l.err }
+
+// Times between attempts: the first, the longest, and the longest that a receiver
+// may ask for with Retry-After.
+const (
+	firstWait = time.Second
+	longWait  = time.Minute
+	askedWait = time.Hour
+)
+
+// wait returns how long to wait after so many failures in a row: twice as long
+// each time up to longWait, and by chance up to half of that less, so that routes
+// do not knock together; never less than what the receiver asked for.
+func wait(failures int, asked time.Duration, rng *rand.Rand) time.Duration {
+	d := longWait
+	if n := failures - 1; n < 6 {
+		d = min(firstWait<<n, longWait)
+	}
+	d -= time.Duration(rng.Int64N(int64(d / 2)))
+	return max(d, min(asked, askedWait))
+}
+
+// keptIDs is how many events a route remembers to have delivered.
+const keptIDs = 4096
+
+// memory holds the ids of the last events that were delivered.
+type memory struct {
+	known map[string]bool
+	ring  []string
+	next  int
+}
+
+func newMemory() *memory { return &memory{known: make(map[string]bool), ring: make([]string, keptIDs)} }
+
+func (m *memory) has(id string) bool { return m.known[id] }
+
+func (m *memory) add(id string) {
+	if m.known[id] {
+		return
+	}
+	delete(m.known, m.ring[m.next])
+	m.known[id], m.ring[m.next] = true, id
+	m.next = (m.next + 1) % len(m.ring)
+}

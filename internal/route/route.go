@@ -1,0 +1,394 @@
+// Package route takes what is said on tcm.alerts.v1 to those who want to know.
+//
+// An [Event] is a message of that topic: an alert, an advisory, or the evidence of
+// an alert. A [Route] takes the events that pass its [Filter] to one receiver: a
+// topic of Kafka, a webhook, an Alertmanager, a broker of MQTT, or mailboxes. Each
+// route is a consumer group of its own, so that a receiver that is slow or dead
+// delays neither the judging of windows nor another route, and finds everything,
+// in order for each machine, when it is back: an event is tried until the receiver
+// has it, and only then is the position in the stream moved on. Delivery is
+// therefore at least once; a route drops what it remembers to have delivered, and
+// an event has the same id whenever it comes.
+//
+// A receiver that says it will never take an event has refused it. A refused event
+// is set aside on tcm.dlq.v1 with the reason, and does not hold up those behind it.
+//
+// Alertmanager and MQTT are shown how machines stand rather than told what
+// happened. When a route of these gets a partition it shows what the monitors
+// remember on tcm.state.v1, and leaves out the events before: a monitor writes down
+// how a machine stands before it says so.
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+)
+
+// Options are what routes have in common.
+type Options struct {
+	Bus   bus.Config // where the alerts are
+	Group string     // consumer group of the monitors; a route's is Group-route-Name
+
+	// Standing returns how the machines stand whose alerts are in a partition of
+	// tcm.alerts.v1, as events: the last alert of each machine and each advisory
+	// that stands.
+	Standing func(ctx context.Context, partition int) ([]*Event, error)
+
+	// Aside is for trying a route out beside a monitor that uses it: where a broker
+	// knows programs by name, it gets another one.
+	Aside bool
+
+	Log zerolog.Logger
+}
+
+// receiver takes events. It is safe for use by several goroutines.
+type receiver interface {
+	// deliver returns nil once the receiver has e. An error that wraps a refusal is
+	// for good; one that wraps a later says when to try again.
+	deliver(ctx context.Context, e *Event) error
+	// probe connects and logs in as deliver does, sends nothing, and says what it
+	// found.
+	probe(ctx context.Context) (string, error)
+	close()
+}
+
+// keeper is a receiver that is shown how machines stand.
+type keeper interface {
+	receiver
+	// take makes the machines of a partition its own, as the events say.
+	take(partition int, standing []*Event)
+	// again shows how the machines of a partition stand.
+	again(ctx context.Context, partition int) error
+	// every is how often that is needed; 0 means only after take.
+	every() time.Duration
+	// drop forgets a partition, which may be another monitor's now.
+	drop(partition int)
+}
+
+// Route takes events to one receiver. Use New, then Run.
+type Route struct {
+	name    string
+	target  string // what it is in a word, and where
+	timeout time.Duration
+	filter  filter
+	to      receiver
+	opt     Options
+	log     zerolog.Logger
+
+	now   func() time.Time
+	sleep func(context.Context, time.Duration) error
+
+	mu    sync.Mutex
+	rng   *rand.Rand
+	known *memory
+	out   outage
+	stats stats
+}
+
+// New returns a route. It reports a configuration that cannot be used as a
+// config.KeyError, whose key begins at the route; nothing is connected yet.
+func New(cfg Config, opt Options) (*Route, error) {
+	f, timeout, err := cfg.check(opt.Bus)
+	if err != nil {
+		return nil, err
+	}
+	h := fnv.New64a()
+	h.Write([]byte(cfg.Name))
+	r := &Route{
+		name: cfg.Name, target: cfg.target(), timeout: timeout, filter: f, opt: opt,
+		log: opt.Log.With().Str("route", cfg.Name).Logger(),
+		now: time.Now, sleep: sleep, known: newMemory(),
+		rng: rand.New(rand.NewPCG(h.Sum64(), uint64(time.Now().UnixNano()))),
+	}
+	r.stats.partitions = make(map[int]place)
+	r.to, err = cfg.receiver(r)
+	return r, err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// time is the clock of receivers.
+func (r *Route) time() time.Time { return r.now() }
+
+// Name returns the name of the route.
+func (r *Route) Name() string { return r.name }
+
+// GroupName returns the consumer group of the route.
+func (r *Route) GroupName() string { return r.opt.Group + "-route-" + r.name }
+
+// Close gives connections up. Run must have returned.
+func (r *Route) Close() { r.to.close() }
+
+// again is how long Run waits after an error before it tries anew.
+const again = time.Minute
+
+// Run takes events to the receiver until ctx ends. What the broker will not change
+// its mind about, such as a right that is missing, is logged and tried again: a
+// route never ends the program whose alerts it takes.
+func (r *Route) Run(ctx context.Context) {
+	for {
+		err := r.run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		r.log.Error().Str("event", "route_stopped").Err(err).Msgf("no alerts are taken to %s; tried again in %v", r.target, again)
+		if r.sleep(ctx, again) != nil {
+			return
+		}
+	}
+}
+
+func (r *Route) run(ctx context.Context) error {
+	cfg := r.opt.Bus
+	cfg.OnStall = func(s bus.Stall) { r.log.Warn().Str("event", "partition_stalled").Msg(s.String()) }
+	cfg.OnGap = func(g bus.Gap) {
+		r.log.Error().Str("event", "offset_gap").Msg(g.String() + ": the route is further behind than " + bus.TopicAlerts + " goes back")
+	}
+	g, err := bus.NewGroup(cfg, r.GroupName(), bus.TopicAlerts)
+	if err != nil {
+		return err
+	}
+	began, err := g.BeginAtEnd(ctx)
+	if err != nil {
+		return err
+	}
+	dead, err := bus.NewProducer(cfg)
+	if err != nil {
+		return err
+	}
+	defer dead.Close()
+	r.log.Info().Bool("new", began).Str("group", r.GroupName()).Msg("alerts are taken to " + r.target)
+	return g.Run(ctx, func(ctx context.Context, p *bus.Partition) error { return r.serve(ctx, p, dead) })
+}
+
+// fetchMost is how many events are read ahead.
+const fetchMost = 64
+
+// stream is a partition of the alerts. See bus.Partition.
+type stream interface {
+	ID() int
+	Fetch(ctx context.Context, most int, wait time.Duration) ([]bus.Message, error)
+	Commit(ctx context.Context, offset int64) error
+	End(ctx context.Context) (int64, error)
+}
+
+// sink takes dead letters. See bus.Producer.
+type sink interface {
+	Send(ctx context.Context, msgs []bus.Message) error
+}
+
+// serve takes the events of a partition to the receiver for as long as this member
+// of the group has it.
+func (r *Route) serve(ctx context.Context, p stream, dead sink) error {
+	defer r.leave(p.ID())
+	shown, err := r.show(ctx, p)
+	if err != nil {
+		return err
+	}
+	if k, ok := r.to.(keeper); ok {
+		defer k.drop(p.ID())
+		if every := k.every(); every > 0 {
+			ctx, stop := context.WithCancel(ctx)
+			var done sync.WaitGroup
+			done.Go(func() { r.showEvery(ctx, k, p.ID(), every) })
+			defer done.Wait()
+			defer stop()
+		}
+	}
+	for {
+		msgs, err := p.Fetch(ctx, fetchMost, 0)
+		if err != nil {
+			return err
+		}
+		for _, m := range msgs {
+			if m.Offset < shown {
+				continue
+			}
+			if err := r.take(ctx, p, dead, m); err != nil {
+				return err
+			}
+			if err := p.Commit(ctx, m.Offset+1); err != nil {
+				return err
+			}
+		}
+		if err := p.Commit(ctx, msgs[len(msgs)-1].Offset+1); err != nil {
+			return err
+		}
+	}
+}
+
+// show shows a keeper how the machines of a partition stand. It returns the offset
+// of the first event that is perhaps not in that.
+func (r *Route) show(ctx context.Context, p stream) (shown int64, err error) {
+	k, ok := r.to.(keeper)
+	if !ok {
+		return 0, nil
+	}
+	shown, err = p.End(ctx) // before the state is read, which then says no less
+	if err != nil {
+		return 0, err
+	}
+	all, err := r.opt.Standing(ctx, p.ID())
+	if err != nil {
+		return 0, fmt.Errorf("route: %w", err)
+	}
+	standing := all[:0]
+	for _, e := range all {
+		if r.filter.stops(e) == "" {
+			standing = append(standing, e)
+		}
+	}
+	k.take(p.ID(), standing)
+	return shown, r.until(ctx, func(ctx context.Context) error { return k.again(ctx, p.ID()) }, nil)
+}
+
+func (r *Route) showEvery(ctx context.Context, k keeper, partition int, every time.Duration) {
+	for r.sleep(ctx, every) == nil {
+		one, cancel := context.WithTimeout(ctx, r.timeout)
+		if err := k.again(one, partition); err != nil && ctx.Err() == nil {
+			r.failed(err)
+		} else if err == nil {
+			r.succeeded()
+		}
+		cancel()
+	}
+}
+
+// take takes one event to the receiver.
+func (r *Route) take(ctx context.Context, p stream, dead sink, m bus.Message) error {
+	e, err := Open(m)
+	if err != nil {
+		return r.setAside(ctx, dead, m, err)
+	}
+	if why := r.filter.stops(e); why != "" {
+		r.log.Debug().Str("id", e.ID).Msg("left out: " + why)
+		r.count(func(s *stats) { s.skipped++ })
+		return nil
+	}
+	r.mu.Lock()
+	repeated := r.known.has(e.ID)
+	r.mu.Unlock()
+	if repeated {
+		r.count(func(s *stats) { s.repeated++ })
+		return nil
+	}
+	r.behind(ctx, p, m)
+	defer r.passed(p.ID())
+	err = r.until(ctx, func(ctx context.Context) error { return r.to.deliver(ctx, e) }, func() { r.behind(ctx, p, m) })
+	var no *refusal
+	switch {
+	case errors.As(err, &no):
+		return r.setAside(ctx, dead, m, err)
+	case err != nil:
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known.add(e.ID)
+	r.stats.delivered++
+	return nil
+}
+
+// until calls f, with a deadline, until it succeeds, is refused, or ctx ends. It
+// calls failed, if not nil, after each failure.
+func (r *Route) until(ctx context.Context, f func(context.Context) error, failed func()) error {
+	for failures := 1; ; failures++ {
+		one, cancel := context.WithTimeout(ctx, r.timeout)
+		err := f(one)
+		cancel()
+		if err == nil {
+			r.succeeded()
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var no *refusal
+		if errors.As(err, &no) {
+			return err
+		}
+		r.failed(err)
+		if failed != nil {
+			failed()
+		}
+		var asked later
+		if l := (*later)(nil); errors.As(err, &l) {
+			asked = *l
+		}
+		r.mu.Lock()
+		d := wait(failures, asked.after, r.rng)
+		r.mu.Unlock()
+		if err := r.sleep(ctx, d); err != nil {
+			return err
+		}
+	}
+}
+
+// setAside keeps a message that no trying again brings to the receiver.
+func (r *Route) setAside(ctx context.Context, dead sink, m bus.Message, cause error) error {
+	reason := fmt.Sprintf("route %s: %v", r.name, cause)
+	if err := dead.Send(ctx, []bus.Message{bus.DeadLetter(m, reason, r.now())}); err != nil {
+		return fmt.Errorf("route: dead letter: %w", err)
+	}
+	r.log.Error().Str("event", "route_refused").Int("partition", m.Partition).Int64("offset", m.Offset).Str("id", string(m.Header("ce_id"))).
+		Err(cause).Msg("an event was refused and set aside on " + bus.TopicDead + ": see `monitor dlq ls`")
+	r.count(func(s *stats) { s.refused++ })
+	return nil
+}
+
+// Steps returns what must work for an event to get to the receiver, in the order
+// in which to try it. The last of them sends the event, past Kafka and past the
+// filter; with a nil event there is none that sends.
+func (r *Route) Steps(e *Event) []bus.Step {
+	steps := []bus.Step{
+		{Name: "route", Run: func(context.Context) (string, error) { return r.name + " goes to " + r.target, nil }},
+		{Name: "connect", Run: func(ctx context.Context) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, r.timeout)
+			defer cancel()
+			return r.to.probe(ctx)
+		}},
+	}
+	if e == nil {
+		return steps
+	}
+	return append(steps,
+		bus.Step{Name: "filter", Run: func(context.Context) (string, error) {
+			f := r.filter
+			f.Machines = nil // the test is of none
+			if why := f.stops(e); why != "" {
+				return "an alert like this would be left out: " + why + "; the test is sent all the same", nil
+			}
+			return fmt.Sprintf("a tool's alarm of severity %s passes now", e.Severity), nil
+		}},
+		bus.Step{Name: "send", Run: func(ctx context.Context) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, r.timeout)
+			defer cancel()
+			began := r.now()
+			if err := r.to.deliver(ctx, e); err != nil {
+				var no *refusal
+				if errors.As(err, &no) {
+					return "", fmt.Errorf("refused for good: %w: an alert would be set aside on %s", err, bus.TopicDead)
+				}
+				return "", fmt.Errorf("%w: an alert would be tried again until it is taken", err)
+			}
+			return fmt.Sprintf("taken after %v, id %s", r.now().Sub(began).Round(time.Millisecond), e.ID), nil
+		}})
+}

@@ -1,0 +1,133 @@
+package route
+
+import (
+	"context"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/metric"
+)
+
+// stats is what a route did since the program was started.
+type stats struct {
+	delivered, retried, refused, skipped, repeated uint64
+
+	last       time.Time     // when the receiver last took something
+	partitions map[int]place // at hand
+}
+
+// place is how far behind a partition is.
+type place struct {
+	messages int64     // that have not been taken to the receiver
+	oldest   time.Time // when Kafka got the first of them; zero if there is none
+}
+
+// outage is a row of failures, whatever partition they are of.
+type outage struct {
+	since time.Time
+	last  string
+	said  time.Time
+}
+
+// sayAgain is how often an outage that goes on is logged.
+const sayAgain = 10 * time.Minute
+
+func (r *Route) count(f func(*stats)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.stats)
+}
+
+// failed notes a failure, and logs it if it is a new one, or goes on for long.
+func (r *Route) failed(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stats.retried++
+	now, text := r.now(), err.Error()
+	if r.out.since.IsZero() {
+		r.out.since = now
+	}
+	if text == r.out.last && now.Sub(r.out.said) < sayAgain {
+		return
+	}
+	r.out.last, r.out.said = text, now
+	r.log.Warn().Str("event", "route_failing").Err(err).Dur("for_ms", now.Sub(r.out.since)).
+		Msg("the receiver does not take alerts; they are kept in Kafka and tried again")
+}
+
+// succeeded notes that the receiver took something.
+func (r *Route) succeeded() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	if !r.out.since.IsZero() {
+		r.log.Info().Str("event", "route_recovered").Dur("after_ms", now.Sub(r.out.since)).Msg("the receiver takes alerts again")
+	}
+	r.out, r.stats.last = outage{}, now
+}
+
+// behind notes how far behind a partition is while m is taken to the receiver.
+func (r *Route) behind(ctx context.Context, p stream, m bus.Message) {
+	end, err := p.End(ctx)
+	if err != nil {
+		end = m.Offset + 1 // Kafka is away: what is behind m is not known
+	}
+	r.count(func(s *stats) { s.partitions[p.ID()] = place{end - m.Offset, m.Time} })
+}
+
+// passed notes that the message that was behind is done with.
+func (r *Route) passed(partition int) {
+	r.count(func(s *stats) {
+		at := s.partitions[partition]
+		if at.messages--; at.messages <= 0 {
+			at = place{}
+		}
+		s.partitions[partition] = at
+	})
+}
+
+func (r *Route) leave(partition int) {
+	r.count(func(s *stats) { delete(s.partitions, partition) })
+}
+
+// Metrics returns the counts of all routes, as docs/metrics.md lists them.
+func Metrics(routes []*Route, now time.Time) (all []metric.Metric) {
+	for _, m := range []struct {
+		name, help string
+		kind       metric.Kind
+		value      func(*stats) float64
+	}{
+		{"tcm_route_delivered_total", "Events that the receiver took.", metric.Counter, func(s *stats) float64 { return float64(s.delivered) }},
+		{"tcm_route_retries_total", "Attempts that failed and were made again.", metric.Counter, func(s *stats) float64 { return float64(s.retried) }},
+		{"tcm_route_refused_total", "Events that the receiver will never take, set aside on the dead-letter topic.", metric.Counter, func(s *stats) float64 { return float64(s.refused) }},
+		{"tcm_route_filtered_total", "Events that the route is not for.", metric.Counter, func(s *stats) float64 { return float64(s.skipped) }},
+		{"tcm_route_repeated_total", "Events that came again and were dropped.", metric.Counter, func(s *stats) float64 { return float64(s.repeated) }},
+		{"tcm_route_lag_messages", "Messages that wait for the receiver, of the partitions at hand.", metric.Gauge, func(s *stats) (n float64) {
+			for _, p := range s.partitions {
+				n += float64(p.messages)
+			}
+			return n
+		}},
+		{"tcm_route_lag_seconds", "For how long the oldest of them has waited.", metric.Gauge, func(s *stats) (age float64) {
+			for _, p := range s.partitions {
+				if !p.oldest.IsZero() {
+					age = max(age, now.Sub(p.oldest).Seconds())
+				}
+			}
+			return age
+		}},
+		{"tcm_route_last_success_timestamp_seconds", "When the receiver last took something, since 1970; 0 if it never did.", metric.Gauge, func(s *stats) float64 {
+			if s.last.IsZero() {
+				return 0
+			}
+			return float64(s.last.UnixMilli()) / 1e3
+		}},
+	} {
+		for _, r := range routes {
+			r.mu.Lock()
+			all = append(all, metric.Metric{Name: m.name, Kind: m.kind, Help: m.help, Labels: []string{"route", r.name}, Value: m.value(&r.stats)})
+			r.mu.Unlock()
+		}
+	}
+	return all
+}
