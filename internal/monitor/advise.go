@@ -203,6 +203,6 @@ func (m *machine) silent(now time.Time, modelID string) {
 	id := fmt.Sprintf("%s/silence/%d", m.name, since.UnixNano())
 	a := m.tell(event.SilenceAdvisory, "", n.Raise(since, now), alarm.Notice{}, advised{id, now, c.epoch, c.seq, m.alarm.State().Tool, modelID})
 	a.ID = id + "/" + string(event.Raised)
-	a.Text = fmt.Sprintf("%s: SILENT, no window since %s: nobody watches its tool. Look at its ingester and sensors", short(m.name), since.Format(clock))
+	a.Text = fmt.Sprintf("%s: SILENT, no window to judge since %s: nobody watches its tool. Look at its ingester and sensors", short(m.name), since.Format(clock))
 	m.notice(event.SilenceAdvisory, "").Text = a.Text
 }

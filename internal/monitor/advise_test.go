@@ -177,7 +177,7 @@ func TestSilence(t *testing.T) {
 	mon := p.monitor(silence(&ahead))
 	p.untilResults(3)
 	ahead.Store(int64(61 * time.Second))
-	if text := string(p.untilAdvisories(1).Value); !strings.Contains(text, "drill: SILENT, no window since ") {
+	if text := string(p.untilAdvisories(1).Value); !strings.Contains(text, "drill: SILENT, no window to judge since ") {
 		t.Error(text)
 	}
 	if st := p.standing(drill); len(st.Advisories) != 1 || st.Advisories[0].Kind != event.SilenceAdvisory || st.Alarm != "normal" {
