@@ -1,28 +1,35 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/study"
 )
 
 type studyFlags struct {
-	KEEL    string   `name:"keel" placeholder:"DIR" help:"Folder of data sets of the KEEL repository with their five folds."`
-	Sets    []string `placeholder:"NAME" help:"Sets of KEEL to study, with commas between them (default: all)."`
-	Data    string   `placeholder:"FILE" help:"A table of your own instead, .csv with a line of column names: is an ECS-DBN right for it?"`
-	Label   string   `placeholder:"COLUMN" help:"Column of --data that holds the class, one of two values; the rarer one is positive."`
-	Group   string   `placeholder:"COLUMN" help:"Column of --data that says which rows belong together, for example the tool; groups, never single rows, are held out."`
-	Ignore  []string `placeholder:"COLUMN" help:"Columns of --data that are no features, for example a time."`
-	Methods []string `placeholder:"NAME" help:"Methods to compare (default: all, see below)."`
-	Trials  int      `placeholder:"N" help:"Trials of each method, each with random draws of its own (default: 10 of ecs-dbn and dbn, 3 of the others)."`
-	Redo    []string `placeholder:"NAME" help:"Methods whose cells are made anew, after a change."`
-	Out     string   `default:"study" placeholder:"DIR" help:"Folder of cells.csv, one line for each set, method, trial and fold. Cells that it holds are not made again, so a study that was stopped goes on (default: study)."`
-	Workers int      `default:"2" help:"Cells made at the same time. Never changes a cell but its seconds (default: 2)."`
+	KEEL    string        `name:"keel" placeholder:"DIR" help:"Folder of data sets of the KEEL repository with their five folds."`
+	Sets    []string      `placeholder:"NAME" help:"Sets of KEEL to study, with commas between them (default: all)."`
+	Data    string        `placeholder:"FILE" help:"A table of your own instead, .csv with a line of column names: is an ECS-DBN right for it?"`
+	Label   string        `placeholder:"COLUMN" help:"Column of --data that holds the class, one of two values; the rarer one is positive."`
+	Group   string        `placeholder:"COLUMN" help:"Column of --data that says which rows belong together, for example the tool; groups, never single rows, are held out."`
+	Ignore  []string      `placeholder:"COLUMN" help:"Columns of --data that are no features, for example a time."`
+	Drill   bool          `help:"The simulated gun drill instead: the paper's 20 tools, one row for each reading of the 14 channels, parted at random as in the paper and by tool."`
+	Rows    int           `default:"200000" help:"Rows of --drill that are kept (default: 200000)."`
+	Full    bool          `help:"With --drill, fit dbn and ecs-dbn to as many rows as the paper had too, 19,712,414; they stay on disk, 1.1 GB in the folder of --out."`
+	Cutting time.Duration `default:"2443s" help:"With --drill, cutting time of all tools (default: 2443s, the paper's)."`
+	Methods []string      `placeholder:"NAME" help:"Methods to compare (default: all, see below)."`
+	Trials  int           `placeholder:"N" help:"Trials of each method, each with random draws of its own (default: 10 of ecs-dbn and dbn, 3 of the others, 1 with --drill)."`
+	Redo    []string      `placeholder:"NAME" help:"Methods whose cells are made anew, after a change."`
+	Out     string        `default:"study" placeholder:"DIR" help:"Folder of cells.csv, one line for each set, method, trial and fold. Cells that it holds are not made again, so a study that was stopped goes on (default: study)."`
+	Workers int           `default:"2" help:"Cells made at the same time. Never changes a cell but its seconds (default: 2)."`
 	progressFlags
 }
 
@@ -34,6 +41,7 @@ func (studyFlags) Help() string {
   trainer study --data my.csv --label faulty --group tool
   trainer study --keel keel --sets glass1,pima --trials 2 --out glass
   trainer study --keel keel --out docs/study
+  trainer study --drill --full --out drill
 
 A method is fitted to the training part of a fold, with its encoder, resampler and search among settings, and decides the
 test part. The table shows the geometric mean of both recalls (G-mean), which no method can raise by giving up the rare class,
@@ -53,21 +61,30 @@ Methods:
 func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error {
 	p := study.Plan{Methods: f.Methods, Trials: f.Trials, Dir: f.Out, Redo: f.Redo, Workers: f.Workers}
 	switch {
-	case (f.KEEL == "") == (f.Data == ""):
-		return errors.New("name KEEL's folder with --keel, or a table with --data (see --help)")
+	case count(f.KEEL != "", f.Data != "", f.Drill) != 1:
+		return errors.New("name KEEL's folder with --keel, or a table with --data, or say --drill (see --help)")
+	case f.Full && !f.Drill:
+		return errors.New("--full goes with --drill")
+	case f.Rows < 1000 || f.Cutting < 20*time.Second:
+		return errors.New("--rows must be 1000 or more, --cutting 20s or more")
 	case f.Data != "" && f.Label == "":
 		return errors.New("--label is missing: the column of --data that holds the class")
-	case f.KEEL != "" && (f.Label != "" || f.Group != "" || len(f.Ignore) > 0):
+	case f.Data == "" && (f.Label != "" || f.Group != "" || len(f.Ignore) > 0):
 		return errors.New("--label, --group and --ignore go with --data")
-	case f.Data != "" && len(f.Sets) > 0:
+	case f.KEEL == "" && len(f.Sets) > 0:
 		return errors.New("--sets goes with --keel")
 	case f.Trials < 0 || f.Workers < 1:
 		return errors.New("--trials and --workers must be positive")
 	}
 	var err error
-	if f.KEEL != "" {
+	drill := study.Drill{Seed: 1, Cutting: f.Cutting, Rows: f.Rows}
+	switch {
+	case f.KEEL != "":
 		p.Sets, err = study.LoadKEEL(f.KEEL, f.Sets)
-	} else {
+	case f.Drill:
+		p.Sets, err = drill.Sets(ctx)
+		p.Trials = cmp.Or(f.Trials, 1)
+	default:
 		var s *study.Set
 		s, err = study.CSV{Path: f.Data, Label: f.Label, Group: f.Group, Ignore: f.Ignore}.Load()
 		p.Sets = []*study.Set{s}
@@ -79,6 +96,10 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 	defer bar.Close()
 	p.Progress = bar.Report
 	cells, err := study.Run(ctx, p)
+	if err == nil && f.Full {
+		drill.Rows = 0
+		cells, err = drill.RunFull(ctx, f.Out)
+	}
 	path := filepath.Join(f.Out, study.CellsFile)
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("stopped: the same command goes on with what is in %s", path)
@@ -87,10 +108,26 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 		return err
 	}
 	bar.Close()
+	if f.Drill {
+		text := study.Markdown(cells)
+		fmt.Fprint(stdout, text)
+		return atomicfile.Write(filepath.Join(f.Out, "drill.md"), []byte(text))
+	}
 	if f.Data != "" && f.Group == "" {
 		fmt.Fprintln(stdout, "Folds are by row: if rows of one tool, or one minute, resemble each other, all figures flatter. Name what they share with --group.")
 	}
 	fmt.Fprint(stdout, study.Table(study.Summarise(cells, f.Group != "")))
 	fmt.Fprintf(stdout, "cells  %s\n", path)
 	return nil
+}
+
+// count returns how many are true.
+func count(all ...bool) int {
+	n := 0
+	for _, b := range all {
+		if b {
+			n++
+		}
+	}
+	return n
 }

@@ -63,7 +63,7 @@ func TestStudyErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"":                                       "name KEEL's folder with --keel, or a table with --data",
+		"":                                       "name KEEL's folder with --keel, or a table with --data, or say --drill",
 		"--keel . --data my.csv":                 "name KEEL's folder",
 		"--data my.csv":                          "--label is missing",
 		"--keel . --label worn":                  "go with --data",
@@ -71,6 +71,9 @@ func TestStudyErrors(t *testing.T) {
 		"--data my.csv --label worn --trials=-1": "must be positive",
 		"--data my.csv --label w":                "there are rms, power, material, tool, worn",
 		"--data no.csv --label w":                "no.csv",
+		"--keel . --full":                        "--full goes with --drill",
+		"--drill --sets a":                       "--sets goes with --keel",
+		"--drill --rows 5":                       "--rows must be 1000 or more",
 		"--keel .":                               "holds no folder NAME with a file NAME-5-1tst.dat",
 		"--data my.csv --label worn --methods x": `"x" is no method`,
 	} {
@@ -84,5 +87,23 @@ func TestStudyErrors(t *testing.T) {
 	err := run(stopped, []string{"study", "--data", "my.csv", "--label", "worn", "--methods", "welm-w1", "--quiet"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "the same command goes on with what is in study/cells.csv") {
 		t.Errorf("stopped: %v", err)
+	}
+}
+
+func TestStudyOfDrill(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var stdout bytes.Buffer
+	args := []string{"study", "--drill", "--cutting", "30s", "--rows", "1000", "--methods", "welm-w1", "--quiet", "--out", "d"}
+	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("d/drill.md")
+	if err != nil || string(text) != stdout.String() {
+		t.Errorf("drill.md is not what was shown: %v", err)
+	}
+	for _, want := range []string{"## drill-random\n", "## drill-tools\n", "| welm-w1 | 1 | 0."} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }

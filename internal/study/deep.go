@@ -27,6 +27,26 @@ func Default() classify.Settings {
 	}
 }
 
+// Tables of many rows need fewer passes, in larger batches, or a study of them
+// takes days.
+const (
+	manyRows = 50_000    // 5 epochs of pre-training and 20 of fine-tuning, in batches of 64
+	vastRows = 1_000_000 // 1 and 2, in batches of 256
+)
+
+// defaultFor returns Default for so many training rows.
+func defaultFor(rows int) classify.Settings {
+	s := Default()
+	p, t := &s.Network.Pretrain, &s.Network.FineTune
+	switch {
+	case rows > vastRows:
+		p.Epochs, t.Epochs, p.Batch, t.Batch = 1, 2, 256, 256
+	case rows > manyRows:
+		p.Epochs, t.Epochs, p.Batch, t.Batch = 5, 20, 64, 64
+	}
+	return s
+}
+
 // Paper returns the settings that the paper states, and where it says nothing
 // the plainest reading: iterations are epochs, batches have ten rows, there is
 // no momentum and no decay. It trains one hidden layer of 5 to 50 units, drawn
@@ -80,8 +100,7 @@ func costFamily() family {
 			{"threshold-dbn", 3, with + "the exact optimum of G-mean " + held},
 		},
 		solve: func(ctx context.Context, t Task) ([]Answer, error) {
-			s := Default()
-			f, err := fit(ctx, t, s)
+			f, err := fit(ctx, t, defaultFor(len(t.Y)))
 			if err != nil {
 				return nil, err
 			}
@@ -129,7 +148,7 @@ func resampledFamily(name string, resample Resampler) family {
 			t.X, t.Test = scale.apply(t.X), scale.apply(t.Test)
 			t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
 			t.Groups = nil
-			s := Default()
+			s := defaultFor(len(t.Y))
 			s.Costs = classify.CostSettings{Posteriors: classify.Training, Search: jade.Settings{Generations: 1}}
 			prepared := time.Since(began).Seconds()
 			f, err := fit(ctx, t, s)
@@ -148,20 +167,26 @@ type fitted struct {
 	network, whole float64      // seconds until the network was trained, and until costs were chosen
 }
 
-// fit fits a classifier on one goroutine, so that seconds are a processor's.
+// fit fits a classifier to the rows of a task.
 func fit(ctx context.Context, t Task, s classify.Settings) (*fitted, error) {
+	return fitRows(ctx, t.X, t.Y, t.Groups, t.Test, t.Seed, s)
+}
+
+// fitRows fits a classifier to rows that need not be in memory, on one goroutine,
+// so that seconds are a processor's, and judges others.
+func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn.Rows, seed uint64, s classify.Settings) (*fitted, error) {
 	type mark struct {
 		done    int
 		seconds float64
 	}
 	var marks []mark
 	began := time.Now()
-	s.Seed, s.Workers = t.Seed, 1
+	s.Seed, s.Workers = seed, 1
 	total := 0
 	s.Progress = func(_ string, done, all int) {
 		marks, total = append(marks, mark{done, time.Since(began).Seconds()}), all
 	}
-	c, report, err := classify.Fit(ctx, t.X, t.Y, t.Groups, s)
+	c, report, err := classify.Fit(ctx, x, y, groups, s)
 	if err != nil {
 		return nil, err
 	}
@@ -170,8 +195,17 @@ func fit(ctx context.Context, t Task, s classify.Settings) (*fitted, error) {
 	i := slices.IndexFunc(marks, func(m mark) bool { return m.done*(1+report.Costs.Folds) >= total })
 	f.network = marks[i].seconds
 	scorer := c.NewScorer()
-	for i := range t.Test.Rows {
-		f.posterior = append(f.posterior, [2]float64(scorer.Posterior(t.Test.Row(i))))
+	rows, cols := test.Shape()
+	const chunk = 4096
+	some := dbn.NewMatrix(chunk, cols)
+	for from := 0; from < rows; from += chunk {
+		some.Rows = min(chunk, rows-from)
+		if err := test.ReadRows(some.Data[:some.Rows*cols], from); err != nil {
+			return nil, err
+		}
+		for i := range some.Rows {
+			f.posterior = append(f.posterior, [2]float64(scorer.Posterior(some.Row(i))))
+		}
 	}
 	return f, nil
 }

@@ -115,18 +115,18 @@ func (p ecoPlan) fit(x dbn.Matrix, y []int, seed uint64) *elm {
 	return e
 }
 
-// oversample adds rows between two of a cluster of the smaller class. Clusters
-// have shares in proportion to their rows; the one row of a cluster is repeated.
+// oversample adds rows between two of a cluster of the smaller class, which may be
+// one and the same. Clusters have shares in proportion to their rows.
 func (p ecoPlan) oversample(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)
-	mates := make([][]int, len(l.rows)) // of each row, those of its cluster
 	cluster := kMeans(x, l.rows, p.clusters, rng)
-	for i, a := range cluster {
-		for j, b := range cluster {
-			if a == b && i != j {
-				mates[i] = append(mates[i], l.rows[j])
-			}
-		}
+	members := make([][]int, p.clusters)
+	for i, c := range cluster {
+		members[c] = append(members[c], l.rows[i])
+	}
+	mates := make([][]int, len(l.rows)) // of each row, those of its cluster
+	for i, c := range cluster {
+		mates[i] = members[c]
 	}
 	g := grow(x, y, l)
 	g.between(l.rows, mates, int(p.ratio*float64(l.need)), func(_ int, rng *rand.Rand) float64 { return p.reach * rng.Float64() }, rng)
