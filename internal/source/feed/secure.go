@@ -2,11 +2,12 @@ package feed
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/flank-tcm/flank/internal/credential"
 )
 
 // TLS names the files of an encrypted connection. They are read anew for every
@@ -35,30 +36,16 @@ func (t *TLS) Check(server bool) error {
 	return err
 }
 
+// config returns what both sides need: a server asks for certificates that CAFile
+// vouches for.
 func (t *TLS) config() (*tls.Config, error) {
-	// 1.2 is what controllers and brokers of the shop floor speak.
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if (t.CertFile == "") != (t.KeyFile == "") {
-		return nil, errors.New("feed: TLS: a certificate needs its key, and a key its certificate: name `cert` and `key`, or neither")
+	files := credential.TLS{CA: t.CAFile, Cert: t.CertFile, Key: t.KeyFile, ServerName: t.ServerName}
+	cfg, err := files.Client()
+	if err != nil {
+		return nil, fmt.Errorf("feed: TLS: %w", err)
 	}
-	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("feed: TLS: certificate %s with key %s: %w", t.CertFile, t.KeyFile, err)
-		}
-		cfg.Certificates = []tls.Certificate{pair}
-	}
-	if t.CAFile != "" {
-		text, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("feed: TLS: certificates to trust: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("feed: TLS: %s holds no certificate in PEM form", t.CAFile)
-		}
-		cfg.RootCAs, cfg.ClientCAs = pool, pool
-		cfg.ClientAuth = tls.RequireAndVerifyClientCert // of a server
+	if cfg.RootCAs != nil {
+		cfg.ClientCAs, cfg.ClientAuth = cfg.RootCAs, tls.RequireAndVerifyClientCert
 	}
 	return cfg, nil
 }
