@@ -6,6 +6,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/schemas"
 )
 
 func TestFilter(t *testing.T) {
@@ -106,5 +107,16 @@ func TestCalls(t *testing.T) {
 		if e := opened(t, alert(drill, 1, state, func(a *event.Alert) { a.Alarm = "" })); e.calls() != want {
 			t.Errorf("%s, of a monitor that does not say the alarm's state: %v", state, !want)
 		}
+	}
+}
+
+// The test is an alert like any other, that says what it is.
+func TestTestEvent(t *testing.T) {
+	e := TestEvent(event.NewCommandID(), "warning", monday)
+	if err := schemas.Validate(schemas.Alert, e.Body); err != nil {
+		t.Error(err)
+	}
+	if !e.isTest() || !e.calls() || opened(t, alert(drill, 1, event.Raised)).isTest() {
+		t.Errorf("%+v", e)
 	}
 }

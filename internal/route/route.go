@@ -218,19 +218,17 @@ func (r *Route) serve(ctx context.Context, p stream, dead sink) error {
 		if err != nil {
 			return err
 		}
-		for _, m := range msgs {
-			if m.Offset < shown {
-				continue
-			}
-			if err := r.take(ctx, p, dead, m); err != nil {
-				return err
+		for i, m := range msgs {
+			if m.Offset >= shown {
+				if err := r.take(ctx, p, dead, m); err != nil {
+					return err
+				}
+			} else if i < len(msgs)-1 {
+				continue // how its machine stands was shown
 			}
 			if err := p.Commit(ctx, m.Offset+1); err != nil {
 				return err
 			}
-		}
-		if err := p.Commit(ctx, msgs[len(msgs)-1].Offset+1); err != nil {
-			return err
 		}
 	}
 }
