@@ -29,7 +29,7 @@ type alertsFlags struct {
 	Show struct {
 		ID string `arg:"" help:"As 'alerts ls' prints it, or a machine."`
 	} `cmd:"" help:"Print everything that happened to an alarm; of a machine its advisories too."`
-	Ack          ackFlags  `cmd:"" help:"Acknowledge an alarm: somebody knows. A latched alarm that is over is cleared."`
+	Ack          ack       `cmd:"" help:"Acknowledge an alarm: somebody knows. A latched alarm that is over is cleared."`
 	Shelve       shelve    `cmd:"" help:"Keep an alarm from calling for a while."`
 	Unshelve     ackFlags  `cmd:"" help:"End a shelf before its time."`
 	Suppress     maskFlags `cmd:"" help:"Keep an alarm from calling while it means nothing by design of the plant."`
@@ -49,6 +49,11 @@ type who struct {
 type ackFlags struct {
 	who
 	Note string `placeholder:"TEXT" help:"What you have to say."`
+}
+
+type ack struct {
+	ackFlags
+	False bool `help:"It was a false alarm: nothing was wrong with the tool. 'monitor report' counts these."`
 }
 
 type maskFlags struct {
@@ -98,7 +103,8 @@ func (f *alertsFlags) command(name string, now time.Time) (c event.Command, id s
 	mask := func(a event.Action, f maskFlags) { c.Action, id, c.By, c.Note = a, f.ID, f.By, f.Reason }
 	switch strings.TrimSuffix(strings.TrimPrefix(name, "alerts "), " <id>") {
 	case "ack":
-		ack(event.Acknowledge, f.Ack)
+		ack(event.Acknowledge, f.Ack.ackFlags)
+		c.FalseAlarm = f.Ack.False
 	case "shelve":
 		mask(event.Shelve, f.Shelve.maskFlags)
 		c.Until = now.Add(f.Shelve.For)

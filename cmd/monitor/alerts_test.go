@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func TestAlerts(t *testing.T) {
 		{"ls", []string{id, "lathe", "T1", "raised", "\nadvisory", "SENSOR clock Maintenance required: clock_step"}, false},
 		{"show lathe", []string{"FAULTY since", "sensor raised", "clock_step"}, false},
 		{"ack nothing", []string{"neither an alarm that stands nor a machine"}, true},
-		{"ack " + strings.ToLower(id) + " --note at-hole-end", []string{"acknowledged by kim: at"}, false},
+		{"ack " + strings.ToLower(id) + " --false --note at-hole-end", []string{"acknowledged as false by kim: at"}, false},
 		{"ack " + id + " --by lee", []string{"acknowledge by lee: refused: it is acknowledged already"}, true},
 		{"ls", []string{id, "acknowledged", "kim"}, false},
 		{"shelve lathe --for 2h", []string{"--reason"}, true},
@@ -90,7 +91,7 @@ func TestAlerts(t *testing.T) {
 		{"unsuppress lathe", []string{"alarm unsuppressed"}, false},
 		{"out-of-service lathe --reason repair", []string{"alarm out of service by kim: repair"}, false},
 		{"in-service lathe", []string{"alarm in service again"}, false},
-		{"show " + id, []string{"acme/spore/bay2/line1/lathe", "FAULTY since", "acknowledged by kim", "lee: refused", "shelved until", "in service again"}, false},
+		{"show " + id, []string{"acme/spore/bay2/line1/lathe", "FAULTY since", "acknowledged as false by kim", "lee: refused", "shelved until", "in service again"}, false},
 		{"show A-AAAAAAAA", []string{"nothing is known"}, true},
 		{"ls --all", []string{id, "T1", "kim"}, false},
 	} {
@@ -104,6 +105,86 @@ func TestAlerts(t *testing.T) {
 		for _, want := range step.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %q lacks %q", step.args, got, want)
+			}
+		}
+	}
+}
+
+// What was judged and said is told, shift by shift.
+func TestReport(t *testing.T) {
+	addr := startBroker(t, true)
+	bench(t, "monitor.yaml", monitorYAML(addr, "")+"shifts: 00-12\n",
+		"wear.csv", "machine,tool,time,vb_max_um\nacme/spore/bay2/line1/lathe,T1,2026-11-16T13:00:00Z,100\nacme/spore/bay2/line1/lathe,T1,2026-11-16T14:00:00Z,200\n",
+		"no-model.yaml", strings.Replace(monitorYAML(addr, ""), "m.flank", "no.flank", 1), "bad.yaml", monitorYAML(addr, "")+"shifts: noon\n")
+	zone := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = zone })
+	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
+	out, err := bus.NewProducer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	const lathe = "acme/spore/bay2/line1/lathe"
+	noon := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
+	say := func(topic, typ, id string, at time.Time, v any) bus.Message {
+		m := bus.Message{Topic: topic, Key: lathe, Time: at, Value: event.JSON(v)}
+		for _, a := range event.Attributes(id, lathe, typ, at, "application/json") {
+			m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
+		}
+		return m
+	}
+	var msgs []bus.Message
+	for seq := range 8 {
+		r := event.Result{ID: fmt.Sprint(seq), Machine: lathe, Epoch: "1", Seq: uint64(seq), Tool: "T1", Start: noon.Add(time.Duration(seq-2) * 30 * time.Minute), Verdict: event.Faulty, Model: "m"}
+		r.End = r.Start.Add(30 * time.Minute)
+		msgs = append(msgs, say(bus.TopicResults, event.ResultType, r.ID, r.End, r))
+	}
+	raised := event.Alert{ID: "a", Machine: lathe, Tool: "T1", State: event.Raised, At: noon.Add(90*time.Minute + time.Second)}
+	ack := event.Alert{ID: "b", Machine: lathe, Tool: "T1", State: "acknowledged", At: noon.Add(91 * time.Minute)}
+	advisory := event.Advisory{ID: "c", Machine: lathe, Kind: event.SensorAdvisory, State: event.Raised, At: noon}
+	msgs = append(msgs, say(bus.TopicAlerts, event.AlertType, "a", raised.At, raised), say(bus.TopicAlerts, event.AlertType, "b", ack.At, ack),
+		say(bus.TopicAlerts, event.AdvisoryType, "c", noon, advisory), say(bus.TopicAlerts, "io.tcm.other.v1", "d", noon, 1))
+	if err := out.Send(t.Context(), msgs); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		args string
+		want []string
+		err  bool
+	}{
+		{"--week 2026-W47", []string{"2026-11-16 00:00 to ", "\nMon 16 Nov 00-12        2        0   1.00 h       0", "\nMon 16 Nov 12-00        6        0   3.00 h       1      0           0             1    59s      59s      0s       1      0\n", "8 faulty", "Judged by m."}, false},
+		{"2026-W47 --week --format markdown", []string{"| Mon 16 Nov 12-00 | 6 |"}, false},
+		{"--since 2026-11-16T12:00:00Z --until 2026-11-16T13:00:00Z --format json", []string{`"windows": 2`, `"alarms": 0`, `"wear_limit_um": 300`}, false},
+		{"--since 2026-11-16T00:00:00Z --wear wear.csv", []string{"of 1 of 1 alarms whether", "1      1           0"}, false},
+		{"--since 2026-11-17T00:00:00Z", []string{"Nothing happened"}, false},
+		{"", []string{"say of when"}, true},
+		{"2026-W47", []string{"say of when"}, true},
+		{"--week --since 2026-11-16T00:00:00Z", []string{"give one of them"}, true},
+		{"--until 2026-11-16T00:00:00Z", []string{"goes with --since"}, true},
+		{"--since 2026-11-16T00:00:00Z --until 2026-11-15T00:00:00Z", []string{"not before the end"}, true},
+		{"--week 2026-47", []string{"expected one as in 2026-W47"}, true},
+		{"--week 2999-W01", []string{"has not begun"}, true},
+		{"--week --wear wear.csv --config no-model.yaml", []string{"--wear needs the label rule", "no.flank"}, true},
+		{"--week --wear no.csv", []string{"no.csv"}, true},
+		{"--week --config bad.yaml", []string{"bad.yaml: shifts"}, true},
+	} {
+		var stdout, stderr bytes.Buffer
+		args := append([]string{"report", "--quiet"}, strings.Fields(tc.args)...)
+		if !strings.Contains(tc.args, "--config") {
+			args = append(args, "--config", "monitor.yaml")
+		}
+		err := run(t.Context(), args, &stdout, &stderr)
+		got := stdout.String()
+		if err != nil {
+			got += err.Error()
+		}
+		if (err != nil) != tc.err {
+			t.Errorf("%s: %v", tc.args, err)
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", tc.args, want, got)
 			}
 		}
 	}

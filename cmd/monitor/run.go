@@ -46,6 +46,7 @@ type flags struct {
 	} `cmd:"" help:"Try every step between this machine and the broker, the model and the state, and name the one that fails."`
 	Alerts alertsFlags `cmd:"" help:"Alarms: what stands, what happened, and what you have to say of it."`
 	Tune   tuneFlags   `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools."`
+	Report reportFlags `cmd:"" help:"Tell what happened in each shift: alarms, false ones, chattering, time to acknowledge, tools, sensors."`
 	Dlq    struct {
 		Ls      dlqFlags     `cmd:"" help:"List the dead letters."`
 		Show    dlqOneFlags  `cmd:"" help:"Print one whole."`
@@ -63,6 +64,7 @@ type settings struct {
 
 	Silence time.Duration `yaml:"silence"` // 0: never
 	Alerts  cli.Alerts    `yaml:"alerts"`
+	Shifts  string        `yaml:"shifts"` // when they begin, for reports
 
 	PageToken cli.Token `yaml:"page_token"` // without one the page only shows
 }
@@ -73,8 +75,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if k == nil {
 		return err
 	}
-	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute}
-	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config, f.Alerts.Config, f.Tune.Config)
+	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22"}
+	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config, f.Alerts.Config, f.Tune.Config, f.Report.Config)
 	if err := config.Load(file, &c); err != nil {
 		return err
 	}
@@ -98,6 +100,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if strings.HasPrefix(k.Command(), "alerts ") {
 		return alerts(ctx, to, k.Command(), f.Alerts, stdout)
+	}
+	if strings.HasPrefix(k.Command(), "report") {
+		return report(ctx, file, c, to, f.Report, time.Now(), stdout, stderr)
 	}
 	if k.Command() == "check" {
 		return check(ctx, file, c, to, stdout)

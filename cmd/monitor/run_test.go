@@ -75,7 +75,7 @@ var trained = sync.OnceValues(func() ([]byte, error) {
 	}
 	m := &model.Model{
 		Layout: l, Window: window.DefaultSpec, Reference: model.ReferenceSpec{Windows: 2, Mode: model.ReferenceRatio},
-		Usual: make([]signal.Quality, 1), Classifier: c,
+		Usual: make([]signal.Quality, 1), Classifier: c, Label: model.LabelRule{VBMaxUM: 300},
 	}
 	return m.Encode()
 })

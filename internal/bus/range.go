@@ -50,7 +50,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 		if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err != nil {
 			return err
 		}
-		if !r.Since.IsZero() {
+		if r.Since.UnixMilli() > 0 { // Kafka takes others for words of its own
 			since, err := offsetOf(ctx, kc, topic, partition, r.Since, end)
 			if err != nil {
 				return err

@@ -36,6 +36,7 @@ func TestReadRange(t *testing.T) {
 		"from an offset":          {Range{From: 8}, "89"},
 		"to an offset":            {Range{To: 2}, "01"},
 		"since long ago":          {Range{Since: last.Add(-time.Hour)}, "0123456789"},
+		"since before all clocks": {Range{Since: time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)}, "0123456789"},
 		"since a time":            {Range{Since: last.Add(time.Millisecond)}, "56789"},
 		"since a time, to":        {Range{Since: last.Add(time.Millisecond), To: 7}, "56"},
 		"since a time to come":    {Range{Since: last.Add(time.Hour)}, ""},

@@ -41,6 +41,8 @@ type Alert struct {
 	Command  string     `json:"command,omitempty"` // id of the command that did it
 	Text     string     `json:"text"`              // one line for a person
 
+	FalseAlarm bool `json:"false_alarm,omitempty"` // of acknowledged: nothing was wrong with the tool, says who did it
+
 	CuttingState   string        `json:"cutting_state,omitempty"`   // of the window that decided, as in its result
 	CuttingSeconds float64       `json:"cutting_seconds,omitempty"` // how long the tool has cut since it came, as far as the monitor saw it
 	Wear           *Wear         `json:"wear,omitempty"`            // after the window that decided; nil if it is not known

@@ -40,6 +40,8 @@ type Command struct {
 	Note     string    `json:"note,omitempty"` // why; needed to keep an alarm from calling
 	Issued   time.Time `json:"issued"`         // by the sender's clock
 	Until    time.Time `json:"until,omitzero"` // end of a shelf
+
+	FalseAlarm bool `json:"false_alarm,omitempty"` // acknowledge: nothing was wrong with the tool, says who did it
 }
 
 // NewCommandID returns an id that nobody has used.
@@ -77,6 +79,8 @@ func (c Command) Check() error {
 		return fmt.Errorf("action %.32q: expected one of %q", c.Action, Actions)
 	}
 	switch {
+	case c.FalseAlarm && c.Action != Acknowledge:
+		return fmt.Errorf("false_alarm: goes with %s only", Acknowledge)
 	case !commandID.MatchString(c.ID):
 		return fmt.Errorf("id %.80q: expected 1 to 64 letters, digits, - and _", c.ID)
 	case c.Machine == "":

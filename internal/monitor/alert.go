@@ -26,6 +26,8 @@ type cause struct {
 	note   string
 	until  time.Time
 	action string // id of a command
+
+	falseAlarm bool // see event.Alert.FalseAlarm
 }
 
 // ofWindow returns the cause of what the window of r changes. The reason is that
@@ -91,6 +93,8 @@ func (m *machine) alert(change alarm.Change, was alarm.State, c cause) event.Ale
 		}
 	case alarm.Shelved:
 		a.Until = c.until
+	case alarm.Acknowledged:
+		a.FalseAlarm = c.falseAlarm
 	}
 	if c.action == "" {
 		a.Hole = c.hole
@@ -134,6 +138,9 @@ func says(change alarm.Change, a *event.Alert, c cause) string {
 		}
 		return fmt.Sprintf("alarm of %s cleared, %s of the last %d windows is faulty.", since, orNone(a.Faulty), a.Of)
 	case alarm.Acknowledged:
+		if a.FalseAlarm {
+			return fmt.Sprintf("alarm of %s acknowledged as false%s.", since, who)
+		}
 		return fmt.Sprintf("alarm of %s acknowledged%s.", since, who)
 	case alarm.Shelved:
 		return fmt.Sprintf("alarm shelved until %s%s.", a.Until.Format("2006-01-02 15:04:05 MST"), who)

@@ -189,6 +189,7 @@ func (m *machine) obey(c event.Command, at *bus.Message, modelID string) []event
 	was := m.alarm.State()
 	why := m.unbidden(m.name+"/command/"+c.ID, at.Time, modelID)
 	why.by, why.note, why.until, why.action, why.reason = c.By, c.Note, c.Until, c.ID, "acknowledged"
+	why.falseAlarm = c.FalseAlarm
 	changes, err := m.try(c, at.Time)
 	m.heard.note(c.ID, at)
 	if err == nil {

@@ -48,7 +48,7 @@ func TestDocumented(t *testing.T) {
 		"trainer": "tcm.windows.v1 Read",
 		"monitor": "group tcm-* Read, tcm.windows.v1 Read, tcm.state.v1 Read, tcm.commands.v1 Read, tcm.models.v1 Read, " +
 			"tcm.state.v1 Write, tcm.results.v1 Write, tcm.alerts.v1 Write, tcm.dlq.v1 Write",
-		"operator": "tcm.commands.v1 Write, tcm.alerts.v1 Read, tcm.state.v1 Read",
+		"operator": "tcm.commands.v1 Write, tcm.alerts.v1 Read, tcm.state.v1 Read, tcm.results.v1 Read",
 		"nobody":   "",
 	} {
 		entries, err := documented(string(text), principal)

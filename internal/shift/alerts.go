@@ -1,0 +1,134 @@
+package shift
+
+import (
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+// incident is the alarm of a machine that stands.
+type incident struct {
+	at           time.Time // when it was raised; zero: none stands
+	acknowledged bool
+	over         bool
+	row          *Row // nil if it was raised before the report
+	index        int  // of raised, if there is a row
+	before, last time.Time
+}
+
+func (i incident) open() bool { return !i.at.IsZero() && !i.acknowledged && !i.over }
+
+// raised is an alarm of the report.
+type raised struct {
+	alert  event.Alert
+	row    *Row
+	marked bool // by a person: as false
+}
+
+// masks are what keeps an alarm from calling, and what ends it.
+var masks = map[event.AlertState]event.AlertState{
+	"unshelved": "shelved", "unsuppressed": "suppressed", "in_service": "out_of_service",
+}
+
+// Alert takes the next alert of a machine, from the oldest that there is on: what
+// stood when the time of the report began is known by those before.
+func (r *Report) Alert(a event.Alert) {
+	if r.seen[a.ID] || !a.At.Before(r.cfg.Until) {
+		return
+	}
+	r.seen[a.ID] = true
+	m := r.machine(a.Machine)
+	i := &m.alarm
+	switch a.State {
+	case event.Raised:
+		*i = incident{at: a.At, before: i.before, last: i.last}
+		if r.within(a.At) {
+			i.row, i.index = r.row(m, a.At), len(r.raised)
+			i.row.Alarms++
+			r.raised = append(r.raised, raised{alert: a, row: i.row})
+			r.ofTool(m, a)
+		}
+		r.transition(m, a.At)
+	case "reactivated":
+		i.over = false
+		r.transition(m, a.At)
+	case "returned":
+		i.over = true
+		r.transition(m, a.At)
+	case event.Cleared:
+		if a.Reason == "recovered" {
+			r.transition(m, a.At)
+		}
+		*i = incident{before: i.before, last: i.last}
+	case "acknowledged":
+		r.acknowledged(i, a)
+	case "shelved", "suppressed", "out_of_service":
+		if since, there := m.masks[a.State]; !there || since.After(a.At) {
+			m.masks[a.State] = a.At
+		}
+	case "unshelved", "unsuppressed", "in_service":
+		what := masks[a.State]
+		if since, there := m.masks[what]; there {
+			r.mask(m, what, since, a.At)
+			delete(m.masks, what)
+		}
+	}
+}
+
+// ofTool counts an alarm of the tool that is, or was, in then. Results may come
+// before alerts or after: without them there are no tools.
+func (r *Report) ofTool(m *Machine, a event.Alert) {
+	for _, t := range m.Tools {
+		if t.Tool == a.Tool && !a.At.Before(t.From) && !a.At.After(t.To) {
+			t.Alarms++
+			return
+		}
+	}
+}
+
+func (r *Report) acknowledged(i *incident, a event.Alert) {
+	i.acknowledged = true
+	if i.row == nil {
+		return
+	}
+	took := Seconds(max(a.At.Sub(i.at), 0).Seconds())
+	i.row.Acknowledged++
+	i.row.AckTotal += took
+	i.row.AckMost = max(i.row.AckMost, took)
+	if a.FalseAlarm && !r.raised[i.index].marked {
+		r.raised[i.index].marked = true
+		i.row.False++
+	}
+}
+
+// transition counts a change of the alarm by itself.
+func (r *Report) transition(m *Machine, at time.Time) {
+	i := &m.alarm
+	if !i.before.IsZero() && at.Sub(i.before) < time.Minute && r.within(at) {
+		r.row(m, at).Chattering++
+	}
+	i.before, i.last = i.last, at
+}
+
+func (r *Report) mask(m *Machine, what event.AlertState, from, to time.Time) {
+	r.span(m, from, to, func(row *Row, d time.Duration) {
+		s := Seconds(d.Seconds())
+		switch what {
+		case "shelved":
+			row.Shelved += s
+		case "suppressed":
+			row.Suppressed += s
+		default:
+			row.OutOfService += s
+		}
+	})
+}
+
+// Advisory takes the next advisory.
+func (r *Report) Advisory(a event.Advisory) {
+	if a.State != event.Raised || r.seen[a.ID] || !r.within(a.At) {
+		return
+	}
+	r.seen[a.ID] = true
+	r.row(r.machine(a.Machine), a.At).Advisories[string(a.Kind)]++
+}

@@ -1,0 +1,127 @@
+package shift
+
+import (
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+// sequence is which windows of an epoch came: all from the first to the last, but
+// for the holes.
+type sequence struct {
+	last  uint64
+	holes []hole
+}
+
+// hole is windows that have not come, from one to another.
+type hole struct {
+	from, to uint64
+	row      *Row // that counts them
+}
+
+// take notes that a window came, whose row is at hand. It reports false for one that
+// came before, or that lies before the first.
+func (s *sequence) take(seq uint64, row *Row) bool {
+	if seq > s.last {
+		if seq > s.last+1 {
+			s.holes = append(s.holes, hole{s.last + 1, seq - 1, row})
+			row.Missing += int(seq - s.last - 1)
+		}
+		s.last = seq
+		return true
+	}
+	i := slices.IndexFunc(s.holes, func(h hole) bool { return h.from <= seq && seq <= h.to })
+	if i < 0 {
+		return false
+	}
+	h := s.holes[i]
+	h.row.Missing--
+	s.holes = slices.Delete(s.holes, i, i+1)
+	if seq < h.to {
+		s.holes = slices.Insert(s.holes, i, hole{seq + 1, h.to, h.row})
+	}
+	if h.from < seq {
+		s.holes = slices.Insert(s.holes, i, hole{h.from, seq - 1, h.row})
+	}
+	return true
+}
+
+// Result takes the next result of a machine. It keeps nothing of it.
+func (r *Report) Result(e event.Result) {
+	if !r.within(e.Start) {
+		return
+	}
+	m := r.machine(e.Machine)
+	row := r.row(m, e.Start)
+	s := m.epochs[e.Epoch]
+	if s == nil {
+		m.epochs[e.Epoch] = &sequence{last: e.Seq}
+	} else if !s.take(e.Seq, row) {
+		return
+	}
+	row.Windows++
+	row.Verdicts[e.Verdict]++
+	if !slices.Contains(row.Models, e.Model) {
+		row.Models = append(row.Models, e.Model)
+	}
+	cutting := r.cutting(m, &e)
+	row.Cutting += cutting
+	if e.Late {
+		return
+	}
+	if m.tool == nil || m.tool.Tool != e.Tool {
+		whole := m.tool != nil
+		if whole {
+			m.tool.Changed = true
+		}
+		if whole && r.cfg.NewTool != nil {
+			r.cfg.NewTool(e.Machine, e.Tool, e.Start)
+		}
+		m.tool = &Tool{Tool: e.Tool, From: e.Start, Whole: whole}
+		m.Tools = append(m.Tools, m.tool)
+	}
+	t := m.tool
+	t.To = e.End
+	t.Cutting += cutting
+	if e.Wear != nil {
+		um := e.WearUM
+		t.WearUM = &um
+	}
+}
+
+// cutting returns the cutting time that a window adds.
+func (r *Report) cutting(m *Machine, e *event.Result) Seconds {
+	switch e.Verdict {
+	case event.Healthy, event.Faulty, event.Unknown, event.Learning:
+	default:
+		return 0
+	}
+	from := e.Start
+	if !e.Late {
+		if m.cut.After(from) && m.cut.Before(e.End) {
+			from = m.cut
+		}
+		m.cut = e.End
+	}
+	return Seconds(max(e.End.Sub(from), 0).Seconds())
+}
+
+// span calls fn for each part of a time within the report that lies in one shift.
+func (r *Report) span(m *Machine, from, to time.Time, fn func(*Row, time.Duration)) {
+	if from.Before(r.cfg.Since) {
+		from = r.cfg.Since
+	}
+	if to.After(r.cfg.Until) {
+		to = r.cfg.Until
+	}
+	for from.Before(to) {
+		row := r.row(m, from)
+		end := row.End
+		if end.After(to) {
+			end = to
+		}
+		fn(row, end.Sub(from))
+		from = end
+	}
+}

@@ -1,0 +1,180 @@
+// Package shift tells what happened to machines and their alarms, shift by shift,
+// from results, alerts and advisories as they lie on Kafka.
+//
+//	window          one that has a result; a repeat of a result is not counted
+//	cutting time    that of windows judged healthy, faulty or unknown, or learnt from;
+//	                where windows overlap, time counts once
+//	missing         windows whose number was passed over and that have not come since,
+//	                in the shift of the window behind them
+//	alarm           one that was raised, in the shift in which it was
+//	false alarm     one that a person called so when acknowledging it, or, where wear
+//	                was measured, one whose window is healthy by the label
+//	transition      an alarm is raised, again too, or is over by itself; what people
+//	                do is none
+//	chattering      a third transition within a minute
+//	acknowledged    alarms of the shift that somebody acknowledged before the end of the
+//	                report; and how long that took
+//	masked          time for which an alarm was shelved, suppressed or out of service
+//	tool's life     the cutting time that was seen of a tool, and its estimated flank
+//	                wear when it was changed, in the shift of the change
+//
+// A Report holds one row for each machine and shift, the tools, and what is open; its
+// memory does not grow with the number of results.
+package shift
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+// Row is what happened to one machine in one shift.
+type Row struct {
+	Shift string    `json:"shift"` // in words
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+
+	Windows  int                   `json:"windows"`
+	Verdicts map[event.Verdict]int `json:"verdicts"`
+	Missing  int                   `json:"missing"`
+	Cutting  Seconds               `json:"cutting_s"`
+
+	Alarms       int     `json:"alarms"`
+	False        int     `json:"false_alarms"`
+	Labelled     int     `json:"labelled_alarms"` // of which a wear label says whether they were false
+	Chattering   int     `json:"chattering"`
+	Acknowledged int     `json:"acknowledged"`
+	AckTotal     Seconds `json:"ack_total_s"` // until they were, in all
+	AckMost      Seconds `json:"ack_most_s"`
+
+	Shelved      Seconds `json:"shelved_s"`
+	Suppressed   Seconds `json:"suppressed_s"`
+	OutOfService Seconds `json:"out_of_service_s"`
+
+	Advisories map[string]int `json:"advisories,omitempty"` // raised, by kind
+	Models     []string       `json:"models,omitempty"`     // that judged
+}
+
+// Seconds is a time that is written in seconds.
+type Seconds float64
+
+// Duration returns it as such.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+// Tool is the life of a tool, as far as it was seen.
+type Tool struct {
+	Tool    string    `json:"tool"`
+	From    time.Time `json:"from"` // its first window that was seen
+	To      time.Time `json:"to"`   // its last
+	Cutting Seconds   `json:"cutting_s"`
+	WearUM  *float64  `json:"wear_um,omitempty"` // estimated after its last window; nil if it was not known
+	Alarms  int       `json:"alarms"`
+	Whole   bool      `json:"whole"`   // it came within the time of the report
+	Changed bool      `json:"changed"` // and another followed
+}
+
+// Machine is all that happened to one.
+type Machine struct {
+	Machine string  `json:"machine"`
+	Rows    []*Row  `json:"shifts"` // in their order
+	Tools   []*Tool `json:"tools"`
+	Open    int     `json:"open_alarms"` // raised and not acknowledged, nor over, at the end
+
+	rows   map[int64]*Row // by start
+	epochs map[string]*sequence
+	tool   *Tool
+	cut    time.Time // up to which cutting time was counted
+	alarm  incident
+	masks  map[event.AlertState]time.Time // since when
+}
+
+// Config says what a report is about.
+type Config struct {
+	Plan         Plan
+	Since, Until time.Time
+	LimitUM      float64 // flank wear up to which a tool could have been used; 0: no limit is known
+
+	// Healthy, if not nil, says of the window in which an alarm was raised whether
+	// it is healthy by the label that was measured, or that nothing is known. It is
+	// asked once all results are in, of tools that it was told of by NewTool.
+	Healthy func(a event.Alert) (healthy, known bool)
+	NewTool func(machine, tool string, at time.Time)
+}
+
+// Report collects what happened. Results, alerts and advisories may come in any
+// order of machines, each in the order of its own topic; then comes Finish.
+type Report struct {
+	cfg      Config
+	machines map[string]*Machine
+	seen     map[string]bool // ids of alerts and advisories
+	raised   []raised
+}
+
+// New returns a report of nothing.
+func New(cfg Config) *Report {
+	return &Report{cfg: cfg, machines: make(map[string]*Machine), seen: make(map[string]bool)}
+}
+
+func (r *Report) machine(name string) *Machine {
+	m := r.machines[name]
+	if m == nil {
+		m = &Machine{Machine: name, rows: make(map[int64]*Row), epochs: make(map[string]*sequence), masks: make(map[event.AlertState]time.Time)}
+		r.machines[name] = m
+	}
+	return m
+}
+
+// within reports whether the report is about t.
+func (r *Report) within(t time.Time) bool { return !t.Before(r.cfg.Since) && t.Before(r.cfg.Until) }
+
+// row returns the row of the shift that t is in.
+func (r *Report) row(m *Machine, t time.Time) *Row {
+	if n := len(m.Rows); n > 0 { // mostly the one before
+		if last := m.Rows[n-1]; !t.Before(last.Start) && t.Before(last.End) {
+			return last
+		}
+	}
+	start, end := r.cfg.Plan.Around(t)
+	row := m.rows[start.UnixNano()]
+	if row == nil {
+		row = &Row{Shift: r.cfg.Plan.name(start, end), Start: start, End: end, Verdicts: make(map[event.Verdict]int), Advisories: make(map[string]int)}
+		m.rows[start.UnixNano()] = row
+		m.Rows = append(m.Rows, row)
+	}
+	return row
+}
+
+// Finish ends the report: nothing is to come. It returns the machines by name, with
+// a row for each shift in which there was something to tell.
+func (r *Report) Finish() []*Machine {
+	var all []*Machine
+	for _, name := range slices.Sorted(maps.Keys(r.machines)) {
+		m := r.machines[name]
+		for state, since := range m.masks {
+			r.mask(m, state, since, r.cfg.Until)
+		}
+		if m.alarm.open() {
+			m.Open++
+		}
+		if len(m.Rows) == 0 && m.Open == 0 {
+			continue
+		}
+		all = append(all, m)
+	}
+	for _, a := range r.raised {
+		if a.marked || r.cfg.Healthy == nil {
+			continue
+		}
+		if healthy, known := r.cfg.Healthy(a.alert); known {
+			if a.row.Labelled++; healthy {
+				a.row.False++
+			}
+		}
+	}
+	for _, m := range all {
+		slices.SortFunc(m.Rows, compareShifts)
+	}
+	return all
+}
