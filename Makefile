@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka chaos chaos-short kafka cross smoke up down peers peers-bench large quality study study-peers study-go study-drill study-report study-short simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web chaos chaos-short kafka cross smoke up down peers peers-bench large quality study study-peers study-go study-drill study-report study-short simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test
 
@@ -70,7 +70,11 @@ $(PEERS_BENCH)/ready: peers/bench/requirements.txt
 e2e: e2e-embedded e2e-kafka
 
 e2e-embedded:
-	$(GO) test -count 1 -tags e2e -skip TestChaos ./e2e/...
+	$(GO) test -count 1 -tags e2e -skip 'TestChaos|TestPage' ./e2e/...
+
+# The page in a browser: needs Debian's chromium.
+e2e-web:
+	$(GO) test -count 1 -tags e2e -run TestPage ./e2e
 
 # The same, and the tests of internal/bus, against Apache Kafka itself: in the clear,
 # with TLS, passwords and rights, and on a cluster of three. Both mostly wait, so they

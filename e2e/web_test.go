@@ -1,0 +1,285 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+var shots = flag.String("web.shots", "", "folder for pictures of the page, as TestPage saw it")
+
+// browser is one tab of Chromium. It remembers whatever the page complained of:
+// errors and warnings of its console, exceptions, requests that failed or were
+// refused, and what its policy kept it from loading.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu         sync.Mutex
+	requests   map[network.RequestID]string // address
+	complaints []string
+}
+
+func openBrowser(t *testing.T, address string) *browser {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal("no chromium: apt-get install chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	b := &browser{t: t, requests: map[network.RequestID]string{}}
+	b.ctx, cancel = chromedp.NewContext(ctx, chromedp.WithListener(b.listen))
+	t.Cleanup(cancel)
+	for _, domain := range []cdp.Command[cdp.Empty, cdp.Empty]{log.Enable, runtime.Enable, audits.Enable} {
+		if _, err := chromedp.Call(b.ctx, domain, cdp.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	b.size(1280)
+	b.do(chromedp.Navigate(address))
+	return b
+}
+
+func (b *browser) listen(ev any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	complain := func(format string, args ...any) { b.complaints = append(b.complaints, fmt.Sprintf(format, args...)) }
+	switch ev := ev.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests[ev.RequestID] = ev.Request.URL
+	case *network.EventResponseReceived:
+		if ev.Response.Status >= 400 {
+			complain("%d of %s", ev.Response.Status, ev.Response.URL)
+		}
+	case *network.EventLoadingFailed:
+		complain("%s of %s", ev.ErrorText, b.requests[ev.RequestID])
+	case *log.EventEntryAdded:
+		if ev.Entry.Level == log.EntryLevelError || ev.Entry.Level == log.EntryLevelWarning {
+			complain("%s: %s of %s", ev.Entry.Source, ev.Entry.Text, ev.Entry.URL)
+		}
+	case *runtime.EventConsoleAPICalled:
+		if ev.Type == runtime.ConsoleAPICalledTypeError || ev.Type == runtime.ConsoleAPICalledTypeWarning || ev.Type == runtime.ConsoleAPICalledTypeAssert {
+			complain("console.%s: %v", ev.Type, ev.Args)
+		}
+	case *runtime.EventExceptionThrown:
+		complain("exception: %v", ev.ExceptionDetails)
+	case *audits.EventIssueAdded:
+		complain("issue: %s", ev.Issue.Code)
+	}
+}
+
+// quiet fails if the page complained since it was last asked, but of what the test
+// brought about: the page may say that if it names the address.
+func (b *browser) quiet(expected ...string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+next:
+	for _, c := range b.complaints {
+		for _, e := range expected {
+			if strings.HasSuffix(c, e) {
+				continue next
+			}
+		}
+		b.t.Errorf("the page complained: %s", c)
+	}
+	b.complaints = nil
+}
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// js returns the value of an expression in the page.
+func js[T any](b *browser, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits until an expression holds in the page.
+func (b *browser) until(expression string) {
+	b.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !js[bool](b, "!!("+expression+")"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.shot("failed")
+			b.t.Fatalf("the page never came to %s; it says:\n%s", expression, js[string](b, "document.body.innerText"))
+		}
+	}
+}
+
+// size makes the window so wide, in CSS pixels.
+func (b *browser) size(width int64) {
+	b.t.Helper()
+	b.do(chromedp.EmulateViewport(width, 900))
+}
+
+// fits fails if there is something beyond the right edge, at any width that people have.
+func (b *browser) fits(what string) {
+	b.t.Helper()
+	for _, width := range []int64{400, 1280} {
+		b.size(width)
+		b.until(fmt.Sprintf("innerWidth === %d", width))
+		if w := js[int64](b, "document.documentElement.scrollWidth"); w > width {
+			b.t.Errorf("%s is %d pixels wide in a window of %d", what, w, width)
+		}
+		b.shot(fmt.Sprintf("%s-%d", what, width))
+	}
+}
+
+func (b *browser) shot(name string) {
+	b.t.Helper()
+	if *shots == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// order fills in what a person says of the alarm, and sends it.
+func (b *browser) order(button, note, token string) {
+	b.t.Helper()
+	b.do(chromedp.Click(chromedp.CSS(button), chromedp.NodeVisible))
+	b.until(`document.querySelector('#ask').open`)
+	b.fill("by", "kim")
+	b.fill("note", note)
+	b.fill("token", token)
+	b.do(chromedp.Click(chromedp.CSS("#go")))
+}
+
+func (b *browser) fill(field, value string) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('#order').elements[%q].value = %q", field, value)))
+}
+
+// longLife is a table of one tool that wears out within 240 rows and is used on.
+func longLife() string {
+	var b strings.Builder
+	b.WriteString("force,power,noise,tool,VB\n")
+	rng := rand.New(rand.NewPCG(3, 1))
+	for i := range 20000 {
+		vb := min(420, 1.75*float64(i))
+		fmt.Fprintf(&b, "%.4f,%.4f,%.4f,T1,%.1f\n", 100+vb/2+4*rng.NormFloat64(), 20+vb/8+rng.NormFloat64(), rng.NormFloat64(), vb)
+	}
+	return b.String()
+}
+
+// The page in a browser, beside an ingester that sends and a monitor that dies: it
+// shows what comes, takes what people say, and comes back by itself.
+func TestPage(t *testing.T) {
+	broker, _ := startServer(t, 1)
+	dir := prepare(t, broker.Addr(), 20)
+	write(t, dir, "day.csv", longLife())
+	address := freeAddr(t)
+	const token = "correct-horse-battery"
+	write(t, dir, "page-token", token)
+	write(t, dir, "monitor.yaml", fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: m.flank\npage: %q\npage_token: {file: page-token}\n", broker.Addr(), address))
+	monitor := start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
+	awaitPage(t, address)
+
+	// It is loaded once; all that follows comes to it.
+	b := openBrowser(t, "http://"+address)
+	js[bool](b, "window.loadedOnce = true")
+	b.until(`document.querySelector('#connection').dataset.state === 'live' && document.body.dataset.verdict === 'waiting'`)
+	ingester := start(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
+	shown := `+document.querySelector('#chart').getAttribute('aria-label').match(/\d+/)[0]`
+	b.until(shown + ` > 0`)
+	b.until(fmt.Sprintf("%s >= %d", shown, js[int](b, shown)+5))
+	b.until(`document.body.dataset.verdict === 'healthy'`) // for eight seconds
+	b.quiet()
+
+	// The tool wears out.
+	b.until(`document.body.dataset.alarm === 'loud' && document.body.dataset.verdict === 'faulty'`)
+	b.until(`document.querySelector('#alerts li[data-state=raised] .text').textContent.includes('tool T1')`)
+	b.until(`document.title.startsWith('ALARM')`)
+	b.fits("alarm")
+	b.quiet()
+
+	// A person says that they know.
+	b.order(`.hero [value=acknowledge]`, "change at hole end", "wrong-horse-battery")
+	b.until(`document.querySelector('#ask-says').textContent.includes('not the token')`)
+	if js[string](b, `document.querySelector('#alarm').textContent`) != "raised" {
+		t.Error("a wrong token moved the alarm")
+	}
+	b.fill("token", token)
+	b.do(chromedp.Click(chromedp.CSS("#go")))
+	b.until(`document.querySelector('#alarm').textContent === 'acknowledged' && !document.querySelector('#ask').open`)
+	b.until(`document.querySelector('#since').textContent.includes('by kim')`)
+	b.quiet("/api/commands") // 401
+	b.order(`.hero [value=shelve]`, "test piece", token)
+	b.until(`document.querySelector('#alarm').textContent === 'shelved' && document.querySelector('#since').textContent.includes('test piece')`)
+	b.order(`.hero [value=unshelve]`, "", token)
+	b.until(`document.querySelector('#alarm').textContent === 'acknowledged'`)
+	b.quiet()
+
+	// The monitor dies and comes back.
+	monitor.kill()
+	b.until(`document.querySelector('#connection').dataset.state === 'lost' && document.querySelector('#word').textContent === 'Offline'`)
+	monitor = start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
+	b.until(`document.querySelector('#connection').dataset.state === 'live' && document.body.dataset.verdict === 'faulty'`)
+	b.until(`document.querySelector('#alarm').textContent === 'acknowledged'`)
+	b.quiet("/api/events")
+
+	// Nobody needs a mouse.
+	b.do(chromedp.Focus(chromedp.CSS(`.hero [value=shelve]`)), chromedp.KeyEvent(kb.Enter))
+	b.until(`document.querySelector('#ask').open`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.until(`!document.querySelector('#ask').open && document.activeElement.value === 'shelve'`)
+	if !js[bool](b, "window.loadedOnce === true") {
+		t.Error("the page was loaded again")
+	}
+	b.quiet()
+	ingester.kill()
+	monitor.kill()
+}
+
+// awaitPage waits until a program serves its page.
+func awaitPage(t *testing.T, address string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		res, err := http.Get("http://" + address + "/readyz")
+		if err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no page at %s: %v", address, err)
+		}
+	}
+}
