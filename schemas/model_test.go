@@ -351,7 +351,7 @@ func TestModelDocumentNames(t *testing.T) {
 	}
 	for _, want := range []string{
 		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `1` |", "| 4 | number of sections, uint32: `3`, or `4` with section `wear` |",
-		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`", "| 4 | `FDBN` |", "`ecs-dbn-`",
+		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`, 4 `committee`", "| 4 | `FDBN` |", "`ecs-dbn-`",
 		"more than 1e-5", fmt.Sprintf("within ±%d, and", model.RatioLimit),
 		fmt.Sprintf("`%s`, `%s`, `%s` or `%s`", model.ReferenceAuto, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),
 	} {

@@ -22,13 +22,17 @@ func metadata(m *model.Model) ([][2]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
+	var encodings []string // of a committee those of its members
+	for _, part := range m.Classifier.Encoder().Parts() {
+		encodings = append(encodings, string(part.Encoding()))
+	}
 	return [][2]string{
 		{"flank.model", m.ID()},
 		{"flank.layout", m.Layout.Fingerprint()},
 		{"flank.features", string(features)},
 		{"flank.reference", fmt.Sprintf("%s, %d windows", m.Reference.Mode, m.Reference.Windows)},
 		{"flank.window", m.Window.Length.String()},
-		{"flank.encoding", string(m.Classifier.Encoder().Encoding())},
+		{"flank.encoding", strings.Join(encodings, ", ")},
 		{"flank.classes", strings.Join(m.ClassNames(), ", ")},
 	}, nil
 }

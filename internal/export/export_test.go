@@ -24,7 +24,7 @@ import (
 
 var peers = flag.String("peers", "", "folder for models that peers/export/check.py recomputes")
 
-var encodings = []classify.Encoding{classify.Standard, classify.MinMax, classify.NormalScore, classify.Bins}
+var encodings = []classify.Encoding{classify.Standard, classify.MinMax, classify.NormalScore, classify.Bins, classify.Committee}
 
 var nan, inf = float32(math.NaN()), float32(math.Inf(1))
 

@@ -127,25 +127,59 @@ func (g *graph) doubles(name string, x []float64, dims ...int) string {
 
 // encode adds the encoding of "features" and returns its output, float N×inputs.
 func (g *graph) encode(e *classify.Encoder) string {
+	x := g.node("Cast", []string{"features"}, "features.double", attribute{"to", onnxDouble})
+	missing := g.node("IsNaN", []string{x}, "missing")
+	var all []string
+	for _, part := range e.Parts() {
+		p := partGraph{g, ""}
+		if e.Encoding() == classify.Committee {
+			p.prefix = string(part.Encoding()) + "."
+		}
+		all = append(all, p.encode(part, x, missing))
+	}
+	if len(all) > 1 {
+		x = g.node("Concat", all, "beside", attribute{"axis", 1})
+	} else {
+		x = all[0]
+	}
+	return g.node("Cast", []string{x}, "encoded", attribute{"to", onnxFloat})
+}
+
+// partGraph adds to a graph under names that begin with a prefix.
+type partGraph struct {
+	*graph
+	prefix string
+}
+
+func (g partGraph) node(op string, inputs []string, output string, attributes ...attribute) string {
+	return g.graph.node(op, inputs, g.prefix+output, attributes...)
+}
+
+func (g partGraph) doubles(name string, x []float64, dims ...int) string {
+	return g.graph.doubles(g.prefix+name, x, dims...)
+}
+
+func (g partGraph) ints(name string, x []int64) string {
+	return g.initializer(g.prefix+name, onnxInt64, rawInts(x), len(x))
+}
+
+// encode adds the encoding of x by one part.
+func (g partGraph) encode(e *classify.Encoder, x, missing string) string {
 	n := e.Columns()
 	fill := make([]float64, n)
 	for j := range fill {
 		fill[j], _, _ = e.Column(j)
 	}
-	x := g.node("Cast", []string{"features"}, "features.double", attribute{"to", onnxDouble})
-	missing := g.node("IsNaN", []string{x}, "missing")
 	x = g.node("Where", []string{missing, g.doubles("fill", fill, n), x}, "complete")
 	if e.Encoding() == classify.NormalScore {
-		x = g.interpolate(e, x)
-	} else {
-		x = g.scale(e, x)
+		return g.interpolate(e, x)
 	}
-	return g.node("Cast", []string{x}, "encoded", attribute{"to", onnxFloat})
+	return g.scale(e, x)
 }
 
 // scale adds clip((x − low)/width), with one input for each bin of a column,
 // and 0 for constant columns.
-func (g *graph) scale(e *classify.Encoder, x string) string {
+func (g partGraph) scale(e *classify.Encoder, x string) string {
 	var from []int64
 	var low, width, used []float64
 	add := func(j int, l, w, u float64) {
@@ -169,7 +203,7 @@ func (g *graph) scale(e *classify.Encoder, x string) string {
 		}
 	}
 	n := len(from)
-	x = g.node("Gather", []string{x, g.initializer("column", onnxInt64, rawInts(from), n)}, "spread", attribute{"axis", 1})
+	x = g.node("Gather", []string{x, g.ints("column", from)}, "spread", attribute{"axis", 1})
 	x = g.node("Sub", []string{x, g.doubles("low", low, n)}, "shifted")
 	x = g.node("Div", []string{x, g.doubles("width", width, n)}, "scaled")
 	x = g.node("Clip", []string{x, g.doubles("least", []float64{least}), g.doubles("most", []float64{most})}, "clipped")
@@ -179,7 +213,7 @@ func (g *graph) scale(e *classify.Encoder, x string) string {
 // interpolate adds the line through knots and values of every column,
 //
 //	v_0 + Σ_b (v_{b+1} − v_b)·clip((x − k_b)/(k_{b+1} − k_b), 0, 1).
-func (g *graph) interpolate(e *classify.Encoder, x string) string {
+func (g partGraph) interpolate(e *classify.Encoder, x string) string {
 	n, pieces := e.Columns(), 1
 	for j := range n {
 		_, knots, _ := e.Column(j)
@@ -200,7 +234,7 @@ func (g *graph) interpolate(e *classify.Encoder, x string) string {
 			low[j*pieces+b], width[j*pieces+b], rise[j*pieces+b] = knots[b], knots[b+1]-knots[b], values[b+1]-values[b]
 		}
 	}
-	last := g.initializer("last", onnxInt64, rawInts([]int64{-1}), 1)
+	last := g.ints("last", []int64{-1})
 	x = g.node("Unsqueeze", []string{x, last}, "spread")
 	x = g.node("Sub", []string{x, g.doubles("low", low, n, pieces)}, "shifted")
 	x = g.node("Div", []string{x, g.doubles("width", width, n, pieces)}, "scaled")

@@ -35,10 +35,12 @@ func Safetensors(m *model.Model) ([]byte, error) {
 	e := m.Classifier.Encoder()
 	var fill, knots, values []float64
 	var knotCount, valueCount []int64
-	for j := range e.Columns() {
-		f, k, v := e.Column(j)
-		fill, knots, values = append(fill, f), append(knots, k...), append(values, v...)
-		knotCount, valueCount = append(knotCount, int64(len(k))), append(valueCount, int64(len(v)))
+	for _, part := range e.Parts() {
+		for j := range part.Columns() {
+			f, k, v := part.Column(j)
+			fill, knots, values = append(fill, f), append(knots, k...), append(values, v...)
+			knotCount, valueCount = append(knotCount, int64(len(k))), append(valueCount, int64(len(v)))
+		}
 	}
 	f.float64s("encoder.fill", fill, len(fill))
 	f.float64s("encoder.knots", knots, len(knots))

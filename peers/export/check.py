@@ -18,11 +18,12 @@ from safetensors import safe_open
 TOLERANCE = 1e-6
 
 
-def encode(kind, x, t):
-    """The encoding, as classify.Encoder.Column describes it."""
+def encode(kinds, x, t):
+    """The encoding, as classify.Encoder.Column describes it, of a committee its members' beside each other."""
     columns, k, v = [], 0, 0
-    for j, fill in enumerate(t["encoder.fill"]):
-        nk, nv = t["encoder.knot_count"][j], t["encoder.value_count"][j]
+    for i, fill in enumerate(t["encoder.fill"]):
+        kind, j = kinds[i // x.shape[1]], i % x.shape[1]
+        nk, nv = t["encoder.knot_count"][i], t["encoder.value_count"][i]
         knots, values = t["encoder.knots"][k : k + nk], t["encoder.values"][v : v + nv]
         k, v = k + nk, v + nv
         col = np.where(np.isnan(x[:, j]), fill, x[:, j].astype(np.float64))
@@ -37,8 +38,8 @@ def encode(kind, x, t):
     return np.stack(columns, axis=1)
 
 
-def from_tensors(kind, x, t):
-    a = encode(kind, x, t)
+def from_tensors(kinds, x, t):
+    a = encode(kinds, x, t)
     layers = sum(name.endswith(".weight") for name in t)
     for i in range(layers):
         a = a @ t[f"layers.{i}.weight"].astype(np.float64) + t[f"layers.{i}.bias"]
@@ -60,8 +61,8 @@ def main(folder):
         posterior, score, decided = session.run(["posterior", "score", "class"], {"features": x})
         with safe_open(path.with_suffix(".safetensors"), framework="np") as f:
             tensors = {name: f.get_tensor(name) for name in f.keys()}
-            kind = f.metadata()["flank.encoding"]
-        again = from_tensors(kind, x, tensors)
+            kinds = f.metadata()["flank.encoding"].split(", ")
+        again = from_tensors(kinds, x, tensors)
         gaps = {
             "onnx posterior": np.abs(posterior - want).max(),
             "onnx score": np.abs(score - np.array(said["score"])).max(),

@@ -15,7 +15,9 @@ import (
 //	4      version, 1
 //	4      number K of classes
 //	8·K    costs, float64
-//	1      encoding: 0 standard, 1 minmax, 2 normalscore, 3 bins
+//	1      encoding: 0 standard, 1 minmax, 2 normalscore, 3 bins, 4 committee;
+//	       of a committee the number of its members, 1 byte, then of each:
+//	1        its encoding, and what follows
 //	4      number of columns; then of each column
 //	         8     the value that stands for a missing one, float64
 //	         4+8·n number of knots and the knots, float64
@@ -38,14 +40,26 @@ func (c *Classifier) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, binaryMagic...)
 	b = le.AppendUint32(b, binaryVersion)
 	b = appendFloats(b, c.costs)
-	b = append(b, c.encoder.encoding.number())
-	b = le.AppendUint32(b, uint32(len(c.encoder.columns)))
-	for _, col := range c.encoder.columns {
+	return c.network.AppendBinary(appendEncoder(b, c.encoder))
+}
+
+func appendEncoder(b []byte, e *Encoder) []byte {
+	b = append(b, e.encoding.number())
+	if e.encoding == Committee {
+		b = append(b, byte(len(e.parts)))
+		for _, p := range e.parts {
+			b = appendEncoder(b, p)
+		}
+		return b
+	}
+	le := binary.LittleEndian
+	b = le.AppendUint32(b, uint32(len(e.columns)))
+	for _, col := range e.columns {
 		b = le.AppendUint64(b, math.Float64bits(col.fill))
 		b = appendFloats(b, col.knots)
 		b = appendFloats(b, col.values)
 	}
-	return c.network.AppendBinary(b)
+	return b
 }
 
 func appendFloats(b []byte, x []float64) []byte {
@@ -101,7 +115,39 @@ func (c *Classifier) UnmarshalBinary(b []byte) error {
 }
 
 func readEncoder(r *reader) (*Encoder, error) {
-	number, columns := r.uint8(), r.uint32()
+	number := r.uint8()
+	if !r.short && int(number) < len(encodings) && encodings[number] == Committee {
+		return readCommittee(r)
+	}
+	return readColumns(r, number)
+}
+
+// readCommittee reads the encoders of a committee, which has at least two members.
+func readCommittee(r *reader) (*Encoder, error) {
+	n := int(r.uint8())
+	if r.short || n < 2 || n > len(members) {
+		return nil, fmt.Errorf("classify: %w: a committee of %d", ErrCorrupt, n)
+	}
+	var parts []*Encoder
+	for range n {
+		number := r.uint8()
+		if int(number) < len(encodings) && encodings[number] == Committee {
+			return nil, fmt.Errorf("classify: %w: a committee within a committee", ErrCorrupt)
+		}
+		p, err := readColumns(r, number)
+		if err != nil {
+			return nil, err
+		}
+		if len(parts) > 0 && len(p.columns) != parts[0].Columns() {
+			return nil, fmt.Errorf("classify: %w: encodings of %d and %d features beside each other", ErrCorrupt, parts[0].Columns(), len(p.columns))
+		}
+		parts = append(parts, p)
+	}
+	return beside(parts), nil
+}
+
+func readColumns(r *reader, number byte) (*Encoder, error) {
+	columns := r.uint32()
 	if r.short || int(number) >= len(encodings) || columns < 1 || columns > maxColumns {
 		return nil, fmt.Errorf("classify: %w: encoding number %d of %d features", ErrCorrupt, number, columns)
 	}

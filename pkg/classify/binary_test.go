@@ -46,9 +46,16 @@ func TestBinaryRoundTrip(t *testing.T) {
 // Every truncation and every changed byte either gives a classifier that works
 // or an error that says so; nothing panics and nothing is half read.
 func TestDamagedBinary(t *testing.T) {
+	for _, encoding := range []Encoding{NormalScore, Committee} {
+		t.Run(string(encoding), func(t *testing.T) { testDamagedBinary(t, encoding) })
+	}
+}
+
+func testDamagedBinary(t *testing.T, encoding Encoding) {
 	x, y := clusters(21, 2, 2, 40, 20)
 	s := quick()
-	s.Encoding = NormalScore
+	s.Encoding = encoding
+	s.Costs.Posteriors = Training // equal shares: all members of a committee stay
 	c, _ := fitted(t, x, y, nil, s)
 	b, err := c.AppendBinary(nil)
 	if err != nil {

@@ -62,11 +62,14 @@ var (
 // beside them.
 type Settings struct {
 	Encoding Encoding // of features; default Standard
-	Bins     int      // most bins of a feature, for Bins only; default 8
+	Bins     int      // most bins of a feature, for Bins and Committee only; default 8
 
 	// Network says how networks are trained. Its Visible defaults to what the
-	// encoding needs, its FineTune.Decay to 2e-3 for Bins (whose inputs are
-	// many and overfit) and 3e-4 otherwise. Its Seed, Progress, Checkpoint and
+	// encoding needs, and must be left to a Committee, whose members differ; its
+	// FineTune.Decay to 2e-3 for Bins (whose inputs are many and overfit) and 3e-4
+	// otherwise. The networks of a Committee have one hidden layer of 30 units and
+	// 20 epochs of pre-training, unless it says more: together they gain nothing
+	// from the defaults of one alone. Its Seed, Progress, Checkpoint and
 	// Resume are set here and its validation rows must be empty.
 	Network dbn.Settings
 
@@ -120,9 +123,13 @@ const (
 	Training Posteriors = "training"
 )
 
+// decays are the L2 penalties of weights that Network.FineTune.Decay defaults to.
+var decays = map[Encoding]float64{Standard: 3e-4, MinMax: 3e-4, NormalScore: 3e-4, Bins: 2e-3}
+
+// What a network in a Committee has instead of the defaults of one alone.
 const (
-	decayBins = 2e-3
-	decay     = 3e-4
+	memberUnits    = 30
+	memberPretrain = 20 // epochs
 )
 
 // Check reports the first setting that Fit could not use for K classes, before
@@ -132,10 +139,32 @@ func (s Settings) Check(classes int) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Network.Check(classes); err != nil {
-		return fmt.Errorf("classify: %w: %w", ErrSettings, err)
+	for _, m := range s.members() {
+		if err := m.Network.Check(classes); err != nil {
+			return fmt.Errorf("classify: %w: %w", ErrSettings, err)
+		}
 	}
 	return s.Costs.check(classes)
+}
+
+// members returns the settings of each network that s, whose defaults are in
+// place, stands for: one, or as many as a Committee has members.
+func (s Settings) members() []Settings {
+	if s.Encoding != Committee {
+		return []Settings{s}
+	}
+	all := make([]Settings, len(members))
+	for i, e := range members {
+		m := s
+		m.Encoding, m.Network.Visible = e, e.visible()
+		m.Network.FineTune.Decay = cmp.Or(m.Network.FineTune.Decay, decays[e])
+		m.Network.Pretrain.Epochs = cmp.Or(m.Network.Pretrain.Epochs, memberPretrain)
+		if len(m.Network.Hidden) == 0 {
+			m.Network.Hidden = []int{memberUnits}
+		}
+		all[i] = m
+	}
+	return all
 }
 
 func (s Settings) withDefaults() (Settings, error) {
@@ -144,14 +173,13 @@ func (s Settings) withDefaults() (Settings, error) {
 	s.Costs.Posteriors = cmp.Or(s.Costs.Posteriors, OutOfFold)
 	s.Costs.Folds = cmp.Or(s.Costs.Folds, 10)
 	s.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
-	s.Network.Visible = cmp.Or(s.Network.Visible, s.Encoding.visible())
-	if s.Network.FineTune.Decay == 0 {
-		s.Network.FineTune.Decay = decay
-		if s.Encoding == Bins {
-			s.Network.FineTune.Decay = decayBins
-		}
+	if s.Encoding != Committee {
+		s.Network.Visible = cmp.Or(s.Network.Visible, s.Encoding.visible())
+		s.Network.FineTune.Decay = cmp.Or(s.Network.FineTune.Decay, decays[s.Encoding])
 	}
 	switch {
+	case s.Encoding == Committee && s.Network.Visible != "":
+		return s, fmt.Errorf("classify: visible units %q: %w: the members of a committee need different ones, leave them to it", s.Network.Visible, ErrSettings)
 	case !s.Encoding.known():
 		return s, fmt.Errorf("classify: encoding %q: %w: must be one of %v", s.Encoding, ErrSettings, encodings)
 	case s.Bins < 1 || s.Bins > maxBins:

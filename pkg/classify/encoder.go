@@ -29,10 +29,17 @@ const (
 	// Rubachev and A. Babenko, "On Embeddings for Numerical Features in Tabular
 	// Deep Learning", NeurIPS 2022, eq. 1.)
 	Bins Encoding = "bins"
+	// Committee is Standard, Bins and NormalScore beside each other, with a
+	// network for each: [Fit] trains them apart, gives each a share by what it
+	// says of rows held out, and joins them to one.
+	Committee Encoding = "committee"
 )
 
 // encodings in the order of their numbers in the binary form.
-var encodings = []Encoding{Standard, MinMax, NormalScore, Bins}
+var encodings = []Encoding{Standard, MinMax, NormalScore, Bins, Committee}
+
+// members are the encodings of a Committee.
+var members = []Encoding{Standard, Bins, NormalScore}
 
 func (e Encoding) known() bool { return slices.Contains(encodings, e) }
 
@@ -57,8 +64,9 @@ const (
 // with one training value or none says nothing, so its input is always 0.
 type Encoder struct {
 	encoding Encoding
-	columns  []column
+	columns  []column // none for Committee
 	inputs   int
+	parts    []*Encoder // for Committee only
 }
 
 // column is the encoding of one feature. What knots and values hold depends on
@@ -83,8 +91,19 @@ func FitEncoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
 	if !encoding.known() {
 		return nil, fmt.Errorf("classify: encoding %q: %w: must be one of %v", encoding, ErrSettings, encodings)
 	}
-	if encoding == Bins && (bins < 1 || bins > maxBins) {
+	if (encoding == Bins || encoding == Committee) && (bins < 1 || bins > maxBins) {
 		return nil, fmt.Errorf("classify: %d bins: %w: must be from 1 to %d", bins, ErrSettings, maxBins)
+	}
+	if encoding == Committee {
+		var parts []*Encoder
+		for _, member := range members {
+			part, err := FitEncoder(x, member, bins)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, part)
+		}
+		return beside(parts), nil
 	}
 	e := &Encoder{encoding: encoding, columns: make([]column, x.Cols)}
 	sorted := make([]float64, 0, x.Rows)
@@ -104,6 +123,16 @@ func FitEncoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
 		e.inputs += e.columns[j].inputs(encoding)
 	}
 	return e, nil
+}
+
+// beside returns the encoder of a Committee of the given parts, whose inputs
+// follow each other.
+func beside(parts []*Encoder) *Encoder {
+	e := &Encoder{encoding: Committee, parts: parts}
+	for _, p := range parts {
+		e.inputs += p.inputs
+	}
+	return e
 }
 
 func fitColumn(sorted []float64, encoding Encoding, bins int) column {
@@ -170,6 +199,16 @@ func (c column) inputs(e Encoding) int {
 // Encoding returns the kind of encoding.
 func (e *Encoder) Encoding() Encoding { return e.encoding }
 
+// Parts returns the encoders whose inputs, one after the other, are those of e:
+// of a Committee its members, of any other e alone. The caller must not change
+// the slice.
+func (e *Encoder) Parts() []*Encoder {
+	if e.encoding == Committee {
+		return e.parts
+	}
+	return []*Encoder{e}
+}
+
 // Column returns how feature j is encoded: the value that stands for a missing
 // one and
 //
@@ -179,14 +218,19 @@ func (e *Encoder) Encoding() Encoding { return e.encoding }
 //   - for NormalScore knots and the scores at them.
 //
 // A column that is constant, and so always 0, has no knots. The slices are the
-// encoder's and must not be changed.
+// encoder's and must not be changed. A Committee has columns in its Parts only.
 func (e *Encoder) Column(j int) (fill float64, knots, values []float64) {
 	c := &e.columns[j]
 	return c.fill, c.knots, c.values
 }
 
 // Columns returns the number of features of a row.
-func (e *Encoder) Columns() int { return len(e.columns) }
+func (e *Encoder) Columns() int {
+	if e.encoding == Committee {
+		return e.parts[0].Columns()
+	}
+	return len(e.columns)
+}
 
 // Inputs returns the number of network inputs that a row becomes.
 func (e *Encoder) Inputs() int { return e.inputs }
@@ -194,8 +238,12 @@ func (e *Encoder) Inputs() int { return e.inputs }
 // EncodeTo stores in dst the inputs of row, which may hold NaN and infinities.
 // It panics if dst is not Inputs long or row not Columns.
 func (e *Encoder) EncodeTo(dst, row []float32) {
-	if len(row) != len(e.columns) || len(dst) != e.inputs {
-		panic(fmt.Sprintf("classify: EncodeTo: %d inputs of %d features by an encoder of %d of %d", len(dst), len(row), e.inputs, len(e.columns)))
+	if len(row) != e.Columns() || len(dst) != e.inputs {
+		panic(fmt.Sprintf("classify: EncodeTo: %d inputs of %d features by an encoder of %d of %d", len(dst), len(row), e.inputs, e.Columns()))
+	}
+	for _, p := range e.parts {
+		p.EncodeTo(dst[:p.inputs:p.inputs], row)
+		dst = dst[p.inputs:]
 	}
 	for j := range e.columns {
 		c := &e.columns[j]

@@ -16,10 +16,11 @@ type Report struct {
 	Columns     int        `json:"columns"`
 	Inputs      int        `json:"inputs"` // of the network, after encoding
 	ClassCounts []int      `json:"class_counts"`
-	Groups      int        `json:"groups"`           // 0 if rows have none
-	Constant    []int      `json:"constant_columns"` // with one value or none: they say nothing and are encoded as 0
-	Empty       []int      `json:"empty_columns"`    // those of them without any value
-	Imputed     int        `json:"imputed_cells"`    // missing values, encoded as their column's mean
+	Groups      int        `json:"groups"`            // 0 if rows have none
+	Constant    []int      `json:"constant_columns"`  // with one value or none: they say nothing and are encoded as 0
+	Empty       []int      `json:"empty_columns"`     // those of them without any value
+	Imputed     int        `json:"imputed_cells"`     // missing values, encoded as their column's mean
+	Members     []Member   `json:"members,omitempty"` // of a Committee
 	Costs       CostReport `json:"costs"`
 	// Posterior, N×K row-major, holds the posteriors that the costs were chosen
 	// on.
@@ -29,7 +30,7 @@ type Report struct {
 	// CrossValidate.
 	Held     Scores       `json:"held"`
 	Training Scores       `json:"training"` // of the classifier on the rows it was fitted to
-	History  *dbn.History `json:"-"`        // of the network
+	History  *dbn.History `json:"-"`        // of the network, of a Committee's first
 	Warnings []string     `json:"warnings"` // in words; empty if all is well
 }
 
@@ -37,10 +38,13 @@ type Report struct {
 // are groups, or nil. It keeps none of them. NaN in x is a missing value; a
 // column's training mean stands for it, and the Report counts it.
 //
-// One network is trained on all rows. Unless costs come from Training
+// One network is trained on all rows, of a Committee one for each member. Unless costs come from Training
 // posteriors, as many more as Costs.Folds says are trained on parts of the
 // groups and judge the rest, and the costs are chosen on what they say:
 //
+//   - the members of a Committee are given the shares with which their joint
+//     posteriors held out have the least cross-entropy, and are joined to one
+//     network, see [dbn.Join]; those without a share are left out;
 //   - posteriors are first brought to the temperature at which those held out
 //     have the least cross-entropy, and so are those of the classifier, unless
 //     these say hardly anything then, of which the Report warns;
@@ -105,36 +109,46 @@ func fit(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Set
 		r.Costs.Folds = folds.folds
 	}
 
-	// The network to keep and those of the folds, the slowest first.
-	c := &Classifier{}
-	var held []float64
-	if folds.folds > 0 {
-		held = make([]float64, rows*k)
+	// The networks to keep and those of the folds, the slowest first.
+	all := s.members()
+	trained := make([]member, len(all))
+	held := make([][]float64, len(all))
+	for m := range held {
+		if folds.folds > 0 {
+			held[m] = make([]float64, rows*k)
+		}
 	}
-	progress := newProgress(s.Progress, "train", 1+folds.folds)
+	networks := len(all) * (1 + folds.folds)
+	progress := newProgress(s.Progress, "train", networks)
 	// Workers that are to spare share the batches of a network.
-	s.Network.Workers = max(1, s.Workers/(1+folds.folds))
-	err := parallel(ctx, 1+folds.folds, s.Workers, func(ctx context.Context, i int) error {
-		if i == 0 {
+	spare := max(1, s.Workers/networks)
+	err := parallel(ctx, networks, s.Workers, func(ctx context.Context, i int) error {
+		m, fold := i%len(all), i/len(all)
+		set := all[m]
+		set.Network.Workers = spare
+		if fold == 0 {
 			var err error
-			c.encoder, c.network, r.History, err = train(ctx, x, y, groups, k, s, derive(s.Seed, networkSeed), progress.of(i))
+			t := &trained[m]
+			t.encoder, t.network, t.history, err = train(ctx, x, y, groups, k, set, derive(s.Seed, networkSeed), progress.of(i))
 			return err
 		}
-		some, test := folds.train(i-1), folds.test(i-1)
+		some, test := folds.train(fold-1), folds.test(fold-1)
 		var tools []string
 		if s.EarlyStop {
 			tools = pick(groups, some)
 		}
-		encoder, network, _, err := train(ctx, part(x, some), pick(y, some), tools, k, s, derive(s.Seed, foldSeeds+uint64(i-1)), progress.of(i))
+		encoder, network, _, err := train(ctx, part(x, some), pick(y, some), tools, k, set, derive(s.Seed, foldSeeds+uint64(fold-1)), progress.of(i))
 		if err != nil {
-			return fmt.Errorf("fold %d of %d, to choose costs: %w", i, folds.folds, err)
+			return fmt.Errorf("fold %d of %d, to choose costs: %w", fold, folds.folds, err)
 		}
-		return eachPosterior(part(x, test), encoder, network, func(n int, p []float64) { copy(held[test.row(n)*k:], p) })
+		return eachPosterior(part(x, test), encoder, network, func(n int, p []float64) { copy(held[m][test.row(n)*k:], p) })
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	r.describe(c.encoder)
+	r.History = trained[0].history
+	c, joint := join(trained, held, y, k, s.Costs.Uncalibrated, r)
+	r.describe(trained[0].encoder, c.encoder.inputs)
 	if r.Imputed, err = missing(x); err != nil {
 		return nil, nil, err
 	}
@@ -145,7 +159,7 @@ func fit(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Set
 		return newJudged(k, p, y), err
 	}
 	s.Costs.Search.Seed = derive(s.Seed, searchSeed)
-	if c.costs, err = keepCosts(ctx, own, newJudged(k, held, y), folds, s.Costs, r); err != nil {
+	if c.costs, err = keepCosts(ctx, own, newJudged(k, joint, y), folds, s.Costs, r); err != nil {
 		return nil, nil, err
 	}
 	if r.Costs.Temperature != 1 {
@@ -326,9 +340,10 @@ func (r *Report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// describe notes what the encoder saw.
-func (r *Report) describe(e *Encoder) {
-	r.Inputs = e.inputs
+// describe notes what the encoder, that of any member, saw, and the inputs of the
+// network.
+func (r *Report) describe(e *Encoder, inputs int) {
+	r.Inputs = inputs
 	r.Constant, r.Empty = []int{}, []int{} // lists in JSON, never null
 	for j, c := range e.columns {
 		if c.constant() {

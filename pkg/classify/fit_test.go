@@ -285,6 +285,20 @@ func TestDeterminism(t *testing.T) {
 			t.Errorf("%d workers validate otherwise than 1", workers)
 		}
 	}
+	s.Encoding = Committee
+	first = nil
+	for _, workers := range []int{1, 5} {
+		s.Workers = workers
+		c, _ := fitted(t, x, y, groups, s)
+		b, err := c.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first != nil && !slices.Equal(b, first) {
+			t.Errorf("%d workers fit another committee than 1", workers)
+		}
+		first = b
+	}
 	s.Seed++
 	c, _ := fitted(t, x, y, groups, s)
 	if b, _ := c.AppendBinary(nil); slices.Equal(b, first) {
