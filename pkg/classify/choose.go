@@ -115,10 +115,10 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 	}
 	add(jadeChoice, evolved)
 	kept := optimum
-	// The inverse prior is the best guess for metrics to which classes count
-	// alike, and no guess for the others.
+	// The inverse prior is the best guess before a row is seen for metrics to
+	// which classes count alike, and no guess for the others.
 	if !s.Unmixed && !s.Metric.pairOnly() {
-		kept = halfway(optimum, inverse)
+		kept = between(inverse, optimum, s.trust(d.counts))
 	}
 	add(keptChoice, kept)
 	if d.k == 2 {
@@ -128,6 +128,16 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 		r.Kept, r.Plateau = undefined, [2]Figure{undefined, undefined}
 	}
 	return kept, nil
+}
+
+// trust returns how far from the inverse prior to the optimum the costs kept are,
+// with the given number of rows of each class.
+func (s CostSettings) trust(counts []int) float64 {
+	if s.PriorRows == 0 {
+		return 0.5
+	}
+	n := float64(slices.Min(counts))
+	return n / (n + float64(s.PriorRows))
 }
 
 // threshold returns the posterior of the second of two classes whose log odds
@@ -145,6 +155,8 @@ func (s CostSettings) check(k int) error {
 	switch {
 	case s.Metric != "" && !slices.Contains(Metrics, s.Metric):
 		return fmt.Errorf("classify: costs that maximise %q: %w: must be one of %v", s.Metric, ErrSettings, Metrics)
+	case s.PriorRows < 0:
+		return fmt.Errorf("classify: an inverse prior that counts for %d rows: %w: must not be negative", s.PriorRows, ErrSettings)
 	case k > 2 && s.Metric.pairOnly():
 		return fmt.Errorf("classify: costs of %d classes that maximise %s: %w: it is a figure of two classes; choose %s or %s",
 			k, s.Metric, ErrSettings, MaximizeGMean, MaximizeBalancedAccuracy)

@@ -94,7 +94,7 @@ type Settings struct {
 }
 
 // CostSettings says how costs are chosen. The zero value is what measured best:
-// out of fold, calibrated, smoothed, mixed half-way with the inverse prior.
+// out of fold, calibrated, smoothed, mixed with the inverse prior.
 type CostSettings struct {
 	Posteriors Posteriors // on which costs are chosen; default OutOfFold
 	Folds      int        // out of fold: networks trained to that end; default 10; fewer if there are fewer groups
@@ -105,10 +105,17 @@ type CostSettings struct {
 	// themselves, and the inverse prior presumes posteriors that are true.
 	Uncalibrated bool
 
-	Metric  Metric        // what to maximise; default MaximizeGMean
-	Raw     bool          // maximise the plain metric, which has plateaus and noise, instead of the smoothed one
-	Unmixed bool          // keep the optimum, do not go half-way to the inverse prior in log weight, as F1 and MCC never do
-	Search  jade.Settings // its Seed is set here; unless Raw, costs worth trying are put into its Initial
+	Metric  Metric // what to maximise; default MaximizeGMean
+	Raw     bool   // maximise the plain metric, which has plateaus and noise, instead of the smoothed one
+	Unmixed bool   // keep the optimum, do not go towards the inverse prior in log weight, as F1 and MCC never do
+
+	// PriorRows is how many rows of the rarest class the inverse prior counts
+	// for: with n of them the costs kept are n/(n + PriorRows) of the way from it
+	// to the optimum. Default 80 with a Committee; otherwise 0, which is half-way
+	// however many.
+	PriorRows int
+
+	Search jade.Settings // its Seed is set here; unless Raw, costs worth trying are put into its Initial
 }
 
 // Posteriors says where the posteriors come from on which costs are chosen.
@@ -126,10 +133,12 @@ const (
 // decays are the L2 penalties of weights that Network.FineTune.Decay defaults to.
 var decays = map[Encoding]float64{Standard: 3e-4, MinMax: 3e-4, NormalScore: 3e-4, Bins: 2e-3}
 
-// What a network in a Committee has instead of the defaults of one alone.
+// What a Committee has instead of the defaults of a network alone.
 const (
 	memberUnits    = 30
 	memberPretrain = 20 // epochs
+
+	committeePriorRows = 80
 )
 
 // Check reports the first setting that Fit could not use for K classes, before
@@ -173,7 +182,9 @@ func (s Settings) withDefaults() (Settings, error) {
 	s.Costs.Posteriors = cmp.Or(s.Costs.Posteriors, OutOfFold)
 	s.Costs.Folds = cmp.Or(s.Costs.Folds, 10)
 	s.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
-	if s.Encoding != Committee {
+	if s.Encoding == Committee {
+		s.Costs.PriorRows = cmp.Or(s.Costs.PriorRows, committeePriorRows)
+	} else {
 		s.Network.Visible = cmp.Or(s.Network.Visible, s.Encoding.visible())
 		s.Network.FineTune.Decay = cmp.Or(s.Network.FineTune.Decay, decays[s.Encoding])
 	}

@@ -131,11 +131,12 @@ func (c CostVector) logWeights() []float64 {
 	return l
 }
 
-// halfway returns the costs whose log weights are the means of those of a and b.
-func halfway(a, b CostVector) CostVector {
+// between returns the costs whose log weights are the given share of the way
+// from those of a to those of b.
+func between(a, b CostVector, share float64) CostVector {
 	w := a.logWeights()
 	for j, v := range b.logWeights() {
-		w[j] = math.Exp((w[j] + v) / 2)
+		w[j] = math.Exp(w[j]*(1-share) + v*share)
 	}
 	return Weighted(w)
 }

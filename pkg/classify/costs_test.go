@@ -135,11 +135,11 @@ func TestCutRoundTrip(t *testing.T) {
 			t.Errorf("cut at log odds %v comes back as %v", cutAt, got)
 		}
 	}
-	if got := halfway(cut(1), cut(-4)).cutOf(); math.Abs(got+1.5) > 1e-12 {
+	if got := between(cut(1), cut(-4), 0.5).cutOf(); math.Abs(got+1.5) > 1e-12 {
 		t.Errorf("half-way between cuts at 1 and -4 is %v, want -1.5", got)
 	}
 	a, b := Weighted([]float64{1, 2, 8}), Weighted([]float64{4, 2, 2})
-	w := halfway(a, b)
+	w := between(a, b, 0.5)
 	if got := (1 - w[2]) / (1 - w[0]); math.Abs(got-2) > 1e-12 {
 		t.Errorf("half-way between ratios 8 and 1/2 is %v, want 2", got)
 	}

@@ -51,7 +51,8 @@ type Report struct {
 //   - for two classes at the greatest smoothed G-mean, found by a sweep, beside
 //     which the Report shows the exact optimum of the plain one and JADE's;
 //   - for more, by JADE on the G-mean with a soft tie-break;
-//   - then half-way, in log weight, to the inverse prior.
+//   - then half-way, in log weight, to the inverse prior, or as far as PriorRows
+//     says.
 //
 // If posteriors are near constant, networks differ from each other more than
 // classes do; the costs are then the optimum on the network's own posteriors,

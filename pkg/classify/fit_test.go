@@ -153,6 +153,20 @@ func TestCostSettings(t *testing.T) {
 	if got := c.Costs().cutOf(); math.Abs(got-mix) > 1e-6 {
 		t.Errorf("kept cut %v, want half-way, %v", got, mix)
 	}
+	// 20 rows of the rarest class go a fifth of the way past an inverse prior
+	// that counts for 80, as it does by default with a committee.
+	for _, encoding := range []Encoding{Standard, Committee} {
+		s.Encoding = encoding
+		if encoding == Standard {
+			s.Costs.PriorRows = 80
+		}
+		c, r = fitted(t, x, y, nil, s)
+		mix = 0.2*choice(t, r, "smoothed").Costs.cutOf() + 0.8*choice(t, r, "inverse_prior").Costs.cutOf()
+		if got := c.Costs().cutOf(); math.Abs(got-mix) > 1e-6 {
+			t.Errorf("%s: kept cut %v, want %v", encoding, got, mix)
+		}
+		s.Costs.PriorRows = 0
+	}
 }
 
 func TestThreeClasses(t *testing.T) {
@@ -456,6 +470,7 @@ func TestFitErrors(t *testing.T) {
 		"one fold":                {x, y, nil, with(func(s *Settings) { s.Costs.Folds = 1 }), ErrSettings, "1 folds"},
 		"negative workers":        {x, y, nil, with(func(s *Settings) { s.Workers = -1 }), ErrSettings, "-1 workers"},
 		"validation rows":         {x, y, nil, with(func(s *Settings) { s.Network.Pretrain.Validation = x }), ErrSettings, "leave them empty"},
+		"negative prior rows":     {x, y, nil, with(func(s *Settings) { s.Costs.PriorRows = -1 }), ErrSettings, "-1 rows"},
 		"unknown search":          {x, y, nil, with(func(s *Settings) { s.Costs.Search.Variant = "shade" }), ErrSettings, "shade"},
 		"network without a layer": {x, y, nil, with(func(s *Settings) { s.Network.Hidden = []int{0} }), nil, "hidden layer 1"},
 	} {
