@@ -13,17 +13,18 @@ import (
 	"github.com/flank-tcm/flank/pkg/jade"
 )
 
-// Default returns how the study's ECS-DBN is fitted: one way for all sets. What
-// else is called DBN, but for the paper's, has the same encoding and network.
+// Default returns how the study's ECS-DBN is fitted: one way for all sets, which
+// docs/study/defaults.md gives the reasons for. What else is called DBN, but for
+// the paper's, has the same encoding and networks.
 func Default() classify.Settings {
 	return classify.Settings{
-		Encoding: classify.Bins,
+		Encoding: classify.Committee,
 		Bins:     8,
 		Network: dbn.Settings{
-			Hidden:   []int{30, 30},
-			FineTune: dbn.FineTuneSettings{Decay: 2e-3},
+			Hidden:   []int{30},
+			Pretrain: dbn.PretrainSettings{Epochs: 20},
 		},
-		Costs: classify.CostSettings{Folds: 5},
+		Costs: classify.CostSettings{Folds: 10, PriorRows: 80},
 	}
 }
 
@@ -93,7 +94,7 @@ func costFamily() family {
 	return family{
 		effort: 5,
 		methods: []Method{
-			{"ecs-dbn", 10, with + "calibrated, smoothed optimum " + held + ", half-way to the inverse prior"},
+			{"ecs-dbn", 10, with + fmt.Sprintf("calibrated, smoothed optimum %s, an inverse prior that counts for %d rows", held, s.Costs.PriorRows)},
 			{"dbn", 10, with + "argmax"},
 			{"csdbn", 3, with + "costs drawn from U(0,1)"},
 			{"grid-dbn", 3, with + "costs of a grid of 21×21 with the best G-mean " + held},
