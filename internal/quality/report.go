@@ -45,7 +45,7 @@ The turning recording of Vicomtech and Mondragon Unibertsitatea: %d tools, one r
 a flank wear of %d µm on. Each tool is held out in turn; all that is fitted, encoder, network, temperature and costs, sees the
 other tools only; the figures are of the windows of all tools, pooled. A tool's first %d windows are its reference: its verdict there is
 *learning*, so they are neither trained on nor scored, for us and for the peers. That leaves %d windows, %d of them faulty. Median
-of %d seeds, with the least and the greatest; of %d for settings not recommended, of one for bins, which take long.
+of %d seeds, with the least and the greatest; of %d for settings not recommended, of one for bins and the committee, which take long.
 
 The recommended setting is the default one, the same for every tool. Its parts rest on reasons: the reference is a median because a mean is
 moved by outliers; costs are chosen out of fold by tool because a tool to be judged is one never seen; posteriors are calibrated because the
