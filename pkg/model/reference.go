@@ -154,14 +154,7 @@ func (r *Reference) Apply(features []float32, mode Mode, relations []signal.Rela
 		panic(fmt.Sprintf("model: Apply: %d relations of %d features", len(relations), len(features)))
 	}
 	for i, v := range features {
-		relation := signal.Ratio
-		switch mode {
-		case ReferenceAuto:
-			relation = relations[i]
-		case ReferenceDifference:
-			relation = signal.Difference
-		}
-		switch x, ref := float64(v), float64(r.center[i]); relation {
+		switch x, ref := float64(v), float64(r.center[i]); mode.relation(relations, i) {
 		case signal.Difference:
 			features[i] = float32(x - ref)
 		case signal.LogRatio:
@@ -169,6 +162,34 @@ func (r *Reference) Apply(features []float32, mode Mode, relations []signal.Rela
 		default:
 			features[i] = ratio(x, ref)
 		}
+	}
+}
+
+// relation returns how feature i is taken relative to a reference in a mode that
+// has one.
+func (m Mode) relation(relations []signal.Relation, i int) signal.Relation {
+	switch m {
+	case ReferenceAuto:
+		return relations[i]
+	case ReferenceDifference:
+		return signal.Difference
+	}
+	return signal.Ratio
+}
+
+// undo returns the feature that Apply makes x of, where no limit was reached. It
+// is NaN if the reference has never seen feature i.
+func (r *Reference) undo(x float64, i int, mode Mode, relations []signal.Relation) float64 {
+	if mode == ReferenceOff {
+		return x
+	}
+	switch ref := float64(r.center[i]); mode.relation(relations, i) {
+	case signal.Difference:
+		return x + ref
+	case signal.LogRatio:
+		return ref * math.Exp(x)
+	default:
+		return (x + math.Copysign(1, ref)) * math.Abs(ref)
 	}
 }
 

@@ -1,0 +1,49 @@
+package model
+
+import "github.com/flank-tcm/flank/pkg/classify"
+
+// Explanation is what a judgement rests on: the parts that features had in it, see
+// [classify.Explanation], and what they were.
+type Explanation struct {
+	classify.Explanation
+	Values   []float64 // of every feature in its own unit, before the reference; NaN if it has none
+	Usual    []float64 // likewise of what Base is of: the mean of the training rows, brought to the tool by its reference
+	Channels []float64 // of every channel of the layout, the sum of the parts of the features named after it
+}
+
+// Explain says what the judgement of the last window rests on: for the class that
+// it was given, or, if that is healthy, for the one that came next to it. Ref is
+// the reference that it was judged by. The window must have been judged: its
+// outcome Healthy or Faulty, or its row not nil. The slices are the caller's. It
+// computes for a fraction of a millisecond and is not meant for every window.
+func (j *Judge) Explain(ref *Reference) Explanation {
+	c := j.model.Classifier
+	posterior, costs := j.scorer.Posterior(j.row), c.Costs()
+	class := c.Decide(posterior)
+	if class == classify.Healthy {
+		class++
+		for k := class + 1; k < len(posterior); k++ {
+			if (1-costs[k])*posterior[k] > (1-costs[class])*posterior[class] {
+				class = k
+			}
+		}
+	}
+	e := Explanation{
+		Explanation: c.Explain(j.row, class), Values: make([]float64, len(j.row)), Usual: make([]float64, len(j.row)),
+		Channels: make([]float64, len(j.model.Usual)),
+	}
+	mode, relations := j.model.Reference.Mode, j.extractor.Relations()
+	for i := range j.row {
+		fill, _, _ := c.Encoder().Column(i)
+		e.Values[i], e.Usual[i] = float64(j.cutting[i]), ref.undo(fill, i, mode, relations)
+		e.Channels[j.extractor.Channels(i)[0]] += e.Parts[i]
+	}
+	return e
+}
+
+// Describe returns what feature i is in words, and its unit, see
+// [signal.Extractor.Describe]; and the channel that it is named after.
+func (j *Judge) Describe(i int) (what, unit string, channel int) {
+	what, unit = j.extractor.Describe(i)
+	return what, unit, j.extractor.Channels(i)[0]
+}

@@ -1,0 +1,73 @@
+package signal
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDescribe(t *testing.T) {
+	l, samples, _ := gunDrillWindow()
+	for _, version := range []int{1, 2} {
+		e, err := NewExtractor(l, samples, FeatureSpec{Version: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]string{} // by channel and words
+		got := map[string][2]string{}
+		for i, name := range e.Names() {
+			what, unit := e.Describe(i)
+			got[name] = [2]string{what, unit}
+			at := l.Channels()[e.Channels(i)[0]].Name + " " + what
+			if before, twice := seen[at]; what == "" || twice && strings.Contains(name, "band") == strings.Contains(before, "band") {
+				t.Errorf("version %d: %s and %s are both %q", version, before, name, what)
+			}
+			seen[at] = name
+		}
+		for name, want := range map[string][2]string{
+			"torque.mean": {"mean", "N·m"}, "ch01.rms": {"rms", "g"}, "ch01.kurtosis": {"kurtosis", ""}, "ch01.centroid": {"spectral centroid", "Hz"},
+			"ch01.band10": {"6.3-10 kHz", "log10 g²"}, "ch01.band01": {"0-156 Hz", "log10 g²"}, "thrust.slope": {"slope", "N/s"},
+			"torque.slope": {"slope", "N·m/s"},
+		} {
+			if got[name] != want {
+				t.Errorf("version %d: %s is %q, want %q", version, name, got[name], want)
+			}
+		}
+		if version == 2 {
+			for name, want := range map[string][2]string{
+				"ch02.packet16": {"9.4-10 kHz", "log10 g²"}, "ch02.harmonic03": {"spindle harmonic 3", "log10 g²"},
+				"ch02.envelope02": {"envelope, spindle harmonic 2", ""}, "ch02.coherence": {"coherence with the channel before", ""},
+			} {
+				if got[name] != want {
+					t.Errorf("%s is %q, want %q", name, got[name], want)
+				}
+			}
+		}
+	}
+	if a, b := slices.Sorted(maps.Keys(words)), slices.Sorted(slices.Values(registryNames())); !slices.Equal(a, b) {
+		t.Errorf("words for %v, the registry has %v", a, b)
+	}
+}
+
+// A feature that a recording holds is its own value; without a unit of the
+// channel there is none of what is made from it.
+func TestDescribeWithoutUnits(t *testing.T) {
+	l, err := NewLayout("l", []Channel{{Name: "smcAC", Kind: Feature, Unit: "A", Rate: 1}, {Name: "x", Kind: Force, Rate: 10}, {Name: "y", Kind: Torque, Unit: "N·m", Rate: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewExtractor(l, []int{1, 10, 10}, FeatureSpec{Set: []string{"mean", "variance"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if what, unit := e.Describe(0); what != "" || unit != "A" {
+		t.Errorf("%q in %q", what, unit)
+	}
+	if what, unit := e.Describe(1); what != "mean" || unit != "" {
+		t.Errorf("%q in %q", what, unit)
+	}
+	if what, unit := e.Describe(4); what != "variance" || unit != "(N·m)²" {
+		t.Errorf("%q in %q", what, unit)
+	}
+}
