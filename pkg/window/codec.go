@@ -109,6 +109,12 @@ func NewCodec(layout *signal.Layout, spec Spec) (*Codec, error) {
 	return c, nil
 }
 
+// Layout returns the layout of the codec's windows.
+func (c *Codec) Layout() *signal.Layout { return c.layout }
+
+// Spec returns the spec of the codec's windows.
+func (c *Codec) Spec() Spec { return c.spec }
+
 // MaxSize returns the greatest length in bytes that the Value of an Envelope
 // can have.
 func (c *Codec) MaxSize() int { return c.limit }
@@ -136,11 +142,27 @@ func (c *Codec) write(rec arrow.Record) ([]byte, error) {
 // long. The samples are not copied before they are written, so w must not
 // change meanwhile.
 func (c *Codec) Seal(w *Window) (Envelope, error) {
+	rec, err := c.record(w)
+	if err != nil {
+		return Envelope{}, err
+	}
+	value, err := c.write(rec)
+	if err != nil {
+		return Envelope{}, fmt.Errorf("window: seal seq %d: %w", w.Seq, err)
+	}
+	return Envelope{
+		Machine: w.Machine, Epoch: w.Epoch, Seq: w.Seq, Time: w.End(),
+		Layout: c.layout.Fingerprint(), CRC: crc32.Checksum(value, castagnoli), Value: value,
+	}, nil
+}
+
+// record returns w as the one row of a record, which shares its samples.
+func (c *Codec) record(w *Window) (arrow.Record, error) {
 	if len(w.Samples) != len(c.samples) || len(w.Quality) != len(c.samples) {
 		panic(fmt.Sprintf("window: Seal: %d channels with %d flags, the layout has %d", len(w.Samples), len(w.Quality), len(c.samples)))
 	}
 	if n := len(w.Machine) + len(w.Tool) + len(w.Hole); n > maxText {
-		return Envelope{}, fmt.Errorf("window: machine, tool and hole are %d bytes long together: at most %d are sent, shorten them", n, maxText)
+		return nil, fmt.Errorf("window: machine, tool and hole are %d bytes long together: at most %d are sent, shorten them", n, maxText)
 	}
 	quality := make([]byte, len(w.Quality))
 	for i, q := range w.Quality {
@@ -164,14 +186,7 @@ func (c *Codec) Seal(w *Window) (Envelope, error) {
 		}
 		cols = append(cols, list(c.schema.Field(factColumns+i).Type, len(x), arrow.Float32Traits.CastToBytes(x)))
 	}
-	value, err := c.write(array.NewRecord(c.schema, cols, 1))
-	if err != nil {
-		return Envelope{}, fmt.Errorf("window: seal seq %d: %w", w.Seq, err)
-	}
-	return Envelope{
-		Machine: w.Machine, Epoch: w.Epoch, Seq: w.Seq, Time: w.End(),
-		Layout: c.layout.Fingerprint(), CRC: crc32.Checksum(value, castagnoli), Value: value,
-	}, nil
+	return array.NewRecord(c.schema, cols, 1), nil
 }
 
 func text(s string) arrow.Array {
