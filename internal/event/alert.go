@@ -81,6 +81,7 @@ const (
 // ChannelReason is the share of all features that are named after a channel.
 type ChannelReason struct {
 	Channel string  `json:"channel"`
+	Words   string  `json:"words,omitempty"` // the strongest of them; empty if the channel has no others
 	Share   float64 `json:"share"`
 }
 

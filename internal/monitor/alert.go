@@ -27,7 +27,12 @@ type cause struct {
 	until  time.Time
 	action string // id of a command
 
-	falseAlarm bool // see event.Alert.FalseAlarm
+	falseAlarm bool   // see event.Alert.FalseAlarm
+	state      string // of the window: what the machine did
+	cutting    time.Duration
+	wear       *event.Wear
+	reasons    *event.Reasons
+	trace      []event.Point
 }
 
 // ofWindow returns the cause of what the window of r changes. The reason is that
@@ -35,6 +40,7 @@ type cause struct {
 func ofWindow(r *event.Result, reason string) cause {
 	return cause{
 		id: r.ID, at: r.End, epoch: r.Epoch, seq: r.Seq, tool: r.Tool, hole: r.Hole, score: r.Score, model: r.Model, reason: reason,
+		state: r.CuttingState, wear: r.Wear,
 	}
 }
 
@@ -77,6 +83,7 @@ func (m *machine) alert(change alarm.Change, was alarm.State, c cause) event.Ale
 		ID: fmt.Sprintf("%s/%s", c.id, change), Machine: m.name, Tool: was.Tool, State: event.AlertState(change), Alarm: now.Word(),
 		Severity: "info", Since: stood.Since, At: c.at, Epoch: c.epoch, Seq: c.seq,
 		Faulty: faulty, Of: of, K: set.K, N: set.N, Score: c.score, Model: c.model, By: c.by, Note: c.note, Command: c.action,
+		CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace,
 	}
 	if m.alarm.Calls() || change == alarm.Raised || change == alarm.Reactivated {
 		a.Severity = "warning"
@@ -124,9 +131,9 @@ func says(change alarm.Change, a *event.Alert, c cause) string {
 		if a.Score == 0 {
 			return fmt.Sprintf("FAULTY since %s, which nobody was told while the alarm was kept from calling. Change the tool before the next part.", since)
 		}
-		return fmt.Sprintf("FAULTY since %s, %d of %d cutting windows, score %.2f. Change the tool before the next part.", since, a.Faulty, a.Of, a.Score)
+		return fmt.Sprintf("FAULTY since %s, %d of %d cutting windows, score %.2f.%s Change the tool before the next part.", since, a.Faulty, a.Of, a.Score, because(a))
 	case alarm.Reactivated:
-		return fmt.Sprintf("FAULTY again, %d of %d cutting windows, score %.2f; nobody has acknowledged the alarm of %s.", a.Faulty, a.Of, a.Score, since)
+		return fmt.Sprintf("FAULTY again, %d of %d cutting windows, score %.2f; nobody has acknowledged the alarm of %s.%s", a.Faulty, a.Of, a.Score, since, because(a))
 	case alarm.Returned:
 		return fmt.Sprintf("alarm of %s is over, %d of the last %d windows are faulty; it waits to be acknowledged.", since, a.Faulty, a.Of)
 	case alarm.Cleared:

@@ -27,11 +27,14 @@ func checkContract(t *testing.T, p *plant) {
 			t.Errorf("%s: nothing to check", topic)
 		}
 		for _, m := range msgs {
-			if string(m.Header("ce_type")) == event.AdvisoryType {
+			switch typ := string(m.Header("ce_type")); typ {
+			case event.AdvisoryType:
 				checkHeaders(t, headerSchema(t, "advisory"), "advisory", m)
-				continue
+			case event.EvidenceType:
+				checkHeaders(t, headerSchema(t, "evidence"), "evidence", m)
+			default:
+				checkHeaders(t, schema, name, m)
 			}
-			checkHeaders(t, schema, name, m)
 		}
 	}
 	command, err := commandMessage(event.Command{ID: "1", Machine: drill, Action: event.Unshelve, By: "kim", Issued: time.Unix(1e9, 0)})

@@ -36,6 +36,13 @@ type machine struct {
 	patient time.Time        // since when windows are waited for, by our clock
 	behind  *int64           // offset up to which the partition must be judged before the machine may be called silent
 
+	offset  int64         // of the window that is observed, where it lies on Kafka
+	traced  string        // tool and epoch that seen is of
+	seen    []seen        // the last windows that were not late
+	cutting time.Duration // of the tool since it came
+	last    time.Time     // end of the last window that counted for cutting
+	owed    []debt        // evidence that is to be kept
+
 	incident string    // what people call the alarm that stands
 	heard    heard     // commands
 	deaf     time.Time // commands before this were heard by another monitor
@@ -119,8 +126,11 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 		}
 	} else {
 		was := m.alarm.State()
-		alerts = m.report(m.alarm.ChangeTool(w.Tool), was, ofWindow(r, "tool_change"))
+		c := ofWindow(r, "tool_change")
+		c.cutting = m.cutting
+		alerts = m.report(m.alarm.ChangeTool(w.Tool), was, c)
 		if was.Tool != w.Tool {
+			m.cutting, m.last = 0, time.Time{}
 			m.dismiss(was.Tool, r)
 		}
 	}
@@ -135,6 +145,9 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 		m.wear.ChangeTool(w.Tool)
 		e, asked := judge.Wear(&m.wear, w.Hole)
 		r.Wear, r.WearUnknown = wearOf(e), asked && !e.Known()
+		if len(judge.Cutting()) > 0 {
+			m.cut(w)
+		}
 	}
 	r.Posterior = slices.Clone(v.Posterior)
 	r.Score, r.ReferenceLen = v.Score, v.Learnt
@@ -143,10 +156,18 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 			r.Sensors = append(r.Sensors, event.Sensor{Channel: layout.Channels()[i].Name, Flags: flagNames(q)})
 		}
 	}
+	if !late {
+		m.remember(r, m.offset)
+	}
 	if judged := v.Outcome == model.Healthy || v.Outcome == model.Faulty; judged && !late {
 		was := m.alarm.State()
 		if c := m.alarm.Observe(m.alarm.Counts(v.Score), w.Start, w.End()); c != alarm.None {
-			alerts = append(alerts, m.report([]alarm.Change{c}, was, ofWindow(r, "recovered"))...)
+			why := ofWindow(r, "recovered")
+			why.cutting = m.cutting
+			if c == alarm.Raised || c == alarm.Reactivated {
+				why.reasons, why.trace = reasonsOf(judge.Explain(ref), judge, layout), m.trace()
+			}
+			alerts = append(alerts, m.report([]alarm.Change{c}, was, why)...)
 		} else {
 			m.follow(r.ID)
 		}

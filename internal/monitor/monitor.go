@@ -27,6 +27,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -41,6 +42,12 @@ type Config struct {
 
 	// Silence is how long no windows of a machine may come before that is an advisory; 0: never.
 	Silence time.Duration
+
+	// Evidence keeps the waveforms around alerts; nil: nobody does. EvidenceURL is the
+	// address of the page that serves them, as receivers of alerts reach it; empty
+	// if they know.
+	Evidence    *evidence.Store
+	EvidenceURL string
 
 	// OnWindow, if not nil, sees every window as it is judged, which is before
 	// its result is durable: after a failure it may see one again. OnAlert and

@@ -718,6 +718,7 @@ func TestBrokerAway(t *testing.T) {
 	})
 	<-back
 	p.untilResults(len(ws))
+	p.untilMessages(bus.TopicAlerts, 1)
 	p.same(p.calm(ws...))
 }
 

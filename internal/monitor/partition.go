@@ -54,7 +54,7 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	if err := s.load(ctx, uint64(max(p.Generation(), 0))); err != nil {
 		return err
 	}
-	return together(ctx, func(ctx context.Context) error { return s.follow(ctx, p) }, s.listen, s.watchClock)
+	return together(ctx, func(ctx context.Context) error { return s.follow(ctx, p) }, s.listen, s.watchClock, s.payDebts)
 }
 
 // follow judges the windows of the partition until ctx ends.
@@ -228,12 +228,14 @@ func (s *partition) settle(ctx context.Context, msgs []bus.Message) error {
 			}
 			s.machines[w.Machine] = mach
 		}
+		mach.offset = msgs[i].Offset
 		r, alerts := mach.observe(w, s.judge, s.cfg.Model.Layout, s.cfg.Model.ID())
 		if r == nil {
 			s.repeats.Add(1)
 			continue
 		}
 		mach.awake(s.now(), r)
+		s.promise(mach, alerts, w.Start)
 		s.sayGap(w, mach.gap)
 		d := decided[w.Machine]
 		if d == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
@@ -36,10 +37,15 @@ type state struct {
 	Cycle     *cycle.Memory    `json:"cycle,omitempty"`
 	Wear      *trend.Tool      `json:"wear,omitempty"`
 	Alarm     alarm.State      `json:"alarm"`
-	Incident  string           `json:"incident,omitempty"` // what people call the alarm that stands
-	Heard     *heard           `json:"heard,omitempty"`    // commands
-	Notices   []notice         `json:"notices,omitempty"`  // beside the alarm
-	Fed       time.Time        `json:"fed,omitzero"`       // when a window came last, by the monitor's clock
+	Incident  string           `json:"incident,omitempty"`   // what people call the alarm that stands
+	Heard     *heard           `json:"heard,omitempty"`      // commands
+	Traced    string           `json:"traced,omitempty"`     // tool and epoch of the windows that follow
+	Seen      []seen           `json:"seen,omitempty"`       // the last windows
+	CuttingNS time.Duration    `json:"cutting_ns,omitempty"` // of the tool
+	Last      time.Time        `json:"last,omitzero"`        // end of the last window of that
+	Owed      []debt           `json:"owed,omitempty"`       // evidence that is to be kept
+	Notices   []notice         `json:"notices,omitempty"`    // beside the alarm
+	Fed       time.Time        `json:"fed,omitzero"`         // when a window came last, by the monitor's clock
 	Pending   []pending        `json:"pending,omitempty"`
 }
 
@@ -119,6 +125,14 @@ func (m *machine) restore(s state, by *model.Model, features int) error {
 	if s.Heard != nil {
 		m.heard, m.deaf = *s.Heard, s.Heard.Last
 	}
+	m.traced, m.seen = s.Traced, s.Seen[max(0, len(s.Seen)-event.MaxTrace):]
+	m.cutting, m.last = max(s.CuttingNS, 0), s.Last
+	for _, d := range s.Owed {
+		if err := d.check(m.name); err != nil {
+			return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
+		}
+	}
+	m.owed = s.Owed
 	m.incident = s.Incident
 	m.follow(m.name + s.Alarm.At.String()) // older monitors gave alarms no name
 	return nil
@@ -130,6 +144,7 @@ func (m *machine) state(modelID string, out []pending) state {
 	if len(m.heard.IDs) > 0 {
 		s.Heard = &m.heard
 	}
+	s.Traced, s.Seen, s.CuttingNS, s.Last, s.Owed = m.traced, m.seen, m.cutting, m.last, m.owed
 	if m.ref.Windows > 0 || m.ref.Tool != "" {
 		s.Reference = &m.ref
 	}
