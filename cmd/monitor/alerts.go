@@ -307,10 +307,13 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 		what, text string
 	}
 	var lines []line
-	var last *event.Alert
+	var last, why *event.Alert
 	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
 		if strings.EqualFold(a.Incident, id) || of(a.Machine) {
 			last, lines = &a, append(lines, line{a.At, string(a.State), a.Text})
+			if a.Reasons != nil {
+				why = &a
+			}
 		}
 		return nil
 	})
@@ -326,12 +329,26 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 	if err != nil {
 		return err
 	}
+	var kept *event.Evidence
+	err = monitor.Evidences(ctx, cfg, func(e event.Evidence) error {
+		if why != nil && e.Alert == why.ID {
+			kept = &e
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	if len(lines) == 0 {
 		return fmt.Errorf("nothing is known of %s: see `monitor alerts ls --all`", printable(id, 100))
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
 	if last != nil {
 		showAlarm(last, stdout)
+		if why != nil {
+			showReasons(why, kept, stdout)
+		}
+		fmt.Fprintln(stdout)
 	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, l := range lines {
@@ -342,6 +359,6 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 
 // showAlarm prints what the last alert says of its alarm.
 func showAlarm(last *event.Alert, stdout io.Writer) {
-	fmt.Fprintf(stdout, "machine  %s\ntool     %s\nalarm    %s\nmodel    %s\nraised   by %d of %d judged windows\n\n",
+	fmt.Fprintf(stdout, "machine  %s\ntool     %s\nalarm    %s\nmodel    %s\nraised   by %d of %d judged windows\n",
 		printable(last.Machine, 200), printable(cmp.Or(last.Tool, "-"), 100), cmp.Or(last.Alarm, "-"), printable(last.Model, 100), last.K, last.N)
 }

@@ -19,7 +19,7 @@ import (
 // reads afterwards who did what.
 func TestAlerts(t *testing.T) {
 	addr := startBroker(t, true)
-	bench(t, "monitor.yaml", monitorYAML(addr, ""))
+	bench(t, "monitor.yaml", monitorYAML(addr, "")+"evidence: {dir: evidence, url: 'http://plant:9102'}\n")
 	t.Setenv("USER", "kim")
 	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
@@ -78,6 +78,9 @@ func TestAlerts(t *testing.T) {
 	}{
 		{"ls", []string{id, "lathe", "T1", "raised", "\nadvisory", "SENSOR clock Maintenance required: clock_step"}, false},
 		{"show lathe", []string{"FAULTY since", "sensor raised", "clock_step"}, false},
+		{"show " + id, []string{
+			"reasons  log-odds of faulty +", " 100 %  force  20 N, usually 1", "scores   ··▆▆  4 windows to ", "evidence http://plant:9102/evidence/" + id + "-3.arrow",
+		}, false},
 		{"ack nothing", []string{"neither an alarm that stands nor a machine"}, true},
 		{"ack " + strings.ToLower(id) + " --false --note at-hole-end", []string{"acknowledged as false by kim: at"}, false},
 		{"ack " + id + " --by lee", []string{"acknowledge by lee: refused: it is acknowledged already"}, true},
@@ -187,6 +190,17 @@ func TestReport(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", tc.args, want, got)
 			}
 		}
+	}
+}
+
+func TestSparkline(t *testing.T) {
+	var trace []event.Point
+	for _, score := range []float64{0, 0.125, 0.49, 0.5, 0.99, 1} {
+		trace = append(trace, event.Point{Score: score, Verdict: event.Healthy})
+	}
+	trace = append(trace, event.Point{Verdict: event.NotCutting}, event.Point{Score: -1, Verdict: event.Faulty})
+	if got := sparkline(trace); got != "▁▂▄▅██·▁" {
+		t.Error(got)
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 )
 
 // check tries one step after the other and stops at the first that fails. It
-// changes nothing: a monitor may be running.
+// changes nothing but that the folder for evidence is there: a monitor may be
+// running.
 func check(ctx context.Context, file string, c settings, to bus.Config, stdout io.Writer) error {
 	needs := monitor.Needs(c.Group)
 	if len(c.Alerts.Routes) > 0 {
@@ -42,6 +43,17 @@ func check(ctx context.Context, file string, c settings, to bus.Config, stdout i
 				return "", err
 			}
 			return fmt.Sprintf("%d machines, %d with a reference, %d alarms raised", s.Machines, s.References, s.Alarms), nil
+		}},
+		bus.Step{Name: "disk", Run: func(context.Context) (string, error) {
+			store, err := c.Evidence.open(file)
+			if err != nil {
+				return "", err
+			}
+			if store == nil {
+				return "no evidence is kept: evidence.dir is not set", nil
+			}
+			now, most, err := store.Count()
+			return fmt.Sprintf("evidence of %d alerts, at most %d, in %s", now, most, config.Beside(file, c.Evidence.Dir)), err
 		}},
 	)
 	routes, err := c.Alerts.Build(file, to, c.Group, true, zerolog.Nop())

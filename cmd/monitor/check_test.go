@@ -34,7 +34,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := check()
-	if err != nil || strings.Count(out, " ok ") != 9 || !strings.Contains(out, "0 machines") {
+	if err != nil || strings.Count(out, " ok ") != 10 || !strings.Contains(out, "0 machines") {
 		t.Errorf("check: %v\n%s", err, out)
 	}
 	p, err := bus.NewProducer(cfg)
@@ -52,6 +52,22 @@ func TestCheck(t *testing.T) {
 	if out, err := check(); err != nil || !strings.Contains(out, "1 machines, 0 with a reference, 0 alarms raised") {
 		t.Errorf("check: %v\n%s", err, out)
 	}
+	for text, want := range map[string]string{
+		"evidence: {dir: evidence, keep: 7}\n":               "evidence of 0 alerts, at most 7, in ",
+		"evidence: {dir: m.flank}\n":                         "m.flank: ",
+		"evidence: {dir: evidence, keep: -1}\n":              "keep -1: must be 1 or more",
+		"evidence: {dir: evidence, url: 'plant:9102/x y'}\n": "must be the address of the page",
+	} {
+		bench(t, "monitor.yaml", monitorYAML(addr, "")+text)
+		if strings.Contains(text, "keep: 7") {
+			if out, err := check(); err != nil || !strings.Contains(out, want) {
+				t.Errorf("check: %v\n%s", err, out)
+			}
+			continue
+		}
+		failing("disk", 12, want)
+	}
+	bench(t, "monitor.yaml", monitorYAML(addr, ""))
 	put(`{"machine":"acme/line1/lathe"}`)
 	failing("state", 11, "will set this record aside")
 	if err := os.WriteFile("m.flank", []byte("no model"), 0o600); err != nil {

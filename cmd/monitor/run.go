@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
@@ -42,7 +44,7 @@ type flags struct {
 		Verbose bool          `help:"Log more."`
 	} `cmd:"" help:"Judge until Ctrl-C."`
 	Check struct {
-		Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state, 12 and up the routes."`
+		Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state, 12 disk, 13 and up the routes."`
 	} `cmd:"" help:"Try every step between this machine and the broker, the model and the state, and name the one that fails."`
 	Alerts alertsFlags `cmd:"" help:"Alarms: what stands, what happened, and what you have to say of it."`
 	Tune   tuneFlags   `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools."`
@@ -62,11 +64,34 @@ type settings struct {
 	Alarm alarm.Settings `yaml:"alarm"`
 	Page  string         `yaml:"page"` // address; empty: none
 
-	Silence time.Duration `yaml:"silence"` // 0: never
-	Alerts  cli.Alerts    `yaml:"alerts"`
-	Shifts  string        `yaml:"shifts"` // when they begin, for reports
+	Silence  time.Duration    `yaml:"silence"` // 0: never
+	Alerts   cli.Alerts       `yaml:"alerts"`
+	Shifts   string           `yaml:"shifts"` // when they begin, for reports
+	Evidence evidenceSettings `yaml:"evidence"`
 
 	PageToken cli.Token `yaml:"page_token"` // without one the page only shows
+}
+
+// evidenceSettings says where the waveforms around alerts are kept.
+type evidenceSettings struct {
+	Dir  string `yaml:"dir"`  // empty: none is kept
+	Keep int    `yaml:"keep"` // alerts
+	URL  string `yaml:"url"`  // of the page, as receivers of alerts reach it
+}
+
+// open returns the store that the configuration in file names, nil if it names none.
+func (e evidenceSettings) open(file string) (*evidence.Store, error) {
+	if e.Dir == "" {
+		return nil, nil
+	}
+	if u, err := url.Parse(e.URL); err != nil || e.URL != "" && (u.Scheme == "" || u.Host == "" || u.RawQuery != "") {
+		return nil, fmt.Errorf("%s: evidence.url %q: must be the address of the page, for example http://usk25-monitor:9102", file, e.URL)
+	}
+	s, err := evidence.Open(config.Beside(file, e.Dir), e.Keep)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -75,7 +100,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if k == nil {
 		return err
 	}
-	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22"}
+	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22", Evidence: evidenceSettings{Keep: evidence.DefaultKeep}}
 	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config, f.Alerts.Config, f.Tune.Config, f.Report.Config)
 	if err := config.Load(file, &c); err != nil {
 		return err
@@ -137,9 +162,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := cli.Await(ctx, f.Run.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg.Bus) }); err != nil {
 		return fmt.Errorf("%s: kafka: %w", file, err)
 	}
+	if cfg.Evidence, err = c.Evidence.open(file); err != nil {
+		return err
+	}
+	cfg.EvidenceURL = c.Evidence.URL
 	var hub *web.Hub
 	if c.Page != "" {
 		view := web.Config{Layout: m.Layout}
+		if cfg.Evidence != nil {
+			view.Evidence = cfg.Evidence.Handler()
+		}
 		if token, err := c.PageToken.Reader(file); err != nil {
 			return err
 		} else if token != nil {

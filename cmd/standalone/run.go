@@ -17,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
@@ -85,14 +86,15 @@ type plant struct {
 	stdout, stderr io.Writer
 	log            zerolog.Logger
 
-	broker  *bus.Broker
-	bus     bus.Config
-	model   *model.Model
-	hub     *web.Hub
-	page    *http.Server
-	orders  *bus.Producer // of pages
-	pageURL string
-	started time.Time
+	broker   *bus.Broker
+	bus      bus.Config
+	model    *model.Model
+	hub      *web.Hub
+	evidence *evidence.Store
+	page     *http.Server
+	orders   *bus.Producer // of pages
+	pageURL  string
+	started  time.Time
 }
 
 // job is what is fed to the gateway.
@@ -152,7 +154,11 @@ func (p *plant) servePage() error {
 	if p.model != nil {
 		layout = p.model.Layout
 	}
-	view := web.Config{Layout: layout}
+	var err error
+	if p.evidence, err = evidence.Open(filepath.Join(p.DataDir, "evidence"), evidence.DefaultKeep); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	view := web.Config{Layout: layout, Evidence: p.evidence.Handler()}
 	if token, err := p.PageToken.Reader(""); err != nil {
 		return err
 	} else if token != nil {
@@ -230,7 +236,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	results = monitor.NewCollector(p.Machine, window.FormatEpoch(epoch), first, out)
 
 	line := newStatus(p)
-	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Log: p.log}
+	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, Log: p.log}
 	cfg.Show(p.hub)
 	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = line.also(cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory)
 	mon, err := monitor.New(cfg)

@@ -187,7 +187,7 @@ func TestEnvelopeOfMissingSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := httptest.NewRecorder()
-	s.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/api/evidence/A-K3ZQ7M2P-5", nil))
+	s.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api/evidence/A-K3ZQ7M2P-5", nil))
 	var e Envelope
 	if err := json.Unmarshal(rec.Body.Bytes(), &e); err != nil {
 		t.Fatal(err)

@@ -97,7 +97,8 @@ func TestAlertCarriesItsReasons(t *testing.T) {
 	if cleared := all[1]; cleared.Reasons != nil || cleared.Trace != nil {
 		t.Errorf("%s", event.JSON(cleared))
 	}
-	if _, alerts = mach.observe(at(seq+2, "T2", false), judge, m.Layout, m.ID()); len(mach.seen) != 2 || mach.cutting.Seconds() != 2 {
+	mach.observe(at(seq+2, "T2", false), judge, m.Layout, m.ID())
+	if len(mach.seen) != 2 || mach.cutting.Seconds() != 2 {
 		t.Errorf("of the next tool %d windows are seen, %v cut", len(mach.seen), mach.cutting)
 	}
 }

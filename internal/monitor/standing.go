@@ -109,6 +109,11 @@ func Advisories(ctx context.Context, cfg bus.Config, fn func(event.Advisory) err
 	return each(ctx, cfg, event.AdvisoryType, fn)
 }
 
+// Evidences is Alerts for what became of their evidence.
+func Evidences(ctx context.Context, cfg bus.Config, fn func(event.Evidence) error) error {
+	return each(ctx, cfg, event.EvidenceType, fn)
+}
+
 // each calls fn for every event of a type on the topic of alerts, each once.
 func each[E any](ctx context.Context, cfg bus.Config, typ string, fn func(E) error) error {
 	seen := make(map[string]bool)

@@ -22,6 +22,7 @@ var static embed.FS
 //	GET /static/…     its parts
 //	GET /api/state    all that the hub holds, as JSON
 //	GET /api/events   the same as server-sent events: a snapshot, then updates
+//	GET /evidence/…, /api/evidence/…   only with Config.Evidence
 //	GET /livez        200 while the program runs
 //	GET /readyz       200 once the phase is Monitoring or Done, else 503 and why
 //	POST /api/commands  acknowledges or shelves an alarm: only with Config.Control,
@@ -43,6 +44,10 @@ func (h *Hub) Handler() http.Handler {
 	mux.HandleFunc("GET /api/events", h.serveEvents)
 	if h.control != nil {
 		mux.Handle("POST /api/commands", h.control.handler())
+	}
+	if h.evidence != nil {
+		mux.Handle("GET /evidence/", h.evidence)
+		mux.Handle("GET /api/evidence/", h.evidence)
 	}
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", h.serveReady)

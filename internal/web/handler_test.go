@@ -74,6 +74,23 @@ func TestHandler(t *testing.T) {
 	}
 }
 
+// Evidence is served with the headers of the rest, and only where there is some.
+func TestEvidenceRoutes(t *testing.T) {
+	if w := get(newTestHub(), "GET", "/evidence/A-K3ZQ7M2P-1.arrow"); w.Code != http.StatusNotFound {
+		t.Errorf("without a store: %d", w.Code)
+	}
+	h := NewHub(Config{Layout: signal.GunDrill(), Evidence: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { text(w, http.StatusOK, r.URL.Path) })})
+	for _, path := range []string{"/evidence/A-K3ZQ7M2P-1.arrow", "/api/evidence/A-K3ZQ7M2P-1"} {
+		w := get(h, "GET", path)
+		if w.Code != http.StatusOK || w.Body.String() != path+"\n" || w.Header().Get("Content-Security-Policy") != policy {
+			t.Errorf("%s: %d %q %v", path, w.Code, w.Body, w.Header())
+		}
+		if w := get(h, "POST", path); w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: %d", path, w.Code)
+		}
+	}
+}
+
 func TestReady(t *testing.T) {
 	h := newTestHub()
 	h.Status(Status{Phase: Training, Text: "fold 3 of 5"})

@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/rand"
 	"math"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -24,8 +25,10 @@ type Hub struct {
 	layout  layoutJSON
 	title   string
 	control *Control
-	boot    string           // tells the events of this hub from those of the one before a restart
-	now     func() time.Time // replaced by tests
+
+	evidence http.Handler
+	boot     string           // tells the events of this hub from those of the one before a restart
+	now      func() time.Time // replaced by tests
 
 	mu      sync.Mutex
 	windows ring[Window]
@@ -52,7 +55,7 @@ func NewHub(cfg Config) *Hub {
 	return &Hub{
 		layout:  layoutJSON{cfg.Layout.Name(), cfg.Layout.Fingerprint(), cfg.Layout.Channels()},
 		title:   title,
-		control: cfg.Control,
+		control: cfg.Control, evidence: cfg.Evidence,
 		boot:    rand.Text()[:8],
 		now:     time.Now,
 		windows: newRing[Window](keptWindows),

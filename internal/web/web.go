@@ -15,6 +15,7 @@ package web
 
 import (
 	"math"
+	"net/http"
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -28,6 +29,10 @@ type Config struct {
 	Layout  *signal.Layout // the channels; must not be nil
 	Title   string         // of the page; empty means "Flank"
 	Control *Control       // what pages may change; nil: nothing
+
+	// Evidence serves the waveforms around alerts, below /evidence/ and
+	// /api/evidence/; nil: there are none.
+	Evidence http.Handler
 }
 
 // Window is what the page shows of one window. The slices have one element per
