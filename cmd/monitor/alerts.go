@@ -346,7 +346,9 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 	if last != nil {
 		showAlarm(last, stdout)
 		if why != nil {
-			showReasons(why, kept, stdout)
+			if err := showReasons(why, kept, stdout); err != nil {
+				return err
+			}
 		}
 		fmt.Fprintln(stdout)
 	}

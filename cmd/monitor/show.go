@@ -12,7 +12,7 @@ import (
 )
 
 // showReasons prints why an alert was raised, and where its waveform is.
-func showReasons(a *event.Alert, kept *event.Evidence, stdout io.Writer) {
+func showReasons(a *event.Alert, kept *event.Evidence, stdout io.Writer) error {
 	if a.CuttingSeconds > 0 {
 		fmt.Fprintf(stdout, "cut      %v since the tool came, then %s\n", time.Duration(a.CuttingSeconds*float64(time.Second)).Round(time.Second), printable(cmp.Or(a.CuttingState, "cutting"), 40))
 	}
@@ -27,7 +27,9 @@ func showReasons(a *event.Alert, kept *event.Evidence, stdout io.Writer) {
 	for _, f := range a.Reasons.Features {
 		fmt.Fprintf(w, "         %3.0f %%\t%s\t%s\n", 100*f.Share, printable(f.Feature, 60), values(f))
 	}
-	w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
 	if n := len(a.Trace); n > 0 {
 		fmt.Fprintf(stdout, "scores   %s  %d windows to %s\n", sparkline(a.Trace), n, a.Trace[n-1].End.Local().Format(time.TimeOnly))
 	}
@@ -37,6 +39,7 @@ func showReasons(a *event.Alert, kept *event.Evidence, stdout io.Writer) {
 	case a.Evidence != nil:
 		fmt.Fprintf(stdout, "evidence %s (not there yet)\n", printable(a.Evidence.URL, 300))
 	}
+	return nil
 }
 
 // values says what a feature was and usually is.
