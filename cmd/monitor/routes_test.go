@@ -147,7 +147,7 @@ func TestCheckRoutes(t *testing.T) {
 	bench(t, "monitor.yaml", routesYAML(addr, good, "name: copy\nkafka: {topic: plant.alerts}"))
 	out, err := check()
 	var own *cli.Exit
-	if !errors.As(err, &own) || own.Code != 13 || !strings.Contains(err.Error(), "route copy: topics: bus: topic plant.alerts") || !strings.Contains(out, "route cmms ok") || sent > 0 {
+	if !errors.As(err, &own) || own.Code != 14 || !strings.Contains(err.Error(), "route copy: topics: bus: topic plant.alerts") || !strings.Contains(out, "route cmms ok") || sent > 0 {
 		t.Errorf("%v, %d requests\n%s", err, sent, out)
 	}
 	if err := os.WriteFile("monitor.yaml", []byte(routesYAML(addr, good)), 0o600); err != nil {
