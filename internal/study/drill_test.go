@@ -56,7 +56,7 @@ func TestDrillSets(t *testing.T) {
 // Rows on disk give the cells of rows in memory. Cells that are there stay.
 func TestDrillFull(t *testing.T) {
 	d := small
-	d.Rows = 300
+	d.Rows = 150
 	dir := t.TempDir()
 	cells, err := d.RunFull(t.Context(), dir)
 	if err != nil {
