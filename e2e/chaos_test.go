@@ -45,6 +45,7 @@ var promises = []promise{
 	{"8-disk-full", "A full disk is survived", diskFull},
 	{"9-mutants", "Malformed messages are survived", mutants},
 	{"10-poison", "Poison does not slow good data", poison},
+	{"11-receiver-dead", "A slow or dead receiver of alerts blocks nothing", receiverDead},
 	{"12-monitor-paused", "A suspended monitor neither repeats nor forgets", monitorPaused},
 	{"13-clock-jumps", "Clocks that jump cost nothing", clockJumps},
 	{"20-access-refused", "Access without a reason is refused, and secrets are renewed without loss (21)", accessRefused},
