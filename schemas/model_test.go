@@ -317,13 +317,98 @@ func checkManifest(t *testing.T, text []byte) {
 	}
 }
 
+// The sections of the third verdict are read from model.md alone, and its formula gives
+// the golden distances.
+func TestNoveltyIsAsDocumented(t *testing.T) {
+	m := *anyModel(t, classify.Standard)
+	groups, y := make([]string, 200), make([]int, 200)
+	x := dbn.NewMatrix(200, m.Classifier.Columns())
+	var posterior []float64
+	for i := range x.Rows {
+		groups[i], y[i] = fmt.Sprint("T", i/40), i%2
+		for j := range x.Cols {
+			x.Row(i)[j] = float32((i*(j+3)+i*i)%17) + float32(i%(j+2))
+		}
+		posterior = append(posterior, 0.5+0.4*float64(1-2*y[i])*float64(i)/200, 0.5-0.4*float64(1-2*y[i])*float64(i)/200)
+	}
+	var err error
+	if m.Conformal, err = classify.NewConformal(posterior, y, 2, 0.05); err != nil {
+		t.Fatal(err)
+	}
+	if m.Novelty, _, err = classify.FitNovelty(t.Context(), x, groups, 0.02, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range m.Golden {
+		m.Distances = append(m.Distances, m.Novelty.NewScorer().Distance(g.Features))
+	}
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &file{t, b[:len(b)-32]}
+	f.begins("FLANKMDL", 1)
+	sections := map[string]*file{}
+	for range f.number() {
+		name := string(f.take(int(f.take(1)[0])))
+		sections[name] = &file{t, f.take(int(binary.LittleEndian.Uint64(f.take(8))))}
+	}
+	c := sections["conformal"]
+	if rate, k := c.double(), c.number(); rate != 0.05 || k != 2 {
+		t.Fatalf("error rate %v of %d classes", rate, k)
+	}
+	for range 2 {
+		if p := c.doubles(c.number()); len(p) != 100 || !slices.IsSorted(p) {
+			t.Errorf("%d scores", len(p))
+		}
+	}
+	n, d := sections["novelty"], sections["golden-novelty"]
+	if rate := n.double(); rate != 0.02 {
+		t.Errorf("p-value %v", rate)
+	}
+	precision, mean, sd, distances := n.double(), n.doubles(n.number()), n.doubles(n.number()), n.doubles(n.number())
+	if len(distances) != 200 || !slices.IsSorted(distances) {
+		t.Errorf("%d distances", len(distances))
+	}
+	directions := make([][]float64, n.number())
+	for k := range directions {
+		for range mean {
+			directions[k] = append(directions[k], n.single())
+		}
+	}
+	want := d.doubles(d.number())
+	if len(want) != len(m.Golden) || len(n.b)+len(c.b)+len(d.b) > 0 {
+		t.Fatalf("%d golden distances for %d rows; %d, %d, %d bytes are left", len(want), len(m.Golden), len(n.b), len(c.b), len(d.b))
+	}
+	for i, g := range m.Golden {
+		a := make([]float64, len(mean))
+		var got float64
+		for j, v := range g.Features {
+			if v == v && sd[j] > 0 {
+				a[j] = max(-5, min(5, (float64(v)-mean[j])/sd[j]))
+			}
+			got += precision * a[j] * a[j]
+		}
+		for _, u := range directions {
+			var w float64
+			for j := range a {
+				w += u[j] * a[j]
+			}
+			got -= w * w
+		}
+		if got = max(got, 0); math.Abs(got-want[i]) > 1e-3*(1+want[i]) {
+			t.Errorf("row %d: distance %v, the file says %v", i, got, want[i])
+		}
+	}
+}
+
 // The keys of section wear are those that model.md lists.
 func TestWearIsAsDocumented(t *testing.T) {
 	doc, err := os.ReadFile("model.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, chapter, _ := strings.Cut(string(doc), "## Section `wear`")
+	_, rest, _ := strings.Cut(string(doc), "## Section `wear`")
+	chapter, _, _ := strings.Cut(rest, "## Section")
 	var documented []string
 	for _, line := range regexp.MustCompile("(?m)^\\| `[^|]+\\|").FindAllString(chapter, -1) {
 		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line, -1) {
@@ -346,11 +431,15 @@ func TestModelDocumentNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	sections := regexp.MustCompile("(?m)^## Section `([^`]+)`").FindAllStringSubmatch(string(doc), -1)
-	if got := fmt.Sprint(sections); len(sections) != 4 || !strings.Contains(got, "wear") || !strings.Contains(got, "manifest") || !strings.Contains(got, "classifier") || !strings.Contains(got, "golden") {
-		t.Errorf("sections %v", got)
+	var names []string
+	for _, s := range sections {
+		names = append(names, s[1])
+	}
+	if want := []string{"manifest", "classifier", "golden", "wear", "golden-wear", "conformal", "novelty", "golden-novelty", "drift"}; !slices.Equal(names, want) {
+		t.Errorf("sections %v, want %v", names, want)
 	}
 	for _, want := range []string{
-		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `1` |", "| 4 | number of sections, uint32: `3`, or `4` with section `wear` |",
+		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `1` |", "| 4 | number of sections, uint32: `3`, and one more for each optional one |",
 		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`, 4 `committee`", "| 4 | `FDBN` |", "`ecs-dbn-`",
 		"more than 1e-5", fmt.Sprintf("within ±%d, and", model.RatioLimit),
 		fmt.Sprintf("`%s`, `%s`, `%s` or `%s`", model.ReferenceAuto, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),

@@ -98,11 +98,15 @@ func tuneAlarm(ctx context.Context, file string, c settings, f tuneFlags, stdout
 	return err
 }
 
-// livesOf sorts windows by tool, in the order in which tools appear.
+// livesOf sorts windows by tool, in the order in which tools appear. Unknown ones are
+// left out, as the alarm leaves them out: times are of cutting that it counts.
 func livesOf(s *train.Scored) []tune.Life {
 	var lives []tune.Life
 	index := make(map[string]int)
 	for i, tool := range s.Tool {
+		if s.Unknown[i] {
+			continue
+		}
 		at, known := index[tool]
 		if !known {
 			at = len(lives)

@@ -57,7 +57,17 @@ func inspect(f inspectFlags, stdout io.Writer) error {
 	if scores, of := train.Headline(m); scores != "" {
 		fmt.Fprintf(stdout, "scores      %s\n            of %s\n", scores, of)
 	}
-	fmt.Fprintf(stdout, "checks      checksum and %d golden vectors hold\n", len(m.Golden))
+	unknown, wear := train.Beside(m)
+	if unknown != "" {
+		fmt.Fprintf(stdout, "unknown     %s\n", strings.TrimPrefix(unknown, "unknown: "))
+	}
+	if wear != "" {
+		fmt.Fprintf(stdout, "wear        %s\n", strings.TrimLeft(strings.TrimPrefix(wear, "flank wear"), ": "))
+	}
+	if d := m.Drift; d != nil {
+		fmt.Fprintf(stdout, "drift       against the references of %d tools\n", d.Tools)
+	}
+	fmt.Fprintf(stdout, "checks      checksum and %d golden vectors hold\n", len(m.Golden)+len(m.GoldenWear))
 	return nil
 }
 

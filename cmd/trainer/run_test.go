@@ -118,7 +118,8 @@ func TestFitAndInspect(t *testing.T) {
 	for _, want := range []string{
 		m.ID() + ": 2 channels, windows of 1s", "layout      bench, fingerprint " + m.Layout.Fingerprint(),
 		"label       faulty if maximum flank wear ≥ 300 µm", "trained on  tools, 120 windows, SHA-256 ",
-		"scores      G-mean ", "            of 104 windows, 32 faulty; split: leave-one-out by tool, 4 folds\n", "checks      checksum and 8 golden vectors hold\n",
+		"scores      G-mean ", "            of 104 windows, 32 faulty; split: leave-one-out by tool, 4 folds\n", "checks      checksum and 12 golden vectors hold\n",
+		"\nunknown     healthy ", "\nwear        of tools held out: off by ", "\ndrift       against the references of 4 tools\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("inspect prints no %q:\n%s", want, out)

@@ -55,16 +55,18 @@ type Result struct {
 	Start        time.Time `json:"start"` // sensor time of the first sample
 	End          time.Time `json:"end"`
 	Verdict      Verdict   `json:"verdict"`
-	Class        string    `json:"class,omitempty"`         // name of the class that the window is of, where that is not the verdict's word: what is faulty
-	CuttingState string    `json:"cutting_state,omitempty"` // what the machine did: idle, start-up, coolant, entry, drilling or retract; empty if not known
-	Posterior    []float64 `json:"posterior,omitempty"`     // P(class|window), healthy first; empty if not judged
-	Score        float64   `json:"score"`                   // what speaks against healthy in [0,1], cost-weighted: ≥ 0.5 means faulty; 0 if not judged
-	Model        string    `json:"model"`                   // model id
-	Alarm        string    `json:"alarm"`                   // state of the machine's alarm after this window
-	Incident     string    `json:"incident,omitempty"`      // what people call the alarm, if one stands
-	Late         bool      `json:"late,omitempty"`          // came after later windows were judged; never moves the alarm
-	Sensors      []Sensor  `json:"sensors,omitempty"`       // channels that are not good
-	ReferenceLen int       `json:"reference_len,omitempty"` // windows the tool's reference has so far, while learning
+	Class        string    `json:"class,omitempty"`          // name of the class that the window is of, where that is not the verdict's word: what is faulty
+	CuttingState string    `json:"cutting_state,omitempty"`  // what the machine did: idle, start-up, coolant, entry, drilling or retract; empty if not known
+	Unknown      string    `json:"unknown_reason,omitempty"` // with verdict unknown: out_of_distribution, ambiguous or implausible
+	Novelty      float64   `json:"novelty,omitempty"`        // p-value of nothing being new; 0 if not judged, or if the model cannot tell
+	Posterior    []float64 `json:"posterior,omitempty"`      // P(class|window), healthy first; empty if not judged
+	Score        float64   `json:"score"`                    // what speaks against healthy in [0,1], cost-weighted: ≥ 0.5 decides for faulty, which stands unless the verdict is unknown; 0 if not judged
+	Model        string    `json:"model"`                    // model id
+	Alarm        string    `json:"alarm"`                    // state of the machine's alarm after this window
+	Incident     string    `json:"incident,omitempty"`       // what people call the alarm, if one stands
+	Late         bool      `json:"late,omitempty"`           // came after later windows were judged; never moves the alarm
+	Sensors      []Sensor  `json:"sensors,omitempty"`        // channels that are not good
+	ReferenceLen int       `json:"reference_len,omitempty"`  // windows the tool's reference has so far, while learning
 
 	WearUnknown bool `json:"wear_unknown,omitempty"` // the model estimates wear, and does not know such windows
 	*Wear            // nil if it is not known

@@ -149,6 +149,7 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 			m.cut(w)
 		}
 	}
+	r.Unknown, r.Novelty = string(v.Doubt), v.Novelty
 	r.Posterior = slices.Clone(v.Posterior)
 	r.Score, r.ReferenceLen = v.Score, v.Learnt
 	for i, q := range v.Faults {

@@ -53,6 +53,11 @@ func (c *Config) Check() error {
 	if c.Join != wear.Interpolate && c.Join != wear.HoleEnd {
 		return wrong("join", "%q: choose %s or %s", c.Join, wear.Interpolate, wear.HoleEnd)
 	}
+	for key, rate := range map[string]float64{"unknown.error_rate": c.Unknown.ErrorRate, "unknown.novelty": c.Unknown.Novelty} {
+		if !(rate >= 0 && rate < 0.5) {
+			return wrong(key, "%v: choose a rate below 0.5, such as 0.05, or 0 to leave it out", rate)
+		}
+	}
 	switch c.Evaluate.ByTool {
 	case "leave-one-out", "5-fold", "off":
 	default:

@@ -37,6 +37,7 @@ type Config struct {
 
 	Network  Network  `yaml:"network" json:"network"`
 	Costs    Costs    `yaml:"costs" json:"costs"`
+	Unknown  Unknown  `yaml:"unknown" json:"unknown"`
 	Evaluate Evaluate `yaml:"evaluate" json:"evaluate"`
 	Seed     uint64   `yaml:"seed" json:"seed"`
 }
@@ -110,6 +111,13 @@ type Costs struct {
 	Search     jade.Variant        `yaml:"search" json:"search,omitempty"` // of two classes it is only reported beside the sweep, whose optimum is kept
 }
 
+// Unknown says when a window is neither healthy nor faulty. A rate of 0 leaves its part
+// out of the model.
+type Unknown struct {
+	ErrorRate float64 `yaml:"error_rate" json:"error_rate"` // of conformal sets, for each class; see classify.Conformal
+	Novelty   float64 `yaml:"novelty" json:"novelty"`       // p-value up to which a window is out of distribution; see classify.Novelty
+}
+
 // Fitness says which form of the metric the costs maximise.
 type Fitness string
 
@@ -135,6 +143,7 @@ func DefaultConfig() Config {
 		Gate:      "auto",
 		Label:     wear.DefaultRule(),
 		Join:      wear.Interpolate,
+		Unknown:   Unknown{ErrorRate: 0.05, Novelty: 0.01},
 		Evaluate:  Evaluate{ByTool: "leave-one-out", RandomSplit: true},
 		Seed:      1,
 	}

@@ -37,13 +37,15 @@ type Exam struct {
 // part of the contract, as that of Report is.
 type Evaluation struct {
 	Model            string                     `json:"model"`
-	Label            string                     `json:"label"` // rule, in words
-	Pooled           classify.Scores            `json:"pooled"`
+	Label            string                     `json:"label"`             // rule, in words
+	Pooled           classify.Scores            `json:"pooled"`            // of windows with the verdict healthy or faulty, as all figures but those of ranking and calibration
 	Classes          []string                   `json:"classes,omitempty"` // their names, if there are more than two
 	Faulty           *classify.Scores           `json:"faulty,omitempty"`  // healthy against all others, if there are more than two
 	AveragePrecision classify.Figure            `json:"average_precision"` // of P(faulty): of any class but healthy
 	CalibrationError classify.Figure            `json:"calibration_error"` // of P(faulty), expected, ten bins
 	Groups           map[string]classify.Scores `json:"groups"`
+	Unknown          *Doubts                    `json:"unknown,omitempty"`    // windows with the verdict unknown, if the model has it
+	Wear             string                     `json:"wear_trend,omitempty"` // what the trainer found, in words, if the model estimates wear
 	Alarms           Alarms                     `json:"alarms"`
 	Windows          tally                      `json:"windows"`
 	Balance          string                     `json:"balance"`
@@ -53,7 +55,8 @@ type Evaluation struct {
 	Posterior        []float64                  `json:"-"` // P(class|window), healthy first, one of each class for each judged window
 
 	tools   []string  // in the order of the recordings
-	decided []bool    // by judged window: called faulty
+	decided []bool    // by judged window: decided faulty
+	unknown []bool    // by judged window: that does not stand
 	score   []float64 // by judged window, as a verdict has it
 	group   []string  // by judged window: its tool
 }
@@ -132,16 +135,31 @@ var errNothing = errors.New("nothing to evaluate on")
 // judge fills in the scores.
 func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 	k := m.Classifier.Classes()
-	s := m.Classifier.NewScorer()
+	judge := m.NewJudge()
 	x := rows.near()
 	decisions := make([]int, x.Rows)
-	for i := range x.Rows {
-		p := s.Posterior(x.Row(i))
-		decisions[i] = m.Classifier.Decide(p)
-		r.score = append(r.score, m.Classifier.Score(p))
-		r.Posterior = append(r.Posterior, p...)
+	r.Unknown = &Doubts{Split: "the windows evaluated"}
+	if m.Conformal != nil {
+		r.Unknown.ErrorRate = m.Conformal.Rate
 	}
-	r.Pooled = classify.Assess(rows.Class, decisions, r.Posterior, k)
+	if m.Novelty != nil {
+		r.Unknown.Novelty = m.Novelty.Rate
+	}
+	doubts := newDoubter(r.Unknown, rows.classes)
+	for i := range x.Rows {
+		v := judge.Decide(x.Row(i))
+		decisions[i] = m.Classifier.Decide(v.Posterior)
+		r.score = append(r.score, v.Score)
+		r.Posterior = append(r.Posterior, v.Posterior...)
+		doubts.add(m, rows.group[i], rows.Class[i], decisions[i], v.Posterior, v.Novelty)
+		r.unknown = append(r.unknown, v.Outcome == model.Unknown)
+	}
+	doubts.finish()
+	if m.Conformal == nil && m.Novelty == nil {
+		r.Unknown = nil
+	}
+	_, r.Wear = Beside(m)
+	r.Pooled = r.assess(decisions, k, func(int) bool { return true })
 	if several(rows.classes) {
 		r.Classes, r.Faulty = rows.classes, againstHealthy(r.Pooled.Confusion)
 	}
@@ -151,19 +169,24 @@ func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 	r.Groups = make(map[string]classify.Scores)
 	r.group = rows.group
 	for _, tool := range rows.tools() {
-		var y, d []int
-		var p []float64
-		for i, g := range rows.group {
-			if g == tool {
-				y, d, p = append(y, rows.Class[i]), append(d, decisions[i]), append(p, r.Posterior[k*i:k*i+k]...)
-			}
-		}
 		r.tools = append(r.tools, tool)
-		r.Groups[tool] = classify.Assess(y, d, p, k)
+		r.Groups[tool] = r.assess(decisions, k, func(i int) bool { return rows.group[i] == tool })
 	}
 	for i := range decisions {
 		r.decided = append(r.decided, decisions[i] != classify.Healthy)
 	}
+}
+
+// assess scores the windows of some that are healthy or faulty.
+func (r *Evaluation) assess(decisions []int, k int, of func(i int) bool) classify.Scores {
+	var y, d []int
+	var p []float64
+	for i, decision := range decisions {
+		if of(i) && !r.unknown[i] {
+			y, d, p = append(y, r.Class[i]), append(d, decision), append(p, r.Posterior[k*i:k*i+k]...)
+		}
+	}
+	return classify.Assess(y, d, p, k)
 }
 
 // tools returns the groups in the order in which they first appear.
@@ -211,6 +234,9 @@ func (r *Evaluation) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
 				healthy++
 			} else if life.Worn == 0 {
 				life.Worn = life.Judged
+			}
+			if len(r.unknown) > 0 && r.unknown[i] {
+				continue // neither for nor against, as in the monitor
 			}
 			at := time.Time{}.Add(time.Duration(life.Judged) * m.Window.Length)
 			if bell.Observe(r.decided[i], at.Add(-m.Window.Length), at) == alarm.Raised && life.Alarm == 0 {
@@ -300,6 +326,13 @@ func (r *Evaluation) Text() string {
 		fmt.Fprintf(&b, "decided  %d faulty rightly, %d missed; %d healthy rightly, %d called faulty\n", c[1][1], c[1][0], c[0][0], c[0][1])
 		fmt.Fprintf(&b, "ranking  ROC AUC %s, average precision %s; Brier score %s, calibration error %s\n",
 			figure(p.AUC), figure(r.AveragePrecision), figure(p.Brier), figure(r.CalibrationError))
+	}
+	if u := r.Unknown; u != nil {
+		fmt.Fprintf(&b, "%s\n         left out of the figures below, and neither for nor against an alarm; had none been unknown: recall %s, specificity %s\n",
+			strings.Replace(u.words(), "unknown: ", "unknown  ", 1), figure(u.Decided.Recall), figure(u.Decided.Specificity))
+	}
+	if r.Wear != "" {
+		fmt.Fprintf(&b, "wear     %s\n", strings.TrimLeft(strings.TrimPrefix(r.Wear, "flank wear"), ": "))
 	}
 	a := &r.Alarms
 	soon := 0 // early on tools that wore out later

@@ -89,7 +89,7 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 		j.Progress(Reading, len(j.Inputs)+i+1, 2*len(j.Inputs))
 	}
 	t.Tool = t.group
-	counts.Missing = t.stats.missing
+	counts.Missing, t.starts = t.stats.missing, l.starts
 	if err := t.far.Flush(); err != nil {
 		return t, counts, fmt.Errorf("train: %w", err)
 	}

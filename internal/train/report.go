@@ -36,9 +36,14 @@ type Report struct {
 	Warnings []string                   `json:"warnings"` // what to know before trusting a score; fit has its own
 	Fit      *classify.Report           `json:"fit"`
 	Trend    *Trend                     `json:"wear_trend,omitempty"` // if wear was measured of tools enough
+	Unknown  *Doubts                    `json:"unknown,omitempty"`    // if the model has the third verdict
 	Job      model.Provenance           `json:"provenance"`
 
 	landscape *Landscape // of the posteriors that the costs were chosen on
+
+	// Of tools held out, until doubts are measured on it.
+	validated *classify.Validation
+	folds     []classify.Fold
 
 	tools   []string // in the order of the recordings
 	held    heldOut  // of these or, if there are none, of the rows that costs were chosen on
@@ -95,10 +100,13 @@ type headline struct {
 	// How the costs were chosen, and how much that matters.
 	Costs     *classify.CostReport `json:"costs,omitempty"`
 	Landscape *Landscape           `json:"landscape,omitempty"`
+
+	Unknown *Doubts `json:"unknown,omitempty"`
+	Trend   *Trend  `json:"wear_trend,omitempty"`
 }
 
 func (r *Report) headline() headline {
-	h := headline{Split: r.Split, Pooled: r.Pooled, Costs: &r.Fit.Costs, Landscape: r.landscape}
+	h := headline{Split: r.Split, Pooled: r.Pooled, Costs: &r.Fit.Costs, Landscape: r.landscape, Unknown: r.Unknown, Trend: r.Trend}
 	if r.Pooled == nil {
 		h.Split, h.OutOfFold = "none: these are the out-of-fold rows that the costs were chosen on, which flatters", &r.Fit.Held
 	}
@@ -122,6 +130,16 @@ func Headline(m *model.Model) (scores, of string) {
 	scores = fmt.Sprintf("G-mean %s, recall %s, specificity %s, precision %s, F1 %s, accuracy %s",
 		figure(s.GMean), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.Accuracy))
 	return scores, fmt.Sprintf("%d windows, %d faulty; split: %s", s.Rows, s.Positive, h.Split)
+}
+
+// Beside returns what Run left in a model of the verdict unknown and of the wear trend,
+// each on one line, in words. They are empty if it left nothing.
+func Beside(m *model.Model) (unknown, wear string) {
+	var h headline
+	if json.Unmarshal(m.Scores, &h) != nil {
+		return "", ""
+	}
+	return h.Unknown.words(), h.Trend.words()
 }
 
 // Shape describes the network of a model in words.
@@ -166,6 +184,9 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
+	if words := r.Unknown.words(); words != "" {
+		fmt.Fprintf(&b, "\n%s", words)
+	}
 	if words := r.Trend.words(); words != "" {
 		fmt.Fprintf(&b, "\n%s", words)
 	}
@@ -253,6 +274,7 @@ func (r *Report) card(folder string, ds []drawing) string {
 			row(strings.ReplaceAll(t, "|", `\|`), &s)
 		}
 	}
+	r.Unknown.markdown(&b)
 	r.Trend.markdown(&b, folder, ds)
 
 	fmt.Fprintf(&b, "\n## Data\n\n| recording | windows | SHA-256 |\n|---|---:|---|\n")

@@ -17,6 +17,9 @@ type Scored struct {
 	Class []int    // by its label
 	Score []float64
 
+	// Unknown says of each whether the verdict is unknown, so that no alarm counts it.
+	Unknown []bool
+
 	Networks int    // trained anew, each without the tools it scores; 0: the scores are the model's own
 	Seen     string // what of the data the model was trained on, if it is known to have seen some
 	Windows  string // what became of all windows, in words
@@ -43,7 +46,7 @@ func Score(ctx context.Context, e Exam, holdOut bool) (*Scored, error) {
 			return nil, err
 		}
 		if name = seen(func(i int) string { return r.Data[i].SHA256 }); name == "" { // known of windows on Kafka once they are read
-			return &Scored{Tool: r.group, Class: r.Class, Score: r.score, Windows: r.Windows.words(), Warnings: r.Warnings}, nil
+			return &Scored{Tool: r.group, Class: r.Class, Score: r.score, Unknown: r.unknown, Windows: r.Windows.words(), Warnings: r.Warnings}, nil
 		}
 	}
 	s, err := e.heldOut(ctx)
@@ -89,8 +92,12 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
+	unknown, err := j.unknown(ctx, rows, e.Model, v, folds)
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	return &Scored{
-		Tool: rows.group, Class: rows.Class, Score: v.Score, Networks: len(folds), Windows: counts.words(), Warnings: counts.warnings(),
+		Unknown: unknown, Tool: rows.group, Class: rows.Class, Score: v.Score, Networks: len(folds), Windows: counts.words(), Warnings: counts.warnings(),
 	}, nil
 }
 

@@ -98,6 +98,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
 		r.landscape = newLandscape(faultyOf(fit.Posterior, 2), positives(rows.Class))
 	}
+	posterior := fit.Posterior
 	fit.Posterior = nil // nobody asks again, and of many rows it is much
 	r.Faulty = r.binary()
 	m.Classifier = c
@@ -107,6 +108,10 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if m.Golden, err = goldenRows(c, rows); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
+	if err := job.doubts(ctx, rows, posterior, m, r); err != nil {
+		return nil, nil, fmt.Errorf("train: %w", err)
+	}
+	m.Drift = fitDrift(rows.starts)
 	if m.Scores, err = json.Marshal(r.headline()); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
@@ -153,6 +158,9 @@ type rowTable struct {
 	// wear is every window of cutting of which the wear is known, also those that
 	// make a reference. It has no rows if the features are not in memory.
 	wear *trend.Rows
+
+	// starts are the references of the tools, in the order in which they were settled.
+	starts [][]float32
 
 	// far holds the features if they are not in memory. Of the table there are
 	// then columns, tools and classes only.
@@ -387,7 +395,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 			}
 		}
 	}
-	counts.Missing = t.Missing()
+	counts.Missing, t.starts = t.Missing(), l.starts
 	return t, l.finish(t.Rows())
 }
 
@@ -402,12 +410,15 @@ type labeller struct {
 	names    map[string]string           // of groups, one copy of each
 	refs     map[string]*model.Reference // by machine
 	cycles   map[string]*cycle.Memory    // by machine
+	settled  map[string]bool             // by group: its reference is among starts
+	starts   [][]float32
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *tally, severalMachines bool) *labeller {
 	return &labeller{
 		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
+		settled: make(map[string]bool),
 	}
 }
 
@@ -433,6 +444,10 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		l.cycles[o.machine] = new(cycle.Memory)
 	}
 	row, v := l.judge.Row(&o.Observation, ref, l.cycles[o.machine])
+	if ref.Center() != nil && !l.settled[name] {
+		l.settled[name] = true
+		l.starts = append(l.starts, slices.Clone(ref.Center()))
+	}
 	switch v.Outcome {
 	case model.NotCutting:
 		l.counts.NotCutting++
@@ -529,6 +544,7 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 		return err
 	}
 	r.byTool(v, j.Config.Evaluate.ByTool, len(folds))
+	r.validated, r.folds = v, folds
 	r.hold(rows, v.Posterior, v.Decision, v.Score)
 	return nil
 }

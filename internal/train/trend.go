@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/report"
@@ -73,6 +74,12 @@ func (j *Job) trend(ctx context.Context, rows *trend.Rows, m *model.Model, r *Re
 		tools[t] = true
 	}
 	m.Wear = fitted
+	const golden = 4
+	for k := range min(golden, len(rows.Tool)) {
+		x := rows.Row(k * len(rows.Tool) / golden)
+		root, _ := fitted.Root(x)
+		m.GoldenWear = append(m.GoldenWear, model.GoldenWear{Features: slices.Clone(x), Root: root})
+	}
 	r.Trend = &Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: limit, Choice: choice, measured: rows.WearUM, tools: rows.Tool}
 	if j.Config.Evaluate.ByTool == "off" {
 		return nil

@@ -36,7 +36,14 @@ const (
 	sectionManifest   = "manifest"   // JSON, see manifest
 	sectionClassifier = "classifier" // classify.Classifier in its binary form
 	sectionGolden     = "golden"     // rows uint32, features uint32, classes uint32, then float32 and float64
-	sectionWear       = "wear"       // JSON, trend.Model; left out if there is none
+
+	// Left out if there is nothing to say.
+	sectionWear       = "wear"           // JSON, trend.Model
+	sectionGoldenWear = "golden-wear"    // as golden, with one number for the posterior
+	sectionConformal  = "conformal"      // classify.Conformal in its binary form
+	sectionNovelty    = "novelty"        // classify.Novelty in its binary form
+	sectionDistances  = "golden-novelty" // rows uint32, then float64
+	sectionDrift      = "drift"          // JSON, Drift
 )
 
 // manifest is the part of a model that people may read.
@@ -95,19 +102,51 @@ func (m *Model) Encode() ([]byte, error) {
 	}
 	b := append([]byte(magic), 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.LittleEndian.PutUint32(b[8:], version)
-	binary.LittleEndian.PutUint32(b[12:], 3)
-	if m.Wear != nil {
-		binary.LittleEndian.PutUint32(b[12:], 4)
+	sections := uint32(0)
+	section := func(name string, data []byte) {
+		b = appendSection(b, name, data)
+		sections++
 	}
-	b = appendSection(b, sectionManifest, text)
-	b = appendSection(b, sectionClassifier, class)
-	b = appendSection(b, sectionGolden, appendGolden(nil, m.Golden, len(f.FeatureNames), m.Classifier.Classes()))
+	section(sectionManifest, text)
+	section(sectionClassifier, class)
+	section(sectionGolden, appendGolden(nil, m.Golden, len(f.FeatureNames), m.Classifier.Classes()))
 	if m.Wear != nil {
 		if text, err = json.Marshal(m.Wear); err != nil {
 			return nil, fmt.Errorf("model: wear: %w", err)
 		}
-		b = appendSection(b, sectionWear, text)
+		section(sectionWear, text)
 	}
+	if len(m.GoldenWear) > 0 {
+		var rows []Golden
+		for _, g := range m.GoldenWear {
+			rows = append(rows, Golden{g.Features, []float64{g.Root}})
+		}
+		section(sectionGoldenWear, appendGolden(nil, rows, len(f.FeatureNames), 1))
+	}
+	if m.Conformal != nil {
+		if text, err = m.Conformal.AppendBinary(nil); err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
+		section(sectionConformal, text)
+	}
+	if m.Novelty != nil {
+		if text, err = m.Novelty.AppendBinary(nil); err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
+		section(sectionNovelty, text)
+		text = binary.LittleEndian.AppendUint32(nil, uint32(len(m.Distances)))
+		for _, d := range m.Distances {
+			text = binary.LittleEndian.AppendUint64(text, math.Float64bits(d))
+		}
+		section(sectionDistances, text)
+	}
+	if m.Drift != nil {
+		if text, err = json.Marshal(m.Drift); err != nil {
+			return nil, fmt.Errorf("model: drift: %w", err)
+		}
+		section(sectionDrift, text)
+	}
+	binary.LittleEndian.PutUint32(b[12:], sections)
 	sum := sha256.Sum256(b)
 	m.id = modelID(sum)
 	return append(b, sum[:]...), nil
@@ -225,10 +264,56 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 			return nil, fmt.Errorf("%w: wear: %w", ErrDamaged, err)
 		}
 	}
+	if err := m.readDoubts(sections); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return m, m.verify()
+}
+
+// readDoubts reads the optional sections that came with the third verdict.
+func (m *Model) readDoubts(sections map[string][]byte) error {
+	if b, ok := sections[sectionGoldenWear]; ok {
+		rows, err := readGolden(b)
+		if err != nil {
+			return err
+		}
+		for _, g := range rows {
+			if len(g.Posterior) != 1 {
+				return fmt.Errorf("golden vectors of wear have %d numbers, expected one", len(g.Posterior))
+			}
+			m.GoldenWear = append(m.GoldenWear, GoldenWear{g.Features, g.Posterior[0]})
+		}
+	}
+	if b, ok := sections[sectionConformal]; ok {
+		m.Conformal = new(classify.Conformal)
+		if err := m.Conformal.UnmarshalBinary(b); err != nil {
+			return err
+		}
+	}
+	if b, ok := sections[sectionNovelty]; ok {
+		m.Novelty = new(classify.Novelty)
+		if err := m.Novelty.UnmarshalBinary(b); err != nil {
+			return err
+		}
+	}
+	if b, ok := sections[sectionDistances]; ok {
+		if len(b) < 4 || uint64(len(b)-4) != 8*uint64(binary.LittleEndian.Uint32(b)) {
+			return errors.New("golden distances are cut off")
+		}
+		for b = b[4:]; len(b) > 0; b = b[8:] {
+			m.Distances = append(m.Distances, math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		}
+	}
+	if b, ok := sections[sectionDrift]; ok {
+		m.Drift = new(Drift)
+		if err := json.Unmarshal(b, m.Drift); err != nil {
+			return fmt.Errorf("drift: %w", err)
+		}
+	}
+	return nil
 }
 
 func readGolden(b []byte) ([]Golden, error) {

@@ -14,14 +14,30 @@ import (
 // Outcome is what a judge says of a window.
 type Outcome string
 
-// The outcomes. (A fourth of the house's words, unknown, needs a model of what
-// is known, which this one does not have.)
+// The outcomes.
 const (
 	Healthy     Outcome = "healthy"
 	Faulty      Outcome = "faulty"
+	Unknown     Outcome = "unknown" // see Doubt
 	Learning    Outcome = "learning"
 	NotCutting  Outcome = "not_cutting"
 	SensorFault Outcome = "sensor_fault"
+)
+
+// Doubt is why a judge does not know what a window is.
+type Doubt string
+
+// The doubts, the first that holds.
+const (
+	// OutOfDistribution: nothing like the window was in the training data. It holds of
+	// windows that would be called healthy: a worn tool goes beyond what was trained on,
+	// and is no less worn for that.
+	OutOfDistribution Doubt = "out_of_distribution"
+	// Ambiguous: the conformal set does not agree with the decision: the window may be
+	// healthy and may be faulty, or costs and set say different things.
+	Ambiguous Doubt = "ambiguous"
+	// Implausible: the conformal set is empty; the window is as no class usually is.
+	Implausible Doubt = "implausible"
 )
 
 // faultyShare is the share of channels with a sensor fault above which a
@@ -31,9 +47,11 @@ const faultyShare = 0.25
 // Verdict is what a judge says of one window.
 type Verdict struct {
 	Outcome   Outcome
-	Class     string           // of the model's ClassNames: healthy, or what is faulty; empty if not judged
+	Doubt     Doubt            // with outcome Unknown
+	Novelty   float64          // p-value of nothing being new, in (0,1]; 0 if not judged, or by a model without Novelty
+	Class     string           // of the model's ClassNames: healthy, or what is faulty; empty if not judged or unknown
 	Posterior []float64        // P(class|window), in the order of ClassNames; nil if not judged; valid until the next window
-	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if faulty; 0 if not judged
+	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if decided faulty, whether or not that stands; 0 if not judged
 	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
 	State     cycle.State      // of the machine; Unknown by a model without Cycle
 	Learnt    int              // windows that the tool's reference has, with outcome learning
@@ -45,6 +63,7 @@ type Judge struct {
 	model     *Model
 	extractor *signal.Extractor
 	scorer    *classify.Scorer
+	novelty   *classify.NoveltyScorer // nil: nothing is new
 	classes   []string
 	follower  *cycle.Follower // nil: the gate tells cutting
 	gate      int             // channel of the gate, or -1
@@ -69,6 +88,9 @@ func (m *Model) NewJudge() *Judge {
 	}
 	if m.Classifier != nil {
 		j.scorer = m.Classifier.NewScorer()
+	}
+	if m.Novelty != nil {
+		j.novelty = m.Novelty.NewScorer()
 	}
 	return j
 }
@@ -177,15 +199,52 @@ func (j *Judge) Judge(w *window.Window, ref *Reference, k *cycle.Memory) Verdict
 	if row == nil {
 		return v
 	}
+	j.decide(&v, row)
+	return v
+}
+
+// Decide returns the verdict on a row that Row returned. What it lends is valid until
+// the next call.
+func (j *Judge) Decide(row []float32) Verdict {
+	v := Verdict{Faults: j.faults}
+	j.decide(&v, row)
+	return v
+}
+
+func (j *Judge) decide(v *Verdict, row []float32) {
+	m := j.model
 	v.Posterior = j.scorer.Posterior(row)
-	v.Score = j.model.Classifier.Score(v.Posterior)
-	v.Outcome = Healthy
-	class := j.model.Classifier.Decide(v.Posterior)
+	v.Score = m.Classifier.Score(v.Posterior)
+	class := m.Classifier.Decide(v.Posterior)
+	if j.novelty != nil {
+		v.Novelty = j.novelty.P(row)
+	}
+	if v.Doubt = m.Doubt(class, v.Posterior, v.Novelty); v.Doubt != "" {
+		v.Outcome = Unknown
+		return
+	}
+	v.Outcome, v.Class = Healthy, j.classes[class]
 	if class != classify.Healthy {
 		v.Outcome = Faulty
 	}
-	v.Class = j.classes[class]
-	return v
+}
+
+// Doubt returns why the decision for a class does not stand, or nothing. Novelty, a
+// p-value, takes healthy decisions back only, and conformal sets both. It looks at the
+// Conformal and the Novelty of m alone.
+func (m *Model) Doubt(class int, posterior []float64, novelty float64) Doubt {
+	if m.Novelty != nil && class == classify.Healthy && novelty <= m.Novelty.Rate {
+		return OutOfDistribution
+	}
+	if m.Conformal != nil {
+		switch m.Conformal.Check(class, posterior) {
+		case classify.Ambiguous:
+			return Ambiguous
+		case classify.Implausible:
+			return Implausible
+		}
+	}
+	return ""
 }
 
 // Level returns the mean absolute value of the samples that are there, which a

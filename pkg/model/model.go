@@ -45,6 +45,13 @@ type Golden struct {
 	Posterior []float64
 }
 
+// GoldenWear is a row of features of cutting that the trainer saw, before the
+// reference, with the root of the wear that it computed, in √µm.
+type GoldenWear struct {
+	Features []float32
+	Root     float64
+}
+
 // Model is everything that turns a window into a verdict. It must not be
 // changed once made; then it is safe for concurrent use.
 type Model struct {
@@ -58,7 +65,12 @@ type Model struct {
 	Label      LabelRule
 	Classifier *classify.Classifier
 	Golden     []Golden
-	Wear       *trend.Model // of features before the reference; nil: wear is not estimated
+	Conformal  *classify.Conformal // which decisions are sure enough; nil: all are
+	Novelty    *classify.Novelty   // of features relative to the reference; nil: no window is new
+	Distances  []float64           // of Novelty, of the golden rows
+	Drift      *Drift              // of references; nil: drift is not looked for
+	Wear       *trend.Model        // of features before the reference; nil: wear is not estimated
+	GoldenWear []GoldenWear
 	Provenance Provenance
 	Scores     json.RawMessage // of the evaluation, as the report has them
 
@@ -125,6 +137,24 @@ func (m *Model) check() error {
 			return err
 		}
 	}
+	switch {
+	case m.Conformal != nil && m.Conformal.Classes() != m.Classifier.Classes():
+		return fmt.Errorf("conformal sets of %d classes, the classifier has %d", m.Conformal.Classes(), m.Classifier.Classes())
+	case m.Novelty != nil && m.Novelty.Columns() != len(x.Names()):
+		return fmt.Errorf("novelty of %d features, the list has %d", m.Novelty.Columns(), len(x.Names()))
+	case m.Novelty == nil && len(m.Distances) > 0, m.Novelty != nil && len(m.Distances) != len(m.Golden):
+		return fmt.Errorf("%d golden distances for %d golden vectors", len(m.Distances), len(m.Golden))
+	case m.Wear == nil && len(m.GoldenWear) > 0:
+		return errors.New("golden vectors of wear, and no model of it")
+	}
+	if m.Drift != nil {
+		if m.Reference.Mode == ReferenceOff {
+			return errors.New("drift: it is that of references, and there are none")
+		}
+		if err := m.Drift.check(len(x.Names())); err != nil {
+			return err
+		}
+	}
 	return m.Reference.Check()
 }
 
@@ -145,6 +175,10 @@ func (m *Model) SamplesPerChannel() []int {
 // families of different CPUs round differently.
 const goldenTolerance = 1e-5
 
+// goldenDistance is the same of distances, by their size: sums of hundreds of squares
+// in float32.
+const goldenDistance = 1e-3
+
 // ErrGolden is returned when a model does not compute what its trainer did.
 var ErrGolden = errors.New("golden vectors differ")
 
@@ -163,6 +197,22 @@ func (m *Model) verify() error {
 			if !(math.Abs(got[k]-g.Posterior[k]) <= goldenTolerance) {
 				return fmt.Errorf("%w: vector %d, class %d: %v, the trainer had %v", ErrGolden, i, k, got[k], g.Posterior[k])
 			}
+		}
+	}
+	if m.Novelty != nil {
+		s := m.Novelty.NewScorer()
+		for i, want := range m.Distances {
+			if got := s.Distance(m.Golden[i].Features); !(math.Abs(got-want) <= goldenDistance*(1+want)) {
+				return fmt.Errorf("%w: vector %d: distance %v, the trainer had %v", ErrGolden, i, got, want)
+			}
+		}
+	}
+	for i, g := range m.GoldenWear {
+		if len(g.Features) != m.Wear.Features() {
+			return fmt.Errorf("%w: vector %d of wear has %d features, expected %d", ErrGolden, i, len(g.Features), m.Wear.Features())
+		}
+		if got, _ := m.Wear.Root(g.Features); !(math.Abs(got-g.Root) <= goldenTolerance*(1+g.Root)) {
+			return fmt.Errorf("%w: vector %d of wear: %v √µm, the trainer had %v", ErrGolden, i, got, g.Root)
 		}
 	}
 	return nil

@@ -389,6 +389,148 @@ func TestFileWithWear(t *testing.T) {
 	}
 }
 
+// doubtful returns a model that doubts: of an error rate of 0.2, and with what is known of
+// three tools.
+func doubtful(t testing.TB) *Model {
+	m := *trained(t)
+	n := m.Classifier.Columns()
+	rng := rand.New(rand.NewPCG(5, 6))
+	x := dbn.NewMatrix(120, n)
+	groups, y := make([]string, x.Rows), make([]int, x.Rows)
+	s := m.Classifier.NewScorer()
+	var posterior []float64
+	for i := range x.Rows {
+		groups[i], y[i] = string(rune('A'+i/40)), i%4/3
+		for j := range n {
+			x.Row(i)[j] = float32(float64(y[i]) + 0.2*rng.NormFloat64())
+		}
+		posterior = append(posterior, s.Posterior(x.Row(i))...)
+	}
+	var err error
+	if m.Conformal, err = classify.NewConformal(posterior, y, 2, 0.1); err != nil {
+		t.Fatal(err)
+	}
+	if m.Novelty, _, err = classify.FitNovelty(context.Background(), x, groups, 0.02, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range m.Golden {
+		m.Distances = append(m.Distances, m.Novelty.NewScorer().Distance(g.Features))
+	}
+	m.Drift = &Drift{Tools: 5, Center: make([]float64, n), Scale: slices.Repeat([]float64{1}, n), Degrees: 2, Raise: 8, Clear: 2}
+	return &m
+}
+
+// A model that doubts says unknown, and why: of a healthy decision on what nothing was
+// like, and of what may be either. A worn tool may go as far as it likes.
+func TestJudgeDoubts(t *testing.T) {
+	m := doubtful(t)
+	j := m.NewJudge()
+	n := m.Classifier.Columns()
+	row := func(v float32) []float32 { return slices.Repeat([]float32{v}, n) }
+	torn := row(0) // features that always go together do so no more
+	for i := range torn {
+		torn[i] = []float32{-3, 3}[i%2]
+	}
+	for name, tc := range map[string]struct {
+		row   []float32
+		want  Outcome
+		doubt Doubt
+	}{
+		"like healthy ones":       {row(0), Healthy, ""},
+		"like faulty ones":        {row(1), Faulty, ""},
+		"worn beyond all of them": {row(30), Faulty, ""},
+		"half-way":                {row(0.5), Unknown, Implausible},
+		"unlike any":              {row(-30), Unknown, OutOfDistribution},
+	} {
+		v := j.Decide(tc.row)
+		if v.Outcome != tc.want || v.Doubt != tc.doubt || (v.Class == "") != (tc.want == Unknown) {
+			t.Errorf("%s: %v %q %q, P %v, novelty %v", name, v.Outcome, v.Doubt, v.Class, v.Posterior, v.Novelty)
+		}
+		if !(v.Novelty > 0 && v.Novelty <= 1) || len(v.Posterior) != 2 {
+			t.Errorf("%s: novelty %v, posterior %v", name, v.Novelty, v.Posterior)
+		}
+	}
+	// Unknown is never healthy, whatever the row.
+	rapid.Check(t, func(t *rapid.T) {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rapid.Float64Range(-3, 3).Draw(t, "x"))
+		}
+		v := j.Decide(x)
+		class := m.Classifier.Decide(v.Posterior)
+		switch {
+		case (v.Doubt != "") != (v.Outcome == Unknown):
+			t.Fatalf("%v with doubt %q", v.Outcome, v.Doubt)
+		case v.Outcome == Healthy && (class != 0 || v.Novelty <= m.Novelty.Rate || !m.Conformal.In(0, v.Posterior) || m.Conformal.In(1, v.Posterior)):
+			t.Fatalf("healthy of class %d, P %v, novelty %v", class, v.Posterior, v.Novelty)
+		case v.Outcome == Faulty && (class != 1 || m.Conformal.In(0, v.Posterior) || !m.Conformal.In(1, v.Posterior)):
+			t.Fatalf("faulty of class %d, P %v", class, v.Posterior)
+		}
+	})
+	if n := testing.AllocsPerRun(100, func() { j.Decide(torn) }); n > 0 {
+		t.Errorf("%v allocations for a row", n)
+	}
+}
+
+// What makes the third verdict, drift and golden vectors of wear are sections of their
+// own, which older files lack; they are read as they were written and checked.
+func TestFileWithDoubts(t *testing.T) {
+	m := doubtful(t)
+	n := m.Classifier.Columns()
+	m.Wear = &trend.Model{
+		Center: make([]float64, 2*n), Scale: slices.Repeat([]float64{1}, 2*n), Weights: slices.Repeat([]float64{0.1}, 2*n), Bias: 5,
+		Median: 3, Low: -1, High: 1, MostUM: 900, Distance: 25, LimitUM: 300,
+	}
+	root, _ := m.Wear.Root(m.Golden[0].Features)
+	m.GoldenWear = []GoldenWear{{m.Golden[0].Features, root}}
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got.Conformal, m.Conformal) || !reflect.DeepEqual(got.Novelty, m.Novelty) || !reflect.DeepEqual(got.Drift, m.Drift) ||
+		!reflect.DeepEqual(got.GoldenWear, m.GoldenWear) || !slices.Equal(got.Distances, m.Distances) {
+		t.Error("it is not read as it was written")
+	}
+	if again, err := got.Encode(); err != nil || !bytes.Equal(again, b) {
+		t.Errorf("written again it differs: %v", err)
+	}
+	for name, tc := range map[string]struct {
+		spoil func(m *Model)
+		want  error
+	}{
+		"a distance":         {func(m *Model) { m.Distances = slices.Clone(m.Distances); m.Distances[2] *= 1.01 }, ErrGolden},
+		"a root of wear":     {func(m *Model) { m.GoldenWear = []GoldenWear{{m.Golden[0].Features, root + 0.01}} }, ErrGolden},
+		"wear of no feature": {func(m *Model) { m.GoldenWear = []GoldenWear{{nil, root}} }, ErrGolden},
+		"too few distances":  {func(m *Model) { m.Distances = m.Distances[1:] }, nil},
+		"classes":            {func(m *Model) { m.Conformal = threeSets(t) }, nil},
+		"drift of nothing":   {func(m *Model) { m.Drift = &Drift{Tools: 4} }, nil},
+		"no reference":       {func(m *Model) { m.Reference.Mode = ReferenceOff }, nil},
+	} {
+		broken := *m
+		tc.spoil(&broken)
+		if _, err := broken.Encode(); err == nil || tc.want != nil && !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// threeSets returns a calibration of three classes.
+func threeSets(t testing.TB) *classify.Conformal {
+	var y []int
+	for i := range 60 {
+		y = append(y, i%3)
+	}
+	c, err := classify.NewConformal(slices.Repeat([]float64{0.2, 0.3, 0.5}, 60), y, 3, 0.1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // resum makes the checksum of a changed file fit again.
 func resum(b []byte) []byte {
 	sum := sha256.Sum256(b[:len(b)-sha256.Size])
@@ -473,13 +615,18 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good)
+	with, err := doubtful(f).Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(with)
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > sha256.Size {
 			b = resum(append([]byte(nil), b...)) // or nothing behind the checksum is reached
 		}
 		if m, err := Decode(b); err == nil {
-			m.NewJudge() // a model that is read can be used
+			m.NewJudge().Decide(make([]float32, m.Classifier.Columns())) // a model that is read can be used
 		}
 	})
 }

@@ -83,6 +83,10 @@ func (r *Reference) Features() int {
 	return len(r.learnt) / r.Windows
 }
 
+// Center returns the median of each feature, NaN where there was no value; nil until
+// the reference is settled. It is r's and must not be changed.
+func (r *Reference) Center() []float32 { return r.center }
+
 // ChangeTool forgets the reference if tool is another one.
 func (r *Reference) ChangeTool(tool string) {
 	if tool != r.Tool {

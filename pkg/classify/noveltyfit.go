@@ -1,0 +1,183 @@
+package classify
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+const (
+	noveltyDirections = 64 // principal directions, at most
+	noveltyRows       = 4096
+	noveltyFolds      = 10
+	leastNoveltyTools = 3
+
+	// leastVariance is the least σ² in standard deviations squared: features that
+	// always go together would otherwise make any difference between them novel.
+	leastVariance = 0.01
+)
+
+// FitNovelty fits to the rows of x, of which more than 4096 are thinned evenly, and
+// calibrates p-values on whole groups that a fit has not seen: each tenth of them, or
+// each one if there are fewer. So a row of a new group that is as usual is novel, with
+// a p-value up to rate, in no more than that share of rows on average. It keeps none of
+// its arguments. It returns ErrTooFew if there are fewer than three groups, no row
+// with two features that vary, or too few rows for the rate.
+//
+// P has the p-values of the rows that it looked at, Rows their indices: of each
+// group by the distances of the others.
+func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, rate float64, seed uint64, workers int) (n *Novelty, held HeldNovelty, err error) {
+	fail := func(err error) (*Novelty, HeldNovelty, error) {
+		return nil, HeldNovelty{}, fmt.Errorf("classify: %w", err)
+	}
+	if !(rate > 0 && rate < 1) {
+		return fail(fmt.Errorf("novel up to a p-value of %v: %w: must be between 0 and 1", rate, ErrSettings))
+	}
+	all, _ := x.Shape()
+	if len(groups) != all {
+		return fail(fmt.Errorf("%d groups for %d rows: %w", len(groups), all, ErrSize))
+	}
+	_, names := numberGroups(groups)
+	if len(names) < leastNoveltyTools {
+		return fail(fmt.Errorf("%d groups: %w: novelty takes %d", len(names), ErrTooFew, leastNoveltyTools))
+	}
+	rows := setOf(evenly(all, noveltyRows))
+	z, err := inMemory(part(x, rows))
+	if err != nil {
+		return fail(err)
+	}
+	some := pick(groups, rows)
+	folds := dealByGroup(make([]int, len(some)), some, noveltyFolds, rand.New(rand.NewPCG(seed, splitSeed)))
+	distances := make([]float64, z.Rows)
+	err = parallel(ctx, 1+folds.folds, workers, func(ctx context.Context, f int) error {
+		if context.Cause(ctx) != nil {
+			return context.Cause(ctx)
+		}
+		if f == 0 {
+			var err error
+			n, err = fitNovelty(z, seed)
+			return err
+		}
+		rest, err := inMemory(part(z, folds.train(f-1)))
+		if err != nil {
+			return err
+		}
+		m, err := fitNovelty(rest, derive(seed, uint64(f)))
+		if err != nil {
+			return err
+		}
+		s := m.NewScorer()
+		for k, test := 0, folds.test(f-1); k < test.rows; k++ {
+			i := test.row(k)
+			distances[i] = s.Distance(z.Row(i))
+		}
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	if 1/float64(1+z.Rows) > rate {
+		return fail(fmt.Errorf("%d rows: %w: for a p-value of %v", z.Rows, ErrTooFew, rate))
+	}
+	held = heldNovelty(rows, some, distances)
+	slices.Sort(distances)
+	n.Rate, n.distances = rate, keepScores(distances)
+	return n, held, nil
+}
+
+// HeldNovelty are p-values of rows whose group neither the fit nor the calibration has
+// seen.
+type HeldNovelty struct {
+	Rows []int // indices, ascending
+	P    []float64
+}
+
+// heldNovelty returns the p-value of each row by the distances of the other groups.
+func heldNovelty(rows rowSet, groups []string, distances []float64) HeldNovelty {
+	h := HeldNovelty{Rows: make([]int, rows.rows), P: make([]float64, rows.rows)}
+	number, names := numberGroups(groups)
+	for g := range names {
+		var others []float64
+		for i, d := range distances {
+			if number[i] != int32(g) {
+				others = append(others, d)
+			}
+		}
+		slices.Sort(others)
+		for i, d := range distances {
+			if number[i] == int32(g) {
+				h.Rows[i] = rows.row(i)
+				h.P[i] = float64(1+len(others)-below(others, d)) / float64(1+len(others))
+			}
+		}
+	}
+	return h
+}
+
+// evenly returns up to most of the indices below n, evenly spread.
+func evenly(n, most int) []int {
+	m := min(n, most)
+	out := make([]int, m)
+	for i := range out {
+		out[i] = int(int64(i) * int64(n) / int64(m))
+	}
+	return out
+}
+
+// fitNovelty fits means, standard deviations and principal directions.
+func fitNovelty(x dbn.Matrix, seed uint64) (*Novelty, error) {
+	n := &Novelty{center: make([]float64, x.Cols), scale: make([]float64, x.Cols)}
+	column := make([]float64, 0, x.Rows)
+	used := 0
+	for j := range x.Cols {
+		column = column[:0]
+		for i := range x.Rows {
+			if v := float64(x.Data[i*x.Cols+j]); finite(v) {
+				column = append(column, v)
+			}
+		}
+		if len(column) < 2 || slices.Min(column) == slices.Max(column) {
+			continue
+		}
+		n.center[j], n.scale[j] = meanSD(column)
+		if !(n.scale[j] > 0) || !finite(n.scale[j]) {
+			n.center[j], n.scale[j] = 0, 0
+			continue
+		}
+		used++
+	}
+	if used < 2 {
+		return nil, fmt.Errorf("%d features vary: %w: novelty takes two", used, ErrTooFew)
+	}
+	z := make([]float32, x.Rows*x.Cols)
+	var total float64
+	for i := range x.Rows {
+		row := z[i*x.Cols : (i+1)*x.Cols]
+		n.standardise(row, x.Row(i))
+		total += norm2(row) / float64(max(x.Rows-1, 1))
+	}
+	q := min(noveltyDirections, used/2, max(x.Rows-1, 1))
+	directions, variances := principal(z, x.Rows, x.Cols, q, seed)
+	rest := total
+	for _, v := range variances {
+		rest -= v
+	}
+	sigma2 := max(rest/float64(used-q), leastVariance)
+	n.precision = 1 / sigma2
+	for k, v := range variances {
+		if v <= sigma2 {
+			directions = directions[:k*x.Cols]
+			break
+		}
+		weight := float32(math.Sqrt(1/sigma2 - 1/v))
+		for j := range x.Cols {
+			directions[k*x.Cols+j] *= weight
+		}
+	}
+	n.basis = directions
+	return n, nil
+}
