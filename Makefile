@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web chaos chaos-short kafka cross smoke up down peers peers-bench large quality study study-peers study-go study-drill study-report study-short simulator-report peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web chaos chaos-short kafka cross smoke up down peers peers-bench large quality study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test
 
@@ -220,6 +220,11 @@ large:
 # features: the table of docs/simulator.md. A quarter of an hour.
 simulator-report:
 	$(GO) run ./internal/train/simreport -o docs/simulator.md
+
+# Alarms of simulated drills: a shift in which tools and sensors fail, a day of healthy cutting,
+# 20 tools and 200 sensors that fail: docs/alerts.md and its picture. A quarter of an hour of processor time.
+shift:
+	$(GO) run ./internal/rehearsal -o docs/alerts.md -plot docs/shift.svg
 
 # Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel.
 # FLANK_DATA, if set, names a folder of recordings to read as well.

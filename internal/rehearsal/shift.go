@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// moment is one window of a machine, with what is true of it.
+type moment struct {
+	end     time.Time
+	tool    int // stay
+	faulty  bool
+	wear    float64 // maximum flank wear in µm
+	phase   string
+	verdict event.Verdict
+	state   string // as the monitor sees it
+	score   float64
+	alarm   string
+}
+
+// record is everything that was seen and said of one machine.
+type record struct {
+	plan       *plan
+	moments    []moment
+	alerts     []event.Alert
+	advisories []event.Advisory
+	gaps       int
+}
+
+// follow lets a model watch a machine from its first to its last tool.
+func follow(ctx context.Context, p *plan, m *model.Model) (*record, error) {
+	src, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	cutter, err := source.NewCutter(src, m.Window)
+	if err != nil {
+		return nil, err
+	}
+	f, err := monitor.NewFollower(p.name, m, alarm.Default)
+	if err != nil {
+		return nil, err
+	}
+	rule := train.RuleOf(m)
+	r := &record{plan: p}
+	stayOf := make(map[string]int)
+	for i, s := range p.stays {
+		stayOf[s.tool.Name] = i
+	}
+	for seq := uint64(0); ; seq++ {
+		c, err := cutter.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return r, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		case c.Gap != nil:
+			r.gaps++
+			continue
+		}
+		w := c.Window
+		w.Epoch, w.Seq = 1, seq
+		res, alerts, advisories := f.Observe(w)
+		class, known := rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State)
+		r.moments = append(r.moments, moment{
+			end: w.End(), tool: stayOf[w.Tool], faulty: known && class > 0, wear: c.Truth.VBMaxUM, phase: c.Truth.Phase,
+			verdict: res.Verdict, state: res.CuttingState, score: res.Score, alarm: res.Alarm,
+		})
+		r.alerts = append(r.alerts, alerts...)
+		r.advisories = append(r.advisories, slices.Clone(advisories)...)
+	}
+}
