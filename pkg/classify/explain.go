@@ -41,12 +41,14 @@ func (c *Classifier) Explain(row []float32, class int) Explanation {
 	weights := c.costs.logWeights()
 	e.Total += weights[class] - weights[Healthy]
 	e.Base += weights[class] - weights[Healthy]
-	for j := range e.Parts {
-		k := c.encoder.columns[j].inputs(c.encoder.encoding)
-		for _, v := range parts[:k] {
-			e.Parts[j] += v
+	for _, encoder := range c.encoder.Parts() { // whose inputs lie one behind the other
+		for j, column := range encoder.columns {
+			k := column.inputs(encoder.encoding)
+			for _, v := range parts[:k] {
+				e.Parts[j] += v
+			}
+			parts = parts[k:]
 		}
-		parts = parts[k:]
 	}
 	return e
 }

@@ -34,7 +34,7 @@ func (j *Judge) Explain(ref *Reference) Explanation {
 	}
 	mode, relations := j.model.Reference.Mode, j.extractor.Relations()
 	for i := range j.row {
-		fill, _, _ := c.Encoder().Column(i)
+		fill, _, _ := c.Encoder().Parts()[0].Column(i) // all parts fill in the same
 		e.Values[i], e.Usual[i] = float64(j.cutting[i]), ref.undo(fill, i, mode, relations)
 		e.Channels[j.extractor.Channels(i)[0]] += e.Parts[i]
 	}
