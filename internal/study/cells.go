@@ -31,7 +31,7 @@ type Cell struct {
 	Key
 	Accuracy, GMean, AUC  float64 // AUC by ranks of scores
 	Precision, Recall, F1 float64 // of the rare class; 0 where they divide 0 by 0
-	Seconds               float64 // of training
+	Seconds               float64 // of a processor, for training
 	MCC, BalancedAccuracy float64
 	TP, FN, FP, TN        int
 }

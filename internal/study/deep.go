@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -144,14 +143,14 @@ func resampledFamily(name string, resample Resampler) family {
 		effort:  2,
 		methods: []Method{{name, 3, describe(s) + ", argmax; training rows resampled on standardised columns"}},
 		solve: func(ctx context.Context, t Task) ([]Answer, error) {
-			began := time.Now()
+			began := startWatch()
 			scale := fitScale(t.X)
 			t.X, t.Test = scale.apply(t.X), scale.apply(t.Test)
 			t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
 			t.Groups = nil
 			s := defaultFor(len(t.Y))
 			s.Costs = classify.CostSettings{Posteriors: classify.Training, Search: jade.Settings{Generations: 1}}
-			prepared := time.Since(began).Seconds()
+			prepared := began.seconds()
 			f, err := fit(ctx, t, s)
 			if err != nil {
 				return nil, err
@@ -173,25 +172,25 @@ func fit(ctx context.Context, t Task, s classify.Settings) (*fitted, error) {
 	return fitRows(ctx, t.X, t.Y, t.Groups, t.Test, t.Seed, s)
 }
 
-// fitRows fits a classifier to rows that need not be in memory, on one goroutine,
-// so that seconds are a processor's, and judges others.
+// fitRows fits a classifier to rows that need not be in memory, on this
+// goroutine alone, whose time is measured, and judges others.
 func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn.Rows, seed uint64, s classify.Settings) (*fitted, error) {
 	type mark struct {
 		done    int
 		seconds float64
 	}
 	var marks []mark
-	began := time.Now()
+	began := startWatch()
 	s.Seed, s.Workers = seed, 1
 	total := 0
 	s.Progress = func(_ string, done, all int) {
-		marks, total = append(marks, mark{done, time.Since(began).Seconds()}), all
+		marks, total = append(marks, mark{done, began.seconds()}), all
 	}
 	c, report, err := classify.Fit(ctx, x, y, groups, s)
 	if err != nil {
 		return nil, err
 	}
-	f := &fitted{report: report, whole: time.Since(began).Seconds()}
+	f := &fitted{report: report, whole: began.seconds()}
 	// The network that is kept comes first, those of the folds after it.
 	i := slices.IndexFunc(marks, func(m mark) bool { return m.done*(1+report.Costs.Folds) >= total })
 	f.network = marks[i].seconds

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -26,14 +25,14 @@ func ecoFamily() family {
 		methods: []Method{{"eco-ensemble", 3,
 			"1 to 8 clusters, 0.5 to 1.5 of the lack, made up over 0 to 1 of the way between two rows of a cluster, ridge 2^−2 to 2^12, by JADE (10 members, 6 generations) on the G-mean of a third held out; the 10 best of all vote, extreme learning machines of 50 units each"}},
 		solve: func(ctx context.Context, t Task) ([]Answer, error) {
-			began := time.Now()
+			began := startWatch()
 			scale := fitScale(t.X)
 			t.X, t.Test = scale.apply(t.X), scale.apply(t.Test)
 			members, err := evolveECO(ctx, t)
 			if err != nil {
 				return nil, err
 			}
-			seconds := time.Since(began).Seconds()
+			seconds := began.seconds()
 			votes := make([]float64, t.Test.Rows)
 			for _, e := range members {
 				for i, v := range e.values(t.Test) {

@@ -3,7 +3,6 @@ package study
 import (
 	"context"
 	"math"
-	"time"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -35,12 +34,12 @@ func welmFamily() family {
 		solve: func(ctx context.Context, t Task) ([]Answer, error) {
 			var all []Answer
 			for _, golden := range []bool{false, true} {
-				began := time.Now()
+				began := startWatch()
 				e, err := fitWELM(ctx, t, golden)
 				if err != nil {
 					return nil, err
 				}
-				seconds := time.Since(began).Seconds()
+				seconds := began.seconds()
 				all = append(all, answer(e.values(t.Test), seconds))
 			}
 			return all, nil

@@ -333,6 +333,14 @@ func derive(seed, i uint64) uint64 {
 // goroutines. The first error cancels the rest; of several it returns that of
 // the lowest index that failed by itself.
 func parallel(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
+	if workers == 1 {
+		for i := range n {
+			if err := do(ctx, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, n)
