@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,12 +102,16 @@ func fill(x []float32, v float32) {
 	}
 }
 
-// Two hundred faults of sensors are found as such, and none passes for a fault
-// of the tool.
-func TestSensorFaultsAreNoToolFaults(t *testing.T) {
-	if raceDetector {
-		t.Skip("takes a minute with the race detector, and starts nothing of its own")
-	}
+// smallDrill returns a model of the simulated drill, and a tool that it has never
+// seen and that does not wear.
+func smallDrill() (*model.Model, sim.Tool, error) {
+	m, err := drillModel()
+	fresh := sim.Tools(3, 36*time.Second)[0]
+	fresh.Name, fresh.Life, fresh.End = "T90", time.Hour, sim.Worn
+	return m, fresh, err
+}
+
+var drillModel = sync.OnceValues(func() (*model.Model, error) {
 	var tools []sim.Tool
 	for _, tool := range sim.Tools(3, 36*time.Second)[:4] {
 		tool.End = sim.Worn
@@ -119,12 +124,19 @@ func TestSensorFaultsAreNoToolFaults(t *testing.T) {
 	job.Config.Network.Hidden = []int{10}
 	job.Config.Network.Pretrain.Epochs, job.Config.Network.FineTune.Epochs = 5, 40
 	m, _, err := Run(context.Background(), job)
+	return m, err
+})
+
+// Two hundred faults of sensors are found as such, and none passes for a fault
+// of the tool.
+func TestSensorFaultsAreNoToolFaults(t *testing.T) {
+	if raceDetector {
+		t.Skip("takes a minute with the race detector, and starts nothing of its own")
+	}
+	m, fresh, err := smallDrill()
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	fresh := tools[0]
-	fresh.Name, fresh.Life = "T90", time.Hour
 	blocks := drilled(t, fresh, time.Minute, 24)
 	var ref model.Reference
 	clean := judged(t, m, blocks, &ref)
