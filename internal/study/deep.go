@@ -144,6 +144,7 @@ func resampledFamily(name string, resample Resampler) family {
 		methods: []Method{{name, 3, describe(s) + ", argmax; training rows resampled on standardised columns"}},
 		solve: func(ctx context.Context, t Task) ([]Answer, error) {
 			began := startWatch()
+			defer began.stop()
 			scale := fitScale(t.X)
 			t.X, t.Test = scale.apply(t.X), scale.apply(t.Test)
 			t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
@@ -181,6 +182,7 @@ func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn
 	}
 	var marks []mark
 	began := startWatch()
+	defer began.stop()
 	s.Seed, s.Workers = seed, 1
 	total := 0
 	s.Progress = func(_ string, done, all int) {

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -178,8 +177,6 @@ func (p Plan) make(ctx context.Context, cells *store, jobs []*job) error {
 	var wg sync.WaitGroup
 	for range max(1, p.Workers) {
 		wg.Go(func() {
-			runtime.LockOSThread() // for the watch
-			defer runtime.UnlockOSThread()
 			for j := range queue {
 				made, err := j.do(ctx)
 				mu.Lock()

@@ -36,10 +36,11 @@ func welmFamily() family {
 			for _, golden := range []bool{false, true} {
 				began := startWatch()
 				e, err := fitWELM(ctx, t, golden)
+				seconds := began.seconds()
+				began.stop()
 				if err != nil {
 					return nil, err
 				}
-				seconds := began.seconds()
 				all = append(all, answer(e.values(t.Test), seconds))
 			}
 			return all, nil
