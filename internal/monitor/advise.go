@@ -164,8 +164,8 @@ func (m *machine) sense(channel string, q signal.Quality, rule alarm.Hysteresis,
 // dismiss clears what was advised of the tool that is taken out.
 func (m *machine) dismiss(tool string, r *event.Result) {
 	for _, n := range slices.Clone(m.notices) {
-		if n.Kind != event.UnknownAdvisory && n.Kind != event.DriftAdvisory {
-			continue
+		if n.Kind != event.UnknownAdvisory {
+			continue // drift is of the machine
 		}
 		was := n.Notice
 		change := m.notice(n.Kind, n.Subject).Clear()

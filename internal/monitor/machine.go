@@ -30,7 +30,9 @@ type machine struct {
 	gap    uint64 // windows missing before the one that was observed last
 	holes  uint64 // windows missing in all epochs, as of the last count
 
-	notices []notice         // beside the alarm
+	notices []notice // beside the alarm
+	unsure  uint64   // bit i: did the model not know the i-th last window it might have judged?
+	drift   model.DriftMemory
 	told    []event.Advisory // by the window that was observed last, or since
 	fed     time.Time        // when a window came last, by the clock of the monitor that took it
 	patient time.Time        // since when windows are waited for, by our clock
@@ -131,6 +133,7 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 		alerts = m.report(m.alarm.ChangeTool(w.Tool), was, c)
 		if was.Tool != w.Tool {
 			m.cutting, m.last = 0, time.Time{}
+			m.unsure = 0
 			m.dismiss(was.Tool, r)
 		}
 	}
@@ -175,6 +178,8 @@ func (m *machine) observe(w *window.Window, judge *model.Judge, layout *signal.L
 	}
 	if !late {
 		m.senses(v.Faults, layout, r)
+		m.doubts(r)
+		m.drifts(judge, r)
 	}
 	r.Alarm, r.Incident = m.alarm.State().Word(), m.incident
 	return r, alerts

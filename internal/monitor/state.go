@@ -29,24 +29,26 @@ type epoch struct {
 // decided with this state and may not have been sent: whoever reads the state
 // sends it again under the same ids.
 type state struct {
-	Machine   string           `json:"machine"`
-	Model     string           `json:"model"`
-	Epochs    []epoch          `json:"epochs"`          // the current one last
-	Newest    time.Time        `json:"newest,omitzero"` // end of the last window that was not late
-	Reference *model.Reference `json:"reference,omitempty"`
-	Cycle     *cycle.Memory    `json:"cycle,omitempty"`
-	Wear      *trend.Tool      `json:"wear,omitempty"`
-	Alarm     alarm.State      `json:"alarm"`
-	Incident  string           `json:"incident,omitempty"`   // what people call the alarm that stands
-	Heard     *heard           `json:"heard,omitempty"`      // commands
-	Traced    string           `json:"traced,omitempty"`     // tool and epoch of the windows that follow
-	Seen      []seen           `json:"seen,omitempty"`       // the last windows
-	CuttingNS time.Duration    `json:"cutting_ns,omitempty"` // of the tool
-	Last      time.Time        `json:"last,omitzero"`        // end of the last window of that
-	Owed      []debt           `json:"owed,omitempty"`       // evidence that is to be kept
-	Notices   []notice         `json:"notices,omitempty"`    // beside the alarm
-	Fed       time.Time        `json:"fed,omitzero"`         // when a window came last, by the monitor's clock
-	Pending   []pending        `json:"pending,omitempty"`
+	Machine   string             `json:"machine"`
+	Model     string             `json:"model"`
+	Epochs    []epoch            `json:"epochs"`          // the current one last
+	Newest    time.Time          `json:"newest,omitzero"` // end of the last window that was not late
+	Reference *model.Reference   `json:"reference,omitempty"`
+	Cycle     *cycle.Memory      `json:"cycle,omitempty"`
+	Wear      *trend.Tool        `json:"wear,omitempty"`
+	Alarm     alarm.State        `json:"alarm"`
+	Incident  string             `json:"incident,omitempty"`   // what people call the alarm that stands
+	Heard     *heard             `json:"heard,omitempty"`      // commands
+	Traced    string             `json:"traced,omitempty"`     // tool and epoch of the windows that follow
+	Seen      []seen             `json:"seen,omitempty"`       // the last windows
+	CuttingNS time.Duration      `json:"cutting_ns,omitempty"` // of the tool
+	Last      time.Time          `json:"last,omitzero"`        // end of the last window of that
+	Owed      []debt             `json:"owed,omitempty"`       // evidence that is to be kept
+	Notices   []notice           `json:"notices,omitempty"`    // beside the alarm
+	Unsure    uint64             `json:"unsure,omitempty"`     // the last windows: did the model not know them?
+	Drift     *model.DriftMemory `json:"drift,omitempty"`
+	Fed       time.Time          `json:"fed,omitzero"` // when a window came last, by the monitor's clock
+	Pending   []pending          `json:"pending,omitempty"`
 }
 
 // headerTurn says in whose turn a record was written: whoever gets a partition
@@ -113,6 +115,15 @@ func (m *machine) restore(s state, by *model.Model, features int) error {
 		}
 		m.wear = *s.Wear
 	}
+	if s.Model == by.ID() {
+		m.unsure = s.Unsure
+	}
+	if s.Drift != nil && s.Model == by.ID() && by.Drift != nil {
+		if err := s.Drift.Check(by.Drift); err != nil {
+			return fmt.Errorf("monitor: state of %.64q: %w", m.name, err)
+		}
+		m.drift = *s.Drift
+	}
 	for _, n := range s.Notices {
 		if err := n.Check(); err != nil {
 			return fmt.Errorf("monitor: state of %.64q: %s: %w", m.name, n.Kind, err)
@@ -140,7 +151,7 @@ func (m *machine) restore(s state, by *model.Model, features int) error {
 
 // state returns what m remembers, with what is to be sent.
 func (m *machine) state(modelID string, out []pending) state {
-	s := state{Machine: m.name, Model: modelID, Epochs: m.epochs, Newest: m.newest, Alarm: m.alarm.State(), Incident: m.incident, Notices: m.notices, Fed: m.fed, Pending: out}
+	s := state{Machine: m.name, Model: modelID, Epochs: m.epochs, Newest: m.newest, Alarm: m.alarm.State(), Incident: m.incident, Notices: m.notices, Unsure: m.unsure, Fed: m.fed, Pending: out}
 	if len(m.heard.IDs) > 0 {
 		s.Heard = &m.heard
 	}
@@ -150,6 +161,9 @@ func (m *machine) state(modelID string, out []pending) state {
 	}
 	if len(m.cycle.Belief) > 0 {
 		s.Cycle = &m.cycle
+	}
+	if m.drift.Tools > 0 {
+		s.Drift = &m.drift
 	}
 	if m.wear.Windows > 0 {
 		s.Wear = &m.wear

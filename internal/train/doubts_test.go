@@ -1,8 +1,10 @@
 package train
 
 import (
+	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +111,42 @@ func TestDoubtsOfToolsHeldOut(t *testing.T) {
 		for _, c := range r.Unknown.Classes {
 			if c.Coverage < 0.93 || float64(c.Unknown()) > 0.08*float64(c.Windows) {
 				t.Errorf("%s: %+v", name, c)
+			}
+		}
+	}
+}
+
+// What docs/algorithm.md says of drift: references of simulated tools of two other seeds,
+// as they are and with a fourteenth of the features, one channel of the 14, read higher.
+func TestDriftOfTheSimulatedDrill(t *testing.T) {
+	if os.Getenv("FLANK_STUDY") == "" {
+		t.Skip("set FLANK_STUDY to drill three times 20 tools, which takes a minute")
+	}
+	starts := func(seed uint64) [][]float32 {
+		rows, _, _ := mustRows(t, SimulatedHistory("m/a/c/h/i", seed))
+		return rows.starts
+	}
+	d := fitDrift(starts(1))
+	for seed := uint64(2); seed < 4; seed++ {
+		of := starts(seed)
+		for gain, want := range map[float32]int{1: 0, 1.3: 3, 2: 3} {
+			var memory model.DriftMemory
+			raised, sum := 0, 0.0
+			for k, start := range of {
+				center := slices.Clone(start)
+				for j := range len(center) / 14 {
+					center[j] *= gain
+				}
+				ref := model.Reference{Tool: fmt.Sprint(k)}
+				ref.Learn(center, model.ReferenceSpec{Windows: 1, Mode: model.ReferenceAuto})
+				if memory.Observe(d, &ref) && memory.Drifted {
+					raised = k + 1
+				}
+				sum += memory.F
+			}
+			t.Logf("seed %d, gain %v: raised at tool %d; mean F %.2f, raised from %.2f on", seed, gain, raised, sum/20, d.Raise)
+			if raised != want {
+				t.Errorf("raised at tool %d, want %d", raised, want)
 			}
 		}
 	}

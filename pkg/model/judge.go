@@ -191,6 +191,12 @@ func (j *Judge) Wear(tool *trend.Tool, hole string) (e trend.Estimate, asked boo
 	return tool.Observe(j.model.Wear, j.cutting, hole), true
 }
 
+// Drift lets the memory of a machine learn from the reference of its tool, see
+// DriftMemory.Observe.
+func (j *Judge) Drift(m *DriftMemory, ref *Reference) (changed bool) {
+	return m.Observe(j.model.Drift, ref)
+}
+
 // Judge returns the verdict on w and lets ref and k learn from it, see Row. The
 // window must have the model's layout and length.
 func (j *Judge) Judge(w *window.Window, ref *Reference, k *cycle.Memory) Verdict {
