@@ -226,11 +226,13 @@ simulator-report:
 shift:
 	$(GO) run ./internal/rehearsal -o docs/alerts.md -plot docs/shift.svg
 
-# Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel.
+# Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel;
+# and the evidence of alerts, read by pyarrow.
 # FLANK_DATA, if set, names a folder of recordings to read as well.
 peers-formats: peers/formats/.venv/ready
 	rm -rf peers/formats/.venv/work && mkdir peers/formats/.venv/work
-	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/work $(GO) test -count 1 -run TestWriteFixtures ./internal/source/...
+	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/work $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/evidence
+	peers/formats/.venv/bin/python peers/formats/evidence.py peers/formats/.venv/work/evidence
 	cd peers/formats && .venv/bin/python reference.py .venv/work $$(find $${FLANK_DATA:-/dev/null} -type f)
 	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/work $(GO) test -count 1 -v -run TestPeers ./internal/source
 

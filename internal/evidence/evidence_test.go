@@ -340,3 +340,40 @@ func FuzzName(f *testing.F) {
 		}
 	})
 }
+
+// TestWriteFixtures writes evidence, and what its channels hold, for the pyarrow
+// of make peers-formats.
+func TestWriteFixtures(t *testing.T) {
+	to := os.Getenv("FLANK_PEERS")
+	if to == "" {
+		t.Skip("set FLANK_PEERS to a folder for the fixtures; make peers-formats does")
+	}
+	s, err := Open(filepath.Join(to, "evidence"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := []int{1, 2, 3, 5, 6} // the fourth is missing
+	if _, err := s.Write("A-K3ZQ7M2P-5", newCodec(t), facts, seconds(numbers...)); err != nil {
+		t.Fatal(err)
+	}
+	var want struct {
+		At       time.Time            `json:"at"`
+		Starts   []time.Time          `json:"starts"`
+		Channels map[string][]float32 `json:"channels"`
+	}
+	want.At, want.Channels = facts.At, make(map[string][]float32)
+	for _, n := range numbers {
+		w := second(n)
+		want.Starts = append(want.Starts, w.Start)
+		for i, name := range []string{"ch01", "torque"} {
+			want.Channels[name] = append(want.Channels[name], w.Samples[i]...)
+		}
+	}
+	b, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(to, "evidence", "want.json"), b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
