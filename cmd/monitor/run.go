@@ -185,6 +185,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		hub = web.NewHub(view)
 		hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1})
 		cfg.Show(hub)
+		cli.Recall(ctx, cfg.Bus, hub, log)
 	}
 	mon, err := monitor.New(cfg)
 	if err != nil {

@@ -238,6 +238,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	line := newStatus(p)
 	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, Log: p.log}
 	cfg.Show(p.hub)
+	cli.Recall(ctx, p.bus, p.hub, p.log)
 	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = line.also(cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory)
 	mon, err := monitor.New(cfg)
 	if err != nil {

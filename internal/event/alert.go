@@ -47,6 +47,7 @@ type Alert struct {
 	CuttingSeconds float64       `json:"cutting_seconds,omitempty"` // how long the tool has cut since it came, as far as the monitor saw it
 	Wear           *Wear         `json:"wear,omitempty"`            // after the window that decided; nil if it is not known
 	Reasons        *Reasons      `json:"reasons,omitempty"`         // of raised and reactivated, where a window decided
+	Threshold      float64       `json:"threshold,omitempty"`       // score from which on a window counts as faulty for the alarm
 	Trace          []Point       `json:"trace,omitempty"`           // likewise: the tool's last windows, the one that decided last; at most MaxTrace
 	Evidence       *EvidenceLink `json:"evidence,omitempty"`        // likewise: where the waveform will be
 }

@@ -82,7 +82,7 @@ func (m *machine) alert(change alarm.Change, was alarm.State, c cause) event.Ale
 	a := event.Alert{
 		ID: fmt.Sprintf("%s/%s", c.id, change), Machine: m.name, Tool: was.Tool, State: event.AlertState(change), Alarm: now.Word(),
 		Severity: "info", Since: stood.Since, At: c.at, Epoch: c.epoch, Seq: c.seq,
-		Faulty: faulty, Of: of, K: set.K, N: set.N, Score: c.score, Model: c.model, By: c.by, Note: c.note, Command: c.action,
+		Faulty: faulty, Of: of, K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Model: c.model, By: c.by, Note: c.note, Command: c.action,
 		CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace,
 	}
 	if m.alarm.Calls() || change == alarm.Raised || change == alarm.Reactivated {

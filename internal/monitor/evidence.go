@@ -191,5 +191,8 @@ func (s *partition) pay(ctx context.Context, m *machine, d debt, e event.Evidenc
 		log = s.log.Warn()
 	}
 	log.Str("event", "evidence").Str("machine", e.Machine).Str("alert", e.Alert).Str("url", e.URL).Msg(e.Text)
+	if s.cfg.OnEvidence != nil {
+		s.cfg.OnEvidence(e)
+	}
 	return nil
 }

@@ -50,13 +50,14 @@ type Config struct {
 	EvidenceURL string
 
 	// OnWindow, if not nil, sees every window as it is judged, which is before
-	// its result is durable: after a failure it may see one again. OnAlert and
-	// OnAdvisory, if not nil, see an alert and an advisory once it was sent. They
+	// its result is durable: after a failure it may see one again. OnAlert,
+	// OnAdvisory and OnEvidence, if not nil, see such an event once it was sent. They
 	// must not keep the window, and must not block. Partitions call them from
 	// goroutines of their own.
 	OnWindow   func(*window.Window, event.Result)
 	OnAlert    func(event.Alert)
 	OnAdvisory func(event.Advisory)
+	OnEvidence func(event.Evidence)
 
 	Log zerolog.Logger
 }

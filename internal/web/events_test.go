@@ -160,7 +160,7 @@ func TestEventsResume(t *testing.T) {
 		for name, tc := range map[string]struct{ id, want string }{
 			"goes on where it was":          {id, "update"},
 			"hub before a restart":          {"otherone" + id[8:], "snapshot"},
-			"count from the future":         {"testboot-9-9-9-9", "snapshot"},
+			"count from the future":         {"testboot-9-9-9-9-9-9", "snapshot"},
 			"no id of ours":                 {"42", "snapshot"},
 			"hub right, the rest is broken": {"testboot-5-x", "snapshot"},
 		} {

@@ -16,7 +16,7 @@ import (
 const (
 	keptWindows = Pairs // a channel of one sample per window still fills its sparkline
 	keptResults = 600   // ten minutes of one-second windows
-	keptAlerts  = 50    // and so many advisories
+	keptAlerts  = 50    // and so many advisories and evidences
 )
 
 // Hub keeps what pages show and wakes them when it changes. Its methods are
@@ -37,6 +37,7 @@ type Hub struct {
 	judged  time.Time // when the last result came
 	alerts  ring[event.Alert]
 	advised ring[event.Advisory]
+	kept    ring[event.Evidence]
 	status  Status
 	changes uint64                     // of status
 	pages   map[chan struct{}]struct{} // each holds at most one wake-up
@@ -62,6 +63,7 @@ func NewHub(cfg Config) *Hub {
 		results: newRing[event.Result](keptResults),
 		alerts:  newRing[event.Alert](keptAlerts),
 		advised: newRing[event.Advisory](keptAlerts),
+		kept:    newRing[event.Evidence](keptAlerts),
 		status:  Status{Phase: Starting, Fraction: -1},
 		pages:   make(map[chan struct{}]struct{}),
 	}
@@ -137,6 +139,21 @@ func (h *Hub) Advisory(a event.Advisory) {
 		}
 	}
 	*h.advised.next() = a
+	h.wake()
+}
+
+// Evidence shows what became of the evidence of an alert. One whose id the hub holds
+// already is dropped.
+func (h *Hub) Evidence(e event.Evidence) {
+	e.From, e.To = writable(e.From), writable(e.To)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := h.kept.first(); i < h.kept.total; i++ {
+		if h.kept.at(i).ID == e.ID {
+			return
+		}
+	}
+	*h.kept.next() = e
 	h.wake()
 }
 

@@ -91,7 +91,7 @@ func TestHubIsBounded(t *testing.T) {
 	if n := len(s.Alerts); n != keptAlerts || s.Alerts[n-1].Seq != 999 {
 		t.Errorf("%d alerts, the last is %d", n, s.Alerts[n-1].Seq)
 	}
-	if at != (cursor{1000, 1000, 1000, 0, 0}) {
+	if at != (cursor{1000, 1000, 1000, 0, 0, 0}) {
 		t.Errorf("cursor %v", at)
 	}
 	// A fast channel shows its last window, a feature its last sixty.
@@ -275,6 +275,32 @@ func TestAdvisories(t *testing.T) {
 	for i := range 2 * keptAlerts {
 		a.ID = fmt.Sprint(i)
 		h.Advisory(a)
+	}
+	if _, _, ok := h.since(at); ok {
+		t.Error("an update without what is forgotten")
+	}
+}
+
+// What became of evidence reaches pages, once.
+func TestEvidence(t *testing.T) {
+	h := newTestHub()
+	_, at := h.snapshot()
+	e := event.Evidence{ID: "m/1/2/raised/evidence", Alert: "m/1/2/raised", URL: "/evidence/A-K3ZQ7M2P-2.arrow", Bytes: 1, Complete: true}
+	h.Evidence(e)
+	h.Evidence(e)
+	u, next, ok := h.since(at)
+	if !ok || len(u.Evidence) != 1 || u.Evidence[0] != e || next.kept != 1 || len(u.Alerts)+len(u.Advisories) != 0 {
+		t.Errorf("%+v, %v, %v", u.Evidence, next, ok)
+	}
+	if again, ok := h.resume(h.id(next)); !ok || again != next {
+		t.Errorf("resumed at %v, %v; want %v", again, ok, next)
+	}
+	if s, _ := h.snapshot(); len(s.Evidence) != 1 {
+		t.Errorf("%d evidences in a snapshot", len(s.Evidence))
+	}
+	for i := range 2 * keptAlerts {
+		e.ID = fmt.Sprint(i)
+		h.Evidence(e)
 	}
 	if _, _, ok := h.since(at); ok {
 		t.Error("an update without what is forgotten")

@@ -30,6 +30,7 @@ type update struct {
 	Alerts  []event.Alert  `json:"alerts,omitempty"`
 
 	Advisories []event.Advisory `json:"advisories,omitempty"`
+	Evidence   []event.Evidence `json:"evidence,omitempty"`
 
 	// Seconds since the last window and the last result came; negative if none has.
 	WindowAge float64 `json:"window_age"`
@@ -79,12 +80,12 @@ func (f floats) MarshalJSON() ([]byte, error) {
 
 // cursor says how much of a hub a page has seen: counts of values.
 type cursor struct {
-	windows, results, alerts, advised, changes uint64
+	windows, results, alerts, advised, kept, changes uint64
 }
 
 // id returns the cursor as the id of an event, see Hub.resume.
 func (h *Hub) id(c cursor) string {
-	return fmt.Sprintf("%s-%d-%d-%d-%d-%d", h.boot, c.windows, c.results, c.alerts, c.advised, c.changes)
+	return fmt.Sprintf("%s-%d-%d-%d-%d-%d-%d", h.boot, c.windows, c.results, c.alerts, c.advised, c.kept, c.changes)
 }
 
 // resume returns the cursor that id names, and false if id is not of this hub.
@@ -94,12 +95,13 @@ func (h *Hub) resume(id string) (cursor, bool) {
 	if len(id) < len(h.boot) || id[:len(h.boot)] != h.boot {
 		return c, false
 	}
-	if _, err := fmt.Sscanf(id[len(h.boot):], "-%d-%d-%d-%d-%d", &c.windows, &c.results, &c.alerts, &c.advised, &c.changes); err != nil {
+	if _, err := fmt.Sscanf(id[len(h.boot):], "-%d-%d-%d-%d-%d-%d", &c.windows, &c.results, &c.alerts, &c.advised, &c.kept, &c.changes); err != nil {
 		return c, false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return c, c.windows <= h.windows.total && c.results <= h.results.total && c.alerts <= h.alerts.total && c.advised <= h.advised.total && c.changes <= h.changes
+	total := h.cursor()
+	return c, c.windows <= total.windows && c.results <= total.results && c.alerts <= total.alerts && c.advised <= total.advised && c.kept <= total.kept && c.changes <= total.changes
 }
 
 // since returns what is new after c and the cursor that follows it. It reports
@@ -107,7 +109,7 @@ func (h *Hub) resume(id string) (cursor, bool) {
 func (h *Hub) since(c cursor) (update, cursor, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.results < h.results.first() || c.alerts < h.alerts.first() || c.advised < h.advised.first() {
+	if c.results < h.results.first() || c.alerts < h.alerts.first() || c.advised < h.advised.first() || c.kept < h.kept.first() {
 		return update{}, c, false
 	}
 	u := h.update(c)
@@ -123,16 +125,16 @@ func (h *Hub) snapshot() (snapshot, cursor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.status
-	u := h.update(cursor{windows: h.windows.first(), results: h.results.first(), alerts: h.alerts.first(), advised: h.advised.first()})
+	u := h.update(cursor{windows: h.windows.first(), results: h.results.first(), alerts: h.alerts.first(), advised: h.advised.first(), kept: h.kept.first()})
 	u.Status = &s
 	return snapshot{Title: h.title, Layout: h.layout, Pairs: Pairs, Keep: keptResults, Commands: h.control != nil, update: u}, h.cursor()
 }
 
 func (h *Hub) cursor() cursor {
-	return cursor{h.windows.total, h.results.total, h.alerts.total, h.advised.total, h.changes}
+	return cursor{h.windows.total, h.results.total, h.alerts.total, h.advised.total, h.kept.total, h.changes}
 }
 
-// update returns the windows, results, alerts and advisories from c on, which must be held.
+// update returns the windows, results, alerts, advisories and evidences from c on, which must be held.
 func (h *Hub) update(c cursor) update {
 	age := func(t time.Time) float64 {
 		if t.IsZero() {
@@ -141,7 +143,7 @@ func (h *Hub) update(c cursor) update {
 		return max(0, h.now().Sub(t).Seconds())
 	}
 	u := update{
-		Results: h.results.since(c.results), Alerts: h.alerts.since(c.alerts), Advisories: h.advised.since(c.advised),
+		Results: h.results.since(c.results), Alerts: h.alerts.since(c.alerts), Advisories: h.advised.since(c.advised), Evidence: h.kept.since(c.kept),
 		WindowAge: age(h.shown), ResultAge: age(h.judged),
 	}
 	if c.windows < h.windows.total {

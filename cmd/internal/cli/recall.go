@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/web"
+)
+
+// Recall shows a page the alerts of before. A page without them is better than a
+// monitor that waits for them, so it gives up after ten seconds, and says so.
+func Recall(ctx context.Context, cfg bus.Config, hub *web.Hub, log zerolog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := monitor.Recall(ctx, cfg, hub); err != nil {
+		log.Warn().Err(err).Msg("the page begins without the alerts of before: give the monitor Read on tcm.alerts.v1 if they are to be shown")
+	}
+}
