@@ -116,10 +116,10 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// js returns the value of an expression in the page.
+// js returns the value of an expression in the page, or what it promises.
 func js[T any](b *browser, expression string) T {
 	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}
@@ -186,14 +186,20 @@ func (b *browser) fill(field, value string) {
 	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('#order').elements[%q].value = %q", field, value)))
 }
 
-// longLife is a table of one tool that wears out within 240 rows and is used on.
-func longLife() string {
+// longLife is a table of one tool that wears out within 240 rows and is used on. Its
+// noise can be told to be missing. Holes are short, so that rows are sent as they are due:
+// a table is paced by the block, which ends with its hole.
+func longLife(deaf bool) string {
 	var b strings.Builder
-	b.WriteString("force,power,noise,tool,VB\n")
+	b.WriteString("force,power,noise,tool,hole,VB\n")
 	rng := rand.New(rand.NewPCG(3, 1))
 	for i := range 20000 {
 		vb := min(420, 1.75*float64(i))
-		fmt.Fprintf(&b, "%.4f,%.4f,%.4f,T1,%.1f\n", 100+vb/2+4*rng.NormFloat64(), 20+vb/8+rng.NormFloat64(), rng.NormFloat64(), vb)
+		noise := fmt.Sprintf("%.4f", rng.NormFloat64())
+		if deaf {
+			noise = "NaN"
+		}
+		fmt.Fprintf(&b, "%.4f,%.4f,%s,T1,H%d,%.1f\n", 100+vb/2+4*rng.NormFloat64(), 20+vb/8+rng.NormFloat64(), noise, i/4, vb)
 	}
 	return b.String()
 }
@@ -203,11 +209,12 @@ func longLife() string {
 func TestPage(t *testing.T) {
 	broker, _ := startServer(t, 1)
 	dir := prepare(t, broker.Addr(), 20)
-	write(t, dir, "day.csv", longLife())
+	write(t, dir, "layout.yaml", "name: small\nchannels:\n  - {names: [force, power, noise], kind: feature, rate: 1}\nrecording: {tool: tool, hole: hole, vb_max_um: VB}\n")
+	write(t, dir, "day.csv", longLife(false))
 	address := freeAddr(t)
 	const token = "correct-horse-battery"
 	write(t, dir, "page-token", token)
-	write(t, dir, "monitor.yaml", fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: m.flank\npage: %q\npage_token: {file: page-token}\n", broker.Addr(), address))
+	write(t, dir, "monitor.yaml", fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: m.flank\npage: %q\npage_token: {file: page-token}\nevidence: {dir: evidence}\nsilence: 5s\n", broker.Addr(), address))
 	monitor := start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
 	awaitPage(t, address)
 
@@ -226,20 +233,42 @@ func TestPage(t *testing.T) {
 	b.until(`document.body.dataset.alarm === 'loud' && document.body.dataset.verdict === 'faulty'`)
 	b.until(`document.querySelector('#alerts li[data-state=raised] .text').textContent.includes('tool T1')`)
 	b.until(`document.title.startsWith('ALARM')`)
-	b.fits("alarm")
+	b.fits("page")
+	b.quiet()
+
+	// Its alert says why, and shows the waveform once it is there. It is opened by keys.
+	b.do(chromedp.Focus(chromedp.CSS(`#alerts li[data-state=raised] a`)), chromedp.KeyEvent(kb.Enter))
+	b.until(`location.hash.startsWith('#/A-') && document.activeElement.id === 'view' && !document.querySelector('.hero').checkVisibility()`)
+	b.until(`document.querySelector('#view-text').textContent.includes('force') && document.querySelector('#view-now').textContent === 'raised'`)
+	b.until(`document.querySelector('#view-facts').textContent.includes('5 of 8 faulty')`)
+	if first := js[string](b, `document.querySelector('#shares li').textContent`); !strings.HasPrefix(first, "force") && !strings.HasPrefix(first, "power") {
+		t.Errorf("what wears with the tool is force and power; the page says %s", first)
+	}
+	b.until(`document.querySelectorAll('#features tbody tr').length >= 2 && document.querySelector('#past canvas').width > 0`)
+	b.until(`document.querySelectorAll('#waves canvas').length >= 1 && document.querySelector('#waves-says').textContent.includes('windows')`)
+	plots := js[int](b, `document.querySelectorAll('#waves figure').length`)
+	b.do(chromedp.Click(chromedp.CSS(`#waves-pick button`)))
+	b.until(fmt.Sprintf("Math.abs(document.querySelectorAll('#waves figure').length - %d) === 1", plots))
+	if n := js[int](b, `fetch(document.querySelector('#waves-file').href).then((r) => r.arrayBuffer()).then((b) => new TextDecoder().decode(b.slice(0, 6)) === 'ARROW1' ? b.byteLength : 0)`); n == 0 {
+		t.Error("the evidence is no Arrow file")
+	}
+	b.fits("alert")
 	b.quiet()
 
 	// A person says that they know.
-	b.order(`.hero [value=acknowledge]`, "change at hole end", "wrong-horse-battery")
+	b.order(`#view [value=acknowledge]`, "change at hole end", "wrong-horse-battery")
 	b.until(`document.querySelector('#ask-says').textContent.includes('not the token')`)
-	if js[string](b, `document.querySelector('#alarm').textContent`) != "raised" {
+	if js[string](b, `document.querySelector('#view-now').textContent`) != "raised" {
 		t.Error("a wrong token moved the alarm")
 	}
 	b.fill("token", token)
 	b.do(chromedp.Click(chromedp.CSS("#go")))
-	b.until(`document.querySelector('#alarm').textContent === 'acknowledged' && !document.querySelector('#ask').open`)
-	b.until(`document.querySelector('#since').textContent.includes('by kim')`)
+	b.until(`document.querySelector('#view-now').textContent === 'acknowledged' && !document.querySelector('#ask').open`)
+	b.until(`document.querySelector('#history').textContent.includes('acknowledged by kim: change at hole end')`)
 	b.quiet("/api/commands") // 401
+	b.do(chromedp.Click(chromedp.CSS(`#view .back`)))
+	b.until(`document.querySelector('#alarm').checkVisibility() && document.querySelector('#alarm').textContent === 'acknowledged'`)
+	b.until(`document.querySelector('#since').textContent.includes('by kim')`)
 	b.order(`.hero [value=shelve]`, "test piece", token)
 	b.until(`document.querySelector('#alarm').textContent === 'shelved' && document.querySelector('#since').textContent.includes('test piece')`)
 	b.order(`.hero [value=unshelve]`, "", token)
@@ -252,6 +281,7 @@ func TestPage(t *testing.T) {
 	monitor = start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
 	b.until(`document.querySelector('#connection').dataset.state === 'live' && document.body.dataset.verdict === 'faulty'`)
 	b.until(`document.querySelector('#alarm').textContent === 'acknowledged'`)
+	b.until(`document.querySelectorAll('#alerts li').length === 4`) // raised, acknowledged, shelved, unshelved
 	b.quiet("/api/events")
 
 	// Nobody needs a mouse.
@@ -259,6 +289,17 @@ func TestPage(t *testing.T) {
 	b.until(`document.querySelector('#ask').open`)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.until(`!document.querySelector('#ask').open && document.activeElement.value === 'shelve'`)
+
+	// What is no alarm of the tool stands apart: a machine that falls silent, a sensor
+	// that fails.
+	ingester.kill()
+	b.until(`document.querySelector('#advisories .stands')?.textContent.startsWith('silence')`)
+	write(t, dir, "day.csv", longLife(true))
+	ingester = start(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
+	b.until(`document.querySelector('#advisories .stands')?.textContent.startsWith('sensor noise · failure')`)
+	b.until(`document.querySelector('#advisories .over')?.textContent.startsWith('silence')`)
+	b.until(`document.querySelector('.tile[data-status=failure] .name')?.textContent === 'noise'`)
+	b.fits("advisory")
 	if !js[bool](b, "window.loadedOnce === true") {
 		t.Error("the page was loaded again")
 	}

@@ -4,7 +4,9 @@
 import { Trace } from "./trace.js";
 import { Channels } from "./channels.js";
 import { Control } from "./control.js";
-import { verdicts, phases, loudness, moment, duration, number, plain, wear } from "./words.js";
+import { View } from "./alert.js";
+import { fill, item } from "./lists.js";
+import { verdicts, unknowns, phases, loudness, moment, duration, number, plain, wear } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const set = (id, text) => { const e = $(id); if (e.textContent !== text) e.textContent = text; };
@@ -15,6 +17,7 @@ const state = {
   results: [], // in the order they came
   alerts: [], // oldest first
   advisories: [], // likewise
+  evidence: new Map(), // what became of it, by alert
   status: { phase: "starting", text: "", fraction: -1, windows_per_second: 0 },
   window: null,
   shown: NaN, // performance.now() when the last window came
@@ -24,7 +27,7 @@ const state = {
   since: performance.now(), // when live changed
 };
 let trace, channels;
-const control = new Control();
+const control = new Control(), view = new View();
 const seconds = (since) => (performance.now() - since) / 1000;
 
 function apply(u) {
@@ -36,6 +39,7 @@ function apply(u) {
   state.alerts = [...state.alerts, ...(u.alerts ?? [])].slice(-50);
   if (u.window) channels.apply(u.window);
   state.advisories = [...state.advisories, ...(u.advisories ?? [])].slice(-50);
+  for (const e of u.evidence ?? []) state.evidence.set(e.alert, e);
   if (u.alerts || u.advisories) showAlerts();
   if (u.alerts) control.hear(u.alerts);
   if (u.results || u.alerts) trace.show(state.results, state.alerts);
@@ -48,10 +52,14 @@ function begin(s) {
   channels.clear();
   trace ??= new Trace($("chart"), $("readout"), $("strip-legend"));
   trace.show([], []);
-  Object.assign(state, { layout: s.layout, keep: s.keep, commands: s.commands ?? false, results: [], alerts: [], advisories: [], window: null });
+  Object.assign(state, { layout: s.layout, keep: s.keep, commands: s.commands ?? false, results: [], alerts: [], advisories: [], evidence: new Map(), window: null });
   showAlerts();
   apply(s);
 }
+
+// The address says whether an alarm is looked at: #/A-K3ZQ7M2P.
+const looked = () => location.hash.match(/^#\/(A-[A-Z2-7]{8})$/)?.[1] ?? "";
+addEventListener("hashchange", () => { show(); if (looked()) view.focus(); });
 
 function show() {
   const last = state.results.findLast((r) => !r.late);
@@ -64,6 +72,7 @@ function show() {
   const word = showVerdict(last);
   const alarm = showAlarm(last, machine);
   showProgress(last);
+  view.show(looked(), state, alarmNow(last));
   document.title = [alarm === "loud" ? "ALARM" : "", word, machine.slice(cut), "Flank"].filter(Boolean).join(" · ");
 }
 
@@ -81,6 +90,7 @@ function showVerdict(last) {
   } else if (last) {
     shape = last.verdict in verdicts ? last.verdict : "unknown";
     ({ word, says } = verdicts[last.verdict] ?? { word: plain(last.verdict), says: "" });
+    if (last.verdict === "unknown") says = unknowns[last.unknown_reason] ?? says;
     if ((loudness[alarmNow(last).alarm ?? ""] ?? "loud") === "loud" && last.verdict !== "faulty") says += " The alarm stands.";
     if (last.class) says += ` It is ${last.class}.`;
     if (last.verdict === "not_cutting" && last.cutting_state) says = `${last.cutting_state[0].toUpperCase()}${last.cutting_state.slice(1)}: only drilling is judged.`;
@@ -140,20 +150,15 @@ function showProgress(last) {
   set("age", state.shown > -Infinity ? `last window ${duration(seconds(state.shown))}` : "no window yet");
 }
 
+// What is the matter with sensors, model or machine stands apart from the alarms of
+// the tool: first what stands, then what is over.
 function showAlerts() {
-  const all = [...state.advisories, ...state.alerts].toReversed().sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
-  $("alerts").replaceChildren(...all.map((a) => {
-    const li = $("alert").content.cloneNode(true).firstChild;
-    const put = (where, text) => { li.querySelector(where).textContent = text; };
-    li.dataset.state = a.severity === "warning" ? "raised" : "cleared"; // how it looks
-    li.querySelector("use").setAttribute("href", "#" + li.dataset.state);
-    li.querySelector("time").dateTime = a.at;
-    put("strong", plain(a.kind ? `${a.kind} ${a.state}` : a.state));
-    put("time", moment(a.at));
-    put("span", a.tool ? `tool ${a.tool}` : "");
-    put(".text", a.text);
-    return li;
-  }));
+  const newest = (a, b) => Date.parse(b.at) - Date.parse(a.at);
+  fill($("alerts"), state.alerts.toReversed().sort(newest).map(item));
+  const last = new Map(state.advisories.map((a) => [`${a.machine} ${a.kind} ${a.subject ?? ""}`, a]));
+  const standing = [...last.values()].filter((a) => a.state === "raised").sort(newest);
+  fill($("advisories"), [...standing, ...state.advisories.filter((a) => !standing.includes(a)).toReversed().sort(newest)].map((a) => item(a, standing.includes(a))));
+  channels.advise(new Map(standing.filter((a) => a.kind === "sensor" && a.subject).map((a) => [a.subject, a])));
 }
 
 function live(yes) {

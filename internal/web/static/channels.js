@@ -1,15 +1,19 @@
 // The sensors: one tile a channel with its envelope, level and state, grouped by
 // the device the channel comes from.
 
-import { number, colour } from "./words.js";
+import { number, colour, element, moment, plain } from "./words.js";
 
 // "acc1-x" is an axis of the device acc1.
 const device = (c) => c.sensor.replace(/[-_. ][xyz]$/i, "") || c.kind;
 const axis = (c) => c.sensor.match(/[-_. ]([xyz])$/i)?.[1] ?? "";
 const hertz = (r) => (r >= 1000 ? `${+(r / 1000).toPrecision(3)} kHz` : `${+r.toPrecision(3)} Hz`);
 
+// The states of NAMUR NE 107 by their gravity.
+const states = ["no data", "normal", "maintenance required", "out of specification", "function check", "failure"];
+
 export class Channels {
   #pairs;
+  #names = new Map(); // channel → tile
   #tiles = [];
   #due = false;
 
@@ -28,6 +32,7 @@ export class Channels {
       const list = group.appendChild(element("ul"));
       for (const c of cs) tiles.set(c.name, new Tile(list, c));
     }
+    this.#names = tiles;
     this.#tiles = channels.map((c) => tiles.get(c.name));
     new ResizeObserver(() => this.redraw()).observe(root);
   }
@@ -35,14 +40,22 @@ export class Channels {
   clear() { for (const t of this.#tiles) t.clear(); }
 
   apply(w) {
-    const counts = new Map();
-    this.#tiles.forEach((t, i) => {
-      const status = w.status?.[i] ?? "normal";
-      counts.set(status, (counts.get(status) ?? 0) + 1);
-      t.apply(w.envelope?.[i] ?? [], w.rms[i], status, w.flags?.[i] ?? [], this.#pairs);
-    });
-    document.getElementById("summary").textContent = [...counts].sort((a, b) => b[1] - a[1]).map(([s, n]) => `${n} ${s}`).join(" · ");
+    this.#tiles.forEach((t, i) => t.apply(w.envelope?.[i] ?? [], w.rms[i], w.status?.[i] ?? "normal", w.flags?.[i] ?? [], this.#pairs));
+    this.#count();
     this.redraw();
+  }
+
+  // advise takes the advisories of sensors that stand, by channel: a sensor is no
+  // better than they say, even if its last window is.
+  advise(standing) {
+    for (const [name, t] of this.#names) t.advise(standing.get(name));
+    this.#count();
+  }
+
+  #count() {
+    const counts = new Map();
+    for (const t of this.#tiles) counts.set(t.status, (counts.get(t.status) ?? 0) + 1);
+    document.getElementById("summary").textContent = [...counts].sort((a, b) => b[1] - a[1]).map(([s, n]) => `${n} ${s}`).join(" · ");
   }
 
   // Draws once a frame at most, and not at all while nobody looks.
@@ -61,6 +74,8 @@ class Tile {
   #channel;
   #pairs; // (min, max) of the last stretches, the newest last
   #lo; #hi; // the scale; null while there is none
+  #said = ["no data", []]; // status and flags of the last window
+  #advice; // the advisory of the channel that stands
 
   constructor(list, c) {
     this.#channel = c;
@@ -87,8 +102,17 @@ class Tile {
     this.#say(status, flags);
   }
 
+  advise(advice) {
+    if (advice?.id === this.#advice?.id) return;
+    this.#advice = advice;
+    this.#say(...this.#said);
+  }
+
   #say(status, flags) {
-    this.li.dataset.status = status;
+    this.#said = [status, flags];
+    const a = this.#advice, advised = a ? plain(a.status ?? "failure") : "no data";
+    if (states.indexOf(advised) > states.indexOf(status)) [status, flags] = [advised, [...(a.flags ?? []), `since ${moment(a.since)}`]];
+    this.status = this.li.dataset.status = status;
     this.use.setAttribute("href", "#" + status.replaceAll(" ", "-"));
     this.lamp.setAttribute("aria-label", status);
     this.fault.textContent = flags.length === 0 ? "" : `${status}: ${flags.join(", ").replaceAll("_", " ")}`;
@@ -130,11 +154,4 @@ class Tile {
       c.stroke();
     }
   }
-}
-
-function element(tag, name = "", text = "") {
-  const e = document.createElement(tag);
-  if (name) e.className = name;
-  e.textContent = text;
-  return e;
 }

@@ -15,9 +15,9 @@ export class Control {
   #answers = new Map(); // alerts by command: one may come before its command's receipt
 
   constructor() {
-    for (const b of document.querySelectorAll("#acts button")) b.addEventListener("click", () => this.#ask(b.value));
+    for (const b of document.querySelectorAll(".orders button")) b.addEventListener("click", () => this.#ask(b.value));
     $("cancel").addEventListener("click", () => $("ask").close());
-    $("ask").addEventListener("close", () => { this.#order = this.#sent = undefined; clearTimeout(this.#late); });
+    $("ask").addEventListener("close", () => { if (!$("ask").open) this.#order = this.#sent = undefined; }); // it comes late: the next may be asked already
     $("order").addEventListener("submit", (e) => { e.preventDefault(); this.#send(new FormData(e.target)); });
   }
 
@@ -29,8 +29,8 @@ export class Control {
       shelve: ["normal", "raised", "acknowledged", "returned"].includes(word),
       unshelve: word === "shelved",
     };
-    for (const b of document.querySelectorAll("#acts button")) b.hidden = !may[b.value];
-    $("acts").hidden = !offered || !machine || !Object.values(may).some(Boolean);
+    for (const b of document.querySelectorAll(".orders button")) b.hidden = !may[b.value];
+    for (const p of document.querySelectorAll(".orders")) p.hidden = !offered || !machine || !Object.values(may).some(Boolean);
   }
 
   // hear takes new alerts, among which the answer may be.
@@ -44,6 +44,7 @@ export class Control {
   }
 
   #ask(action) {
+    this.#sent = undefined;
     this.#order = { action, machine: this.machine, incident: action === "acknowledge" ? this.incident : "" };
     $("ask-title").textContent = titles[action];
     $("ask-about").textContent = this.machine + (this.incident ? ` · ${this.incident}` : "");

@@ -1,5 +1,5 @@
-// The trace: score and probability of the last windows, one step a window, with
-// the verdicts in a strip below and the alerts as marks above.
+// The trace: score and probability of windows, one step a window, with the
+// verdicts in a strip below and the alerts as marks above.
 
 import { verdicts, heights, time, plain, colour } from "./words.js";
 
@@ -10,6 +10,8 @@ export class Trace {
   #plot;
   #results = [];
   #marks = new Map(); // n → alert
+  #looked = []; // n of the windows that an alarm looked at
+  #threshold = 0.5;
   #box;
   #readout;
 
@@ -34,7 +36,7 @@ export class Trace {
       ],
       hooks: { drawClear: [(u) => this.#under(u)], draw: [(u) => this.#over(u)], setCursor: [(u) => this.#read(u)] },
     }, [[], [], []], box);
-    new ResizeObserver(() => this.#plot.setSize({ width: box.clientWidth, height: box.clientHeight })).observe(box);
+    new ResizeObserver(() => { if (box.clientWidth) this.#plot.setSize({ width: box.clientWidth, height: box.clientHeight }); }).observe(box);
     for (const v in verdicts) {
       const li = document.createElement("li");
       li.dataset.verdict = v;
@@ -43,10 +45,13 @@ export class Trace {
     }
   }
 
-  show(results, alerts) {
+  // looked are the windows, by epoch/seq, that are shaded; from threshold on they count.
+  show(results, alerts, looked = [], threshold = 0.5) {
     this.#results = results.filter((r) => !r.late); // a late one came out of its turn
     const judged = (f) => this.#results.map((r) => (r.posterior ? f(r) : null));
     const at = new Map(this.#results.map((r, i) => [`${r.epoch}/${r.seq}`, i]));
+    this.#looked = looked.map((id) => at.get(id)).filter((i) => i !== undefined);
+    this.#threshold = threshold;
     this.#marks = new Map();
     for (const a of alerts) if (at.has(`${a.epoch}/${a.seq}`)) this.#marks.set(at.get(`${a.epoch}/${a.seq}`), a);
     this.#plot.setData([this.#results.map((_, i) => i), judged((r) => 1 - r.posterior[0]), judged((r) => r.score)]);
@@ -60,16 +65,19 @@ export class Trace {
   #under(u) {
     const { left, width } = u.bbox, c = u.ctx, y = (v) => u.valToPos(v, "y", true);
     c.fillStyle = colour("faulty-tint");
-    c.fillRect(left, y(1), width, y(0.5) - y(1));
+    c.fillRect(left, y(1), width, y(this.#threshold) - y(1));
+    const x = (i) => u.valToPos(i, "x", true);
+    c.fillStyle = colour("look");
+    for (const i of this.#looked) c.fillRect(x(i - 0.5), y(1), x(i + 0.5) - x(i - 0.5), y(0) - y(1));
   }
 
   // Above the lines: decision, strip, tool changes, alerts.
   #over(u) {
     const { left, top, width, height } = u.bbox, c = u.ctx, px = devicePixelRatio, rs = this.#results;
-    const x = (i) => u.valToPos(i, "x", true), y = u.valToPos(0.5, "y", true);
+    const x = (i) => u.valToPos(i, "x", true), y = u.valToPos(this.#threshold, "y", true);
     c.save();
     c.beginPath();
-    c.rect(left, 0, width, top + height + (10 + strip) * px);
+    c.rect(left, 0, width + 10 * px, top + height + (10 + strip) * px);
     c.clip();
     c.strokeStyle = colour("faulty");
     c.lineWidth = px;
@@ -92,6 +100,16 @@ export class Trace {
         c.fillText(`tool ${r.tool ?? "–"}`, x(i) - step / 2 + 5 * px, top + 6 * px);
       }
     });
+    for (const i of this.#looked) {
+      const v = this.#results[i].score;
+      c.beginPath();
+      c.arc(x(i), u.valToPos(v, "y", true), 4.5 * px, 0, 7);
+      c.fillStyle = v >= this.#threshold ? colour("faulty") : colour("card");
+      c.fill();
+      c.strokeStyle = colour("ink");
+      c.lineWidth = 1.5 * px;
+      c.stroke();
+    }
     for (const [i, a] of this.#marks) mark(c, x(i), top, height, px, a.severity === "warning");
     c.restore();
   }

@@ -9,6 +9,13 @@ export const verdicts = {
   sensor_fault: { word: "Sensor fault", says: "Too few sensors can be trusted to judge the tool." },
 };
 
+// Why the model does not know a window.
+export const unknowns = {
+  out_of_distribution: "The model has seen nothing like this: no judgement.",
+  ambiguous: "It may as well be healthy as faulty: no judgement.",
+  implausible: "It is neither as healthy nor as faulty tools are: no judgement.",
+};
+
 // How high each verdict stands in the strip, so that colour is not needed.
 export const heights = { healthy: 0.35, faulty: 1, unknown: 0.7, learning: 0.5, not_cutting: 0.15, sensor_fault: 0.85 };
 
@@ -47,16 +54,40 @@ export function number(x) {
   return x.toPrecision(3);
 }
 
-// What is known of the tool's wear and of what it has left.
-export function wear(r) {
-  const from = (low, high) => (high === undefined ? `${Math.floor(low)} or more` : `${Math.floor(low)} to ${Math.ceil(high)}`);
-  let says = `Flank wear ${Math.round(r.wear_um)} µm (${from(r.wear_low_um, r.wear_high_um)}).`;
+// What is known of the tool's wear, and of what it has left: "" if nothing is.
+const from = (low, high) => (high === undefined ? `${Math.floor(low)} or more` : `${Math.floor(low)} to ${Math.ceil(high)}`);
+export const worn = (r) => `${Math.round(r.wear_um)} µm (${from(r.wear_low_um, r.wear_high_um)})`;
+export function left(r) {
   for (const unit of ["holes", "windows"]) {
-    const left = r[unit + "_left"];
-    if (left === 0) says += " It is at its limit.";
-    else if (left !== undefined) says += ` About ${Math.round(left)} ${unit} left (${from(r[unit + "_left_low"], r[unit + "_left_high"])}).`;
+    const n = r[unit + "_left"];
+    if (n === 0) return "none: it is at its limit";
+    if (n !== undefined) return `about ${Math.round(n)} ${unit} (${from(r[unit + "_left_low"], r[unit + "_left_high"])})`;
   }
-  return says;
+  return "";
+}
+
+export function wear(r) {
+  const rest = left(r);
+  return `Flank wear ${worn(r)}.` + (rest ? ` Left: ${rest}.` : "");
+}
+
+// A span of time in two units at most.
+export function span(s) {
+  if (s < 90) return `${Math.round(s)} s`;
+  if (s < 5400) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
+  return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+}
+
+// With its sign, as mathematicians write it, and one decimal.
+export const signed = (v) => (v > 0 ? "+" : v < 0 ? "−" : "") + +Math.abs(v).toFixed(1);
+
+export const percent = (share) => `${Math.round(100 * share)} %`;
+
+export function element(tag, name = "", text = "") {
+  const e = document.createElement(tag);
+  if (name) e.className = name;
+  e.textContent = text;
+  return e;
 }
 
 export function duration(s) {
