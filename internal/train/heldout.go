@@ -1,0 +1,84 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+)
+
+// evaluate scores the settings on tools that were held out, and on rows that
+// were. Scores that the data cannot give are missing with a warning.
+func (j *Job) evaluate(ctx context.Context, rows rowTable, r *Report) error {
+	rng := rand.New(rand.NewPCG(j.Config.Seed, 0x666f6c6473)) // "folds"
+	if err := j.scoreByTool(ctx, rows, r, rng); err != nil {
+		return fmt.Errorf("train: scoring by tool: %w", err)
+	}
+	if err := j.scoreAtRandom(ctx, rows, r, rng); err != nil {
+		return fmt.Errorf("train: scoring on a random split: %w", err)
+	}
+	return nil
+}
+
+func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *rand.Rand) error {
+	if j.Config.Evaluate.ByTool == "off" {
+		return nil
+	}
+	for k, name := range slices.Backward(rows.classes) {
+		if _, tools := rows.homes(k); len(tools) == 1 {
+			j.warn(r, fmt.Sprintf("no score on tools held out: tool %s alone has %s windows, and with it held out there are none to learn from; label another such tool", tools[0], name))
+			return nil
+		}
+	}
+	var folds []classify.Fold
+	if j.Config.Evaluate.ByTool == "leave-one-out" {
+		folds = classify.LeaveOneGroupOut(rows.group)
+	} else {
+		folds = classify.GroupKFold(rows.Class, rows.group, 5, rng)
+	}
+	s := j.settings()
+	s.Progress = j.phase("scoring on tools held out")
+	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.group, s, folds)
+	if errors.Is(err, classify.ErrTooFew) {
+		few := "faulty (class 1) or healthy (class 0)"
+		if several(rows.classes) {
+			few = "of one class of " + numbered(rows.classes)
+		}
+		j.warn(r, "no score on tools held out, of which too few are "+few+": "+err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.byTool(v, j.Config.Evaluate.ByTool, len(folds))
+	r.validated, r.folds = v, folds
+	r.hold(rows, v.Posterior, v.Decision, v.Score)
+	return nil
+}
+
+func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *Report, rng *rand.Rand) error {
+	if !j.Config.Evaluate.RandomSplit {
+		return nil
+	}
+	const k = 5
+	counts, words := make([]int, len(rows.classes)), make([]string, len(rows.classes))
+	for class, name := range rows.classes {
+		counts[class], _ = rows.homes(class)
+		words[class] = fmt.Sprintf("%d %s", counts[class], name)
+	}
+	if slices.Min(counts) < k {
+		j.warn(r, fmt.Sprintf("no score on a random split: %s windows cannot be dealt to %d folds", listed(words), k))
+		return nil
+	}
+	s := j.settings()
+	s.Progress = j.phase("scoring on a random split")
+	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, nil, s, classify.StratifiedKFold(rows.Class, k, rng))
+	if err != nil {
+		return err
+	}
+	r.random(v)
+	return nil
+}

@@ -1,0 +1,111 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
+)
+
+// labeller makes rows to learn from of windows.
+type labeller struct {
+	judge    *model.Judge
+	rule     wear.Rule
+	join     *wear.Join // nil: labels are in the recordings
+	counts   *tally
+	machines bool                        // there are several
+	used     map[string]bool             // by group
+	names    map[string]string           // of groups, one copy of each
+	refs     map[string]*model.Reference // by machine
+	cycles   map[string]*cycle.Memory    // by machine
+	settled  map[string]bool             // by group: its reference is among starts
+	starts   [][]float32
+}
+
+func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *tally, severalMachines bool) *labeller {
+	return &labeller{
+		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
+		used: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
+		settled: make(map[string]bool),
+	}
+}
+
+// labelled is a row to learn from; its features are lent until the next.
+type labelled struct {
+	features []float32
+	group    string
+	class    int
+	vbMaxUM  float64
+}
+
+// row returns the row of a window, or false if nothing can be learnt from it.
+func (l *labeller) row(o *observed) (labelled, bool, error) {
+	name, known := l.names[l.group(o)]
+	if !known {
+		name = l.group(o)
+		l.names[name], l.used[name] = name, false
+	}
+	ref := l.refs[o.machine]
+	if ref == nil {
+		ref = new(model.Reference)
+		l.refs[o.machine] = ref
+		l.cycles[o.machine] = new(cycle.Memory)
+	}
+	row, v := l.judge.Row(&o.Observation, ref, l.cycles[o.machine])
+	if ref.Center() != nil && !l.settled[name] {
+		l.settled[name] = true
+		l.starts = append(l.starts, slices.Clone(ref.Center()))
+	}
+	switch v.Outcome {
+	case model.NotCutting:
+		l.counts.NotCutting++
+		return labelled{}, false, nil
+	case model.SensorFault:
+		l.counts.SensorFault++
+		return labelled{}, false, nil
+	case model.Learning:
+		l.counts.Learning++
+		return labelled{}, false, nil
+	}
+	class, um, ok, err := label(o, l.rule, l.join)
+	if err != nil {
+		return labelled{}, false, fmt.Errorf("train: %w", err)
+	}
+	if !ok {
+		l.counts.Unlabelled++
+		return labelled{}, false, nil
+	}
+	l.used[name] = true
+	return labelled{row, name, class, um}, true, nil
+}
+
+// group names the tool of a window. Tools of two machines may have one name, so
+// with more than one machine the machine is part of it.
+func (l *labeller) group(o *observed) string {
+	if l.machines {
+		return o.machine + "/" + o.Tool
+	}
+	return o.Tool
+}
+
+// finish notes what became of all windows; it is an error if none of them is
+// left.
+func (l *labeller) finish(rows int) error {
+	c := l.counts
+	c.Used = rows
+	if l.join != nil {
+		c.Join = l.join.Tally().String()
+	}
+	if c.Used == 0 {
+		return fmt.Errorf("train: %w: %s%s", ErrData, c.words(), c.remedy())
+	}
+	for g, any := range l.used {
+		if !any {
+			c.Unused = append(c.Unused, g)
+		}
+	}
+	slices.Sort(c.Unused)
+	return nil
+}

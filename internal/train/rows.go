@@ -1,0 +1,124 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/trend"
+)
+
+// rowTable is the feature table that is learnt from: every row has a class.
+type rowTable struct {
+	*table.Table
+
+	classes []string // their names; rows may lack some
+
+	// group names the tool of each row: rows of one tool are never on both
+	// sides of a split.
+	group []string
+
+	// wear is every window of cutting of which the wear is known, also those that
+	// make a reference. It has no rows if the features are not in memory.
+	wear *trend.Rows
+
+	// starts are the references of the tools, in the order in which they were settled.
+	starts [][]float32
+
+	// far holds the features if they are not in memory. Of the table there are
+	// then columns, tools and classes only.
+	far   *table.RowFile
+	stats *columnStats // of far
+	view  dbn.Rows     // of a part of far; else nil
+}
+
+// x returns the features as the classifier takes them, without a copy.
+func (t rowTable) x() dbn.Rows {
+	switch {
+	case t.view != nil:
+		return t.view
+	case t.far != nil:
+		return t.far
+	}
+	return t.near()
+}
+
+// near returns the features, which are in memory.
+func (t rowTable) near() dbn.Matrix {
+	return dbn.Matrix{Rows: t.Rows(), Cols: len(t.Columns), Data: t.Data}
+}
+
+// close removes what is on disk.
+func (t rowTable) close() {
+	if t.far != nil {
+		_ = t.far.Close() // what is left is in the way of nobody
+	}
+}
+
+// homes returns how many rows of a class there are and which groups have some,
+// in the order in which they first appear.
+func (t rowTable) homes(class int) (rows int, groups []string) {
+	seen := map[string]bool{}
+	for i, g := range t.group {
+		if t.Class[i] != class {
+			continue
+		}
+		rows++
+		if !seen[g] {
+			seen[g] = true
+			groups = append(groups, g)
+		}
+	}
+	return rows, groups
+}
+
+// check reports a class without rows.
+func (t rowTable) check(rule wear.Rule) error {
+	for k, name := range t.classes {
+		if rows, _ := t.homes(k); rows > 0 {
+			continue
+		}
+		add := "worn tools"
+		if k == classify.Healthy {
+			add = "tools while they are new"
+		}
+		if several(t.classes) {
+			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): add recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.bounds(), add)
+		}
+		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): add recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.bounds(), add)
+	}
+	return nil
+}
+
+// bounds says between which bounds the wear of the rows lies, if that is known.
+func (t rowTable) bounds() string {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, um := range t.VBMaxUM {
+		if um == um {
+			least, most = min(least, um), max(most, um)
+		}
+	}
+	if least > most {
+		return ""
+	}
+	return fmt.Sprintf("; they have %.0f to %.0f µm", least, most)
+}
+
+// warnings says in words what a person should know before trusting a score.
+func (t rowTable) warnings() []string {
+	var out []string
+	for k, name := range t.classes[1:] {
+		rows, groups := t.homes(k + 1)
+		if len(groups) < 3 {
+			out = append(out, fmt.Sprintf("only %d of the tools ever get %s (%s): what is said of tools never seen rests on few examples; label more worn tools", len(groups), name, strings.Join(groups, ", ")))
+		}
+		if rows < 20 {
+			out = append(out, fmt.Sprintf("only %d windows are %s: label more worn tools", rows, name))
+		}
+	}
+	return out
+}
