@@ -109,8 +109,11 @@ func because(a *event.Alert) string {
 	return b.String()
 }
 
-// left says how many are left, and the interval: "~3 holes (1-6)".
+// left says how many are left, and the interval: "~3 holes (1-6)", or "No holes".
 func left(n float64, low, high *float64, what string) string {
+	if math.Round(n) == 0 && (high == nil || math.Round(*high) == 0) {
+		return "No " + what + "s"
+	}
 	s := fmt.Sprintf("~%.0f %ss", n, what)
 	if math.Round(n) == 1 {
 		s = s[:len(s)-1]

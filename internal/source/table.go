@@ -12,8 +12,12 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// blockRows is the most rows that a Table delivers in one block.
-const blockRows = 256
+// A Table delivers at most blockRows rows in one block, and of a slow one no more
+// than it has in blockTime: in the pace of a live sensor whole blocks arrive.
+const (
+	blockRows = 256
+	blockTime = 10 * time.Second
+)
 
 // Options says of a recording what the recording does not say itself.
 type Options struct {
@@ -67,6 +71,7 @@ type Table struct {
 	layout *signal.Layout
 	opt    Options
 	rate   float64
+	most   int // rows of a block
 
 	columns []tableColumn // of the channels, in layout order
 	rec     recordingColumns
@@ -154,6 +159,7 @@ func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording,
 		name: name, rows: in, layout: layout, opt: opt, rate: layout.Groups()[0].Rate,
 		row: tableRow{session: opt.Session, values: make([]float32, n)},
 	}
+	c.most = int(min(blockRows, max(1, c.rate*blockTime.Seconds())))
 	if c.opt.Start.IsZero() {
 		c.opt.Start = time.Unix(0, 0).UTC()
 	}
@@ -167,12 +173,12 @@ func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording,
 	if err := in.want(want); err != nil {
 		return nil, err
 	}
-	flat := make([]float32, n*blockRows)
+	flat := make([]float32, n*c.most)
 	for i := range n {
-		c.block.Samples = append(c.block.Samples, flat[i*blockRows:i*blockRows:(i+1)*blockRows])
+		c.block.Samples = append(c.block.Samples, flat[i*c.most:i*c.most:(i+1)*c.most])
 	}
 	if c.rec.labelled() {
-		c.truth = make([]Truth, 0, blockRows)
+		c.truth = make([]Truth, 0, c.most)
 	}
 	return c, nil
 }
@@ -191,8 +197,8 @@ func (c *Table) Close() error {
 	return c.file.Close()
 }
 
-// Next returns the next rows of one session and context, at most 256. The
-// block and its slices are used again by the following call. After the last
+// Next returns the next rows of one session and context, at most 256 and no more
+// than ten seconds have. The block and its slices are used again by the following call. After the last
 // block Next returns io.EOF. What is wrong with a row is returned after the
 // rows before it, and again by every later call.
 func (c *Table) Next(ctx context.Context) (*Block, error) {
@@ -216,7 +222,7 @@ func (c *Table) Next(ctx context.Context) (*Block, error) {
 			c.truth = append(c.truth, c.row.truth)
 		}
 		c.pending = false
-		if n == blockRows || !c.read() {
+		if n == c.most || !c.read() {
 			break
 		}
 		if c.row.Context != b.Context || c.row.session != b.Session || c.row.counter != b.First+int64(n) {

@@ -332,6 +332,31 @@ func TestTableBlocks(t *testing.T) {
 	}
 }
 
+// Blocks of a slow table are short in time: what is delivered as a live sensor would
+// must not come once in minutes.
+func TestTableOfASlowSensor(t *testing.T) {
+	for rate, want := range map[float64]string{1: "[10 10 5]", 2.5: "[25]", 0.05: "[1 1 1"} {
+		c, err := newText(strings.NewReader("ax\n"+strings.Repeat("1\n", 25)), "f.csv", layout(t, rate, "ax"), signal.Recording{}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lens []int
+		for {
+			b, err := c.Next(t.Context())
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			lens = append(lens, b.Len())
+		}
+		if got := fmt.Sprint(lens); !strings.HasPrefix(got, want) {
+			t.Errorf("%v Hz: blocks of %s rows, want %s", rate, got, want)
+		}
+	}
+}
+
 func TestTableStopsWithItsContext(t *testing.T) {
 	c, err := newText(strings.NewReader("ax\n1\n"), "f.csv", layout(t, 1, "ax"), signal.Recording{}, Options{})
 	if err != nil {
