@@ -120,10 +120,12 @@ func TestDoubtsOfToolsHeldOut(t *testing.T) {
 // as they are and with a fourteenth of the features, one channel of the 14, read higher.
 func TestDriftOfTheSimulatedDrill(t *testing.T) {
 	if os.Getenv("FLANK_STUDY") == "" {
-		t.Skip("set FLANK_STUDY to drill three times 20 tools, which takes a minute")
+		t.Skip("set FLANK_STUDY to drill three times 20 tools, which takes two minutes")
 	}
 	starts := func(seed uint64) [][]float32 {
-		rows, _, _ := mustRows(t, SimulatedHistory("m/a/c/h/i", seed))
+		j := SimulatedHistory("m/a/c/h/i", seed)
+		j.prepare()
+		rows, _, _ := mustRows(t, j)
 		return rows.starts
 	}
 	d := fitDrift(starts(1))
