@@ -56,7 +56,7 @@ func (r *record) draw() []byte {
 		}
 		to := last
 		for _, b := range r.advisories[i:] {
-			if b.Subject == a.Subject && b.State == event.Cleared {
+			if b.Kind == a.Kind && b.Subject == a.Subject && b.State == event.Cleared {
 				to = hour(b.At)
 				break
 			}

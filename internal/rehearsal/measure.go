@@ -47,6 +47,7 @@ type findings struct {
 	falsely   []event.Alert // of them, of tools that were fit
 	sensors   []sensed      // in the order of the plan
 	spurious  int           // advisories of sensors that were well
+	unsure    int           // advisories of what the model does not know, and of drift
 	chatter   int           // times that an alarm or an advisory changed three times within a minute
 	verdicts  map[event.Verdict]int
 	wrong     int // windows that were judged and not as their label says
@@ -136,8 +137,12 @@ func (r *record) measureSensors(f *findings) {
 		f.sensors = append(f.sensors, s)
 	}
 	for i, a := range r.advisories {
-		if a.State == event.Raised && !due[i] {
+		switch {
+		case a.State != event.Raised || due[i]:
+		case a.Kind == event.SensorAdvisory:
 			f.spurious++
+		default:
+			f.unsure++
 		}
 	}
 }
@@ -167,8 +172,8 @@ func (r *record) chatter() (n int) {
 
 // String returns the findings in a line.
 func (f *findings) String() string {
-	return fmt.Sprintf("%.1f h, %.1f h of cutting, %d tools, %d of %d failures found, %d alarms, %d false, %d of %d sensor faults shown, %d advisories without one",
-		f.machine.Hours(), f.cutting.Hours(), f.tools, f.found(), len(f.failures), f.alarms, len(f.falsely), f.shown(), len(f.sensors), f.spurious)
+	return fmt.Sprintf("%.1f h, %.1f h of cutting, %d tools, %d of %d failures found, %d alarms, %d false, %d of %d sensor faults shown, %d without one, %d advisories of the model's",
+		f.machine.Hours(), f.cutting.Hours(), f.tools, f.found(), len(f.failures), f.alarms, len(f.falsely), f.shown(), len(f.sensors), f.spurious, f.unsure)
 }
 
 // add adds the findings of another machine.
@@ -182,6 +187,7 @@ func (f *findings) add(g *findings) {
 	f.falsely = append(f.falsely, g.falsely...)
 	f.sensors = append(f.sensors, g.sensors...)
 	f.spurious += g.spurious
+	f.unsure += g.unsure
 	f.chatter += g.chatter
 	f.wrong += g.wrong
 	f.judgement += g.judgement

@@ -44,6 +44,10 @@ func (r *results) markdown() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s: %s |\n", g.of, g.what, g.figure, g.measured, held)
 	}
+	if n := s.unsure + r.ofCalm.unsure + r.ofFailing.unsure + r.ofNumb.unsure; n > 0 {
+		fmt.Fprintf(&b, "\nBeside these, %d advisories said that the model did not know what it saw, or that features had drifted: %d in the shift, %d in healthy cutting, %d of tools and sensors that fail.\n",
+			n, s.unsure, r.ofCalm.unsure, r.ofFailing.unsure+r.ofNumb.unsure)
+	}
 	var early []string
 	for _, f := range append(append([]failure{}, s.failures...), r.ofFailing.failures...) {
 		if !f.alarm.IsZero() && f.delay < 0 {
