@@ -70,7 +70,7 @@ $(PEERS_BENCH)/ready: peers/bench/requirements.txt
 e2e: e2e-embedded e2e-kafka
 
 e2e-embedded:
-	$(GO) test -count 1 -tags e2e -skip 'TestChaos|TestPage' ./e2e/...
+	$(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage' ./e2e/...
 
 # The page in a browser: needs Debian's chromium.
 e2e-web:
