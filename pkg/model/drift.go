@@ -2,8 +2,6 @@ package model
 
 import (
 	"cmp"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -172,11 +170,7 @@ type driftJSON struct {
 
 // MarshalJSON returns the memory in a form that UnmarshalJSON restores exactly.
 func (m *DriftMemory) MarshalJSON() ([]byte, error) {
-	var b []byte
-	for _, v := range m.mean {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	}
-	return json.Marshal(driftJSON{m.Tools, m.Tool, m.F, m.Drifted, m.weight, m.squares, base64.StdEncoding.EncodeToString(b)})
+	return json.Marshal(driftJSON{m.Tools, m.Tool, m.F, m.Drifted, m.weight, m.squares, packFloats(m.mean)})
 }
 
 // UnmarshalJSON restores a memory. It refuses one that Observe cannot have made.
@@ -185,19 +179,20 @@ func (m *DriftMemory) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &j); err != nil {
 		return fmt.Errorf("model: drift: %w", err)
 	}
-	b, err := base64.StdEncoding.DecodeString(j.Mean)
+	mean, whole, err := unpackFloats(j.Mean)
 	if err != nil {
 		return fmt.Errorf("model: drift: %w", err)
 	}
 	read := DriftMemory{Tools: j.Tools, Tool: j.Tool, F: j.F, Drifted: j.Drifted, weight: j.Weight, squares: j.Squares}
-	sound := len(b)%4 == 0 && j.Tools >= 0 && (j.Tools > 0) == (len(b) > 0) && j.F >= 0 && finite(j.F) && finite(j.Weight) && finite(j.Squares)
+	sound := whole && j.Tools >= 0 && (j.Tools > 0) == (len(mean) > 0) && j.F >= 0 && finite(j.F) && finite(j.Weight) && finite(j.Squares)
 	if j.Tools > 0 {
 		sound = sound && j.Weight >= 1 && j.Squares >= 1
 	}
-	for i := range len(b) / 4 {
-		v := math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	for _, v := range mean {
 		sound = sound && math.Abs(float64(v)) <= driftClip
-		read.mean = append(read.mean, v)
+	}
+	if len(mean) > 0 {
+		read.mean = mean
 	}
 	if !sound {
 		return errors.New("model: drift: damaged")

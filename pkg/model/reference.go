@@ -1,8 +1,6 @@
 package model
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -239,11 +237,7 @@ func (r *Reference) MarshalJSON() ([]byte, error) {
 	if j.Settled {
 		values = r.center
 	}
-	var b []byte
-	for _, v := range values {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	}
-	j.Data = base64.StdEncoding.EncodeToString(b)
+	j.Data = packFloats(values)
 	return json.Marshal(j)
 }
 
@@ -255,21 +249,19 @@ func (r *Reference) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &j); err != nil {
 		return fmt.Errorf("model: reference: %w", err)
 	}
-	b, err := base64.StdEncoding.DecodeString(j.Data)
+	values, whole, err := unpackFloats(j.Data)
 	if err != nil {
 		return fmt.Errorf("model: reference: %w", err)
 	}
-	values := make([]float32, len(b)/4)
-	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		if math.IsInf(float64(values[i]), 0) {
+	for _, v := range values {
+		if math.IsInf(float64(v), 0) {
 			return errDamaged
 		}
 	}
 	read := Reference{Tool: j.Tool, Windows: j.Windows}
 	switch {
-	case len(b)%4 != 0 || j.Windows < 0 || j.Windows > maxReferenceWindows,
-		(j.Windows > 0) != (len(b) > 0), j.Windows == 0 && j.Settled:
+	case !whole || j.Windows < 0 || j.Windows > maxReferenceWindows,
+		(j.Windows > 0) != (len(values) > 0), j.Windows == 0 && j.Settled:
 		return errDamaged
 	case j.Settled:
 		read.center = values
