@@ -221,40 +221,29 @@ func (c Config) title() string {
 const nothing = "Nothing happened: no result, alert or advisory of that time is on Kafka.\n"
 
 // Text returns the report of some machines for a terminal.
-func Text(c Config, all []*Machine) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", c.title())
-	if len(all) == 0 {
-		b.WriteString("\n" + nothing)
-	}
-	for _, m := range all {
-		fmt.Fprintf(&b, "\n%s\n\n%s", m.Machine, m.shifts().text())
-		if len(m.Tools) > 0 {
-			b.WriteString("\n" + m.tools(c.LimitUM, c.Plan.zone).text())
-		}
-		b.WriteString("\n")
-		for _, w := range m.words(c.LimitUM) {
-			b.WriteString(w + "\n")
-		}
-	}
-	return b.String()
-}
+func Text(c Config, all []*Machine) string { return c.document(all, "", "", "", sheet.text) }
 
 // Markdown returns the same as a document.
 func Markdown(c Config, all []*Machine) string {
+	return c.document(all, "# ", "## ", "- ", sheet.markdown)
+}
+
+// document returns the report with what stands before its title, the machines'
+// names and what is said of them.
+func (c Config) document(all []*Machine, title, section, item string, text func(sheet) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n", c.title())
+	fmt.Fprintf(&b, "%s%s\n", title, c.title())
 	if len(all) == 0 {
 		b.WriteString("\n" + nothing)
 	}
 	for _, m := range all {
-		fmt.Fprintf(&b, "\n## %s\n\n%s", m.Machine, m.shifts().markdown())
+		fmt.Fprintf(&b, "\n%s%s\n\n%s", section, m.Machine, text(m.shifts()))
 		if len(m.Tools) > 0 {
-			b.WriteString("\n" + m.tools(c.LimitUM, c.Plan.zone).markdown())
+			b.WriteString("\n" + text(m.tools(c.LimitUM, c.Plan.zone)))
 		}
 		b.WriteString("\n")
 		for _, w := range m.words(c.LimitUM) {
-			b.WriteString("- " + w + "\n")
+			b.WriteString(item + w + "\n")
 		}
 	}
 	return b.String()
