@@ -118,10 +118,8 @@ func (h *Hub) Alert(a event.Alert) {
 	a.Since, a.At = writable(a.Since), writable(a.At)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := h.alerts.first(); i < h.alerts.total; i++ {
-		if h.alerts.at(i).ID == a.ID {
-			return
-		}
+	if h.alerts.has(func(x *event.Alert) bool { return x.ID == a.ID }) {
+		return
 	}
 	*h.alerts.next() = a
 	h.wake()
@@ -133,10 +131,8 @@ func (h *Hub) Advisory(a event.Advisory) {
 	a.Since, a.At = writable(a.Since), writable(a.At)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := h.advised.first(); i < h.advised.total; i++ {
-		if h.advised.at(i).ID == a.ID {
-			return
-		}
+	if h.advised.has(func(x *event.Advisory) bool { return x.ID == a.ID }) {
+		return
 	}
 	*h.advised.next() = a
 	h.wake()
@@ -148,10 +144,8 @@ func (h *Hub) Evidence(e event.Evidence) {
 	e.From, e.To = writable(e.From), writable(e.To)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := h.kept.first(); i < h.kept.total; i++ {
-		if h.kept.at(i).ID == e.ID {
-			return
-		}
+	if h.kept.has(func(x *event.Evidence) bool { return x.ID == e.ID }) {
+		return
 	}
 	*h.kept.next() = e
 	h.wake()
@@ -227,6 +221,16 @@ func (r *ring[T]) at(i uint64) *T { return &r.slots[i%uint64(len(r.slots))] }
 
 // first returns the number of the oldest value that is still held.
 func (r *ring[T]) first() uint64 { return r.total - min(r.total, uint64(len(r.slots))) }
+
+// has reports whether one of the values that are held is what is meant.
+func (r *ring[T]) has(meant func(*T) bool) bool {
+	for i := r.first(); i < r.total; i++ {
+		if meant(r.at(i)) {
+			return true
+		}
+	}
+	return false
+}
 
 // since returns a copy of the values from number i on.
 func (r *ring[T]) since(i uint64) []T {
