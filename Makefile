@@ -230,11 +230,11 @@ shift:
 # and the evidence of alerts, read by pyarrow.
 # FLANK_DATA, if set, names a folder of recordings to read as well.
 peers-formats: peers/formats/.venv/ready
-	rm -rf peers/formats/.venv/work && mkdir peers/formats/.venv/work
-	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/work $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/evidence
-	peers/formats/.venv/bin/python peers/formats/evidence.py peers/formats/.venv/work/evidence
-	cd peers/formats && .venv/bin/python reference.py .venv/work $$(find $${FLANK_DATA:-/dev/null} -type f)
-	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/work $(GO) test -count 1 -v -run TestPeers ./internal/source
+	rm -rf peers/formats/.venv/fixtures && mkdir peers/formats/.venv/fixtures
+	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/evidence
+	peers/formats/.venv/bin/python peers/formats/evidence.py peers/formats/.venv/fixtures/evidence
+	cd peers/formats && .venv/bin/python reference.py .venv/fixtures $$(find $${FLANK_DATA:-/dev/null} -type f)
+	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -v -run TestPeers ./internal/source
 
 peers/formats/.venv/ready: peers/formats/requirements.txt
 	$(PYTHON) -m venv peers/formats/.venv
