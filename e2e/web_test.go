@@ -266,6 +266,12 @@ func TestPage(t *testing.T) {
 	b.until(`document.querySelector('#view-now').textContent === 'acknowledged' && !document.querySelector('#ask').open`)
 	b.until(`document.querySelector('#history').textContent.includes('acknowledged by kim: change at hole end')`)
 	b.quiet("/api/commands") // 401
+	b.order(`#view-mark [value=mark_false]`, "test piece", token)
+	b.until(`document.querySelector('#history').textContent.includes('marked as false by kim: test piece')`)
+	b.order(`#view-mark [value=unmark_false]`, "", token)
+	b.until(`document.querySelector('#history').textContent.includes('no longer marked as false by kim') && document.querySelector('#view-now').textContent === 'acknowledged'`)
+	b.fits("marked")
+	b.quiet()
 	b.do(chromedp.Click(chromedp.CSS(`#view .back`)))
 	b.until(`document.querySelector('#alarm').checkVisibility() && document.querySelector('#alarm').textContent === 'acknowledged'`)
 	b.until(`document.querySelector('#since').textContent.includes('by kim')`)
@@ -281,7 +287,7 @@ func TestPage(t *testing.T) {
 	monitor = start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
 	b.until(`document.querySelector('#connection').dataset.state === 'live' && document.body.dataset.verdict === 'faulty'`)
 	b.until(`document.querySelector('#alarm').textContent === 'acknowledged'`)
-	b.until(`document.querySelectorAll('#alerts li').length === 4`) // raised, acknowledged, shelved, unshelved
+	b.until(`document.querySelectorAll('#alerts li').length === 6`) // raised, acknowledged, marked, unmarked, shelved, unshelved
 	b.quiet("/api/events")
 
 	// Nobody needs a mouse.

@@ -299,6 +299,13 @@ func TestCommands(t *testing.T) {
 		"acknowledge":             {func(c *event.Command) { c.Action, c.Note = event.Acknowledge, "" }, true},
 		"acknowledge anything":    {func(c *event.Command) { c.Action, c.Incident = event.Acknowledge, "" }, false},
 		"acknowledge a machine":   {func(c *event.Command) { c.Action, c.Incident = event.Acknowledge, "usk25" }, false},
+		"a false alarm": {func(c *event.Command) {
+			*c = event.Command{ID: "1", Machine: "m", Action: event.MarkFalse, Incident: "A-K3ZQ7M2P", By: "kim", Issued: at}
+		}, true},
+		"no false alarm": {func(c *event.Command) {
+			*c = event.Command{ID: "1", Machine: "m", Action: event.UnmarkFalse, Incident: "A-K3ZQ7M2P", By: "kim", Issued: at}
+		}, true},
+		"false, whichever": {func(c *event.Command) { c.Action, c.Incident = event.MarkFalse, "" }, false},
 		"unshelve": {func(c *event.Command) {
 			*c = event.Command{ID: "1", Machine: "m", Action: event.Unshelve, By: "kim", Issued: at}
 		}, true},

@@ -36,6 +36,8 @@ type alertsFlags struct {
 	Unsuppress   ackFlags  `cmd:"" help:"End that."`
 	OutOfService maskFlags `cmd:"" help:"Take an alarm out of service, for maintenance."`
 	InService    ackFlags  `cmd:"" help:"Put it into service again."`
+	MarkFalse    markFlags `cmd:"" help:"Say that an alarm was false, also when it is over: nothing was wrong with the tool. 'monitor report' counts these."`
+	UnmarkFalse  markFlags `cmd:"" help:"Take that back, also what was said by 'ack --false'."`
 
 	Test testFlags `cmd:"" help:"Send a test over a route, and say what happens at each step. Exit codes: 3 route, 4 connect, 5 filter, 6 send."`
 }
@@ -53,12 +55,18 @@ type ackFlags struct {
 
 type ack struct {
 	ackFlags
-	False bool `help:"It was a false alarm: nothing was wrong with the tool. 'monitor report' counts these."`
+	False bool `help:"It was a false alarm: nothing was wrong with the tool. 'monitor report' counts these, as what 'mark-false' marks later."`
 }
 
 type maskFlags struct {
 	who
 	Reason string `required:"" placeholder:"TEXT" help:"Why."`
+}
+
+type markFlags struct {
+	ID   string `arg:"" help:"As 'alerts ls --all' prints it."`
+	By   string `required:"" env:"USER" placeholder:"NAME" help:"Who you are."`
+	Note string `placeholder:"TEXT" help:"What you have to say."`
 }
 
 type shelve struct {
@@ -100,6 +108,7 @@ func alertsTest(ctx context.Context, file string, c settings, to bus.Config, f t
 // reports false if they want nothing done.
 func (f *alertsFlags) command(name string, now time.Time) (c event.Command, id string, ok bool) {
 	ack := func(a event.Action, f ackFlags) { c.Action, id, c.By, c.Note = a, f.ID, f.By, f.Note }
+	mark := func(a event.Action, f markFlags) { c.Action, id, c.By, c.Note = a, f.ID, f.By, f.Note }
 	mask := func(a event.Action, f maskFlags) { c.Action, id, c.By, c.Note = a, f.ID, f.By, f.Reason }
 	switch strings.TrimSuffix(strings.TrimPrefix(name, "alerts "), " <id>") {
 	case "ack":
@@ -118,6 +127,10 @@ func (f *alertsFlags) command(name string, now time.Time) (c event.Command, id s
 		mask(event.OutOfService, f.OutOfService)
 	case "in-service":
 		ack(event.InService, f.InService)
+	case "mark-false":
+		mark(event.MarkFalse, f.MarkFalse)
+	case "unmark-false":
+		mark(event.UnmarkFalse, f.UnmarkFalse)
 	default:
 		return c, "", false
 	}
@@ -137,6 +150,13 @@ func alerts(ctx context.Context, cfg bus.Config, name string, f alertsFlags, std
 	c, id, ok := f.command(name, time.Now())
 	if !ok {
 		panic("monitor: no command " + name)
+	}
+	if c.Action == event.MarkFalse || c.Action == event.UnmarkFalse {
+		var err error
+		if c.Machine, c.Incident, err = raisedAs(ctx, cfg, id); err != nil {
+			return err
+		}
+		return command(ctx, cfg, c, stdout)
 	}
 	all, err := monitor.Alarms(ctx, cfg)
 	if err != nil {
@@ -209,93 +229,18 @@ func find(all []monitor.Standing, id string) (found monitor.Standing, err error)
 	return found, fmt.Errorf("%s may be %s: name one by its path", id, strings.Join(matches, " or "))
 }
 
-func alertsList(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
-	all, err := monitor.Alarms(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "alarm\tmachine\ttool\tstate\tsince\tuntil\tby\tnote")
-	n := 0
-	for _, st := range all {
-		if st.Alarm == "normal" {
-			continue
-		}
-		n++
-		state := st.Alarm
-		if st.Beneath != st.Alarm {
-			state += " (" + st.Beneath + ")"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(st.Incident, "-"), printable(st.Machine, 100), printable(cmp.Or(st.Tool, "-"), 40),
-			state, when(st.Since), when(st.Until), printable(cmp.Or(st.By, "-"), 40), printable(st.Note, 100))
-	}
-	if n == 0 {
-		_, err = fmt.Fprintf(stdout, "no alarm stands; %d machines\n", len(all))
-	} else {
-		err = w.Flush()
-	}
-	if err != nil {
-		return err
-	}
-	return advice(all, stdout)
-}
-
-// advice prints the advisories that stand, if there are any.
-func advice(all []monitor.Standing, stdout io.Writer) error {
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	for _, st := range all {
-		for i, a := range st.Advisories {
-			if i == 0 {
-				fmt.Fprintln(w, "\nadvisory\tmachine\tsince\twhat")
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.Kind, printable(st.Machine, 100), when(a.Since), printable(a.Text, 200))
-		}
-	}
-	return w.Flush()
-}
-
-func when(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format(time.DateTime)
-}
-
-func alertsPast(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
-	type row struct {
-		first   event.Alert
-		cleared event.Alert
-		by      string
-	}
-	var rows []*row
-	index := make(map[string]*row) // by machine and incident
-	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
-		key := a.Machine + " " + cmp.Or(a.Incident, a.Since.String())
-		r := index[key]
-		switch {
-		case a.State == event.Raised:
-			if r == nil {
-				r = &row{first: a}
-				rows, index[key] = append(rows, r), r
-			}
-		case r == nil:
-		case a.State == event.Cleared:
-			r.cleared = a
-		case a.State == "acknowledged":
-			r.by = a.By
+// raisedAs returns the machine of an alarm, which may be over, and the alarm's name.
+func raisedAs(ctx context.Context, cfg bus.Config, id string) (machine, incident string, err error) {
+	err = monitor.Alerts(ctx, cfg, func(a event.Alert) error {
+		if a.State == event.Raised && a.Incident != "" && strings.EqualFold(a.Incident, id) {
+			machine, incident = a.Machine, a.Incident
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	if err == nil && incident == "" {
+		err = fmt.Errorf("no alarm was called %s: see `monitor alerts ls --all`", printable(id, 100))
 	}
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "alarm\tmachine\ttool\traised\tacknowledged by\tcleared\treason")
-	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(r.first.Incident, "-"), printable(r.first.Machine, 100), printable(cmp.Or(r.first.Tool, "-"), 40),
-			when(r.first.At), printable(cmp.Or(r.by, "-"), 40), when(r.cleared.At), cmp.Or(r.cleared.Reason, "-"))
-	}
-	return w.Flush()
+	return machine, incident, err
 }
 
 func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer) error {
@@ -310,7 +255,10 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 	var last, why *event.Alert
 	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
 		if strings.EqualFold(a.Incident, id) || of(a.Machine) {
-			last, lines = &a, append(lines, line{a.At, string(a.State), a.Text})
+			lines = append(lines, line{a.At, string(a.State), a.Text})
+			if last == nil || a.State != event.MarkedFalse && a.State != event.UnmarkedFalse { // these may be about a machine whose alarm is another by now
+				last = &a
+			}
 			if a.Reasons != nil {
 				why = &a
 			}

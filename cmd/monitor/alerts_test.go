@@ -96,7 +96,14 @@ func TestAlerts(t *testing.T) {
 		{"in-service lathe", []string{"alarm in service again"}, false},
 		{"show " + id, []string{"acme/spore/bay2/line1/lathe", "FAULTY since", "acknowledged as false by kim", "lee: refused", "shelved until", "in service again"}, false},
 		{"show A-AAAAAAAA", []string{"nothing is known"}, true},
-		{"ls --all", []string{id, "T1", "kim"}, false},
+		{"ls --all", []string{id, "T1", "kim", "yes\n"}, false},
+		{"mark-false " + id, []string{"refused: it is marked as false already"}, true},
+		{"unmark-false " + strings.ToLower(id) + " --note worn-after-all", []string{"lathe tool T1: alarm of ", "no longer marked as false by kim: worn-after-all."}, false},
+		{"ls --all", []string{"-\n"}, false},
+		{"mark-false " + id + " --by lee", []string{"marked as false by lee."}, false},
+		{"show " + id, []string{"marked_false", "alarm    acknowledged"}, false},
+		{"mark-false lathe", []string{"no alarm was called lathe", "ls --all"}, true},
+		{"ls", []string{id, "acknowledged", "kim"}, false},
 	} {
 		got, err := alerts(strings.Fields(step.args)...)
 		if err != nil {

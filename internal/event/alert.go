@@ -11,6 +11,10 @@ type AlertState string
 const (
 	Raised  AlertState = "raised"
 	Cleared AlertState = "cleared"
+
+	// Of an alarm, which may be over; the one that stands is as it was.
+	MarkedFalse   AlertState = "marked_false"   // a person says that nothing was wrong with the tool
+	UnmarkedFalse AlertState = "unmarked_false" // and takes that back
 )
 
 // Alert says that the alarm of a machine's tool changed. ID is stable: a
@@ -22,7 +26,7 @@ type Alert struct {
 	Hole     string     `json:"hole,omitempty"`
 	State    AlertState `json:"state"`
 	Alarm    string     `json:"alarm,omitempty"`    // state of the alarm after it, in the words of a result
-	Incident string     `json:"incident,omitempty"` // what people call the alarm that stands: the same from raised to cleared
+	Incident string     `json:"incident,omitempty"` // what people call the alarm that stands: the same from raised to cleared; of MarkedFalse and UnmarkedFalse the one that is meant
 	Severity string     `json:"severity"`           // "warning" if somebody has to act now, else "info"
 	Since    time.Time  `json:"since"`              // start of the first faulty window that led to it; At if no alarm stands
 	At       time.Time  `json:"at"`                 // end of the window that decided, or when a person or the end of a shelf did

@@ -24,10 +24,14 @@ const (
 	Unsuppress   Action = "unsuppress"
 	OutOfService Action = "out_of_service"
 	InService    Action = "in_service"
+
+	// What is said of an alarm, which may be over, and leaves it as it is.
+	MarkFalse   Action = "mark_false"   // nothing was wrong with the tool
+	UnmarkFalse Action = "unmark_false" // that is taken back
 )
 
 // Actions lists every action.
-var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService}
+var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse}
 
 // Command is what a person, or a program of the plant, tells the monitor. Who
 // may send one is for Kafka's ACL to say; By is what the sender calls itself.
@@ -35,7 +39,7 @@ type Command struct {
 	ID       string    `json:"id"` // never used again
 	Machine  string    `json:"machine"`
 	Action   Action    `json:"action"`
-	Incident string    `json:"incident,omitempty"` // that is acknowledged, so that nobody acknowledges what they have not seen
+	Incident string    `json:"incident,omitempty"` // that is acknowledged, so that nobody acknowledges what they have not seen, or marked
 	By       string    `json:"by"`
 	Note     string    `json:"note,omitempty"` // why; needed to keep an alarm from calling
 	Issued   time.Time `json:"issued"`         // by the sender's clock
@@ -61,9 +65,9 @@ var (
 // Check reports what is wrong with a command, whatever the state of the alarm.
 func (c Command) Check() error {
 	switch c.Action {
-	case Acknowledge:
+	case Acknowledge, MarkFalse, UnmarkFalse:
 		if !incident.MatchString(c.Incident) {
-			return fmt.Errorf("incident %.32q: name the alarm that is acknowledged, as in A-K3ZQ7M2P", c.Incident)
+			return fmt.Errorf("incident %.32q: name the alarm that is meant, as in A-K3ZQ7M2P", c.Incident)
 		}
 	case Shelve:
 		if c.Until.IsZero() {

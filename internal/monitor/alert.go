@@ -66,6 +66,9 @@ func (m *machine) report(changes []alarm.Change, was alarm.State, c cause) (aler
 		if m.incident == "" {
 			a.Incident = before
 		}
+		if change == alarm.Raised {
+			m.raise(raised{Incident: a.Incident, Tool: a.Tool, Since: a.Since})
+		}
 		alerts = append(alerts, a)
 	}
 	return alerts

@@ -190,10 +190,10 @@ func (m *machine) obey(c event.Command, at *bus.Message, modelID string) []event
 	why := m.unbidden(m.name+"/command/"+c.ID, at.Time, modelID)
 	why.by, why.note, why.until, why.action, why.reason = c.By, c.Note, c.Until, c.ID, "acknowledged"
 	why.falseAlarm = c.FalseAlarm
-	changes, err := m.try(c, at.Time)
+	alerts, err := m.carryOut(c, at.Time, why)
 	m.heard.note(c.ID, at)
 	if err == nil {
-		return m.report(changes, was, why)
+		return alerts
 	}
 	a := m.alert("refused", was, why)
 	a.Incident = m.incident
@@ -201,17 +201,44 @@ func (m *machine) obey(c event.Command, at *bus.Message, modelID string) []event
 	return []event.Alert{a}
 }
 
-// try does what a command wants. Its errors are sentences behind the name of the command.
-func (m *machine) try(c event.Command, arrived time.Time) ([]alarm.Change, error) {
+// carryOut does what a command wants, and returns what is to be told. Its errors are
+// sentences behind the name of the command.
+func (m *machine) carryOut(c event.Command, arrived time.Time, why cause) ([]event.Alert, error) {
+	if err := m.timely(c, arrived); err != nil {
+		return nil, err
+	}
+	if c.Action == event.MarkFalse || c.Action == event.UnmarkFalse {
+		a, err := m.mark(c, why)
+		return []event.Alert{a}, err
+	}
+	was := m.alarm.State()
+	changes, err := m.try(c, arrived)
+	if err != nil {
+		return nil, err
+	}
+	if r := m.past(c.Incident); r != nil && c.FalseAlarm {
+		r.False = true
+	}
+	return m.report(changes, was, why), nil
+}
+
+// timely reports a command that is not of now, or one of too many.
+func (m *machine) timely(c event.Command, arrived time.Time) error {
 	switch age := arrived.Sub(c.Issued); {
 	case age > commandAge:
-		return nil, fmt.Errorf("%w: it arrived %v after it was issued, and expires after %v: send it anew, and look at the sender's clock",
+		return fmt.Errorf("%w: it arrived %v after it was issued, and expires after %v: send it anew, and look at the sender's clock",
 			alarm.ErrRefused, age.Round(time.Second), commandAge)
 	case age < -commandAhead:
-		return nil, fmt.Errorf("%w: it was issued %v after it arrived: set the sender's clock", alarm.ErrRefused, -age.Round(time.Second))
+		return fmt.Errorf("%w: it was issued %v after it arrived: set the sender's clock", alarm.ErrRefused, -age.Round(time.Second))
 	case len(m.heard.IDs) >= maxHeard && arrived.Sub(m.heard.IDs[0].At) <= commandAge+commandAhead:
-		return nil, fmt.Errorf("%w: more than %d commands in %v", alarm.ErrRefused, maxHeard, commandAge)
-	case c.Incident != "" && c.Incident != m.incident:
+		return fmt.Errorf("%w: more than %d commands in %v", alarm.ErrRefused, maxHeard, commandAge)
+	}
+	return nil
+}
+
+// try does what a command wants to the alarm.
+func (m *machine) try(c event.Command, arrived time.Time) ([]alarm.Change, error) {
+	if c.Incident != "" && c.Incident != m.incident {
 		return nil, fmt.Errorf("%w: alarm %s does not stand any more", alarm.ErrRefused, c.Incident)
 	}
 	mask := alarm.Mask{By: c.By, Reason: c.Note, Since: arrived, Until: c.Until}

@@ -127,6 +127,76 @@ func TestShelfEnds(t *testing.T) {
 	}
 }
 
+// Alarms are marked as false, and that is taken back, while they stand, when they
+// are over and while another stands, and after a restart; the alarm is as it was.
+func TestMark(t *testing.T) {
+	m := oneValue(t)
+	judge, mach := m.NewJudge(), newTestMachine(t, m)
+	seq := uint64(0)
+	life := func(tool string) (incident string) {
+		for _, faulty := range []bool{false, false, true, true} {
+			mach.observe(at(seq, tool, faulty), judge, m.Layout, m.ID())
+			seq++
+		}
+		return mach.incident
+	}
+	restart := func() {
+		record := event.JSON(mach.state(m.ID(), nil))
+		var s state
+		if err := json.Unmarshal(record, &s); err != nil {
+			t.Fatal(err)
+		}
+		mach = newTestMachine(t, m)
+		if err := mach.restore(s, m, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commands := 0
+	say := func(action event.Action, incident string, wrong bool, want, text string) {
+		t.Helper()
+		commands++
+		before := mach.alarm.State()
+		c := event.Command{ID: fmt.Sprint("c", commands), Machine: drill, Action: action, Incident: incident, FalseAlarm: wrong, By: "kim", Note: "chip", Issued: noon}
+		got := mach.obey(c, &bus.Message{Time: noon, Offset: int64(commands)}, m.ID())
+		if len(got) != 1 || string(got[0].State) != want || !strings.Contains(got[0].Text, text) {
+			t.Fatalf("%s %s: %s, want %s with %q", action, incident, event.JSON(got), want, text)
+		}
+		if err := schemas.Validate(schemas.Alert, event.JSON(got[0])); err != nil {
+			t.Error(err)
+		}
+		if strings.HasSuffix(want, "marked_false") && (got[0].Incident != incident || got[0].Severity != "info" || got[0].Alarm != before.Word() || mach.alarm.State() != before) {
+			t.Errorf("%s", event.JSON(got[0]))
+		}
+	}
+	first := life("T1")
+	say(event.UnmarkFalse, first, false, "refused", "drill: unmark_false by kim: refused: it is not marked as false.")
+	say(event.MarkFalse, first, false, "marked_false", "drill tool T1: alarm of 2026-11-02 02:00:02 marked as false by kim: chip.")
+	say(event.MarkFalse, first, false, "refused", "it is marked as false already")
+	second := life("T2")
+	if first == second {
+		t.Fatal("one name for two alarms")
+	}
+	restart()
+	say(event.MarkFalse, first, false, "refused", "already")
+	say(event.UnmarkFalse, first, false, "unmarked_false", "drill tool T1: alarm of 2026-11-02 02:00:02 no longer marked as false by kim: chip.")
+	say(event.Acknowledge, second, true, "acknowledged", "as false")
+	say(event.MarkFalse, second, false, "refused", "already")
+	say(event.UnmarkFalse, second, false, "unmarked_false", "tool T2")
+	say(event.MarkFalse, "A-AAAAAAAA", false, "refused", "A-AAAAAAAA is none of the last 50 alarms")
+
+	mach.raised = nil // as in a record of before alarms were remembered
+	restart()
+	say(event.MarkFalse, second, false, "marked_false", "tool T2")
+	for tool := range keptRaised {
+		life(fmt.Sprint("N", tool))
+	}
+	restart()
+	if len(mach.raised) != keptRaised {
+		t.Errorf("%d alarms are remembered", len(mach.raised))
+	}
+	say(event.UnmarkFalse, second, false, "refused", "none of the last 50")
+}
+
 // What is on the commands topic, by whomever, is carried out once: a replay is
 // refused, also after a restart and by the monitor that took over, and what cannot
 // be read or is for nobody is set aside. Nothing is said twice.

@@ -46,6 +46,7 @@ type machine struct {
 	owed    []debt        // evidence that is to be kept
 
 	incident string    // what people call the alarm that stands
+	raised   []raised  // alarms that people were told of, the last one last
 	heard    heard     // commands
 	deaf     time.Time // commands before this were heard by another monitor
 }

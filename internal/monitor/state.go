@@ -38,6 +38,7 @@ type state struct {
 	Wear      *trend.Tool        `json:"wear,omitempty"`
 	Alarm     alarm.State        `json:"alarm"`
 	Incident  string             `json:"incident,omitempty"`   // what people call the alarm that stands
+	Raised    []raised           `json:"raised,omitempty"`     // that people were told of
 	Heard     *heard             `json:"heard,omitempty"`      // commands
 	Traced    string             `json:"traced,omitempty"`     // tool and epoch of the windows that follow
 	Seen      []seen             `json:"seen,omitempty"`       // the last windows
@@ -146,12 +147,16 @@ func (m *machine) restore(s state, by *model.Model, features int) error {
 	m.owed = s.Owed
 	m.incident = s.Incident
 	m.follow(m.name + s.Alarm.At.String()) // older monitors gave alarms no name
+	m.raised = s.Raised[max(0, len(s.Raised)-keptRaised):]
+	if m.alarm.Stands() && !s.Alarm.Silent && m.past(m.incident) == nil { // nor remembered them
+		m.raise(raised{Incident: m.incident, Tool: s.Alarm.Tool, Since: s.Alarm.Since})
+	}
 	return nil
 }
 
 // state returns what m remembers, with what is to be sent.
 func (m *machine) state(modelID string, out []pending) state {
-	s := state{Machine: m.name, Model: modelID, Epochs: m.epochs, Newest: m.newest, Alarm: m.alarm.State(), Incident: m.incident, Notices: m.notices, Unsure: m.unsure, Fed: m.fed, Pending: out}
+	s := state{Machine: m.name, Model: modelID, Epochs: m.epochs, Newest: m.newest, Alarm: m.alarm.State(), Incident: m.incident, Raised: m.raised, Notices: m.notices, Unsure: m.unsure, Fed: m.fed, Pending: out}
 	if len(m.heard.IDs) > 0 {
 		s.Heard = &m.heard
 	}

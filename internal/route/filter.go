@@ -25,6 +25,7 @@ var (
 	kinds      = []string{"alert", "advisory", "evidence", "sensor", "silence", "unknown", "drift"}
 	states     = []string{
 		"raised", "cleared", "returned", "reactivated", "acknowledged", "shelved", "unshelved", "suppressed", "unsuppressed", "out_of_service", "in_service", "refused",
+		"marked_false", "unmarked_false",
 	}
 )
 

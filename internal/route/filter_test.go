@@ -1,6 +1,7 @@
 package route
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +107,27 @@ func TestCalls(t *testing.T) {
 	for state, want := range map[event.AlertState]bool{event.Raised: true, event.Cleared: false} {
 		if e := opened(t, alert(drill, 1, state, func(a *event.Alert) { a.Alarm = "" })); e.calls() != want {
 			t.Errorf("%s, of a monitor that does not say the alarm's state: %v", state, !want)
+		}
+	}
+}
+
+// Who says of an alarm that is over that it was false says nothing of the one that
+// stands: receivers of states are not told, and a mail asks nobody to acknowledge it.
+func TestMarked(t *testing.T) {
+	p := newPicture()
+	s := p.of(0, drill)
+	s.apply(opened(t, alert(drill, 1, event.Raised)))
+	before := *s
+	for _, state := range []event.AlertState{event.MarkedFalse, event.UnmarkedFalse} {
+		e := opened(t, alert(drill, 2, state, func(a *event.Alert) { a.Alarm, a.Incident = "raised", "A-AAAAAAAA" }))
+		if s.apply(e) || s.last != before.last || s.raised != before.raised || machineState(s).Incident != "A-K3ZQ7M2P" {
+			t.Errorf("%s: %+v", state, machineState(s))
+		}
+		if text := words(e); strings.Contains(text, "alerts ack") || !strings.Contains(text, "alarm     A-AAAAAAAA\n") {
+			t.Errorf("%s: a mail says\n%s", state, text)
+		}
+		if _, w := (Filter{States: []string{string(state)}}).compile(); w != nil {
+			t.Error(w.err)
 		}
 	}
 }

@@ -332,12 +332,16 @@ func words(e *Event) string {
 		row("since", e.Since.Format(time.RFC3339))
 	}
 	row("at", e.At.Format(time.RFC3339))
-	row("alarm", strings.TrimSpace(e.Alarm+" "+e.Incident))
+	if e.marks() {
+		row("alarm", e.Incident) // the state is that of the machine's alarm now
+	} else {
+		row("alarm", strings.TrimSpace(e.Alarm+" "+e.Incident))
+	}
 	row("status", e.Status)
 	row("model", e.Model)
 	row("evidence", e.link())
 	row("id", e.ID)
-	if e.calls() && e.Type == alertType && e.Incident != "" && e.Alarm != "acknowledged" {
+	if e.calls() && e.Type == alertType && e.Incident != "" && e.Alarm != "acknowledged" && !e.marks() {
 		fmt.Fprintf(&b, "\nSomebody who takes care of it says so with\n  monitor alerts ack %s --by NAME --config monitor.yaml\n", e.Incident)
 	}
 	return b.String()

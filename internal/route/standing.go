@@ -19,6 +19,9 @@ type standing struct {
 func (s *standing) apply(e *Event) bool {
 	switch e.Type {
 	case alertType:
+		if e.marks() {
+			return false
+		}
 		s.last = e
 		if !e.stands() {
 			s.raised = nil
@@ -52,6 +55,9 @@ func (e *Event) stands() bool {
 	}
 	return true
 }
+
+// marks reports whether an alert only says something of an alarm, which may be over.
+func (e *Event) marks() bool { return e.State == "marked_false" || e.State == "unmarked_false" }
 
 // calls reports whether people are to be called for an alert: its alarm stands and
 // is not masked. An alarm that was acknowledged stands.

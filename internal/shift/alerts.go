@@ -33,7 +33,15 @@ var masks = map[event.AlertState]event.AlertState{
 // Alert takes the next alert of a machine, from the oldest that there is on: what
 // stood when the time of the report began is known by those before.
 func (r *Report) Alert(a event.Alert) {
-	if r.seen[a.ID] || !a.At.Before(r.cfg.Until) {
+	if r.seen[a.ID] {
+		return
+	}
+	if a.State == event.MarkedFalse || a.State == event.UnmarkedFalse {
+		r.seen[a.ID] = true
+		r.mark(a.Machine, a.Incident, a.State == event.MarkedFalse) // people look back, also at a week that is over
+		return
+	}
+	if !a.At.Before(r.cfg.Until) {
 		return
 	}
 	r.seen[a.ID] = true
@@ -95,9 +103,29 @@ func (r *Report) acknowledged(i *incident, a event.Alert) {
 	i.row.Acknowledged++
 	i.row.AckTotal += took
 	i.row.AckMost = max(i.row.AckMost, took)
-	if a.FalseAlarm && !r.raised[i.index].marked {
-		r.raised[i.index].marked = true
-		i.row.False++
+	if a.FalseAlarm {
+		r.raised[i.index].mark(true)
+	}
+}
+
+// mark says of an alarm of the report that a person calls it false, or does no more.
+func (r *Report) mark(machine, incident string, yes bool) {
+	for i := range r.raised {
+		if a := &r.raised[i]; a.alert.Machine == machine && a.alert.Incident == incident {
+			a.mark(yes)
+			return
+		}
+	}
+}
+
+func (a *raised) mark(yes bool) {
+	if a.marked == yes {
+		return
+	}
+	if a.marked = yes; yes {
+		a.row.False++
+	} else {
+		a.row.False--
 	}
 }
 

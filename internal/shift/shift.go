@@ -7,8 +7,9 @@
 //	missing         windows whose number was passed over and that have not come since,
 //	                in the shift of the window behind them
 //	alarm           one that was raised, in the shift in which it was
-//	false alarm     one that a person called so when acknowledging it, or, where wear
-//	                was measured, one whose window is healthy by the label
+//	false alarm     one that a person marked so, when acknowledging it or later, also
+//	                after the end of the report, and did not take that back; or, where
+//	                wear was measured, one whose window is healthy by the label
 //	transition      an alarm is raised, again too, or is over by itself; what people
 //	                do is none
 //	chattering      a third transition within a minute

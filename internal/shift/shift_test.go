@@ -117,6 +117,61 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// What a person says last of an alarm of the report counts, whenever they say it;
+// what they say of others does not.
+func TestMarkedFalse(t *testing.T) {
+	for name, tc := range map[string]struct {
+		script string // seconds: state
+		want   int
+	}{
+		"nobody":                    {"0:raised 9:acknowledged", 0},
+		"after it is over":          {"0:raised 9:cleared 20:marked_false", 1},
+		"after the next is raised":  {"0:raised 9:cleared 10:other 20:marked_false", 1},
+		"after the report":          {"0:raised 9:cleared 700000:marked_false", 1},
+		"taken back":                {"0:raised 20:marked_false 30:unmarked_false", 0},
+		"taken back in a week":      {"0:raised 20:marked_false 700000:unmarked_false", 0},
+		"by mistake taken back":     {"0:raised 20:marked_false 30:unmarked_false 40:marked_false", 1},
+		"acknowledged so":           {"0:raised 9:acknowledged_false", 1},
+		"acknowledged so, and not":  {"0:raised 9:acknowledged_false 20:unmarked_false", 0},
+		"acknowledged so, and said": {"0:raised 9:acknowledged_false 20:marked_false", 1},
+		"of the week before":        {"-60:raised 9:marked_false", 0},
+		"of nothing":                {"9:marked_false", 0},
+	} {
+		r := New(config(t))
+		for i, word := range strings.Fields(tc.script) {
+			var s int
+			var state string
+			if _, err := fmt.Sscanf(word, "%d:%s", &s, &state); err != nil {
+				t.Fatal(err)
+			}
+			a := alert(i, event.AlertState(strings.TrimSuffix(state, "_false")), time.Duration(s)*time.Second)
+			a.Incident = "A-AAAAAAAA"
+			switch state {
+			case "acknowledged_false":
+				a.FalseAlarm = true
+			case "marked_false", "unmarked_false":
+				a.State = event.AlertState(state)
+			case "other":
+				a.State, a.Incident = event.Raised, "A-BBBBBBBB"
+			}
+			r.Alert(a)
+			r.Alert(a)
+			a.Machine = "another"
+			a.ID += "another"
+			if a.State != event.Raised {
+				r.Alert(a)
+			}
+		}
+		got := 0
+		for _, m := range r.Finish() {
+			got += m.Total().False
+		}
+		if got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
 // Three transitions within a minute are chattering; those of people are none.
 func TestChattering(t *testing.T) {
 	for name, tc := range map[string]struct {

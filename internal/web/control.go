@@ -15,7 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// Control lets pages acknowledge and shelve alarms.
+// Control lets pages acknowledge and shelve alarms, and mark them as false.
 type Control struct {
 	// Token returns what a page must know. It is asked for every request, so that
 	// the token can be changed in place.
@@ -33,7 +33,7 @@ const (
 // order is the body of POST /api/commands.
 type order struct {
 	Machine  string       `json:"machine"`
-	Action   event.Action `json:"action"` // acknowledge, shelve or unshelve
+	Action   event.Action `json:"action"` // acknowledge, shelve, unshelve, mark_false or unmark_false
 	Incident string       `json:"incident"`
 	By       string       `json:"by"`
 	Note     string       `json:"note"`
@@ -97,14 +97,14 @@ func (o order) command(now time.Time) (event.Command, error) {
 		ID: event.NewCommandID(), Machine: o.Machine, Action: o.Action, Incident: o.Incident, By: o.By, Note: o.Note, Issued: now,
 	}
 	switch o.Action {
-	case event.Acknowledge, event.Unshelve:
+	case event.Acknowledge, event.Unshelve, event.MarkFalse, event.UnmarkFalse:
 	case event.Shelve:
 		if !(o.Minutes > 0 && o.Minutes <= 7*24*60) {
 			return c, fmt.Errorf("minutes is %v: shelve for more than none and less than a week", o.Minutes)
 		}
 		c.Until = now.Add(time.Duration(o.Minutes * float64(time.Minute)))
 	default:
-		return c, fmt.Errorf("action %.32q: a page may acknowledge, shelve and unshelve", o.Action)
+		return c, fmt.Errorf("action %.32q: a page may acknowledge, shelve, unshelve, and mark as false", o.Action)
 	}
 	return c, c.Check()
 }

@@ -25,6 +25,8 @@ func TestControl(t *testing.T) {
 	}{
 		"shelve":                       {good, nil, 202, `{"id":"`},
 		"acknowledge":                  {`{"machine":"m","action":"acknowledge","incident":"A-K3ZQ7M2P","by":"kim"}`, nil, 202, `{"id":"`},
+		"an alarm was false":           {`{"machine":"m","action":"mark_false","incident":"A-K3ZQ7M2P","by":"kim"}`, nil, 202, `{"id":"`},
+		"nobody knows which":           {`{"machine":"m","action":"unmark_false","by":"kim"}`, nil, 400, "name the alarm"},
 		"from the page itself":         {good, []string{"Origin", "http://example.com", "Sec-Fetch-Site", "same-origin"}, 202, `{"id":"`},
 		"no token":                     {good, []string{"Authorization", ""}, 401, "not the token"},
 		"another token":                {good, []string{"Authorization", "Bearer correct-horse-batterz"}, 401, "not the token"},

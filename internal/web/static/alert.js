@@ -9,6 +9,12 @@ import { loudness, moment, plain, span, percent, worn, left, number, signed, ele
 const $ = (id) => document.getElementById(id);
 const judged = (p) => p.verdict === "healthy" || p.verdict === "faulty";
 
+// marked reports whether a person calls an alarm false, of which these are the alerts.
+const marked = (all) => {
+  const last = all.findLast((a) => a.false_alarm || a.state.endsWith("marked_false"));
+  return last !== undefined && last.state !== "unmarked_false";
+};
+
 export class View {
   #trace;
   #evidence = new Evidence();
@@ -20,7 +26,7 @@ export class View {
   }
 
   // show makes the page that of an incident, or of the machine if that is "".
-  show(incident, state, now) {
+  show(incident, state, now, control) {
     document.body.dataset.view = incident ? "alert" : "machine";
     $("view").hidden = !incident;
     if (!incident) return;
@@ -32,6 +38,7 @@ export class View {
     $("view-acts").hidden = !standing;
 
     const cause = all.findLast((a) => a.reasons || a.trace) ?? all.findLast((a) => a.state === "raised") ?? all[0];
+    control.past(state.commands, cause?.machine, incident, marked(all));
     const kept = state.evidence.get(cause?.id);
     const made = [incident, all.length, cause?.id, kept?.id].join(" ");
     if (this.#shown === made) return;

@@ -72,7 +72,7 @@ function show() {
   const word = showVerdict(last);
   const alarm = showAlarm(last, machine);
   showProgress(last);
-  view.show(looked(), state, alarmNow(last));
+  view.show(looked(), state, alarmNow(last), control);
   document.title = [alarm === "loud" ? "ALARM" : "", word, machine.slice(cut), "Flank"].filter(Boolean).join(" · ");
 }
 
@@ -110,9 +110,10 @@ function showVerdict(last) {
 }
 
 // The state of the alarm is that of the last result, or of an alert since: nothing
-// is judged on an idle machine, and people speak all the same.
+// is judged on an idle machine, and people speak all the same. Whether an alarm was
+// false they say of any, also of one that is over.
 function alarmNow(last) {
-  const a = state.alerts.findLast((a) => a.alarm);
+  const a = state.alerts.findLast((a) => a.alarm && !a.state.endsWith("marked_false"));
   return a && (!last || (a.epoch === last.epoch && a.seq >= last.seq)) ? a : last;
 }
 

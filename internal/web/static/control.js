@@ -1,8 +1,8 @@
-// What a person says of an alarm: acknowledge, shelve, unshelve. A command is
-// sent with the token in a header; what became of it comes as an alert.
+// What a person says of an alarm: acknowledge, shelve, unshelve, and whether it was
+// false, also when it is over. A command is sent with the token in a header; what became of it comes as an alert.
 
 const $ = (id) => document.getElementById(id);
-const titles = { acknowledge: "Acknowledge the alarm", shelve: "Shelve the alarm", unshelve: "End the shelf" };
+const titles = { acknowledge: "Acknowledge the alarm", shelve: "Shelve the alarm", unshelve: "End the shelf", mark_false: "Nothing was wrong with the tool", unmark_false: "It was no false alarm" };
 const answerWait = 10000;
 
 // Storage may be forbidden; then a person types more.
@@ -15,7 +15,7 @@ export class Control {
   #answers = new Map(); // alerts by command: one may come before its command's receipt
 
   constructor() {
-    for (const b of document.querySelectorAll(".orders button")) b.addEventListener("click", () => this.#ask(b.value));
+    for (const b of document.querySelectorAll(".orders button, #view-mark button")) b.addEventListener("click", () => this.#ask(b.value));
     $("cancel").addEventListener("click", () => $("ask").close());
     $("ask").addEventListener("close", () => { if (!$("ask").open) this.#order = this.#sent = undefined; }); // it comes late: the next may be asked already
     $("order").addEventListener("submit", (e) => { e.preventDefault(); this.#send(new FormData(e.target)); });
@@ -33,6 +33,13 @@ export class Control {
     for (const p of document.querySelectorAll(".orders")) p.hidden = !offered || !machine || !Object.values(may).some(Boolean);
   }
 
+  // past offers to say whether an alarm of a machine, which may be over, was false.
+  past(offered, machine, incident, wrong) {
+    this.looked = { machine, incident };
+    $("view-mark").hidden = !offered || !machine;
+    for (const b of $("view-mark").children) b.hidden = (b.value === "mark_false") === wrong;
+  }
+
   // hear takes new alerts, among which the answer may be.
   hear(alerts) {
     for (const a of alerts) if (a.command) this.#answers.set(a.command, a);
@@ -45,9 +52,10 @@ export class Control {
 
   #ask(action) {
     this.#sent = undefined;
-    this.#order = { action, machine: this.machine, incident: action === "acknowledge" ? this.incident : "" };
+    const { machine, incident } = action.endsWith("mark_false") ? this.looked : this;
+    this.#order = { action, machine, incident: action.endsWith("shelve") ? "" : incident };
     $("ask-title").textContent = titles[action];
-    $("ask-about").textContent = this.machine + (this.incident ? ` · ${this.incident}` : "");
+    $("ask-about").textContent = machine + (incident ? ` · ${incident}` : "");
     const { by, note, minutes, token } = $("order").elements;
     minutes.disabled = minutes.parentElement.hidden = action !== "shelve";
     note.required = action === "shelve";

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/monitor"
+)
+
+func alertsList(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
+	all, err := monitor.Alarms(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "alarm\tmachine\ttool\tstate\tsince\tuntil\tby\tnote")
+	n := 0
+	for _, st := range all {
+		if st.Alarm == "normal" {
+			continue
+		}
+		n++
+		state := st.Alarm
+		if st.Beneath != st.Alarm {
+			state += " (" + st.Beneath + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(st.Incident, "-"), printable(st.Machine, 100), printable(cmp.Or(st.Tool, "-"), 40),
+			state, when(st.Since), when(st.Until), printable(cmp.Or(st.By, "-"), 40), printable(st.Note, 100))
+	}
+	if n == 0 {
+		_, err = fmt.Fprintf(stdout, "no alarm stands; %d machines\n", len(all))
+	} else {
+		err = w.Flush()
+	}
+	if err != nil {
+		return err
+	}
+	return advice(all, stdout)
+}
+
+// advice prints the advisories that stand, if there are any.
+func advice(all []monitor.Standing, stdout io.Writer) error {
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	for _, st := range all {
+		for i, a := range st.Advisories {
+			if i == 0 {
+				fmt.Fprintln(w, "\nadvisory\tmachine\tsince\twhat")
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.Kind, printable(st.Machine, 100), when(a.Since), printable(a.Text, 200))
+		}
+	}
+	return w.Flush()
+}
+
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+func alertsPast(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
+	type row struct {
+		first   event.Alert
+		cleared event.Alert
+		by      string
+		wrong   bool // false, somebody says
+	}
+	var rows []*row
+	index := make(map[string]*row) // by machine and incident
+	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
+		key := a.Machine + " " + cmp.Or(a.Incident, a.Since.String())
+		r := index[key]
+		switch {
+		case a.State == event.Raised:
+			if r == nil {
+				r = &row{first: a}
+				rows, index[key] = append(rows, r), r
+			}
+		case r == nil:
+		case a.State == event.Cleared:
+			r.cleared = a
+		case a.State == "acknowledged":
+			r.by, r.wrong = a.By, r.wrong || a.FalseAlarm
+		case a.State == event.MarkedFalse, a.State == event.UnmarkedFalse:
+			r.wrong = a.State == event.MarkedFalse
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "alarm\tmachine\ttool\traised\tacknowledged by\tcleared\treason\tfalse")
+	for _, r := range rows {
+		wrong := "-"
+		if r.wrong {
+			wrong = "yes"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(r.first.Incident, "-"), printable(r.first.Machine, 100), printable(cmp.Or(r.first.Tool, "-"), 40),
+			when(r.first.At), printable(cmp.Or(r.by, "-"), 40), when(r.cleared.At), cmp.Or(r.cleared.Reason, "-"), wrong)
+	}
+	return w.Flush()
+}
