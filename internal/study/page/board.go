@@ -119,10 +119,13 @@ func newScore(cells []study.Cell) score {
 		var mean [metrics]float64
 		for ; to < len(cells) && cells[to].Trial == cells[from].Trial; to++ {
 			for m := range metrics {
-				mean[m] += m.of(&cells[to]) / folds
+				mean[m] += m.of(&cells[to])
 			}
 		}
 		if to-from == folds {
+			for m := range mean {
+				mean[m] = exact(mean[m] / folds)
+			}
 			trials = append(trials, mean)
 		}
 		from = to
@@ -130,8 +133,9 @@ func newScore(cells []study.Cell) score {
 	s := score{trials: len(trials)}
 	for m := range metrics {
 		for _, t := range trials {
-			s.mean[m] += t[m] / float64(len(trials))
+			s.mean[m] += t[m]
 		}
+		s.mean[m] = exact(s.mean[m] / float64(len(trials)))
 		sum := 0.
 		for _, t := range trials {
 			sum += (t[m] - s.mean[m]) * (t[m] - s.mean[m])
@@ -143,6 +147,10 @@ func newScore(cells []study.Cell) score {
 	}
 	return s
 }
+
+// exact rounds a mean to nine digits, more than cells have: what is equal is a tie
+// then, however many trials there were. (Ten times a tenth is not 1 in a float64.)
+func exact(v float64) float64 { return math.Round(v*1e9) / 1e9 }
 
 // has reports whether the method has a score on every one of the sets.
 func (b *board) has(method string, sets []string) bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -107,6 +108,44 @@ func TestScore(t *testing.T) {
 	}
 	s := newScore(cells)
 	if got := fmt.Sprintf("%d %.6f %.6f", s.trials, s.mean[GMean], s.spread[GMean]); got != "2 0.400000 0.141421" {
+		t.Error(got)
+	}
+}
+
+// Folds alike are a tie, whatever the number of trials that they are a mean of.
+func TestTiesOfDifferentTrials(t *testing.T) {
+	var cells []study.Cell
+	for method, trials := range map[string]int{Control: 10, "dbn": 3, "svm": 1} {
+		for _, set := range []string{"a", "b", "c"} {
+			for trial := range trials {
+				for fold := range folds {
+					c := study.Cell{Key: study.Key{Dataset: set, Method: method, Trial: trial + 1, Fold: fold + 1}, GMean: 1}
+					if fold == trial%folds && set == "b" {
+						c.GMean = 0.912871 // in another fold of each trial: their sums differ in the last bit
+					}
+					cells = append(cells, c)
+				}
+			}
+		}
+	}
+	b, err := newBoard(cells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := b.compare(GMean, Control, b.methods, b.sets)
+	for _, m := range b.methods {
+		if c.rank(m) != 2 {
+			t.Errorf("%s: mean rank %v among three that are equal", m, c.rank(m))
+		}
+	}
+	if v := c.against["svm"]; v.pairsP != 1 || v.draw != 3 {
+		t.Errorf("pairs that are equal: %+v", v)
+	}
+}
+
+// A constant column is in no order, so that it cannot agree with another.
+func TestCorrelation(t *testing.T) {
+	if got := correlation(math.NaN()) + correlation(-0.125); got != "–-0.12" {
 		t.Error(got)
 	}
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -243,7 +244,7 @@ func (p *pages) Agreement() string {
 			}
 			for _, of := range []string{name, name + "-paper"} {
 				if slices.Contains(p.methods, of) {
-					row = append(row, fmt.Sprintf("%.2f", stat.Spearman(printed, p.column(of, m, sets))))
+					row = append(row, correlation(stat.Spearman(printed, p.column(of, m, sets))))
 				} else {
 					row = append(row, "–")
 				}
@@ -252,6 +253,14 @@ func (p *pages) Agreement() string {
 		rows = append(rows, row)
 	}
 	return table([]string{"paper's column", "G-mean, ours", "ours, paper's settings", "accuracy, ours", "ours, paper's settings"}, rows)
+}
+
+// correlation writes one with two digits, – where a column is constant.
+func correlation(r float64) string {
+	if math.IsNaN(r) {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", r)
 }
 
 // known are the sets that all methods have and the paper prints.

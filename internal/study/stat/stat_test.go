@@ -96,6 +96,14 @@ func TestSignedRankOfDarwin(t *testing.T) {
 	}
 }
 
+// Decimal numbers with equal differences are ties, though their float64s differ.
+func TestTiesOfDecimals(t *testing.T) {
+	w := SignedRank([]float64{0.9, 0.8, 0.7, 0.1 + 0.2}, []float64{0.8, 0.7, 0.8, 0.3}, Differs)
+	if w.N != 3 || w.Exact || w.Plus != 4 || w.Minus != 2 {
+		t.Errorf("%+v, want three tied pairs", w)
+	}
+}
+
 // The example of Demšar 2006, table 6 and §3.2.2: AUC of C4.5 without and with
 // its parameters m, cf and both, on 14 data sets. The third and fourth of the row
 // before the last are printed as 0.975 both, with ranks 2 and 3.
