@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -167,57 +166,4 @@ func writeCells(path string, cells []Cell) error {
 		b.WriteString(c.line())
 	}
 	return atomicfile.Write(path, b.Bytes())
-}
-
-// store is a file of cells to which more are added. A process that dies leaves
-// whole lines behind, but for the last perhaps, which the next one drops.
-type store struct {
-	path  string
-	cells []Cell
-	has   map[Key]bool
-	file  *os.File
-}
-
-// openStore opens the file at path, or makes one, without the cells that drop
-// names.
-func openStore(path string, drop func(Key) bool) (*store, error) {
-	s := &store{path: path, has: make(map[Key]bool)}
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if end := bytes.LastIndexByte(text, '\n'); end >= 0 {
-		if s.cells, err = ReadCells(bytes.NewReader(text[:end+1]), path); err != nil {
-			return nil, err
-		}
-	}
-	s.cells = slices.DeleteFunc(s.cells, func(c Cell) bool { return drop(c.Key) })
-	for _, c := range s.cells {
-		if s.has[c.Key] {
-			return nil, fmt.Errorf("%s: the cell of %s, %s, trial %d, fold %d is there twice: remove one line", path, c.Dataset, c.Method, c.Trial, c.Fold)
-		}
-		s.has[c.Key] = true
-	}
-	if err := writeCells(path, s.cells); err != nil {
-		return nil, err
-	}
-	s.file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o644)
-	return s, err
-}
-
-// add writes cells in one go.
-func (s *store) add(cells []Cell) error {
-	var b bytes.Buffer
-	for _, c := range cells {
-		b.WriteString(c.line())
-		s.has[c.Key] = true
-	}
-	s.cells = append(s.cells, cells...)
-	_, err := s.file.Write(b.Bytes())
-	return err
-}
-
-// close puts the file in order.
-func (s *store) close() error {
-	return errors.Join(s.file.Close(), writeCells(s.path, s.cells))
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -105,7 +104,7 @@ const drillColumns = 14
 // paper does, so that readings a twenty-thousandth of a second apart are on both
 // sides; drill-tools holds out six of the 20 tools.
 func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
-	random := &Set{Name: "drill-random", X: dbn.Matrix{Cols: drillColumns}}
+	random := &Set{Name: "drill-random", Rare: "faulty", X: dbn.Matrix{Cols: drillColumns}}
 	var tools []string
 	err := d.withDefaults().scan(ctx, func(row []float32, tool string, faulty int) error {
 		random.X.Data = append(random.X.Data, row...)
@@ -156,25 +155,33 @@ func part30(y []int, groups []string, seed uint64) ([]classify.Fold, error) {
 	return []classify.Fold{f}, nil
 }
 
+// The sets of RunFull.
+const fullRandom, fullByTool = "drill-random-full", "drill-tools-full"
+
 // RunFull fits dbn and ecs-dbn to all rows, which stay on disk in dir, and adds
 // their cells to those there: of the sets drill-random-full and drill-tools-full.
 // Cells that are there are not made again.
 func (d Drill) RunFull(ctx context.Context, dir string) ([]Cell, error) {
 	d = d.withDefaults()
-	cells, err := openStore(filepath.Join(dir, CellsFile), func(Key) bool { return false })
+	cells, err := openStore(dir, func(Key) bool { return false })
 	if err != nil {
 		return nil, err
 	}
-	err = d.runFull(ctx, dir, cells)
+	what := fmt.Sprintf("seed %d, %v of cutting, about %d rows", d.Seed, d.Cutting, d.Rows)
+	if err = cells.noteSets(map[string]string{fullRandom: what, fullByTool: what}); err == nil {
+		err = cells.begin()
+	}
+	if err == nil {
+		err = d.runFull(ctx, dir, cells)
+	}
 	return cells.cells, errors.Join(err, cells.close())
 }
 
 func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error) {
-	const random, byTool = "drill-random-full", "drill-tools-full"
 	keys := func(set string) (k [2]Key) {
 		return [2]Key{{set, "ecs-dbn", 1, 1}, {set, "dbn", 1, 1}}
 	}
-	missing := slices.DeleteFunc([]string{random, byTool}, func(set string) bool {
+	missing := slices.DeleteFunc([]string{fullRandom, fullByTool}, func(set string) bool {
 		k := keys(set)
 		return cells.has[k[0]] && cells.has[k[1]]
 	})
@@ -200,7 +207,7 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 	}
 	for _, set := range missing {
 		groups := tools
-		if set == random {
+		if set == fullRandom {
 			groups = nil
 		}
 		folds, err := part30(y, groups, d.Seed)

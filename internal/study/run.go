@@ -3,24 +3,10 @@ package study
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-
-	"github.com/flank-tcm/flank/internal/atomicfile"
-)
-
-// Files of a study.
-const (
-	CellsFile   = "cells.csv"
-	MethodsFile = "methods.csv" // the settings that the cells of each method were made with
 )
 
 // Plan says what to compare.
@@ -28,8 +14,8 @@ type Plan struct {
 	Sets    []*Set
 	Methods []string // empty: all
 	Trials  int      // of each method; 0: as many as it says itself
-	Dir     string   // of cells.csv, which is added to; it is made if it is not there
-	Redo    []string // methods whose cells are made anew
+	Dir     string   // of cells.csv, which is added to by one process at a time; it is made if it is not there
+	Redo    []string // methods whose cells, of all sets, are dropped and made anew
 	Workers int      // cells made at the same time; never changes a cell but its seconds
 
 	// Progress, if not nil, is called by one goroutine at a time as work goes on.
@@ -61,20 +47,32 @@ func Run(ctx context.Context, p Plan) ([]Cell, error) {
 	if _, _, err := selectMethods(p.Redo); err != nil {
 		return nil, fmt.Errorf("to be made anew: %w", err)
 	}
+	for _, name := range p.Redo {
+		if !wanted[name] {
+			return nil, fmt.Errorf("%s is to be made anew, but is not among the methods wanted: name it there too", name)
+		}
+	}
+	sets := make(map[string]string)
 	for _, s := range p.Sets {
 		if err := s.check(); err != nil {
 			return nil, err
 		}
+		if sets[s.Name] != "" {
+			panic("study: two sets called " + s.Name)
+		}
+		sets[s.Name] = s.describe()
 	}
-	if err := os.MkdirAll(p.Dir, 0o755); err != nil {
-		return nil, err
-	}
-	path := filepath.Join(p.Dir, CellsFile)
-	cells, err := openStore(path, func(k Key) bool { return slices.Contains(p.Redo, k.Method) })
+	cells, err := openStore(p.Dir, func(k Key) bool { return slices.Contains(p.Redo, k.Method) })
 	if err != nil {
 		return nil, err
 	}
-	err = noteSettings(p.Dir, wanted, cells)
+	err = cells.noteSets(sets)
+	if err == nil {
+		err = cells.noteSettings(wanted)
+	}
+	if err == nil {
+		err = cells.begin()
+	}
 	if err == nil {
 		err = p.make(ctx, cells, p.jobs(picked, wanted, cells.has))
 	}
@@ -84,46 +82,6 @@ func Run(ctx context.Context, p Plan) ([]Cell, error) {
 	return slices.DeleteFunc(cells.cells, func(c Cell) bool {
 		return !wanted[c.Method] || !slices.ContainsFunc(p.Sets, func(s *Set) bool { return s.Name == c.Dataset })
 	}), nil
-}
-
-// noteSettings writes down the settings of the methods wanted, and reports cells
-// that were made with others.
-func noteSettings(dir string, wanted map[string]bool, cells *store) error {
-	path := filepath.Join(dir, MethodsFile)
-	noted := make(map[string]string)
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	lines, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	for _, line := range lines[min(1, len(lines)):] {
-		noted[line[0]] = line[len(line)-1]
-	}
-	made := make(map[string]bool)
-	for k := range cells.has {
-		made[k.Method] = true
-	}
-	for _, m := range Methods() {
-		if !wanted[m.Name] {
-			continue
-		}
-		if old, ok := noted[m.Name]; ok && made[m.Name] && old != m.Settings {
-			return fmt.Errorf("%s: the cells of %s were made with other settings (%s, now %s): make them anew with --redo %s, or name another folder",
-				filepath.Join(dir, CellsFile), m.Name, old, m.Settings, m.Name)
-		}
-		noted[m.Name] = m.Settings
-	}
-	var b strings.Builder
-	w := csv.NewWriter(&b)
-	w.Write([]string{"method", "settings"})
-	for _, name := range slices.Sorted(maps.Keys(noted)) {
-		w.Write([]string{name, noted[name]})
-	}
-	w.Flush()
-	return atomicfile.Write(path, []byte(b.String()))
 }
 
 // maxTrials is at least what any method says.

@@ -198,7 +198,7 @@ func TestRunErrors(t *testing.T) {
 	}{
 		"unknown method":       {func(p *Plan) { p.Methods = []string{"svm"} }, `"svm" is no method: there are ecs-dbn, dbn,`},
 		"unknown to redo":      {func(p *Plan) { p.Redo = []string{"svm"} }, `to be made anew: "svm"`},
-		"one row of a class":   {func(p *Plan) { p.Sets[0].Folds[1].Train = p.Sets[0].Folds[1].Train[:5] }, "set a: fold 2 leaves 5 and 0 rows"},
+		"one row of a class":   {func(p *Plan) { p.Sets[0].Folds[1].Train = p.Sets[0].Folds[1].Train[:5] }, "set a: fold 2 leaves 5 rows of the frequent and 0 of the rare class"},
 		"another set of cells": {func(p *Plan) { os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte("a,b\n1,2\n"), 0o644) }, `cells.csv:1: there is no column "dataset"`},
 		"other settings": {func(p *Plan) {
 			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(columns, ",")+"\n"+Cell{Key: Key{"a", "welm-w1", 1, 1}}.line()), 0o644)
@@ -214,6 +214,84 @@ func TestRunErrors(t *testing.T) {
 		if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q in it", name, err, tc.want)
 		}
+	}
+}
+
+// Cells of other rows or folds are not taken for those of a set of the same name.
+func TestRunOfOtherRows(t *testing.T) {
+	dir := t.TempDir()
+	p := plan(dir)
+	p.Trials = 1
+	if _, err := Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	before := lines(t, dir)
+	for name, change := range map[string]func(s *Set){
+		"a value":  func(s *Set) { s.X.Data[7]++ },
+		"a label":  func(s *Set) { s.Y[0] = 1 - s.Y[0] },
+		"a fold":   func(s *Set) { s.Folds = classify.StratifiedKFold(s.Y, 3, newRand(2)) },
+		"group":    func(s *Set) { s.Groups = slices.Repeat([]string{"A", "B", "C"}, len(s.Y)/3) },
+		"a column": func(s *Set) { s.X.Rows, s.X.Cols, s.Y = s.X.Rows*s.X.Cols, 1, slices.Repeat(s.Y, s.X.Cols) },
+	} {
+		p := plan(dir)
+		change(p.Sets[0])
+		if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "the cells of a were made of other rows, columns or folds (60 rows of 3 columns, folds by row: 3") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := lines(t, dir); !slices.Equal(got, before) {
+		t.Error("a study that was refused changed the cells")
+	}
+	p.Trials = 2
+	if _, err := Run(t.Context(), p); err != nil {
+		t.Errorf("the same rows: %v", err)
+	}
+}
+
+// Methods are dropped for being made anew only where a study begins.
+func TestRedoRefused(t *testing.T) {
+	dir := t.TempDir()
+	p := plan(dir)
+	if _, err := Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	before := lines(t, dir)
+	p.Redo, p.Methods = []string{"welm-w2"}, []string{"welm-w1"}
+	if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "welm-w2 is to be made anew, but is not among the methods wanted") {
+		t.Errorf("not wanted: %v", err)
+	}
+	path := filepath.Join(dir, MethodsFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.WriteFile(path, []byte(strings.Replace(string(text), "weights 1/n\"", "weights of old\"", 1)), 0o644)
+	p.Methods = nil
+	if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "--redo welm-w1") {
+		t.Errorf("other settings of another method: %v", err)
+	}
+	if got := lines(t, dir); !slices.Equal(got, before) {
+		t.Errorf("%d lines are left of %d", len(got), len(before))
+	}
+}
+
+// Of two studies in one folder, the second would write over what the first adds.
+func TestOneStudyAtATime(t *testing.T) {
+	dir := t.TempDir()
+	first, err := openStore(dir, func(Key) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), plan(dir)); err == nil || !strings.Contains(err.Error(), "another study is adding to its cells") {
+		t.Errorf("beside another: %v", err)
+	}
+	if err := first.close(); err != nil {
+		t.Fatal(err)
+	}
+	p := plan(dir)
+	p.Trials = 1
+	if _, err := Run(t.Context(), p); err != nil {
+		t.Errorf("after the other: %v", err)
 	}
 }
 

@@ -14,8 +14,10 @@ package study
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -29,6 +31,7 @@ type Set struct {
 	Name   string
 	X      dbn.Matrix // NaN is a missing value
 	Y      []int      // 0 or 1 for each row
+	Rare   string     // what 1 is called
 	Groups []string   // of each row, or nil; methods keep a group's rows together in folds of their own
 	Folds  []classify.Fold
 }
@@ -108,10 +111,33 @@ func (s *Set) check() error {
 			n[s.Y[i]]++
 		}
 		if n[0] < 2 || n[1] < 2 {
-			return fmt.Errorf("set %s: fold %d leaves %d and %d rows of the two classes to train on: each needs two; add groups or rows of the rarer class", s.Name, f+1, n[0], n[1])
+			held := fmt.Sprintf("fold %d", f+1)
+			if s.Groups != nil {
+				groups := pick(s.Groups, fold.Test)
+				slices.Sort(groups)
+				held += fmt.Sprintf(", which holds out %s,", strings.Join(slices.Compact(groups), ", "))
+			}
+			return fmt.Errorf("set %s: %s leaves %d rows of the frequent and %d of the rare class to train on: two of each are the least; add rows, or groups, that have the class", s.Name, held, n[0], n[1])
 		}
 	}
 	return nil
+}
+
+// describe tells the set from others of its name: what it is in numbers, and a
+// checksum of its rows, labels, groups and folds.
+func (s *Set) describe() string {
+	h := fnv.New64a()
+	var b []byte
+	for _, v := range s.X.Data {
+		b = binary.LittleEndian.AppendUint32(b[:0], math.Float32bits(v))
+		h.Write(b)
+	}
+	fmt.Fprintln(h, s.Y, s.Groups, s.Folds)
+	by := "row"
+	if s.Groups != nil {
+		by = "group"
+	}
+	return fmt.Sprintf("%d rows of %d columns, folds by %s: %d, checksum %016x", s.X.Rows, s.X.Cols, by, len(s.Folds), h.Sum64())
 }
 
 // rowsOf returns a copy of the given rows of x.
