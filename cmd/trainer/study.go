@@ -27,8 +27,8 @@ type studyFlags struct {
 	Cutting time.Duration `default:"2443s" help:"With --drill, cutting time of all tools (default: 2443s, the paper's)."`
 	Methods []string      `placeholder:"NAME" help:"Methods to compare (default: all, see below)."`
 	Trials  int           `placeholder:"N" help:"Trials of each method, each with random draws of its own (default: 10 of ecs-dbn and dbn, 3 of the others, 1 with --drill)."`
-	Redo    []string      `placeholder:"NAME" help:"Methods whose cells are made anew, after a change."`
-	Out     string        `default:"study" placeholder:"DIR" help:"Folder of cells.csv, one line for each set, method, trial and fold. Cells that it holds are not made again, so a study that was stopped goes on (default: study)."`
+	Redo    []string      `placeholder:"NAME" help:"Methods whose cells, of all sets, are dropped and made anew, after a change."`
+	Out     string        `default:"study" placeholder:"DIR" help:"Folder of cells.csv, one line for each set, method, trial and fold. Cells that it holds are not made again, so a study that was stopped goes on; another table, or other folds, need another folder (default: study)."`
 	Workers int           `default:"2" help:"Cells made at the same time. Never changes a cell but its seconds (default: 2)."`
 	progressFlags
 }
@@ -45,10 +45,11 @@ func (studyFlags) Help() string {
 
 A method is fitted to the training part of a fold, with its encoder, resampler and search among settings, and decides the
 test part. The table shows the geometric mean of both recalls (G-mean), which no method can raise by giving up the rare class,
-with its standard deviation over trials; the mean rank; and what the G-mean is made of. A difference smaller than that
-deviation is none. If dbn is as good as ecs-dbn, costs are worth nothing on your data; if welm-w1 is, a network is not.
-With --group, figures are of the rows of all groups held out, together; without, rows of one tool are on both sides of a fold
-and every method looks better than it is.
+with its standard deviation over trials; the mean rank; and what the G-mean is made of. With --data, sentences below the table
+say whether ECS-DBN is right for it: whether a method is better by more than that deviation and than so few rare rows leave
+open. If dbn is as good as ecs-dbn, costs are worth nothing on your data; if welm-w1 is, a network is not. With
+--group, figures are of the rows of all groups held out, together; without, rows of one tool are on both sides of a fold and
+every method looks better than it is.
 
 Methods:
 `)
@@ -101,6 +102,9 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 		cells, err = drill.RunFull(ctx, f.Out)
 	}
 	path := filepath.Join(f.Out, study.CellsFile)
+	if errors.Is(err, context.Canceled) && len(f.Redo) > 0 {
+		return fmt.Errorf("stopped: the same command without --redo goes on with what is in %s; with it, all begins anew", path)
+	}
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("stopped: the same command goes on with what is in %s", path)
 	}
@@ -113,12 +117,29 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 		fmt.Fprint(stdout, text)
 		return atomicfile.Write(filepath.Join(f.Out, "drill.md"), []byte(text))
 	}
-	if f.Data != "" && f.Group == "" {
-		fmt.Fprintln(stdout, "Folds are by row: if rows of one tool, or one minute, resemble each other, all figures flatter. Name what they share with --group.")
+	all := study.Summarise(cells, f.Group != "")
+	if f.Data != "" {
+		fmt.Fprintln(stdout, heading(p.Sets[0], f))
 	}
-	fmt.Fprint(stdout, study.Table(study.Summarise(cells, f.Group != "")))
+	fmt.Fprint(stdout, study.Table(all))
+	if f.Data != "" {
+		fmt.Fprint(stdout, study.Verdict(p.Sets[0], all))
+	}
 	fmt.Fprintf(stdout, "cells  %s\n", path)
 	return nil
+}
+
+// heading says what a table was taken for.
+func heading(s *study.Set, f studyFlags) string {
+	rare := 0
+	for _, y := range s.Y {
+		rare += y
+	}
+	how := fmt.Sprintf("Each of %d parts is held out in turn, %s by %s.", len(s.Folds), f.Group, f.Group)
+	if f.Group == "" {
+		how = fmt.Sprintf("Folds are by row, %d of them: if rows of one tool, or one minute, resemble each other, all figures flatter. Name what they share with --group.", len(s.Folds))
+	}
+	return fmt.Sprintf("%s: %d rows of %d columns, %d of them of the rare class, %s. %s", f.Data, s.X.Rows, s.X.Cols, rare, s.Rare, how)
 }
 
 // count returns how many are true.

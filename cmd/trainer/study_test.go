@@ -36,7 +36,8 @@ func TestStudyOfTable(t *testing.T) {
 	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"G-mean", "smote-dbn   1.000", "welm-w1", "cells  study/cells.csv"} {
+	for _, want := range []string{"G-mean", "smote-dbn   1.000", "welm-w1", "cells  study/cells.csv",
+		"my.csv: 100 rows of 4 columns, 25 of them of the rare class, worn=yes. Each of 5 parts is held out in turn, tool by tool."} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("no %q in\n%s", want, stdout.String())
 		}
@@ -52,8 +53,31 @@ func TestStudyOfTable(t *testing.T) {
 	if err := run(t.Context(), []string{"study", "--data", "my.csv", "--label", "worn", "--ignore", "tool", "--methods", "welm-w1", "--trials", "1", "--out", "rows", "--quiet"}, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(stdout.String(), "Folds are by row") {
+	if !strings.Contains(stdout.String(), "Folds are by row, 5 of them") {
 		t.Error("folds by row are not said to flatter")
+	}
+}
+
+// Whoever asks whether ECS-DBN is right is told.
+func TestStudyAnswers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("my.csv", []byte(worn()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"study", "--data", "my.csv", "--label", "worn", "--group", "tool", "--methods", "ecs-dbn,welm-w1", "--trials", "1", "--quiet"}
+	var stdout bytes.Buffer
+	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Is ECS-DBN right for this table? ", "Of 100 rows of worn=yes it finds 100"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("no %q in\n%s", want, stdout.String())
+		}
+	}
+	// The same table in other folds is another study.
+	err := run(t.Context(), []string{"study", "--data", "my.csv", "--label", "worn", "--ignore", "tool", "--quiet"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "the cells of my were made of other rows, columns or folds") {
+		t.Errorf("by row after by tool: %v", err)
 	}
 }
 
@@ -87,6 +111,10 @@ func TestStudyErrors(t *testing.T) {
 	err := run(stopped, []string{"study", "--data", "my.csv", "--label", "worn", "--methods", "welm-w1", "--quiet"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "the same command goes on with what is in study/cells.csv") {
 		t.Errorf("stopped: %v", err)
+	}
+	err = run(stopped, []string{"study", "--data", "my.csv", "--label", "worn", "--methods", "welm-w1", "--redo", "welm-w1", "--quiet"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "the same command without --redo goes on") {
+		t.Errorf("stopped while cells are made anew: %v", err)
 	}
 }
 

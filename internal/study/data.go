@@ -1,10 +1,12 @@
 package study
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -27,7 +29,10 @@ func LoadKEEL(dir string, names []string) ([]*Set, error) {
 		names = all
 	}
 	var sets []*Set
-	for _, name := range names {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue
+		}
 		if !slices.Contains(all, name) {
 			return nil, fmt.Errorf("%s holds no set %q: there are %s", dir, name, strings.Join(all, ", "))
 		}
@@ -38,7 +43,7 @@ func LoadKEEL(dir string, names []string) ([]*Set, error) {
 		if len(s.Classes) != 2 {
 			return nil, fmt.Errorf("%s has %d classes: the study is of two", name, len(s.Classes))
 		}
-		sets = append(sets, &Set{Name: s.Name, X: s.X, Y: s.Y, Folds: s.Folds})
+		sets = append(sets, &Set{Name: s.Name, X: s.X, Y: s.Y, Rare: s.Classes[1], Folds: s.Folds})
 	}
 	return sets, nil
 }
@@ -84,6 +89,12 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 	header[0] = strings.TrimPrefix(header[0], "\ufeff")
 	for i := range header {
 		header[i] = strings.TrimSpace(header[i])
+		if slices.Contains(header[:i], header[i]) {
+			return nil, fmt.Errorf("%s:1: two columns are called %q: rename one, or remove it", c.Path, header[i])
+		}
+	}
+	if len(header) == 1 && strings.ContainsAny(header[0], ";\t") {
+		return nil, fmt.Errorf("%s:1: semicolons or tabs are between the columns: save the table with commas", c.Path)
 	}
 	find := func(flag, name string) (int, error) {
 		i := slices.Index(header, name)
@@ -105,6 +116,9 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 		if group, err = find("--group", c.Group); err != nil {
 			return nil, err
 		}
+		if group == label {
+			return nil, fmt.Errorf("%s: --label and --group are one column, %s: a group, such as a tool, has rows of either class", c.Path, c.Label)
+		}
 		features[group] = false
 	}
 	for _, name := range c.Ignore {
@@ -117,6 +131,7 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 
 	var rows [][]string
 	var labels []string
+	var line []int // of each row
 	s := &Set{}
 	for {
 		row, err := lines.Read()
@@ -139,15 +154,15 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 			}
 			s.Groups = append(s.Groups, row[group])
 		}
-		rows, labels = append(rows, row), append(labels, row[label])
+		rows, labels, line = append(rows, row), append(labels, row[label]), append(line, n)
 	}
-	if s.Y, err = c.classes(labels); err != nil {
+	if s.Y, s.Rare, err = c.classes(labels); err != nil {
 		return nil, err
 	}
 	var all [][]float32
 	for j, is := range features {
 		if is {
-			more, err := c.column(header[j], rows, j)
+			more, err := c.column(header[j], rows, j, line)
 			if err != nil {
 				return nil, err
 			}
@@ -166,34 +181,43 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 	return s, c.fold(s)
 }
 
-// classes returns 1 for each label that is the rarer of two.
-func (c CSV) classes(labels []string) ([]int, error) {
+// classes returns 1 for each label that is the rarer of two, and what that is
+// called.
+func (c CSV) classes(labels []string) (y []int, rare string, err error) {
 	count := make(map[string]int)
 	for _, l := range labels {
 		count[l]++
 	}
-	if len(count) != 2 {
-		return nil, fmt.Errorf("%s: the label %s has %d values: the study is of two classes", c.Path, c.Label, len(count))
+	values := slices.Sorted(maps.Keys(count))
+	switch some := strings.Join(values[:min(len(values), 5)], ", "); len(values) {
+	case 0:
+		return nil, "", fmt.Errorf("%s: no rows follow the column names", c.Path)
+	case 1:
+		return nil, "", fmt.Errorf("%s: the label %s is %s in every row: there must be rows of two classes", c.Path, c.Label, some)
+	case 2:
+	default:
+		return nil, "", fmt.Errorf("%s: the label %s has %d different values, %s among them: there must be two, the frequent and the rare class", c.Path, c.Label, len(values), some)
 	}
-	rare := ""
 	for l, n := range count {
 		if rare == "" || n < count[rare] || n == count[rare] && l > rare {
 			rare = l
 		}
 	}
-	y := make([]int, len(labels))
+	y = make([]int, len(labels))
 	for i, l := range labels {
 		if l == rare {
 			y[i] = 1
 		}
 	}
-	return y, nil
+	return y, c.Label + "=" + rare, nil
 }
 
-// column returns the numbers of a column, or one for each of its words.
-func (c CSV) column(name string, rows [][]string, j int) ([][]float32, error) {
+// column returns the numbers of a column, or one for each of its words. Rows are in
+// the given lines.
+func (c CSV) column(name string, rows [][]string, j int, line []int) ([][]float32, error) {
 	numbers := make([]float32, len(rows))
 	var words []string
+	first := 0 // line of a word
 	for i, row := range rows {
 		v, err := strconv.ParseFloat(row[j], 32)
 		switch {
@@ -203,6 +227,7 @@ func (c CSV) column(name string, rows [][]string, j int) ([][]float32, error) {
 			numbers[i] = float32(v)
 		case !slices.Contains(words, row[j]):
 			words = append(words, row[j])
+			first = cmp.Or(first, line[i])
 		}
 		if len(words) > maxValues {
 			return nil, fmt.Errorf("%s: column %s holds more than %d different words, such as %q: if it is no feature, leave it out with --ignore %s", c.Path, name, maxValues, row[j], name)
@@ -219,7 +244,7 @@ func (c CSV) column(name string, rows [][]string, j int) ([][]float32, error) {
 		}
 		if seen[row[j]] == nil {
 			if len(all) > maxValues {
-				return nil, fmt.Errorf("%s: column %s holds words, such as %q, and many numbers: mend it, or leave it out with --ignore %s", c.Path, name, words[0], name)
+				return nil, fmt.Errorf("%s:%d: column %s holds %q here, and many numbers: mend it (a missing value is an empty field), or leave the column out with --ignore %s", c.Path, first, name, words[0], name)
 			}
 			seen[row[j]] = make([]float32, len(rows))
 			all = append(all, seen[row[j]])

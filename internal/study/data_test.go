@@ -17,6 +17,9 @@ func TestReadCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "[1 1 0 0 NaN 0 1 0 3.5 0 0 0 NaN 1 0 0 2 0 0 1 4 0 1 0] [0 1 0 0 1 0] [A A B B C C] [{[2 3 4 5] [0 1]} {[0 1 4 5] [2 3]} {[0 1 2 3] [4 5]}]\n"
+	if s.Rare != "state=worn" {
+		t.Errorf("the rare class is %q", s.Rare)
+	}
 	if got := fmt.Sprintln(s.X.Data, s.Y, s.Groups, s.Folds); got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
@@ -36,17 +39,33 @@ func TestReadCSVErrors(t *testing.T) {
 		"an empty label":     {CSV{Label: "state"}, head + "1,A,ok\n2,B,\n", "t.csv:3: the label state is empty"},
 		"an empty group":     {CSV{Label: "state", Group: "tool"}, head + "1,,ok\n", "t.csv:2: the group tool is empty"},
 		"a short row":        {CSV{Label: "state"}, head + "1,A\n", "line 2"},
-		"three classes":      {CSV{Label: "state"}, head + "1,A,x\n1,A,y\n1,A,z\n", "has 3 values"},
+		"three classes":      {CSV{Label: "state"}, head + "1,A,x\n1,A,y\n1,A,z\n", "has 3 different values, x, y, z among them"},
+		"no rows":            {CSV{Label: "state"}, head, "no rows follow"},
+		"one class":          {CSV{Label: "state"}, head + "1,A,x\n1,A,x\n", "the label state is x in every row"},
+		"semicolons":         {CSV{Label: "state"}, "a;tool;state\n1;A;x\n", "save the table with commas"},
+		"a name twice":       {CSV{Label: "state"}, "a,state,state\n1,A,x\n", `two columns are called "state"`},
+		"label and group":    {CSV{Label: "state", Group: "state"}, head, "--label and --group are one column, state"},
 		"one group":          {CSV{Label: "state", Group: "tool"}, head + "1,A,x\n1,A,y\n", "all rows are of one group"},
 		"few rows":           {CSV{Label: "state"}, head + "1,A,x\n1,A,y\n", "2 rows are too few"},
 		"no features":        {CSV{Label: "state", Ignore: []string{"a", "tool"}}, head + "1,A,x\n1,B,y\n", "no column is left"},
 		"words for a number": {CSV{Label: "state"}, head + strings.Repeat("1,A,x\n", 9) + many(40), "column a holds more than 30 different words"},
-		"numbers and a word": {CSV{Label: "state"}, head + "none,A,x\n" + manyNumbers(40), `column a holds words, such as "none", and many numbers`},
+		"numbers and a word": {CSV{Label: "state"}, head + "none,A,x\n" + manyNumbers(40), `t.csv:2: column a holds "none" here, and many numbers`},
 	} {
 		tc.c.Path = "t.csv"
 		if _, err := tc.c.read(strings.NewReader(tc.text)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q in it", name, err, tc.want)
 		}
+	}
+}
+
+// The rows of the rare class are all of one tool: held out, nothing is left of it.
+func TestReadCSVOneFaultyTool(t *testing.T) {
+	s, err := CSV{Path: "t.csv", Label: "state", Group: "tool"}.read(strings.NewReader("a,tool,state\n" + strings.Repeat("1,A,ok\n1,C,ok\n", 3) + "2,B,worn\n2,B,worn\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.check(); err == nil || !strings.Contains(err.Error(), "which holds out B, leaves 6 rows of the frequent and 0 of the rare class") {
+		t.Error(err)
 	}
 }
 
