@@ -113,7 +113,7 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 	}
 	bar.Close()
 	if f.Drill {
-		text := study.Markdown(cells)
+		text := study.DrillPage(cells)
 		fmt.Fprint(stdout, text)
 		return atomicfile.Write(filepath.Join(f.Out, "drill.md"), []byte(text))
 	}

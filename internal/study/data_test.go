@@ -140,6 +140,13 @@ func TestSummarise(t *testing.T) {
 	if a.Method != "a" || math.Abs(a.GMean-0.6) > 1e-12 || math.Abs(b.GMean-0.55) > 1e-12 || a.Rank != 1.5 || b.Rank != 1.5 {
 		t.Errorf("%+v\n%+v", a, b)
 	}
+	ties := []Cell{cell("s", "b", 1, 0.912871, 1, 0, 0, 1)}
+	for trial := range 10 {
+		ties = append(ties, cell("s", "a", trial+1, 0.912871, 1, 0, 0, 1))
+	}
+	if all := Summarise(ties, false); all[0].Rank != 1.5 || all[1].Rank != 1.5 {
+		t.Errorf("ten trials alike and one: ranks %v and %v", all[0].Rank, all[1].Rank)
+	}
 	pooled := Summarise([]Cell{cell("s", "a", 1, math.NaN(), 4, 1, 0, 0), cell("s", "a", 1, math.NaN(), 0, 0, 1, 4)}, true)
 	if math.Abs(pooled[0].GMean-0.8) > 1e-12 {
 		t.Errorf("pooled %v", pooled[0].GMean)

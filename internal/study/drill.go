@@ -1,7 +1,6 @@
 package study
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,7 +159,7 @@ const fullRandom, fullByTool = "drill-random-full", "drill-tools-full"
 
 // RunFull fits dbn and ecs-dbn to all rows, which stay on disk in dir, and adds
 // their cells to those there: of the sets drill-random-full and drill-tools-full.
-// Cells that are there are not made again.
+// Cells that are there are not made again; those of all sets of drills are returned.
 func (d Drill) RunFull(ctx context.Context, dir string) ([]Cell, error) {
 	d = d.withDefaults()
 	cells, err := openStore(dir, func(Key) bool { return false })
@@ -174,7 +173,10 @@ func (d Drill) RunFull(ctx context.Context, dir string) ([]Cell, error) {
 	if err == nil {
 		err = d.runFull(ctx, dir, cells)
 	}
-	return cells.cells, errors.Join(err, cells.close())
+	if err := errors.Join(err, cells.close()); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(cells.cells, func(c Cell) bool { return !strings.HasPrefix(c.Dataset, "drill-") }), nil
 }
 
 func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error) {
@@ -232,29 +234,4 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 		}
 	}
 	return nil
-}
-
-// Markdown returns cells as the paper's table of gun drills shows them, faulty as
-// the positive class, a table for each set.
-func Markdown(cells []Cell) string {
-	SortCells(cells)
-	var b strings.Builder
-	for from := 0; from < len(cells); {
-		set := cells[from].Dataset
-		to := from
-		for to < len(cells) && cells[to].Dataset == set {
-			to++
-		}
-		some := slices.Clone(cells[from:to])
-		slices.SortStableFunc(some, func(a, b Cell) int { return cmp.Compare(b.GMean, a.GMean) })
-		fmt.Fprintf(&b, "## %s\n\n%d test rows, %d of them faulty.\n\n", set, some[0].TP+some[0].FN+some[0].FP+some[0].TN, some[0].TP+some[0].FN)
-		b.WriteString("| method | trial | accuracy | G-mean | AUC by ranks | AUC of decisions | precision | recall | F1 | s to train |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
-		for _, c := range some {
-			fmt.Fprintf(&b, "| %s | %d | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f | %.1f |\n",
-				c.Method, c.Trial, c.Accuracy, c.GMean, c.AUC, c.BalancedAccuracy, c.Precision, c.Recall, c.F1, c.Seconds)
-		}
-		b.WriteByte('\n')
-		from = to
-	}
-	return b.String()
 }

@@ -96,6 +96,36 @@ func TestDrillFull(t *testing.T) {
 	}
 }
 
+func TestDrillPage(t *testing.T) {
+	cell := func(set, method string, g float64) Cell {
+		return Cell{Key: Key{set, method, 1, 1}, Accuracy: 0.9, GMean: g, TP: 2, FN: 1, TN: 7}
+	}
+	cells := []Cell{cell("drill-tools", "dbn", 0.75), cell("drill-random", "ecs-dbn", 0.8), cell("drill-tools", "ecs-dbn", 0.625), cell("drill-tools", "dbn-paper", 0.5)}
+	page := DrillPage(cells)
+	if cells[0].Method != "dbn" || cells[0].Dataset != "drill-tools" {
+		t.Error("the cells were put in another order")
+	}
+	for _, want := range []string{
+		"## drill-random\n\n10 test rows, 3 of them faulty. By G-mean ECS-DBN has place 1 of 1.\n",
+		"## drill-tools\n\n10 test rows, 3 of them faulty. By G-mean ECS-DBN has place 2 of 3.\n",
+		"| dbn | 1 | 0.9000 | 0.7500 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0 | 0.9954 | 0.9830 |\n| ecs-dbn | 1 |",
+		"0.0 | – | – |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	known := make(map[string]bool)
+	for _, m := range Methods() {
+		known[m.Name] = true
+	}
+	for name := range paperDrills {
+		if !known[name] {
+			t.Errorf("%s is no method", name)
+		}
+	}
+}
+
 func TestDefaultFor(t *testing.T) {
 	few, many, vast := defaultFor(1000).Network, defaultFor(100_000).Network, defaultFor(10_000_000).Network
 	if few.FineTune.Epochs != Default().Network.FineTune.Epochs || many.FineTune.Epochs != 20 || vast.FineTune.Epochs != 2 || vast.Pretrain.Batch != 256 {

@@ -69,7 +69,7 @@ func Summarise(cells []Cell, pooled bool) []Summary {
 				byNumber[t].add(f[0])
 				of.add(f[0])
 			}
-			g[[2]string{m, set}] = of.value()
+			g[[2]string{m, set}] = math.Round(1e9*of.value()) / 1e9 // equal means of other numbers of trials are ties
 		}
 		s.GMean, s.Accuracy, s.AUC, s.Recall, s.Specificity, s.Seconds = sum[0].value(), sum[1].value(), sum[2].value(), sum[3].value(), sum[4].value(), sum[5].value()
 		var square mean

@@ -31,6 +31,9 @@ type Input struct {
 	// Defaults is the name of a page in the folder that says how default
 	// settings were chosen; empty: there is none.
 	Defaults string
+	// Drill is the name of a page in the folder of the experiment on gun drills;
+	// empty: there is none.
+	Drill string
 }
 
 //go:embed *.tmpl

@@ -27,7 +27,7 @@ func invented(t *testing.T) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Input{Cells: cells, Paper: paper, Defaults: "defaults.md", Methods: []study.Method{
+	return Input{Cells: cells, Paper: paper, Defaults: "defaults.md", Drill: "drill/drill.md", Methods: []study.Method{
 		{Name: "ecs-dbn", Trials: 2, Settings: "the study's network, costs chosen out of fold"},
 		{Name: "dbn", Trials: 2, Settings: "the same, argmax"},
 		{Name: "welm-w1", Trials: 2, Settings: "not run, so not shown"},
@@ -52,7 +52,7 @@ func TestPages(t *testing.T) {
 	for name, text := range files {
 		for _, part := range strings.Split(string(text), "](")[1:] {
 			link, _, _ := strings.Cut(part, ")")
-			if _, ok := files[link]; !ok && link != "defaults.md" {
+			if _, ok := files[link]; !ok && link != "defaults.md" && link != "drill/drill.md" {
 				t.Errorf("%s links %s, which is not written", name, link)
 			}
 		}
@@ -140,6 +140,20 @@ func TestTiesOfDifferentTrials(t *testing.T) {
 	}
 	if v := c.against["svm"]; v.pairsP != 1 || v.draw != 3 {
 		t.Errorf("pairs that are equal: %+v", v)
+	}
+}
+
+// A method is beaten where the test is sure, and in favour of the control.
+func TestNotBeaten(t *testing.T) {
+	c := comparison{control: Control, methods: []string{"svm", Control, "dbn", "knn", "sgd"}, against: map[string]versus{
+		"svm": {rankHolm: 0.01, pairsHolm: 0.01, biserial: -0.9},
+		"dbn": {rankHolm: 0.2, pairsHolm: 0.01, biserial: 0.5},
+		"knn": {rankHolm: 0.01, pairsHolm: 0.2, biserial: 0.5},
+		"sgd": {rankHolm: 0.01, pairsHolm: 0.01, biserial: 0.9},
+	}}
+	c.test.Ranks = []float64{1, 2, 3, 4, 5}
+	if pairs, ranks := c.notBeaten(signedRanks), c.notBeaten(meanRanks); !slices.Equal(pairs, []string{"SVM", "KNN"}) || !slices.Equal(ranks, []string{"SVM", "DBN"}) {
+		t.Errorf("by signed ranks not %v, by mean ranks not %v", pairs, ranks)
 	}
 }
 

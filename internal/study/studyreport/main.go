@@ -3,8 +3,8 @@
 //	go run ./internal/study/studyreport -keel DIR -o docs/study
 //
 // In the folder it reads cells.csv, which trainer study made, and peers.csv,
-// which peers/study/peers.py made, and links defaults.md; the last two need not
-// be there. It fits nothing.
+// which peers/study/peers.py made, and links defaults.md and drill/drill.md; the
+// last three need not be there. It fits nothing.
 package main
 
 import (
@@ -50,8 +50,10 @@ func write(keel, dir string) error {
 		return err
 	}
 	in.Cells = append(in.Cells, peers...)
-	if _, err := os.Stat(filepath.Join(dir, "defaults.md")); err == nil {
-		in.Defaults = "defaults.md"
+	for name, link := range map[string]*string{"defaults.md": &in.Defaults, "drill/drill.md": &in.Drill} {
+		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err == nil {
+			*link = name
+		}
 	}
 	return page.Write(dir, in)
 }

@@ -45,12 +45,16 @@ func TestWrite(t *testing.T) {
 		return string(text)
 	}
 	put("cells.csv", files["cells.csv"])
-	if text := page(); strings.Contains(text, "extra trees, tuned |") || strings.Contains(text, "defaults.md") {
-		t.Error("the page shows peers, or links how defaults were chosen, and there are none")
+	if text := page(); strings.Contains(text, "extra trees, tuned |") || strings.Contains(text, "defaults.md") || strings.Contains(text, "drill.md") {
+		t.Error("the page shows peers, or links how defaults were chosen or gun drills, and there are none")
 	}
 	put("peers.csv", files["peers.csv"])
 	put("defaults.md", "# Defaults\n")
-	if text := page(); !strings.Contains(text, "extra trees, tuned |") || !strings.Contains(text, "(defaults.md)") {
-		t.Error("the page lacks peers, or the link to how defaults were chosen")
+	if err := os.Mkdir(filepath.Join(dir, "drill"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put("drill/drill.md", "# Gun drills\n")
+	if text := page(); !strings.Contains(text, "(drill/drill.md)") || !strings.Contains(text, "extra trees, tuned |") || !strings.Contains(text, "(defaults.md)") {
+		t.Error("the page lacks peers, or a link to how defaults were chosen or to gun drills")
 	}
 }
