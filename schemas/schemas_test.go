@@ -146,7 +146,9 @@ func drawAdvisory(t *rapid.T) event.Advisory {
 		State: event.Raised, Severity: "warning", Since: times.Draw(t, "since"), At: times.Draw(t, "at"), Model: texts.Draw(t, "model"), Text: texts.Draw(t, "text"),
 	}
 	if a.Kind == event.SensorAdvisory {
-		a.Subject = optional.Draw(t, "channel")
+		if a.Subject = optional.Draw(t, "channel"); rapid.Bool().Draw(t, "rate") {
+			a.Channels = []string{"thrust", "torque"}
+		}
 	}
 	switch {
 	case rapid.Bool().Draw(t, "cleared"):
@@ -215,6 +217,7 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 		"advisory of no kind":           {Advisory, func(d map[string]any) { delete(d, "kind") }, "kind"},
 		"advisory that is acknowledged": {Advisory, func(d map[string]any) { d["state"] = "acknowledged" }, "/state"},
 		"sensor that is just not good":  {Advisory, func(d map[string]any) { delete(d, "status") }, "status"},
+		"a card of one channel":         {Advisory, func(d map[string]any) { d["channels"] = []any{"ch07"} }, "/channels"},
 		"cleared, and still flat":       {Advisory, func(d map[string]any) { d["state"], d["severity"] = "cleared", "info" }, "not"},
 		"verdict that is no word":       {Result, func(d map[string]any) { d["verdict"] = "broken" }, "/verdict"},
 		"no verdict":                    {Result, func(d map[string]any) { delete(d, "verdict") }, "verdict"},

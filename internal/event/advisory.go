@@ -25,13 +25,14 @@ type Advisory struct {
 	Machine  string       `json:"machine"`
 	Tool     string       `json:"tool,omitempty"`
 	Kind     AdvisoryKind `json:"kind"`
-	Subject  string       `json:"subject,omitempty"` // of a sensor the channel; empty: the machine, of a sensor its clock
-	State    AlertState   `json:"state"`             // Raised or Cleared
-	Status   string       `json:"status,omitempty"`  // of a sensor that is not good, by NAMUR NE 107: one of package signal
-	Flags    []string     `json:"flags,omitempty"`   // of a sensor: what was wrong, names of signal.Quality
-	Severity string       `json:"severity"`          // "warning" if somebody should act, else "info"
-	Since    time.Time    `json:"since"`             // start of the first window that led to it; of silence when the last window came, by the monitor's clock
-	At       time.Time    `json:"at"`                // end of the window that decided; of silence the monitor's clock
+	Subject  string       `json:"subject,omitempty"`  // of a sensor the channel, or the rate of Channels; empty: the machine, of a sensor its clock
+	Channels []string     `json:"channels,omitempty"` // of all sensors of one rate: their channels
+	State    AlertState   `json:"state"`              // Raised or Cleared
+	Status   string       `json:"status,omitempty"`   // of a sensor that is not good, by NAMUR NE 107: one of package signal
+	Flags    []string     `json:"flags,omitempty"`    // of a sensor: what was wrong, names of signal.Quality
+	Severity string       `json:"severity"`           // "warning" if somebody should act, else "info"
+	Since    time.Time    `json:"since"`              // start of the first window that led to it; of silence when the last window came, by the monitor's clock
+	At       time.Time    `json:"at"`                 // end of the window that decided; of silence the monitor's clock
 	Epoch    string       `json:"epoch"`
 	Seq      uint64       `json:"seq"` // of the window that decided, or the last before
 	Model    string       `json:"model"`

@@ -3,7 +3,6 @@ package monitor
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -18,8 +17,14 @@ type notice struct {
 	Subject string             `json:"subject,omitempty"`
 	Flags   signal.Quality     `json:"flags,omitempty"` // of a sensor: what was wrong since Since
 	Text    string             `json:"text,omitempty"`  // of the advisory that raised it
+
+	Channels []string `json:"channels,omitempty"` // of all sensors of one rate: their channels
+	Silent   bool     `json:"silent,omitempty"`   // raised, and nobody was told: the notice of its rate says it
 	alarm.Notice
 }
+
+// stands reports whether people were told of the notice, and not yet that it is over.
+func (n *notice) stands() bool { return n.Raised && !n.Silent }
 
 // The rules of notices. A Hold of a minute keeps them from chattering.
 var (
@@ -92,73 +97,6 @@ func (m *machine) tell(kind event.AdvisoryKind, subject string, change alarm.Cha
 	}
 	m.told = append(m.told, a)
 	return &m.told[len(m.told)-1]
-}
-
-// senses takes what the window of r says of the sensors: the flags of each channel
-// that are a fault. Flags of a clock are of all channels that it samples: they
-// are one notice, whatever their number.
-func (m *machine) senses(faults []signal.Quality, layout *signal.Layout, r *event.Result) {
-	const clock = signal.ClockStep | signal.RateError
-	var ofClock signal.Quality
-	bad := 0
-	for i, q := range faults {
-		if q != 0 {
-			bad++
-		}
-		ofClock |= q & clock
-		m.sense(layout.Channels()[i].Name, q&^clock, sensorRule, r)
-	}
-	m.sense("", ofClock, clockRule, r)
-	if len(m.told) == 0 {
-		return
-	}
-	verdict := fmt.Sprintf("tool verdict on %d channels", len(faults)-bad)
-	if r.Verdict == event.SensorFault {
-		verdict = "no tool verdict"
-	}
-	for i := range m.told {
-		a := &m.told[i]
-		if a.Kind != event.SensorAdvisory {
-			continue
-		}
-		if a.State == event.Raised {
-			a.Text += "; " + verdict
-			m.notice(a.Kind, a.Subject).Text = a.Text
-		}
-	}
-}
-
-// sense takes what a window says of one sensor, or of the clock.
-func (m *machine) sense(channel string, q signal.Quality, rule alarm.Hysteresis, r *event.Result) {
-	n := m.notice(event.SensorAdvisory, channel)
-	bad := q != 0
-	if n == nil && !bad {
-		return
-	}
-	if n != nil {
-		q |= n.Flags
-	}
-	a := m.advise(event.SensorAdvisory, channel, bad, rule, r)
-	if n = m.notice(event.SensorAdvisory, channel); n != nil {
-		n.Flags = q
-	}
-	if a == nil {
-		return
-	}
-	name := short(m.name) + ": SENSOR " + channel
-	if channel == "" {
-		name += "clock"
-	}
-	if a.State == event.Cleared {
-		a.Text = fmt.Sprintf("%s normal again; %s of %s is over", name, strings.Join(flagNames(q), ", "), a.Since.Format(clock))
-		return
-	}
-	a.Status, a.Flags = q.Status(), flagNames(q)
-	if a.Status == signal.MaintenanceRequired {
-		a.Severity = "info"
-	}
-	status := strings.ReplaceAll(a.Status, "_", " ")
-	a.Text = fmt.Sprintf("%s %s%s: %s", name, strings.ToUpper(status[:1]), status[1:], strings.Join(a.Flags, ", "))
 }
 
 // dismiss clears what was advised of the tool that is taken out.

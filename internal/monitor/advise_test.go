@@ -1,7 +1,9 @@
 package monitor
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -99,6 +101,88 @@ func TestSensorAdvisories(t *testing.T) {
 	}
 }
 
+// All channels of a card that dies are one advisory, which names them; what is the
+// matter with one of them beyond that is told when the card is back.
+func TestSensorsOfOneRate(t *testing.T) {
+	const flat, drop, clip = signal.Flatline, signal.Dropout, signal.Clipped
+	layout, err := signal.NewLayout("two cards", []signal.Channel{
+		{Name: "x", Kind: signal.Vibration, Rate: 20000}, {Name: "thrust", Kind: signal.Force, Rate: 100}, {Name: "y", Kind: signal.Vibration, Rate: 20000},
+		{Name: "z", Kind: signal.Vibration, Rate: 20000}, {Name: "temperature", Kind: signal.Feature, Rate: 0.1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type span struct {
+		windows          int
+		x, y, z, another signal.Quality
+	}
+	const (
+		down  = "drill: SENSORS 20000Hz Failure: dropout of all 3 channels, x, y, z; no tool verdict"
+		up    = "drill: SENSORS 20000Hz: dropout of 02:00:02 of all 3 channels, x, y, z, is over"
+		named = "x,y,z"
+	)
+	for name, tc := range map[string]struct {
+		spans []span
+		want  []string // seq, state, status, channels: text
+	}{
+		"a card dies and comes back": {[]span{{2, 0, 0, 0, 0}, {100, drop, drop, drop, 0}, {80, 0, 0, 0, 0}}, []string{
+			"4 raised failure " + named + ": " + down, "161 cleared  " + named + ": " + up,
+		}},
+		"two of three": {[]span{{10, drop, drop, 0, 0}}, []string{
+			"2 raised failure : drill: SENSOR x Failure: dropout; no tool verdict", "2 raised failure : drill: SENSOR y Failure: dropout; no tool verdict",
+		}},
+		"a card with another beside it": {[]span{{2, 0, 0, 0, 0}, {3, drop, drop, drop, flat}}, []string{
+			"4 raised failure " + named + ": " + down, "4 raised failure : drill: SENSOR thrust Failure: flatline; no tool verdict",
+		}},
+		"clipping together is of each": {[]span{{3, clip, clip, clip, 0}}, []string{
+			"2 raised out_of_specification : drill: SENSOR x Out of specification: clipped; no tool verdict",
+			"2 raised out_of_specification : drill: SENSOR y Out of specification: clipped; no tool verdict",
+			"2 raised out_of_specification : drill: SENSOR z Out of specification: clipped; no tool verdict",
+		}},
+		"one stays dead": {[]span{{2, 0, 0, 0, 0}, {10, drop, drop, drop, 0}, {70, 0, drop, 0, 0}, {60, 0, 0, 0, 0}}, []string{
+			"4 raised failure " + named + ": " + down, "71 cleared  " + named + ": " + up,
+			"71 raised failure : drill: SENSOR y Failure: dropout; no tool verdict", "141 cleared  : drill: SENSOR y normal again; dropout of 02:00:02 is over",
+		}},
+		"one stays dead for a while": {[]span{{2, 0, 0, 0, 0}, {10, drop, drop, drop, 0}, {30, 0, drop, 0, 0}, {90, 0, 0, 0, 0}}, []string{
+			"4 raised failure " + named + ": " + down, "71 cleared  " + named + ": " + up,
+		}},
+		"one was dead before": {[]span{{2, 0, 0, drop, 0}, {10, 0, 0, drop, 0}, {10, drop, drop, drop, 0}, {70, 0, 0, 0, 0}}, []string{
+			"2 raised failure : drill: SENSOR z Failure: dropout; no tool verdict",
+			"14 raised failure " + named + ": " + down,
+			"81 cleared  " + named + ": " + strings.Replace(up, ":02 of", ":12 of", 1),
+			"81 cleared  : drill: SENSOR z normal again; dropout of 02:00:00 is over",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mach := newTestMachine(t, oneValue(t))
+			var got []string
+			seq := 0
+			for _, s := range tc.spans {
+				for range s.windows {
+					mach.told = nil
+					mach.senses([]signal.Quality{s.x, s.another, s.y, s.z, 0}, layout, resultAt(seq, event.SensorFault))
+					for _, a := range mach.told {
+						got = append(got, fmt.Sprintf("%d %s %s %s: %s", a.Seq, a.State, a.Status, strings.Join(a.Channels, ","), a.Text))
+						if err := schemas.Validate(schemas.Advisory, event.JSON(a)); err != nil {
+							t.Error(err)
+						}
+						if n := mach.notice(a.Kind, a.Subject); a.State == event.Raised {
+							shown := n.shown(drill, "m")
+							if a.ID, a.Tool, a.At, a.Epoch, a.Seq = shown.ID, "", shown.At, "", 0; !reflect.DeepEqual(a, shown) {
+								t.Errorf("shown after a restart as\n%s\nwant\n%s", event.JSON(shown), event.JSON(a))
+							}
+						}
+					}
+					seq++
+				}
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			}
+		})
+	}
+}
+
 // Whatever happens, raised and cleared alternate for each subject, and a condition of
 // the tool ends with the tool.
 func TestAdvisoriesAlternate(t *testing.T) {
@@ -112,8 +196,11 @@ func TestAdvisoriesAlternate(t *testing.T) {
 		for seq := range rapid.IntRange(1, 300).Draw(t, "windows") {
 			r := resultAt(seq, event.Healthy)
 			faults := make([]signal.Quality, 5)
+			dead := rapid.IntRange(0, 2).Draw(t, "dead") == 0
 			for i := range faults {
-				if rapid.IntRange(0, 3).Draw(t, "fault") == 0 {
+				if dead {
+					faults[i] = signal.Dropout
+				} else if rapid.IntRange(0, 3).Draw(t, "fault") == 0 {
 					faults[i] = signal.Quality(rapid.IntRange(1, 63).Draw(t, "quality"))
 				}
 			}
@@ -121,6 +208,13 @@ func TestAdvisoriesAlternate(t *testing.T) {
 			changed := rapid.IntRange(0, 30).Draw(t, "change") == 0
 			if changed {
 				mach.dismiss("T0", r)
+			}
+			if rapid.IntRange(0, 30).Draw(t, "restart") == 0 {
+				record := event.JSON(mach.notices)
+				mach.notices = nil
+				if err := json.Unmarshal(record, &mach.notices); err != nil {
+					t.Fatal(err)
+				}
 			}
 			mach.senses(faults, layout, r)
 			if a := mach.advise(event.UnknownAdvisory, "", rapid.Bool().Draw(t, "unknown"), rule, r); a != nil {
@@ -131,6 +225,9 @@ func TestAdvisoriesAlternate(t *testing.T) {
 			}
 			for _, a := range mach.told {
 				key := string(a.Kind) + a.Subject
+				if n := mach.notice(event.SensorAdvisory, "1Hz"); a.State == event.Raised && strings.HasPrefix(a.Subject, "ch") && n != nil && n.Raised {
+					t.Fatalf("%s beside that of its card", event.JSON(a))
+				}
 				if a.State == last[key] || last[key] == "" && a.State != event.Raised {
 					t.Fatalf("%s after %s: %s", a.State, last[key], event.JSON(a))
 				}

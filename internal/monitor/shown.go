@@ -34,7 +34,7 @@ func Shown(ctx context.Context, cfg bus.Config, partition int) (all []event.Aler
 		}
 		all = append(all, st.shown())
 		for _, n := range st.Notices {
-			if n.Raised {
+			if n.stands() {
 				advisories = append(advisories, n.shown(name, st.Model))
 			}
 		}
@@ -49,7 +49,7 @@ func (n *notice) shown(machine, modelID string) event.Advisory {
 		Severity: "warning", Since: n.Since, At: n.Since, Model: modelID, Text: n.Text,
 	}
 	if n.Kind == event.SensorAdvisory {
-		a.Status, a.Flags = n.Flags.Status(), flagNames(n.Flags)
+		a.Channels, a.Status, a.Flags = n.Channels, n.Flags.Status(), flagNames(n.Flags)
 	}
 	return a
 }

@@ -30,7 +30,7 @@ type Standing struct {
 // Advice is an advisory that stands.
 type Advice struct {
 	Kind    event.AdvisoryKind
-	Subject string // of a sensor the channel
+	Subject string // of a sensor the channel, or the rate of several
 	Since   time.Time
 	Text    string
 }
@@ -66,7 +66,7 @@ func Alarms(ctx context.Context, cfg bus.Config) ([]Standing, error) {
 			s.By, s.Note = ack.By, ack.Note
 		}
 		for _, n := range st.Notices {
-			if n.Raised {
+			if n.stands() {
 				s.Advisories = append(s.Advisories, Advice{n.Kind, n.Subject, n.Since, n.Text})
 			}
 		}

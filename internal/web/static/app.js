@@ -159,7 +159,7 @@ function showAlerts() {
   const last = new Map(state.advisories.map((a) => [`${a.machine} ${a.kind} ${a.subject ?? ""}`, a]));
   const standing = [...last.values()].filter((a) => a.state === "raised").sort(newest);
   fill($("advisories"), [...standing, ...state.advisories.filter((a) => !standing.includes(a)).toReversed().sort(newest)].map((a) => item(a, standing.includes(a))));
-  channels.advise(new Map(standing.filter((a) => a.kind === "sensor" && a.subject).map((a) => [a.subject, a])));
+  channels.advise(new Map(standing.filter((a) => a.kind === "sensor" && a.subject).flatMap((a) => (a.channels ?? [a.subject]).map((name) => [name, a]))));
 }
 
 function live(yes) {
