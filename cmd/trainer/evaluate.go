@@ -18,12 +18,13 @@ import (
 
 type evaluateFlags struct {
 	dataFlags
-	Model   string `required:"" placeholder:"FILE" help:"Model to examine; labels follow the rule that it was trained with."`
-	K       int    `default:"5" help:"Faulty windows of the last n that raise an alarm (default: 5)."`
-	N       int    `default:"8" help:"Judged windows that an alarm looks at (default: 8)."`
-	Output  string `short:"o" placeholder:"FILE" help:"Write the evaluation as JSON to this file too."`
-	JSON    bool   `help:"Print JSON instead of text."`
-	Workers int    `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
+	Model     string  `required:"" placeholder:"FILE" help:"Model to examine; labels follow the rule that it was trained with."`
+	K         int     `default:"5" help:"Faulty windows of the last n that raise an alarm (default: 5)."`
+	N         int     `default:"8" help:"Judged windows that an alarm looks at (default: 8)."`
+	Threshold float64 `default:"0.5" help:"Score from which on a window counts as faulty for an alarm, as alarm.threshold of the monitor (default: 0.5, the model's own decision)."`
+	Output    string  `short:"o" placeholder:"FILE" help:"Write the evaluation as JSON to this file too."`
+	JSON      bool    `help:"Print JSON instead of text."`
+	Workers   int     `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
 }
 
@@ -54,7 +55,7 @@ func (f evaluateFlags) examine(ctx context.Context, stderr io.Writer) (*model.Mo
 	if err != nil {
 		return nil, nil, err
 	}
-	exam := train.Exam{Model: m, Alarm: alarm.Settings{K: f.K, N: f.N, Latch: true}, Workers: f.Workers, Log: cli.Logger(stderr, zerolog.ErrorLevel)}
+	exam := train.Exam{Model: m, Alarm: alarm.Settings{K: f.K, N: f.N, Threshold: f.Threshold, Latch: true}, Workers: f.Workers, Log: cli.Logger(stderr, zerolog.ErrorLevel)}
 	if err := exam.Alarm.Check(); err != nil {
 		return nil, nil, err
 	}

@@ -124,6 +124,12 @@ func TestEvaluate(t *testing.T) {
 	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --k 9"); err == nil || !strings.Contains(err.Error(), "k is 9") {
 		t.Error(err)
 	}
+	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --threshold 1.5"); err == nil || !strings.Contains(err.Error(), "threshold is 1.5") {
+		t.Error(err)
+	}
+	if out, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --k 2 --n 3 --threshold 0.9"); err != nil || !strings.Contains(out, "alarms   at 2 of 3 windows with a score of 0.9 or more: ") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 func TestCosts(t *testing.T) {

@@ -68,19 +68,19 @@ func TestChecksInWords(t *testing.T) {
 func TestAlarms(t *testing.T) {
 	m := &model.Model{Window: window.DefaultSpec}
 	var lines []string
-	var decided []bool
+	var score []float64
 	life := func(tool, classes, decisions string) {
 		for i, c := range classes {
 			lines = append(lines, fmt.Sprintf("%s %c 1 2", tool, c))
-			decided = append(decided, decisions[i] == '1')
+			score = append(score, float64(decisions[i]-'0')/10)
 		}
 	}
-	life("caught", "00000111", "00000011")
-	life("missed", "00000111", "00000000")
-	life("early", "00000111", "01100111")
-	life("never", "00000000", "00110000")
+	life("caught", "00000111", "00000059")
+	life("missed", "00000111", "00000044")
+	life("early", "00000111", "08500777")
+	life("never", "00000000", "00650000")
 	rows := rowsOf([]string{"a", "b"}, lines...)
-	r := &Evaluation{tools: rows.tools(), decided: decided}
+	r := &Evaluation{tools: rows.tools(), score: score}
 	r.alarms(alarm.Settings{K: 2, N: 3}, m, rows)
 	want := []ToolAlarm{{"caught", 8, 6, 8}, {"missed", 8, 6, 0}, {"early", 8, 6, 3}, {"never", 8, 0, 4}}
 	a := r.Alarms
@@ -89,6 +89,19 @@ func TestAlarms(t *testing.T) {
 	}
 	if perHour := float64(a.EarlyPerHour); math.Abs(perHour-2/(23./3600)) > 1e-9 {
 		t.Errorf("%v early alarms per hour", perHour)
+	}
+	for threshold, want := range map[float64][4]int{ // the first alarm of each tool
+		0.4: {8, 8, 3, 4}, 0.5: {8, 0, 3, 4}, 0.6: {0, 0, 7, 0}, 1: {},
+	} {
+		r := &Evaluation{tools: rows.tools(), score: score}
+		r.alarms(alarm.Settings{K: 2, N: 3, Threshold: threshold}, m, rows)
+		var got [4]int
+		for i, tool := range r.Alarms.Tools {
+			got[i] = tool.Alarm
+		}
+		if got != want || r.Alarms.Threshold != threshold {
+			t.Errorf("threshold %v: alarms in windows %v, want %v; said to be %v", threshold, got, want, r.Alarms.Threshold)
+		}
 	}
 }
 

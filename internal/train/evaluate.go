@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,7 +56,6 @@ type Evaluation struct {
 	Posterior        []float64                  `json:"-"` // P(class|window), healthy first, one of each class for each judged window
 
 	tools   []string  // in the order of the recordings
-	decided []bool    // by judged window: decided faulty
 	unknown []bool    // by judged window: that does not stand
 	score   []float64 // by judged window, as a verdict has it
 	group   []string  // by judged window: its tool
@@ -64,9 +64,10 @@ type Evaluation struct {
 // Alarms says what a person at the machine would have seen: one alarm for each
 // worn tool, if all is well.
 type Alarms struct {
-	K     int         `json:"k"` // of the last
-	N     int         `json:"n"` // judged windows
-	Tools []ToolAlarm `json:"tools"`
+	K         int         `json:"k"`         // of the last
+	N         int         `json:"n"`         // judged windows
+	Threshold float64     `json:"threshold"` // have this score or more; 0.5 is the model's own decision
+	Tools     []ToolAlarm `json:"tools"`
 
 	Worn         int             `json:"worn"`           // tools that became faulty
 	Caught       int             `json:"caught"`         // of them those with an alarm at their first faulty window or later
@@ -172,9 +173,6 @@ func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 		r.tools = append(r.tools, tool)
 		r.Groups[tool] = r.assess(decisions, k, func(i int) bool { return rows.group[i] == tool })
 	}
-	for i := range decisions {
-		r.decided = append(r.decided, decisions[i] != classify.Healthy)
-	}
 }
 
 // assess scores the windows of some that are healthy or faulty.
@@ -216,7 +214,7 @@ func faultyOf(posterior []float64, k int) []float64 {
 // alarms replays every tool's life through an alarm.
 func (r *Evaluation) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
 	a := &r.Alarms
-	a.K, a.N = s.K, s.N
+	a.K, a.N, a.Threshold = s.K, s.N, cmp.Or(s.Threshold, alarm.Default.Threshold)
 	var delays []float64
 	healthy := 0
 	for _, tool := range r.tools {
@@ -239,7 +237,7 @@ func (r *Evaluation) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
 				continue // neither for nor against, as in the monitor
 			}
 			at := time.Time{}.Add(time.Duration(life.Judged) * m.Window.Length)
-			if bell.Observe(r.decided[i], at.Add(-m.Window.Length), at) == alarm.Raised && life.Alarm == 0 {
+			if bell.Observe(bell.Counts(r.score[i]), at.Add(-m.Window.Length), at) == alarm.Raised && life.Alarm == 0 {
 				life.Alarm = life.Judged
 			}
 		}
@@ -341,7 +339,11 @@ func (r *Evaluation) Text() string {
 			soon++
 		}
 	}
-	fmt.Fprintf(&b, "alarms   at %d of %d windows: %d of %d worn tools caught once they were worn, %d before, %d missed; %d of %d others rang", a.K, a.N,
+	over := ""
+	if a.Threshold != alarm.Default.Threshold {
+		over = fmt.Sprintf(" with a score of %v or more", a.Threshold)
+	}
+	fmt.Fprintf(&b, "alarms   at %d of %d windows%s: %d of %d worn tools caught once they were worn, %d before, %d missed; %d of %d others rang", a.K, a.N, over,
 		a.Caught, a.Worn, soon, a.Worn-a.Caught-soon, a.Early-soon, len(a.Tools)-a.Worn)
 	if a.Caught > 0 {
 		fmt.Fprintf(&b, "; median delay %.0f s of cutting", float64(a.MedianDelay))
