@@ -231,7 +231,7 @@ func TestPage(t *testing.T) {
 
 	// The tool wears out.
 	b.until(`document.body.dataset.alarm === 'loud' && document.body.dataset.verdict === 'faulty'`)
-	b.until(`document.querySelector('#alerts li[data-state=raised] .text').textContent.includes('tool T1')`)
+	b.until(`document.querySelector('#alerts li[data-state=raised] .text')?.textContent.includes('tool T1')`)
 	b.until(`document.title.startsWith('ALARM')`)
 	b.fits("page")
 	b.quiet()
