@@ -1,5 +1,5 @@
 // Package schemas is the contract of what Flank sends and takes: the topics and
-// headers in asyncapi.yaml, the JSON of results, alerts, evidence, advisories, live samples and context in
+// headers in asyncapi.yaml, the JSON of results, alerts, evidence, advisories, states of machines, live samples and context in
 // *.schema.json, and in prose the Arrow forms of a window, of evidence and of a
 // frame of live samples, the layout file and the model file. Its tests hold the contract to the
 // code and the code to the contract.
@@ -27,6 +27,8 @@ var (
 	FrameJSON []byte // JSON Schema 2020-12 of samples in JSON, see frame.md
 	//go:embed command.schema.json
 	CommandJSON []byte // JSON Schema 2020-12 of event.Command
+	//go:embed machine-state.schema.json
+	MachineStateJSON []byte // JSON Schema 2020-12 of route.MachineState
 	//go:embed asyncapi.yaml
 	AsyncAPI []byte // AsyncAPI 3.0
 )
@@ -40,4 +42,6 @@ const (
 	Context  = "context"
 	Frame    = "frame"
 	Command  = "command"
+
+	MachineState = "machine-state"
 )

@@ -57,7 +57,8 @@ func (m *MQTT) check() *wrong {
 	return checkFiles(m.TLS)
 }
 
-// MachineState is how a machine stands, as it is retained.
+// MachineState is how a machine stands, as it is retained and as
+// schemas/machine-state.schema.json describes it.
 type MachineState struct {
 	Machine    string          `json:"machine"`
 	Alarm      string          `json:"alarm"`  // its state, in the words of an alert
@@ -74,7 +75,7 @@ type MachineState struct {
 // AdvisoryState is an advisory that stands.
 type AdvisoryState struct {
 	Kind    string    `json:"kind"`
-	Subject string    `json:"subject,omitempty"` // channel
+	Subject string    `json:"subject,omitempty"` // channel, or the rate of several
 	Status  string    `json:"status,omitempty"`  // NAMUR NE 107
 	Since   time.Time `json:"since,omitzero"`
 	Text    string    `json:"text"`

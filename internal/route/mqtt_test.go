@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -11,9 +13,12 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"pgregory.net/rapid"
 
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/mqtttest"
+	"github.com/flank-tcm/flank/schemas"
 )
 
 // ear hears what is published.
@@ -86,6 +91,9 @@ func TestRetained(t *testing.T) {
 		t.Helper()
 		e := listen(t, s, topic)
 		await(t, "the state is there", func() bool { return len(e.all()) > 0 })
+		if err := schemas.Validate(schemas.MachineState, e.all()[0].payload); err != nil {
+			t.Errorf("%v: %s", err, e.all()[0].payload)
+		}
 		if err := json.Unmarshal(e.all()[0].payload, &m); err != nil {
 			t.Fatal(err)
 		}
@@ -114,6 +122,84 @@ func TestRetained(t *testing.T) {
 	forgot := mqtttest.Start(t, mqtttest.Options{Addr: s.Addr})
 	e := listen(t, forgot, topic)
 	await(t, "it is said again", func() bool { return len(e.all()) > 0 })
+}
+
+// Whatever is said of a machine, its state is as the schema has it.
+func TestMachineStateIsValid(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newPicture().of(0, drill)
+		for n := range rapid.IntRange(0, 20).Draw(rt, "events") {
+			var m bus.Message
+			if rapid.Bool().Draw(rt, "advisory") {
+				kind := rapid.SampledFrom([]string{"sensor", "silence", "unknown", "drift"}).Draw(rt, "kind")
+				subject := rapid.SampledFrom([]string{"", "ch07", "20000Hz"}).Draw(rt, "subject")
+				m = advisory(drill, n, kind, subject, rapid.SampledFrom([]event.AlertState{event.Raised, event.Cleared}).Draw(rt, "state"))
+			} else {
+				m = alert(drill, n, event.AlertState(rapid.SampledFrom(states).Draw(rt, "state")), func(a *event.Alert) {
+					if a.Tool = rapid.SampledFrom([]string{"", "T07"}).Draw(rt, "tool"); a.State != event.Raised && a.State != event.Cleared {
+						a.Alarm = rapid.SampledFrom([]string{"normal", "raised", "acknowledged", "returned", "shelved", "suppressed", "out_of_service"}).Draw(rt, "alarm")
+					}
+					if a.State == event.Raised && rapid.Bool().Draw(rt, "evidence") {
+						a.Evidence = &event.EvidenceLink{URL: "/evidence/A-K3ZQ7M2P-4711.arrow"}
+					}
+				})
+			}
+			s.apply(opened(t, m))
+			if err := schemas.Validate(schemas.MachineState, event.JSON(machineState(s))); err != nil {
+				rt.Fatalf("%v: %s", err, event.JSON(machineState(s)))
+			}
+		}
+	})
+}
+
+// The schema describes every field and nothing else, and does not take what the
+// route would never say.
+func TestMachineStateSchema(t *testing.T) {
+	type object struct {
+		Properties map[string]any
+		Required   []string
+		Defs       map[string]object `json:"$defs"`
+	}
+	var o object
+	if err := json.Unmarshal(schemas.MachineStateJSON, &o); err != nil {
+		t.Fatal(err)
+	}
+	for typ, o := range map[reflect.Type]object{reflect.TypeFor[MachineState](): o, reflect.TypeFor[AdvisoryState](): o.Defs["advisory"]} {
+		var all, always []string
+		for _, f := range reflect.VisibleFields(typ) {
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if all = append(all, name); options == "" {
+				always = append(always, name)
+			}
+		}
+		slices.Sort(all)
+		if got := slices.Sorted(maps.Keys(o.Properties)); !slices.Equal(got, all) || !slices.Equal(o.Required, always) {
+			t.Errorf("%v: schema describes %v and requires %v, the struct has %v, always %v", typ, got, o.Required, all, always)
+		}
+	}
+	s := newPicture().of(0, drill)
+	s.apply(opened(t, alert(drill, 1, event.Raised)))
+	s.apply(opened(t, advisory(drill, 2, "sensor", "ch07", event.Raised)))
+	for why, change := range map[string]func(d map[string]any){
+		"no machine":                    func(d map[string]any) { delete(d, "machine") },
+		"no advisories, not even none":  func(d map[string]any) { d["advisories"] = nil },
+		"raised, and nobody is called":  func(d map[string]any) { d["active"] = false },
+		"normal, and somebody is":       func(d map[string]any) { d["alarm"] = "normal" },
+		"an alarm without a name":       func(d map[string]any) { d["incident"] = "A-1" },
+		"a time that is none":           func(d map[string]any) { d["since"] = "today" },
+		"what is described nowhere":     func(d map[string]any) { d["score"] = 0.9 },
+		"an advisory about nothing":     func(d map[string]any) { delete(d["advisories"].([]any)[0].(map[string]any), "kind") },
+		"an advisory with more than is": func(d map[string]any) { d["advisories"].([]any)[0].(map[string]any)["at"] = "2026-11-02T02:13:42Z" },
+	} {
+		var d map[string]any
+		if err := json.Unmarshal(event.JSON(machineState(s)), &d); err != nil {
+			t.Fatal(err)
+		}
+		change(d)
+		if err := schemas.Validate(schemas.MachineState, event.JSON(d)); err == nil {
+			t.Errorf("%s: taken", why)
+		}
+	}
 }
 
 // A broker that is away is an error that says so, and nothing is lost by it.
