@@ -63,8 +63,8 @@ const (
 )
 
 // Load reads the table. The rarer class is 1; a column of words becomes a column
-// of 0 and 1 for each of them; an empty field is a missing value. Folds leave out
-// one group after the other, or ten parts of the groups if these are more.
+// of 0 and 1 for each of them; an empty field, or NaN, is a missing value. Folds
+// leave out one group after the other, or ten parts of the groups if these are more.
 func (c CSV) Load() (*Set, error) {
 	f, err := os.Open(c.Path)
 	if err != nil {
@@ -221,7 +221,7 @@ func (c CSV) column(name string, rows [][]string, j int, line []int) ([][]float3
 	for i, row := range rows {
 		v, err := strconv.ParseFloat(row[j], 32)
 		switch {
-		case row[j] == "" || strings.EqualFold(row[j], "nan"):
+		case missing(row[j]):
 			numbers[i] = float32(math.NaN())
 		case err == nil && !math.IsInf(v, 0):
 			numbers[i] = float32(v)
@@ -239,7 +239,7 @@ func (c CSV) column(name string, rows [][]string, j int, line []int) ([][]float3
 	var all [][]float32
 	seen := make(map[string][]float32)
 	for i, row := range rows {
-		if row[j] == "" {
+		if missing(row[j]) {
 			continue
 		}
 		if seen[row[j]] == nil {
@@ -253,6 +253,9 @@ func (c CSV) column(name string, rows [][]string, j int, line []int) ([][]float3
 	}
 	return all, nil
 }
+
+// missing reports whether a field holds nothing.
+func missing(field string) bool { return field == "" || strings.EqualFold(field, "nan") }
 
 // fold deals the rows out.
 func (c CSV) fold(s *Set) error {

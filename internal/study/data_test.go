@@ -10,7 +10,7 @@ import (
 )
 
 func TestReadCSV(t *testing.T) {
-	text := "\ufeffa, tool ,state,kind,time\n1,A,ok,x,10:00\n,A,worn,y,10:01\n3.5,B,ok,,10:02\nnan,B,ok,x,10:03\n2,C,worn,z,10:04\n4,C,ok,y,10:05\n"
+	text := "\ufeffa, tool ,state,kind,time\n1,A,ok,x,10:00\n,A,worn,y,10:01\n3.5,B,ok,NaN,10:02\nnan,B,ok,x,10:03\n2,C,worn,z,10:04\n4,C,ok,y,10:05\n"
 	c := CSV{Path: "t.csv", Label: "state", Group: "tool", Ignore: []string{"time"}}
 	s, err := c.read(strings.NewReader(text))
 	if err != nil {
