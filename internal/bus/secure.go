@@ -14,6 +14,8 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/scram"
+
+	"github.com/flank-tcm/flank/internal/credential"
 )
 
 // TLS says how connections are encrypted: TLS 1.3, nothing older. Its files are
@@ -84,27 +86,12 @@ func (c Config) mechanism() sasl.Mechanism {
 
 // clientConfig reads the files.
 func (t *TLS) clientConfig() (*tls.Config, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: t.ServerName}
-	if t.CAFile != "" {
-		text, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("bus: certificates to trust: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("bus: %s holds no certificate in PEM form", t.CAFile)
-		}
+	files := credential.TLS{CA: t.CAFile, Cert: t.CertFile, Key: t.KeyFile, ServerName: t.ServerName}
+	cfg, err := files.Client()
+	if err != nil {
+		return nil, fmt.Errorf("bus: %w", err)
 	}
-	if (t.CertFile == "") != (t.KeyFile == "") {
-		return nil, errors.New("bus: a certificate needs its key, and a key its certificate: name both files or neither")
-	}
-	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("bus: certificate %s with key %s: %w", t.CertFile, t.KeyFile, err)
-		}
-		cfg.Certificates = []tls.Certificate{pair}
-	}
+	cfg.MinVersion = tls.VersionTLS13
 	return cfg, nil
 }
 
