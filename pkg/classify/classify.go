@@ -73,6 +73,14 @@ type Settings struct {
 	// Resume are set here and its validation rows must be empty.
 	Network dbn.Settings
 
+	// Balance is how much more a row of a rare class counts in the training of
+	// networks: (n/n_j)^Balance, n_j of all n rows being of its class. At 0 all rows
+	// count alike, at 1 all classes do. Posteriors are as if rows had counted alike
+	// all the same, see [dbn.Network.Unweigh], so costs are not moved by it. Default
+	// ½ with a Committee, otherwise 0; -1 stands for 0. With it,
+	// Network.ClassWeights must be nil.
+	Balance float64
+
 	// EarlyStop holds a fifth of the groups, or of the rows if there are no
 	// groups, out of the training of every network and keeps the weights of the
 	// epoch that suits them best, see dbn.FineTuneSettings. It saves time on
@@ -139,6 +147,7 @@ const (
 	memberPretrain = 20 // epochs
 
 	committeePriorRows = 80
+	committeeBalance   = 0.5
 )
 
 // Check reports the first setting that Fit could not use for K classes, before
@@ -184,11 +193,18 @@ func (s Settings) withDefaults() (Settings, error) {
 	s.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
 	if s.Encoding == Committee {
 		s.Costs.PriorRows = cmp.Or(s.Costs.PriorRows, committeePriorRows)
+		if s.Network.ClassWeights == nil {
+			s.Balance = cmp.Or(s.Balance, committeeBalance)
+		}
 	} else {
 		s.Network.Visible = cmp.Or(s.Network.Visible, s.Encoding.visible())
 		s.Network.FineTune.Decay = cmp.Or(s.Network.FineTune.Decay, decays[s.Encoding])
 	}
 	switch {
+	case s.Balance != -1 && !(s.Balance >= 0 && s.Balance <= 1):
+		return s, fmt.Errorf("classify: balance %v: %w: must be from 0, all rows count alike, to 1, all classes do, or -1 for 0", s.Balance, ErrSettings)
+	case s.Balance > 0 && s.Network.ClassWeights != nil:
+		return s, fmt.Errorf("classify: class weights beside a balance of %v: %w: give one of them", s.Balance, ErrSettings)
 	case s.Encoding == Committee && s.Network.Visible != "":
 		return s, fmt.Errorf("classify: visible units %q: %w: the members of a committee need different ones, leave them to it", s.Network.Visible, ErrSettings)
 	case !s.Encoding.known():

@@ -37,7 +37,7 @@ func TestCommitteeIsTheProductOfItsMembers(t *testing.T) {
 		var sum float64
 		for _, m := range r.Members {
 			alone := s
-			alone.Encoding, alone.Costs.Uncalibrated = m.Encoding, true
+			alone.Encoding, alone.Balance, alone.Costs.Uncalibrated = m.Encoding, committeeBalance, true
 			one, _ := fitted(t, x, y, tc.groups, alone)
 			scorer := one.NewScorer()
 			for i := range y {

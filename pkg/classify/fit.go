@@ -3,6 +3,7 @@ package classify
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -313,11 +314,29 @@ func train(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s S
 			s.Network.Pretrain.Validation, s.Network.FineTune.Validation = v, v
 		}
 	}
+	if s.Balance > 0 {
+		s.Network.ClassWeights = balance(y, k, s.Balance)
+	}
 	network, history, err := trainOrLoad(ctx, s.Keep, encoder.encode(x), y, k, s.Network)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if s.Balance > 0 {
+		network = network.Unweigh(s.Network.ClassWeights)
+	}
 	return encoder, network, history, nil
+}
+
+// balance returns the weight of a row of each of k classes that Settings.Balance
+// asks for, where rows are of classes y.
+func balance(y []int, k int, power float64) []float64 {
+	weights := slices.Repeat([]float64{1}, k)
+	for j, n := range countClasses(y) {
+		if n > 0 {
+			weights[j] = math.Pow(float64(len(y))/float64(n), power)
+		}
+	}
+	return weights
 }
 
 // stopFolds returns folds of which the first holds out the rows that say when to

@@ -169,6 +169,38 @@ func TestCostSettings(t *testing.T) {
 	}
 }
 
+// A balanced network is one trained with the weights that the classes' numbers
+// give, whose posteriors are then as if all rows had counted alike.
+func TestBalance(t *testing.T) {
+	x, y := clusters(4, 2, 1.2, 270, 30)
+	s := quick()
+	s.Costs = CostSettings{Posteriors: Training, Uncalibrated: true}
+	s.Network.ClassWeights = []float64{math.Sqrt(300. / 270), math.Sqrt(300. / 30)}
+	weighed, _ := fitted(t, x, y, nil, s)
+	s.Network.ClassWeights, s.Balance = nil, 0.5
+	balanced, _ := fitted(t, x, y, nil, s)
+	odds := func(c *Classifier, i int) float64 {
+		p := c.NewScorer().Posterior(x.Row(i))
+		return math.Log(p[1] / p[0])
+	}
+	for i := range y {
+		if got, want := odds(balanced, i), odds(weighed, i)-math.Log(3); math.Abs(got-want) > 1e-4*(1+math.Abs(want)) {
+			t.Fatalf("row %d: log odds %v, want ln 3 less than those of the weighed network, %v", i, got, want)
+		}
+	}
+	// With a committee it is a default, which -1 undoes.
+	s = quick()
+	s.Encoding = Committee
+	byDefault, _ := fitted(t, x, y, nil, s)
+	s.Balance = 0.5
+	half, _ := fitted(t, x, y, nil, s)
+	s.Balance = -1
+	none, _ := fitted(t, x, y, nil, s)
+	if odds(byDefault, 0) != odds(half, 0) || odds(half, 0) == odds(none, 0) {
+		t.Error("a committee is not balanced half-way by default, or always")
+	}
+}
+
 func TestThreeClasses(t *testing.T) {
 	x, y := clusters(5, 3, 2.5, 120, 60, 24)
 	s := quick()
@@ -471,6 +503,8 @@ func TestFitErrors(t *testing.T) {
 		"negative workers":        {x, y, nil, with(func(s *Settings) { s.Workers = -1 }), ErrSettings, "-1 workers"},
 		"validation rows":         {x, y, nil, with(func(s *Settings) { s.Network.Pretrain.Validation = x }), ErrSettings, "leave them empty"},
 		"negative prior rows":     {x, y, nil, with(func(s *Settings) { s.Costs.PriorRows = -1 }), ErrSettings, "-1 rows"},
+		"balance beyond classes":  {x, y, nil, with(func(s *Settings) { s.Balance = 1.5 }), ErrSettings, "balance 1.5"},
+		"weighed twice":           {x, y, nil, with(func(s *Settings) { s.Balance, s.Network.ClassWeights = 1, []float64{1, 2} }), ErrSettings, "give one of them"},
 		"unknown search":          {x, y, nil, with(func(s *Settings) { s.Costs.Search.Variant = "shade" }), ErrSettings, "shade"},
 		"network without a layer": {x, y, nil, with(func(s *Settings) { s.Network.Hidden = []int{0} }), nil, "hidden layer 1"},
 	} {

@@ -333,3 +333,24 @@ func TestTemper(t *testing.T) {
 		t.Error("the network itself was changed")
 	}
 }
+
+// Unweigh takes the weights' logarithms from the log posteriors.
+func TestUnweigh(t *testing.T) {
+	x, y := exclusiveOr(60, rand.New(rand.NewPCG(17, 1)))
+	n, _, err := Train(context.Background(), x, y, 2, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := slices.Clone(n.NewScorer().Posterior(x.Row(0)))
+	plain := n.Unweigh([]float64{0.5, 6}).NewScorer()
+	for i := range x.Rows {
+		p, q := n.NewScorer().Posterior(x.Row(i)), plain.Posterior(x.Row(i))
+		a, b := math.Log(float64(p[1])/float64(p[0])), math.Log(float64(q[1])/float64(q[0]))
+		if math.Abs(a-math.Log(12)-b) > 1e-4*(1+math.Abs(a)) {
+			t.Fatalf("row %d: log odds %v, unweighed %v", i, a, b)
+		}
+	}
+	if !slices.Equal(before, n.NewScorer().Posterior(x.Row(0))) {
+		t.Error("the network itself was changed")
+	}
+}

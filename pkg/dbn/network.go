@@ -59,6 +59,24 @@ func (n *Network) Temper(t float64) *Network {
 	return &Network{layers: append(slices.Clone(n.layers[:last]), top)}
 }
 
+// Unweigh returns the network that says what n, trained with the given class
+// weights, would say had each row counted alike: its posteriors are those of n
+// divided by the weights, P'(y=j|x) proportional to P(y=j|x)/w_j, which is ln w_j
+// less in the softmax layer's biases. It shares the layers below and the softmax
+// layer's weights with n. It panics unless there is a positive weight for each
+// class. (M. Saerens, P. Latinne and C. Decaestecker, "Adjusting the Outputs of a
+// Classifier to New a Priori Probabilities", Neural Computation 14, 2002, eq. 4.)
+func (n *Network) Unweigh(weights []float64) *Network {
+	mustMatch(len(weights) == n.Classes(), "%d weights of %d classes", len(weights), n.Classes())
+	last := len(n.layers) - 1
+	top := layer{weights: n.layers[last].weights, bias: slices.Clone(n.layers[last].bias)}
+	for j, w := range weights {
+		mustMatch(w > 0 && !math.IsInf(w, 0), "weight %v of class %d", w, j)
+		top.bias[j] -= float32(math.Log(w))
+	}
+	return &Network{layers: append(slices.Clone(n.layers[:last]), top)}
+}
+
 // PosteriorTo stores in dst, N×K, the posteriors P(y=j|x) of every row of x,
 // N×Inputs. Each row of dst sums to 1 up to rounding and depends on its row of x
 // alone; a row with a NaN gives NaN. It panics if the shapes do not agree.
