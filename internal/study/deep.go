@@ -19,6 +19,7 @@ func Default() classify.Settings {
 	return classify.Settings{
 		Encoding: classify.Committee,
 		Bins:     8,
+		Balance:  0.5,
 		Network: dbn.Settings{
 			Hidden:   []int{30},
 			Pretrain: dbn.PretrainSettings{Epochs: 20},
@@ -30,7 +31,7 @@ func Default() classify.Settings {
 // Tables of many rows need fewer passes, in larger batches, or a study of them
 // takes days.
 const (
-	manyRows = 50_000    // 5 epochs of pre-training and 20 of fine-tuning, in batches of 64
+	manyRows = 50_000    // 5 epochs of pre-training and 60 of fine-tuning, in batches of 64
 	vastRows = 1_000_000 // 1 and 2, in batches of 256
 )
 
@@ -42,7 +43,7 @@ func defaultFor(rows int) classify.Settings {
 	case rows > vastRows:
 		p.Epochs, t.Epochs, p.Batch, t.Batch = 1, 2, 256, 256
 	case rows > manyRows:
-		p.Epochs, t.Epochs, p.Batch, t.Batch = 5, 20, 64, 64
+		p.Epochs, t.Epochs, p.Batch, t.Batch = 5, 60, 64, 64
 	}
 	return s
 }
@@ -88,7 +89,7 @@ func describe(s classify.Settings) string {
 // the first two choose on the same out-of-fold posteriors.
 func costFamily() family {
 	s := Default()
-	with := describe(s) + ", "
+	with := describe(s) + fmt.Sprintf(", balance %v, ", s.Balance)
 	held := fmt.Sprintf("on out-of-fold posteriors of %d folds", s.Costs.Folds)
 	return family{
 		effort: 5,
@@ -150,6 +151,7 @@ func resampledFamily(name string, resample Resampler) family {
 			t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
 			t.Groups = nil
 			s := defaultFor(len(t.Y))
+			s.Balance = -1 // the rows are
 			s.Costs = classify.CostSettings{Posteriors: classify.Training, Search: jade.Settings{Generations: 1}}
 			prepared := began.seconds()
 			f, err := fit(ctx, t, s)

@@ -128,7 +128,7 @@ func TestDrillPage(t *testing.T) {
 
 func TestDefaultFor(t *testing.T) {
 	few, many, vast := defaultFor(1000).Network, defaultFor(100_000).Network, defaultFor(10_000_000).Network
-	if few.FineTune.Epochs != Default().Network.FineTune.Epochs || many.FineTune.Epochs != 20 || vast.FineTune.Epochs != 2 || vast.Pretrain.Batch != 256 {
+	if few.FineTune.Epochs != Default().Network.FineTune.Epochs || many.FineTune.Epochs != 60 || vast.FineTune.Epochs != 2 || vast.Pretrain.Batch != 256 {
 		t.Errorf("%+v\n%+v\n%+v", few, many, vast)
 	}
 }

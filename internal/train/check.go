@@ -104,6 +104,7 @@ func (c *Config) checkEach() error {
 		{"network.fine_tune.rate", Config{Network: Network{FineTune: FineTune{Rate: n.FineTune.Rate}}}},
 		{"network.fine_tune.momentum", Config{Network: Network{FineTune: FineTune{Momentum: n.FineTune.Momentum}}}},
 		{"network.fine_tune.decay", Config{Network: Network{FineTune: FineTune{Decay: n.FineTune.Decay}}}},
+		{"network.fine_tune.balance", Config{Network: Network{FineTune: FineTune{Balance: n.FineTune.Balance}}}},
 		{"network.fine_tune.patience", Config{Network: Network{FineTune: FineTune{Patience: n.FineTune.Patience}}}},
 		{"costs.posteriors", Config{Costs: Costs{Posteriors: c.Costs.Posteriors}}},
 		{"costs.folds", Config{Costs: Costs{Folds: c.Costs.Folds}}},

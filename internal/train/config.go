@@ -98,6 +98,7 @@ type FineTune struct {
 	Rate          float64 `yaml:"rate" json:"rate,omitempty"`
 	Momentum      float64 `yaml:"momentum" json:"momentum,omitempty"` // of sgd; −1: none
 	Decay         float64 `yaml:"decay" json:"decay,omitempty"`
+	Balance       float64 `yaml:"balance" json:"balance,omitempty"`               // from 0, all windows count alike, to 1, all classes do; −1: 0
 	EarlyStopping bool    `yaml:"early_stopping" json:"early_stopping,omitempty"` // on a fifth of the tools, which are not trained on
 	Patience      int     `yaml:"patience" json:"patience,omitempty"`             // epochs without a better one after which it stops
 }
@@ -158,6 +159,7 @@ func (c *Config) settings(workers int) classify.Settings {
 		Encoding:  n.Encoding,
 		Bins:      n.Bins,
 		Network:   dbn.Settings{Hidden: n.Hidden, Pretrain: n.Pretrain.settings(), FineTune: n.FineTune.settings()},
+		Balance:   n.FineTune.Balance,
 		EarlyStop: n.FineTune.EarlyStopping,
 		Costs:     c.Costs.settings(),
 		Seed:      c.Seed,

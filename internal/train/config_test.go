@@ -31,6 +31,7 @@ func TestConfigCheck(t *testing.T) {
 		"window: length: 0s: must be positive, for example 1s":                                                                  func(c *Config) { c.Window.Length = 0 },
 		`network: encoding: classify: encoding "onehot": unusable setting: must be one of`:                                      func(c *Config) { c.Network.Encoding = "onehot" },
 		"network: bins: classify: 4096 bins":                                                                                    func(c *Config) { c.Network.Bins = 4096 },
+		"network: fine_tune: balance: classify: balance 2":                                                                      func(c *Config) { c.Network.FineTune.Balance = 2 },
 		"network: hidden: classify: unusable setting: dbn: hidden layer 2 has 0 units":                                          func(c *Config) { c.Network.Hidden = []int{3, 0} },
 		"network: pretrain: steps: classify: unusable setting: dbn: -1 steps of contrastive divergence: must":                   func(c *Config) { c.Network.Pretrain.Steps = -1 },
 		"network: pretrain: sparsity: classify: unusable setting: dbn: sparsity 1: must be a share":                             func(c *Config) { c.Network.Pretrain.Sparsity = 1 },
