@@ -101,7 +101,8 @@ const drillColumns = 14
 
 // Sets returns the rows twice: drill-random parts them 70 to 30 at random, as the
 // paper does, so that readings a twenty-thousandth of a second apart are on both
-// sides; drill-tools holds out six of the 20 tools.
+// sides, once; drill-tools holds out six of the 20 tools, then six others, then
+// the other eight.
 func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
 	random := &Set{Name: "drill-random", Rare: "faulty", X: dbn.Matrix{Cols: drillColumns}}
 	var tools []string
@@ -117,41 +118,45 @@ func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
 	}
 	byTool := *random
 	byTool.Name, byTool.Groups = "drill-tools", tools
-	if random.Folds, err = part30(random.Y, nil, d.Seed); err != nil {
+	if random.Folds, err = thirds(random.Y, nil, d.Seed); err != nil {
 		return nil, err
 	}
-	if byTool.Folds, err = part30(random.Y, tools, d.Seed); err != nil {
+	random.Folds = random.Folds[:1]
+	if byTool.Folds, err = thirds(random.Y, tools, d.Seed); err != nil {
 		return nil, err
 	}
 	return []*Set{random, &byTool}, nil
 }
 
-// part30 holds out three tenths of the rows, or of the groups.
-func part30(y []int, groups []string, seed uint64) ([]classify.Fold, error) {
+// thirds holds out three tenths of the rows, or of the groups, then three others,
+// then the other four.
+func thirds(y []int, groups []string, seed uint64) ([]classify.Fold, error) {
 	if len(y) < 10 || slices.Max(y) == slices.Min(y) {
 		return nil, fmt.Errorf("%d rows of the simulated drill are too few, or of one class: simulate more", len(y))
 	}
-	var folds []classify.Fold
+	var tenths []classify.Fold
 	if groups == nil {
-		folds = classify.StratifiedKFold(y, 10, newRand(seed))
+		tenths = classify.StratifiedKFold(y, 10, newRand(seed))
 	} else {
-		folds = classify.GroupKFold(y, groups, 10, newRand(seed))
+		tenths = classify.GroupKFold(y, groups, 10, newRand(seed))
 	}
-	held := make([]bool, len(y))
-	for _, fold := range folds[:3] {
+	home := make([]int, len(y)) // the fold that holds the row out
+	for t, fold := range tenths {
 		for _, i := range fold.Test {
-			held[i] = true
+			home[i] = min(t/3, 2)
 		}
 	}
-	var f classify.Fold
-	for i, h := range held {
-		if h {
-			f.Test = append(f.Test, i)
-		} else {
-			f.Train = append(f.Train, i)
+	folds := make([]classify.Fold, 3)
+	for i, h := range home {
+		for f := range folds {
+			if f == h {
+				folds[f].Test = append(folds[f].Test, i)
+			} else {
+				folds[f].Train = append(folds[f].Train, i)
+			}
 		}
 	}
-	return []classify.Fold{f}, nil
+	return folds, nil
 }
 
 // The sets of RunFull.
@@ -212,7 +217,7 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 		if set == fullRandom {
 			groups = nil
 		}
-		folds, err := part30(y, groups, d.Seed)
+		folds, err := thirds(y, groups, d.Seed)
 		if err != nil {
 			return err
 		}

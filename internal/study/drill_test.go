@@ -32,24 +32,36 @@ func TestDrillSets(t *testing.T) {
 			t.Error(err)
 		}
 		test := float64(len(s.Folds[0].Test)) / float64(len(s.Y))
-		if len(s.Folds) != 1 || test < 0.2 || test > 0.4 || len(s.Folds[0].Train)+len(s.Folds[0].Test) != len(s.Y) {
+		if test < 0.2 || test > 0.4 || len(s.Folds[0].Train)+len(s.Folds[0].Test) != len(s.Y) {
 			t.Errorf("%s holds out %.2f", s.Name, test)
 		}
 	}
-	if random.Groups != nil {
-		t.Error("the random split knows the tools")
+	if len(random.Folds) != 1 || random.Groups != nil {
+		t.Errorf("the random split has %d folds and %d groups", len(random.Folds), len(random.Groups))
 	}
-	tools := make(map[string]bool)
-	for _, i := range byTool.Folds[0].Test {
-		tools[byTool.Groups[i]] = true
-	}
-	for _, i := range byTool.Folds[0].Train {
-		if tools[byTool.Groups[i]] {
-			t.Fatalf("tool %s is on both sides", byTool.Groups[i])
+	home := make(map[string]int) // of a tool: the fold that holds it out
+	for f, fold := range byTool.Folds {
+		tools := make(map[string]bool)
+		for _, i := range fold.Test {
+			tools[byTool.Groups[i]] = true
+		}
+		for _, i := range fold.Train {
+			if tools[byTool.Groups[i]] {
+				t.Fatalf("fold %d: tool %s is on both sides", f, byTool.Groups[i])
+			}
+		}
+		for tool := range tools {
+			if _, twice := home[tool]; twice {
+				t.Errorf("tool %s is held out twice", tool)
+			}
+			home[tool] = f
+		}
+		if want := []int{6, 6, 8}[f]; len(tools) != want {
+			t.Errorf("fold %d holds out %d tools, want %d", f, len(tools), want)
 		}
 	}
-	if len(tools) != 6 {
-		t.Errorf("%d tools are held out", len(tools))
+	if len(home) != 20 {
+		t.Errorf("%d tools are held out", len(home))
 	}
 }
 
@@ -101,6 +113,9 @@ func TestDrillPage(t *testing.T) {
 		return Cell{Key: Key{set, method, 1, 1}, Accuracy: 0.9, GMean: g, TP: 2, FN: 1, TN: 7}
 	}
 	cells := []Cell{cell("drill-tools", "dbn", 0.75), cell("drill-random", "ecs-dbn", 0.8), cell("drill-tools", "ecs-dbn", 0.625), cell("drill-tools", "dbn-paper", 0.5)}
+	second := cell("drill-tools", "ecs-dbn", 0.675) // of other tools
+	second.Fold = 2
+	cells = append(cells, second)
 	page := DrillPage(cells)
 	if cells[0].Method != "dbn" || cells[0].Dataset != "drill-tools" {
 		t.Error("the cells were put in another order")
@@ -108,7 +123,7 @@ func TestDrillPage(t *testing.T) {
 	for _, want := range []string{
 		"## drill-random\n\n10 test rows, 3 of them faulty. By G-mean ECS-DBN has place 1 of 1.\n",
 		"## drill-tools\n\n10 test rows, 3 of them faulty. By G-mean ECS-DBN has place 2 of 3.\n",
-		"| dbn | 1 | 0.9000 | 0.7500 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0 | 0.9954 | 0.9830 |\n| ecs-dbn | 1 |",
+		"| dbn | 1 | 0.9000 | 0.7500 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0 | 0.9954 | 0.9830 |\n| ecs-dbn | 1 | 0.9000 | 0.6500 (0.625–0.675) |",
 		"0.0 | – | – |",
 	} {
 		if !strings.Contains(page, want) {
