@@ -49,6 +49,8 @@ type candidate struct {
 
 var candidates = []candidate{
 	{"committee, the default", func(*classify.Settings) {}},
+	{"without balance", func(s *classify.Settings) { s.Balance = -1 }},
+	{"classes alike", func(s *classify.Settings) { s.Balance = 1 }},
 	{"standard", func(s *classify.Settings) { s.Encoding = classify.Standard }},
 	{"8 bins", func(s *classify.Settings) { s.Encoding = classify.Bins }},
 	{"normal scores", func(s *classify.Settings) { s.Encoding = classify.NormalScore }},
@@ -174,12 +176,16 @@ func (t *task) judge(ctx context.Context, f classify.Fold, s classify.Settings) 
 	}
 	test, labels := t.part(f.Test)
 	var odds [2][]float64 // of Test rows, by class
+	var score []float64
+	var rare []bool
 	scorer := c.NewScorer()
 	for i, label := range labels {
 		p := scorer.Posterior(test.Row(i))
-		odds[label] = append(odds[label], math.Log(p[1]/p[0]))
+		z := math.Log(p[1] / p[0])
+		odds[label] = append(odds[label], z)
+		score, rare = append(score, z), append(rare, label == 1)
 	}
-	o := outcome{auc: auc(odds[0], odds[1])}
+	o := outcome{auc: classify.AUC(score, rare)}
 	for _, w := range ways {
 		share := w.share(float64(slices.Min(report.ClassCounts)))
 		cut := (1-share)*prior + share*optimum
@@ -211,23 +217,6 @@ func above(odds []float64, cut float64) float64 {
 		}
 	}
 	return float64(n) / float64(len(odds))
-}
-
-// auc returns the share of pairs of a row of each class in which the second's
-// odds are greater, equal ones counted half.
-func auc(first, second []float64) float64 {
-	var right float64
-	for _, a := range first {
-		for _, b := range second {
-			switch {
-			case b > a:
-				right++
-			case b == a:
-				right += 0.5
-			}
-		}
-	}
-	return right / float64(len(first)*len(second))
 }
 
 // read reads a task: a header, then features, of which an empty one is missing,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -85,17 +84,5 @@ func TestReadRefusesWhatItCannotUse(t *testing.T) {
 	}
 	if err := run(t.Context(), []string{t.TempDir()}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "develop.py") {
 		t.Errorf("an empty folder: %v", err)
-	}
-}
-
-func TestAUC(t *testing.T) {
-	if got := auc([]float64{0.1, 0.35}, []float64{0.4, 0.8}); got != 1 {
-		t.Errorf("all right: %v", got)
-	}
-	if got := auc([]float64{0.1, 0.4}, []float64{0.35, 0.8}); math.Abs(got-0.75) > 1e-12 { // scikit-learn's example
-		t.Errorf("three of four pairs right: %v", got)
-	}
-	if got := auc([]float64{1}, []float64{1}); got != 0.5 {
-		t.Errorf("a tie: %v", got)
 	}
 }
