@@ -35,6 +35,7 @@ var arms = []arm{
 	{name: "encoding: normal scores", reference: medianRatio, change: func(s *classify.Settings) { s.Encoding = classify.NormalScore }, candidate: true},
 	{name: "encoding: 8 bins", reference: medianRatio, change: func(s *classify.Settings) { s.Encoding = classify.Bins }, seeds: 1},
 	{name: "encoding: committee", reference: medianRatio, change: func(s *classify.Settings) { s.Encoding = classify.Committee }, seeds: 1},
+	{name: "balance ½: rare classes count for more in training", reference: medianRatio, change: func(s *classify.Settings) { s.Balance = 0.5 }},
 	{name: "one hidden layer of 30", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Hidden = []int{30} }, candidate: true},
 	{name: "one hidden layer of 100", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Hidden = []int{100} }, candidate: true},
 	{name: "two hidden layers of 100", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Hidden = []int{100, 100} }, candidate: true},
