@@ -78,7 +78,10 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 		return errors.New("--trials and --workers must be positive")
 	}
 	var err error
-	drill := study.Drill{Seed: 1, Cutting: f.Cutting, Rows: f.Rows}
+	bar := f.progress(stderr)
+	defer bar.Close()
+	p.Progress = bar.Report
+	drill := study.Drill{Seed: 1, Cutting: f.Cutting, Rows: f.Rows, Progress: bar.Report}
 	switch {
 	case f.KEEL != "":
 		p.Sets, err = study.LoadKEEL(f.KEEL, f.Sets)
@@ -93,9 +96,6 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	bar := f.progress(stderr)
-	defer bar.Close()
-	p.Progress = bar.Report
 	cells, err := study.Run(ctx, p)
 	if err == nil && f.Full {
 		drill.Rows = 0

@@ -186,9 +186,12 @@ func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn
 	began := startWatch()
 	defer began.stop()
 	s.Seed, s.Workers = seed, 1
-	total := 0
-	s.Progress = func(_ string, done, all int) {
+	total, tell := 0, s.Progress
+	s.Progress = func(phase string, done, all int) {
 		marks, total = append(marks, mark{done, began.seconds()}), all
+		if tell != nil {
+			tell(phase, done, all)
+		}
 	}
 	c, report, err := classify.Fit(ctx, x, y, groups, s)
 	if err != nil {

@@ -25,6 +25,10 @@ type Drill struct {
 	Seed    uint64
 	Cutting time.Duration // of all tools; 0: the paper's 2443 s
 	Rows    int           // about how many are kept, drawn at random; 0: the paper's
+
+	// Progress, if not nil, is called by one goroutine at a time as rows are
+	// simulated and RunFull goes on.
+	Progress func(phase string, done, total int)
 }
 
 // Of the paper.
@@ -62,6 +66,7 @@ func (d Drill) scan(ctx context.Context, each func(row []float32, tool string, f
 	rng := rand.New(rand.NewPCG(d.Seed, 0x6b657074))
 	var fast [][]float32
 	var row []float32
+	seen, all := 0, int(life.Seconds()*rate)
 	for {
 		b, err := drill.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -73,6 +78,10 @@ func (d Drill) scan(ctx context.Context, each func(row []float32, tool string, f
 		if b.Group == 0 {
 			fast = b.Samples
 			continue
+		}
+		seen += len(fast[0])
+		if d.Progress != nil {
+			d.Progress("drilling", min(seen, all), all)
 		}
 		faulty := 0
 		if t := b.Truth[0]; t.State != sim.Healthy || t.VBMaxUM >= sim.LimitUM {
@@ -225,7 +234,11 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 		if groups != nil {
 			groups = pick(groups, train)
 		}
-		f, err := fitRows(ctx, classify.Part(file, train), pick(y, train), groups, classify.Part(file, test), seedOf(set, d.Seed), defaultFor(len(train)))
+		settings := defaultFor(len(train))
+		if d.Progress != nil {
+			settings.Progress = func(_ string, done, total int) { d.Progress(set, done, total) }
+		}
+		f, err := fitRows(ctx, classify.Part(file, train), pick(y, train), groups, classify.Part(file, test), seedOf(set, d.Seed), settings)
 		if err != nil {
 			return fmt.Errorf("%s: %w", set, err)
 		}

@@ -69,6 +69,8 @@ func TestDrillSets(t *testing.T) {
 func TestDrillFull(t *testing.T) {
 	d := small
 	d.Rows = 150
+	last := make(map[string]int) // percent
+	d.Progress = func(phase string, done, total int) { last[phase] = 100 * done / total }
 	dir := t.TempDir()
 	cells, err := d.RunFull(t.Context(), dir)
 	if err != nil {
@@ -84,6 +86,11 @@ func TestDrillFull(t *testing.T) {
 	slices.Sort(names)
 	if got, want := strings.Join(names, ", "), "drill-random-full dbn, drill-random-full ecs-dbn, drill-tools-full dbn, drill-tools-full ecs-dbn"; got != want {
 		t.Fatalf("%s, want %s", got, want)
+	}
+	for _, phase := range []string{"drilling", "drill-random-full", "drill-tools-full"} {
+		if last[phase] != 100 {
+			t.Errorf("%s ended at %d %%: %v", phase, last[phase], last)
+		}
 	}
 	before := lines(t, dir)
 	again, err := d.RunFull(t.Context(), dir)
