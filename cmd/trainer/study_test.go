@@ -31,12 +31,12 @@ func TestStudyOfTable(t *testing.T) {
 	if err := os.WriteFile("my.csv", []byte(worn()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"study", "--data", "my.csv", "--label", "worn", "--group", "tool", "--methods", "welm-w1,smote-dbn", "--trials", "1", "--quiet"}
+	args := []string{"study", "--data", "my.csv", "--label", "worn", "--group", "tool", "--methods", "dbn-paper,smote-dbn", "--trials", "1", "--quiet"}
 	var stdout bytes.Buffer
 	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"G-mean", "smote-dbn   1.000", "welm-w1", "cells  study/cells.csv",
+	for _, want := range []string{"G-mean", "smote-dbn   1.000", "dbn-paper", "cells  study/cells.csv",
 		"my.csv: 100 rows of 4 columns, 25 of them of the rare class, worn=yes. Each of 5 parts is held out in turn, tool by tool."} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("no %q in\n%s", want, stdout.String())
@@ -50,7 +50,7 @@ func TestStudyOfTable(t *testing.T) {
 		t.Errorf("%v\n%s", err, cells)
 	}
 	stdout.Reset()
-	if err := run(t.Context(), []string{"study", "--data", "my.csv", "--label", "worn", "--ignore", "tool", "--methods", "welm-w1", "--trials", "1", "--out", "rows", "--quiet"}, &stdout, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"study", "--data", "my.csv", "--label", "worn", "--ignore", "tool", "--methods", "dbn-paper", "--trials", "1", "--out", "rows", "--quiet"}, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(stdout.String(), "Folds are by row, 5 of them") {
@@ -64,7 +64,7 @@ func TestStudyAnswers(t *testing.T) {
 	if err := os.WriteFile("my.csv", []byte(worn()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"study", "--data", "my.csv", "--label", "worn", "--group", "tool", "--methods", "ecs-dbn,welm-w1", "--trials", "1", "--quiet"}
+	args := []string{"study", "--data", "my.csv", "--label", "worn", "--group", "tool", "--methods", "ecs-dbn,dbn-paper", "--trials", "1", "--quiet"}
 	var stdout bytes.Buffer
 	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
@@ -108,11 +108,11 @@ func TestStudyErrors(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := run(stopped, []string{"study", "--data", "my.csv", "--label", "worn", "--methods", "welm-w1", "--quiet"}, io.Discard, io.Discard)
+	err := run(stopped, []string{"study", "--data", "my.csv", "--label", "worn", "--methods", "dbn-paper", "--quiet"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "the same command goes on with what is in study/cells.csv") {
 		t.Errorf("stopped: %v", err)
 	}
-	err = run(stopped, []string{"study", "--data", "my.csv", "--label", "worn", "--methods", "welm-w1", "--redo", "welm-w1", "--quiet"}, io.Discard, io.Discard)
+	err = run(stopped, []string{"study", "--data", "my.csv", "--label", "worn", "--methods", "dbn-paper", "--redo", "dbn-paper", "--quiet"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "the same command without --redo goes on") {
 		t.Errorf("stopped while cells are made anew: %v", err)
 	}
@@ -121,7 +121,7 @@ func TestStudyErrors(t *testing.T) {
 func TestStudyOfDrill(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var stdout bytes.Buffer
-	args := []string{"study", "--drill", "--cutting", "30s", "--rows", "1000", "--methods", "welm-w1", "--quiet", "--out", "d"}
+	args := []string{"study", "--drill", "--cutting", "30s", "--rows", "1000", "--methods", "dbn-paper", "--quiet", "--out", "d"}
 	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestStudyOfDrill(t *testing.T) {
 	if err != nil || string(text) != stdout.String() {
 		t.Errorf("drill.md is not what was shown: %v", err)
 	}
-	for _, want := range []string{"## drill-random\n", "## drill-tools\n", "| welm-w1 | 1 | 0."} {
+	for _, want := range []string{"## drill-random\n", "## drill-tools\n", "| dbn-paper | 1 | 0."} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -86,9 +86,9 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// plan is one that takes no time.
+// plan is one of two methods that share training and take little time.
 func plan(dir string) Plan {
-	return Plan{Sets: []*Set{twoClouds("a", 1), twoClouds("b", 2)}, Methods: []string{"welm-w1", "welm-w2"}, Trials: 2, Dir: dir, Workers: 2}
+	return Plan{Sets: []*Set{twoClouds("a", 1), twoClouds("b", 2)}, Methods: []string{"ecs-dbn-paper", "dbn-paper"}, Trials: 2, Dir: dir, Workers: 2}
 }
 
 // lines returns those of the file of cells without the seconds.
@@ -140,7 +140,7 @@ func TestRunResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.WriteString("b,welm-w1,2,3,0.9")
+	f.WriteString("b,ecs-dbn-paper,2,3,0.9")
 	f.Close()
 	p = plan(dir)
 	slices.Reverse(p.Sets)
@@ -161,7 +161,7 @@ func TestRunResumes(t *testing.T) {
 	if _, err := Run(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	p.Redo, made = []string{"welm-w2"}, 0
+	p.Redo, made = []string{"dbn-paper"}, 0
 	p.Progress = func(string, int, int) { made++ }
 	if _, err := Run(t.Context(), p); err != nil || made != 12 {
 		t.Errorf("%d calls, %v", made, err)
@@ -180,12 +180,12 @@ func TestRunOfPart(t *testing.T) {
 	if _, err := Run(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	p.Dir, p.Methods = one, []string{"welm-w2"}
+	p.Dir, p.Methods = one, []string{"dbn-paper"}
 	cells, err := Run(t.Context(), p)
 	if err != nil || len(cells) != 3 {
 		t.Fatalf("%d cells, %v", len(cells), err)
 	}
-	want := slices.DeleteFunc(lines(t, both), func(l string) bool { return strings.Contains(l, "welm-w1") })
+	want := slices.DeleteFunc(lines(t, both), func(l string) bool { return strings.Contains(l, "ecs-dbn-paper") })
 	if got := lines(t, one); !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
@@ -201,13 +201,13 @@ func TestRunErrors(t *testing.T) {
 		"one row of a class":   {func(p *Plan) { p.Sets[0].Folds[1].Train = p.Sets[0].Folds[1].Train[:5] }, "set a: fold 2 leaves 5 rows of the frequent and 0 of the rare class"},
 		"another set of cells": {func(p *Plan) { os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte("a,b\n1,2\n"), 0o644) }, `cells.csv:1: there is no column "dataset"`},
 		"other settings": {func(p *Plan) {
-			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(columns, ",")+"\n"+Cell{Key: Key{"a", "welm-w1", 1, 1}}.line()), 0o644)
-			os.WriteFile(filepath.Join(p.Dir, MethodsFile), []byte("method,settings\nwelm-w1,other\n"), 0o644)
-		}, "make them anew with --redo welm-w1"},
+			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(columns, ",")+"\n"+Cell{Key: Key{"a", "ecs-dbn-paper", 1, 1}}.line()), 0o644)
+			os.WriteFile(filepath.Join(p.Dir, MethodsFile), []byte("method,settings\necs-dbn-paper,other\n"), 0o644)
+		}, "make them anew with --redo ecs-dbn-paper"},
 		"a cell twice": {func(p *Plan) {
-			line := Cell{Key: Key{"a", "welm-w1", 1, 1}}.line()
+			line := Cell{Key: Key{"a", "ecs-dbn-paper", 1, 1}}.line()
 			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(columns, ",")+"\n"+line+line), 0o644)
-		}, "the cell of a, welm-w1, trial 1, fold 1 is there twice"},
+		}, "the cell of a, ecs-dbn-paper, trial 1, fold 1 is there twice"},
 	} {
 		p := plan(t.TempDir())
 		tc.change(&p)
@@ -256,8 +256,8 @@ func TestRedoRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := lines(t, dir)
-	p.Redo, p.Methods = []string{"welm-w2"}, []string{"welm-w1"}
-	if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "welm-w2 is to be made anew, but is not among the methods wanted") {
+	p.Redo, p.Methods = []string{"dbn-paper"}, []string{"ecs-dbn-paper"}
+	if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "dbn-paper is to be made anew, but is not among the methods wanted") {
 		t.Errorf("not wanted: %v", err)
 	}
 	path := filepath.Join(dir, MethodsFile)
@@ -265,9 +265,9 @@ func TestRedoRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	os.WriteFile(path, []byte(strings.Replace(string(text), "weights 1/n\"", "weights of old\"", 1)), 0o644)
+	os.WriteFile(path, []byte(strings.Replace(string(text), "on training posteriors", "as of old", 1)), 0o644)
 	p.Methods = nil
-	if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "--redo welm-w1") {
+	if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "--redo ecs-dbn-paper") {
 		t.Errorf("other settings of another method: %v", err)
 	}
 	if got := lines(t, dir); !slices.Equal(got, before) {
