@@ -151,7 +151,7 @@ func alerts(ctx context.Context, cfg bus.Config, name string, f alertsFlags, std
 	if !ok {
 		panic("monitor: no command " + name)
 	}
-	if c.Action == event.MarkFalse || c.Action == event.UnmarkFalse {
+	if c.Action.Marks() {
 		var err error
 		if c.Machine, c.Incident, err = raisedAs(ctx, cfg, id); err != nil {
 			return err
@@ -256,7 +256,7 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
 		if strings.EqualFold(a.Incident, id) || of(a.Machine) {
 			lines = append(lines, line{a.At, string(a.State), a.Text})
-			if last == nil || a.State != event.MarkedFalse && a.State != event.UnmarkedFalse { // these may be about a machine whose alarm is another by now
+			if last == nil || !a.State.Marks() { // these may be about a machine whose alarm is another by now
 				last = &a
 			}
 			if a.Reasons != nil {

@@ -88,7 +88,7 @@ func alertsPast(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
 			r.cleared = a
 		case a.State == "acknowledged":
 			r.by, r.wrong = a.By, r.wrong || a.FalseAlarm
-		case a.State == event.MarkedFalse, a.State == event.UnmarkedFalse:
+		case a.State.Marks():
 			r.wrong = a.State == event.MarkedFalse
 		}
 		return nil

@@ -17,6 +17,10 @@ const (
 	UnmarkedFalse AlertState = "unmarked_false" // and takes that back
 )
 
+// Marks reports whether alerts of this state only say something of an alarm,
+// which may be over.
+func (s AlertState) Marks() bool { return s == MarkedFalse || s == UnmarkedFalse }
+
 // Alert says that the alarm of a machine's tool changed. ID is stable: a
 // restart sends the same alert under the same id.
 type Alert struct {

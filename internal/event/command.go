@@ -33,6 +33,10 @@ const (
 // Actions lists every action.
 var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse}
 
+// Marks reports whether the action only says something of an alarm, which may be
+// over.
+func (a Action) Marks() bool { return a == MarkFalse || a == UnmarkFalse }
+
 // Command is what a person, or a program of the plant, tells the monitor. Who
 // may send one is for Kafka's ACL to say; By is what the sender calls itself.
 type Command struct {

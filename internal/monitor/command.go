@@ -207,7 +207,7 @@ func (m *machine) carryOut(c event.Command, arrived time.Time, why cause) ([]eve
 	if err := m.timely(c, arrived); err != nil {
 		return nil, err
 	}
-	if c.Action == event.MarkFalse || c.Action == event.UnmarkFalse {
+	if c.Action.Marks() {
 		a, err := m.mark(c, why)
 		return []event.Alert{a}, err
 	}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // standing is how a machine stands, as far as events have said.
@@ -57,7 +59,7 @@ func (e *Event) stands() bool {
 }
 
 // marks reports whether an alert only says something of an alarm, which may be over.
-func (e *Event) marks() bool { return e.State == "marked_false" || e.State == "unmarked_false" }
+func (e *Event) marks() bool { return event.AlertState(e.State).Marks() }
 
 // calls reports whether people are to be called for an alert: its alarm stands and
 // is not masked. An alarm that was acknowledged stands.

@@ -36,7 +36,7 @@ func (r *Report) Alert(a event.Alert) {
 	if r.seen[a.ID] {
 		return
 	}
-	if a.State == event.MarkedFalse || a.State == event.UnmarkedFalse {
+	if a.State.Marks() {
 		r.seen[a.ID] = true
 		r.mark(a.Machine, a.Incident, a.State == event.MarkedFalse) // people look back, also at a week that is over
 		return
