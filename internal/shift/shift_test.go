@@ -117,6 +117,20 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// play returns the alerts of a script, which gives the second and the state of each.
+func play(t *testing.T, script string) (all []event.Alert) {
+	t.Helper()
+	for i, word := range strings.Fields(script) {
+		var s int
+		var state event.AlertState
+		if _, err := fmt.Sscanf(word, "%d:%s", &s, &state); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, alert(i, state, time.Duration(s)*time.Second))
+	}
+	return all
+}
+
 // What a person says last of an alarm of the report counts, whenever they say it;
 // what they say of others does not.
 func TestMarkedFalse(t *testing.T) {
@@ -138,19 +152,11 @@ func TestMarkedFalse(t *testing.T) {
 		"of nothing":                {"9:marked_false", 0},
 	} {
 		r := New(config(t))
-		for i, word := range strings.Fields(tc.script) {
-			var s int
-			var state string
-			if _, err := fmt.Sscanf(word, "%d:%s", &s, &state); err != nil {
-				t.Fatal(err)
-			}
-			a := alert(i, event.AlertState(strings.TrimSuffix(state, "_false")), time.Duration(s)*time.Second)
+		for _, a := range play(t, tc.script) {
 			a.Incident = "A-AAAAAAAA"
-			switch state {
+			switch a.State {
 			case "acknowledged_false":
-				a.FalseAlarm = true
-			case "marked_false", "unmarked_false":
-				a.State = event.AlertState(state)
+				a.State, a.FalseAlarm = "acknowledged", true
 			case "other":
 				a.State, a.Incident = event.Raised, "A-BBBBBBBB"
 			}
@@ -187,13 +193,8 @@ func TestChattering(t *testing.T) {
 		"two of them the week before": {"-40:raised -20:cleared 10:raised", 1},
 	} {
 		r := New(config(t))
-		for i, word := range strings.Fields(tc.script) {
-			var s int
-			var state string
-			if _, err := fmt.Sscanf(word, "%d:%s", &s, &state); err != nil {
-				t.Fatal(err)
-			}
-			r.Alert(alert(i, event.AlertState(state), time.Duration(s)*time.Second))
+		for _, a := range play(t, tc.script) {
+			r.Alert(a)
 		}
 		got := 0
 		for _, m := range r.Finish() {
