@@ -69,7 +69,7 @@ func Summarise(cells []Cell, pooled bool) []Summary {
 				byNumber[t].add(f[0])
 				of.add(f[0])
 			}
-			g[[2]string{m, set}] = math.Round(1e9*of.value()) / 1e9 // equal means of other numbers of trials are ties
+			g[[2]string{m, set}] = Exact(of.value())
 		}
 		s.GMean, s.Accuracy, s.AUC, s.Recall, s.Specificity, s.Seconds = sum[0].value(), sum[1].value(), sum[2].value(), sum[3].value(), sum[4].value(), sum[5].value()
 		var square mean
@@ -99,6 +99,10 @@ func Summarise(cells []Cell, pooled bool) []Summary {
 	slices.SortStableFunc(all, func(a, b Summary) int { return cmp.Compare(b.GMean, a.GMean) })
 	return all
 }
+
+// Exact rounds a mean to nine digits, more than cells have: what is equal is a tie
+// then, however many trials there were. (Ten times a tenth is not 1 in a float64.)
+func Exact(v float64) float64 { return math.Round(v*1e9) / 1e9 }
 
 // figures returns G-mean, accuracy, AUC, recall, specificity and seconds of the
 // cells of one trial.

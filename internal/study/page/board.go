@@ -124,7 +124,7 @@ func newScore(cells []study.Cell) score {
 		}
 		if to-from == folds {
 			for m := range mean {
-				mean[m] = exact(mean[m] / folds)
+				mean[m] = study.Exact(mean[m] / folds)
 			}
 			trials = append(trials, mean)
 		}
@@ -135,7 +135,7 @@ func newScore(cells []study.Cell) score {
 		for _, t := range trials {
 			s.mean[m] += t[m]
 		}
-		s.mean[m] = exact(s.mean[m] / float64(len(trials)))
+		s.mean[m] = study.Exact(s.mean[m] / float64(len(trials)))
 		sum := 0.
 		for _, t := range trials {
 			sum += (t[m] - s.mean[m]) * (t[m] - s.mean[m])
@@ -147,10 +147,6 @@ func newScore(cells []study.Cell) score {
 	}
 	return s
 }
-
-// exact rounds a mean to nine digits, more than cells have: what is equal is a tie
-// then, however many trials there were. (Ten times a tenth is not 1 in a float64.)
-func exact(v float64) float64 { return math.Round(v*1e9) / 1e9 }
 
 // has reports whether the method has a score on every one of the sets.
 func (b *board) has(method string, sets []string) bool {
