@@ -127,19 +127,18 @@ func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
 	}
 	byTool := *random
 	byTool.Name, byTool.Groups = "drill-tools", tools
-	if random.Folds, err = thirds(random.Y, nil, d.Seed); err != nil {
+	if random.Folds, err = thirds(random.Y, nil, 1, d.Seed); err != nil {
 		return nil, err
 	}
-	random.Folds = random.Folds[:1]
-	if byTool.Folds, err = thirds(random.Y, tools, d.Seed); err != nil {
+	if byTool.Folds, err = thirds(random.Y, tools, 3, d.Seed); err != nil {
 		return nil, err
 	}
 	return []*Set{random, &byTool}, nil
 }
 
-// thirds holds out three tenths of the rows, or of the groups, then three others,
-// then the other four.
-func thirds(y []int, groups []string, seed uint64) ([]classify.Fold, error) {
+// thirds returns the first n of three folds, which hold out three tenths of the
+// rows, or of the groups, then three others, then the other four.
+func thirds(y []int, groups []string, n int, seed uint64) ([]classify.Fold, error) {
 	if len(y) < 10 || slices.Max(y) == slices.Min(y) {
 		return nil, fmt.Errorf("%d rows of the simulated drill are too few, or of one class: simulate more", len(y))
 	}
@@ -155,7 +154,7 @@ func thirds(y []int, groups []string, seed uint64) ([]classify.Fold, error) {
 			home[i] = min(t/3, 2)
 		}
 	}
-	folds := make([]classify.Fold, 3)
+	folds := make([]classify.Fold, n)
 	for i, h := range home {
 		for f := range folds {
 			if f == h {
@@ -226,7 +225,7 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 		if set == fullRandom {
 			groups = nil
 		}
-		folds, err := thirds(y, groups, d.Seed)
+		folds, err := thirds(y, groups, 1, d.Seed)
 		if err != nil {
 			return err
 		}
