@@ -19,7 +19,7 @@ var ErrResume = errors.New("no state of this training")
 // little-endian, floats as their bits, a list has its length before it:
 //
 //	4 bytes   "FDBT"
-//	4         version, 1
+//	4         version, 2
 //	16        what the settings are known by, and the family of kernels
 //	16        what the rows and labels are known by
 //	8         number F of layers whose pre-training is over
@@ -31,7 +31,7 @@ var ErrResume = errors.New("no state of this training")
 //	4         CRC-32C of all before
 const (
 	stateMagic   = "FDBT"
-	stateVersion = 1
+	stateVersion = 2
 	stateHeader  = 4 + 4 + 16 + 16
 	stateRows    = 1000 // that rows are known by
 )

@@ -131,7 +131,7 @@ func TestResumeRefuses(t *testing.T) {
 			"nothing":           {x, y, nil, []byte{}, "does not begin"},
 			"a network":         {x, y, nil, append([]byte("FDBN"), state[4:]...), "does not begin"},
 			"a bit":             {x, y, nil, append(slices.Clone(state[:99]), append([]byte{state[99] ^ 1}, state[100:]...)...), "damaged"},
-			"another version":   {x, y, nil, append([]byte("FDBT\x02"), state[5:]...), "version is 2"},
+			"another version":   {x, y, nil, append([]byte("FDBT\x01"), state[5:]...), "version is 1"},
 			"other rows":        {other, y, nil, state, "other rows or labels"},
 			"fewer rows":        {x.rows(0, 50), y[:50], nil, state, "other rows or labels"},
 			"other labels":      {x, flipped, nil, state, "other rows or labels"},

@@ -27,8 +27,10 @@ func (m Matrix) ReadRows(dst []float32, from int) error {
 
 // feed hands out rows to train on, epoch by epoch and in the random
 // order of mix. Rows in memory are shuffled all together. Of others it reads a
-// portion at a time, made up of blocks from all over, which are shuffled
-// together; while one portion is trained on, the next is read.
+// portion at a time, made up of blocks evenly spread over all, which are shuffled
+// together; while one portion is trained on, the next is read. Rows come as they
+// were recorded, tool by tool: were a portion made up of any blocks, chance would
+// give it some tools and some wear, and the network would follow it there.
 type feed struct {
 	rows, cols int
 	y          []int // classes, if they are of use
@@ -39,15 +41,19 @@ type feed struct {
 	unit   Unit   // of far's values
 	depth  int    // how many RBMs the rows went through
 
-	blockRows  int // rows read at a time; the last block may have fewer
-	perPortion int // blocks shuffled together
+	blockRows int // rows read at a time; the last block may have fewer
+	portions  int // of an epoch
 
-	order []int // of rows in memory, or of blocks
+	// Of rows in memory, or of blocks. Of these, every so many as there are
+	// portions stay among themselves; each portion has one of them.
+	order []int
 	ready [2]portion
 }
 
 const (
-	blockBytes   = 1 << 20 // read at a time, enough for a disk to be at its ease
+	// Read at a time: the less, the better portions are mixed, and the more a disk
+	// has to seek. Less than this gains nothing (docs/figures.md).
+	blockBytes   = 1 << 17
 	portionBytes = 1 << 26
 	biasRows     = 10_000 // of which visible biases are made
 )
@@ -72,10 +78,11 @@ func newFeed(x Rows, y []int, unit Unit) *feed {
 	return f
 }
 
-// cut sets the sizes of what is read.
+// cut sets how many rows a block has and how many blocks a portion has at most.
 func (f *feed) cut(blockRows, perPortion int) {
-	f.blockRows, f.perPortion = blockRows, perPortion
+	f.blockRows = blockRows
 	f.order = ordered((f.rows + blockRows - 1) / blockRows)
+	f.portions = (len(f.order) + perPortion - 1) / perPortion
 	f.ready = [2]portion{}
 }
 
@@ -101,19 +108,22 @@ func (f *feed) epoch(ctx context.Context, rng *rand.Rand, visit func(x Matrix, y
 		mix(f.order, f.cols, rng)
 		return visit(f.memory, f.y, f.order)
 	}
-	shuffle(f.order, rng)
+	for neighbours := range slices.Chunk(f.order, f.portions) {
+		shuffle(neighbours, rng)
+	}
+	portions := rng.Perm(f.portions) // the first may have a block more
 	reading := make(chan *portion)
 	read := func(i int) {
-		p := &f.ready[i/f.perPortion%2]
-		p.err = f.read(p, f.order[i:min(i+f.perPortion, len(f.order))])
+		p := &f.ready[i%2]
+		p.err = f.read(p, portions[i])
 		reading <- p
 	}
 	go read(0)
-	for i := 0; ; i += f.perPortion {
+	for i := 0; ; i++ {
 		p := <-reading
-		more := i+f.perPortion < len(f.order) && p.err == nil && ctx.Err() == nil
+		more := i+1 < len(portions) && p.err == nil && ctx.Err() == nil
 		if more {
-			go read(i + f.perPortion)
+			go read(i + 1)
 		}
 		err := p.err
 		if err == nil {
@@ -163,15 +173,16 @@ func mix(order []int, cols int, rng *rand.Rand) {
 	}
 }
 
-// read reads the given blocks.
-func (f *feed) read(p *portion, blocks []int) error {
+// read reads the i-th portion.
+func (f *feed) read(p *portion, i int) error {
 	cols, n := f.farWidth(), f.blockRows
 	if p.x.Data == nil {
-		p.x.Data = make([]float32, 0, len(blocks)*n*cols)
+		most := (len(f.order) + f.portions - 1) / f.portions
+		p.x.Data = make([]float32, 0, most*n*cols)
 	}
 	p.x, p.y = Matrix{0, cols, p.x.Data[:0]}, p.y[:0]
-	for _, b := range blocks {
-		from, to := b*n, min((b+1)*n, f.rows)
+	for ; i < len(f.order); i += f.portions {
+		from, to := f.order[i]*n, min((f.order[i]+1)*n, f.rows)
 		at := len(p.x.Data)
 		p.x.Data = p.x.Data[:at+(to-from)*cols]
 		p.x.Rows += to - from
@@ -211,7 +222,7 @@ func (f *feed) through(r *RBM) *feed {
 	up.depth++
 	up.layers = append(slices.Clone(f.layers), r)
 	up.cols = r.Weights.Cols
-	up.cut(f.blockRows, f.perPortion)
+	up.order, up.ready = ordered(len(f.order)), [2]portion{}
 	return &up
 }
 

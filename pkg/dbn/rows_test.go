@@ -82,6 +82,43 @@ func TestEpochHasEveryRowOnce(t *testing.T) {
 	})
 }
 
+// Rows that are read come as they were recorded, worn tools together: whatever
+// stretch of them is looked at, a portion has as much of it as all rows have, to
+// within the blocks at its ends.
+func TestPortionIsFromAllOver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const n = 2000
+		block, most := rapid.IntRange(1, 20).Draw(t, "block"), rapid.IntRange(1, 40).Draw(t, "blocks of a portion")
+		from := rapid.IntRange(0, n-1).Draw(t, "from")
+		to := rapid.IntRange(from+1, n).Draw(t, "to")
+		x, y := NewMatrix(n, 1), make([]int, n)
+		for i := from; i < to; i++ {
+			y[i] = 1
+		}
+		f := farFeed(x, y, Gaussian, block, most)
+		share := float64(to-from) / n
+		rng := rand.New(rand.NewPCG(1, 2))
+		for range 2 {
+			err := f.epoch(context.Background(), rng, func(x Matrix, y, _ []int) error {
+				if x.Rows > block*most {
+					t.Fatalf("%d rows of a portion", x.Rows)
+				}
+				worn := 0
+				for _, c := range y {
+					worn += c
+				}
+				if d := math.Abs(float64(worn) - share*float64(x.Rows)); d > float64(3*block) {
+					t.Fatalf("%d of %d rows are of a stretch that %.3f of all are of", worn, x.Rows, share)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // However many rows there are, mix puts every one somewhere, takes another order
 // each time, and makes batches of rows from all over.
 func TestMix(t *testing.T) {

@@ -37,9 +37,9 @@ type History struct {
 // made up of rows from all over, a few of which were neighbours.
 //
 // Rows that are no Matrix are read again in every epoch. In memory are 128 MiB
-// of them, which are shuffled together: 64 blocks of 1 MiB drawn from all over,
-// and as much that is being read. A batch ends where they do. Visible biases
-// are made of 10,000 rows, evenly spread.
+// of them, which are shuffled together: 512 blocks of 128 KiB, evenly spread over
+// all of them, and as much that is being read. A batch ends where they do. Visible
+// biases are made of 10,000 rows, evenly spread.
 func Train(ctx context.Context, x Rows, y []int, classes int, s Settings) (*Network, *History, error) {
 	s = s.withDefaults()
 	if err := s.check(classes); err != nil {
