@@ -46,7 +46,7 @@ func (studyFlags) Help() string {
 A method is fitted to the training part of a fold, with its encoder, resampler and search among settings, and decides the
 test part. The table shows the geometric mean of both recalls (G-mean), which no method can raise by giving up the rare class,
 with its standard deviation over trials; the mean rank; and what the G-mean is made of. With --data, sentences below the table
-say whether ECS-DBN is right for it: whether a method is better by more than that deviation and than so few rare rows leave
+say whether ECS-DBN is right for it: whether a method is better by more than that deviation and than so few rare rows, or groups, leave
 open. If dbn is as good as ecs-dbn, costs are worth nothing on your data; if welm-w1 is, a network is not. With
 --group, figures are of the rows of all groups held out, together; without, rows of one tool are on both sides of a fold and
 every method looks better than it is.
@@ -123,7 +123,7 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 	}
 	fmt.Fprint(stdout, study.Table(all))
 	if f.Data != "" {
-		fmt.Fprint(stdout, study.Verdict(p.Sets[0], all))
+		fmt.Fprint(stdout, study.Verdict(p.Sets[0], cells))
 	}
 	fmt.Fprintf(stdout, "cells  %s\n", path)
 	return nil
@@ -131,15 +131,11 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 
 // heading says what a table was taken for.
 func heading(s *study.Set, f studyFlags) string {
-	rare := 0
-	for _, y := range s.Y {
-		rare += y
-	}
 	how := fmt.Sprintf("Each of %d parts is held out in turn, %s by %s.", len(s.Folds), f.Group, f.Group)
 	if f.Group == "" {
 		how = fmt.Sprintf("Folds are by row, %d of them: if rows of one tool, or one minute, resemble each other, all figures flatter. Name what they share with --group.", len(s.Folds))
 	}
-	return fmt.Sprintf("%s: %d rows of %d columns, %d of them of the rare class, %s. %s", f.Data, s.X.Rows, s.X.Cols, rare, s.Rare, how)
+	return fmt.Sprintf("%s: %d rows of %d columns, %d of them of the rare class, %s. %s", f.Data, s.X.Rows, s.X.Cols, s.RareRows(), s.Rare, how)
 }
 
 // count returns how many are true.

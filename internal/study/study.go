@@ -36,6 +36,15 @@ type Set struct {
 	Folds  []classify.Fold
 }
 
+// RareRows returns the number of rows of the rare class.
+func (s *Set) RareRows() int {
+	n := 0
+	for _, label := range s.Y {
+		n += label
+	}
+	return n
+}
+
 // Task is what a method is asked: to learn from labelled rows, and to decide
 // others.
 type Task struct {

@@ -7,69 +7,159 @@ import (
 	"strings"
 )
 
-// Verdict answers in words whether ECS-DBN is right for a set, by the summaries of
-// the methods on it; empty without those of ecs-dbn and another method.
+// Verdict answers in words whether ECS-DBN is right for a set, by the cells of the
+// methods on it; empty without those of ecs-dbn and another method.
 //
 // Methods within a margin of each other are as good. The margin is the greatest of
-// the deviations over trials of the two and of the standard error that the G-mean
-// of ecs-dbn has from so few rows, each taken as drawn by itself:
+// the deviations over trials of the two and of
 //
-//	G/2·√((1−r)/(r·n₁) + (1−s)/(s·n₀))
-//
-// with recall r of n₁ rare and specificity s of n₀ frequent rows, both with one
-// success and one failure added.
-func Verdict(s *Set, all []Summary) string {
-	at := slices.IndexFunc(all, func(m Summary) bool { return m.Method == "ecs-dbn" })
+//   - twice the standard error of the difference between the two, if rows have
+//     groups: how far it may be another with other such groups, see jackknife;
+//   - else the standard error of the G-mean of ecs-dbn, see binomial, for two methods
+//     are mostly wrong on the same rows.
+func Verdict(s *Set, cells []Cell) string {
+	all := Summarise(cells, s.Groups != nil)
+	if s.Groups == nil {
+		return sentences(s, all, binomial(s, all))
+	}
+	margin := jackknife(cells, len(s.Folds))
+	for method := range margin {
+		margin[method] *= 2
+	}
+	return sentences(s, all, margin)
+}
+
+// margins are of the difference in G-mean between a method, by its name, and
+// ecs-dbn; under its own name that of the G-mean of ecs-dbn.
+type margins map[string]float64
+
+const control = "ecs-dbn"
+
+func sentences(s *Set, all []Summary, least margins) string {
+	at := slices.IndexFunc(all, func(m Summary) bool { return m.Method == control })
 	if at < 0 || len(all) < 2 {
 		return ""
 	}
 	ecs := all[at]
-	var n [2]float64
-	for _, label := range s.Y {
-		n[label]++
-	}
-	least := standardError(ecs, n)
-	margin := func(m Summary) float64 { return max(least, ecs.SD, m.SD) }
+	within := func(m Summary) float64 { return max(least[m.Method], ecs.SD, m.SD) }
 	var better, equal []string // best first, as all are
 	most := ecs.GMean
 	for i, m := range all {
 		switch d := m.GMean - ecs.GMean; {
 		case i == at:
-		case d > margin(m):
+		case d > within(m):
 			better = append(better, fmt.Sprintf("%s (%.3f)", m.Method, m.GMean))
 			most = max(most, m.GMean)
-		case d >= -margin(m):
+		case d >= -within(m):
 			equal = append(equal, m.Method)
 		}
 	}
 
+	few, reason := "the rows", fmt.Sprintf("%d rows are of %s", s.RareRows(), s.Rare)
+	if s.Groups != nil {
+		few, reason = "the groups", fmt.Sprintf("%d parts were held out", len(s.Folds))
+	}
 	const coin = 0.5 // G-mean of deciding at random
 	var b strings.Builder
 	b.WriteString("Is ECS-DBN right for this table? ")
 	switch {
-	case most-least <= coin:
-		fmt.Fprintf(&b, "No, and nothing here is: its G-mean of %.3f is no more than what tossing a coin has, 0.5. The columns do not tell the classes apart, or the rows are too few.\n", ecs.GMean)
+	case math.IsInf(least[control], 1):
+		fmt.Fprintf(&b, "That cannot be told: rows of %s, or all others, are in only one of the %d parts held out. It takes more groups that have both.\n", s.Rare, len(s.Folds))
+		return b.String()
+	case most-least[control] <= coin:
+		fmt.Fprintf(&b, "No, and nothing here is: its G-mean of %.3f is no more than what tossing a coin has, 0.5. The columns do not tell the classes apart, or %s are too few.\n", ecs.GMean, few)
 	case better != nil:
 		fmt.Fprintf(&b, "No: better than its %.3f by G-mean are %s.\n", ecs.GMean, strings.Join(better, ", "))
 	case equal != nil:
-		fmt.Fprintf(&b, "Yes, no method is better; but as good are %s.\n", strings.Join(equal, ", "))
+		fmt.Fprintf(&b, "Yes, no method is better; but as good, as far as can be told, are %s.\n", strings.Join(equal, ", "))
 	default:
 		b.WriteString("Yes: it is better than every other method.\n")
 	}
 	fmt.Fprintf(&b, "Of 100 rows of %[1]s it finds %.0[2]f; of 100 others it takes %.0[3]f for %[1]s.\n", s.Rare, 100*ecs.Recall, 100*(1-ecs.Specificity))
 	if i := slices.IndexFunc(all, func(m Summary) bool { return m.Method == "dbn" }); i >= 0 {
-		if d := ecs.GMean - all[i].GMean; d > margin(all[i]) {
+		switch d := ecs.GMean - all[i].GMean; {
+		case d > within(all[i]):
 			fmt.Fprintf(&b, "Costs are worth %.3f: the same network without them, dbn, has %.3f.\n", d, all[i].GMean)
-		} else {
+		case d > 0:
+			fmt.Fprintf(&b, "Whether costs are worth anything cannot be told: the same network without them, dbn, has %.3f.\n", all[i].GMean)
+		default:
 			b.WriteString("Costs are worth nothing: the same network without them, dbn, is as good or better.\n")
 		}
 	}
-	fmt.Fprintf(&b, "A difference of less than %.3f is none, for only %.0f rows are of %s. Forests and boosting are not among the methods.\n", least, n[1], s.Rare)
+	fmt.Fprintf(&b, "A difference of less than %s is none, for only %s. Forests and boosting are not among the methods.\n", least, reason)
 	return b.String()
 }
 
-// standardError is that of a G-mean on n rows of the classes, see Verdict.
-func standardError(m Summary, n [2]float64) float64 {
-	r, s := (m.Recall*n[1]+1)/(n[1]+2), (m.Specificity*n[0]+1)/(n[0]+2)
-	return math.Sqrt(r*s) / 2 * math.Sqrt((1-r)/(r*n[1])+(1-s)/(s*n[0]))
+// String returns the least and the greatest margin of a difference.
+func (m margins) String() string {
+	least, most := math.Inf(1), 0.
+	for method, v := range m {
+		if method != control {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	from, to := fmt.Sprintf("%.3f", least), fmt.Sprintf("%.3f", most)
+	if from == to {
+		return to
+	}
+	return from + " to " + to + ", by method,"
+}
+
+// binomial returns, for every method, the standard error that the G-mean of ecs-dbn
+// has from so few rows, each taken as drawn by itself (delta method):
+//
+//	G/2·√((1−r)/(r·n₁) + (1−s)/(s·n₀))
+//
+// with recall r of n₁ rare and specificity s of n₀ frequent rows, both with one
+// success and one failure added.
+func binomial(s *Set, all []Summary) margins {
+	n1 := float64(s.RareRows())
+	n0 := float64(len(s.Y)) - n1
+	se := make(margins)
+	for _, m := range all {
+		if m.Method != control {
+			continue
+		}
+		r, f := (m.Recall*n1+1)/(n1+2), (m.Specificity*n0+1)/(n0+2)
+		one := math.Sqrt(r*f) / 2 * math.Sqrt((1-r)/(r*n1)+(1-f)/(f*n0))
+		for _, m := range all {
+			se[m.Method] = one
+		}
+	}
+	return se
+}
+
+// jackknife returns the standard errors that come from the choice of groups, of
+// which every one of n folds holds out some. Rows of a group resemble each other, so
+// that they count for less than as many rows drawn by themselves. With d₍ᵢ₎ the
+// figure without fold i and d̄ their mean, it is √((n−1)/n·Σ(d₍ᵢ₎−d̄)²) (Efron and
+// Stein, The Jackknife Estimate of Variance, 1981): infinite if one class is in one
+// fold only.
+func jackknife(cells []Cell, n int) margins {
+	without := make(map[string][]float64)
+	for fold := 1; fold <= n; fold++ {
+		all := Summarise(slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool { return c.Fold == fold }), true)
+		ecs := slices.IndexFunc(all, func(m Summary) bool { return m.Method == control })
+		for _, m := range all {
+			d := m.GMean
+			if m.Method != control && ecs >= 0 {
+				d -= all[ecs].GMean
+			}
+			without[m.Method] = append(without[m.Method], d)
+		}
+	}
+	se := make(margins)
+	for method, d := range without {
+		var centre, square float64
+		for _, v := range d {
+			centre += v / float64(n)
+		}
+		for _, v := range d {
+			square += (v - centre) * (v - centre)
+		}
+		if se[method] = math.Sqrt(square * float64(n-1) / float64(n)); math.IsNaN(se[method]) {
+			se[method] = math.Inf(1)
+		}
+	}
+	return se
 }

@@ -2,8 +2,11 @@ package study
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flank-tcm/flank/pkg/classify"
 )
 
 func TestVerdict(t *testing.T) {
@@ -18,9 +21,9 @@ func TestVerdict(t *testing.T) {
 		"the best": {[]Summary{method("ecs-dbn", 0.9, 0.01), method("welm-w1", 0.8, 0.01), method("dbn", 0.7, 0.01)},
 			[]string{"? Yes: it is better than every other method.", "Of 100 rows of state=worn it finds 90; of 100 others it takes 10 for state=worn.", "Costs are worth 0.200: the same network without them, dbn, has 0.700.", "only 100 rows are of state=worn"}},
 		"one as good": {[]Summary{method("welm-w1", 0.905, 0.01), method("ecs-dbn", 0.9, 0.01), method("dbn", 0.7, 0.01)},
-			[]string{"? Yes, no method is better; but as good are welm-w1.\n"}},
+			[]string{"? Yes, no method is better; but as good, as far as can be told, are welm-w1.\n"}},
 		"draws that scatter": {[]Summary{method("csdbn", 0.96, 0.08), method("ecs-dbn", 0.9, 0.01)},
-			[]string{"? Yes, no method is better; but as good are csdbn.\n"}},
+			[]string{"? Yes, no method is better; but as good, as far as can be told, are csdbn.\n"}},
 		"one is better": {[]Summary{method("smote-dbn", 0.96, 0.01), method("ecs-dbn", 0.9, 0.01)},
 			[]string{"? No: better than its 0.900 by G-mean are smote-dbn (0.960).\n"}},
 		"no costs needed": {[]Summary{method("dbn", 0.91, 0.01), method("ecs-dbn", 0.9, 0.01)},
@@ -30,7 +33,7 @@ func TestVerdict(t *testing.T) {
 		"nothing learnt, but by another": {[]Summary{method("welm-w1", 0.9, 0.01), method("ecs-dbn", 0, 0)},
 			[]string{"? No: better than its 0.000 by G-mean are welm-w1 (0.900).\n"}},
 	} {
-		got := Verdict(s, tc.all)
+		got := sentences(s, tc.all, binomial(s, tc.all))
 		for _, want := range tc.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, got)
@@ -40,8 +43,75 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if got := Verdict(s, []Summary{method("ecs-dbn", 1, 0)}) + Verdict(s, []Summary{method("dbn", 1, 0), method("csdbn", 1, 0)}); got != "" {
+	cell := func(method string) Cell { return Cell{Key: Key{"s", method, 1, 1}, TP: 1, TN: 1, GMean: 1} }
+	if got := Verdict(s, []Cell{cell("ecs-dbn")}) + Verdict(s, []Cell{cell("dbn"), cell("csdbn")}); got != "" {
 		t.Errorf("a verdict on one method, or without ECS-DBN: %s", got)
+	}
+}
+
+// Where rows have groups, what counts is how much a difference depends on which
+// groups there are, however many rows they have.
+func TestVerdictByGroup(t *testing.T) {
+	s := &Set{Rare: "state=worn", Y: append(make([]int, 4000), ones(400)...), Groups: []string{"a"}, Folds: make([]classify.Fold, 4)}
+	// Each of four tools with 100 worn rows of which so many are found, and 1000 others of which 900 are.
+	method := func(name string, found ...int) (cells []Cell) {
+		for i, n := range found {
+			c := Cell{Key: Key{"s", name, 1, i + 1}, TP: n, FN: 100 - n, TN: 900, FP: 100}
+			cells = append(cells, c)
+		}
+		return cells
+	}
+	for name, tc := range map[string]struct {
+		other []Cell
+		want  []string
+	}{
+		"better on every tool": {method("dbn", 90, 90, 90, 91), []string{"? No: better than its 0.849 by G-mean are dbn (", " is none, for only 4 parts were held out"}},
+		"much better on one":   {method("dbn", 80, 80, 80, 100), []string{"? Yes, no method is better; but as good, as far as can be told, are dbn.\n"}},
+		"costs help on one":    {method("dbn", 80, 80, 80, 40), []string{"Whether costs are worth anything cannot be told: the same network without them, dbn, has 0.7"}},
+		"worse on every tool":  {method("dbn", 60, 60, 60, 61), []string{"? Yes: it is better than every other method.\n"}},
+	} {
+		got := Verdict(s, slices.Concat(method("ecs-dbn", 80, 80, 80, 80), tc.other))
+		for _, want := range tc.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, got)
+			}
+		}
+	}
+
+	one := slices.Concat(method("ecs-dbn", 80, 0, 0, 0), method("dbn", 70, 0, 0, 0))
+	for i := range one {
+		if one[i].Fold > 1 {
+			one[i].FN = 0
+		}
+	}
+	if got := Verdict(s, one); !strings.Contains(got, "? That cannot be told: rows of state=worn, or all others, are in only one of the 4 parts") {
+		t.Errorf("worn rows of one tool only: %s", got)
+	}
+}
+
+// The jackknife's standard error is the spread that comes from drawing groups.
+func TestJackknife(t *testing.T) {
+	const groups, trials = 8, 3000
+	rng := newRand(1)
+	draw := func() (cells []Cell) {
+		for fold := range groups {
+			found := 60 + rng.IntN(31) // of this group's worn rows
+			cells = append(cells, Cell{Key: Key{"s", "ecs-dbn", 1, fold + 1}, TP: found, FN: 100 - found, TN: 900, FP: 100},
+				Cell{Key: Key{"s", "dbn", 1, fold + 1}, TP: found - rng.IntN(21), FN: 100 - found, TN: 900, FP: 100})
+		}
+		return cells
+	}
+	var sum, square, estimate float64 // of the difference
+	for range trials {
+		cells := draw()
+		all := Summarise(cells, true)
+		d := math.Abs(all[0].GMean - all[1].GMean)
+		sum, square = sum+d/trials, square+d*d/trials
+		se := jackknife(cells, groups)["dbn"]
+		estimate += se * se / trials
+	}
+	if want := math.Sqrt(square - sum*sum); math.Abs(math.Sqrt(estimate)/want-1) > 0.1 {
+		t.Errorf("%v, drawn %v", math.Sqrt(estimate), want)
 	}
 }
 
@@ -65,10 +135,14 @@ func TestStandardError(t *testing.T) {
 		sum, square = sum+g/trials, square+g*g/trials
 	}
 	want := math.Sqrt(square - sum*sum)
-	if got := standardError(Summary{Recall: recall, Specificity: specificity}, n); math.Abs(got/want-1) > 0.05 {
+	standardError := func(recall, specificity float64) float64 {
+		s := &Set{Y: append(make([]int, int(n[0])), ones(int(n[1]))...)}
+		return binomial(s, []Summary{{Method: "ecs-dbn", Recall: recall, Specificity: specificity}})["ecs-dbn"]
+	}
+	if got := standardError(recall, specificity); math.Abs(got/want-1) > 0.05 {
 		t.Errorf("%v, drawn %v", got, want)
 	}
-	if got := standardError(Summary{Recall: 1, Specificity: 1}, n); got < 0.005 || got > 0.05 {
+	if got := standardError(1, 1); got < 0.005 || got > 0.05 {
 		t.Errorf("%v where all is right: 60 rows say no more than that", got)
 	}
 }
