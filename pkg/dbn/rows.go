@@ -44,8 +44,8 @@ type feed struct {
 	blockRows int // rows read at a time; the last block may have fewer
 	portions  int // of an epoch
 
-	// Of rows in memory, or of blocks. Of these, every so many as there are
-	// portions stay among themselves; each portion has one of them.
+	// Of rows in memory, or of blocks, which are shuffled among as many neighbours as
+	// there are portions: each portion takes one of them.
 	order []int
 	ready [2]portion
 }
