@@ -181,9 +181,10 @@ quality:
 	$(GO) run ./internal/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md
 
 # The study: Python's classifiers and every method of internal/study on KEEL's sets,
-# as docs/study/peers.csv and cells.csv, and the pages of them: hours of a processor.
-# It goes on where it was stopped; REDO=ecs-dbn,dbn makes cells of methods anew.
-study: study-peers study-go
+# as docs/study/peers.csv and cells.csv, the gun drills, and the pages of them: hours
+# of a processor. It goes on where it was stopped; REDO=ecs-dbn,dbn makes cells of
+# methods anew.
+study: study-peers study-go study-drill
 	$(MAKE) study-report
 
 study-peers: peers/study/.venv/ready
