@@ -68,7 +68,7 @@ func DrillPage(cells []Cell) string {
 			}
 		}
 		fmt.Fprintf(&b, "## %s\n\n%d test rows, %d of them faulty.", set, held, faulty)
-		if i := slices.IndexFunc(rows, func(r drillRow) bool { return r.Method == "ecs-dbn" }); i >= 0 {
+		if i := slices.IndexFunc(rows, func(r drillRow) bool { return r.Method == Control }); i >= 0 {
 			fmt.Fprintf(&b, " By G-mean ECS-DBN has place %d of %d.", i+1, len(rows))
 		}
 		b.WriteString("\n\n| method | trial | accuracy | G-mean | AUC by ranks | AUC of decisions | precision | recall | F1 | s to train | accuracy, paper | G-mean, paper |\n" +

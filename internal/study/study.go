@@ -26,6 +26,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
+// Control is the method that all others are compared with.
+const Control = "ecs-dbn"
+
 // Set is what methods are compared on.
 type Set struct {
 	Name   string

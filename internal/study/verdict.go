@@ -33,20 +33,26 @@ func Verdict(s *Set, cells []Cell) string {
 // ecs-dbn; under its own name that of the G-mean of ecs-dbn.
 type margins map[string]float64
 
-const control = "ecs-dbn"
+// find returns the summary of a method, and whether there is one.
+func find(all []Summary, method string) (Summary, bool) {
+	i := slices.IndexFunc(all, func(m Summary) bool { return m.Method == method })
+	if i < 0 {
+		return Summary{}, false
+	}
+	return all[i], true
+}
 
 func sentences(s *Set, all []Summary, least margins) string {
-	at := slices.IndexFunc(all, func(m Summary) bool { return m.Method == control })
-	if at < 0 || len(all) < 2 {
+	ecs, ok := find(all, Control)
+	if !ok || len(all) < 2 {
 		return ""
 	}
-	ecs := all[at]
 	within := func(m Summary) float64 { return max(least[m.Method], ecs.SD, m.SD) }
 	var better, equal []string // best first, as all are
 	most := ecs.GMean
-	for i, m := range all {
+	for _, m := range all {
 		switch d := m.GMean - ecs.GMean; {
-		case i == at:
+		case m.Method == Control:
 		case d > within(m):
 			better = append(better, fmt.Sprintf("%s (%.3f)", m.Method, m.GMean))
 			most = max(most, m.GMean)
@@ -63,10 +69,10 @@ func sentences(s *Set, all []Summary, least margins) string {
 	var b strings.Builder
 	b.WriteString("Is ECS-DBN right for this table? ")
 	switch {
-	case math.IsInf(least[control], 1):
+	case math.IsInf(least[Control], 1):
 		fmt.Fprintf(&b, "That cannot be told: rows of %s, or all others, are in only one of the %d parts held out. It takes more groups that have both.\n", s.Rare, len(s.Folds))
 		return b.String()
-	case most-least[control] <= coin:
+	case most-least[Control] <= coin:
 		fmt.Fprintf(&b, "No, and nothing here is: its G-mean of %.3f is no more than what tossing a coin has, 0.5. The columns do not tell the classes apart, or %s are too few.\n", ecs.GMean, few)
 	case better != nil:
 		fmt.Fprintf(&b, "No: better than its %.3f by G-mean are %s.\n", ecs.GMean, strings.Join(better, ", "))
@@ -76,12 +82,12 @@ func sentences(s *Set, all []Summary, least margins) string {
 		b.WriteString("Yes: it is better than every other method.\n")
 	}
 	fmt.Fprintf(&b, "Of 100 rows of %[1]s it finds %.0[2]f; of 100 others it takes %.0[3]f for %[1]s.\n", s.Rare, 100*ecs.Recall, 100*(1-ecs.Specificity))
-	if i := slices.IndexFunc(all, func(m Summary) bool { return m.Method == "dbn" }); i >= 0 {
-		switch d := ecs.GMean - all[i].GMean; {
-		case d > within(all[i]):
-			fmt.Fprintf(&b, "Costs are worth %.3f: the same network without them, dbn, has %.3f.\n", d, all[i].GMean)
+	if dbn, ok := find(all, "dbn"); ok {
+		switch d := ecs.GMean - dbn.GMean; {
+		case d > within(dbn):
+			fmt.Fprintf(&b, "Costs are worth %.3f: the same network without them, dbn, has %.3f.\n", d, dbn.GMean)
 		case d > 0:
-			fmt.Fprintf(&b, "Whether costs are worth anything cannot be told: the same network without them, dbn, has %.3f.\n", all[i].GMean)
+			fmt.Fprintf(&b, "Whether costs are worth anything cannot be told: the same network without them, dbn, has %.3f.\n", dbn.GMean)
 		default:
 			b.WriteString("Costs are worth nothing: the same network without them, dbn, is as good or better.\n")
 		}
@@ -94,7 +100,7 @@ func sentences(s *Set, all []Summary, least margins) string {
 func (m margins) String() string {
 	least, most := math.Inf(1), 0.
 	for method, v := range m {
-		if method != control {
+		if method != Control {
 			least, most = min(least, v), max(most, v)
 		}
 	}
@@ -115,16 +121,12 @@ func (m margins) String() string {
 func binomial(s *Set, all []Summary) margins {
 	n1 := float64(s.RareRows())
 	n0 := float64(len(s.Y)) - n1
+	ecs, _ := find(all, Control)
+	r, f := (ecs.Recall*n1+1)/(n1+2), (ecs.Specificity*n0+1)/(n0+2)
+	one := math.Sqrt(r*f) / 2 * math.Sqrt((1-r)/(r*n1)+(1-f)/(f*n0))
 	se := make(margins)
 	for _, m := range all {
-		if m.Method != control {
-			continue
-		}
-		r, f := (m.Recall*n1+1)/(n1+2), (m.Specificity*n0+1)/(n0+2)
-		one := math.Sqrt(r*f) / 2 * math.Sqrt((1-r)/(r*n1)+(1-f)/(f*n0))
-		for _, m := range all {
-			se[m.Method] = one
-		}
+		se[m.Method] = one
 	}
 	return se
 }
@@ -139,11 +141,11 @@ func jackknife(cells []Cell, n int) margins {
 	without := make(map[string][]float64)
 	for fold := 1; fold <= n; fold++ {
 		all := Summarise(slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool { return c.Fold == fold }), true)
-		ecs := slices.IndexFunc(all, func(m Summary) bool { return m.Method == control })
+		ecs, _ := find(all, Control)
 		for _, m := range all {
 			d := m.GMean
-			if m.Method != control && ecs >= 0 {
-				d -= all[ecs].GMean
+			if m.Method != Control {
+				d -= ecs.GMean
 			}
 			without[m.Method] = append(without[m.Method], d)
 		}

@@ -49,28 +49,29 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// byTool returns the cells of a method on tools with 100 worn rows each, of which so
+// many are found, and 1000 others, of which 900 are.
+func byTool(method string, found ...int) (cells []Cell) {
+	for i, n := range found {
+		cells = append(cells, Cell{Key: Key{"s", method, 1, i + 1}, TP: n, FN: 100 - n, TN: 900, FP: 100})
+	}
+	return cells
+}
+
 // Where rows have groups, what counts is how much a difference depends on which
 // groups there are, however many rows they have.
 func TestVerdictByGroup(t *testing.T) {
 	s := &Set{Rare: "state=worn", Y: append(make([]int, 4000), ones(400)...), Groups: []string{"a"}, Folds: make([]classify.Fold, 4)}
-	// Each of four tools with 100 worn rows of which so many are found, and 1000 others of which 900 are.
-	method := func(name string, found ...int) (cells []Cell) {
-		for i, n := range found {
-			c := Cell{Key: Key{"s", name, 1, i + 1}, TP: n, FN: 100 - n, TN: 900, FP: 100}
-			cells = append(cells, c)
-		}
-		return cells
-	}
 	for name, tc := range map[string]struct {
 		other []Cell
 		want  []string
 	}{
-		"better on every tool": {method("dbn", 90, 90, 90, 91), []string{"? No: better than its 0.849 by G-mean are dbn (", " is none, for only 4 parts were held out"}},
-		"much better on one":   {method("dbn", 80, 80, 80, 100), []string{"? Yes, no method is better; but as good, as far as can be told, are dbn.\n"}},
-		"costs help on one":    {method("dbn", 80, 80, 80, 40), []string{"Whether costs are worth anything cannot be told: the same network without them, dbn, has 0.7"}},
-		"worse on every tool":  {method("dbn", 60, 60, 60, 61), []string{"? Yes: it is better than every other method.\n"}},
+		"better on every tool": {byTool("dbn", 90, 90, 90, 91), []string{"? No: better than its 0.849 by G-mean are dbn (", " is none, for only 4 parts were held out"}},
+		"much better on one":   {byTool("dbn", 80, 80, 80, 100), []string{"? Yes, no method is better; but as good, as far as can be told, are dbn.\n"}},
+		"costs help on one":    {byTool("dbn", 80, 80, 80, 40), []string{"Whether costs are worth anything cannot be told: the same network without them, dbn, has 0.7"}},
+		"worse on every tool":  {byTool("dbn", 60, 60, 60, 61), []string{"? Yes: it is better than every other method.\n"}},
 	} {
-		got := Verdict(s, slices.Concat(method("ecs-dbn", 80, 80, 80, 80), tc.other))
+		got := Verdict(s, slices.Concat(byTool("ecs-dbn", 80, 80, 80, 80), tc.other))
 		for _, want := range tc.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, got)
@@ -78,7 +79,7 @@ func TestVerdictByGroup(t *testing.T) {
 		}
 	}
 
-	one := slices.Concat(method("ecs-dbn", 80, 0, 0, 0), method("dbn", 70, 0, 0, 0))
+	one := slices.Concat(byTool("ecs-dbn", 80, 0, 0, 0), byTool("dbn", 70, 0, 0, 0))
 	for i := range one {
 		if one[i].Fold > 1 {
 			one[i].FN = 0
@@ -93,13 +94,13 @@ func TestVerdictByGroup(t *testing.T) {
 func TestJackknife(t *testing.T) {
 	const groups, trials = 8, 3000
 	rng := newRand(1)
-	draw := func() (cells []Cell) {
-		for fold := range groups {
-			found := 60 + rng.IntN(31) // of this group's worn rows
-			cells = append(cells, Cell{Key: Key{"s", "ecs-dbn", 1, fold + 1}, TP: found, FN: 100 - found, TN: 900, FP: 100},
-				Cell{Key: Key{"s", "dbn", 1, fold + 1}, TP: found - rng.IntN(21), FN: 100 - found, TN: 900, FP: 100})
+	draw := func() []Cell {
+		var ecs, dbn []int
+		for range groups {
+			ecs = append(ecs, 60+rng.IntN(31))
+			dbn = append(dbn, ecs[len(ecs)-1]-rng.IntN(21))
 		}
-		return cells
+		return slices.Concat(byTool("ecs-dbn", ecs...), byTool("dbn", dbn...))
 	}
 	var sum, square, estimate float64 // of the difference
 	for range trials {

@@ -17,7 +17,7 @@ import (
 )
 
 // Control is the method that all others are compared with.
-const Control = "ecs-dbn"
+const Control = study.Control
 
 // goal is the mean G-mean that the study sets out to reach, and more if it can
 // be had.
