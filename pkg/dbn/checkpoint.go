@@ -251,6 +251,8 @@ func stateHeaderOf(f *feed, classes int, s Settings) ([]byte, error) {
 		settings.Write(a.b)
 		v.Data = nil
 	}
+	more := s.Pretrain.Rows
+	s.Pretrain.Rows = nil
 	fmt.Fprintf(settings, "%s %+v", kernel.Family(), s)
 
 	some, err := f.sample(stateRows)
@@ -259,6 +261,17 @@ func stateHeaderOf(f *feed, classes int, s Settings) ([]byte, error) {
 	}
 	data := sha256.New()
 	fmt.Fprintln(data, f.rows, f.cols, classes)
+	if more != nil {
+		below := newFeed(more, nil, s.Visible)
+		x, err := below.sample(stateRows)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintln(data, below.rows, below.cols)
+		a := archive{}
+		a.floats(x.Data)
+		data.Write(a.b)
+	}
 	var b []byte
 	for _, label := range f.y {
 		if b = binary.LittleEndian.AppendUint32(b, uint32(label)); len(b) > 1<<16 {

@@ -16,7 +16,11 @@ import (
 // curricula are trainings that differ in what has to be kept of them.
 func curricula() map[string]Settings {
 	v, labels := exclusiveOr(90, rand.New(rand.NewPCG(3, 4)))
+	more, _ := exclusiveOr(410, rand.New(rand.NewPCG(5, 6)))
 	return map[string]Settings{
+		"more rows to pre-train on": {
+			Hidden: []int{7, 5}, Pretrain: PretrainSettings{Epochs: 3, Batch: 70, Rows: more}, FineTune: FineTuneSettings{Epochs: 3, Batch: 80},
+		},
 		"three layers, Adam": {
 			Hidden: []int{7, 5, 3}, Pretrain: PretrainSettings{Epochs: 3, Batch: 70}, FineTune: FineTuneSettings{Epochs: 4, Batch: 80},
 		},

@@ -59,6 +59,23 @@ func (n *Network) Temper(t float64) *Network {
 	return &Network{layers: append(slices.Clone(n.layers[:last]), top)}
 }
 
+// ScaleInputs returns the network that says of x what n says of w∘x, whose inputs
+// are multiplied by w: the lowest layer's weights are multiplied instead. It shares
+// the layers above with n. It panics unless w has one finite number for each input.
+func (n *Network) ScaleInputs(w []float64) *Network {
+	low := n.layers[0]
+	mustMatch(len(w) == low.weights.Rows, "%d scales of %d inputs", len(w), low.weights.Rows)
+	scaled := layer{weights: NewMatrix(low.weights.Rows, low.weights.Cols), bias: low.bias}
+	for i, s := range w {
+		mustMatch(!math.IsNaN(s) && !math.IsInf(s, 0), "scale %v of input %d", s, i)
+		row := scaled.weights.Row(i)
+		for j, v := range low.weights.Row(i) {
+			row[j] = float32(float64(v) * s)
+		}
+	}
+	return &Network{layers: append([]layer{scaled}, n.layers[1:]...)}
+}
+
 // Unweigh returns the network that says what n, trained with the given class
 // weights, would say had each row counted alike: its posteriors are those of n
 // divided by the weights, P'(y=j|x) proportional to P(y=j|x)/w_j, which is ln w_j

@@ -54,6 +54,10 @@ type PretrainSettings struct {
 	Sparsity     float64
 	SparsityCost float64
 
+	// Rows, if not nil, are pre-trained on instead of the rows that have classes:
+	// those and others like them, encoded alike. Pre-training asks for no class.
+	Rows Rows
+
 	// Validation holds rows that are not trained on, for the free-energy gap in
 	// the History. Without rows the gap is not computed.
 	Validation Matrix

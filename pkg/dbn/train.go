@@ -23,7 +23,7 @@ type History struct {
 // It keeps neither. It returns an error
 //
 //   - if the shapes, a label or a setting cannot be used,
-//   - that wraps ErrNotFinite if x holds a NaN or an infinity,
+//   - that wraps ErrNotFinite if x, or what is pre-trained on, holds a NaN or an infinity,
 //   - that wraps ErrOneClass if all rows are of one class,
 //   - that wraps ErrDiverged if the weights do not stay finite,
 //   - that wraps ErrResume if s.Resume is no state of this training, or what
@@ -81,8 +81,16 @@ func train(ctx context.Context, f *feed, classes int, s Settings) (*Network, *Hi
 	n := &Network{}
 	if s.Pretrain.Epochs < 0 {
 		n.layers = randomLayers(f.cols, s.Hidden, rand.New(stream(s.Seed, pretrainStream)))
-	} else if n.layers, err = pretrain(ctx, f, s, c); err != nil {
-		return nil, nil, err
+	} else {
+		below := f
+		if s.Pretrain.Rows != nil {
+			if below, err = newPretrainFeed(s, f.cols); err != nil {
+				return nil, nil, err
+			}
+		}
+		if n.layers, err = pretrain(ctx, below, s, c); err != nil {
+			return nil, nil, err
+		}
 	}
 	random := stream(s.Seed, fineTuneStream)
 	n.layers = append(n.layers, randomLayers(s.Hidden[len(s.Hidden)-1], []int{classes}, rand.New(random))...)
@@ -90,6 +98,16 @@ func train(ctx context.Context, f *feed, classes int, s Settings) (*Network, *Hi
 		return nil, nil, err
 	}
 	return n, history, nil
+}
+
+// newPretrainFeed returns the feed of the rows that are pre-trained on instead of
+// those with classes, which have cols features.
+func newPretrainFeed(s Settings, cols int) (*feed, error) {
+	f := newFeed(s.Pretrain.Rows, nil, s.Visible)
+	if f.cols != cols {
+		return nil, fmt.Errorf("dbn: rows of %d features to pre-train on, expected %d as in the others", f.cols, cols)
+	}
+	return f, f.check("pre-training")
 }
 
 func checkLabels(rows int, y []int, classes int) error {
@@ -176,7 +194,7 @@ func pretrain(ctx context.Context, f *feed, s Settings, c *course) ([]layer, err
 		var state func(*archive)
 		begin := func(t *contrast, h *LayerHistory) error {
 			state = func(a *archive) {
-				if l > 0 {
+				if f != c.feed { // whose order every state has
 					a.permutation(f.order)
 				}
 				t.archive(a)

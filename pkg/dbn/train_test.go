@@ -462,3 +462,71 @@ func BenchmarkFineTune(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*x.Rows*epochs), "ns/row")
 }
+
+// What is pre-trained on decides the lowest weights before fine-tuning, and nothing
+// else of the training sees it.
+func TestPretrainOnOtherRows(t *testing.T) {
+	x, y := exclusiveOr(200, rand.New(rand.NewPCG(1, 2)))
+	more, _ := exclusiveOr(300, rand.New(rand.NewPCG(7, 8)))
+	s := Settings{Hidden: []int{6}, Pretrain: PretrainSettings{Epochs: 3}, FineTune: FineTuneSettings{Epochs: 2}, Seed: 4}
+	bytesOf := func(rows Rows) []byte {
+		t.Helper()
+		s := s
+		s.Pretrain.Rows = rows
+		n, _, err := Train(context.Background(), x, y, 2, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := n.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	plain := bytesOf(nil)
+	if !bytes.Equal(bytesOf(more), bytesOf(more)) {
+		t.Error("equal rows to pre-train on give two networks")
+	}
+	if bytes.Equal(bytesOf(more), plain) {
+		t.Error("pre-training on other rows changes nothing")
+	}
+
+	s.Pretrain.Rows = NewMatrix(5, x.Cols+1)
+	if _, _, err := Train(context.Background(), x, y, 2, s); err == nil || !strings.Contains(err.Error(), "to pre-train on") {
+		t.Errorf("rows of another width: %v", err)
+	}
+	bad := NewMatrix(5, x.Cols)
+	bad.Data[3] = float32(math.NaN())
+	s.Pretrain.Rows = bad
+	if _, _, err := Train(context.Background(), x, y, 2, s); !errors.Is(err, ErrNotFinite) {
+		t.Errorf("a missing value in rows to pre-train on: %v", err)
+	}
+}
+
+func TestScaleInputs(t *testing.T) {
+	x, y := exclusiveOr(200, rand.New(rand.NewPCG(1, 2)))
+	n, _, err := Train(context.Background(), x, y, 2, Settings{Hidden: []int{6, 4}, Pretrain: PretrainSettings{Epochs: 3}, FineTune: FineTuneSettings{Epochs: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := make([]float64, x.Cols)
+	scaled := NewMatrix(x.Rows, x.Cols)
+	rng := rand.New(rand.NewPCG(9, 9))
+	for j := range w {
+		w[j] = 3 * rng.Float64()
+	}
+	w[0] = 0
+	for i := range x.Rows {
+		for j, v := range x.Row(i) {
+			scaled.Row(i)[j] = float32(float64(v) * w[j])
+		}
+	}
+	want, got := NewMatrix(x.Rows, 2), NewMatrix(x.Rows, 2)
+	n.PosteriorTo(want, scaled)
+	n.ScaleInputs(w).PosteriorTo(got, x)
+	for i, p := range want.Data {
+		if math.Abs(float64(p-got.Data[i])) > 1e-5 {
+			t.Fatalf("posterior %d: %v of scaled rows, %v of a scaled network", i, p, got.Data[i])
+		}
+	}
+}
