@@ -32,11 +32,12 @@ type Choice struct {
 
 // CostReport says how the costs were chosen and what else there was.
 type CostReport struct {
-	Posteriors   string   `json:"posteriors"` // what costs were chosen on: "out-of-fold by group", "out-of-fold by row" or "training"
-	Folds        int      `json:"folds"`      // networks that gave out-of-fold posteriors
-	Metric       Metric   `json:"metric"`     // what costs maximise
-	Choices      []Choice `json:"choices"`    // all on the same posteriors, the one kept last
-	Spread       float64  `json:"spread"`     // of posteriors: standard deviation of log odds between rows of one network
+	Posteriors   string   `json:"posteriors"`     // what costs were chosen on: "out-of-fold by group", "out-of-fold by row" or "training"
+	Folds        int      `json:"folds"`          // networks that gave out-of-fold posteriors
+	Rule         string   `json:"rule,omitempty"` // how costs follow where few groups have rows of a class, in words; empty: half-way from the optimum to the inverse prior
+	Metric       Metric   `json:"metric"`         // what costs maximise
+	Choices      []Choice `json:"choices"`        // all on the same posteriors, the one kept last
+	Spread       float64  `json:"spread"`         // of posteriors: standard deviation of log odds between rows of one network
 	NearConstant bool     `json:"near_constant"`
 
 	// Temperature is what the log posteriors of the network were divided by,
@@ -133,6 +134,9 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 // trust returns how far from the inverse prior to the optimum the costs kept are,
 // with the given number of rows of each class.
 func (s CostSettings) trust(counts []int) float64 {
+	if s.priorAlone {
+		return 0
+	}
 	if s.PriorRows == 0 {
 		return 0.5
 	}
@@ -248,4 +252,54 @@ func (d judged) seeds(inverse CostVector) [][]float64 {
 		level[c] = math.Exp(level[c] - top)
 	}
 	return [][]float64{make([]float64, d.k), inverse, Weighted(posterior), Weighted(level)}
+}
+
+// What is done where few groups have rows of some class but the first, by how many
+// do. Settled on all choices of one, two and three labelled tools out of the five
+// worn ones of the turning recording, the others without labels (docs/algorithm.md).
+var few = [...]struct {
+	decay float64 // of fine-tuning, for inputs that are not bins; 0: as ever
+	rule  string
+}{
+	1: {4e-3, "the inverse prior alone, on posteriors as the network gives them: one group has rows of the rarest class, so that none can be held out"},
+	2: {3e-3, "half-way to the inverse prior, on posteriors as the network gives them: two groups have rows of the rarest class, too few to calibrate on"},
+}
+
+// settle adapts settings to how many groups have rows of a class, where those are
+// few. What s says itself stays.
+func (s Settings) settle(y []int, groups []string, k int, r *Report) Settings {
+	if groups == nil || s.Costs.Posteriors == Training {
+		return s
+	}
+	n := leastGroups(y, groups, k)
+	if n >= len(few) {
+		return s
+	}
+	r.Costs.Rule = few[n].rule
+	s.Costs.Uncalibrated = true
+	if n == 1 && !s.Costs.Unmixed && !s.Costs.Metric.pairOnly() {
+		s.Costs.priorAlone = true
+	}
+	if s.ownDecay && s.Encoding != Bins && s.Encoding != Committee {
+		s.Network.FineTune.Decay = few[n].decay
+	}
+	return s
+}
+
+// leastGroups returns how many groups have rows of a class, at least, among the
+// classes but the first.
+func leastGroups(y []int, groups []string, k int) int {
+	number, _ := numberGroups(groups)
+	of := make([]map[int32]bool, k)
+	for class := range of {
+		of[class] = make(map[int32]bool)
+	}
+	for i, class := range y {
+		of[class][number[i]] = true
+	}
+	least := len(of[1])
+	for _, in := range of[2:] {
+		least = min(least, len(in))
+	}
+	return least
 }

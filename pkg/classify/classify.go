@@ -67,7 +67,8 @@ type Settings struct {
 	// Network says how networks are trained. Its Visible defaults to what the
 	// encoding needs, and must be left to a Committee, whose members differ; its
 	// FineTune.Decay to 2e-3 for Bins (whose inputs are many and overfit) and 3e-4
-	// otherwise. The networks of a Committee have one hidden layer of 30 units and
+	// otherwise, 3e-3 where two groups and 4e-3 where one have rows of some class but
+	// the first. The networks of a Committee have one hidden layer of 30 units and
 	// 20 epochs of pre-training, unless it says more: together they gain nothing
 	// from the defaults of one alone. Its Seed, Progress, Checkpoint and
 	// Resume are set here and its validation rows must be empty.
@@ -86,6 +87,20 @@ type Settings struct {
 	// epoch that suits them best, see dbn.FineTuneSettings. It saves time on
 	// large tables; on small ones the rows are worth more than the stop.
 	EarlyStop bool
+
+	// Stability says whether columns count by how steadily they follow the lives of
+	// tools; default StabilityAuto. It takes a Table with groups and an order.
+	Stability Stability
+
+	// Exclude are columns that do not count: those of which a person knows that they
+	// follow something else than wear.
+	Exclude []int
+
+	// Transductive lets networks learn from rows without a class of tools that are
+	// held out. Scores then say what is reached on tools whose rows are at hand.
+	Transductive bool
+
+	ownDecay bool // Network.FineTune.Decay is the default
 
 	Costs   CostSettings
 	Seed    uint64 // of every random draw: equal seeds give equal bytes
@@ -124,6 +139,8 @@ type CostSettings struct {
 	PriorRows int
 
 	Search jade.Settings // its Seed is set here; unless Raw, costs worth trying are put into its Initial
+
+	priorAlone bool // see Settings.settle
 }
 
 // Posteriors says where the posteriors come from on which costs are chosen.
@@ -187,6 +204,7 @@ func (s Settings) members() []Settings {
 
 func (s Settings) withDefaults() (Settings, error) {
 	s.Encoding = cmp.Or(s.Encoding, Standard)
+	s.Stability = cmp.Or(s.Stability, StabilityAuto)
 	s.Bins = cmp.Or(s.Bins, 8)
 	s.Costs.Posteriors = cmp.Or(s.Costs.Posteriors, OutOfFold)
 	s.Costs.Folds = cmp.Or(s.Costs.Folds, 10)
@@ -198,6 +216,7 @@ func (s Settings) withDefaults() (Settings, error) {
 		}
 	} else {
 		s.Network.Visible = cmp.Or(s.Network.Visible, s.Encoding.visible())
+		s.ownDecay = s.Network.FineTune.Decay == 0
 		s.Network.FineTune.Decay = cmp.Or(s.Network.FineTune.Decay, decays[s.Encoding])
 	}
 	switch {
@@ -209,6 +228,8 @@ func (s Settings) withDefaults() (Settings, error) {
 		return s, fmt.Errorf("classify: visible units %q: %w: the members of a committee need different ones, leave them to it", s.Network.Visible, ErrSettings)
 	case !s.Encoding.known():
 		return s, fmt.Errorf("classify: encoding %q: %w: must be one of %v", s.Encoding, ErrSettings, encodings)
+	case s.Stability != StabilityAuto && s.Stability != StabilityOff:
+		return s, fmt.Errorf("classify: stability %q: %w: must be %q or %q", s.Stability, ErrSettings, StabilityAuto, StabilityOff)
 	case s.Bins < 1 || s.Bins > maxBins:
 		return s, fmt.Errorf("classify: %d bins: %w: must be from 1 to %d", s.Bins, ErrSettings, maxBins)
 	case s.Costs.Posteriors != OutOfFold && s.Costs.Posteriors != Training:

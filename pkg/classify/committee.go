@@ -19,6 +19,7 @@ type member struct {
 	encoder *Encoder
 	network *dbn.Network
 	history *dbn.History
+	weights *Weights
 }
 
 // shareSteps is how finely shares are looked for: a share is a multiple of

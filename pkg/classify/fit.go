@@ -23,6 +23,14 @@ type Report struct {
 	Imputed     int        `json:"imputed_cells"`     // missing values, encoded as their column's mean
 	Members     []Member   `json:"members,omitempty"` // of a Committee
 	Costs       CostReport `json:"costs"`
+	Weights     *Weights   `json:"weights,omitempty"`    // of columns, in the first member; nil if the rows have no groups
+	Unlabelled  *Bare      `json:"unlabelled,omitempty"` // rows without a class; nil if there are none
+
+	// Of the Views of a table, if it has any: the one that was kept, and what each
+	// gave on rows held out.
+	View  string      `json:"view,omitempty"`
+	Views []ViewScore `json:"views,omitempty"`
+	view  int
 	// Posterior, N×K row-major, holds the posteriors that the costs were chosen
 	// on.
 	Posterior []float64 `json:"-"`
@@ -33,6 +41,19 @@ type Report struct {
 	Training Scores       `json:"training"` // of the classifier on the rows it was fitted to
 	History  *dbn.History `json:"-"`        // of the network, of a Committee's first
 	Warnings []string     `json:"warnings"` // in words; empty if all is well
+}
+
+// Bare says what rows without a class were good for.
+type Bare struct {
+	Rows    int `json:"rows"`    // the encoder, the weights and pre-training saw them
+	Groups  int `json:"groups"`  // that they are of
+	Healthy int `json:"healthy"` // of them: first rows of groups without any class, that count as healthy in fine-tuning
+}
+
+// ViewScore is what a view of the rows gives on rows held out.
+type ViewScore struct {
+	Name string  `json:"name"`
+	Loss float64 `json:"loss"` // see Report.Views; least is best
 }
 
 // Fit trains a classifier on the rows of x, whose classes are y and whose groups
@@ -65,22 +86,55 @@ type Report struct {
 // Errors wrap ErrSize, ErrNotFinite, ErrClasses, ErrTooFew or ErrSettings, an
 // error of dbn.Train, of reading x, or the cause of ctx.
 func Fit(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings) (*Classifier, *Report, error) {
-	s, err := s.withDefaults()
+	return FitTable(ctx, &Table{X: x, Y: y, Groups: groups}, s)
+}
+
+// FitTable is Fit on rows of which more is known. It keeps none of t.
+//
+// Columns count by how steadily they follow the lives of the tools, see
+// [Settings].Stability: each input of a network is multiplied by the weight of its
+// column while it is trained, and the weights of the lowest layer by it afterwards,
+// so that the classifier takes rows as they are.
+//
+// Rows without a class fit the encoder and the weights of columns, and networks are
+// pre-trained on them too. The first rows of a group without any class, a quarter of
+// it and 30 at most, count as healthy in fine-tuning.
+//
+// Of several Views of the rows, all are tried and one is kept: see ViewScore. The
+// classifier takes rows as Report.View prepares them.
+//
+// If two groups or fewer have rows of some class but the first, posteriors held out
+// say too little of groups never seen to calibrate on them, and weights decay faster;
+// with one such group costs are the inverse prior alone. Report.Costs.Rule says so.
+func FitTable(ctx context.Context, t *Table, s Settings) (*Classifier, *Report, error) {
+	s, k, err := s.prepare(t)
 	if err != nil {
 		return nil, nil, err
 	}
-	k, err := checkData(x, y, groups)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := s.Costs.check(k); err != nil {
-		return nil, nil, err
-	}
-	c, r, err := fit(ctx, x, y, groups, k, s)
+	c, r, err := fit(ctx, t.whole(), k, s)
 	if err != nil {
 		return nil, nil, fmt.Errorf("classify: %w", err)
 	}
 	return c, r, nil
+}
+
+// prepare returns s with its defaults and the number K of t's classes.
+func (s Settings) prepare(t *Table) (Settings, int, error) {
+	s, err := s.withDefaults()
+	if err != nil {
+		return s, 0, err
+	}
+	k, err := t.check()
+	if err != nil {
+		return s, 0, err
+	}
+	_, cols := t.X.Shape()
+	for _, j := range s.Exclude {
+		if j < 0 || j >= cols {
+			return s, 0, fmt.Errorf("classify: column %d of %d is excluded: %w: there is no such column", j, cols, ErrSettings)
+		}
+	}
+	return s, k, s.Costs.check(k)
 }
 
 // Streams of seeds that follow from Settings.Seed.
@@ -92,11 +146,12 @@ const (
 	outerSeed = 1 << 32 // and upwards, one for each fold of CrossValidate
 )
 
-// fit is Fit of K classes with checked rows and settings. Its errors lack the
-// name of the package.
-func fit(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Settings) (*Classifier, *Report, error) {
-	rows, cols := x.Shape()
-	r := &Report{Rows: rows, Columns: cols, ClassCounts: countClasses(y), Warnings: []string{}}
+// fit is FitTable of K classes to a part of a table, with checked rows and settings.
+// Its errors lack the name of the package.
+func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report, error) {
+	_, cols := d.of.X.Shape()
+	y, groups := d.y(), d.groups()
+	r := &Report{Rows: d.rows.rows, Columns: cols, ClassCounts: countClasses(y), Warnings: []string{}}
 	if groups != nil {
 		_, names := numberGroups(groups)
 		r.Groups = len(names)
@@ -110,54 +165,29 @@ func fit(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Set
 		}
 		r.Costs.Folds = folds.folds
 	}
+	s = s.settle(y, groups, k, r)
 
-	// The networks to keep and those of the folds, the slowest first.
-	all := s.members()
-	trained := make([]member, len(all))
-	held := make([][]float64, len(all))
-	for m := range held {
-		if folds.folds > 0 {
-			held[m] = make([]float64, rows*k)
-		}
-	}
-	networks := len(all) * (1 + folds.folds)
-	progress := newProgress(s.Progress, "train", networks)
-	// Workers that are to spare share the batches of a network.
-	spare := max(1, s.Workers/networks)
-	err := parallel(ctx, networks, s.Workers, func(ctx context.Context, i int) error {
-		m, fold := i%len(all), i/len(all)
-		set := all[m]
-		set.Network.Workers = spare
-		if fold == 0 {
-			var err error
-			t := &trained[m]
-			t.encoder, t.network, t.history, err = train(ctx, x, y, groups, k, set, derive(s.Seed, networkSeed), progress.of(i))
-			return err
-		}
-		some, test := folds.train(fold-1), folds.test(fold-1)
-		var tools []string
-		if s.EarlyStop {
-			tools = pick(groups, some)
-		}
-		encoder, network, _, err := train(ctx, part(x, some), pick(y, some), tools, k, set, derive(s.Seed, foldSeeds+uint64(fold-1)), progress.of(i))
-		if err != nil {
-			return fmt.Errorf("fold %d of %d, to choose costs: %w", fold, folds.folds, err)
-		}
-		return eachPosterior(part(x, test), encoder, network, func(n int, p []float64) { copy(held[m][test.row(n)*k:], p) })
-	})
+	attempts, err := d.trainAll(ctx, folds, k, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	r.History = trained[0].history
-	c, joint := join(trained, held, y, k, s.Costs.Uncalibrated, r)
-	r.describe(trained[0].encoder, c.encoder.inputs)
-	if r.Imputed, err = missing(x); err != nil {
+	kept := d.choose(attempts, y, groups, k, r)
+	r.History, r.Weights = kept.trained[0].history, kept.trained[0].weights
+	if groups == nil {
+		r.Weights = nil
+	}
+	r.countBare(d)
+	c, joint := join(kept.trained, kept.held, y, k, s.Costs.Uncalibrated, r)
+	r.describe(kept.trained[0].encoder, c.encoder.inputs)
+	all, more := d.view(r.view)
+	l := d.lesson(all, more)
+	if r.Imputed, err = missing(l.x); err != nil {
 		return nil, nil, err
 	}
 
 	own := func() (judged, error) {
-		p := make([]float64, rows*k)
-		err := eachPosterior(x, c.encoder, c.network, func(i int, row []float64) { copy(p[i*k:], row) })
+		p := make([]float64, len(y)*k)
+		err := eachPosterior(l.x, c.encoder, c.network, func(i int, row []float64) { copy(p[i*k:], row) })
 		return newJudged(k, p, y), err
 	}
 	s.Costs.Search.Seed = derive(s.Seed, searchSeed)
@@ -168,11 +198,77 @@ func fit(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Set
 		c.network = c.network.Temper(r.Costs.Temperature)
 	}
 	training := newAssessor(c.costs, r.ClassCounts)
-	if err := eachPosterior(x, c.encoder, c.network, func(i int, p []float64) { training.add(y[i], p) }); err != nil {
+	if err := eachPosterior(l.x, c.encoder, c.network, func(i int, p []float64) { training.add(y[i], p) }); err != nil {
 		return nil, nil, err
 	}
 	r.Training = training.scores()
 	return c, r, nil
+}
+
+// attempt is what was trained on one view of the rows.
+type attempt struct {
+	trained []member    // on all rows, one for each member of a committee
+	held    [][]float64 // N×K, of each member: posteriors of rows held out; nil without folds
+}
+
+// trainAll trains the networks to keep and those of the folds, of every view, the
+// slowest first.
+func (d subset) trainAll(ctx context.Context, folds dealt, k int, s Settings) ([]attempt, error) {
+	all := s.members()
+	attempts := make([]attempt, d.views())
+	for v := range attempts {
+		attempts[v] = attempt{make([]member, len(all)), make([][]float64, len(all))}
+		for m := range all {
+			if folds.folds > 0 {
+				attempts[v].held[m] = make([]float64, d.rows.rows*k)
+			}
+		}
+	}
+	views := len(attempts)
+	networks := views * len(all) * (1 + folds.folds)
+	progress := newProgress(s.Progress, "train", networks)
+	// Workers that are to spare share the batches of a network.
+	spare := max(1, s.Workers/networks)
+	return attempts, parallel(ctx, networks, s.Workers, func(ctx context.Context, i int) error {
+		m, v, fold := i%len(all), i/len(all)%views, i/len(all)/views
+		set := all[m]
+		set.Network.Workers = spare
+		if fold == 0 {
+			var err error
+			x, more := d.view(v)
+			attempts[v].trained[m], err = train(ctx, d.lesson(x, more), k, set, derive(s.Seed, networkSeed), progress.of(i))
+			return err
+		}
+		some := d.without(folds, fold-1, s.Transductive)
+		x, more := some.view(v)
+		t, err := train(ctx, some.lesson(x, more), k, set, derive(s.Seed, foldSeeds+uint64(fold-1)), progress.of(i))
+		if err != nil {
+			return fmt.Errorf("fold %d of %d, to choose costs: %w", fold, folds.folds, err)
+		}
+		test := folds.test(fold - 1)
+		held := attempts[v].held[m]
+		return eachPosterior(part(x, d.compose(test)), t.encoder, t.network, func(n int, p []float64) { copy(held[test.row(n)*k:], p) })
+	})
+}
+
+// choose returns the attempt on the best view, and notes in r which it is.
+func (d subset) choose(attempts []attempt, y []int, groups []string, k int, r *Report) attempt {
+	if len(d.of.Views) == 0 {
+		return attempts[0]
+	}
+	r.view = chooseView(d, attempts, y, groups, k, r)
+	r.View = d.of.Views[r.view].Name
+	return attempts[r.view]
+}
+
+// countBare notes what rows without a class were good for.
+func (r *Report) countBare(d subset) {
+	if d.more.rows == 0 {
+		return
+	}
+	of := make(map[string]bool)
+	d.more.each(func(i int) { of[d.of.Unlabelled.Groups[i]] = true })
+	r.Unlabelled = &Bare{Rows: d.more.rows, Groups: len(of), Healthy: d.early().rows}
 }
 
 // keepCosts chooses costs on the held-out posteriors d, or on the network's own
@@ -280,51 +376,87 @@ func loneClass(y []int, groups []string) (class int, group string) {
 	return -1, ""
 }
 
-// train fits an encoder and a network to the rows of x, and to nothing else.
-func train(ctx context.Context, x dbn.Rows, y []int, groups []string, k int, s Settings, seed uint64, progress func(string, int, int)) (*Encoder, *dbn.Network, *dbn.History, error) {
-	some, err := typical(x)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	encoder, err := FitEncoder(some, s.Encoding, s.Bins)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+// train fits an encoder and a network to what l has, and to nothing else.
+func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progress func(string, int, int)) (member, error) {
 	s.Network.Seed, s.Network.Progress = seed, progress
+	var held dbn.Matrix // that say when to stop
 	if s.EarlyStop {
-		if folds, ok := stopFolds(y, groups, seed); ok {
+		if folds, ok := stopFolds(l.y, l.groups(), seed); ok {
 			some, test := folds.train(0), folds.test(0)
-			if _, near := x.(dbn.Matrix); !near {
+			if _, near := l.x.(dbn.Matrix); !near {
 				test = test.thin(encoderRows)
 			}
-			held, err := inMemory(part(x, test))
-			if err != nil {
-				return nil, nil, nil, err
+			var err error
+			if held, err = inMemory(part(l.x, test)); err != nil {
+				return member{}, err
 			}
-			s.Network.FineTune.Labels = pick(y, test)
-			x, y = part(x, some), pick(y, some)
-			rows, err := typical(x)
-			if err != nil {
-				return nil, nil, nil, err
+			s.Network.FineTune.Labels = pick(l.y, test)
+			rest := l.learnFrom(l.compose(some), l.compose(folds.test(0)), s.Transductive)
+			more := l.more
+			if rest.more.rows < l.subset.more.rows {
+				more = nil
+				if rest.more.rows > 0 {
+					more = part(l.more, l.subset.more.placesOf(rest.more))
+				}
 			}
-			if encoder, err = FitEncoder(rows, s.Encoding, s.Bins); err != nil {
-				return nil, nil, nil, err
-			}
-			v := encoder.encodeAll(held)
-			s.Network.Pretrain.Validation, s.Network.FineTune.Validation = v, v
+			l = lesson{subset: rest, x: part(l.x, some), more: more, y: pick(l.y, some)}
 		}
 	}
+	labelled, err := typical(l.x)
+	if err != nil {
+		return member{}, err
+	}
+	unlabelled, err := typical(l.more)
+	if err != nil {
+		return member{}, err
+	}
+	seen := labelled.x
+	if l.more != nil {
+		seen = stack(labelled.x, unlabelled.x).(dbn.Matrix)
+	}
+	t := member{}
+	if t.encoder, err = FitEncoder(seen, s.Encoding, s.Bins); err != nil {
+		return member{}, err
+	}
+	var weights []float64
+	weights, t.weights = l.weigh(s, labelled, unlabelled)
+	scales := t.encoder.scales(weights)
+	if held.Rows > 0 {
+		v := t.encoder.encode(held, scales).(dbn.Matrix)
+		s.Network.Pretrain.Validation, s.Network.FineTune.Validation = v, v
+	}
+	x, y := l.x, l.y
+	if l.more != nil {
+		s.Network.Pretrain.Rows = t.encoder.encode(stack(l.x, l.more), scales)
+		if early := l.early(); early.rows > 0 {
+			first, err := inMemory(part(l.more, l.subset.more.placesOf(early)))
+			if err != nil {
+				return member{}, err
+			}
+			x, y = stack(x, first), append(slices.Clone(y), make([]int, early.rows)...)
+		}
+	}
+	counts := countClasses(l.y)
 	if s.Balance > 0 {
 		s.Network.ClassWeights = balance(y, k, s.Balance)
 	}
-	network, history, err := trainOrLoad(ctx, s.Keep, encoder.encode(x), y, k, s.Network)
+	t.network, t.history, err = trainOrLoad(ctx, s.Keep, t.encoder.encode(x, scales), y, k, s.Network)
 	if err != nil {
-		return nil, nil, nil, err
+		return member{}, err
 	}
 	if s.Balance > 0 {
-		network = network.Unweigh(s.Network.ClassWeights)
+		t.network = t.network.Unweigh(s.Network.ClassWeights)
 	}
-	return encoder, network, history, nil
+	if extra := len(y) - len(l.y); extra > 0 && counts[Healthy] > 0 {
+		// They say what healthy is like and not how common it is.
+		share := slices.Repeat([]float64{1}, k)
+		share[Healthy] = float64(counts[Healthy]+extra) / float64(counts[Healthy])
+		t.network = t.network.Unweigh(share)
+	}
+	if scales != nil {
+		t.network = t.network.ScaleInputs(scales)
+	}
+	return t, nil
 }
 
 // balance returns the weight of a row of each of k classes that Settings.Balance

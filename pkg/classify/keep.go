@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"math"
 
 	"github.com/flank-tcm/flank/internal/kernel"
@@ -86,20 +87,31 @@ func trainOrLoad(ctx context.Context, keep Keeper, x dbn.Rows, y []int, k int, s
 func networkName(x dbn.Rows, y []int, k int, s dbn.Settings) (string, error) {
 	h := sha256.New()
 	s.Workers, s.Progress, s.Checkpoint, s.Resume = 0, nil, nil, nil // none changes a result
+	more := s.Pretrain.Rows
+	s.Pretrain.Rows = nil
 	rows, cols := x.Shape()
 	fmt.Fprintf(h, "%s %d %d %d %+v\n", kernel.Family(), rows, cols, k, s)
-	b := make([]byte, 0, 4*cols)
-	err := eachChunk(x, func(from int, c dbn.Matrix) error {
+	err := hashRows(h, x, func(i int) int { return y[i] })
+	if err == nil && more != nil {
+		fmt.Fprintln(h, "pre-trained on")
+		err = hashRows(h, more, func(int) int { return 0 })
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]), err
+}
+
+// hashRows adds rows and their classes to h.
+func hashRows(h hash.Hash, x dbn.Rows, class func(i int) int) error {
+	var b []byte
+	return eachChunk(x, func(from int, c dbn.Matrix) error {
 		for i := range c.Rows {
 			b = b[:0]
 			for _, v := range c.Row(i) {
 				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 			}
-			h.Write(binary.LittleEndian.AppendUint32(b, uint32(y[from+i])))
+			h.Write(binary.LittleEndian.AppendUint32(b, uint32(class(from+i))))
 		}
 		return nil
 	})
-	return hex.EncodeToString(h.Sum(nil)[:16]), err
 }
 
 // encodeKept returns, after the byte for a network, the length of the history as

@@ -65,23 +65,43 @@ func missing(x dbn.Rows) (n int, err error) {
 	return n, err
 }
 
-// typical returns rows to fit an encoder to: x, or some of it from all over.
-func typical(x dbn.Rows) (dbn.Matrix, error) {
-	if m, ok := x.(dbn.Matrix); ok {
-		return m, nil
+// sample is rows to fit an encoder to.
+type sample struct {
+	x  dbn.Matrix
+	of int // rows that it was taken from
+}
+
+// at returns the index that the i-th row of the sample has in the rows it is of.
+func (s sample) at(i int) int {
+	if s.x.Rows == s.of {
+		return i
+	}
+	return int(int64(i/encoderRun*encoderRun)*int64(s.of-encoderRun)/(encoderRows-encoderRun)) + i%encoderRun
+}
+
+// typical returns all rows of x if they are in memory or few, or some from all over.
+// It returns none if x is nil.
+func typical(x dbn.Rows) (sample, error) {
+	if x == nil {
+		return sample{}, nil
 	}
 	rows, cols := x.Shape()
-	if rows <= encoderRows {
-		return inMemory(x)
+	if m, ok := x.(dbn.Matrix); ok || rows <= encoderRows {
+		if !ok {
+			var err error
+			if m, err = inMemory(x); err != nil {
+				return sample{}, err
+			}
+		}
+		return sample{m, rows}, nil
 	}
-	m := dbn.NewMatrix(encoderRows, cols)
+	s := sample{dbn.NewMatrix(encoderRows, cols), rows}
 	for i := 0; i < encoderRows; i += encoderRun {
-		from := int(int64(i) * int64(rows-encoderRun) / (encoderRows - encoderRun))
-		if err := x.ReadRows(m.Data[i*cols:(i+encoderRun)*cols], from); err != nil {
-			return dbn.Matrix{}, err
+		if err := x.ReadRows(s.x.Data[i*cols:(i+encoderRun)*cols], s.at(i)); err != nil {
+			return sample{}, err
 		}
 	}
-	return m, nil
+	return s, nil
 }
 
 // inMemory returns all rows of x, or a copy.
@@ -94,11 +114,15 @@ func inMemory(x dbn.Rows) (dbn.Matrix, error) {
 }
 
 // Part returns the given rows of x, which ascend: a copy of those in memory, a
-// view of others.
+// view of others, x itself if it is all of them.
 func Part(x dbn.Rows, rows []int) dbn.Rows { return part(x, setOf(rows)) }
 
-// part returns some rows of x: a copy of those in memory, a view of others.
+// part returns some rows of x: a copy of those in memory, a view of others, and x
+// itself if it is all of them.
 func part(x dbn.Rows, s rowSet) dbn.Rows {
+	if rows, _ := x.Shape(); s.rows == rows {
+		return x
+	}
 	m, ok := x.(dbn.Matrix)
 	if !ok {
 		return partial{x, s}
@@ -135,13 +159,15 @@ func (p partial) ReadRows(dst []float32, from int) error {
 	return nil
 }
 
-// encode returns the inputs that the rows of x become: of those in memory at
-// once, of others as they are read.
-func (e *Encoder) encode(x dbn.Rows) dbn.Rows {
+// encode returns the inputs that the rows of x become, times the scales unless these
+// are nil: of rows in memory at once, of others as they are read.
+func (e *Encoder) encode(x dbn.Rows, scales []float64) dbn.Rows {
 	if m, ok := x.(dbn.Matrix); ok {
-		return e.encodeAll(m)
+		in := e.encodeAll(m)
+		scaleRows(in, scales)
+		return in
 	}
-	return encoded{x, e}
+	return encoded{x, e, scales}
 }
 
 func (e *Encoder) encodeAll(x dbn.Matrix) dbn.Matrix {
@@ -152,10 +178,24 @@ func (e *Encoder) encodeAll(x dbn.Matrix) dbn.Matrix {
 	return in
 }
 
+// scaleRows multiplies the columns of x, in place.
+func scaleRows(x dbn.Matrix, scales []float64) {
+	if scales == nil {
+		return
+	}
+	for i := range x.Rows {
+		row := x.Row(i)
+		for j, v := range row {
+			row[j] = float32(float64(v) * scales[j])
+		}
+	}
+}
+
 // encoded is the inputs of other rows.
 type encoded struct {
 	of      dbn.Rows
 	encoder *Encoder
+	scales  []float64
 }
 
 func (r encoded) Shape() (rows, cols int) {
@@ -172,6 +212,7 @@ func (r encoded) ReadRows(dst []float32, from int) error {
 	for i := range in.Rows {
 		r.encoder.EncodeTo(in.Row(i), raw.Row(i))
 	}
+	scaleRows(in, r.scales)
 	return nil
 }
 

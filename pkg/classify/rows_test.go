@@ -47,8 +47,8 @@ func TestViewsOfRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.SliceOfNDistinct(rapid.IntRange(0, x.Rows-1), 1, x.Rows, rapid.ID).Draw(t, "rows")
 		slices.Sort(rows)
-		want := encoder.encode(part(x, setOf(rows))).(dbn.Matrix)
-		view := encoder.encode(part(farRows(x), setOf(rows)))
+		want := encoder.encode(part(x, setOf(rows)), nil).(dbn.Matrix)
+		view := encoder.encode(part(farRows(x), setOf(rows)), nil)
 		if r, c := view.Shape(); r != want.Rows || c != want.Cols {
 			t.Fatalf("%d×%d, want %d×%d", r, c, want.Rows, want.Cols)
 		}
@@ -89,13 +89,13 @@ func TestManyRows(t *testing.T) {
 	}
 	m.Data[20_000] = 20_000
 	some, err := typical(farRows(m))
-	if err != nil || some.Rows != encoderRows {
-		t.Fatal(some.Rows, err)
+	if err != nil || some.x.Rows != encoderRows {
+		t.Fatal(some.x.Rows, err)
 	}
-	if first, last := some.Data[0], some.Data[encoderRows-1]; first != 0 || last != float32(m.Rows-1) {
+	if first, last := some.x.Data[0], some.x.Data[encoderRows-1]; first != 0 || last != float32(m.Rows-1) {
 		t.Errorf("from row %v to row %v", first, last)
 	}
-	if !slices.IsSortedFunc(some.Data, func(a, b float32) int { return int(a - b) }) {
+	if !slices.IsSortedFunc(some.x.Data, func(a, b float32) int { return int(a - b) }) {
 		t.Error("not in order")
 	}
 }

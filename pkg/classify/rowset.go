@@ -36,6 +36,21 @@ func setOf(rows []int) rowSet {
 	return s
 }
 
+// runOf returns the set of the rows below n.
+func runOf(n int) rowSet {
+	if n == 0 {
+		return rowSet{}
+	}
+	return rowSet{[]run{{0, n, 0}}, n}
+}
+
+// list returns the rows of the set.
+func (s rowSet) list() []int {
+	out := make([]int, 0, s.rows)
+	s.each(func(i int) { out = append(out, i) })
+	return out
+}
+
 // row returns the i-th row of the set.
 func (s rowSet) row(i int) int {
 	r := s.runs[s.find(i)]
@@ -58,6 +73,19 @@ func (s rowSet) each(visit func(row int)) {
 			visit(i)
 		}
 	}
+}
+
+// placesOf returns the places that the rows of some, all of them in s, have in s.
+func (s rowSet) placesOf(some rowSet) rowSet {
+	var out rowSet
+	at := 0
+	some.each(func(row int) {
+		for row >= s.runs[at].to {
+			at++
+		}
+		out.add(s.runs[at].before + row - s.runs[at].from)
+	})
+	return out
 }
 
 // thin returns at most n rows of the set, the middles of n equal shares.

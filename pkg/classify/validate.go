@@ -35,21 +35,21 @@ type GroupScores struct {
 // rows of every class; ErrSize and ErrTooFew report folds that do not. Other
 // errors are those of Fit.
 func CrossValidate(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings, folds []Fold) (*Validation, error) {
-	s, err := s.withDefaults()
+	return CrossValidateTable(ctx, &Table{X: x, Y: y, Groups: groups}, s, folds)
+}
+
+// CrossValidateTable is CrossValidate of rows of which more is known, see FitTable.
+// Folds are of the rows with a class. Rows without one are learnt from in every fold
+// that holds out no row of their group, or in all with Settings.Transductive.
+func CrossValidateTable(ctx context.Context, t *Table, s Settings, folds []Fold) (*Validation, error) {
+	s, k, err := s.prepare(t)
 	if err != nil {
 		return nil, err
 	}
-	k, err := checkData(x, y, groups)
-	if err != nil {
+	if err := checkFolds(folds, t.Y, k); err != nil {
 		return nil, err
 	}
-	if err := s.Costs.check(k); err != nil {
-		return nil, err
-	}
-	if err := checkFolds(folds, y, k); err != nil {
-		return nil, err
-	}
-	rows, _ := x.Shape()
+	rows := len(t.Y)
 	v := &Validation{
 		Classes:   k,
 		Fold:      make([]int, rows),
@@ -64,16 +64,19 @@ func CrossValidate(ctx context.Context, x dbn.Rows, y []int, groups []string, s 
 	progress := newProgress(s.Progress, "train", len(folds))
 	inner := s
 	inner.Workers = max(1, s.Workers/len(folds))
+	whole := t.whole()
 	err = parallel(ctx, len(folds), s.Workers, func(ctx context.Context, f int) error {
 		s := inner
 		s.Seed = derive(s.Seed, outerSeed+uint64(f))
 		s.Progress = progress.whole(f)
-		train, test := setOf(folds[f].Train), setOf(folds[f].Test)
-		c, report, err := fit(ctx, part(x, train), pick(y, train), pick(groups, train), k, s)
+		test := setOf(folds[f].Test)
+		d := whole.learnFrom(setOf(folds[f].Train), test, s.Transductive)
+		c, report, err := fit(ctx, d, k, s)
 		if err != nil {
 			return fmt.Errorf("classify: fold %d of %d: %w", f+1, len(folds), err)
 		}
 		v.Reports[f] = report
+		x, _ := d.view(report.view)
 		err = eachPosterior(part(x, test), c.encoder, c.network, func(i int, p []float64) {
 			i = test.row(i)
 			copy(v.Posterior[i*k:], p)
@@ -87,7 +90,7 @@ func CrossValidate(ctx context.Context, x dbn.Rows, y []int, groups []string, s 
 	if err != nil {
 		return nil, err
 	}
-	v.assess(y, groups)
+	v.assess(t.Y, t.Groups)
 	return v, nil
 }
 

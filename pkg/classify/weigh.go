@@ -1,0 +1,159 @@
+package classify
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/stability"
+)
+
+// Stability says whether columns count by how steadily they follow the lives of
+// tools, see [stability.Columns].
+type Stability string
+
+// The settings of stability.
+const (
+	// StabilityAuto weighs columns where the rows have groups and an order and three
+	// groups or more went on to the end of their life.
+	StabilityAuto Stability = "auto"
+	StabilityOff  Stability = "off"
+)
+
+// Weights says by how much each column counted in training. The network that is
+// kept has them in its lowest layer.
+type Weights struct {
+	Off string `json:"off,omitempty"` // why all columns count alike; empty if they do not
+
+	Tools []string `json:"tools,omitempty"` // whose lives were looked at, with and without classes
+	Ended int      `json:"ended,omitempty"` // of them that went on to the end of their life
+
+	// Columns are those that count, the one that counts most first.
+	Columns []ColumnWeight `json:"columns,omitempty"`
+}
+
+// ColumnWeight is a column that counts.
+type ColumnWeight struct {
+	Column int       `json:"column"`
+	Weight float64   `json:"weight"` // in [0, 1], before all are scaled alike
+	Mean   float64   `json:"mean"`   // of Rho
+	SD     float64   `json:"sd"`     // between tools, shrunk
+	Rho    []float64 `json:"rho"`    // by tool: rank correlation with the order of windows
+}
+
+// weigh returns how much each column counts in the given sample of d's rows; at
+// gives the place of a sampled row in d.rows or, behind those, in d.more.
+func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weights) {
+	_, cols := d.of.X.Shape()
+	w := &Weights{}
+	weights := slices.Repeat([]float64{1}, cols)
+	for _, j := range s.Exclude {
+		weights[j] = 0
+	}
+	switch {
+	case s.Stability == StabilityOff:
+		w.Off = "it was switched off"
+	case d.of.Groups == nil || d.of.Order == nil:
+		w.Off = "the rows have no order of time within a tool"
+	}
+	if w.Off != "" {
+		return weights, w
+	}
+	lives := d.lives(labelled, unlabelled)
+	ended := d.ended()
+	for _, l := range lives {
+		if ended(l.Tool) {
+			w.Ended++
+		}
+	}
+	if w.Ended < stability.LeastTools {
+		w.Off = fmt.Sprintf("%d of the tools went on to the end of their life, and it takes %d", w.Ended, stability.LeastTools)
+		return weights, w
+	}
+	c := stability.Rank(cols, func(i int) []float32 {
+		if i < labelled.x.Rows {
+			return labelled.x.Row(i)
+		}
+		return unlabelled.x.Row(i - labelled.x.Rows)
+	}, lives)
+	c.Exclude(s.Exclude)
+	kept := c.Kept()
+	if len(kept) == 0 {
+		w.Off = "no column follows the life of every tool"
+		return weights, w
+	}
+	w.Tools = c.Tools
+	for _, j := range kept {
+		w.Columns = append(w.Columns, ColumnWeight{j, c.Weight[j], c.Mean[j], c.SD[j], c.Rho[j]})
+	}
+	return c.Weight, w
+}
+
+// lives returns the sampled rows of each group in the order of time: rows with a
+// class by their number in the sample, the others numbered after them.
+func (d subset) lives(labelled, unlabelled sample) []stability.Life {
+	at := make(map[string]int)
+	var lives []stability.Life
+	order := make([]int, 0, labelled.x.Rows+unlabelled.x.Rows)
+	add := func(group string, place int) {
+		k, known := at[group]
+		if !known {
+			k = len(lives)
+			at[group] = k
+			lives = append(lives, stability.Life{Tool: group})
+		}
+		lives[k].Rows = append(lives[k].Rows, len(order))
+		order = append(order, place)
+	}
+	for i := range labelled.x.Rows {
+		row := d.rows.row(labelled.at(i))
+		add(d.of.Groups[row], d.of.Order[row])
+	}
+	u := &d.of.Unlabelled
+	for i := range unlabelled.x.Rows {
+		row := d.more.row(unlabelled.at(i))
+		add(u.Groups[row], u.Order[row])
+	}
+	for _, l := range lives {
+		slices.SortStableFunc(l.Rows, func(a, b int) int { return order[a] - order[b] })
+	}
+	return lives
+}
+
+// scales returns what each input of an encoder is multiplied by where its columns
+// have the given weights, or nil if all count alike. Gaussian units take inputs of
+// any size: theirs have, all together, the variance that as many unweighted columns
+// would have as count. Bernoulli units take inputs up to 1.
+func (e *Encoder) scales(weights []float64) []float64 {
+	if slices.Min(weights) == 1 && slices.Max(weights) == 1 {
+		return nil
+	}
+	unit := scaleOf(weights, e.encoding.visible())
+	out := make([]float64, 0, e.inputs)
+	for j, c := range e.columns {
+		for range c.inputs(e.encoding) {
+			out = append(out, weights[j]*unit)
+		}
+	}
+	return out
+}
+
+// scaleOf returns what weights are multiplied by.
+func scaleOf(weights []float64, visible dbn.Unit) float64 {
+	most := slices.Max(weights)
+	if most == 0 {
+		return 1
+	}
+	if visible == dbn.Bernoulli {
+		return 1 / most
+	}
+	var square, counted float64
+	for _, w := range weights {
+		square += w * w
+		if w > 0 {
+			counted++
+		}
+	}
+	return math.Sqrt(counted / square)
+}
