@@ -256,8 +256,12 @@ func (d subset) choose(attempts []attempt, y []int, groups []string, k int, r *R
 	if len(d.of.Views) == 0 {
 		return attempts[0]
 	}
-	r.view = chooseView(d, attempts, y, groups, k, r)
-	r.View = d.of.Views[r.view].Name
+	names := make([]string, len(d.of.Views))
+	for v := range names {
+		names[v] = d.of.Views[v].Name
+	}
+	r.view = chooseView(attempts, names, y, groups, k, r)
+	r.View = names[r.view]
 	return attempts[r.view]
 }
 
