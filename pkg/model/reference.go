@@ -287,6 +287,18 @@ func (s ReferenceSpec) undo(x float64, i int, center []float32, relations []sign
 	}
 }
 
+// within returns v, at least −limit and at most limit; NaN stays NaN. Branches that hardly
+// ever are taken cost less than min and max.
+func within(v, limit float64) float32 {
+	if v > limit {
+		return float32(limit)
+	}
+	if v < -limit {
+		return float32(-limit)
+	}
+	return float32(v)
+}
+
 func difference(x, ref float64) float32 { return float32(x - ref) }
 
 // ratio returns x/|ref| − sign(ref) within ±RatioLimit. With a reference of
@@ -299,12 +311,18 @@ func ratio(x, ref float64) float32 {
 		return float32(math.Copysign(RatioLimit, x))
 	}
 	v := x/math.Abs(ref) - math.Copysign(1, ref)
-	return float32(max(-RatioLimit, min(RatioLimit, v))) // NaN stays NaN
+	return within(v, RatioLimit)
 }
 
 // flooredLog returns ln(x/ref) within ±LogLimit, where both are at least LogFloor.
 func flooredLog(x, ref float64) float32 {
-	return float32(max(-LogLimit, min(LogLimit, math.Log(max(LogFloor, x)/max(LogFloor, ref))))) // NaN stays NaN
+	if x < LogFloor {
+		x = LogFloor
+	}
+	if ref < LogFloor {
+		ref = LogFloor
+	}
+	return within(math.Log(x/ref), LogLimit)
 }
 
 // logRatio returns ln(x/ref) within ±RatioLimit, of sizes: both zero are equal,
@@ -316,7 +334,7 @@ func logRatio(x, ref float64) float32 {
 	case x == ref:
 		return 0
 	}
-	return float32(max(-RatioLimit, min(RatioLimit, math.Log(x/ref)))) // NaN stays NaN
+	return within(math.Log(x/ref), RatioLimit)
 }
 
 // referenceJSON is a reference as the state topic keeps it: bit for bit, so that
