@@ -611,13 +611,20 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(with)
+	logs, err := inMode(f, ReferenceLog).Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(logs)
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > sha256.Size {
 			b = resum(append([]byte(nil), b...)) // or nothing behind the checksum is reached
 		}
 		if m, err := Decode(b); err == nil {
-			m.NewJudge().Decide(make([]float32, m.Classifier.Columns())) // a model that is read can be used
+			j, row := m.NewJudge(), make([]float32, m.Classifier.Columns()) // a model that is read can be used
+			j.Decide(row)
+			m.Reference.Relate(row, row, make([]float32, len(row)), j.Relations())
 		}
 	})
 }

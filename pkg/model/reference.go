@@ -207,7 +207,7 @@ func median(x []float32) float32 {
 // Model.Encode.
 //
 // Formulas are with the modes. The logarithm of a ratio is the one measure of relative
-// change that is symmetric and adds up: L. Törnqvist, P. Vartia, Y. O. Vartia, "How
+// change that is symmetric, additive and normed: L. Törnqvist, P. Vartia, Y. O. Vartia, "How
 // Should Relative Changes Be Measured?", The American Statistician 39 (1985), 43–46.
 func (s ReferenceSpec) Relate(dst, features, center []float32, relations []signal.Relation) {
 	if len(dst) != len(features) {
