@@ -62,13 +62,13 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 		return t, counts, err
 	}
 	if m.Reference.Mode == model.ReferenceLog {
-		p := newPositiveFeatures(m)
+		c := newCuttingWindows(m)
 		for _, in := range j.Inputs {
-			if err := j.observeRows(ctx, m, in, func(o *observed) error { p.add(o); return nil }); err != nil {
+			if err := j.observeRows(ctx, m, in, func(o *observed) error { c.observe(o); return nil }); err != nil {
 				return t, counts, err
 			}
 		}
-		m.Reference.Positive = p.marks()
+		m.Reference.Positive = c.positive()
 	}
 
 	l := newLabeller(m, j.Config.Label, join, &counts, len(machines) > 1)

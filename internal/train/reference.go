@@ -22,41 +22,28 @@ func (c *Config) referenceOf() model.ReferenceSpec {
 	return s
 }
 
-// positiveFeatures finds out which features are positive in all windows of cutting.
-type positiveFeatures struct {
-	judge  *model.Judge
-	cycles map[string]*cycle.Memory // by machine
-	lowest []float32                // by feature; +Inf while it has had no value
+// lowest is the least value that each feature had, before the reference; +Inf while it
+// has had none.
+type lowest []float32
+
+func newLowest(features int) lowest {
+	return slices.Repeat(lowest{float32(math.Inf(1))}, features)
 }
 
-func newPositiveFeatures(m *model.Model) *positiveFeatures {
-	plain := *m
-	plain.Reference = model.ReferenceSpec{Mode: model.ReferenceOff}
-	p := &positiveFeatures{judge: plain.NewJudge(), cycles: make(map[string]*cycle.Memory)}
-	p.lowest = slices.Repeat([]float32{float32(math.Inf(1))}, len(p.judge.FeatureNames()))
-	return p
-}
-
-// add looks at a window. Windows of a machine come in the order of time.
-func (p *positiveFeatures) add(o *observed) {
-	k := p.cycles[o.machine]
-	if k == nil {
-		k = new(cycle.Memory)
-		p.cycles[o.machine] = k
-	}
-	p.judge.Row(&o.Observation, new(model.Reference), k)
-	for i, v := range p.judge.Cutting() {
-		if v < p.lowest[i] { // not NaN, which is missing
-			p.lowest[i] = v
+// add looks at the features of a window. NaN is missing.
+func (l lowest) add(features []float32) {
+	for i, v := range features {
+		if v < l[i] {
+			l[i] = v
 		}
 	}
 }
 
-// marks returns the features as model.ReferenceSpec.Positive has them. One without any
-// value is not known to be positive.
-func (p *positiveFeatures) marks() string {
+// positive returns which features were always positive, as model.ReferenceSpec.Positive
+// has them. One without any value is not known to be.
+func (l lowest) positive() string {
 	var b strings.Builder
-	for _, v := range p.lowest {
+	for _, v := range l {
 		if v > 0 && !math.IsInf(float64(v), 1) {
 			b.WriteByte('1')
 		} else {
@@ -64,6 +51,31 @@ func (p *positiveFeatures) marks() string {
 		}
 	}
 	return b.String()
+}
+
+// cuttingWindows gives the features of windows of cutting to lowest.
+type cuttingWindows struct {
+	lowest
+	judge  *model.Judge
+	cycles map[string]*cycle.Memory // by machine
+}
+
+func newCuttingWindows(m *model.Model) *cuttingWindows {
+	plain := *m
+	plain.Reference = model.ReferenceSpec{Mode: model.ReferenceOff}
+	judge := plain.NewJudge()
+	return &cuttingWindows{newLowest(len(judge.FeatureNames())), judge, make(map[string]*cycle.Memory)}
+}
+
+// observe looks at a window. Those of a machine come in the order of time.
+func (c *cuttingWindows) observe(o *observed) {
+	k := c.cycles[o.machine]
+	if k == nil {
+		k = new(cycle.Memory)
+		c.cycles[o.machine] = k
+	}
+	c.judge.Row(&o.Observation, new(model.Reference), k)
+	c.add(c.judge.Cutting()) // of other windows there are none
 }
 
 // usedShare is the share of the label's limit from which on the tool of a reference is

@@ -264,13 +264,13 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 		}
 	}
 	if m.Reference.Mode == model.ReferenceLog {
-		p := newPositiveFeatures(m)
+		c := newCuttingWindows(m)
 		for _, os := range found {
 			for i := range os {
-				p.add(&os[i])
+				c.observe(&os[i])
 			}
 		}
-		m.Reference.Positive = p.marks()
+		m.Reference.Positive = c.positive()
 	}
 	l := newLabeller(m, j.Config.Label, join, counts, len(machines) > 1)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}

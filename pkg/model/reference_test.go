@@ -126,6 +126,26 @@ func TestRelateLaws(t *testing.T) {
 	})
 }
 
+// The logarithm is that of package math, to half the distance of two float32.
+func TestFlooredLogIsTheLogarithm(t *testing.T) {
+	check := func(t interface{ Fatalf(string, ...any) }, x, r float64) {
+		want := max(-LogLimit, min(LogLimit, math.Log(max(LogFloor, x)/max(LogFloor, r))))
+		if got := float64(flooredLog(x, r)); math.Abs(got-want) > 6.1e-8*math.Abs(want) {
+			t.Fatalf("ln(%v/%v) is %v, want %v", x, r, got, want)
+		}
+	}
+	for _, q := range []float64{1, math.Sqrt2, math.Sqrt2 / 2, 2, 0.5, math.E, 1 - 1e-7, 1 + 1e-7, math.Nextafter(1, 0), math.Inf(1), 0} {
+		for _, near := range []float64{math.Nextafter(q, 0), q, math.Nextafter(q, 2)} {
+			check(t, near, 1)
+			check(t, 1, near)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		r := rapid.Float64Range(1e-13, 1e30).Draw(t, "r")
+		check(t, rapid.OneOf(rapid.Float64Range(-1, math.MaxFloat32), rapid.Map(rapid.Float64Range(0.5, 2), func(f float64) float64 { return f * r })).Draw(t, "x"), r)
+	})
+}
+
 // The scale of a positive feature, such as the gain of one tool's sensor, drops out
 // of its logarithm.
 func TestLogDropsScale(t *testing.T) {
