@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // Auto makes the rows that kind makes, and the model says kind.
@@ -99,6 +102,43 @@ func TestPositiveFeatures(t *testing.T) {
 		} else if !sameBits(got, want) {
 			t.Error("rows on disk differ from rows in memory")
 		}
+	}
+}
+
+// Only windows of cutting count, and of those only channels that can be trusted.
+func TestPositiveWhileCutting(t *testing.T) {
+	m := &model.Model{
+		Layout: latheLayout(t), Window: window.DefaultSpec, Usual: make([]signal.Quality, 4), Gate: &model.Gate{Channel: "rms", Threshold: 5},
+		Reference: model.ReferenceSpec{Windows: 3, Mode: model.ReferenceLog},
+	}
+	for name, tc := range map[string]struct {
+		level   float64
+		quality signal.Quality // of the last channel
+		last    float32
+		want    string
+	}{
+		"cutting":                {9, 0, -1, "1110"},
+		"idle":                   {1, 0, -1, "1111"},
+		"a channel that clipped": {9, signal.Clipped, -1, "1111"},
+		"zero is not positive":   {9, 0, 0, "1110"},
+		"missing":                {9, signal.Dropout, nan32, "1111"},
+	} {
+		c := newCuttingWindows(m)
+		for i, last := range []float32{2, tc.last} {
+			o := observed{machine: "m"}
+			o.Tool, o.Start, o.Level = "T1", drillStart.Add(time.Duration(i)*time.Second), 9
+			o.Features, o.Quality = []float32{1, 2, 3, last}, make([]signal.Quality, 4)
+			if i == 1 {
+				o.Level, o.Quality[3] = tc.level, tc.quality
+			}
+			c.observe(&o)
+		}
+		if got := c.positive(); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+	if got := newCuttingWindows(m).positive(); got != "0000" {
+		t.Errorf("of no window %s, want 0000", got)
 	}
 }
 

@@ -259,9 +259,9 @@ func (s ReferenceSpec) Relate(dst, features, center []float32, relations []signa
 	}
 }
 
-// undo returns the feature that Relate makes x of, where no limit was reached, given
-// the reference of the feature and its relation; with ReferenceLog it is at least
-// LogFloor of a positive feature. It is NaN if the reference has never seen feature i.
+// undo returns the feature i that Relate makes x of, with the same center and relations,
+// where x is not at a limit and the feature was not below LogFloor. It is NaN if the
+// reference has never seen the feature.
 func (s ReferenceSpec) undo(x float64, i int, center []float32, relations []signal.Relation) float64 {
 	if s.Mode == ReferenceOff {
 		return x
@@ -312,7 +312,7 @@ func ratio(x, ref float64) float32 {
 }
 
 // flooredLog returns ln(x/ref) within ±LogLimit, where both are at least LogFloor. It
-// is right to a float32 and takes half the time of math.Log: with q = 2^k·m and m from
+// is right to a float32 and faster than math.Log: with q = 2^k·m and m from
 // √½ to √2, ln q = k·ln 2 + 2·artanh(s) and s = (m − 1)/(m + 1), whose series ends where
 // a term is below 1e-10 of the sum. (Abramowitz and Stegun, Handbook of Mathematical
 // Functions, 1964, 4.1.27.)
