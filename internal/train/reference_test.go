@@ -257,7 +257,7 @@ func TestReferencesOfUsedTools(t *testing.T) {
 			t.Errorf("a used tool: %q, want %q and no other tool", got, want)
 		}
 	}
-	// One that is faulty after three windows, and of several limits the least.
+	// One that is faulty after three windows.
 	if got, want := warningOf(t, none, life{"A", 48, 420}, life{"B", 40, 390}, life{"C", 8, 900}, life{"D", 44, 400}), "C (2 of its 5 windows are labelled faulty):"; !strings.Contains(got, want) {
 		t.Errorf("a tool that fails at once: %q, want %q", got, want)
 	}

@@ -188,10 +188,8 @@ func TestReferenceUndo(t *testing.T) {
 			row := make([]float32, 3)
 			s.Relate(row, x, center, relations)
 			for i, z := range row {
-				if math.Abs(float64(z)) >= LogLimit && s.Mode == ReferenceLog {
-					continue
-				}
-				if s.Mode == ReferenceRatio && math.Abs(float64(z)) >= RatioLimit || s.Mode != ReferenceLog && math.Abs(float64(z)) >= RatioLimit {
+				limit := map[Mode]float64{ReferenceLog: LogLimit, ReferenceRatio: RatioLimit, ReferenceKind: RatioLimit, ReferenceAuto: RatioLimit}[s.Mode]
+				if limit > 0 && math.Abs(float64(z)) >= limit {
 					continue
 				}
 				if got, want := s.undo(float64(z), i, center, relations), float64(x[i]); math.Abs(got-want) > 1e-4 {
