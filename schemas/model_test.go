@@ -39,7 +39,7 @@ func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 	}
 	m := &model.Model{
 		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: 1, Set: []string{"mean", "std"}},
-		Reference: model.DefaultReference, Gate: &model.Gate{Channel: "thrust", Threshold: 100}, Usual: []signal.Quality{0, signal.Dropout, 0},
+		Gate: &model.Gate{Channel: "thrust", Threshold: 100}, Usual: []signal.Quality{0, signal.Dropout, 0},
 		Label: model.LabelRule{
 			VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"},
 			Classes: []model.LabelClass{{Name: "healthy"}, {Name: "worn", VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}}},
@@ -54,6 +54,7 @@ func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	x := dbn.NewMatrix(60, len(m.NewJudge().FeatureNames()))
+	m.Reference = model.ReferenceSpec{Windows: 10, Mode: model.ReferenceLog, Positive: strings.Repeat("1", x.Cols-1) + "0"}
 	y := make([]int, x.Rows)
 	for i := range x.Rows {
 		y[i] = i % 3 / 2
@@ -442,7 +443,9 @@ func TestModelDocumentNames(t *testing.T) {
 		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `1` |", "| 4 | number of sections, uint32: `3`, and one more for each optional one |",
 		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`, 4 `committee`", "| 4 | `FDBN` |", "`ecs-dbn-`",
 		"more than 1e-5", fmt.Sprintf("within ±%d, and", model.RatioLimit),
-		fmt.Sprintf("`%s`, `%s`, `%s` or `%s`", model.ReferenceAuto, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),
+		fmt.Sprintf("`%s`, `%s`, `%s`, `%s` or `%s`", model.ReferenceKind, model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),
+		fmt.Sprintf("`%s`, in files of older releases, is `%s`", model.ReferenceAuto, model.ReferenceKind),
+		fmt.Sprintf("at least %.0e, kept within ±%d", model.LogFloor, model.LogLimit),
 	} {
 		if !strings.Contains(string(doc), want) {
 			t.Errorf("model.md does not say %q", want)

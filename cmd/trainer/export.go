@@ -42,6 +42,6 @@ func exportTo(form string, f exportOne, stdout io.Writer) error {
 	if err := atomicfile.Write(path, b); err != nil {
 		return fmt.Errorf("--output %s: %w", path, err)
 	}
-	fmt.Fprintf(stdout, "%s: %s of %d features, relative to the reference (%s) of the tool; %.1f kB\n", path, m.ID(), m.Classifier.Columns(), m.Reference.Mode, float64(len(b))/1000)
+	fmt.Fprintf(stdout, "%s: %s of %d features, relative to the reference (%s) of the tool; %.1f kB\n", path, m.ID(), m.Classifier.Columns(), m.Reference.Describe(), float64(len(b))/1000)
 	return nil
 }

@@ -26,7 +26,7 @@ func metadata(m *model.Model) ([][2]string, error) {
 	for _, part := range m.Classifier.Encoder().Parts() {
 		encodings = append(encodings, string(part.Encoding()))
 	}
-	return [][2]string{
+	meta := [][2]string{
 		{"flank.model", m.ID()},
 		{"flank.layout", m.Layout.Fingerprint()},
 		{"flank.features", string(features)},
@@ -34,7 +34,11 @@ func metadata(m *model.Model) ([][2]string, error) {
 		{"flank.window", m.Window.Length.String()},
 		{"flank.encoding", strings.Join(encodings, ", ")},
 		{"flank.classes", strings.Join(m.ClassNames(), ", ")},
-	}, nil
+	}
+	if p := m.Reference.Positive; p != "" { // a 1 for each feature that is
+		meta = append(meta, [2]string{"flank.reference.positive", p})
+	}
+	return meta, nil
 }
 
 // weights returns 1 − cost of each class; all 1 if nothing weighs anything.

@@ -120,6 +120,28 @@ func TestNamesOfClasses(t *testing.T) {
 	}
 }
 
+// Of logarithms both forms say which features are positive, else neither does.
+func TestPositiveFeatures(t *testing.T) {
+	for _, spec := range []model.ReferenceSpec{{Windows: 10, Mode: model.ReferenceLog, Positive: "11011"}, {Windows: 10, Mode: model.ReferenceKind}} {
+		m, _ := trained(t, classify.Standard)
+		m.Reference = spec
+		b, err := Safetensors(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, meta := readSafetensors(t, b); meta["flank.reference.positive"] != spec.Positive || meta["flank.reference"] != string(spec.Mode)+", 10 windows" {
+			t.Errorf("%s: metadata %v", spec.Mode, meta)
+		}
+		onnx, err := ONNX(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(onnx, []byte("flank.reference.positive")) != (spec.Positive != "") {
+			t.Errorf("%s: the ONNX model says it wrongly", spec.Mode)
+		}
+	}
+}
+
 // readSafetensors returns the tensors as float64 and the metadata.
 func readSafetensors(t *testing.T, b []byte) (map[string][]float64, map[string]string) {
 	t.Helper()

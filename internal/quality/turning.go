@@ -92,7 +92,7 @@ func byModel(mode model.Mode) func() (learn, apply func([]float32)) {
 	return func() (learn, apply func([]float32)) {
 		var ref model.Reference
 		spec := model.ReferenceSpec{Windows: model.DefaultReference.Windows, Mode: mode}
-		return func(row []float32) { ref.Learn(row, spec) }, func(row []float32) { ref.Apply(row, mode, nil) }
+		return func(row []float32) { ref.Learn(row, spec) }, func(row []float32) { spec.Relate(row, row, ref.Center(), nil) }
 	}
 }
 
@@ -126,7 +126,7 @@ var (
 				}
 				ref.Learn(mean, spec)
 			}
-			ref.Apply(row, spec.Mode, nil)
+			spec.Relate(row, row, ref.Center(), nil)
 		}
 		return learn, apply
 	}}

@@ -63,6 +63,8 @@ type tally struct {
 
 	Unused []string `json:"unused_tools,omitempty"` // that no used window is of
 	Join   string   `json:"join,omitempty"`         // what the join of measurements to windows says, in words
+
+	usedTools string // whose reference was not taken on a new and healthy tool, in words
 }
 
 // words says what became of the windows, leaving out what did not occur.
@@ -99,10 +101,14 @@ func (t tally) remedy() string {
 
 // warnings says in words what a person should know before trusting a score.
 func (t tally) warnings() []string {
-	if len(t.Unused) == 0 {
-		return nil
+	var ws []string
+	if len(t.Unused) > 0 {
+		ws = append(ws, "nothing is learnt from these tools, none of whose windows is fit for judging and has a label: "+strings.Join(t.Unused, ", "))
 	}
-	return []string{"nothing is learnt from these tools, none of whose windows is fit for judging and has a label: " + strings.Join(t.Unused, ", ")}
+	if t.usedTools != "" {
+		ws = append(ws, t.usedTools)
+	}
+	return ws
 }
 
 // collect observes all windows of all inputs, several inputs at a time. The

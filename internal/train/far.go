@@ -30,7 +30,8 @@ func (in Input) each(begin func(columns []string) error, visit func(table.Row) e
 
 // farRows is rows of tables that do not fit in memory: features go to a file,
 // row by row. Tables are read twice, because which flags are usual, and when
-// tools were new, must be known first. They are taken in the order in which they
+// tools were new, must be known first; and a third time where the reference has to
+// know which features are positive. They are taken in the order in which they
 // are named.
 func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts tally, err error) {
 	join, err := j.join(nil)
@@ -59,6 +60,15 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 	m.Usual = flags.usual()
 	if err := j.provenance(m); err != nil {
 		return t, counts, err
+	}
+	if m.Reference.Mode == model.ReferenceLog {
+		c := newCuttingWindows(m)
+		for _, in := range j.Inputs {
+			if err := j.observeRows(ctx, m, in, func(o *observed) error { c.observe(o); return nil }); err != nil {
+				return t, counts, err
+			}
+		}
+		m.Reference.Positive = c.positive()
 	}
 
 	l := newLabeller(m, j.Config.Label, join, &counts, len(machines) > 1)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
@@ -22,13 +23,15 @@ type labeller struct {
 	cycles   map[string]*cycle.Memory    // by machine
 	settled  map[string]bool             // by group: its reference is among starts
 	starts   [][]float32
+	taken    []takenReference
+	taking   map[string]int // by machine: the one of taken that learns, or learnt last
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *tally, severalMachines bool) *labeller {
 	return &labeller{
 		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
-		settled: make(map[string]bool),
+		settled: make(map[string]bool), taking: make(map[string]int),
 	}
 }
 
@@ -67,6 +70,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		return labelled{}, false, nil
 	case model.Learning:
 		l.counts.Learning++
+		l.watchReference(name, o, ref)
 		return labelled{}, false, nil
 	}
 	class, um, ok, err := label(o, l.rule, l.join)
@@ -79,6 +83,24 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	}
 	l.used[name] = true
 	return labelled{row, name, class, um}, true, nil
+}
+
+// peek returns what is known of the wear of a window, which is not counted in the tally
+// of the join.
+func (l *labeller) peek(o *observed) source.Truth {
+	if l.join == nil {
+		return o.truth
+	}
+	m, _ := l.join.Peek(o.machine, o.Tool, o.hole, o.Start)
+	return source.Truth{VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State}
+}
+
+// wearOf returns the wear in µm that the limit of the label is of, NaN if it is not known.
+func (l *labeller) wearOf(t source.Truth) float64 {
+	if _, mean := l.rule.Limit(); mean {
+		return t.VBMeanUM
+	}
+	return t.VBMaxUM
 }
 
 // group names the tool of a window. Tools of two machines may have one name, so
@@ -107,5 +129,7 @@ func (l *labeller) finish(rows int) error {
 		}
 	}
 	slices.Sort(c.Unused)
+	limit, _ := l.rule.Limit()
+	c.usedTools = usedTools(l.taken, limit)
 	return nil
 }

@@ -289,7 +289,7 @@ func (r *Report) card(folder string, ds []drawing) string {
 	}
 	fmt.Fprintf(&b, "\nThe machine counts as cutting %s.\n", r.cutting)
 	if r.ref.Mode != model.ReferenceOff {
-		fmt.Fprintf(&b, "\nFeatures are relative (%s) to the tool's own first %d cutting windows, which are not scored.\n", r.ref.Mode, r.ref.Windows)
+		fmt.Fprintf(&b, "\nFeatures are relative (%s) to the tool's own first %d cutting windows, which are not scored.\n", r.ref.Describe(), r.ref.Windows)
 	}
 	r.costs(&b)
 	if len(ds) > 0 {

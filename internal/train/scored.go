@@ -111,5 +111,10 @@ func configOf(m *model.Model) (Config, error) {
 		return c, fmt.Errorf("train: %w", err)
 	}
 	c.Label = RuleOf(m) // as it is, without defaults
+	c.Reference = m.Reference
+	c.Reference.Positive = "" // the rows tell
+	if c.Reference.Mode == model.ReferenceAuto {
+		c.Reference.Mode = model.ReferenceKind // what auto means in a model
+	}
 	return c, nil
 }

@@ -25,8 +25,8 @@ type FeatureTrial struct {
 // from two folds only: what counts here is what the features are worth.
 func CompareFeatures(ctx context.Context, n uint64) ([]FeatureTrial, error) {
 	trials := []FeatureTrial{
-		{Version: 1, Mode: model.ReferenceDifference}, {Version: 1, Mode: model.ReferenceAuto},
-		{Version: 2, Mode: model.ReferenceDifference}, {Version: 2, Mode: model.ReferenceAuto},
+		{Version: 1, Mode: model.ReferenceDifference}, {Version: 1, Mode: model.ReferenceKind},
+		{Version: 2, Mode: model.ReferenceDifference}, {Version: 2, Mode: model.ReferenceKind},
 	}
 	for seed := uint64(1); seed <= n; seed++ {
 		for i := range trials {

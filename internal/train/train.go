@@ -154,7 +154,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 		return fail(err)
 	}
 	m := &model.Model{
-		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
+		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.referenceOf(),
 		Usual: make([]signal.Quality, len(j.Layout.Channels())),
 		Label: labelRule(c.Label),
 	}
@@ -262,6 +262,15 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 		for i := range os {
 			machines[os[i].machine] = true
 		}
+	}
+	if m.Reference.Mode == model.ReferenceLog {
+		c := newCuttingWindows(m)
+		for _, os := range found {
+			for i := range os {
+				c.observe(&os[i])
+			}
+		}
+		m.Reference.Positive = c.positive()
 	}
 	l := newLabeller(m, j.Config.Label, join, counts, len(machines) > 1)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}

@@ -189,7 +189,7 @@ func TestScoresThatDataCannotGive(t *testing.T) {
 		},
 		{
 			"one tool is ever healthy", []life{{"A", 48, 420}, {"B", 6, 1e6}},
-			[]string{"only 2 of the tools ever get faulty (A, B)", "only 15 windows are faulty", "no score on tools held out: tool A alone has healthy windows"},
+			[]string{"only 2 of the tools ever get faulty (A, B)", "only 15 windows are faulty", "B (4 of its 5 windows are labelled faulty)", "no score on tools held out: tool A alone has healthy windows"},
 		},
 		{
 			"a fold cannot choose costs", []life{{"A", 48, 420}, {"B", 6, 310}, {"C", 30, 100}},

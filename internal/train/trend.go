@@ -32,19 +32,7 @@ func (l *labeller) addWear(rows *trend.Rows, o *observed) {
 	if len(x) == 0 {
 		return
 	}
-	_, mean := l.rule.Limit()
-	vbMean, vbMax := o.truth.VBMeanUM, o.truth.VBMaxUM
-	if l.join != nil {
-		m, ok := l.join.Peek(o.machine, o.Tool, o.hole, o.Start)
-		if !ok {
-			return
-		}
-		vbMean, vbMax = m.VBMeanUM, m.VBMaxUM
-	}
-	um := vbMax
-	if mean {
-		um = vbMean
-	}
+	um := l.wearOf(l.peek(o))
 	if !(um >= 0) || math.IsInf(um, 0) {
 		return
 	}

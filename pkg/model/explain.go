@@ -32,10 +32,9 @@ func (j *Judge) Explain(ref *Reference) Explanation {
 		Explanation: c.Explain(j.row, class), Values: make([]float64, len(j.row)), Usual: make([]float64, len(j.row)),
 		Channels: make([]float64, len(j.model.Usual)),
 	}
-	mode, relations := j.model.Reference.Mode, j.extractor.Relations()
 	for i := range j.row {
 		fill, _, _ := c.Encoder().Parts()[0].Column(i) // all parts fill in the same
-		e.Values[i], e.Usual[i] = float64(j.cutting[i]), ref.undo(fill, i, mode, relations)
+		e.Values[i], e.Usual[i] = float64(j.cutting[i]), j.model.Reference.undo(fill, i, ref.center, j.extractor.Relations())
 		e.Channels[j.extractor.Channels(i)[0]] += e.Parts[i]
 	}
 	return e

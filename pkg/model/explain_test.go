@@ -3,8 +3,6 @@ package model
 import (
 	"math"
 	"testing"
-
-	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Whatever a window was, the parts of channels add up to what the features did,
@@ -52,23 +50,6 @@ func TestExplainNamesTheChannel(t *testing.T) {
 		for c, part := range e.Channels {
 			if c != channel && !(e.Channels[channel] > part) {
 				t.Errorf("channel %d grew: channels have %v", channel, e.Channels)
-			}
-		}
-	}
-}
-
-// Undo takes back what Apply does, in every mode.
-func TestReferenceUndo(t *testing.T) {
-	relations := []signal.Relation{signal.Difference, signal.LogRatio, signal.Ratio, signal.Ratio}
-	for _, mode := range []Mode{ReferenceOff, ReferenceAuto, ReferenceDifference, ReferenceRatio} {
-		var ref Reference
-		ref.Learn([]float32{2, 3, 4, -5}, ReferenceSpec{Windows: 1, Mode: mode})
-		is := []float32{2.5, 3.5, 3, -7}
-		row := append([]float32(nil), is...)
-		ref.Apply(row, mode, relations)
-		for i, x := range row {
-			if got := ref.undo(float64(x), i, mode, relations); math.Abs(got-float64(is[i])) > 1e-5 {
-				t.Errorf("%s, feature %d: %v, was %v", mode, i, got, is[i])
 			}
 		}
 	}

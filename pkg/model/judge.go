@@ -98,6 +98,11 @@ func (m *Model) NewJudge() *Judge {
 // FeatureNames returns the names of the features, in the order of rows.
 func (j *Judge) FeatureNames() []string { return j.extractor.Names() }
 
+// Relations returns how package signal advises to take each feature relative to a
+// reference, in the order of FeatureNames, as ReferenceSpec.Relate wants it. The caller
+// must not change them.
+func (j *Judge) Relations() []signal.Relation { return j.extractor.Relations() }
+
 // Observation is what a judge takes from a window before it knows the tool's
 // reference: enough to judge the window later, or again.
 type Observation struct {
@@ -171,7 +176,7 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32,
 		v.Outcome, v.Learnt = Learning, ref.Windows
 		return nil, v
 	}
-	ref.Apply(j.row, j.model.Reference.Mode, j.extractor.Relations())
+	j.model.Reference.Relate(j.row, j.row, ref.center, j.extractor.Relations())
 	return j.row, v
 }
 

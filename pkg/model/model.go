@@ -155,7 +155,7 @@ func (m *Model) check() error {
 			return err
 		}
 	}
-	return m.Reference.Check()
+	return m.Reference.checkFor(len(x.Names()))
 }
 
 func (m *Model) extractor() (*signal.Extractor, error) {
@@ -246,7 +246,7 @@ func (m *Model) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d channels, windows of %v, %d features", m.id, len(m.Layout.Channels()), m.Window.Length, m.Classifier.Columns())
 	if m.Reference.Mode != ReferenceOff {
-		fmt.Fprintf(&b, ", relative (%s) to a tool's first %d windows", m.Reference.Mode, m.Reference.Windows)
+		fmt.Fprintf(&b, ", relative (%s) to a tool's first %d windows", m.Reference.Describe(), m.Reference.Windows)
 	}
 	return b.String()
 }

@@ -194,8 +194,8 @@ func TestReferenceLaws(t *testing.T) {
 		}
 		x := rapid.SliceOfN(value, n, n).Draw(t, "x")
 		r, d := append([]float32(nil), x...), append([]float32(nil), x...)
-		ref.Apply(r, ReferenceRatio, nil)
-		ref.Apply(d, ReferenceDifference, nil)
+		ReferenceSpec{Mode: ReferenceRatio}.Relate(r, r, ref.Center(), nil)
+		ReferenceSpec{Mode: ReferenceDifference}.Relate(d, d, ref.Center(), nil)
 		for i := range x {
 			if !(math.Abs(float64(r[i])) <= RatioLimit) {
 				t.Fatalf("ratio %v is out of ±%v", r[i], RatioLimit)
@@ -216,19 +216,9 @@ func TestReferenceLaws(t *testing.T) {
 	ref.Learn([]float32{1000, inf, 0, nan}, spec)
 	ref.Learn([]float32{5, -1, 0, nan}, spec)
 	x := []float32{10, -3, 7, 1}
-	ref.Apply(x, ReferenceRatio, nil)
+	spec.Relate(x, x, ref.Center(), nil)
 	if x[0] != 1 || x[1] != -1 || x[2] != RatioLimit || x[3] == x[3] {
 		t.Errorf("got %v, want 1 -1 20 NaN", x)
-	}
-}
-
-func TestReferenceAuto(t *testing.T) {
-	var ref Reference
-	ref.Learn([]float32{2, 2, 2, 0, 0, 1}, ReferenceSpec{Windows: 1, Mode: ReferenceAuto})
-	x := []float32{4, 4, 4, 0, 3, -1}
-	ref.Apply(x, ReferenceAuto, []signal.Relation{signal.Difference, signal.Ratio, signal.LogRatio, signal.LogRatio, signal.LogRatio, signal.LogRatio})
-	if x[0] != 2 || x[1] != 1 || x[2] != float32(math.Log(2)) || x[3] != 0 || x[4] != RatioLimit || x[5] == x[5] {
-		t.Errorf("got %v, want 2 1 ln 2 0 20 NaN", x)
 	}
 }
 
@@ -260,8 +250,9 @@ func TestReferenceDropsGain(t *testing.T) {
 				rows[k] = x.Extract(nil, [][]float32{louder}, signal.Context{SpindleSpeed: 3000})
 			}
 			var ref Reference
-			ref.Learn(rows[0], ReferenceSpec{Windows: 1, Mode: ReferenceAuto})
-			ref.Apply(rows[1], ReferenceAuto, x.Relations())
+			spec := ReferenceSpec{Windows: 1, Mode: ReferenceKind}
+			ref.Learn(rows[0], spec)
+			spec.Relate(rows[1], rows[1], ref.Center(), x.Relations())
 			return rows[1]
 		}
 		soft, loud := relative(1), relative(30)
@@ -620,13 +611,20 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(with)
+	logs, err := inMode(f, ReferenceLog).Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(logs)
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > sha256.Size {
 			b = resum(append([]byte(nil), b...)) // or nothing behind the checksum is reached
 		}
 		if m, err := Decode(b); err == nil {
-			m.NewJudge().Decide(make([]float32, m.Classifier.Columns())) // a model that is read can be used
+			j, row := m.NewJudge(), make([]float32, m.Classifier.Columns()) // a model that is read can be used
+			j.Decide(row)
+			m.Reference.Relate(row, row, make([]float32, len(row)), j.Relations())
 		}
 	})
 }
@@ -678,7 +676,7 @@ func FuzzReference(f *testing.F) {
 			r.Learn(make([]float32, n), spec)
 		}
 		x := make([]float32, n)
-		r.Apply(x, ReferenceRatio, nil)
+		spec.Relate(x, x, r.Center(), nil)
 		for _, v := range x {
 			if math.IsInf(float64(v), 0) || v > RatioLimit || v < -RatioLimit {
 				t.Fatalf("%s makes %v of 0", text, v)

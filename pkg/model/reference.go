@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -13,21 +14,39 @@ import (
 // Mode says how features are taken relative to the reference.
 type Mode string
 
-// The modes. Auto takes each feature by the relation that package signal gives it:
-// sizes by the logarithm of their ratio, values of feature channels by their ratio,
-// the rest by their difference. The others take all features alike: ratio is
-// x/|r| − sign(r), difference is x − r. What they are worth on measured turning
-// tools is in docs/quality.md, on the simulated drill in docs/features.md.
+// The modes, with x a feature and r its reference. What they are worth on measured
+// turning tools is in docs/quality.md, on the simulated drill in docs/features.md.
 const (
-	ReferenceOff        Mode = "off"
-	ReferenceAuto       Mode = "auto"
-	ReferenceRatio      Mode = "ratio"
-	ReferenceDifference Mode = "difference"
+	ReferenceOff Mode = "off"
+
+	// ReferenceAuto leaves the choice to the trainer. In models, where only files of
+	// older releases have it, it means ReferenceKind.
+	ReferenceAuto Mode = "auto"
+
+	// ReferenceKind takes each feature by the relation that package signal gives it:
+	// sizes by the logarithm of their ratio within ±RatioLimit, values of feature
+	// channels by their ratio, the rest by their difference.
+	ReferenceKind Mode = "kind"
+
+	// ReferenceLog takes features that are positive in all training windows by the
+	// logarithm of their ratio, ln(max(x, LogFloor)/max(r, LogFloor)) within ±LogLimit,
+	// and all others by their difference.
+	ReferenceLog Mode = "log"
+
+	ReferenceRatio      Mode = "ratio"      // of all features: x/|r| − sign(r) within ±RatioLimit
+	ReferenceDifference Mode = "difference" // of all features: x − r
 )
 
-// RatioLimit bounds ratios and their logarithms: a reference near zero would make
-// them as large as it likes.
+// RatioLimit bounds ratios and the logarithms of ReferenceKind: a reference near zero
+// would make them as large as it likes.
 const RatioLimit = 20
+
+// Bounds of ReferenceLog: LogLimit of the logarithm, LogFloor of what it is taken of,
+// since a feature that was positive in training may be zero or negative later.
+const (
+	LogLimit = 5
+	LogFloor = 1e-12
+)
 
 // maxReferenceWindows bounds what a tool's state holds while it is learnt: 200
 // windows of 196 features are 210 kB of JSON, and a message has room for 1 MB.
@@ -37,24 +56,59 @@ const maxReferenceWindows = 200
 type ReferenceSpec struct {
 	Windows int  `yaml:"windows" json:"windows"` // cutting windows after a tool change that are learnt from, at most 200
 	Mode    Mode `yaml:"mode" json:"mode"`
+
+	// Positive has a 1 for each feature that was positive in all training windows of
+	// cutting and a 0 for each other one, in the order of Judge.FeatureNames. Models
+	// of ReferenceLog need it, no others have it, and the trainer finds it out.
+	Positive string `yaml:"-" json:"positive,omitempty"`
 }
 
-// DefaultReference takes each feature relative to the tool's first ten cutting
-// windows in its own way.
+// DefaultReference leaves it to the trainer how features are taken relative to the
+// tool's first ten cutting windows.
 var DefaultReference = ReferenceSpec{Windows: 10, Mode: ReferenceAuto}
 
-// Check reports what is wrong with s.
+// Check reports what is wrong with s as a setting. It does not look at Positive, which
+// settings do not have.
 func (s ReferenceSpec) Check() error {
 	switch s.Mode {
 	case ReferenceOff:
 		return nil
-	case ReferenceAuto, ReferenceRatio, ReferenceDifference:
+	case ReferenceAuto, ReferenceKind, ReferenceLog, ReferenceRatio, ReferenceDifference:
 		if s.Windows < 1 || s.Windows > maxReferenceWindows {
 			return fmt.Errorf("reference: %d windows: learn from 1 to %d, for example 10", s.Windows, maxReferenceWindows)
 		}
 		return nil
 	}
-	return fmt.Errorf("reference: mode %q is not one of %q, %q, %q, %q", s.Mode, ReferenceAuto, ReferenceRatio, ReferenceDifference, ReferenceOff)
+	return fmt.Errorf("reference: mode %q is not one of %q, %q, %q, %q, %q, %q", s.Mode,
+		ReferenceAuto, ReferenceKind, ReferenceLog, ReferenceRatio, ReferenceDifference, ReferenceOff)
+}
+
+// checkFor reports what is wrong with s in a model of the given number of features.
+func (s ReferenceSpec) checkFor(features int) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	switch {
+	case s.Mode != ReferenceLog && s.Positive != "":
+		return fmt.Errorf("reference: it says which features are positive, which only mode %q has, not %q", ReferenceLog, s.Mode)
+	case s.Mode != ReferenceLog:
+		return nil
+	case len(s.Positive) != features:
+		return fmt.Errorf("reference: it says of %d features whether they are positive, the list has %d", len(s.Positive), features)
+	}
+	if i := strings.IndexFunc(s.Positive, func(c rune) bool { return c != '0' && c != '1' }); i >= 0 {
+		return fmt.Errorf("reference: %q at %d of the positive features: must be 0 or 1", s.Positive[i], i)
+	}
+	return nil
+}
+
+// Describe returns the mode of s for people. Of ReferenceLog it says how many features
+// are taken by their difference, once that is known.
+func (s ReferenceSpec) Describe() string {
+	if n := strings.Count(s.Positive, "0"); n > 0 {
+		return fmt.Sprintf("%s, %d of %d features by difference", s.Mode, n, len(s.Positive))
+	}
+	return string(s.Mode)
 }
 
 // Reference is what the features of one tool were in its own first cutting
@@ -141,51 +195,89 @@ func median(x []float32) float32 {
 	return float32((float64(low) + float64(high)) / 2)
 }
 
-// Apply makes features relative to the reference, in place; in mode auto by their
-// relations, which no other mode looks at. A feature that the reference has never
-// seen becomes missing. It panics if the reference is not settled or was learnt
-// from another number of features.
-func (r *Reference) Apply(features []float32, mode Mode, relations []signal.Relation) {
-	if mode == ReferenceOff {
+// Relate stores in dst the features of a window relative to the tool's reference: what
+// Judge.Row gives the classifier. Features are as Judge.Cutting returns them, before the
+// reference; center is their medians, see Reference.Center; relations, which only
+// ReferenceKind and ReferenceAuto look at, are those of Judge.Relations. All have one
+// value for each feature, and dst may be features itself. Only dst is written to. With
+// ReferenceOff dst is features, and center is not looked at.
+//
+// NaN is a feature that is missing; one that the reference has never seen becomes
+// missing. Relate panics if the lengths do not agree or s is not of a model, see
+// Model.Encode.
+//
+// Formulas are with the modes. The logarithm of a ratio is the one measure of relative
+// change that is symmetric, additive and normed: L. Törnqvist, P. Vartia, Y. O. Vartia, "How
+// Should Relative Changes Be Measured?", The American Statistician 39 (1985), 43–46.
+func (s ReferenceSpec) Relate(dst, features, center []float32, relations []signal.Relation) {
+	if len(dst) != len(features) {
+		panic(fmt.Sprintf("model: Relate: room for %d features, got %d", len(dst), len(features)))
+	}
+	if s.Mode == ReferenceOff {
+		copy(dst, features)
 		return
 	}
-	if r.center == nil || len(r.center) != len(features) {
-		panic(fmt.Sprintf("model: Apply: reference of %d features after %d windows, got %d", r.Features(), r.Windows, len(features)))
+	if len(center) != len(features) {
+		panic(fmt.Sprintf("model: Relate: reference of %d features, got %d", len(center), len(features)))
 	}
-	if mode == ReferenceAuto && len(relations) != len(features) {
-		panic(fmt.Sprintf("model: Apply: %d relations of %d features", len(relations), len(features)))
-	}
-	for i, v := range features {
-		switch x, ref := float64(v), float64(r.center[i]); mode.relation(relations, i) {
-		case signal.Difference:
-			features[i] = float32(x - ref)
-		case signal.LogRatio:
-			features[i] = logRatio(x, ref)
-		default:
-			features[i] = ratio(x, ref)
-		}
-	}
-}
-
-// relation returns how feature i is taken relative to a reference in a mode that
-// has one.
-func (m Mode) relation(relations []signal.Relation, i int) signal.Relation {
-	switch m {
-	case ReferenceAuto:
-		return relations[i]
+	switch s.Mode {
 	case ReferenceDifference:
-		return signal.Difference
+		for i, x := range features {
+			dst[i] = difference(float64(x), float64(center[i]))
+		}
+	case ReferenceRatio:
+		for i, x := range features {
+			dst[i] = ratio(float64(x), float64(center[i]))
+		}
+	case ReferenceLog:
+		if len(s.Positive) != len(features) {
+			panic(fmt.Sprintf("model: Relate: %d features are known to be positive or not, got %d", len(s.Positive), len(features)))
+		}
+		for i, x := range features {
+			if s.Positive[i] == '1' {
+				dst[i] = flooredLog(float64(x), float64(center[i]))
+			} else {
+				dst[i] = difference(float64(x), float64(center[i]))
+			}
+		}
+	case ReferenceKind, ReferenceAuto:
+		if len(relations) != len(features) {
+			panic(fmt.Sprintf("model: Relate: %d relations of %d features", len(relations), len(features)))
+		}
+		for i, v := range features {
+			switch x, ref := float64(v), float64(center[i]); relations[i] {
+			case signal.Difference:
+				dst[i] = difference(x, ref)
+			case signal.LogRatio:
+				dst[i] = logRatio(x, ref)
+			default:
+				dst[i] = ratio(x, ref)
+			}
+		}
+	default:
+		panic(fmt.Sprintf("model: Relate: mode %q", s.Mode))
 	}
-	return signal.Ratio
 }
 
-// undo returns the feature that Apply makes x of, where no limit was reached. It
-// is NaN if the reference has never seen feature i.
-func (r *Reference) undo(x float64, i int, mode Mode, relations []signal.Relation) float64 {
-	if mode == ReferenceOff {
+// undo returns the feature i that Relate makes x of, with the same center and relations,
+// where x is not at a limit and the feature was not below LogFloor. It is NaN if the
+// reference has never seen the feature.
+func (s ReferenceSpec) undo(x float64, i int, center []float32, relations []signal.Relation) float64 {
+	if s.Mode == ReferenceOff {
 		return x
 	}
-	switch ref := float64(r.center[i]); mode.relation(relations, i) {
+	ref, relation := float64(center[i]), signal.Ratio
+	switch s.Mode {
+	case ReferenceKind, ReferenceAuto:
+		relation = relations[i]
+	case ReferenceDifference:
+		relation = signal.Difference
+	case ReferenceLog:
+		if relation = signal.Difference; s.Positive[i] == '1' {
+			relation, ref = signal.LogRatio, max(LogFloor, ref)
+		}
+	}
+	switch relation {
 	case signal.Difference:
 		return x + ref
 	case signal.LogRatio:
@@ -194,6 +286,17 @@ func (r *Reference) undo(x float64, i int, mode Mode, relations []signal.Relatio
 		return (x + math.Copysign(1, ref)) * math.Abs(ref)
 	}
 }
+
+// within returns v, at least −limit and at most limit; NaN stays NaN. Most values are
+// within, and comparing them first takes a third of the time of min and max.
+func within(v, limit float64) float32 {
+	if v >= -limit && v <= limit {
+		return float32(v)
+	}
+	return float32(max(-limit, min(limit, v)))
+}
+
+func difference(x, ref float64) float32 { return float32(x - ref) }
 
 // ratio returns x/|ref| − sign(ref) within ±RatioLimit. With a reference of
 // zero there is no scale: any value but zero is at the limit.
@@ -205,7 +308,34 @@ func ratio(x, ref float64) float32 {
 		return float32(math.Copysign(RatioLimit, x))
 	}
 	v := x/math.Abs(ref) - math.Copysign(1, ref)
-	return float32(max(-RatioLimit, min(RatioLimit, v))) // NaN stays NaN
+	return within(v, RatioLimit)
+}
+
+// flooredLog returns ln(x/ref) within ±LogLimit, where both are at least LogFloor. It
+// is right to a float32 and faster than math.Log: with q = 2^k·m and m from
+// √½ to √2, ln q = k·ln 2 + 2·artanh(s) and s = (m − 1)/(m + 1), whose series ends where
+// a term is below 1e-10 of the sum. (Abramowitz and Stegun, Handbook of Mathematical
+// Functions, 1964, 4.1.27.)
+func flooredLog(x, ref float64) float32 {
+	const (
+		sqrtHalf = 0x3fe6a09e667f3bcd // bits of √½
+		fraction = 1<<52 - 1
+	)
+	if x < LogFloor {
+		x = LogFloor
+	}
+	if ref < LogFloor {
+		ref = LogFloor
+	}
+	q := x / ref
+	if q != q {
+		return float32(q)
+	}
+	from := int64(math.Float64bits(q)) - sqrtHalf // above an exponent of k
+	m := math.Float64frombits(uint64(from&fraction + sqrtHalf))
+	s := (m - 1) / (m + 1)
+	z := s * s
+	return within(float64(from>>52)*math.Ln2+2*s*(1+z*(1./3+z*(1./5+z*(1./7+z*(1./9+z*(1./11)))))), LogLimit)
 }
 
 // logRatio returns ln(x/ref) within ±RatioLimit, of sizes: both zero are equal,
@@ -217,7 +347,7 @@ func logRatio(x, ref float64) float32 {
 	case x == ref:
 		return 0
 	}
-	return float32(max(-RatioLimit, min(RatioLimit, math.Log(x/ref)))) // NaN stays NaN
+	return within(math.Log(x/ref), RatioLimit)
 }
 
 // referenceJSON is a reference as the state topic keeps it: bit for bit, so that

@@ -1,0 +1,373 @@
+package train
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Auto makes the rows that kind makes, and the model says kind.
+func TestAutoIsKind(t *testing.T) {
+	var data []float32
+	for _, mode := range []model.Mode{model.ReferenceAuto, model.ReferenceKind} {
+		j := latheJob(t)
+		j.Config.Reference.Mode = mode
+		j.prepare()
+		rows, m, _ := mustRows(t, j)
+		if m.Reference != (model.ReferenceSpec{Windows: 5, Mode: model.ReferenceKind}) {
+			t.Errorf("%s: the model has %+v", mode, m.Reference)
+		}
+		if data == nil {
+			data = rows.Data
+		} else if !sameBits(data, rows.Data) {
+			t.Errorf("%s makes other rows", mode)
+		}
+	}
+}
+
+func sameBits(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b })
+}
+
+// signedTable has three tools of 30 windows with features that are positive, that are
+// positive but for one window of a reference, that are zero once, that are negative, and
+// that are never there.
+func signedTable() *table.Table {
+	rng := rand.New(rand.NewPCG(4, 4))
+	t := table.New([]string{"rms", "power", "torque", "drift", "lost"})
+	for _, tool := range []string{"A", "B", "C"} {
+		for s := range 30 {
+			class := s / 20
+			row := []float32{1 + float32(class) + rng.Float32(), 2 + rng.Float32(), 3 + rng.Float32(), -1 - rng.Float32(), float32(math.NaN())}
+			if tool == "B" && s == 1 {
+				row[1] = -0.5
+			}
+			if tool == "C" && s == 25 {
+				row[2] = 0
+			}
+			if s%7 == 3 {
+				row[0] = float32(math.NaN())
+			}
+			t.Append(table.Row{Tool: tool, Class: class, VBMaxUM: math.NaN(), Features: row})
+		}
+	}
+	return t
+}
+
+// In mode log the trainer finds out which features are positive, also in the windows of
+// references, in memory and on disk alike, and rows are by Relate.
+func TestPositiveFeatures(t *testing.T) {
+	tb := signedTable()
+	var want []float32
+	for _, scan := range []bool{false, true} {
+		j := tableJob(t, tb, scan)
+		j.Config.Label = wear.Rule{Classes: []wear.Class{{Name: "healthy"}, {Name: "worn"}}}
+		j.Config.Reference = model.ReferenceSpec{Windows: 4, Mode: model.ReferenceLog}
+		j.prepare()
+		rows, m, _ := mustRows(t, j)
+		defer rows.close()
+		if m.Reference.Positive != "10000" {
+			t.Errorf("scanned %v: positive features %s, want 10000", scan, m.Reference.Positive)
+		}
+		got := make([]float32, 5*rows.Rows())
+		for i := range rows.Rows() {
+			if err := rows.x().ReadRows(got[5*i:5*i+5], i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want == nil {
+			want = got
+			var ref model.Reference
+			for i := range 4 {
+				ref.Learn(tb.Row(i).Features, m.Reference)
+			}
+			first := make([]float32, 5)
+			m.Reference.Relate(first, tb.Row(4).Features, ref.Center(), nil)
+			if !sameBits(got[:5], first) {
+				t.Errorf("the first row is %v, by Relate %v", got[:5], first)
+			}
+		} else if !sameBits(got, want) {
+			t.Error("rows on disk differ from rows in memory")
+		}
+	}
+}
+
+// Only windows of cutting count, and of those only channels that can be trusted.
+func TestPositiveWhileCutting(t *testing.T) {
+	m := &model.Model{
+		Layout: latheLayout(t), Window: window.DefaultSpec, Usual: make([]signal.Quality, 4), Gate: &model.Gate{Channel: "rms", Threshold: 5},
+		Reference: model.ReferenceSpec{Windows: 3, Mode: model.ReferenceLog},
+	}
+	for name, tc := range map[string]struct {
+		level   float64
+		quality signal.Quality // of the last channel
+		last    float32
+		want    string
+	}{
+		"cutting":                {9, 0, -1, "1110"},
+		"idle":                   {1, 0, -1, "1111"},
+		"a channel that clipped": {9, signal.Clipped, -1, "1111"},
+		"zero is not positive":   {9, 0, 0, "1110"},
+		"missing":                {9, signal.Dropout, nan32, "1111"},
+	} {
+		c := newCuttingWindows(m)
+		for i, last := range []float32{2, tc.last} {
+			o := observed{machine: "m"}
+			o.Tool, o.Start, o.Level = "T1", drillStart.Add(time.Duration(i)*time.Second), 9
+			o.Features, o.Quality = []float32{1, 2, 3, last}, make([]signal.Quality, 4)
+			if i == 1 {
+				o.Level, o.Quality[3] = tc.level, tc.quality
+			}
+			c.observe(&o)
+		}
+		if got := c.positive(); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+	if got := newCuttingWindows(m).positive(); got != "0000" {
+		t.Errorf("of no window %s, want 0000", got)
+	}
+}
+
+// A model of logarithms is trained, kept and judges as it was trained.
+func TestRunWithLogarithms(t *testing.T) {
+	j := latheJob(t)
+	j.Config.Reference.Mode = model.ReferenceLog
+	m, r, err := Run(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Reference.Positive != "1110" { // hum is noise about zero
+		t.Errorf("positive features %s, want 1110", m.Reference.Positive)
+	}
+	if want := "Features are relative (log, 1 of 4 features by difference) to the tool's own first 5"; !strings.Contains(r.Markdown("m"), want) {
+		t.Errorf("the card does not say %q", want)
+	}
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := model.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if right, all := judgeRecording(t, read, j.Inputs[0], j.Config.Label); right < all*9/10 {
+		t.Errorf("the model judges %d of %d windows right, want 90 %%", right, all)
+	}
+	c, err := configOf(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Reference != (model.ReferenceSpec{Windows: 5, Mode: model.ReferenceLog}) {
+		t.Errorf("trained again it would be with %+v", c.Reference)
+	}
+}
+
+// What a model was trained with is what its mode says, whatever auto means by now.
+func TestConfigOfAnOldModel(t *testing.T) {
+	j := latheJob(t)
+	quick(&j.Config)
+	m, _, err := Run(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Reference.Mode = model.ReferenceAuto
+	c, err := configOf(m)
+	if err != nil || c.Reference != (model.ReferenceSpec{Windows: 5, Mode: model.ReferenceKind}) {
+		t.Errorf("%+v, %v", c.Reference, err)
+	}
+}
+
+// warningOf trains on the tools of a lathe and returns what the console and the card say of
+// used tools.
+func warningOf(t *testing.T, change func(*Job), tools ...life) string {
+	t.Helper()
+	j := latheJob(t)
+	j.Inputs = []Input{latheInput(t, j.Layout, "lives", "lathe", latheCSV(tools))}
+	quick(&j.Config)
+	change(&j)
+	var console bytes.Buffer
+	j.Log = zerolog.New(&console)
+	_, r, err := Run(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, w := range r.Warnings {
+		if strings.Contains(w, "reference was taken") {
+			found = append(found, w)
+			if !strings.Contains(console.String(), w) || !strings.Contains(r.Markdown("m"), w) {
+				t.Errorf("console or card lack %q", w)
+			}
+		}
+	}
+	if len(found) > 1 {
+		t.Errorf("%d warnings, want one: %q", len(found), found)
+	}
+	return strings.Join(found, "")
+}
+
+// worn is latheCSV of tools whose recording begins at a wear.
+func worn(t *testing.T, text string, tool string, fromUM float64) string {
+	t.Helper()
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		at := strings.LastIndexByte(line, ',')
+		var um float64
+		if !strings.HasPrefix(line, tool+",") {
+			continue
+		}
+		if _, err := fmt.Sscan(line[at+1:], &um); err != nil {
+			t.Fatal(err)
+		}
+		lines[i] = fmt.Sprintf("%s,%.1f", line[:at], um+fromUM)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestReferencesOfUsedTools(t *testing.T) {
+	none := func(*Job) {}
+	begins := func(tool string, um float64) func(*Job) {
+		return func(j *Job) {
+			j.Inputs = []Input{latheInput(t, j.Layout, "lives", "lathe", worn(t, latheCSV(lives), tool, um))}
+		}
+	}
+	if got := warningOf(t, none, lives...); got != "" {
+		t.Errorf("new tools: %q", got)
+	}
+	if got := warningOf(t, begins("B", 100), lives...); got != "" {
+		t.Errorf("a third of the limit is not above it: %q", got)
+	}
+	got := warningOf(t, begins("B", 132), lives...)
+	for _, want := range []string{"B (132 µm worn at its start, the limit is 300 µm)", "record tools from their first cut on, or leave these out"} {
+		if !strings.Contains(got, want) || strings.Contains(got, "A (") {
+			t.Errorf("a used tool: %q, want %q and no other tool", got, want)
+		}
+	}
+	// One that is faulty after three windows.
+	if got, want := warningOf(t, none, life{"A", 48, 420}, life{"B", 40, 390}, life{"C", 8, 900}, life{"D", 44, 400}), "C (2 of its 5 windows are labelled faulty):"; !strings.Contains(got, want) {
+		t.Errorf("a tool that fails at once: %q, want %q", got, want)
+	}
+	both := func(j *Job) {
+		begins("B", 301)(j)
+		j.Config.Reference.Mode = model.ReferenceRatio
+	}
+	if got, want := warningOf(t, both, lives...), "B (301 µm worn at its start, the limit is 300 µm; 5 of its 5 windows are labelled faulty):"; !strings.Contains(got, want) {
+		t.Errorf("used and faulty: %q, want %q", got, want)
+	}
+	without := func(j *Job) {
+		begins("B", 132)(j)
+		j.Config.Reference.Mode = model.ReferenceOff
+	}
+	if got := warningOf(t, without, lives...); got != "" {
+		t.Errorf("without references: %q", got)
+	}
+}
+
+// Labels of a table count too, and tools that are on disk.
+func TestReferencesOfUsedToolsInATable(t *testing.T) {
+	for _, scan := range []bool{false, true} {
+		tb := signedTable()
+		for i := range 2 {
+			tb.Class[60+i] = 1 // the first windows of C
+		}
+		j := tableJob(t, tb, scan)
+		j.Config.Label = wear.Rule{Classes: []wear.Class{{Name: "healthy"}, {Name: "worn"}}}
+		j.Config.Reference.Windows = 4
+		j.prepare()
+		rows, _, counts := mustRows(t, j)
+		rows.close()
+		if ws := counts.warnings(); len(ws) != 1 || !strings.Contains(ws[0], "C (2 of its 4 windows are labelled faulty):") || strings.Contains(ws[0], "B") {
+			t.Errorf("scanned %v: warnings %q", scan, ws)
+		}
+	}
+}
+
+// A wear file is asked, and windows of references are not counted in its tally.
+func TestReferencesOfUsedToolsByWearFile(t *testing.T) {
+	l := drillLayout(t)
+	ms := []wear.Measurement{atEnd("T1", drillStart, 1, 150, ""), atEnd("T1", drillStart, 2, 400, "")}
+	for mode, want := range map[wear.Mode]string{
+		wear.HoleEnd:     "T1 (150 µm worn at its start, the limit is 300 µm):",
+		wear.Interpolate: "", // at its first window the tool is new
+	} {
+		_, _, counts := mustRows(t, drillJob(t, mode, ms, drillInput(newDrill(l, "m", "T1", drillStart, 2))))
+		if got := counts.usedTools; !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", mode, got, want)
+		}
+		if want := fmt.Sprintf("%d labelled, 0 not", counts.Used); counts.Join != want {
+			t.Errorf("%s: the join says %q, want %q", mode, counts.Join, want)
+		}
+	}
+}
+
+// Every tool is named once, and of very many the first.
+func TestUsedToolsInWords(t *testing.T) {
+	nan := math.NaN()
+	if got := usedTools([]takenReference{{"A", 100, 10, 0}, {"B", nan, 10, 0}, {"C", 900, 10, 0}}, 0); got != "" {
+		t.Errorf("without a limit: %q", got)
+	}
+	got := usedTools([]takenReference{{"A", 90, 10, 0}, {"A", 250, 10, 0}, {"A", 280, 10, 3}, {"B", nan, 10, 4}}, 300)
+	if !strings.Contains(got, ": A (250 µm worn at its start, the limit is 300 µm) and B (4 of its 10 windows are labelled faulty): record") {
+		t.Errorf("tools that come back: %q", got)
+	}
+	var many []takenReference
+	for i := range 100 {
+		many = append(many, takenReference{fmt.Sprint("T", i), 200, 10, 0})
+	}
+	if got := usedTools(many, 300); !strings.Contains(got, "T19 (") || strings.Contains(got, "T20 (") || !strings.Contains(got, " and 80 more: record") {
+		t.Errorf("100 tools: %q", got)
+	}
+}
+
+// Raw rows, references and relations make the rows of every mode without the judge.
+func TestRelateMakesTheRowsOfEveryMode(t *testing.T) {
+	j := latheJob(t)
+	j.Config.Reference.Mode = model.ReferenceOff
+	j.prepare()
+	raw, m, _ := mustRows(t, j)
+	relations := m.NewJudge().Relations()
+	for _, mode := range []model.Mode{model.ReferenceKind, model.ReferenceRatio, model.ReferenceLog, model.ReferenceDifference} {
+		j.Config.Reference.Mode = mode
+		j.prepare()
+		rows, m, _ := mustRows(t, j)
+		n, at := len(rows.Columns), 0
+		row := make([]float32, n)
+		refs := make(map[string]*model.Reference)
+		for i, tool := range raw.Tool {
+			ref := refs[tool]
+			if ref == nil {
+				ref = new(model.Reference)
+				refs[tool] = ref
+			}
+			x := raw.Data[i*n : (i+1)*n]
+			if !ref.Ready(m.Reference) {
+				ref.Learn(x, m.Reference)
+				continue
+			}
+			if m.Reference.Relate(row, x, ref.Center(), relations); !sameBits(row, rows.Data[at*n:(at+1)*n]) {
+				t.Fatalf("%s: row %d is %v, by Relate %v", mode, at, rows.Data[at*n:(at+1)*n], row)
+			}
+			at++
+		}
+		if at != rows.Rows() {
+			t.Errorf("%s: %d rows, want %d", mode, at, rows.Rows())
+		}
+		if n := testing.AllocsPerRun(10, func() { m.Reference.Relate(row, raw.Data[:n], row, relations) }); n > 0 {
+			t.Errorf("%s: %v allocations for a row", mode, n)
+		}
+	}
+}
