@@ -31,8 +31,8 @@ type Doubts struct {
 	Decided *classify.Scores `json:"decided,omitempty"`
 }
 
-// Promise is what is certain of a new tool, on average over such tools, if it is one of a
-// kind with those of calibration, whatever that kind is: the fewer they are, the less.
+// Promise is what can be promised of a new tool, on average over such tools, if it is of one
+// kind with the tools of calibration: the fewer there are, the less.
 type Promise struct {
 	Class string          `json:"class,omitempty"`
 	Tools int             `json:"tools"` // of calibration
@@ -214,19 +214,15 @@ func (d *Doubts) tooFew() []string {
 	var out []string
 	for _, p := range d.Promises {
 		if asked := 1 - d.ErrorRate; float64(p.Most) < asked {
-			out = append(out, fmt.Sprintf("with %s no conformal sets can promise %s to hold %.3g of a new tool's windows: %.2f is the most, and %.2f is certain of these",
-				tools(p.Tools, p.Class), p.Class, asked, float64(p.Most), float64(p.Share)))
+			tools := fmt.Sprintf("%d tools", p.Tools)
+			if p.Tools == 1 {
+				tools = "1 tool"
+			}
+			out = append(out, fmt.Sprintf("with %s that have %s windows no conformal sets can promise %.3g for %s: %s is the most, and these promise %s",
+				tools, p.Class, asked, p.Class, figure(p.Most), figure(p.Share)))
 		}
 	}
 	return out
-}
-
-// tools counts tools that have windows of a class.
-func tools(n int, class string) string {
-	if n == 1 {
-		return "1 tool that has " + class + " windows"
-	}
-	return fmt.Sprintf("%d tools that have %s windows", n, class)
 }
 
 // How the costs were chosen, as Fit says it.
@@ -450,18 +446,19 @@ func (d *Doubts) table() string {
 // promised writes what is certain of a new tool, and ends the paragraph.
 func (d *Doubts) promised(b *strings.Builder) {
 	if len(d.Promises) > 0 || d.New != nil {
-		b.WriteString(" All tools weigh the same in that, however many windows they have. The rates hold on average over many tools." +
-			" Of few tools less is certain, because a new one may be as none of them is:")
+		b.WriteString(" All tools weigh the same in that, however many windows they have. The rates hold on average over many tools;" +
+			" with few tools less can be promised of a new one, which may be unlike all of them.")
 	}
 	b.WriteString("\n")
 	if len(d.Promises) > 0 {
-		b.WriteString("\n| class | tools | share of a new tool's windows whose set holds the class: asked for | certain | no conformal sets can promise more than |\n|---|---:|---:|---:|---:|\n")
+		b.WriteString("\nShare of a new tool's windows whose conformal set holds their class:\n\n" +
+			"| class | tools | asked for | promised | no sets can promise more than |\n|---|---:|---:|---:|---:|\n")
 		for _, p := range d.Promises {
-			fmt.Fprintf(b, "| %s | %d | %.3g | %.3f | %.3f |\n", strings.ReplaceAll(p.Class, "|", `\|`), p.Tools, 1-d.ErrorRate, float64(p.Share), float64(p.Most))
+			fmt.Fprintf(b, "| %s | %d | %.3g | %s | %s |\n", strings.ReplaceAll(p.Class, "|", `\|`), p.Tools, 1-d.ErrorRate, figure(p.Share), figure(p.Most))
 		}
 	}
 	if d.New != nil {
-		fmt.Fprintf(b, "\nOf a new tool's windows %.3g are asked to be out of distribution at most; with %d tools %.3f is certain.\n", d.Novelty, d.New.Tools, float64(d.New.Share))
+		fmt.Fprintf(b, "\nOf a new tool's windows at most %.3g should be out of distribution; with %d tools at most %s can be promised.\n", d.Novelty, d.New.Tools, figure(d.New.Share))
 	}
 	for _, why := range d.tooFew() {
 		fmt.Fprintf(b, "\nNote: %s.\n", why)

@@ -91,7 +91,7 @@ func TestDoubtsPromise(t *testing.T) {
 			t.Errorf("%+v, want %+v", p, want)
 		}
 	}
-	const few = "with 2 tools that have faulty windows no conformal sets can promise faulty to hold 0.95 of a new tool's windows: 0.67 is the most, and 0.63 is certain of these"
+	const few = "with 2 tools that have faulty windows no conformal sets can promise 0.95 for faulty: 0.667 is the most, and these promise 0.633"
 	if got := d.tooFew(); len(got) != 1 || got[0] != few { // 20 healthy ones are enough for 0.95 of 20/21
 		t.Errorf("%q", got)
 	}
