@@ -50,8 +50,8 @@ type ClassDoubt struct {
 	Coverage classify.Figure `json:"coverage"` // share whose set holds the class: 1 − error rate is aimed at
 
 	// Tools have windows of the class. CoverageByTool is the mean of the share within each
-	// of them, and Interval where that mean lies with 95 %, by drawing tools anew with
-	// replacement; undefined of one tool.
+	// of them, and Interval its 95 % interval by the bootstrap of whole tools, undefined of
+	// one tool.
 	Tools          int                `json:"tools,omitempty"`
 	CoverageByTool classify.Figure    `json:"coverage_by_tool"`
 	Interval       [2]classify.Figure `json:"coverage_interval"`
@@ -209,7 +209,7 @@ func (d *Doubts) promise(m *model.Model, classes []string) {
 	}
 }
 
-// tooFew says of each class of which tools are too few to promise what was asked for.
+// tooFew says which classes have too few tools for any sets to promise what was asked for.
 func (d *Doubts) tooFew() []string {
 	var out []string
 	for _, p := range d.Promises {
@@ -231,7 +231,7 @@ const (
 	posteriorsByRow  = "out-of-fold by row"
 )
 
-// lone says which tool alone has windows of which class.
+// lone names the tool that alone has windows of a class, and the class.
 func (t rowTable) lone() string {
 	for k, name := range slices.Backward(t.classes) {
 		if _, tools := t.homes(k); len(tools) == 1 {
@@ -289,7 +289,8 @@ func (j *Job) doubts(ctx context.Context, rows rowTable, posterior []float64, m 
 
 // measureDoubts judges the windows of tools held out. Conformal sets of a fold are
 // calibrated on the posteriors out of fold of the tools that are left, so that nothing has
-// seen the tool, and so a tool fewer than those of the model; p-values of novelty are those by the distances of other tools.
+// seen the tool, which is one tool fewer than the model has; p-values of novelty are by the
+// distances of other tools.
 func (j *Job) measureDoubts(rows rowTable, m *model.Model, d *Doubts, v *classify.Validation, folds []classify.Fold, held classify.HeldNovelty) error {
 	k := len(rows.classes)
 	d.Split = fmt.Sprintf("tools held out, %d folds", len(folds))
@@ -428,7 +429,7 @@ func share(n, of int) string {
 // table returns the figures as a Markdown table.
 func (d *Doubts) table() string {
 	var b strings.Builder
-	b.WriteString("| windows | | coverage | mean of tools | 95 % interval | unknown | out of distribution | ambiguous | implausible | new, whatever was decided |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString("| windows | | coverage | mean of tools | 95 % interval | unknown | out of distribution | ambiguous | implausible | new, decided either way |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, c := range d.Classes {
 		coverage, mean, interval := "–", "–", "–"
 		if d.ErrorRate > 0 {

@@ -104,8 +104,8 @@ func TestDoubtsPromise(t *testing.T) {
 	}
 }
 
-// The interval over tools is that of their mean: it holds it, is narrow where tools
-// agree, and there is none of one tool.
+// The interval over tools holds their mean and has no width where tools agree. One tool has
+// none.
 func TestIntervalOverTools(t *testing.T) {
 	for name, tc := range map[string]struct {
 		figures   []float64

@@ -17,9 +17,9 @@ import (
 //
 // The set of a row holds the classes with F_k above Rate, which is to say with p_k
 // above (1 + K_k·Rate)/(1 + K_k). If the tool of the row and those of calibration are
-// exchangeable, and so are the rows of each, its class is in the set with a
-// probability of (1 − Rate)·K_k/(1 + K_k) at least, whatever the class, the network
-// and the tools: see Promise. With many tools, or tools that are alike, it comes to
+// exchangeable, and the rows within each too, its class is in the set with a
+// probability of (1 − Rate)·K_k/(1 + K_k) at least, for any network and however much
+// tools differ: see Promise. With many tools, or tools that are alike, it comes to
 // 1 − Rate. It must not be changed once made.
 //
 // One read from the older binary form is calibrated on rows that all weigh the same,
@@ -51,19 +51,20 @@ func NewConformal(posterior []float64, y []int, groups []string, k int, rate flo
 	if !(rate > 0 && rate < 1) {
 		return nil, fmt.Errorf("classify: error rate %v: %w: must be between 0 and 1", rate, ErrSettings)
 	}
+	number, names := numberGroups(groups)
 	c := &Conformal{Rate: rate}
 	for class := range k {
 		var scores []float64
-		var tools []string
+		var of []int32
 		for i, label := range y {
 			if label == class {
-				scores, tools = append(scores, posterior[i*k+class]), append(tools, groups[i])
+				scores, of = append(scores, posterior[i*k+class]), append(of, number[i])
 			}
 		}
 		if len(scores) == 0 {
 			return nil, fmt.Errorf("classify: class %d has no rows: %w: label some to calibrate its conformal sets on", class, ErrTooFew)
 		}
-		c.tools = append(c.tools, newToolShares(scores, tools))
+		c.tools = append(c.tools, newToolShares(scores, of, len(names)))
 	}
 	return c, nil
 }

@@ -187,7 +187,7 @@ func TestConformalCoverageOfTools(t *testing.T) {
 			}
 		}
 		for k := range in {
-			const tolerance = 0.025 // three standard errors of 300 calibrations, whatever tools are
+			const tolerance = 0.025 // three standard errors of 300 calibrations
 			got := in[k] / tools[k]
 			t.Logf("%d tools with offsets of %v at a rate of %v: class %d is in the set of %.3f", tc.tools, tc.offset, tc.rate, k, got)
 			if got < tc.least-tolerance || got > tc.most+tolerance {

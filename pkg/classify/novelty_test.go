@@ -202,7 +202,7 @@ func TestFitNoveltyRefuses(t *testing.T) {
 	}
 }
 
-// Columns that do not count leave a distance as it is, whatever they hold.
+// Columns that do not count leave a distance as it is with any value.
 func TestNoveltyOfColumnsThatCount(t *testing.T) {
 	x, groups := correlated(rand.New(rand.NewPCG(11, 12)), 300, 8, 5)
 	counts := []bool{true, false, true, true, false, true, true, true}
@@ -241,19 +241,25 @@ func TestNoveltyOfColumnsThatCount(t *testing.T) {
 	}
 }
 
+// sharesOf is newToolShares of tools by name.
+func sharesOf(x []float64, groups []string) toolShares {
+	number, names := numberGroups(groups)
+	return newToolShares(x, number, len(names))
+}
+
 // Every tool weighs the same in a p-value, however many rows it has, and the row is one
 // of n + 1: of a tool with distances 1 to 10 and one with 100 a row at 50 is as far out as half
 // of them.
 func TestNoveltyWeighsTools(t *testing.T) {
 	d := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 100}
 	groups := []string{"A", "A", "A", "A", "A", "A", "A", "A", "A", "A", "B"}
-	n := &Novelty{Rate: 0.1, tools: newToolShares(negated(d), groups)}
+	n := &Novelty{Rate: 0.1, tools: sharesOf(negated(d), groups)}
 	for at, share := range map[float64]float64{0: 1, 1: 1, 1.5: 0.95, 10: 0.55, 50: 0.5, 100: 0.5, 101: 0} {
 		if got, want := n.p(at), (1+11*share)/12; math.Abs(got-want) > 1e-12 {
 			t.Errorf("distance %v: p-value %v, want %v", at, got, want)
 		}
 	}
-	twice := &Novelty{Rate: 0.1, tools: newToolShares(negated(append(d, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)), append(groups, groups[:10]...))}
+	twice := &Novelty{Rate: 0.1, tools: sharesOf(negated(append(d, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)), append(groups, groups[:10]...))}
 	if !reflect.DeepEqual(n, twice) {
 		t.Errorf("with the rows of a tool twice: %+v, want %+v", twice.tools, n.tools)
 	}
@@ -278,7 +284,7 @@ func TestNoveltyOfNewTools(t *testing.T) {
 		var n *Novelty
 		for range 300 {
 			d, groups := distances(tools)
-			n = &Novelty{Rate: rate, tools: newToolShares(negated(d), groups)}
+			n = &Novelty{Rate: rate, tools: sharesOf(negated(d), groups)}
 			for range 5 {
 				d, _ := distances(1)
 				for _, v := range d {
@@ -379,7 +385,7 @@ func BenchmarkNovelty(b *testing.B) {
 	for i := range d {
 		d[i], groups[i] = -float64(i), fmt.Sprint(i%9)
 	}
-	n.tools = newToolShares(d, groups)
+	n.tools = sharesOf(d, groups)
 	s := n.NewScorer()
 	b.ReportAllocs()
 	for b.Loop() {

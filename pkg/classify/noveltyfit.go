@@ -85,7 +85,8 @@ func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, counts []bool,
 	if err != nil {
 		return fail(err)
 	}
-	n.Rate, n.tools = rate, newToolShares(negated(distances), some)
+	number, named := numberGroups(some)
+	n.Rate, n.tools = rate, newToolShares(negated(distances), number, len(named))
 	if 1/float64(1+len(n.tools.at)) > rate {
 		return fail(fmt.Errorf("%d rows that differ: %w: for a p-value of %v", len(n.tools.at), ErrTooFew, rate))
 	}
@@ -105,13 +106,13 @@ func heldNovelty(rows rowSet, groups []string, distances []float64) HeldNovelty 
 	number, names := numberGroups(groups)
 	for g := range names {
 		var others []float64
-		var tools []string
+		var of []int32
 		for i, d := range distances {
 			if number[i] != int32(g) {
-				others, tools = append(others, -d), append(tools, groups[i])
+				others, of = append(others, -d), append(of, number[i])
 			}
 		}
-		shares := newToolShares(others, tools)
+		shares := newToolShares(others, of, len(names))
 		for i, d := range distances {
 			if number[i] == int32(g) {
 				h.Rows[i], h.P[i] = rows.row(i), shares.tail(-d)

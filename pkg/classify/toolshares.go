@@ -28,24 +28,29 @@ type toolShares struct {
 	share []float64 // F(at[i]), in (0, 1], never falling; the last is 1
 }
 
-// newToolShares returns the distribution of x, of which number i is of tool groups[i].
-// It keeps neither. There must be some.
-func newToolShares(x []float64, groups []string) toolShares {
-	number, names := numberGroups(groups)
-	of, seen := make([]int, len(names)), make([]int, len(names))
-	order := make([]int, len(x))
+// newToolShares returns the distribution of x, of which value i is of tool number[i], below
+// tools. Tools without values do not count. It keeps neither slice. There must be a value.
+func newToolShares(x []float64, number []int32, tools int) toolShares {
+	of, seen := make([]int, tools), make([]int, tools)
+	order := make([]int32, len(x))
+	present := 0
 	for i, t := range number {
+		if of[t] == 0 {
+			present++
+		}
 		of[t]++
-		order[i] = i
+		order[i] = int32(i)
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
-	tools := float64(len(names))
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(x[a], x[b]) })
+	k := float64(present)
 	now := func() float64 { // in the order of the tools, so that twice the numbers of one tool give the same bits
 		var sum float64
 		for t, n := range seen {
-			sum += float64(n) / float64(of[t])
+			if n > 0 {
+				sum += float64(n) / float64(of[t])
+			}
 		}
-		return sum / tools
+		return sum / k
 	}
 	different := 0
 	for n, i := range order {
@@ -57,12 +62,12 @@ func newToolShares(x []float64, groups []string) toolShares {
 	if different > mostKept {
 		room = 2. / mostKept
 	}
-	s := toolShares{tools: len(names)}
+	s := toolShares{tools: present}
 	added := 0.0 // since the last number kept, with it
 	for n := 0; n < len(order); {
 		m, step := n, 0.0
 		for ; m < len(order) && x[order[m]] == x[order[n]]; m++ {
-			step += 1 / (float64(of[number[order[m]]]) * tools)
+			step += 1 / (float64(of[number[order[m]]]) * k)
 		}
 		if added += step; n == 0 || added > room {
 			if n > 0 {
