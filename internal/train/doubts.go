@@ -179,7 +179,7 @@ func overTools(figures []float64) [2]classify.Figure {
 		undefined := classify.Figure(math.NaN())
 		return [2]classify.Figure{undefined, undefined}
 	}
-	rng := rand.New(rand.NewPCG(draws, 0x746f6f6c73)) // "tools"
+	rng := rand.New(rand.NewPCG(1, 0x746f6f6c73)) // "tools"
 	means, drawn := make([]float64, draws), make([]float64, len(figures))
 	for i := range means {
 		for t := range drawn {
@@ -214,12 +214,8 @@ func (d *Doubts) tooFew() []string {
 	var out []string
 	for _, p := range d.Promises {
 		if asked := 1 - d.ErrorRate; float64(p.Most) < asked {
-			tools := fmt.Sprintf("%d tools", p.Tools)
-			if p.Tools == 1 {
-				tools = "1 tool"
-			}
-			out = append(out, fmt.Sprintf("with %s that have %s windows no conformal sets can promise %.3g for %s: %s is the most, and these promise %s",
-				tools, p.Class, asked, p.Class, figure(p.Most), figure(p.Share)))
+			out = append(out, fmt.Sprintf("with %d tools that have %s windows no conformal sets can promise %.3g for %s: %s is the most, and these promise %s",
+				p.Tools, p.Class, asked, p.Class, figure(p.Most), figure(p.Share)))
 		}
 	}
 	return out
