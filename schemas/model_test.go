@@ -333,10 +333,10 @@ func TestNoveltyIsAsDocumented(t *testing.T) {
 		posterior = append(posterior, 0.5+0.4*float64(1-2*y[i])*float64(i)/200, 0.5-0.4*float64(1-2*y[i])*float64(i)/200)
 	}
 	var err error
-	if m.Conformal, err = classify.NewConformal(posterior, y, 2, 0.05); err != nil {
+	if m.Conformal, err = classify.NewConformal(posterior, y, groups, 2, 0.05); err != nil {
 		t.Fatal(err)
 	}
-	if m.Novelty, _, err = classify.FitNovelty(t.Context(), x, groups, 0.02, 1, 1); err != nil {
+	if m.Novelty, _, err = classify.FitNovelty(t.Context(), x, groups, nil, 0.02, 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range m.Golden {
@@ -347,29 +347,41 @@ func TestNoveltyIsAsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &file{t, b[:len(b)-32]}
-	f.begins("FLANKMDL", 1)
+	f.begins("FLANKMDL", 2)
 	sections := map[string]*file{}
 	for range f.number() {
 		name := string(f.take(int(f.take(1)[0])))
 		sections[name] = &file{t, f.take(int(binary.LittleEndian.Uint64(f.take(8))))}
 	}
+	// Tools all weigh the same: of each class five with 20 windows.
+	shares := func(s *file, tools, windows int, descending bool) {
+		t.Helper()
+		if n := s.number(); n != tools {
+			t.Errorf("%d tools, want %d", n, tools)
+		}
+		at, share := s.doubles(s.number()), s.doubles(s.number())
+		if descending {
+			slices.Reverse(at)
+		}
+		if len(at) != windows || len(share) != windows || !slices.IsSorted(at) || !slices.IsSorted(share) || share[windows-1] != 1 {
+			t.Errorf("%d numbers with %d shares, want %d", len(at), len(share), windows)
+		}
+	}
 	c := sections["conformal"]
+	c.begins("FCONFORM", 2)
 	if rate, k := c.double(), c.number(); rate != 0.05 || k != 2 {
 		t.Fatalf("error rate %v of %d classes", rate, k)
 	}
 	for range 2 {
-		if p := c.doubles(c.number()); len(p) != 100 || !slices.IsSorted(p) {
-			t.Errorf("%d scores", len(p))
-		}
+		shares(c, 5, 100, false)
 	}
 	n, d := sections["novelty"], sections["golden-novelty"]
+	n.begins("FNOVELTY", 2)
 	if rate := n.double(); rate != 0.02 {
 		t.Errorf("p-value %v", rate)
 	}
-	precision, mean, sd, distances := n.double(), n.doubles(n.number()), n.doubles(n.number()), n.doubles(n.number())
-	if len(distances) != 200 || !slices.IsSorted(distances) {
-		t.Errorf("%d distances", len(distances))
-	}
+	precision, mean, sd := n.double(), n.doubles(n.number()), n.doubles(n.number())
+	shares(n, 5, 200, true)
 	directions := make([][]float64, n.number())
 	for k := range directions {
 		for range mean {
@@ -440,7 +452,7 @@ func TestModelDocumentNames(t *testing.T) {
 		t.Errorf("sections %v, want %v", names, want)
 	}
 	for _, want := range []string{
-		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `1` |", "| 4 | number of sections, uint32: `3`, and one more for each optional one |",
+		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `2` if section `conformal` or `novelty` is of version 2, else `1` |", "| 4 | number of sections, uint32: `3`, and one more for each optional one |",
 		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`, 4 `committee`", "| 4 | `FDBN` |", "`ecs-dbn-`",
 		"more than 1e-5", fmt.Sprintf("within ±%d, and", model.RatioLimit),
 		fmt.Sprintf("`%s`, `%s`, `%s`, `%s` or `%s`", model.ReferenceKind, model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),

@@ -3,6 +3,7 @@ package monitor
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func unsure(t testing.TB) *model.Model {
 		posterior, y = append(posterior, 1-p, p), append(y, i%2)
 	}
 	var err error
-	if m.Conformal, err = classify.NewConformal(posterior, y, 2, 0.05); err != nil {
+	if m.Conformal, err = classify.NewConformal(posterior, y, slices.Repeat([]string{"A", "A", "B", "B"}, 10), 2, 0.05); err != nil {
 		t.Fatal(err)
 	}
 	m.Drift = &model.Drift{Tools: 10, Center: []float64{10}, Scale: []float64{1}, Degrees: 1, Raise: 12, Clear: 4}

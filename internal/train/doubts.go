@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -16,6 +19,8 @@ type Doubts struct {
 	ErrorRate float64      `json:"error_rate,omitempty"` // of conformal sets; 0: there are none
 	Novelty   float64      `json:"novelty,omitempty"`    // p-value up to which a window is new; 0: none ever is
 	Without   []string     `json:"without,omitempty"`    // parts that the data cannot give, and why
+	Promises  []Promise    `json:"promises,omitempty"`   // of conformal sets, one of each class
+	New       *Promise     `json:"new,omitempty"`        // of novelty: the share of windows that are new at most
 	Split     string       `json:"split,omitempty"`      // what the windows below were not seen by, in words
 	Classes   []ClassDoubt `json:"classes,omitempty"`
 	Tools     []ToolDoubt  `json:"tools,omitempty"` // in the order of the recordings
@@ -26,11 +31,30 @@ type Doubts struct {
 	Decided *classify.Scores `json:"decided,omitempty"`
 }
 
+// Promise is what can be promised of a new tool, on average over such tools, if it is of one
+// kind with the tools of calibration: the fewer there are, the less.
+type Promise struct {
+	Class string          `json:"class,omitempty"`
+	Tools int             `json:"tools"` // of calibration
+	Share classify.Figure `json:"share"` // of the tool's windows
+
+	// Most is what no conformal sets can promise more than, short of holding the class
+	// always.
+	Most classify.Figure `json:"most,omitempty"`
+}
+
 // ClassDoubt is what becomes of the windows of one class.
 type ClassDoubt struct {
 	Class    string          `json:"class"`
 	Windows  int             `json:"windows"`
-	Coverage classify.Figure `json:"coverage"` // share whose set holds the class: at least 1 − error rate is promised
+	Coverage classify.Figure `json:"coverage"` // share whose set holds the class: 1 − error rate is aimed at
+
+	// Tools have windows of the class. CoverageByTool is the mean of the share within each
+	// of them, and Interval its 95 % interval by the bootstrap of whole tools, undefined of
+	// one tool.
+	Tools          int                `json:"tools,omitempty"`
+	CoverageByTool classify.Figure    `json:"coverage_by_tool"`
+	Interval       [2]classify.Figure `json:"coverage_interval"`
 
 	OutOfDistribution int `json:"out_of_distribution"` // windows that are unknown because of it
 	Ambiguous         int `json:"ambiguous"`
@@ -54,14 +78,15 @@ func (c ClassDoubt) Unknown() int { return c.OutOfDistribution + c.Ambiguous + c
 // doubter adds windows up.
 type doubter struct {
 	d       *Doubts
-	covered []int
+	covered [][]int // by tool and class: windows whose set holds the class
+	windows [][]int // by tool and class
 	tools   map[string]int
 	judged  classify.Confusion
 	decided classify.Confusion
 }
 
 func newDoubter(d *Doubts, classes []string) *doubter {
-	b := &doubter{d: d, covered: make([]int, len(classes)), tools: make(map[string]int), judged: classify.NewConfusion(2), decided: classify.NewConfusion(2)}
+	b := &doubter{d: d, tools: make(map[string]int), judged: classify.NewConfusion(2), decided: classify.NewConfusion(2)}
 	for _, name := range classes {
 		d.Classes = append(d.Classes, ClassDoubt{Class: name})
 	}
@@ -73,9 +98,6 @@ func (b *doubter) add(m *model.Model, tool string, class, decision int, posterio
 	doubt := m.Doubt(decision, posterior, novelty)
 	c := &b.d.Classes[class]
 	c.Windows++
-	if m.Conformal != nil && m.Conformal.In(class, posterior) {
-		b.covered[class]++
-	}
 	fresh := m.Novelty != nil && novelty <= m.Novelty.Rate
 	if fresh {
 		c.New++
@@ -96,6 +118,11 @@ func (b *doubter) add(m *model.Model, tool string, class, decision int, posterio
 		k = len(b.d.Tools)
 		b.tools[tool] = k
 		b.d.Tools = append(b.d.Tools, ToolDoubt{Tool: tool})
+		b.covered, b.windows = append(b.covered, make([]int, len(b.d.Classes))), append(b.windows, make([]int, len(b.d.Classes)))
+	}
+	b.windows[k][class]++
+	if m.Conformal != nil && m.Conformal.In(class, posterior) {
+		b.covered[k][class]++
 	}
 	switch t := &b.d.Tools[k]; {
 	case class == classify.Healthy:
@@ -118,10 +145,96 @@ func (b *doubter) add(m *model.Model, tool string, class, decision int, posterio
 func (b *doubter) finish() {
 	for k := range b.d.Classes {
 		c := &b.d.Classes[k]
-		c.Coverage = classify.Figure(float64(b.covered[k]) / float64(c.Windows))
+		covered := 0
+		var shares []float64 // by tool
+		for t, n := range b.windows {
+			if n[k] > 0 {
+				covered += b.covered[t][k]
+				shares = append(shares, float64(b.covered[t][k])/float64(n[k]))
+			}
+		}
+		c.Coverage = classify.Figure(float64(covered) / float64(c.Windows))
+		c.Tools, c.CoverageByTool, c.Interval = len(shares), classify.Figure(mean(shares)), overTools(shares)
 	}
 	judged, decided := b.judged.Scores(), b.decided.Scores()
 	b.d.Judged, b.d.Decided = &judged, &decided
+}
+
+func mean(x []float64) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+// overTools returns the interval that holds the mean of a figure of tools with 95 %: the
+// percentiles of the means of as many tools, drawn with replacement 2,000 times. It is
+// undefined of fewer than two tools.
+//
+// Source: B. Efron, R. Tibshirani, "An Introduction to the Bootstrap", 1993, §13.3.
+func overTools(figures []float64) [2]classify.Figure {
+	const draws = 2000
+	if len(figures) < 2 {
+		undefined := classify.Figure(math.NaN())
+		return [2]classify.Figure{undefined, undefined}
+	}
+	rng := rand.New(rand.NewPCG(1, 0x746f6f6c73)) // "tools"
+	means, drawn := make([]float64, draws), make([]float64, len(figures))
+	for i := range means {
+		for t := range drawn {
+			drawn[t] = figures[rng.IntN(len(figures))]
+		}
+		means[i] = mean(drawn)
+	}
+	slices.Sort(means)
+	return [2]classify.Figure{classify.Figure(means[draws/40]), classify.Figure(means[draws-1-draws/40])}
+}
+
+// promise notes what is certain of a new tool by what m has.
+func (d *Doubts) promise(m *model.Model, classes []string) {
+	if c := m.Conformal; c != nil {
+		d.ErrorRate = c.Rate
+		for k, name := range classes {
+			if tools := c.Tools(k); tools > 0 { // else the model is older and says nothing of tools
+				d.Promises = append(d.Promises, Promise{name, tools, classify.Figure(c.Promise(k)), classify.Figure(float64(tools) / float64(1+tools))})
+			}
+		}
+	}
+	if n := m.Novelty; n != nil {
+		d.Novelty = n.Rate
+		if n.Tools() > 0 {
+			d.New = &Promise{Tools: n.Tools(), Share: classify.Figure(n.Promise())}
+		}
+	}
+}
+
+// tooFew says which classes have too few tools for any sets to promise what was asked for.
+func (d *Doubts) tooFew() []string {
+	var out []string
+	for _, p := range d.Promises {
+		if asked := 1 - d.ErrorRate; float64(p.Most) < asked {
+			out = append(out, fmt.Sprintf("with %d tools that have %s windows no conformal sets can promise %.3g for %s: %s is the most, and these promise %s",
+				p.Tools, p.Class, asked, p.Class, figure(p.Most), figure(p.Share)))
+		}
+	}
+	return out
+}
+
+// How the costs were chosen, as Fit says it.
+const (
+	posteriorsByTool = "out-of-fold by group"
+	posteriorsByRow  = "out-of-fold by row"
+)
+
+// lone names the tool that alone has windows of a class, and the class.
+func (t rowTable) lone() string {
+	for k, name := range slices.Backward(t.classes) {
+		if _, tools := t.homes(k); len(tools) == 1 {
+			return fmt.Sprintf("tool %s alone has %s windows", tools[0], name)
+		}
+	}
+	return "tools are not known"
 }
 
 // doubts gives the model its third verdict, calibrated on the posteriors that the costs
@@ -135,36 +248,33 @@ func (j *Job) doubts(ctx context.Context, rows rowTable, posterior []float64, m 
 	var err error
 	switch {
 	case u.ErrorRate == 0:
-	case !strings.HasPrefix(r.Fit.Costs.Posteriors, string(classify.OutOfFold)):
+	case r.Fit.Costs.Posteriors == posteriorsByRow:
+		d.Without = append(d.Without, "no conformal sets: costs were chosen on folds by row, because "+rows.lone()+"; windows of one tool are near copies, so sets calibrated on them hold less of another tool than they promise; label a second such tool")
+	case r.Fit.Costs.Posteriors != posteriorsByTool:
 		d.Without = append(d.Without, "no conformal sets: posteriors of windows held out are needed, and these are "+r.Fit.Costs.Posteriors)
 	default:
-		m.Conformal, err = classify.NewConformal(posterior, rows.Class, len(rows.classes), u.ErrorRate)
-		if errors.Is(err, classify.ErrTooFew) {
-			d.Without = append(d.Without, fmt.Sprintf("no conformal sets: %v; label more windows, or allow more errors", err))
-		} else if err != nil {
+		m.Conformal, err = classify.NewConformal(posterior, rows.Class, rows.group, len(rows.classes), u.ErrorRate)
+		if err != nil {
 			return err
 		}
 	}
 	var held classify.HeldNovelty
 	if u.Novelty > 0 {
-		m.Novelty, held, err = classify.FitNovelty(ctx, rows.x(), rows.group, u.Novelty, j.Config.Seed, j.Workers)
+		m.Novelty, held, err = classify.FitNovelty(ctx, rows.x(), rows.group, nil, u.Novelty, j.Config.Seed, j.Workers)
 		if errors.Is(err, classify.ErrTooFew) {
 			d.Without = append(d.Without, fmt.Sprintf("nothing is out of distribution: %v", err))
 		} else if err != nil {
 			return err
 		}
 	}
+	d.promise(m, rows.classes)
 	if m.Novelty != nil {
-		d.Novelty = m.Novelty.Rate
 		s := m.Novelty.NewScorer()
 		for _, g := range m.Golden {
 			m.Distances = append(m.Distances, s.Distance(g.Features))
 		}
 	}
-	if m.Conformal != nil {
-		d.ErrorRate = m.Conformal.Rate
-	}
-	for _, why := range d.Without {
+	for _, why := range slices.Concat(d.Without, d.tooFew()) {
 		j.Log.Info().Msg("unknown: " + why)
 	}
 	if v == nil || m.Novelty == nil && m.Conformal == nil {
@@ -175,13 +285,14 @@ func (j *Job) doubts(ctx context.Context, rows rowTable, posterior []float64, m 
 
 // measureDoubts judges the windows of tools held out. Conformal sets of a fold are
 // calibrated on the posteriors out of fold of the tools that are left, so that nothing has
-// seen the tool; p-values of novelty are those by the distances of other tools.
+// seen the tool, which is one tool fewer than the model has; p-values of novelty are by the
+// distances of other tools.
 func (j *Job) measureDoubts(rows rowTable, m *model.Model, d *Doubts, v *classify.Validation, folds []classify.Fold, held classify.HeldNovelty) error {
 	k := len(rows.classes)
 	d.Split = fmt.Sprintf("tools held out, %d folds", len(folds))
 	parts, err := ofFolds(rows, m, v, folds)
 	if errors.Is(err, classify.ErrTooFew) {
-		d.Split = "" // with one of the tools left out, too few windows of a class are left
+		d.Split = "" // with one of the tools left out, a single one of a class is left
 		return nil
 	} else if err != nil {
 		return err
@@ -205,7 +316,8 @@ func (j *Job) measureDoubts(rows rowTable, m *model.Model, d *Doubts, v *classif
 }
 
 // ofFolds returns what doubts the decisions of each fold: the sets that m has, if it has
-// any, calibrated without the fold's tools.
+// any, calibrated without the fold's tools. The error wraps classify.ErrTooFew if the tools
+// of a fold that are left do not make conformal sets.
 func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []classify.Fold) ([]*model.Model, error) {
 	parts := make([]*model.Model, len(folds))
 	for f, fold := range folds {
@@ -213,14 +325,17 @@ func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []clas
 		if m.Conformal == nil {
 			continue
 		}
-		y := make([]int, len(fold.Train))
+		if how := v.Reports[f].Costs.Posteriors; how != posteriorsByTool {
+			return nil, fmt.Errorf("posteriors of fold %d are %s: %w", f, how, classify.ErrTooFew)
+		}
+		y, group := make([]int, len(fold.Train)), make([]string, len(fold.Train))
 		for n, i := range fold.Train {
-			y[n] = rows.Class[i]
+			y[n], group[n] = rows.Class[i], rows.group[i]
 		}
 		p := v.Reports[f].Posterior
 		v.Reports[f].Posterior = nil
 		var err error
-		if parts[f].Conformal, err = classify.NewConformal(p, y, len(rows.classes), m.Conformal.Rate); err != nil {
+		if parts[f].Conformal, err = classify.NewConformal(p, y, group, len(rows.classes), m.Conformal.Rate); err != nil {
 			return nil, err
 		}
 	}
@@ -228,8 +343,8 @@ func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []clas
 }
 
 // unknown returns which decisions of a validation do not stand at the rates of m, each
-// by what has not seen its tool. Where that cannot be, with too few windows of a class
-// once a tool is left out, they all stand.
+// by what has not seen its tool. Where that cannot be, with too few tools of a class
+// once one is left out, they all stand.
 func (j *Job) unknown(ctx context.Context, rows rowTable, m *model.Model, v *classify.Validation, folds []classify.Fold) ([]bool, error) {
 	k := len(rows.classes)
 	out, novelty := make([]bool, len(v.Fold)), make([]float64, len(v.Fold))
@@ -238,7 +353,7 @@ func (j *Job) unknown(ctx context.Context, rows rowTable, m *model.Model, v *cla
 	}
 	sets := &model.Model{Conformal: m.Conformal}
 	if m.Novelty != nil {
-		fitted, held, err := classify.FitNovelty(ctx, rows.x(), rows.group, m.Novelty.Rate, j.Config.Seed, j.Workers)
+		fitted, held, err := classify.FitNovelty(ctx, rows.x(), rows.group, nil, m.Novelty.Rate, j.Config.Seed, j.Workers)
 		if err != nil && !errors.Is(err, classify.ErrTooFew) {
 			return nil, err
 		}
@@ -271,11 +386,22 @@ func (d *Doubts) words() string {
 	for _, c := range d.Classes {
 		s := fmt.Sprintf("%s %s", c.Class, share(c.Unknown(), c.Windows))
 		if d.ErrorRate > 0 {
-			s += fmt.Sprintf(" (coverage %s)", figure(c.Coverage))
+			s += fmt.Sprintf(" (coverage %s%s)", figure(c.Coverage), c.byTool())
 		}
 		parts = append(parts, s)
 	}
 	return fmt.Sprintf("unknown: %s of windows, %s", strings.Join(parts, ", "), d.rates())
+}
+
+// byTool says what coverage is by tool; nothing if that was not measured.
+func (c ClassDoubt) byTool() string {
+	switch {
+	case c.Tools == 0:
+		return ""
+	case c.Tools == 1:
+		return ", of one tool"
+	}
+	return fmt.Sprintf(", by tool %s [%s, %s]", figure(c.CoverageByTool), figure(c.Interval[0]), figure(c.Interval[1]))
 }
 
 func (d *Doubts) rates() string {
@@ -299,16 +425,41 @@ func share(n, of int) string {
 // table returns the figures as a Markdown table.
 func (d *Doubts) table() string {
 	var b strings.Builder
-	b.WriteString("| windows | | coverage | unknown | out of distribution | ambiguous | implausible | new, whatever was decided |\n|---|---:|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString("| windows | | coverage | mean of tools | 95 % interval | unknown | out of distribution | ambiguous | implausible | new, decided either way |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, c := range d.Classes {
-		coverage := "–"
+		coverage, mean, interval := "–", "–", "–"
 		if d.ErrorRate > 0 {
-			coverage = figure(c.Coverage)
+			coverage, mean = figure(c.Coverage), fmt.Sprintf("%s (%d)", figure(c.CoverageByTool), c.Tools)
+			if c.Tools > 1 {
+				interval = figure(c.Interval[0]) + " to " + figure(c.Interval[1])
+			}
 		}
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %d | %d | %d | %s |\n", strings.ReplaceAll(c.Class, "|", `\|`), c.Windows, coverage, share(c.Unknown(), c.Windows),
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %d | %d | %d | %s |\n", strings.ReplaceAll(c.Class, "|", `\|`), c.Windows, coverage, mean, interval, share(c.Unknown(), c.Windows),
 			c.OutOfDistribution, c.Ambiguous, c.Implausible, share(c.New, c.Windows))
 	}
 	return b.String()
+}
+
+// promised writes what is certain of a new tool, and ends the paragraph.
+func (d *Doubts) promised(b *strings.Builder) {
+	if len(d.Promises) > 0 || d.New != nil {
+		b.WriteString(" All tools weigh the same in that, however many windows they have. The rates hold on average over many tools;" +
+			" with few tools less can be promised of a new one, which may be unlike all of them.")
+	}
+	b.WriteString("\n")
+	if len(d.Promises) > 0 {
+		b.WriteString("\nShare of a new tool's windows whose conformal set holds their class:\n\n" +
+			"| class | tools | asked for | promised | no sets can promise more than |\n|---|---:|---:|---:|---:|\n")
+		for _, p := range d.Promises {
+			fmt.Fprintf(b, "| %s | %d | %.3g | %s | %s |\n", strings.ReplaceAll(p.Class, "|", `\|`), p.Tools, 1-d.ErrorRate, figure(p.Share), figure(p.Most))
+		}
+	}
+	if d.New != nil {
+		fmt.Fprintf(b, "\nOf a new tool's windows at most %.3g should be out of distribution; with %d tools at most %s can be promised.\n", d.Novelty, d.New.Tools, figure(d.New.Share))
+	}
+	for _, why := range d.tooFew() {
+		fmt.Fprintf(b, "\nNote: %s.\n", why)
+	}
 }
 
 // markdown writes the part of the model card.
@@ -325,11 +476,12 @@ func (d *Doubts) markdown(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "\nA window is neither healthy nor faulty where the decision is not certain %s.", d.rates())
+	d.promised(b)
 	if len(d.Classes) == 0 {
-		b.WriteString(" It was not measured: too few tools could be held out.\n")
+		b.WriteString("\nIt was not measured: too few tools could be held out.\n")
 		return
 	}
-	fmt.Fprintf(b, " Measured on %s:\n\n%s", d.Split, d.table())
+	fmt.Fprintf(b, "\nMeasured on %s:\n\n%s", d.Split, d.table())
 	fmt.Fprintf(b, "\nOf the windows that are left recall is %s and specificity %s; had none been unknown, %s and %s.\n",
 		figure(d.Judged.Recall), figure(d.Judged.Specificity), figure(d.Decided.Recall), figure(d.Decided.Specificity))
 	b.WriteString("\n| tool | healthy windows | of them unknown | new | faulty windows | of them unknown |\n|---|---:|---:|---:|---:|---:|\n")

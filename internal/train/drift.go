@@ -17,8 +17,10 @@ const (
 // fitDrift returns what the references of the training tools are, for drift to be told
 // by; nil if there are fewer than four. Degrees of freedom follow from tr Σ² as
 // Z. Bai and H. Saranadasa estimate it ("Effect of High Dimension", Statistica Sinica
-// 6, 1996): of few tools and many features the plain one is far too large.
-func fitDrift(starts [][]float32) *model.Drift {
+// 6, 1996): of few tools and many features the plain one is far too large. Of the
+// features those count for which counts is true, all if it is nil; the others have a
+// Scale of 0. It returns nil, too, if fewer than two of them vary.
+func fitDrift(starts [][]float32, counts []bool) *model.Drift {
 	tools := len(starts)
 	if tools < leastDriftTools {
 		return nil
@@ -27,6 +29,9 @@ func fitDrift(starts [][]float32) *model.Drift {
 	d := &model.Drift{Tools: tools, Center: make([]float64, p), Scale: make([]float64, p)}
 	used := 0
 	for j := range p {
+		if counts != nil && !counts[j] {
+			continue
+		}
 		var sum, squares float64
 		n := 0
 		for _, s := range starts {

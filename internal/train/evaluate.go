@@ -140,12 +140,7 @@ func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 	x := rows.near()
 	decisions := make([]int, x.Rows)
 	r.Unknown = &Doubts{Split: "the windows evaluated"}
-	if m.Conformal != nil {
-		r.Unknown.ErrorRate = m.Conformal.Rate
-	}
-	if m.Novelty != nil {
-		r.Unknown.Novelty = m.Novelty.Rate
-	}
+	r.Unknown.promise(m, rows.classes)
 	doubts := newDoubter(r.Unknown, rows.classes)
 	for i := range x.Rows {
 		v := judge.Decide(x.Row(i))

@@ -106,7 +106,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if err := job.doubts(ctx, rows, posterior, m, r); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	m.Drift = fitDrift(rows.starts)
+	m.Drift = fitDrift(rows.starts, nil)
 	if m.Scores, err = json.Marshal(r.headline()); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}

@@ -7,91 +7,113 @@ import (
 	"slices"
 )
 
-// mostKept is how many scores a calibration keeps at most: of more, order
-// statistics that never make a p-value smaller.
-const mostKept = 9_999
-
 // Conformal says which classes a posterior is compatible with, by class-conditional
-// (Mondrian) conformal prediction. The p-value of class k is the share of
-// calibration rows of that class that look no more like it than the row does,
+// (Mondrian) conformal prediction by tools. Windows of a tool are near copies and
+// tools differ, so the tools of calibration weigh the same, however many windows they
+// have. With K_k tools that have rows of class k, n_t of them in tool t,
 //
-//	p_k(x) = (1 + #{i: y_i = k, P(k|x_i) ≤ P(k|x)}) / (1 + #{i: y_i = k}).
+//	F_k(x) = (1/K_k) Σ_t #{i of tool t: y_i = k, P(k|x_i) ≤ P(k|x)} / n_t
+//	p_k(x) = (1 + K_k·F_k(x)) / (1 + K_k).
 //
-// The set of a row holds the classes with p_k above Rate. If the row and the
-// calibration rows of its class are exchangeable, its class is missing from the
-// set with a probability of Rate at most, whatever the class and the network.
-// It must not be changed once made.
+// The set of a row holds the classes with F_k above Rate, which is to say with p_k
+// above (1 + K_k·Rate)/(1 + K_k). If the tool of the row and those of calibration are
+// exchangeable, and the rows within each too, its class is in the set with a
+// probability of (1 − Rate)·K_k/(1 + K_k) at least, for any network and however much
+// tools differ: see Promise. With many tools, or tools that are alike, it comes to
+// 1 − Rate. It must not be changed once made.
 //
-// Source: V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a Random
-// World", 2005, §4.5.
+// One read from the older binary form is calibrated on rows that all weigh the same,
+//
+//	p_k(x) = (1 + #{i: y_i = k, P(k|x_i) ≤ P(k|x)}) / (1 + #{i: y_i = k}),
+//
+// and its sets hold the classes with p_k above Rate.
+//
+// Sources: V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a Random
+// World", 2005, §4.5 (by class); R. Dunn, L. Wasserman, A. Ramdas, "Distribution-Free
+// Prediction Sets for Two-Layer Hierarchical Models", J. Am. Stat. Assoc. 118, 2023
+// (the pooled F); Y. Lee, R. F. Barber, R. Willett, "Distribution-free inference with
+// hierarchical data", arXiv:2306.06342, 2023 (p, with the new tool as one more).
 type Conformal struct {
-	Rate   float64     // error rate, in (0, 1)
-	scores [][]float64 // by class: P(k|x_i) of its calibration rows, ascending
+	Rate  float64      // error rate asked for, in (0, 1)
+	tools []toolShares // by class: of P(k|x_i) of its calibration rows
+
+	scores [][]float64 // of the older form, instead: P(k|x_i), ascending
 }
 
-// NewConformal calibrates on posteriors, N×K row-major, of rows of classes y which the
-// networks that gave them were not trained on. It keeps neither. It returns
-// ErrTooFew if a class has fewer than 1/rate − 1 rows: it could never be left out of
-// a set. It panics if the lengths do not agree.
-func NewConformal(posterior []float64, y []int, k int, rate float64) (*Conformal, error) {
-	if len(posterior) != len(y)*k {
-		panic(fmt.Sprintf("classify: NewConformal of %d posteriors and %d labels of %d classes", len(posterior), len(y), k))
+// NewConformal calibrates on posteriors, N×K row-major, of rows of classes y and of
+// tools groups, which the networks that gave them were not trained on. It keeps none
+// of them. It returns ErrTooFew if a class has no row. It panics if the lengths do not
+// agree.
+func NewConformal(posterior []float64, y []int, groups []string, k int, rate float64) (*Conformal, error) {
+	if len(posterior) != len(y)*k || len(groups) != len(y) {
+		panic(fmt.Sprintf("classify: NewConformal of %d posteriors, %d labels of %d classes and %d groups", len(posterior), len(y), k, len(groups)))
 	}
 	if !(rate > 0 && rate < 1) {
 		return nil, fmt.Errorf("classify: error rate %v: %w: must be between 0 and 1", rate, ErrSettings)
 	}
-	c := &Conformal{Rate: rate, scores: make([][]float64, k)}
-	for i, label := range y {
-		c.scores[label] = append(c.scores[label], posterior[i*k+label])
-	}
-	for j, s := range c.scores {
-		if 1/float64(len(s)+1) > rate {
-			return nil, fmt.Errorf("classify: class %d has %d rows: %w: an error rate of %v takes %d", j, len(s), ErrTooFew, rate, int(math.Ceil(1/rate))-1)
+	number, names := numberGroups(groups)
+	c := &Conformal{Rate: rate}
+	for class := range k {
+		var scores []float64
+		var of []int32
+		for i, label := range y {
+			if label == class {
+				scores, of = append(scores, posterior[i*k+class]), append(of, number[i])
+			}
 		}
-		slices.Sort(s)
-		c.scores[j] = keepScores(s)
+		if len(scores) == 0 {
+			return nil, fmt.Errorf("classify: class %d has no rows: %w: label some to calibrate its conformal sets on", class, ErrTooFew)
+		}
+		c.tools = append(c.tools, newToolShares(scores, of, len(names)))
 	}
 	return c, nil
 }
 
-// keepScores returns sorted x, or of more than mostKept values so many of them that a rank
-// among them is never a smaller share than among all: with m kept of n the j-th is
-// number ⌊j·(n+1)/(m+1)⌋.
-func keepScores(x []float64) []float64 {
-	if len(x) <= mostKept {
-		return x
-	}
-	out := make([]float64, mostKept)
-	for j := range out {
-		out[j] = x[(j+1)*(len(x)+1)/(mostKept+1)-1]
-	}
-	return out
-}
-
 // Classes returns the number K of classes.
-func (c *Conformal) Classes() int { return len(c.scores) }
+func (c *Conformal) Classes() int { return max(len(c.tools), len(c.scores)) }
+
+// Tools returns the number of tools that class k is calibrated on, 0 if its rows were
+// not told apart by tool.
+func (c *Conformal) Tools(k int) int {
+	if c.tools == nil {
+		return 0
+	}
+	return c.tools[k].tools
+}
 
 // P returns the p-value of class k for a row with the given posterior, in (0, 1].
 func (c *Conformal) P(k int, posterior []float64) float64 {
-	s := c.scores[k]
-	return float64(1+atMost(s, posterior[k])) / float64(1+len(s))
+	if c.tools == nil {
+		s := c.scores[k]
+		return float64(1+atMost(s, posterior[k])) / float64(1+len(s))
+	}
+	s := &c.tools[k]
+	return withNewTool(s.upTo(posterior[k]), s.tools)
+}
+
+// withNewTool returns a share of so many tools, each of which weighs the same, with one
+// more tool that has all of it.
+func withNewTool(share float64, tools int) float64 {
+	return (1 + share*float64(tools)) / float64(1+tools)
 }
 
 // In reports whether class k is in the set of a row with the given posterior.
-func (c *Conformal) In(k int, posterior []float64) bool { return c.P(k, posterior) > c.Rate }
+func (c *Conformal) In(k int, posterior []float64) bool { return c.P(k, posterior) > c.bound(k) }
 
-// atMost returns how many values of ascending x are v or less.
-func atMost(x []float64, v float64) int {
-	low, high := 0, len(x)
-	for low < high {
-		if mid := int(uint(low+high) >> 1); x[mid] <= v {
-			low = mid + 1
-		} else {
-			high = mid
-		}
+// bound returns the p-value up to which class k is left out.
+func (c *Conformal) bound(k int) float64 {
+	if c.tools == nil {
+		return c.Rate
 	}
-	return low
+	return withNewTool(c.Rate, c.tools[k].tools)
 }
+
+// Promise returns with which probability at least class k is in the set of a row of the
+// class, of a new tool, if tools are exchangeable, on average over calibrations: with K
+// tools (1 − Rate)·K/(1 + K), because the new tool may be as none of them is. No sets that ever
+// leave the class out can promise more than K/(1 + K). Where tools were not told apart
+// it is 1 − Rate, of rows that are exchangeable.
+func (c *Conformal) Promise(k int) float64 { return 1 - c.bound(k) }
 
 // Doubt is why a decision on a row does not stand.
 type Doubt int
@@ -114,7 +136,7 @@ const (
 func (c *Conformal) Check(decision int, posterior []float64) Doubt {
 	first := c.In(0, posterior)
 	others := false
-	for k := 1; k < len(c.scores); k++ {
+	for k := 1; k < c.Classes(); k++ {
 		others = others || c.In(k, posterior)
 	}
 	switch {
@@ -129,14 +151,39 @@ func (c *Conformal) Check(decision int, posterior []float64) Doubt {
 // The binary form of a calibration, all numbers little-endian:
 //
 //	bytes  content
+//	8      "FCONFORM"
+//	4      version, 2
+//	8      error rate, float64
+//	4      number K of classes; then of each class:
+//	4        number of tools
+//	4+8·n    number of different scores and the scores, float64, ascending
+//	4+8·n    n and the share F up to each, float64
+//
+// The older form has rows that weigh the same, and no version:
+//
 //	8      error rate, float64
 //	4      number K of classes
 //	       of each class 4+8·n, number of scores and the scores, float64
+//
+// As an error rate the first 8 bytes of the newer one are far above 1, so that
+// neither is taken for the other.
+const (
+	conformalMagic   = "FCONFORM"
+	conformalVersion = 2
+)
 
-// AppendBinary appends the binary form to b. It never fails.
+// AppendBinary appends the binary form to b, the older one for what was read from it.
+// It never fails.
 func (c *Conformal) AppendBinary(b []byte) ([]byte, error) {
+	if c.tools != nil {
+		b = append(b, conformalMagic...)
+		b = binary.LittleEndian.AppendUint32(b, conformalVersion)
+	}
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(c.Rate))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.scores)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(c.Classes()))
+	for _, s := range c.tools {
+		b = appendToolShares(b, s)
+	}
 	for _, s := range c.scores {
 		b = appendFloats(b, s)
 	}
@@ -147,17 +194,29 @@ func (c *Conformal) AppendBinary(b []byte) ([]byte, error) {
 // an error that wraps ErrCorrupt, and leaves c alone, if b is anything else.
 func (c *Conformal) UnmarshalBinary(b []byte) error {
 	r := &reader{b: b}
+	byTool, err := r.versioned(conformalMagic, conformalVersion)
+	if err != nil {
+		return err
+	}
 	read := Conformal{Rate: r.float64()}
 	n := r.uint32()
 	if n < 2 || n > maxClasses || !(read.Rate > 0 && read.Rate < 1) {
 		return fmt.Errorf("classify: %w: conformal sets of %d classes at an error rate of %v", ErrCorrupt, n, read.Rate)
 	}
 	for range n {
-		s := r.floats()
-		if len(s) == 0 || !slices.IsSorted(s) || !(s[0] >= 0 && s[len(s)-1] <= 1) {
+		sound := false
+		if byTool {
+			s := r.toolShares()
+			sound = s.sound(0, 1)
+			read.tools = append(read.tools, s)
+		} else {
+			s := r.floats()
+			sound = len(s) > 0 && slices.IsSorted(s) && s[0] >= 0 && s[len(s)-1] <= 1
+			read.scores = append(read.scores, s)
+		}
+		if !sound {
 			return fmt.Errorf("classify: %w: the calibration of a class makes no sense", ErrCorrupt)
 		}
-		read.scores = append(read.scores, s)
 	}
 	if r.short || len(r.b) > 0 {
 		return fmt.Errorf("classify: %w: a calibration of %d bytes", ErrCorrupt, len(b))

@@ -1,36 +1,66 @@
 package classify
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// draw returns posteriors and labels of n rows from one law: a third of them of class
-// 1, whose log odds are about 2 higher.
-func draw(rng *rand.Rand, n int) (posterior []float64, y []int) {
-	for range n {
-		label := 0
-		if rng.IntN(3) == 0 {
-			label = 1
-		}
-		p := 1 / (1 + math.Exp(1-2*float64(label)-rng.NormFloat64()))
-		posterior, y = append(posterior, 1-p, p), append(y, label)
-	}
-	return posterior, y
-}
-
-// The p-value is (1 + rows no more like the class)/(1 + rows), ties among them.
-func TestConformalFormula(t *testing.T) {
+// The p-value is (1 + K·F)/(1 + K), F the mean over K tools of their shares of windows
+// that are no more like the class, ties among them. Of healthy there are two tools, of
+// two windows and of one, and of faulty one of two.
+func TestConformalByTool(t *testing.T) {
 	posterior := []float64{0.9, 0.1, 0.8, 0.2, 0.8, 0.2, 0.3, 0.7, 0.1, 0.9}
-	c, err := NewConformal(posterior, []int{0, 0, 0, 1, 1}, 2, 0.34)
+	c, err := NewConformal(posterior, []int{0, 0, 0, 1, 1}, []string{"A", "A", "B", "A", "A"}, 2, 0.5)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if c.Tools(0) != 2 || c.Tools(1) != 1 || c.Classes() != 2 {
+		t.Errorf("%d and %d tools of %d classes", c.Tools(0), c.Tools(1), c.Classes())
+	}
+	if math.Abs(c.Promise(0)-0.5*2/3)+math.Abs(c.Promise(1)-0.5*1/2) > 1e-12 { // (1 − rate)·K/(1 + K)
+		t.Errorf("promised are %v and %v", c.Promise(0), c.Promise(1))
+	}
+	for _, tc := range []struct {
+		healthy  float64 // P(healthy)
+		p0, p1   float64
+		decision int
+		want     Doubt
+	}{
+		{0.95, 3. / 3, 1. / 2, 0, NoDoubt},
+		{0.9, 3. / 3, 1. / 2, 0, NoDoubt},
+		{0.8, 2.5 / 3, 1. / 2, 0, NoDoubt},
+		{0.8, 2.5 / 3, 1. / 2, 1, Ambiguous}, // costs decide for the other
+		{0.5, 1. / 3, 1. / 2, 0, Implausible},
+		{0.25, 1. / 3, 1.5 / 2, 1, Implausible}, // F of faulty is the rate, and not above it
+		{0.1, 1. / 3, 2. / 2, 1, NoDoubt},
+		{0.05, 1. / 3, 2. / 2, 1, NoDoubt}, // further out on its own side is no doubt
+		{0.05, 1. / 3, 2. / 2, 0, Ambiguous},
+	} {
+		p := []float64{tc.healthy, 1 - tc.healthy}
+		if got0, got1 := c.P(0, p), c.P(1, p); math.Abs(got0-tc.p0)+math.Abs(got1-tc.p1) > 1e-15 {
+			t.Errorf("P(healthy) %v: p-values %v, %v, want %v, %v", tc.healthy, got0, got1, tc.p0, tc.p1)
+		}
+		if got := c.Check(tc.decision, p); got != tc.want {
+			t.Errorf("P(healthy) %v, decided %d: %v, want %v", tc.healthy, tc.decision, got, tc.want)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { c.Check(0, posterior[:2]) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// Of the older form all rows weigh the same: (1 + rows no more like the class)/(1 + rows).
+func TestConformalOfRows(t *testing.T) {
+	c := &Conformal{Rate: 0.34, scores: [][]float64{{0.8, 0.8, 0.9}, {0.7, 0.9}}}
 	for _, tc := range []struct {
 		healthy  float64 // P(healthy)
 		p0, p1   float64
@@ -54,8 +84,8 @@ func TestConformalFormula(t *testing.T) {
 			t.Errorf("P(healthy) %v, decided %d: %v, want %v", tc.healthy, tc.decision, got, tc.want)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { c.Check(0, posterior[:2]) }); n > 0 {
-		t.Errorf("%v allocations", n)
+	if c.Tools(0) != 0 || math.Abs(c.Promise(0)-0.66) > 1e-15 {
+		t.Errorf("%d tools, promised is %v", c.Tools(0), c.Promise(0))
 	}
 }
 
@@ -92,38 +122,121 @@ func TestConformalSidesOfThreeClasses(t *testing.T) {
 	}
 }
 
-// Of exchangeable rows, each class is in its set as often as promised, and hardly
-// more often: over many calibrations coverage is 1 − rate to 1 − rate + 1/(n+1).
-func TestConformalCoverage(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, rate := range []float64{0.05, 0.2} {
-		var in, of [2]float64
-		var slack [2]float64
-		const calibrations = 60
+// toolsOf returns posteriors, labels and groups of so many tools of one law: each has an
+// offset, from 5 to 60 windows, and worn ones in the last third of them.
+func toolsOf(rng *rand.Rand, n int, offset float64) (posterior []float64, y []int, groups []string) {
+	for tool := range n {
+		of := offset * rng.NormFloat64()
+		windows := 5 + rng.IntN(56)
+		for w := range windows {
+			label := 0
+			if 3*w >= 2*windows {
+				label = 1
+			}
+			p := 1 / (1 + math.Exp(2-4*float64(label)-of-rng.NormFloat64()))
+			posterior, y, groups = append(posterior, 1-p, p), append(y, label), append(groups, fmt.Sprint("T", tool))
+		}
+	}
+	return posterior, y, groups
+}
+
+// Of exchangeable tools, each class is in its set as often as promised, on average over
+// tools and calibrations, also where tools differ by far more than their windows do;
+// hardly ever more often than 1 − rate, and where tools are alike and many about so often.
+func TestConformalCoverageOfTools(t *testing.T) {
+	for _, tc := range []struct {
+		tools       int
+		offset      float64
+		rate        float64
+		least, most float64 // coverage
+	}{
+		{1, 2, 0.05, 0.475, 0.95},
+		{5, 0, 0.05, 0.93, 0.97},
+		{5, 3, 0.05, 0.95 * 5 / 6, 0.95},
+		{9, 10, 0.05, 0.95 * 9 / 10, 0.93}, // tools differ, their windows do not
+		{9, 1, 0.2, 0.8 * 9 / 10, 0.82},
+		{60, 1, 0.05, 0.93, 0.96},
+	} {
+		rng := rand.New(rand.NewPCG(uint64(tc.tools), 2))
+		const calibrations = 300
+		var in, tools [2]float64
 		for range calibrations {
-			p, y := draw(rng, 150)
-			c, err := NewConformal(p, y, 2, rate)
+			p, y, groups := toolsOf(rng, tc.tools, tc.offset)
+			c, err := NewConformal(p, y, groups, 2, tc.rate)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for k := range slack {
-				slack[k] += 1 / float64(len(c.scores[k])+1) / calibrations
+			for range 5 {
+				p, y, _ := toolsOf(rng, 1, tc.offset)
+				var covered, of [2]float64
+				for i, label := range y {
+					of[label]++
+					if c.In(label, p[2*i:2*i+2]) {
+						covered[label]++
+					}
+				}
+				for k := range in {
+					in[k] += covered[k] / of[k]
+					tools[k]++
+				}
 			}
-			p, y = draw(rng, 600)
-			for i, label := range y {
-				of[label]++
-				if c.In(label, p[2*i:2*i+2]) {
-					in[label]++
+			for k := range in {
+				if want := (1 - tc.rate) * float64(tc.tools) / float64(1+tc.tools); math.Abs(c.Promise(k)-want) > 1e-12 {
+					t.Fatalf("%d tools: promised is %v, want %v", tc.tools, c.Promise(k), want)
 				}
 			}
 		}
 		for k := range in {
-			const tolerance = 0.01 // three standard errors of 60 calibrations
-			if got := in[k] / of[k]; got < 1-rate-tolerance || got > 1-rate+slack[k]+tolerance {
-				t.Errorf("rate %v: class %d is in its set in %.4f of %v rows", rate, k, got, of[k])
+			const tolerance = 0.025 // three standard errors of 300 calibrations
+			got := in[k] / tools[k]
+			t.Logf("%d tools with offsets of %v at a rate of %v: class %d is in the set of %.3f", tc.tools, tc.offset, tc.rate, k, got)
+			if got < tc.least-tolerance || got > tc.most+tolerance {
+				t.Errorf("want %.3f to %.3f", tc.least, tc.most)
 			}
 		}
 	}
+}
+
+// Every tool weighs the same: with all windows of one tool twice, or a hundred times,
+// the calibration has the same bytes. P-values are above 0, and 1 at most.
+func TestConformalWeighsTools(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		n := rapid.IntRange(1, 8).Draw(t, "tools")
+		p, y, groups := toolsOf(rng, n, 2)
+		a, err := NewConformal(p, y, groups, 2, 0.05)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, times := fmt.Sprint("T", rapid.IntRange(0, n-1).Draw(t, "tool")), rapid.SampledFrom([]int{2, 3, 100}).Draw(t, "times")
+		var more []float64
+		var labels []int
+		var tools []string
+		for i := range y {
+			k := 1
+			if groups[i] == of {
+				k = times
+			}
+			for range k {
+				more, labels, tools = append(more, p[2*i:2*i+2]...), append(labels, y[i]), append(tools, groups[i])
+			}
+		}
+		b, err := NewConformal(more, labels, tools, 2, 0.05)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, _ := a.AppendBinary(nil)
+		again, _ := b.AppendBinary(nil)
+		if !slices.Equal(old, again) {
+			t.Fatalf("%d times the windows of %s make another calibration", times, of)
+		}
+		q := rapid.Float64Range(0, 1).Draw(t, "q")
+		for k := range 2 {
+			if v := a.P(k, []float64{q, q}); !(v > 0 && v <= 1) {
+				t.Fatalf("p-value %v", v)
+			}
+		}
+	})
 }
 
 // A set never gains a class when the rate grows, and a row that looks more like a
@@ -131,15 +244,15 @@ func TestConformalCoverage(t *testing.T) {
 func TestConformalMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		p, y := draw(rng, 120)
+		p, y, groups := toolsOf(rng, 7, 1)
 		a, b := rapid.Float64Range(0.06, 0.5).Draw(t, "rate"), rapid.Float64Range(0.06, 0.5).Draw(t, "other")
-		low, err := NewConformal(p, y, 2, min(a, b))
+		low, err := NewConformal(p, y, groups, 2, min(a, b))
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
-		high, err := NewConformal(p, y, 2, max(a, b))
+		high, err := NewConformal(p, y, groups, 2, max(a, b))
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		q, r := rapid.Float64Range(0, 1).Draw(t, "q"), rapid.Float64Range(0, 1).Draw(t, "r")
 		for k := range 2 {
@@ -154,54 +267,116 @@ func TestConformalMonotone(t *testing.T) {
 	})
 }
 
-// Of many calibration rows few are kept, and no p-value gets smaller by it, nor
-// larger by more than two of their ranks.
+// Of many different posteriors few are kept, and no p-value gets smaller by it, nor larger
+// by more than the share that two of them stand for.
 func TestConformalKeepsFewOfMany(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	p, y := draw(rng, 100_000)
-	c, err := NewConformal(p, y, 2, 0.05)
+	const rows, tools = 60_000, 3 // of which the last has a hundredth of the rows
+	posterior, y, groups := make([]float64, 0, 2*rows), make([]int, rows), make([]string, rows)
+	of := make([][]float64, tools)
+	for i := range rows {
+		tool := i % 2
+		if i%100 == 99 {
+			tool = 2
+		}
+		p := math.Pow(rng.Float64(), float64(1+tool))
+		posterior, groups[i], y[i] = append(posterior, p, 1-p), fmt.Sprint(tool), i%10/9
+		if y[i] == 0 {
+			of[tool] = append(of[tool], p)
+		}
+	}
+	y[99] = 0 // the last tool is faulty but for this row
+	of[2] = append(of[2], posterior[2*99])
+	c, err := NewConformal(posterior, y, groups, 2, 0.05)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []float64
-	for i, label := range y {
-		if label == 0 {
-			all = append(all, p[2*i])
-		}
+	if n := len(c.tools[0].at); n > mostKept+1 || n < mostKept/3 || c.Tools(0) != tools {
+		t.Fatalf("%d scores are kept of %d tools", n, c.Tools(0))
 	}
-	slices.Sort(all)
-	if len(c.scores[0]) != mostKept {
-		t.Fatalf("%d scores of %d rows", len(c.scores[0]), len(all))
+	for _, x := range of {
+		slices.Sort(x)
 	}
-	for range 1000 {
+	for range 2000 {
 		q := rng.Float64()
-		want := float64(1+atMost(all, q)) / float64(1+len(all))
-		if got := c.P(0, []float64{q, 1 - q}); got < want-1e-12 || got > want+2./(mostKept+1) {
+		var share float64
+		for _, x := range of {
+			share += float64(atMost(x, q)) / float64(len(x)) / tools
+		}
+		want := (1 + tools*share) / (1 + tools)
+		if got := c.P(0, []float64{q, 1 - q}); got < want-1e-12 || got > want+2./mostKept {
 			t.Errorf("P(healthy) %v: p-value %v, of all rows %v", q, got, want)
 		}
 	}
 }
 
-func TestConformalTooFew(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	p, y := draw(rng, 30)
-	if _, err := NewConformal(p, y, 2, 0.05); !errors.Is(err, ErrTooFew) {
-		t.Errorf("some ten rows at 0.05: %v", err)
+func TestConformalRefuses(t *testing.T) {
+	if _, err := NewConformal([]float64{0.9, 0.1}, []int{0}, []string{"A"}, 2, 0.05); !errors.Is(err, ErrTooFew) {
+		t.Errorf("no row of class 1: %v", err)
 	}
-	if _, err := NewConformal(p, y, 2, 1); !errors.Is(err, ErrSettings) {
+	if _, err := NewConformal([]float64{0.9, 0.1, 0.2, 0.8}, []int{0, 1}, []string{"A", "B"}, 2, 1); !errors.Is(err, ErrSettings) {
 		t.Errorf("a rate of 1: %v", err)
 	}
 }
 
+// Both binary forms are read as they were written, and judge as they did. A reader of the
+// older one alone, which begins with an error rate below 1, refuses the newer one.
+func TestConformalForms(t *testing.T) {
+	p, y, groups := toolsOf(rand.New(rand.NewPCG(7, 8)), 6, 1)
+	byTool, err := NewConformal(p, y, groups, 2, 0.1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofRows := &Conformal{Rate: 0.1, scores: [][]float64{{0.2, 0.4, 0.9}, {0.3, 0.3}}}
+	for name, c := range map[string]*Conformal{"by tool": byTool, "of rows": ofRows} {
+		b, _ := c.AppendBinary(nil)
+		if rate := math.Float64frombits(binary.LittleEndian.Uint64(b)); (rate > 0 && rate < 1) != (c == ofRows) {
+			t.Errorf("%s: as an error rate the first field is %v", name, rate)
+		}
+		var read Conformal
+		if err := read.UnmarshalBinary(b); err != nil || !reflect.DeepEqual(&read, c) {
+			t.Errorf("%s: %v, read as %+v", name, err, read)
+		}
+	}
+	b, _ := byTool.AppendBinary(nil)
+	b[8] = 3
+	if err := new(Conformal).UnmarshalBinary(b); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "version 3") {
+		t.Errorf("version 3: %v", err)
+	}
+	for name, spoil := range map[string]func(s *toolShares){
+		"no tools":          func(s *toolShares) { s.tools = 0 },
+		"scores descend":    func(s *toolShares) { s.at[1] = s.at[0] },
+		"shares descend":    func(s *toolShares) { s.share[1] = s.share[0] / 2 },
+		"a share of 0":      func(s *toolShares) { s.share[0] = 0 },
+		"not all":           func(s *toolShares) { s.share[len(s.share)-1] = 0.99 },
+		"a posterior of 2":  func(s *toolShares) { s.at[len(s.at)-1] = 2 },
+		"a share too many":  func(s *toolShares) { s.share = append(s.share, 1) },
+		"nothing":           func(s *toolShares) { s.at, s.share = nil, nil },
+		"scores not number": func(s *toolShares) { s.at[1] = math.NaN() },
+	} {
+		broken, err := NewConformal(p, y, groups, 2, 0.1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoil(&broken.tools[1])
+		b, _ := broken.AppendBinary(nil)
+		if err := new(Conformal).UnmarshalBinary(b); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func FuzzConformal(f *testing.F) {
-	p, y := draw(rand.New(rand.NewPCG(7, 8)), 90)
-	c, err := NewConformal(p, y, 2, 0.1)
+	p, y, groups := toolsOf(rand.New(rand.NewPCG(7, 8)), 6, 1)
+	c, err := NewConformal(p, y, groups, 2, 0.1)
 	if err != nil {
 		f.Fatal(err)
 	}
 	good, _ := c.AppendBinary(nil)
 	f.Add(good)
 	f.Add(good[:len(good)-3])
+	old, _ := (&Conformal{Rate: 0.1, scores: [][]float64{{0.2, 0.4, 0.9}, {0.3, 0.3}}}).AppendBinary(nil)
+	f.Add(old)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c Conformal
 		if err := c.UnmarshalBinary(b); err != nil {
@@ -214,5 +389,10 @@ func FuzzConformal(f *testing.F) {
 			t.Fatal("it is not written as it was read")
 		}
 		c.Check(0, make([]float64, c.Classes()))
+		for k := range c.Classes() {
+			if p := c.P(k, make([]float64, c.Classes())); !(p > 0 && p <= 1) {
+				t.Fatalf("p-value %v", p)
+			}
+		}
 	})
 }

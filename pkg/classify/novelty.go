@@ -27,12 +27,14 @@ const noveltyClip = 5
 // Source: M. Tipping and C. Bishop, "Probabilistic Principal Component Analysis",
 // J. R. Statist. Soc. B 61, 1999, eq. 7 (the covariance whose inverse this is).
 type Novelty struct {
-	Rate float64 // p-value up to which a row is novel, in (0, 1)
+	Rate float64 // p-value P up to which a row is novel, in (0, 1)
 
-	center, scale []float64 // by column; a scale of 0 leaves the column out
-	precision     float64   // 1/σ²
-	basis         []float32 // q×p by rows: √(1/σ² − 1/λ_i)·v_i
-	distances     []float64 // d² of calibration rows, ascending
+	center, scale []float64  // by column; a scale of 0 leaves the column out
+	precision     float64    // 1/σ²
+	basis         []float32  // q×p by rows: √(1/σ² − 1/λ_i)·v_i
+	tools         toolShares // of −d² of calibration rows
+
+	distances []float64 // of the older form, instead: d² of calibration rows, ascending
 }
 
 // Columns returns the number of features of a row.
@@ -70,10 +72,40 @@ func (s *NoveltyScorer) Distance(row []float32) float64 {
 }
 
 // P returns the p-value of a row: the share of calibration rows, with the row among
-// them, that are as far out as it is.
-func (s *NoveltyScorer) P(row []float32) float64 {
-	d, c := s.Distance(row), s.novelty.distances
-	return float64(1+len(c)-below(c, d)) / float64(1+len(c))
+// them, that are as far out as it is, in (0, 1]. All tools weigh the same, however many rows
+// they have: with n different distances d_i kept of K tools,
+//
+//	p(x) = (1 + n·F(x)) / (1 + n),   F(x) = (1/K) Σ_t #{i of tool t: d_i ≥ d(x)} / n_t.
+//
+// A Novelty read from the older binary form has rows that weigh the same.
+func (s *NoveltyScorer) P(row []float32) float64 { return s.novelty.p(s.Distance(row)) }
+
+func (n *Novelty) p(d float64) float64 {
+	if c := n.distances; c != nil {
+		return float64(1+len(c)-below(c, d)) / float64(1+len(c))
+	}
+	return n.tools.tail(-d)
+}
+
+// tail returns F(v), kept above 0 by one more number, which is v.
+func (s *toolShares) tail(v float64) float64 {
+	n := float64(len(s.at))
+	return (1 + n*s.upTo(v)) / (1 + n)
+}
+
+// Tools returns the number of tools that p-values are calibrated on, 0 if rows were not
+// told apart by tool.
+func (n *Novelty) Tools() int { return n.tools.tools }
+
+// Promise returns which share of the rows of a new tool is novel at most, if tools are
+// exchangeable, on average over calibrations: with K tools (1 + K·Rate)/(1 + K), because the new
+// tool may be as none of them is. With many tools, or tools that are alike, it comes to
+// Rate.
+func (n *Novelty) Promise() float64 {
+	if n.distances != nil {
+		return n.Rate
+	}
+	return withNewTool(n.Rate, n.tools.tools)
 }
 
 func (n *Novelty) standardise(dst, row []float32) {
@@ -110,20 +142,45 @@ func below(x []float64, v float64) int {
 // The binary form of a novelty, all numbers little-endian:
 //
 //	bytes  content
+//	8      "FNOVELTY"
+//	4      version, 2
 //	8      p-value up to which a row is novel, float64
 //	8      1/σ², float64
 //	4+8·p  number p of columns and their means, float64
 //	4+8·p  p and the standard deviations, float64
-//	4+8·n  number n of calibration rows and their d², float64, ascending
+//	4      number of tools of calibration
+//	4+8·n  number n of different d² of calibration rows and these, float64, descending
+//	4+8·n  n and the share F of rows that are as far out, float64
 //	4      number q of directions, then q·p float32, by rows
+//
+// The older form has rows that weigh the same. It lacks the first two fields, and has
+// in the place of tools, d² and shares
+//
+//	4+8·n  number n of calibration rows and their d², float64, ascending
+//
+// As a p-value the first 8 bytes of the newer one are far above 1, so that neither is
+// taken for the other.
+const (
+	noveltyMagic   = "FNOVELTY"
+	noveltyVersion = 2
+)
 
-// AppendBinary appends the binary form to b. It never fails.
+// AppendBinary appends the binary form to b, the older one for what was read from it.
+// It never fails.
 func (n *Novelty) AppendBinary(b []byte) ([]byte, error) {
 	le := binary.LittleEndian
+	if n.distances == nil {
+		b = le.AppendUint32(append(b, noveltyMagic...), noveltyVersion)
+	}
 	b = le.AppendUint64(b, math.Float64bits(n.Rate))
 	b = le.AppendUint64(b, math.Float64bits(n.precision))
-	for _, x := range [][]float64{n.center, n.scale, n.distances} {
-		b = appendFloats(b, x)
+	b = appendFloats(appendFloats(b, n.center), n.scale)
+	if n.distances == nil {
+		s := n.tools
+		s.at = negated(s.at)
+		b = appendToolShares(b, s)
+	} else {
+		b = appendFloats(b, n.distances)
 	}
 	b = le.AppendUint32(b, uint32(n.Directions()))
 	for _, v := range n.basis {
@@ -132,16 +189,37 @@ func (n *Novelty) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
+// negated returns −x.
+func negated(x []float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = -v
+	}
+	return out
+}
+
 // UnmarshalBinary replaces n by the novelty whose binary form b is. It returns an
 // error that wraps ErrCorrupt, and leaves n alone, if b is anything else.
 func (n *Novelty) UnmarshalBinary(b []byte) error {
 	r := &reader{b: b}
-	read := Novelty{Rate: r.float64(), precision: r.float64(), center: r.floats(), scale: r.floats(), distances: r.floats()}
+	byTool, err := r.versioned(noveltyMagic, noveltyVersion)
+	if err != nil {
+		return err
+	}
+	read := Novelty{Rate: r.float64(), precision: r.float64(), center: r.floats(), scale: r.floats()}
+	sound := read.Rate > 0 && read.Rate < 1 && read.precision > 0 && finite(read.precision)
+	if byTool {
+		read.tools = r.toolShares()
+		read.tools.at = negated(read.tools.at)
+		sound = sound && read.tools.sound(-math.MaxFloat64, 0)
+	} else {
+		read.distances = r.floats()
+		sound = sound && len(read.distances) > 0
+	}
 	q, p := int64(r.uint32()), int64(len(read.center))
-	if r.short || p == 0 || int64(len(read.scale)) != p || len(read.distances) == 0 || int64(len(r.b)) != 4*q*p {
+	if r.short || p == 0 || int64(len(read.scale)) != p || int64(len(r.b)) != 4*q*p {
 		return fmt.Errorf("classify: %w: a novelty of %d columns and %d directions in %d bytes", ErrCorrupt, p, q, len(b))
 	}
-	sound := read.Rate > 0 && read.Rate < 1 && read.precision > 0 && finite(read.precision)
 	for j := range read.center {
 		sound = sound && finite(read.center[j]) && finite(read.scale[j]) && read.scale[j] >= 0
 	}

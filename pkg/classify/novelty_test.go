@@ -2,11 +2,14 @@ package classify
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -45,7 +48,7 @@ func correlated(rng *rand.Rand, rows, p, tools int) (dbn.Matrix, []string) {
 func TestNoveltyDistance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x, _ := correlated(rng, 400, 12, 5)
-	n, err := fitNovelty(x, 1)
+	n, err := fitNovelty(x, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,11 +122,11 @@ func TestFitNovelty(t *testing.T) {
 	x, groups := correlated(rng, 1600, 30, 16)
 	train := dbn.Matrix{Rows: 1200, Cols: 30, Data: x.Data[:1200*30]}
 	const rate = 0.02
-	n, held, err := FitNovelty(t.Context(), train, groups[:1200], rate, 7, 2)
+	n, held, err := FitNovelty(t.Context(), train, groups[:1200], nil, rate, 7, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, _, err := FitNovelty(t.Context(), train, groups[:1200], rate, 7, 1)
+	one, _, err := FitNovelty(t.Context(), train, groups[:1200], nil, rate, 7, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,31 +184,178 @@ func TestFitNoveltyRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		x      dbn.Matrix
 		groups []string
+		counts []bool
 		rate   float64
 		want   error
 	}{
-		"two tools":            {x, two, 0.05, ErrTooFew},
-		"nothing varies":       {flat, groups, 0.05, ErrTooFew},
-		"too rare for 90 rows": {x, groups, 0.01, ErrTooFew},
-		"no rate":              {x, groups, 0, ErrSettings},
-		"too few groups":       {x, groups[:3], 0.05, ErrSize},
+		"two tools":            {x, two, nil, 0.05, ErrTooFew},
+		"nothing varies":       {flat, groups, nil, 0.05, ErrTooFew},
+		"too rare for 90 rows": {x, groups, nil, 0.01, ErrTooFew},
+		"no rate":              {x, groups, nil, 0, ErrSettings},
+		"too few groups":       {x, groups[:3], nil, 0.05, ErrSize},
+		"one column counts":    {x, groups, []bool{false, true, false, false, false}, 0.05, ErrTooFew},
+		"columns too few":      {x, groups, []bool{true, true}, 0.05, ErrSize},
 	} {
-		if _, _, err := FitNovelty(t.Context(), tc.x, tc.groups, tc.rate, 1, 1); !errors.Is(err, tc.want) {
+		if _, _, err := FitNovelty(t.Context(), tc.x, tc.groups, tc.counts, tc.rate, 1, 1); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
 		}
+	}
+}
+
+// Columns that do not count leave a distance as it is with any value.
+func TestNoveltyOfColumnsThatCount(t *testing.T) {
+	x, groups := correlated(rand.New(rand.NewPCG(11, 12)), 300, 8, 5)
+	counts := []bool{true, false, true, true, false, true, true, true}
+	n, held, err := FitNovelty(t.Context(), x, groups, counts, 0.05, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := dbn.NewMatrix(x.Rows, 6)
+	for i := range x.Rows {
+		to := 0
+		for j, v := range x.Row(i) {
+			if counts[j] {
+				few.Row(i)[to] = v
+				to++
+			}
+		}
+	}
+	m, _, err := FitNovelty(t.Context(), few, groups, nil, 0.05, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, o := n.NewScorer(), m.NewScorer()
+	for i := range x.Rows {
+		row := slices.Clone(x.Row(i))
+		want := s.Distance(row)
+		row[1], row[4] = 1e6, float32(math.NaN())
+		if got := s.Distance(row); got != want {
+			t.Fatalf("row %d: %v, with columns changed that do not count %v", i, want, got)
+		}
+		if got := o.Distance(few.Row(i)); math.Abs(got-want) > 1e-3*(1+want) {
+			t.Errorf("row %d: %v, by a fit that never saw them %v", i, want, got)
+		}
+	}
+	if len(held.P) != x.Rows || n.Tools() != 5 || math.Abs(n.Promise()-1.25/6) > 1e-12 {
+		t.Errorf("%d p-values held out; %d tools, promised %v", len(held.P), n.Tools(), n.Promise())
+	}
+}
+
+// sharesOf is newToolShares of tools by name.
+func sharesOf(x []float64, groups []string) toolShares {
+	number, names := numberGroups(groups)
+	return newToolShares(x, number, len(names))
+}
+
+// Every tool weighs the same in a p-value, however many rows it has, and the row is one
+// of n + 1: of a tool with distances 1 to 10 and one with 100 a row at 50 is as far out as half
+// of them.
+func TestNoveltyWeighsTools(t *testing.T) {
+	d := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 100}
+	groups := []string{"A", "A", "A", "A", "A", "A", "A", "A", "A", "A", "B"}
+	n := &Novelty{Rate: 0.1, tools: sharesOf(negated(d), groups)}
+	for at, share := range map[float64]float64{0: 1, 1: 1, 1.5: 0.95, 10: 0.55, 50: 0.5, 100: 0.5, 101: 0} {
+		if got, want := n.p(at), (1+11*share)/12; math.Abs(got-want) > 1e-12 {
+			t.Errorf("distance %v: p-value %v, want %v", at, got, want)
+		}
+	}
+	twice := &Novelty{Rate: 0.1, tools: sharesOf(negated(append(d, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)), append(groups, groups[:10]...))}
+	if !reflect.DeepEqual(n, twice) {
+		t.Errorf("with the rows of a tool twice: %+v, want %+v", twice.tools, n.tools)
+	}
+}
+
+// Of exchangeable tools no more rows are novel than promised, on average over tools and
+// calibrations, and at most about as many as the rate says where tools are many.
+func TestNoveltyOfNewTools(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	const rate = 0.05
+	distances := func(tools int) (d []float64, groups []string) {
+		for tool := range tools {
+			size := math.Exp(rng.NormFloat64())
+			for range 10 + rng.IntN(60) {
+				d, groups = append(d, size*rng.ExpFloat64()), append(groups, fmt.Sprint(tool))
+			}
+		}
+		return d, groups
+	}
+	for _, tools := range []int{3, 9, 80} {
+		var novel, of float64
+		var n *Novelty
+		for range 300 {
+			d, groups := distances(tools)
+			n = &Novelty{Rate: rate, tools: sharesOf(negated(d), groups)}
+			for range 5 {
+				d, _ := distances(1)
+				for _, v := range d {
+					if n.p(v) <= rate {
+						novel += 1 / float64(len(d))
+					}
+				}
+				of++
+			}
+		}
+		t.Logf("%d tools: %.4f of rows are novel, promised are at most %.4f", tools, novel/of, n.Promise())
+		const tolerance = 0.01
+		if got := novel / of; got > n.Promise()+tolerance || tools == 80 && math.Abs(got-rate) > 0.02 {
+			t.Errorf("%d tools: %.4f of rows are novel, promised are at most %.4f", tools, got, n.Promise())
+		}
+	}
+}
+
+// older returns a novelty of the older form, whose calibration rows all weigh the same.
+func older(n *Novelty, distances ...float64) *Novelty {
+	old := *n
+	old.tools, old.distances = toolShares{}, distances
+	return &old
+}
+
+// Both binary forms are read as they were written, and judge as they did. A reader of the
+// older one alone, which begins with a p-value below 1, refuses the newer one.
+func TestNoveltyForms(t *testing.T) {
+	x, groups := correlated(rand.New(rand.NewPCG(9, 10)), 60, 4, 3)
+	n, _, err := FitNovelty(t.Context(), x, groups, nil, 0.05, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := older(n, 1, 2, 2, 5)
+	if old.p(2) != 4./5 || old.p(5.5) != 1./5 || old.Tools() != 0 || old.Promise() != 0.05 {
+		t.Errorf("p-values %v and %v, %d tools, promised %v", old.p(2), old.p(5.5), old.Tools(), old.Promise())
+	}
+	for name, m := range map[string]*Novelty{"by tool": n, "of rows": old} {
+		b, _ := m.AppendBinary(nil)
+		if rate := math.Float64frombits(binary.LittleEndian.Uint64(b)); (rate > 0 && rate < 1) != (m == old) {
+			t.Errorf("%s: as a p-value the first field is %v", name, rate)
+		}
+		var read Novelty
+		if err := read.UnmarshalBinary(b); err != nil || !reflect.DeepEqual(&read, m) {
+			t.Errorf("%s: %v, read as %+v", name, err, read)
+		}
+	}
+	b, _ := n.AppendBinary(nil)
+	b[8] = 9
+	if err := new(Novelty).UnmarshalBinary(b); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "version 9") {
+		t.Errorf("version 9: %v", err)
+	}
+	n.tools.share[0] = -1
+	b, _ = n.AppendBinary(nil)
+	if err := new(Novelty).UnmarshalBinary(b); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a share below 0: %v", err)
 	}
 }
 
 func FuzzNovelty(f *testing.F) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	x, groups := correlated(rng, 60, 4, 3)
-	n, _, err := FitNovelty(f.Context(), x, groups, 0.05, 1, 1)
+	n, _, err := FitNovelty(f.Context(), x, groups, nil, 0.05, 1, 1)
 	if err != nil {
 		f.Fatal(err)
 	}
 	good, _ := n.AppendBinary(nil)
 	f.Add(good)
 	f.Add(good[:len(good)-1])
+	old, _ := older(n, 1, 2, 2, 5).AppendBinary(nil)
+	f.Add(old)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var n Novelty
 		if err := n.UnmarshalBinary(b); err != nil {
@@ -227,11 +377,15 @@ func FuzzNovelty(f *testing.F) {
 func BenchmarkNovelty(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x, _ := correlated(rng, 300, 671, 5)
-	n, err := fitNovelty(x, 1)
+	n, err := fitNovelty(x, nil, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
-	n.distances = make([]float64, mostKept)
+	d, groups := make([]float64, mostKept), make([]string, mostKept)
+	for i := range d {
+		d[i], groups[i] = -float64(i), fmt.Sprint(i%9)
+	}
+	n.tools = sharesOf(d, groups)
 	s := n.NewScorer()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -23,23 +23,28 @@ const (
 
 // FitNovelty fits to the rows of x, of which more than 4096 are thinned evenly, and
 // calibrates p-values on whole groups that a fit has not seen: each tenth of them, or
-// each one if there are fewer. So a row of a new group that is as usual is novel, with
-// a p-value up to rate, in no more than that share of rows on average. It keeps none of
-// its arguments. It returns ErrTooFew if there are fewer than three groups, no row
-// with two features that vary, or too few rows for the rate.
+// each one if there are fewer. All groups weigh the same in a p-value, however many
+// rows they have, so a row of a new group that is as usual is novel, with a p-value up
+// to rate, in about that share of rows on average; Promise says what is certain of few
+// groups. Of the features those count for which counts is true, all if it is nil. It
+// keeps none of its arguments. It returns ErrTooFew if there are fewer than three
+// groups, no row with two features that vary, or too few rows for the rate.
 //
 // P has the p-values of the rows that it looked at, Rows their indices: of each
 // group by the distances of the others.
-func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, rate float64, seed uint64, workers int) (n *Novelty, held HeldNovelty, err error) {
+func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, counts []bool, rate float64, seed uint64, workers int) (n *Novelty, held HeldNovelty, err error) {
 	fail := func(err error) (*Novelty, HeldNovelty, error) {
 		return nil, HeldNovelty{}, fmt.Errorf("classify: %w", err)
 	}
 	if !(rate > 0 && rate < 1) {
 		return fail(fmt.Errorf("novel up to a p-value of %v: %w: must be between 0 and 1", rate, ErrSettings))
 	}
-	all, _ := x.Shape()
+	all, columns := x.Shape()
 	if len(groups) != all {
 		return fail(fmt.Errorf("%d groups for %d rows: %w", len(groups), all, ErrSize))
+	}
+	if counts != nil && len(counts) != columns {
+		return fail(fmt.Errorf("%d columns of which some count, of %d: %w", len(counts), columns, ErrSize))
 	}
 	_, names := numberGroups(groups)
 	if len(names) < leastNoveltyTools {
@@ -59,14 +64,14 @@ func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, rate float64, 
 		}
 		if f == 0 {
 			var err error
-			n, err = fitNovelty(z, seed)
+			n, err = fitNovelty(z, counts, seed)
 			return err
 		}
 		rest, err := inMemory(part(z, folds.train(f-1)))
 		if err != nil {
 			return err
 		}
-		m, err := fitNovelty(rest, derive(seed, uint64(f)))
+		m, err := fitNovelty(rest, counts, derive(seed, uint64(f)))
 		if err != nil {
 			return err
 		}
@@ -80,13 +85,12 @@ func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, rate float64, 
 	if err != nil {
 		return fail(err)
 	}
-	if 1/float64(1+z.Rows) > rate {
-		return fail(fmt.Errorf("%d rows: %w: for a p-value of %v", z.Rows, ErrTooFew, rate))
+	number, named := numberGroups(some)
+	n.Rate, n.tools = rate, newToolShares(negated(distances), number, len(named))
+	if 1/float64(1+len(n.tools.at)) > rate {
+		return fail(fmt.Errorf("%d rows that differ: %w: for a p-value of %v", len(n.tools.at), ErrTooFew, rate))
 	}
-	held = heldNovelty(rows, some, distances)
-	slices.Sort(distances)
-	n.Rate, n.distances = rate, keepScores(distances)
-	return n, held, nil
+	return n, heldNovelty(rows, some, distances), nil
 }
 
 // HeldNovelty are p-values of rows whose group neither the fit nor the calibration has
@@ -102,16 +106,16 @@ func heldNovelty(rows rowSet, groups []string, distances []float64) HeldNovelty 
 	number, names := numberGroups(groups)
 	for g := range names {
 		var others []float64
+		var of []int32
 		for i, d := range distances {
 			if number[i] != int32(g) {
-				others = append(others, d)
+				others, of = append(others, -d), append(of, number[i])
 			}
 		}
-		slices.Sort(others)
+		shares := newToolShares(others, of, len(names))
 		for i, d := range distances {
 			if number[i] == int32(g) {
-				h.Rows[i] = rows.row(i)
-				h.P[i] = float64(1+len(others)-below(others, d)) / float64(1+len(others))
+				h.Rows[i], h.P[i] = rows.row(i), shares.tail(-d)
 			}
 		}
 	}
@@ -128,12 +132,16 @@ func evenly(n, most int) []int {
 	return out
 }
 
-// fitNovelty fits means, standard deviations and principal directions.
-func fitNovelty(x dbn.Matrix, seed uint64) (*Novelty, error) {
+// fitNovelty fits means, standard deviations and principal directions of the columns
+// that count, all if counts is nil.
+func fitNovelty(x dbn.Matrix, counts []bool, seed uint64) (*Novelty, error) {
 	n := &Novelty{center: make([]float64, x.Cols), scale: make([]float64, x.Cols)}
 	column := make([]float64, 0, x.Rows)
 	used := 0
 	for j := range x.Cols {
+		if counts != nil && !counts[j] {
+			continue
+		}
 		column = column[:0]
 		for i := range x.Rows {
 			if v := float64(x.Data[i*x.Cols+j]); finite(v) {

@@ -30,7 +30,7 @@ import (
 // Numbers are little endian. Sections come in a fixed order.
 const (
 	magic        = "FLANKMDL"
-	version      = 1
+	version      = 2 // of the newest, which is written if there is need of it
 	maxModelSize = 256 << 20
 
 	sectionManifest   = "manifest"   // JSON, see manifest
@@ -68,6 +68,15 @@ type manifest struct {
 	Scores       json.RawMessage    `json:"scores,omitempty"`
 }
 
+// version returns the version of the format that m is written in: 2 if conformal sets or
+// novelty are calibrated by tool, which readers of version 1 would take for damage.
+func (m *Model) version() uint32 {
+	if m.Conformal != nil && m.Conformal.Tools(0) > 0 || m.Novelty != nil && m.Novelty.Tools() > 0 {
+		return 2
+	}
+	return 1
+}
+
 // ErrDamaged is returned for a file that is not a whole model.
 var ErrDamaged = errors.New("damaged model")
 
@@ -101,7 +110,7 @@ func (m *Model) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	b := append([]byte(magic), 0, 0, 0, 0, 0, 0, 0, 0)
-	binary.LittleEndian.PutUint32(b[8:], version)
+	binary.LittleEndian.PutUint32(b[8:], m.version())
 	sections := uint32(0)
 	section := func(name string, data []byte) {
 		b = appendSection(b, name, data)
@@ -192,8 +201,8 @@ func Decode(b []byte) (*Model, error) {
 	if !bytes.Equal(sum[:], b[len(body):]) {
 		return nil, fmt.Errorf("%w: its checksum does not hold", ErrDamaged)
 	}
-	if v := binary.LittleEndian.Uint32(body[8:]); v != version {
-		return nil, fmt.Errorf("%w: format version %d, this program reads %d: use the Flank release that made it", ErrDamaged, v, version)
+	if v := binary.LittleEndian.Uint32(body[8:]); v < 1 || v > version {
+		return nil, fmt.Errorf("%w: format version %d, this program reads 1 to %d: use the Flank release that made it", ErrDamaged, v, version)
 	}
 	sections, err := readSections(body[16:], binary.LittleEndian.Uint32(body[12:]))
 	if err != nil {
