@@ -88,6 +88,7 @@ func (c *Config) checkEach() error {
 		key string
 		of  Config
 	}{
+		{"stability", Config{Stability: c.Stability}},
 		{"network.encoding", Config{Network: Network{Encoding: n.Encoding}}},
 		{"network.bins", Config{Network: Network{Bins: n.Bins}}},
 		{"network.hidden", Config{Network: Network{Hidden: n.Hidden}}},

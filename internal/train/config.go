@@ -35,6 +35,12 @@ type Config struct {
 	Label wear.Rule `yaml:"label" json:"label"`
 	Join  wear.Mode `yaml:"join" json:"join"` // how a wear file's measurements become labels of windows
 
+	// Stability says whether features count by how steadily they follow the life of every
+	// tool; see classify.Settings. Features whose names match one of Exclude do not count
+	// at all; * stands for any characters.
+	Stability classify.Stability `yaml:"stability" json:"stability,omitempty"`
+	Exclude   []string           `yaml:"exclude" json:"exclude,omitempty"`
+
 	Network  Network  `yaml:"network" json:"network"`
 	Costs    Costs    `yaml:"costs" json:"costs"`
 	Unknown  Unknown  `yaml:"unknown" json:"unknown"`
@@ -133,6 +139,10 @@ const (
 type Evaluate struct {
 	ByTool      string `yaml:"by_tool" json:"by_tool"`           // "leave-one-out", "5-fold" or "off"
 	RandomSplit bool   `yaml:"random_split" json:"random_split"` // the leaky one, to show how far it flatters
+
+	// Transductive lets the networks that judge a tool held out learn from its windows
+	// without a label. The score is then of tools whose windows are at hand.
+	Transductive bool `yaml:"transductive" json:"transductive,omitempty"`
 }
 
 // DefaultConfig returns the configuration that an empty train.yaml means.
@@ -161,9 +171,13 @@ func (c *Config) settings(workers int) classify.Settings {
 		Network:   dbn.Settings{Hidden: n.Hidden, Pretrain: n.Pretrain.settings(), FineTune: n.FineTune.settings()},
 		Balance:   n.FineTune.Balance,
 		EarlyStop: n.FineTune.EarlyStopping,
-		Costs:     c.Costs.settings(),
-		Seed:      c.Seed,
-		Workers:   workers,
+		Stability: c.Stability,
+
+		Transductive: c.Evaluate.Transductive,
+
+		Costs:   c.Costs.settings(),
+		Seed:    c.Seed,
+		Workers: workers,
 	}
 }
 

@@ -61,6 +61,8 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 	if err := j.provenance(m); err != nil {
 		return t, counts, err
 	}
+	// All ways of taking features relative to the reference are not tried on disk.
+	m.Reference.Mode = modesOf(m.NewJudge().Relations(), m.Reference.Mode)[0]
 	if m.Reference.Mode == model.ReferenceLog {
 		c := newCuttingWindows(m)
 		for _, in := range j.Inputs {
@@ -89,6 +91,9 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 			if err != nil || !ok {
 				return err
 			}
+			if row.class == table.NoClass {
+				return t.addBare(j.Scratch, row)
+			}
 			t.stats.add(row.features)
 			t.Class = append(t.Class, row.class)
 			t.group = append(t.group, row.group)
@@ -100,10 +105,29 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 	}
 	t.Tool = t.group
 	counts.Missing, t.starts = t.stats.missing, l.starts
-	if err := t.far.Flush(); err != nil {
-		return t, counts, fmt.Errorf("train: %w", err)
+	t.ordered, t.mostUM = !l.clock.back, l.mostUM
+	t.limitUM, _ = l.rule.Limit()
+	for _, f := range []*table.RowFile{t.far, t.bare.far} {
+		if f == nil {
+			continue
+		}
+		if err := f.Flush(); err != nil {
+			return t, counts, fmt.Errorf("train: %w", err)
+		}
 	}
 	return t, counts, l.finish(t.Rows())
+}
+
+// addBare appends a row without a label to a file of its own.
+func (t *rowTable) addBare(scratch string, row labelled) (err error) {
+	b := &t.bare
+	if b.far == nil {
+		if b.far, err = table.NewRowFile(scratch, len(t.Columns)); err != nil {
+			return err
+		}
+	}
+	b.group, b.after = append(b.group, row.group), append(b.after, len(t.Class))
+	return b.far.Append(row.features)
 }
 
 // observeRows calls visit with what is observed in each row of a table.

@@ -10,19 +10,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
-// evaluate scores the settings on tools that were held out, and on rows that
-// were. Scores that the data cannot give are missing with a warning.
-func (j *Job) evaluate(ctx context.Context, rows rowTable, r *Report) error {
-	rng := rand.New(rand.NewPCG(j.Config.Seed, 0x666f6c6473)) // "folds"
-	if err := j.scoreByTool(ctx, rows, r, rng); err != nil {
-		return fmt.Errorf("train: scoring by tool: %w", err)
-	}
-	if err := j.scoreAtRandom(ctx, rows, r, rng); err != nil {
-		return fmt.Errorf("train: scoring on a random split: %w", err)
-	}
-	return nil
-}
-
+// scoreByTool scores the settings on tools that were held out. Scores that the data
+// cannot give are missing with a warning.
 func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *rand.Rand) error {
 	if j.Config.Evaluate.ByTool == "off" {
 		return nil
@@ -39,9 +28,9 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 	} else {
 		folds = classify.GroupKFold(rows.Class, rows.group, 5, rng)
 	}
-	s := j.settings()
+	s := j.settings(rows)
 	s.Progress = j.phase("scoring on tools held out")
-	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.group, s, folds)
+	v, err := classify.CrossValidateTable(ctx, rows.lessons(j.Config.Reference.Windows), s, folds)
 	if errors.Is(err, classify.ErrTooFew) {
 		few := "faulty (class 1) or healthy (class 0)"
 		if several(rows.classes) {
@@ -59,6 +48,8 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 	return nil
 }
 
+// scoreAtRandom scores them on rows that were held out whatever their tool. The rows are
+// relative to the reference in the way that the model has.
 func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *Report, rng *rand.Rand) error {
 	if !j.Config.Evaluate.RandomSplit {
 		return nil
@@ -73,9 +64,9 @@ func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *Report, rng *
 		j.warn(r, fmt.Sprintf("no score on a random split: %s windows cannot be dealt to %d folds", listed(words), k))
 		return nil
 	}
-	s := j.settings()
+	s := j.settings(rows)
 	s.Progress = j.phase("scoring on a random split")
-	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, nil, s, classify.StratifiedKFold(rows.Class, k, rng))
+	v, err := classify.CrossValidateTable(ctx, rows.lessons(j.Config.Reference.Windows), s, classify.StratifiedKFold(rows.Class, k, rng))
 	if err != nil {
 		return err
 	}

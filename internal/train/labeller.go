@@ -3,8 +3,10 @@ package train
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
@@ -23,6 +25,9 @@ type labeller struct {
 	cycles   map[string]*cycle.Memory    // by machine
 	settled  map[string]bool             // by group: its reference is among starts
 	starts   [][]float32
+	least    map[string]lowest  // by group: of its windows of cutting, before the reference; nil: not asked for
+	mostUM   map[string]float64 // by group: the greatest wear that was measured
+	clock    clock
 	taken    []takenReference
 	taking   map[string]int // by machine: the one of taken that learns, or learnt last
 }
@@ -31,19 +36,23 @@ func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *tally,
 	return &labeller{
 		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
+		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
 		settled: make(map[string]bool), taking: make(map[string]int),
 	}
 }
 
-// labelled is a row to learn from; its features are lent until the next.
+// labelled is a row to learn from; its slices are lent until the next.
 type labelled struct {
-	features []float32
+	features []float32 // relative to the reference
+	plain    []float32 // as before it
+	center   []float32 // the reference, which lasts as long as the tool is in; nil in mode off
 	group    string
-	class    int
+	class    int // or table.NoClass
 	vbMaxUM  float64
 }
 
-// row returns the row of a window, or false if nothing can be learnt from it.
+// row returns the row of a window, or false if it is not one to judge. Of a window
+// whose wear is not known the class is table.NoClass.
 func (l *labeller) row(o *observed) (labelled, bool, error) {
 	name, known := l.names[l.group(o)]
 	if !known {
@@ -57,6 +66,16 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		l.cycles[o.machine] = new(cycle.Memory)
 	}
 	row, v := l.judge.Row(&o.Observation, ref, l.cycles[o.machine])
+	if x := l.judge.Cutting(); len(x) > 0 && l.least != nil {
+		if l.least[name] == nil {
+			l.least[name] = newLowest(len(x))
+		}
+		l.least[name].add(x)
+	}
+	l.clock.see(name, o.Start)
+	if um := l.wearOf(l.peek(o)); um > l.mostUM[name] {
+		l.mostUM[name] = um
+	}
 	if ref.Center() != nil && !l.settled[name] {
 		l.settled[name] = true
 		l.starts = append(l.starts, slices.Clone(ref.Center()))
@@ -77,12 +96,14 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	if err != nil {
 		return labelled{}, false, fmt.Errorf("train: %w", err)
 	}
+	r := labelled{row, l.judge.Cutting(), ref.Center(), name, class, um}
 	if !ok {
 		l.counts.Unlabelled++
-		return labelled{}, false, nil
+		r.class = table.NoClass
+		return r, true, nil
 	}
 	l.used[name] = true
-	return labelled{row, name, class, um}, true, nil
+	return r, true, nil
 }
 
 // peek returns what is known of the wear of a window, which is not counted in the tally

@@ -12,16 +12,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
 
-// referenceOf returns how a model of the configuration takes features relative to a
-// tool's reference, but for which of them are positive.
-func (c *Config) referenceOf() model.ReferenceSpec {
-	s := c.Reference
-	if s.Mode == model.ReferenceAuto {
-		s.Mode = model.ReferenceKind
-	}
-	return s
-}
-
 // lowest is the least value that each feature had, before the reference; +Inf while it
 // has had none.
 type lowest []float32
@@ -30,7 +20,7 @@ func newLowest(features int) lowest {
 	return slices.Repeat(lowest{float32(math.Inf(1))}, features)
 }
 
-// add looks at the features of a window. NaN is missing.
+// add looks at the features of a window, or at the least of other windows. NaN is missing.
 func (l lowest) add(features []float32) {
 	for i, v := range features {
 		if v < l[i] {

@@ -29,6 +29,20 @@ type rowTable struct {
 	// starts are the references of the tools, in the order in which they were settled.
 	starts [][]float32
 
+	bare bare // windows without a label
+
+	// ordered says that no tool's rows go back in time. Of each group mostUM is the
+	// greatest wear that was measured; limitUM is that of the label, or 0.
+	ordered bool
+	mostUM  map[string]float64
+	limitUM float64
+
+	// rel, if not nil, is what it takes to make rows relative to the references of
+	// their tools: which way is best is still to be found. Then rows are as before.
+	rel *relative
+
+	exclude []int // columns that do not count
+
 	// far holds the features if they are not in memory. Of the table there are
 	// then columns, tools and classes only.
 	far   *table.RowFile
@@ -54,8 +68,10 @@ func (t rowTable) near() dbn.Matrix {
 
 // close removes what is on disk.
 func (t rowTable) close() {
-	if t.far != nil {
-		_ = t.far.Close() // what is left is in the way of nobody
+	for _, f := range []*table.RowFile{t.far, t.bare.far} {
+		if f != nil {
+			_ = f.Close() // what is left is in no one's way
+		}
 	}
 }
 

@@ -83,14 +83,17 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 	if c.Evaluate.ByTool == "5-fold" {
 		folds = classify.GroupKFold(rows.Class, rows.group, 5, rand.New(rand.NewPCG(c.Seed, 0x666f6c6473))) // "folds"
 	}
-	s := j.settings()
+	s := j.settings(rows)
 	s.Progress = j.phase("training without each tool")
-	v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.group, s, folds)
+	v, err := classify.CrossValidateTable(ctx, rows.lessons(c.Reference.Windows), s, folds)
 	if errors.Is(err, classify.ErrTooFew) {
 		return nil, fmt.Errorf("train: %w: too few tools are left where some are held out: %w", ErrData, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
+	}
+	if rows.rel != nil {
+		rows.settle(c.Reference.Mode, c.Reference.Windows)
 	}
 	unknown, err := j.unknown(ctx, rows, e.Model, v, folds)
 	if err != nil {

@@ -26,6 +26,10 @@ import (
 // When Using Cross-Validation for Model Selection", BMC Bioinformatics 7, 2006;
 // random draws: J. Bergstra and Y. Bengio, JMLR 13, 2012.)
 //
+// Features are relative to the tool's reference in the way that the trainer keeps to in
+// doubt, and windows without a label are not learnt from, so that networks are compared
+// on the same rows.
+//
 // With a Keep in the job, a search that is cut off goes on where it was.
 type Search struct {
 	Job
@@ -92,7 +96,11 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 	for _, n := range networks {
 		r.Trials = append(r.Trials, Trial{Network: n})
 	}
-	x := rows.x()
+	if rows.rel != nil { // the same for all networks
+		rows.settle(rows.rel.modes[0], s.Config.Reference.Windows)
+	}
+	rows.bare.group = nil
+	lessons := rows.lessons(s.Config.Reference.Windows)
 	steps, done := (len(outer)+1)*len(networks)+2*len(outer), 0
 	step := func() {
 		done++
@@ -112,7 +120,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 			network int
 			to      *verdicts
 		}{{best, nested}, {0, configured}} {
-			v, err := classify.CrossValidate(ctx, x, rows.Class, rows.group, s.settingsOf(networks[judged.network]), []classify.Fold{fold})
+			v, err := classify.CrossValidateTable(ctx, lessons, s.settingsOf(networks[judged.network], rows), []classify.Fold{fold})
 			if err != nil {
 				return nil, fmt.Errorf("train: search: outer fold %d: %w", f+1, err)
 			}
@@ -159,9 +167,9 @@ func (s Search) draw(rng *rand.Rand) []Network {
 }
 
 // settingsOf returns the classifier's settings with another network.
-func (s Search) settingsOf(n Network) classify.Settings {
+func (s Search) settingsOf(n Network, rows rowTable) classify.Settings {
 	s.Config.Network = n
-	return s.Job.settings()
+	return s.Job.settings(rows)
 }
 
 // compare returns the G-mean of each network by inner folds of the rows' tools,
@@ -170,7 +178,7 @@ func (s Search) compare(ctx context.Context, rows rowTable, networks []Network, 
 	folds := classify.GroupKFold(rows.Class, rows.group, innerFolds, rand.New(rand.NewPCG(seed, 0x696e6e6572))) // "inner"
 	figures := make([]float64, len(networks))
 	for i, n := range networks {
-		v, err := classify.CrossValidate(ctx, rows.x(), rows.Class, rows.group, s.settingsOf(n), folds)
+		v, err := classify.CrossValidateTable(ctx, rows.lessons(s.Config.Reference.Windows), s.settingsOf(n, rows), folds)
 		switch {
 		case errors.Is(err, classify.ErrTooFew), errors.Is(err, dbn.ErrDiverged):
 			figures[i] = math.NaN()
@@ -198,7 +206,7 @@ func bestOf(figures []float64) int {
 
 // part returns the given rows, which ascend. Of rows on disk it is a view.
 func part(t rowTable, rows []int) rowTable {
-	p := rowTable{classes: t.classes}
+	p := rowTable{classes: t.classes, ordered: t.ordered, mostUM: t.mostUM, limitUM: t.limitUM, exclude: t.exclude}
 	if t.far == nil {
 		p.Table = t.Select(rows)
 	} else {

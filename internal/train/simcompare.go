@@ -40,7 +40,7 @@ func CompareFeatures(ctx context.Context, n uint64) ([]FeatureTrial, error) {
 			settings := j.Config.settings(j.Workers)
 			settings.Costs.Folds = 2
 			folds := classify.GroupKFold(x.Class, x.group, 5, rand.New(rand.NewPCG(seed, 1)))
-			v, err := classify.CrossValidate(ctx, x.near(), x.Class, x.group, settings, folds)
+			v, err := classify.CrossValidateTable(ctx, x.lessons(j.Config.Reference.Windows), settings, folds)
 			if err != nil {
 				return nil, fmt.Errorf("train: features of version %d, seed %d: %w", t.Version, seed, err)
 			}

@@ -61,7 +61,7 @@ const (
 // equal reports.
 func (s SimulatorStudy) Run(ctx context.Context) (*SimulatorReport, error) {
 	r := &SimulatorReport{}
-	x, err := s.rows(ctx, false, model.ReferenceAuto)
+	x, err := s.rows(ctx, false, model.ReferenceKind)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s SimulatorStudy) Run(ctx context.Context) (*SimulatorReport, error) {
 		return nil, err
 	}
 	r.Rows = append(r.Rows, deep)
-	seen, err := s.rows(ctx, true, model.ReferenceAuto)
+	seen, err := s.rows(ctx, true, model.ReferenceKind)
 	if err != nil {
 		return nil, err
 	}
@@ -165,15 +165,16 @@ func (s SimulatorStudy) logistic(t rowTable, x dbn.Matrix, name string) Simulato
 }
 
 func (s SimulatorStudy) deep(ctx context.Context, t rowTable, x dbn.Matrix, name string) (SimulatorRow, error) {
-	j := s.job(false, model.ReferenceAuto)
+	j := s.job(false, model.ReferenceKind)
 	row := SimulatorRow{Name: name, Features: x.Cols}
 	settings := j.Config.settings(j.Workers)
-	v, err := classify.CrossValidate(ctx, x, t.Class, t.group, settings, classify.LeaveOneGroupOut(t.group))
+	lessons := &classify.Table{X: x, Y: t.Class, Groups: t.group, Ordered: t.ordered, Ended: t.ended()}
+	v, err := classify.CrossValidateTable(ctx, lessons, settings, classify.LeaveOneGroupOut(t.group))
 	if err != nil {
 		return row, fmt.Errorf("train: %s: %w", name, err)
 	}
 	row.ByTool = float64(v.Pooled.GMean)
-	if v, err = classify.CrossValidate(ctx, x, t.Class, nil, settings, s.randomFolds(t)); err != nil {
+	if v, err = classify.CrossValidateTable(ctx, lessons, settings, s.randomFolds(t)); err != nil {
 		return row, fmt.Errorf("train: %s: %w", name, err)
 	}
 	row.Random = float64(v.Pooled.GMean)

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -73,16 +75,25 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.warnings()) {
 		job.warn(r, w)
 	}
-	if err := job.evaluate(ctx, rows, r); err != nil {
-		return nil, nil, err
+	rng := rand.New(rand.NewPCG(job.Config.Seed, 0x666f6c6473)) // "folds"
+	if err := job.scoreByTool(ctx, rows, r, rng); err != nil {
+		return nil, nil, fmt.Errorf("train: scoring by tool: %w", err)
 	}
-	s := job.settings()
+	s := job.settings(rows)
 	s.Progress = job.phase("training the model")
-	c, fit, err := classify.Fit(ctx, rows.x(), rows.Class, rows.group, s)
+	c, fit, err := classify.FitTable(ctx, rows.lessons(m.Reference.Windows), s)
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r.Fit = fit
+	if rows.rel != nil {
+		m.Reference = rows.settle(model.Mode(fit.View), m.Reference.Windows)
+		r.ref = m.Reference
+		job.sayView(fit)
+	}
+	if err := job.scoreAtRandom(ctx, rows, r, rng); err != nil {
+		return nil, nil, fmt.Errorf("train: scoring on a random split: %w", err)
+	}
 	if r.Pooled == nil {
 		var decision []int
 		if several(rows.classes) {
@@ -128,10 +139,22 @@ func (j *Job) prepare() {
 }
 
 // settings returns the classifier's settings.
-func (j *Job) settings() classify.Settings {
+func (j *Job) settings(rows rowTable) classify.Settings {
 	s := j.Config.settings(j.Workers)
-	s.Keep = j.Keep
+	s.Keep, s.Exclude = j.Keep, rows.exclude
 	return s
+}
+
+// sayView says which way of taking features relative to the reference was chosen.
+func (j *Job) sayView(fit *classify.Report) {
+	if len(fit.Views) == 0 {
+		return
+	}
+	words := make([]string, len(fit.Views))
+	for i, v := range fit.Views {
+		words[i] = fmt.Sprintf("%s %.3f", v.Name, v.Loss)
+	}
+	j.Log.Info().Msgf("features are taken relative to the tool's reference by mode %s (loss on tools held out: %s)", fit.View, strings.Join(words, ", "))
 }
 
 // phase returns a progress callback that shows one name for all phases of the
@@ -154,7 +177,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 		return fail(err)
 	}
 	m := &model.Model{
-		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.referenceOf(),
+		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
 		Usual: make([]signal.Quality, len(j.Layout.Channels())),
 		Label: labelRule(c.Label),
 	}
@@ -171,6 +194,9 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 	}
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
 		t, counts, err := j.farRows(ctx, m)
+		if err == nil {
+			t.exclude, err = excluded(t.Columns, c.Exclude)
+		}
 		return t, m, counts, err
 	}
 	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, func(done, total int) { j.Progress(Reading, done, total) })
@@ -197,6 +223,11 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 		return fail(err)
 	}
 	t, err := j.table(m, found, join, &counts)
+	if err == nil {
+		if t.exclude, err = excluded(t.Columns, c.Exclude); err != nil {
+			return fail(err)
+		}
+	}
 	return t, m, counts, err
 }
 
@@ -263,17 +294,16 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 			machines[os[i].machine] = true
 		}
 	}
-	if m.Reference.Mode == model.ReferenceLog {
-		c := newCuttingWindows(m)
-		for _, os := range found {
-			for i := range os {
-				c.observe(&os[i])
-			}
-		}
-		m.Reference.Positive = c.positive()
+	// Rows are collected as they are before the reference, and made relative to it once
+	// it is known how; a trained model knows.
+	plain := *m
+	if plain.Reference.Mode != model.ReferenceOff {
+		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
 	}
-	l := newLabeller(m, j.Config.Label, join, counts, len(machines) > 1)
+	l := newLabeller(&plain, j.Config.Label, join, counts, len(machines) > 1)
+	l.least = make(map[string]lowest)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
+	t.rel = &relative{relations: l.judge.Relations(), least: l.least, modes: modesOf(l.judge.Relations(), m.Reference.Mode)}
 	for _, os := range found {
 		for i := range os {
 			o := &os[i]
@@ -283,13 +313,60 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 			}
 			l.addWear(t.wear, o)
 			if ok {
-				t.Append(table.Row{Features: row.features, Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.Start, Class: row.class, VBMaxUM: row.vbMaxUM})
-				t.group = append(t.group, row.group)
+				t.add(row, o)
 			}
 		}
 	}
-	counts.Missing, t.starts = t.Missing(), l.starts
+	t.missing(counts)
+	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
+	t.limitUM, _ = l.rule.Limit()
+	if 4*len(t.Data) > viewBytes {
+		t.rel.modes = t.rel.modes[:1]
+	}
+	switch mode := t.rel.modes[0]; {
+	case m.Classifier != nil:
+		t.relate(m.Reference, t.Data, t.Data, t.rel.tool)
+		t.rel = nil
+	case len(t.rel.modes) == 1 && mode != model.ReferenceLog:
+		m.Reference = t.settle(mode, m.Reference.Windows)
+	}
 	return t, l.finish(t.Rows())
+}
+
+// add appends a row of a window, with or without a label.
+func (t *rowTable) add(row labelled, o *observed) {
+	at := len(t.rel.centers) - 1
+	if at < 0 || row.center != nil && &t.rel.centers[at][0] != &row.center[0] {
+		// Machines take turns: the tool may be one that was met before.
+		if at = slices.IndexFunc(t.rel.centers, func(c []float32) bool { return c != nil && row.center != nil && &c[0] == &row.center[0] }); at < 0 {
+			at = len(t.rel.centers)
+			t.rel.centers = append(t.rel.centers, row.center)
+		}
+	}
+	if row.class == table.NoClass {
+		b := &t.bare
+		b.data, b.group = append(b.data, row.plain...), append(b.group, row.group)
+		b.after, b.tool = append(b.after, t.Rows()), append(b.tool, int32(at))
+		return
+	}
+	t.Append(table.Row{Features: row.plain, Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.Start, Class: row.class, VBMaxUM: row.vbMaxUM})
+	t.group = append(t.group, row.group)
+	t.rel.tool = append(t.rel.tool, int32(at))
+}
+
+// missing counts the feature values that rows with a label lack, or will lack once
+// they are relative to a reference that lacks them.
+func (t *rowTable) missing(counts *tally) {
+	counts.Missing = 0
+	p := len(t.Columns)
+	for i, k := range t.rel.tool {
+		center := t.rel.centers[k]
+		for j, v := range t.Data[i*p : (i+1)*p] {
+			if v != v || center != nil && center[j] != center[j] {
+				counts.Missing++
+			}
+		}
+	}
 }
 
 // warn tells a person now and in the report.

@@ -89,7 +89,7 @@ type Settings struct {
 	EarlyStop bool
 
 	// Stability says whether columns count by how steadily they follow the lives of
-	// tools; default StabilityAuto. It takes a Table with groups and an order.
+	// tools; default StabilityAuto. It takes a Table with groups whose rows are in the order of time.
 	Stability Stability
 
 	// Exclude are columns that do not count: those of which a person knows that they

@@ -14,10 +14,9 @@ type Table struct {
 	Y      []int    // class of each row, from 0 to K−1
 	Groups []string // tool of each row; nil if that is not known
 
-	// Order has a number for each row that ascends with time among the rows of a
-	// group, those without a class among them; nil if rows have no order. Without
-	// it, or without Groups, columns are not weighed, see Settings.Stability.
-	Order []int
+	// Ordered says that the rows of each group are in the order of time. Otherwise, or
+	// without Groups, columns are not weighed, see Settings.Stability.
+	Ordered bool
 
 	// Ended says of a group whether its rows go on to the end of the tool's life, or
 	// nearly so. Nil stands for groups without any class and those with a row of
@@ -38,7 +37,7 @@ type Table struct {
 type Unlabelled struct {
 	X      dbn.Rows // M×p features; nil if there are none
 	Groups []string // tool of each row
-	Order  []int    // as that of Table
+	After  []int    // of each row: how many rows of Table come before it; ascending
 }
 
 // View is one way to prepare the rows of a Table, such as relative to a tool's
@@ -60,17 +59,15 @@ func (t *Table) check() (int, error) {
 	}
 	u := &t.Unlabelled
 	switch {
-	case t.Order != nil && len(t.Order) != len(t.Y):
-		return 0, fmt.Errorf("classify: the order of %d rows for %d rows: %w: give each row one, or none at all", len(t.Order), len(t.Y), ErrSize)
 	case u.X == nil:
 		return k, nil
 	case t.Groups == nil:
 		return 0, fmt.Errorf("classify: rows without a class and no groups: %w: name the tools, so that what is held out stays so", ErrSize)
 	}
 	rows, cols := u.X.Shape()
-	if _, width := t.X.Shape(); cols != width || len(u.Groups) != rows || len(u.Order) != rows {
-		return 0, fmt.Errorf("classify: %d rows of %d features without a class, %d groups and %d places in the order: %w: there are %d features, and each row has a group and a place",
-			rows, cols, len(u.Groups), len(u.Order), ErrSize, width)
+	if _, width := t.X.Shape(); cols != width || len(u.Groups) != rows || len(u.After) != rows || !slices.IsSorted(u.After) {
+		return 0, fmt.Errorf("classify: %d rows of %d features without a class, %d groups and %d places: %w: there are %d features, and each row has a group and a place, in ascending order",
+			rows, cols, len(u.Groups), len(u.After), ErrSize, width)
 	}
 	return k, checkValues(u.X)
 }
@@ -184,9 +181,6 @@ func (d subset) bare() map[string][]int {
 			bare[g] = append(bare[g], i)
 		}
 	})
-	for _, rows := range bare {
-		slices.SortStableFunc(rows, func(a, b int) int { return u.Order[a] - u.Order[b] })
-	}
 	return bare
 }
 

@@ -54,7 +54,7 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 	switch {
 	case s.Stability == StabilityOff:
 		w.Off = "it was switched off"
-	case d.of.Groups == nil || d.of.Order == nil:
+	case d.of.Groups == nil || !d.of.Ordered:
 		w.Off = "the rows have no order of time within a tool"
 	}
 	if w.Off != "" {
@@ -108,12 +108,12 @@ func (d subset) lives(labelled, unlabelled sample) []stability.Life {
 	}
 	for i := range labelled.x.Rows {
 		row := d.rows.row(labelled.at(i))
-		add(d.of.Groups[row], d.of.Order[row])
+		add(d.of.Groups[row], 2*row+1)
 	}
 	u := &d.of.Unlabelled
 	for i := range unlabelled.x.Rows {
 		row := d.more.row(unlabelled.at(i))
-		add(u.Groups[row], u.Order[row])
+		add(u.Groups[row], 2*u.After[row])
 	}
 	for _, l := range lives {
 		slices.SortStableFunc(l.Rows, func(a, b int) int { return order[a] - order[b] })

@@ -1,0 +1,194 @@
+package train
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// bare is the windows that are fit for judging and have no label.
+type bare struct {
+	data  []float32 // rows by columns, if they are in memory
+	far   *table.RowFile
+	group []string
+	after []int // rows with a label that came before
+	tool  []int32
+}
+
+// relative is what it takes to make rows relative to the references of their tools.
+// Rows are then as they were before the reference, until settle.
+type relative struct {
+	relations []signal.Relation
+	centers   [][]float32       // of each tool, as it was put in
+	tool      []int32           // of each row with a label: index of its center
+	least     map[string]lowest // of each group, over all its windows of cutting
+	modes     []model.Mode      // to choose from, the one to keep to in doubt first
+}
+
+// viewBytes is up to how much memory a table takes for all modes of the reference to
+// be tried. A larger one keeps to the first.
+const viewBytes = 64 << 20
+
+// modesOf returns the modes of the reference that the trainer chooses from, the one it
+// keeps to in doubt first: for values that are features already, such as one row for
+// each cut, all of them; for features that Flank computed, whose kinds are known,
+// fewer.
+func modesOf(relations []signal.Relation, mode model.Mode) []model.Mode {
+	if mode != model.ReferenceAuto {
+		return []model.Mode{mode}
+	}
+	if slices.Contains(relations, signal.LogRatio) {
+		return []model.Mode{model.ReferenceKind, model.ReferenceLog, model.ReferenceOff}
+	}
+	return []model.Mode{model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff}
+}
+
+// positive returns which features are positive in all windows of cutting of the groups
+// that the given rows are of.
+func (t *rowTable) positive(labelled, unlabelled []int) string {
+	all := newLowest(len(t.Columns))
+	seen := make(map[string]bool)
+	add := func(group string) {
+		if !seen[group] {
+			seen[group] = true
+			all.add(t.rel.least[group])
+		}
+	}
+	for _, i := range labelled {
+		add(t.group[i])
+	}
+	for _, i := range unlabelled {
+		add(t.bare.group[i])
+	}
+	return all.positive()
+}
+
+// relate stores the rows of src, as before the reference, in dst relative by s. Both
+// may be one. Tool has the center of each row.
+func (t *rowTable) relate(s model.ReferenceSpec, dst, src []float32, tool []int32) {
+	p := len(t.Columns)
+	for i, k := range tool {
+		s.Relate(dst[i*p:(i+1)*p], src[i*p:(i+1)*p], t.rel.centers[k], t.rel.relations)
+	}
+}
+
+// views returns the ways to make the rows relative that are to be tried; none if the
+// rows are as they are to be.
+func (t *rowTable) views(windows int) []classify.View {
+	if t.rel == nil {
+		return nil
+	}
+	var out []classify.View
+	for _, mode := range t.rel.modes {
+		out = append(out, classify.View{Name: string(mode), Rows: func(labelled, unlabelled []int) (x, more dbn.Rows) {
+			s := model.ReferenceSpec{Windows: windows, Mode: mode}
+			if mode == model.ReferenceLog {
+				s.Positive = t.positive(labelled, unlabelled)
+			}
+			rows := dbn.NewMatrix(t.Rows(), len(t.Columns))
+			t.relate(s, rows.Data, t.Data, t.rel.tool)
+			if len(t.bare.group) == 0 {
+				return rows, nil
+			}
+			others := dbn.NewMatrix(len(t.bare.group), len(t.Columns))
+			t.relate(s, others.Data, t.bare.data, t.bare.tool)
+			return rows, others
+		}})
+	}
+	return out
+}
+
+// settle makes the rows relative in the given mode, for good, and returns what a model
+// has of it.
+func (t *rowTable) settle(mode model.Mode, windows int) model.ReferenceSpec {
+	s := model.ReferenceSpec{Windows: windows, Mode: mode}
+	if mode == model.ReferenceLog {
+		s.Positive = t.positive(places(len(t.group)), places(len(t.bare.group)))
+	}
+	t.relate(s, t.Data, t.Data, t.rel.tool)
+	t.relate(s, t.bare.data, t.bare.data, t.bare.tool)
+	t.rel = nil
+	return s
+}
+
+func places(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// lessons returns the rows as the classifier learns from them.
+func (t *rowTable) lessons(windows int) *classify.Table {
+	c := &classify.Table{X: t.x(), Y: t.Class, Groups: t.group, Ordered: t.ordered, Ended: t.ended(), Views: t.views(windows)}
+	switch n := len(t.bare.group); {
+	case n == 0:
+	case t.bare.far != nil:
+		c.Unlabelled = classify.Unlabelled{X: t.bare.far, Groups: t.bare.group, After: t.bare.after}
+	default:
+		c.Unlabelled = classify.Unlabelled{X: dbn.Matrix{Rows: n, Cols: len(t.Columns), Data: t.bare.data}, Groups: t.bare.group, After: t.bare.after}
+	}
+	return c
+}
+
+// ended returns whether a tool was recorded until the end of its life, or nearly so:
+// whether some window of it is not healthy, or its wear reached half the limit. A tool
+// without any label is taken for one: it was in until it was taken out.
+func (t *rowTable) ended() func(group string) bool {
+	worn, labelled := make(map[string]bool), make(map[string]bool)
+	for i, g := range t.group {
+		labelled[g] = true
+		worn[g] = worn[g] || t.Class[i] != classify.Healthy
+	}
+	return func(g string) bool { return worn[g] || !labelled[g] || t.limitUM > 0 && t.mostUM[g] >= t.limitUM/2 }
+}
+
+// excluded returns the columns whose names match one of the patterns. It is an error
+// if a pattern matches none, or if no column is left.
+func excluded(columns, patterns []string) ([]int, error) {
+	var out []int
+	for _, p := range patterns {
+		before := len(out)
+		for j, name := range columns {
+			if ok, err := path.Match(p, name); err != nil {
+				return nil, fmt.Errorf("exclude: %q is not a pattern: write * for any characters, as in 'CV3.*'", p)
+			} else if ok && !slices.Contains(out, j) {
+				out = append(out, j)
+			} else if ok {
+				before = -1
+			}
+		}
+		if len(out) == before {
+			return nil, fmt.Errorf("exclude: no feature is named %q: `trainer inspect --features` lists those of a model; these begin with %s", p, some(columns))
+		}
+	}
+	if len(out) == len(columns) {
+		return nil, fmt.Errorf("exclude: all %d features are excluded: leave some to learn from", len(columns))
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// clock notices rows of a tool that go back in time.
+type clock struct {
+	last map[string]time.Time
+	back bool
+}
+
+func (c *clock) see(group string, at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	if at.Before(c.last[group]) {
+		c.back = true
+	}
+	c.last[group] = at
+}
