@@ -1,6 +1,7 @@
 package trend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,12 @@ type Rows struct {
 	WearUM  []float64 // of each row
 	Tool    []string  // of each row
 	Hole    []string  // of each row, or nil; empty where not known
+
+	// Reference has, of each row, the tool's reference as it was after that window:
+	// the median of each of Columns features over the tool's first windows of cutting,
+	// NaN where there was no value; nil before it was settled. Rows may share it; they
+	// do not own it. Nil where no references are taken.
+	Reference [][]float32
 }
 
 // Row returns the features of row i, which it owns.
@@ -30,6 +37,42 @@ func (r *Rows) hole(i int) string {
 		return ""
 	}
 	return r.Hole[i]
+}
+
+// reference returns the reference of row i as the monitor has it then, or nil.
+func (r *Rows) reference(i int) []float32 {
+	if r.Reference == nil {
+		return nil
+	}
+	return r.Reference[i]
+}
+
+// referenced reports whether any tool has a reference.
+func (r *Rows) referenced() bool {
+	return slices.ContainsFunc(r.Reference, func(x []float32) bool { return x != nil })
+}
+
+// settled returns the references that the rows are learnt from with: before a tool has
+// one, its first; all missing for a tool that never has one.
+func (r *Rows) settled(tools [][]int) [][]float32 {
+	if !r.referenced() {
+		return nil
+	}
+	none := make([]float32, r.Columns)
+	for c := range none {
+		none[c] = float32(math.NaN())
+	}
+	out := make([][]float32, len(r.Tool))
+	for _, of := range tools {
+		next := none
+		for _, i := range slices.Backward(of) {
+			if r.Reference[i] != nil {
+				next = r.Reference[i]
+			}
+			out[i] = next
+		}
+	}
+	return out
 }
 
 // parts deals tools to at most mostParts parts.
@@ -61,93 +104,262 @@ func (r *Rows) byTool() [][]int {
 var ErrTooFew = errors.New("too few tools with measured wear")
 
 const (
-	leastTools = 4    // two of them are held out while a fit is scored
-	mostParts  = 10   // that tools are dealt to; up to as many, each is held out alone
-	mostRows   = 4000 // of all tools that are regressed; neighbours are near copies
+	leastTools  = 2    // one of them is held out while the errors are measured
+	leastChoice = 3    // with fewer, nothing is chosen: a fit without one of them is of one tool
+	mostParts   = 10   // that tools are dealt to; up to as many, each is held out alone
+	mostRows    = 4000 // of all tools that are regressed; neighbours are near copies
 )
 
 // What is tried on tools held out.
 var (
-	penalties = []float64{3, 10, 30, 100, 300}
+	penalties = []float64{3, 10, 30, 100, 300, 1000}
 	medians   = []int{1, 3, 5, 9, 15, 31}
+	mixes     = [][]Part{{Ridge, Weighted, Trees}, {Ridge, Weighted}, {Ridge, Trees}, {Weighted, Trees}, {Ridge}, {Weighted}, {Trees}}
 )
+
+// usualMedian is the median with which penalties and parts are compared, and that of
+// models of two tools.
+const usualMedian = 5
 
 // known is the share of the rows learnt from that lie within Model.Distance.
 const known = 0.99
 
-// Choice says how a model was chosen.
-type Choice struct {
-	Penalty float64 `json:"penalty"` // α of the ridge regression
-	Median  int     `json:"median"`  // windows
-	RMS     float64 `json:"rms"`     // error of the published root on tools held out, in √µm
+// Settings says how wear is learnt.
+type Settings struct {
+	LimitUM float64 // wear at which lives end; 0: never
+	Exclude []int   // columns of features that must not be used, in any order; the caller's
+	Seed    uint64  // of the trees
 }
 
-// Fit returns the model of the rows, which ends lives at limitUM (0: never). The
-// penalty α and the length of the median are those of the least square error of
-// the published root over all rows, when one tool after the other is held out of
-// the regression (a tenth of them at a time, if there are more than ten); of
-// equals, the first. Inputs are standardised with all tools. The interval is from the (1−Coverage)/2
-// to the (1+Coverage)/2 quantile of the errors then, which is a split conformal
-// interval whose parts are tools. Fit does not modify the rows, and returns
-// ErrTooFew for fewer than three tools.
-//
-// Source: A. E. Hoerl, R. W. Kennard, "Ridge Regression: Biased Estimation for
-// Nonorthogonal Problems", Technometrics 12(1), 1970, eq. 2.1. V. Vovk et al.,
-// "Algorithmic Learning in a Random World", 2005, §4 (inductive conformal
-// predictors), with errors pooled over the tools held out as in R. F. Barber et
-// al., "Predictive inference with the jackknife+", Ann. Statist. 49(1), 2021.
-func Fit(ctx context.Context, rows *Rows, limitUM float64) (*Model, Choice, error) {
-	tools := rows.byTool()
-	if len(tools) < leastTools-1 {
-		return nil, Choice{}, fmt.Errorf("trend: %w: %d, at least %d are needed", ErrTooFew, len(tools), leastTools-1)
+// Choice says how a model was chosen.
+type Choice struct {
+	Parts    []Part  `json:"parts"`            // that the estimate is the mean of
+	Penalty  float64 `json:"penalty"`          // α of the ridge regression
+	Weighted float64 `json:"weighted_penalty"` // α of the weighted one; 0 without
+	Median   int     `json:"median"`           // windows
+	RMS      float64 `json:"rms"`              // error of the published root on tools held out, in √µm
+	Fixed    bool    `json:"fixed,omitempty"`  // by rule, as two tools are too few to choose on
+	Steady   int     `json:"steady"`           // features with a stability weight
+	Tried    []Tried `json:"tried,omitempty"`  // on tools held out, in the order of preference
+}
+
+// Tried is a mean of parts and its error on tools held out.
+type Tried struct {
+	Parts []Part  `json:"parts"`
+	RMS   float64 `json:"rms"` // of the published root, in √µm
+}
+
+// trial is what each regression says of rows whose tool was held out of it, in √µm.
+type trial struct {
+	ridge    [][]float64 // by penalty and row
+	weighted [][]float64
+	trees    []float64
+}
+
+// holdOut fits the regressions without one part of the tools after the other.
+func (r *regression) holdOut(ctx context.Context, tools [][]int, s Settings, alphas func(rows int) []float64) (*trial, error) {
+	n := len(r.rows.Tool)
+	t := &trial{trees: make([]float64, n)}
+	for range alphas(0) {
+		t.ridge, t.weighted = append(t.ridge, make([]float64, n)), append(t.weighted, make([]float64, n))
 	}
-	r := newRegression(rows, tools)
-	errorsOf := make([][]float64, len(penalties)*len(medians)) // of each row, by penalty and median
-	squares := make([]float64, len(errorsOf))
 	for _, part := range parts(tools) {
 		if ctx.Err() != nil {
-			return nil, Choice{}, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
-		for a, f := range r.without(part) {
-			for _, k := range part {
-				held := tools[k]
-				roots := make([]float64, len(held))
-				for n, i := range held {
-					roots[n], _ = f.Root(rows.Row(i))
+		tried := alphas(r.count(part))
+		ridges, steady := r.without(part, tried), r.steady(part, tried, s.Seed)
+		for _, k := range part {
+			for _, i := range tools[k] {
+				for a, m := range ridges {
+					t.ridge[a][i], _ = m.ridge(r.rows.Row(i))
 				}
-				for b, width := range medians {
-					c := a*len(medians) + b
-					var most float64
-					for n, i := range held {
-						most = max(most, median(roots[max(0, n-width+1):n+1]))
-						e := math.Sqrt(rows.WearUM[i]) - most
-						errorsOf[c] = append(errorsOf[c], e)
-						squares[c] += e * e
+				if steady == nil { // nothing follows the life of every tool: the mean wear
+					for a := range tried {
+						t.weighted[a][i] = r.mean(part)
 					}
+					t.trees[i] = r.mean(part)
+					continue
 				}
+				for a := range tried {
+					t.weighted[a][i] = steady.root(r, i, a)
+				}
+				t.trees[i] = steady.trees(r, i)
 			}
 		}
 	}
-	best := 0
-	for c, s := range squares {
-		if s < squares[best] {
-			best = c
+	return t, nil
+}
+
+// of returns the root of row i by a mean of parts with the penalties a and b.
+func (t *trial) of(mix []Part, a, b, i int) float64 {
+	var sum float64
+	for _, p := range mix {
+		switch p {
+		case Ridge:
+			sum += t.ridge[a][i]
+		case Weighted:
+			sum += t.weighted[b][i]
+		case Trees:
+			sum += t.trees[i]
 		}
 	}
-	choice := Choice{penalties[best/len(medians)], medians[best%len(medians)], math.Sqrt(squares[best] / float64(len(rows.Tool)))}
-	m := r.all(choice.Penalty)
-	es := errorsOf[best]
-	slices.Sort(es)
-	m.Median, m.LimitUM = choice.Median, limitUM
-	m.Low, m.High = quantile(es, (1-Coverage)/2), quantile(es, (1+Coverage)/2)
+	return max(sum/float64(len(mix)), 0)
+}
+
+// errors returns, by tool, the errors of what is published of its rows, in √µm. Rows
+// before the tool's reference have none.
+func (t *trial) errors(rows *Rows, tools [][]int, mix []Part, a, b, width int) [][]float64 {
+	referenced := rows.referenced()
+	out := make([][]float64, len(tools))
+	for k, of := range tools {
+		var roots []float64
+		var most float64
+		for _, i := range of {
+			if referenced && rows.Reference[i] == nil {
+				continue
+			}
+			roots = append(roots, t.of(mix, a, b, i))
+			most = max(most, median(roots[max(0, len(roots)-width):]))
+			out[k] = append(out[k], math.Sqrt(rows.WearUM[i])-most)
+		}
+	}
+	return out
+}
+
+// rms returns the root of the mean square of all errors.
+func rms(errors [][]float64) float64 {
+	var sum float64
+	n := 0
+	for _, of := range errors {
+		for _, e := range of {
+			sum += e * e
+			n++
+		}
+	}
+	return math.Sqrt(sum / float64(max(n, 1)))
+}
+
+// Fit returns the model of the rows. Every choice is made by the least square error of
+// the published root over all rows, when one tool after the other is held out of all
+// regressions and their stability weights (a tenth of them at a time, if there are more
+// than ten); of equals, the first: the penalty of either ridge regression, with a median
+// of five windows; then the parts; then the length of the median. With two tools
+// nothing is chosen: all parts, a penalty of as many as there are rows, a median of five.
+// Features without any stability weight leave the ridge regression alone. The interval is
+// symmetric in √µm, see margin. Fit does not modify the rows, and returns ErrTooFew for
+// fewer than two tools.
+//
+// Source: A. E. Hoerl, R. W. Kennard, "Ridge Regression: Biased Estimation for
+// Nonorthogonal Problems", Technometrics 12(1), 1970, eq. 2.1.
+func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
+	tools := rows.byTool()
+	if len(tools) < leastTools {
+		return nil, Choice{}, fmt.Errorf("trend: %w: %d, at least %d are needed", ErrTooFew, len(tools), leastTools)
+	}
+	r := newRegression(rows, tools, s.Exclude)
+	c := Choice{Parts: mixes[0], Median: usualMedian, Fixed: len(tools) < leastChoice}
+	alphas := func(int) []float64 { return penalties }
+	if c.Fixed {
+		alphas = func(n int) []float64 { return []float64{float64(n)} }
+	}
+	t, err := r.holdOut(ctx, tools, s, alphas)
+	if err != nil {
+		return nil, Choice{}, err
+	}
+	least := func(n int, of func(k int) [][]float64) (best int) {
+		most := math.Inf(1)
+		for k := range n {
+			if e := rms(of(k)); e < most {
+				best, most = k, e
+			}
+		}
+		return best
+	}
+	tried := alphas(r.n)
+	a := least(len(tried), func(k int) [][]float64 { return t.errors(rows, tools, []Part{Ridge}, k, 0, usualMedian) })
+	b := least(len(tried), func(k int) [][]float64 { return t.errors(rows, tools, []Part{Weighted}, 0, k, usualMedian) })
+	all := r.steady(nil, tried[b:b+1], s.Seed)
+	if all == nil {
+		c.Parts = []Part{Ridge}
+	}
+	if !c.Fixed {
+		if all != nil {
+			for _, mix := range mixes {
+				c.Tried = append(c.Tried, Tried{mix, rms(t.errors(rows, tools, mix, a, b, usualMedian))})
+			}
+			c.Parts = choose(c.Tried)
+		}
+		c.Median = medians[least(len(medians), func(k int) [][]float64 { return t.errors(rows, tools, c.Parts, a, b, medians[k]) })]
+	}
+	errs := t.errors(rows, tools, c.Parts, a, b, c.Median)
+	c.Penalty, c.RMS = tried[a], rms(errs)
+	m := r.all(c.Penalty)
+	m.Parts, m.Reference, m.Excluded = c.Parts, rows.referenced(), r.excluded
+	m.Median, m.LimitUM = c.Median, s.LimitUM
+	m.High = margin(errs)
+	m.Low = -m.High
 	m.MostUM = slices.Max(rows.WearUM)
+	if all != nil {
+		c.Steady = all.columns
+	}
+	if m.has(Weighted) || m.has(Trees) {
+		c.Weighted = tried[b]
+		all.into(m)
+	}
 	distances := make([]float64, len(rows.Tool))
 	for i := range distances {
-		distances[i] = r.distance(rows.Row(i))
+		_, d := m.ridge(rows.Row(i))
+		distances[i] = d / float64(max(2*(rows.Columns-len(r.excluded)), 1))
 	}
 	slices.Sort(distances)
 	m.Distance = quantile(distances, known)
-	return m, choice, nil
+	return m, c, nil
+}
+
+// choose returns the parts of the least error; of equals, the first.
+func choose(tried []Tried) []Part {
+	best := tried[0]
+	for _, t := range tried[1:] {
+		if t.RMS < best.RMS {
+			best = t
+		}
+	}
+	return best.Parts
+}
+
+// margin returns by how much, in √µm, the interval goes to either side of the published
+// root: the 0.8·(K+1)/K quantile of the absolute errors on K tools held out, of which
+// every tool weighs 1/K, however many rows it has. Up to four tools that is the largest
+// error.
+//
+// Source: V. Vovk et al., "Algorithmic Learning in a Random World", 2005, §4 (inductive
+// conformal predictors), with tools in the place of examples; R. F. Barber et al.,
+// "Predictive inference with the jackknife+", Ann. Statist. 49(1), 2021.
+func margin(errs [][]float64) float64 {
+	type weighed struct{ miss, weight float64 }
+	var all []weighed
+	tools := 0.0
+	for _, of := range errs {
+		if len(of) > 0 {
+			tools++
+		}
+		for _, e := range of {
+			all = append(all, weighed{math.Abs(e), 1 / float64(len(of))})
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.SortFunc(all, func(a, b weighed) int { return cmp.Compare(a.miss, b.miss) })
+	share := Coverage * (tools + 1) // of tools
+	sum := 0.0
+	for _, w := range all {
+		if sum += w.weight; sum >= share {
+			return w.miss
+		}
+	}
+	return all[len(all)-1].miss
 }
 
 // quantile returns the p-quantile of ascending values, linear between them.
@@ -162,7 +374,9 @@ func quantile(sorted []float64, p float64) float64 {
 // or of all but one: those of a tool are taken off again.
 type regression struct {
 	rows          *Rows
-	chosen        [][]int // rows of each tool that are regressed
+	excluded      []int       // columns, ascending
+	chosen        [][]int     // rows of each tool that are regressed
+	references    [][]float32 // of each row; nil: none are taken
 	center, scale []float64
 
 	gram  blas64.Symmetric // Σ z·zᵀ, upper triangle
@@ -172,8 +386,11 @@ type regression struct {
 	n     int
 }
 
-func newRegression(rows *Rows, tools [][]int) *regression {
-	r := &regression{rows: rows}
+func newRegression(rows *Rows, tools [][]int, exclude []int) *regression {
+	r := &regression{rows: rows, references: rows.settled(tools)}
+	if len(exclude) > 0 {
+		r.excluded = slices.Compact(slices.Sorted(slices.Values(exclude)))
+	}
 	p := rows.Columns
 	r.center, r.scale = make([]float64, 2*p), make([]float64, 2*p)
 	for _, of := range tools {
@@ -227,6 +444,29 @@ func newRegression(rows *Rows, tools [][]int) *regression {
 // and regressions are solved among the rows.
 func (r *regression) wide() bool { return r.n < 2*r.rows.Columns }
 
+// count returns how many rows are regressed without the tools held.
+func (r *regression) count(held []int) int {
+	n := r.n
+	for _, k := range held {
+		n -= len(r.chosen[k])
+	}
+	return n
+}
+
+// mean returns the mean root of the rows that are regressed without the tools held.
+func (r *regression) mean(held []int) float64 {
+	var sum float64
+	for k, of := range r.chosen {
+		if slices.Contains(held, k) {
+			continue
+		}
+		for _, i := range of {
+			sum += math.Sqrt(r.rows.WearUM[i])
+		}
+	}
+	return sum / float64(r.count(held))
+}
+
 // inputs stores the standardised inputs of a row in z, which has length 2p.
 func (r *regression) inputs(z []float64, x []float32) {
 	p := len(x)
@@ -237,17 +477,9 @@ func (r *regression) inputs(z []float64, x []float32) {
 			z[p+i] = standard(signedLog(float64(v)), r.center[p+i], r.scale[p+i])
 		}
 	}
-}
-
-// distance returns the mean square of the inputs of a row.
-func (r *regression) distance(x []float32) float64 {
-	z := make([]float64, 2*len(x))
-	r.inputs(z, x)
-	var sum float64
-	for _, v := range z {
-		sum += v * v
+	for _, i := range r.excluded {
+		z[i], z[p+i] = 0, 0
 	}
-	return sum / float64(len(z))
 }
 
 // add adds sign times the sums over tool k and returns how many rows it has.
@@ -269,7 +501,7 @@ func (r *regression) add(sign float64, k int, gram blas64.Symmetric, cross, sum 
 }
 
 // without returns the regressions of each penalty on all tools but those held.
-func (r *regression) without(held []int) []*Model {
+func (r *regression) without(held []int, penalties []float64) []*Model {
 	if r.wide() {
 		return r.solveRows(held, penalties)
 	}
@@ -317,8 +549,14 @@ func (r *regression) solveRows(held []int, alphas []float64) []*Model {
 			y += roots[len(roots)-1]
 		}
 	}
-	n := len(roots)
-	z.Rows = n
+	z.Rows = len(roots)
+	return r.dual(z, roots, sum, y, alphas)
+}
+
+// dual solves among the rows of z, with the sums over them of z and of the roots. It
+// takes their means off z and roots.
+func (r *regression) dual(z blas64.General, roots, sum []float64, y float64, alphas []float64) []*Model {
+	n, p2 := z.Rows, z.Cols
 	for i := range n {
 		roots[i] -= y / float64(n)
 		for c := range p2 {

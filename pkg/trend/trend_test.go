@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 )
 
-// turning returns the rows of the turning tools, features as recorded.
+// turning returns the rows of the turning tools, features as recorded, with references
+// as the monitor takes them by default.
 func turning(t *testing.T) *Rows {
 	t.Helper()
 	folder := os.Getenv("FLANK_DATA")
@@ -41,6 +43,7 @@ func turning(t *testing.T) *Rows {
 		}
 		r.WearUM, r.Tool = append(r.WearUM, um), append(r.Tool, line[r.Columns])
 	}
+	refer(r, 10)
 	return r
 }
 
@@ -50,7 +53,7 @@ func TestTurning(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	s, err := CrossValidate(t.Context(), turning(t), 300, runtime.GOMAXPROCS(0))
+	s, err := CrossValidate(t.Context(), turning(t), Settings{LimitUM: 300, Seed: 1}, runtime.GOMAXPROCS(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,5 +70,33 @@ func TestTurning(t *testing.T) {
 	}
 	if s.Known < s.Rows*95/100 {
 		t.Errorf("%d of %d windows are known, want 95 %%", s.Known, s.Rows)
+	}
+}
+
+// refer gives the rows of each tool the median of its first n as a reference, from the
+// n-th on.
+func refer(r *Rows, n int) {
+	r.Reference = make([][]float32, len(r.Tool))
+	for _, of := range r.byTool() {
+		if len(of) < n {
+			continue
+		}
+		center := make([]float32, r.Columns)
+		for c := range center {
+			var column []float32
+			for _, i := range of[:n] {
+				if v := r.Row(i)[c]; v == v {
+					column = append(column, v)
+				}
+			}
+			if slices.Sort(column); len(column) == 0 {
+				center[c] = float32(math.NaN())
+			} else {
+				center[c] = (column[(len(column)-1)/2] + column[len(column)/2]) / 2
+			}
+		}
+		for _, i := range of[n-1:] {
+			r.Reference[i] = center
+		}
 	}
 }
