@@ -52,6 +52,7 @@ func (l *labeller) addWear(rows *trend.Rows, o *observed) {
 	rows.WearUM = append(rows.WearUM, um)
 	rows.Tool = append(rows.Tool, l.group(o))
 	rows.Hole = append(rows.Hole, o.hole)
+	rows.Reference = append(rows.Reference, l.judge.Center())
 }
 
 // trend fits the estimate of wear, if wear was measured of tools enough, and
@@ -60,8 +61,9 @@ func (j *Job) trend(ctx context.Context, rows *trend.Rows, m *model.Model, r *Re
 	if rows == nil || len(rows.Tool) == 0 {
 		return nil
 	}
-	limit, _ := j.Config.Label.Limit()
-	fitted, choice, err := trend.Fit(ctx, rows, limit)
+	set := trend.Settings{Seed: j.Config.Seed}
+	set.LimitUM, _ = j.Config.Label.Limit()
+	fitted, choice, err := trend.Fit(ctx, rows, set)
 	if errors.Is(err, trend.ErrTooFew) {
 		j.Log.Info().Err(err).Msg("wear will not be estimated")
 		return nil
@@ -74,21 +76,39 @@ func (j *Job) trend(ctx context.Context, rows *trend.Rows, m *model.Model, r *Re
 		tools[t] = true
 	}
 	m.Wear = fitted
-	const golden = 4
-	for k := range min(golden, len(rows.Tool)) {
-		x := rows.Row(k * len(rows.Tool) / golden)
-		root, _ := fitted.Root(x)
-		m.GoldenWear = append(m.GoldenWear, model.GoldenWear{Features: slices.Clone(x), Root: root})
-	}
-	r.Trend = &Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: limit, Choice: choice, measured: rows.WearUM, tools: rows.Tool}
+	m.GoldenWear = goldenWear(fitted, rows)
+	r.Trend = &Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: set.LimitUM, Choice: choice, measured: rows.WearUM, tools: rows.Tool}
 	if j.Config.Evaluate.ByTool == "off" {
 		return nil
 	}
-	r.Trend.Score, err = trend.CrossValidate(ctx, rows, limit, j.Workers)
+	r.Trend.Score, err = trend.CrossValidate(ctx, rows, set, j.Workers)
 	if errors.Is(err, trend.ErrTooFew) {
 		return nil
 	}
 	return err
+}
+
+// goldenWear picks rows for the model's estimate of wear to be checked by, which have a
+// reference if it takes one.
+func goldenWear(m *trend.Model, rows *trend.Rows) []model.GoldenWear {
+	var from []int
+	for i, ref := range rows.Reference {
+		if !m.Reference || ref != nil {
+			from = append(from, i)
+		}
+	}
+	const golden = 4
+	var out []model.GoldenWear
+	for k := range min(golden, len(from)) {
+		i := from[k*len(from)/golden]
+		g := model.GoldenWear{Features: slices.Clone(rows.Row(i))}
+		if m.Reference {
+			g.Reference = slices.Clone(rows.Reference[i])
+		}
+		g.Root, _ = m.Root(g.Features, g.Reference)
+		out = append(out, g)
+	}
+	return out
 }
 
 // words says on one line how well wear is estimated; nothing if it is not.

@@ -481,8 +481,8 @@ func TestFileWithDoubts(t *testing.T) {
 		Center: make([]float64, 2*n), Scale: slices.Repeat([]float64{1}, 2*n), Weights: slices.Repeat([]float64{0.1}, 2*n), Bias: 5,
 		Median: 3, Low: -1, High: 1, MostUM: 900, Distance: 25, LimitUM: 300,
 	}
-	root, _ := m.Wear.Root(m.Golden[0].Features)
-	m.GoldenWear = []GoldenWear{{m.Golden[0].Features, root}}
+	root, _ := m.Wear.Root(m.Golden[0].Features, nil)
+	m.GoldenWear = []GoldenWear{{Features: m.Golden[0].Features, Root: root}}
 	b, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -503,8 +503,8 @@ func TestFileWithDoubts(t *testing.T) {
 		want  error
 	}{
 		"a distance":         {func(m *Model) { m.Distances = slices.Clone(m.Distances); m.Distances[2] *= 1.01 }, ErrGolden},
-		"a root of wear":     {func(m *Model) { m.GoldenWear = []GoldenWear{{m.Golden[0].Features, root + 0.01}} }, ErrGolden},
-		"wear of no feature": {func(m *Model) { m.GoldenWear = []GoldenWear{{nil, root}} }, ErrGolden},
+		"a root of wear":     {func(m *Model) { m.GoldenWear = []GoldenWear{{Features: m.Golden[0].Features, Root: root + 0.01}} }, ErrGolden},
+		"wear of no feature": {func(m *Model) { m.GoldenWear = []GoldenWear{{Root: root}} }, ErrGolden},
 		"too few distances":  {func(m *Model) { m.Distances = m.Distances[1:] }, nil},
 		"classes":            {func(m *Model) { m.Conformal = threeSets(t) }, nil},
 		"drift of nothing":   {func(m *Model) { m.Drift = &Drift{Tools: 4} }, nil},

@@ -277,19 +277,26 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 		return best
 	}
 	tried := alphas(r.n)
-	a := least(len(tried), func(k int) [][]float64 { return t.errors(rows, tools, []Part{Ridge}, k, 0, usualMedian) })
-	b := least(len(tried), func(k int) [][]float64 { return t.errors(rows, tools, []Part{Weighted}, 0, k, usualMedian) })
-	all := r.steady(nil, tried[b:b+1], s.Seed)
-	if all == nil {
-		c.Parts = []Part{Ridge}
+	all := r.steady(nil, tried, s.Seed)
+	mixes := mixes
+	switch {
+	case all == nil:
+		mixes = [][]Part{{Ridge}}
+	case c.Fixed:
+		mixes = mixes[:1]
 	}
+	var best []int // penalties of each mix, as indices: ridge × weighted
+	for _, mix := range mixes {
+		k := least(len(tried)*len(tried), func(k int) [][]float64 {
+			return t.errors(rows, tools, mix, k/len(tried), k%len(tried), usualMedian)
+		})
+		best = append(best, k)
+		c.Tried = append(c.Tried, Tried{mix, rms(t.errors(rows, tools, mix, k/len(tried), k%len(tried), usualMedian))})
+	}
+	k := choose(c.Tried)
+	c.Parts = mixes[k]
+	a, b := best[k]/len(tried), best[k]%len(tried)
 	if !c.Fixed {
-		if all != nil {
-			for _, mix := range mixes {
-				c.Tried = append(c.Tried, Tried{mix, rms(t.errors(rows, tools, mix, a, b, usualMedian))})
-			}
-			c.Parts = choose(c.Tried)
-		}
 		c.Median = medians[least(len(medians), func(k int) [][]float64 { return t.errors(rows, tools, c.Parts, a, b, medians[k]) })]
 	}
 	errs := t.errors(rows, tools, c.Parts, a, b, c.Median)
@@ -305,7 +312,7 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 	}
 	if m.has(Weighted) || m.has(Trees) {
 		c.Weighted = tried[b]
-		all.into(m)
+		all.into(m, b)
 	}
 	distances := make([]float64, len(rows.Tool))
 	for i := range distances {
@@ -317,15 +324,23 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 	return m, c, nil
 }
 
-// choose returns the parts of the least error; of equals, the first.
-func choose(tried []Tried) []Part {
-	best := tried[0]
-	for _, t := range tried[1:] {
-		if t.RMS < best.RMS {
-			best = t
+// clearly is how much less error than the mean of all parts another mix must have to be
+// taken: what was left out of a mean of three by chance is missed on the next tool.
+const clearly = 0.9
+
+// choose returns which of tried is taken: the first, or the one of the least error if
+// that is clearly less.
+func choose(tried []Tried) int {
+	best := 0
+	for k, t := range tried {
+		if t.RMS < tried[best].RMS {
+			best = k
 		}
 	}
-	return best.Parts
+	if tried[best].RMS < clearly*tried[0].RMS {
+		return best
+	}
+	return 0
 }
 
 // margin returns by how much, in √µm, the interval goes to either side of the published
@@ -355,7 +370,7 @@ func margin(errs [][]float64) float64 {
 	share := Coverage * (tools + 1) // of tools
 	sum := 0.0
 	for _, w := range all {
-		if sum += w.weight; sum >= share {
+		if sum += w.weight; sum >= share-1e-9 { // sums of 1/n are rounded
 			return w.miss
 		}
 	}
@@ -407,7 +422,7 @@ func newRegression(rows *Rows, tools [][]int, exclude []int) *regression {
 	for _, of := range r.chosen {
 		for _, i := range of {
 			for c, v := range rows.Row(i) {
-				if v != v {
+				if !finite(float64(v)) || slices.Contains(r.excluded, c) {
 					continue
 				}
 				for k, x := range [2]float64{float64(v), signedLog(float64(v))} { // Welford's updates

@@ -167,11 +167,11 @@ func (s *steady) trees(r *regression, i int) float64 {
 	return mean(s.forest, z[:])
 }
 
-// into stores s, of one penalty, in m.
-func (s *steady) into(m *Model) {
-	m.Inputs, m.Forest, m.Offset = slices.Clone(s.inputs), s.forest, s.lines[0].Bias
+// into stores what the parts of m need of s, with penalty a.
+func (s *steady) into(m *Model, a int) {
+	m.Inputs, m.Forest, m.Offset = slices.Clone(s.inputs), s.forest, s.lines[a].Bias
 	for c := range m.Inputs {
-		m.Inputs[c].Weight = s.lines[0].Weights[c]
+		m.Inputs[c].Weight = s.lines[a].Weights[c]
 	}
 	if !m.has(Trees) {
 		m.Forest = nil
