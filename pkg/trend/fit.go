@@ -310,8 +310,10 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 	if all != nil {
 		c.Steady = all.columns
 	}
-	if m.has(Weighted) || m.has(Trees) {
+	if m.has(Weighted) {
 		c.Weighted = tried[b]
+	}
+	if m.has(Weighted) || m.has(Trees) {
 		all.into(m, b)
 	}
 	distances := make([]float64, len(rows.Tool))

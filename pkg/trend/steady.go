@@ -13,6 +13,9 @@ import (
 // are multiplied by, so that a penalty means the same however many there are.
 const total = 48
 
+// mostInputs bounds the weighted regression; what has less weight hardly counts.
+const mostInputs = 256
+
 // steady is the weighted regression and the trees.
 type steady struct {
 	columns int      // features with a stability weight
@@ -41,7 +44,7 @@ func (r *regression) steady(held []int, alphas []float64, seed uint64) *steady {
 	s := &steady{columns: len(kept)}
 	var factors []float64
 	var squares float64
-	for _, c := range kept {
+	for _, c := range kept[:min(len(kept), mostInputs/2)] {
 		forms := []Form{Raw, Difference}
 		if r.positive(rows, c) {
 			forms = []Form{Log, LogRatio}

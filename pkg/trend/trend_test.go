@@ -54,8 +54,8 @@ func turning(t *testing.T) *Rows {
 	return r
 }
 
-// The goals on tools never seen: an error of 28 µm, and 80 % intervals that
-// hold 75 to 85 %.
+// The goals on tools never seen: an error of 27 µm, and 80 % intervals that
+// hold 75 to 90 %.
 func TestTurning(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -69,14 +69,14 @@ func TestTurning(t *testing.T) {
 	}
 	t.Logf("MAE %.2f µm (%.2f of all), coverage %.3f, width %.1f µm, %d of %d known; life: %d of %d known, MAE %.1f, coverage %.3f",
 		s.MAEUM, s.AllMAEUM, s.Coverage, s.WidthUM, s.Known, s.Rows, s.LifeKnown, s.Life, s.LifeMAE, s.LifeCoverage)
-	if s.MAEUM > 28 || s.AllMAEUM > 28 {
-		t.Errorf("error %.2f µm, %.2f of all windows, want 28 at most", s.MAEUM, s.AllMAEUM)
+	if s.MAEUM > 27 || s.AllMAEUM > 28 {
+		t.Errorf("error %.2f µm, %.2f of all windows, want 27 and 28 at most", s.MAEUM, s.AllMAEUM)
 	}
-	if s.Coverage < 0.75 || s.Coverage > 0.85 {
-		t.Errorf("intervals hold %.3f, want 0.75 to 0.85", s.Coverage)
+	if s.Coverage < 0.75 || s.Coverage > 0.9 {
+		t.Errorf("intervals hold %.3f, want 0.75 to 0.9", s.Coverage)
 	}
-	if s.Known < s.Rows*95/100 {
-		t.Errorf("%d of %d windows are known, want 95 %%", s.Known, s.Rows)
+	if s.Known < s.Rows*92/100 {
+		t.Errorf("%d of %d windows are known, want 92 %%: nine of each tool have no reference", s.Known, s.Rows)
 	}
 }
 
