@@ -163,32 +163,41 @@ func (r *regression) holdOut(ctx context.Context, tools [][]int, s Settings, alp
 	for range alphas(0) {
 		t.ridge, t.weighted = append(t.ridge, make([]float64, n)), append(t.weighted, make([]float64, n))
 	}
+	z := make([]float64, 2*r.rows.Columns)
 	for _, part := range parts(tools) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		tried := alphas(r.count(part))
 		ridges, steady := r.without(part, tried), r.steady(part, tried, s.Seed)
+		mean := r.mean(part)
 		for _, k := range part {
 			for _, i := range tools[k] {
+				r.inputs(z, r.rows.Row(i))
 				for a, m := range ridges {
-					t.ridge[a][i], _ = m.ridge(r.rows.Row(i))
+					t.ridge[a][i] = m.Bias + dot(m.Weights, z)
 				}
 				if steady == nil { // nothing follows the life of every tool: the mean wear
 					for a := range tried {
-						t.weighted[a][i] = r.mean(part)
+						t.weighted[a][i] = mean
 					}
-					t.trees[i] = r.mean(part)
+					t.trees[i] = mean
 					continue
 				}
-				for a := range tried {
-					t.weighted[a][i] = steady.root(r, i, a)
+				x := steady.at(r, i)
+				for a, m := range steady.lines {
+					t.weighted[a][i] = m.Bias + dot(m.Weights, x)
 				}
-				t.trees[i] = steady.trees(r, i)
+				t.trees[i] = average(steady.forest, x)
 			}
 		}
 	}
 	return t, nil
+}
+
+// dot returns Σ a·b over the elements of a.
+func dot(a, b []float64) float64 {
+	return blas64.Dot(blas64.Vector{N: len(a), Inc: 1, Data: a}, blas64.Vector{N: len(a), Inc: 1, Data: b})
 }
 
 // of returns the root of row i by a mean of parts with the penalties a and b.
@@ -227,6 +236,27 @@ func (t *trial) errors(rows *Rows, tools [][]int, mix []Part, a, b, width int) [
 	return out
 }
 
+// penalties returns which penalties of the ridge and of the weighted regression give a
+// mean of parts the least error, and that error. Those of parts that it does not have
+// are the first.
+func (t *trial) penalties(rows *Rows, tools [][]int, mix []Part) (a, b int, least float64) {
+	count := func(p Part, n int) int {
+		if slices.Contains(mix, p) {
+			return n
+		}
+		return 1
+	}
+	least = math.Inf(1)
+	for i := range count(Ridge, len(t.ridge)) {
+		for j := range count(Weighted, len(t.weighted)) {
+			if e := rms(t.errors(rows, tools, mix, i, j, usualMedian)); e < least {
+				a, b, least = i, j, e
+			}
+		}
+	}
+	return a, b, least
+}
+
 // rms returns the root of the mean square of all errors.
 func rms(errors [][]float64) float64 {
 	var sum float64
@@ -243,9 +273,9 @@ func rms(errors [][]float64) float64 {
 // Fit returns the model of the rows. Every choice is made by the least square error of
 // the published root over all rows, when one tool after the other is held out of all
 // regressions and their stability weights (a tenth of them at a time, if there are more
-// than ten); of equals, the first: the penalty of either ridge regression, with a median
-// of five windows; then the parts; then the length of the median. With two tools
-// nothing is chosen: all parts, a penalty of as many as there are rows, a median of five.
+// than ten); of equals, the first: for each mean of parts the penalties, with a median
+// of five windows; then the parts, see choose; then the length of the median. The inputs of the ridge
+// regression are standardised with all tools. With two tools nothing is chosen: all parts, a penalty of as many as there are rows, a median of five.
 // Features without any stability weight leave the ridge regression alone. The interval is
 // symmetric in √µm, see margin. Fit does not modify the rows, and returns ErrTooFew for
 // fewer than two tools.
@@ -267,15 +297,6 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 	if err != nil {
 		return nil, Choice{}, err
 	}
-	least := func(n int, of func(k int) [][]float64) (best int) {
-		most := math.Inf(1)
-		for k := range n {
-			if e := rms(of(k)); e < most {
-				best, most = k, e
-			}
-		}
-		return best
-	}
 	tried := alphas(r.n)
 	all := r.steady(nil, tried, s.Seed)
 	mixes := mixes
@@ -285,19 +306,22 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 	case c.Fixed:
 		mixes = mixes[:1]
 	}
-	var best []int // penalties of each mix, as indices: ridge × weighted
+	var best [][2]int // penalties of each mix, as indices
 	for _, mix := range mixes {
-		k := least(len(tried)*len(tried), func(k int) [][]float64 {
-			return t.errors(rows, tools, mix, k/len(tried), k%len(tried), usualMedian)
-		})
-		best = append(best, k)
-		c.Tried = append(c.Tried, Tried{mix, rms(t.errors(rows, tools, mix, k/len(tried), k%len(tried), usualMedian))})
+		a, b, e := t.penalties(rows, tools, mix)
+		best = append(best, [2]int{a, b})
+		c.Tried = append(c.Tried, Tried{mix, e})
 	}
 	k := choose(c.Tried)
 	c.Parts = mixes[k]
-	a, b := best[k]/len(tried), best[k]%len(tried)
+	a, b := best[k][0], best[k][1]
 	if !c.Fixed {
-		c.Median = medians[least(len(medians), func(k int) [][]float64 { return t.errors(rows, tools, c.Parts, a, b, medians[k]) })]
+		least := math.Inf(1)
+		for _, width := range medians {
+			if e := rms(t.errors(rows, tools, c.Parts, a, b, width)); e < least {
+				least, c.Median = e, width
+			}
+		}
 	}
 	errs := t.errors(rows, tools, c.Parts, a, b, c.Median)
 	c.Penalty, c.RMS = tried[a], rms(errs)

@@ -152,22 +152,13 @@ func (r *regression) weigh(z blas64.General, roots, factors, alphas []float64) [
 	return lines
 }
 
-// root returns the weighted regression of row i with penalty a.
-func (s *steady) root(r *regression, i, a int) float64 {
-	root := s.lines[a].Bias
+// at returns the inputs of row i.
+func (s *steady) at(r *regression, i int) []float64 {
+	z := make([]float64, max(len(s.inputs), forestInputs))
 	for c := range s.inputs {
-		root += s.lines[a].Weights[c] * r.value(&s.inputs[c], i)
-	}
-	return root
-}
-
-// trees returns what the trees say of row i.
-func (s *steady) trees(r *regression, i int) float64 {
-	var z [forestInputs]float64
-	for c := range min(len(s.inputs), forestInputs) {
 		z[c] = r.value(&s.inputs[c], i)
 	}
-	return mean(s.forest, z[:])
+	return z
 }
 
 // into stores what the parts of m need of s, with penalty a.

@@ -363,7 +363,7 @@ func TestForestFindsAStep(t *testing.T) {
 	}
 	trees := forest(z, 3, y, 1)
 	for _, tc := range []struct{ x, want float64 }{{-0.5, 5}, {0.5, 15}} {
-		if got := mean(trees, []float64{0.3, tc.x, -0.3}); math.Abs(got-tc.want) > 0.5 {
+		if got := average(trees, []float64{0.3, tc.x, -0.3}); math.Abs(got-tc.want) > 0.5 {
 			t.Errorf("at %v: %v, want %v", tc.x, got, tc.want)
 		}
 	}

@@ -99,8 +99,8 @@ func (t Tree) at(z []float64) float64 {
 	return float64(t[i].value)
 }
 
-// mean returns what trees say of inputs z.
-func mean(trees []Tree, z []float64) float64 {
+// average returns what trees say of inputs z.
+func average(trees []Tree, z []float64) float64 {
 	var sum float64
 	for _, t := range trees {
 		sum += t.at(z)

@@ -220,7 +220,7 @@ func (m *Model) mean(ridge float64, x, reference []float32) float64 {
 		case Weighted:
 			sum += weighted
 		case Trees:
-			sum += mean(m.Forest, first[:])
+			sum += average(m.Forest, first[:])
 		}
 	}
 	return sum / float64(len(m.Parts))
