@@ -416,8 +416,10 @@ func TestFileWithWearByReference(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(m *Model){
 		"golden vector without reference": func(m *Model) { m.GoldenWear = []GoldenWear{{Features: g.Features, Root: 6}} },
-		"another reference":               func(m *Model) { m.GoldenWear = []GoldenWear{{Features: g.Features, Reference: slices.Repeat([]float32{1}, p), Root: 6}} },
-		"no references":                   func(m *Model) { m.Reference.Mode = ReferenceOff },
+		"another reference": func(m *Model) {
+			m.GoldenWear = []GoldenWear{{Features: g.Features, Reference: slices.Repeat([]float32{1}, p), Root: 6}}
+		},
+		"no references": func(m *Model) { m.Reference.Mode = ReferenceOff },
 	} {
 		broken := m
 		if spoil(&broken); func() error { _, err := broken.Encode(); return err }() == nil {
