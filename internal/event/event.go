@@ -68,7 +68,7 @@ type Result struct {
 	Sensors      []Sensor  `json:"sensors,omitempty"`        // channels that are not good
 	ReferenceLen int       `json:"reference_len,omitempty"`  // windows the tool's reference has so far, while learning
 
-	WearUnknown bool `json:"wear_unknown,omitempty"` // the model estimates wear, and does not know such windows
+	WearUnknown bool `json:"wear_unknown,omitempty"` // the model estimates wear, and cannot of this window: see trend.Model.Root
 	*Wear            // nil if it is not known
 }
 

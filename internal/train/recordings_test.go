@@ -73,8 +73,8 @@ func TestTurning(t *testing.T) {
 	if len(r.Groups) != 9 {
 		t.Errorf("%d tools", len(r.Groups))
 	}
-	if w := r.Trend; w == nil || w.Windows != 1474 || w.LimitUM != 300 || w.Score.AllMAEUM > 28 || w.Score.Coverage < 0.75 || w.Score.Coverage > 0.85 {
-		t.Errorf("wear trend %+v, want all windows within 28 µm and intervals that hold 0.75 to 0.85", w)
+	if w := r.Trend; w == nil || w.Windows != 1474 || w.LimitUM != 300 || w.Score.AllMAEUM > 28 || w.Score.Coverage < 0.75 || w.Score.Coverage > 0.9 {
+		t.Errorf("wear trend %+v, want all windows within 28 µm and intervals that hold 0.75 to 0.9", w)
 	}
 	if m.Wear == nil || m.Wear.LimitUM != 300 {
 		t.Errorf("wear in the model: %+v", m.Wear)

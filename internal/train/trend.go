@@ -10,6 +10,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/stability"
 	"github.com/flank-tcm/flank/pkg/trend"
 )
 
@@ -40,6 +41,7 @@ func (l *labeller) addWear(rows *trend.Rows, o *observed) {
 	rows.WearUM = append(rows.WearUM, um)
 	rows.Tool = append(rows.Tool, l.group(o))
 	rows.Hole = append(rows.Hole, o.hole)
+	rows.Reference = append(rows.Reference, l.judge.Center())
 }
 
 // trend fits the estimate of wear, if wear was measured of tools enough, and
@@ -48,8 +50,9 @@ func (j *Job) trend(ctx context.Context, rows *trend.Rows, m *model.Model, r *Re
 	if rows == nil || len(rows.Tool) == 0 {
 		return nil
 	}
-	limit, _ := j.Config.Label.Limit()
-	fitted, choice, err := trend.Fit(ctx, rows, limit)
+	set := trend.Settings{Seed: j.Config.Seed}
+	set.LimitUM, _ = j.Config.Label.Limit()
+	fitted, choice, err := trend.Fit(ctx, rows, set)
 	if errors.Is(err, trend.ErrTooFew) {
 		j.Log.Info().Err(err).Msg("wear will not be estimated")
 		return nil
@@ -62,21 +65,39 @@ func (j *Job) trend(ctx context.Context, rows *trend.Rows, m *model.Model, r *Re
 		tools[t] = true
 	}
 	m.Wear = fitted
-	const golden = 4
-	for k := range min(golden, len(rows.Tool)) {
-		x := rows.Row(k * len(rows.Tool) / golden)
-		root, _ := fitted.Root(x)
-		m.GoldenWear = append(m.GoldenWear, model.GoldenWear{Features: slices.Clone(x), Root: root})
-	}
-	r.Trend = &Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: limit, Choice: choice, measured: rows.WearUM, tools: rows.Tool}
+	m.GoldenWear = goldenWear(fitted, rows)
+	r.Trend = &Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: set.LimitUM, Choice: choice, measured: rows.WearUM, tools: rows.Tool}
 	if j.Config.Evaluate.ByTool == "off" {
 		return nil
 	}
-	r.Trend.Score, err = trend.CrossValidate(ctx, rows, limit, j.Workers)
+	r.Trend.Score, err = trend.CrossValidate(ctx, rows, set, j.Workers)
 	if errors.Is(err, trend.ErrTooFew) {
 		return nil
 	}
 	return err
+}
+
+// goldenWear picks rows for the model's estimate of wear to be checked by, which have a
+// reference if it takes one.
+func goldenWear(m *trend.Model, rows *trend.Rows) []model.GoldenWear {
+	var from []int
+	for i, ref := range rows.Reference {
+		if !m.Reference || ref != nil {
+			from = append(from, i)
+		}
+	}
+	const golden = 4
+	var out []model.GoldenWear
+	for k := range min(golden, len(from)) {
+		i := from[k*len(from)/golden]
+		g := model.GoldenWear{Features: slices.Clone(rows.Row(i))}
+		if m.Reference {
+			g.Reference = slices.Clone(rows.Reference[i])
+		}
+		g.Root, _ = m.Root(g.Features, g.Reference)
+		out = append(out, g)
+	}
+	return out
 }
 
 // words says on one line how well wear is estimated; nothing if it is not.
@@ -97,18 +118,18 @@ func (t *Trend) markdown(b *strings.Builder, folder string, ds []drawing) {
 	if t == nil {
 		return
 	}
-	fmt.Fprintf(b, "\n## Wear trend\n\nFlank wear is estimated beside the verdict, by ridge regression of its root on features as they are, learnt from %d windows of %d tools: "+
-		"penalty %g, running maximum of a median of %d windows, chosen on tools held out.", t.Windows, t.OfTools, t.Choice.Penalty, t.Choice.Median)
+	fmt.Fprintf(b, "\n## Wear trend\n\nFlank wear is estimated next to the verdict, by %s, learnt from %d windows of %d tools. The running maximum of a median of %d windows is published.",
+		mix(t.Choice.Parts), t.Windows, t.OfTools, t.Choice.Median)
 	if t.LimitUM > 0 {
 		fmt.Fprintf(b, " The life of a tool ends at %g µm.", t.LimitUM)
 	}
-	b.WriteString("\n")
+	b.WriteString("\n\n" + t.chosen() + "\n")
 	s := t.Score
 	if s == nil {
 		b.WriteString("\nIt was not scored: no tool was held out of all of this.\n")
 		return
 	}
-	fmt.Fprintf(b, "\nOf tools held out of all of this, over the %d of %d windows with an estimate: mean absolute error %.1f µm (%.1f µm had none been unknown), wear inside its %.0f %% interval %.1f %%, mean width of the interval %.0f µm.",
+	fmt.Fprintf(b, "\nOf tools held out of all of this, over the %d of %d windows with an estimate: mean absolute error %.1f µm (%.1f µm had none been unknown once the tool had its reference), wear inside its %.0f %% interval %.1f %%, mean width of the interval %.0f µm.",
 		s.Known, s.Rows, s.MAEUM, s.AllMAEUM, 100*trend.Coverage, 100*s.Coverage, s.WidthUM)
 	if s.LifeKnown > 0 {
 		fmt.Fprintf(b, " What is left of a life was given in %d of the %d windows before the limit was reached, off by %.1f on average, inside its interval %.1f %%.",
@@ -120,6 +141,66 @@ func (t *Trend) markdown(b *strings.Builder, folder string, ds []drawing) {
 	for _, k := range s.Tools {
 		fmt.Fprintf(b, "| %s | %d | %d | %.0f | %.1f | %.1f %% |\n", strings.ReplaceAll(k.Tool, "|", `\|`), k.Rows, k.Known, k.MostUM, k.MAEUM, 100*k.Coverage)
 	}
+}
+
+// mix says in words what an estimate is the mean of.
+func mix(parts []trend.Part) string {
+	names := map[trend.Part]string{
+		trend.Ridge:    "ridge regression on features as they are",
+		trend.Weighted: "ridge regression on features weighted by stability",
+		trend.Trees:    "extra trees on the features of the greatest stability weight",
+	}
+	var words []string
+	for _, p := range parts {
+		words = append(words, names[p])
+	}
+	if len(words) == 1 {
+		return words[0]
+	}
+	return "the mean of " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// chosen says how the parts, penalties and the median were chosen, and on how little.
+func (t *Trend) chosen() string {
+	c := t.Choice
+	var b strings.Builder
+	switch {
+	case c.Fixed:
+		b.WriteString("Two tools are too few to choose anything on: the parts, penalties and the median are those that Flank takes by default.")
+	case len(c.Tried) > 1:
+		b.WriteString("Chosen on tools held out, by the error of the root of the wear in √µm:")
+		for i, tried := range c.Tried {
+			var names []string
+			for _, p := range tried.Parts {
+				names = append(names, strings.ReplaceAll(string(p), "_", " "))
+			}
+			if i > 0 {
+				b.WriteString(";")
+			}
+			fmt.Fprintf(&b, " %s %.2f", strings.Join(names, " + "), tried.RMS)
+		}
+		b.WriteString(". The mean of all three is taken unless the error of another is less by more than a tenth.")
+	default:
+		b.WriteString("The penalty and the median were chosen on tools held out.")
+	}
+	if c.Steady > 0 {
+		fmt.Fprintf(&b, " Features with a stability weight: %d.", c.Steady)
+		if t.OfTools < stability.LeastTools {
+			b.WriteString(" Their weights come from two tools only.")
+		}
+	} else {
+		b.WriteString(" No feature follows the life of every tool, so no other regression is there to take.")
+	}
+	if slices.Contains(c.Parts, trend.Ridge) {
+		fmt.Fprintf(&b, " Penalty of the ridge regression: %g.", c.Penalty)
+	}
+	if c.Weighted > 0 {
+		fmt.Fprintf(&b, " Penalty of the weighted one: %g.", c.Weighted)
+	}
+	if t.OfTools <= 4 {
+		fmt.Fprintf(&b, " The interval is as wide as the largest error of any window of a tool held out: %d tools are too few for a share of them.", t.OfTools)
+	}
+	return b.String()
 }
 
 // drawing shows estimates of tools held out over what was measured, a line for each

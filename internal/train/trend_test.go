@@ -13,7 +13,10 @@ func TestTrendForPeople(t *testing.T) {
 	nan := trend.Estimate{}
 	nan.UM = nan.UM / nan.UM
 	w := &Trend{
-		OfTools: 4, Windows: 5, LimitUM: 300, Choice: trend.Choice{Penalty: 30, Median: 5, RMS: 1.5},
+		OfTools: 4, Windows: 5, LimitUM: 300, Choice: trend.Choice{
+			Parts: []trend.Part{trend.Ridge, trend.Trees}, Penalty: 30, Median: 5, RMS: 1.5, Steady: 24,
+			Tried: []trend.Tried{{Parts: []trend.Part{trend.Ridge, trend.Weighted, trend.Trees}, RMS: 1.75}, {Parts: []trend.Part{trend.Ridge, trend.Trees}, RMS: 1.5}},
+		},
 		measured: []float64{10, 20, 15, 30, 40}, tools: []string{"A|1", "A|1", "B", "B", "B"},
 		Score: &trend.Score{
 			Rows: 5, Known: 4, MAEUM: 12.34, AllMAEUM: 13.5, Coverage: 0.75, WidthUM: 66, Life: 4, LifeKnown: 2, LifeMAE: 3.5, LifeCoverage: 0.5,
@@ -25,6 +28,9 @@ func TestTrendForPeople(t *testing.T) {
 	w.markdown(&b, "m.report", []drawing{{file: "wear.svg", alt: "Wear"}})
 	b.WriteString("\n" + w.words() + "\n")
 	w.Score = nil
+	w.OfTools, w.Choice = 2, trend.Choice{Parts: []trend.Part{trend.Ridge, trend.Weighted, trend.Trees}, Penalty: 5, Weighted: 5, Median: 5, Fixed: true, Steady: 3}
+	w.markdown(&b, "m.report", nil)
+	w.OfTools, w.Choice = 9, trend.Choice{Parts: []trend.Part{trend.Ridge}, Penalty: 30, Median: 3, Tried: []trend.Tried{{Parts: []trend.Part{trend.Ridge}, RMS: 2}}}
 	w.markdown(&b, "m.report", nil)
 	b.WriteString("\n" + w.words() + "\n")
 	(*Trend)(nil).markdown(&b, "m.report", nil)

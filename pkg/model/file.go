@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/atomicfile"
@@ -39,7 +40,7 @@ const (
 
 	// Left out if there is nothing to say.
 	sectionWear       = "wear"           // JSON, trend.Model
-	sectionGoldenWear = "golden-wear"    // as golden, with one number for the posterior
+	sectionGoldenWear = "golden-wear"    // as golden, with the reference after the features if the estimate takes one, and one number for the posterior
 	sectionConformal  = "conformal"      // classify.Conformal in its binary form
 	sectionNovelty    = "novelty"        // classify.Novelty in its binary form
 	sectionDistances  = "golden-novelty" // rows uint32, then float64
@@ -127,10 +128,14 @@ func (m *Model) Encode() ([]byte, error) {
 	}
 	if len(m.GoldenWear) > 0 {
 		var rows []Golden
-		for _, g := range m.GoldenWear {
-			rows = append(rows, Golden{g.Features, []float64{g.Root}})
+		numbers := len(f.FeatureNames)
+		if m.Wear.Reference {
+			numbers *= 2
 		}
-		section(sectionGoldenWear, appendGolden(nil, rows, len(f.FeatureNames), 1))
+		for _, g := range m.GoldenWear {
+			rows = append(rows, Golden{slices.Concat(g.Features, g.Reference), []float64{g.Root}})
+		}
+		section(sectionGoldenWear, appendGolden(nil, rows, numbers, 1))
 	}
 	if m.Conformal != nil {
 		if text, err = m.Conformal.AppendBinary(nil); err != nil {
@@ -293,7 +298,12 @@ func (m *Model) readDoubts(sections map[string][]byte) error {
 			if len(g.Posterior) != 1 {
 				return fmt.Errorf("golden vectors of wear have %d numbers, expected one", len(g.Posterior))
 			}
-			m.GoldenWear = append(m.GoldenWear, GoldenWear{g.Features, g.Posterior[0]})
+			v := GoldenWear{Features: g.Features, Root: g.Posterior[0]}
+			if m.Wear != nil && m.Wear.Reference { // the reference follows the features
+				half := len(g.Features) / 2
+				v.Features, v.Reference = g.Features[:half:half], g.Features[half:]
+			}
+			m.GoldenWear = append(m.GoldenWear, v)
 		}
 	}
 	if b, ok := sections[sectionConformal]; ok {

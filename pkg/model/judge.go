@@ -70,6 +70,7 @@ type Judge struct {
 	seen      Observation     // of the last window
 	row       []float32       // of the last window
 	cutting   []float32       // the same before the reference; empty if there is none
+	center    []float32       // the tool's reference after the last window; nil: not settled
 	faults    []signal.Quality
 }
 
@@ -137,7 +138,7 @@ func (j *Judge) Observe(w *window.Window, o *Observation) {
 // is served.
 func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32, Verdict) {
 	ref.ChangeTool(o.Tool)
-	j.cutting = j.cutting[:0]
+	j.cutting, j.center = j.cutting[:0], ref.Center()
 	v := Verdict{Faults: j.faults}
 	bad := 0
 	for i, q := range o.Quality {
@@ -173,6 +174,7 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32,
 	j.cutting = append(j.cutting, j.row...)
 	if !ref.Ready(j.model.Reference) {
 		ref.Learn(j.row, j.model.Reference)
+		j.center = ref.Center()
 		v.Outcome, v.Learnt = Learning, ref.Windows
 		return nil, v
 	}
@@ -186,14 +188,20 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32,
 // few channels can be trusted, and valid until the next call.
 func (j *Judge) Cutting() []float32 { return j.cutting }
 
+// Center returns the reference of the tool after the window that Row or Judge was asked
+// about last, as Reference.Center does: nil until it is settled, and with a model that
+// takes none.
+func (j *Judge) Center() []float32 { return j.center }
+
 // Wear takes the window that Row or Judge was asked about last for the next one of
-// tool in hole, and returns the estimate after it. Asked is false if there is none to
-// be had: the model estimates no wear, or the machine was not cutting.
+// tool in hole, and returns the estimate after it, which is unknown until the tool's
+// reference is settled if the model's estimate takes one. Asked is false if there is
+// none to be had: the model estimates no wear, or the machine was not cutting.
 func (j *Judge) Wear(tool *trend.Tool, hole string) (e trend.Estimate, asked bool) {
 	if j.model.Wear == nil || len(j.cutting) == 0 {
 		return trend.Unknown, false
 	}
-	return tool.Observe(j.model.Wear, j.cutting, hole), true
+	return tool.Observe(j.model.Wear, j.cutting, j.center, hole), true
 }
 
 // Drift lets the memory of a machine learn from the reference of its tool, see

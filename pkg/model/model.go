@@ -48,8 +48,9 @@ type Golden struct {
 // GoldenWear is a row of features of cutting that the trainer saw, before the
 // reference, with the root of the wear that it computed, in √µm.
 type GoldenWear struct {
-	Features []float32
-	Root     float64
+	Features  []float32
+	Reference []float32 // of the tool; nil if the estimate takes none
+	Root      float64
 }
 
 // Model is everything that turns a window into a verdict. It must not be
@@ -69,7 +70,7 @@ type Model struct {
 	Novelty    *classify.Novelty   // of features relative to the reference; nil: no window is new
 	Distances  []float64           // of Novelty, of the golden rows
 	Drift      *Drift              // of references; nil: drift is not looked for
-	Wear       *trend.Model        // of features before the reference; nil: wear is not estimated
+	Wear       *trend.Model        // of features before the reference, and of the reference; nil: wear is not estimated
 	GoldenWear []GoldenWear
 	Provenance Provenance
 	Scores     json.RawMessage // of the evaluation, as the report has them
@@ -135,6 +136,9 @@ func (m *Model) check() error {
 	if m.Wear != nil {
 		if err := m.Wear.Check(len(x.Names())); err != nil {
 			return err
+		}
+		if m.Wear.Reference && m.Reference.Mode == ReferenceOff {
+			return errors.New("wear: it is estimated with references, and there are none")
 		}
 	}
 	switch {
@@ -208,10 +212,15 @@ func (m *Model) verify() error {
 		}
 	}
 	for i, g := range m.GoldenWear {
-		if len(g.Features) != m.Wear.Features() {
-			return fmt.Errorf("%w: vector %d of wear has %d features, expected %d", ErrGolden, i, len(g.Features), m.Wear.Features())
+		want := 0 // features of the reference
+		if m.Wear.Reference {
+			want = m.Wear.Features()
 		}
-		if got, _ := m.Wear.Root(g.Features); !(math.Abs(got-g.Root) <= goldenTolerance*(1+g.Root)) {
+		if len(g.Features) != m.Wear.Features() || len(g.Reference) != want {
+			return fmt.Errorf("%w: vector %d of wear has %d features and %d of the reference, expected %d and %d", ErrGolden, i,
+				len(g.Features), len(g.Reference), m.Wear.Features(), want)
+		}
+		if got, _ := m.Wear.Root(g.Features, g.Reference); !(math.Abs(got-g.Root) <= goldenTolerance*(1+g.Root)) {
 			return fmt.Errorf("%w: vector %d of wear: %v √µm, the trainer had %v", ErrGolden, i, got, g.Root)
 		}
 	}

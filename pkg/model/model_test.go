@@ -380,6 +380,66 @@ func TestFileWithWear(t *testing.T) {
 	}
 }
 
+// A model whose wear takes the tool's reference is read as it was written, with
+// references in its golden vectors, and estimates nothing before a tool has one.
+func TestFileWithWearByReference(t *testing.T) {
+	m := *trained(t)
+	p := m.Classifier.Columns()
+	leaf := trend.Tree{}
+	if err := leaf.UnmarshalText([]byte("AABAQAAAAAA=")); err != nil { // a leaf of 3 √µm
+		t.Fatal(err)
+	}
+	m.Wear = &trend.Model{
+		Center: make([]float64, 2*p), Scale: slices.Repeat([]float64{1}, 2*p), Weights: make([]float64, 2*p), Bias: 6,
+		Median: 3, Low: -1, High: 1, MostUM: 900, Distance: 25, LimitUM: 300,
+		Parts: []trend.Part{trend.Ridge, trend.Weighted, trend.Trees}, Reference: true, Offset: 9,
+		Inputs: []trend.Input{{Column: 0, Form: trend.LogRatio, Scale: 1, Weight: 3}}, Forest: []trend.Tree{leaf},
+	}
+	g := GoldenWear{Features: slices.Repeat([]float32{2}, p), Reference: slices.Repeat([]float32{2}, p), Root: 6}
+	m.GoldenWear = []GoldenWear{g}
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(b)
+	if err != nil || !reflect.DeepEqual(got.Wear, m.Wear) || !reflect.DeepEqual(got.GoldenWear, m.GoldenWear) {
+		t.Fatalf("%v: read as %+v, %+v", err, got.Wear, got.GoldenWear)
+	}
+	for name, spoil := range map[string]func(m *Model){
+		"golden vector without reference": func(m *Model) { m.GoldenWear = []GoldenWear{{Features: g.Features, Root: 6}} },
+		"another reference": func(m *Model) {
+			m.GoldenWear = []GoldenWear{{Features: g.Features, Reference: slices.Repeat([]float32{1}, p), Root: 6}}
+		},
+		"no references": func(m *Model) { m.Reference.Mode = ReferenceOff },
+	} {
+		broken := m
+		if spoil(&broken); func() error { _, err := broken.Encode(); return err }() == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	j := got.NewJudge()
+	var ref Reference
+	var tool trend.Tool
+	w := cutting(1)
+	for i := range m.Reference.Windows + 2 {
+		j.Judge(w, &ref, nil)
+		settled := i+1 >= m.Reference.Windows
+		if (j.Center() != nil) != settled {
+			t.Fatalf("window %d: center %v", i+1, j.Center())
+		}
+		e, asked := j.Wear(&tool, "H1")
+		if !asked || e.Known() != settled || settled && math.Abs(e.UM-36) > 1e-9 {
+			t.Errorf("window %d: %+v, %v", i+1, e, asked)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { j.Judge(w, &ref, nil); j.Wear(&tool, "H1") }); n > 0 {
+		t.Errorf("%v allocations for a window", n)
+	}
+	if text, err := json.Marshal(&tool); err != nil || strings.Contains(string(text), "reference") {
+		t.Errorf("the state holds the reference once more: %s, %v", text, err)
+	}
+}
+
 // doubtful returns a model that doubts: of an error rate of 0.2, and with what is known of
 // three tools.
 func doubtful(t testing.TB) *Model {
@@ -472,8 +532,8 @@ func TestFileWithDoubts(t *testing.T) {
 		Center: make([]float64, 2*n), Scale: slices.Repeat([]float64{1}, 2*n), Weights: slices.Repeat([]float64{0.1}, 2*n), Bias: 5,
 		Median: 3, Low: -1, High: 1, MostUM: 900, Distance: 25, LimitUM: 300,
 	}
-	root, _ := m.Wear.Root(m.Golden[0].Features)
-	m.GoldenWear = []GoldenWear{{m.Golden[0].Features, root}}
+	root, _ := m.Wear.Root(m.Golden[0].Features, nil)
+	m.GoldenWear = []GoldenWear{{Features: m.Golden[0].Features, Root: root}}
 	b, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -494,8 +554,8 @@ func TestFileWithDoubts(t *testing.T) {
 		want  error
 	}{
 		"a distance":         {func(m *Model) { m.Distances = slices.Clone(m.Distances); m.Distances[2] *= 1.01 }, ErrGolden},
-		"a root of wear":     {func(m *Model) { m.GoldenWear = []GoldenWear{{m.Golden[0].Features, root + 0.01}} }, ErrGolden},
-		"wear of no feature": {func(m *Model) { m.GoldenWear = []GoldenWear{{nil, root}} }, ErrGolden},
+		"a root of wear":     {func(m *Model) { m.GoldenWear = []GoldenWear{{Features: m.Golden[0].Features, Root: root + 0.01}} }, ErrGolden},
+		"wear of no feature": {func(m *Model) { m.GoldenWear = []GoldenWear{{Root: root}} }, ErrGolden},
 		"too few distances":  {func(m *Model) { m.Distances = m.Distances[1:] }, nil},
 		"classes":            {func(m *Model) { m.Conformal = threeSets(t) }, nil},
 		"drift of nothing":   {func(m *Model) { m.Drift = &Drift{Tools: 4} }, nil},

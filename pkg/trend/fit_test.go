@@ -22,7 +22,7 @@ func small() *Rows {
 // Ridge(alpha, solver="cholesky") of √wear, and its prediction for (2, 5).
 func TestRidgeIsScikitLearns(t *testing.T) {
 	rows := small()
-	r := newRegression(rows, rows.byTool())
+	r := newRegression(rows, rows.byTool(), nil)
 	for _, tc := range []struct {
 		alpha   float64
 		weights []float64
@@ -47,7 +47,7 @@ func TestRidgeIsScikitLearns(t *testing.T) {
 		if math.Abs(m.Bias-7.85602480323823) > 1e-9 {
 			t.Errorf("α = %v: bias %v", tc.alpha, m.Bias)
 		}
-		if got, _ := m.Root([]float32{2, 5}); math.Abs(got-tc.at25) > 1e-8 {
+		if got, _ := m.Root([]float32{2, 5}, nil); math.Abs(got-tc.at25) > 1e-8 {
 			t.Errorf("α = %v: root %v, want %v", tc.alpha, got, tc.at25)
 		}
 	}
@@ -57,14 +57,14 @@ func TestRidgeIsScikitLearns(t *testing.T) {
 func TestWithoutATool(t *testing.T) {
 	rows := small()
 	tools := rows.byTool()
-	r := newRegression(rows, tools)
+	r := newRegression(rows, tools, nil)
 	rest := &regression{rows: rows, center: r.center, scale: r.scale, chosen: r.chosen, gram: r.gram, cross: make([]float64, 4), sum: make([]float64, 4)}
 	rest.gram.Data = make([]float64, 16)
 	for _, k := range []int{0, 2} {
 		rest.n += rest.add(1, k, rest.gram, rest.cross, rest.sum, &rest.y)
 	}
 	want := rest.solve(rest.gram, rest.cross, rest.sum, rest.y, rest.n, penalties)
-	for a, m := range r.without([]int{1}) {
+	for a, m := range r.without([]int{1}, penalties) {
 		for c := range m.Weights {
 			if math.Abs(m.Weights[c]-want[a].Weights[c]) > 1e-9 {
 				t.Errorf("α = %v, weight %d: %v, want %v", penalties[a], c, m.Weights[c], want[a].Weights[c])
@@ -89,7 +89,7 @@ func lives(tools, windows int) *Rows {
 
 func TestFit(t *testing.T) {
 	rows := lives(5, 90)
-	s, err := CrossValidate(t.Context(), rows, 300, 2)
+	s, err := CrossValidate(t.Context(), rows, Settings{LimitUM: 300}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestFit(t *testing.T) {
 	if s.LifeKnown < s.Life/3 || s.LifeMAE > 12 {
 		t.Errorf("%d of %d lives known, error %.1f windows: wear grows evenly", s.LifeKnown, s.Life, s.LifeMAE)
 	}
-	again, err := CrossValidate(t.Context(), rows, 300, 1)
+	again, err := CrossValidate(t.Context(), rows, Settings{LimitUM: 300}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestFit(t *testing.T) {
 	if !reflect.DeepEqual(s, again) {
 		t.Errorf("one worker: %+v\ntwo: %+v", again, s)
 	}
-	m, choice, err := Fit(t.Context(), rows, 300)
+	m, choice, err := Fit(t.Context(), rows, Settings{LimitUM: 300})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,11 +120,11 @@ func TestFit(t *testing.T) {
 }
 
 func TestTooFewTools(t *testing.T) {
-	rows := lives(2, 20)
-	if _, _, err := Fit(t.Context(), rows, 300); !errors.Is(err, ErrTooFew) {
+	rows := lives(1, 20)
+	if _, _, err := Fit(t.Context(), rows, Settings{LimitUM: 300}); !errors.Is(err, ErrTooFew) {
 		t.Errorf("Fit: %v", err)
 	}
-	if _, err := CrossValidate(t.Context(), lives(3, 20), 300, 1); !errors.Is(err, ErrTooFew) {
+	if _, err := CrossValidate(t.Context(), lives(2, 20), Settings{LimitUM: 300}, 1); !errors.Is(err, ErrTooFew) {
 		t.Errorf("CrossValidate: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ type Score struct {
 	Rows     int         `json:"rows"`
 	Known    int         `json:"known"`      // rows with an estimate; the others are left out of the figures
 	MAEUM    float64     `json:"mae_um"`     // mean absolute error
-	AllMAEUM float64     `json:"all_mae_um"` // the same over all rows, had none been unknown
+	AllMAEUM float64     `json:"all_mae_um"` // the same had none been unknown since the tool had its reference
 	Coverage float64     `json:"coverage"`   // share of the rows whose wear lies in its interval
 	WidthUM  float64     `json:"width_um"`   // mean of the intervals
 
@@ -37,17 +37,18 @@ type ToolScore struct {
 	MostUM   float64 `json:"most_um"` // measured
 	Choice   Choice  `json:"choice"`
 
-	all float64 // sum of the absolute errors of all rows
+	all  float64 // sum of the absolute errors of all rows since the tool had a reference
+	told int     // how many those are
 }
 
 // CrossValidate scores Fit: each tool is held out of the model that estimates it,
 // and of the choice of its penalty, median and interval; of more than ten tools
 // a tenth at a time. The result does not depend on
-// the number of workers. It returns ErrTooFew for fewer than four tools.
-func CrossValidate(ctx context.Context, rows *Rows, limitUM float64, workers int) (*Score, error) {
+// the number of workers. It returns ErrTooFew for fewer than three tools.
+func CrossValidate(ctx context.Context, rows *Rows, set Settings, workers int) (*Score, error) {
 	tools := rows.byTool()
-	if len(tools) < leastTools {
-		return nil, fmt.Errorf("trend: %w: %d, at least %d are needed to hold one out", ErrTooFew, len(tools), leastTools)
+	if len(tools) <= leastTools {
+		return nil, fmt.Errorf("trend: %w: %d, at least %d are needed to hold one out", ErrTooFew, len(tools), leastTools+1)
 	}
 	s := &Score{Tools: make([]ToolScore, len(tools)), Rows: len(rows.Tool), Estimates: make([]Estimate, len(rows.Tool))}
 	folds := parts(tools)
@@ -57,7 +58,7 @@ func CrossValidate(ctx context.Context, rows *Rows, limitUM float64, workers int
 	for range max(min(workers, len(folds)), 1) {
 		wg.Go(func() {
 			for f := range jobs {
-				failed[f] = s.holdOut(ctx, rows, tools, folds[f], limitUM)
+				failed[f] = s.holdOut(ctx, rows, tools, folds[f], set)
 			}
 		})
 	}
@@ -71,17 +72,17 @@ func CrossValidate(ctx context.Context, rows *Rows, limitUM float64, workers int
 			return nil, err
 		}
 	}
-	s.sum(rows, tools, limitUM)
+	s.sum(rows, tools, set.LimitUM)
 	return s, nil
 }
 
 // holdOut estimates the rows of a part of the tools by a model of all others.
-func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []int, limitUM float64) error {
+func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []int, set Settings) error {
 	held := make(map[string]bool, len(part))
 	for _, k := range part {
 		held[rows.Tool[tools[k][0]]] = true
 	}
-	m, choice, err := Fit(ctx, rows.without(held), limitUM)
+	m, choice, err := Fit(ctx, rows.without(held), set)
 	if err != nil {
 		return err
 	}
@@ -92,8 +93,11 @@ func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []i
 		bold.Distance, bold.MostUM = math.MaxFloat64, math.MaxFloat64
 		var tool, other Tool
 		for _, i := range tools[k] {
-			s.Estimates[i] = tool.Observe(m, rows.Row(i), rows.hole(i))
-			t.all += math.Abs(other.Observe(&bold, rows.Row(i), rows.hole(i)).UM - rows.WearUM[i])
+			s.Estimates[i] = tool.Observe(m, rows.Row(i), rows.reference(i), rows.hole(i))
+			if e := other.Observe(&bold, rows.Row(i), rows.reference(i), rows.hole(i)); e.Known() {
+				t.all += math.Abs(e.UM - rows.WearUM[i])
+				t.told++
+			}
 		}
 	}
 	return nil
@@ -110,6 +114,9 @@ func (r *Rows) without(held map[string]bool) *Rows {
 		out.WearUM = append(out.WearUM, r.WearUM[i])
 		out.Tool = append(out.Tool, t)
 		out.Hole = append(out.Hole, r.hole(i))
+		if r.Reference != nil {
+			out.Reference = append(out.Reference, r.Reference[i])
+		}
 	}
 	return out
 }
@@ -120,6 +127,7 @@ func (s *Score) sum(rows *Rows, tools [][]int, limitUM float64) {
 			*sum /= float64(n)
 		}
 	}
+	told := 0
 	for k, held := range tools {
 		t := &s.Tools[k]
 		for _, i := range held {
@@ -139,11 +147,13 @@ func (s *Score) sum(rows *Rows, tools [][]int, limitUM float64) {
 			}
 		}
 		s.Known += t.Known
-		s.AllMAEUM += t.all / float64(s.Rows)
+		s.AllMAEUM += t.all
+		told += t.told
 		mean(&t.MAEUM, t.Known)
 		mean(&t.Coverage, t.Known)
 		s.lives(rows, held, limitUM)
 	}
+	mean(&s.AllMAEUM, told)
 	mean(&s.MAEUM, s.Known)
 	mean(&s.Coverage, s.Known)
 	mean(&s.WidthUM, s.Known)

@@ -38,12 +38,13 @@ func (t *Tool) ChangeTool(name string) {
 	*t = Tool{Name: name, Recent: t.Recent[:0], Points: t.Points[:0]}
 }
 
-// Observe takes the features of the tool's next window of cutting and returns
+// Observe takes the features of the tool's next window of cutting, with the tool's
+// reference as Model.Root takes them, and returns
 // the estimate after it. The hole is empty where windows name none. A window
 // that the model does not know moves nothing but the count of windows and holes,
 // and its estimate is unknown. Once Recent and Points have grown, it allocates
 // nothing.
-func (t *Tool) Observe(m *Model, x []float32, hole string) Estimate {
+func (t *Tool) Observe(m *Model, x, reference []float32, hole string) Estimate {
 	t.Windows++
 	if hole != "" && hole != t.Hole {
 		if t.Holes > 0 && len(t.Recent) > 0 {
@@ -55,7 +56,7 @@ func (t *Tool) Observe(m *Model, x []float32, hole string) Estimate {
 			t.Points, t.Stride = t.Points[:0], 0 // those of windows before the first hole
 		}
 	}
-	root, known := m.Root(x)
+	root, known := m.Root(x, reference)
 	if !known {
 		return Unknown
 	}

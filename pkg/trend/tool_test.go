@@ -55,7 +55,7 @@ func TestNeverFallsAndOutlivesARestart(t *testing.T) {
 				hole = strconv.Itoa(i / perHole)
 			}
 			x := []float32{float32(root)}
-			e := tool.Observe(m, x, hole)
+			e := tool.Observe(m, x, nil, hole)
 			if i == restart {
 				text, err := json.Marshal(&other)
 				if err != nil {
@@ -69,7 +69,7 @@ func TestNeverFallsAndOutlivesARestart(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if f := other.Observe(m, x, hole); f.Known() != e.Known() {
+			if f := other.Observe(m, x, nil, hole); f.Known() != e.Known() {
 				t.Fatalf("window %d after a restart: %+v, without: %+v", i, f, e)
 			} else if f.Known() {
 				for _, p := range [][2]float64{{e.UM, f.UM}, {e.Left, f.Left}, {e.LowLeft, f.LowLeft}, {e.HighLeft, f.HighLeft}} {
@@ -108,7 +108,7 @@ func TestHolesLeft(t *testing.T) {
 	for hole := 1; hole <= 31; hole++ {
 		var e Estimate
 		for range 7 {
-			e = tool.Observe(m, []float32{float32(math.Sqrt(10 * float64(hole)))}, strconv.Itoa(hole))
+			e = tool.Observe(m, []float32{float32(math.Sqrt(10 * float64(hole)))}, nil, strconv.Itoa(hole))
 		}
 		switch left := float64(30 - hole); {
 		case left <= 0:
@@ -130,10 +130,10 @@ func TestHolesLeft(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	m := plain(1)
 	var tool Tool
-	tool.Observe(m, []float32{12}, "")
+	tool.Observe(m, []float32{12}, nil, "")
 	before, _ := json.Marshal(&tool)
 	for name, x := range map[string]float32{"beyond the wear learnt from": 31, "infinite": float32(math.Inf(1))} {
-		if e := tool.Observe(m, []float32{x}, ""); e.Known() || e.Left == e.Left {
+		if e := tool.Observe(m, []float32{x}, nil, ""); e.Known() || e.Left == e.Left {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
@@ -142,10 +142,10 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("unknown windows moved %s to %s", before, after)
 	}
 	m.Distance = 0.1
-	if _, known := m.Root([]float32{25}); known {
+	if _, known := m.Root([]float32{25}, nil); known {
 		t.Error("a window unlike all others is known")
 	}
-	if root, known := m.Root([]float32{float32(math.NaN())}); !known || root != 10 {
+	if root, known := m.Root([]float32{float32(math.NaN())}, nil); !known || root != 10 {
 		t.Errorf("a missing feature: root %v, %v; want its mean", root, known)
 	}
 }
@@ -166,9 +166,9 @@ func TestObserveAllocatesNothing(t *testing.T) {
 	var tool Tool
 	x := []float32{3}
 	for range 200 {
-		tool.Observe(m, x, "")
+		tool.Observe(m, x, nil, "")
 	}
-	if n := testing.AllocsPerRun(500, func() { x[0] += 0.01; tool.Observe(m, x, "") }); n != 0 {
+	if n := testing.AllocsPerRun(500, func() { x[0] += 0.01; tool.Observe(m, x, nil, "") }); n != 0 {
 		t.Errorf("%v allocations for each window", n)
 	}
 }

@@ -1,18 +1,22 @@
 // Package trend estimates the flank wear of a tool, window by window, and how
 // long the tool may go on.
 //
-// A [Model] is a ridge regression of √wear on the features of a window. Its
-// estimate of one window is rough and may fall; what is published, an
+// A [Model] is the mean of up to three regressions of √wear on the features of a
+// window: ridge regression on features as they are; ridge regression on logarithms
+// and on logarithms of ratios to the tool's reference, each weighted by how steadily
+// the feature follows the lives of tools (package stability); and extra trees on the
+// features that follow them best. Which of the three is chosen on tools held out.
+// The estimate of one window is rough and may fall; what is published, an
 // [Estimate], is the running maximum of the median of the last few, so it never
-// falls as long as the tool stays in. The interval around it is a split
-// conformal one: the errors are those on tools that the regression had not seen.
+// falls as long as the tool stays in. The interval around it comes from the errors
+// on tools that the regressions had not seen, in which every tool counts alike.
 // A [Tool] is what is remembered of the tool between windows.
 //
 // Wear is in µm. The root of wear, in √µm, is what is regressed and filtered,
 // because the scatter of flank wear grows with the wear and that of its root
-// hardly does. Unknown is an answer: for windows unlike those that were learnt
-// from, for wear beyond what was learnt, and for lives that would take looking
-// further ahead than the tool has cut.
+// hardly does. Unknown is an answer: for windows before the tool has a reference,
+// for windows unlike those that were learnt from, for wear beyond what was learnt,
+// and for lives that would take looking further ahead than the tool has cut.
 package trend
 
 import (
@@ -29,12 +33,23 @@ const Coverage = 0.8
 // clip is how many standard deviations from its mean a feature counts at most.
 const clip = 5
 
+// Part is one of the regressions that an estimate is the mean of.
+type Part string
+
+// The parts.
+const (
+	Ridge    Part = "ridge"          // on features as they are
+	Weighted Part = "weighted_ridge" // on Model.Inputs
+	Trees    Part = "trees"          // on the first of Model.Inputs
+)
+
 // Model estimates wear. It must not be changed once made; then it is safe for
 // concurrent use.
 //
-// Each of p features x gives two inputs, x and sign(x)·ln(1+|x|), which are
-// standardised and kept within ±5; a missing one is its mean. All slices have
-// length 2p: first those of x, then those of the logarithms.
+// For the ridge regression each of p features x gives two inputs, x and
+// sign(x)·ln(1+|x|), which are standardised and kept within ±5; a missing one is its
+// mean. Center, Scale and Weights have length 2p: first those of x, then those of the
+// logarithms.
 type Model struct {
 	Center  []float64 `json:"center"`  // mean of each input
 	Scale   []float64 `json:"scale"`   // standard deviation; 1 for an input that never varies
@@ -48,10 +63,24 @@ type Model struct {
 	MostUM   float64 `json:"most_um"`  // greatest wear that was learnt from
 	Distance float64 `json:"distance"` // mean square of the standardised inputs from which on a window is unlike those that were learnt from
 	LimitUM  float64 `json:"limit_um"` // wear at which the life of a tool ends; 0: no such limit
+
+	// What follows is missing in files of releases before it; their estimate is the
+	// ridge regression's.
+	Parts     []Part  `json:"parts,omitempty"`     // the estimate is their mean; none: Ridge alone
+	Reference bool    `json:"reference,omitempty"` // a window without the tool's reference is unknown
+	Excluded  []int   `json:"excluded,omitempty"`  // columns of features that are not looked at, ascending
+	Inputs    []Input `json:"inputs,omitempty"`    // of the weighted regression, by descending stability weight
+	Offset    float64 `json:"offset,omitempty"`    // bias of the weighted regression, √µm
+	Forest    []Tree  `json:"forest,omitempty"`    // of the first of Inputs, up to 20
 }
 
 // Features returns how many features m takes.
 func (m *Model) Features() int { return len(m.Weights) / 2 }
+
+// has reports whether a part counts.
+func (m *Model) has(p Part) bool {
+	return slices.Contains(m.Parts, p) || p == Ridge && len(m.Parts) == 0
+}
 
 // mostMedian bounds the median's windows.
 const mostMedian = 63
@@ -72,27 +101,90 @@ func (m *Model) Check(features int) error {
 	case slices.ContainsFunc(m.Scale, func(s float64) bool { return !(s > 0) }):
 		return errors.New("trend: a scale is not positive")
 	}
-	for _, vs := range [][]float64{m.Weights, m.Center, m.Scale, {m.Bias, m.Low, m.High, m.MostUM, m.Distance, m.LimitUM}} {
+	for _, vs := range [][]float64{m.Weights, m.Center, m.Scale, {m.Bias, m.Low, m.High, m.MostUM, m.Distance, m.LimitUM, m.Offset}} {
 		for _, v := range vs {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
+			if !finite(v) {
 				return errors.New("trend: a number is not finite")
 			}
+		}
+	}
+	return m.checkParts(features)
+}
+
+// checkParts reports what is wrong with the parts of a mean.
+func (m *Model) checkParts(features int) error {
+	for i, p := range m.Parts {
+		switch {
+		case p != Ridge && p != Weighted && p != Trees:
+			return fmt.Errorf("trend: part %q is not one of %q, %q, %q", p, Ridge, Weighted, Trees)
+		case slices.Contains(m.Parts[:i], p):
+			return fmt.Errorf("trend: part %q comes twice", p)
+		case p != Ridge && len(m.Inputs) == 0, p == Trees && len(m.Forest) == 0:
+			return fmt.Errorf("trend: part %q has nothing to go by", p)
+		}
+	}
+	for i, c := range m.Excluded {
+		if c < 0 || c >= features || i > 0 && c <= m.Excluded[i-1] {
+			return fmt.Errorf("trend: column %d is excluded: must be ascending and below %d", c, features)
+		}
+	}
+	if len(m.Inputs) > 2*features {
+		return fmt.Errorf("trend: %d inputs of %d features, expected %d at most", len(m.Inputs), features, 2*features)
+	}
+	for i := range m.Inputs {
+		if err := m.Inputs[i].check(features, m.Reference); err != nil {
+			return err
+		}
+	}
+	if len(m.Forest) > mostTrees {
+		return fmt.Errorf("trend: %d trees, expected %d at most", len(m.Forest), mostTrees)
+	}
+	for _, t := range m.Forest {
+		if err := t.check(min(len(m.Inputs), forestInputs)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Root returns the root of the wear that the regression gives one window, in
-// √µm and not below 0. Known is false if the window is unlike those that were
-// learnt from, or the wear beyond theirs. It panics if x is not of m's features.
-func (m *Model) Root(x []float32) (root float64, known bool) {
+// Root returns the root of the wear that m gives one window, in √µm and not below 0.
+// X is its features before the reference, reference the tool's own: the median of each
+// feature over its first windows of cutting, nil while the tool has none. Known is
+// false if m takes a reference and there is none, the window is unlike those that were
+// learnt from, or the wear beyond theirs. Root panics if x or reference is not of m's
+// features.
+func (m *Model) Root(x, reference []float32) (root float64, known bool) {
 	p := m.Features()
 	if len(x) != p {
 		panic(fmt.Sprintf("trend: Root: %d features, expected %d", len(x), p))
 	}
+	if m.Reference && len(reference) != p {
+		if reference != nil {
+			panic(fmt.Sprintf("trend: Root: reference of %d features, expected %d", len(reference), p))
+		}
+		return 0, false
+	}
+	ridge, distance := m.ridge(x)
+	if len(m.Parts) == 0 {
+		root = ridge
+	} else {
+		root = m.mean(ridge, x, reference)
+	}
+	root = max(root, 0)
+	return root, distance <= m.Distance*float64(2*(p-len(m.Excluded))) && root*root <= m.MostUM
+}
+
+// ridge returns the ridge regression of a window and the sum of the squares of its
+// inputs.
+func (m *Model) ridge(x []float32) (root, distance float64) {
+	p := len(x)
 	root = m.Bias
-	var distance float64
+	excluded := m.Excluded
 	for i, v := range x {
+		if len(excluded) > 0 && excluded[0] == i {
+			excluded = excluded[1:]
+			continue
+		}
 		if v != v {
 			continue // missing: its mean, which weighs nothing
 		}
@@ -101,10 +193,38 @@ func (m *Model) Root(x []float32) (root float64, known bool) {
 		root += a*m.Weights[i] + b*m.Weights[p+i]
 		distance += a*a + b*b
 	}
-	root = max(root, 0)
-	return root, distance <= m.Distance*float64(2*p) && root*root <= m.MostUM
+	return root, distance
 }
 
+// mean returns the mean of m's parts.
+func (m *Model) mean(ridge float64, x, reference []float32) float64 {
+	var first [forestInputs]float64
+	weighted := m.Offset
+	needed := len(m.Inputs)
+	if !m.has(Weighted) {
+		needed = min(needed, forestInputs)
+	}
+	for i := range needed {
+		in := &m.Inputs[i]
+		z := in.of(x, reference)
+		weighted += in.Weight * z
+		if i < forestInputs {
+			first[i] = z
+		}
+	}
+	var sum float64
+	for _, p := range m.Parts {
+		switch p {
+		case Ridge:
+			sum += ridge
+		case Weighted:
+			sum += weighted
+		case Trees:
+			sum += average(m.Forest, first[:])
+		}
+	}
+	return sum / float64(len(m.Parts))
+}
 func standard(v, center, scale float64) float64 {
 	return min(max((v-center)/scale, -clip), clip)
 }
