@@ -245,11 +245,11 @@ func readDrill(ctx context.Context, _ string) (*set, error) {
 }
 
 // LMAS gives two tools of raw acceleration at 1 kHz. Its wear runs from 0 to 100
-// without a unit; the second tool's file covers 62 to 70 of it.
+// without a unit.
 const (
 	lmasRate   = 1000
-	lmasWindow = 200 // samples
-	lmasLimit  = 66  // which both tools pass
+	lmasWindow = 200  // samples
+	lmasLimit  = 68.5 // between the two cuts of the second tool, of 67.1 and 70
 )
 
 // readLMAS reads LMAS's two recordings, in windows of 0.2 s that lie inside one cut

