@@ -20,6 +20,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+
+	"github.com/flank-tcm/flank/internal/atomicfile"
 )
 
 func main() {
@@ -42,6 +44,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	sets := flags.String("sets", "turning,phm2010,uniwear,lmas,drill", "comma `list` of data sets")
 	protocols := flags.String("protocols", "", "comma `list` of protocols that flank judges by; empty: all")
 	cells := flags.String("cells", "docs/unseen", "`folder` of cells")
+	out := flags.String("out", "docs/unseen.md", "`file` of the page")
 	redo := flags.String("redo", "", "comma `list` of variants whose cells flank makes again")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -55,6 +58,12 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		}
 		defer log.file.Close()
 		return judgeAll(ctx, *tables, names, list(*protocols), log, stderr)
+	case "page":
+		cs, err := loadCells(*cells)
+		if err != nil {
+			return err
+		}
+		return atomicfile.Write(*out, []byte(markdown(cs)))
 	case "tables":
 		return prepareSets(ctx, names, *data, *tables, stderr)
 	}
