@@ -140,7 +140,7 @@ func readCells(path string) ([]cell, error) {
 		read(&c.TN, "tn")
 		read(&c.FP, "fp")
 		read(&c.AUC, "auc")
-		if v := c.TP + c.FN + c.TN + c.FP; err == nil && !(v >= 0) {
+		if err == nil && !(min(c.TP, c.FN, c.TN, c.FP) >= 0) {
 			err = errors.New("one of the columns tp, fn, tn and fp is empty or negative")
 		}
 		if len(f.header) == len(ownHeader) {

@@ -61,11 +61,13 @@ func (s *set) lives() []life {
 	return ls
 }
 
-// The data sets, and how each is read from the folder of recordings.
-var readers = []struct {
+// reader makes the table of a data set from the folder of recordings.
+type reader struct {
 	name string
 	read func(ctx context.Context, folder string) (*set, error)
-}{
+}
+
+var readers = []reader{
 	{"turning", readTurning},
 	{"phm2010", readPHM},
 	{"uniwear", readUniwear},
