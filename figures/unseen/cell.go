@@ -127,13 +127,9 @@ func readCells(path string) ([]cell, error) {
 		}
 		var err error
 		read := func(to *float64, column string) {
-			if r.text(column) == "" {
-				*to = math.NaN()
-			} else if v, e := r.number(column); e != nil {
-				err = errors.Join(err, e)
-			} else {
-				*to = v
-			}
+			var e error
+			*to, e = r.maybe(column)
+			err = errors.Join(err, e)
 		}
 		read(&c.TP, "tp")
 		read(&c.FN, "fn")

@@ -391,14 +391,19 @@ func (r row) number(column string) (float64, error) {
 	return v, nil
 }
 
+// maybe is number, but that an empty cell is NaN.
+func (r row) maybe(column string) (float64, error) {
+	if r.text(column) == "" {
+		return math.NaN(), nil
+	}
+	return r.number(column)
+}
+
 // numbers returns the cells of columns; an empty one is NaN.
 func (r row) numbers(columns []string) ([]float32, error) {
 	x := make([]float32, len(columns))
 	for k, name := range columns {
-		if x[k] = float32(math.NaN()); r.text(name) == "" {
-			continue
-		}
-		v, err := r.number(name)
+		v, err := r.maybe(name)
 		if err != nil {
 			return nil, err
 		}
@@ -483,15 +488,9 @@ func loadSet(folder, name string) (*set, error) {
 		if err != nil {
 			return err
 		}
-		wear, err := r.numbers([]string{"wear"})
+		um, err := r.maybe("wear")
 		if err != nil {
 			return err
-		}
-		um := float64(wear[0])
-		if um == um {
-			if um, err = r.number("wear"); err != nil {
-				return err
-			}
 		}
 		class, err := strconv.Atoi(r.text("faulty"))
 		if err != nil || class < 0 || class > 1 {

@@ -35,7 +35,8 @@ var variants = []struct {
 	{defaultVariant, func(*train.Config) {}},
 }
 
-// judge computes the cells of the sets and variants that the log does not have.
+// judgeAll computes the cells of the sets and variants that the log does not have. No
+// protocols stand for all.
 func judgeAll(ctx context.Context, folder string, sets, protocols []string, log *cellLog, out io.Writer) error {
 	for _, name := range sets {
 		s, err := loadSet(folder, name)

@@ -141,6 +141,7 @@ func (p *page) goals() {
 		}
 		p.row("| %s | %s | %s |", goal, measured, word)
 	}
+	defer p.WriteString("\nTools that no setting was ever developed on, and the cost of a window online, are not measured here.\n")
 	least := func(what, data, protocol string, goal float64) {
 		r := p.ours(data, protocol)
 		if r == nil {
@@ -230,15 +231,15 @@ func (p *page) limits() {
 		if best.GMean >= learnt {
 			verdict = "little"
 		}
-		fmt.Fprintf(p, "- **Uniwear: %s.** The best of %d methods and variants, %s, %s, has a G-mean of %.3f; a coin has 0.5. At two values a second the signals\n"+
-			"  hold the load of the cut and not the state of the edge, and the experiments differ more than their wear does.\n", verdict, len(rs), best.method, best.variant, best.GMean)
+		fmt.Fprintf(p, "- **Uniwear: %s.** The best of %d methods and variants, %s, %s, has a G-mean of %.3f; a coin has 0.5.\n"+
+			"  There are two values a second of three channels, of two processes.\n", verdict, len(rs), best.method, best.variant, best.GMean)
 	}
 	p.WriteString(`- **LMAS: it cannot be measured.** Of 29 tools two can be had. One was recorded over its whole life, in eight cuts of 0.2 to 0.7 s; of the other
   there are two cuts. Nothing can be left out to choose a threshold, columns cannot be screened, and no interval can be given. Its table says
   that programs run, not how good they are.
 - **PHM 2010: no interval.** Three cutters say which method fits these three.
 - **Turning, five labelled worn tools:** there are five. None is left to be judged.
-- **The drill is simulated.** Who does well on it has learnt the simulator.
+- **The drill is simulated.** A method that does well on it has learnt the simulator.
 - Tools that settings were developed on flatter. The turning tools are such tools: Flank's defaults and the peers' number of columns were
   found on them, though never on the tools that a split judges. Tools of your own are the only full answer: ` + "`trainer evaluate`" + `.
 `)

@@ -37,6 +37,7 @@ positive to the number of columns, is decided in the training part.
 
 import argparse
 import csv
+import io
 import json
 import os
 import pathlib
@@ -409,7 +410,6 @@ def main():
     warnings.filterwarnings("ignore")
     done = begin(args.out)
     with args.out.open("a", newline="") as f:
-        out = csv.writer(f, lineterminator="\n")
         for data in args.sets.split(","):
             table = Table(args.tables, data)
             protocols = list(dict.fromkeys(s["protocol"] for s in table.about["splits"]))
@@ -429,8 +429,10 @@ def main():
                             key = (data, protocol, split["name"], name, variant)
                             if split["protocol"] != protocol or key in done:
                                 continue
-                            for line in cells(table, split, *method.judge(split)):
-                                out.writerow([data, protocol, split["unit"], split["name"], name, variant, *line])
+                            about = [data, protocol, split["unit"], split["name"], name, variant]
+                            lines = io.StringIO()
+                            csv.writer(lines, lineterminator="\n").writerows([*about, *line] for line in cells(table, split, *method.judge(split)))
+                            f.write(lines.getvalue())  # all tools of a split, or none
                             f.flush()
                         print(f"{data} {protocol} {name}, {variant}: {time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
 
