@@ -218,21 +218,21 @@ func (p *page) protocol(data, protocol, title, text string) {
 	fmt.Fprintf(p, "\n%d %s with both classes, %d tools.\n", n, plural(n, "unit"), len(rs[0].tools))
 }
 
-// learnt is the G-mean below which a method tells no more than chance does: 0.5 is what
-// a coin has.
+// learnt is the AUC below which a method tells hardly more than chance does: a coin has
+// 0.5.
 const learnt = 0.6
 
 // limits says what cannot be learnt from the data, or cannot be measured.
 func (p *page) limits() {
 	p.WriteString("\n## What cannot be learnt\n\n")
 	if rs := p.results("uniwear", leaveOneOut); len(rs) > 0 {
-		best := rs[0]
+		best := slices.MaxFunc(rs, func(a, b *result) int { return cmp.Compare(a.auc(), b.auc()) })
 		verdict := "nothing"
-		if best.GMean >= learnt {
+		if best.auc() >= learnt {
 			verdict = "little"
 		}
-		fmt.Fprintf(p, "- **Uniwear: %s.** The best of %d methods and variants, %s, %s, has a G-mean of %.3f; a coin has 0.5.\n"+
-			"  There are two values a second of three channels, of two processes.\n", verdict, len(rs), best.method, best.variant, best.GMean)
+		fmt.Fprintf(p, "- **Uniwear: %s.** Of %d methods and variants the best, %s, %s, tells worn from less worn windows of one experiment with an AUC of %.3f,\n"+
+			"  averaged over experiments; a coin has 0.5. A G-mean says less here, since some experiments are worn nearly throughout.\n", verdict, len(rs), best.method, best.variant, best.auc())
 	}
 	p.WriteString(`- **LMAS: it cannot be measured.** Of 29 tools two can be had. One was recorded over its whole life, in eight cuts of 0.2 to 0.7 s; of the other
   there are two cuts. Nothing can be left out to choose a threshold, columns cannot be screened, and no interval can be given. Its table says
@@ -373,9 +373,11 @@ Flank runs with the settings of an empty ` + "`train.yaml`" + `; a data set adds
 scikit-learn, pinned in ` + "`peers/unseen/requirements.txt`" + `: forests of 200 trees, the others with their defaults; ` + "`peers/unseen/peers.py`" + ` says how each
 variant works.
 
-- *plain*: features as a ratio to the tool's first windows; the threshold is the best on tools left out.
+- *plain*: features as a ratio to the tool's first windows; the threshold is the best on tools left out, or, of one labelled worn tool, on windows
+  left out.
 - *aided*: logarithms of ratios where features are positive, screening by stability, tools without labels, and Flank's rule for the threshold.
-- *aided-wear*: the same, learning the root of the wear instead of the class. Ridge regression learns the wear in either variant.
+- *aided-raw*: the same without calibration by a temperature; there is none anyway with two worn tools or fewer.
+- *aided-wear*: aided, learning the root of the wear instead of the class. Ridge regression learns the wear in either variant.
 
 A line of ` + "`docs/unseen/peers.csv` and `docs/unseen/cells.csv`" + ` is what one method made of one tool in one split:
 

@@ -15,8 +15,8 @@ Variants:
 
 - plain: as people do it. Features are relative to the tool's first windows by
   their ratio; the threshold is the exact optimum of the G-mean on tools left
-  out of the training part. With one labelled worn tool, which cannot be left
-  out, classes are weighted alike instead and the method decides by itself.
+  out of the training part. One labelled worn tool cannot be left out: then it is
+  the optimum on five parts of its windows, drawn at random.
 - aided: with Flank's aids. Features that are positive throughout the training
   part are relative by the logarithm of the ratio, others by the difference.
   Columns are screened by how steadily they follow the life of every tool
@@ -27,7 +27,8 @@ Variants:
   windows after the reference are rows of the healthy class. The cut is half-way
   between the inverse prior and the optimum of the smoothed G-mean on tools left
   out; with two worn tools or fewer it is the inverse prior's.
-- aided-wear: the same, learning the root of the wear. What it estimates on
+- aided-raw: aided without the temperature, where any is chosen.
+- aided-wear: aided, learning the root of the wear. What it estimates on
   tools left out is made log odds by a logistic regression of one input, and the
   cut is chosen as above; with two worn tools or fewer it is the limit itself.
 
@@ -46,6 +47,7 @@ import time
 import warnings
 
 import numpy
+from scipy.optimize import minimize_scalar
 from scipy.special import erfc
 from scipy.stats import rankdata
 from sklearn.ensemble import (
@@ -66,11 +68,11 @@ TREES = 200
 
 # Name, whether it is a forest or boosted trees, and the method.
 METHODS = {
-    "logistic regression": (False, lambda w: LogisticRegression(max_iter=5000, class_weight=w)),
-    "random forest": (True, lambda w: RandomForestClassifier(TREES, random_state=SEED, class_weight=w)),
-    "extra trees": (True, lambda w: ExtraTreesClassifier(TREES, random_state=SEED, class_weight=w)),
-    "gradient boosting": (True, lambda w: HistGradientBoostingClassifier(random_state=SEED, class_weight=w)),
-    "MLP (30, 30)": (False, lambda w: MLPClassifier((30, 30), random_state=SEED)),
+    "logistic regression": (False, lambda: LogisticRegression(max_iter=5000)),
+    "random forest": (True, lambda: RandomForestClassifier(TREES, random_state=SEED)),
+    "extra trees": (True, lambda: ExtraTreesClassifier(TREES, random_state=SEED)),
+    "gradient boosting": (True, lambda: HistGradientBoostingClassifier(random_state=SEED)),
+    "MLP (30, 30)": (False, lambda: MLPClassifier((30, 30), max_iter=500, random_state=SEED)),
     "ridge": (False, None),
 }
 WEAR = {
@@ -80,9 +82,11 @@ WEAR = {
 }
 PENALTIES = (10, 30, 100, 300, 1000, 3000)  # of ridge
 FEW_PENALTY = 100  # where no tool can be left out to choose
-COLUMNS = {"aided": 40, "aided-wear": 10}  # that trees keep
+COLUMNS = {"aided": 40, "aided-raw": 40, "aided-wear": 10}  # that trees keep
+PARTS = 5  # of the windows of one worn tool
 LEAST_TOOLS = 3  # for screening
 SURE = 2e-3  # probabilities are kept within SURE and 1 − SURE
+SUREST = numpy.log((1 - SURE) / SURE)
 
 
 class Table:
@@ -116,6 +120,12 @@ class Table:
         keep = numpy.concatenate([p[3] for p in parts])
         self.y, self.wear, self.tool = y[keep], wear[keep], tool[keep]
         self.order = numpy.concatenate([numpy.arange(len(p[3])) for p in parts])
+        self.part = numpy.zeros(len(self.y), int)  # of each row, both classes of a tool dealt evenly
+        draw = numpy.random.default_rng(SEED)
+        for t in range(len(self.tools)):
+            for k in (0, 1):
+                of = draw.permutation(numpy.flatnonzero((self.tool == t) & (self.y == k)))
+                self.part[of] = numpy.arange(len(of)) % PARTS
         self.rho_log, self.rho_difference = (
             numpy.array([correlations(v[self.tool == t]) for t in range(len(self.tools))]) for v in (self.log, self.difference)
         )
@@ -180,8 +190,7 @@ def best_threshold(score, y):
 
 
 def smoothed(z, y):
-    """The cut of log odds z that maximises the smoothed G-mean, and that G-mean, as
-    pkg/classify chooses it: recalls by the normal distribution around each row with
+    """The cut of log odds z that maximises the smoothed G-mean, as pkg/classify chooses it: recalls by the normal distribution around each row with
     the bandwidth of Silverman's rule."""
     of = [numpy.sort(z[y == k]) for k in (0, 1)]
     width = []
@@ -209,7 +218,17 @@ def smoothed(z, y):
     t = best(low, high, 512)
     step = (high - low) / 512
     t = best(max(t - step, low), min(t + step, high), 64)
-    return t, float(numpy.sqrt(value(numpy.array([t]))[0]))
+    return t
+
+
+def temperature(z, y):
+    """What log odds are divided by for the least log loss, as pkg/classify calibrates."""
+    sign = numpy.where(y == 1, -1.0, 1.0)
+
+    def loss(t):
+        return numpy.logaddexp(0, sign * z / numpy.exp(t)).mean()
+
+    return numpy.exp(minimize_scalar(loss, bounds=numpy.log((0.05, 50)), method="bounded").x)
 
 
 class Method:
@@ -220,6 +239,7 @@ class Method:
         self.table, self.name, self.variant = table, name, variant
         self.trees, self.classifier = METHODS[name]
         self.aided = variant != "plain"
+        self.raw = variant == "aided-raw"
         self.wear = name == "ridge" or variant == "aided-wear"
         self.scores, self.inputs_of = {}, {}
 
@@ -256,18 +276,20 @@ class Method:
         self.inputs_of = {key: (x, best)}  # the next call mostly has the same
         return x, best
 
-    def fit(self, train, split, screen, setting, balanced=False):
+    def fit(self, train, split, screen, setting, without=None):
         """What a fit to the tools of train says of every row: log odds, or the root of
-        the wear."""
+        the wear. Without is a part of their rows that is left out, or None."""
         unlabelled = split["unlabelled"] if self.aided else ()
-        key = (train, unlabelled, screen, setting, balanced)
+        key = (train, unlabelled, screen, setting, without)
         if key in self.scores:
             return self.scores[key]
         t = self.table
         x, best = self.inputs(train, unlabelled, screen)
-        if self.trees and best is not None and setting is not None:
+        if self.trees and best is not None:
             x = x[:, best[:setting]]
         rows = t.rows(train)
+        if without is not None:
+            rows = rows[t.part[rows] != without]
         if self.wear:
             rows = rows[~numpy.isnan(t.wear[rows])]
             model = Ridge(alpha=setting) if self.name == "ridge" else WEAR[self.name]()
@@ -277,21 +299,38 @@ class Method:
             if unlabelled:
                 healthy = numpy.flatnonzero(numpy.isin(t.tool, unlabelled) & (t.order < split["healthy"]))
                 rows, y = numpy.concatenate([rows, healthy]), numpy.concatenate([y, numpy.zeros(len(healthy), int)])
-            model = self.classifier("balanced" if balanced else None)
-            if balanced and self.name.startswith("MLP"):
-                n = numpy.bincount(y)
-                model.fit(x[rows], y, sample_weight=(len(y) / 2 / n)[y])
-            else:
-                model.fit(x[rows], y)
-            p = numpy.clip(model.predict_proba(x)[:, 1], SURE, 1 - SURE)
+            least = SURE if self.trees else 1e-12  # a forest is never wrong about what it learnt
+            p = numpy.clip(self.classifier().fit(x[rows], y).predict_proba(x)[:, 1], least, 1 - least)
             score = numpy.log(p / (1 - p))
         self.scores[key] = score
         return score
 
-    def settings(self, screened):
-        if self.name == "ridge":
-            return PENALTIES
-        return (COLUMNS[self.variant] if self.trees and screened else None,)
+    def held(self, train, worn, split, screen, setting):
+        """What is said of the rows of train by fits that were made without them: without
+        their tools, or, of one worn tool, without a fifth of the rows."""
+        t = self.table
+        held = numpy.zeros(len(t.y))
+        if len(worn) > 1:
+            for fold in left_out(train, worn):
+                at = t.rows(fold)
+                held[at] = self.fit(tuple(k for k in train if k not in fold), split, screen, setting)[at]
+            return held
+        for part in range(PARTS):
+            at = t.part == part
+            held[at] = self.fit(train, split, screen, setting, without=part)[at]
+        return held
+
+    def setting(self, train, worn, split, screen):
+        """How many columns trees keep, None for all; of ridge the penalty with the least
+        square error on what was left out."""
+        if self.name != "ridge":
+            return COLUMNS[self.variant] if self.trees and screen else None
+        if self.aided and len(train) == 1:
+            return FEW_PENALTY
+        rows = self.table.rows(train)
+        rows = rows[~numpy.isnan(self.table.wear[rows])]
+        root = numpy.sqrt(self.table.wear[rows])
+        return min(PENALTIES, key=lambda p: ((self.held(train, worn, split, screen, p)[rows] - root) ** 2).mean())
 
     def judge(self, split):
         """The score of every row and the cut from which on it is called faulty."""
@@ -301,41 +340,25 @@ class Method:
         screen = self.aided and len(train) + len(split["unlabelled"]) >= LEAST_TOOLS
         rows = t.rows(train)
         y = t.y[rows]
-        folds = left_out(train, worn)
-        choose = len(worn) > (2 if self.aided else 1)
-        if choose or (self.name == "ridge" and len(train) > 1):
-            results = []
-            for setting in self.settings(screen):
-                held = numpy.zeros(len(t.y))
-                for fold in folds:
-                    score = self.fit(tuple(k for k in train if k not in fold), split, screen, setting)
-                    at = t.rows(fold)
-                    held[at] = score[at]
-                held = held[rows]
-                if self.wear:
-                    known = ~numpy.isnan(t.wear[rows])
-                    loss = ((held - numpy.sqrt(t.wear[rows]))[known] ** 2).mean()
-                else:
-                    loss = -smoothed(held, y)[1]
-                results.append((loss, setting, held))
-            _, setting, held = min(results, key=lambda r: r[0])
-        else:
-            setting = FEW_PENALTY if self.name == "ridge" else self.settings(screen)[0]
-        score = self.fit(train, split, screen, setting, balanced=not choose and not self.aided and not self.wear)
+        choose = not self.aided or len(worn) > 2
+        setting = self.setting(train, worn, split, screen)
+        score = self.fit(train, split, screen, setting)
         limit = numpy.sqrt(t.about["limit"])
         if not choose:
             if self.wear:
                 return score, limit
-            if not self.aided:
-                return score, 0.0
             healthy = (t.y[rows] == 0).sum() + sum(min(split["healthy"], (t.tool == k).sum()) for k in split["unlabelled"])
             return score, numpy.log(y.sum() / healthy)
+        held = self.held(train, worn, split, screen, setting)[rows]
         if not self.aided:
             return score, best_threshold(held, y)
         if self.wear:
             line = LogisticRegression(C=1e6, max_iter=1000).fit((held - limit)[:, None], y)
             held, score = (line.decision_function((s - limit)[:, None]) for s in (held, score))
-        return score, (smoothed(held, y)[0] + numpy.log(y.sum() / (y == 0).sum())) / 2
+        else:
+            warmth = 1 if self.raw else temperature(held, y)
+            held, score = (numpy.clip(s / warmth, -SUREST, SUREST) for s in (held, score))
+        return score, (smoothed(held, y) + numpy.log(y.sum() / (y == 0).sum())) / 2
 
 
 def left_out(train, worn):
@@ -347,8 +370,11 @@ def left_out(train, worn):
     return [tuple(order[i::5]) for i in range(5)]
 
 
-def variants(name):
-    return ["plain", "aided"] + (["aided-wear"] if name in WEAR else [])
+def variants(name, table, splits):
+    """The variants of a method; the temperature is chosen from three worn tools on."""
+    worn = {k for k in range(len(table.tools)) if table.y[table.tool == k].any()}
+    chosen = name != "ridge" and any(len(worn.intersection(s["train"])) > 2 for s in splits)
+    return ["plain", "aided"] + (["aided-raw"] if chosen else []) + (["aided-wear"] if name in WEAR else [])
 
 
 def cells(table, split, score, cut):
@@ -420,14 +446,19 @@ def main():
             for protocol in protocols:
                 if args.protocols and protocol not in args.protocols.split(","):
                     continue
+                some = [s for s in splits if s["protocol"] == protocol]
                 for name in METHODS:
                     if args.methods and name not in args.methods.split(";"):
                         continue
-                    for variant in variants(name):
-                        began, method = time.process_time(), Method(table, name, variant)
-                        for split in splits:
+                    method = None
+                    for variant in variants(name, table, some):
+                        began, before = time.process_time(), method
+                        method = Method(table, name, variant)
+                        if method.raw:
+                            method.scores = before.scores  # the same fits
+                        for split in some:
                             key = (data, protocol, split["name"], name, variant)
-                            if split["protocol"] != protocol or key in done:
+                            if key in done:
                                 continue
                             about = [data, protocol, split["unit"], split["name"], name, variant]
                             lines = io.StringIO()
