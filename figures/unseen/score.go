@@ -114,6 +114,22 @@ func (t *tally) auc() float64 {
 	return sum / float64(len(t.aucs))
 }
 
+// aucBounds returns where the mean of auc lies if splits are drawn with replacement,
+// which are tools where one is left out at a time; NaN with fewer than five.
+func (t *tally) aucBounds() interval {
+	if len(t.aucs) < fewTools {
+		return interval{math.NaN(), math.NaN()}
+	}
+	rng := rand.New(rand.NewPCG(drawSeed, 0x617563))
+	means := make([]float64, draws)
+	for i := range means {
+		for range t.aucs {
+			means[i] += t.aucs[rng.IntN(len(t.aucs))] / float64(len(t.aucs))
+		}
+	}
+	return percentiles(means)
+}
+
 const (
 	draws    = 2000
 	fewTools = 5 // below that an interval says nothing

@@ -46,6 +46,19 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
+// Of five splits with an AUC of 1 but for one of 0, the number of zeros drawn is as in
+// TestBootstrap.
+func TestAUCBounds(t *testing.T) {
+	s := &tally{aucs: []float64{1, 1, 0, 1, 1}}
+	if got := s.aucBounds(); math.Abs(got.Low-0.4) > 1e-12 || math.Abs(got.High-1) > 1e-12 {
+		t.Errorf("AUC %v, want 0.4 to 1", got)
+	}
+	s.aucs = s.aucs[:4]
+	if got := s.aucBounds(); got.Low == got.Low {
+		t.Errorf("four splits have the interval %v", got)
+	}
+}
+
 func TestFewToolsHaveNoInterval(t *testing.T) {
 	s := toy("one", 1)
 	few := &tally{}
