@@ -336,7 +336,7 @@ func TestReportOfThreeClasses(t *testing.T) {
 	golden.Check(t, "classes.md", r.Markdown("m.report"))
 	golden.Check(t, "classes-summary.txt", r.Summary()+"\n")
 	r.Pooled, r.Groups, r.Random, r.Split = nil, nil, nil, ""
-	r.Faulty = r.binary()
+	r.Interval, r.FaultyInterval, r.Faulty = nil, nil, r.binary()
 	golden.Check(t, "classes-unscored.txt", r.Summary()+"\n")
 }
 
