@@ -223,6 +223,8 @@ func (j *Job) doubts(ctx context.Context, rows rowTable, posterior []float64, m 
 	var err error
 	switch {
 	case u.ErrorRate == 0:
+	case m.ByWear != nil:
+		d.Without = append(d.Without, "no conformal sets: they are of a classifier's posteriors, and the verdict comes from the estimated wear")
 	case r.Fit.Costs.Posteriors == posteriorsByRow:
 		d.Without = append(d.Without, "no conformal sets: costs were chosen on folds by row, because "+rows.lone()+"; windows of one tool are near copies, so sets calibrated on them hold less of another tool than they promise; label a second such tool")
 	case r.Fit.Costs.Posteriors != posteriorsByTool:
@@ -308,6 +310,9 @@ func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []clas
 			y[n], group[n] = rows.Class[i], rows.group[i]
 		}
 		p := v.Reports[f].Posterior
+		if p == nil { // decided by wear
+			continue
+		}
 		v.Reports[f].Posterior = nil
 		var err error
 		if parts[f].Conformal, err = classify.NewConformal(p, y, group, len(rows.classes), m.Conformal.Rate); err != nil {

@@ -220,7 +220,7 @@ func TestDoubtsOfToolsHeldOut(t *testing.T) {
 // the other held out, and with three of the nine turning tools, for each such choice.
 func TestRatesOfConformalSets(t *testing.T) {
 	if os.Getenv("FLANK_STUDY") == "" {
-		t.Skip("set FLANK_STUDY to train on 129 choices of tools, which takes six minutes")
+		t.Skip("set FLANK_STUDY to train on 129 choices of tools, which takes six minutes on two idle cores")
 	}
 	turning := exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv")
 	for _, tc := range []struct {

@@ -145,8 +145,8 @@ func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 	r.Unknown.promise(m, rows.classes)
 	doubts := newDoubter(r.Unknown, rows.classes)
 	for i := range x.Rows {
-		v := judge.Decide(x.Row(i))
-		decisions[i] = m.Classifier.Decide(v.Posterior)
+		v := judge.Decide(x.Row(i), rows.before(i), rows.reference(i))
+		decisions[i] = v.Decided
 		r.score = append(r.score, v.Score)
 		r.Posterior = append(r.Posterior, v.Posterior...)
 		doubts.add(m, rows.group[i], rows.Class[i], decisions[i], v.Posterior, v.Novelty)

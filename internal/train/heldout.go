@@ -42,6 +42,9 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 	if err != nil {
 		return err
 	}
+	if _, err := j.decideByWear(ctx, rows, v, folds); err != nil {
+		return err
+	}
 	r.byTool(v, j.Config.Evaluate.ByTool, len(folds))
 	if j.Config.Evaluate.Transductive && len(rows.bare.group) > 0 {
 		r.Split += transductiveSplit

@@ -19,23 +19,50 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Auto makes the rows that kind makes, and the model says kind.
-func TestAutoIsKind(t *testing.T) {
-	var data []float32
-	for _, mode := range []model.Mode{model.ReferenceAuto, model.ReferenceKind} {
-		j := latheJob(t)
-		j.Config.Reference.Mode = mode
-		j.prepare()
-		rows, m, _ := mustRows(t, j)
-		if m.Reference != (model.ReferenceSpec{Windows: 5, Mode: model.ReferenceKind}) {
-			t.Errorf("%s: the model has %+v", mode, m.Reference)
-		}
-		if data == nil {
-			data = rows.Data
-		} else if !sameBits(data, rows.Data) {
-			t.Errorf("%s makes other rows", mode)
+// The trainer tries several modes, and the model says which was kept. Rows are then as
+// that mode alone makes them.
+func TestAutoTriesModes(t *testing.T) {
+	sizes, values := []signal.Relation{signal.LogRatio, signal.Difference}, []signal.Relation{signal.Ratio, signal.Ratio}
+	for _, tc := range []struct {
+		relations []signal.Relation
+		mode      model.Mode
+		want      []model.Mode
+	}{
+		{values, model.ReferenceAuto, []model.Mode{model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff}},
+		{sizes, model.ReferenceAuto, []model.Mode{model.ReferenceKind, model.ReferenceLog, model.ReferenceOff}},
+		{values, model.ReferenceRatio, []model.Mode{model.ReferenceRatio}},
+	} {
+		if got := modesOf(tc.relations, tc.mode); !slices.Equal(got, tc.want) {
+			t.Errorf("%s of %v: %v, want %v", tc.mode, tc.relations, got, tc.want)
 		}
 	}
+	j := latheJob(t)
+	j.Config.Reference.Mode = model.ReferenceAuto
+	m, r, err := Run(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(m.Reference.Mode) != r.Fit.View || len(r.Fit.Views) < 3 || m.Reference.Windows != j.Config.Reference.Windows {
+		t.Errorf("the model has %+v, the fit kept %q of %v", m.Reference, r.Fit.View, r.Fit.Views)
+	}
+	j.Config.Reference.Mode = m.Reference.Mode
+	alone, _, err := Run(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, g := range m.Golden {
+		if !sameBits(g.Features, alone.Golden[i].Features) || !slices.Equal(g.Posterior, alone.Golden[i].Posterior) {
+			t.Errorf("golden row %d differs from that of a model of mode %s alone", i, m.Reference.Mode)
+		}
+	}
+}
+
+// settled returns rows relative to the reference, whose mode is not to be chosen.
+func settled(rows rowTable, m *model.Model) rowTable {
+	if rows.rel != nil {
+		m.Reference = rows.settle(m.Reference.Mode, m.Reference.Windows)
+	}
+	return rows
 }
 
 func sameBits(a, b []float32) bool {
@@ -78,6 +105,7 @@ func TestPositiveFeatures(t *testing.T) {
 		j.Config.Reference = model.ReferenceSpec{Windows: 4, Mode: model.ReferenceLog}
 		j.prepare()
 		rows, m, _ := mustRows(t, j)
+		rows = settled(rows, m)
 		defer rows.close()
 		if m.Reference.Positive != "10000" {
 			t.Errorf("scanned %v: positive features %s, want 10000", scan, m.Reference.Positive)

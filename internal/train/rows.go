@@ -43,6 +43,15 @@ type rowTable struct {
 
 	exclude []int // columns that do not count
 
+	// Of rows for a model that decides by wear: features before the reference, and which
+	// of the references each row has.
+	plain   []float32
+	centers [][]float32
+	tool    []int32
+
+	// wearAt is where each row is in wear, -1 if its wear was not measured.
+	wearAt []int
+
 	// far holds the features if they are not in memory. Of the table there are
 	// then columns, tools and classes only.
 	far   *table.RowFile

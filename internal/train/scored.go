@@ -92,6 +92,9 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
+	if _, err := j.decideByWear(ctx, rows, v, folds); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	if rows.rel != nil {
 		rows.settle(c.Reference.Mode, c.Reference.Windows)
 	}

@@ -108,7 +108,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	fit.Posterior = nil // nobody asks again, and of many rows it is much
 	r.Faulty = r.binary()
 	m.Classifier = c
-	if err := job.trend(ctx, rows.wear, m, r); err != nil {
+	if err := job.trend(ctx, &rows, m, r); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	if m.Golden, err = goldenRows(c, rows); err != nil {
@@ -311,9 +311,12 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 			if err != nil {
 				return rowTable{}, err
 			}
-			l.addWear(t.wear, o)
+			wear := -1
+			if l.addWear(t.wear, o) {
+				wear = len(t.wear.Tool) - 1
+			}
 			if ok {
-				t.add(row, o)
+				t.add(row, o, wear)
 			}
 		}
 	}
@@ -325,6 +328,9 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	}
 	switch mode := t.rel.modes[0]; {
 	case m.Classifier != nil:
+		if m.ByWear != nil {
+			t.plain, t.centers, t.tool = slices.Clone(t.Data), t.rel.centers, t.rel.tool
+		}
 		t.relate(m.Reference, t.Data, t.Data, t.rel.tool)
 		t.rel = nil
 	case len(t.rel.modes) == 1 && mode != model.ReferenceLog:
@@ -333,8 +339,9 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	return t, l.finish(t.Rows())
 }
 
-// add appends a row of a window, with or without a label.
-func (t *rowTable) add(row labelled, o *observed) {
+// add appends a row of a window, with or without a label; wear is where the window is in
+// t.wear, or -1.
+func (t *rowTable) add(row labelled, o *observed, wear int) {
 	at := len(t.rel.centers) - 1
 	if at < 0 || row.center != nil && &t.rel.centers[at][0] != &row.center[0] {
 		// Machines take turns: the tool may be one that was met before.
@@ -350,7 +357,7 @@ func (t *rowTable) add(row labelled, o *observed) {
 		return
 	}
 	t.Append(table.Row{Features: row.plain, Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.Start, Class: row.class, VBMaxUM: row.vbMaxUM})
-	t.group = append(t.group, row.group)
+	t.group, t.wearAt = append(t.group, row.group), append(t.wearAt, wear)
 	t.rel.tool = append(t.rel.tool, int32(at))
 }
 

@@ -27,31 +27,32 @@ type Trend struct {
 }
 
 // addWear adds the window that l's judge was asked about last, if it is of cutting and
-// its wear was measured.
-func (l *labeller) addWear(rows *trend.Rows, o *observed) {
+// its wear was measured; otherwise it returns false.
+func (l *labeller) addWear(rows *trend.Rows, o *observed) bool {
 	x := l.judge.Cutting()
 	if len(x) == 0 {
-		return
+		return false
 	}
 	um := l.wearOf(l.peek(o))
 	if !(um >= 0) || math.IsInf(um, 0) {
-		return
+		return false
 	}
 	rows.X = append(rows.X, x...)
 	rows.WearUM = append(rows.WearUM, um)
 	rows.Tool = append(rows.Tool, l.group(o))
 	rows.Hole = append(rows.Hole, o.hole)
 	rows.Reference = append(rows.Reference, l.judge.Center())
+	return true
 }
 
 // trend fits the estimate of wear, if wear was measured of tools enough, and
 // scores it unless nothing is held out.
-func (j *Job) trend(ctx context.Context, rows *trend.Rows, m *model.Model, r *Report) error {
+func (j *Job) trend(ctx context.Context, t *rowTable, m *model.Model, r *Report) error {
+	rows := t.wearRows(m.Reference.Mode != model.ReferenceOff)
 	if rows == nil || len(rows.Tool) == 0 {
 		return nil
 	}
-	set := trend.Settings{Seed: j.Config.Seed}
-	set.LimitUM, _ = j.Config.Label.Limit()
+	set := j.wearSettings(*t)
 	fitted, choice, err := trend.Fit(ctx, rows, set)
 	if errors.Is(err, trend.ErrTooFew) {
 		j.Log.Info().Err(err).Msg("wear will not be estimated")
@@ -67,6 +68,10 @@ func (j *Job) trend(ctx context.Context, rows *trend.Rows, m *model.Model, r *Re
 	m.Wear = fitted
 	m.GoldenWear = goldenWear(fitted, rows)
 	r.Trend = &Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: set.LimitUM, Choice: choice, measured: rows.WearUM, tools: rows.Tool}
+	if t.byWear(nil) {
+		m.ByWear = wearVerdict(t.limitUM, choice)
+		j.warn(r, sayByWear(m.ByWear))
+	}
 	if j.Config.Evaluate.ByTool == "off" {
 		return nil
 	}

@@ -192,3 +192,20 @@ func (c *clock) see(group string, at time.Time) {
 	}
 	c.last[group] = at
 }
+
+// before returns row i as before the reference, and reference the one of its tool, for a
+// model that decides by wear; of rows for others they are nil.
+func (t *rowTable) before(i int) []float32 {
+	if t.plain == nil {
+		return nil
+	}
+	p := len(t.Columns)
+	return t.plain[i*p : (i+1)*p]
+}
+
+func (t *rowTable) reference(i int) []float32 {
+	if t.plain == nil {
+		return nil
+	}
+	return t.centers[t.tool[i]]
+}

@@ -90,19 +90,31 @@ func CrossValidateTable(ctx context.Context, t *Table, s Settings, folds []Fold)
 	if err != nil {
 		return nil, err
 	}
-	v.assess(t.Y, t.Groups)
+	v.Assess(t.Y, t.Groups)
 	return v, nil
 }
 
-// assess fills in Pooled and Groups.
-func (v *Validation) assess(y []int, groups []string) {
+// Replace replaces the posteriors of rows that were held out by others, on which
+// decisions are made at equal costs. Scores are as they were until Assess.
+func (v *Validation) Replace(rows []int, posterior func(i int) []float64) {
+	costs := make(CostVector, v.Classes)
+	for _, i := range rows {
+		p := posterior(i)
+		copy(v.Posterior[i*v.Classes:(i+1)*v.Classes], p)
+		v.Decision[i], v.Score[i] = costs.Decide(p), costs.Score(p)
+	}
+}
+
+// Assess fills in Pooled and Groups, of rows of classes y whose groups are groups or
+// nil.
+func (v *Validation) Assess(y []int, groups []string) {
 	var all []int
 	for i, f := range v.Fold {
 		if f >= 0 {
 			all = append(all, i)
 		}
 	}
-	v.Pooled = v.scores(y, all)
+	v.Pooled, v.Groups = v.scores(y, all), nil
 	if groups == nil {
 		return
 	}

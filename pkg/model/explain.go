@@ -20,6 +20,10 @@ func (j *Judge) Explain(ref *Reference) Explanation {
 	c := j.model.Classifier
 	posterior, costs := j.scorer.Posterior(j.row), c.Costs()
 	class := c.Decide(posterior)
+	if m := j.model; m.ByWear != nil { // between two classes; the parts are the classifier's
+		faulty := m.faultyByWear(j.cutting, j.center)
+		class = equalCosts.Decide([]float64{1 - faulty, faulty})
+	}
 	if class == classify.Healthy {
 		class++
 		for k := class + 1; k < len(posterior); k++ {

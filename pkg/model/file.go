@@ -65,14 +65,16 @@ type manifest struct {
 	Gate         *Gate              `json:"gate,omitempty"`
 	Usual        [][]string         `json:"usual_quality"`
 	Label        LabelRule          `json:"label"`
+	ByWear       *WearVerdict       `json:"verdict_by_wear,omitempty"`
 	Provenance   Provenance         `json:"provenance"`
 	Scores       json.RawMessage    `json:"scores,omitempty"`
 }
 
 // version returns the version of the format that m is written in: 2 if conformal sets or
-// novelty are calibrated by tool, which readers of version 1 would take for damage.
+// novelty are calibrated by tool, which readers of version 1 would take for damage, or if
+// the verdict is by wear, which they would not notice.
 func (m *Model) version() uint32 {
-	if m.Conformal != nil && m.Conformal.Tools(0) > 0 || m.Novelty != nil && m.Novelty.Tools() > 0 {
+	if m.ByWear != nil || m.Conformal != nil && m.Conformal.Tools(0) > 0 || m.Novelty != nil && m.Novelty.Tools() > 0 {
 		return 2
 	}
 	return 1
@@ -98,7 +100,7 @@ func (m *Model) Encode() ([]byte, error) {
 	f.Layout.Name, f.Layout.Fingerprint, f.Layout.Channels = m.Layout.Name(), m.Layout.Fingerprint(), m.Layout.Channels()
 	f.Window.LengthNS, f.Window.HopNS = m.Window.Length, m.Window.Hop
 	f.Features, f.FeatureNames = m.Features, x.Names()
-	f.Reference, f.Cycle, f.Gate, f.Label, f.Provenance, f.Scores = m.Reference, m.Cycle, m.Gate, m.Label, m.Provenance, m.Scores
+	f.Reference, f.Cycle, f.Gate, f.Label, f.ByWear, f.Provenance, f.Scores = m.Reference, m.Cycle, m.Gate, m.Label, m.ByWear, m.Provenance, m.Scores
 	for _, q := range m.Usual {
 		f.Usual = append(f.Usual, q.Names())
 	}
@@ -257,7 +259,7 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 	}
 	m := &Model{
 		Layout: layout, Window: spec, Features: f.Features, Reference: f.Reference, Cycle: f.Cycle, Gate: f.Gate,
-		Label: f.Label, Provenance: f.Provenance, Scores: f.Scores, Classifier: new(classify.Classifier),
+		Label: f.Label, ByWear: f.ByWear, Provenance: f.Provenance, Scores: f.Scores, Classifier: new(classify.Classifier),
 	}
 	for _, names := range f.Usual {
 		q, err := signal.ParseQuality(names)

@@ -50,6 +50,7 @@ type Verdict struct {
 	Doubt     Doubt            // with outcome Unknown
 	Novelty   float64          // p-value of nothing being new, in (0,1]; 0 if not judged, or by a model without Novelty
 	Class     string           // of the model's ClassNames: healthy, or what is faulty; empty if not judged or unknown
+	Decided   int              // class that the window was decided to be of, whether or not that stands; 0 if not judged
 	Posterior []float64        // P(class|window), in the order of ClassNames; nil if not judged; valid until the next window
 	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if decided faulty, whether or not that stands; 0 if not judged
 	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
@@ -64,6 +65,7 @@ type Judge struct {
 	extractor *signal.Extractor
 	scorer    *classify.Scorer
 	novelty   *classify.NoveltyScorer // nil: nothing is new
+	posterior [2]float64              // of the last window, by wear
 	classes   []string
 	follower  *cycle.Follower // nil: the gate tells cutting
 	gate      int             // channel of the gate, or -1
@@ -218,32 +220,41 @@ func (j *Judge) Judge(w *window.Window, ref *Reference, k *cycle.Memory) Verdict
 	if row == nil {
 		return v
 	}
-	j.decide(&v, row)
+	j.decide(&v, row, j.cutting, j.center)
 	return v
 }
 
-// Decide returns the verdict on a row that Row returned. What it lends is valid until
-// the next call.
-func (j *Judge) Decide(row []float32) Verdict {
+// Decide returns the verdict on a row that Row returned, of a window with the given
+// features before the reference, and the given reference of its tool: see Cutting and
+// Center. These two only count for models that decide by wear. What the verdict lends is
+// valid until the next call.
+func (j *Judge) Decide(row, cutting, center []float32) Verdict {
 	v := Verdict{Faults: j.faults}
-	j.decide(&v, row)
+	j.decide(&v, row, cutting, center)
 	return v
 }
 
-func (j *Judge) decide(v *Verdict, row []float32) {
+func (j *Judge) decide(v *Verdict, row, cutting, center []float32) {
 	m := j.model
-	v.Posterior = j.scorer.Posterior(row)
-	v.Score = m.Classifier.Score(v.Posterior)
-	class := m.Classifier.Decide(v.Posterior)
+	costs := m.Classifier.Costs()
+	if m.ByWear != nil {
+		faulty := m.faultyByWear(cutting, center)
+		j.posterior = [2]float64{1 - faulty, faulty}
+		v.Posterior, costs = j.posterior[:], equalCosts
+	} else {
+		v.Posterior = j.scorer.Posterior(row)
+	}
+	v.Score = costs.Score(v.Posterior)
+	v.Decided = costs.Decide(v.Posterior)
 	if j.novelty != nil {
 		v.Novelty = j.novelty.P(row)
 	}
-	if v.Doubt = m.Doubt(class, v.Posterior, v.Novelty); v.Doubt != "" {
+	if v.Doubt = m.Doubt(v.Decided, v.Posterior, v.Novelty); v.Doubt != "" {
 		v.Outcome = Unknown
 		return
 	}
-	v.Outcome, v.Class = Healthy, j.classes[class]
-	if class != classify.Healthy {
+	v.Outcome, v.Class = Healthy, j.classes[v.Decided]
+	if v.Decided != classify.Healthy {
 		v.Outcome = Faulty
 	}
 }

@@ -72,6 +72,7 @@ type Model struct {
 	Drift      *Drift              // of references; nil: drift is not looked for
 	Wear       *trend.Model        // of features before the reference, and of the reference; nil: wear is not estimated
 	GoldenWear []GoldenWear
+	ByWear     *WearVerdict // nil: the classifier decides
 	Provenance Provenance
 	Scores     json.RawMessage // of the evaluation, as the report has them
 
@@ -140,6 +141,9 @@ func (m *Model) check() error {
 		if m.Wear.Reference && m.Reference.Mode == ReferenceOff {
 			return errors.New("wear: it is estimated with references, and there are none")
 		}
+	}
+	if err := m.checkByWear(); err != nil {
+		return err
 	}
 	switch {
 	case m.Conformal != nil && m.Conformal.Classes() != m.Classifier.Classes():

@@ -493,7 +493,7 @@ func TestJudgeDoubts(t *testing.T) {
 		"half-way":                {row(0.5), Unknown, Implausible},
 		"unlike any":              {row(-30), Unknown, OutOfDistribution},
 	} {
-		v := j.Decide(tc.row)
+		v := j.Decide(tc.row, nil, nil)
 		if v.Outcome != tc.want || v.Doubt != tc.doubt || (v.Class == "") != (tc.want == Unknown) {
 			t.Errorf("%s: %v %q %q, P %v, novelty %v", name, v.Outcome, v.Doubt, v.Class, v.Posterior, v.Novelty)
 		}
@@ -507,7 +507,7 @@ func TestJudgeDoubts(t *testing.T) {
 		for i := range x {
 			x[i] = float32(rapid.Float64Range(-3, 3).Draw(t, "x"))
 		}
-		v := j.Decide(x)
+		v := j.Decide(x, nil, nil)
 		class := m.Classifier.Decide(v.Posterior)
 		switch {
 		case (v.Doubt != "") != (v.Outcome == Unknown):
@@ -518,7 +518,7 @@ func TestJudgeDoubts(t *testing.T) {
 			t.Fatalf("faulty of class %d, P %v", class, v.Posterior)
 		}
 	})
-	if n := testing.AllocsPerRun(100, func() { j.Decide(torn) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { j.Decide(torn, nil, nil) }); n > 0 {
 		t.Errorf("%v allocations for a row", n)
 	}
 }
@@ -744,7 +744,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		if m, err := Decode(b); err == nil {
 			j, row := m.NewJudge(), make([]float32, m.Classifier.Columns()) // a model that is read can be used
-			j.Decide(row)
+			j.Decide(row, nil, nil)
 			m.Reference.Relate(row, row, make([]float32, len(row)), j.Relations())
 		}
 	})

@@ -39,8 +39,8 @@ func (r *Rows) hole(i int) string {
 	return r.Hole[i]
 }
 
-// reference returns the reference of row i as the monitor has it then, or nil.
-func (r *Rows) reference(i int) []float32 {
+// ReferenceOf returns the reference of row i as the monitor has it then, or nil.
+func (r *Rows) ReferenceOf(i int) []float32 {
 	if r.Reference == nil {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []i
 	for _, k := range part {
 		held[rows.Tool[tools[k][0]]] = true
 	}
-	m, choice, err := Fit(ctx, rows.without(held), set)
+	m, choice, err := Fit(ctx, rows.Without(held), set)
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []i
 		bold.Distance, bold.MostUM = math.MaxFloat64, math.MaxFloat64
 		var tool, other Tool
 		for _, i := range tools[k] {
-			s.Estimates[i] = tool.Observe(m, rows.Row(i), rows.reference(i), rows.hole(i))
-			if e := other.Observe(&bold, rows.Row(i), rows.reference(i), rows.hole(i)); e.Known() {
+			s.Estimates[i] = tool.Observe(m, rows.Row(i), rows.ReferenceOf(i), rows.hole(i))
+			if e := other.Observe(&bold, rows.Row(i), rows.ReferenceOf(i), rows.hole(i)); e.Known() {
 				t.all += math.Abs(e.UM - rows.WearUM[i])
 				t.told++
 			}
@@ -103,8 +103,8 @@ func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []i
 	return nil
 }
 
-// without returns a copy of the rows of all tools but some.
-func (r *Rows) without(held map[string]bool) *Rows {
+// Without returns a copy of the rows of all tools but those held.
+func (r *Rows) Without(held map[string]bool) *Rows {
 	out := &Rows{Columns: r.Columns}
 	for i, t := range r.Tool {
 		if held[t] {

@@ -118,7 +118,7 @@ func TestTwoToolsTellTheLimit(t *testing.T) {
 	var right, of [2]float64 // unworn, worn
 	var sum, n float64
 	for _, held := range []string{"1", "4", "6"} {
-		m, c, err := Fit(t.Context(), rows.without(map[string]bool{held: true}), Settings{LimitUM: 150, Seed: 1})
+		m, c, err := Fit(t.Context(), rows.Without(map[string]bool{held: true}), Settings{LimitUM: 150, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
