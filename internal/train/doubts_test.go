@@ -128,7 +128,7 @@ func TestIntervalOverTools(t *testing.T) {
 // window are on both sides: there are no conformal sets, and the card says why.
 func TestNoSetsFromFoldsByRow(t *testing.T) {
 	j := latheJob(t)
-	j.Inputs = []Input{latheInput(t, j.Layout, "lives", "lathe", latheCSV([]life{{"A", 48, 420}, {"B", 30, 90}, {"C", 30, 100}}))}
+	j.Inputs = []Input{latheInput(t, j.Layout, "lives", "lathe", latheCSV([]life{{"A", 48, 420}, {"B", 30, 170}, {"C", 30, 180}}))}
 	m, r, err := Run(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)

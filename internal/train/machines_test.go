@@ -97,7 +97,7 @@ func latheInput(t testing.TB, l *signal.Layout, name, machine, text string) Inpu
 func latheJob(t testing.TB) Job {
 	t.Helper()
 	c := DefaultConfig()
-	c.Reference.Windows = 5
+	c.Reference = model.ReferenceSpec{Windows: 5, Mode: model.ReferenceKind} // auto, which tries several, takes as many times as long
 	c.Network.Hidden = []int{6}
 	c.Network.Pretrain.Epochs = 3
 	c.Network.FineTune.Epochs = 40

@@ -372,6 +372,7 @@ func TestRelateMakesTheRowsOfEveryMode(t *testing.T) {
 		j.Config.Reference.Mode = mode
 		j.prepare()
 		rows, m, _ := mustRows(t, j)
+		rows = settled(rows, m)
 		n, at := len(rows.Columns), 0
 		row := make([]float32, n)
 		refs := make(map[string]*model.Reference)

@@ -186,19 +186,19 @@ func TestScoresThatDataCannotGive(t *testing.T) {
 	}{
 		{
 			"one tool wears out", []life{{"A", 48, 420}, {"B", 30, 90}, {"C", 30, 100}},
-			[]string{"only 1 of the tools ever get faulty (A)", "only 14 windows are faulty", "no score on tools held out: tool A alone has faulty windows"},
+			[]string{"only 1 of the tools ever get faulty (A)", "only 14 windows are faulty", "no score on tools held out: tool A alone has faulty windows", "the verdict comes from the estimated wear"},
 		},
 		{
 			"one tool is ever healthy", []life{{"A", 48, 420}, {"B", 6, 1e6}},
-			[]string{"only 2 of the tools ever get faulty (A, B)", "only 15 windows are faulty", "B (4 of its 5 windows are labelled faulty)", "no score on tools held out: tool A alone has healthy windows"},
+			[]string{"only 2 of the tools ever get faulty (A, B)", "only 15 windows are faulty", "B (4 of its 5 windows are labelled faulty)", "no score on tools held out: tool A alone has healthy windows", "the verdict comes from the estimated wear"},
 		},
 		{
 			"a fold cannot choose costs", []life{{"A", 48, 420}, {"B", 6, 310}, {"C", 30, 100}},
-			[]string{"only 2 of the tools", "only 15 windows", "no score on tools held out, of which too few are faulty (class 1) or healthy (class 0): classify: fold 1 of 3: class 1 has a single row"},
+			[]string{"only 2 of the tools", "only 15 windows", "no score on tools held out, of which too few are faulty (class 1) or healthy (class 0): classify: fold 1 of 3: class 1 has a single row", "the verdict comes from the estimated wear"},
 		},
 		{
 			"a class has too few windows to deal", []life{{"A", 14, 340}, {"B", 14, 330}},
-			[]string{"only 2 of the tools", "only 4 windows", "no score on a random split: 14 healthy and 4 faulty"},
+			[]string{"only 2 of the tools", "only 4 windows", "no score on a random split: 14 healthy and 4 faulty", "the verdict comes from the estimated wear"},
 		},
 	} {
 		j := latheJob(t)
