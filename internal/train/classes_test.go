@@ -91,7 +91,7 @@ func TestThreeClasses(t *testing.T) {
 	for _, d := range r.drawings() {
 		drawn = append(drawn, d.file)
 	}
-	if want := []string{"roc.svg", "precision-recall.svg", "calibration.svg", "fine-tuning.svg", "pre-training.svg", "tools.svg", "lives.svg", "wear.svg"}; !slices.Equal(drawn, want) {
+	if want := []string{"roc.svg", "precision-recall.svg", "calibration.svg", "fine-tuning.svg", "pre-training.svg", "tools.svg", "lives.svg", "stability.svg", "wear.svg"}; !slices.Equal(drawn, want) {
 		t.Errorf("drawings %v", drawn)
 	}
 

@@ -117,7 +117,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if err := job.doubts(ctx, rows, posterior, m, r); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	m.Drift = fitDrift(rows.starts, counted(fit.Weights, len(rows.Columns), rows.exclude))
+	if m.Reference.Mode != model.ReferenceOff {
+		m.Drift = fitDrift(rows.starts, counted(fit.Weights, len(rows.Columns), rows.exclude))
+	}
 	if m.Scores, err = json.Marshal(r.headline()); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
