@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web chaos chaos-short kafka cross smoke up down peers peers-bench large quality study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web chaos chaos-short kafka cross smoke up down peers peers-bench large quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test
 
@@ -179,6 +179,29 @@ peers: peers-export peers-formats peers-signal peers-metrics peers-study
 # Tools never seen, what each ingredient is worth, and KEEL's sets: docs/quality.md.
 quality:
 	$(GO) run ./internal/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md
+
+# Tools never seen, Flank's defaults next to scikit-learn with and without the same aids:
+# docs/unseen.md, of the cells in docs/unseen. An hour of a processor, most of it the
+# peers'; cells that are there are kept. REDO=default makes Flank's cells again. The
+# recordings are under DATA; their feature tables stay in flank-data/unseen.
+unseen: unseen-peers
+	$(GO) run ./figures/unseen flank $(if $(REDO),--redo $(REDO))
+	$(MAKE) unseen-page
+
+unseen-peers: peers/unseen/.venv/ready
+	$(GO) run ./figures/unseen tables --data $(DATA)
+	peers/unseen/.venv/bin/python peers/unseen/peers.py --reference figures/unseen/testdata/stability.json
+	$(GO) test -count 1 -run TestPeersScreenAlike ./figures/unseen
+	OMP_NUM_THREADS=1 peers/unseen/.venv/bin/python peers/unseen/peers.py
+
+# The page alone, of the cells that are there.
+unseen-page:
+	$(GO) run ./figures/unseen page
+
+peers/unseen/.venv/ready: peers/unseen/requirements.txt
+	$(PYTHON) -m venv peers/unseen/.venv
+	peers/unseen/.venv/bin/pip install --quiet --requirement peers/unseen/requirements.txt
+	touch $@
 
 # The study: Python's classifiers and every method of internal/study on KEEL's sets,
 # as docs/study/peers.csv and cells.csv, the gun drills, and the pages of them: hours

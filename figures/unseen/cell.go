@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/flank-tcm/flank/internal/atomicfile"
+)
+
+// cell is what one method made of one tool that it had not seen: counts of windows.
+type cell struct {
+	Data, Protocol, Unit, Split, Method, Variant, Tool string
+
+	counts
+	AUC float64 // of all windows of the split; NaN if one class is missing
+
+	flank *own // of Flank's own cells; else nil
+}
+
+// counts is a confusion of windows by whether they were called faulty.
+type counts struct{ TP, FN, TN, FP float64 }
+
+func (c *counts) add(o counts, times float64) {
+	c.TP += times * o.TP
+	c.FN += times * o.FN
+	c.TN += times * o.TN
+	c.FP += times * o.FP
+}
+
+// recall is NaN without a faulty window, specificity without a healthy one, gmean
+// without either.
+func (c counts) recall() float64      { return c.TP / (c.TP + c.FN) }
+func (c counts) specificity() float64 { return c.TN / (c.TN + c.FP) }
+func (c counts) gmean() float64       { return math.Sqrt(c.recall() * c.specificity()) }
+
+// own is what only Flank says of a tool.
+type own struct {
+	Unknown counts // windows whose decision does not stand, by what it was
+
+	// Windows whose conformal set holds their class, of the healthy and of the
+	// faulty ones; NaN if the model has no such sets.
+	SetHealthy, SetFaulty float64
+
+	Wear   float64 // windows with measured wear, those of the reference too; 0 if wear is not estimated
+	Known  float64 // of them those with an estimate
+	Error  float64 // sum of absolute errors over them, µm
+	Inside float64 // of them those with the wear in the interval
+
+	Worst   float64 // the greatest wear of the tool, measured, µm
+	AlarmUM float64 // measured at the first alarm; NaN if there was none
+}
+
+var cellHeader = []string{"data", "protocol", "unit", "split", "method", "variant", "tool", "tp", "fn", "tn", "fp", "auc"}
+
+var ownHeader = slices.Concat(cellHeader, []string{
+	"unknown_tp", "unknown_fn", "unknown_tn", "unknown_fp", "set_healthy", "set_faulty",
+	"wear", "wear_known", "wear_error", "wear_inside", "worst_um", "alarm_um",
+})
+
+// cellFiles are the files of cells in their folder: Flank's and the peers'.
+var cellFiles = []string{"cells.csv", "peers.csv"}
+
+// line is the cell as a line under ownHeader.
+func (c cell) line() []string {
+	line := []string{c.Data, c.Protocol, c.Unit, c.Split, c.Method, c.Variant, c.Tool}
+	o := c.flank
+	for _, v := range []float64{c.TP, c.FN, c.TN, c.FP} {
+		line = append(line, number(v, 64))
+	}
+	line = append(line, rounded(c.AUC, 4))
+	for _, v := range []float64{o.Unknown.TP, o.Unknown.FN, o.Unknown.TN, o.Unknown.FP, o.SetHealthy, o.SetFaulty, o.Wear, o.Known} {
+		line = append(line, number(v, 64))
+	}
+	return append(line, rounded(o.Error, 1), number(o.Inside, 64), rounded(o.Worst, 1), rounded(o.AlarmUM, 1))
+}
+
+func rounded(v float64, digits int) string {
+	if v != v {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
+// loadCells reads the cells of a folder.
+func loadCells(folder string) ([]cell, error) {
+	var all []cell
+	for _, name := range cellFiles {
+		path := filepath.Join(folder, name)
+		cs, err := readCells(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, cs...)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: no cells in %v: make them with `make unseen`", folder, cellFiles)
+	}
+	return all, nil
+}
+
+// readCells reads one file of cells. An error names file, line and column.
+func readCells(path string) ([]cell, error) {
+	f, err := openColumns(path)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(f.header, cellHeader) && !slices.Equal(f.header, ownHeader) {
+		f.file.Close()
+		return nil, fmt.Errorf("%s: line 1: the columns are not those of cells: take the file away and make it again", path)
+	}
+	var out []cell
+	return out, f.each(func(r row) error {
+		c := cell{
+			Data: r.text("data"), Protocol: r.text("protocol"), Unit: r.text("unit"), Split: r.text("split"),
+			Method: r.text("method"), Variant: r.text("variant"), Tool: r.text("tool"),
+		}
+		var err error
+		read := func(to *float64, column string) {
+			var e error
+			*to, e = r.maybe(column)
+			err = errors.Join(err, e)
+		}
+		read(&c.TP, "tp")
+		read(&c.FN, "fn")
+		read(&c.TN, "tn")
+		read(&c.FP, "fp")
+		read(&c.AUC, "auc")
+		if err == nil && !(min(c.TP, c.FN, c.TN, c.FP) >= 0) {
+			err = errors.New("one of the columns tp, fn, tn and fp is empty or negative")
+		}
+		if len(f.header) == len(ownHeader) {
+			o := &own{}
+			c.flank = o
+			for column, to := range map[string]*float64{
+				"unknown_tp": &o.Unknown.TP, "unknown_fn": &o.Unknown.FN, "unknown_tn": &o.Unknown.TN, "unknown_fp": &o.Unknown.FP,
+				"set_healthy": &o.SetHealthy, "set_faulty": &o.SetFaulty, "wear": &o.Wear, "wear_known": &o.Known,
+				"wear_error": &o.Error, "wear_inside": &o.Inside, "worst_um": &o.Worst, "alarm_um": &o.AlarmUM,
+			} {
+				read(to, column)
+			}
+		}
+		out = append(out, c)
+		return err
+	})
+}
+
+// cellLog is Flank's file of cells, to which lines are appended as they are made.
+type cellLog struct {
+	file *os.File
+	done map[[5]string]bool // data, protocol, split, method, variant
+}
+
+// key names what is computed at once.
+func (c cell) key() [5]string { return [5]string{c.Data, c.Protocol, c.Split, c.Method, c.Variant} }
+
+// openLog opens a file of cells, without the cells of the variants that are to be made
+// again.
+func openLog(path string, again []string) (*cellLog, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	cs, err := readCells(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	cs = slices.DeleteFunc(cs, func(c cell) bool { return slices.Contains(again, c.Variant) })
+	l := &cellLog{done: make(map[[5]string]bool)}
+	for _, c := range cs {
+		l.done[c.key()] = true
+	}
+	if err := atomicfile.WriteTo(path, func(out io.Writer) error { return writeCells(out, true, cs) }); err != nil {
+		return nil, err
+	}
+	l.file, err = os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	return l, err
+}
+
+// writeCells writes cells, which are Flank's.
+func writeCells(out io.Writer, header bool, cs []cell) error {
+	w := csv.NewWriter(out)
+	if header {
+		w.Write(ownHeader)
+	}
+	for _, c := range cs {
+		w.Write(c.line())
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// append adds the cells of one split.
+func (l *cellLog) append(cs []cell) error { return writeCells(l.file, false, cs) }

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/trend"
+)
+
+// Flank's name among the methods, and that of its default settings.
+const (
+	flankMethod    = "flank"
+	defaultVariant = "default"
+)
+
+// variants are the settings that Flank is run with: the default ones, and what they
+// are without a part.
+var variants = []struct {
+	name   string
+	change func(*train.Config)
+}{
+	{defaultVariant, func(*train.Config) {}},
+}
+
+// judgeAll computes the cells of the sets and variants that the log does not have. No
+// protocols stand for all.
+func judgeAll(ctx context.Context, folder string, sets, protocols []string, log *cellLog, out io.Writer) error {
+	for _, name := range sets {
+		s, err := loadSet(folder, name)
+		if err != nil {
+			return err
+		}
+		for _, v := range variants {
+			began, n := time.Now(), 0
+			for _, p := range s.Splits {
+				if len(protocols) > 0 && !slices.Contains(protocols, p.Protocol) {
+					continue
+				}
+				if log.done[cell{Data: name, Protocol: p.Protocol, Split: p.Name, Method: flankMethod, Variant: v.name}.key()] {
+					continue
+				}
+				cs, err := s.judge(ctx, p, v.name, v.change)
+				if err != nil {
+					return fmt.Errorf("%s, %s, %s: %w", name, p.Protocol, p.Name, err)
+				}
+				if err := log.append(cs); err != nil {
+					return err
+				}
+				n++
+			}
+			fmt.Fprintf(out, "%s, %s: %d splits in %v\n", name, v.name, n, time.Since(began).Round(time.Second))
+		}
+	}
+	return nil
+}
+
+// machine is the name of the machine that all tools are of.
+const machine = "unseen"
+
+// config returns the settings: the default ones, and what a set says of itself.
+func (s *set) config() train.Config {
+	c := train.DefaultConfig()
+	c.Gate = "off" // every row is of cutting
+	c.Reference.Windows = s.Reference
+	c.Label = wear.Rule{VBMaxUM: s.LimitUM}
+	c.Evaluate = train.Evaluate{ByTool: "off"}
+	return c
+}
+
+// layout returns the channels that the features are of.
+func (s *set) layout() (*signal.Layout, error) {
+	if s.Name == "drill" {
+		return signal.GunDrill(), nil
+	}
+	return train.TableLayout(s.Name, s.Columns, time.Second)
+}
+
+// start is when a row's window began: rows have their order, and no times.
+func start(i int) time.Time { return time.Unix(1_700_000_000+int64(i), 0).UTC() }
+
+// part returns the rows that a split learns from; those of unlabelled tools have
+// neither class nor wear.
+func (s *set) part(p split) *table.Table {
+	t := table.New(s.Columns)
+	for i := range s.table.Rows() {
+		r := s.table.Row(i)
+		r.Machine, r.Start = machine, start(i)
+		switch {
+		case slices.Contains(p.Train, r.Tool):
+		case slices.Contains(p.Unlabelled, r.Tool):
+			r.Class, r.VBMaxUM = table.NoClass, math.NaN()
+		default:
+			continue
+		}
+		t.Append(r)
+	}
+	return t
+}
+
+// judge trains on one part of a split and judges the tools of the other.
+func (s *set) judge(ctx context.Context, p split, variant string, change func(*train.Config)) ([]cell, error) {
+	c := s.config()
+	change(&c)
+	layout, err := s.layout()
+	if err != nil {
+		return nil, err
+	}
+	m, _, err := train.Run(ctx, train.Job{
+		Config: c, Layout: layout, Program: "unseen", Log: zerolog.Nop(),
+		Inputs: []train.Input{{Name: s.Name, Windows: s.table.Rows(), Table: s.part(p)}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []cell
+	var score []float64
+	var faulty []bool
+	for _, tool := range p.Test {
+		cl := cell{Data: s.Name, Protocol: p.Protocol, Unit: p.Unit, Split: p.Name, Method: flankMethod, Variant: variant, Tool: tool}
+		if err := s.follow(m, tool, &cl, &score, &faulty); err != nil {
+			return nil, err
+		}
+		out = append(out, cl)
+	}
+	auc := math.NaN()
+	if slices.Contains(faulty, true) && slices.Contains(faulty, false) {
+		auc = classify.AUC(score, faulty)
+	}
+	for i := range out {
+		out[i].AUC = auc
+	}
+	return out, nil
+}
+
+// follow judges the life of a tool as the monitor would, and appends the score and the
+// class of its windows.
+func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, faulty *[]bool) error {
+	o := &own{AlarmUM: math.NaN()}
+	c.flank = o
+	if m.Conformal == nil {
+		o.SetHealthy, o.SetFaulty = math.NaN(), math.NaN()
+	}
+	bell, err := alarm.New(alarm.Default)
+	if err != nil {
+		return err
+	}
+	judge := m.NewJudge()
+	column := make([]int, 0, len(s.Columns))
+	for _, name := range judge.FeatureNames() {
+		at := slices.Index(s.Columns, name)
+		if at < 0 {
+			return fmt.Errorf("the table has no feature %q", name)
+		}
+		column = append(column, at)
+	}
+	seen := model.Observation{Tool: tool, Level: math.Inf(1), Quality: make([]signal.Quality, len(m.Layout.Channels())), Features: make([]float32, len(column))}
+	var ref model.Reference
+	life := trend.Tool{Name: tool}
+	n := 0
+	for i := range s.table.Rows() {
+		r := s.table.Row(i)
+		if r.Tool != tool {
+			continue
+		}
+		n++
+		seen.Start = start(i)
+		for k, at := range column {
+			seen.Features[k] = r.Features[at]
+		}
+		if len(seen.Features) == len(seen.Quality) { // feature channels: a missing value is a hole
+			for k, v := range seen.Features {
+				if seen.Quality[k] = 0; v != v {
+					seen.Quality[k] = signal.Dropout
+				}
+			}
+		}
+		row, v := judge.Row(&seen, &ref, nil)
+		o.Worst = max(o.Worst, r.VBMaxUM)
+		if e, asked := judge.Wear(&life, ""); asked {
+			o.Wear++
+			if e.Known() {
+				o.Known++
+				o.Error += math.Abs(e.UM - r.VBMaxUM)
+				if e.LowUM <= r.VBMaxUM && r.VBMaxUM <= e.HighUM {
+					o.Inside++
+				}
+			}
+		}
+		if row == nil {
+			if v.Outcome == model.Learning {
+				continue
+			}
+			return fmt.Errorf("tool %s, window %d: %s: every window must be judged", tool, n, v.Outcome)
+		}
+		v = judge.Decide(row)
+		called := m.Classifier.Decide(v.Posterior) != classify.Healthy
+		one := counts{}
+		switch worn := r.Class != classify.Healthy; {
+		case worn && called:
+			one.TP = 1
+		case worn:
+			one.FN = 1
+		case called:
+			one.FP = 1
+		default:
+			one.TN = 1
+		}
+		c.add(one, 1)
+		if m.Conformal != nil && m.Conformal.In(r.Class, v.Posterior) {
+			if r.Class == classify.Healthy {
+				o.SetHealthy++
+			} else {
+				o.SetFaulty++
+			}
+		}
+		*score, *faulty = append(*score, v.Posterior[1]), append(*faulty, r.Class != classify.Healthy)
+		if v.Outcome == model.Unknown {
+			o.Unknown.add(one, 1)
+			continue // neither for nor against an alarm, as in the monitor
+		}
+		at := time.Time{}.Add(time.Duration(n) * time.Second)
+		if bell.Observe(bell.Counts(v.Score), at, at.Add(time.Second)) == alarm.Raised && o.AlarmUM != o.AlarmUM {
+			o.AlarmUM = r.VBMaxUM
+		}
+	}
+	return nil
+}

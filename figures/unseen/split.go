@@ -1,0 +1,225 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// split says which tools are learnt from and which are judged. No tool is both, and
+// none of what is judged is looked at while learning.
+type split struct {
+	Protocol string `json:"protocol"`
+
+	// Unit names the splits whose windows are counted together before a G-mean is
+	// taken: the one of a tool that is left out alone would often lack a class.
+	Unit string `json:"unit"`
+
+	Name       string   `json:"name"` // unique within set and protocol
+	Train      []string `json:"train"`
+	Test       []string `json:"test"`
+	Unlabelled []string `json:"unlabelled,omitempty"` // recorded to the end of their lives, of unknown wear
+
+	// Healthy is how many windows after its reference an unlabelled tool is taken
+	// for healthy.
+	Healthy int `json:"healthy,omitempty"`
+}
+
+// The protocols.
+const (
+	sixOfNine   = "6/3"
+	leaveOneOut = "leave-one-out"
+	fiveFold    = "5-fold"
+	few         = "few-" // and how many labelled worn tools
+)
+
+// An unlabelled tool's windows that are taken for healthy: fewer where tools live for
+// a minute only.
+const (
+	healthyTurning = 30
+	healthyDrill   = 15
+)
+
+// allSplits returns the splits that a set is judged by.
+func (s *set) allSplits() []split {
+	ls := s.lives()
+	switch s.Name {
+	case "turning":
+		out := slices.Concat(sixThree(ls), outOneByOne(ls))
+		for _, n := range []int{1, 2, 3} {
+			out = append(out, fewLabelled(ls, n)...)
+		}
+		return out
+	case "drill":
+		return drillSplits(ls)
+	}
+	return outOneByOne(ls)
+}
+
+// alone is the tool of which three windows are worn: a recall of three windows says
+// nothing.
+const alone = "13"
+
+// sixThree returns all splits of nine tools into six to learn from and three to be
+// judged, but for those whose judged part has faulty windows of no tool but alone:
+// 74 of 84.
+func sixThree(ls []life) []split {
+	var out []split
+	for _, test := range choices(len(ls), 3) {
+		worn := 0
+		s := split{Protocol: sixOfNine}
+		for k, l := range ls {
+			if !slices.Contains(test, k) {
+				s.Train = append(s.Train, l.tool)
+				continue
+			}
+			s.Test = append(s.Test, l.tool)
+			if l.tool != alone {
+				worn += l.faulty
+			}
+		}
+		if worn == 0 {
+			continue
+		}
+		s.Name = strings.Join(s.Test, " ")
+		s.Unit = s.Name
+		out = append(out, s)
+	}
+	return out
+}
+
+// outOneByOne leaves each tool out in turn.
+func outOneByOne(ls []life) []split {
+	var out []split
+	for k, held := range ls {
+		s := split{Protocol: leaveOneOut, Unit: "all", Name: held.tool, Test: []string{held.tool}}
+		for i, l := range ls {
+			if i != k {
+				s.Train = append(s.Train, l.tool)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// fewParts is how many parts the tools without a label are dealt to; each is judged
+// in turn, by what the others and the labelled ones teach.
+const fewParts = 3
+
+// fewLabelled labels n of the worn tools, every choice of them. A tool that is judged
+// is not among the unlabelled ones that are learnt from.
+func fewLabelled(ls []life, n int) []split {
+	var worn, rest []int
+	for k, l := range ls {
+		if l.faulty > 0 {
+			worn = append(worn, k)
+		} else {
+			rest = append(rest, k)
+		}
+	}
+	var out []split
+	for _, choice := range choices(len(worn), n) {
+		var labelled []string
+		var others []int
+		for i, k := range worn {
+			if slices.Contains(choice, i) {
+				labelled = append(labelled, ls[k].tool)
+			} else {
+				others = append(others, k)
+			}
+		}
+		others = append(others, rest...)
+		for part := range fewParts {
+			s := split{Protocol: fmt.Sprintf("%s%d", few, n), Unit: strings.Join(labelled, " "), Train: labelled, Healthy: healthyTurning}
+			for i, k := range others {
+				if i%fewParts == part {
+					s.Test = append(s.Test, ls[k].tool)
+				} else {
+					s.Unlabelled = append(s.Unlabelled, ls[k].tool)
+				}
+			}
+			s.Name = fmt.Sprintf("%s, %d", s.Unit, part+1)
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// drillSplits holds a fifth of the tools of one seed out at a time; and learns from
+// few labelled tools of one seed, the others unlabelled, to judge the next seed's.
+func drillSplits(ls []life) []split {
+	bySeed := make([][]life, len(drillSeeds))
+	for _, l := range ls {
+		for k, seed := range drillSeeds {
+			if strings.HasPrefix(l.tool, drillTool(seed, "")) {
+				bySeed[k] = append(bySeed[k], l)
+			}
+		}
+	}
+	const folds = 5
+	var out []split
+	for k, tools := range bySeed {
+		unit := fmt.Sprintf("seed %d", drillSeeds[k])
+		for fold := range folds {
+			s := split{Protocol: fiveFold, Unit: unit, Name: fmt.Sprintf("%s, %d", unit, fold+1)}
+			for i, l := range tools {
+				if i%folds == fold {
+					s.Test = append(s.Test, l.tool)
+				} else {
+					s.Train = append(s.Train, l.tool)
+				}
+			}
+			out = append(out, s)
+		}
+	}
+	for _, n := range []int{1, 3} {
+		for k, tools := range bySeed {
+			for choice := range folds {
+				s := split{Protocol: fmt.Sprintf("%s%d", few, n), Healthy: healthyDrill}
+				for i, l := range tools {
+					// Tools of one geometry follow each other: labelled ones are spread.
+					if slices.ContainsFunc(spread(n, choice, len(tools)), func(at int) bool { return at == i }) {
+						s.Train = append(s.Train, l.tool)
+					} else {
+						s.Unlabelled = append(s.Unlabelled, l.tool)
+					}
+				}
+				for _, l := range bySeed[(k+1)%len(bySeed)] {
+					s.Test = append(s.Test, l.tool)
+				}
+				s.Unit = strings.Join(s.Train, " ")
+				s.Name = s.Unit
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// spread returns n of the given number of places, far from each other: the
+// choice-th such selection.
+func spread(n, choice, places int) []int {
+	var out []int
+	for i := range n {
+		out = append(out, (choice*3+i*7)%places)
+	}
+	return out
+}
+
+// choices returns all ways to choose k of n, each ascending, in lexical order.
+func choices(n, k int) [][]int {
+	var out [][]int
+	var walk func(from int, chosen []int)
+	walk = func(from int, chosen []int) {
+		if len(chosen) == k {
+			out = append(out, slices.Clone(chosen))
+			return
+		}
+		for i := from; i < n; i++ {
+			walk(i+1, append(chosen, i))
+		}
+	}
+	walk(0, nil)
+	return out
+}
