@@ -90,7 +90,7 @@ func TestEvaluate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"faulty if maximum flank wear ≥ 300 µm", "ROC AUC ", "average precision", "4 of 4 worn tools caught once they were worn, 0 before, 0 missed; 0 of 0 others rang", "\nall ", "\nT1 ", "\nT4 ", "note: the model was trained on tools: "} {
+	for _, want := range []string{"faulty if maximum flank wear ≥ 300 µm", "ROC AUC ", "average precision", "4 of 4 worn tools caught once they were worn, 0 before, 0 missed; 0 of 0 others rang", "\nall ", "\nT1 ", "\nT4 ", "\nall, with 95 % intervals: G-mean ", " over 4 tools\n", "had none been unknown", "note: the model was trained on tools: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -103,6 +103,7 @@ func TestEvaluate(t *testing.T) {
 		Model  string                    `json:"model"`
 		Pooled map[string]any            `json:"pooled"`
 		Groups map[string]map[string]any `json:"groups"`
+		Within struct{ Tools int }       `json:"pooled_interval"`
 		Alarms struct{ Caught int }      `json:"alarms"`
 	}
 	if err := json.Unmarshal(text, &e); err != nil {
@@ -112,7 +113,7 @@ func TestEvaluate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Model != m.ID() || len(e.Groups) != 4 || e.Alarms.Caught != 4 || e.Pooled["gmean"].(float64) < 0.9 || e.Pooled["rows"].(float64) != 104 {
+	if e.Model != m.ID() || len(e.Groups) != 4 || e.Within.Tools != 4 || e.Alarms.Caught != 4 || e.Pooled["gmean"].(float64) < 0.9 || e.Pooled["rows"].(float64) != 104 {
 		t.Errorf("%s", text)
 	}
 	// The other table is of other tools but a copy, which is for the person to

@@ -24,7 +24,7 @@ recording:
 
 const trainYAML = `layout: layout.yaml
 reference:
-  windows: 4
+  {windows: 4, mode: kind}
 label:
   vb_max_um: 300
 network:
@@ -73,6 +73,32 @@ func trainer(t *testing.T, args string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
+// Left to the trainer, the mode of the reference is the one with the least loss on tools held
+// out. Of tools that are all alike when they are new that is none: features stay as they are,
+// and there are no references for drift to be told by.
+func TestFitChoosesTheReference(t *testing.T) {
+	bench(t, "train.yaml", strings.Replace(trainYAML, ", mode: kind", "", 1))
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Load("m.flank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	card, err := os.ReadFile("m.report.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Reference.Mode != model.ReferenceOff || m.Drift != nil {
+		t.Errorf("reference %+v, drift %v", m.Reference, m.Drift)
+	}
+	for _, want := range []string{"\nFeatures are as they are, not relative to a reference.\n", "\n| log | ", "\n| ratio | ", "\n| difference | ", "\n| **off**, kept | "} {
+		if !strings.Contains(string(card), want) {
+			t.Errorf("the card does not say %q:\n%s", want, card)
+		}
+	}
+}
+
 func TestFitAndInspect(t *testing.T) {
 	bench(t)
 	out, progress, err := trainer(t, "fit --config train.yaml --data tools.csv --model out.flank")
@@ -85,6 +111,7 @@ func TestFitAndInspect(t *testing.T) {
 	}
 	for _, want := range []string{
 		"120 windows cut, 104 used, 16 make the references", "G-mean  recall", "tools held out", "random (leaky)",
+		"\ntools held out, with 95 % intervals: G-mean ", " over 4 tools\n", " features follow the life of every tool: ",
 		"model   out.flank (" + m.ID() + ")\n", "card    out.report.md\nreport  out.report.json\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -118,7 +145,7 @@ func TestFitAndInspect(t *testing.T) {
 	for _, want := range []string{
 		m.ID() + ": 2 channels, windows of 1s", "layout      bench, fingerprint " + m.Layout.Fingerprint(),
 		"label       faulty if maximum flank wear ≥ 300 µm", "trained on  tools, 120 windows, SHA-256 ",
-		"scores      G-mean ", "            of 104 windows, 32 faulty; split: leave-one-out by tool, 4 folds\n", "checks      checksum and 12 golden vectors hold\n",
+		"scores      G-mean ", "            of 104 windows, 32 faulty; split: leave-one-out by tool, 4 folds\n", " over 4 tools, precision ", "checks      checksum and 12 golden vectors hold\n",
 		"\nunknown     healthy ", "\nwear        of tools held out: off by ", "\ndrift       against the references of 4 tools\n",
 	} {
 		if !strings.Contains(out, want) {

@@ -111,6 +111,9 @@ func (r *Report) drawings() []drawing {
 	if r.Pooled != nil {
 		ds = append(ds, drawing{"tools.svg", "Figures by tool", r.dots()}, drawing{"lives.svg", "Lives of the tools", h.lives()})
 	}
+	if d, ok := r.followersDrawing(); ok {
+		ds = append(ds, d)
+	}
 	if r.Trend != nil && r.Trend.Score != nil {
 		ds = append(ds, drawing{"wear.svg", "Wear estimated and measured", r.Trend.drawing().SVG()})
 	}

@@ -79,7 +79,7 @@ func TestDrawings(t *testing.T) {
 			t.Errorf("%s: %v", d.file, elements)
 		}
 	}
-	want := []string{"roc.svg", "precision-recall.svg", "calibration.svg", "costs.svg", "fine-tuning.svg", "pre-training.svg", "tools.svg", "lives.svg"}
+	want := []string{"roc.svg", "precision-recall.svg", "calibration.svg", "costs.svg", "fine-tuning.svg", "pre-training.svg", "tools.svg", "lives.svg", "stability.svg"}
 	if !slices.Equal(names, want) {
 		t.Errorf("drawings %v, want %v", names, want)
 	}
@@ -108,7 +108,7 @@ func TestDrawings(t *testing.T) {
 func TestDrawingsThatCannotBe(t *testing.T) {
 	r := fixedReport(t)
 	r.held = heldOut{class: []int{0, 0}, faulty: []float64{0.1, 0.2}, score: []float64{0.1, 0.2}, group: []string{"a", "a"}}
-	r.Pooled, r.landscape, r.Fit.History = nil, nil, &dbn.History{Loss: []float64{1}}
+	r.Pooled, r.landscape, r.Fit.Weights, r.Fit.History = nil, nil, &classify.Weights{Off: "why"}, &dbn.History{Loss: []float64{1}}
 	if ds := r.drawings(); len(ds) != 0 {
 		t.Errorf("%d drawings", len(ds))
 	}

@@ -91,7 +91,7 @@ func TestThreeClasses(t *testing.T) {
 	for _, d := range r.drawings() {
 		drawn = append(drawn, d.file)
 	}
-	if want := []string{"roc.svg", "precision-recall.svg", "calibration.svg", "fine-tuning.svg", "pre-training.svg", "tools.svg", "lives.svg", "wear.svg"}; !slices.Equal(drawn, want) {
+	if want := []string{"roc.svg", "precision-recall.svg", "calibration.svg", "fine-tuning.svg", "pre-training.svg", "tools.svg", "lives.svg", "stability.svg", "wear.svg"}; !slices.Equal(drawn, want) {
 		t.Errorf("drawings %v", drawn)
 	}
 
@@ -336,7 +336,7 @@ func TestReportOfThreeClasses(t *testing.T) {
 	golden.Check(t, "classes.md", r.Markdown("m.report"))
 	golden.Check(t, "classes-summary.txt", r.Summary()+"\n")
 	r.Pooled, r.Groups, r.Random, r.Split = nil, nil, nil, ""
-	r.Faulty = r.binary()
+	r.Interval, r.FaultyInterval, r.Faulty = nil, nil, r.binary()
 	golden.Check(t, "classes-unscored.txt", r.Summary()+"\n")
 }
 

@@ -57,12 +57,13 @@ type tally struct {
 	NotCutting  int `json:"not_cutting"`  // left out: the machine was not cutting
 	SensorFault int `json:"sensor_fault"` // left out: too many channels cannot be trusted
 	Learning    int `json:"learning"`     // left out: they make the tool's reference
-	Unlabelled  int `json:"unlabelled"`   // left out: nothing is known of the wear
+	Unlabelled  int `json:"unlabelled"`   // in no score: nothing is known of the wear; networks learn from them without a label
 	Missing     int `json:"missing"`      // feature values that are missing and are imputed
-	Used        int `json:"used"`         // rows that are learnt from and scored
+	Used        int `json:"used"`         // rows with a label, that are learnt from and scored
 
-	Unused []string `json:"unused_tools,omitempty"` // that no used window is of
-	Join   string   `json:"join,omitempty"`         // what the join of measurements to windows says, in words
+	Unused []string `json:"unused_tools,omitempty"`     // none of whose windows is fit for judging: nothing is learnt from them
+	Bare   []string `json:"unlabelled_tools,omitempty"` // that have windows fit for judging, all of them without a label
+	Join   string   `json:"join,omitempty"`             // what the join of measurements to windows says, in words
 
 	usedTools string // whose reference was not taken on a new and healthy tool, in words
 }
@@ -103,7 +104,10 @@ func (t tally) remedy() string {
 func (t tally) warnings() []string {
 	var ws []string
 	if len(t.Unused) > 0 {
-		ws = append(ws, "nothing is learnt from these tools, none of whose windows is fit for judging and has a label: "+strings.Join(t.Unused, ", "))
+		ws = append(ws, "nothing is learnt from these tools, none of whose windows is fit for judging: "+strings.Join(t.Unused, ", "))
+	}
+	if len(t.Bare) > 0 {
+		ws = append(ws, "no window of these tools has a label: their windows are in no score, but networks learn from them: "+strings.Join(t.Bare, ", "))
 	}
 	if t.usedTools != "" {
 		ws = append(ws, t.usedTools)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -168,29 +166,6 @@ func mean(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// overTools returns the interval that holds the mean of a figure of tools with 95 %: the
-// percentiles of the means of as many tools, drawn with replacement 2,000 times. It is
-// undefined of fewer than two tools.
-//
-// Source: B. Efron, R. Tibshirani, "An Introduction to the Bootstrap", 1993, §13.3.
-func overTools(figures []float64) [2]classify.Figure {
-	const draws = 2000
-	if len(figures) < 2 {
-		undefined := classify.Figure(math.NaN())
-		return [2]classify.Figure{undefined, undefined}
-	}
-	rng := rand.New(rand.NewPCG(1, 0x746f6f6c73)) // "tools"
-	means, drawn := make([]float64, draws), make([]float64, len(figures))
-	for i := range means {
-		for t := range drawn {
-			drawn[t] = figures[rng.IntN(len(figures))]
-		}
-		means[i] = mean(drawn)
-	}
-	slices.Sort(means)
-	return [2]classify.Figure{classify.Figure(means[draws/40]), classify.Figure(means[draws-1-draws/40])}
-}
-
 // promise notes what is certain of a new tool by what m has.
 func (d *Doubts) promise(m *model.Model, classes []string) {
 	if c := m.Conformal; c != nil {
@@ -262,7 +237,7 @@ func (j *Job) doubts(ctx context.Context, rows rowTable, posterior []float64, m 
 	}
 	var held classify.HeldNovelty
 	if u.Novelty > 0 {
-		m.Novelty, held, err = classify.FitNovelty(ctx, rows.x(), rows.group, nil, u.Novelty, j.Config.Seed, j.Workers)
+		m.Novelty, held, err = classify.FitNovelty(ctx, rows.x(), rows.group, counted(r.Fit.Weights, len(rows.Columns), rows.exclude), u.Novelty, j.Config.Seed, j.Workers)
 		if errors.Is(err, classify.ErrTooFew) {
 			d.Without = append(d.Without, fmt.Sprintf("nothing is out of distribution: %v", err))
 		} else if err != nil {
@@ -348,7 +323,8 @@ func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []clas
 }
 
 // unknown returns which decisions of a validation do not stand at the rates of m, each
-// by what has not seen its tool. Where that cannot be, with too few tools of a class
+// by what has not seen its tool. The features that count for novelty are those that count
+// for m's. Where that cannot be, with too few tools of a class
 // once one is left out, they all stand.
 func (j *Job) unknown(ctx context.Context, rows rowTable, m *model.Model, v *classify.Validation, folds []classify.Fold) ([]bool, error) {
 	k := len(rows.classes)
@@ -358,7 +334,7 @@ func (j *Job) unknown(ctx context.Context, rows rowTable, m *model.Model, v *cla
 	}
 	sets := &model.Model{Conformal: m.Conformal}
 	if m.Novelty != nil {
-		fitted, held, err := classify.FitNovelty(ctx, rows.x(), rows.group, nil, m.Novelty.Rate, j.Config.Seed, j.Workers)
+		fitted, held, err := classify.FitNovelty(ctx, rows.x(), rows.group, m.Novelty.Counts(), m.Novelty.Rate, j.Config.Seed, j.Workers)
 		if err != nil && !errors.Is(err, classify.ErrTooFew) {
 			return nil, err
 		}
@@ -395,7 +371,17 @@ func (d *Doubts) words() string {
 		}
 		parts = append(parts, s)
 	}
-	return fmt.Sprintf("unknown: %s of windows, %s", strings.Join(parts, ", "), d.rates())
+	return fmt.Sprintf("unknown: %s of windows, %s%s", strings.Join(parts, ", "), d.rates(), d.bothWays())
+}
+
+// bothWays says how good decisions are without and with the windows that are unknown;
+// nothing if that was not measured.
+func (d *Doubts) bothWays() string {
+	if d.Judged == nil || d.Decided == nil {
+		return ""
+	}
+	return fmt.Sprintf("; recall %s and specificity %s of the windows that are left, %s and %s had none been unknown",
+		figure(d.Judged.Recall), figure(d.Judged.Specificity), figure(d.Decided.Recall), figure(d.Decided.Specificity))
 }
 
 // byTool says what coverage is by tool; nothing if that was not measured.

@@ -38,10 +38,12 @@ type Exam struct {
 // part of the contract, as that of Report is.
 type Evaluation struct {
 	Model            string                     `json:"model"`
-	Label            string                     `json:"label"`             // rule, in words
-	Pooled           classify.Scores            `json:"pooled"`            // of windows with the verdict healthy or faulty, as all figures but those of ranking and calibration
-	Classes          []string                   `json:"classes,omitempty"` // their names, if there are more than two
-	Faulty           *classify.Scores           `json:"faulty,omitempty"`  // healthy against all others, if there are more than two
+	Label            string                     `json:"label"`                     // rule, in words
+	Pooled           classify.Scores            `json:"pooled"`                    // of windows with the verdict healthy or faulty, as all figures but those of ranking and calibration
+	Interval         *ToolInterval              `json:"pooled_interval,omitempty"` // if there are several tools
+	Classes          []string                   `json:"classes,omitempty"`         // their names, if there are more than two
+	Faulty           *classify.Scores           `json:"faulty,omitempty"`          // healthy against all others, if there are more than two
+	FaultyInterval   *ToolInterval              `json:"faulty_interval,omitempty"`
 	AveragePrecision classify.Figure            `json:"average_precision"` // of P(faulty): of any class but healthy
 	CalibrationError classify.Figure            `json:"calibration_error"` // of P(faulty), expected, ten bins
 	Groups           map[string]classify.Scores `json:"groups"`
@@ -167,6 +169,11 @@ func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 	for _, tool := range rows.tools() {
 		r.tools = append(r.tools, tool)
 		r.Groups[tool] = r.assess(decisions, k, func(i int) bool { return rows.group[i] == tool })
+	}
+	by := confusions(r.tools, r.Groups)
+	r.Interval = intervalOf(by)
+	if several(rows.classes) {
+		r.FaultyInterval = intervalOf(twoClasses(by))
 	}
 }
 
@@ -321,8 +328,8 @@ func (r *Evaluation) Text() string {
 			figure(p.AUC), figure(r.AveragePrecision), figure(p.Brier), figure(r.CalibrationError))
 	}
 	if u := r.Unknown; u != nil {
-		fmt.Fprintf(&b, "%s\n         left out of the figures below, and neither for nor against an alarm; had none been unknown: recall %s, specificity %s\n",
-			strings.Replace(u.words(), "unknown: ", "unknown  ", 1), figure(u.Decided.Recall), figure(u.Decided.Specificity))
+		fmt.Fprintf(&b, "%s\n         unknown windows are left out of the figures below, and neither for nor against an alarm\n",
+			strings.Replace(u.words(), "unknown: ", "unknown  ", 1))
 	}
 	if r.Wear != "" {
 		fmt.Fprintf(&b, "wear     %s\n", strings.TrimLeft(strings.TrimPrefix(r.Wear, "flank wear"), ": "))
@@ -351,6 +358,7 @@ func (r *Evaluation) Text() string {
 			t.line(name, &s)
 		}
 		b.WriteString("\n" + t.String())
+		r.intervals(&b)
 		r.notes(&b)
 		return b.String()
 	}
@@ -363,8 +371,19 @@ func (r *Evaluation) Text() string {
 	for _, t := range r.tools {
 		line(t, r.Groups[t])
 	}
+	r.intervals(&b)
 	r.notes(&b)
 	return b.String()
+}
+
+// intervals says how far the scores of all tools together depend on which tools they are.
+func (r *Evaluation) intervals(b *strings.Builder) {
+	if words := r.Interval.words(r.Classes, &r.Pooled); words != "" {
+		fmt.Fprintf(b, "\nall, with 95 %% intervals: %s", words)
+	}
+	if words := r.FaultyInterval.words(nil, r.Faulty); words != "" {
+		fmt.Fprintf(b, "\nhealthy against all others, with 95 %% intervals: %s", words)
+	}
 }
 
 func (r *Evaluation) notes(b *strings.Builder) {

@@ -46,6 +46,9 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 		return err
 	}
 	r.byTool(v, j.Config.Evaluate.ByTool, len(folds))
+	if j.Config.Evaluate.Transductive && len(rows.bare.group) > 0 {
+		r.Split += transductiveSplit
+	}
 	r.validated, r.folds = v, folds
 	r.hold(rows, v.Posterior, v.Decision, v.Score)
 	return nil

@@ -19,7 +19,8 @@ type labeller struct {
 	join     *wear.Join // nil: labels are in the recordings
 	counts   *tally
 	machines bool                        // there are several
-	used     map[string]bool             // by group
+	used     map[string]bool             // by group: a window of it has a label
+	bare     map[string]bool             // by group: a window of it has none
 	names    map[string]string           // of groups, one copy of each
 	refs     map[string]*model.Reference // by machine
 	cycles   map[string]*cycle.Memory    // by machine
@@ -35,7 +36,7 @@ type labeller struct {
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *tally, severalMachines bool) *labeller {
 	return &labeller{
 		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
-		used: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
+		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
 		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
 		settled: make(map[string]bool), taking: make(map[string]int),
 	}
@@ -99,6 +100,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	r := labelled{row, l.judge.Cutting(), ref.Center(), name, class, um}
 	if !ok {
 		l.counts.Unlabelled++
+		l.bare[name] = true
 		r.class = table.NoClass
 		return r, true, nil
 	}
@@ -145,11 +147,16 @@ func (l *labeller) finish(rows int) error {
 		return fmt.Errorf("train: %w: %s%s", ErrData, c.words(), c.remedy())
 	}
 	for g, any := range l.used {
-		if !any {
+		switch {
+		case any:
+		case l.bare[g]:
+			c.Bare = append(c.Bare, g)
+		default:
 			c.Unused = append(c.Unused, g)
 		}
 	}
 	slices.Sort(c.Unused)
+	slices.Sort(c.Bare)
 	limit, _ := l.rule.Limit()
 	c.usedTools = usedTools(l.taken, limit)
 	return nil

@@ -19,25 +19,29 @@ import (
 // part of the contract: pooled, groups and random_split each have accuracy,
 // recall, specificity, precision, f1 and gmean, with faulty as the positive
 // class; a figure without rows to rest on is null. Of more than two classes the
-// last is the positive one there, and recalls has all of them.
+// last is the positive one there, and recalls has all of them. fit.weights has the
+// features that count, by name and column.
 type Report struct {
-	Model    string                     `json:"model"`
-	Label    string                     `json:"label"`                  // rule, in words
-	Classes  []string                   `json:"classes,omitempty"`      // their names, if there are more than two
-	Split    string                     `json:"split,omitempty"`        // how tools were held out
-	Pooled   *classify.Scores           `json:"pooled,omitempty"`       // of all windows of tools held out
-	Groups   map[string]classify.Scores `json:"groups,omitempty"`       // of each tool held out
-	Faulty   *classify.Scores           `json:"faulty,omitempty"`       // healthy against all others, of the same windows, if there are more than two
-	Random   *classify.Scores           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
-	Leak     string                     `json:"random_split_note,omitempty"`
-	Windows  tally                      `json:"windows"`
-	Balance  string                     `json:"balance,omitempty"` // rows by class and tool, in words
-	Features int                        `json:"features"`
-	Warnings []string                   `json:"warnings"` // what to know before trusting a score; fit has its own
-	Fit      *classify.Report           `json:"fit"`
-	Trend    *Trend                     `json:"wear_trend,omitempty"` // if wear was measured of tools enough
-	Unknown  *Doubts                    `json:"unknown,omitempty"`    // if the model has the third verdict
-	Job      model.Provenance           `json:"provenance"`
+	Model          string                     `json:"model"`
+	Label          string                     `json:"label"`             // rule, in words
+	Classes        []string                   `json:"classes,omitempty"` // their names, if there are more than two
+	Split          string                     `json:"split,omitempty"`   // how tools were held out
+	Pooled         *classify.Scores           `json:"pooled,omitempty"`  // of all windows of tools held out
+	Interval       *ToolInterval              `json:"pooled_interval,omitempty"`
+	Groups         map[string]classify.Scores `json:"groups,omitempty"` // of each tool held out
+	Faulty         *classify.Scores           `json:"faulty,omitempty"` // healthy against all others, of the same windows, if there are more than two
+	FaultyInterval *ToolInterval              `json:"faulty_interval,omitempty"`
+	Random         *classify.Scores           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
+	Leak           string                     `json:"random_split_note,omitempty"`
+	Windows        tally                      `json:"windows"`
+	Balance        string                     `json:"balance,omitempty"` // rows by class and tool, in words
+	Features       int                        `json:"features"`
+	Excluded       []string                   `json:"excluded,omitempty"` // features that do not count, because the configuration says so
+	Warnings       []string                   `json:"warnings"`           // what to know before trusting a score; fit has its own
+	Fit            *classify.Report           `json:"fit"`
+	Trend          *Trend                     `json:"wear_trend,omitempty"` // if wear was measured of tools enough
+	Unknown        *Doubts                    `json:"unknown,omitempty"`    // if the model has the third verdict
+	Job            model.Provenance           `json:"provenance"`
 
 	landscape *Landscape // of the posteriors that the costs were chosen on
 
@@ -50,6 +54,7 @@ type Report struct {
 	wear    string   // its bounds in words, if known
 	cutting string   // when, in words
 	ref     model.ReferenceSpec
+	auto    bool // its mode was left to the trainer
 }
 
 const leakNote = "leaky: windows of one tool are on both sides of the split, and neighbouring windows are near copies; it says nothing of a new tool"
@@ -58,6 +63,7 @@ func newReport(job *Job, m *model.Model, rows rowTable, counts tally) *Report {
 	r := &Report{
 		Label: job.Config.Label.String(), Windows: counts, Balance: rows.balance(), Features: len(rows.Columns), Warnings: []string{},
 		Job: m.Provenance, wear: rows.bounds(), cutting: m.Cutting(), ref: m.Reference,
+		auto: job.Config.Reference.Mode == model.ReferenceAuto,
 	}
 	if several(rows.classes) {
 		r.Classes = rows.classes
@@ -85,6 +91,11 @@ func (r *Report) byTool(v *classify.Validation, how string, folds int) {
 		r.Groups[g.Group] = g.Scores
 		r.tools = append(r.tools, g.Group)
 	}
+	by := confusions(r.tools, r.Groups)
+	r.Interval = intervalOf(by)
+	if several(r.Classes) {
+		r.FaultyInterval = intervalOf(twoClasses(by))
+	}
 }
 
 func (r *Report) random(v *classify.Validation) {
@@ -94,7 +105,8 @@ func (r *Report) random(v *classify.Validation) {
 // headline is what a model keeps of its report, in Model.Scores.
 type headline struct {
 	Split     string           `json:"split"`
-	Pooled    *classify.Scores `json:"pooled,omitempty"`      // of tools held out
+	Pooled    *classify.Scores `json:"pooled,omitempty"` // of tools held out
+	Interval  *ToolInterval    `json:"pooled_interval,omitempty"`
 	OutOfFold *classify.Scores `json:"out_of_fold,omitempty"` // without those
 
 	// How the costs were chosen, and how much that matters.
@@ -106,7 +118,7 @@ type headline struct {
 }
 
 func (r *Report) headline() headline {
-	h := headline{Split: r.Split, Pooled: r.Pooled, Costs: &r.Fit.Costs, Landscape: r.landscape, Unknown: r.Unknown, Trend: r.Trend}
+	h := headline{Split: r.Split, Pooled: r.Pooled, Interval: r.Interval, Costs: &r.Fit.Costs, Landscape: r.landscape, Unknown: r.Unknown, Trend: r.Trend}
 	if r.Pooled == nil {
 		h.Split, h.OutOfFold = "none: these are the out-of-fold rows that the costs were chosen on, which flatters", &r.Fit.Held
 	}
@@ -125,10 +137,11 @@ func Headline(m *model.Model) (scores, of string) {
 		return "", ""
 	}
 	if names := m.ClassNames(); several(names) && len(s.Recalls) == len(names) {
-		return fmt.Sprintf("G-mean %s, %s, accuracy %s", figure(s.GMean), recalls(names, s), figure(s.Accuracy)), fmt.Sprintf("%d windows; split: %s", s.Rows, h.Split)
+		scores = cmp.Or(h.Interval.words(names, s), fmt.Sprintf("G-mean %s, %s", figure(s.GMean), recalls(names, s)))
+		return fmt.Sprintf("%s, accuracy %s", scores, figure(s.Accuracy)), fmt.Sprintf("%d windows; split: %s", s.Rows, h.Split)
 	}
-	scores = fmt.Sprintf("G-mean %s, recall %s, specificity %s, precision %s, F1 %s, accuracy %s",
-		figure(s.GMean), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.Accuracy))
+	scores = cmp.Or(h.Interval.words(nil, s), fmt.Sprintf("G-mean %s, recall %s, specificity %s", figure(s.GMean), figure(s.Recall), figure(s.Specificity)))
+	scores += fmt.Sprintf(", precision %s, F1 %s, accuracy %s", figure(s.Precision), figure(s.F1), figure(s.Accuracy))
 	return scores, fmt.Sprintf("%d windows, %d faulty; split: %s", s.Rows, s.Positive, h.Split)
 }
 
@@ -177,6 +190,9 @@ func (r *Report) Summary() string {
 		line("out of fold", &r.Fit.Held)
 		b.WriteString(flatters)
 	}
+	if words := r.Interval.words(nil, r.Pooled); words != "" {
+		fmt.Fprintf(&b, "\ntools held out, with 95 %% intervals: %s", words)
+	}
 	return b.String() + r.notes()
 }
 
@@ -184,11 +200,10 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
-	if words := r.Unknown.words(); words != "" {
-		fmt.Fprintf(&b, "\n%s", words)
-	}
-	if words := r.Trend.words(); words != "" {
-		fmt.Fprintf(&b, "\n%s", words)
+	for _, words := range []string{r.followers(), r.unlabelled(), r.Unknown.words(), r.Trend.words()} {
+		if words != "" {
+			fmt.Fprintf(&b, "\n%s", words)
+		}
 	}
 	for _, w := range r.warnings() {
 		fmt.Fprintf(&b, "\nnote: %s", w)
@@ -209,7 +224,14 @@ func (r *Report) summaryOfClasses() string {
 	if outOfFold {
 		t.line("out of fold", &r.Fit.Held)
 	}
-	s := fmt.Sprintf("%s\nFor verdicts and alarms every class but healthy is faulty: %s", t, healthyOrNot(r.Faulty))
+	s := t.String()
+	if words := r.Interval.words(r.Classes, r.Pooled); words != "" {
+		s += "\ntools held out, with 95 % intervals: " + words
+	}
+	s += fmt.Sprintf("\nFor verdicts and alarms every class but healthy is faulty: %s", healthyOrNot(r.Faulty))
+	if words := r.FaultyInterval.words(nil, r.Faulty); words != "" {
+		s += "; with 95 % intervals: " + words
+	}
 	if outOfFold {
 		s += flatters
 	}
@@ -251,11 +273,20 @@ func (r *Report) card(folder string, ds []drawing) string {
 	if r.Pooled == nil {
 		row("out of fold, as the costs were chosen (flatters)", &r.Fit.Held)
 	}
+	if words := r.Interval.words(r.Classes, r.Pooled); words != "" {
+		fmt.Fprintf(&b, "\nOf tools held out, with 95 %% intervals: %s. The intervals come from %d draws of as many whole tools, with replacement; a draw in which a figure has no windows to rest on is left out of that figure's interval.\n", words, r.Interval.Draws)
+	}
+	if r.transductive() {
+		b.WriteString("\nThis score is transductive: networks that judge a tool held out have learnt from that tool's windows without a label. It says what to expect of tools whose windows are at hand when the model is trained, and not of tools to come.\n")
+	}
 	if r.Random != nil {
 		fmt.Fprintf(&b, "\nThe random split is %s.\n", leakNote)
 	}
 	if several(r.Classes) {
 		fmt.Fprintf(&b, "\n%s\nFor verdicts and alarms every class but healthy is faulty: %s.\n", confusionMarkdown(r.Classes, cmp.Or(r.Pooled, &r.Fit.Held).Confusion), healthyOrNot(r.Faulty))
+		if words := r.FaultyInterval.words(nil, r.Faulty); words != "" {
+			fmt.Fprintf(&b, "\nWith 95 %% intervals: %s.\n", words)
+		}
 	}
 	for _, w := range r.warnings() {
 		fmt.Fprintf(&b, "\nNote: %s.\n", strings.TrimSuffix(w, "."))
@@ -274,6 +305,7 @@ func (r *Report) card(folder string, ds []drawing) string {
 			row(strings.ReplaceAll(t, "|", `\|`), &s)
 		}
 	}
+	r.followersMarkdown(&b, folder, ds)
 	r.Unknown.markdown(&b)
 	r.Trend.markdown(&b, folder, ds)
 
@@ -284,14 +316,23 @@ func (r *Report) card(folder string, ds []drawing) string {
 	fmt.Fprintf(&b, "\n%d windows were cut and %d used: %d make the references of their tools, %d are not of cutting, %d have sensor faults, %d have no label. "+
 		"Gaps that no window covers: %d. Feature values missing in the windows used, for which the mean of the training rows stands: %d.\n",
 		w.Windows, w.Used, w.Learning, w.NotCutting, w.SensorFault, w.Unlabelled, w.Gaps, w.Missing)
+	if words := r.unlabelled(); words != "" {
+		fmt.Fprintf(&b, "\n%s. They are in no score, no count of classes and no choice of costs.\n", words)
+	}
 	if w.Join != "" {
 		fmt.Fprintf(&b, "\nOf the windows that are fit for judging, the wear file makes %s.\n", w.Join)
 	}
 	fmt.Fprintf(&b, "\nThe machine counts as cutting %s.\n", r.cutting)
 	if r.ref.Mode != model.ReferenceOff {
 		fmt.Fprintf(&b, "\nFeatures are relative (%s) to the tool's own first %d cutting windows, which are not scored.\n", r.ref.Describe(), r.ref.Windows)
+	} else if r.auto {
+		b.WriteString("\nFeatures are as they are, not relative to a reference.\n")
 	}
+	r.views(&b)
 	r.costs(&b)
+	if rule := r.Fit.Costs.Rule; rule != "" {
+		fmt.Fprintf(&b, "\nFew tools have faulty windows, and there is a rule for that: what is kept is %s. A group is a tool.\n", rule)
+	}
 	if len(ds) > 0 {
 		b.WriteString("\n## Training\n")
 		gallery(&b, folder, ds, "pre-training.svg", "fine-tuning.svg")

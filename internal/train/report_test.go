@@ -28,12 +28,19 @@ func fixedReport(t *testing.T) *Report {
 		Model: "ecs-dbn-0123456789ab", Label: config.Label.String(), Random: &random, Leak: leakNote,
 		Windows: tally{
 			Windows: 260, Gaps: 1, NotCutting: 20, SensorFault: 3, Learning: 30, Unlabelled: 7, Missing: 12, Used: 200,
-			Unused: []string{"T4"}, Join: "200 labelled, 7 not: 7 after the last measurement",
+			Unused: []string{"T4"}, Bare: []string{"T5"}, Join: "200 labelled, 7 not: 7 after the last measurement",
 		},
 		Features: 4,
 		Fit: &classify.Report{
 			Rows: 200, Columns: 4, Inputs: 4, ClassCounts: []int{150, 50}, Groups: 3, Held: scores(146, 4, 3, 47),
 			Warnings: []string{"something about the fit"},
+			Weights: &classify.Weights{Tools: []string{"T1", "T|2", "T5"}, Ended: 3, Columns: []classify.ColumnWeight{
+				{Column: 2, Name: "thrust.RMS", Weight: 0.49, Mean: 0.9, SD: 0.2, Rho: []float64{0.95, 0.9, 0.85}},
+				{Column: 0, Name: "a|b", Weight: 0.0625, Mean: -0.5, SD: 0.25, Rho: []float64{-0.7, -0.5, -0.3}},
+			}},
+			Unlabelled: &classify.Bare{Rows: 7, Groups: 2, Healthy: 1},
+			View:       "difference",
+			Views:      []classify.ViewScore{{Name: "log", Loss: 0.2104}, {Name: "ratio", Loss: 0.25}, {Name: "difference", Loss: 0.15}, {Name: "off", Loss: 0.31}},
 			Costs: classify.CostReport{
 				Posteriors: "out-of-fold by group", Folds: 2, Plateau: [2]classify.Figure{0.2, 0.3}, Kept: 0.25,
 				Choices: []classify.Choice{
@@ -46,7 +53,7 @@ func fixedReport(t *testing.T) *Report {
 		Job: model.Provenance{Program: "flank 1.2.3", Seed: 1, Config: text, Data: []model.DataSet{
 			{Name: "day|one", SHA256: strings.Repeat("ab", 32), Windows: 200}, {Name: "day two", SHA256: strings.Repeat("cd", 32), Windows: 60},
 		}},
-		cutting: "while the level of thrust is at 123.5 or more", ref: config.Reference,
+		cutting: "while the level of thrust is at 123.5 or more", ref: model.ReferenceSpec{Windows: 10, Mode: model.ReferenceDifference}, auto: true,
 	}
 	r.Warnings = r.Windows.warnings()
 	r.byTool(&classify.Validation{

@@ -85,7 +85,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	r.Fit = fit
+	r.fitted(fit, rows)
 	if rows.rel != nil {
 		m.Reference = rows.settle(model.Mode(fit.View), m.Reference.Windows)
 		r.ref = m.Reference
@@ -117,7 +117,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if err := job.doubts(ctx, rows, posterior, m, r); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	m.Drift = fitDrift(rows.starts, nil)
+	if m.Reference.Mode != model.ReferenceOff {
+		m.Drift = fitDrift(rows.starts, counted(fit.Weights, len(rows.Columns), rows.exclude))
+	}
 	if m.Scores, err = json.Marshal(r.headline()); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}

@@ -59,7 +59,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("G-mean %v on tools held out, want 0.9", r.Pooled.GMean)
 	}
 	scores, of := Headline(m)
-	if want := fmt.Sprintf("G-mean %.3f, recall %.3f, ", float64(r.Pooled.GMean), float64(r.Pooled.Recall)); !strings.HasPrefix(scores, want) || of != "199 windows, 49 faulty; split: leave-one-out by tool, 5 folds" {
+	in := r.Interval
+	if want := fmt.Sprintf("G-mean %.3f [%.2f, %.2f], recall %.3f [", float64(r.Pooled.GMean), float64(in.GMean[0]), float64(in.GMean[1]), float64(r.Pooled.Recall)); in.Tools != 5 || !strings.HasPrefix(scores, want) || of != "199 windows, 49 faulty; split: leave-one-out by tool, 5 folds" {
 		t.Errorf("headline %q of %q", scores, of)
 	}
 }

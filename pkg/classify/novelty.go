@@ -40,6 +40,16 @@ type Novelty struct {
 // Columns returns the number of features of a row.
 func (n *Novelty) Columns() int { return len(n.center) }
 
+// Counts says of each column whether distances depend on it. The slice is the
+// caller's.
+func (n *Novelty) Counts() []bool {
+	counts := make([]bool, len(n.scale))
+	for j, s := range n.scale {
+		counts[j] = s > 0
+	}
+	return counts
+}
+
 // Directions returns the number q of principal directions.
 func (n *Novelty) Directions() int { return len(n.basis) / max(1, len(n.center)) }
 

@@ -36,10 +36,11 @@ type Weights struct {
 // ColumnWeight is a column that counts.
 type ColumnWeight struct {
 	Column int       `json:"column"`
-	Weight float64   `json:"weight"` // in [0, 1], before all are scaled alike
-	Mean   float64   `json:"mean"`   // of Rho
-	SD     float64   `json:"sd"`     // between tools, shrunk
-	Rho    []float64 `json:"rho"`    // by tool: rank correlation with the order of windows
+	Name   string    `json:"name,omitempty"` // what the caller calls the column; Fit leaves it empty
+	Weight float64   `json:"weight"`         // in [0, 1], before all are scaled alike
+	Mean   float64   `json:"mean"`           // of Rho
+	SD     float64   `json:"sd"`             // between tools, shrunk
+	Rho    []float64 `json:"rho"`            // by tool: rank correlation with the order of windows
 }
 
 // weigh returns how much each column counts in the given sample of d's rows; at
@@ -85,7 +86,7 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 	}
 	w.Tools = c.Tools
 	for _, j := range kept {
-		w.Columns = append(w.Columns, ColumnWeight{j, c.Weight[j], c.Mean[j], c.SD[j], c.Rho[j]})
+		w.Columns = append(w.Columns, ColumnWeight{Column: j, Weight: c.Weight[j], Mean: c.Mean[j], SD: c.SD[j], Rho: c.Rho[j]})
 	}
 	return c.Weight, w
 }

@@ -1,0 +1,117 @@
+package train
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+)
+
+// The interval over tools of scores: no width where tools agree, the tools that stand out
+// where they do not, and undefined where a figure rests on fewer than two tools.
+func TestIntervalOfScores(t *testing.T) {
+	undefined := math.NaN()
+	good, missing, never := classify.Confusion{{40, 0}, {0, 10}}, classify.Confusion{{40, 0}, {10, 0}}, classify.Confusion{{30, 10}, {0, 0}}
+	for name, tc := range map[string]struct {
+		tools                      []classify.Confusion
+		gmean, recall, specificity [2]float64
+	}{
+		"all alike":                      {[]classify.Confusion{good, good, good}, [2]float64{1, 1}, [2]float64{1, 1}, [2]float64{1, 1}},
+		"one of two misses all":          {[]classify.Confusion{good, missing}, [2]float64{0, 1}, [2]float64{0, 1}, [2]float64{1, 1}},
+		"a single tool ever gets faulty": {[]classify.Confusion{good, never, never}, [2]float64{undefined, undefined}, [2]float64{undefined, undefined}, [2]float64{0.75, 1}},
+		"no tool does":                   {[]classify.Confusion{never, never}, [2]float64{undefined, undefined}, [2]float64{undefined, undefined}, [2]float64{0.75, 0.75}},
+		// Draws of the third tool alone, one of 27, have no recall, and are left out.
+		"two of three do": {[]classify.Confusion{good, good, never}, [2]float64{math.Sqrt(100. / 120), 1}, [2]float64{1, 1}, [2]float64{0.75, 1}},
+	} {
+		v := intervalOf(tc.tools)
+		if v.Tools != len(tc.tools) || v.Draws != 2000 || v.Recalls != nil {
+			t.Errorf("%s: %+v", name, v)
+		}
+		for figure, of := range map[string][2][2]float64{
+			"G-mean":      {{float64(v.GMean[0]), float64(v.GMean[1])}, tc.gmean},
+			"recall":      {{float64(v.Recall[0]), float64(v.Recall[1])}, tc.recall},
+			"specificity": {{float64(v.Specificity[0]), float64(v.Specificity[1])}, tc.specificity},
+		} {
+			for end := range 2 {
+				if got, want := of[0][end], of[1][end]; !(math.Abs(got-want) < 1e-12) && !(got != got && want != want) {
+					t.Errorf("%s: %s from %v to %v, want %v", name, figure, of[0][0], of[0][1], of[1])
+				}
+			}
+		}
+	}
+	if v := intervalOf([]classify.Confusion{good}); v != nil {
+		t.Errorf("of one tool: %+v", v)
+	}
+	if words := (*ToolInterval)(nil).words(nil, &classify.Scores{}); words != "" {
+		t.Errorf("no interval, %q", words)
+	}
+}
+
+// Of several classes each recall has an interval.
+func TestIntervalOfThreeClasses(t *testing.T) {
+	tools := []classify.Confusion{
+		{{10, 0, 0}, {0, 10, 0}, {0, 0, 10}},
+		{{10, 0, 0}, {10, 0, 0}, {0, 0, 0}},
+	}
+	v := intervalOf(tools)
+	pooled := classify.Confusion{{20, 0, 0}, {10, 10, 0}, {0, 0, 10}}.Scores()
+	const want = "G-mean 0.794, recall 1.000 [1.00, 1.00] of healthy, 0.500 [0.00, 1.00] of worn and 1.000 of broken over 2 tools"
+	if got := v.words([]string{"healthy", "worn", "broken"}, &pooled); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	two := intervalOf(twoClasses(tools))
+	if two.Recalls != nil || float64(two.Recall[0]) != 0 || float64(two.Recall[1]) != 1 || float64(two.Specificity[0]) != 1 {
+		t.Errorf("healthy against all others: %+v", two)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fields = `{"tools":2,"draws":2000,"gmean":[null,null],"recall":[null,null],"specificity":[1,1],"recalls":[[1,1],[0,1],[null,null]]}`
+	if string(text) != fields {
+		t.Errorf("%s, want %s", text, fields)
+	}
+}
+
+// Of tools that have as many windows of each class, the interval holds the figure of all
+// tools together, is the same again, and does not depend on the number of windows.
+func TestIntervalHoldsThePoint(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 12).Draw(t, "tools")
+		const healthy, faulty = 60, 20
+		var tools, twice []classify.Confusion
+		pooled := classify.NewConfusion(2)
+		for range n {
+			tn, tp := rapid.IntRange(0, healthy).Draw(t, "tn"), rapid.IntRange(0, faulty).Draw(t, "tp")
+			m := classify.Confusion{{tn, healthy - tn}, {faulty - tp, tp}}
+			tools = append(tools, m)
+			double := classify.NewConfusion(2)
+			for i := range m {
+				for j, c := range m[i] {
+					pooled[i][j] += c
+					double[i][j] = 2 * c
+				}
+			}
+			twice = append(twice, double)
+		}
+		s, v := pooled.Scores(), intervalOf(tools)
+		for name, of := range map[string]struct {
+			point classify.Figure
+			in    [2]classify.Figure
+		}{"recall": {s.Recall, v.Recall}, "specificity": {s.Specificity, v.Specificity}, "G-mean": {s.GMean, v.GMean}} {
+			if !(of.in[0] <= of.point && of.point <= of.in[1]) {
+				t.Fatalf("%s %v is not within %v", name, of.point, of.in)
+			}
+		}
+		again, double := intervalOf(tools), intervalOf(twice)
+		if again.GMean != v.GMean || again.Recall != v.Recall || again.Specificity != v.Specificity {
+			t.Fatalf("%+v, then %+v", v, again)
+		}
+		if double.Recall != v.Recall || double.Specificity != v.Specificity {
+			t.Fatalf("with twice the windows %+v, before %+v", double, v)
+		}
+	})
+}
