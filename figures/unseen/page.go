@@ -439,7 +439,7 @@ func leadText(i interval) string {
 func three(v float64) string { return dash(v, "%.3f") }
 func one(v float64) string   { return dash(v, "%.1f") }
 
-func signed(v float64) string { return dash(v, "%+.3f") }
+func signed(v float64) string { return strings.Replace(dash(v, "%+.3f"), "-0.000", "+0.000", 1) }
 
 func dash(v float64, format string) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
