@@ -26,13 +26,22 @@ const (
 	defaultVariant = "default"
 )
 
-// variants are the settings that Flank is run with: the default ones, and what they
-// are without a part.
+// variants are the settings that Flank is run with: the default ones for all splits, and
+// for the six of nine turning tools what they are without a part.
 var variants = []struct {
 	name   string
 	change func(*train.Config)
 }{
 	{defaultVariant, func(*train.Config) {}},
+	{"log", func(c *train.Config) { c.Reference.Mode = model.ReferenceLog }},
+	{"log-unweighted", func(c *train.Config) { c.Reference.Mode, c.Stability = model.ReferenceLog, classify.StabilityOff }},
+	{"log-no-pretraining", func(c *train.Config) { c.Reference.Mode, c.Network.Pretrain.Epochs = model.ReferenceLog, -1 }},
+	{"ratio", func(c *train.Config) { c.Reference.Mode = model.ReferenceRatio }},
+}
+
+// runs reports whether a split is judged by a variant.
+func runs(variant, data, protocol string) bool {
+	return variant == defaultVariant || data == "turning" && protocol == sixOfNine
 }
 
 // judgeAll computes the cells of the sets and variants that the log does not have. No
@@ -46,7 +55,7 @@ func judgeAll(ctx context.Context, folder string, sets, protocols []string, log 
 		for _, v := range variants {
 			began, n := time.Now(), 0
 			for _, p := range s.Splits {
-				if len(protocols) > 0 && !slices.Contains(protocols, p.Protocol) {
+				if len(protocols) > 0 && !slices.Contains(protocols, p.Protocol) || !runs(v.name, name, p.Protocol) {
 					continue
 				}
 				if log.done[cell{Data: name, Protocol: p.Protocol, Split: p.Name, Method: flankMethod, Variant: v.name}.key()] {

@@ -90,7 +90,9 @@ them and with Flank's aids. ` + "`make unseen`" + ` measures it and writes this 
 - Intervals hold 95 of 100 draws of a bootstrap over whole tools: splits overlap and windows of one tool are near copies, but tools are
   independent. Fewer than five tools have no interval.
 - A lead is Flank's G-mean less the method's, on the same splits and the same draws of tools.
-- Nothing is chosen on tools that are judged. The peers' columns, penalties and thresholds come from tools left out of the training part.
+- Flank's own settings, such as the formula of the stability weights and the decay with few worn tools, were chosen on splits of the nine turning
+  tools and of the PHM 2010 cutters. So their tables say how the settings do where they were made, and not what to expect of other machines.
+- Within a split nothing is chosen on tools that are judged. The peers' columns, penalties and thresholds come from tools left out of the training part.
 
 `)
 	p.goals()
@@ -396,6 +398,9 @@ variant works.
   left out.
 - *aided*: logarithms of ratios where features are positive, screening by stability, tools without labels, and Flank's rule for the threshold.
 - *aided-raw*: the same without calibration by a temperature; there is none anyway with two worn tools or fewer.
+- *default*, of Flank: the settings of an empty ` + "`train.yaml`" + `. *log*, *ratio*: with that reference instead of the choice of *auto*; *log-unweighted*: without
+  stability weights; *log-no-pretraining*: without restricted Boltzmann machines.
+- *before*, of Flank: the release before features were weighed by stability. Its cells are kept; today's code cannot make them.
 - *aided-wear*: aided, learning the root of the wear instead of the class. Ridge regression learns the wear in either variant.
 
 A line of ` + "`docs/unseen/peers.csv` and `docs/unseen/cells.csv`" + ` is what one method made of one tool in one split:
