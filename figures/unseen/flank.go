@@ -205,8 +205,11 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 			}
 			return fmt.Errorf("tool %s, window %d: %s: every window must be judged", tool, n, v.Outcome)
 		}
-		v = judge.Decide(row)
-		called := m.Classifier.Decide(v.Posterior) != classify.Healthy
+		if n <= s.Reference { // as with every other method, also where no reference is taken
+			continue
+		}
+		v = judge.Decide(row, judge.Cutting(), judge.Center())
+		called := v.Decided != classify.Healthy
 		one := counts{}
 		switch worn := r.Class != classify.Healthy; {
 		case worn && called:
