@@ -189,7 +189,7 @@ unseen: unseen-peers
 	$(MAKE) unseen-page
 
 unseen-peers: peers/unseen/.venv/ready
-	$(GO) run ./figures/unseen tables --data $(DATA)
+	$(GO) run ./figures/unseen tables --data "$(DATA)"
 	peers/unseen/.venv/bin/python peers/unseen/peers.py --reference figures/unseen/testdata/stability.json
 	$(GO) test -count 1 -run TestPeersScreenAlike ./figures/unseen
 	OMP_NUM_THREADS=1 peers/unseen/.venv/bin/python peers/unseen/peers.py

@@ -43,5 +43,8 @@ func exportTo(form string, f exportOne, stdout io.Writer) error {
 		return fmt.Errorf("--output %s: %w", path, err)
 	}
 	fmt.Fprintf(stdout, "%s: %s of %d features, relative to the reference (%s) of the tool; %.1f kB\n", path, m.ID(), m.Classifier.Columns(), m.Reference.Describe(), float64(len(b))/1000)
+	if m.ByWear != nil {
+		fmt.Fprintf(stdout, "note: %s decides by the estimated wear, cut at %.4g µm, and this is its classifier, which does not decide: use `monitor run` for its verdicts\n", m.ID(), m.ByWear.LimitUM)
+	}
 	return nil
 }

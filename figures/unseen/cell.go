@@ -49,7 +49,7 @@ type own struct {
 	// faulty ones; NaN if the model has no such sets.
 	SetHealthy, SetFaulty float64
 
-	Wear   float64 // windows with measured wear, those of the reference too; 0 if wear is not estimated
+	Wear   float64 // windows with measured wear, the windows of the reference too; 0 if wear is not estimated
 	Known  float64 // of them those with an estimate
 	Error  float64 // sum of absolute errors over them, µm
 	Inside float64 // of them those with the wear in the interval

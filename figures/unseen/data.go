@@ -470,6 +470,9 @@ func number(v float64, bits int) string {
 // loadSet reads what write wrote.
 func loadSet(folder, name string) (*set, error) {
 	text, err := os.ReadFile(filepath.Join(folder, name+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: make the tables with `unseen tables`", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -521,6 +524,9 @@ func prepareSets(ctx context.Context, names []string, data, folder string, log i
 			return err
 		}
 		s, err := r.read(ctx, data)
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: name the folder of recordings by --data or FLANK_DATA", err)
+		}
 		if err != nil {
 			return err
 		}

@@ -139,6 +139,16 @@ func TestPrepareKeepsTables(t *testing.T) {
 	}
 }
 
+func TestMissingFolders(t *testing.T) {
+	folder := t.TempDir()
+	if err := prepareSets(t.Context(), []string{"turning"}, filepath.Join(folder, "nowhere"), folder, os.Stderr); err == nil || !strings.Contains(err.Error(), "--data or FLANK_DATA") {
+		t.Errorf("without recordings: %v", err)
+	}
+	if _, err := loadSet(folder, "turning"); err == nil || !strings.Contains(err.Error(), "unseen tables") {
+		t.Errorf("without tables: %v", err)
+	}
+}
+
 func FuzzReadCells(f *testing.F) {
 	f.Add(strings.Join(cellHeader, ",") + "\nturning,6/3,u,s,m,v,4,1,2,3,4,0.5\n")
 	f.Add(strings.Join(ownHeader, ",") + "\n")

@@ -141,7 +141,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// The committed page is that of the committed cells.
+// The committed page is what the committed cells give.
 func TestCommittedPage(t *testing.T) {
 	cs, err := loadCells("../../docs/unseen")
 	if err != nil {

@@ -353,7 +353,7 @@ func (p *page) coverage() {
 
 func (p *page) wear() {
 	p.WriteString("\n## Wear\n\nFlank, default settings: the mean absolute error of the wear of tools never seen, and how often the measured wear lies in the 80 % interval. All windows\n" +
-		"with an estimate count, those of the reference too. A dash: wear is not estimated, because too few tools were measured.\n\n" +
+		"with an estimate count, also in the reference. A dash: wear is not estimated, because too few tools were measured.\n\n" +
 		"| | windows | with an estimate | error, µm | inside the interval |\n|---|---:|---:|---:|---:|\n")
 	for _, l := range looked {
 		r := p.ours(l.data, l.protocol)
@@ -439,7 +439,7 @@ func leadText(i interval) string {
 func three(v float64) string { return dash(v, "%.3f") }
 func one(v float64) string   { return dash(v, "%.1f") }
 
-func signed(v float64) string { return dash(v, "%+.3f") }
+func signed(v float64) string { return strings.Replace(dash(v, "%+.3f"), "-0.000", "+0.000", 1) }
 
 func dash(v float64, format string) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {

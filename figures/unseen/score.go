@@ -156,7 +156,7 @@ func bootstrapTools(a, b *tally) (own, lead interval) {
 	if len(tools) < fewTools {
 		return none, none
 	}
-	slices.Sort(tools) // whatever the order of cells
+	slices.Sort(tools) // so that the order of cells does not matter
 	rng := rand.New(rand.NewPCG(drawSeed, 0x746f6f6c73))
 	var owns, leads []float64
 	for range draws {

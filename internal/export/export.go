@@ -38,6 +38,9 @@ func metadata(m *model.Model) ([][2]string, error) {
 	if p := m.Reference.Positive; p != "" { // a 1 for each feature that is
 		meta = append(meta, [2]string{"flank.reference.positive", p})
 	}
+	if v := m.ByWear; v != nil {
+		meta = append(meta, [2]string{"flank.verdict", fmt.Sprintf("estimated wear from %g µm on, not this classifier", v.LimitUM)})
+	}
 	return meta, nil
 }
 

@@ -261,5 +261,8 @@ func (m *Model) String() string {
 	if m.Reference.Mode != ReferenceOff {
 		fmt.Fprintf(&b, ", relative (%s) to a tool's first %d windows", m.Reference.Describe(), m.Reference.Windows)
 	}
+	if m.ByWear != nil {
+		fmt.Fprintf(&b, ", faulty from an estimated wear of %.4g µm on", m.ByWear.LimitUM)
+	}
 	return b.String()
 }

@@ -1,0 +1,89 @@
+package train
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/pkg/alarm"
+)
+
+// With two tools that were worn out the estimated wear decides, in the model and in the
+// folds that hold tools out; with three the classifier does, and so it does where labels
+// are classes or there are tools without labels that were worn out too.
+func TestVerdictByWearOfFewTools(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tools  []life
+		change func(*Job)
+		want   bool
+	}{
+		"two worn tools":                {[]life{{"A", 48, 420}, {"B", 40, 380}}, func(*Job) {}, true},
+		"one, and one that stays young": {[]life{{"A", 48, 420}, {"B", 30, 90}}, func(*Job) {}, true},
+		"three":                         {[]life{{"A", 48, 420}, {"B", 40, 380}, {"C", 44, 400}}, func(*Job) {}, false},
+		"three, one of them half-way":   {[]life{{"A", 48, 420}, {"B", 40, 380}, {"C", 44, 170}}, func(*Job) {}, false},
+	} {
+		j := latheJob(t)
+		j.Inputs = []Input{latheInput(t, j.Layout, "few", "lathe", latheCSV(tc.tools))}
+		quick(&j.Config)
+		tc.change(&j)
+		m, r, err := Run(t.Context(), j)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if (m.ByWear != nil) != tc.want {
+			t.Errorf("%s: decided by wear: %+v", name, m.ByWear)
+		}
+		if said := strings.Contains(r.Markdown("m.report"), "the verdict comes from the estimated wear, cut at 300 µm"); said != tc.want {
+			t.Errorf("%s: the card says so: %v", name, said)
+		}
+		if tc.want && m.Conformal != nil {
+			t.Errorf("%s: conformal sets of a classifier that does not decide", name)
+		}
+		// The model judges its own data as the report of an exam says, by wear or not.
+		e, err := Exam{Model: m, Inputs: j.Inputs, Alarm: alarm.Default}.Run(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if e.Unknown != nil && e.Unknown.Decided.GMean < 0.8 || e.Pooled.GMean < 0.8 {
+			t.Errorf("%s: G-mean %v on its own data", name, e.Pooled.GMean)
+		}
+	}
+}
+
+// Of three tools each fold that holds one out has two left, and the estimate of wear
+// decides there as it would in a model of those two.
+func TestFoldsByWear(t *testing.T) {
+	j := latheJob(t)
+	var tools []Input
+	for _, l := range []life{{"A", 48, 420}, {"B", 40, 380}, {"C", 44, 400}} {
+		tools = append(tools, latheInput(t, j.Layout, l.tool, "lathe", latheCSV([]life{l})))
+	}
+	j.Inputs = tools
+	quick(&j.Config)
+	m, r, err := Run(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.ByWear != nil || r.Pooled == nil {
+		t.Fatalf("by wear %v, held out %v", m.ByWear, r.Pooled)
+	}
+	two := latheJob(t)
+	two.Inputs = tools[1:]
+	quick(&two.Config)
+	if m, _, err = Run(t.Context(), two); err != nil {
+		t.Fatal(err)
+	}
+	e, err := Exam{Model: m, Inputs: tools[:1], Alarm: alarm.Default}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := e.Unknown, r.Groups["A"]
+	decided := e.Pooled
+	if want != nil {
+		decided = *want.Decided
+	}
+	if got.Recall != decided.Recall || got.Specificity != decided.Specificity {
+		t.Errorf("tool A held out: recall %v, specificity %v; by a model of the others %v and %v", got.Recall, got.Specificity, decided.Recall, decided.Specificity)
+	}
+}
