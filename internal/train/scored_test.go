@@ -26,6 +26,19 @@ func TestScore(t *testing.T) {
 	if s.Networks != 5 || s.Seen != e.Inputs[0].Name || !slices.Equal(s.Score, r.held.score) || !slices.Equal(s.Tool, r.held.group) || !slices.Equal(s.Class, r.held.class) {
 		t.Errorf("%d networks, seen %q, %d scores; the report has %d", s.Networks, s.Seen, len(s.Score), len(r.held.score))
 	}
+	unknown := 0
+	for _, d := range r.Unknown.Tools {
+		unknown += d.UnknownHealthy + d.UnknownFaulty
+	}
+	doubted := 0
+	for _, u := range s.Unknown {
+		if u {
+			doubted++
+		}
+	}
+	if counts := m.Novelty.Counts(); doubted != unknown || unknown == 0 || !slices.Contains(counts, false) {
+		t.Errorf("%d windows are unknown, %d in the report; of the features count %v", doubted, unknown, counts)
+	}
 	e.Inputs = []Input{latheInput(t, j.Layout, "new", "lathe", latheCSV([]life{{"N", 40, 350}}))}
 	if s, err = Score(t.Context(), e, false); err != nil || s.Networks != 0 || s.Seen != "" || len(s.Score) == 0 || len(s.Score) != len(s.Class) || len(s.Score) != len(s.Tool) {
 		t.Errorf("of a new tool: %+v, %v", s, err)

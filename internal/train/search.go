@@ -57,9 +57,14 @@ type SearchReport struct {
 	Nested     classify.Scores `json:"nested"`            // of tools held out from the choice: what to expect of it
 	Configured classify.Scores `json:"configured"`        // of the configured network on the same outer folds
 	Classes    []string        `json:"classes,omitempty"` // their names, if there are more than two
-	Windows    tally           `json:"windows"`
-	Balance    string          `json:"balance"`
-	Warnings   []string        `json:"warnings"`
+
+	// Of Nested and Configured over tools.
+	NestedInterval     *ToolInterval `json:"nested_interval,omitempty"`
+	ConfiguredInterval *ToolInterval `json:"configured_interval,omitempty"`
+
+	Windows  tally    `json:"windows"`
+	Balance  string   `json:"balance"`
+	Warnings []string `json:"warnings"`
 }
 
 // Run searches. Equal searches give equal reports, whatever the number of
@@ -137,6 +142,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 	}
 	r.Best = bestOf(figures)
 	r.Nested, r.Configured = nested.scores(rows.Class), configured.scores(rows.Class)
+	r.NestedInterval, r.ConfiguredInterval = nested.interval(rows), configured.interval(rows)
 	return r, nil
 }
 
@@ -243,6 +249,21 @@ func (v *verdicts) scores(class []int) classify.Scores {
 	return classify.Assess(class, v.decisions, v.posterior, v.classes)
 }
 
+// interval returns the interval of the scores over tools.
+func (v *verdicts) interval(rows rowTable) *ToolInterval {
+	of := make(map[string]int)
+	var tools []classify.Confusion
+	for i, g := range rows.group {
+		t, known := of[g]
+		if !known {
+			t = len(tools)
+			of[g], tools = t, append(tools, classify.NewConfusion(v.classes))
+		}
+		tools[t].Add(rows.Class[i], v.decisions[i])
+	}
+	return intervalOf(tools)
+}
+
 // Text returns the report for a terminal, with the network to put into
 // train.yaml.
 func (r *SearchReport) Text() string {
@@ -265,12 +286,8 @@ func (r *SearchReport) Text() string {
 		}
 		fmt.Fprintf(&b, "%4s %-14s %12s %12s %10s %8s %7d\n", name, sizes(t.Network.Hidden), rate(t.Network.Pretrain.Rate), rate(t.Network.FineTune.Rate), rate(t.Network.FineTune.Decay), figure(t.GMean), t.Picked)
 	}
-	parts := fmt.Sprintf("recall %s, specificity %s", figure(r.Nested.Recall), figure(r.Nested.Specificity))
-	if several(r.Classes) {
-		parts = recalls(r.Classes, &r.Nested)
-	}
-	fmt.Fprintf(&b, "\nThe G-mean above is what the choice is made by, so that of the best one flatters. What to expect on a new tool, with tools held\nout from the choice itself: G-mean %s (%s); of the configured network on the same tools: %s.\n",
-		figure(r.Nested.GMean), parts, figure(r.Configured.GMean))
+	fmt.Fprintf(&b, "\nThe G-mean above is what the choice is made by, so that of the best one flatters. What to expect on a new tool, with tools held\nout from the choice itself: %s; of the configured network on the same tools: %s. Brackets are 95 %% intervals.\n",
+		r.NestedInterval.words(r.Classes, &r.Nested), within(r.Configured.GMean, r.ConfiguredInterval.GMean))
 	if r.Best == 0 || !(r.Nested.GMean > r.Configured.GMean) {
 		b.WriteString("\nNothing was gained by searching: keep the configuration.\n")
 	} else {

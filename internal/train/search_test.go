@@ -34,6 +34,9 @@ func TestSearch(t *testing.T) {
 	for _, tr := range r.Trials {
 		picked += tr.Picked
 	}
+	if in := r.NestedInterval; in.Tools != 5 || !(in.GMean[0] <= r.Nested.GMean && r.Nested.GMean <= in.GMean[1]) || r.ConfiguredInterval.Tools != 5 {
+		t.Errorf("G-mean %v within %+v", r.Nested.GMean, in)
+	}
 	if r.Nested.Rows != 199 || r.Configured.Rows != 199 || picked != 5 {
 		t.Errorf("%d and %d rows judged, %d choices", r.Nested.Rows, r.Configured.Rows, picked)
 	}

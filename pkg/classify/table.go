@@ -88,16 +88,16 @@ func (t *Table) whole() subset {
 	return d
 }
 
-// without returns d less the rows of set, by their place in d, and less the
-// unlabelled rows of the groups that these are of: a tool that is held out is held
-// out whole. With transductive they stay.
+// without returns d without the rows of fold f, and without the unlabelled rows of the
+// groups that these are of: a tool that is held out is held out whole. With transductive
+// the unlabelled rows stay.
 func (d subset) without(fold dealt, f int, transductive bool) subset {
 	test := d.compose(fold.test(f))
 	return d.learnFrom(d.compose(fold.train(f)), test, transductive)
 }
 
-// learnFrom returns the subset of the rows train, and of the unlabelled rows of d but
-// those of groups in test.
+// learnFrom returns the rows train, and the unlabelled rows of d without those of groups
+// that have rows in test; with transductive all unlabelled rows of d.
 func (d subset) learnFrom(train, test rowSet, transductive bool) subset {
 	out := subset{of: d.of, rows: train, more: d.more}
 	if transductive || d.more.rows == 0 {

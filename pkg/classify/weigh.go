@@ -43,8 +43,9 @@ type ColumnWeight struct {
 	Rho    []float64 `json:"rho"`            // by tool: rank correlation with the order of windows
 }
 
-// weigh returns how much each column counts in the given sample of d's rows; at
-// gives the place of a sampled row in d.rows or, behind those, in d.more.
+// weigh returns how much each column counts, given samples of d's rows with a class and
+// of those without: a weight for each column, all 1 but those of Settings.Exclude, which
+// are 0, where columns are not weighed. The Weights say why, or which columns count.
 func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weights) {
 	_, cols := d.of.X.Shape()
 	w := &Weights{}
@@ -91,8 +92,8 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 	return c.Weight, w
 }
 
-// lives returns the sampled rows of each group in the order of time: rows with a
-// class by their number in the sample, the others numbered after them.
+// lives returns the sampled rows of each group in the order of time. Rows with a class
+// are numbered as in their sample, and the rows without one go on from there.
 func (d subset) lives(labelled, unlabelled sample) []stability.Life {
 	at := make(map[string]int)
 	var lives []stability.Life
@@ -123,9 +124,8 @@ func (d subset) lives(labelled, unlabelled sample) []stability.Life {
 }
 
 // scales returns what each input of an encoder is multiplied by where its columns
-// have the given weights, or nil if all count alike. Gaussian units take inputs of
-// any size: theirs have, all together, the variance that as many unweighted columns
-// would have as count. Bernoulli units take inputs up to 1.
+// have the given weights, or nil if all weights are 1: the weight of the input's column
+// times the unit of scaleOf.
 func (e *Encoder) scales(weights []float64) []float64 {
 	if slices.Min(weights) == 1 && slices.Max(weights) == 1 {
 		return nil
@@ -140,7 +140,10 @@ func (e *Encoder) scales(weights []float64) []float64 {
 	return out
 }
 
-// scaleOf returns what weights are multiplied by.
+// scaleOf returns what all weights are multiplied by. Gaussian units take inputs of any
+// size: with √(n/Σw²), n the columns with a weight, their inputs have all together the
+// variance that n columns of weight 1 would have. Bernoulli units take inputs up to 1:
+// with 1/max w the greatest weight becomes 1.
 func scaleOf(weights []float64, visible dbn.Unit) float64 {
 	most := slices.Max(weights)
 	if most == 0 {
