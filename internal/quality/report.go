@@ -39,7 +39,10 @@ func (r *result) markdown() string {
 How well an ECS-DBN judges what it was not trained on, and what each ingredient is worth. Measured by `+"`make peers`"+` and
 `+"`make quality`"+`, which wrote this file; DATA names the directory of the recordings.
 
-## Tools never seen
+The settings below were chosen on these nine tools, and the features count alike: this page shows what the other ingredients are worth. What
+the product's default settings give, with features weighed by stability, is in [unseen.md](unseen.md).
+
+## Tools held out, all features alike
 
 The turning recording of Vicomtech and Mondragon Unibertsitatea: %d tools, one row of %d features a second. A window is faulty from
 a flank wear of %d µm on. Each tool is held out in turn; all that is fitted, encoder, network, temperature and costs, sees the

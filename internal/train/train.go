@@ -150,6 +150,9 @@ func (j *Job) settings(rows rowTable) classify.Settings {
 // sayView says which way of taking features relative to the reference was chosen.
 func (j *Job) sayView(fit *classify.Report) {
 	if len(fit.Views) == 0 {
+		if j.Config.Reference.Mode == model.ReferenceAuto {
+			j.Log.Info().Msgf("features are taken relative to the tool's reference by mode %s: to choose another takes four tools that have windows of each class but healthy, and a table of up to %d MiB", fit.View, viewBytes>>20)
+		}
 		return
 	}
 	words := make([]string, len(fit.Views))

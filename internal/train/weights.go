@@ -166,7 +166,7 @@ func (r *Report) transductive() bool { return strings.HasSuffix(r.Split, transdu
 func (r *Report) views(b *strings.Builder) {
 	if len(r.Fit.Views) == 0 {
 		if r.auto {
-			fmt.Fprintf(b, "\nThe mode was left to the trainer (`auto`), which kept to the first: others are tried on tables of at most %d MiB in memory, where two tools or more have windows of each class but healthy.\n", viewBytes>>20)
+			fmt.Fprintf(b, "\nThe mode was left to the trainer (`auto`), which kept to the first: others are tried on tables of at most %d MiB in memory, where four tools or more have windows of each class but healthy.\n", viewBytes>>20)
 		}
 		return
 	}

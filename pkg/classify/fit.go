@@ -100,7 +100,8 @@ func Fit(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings) 
 // pre-trained on them too. The first rows of a group without any class, a quarter of
 // it and 30 at most, count as healthy in fine-tuning.
 //
-// Of several Views of the rows, all are tried and one is kept: see ViewScore. The
+// Of several Views of the rows, all are tried and one is kept, if four groups or more
+// have rows of each class but the first; otherwise the first: see ViewScore. The
 // classifier takes rows as Report.View prepares them.
 //
 // If two groups or fewer have rows of some class but the first, posteriors held out
@@ -167,7 +168,7 @@ func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report
 	}
 	s = s.settle(y, groups, k, r)
 
-	attempts, err := d.trainAll(ctx, folds, k, s)
+	attempts, err := d.trainAll(ctx, d.views(y, groups, k), folds, k, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -211,11 +212,11 @@ type attempt struct {
 	held    [][]float64 // N×K, of each member: posteriors of rows held out; nil without folds
 }
 
-// trainAll trains the networks to keep and those of the folds, of every view, the
-// slowest first.
-func (d subset) trainAll(ctx context.Context, folds dealt, k int, s Settings) ([]attempt, error) {
+// trainAll trains the networks to keep and those of the folds, of the first so many
+// views, the slowest first.
+func (d subset) trainAll(ctx context.Context, views int, folds dealt, k int, s Settings) ([]attempt, error) {
 	all := s.members()
-	attempts := make([]attempt, d.views())
+	attempts := make([]attempt, views)
 	for v := range attempts {
 		attempts[v] = attempt{make([]member, len(all)), make([][]float64, len(all))}
 		for m := range all {
@@ -224,7 +225,6 @@ func (d subset) trainAll(ctx context.Context, folds dealt, k int, s Settings) ([
 			}
 		}
 	}
-	views := len(attempts)
 	networks := views * len(all) * (1 + folds.folds)
 	progress := newProgress(s.Progress, "train", networks)
 	// Workers that are to spare share the batches of a network.

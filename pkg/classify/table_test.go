@@ -305,6 +305,11 @@ func TestViews(t *testing.T) {
 		if r.View != tc.want || len(r.Views) != 2 {
 			t.Errorf("kept %q of %v", r.View, r.Views)
 		}
+		three := wearing(4, 24, []string{"A", "B", "C"}, []string{"E"})
+		three.Views = []View{{"noise", func(_, _ []int) (dbn.Rows, dbn.Rows) { return noise(three.X.(dbn.Matrix)), noise(more) }}, {"plain", nil}}
+		if _, r := tableFitted(t, three, quick()); r.View != "noise" || len(r.Views) > 0 {
+			t.Errorf("three worn groups: %q was kept of %v, want the first untried", r.View, r.Views)
+		}
 		alone := *tb
 		alone.Views = nil
 		if want, _ := tableFitted(t, &alone, quick()); !bytes.Equal(bytesOf(t, c), bytesOf(t, want)) {

@@ -9,9 +9,9 @@ import (
 // and within it each group. The first view is kept unless another's loss is less by
 // more than the standard error, over groups, of their difference: views differ by less
 // than chance on most tables, and a choice that changes from fold to fold costs more
-// than it gains. Without rows held out by group it is the first.
+// than it gains. Without rows held out it is the first.
 func chooseView(attempts []attempt, names []string, y []int, groups []string, k int, r *Report) int {
-	if len(attempts) == 1 || attempts[0].held[0] == nil || leastGroups(y, groups, k) < 2 {
+	if len(attempts) == 1 || attempts[0].held[0] == nil {
 		return 0
 	}
 	losses := make([][]float64, len(attempts)) // by class and group
