@@ -100,6 +100,8 @@ them and with Flank's aids. ` + "`make unseen`" + ` measures it and writes this 
 faulty windows of another tool than tool 13 alone, which has three.`)
 	p.protocol("turning", leaveOneOut, "Turning, one tool left out", "The same tools; each is judged by what the other eight teach.")
 	for n, word := range []string{"one", "two", "three"} {
+		p.protocol("turning", fmt.Sprintf("%s%d%s", few, n+1, atHand), fmt.Sprintf("Turning, %s labelled worn %s, the others at hand", word, plural(n+1, "tool")), fmt.Sprintf(`Every choice of %s of the five worn tools. The other tools were recorded to the end of their life, are learnt from without
+their labels, and are judged: a plant that labels a few of its recordings.`, word))
 		p.protocol("turning", fmt.Sprintf("%s%d", few, n+1), fmt.Sprintf("Turning, %s labelled worn %s", word, plural(n+1, "tool")), fmt.Sprintf(`Every choice of %s of the five worn tools. A third of the other tools is judged at a time; the rest was recorded to the end of its life
 and has no labels. Peers as people use them learn from the labelled tools alone.`, word))
 	}
@@ -161,9 +163,12 @@ func (p *page) goals() {
 		line(ahead, !slices.ContainsFunc(peers, func(r *result) bool { return !(r.lead.Low > 0) }), true,
 			fmt.Sprintf("%s over the best, %s, %s (%s)", signed(best.ahead), best.method, best.variant, leadText(best.lead)))
 	}
-	least("turning, one labelled worn tool", "turning", few+"1", 0.955)
-	least("turning, two", "turning", few+"2", 0.965)
-	least("turning, three", "turning", few+"3", 0.97)
+	for n, word := range []string{"one labelled worn tool", "two", "three"} {
+		goal := []float64{0.955, 0.965, 0.97}[n]
+		protocol := fmt.Sprintf("%s%d", few, n+1)
+		least("turning, "+word+", the tools that are judged recorded without labels", "turning", protocol+atHand, goal)
+		least("turning, "+word+", the tools that are judged never seen", "turning", protocol, goal)
+	}
 	least("PHM 2010, one cutter left out", "phm2010", leaveOneOut, 0.95)
 	least("simulated drill, by tool", "drill", fiveFold, 0.985)
 	least("simulated drill, one labelled tool", "drill", few+"1", 0.95)

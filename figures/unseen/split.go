@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// split says which tools are learnt from and which are judged. No tool is both, and
-// none of what is judged is looked at while learning.
+// split says which tools are learnt from and which are judged. No label of a tool that
+// is judged is looked at while learning, and nothing else of it but in protocols that
+// end in atHand.
 type split struct {
 	Protocol string `json:"protocol"`
 
@@ -31,6 +32,7 @@ const (
 	leaveOneOut = "leave-one-out"
 	fiveFold    = "5-fold"
 	few         = "few-" // and how many labelled worn tools
+	atHand      = "-at-hand"
 )
 
 // An unlabelled tool's windows that are taken for healthy: fewer where tools live for
@@ -108,7 +110,9 @@ func outOneByOne(ls []life) []split {
 const fewParts = 3
 
 // fewLabelled labels n of the worn tools, every choice of them. A tool that is judged
-// is not among the unlabelled ones that are learnt from.
+// is not among the unlabelled ones that are learnt from; and once more with all of
+// the others both learnt from without their labels and judged, as for a plant that
+// labels a few of the tools it has recorded.
 func fewLabelled(ls []life, n int) []split {
 	var worn, rest []int
 	for k, l := range ls {
@@ -130,6 +134,11 @@ func fewLabelled(ls []life, n int) []split {
 			}
 		}
 		others = append(others, rest...)
+		all := split{Protocol: fmt.Sprintf("%s%d%s", few, n, atHand), Unit: strings.Join(labelled, " "), Name: strings.Join(labelled, " "), Train: labelled, Healthy: healthyTurning}
+		for _, k := range others {
+			all.Test, all.Unlabelled = append(all.Test, ls[k].tool), append(all.Unlabelled, ls[k].tool)
+		}
+		out = append(out, all)
 		for part := range fewParts {
 			s := split{Protocol: fmt.Sprintf("%s%d", few, n), Unit: strings.Join(labelled, " "), Train: labelled, Healthy: healthyTurning}
 			for i, k := range others {

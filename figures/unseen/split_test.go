@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -50,14 +51,21 @@ func TestSixThree(t *testing.T) {
 func TestFewLabelled(t *testing.T) {
 	for n, want := range map[int]int{1: 5, 2: 10, 3: 10} {
 		judged := make(map[string][]string)
+		hand := 0
 		for _, s := range fewLabelled(nine(), n) {
+			if strings.HasSuffix(s.Protocol, atHand) { // judged and learnt from without labels
+				if hand++; len(s.Train) != n || len(s.Test) != 9-n || !slices.Equal(s.Test, s.Unlabelled) || s.Healthy != healthyTurning {
+					t.Errorf("split %+v", s)
+				}
+				continue
+			}
 			apart(t, s)
 			if len(s.Train) != n || len(s.Train)+len(s.Unlabelled)+len(s.Test) != 9 || s.Healthy != healthyTurning {
 				t.Errorf("split %+v", s)
 			}
 			judged[s.Unit] = append(judged[s.Unit], s.Test...)
 		}
-		if len(judged) != want {
+		if len(judged) != want || hand != want {
 			t.Errorf("%d labelled: %d choices, want %d", n, len(judged), want)
 		}
 		for unit, tools := range judged {
