@@ -24,7 +24,7 @@ type arm struct {
 }
 
 var arms = []arm{
-	{name: "**recommended: all defaults**", reference: medianRatio, candidate: true},
+	{name: "**recommended: all defaults but the weights**", reference: medianRatio, candidate: true},
 	{name: "no pre-training", reference: medianRatio, change: func(s *classify.Settings) { s.Network.Pretrain.Epochs = -1 }},
 	{name: "reference: " + meanRatio.name, reference: meanRatio, candidate: true},
 	{name: "reference: " + medianDifference.name, reference: medianDifference, candidate: true},

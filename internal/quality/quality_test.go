@@ -154,7 +154,7 @@ func TestReport(t *testing.T) {
 	}
 	text := r.markdown()
 	for _, want := range []string{
-		"3 tools, one row of 2 features", "90 windows, 30 of them faulty", "| **recommended: all defaults** | 1.000 | 1.000–1.000 | 1.000 |",
+		"3 tools, one row of 2 features", "90 windows, 30 of them faulty", "| **recommended: all defaults but the weights** | 1.000 | 1.000–1.000 | 1.000 |",
 		"**held**.\n- Goal: ahead of every peer. The best is coin with 0.5000: **held**", "| pima |", "| coin | 0.500 |",
 	} {
 		if !strings.Contains(text, want) {

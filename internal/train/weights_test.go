@@ -24,7 +24,7 @@ func TestCounted(t *testing.T) {
 		"no groups, excluded":  {nil, []int{1}, []bool{true, false, true, true}},
 		"those with weights":   {on, nil, []bool{false, true, false, true}},
 		"excluded have none":   {on, []int{2}, []bool{false, true, false, true}},
-		"no weight is no zero": {&classify.Weights{}, nil, []bool{false, false, false, false}},
+		"a weight is missing, not zero": {&classify.Weights{}, nil, []bool{false, false, false, false}},
 	} {
 		if got := counted(tc.weights, 4, tc.exclude); !slices.Equal(got, tc.want) || (got == nil) != (tc.want == nil) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)

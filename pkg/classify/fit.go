@@ -132,7 +132,7 @@ func (s Settings) prepare(t *Table) (Settings, int, error) {
 	_, cols := t.X.Shape()
 	for _, j := range s.Exclude {
 		if j < 0 || j >= cols {
-			return s, 0, fmt.Errorf("classify: column %d of %d is excluded: %w: there is no such column", j, cols, ErrSettings)
+			return s, 0, fmt.Errorf("classify: column %d of %d is excluded: %w: columns go from 0 to %d", j, cols, ErrSettings, cols-1)
 		}
 	}
 	return s, k, s.Costs.check(k)
