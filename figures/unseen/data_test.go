@@ -27,7 +27,7 @@ func TestReaders(t *testing.T) {
 		name                                 string
 		rows, columns, faulty, tools, splits int
 	}{
-		{"turning", 1474, 152, 115, 9, 158},
+		{"turning", 1474, 152, 115, 9, 183},
 		{"phm2010", 945, 70, 190, 3, 3},
 		{"uniwear", 1147, 12, 527, 8, 8},
 		{"lmas", 139, 18, 66, 2, 2},
