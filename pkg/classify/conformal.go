@@ -204,7 +204,7 @@ func (c *Conformal) UnmarshalBinary(b []byte) error {
 		return fmt.Errorf("classify: %w: conformal sets of %d classes at an error rate of %v", ErrCorrupt, n, read.Rate)
 	}
 	for range n {
-		sound := false
+		var sound bool
 		if byTool {
 			s := r.toolShares()
 			sound = s.sound(0, 1)
