@@ -147,17 +147,20 @@ func resampledFamily(name string, resample Resampler) family {
 			began := startWatch()
 			defer began.stop()
 			scale := fitScale(t.X)
-			t.X, t.Test = scale.apply(t.X), scale.apply(t.Test)
+			t.X = scale.apply(t.X)
 			t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
 			t.Groups = nil
 			s := defaultFor(len(t.Y))
 			s.Balance = -1 // the rows are
 			s.Costs = classify.CostSettings{Posteriors: classify.Training, Search: jade.Settings{Generations: 1}}
 			prepared := began.seconds()
+			t.Test = scale.apply(t.Test)
+			scaling := began.seconds() - prepared
 			f, err := fit(ctx, t, s)
 			if err != nil {
 				return nil, err
 			}
+			f.judging += scaling
 			return []Answer{f.decide(classify.CostVector{0, 0}, prepared+f.network)}, nil
 		},
 	}
@@ -168,6 +171,7 @@ type fitted struct {
 	report         *classify.Report
 	posterior      [][2]float64 // of test rows
 	network, whole float64      // seconds until the network was trained, and until costs were chosen
+	judging        float64      // seconds from test rows to posteriors
 }
 
 // fit fits a classifier to the rows of a task.
@@ -201,6 +205,7 @@ func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn
 	// The network that is kept comes first, those of the folds after it.
 	i := slices.IndexFunc(marks, func(m mark) bool { return m.done*(1+report.Costs.Folds) >= total })
 	f.network = marks[i].seconds
+	trained := began.seconds()
 	scorer := c.NewScorer()
 	rows, cols := test.Shape()
 	const chunk = 4096
@@ -214,6 +219,7 @@ func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn
 			f.posterior = append(f.posterior, [2]float64(scorer.Posterior(some.Row(i))))
 		}
 	}
+	f.judging = began.seconds() - trained
 	return f, nil
 }
 
@@ -224,11 +230,14 @@ func (f *fitted) costs(name string) classify.CostVector {
 }
 
 func (f *fitted) decide(c classify.CostVector, seconds float64) Answer {
+	began := startWatch()
+	defer began.stop()
 	a := Answer{Seconds: seconds}
 	for _, p := range f.posterior {
 		a.Decision = append(a.Decision, c.Decide(p[:]))
 		a.Score = append(a.Score, p[1])
 	}
+	a.Judging = f.judging + began.seconds()
 	return a
 }
 

@@ -71,19 +71,23 @@ func DrillPage(cells []Cell) string {
 		if i := slices.IndexFunc(rows, func(r drillRow) bool { return r.Method == Control }); i >= 0 {
 			fmt.Fprintf(&b, " By G-mean ECS-DBN has place %d of %d.", i+1, len(rows))
 		}
-		b.WriteString("\n\n| method | trial | accuracy | G-mean | AUC by ranks | AUC of decisions | precision | recall | F1 | s to train | accuracy, paper | G-mean, paper |\n" +
-			"|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+		b.WriteString("\n\n| method | trial | accuracy | G-mean | AUC by ranks | AUC of decisions | precision | recall | F1 | s to train | µs to judge a row | accuracy, paper | G-mean, paper |\n" +
+			"|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 		for _, r := range rows {
 			paper := "– | –"
 			if p, ok := paperDrills[r.Method]; ok {
 				paper = fmt.Sprintf("%.4f | %.4f", p[0], p[1])
 			}
+			micros := "–"
+			if !math.IsNaN(r.Micros) {
+				micros = fmt.Sprintf("%.1f", r.Micros)
+			}
 			span := ""
 			if r.folds > 1 {
 				span = fmt.Sprintf(" (%.3f–%.3f)", r.least, r.most)
 			}
-			fmt.Fprintf(&b, "| %s | %d | %.4f | %.4f%s | %.4f | %.4f | %.4f | %.4f | %.4f | %.1f | %s |\n",
-				r.Method, r.Trial, r.Accuracy, r.GMean, span, r.AUC, r.BalancedAccuracy, r.Precision, r.Recall, r.F1, r.Seconds, paper)
+			fmt.Fprintf(&b, "| %s | %d | %.4f | %.4f%s | %.4f | %.4f | %.4f | %.4f | %.4f | %.1f | %s | %s |\n",
+				r.Method, r.Trial, r.Accuracy, r.GMean, span, r.AUC, r.BalancedAccuracy, r.Precision, r.Recall, r.F1, r.Seconds, micros, paper)
 		}
 		b.WriteByte('\n')
 		from = to
@@ -119,6 +123,7 @@ func drillRows(cells []Cell) []drillRow {
 			r.Recall += share * c.Recall
 			r.F1 += share * c.F1
 			r.Seconds += share * c.Seconds
+			r.Micros += share * c.Micros
 			r.least, r.most = min(r.least, c.GMean), max(r.most, c.GMean)
 		}
 		rows = append(rows, r)

@@ -63,6 +63,7 @@ type Answer struct {
 	Decision []int     // by row: the class
 	Score    []float64 // by row: larger where the rare class is more likely
 	Seconds  float64   // that training took
+	Judging  float64   // seconds that judging all test rows took, from their values to decisions
 }
 
 // Method is one way to tell the classes apart.
