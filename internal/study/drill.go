@@ -274,7 +274,7 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 		if groups != nil {
 			groups = pick(groups, train)
 		}
-		settings := defaultFor(len(train))
+		settings := DefaultFor(len(train), groups != nil)
 		if d.Progress != nil {
 			settings.Progress = func(_ string, done, total int) { d.Progress(set, done, total) }
 		}

@@ -193,8 +193,12 @@ func TestDrillPage(t *testing.T) {
 }
 
 func TestDefaultFor(t *testing.T) {
-	few, many, vast := defaultFor(1000).Network, defaultFor(100_000).Network, defaultFor(10_000_000).Network
+	few, many, vast := DefaultFor(1000, false).Network, DefaultFor(100_000, false).Network, DefaultFor(10_000_000, false).Network
 	if few.FineTune.Epochs != Default().Network.FineTune.Epochs || many.FineTune.Epochs != 60 || vast.FineTune.Epochs != 2 || vast.Pretrain.Batch != 256 {
 		t.Errorf("%+v\n%+v\n%+v", few, many, vast)
+	}
+	if grouped := DefaultFor(100_000, true).Network; many.FineTune.Decay != 1e-5 || !slices.Equal(many.Hidden, []int{60, 30}) ||
+		grouped.FineTune.Decay != 0 || !slices.Equal(grouped.Hidden, []int{30}) || grouped.FineTune.Epochs != 60 {
+		t.Errorf("%+v\n%+v, grouped", many, grouped)
 	}
 }
