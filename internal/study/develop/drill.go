@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/study"
@@ -36,6 +37,11 @@ func forEpochs(n int, decay float64) func(*classify.Settings) {
 	return func(s *classify.Settings) { s.Network.FineTune.Epochs, s.Network.FineTune.Decay = n, decay }
 }
 
+// equalShares leaves the members of the committee alike, with a decay that is not zero.
+func equalShares(decay float64) func(*classify.Settings) {
+	return func(s *classify.Settings) { s.Costs.Uncalibrated, s.Network.FineTune.Decay = true, decay }
+}
+
 func balanced(b float64) func(*classify.Settings) {
 	return func(s *classify.Settings) { s.Balance = b }
 }
@@ -49,6 +55,10 @@ var drillCandidates = []drillCandidate{
 	{"without balance", balanced(-1), nil},
 	{"classes alike", balanced(1), nil},
 	{"early stop", func(s *classify.Settings) { s.EarlyStop = true }, nil},
+	{"equal shares", equalShares(0), nil},
+	{"equal shares, decay 1e-4", equalShares(1e-4), nil},
+	{"equal shares, decay 3e-5", equalShares(3e-5), nil},
+	{"equal shares, decay 1e-3", equalShares(1e-3), nil},
 	{"10 epochs", forEpochs(10, 0), nil},
 	{"10 epochs, decay 5e-3", forEpochs(10, 5e-3), nil},
 	{"30 epochs", forEpochs(30, 0), nil},
@@ -64,6 +74,7 @@ var drillCandidates = []drillCandidate{
 	{"decay 5e-3", with(5e-3, 0), nil},
 	{"decay 1e-3", with(1e-3, 0), nil},
 	{"decay 1e-4, rate 0.01", with(1e-4, 0.01), nil},
+	{"decay 1e-4", with(1e-4, 0), nil},
 	{"decay 5e-5", with(5e-5, 0), nil},
 	{"decay 3e-5", with(3e-5, 0), nil},
 	{"decay 2.4e-5", with(2.4e-5, 0), nil},
@@ -82,28 +93,25 @@ var drillCandidates = []drillCandidate{
 
 const drillFolds = 3 // on which costs are chosen
 
-// simulated is what is simulated with each seed; tasks keep some of its rows.
+// simulated is what is simulated with each seed.
 var simulated = study.Drill{Rows: 200_000}
 
-type drillTask struct {
-	set   string
-	rows  int // that are kept of each seed's
-	seeds []uint64
-}
-
-// drillTasks are the sets to develop on: simulated with other seeds than the study's,
-// and of fewer rows.
-var drillTasks = []drillTask{
-	{"drill-random", 60_000, []uint64{7, 8}},
-	{"drill-tools", 30_000, []uint64{7, 8, 9}},
-	{"drill-tools-reference", 30_000, []uint64{7, 8, 9}},
+// drillSeeds are what sets to develop on are simulated with: not the study's.
+var drillSeeds = map[string][]uint64{
+	"drill-random":          {7, 8},
+	"drill-tools":           {7, 8, 9},
+	"drill-tools-reference": {7, 8, 9},
 }
 
 // runDrill prints, for each candidate named, or all, the mean over the folds of a
-// set's seeds.
-func runDrill(ctx context.Context, set string, names []string, out io.Writer) error {
-	t := slices.IndexFunc(drillTasks, func(t drillTask) bool { return t.set == set })
-	if t < 0 {
+// set's seeds, each of which keeps so many of its rows.
+func runDrill(ctx context.Context, set, rows string, names []string, out io.Writer) error {
+	keep, err := strconv.Atoi(rows)
+	if err != nil || keep < 1 {
+		return fmt.Errorf("%q rows: give the number of rows to keep of those simulated, for example 30000", rows)
+	}
+	seeds := drillSeeds[set]
+	if seeds == nil {
 		return fmt.Errorf("%q is not a set of drills to develop on: there are drill-random, drill-tools and drill-tools-reference", set)
 	}
 	candidates := drillCandidates
@@ -118,7 +126,7 @@ func runDrill(ctx context.Context, set string, names []string, out io.Writer) er
 		}
 	}
 	var sets []*study.Set
-	for _, seed := range drillTasks[t].seeds {
+	for _, seed := range seeds {
 		d := simulated
 		d.Seed = seed
 		all, err := d.Sets(ctx)
@@ -127,11 +135,11 @@ func runDrill(ctx context.Context, set string, names []string, out io.Writer) er
 		}
 		for _, s := range all {
 			if s.Name == set {
-				sets = append(sets, s.Thin(drillTasks[t].rows))
+				sets = append(sets, s.Thin(keep))
 			}
 		}
 	}
-	fmt.Fprintf(out, "| %s, %d rows, seeds %v | AUC |", set, drillTasks[t].rows, drillTasks[t].seeds)
+	fmt.Fprintf(out, "| %s, %d rows, seeds %v | AUC |", set, keep, seeds)
 	for _, w := range ways {
 		fmt.Fprintf(out, " %s |", w.name)
 	}

@@ -3,7 +3,7 @@
 // KEEL's: the study's defaults were chosen by what it prints.
 //
 //	go run ./internal/study/develop DIR
-//	go run ./internal/study/develop drill SET [CANDIDATE...]
+//	go run ./internal/study/develop drill SET ROWS [CANDIDATE...]
 //
 // The second does so on simulated gun drills, of other seeds than the study's: SET is
 // drill-random, drill-tools or drill-tools-reference. For each setting it prints the mean over tasks and folds of the rank AUC and
@@ -85,11 +85,11 @@ type outcome struct {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) > 1 && args[0] == "drill" {
-		return runDrill(ctx, args[1], args[2:], out)
+	if len(args) > 2 && args[0] == "drill" {
+		return runDrill(ctx, args[1], args[2], args[3:], out)
 	}
 	if len(args) != 1 {
-		return errors.New("give the folder that peers/study/develop.py wrote, and nothing else; or drill and a set")
+		return errors.New("give the folder that peers/study/develop.py wrote, and nothing else; or drill, a set and how many of its rows")
 	}
 	paths, err := filepath.Glob(filepath.Join(args[0], "*.csv"))
 	if err != nil {

@@ -68,15 +68,15 @@ func TestRun(t *testing.T) {
 // A drill of some seconds goes through every way to fit to it, and what was not
 // meant is refused.
 func TestRunDrill(t *testing.T) {
-	tasks, all, whole := drillTasks, drillCandidates, simulated
-	t.Cleanup(func() { drillTasks, drillCandidates, simulated = tasks, all, whole })
+	seeds, all, whole := drillSeeds, drillCandidates, simulated
+	t.Cleanup(func() { drillSeeds, drillCandidates, simulated = seeds, all, whole })
 	simulated = study.Drill{Cutting: 60 * time.Second, Rows: 2000}
-	drillTasks = []drillTask{{"drill-random", 1000, []uint64{1}}, {"drill-tools-reference", 1000, []uint64{1}}}
+	drillSeeds = map[string][]uint64{"drill-random": {1}, "drill-tools-reference": {1}}
 	quick := func(s *classify.Settings) { s.Network.FineTune.Epochs = 2 }
 	drillCandidates = []drillCandidate{{"network", quick, nil}, {"made up", quick, study.SMOTE}}
 	for set, folds := range map[string]int{"drill-random": 1, "drill-tools-reference": 3} {
 		var out strings.Builder
-		if err := run(t.Context(), []string{"drill", set}, &out); err != nil {
+		if err := run(t.Context(), []string{"drill", set, "1000"}, &out); err != nil {
 			t.Fatal(err)
 		}
 		for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n")[2:] {
@@ -95,11 +95,11 @@ func TestRunDrill(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := run(t.Context(), []string{"drill", "drill-random", "made up"}, &out); err != nil || strings.Count(out.String(), "\n") != 3 {
+	if err := run(t.Context(), []string{"drill", "drill-random", "1000", "made up"}, &out); err != nil || strings.Count(out.String(), "\n") != 3 {
 		t.Errorf("one candidate: %v\n%s", err, out.String())
 	}
-	for _, args := range [][]string{{"drill", "x"}, {"drill", "drill-random", "x"}} {
-		if err := run(t.Context(), args, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), `"x" is not a`) {
+	for _, args := range [][]string{{"drill", "x", "1000"}, {"drill", "drill-random", "1000", "x"}, {"drill", "drill-random", "x"}} {
+		if err := run(t.Context(), args, &strings.Builder{}); err == nil || !strings.HasPrefix(err.Error(), `"x" `) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
