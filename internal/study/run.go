@@ -38,7 +38,7 @@ func (j *job) effort() float64 {
 // Run makes the cells that are missing and returns all of the study. It makes
 // the first trial of every set and method, the small sets first, before the second
 // of any, so that a study that is stopped is of use; the next one goes on with
-// what is there. The same plan gives the same cells, but for their seconds.
+// what is there. The same plan gives the same cells, but for their times.
 func Run(ctx context.Context, p Plan) ([]Cell, error) {
 	picked, wanted, err := selectMethods(p.Methods)
 	if err != nil {
