@@ -33,11 +33,17 @@ type Cell struct {
 	Seconds               float64 // of a processor, for training
 	MCC, BalancedAccuracy float64
 	TP, FN, FP, TN        int
+	// Micros is µs of a processor to judge one test row; NaN in cells that were
+	// made before it was measured.
+	Micros float64
 }
 
 // columns of a file of cells.
 var columns = []string{"dataset", "method", "trial", "fold", "accuracy", "gmean", "auc", "precision", "recall", "f1", "seconds",
-	"mcc", "balanced_accuracy", "tp", "fn", "fp", "tn"}
+	"mcc", "balanced_accuracy", "tp", "fn", "fp", "tn", "us_per_row"}
+
+// firstOptional is the index of the first column that a file of cells may lack.
+const firstOptional = 11
 
 // NewCell scores decisions on rows of classes y.
 func NewCell(k Key, y []int, a Answer) Cell {
@@ -53,6 +59,7 @@ func NewCell(k Key, y []int, a Answer) Cell {
 		Precision: float64(s.Precision), Recall: float64(s.Recall), F1: float64(s.F1), Seconds: a.Seconds,
 		MCC: float64(s.MCC), BalancedAccuracy: float64(s.BalancedAccuracy),
 		TP: m[1][1], FN: m[1][0], FP: m[0][1], TN: m[0][0],
+		Micros: 1e6 * a.Judging / float64(len(y)),
 	}
 }
 
@@ -72,6 +79,7 @@ func (c Cell) line() string {
 	for _, n := range []int{c.TP, c.FN, c.FP, c.TN} {
 		fields = append(fields, strconv.Itoa(n))
 	}
+	fields = append(fields, number(c.Micros, 3))
 	return strings.Join(fields, ",") + "\n"
 }
 
@@ -87,7 +95,7 @@ func ReadCells(r io.Reader, name string) ([]Cell, error) {
 	}
 	at := make([]int, len(columns))
 	for i, column := range columns {
-		if at[i] = slices.Index(header, column); at[i] < 0 && column != "mcc" && column != "balanced_accuracy" && len(column) > 2 {
+		if at[i] = slices.Index(header, column); at[i] < 0 && i < firstOptional {
 			return nil, fmt.Errorf("%s:1: there is no column %q: this is no file of cells", name, column)
 		}
 	}
@@ -132,6 +140,7 @@ func ReadCells(r io.Reader, name string) ([]Cell, error) {
 			Key:      Key{strings.Clone(field(0)), strings.Clone(field(1)), whole(2, 1), whole(3, 1)},
 			Accuracy: number(4), GMean: number(5), AUC: number(6), Precision: number(7), Recall: number(8), F1: number(9), Seconds: number(10),
 			MCC: number(11), BalancedAccuracy: number(12), TP: whole(13, 0), FN: whole(14, 0), FP: whole(15, 0), TN: whole(16, 0),
+			Micros: number(17),
 		}
 		if bad != nil {
 			return nil, bad

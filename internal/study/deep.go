@@ -31,12 +31,18 @@ func Default() classify.Settings {
 // Tables of many rows need fewer passes, in larger batches, or a study of them
 // takes days.
 const (
-	manyRows = 50_000    // 5 epochs of pre-training and 60 of fine-tuning, in batches of 64
+	manyRows = 50_000    // 5 epochs of pre-training and 60 of fine-tuning, in batches of 64; see DefaultFor
 	vastRows = 1_000_000 // 1 and 2, in batches of 256
 )
 
-// defaultFor returns Default for so many training rows.
-func defaultFor(rows int) classify.Settings {
+// DefaultFor returns Default for so many training rows, which may have groups.
+//
+// Many rows without groups can bear a larger network, and need a weaker penalty:
+// decay is added to the mean loss of a row, so 1/rows is a normal prior of variance 1
+// on each weight, however many rows there are; on 140,000 Default's decay is 42 to
+// 280 times that. Rows of one group resemble each other, so that they are worth
+// fewer, and a larger network learns the groups: there it stays as it is.
+func DefaultFor(rows int, grouped bool) classify.Settings {
 	s := Default()
 	p, t := &s.Network.Pretrain, &s.Network.FineTune
 	switch {
@@ -44,6 +50,11 @@ func defaultFor(rows int) classify.Settings {
 		p.Epochs, t.Epochs, p.Batch, t.Batch = 1, 2, 256, 256
 	case rows > manyRows:
 		p.Epochs, t.Epochs, p.Batch, t.Batch = 5, 60, 64, 64
+		if !grouped {
+			s.Network.Hidden = []int{60, 30}
+			t.Rate, t.Decay = 0.01, 1/float64(rows)
+			s.Costs.Folds = 5
+		}
 	}
 	return s
 }
@@ -101,7 +112,7 @@ func costFamily() family {
 			{"threshold-dbn", 3, with + "the exact optimum of G-mean " + held},
 		},
 		solve: func(ctx context.Context, t Task) ([]Answer, error) {
-			f, err := fit(ctx, t, defaultFor(len(t.Y)))
+			f, err := fit(ctx, t, DefaultFor(len(t.Y), t.Groups != nil))
 			if err != nil {
 				return nil, err
 			}
@@ -146,21 +157,46 @@ func resampledFamily(name string, resample Resampler) family {
 		solve: func(ctx context.Context, t Task) ([]Answer, error) {
 			began := startWatch()
 			defer began.stop()
-			scale := fitScale(t.X)
-			t.X, t.Test = scale.apply(t.X), scale.apply(t.Test)
-			t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
-			t.Groups = nil
-			s := defaultFor(len(t.Y))
-			s.Balance = -1 // the rows are
-			s.Costs = classify.CostSettings{Posteriors: classify.Training, Search: jade.Settings{Generations: 1}}
+			grouped := t.Groups != nil
+			t, scale := t.resampled(resample)
+			s := Unbalanced(DefaultFor(len(t.Y), grouped))
 			prepared := began.seconds()
+			t.Test = scale.apply(t.Test)
+			scaling := began.seconds() - prepared
 			f, err := fit(ctx, t, s)
 			if err != nil {
 				return nil, err
 			}
+			f.judging += scaling
 			return []Answer{f.decide(classify.CostVector{0, 0}, prepared+f.network)}, nil
 		},
 	}
+}
+
+// resampled returns the task with its training part standardised and resampled, and
+// what the test part must be standardised by.
+func (t Task) resampled(resample Resampler) (Task, scale) {
+	s := fitScale(t.X)
+	t.X = s.apply(t.X)
+	t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
+	t.Groups = nil // rows that were made up have none
+	return t, s
+}
+
+// Resampled returns the task with its training part standardised and resampled, as
+// the resampled methods train on it, and its test part standardised alike.
+func (t Task) Resampled(resample Resampler) Task {
+	t, s := t.resampled(resample)
+	t.Test = s.apply(t.Test)
+	return t
+}
+
+// Unbalanced returns s for the resampled methods, whose rows are balanced already
+// and which decide by argmax: without balance and without folds to choose costs on.
+func Unbalanced(s classify.Settings) classify.Settings {
+	s.Balance = -1
+	s.Costs = classify.CostSettings{Posteriors: classify.Training, Search: jade.Settings{Generations: 1}}
+	return s
 }
 
 // fitted is a classifier with its posteriors of the test rows.
@@ -168,6 +204,7 @@ type fitted struct {
 	report         *classify.Report
 	posterior      [][2]float64 // of test rows
 	network, whole float64      // seconds until the network was trained, and until costs were chosen
+	judging        float64      // seconds from test rows to posteriors
 }
 
 // fit fits a classifier to the rows of a task.
@@ -201,6 +238,7 @@ func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn
 	// The network that is kept comes first, those of the folds after it.
 	i := slices.IndexFunc(marks, func(m mark) bool { return m.done*(1+report.Costs.Folds) >= total })
 	f.network = marks[i].seconds
+	trained := began.seconds()
 	scorer := c.NewScorer()
 	rows, cols := test.Shape()
 	const chunk = 4096
@@ -214,6 +252,7 @@ func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn
 			f.posterior = append(f.posterior, [2]float64(scorer.Posterior(some.Row(i))))
 		}
 	}
+	f.judging = began.seconds() - trained
 	return f, nil
 }
 
@@ -224,11 +263,14 @@ func (f *fitted) costs(name string) classify.CostVector {
 }
 
 func (f *fitted) decide(c classify.CostVector, seconds float64) Answer {
+	began := startWatch()
+	defer began.stop()
 	a := Answer{Seconds: seconds}
 	for _, p := range f.posterior {
 		a.Decision = append(a.Decision, c.Decide(p[:]))
 		a.Score = append(a.Score, p[1])
 	}
+	a.Judging = f.judging + began.seconds()
 	return a
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -108,10 +109,11 @@ func (d Drill) scan(ctx context.Context, each func(row []float32, tool string, f
 
 const drillColumns = 14
 
-// Sets returns the rows twice: drill-random parts them 70 to 30 at random, as the
-// paper does, so that readings a twenty-thousandth of a second apart are on both
+// Sets returns the rows three times: drill-random parts them 70 to 30 at random, as
+// the paper does, so that readings a twenty-thousandth of a second apart are on both
 // sides, once; drill-tools holds out six of the 20 tools, then six others, then
-// the other eight.
+// the other eight; drill-tools-reference holds out the same tools, and its rows are
+// relative to the beginning of their tool, see relative.
 func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
 	random := &Set{Name: "drill-random", Rare: "faulty", X: dbn.Matrix{Cols: drillColumns}}
 	var tools []string
@@ -133,7 +135,46 @@ func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
 	if byTool.Folds, err = thirds(random.Y, tools, 3, d.Seed); err != nil {
 		return nil, err
 	}
-	return []*Set{random, &byTool}, nil
+	referenced := byTool
+	referenced.Name = "drill-tools-reference"
+	all := d.withDefaults()
+	referenced.X = relative(random.X, tools, int(float64(all.Rows)*referenceTime.Seconds()/all.Cutting.Seconds()))
+	return []*Set{random, &byTool, &referenced}, nil
+}
+
+// referenceTime is how long a tool is recorded before its rows can be judged
+// relative to its beginning: a tenth of its life, on average.
+const referenceTime = 12 * time.Second
+
+// relative returns the rows of x, of which those of one tool follow each other in
+// time, with each column divided by its root mean square over the first n rows of
+// the row's tool. These are of a new tool and need no label. A column that is 0
+// there stays as it is.
+func relative(x dbn.Matrix, tools []string, n int) dbn.Matrix {
+	z := dbn.NewMatrix(x.Rows, x.Cols)
+	for from := 0; from < x.Rows; {
+		to := from
+		for to < x.Rows && tools[to] == tools[from] {
+			to++
+		}
+		square := make([]float64, x.Cols)
+		first := min(to, from+max(n, 1))
+		for i := from; i < first; i++ {
+			for j, v := range x.Row(i) {
+				square[j] += float64(v) * float64(v) / float64(first-from)
+			}
+		}
+		for i := from; i < to; i++ {
+			for j, v := range x.Row(i) {
+				z.Row(i)[j] = v
+				if square[j] > 0 {
+					z.Row(i)[j] = float32(float64(v) / math.Sqrt(square[j]))
+				}
+			}
+		}
+		from = to
+	}
+	return z
 }
 
 // thirds returns the first n of three folds, which hold out three tenths of the
@@ -233,7 +274,7 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 		if groups != nil {
 			groups = pick(groups, train)
 		}
-		settings := defaultFor(len(train))
+		settings := DefaultFor(len(train), groups != nil)
 		if d.Progress != nil {
 			settings.Progress = func(_ string, done, total int) { d.Progress(set, done, total) }
 		}

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
 // small is an experiment of some 3 s of cutting a tool; sessions go by whole seconds.
@@ -16,7 +19,7 @@ func TestDrillSets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	random, byTool := sets[0], sets[1]
+	random, byTool, referenced := sets[0], sets[1], sets[2]
 	if n := random.X.Rows; math.Abs(float64(n)-2000) > 500 || len(random.Y) != n || random.X.Cols != 14 || &random.X.Data[0] != &byTool.X.Data[0] {
 		t.Fatalf("%d×%d rows, %d labels", n, random.X.Cols, len(random.Y))
 	}
@@ -38,6 +41,11 @@ func TestDrillSets(t *testing.T) {
 	}
 	if len(random.Folds) != 1 || random.Groups != nil {
 		t.Errorf("the random split has %d folds and %d groups", len(random.Folds), len(random.Groups))
+	}
+	if len(referenced.Folds) != 3 || !slices.EqualFunc(referenced.Folds, byTool.Folds, func(a, b classify.Fold) bool {
+		return slices.Equal(a.Train, b.Train) && slices.Equal(a.Test, b.Test)
+	}) || !slices.Equal(referenced.Groups, byTool.Groups) || slices.Equal(referenced.X.Data, byTool.X.Data) {
+		t.Error("drill-tools-reference is not drill-tools with other values")
 	}
 	home := make(map[string]int) // of a tool: the fold that holds it out
 	for f, fold := range byTool.Folds {
@@ -62,6 +70,40 @@ func TestDrillSets(t *testing.T) {
 	}
 	if len(home) != 20 {
 		t.Errorf("%d tools are held out", len(home))
+	}
+}
+
+// A tool that reads another tool's values times a factor of each column has the
+// other tool's relative rows, whatever it reads after its first rows.
+func TestRelative(t *testing.T) {
+	x := dbn.Matrix{Rows: 7, Cols: 3, Data: []float32{
+		3, 0, 1,
+		-4, 0, 1,
+		10, 5, 2,
+		6, 0, 0.5,
+		-8, 0, 0.5,
+		20, 5, 1,
+		30, 7, 4,
+	}}
+	given := slices.Clone(x.Data)
+	rms := float32(math.Sqrt(12.5)) // of 3 and -4
+	want := []float32{
+		3 / rms, 0, 1,
+		-4 / rms, 0, 1,
+		10 / rms, 5, 2, // a column of zeros at first stays as it is
+		3 / rms, 0, 1,
+		-4 / rms, 0, 1,
+		10 / rms, 5, 2,
+		15 / rms, 7, 8,
+	}
+	got := relative(x, []string{"a", "a", "a", "b", "b", "b", "b"}, 2)
+	for i, v := range got.Data {
+		if math.Abs(float64(v-want[i])) > 1e-6 {
+			t.Errorf("value %d is %v, want %v", i, v, want[i])
+		}
+	}
+	if !slices.Equal(x.Data, given) {
+		t.Error("the rows given were changed")
 	}
 }
 
@@ -117,11 +159,12 @@ func TestDrillFull(t *testing.T) {
 
 func TestDrillPage(t *testing.T) {
 	cell := func(set, method string, g float64) Cell {
-		return Cell{Key: Key{set, method, 1, 1}, Accuracy: 0.9, GMean: g, TP: 2, FN: 1, TN: 7}
+		return Cell{Key: Key{set, method, 1, 1}, Accuracy: 0.9, GMean: g, TP: 2, FN: 1, TN: 7, Micros: 2.25}
 	}
 	cells := []Cell{cell("drill-tools", "dbn", 0.75), cell("drill-random", "ecs-dbn", 0.8), cell("drill-tools", "ecs-dbn", 0.625), cell("drill-tools", "dbn-paper", 0.5)}
+	cells[3].Micros = math.NaN()                    // not measured
 	second := cell("drill-tools", "ecs-dbn", 0.675) // of other tools
-	second.Fold = 2
+	second.Fold, second.Micros = 2, 3.25
 	cells = append(cells, second)
 	page := DrillPage(cells)
 	if cells[0].Method != "dbn" || cells[0].Dataset != "drill-tools" {
@@ -130,8 +173,9 @@ func TestDrillPage(t *testing.T) {
 	for _, want := range []string{
 		"## drill-random\n\n10 test rows, 3 of them faulty. By G-mean ECS-DBN has place 1 of 1.\n",
 		"## drill-tools\n\n10 test rows, 3 of them faulty. By G-mean ECS-DBN has place 2 of 3.\n",
-		"| dbn | 1 | 0.9000 | 0.7500 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0 | 0.9954 | 0.9830 |\n| ecs-dbn | 1 | 0.9000 | 0.6500 (0.625–0.675) |",
-		"0.0 | – | – |",
+		"| dbn | 1 | 0.9000 | 0.7500 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0 | 2.2 | 0.9954 | 0.9830 |\n| ecs-dbn | 1 | 0.9000 | 0.6500 (0.625–0.675) |",
+		" (0.625–0.675) | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0 | 2.8 | 0.9960 | 0.9946 |",
+		"0.0 | – | – | – |",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page)
@@ -149,8 +193,12 @@ func TestDrillPage(t *testing.T) {
 }
 
 func TestDefaultFor(t *testing.T) {
-	few, many, vast := defaultFor(1000).Network, defaultFor(100_000).Network, defaultFor(10_000_000).Network
+	few, many, vast := DefaultFor(1000, false).Network, DefaultFor(100_000, false).Network, DefaultFor(10_000_000, false).Network
 	if few.FineTune.Epochs != Default().Network.FineTune.Epochs || many.FineTune.Epochs != 60 || vast.FineTune.Epochs != 2 || vast.Pretrain.Batch != 256 {
 		t.Errorf("%+v\n%+v\n%+v", few, many, vast)
+	}
+	if grouped := DefaultFor(100_000, true).Network; many.FineTune.Decay != 1e-5 || !slices.Equal(many.Hidden, []int{60, 30}) ||
+		grouped.FineTune.Decay != 0 || !slices.Equal(grouped.Hidden, []int{30}) || grouped.FineTune.Epochs != 60 {
+		t.Errorf("%+v\n%+v, grouped", many, grouped)
 	}
 }

@@ -28,19 +28,22 @@ func ecoFamily() family {
 			began := startWatch()
 			defer began.stop()
 			scale := fitScale(t.X)
-			t.X, t.Test = scale.apply(t.X), scale.apply(t.Test)
+			t.X = scale.apply(t.X)
 			members, err := evolveECO(ctx, t)
 			if err != nil {
 				return nil, err
 			}
 			seconds := began.seconds()
+			t.Test = scale.apply(t.Test)
 			votes := make([]float64, t.Test.Rows)
 			for _, e := range members {
 				for i, v := range e.values(t.Test) {
 					votes[i] += min(max(v, -1), 1) / float64(len(members))
 				}
 			}
-			return []Answer{answer(votes, seconds)}, nil
+			a := answer(votes, seconds)
+			a.Judging = began.seconds() - seconds
+			return []Answer{a}, nil
 		},
 	}
 }

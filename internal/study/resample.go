@@ -212,8 +212,12 @@ func neighbours(x dbn.Matrix, bases, among []int, k int) [][]int {
 			if i == base {
 				continue
 			}
-			c := candidate{i, distance(x.Row(base), x.Row(i))}
-			if len(near) == k && c.distance >= near[k-1].distance {
+			limit := math.Inf(1)
+			if len(near) == k {
+				limit = near[k-1].distance
+			}
+			c := candidate{i, distanceBelow(x.Row(base), x.Row(i), limit)}
+			if c.distance >= limit {
 				continue
 			}
 			at, _ := slices.BinarySearchFunc(near, c, func(a, b candidate) int {
@@ -231,11 +235,19 @@ func neighbours(x dbn.Matrix, bases, among []int, k int) [][]int {
 }
 
 // distance returns the squared Euclidean distance.
-func distance(a, b []float32) float64 {
+func distance(a, b []float32) float64 { return distanceBelow(a, b, math.Inf(1)) }
+
+// distanceBelow returns the squared Euclidean distance if it is below the limit,
+// and otherwise a value from the limit on: the terms of the sum are not negative,
+// so the rest of them cannot bring it back.
+func distanceBelow(a, b []float32, limit float64) float64 {
 	var sum float64
 	for j, v := range a {
 		d := float64(v) - float64(b[j])
 		sum += d * d
+		if sum >= limit {
+			break
+		}
 	}
 	return sum
 }

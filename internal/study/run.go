@@ -38,7 +38,7 @@ func (j *job) effort() float64 {
 // Run makes the cells that are missing and returns all of the study. It makes
 // the first trial of every set and method, the small sets first, before the second
 // of any, so that a study that is stopped is of use; the next one goes on with
-// what is there. The same plan gives the same cells, but for their seconds.
+// what is there. The same plan gives the same cells, but for their times.
 func Run(ctx context.Context, p Plan) ([]Cell, error) {
 	picked, wanted, err := selectMethods(p.Methods)
 	if err != nil {
@@ -165,8 +165,7 @@ func (p Plan) make(ctx context.Context, cells *store, jobs []*job) error {
 
 // do returns the job's cells that are wanted.
 func (j *job) do(ctx context.Context) ([]Cell, error) {
-	// Families share a seed, so that networks begin alike whatever the rows are.
-	t := j.set.Task(j.fold, seedOf(j.set.Name, j.trial, j.fold))
+	t := j.set.TaskOf(j.trial, j.fold)
 	answers, err := j.family.solve(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s, trial %d, fold %d: %w", j.set.Name, j.family.methods[0].Name, j.trial+1, j.fold+1, err)

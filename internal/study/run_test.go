@@ -7,10 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
 // twoClouds is a set that is easy, but not for a constant.
@@ -91,7 +93,7 @@ func plan(dir string) Plan {
 	return Plan{Sets: []*Set{twoClouds("a", 1), twoClouds("b", 2)}, Methods: []string{"ecs-dbn-paper", "dbn-paper"}, Trials: 2, Dir: dir, Workers: 2}
 }
 
-// lines returns those of the file of cells without the seconds.
+// lines returns those of the file of cells without the times to train and to judge.
 func lines(t *testing.T, dir string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, CellsFile))
@@ -101,6 +103,7 @@ func lines(t *testing.T, dir string) []string {
 	var all []string
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(line, ",")
+		fields = fields[:len(fields)-1]
 		all = append(all, strings.Join(slices.Delete(fields, 10, 11), ","))
 	}
 	return all
@@ -295,10 +298,40 @@ func TestOneStudyAtATime(t *testing.T) {
 	}
 }
 
+// Rows that are kept stay in their folds, in order, with their labels and groups.
+func TestThin(t *testing.T) {
+	s := &Set{X: dbn.NewMatrix(10, 1), Y: make([]int, 10), Groups: make([]string, 10),
+		Folds: []classify.Fold{{Train: []int{0, 1, 2, 3, 4}, Test: []int{5, 6, 7, 8, 9}}}}
+	for i := range 10 {
+		s.X.Data[i], s.Y[i], s.Groups[i] = float32(i), i%2, strconv.Itoa(i)
+	}
+	thin := s.Thin(4)
+	if thin.X.Rows != 4 || len(thin.Y) != 4 || len(thin.Groups) != 4 {
+		t.Fatalf("%+v", thin)
+	}
+	for i, v := range thin.X.Data {
+		if thin.Y[i] != int(v)%2 || thin.Groups[i] != strconv.Itoa(int(v)) {
+			t.Errorf("row %d, once %v: %d, %s", i, v, thin.Y[i], thin.Groups[i])
+		}
+	}
+	f := thin.Folds[0]
+	if len(f.Train)+len(f.Test) != 4 || thin.X.Data[f.Train[len(f.Train)-1]] > 4 || thin.X.Data[f.Test[0]] < 5 {
+		t.Errorf("folds %+v of rows %v", f, thin.X.Data)
+	}
+	if all := s.Thin(20); !slices.Equal(all.X.Data, s.X.Data) || !slices.Equal(all.Folds[0].Test, s.Folds[0].Test) {
+		t.Errorf("fewer rows than are to be kept: %+v", all)
+	}
+}
+
 func TestSeconds(t *testing.T) {
 	all, err := costFamily().solve(t.Context(), twoClouds("a", 1).Task(0, 1))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i, a := range all {
+		if !(a.Judging > 0) {
+			t.Errorf("answer %d took %v s to judge", i, a.Judging)
+		}
 	}
 	// Networks of five folds come after the one that is kept.
 	if ecs, dbn := all[0].Seconds, all[1].Seconds; !(dbn > 0 && ecs > dbn) {

@@ -37,11 +37,14 @@ func welmFamily() family {
 				began := startWatch()
 				e, err := fitWELM(ctx, t, golden)
 				seconds := began.seconds()
-				began.stop()
 				if err != nil {
+					began.stop()
 					return nil, err
 				}
-				all = append(all, answer(e.values(t.Test), seconds))
+				a := answer(e.values(t.Test), seconds)
+				a.Judging = began.seconds() - seconds
+				began.stop()
+				all = append(all, a)
 			}
 			return all, nil
 		},

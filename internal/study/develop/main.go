@@ -3,8 +3,10 @@
 // KEEL's: the study's defaults were chosen by what it prints.
 //
 //	go run ./internal/study/develop DIR
+//	go run ./internal/study/develop drill SET ROWS [CANDIDATE...]
 //
-// For each setting it prints the mean over tasks and folds of the rank AUC and
+// The second does so on simulated gun drills, of other seeds than the study's: SET is
+// drill-random, drill-tools or drill-tools-reference. For each setting it prints the mean over tasks and folds of the rank AUC and
 // of the G-mean of the rows held out, with costs chosen on out-of-fold
 // posteriors in several ways: the inverse prior; n/(n+40), n/(n+80) and half of
 // the way from there, in log weight, to the smoothed optimum, n rows of the
@@ -83,8 +85,11 @@ type outcome struct {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 2 && args[0] == "drill" {
+		return runDrill(ctx, args[1], args[2], args[3:], out)
+	}
 	if len(args) != 1 {
-		return errors.New("give the folder that peers/study/develop.py wrote, and nothing else")
+		return errors.New("give the folder that peers/study/develop.py wrote, and nothing else; or drill, a set and how many of its rows")
 	}
 	paths, err := filepath.Glob(filepath.Join(args[0], "*.csv"))
 	if err != nil {
@@ -167,31 +172,12 @@ func (t *task) judge(ctx context.Context, f classify.Fold, s classify.Settings) 
 	if err != nil {
 		return outcome{}, err
 	}
-	prior := cutOf(classify.InversePrior(report.ClassCounts))
-	optimum := prior
-	for _, choice := range report.Costs.Choices {
-		if choice.Name == "smoothed" {
-			optimum = cutOf(choice.Costs)
-		}
-	}
 	test, labels := t.part(f.Test)
-	var odds [2][]float64 // of Test rows, by class
-	var score []float64
-	var rare []bool
-	scorer := c.NewScorer()
-	for i, label := range labels {
-		p := scorer.Posterior(test.Row(i))
-		z := math.Log(p[1] / p[0])
-		odds[label] = append(odds[label], z)
-		score, rare = append(score, z), append(rare, label == 1)
+	o, err := assess(c, report, test, labels, false)
+	if err == nil {
+		o.gmean = o.gmean[:len(ways)]
 	}
-	o := outcome{auc: classify.AUC(score, rare)}
-	for _, w := range ways {
-		share := w.share(float64(slices.Min(report.ClassCounts)))
-		cut := (1-share)*prior + share*optimum
-		o.gmean = append(o.gmean, math.Sqrt((1-above(odds[0], cut))*above(odds[1], cut)))
-	}
-	return o, nil
+	return o, err
 }
 
 func (t *task) part(rows []int) (dbn.Matrix, []int) {

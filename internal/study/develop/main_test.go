@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/flank-tcm/flank/internal/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
@@ -59,6 +61,46 @@ func TestRun(t *testing.T) {
 			if err != nil || distance == 0 && v > 0.8 || distance > 0 && v < 0.95 {
 				t.Errorf("%v apart: %v in\n%s", distance, v, out.String())
 			}
+		}
+	}
+}
+
+// A drill of some seconds goes through every way to fit to it, and what was not
+// meant is refused.
+func TestRunDrill(t *testing.T) {
+	seeds, all, whole := drillSeeds, drillCandidates, simulated
+	t.Cleanup(func() { drillSeeds, drillCandidates, simulated = seeds, all, whole })
+	simulated = study.Drill{Cutting: 60 * time.Second, Rows: 2000}
+	drillSeeds = map[string][]uint64{"drill-random": {1}, "drill-tools-reference": {1}}
+	quick := func(s *classify.Settings) { s.Network.FineTune.Epochs = 2 }
+	drillCandidates = []drillCandidate{{"network", quick, nil}, {"made up", quick, study.SMOTE}}
+	for set, folds := range map[string]int{"drill-random": 1, "drill-tools-reference": 3} {
+		var out strings.Builder
+		if err := run(t.Context(), []string{"drill", set, "1000"}, &out); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n")[2:] {
+			cells := strings.Split(strings.Trim(line, "| "), " | ")
+			if len(cells) != 2+len(ways)+2 || len(strings.Fields(cells[len(cells)-1])) != folds {
+				t.Fatalf("%s: %q", set, line)
+			}
+			best, err := strconv.ParseFloat(cells[len(cells)-2], 64)
+			if err != nil || best < 0.5 || best > 1 { // any cut but the ends does better than chance
+				t.Errorf("%s: best cut of %q", set, line)
+			}
+			same := cells[2] == cells[3] && cells[3] == cells[6] // the ways to choose costs
+			if resampled := cells[0] == "made up"; same != resampled {
+				t.Errorf("%s: %q", set, line)
+			}
+		}
+	}
+	var out strings.Builder
+	if err := run(t.Context(), []string{"drill", "drill-random", "1000", "made up"}, &out); err != nil || strings.Count(out.String(), "\n") != 3 {
+		t.Errorf("one candidate: %v\n%s", err, out.String())
+	}
+	for _, args := range [][]string{{"drill", "x", "1000"}, {"drill", "drill-random", "1000", "x"}, {"drill", "drill-random", "x"}} {
+		if err := run(t.Context(), args, &strings.Builder{}); err == nil || !strings.HasPrefix(err.Error(), `"x" `) {
+			t.Errorf("%v: %v", args, err)
 		}
 	}
 }
