@@ -18,12 +18,12 @@ func TestCounted(t *testing.T) {
 		exclude []int
 		want    []bool
 	}{
-		"all alike":            {off, nil, nil},
-		"not known":            {nil, nil, nil},
-		"all but excluded":     {off, []int{0, 2}, []bool{false, true, false, true}},
-		"no groups, excluded":  {nil, []int{1}, []bool{true, false, true, true}},
-		"those with weights":   {on, nil, []bool{false, true, false, true}},
-		"excluded have none":   {on, []int{2}, []bool{false, true, false, true}},
+		"all alike":                     {off, nil, nil},
+		"not known":                     {nil, nil, nil},
+		"all but excluded":              {off, []int{0, 2}, []bool{false, true, false, true}},
+		"no groups, excluded":           {nil, []int{1}, []bool{true, false, true, true}},
+		"those with weights":            {on, nil, []bool{false, true, false, true}},
+		"excluded have none":            {on, []int{2}, []bool{false, true, false, true}},
 		"a weight is missing, not zero": {&classify.Weights{}, nil, []bool{false, false, false, false}},
 	} {
 		if got := counted(tc.weights, 4, tc.exclude); !slices.Equal(got, tc.want) || (got == nil) != (tc.want == nil) {
