@@ -18,6 +18,9 @@ func recording(t *testing.T, path ...string) [][]string {
 	if folder == "" {
 		t.Skip("FLANK_DATA is not set")
 	}
+	if raceDetector {
+		t.Skip("takes minutes under the race detector, which sees the same code at work on made-up tools")
+	}
 	f, err := os.Open(filepath.Join(append([]string{folder}, path...)...))
 	if err != nil {
 		t.Skip(err)
