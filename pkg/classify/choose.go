@@ -276,7 +276,7 @@ func (s Settings) settle(y []int, groups []string, k int, r *Report) Settings {
 		return s
 	}
 	r.Costs.Rule = few[n].rule
-	s.Costs.Uncalibrated = true
+	s.Costs.Uncalibrated, s.nearOnly = true, true
 	if n == 1 && !s.Costs.Unmixed && !s.Costs.Metric.pairOnly() {
 		s.Costs.priorAlone = true
 	}

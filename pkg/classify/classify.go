@@ -101,6 +101,7 @@ type Settings struct {
 	Transductive bool
 
 	ownDecay bool // Network.FineTune.Decay is the default
+	nearOnly bool // see settle
 
 	Costs   CostSettings
 	Seed    uint64 // of every random draw: equal seeds give equal bytes

@@ -105,8 +105,10 @@ func Fit(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings) 
 // classifier takes rows as Report.View prepares them.
 //
 // If two groups or fewer have rows of some class but the first, posteriors held out
-// say too little of groups never seen to calibrate on them, and weights decay faster;
-// with one such group costs are the inverse prior alone. Report.Costs.Rule says so.
+// say too little of groups never seen to calibrate on them, weights decay faster, and
+// rows that are Far are not fine-tuned on: a single tool that was worn to twice the
+// limit would put the boundary between its last healthy and its mean faulty window.
+// With one such group costs are the inverse prior alone. Report.Costs.Rule says so.
 func FitTable(ctx context.Context, t *Table, s Settings) (*Classifier, *Report, error) {
 	s, k, err := s.prepare(t)
 	if err != nil {
@@ -430,6 +432,10 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 		s.Network.Pretrain.Validation, s.Network.FineTune.Validation = v, v
 	}
 	x, y := l.x, l.y
+	if near := l.near(k); s.nearOnly && near.rows < len(l.y) {
+		s.Network.Pretrain.Rows = t.encoder.encode(l.x, scales)
+		x, y = part(l.x, near), pick(l.y, near)
+	}
 	if l.more != nil {
 		s.Network.Pretrain.Rows = t.encoder.encode(stack(l.x, l.more), scales)
 		if early := l.early(); early.rows > 0 {
@@ -440,7 +446,7 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 			x, y = stack(x, first), append(slices.Clone(y), make([]int, early.rows)...)
 		}
 	}
-	counts := countClasses(l.y)
+	counts, learnt := countClasses(l.y), countClasses(y)
 	if s.Balance > 0 {
 		s.Network.ClassWeights = balance(y, k, s.Balance)
 	}
@@ -451,10 +457,14 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 	if s.Balance > 0 {
 		t.network = t.network.Unweigh(s.Network.ClassWeights)
 	}
-	if extra := len(y) - len(l.y); extra > 0 && counts[Healthy] > 0 {
-		// They say what healthy is like and not how common it is.
+	if !slices.Equal(counts, learnt) {
+		// What was added and left out says what classes are like and not how common they are.
 		share := slices.Repeat([]float64{1}, k)
-		share[Healthy] = float64(counts[Healthy]+extra) / float64(counts[Healthy])
+		for j, n := range counts {
+			if n > 0 {
+				share[j] = float64(learnt[j]) / float64(n)
+			}
+		}
 		t.network = t.network.Unweigh(share)
 	}
 	if scales != nil {

@@ -23,6 +23,11 @@ type Table struct {
 	// another class than the first.
 	Ended func(group string) bool
 
+	// Far says of each row whether it is far beyond what makes it of its class, such as
+	// a window worn to twice the limit; nil if none is. Where few groups have rows of a
+	// class, fine-tuning leaves such rows out, see FitTable.
+	Far []bool
+
 	Unlabelled Unlabelled
 
 	// Views are ways to prepare the rows, of which Fit keeps the best, see [View]. If
@@ -59,6 +64,8 @@ func (t *Table) check() (int, error) {
 	}
 	u := &t.Unlabelled
 	switch {
+	case t.Far != nil && len(t.Far) != len(t.Y):
+		return 0, fmt.Errorf("classify: %d rows are said to be far or not, of %d: %w: give each row one, or none at all", len(t.Far), len(t.Y), ErrSize)
 	case u.X == nil:
 		return k, nil
 	case t.Groups == nil:
@@ -192,6 +199,27 @@ func (d subset) bare() map[string][]int {
 		}
 	})
 	return bare
+}
+
+// near returns the places in l of the rows that are not far. They are all rows if some
+// class would have none left.
+func (l lesson) near(k int) rowSet {
+	all := runOf(len(l.y))
+	if l.of.Far == nil {
+		return all
+	}
+	var near rowSet
+	left := make([]bool, k)
+	for i, y := range l.y {
+		if !l.of.Far[l.rows.row(i)] {
+			near.add(i)
+			left[y] = true
+		}
+	}
+	if slices.Contains(left, false) {
+		return all
+	}
+	return near
 }
 
 const (

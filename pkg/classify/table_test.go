@@ -374,3 +374,43 @@ func TestStackAndPlaces(t *testing.T) {
 		}
 	})
 }
+
+// With two worn groups, rows far beyond the limit are not fine-tuned on: what they hold
+// then only matters to the encoder and to pre-training, and they are judged and counted
+// like all others. With three, and where a class would lose all rows, they are learnt
+// from.
+func TestFarRows(t *testing.T) {
+	for _, tc := range []struct {
+		tools []string
+		all   bool // rows of the class are far
+		used  bool
+	}{
+		{[]string{"A", "B"}, false, false},
+		{[]string{"A", "B"}, true, true},
+		{[]string{"A", "B", "C"}, false, true},
+	} {
+		tb := wearing(7, 30, tc.tools, nil)
+		tb.Far = make([]bool, len(tb.Y))
+		for i, y := range tb.Y {
+			tb.Far[i] = y == 1 && (tc.all || i%30 >= 25)
+		}
+		s := quick()
+		s.Stability = StabilityOff
+		s.Network.Pretrain.Epochs = -1
+		c, r := tableFitted(t, tb, s)
+		plain := *tb
+		plain.Far = nil
+		other, _ := tableFitted(t, &plain, s)
+		if same := bytes.Equal(bytesOf(t, c), bytesOf(t, other)); same != tc.used {
+			t.Errorf("%d tools, all far %v: the same network as with all rows: %v", len(tc.tools), tc.all, same)
+		}
+		if r.Rows != len(tb.Y) || r.Held.Rows != len(tb.Y) || !slices.Equal(r.ClassCounts, countClasses(tb.Y)) {
+			t.Errorf("%d rows, %d held, classes %v: all are counted", r.Rows, r.Held.Rows, r.ClassCounts)
+		}
+	}
+	tb := wearing(7, 30, []string{"A", "B"}, nil)
+	tb.Far = make([]bool, 3)
+	if _, _, err := FitTable(t.Context(), tb, quick()); !errors.Is(err, ErrSize) {
+		t.Errorf("far of other rows: %v", err)
+	}
+}
