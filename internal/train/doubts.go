@@ -310,8 +310,8 @@ func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []clas
 			y[n], group[n] = rows.Class[i], rows.group[i]
 		}
 		p := v.Reports[f].Posterior
-		if p == nil { // decided by wear
-			continue
+		if p == nil {
+			return nil, fmt.Errorf("fold %d is decided by wear, which makes no sets: %w", f, classify.ErrTooFew)
 		}
 		v.Reports[f].Posterior = nil
 		var err error

@@ -42,8 +42,12 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 	if err != nil {
 		return err
 	}
-	if _, err := j.decideByWear(ctx, rows, v, folds); err != nil {
+	n, err := j.decideByWear(ctx, rows, v, folds)
+	if err != nil {
 		return err
+	}
+	if n > 0 && !rows.byWear(nil) {
+		j.warn(r, fmt.Sprintf("%d of the %d folds that hold out tools are decided by estimated wear, as too few of their other tools went on to the end of their life; the model, which learns from all of them, decides by its classifier, so the score is not quite of it: record more tools until they are worn", n, len(folds)))
 	}
 	r.byTool(v, j.Config.Evaluate.ByTool, len(folds))
 	if j.Config.Evaluate.Transductive && len(rows.bare.group) > 0 {

@@ -43,6 +43,8 @@ type Report struct {
 	Unknown        *Doubts                    `json:"unknown,omitempty"`    // if the model has the third verdict
 	Job            model.Provenance           `json:"provenance"`
 
+	byWear bool // the model decides by estimated wear
+
 	landscape *Landscape // of the posteriors that the costs were chosen on
 
 	// Of tools held out, until doubts are measured on it.
@@ -121,6 +123,9 @@ func (r *Report) headline() headline {
 	h := headline{Split: r.Split, Pooled: r.Pooled, Interval: r.Interval, Costs: &r.Fit.Costs, Landscape: r.landscape, Unknown: r.Unknown, Trend: r.Trend}
 	if r.Pooled == nil {
 		h.Split, h.OutOfFold = "none: these are the out-of-fold rows that the costs were chosen on, which flatters", &r.Fit.Held
+		if r.byWear {
+			h.Split += "; the classifier decides them, and the model decides by estimated wear"
+		}
 	}
 	return h
 }

@@ -92,11 +92,13 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	if _, err := j.decideByWear(ctx, rows, v, folds); err != nil {
-		return nil, fmt.Errorf("train: %w", err)
+	if e.Model.ByWear != nil { // an alarm goes by the scores of a kind that the model gives
+		if _, err := j.decideByWear(ctx, rows, v, folds); err != nil {
+			return nil, fmt.Errorf("train: %w", err)
+		}
 	}
 	if rows.rel != nil {
-		rows.settle(c.Reference.Mode, c.Reference.Windows)
+		rows.settle(servedMode(e.Model), c.Reference.Windows)
 	}
 	unknown, err := j.unknown(ctx, rows, e.Model, v, folds)
 	if err != nil {
@@ -116,11 +118,22 @@ func configOf(m *model.Model) (Config, error) {
 	if err := config.Decode(m.Provenance.Config, "the configuration in "+m.ID(), &c); err != nil {
 		return c, fmt.Errorf("train: %w", err)
 	}
-	c.Label = RuleOf(m) // as it is, without defaults
+	c.Label = RuleOf(m)             // as it is, without defaults
+	c.Evaluate.Transductive = false // what is held out stays so
+	chosen := c.Reference.Mode == model.ReferenceAuto && m.Reference.Mode != model.ReferenceAuto
 	c.Reference = m.Reference
 	c.Reference.Positive = "" // the rows tell
-	if c.Reference.Mode == model.ReferenceAuto {
-		c.Reference.Mode = model.ReferenceKind // what auto means in a model
+	if c.Reference.Mode = servedMode(m); chosen {
+		c.Reference.Mode = model.ReferenceAuto // and each fold chooses for itself
 	}
 	return c, nil
+}
+
+// servedMode returns how a model takes features relative to a reference. In models of
+// older releases auto means kind.
+func servedMode(m *model.Model) model.Mode {
+	if m.Reference.Mode == model.ReferenceAuto {
+		return model.ReferenceKind
+	}
+	return m.Reference.Mode
 }

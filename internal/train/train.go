@@ -328,7 +328,8 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	t.missing(counts)
 	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
 	t.limitUM, _ = l.rule.Limit()
-	if 4*len(t.Data) > viewBytes {
+	large := 4*(len(t.Data)+len(t.bare.data)) > viewBytes
+	if large {
 		t.rel.modes = t.rel.modes[:1]
 	}
 	switch mode := t.rel.modes[0]; {
@@ -338,7 +339,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 		}
 		t.relate(m.Reference, t.Data, t.Data, t.rel.tool)
 		t.rel = nil
-	case len(t.rel.modes) == 1 && mode != model.ReferenceLog:
+	case len(t.rel.modes) == 1 && (large || mode != model.ReferenceLog): // which features are positive, folds of a large table do not find out each for itself
 		m.Reference = t.settle(mode, m.Reference.Windows)
 	}
 	return t, l.finish(t.Rows())

@@ -69,7 +69,7 @@ func (j *Job) trend(ctx context.Context, t *rowTable, m *model.Model, r *Report)
 	m.GoldenWear = goldenWear(fitted, rows)
 	r.Trend = &Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: set.LimitUM, Choice: choice, measured: rows.WearUM, tools: rows.Tool}
 	if t.byWear(nil) {
-		m.ByWear = wearVerdict(t.limitUM, choice)
+		m.ByWear, r.byWear = wearVerdict(t.limitUM, choice), true
 		j.warn(r, sayByWear(m.ByWear))
 	}
 	if j.Config.Evaluate.ByTool == "off" {

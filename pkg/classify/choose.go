@@ -275,10 +275,12 @@ func (s Settings) settle(y []int, groups []string, k int, r *Report) Settings {
 	if n >= len(few) {
 		return s
 	}
-	r.Costs.Rule = few[n].rule
 	s.Costs.Uncalibrated, s.nearOnly = true, true
 	if n == 1 && !s.Costs.Unmixed && !s.Costs.Metric.pairOnly() {
 		s.Costs.priorAlone = true
+	}
+	if s.Costs.priorAlone || n > 1 {
+		r.Costs.Rule = few[n].rule
 	}
 	if s.ownDecay && s.Encoding != Bins && s.Encoding != Committee {
 		s.Network.FineTune.Decay = few[n].decay

@@ -305,6 +305,7 @@ func keepCosts(ctx context.Context, own func() (judged, error), d judged, folds 
 		r.Costs.Temperature = t
 		temper(d.posterior, d.k, t)
 	case r.Costs.NearConstant:
+		r.Costs.Rule = ""
 		s.Unmixed = true // the inverse prior is off by as much as the posteriors' offset
 		text := fmt.Sprintf("posteriors are near constant: their log odds vary by %.2g from row to row, so the network has hardly learnt; train longer or at a higher rate", r.Costs.Spread)
 		if outOfFold {

@@ -186,12 +186,16 @@ func (d subset) ended() func(group string) bool {
 	return func(g string) bool { return worn[g] || !healthy[g] }
 }
 
-// bare returns the unlabelled rows of d whose group has no class in d, those of each
-// group in the order of time.
+// bare returns the unlabelled rows of d whose group has no class anywhere in the table,
+// those of each group in the order of time.
 func (d subset) bare() map[string][]int {
 	u := &d.of.Unlabelled
 	labelled := make(map[string]bool)
-	d.rows.each(func(i int) { labelled[d.of.Groups[i]] = true })
+	for i, g := range d.of.Groups {
+		if i == 0 || g != d.of.Groups[i-1] {
+			labelled[g] = true
+		}
+	}
 	bare := make(map[string][]int)
 	d.more.each(func(i int) {
 		if g := u.Groups[i]; !labelled[g] {
@@ -232,8 +236,11 @@ const (
 )
 
 // early returns the first rows of groups without any class, which count as healthy,
-// ascending.
+// ascending; none if rows have no order.
 func (d subset) early() rowSet {
+	if !d.of.Ordered || d.more.rows == 0 {
+		return rowSet{}
+	}
 	var rows []int
 	for _, of := range d.bare() {
 		rows = append(rows, of[:min(mostEarly, len(of)/earlyShare)]...)

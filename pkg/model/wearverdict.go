@@ -19,7 +19,7 @@ import (
 // on. (A probit link: C. I. Bliss, "The Method of Probits", Science 79, 1934.)
 type WearVerdict struct {
 	LimitUM float64 `json:"limit_um"` // wear from which on a tool is faulty, in µm
-	Spread  float64 `json:"spread"`   // error of the root of one window's estimate, of tools held out, in √µm
+	Spread  float64 `json:"spread"`   // error of the published root on tools held out, in √µm; the probability of one window alone is rather less sure
 }
 
 // checkByWear reports a verdict by wear that cannot be.
