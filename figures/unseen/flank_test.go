@@ -143,6 +143,9 @@ func TestPage(t *testing.T) {
 
 // The committed page is what the committed cells give.
 func TestCommittedPage(t *testing.T) {
+	if raceDetector {
+		t.Skip("draws tools for minutes under the race detector, in one goroutine")
+	}
 	cs, err := loadCells("../../docs/unseen")
 	if err != nil {
 		t.Fatal(err)
