@@ -27,6 +27,7 @@ type labeller struct {
 	settled  map[string]bool             // by group: its reference is among starts
 	starts   [][]float32
 	least    map[string]lowest  // by group: of its windows of cutting, before the reference; nil: not asked for
+	um       float64            // wear of the window that was asked about last, NaN if not known
 	mostUM   map[string]float64 // by group: the greatest wear that was measured
 	clock    clock
 	taken    []takenReference
@@ -74,8 +75,8 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		l.least[name].add(x)
 	}
 	l.clock.see(name, o.Start)
-	if um := l.wearOf(l.peek(o)); um > l.mostUM[name] {
-		l.mostUM[name] = um
+	if l.um = l.wearOf(l.peek(o)); l.um > l.mostUM[name] {
+		l.mostUM[name] = l.um
 	}
 	if ref.Center() != nil && !l.settled[name] {
 		l.settled[name] = true

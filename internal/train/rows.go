@@ -32,7 +32,7 @@ type rowTable struct {
 	bare bare // windows without a label
 
 	// ordered says that no tool's rows go back in time. Of each group mostUM is the
-	// greatest wear that was measured; limitUM is that of the label, or 0.
+	// greatest wear that was measured; limitUM is the label's limit, or 0.
 	ordered bool
 	mostUM  map[string]float64
 	limitUM float64
@@ -43,11 +43,10 @@ type rowTable struct {
 
 	exclude []int // columns that do not count
 
-	// Of rows for a model that decides by wear: features before the reference, and which
-	// of the references each row has.
-	plain   []float32
-	centers [][]float32
-	tool    []int32
+	// Of rows for a model that decides by wear: features before the reference, and what
+	// says which reference each row has.
+	plain []float32
+	was   *relative
 
 	// wearAt is where each row is in wear, -1 if its wear was not measured.
 	wearAt []int

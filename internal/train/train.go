@@ -335,7 +335,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	switch mode := t.rel.modes[0]; {
 	case m.Classifier != nil:
 		if m.ByWear != nil {
-			t.plain, t.centers, t.tool = slices.Clone(t.Data), t.rel.centers, t.rel.tool
+			t.plain, t.was = slices.Clone(t.Data), t.rel
 		}
 		t.relate(m.Reference, t.Data, t.Data, t.rel.tool)
 		t.rel = nil

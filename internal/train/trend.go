@@ -33,12 +33,11 @@ func (l *labeller) addWear(rows *trend.Rows, o *observed) bool {
 	if len(x) == 0 {
 		return false
 	}
-	um := l.wearOf(l.peek(o))
-	if !(um >= 0) || math.IsInf(um, 0) {
+	if !(l.um >= 0) || math.IsInf(l.um, 0) {
 		return false
 	}
 	rows.X = append(rows.X, x...)
-	rows.WearUM = append(rows.WearUM, um)
+	rows.WearUM = append(rows.WearUM, l.um)
 	rows.Tool = append(rows.Tool, l.group(o))
 	rows.Hole = append(rows.Hole, o.hole)
 	rows.Reference = append(rows.Reference, l.judge.Center())

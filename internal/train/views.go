@@ -228,5 +228,5 @@ func (t *rowTable) reference(i int) []float32 {
 	if t.plain == nil {
 		return nil
 	}
-	return t.centers[t.tool[i]]
+	return t.was.centers[t.was.tool[i]]
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // leastSpread is the least Spread of a verdict by wear, in √µm: an estimate that was
-// right by chance on the tools held out is no surer than that on the next one.
+// right by chance on the tools held out will be less so on the next one.
 const leastSpread = 0.1
 
 // byWear reports whether a model that learns from all tools but those held out decides

@@ -387,26 +387,10 @@ func loneClass(y []int, groups []string) (class int, group string) {
 func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progress func(string, int, int)) (member, error) {
 	s.Network.Seed, s.Network.Progress = seed, progress
 	var held dbn.Matrix // that say when to stop
+	var err error
 	if s.EarlyStop {
-		if folds, ok := stopFolds(l.y, l.groups(), seed); ok {
-			some, test := folds.train(0), folds.test(0)
-			if _, near := l.x.(dbn.Matrix); !near {
-				test = test.thin(encoderRows)
-			}
-			var err error
-			if held, err = inMemory(part(l.x, test)); err != nil {
-				return member{}, err
-			}
-			s.Network.FineTune.Labels = pick(l.y, test)
-			rest := l.learnFrom(l.compose(some), l.compose(folds.test(0)), s.Transductive)
-			more := l.more
-			if rest.more.rows < l.subset.more.rows {
-				more = nil
-				if rest.more.rows > 0 {
-					more = part(l.more, l.subset.more.placesOf(rest.more))
-				}
-			}
-			l = lesson{subset: rest, x: part(l.x, some), more: more, y: pick(l.y, some)}
+		if l, held, s.Network.FineTune.Labels, err = l.holdBack(seed, s.Transductive); err != nil {
+			return member{}, err
 		}
 	}
 	labelled, err := typical(l.x)
@@ -432,22 +416,13 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 		v := t.encoder.encode(held, scales).(dbn.Matrix)
 		s.Network.Pretrain.Validation, s.Network.FineTune.Validation = v, v
 	}
-	x, y := l.x, l.y
-	if near := l.near(k); s.nearOnly && near.rows < len(l.y) {
-		s.Network.Pretrain.Rows = t.encoder.encode(l.x, scales)
-		x, y = part(l.x, near), pick(l.y, near)
+	x, y, err := l.tuned(s.nearOnly, k)
+	if err != nil {
+		return member{}, err
 	}
-	if l.more != nil {
+	if l.more != nil || len(y) != len(l.y) {
 		s.Network.Pretrain.Rows = t.encoder.encode(stack(l.x, l.more), scales)
-		if early := l.early(); early.rows > 0 {
-			first, err := inMemory(part(l.more, l.subset.more.placesOf(early)))
-			if err != nil {
-				return member{}, err
-			}
-			x, y = stack(x, first), append(slices.Clone(y), make([]int, early.rows)...)
-		}
 	}
-	counts, learnt := countClasses(l.y), countClasses(y)
 	if s.Balance > 0 {
 		s.Network.ClassWeights = balance(y, k, s.Balance)
 	}
@@ -458,8 +433,8 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 	if s.Balance > 0 {
 		t.network = t.network.Unweigh(s.Network.ClassWeights)
 	}
-	if !slices.Equal(counts, learnt) {
-		// What was added and left out says what classes are like and not how common they are.
+	// What was added and left out says what classes are like and not how common they are.
+	if counts, learnt := countClasses(l.y), countClasses(y); !slices.Equal(counts, learnt) {
 		share := slices.Repeat([]float64{1}, k)
 		for j, n := range counts {
 			if n > 0 {
@@ -472,6 +447,45 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 		t.network = t.network.ScaleInputs(scales)
 	}
 	return t, nil
+}
+
+// holdBack returns l less the rows that say when to stop, and these with their classes.
+// Where none can be spared, it returns l and no rows.
+func (l lesson) holdBack(seed uint64, transductive bool) (rest lesson, held dbn.Matrix, classes []int, err error) {
+	folds, ok := stopFolds(l.y, l.groups(), seed)
+	if !ok {
+		return l, held, nil, nil
+	}
+	some, test := folds.train(0), folds.test(0)
+	rest = lesson{subset: l.learnFrom(l.compose(some), l.compose(test), transductive), x: part(l.x, some), y: pick(l.y, some)}
+	if rest.subset.more.rows > 0 {
+		rest.more = part(l.more, l.subset.more.placesOf(rest.subset.more))
+	}
+	if _, near := l.x.(dbn.Matrix); !near {
+		test = test.thin(encoderRows)
+	}
+	held, err = inMemory(part(l.x, test))
+	return rest, held, pick(l.y, test), err
+}
+
+// tuned returns the rows of l that fine-tuning learns from, with their classes: those
+// with a class, with nearOnly but for the far ones, and the early ones of groups without
+// any class as healthy.
+func (l lesson) tuned(nearOnly bool, k int) (x dbn.Rows, y []int, err error) {
+	x, y = l.x, l.y
+	if nearOnly {
+		near := l.near(k)
+		x, y = part(x, near), pick(y, near)
+	}
+	early := l.early()
+	if early.rows == 0 {
+		return x, y, nil
+	}
+	first, err := inMemory(part(l.more, l.subset.more.placesOf(early)))
+	if err != nil {
+		return nil, nil, err
+	}
+	return stack(x, first), append(slices.Clone(y), make([]int, early.rows)...), nil
 }
 
 // balance returns the weight of a row of each of k classes that Settings.Balance
