@@ -199,14 +199,7 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		row, v := judge.Row(&seen, &ref, nil)
 		o.Worst = max(o.Worst, r.VBMaxUM)
 		if e, asked := judge.Wear(&life, ""); asked {
-			o.Wear++
-			if e.Known() {
-				o.Known++
-				o.Error += math.Abs(e.UM - r.VBMaxUM)
-				if e.LowUM <= r.VBMaxUM && r.VBMaxUM <= e.HighUM {
-					o.Inside++
-				}
-			}
+			o.estimate(e, r.VBMaxUM)
 		}
 		if row == nil {
 			if v.Outcome == model.Learning {
@@ -218,18 +211,7 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 			continue
 		}
 		v = judge.Decide(row, judge.Cutting(), judge.Center())
-		called := v.Decided != classify.Healthy
-		one := counts{}
-		switch worn := r.Class != classify.Healthy; {
-		case worn && called:
-			one.TP = 1
-		case worn:
-			one.FN = 1
-		case called:
-			one.FP = 1
-		default:
-			one.TN = 1
-		}
+		one := decided(r.Class != classify.Healthy, v.Decided != classify.Healthy)
 		c.add(one, 1)
 		if m.Conformal != nil && m.Conformal.In(r.Class, v.Posterior) {
 			if r.Class == classify.Healthy {
@@ -249,4 +231,30 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		}
 	}
 	return nil
+}
+
+// estimate counts an estimate of wear against what was measured, in µm.
+func (o *own) estimate(e trend.Estimate, um float64) {
+	o.Wear++
+	if !e.Known() {
+		return
+	}
+	o.Known++
+	o.Error += math.Abs(e.UM - um)
+	if e.LowUM <= um && um <= e.HighUM {
+		o.Inside++
+	}
+}
+
+// decided returns the counts of one window that is worn or not and was called so or not.
+func decided(worn, called bool) counts {
+	switch {
+	case worn && called:
+		return counts{TP: 1}
+	case worn:
+		return counts{FN: 1}
+	case called:
+		return counts{FP: 1}
+	}
+	return counts{TN: 1}
 }
