@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/segmentio/kafka-go"
 )
 
 // A second broker on a folder that is in use does not start, and does the first no
@@ -46,7 +48,7 @@ func TestDocumented(t *testing.T) {
 	for principal, want := range map[string]string{
 		"ingest":  "tcm.windows.v1 Write, tcm.windows.v1 DescribeConfigs",
 		"trainer": "tcm.windows.v1 Read",
-		"monitor": "group tcm-* Read, tcm.windows.v1 Read, tcm.state.v1 Read, tcm.commands.v1 Read, tcm.models.v1 Read, " +
+		"monitor": "group tcm-* Read, transactional id tcm-* Write, tcm.windows.v1 Read, tcm.state.v1 Read, tcm.commands.v1 Read, tcm.models.v1 Read, " +
 			"tcm.state.v1 Write, tcm.results.v1 Write, tcm.alerts.v1 Write, tcm.dlq.v1 Write",
 		"operator": "tcm.commands.v1 Write, tcm.alerts.v1 Read, tcm.state.v1 Read, tcm.results.v1 Read",
 		"nobody":   "",
@@ -58,7 +60,10 @@ func TestDocumented(t *testing.T) {
 		var got []string
 		for _, e := range entries {
 			name := e.ResourceName
-			if e.ResourcePatternType.String() == "prefixed" || strings.HasSuffix(name, "-") {
+			switch {
+			case e.ResourceType == kafka.ResourceTypeTransactionalID:
+				name = "transactional id " + name + "*"
+			case e.ResourcePatternType.String() == "prefixed" || strings.HasSuffix(name, "-"):
 				name = "group " + name + "*"
 			}
 			for op, is := range operations {

@@ -40,8 +40,9 @@ var (
 //
 //	| `principal` | topic `name`, `name` | Operation, Operation | … |
 //
-// of a table. A row without a principal is of that before it; "group" instead of
-// "topic" is a group, and "prefix" behind either makes names prefixes.
+// of a table. A row without a principal belongs to the one before it; "group" or
+// "transactional id" may stand in place of "topic", and "prefix" behind makes the
+// names prefixes.
 func documented(text, principal string) (entries []kafka.ACLEntry, err error) {
 	current := ""
 	for line := range strings.Lines(text) {
@@ -58,6 +59,9 @@ func documented(text, principal string) (entries []kafka.ACLEntry, err error) {
 		entry := kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourcePatternType: kafka.PatternTypeLiteral}
 		if strings.Contains(cells[2], "group") {
 			entry.ResourceType = kafka.ResourceTypeGroup
+		}
+		if strings.Contains(cells[2], "transactional id") {
+			entry.ResourceType = kafka.ResourceTypeTransactionalID
 		}
 		if strings.Contains(cells[2], "prefix") {
 			entry.ResourcePatternType = kafka.PatternTypePrefixed
