@@ -74,6 +74,10 @@ type Config struct {
 	OnStall func(Stall)
 	OnGap   func(Gap)
 
+	// OnDamage, if not nil, is called when ReadFrom, ReadTopic or ReadRange leave out
+	// a message that cannot be read, with its Damage. The same holds for it.
+	OnDamage func(error)
+
 	// OnHeal, if not nil, is called when Partition.Fence found and closed a
 	// transaction that a broker had left open when it stopped. The same holds for it.
 	OnHeal func(text string)
@@ -121,6 +125,11 @@ type Message struct {
 	Time      time.Time
 	Headers   []Header
 	Value     []byte // nil deletes the key from a compacted topic
+
+	// Damage, if not nil, says why what lies at Offset, and perhaps behind it, could
+	// not be read; it wraps ErrDamage. There is no key, header or value then. Only
+	// Partition.Fetch returns such messages.
+	Damage error
 }
 
 // Header returns the value of the first header called key, or nil.

@@ -80,6 +80,12 @@ func (c *client) rebuild(old *kafka.Client) {
 	}
 }
 
+func (c *client) sayDamage(m Message) {
+	if c.cfg.OnDamage != nil {
+		c.cfg.OnDamage(m.Damage)
+	}
+}
+
 func (c *client) close() { closeKafkaClient(c.get()) }
 
 // retry calls f, with a deadline, until it succeeds, fails for good or ctx ends.

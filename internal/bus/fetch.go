@@ -4,36 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/fetch"
 )
 
-// fetcher reads one partition. It asks with Client.Fetch, not with a
-// kafka.Reader: that checks the checksum of every batch, tells control records
-// from messages, reads nothing ahead, and shows every error. Records of aborted
-// transactions come all the same, and are judged like others: a window is known by
-// its headers and its checksum, whoever sent it. To leave them out would mean to
-// read no further than the oldest transaction that is open, so that one that its
-// writer left open would hold up every reader.
+// fetcher reads one partition. It takes the answers apart itself, since the client
+// library takes memory for every length that it finds in them, believes the topics
+// of compressed batches, and hides which transactions were aborted.
+//
+// Windows are read whether or not their transaction has been committed: nothing of
+// ours writes them in one, and a transaction that a stranger leaves open must not
+// hold up the machines. All other topics are read up to the oldest transaction that
+// is open, without what was aborted.
 type fetcher struct {
 	c         *client
 	topic     string
 	partition int
 	next      int64 // offset to read next, or FirstOffset or LastOffset
-	high      int64 // offset behind the newest message, as of the last fetch
+	high      int64 // offset behind the newest message that may be read, as of the last fetch
+	memory    int   // that the messages of the last fetch take
+	corrupt   int   // fetches in a row whose first batch had a wrong checksum
 	whole     bool  // offsets that are missing are reported: the topic is not compacted
 	stall     stallWatch
 }
+
+// committedOnly reports whether a topic is read without what is not committed.
+func committedOnly(topic string) bool { return topic != TopicWindows }
 
 // fetch asks once, waiting up to wait for a message to come, and repeats only
 // failures. It may return no messages.
 func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message, err error) {
 	err = f.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		if f.next < 0 {
-			at, err := offsetAt(ctx, kc, f.topic, f.partition, f.next)
+			at, err := f.resolve(ctx, kc)
 			if err != nil {
 				return err
 			}
@@ -51,94 +56,51 @@ func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message
 	return msgs, err
 }
 
+// resolve returns the offset that f.next stands for.
+func (f *fetcher) resolve(ctx context.Context, kc *kafka.Client) (int64, error) {
+	if f.next == LastOffset {
+		return endOf(ctx, kc, f.topic, f.partition)
+	}
+	return offsetAt(ctx, kc, f.topic, f.partition, FirstOffset)
+}
+
 func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Duration) ([]Message, error) {
-	res, err := kc.Fetch(ctx, &kafka.FetchRequest{
-		Topic: f.topic, Partition: f.partition, Offset: f.next,
-		MinBytes: 1, MaxBytes: MaxMessage, MaxWait: max(wait, time.Millisecond),
-	})
+	req := &fetch.Request{
+		ReplicaID: -1, MaxWaitTime: int32(max(wait, time.Millisecond).Milliseconds()), MinBytes: 1, MaxBytes: MaxMessage, SessionID: -1, SessionEpoch: -1,
+		Topics: []fetch.RequestTopic{{Topic: f.topic, Partitions: []fetch.RequestPartition{{
+			Partition: int32(f.partition), CurrentLeaderEpoch: -1, FetchOffset: f.next, LogStartOffset: -1, PartitionMaxBytes: MaxMessage,
+		}}}},
+	}
+	if committedOnly(f.topic) {
+		req.IsolationLevel = int8(kafka.ReadCommitted)
+	}
+	res, err := askFetch(ctx, kc, f.c.cfg.ClientID, req)
 	if err != nil {
 		return nil, err
 	}
-	if res.Error != nil {
-		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, res.Error)
+	defer giveBody(res.body)
+	got, err := res.parse()
+	if err == nil && got.code != 0 {
+		err = got.code
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, err)
 	}
 	f.c.allowed.Store(true)
-	f.high = res.HighWatermark
-	stream, ok := res.Records.(*protocol.RecordStream)
-	if !ok {
-		return nil, nil
+	if f.high = got.high; committedOnly(f.topic) {
+		f.high = got.stable
 	}
-	var (
-		msgs []Message
-		gaps [][2]int64
-	)
-	next := f.next
-	for _, batch := range stream.Records {
-		inner := batch
-		control, isControl := batch.(*protocol.ControlBatch)
-		if isControl {
-			inner = control.Records
-		}
-		for {
-			rec, err := inner.ReadRecord()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, next, err)
-			}
-			m, err := f.message(rec)
-			if err != nil {
-				return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, next, err)
-			}
-			if m.Offset < next {
-				continue // a batch may begin before the offset that was asked for
-			}
-			if m.Offset > next {
-				gaps = append(gaps, [2]int64{next, m.Offset})
-			}
-			next = m.Offset + 1
-			if !isControl {
-				msgs = append(msgs, m)
-			}
-		}
+	r := recordReader{topic: f.topic, partition: f.partition, committed: committedOnly(f.topic), aborted: got.aborted, tolerant: f.corrupt >= checksumsTried}
+	out, err := r.read(got.records, f.next)
+	if err != nil {
+		f.corrupt++
+		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, err)
 	}
-	if len(stream.Records) > 0 && next == f.next {
-		next++ // compaction left an empty batch here
-	}
-	f.next = next
-	for _, g := range gaps {
+	f.corrupt, f.next, f.memory = 0, out.next, out.memory
+	for _, g := range out.gaps {
 		f.sayGap(g[0], g[1])
 	}
-	return msgs, nil
-}
-
-// message copies a record and gives its memory back.
-func (f *fetcher) message(rec *kafka.Record) (Message, error) {
-	key, err := readBytes(rec.Key)
-	if err != nil {
-		return Message{}, err
-	}
-	value, err := readBytes(rec.Value)
-	if err != nil {
-		return Message{}, err
-	}
-	m := Message{
-		Topic: f.topic, Partition: f.partition, Offset: rec.Offset,
-		Key: string(key), Time: rec.Time.UTC(), Value: value,
-	}
-	for _, h := range rec.Headers {
-		m.Headers = append(m.Headers, Header{Key: h.Key, Value: h.Value})
-	}
-	return m, nil
-}
-
-func readBytes(b kafka.Bytes) ([]byte, error) {
-	if b == nil {
-		return nil, nil
-	}
-	defer b.Close()
-	return kafka.ReadAll(b)
+	return out.msgs, nil
 }
 
 // relocate finds a place to go on when messages were removed before they were
@@ -153,6 +115,14 @@ func (f *fetcher) relocate(ctx context.Context, kc *kafka.Client) error {
 	f.sayGap(lost, first)
 	return fmt.Errorf("bus: topic %s partition %d: offset %d is gone, going on at %d, the oldest there is: "+
 		"messages were removed before they were read (raise the topic's retention), or the topic was made anew", f.topic, f.partition, lost, first)
+}
+
+// endOf returns the offset behind the newest message of a topic that may be read.
+func endOf(ctx context.Context, kc *kafka.Client, topic string, partition int) (int64, error) {
+	if committedOnly(topic) {
+		return stableEnd(ctx, kc, topic, partition)
+	}
+	return offsetAt(ctx, kc, topic, partition, LastOffset)
 }
 
 // offsetAt returns the offset that FirstOffset or LastOffset stands for now.

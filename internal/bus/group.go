@@ -241,7 +241,7 @@ func (p *Partition) Commit(_ context.Context, offset int64) error {
 func (p *Partition) End(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	end, err := offsetAt(ctx, p.f.c.get(), p.topic, p.ID(), LastOffset)
+	end, err := endOf(ctx, p.f.c.get(), p.topic, p.ID())
 	if err != nil {
 		return 0, explain(err, p.f.c.cfg)
 	}

@@ -25,7 +25,7 @@ func Bounds(ctx context.Context, cfg Config, topic string, partition int) (first
 	kc := newKafkaClient(cfg)
 	defer closeKafkaClient(kc)
 	if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err == nil {
-		end, err = offsetAt(ctx, kc, topic, partition, LastOffset)
+		end, err = endOf(ctx, kc, topic, partition)
 	}
 	return first, end, err
 }
@@ -44,7 +44,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 	}
 	var first, end int64
 	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		if end, err = offsetAt(ctx, kc, topic, partition, LastOffset); err != nil {
+		if end, err = endOf(ctx, kc, topic, partition); err != nil {
 			return err
 		}
 		if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err != nil {

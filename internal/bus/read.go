@@ -82,7 +82,7 @@ func readPartition(ctx context.Context, c *client, topic string, partition int, 
 	next := offset
 	var end int64
 	err := c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		if end, err = offsetAt(ctx, kc, topic, partition, LastOffset); err == nil && offset == FirstOffset {
+		if end, err = endOf(ctx, kc, topic, partition); err == nil && offset == FirstOffset {
 			next, err = offsetAt(ctx, kc, topic, partition, FirstOffset) // of an empty partition nothing is waited for
 		}
 		return err
@@ -110,6 +110,10 @@ func readUntil(ctx context.Context, c *client, topic string, partition int, next
 		for _, m := range msgs {
 			if !follow && m.Offset >= end {
 				return nil
+			}
+			if m.Damage != nil {
+				c.sayDamage(m)
+				continue
 			}
 			if err := fn(m); err != nil {
 				return err

@@ -46,10 +46,23 @@ func fence(t *testing.T, ctx context.Context, p *Partition, others ...string) *T
 }
 
 // committed returns what another client library reads of a partition, committed
-// messages only.
+// messages only. What this package reads must begin it: it was read earlier.
 func committed(t *testing.T, cfg Config, topic string, partition int32) (got []string) {
 	t.Helper()
 	ctx := testContext(t)
+	var own []string
+	err := ReadFrom(ctx, cfg, topic, int(partition), FirstOffset, false, func(m Message) error {
+		own = append(own, string(m.Value))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if len(own) > len(got) || !slices.Equal(own, got[:len(own)]) {
+			t.Errorf("%s: ReadFrom has %d messages: %.300q\nanother reader %d: %.300q", topic, len(own), own, len(got), got)
+		}
+	}()
 	c, err := newClient(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -125,6 +138,38 @@ func TestPublishIsAtomic(t *testing.T) {
 	for topic, want := range map[string][]string{TopicState: {"1", "3"}, TopicAlerts: {"1", "3"}, TopicResults: {"1", "1'", "3", "3'"}} {
 		if got := committed(t, cfg, topic, 0); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", topic, got, want)
+		}
+	}
+}
+
+// A transaction that is open hides what it wrote and all behind it, and keeps no
+// reader waiting that wants what there is. Windows are read all the same.
+func TestReadingEndsAtAnOpenTransaction(t *testing.T) {
+	cfg := anyBroker(t)
+	apply(t, cfg, 1)
+	p := newProducer(t, cfg)
+	for _, topic := range []string{TopicWindows, TopicState} {
+		say := func(v string) Message { return Message{Topic: topic, Key: "k", Value: []byte(v)} }
+		send(t, p, []Message{say("before")})
+		inTransaction(t, cfg, "aborted "+topic, []Message{say("aborted")}, abortIt)
+		inTransaction(t, cfg, "committed "+topic, []Message{say("committed")}, commitIt)
+		inTransaction(t, cfg, "open "+topic, []Message{say("open")}, leaveOpen)
+		send(t, p, []Message{say("behind")})
+		want := []string{"before", "committed"}
+		if topic == TopicWindows {
+			want = []string{"before", "aborted", "committed", "open", "behind"}
+		}
+		if got := readAll(t, cfg, topic)["k"]; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", topic, got, want)
+		}
+		first, end, err := Bounds(testContext(t), cfg, topic, 0)
+		if err != nil || first != 0 || end < int64(len(want)) {
+			t.Errorf("%s: from %d to %d, %v", topic, first, end, err)
+		}
+		var ranged []string
+		err = ReadRange(testContext(t), cfg, topic, 0, Range{}, func(m Message) error { ranged = append(ranged, string(m.Value)); return nil })
+		if err != nil || !slices.Equal(ranged, want) {
+			t.Errorf("%s: ReadRange has %q, %v", topic, ranged, err)
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // stallAfter is how long a partition may have messages and none come before its
@@ -101,7 +99,7 @@ func (f *fetcher) askEnd(ctx context.Context) (int64, error) {
 	defer cancel()
 	kc := newKafkaClient(f.c.cfg)
 	defer closeKafkaClient(kc)
-	return offsetAt(ctx, kc, f.topic, f.partition, kafka.LastOffset)
+	return endOf(ctx, kc, f.topic, f.partition)
 }
 
 func (f *fetcher) sayStall(s Stall) {
