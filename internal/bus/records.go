@@ -218,13 +218,29 @@ func (d *decoder) nullable() []byte {
 	return d.bytes(uint64(n)) // a negative length is longer than anything
 }
 
-// message copies the record into m.
-func (r *rawRecord) message(m *Message) error {
+// check says why the record is not a message.
+func (r *rawRecord) check() error {
 	switch {
 	case r.size > maxRead:
 		return fmt.Errorf("%w: %d bytes are more than the %d that a message may have", ErrDamage, r.size, maxRead)
 	case r.headerCount > maxHeaders:
 		return fmt.Errorf("%w: %d headers are more than the %d that a message may have", ErrDamage, r.headerCount, maxHeaders)
+	}
+	d := decoder{left: r.headers}
+	for range r.headerCount {
+		d.nullable()
+		d.nullable()
+	}
+	if d.err != nil || len(d.left) > 0 {
+		return errRecord
+	}
+	return nil
+}
+
+// message copies the record into m.
+func (r *rawRecord) message(m *Message) error {
+	if err := r.check(); err != nil {
+		return err
 	}
 	if r.headerCount > 0 {
 		m.Headers = make([]Header, r.headerCount)
@@ -232,10 +248,6 @@ func (r *rawRecord) message(m *Message) error {
 	d := decoder{left: bytes.Clone(r.headers)}
 	for i := range m.Headers {
 		m.Headers[i] = Header{Key: string(d.nullable()), Value: d.nullable()}
-	}
-	if d.err != nil {
-		m.Headers = nil
-		return errRecord
 	}
 	m.Key, m.Value = string(r.key), bytes.Clone(r.value)
 	return nil

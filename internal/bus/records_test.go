@@ -10,6 +10,8 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"net"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,9 +21,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/segmentio/kafka-go/compress"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 )
 
 // craftedRecord is a record whose lengths may lie.
@@ -370,25 +375,54 @@ func produceRaw(t testing.TB, cfg Config, topic string, batch []byte) error {
 	return kerr.ErrorForCode(res.(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode)
 }
 
-// A hostile message on any topic stops no reader: a group gets it as Damage, and
-// the others leave it out and say so.
-func TestHostileMessages(t *testing.T) {
-	cfg := anyBroker(t)
+// writeHostile writes hostile messages between good ones, and returns how to reach a
+// broker that has them, and how many it took: Apache Kafka looks at what it takes,
+// and the embedded broker has them from a time when it did not.
+func writeHostile(t *testing.T) (cfg Config, taken int) {
+	t.Helper()
+	dir := t.TempDir()
+	restart := func() {}
+	if cfg = anyBroker(t); kafkatest.Version() == "" {
+		bare, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DataDir(filepath.Join(dir, "kafka")), kfake.ListenFn(func(string, string) (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Brokers = bare.ListenAddrs()
+		restart = func() {
+			bare.Close()
+			b, err := StartBroker(dir, "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { b.Close() })
+			cfg.Brokers = []string{b.Addr()}
+		}
+	}
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
 	send(t, p, windows("k", 0, 2))
-	taken := 0
 	for name, bad := range hostile(t) {
 		err := produceRaw(t, cfg, TopicWindows, craftBatch(0, 1, bad.attributes, noProducer, bad.payload))
-		t.Logf("%s: the broker says %v", name, err) // some brokers look closer than others
+		t.Logf("%s: the broker says %v", name, err)
 		if err == nil {
 			taken++
+		}
+		if bad.attributes == 0 { // a compacted topic is read by the broker too
+			_ = produceRaw(t, cfg, TopicState, craftBatch(0, 1, bad.attributes, noProducer, bad.payload))
 		}
 	}
 	send(t, p, windows("k", 2, 4))
 	if taken == 0 {
-		t.Skip("this broker refuses them all")
+		t.Fatal("the broker refuses them all: the test has no teeth")
 	}
+	restart()
+	return cfg, taken
+}
+
+// A hostile message on any topic stops no reader and no start: a group gets it as
+// Damage, and the others leave it out and say so.
+func TestHostileMessages(t *testing.T) {
+	cfg, taken := writeHostile(t)
 	said := 0
 	cfg.OnDamage = func(err error) {
 		if !errors.Is(err, ErrDamage) {
@@ -399,6 +433,7 @@ func TestHostileMessages(t *testing.T) {
 	if got := readAll(t, cfg, TopicWindows)["k"]; !slices.Equal(got, values(windows("k", 0, 4))) || said != taken {
 		t.Errorf("read %q, %d damages of %d", got, said, taken)
 	}
+	readAll(t, cfg, TopicState)
 	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
 		good, bad := 0, 0
 		for good < 4 {
