@@ -36,8 +36,9 @@ type client struct {
 
 	published atomic.Bool // and write them in a transaction
 
-	mu sync.Mutex
-	kc *kafka.Client
+	mu  sync.Mutex
+	kc  *kafka.Client
+	ids map[string]topicID // of topics, when reading them began
 }
 
 func newClient(cfg Config) (*client, error) {
@@ -230,7 +231,7 @@ func unknownTopic(err error) bool {
 
 // permanentErrors are those that trying again does not change.
 var permanentErrors = []error{
-	ErrNoTopic, ErrTooLarge,
+	ErrNoTopic, ErrTooLarge, errFewer,
 	kafka.MessageSizeTooLarge, kafka.RecordListTooLarge, kafka.InvalidTopic, kafka.InvalidTimestamp,
 	kafka.InvalidRecord, kafka.InvalidRequiredAcks, kafka.UnsupportedVersion, kafka.UnsupportedForMessageFormat,
 	kafka.PolicyViolation, kafka.InvalidConfiguration, kafka.InvalidReplicationFactor, kafka.InvalidPartitionNumber,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol/fetch"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // fetcher reads one partition. It takes the answers apart itself, since the client
@@ -26,6 +27,7 @@ type fetcher struct {
 	high      int64 // offset behind the newest message that may be read, as of the last fetch
 	memory    int   // that the messages of the last fetch take
 	corrupt   int   // fetches in a row whose first batch had a wrong checksum
+	read      bool  // a fetch has succeeded
 	whole     bool  // offsets that are missing are reported: the topic is not compacted
 	stall     stallWatch
 }
@@ -96,25 +98,90 @@ func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Dur
 		f.corrupt++
 		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, err)
 	}
-	f.corrupt, f.next, f.memory = 0, out.next, out.memory
+	f.corrupt, f.read, f.next, f.memory = 0, true, out.next, out.memory
 	for _, g := range out.gaps {
-		f.sayGap(g[0], g[1])
+		f.sayGap(Gap{Topic: f.topic, Partition: f.partition, From: g[0], To: g[1]})
 	}
 	return out.msgs, nil
 }
 
-// relocate finds a place to go on when messages were removed before they were
-// read, or the topic was made anew. The offsets of the messages show the gap.
+// relocate finds a place to go on when the log does not have the offset to be read
+// next. Messages that were removed before they were read are a gap, which the
+// offsets of those that follow show. A log that ends before that offset either
+// belongs to a new topic, which is read from its beginning, or has lost its newest
+// messages, as after a power cut, and is read from its end: what lies before was
+// read.
 func (f *fetcher) relocate(ctx context.Context, kc *kafka.Client) error {
 	first, err := offsetAt(ctx, kc, f.topic, f.partition, FirstOffset)
 	if err != nil {
 		return err
 	}
-	lost := f.next
-	f.next = first
-	f.sayGap(lost, first)
-	return fmt.Errorf("bus: topic %s partition %d: offset %d is gone, going on at %d, the oldest there is: "+
-		"messages were removed before they were read (raise the topic's retention), or the topic was made anew", f.topic, f.partition, lost, first)
+	end, err := offsetAt(ctx, kc, f.topic, f.partition, LastOffset)
+	if err != nil {
+		return err
+	}
+	if first <= f.next && f.next <= end {
+		return fmt.Errorf("bus: topic %s partition %d: offset %d is there again: %w", f.topic, f.partition, f.next, kafka.OffsetOutOfRange)
+	}
+	gap := Gap{Topic: f.topic, Partition: f.partition, From: f.next, To: first}
+	if f.next > end && !f.recreated(ctx, first, end) {
+		gap.To, gap.Cut = end, true
+	}
+	f.next = gap.To
+	f.sayGap(gap)
+	if gap.To > gap.From {
+		return fmt.Errorf("bus: topic %s partition %d: offset %d is gone, going on at %d, the oldest there is: messages were removed before they were read (raise the topic's retention)",
+			f.topic, f.partition, gap.From, gap.To)
+	}
+	return fmt.Errorf("bus: %v", gap)
+}
+
+// recreated reports whether a topic whose log ends before f.next is another one than
+// that in which it was an offset. Kafka gives every topic an id; while this program
+// reads it shows a new topic. Of a position from before nothing says what the id
+// was: a log that begins at 0 and is not half as long is taken for a new one.
+func (f *fetcher) recreated(ctx context.Context, first, end int64) bool {
+	f.c.mu.Lock()
+	before := f.c.ids[f.topic]
+	f.c.mu.Unlock()
+	now := f.c.askID(ctx, f.topic)
+	known := before != (topicID{}) && now != (topicID{})
+	if known && (now != before || f.read) {
+		return now != before
+	}
+	return first == 0 && end < f.next/2
+}
+
+// topicID is what Kafka gives to a topic when it is made; zero if it is not known.
+type topicID [16]byte
+
+// learnID remembers the id that a topic has when reading begins.
+func (c *client) learnID(ctx context.Context, topic string) {
+	id := c.askID(ctx, topic)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ids == nil {
+		c.ids = make(map[string]topicID)
+	}
+	c.ids[topic] = id
+}
+
+// askID asks for the id of a topic, once.
+func (c *client) askID(ctx context.Context, topic string) topicID {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	req := kmsg.NewPtrMetadataRequest()
+	asked := kmsg.NewMetadataRequestTopic()
+	asked.Topic = &topic
+	req.Topics = append(req.Topics, asked)
+	res, err := (&checker{cfg: c.cfg}).ask(ctx, req)
+	if err != nil {
+		return topicID{}
+	}
+	if meta, ok := res.(*kmsg.MetadataResponse); ok && len(meta.Topics) == 1 && meta.Topics[0].ErrorCode == 0 {
+		return meta.Topics[0].TopicID
+	}
+	return topicID{}
 }
 
 // endOf returns the offset behind the newest message of a topic that may be read.

@@ -57,6 +57,7 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 	if _, err := c.partitions(ctx, g.topic); err != nil {
 		return err
 	}
+	c.learnID(ctx, g.topic)
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: g.name, Brokers: g.cfg.Brokers, Topics: []string{g.topic},
 		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: g.cfg.dial, SASLMechanism: g.cfg.mechanism()},

@@ -40,13 +40,30 @@ func (p *Producer) Close() { p.c.close() }
 // trying again does not change are ErrTooLarge, ErrNoTopic and a missing right;
 // some of the messages may have been written then.
 func (p *Producer) Send(ctx context.Context, msgs []Message) error {
+	left := make([]*Message, len(msgs))
+	for i := range msgs {
+		left[i] = &msgs[i]
+	}
+	for {
+		var err error
+		if left, err = p.sendOnce(ctx, left); !errors.Is(err, errFewer) {
+			return err
+		}
+	}
+}
+
+// errFewer says that a topic has fewer partitions than it had.
+var errFewer = errors.New("bus: the topic has fewer partitions now")
+
+// sendOnce sends messages to the partitions that there are. It returns those that it
+// did not send.
+func (p *Producer) sendOnce(ctx context.Context, msgs []*Message) (left []*Message, err error) {
 	var order []place
 	parts := make(map[place][]*Message)
-	for i := range msgs {
-		m := &msgs[i]
+	for _, m := range msgs {
 		n, err := p.c.count(ctx, m.Topic)
 		if err != nil {
-			return err
+			return msgs, err
 		}
 		at := place{m.Topic, PartitionOf(m.route(), n)}
 		if parts[at] == nil {
@@ -54,14 +71,18 @@ func (p *Producer) Send(ctx context.Context, msgs []Message) error {
 		}
 		parts[at] = append(parts[at], m)
 	}
-	for _, at := range order {
+	for i, at := range order {
 		for batch := range batches(parts[at]) {
 			if err := p.sendBatch(ctx, at.topic, at.partition, batch); err != nil {
-				return err
+				for _, at := range order[i:] {
+					left = append(left, parts[at]...)
+				}
+				return left, err
 			}
+			parts[at] = parts[at][len(batch):]
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // batches divides messages into requests: as few as batchBytes allows, in order.
@@ -103,8 +124,12 @@ func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, m
 		if missing {
 			// Also what a refused password looks like from here. The second
 			// question tells them apart, and forgives a cache that is behind.
-			if _, err := p.c.partitions(ctx, topic); err != nil {
+			n, err := p.c.partitions(ctx, topic)
+			if err != nil {
 				return err
+			}
+			if partition >= n {
+				return errFewer
 			}
 			p.c.rebuild(kc)
 			kc, missing = p.c.get(), false
