@@ -23,12 +23,15 @@ type fetcher struct {
 	c         *client
 	topic     string
 	partition int
-	next      int64 // offset to read next, or FirstOffset or LastOffset
-	high      int64 // offset behind the newest message that may be read, as of the last fetch
-	memory    int   // that the messages of the last fetch take
-	corrupt   int   // fetches in a row whose first batch had a wrong checksum
-	read      bool  // a fetch has succeeded
-	whole     bool  // offsets that are missing are reported: the topic is not compacted
+	next      int64   // offset to read next, or FirstOffset or LastOffset
+	high      int64   // offset behind the newest message that may be read, as of the last fetch
+	budget    *budget // nil: none
+	most      int     // bytes that the next fetch asks for
+	held      int     // bytes of the budget that messages take that are not done with
+	busy      bool    // there was much to read last time, or nothing was read yet
+	corrupt   int     // fetches in a row whose first batch had a wrong checksum
+	read      bool    // a fetch has succeeded
+	whole     bool    // offsets that are missing are reported: the topic is not compacted
 	stall     stallWatch
 }
 
@@ -37,7 +40,31 @@ func committedOnly(topic string) bool { return topic != TopicWindows }
 
 // fetch asks once, waiting up to wait for a message to come, and repeats only
 // failures. It may return no messages.
+//
+// With a budget, a partition that holds nothing and has much to read waits for its
+// share, and then takes what there is at once. One that holds something, or has
+// nothing to read, asks for little and does not wait.
 func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message, err error) {
+	reserved := 0
+	f.most = MaxMessage
+	if f.budget != nil {
+		if f.busy && f.held == 0 {
+			if err := f.budget.take(ctx, MaxMessage); err != nil {
+				return nil, err
+			}
+			reserved, wait = MaxMessage, 0
+		} else {
+			f.most = quietFetch
+		}
+		defer func() {
+			memory := 0
+			for i := range msgs {
+				memory += msgs[i].memory()
+			}
+			f.held += memory
+			f.budget.give(reserved - memory)
+		}()
+	}
 	err = f.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		if f.next < 0 {
 			at, err := f.resolve(ctx, kc)
@@ -58,6 +85,14 @@ func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message
 	return msgs, err
 }
 
+// done gives back what messages took of the budget.
+func (f *fetcher) done(memory int) {
+	if f.budget != nil {
+		f.held -= memory
+		f.budget.give(memory)
+	}
+}
+
 // resolve returns the offset that f.next stands for.
 func (f *fetcher) resolve(ctx context.Context, kc *kafka.Client) (int64, error) {
 	if f.next == LastOffset {
@@ -68,9 +103,9 @@ func (f *fetcher) resolve(ctx context.Context, kc *kafka.Client) (int64, error) 
 
 func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Duration) ([]Message, error) {
 	req := &fetch.Request{
-		ReplicaID: -1, MaxWaitTime: int32(max(wait, time.Millisecond).Milliseconds()), MinBytes: 1, MaxBytes: MaxMessage, SessionID: -1, SessionEpoch: -1,
+		ReplicaID: -1, MaxWaitTime: int32(max(wait, time.Millisecond).Milliseconds()), MinBytes: 1, MaxBytes: int32(f.most), SessionID: -1, SessionEpoch: -1,
 		Topics: []fetch.RequestTopic{{Topic: f.topic, Partitions: []fetch.RequestPartition{{
-			Partition: int32(f.partition), CurrentLeaderEpoch: -1, FetchOffset: f.next, LogStartOffset: -1, PartitionMaxBytes: MaxMessage,
+			Partition: int32(f.partition), CurrentLeaderEpoch: -1, FetchOffset: f.next, LogStartOffset: -1, PartitionMaxBytes: int32(f.most),
 		}}}},
 	}
 	if committedOnly(f.topic) {
@@ -98,7 +133,8 @@ func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Dur
 		f.corrupt++
 		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, err)
 	}
-	f.corrupt, f.read, f.next, f.memory = 0, true, out.next, out.memory
+	f.corrupt, f.read, f.next = 0, true, out.next
+	f.busy = len(got.records) > quietFetch/2
 	for _, g := range out.gaps {
 		f.sayGap(Gap{Topic: f.topic, Partition: f.partition, From: g[0], To: g[1]})
 	}

@@ -68,7 +68,7 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 	if err != nil {
 		return fmt.Errorf("bus: group %s: %w", g.name, err)
 	}
-	r := &groupRun{group: g, c: c, handle: handle}
+	r := &groupRun{group: g, c: c, handle: handle, budget: newBudget(fetchBudget)}
 	r.ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
 	r.run(cg)
@@ -96,6 +96,7 @@ type groupRun struct {
 	group    *Group
 	c        *client
 	handle   func(context.Context, *Partition) error
+	budget   *budget // of all partitions
 	ctx      context.Context
 	stop     context.CancelCauseFunc // ends Run with an error
 	handlers sync.WaitGroup
@@ -128,7 +129,7 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 		for _, a := range gen.Assignments[r.group.topic] {
 			p := &Partition{
 				gen: gen, topic: r.group.topic,
-				f: fetcher{c: r.c, topic: r.group.topic, partition: a.ID, next: a.Offset, whole: true},
+				f: fetcher{c: r.c, topic: r.group.topic, partition: a.ID, next: a.Offset, whole: true, budget: r.budget, busy: true},
 			}
 			r.handlers.Add(1)
 			gen.Start(func(gctx context.Context) {
@@ -146,6 +147,7 @@ func (r *groupRun) serve(gctx context.Context, p *Partition) {
 	stop := context.AfterFunc(gctx, cancel)
 	defer stop()
 	err := r.handle(ctx, p)
+	p.f.done(p.f.held)
 	switch over := ctx.Err(); {
 	case over != nil && (errors.Is(err, over) || errors.Is(err, ErrLost)):
 		return
@@ -171,6 +173,7 @@ type Partition struct {
 	topic string
 	f     fetcher
 	queue []Message // fetched, not yet returned
+	given int       // bytes that the messages take that Fetch returned last
 	lost  error     // why nothing may be read or committed any more
 }
 
@@ -187,8 +190,13 @@ func (p *Partition) Next() int64 { return p.f.next }
 
 // Fetch returns the next messages in order, at least one and at most most. It
 // waits for the first until ctx ends, and for more no longer than wait. The
-// messages are the caller's. After a failed Commit it returns ErrLost.
+// messages are the caller's, but those that it holds when it calls Fetch again are no
+// longer counted in what all partitions of the group may take in memory. A message
+// that cannot be read has Damage. After a failed Commit or Publish Fetch returns
+// ErrLost.
 func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]Message, error) {
+	p.f.done(p.given)
+	p.given = 0
 	for len(p.queue) == 0 {
 		if err := p.fill(ctx, readWait); err != nil {
 			return nil, err
@@ -197,7 +205,7 @@ func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]
 	until := time.Now().Add(wait)
 	for len(p.queue) < most {
 		left := time.Until(until)
-		if left <= 0 {
+		if left <= 0 || !p.f.budget.roomy() {
 			break
 		}
 		if err := p.fill(ctx, left); err != nil {
@@ -207,6 +215,9 @@ func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]
 	n := min(most, len(p.queue))
 	msgs := p.queue[:n:n]
 	p.queue = p.queue[n:]
+	for i := range msgs {
+		p.given += msgs[i].memory()
+	}
 	return msgs, nil
 }
 

@@ -66,7 +66,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 	if err != nil || first >= end {
 		return err
 	}
-	return readUntil(ctx, c, topic, partition, first, end, false, fn)
+	return readUntil(ctx, c, nil, topic, partition, first, end, false, fn)
 }
 
 // offsetOf returns the offset of the first message that Kafka got at that time or

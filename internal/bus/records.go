@@ -380,6 +380,15 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 	return false
 }
 
+// memory returns about how many bytes a message takes.
+func (m *Message) memory() int {
+	n := messageMemory + len(m.Key) + len(m.Value)
+	for _, h := range m.Headers {
+		n += headMemory + len(h.Key) + len(h.Value)
+	}
+	return n
+}
+
 // gap notes that offsets are missing before this one.
 func (out *decoded) gap(offset int64) {
 	if offset > out.next {

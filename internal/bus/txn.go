@@ -85,7 +85,8 @@ func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 		}
 		return nil, t.lose(err)
 	}
-	p.queue = nil
+	p.f.done(p.f.held)
+	p.queue, p.given = nil, 0
 	p.f.next = t.Position(p.topic)
 	return t, nil
 }
