@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -84,4 +85,64 @@ func TestBudgetBalances(t *testing.T) {
 			t.Errorf("%d of 100 are back, %d wait", b.free, len(b.waiting))
 		}
 	})
+}
+
+// With a backlog in every partition a group holds no more than its budget and what
+// each partition may ask for without waiting.
+func TestGroupSharesMemory(t *testing.T) {
+	cfg := anyBroker(t)
+	const partitions, each, size = 12, 16, 900_000
+	apply(t, cfg, partitions)
+	p := newProducer(t, cfg)
+	total := 0
+	for part := range partitions {
+		key := ""
+		for i := 0; key == ""; i++ {
+			if k := fmt.Sprint("machine ", i); PartitionOf(k, partitions) == part {
+				key = k
+			}
+		}
+		for range each {
+			send(t, p, []Message{{Topic: TopicWindows, Key: key, Value: make([]byte, size)}})
+			total++
+		}
+	}
+	var (
+		mu        sync.Mutex
+		got, most int
+		all       = make(chan struct{})
+	)
+	stop := runGroup(t, cfg, func(ctx context.Context, p *Partition) error {
+		for {
+			msgs, err := p.Fetch(ctx, 4, time.Millisecond)
+			if err != nil {
+				return err
+			}
+			if len(p.queue) == 0 && p.queue != nil {
+				t.Error("messages that were handed out are held")
+			}
+			b := p.f.budget
+			b.mu.Lock()
+			used := b.size - b.free
+			b.mu.Unlock()
+			mu.Lock()
+			most = max(most, used)
+			if got += len(msgs); got == total {
+				close(all)
+			}
+			mu.Unlock()
+			if err := p.Commit(ctx, msgs[len(msgs)-1].Offset+1); err != nil {
+				return err
+			}
+		}
+	})
+	defer stop()
+	select {
+	case <-all:
+	case <-testContext(t).Done():
+		t.Fatalf("%d of %d", got, total)
+	}
+	if limit := fetchBudget + partitions*(quietFetch+size); most > limit || most < 2*size {
+		t.Errorf("%d bytes at most, want no more than %d", most, limit)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -213,8 +214,11 @@ func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]
 		}
 	}
 	n := min(most, len(p.queue))
-	msgs := p.queue[:n:n]
-	p.queue = p.queue[n:]
+	msgs := slices.Clone(p.queue[:n])
+	clear(p.queue[:n]) // what the caller is done with must not be held here
+	if p.queue = p.queue[n:]; len(p.queue) == 0 {
+		p.queue = nil
+	}
 	for i := range msgs {
 		p.given += msgs[i].memory()
 	}
