@@ -259,7 +259,7 @@ func checkBatch(b []byte) error {
 
 // count takes the length of an array, of whose elements each has a byte at least.
 func (w *wire) count(flexible bool) int {
-	n := int64(0)
+	var n int64
 	if flexible {
 		n = int64(w.uvarint()) - 1
 	} else {

@@ -136,7 +136,7 @@ func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]
 	t.c.published.Store(true)
 	maps.Copy(t.positions, positions)
 	if t.stray {
-		t.lose(errors.New("a request of the last transaction got no answer and could reach the broker during the next one"))
+		_ = t.lose(errors.New("a request of the last transaction got no answer and could reach the broker during the next one"))
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (t *Txn) giveUp(ctx context.Context, outs []*outgoing, cause error) error {
 		return t.lose(cause)
 	}
 	if aborted != nil || t.stray || slices.ContainsFunc(outs, func(o *outgoing) bool { return o.unknown }) {
-		t.lose(cause) // which sequence number is next is not known
+		_ = t.lose(cause) // which sequence number is next is not known
 	}
 	return cause
 }

@@ -304,6 +304,10 @@ func TestPublishManyBatches(t *testing.T) {
 // publishResults is a handler that writes one result for each window, and the
 // position behind it, in one transaction.
 func publishResults(batch int) func(context.Context, *Partition) error {
+	return publishTo(batch, TopicResults)
+}
+
+func publishTo(batch int, topics ...string) func(context.Context, *Partition) error {
 	return func(ctx context.Context, p *Partition) error {
 		txn, err := p.Fence(ctx)
 		if err != nil {
@@ -316,7 +320,9 @@ func publishResults(batch int) func(context.Context, *Partition) error {
 			}
 			var results []Message
 			for _, m := range msgs {
-				results = append(results, Message{Topic: TopicResults, Key: m.Key, Value: m.Value})
+				for _, topic := range topics {
+					results = append(results, Message{Topic: topic, Key: m.Key, Value: m.Value})
+				}
 			}
 			if err := txn.Publish(ctx, results, map[string]int64{TopicWindows: msgs[len(msgs)-1].Offset + 1}); err != nil {
 				return err
