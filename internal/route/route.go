@@ -230,6 +230,7 @@ func (r *Route) serve(ctx context.Context, p stream, dead sink) error {
 				return err
 			}
 		}
+		r.caughtUp(p.ID())
 	}
 }
 
@@ -272,6 +273,9 @@ func (r *Route) showEvery(ctx context.Context, k keeper, partition int, every ti
 
 // take takes one event to the receiver.
 func (r *Route) take(ctx context.Context, p stream, dead sink, m bus.Message) error {
+	if m.Damage != nil {
+		return r.setAside(ctx, dead, m, m.Damage)
+	}
 	e, err := Open(m)
 	if err != nil {
 		return r.setAside(ctx, dead, m, err)
