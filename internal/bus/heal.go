@@ -3,14 +3,20 @@ package bus
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 )
 
-// stuckAfter is how long readers of committed messages must see no progress before
-// a transaction counts as left open for ever.
-const stuckAfter = 100 * time.Millisecond
+const (
+	// stuckAfter is how long readers of committed messages must see no progress
+	// before a transaction counts as left open for ever.
+	stuckAfter = 100 * time.Millisecond
+	// healLooks is how often it is looked whether it is closed.
+	healLooks = 10
+)
 
 // healIfStuck closes what a broker that was killed left of this partition's last
 // transaction. Apache Kafka that stops in the middle of a commit may say afterwards
@@ -25,34 +31,42 @@ func (t *Txn) healIfStuck(ctx context.Context) error {
 	if err != nil || len(stuck) == 0 {
 		return err
 	}
+	still, err := t.stillStuck(ctx, stuck)
+	if err != nil || len(still) == 0 {
+		return err
+	}
+	if err := t.closeEmpty(ctx, slices.Collect(maps.Keys(still))); err != nil {
+		return err
+	}
+	left := still
+	for range healLooks { // the marks follow the broker's answer
+		if left, err = t.stillStuck(ctx, left); err != nil || len(left) == 0 {
+			break
+		}
+	}
+	for at, from := range still {
+		if _, was := left[at]; !was && t.c.cfg.OnHeal != nil { // else it is another group's transaction, and long
+			t.c.cfg.OnHeal(fmt.Sprintf("topic %s partition %d: a broker that stopped had left a transaction of %s open, and messages from offset %d on could not be read: it is closed now, with an empty one",
+				at.topic, at.partition, t.id, from))
+		}
+	}
+	return err
+}
+
+// stillStuck waits a moment and returns those of the partitions in which readers
+// still stop at the same offset.
+func (t *Txn) stillStuck(ctx context.Context, before map[place]int64) (map[place]int64, error) {
 	select {
 	case <-time.After(stuckAfter):
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-	still, err := t.stuck(ctx)
-	if err != nil {
-		return err
-	}
-	var places []place
-	for at, from := range still {
-		if before, was := stuck[at]; was && before == from {
-			places = append(places, at) // not another group's transaction, which would have ended
-		}
-	}
-	if len(places) == 0 {
-		return nil
-	}
-	if err := t.closeEmpty(ctx, places); err != nil {
-		return err
-	}
-	if t.c.cfg.OnHeal != nil {
-		for _, at := range places {
-			t.c.cfg.OnHeal(fmt.Sprintf("topic %s partition %d: a broker that stopped left a transaction open, and messages from offset %d on could not be read: closed it with an empty transaction of %s",
-				at.topic, at.partition, still[at], t.id))
-		}
-	}
-	return nil
+	now, err := t.stuck(ctx)
+	maps.DeleteFunc(now, func(at place, from int64) bool {
+		was, known := before[at]
+		return !known || was != from
+	})
+	return now, err
 }
 
 // stuck returns the partitions in which messages lie behind an open transaction,

@@ -561,26 +561,49 @@ func TestFenceHeals(t *testing.T) {
 	apply(t, cfg, 1)
 	var healed []string
 	cfg.OnHeal = func(text string) { healed = append(healed, text) }
-	inTransaction(t, cfg, "other", []Message{{Topic: TopicState, Key: "k", Value: []byte("open")}}, leaveOpen)
-	added := make(chan string, 10)
-	b.cluster.ControlKey(int16(kmsg.AddPartitionsToTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		b.cluster.KeepControl()
-		for _, topic := range req.(*kmsg.AddPartitionsToTxnRequest).Topics {
-			added <- topic.Topic
-		}
-		return nil, nil, false
-	})
 	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
-		txn := fence(t, ctx, p)
-		if err := txn.Publish(ctx, []Message{message(TopicResults, "k", 1)}, nil); err != nil {
+		first := fence(t, ctx, p)
+		outs, err := first.plan(ctx, []Message{message(TopicState, "k", "open"), message(TopicResults, "k", "open")})
+		if err == nil {
+			err = first.write(ctx, outs, map[string]int64{TopicWindows: 5})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		// It says that the transaction is over, and does nothing.
+		b.cluster.ControlKey(int16(kmsg.InitProducerID), func(req kmsg.Request) (kmsg.Response, error, bool) {
+			res := req.ResponseKind().(*kmsg.InitProducerIDResponse)
+			res.ProducerID, res.ProducerEpoch = first.producer, first.epoch
+			return res, nil, true
+		})
+		if txn := fence(t, ctx, p); txn.Position(TopicWindows) != 5 {
+			t.Errorf("position %d, want that of the transaction", txn.Position(TopicWindows))
+		}
+	})
+	slices.Sort(healed)
+	if len(healed) != 2 || !strings.Contains(healed[0], TopicResults+" partition 0") || !strings.Contains(healed[1], TopicState+" partition 0") || !strings.Contains(healed[1], "offset 0") {
+		t.Errorf("said %q", healed)
+	}
+	for _, topic := range []string{TopicState, TopicResults} {
+		if got := committed(t, cfg, topic, 0); !slices.Equal(got, []string{"open"}) {
+			t.Errorf("%s: %q", topic, got)
+		}
+	}
+}
+
+// Another group's transaction that takes long is neither closed nor spoken of.
+func TestFenceLeavesOthersAlone(t *testing.T) {
+	cfg := anyBroker(t)
+	apply(t, cfg, 1)
+	cfg.OnHeal = func(text string) { t.Error(text) }
+	inTransaction(t, cfg, "other", []Message{{Topic: TopicState, Key: "k", Value: []byte("open")}}, leaveOpen)
+	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
+		if err := fence(t, ctx, p).Publish(ctx, []Message{message(TopicState, "k", 1)}, nil); err != nil {
 			t.Error(err)
 		}
 	})
-	if first := <-added; first != TopicState {
-		t.Errorf("the empty transaction is on %s", first)
-	}
-	if len(healed) != 1 || !strings.Contains(healed[0], TopicState+" partition 0") || !strings.Contains(healed[0], "offset 0") {
-		t.Errorf("said %q", healed)
+	if got := committed(t, cfg, TopicState, 0); len(got) > 0 {
+		t.Errorf("%q", got)
 	}
 }
 
