@@ -6,9 +6,11 @@
 // the answer got lost, so every message needs an identity its readers can drop
 // repeats by. A [Group] divides the partitions of a topic among its members: a
 // generation is the time during which nobody joins or leaves, and a [Partition]
-// is one member's share for one generation. A dead letter is a message that
-// could not be used, kept whole with the reason. A [Broker] is Kafka enough for
-// one machine, inside this process.
+// is one member's share for one generation. A [Txn] writes what a member makes of a
+// partition, and how far it has read, so that readers see all of it or nothing, and
+// so that a member that has lost the partition writes nothing. A dead letter is a
+// message that could not be used, kept whole with the reason. A [Broker] is Kafka
+// enough for one machine, inside this process.
 //
 // Everything that can succeed later is tried again until the context ends;
 // Config.OnRetry hears of it meanwhile. What cannot is an error at once. No call

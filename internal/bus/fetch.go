@@ -12,8 +12,8 @@ import (
 )
 
 // fetcher reads one partition. It takes the answers apart itself, since the client
-// library takes memory for every length that it finds in them, believes the topics
-// of compressed batches, and hides which transactions were aborted.
+// library takes memory for every length that it finds in them, unpacks what is
+// compressed without a bound, and hides which transactions were aborted.
 //
 // Windows are read whether or not their transaction has been committed: nothing of
 // ours writes them in one, and a transaction that a stranger leaves open must not

@@ -116,7 +116,7 @@ func (c *requestConn) next() error {
 		if size < requestHead || size > maxProduce {
 			return errRequest
 		}
-		request := bytes.NewBuffer(head) // grows as bytes come, whatever was claimed
+		request := bytes.NewBuffer(head) // it grows as bytes come, not by what the length claims
 		if _, err := io.CopyN(request, c.Conn, size-requestHead); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The embedded broker refuses what nobody could read, as Apache Kafka does, and the
+// The embedded broker refuses what no reader could read, as Apache Kafka does, and the
 // connection goes on.
 func TestBrokerRefusesDamage(t *testing.T) {
 	_, cfg := startBroker(t)

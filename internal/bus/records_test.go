@@ -329,7 +329,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// What other clients send is read whatever they compress with.
+// What other clients send is read in every compression.
 func TestReadCompressed(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)

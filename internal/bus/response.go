@@ -13,8 +13,8 @@ import (
 )
 
 // fetchRequest asks a leader for messages. The client library would unpack the
-// answer while it reads it, with whatever lengths it finds there; this returns the
-// bytes.
+// answer while it reads it, and believe the lengths that it finds there; this
+// returns the bytes.
 type fetchRequest struct {
 	*fetch.Request
 	clientID string
