@@ -70,9 +70,11 @@ func TestBudgetBalances(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(50))*time.Millisecond)
 					n := 1 + rng.IntN(100)
 					if b.take(ctx, n) == nil {
+						b.mu.Lock()
 						if b.free < 0 {
 							t.Error("more is out than there is")
 						}
+						b.mu.Unlock()
 						time.Sleep(time.Duration(rng.IntN(5)) * time.Millisecond)
 						b.give(n)
 					}
