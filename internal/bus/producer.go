@@ -60,12 +60,12 @@ var errFewer = errors.New("bus: the topic has fewer partitions now")
 func (p *Producer) sendOnce(ctx context.Context, msgs []*Message) (left []*Message, err error) {
 	var order []place
 	parts := make(map[place][]*Message)
+	places := placer{c: p.c}
 	for _, m := range msgs {
-		n, err := p.c.count(ctx, m.Topic)
+		at, err := places.of(ctx, m)
 		if err != nil {
 			return msgs, err
 		}
-		at := place{m.Topic, PartitionOf(m.route(), n)}
 		if parts[at] == nil {
 			order = append(order, at)
 		}
@@ -106,6 +106,28 @@ func batches(msgs []*Message) iter.Seq[[]*Message] {
 type place struct {
 	topic     string
 	partition int
+}
+
+// placer finds the places of messages that are sent together. It asks once how many
+// partitions a topic has.
+type placer struct {
+	c      *client
+	counts map[string]int
+}
+
+func (p *placer) of(ctx context.Context, m *Message) (place, error) {
+	n, ok := p.counts[m.Topic]
+	if !ok {
+		var err error
+		if n, err = p.c.count(ctx, m.Topic); err != nil {
+			return place{}, err
+		}
+		if p.counts == nil {
+			p.counts = make(map[string]int)
+		}
+		p.counts[m.Topic] = n
+	}
+	return place{m.Topic, PartitionOf(m.route(), n)}, nil
 }
 
 // PartitionOf returns the partition, of n, in which messages of a key are.

@@ -27,13 +27,13 @@ type outgoing struct {
 // plan divides messages into partitions and batches.
 func (t *Txn) plan(ctx context.Context, msgs []Message) ([]*outgoing, error) {
 	var outs []*outgoing
+	places := placer{c: t.c}
 	for i := range msgs {
 		m := &msgs[i]
-		n, err := t.c.count(ctx, m.Topic)
+		at, err := places.of(ctx, m)
 		if err != nil {
 			return nil, err
 		}
-		at := place{m.Topic, PartitionOf(m.route(), n)}
 		k := slices.IndexFunc(outs, func(o *outgoing) bool { return o.at == at })
 		if k < 0 {
 			k, outs = len(outs), append(outs, &outgoing{at: at, left: [][]*Message{nil}, sequence: t.sequence[at]})
