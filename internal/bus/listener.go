@@ -15,7 +15,7 @@ import (
 
 // What the embedded broker takes from a client.
 const (
-	maxProduce   = 4 * MaxMessage // a request that writes: four messages of the largest size
+	maxProduce   = 5 * MaxMessage // a request that writes: four messages of the largest size, and more
 	maxRequest   = 1 << 20        // any other request
 	maxProduceTo = 10_000         // partitions that one request writes to
 	requestHead  = 8              // key, version and number of a request

@@ -346,11 +346,12 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 		r.damage(out, max(out.next, batch.first), batch.last, err)
 		return false
 	}
+	if batch.count < 0 {
+		r.damage(out, max(out.next, batch.first), batch.last, errRecord)
+		return false
+	}
 	d := decoder{left: records}
 	for range batch.count {
-		if len(d.left) == 0 {
-			return false
-		}
 		raw, err := d.record()
 		offset := batch.first + raw.offset
 		if err == nil && (raw.offset < 0 || offset > batch.last) {

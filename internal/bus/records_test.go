@@ -81,6 +81,13 @@ func craftBatch(first int64, count int32, attributes int16, producer int64, payl
 	return append(b, body...)
 }
 
+// withCount changes how many records a batch says it has.
+func withCount(b []byte, n uint32) []byte {
+	binary.BigEndian.PutUint32(b[57:], n)
+	binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], castagnoli))
+	return b
+}
+
 // craftRecords encodes records with the given values.
 func craftRecords(values ...string) (payload []byte) {
 	for i, v := range values {
@@ -194,22 +201,24 @@ func TestDamagedStretches(t *testing.T) {
 		next     int64
 		err      error
 	}{
-		"a batch that breaks off":        {slices.Concat(broken, good), false, []string{"a", "b", "damage 12", "good"}, 21, nil},
-		"checksum":                       {slices.Concat(flipped, good), false, nil, 10, errChecksum},
-		"checksum, for good":             {slices.Concat(flipped, good), true, []string{"damage 10", "good"}, 21, nil},
-		"checksum behind what is good":   {slices.Concat(craftBatch(9, 1, 0, noProducer, craftRecords("first")), flipped), false, []string{"first"}, 10, nil},
-		"format of 2016":                 {slices.Concat(old, good), false, []string{"damage 19", "good"}, 21, nil},
-		"cut off by the broker":          {slices.Concat(good, broken[:len(broken)-1]), false, []string{"good"}, 21, nil},
-		"nothing but a part":             {broken[:len(broken)-1], false, []string{"damage 10"}, 11, nil},
-		"a length below the head's":      {slices.Concat(append(make([]byte, 11), 3), make([]byte, 100)), false, []string{"damage 10"}, 11, nil},
-		"compaction took the last":       {craftBatch(10, 10, 0, noProducer, craftRecords("a")), false, []string{"a"}, 20, nil},
-		"compaction took all":            {craftBatch(10, 10, 0, noProducer, nil), false, nil, 20, nil},
-		"begins before what was asked":   {craftBatch(8, 4, 0, noProducer, craftRecords("no", "no", "a", "b")), false, []string{"a", "b"}, 12, nil},
-		"all before what was asked":      {craftBatch(2, 4, 0, noProducer, craftRecords("no", "no", "no", "no")), false, nil, 10, nil},
-		"more records than offsets":      {craftBatch(10, 1, 0, noProducer, craftRecords("a", "b", "c")), false, []string{"a"}, 11, nil},
-		"junk behind the last record":    {craftBatch(10, 2, 0, noProducer, craftRecords("a", "b", "c")[:9*2+5]), false, []string{"a", "b"}, 12, nil},
-		"an offset that comes twice":     {craftBatch(10, 2, 0, noProducer, slices.Concat(craftRecords("a"), craftRecords("a"))), false, []string{"a"}, 12, nil},
-		"no record, but a count of many": {craftBatch(10, math.MaxInt32, 0, noProducer, craftRecords("a")), false, []string{"a"}, 10 + math.MaxInt32, nil},
+		"a batch that breaks off":      {slices.Concat(broken, good), false, []string{"a", "b", "damage 12", "good"}, 21, nil},
+		"checksum":                     {slices.Concat(flipped, good), false, nil, 10, errChecksum},
+		"checksum, for good":           {slices.Concat(flipped, good), true, []string{"damage 10", "good"}, 21, nil},
+		"checksum behind what is good": {slices.Concat(craftBatch(9, 1, 0, noProducer, craftRecords("first")), flipped), false, []string{"first"}, 10, nil},
+		"format of 2016":               {slices.Concat(old, good), false, []string{"damage 19", "good"}, 21, nil},
+		"cut off by the broker":        {slices.Concat(good, broken[:len(broken)-1]), false, []string{"good"}, 21, nil},
+		"nothing but a part":           {broken[:len(broken)-1], false, []string{"damage 10"}, 11, nil},
+		"a length below the head's":    {slices.Concat(append(make([]byte, 11), 3), make([]byte, 100)), false, []string{"damage 10"}, 11, nil},
+		"compaction took the last":     {withCount(craftBatch(10, 10, 0, noProducer, craftRecords("a")), 1), false, []string{"a"}, 20, nil},
+		"compaction took all":          {withCount(craftBatch(10, 10, 0, noProducer, nil), 0), false, nil, 20, nil},
+		"begins before what was asked": {craftBatch(8, 4, 0, noProducer, craftRecords("no", "no", "a", "b")), false, []string{"a", "b"}, 12, nil},
+		"all before what was asked":    {craftBatch(2, 4, 0, noProducer, craftRecords("no", "no", "no", "no")), false, nil, 10, nil},
+		"more records than offsets":    {craftBatch(10, 1, 0, noProducer, craftRecords("a", "b", "c")), false, []string{"a"}, 11, nil},
+		"junk behind the last record":  {craftBatch(10, 2, 0, noProducer, craftRecords("a", "b", "c")[:9*2+5]), false, []string{"a", "b"}, 12, nil},
+		"an offset that comes twice":   {craftBatch(10, 2, 0, noProducer, slices.Concat(craftRecords("a"), craftRecords("a"))), false, []string{"a"}, 12, nil},
+		"fewer records than it says":   {withCount(craftBatch(10, 10, 0, noProducer, craftRecords("a")), 2), false, []string{"a", "damage 11"}, 20, nil},
+		"two billion records":          {craftBatch(10, math.MaxInt32, 0, noProducer, craftRecords("a")), false, []string{"a", "damage 11"}, 10 + math.MaxInt32, nil},
+		"a negative count":             {withCount(craftBatch(10, 2, 0, noProducer, craftRecords("a", "b")), math.MaxUint32), false, []string{"damage 10"}, 12, nil},
 	} {
 		from := int64(10)
 		if name == "checksum behind what is good" {
