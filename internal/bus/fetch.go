@@ -127,14 +127,17 @@ func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Dur
 	if f.high = got.high; committedOnly(f.topic) {
 		f.high = got.stable
 	}
-	r := recordReader{topic: f.topic, partition: f.partition, committed: committedOnly(f.topic), aborted: got.aborted, tolerant: f.corrupt >= checksumsTried}
+	r := recordReader{topic: f.topic, partition: f.partition, committed: committedOnly(f.topic), aborted: got.aborted, tolerant: f.corrupt >= checksumsTried, most: maxDecoded}
+	if f.budget != nil {
+		r.most = 2 * f.most // what is compressed may be much longer than what was asked for
+	}
 	out, err := r.read(got.records, f.next)
 	if err != nil {
 		f.corrupt++
 		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, err)
 	}
 	f.corrupt, f.read, f.next = 0, true, out.next
-	f.busy = len(got.records) > quietFetch/2
+	f.busy = out.more || len(got.records) > quietFetch/2
 	for _, g := range out.gaps {
 		f.sayGap(Gap{Topic: f.topic, Partition: f.partition, From: g[0], To: g[1]})
 	}

@@ -25,7 +25,7 @@ const (
 	maxUnpacked    = 4 * MaxMessage            // of a compressed batch
 	maxRead        = MaxMessage + deadOverhead // a message that is read
 	maxHeaders     = 1000                      // of a message
-	maxDecoded     = 4 * MaxMessage            // messages of one fetch, in memory
+	maxDecoded     = 4 * MaxMessage            // messages of one fetch, in memory, where nothing else bounds them
 	messageMemory  = 192                       // a message takes that much more than its bytes
 	headMemory     = 48                        // each of its headers
 	damageMemory   = 1024                      // and the words on what could not be read
@@ -262,6 +262,7 @@ type decoded struct {
 	next   int64      // offset to be read next
 	gaps   [][2]int64 // first offset that is missing, and first that is there
 	memory int        // that the messages take, in bytes
+	more   bool       // reading stopped early: there is more in what was fetched
 }
 
 // recordReader turns record batches into messages.
@@ -271,6 +272,7 @@ type recordReader struct {
 	committed bool      // leave out what was written in transactions that were aborted
 	aborted   []aborted // those that the broker named
 	tolerant  bool      // batches whose checksum is wrong are Damage, not an error
+	most      int       // bytes that the messages may take, but for the first of them
 }
 
 // read decodes record batches from offset next on. Messages that cannot be read
@@ -281,7 +283,11 @@ func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
 	out.next = next
 	pending := slices.SortedFunc(slices.Values(r.aborted), func(x, y aborted) int { return cmp.Compare(x.first, y.first) })
 	dropped := make(map[int64]bool) // producers of transactions that were aborted and have begun
-	for len(b) > 0 && out.memory < maxDecoded {
+	for len(b) > 0 {
+		if out.memory >= r.most {
+			out.more = true
+			return out, nil
+		}
 		batch, rest, err := nextBatch(b)
 		if err == io.ErrUnexpectedEOF {
 			if out.next == next { // else the broker cut it off, and sends it whole next time
@@ -307,7 +313,6 @@ func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
 			dropped[pending[0].producer] = true
 			pending = pending[1:]
 		}
-		full := false
 		switch {
 		case batch.attributes.Control():
 			if err == nil && batch.aborts() {
@@ -317,10 +322,9 @@ func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
 		case err != nil:
 			r.damage(&out, max(out.next, batch.first), batch.last, err)
 		default:
-			full = r.batch(&out, &batch)
-		}
-		if full {
-			return out, nil
+			if out.more = r.batch(&out, &batch); out.more {
+				return out, nil
+			}
 		}
 		out.next = max(out.next, batch.last+1)
 	}
@@ -340,7 +344,7 @@ func (b *recordBatch) aborts() bool {
 }
 
 // batch decodes a batch of messages. It reports whether it stopped early.
-func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
+func (r *recordReader) batch(out *decoded, batch *recordBatch) (more bool) {
 	records, err := batch.unpack()
 	if err != nil {
 		r.damage(out, max(out.next, batch.first), batch.last, err)
@@ -365,7 +369,7 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 			continue // a batch may begin before the offset that was asked for
 		}
 		memory := raw.size + messageMemory + headMemory*int(min(raw.headerCount, maxHeaders))
-		if out.memory+memory > maxDecoded && len(out.msgs) > 0 {
+		if out.memory+memory > r.most && len(out.msgs) > 0 {
 			return true
 		}
 		out.gap(offset)

@@ -164,7 +164,7 @@ func TestDamage(t *testing.T) {
 	for name, bad := range hostile(t) {
 		b := slices.Concat(craftBatch(10, 2, 0, noProducer, craftRecords("a", "b")), craftBatch(12, 1, bad.attributes, noProducer, bad.payload),
 			craftBatch(13, 1, 0, noProducer, craftRecords("c")))
-		r := recordReader{topic: "t", partition: 3}
+		r := recordReader{most: maxDecoded, topic: "t", partition: 3}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		out, err := r.read(b, 10)
@@ -224,7 +224,7 @@ func TestDamagedStretches(t *testing.T) {
 		if name == "checksum behind what is good" {
 			from = 9
 		}
-		r := recordReader{topic: "t", tolerant: tc.tolerant}
+		r := recordReader{most: maxDecoded, topic: "t", tolerant: tc.tolerant}
 		out, err := r.read(tc.b, from)
 		var got []string
 		for _, m := range out.msgs {
@@ -257,7 +257,7 @@ func TestAborted(t *testing.T) {
 	for from, want := range map[int64][]string{
 		0: {"8", "not in a transaction", "7"}, 1: {"8", "not in a transaction", "7"}, 2: {"not in a transaction", "7"}, 4: {"7"}, 7: nil,
 	} {
-		r := recordReader{topic: "t", committed: true, aborted: list}
+		r := recordReader{most: maxDecoded, topic: "t", committed: true, aborted: list}
 		if from > 3 {
 			r.aborted = list[:1] // brokers name those that what was asked for has a part of
 		}
@@ -278,7 +278,7 @@ func TestAborted(t *testing.T) {
 			t.Errorf("from %d: %q, next %d, gaps %v, %v; want %q", from, values(out.msgs), out.next, out.gaps, err, want)
 		}
 	}
-	r := recordReader{topic: "t", aborted: list}
+	r := recordReader{most: maxDecoded, topic: "t", aborted: list}
 	if out, err := r.read(b, 0); err != nil || len(out.msgs) != 5 || out.next != 9 {
 		t.Errorf("uncommitted: %q, next %d, %v", values(out.msgs), out.next, err)
 	}
@@ -292,7 +292,7 @@ func TestReadInParts(t *testing.T) {
 		payload = append(payload, craftedRecord{offset: int64(i)}.encode()...)
 	}
 	b := craftBatch(0, n, 0, noProducer, payload)
-	r := recordReader{topic: "t"}
+	r := recordReader{most: maxDecoded, topic: "t"}
 	next, parts := int64(0), 0
 	for next < n {
 		out, err := r.read(b, next)
@@ -304,6 +304,24 @@ func TestReadInParts(t *testing.T) {
 	}
 	if parts < 2 {
 		t.Errorf("%d parts: the test has no teeth", parts)
+	}
+}
+
+// What unpacks to much more than was asked for is read message by message.
+func TestUnpackedInParts(t *testing.T) {
+	const n, size = 4, 7 << 20
+	var payload []byte
+	for i := range n {
+		payload = append(payload, craftedRecord{offset: int64(i), value: make([]byte, size)}.encode()...)
+	}
+	packed := snappy.Encode(nil, payload)
+	b := craftBatch(0, n, 2, noProducer, packed)
+	for next := range int64(n) {
+		r := recordReader{topic: "t", most: quietFetch}
+		out, err := r.read(b, next)
+		if err != nil || len(out.msgs) != 1 || out.msgs[0].Offset != next || out.next != next+1 || out.more != (next < n-1) {
+			t.Errorf("from %d: %d messages, next %d, more %v, %v", next, len(out.msgs), out.next, out.more, err)
+		}
 	}
 }
 
@@ -329,7 +347,7 @@ func TestUnpack(t *testing.T) {
 	}
 	for codec, packed := range map[int16][][]byte{0: {plain}, 1: {gz.Bytes()}, 2: {snappy.Encode(nil, plain), java}, 3: {lz.Bytes()}, 4: {zs.Bytes()}} {
 		for _, p := range packed {
-			r := recordReader{topic: "t"}
+			r := recordReader{most: maxDecoded, topic: "t"}
 			out, err := r.read(craftBatch(0, 3, codec, noProducer, p), 0)
 			if err != nil || len(out.msgs) != 3 || out.msgs[0].Damage != nil || string(out.msgs[2].Value) != "c" || len(out.msgs[1].Value) != 100_000 {
 				t.Errorf("codec %d: %d messages, %v, %v", codec, len(out.msgs), err, out.msgs[0].Damage)
@@ -486,7 +504,7 @@ func FuzzRecords(f *testing.F) {
 			binary.BigEndian.PutUint32(b[at+17:], crc32.Checksum(b[at+21:end], castagnoli))
 			at = end
 		}
-		r := recordReader{topic: "t", committed: tolerant, aborted: []aborted{{7, 0}}, tolerant: tolerant}
+		r := recordReader{most: maxDecoded, topic: "t", committed: tolerant, aborted: []aborted{{7, 0}}, tolerant: tolerant}
 		out, err := r.read(b, from)
 		if err != nil {
 			if out.next != from || len(out.msgs) > 0 {
