@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// embeddedRetain is how much of the windows an embedded broker keeps in each
-// partition. It loads its data when it starts.
+// embeddedRetain is how much of the windows, and of the dead letters, an embedded
+// broker keeps in each partition. It loads its data when it starts.
 const embeddedRetain = 512 << 20
 
 // Broker is a Kafka broker inside this process, for trying things out and for a
@@ -71,7 +71,9 @@ func (b *Broker) Addr() string { return b.addr }
 
 // Config returns how to reach the broker.
 func (b *Broker) Config(clientID string) Config {
-	return Config{Brokers: []string{b.addr}, ClientID: clientID, RetainBytes: embeddedRetain}
+	return Config{Brokers: []string{b.addr}, ClientID: clientID, Retain: map[string]Retain{
+		TopicWindows: {Bytes: embeddedRetain}, TopicDead: {Bytes: embeddedRetain},
+	}}
 }
 
 // Close stops the broker, with everything on disk, and gives the folder free.

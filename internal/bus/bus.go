@@ -57,9 +57,10 @@ type Config struct {
 	TLS      *TLS     // nil: connections are in the clear
 	Login    *Login   // nil: without a password
 
-	// RetainBytes limits how much of TopicWindows Apply keeps in each partition,
-	// whatever its age. 0 means no limit but time.
-	RetainBytes int64
+	// Retain says for topics by name what Apply has Kafka keep of them, also of those
+	// that are there. It is not modified. A topic without an entry is made with its
+	// default.
+	Retain map[string]Retain
 
 	// OnRetry, if not nil, is called when a call to Kafka failed and will be tried
 	// again, with what is wrong and for how long it has been, and with a nil error

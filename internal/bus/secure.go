@@ -132,7 +132,8 @@ func (t *TLS) handshake(ctx context.Context, conn net.Conn, address string) (*tl
 
 // denied reports an error that says what this program wants to do is not allowed.
 func denied(err error) bool {
-	return errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.GroupAuthorizationFailed) || errors.Is(err, kafka.ClusterAuthorizationFailed)
+	return errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.GroupAuthorizationFailed) ||
+		errors.Is(err, kafka.TransactionalIDAuthorizationFailed) || errors.Is(err, kafka.ClusterAuthorizationFailed)
 }
 
 // refused reports an error that says who this program is, or who the broker is, is

@@ -122,6 +122,8 @@ func TestKafkaSecured(t *testing.T) {
 	others := monitorNeeds
 	others.Group = "other"
 	checkStepsOf(t, as("monitor"), others, "acl", "join group other: [30] Group Authorization Failed")
+	others.Group, others.Transactional = monitorNeeds.Group, "other-check"
+	checkStepsOf(t, as("monitor"), others, "acl", "write in transactions as other-check: [53]")
 	checkStepsOf(t, as("monitor"), Needs{Read: []string{TopicResults}}, "acl", "read topic tcm.results.v1: [29]")
 	checkStepsOf(t, as("ingest"), monitorNeeds, "topics", "no right to it")
 
@@ -168,7 +170,7 @@ func checkSteps(t *testing.T, cfg Config, fails, want string) {
 // monitorNeeds is what cmd/monitor needs.
 var monitorNeeds = Needs{
 	Read: []string{TopicWindows, TopicState}, Write: []string{TopicState, TopicResults, TopicAlerts, TopicDead},
-	Group: "tcm-monitor", Alike: []string{TopicWindows, TopicState},
+	Group: "tcm-monitor", Alike: MachineTopics(), Transactional: "tcm-monitor-check",
 }
 
 func checkStepsOf(t *testing.T, cfg Config, needs Needs, fails, want string) {
@@ -205,7 +207,7 @@ func TestSteps(t *testing.T) {
 	apply(t, cfg, 2)
 	checkSteps(t, cfg, "", "")
 	checkStepsOf(t, cfg, monitorNeeds, "", "")
-	checkStepsOf(t, cfg, Needs{Read: []string{TopicWindows, TopicDead}, Alike: []string{TopicWindows, TopicDead}}, "topics", "has 2 partitions and tcm.dlq.v1 has 1: they must have as many")
+	checkStepsOf(t, cfg, Needs{Read: []string{TopicWindows, TopicDead}, Alike: []string{TopicWindows, TopicDead}}, "topics", "tcm.windows.v1 has 2 partitions, tcm.dlq.v1 has 1 partition: stop the ingesters and monitors and run `ingest topics grow --partitions 2`")
 	send(t, newProducer(t, cfg), windows("k", 0, 3))
 	checkSteps(t, cfg, "", "")
 	checkSteps(t, Config{Brokers: []string{"no-such-host.invalid:9092"}}, "dns", "no address for no-such-host.invalid")
