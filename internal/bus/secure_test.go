@@ -47,6 +47,13 @@ func TestKafkaSecured(t *testing.T) {
 	adminCert, adminKey := k.Issue(t, "admin", time.Now().Add(time.Hour)).WriteFiles(t, dir, "admin")
 	admin := Config{Brokers: []string{k.MTLS}, TLS: &TLS{CAFile: k.CAFile(), CertFile: adminCert, KeyFile: adminKey}}
 	apply(t, admin, 1)
+	k.User(t, administrator, secret)
+	k.GrantDocumented(t, administrator)
+	keeper := as(administrator)
+	keeper.Retain = map[string]Retain{TopicWindows: {Time: time.Hour}}
+	if s := statusOf(t, mustApply(t, keeper, 1), TopicWindows); s.Retain.Time != time.Hour {
+		t.Errorf("retained as the administrator: %+v", s)
+	}
 
 	send(t, newProducer(t, as("ingest")), windows("k", 0, 20))
 	c := newCollector()
@@ -126,6 +133,12 @@ func TestKafkaSecured(t *testing.T) {
 	checkStepsOf(t, as("monitor"), others, "acl", "write in transactions as other-check: [53]")
 	checkStepsOf(t, as("monitor"), Needs{Read: []string{TopicResults}}, "acl", "read topic tcm.results.v1: [29]")
 	checkStepsOf(t, as("ingest"), monitorNeeds, "topics", "no right to it")
+	if said := strings.Join(mustGrow(t, keeper, 3), "\n"); !strings.Contains(said, "checked  group tcm-test") || !strings.Contains(said, "raised   tcm.windows.v1 from 1 to 3") {
+		t.Errorf("grown as the administrator:\n%s", said)
+	}
+	if _, err := grow(t, testContext(t), as("monitor"), 4, false); err == nil || !strings.Contains(err.Error(), "user monitor lacks the right") {
+		t.Errorf("grown as a monitor: %v", err)
+	}
 
 	g, err := NewGroup(with(as("monitor"), func(*Config) {}), "other", TopicWindows)
 	if err != nil {
@@ -166,6 +179,9 @@ func checkSteps(t *testing.T, cfg Config, fails, want string) {
 	t.Helper()
 	checkStepsOf(t, cfg, Needs{Write: []string{TopicWindows}}, fails, want)
 }
+
+// administrator is the principal of that row of deploy/kafka/acls.md.
+const administrator = "the administrator"
 
 // monitorNeeds is what cmd/monitor needs.
 var monitorNeeds = Needs{

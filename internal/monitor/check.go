@@ -16,7 +16,9 @@ func Needs(group string) bus.Needs {
 		Read:  []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands},
 		Write: []string{bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead},
 		Group: group,
-		Alike: []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands},
+		Alike: bus.MachineTopics(),
+
+		Transactional: group + "-check",
 	}
 }
 
