@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -41,6 +44,30 @@ func TestTopics(t *testing.T) {
 	}
 	got.WriteString("$ ingest check --config two.yaml\n" + out[from:to])
 	golden.Check(t, "topics.txt", got.String())
+}
+
+// docs/kafka.md shows what is printed for 200 gun drills.
+func TestTopicsOfThePage(t *testing.T) {
+	page, err := filepath.Abs("../../docs/kafka.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines := "kafka: {brokers: [\"" + startBroker(t) + "\"]}\nmachines:\n"
+	for i := range 200 {
+		machines += fmt.Sprintf("  - {machine: a/b/c/d/m%d}\n", i)
+	}
+	bench(t, "plant.yaml", machines)
+	out, _, err := ingestRun(t, t.Context(), "topics apply --config plant.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "```\n"+out+"```\n") {
+		t.Errorf("docs/kafka.md does not show\n%s", out)
+	}
 }
 
 // The estimates hold of what a gateway really sends: the windows' is exact but for the

@@ -178,7 +178,7 @@ func (g *grower) checkGroups(ctx context.Context) error {
 		case err != nil:
 			return err
 		case len(members) > 0:
-			running = append(running, fmt.Sprintf("group %s has %s (%s)", name, plural(len(members), "member"), strings.Join(members, ", ")))
+			running = append(running, fmt.Sprintf("group %s has %s (%s) and %s to judge", name, plural(len(members), "member"), strings.Join(members, ", "), plural(int(left), "window")))
 		case !reads:
 		case left > 0:
 			behind = append(behind, fmt.Sprintf("group %s has %s to judge", name, plural(int(left), "window")))

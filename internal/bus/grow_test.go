@@ -302,7 +302,7 @@ func TestGrowRefuses(t *testing.T) {
 	c := newCollector()
 	stop := runGroup(t, cfg, c.handle)
 	c.wait(t, 5)
-	refused(ErrRunning, "group tcm-test has 1 member (test at ", "stop the monitors", "gone after 6s")
+	refused(ErrRunning, "group tcm-test has 1 member (test at ", ") and 0 windows to judge", "stop the monitors", "gone after 6s")
 	stop()
 	send(t, p, windows("k", 5, 8))
 	refused(ErrUnjudged, "group tcm-test has 3 windows to judge", "start the monitors")

@@ -16,10 +16,10 @@ import (
 // What a monitor writes, in bytes, as measured with one group; and what people and
 // alarms of a machine add to it on a bad day.
 const (
-	resultBytes = 800    // of a window
-	stateBytes  = 10_000 // of a window
-	alertBytes  = 40 * 5000
-	orderBytes  = 40 * 500 // of commands
+	resultBytes = 800        // of a window
+	stateBytes  = 10_000     // of a window
+	alertBytes  = 40 * 6_500 // a day
+	orderBytes  = 40 * 500   // of commands, a day
 )
 
 // Written is how many bytes a day are written to the topics, by their names. A topic
@@ -79,6 +79,9 @@ func useOf(s bus.TopicStatus, machines []Written) diskUse {
 		if day > 0 && kept > 0 {
 			u.machines += kept * replicas
 		}
+	}
+	if u.most != bus.Unlimited {
+		u.machines = min(u.machines, u.most) // where several machines share a partition
 	}
 	if len(machines) > 0 && u.machines == 0 && u.most > 0 { // no machine writes to it as a rule
 		u.machines = u.most
