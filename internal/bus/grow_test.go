@@ -202,8 +202,12 @@ func TestGrowInterrupted(t *testing.T) {
 		}
 		if n, err := askTopics(testContext(t), cfg, MachineTopics()...); err != nil {
 			t.Fatal(err)
-		} else if n[TopicWindows] == 2 {
+		} else if n[TopicWindows] == 3 {
+			checkState(t, cfg, 3, "now", keys) // monitors may start from here on
+		} else if n[TopicAlerts] == 3 {
 			checkStepsOf(t, cfg, monitorNeeds, "topics", "run `ingest topics grow --partitions 3`")
+		} else if n[TopicState] == 3 {
+			checkStepsOf(t, cfg, monitorNeeds, "topics", "tcm.windows.v1 has 2 partitions, tcm.state.v1 has 3 partitions")
 		}
 		if after%3 == 0 { // by somebody who wants more
 			mustGrow(t, cfg, 7)

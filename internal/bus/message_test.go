@@ -187,3 +187,32 @@ func TestDeadLetterBounds(t *testing.T) {
 		t.Error("a size that is not a number is taken")
 	}
 }
+
+// Any message comes back from its letter, or the letter says that it is not whole. Any
+// message of the topic of dead letters is safe to open.
+func FuzzLetter(f *testing.F) {
+	f.Add("k", []byte("v"), "h", []byte("x"), "why", 3, int64(77))
+	f.Add("", []byte(nil), deadCut, []byte("value"), "", -1, int64(-1))
+	f.Add(strings.Repeat("k", 40<<10), make([]byte, 70<<10), deadSize, make([]byte, 300<<10), "why", 0, int64(0))
+	f.Fuzz(func(t *testing.T, key string, value []byte, header string, text []byte, reason string, partition int, offset int64) {
+		m := Message{
+			Topic: TopicWindows, Partition: partition, Offset: offset, Key: key, Time: time.Unix(50, 0).UTC(),
+			Headers: []Header{{header, text}}, Value: value,
+		}
+		for _, d := range []Message{DeadLetter(m, reason, time.Unix(100, 0)), CutLetter(m, reason, time.Unix(100, 0)), BareLetter(m, len(value), reason, time.Unix(100, 0))} {
+			l, err := OpenLetter(d)
+			if err != nil {
+				t.Fatalf("%+v: %v", d, err)
+			}
+			if l.Cut == "" && !reflect.DeepEqual(l.Message, m) {
+				t.Fatalf("%+v became %+v", m, l.Message)
+			}
+			if l.Size != int64(len(value)) || l.Message.Partition != partition || l.Message.Offset != offset {
+				t.Fatalf("%+v became %+v", m, l)
+			}
+		}
+		_, _ = OpenLetter(Message{Headers: []Header{
+			{deadTopic, text}, {deadPartition, []byte("1")}, {deadOffset, []byte("1")}, {deadTime, []byte("2026-11-22T00:00:00Z")}, {deadCut, []byte(key)}, {deadSize, value}, {header, text},
+		}})
+	})
+}
