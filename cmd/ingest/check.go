@@ -29,7 +29,7 @@ func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	steps, err := bus.Steps(to, bus.Needs{Write: []string{bus.TopicWindows}})
+	steps, err := bus.Steps(to, bus.Needs{Write: []string{bus.TopicWindows}, Alike: bus.MachineTopics()})
 	if err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}

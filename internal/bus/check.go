@@ -28,7 +28,7 @@ type Step struct {
 type Needs struct {
 	Read, Write []string // topics
 	Group       string   // that it is a member of; empty: none
-	Alike       []string // topics that must have as many partitions as each other
+	Alike       []string // topics that must have as many partitions as each other; of those that it neither reads nor writes, the ones it may see
 
 	// Transactional is a transactional id like those it uses; empty: it uses none. Name
 	// one that no program has: it is asked about.
@@ -37,7 +37,7 @@ type Needs struct {
 
 // topics returns every topic once.
 func (n Needs) topics() (all []string) {
-	for _, t := range slices.Concat(n.Read, n.Write, n.Alike) {
+	for _, t := range slices.Concat(n.Read, n.Write) {
 		if !slices.Contains(all, t) {
 			all = append(all, t)
 		}
@@ -164,7 +164,7 @@ func (c *checker) topics(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", explain(err, c.cfg)
 	}
-	if err := agree(partitions, c.needs.Alike); err != nil {
+	if err := c.alike(ctx, partitions); err != nil {
 		return "", err
 	}
 	found := fmt.Sprintf("%s has %d partitions", names[0], partitions[names[0]])
@@ -176,6 +176,29 @@ func (c *checker) topics(ctx context.Context) (string, error) {
 		found += ", settings may not be read"
 	}
 	return found, err
+}
+
+// alike reports topics that do not have as many partitions as each other. Partitions are
+// those of the topics that this program reads or writes.
+func (c *checker) alike(ctx context.Context, partitions map[string]int) error {
+	var others []string
+	for _, t := range c.needs.Alike {
+		if _, known := partitions[t]; !known {
+			others = append(others, t)
+		}
+	}
+	if len(others) > 0 {
+		found, err := askMetadata(ctx, c.cfg, others)
+		if err != nil {
+			return explain(err, c.cfg)
+		}
+		for _, t := range found {
+			if t.Error == nil {
+				partitions[t.Name] = len(t.Partitions)
+			}
+		}
+	}
+	return Agree(partitions, c.needs.Alike)
 }
 
 // sizes reports a topic that does not take the largest messages. It returns false

@@ -29,8 +29,8 @@ var (
 //
 // Grow changes nothing and returns ErrRunning while a group that reads windows has
 // members or windows arrive, and, without force, ErrUnjudged while a group has windows
-// left to judge: they stay in their old partition, where nothing is known of their
-// machine any more. It calls say before or after each step, in words.
+// left to judge: these stay in their old partition, which no longer has their machine's
+// state. It calls say with a line for each step.
 func Grow(ctx context.Context, cfg Config, partitions int, force bool, say func(step string)) error {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -195,12 +195,12 @@ func (g *grower) checkGroups(ctx context.Context) error {
 	}
 	text := strings.Join(behind, "; ")
 	switch {
-	case g.counts[TopicWindows] == g.partitions: // was raised by other means: no monitor can judge them before the rest follows
-		g.say("note     " + text + ": those that arrived before " + TopicWindows + " was raised may lie where nothing is known of their machine")
+	case g.counts[TopicWindows] == g.partitions: // someone else raised it: no monitor can judge them before the other topics follow
+		g.say("note     " + text + ": windows that arrived before " + TopicWindows + " was raised may lie in another partition than their machine's state")
 	case g.force:
-		g.say("forced   " + text + ": what lies in old partitions is judged without what is known of its machine")
+		g.say("forced   " + text + ": they stay in their partitions and are judged without their machine's state")
 	default:
-		return fmt.Errorf("bus: %w: %s: start the monitors of the group without the ingesters until they have judged them, or delete the group if nobody needs it any more (kafka-consumer-groups.sh --delete)",
+		return fmt.Errorf("bus: %w: %s: start the monitors of the group without the ingesters until they have judged them, or delete the group if no one needs it (kafka-consumer-groups.sh --delete)",
 			ErrUnjudged, text)
 	}
 	return nil
@@ -394,7 +394,7 @@ func (g *grower) readState(ctx context.Context) (map[string][]stateRecord, error
 			return nil, err
 		}
 		last := make(map[string]stateRecord)
-		err := readPartition(ctx, g.c, TopicState, p, FirstOffset, false, func(m Message) error {
+		err := ReadFrom(ctx, g.c.cfg, TopicState, p, FirstOffset, false, func(m Message) error {
 			if m.Value == nil {
 				delete(last, m.Key)
 			} else {
@@ -456,7 +456,7 @@ func (g *grower) copyState(ctx context.Context, partition int, records []stateRe
 		size = 0
 		return nil
 	}
-	err := readPartition(ctx, g.c, TopicState, partition, FirstOffset, false, func(m Message) error {
+	err := ReadFrom(ctx, g.c.cfg, TopicState, partition, FirstOffset, false, func(m Message) error {
 		if !wanted[m.Offset] {
 			return nil
 		}

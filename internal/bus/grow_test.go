@@ -189,7 +189,7 @@ func TestGrowInterrupted(t *testing.T) {
 			b.cluster.ControlKey(int16(key), func(kmsg.Request) (kmsg.Response, error, bool) {
 				b.cluster.KeepControl()
 				if n++; n == after {
-					cancel() // the broker does it, and nobody hears
+					cancel() // the broker does it, and the answer is lost
 				}
 				return nil, nil, false
 			})
@@ -209,7 +209,7 @@ func TestGrowInterrupted(t *testing.T) {
 		} else if n[TopicState] == 3 {
 			checkStepsOf(t, cfg, monitorNeeds, "topics", "tcm.windows.v1 has 2 partitions, tcm.state.v1 has 3 partitions")
 		}
-		if after%3 == 0 { // by somebody who wants more
+		if after%3 == 0 { // with more partitions than before
 			mustGrow(t, cfg, 7)
 			checkState(t, cfg, 7, "now", keys)
 		} else {
@@ -225,7 +225,7 @@ func TestGrowInterrupted(t *testing.T) {
 }
 
 // A record that lies where it belongs is newer than one that was left behind, whatever the
-// clocks of those who wrote them.
+// clocks of the programs that wrote them.
 func TestGrowAfterOthersRaised(t *testing.T) {
 	_, cfg := startBroker(t)
 	apply(t, cfg, 3)
@@ -278,8 +278,8 @@ func putAt(t *testing.T, cfg Config, partition int, key, value string) {
 	}
 }
 
-// While somebody works on the topics nothing is changed, and the error says who and what
-// to do.
+// While programs use the topics, nothing is changed, and the error says which programs and
+// what to do.
 func TestGrowRefuses(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 2)

@@ -432,7 +432,7 @@ func noteCounts(status []TopicStatus) {
 	for _, s := range status {
 		counts[s.Name] = s.Partitions
 	}
-	if err := agree(counts, MachineTopics()); err != nil {
+	if err := Agree(counts, MachineTopics()); err != nil {
 		for i := range status {
 			if status[i].Name == TopicWindows {
 				status[i].note(strings.TrimPrefix(err.Error(), "bus: "))
@@ -441,17 +441,20 @@ func noteCounts(status []TopicStatus) {
 	}
 }
 
-// agree reports topics that do not have as many partitions as each other.
-func agree(partitions map[string]int, topics []string) error {
-	most := 0
-	for _, t := range topics {
-		most = max(most, partitions[t])
-	}
+// Agree reports topics, such as those of MachineTopics, that do not have as many partitions
+// as each other, with the counts and the remedy. It ignores topics that are not in
+// partitions.
+func Agree(partitions map[string]int, topics []string) error {
+	most, alike := 0, true
 	var has []string
-	alike := true
 	for _, t := range topics {
-		alike = alike && partitions[t] == most
-		has = append(has, fmt.Sprintf("%s has %s", t, plural(partitions[t], "partition")))
+		n, known := partitions[t]
+		if !known {
+			continue
+		}
+		alike = alike && (n == most || most == 0)
+		most = max(most, n)
+		has = append(has, fmt.Sprintf("%s has %s", t, plural(n, "partition")))
 	}
 	if alike {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// What a monitor writes, in bytes, as measured with one group; and what people and
-// alarms of a machine add to it on a bad day.
+// Bytes that one group of monitors writes for a window, as measured, and that alerts and
+// commands of one machine add on a bad day.
 const (
 	resultBytes = 800        // of a window
 	stateBytes  = 10_000     // of a window

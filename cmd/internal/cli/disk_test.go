@@ -58,7 +58,7 @@ func TestPrintDisk(t *testing.T) {
 		{"time before bytes, three replicas", []bus.TopicStatus{topic(bus.TopicWindows, 64, 3, 2*day, 250e9)}, []Written{drill}},
 		{"two machines that differ", []bus.TopicStatus{topic(bus.TopicWindows, 64, 1, 2*day, 50e9)}, []Written{drill, small}},
 		{"no limit of bytes, none of time", []bus.TopicStatus{topic(bus.TopicWindows, 64, 1, 2*day, bus.Unlimited), topic(bus.TopicResults, 64, 1, -1, bus.Unlimited)}, []Written{drill}},
-		{"what nobody writes, what may not be read", []bus.TopicStatus{topic(bus.TopicDead, 1, 3, 30*day, 10e9), compacted, unknown}, []Written{drill}},
+		{"no machine writes to it, settings that may not be read", []bus.TopicStatus{topic(bus.TopicDead, 1, 3, 30*day, 10e9), compacted, unknown}, []Written{drill}},
 		{"no machine", []bus.TopicStatus{topic(bus.TopicWindows, 64, 1, 2*day, 50e9), topic(bus.TopicResults, 64, 1, 30*day, bus.Unlimited)}, nil},
 	} {
 		got.WriteString("# " + tc.name + "\n")
