@@ -353,12 +353,9 @@ func (s *TopicStatus) note(text string) {
 // retain gives a topic that was there before what the configuration says of it, and
 // notes that. Where it says nothing, the status notes what a new topic would keep.
 func (s *TopicStatus) retain(ctx context.Context, kc *kafka.Client, p topicPlan, explicit Retain) error {
-	if p.compact || !s.Known {
-		return nil
-	}
 	want := explicit.or(s.Retain)
-	if want == s.Retain {
-		if fresh := p.retain; fresh != s.Retain && fresh.Bytes != 0 {
+	if p.compact || want == s.Retain {
+		if fresh := p.retain; s.Known && fresh != s.Retain && fresh.Bytes != 0 {
 			s.note(fmt.Sprintf("keeps %v; a new topic would keep %v: set `retain` in the configuration to change it", s.Retain, fresh))
 		}
 		return nil
@@ -374,8 +371,11 @@ func (s *TopicStatus) retain(ctx context.Context, kc *kafka.Client, p topicPlan,
 	if err != nil {
 		return fmt.Errorf("bus: topic %s: set what it keeps to %v: %w", s.Name, want, err)
 	}
-	s.note(fmt.Sprintf("kept %v; the configuration has changed that to %v", s.Retain, want))
-	s.Retain = want
+	if s.Known {
+		s.note(fmt.Sprintf("kept %v; the configuration has changed that to %v", s.Retain, want))
+	} else {
+		s.note(fmt.Sprintf("set to %v, as the configuration says", want))
+	}
 	for name, value := range explicit.settings() {
 		s.read(name, value)
 	}

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,8 +167,12 @@ func TestRetainWithoutRight(t *testing.T) {
 	b, cfg := startBroker(t)
 	cfg.Retain = nil
 	mustApply(t, cfg, 1)
+	var mayAlter, mayDescribe atomic.Bool
 	b.cluster.ControlKey(int16(kmsg.IncrementalAlterConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		b.cluster.KeepControl()
+		if mayAlter.Load() {
+			return nil, nil, false
+		}
 		res := req.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
 		for _, r := range req.(*kmsg.IncrementalAlterConfigsRequest).Resources {
 			one := kmsg.NewIncrementalAlterConfigsResponseResource()
@@ -176,14 +181,11 @@ func TestRetainWithoutRight(t *testing.T) {
 		}
 		return res, nil, true
 	})
-	cfg.Retain = map[string]Retain{TopicWindows: {Time: time.Hour}}
-	_, err := Apply(testContext(t), cfg, 1, 1)
-	if err == nil || !strings.Contains(err.Error(), TopicWindows+": set what it keeps to 1h, at most 250 GB a partition") || !strings.Contains(err.Error(), "lacks the right") {
-		t.Errorf("without the right to alter: %v", err)
-	}
-	cfg.Retain = nil
 	b.cluster.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		b.cluster.KeepControl()
+		if mayDescribe.Load() {
+			return nil, nil, false
+		}
 		res := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
 		for _, r := range req.(*kmsg.DescribeConfigsRequest).Resources {
 			one := kmsg.NewDescribeConfigsResponseResource()
@@ -192,10 +194,25 @@ func TestRetainWithoutRight(t *testing.T) {
 		}
 		return res, nil, true
 	})
-	for _, s := range mustApply(t, cfg, 1) {
+	for _, s := range mustApply(t, cfg, 1) { // nothing is to be altered
 		if s.Known || len(s.Notes) > 0 {
 			t.Errorf("settings that may not be read: %+v", s)
 		}
+	}
+	mayDescribe.Store(true)
+	cfg.Retain = map[string]Retain{TopicWindows: {Time: time.Hour}}
+	_, err := Apply(testContext(t), cfg, 1, 1)
+	if err == nil || !strings.Contains(err.Error(), TopicWindows+": set what it keeps to 1h, at most 250 GB a partition") || !strings.Contains(err.Error(), "lacks the right") {
+		t.Errorf("without the right to alter: %v", err)
+	}
+	mayAlter.Store(true)
+	mayDescribe.Store(false)
+	if s := statusOf(t, mustApply(t, cfg, 1), TopicWindows); strings.Join(s.Notes, ";") != "set to 1h, as the configuration says" {
+		t.Errorf("altered without the right to read: %+v", s)
+	}
+	mayDescribe.Store(true)
+	if s := statusOf(t, mustApply(t, cfg, 1), TopicWindows); s.Retain != (Retain{time.Hour, 250e9}) || len(s.Notes) > 0 {
+		t.Errorf("what was altered without the right to read is now %+v", s)
 	}
 }
 
