@@ -167,13 +167,13 @@ func (g *grower) checkGroups(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var running, behind []string
+	var running, behind, late []string
 	for _, name := range names {
 		members, err := g.members(ctx, name)
 		if err != nil {
 			return err
 		}
-		left, reads, err := g.unread(ctx, name)
+		left, reads, err := g.unread(ctx, name, TopicWindows)
 		switch {
 		case err != nil:
 			return err
@@ -185,10 +185,20 @@ func (g *grower) checkGroups(ctx context.Context) error {
 		default:
 			g.say(fmt.Sprintf("checked  group %s: it has no members, and has judged all windows", name))
 		}
+		alerts, _, err := g.unread(ctx, name, TopicAlerts)
+		if err != nil {
+			return err
+		}
+		if alerts > 0 {
+			late = append(late, fmt.Sprintf("group %s has %s to read: it may get later ones of a machine first", name, plural(int(alerts), "alert")))
+		}
 	}
 	if len(running) > 0 {
 		return fmt.Errorf("bus: %w: %s: stop the ingesters, wait until the monitors have judged what is there, stop the monitors, and run this again; a member that was killed is gone after %v",
 			ErrRunning, strings.Join(running, "; "), session)
+	}
+	for _, text := range late {
+		g.say("note     " + text)
 	}
 	if len(behind) == 0 {
 		return nil
@@ -233,13 +243,13 @@ func (g *grower) members(ctx context.Context, group string) (members []string, e
 	return members, err
 }
 
-// unread returns how many windows a group has not committed, and whether it has ever
-// committed any.
-func (g *grower) unread(ctx context.Context, group string) (left int64, reads bool, err error) {
-	n := g.counts[TopicWindows]
-	ask := &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{TopicWindows: make([]int, n)}}
+// unread returns how many messages of a topic a group has not committed, and whether it
+// has ever committed any.
+func (g *grower) unread(ctx context.Context, group, topic string) (left int64, reads bool, err error) {
+	n := g.counts[topic]
+	ask := &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: make([]int, n)}}
 	for p := range n {
-		ask.Topics[TopicWindows][p] = p
+		ask.Topics[topic][p] = p
 	}
 	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		left, reads = 0, false
@@ -253,7 +263,7 @@ func (g *grower) unread(ctx context.Context, group string) (left int64, reads bo
 		if err != nil {
 			return fmt.Errorf("bus: position of group %s: %w", group, err)
 		}
-		for _, p := range res.Topics[TopicWindows] {
+		for _, p := range res.Topics[topic] {
 			if p.Error != nil {
 				return fmt.Errorf("bus: position of group %s, partition %d: %w", group, p.Partition, p.Error)
 			}
@@ -262,12 +272,12 @@ func (g *grower) unread(ctx context.Context, group string) (left int64, reads bo
 		if !reads {
 			return nil
 		}
-		for _, p := range res.Topics[TopicWindows] {
-			first, err := offsetAt(ctx, kc, TopicWindows, p.Partition, FirstOffset)
+		for _, p := range res.Topics[topic] {
+			first, err := offsetAt(ctx, kc, topic, p.Partition, FirstOffset)
 			if err != nil {
 				return err
 			}
-			end, err := offsetAt(ctx, kc, TopicWindows, p.Partition, LastOffset)
+			end, err := offsetAt(ctx, kc, topic, p.Partition, LastOffset)
 			if err != nil {
 				return err
 			}

@@ -338,7 +338,18 @@ func TestGrowRefuses(t *testing.T) {
 	cancel()
 	<-more
 
+	route, err := NewGroup(cfg, "tcm-test-route-mail", TopicAlerts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := route.BeginAtEnd(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	send(t, p, []Message{{Topic: TopicAlerts, Key: "k", Value: []byte("raised")}})
 	said, err := grow(t, testContext(t), cfg, 4, true)
+	if !slices.Contains(said, "note     group tcm-test-route-mail has 1 alert to read: it may get later ones of a machine first") {
+		t.Errorf("said %q", said)
+	}
 	if err != nil || !strings.Contains(strings.Join(said, "\n"), "forced   group tcm-test has ") {
 		t.Errorf("forced: %v, %q", err, said)
 	}
