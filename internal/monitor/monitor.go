@@ -129,9 +129,9 @@ func (m *Monitor) Run(ctx context.Context) error {
 }
 
 // checkTopics reports a topic that is missing: that of dead letters, say, may
-// not be needed for months, and then at night. It also reports topics that do not have
-// as many partitions as each other: the record of a machine would be looked for where it
-// is not, and its windows judged again.
+// not be needed for months, and then at night. It also reports a state topic
+// that is divided otherwise than the windows: the record of a machine would be
+// looked for where it is not, and its windows judged again. Commands likewise.
 func (m *Monitor) checkTopics(ctx context.Context) error {
 	partitions := make(map[string]int)
 	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicDead} {
@@ -141,8 +141,14 @@ func (m *Monitor) checkTopics(ctx context.Context) error {
 		}
 		partitions[topic] = n
 	}
-	if err := bus.Agree(partitions, bus.MachineTopics()); err != nil {
-		return fmt.Errorf("monitor: %w", err)
+	if w, s := partitions[bus.TopicWindows], partitions[bus.TopicState]; w != s {
+		return fmt.Errorf("monitor: topic %s has %d partitions and %s has %d: they must have as many: "+
+			"remove %s, make it anew with `ingest topics apply --partitions %d`, and expect every tool's reference to be learnt again",
+			bus.TopicWindows, w, bus.TopicState, s, bus.TopicState, w)
+	}
+	if w, c := partitions[bus.TopicWindows], partitions[bus.TopicCommands]; w != c {
+		return fmt.Errorf("monitor: topic %s has %d partitions and %s has %d: they must have as many: remove %s and make it anew with `ingest topics apply --partitions %d`",
+			bus.TopicWindows, w, bus.TopicCommands, c, bus.TopicCommands, w)
 	}
 	return nil
 }

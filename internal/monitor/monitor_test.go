@@ -755,7 +755,7 @@ func TestStateDividedOtherwise(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err = m.Run(ctx)
-	for _, want := range []string{bus.TopicState + " has 2", bus.TopicWindows + " has 3 partitions", "ingest topics grow --partitions 3"} {
+	for _, want := range []string{bus.TopicState + " has 2", bus.TopicWindows + " has 3 partitions", "ingest topics apply --partitions 3"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}
