@@ -16,6 +16,7 @@
 package bus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -74,6 +75,10 @@ type Config struct {
 	OnStall func(Stall)
 	OnGap   func(Gap)
 
+	// OnHeal, if not nil, is called when Partition.Fence found and closed a
+	// transaction that a broker had left open when it stopped. The same holds for it.
+	OnHeal func(text string)
+
 	stallAfter time.Duration // 0: the constant; tests are less patient
 }
 
@@ -113,6 +118,7 @@ type Message struct {
 	Partition int
 	Offset    int64
 	Key       string
+	Route     string // the partition follows from it in place of Key, if it is not empty; it is not sent
 	Time      time.Time
 	Headers   []Header
 	Value     []byte // nil deletes the key from a compacted topic
@@ -127,6 +133,9 @@ func (m *Message) Header(key string) []byte {
 	}
 	return nil
 }
+
+// route returns what the partition of m follows from.
+func (m *Message) route() string { return cmp.Or(m.Route, m.Key) }
 
 // size returns about how many bytes m takes in a request.
 func (m *Message) size() int {

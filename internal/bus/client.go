@@ -34,6 +34,8 @@ type client struct {
 	accepted atomic.Bool // a broker let us in, once
 	allowed  atomic.Bool // and let us write or read messages
 
+	published atomic.Bool // and write them in a transaction
+
 	mu sync.Mutex
 	kc *kafka.Client
 }
@@ -172,6 +174,18 @@ func (c *client) partitions(ctx context.Context, topic string) (n int, err error
 		return err
 	})
 	return n, err
+}
+
+// count is partitions by the client's own idea of the cluster, which is no older
+// than a second, where that knows the topic.
+func (c *client) count(ctx context.Context, topic string) (int, error) {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	meta, err := c.get().Metadata(call, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err == nil && len(meta.Topics) == 1 && meta.Topics[0].Error == nil && len(meta.Topics[0].Partitions) > 0 {
+		return len(meta.Topics[0].Partitions), nil
+	}
+	return c.partitions(ctx, topic)
 }
 
 // askPartitions asks the brokers, not a cache, how many partitions topic has.

@@ -157,16 +157,23 @@ func (f *fetcher) relocate(ctx context.Context, kc *kafka.Client) error {
 
 // offsetAt returns the offset that FirstOffset or LastOffset stands for now.
 func offsetAt(ctx context.Context, kc *kafka.Client, topic string, partition int, at int64) (int64, error) {
-	p, err := listOffsets(ctx, kc, topic, kafka.OffsetRequest{Partition: partition, Timestamp: at})
+	p, err := listOffsets(ctx, kc, topic, kafka.OffsetRequest{Partition: partition, Timestamp: at}, kafka.ReadUncommitted)
 	if at == FirstOffset {
 		return p.FirstOffset, err
 	}
 	return p.LastOffset, err
 }
 
+// stableEnd returns the offset before which every transaction has ended: readers of
+// committed messages get no further.
+func stableEnd(ctx context.Context, kc *kafka.Client, topic string, partition int) (int64, error) {
+	p, err := listOffsets(ctx, kc, topic, kafka.LastOffsetOf(partition), kafka.ReadCommitted)
+	return p.LastOffset, err
+}
+
 // listOffsets asks for offsets of one partition.
-func listOffsets(ctx context.Context, kc *kafka.Client, topic string, ask kafka.OffsetRequest) (kafka.PartitionOffsets, error) {
-	res, err := kc.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {ask}}})
+func listOffsets(ctx context.Context, kc *kafka.Client, topic string, ask kafka.OffsetRequest, isolation kafka.IsolationLevel) (kafka.PartitionOffsets, error) {
+	res, err := kc.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {ask}}, IsolationLevel: isolation})
 	if err != nil {
 		return kafka.PartitionOffsets{}, err
 	}

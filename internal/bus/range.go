@@ -72,7 +72,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 // offsetOf returns the offset of the first message that Kafka got at that time or
 // later, or end if there is none.
 func offsetOf(ctx context.Context, kc *kafka.Client, topic string, partition int, at time.Time, end int64) (int64, error) {
-	p, err := listOffsets(ctx, kc, topic, kafka.TimeOffsetOf(partition, at))
+	p, err := listOffsets(ctx, kc, topic, kafka.TimeOffsetOf(partition, at), kafka.ReadUncommitted)
 	if err != nil {
 		return 0, err
 	}

@@ -62,6 +62,23 @@ func TestKafkaSecured(t *testing.T) {
 	stop()
 	send(t, newProducer(t, as("monitor")), []Message{{Topic: TopicResults, Key: "k"}, {Topic: TopicState, Key: "k"}, {Topic: TopicAlerts, Key: "k"}, {Topic: TopicDead, Key: "k"}})
 
+	withPartition(t, as("monitor"), func(ctx context.Context, p *Partition) {
+		txn := fence(t, ctx, p)
+		if err := txn.Publish(ctx, []Message{message(TopicResults, "k", 1), message(TopicState, "k", 1), message(TopicAlerts, "k", 1)}, nil); err != nil {
+			t.Errorf("in a transaction: %v", err)
+		}
+	})
+	k.Grant(t, "nobody", kafka.ACLEntry{ResourceType: kafka.ResourceTypeGroup, ResourceName: "tcm-", ResourcePatternType: kafka.PatternTypePrefixed, Operation: kafka.ACLOperationTypeRead},
+		kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: TopicModels, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeRead})
+	noID, _ := NewGroup(as("nobody"), "tcm-no-id", TopicModels)
+	err := noID.Run(testContext(t), func(ctx context.Context, p *Partition) error {
+		_, err := p.Fence(ctx)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "user nobody lacks the right Write on TransactionalId, prefix tcm-") {
+		t.Errorf("no right to the transactional id: %v", err)
+	}
+
 	other, err := filepath.Abs(filepath.Join(dir, "other.crt"))
 	if err != nil {
 		t.Fatal(err)

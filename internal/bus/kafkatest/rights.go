@@ -41,8 +41,9 @@ var (
 //
 //	| `principal` | topic `name`, `name` | Operation, Operation | … |
 //
-// of a table. A row without a principal is of that before it; "group" or "transactional
-// id" instead of "topic" is such a resource, and "prefix" behind it makes names prefixes.
+// of a table. A row without a principal belongs to the one before it; "group" or
+// "transactional id" may stand in place of "topic", and "prefix" behind makes the
+// names prefixes.
 func documented(text, principal string) (entries []kafka.ACLEntry, err error) {
 	current := ""
 	for line := range strings.Lines(text) {

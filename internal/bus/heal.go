@@ -1,0 +1,98 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// stuckAfter is how long readers of committed messages must see no progress before
+// a transaction counts as left open for ever.
+const stuckAfter = 100 * time.Millisecond
+
+// healIfStuck closes what a broker that was killed left of this partition's last
+// transaction. Apache Kafka that stops in the middle of a commit may say afterwards
+// that the commit is done without having told the partitions: what was written
+// stays invisible, and all that comes behind it. An empty transaction on the same
+// partitions, committed, tells them.
+//
+// It looks at the partitions with the same number of the topics that a monitor
+// writes. Where a transaction writes to others, its own commit closes them.
+func (t *Txn) healIfStuck(ctx context.Context) error {
+	stuck, err := t.stuck(ctx)
+	if err != nil || len(stuck) == 0 {
+		return err
+	}
+	select {
+	case <-time.After(stuckAfter):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	still, err := t.stuck(ctx)
+	if err != nil {
+		return err
+	}
+	var places []place
+	for at, from := range still {
+		if before, was := stuck[at]; was && before == from {
+			places = append(places, at) // not another group's transaction, which would have ended
+		}
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	if err := t.closeEmpty(ctx, places); err != nil {
+		return err
+	}
+	if t.c.cfg.OnHeal != nil {
+		for _, at := range places {
+			t.c.cfg.OnHeal(fmt.Sprintf("topic %s partition %d: a broker that stopped left a transaction open, and messages from offset %d on could not be read: closed it with an empty transaction of %s",
+				at.topic, at.partition, still[at], t.id))
+		}
+	}
+	return nil
+}
+
+// stuck returns the partitions in which messages lie behind an open transaction,
+// with the offset where readers stop.
+func (t *Txn) stuck(ctx context.Context) (map[place]int64, error) {
+	found := make(map[place]int64)
+	err := t.repeat(ctx, "look for open transactions", func(ctx context.Context, kc *kafka.Client) error {
+		clear(found)
+		meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{TopicState, TopicResults, TopicAlerts}})
+		if err != nil {
+			return err
+		}
+		for _, topic := range meta.Topics {
+			if topic.Error != nil || t.p.ID() >= len(topic.Partitions) {
+				continue
+			}
+			end, err := offsetAt(ctx, kc, topic.Name, t.p.ID(), LastOffset)
+			if err != nil {
+				return err
+			}
+			stable, err := stableEnd(ctx, kc, topic.Name, t.p.ID())
+			if err != nil {
+				return err
+			}
+			if stable < end {
+				found[place{topic.Name, t.p.ID()}] = stable
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// closeEmpty commits a transaction that writes nothing.
+func (t *Txn) closeEmpty(ctx context.Context, places []place) error {
+	if err := t.addPartitions(ctx, places); err != nil {
+		return err
+	}
+	if err := t.addOffsets(ctx); err != nil {
+		return err
+	}
+	return t.repeat(ctx, "commit an empty transaction", func(ctx context.Context, kc *kafka.Client) error { return t.end(ctx, kc, true) })
+}
