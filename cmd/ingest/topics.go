@@ -23,7 +23,7 @@ type topicsFlags struct {
 type growFlags struct {
 	Config     string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
 	Partitions int    `required:"" placeholder:"N" help:"Partitions that each of these topics has afterwards."`
-	Force      bool   `help:"Grow although windows are not judged yet. They are judged without what monitors remember of their machines."`
+	Force      bool   `help:"Grow although monitors have windows left to judge or commands to answer. These meet nothing of what monitors remember of their machines."`
 }
 
 // retainConfig says what Kafka keeps of a topic.
@@ -144,7 +144,7 @@ func growTopics(ctx context.Context, f growFlags, stdout io.Writer) error {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
 	err = bus.Grow(ctx, cfg, f.Partitions, f.Force, func(step string) { fmt.Fprintln(stdout, step) })
-	if errors.Is(err, bus.ErrUnjudged) {
+	if errors.Is(err, bus.ErrUnfinished) {
 		return fmt.Errorf("%w; --force grows all the same", err)
 	}
 	return err

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,8 @@ import (
 
 // Errors of Grow that callers test for.
 var (
-	ErrRunning  = errors.New("programs are running")
-	ErrUnjudged = errors.New("windows are not judged")
+	ErrRunning    = errors.New("programs are running")
+	ErrUnfinished = errors.New("monitors are not done")
 )
 
 // Grow gives the topics of machines the given number of partitions, and moves the
@@ -28,9 +29,9 @@ var (
 // before it is removed. Called again, Grow does what is left.
 //
 // Grow changes nothing and returns ErrRunning while a group that reads windows has
-// members or windows arrive, and, without force, ErrUnjudged while a group has windows
-// left to judge: these stay in their old partition, which no longer has their machine's
-// state. It calls say with a line for each step.
+// members or windows arrive, and, without force, ErrUnfinished while a group has windows
+// left to judge or commands to answer: these stay in their old partition, which no longer
+// has their machine's state. It calls say with a line for each step.
 func Grow(ctx context.Context, cfg Config, partitions int, force bool, say func(step string)) error {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -167,38 +168,34 @@ func (g *grower) checkGroups(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var running, behind, late []string
+	var running, behind []string
 	for _, name := range names {
-		members, err := g.members(ctx, name)
+		left, reads, err := g.left(ctx, name)
 		if err != nil {
 			return err
 		}
-		left, reads, err := g.unread(ctx, name, TopicWindows)
+		members, err := g.members(ctx, name)
 		switch {
 		case err != nil:
 			return err
 		case len(members) > 0:
-			running = append(running, fmt.Sprintf("group %s has %s (%s) and %s to judge", name, plural(len(members), "member"), strings.Join(members, ", "), plural(int(left), "window")))
-		case !reads:
-		case left > 0:
-			behind = append(behind, fmt.Sprintf("group %s has %s to judge", name, plural(int(left), "window")))
-		default:
+			running = append(running, fmt.Sprintf("group %s has %s (%s) and %s", name, plural(len(members), "member"), strings.Join(members, ", "), cmp.Or(left, "nothing left to judge")))
+		case left != "":
+			behind = append(behind, fmt.Sprintf("group %s has %s", name, left))
+		case reads:
 			g.say(fmt.Sprintf("checked  group %s: it has no members, and has judged all windows", name))
 		}
-		alerts, _, err := g.unread(ctx, name, TopicAlerts)
+		late, _, err := g.unread(ctx, name, TopicAlerts)
 		if err != nil {
 			return err
 		}
-		if alerts > 0 {
-			late = append(late, fmt.Sprintf("group %s has %s to read: it may get later ones of a machine first", name, plural(int(alerts), "alert")))
+		if late > 0 {
+			g.say(fmt.Sprintf("note     group %s has %s to read: it may get later ones of a machine first", name, plural(int(late), "alert")))
 		}
 	}
 	if len(running) > 0 {
 		return fmt.Errorf("bus: %w: %s: stop the ingesters, wait until the monitors have judged what is there, stop the monitors, and run this again; a member that was killed is gone after %v",
 			ErrRunning, strings.Join(running, "; "), session)
-	}
-	for _, text := range late {
-		g.say("note     " + text)
 	}
 	if len(behind) == 0 {
 		return nil
@@ -206,14 +203,35 @@ func (g *grower) checkGroups(ctx context.Context) error {
 	text := strings.Join(behind, "; ")
 	switch {
 	case g.counts[TopicWindows] == g.partitions: // someone else raised it: no monitor can judge them before the other topics follow
-		g.say("note     " + text + ": windows that arrived before " + TopicWindows + " was raised may lie in another partition than their machine's state")
+		g.say("note     " + text + ": what arrived before " + TopicWindows + " was raised may lie in another partition than its machine's state")
 	case g.force:
-		g.say("forced   " + text + ": they stay in their partitions and are judged without their machine's state")
+		g.say("forced   " + text + ": these stay in their partitions and meet no state of their machine there")
 	default:
-		return fmt.Errorf("bus: %w: %s: start the monitors of the group without the ingesters until they have judged them, or delete the group if no one needs it (kafka-consumer-groups.sh --delete)",
-			ErrUnjudged, text)
+		return fmt.Errorf("bus: %w: %s: start the monitors of the group without the ingesters until they have done that, or delete the group if no one needs it (kafka-consumer-groups.sh --delete)",
+			ErrUnfinished, text)
 	}
 	return nil
+}
+
+// left says in words what a group has left to judge and to answer, and whether it reads
+// windows.
+func (g *grower) left(ctx context.Context, group string) (left string, reads bool, err error) {
+	windows, reads, err := g.unread(ctx, group, TopicWindows)
+	if err != nil {
+		return "", false, err
+	}
+	commands, _, err := g.unread(ctx, group, TopicCommands)
+	if err != nil {
+		return "", false, err
+	}
+	var parts []string
+	if windows > 0 {
+		parts = append(parts, plural(int(windows), "window")+" to judge")
+	}
+	if commands > 0 {
+		parts = append(parts, plural(int(commands), "command")+" to answer")
+	}
+	return strings.Join(parts, " and "), reads, nil
 }
 
 // members returns who of a group reads windows: client ids and hosts.
@@ -244,7 +262,8 @@ func (g *grower) members(ctx context.Context, group string) (members []string, e
 }
 
 // unread returns how many messages of a topic a group has not committed, and whether it
-// has ever committed any.
+// has ever committed any. In a partition without a position a group begins with the first
+// message, but monitors begin with commands at the end.
 func (g *grower) unread(ctx context.Context, group, topic string) (left int64, reads bool, err error) {
 	n := g.counts[topic]
 	ask := &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: make([]int, n)}}
@@ -273,6 +292,9 @@ func (g *grower) unread(ctx context.Context, group, topic string) (left int64, r
 			return nil
 		}
 		for _, p := range res.Topics[topic] {
+			if topic == TopicCommands && p.CommittedOffset < 0 {
+				continue
+			}
 			first, err := offsetAt(ctx, kc, topic, p.Partition, FirstOffset)
 			if err != nil {
 				return err

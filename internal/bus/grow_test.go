@@ -306,10 +306,19 @@ func TestGrowRefuses(t *testing.T) {
 	c := newCollector()
 	stop := runGroup(t, cfg, c.handle)
 	c.wait(t, 5)
-	refused(ErrRunning, "group tcm-test has 1 member (test at ", ") and 0 windows to judge", "stop the monitors", "gone after 6s")
+	refused(ErrRunning, "group tcm-test has 1 member (test at ", ") and nothing left to judge", "stop the monitors", "gone after 6s")
 	stop()
 	send(t, p, windows("k", 5, 8))
-	refused(ErrUnjudged, "group tcm-test has 3 windows to judge", "start the monitors")
+	refused(ErrUnfinished, "group tcm-test has 3 windows to judge: start the monitors")
+	commands, err := NewGroup(cfg, "tcm-test", TopicCommands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := commands.BeginAtEnd(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	send(t, p, []Message{{Topic: TopicCommands, Key: "k", Value: []byte("acknowledge")}})
+	refused(ErrUnfinished, "group tcm-test has 3 windows to judge and 1 command to answer: start the monitors")
 
 	arriving, err := newClient(cfg)
 	if err != nil {
