@@ -327,7 +327,7 @@ func (c *checker) aclGroup(ctx context.Context) error {
 func (c *checker) aclTransactional(ctx context.Context) error {
 	id := c.needs.Transactional
 	req := kmsg.NewPtrEndTxnRequest()
-	req.TransactionalID, req.ProducerID, req.ProducerEpoch = id, absentProducer, 0
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch = id, unusedProducer, 0
 	res, err := c.askCoordinator(ctx, req, "transactional id "+id,
 		"transaction.state.log.replication.factor=1 and transaction.state.log.min.isr=1")
 	if err == nil {
@@ -342,8 +342,8 @@ func (c *checker) aclTransactional(ctx context.Context) error {
 	return fmt.Errorf("bus: transactional id %s: %w", id, err)
 }
 
-// absentProducer is a producer id that no broker gives out: they count up from 0.
-const absentProducer = math.MaxInt64
+// unusedProducer is a producer id that no broker gives out: they count up from 0.
+const unusedProducer = math.MaxInt64
 
 // askCoordinator asks the broker that keeps what the request is about. The first
 // request makes Kafka create the topic that this is in, so it is repeated until ctx
