@@ -81,7 +81,7 @@ func checkSpool(dir string) (string, error) {
 		return "", fmt.Errorf("%w: the disk does not keep what it is given", err)
 	}
 	took := time.Since(begun)
-	l, err := spool.List(dir)
+	l, err := spool.List(spool.Dir(dir))
 	if err != nil {
 		return "", err
 	}

@@ -209,7 +209,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	}
 	var results *monitor.Collector
 	gw, err := gateway.New(gateway.Config{
-		Source: source.Pace(j.source, j.speed), Window: p.model.Window, SpoolDir: filepath.Join(p.DataDir, "spool"),
+		Source: source.Pace(j.source, j.speed, source.Clock{}), Window: p.model.Window, SpoolDir: filepath.Join(p.DataDir, "spool"),
 		Bus: p.bus, Recording: j.recording, SyncEvery: syncEvery(j.speed), Log: p.log,
 		OnCut: func(c source.Cut) {
 			if c.Window == nil {

@@ -55,6 +55,13 @@ type Config struct {
 	OnCut func(source.Cut)
 
 	Log zerolog.Logger
+
+	// Disk is where the spool is, MintEpoch draws epochs, which are not 0, and Clock
+	// is the time. The zero values mean SpoolDir, a random number and the system's
+	// clock; a simulation brings its own.
+	Disk      spool.Disk
+	MintEpoch func() uint64
+	Clock     source.Clock
 }
 
 // Gateway streams the windows of one machine. Use New, then Run once.
@@ -63,6 +70,7 @@ type Gateway struct {
 	cut   *source.Cutter
 	codec *window.Codec
 	spool *spool.Spool
+	disk  spool.Disk
 	out   *bus.Producer
 
 	begun         bool
@@ -106,26 +114,32 @@ func New(cfg Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{cfg: cfg, cut: cut, codec: codec, out: out, patience: drainTime}
+	g := &Gateway{cfg: cfg, cut: cut, codec: codec, out: out, disk: cfg.Disk, patience: drainTime}
+	if g.disk == nil {
+		g.disk = spool.Dir(cfg.SpoolDir)
+	}
 	last, err := g.lastReplay()
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Recording == "" && last.Recording == "" { // a recording's windows are of another time
-		g.before = lastEnd(cfg.SpoolDir)
+		g.before = lastEnd(g.disk)
 	}
 	sp, rec, err := spool.Open(cfg.SpoolDir, spool.Settings{
 		MaxBytes: cfg.SpoolBytes, DropOldest: cfg.DropOldest, MaxRecord: bus.MaxMessage + 64<<10,
+		Disk: cfg.Disk, MintEpoch: cfg.MintEpoch, Now: cfg.Clock.Now,
 		Recut: cfg.Recording != "" && last.Recording == cfg.Recording && !last.Finished,
 	})
 	if err != nil {
 		return nil, err
 	}
 	g.spool = sp
+	g.sayDamage(spool.Stats{})
 	if rec.Pending > 0 || rec.TornBytes > 0 {
 		cfg.Log.Warn().Uint64("pending", rec.Pending).Int64("torn_bytes", rec.TornBytes).
 			Msg("spool was not empty: its windows are delivered first")
 	}
+	g.cfg.Clock = cfg.Clock.WithDefaults()
 	if cfg.SyncEvery == 0 {
 		g.cfg.SyncEvery = 1
 	}
@@ -182,20 +196,20 @@ func (g *Gateway) Run(ctx context.Context) error {
 	acquired := g.acquire(acquiring)
 	stopping := ctx.Done()
 	var deadline <-chan time.Time
-	count, moved := g.delivered.Load(), time.Now()
+	count, moved := g.delivered.Load(), g.cfg.Clock.Now()
 	for g.spool.Stats().Pending > 0 && delivering.Err() == nil {
 		select {
 		case err := <-delivered:
 			return errors.Join(acquired, err)
 		case <-stopping:
-			stopping, deadline = nil, time.After(g.patience)
+			stopping, deadline = nil, g.cfg.Clock.After(g.patience)
 		case <-deadline:
 			cancel()
-		case <-time.After(2 * time.Millisecond):
+		case <-g.cfg.Clock.After(2 * time.Millisecond):
 			if n := g.delivered.Load(); n > count {
-				count, moved = n, time.Now()
+				count, moved = n, g.cfg.Clock.Now()
 			}
-			if acquired != nil && time.Since(moved) >= g.patience {
+			if acquired != nil && g.cfg.Clock.Now().Sub(moved) >= g.patience {
 				cancel()
 			}
 		}
@@ -372,13 +386,25 @@ type record struct {
 
 // read hands the records of the spool on.
 func (g *Gateway) read(ctx context.Context, out chan<- record) error {
-	var damaged uint64
+	damaged, full := g.spool.Stats(), false
 	for {
 		r, err := g.spool.Next(ctx)
 		damaged = g.sayDamage(damaged)
+		if errors.Is(err, spool.ErrFull) {
+			if !full {
+				g.cfg.Log.Error().Err(err).Str("folder", g.cfg.SpoolDir).
+					Msg("the spool is damaged, and the disk has no room for what is good of it: nothing is delivered until there is some, free the disk")
+			}
+			full = true
+			if err := g.wait(ctx, fullPause); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
+		full = false
 		rec := record{seq: r.Seq}
 		if err := rec.msg.UnmarshalBinary(r.Payload); err != nil {
 			return fmt.Errorf("gateway: spool record %d: %w", r.Seq, err)

@@ -26,10 +26,7 @@ func (g *Gateway) store(ctx context.Context) error {
 			g.cfg.Log.Error().Err(err).Msg("no window is acquired until there is room: deliver some, or free the disk")
 			said = true
 		}
-		select {
-		case <-time.After(fullPause):
-		case <-ctx.Done():
-		}
+		_ = g.wait(ctx, fullPause) // the last try is without the wait
 	}
 }
 
@@ -66,12 +63,29 @@ func (g *Gateway) sayDropped(before uint64) {
 		Msg("gap: the spool is full, its oldest windows are given up")
 }
 
-// sayDamage raises an alarm about damaged files of the spool.
-func (g *Gateway) sayDamage(before uint64) (now uint64) {
-	now = g.spool.Stats().Quarantined
-	if now > before {
-		g.cfg.Log.Error().Str("event", "windows_damaged").Uint64("windows", now-before).Str("folder", g.cfg.SpoolDir).
-			Msg("windows are lost: the spool's files are damaged, see those ending in .bad, and check the disk")
+// sayDamage logs what damage of the spool's files has cost since before, and
+// returns what to compare with next time.
+func (g *Gateway) sayDamage(before spool.Stats) (now spool.Stats) {
+	now = g.spool.Stats()
+	if now.DamagedBytes == before.DamagedBytes {
+		return now
 	}
+	lost := now.Quarantined - before.Quarantined
+	text := "windows are lost: the spool's files are damaged, or the disk cannot read them; see those ending in .bad, and check the disk"
+	if lost == 0 {
+		text = "the spool's files are damaged, or the disk cannot read them: no window is lost, all of them were delivered; check the disk"
+	}
+	g.cfg.Log.Error().Str("event", "windows_damaged").Uint64("windows", lost).Int64("bytes", now.DamagedBytes-before.DamagedBytes).
+		Str("folder", g.cfg.SpoolDir).Msg(text)
 	return now
+}
+
+// wait returns after d, or when ctx ends, with its error.
+func (g *Gateway) wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-g.cfg.Clock.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
