@@ -72,6 +72,7 @@ type Feed struct {
 	wg   sync.WaitGroup
 
 	// Of the goroutine that calls Next and Kept.
+	names    follower
 	kept     bool // session and next are set
 	session  int64
 	next     int64
@@ -118,7 +119,7 @@ func open(cfg Config) *Feed {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
 	}
-	f := &Feed{cfg: cfg, dec: newDecoder(cfg), in: make(chan arrival, queued)}
+	f := &Feed{cfg: cfg, dec: newDecoder(cfg), in: make(chan arrival, queued), names: newFollower(cfg.Layout)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }
@@ -146,11 +147,15 @@ func (f *Feed) Close() error {
 // returns only errors of ctx.
 func (f *Feed) Next(ctx context.Context) (*source.Block, error) {
 	for {
-		select {
-		case a := <-f.in:
+		if a, ok := f.names.next(); ok {
 			if f.dress(a.block); f.take(a) {
 				return a.block, nil
 			}
+			continue
+		}
+		select {
+		case a := <-f.in:
+			f.names.add(a)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
