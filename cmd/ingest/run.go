@@ -30,7 +30,7 @@ type flags struct {
 	Topics   struct {
 		Apply topicsFlags `cmd:"" help:"Create the topics that are missing, with the settings they need."`
 	} `cmd:"" help:"Prepare the broker."`
-	Tool  toolFlags  `cmd:"" help:"Tell the running ingest that a tool was changed, or which hole or speed it is at."`
+	Tool  toolFlags  `cmd:"" help:"Tell the running ingest that a tool was changed or is new, or which hole or speed it is at."`
 	Check checkFlags `cmd:"" help:"Try every step between this machine and the broker, and name the one that fails."`
 	Spool struct {
 		Ls     spoolFlags  `cmd:"" help:"List the files of the spool and what was delivered of them."`

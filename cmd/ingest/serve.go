@@ -188,15 +188,15 @@ func tell(ms []*machine, body io.Reader) (now map[string]any, code int, err erro
 		}
 		is, err := set.Apply(t.Change)
 		switch {
-		case errors.Is(err, feed.ErrNamed):
+		case errors.Is(err, feed.ErrNamed), errors.Is(err, feed.ErrNoTool):
 			return nil, http.StatusConflict, err
 		case err != nil && t.Check() != nil:
 			return nil, http.StatusBadRequest, err
 		case err != nil:
 			return nil, http.StatusInternalServerError, err
 		}
-		m.log.Info().Str("tool", is.Tool).Str("hole", is.Hole).Float64("spindle_speed", is.SpindleSpeed).Msg("context is told")
-		return map[string]any{"machine": m.Machine, "tool": is.Tool, "hole": is.Hole, "spindle_speed": is.SpindleSpeed}, http.StatusOK, nil
+		m.log.Info().Str("tool", is.Tool).Str("hole", is.Hole).Float64("spindle_speed", is.SpindleSpeed).Bool("new", t.New).Str("tool_life", is.ToolLife).Msg("context changed")
+		return map[string]any{"machine": m.Machine, "tool": is.Tool, "hole": is.Hole, "spindle_speed": is.SpindleSpeed, "tool_life": is.ToolLife}, http.StatusOK, nil
 	}
 	return nil, http.StatusNotFound, fmt.Errorf("machine %q is not ingested here", t.Machine)
 }

@@ -162,7 +162,8 @@ func (f *Feed) Next(ctx context.Context) (*source.Block, error) {
 	}
 }
 
-// dress adds what the frame does not say. Another tool is another session.
+// dress adds what the frame does not say. Another tool is another session, and so
+// is a new one of the same name.
 func (f *Feed) dress(b *source.Block) {
 	b.Machine = f.cfg.Machine
 	if s := f.cfg.Setting; s != nil {
@@ -171,6 +172,9 @@ func (f *Feed) dress(b *source.Block) {
 	if b.Tool != "" {
 		h := fnv.New64a()
 		h.Write([]byte(b.Tool))
+		if b.ToolLife != "" {
+			h.Write([]byte("\x00" + b.ToolLife)) // a tool's name has no control characters
+		}
 		b.Session ^= int64(h.Sum64())
 	}
 }
