@@ -178,7 +178,7 @@ func (m *machine) gateway(src source.Source, recording string) (*gateway.Gateway
 	to.OnRetry = cli.OnRetry(m.log, "broker does not take windows: they stay in the spool")
 	gw, err := gateway.New(gateway.Config{
 		Source: source.Pace(src, speed, source.Clock{}), Window: m.spec(),
-		SpoolDir: m.spool(), Recording: recording, SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
+		SpoolDir: m.spool(), Recording: recording, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
 		SpoolBytes: m.MiB << 20, DropOldest: m.Full == "drop_oldest" || m.Full == "" && recording == "",
 		OnCut: m.saw,
 	})

@@ -37,6 +37,11 @@ type Config struct {
 	// sources, whose windows continue the epoch of the spool.
 	Recording string
 
+	// SameWindows says that a recording which is sent again is the same windows: their
+	// epoch follows from Recording, so that readers drop those that they have. Without
+	// it each replay is judged again, under an epoch of its own.
+	SameWindows bool
+
 	// SyncEvery is how many windows may share one sync to disk. 0 means 1,
 	// which is right for live sources.
 	SyncEvery int

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,11 +63,21 @@ func (g *Gateway) settleEpoch(ctx context.Context) (resume uint64, err error) {
 	if err := g.drain(ctx); err != nil {
 		return 0, err
 	}
-	epoch, err := g.spool.NewEpoch()
+	epoch, err := g.spool.NewEpoch(g.epochOfRecording())
 	if err != nil {
 		return 0, err
 	}
 	return 0, g.remember(replay{Recording: g.cfg.Recording, Epoch: epoch})
+}
+
+// epochOfRecording returns the epoch of the recording's windows, or 0 where each
+// replay has one of its own.
+func (g *Gateway) epochOfRecording() uint64 {
+	if !g.cfg.SameWindows {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(g.cfg.Recording))
+	return max(binary.BigEndian.Uint64(sum[:8]), 1)
 }
 
 // lastReplay returns what is remembered, or the zero value. A file that cannot

@@ -129,7 +129,7 @@ func TestAgainstModel(t *testing.T) {
 				reopened(rec)
 			},
 			"new epoch": func(t *rapid.T) {
-				epoch, err := s.NewEpoch()
+				epoch, err := s.NewEpoch(0)
 				if pending := m.next() - m.acked; pending > 0 {
 					if err == nil {
 						t.Fatalf("new epoch with %d pending", pending)

@@ -260,15 +260,20 @@ func (s *Spool) Sync() error {
 	return s.full(s.sync())
 }
 
-// NewEpoch starts a new epoch, whose first seq is 0, and returns it. While records
-// are pending it returns ErrPending and changes nothing.
-func (s *Spool) NewEpoch() (uint64, error) {
+// NewEpoch starts the given epoch, or one that is minted if it is 0, whose first seq
+// is 0, and returns it. An epoch that was before may be given: its records come
+// again, under the same seqs. While records are pending NewEpoch returns ErrPending
+// and changes nothing.
+func (s *Spool) NewEpoch(epoch uint64) (uint64, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
 	s.mu.Lock()
 	closed, pending, unsynced := s.closed, s.pending(), s.next-s.synced
-	g := &segment{ordinal: s.ordinal + 1, epoch: s.set.MintEpoch()}
+	g := &segment{ordinal: s.ordinal + 1, epoch: epoch}
 	s.mu.Unlock()
+	if g.epoch == 0 {
+		g.epoch = s.set.MintEpoch()
+	}
 	if closed {
 		return 0, fmt.Errorf("spool: %w", ErrClosed)
 	}
