@@ -127,6 +127,9 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go cli.WatchCertificates(watching, to, log)
+	for _, m := range ms {
+		go m.watch(watching)
+	}
 	if len(ms) == 1 {
 		return ms[0].run(ctx)
 	}

@@ -24,9 +24,9 @@ import (
 	"github.com/flank-tcm/flank/internal/source/feed"
 )
 
-// webServer is what a running ingest says and is told over HTTP: /metrics and
-// /healthz for whoever can reach it, /v1/context for whoever has the token, which
-// is in a file of the spool's folder.
+// webServer is what a running ingest serves over HTTP: /metrics, /livez, /readyz and
+// /healthz without a login, and /v1/context with the token that is in a file of the
+// spool's folder.
 type webServer struct {
 	srv      *http.Server
 	controls []string // files to remove
@@ -137,6 +137,7 @@ func routes(ms []*machine, to bus.Config, token string) http.Handler {
 		return append(collect(ms), cli.CertificateMetrics(to, time.Now())...)
 	}))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /readyz", readyz(ms, time.Now))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		code, all := http.StatusOK, map[string]health{}
 		for _, m := range ms {

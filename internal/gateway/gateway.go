@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -91,6 +92,9 @@ type Gateway struct {
 	patience time.Duration // for delivering what is left when there is no more to come
 
 	windows, gaps, delivered atomic.Uint64
+
+	mu       sync.Mutex
+	progress Progress
 }
 
 // drainTime is how long Run goes on delivering after it was told to stop, and
@@ -115,11 +119,18 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: a window of %v would be a message of %.1f MiB, and %d MiB is the most a topic takes: make windows shorter",
 			cfg.Window.Length, float64(size)/(1<<20), bus.MaxMessage>>20)
 	}
-	out, err := bus.NewProducer(cfg.Bus)
-	if err != nil {
+	g := &Gateway{cfg: cfg, cut: cut, codec: codec, disk: cfg.Disk, patience: drainTime}
+	g.cfg.Clock = cfg.Clock.WithDefaults()
+	to := cfg.Bus
+	to.OnRetry = func(err error, since time.Duration) {
+		g.retrying(err)
+		if cfg.Bus.OnRetry != nil {
+			cfg.Bus.OnRetry(err, since)
+		}
+	}
+	if g.out, err = bus.NewProducer(to); err != nil {
 		return nil, err
 	}
-	g := &Gateway{cfg: cfg, cut: cut, codec: codec, out: out, disk: cfg.Disk, patience: drainTime}
 	if g.disk == nil {
 		g.disk = spool.Dir(cfg.SpoolDir)
 	}
@@ -144,7 +155,7 @@ func New(cfg Config) (*Gateway, error) {
 		cfg.Log.Warn().Uint64("pending", rec.Pending).Int64("torn_bytes", rec.TornBytes).
 			Msg("spool was not empty: its windows are delivered first")
 	}
-	g.cfg.Clock = cfg.Clock.WithDefaults()
+	g.progress.Sending = g.cfg.Clock.Now()
 	if cfg.SyncEvery == 0 {
 		g.cfg.SyncEvery = 1
 	}
@@ -380,6 +391,7 @@ func (g *Gateway) deliver(ctx context.Context) error {
 			g.cfg.Log.Warn().Err(err).Msg("what was delivered cannot be noted: after a crash, those windows are sent again")
 		}
 		g.delivered.Add(uint64(len(msgs)))
+		g.sent()
 	}
 	return <-read
 }

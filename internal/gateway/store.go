@@ -15,9 +15,11 @@ const fullPause = 100 * time.Millisecond
 // store makes the held windows durable. It waits for room while ctx lasts.
 func (g *Gateway) store(ctx context.Context) error {
 	said := false
+	g.storing()
 	for {
 		before := g.spool.Stats().Dropped
 		err := g.storeOnce()
+		g.stored(err)
 		g.sayDropped(before)
 		if !errors.Is(err, spool.ErrFull) || ctx.Err() != nil {
 			return err
