@@ -28,9 +28,9 @@ type Disk interface {
 type File interface {
 	io.ReaderAt
 	io.WriterAt
+	io.Closer
 	Truncate(size int64) error
 	Sync() error // makes the contents durable
-	Close() error
 }
 
 // FileInfo describes a file of a Disk.
