@@ -66,7 +66,8 @@ type Settings struct {
 	Now func() time.Time // clock for Keep and the cursor; nil means time.Now
 
 	// Disk is where the files are, and MintEpoch draws epochs, which are not 0. nil
-	// means the folder and a random number; a simulation brings its own.
+	// means the folder, which is locked then, and a random number; a simulation brings
+	// its own.
 	Disk      Disk
 	MintEpoch func() uint64
 

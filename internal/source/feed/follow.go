@@ -8,7 +8,8 @@ import (
 
 const (
 	// maxWait is how many seconds of samples may come before a frame that waits for
-	// the name of its tool goes on without it, and maxWaiting how many frames may wait.
+	// the name of its tool goes on without it. maxWaiting and maxValues are how many
+	// frames, and values in them, may wait.
 	maxWait    = 16
 	maxWaiting = maxOwed / 2
 
@@ -23,6 +24,7 @@ type follower struct {
 	rates  []float64 // of the layout's groups
 	latest *session
 	queue  []waiting
+	values int // in the queue
 }
 
 // waiting is a frame in the queue.
@@ -68,7 +70,11 @@ func (w *follower) add(a arrival) {
 	}
 	w.latest.rates[a.block.Group].note(a.block.Context, w.from(a), w.from(a)+float64(a.block.Len())/w.rates[a.block.Group])
 	w.queue = append(w.queue, waiting{a, w.latest})
+	w.values += a.values()
 }
+
+// values returns how many values the frame of a holds.
+func (a arrival) values() int { return a.block.Len() * len(a.block.Samples) }
 
 // from returns the seconds from the start of the session to the first sample of a.
 func (w *follower) from(a arrival) float64 { return float64(a.block.First) / w.rates[a.block.Group] }
@@ -112,6 +118,7 @@ func (w *follower) next() (arrival, bool) {
 		}
 	}
 	w.queue = append(w.queue[:0], w.queue[1:]...)
+	w.values -= head.values()
 	return head.arrival, true
 }
 
@@ -134,5 +141,5 @@ func (w *follower) lookUp(a waiting) (ctx signal.Context, known bool) {
 			known = false
 		}
 	}
-	return ctx, known || a.session.over || newest-from > maxWait || len(w.queue) > maxWaiting
+	return ctx, known || a.session.over || newest-from > maxWait || len(w.queue) > maxWaiting || w.values > maxValues
 }

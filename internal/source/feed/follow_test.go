@@ -192,3 +192,27 @@ func TestFollowEnds(t *testing.T) {
 		t.Errorf("%d went on, %d wait", n, len(f.names.queue))
 	}
 }
+
+// A large frame that comes again and again does not fill the memory.
+func TestWaitingValuesAreBounded(t *testing.T) {
+	const rate = 1 << 20
+	l, err := signal.NewLayout("fast and slow", []signal.Channel{
+		{Name: "fast", Kind: signal.Vibration, Rate: rate}, {Name: "slow", Kind: signal.Force, Rate: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := open(Config{Machine: drill, Layout: l})
+	one := bare(l, 0, 7, 0, rate, "")
+	for range 3 * maxValues / rate {
+		f.names.add(arrival{one, func() {}})
+		for {
+			if _, ok := f.names.next(); !ok {
+				break
+			}
+		}
+		if f.names.values > maxValues || f.names.values != len(f.names.queue)*rate {
+			t.Fatalf("%d frames with %d values wait", len(f.names.queue), f.names.values)
+		}
+	}
+}
