@@ -1,11 +1,13 @@
 package spool
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -275,5 +277,82 @@ func TestShortFile(t *testing.T) {
 	sameStrings(t, "records", drain(t, s), without(all, lost))
 	if st := s.Stats(); st.Quarantined != 9 {
 		t.Errorf("%+v, want 9 records lost", st)
+	}
+}
+
+// What the system says of a place that cannot be read is understood: Linux has one
+// in every process.
+func TestUnreadableOfTheSystem(t *testing.T) {
+	f, err := os.Open("/proc/self/mem")
+	if err != nil {
+		t.Skip("no file with an unreadable place: ", err)
+	}
+	defer f.Close()
+	disk := &patched{file: f}
+	b := bytes.Repeat([]byte{1}, 2*SectorSize)
+	if n, err := disk.ReadAt(b, 0); n != len(b) || err != nil || !bytes.Equal(b, make([]byte, len(b))) || len(disk.bad) != 2 {
+		t.Errorf("%d bytes, %v, bad sectors %v; want zeros for both", n, err, disk.bad)
+	}
+}
+
+// slowDisk waits when a segment is opened for the second time, which is to set it
+// aside.
+type slowDisk struct {
+	*memDisk
+	name             string
+	opened           int
+	reached, release chan struct{}
+}
+
+func (d *slowDisk) Open(name string) (File, error) {
+	if name == d.name {
+		if d.opened++; d.opened == 2 {
+			close(d.reached)
+			<-d.release
+		}
+	}
+	return d.memDisk.Open(name)
+}
+
+// Records are appended while a damaged segment is set aside, which can take long on
+// a disk with bad sectors; and a segment that is given up meanwhile stays away.
+func TestAppendWhileSettingAside(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		d := &slowDisk{memDisk: newMemDisk(rand.New(rand.NewPCG(1, 1))), reached: make(chan struct{}), release: make(chan struct{})}
+		set := Settings{SegmentBytes: 4300, Disk: d}
+		if drop {
+			set.MaxBytes, set.DropOldest = 8*4300, true
+		}
+		s, _ := mustOpen(t, "", set)
+		mustAppend(t, s, longRecords(0, 60)...)
+		lost := spoilSegment(t, d.memDisk, 0, 0)
+		d.name = s.segs[0].name()
+		type read struct {
+			rec Record
+			err error
+		}
+		next := make(chan read, 1)
+		go func() {
+			rec, err := s.Next(context.Background())
+			next <- read{rec, err}
+		}()
+		<-d.reached
+		want := without(longRecords(0, 60), lost)
+		if drop { // so many that the first segment is given up
+			mustAppend(t, s, longRecords(60, 160)...)
+			want = longRecords(int(s.Stats().Acked), 160)
+		} else {
+			mustAppend(t, s, longRecords(60, 61)...)
+			want = append(want, longRecords(60, 61)...)
+		}
+		close(d.release)
+		got := <-next
+		if got.err != nil || string(got.rec.Payload) != want[0] {
+			t.Fatalf("drop %v: Next: %.20q, %v; want %.20q", drop, got.rec.Payload, got.err, want[0])
+		}
+		sameStrings(t, "the others", drain(t, s), want[1:])
+		if files, _ := d.List(); drop && files[d.name] != (FileInfo{}) {
+			t.Errorf("the segment that was given up is back: %v", files)
+		}
 	}
 }
