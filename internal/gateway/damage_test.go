@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -26,6 +27,7 @@ type badDisk struct {
 	name   string // of the file with the sector; empty: none
 	sector int64
 	full   atomic.Bool
+	refuse atomic.Int32 // so many writes of windows
 }
 
 type badFile struct {
@@ -56,7 +58,18 @@ func (d *badDisk) Create(name string) (spool.File, error) {
 	if d.full.Load() && strings.HasSuffix(name, ".tmp") && strings.Contains(name, ".seg") {
 		return nil, syscall.ENOSPC
 	}
-	return d.Disk.Create(name)
+	f, err := d.Disk.Create(name)
+	if strings.HasSuffix(name, ".seg") {
+		return badFile{f, d, false}, err
+	}
+	return f, err
+}
+
+func (f badFile) WriteAt(b []byte, off int64) (int, error) {
+	if f.d.refuse.Add(-1) >= 0 {
+		return len(b) / 2, syscall.EIO
+	}
+	return f.File.WriteAt(b, off)
 }
 
 func (f badFile) ReadAt(b []byte, off int64) (int, error) {
@@ -143,6 +156,46 @@ func TestBadSectorOfTheSpool(t *testing.T) {
 		})
 		if err != nil || len(seqs) != int(pending)-1 || slices.Contains(seqs, "0") {
 			t.Errorf("full %v: windows %v of %d, %v", full, seqs, pending, err)
+		}
+	}
+}
+
+// A disk that refuses a window once or twice stops nothing and loses nothing; one that
+// goes on refusing is said to be what it is.
+func TestDiskRefuses(t *testing.T) {
+	t.Parallel()
+	for times, fails := range map[int32]bool{1: false, 2: false, 1000: true} {
+		p := newPlant(t)
+		if err := os.MkdirAll(p.spool, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		d := &badDisk{Disk: spool.Dir(p.spool)}
+		s := &sender{layout: p.layout}
+		for i := range int64(40) {
+			s.blocks = append(s.blocks, source.Block{Block: signal.Block{
+				Context: signal.Context{Machine: lathe}, Session: 1, First: i, Time: time.Unix(1767592800+i/2, 0), Samples: [][]float32{{float32(i)}},
+			}})
+		}
+		g, err := New(Config{
+			Source: s, Window: window.DefaultSpec, SpoolDir: p.spool, Disk: d, Bus: p.bus, Log: zerolog.New(&p.log),
+			OnCut: func(c source.Cut) {
+				if c.Window != nil && c.Window.Seq == 10 {
+					d.refuse.Store(times)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = g.Run(t.Context())
+		d.refuse.Store(0)
+		if errors.Is(err, syscall.EIO) != fails || !fails && err != nil {
+			t.Errorf("%d times: %v", times, err)
+		}
+		g.Close()
+		seqs := p.sent()[g.spool.Epoch()]
+		if want := map[bool]int{false: 20, true: 10}[fails]; len(seqs) != want {
+			t.Errorf("%d times: %d windows delivered, want %d", times, len(seqs), want)
 		}
 	}
 }

@@ -12,17 +12,27 @@ import (
 // fullPause is how long acquisition waits before it asks a full spool again.
 const fullPause = 100 * time.Millisecond
 
+// storeTries is how often a disk may refuse windows before acquisition ends: after a
+// failure the spool goes on in another file, so that one bad sector stops nothing.
+const storeTries = 3
+
 // store makes the held windows durable. It waits for room while ctx lasts.
 func (g *Gateway) store(ctx context.Context) error {
 	said := false
 	g.storing()
-	for {
+	for tries := 1; ; {
 		before := g.spool.Stats().Dropped
 		err := g.storeOnce()
 		g.stored(err)
 		g.sayDropped(before)
-		if !errors.Is(err, spool.ErrFull) || ctx.Err() != nil {
+		full := errors.Is(err, spool.ErrFull)
+		if err == nil || full && ctx.Err() != nil || !full && (tries == storeTries || errors.Is(err, spool.ErrTooLarge) || errors.Is(err, spool.ErrClosed)) {
 			return err
+		}
+		if !full {
+			tries++
+			g.cfg.Log.Warn().Err(err).Str("folder", g.cfg.SpoolDir).Msg("the disk refuses windows: they are stored in another file; check the disk")
+			continue
 		}
 		if !said {
 			g.cfg.Log.Error().Err(err).Msg("no window is acquired until there is room: deliver some, or free the disk")
