@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// readyWithin is how long what a machine does may stand still before the machine is
-	// not ready. With lookEvery it makes /readyz right within 5 s.
+	// readyWithin is how long delivery, the disk or the source of a machine may stand
+	// still before the machine is not ready. With lookEvery that shows within 5 s.
 	readyWithin = 4 * time.Second
 	lookEvery   = time.Second
 )
@@ -60,7 +60,7 @@ func (o observed) notReady(now time.Time) string {
 	return ""
 }
 
-// observe returns what is so now.
+// observe returns the machine as it is now.
 func (m *machine) observe() observed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,11 +87,12 @@ func (m *machine) watch(ctx context.Context) {
 }
 
 // look notes whether the spool can be written, and whether the broker is connected.
-// A window that was stored a moment ago says the first as well as try does.
+// Where a window was stored a moment ago, the spool can be written, and try is not
+// called.
 func (m *machine) look(now time.Time, try func(dir string) error) {
 	m.mu.Lock()
 	first := m.looked.IsZero()
-	if first { // from now on it may take as long as it may
+	if first { // readyWithin counts from now on
 		m.looked, m.connected = now, now
 	}
 	if m.feed != nil && m.feed.Stats().Senders > 0 {

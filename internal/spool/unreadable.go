@@ -20,7 +20,7 @@ func isUnreadable(err error) bool {
 }
 
 // patched reads a file around the sectors that the disk cannot read. Their bytes
-// are zero, which is never a part of a whole record: checksums tell.
+// are zero; where they were not, the checksum of the record tells.
 type patched struct {
 	file io.ReaderAt
 	bad  map[int64]bool // sectors that cannot be read, by their number; they are not tried again

@@ -36,12 +36,12 @@ type waiting struct {
 // session is what the frames of a sender's session say.
 type session struct {
 	id    int64
-	over  bool // frames of another session have come
-	rates []said
+	ended bool // frames of another session have come
+	rates []rateState
 }
 
-// said is what the frames of one rate say.
-type said struct {
+// rateState is what the frames of one rate say.
+type rateState struct {
 	end   float64 // seconds from the start of the session to behind the last sample; 0 before the first frame
 	marks []mark  // ascending by from
 }
@@ -64,9 +64,9 @@ func newFollower(layout *signal.Layout) follower {
 func (w *follower) add(a arrival) {
 	if w.latest == nil || w.latest.id != a.block.Session {
 		if w.latest != nil {
-			w.latest.over = true
+			w.latest.ended = true
 		}
-		w.latest = &session{id: a.block.Session, rates: make([]said, len(w.rates))}
+		w.latest = &session{id: a.block.Session, rates: make([]rateState, len(w.rates))}
 	}
 	w.latest.rates[a.block.Group].note(a.block.Context, w.from(a), w.from(a)+float64(a.block.Len())/w.rates[a.block.Group])
 	w.queue = append(w.queue, waiting{a, w.latest})
@@ -81,7 +81,7 @@ func (w *follower) from(a arrival) float64 { return float64(a.block.First) / w.r
 
 // note takes what a frame says of the seconds from ... to. One that comes again
 // says nothing new.
-func (s *said) note(ctx signal.Context, from, to float64) {
+func (s *rateState) note(ctx signal.Context, from, to float64) {
 	if n := len(s.marks); n == 0 || from >= s.end && s.marks[n-1].ctx != ctx {
 		s.marks = append(s.marks, mark{from, ctx})
 		s.marks = s.marks[max(0, len(s.marks)-maxMarks):]
@@ -90,7 +90,7 @@ func (s *said) note(ctx signal.Context, from, to float64) {
 }
 
 // at returns what the rate says at a time.
-func (s *said) at(time float64) (ctx signal.Context) {
+func (s *rateState) at(time float64) (ctx signal.Context) {
 	for _, m := range s.marks {
 		if m.from > time {
 			break
@@ -141,5 +141,5 @@ func (w *follower) lookUp(a waiting) (ctx signal.Context, known bool) {
 			known = false
 		}
 	}
-	return ctx, known || a.session.over || newest-from > maxWait || len(w.queue) > maxWaiting || w.values > maxValues
+	return ctx, known || a.session.ended || newest-from > maxWait || len(w.queue) > maxWaiting || w.values > maxValues
 }
