@@ -152,7 +152,7 @@ func TestEventsResume(t *testing.T) {
 			h.Window(testWindow(seq))
 			h.Result(testResult(seq))
 		}
-		_, at := h.snapshot()
+		_, at := h.snapshot(testMachine)
 		id := h.id(at)
 		h.Window(testWindow(5))
 		h.Result(testResult(5))
@@ -160,8 +160,9 @@ func TestEventsResume(t *testing.T) {
 		for name, tc := range map[string]struct{ id, want string }{
 			"goes on where it was":          {id, "update"},
 			"hub before a restart":          {"otherone" + id[8:], "snapshot"},
-			"count from the future":         {"testboot-9-9-9-9-9-9", "snapshot"},
+			"count from the future":         {"testboot-1-9-9-9-9-9-9-9", "snapshot"},
 			"no id of ours":                 {"42", "snapshot"},
+			"another machine":               {"testboot-2-0-0-0-0-0-0-0", "snapshot"},
 			"hub right, the rest is broken": {"testboot-5-x", "snapshot"},
 		} {
 			b, stop := open(h, tc.id)
@@ -192,6 +193,8 @@ func TestEventsResume(t *testing.T) {
 func TestEventsSlowBrowserSkipsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestHub()
+		h.Status(Status{Phase: Monitoring})
+		h.Alert(testAlert(0)) // the machine is there
 		slow, stopSlow := open(h, "")
 		defer stopSlow()
 		quick, stopQuick := open(h, "")
@@ -249,6 +252,7 @@ func TestEventsTooManyPages(t *testing.T) {
 // The same over a real connection, which ends with the server's context.
 func TestEventsOverHTTP(t *testing.T) {
 	h := newTestHub()
+	h.Alert(testAlert(0)) // the machine is there
 	srv := httptest.NewServer(h.Handler())
 	defer srv.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -278,5 +282,5 @@ func TestEventsOverHTTP(t *testing.T) {
 	next("event: snapshot")
 	h.Result(testResult(1))
 	next("event: update")
-	next(`data: {"results":[{"id":"acme/spore/bay2/line1/usk25/00000000000000a1/1"`)
+	next(`data: {"machines":[{"name":"acme/spore/bay2/line1/usk25","verdict":"healthy","alarm":"normal","span":1,"window_age":-1}],"machine":"acme/spore/bay2/line1/usk25","results":[{"id":"acme/spore/bay2/line1/usk25/00000000000000a1/1"`)
 }
