@@ -21,6 +21,7 @@ type snapshot struct {
 	Layout layoutJSON `json:"layout"`
 	Pairs  int        `json:"pairs"` // to keep of every channel
 	Keep   int        `json:"keep"`  // results to keep
+	Limit  int        `json:"limit"` // of machines
 	// Whether POST /api/commands is answered.
 	Commands bool `json:"commands,omitempty"`
 	update
@@ -173,7 +174,7 @@ func (h *Hub) snapshot(name string) (snapshot, cursor) {
 	s := h.status
 	u := h.update(m, cursor{results: m.results.first(), alerts: m.alerts.first(), advised: m.advised.first(), kept: m.kept.first()})
 	u.Status = &s
-	return snapshot{Title: h.title, Layout: h.layout, Pairs: Pairs, Keep: keptResults, Commands: h.control != nil, update: u}, total
+	return snapshot{Title: h.title, Layout: h.layout, Pairs: Pairs, Keep: keptResults, Limit: h.limit, Commands: h.control != nil, update: u}, total
 }
 
 // at returns a machine, and the cursor of a page that has seen all of it. A machine
