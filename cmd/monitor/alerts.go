@@ -158,7 +158,7 @@ func alerts(ctx context.Context, cfg bus.Config, name string, f alertsFlags, std
 		}
 		return command(ctx, cfg, c, stdout)
 	}
-	all, err := monitor.Alarms(ctx, cfg)
+	all, _, err := monitor.Alarms(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func find(all []monitor.Standing, id string) (found monitor.Standing, err error)
 
 // raisedAs returns the machine of an alarm, which may be over, and the alarm's name.
 func raisedAs(ctx context.Context, cfg bus.Config, id string) (machine, incident string, err error) {
-	err = monitor.Alerts(ctx, cfg, func(a event.Alert) error {
+	_, err = monitor.Alerts(ctx, cfg, func(a event.Alert) error {
 		if a.State == event.Raised && a.Incident != "" && strings.EqualFold(a.Incident, id) {
 			machine, incident = a.Machine, a.Incident
 		}
@@ -253,7 +253,7 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 	}
 	var lines []line
 	var last, why *event.Alert
-	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
+	skipped, err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
 		if strings.EqualFold(a.Incident, id) || of(a.Machine) {
 			lines = append(lines, line{a.At, string(a.State), a.Text})
 			if last == nil || !a.State.Marks() { // these may be about a machine whose alarm is another by now
@@ -268,7 +268,7 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	err = monitor.Advisories(ctx, cfg, func(a event.Advisory) error {
+	more, err := monitor.Advisories(ctx, cfg, func(a event.Advisory) error {
 		if of(a.Machine) {
 			lines = append(lines, line{a.At, fmt.Sprintf("%s %s", a.Kind, a.State), a.Text})
 		}
@@ -278,7 +278,7 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 		return err
 	}
 	var kept *event.Evidence
-	err = monitor.Evidences(ctx, cfg, func(e event.Evidence) error {
+	yetMore, err := monitor.Evidences(ctx, cfg, func(e event.Evidence) error {
 		if why != nil && e.Alert == why.ID {
 			kept = &e
 		}
@@ -304,7 +304,10 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 	for _, l := range lines {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", when(l.at), l.what, printable(l.text, 1500))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return noteSkipped(skipped+more+yetMore, stdout)
 }
 
 // showAlarm prints what the last alert says of its alarm.

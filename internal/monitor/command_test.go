@@ -290,7 +290,7 @@ func TestCommands(t *testing.T) {
 // standing returns how the alarm of a machine stands, as `monitor alerts` sees it.
 func (p *plant) standing(machine string) Standing {
 	p.t.Helper()
-	all, err := Alarms(p.t.Context(), p.bus)
+	all, _, err := Alarms(p.t.Context(), p.bus)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -36,27 +36,27 @@ type Advice struct {
 }
 
 // Alarms returns how the alarms of all machines stand, in the order of their
-// names, as the records on the state topic and the alerts say.
-func Alarms(ctx context.Context, cfg bus.Config) ([]Standing, error) {
+// names, as the records on the state topic and the alerts say. An alert that cannot be
+// read is skipped, and skipped counts them.
+func Alarms(ctx context.Context, cfg bus.Config) (all []Standing, skipped int, err error) {
 	records, err := lastRecords(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	acked := make(map[string]event.Alert) // by incident
-	err = Alerts(ctx, cfg, func(a event.Alert) error {
+	skipped, err = Alerts(ctx, cfg, func(a event.Alert) error {
 		if a.State == "acknowledged" {
 			acked[a.Machine+a.Incident] = a
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, skipped, err
 	}
-	var all []Standing
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		st, _, err := readState(records[name])
 		if err != nil {
-			return nil, err
+			return nil, skipped, err
 		}
 		a := st.Alarm
 		s := Standing{Machine: name, Tool: a.Tool, Incident: st.Incident, Alarm: a.Word(), Beneath: a.Beneath(), Since: a.Since}
@@ -73,7 +73,7 @@ func Alarms(ctx context.Context, cfg bus.Config) ([]Standing, error) {
 		slices.SortStableFunc(s.Advisories, func(a, b Advice) int { return a.Since.Compare(b.Since) })
 		all = append(all, s)
 	}
-	return all, nil
+	return all, skipped, nil
 }
 
 // lastRecords returns the record of each machine that counts: the last one of the
@@ -99,40 +99,43 @@ func lastRecords(ctx context.Context, cfg bus.Config) (map[string]bus.Message, e
 
 // Alerts calls fn for every alert on its topic, each once, and passes over what
 // else lies there. Those of a machine come in the order in which they were sent. An
-// error of fn ends it and is returned.
-func Alerts(ctx context.Context, cfg bus.Config, fn func(event.Alert) error) error {
+// alert that cannot be read is skipped, and skipped counts them. An error of fn ends it
+// and is returned.
+func Alerts(ctx context.Context, cfg bus.Config, fn func(event.Alert) error) (skipped int, err error) {
 	return each(ctx, cfg, event.AlertType, fn)
 }
 
 // Advisories is Alerts for advisories.
-func Advisories(ctx context.Context, cfg bus.Config, fn func(event.Advisory) error) error {
+func Advisories(ctx context.Context, cfg bus.Config, fn func(event.Advisory) error) (skipped int, err error) {
 	return each(ctx, cfg, event.AdvisoryType, fn)
 }
 
 // Evidences is Alerts for what became of their evidence.
-func Evidences(ctx context.Context, cfg bus.Config, fn func(event.Evidence) error) error {
+func Evidences(ctx context.Context, cfg bus.Config, fn func(event.Evidence) error) (skipped int, err error) {
 	return each(ctx, cfg, event.EvidenceType, fn)
 }
 
-// each calls fn for every event of a type on the topic of alerts, each once.
-func each[E any](ctx context.Context, cfg bus.Config, typ string, fn func(E) error) error {
+// each calls fn for every event of a type on the topic of alerts, each once, and counts
+// those that cannot be read.
+func each[E any](ctx context.Context, cfg bus.Config, typ string, fn func(E) error) (skipped int, err error) {
 	seen := make(map[string]bool)
-	err := bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
+	err = bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
 		id := string(m.Header("ce_id"))
 		if string(m.Header("ce_type")) != typ || seen[id] {
 			return nil
 		}
-		seen[id] = true
 		var e E
-		if err := json.Unmarshal(m.Value, &e); err != nil {
-			return fmt.Errorf("offset %d of partition %d: %w", m.Offset, m.Partition, err)
+		if json.Unmarshal(m.Value, &e) != nil {
+			skipped++
+			return nil
 		}
+		seen[id] = true
 		return fn(e)
 	})
 	if err != nil {
-		return fmt.Errorf("monitor: alerts: %w", err)
+		return skipped, fmt.Errorf("monitor: alerts: %w", err)
 	}
-	return nil
+	return skipped, nil
 }
 
 // isAlert reports whether a message on the alerts topic is an alert. Other events

@@ -20,6 +20,7 @@ export const loud = (m) => loudness[m?.alarm ?? ""] ?? "loud";
 
 export class Machines {
   #rows = new Map(); // name → row
+  #chosen = "";
   #text = document.getElementById("machines-says");
   #list = document.querySelector("#machines ul");
 
@@ -30,6 +31,7 @@ export class Machines {
     document.getElementById("machines").hidden = names.length === 0 || (names.length === 1 && names[0] === chosen && !crowded);
     if (names.length !== this.#rows.size || names.some((n) => !this.#rows.has(n))) this.#build(names);
     for (const [name, row] of this.#rows) row.show(all.get(name), name === chosen);
+    if (this.#chosen !== chosen && this.#rows.has(chosen)) this.#reveal((this.#chosen = chosen));
     const open = [...all.values()].filter((m) => loud(m) === "loud").length;
     this.#say([`${names.length} ${names.length === 1 ? "machine" : "machines"}`, open ? `${open} with an alarm` : "", crowded ? `there are more: a page shows ${limit} at most` : ""].filter(Boolean).join(", "));
   }
@@ -42,9 +44,15 @@ export class Machines {
     const short = shortest(names);
     for (const name of this.#rows.keys()) if (!names.includes(name)) this.#rows.delete(name);
     for (const name of names) this.#rows.set(name, this.#rows.get(name) ?? new Row(name));
-    for (const [name, row] of this.#rows) row.name.textContent = short.get(name);
+    for (const [name, row] of this.#rows) row.name.textContent = short.get(name).replaceAll("/", "/\u200b"); // lines may end there
     this.#list.replaceChildren(...names.map((n) => this.#rows.get(n).li));
     if (focus) this.#rows.get(focus)?.a.focus({ preventScroll: true });
+  }
+
+  // reveal scrolls the list, and not the page, to a row.
+  #reveal(name) {
+    const list = this.#list, { li } = this.#rows.get(name), top = li.offsetTop - list.offsetTop;
+    if (top < list.scrollTop || top + li.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top;
   }
 
   #say(text) { if (this.#text.textContent !== text) this.#text.textContent = text; }
