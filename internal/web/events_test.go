@@ -284,3 +284,32 @@ func TestEventsOverHTTP(t *testing.T) {
 	next("event: update")
 	next(`data: {"machines":[{"name":"acme/spore/bay2/line1/usk25","verdict":"healthy","alarm":"normal","span":1,"window_age":-1}],"machine":"acme/spore/bay2/line1/usk25","results":[{"id":"acme/spore/bay2/line1/usk25/00000000000000a1/1"`)
 }
+
+// Whatever a browser sends as the id of its last event, it gets what the hub holds.
+func FuzzResume(f *testing.F) {
+	h := newTestHub()
+	for seq := range uint64(3) {
+		h.Window(testWindow(seq))
+		h.Result(testResult(seq))
+		h.Alert(testAlert(seq))
+	}
+	for _, id := range []string{"", "testboot", "testboot-1-2-2-2-0-0-7-0", "testboot-1-3-3-3-0-0-9-0", "testboot-1-18446744073709551615-1-1-1-1-1-1", "testboot-0-0-0-0-0-0-0-0", "other-1-1-1-1-1-1-1-1"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		at, ok := h.resume(id)
+		if !ok {
+			return
+		}
+		u, next, ok := h.since(at, testMachine)
+		if !ok {
+			return
+		}
+		if _, total := h.snapshot(testMachine); next != total {
+			t.Errorf("%q: the next cursor is %+v, want %+v", id, next, total)
+		}
+		if len(u.Results) != int(3-at.results) || len(u.Alerts) != int(3-at.alerts) || (u.Window != nil) != (at.windows < 3) {
+			t.Errorf("%q: %d results and %d alerts after %+v", id, len(u.Results), len(u.Alerts), at)
+		}
+	})
+}

@@ -24,6 +24,10 @@ export class Machines {
   #text = document.getElementById("machines-says");
   #list = document.querySelector("#machines ul");
 
+  constructor() { // keys need not go through a hundred links
+    document.getElementById("skip").addEventListener("click", () => document.querySelector("main").focus());
+  }
+
   // show lists all machines, of which one is chosen and may not be among them. Rows
   // keep their places and are written over: what is clicked on must not move.
   show(all, chosen, crowded, limit) {
