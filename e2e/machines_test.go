@@ -182,9 +182,11 @@ func TestPageOfNineMachines(t *testing.T) {
 		if path := js[string](b, "header()"); path != machine {
 			t.Errorf("click %d: the header says %s, chosen is %s", click, path, machine)
 		}
-		if tool, want := js[string](b, `document.querySelector('#tool').textContent`), fmt.Sprintf("T%02d", slices.IndexFunc(s.machines, func(m *shopMachine) bool { return m.name == machine })); tool != want {
+		want := fmt.Sprintf("T%02d", slices.IndexFunc(s.machines, func(m *shopMachine) bool { return m.name == machine }))
+		if tool := js[string](b, `document.querySelector('#tool').textContent`); tool != want && tool != "–" {
 			t.Errorf("click %d: tool %s, that of %s is %s", click, tool, machine, want)
 		}
+		b.until(fmt.Sprintf(`document.querySelector('#tool').textContent === %q`, want))
 		before := len(s.sent())
 		b.order(button, "test piece", shopToken)
 		if about := js[string](b, `document.querySelector('#ask dl').textContent`); strings.ReplaceAll(about, " ", "") != "Machine"+machine+"Alarm"+incident {
@@ -239,7 +241,7 @@ func TestPageOfNineMachines(t *testing.T) {
 	b.quiet()
 }
 
-// One machine: no list, and the page is as it is without one.
+// One machine: there is no list, and the page is as it was before there were lists.
 func TestPageOfOneMachine(t *testing.T) {
 	s, address := newShop(t, 1)
 	b := openBrowser(t, address)
@@ -248,5 +250,22 @@ func TestPageOfOneMachine(t *testing.T) {
 		t.Error("a list of one machine")
 	}
 	b.fits("one")
+
+	// What a person meant for no alarm is not done to one that they have not seen.
+	b.do(chromedp.Click(chromedp.CSS(".hero [value=shelve]"), chromedp.NodeVisible))
+	b.until(`document.querySelector('#ask').open && document.querySelector('#ask-alarm').textContent === 'none is open'`)
+	_, incident := s.raise(0)
+	b.until(fmt.Sprintf(`document.querySelector('.hero [value=shelve]').dataset.incident === %q`, incident))
+	b.fill("by", "kim")
+	b.fill("note", "setting up")
+	b.fill("token", shopToken)
+	b.do(chromedp.Click(chromedp.CSS("#go")))
+	b.until(`document.querySelector('#ask-says').textContent.includes('raised meanwhile')`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.order(".hero [value=shelve]", "setting up", shopToken)
+	b.until(`!document.querySelector('#ask').open && document.querySelector('#alarm').textContent === 'shelved'`)
+	if sent := s.sent(); len(sent) != 1 || sent[0].Incident != incident {
+		t.Errorf("sent %+v, want a shelf for %s alone", sent, incident)
+	}
 	b.quiet()
 }

@@ -31,7 +31,7 @@ const (
 //
 // A hub keeps every machine apart, and at most 128 of them. When another one
 // comes, it takes the place of the machine whose last window came longest ago, but
-// only if that was a minute ago; machines on which an alarm stands are the last to
+// only if that was a minute ago; machines with an open alarm are the last to
 // go. If there is no such machine the other one is not shown, and pages say so.
 type Hub struct {
 	layout  layoutJSON
@@ -45,7 +45,7 @@ type Hub struct {
 
 	mu       sync.Mutex
 	machines map[string]*machine // by name
-	born     uint64              // machines that ever came
+	numbered uint64              // machines that ever came
 	events   uint64              // of all machines
 	removed  uint64              // events when a machine last gave way
 	refused  time.Time           // when there was last no place for a machine
@@ -87,7 +87,7 @@ func (h *Hub) Window(w Window) {
 	w.Start = writable(w.Start)
 	h.change(w.Machine, func(m *machine) bool {
 		m.window(w)
-		m.shown = h.now()
+		m.lastWindowAt = h.now()
 		return true
 	})
 }
@@ -102,9 +102,9 @@ func (h *Hub) Result(r event.Result) {
 	h.change(r.Machine, func(m *machine) bool {
 		*m.results.next() = r
 		if !r.Late {
-			m.last = &r
+			m.lastResult = &r
 		}
-		m.judged = h.now()
+		m.lastResultAt = h.now()
 		return true
 	})
 }
@@ -121,7 +121,7 @@ func (h *Hub) Alert(a event.Alert) {
 		}
 		*m.alerts.next() = a
 		if a.Alarm != "" && !a.State.Marks() {
-			m.changed = &a
+			m.lastChange = &a
 		}
 		return true
 	})
@@ -153,16 +153,24 @@ func (h *Hub) Evidence(e event.Evidence) {
 	})
 }
 
-// change calls fn with what is kept of a machine, and wakes the pages if fn says that
-// it changed. An event that names no machine, or one for which there is no place, is
-// dropped.
+// change calls fn with what is kept of a machine, and wakes the pages unless fn says
+// that nothing changed. An event that names no machine, or one for which there is no
+// place, is dropped.
 func (h *Hub) change(name string, fn func(*machine) bool) {
+	if name == "" {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.machine(name)
-	if m != nil && fn(m) {
+	switch {
+	case m == nil:
+		h.refused = h.now()
+	case fn(m):
 		h.events++
 		m.event = h.events
+	default:
+		return
 	}
 	h.wake()
 }
@@ -170,15 +178,14 @@ func (h *Hub) change(name string, fn func(*machine) bool) {
 // machine returns the machine of that name, which may be new, or nil if there is no
 // place for it. h.mu must be held.
 func (h *Hub) machine(name string) *machine {
-	if m := h.machines[name]; m != nil || name == "" {
+	if m := h.machines[name]; m != nil {
 		return m
 	}
 	if len(h.machines) >= h.limit && !h.makeRoom() {
-		h.refused = h.now()
 		return nil
 	}
-	h.born++
-	m := newMachine(name, h.born, len(h.layout.Channels))
+	h.numbered++
+	m := newMachine(name, h.numbered, len(h.layout.Channels))
 	h.machines[name] = m
 	return m
 }
@@ -188,7 +195,7 @@ func (h *Hub) machine(name string) *machine {
 func (h *Hub) makeRoom() bool {
 	var oldest *machine
 	for _, m := range h.machines {
-		if h.now().Sub(m.shown) >= idleAfter && (oldest == nil || m.before(oldest)) {
+		if h.now().Sub(m.lastWindowAt) >= idleAfter && (oldest == nil || m.before(oldest)) {
 			oldest = m
 		}
 	}

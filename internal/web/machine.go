@@ -13,19 +13,19 @@ type machine struct {
 	number uint64 // of all machines that came: tells it from one of the same name before
 	event  uint64 // of the hub, that changed it last
 
-	windows uint64       // that came
-	newest  Window       // without its envelopes
-	pairs   []ring[pair] // one per channel
-	shown   time.Time    // when the last window came; zero if none did
+	windows      uint64       // that came
+	newest       Window       // without its envelopes
+	pairs        []ring[pair] // one per channel
+	lastWindowAt time.Time    // when it came; zero if none did
 
-	results ring[event.Result]
-	last    *event.Result // that was not late
-	judged  time.Time     // when the last result came
+	results      ring[event.Result]
+	lastResult   *event.Result // that was not late
+	lastResultAt time.Time     // when the last one came, late or not
 
-	alerts  ring[event.Alert]
-	changed *event.Alert // the last that says how the alarm stands
-	advised ring[event.Advisory]
-	kept    ring[event.Evidence]
+	alerts     ring[event.Alert]
+	lastChange *event.Alert // the last one that says the state of the alarm
+	advised    ring[event.Advisory]
+	kept       ring[event.Evidence]
 }
 
 // pair is the least and the greatest sample of a stretch.
@@ -60,17 +60,16 @@ func (m *machine) window(w Window) {
 }
 
 // standing returns the state of the machine's alarm in a word, and the incident if an
-// alarm stands. It is the state of the last result, or of an alert since: a machine
+// alarm is open. It is the state of the last result, or of an alert since: a machine
 // that is idle has no results, and people acknowledge its alarm all the same.
 func (m *machine) standing() (alarm, incident string) {
-	a, r := m.changed, m.last
-	if a == nil || r != nil && (a.Epoch != r.Epoch || a.Seq < r.Seq) {
-		if r == nil {
-			return "", ""
-		}
+	a, r := m.lastChange, m.lastResult
+	switch {
+	case a == nil && r == nil:
+		return "", ""
+	case a == nil, r != nil && (a.Epoch != r.Epoch || a.Seq < r.Seq):
 		return r.Alarm, r.Incident
-	}
-	if a.State == event.Cleared || a.Alarm == "normal" {
+	case a.State == event.Cleared || a.Alarm == "normal":
 		return a.Alarm, "" // an alert names the alarm that it ends
 	}
 	return a.Alarm, a.Incident
@@ -83,7 +82,7 @@ func (m *machine) before(o *machine) bool {
 	if a == "" != (b == "") {
 		return a == ""
 	}
-	return cmp.Or(m.shown.Compare(o.shown), cmp.Compare(m.event, o.event)) < 0
+	return cmp.Or(m.lastWindowAt.Compare(o.lastWindowAt), cmp.Compare(m.event, o.event)) < 0
 }
 
 // holds reports whether an alert that is kept names the incident.

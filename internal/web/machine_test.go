@@ -20,7 +20,7 @@ type kept struct {
 	results []uint64 // seqs
 	alerts  []string // ids
 	shown   time.Time
-	open    bool // an alarm stands
+	open    bool // an alarm is open
 	event   int
 }
 
@@ -211,7 +211,7 @@ func TestCrowdedHub(t *testing.T) {
 	}
 }
 
-// How an alarm stands goes by the last result, or by an alert since.
+// The state of an alarm is that of the last result, or of an alert since.
 func TestStanding(t *testing.T) {
 	at := func(epoch string, seq uint64, state event.AlertState, alarm string) event.Alert {
 		return event.Alert{Machine: testMachine, ID: fmt.Sprint(epoch, seq, state), Epoch: epoch, Seq: seq, State: state, Alarm: alarm, Incident: "A-ALERTAAA"}

@@ -52,7 +52,7 @@ type machineJSON struct {
 	Name      string        `json:"name"`
 	Verdict   event.Verdict `json:"verdict,omitempty"`  // of the last result that was not late; empty if there is none
 	Alarm     string        `json:"alarm,omitempty"`    // state of the alarm in a word, as in a result; empty if it is not known
-	Incident  string        `json:"incident,omitempty"` // of the alarm, if one stands
+	Incident  string        `json:"incident,omitempty"` // of the alarm, if one is open
 	Span      float64       `json:"span,omitempty"`     // seconds that the last result's window lasted
 	WindowAge float64       `json:"window_age"`         // seconds since the last window came; negative if none has
 }
@@ -193,7 +193,7 @@ func (h *Hub) update(m *machine, c cursor) update {
 	u := update{
 		Machine: m.name, Machines: h.list(c.events), Crowded: !h.refused.IsZero() && h.now().Sub(h.refused) < idleAfter,
 		Results: m.results.since(c.results), Alerts: m.alerts.since(c.alerts), Advisories: m.advised.since(c.advised), Evidence: m.kept.since(c.kept),
-		WindowAge: h.age(m.shown), ResultAge: h.age(m.judged),
+		WindowAge: h.age(m.lastWindowAt), ResultAge: h.age(m.lastResultAt),
 	}
 	if c.windows < m.windows {
 		u.Window = m.windowsSince(c.windows)
@@ -208,10 +208,10 @@ func (h *Hub) list(events uint64) (all []machineJSON) {
 		if m.event <= events {
 			continue
 		}
-		j := machineJSON{Name: m.name, WindowAge: h.age(m.shown)}
+		j := machineJSON{Name: m.name, WindowAge: h.age(m.lastWindowAt)}
 		j.Alarm, j.Incident = m.standing()
-		if m.last != nil {
-			j.Verdict, j.Span = m.last.Verdict, max(0, m.last.End.Sub(m.last.Start).Seconds())
+		if m.lastResult != nil {
+			j.Verdict, j.Span = m.lastResult.Verdict, max(0, m.lastResult.End.Sub(m.lastResult.Start).Seconds())
 		}
 		all = append(all, j)
 	}

@@ -19,11 +19,11 @@ function draw(button, machine, incident, hidden) {
 }
 
 export class Control {
-  #order; #sent; #late;
+  #button; #order; #sent; #late; // #button may be drawn for another alarm meanwhile, #order stays
   #answers = new Map(); // alerts by command: one may come before its command's receipt
 
   constructor() {
-    for (const b of document.querySelectorAll(".orders button, #view-mark button")) b.addEventListener("click", () => this.#ask(b.value, b.dataset));
+    for (const b of document.querySelectorAll(".orders button, #view-mark button")) b.addEventListener("click", () => this.#ask(b));
     $("cancel").addEventListener("click", () => $("ask").close());
     $("ask").addEventListener("close", () => { if (!$("ask").open) this.#order = this.#sent = undefined; }); // it comes late: the next may be asked already
     $("order").addEventListener("submit", (e) => { e.preventDefault(); this.#send(new FormData(e.target)); });
@@ -58,7 +58,9 @@ export class Control {
     this.#says(answer.text);
   }
 
-  #ask(action, { machine, incident }) {
+  #ask(button) {
+    const { value: action, dataset: { machine, incident } } = button;
+    this.#button = button;
     this.#sent = undefined;
     this.#order = { action, machine, incident };
     $("ask-title").textContent = titles[action];
@@ -80,6 +82,7 @@ export class Control {
   async #send(form) {
     const order = this.#order;
     const [by, note, token] = ["by", "note", "token"].map((k) => form.get(k).trim());
+    if (!order.incident && this.#button.dataset.incident) return this.#says("An alarm was raised meanwhile. Close this and look at it first.");
     if (!/^[!-~]+$/.test(token)) return this.#says("this is not the token");
     this.#says("", true);
     let answer, text;

@@ -44,7 +44,7 @@ export class Machines {
   others(all, chosen) { return [...all].filter(([name, m]) => name !== chosen && loud(m) === "loud").length; }
 
   #build(names) {
-    const focus = document.activeElement?.dataset?.machine;
+    const focus = this.#list.contains(document.activeElement) ? document.activeElement.dataset.machine : undefined;
     const short = shortest(names);
     for (const name of this.#rows.keys()) if (!names.includes(name)) this.#rows.delete(name);
     for (const name of names) this.#rows.set(name, this.#rows.get(name) ?? new Row(name));
