@@ -83,7 +83,7 @@ e2e-kafka:
 	scripts/kafka/install.sh $(KAFKA)
 	set -e; for v in $(KAFKA); do echo "== Apache Kafka $$v"; \
 	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... & bus=$$!; \
-	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m -tags e2e -run 'Killed|BrokerAway|Secured' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
+	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m -tags e2e -run 'Killed|BrokerAway|Secured|Grown' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
 	  wait $$bus; \
 	done
 

@@ -11,12 +11,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/flank-tcm/flank/internal/evidence"
 )
 
 // load reads docker-compose.yml as `docker compose` does, with no environment.
@@ -105,6 +108,70 @@ func TestKafka(t *testing.T) {
 	}
 }
 
+// Nothing grows without a bound: what the comment at the top of docker-compose.yml adds
+// up is what the settings come to.
+func TestDiskIsBounded(t *testing.T) {
+	p := load(t)
+	text, err := os.ReadFile("../docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := p.Services["kafka"].Environment.Resolve(func(string) (string, bool) { return "", false })
+	number := func(text string) float64 {
+		t.Helper()
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || n <= 0 {
+			t.Fatalf("%q is no bound: %v", text, err)
+		}
+		return n
+	}
+	setting := func(name string) float64 {
+		t.Helper()
+		if env[name] == nil {
+			t.Fatalf("%s is not set: without it a topic grows", name)
+		}
+		return number(*env[name])
+	}
+	keep := configuration(t, p.Services["topics"]).Retain
+	gb := func(text string) float64 { return number(strings.TrimSuffix(text, "GB")) }
+	partitions := number(argument(t, p.Services["topics"], "--partitions"))
+	logs := 0.0
+	for name, s := range p.Services {
+		if s.Logging == nil || s.Logging.Driver != "json-file" || s.Logging.Options["max-size"] != "10m" || s.Logging.Options["max-file"] != "3" {
+			t.Errorf("%s: logging %+v grows", name, s.Logging)
+		}
+		logs += 3 * 0.01
+	}
+	const segment = 1 + 1.0/8 // whole segments are removed, each an eighth of the limit
+	parts := []struct {
+		name string
+		gb   float64
+	}{
+		{"windows on Kafka", partitions * gb(keep.Windows.Bytes) * segment},
+		{"results, alerts,", 3 * partitions * (setting("KAFKA_LOG_RETENTION_BYTES") + setting("KAFKA_LOG_SEGMENT_BYTES")) / 1e9},
+		{"dead letters on Kafka", gb(keep.Dead.Bytes) * segment},
+		{"state, models,", (partitions + 1 + setting("KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS") + setting("KAFKA_TRANSACTION_STATE_LOG_NUM_PARTITIONS")) * 3 * (16 << 20) / 1e9},
+		{"spool", 8192 * (1 << 20) / 1e9},
+		{"evidence", evidence.DefaultKeep * 10 * 0.966e-3},
+		{"logs of the containers", logs},
+	}
+	sum := 0.0
+	for _, part := range parts {
+		line := regexp.MustCompile(`(?m)^#   ` + part.name + ` +([0-9.]+) GB `).FindStringSubmatch(string(text))
+		if line == nil {
+			t.Errorf("docker-compose.yml has no line on %s: %.1f GB", part.name, part.gb)
+			continue
+		}
+		if said := number(line[1]); said < part.gb-0.1 || said > part.gb+0.1 {
+			t.Errorf("%s: docker-compose.yml says %v GB, the settings come to %.2f", part.name, said, part.gb)
+		}
+		sum += part.gb
+	}
+	if said := regexp.MustCompile(`at most ([0-9]+) GB of disk`).FindStringSubmatch(string(text)); said == nil || number(said[1]) < sum {
+		t.Errorf("docker-compose.yml says %q, the settings come to %.1f GB", said, sum)
+	}
+}
+
 // argument returns what follows a flag of a command line.
 func argument(t *testing.T, s types.ServiceConfig, flag string) string {
 	t.Helper()
@@ -139,7 +206,11 @@ func beside(t *testing.T, s types.ServiceConfig, path string) (file, volume stri
 // configuration returns the values of the configuration that s is given.
 // Whether its keys are known is tested beside the programs.
 func configuration(t *testing.T, s types.ServiceConfig) (values struct {
-	Kafka struct{ Brokers []string }
+	Kafka  struct{ Brokers []string }
+	Retain struct {
+		Windows struct{ Bytes string }
+		Dead    struct{ Bytes string } `yaml:"dead_letters"`
+	}
 	Model string
 	Spool string
 	Page  string

@@ -177,12 +177,12 @@ func seqsInSpool(t *testing.T, dir string) (n int) {
 // segment that has some.
 func walkSpool(t *testing.T, dir string, fn func(spool.Record), last bool) {
 	t.Helper()
-	l, err := spool.List(dir)
+	l, err := spool.List(spool.Dir(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := len(l.Segments) - 1; i >= 0; i-- {
-		c, err := spool.Walk(dir, l.Segments[i], func(r spool.Record) error { fn(r); return nil })
+		c, err := spool.Walk(spool.Dir(dir), l.Segments[i], func(r spool.Record) error { fn(r); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -229,7 +229,7 @@ func logCut(t *testing.T, r *record) {
 		What: "log cut: windows without a result / with two", Count: count, Goal: "0 / 0", Measured: fmt.Sprintf("%d / %d of %d; %d judged late", len(p.rows)-v.count(), v.twice, len(p.rows), v.late),
 	}, v.count() == len(p.rows) && v.twice == 0)
 	log := p.log("monitor.log")
-	declared := strings.Count(log, "is gone, going on at") + strings.Count(log, "windows are missing")
+	declared := strings.Count(log, "is gone, going on at") + strings.Count(log, "has lost its newest messages") + strings.Count(log, "windows are missing")
 	r.exact(figure{What: "log cut: said in the monitor's log", Count: fmt.Sprintf("%d cuts", cuts), Goal: "each", Measured: fmt.Sprintf("%d times", declared)}, declared >= cuts)
 	if declared < cuts {
 		t.Logf("%s", tail(log))

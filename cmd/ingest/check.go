@@ -29,12 +29,21 @@ func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	steps, err := bus.Steps(to, bus.Needs{Write: []string{bus.TopicWindows}})
+	steps, err := bus.Steps(to, bus.Needs{Write: []string{bus.TopicWindows}, Alike: bus.MachineTopics()})
 	if err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
 	if err := c.check(); err != nil {
 		return fmt.Errorf("%s: %w", f.Config, err)
+	}
+	written, err := c.written()
+	if err != nil {
+		return err
+	}
+	for i, s := range steps {
+		if s.Name == "topics" {
+			steps[i].Run = func(ctx context.Context) (string, error) { return withDisk(ctx, s, to, written) }
+		}
 	}
 	steps = append(steps, bus.Step{Name: "spool", Run: func(context.Context) (string, error) { return c.checkSpools() }})
 	if c.MQTT != nil {
@@ -45,6 +54,19 @@ func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
 		}})
 	}
 	return cli.RunSteps(ctx, steps, stdout)
+}
+
+// withDisk runs a step and adds what the windows take on the brokers' disks.
+func withDisk(ctx context.Context, s bus.Step, to bus.Config, written []cli.Written) (string, error) {
+	found, err := s.Run(ctx)
+	if err != nil {
+		return "", err
+	}
+	status, err := bus.Describe(ctx, to, bus.TopicWindows)
+	if err != nil {
+		return "", err
+	}
+	return found + cli.DiskLines(status, written), nil
 }
 
 // checkSpools checks the spool of every machine, and returns a line for each.
@@ -81,7 +103,7 @@ func checkSpool(dir string) (string, error) {
 		return "", fmt.Errorf("%w: the disk does not keep what it is given", err)
 	}
 	took := time.Since(begun)
-	l, err := spool.List(dir)
+	l, err := spool.List(spool.Dir(dir))
 	if err != nil {
 		return "", err
 	}

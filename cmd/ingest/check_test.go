@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/segmentio/kafka-go"
+
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
 )
 
 // Every step that fails has an exit code of its own.
@@ -28,6 +31,15 @@ func TestCheck(t *testing.T) {
 	out, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml")
 	if err != nil || strings.Count(out, " ok ") != 8 {
 		t.Errorf("check: %v\n%s", err, out)
+	}
+	kc := &kafka.Client{Addr: kafka.TCP(addr)}
+	grown, err := kc.CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: bus.TopicResults, Count: 70}}})
+	if err != nil || grown.Errors[bus.TopicResults] != nil {
+		t.Fatal(err, grown)
+	}
+	failing("topics", 7)
+	if _, _, err := ingestRun(t, t.Context(), "topics grow --config ingest.yaml --partitions 70"); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.RemoveAll("spool"); err != nil {
 		t.Fatal(err)

@@ -19,9 +19,10 @@ import (
 
 // settings is ingest.yaml: one machine, or several under `machines`.
 type settings struct {
-	Kafka         cli.Kafka   `yaml:"kafka"`
-	Metrics       string      `yaml:"metrics"` // address of metrics and health; empty: none
-	MQTT          *mqttConfig `yaml:"mqtt"`
+	Kafka         cli.Kafka    `yaml:"kafka"`
+	Retain        retainConfig `yaml:"retain"`  // what `topics apply` has Kafka keep
+	Metrics       string       `yaml:"metrics"` // address of metrics and health; empty: none
+	MQTT          *mqttConfig  `yaml:"mqtt"`
 	machineConfig `yaml:",inline"`
 	Machines      []listed `yaml:"machines"`
 
@@ -115,6 +116,9 @@ func load(path string) (settings, error) {
 	c := settings{machineConfig: defaults(), file: path}
 	if err := config.Load(path, &c); err != nil {
 		return c, err
+	}
+	if _, err := c.Retain.topics(); err != nil {
+		return c, config.Locate(path, err)
 	}
 	_, err := c.Kafka.Bus(path, "")
 	return c, err

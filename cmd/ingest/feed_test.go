@@ -214,10 +214,26 @@ func TestFeedAndTool(t *testing.T) {
 	if _, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --tool T09"); err == nil || !strings.Contains(err.Error(), `the last frame says it is "X1"`) {
 		t.Errorf("a tool that the frames contradict: %v", err)
 	}
+	out, _, err = ingestRun(t, t.Context(), "tool --config ingest.yaml --new")
+	if err != nil || !strings.HasPrefix(out, lathe+": tool X1 is new from now on\n"+lathe+": tool X1, ") {
+		t.Errorf("tool --new: %q, %v", out, err)
+	}
+	c.send(row(1, 9, `, "tool": "X1"`))
+	c.acked(7)
 	halt(t, stop)
-	want := "[:0 :1 :2 T08:3 T08:4 T08:5 T08:6 T08:7 X1:8]"
+	want := "[:0 :1 :2 T08:3 T08:4 T08:5 T08:6 T08:7 X1:8 X1:9]"
 	if got := fmt.Sprint(arrived(t, addr)[lathe]); got != want {
 		t.Errorf("windows %s, want %s", got, want)
+	}
+	var lives []string
+	err = bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+		if life := string(m.Header("tool_life")); life != "" {
+			lives = append(lives, string(m.Header("seq"))+" "+life[:2])
+		}
+		return nil
+	})
+	if err != nil || fmt.Sprint(lives) != "[9 20]" { // it begins with the year
+		t.Errorf("windows of tools that were declared new: %q, %v", lives, err)
 	}
 }
 

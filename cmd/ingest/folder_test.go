@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
 )
 
 // folderYAML watches the folder in.
@@ -72,5 +75,44 @@ func TestFolder(t *testing.T) {
 	}
 	if want := "1 recordings sent, 0 could not be read, 4 windows delivered\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+// A folder that is read again, because what was taken is not known any more, sends
+// the same windows: each has the epoch and seq it had, and no other window has them.
+func TestFolderReadAgain(t *testing.T) {
+	addr := startBroker(t)
+	bench(t, "ingest.yaml", folderYAML(addr))
+	if err := os.Mkdir("in", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		write(t, fmt.Sprintf("in/%d.csv", i), strings.ReplaceAll(table, "T1", fmt.Sprint("T", i)))
+	}
+	all := func(journal string) bool { return strings.Count(journal, ".csv") == 9 }
+	for range 2 {
+		if out, log := watch(t, all); out != "9 recordings sent, 0 could not be read, 36 windows delivered\n" {
+			t.Fatalf("%s%s", out, log)
+		}
+		if err := os.Remove("spool/folder.json"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bodies := map[string][]string{} // by id
+	err := bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+		id := string(m.Header("ce_id"))
+		bodies[id] = append(bodies[id], string(m.Value))
+		return nil
+	})
+	if err != nil || len(bodies) != 36 {
+		t.Fatalf("%d windows, %v; want 36", len(bodies), err)
+	}
+	for id, b := range bodies {
+		if len(b) != 2 || b[0] != b[1] {
+			t.Errorf("%s came %d times, or differs", id, len(b))
+		}
 	}
 }

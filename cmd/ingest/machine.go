@@ -32,16 +32,19 @@ type machine struct {
 	log    zerolog.Logger
 	stdout io.Writer
 
-	mu       sync.Mutex
-	setting  *feed.Setting // of a live source; nil before it is opened
-	state    string        // waiting, running, failed or done
-	problem  error         // of failed
-	restarts uint64
-	newest   time.Time // end of the newest window
-	gw       *gateway.Gateway
-	feed     *feed.Feed
-	before   gateway.Stats // of gateways that are closed
-	received feed.Stats    // of feeds that are closed
+	mu        sync.Mutex
+	setting   *feed.Setting // of a live source; nil before it is opened
+	state     string        // waiting, running, failed or done
+	problem   error         // of failed
+	restarts  uint64
+	newest    time.Time // end of the newest window
+	gw        *gateway.Gateway
+	feed      *feed.Feed
+	looked    time.Time     // when refused was set
+	refused   error         // why the spool cannot be written; nil if it can
+	connected time.Time     // when a sender was last connected, or looking began
+	before    gateway.Stats // of gateways that are closed
+	received  feed.Stats    // of feeds that are closed
 }
 
 func newMachine(c settings, m machineConfig, log zerolog.Logger, stdout io.Writer) *machine {
@@ -177,8 +180,8 @@ func (m *machine) gateway(src source.Source, recording string) (*gateway.Gateway
 	}
 	to.OnRetry = cli.OnRetry(m.log, "broker does not take windows: they stay in the spool")
 	gw, err := gateway.New(gateway.Config{
-		Source: source.Pace(src, speed), Window: m.spec(),
-		SpoolDir: m.spool(), Recording: recording, SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
+		Source: source.Pace(src, speed, source.Clock{}), Window: m.spec(),
+		SpoolDir: m.spool(), Recording: recording, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
 		SpoolBytes: m.MiB << 20, DropOldest: m.Full == "drop_oldest" || m.Full == "" && recording == "",
 		OnCut: m.saw,
 	})

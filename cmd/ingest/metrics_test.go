@@ -25,7 +25,7 @@ func TestMetrics(t *testing.T) {
 		ms = append(ms, newMachine(settings{}, c, zerolog.Nop(), nil))
 	}
 	m := ms[0]
-	m.before = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6})
+	m.before = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6, DamagedBytes: 99})
 	m.received, m.restarts = feed.Stats{Frames: 9, Refused: 1}, 4
 	m.enter("running", nil)
 	h := routes(ms, bus.Config{}, "secret")
@@ -40,7 +40,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants := []string{
-		"windows_cut_total 12", "windows_delivered_total 12", "windows_pending 0", "windows_dropped_total 2", "windows_damaged_total 6",
+		"windows_cut_total 12", "windows_delivered_total 12", "windows_pending 0", "windows_dropped_total 2", "windows_damaged_total 6", "spool_damaged_bytes_total 99",
 		"source_gaps_total 1", "ingest_up 1", "ingest_restarts_total 4", "newest_window_timestamp_seconds 0", "frames_received_total 9",
 		"frames_refused_total 1", "senders 0",
 	}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/bus"
 )
 
 const description = `Stream the windows of machines to Kafka.
@@ -28,9 +26,10 @@ type flags struct {
 	Inspect  inspectFlags  `cmd:"" help:"Print what is in a recording, and draw it."`
 	Simulate simulateFlags `cmd:"" help:"Write recordings of the simulated gun drill, with a wear file, into a folder."`
 	Topics   struct {
-		Apply topicsFlags `cmd:"" help:"Create the topics that are missing, with the settings they need."`
+		Apply topicsFlags `cmd:"" help:"Create the topics that are missing, with the settings they need, set what the configuration says under 'retain', and print what they take on disk."`
+		Grow  growFlags   `cmd:"" help:"Raise the number of partitions of the topics whose messages go by machine, and move what monitors remember of each machine to the partition of its windows. Stop ingesters and monitors before. If it is interrupted, run it again."`
 	} `cmd:"" help:"Prepare the broker."`
-	Tool  toolFlags  `cmd:"" help:"Tell the running ingest that a tool was changed, or which hole or speed it is at."`
+	Tool  toolFlags  `cmd:"" help:"Tell the running ingest that a tool was changed or is new, or which hole or speed it is at."`
 	Check checkFlags `cmd:"" help:"Try every step between this machine and the broker, and name the one that fails."`
 	Spool struct {
 		Ls     spoolFlags  `cmd:"" help:"List the files of the spool and what was delivered of them."`
@@ -44,13 +43,6 @@ type runFlags struct {
 	Verbose bool   `help:"Log more."`
 }
 
-type topicsFlags struct {
-	Config      string        `required:"" placeholder:"FILE" help:"Configuration; only 'kafka' is used."`
-	Partitions  int           `default:"4" help:"Partitions of each topic: at most so many monitors share the machines (default: 4)."`
-	Replication int           `default:"1" help:"Replicas of each partition; 3 on a cluster (default: 1)."`
-	Wait        time.Duration `default:"0s" help:"How long to wait for a broker that is still starting."`
-}
-
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f flags
 	k, err := cli.Parse(&f, "ingest", description, args, stdout, stderr)
@@ -59,7 +51,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	switch k.Command() {
 	case "topics apply":
-		return topics(ctx, f.Topics.Apply, stdout)
+		return applyTopics(ctx, f.Topics.Apply, stdout)
+	case "topics grow":
+		return growTopics(ctx, f.Topics.Grow, stdout)
 	case "inspect <file>":
 		return inspectFile(ctx, f.Inspect, stdout)
 	case "tool":
@@ -76,25 +70,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return simulate(ctx, f.Simulate, stdout)
 	}
 	return ingest(ctx, f.Run, stdout, stderr)
-}
-
-func topics(ctx context.Context, f topicsFlags, stdout io.Writer) error {
-	c, err := load(f.Config)
-	if err != nil {
-		return err
-	}
-	cfg, err := c.Kafka.Bus(f.Config, "flank-topics")
-	if err != nil {
-		return err
-	}
-	if err := cli.Await(ctx, f.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg) }); err != nil {
-		return fmt.Errorf("%s: kafka: %w", f.Config, err)
-	}
-	status, err := bus.Apply(ctx, cfg, f.Partitions, f.Replication)
-	for _, s := range status {
-		fmt.Fprintln(stdout, s)
-	}
-	return err
 }
 
 func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
@@ -127,6 +102,9 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go cli.WatchCertificates(watching, to, log)
+	for _, m := range ms {
+		go m.watch(watching)
+	}
 	if len(ms) == 1 {
 		return ms[0].run(ctx)
 	}

@@ -100,11 +100,11 @@ func TestFirstDay(t *testing.T) {
 		t.Errorf("without topics: %v, want the remedy", err)
 	}
 	out, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 2")
-	if err != nil || strings.Count(out, "\n") != 7 || !strings.Contains(out, "created  tcm.windows.v1, 2 partitions\n") {
+	if err != nil || strings.Count(out, "\n") != 9 || !strings.Contains(out, "tcm.windows.v1   2 (new) ") {
 		t.Errorf("topics apply: %v\n%s", err, out)
 	}
 	out, _, err = ingestRun(t, t.Context(), "topics apply --config ingest.yaml")
-	if err != nil || !strings.Contains(out, "present  tcm.windows.v1, 2 partitions\n") {
+	if err != nil || !strings.Contains(out, "tcm.windows.v1   2 ") || strings.Contains(out, "(new)") {
 		t.Errorf("topics apply again: %v\n%s", err, out)
 	}
 	out, log, err := ingestRun(t, t.Context(), "run --config ingest.yaml")
@@ -222,6 +222,12 @@ func TestErrors(t *testing.T) {
 		{"no ingest to tell of a tool", "tool --config ingest.yaml --tool T1", change("  kind: csv\n", "  kind: tcp\n  listen: \"127.0.0.1:0\"\n")},
 		{"topics without a broker", "topics apply --config ingest.yaml", nil},
 		{"topics of no partitions", "topics apply --config ingest.yaml --partitions 0", []string{config, "ADDR"}},
+		{"kept for a moment", "topics apply --config ingest.yaml", change("window:\n", "retain:\n  windows: {time: 1s}\nwindow:\n")},
+		{"kept as next to nothing", "topics apply --config ingest.yaml", change("window:\n", "retain:\n  dead_letters:\n    bytes: 5kB\nwindow:\n")},
+		{"kept without a unit", ingest, change("window:\n", "retain: {windows: {bytes: 5}}\nwindow:\n")},
+		{"kept of another topic", ingest, change("window:\n", "retain: {results: {time: 1h}}\nwindow:\n")},
+		{"topics grown to none", "topics grow --config ingest.yaml --partitions 0", nil},
+		{"topics grown without a broker", "topics grow --config ingest.yaml --partitions 8", nil},
 		{"topics, unknown key", "topics apply --config ingest.yaml", change("window:\n", "windows:\n")},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
@@ -249,7 +255,7 @@ func TestErrors(t *testing.T) {
 // Help says what to type first.
 func TestHelp(t *testing.T) {
 	var got strings.Builder
-	for _, args := range []string{"--help", "run --help", "simulate --help", "tool --help", "topics apply --help"} {
+	for _, args := range []string{"--help", "run --help", "simulate --help", "tool --help", "topics apply --help", "topics grow --help"} {
 		out, errs, err := ingestRun(t, t.Context(), args)
 		if err != nil || errs != "" {
 			t.Errorf("%s: %v, %q", args, err, errs)

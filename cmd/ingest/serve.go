@@ -24,9 +24,9 @@ import (
 	"github.com/flank-tcm/flank/internal/source/feed"
 )
 
-// webServer is what a running ingest says and is told over HTTP: /metrics and
-// /healthz for whoever can reach it, /v1/context for whoever has the token, which
-// is in a file of the spool's folder.
+// webServer is what a running ingest serves over HTTP: /metrics, /livez, /readyz and
+// /healthz without a login, and /v1/context with the token that is in a file of the
+// spool's folder.
 type webServer struct {
 	srv      *http.Server
 	controls []string // files to remove
@@ -137,6 +137,7 @@ func routes(ms []*machine, to bus.Config, token string) http.Handler {
 		return append(collect(ms), cli.CertificateMetrics(to, time.Now())...)
 	}))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /readyz", readyz(ms, time.Now))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		code, all := http.StatusOK, map[string]health{}
 		for _, m := range ms {
@@ -188,15 +189,15 @@ func tell(ms []*machine, body io.Reader) (now map[string]any, code int, err erro
 		}
 		is, err := set.Apply(t.Change)
 		switch {
-		case errors.Is(err, feed.ErrNamed):
+		case errors.Is(err, feed.ErrNamed), errors.Is(err, feed.ErrNoTool):
 			return nil, http.StatusConflict, err
 		case err != nil && t.Check() != nil:
 			return nil, http.StatusBadRequest, err
 		case err != nil:
 			return nil, http.StatusInternalServerError, err
 		}
-		m.log.Info().Str("tool", is.Tool).Str("hole", is.Hole).Float64("spindle_speed", is.SpindleSpeed).Msg("context is told")
-		return map[string]any{"machine": m.Machine, "tool": is.Tool, "hole": is.Hole, "spindle_speed": is.SpindleSpeed}, http.StatusOK, nil
+		m.log.Info().Str("tool", is.Tool).Str("hole", is.Hole).Float64("spindle_speed", is.SpindleSpeed).Bool("new", t.New).Str("tool_life", is.ToolLife).Msg("context changed")
+		return map[string]any{"machine": m.Machine, "tool": is.Tool, "hole": is.Hole, "spindle_speed": is.SpindleSpeed, "tool_life": is.ToolLife}, http.StatusOK, nil
 	}
 	return nil, http.StatusNotFound, fmt.Errorf("machine %q is not ingested here", t.Machine)
 }

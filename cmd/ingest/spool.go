@@ -45,7 +45,7 @@ func eachSpool(file, machine string, fn func(c settings, dir string, l spool.Lis
 	var damaged error
 	for _, m := range ms {
 		dir := config.Beside(file, m.Spool)
-		l, err := spool.List(dir)
+		l, err := spool.List(spool.Dir(dir))
 		if err == nil {
 			err = fn(c, dir, l)
 		}
@@ -80,7 +80,12 @@ func printSpool(dir string, l spool.Listing, stdout io.Writer) error {
 		fmt.Fprintf(w, "%s\t%d\t%.1f\t%s\t%s\n", s.Name, s.First, float64(s.Bytes)/(1<<20), s.Written.Format(time.DateTime), state)
 	}
 	for _, bad := range l.Bad {
-		fmt.Fprintf(w, "%s\t\t\t\tset aside as damaged\n", bad)
+		c, err := spool.Walk(spool.Dir(dir), bad, nil)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t%s\tset aside as damaged: %d of its records and %d bytes are lost\n",
+			bad.Name, bad.First, float64(bad.Bytes)/(1<<20), bad.Written.Format(time.DateTime), c.Lost, c.DamagedBytes)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -97,7 +102,7 @@ func readSpool(dir string, l spool.Listing, stdout io.Writer) error {
 	var whole, lost uint64
 	damaged := false
 	for _, s := range l.Segments {
-		c, err := spool.Walk(dir, s, nil)
+		c, err := spool.Walk(spool.Dir(dir), s, nil)
 		if err != nil {
 			return err
 		}
@@ -106,7 +111,7 @@ func readSpool(dir string, l spool.Listing, stdout io.Writer) error {
 		switch {
 		case c.Damaged >= 0:
 			damaged = true
-			fmt.Fprintf(stdout, "%s: damaged at byte %d: %d records whole, %d lost\n", s.Name, c.Damaged, c.Records, c.Lost)
+			fmt.Fprintf(stdout, "%s: damaged at byte %d: %d records whole, %d lost with %d bytes\n", s.Name, c.Damaged, c.Records, c.Lost, c.DamagedBytes)
 		case c.Torn > 0:
 			fmt.Fprintf(stdout, "%s: %d records whole, %d bytes at its end that are being written or that a crash tore\n", s.Name, c.Records, c.Torn)
 		}
@@ -162,7 +167,7 @@ func sendAgain(ctx context.Context, c settings, dir string, l spool.Listing, cut
 		if s.Written.Before(cutoff) {
 			continue
 		}
-		_, err := spool.Walk(dir, s, func(r spool.Record) error {
+		_, err := spool.Walk(spool.Dir(dir), s, func(r spool.Record) error {
 			var m bus.Message
 			if err := m.UnmarshalBinary(r.Payload); err != nil {
 				return fmt.Errorf("%s: record %d: %w", s.Name, r.Seq, err)

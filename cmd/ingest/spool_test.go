@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/spool"
 )
 
 // What a broker has lost is sent again from the spool; damage is found.
@@ -54,7 +55,40 @@ func TestSpoolCommands(t *testing.T) {
 	text[100] ^= 1 // in the first record
 	write(t, newest, string(text))
 	out, _, err = ingestRun(t, t.Context(), "spool verify --config ingest.yaml")
-	if err == nil || !strings.Contains(out, "damaged at byte 0: 3 records whole, 1 lost") {
+	if err == nil || !strings.Contains(out, "damaged at byte 0: 3 records whole, 1 lost with ") {
 		t.Errorf("verify of a damaged spool: %v\n%s", err, out)
+	}
+}
+
+// The listing says what is lost of each file that was set aside.
+func TestSpoolListsDamage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "ingest.yaml", ingestYAML("127.0.0.1:1", "", ""))
+	s, _, err := spool.Open("spool", spool.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := s.Append(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	segments, _ := filepath.Glob("spool/*.seg")
+	text, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[200] ^= 1 // in the second record
+	write(t, segments[0], string(text))
+	if s, _, err = spool.Open("spool", spool.Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	out, _, err := ingestRun(t, t.Context(), "spool ls --config ingest.yaml")
+	if err != nil || !strings.Contains(out, "set aside as damaged: 1 of its records and 124 bytes are lost") {
+		t.Errorf("spool ls: %v\n%s", err, out)
 	}
 }

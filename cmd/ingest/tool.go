@@ -21,16 +21,17 @@ import (
 type toolFlags struct {
 	Config  string   `required:"" placeholder:"FILE" help:"Configuration of the ingest that is running, on this computer."`
 	Machine string   `placeholder:"PATH" help:"ISA-95 path of the machine, where the configuration has several."`
-	Tool    *string  `placeholder:"NAME" help:"Tool that is in use from now on, for example T08. Reference and alarm begin anew."`
+	Tool    *string  `placeholder:"NAME" help:"Tool that is in use from now on, for example T08. One that was in before goes on with its reference, wear and alarm."`
+	New     bool     `help:"The tool is new under its name, such as a reground drill or a fresh insert: its reference, wear and alarm start again. Without --tool: the tool in use."`
 	Hole    *string  `placeholder:"NAME" help:"Hole that is being cut."`
 	Speed   *float64 `placeholder:"RPM" help:"Spindle speed in rev/min."`
 }
 
 // tellTool tells the running ingest what a machine is doing.
 func tellTool(ctx context.Context, f toolFlags, stdout io.Writer) error {
-	change := feed.Change{Tool: f.Tool, Hole: f.Hole, SpindleSpeed: f.Speed}
+	change := feed.Change{Tool: f.Tool, Hole: f.Hole, SpindleSpeed: f.Speed, New: f.New}
 	if err := change.Check(); err != nil {
-		return fmt.Errorf("%w (by --tool, --hole or --speed)", err)
+		return fmt.Errorf("%w (by --tool, --new, --hole or --speed)", err)
 	}
 	c, err := load(f.Config)
 	if err != nil {
@@ -85,6 +86,13 @@ func tellTool(ctx context.Context, f toolFlags, stdout io.Writer) error {
 	}
 	if err := json.Unmarshal(answer, &now); err != nil {
 		return fmt.Errorf("ingest run: %w", err)
+	}
+	if f.New {
+		tool := now.Tool
+		if f.Tool != nil {
+			tool = *f.Tool
+		}
+		fmt.Fprintf(stdout, "%s: tool %s is new from now on\n", now.Machine, tool)
 	}
 	_, err = fmt.Fprintf(stdout, "%s: tool %s, hole %s, %s\n", now.Machine, orUnknown(now.Tool), orUnknown(now.Hole), speedText(now.Speed))
 	return err

@@ -17,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 )
@@ -138,14 +139,14 @@ func (f *alertsFlags) command(name string, now time.Time) (c event.Command, id s
 	return c, id, true
 }
 
-func alerts(ctx context.Context, cfg bus.Config, name string, f alertsFlags, stdout io.Writer) error {
+func alerts(ctx context.Context, cfg bus.Config, group, name string, f alertsFlags, stdout io.Writer) error {
 	switch {
 	case name == "alerts ls" && f.Ls.All:
-		return alertsPast(ctx, cfg, stdout)
+		return alertsPast(ctx, cfg, group, stdout)
 	case name == "alerts ls":
-		return alertsList(ctx, cfg, stdout)
+		return alertsList(ctx, cfg, group, stdout)
 	case name == "alerts show <id>":
-		return alertsShow(ctx, cfg, f.Show.ID, stdout)
+		return alertsShow(ctx, cfg, group, f.Show.ID, stdout)
 	}
 	c, id, ok := f.command(name, time.Now())
 	if !ok {
@@ -153,12 +154,12 @@ func alerts(ctx context.Context, cfg bus.Config, name string, f alertsFlags, std
 	}
 	if c.Action.Marks() {
 		var err error
-		if c.Machine, c.Incident, err = raisedAs(ctx, cfg, id); err != nil {
+		if c.Machine, c.Incident, err = raisedAs(ctx, cfg, group, id); err != nil {
 			return err
 		}
-		return command(ctx, cfg, c, stdout)
+		return command(ctx, cfg, group, c, stdout)
 	}
-	all, err := monitor.Alarms(ctx, cfg)
+	all, _, err := history.Alarms(ctx, cfg, group)
 	if err != nil {
 		return err
 	}
@@ -170,14 +171,14 @@ func alerts(ctx context.Context, cfg bus.Config, name string, f alertsFlags, std
 		return fmt.Errorf("%s has no alarm that stands: see `monitor alerts ls`", st.Machine)
 	}
 	c.Machine, c.Incident = st.Machine, st.Incident
-	return command(ctx, cfg, c, stdout)
+	return command(ctx, cfg, group, c, stdout)
 }
 
 // answerWait is how long an answer to a command is waited for.
 const answerWait = 10 * time.Second
 
 // command sends a command and prints what became of it.
-func command(ctx context.Context, cfg bus.Config, c event.Command, stdout io.Writer) error {
+func command(ctx context.Context, cfg bus.Config, group string, c event.Command, stdout io.Writer) error {
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
 		return err
@@ -191,7 +192,7 @@ func command(ctx context.Context, cfg bus.Config, c event.Command, stdout io.Wri
 	answered := errors.New("answered")
 	var answer event.Alert
 	err = bus.ReadTopic(waiting, cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
-		if string(m.Header("ce_type")) != event.AlertType || json.Unmarshal(m.Value, &answer) != nil || answer.Command != c.ID {
+		if string(m.Header("ce_type")) != event.AlertType || json.Unmarshal(m.Value, &answer) != nil || answer.Command != c.ID || !history.OfGroup(answer.Group, group) {
 			return nil // of others
 		}
 		return answered
@@ -203,14 +204,14 @@ func command(ctx context.Context, cfg bus.Config, c event.Command, stdout io.Wri
 		_, err := fmt.Fprintln(stdout, printable(answer.Text, 2000))
 		return err
 	case waiting.Err() != nil && ctx.Err() == nil:
-		return fmt.Errorf("the command is on %s, and nobody has answered for %v: is a monitor running? It is carried out when one starts", bus.TopicCommands, answerWait)
+		return fmt.Errorf("the command is on %s, and no monitor has answered for %v: is one of group %s running? It is carried out when one starts", bus.TopicCommands, answerWait, group)
 	}
 	return err
 }
 
 // find returns the machine that a person means: by an alarm that stands, by the
 // machine's path, or by the last part of it.
-func find(all []monitor.Standing, id string) (found monitor.Standing, err error) {
+func find(all []history.Standing, id string) (found history.Standing, err error) {
 	var matches []string
 	for _, st := range all {
 		if st.Incident != "" && strings.EqualFold(st.Incident, id) || st.Machine == id {
@@ -230,8 +231,8 @@ func find(all []monitor.Standing, id string) (found monitor.Standing, err error)
 }
 
 // raisedAs returns the machine of an alarm, which may be over, and the alarm's name.
-func raisedAs(ctx context.Context, cfg bus.Config, id string) (machine, incident string, err error) {
-	err = monitor.Alerts(ctx, cfg, func(a event.Alert) error {
+func raisedAs(ctx context.Context, cfg bus.Config, group, id string) (machine, incident string, err error) {
+	_, err = history.Alerts(ctx, cfg, group, func(a event.Alert) error {
 		if a.State == event.Raised && a.Incident != "" && strings.EqualFold(a.Incident, id) {
 			machine, incident = a.Machine, a.Incident
 		}
@@ -243,7 +244,7 @@ func raisedAs(ctx context.Context, cfg bus.Config, id string) (machine, incident
 	return machine, incident, err
 }
 
-func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer) error {
+func alertsShow(ctx context.Context, cfg bus.Config, group, id string, stdout io.Writer) error {
 	of := func(machine string) bool {
 		return machine == id || machine[strings.LastIndexByte(machine, '/')+1:] == id
 	}
@@ -253,7 +254,7 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 	}
 	var lines []line
 	var last, why *event.Alert
-	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
+	skipped, err := history.Alerts(ctx, cfg, group, func(a event.Alert) error {
 		if strings.EqualFold(a.Incident, id) || of(a.Machine) {
 			lines = append(lines, line{a.At, string(a.State), a.Text})
 			if last == nil || !a.State.Marks() { // these may be about a machine whose alarm is another by now
@@ -268,7 +269,7 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	err = monitor.Advisories(ctx, cfg, func(a event.Advisory) error {
+	more, err := history.Advisories(ctx, cfg, group, func(a event.Advisory) error {
 		if of(a.Machine) {
 			lines = append(lines, line{a.At, fmt.Sprintf("%s %s", a.Kind, a.State), a.Text})
 		}
@@ -278,7 +279,7 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 		return err
 	}
 	var kept *event.Evidence
-	err = monitor.Evidences(ctx, cfg, func(e event.Evidence) error {
+	yetMore, err := history.Evidences(ctx, cfg, group, func(e event.Evidence) error {
 		if why != nil && e.Alert == why.ID {
 			kept = &e
 		}
@@ -304,7 +305,10 @@ func alertsShow(ctx context.Context, cfg bus.Config, id string, stdout io.Writer
 	for _, l := range lines {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", when(l.at), l.what, printable(l.text, 1500))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return noteSkipped(skipped+more+yetMore, stdout)
 }
 
 // showAlarm prints what the last alert says of its alarm.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -66,17 +67,24 @@ func TestAlerts(t *testing.T) {
 	if !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
-	all, err := monitor.Alarms(t.Context(), cfg)
+	all, _, err := history.Alarms(t.Context(), cfg, monitor.DefaultGroup)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	id := all[0].Incident
+	// Alerts that cannot be read do not keep people from the others.
+	for _, typ := range []string{event.AlertType, event.AdvisoryType, event.EvidenceType} {
+		bad := bus.Message{Topic: bus.TopicAlerts, Key: "lathe", Value: []byte("{"), Headers: []bus.Header{{Key: "ce_type", Value: []byte(typ)}}}
+		if err := out.Send(t.Context(), []bus.Message{bad, bad}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, step := range []struct {
 		args string
 		want []string // in what is printed, or in the error
 		err  bool
 	}{
-		{"ls", []string{id, "lathe", "T1", "raised", "\nadvisory", "SENSOR clock Maintenance required: clock_step"}, false},
+		{"ls", []string{id, "lathe", "T1", "raised", "\nadvisory", "SENSOR clock Maintenance required: clock_step", "cannot be read, and were left out: 2\n"}, false},
 		{"show lathe", []string{"FAULTY since", "sensor raised", "clock_step"}, false},
 		{"show " + id, []string{
 			"reasons  log-odds of faulty +", " 100 %  force  20 N, usually 1", "scores   ··▆▆  4 windows to ", "evidence http://plant:9102/evidence/" + id + "-3.arrow",
@@ -94,9 +102,9 @@ func TestAlerts(t *testing.T) {
 		{"unsuppress lathe", []string{"alarm unsuppressed"}, false},
 		{"out-of-service lathe --reason repair", []string{"alarm out of service by kim: repair"}, false},
 		{"in-service lathe", []string{"alarm in service again"}, false},
-		{"show " + id, []string{"acme/spore/bay2/line1/lathe", "FAULTY since", "acknowledged as false by kim", "lee: refused", "shelved until", "in service again"}, false},
+		{"show " + id, []string{"acme/spore/bay2/line1/lathe", "FAULTY since", "acknowledged as false by kim", "lee: refused", "shelved until", "in service again", "were left out: 6\n"}, false},
 		{"show A-AAAAAAAA", []string{"nothing is known"}, true},
-		{"ls --all", []string{id, "T1", "kim", "yes\n"}, false},
+		{"ls --all", []string{id, "T1", "kim", "yes\n", "were left out: 2\n"}, false},
 		{"mark-false " + id, []string{"refused: it is marked as false already"}, true},
 		{"unmark-false " + strings.ToLower(id) + " --note worn-after-all", []string{"lathe tool T1: alarm of ", "no longer marked as false by kim: worn-after-all."}, false},
 		{"ls --all", []string{"-\n"}, false},
@@ -154,7 +162,8 @@ func TestReport(t *testing.T) {
 	ack := event.Alert{ID: "b", Machine: lathe, Tool: "T1", State: "acknowledged", At: noon.Add(91 * time.Minute)}
 	advisory := event.Advisory{ID: "c", Machine: lathe, Kind: event.SensorAdvisory, State: event.Raised, At: noon}
 	msgs = append(msgs, say(bus.TopicAlerts, event.AlertType, "a", raised.At, raised), say(bus.TopicAlerts, event.AlertType, "b", ack.At, ack),
-		say(bus.TopicAlerts, event.AdvisoryType, "c", noon, advisory), say(bus.TopicAlerts, "io.tcm.other.v1", "d", noon, 1))
+		say(bus.TopicAlerts, event.AdvisoryType, "c", noon, advisory), say(bus.TopicAlerts, "io.tcm.other.v1", "d", noon, 1), say(bus.TopicAlerts, event.AlertType, "bad", noon, 1), say(bus.TopicAlerts, event.AdvisoryType, "bad", noon, 1),
+		say(bus.TopicResults, event.ResultType, "bad", noon, 1))
 	if err := out.Send(t.Context(), msgs); err != nil {
 		t.Fatal(err)
 	}
@@ -192,6 +201,9 @@ func TestReport(t *testing.T) {
 		if (err != nil) != tc.err {
 			t.Errorf("%s: %v", tc.args, err)
 		}
+		if warned := strings.Contains(stderr.String(), `"tcm.results.v1":1,"tcm.alerts.v1":2`); err == nil && !warned {
+			t.Errorf("%s: what cannot be read is not counted: %s", tc.args, &stderr)
+		}
 		for _, want := range tc.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: no %q in\n%s", tc.args, want, got)
@@ -213,7 +225,7 @@ func TestSparkline(t *testing.T) {
 
 // Names that several machines share are no names.
 func TestFind(t *testing.T) {
-	all := []monitor.Standing{
+	all := []history.Standing{
 		{Machine: "a/drill", Incident: "A-AAAAAAAA"}, {Machine: "b/drill"}, {Machine: "b/lathe"},
 	}
 	for id, want := range map[string]string{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -27,6 +28,7 @@ func check(ctx context.Context, file string, c settings, to bus.Config, stdout i
 		return fmt.Errorf("%s: kafka: %w", file, err)
 	}
 	var m *model.Model
+	machines := 1
 	steps = append(steps,
 		bus.Step{Name: "model", Run: func(context.Context) (found string, err error) {
 			if c.Model == "" {
@@ -38,22 +40,20 @@ func check(ctx context.Context, file string, c settings, to bus.Config, stdout i
 			return m.String(), nil
 		}},
 		bus.Step{Name: "state", Run: func(ctx context.Context) (string, error) {
-			s, err := monitor.CheckState(ctx, monitor.Config{Model: m, Bus: to})
+			s, err := monitor.CheckState(ctx, monitor.Config{Model: m, Bus: to, Group: c.Group})
 			if err != nil {
 				return "", err
 			}
+			machines = max(s.Machines, 1)
 			return fmt.Sprintf("%d machines, %d with a reference, %d alarms raised", s.Machines, s.References, s.Alarms), nil
 		}},
-		bus.Step{Name: "disk", Run: func(context.Context) (string, error) {
-			store, err := c.Evidence.open(file)
+		bus.Step{Name: "disk", Run: func(ctx context.Context) (string, error) {
+			evidence, err := c.Evidence.count(file)
 			if err != nil {
 				return "", err
 			}
-			if store == nil {
-				return "no evidence is kept: evidence.dir is not set", nil
-			}
-			now, most, err := store.Count()
-			return fmt.Sprintf("evidence of %d alerts, at most %d, in %s", now, most, config.Beside(file, c.Evidence.Dir)), err
+			topics, err := diskOfTopics(ctx, to, m, machines)
+			return evidence + topics, err
 		}},
 	)
 	routes, err := c.Alerts.Build(file, to, c.Group, true, zerolog.Nop())
@@ -66,4 +66,31 @@ func check(ctx context.Context, file string, c settings, to bus.Config, stdout i
 		steps = append(steps, bus.Step{Name: "route " + r.Name(), Run: one[len(one)-1].Run})
 	}
 	return cli.RunSteps(ctx, steps, stdout)
+}
+
+// count says how many alerts have evidence, and how many may have it at most.
+func (e evidenceSettings) count(file string) (string, error) {
+	store, err := e.open(file)
+	if err != nil {
+		return "", err
+	}
+	if store == nil {
+		return "no evidence is kept: evidence.dir is not set", nil
+	}
+	now, most, err := store.Count()
+	return fmt.Sprintf("evidence of %d alerts, at most %d, in %s", now, most, config.Beside(file, e.Dir)), err
+}
+
+// diskOfTopics returns what the topics take on the brokers' disks, with so many machines
+// of the model's layout.
+func diskOfTopics(ctx context.Context, to bus.Config, m *model.Model, machines int) (string, error) {
+	one, err := cli.MachineWrites(m.Layout, m.Window)
+	if err != nil {
+		return "", err
+	}
+	status, err := bus.Describe(ctx, to, append(bus.MachineTopics(), bus.TopicDead)...)
+	if err != nil {
+		return "", err
+	}
+	return cli.DiskLines(status, slices.Repeat([]cli.Written{one}, machines)), nil
 }

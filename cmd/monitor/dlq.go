@@ -32,7 +32,7 @@ func letters(ctx context.Context, cfg bus.Config, fn func(int64, bus.Letter) err
 	return bus.ReadFrom(ctx, cfg, bus.TopicDead, 0, bus.FirstOffset, false, func(m bus.Message) error {
 		l, err := bus.OpenLetter(m)
 		if err != nil {
-			l = bus.Letter{Reason: "not written by a monitor: " + err.Error(), Message: m}
+			l = bus.Letter{Reason: "not written by a monitor: " + err.Error(), Message: m, Size: int64(len(m.Value))}
 		}
 		return fn(m.Offset, l)
 	})
@@ -45,7 +45,7 @@ func dlqList(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
 	err := letters(ctx, cfg, func(offset int64, l bus.Letter) error {
 		n++
 		m := l.Message
-		_, err := fmt.Fprintf(w, "%d\t%s\t%s\t%s/%d@%d\t%d\t%s\n", offset, l.At.Local().Format(time.DateTime), printable(m.Key, 60), m.Topic, m.Partition, m.Offset, len(m.Value), printable(l.Reason, 120))
+		_, err := fmt.Fprintf(w, "%d\t%s\t%s\t%s/%d@%d\t%s\t%s\n", offset, l.At.Local().Format(time.DateTime), printable(m.Key, 60), m.Topic, m.Partition, m.Offset, size(l), printable(l.Reason, 120))
 		return err
 	})
 	if err != nil {
@@ -56,6 +56,19 @@ func dlqList(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
 		return err
 	}
 	return w.Flush()
+}
+
+// size says how many bytes the value has, and how many of them the letter holds if that
+// is not all.
+func size(l bus.Letter) string {
+	kept := int64(len(l.Message.Value))
+	switch {
+	case l.Size == kept:
+		return fmt.Sprint(kept)
+	case l.Size < 0:
+		return fmt.Sprintf("%d of ?", kept)
+	}
+	return fmt.Sprintf("%d of %d", kept, l.Size)
 }
 
 // printable returns at most n bytes of what a stranger wrote, safe for a terminal.
@@ -77,7 +90,10 @@ func dlqShow(ctx context.Context, cfg bus.Config, offset int64, stdout io.Writer
 		for _, h := range m.Headers {
 			fmt.Fprintf(stdout, "header     %s: %s\n", printable(h.Key, 200), printable(string(h.Value), 200))
 		}
-		_, err := fmt.Fprintf(stdout, "value      %d bytes: %s\n", len(m.Value), printable(string(m.Value), 256))
+		if err := l.Whole(); err != nil {
+			fmt.Fprintf(stdout, "not whole  %s\n", strings.TrimPrefix(err.Error(), "bus: "))
+		}
+		_, err := fmt.Fprintf(stdout, "value      %s bytes: %s\n", size(l), printable(string(m.Value), 256))
 		return err
 	})
 	if err == nil && !found {
@@ -87,7 +103,8 @@ func dlqShow(ctx context.Context, cfg bus.Config, offset int64, stdout io.Writer
 }
 
 // dlqRedrive sends dead letters to the topic they came from, as they were. The
-// letters stay: Kafka removes them with age.
+// letters stay: Kafka removes them with age. One that does not hold all of its message
+// is not sent; with --all the others are.
 func dlqRedrive(ctx context.Context, cfg bus.Config, f redriveFlags, stdout io.Writer) error {
 	if f.All == (len(f.Offset) > 0) {
 		return errors.New("name the offsets of the dead letters to send again, or --all")
@@ -101,7 +118,7 @@ func dlqRedrive(ctx context.Context, cfg bus.Config, f redriveFlags, stdout io.W
 	for _, offset := range f.Offset {
 		wanted[offset] = true
 	}
-	sent := 0
+	sent, parts := 0, 0
 	err = letters(ctx, cfg, func(offset int64, l bus.Letter) error {
 		if !f.All && !wanted[offset] {
 			return nil
@@ -110,6 +127,13 @@ func dlqRedrive(ctx context.Context, cfg bus.Config, f redriveFlags, stdout io.W
 		if l.Message.Topic == bus.TopicDead {
 			return fmt.Errorf("dead letter %d: %s", offset, l.Reason)
 		}
+		if err := l.Whole(); err != nil {
+			if f.All {
+				parts++
+				return nil
+			}
+			return fmt.Errorf("dead letter %d is not sent: %w; `ingest spool resend` sends windows again that a spool still has", offset, err)
+		}
 		if err := out.Send(ctx, []bus.Message{l.Message}); err != nil {
 			return fmt.Errorf("dead letter %d: %w", offset, err)
 		}
@@ -117,6 +141,9 @@ func dlqRedrive(ctx context.Context, cfg bus.Config, f redriveFlags, stdout io.W
 		return nil
 	})
 	fmt.Fprintf(stdout, "%d dead letters sent again\n", sent)
+	if parts > 0 {
+		err = errors.Join(err, fmt.Errorf("%d dead letters are not sent, since they do not hold all of their messages: `monitor dlq show` says where those lie", parts))
+	}
 	for offset := range wanted {
 		err = errors.Join(err, fmt.Errorf("no dead letter at offset %d: see `monitor dlq ls`", offset))
 	}

@@ -67,3 +67,50 @@ func TestDlq(t *testing.T) {
 		t.Errorf("%d windows, %v", n, err)
 	}
 }
+
+// A letter that does not hold all of its message says so, and is not sent.
+func TestDlqCut(t *testing.T) {
+	addr := startBroker(t, true)
+	cfg := bus.Config{Brokers: []string{addr}}
+	bench(t, "monitor.yaml", "kafka: {brokers: [\""+addr+"\"]}\n")
+	dlq := func(args string) (string, error) {
+		var out, log bytes.Buffer
+		err := run(t.Context(), strings.Fields("dlq "+args+" --config monitor.yaml"), &out, &log)
+		return out.String(), err
+	}
+	p, err := bus.NewProducer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	large := bus.Message{Topic: bus.TopicWindows, Partition: 0, Offset: 41, Key: "k", Value: make([]byte, 966_000)}
+	small := bus.Message{Topic: bus.TopicWindows, Partition: 0, Offset: 43, Key: "k", Value: []byte("v")}
+	err = p.Send(t.Context(), []bus.Message{
+		bus.CutLetter(large, "another layout", time.Now()),
+		bus.BareLetter(bus.Message{Topic: bus.TopicWindows, Offset: 42}, -1, "130 MiB when unpacked", time.Now()),
+		bus.DeadLetter(small, "checksum differs", time.Now()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string][]string{
+		"ls":     {"65536 of 966000  another layout", "0 of ?", "tcm.windows.v1/0@42"},
+		"show 0": {"the letter holds 65536 of the 966000 bytes", "topic tcm.windows.v1 partition 0 at offset 41", "value      65536 of 966000 bytes"},
+		"show 1": {"the letter does not hold all of the message (value)", "at offset 42", "130 MiB when unpacked"},
+	} {
+		out, err := dlq(args)
+		for _, w := range want {
+			if err != nil || !strings.Contains(out, w) {
+				t.Errorf("%s: %v, lacks %q\n%s", args, err, w, out)
+			}
+		}
+	}
+	out, err := dlq("redrive 0")
+	if err == nil || !strings.Contains(err.Error(), "65536 of the 966000 bytes") || !strings.Contains(err.Error(), "at offset 41") || out != "0 dead letters sent again\n" {
+		t.Errorf("redrive: %v\n%s", err, out)
+	}
+	out, err = dlq("redrive --all")
+	if err == nil || !strings.Contains(err.Error(), "2 dead letters are not sent") || out != "1 dead letters sent again\n" {
+		t.Errorf("redrive --all: %v\n%s", err, out)
+	}
+}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/history"
 )
 
-func alertsList(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
-	all, err := monitor.Alarms(ctx, cfg)
+func alertsList(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
+	all, skipped, err := history.Alarms(ctx, cfg, group)
 	if err != nil {
 		return err
 	}
@@ -41,11 +41,23 @@ func alertsList(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return advice(all, stdout)
+	if err := advice(all, stdout); err != nil {
+		return err
+	}
+	return noteSkipped(skipped, stdout)
+}
+
+// noteSkipped prints how many messages a list is without, if there are any.
+func noteSkipped(n int, stdout io.Writer) error {
+	if n == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(stdout, "\nnote: messages on %s that cannot be read, and were left out: %d\n", bus.TopicAlerts, n)
+	return err
 }
 
 // advice prints the advisories that stand, if there are any.
-func advice(all []monitor.Standing, stdout io.Writer) error {
+func advice(all []history.Standing, stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, st := range all {
 		for i, a := range st.Advisories {
@@ -65,7 +77,7 @@ func when(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-func alertsPast(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
+func alertsPast(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
 	type row struct {
 		first   event.Alert
 		cleared event.Alert
@@ -74,7 +86,7 @@ func alertsPast(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
 	}
 	var rows []*row
 	index := make(map[string]*row) // by machine and incident
-	err := monitor.Alerts(ctx, cfg, func(a event.Alert) error {
+	skipped, err := history.Alerts(ctx, cfg, group, func(a event.Alert) error {
 		key := a.Machine + " " + cmp.Or(a.Incident, a.Since.String())
 		r := index[key]
 		switch {
@@ -106,5 +118,8 @@ func alertsPast(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(r.first.Incident, "-"), printable(r.first.Machine, 100), printable(cmp.Or(r.first.Tool, "-"), 40),
 			when(r.first.At), printable(cmp.Or(r.by, "-"), 40), when(r.cleared.At), cmp.Or(r.cleared.Reason, "-"), wrong)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return noteSkipped(skipped, stdout)
 }

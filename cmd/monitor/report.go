@@ -15,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/shift"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/wear"
@@ -93,31 +94,40 @@ func report(ctx context.Context, file string, c settings, to bus.Config, f repor
 	}
 	defer p.Close()
 	r := shift.New(cfg)
-	if err := readResults(ctx, to, cfg, p, r.Result); err != nil {
+	lost, err := readResults(ctx, to, cfg, p, r.Result)
+	if err != nil {
 		return err
 	}
 	p.Close()
+	skipped := 0
 	err = bus.ReadTopic(ctx, to, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
-		var err error
+		var ok bool
 		switch string(m.Header("ce_type")) {
 		case event.AlertType:
-			var a event.Alert
-			if err = json.Unmarshal(m.Value, &a); err == nil {
-				r.Alert(a)
-			}
+			ok = read(m, func(a event.Alert) {
+				if history.OfGroup(a.Group, c.Group) {
+					r.Alert(a)
+				}
+			})
 		case event.AdvisoryType:
-			var a event.Advisory
-			if err = json.Unmarshal(m.Value, &a); err == nil {
-				r.Advisory(a)
-			}
+			ok = read(m, func(a event.Advisory) {
+				if history.OfGroup(a.Group, c.Group) {
+					r.Advisory(a)
+				}
+			})
+		default:
+			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("%s: offset %d of partition %d: %w", bus.TopicAlerts, m.Offset, m.Partition, err)
+		if !ok {
+			skipped++
 		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if lost+skipped > 0 {
+		log.Warn().Int(bus.TopicResults, lost).Int(bus.TopicAlerts, skipped).Msg("so many messages of these topics cannot be read, and the report is without them")
 	}
 	all := r.Finish()
 	switch f.Format {
@@ -129,6 +139,16 @@ func report(ctx context.Context, file string, c settings, to bus.Config, f repor
 		_, err = io.WriteString(stdout, shift.Text(cfg, all))
 	}
 	return err
+}
+
+// read calls fn with the event in a message. It reports false if it cannot be read.
+func read[E any](m bus.Message, fn func(E)) bool {
+	var e E
+	if json.Unmarshal(m.Value, &e) != nil {
+		return false
+	}
+	fn(e)
+	return true
 }
 
 // labels makes cfg ask a wear file whether alarms were false, by the label rule of
@@ -162,29 +182,31 @@ func startOf(a event.Alert, spec window.Spec) time.Time { return a.At.Add(-spec.
 // result under the end of its window, or under its own time if that is sooner.
 const clockMargin = time.Hour
 
-// readResults calls fn for the results of the report's time, and perhaps others.
-func readResults(ctx context.Context, to bus.Config, cfg shift.Config, p *cli.Progress, fn func(event.Result)) error {
+// readResults calls fn for the results of the report's time, and perhaps others. A
+// result that cannot be read is skipped, and skipped counts them.
+func readResults(ctx context.Context, to bus.Config, cfg shift.Config, p *cli.Progress, fn func(event.Result)) (skipped int, err error) {
 	const steps = 100 // of a partition
 	partitions, err := bus.Partitions(ctx, to, bus.TopicResults)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	whole := cfg.Until.Sub(cfg.Since)
 	for i := range partitions {
 		err := bus.ReadRange(ctx, to, bus.TopicResults, i, bus.Range{Since: cfg.Since.Add(-clockMargin)}, func(m bus.Message) error {
-			var r event.Result
-			if err := json.Unmarshal(m.Value, &r); err != nil {
-				return fmt.Errorf("%s: offset %d of partition %d: %w", bus.TopicResults, m.Offset, m.Partition, err)
+			ok := read(m, func(r event.Result) {
+				fn(r)
+				done := int(steps * float64(r.Start.Sub(cfg.Since)) / float64(whole))
+				p.Report("reading results", i*steps+min(max(done, 0), steps-1), partitions*steps)
+			})
+			if !ok {
+				skipped++
 			}
-			fn(r)
-			done := int(steps * float64(r.Start.Sub(cfg.Since)) / float64(whole))
-			p.Report("reading results", i*steps+min(max(done, 0), steps-1), partitions*steps)
 			return nil
 		})
 		if err != nil {
-			return err
+			return skipped, err
 		}
 		p.Report("reading results", (i+1)*steps, partitions*steps)
 	}
-	return nil
+	return skipped, nil
 }

@@ -124,7 +124,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return alertsTest(ctx, file, c, to, f.Alerts.Test, stdout)
 	}
 	if strings.HasPrefix(k.Command(), "alerts ") {
-		return alerts(ctx, to, k.Command(), f.Alerts, stdout)
+		return alerts(ctx, to, c.Group, k.Command(), f.Alerts, stdout)
 	}
 	if strings.HasPrefix(k.Command(), "report") {
 		return report(ctx, file, c, to, f.Report, time.Now(), stdout, stderr)
@@ -166,6 +166,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	cfg.EvidenceURL = c.Evidence.URL
+	var mon *monitor.Monitor // is there when the page is served
 	var hub *web.Hub
 	if c.Page != "" {
 		view := web.Config{Layout: m.Layout}
@@ -182,16 +183,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			defer out.Close()
 			view.Control = monitor.Control(out, token)
 		}
+		view.Ready = func() error { return mon.Ready() }
 		hub = web.NewHub(view)
 		hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1})
 		cfg.Show(hub)
-		cli.Recall(ctx, cfg.Bus, hub, log)
+		cli.Recall(ctx, cfg.Bus, cfg.Group, hub, log)
 	}
-	mon, err := monitor.New(cfg)
-	if err != nil {
+	if mon, err = monitor.New(cfg); err != nil {
 		return err
 	}
-	defer mon.Close()
 	if hub != nil {
 		pages := http.NewServeMux()
 		pages.Handle("/", hub.Handler())

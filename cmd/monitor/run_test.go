@@ -164,7 +164,7 @@ func TestRun(t *testing.T) {
 	go func() {
 		defer stop()
 		_ = bus.ReadTopic(ctx, cfg, bus.TopicResults, bus.FirstOffset, true, func(m bus.Message) error {
-			if !strings.HasSuffix(string(m.Header("ce_id")), "/5") {
+			if !strings.HasSuffix(string(m.Header("ce_id")), "/5/tcm-monitor") {
 				return nil
 			}
 			if url := after(log.String(), `"page":"`); url != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/source"
@@ -207,9 +208,9 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	if p.pageURL != "" {
 		fmt.Fprintf(p.stderr, "page     %s\n", p.pageURL)
 	}
-	var results *monitor.Collector
+	var results *history.Collector
 	gw, err := gateway.New(gateway.Config{
-		Source: source.Pace(j.source, j.speed), Window: p.model.Window, SpoolDir: filepath.Join(p.DataDir, "spool"),
+		Source: source.Pace(j.source, j.speed, source.Clock{}), Window: p.model.Window, SpoolDir: filepath.Join(p.DataDir, "spool"),
 		Bus: p.bus, Recording: j.recording, SyncEvery: syncEvery(j.speed), Log: p.log,
 		OnCut: func(c source.Cut) {
 			if c.Window == nil {
@@ -233,18 +234,17 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	results = monitor.NewCollector(p.Machine, window.FormatEpoch(epoch), first, out)
+	results = history.NewCollector(monitor.DefaultGroup, p.Machine, window.FormatEpoch(epoch), first, out)
 
 	line := newStatus(p)
 	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, Log: p.log}
 	cfg.Show(p.hub)
-	cli.Recall(ctx, p.bus, p.hub, p.log)
+	cli.Recall(ctx, p.bus, monitor.DefaultGroup, p.hub, p.log)
 	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = line.also(cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory)
 	mon, err := monitor.New(cfg)
 	if err != nil {
 		return err
 	}
-	defer mon.Close()
 	routes, err := p.routes()
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/gateway"
-	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -168,7 +168,7 @@ func (s *summary) check() error {
 }
 
 // summarize prints the summary and returns it.
-func (p *plant) summarize(gw *gateway.Gateway, results *monitor.Collector) (*summary, error) {
+func (p *plant) summarize(gw *gateway.Gateway, results *history.Collector) (*summary, error) {
 	g, r := gw.Stats(), results.Summary()
 	s := &summary{
 		Windows: g.Windows, Results: r.Results, Faulty: r.Verdicts[event.Faulty], Alerts: r.Alerts,

@@ -1,19 +1,25 @@
 package bus
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// embeddedRetain is how much of the windows an embedded broker keeps in each
-// partition. It loads its data when it starts.
+// embeddedRetain is how much of the windows, and of the dead letters, an embedded
+// broker keeps in each partition. It loads its data when it starts.
 const embeddedRetain = 512 << 20
+
+// repairTimeout bounds what a start after a kill takes.
+const repairTimeout = 5 * time.Minute
 
 // Broker is a Kafka broker inside this process, for trying things out and for a
 // single machine. It speaks Kafka's protocol and keeps its data in a folder, but
@@ -22,6 +28,7 @@ const embeddedRetain = 512 << 20
 type Broker struct {
 	cluster *kfake.Cluster
 	lock    *flock.Flock
+	mark    string // file that is there while the broker runs
 	addr    string
 	once    sync.Once
 	err     error // of Close
@@ -52,9 +59,16 @@ func StartBroker(dir, addr string) (*Broker, error) {
 		lock.Close()
 		return nil, fmt.Errorf("bus: broker cannot listen on %s (%v): stop the program that has it, or choose another address", addr, innermost(err))
 	}
+	killed, err := markRunning(dir)
+	if err != nil {
+		ln.Close()
+		lock.Close()
+		return nil, fmt.Errorf("bus: broker folder: %w", err)
+	}
+	guarded := newBrokerListener(ln)
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(1),
-		kfake.ListenFn(func(string, string) (net.Listener, error) { return ln, nil }),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return guarded, nil }),
 		kfake.DataDir(filepath.Join(dir, "kafka")),
 		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "10000", "message.max.bytes": "16777216"}),
 	)
@@ -63,7 +77,18 @@ func StartBroker(dir, addr string) (*Broker, error) {
 		lock.Close()
 		return nil, fmt.Errorf("bus: broker folder %s: %w: if its files are damaged, move the folder away and start again", dir, err)
 	}
-	return &Broker{cluster: cluster, lock: lock, addr: ln.Addr().String()}, nil
+	b := &Broker{cluster: cluster, lock: lock, addr: ln.Addr().String(), mark: filepath.Join(dir, runningMark)}
+	if killed {
+		ctx, cancel := context.WithTimeout(context.Background(), repairTimeout)
+		defer cancel()
+		if _, err := endOrphans(ctx, guarded.dial, b.addr); err != nil {
+			cluster.Close()
+			lock.Close()
+			return nil, fmt.Errorf("bus: broker folder %s: after it was killed: %w: start again; if that does not help, move the folder away", dir, err)
+		}
+	}
+	guarded.open()
+	return b, nil
 }
 
 // Addr returns the host:port of the broker.
@@ -71,7 +96,9 @@ func (b *Broker) Addr() string { return b.addr }
 
 // Config returns how to reach the broker.
 func (b *Broker) Config(clientID string) Config {
-	return Config{Brokers: []string{b.addr}, ClientID: clientID, RetainBytes: embeddedRetain}
+	return Config{Brokers: []string{b.addr}, ClientID: clientID, Retain: map[string]Retain{
+		TopicWindows: {Bytes: embeddedRetain}, TopicDead: {Bytes: embeddedRetain},
+	}}
 }
 
 // Close stops the broker, with everything on disk, and gives the folder free.
@@ -79,7 +106,7 @@ func (b *Broker) Config(clientID string) Config {
 func (b *Broker) Close() error {
 	b.once.Do(func() {
 		b.cluster.Close()
-		b.err = b.lock.Close()
+		b.err = cmp.Or(os.Remove(b.mark), b.lock.Close())
 	})
 	return b.err
 }

@@ -6,9 +6,11 @@
 // the answer got lost, so every message needs an identity its readers can drop
 // repeats by. A [Group] divides the partitions of a topic among its members: a
 // generation is the time during which nobody joins or leaves, and a [Partition]
-// is one member's share for one generation. A dead letter is a message that
-// could not be used, kept whole with the reason. A [Broker] is Kafka enough for
-// one machine, inside this process.
+// is one member's share for one generation. A [Txn] writes what a member makes of a
+// partition, and how far it has read, so that readers see all of it or nothing, and
+// so that a member that has lost the partition writes nothing. A dead letter is a
+// message that could not be used, kept whole with the reason. A [Broker] is Kafka
+// enough for one machine, inside this process.
 //
 // Everything that can succeed later is tried again until the context ends;
 // Config.OnRetry hears of it meanwhile. What cannot is an error at once. No call
@@ -16,6 +18,7 @@
 package bus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -57,9 +60,10 @@ type Config struct {
 	TLS      *TLS     // nil: connections are in the clear
 	Login    *Login   // nil: without a password
 
-	// RetainBytes limits how much of TopicWindows Apply keeps in each partition,
-	// whatever its age. 0 means no limit but time.
-	RetainBytes int64
+	// Retain says for topics by name what Apply has Kafka keep of them, also of those
+	// that are there. It is not modified. A topic without an entry is made with its
+	// default.
+	Retain map[string]Retain
 
 	// OnRetry, if not nil, is called when a call to Kafka failed and will be tried
 	// again, with what is wrong and for how long it has been, and with a nil error
@@ -72,6 +76,14 @@ type Config struct {
 	// not nil, is called when a Group finds offsets missing. The same holds for them.
 	OnStall func(Stall)
 	OnGap   func(Gap)
+
+	// OnDamage, if not nil, is called when ReadFrom, ReadTopic or ReadRange leave out
+	// a message that cannot be read, with its Damage. The same holds for it.
+	OnDamage func(error)
+
+	// OnHeal, if not nil, is called when Partition.Fence found and closed a
+	// transaction that a broker had left open when it stopped. The same holds for it.
+	OnHeal func(text string)
 
 	stallAfter time.Duration // 0: the constant; tests are less patient
 }
@@ -112,9 +124,15 @@ type Message struct {
 	Partition int
 	Offset    int64
 	Key       string
+	Route     string // the partition follows from it in place of Key, if it is not empty; it is not sent
 	Time      time.Time
 	Headers   []Header
 	Value     []byte // nil deletes the key from a compacted topic
+
+	// Damage, if not nil, says why what lies at Offset, and perhaps behind it, could
+	// not be read; it wraps ErrDamage. There is no key, header or value then. Only
+	// Partition.Fetch returns such messages.
+	Damage error
 }
 
 // Header returns the value of the first header called key, or nil.
@@ -127,8 +145,11 @@ func (m *Message) Header(key string) []byte {
 	return nil
 }
 
-// size returns about how many bytes m takes in a request.
-func (m *Message) size() int {
+// route returns what the partition of m follows from.
+func (m *Message) route() string { return cmp.Or(m.Route, m.Key) }
+
+// Size returns about how many bytes m takes in a request.
+func (m *Message) Size() int {
 	n := 32 + len(m.Key) + len(m.Value)
 	for _, h := range m.Headers {
 		n += 8 + len(h.Key) + len(h.Value)

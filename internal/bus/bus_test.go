@@ -170,43 +170,6 @@ func values(msgs []Message) (v []string) {
 	return v
 }
 
-func TestApply(t *testing.T) {
-	cfg := anyBroker(t)
-	createTopic(t, cfg, TopicState, 2, "max.message.bytes", "1000")
-	for round, created := range []int{6, 0} {
-		status, err := Apply(testContext(t), cfg, 4, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for _, s := range status {
-			if s.Created {
-				n++
-			}
-			want := map[string]int{TopicState: 2, TopicModels: 1, TopicDead: 1}[s.Name]
-			if want == 0 {
-				want = 4
-			}
-			if s.Partitions != want {
-				t.Errorf("round %d: %s has %d partitions, want %d", round, s.Name, s.Partitions, want)
-			}
-			notes := strings.Join(s.Notes, "; ")
-			if s.Name != TopicState && notes != "" {
-				t.Errorf("round %d: %s: %s", round, s.Name, notes)
-			}
-			if s.Name == TopicState && !(strings.Contains(notes, "set it to 8388608") && strings.Contains(notes, "set it to compact")) {
-				t.Errorf("round %d: notes on a topic made by somebody else: %q", round, notes)
-			}
-		}
-		if len(status) != 7 || n != created {
-			t.Errorf("round %d: %d topics, %d created, want 7 and %d", round, len(status), n, created)
-		}
-	}
-	if _, err := Apply(testContext(t), cfg, 0, 1); err == nil {
-		t.Error("no error for 0 partitions")
-	}
-}
-
 func TestSendAndRead(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 4)

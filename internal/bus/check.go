@@ -28,7 +28,11 @@ type Step struct {
 type Needs struct {
 	Read, Write []string // topics
 	Group       string   // that it is a member of; empty: none
-	Alike       []string // topics that must have as many partitions
+	Alike       []string // topics that must have as many partitions as each other; of those that it neither reads nor writes, the ones it may see
+
+	// Transactional is a transactional id like those it uses; empty: it uses none. Name
+	// one that no program has: it is asked about.
+	Transactional string
 }
 
 // topics returns every topic once.
@@ -160,11 +164,8 @@ func (c *checker) topics(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", explain(err, c.cfg)
 	}
-	for _, topic := range c.needs.Alike {
-		if first := c.needs.Alike[0]; partitions[topic] != partitions[first] {
-			return "", fmt.Errorf("bus: topic %s has %d partitions and %s has %d: they must have as many: remove %s and make it anew with `ingest topics apply --partitions %d`",
-				first, partitions[first], topic, partitions[topic], topic, partitions[first])
-		}
+	if err := c.alike(ctx, partitions); err != nil {
+		return "", err
 	}
 	found := fmt.Sprintf("%s has %d partitions", names[0], partitions[names[0]])
 	if n := len(names); n > 1 {
@@ -175,6 +176,29 @@ func (c *checker) topics(ctx context.Context) (string, error) {
 		found += ", settings may not be read"
 	}
 	return found, err
+}
+
+// alike reports topics that do not have as many partitions as each other. Partitions are
+// those of the topics that this program reads or writes.
+func (c *checker) alike(ctx context.Context, partitions map[string]int) error {
+	var others []string
+	for _, t := range c.needs.Alike {
+		if _, known := partitions[t]; !known {
+			others = append(others, t)
+		}
+	}
+	if len(others) > 0 {
+		found, err := askMetadata(ctx, c.cfg, others)
+		if err != nil {
+			return explain(err, c.cfg)
+		}
+		for _, t := range found {
+			if t.Error == nil {
+				partitions[t.Name] = len(t.Partitions)
+			}
+		}
+	}
+	return Agree(partitions, c.needs.Alike)
 }
 
 // sizes reports a topic that does not take the largest messages. It returns false
@@ -250,6 +274,11 @@ func (c *checker) acl(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	if c.needs.Transactional != "" {
+		if err := c.aclTransactional(ctx); err != nil {
+			return "", err
+		}
+	}
 	if !said {
 		return "the broker does not say; it has no ACLs or is too old", nil
 	}
@@ -263,23 +292,16 @@ func (c *checker) acl(ctx context.Context) (string, error) {
 	if c.needs.Group != "" {
 		may = append(may, "join "+c.needs.Group)
 	}
+	if c.needs.Transactional != "" {
+		may = append(may, "write in transactions")
+	}
 	return "may " + strings.Join(may, "; "), nil
 }
 
 func (c *checker) aclGroup(ctx context.Context) error {
 	req := kmsg.NewPtrDescribeGroupsRequest()
 	req.Groups, req.IncludeAuthorizedOperations = []string{c.needs.Group}, true
-	res, err := c.ask(ctx, req)
-	for errors.Is(err, kerr.CoordinatorNotAvailable) { // who asks first makes Kafka create what groups need
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("bus: group %s: no broker keeps the positions of groups (%w): look at its log; a broker that is alone needs offsets.topic.replication.factor=1", c.needs.Group, err)
-		}
-		if again, later := c.ask(ctx, req); ctx.Err() == nil {
-			res, err = again, later
-		}
-	}
+	res, err := c.askCoordinator(ctx, req, "group "+c.needs.Group, "offsets.topic.replication.factor=1")
 	if errors.Is(err, kerr.GroupAuthorizationFailed) {
 		return c.lacks("join group "+c.needs.Group, kafka.GroupAuthorizationFailed)
 	}
@@ -291,12 +313,54 @@ func (c *checker) aclGroup(ctx context.Context) error {
 		switch {
 		case errors.Is(err, kerr.GroupAuthorizationFailed), err == nil && g.AuthorizedOperations != math.MinInt32 && g.AuthorizedOperations&mayRead == 0:
 			return c.lacks("join group "+c.needs.Group, kafka.GroupAuthorizationFailed)
-		case errors.Is(err, kerr.GroupIDNotFound): // nobody has joined yet
+		case errors.Is(err, kerr.GroupIDNotFound): // it has never had a member
 		case err != nil:
 			return fmt.Errorf("bus: group %s: %w", c.needs.Group, err)
 		}
 	}
 	return nil
+}
+
+// aclTransactional asks the broker to end a transaction that cannot exist: the request
+// has no producer. Kafka looks first whether this program has the right to write under
+// the id, and then finds no producer for it, which changes nothing.
+func (c *checker) aclTransactional(ctx context.Context) error {
+	id := c.needs.Transactional
+	req := kmsg.NewPtrEndTxnRequest()
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch = id, unusedProducer, 0
+	res, err := c.askCoordinator(ctx, req, "transactional id "+id,
+		"transaction.state.log.replication.factor=1 and transaction.state.log.min.isr=1")
+	if err == nil {
+		err = kerr.ErrorForCode(res.(*kmsg.EndTxnResponse).ErrorCode)
+	}
+	switch {
+	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
+		return c.lacks("write in transactions as "+id, kafka.TransactionalIDAuthorizationFailed)
+	case err == nil, errors.Is(err, kerr.InvalidProducerIDMapping), errors.Is(err, kerr.InvalidTxnState):
+		return nil
+	}
+	return fmt.Errorf("bus: transactional id %s: %w", id, err)
+}
+
+// unusedProducer is a producer id that no broker gives out: they count up from 0.
+const unusedProducer = math.MaxInt64
+
+// askCoordinator asks the broker that keeps what the request is about. The first
+// request makes Kafka create the topic that this is in, so it is repeated until ctx
+// ends.
+func (c *checker) askCoordinator(ctx context.Context, req kmsg.Request, what, setting string) (kmsg.Response, error) {
+	res, err := c.ask(ctx, req)
+	for errors.Is(err, kerr.CoordinatorNotAvailable) {
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("bus: %s: no broker keeps it (%w): look at the broker's log; a broker that is alone needs %s", what, err, setting)
+		}
+		if again, later := c.ask(ctx, req); ctx.Err() == nil {
+			res, err = again, later
+		}
+	}
+	return res, err
 }
 
 // lacks says that a right is missing.

@@ -34,8 +34,11 @@ type client struct {
 	accepted atomic.Bool // a broker let us in, once
 	allowed  atomic.Bool // and let us write or read messages
 
-	mu sync.Mutex
-	kc *kafka.Client
+	published atomic.Bool // and write them in a transaction
+
+	mu  sync.Mutex
+	kc  *kafka.Client
+	ids map[string]topicID // of topics, when reading them began
 }
 
 func newClient(cfg Config) (*client, error) {
@@ -75,6 +78,12 @@ func (c *client) rebuild(old *kafka.Client) {
 	if c.kc == old {
 		closeKafkaClient(old)
 		c.kc = newKafkaClient(c.cfg)
+	}
+}
+
+func (c *client) sayDamage(m Message) {
+	if c.cfg.OnDamage != nil {
+		c.cfg.OnDamage(m.Damage)
 	}
 }
 
@@ -174,6 +183,18 @@ func (c *client) partitions(ctx context.Context, topic string) (n int, err error
 	return n, err
 }
 
+// count is partitions by the client's own idea of the cluster, which is no older
+// than a second, where that knows the topic.
+func (c *client) count(ctx context.Context, topic string) (int, error) {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	meta, err := c.get().Metadata(call, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err == nil && len(meta.Topics) == 1 && meta.Topics[0].Error == nil && len(meta.Topics[0].Partitions) > 0 {
+		return len(meta.Topics[0].Partitions), nil
+	}
+	return c.partitions(ctx, topic)
+}
+
 // askPartitions asks the brokers, not a cache, how many partitions topic has.
 func askPartitions(ctx context.Context, cfg Config, topic string) (int, error) {
 	counts, err := askTopics(ctx, cfg, topic)
@@ -210,7 +231,7 @@ func unknownTopic(err error) bool {
 
 // permanentErrors are those that trying again does not change.
 var permanentErrors = []error{
-	ErrNoTopic, ErrTooLarge,
+	ErrNoTopic, ErrTooLarge, errFewer,
 	kafka.MessageSizeTooLarge, kafka.RecordListTooLarge, kafka.InvalidTopic, kafka.InvalidTimestamp,
 	kafka.InvalidRecord, kafka.InvalidRequiredAcks, kafka.UnsupportedVersion, kafka.UnsupportedForMessageFormat,
 	kafka.PolicyViolation, kafka.InvalidConfiguration, kafka.InvalidReplicationFactor, kafka.InvalidPartitionNumber,

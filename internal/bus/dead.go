@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,16 +17,54 @@ const (
 	deadPartition = "dead_partition"
 	deadOffset    = "dead_offset"
 	deadTime      = "dead_time" // of the message
+	deadCut       = "dead_cut"  // which parts of the message are not whole here: "key", "headers", "value", with commas; absent: all are
+	deadSize      = "dead_size" // bytes of the message's value, where that is cut and they are known
 	deadOriginal  = "original_"
 )
+
+// CutBytes is how much of the value a CutLetter keeps, in bytes.
+const CutBytes = 64 << 10
 
 // maxReason bounds the reason, which may quote a hostile message.
 const maxReason = 4096
 
-// DeadLetter returns m as a message for TopicDead: its key and value as they were,
-// the reason why it could not be used, where it lay, and its headers. At is when
-// it was given up.
+// deadBounds are how many bytes of a message a dead letter keeps.
+type deadBounds struct{ key, value, headers int }
+
+// maxDeadHeaders is how many headers of a message it keeps.
+const maxDeadHeaders = 1000
+
+// wholeBounds are beyond what this program sends. With them, and with deadOverhead, a
+// letter fits its topic whatever the message was.
+var wholeBounds = deadBounds{key: 32 << 10, value: MaxMessage, headers: 256 << 10}
+
+// DeadLetter returns m as a message for TopicDead: its key, headers and value, the
+// reason why it could not be used, and where it lay. At is when it was set aside. The
+// letter fits its topic whatever m is: of a key, headers and value that are longer than
+// any of this program's it keeps the beginning, and says so.
 func DeadLetter(m Message, reason string, at time.Time) Message {
+	return letterOf(m, len(m.Value), wholeBounds, reason, at)
+}
+
+// CutLetter is DeadLetter with no more than the first CutBytes of the value: for
+// messages that come by the thousand and are alike, such as windows of another layout.
+func CutLetter(m Message, reason string, at time.Time) Message {
+	b := wholeBounds
+	b.value = CutBytes
+	return letterOf(m, len(m.Value), b, reason, at)
+}
+
+// BareLetter is DeadLetter for a message whose body was not read because it is too
+// large or damaged, or that a topic of dead letters with other settings does not take:
+// it says where the message lies, the beginning of its key, and the reason. Size is the
+// length of the value in bytes, below 0 if it is not known. Of m nothing need be set
+// but topic, partition and offset.
+func BareLetter(m Message, size int, reason string, at time.Time) Message {
+	return letterOf(m, size, deadBounds{key: 256}, reason, at)
+}
+
+// letterOf keeps of m, whose value was size bytes long, what the bounds allow.
+func letterOf(m Message, size int, b deadBounds, reason string, at time.Time) Message {
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "")
 	}
@@ -39,10 +78,43 @@ func DeadLetter(m Message, reason string, at time.Time) Message {
 			{deadTime, []byte(m.Time.UTC().Format(time.RFC3339Nano))},
 		},
 	}
-	for _, h := range m.Headers {
+	var cut []string
+	if len(d.Key) > b.key {
+		d.Key = d.Key[:b.key]
+		cut = append(cut, "key")
+	}
+	headers := boundHeaders(m.Headers, b.headers)
+	if len(headers) < len(m.Headers) {
+		cut = append(cut, "headers")
+	}
+	if len(d.Value) > b.value {
+		d.Value = d.Value[:b.value:b.value]
+	}
+	if len(d.Value) != size {
+		cut = append(cut, "value")
+	}
+	if len(cut) > 0 {
+		d.Headers = append(d.Headers, Header{deadCut, []byte(strings.Join(cut, ","))})
+	}
+	if len(d.Value) != size && size >= 0 {
+		d.Headers = append(d.Headers, Header{deadSize, strconv.AppendInt(nil, int64(size), 10)})
+	}
+	for _, h := range headers {
 		d.Headers = append(d.Headers, Header{deadOriginal + h.Key, h.Value})
 	}
 	return d
+}
+
+// boundHeaders returns the first headers, at most maxDeadHeaders with at most so many
+// bytes.
+func boundHeaders(headers []Header, most int) []Header {
+	size := 0
+	for i, h := range headers {
+		if size += len(h.Key) + len(h.Value); i == maxDeadHeaders || size > most {
+			return headers[:i]
+		}
+	}
+	return headers
 }
 
 // Letter is a dead letter as it is read again.
@@ -50,10 +122,26 @@ type Letter struct {
 	Message Message // as it was: topic, partition, offset, time, headers, key and value
 	Reason  string
 	At      time.Time // when the broker got the letter
+	Cut     string    // the parts of Message that are not whole, such as "value" or "key,headers"; empty: all are
+	Size    int64     // bytes of the value as it was; -1 if they are not known
 }
 
-// OpenLetter is the inverse of DeadLetter. It reports messages that DeadLetter did
-// not make.
+// Whole reports why the message cannot be sent again: the letter does not hold all of
+// it. The error says where the message itself lies.
+func (l Letter) Whole() error {
+	if l.Cut == "" {
+		return nil
+	}
+	m := l.Message
+	kept := fmt.Sprintf("the letter does not hold all of the message (%s)", strings.ReplaceAll(l.Cut, ",", ", "))
+	if l.Cut == "value" && l.Size >= 0 {
+		kept = fmt.Sprintf("the letter holds %d of the %d bytes of the message's value", len(m.Value), l.Size)
+	}
+	return fmt.Errorf("bus: %s: the message itself lies in topic %s partition %d at offset %d as long as Kafka keeps it", kept, m.Topic, m.Partition, m.Offset)
+}
+
+// OpenLetter is the inverse of DeadLetter, CutLetter and BareLetter. It reports
+// messages that these did not make.
 func OpenLetter(d Message) (Letter, error) {
 	partition, err1 := strconv.Atoi(string(d.Header(deadPartition)))
 	offset, err2 := strconv.ParseInt(string(d.Header(deadOffset)), 10, 64)
@@ -66,10 +154,16 @@ func OpenLetter(d Message) (Letter, error) {
 			Topic: string(d.Header(deadTopic)), Partition: partition, Offset: offset,
 			Key: d.Key, Time: sent, Value: d.Value,
 		},
-		Reason: string(d.Header(deadReason)), At: d.Time,
+		Reason: string(d.Header(deadReason)), At: d.Time, Cut: string(d.Header(deadCut)), Size: int64(len(d.Value)),
 	}
 	if l.Message.Topic == "" {
 		return Letter{}, fmt.Errorf("bus: dead letter at offset %d does not say where it came from", d.Offset)
+	}
+	if strings.Contains(l.Cut, "value") {
+		var err error
+		if l.Size, err = strconv.ParseInt(cmp.Or(string(d.Header(deadSize)), "-1"), 10, 64); err != nil {
+			return Letter{}, fmt.Errorf("bus: dead letter at offset %d: %w", d.Offset, err)
+		}
 	}
 	for _, h := range d.Headers {
 		if key, ok := strings.CutPrefix(h.Key, deadOriginal); ok {

@@ -4,36 +4,70 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/fetch"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// fetcher reads one partition. It asks with Client.Fetch, not with a
-// kafka.Reader: that checks the checksum of every batch, tells control records
-// from messages, reads nothing ahead, and shows every error. Records of aborted
-// transactions come all the same, and are judged like others: a window is known by
-// its headers and its checksum, whoever sent it. To leave them out would mean to
-// read no further than the oldest transaction that is open, so that one that its
-// writer left open would hold up every reader.
+// fetcher reads one partition. It takes the answers apart itself, since the client
+// library takes memory for every length that it finds in them, unpacks what is
+// compressed without a bound, and hides which transactions were aborted.
+//
+// Windows are read whether or not their transaction has been committed: nothing of
+// ours writes them in one, and a transaction that a stranger leaves open must not
+// hold up the machines. All other topics are read up to the oldest transaction that
+// is open, without what was aborted.
 type fetcher struct {
 	c         *client
 	topic     string
 	partition int
-	next      int64 // offset to read next, or FirstOffset or LastOffset
-	high      int64 // offset behind the newest message, as of the last fetch
-	whole     bool  // offsets that are missing are reported: the topic is not compacted
+	next      int64   // offset to read next, or FirstOffset or LastOffset
+	high      int64   // offset behind the newest message that may be read, as of the last fetch
+	budget    *budget // nil: none
+	most      int     // bytes that the next fetch asks for
+	held      int     // bytes of the budget that messages take that are not done with
+	busy      bool    // there was much to read last time, or nothing was read yet
+	corrupt   int     // fetches in a row whose first batch had a wrong checksum
+	read      bool    // a fetch has succeeded
+	whole     bool    // offsets that are missing are reported: the topic is not compacted
 	stall     stallWatch
 }
 
+// committedOnly reports whether a topic is read without what is not committed.
+func committedOnly(topic string) bool { return topic != TopicWindows }
+
 // fetch asks once, waiting up to wait for a message to come, and repeats only
 // failures. It may return no messages.
+//
+// With a budget, a partition that holds nothing and has much to read waits for its
+// share, and then takes what there is at once. One that holds something, or has
+// nothing to read, asks for little and does not wait.
 func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message, err error) {
+	reserved := 0
+	f.most = MaxMessage
+	if f.budget != nil {
+		if f.busy && f.held == 0 {
+			if err := f.budget.take(ctx, MaxMessage); err != nil {
+				return nil, err
+			}
+			reserved, wait = MaxMessage, 0
+		} else {
+			f.most = quietFetch
+		}
+		defer func() {
+			memory := 0
+			for i := range msgs {
+				memory += msgs[i].memory()
+			}
+			f.held += memory
+			f.budget.give(reserved - memory)
+		}()
+	}
 	err = f.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		if f.next < 0 {
-			at, err := offsetAt(ctx, kc, f.topic, f.partition, f.next)
+			at, err := f.resolve(ctx, kc)
 			if err != nil {
 				return err
 			}
@@ -51,122 +85,168 @@ func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message
 	return msgs, err
 }
 
+// done gives back what messages took of the budget.
+func (f *fetcher) done(memory int) {
+	if f.budget != nil {
+		f.held -= memory
+		f.budget.give(memory)
+	}
+}
+
+// resolve returns the offset that f.next stands for.
+func (f *fetcher) resolve(ctx context.Context, kc *kafka.Client) (int64, error) {
+	if f.next == LastOffset {
+		return endOf(ctx, kc, f.topic, f.partition)
+	}
+	return offsetAt(ctx, kc, f.topic, f.partition, FirstOffset)
+}
+
 func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Duration) ([]Message, error) {
-	res, err := kc.Fetch(ctx, &kafka.FetchRequest{
-		Topic: f.topic, Partition: f.partition, Offset: f.next,
-		MinBytes: 1, MaxBytes: MaxMessage, MaxWait: max(wait, time.Millisecond),
-	})
+	req := &fetch.Request{
+		ReplicaID: -1, MaxWaitTime: int32(max(wait, time.Millisecond).Milliseconds()), MinBytes: 1, MaxBytes: int32(f.most), SessionID: -1, SessionEpoch: -1,
+		Topics: []fetch.RequestTopic{{Topic: f.topic, Partitions: []fetch.RequestPartition{{
+			Partition: int32(f.partition), CurrentLeaderEpoch: -1, FetchOffset: f.next, LogStartOffset: -1, PartitionMaxBytes: int32(f.most),
+		}}}},
+	}
+	if committedOnly(f.topic) {
+		req.IsolationLevel = int8(kafka.ReadCommitted)
+	}
+	res, err := askFetch(ctx, kc, f.c.cfg.ClientID, req)
 	if err != nil {
 		return nil, err
 	}
-	if res.Error != nil {
-		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, res.Error)
+	defer giveBody(res.body)
+	got, err := res.parse()
+	if err == nil && got.code != 0 {
+		err = got.code
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, err)
 	}
 	f.c.allowed.Store(true)
-	f.high = res.HighWatermark
-	stream, ok := res.Records.(*protocol.RecordStream)
-	if !ok {
-		return nil, nil
+	if f.high = got.high; committedOnly(f.topic) {
+		f.high = got.stable
 	}
-	var (
-		msgs []Message
-		gaps [][2]int64
-	)
-	next := f.next
-	for _, batch := range stream.Records {
-		inner := batch
-		control, isControl := batch.(*protocol.ControlBatch)
-		if isControl {
-			inner = control.Records
-		}
-		for {
-			rec, err := inner.ReadRecord()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, next, err)
-			}
-			m, err := f.message(rec)
-			if err != nil {
-				return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, next, err)
-			}
-			if m.Offset < next {
-				continue // a batch may begin before the offset that was asked for
-			}
-			if m.Offset > next {
-				gaps = append(gaps, [2]int64{next, m.Offset})
-			}
-			next = m.Offset + 1
-			if !isControl {
-				msgs = append(msgs, m)
-			}
-		}
-	}
-	if len(stream.Records) > 0 && next == f.next {
-		next++ // compaction left an empty batch here
-	}
-	f.next = next
-	for _, g := range gaps {
-		f.sayGap(g[0], g[1])
-	}
-	return msgs, nil
-}
-
-// message copies a record and gives its memory back.
-func (f *fetcher) message(rec *kafka.Record) (Message, error) {
-	key, err := readBytes(rec.Key)
+	r := recordReader{topic: f.topic, partition: f.partition, committed: committedOnly(f.topic), aborted: got.aborted, tolerant: f.corrupt >= checksumsTried}
+	out, err := r.read(got.records, f.next)
 	if err != nil {
-		return Message{}, err
+		f.corrupt++
+		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, err)
 	}
-	value, err := readBytes(rec.Value)
-	if err != nil {
-		return Message{}, err
+	f.corrupt, f.read, f.next = 0, true, out.next
+	f.busy = len(got.records) > quietFetch/2
+	for _, g := range out.gaps {
+		f.sayGap(Gap{Topic: f.topic, Partition: f.partition, From: g[0], To: g[1]})
 	}
-	m := Message{
-		Topic: f.topic, Partition: f.partition, Offset: rec.Offset,
-		Key: string(key), Time: rec.Time.UTC(), Value: value,
-	}
-	for _, h := range rec.Headers {
-		m.Headers = append(m.Headers, Header{Key: h.Key, Value: h.Value})
-	}
-	return m, nil
+	return out.msgs, nil
 }
 
-func readBytes(b kafka.Bytes) ([]byte, error) {
-	if b == nil {
-		return nil, nil
-	}
-	defer b.Close()
-	return kafka.ReadAll(b)
-}
-
-// relocate finds a place to go on when messages were removed before they were
-// read, or the topic was made anew. The offsets of the messages show the gap.
+// relocate finds a place to go on when the log does not have the offset to be read
+// next. Messages that were removed before they were read are a gap, which the
+// offsets of those that follow show. A log that ends before that offset either
+// belongs to a new topic, which is read from its beginning, or has lost its newest
+// messages, as after a power cut, and is read from its end: what lies before was
+// read.
 func (f *fetcher) relocate(ctx context.Context, kc *kafka.Client) error {
 	first, err := offsetAt(ctx, kc, f.topic, f.partition, FirstOffset)
 	if err != nil {
 		return err
 	}
-	lost := f.next
-	f.next = first
-	f.sayGap(lost, first)
-	return fmt.Errorf("bus: topic %s partition %d: offset %d is gone, going on at %d, the oldest there is: "+
-		"messages were removed before they were read (raise the topic's retention), or the topic was made anew", f.topic, f.partition, lost, first)
+	end, err := offsetAt(ctx, kc, f.topic, f.partition, LastOffset)
+	if err != nil {
+		return err
+	}
+	if first <= f.next && f.next <= end {
+		return fmt.Errorf("bus: topic %s partition %d: offset %d is there again: %w", f.topic, f.partition, f.next, kafka.OffsetOutOfRange)
+	}
+	gap := Gap{Topic: f.topic, Partition: f.partition, From: f.next, To: first}
+	if f.next > end && !f.recreated(ctx, first, end) {
+		gap.To, gap.Cut = end, true
+	}
+	f.next = gap.To
+	f.sayGap(gap)
+	if gap.To > gap.From {
+		return fmt.Errorf("bus: topic %s partition %d: offset %d is gone, going on at %d, the oldest there is: messages were removed before they were read (raise the topic's retention)",
+			f.topic, f.partition, gap.From, gap.To)
+	}
+	return fmt.Errorf("bus: %v", gap)
+}
+
+// recreated reports whether a topic whose log ends before f.next is another one than
+// that in which it was an offset. Kafka gives every topic an id; while this program
+// reads it shows a new topic. Of a position from before nothing says what the id
+// was: a log that begins at 0 and is not half as long is taken for a new one.
+func (f *fetcher) recreated(ctx context.Context, first, end int64) bool {
+	f.c.mu.Lock()
+	before := f.c.ids[f.topic]
+	f.c.mu.Unlock()
+	now := f.c.askID(ctx, f.topic)
+	known := before != (topicID{}) && now != (topicID{})
+	if known && (now != before || f.read) {
+		return now != before
+	}
+	return first == 0 && end < f.next/2
+}
+
+// topicID is what Kafka gives to a topic when it is made; zero if it is not known.
+type topicID [16]byte
+
+// learnID remembers the id that a topic has when reading begins.
+func (c *client) learnID(ctx context.Context, topic string) {
+	id := c.askID(ctx, topic)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ids == nil {
+		c.ids = make(map[string]topicID)
+	}
+	c.ids[topic] = id
+}
+
+// askID asks for the id of a topic, once.
+func (c *client) askID(ctx context.Context, topic string) topicID {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	req := kmsg.NewPtrMetadataRequest()
+	asked := kmsg.NewMetadataRequestTopic()
+	asked.Topic = &topic
+	req.Topics = append(req.Topics, asked)
+	res, err := (&checker{cfg: c.cfg}).ask(ctx, req)
+	if err != nil {
+		return topicID{}
+	}
+	if meta, ok := res.(*kmsg.MetadataResponse); ok && len(meta.Topics) == 1 && meta.Topics[0].ErrorCode == 0 {
+		return meta.Topics[0].TopicID
+	}
+	return topicID{}
+}
+
+// endOf returns the offset behind the newest message of a topic that may be read.
+func endOf(ctx context.Context, kc *kafka.Client, topic string, partition int) (int64, error) {
+	if committedOnly(topic) {
+		return stableEnd(ctx, kc, topic, partition)
+	}
+	return offsetAt(ctx, kc, topic, partition, LastOffset)
 }
 
 // offsetAt returns the offset that FirstOffset or LastOffset stands for now.
 func offsetAt(ctx context.Context, kc *kafka.Client, topic string, partition int, at int64) (int64, error) {
-	p, err := listOffsets(ctx, kc, topic, kafka.OffsetRequest{Partition: partition, Timestamp: at})
+	p, err := listOffsets(ctx, kc, topic, kafka.OffsetRequest{Partition: partition, Timestamp: at}, kafka.ReadUncommitted)
 	if at == FirstOffset {
 		return p.FirstOffset, err
 	}
 	return p.LastOffset, err
 }
 
+// stableEnd returns the offset before which every transaction has ended: readers of
+// committed messages get no further.
+func stableEnd(ctx context.Context, kc *kafka.Client, topic string, partition int) (int64, error) {
+	p, err := listOffsets(ctx, kc, topic, kafka.LastOffsetOf(partition), kafka.ReadCommitted)
+	return p.LastOffset, err
+}
+
 // listOffsets asks for offsets of one partition.
-func listOffsets(ctx context.Context, kc *kafka.Client, topic string, ask kafka.OffsetRequest) (kafka.PartitionOffsets, error) {
-	res, err := kc.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {ask}}})
+func listOffsets(ctx context.Context, kc *kafka.Client, topic string, ask kafka.OffsetRequest, isolation kafka.IsolationLevel) (kafka.PartitionOffsets, error) {
+	res, err := kc.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {ask}}, IsolationLevel: isolation})
 	if err != nil {
 		return kafka.PartitionOffsets{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,10 @@ const (
 type Group struct {
 	cfg         Config
 	name, topic string
+
+	// OnGeneration, if not nil, is called when a generation begins, with how many
+	// partitions this member has in it.
+	OnGeneration func(partitions int)
 }
 
 // NewGroup returns a member of the group called name. It joins when it runs.
@@ -57,6 +62,7 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 	if _, err := c.partitions(ctx, g.topic); err != nil {
 		return err
 	}
+	c.learnID(ctx, g.topic)
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: g.name, Brokers: g.cfg.Brokers, Topics: []string{g.topic},
 		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: g.cfg.dial, SASLMechanism: g.cfg.mechanism()},
@@ -67,7 +73,7 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 	if err != nil {
 		return fmt.Errorf("bus: group %s: %w", g.name, err)
 	}
-	r := &groupRun{group: g, c: c, handle: handle}
+	r := &groupRun{group: g, c: c, handle: handle, budget: newBudget(fetchBudget)}
 	r.ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
 	r.run(cg)
@@ -95,6 +101,7 @@ type groupRun struct {
 	group    *Group
 	c        *client
 	handle   func(context.Context, *Partition) error
+	budget   *budget // of all partitions
 	ctx      context.Context
 	stop     context.CancelCauseFunc // ends Run with an error
 	handlers sync.WaitGroup
@@ -124,10 +131,13 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 		if since := r.lost.Swap(nil); since != nil && r.group.cfg.OnRetry != nil {
 			r.group.cfg.OnRetry(nil, time.Since(*since))
 		}
+		if r.group.OnGeneration != nil {
+			r.group.OnGeneration(len(gen.Assignments[r.group.topic]))
+		}
 		for _, a := range gen.Assignments[r.group.topic] {
 			p := &Partition{
 				gen: gen, topic: r.group.topic,
-				f: fetcher{c: r.c, topic: r.group.topic, partition: a.ID, next: a.Offset, whole: true},
+				f: fetcher{c: r.c, topic: r.group.topic, partition: a.ID, next: a.Offset, whole: true, budget: r.budget, busy: true},
 			}
 			r.handlers.Add(1)
 			gen.Start(func(gctx context.Context) {
@@ -145,6 +155,7 @@ func (r *groupRun) serve(gctx context.Context, p *Partition) {
 	stop := context.AfterFunc(gctx, cancel)
 	defer stop()
 	err := r.handle(ctx, p)
+	p.f.done(p.f.held)
 	switch over := ctx.Err(); {
 	case over != nil && (errors.Is(err, over) || errors.Is(err, ErrLost)):
 		return
@@ -170,7 +181,12 @@ type Partition struct {
 	topic string
 	f     fetcher
 	queue []Message // fetched, not yet returned
+	given int       // bytes that the messages take that Fetch returned last
 	lost  error     // why nothing may be read or committed any more
+
+	// OnFetched, if not nil, is called in Fetch whenever the broker has answered, also if
+	// no message has come, with the offset behind the newest message.
+	OnFetched func(end int64)
 }
 
 // ID returns the number of the partition.
@@ -186,8 +202,13 @@ func (p *Partition) Next() int64 { return p.f.next }
 
 // Fetch returns the next messages in order, at least one and at most most. It
 // waits for the first until ctx ends, and for more no longer than wait. The
-// messages are the caller's. After a failed Commit it returns ErrLost.
+// messages are the caller's, but those that it holds when it calls Fetch again are no
+// longer counted in what all partitions of the group may take in memory. A message
+// that cannot be read has Damage. After a failed Commit or Publish Fetch returns
+// ErrLost.
 func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]Message, error) {
+	p.f.done(p.given)
+	p.given = 0
 	for len(p.queue) == 0 {
 		if err := p.fill(ctx, readWait); err != nil {
 			return nil, err
@@ -196,7 +217,7 @@ func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]
 	until := time.Now().Add(wait)
 	for len(p.queue) < most {
 		left := time.Until(until)
-		if left <= 0 {
+		if left <= 0 || !p.f.budget.roomy() {
 			break
 		}
 		if err := p.fill(ctx, left); err != nil {
@@ -204,8 +225,14 @@ func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]
 		}
 	}
 	n := min(most, len(p.queue))
-	msgs := p.queue[:n:n]
-	p.queue = p.queue[n:]
+	msgs := slices.Clone(p.queue[:n])
+	clear(p.queue[:n]) // what the caller is done with must not be held here
+	if p.queue = p.queue[n:]; len(p.queue) == 0 {
+		p.queue = nil
+	}
+	for i := range msgs {
+		p.given += msgs[i].memory()
+	}
 	return msgs, nil
 }
 
@@ -218,6 +245,9 @@ func (p *Partition) fill(ctx context.Context, wait time.Duration) error {
 	}
 	msgs, err := p.f.fetch(ctx, wait)
 	p.queue = append(p.queue, msgs...)
+	if err == nil && p.OnFetched != nil {
+		p.OnFetched(p.f.high)
+	}
 	return err
 }
 
@@ -241,7 +271,7 @@ func (p *Partition) Commit(_ context.Context, offset int64) error {
 func (p *Partition) End(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	end, err := offsetAt(ctx, p.f.c.get(), p.topic, p.ID(), LastOffset)
+	end, err := endOf(ctx, p.f.c.get(), p.topic, p.ID())
 	if err != nil {
 		return 0, explain(err, p.f.c.cfg)
 	}

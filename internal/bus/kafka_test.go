@@ -104,3 +104,71 @@ func firsts(values []string) (distinct []string) {
 	}
 	return distinct
 }
+
+// distinctResults returns the committed results of a partition without those that
+// came before. Apache Kafka that is killed in the middle of a commit may show
+// afterwards what it had hidden, after someone else has written the same.
+func distinctResults(t *testing.T, cfg Config, n int) []string {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		all := committed(t, cfg, TopicResults, 0)
+		if got := firsts(all); len(got) >= n {
+			if len(all) > len(got) {
+				t.Logf("%d of %d results came twice", len(all)-len(got), len(got))
+			}
+			return got
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d results", len(all), n)
+		}
+	}
+}
+
+// A broker that is killed in the middle of anything loses no result and shows none
+// in the wrong place.
+func TestKafkaKilledInTransactions(t *testing.T) {
+	needKafka(t)
+	k := kafkatest.Start(t)
+	cfg := Config{Brokers: []string{k.Addr}, ClientID: "test", OnHeal: func(text string) { t.Log(text) }}
+	apply(t, cfg, 1)
+	p := newProducer(t, cfg)
+	defer runGroup(t, cfg, publishResults(2))()
+	const rounds, each = 4, 100
+	for i := range rounds {
+		send(t, p, windows("k", i*each, (i+1)*each))
+		distinctResults(t, cfg, i*each+each/2)
+		k.Kill()
+		k.Restart(t)
+	}
+	if got := distinctResults(t, cfg, rounds*each); !slices.Equal(got, values(windows("k", 0, rounds*each))) {
+		t.Errorf("%d results, %.300q", len(got), got)
+	}
+}
+
+// The partitions of a transaction have leaders of their own, and so has each
+// coordinator. One node that dies takes some of them along.
+func TestKafkaClusterInTransactions(t *testing.T) {
+	needKafka(t)
+	c := kafkatest.StartCluster(t)
+	cfg := Config{Brokers: c.Addrs(), ClientID: "test", OnHeal: func(text string) { t.Log(text) }}
+	if _, err := Apply(testContext(t), cfg, 1, 3); err != nil {
+		t.Fatal(err)
+	}
+	p := newProducer(t, cfg)
+	handle := publishTo(2, TopicResults, TopicState, TopicAlerts)
+	defer runGroup(t, cfg, handle)()
+	const rounds, each = 3, 100
+	for i := range rounds {
+		send(t, p, windows("k", i*each, (i+1)*each))
+		distinctResults(t, cfg, i*each+each/2)
+		c.Nodes[i].Kill()
+		distinctResults(t, cfg, (i+1)*each)
+		c.Nodes[i].Restart(t)
+	}
+	want := values(windows("k", 0, rounds*each))
+	for _, topic := range []string{TopicResults, TopicAlerts} {
+		if got := firsts(committed(t, cfg, topic, 0)); !slices.Equal(got, want) {
+			t.Errorf("%s: %d results, %.300q", topic, len(got), got)
+		}
+	}
+}

@@ -112,7 +112,7 @@ func TestDeadLetter(t *testing.T) {
 	d.Time = at.Add(time.Second) // as the broker sets it
 	l, err := OpenLetter(d)
 	m.Time = m.Time.UTC()
-	if err != nil || !reflect.DeepEqual(l, Letter{m, "checksum differs", d.Time}) {
+	if err != nil || !reflect.DeepEqual(l, Letter{Message: m, Reason: "checksum differs", At: d.Time, Size: 3}) {
 		t.Errorf("opened again: %+v, %v", l, err)
 	}
 	if _, err := OpenLetter(m); err == nil {
@@ -122,4 +122,97 @@ func TestDeadLetter(t *testing.T) {
 	if n := len(long.Header("dead_reason")); n > maxReason || n < maxReason-1 {
 		t.Errorf("a long reason has %d bytes", n)
 	}
+}
+
+// Whatever the message was, its letter fits the topic of dead letters, and says what it
+// does not hold.
+func TestDeadLetterBounds(t *testing.T) {
+	many := make([]Header, 1<<20)
+	for i := range many {
+		many[i] = Header{Key: "h"}
+	}
+	long := []Header{{"a", []byte("1")}, {"b", make([]byte, 1<<20)}, {"c", []byte("3")}}
+	whole := func(m Message) Message { return DeadLetter(m, "why", time.Unix(0, 0)) }
+	cutLetter := func(m Message) Message { return CutLetter(m, "why", time.Unix(0, 0)) }
+	bare := func(m Message) Message { return BareLetter(m, len(m.Value), "why", time.Unix(0, 0)) }
+	unknown := func(m Message) Message { return BareLetter(m, -1, "why", time.Unix(0, 0)) }
+	for name, tc := range map[string]struct {
+		of      func(Message) Message
+		m       Message
+		cut     string
+		size    int64 // as it was
+		key     int   // kept
+		headers int
+		value   int
+		want    string // in the refusal to send it again
+	}{
+		"a largest message":          {whole, Message{Value: make([]byte, MaxMessage)}, "", MaxMessage, 0, 0, MaxMessage, ""},
+		"larger than the topics":     {whole, Message{Value: make([]byte, MaxMessage+1)}, "value", MaxMessage + 1, 0, 0, MaxMessage, "8388608 of the 8388609 bytes"},
+		"a long key":                 {whole, Message{Key: strings.Repeat("k", 1<<20), Value: []byte("v")}, "key", 1, 32 << 10, 0, 1, "(key)"},
+		"a million headers":          {whole, Message{Headers: many}, "headers", 0, 0, 1000, 0, "(headers)"},
+		"a long header":              {whole, Message{Headers: long}, "headers", 0, 0, 1, 0, "(headers)"},
+		"a tombstone":                {whole, Message{Key: "k"}, "", 0, 1, 0, 0, ""},
+		"a window of another layout": {cutLetter, Message{Key: "k", Headers: long[:1], Value: make([]byte, 966_000)}, "value", 966_000, 1, 1, CutBytes, "65536 of the 966000 bytes"},
+		"a short one of that kind":   {cutLetter, Message{Value: make([]byte, CutBytes)}, "", CutBytes, 0, 0, CutBytes, ""},
+		"all beyond its bounds": {
+			whole, Message{Key: strings.Repeat("k", 1<<20), Headers: many, Value: make([]byte, 16<<20)},
+			"key,headers,value", 16 << 20, 32 << 10, 1000, MaxMessage, "(key, headers, value)",
+		},
+		"without body":        {bare, Message{Key: strings.Repeat("k", 300), Headers: long, Value: make([]byte, 7)}, "key,headers,value", 7, 256, 0, 0, "(key, headers, value)"},
+		"of a size not known": {unknown, Message{}, "value", -1, 0, 0, 0, "(value)"},
+	} {
+		tc.m.Topic, tc.m.Partition, tc.m.Offset = TopicWindows, 3, 77
+		d := tc.of(tc.m)
+		if n := len(d.AppendBinary(nil)) + 32*len(d.Headers); n > MaxMessage+deadOverhead { // and Kafka's framing
+			t.Errorf("%s: %d bytes", name, n)
+		}
+		l, err := OpenLetter(d)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		m := l.Message
+		if l.Cut != tc.cut || l.Size != tc.size || len(m.Key) != tc.key || len(m.Headers) != tc.headers || len(m.Value) != tc.value ||
+			m.Topic != TopicWindows || m.Partition != 3 || m.Offset != 77 || l.Reason != "why" {
+			t.Errorf("%s: cut %q of %d bytes, key of %d, %d headers, value of %d: %s/%d@%d", name, l.Cut, l.Size, len(m.Key), len(m.Headers), len(m.Value), m.Topic, m.Partition, m.Offset)
+		}
+		err = l.Whole()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want+" ") && !strings.Contains(err.Error(), tc.want+":") {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+	forged := CutLetter(Message{Topic: TopicWindows, Value: make([]byte, 1<<20)}, "", time.Unix(0, 0))
+	forged.Headers[6].Value = []byte("many")
+	if _, err := OpenLetter(forged); err == nil {
+		t.Error("a size that is not a number is taken")
+	}
+}
+
+// Any message comes back from its letter, or the letter says that it is not whole. Any
+// message of the topic of dead letters is safe to open.
+func FuzzLetter(f *testing.F) {
+	f.Add("k", []byte("v"), "h", []byte("x"), "why", 3, int64(77))
+	f.Add("", []byte(nil), deadCut, []byte("value"), "", -1, int64(-1))
+	f.Add(strings.Repeat("k", 40<<10), make([]byte, 70<<10), deadSize, make([]byte, 300<<10), "why", 0, int64(0))
+	f.Fuzz(func(t *testing.T, key string, value []byte, header string, text []byte, reason string, partition int, offset int64) {
+		m := Message{
+			Topic: TopicWindows, Partition: partition, Offset: offset, Key: key, Time: time.Unix(50, 0).UTC(),
+			Headers: []Header{{header, text}}, Value: value,
+		}
+		for _, d := range []Message{DeadLetter(m, reason, time.Unix(100, 0)), CutLetter(m, reason, time.Unix(100, 0)), BareLetter(m, len(value), reason, time.Unix(100, 0))} {
+			l, err := OpenLetter(d)
+			if err != nil {
+				t.Fatalf("%+v: %v", d, err)
+			}
+			if l.Cut == "" && !reflect.DeepEqual(l.Message, m) {
+				t.Fatalf("%+v became %+v", m, l.Message)
+			}
+			if l.Size != int64(len(value)) || l.Message.Partition != partition || l.Message.Offset != offset {
+				t.Fatalf("%+v became %+v", m, l)
+			}
+		}
+		_, _ = OpenLetter(Message{Headers: []Header{
+			{deadTopic, text}, {deadPartition, []byte("1")}, {deadOffset, []byte("1")}, {deadTime, []byte("2026-11-22T00:00:00Z")}, {deadCut, []byte(key)}, {deadSize, value}, {header, text},
+		}})
+	})
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"iter"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -17,12 +17,7 @@ const batchBytes = 900_000
 
 // Producer sends messages. It is safe for several goroutines, but messages of one
 // key keep their order only within one Send and from one Send to the next.
-type Producer struct {
-	c *client
-
-	mu     sync.Mutex
-	counts map[string]int // partitions of each topic
-}
+type Producer struct{ c *client }
 
 // NewProducer returns a Producer, which connects when it is first used.
 func NewProducer(cfg Config) (*Producer, error) {
@@ -30,7 +25,7 @@ func NewProducer(cfg Config) (*Producer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Producer{c: c, counts: make(map[string]int)}, nil
+	return &Producer{c: c}, nil
 }
 
 // Close gives the connections up.
@@ -45,38 +40,72 @@ func (p *Producer) Close() { p.c.close() }
 // trying again does not change are ErrTooLarge, ErrNoTopic and a missing right;
 // some of the messages may have been written then.
 func (p *Producer) Send(ctx context.Context, msgs []Message) error {
-	type place struct {
-		topic     string
-		partition int
-	}
-	var order []place
-	parts := make(map[place][]*Message)
+	left := make([]*Message, len(msgs))
 	for i := range msgs {
-		m := &msgs[i]
-		n, err := p.partitions(ctx, m.Topic)
-		if err != nil {
+		left[i] = &msgs[i]
+	}
+	for {
+		var err error
+		if left, err = p.sendOnce(ctx, left); !errors.Is(err, errFewer) {
 			return err
 		}
-		at := place{m.Topic, PartitionOf(m.Key, n)}
+	}
+}
+
+// errFewer says that a topic has fewer partitions than it had.
+var errFewer = errors.New("bus: the topic has fewer partitions now")
+
+// sendOnce sends messages to the partitions that there are. It returns those that it
+// did not send.
+func (p *Producer) sendOnce(ctx context.Context, msgs []*Message) (left []*Message, err error) {
+	var order []place
+	parts := make(map[place][]*Message)
+	for _, m := range msgs {
+		n, err := p.c.count(ctx, m.Topic)
+		if err != nil {
+			return msgs, err
+		}
+		at := place{m.Topic, PartitionOf(m.route(), n)}
 		if parts[at] == nil {
 			order = append(order, at)
 		}
 		parts[at] = append(parts[at], m)
 	}
-	for _, at := range order {
-		for rest := parts[at]; len(rest) > 0; {
-			n, size := 0, 0
-			for n < len(rest) && (n == 0 || size+rest[n].size() <= batchBytes) {
-				size += rest[n].size()
-				n++
+	for i, at := range order {
+		for batch := range batches(parts[at]) {
+			if err := p.sendBatch(ctx, at.topic, at.partition, batch); err != nil {
+				for _, at := range order[i:] {
+					left = append(left, parts[at]...)
+				}
+				return left, err
 			}
-			if err := p.sendBatch(ctx, at.topic, at.partition, rest[:n]); err != nil {
-				return err
-			}
-			rest = rest[n:]
+			parts[at] = parts[at][len(batch):]
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+// batches divides messages into requests: as few as batchBytes allows, in order.
+func batches(msgs []*Message) iter.Seq[[]*Message] {
+	return func(yield func([]*Message) bool) {
+		for len(msgs) > 0 {
+			n, size := 0, 0
+			for n < len(msgs) && (n == 0 || size+msgs[n].Size() <= batchBytes) {
+				size += msgs[n].Size()
+				n++
+			}
+			if !yield(msgs[:n:n]) {
+				return
+			}
+			msgs = msgs[n:]
+		}
+	}
+}
+
+// place is one partition of a topic.
+type place struct {
+	topic     string
+	partition int
 }
 
 // PartitionOf returns the partition, of n, in which messages of a key are.
@@ -88,23 +117,6 @@ func PartitionOf(key string, n int) int {
 	return kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: []byte(key)}, ids...)
 }
 
-func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {
-	p.mu.Lock()
-	n := p.counts[topic]
-	p.mu.Unlock()
-	if n > 0 {
-		return n, nil
-	}
-	n, err := p.c.partitions(ctx, topic)
-	if err != nil {
-		return 0, err
-	}
-	p.mu.Lock()
-	p.counts[topic] = n
-	p.mu.Unlock()
-	return n, nil
-}
-
 // sendBatch sends msgs in one request.
 func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, msgs []*Message) error {
 	missing := false
@@ -112,13 +124,17 @@ func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, m
 		if missing {
 			// Also what a refused password looks like from here. The second
 			// question tells them apart, and forgives a cache that is behind.
-			if _, err := p.c.partitions(ctx, topic); err != nil {
+			n, err := p.c.partitions(ctx, topic)
+			if err != nil {
 				return err
+			}
+			if partition >= n {
+				return errFewer
 			}
 			p.c.rebuild(kc)
 			kc, missing = p.c.get(), false
 		}
-		err := produce(ctx, kc, topic, partition, msgs)
+		err := produceOnce(ctx, kc, topic, partition, msgs)
 		if err == nil {
 			p.c.allowed.Store(true)
 		}
@@ -134,21 +150,17 @@ func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, m
 		}
 		return p.sendBatch(ctx, topic, partition, msgs[n/2:])
 	}
-	return fmt.Errorf("bus: %w: %d bytes with key %q are more than topic %s takes: raise its max.message.bytes (and message.max.bytes of the broker) or send shorter windows",
-		ErrTooLarge, msgs[0].size(), msgs[0].Key, topic)
+	return tooLarge(msgs[0])
 }
 
-func produce(ctx context.Context, kc *kafka.Client, topic string, partition int, msgs []*Message) error {
-	now := time.Now()
-	records := make([]kafka.Record, len(msgs))
-	for i, m := range msgs {
-		records[i] = kafka.Record{Time: now, Key: kafka.NewBytes([]byte(m.Key)), Value: kafka.NewBytes(m.Value)}
-		for _, h := range m.Headers {
-			records[i].Headers = append(records[i].Headers, kafka.Header{Key: h.Key, Value: h.Value})
-		}
-	}
+func tooLarge(m *Message) error {
+	return fmt.Errorf("bus: %w: %d bytes with key %q are more than topic %s takes: raise its max.message.bytes (and message.max.bytes of the broker) or send shorter windows",
+		ErrTooLarge, m.Size(), m.Key, m.Topic)
+}
+
+func produceOnce(ctx context.Context, kc *kafka.Client, topic string, partition int, msgs []*Message) error {
 	res, err := kc.Produce(ctx, &kafka.ProduceRequest{
-		Topic: topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records...),
+		Topic: topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records(msgs)...),
 	})
 	if err != nil {
 		return err
@@ -157,4 +169,17 @@ func produce(ctx context.Context, kc *kafka.Client, topic string, partition int,
 		return fmt.Errorf("bus: topic %s partition %d: %w", topic, partition, res.Error)
 	}
 	return nil
+}
+
+// records returns messages as the client library takes them.
+func records(msgs []*Message) []kafka.Record {
+	now := time.Now()
+	out := make([]kafka.Record, len(msgs))
+	for i, m := range msgs {
+		out[i] = kafka.Record{Time: now, Key: kafka.NewBytes([]byte(m.Key)), Value: kafka.NewBytes(m.Value)}
+		for _, h := range m.Headers {
+			out[i].Headers = append(out[i].Headers, kafka.Header{Key: h.Key, Value: h.Value})
+		}
+	}
+	return out
 }

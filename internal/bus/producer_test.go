@@ -157,6 +157,50 @@ func TestTopicRemoved(t *testing.T) {
 	}
 }
 
+// A topic that is made again with fewer partitions, or gets more, while a producer
+// lives: messages go where their readers look for them, in order.
+func TestPartitionsChange(t *testing.T) {
+	t.Parallel()
+	cfg := anyBroker(t)
+	p := newProducer(t, cfg)
+	var msgs []Message
+	for i := range 12 {
+		msgs = append(msgs, windows(fmt.Sprint("machine ", i), 0, 3)...)
+	}
+	for _, n := range []int{8, 2, 5} {
+		if n < 8 {
+			deleteTopic(t, cfg, TopicWindows)
+		}
+		apply(t, cfg, n)
+		for n == 5 { // more are noticed within a second or two, as by every client of Kafka; fewer at once
+			if have, err := p.c.count(testContext(t), TopicWindows); err != nil {
+				t.Fatal(err)
+			} else if have == n {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		send(t, p, msgs)
+		got := make(map[string][]string)
+		err := ReadTopic(testContext(t), cfg, TopicWindows, FirstOffset, false, func(m Message) error {
+			if m.Partition != PartitionOf(m.Key, n) {
+				t.Errorf("%d partitions: key %q is in %d", n, m.Key, m.Partition)
+			}
+			got[m.Key] = append(got[m.Key], string(m.Value))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 12 {
+			key := fmt.Sprint("machine ", i)
+			if !slices.Equal(got[key], values(windows(key, 0, 3))) {
+				t.Errorf("%d partitions: %s has %q", n, key, got[key])
+			}
+		}
+	}
+}
+
 // Send gives up with its context and says what had been wrong.
 func TestSendEndsWithItsContext(t *testing.T) {
 	cfg := Config{Brokers: []string{"127.0.0.1:1"}}

@@ -25,7 +25,7 @@ func Bounds(ctx context.Context, cfg Config, topic string, partition int) (first
 	kc := newKafkaClient(cfg)
 	defer closeKafkaClient(kc)
 	if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err == nil {
-		end, err = offsetAt(ctx, kc, topic, partition, LastOffset)
+		end, err = endOf(ctx, kc, topic, partition)
 	}
 	return first, end, err
 }
@@ -44,7 +44,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 	}
 	var first, end int64
 	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		if end, err = offsetAt(ctx, kc, topic, partition, LastOffset); err != nil {
+		if end, err = endOf(ctx, kc, topic, partition); err != nil {
 			return err
 		}
 		if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err != nil {
@@ -66,13 +66,13 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 	if err != nil || first >= end {
 		return err
 	}
-	return readUntil(ctx, c, topic, partition, first, end, false, fn)
+	return readUntil(ctx, c, nil, topic, partition, first, end, false, fn)
 }
 
 // offsetOf returns the offset of the first message that Kafka got at that time or
 // later, or end if there is none.
 func offsetOf(ctx context.Context, kc *kafka.Client, topic string, partition int, at time.Time, end int64) (int64, error) {
-	p, err := listOffsets(ctx, kc, topic, kafka.TimeOffsetOf(partition, at))
+	p, err := listOffsets(ctx, kc, topic, kafka.TimeOffsetOf(partition, at), kafka.ReadUncommitted)
 	if err != nil {
 		return 0, err
 	}

@@ -34,7 +34,7 @@ func ReadFrom(ctx context.Context, cfg Config, topic string, partition int, offs
 	if _, err := c.partitions(ctx, topic); err != nil {
 		return err
 	}
-	return readPartition(ctx, c, topic, partition, offset, follow, fn)
+	return readPartition(ctx, c, nil, topic, partition, offset, follow, fn)
 }
 
 // ReadTopic is ReadFrom for all partitions of a topic at once, from FirstOffset or
@@ -51,6 +51,7 @@ func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, foll
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	memory := newBudget(fetchBudget)
 	var (
 		one   sync.Mutex
 		first error
@@ -58,7 +59,7 @@ func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, foll
 	)
 	for p := range n {
 		wg.Go(func() {
-			err := readPartition(ctx, c, topic, p, offset, follow, func(m Message) error {
+			err := readPartition(ctx, c, memory, topic, p, offset, follow, func(m Message) error {
 				one.Lock()
 				defer one.Unlock()
 				if first != nil {
@@ -78,11 +79,11 @@ func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, foll
 	return first
 }
 
-func readPartition(ctx context.Context, c *client, topic string, partition int, offset int64, follow bool, fn func(Message) error) error {
+func readPartition(ctx context.Context, c *client, memory *budget, topic string, partition int, offset int64, follow bool, fn func(Message) error) error {
 	next := offset
 	var end int64
 	err := c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		if end, err = offsetAt(ctx, kc, topic, partition, LastOffset); err == nil && offset == FirstOffset {
+		if end, err = endOf(ctx, kc, topic, partition); err == nil && offset == FirstOffset {
 			next, err = offsetAt(ctx, kc, topic, partition, FirstOffset) // of an empty partition nothing is waited for
 		}
 		return err
@@ -93,13 +94,14 @@ func readPartition(ctx context.Context, c *client, topic string, partition int, 
 	if offset == LastOffset {
 		next = end
 	}
-	return readUntil(ctx, c, topic, partition, next, end, follow, fn)
+	return readUntil(ctx, c, memory, topic, partition, next, end, follow, fn)
 }
 
 // readUntil calls fn for the messages of a partition from offset next up to and
 // without end, or with follow for all that come.
-func readUntil(ctx context.Context, c *client, topic string, partition int, next, end int64, follow bool, fn func(Message) error) error {
-	f := &fetcher{c: c, topic: topic, partition: partition, next: next}
+func readUntil(ctx context.Context, c *client, memory *budget, topic string, partition int, next, end int64, follow bool, fn func(Message) error) error {
+	f := &fetcher{c: c, topic: topic, partition: partition, next: next, budget: memory, busy: true}
+	defer func() { f.done(f.held) }()
 	empty := 0 // fetches in a row that moved nothing, while the leader knew of messages
 	for follow || f.next < end {
 		before := f.next
@@ -111,10 +113,15 @@ func readUntil(ctx context.Context, c *client, topic string, partition int, next
 			if !follow && m.Offset >= end {
 				return nil
 			}
+			if m.Damage != nil {
+				c.sayDamage(m)
+				continue
+			}
 			if err := fn(m); err != nil {
 				return err
 			}
 		}
+		f.done(f.held)
 		// A leader that has just taken over does not know at once how far its
 		// followers are: until then it shows less than there was.
 		if empty++; f.next != before || f.high < end {

@@ -132,7 +132,8 @@ func (t *TLS) handshake(ctx context.Context, conn net.Conn, address string) (*tl
 
 // denied reports an error that says what this program wants to do is not allowed.
 func denied(err error) bool {
-	return errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.GroupAuthorizationFailed) || errors.Is(err, kafka.ClusterAuthorizationFailed)
+	return errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.GroupAuthorizationFailed) || errors.Is(err, kafka.ClusterAuthorizationFailed) ||
+		errors.Is(err, kafka.TransactionalIDAuthorizationFailed)
 }
 
 // refused reports an error that says who this program is, or who the broker is, is
@@ -169,6 +170,8 @@ func explainRefusal(err error, cfg Config) string {
 		return fmt.Sprintf("bus: %s does not let %s in: correct the user or the password", brokers, user)
 	case errors.Is(err, kafka.UnsupportedSASLMechanism):
 		return fmt.Sprintf("bus: %s does not offer SCRAM-SHA-512: add it to sasl.enabled.mechanisms of the broker, or correct the port", brokers)
+	case errors.Is(err, kafka.TransactionalIDAuthorizationFailed):
+		return fmt.Sprintf("%v: %s lacks the right Write on TransactionalId, prefix tcm-: grant it as deploy/kafka/acls.md says", err, user)
 	case denied(err):
 		return fmt.Sprintf("%v: %s lacks the right: grant it as deploy/kafka/acls.md says", err, user)
 	case errors.As(err, &wrongHost):

@@ -47,6 +47,13 @@ func TestKafkaSecured(t *testing.T) {
 	adminCert, adminKey := k.Issue(t, "admin", time.Now().Add(time.Hour)).WriteFiles(t, dir, "admin")
 	admin := Config{Brokers: []string{k.MTLS}, TLS: &TLS{CAFile: k.CAFile(), CertFile: adminCert, KeyFile: adminKey}}
 	apply(t, admin, 1)
+	k.User(t, administrator, secret)
+	k.GrantDocumented(t, administrator)
+	keeper := as(administrator)
+	keeper.Retain = map[string]Retain{TopicWindows: {Time: time.Hour}}
+	if s := statusOf(t, mustApply(t, keeper, 1), TopicWindows); s.Retain.Time != time.Hour {
+		t.Errorf("retained as the administrator: %+v", s)
+	}
 
 	send(t, newProducer(t, as("ingest")), windows("k", 0, 20))
 	c := newCollector()
@@ -54,6 +61,23 @@ func TestKafkaSecured(t *testing.T) {
 	c.wait(t, 20)
 	stop()
 	send(t, newProducer(t, as("monitor")), []Message{{Topic: TopicResults, Key: "k"}, {Topic: TopicState, Key: "k"}, {Topic: TopicAlerts, Key: "k"}, {Topic: TopicDead, Key: "k"}})
+
+	withPartition(t, as("monitor"), func(ctx context.Context, p *Partition) {
+		txn := fence(t, ctx, p)
+		if err := txn.Publish(ctx, []Message{message(TopicResults, "k", 1), message(TopicState, "k", 1), message(TopicAlerts, "k", 1)}, nil); err != nil {
+			t.Errorf("in a transaction: %v", err)
+		}
+	})
+	k.Grant(t, "nobody", kafka.ACLEntry{ResourceType: kafka.ResourceTypeGroup, ResourceName: "tcm-", ResourcePatternType: kafka.PatternTypePrefixed, Operation: kafka.ACLOperationTypeRead},
+		kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: TopicModels, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeRead})
+	noID, _ := NewGroup(as("nobody"), "tcm-no-id", TopicModels)
+	err := noID.Run(testContext(t), func(ctx context.Context, p *Partition) error {
+		_, err := p.Fence(ctx)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "user nobody lacks the right Write on TransactionalId, prefix tcm-") {
+		t.Errorf("no right to the transactional id: %v", err)
+	}
 
 	other, err := filepath.Abs(filepath.Join(dir, "other.crt"))
 	if err != nil {
@@ -122,8 +146,16 @@ func TestKafkaSecured(t *testing.T) {
 	others := monitorNeeds
 	others.Group = "other"
 	checkStepsOf(t, as("monitor"), others, "acl", "join group other: [30] Group Authorization Failed")
+	others.Group, others.Transactional = monitorNeeds.Group, "other-check"
+	checkStepsOf(t, as("monitor"), others, "acl", "write in transactions as other-check: [53]")
 	checkStepsOf(t, as("monitor"), Needs{Read: []string{TopicResults}}, "acl", "read topic tcm.results.v1: [29]")
 	checkStepsOf(t, as("ingest"), monitorNeeds, "topics", "no right to it")
+	if said := strings.Join(mustGrow(t, keeper, 3), "\n"); !strings.Contains(said, "checked  group tcm-test") || !strings.Contains(said, "raised   tcm.windows.v1 from 1 to 3") {
+		t.Errorf("grown as the administrator:\n%s", said)
+	}
+	if _, err := grow(t, testContext(t), as("monitor"), 4, false); err == nil || !strings.Contains(err.Error(), "user monitor lacks the right") {
+		t.Errorf("grown as a monitor: %v", err)
+	}
 
 	g, err := NewGroup(with(as("monitor"), func(*Config) {}), "other", TopicWindows)
 	if err != nil {
@@ -165,10 +197,13 @@ func checkSteps(t *testing.T, cfg Config, fails, want string) {
 	checkStepsOf(t, cfg, Needs{Write: []string{TopicWindows}}, fails, want)
 }
 
+// administrator is the principal of that row of deploy/kafka/acls.md.
+const administrator = "the administrator"
+
 // monitorNeeds is what cmd/monitor needs.
 var monitorNeeds = Needs{
 	Read: []string{TopicWindows, TopicState}, Write: []string{TopicState, TopicResults, TopicAlerts, TopicDead},
-	Group: "tcm-monitor", Alike: []string{TopicWindows, TopicState},
+	Group: "tcm-monitor", Alike: MachineTopics(), Transactional: "tcm-monitor-check",
 }
 
 func checkStepsOf(t *testing.T, cfg Config, needs Needs, fails, want string) {
@@ -205,7 +240,7 @@ func TestSteps(t *testing.T) {
 	apply(t, cfg, 2)
 	checkSteps(t, cfg, "", "")
 	checkStepsOf(t, cfg, monitorNeeds, "", "")
-	checkStepsOf(t, cfg, Needs{Read: []string{TopicWindows, TopicDead}, Alike: []string{TopicWindows, TopicDead}}, "topics", "has 2 partitions and tcm.dlq.v1 has 1: they must have as many")
+	checkStepsOf(t, cfg, Needs{Read: []string{TopicWindows, TopicDead}, Alike: []string{TopicWindows, TopicDead}}, "topics", "tcm.windows.v1 has 2 partitions, tcm.dlq.v1 has 1 partition: stop the ingesters and monitors and run `ingest topics grow --partitions 2`")
 	send(t, newProducer(t, cfg), windows("k", 0, 3))
 	checkSteps(t, cfg, "", "")
 	checkSteps(t, Config{Brokers: []string{"no-such-host.invalid:9092"}}, "dns", "no address for no-such-host.invalid")

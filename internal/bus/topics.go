@@ -4,94 +4,153 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 )
 
-// TopicStatus is what Apply found or made.
+// DefaultPartitions is how many partitions Apply gives a new topic of machines.
+const DefaultPartitions = 64
+
+// MachineTopics returns the topics whose messages go by machine. They must have as
+// many partitions as each other: a monitor that has partition 3 of the windows reads
+// and writes partition 3 of the others. The slice is the caller's.
+func MachineTopics() []string {
+	return []string{TopicWindows, TopicState, TopicCommands, TopicResults, TopicAlerts}
+}
+
+// Retain is how much of a topic Kafka keeps: a message is removed when it is older
+// than Time, or when the partition holds more than Bytes. Zero is the topic's default.
+type Retain struct {
+	Time  time.Duration // since the message arrived
+	Bytes int64         // of each partition; Unlimited for no limit but time
+}
+
+// Unlimited is a Retain.Bytes without a limit.
+const Unlimited int64 = -1
+
+// TopicStatus is what Apply found or made, or Describe found.
 type TopicStatus struct {
 	Name       string
 	Created    bool
 	Partitions int
-	Notes      []string // in which way a topic that was there before differs from what this program needs
+	Replicas   int      // of each partition
+	Known      bool     // whether the broker lets this program read the topic's settings, which follow
+	Compacted  bool     // the last message of each key stays
+	Retain     Retain   // what is kept otherwise; Time below 0 is without a limit of time
+	Segment    int64    // bytes of a file of the log, the unit in which Kafka removes messages
+	Notes      []string // what Apply changed, and what differs from what this program needs
 }
 
-// String returns a line for people, and one more for each note.
-func (s TopicStatus) String() string {
-	what := "present"
-	if s.Created {
-		what = "created"
+// Most returns the most bytes that a partition takes on the disk of one broker once
+// Kafka has removed what it may, or Unlimited. Kafka removes whole segments, so
+// there is up to one more than retention says. Of a compacted topic it is what is
+// written besides the last message of each key: the segment that is written, and
+// as much again before the cleaner takes it.
+func (s TopicStatus) Most() int64 {
+	switch {
+	case s.Compacted:
+		return 3 * s.Segment
+	case s.Retain.Bytes == Unlimited:
+		return Unlimited
 	}
-	unit := "partitions"
-	if s.Partitions == 1 {
-		unit = "partition"
-	}
-	line := fmt.Sprintf("%s  %s, %d %s", what, s.Name, s.Partitions, unit)
-	for _, note := range s.Notes {
-		line += "\n         " + note
-	}
-	return line
+	return s.Retain.Bytes + s.Segment
 }
 
 // topicPlan is how a topic is made.
 type topicPlan struct {
 	name    string
 	compact bool
-	keep    time.Duration // for topics that are not compacted
-	bytes   int64         // per partition; 0 means no limit
-	max     int           // largest batch of messages
-	single  bool          // one partition, whatever the number of machines
+	retain  Retain // for topics that are not compacted; Bytes 0: as the broker has it
+	max     int    // largest batch of messages
+	single  bool   // one partition, whatever the number of machines
 }
 
 const day = 24 * time.Hour
 
-// deadOverhead is what a dead letter is longer than the message in it.
+// deadOverhead is what a dead letter is longer than the message in it, at most.
 const deadOverhead = 1 << 20
 
 func plan(cfg Config) []topicPlan {
-	return []topicPlan{
-		{name: TopicWindows, keep: 7 * day, bytes: cfg.RetainBytes, max: MaxMessage},
-		{name: TopicResults, keep: 30 * day, max: MaxMessage},
-		{name: TopicAlerts, keep: 365 * day, max: MaxMessage},
+	plans := []topicPlan{
+		{name: TopicWindows, retain: Retain{7 * day, 250e9}, max: MaxMessage},
+		{name: TopicResults, retain: Retain{Time: 30 * day}, max: MaxMessage},
+		{name: TopicAlerts, retain: Retain{Time: 365 * day}, max: MaxMessage},
 		{name: TopicState, compact: true, max: MaxMessage},
-		{name: TopicCommands, keep: 7 * day, max: MaxMessage},
+		{name: TopicCommands, retain: Retain{Time: 7 * day}, max: MaxMessage},
 		{name: TopicModels, compact: true, max: MaxMessage, single: true},
-		{name: TopicDead, keep: 30 * day, bytes: cfg.RetainBytes, max: MaxMessage + deadOverhead, single: true},
+		{name: TopicDead, retain: Retain{30 * day, 10e9}, max: MaxMessage + deadOverhead, single: true},
 	}
+	for i := range plans {
+		plans[i].retain = cfg.Retain[plans[i].name].or(plans[i].retain)
+	}
+	return plans
 }
 
-func (p topicPlan) settings(replication int) map[string]string {
-	s := map[string]string{
-		"max.message.bytes": strconv.Itoa(p.max),
-		"cleanup.policy":    "delete",
-		// Age counts from arrival: the clock of a sender may be wrong.
-		"message.timestamp.type": "LogAppendTime",
+// or returns r with what it leaves open from other.
+func (r Retain) or(other Retain) Retain {
+	if r.Time == 0 {
+		r.Time = other.Time
 	}
-	if replication >= 3 {
-		s["min.insync.replicas"] = "2"
+	if r.Bytes == 0 {
+		r.Bytes = other.Bytes
 	}
-	switch {
-	case p.compact:
-		s["cleanup.policy"] = "compact"
-		s["segment.bytes"] = strconv.Itoa(16 << 20) // compaction leaves the segment being written alone
-	default:
-		s["retention.ms"] = strconv.FormatInt(p.keep.Milliseconds(), 10)
-		if p.bytes > 0 {
-			s["retention.bytes"] = strconv.FormatInt(p.bytes, 10)
-			s["segment.bytes"] = strconv.FormatInt(max(p.bytes/8, 16<<20), 10) // whole segments are removed
+	return r
+}
+
+// Bounds of the segments of a topic with a limit of bytes: of the limit an eighth,
+// so that what is kept beyond it is little.
+const (
+	minSegment     = 16 << 20 // and that of compacted topics: compaction leaves the segment being written alone
+	defaultSegment = 1 << 30  // Kafka's own
+)
+
+// settings returns the settings of Kafka for r, of which zero says nothing.
+func (r Retain) settings() map[string]string {
+	s := make(map[string]string)
+	if r.Time != 0 {
+		s["retention.ms"] = strconv.FormatInt(r.Time.Milliseconds(), 10)
+	}
+	if r.Bytes != 0 {
+		segment := int64(defaultSegment)
+		if r.Bytes > 0 {
+			segment = min(max(r.Bytes/8, minSegment), defaultSegment)
 		}
+		s["retention.bytes"] = strconv.FormatInt(r.Bytes, 10)
+		s["segment.bytes"] = strconv.FormatInt(segment, 10)
 	}
 	return s
 }
 
-// Apply creates the topics that are missing, each with the given number of
-// partitions and replicas and the settings this program needs. Topics that are
-// there stay as they are; the status notes where their settings would hurt. Apply
-// tries until a broker answers or ctx ends; calling it again changes nothing.
+func (p topicPlan) settings(replication int) map[string]string {
+	s := p.retain.settings()
+	s["cleanup.policy"] = "delete"
+	if p.compact {
+		s["cleanup.policy"] = "compact"
+		s["segment.bytes"] = strconv.Itoa(minSegment)
+	}
+	s["max.message.bytes"] = strconv.Itoa(p.max)
+	// Age counts from arrival: the clock of a sender may be wrong.
+	s["message.timestamp.type"] = "LogAppendTime"
+	if replication >= 3 {
+		s["min.insync.replicas"] = "2"
+	}
+	return s
+}
+
+// Apply creates the topics that are missing, with the given number of replicas of
+// each partition and the settings this program needs. Topics of machines get as many
+// partitions as given; 0 means as many as those that are there have, or
+// DefaultPartitions. Topics that are there keep their partitions and settings, except
+// for what Config.Retain says of them, and the status notes where their settings would
+// hurt. Apply tries until a broker answers or ctx ends; calling it again changes
+// nothing.
 func Apply(ctx context.Context, cfg Config, partitions, replication int) ([]TopicStatus, error) {
-	if partitions < 1 || replication < 1 {
+	if partitions < 0 || replication < 1 {
 		return nil, fmt.Errorf("bus: %d partitions with %d replicas: both must be at least 1", partitions, replication)
 	}
 	c, err := newClient(cfg)
@@ -99,10 +158,10 @@ func Apply(ctx context.Context, cfg Config, partitions, replication int) ([]Topi
 		return nil, err
 	}
 	defer c.close()
-	plans := plan(cfg)
+	created := make(map[string]bool) // also by an attempt that failed afterwards
 	var status []TopicStatus
 	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
-		status, err = applyOnce(ctx, kc, plans, partitions, replication)
+		status, err = applyOnce(ctx, kc, cfg, partitions, replication, created)
 		return err
 	})
 	if err != nil {
@@ -111,7 +170,69 @@ func Apply(ctx context.Context, cfg Config, partitions, replication int) ([]Topi
 	return status, nil
 }
 
-func applyOnce(ctx context.Context, kc *kafka.Client, plans []topicPlan, partitions, replication int) ([]TopicStatus, error) {
+func applyOnce(ctx context.Context, kc *kafka.Client, cfg Config, partitions, replication int, created map[string]bool) ([]TopicStatus, error) {
+	plans := plan(cfg)
+	if partitions == 0 {
+		var err error
+		if partitions, err = partitionsForNew(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
+	if err := create(ctx, kc, plans, partitions, replication, created); err != nil {
+		return nil, err
+	}
+	names := make([]string, len(plans))
+	for i, p := range plans {
+		names[i] = p.name
+	}
+	status, err := describe(ctx, cfg, names)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range plans {
+		s := &status[i]
+		if s.Created = created[p.name]; !s.Created {
+			if err := s.retain(ctx, kc, p, cfg.Retain[p.name]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	noteCounts(status)
+	return status, nil
+}
+
+// partitionsForNew returns how many partitions a topic of machines gets that joins
+// those that are there.
+func partitionsForNew(ctx context.Context, cfg Config) (int, error) {
+	topics, err := askMetadata(ctx, cfg, MachineTopics())
+	if err != nil {
+		return 0, err
+	}
+	most := 0
+	for _, t := range topics {
+		if t.Error == nil {
+			most = max(most, len(t.Partitions))
+		}
+	}
+	if most == 0 {
+		most = DefaultPartitions
+	}
+	return most, nil
+}
+
+// askMetadata asks the brokers, not a cache.
+func askMetadata(ctx context.Context, cfg Config, topics []string) ([]kafka.Topic, error) {
+	kc := newKafkaClient(cfg)
+	defer closeKafkaClient(kc)
+	meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+	if err != nil {
+		return nil, err
+	}
+	return meta.Topics, nil
+}
+
+// create makes the topics that are missing and notes in created which those were.
+func create(ctx context.Context, kc *kafka.Client, plans []topicPlan, partitions, replication int, created map[string]bool) error {
 	req := &kafka.CreateTopicsRequest{}
 	for _, p := range plans {
 		t := kafka.TopicConfig{Topic: p.name, NumPartitions: partitions, ReplicationFactor: replication}
@@ -125,63 +246,228 @@ func applyOnce(ctx context.Context, kc *kafka.Client, plans []topicPlan, partiti
 	}
 	res, err := kc.CreateTopics(ctx, req)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	status := make([]TopicStatus, len(plans))
-	ask := &kafka.DescribeConfigsRequest{}
 	for i, p := range plans {
-		status[i] = TopicStatus{Name: p.name, Created: true, Partitions: req.Topics[i].NumPartitions}
 		switch err := res.Errors[p.name]; {
 		case errors.Is(err, kafka.TopicAlreadyExists):
-			status[i].Created = false
-			ask.Resources = append(ask.Resources, kafka.DescribeConfigRequestResource{
-				ResourceType: kafka.ResourceTypeTopic, ResourceName: p.name, ConfigNames: []string{"max.message.bytes", "cleanup.policy", "message.timestamp.type"},
-			})
 		case err != nil:
-			return nil, fmt.Errorf("bus: create topic %s with %d partitions and %d replicas: %w", p.name, req.Topics[i].NumPartitions, replication, err)
-		}
-	}
-	if len(ask.Resources) == 0 {
-		return status, nil
-	}
-	return status, describe(ctx, kc, ask, plans, status)
-}
-
-// describe fills in the status of the topics that were there before.
-func describe(ctx context.Context, kc *kafka.Client, ask *kafka.DescribeConfigsRequest, plans []topicPlan, status []TopicStatus) error {
-	var names []string
-	for _, r := range ask.Resources {
-		names = append(names, r.ResourceName)
-	}
-	meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
-	if err != nil {
-		return err
-	}
-	partitions := make(map[string]int)
-	for _, t := range meta.Topics {
-		partitions[t.Name] = len(t.Partitions)
-	}
-	found, err := kc.DescribeConfigs(ctx, ask)
-	if err != nil {
-		return err
-	}
-	for i, p := range plans {
-		if status[i].Created {
-			continue
-		}
-		status[i].Partitions = partitions[p.name]
-		for _, r := range found.Resources {
-			if r.ResourceName != p.name || r.Error != nil {
-				continue // no right to look is not a reason to stop
-			}
-			for _, e := range r.ConfigEntries {
-				if note := p.note(e.ConfigName, e.ConfigValue); note != "" {
-					status[i].Notes = append(status[i].Notes, note)
-				}
-			}
+			return fmt.Errorf("bus: create topic %s with %d partitions and %d replicas: %w", p.name, req.Topics[i].NumPartitions, replication, err)
+		default:
+			created[p.name] = true
 		}
 	}
 	return nil
+}
+
+// Describe returns how topics are made, in the order of their names. It asks once. A
+// topic that is missing is ErrNoTopic.
+func Describe(ctx context.Context, cfg Config, topics ...string) ([]TopicStatus, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if _, err := askTopics(ctx, cfg, topics...); err != nil {
+		return nil, explain(err, cfg)
+	}
+	status, err := describe(ctx, cfg, topics)
+	if err != nil {
+		return nil, explain(err, cfg)
+	}
+	return status, nil
+}
+
+// describedSettings are the settings that a TopicStatus follows from.
+var describedSettings = []string{
+	"max.message.bytes", "cleanup.policy", "message.timestamp.type", "retention.ms", "retention.bytes", "segment.bytes",
+}
+
+// describe returns the status of topics, with notes on what would hurt.
+func describe(ctx context.Context, cfg Config, names []string) ([]TopicStatus, error) {
+	topics, err := askMetadata(ctx, cfg, names)
+	if err != nil {
+		return nil, err
+	}
+	ask := &kafka.DescribeConfigsRequest{}
+	status := make([]TopicStatus, len(names))
+	for i, name := range names {
+		status[i] = TopicStatus{Name: name}
+		ask.Resources = append(ask.Resources, kafka.DescribeConfigRequestResource{
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: name, ConfigNames: describedSettings,
+		})
+	}
+	for _, t := range topics {
+		if t.Error != nil {
+			return nil, fmt.Errorf("bus: topic %s: %w", t.Name, t.Error) // one just made is known in a moment
+		}
+		if i := slices.Index(names, t.Name); i >= 0 && len(t.Partitions) > 0 {
+			status[i].Partitions, status[i].Replicas = len(t.Partitions), len(t.Partitions[0].Replicas)
+		}
+	}
+	kc := newKafkaClient(cfg)
+	defer closeKafkaClient(kc)
+	found, err := kc.DescribeConfigs(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	plans := plan(Config{})
+	for _, r := range found.Resources {
+		i := slices.Index(names, r.ResourceName)
+		if i < 0 || r.Error != nil {
+			continue // no right to look is not a reason to stop
+		}
+		s := &status[i]
+		s.Known = true
+		for _, e := range r.ConfigEntries {
+			s.read(e.ConfigName, e.ConfigValue)
+			if p := slices.IndexFunc(plans, func(p topicPlan) bool { return p.name == s.Name }); p >= 0 {
+				s.note(plans[p].note(e.ConfigName, e.ConfigValue))
+			}
+		}
+	}
+	return status, nil
+}
+
+// read takes one setting of the topic in.
+func (s *TopicStatus) read(name, value string) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case name == "cleanup.policy":
+		s.Compacted = value == "compact"
+	case err != nil:
+	case name == "retention.ms":
+		s.Retain.Time = time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	case name == "retention.bytes":
+		s.Retain.Bytes = n
+	case name == "segment.bytes":
+		s.Segment = n
+	}
+}
+
+// note adds a note, unless it is empty.
+func (s *TopicStatus) note(text string) {
+	if text != "" {
+		s.Notes = append(s.Notes, text)
+	}
+}
+
+// retain gives a topic that was there before what the configuration says of it, and
+// notes that. Where it says nothing, the status notes what a new topic would keep.
+func (s *TopicStatus) retain(ctx context.Context, kc *kafka.Client, p topicPlan, explicit Retain) error {
+	want := explicit.or(s.Retain)
+	if p.compact || want == s.Retain {
+		if fresh := p.retain; s.Known && fresh != s.Retain && fresh.Bytes != 0 {
+			s.note(fmt.Sprintf("keeps %v; a new topic would keep %v: set `retain` in the configuration to change it", s.Retain, fresh))
+		}
+		return nil
+	}
+	alter := kafka.IncrementalAlterConfigsRequestResource{ResourceType: kafka.ResourceTypeTopic, ResourceName: s.Name}
+	for name, value := range explicit.settings() {
+		alter.Configs = append(alter.Configs, kafka.IncrementalAlterConfigsRequestConfig{Name: name, Value: value, ConfigOperation: kafka.ConfigOperationSet})
+	}
+	res, err := kc.IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{Resources: []kafka.IncrementalAlterConfigsRequestResource{alter}})
+	if err == nil && len(res.Resources) > 0 {
+		err = res.Resources[0].Error
+	}
+	if err != nil {
+		return fmt.Errorf("bus: topic %s: set what it keeps to %v: %w", s.Name, want, err)
+	}
+	if s.Known {
+		s.note(fmt.Sprintf("kept %v; the configuration has changed that to %v", s.Retain, want))
+	} else {
+		s.note(fmt.Sprintf("set to %v, as the configuration says", want))
+	}
+	for name, value := range explicit.settings() {
+		s.read(name, value)
+	}
+	return nil
+}
+
+// String says it as people do: "7 days, at most 250 GB a partition".
+func (r Retain) String() string {
+	text := "messages of any age"
+	if r.Time > 0 {
+		text = span(r.Time)
+	}
+	if r.Bytes > 0 {
+		text += ", at most " + FormatBytes(r.Bytes) + " a partition"
+	}
+	return text
+}
+
+// span says how long d is, in days if there are enough of them.
+func span(d time.Duration) string {
+	if d >= 2*day && d%day == 0 {
+		return fmt.Sprintf("%d days", d/day)
+	}
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// FormatBytes writes n as people do, with three digits: 966 kB, 84.2 GB.
+func FormatBytes(n int64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
+	v, i := float64(n), 0
+	for ; v >= 999.5 && i < len(units)-1; i++ {
+		v /= 1000
+	}
+	digits := 0
+	if i > 0 {
+		digits = max(0, 2-int(math.Log10(max(v, 1))))
+	}
+	text := strconv.FormatFloat(v, 'f', digits, 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text + " " + units[i]
+}
+
+// noteCounts notes topics that do not have as many partitions as they must.
+func noteCounts(status []TopicStatus) {
+	counts := make(map[string]int)
+	for _, s := range status {
+		counts[s.Name] = s.Partitions
+	}
+	if err := Agree(counts, MachineTopics()); err != nil {
+		for i := range status {
+			if status[i].Name == TopicWindows {
+				status[i].note(strings.TrimPrefix(err.Error(), "bus: "))
+			}
+		}
+	}
+}
+
+// Agree reports topics, such as those of MachineTopics, that do not have as many partitions
+// as each other, with the counts and the remedy. It ignores topics that are not in
+// partitions.
+func Agree(partitions map[string]int, topics []string) error {
+	most, alike := 0, true
+	var has []string
+	for _, t := range topics {
+		n, known := partitions[t]
+		if !known {
+			continue
+		}
+		alike = alike && (n == most || most == 0)
+		most = max(most, n)
+		has = append(has, fmt.Sprintf("%s has %s", t, plural(n, "partition")))
+	}
+	if alike {
+		return nil
+	}
+	return fmt.Errorf("bus: the topics of machines must have as many partitions as each other, but %s: stop the ingesters and monitors and run `ingest topics grow --partitions %d`",
+		strings.Join(has, ", "), most)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // note says what is wrong with a setting of a topic, or nothing.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // stallAfter is how long a partition may have messages and none come before its
@@ -32,22 +30,28 @@ func (s Stall) String() string {
 		s.Topic, s.Partition, s.Behind, s.For.Round(time.Second), s.Offset)
 }
 
-// Gap is a row of offsets that a reader never saw and never will: retention
-// removed them first, the broker lost them, or somebody compacts the topic. If To
-// is below From, the topic was made anew, and what it had is gone.
+// Gap is a stretch of offsets that a reader never saw and never will: retention
+// removed them first, the broker lost them, or someone compacts the topic. If To is
+// below From, the log ended before From: it lost its newest messages if Cut, and
+// else belongs to a topic that was removed and made again.
 type Gap struct {
 	Topic     string
 	Partition int
-	From, To  int64 // the first offset that is missing, and the first that is there
+	From, To  int64 // the first offset that is missing, and the one that is read next
+	Cut       bool
 }
 
-// Missing returns how many offsets are missing, or 0 if nobody can know.
+// Missing returns how many offsets are missing, or 0 if that cannot be known.
 func (g Gap) Missing() int64 { return max(g.To-g.From, 0) }
 
 // String says it in words.
 func (g Gap) String() string {
-	if g.To < g.From {
-		return fmt.Sprintf("topic %s partition %d was made anew: it ends before offset %d, going on at %d", g.Topic, g.Partition, g.From, g.To)
+	switch {
+	case g.Cut:
+		return fmt.Sprintf("topic %s partition %d has lost its newest messages: offset %d was to be read next and the log ends at %d, going on there",
+			g.Topic, g.Partition, g.From, g.To)
+	case g.To < g.From:
+		return fmt.Sprintf("topic %s partition %d was removed and made again: it ends before offset %d, going on at %d", g.Topic, g.Partition, g.From, g.To)
 	}
 	return fmt.Sprintf("topic %s partition %d: offsets %d to %d are gone before they were read", g.Topic, g.Partition, g.From, g.To-1)
 }
@@ -101,7 +105,7 @@ func (f *fetcher) askEnd(ctx context.Context) (int64, error) {
 	defer cancel()
 	kc := newKafkaClient(f.c.cfg)
 	defer closeKafkaClient(kc)
-	return offsetAt(ctx, kc, f.topic, f.partition, kafka.LastOffset)
+	return endOf(ctx, kc, f.topic, f.partition)
 }
 
 func (f *fetcher) sayStall(s Stall) {
@@ -113,8 +117,8 @@ func (f *fetcher) sayStall(s Stall) {
 }
 
 // sayGap reports offsets that are missing where all should be there.
-func (f *fetcher) sayGap(from, to int64) {
+func (f *fetcher) sayGap(g Gap) {
 	if f.whole && f.c.cfg.OnGap != nil {
-		f.c.cfg.OnGap(Gap{f.topic, f.partition, from, to})
+		f.c.cfg.OnGap(g)
 	}
 }

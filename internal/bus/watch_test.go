@@ -173,7 +173,7 @@ func TestOffsetGaps(t *testing.T) {
 		send(t, newProducer(t, cfg), windows("k", 30, 60))
 		deleteRecords(t, cfg, TopicWindows, 0, 50)
 		gaps, got := gather(t, cfg, 10)
-		want := []Gap{{TopicWindows, 0, 30, 50}}
+		want := []Gap{{Topic: TopicWindows, From: 30, To: 50}}
 		if !slices.Equal(gaps, want) || gaps[0].Missing() != 20 || !slices.Equal(got, values(windows("k", 50, 60))) {
 			t.Errorf("%v, want %v; read %q", gaps, want, got)
 		}
@@ -192,7 +192,7 @@ func TestOffsetGaps(t *testing.T) {
 			t.Errorf("read %q; %v", got, gaps)
 		}
 		for _, g := range gaps {
-			if g != (Gap{TopicWindows, 0, 30, 0}) || g.Missing() != 0 || !strings.Contains(g.String(), "made anew") {
+			if g != (Gap{Topic: TopicWindows, From: 30}) || g.Missing() != 0 || !strings.Contains(g.String(), "removed and made again") {
 				t.Errorf("gap %v", g)
 			}
 		}
@@ -213,10 +213,50 @@ func TestOffsetGaps(t *testing.T) {
 			return nil, false
 		})
 		gaps, got := gather(t, cfg, 7)
-		if want := []Gap{{TopicWindows, 0, 4, 7}}; !slices.Equal(gaps, want) || len(got) != 7 {
+		if want := []Gap{{Topic: TopicWindows, From: 4, To: 7}}; !slices.Equal(gaps, want) || len(got) != 7 {
 			t.Errorf("%v, want %v; read %q", gaps, want, got)
 		}
 	})
+}
+
+// A log that has lost its newest messages, as after a power cut, is read on from its
+// end, and a topic that was made again from its beginning.
+func TestLogEndsBeforeTheReader(t *testing.T) {
+	b, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	p := newProducer(t, cfg)
+	send(t, p, windows("k", 0, 100))
+	for name, tc := range map[string]struct {
+		next int64
+		read bool // this program has read from the topic
+		made bool // it was made again since
+		want Gap
+	}{
+		"a little short":                      {103, false, false, Gap{From: 103, To: 100, Cut: true}},
+		"half of it":                          {150, false, false, Gap{From: 150, To: 100, Cut: true}},
+		"most of it: perhaps another topic":   {1000, false, false, Gap{From: 1000}},
+		"most of it, but the same topic":      {1000, true, false, Gap{From: 1000, To: 100, Cut: true}},
+		"a little short, but another topic":   {103, true, true, Gap{From: 103}},
+		"a topic made again while we were up": {103, false, true, Gap{From: 103}},
+	} {
+		var gaps []Gap
+		cfg.OnGap = func(g Gap) { gaps = append(gaps, g) }
+		c, err := newClient(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.learnID(testContext(t), TopicWindows); tc.made {
+			c.ids[TopicWindows] = topicID{1}
+		}
+		f := fetcher{c: c, topic: TopicWindows, next: tc.next, whole: true, read: tc.read}
+		msgs, err := f.fetch(testContext(t), time.Millisecond)
+		tc.want.Topic = TopicWindows
+		if err != nil || !slices.Equal(gaps, []Gap{tc.want}) || f.next != 100 || (len(msgs) == 100) == tc.want.Cut {
+			t.Errorf("%s: %d messages, next %d, gaps %v, want %v; %v", name, len(msgs), f.next, gaps, tc.want, err)
+		}
+		c.close()
+	}
+	b.Close()
 }
 
 // Who reads to the end is not deceived by a leader that has just taken over and

@@ -10,10 +10,12 @@ type AdvisoryKind string
 
 // The kinds.
 const (
-	SensorAdvisory  AdvisoryKind = "sensor"  // a channel, or the clock of several, cannot be trusted
-	SilenceAdvisory AdvisoryKind = "silence" // no windows of the machine come
-	UnknownAdvisory AdvisoryKind = "unknown" // the model has not known for long what it sees, so nobody watches the tool
-	DriftAdvisory   AdvisoryKind = "drift"   // features are not what they were when the model was trained
+	SensorAdvisory  AdvisoryKind = "sensor"        // a channel, or the clock of several, cannot be trusted
+	SilenceAdvisory AdvisoryKind = "silence"       // no windows of the machine come
+	UnknownAdvisory AdvisoryKind = "unknown"       // the model has not known for long what it sees, so nobody watches the tool
+	RivalAdvisory   AdvisoryKind = "two_ingesters" // a second ingester sends windows of the machine
+	ModelAdvisory   AdvisoryKind = "model_changed" // the tool's reference is rebuilt for a model of other features
+	DriftAdvisory   AdvisoryKind = "drift"         // features are not what they were when the model was trained
 )
 
 // Advisory says that something is the matter that is no alarm of the tool, or that
@@ -21,7 +23,8 @@ const (
 // and subject. It travels beside alerts, never moves an alarm, and needs no
 // acknowledgement. ID is stable: a restart sends the same advisory under the same id.
 type Advisory struct {
-	ID       string       `json:"id"` // machine/epoch/seq/kind[/subject]/state, or machine/silence/time/raised
+	ID       string       `json:"id"`              // machine/epoch/seq/kind[/subject]/state, or machine/silence/time/raised
+	Group    string       `json:"group,omitempty"` // consumer group of the monitor; releases before it was said leave it out
 	Machine  string       `json:"machine"`
 	Tool     string       `json:"tool,omitempty"`
 	Kind     AdvisoryKind `json:"kind"`

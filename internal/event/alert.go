@@ -17,6 +17,13 @@ const (
 	UnmarkedFalse AlertState = "unmarked_false" // and takes that back
 )
 
+// What people do that is not done to an alarm.
+const (
+	ToolIsNew AlertState = "tool_is_new" // a tool was declared new under its name
+	Retired   AlertState = "retired"     // the machine was taken off: nothing is remembered of it
+	Refused   AlertState = "refused"     // a command was not carried out; Text says why
+)
+
 // Marks reports whether alerts of this state only say something of an alarm,
 // which may be over.
 func (s AlertState) Marks() bool { return s == MarkedFalse || s == UnmarkedFalse }
@@ -24,7 +31,8 @@ func (s AlertState) Marks() bool { return s == MarkedFalse || s == UnmarkedFalse
 // Alert says that the alarm of a machine's tool changed. ID is stable: a
 // restart sends the same alert under the same id.
 type Alert struct {
-	ID       string     `json:"id"` // machine/epoch/seq/state, machine/command/id/state or machine/shelf/time/state
+	ID       string     `json:"id"`              // machine/epoch/seq/state, machine/command/id/state or machine/shelf/time/state
+	Group    string     `json:"group,omitempty"` // consumer group of the monitor; releases before it was said leave it out
 	Machine  string     `json:"machine"`
 	Tool     string     `json:"tool,omitempty"`
 	Hole     string     `json:"hole,omitempty"`
@@ -125,8 +133,9 @@ type EvidenceLink struct {
 // Evidence says that the waveform around an alert was kept, or why not. ID is
 // stable: a restart sends it again under the same id.
 type Evidence struct {
-	ID       string    `json:"id"`    // of the alert, and "/evidence"
-	Alert    string    `json:"alert"` // id of the alert
+	ID       string    `json:"id"`              // of the alert, and "/evidence"
+	Group    string    `json:"group,omitempty"` // as in the alert
+	Alert    string    `json:"alert"`           // id of the alert
 	Machine  string    `json:"machine"`
 	Incident string    `json:"incident,omitempty"`
 	URL      string    `json:"url"` // as in the alert

@@ -30,8 +30,14 @@ const (
 	UnmarkFalse Action = "unmark_false" // that is taken back
 )
 
+// What is said of a machine or its tools.
+const (
+	NewTool Action = "new_tool" // the tool is another one under its old name: reground, or a fresh insert
+	Retire  Action = "retire"   // the machine is taken off, and what stands of it ends
+)
+
 // Actions lists every action.
-var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse}
+var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse, NewTool, Retire}
 
 // Marks reports whether the action only says something of an alarm, which may be
 // over.
@@ -44,6 +50,7 @@ type Command struct {
 	Machine  string    `json:"machine"`
 	Action   Action    `json:"action"`
 	Incident string    `json:"incident,omitempty"` // that is acknowledged, so that nobody acknowledges what they have not seen, or marked
+	Tool     string    `json:"tool,omitempty"`     // new_tool: which; empty: the one that has no name
 	By       string    `json:"by"`
 	Note     string    `json:"note,omitempty"` // why; needed to keep an alarm from calling
 	Issued   time.Time `json:"issued"`         // by the sender's clock
@@ -59,6 +66,7 @@ func NewCommandID() string { return rand.Text() }
 const (
 	maxBy   = 100
 	maxNote = 1000
+	maxTool = 200
 )
 
 var (
@@ -82,7 +90,7 @@ func (c Command) Check() error {
 		if c.Note == "" {
 			return fmt.Errorf("%s: give a reason", c.Action)
 		}
-	case Unshelve, Unsuppress, InService:
+	case Unshelve, Unsuppress, InService, NewTool, Retire:
 	default:
 		return fmt.Errorf("action %.32q: expected one of %q", c.Action, Actions)
 	}
@@ -93,6 +101,10 @@ func (c Command) Check() error {
 		return fmt.Errorf("id %.80q: expected 1 to 64 letters, digits, - and _", c.ID)
 	case c.Machine == "":
 		return errors.New("machine: name it by its path")
+	case c.Tool != "" && c.Action != NewTool:
+		return fmt.Errorf("tool: goes with %s only", NewTool)
+	case len(c.Tool) > maxTool || !utf8.ValidString(c.Tool):
+		return fmt.Errorf("tool: at most %d bytes of UTF-8", maxTool)
 	case c.By == "" || len(c.By) > maxBy || !utf8.ValidString(c.By):
 		return fmt.Errorf("by: say who it is, in 1 to %d bytes of UTF-8", maxBy)
 	case len(c.Note) > maxNote || !utf8.ValidString(c.Note):

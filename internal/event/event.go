@@ -46,7 +46,8 @@ type Sensor struct {
 // Result is the verdict on one window. ID is the same whenever the same window
 // is judged again, so readers drop repeats by it.
 type Result struct {
-	ID           string    `json:"id"` // machine/epoch/seq
+	ID           string    `json:"id"`              // machine/epoch/seq/group
+	Group        string    `json:"group,omitempty"` // consumer group of the monitor; releases before it was said leave it out
 	Machine      string    `json:"machine"`
 	Epoch        string    `json:"epoch"` // 16 hexadecimal digits
 	Seq          uint64    `json:"seq"`

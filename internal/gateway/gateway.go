@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,11 @@ type Config struct {
 	// sources, whose windows continue the epoch of the spool.
 	Recording string
 
+	// SameWindows says that a recording which is sent again is the same windows: their
+	// epoch follows from Recording, so that readers drop those that they have. Without
+	// it each replay is judged again, under an epoch of its own.
+	SameWindows bool
+
 	// SyncEvery is how many windows may share one sync to disk. 0 means 1,
 	// which is right for live sources.
 	SyncEvery int
@@ -55,6 +61,13 @@ type Config struct {
 	OnCut func(source.Cut)
 
 	Log zerolog.Logger
+
+	// Disk is where the spool is, MintEpoch draws epochs, which are not 0, and Clock
+	// is the time. The zero values mean SpoolDir, a random number and the system's
+	// clock; a simulation brings its own.
+	Disk      spool.Disk
+	MintEpoch func() uint64
+	Clock     source.Clock
 }
 
 // Gateway streams the windows of one machine. Use New, then Run once.
@@ -63,6 +76,7 @@ type Gateway struct {
 	cut   *source.Cutter
 	codec *window.Codec
 	spool *spool.Spool
+	disk  spool.Disk
 	out   *bus.Producer
 
 	begun         bool
@@ -78,6 +92,9 @@ type Gateway struct {
 	patience time.Duration // for delivering what is left when there is no more to come
 
 	windows, gaps, delivered atomic.Uint64
+
+	mu       sync.Mutex
+	progress Progress
 }
 
 // drainTime is how long Run goes on delivering after it was told to stop, and
@@ -102,30 +119,43 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: a window of %v would be a message of %.1f MiB, and %d MiB is the most a topic takes: make windows shorter",
 			cfg.Window.Length, float64(size)/(1<<20), bus.MaxMessage>>20)
 	}
-	out, err := bus.NewProducer(cfg.Bus)
-	if err != nil {
+	g := &Gateway{cfg: cfg, cut: cut, codec: codec, disk: cfg.Disk, patience: drainTime}
+	g.cfg.Clock = cfg.Clock.WithDefaults()
+	to := cfg.Bus
+	to.OnRetry = func(err error, since time.Duration) {
+		g.retrying(err)
+		if cfg.Bus.OnRetry != nil {
+			cfg.Bus.OnRetry(err, since)
+		}
+	}
+	if g.out, err = bus.NewProducer(to); err != nil {
 		return nil, err
 	}
-	g := &Gateway{cfg: cfg, cut: cut, codec: codec, out: out, patience: drainTime}
+	if g.disk == nil {
+		g.disk = spool.Dir(cfg.SpoolDir)
+	}
 	last, err := g.lastReplay()
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Recording == "" && last.Recording == "" { // a recording's windows are of another time
-		g.before = lastEnd(cfg.SpoolDir)
+		g.before = lastEnd(g.disk)
 	}
 	sp, rec, err := spool.Open(cfg.SpoolDir, spool.Settings{
 		MaxBytes: cfg.SpoolBytes, DropOldest: cfg.DropOldest, MaxRecord: bus.MaxMessage + 64<<10,
+		Disk: cfg.Disk, MintEpoch: cfg.MintEpoch, Now: cfg.Clock.Now,
 		Recut: cfg.Recording != "" && last.Recording == cfg.Recording && !last.Finished,
 	})
 	if err != nil {
 		return nil, err
 	}
 	g.spool = sp
+	g.sayDamage(spool.Stats{})
 	if rec.Pending > 0 || rec.TornBytes > 0 {
 		cfg.Log.Warn().Uint64("pending", rec.Pending).Int64("torn_bytes", rec.TornBytes).
 			Msg("spool was not empty: its windows are delivered first")
 	}
+	g.progress.Sending = g.cfg.Clock.Now()
 	if cfg.SyncEvery == 0 {
 		g.cfg.SyncEvery = 1
 	}
@@ -182,20 +212,20 @@ func (g *Gateway) Run(ctx context.Context) error {
 	acquired := g.acquire(acquiring)
 	stopping := ctx.Done()
 	var deadline <-chan time.Time
-	count, moved := g.delivered.Load(), time.Now()
+	count, moved := g.delivered.Load(), g.cfg.Clock.Now()
 	for g.spool.Stats().Pending > 0 && delivering.Err() == nil {
 		select {
 		case err := <-delivered:
 			return errors.Join(acquired, err)
 		case <-stopping:
-			stopping, deadline = nil, time.After(g.patience)
+			stopping, deadline = nil, g.cfg.Clock.After(g.patience)
 		case <-deadline:
 			cancel()
-		case <-time.After(2 * time.Millisecond):
+		case <-g.cfg.Clock.After(2 * time.Millisecond):
 			if n := g.delivered.Load(); n > count {
-				count, moved = n, time.Now()
+				count, moved = n, g.cfg.Clock.Now()
 			}
-			if acquired != nil && time.Since(moved) >= g.patience {
+			if acquired != nil && g.cfg.Clock.Now().Sub(moved) >= g.patience {
 				cancel()
 			}
 		}
@@ -361,6 +391,7 @@ func (g *Gateway) deliver(ctx context.Context) error {
 			g.cfg.Log.Warn().Err(err).Msg("what was delivered cannot be noted: after a crash, those windows are sent again")
 		}
 		g.delivered.Add(uint64(len(msgs)))
+		g.sent()
 	}
 	return <-read
 }
@@ -372,13 +403,25 @@ type record struct {
 
 // read hands the records of the spool on.
 func (g *Gateway) read(ctx context.Context, out chan<- record) error {
-	var damaged uint64
+	damaged, full := g.spool.Stats(), false
 	for {
 		r, err := g.spool.Next(ctx)
 		damaged = g.sayDamage(damaged)
+		if errors.Is(err, spool.ErrFull) {
+			if !full {
+				g.cfg.Log.Error().Err(err).Str("folder", g.cfg.SpoolDir).
+					Msg("the spool is damaged, and the disk has no room for what is good of it: nothing is delivered until there is some, free the disk")
+			}
+			full = true
+			if err := g.wait(ctx, fullPause); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
+		full = false
 		rec := record{seq: r.Seq}
 		if err := rec.msg.UnmarshalBinary(r.Payload); err != nil {
 			return fmt.Errorf("gateway: spool record %d: %w", r.Seq, err)

@@ -683,12 +683,12 @@ func TestDamagedReplayFile(t *testing.T) {
 		}
 		kept, first := int(g.Stats().Windows), g.spool.Epoch()
 		g.Close()
-		if err := os.WriteFile(g.replayFile(), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(p.spool, replayFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		g = p.replay(r)
 		want[first], want[g.spool.Epoch()] = windows(0, 0, kept), windows(0, 0, 300)
-		said := strings.Contains(p.log.String(), g.replayFile()) && strings.Contains(p.log.String(), "begins at the start")
+		said := strings.Contains(p.log.String(), filepath.Join(p.spool, replayFile)) && strings.Contains(p.log.String(), "begins at the start")
 		if valid := text == "null" || text == "{}"; said == valid {
 			t.Errorf("%q: said that it is damaged: %v\n%s", text, said, p.log.String())
 		}

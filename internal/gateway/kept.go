@@ -30,7 +30,7 @@ func (g *Gateway) recall() error {
 	if !ok {
 		return nil
 	}
-	newest, err := newestRecord(g.cfg.SpoolDir)
+	newest, err := newestRecord(g.disk)
 	if err != nil {
 		return err
 	}
@@ -48,15 +48,15 @@ func (g *Gateway) recall() error {
 	return nil
 }
 
-// newestRecord returns the newest record of the current epoch in the folder of a
-// spool, or nil if there is none.
-func newestRecord(dir string) (newest []byte, err error) {
-	l, err := spool.List(dir)
+// newestRecord returns the newest record of the current epoch of a spool, or nil if
+// there is none.
+func newestRecord(d spool.Disk) (newest []byte, err error) {
+	l, err := spool.List(d)
 	if err != nil {
 		return nil, err
 	}
 	for i := len(l.Segments) - 1; i >= 0 && newest == nil && l.Segments[i].Epoch == l.Epoch; i-- {
-		_, err := spool.Walk(dir, l.Segments[i], func(r spool.Record) error {
+		_, err := spool.Walk(d, l.Segments[i], func(r spool.Record) error {
 			newest = append(newest[:0], r.Payload...)
 			return nil
 		})

@@ -9,6 +9,10 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
+// ToolLife is the header of window messages that says which tool of its name is in,
+// see signal.Context. A tool that was never declared new has none.
+const ToolLife = "tool_life"
+
 // Message returns the Kafka message of a sealed window, as
 // schemas/asyncapi.yaml has it.
 func Message(e window.Envelope) bus.Message {
@@ -22,6 +26,9 @@ func Message(e window.Envelope) bus.Message {
 	} {
 		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
 	}
+	if e.ToolLife != "" {
+		m.Headers = append(m.Headers, bus.Header{Key: ToolLife, Value: []byte(e.ToolLife)})
+	}
 	return m
 }
 
@@ -33,7 +40,7 @@ func sealed(m *bus.Message) window.Envelope {
 		return n
 	}
 	return window.Envelope{
-		Machine: m.Key, Layout: string(m.Header("layout")), Time: m.Time, Value: m.Value,
+		Machine: m.Key, ToolLife: string(m.Header(ToolLife)), Layout: string(m.Header("layout")), Time: m.Time, Value: m.Value,
 		Epoch: number("epoch", 16), Seq: number("seq", 10), CRC: uint32(number("crc32c", 16)),
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/spool"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -12,10 +13,10 @@ import (
 // spool has from before, and the first one since.
 const Away = "no ingester ran"
 
-// lastEnd returns the end of the newest window in the folder of a spool, and zero
-// if there is none, or none that can be read.
-func lastEnd(dir string) time.Time {
-	newest, err := newestRecord(dir)
+// lastEnd returns the end of the newest window of a spool, and zero if there is
+// none, or none that can be read.
+func lastEnd(d spool.Disk) time.Time {
+	newest, err := newestRecord(d)
 	var m bus.Message
 	if err != nil || newest == nil || m.UnmarshalBinary(newest) != nil {
 		return time.Time{} // no spool yet, or Open says what is wrong with it

@@ -2,16 +2,17 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/spool"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -23,7 +24,7 @@ type replay struct {
 	Finished  bool   `json:"finished"`
 }
 
-func (g *Gateway) replayFile() string { return filepath.Join(g.cfg.SpoolDir, "replay.json") }
+const replayFile = "replay.json"
 
 // RecordingID returns what identifies the windows that are cut from a
 // recording: the same bytes read or cut otherwise, or sent for another machine,
@@ -45,7 +46,7 @@ func RecordingID(r source.Recording, spec window.Spec) (string, error) {
 func (g *Gateway) settleEpoch(ctx context.Context) (resume uint64, err error) {
 	if g.cfg.Recording == "" {
 		// The windows to come continue the epoch, which is no replay's any more.
-		if err := os.Remove(g.replayFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := g.disk.Remove(replayFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, fmt.Errorf("gateway: %w", err)
 		}
 		return 0, nil
@@ -62,26 +63,39 @@ func (g *Gateway) settleEpoch(ctx context.Context) (resume uint64, err error) {
 	if err := g.drain(ctx); err != nil {
 		return 0, err
 	}
-	epoch, err := g.spool.NewEpoch()
+	epoch, err := g.spool.NewEpoch(g.epochOfRecording())
 	if err != nil {
 		return 0, err
 	}
 	return 0, g.remember(replay{Recording: g.cfg.Recording, Epoch: epoch})
 }
 
+// epochOfRecording returns the epoch of the recording's windows, or 0 where each
+// replay has one of its own.
+func (g *Gateway) epochOfRecording() uint64 {
+	if !g.cfg.SameWindows {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(g.cfg.Recording))
+	return max(binary.BigEndian.Uint64(sum[:8]), 1)
+}
+
 // lastReplay returns what is remembered, or the zero value. A file that cannot
 // be read as one costs a replay from the start, under an epoch of its own; what
 // the spool holds is not touched by it.
 func (g *Gateway) lastReplay() (last replay, err error) {
-	text, err := os.ReadFile(g.replayFile())
+	text, err := spool.ReadFile(g.disk, replayFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return replay{}, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, spool.ErrUnreadable) {
 		return replay{}, fmt.Errorf("gateway: %w", err)
 	}
-	if err := json.Unmarshal(text, &last); err != nil {
-		g.cfg.Log.Error().Err(err).Str("file", g.replayFile()).
+	if err == nil {
+		err = json.Unmarshal(text, &last)
+	}
+	if err != nil {
+		g.cfg.Log.Error().Err(err).Str("file", filepath.Join(g.cfg.SpoolDir, replayFile)).
 			Msg("the file is damaged: how far the last replay came is forgotten, and this one begins at the start of the recording; check the disk")
 		return replay{}, nil
 	}
@@ -101,7 +115,7 @@ func (g *Gateway) drain(ctx context.Context) error {
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(5 * time.Millisecond):
+		case <-g.cfg.Clock.After(5 * time.Millisecond):
 		}
 	}
 	cancel()
@@ -115,7 +129,7 @@ func (g *Gateway) remember(r replay) error {
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	if err := atomicfile.Write(g.replayFile(), text); err != nil {
+	if err := spool.WriteFile(g.disk, replayFile, text); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	return nil

@@ -9,7 +9,9 @@ type Stats struct {
 	Delivered uint64 // acknowledged by the broker
 	Pending   uint64 // kept and not yet acknowledged
 	Dropped   uint64 // given up because the spool was full
-	Damaged   uint64 // lost to damage of the spool's files; these stay as .bad beside the others
+	Damaged   uint64 // lost to damage of the spool's files; these stay as .bad next to the others
+
+	DamagedBytes int64 // of the spool's files, that were no part of a whole window any more
 }
 
 // Add returns the counts of two gateways that ran one after the other on the same
@@ -18,6 +20,7 @@ func (s Stats) Add(t Stats) Stats {
 	return Stats{
 		Windows: s.Windows + t.Windows, Gaps: s.Gaps + t.Gaps, Delivered: s.Delivered + t.Delivered,
 		Pending: t.Pending, Dropped: s.Dropped + t.Dropped, Damaged: s.Damaged + t.Damaged,
+		DamagedBytes: s.DamagedBytes + t.DamagedBytes,
 	}
 }
 
@@ -29,6 +32,7 @@ func (s Stats) Metrics(machine string) []metric.Metric {
 		metric.Level("tcm_windows_pending", "Windows in the spool that Kafka does not have yet.", float64(s.Pending)),
 		metric.Count("tcm_windows_dropped_total", "Windows given up because the spool was full.", s.Dropped),
 		metric.Count("tcm_windows_damaged_total", "Windows lost to damage of the spool's files.", s.Damaged),
+		metric.Count("tcm_spool_damaged_bytes_total", "Bytes of the spool's files that were damaged or that the disk could not read.", uint64(s.DamagedBytes)),
 		metric.Count("tcm_source_gaps_total", "Spans of the source that no window covers.", s.Gaps),
 	}
 	for i := range all {
@@ -42,6 +46,6 @@ func (g *Gateway) Stats() Stats {
 	s := g.spool.Stats()
 	return Stats{
 		Windows: g.windows.Load(), Gaps: g.gaps.Load(), Delivered: g.delivered.Load(),
-		Pending: s.Pending, Dropped: s.Dropped, Damaged: s.Quarantined,
+		Pending: s.Pending, Dropped: s.Dropped, Damaged: s.Quarantined, DamagedBytes: s.DamagedBytes,
 	}
 }

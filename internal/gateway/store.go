@@ -12,24 +12,33 @@ import (
 // fullPause is how long acquisition waits before it asks a full spool again.
 const fullPause = 100 * time.Millisecond
 
+// storeTries is how often a disk may refuse windows before acquisition ends: after a
+// failure the spool goes on in another file, so that one bad sector stops nothing.
+const storeTries = 3
+
 // store makes the held windows durable. It waits for room while ctx lasts.
 func (g *Gateway) store(ctx context.Context) error {
 	said := false
-	for {
+	g.storing()
+	for tries := 1; ; {
 		before := g.spool.Stats().Dropped
 		err := g.storeOnce()
+		g.stored(err)
 		g.sayDropped(before)
-		if !errors.Is(err, spool.ErrFull) || ctx.Err() != nil {
+		full := errors.Is(err, spool.ErrFull)
+		if err == nil || full && ctx.Err() != nil || !full && (tries == storeTries || errors.Is(err, spool.ErrTooLarge) || errors.Is(err, spool.ErrClosed)) {
 			return err
+		}
+		if !full {
+			tries++
+			g.cfg.Log.Warn().Err(err).Str("folder", g.cfg.SpoolDir).Msg("the disk refuses windows: they are stored in another file; check the disk")
+			continue
 		}
 		if !said {
 			g.cfg.Log.Error().Err(err).Msg("no window is acquired until there is room: deliver some, or free the disk")
 			said = true
 		}
-		select {
-		case <-time.After(fullPause):
-		case <-ctx.Done():
-		}
+		_ = g.wait(ctx, fullPause) // the last try is without the wait
 	}
 }
 
@@ -66,12 +75,29 @@ func (g *Gateway) sayDropped(before uint64) {
 		Msg("gap: the spool is full, its oldest windows are given up")
 }
 
-// sayDamage raises an alarm about damaged files of the spool.
-func (g *Gateway) sayDamage(before uint64) (now uint64) {
-	now = g.spool.Stats().Quarantined
-	if now > before {
-		g.cfg.Log.Error().Str("event", "windows_damaged").Uint64("windows", now-before).Str("folder", g.cfg.SpoolDir).
-			Msg("windows are lost: the spool's files are damaged, see those ending in .bad, and check the disk")
+// sayDamage logs what damage of the spool's files has cost since before, and
+// returns what to compare with next time.
+func (g *Gateway) sayDamage(before spool.Stats) (now spool.Stats) {
+	now = g.spool.Stats()
+	if now.DamagedBytes == before.DamagedBytes {
+		return now
 	}
+	lost := now.Quarantined - before.Quarantined
+	text := "windows are lost: the spool's files are damaged, or the disk cannot read them; see those ending in .bad, and check the disk"
+	if lost == 0 {
+		text = "the spool's files are damaged, or the disk cannot read them: no window is lost, all of them were delivered; check the disk"
+	}
+	g.cfg.Log.Error().Str("event", "windows_damaged").Uint64("windows", lost).Int64("bytes", now.DamagedBytes-before.DamagedBytes).
+		Str("folder", g.cfg.SpoolDir).Msg(text)
 	return now
+}
+
+// wait returns after d, or when ctx ends, with its error.
+func (g *Gateway) wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-g.cfg.Clock.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

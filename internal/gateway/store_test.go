@@ -2,11 +2,13 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/spool"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -30,9 +32,15 @@ func TestFullSpoolBlocks(t *testing.T) {
 		if s := g.Stats(); s.Windows == 300 || s.Pending == 0 || s.Dropped != 0 {
 			t.Errorf("sync every %d: full with %+v", every, s)
 		}
+		if pr := g.Progress(); !errors.Is(pr.Refused, spool.ErrFull) || pr.Storing.IsZero() || pr.Pending == 0 || pr.Sending.IsZero() {
+			t.Errorf("sync every %d: full with %+v", every, pr)
+		}
 		p.start(addr)
 		if err := <-done; err != nil {
 			t.Fatal(err)
+		}
+		if pr := g.Progress(); pr.Stored.IsZero() || pr != (Progress{Stored: pr.Stored}) {
+			t.Errorf("sync every %d: all is delivered with %+v", every, pr)
 		}
 		p.check(epochs{g.spool.Epoch(): windows(0, 0, 300)})
 	}

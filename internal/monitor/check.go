@@ -3,10 +3,13 @@ package monitor
 import (
 	"context"
 	"fmt"
-
-	"github.com/rs/zerolog"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -16,7 +19,9 @@ func Needs(group string) bus.Needs {
 		Read:  []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands},
 		Write: []string{bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead},
 		Group: group,
-		Alike: []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands},
+		Alike: bus.MachineTopics(),
+
+		Transactional: group + "-check",
 	}
 }
 
@@ -24,35 +29,30 @@ func Needs(group string) bus.Needs {
 type StateSummary struct {
 	Machines   int
 	Alarms     int // raised
-	References int // learnt under this model, or being learnt
+	References int // of tools, learnt or being learnt
 }
 
-// CheckState reads the records of all machines as a monitor would that gets all
-// partitions, and changes nothing. It reports a record that a monitor would set
-// aside, and what that means.
+// CheckState reads the group's records of all machines as a monitor would that gets all
+// partitions, and changes nothing. It reports records that a monitor would set aside, and
+// what that means.
 func CheckState(ctx context.Context, cfg Config) (sum StateSummary, err error) {
-	last, err := lastRecords(ctx, cfg.Bus)
+	records, err := history.Records(ctx, cfg.Bus, cfg.Group)
 	if err != nil {
 		return sum, err
 	}
-	features := len(cfg.Model.NewJudge().FeatureNames())
-	for name, record := range last {
-		st, _, err := readState(record)
-		if err == nil {
-			var m *machine
-			if m, err = newMachine(name, alarm.Default, cfg.Model.Reference, zerolog.Nop()); err == nil {
-				err = m.restore(st, cfg.Model, features)
-			}
-			if err == nil && m.ref.Tool != "" {
-				sum.References++
-			}
-		}
+	settings, by := machine.Settings{Group: cfg.Group, Alarm: alarm.Default}, machine.NewModel(cfg.Model)
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		m, err := machine.Load(records[name], &settings, by, time.Now())
 		if err != nil {
-			return sum, fmt.Errorf("%w (offset %d of partition %d): a monitor will set this record aside: the machine's alarm is forgotten, and its reference learnt anew from the tool at hand",
-				err, record.Offset, record.Partition)
+			return sum, fmt.Errorf("%w: a monitor will set this record aside: the machine's alarm is forgotten, and its reference learnt again from the tool at hand", err)
 		}
 		sum.Machines++
-		if st.Alarm.Raised {
+		s, err := machine.Summarise(records[name])
+		if err != nil {
+			return sum, err
+		}
+		sum.References += m.References()
+		if s.Alarm.Raised {
 			sum.Alarms++
 		}
 	}

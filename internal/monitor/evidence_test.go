@@ -8,12 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
-	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/schemas"
 )
 
@@ -48,7 +45,7 @@ func (p *plant) evidence(n int) map[string]event.Evidence {
 }
 
 // raisedBy is the window of life(20, 10) whose alert it is.
-const raisedBy = drill + "/0000000000000001/11/raised"
+const raisedBy = drill + "/0000000000000001/11/" + DefaultGroup + "/raised"
 
 // An alert says at once where its waveform will be, and an event when it is.
 func TestEvidence(t *testing.T) {
@@ -99,7 +96,7 @@ func TestEvidenceAfterADeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := len(p.read(bus.TopicAlerts))
-	p.monitor(keeping(t, dir)) // nothing is owed any more
+	p.monitor(keeping(t, dir)) // nothing is to be written any more
 	p.send(p.messages(at(20, "T1", true))...)
 	p.untilResults(21)
 	if n := len(p.read(bus.TopicAlerts)); n > sent+1 { // the event, again, if it was pending
@@ -136,8 +133,8 @@ func TestEvidenceIncomplete(t *testing.T) {
 			p.untilMessages(bus.TopicAlerts, 1)
 			go func() {
 				for t.Context().Err() == nil {
-					ahead.Add(int64(evidencePatience))
-					time.Sleep(evidenceTick / 4)
+					ahead.Add(int64(15 * time.Second))
+					time.Sleep(jobEvery / 4)
 				}
 			}()
 			e := p.evidence(1)[raisedBy+"/evidence"]
@@ -147,42 +144,5 @@ func TestEvidenceIncomplete(t *testing.T) {
 			p.send(p.messages(at(30, "T1", true))...)
 			p.untilResults(tc.windows + 1)
 		})
-	}
-}
-
-// Without a store an alert promises nothing.
-func TestNoEvidence(t *testing.T) {
-	s := &partition{Monitor: &Monitor{}}
-	m := &machine{name: drill}
-	alerts := []event.Alert{{ID: raisedBy, Trace: []event.Point{{}}}}
-	s.promise(m, alerts, time.Time{})
-	if alerts[0].Evidence != nil || len(m.owed) != 0 {
-		t.Errorf("%+v, %v", alerts[0].Evidence, m.owed)
-	}
-}
-
-// A record that would have evidence written elsewhere is no monitor's.
-func TestRestoreRefusesDebts(t *testing.T) {
-	model := oneValue(t)
-	good := debt{Name: "A-K3ZQ7M2P-11", Alert: raisedBy, From: time.Unix(1, 0), To: time.Unix(2, 0)}
-	for why, tc := range map[string]struct {
-		change func(*debt)
-		ok     bool
-	}{
-		"as it was made":     {func(*debt) {}, true},
-		"a path":             {func(d *debt) { d.Name = "../../etc/A-K3ZQ7M2P-11" }, false},
-		"no name":            {func(d *debt) { d.Name = "" }, false},
-		"of another machine": {func(d *debt) { d.Alert = "acme/lathe/0000000000000001/11/raised" }, false},
-		"of no time":         {func(d *debt) { d.To = d.From }, false},
-	} {
-		d := good
-		tc.change(&d)
-		m, err := newMachine(drill, alarm.Default, model.Reference, zerolog.Nop())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.restore(state{Machine: drill, Owed: []debt{d}}, model, 1); (err == nil) != tc.ok {
-			t.Errorf("%s: %v", why, err)
-		}
 	}
 }

@@ -1,21 +1,55 @@
 package monitor
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Open checks a message and stores its window in w, reusing w's memory. Whatever
-// passes can be judged, and said in JSON.
+// Bounds of what a window message says in words and numbers.
+const (
+	maxSeq  = 1 << 53 // a greater number is not one in JSON everywhere; 10⁹ windows a second reach it after 104 days
+	maxName = 1024    // bytes of a machine, tool or hole
+)
+
+// unreadable is why a message is not a window of ours, with its key.
+type unreadable struct {
+	key   string
+	cause error
+}
+
+func (e *unreadable) Error() string { return e.cause.Error() }
+func (e *unreadable) Unwrap() error { return e.cause }
+
+// open is Open with an error that knows the key.
+func open(codec *window.Codec, m *bus.Message, w *window.Window) error {
+	if err := Open(codec, m, w); err != nil {
+		return &unreadable{m.Key, err}
+	}
+	return nil
+}
+
+// plain reports whether text can be part of a key and of a log line.
+func plain(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// Open checks a message and stores its window in w, reusing w's memory. What passes can
+// be judged, and said in JSON.
 func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
+	if m.Damage != nil {
+		return fmt.Errorf("monitor: %w", m.Damage)
+	}
 	e, err := Envelope(m)
 	if err != nil {
 		return err
@@ -29,9 +63,12 @@ func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
 	if w.Machine == "" {
 		return errors.New("monitor: the window names no machine")
 	}
-	for _, text := range []string{w.Machine, w.Tool, w.Hole} {
-		if !utf8.ValidString(text) {
-			return fmt.Errorf("monitor: machine, tool or hole %.64q is not UTF-8", text)
+	if w.Seq >= maxSeq {
+		return fmt.Errorf("monitor: window %d: an ingester counts windows from 0, none reaches %d", w.Seq, uint64(maxSeq))
+	}
+	for _, text := range []string{w.Machine, w.Tool, w.ToolLife, w.Hole} {
+		if !plain(text) || len(text) > maxName {
+			return fmt.Errorf("monitor: machine, tool, its life or hole %.64q is not UTF-8, has control characters, or is longer than %d bytes", text, maxName)
 		}
 	}
 	return nil
@@ -40,7 +77,7 @@ func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
 // Envelope returns the sealed window that a message carries. It reports a
 // header that is missing or cannot be read; the window itself is not looked at.
 func Envelope(m *bus.Message) (window.Envelope, error) {
-	e := window.Envelope{Value: m.Value, Time: m.Time}
+	e := window.Envelope{Value: m.Value, Time: m.Time, ToolLife: string(m.Header("tool_life"))}
 	var err error
 	read := func(name string) string {
 		v := m.Header(name)
@@ -68,44 +105,35 @@ func Envelope(m *bus.Message) (window.Envelope, error) {
 	return e, err
 }
 
-// pending is a result, an alert, evidence or an advisory as the state keeps it.
-type pending struct {
-	Type string          `json:"type"` // CloudEvents type
-	Body json.RawMessage `json:"body"`
-}
-
-// message returns the Kafka message of p, the same whenever it is called.
-func (p pending) message() (bus.Message, error) {
-	switch p.Type {
-	case event.ResultType:
-		var r event.Result
-		if err := json.Unmarshal(p.Body, &r); err != nil {
-			return bus.Message{}, fmt.Errorf("pending result: %w", err)
-		}
-		return message(bus.TopicResults, r.ID, r.Machine, event.ResultType, r.End, p.Body), nil
-	case event.AlertType:
-		var a event.Alert
-		if err := json.Unmarshal(p.Body, &a); err != nil {
-			return bus.Message{}, fmt.Errorf("pending alert: %w", err)
-		}
-		return message(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, a.At, p.Body), nil
-	case event.EvidenceType:
-		var e event.Evidence
-		if err := json.Unmarshal(p.Body, &e); err != nil {
-			return bus.Message{}, fmt.Errorf("pending evidence: %w", err)
-		}
-		return message(bus.TopicAlerts, e.ID, e.Machine, event.EvidenceType, e.To, p.Body), nil
-	case event.AdvisoryType:
-		var a event.Advisory
-		if err := json.Unmarshal(p.Body, &a); err != nil {
-			return bus.Message{}, fmt.Errorf("pending advisory: %w", err)
-		}
-		return message(bus.TopicAlerts, a.ID, a.Machine, event.AdvisoryType, a.At, p.Body), nil
+// stateMessage returns the message of a state record.
+func stateMessage(r machine.Record, now time.Time) bus.Message {
+	key := r.Key.String()
+	if r.Value == nil {
+		return bus.Message{Topic: bus.TopicState, Key: key, Route: r.Key.Machine}
 	}
-	return bus.Message{}, fmt.Errorf("pending message of type %.64q", p.Type)
+	m := message(bus.TopicState, r.Key.Machine+"/"+r.Key.Group+"/state", r.Key.Machine, event.StateType, now, r.Value)
+	m.Key, m.Route = key, r.Key.Machine
+	return m
 }
 
-// message returns a CloudEvent in binary mode, about a window that ended at the
+// eventMessage returns the message of an event, the same whenever it is called.
+func eventMessage(o *machine.Output) bus.Message {
+	switch {
+	case o.Result != nil:
+		r := o.Result
+		return message(bus.TopicResults, r.ID, r.Machine, event.ResultType, r.End, event.JSON(r))
+	case o.Alert != nil:
+		a := o.Alert
+		return message(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, a.At, event.JSON(a))
+	case o.Evidence != nil:
+		e := o.Evidence
+		return message(bus.TopicAlerts, e.ID, e.Machine, event.EvidenceType, e.To, event.JSON(e))
+	}
+	a := o.Advisory
+	return message(bus.TopicAlerts, a.ID, a.Machine, event.AdvisoryType, a.At, event.JSON(a))
+}
+
+// message returns a CloudEvent in binary mode, about something that happened at the
 // given time.
 func message(topic, id, machine, typ string, at time.Time, body []byte) bus.Message {
 	m := bus.Message{Topic: topic, Key: machine, Time: at, Value: body}
@@ -113,4 +141,21 @@ func message(topic, id, machine, typ string, at time.Time, body []byte) bus.Mess
 		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
 	}
 	return m
+}
+
+// SendCommand puts a command on its topic, where the monitor that judges the
+// machine gets it. It reports one that no monitor would read.
+func SendCommand(ctx context.Context, out *bus.Producer, c event.Command) error {
+	m, err := commandMessage(c)
+	if err != nil {
+		return err
+	}
+	return out.Send(ctx, []bus.Message{m})
+}
+
+func commandMessage(c event.Command) (bus.Message, error) {
+	if err := c.Check(); err != nil {
+		return bus.Message{}, fmt.Errorf("command: %w", err)
+	}
+	return message(bus.TopicCommands, c.ID, c.Machine, event.CommandType, c.Issued, event.JSON(c)), nil
 }

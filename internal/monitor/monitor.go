@@ -1,25 +1,22 @@
-// Package monitor is the monitor as a value: it reads windows from Kafka,
-// judges each exactly once, and reports results and alerts.
+// Package monitor is the monitor as a value: it reads windows from Kafka, judges each
+// exactly once, and publishes results and alerts.
 //
-// What it remembers of a machine is one record on the compacted topic
-// tcm.state.v1: which windows were judged, the tool's reference, the alarm, and
-// what was decided but perhaps not yet sent. A batch of windows is settled in a
-// fixed order, first the state, then results and alerts, then the position in
-// the stream. A monitor that dies anywhere in between is followed by one that
-// sends the pending messages again under the same ids and drops the windows
-// that come again: readers that drop repeats by id see everything once.
+// What a machine remembers and decides is package machine, which is pure. Here is the
+// Kafka loop around it. A monitor that gets a partition first fences it: from then on the
+// broker refuses the previous owner. Then it reads the group's position and the state
+// records. Each batch of windows or commands becomes one transaction with the state,
+// results, alerts, dead letters and the position: readers of committed messages see all
+// of it or nothing. A monitor that loses the partition forgets what it has in memory.
 //
-// Commands of people come on tcm.commands.v1, keyed by the machine like its
-// windows, and are settled in the same order. What a machine has heard is part of
-// its record, so that a command is carried out once.
-//
-// What cannot be used, a window, a command or the record of a machine, is set
-// aside on tcm.dlq.v1 with the reason, and the stream goes on.
+// Commands of people come on tcm.commands.v1, keyed by the machine like its windows. What
+// cannot be used, a window, a command or the record of a machine, is set aside on
+// tcm.dlq.v1 with the reason, and the stream goes on.
 package monitor
 
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +25,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -43,7 +41,7 @@ type Config struct {
 	// Silence is how long no windows of a machine may come before that is an advisory; 0: never.
 	Silence time.Duration
 
-	// Evidence keeps the waveforms around alerts; nil: nobody does. EvidenceURL is the
+	// Evidence keeps the waveforms around alerts; nil: they are not kept. EvidenceURL is the
 	// address of the page that serves them, as receivers of alerts reach it; empty
 	// if they know.
 	Evidence    *evidence.Store
@@ -64,16 +62,16 @@ type Config struct {
 
 // Monitor judges the windows of the machines it is assigned. Use New, then Run.
 type Monitor struct {
-	cfg   Config
-	codec *window.Codec
-	group *bus.Group
-	out   *bus.Producer
-	grace time.Duration // for the batch in hand after its partition was taken away
-	now   func() time.Time
+	cfg    Config
+	codec  *window.Codec
+	group  *bus.Group
+	grace  time.Duration // for the batch in hand after its partition was taken away
+	now    func() time.Time
+	ready  readiness
+	topics topicCheck
 
 	judged, late, repeats, dead, alerts atomic.Uint64
 	advisories                          atomic.Uint64
-	troubled                            atomic.Pointer[time.Time] // when the broker did not answer, or answered again
 	seqGaps, missed                     atomic.Uint64
 	offsetGaps, offsets, stalls         atomic.Uint64
 	missing                             atomic.Int64
@@ -91,7 +89,7 @@ func New(cfg Config) (*Monitor, error) {
 		return nil, fmt.Errorf("monitor: silence: %v: must be %v or more, for example 60s, or 0 for none", cfg.Silence, MinSilence)
 	}
 	if cfg.Group == "" {
-		cfg.Group = "tcm-monitor"
+		cfg.Group = DefaultGroup
 	}
 	codec, err := window.NewCodec(cfg.Model.Layout, cfg.Model.Window)
 	if err != nil {
@@ -99,19 +97,27 @@ func New(cfg Config) (*Monitor, error) {
 	}
 	m := &Monitor{codec: codec, grace: 8 * time.Second, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
+	cfg.Bus.OnHeal = func(text string) { cfg.Log.Warn().Str("event", "transaction_closed").Msg(text) }
 	m.cfg = cfg
 	m.group, err = bus.NewGroup(cfg.Bus, cfg.Group, bus.TopicWindows)
 	if err != nil {
 		return nil, err
 	}
-	if m.out, err = bus.NewProducer(cfg.Bus); err != nil {
-		return nil, err
-	}
+	m.group.OnGeneration = m.ready.generation
 	return m, nil
 }
 
-// Close releases the connections.
-func (m *Monitor) Close() { m.out.Close() }
+// DefaultGroup is the consumer group of monitors that are not given one.
+const DefaultGroup = "tcm-monitor"
+
+// machines returns the settings of the machines.
+func (c *Config) machines() *machine.Settings {
+	return &machine.Settings{Group: c.Group, Alarm: c.Alarm, Silence: c.Silence, Evidence: c.Evidence != nil, EvidenceURL: c.EvidenceURL}
+}
+
+// MinSilence is the least Config.Silence but none. A window may take that long to
+// come without anything being wrong.
+const MinSilence = 5 * time.Second
 
 // Run judges windows until ctx ends; then the batch in hand is settled and nil
 // returned. It waits for a broker that is away. Other errors are those that the
@@ -128,11 +134,33 @@ func (m *Monitor) Run(ctx context.Context) error {
 	return err
 }
 
-// checkTopics reports a topic that is missing: that of dead letters, say, may
-// not be needed for months, and then at night. It also reports a state topic
-// that is divided otherwise than the windows: the record of a machine would be
-// looked for where it is not, and its windows judged again. Commands likewise.
+// topicCheck remembers when the topics were looked at last: the partitions of a generation
+// begin together.
+type topicCheck struct {
+	mu   sync.Mutex
+	at   time.Time
+	last error
+}
+
+const topicCheckEvery = 5 * time.Second
+
+// checkTopics reports a topic that is missing: dead letters, say, may not be needed for
+// months, and then at night. It also reports topics that are divided otherwise than the
+// windows: the record of a machine would be looked for where it is not.
 func (m *Monitor) checkTopics(ctx context.Context) error {
+	m.topics.mu.Lock()
+	defer m.topics.mu.Unlock()
+	if now := m.now(); m.topics.at.IsZero() || now.Sub(m.topics.at) > topicCheckEvery {
+		m.topics.last = m.askTopics(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		m.topics.at = now
+	}
+	return m.topics.last
+}
+
+func (m *Monitor) askTopics(ctx context.Context) error {
 	partitions := make(map[string]int)
 	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicDead} {
 		n, err := bus.Partitions(ctx, m.cfg.Bus, topic)
@@ -141,14 +169,22 @@ func (m *Monitor) checkTopics(ctx context.Context) error {
 		}
 		partitions[topic] = n
 	}
-	if w, s := partitions[bus.TopicWindows], partitions[bus.TopicState]; w != s {
-		return fmt.Errorf("monitor: topic %s has %d partitions and %s has %d: they must have as many: "+
-			"remove %s, make it anew with `ingest topics apply --partitions %d`, and expect every tool's reference to be learnt again",
-			bus.TopicWindows, w, bus.TopicState, s, bus.TopicState, w)
-	}
-	if w, c := partitions[bus.TopicWindows], partitions[bus.TopicCommands]; w != c {
-		return fmt.Errorf("monitor: topic %s has %d partitions and %s has %d: they must have as many: remove %s and make it anew with `ingest topics apply --partitions %d`",
-			bus.TopicWindows, w, bus.TopicCommands, c, bus.TopicCommands, w)
+	if err := bus.Agree(partitions, bus.MachineTopics()); err != nil {
+		return fmt.Errorf("monitor: %w", err)
 	}
 	return nil
 }
+
+// onRetry returns what hears of trouble with the broker: it passes it on to next,
+// and remembers when it was.
+func (m *Monitor) onRetry(next func(error, time.Duration)) func(error, time.Duration) {
+	return func(err error, since time.Duration) {
+		m.ready.trouble(err, since, m.now())
+		if next != nil {
+			next(err, since)
+		}
+	}
+}
+
+// lastTrouble returns when the broker did not answer, or answered again, last.
+func (m *Monitor) lastTrouble() time.Time { return m.ready.lastTrouble() }

@@ -4,9 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -26,32 +31,172 @@ func (c *Config) Show(hub *web.Hub) {
 	c.OnAlert, c.OnAdvisory, c.OnEvidence = hub.Alert, hub.Advisory, hub.Evidence
 }
 
-// Recall shows what the topic of alerts holds, so that a page knows after a restart
-// what it knew before. What cannot be read as an event is passed over. Errors are
-// those of the broker, such as no right to read the topic.
-func Recall(ctx context.Context, cfg bus.Config, hub *web.Hub) error {
-	err := bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
-		switch string(m.Header("ce_type")) {
-		case event.AlertType:
-			recall(m, hub.Alert)
-		case event.AdvisoryType:
-			recall(m, hub.Advisory)
-		case event.EvidenceType:
-			recall(m, hub.Evidence)
+// Bounds of what Recall reads.
+const (
+	recallFirst  = 256 // offsets of each partition, from its end backwards; then twice as many
+	recallMost   = 4096
+	recallEnough = 50        // alerts of a machine: a page keeps no more
+	recallBytes  = 32 << 20  // of all partitions together
+	recallEvent  = 256 << 10 // of one message; an event is never as large
+	recallAtOnce = 4         // partitions
+)
+
+// Recall shows the newest of what the topic of alerts holds of a group, so that a page knows after
+// a restart what it knew before. It reads every partition from its end backwards, until
+// each machine that it met has the alerts that a page keeps, or until it has read as
+// many messages or bytes as the bounds allow: what happened a year ago costs nothing.
+//
+// A message that cannot be read as an event is skipped, and skipped counts them. Errors
+// are those of the broker, such as no right to read the topic, or of ctx; what was read
+// until then is shown.
+func Recall(ctx context.Context, cfg bus.Config, group string, hub *web.Hub) (skipped int, err error) {
+	r, err := readPast(ctx, cfg, group)
+	for _, e := range r.events {
+		e.show(hub)
+	}
+	if err != nil {
+		err = fmt.Errorf("monitor: alerts: %w", err)
+	}
+	return r.skipped, err
+}
+
+// past is what was read of the topic of alerts.
+type past struct {
+	events  []pastEvent // in the order in which they were sent
+	read    int         // messages
+	skipped int         // that are not events
+}
+
+type pastEvent struct {
+	at      time.Time // when it was sent, and never before what lies before it in its partition
+	machine string
+	alert   bool
+	show    func(*web.Hub)
+}
+
+// readPast reads the partitions, some of them at once. With an error it returns what it
+// has.
+func readPast(ctx context.Context, cfg bus.Config, group string) (all past, err error) {
+	n, err := bus.Partitions(ctx, cfg, bus.TopicAlerts)
+	if err != nil {
+		return all, err
+	}
+	var (
+		wg    sync.WaitGroup
+		one   sync.Mutex
+		slots = make(chan struct{}, recallAtOnce)
+	)
+	for id := range n {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			p, e := readPartitionsPast(ctx, cfg, group, id, max(recallBytes/n, recallEvent))
+			one.Lock()
+			defer one.Unlock()
+			all.events = append(all.events, p.events...)
+			all.read += p.read
+			all.skipped += p.skipped
+			if err == nil {
+				err = e
+			}
+		})
+	}
+	wg.Wait()
+	// A machine has events in two partitions if there were fewer once.
+	slices.SortStableFunc(all.events, func(a, b pastEvent) int { return a.at.Compare(b.at) })
+	return all, err
+}
+
+// readPartitionsPast reads a partition in parts, the last one first, each twice as long
+// as the one behind it.
+func readPartitionsPast(ctx context.Context, cfg bus.Config, group string, id, budget int) (p past, err error) {
+	first, end, err := bus.Bounds(ctx, cfg, bus.TopicAlerts, id)
+	alerts := make(map[string]int) // by machine
+	for size := int64(recallFirst); err == nil && first < end && p.read < recallMost && budget > 0; size *= 2 {
+		var part past
+		var bytes int
+		from := max(first, end-min(size, int64(recallMost-p.read)))
+		part, bytes, err = readPart(ctx, cfg, group, id, from, end, budget)
+		if err != nil {
+			break // what is missing of the part lies between what was read and what is known
+		}
+		for _, e := range part.events {
+			n := alerts[e.machine] // also of a machine without alerts: it was met
+			if e.alert {
+				n++
+			}
+			alerts[e.machine] = n
+		}
+		p.events = append(part.events, p.events...)
+		p.read, p.skipped = p.read+part.read, p.skipped+part.skipped
+		budget -= bytes
+		end = from
+		if len(alerts) > 0 && slices.Min(slices.Collect(maps.Values(alerts))) >= recallEnough {
+			break
+		}
+	}
+	for i := range p.events {
+		if i > 0 && p.events[i].at.Before(p.events[i-1].at) {
+			p.events[i].at = p.events[i-1].at // clocks go back, offsets do not
+		}
+	}
+	return p, err
+}
+
+// readPart reads the messages of a partition from one offset up to but not including
+// another, and keeps the last of them that are within so many bytes.
+func readPart(ctx context.Context, cfg bus.Config, group string, id int, from, to int64, budget int) (p past, bytes int, err error) {
+	var sizes []int
+	err = bus.ReadRange(ctx, cfg, bus.TopicAlerts, id, bus.Range{From: from, To: to}, func(m bus.Message) error {
+		p.read++
+		e, ok := pastOf(m, group)
+		if !ok {
+			p.skipped++
+		}
+		if e.show == nil {
+			return nil
+		}
+		p.events, sizes = append(p.events, e), append(sizes, len(m.Value))
+		for bytes += len(m.Value); bytes > budget && len(sizes) > 1; {
+			bytes -= sizes[0]
+			p.events, sizes = p.events[1:], sizes[1:]
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("monitor: alerts: %w", err)
-	}
-	return nil
+	return p, bytes, err
 }
 
-func recall[E any](m bus.Message, show func(E)) {
-	var e E
-	if json.Unmarshal(m.Value, &e) == nil {
-		show(e)
+// pastOf returns the event in a message. Its show is nil if pages do not show such
+// events. It reports false if it should be one that they show, and is not.
+func pastOf(m bus.Message, group string) (e pastEvent, ok bool) {
+	switch string(m.Header("ce_type")) {
+	case event.AlertType:
+		e.alert = true
+		ok = readEvent(m, group, &e, func(hub *web.Hub, a event.Alert) { hub.Alert(a) })
+	case event.AdvisoryType:
+		ok = readEvent(m, group, &e, func(hub *web.Hub, a event.Advisory) { hub.Advisory(a) })
+	case event.EvidenceType:
+		ok = readEvent(m, group, &e, func(hub *web.Hub, v event.Evidence) { hub.Evidence(v) })
+	default:
+		ok = true
 	}
+	return e, ok
+}
+
+// readEvent reads the event of a type in a message, which must be of the machine that
+// is its key.
+func readEvent[E any](m bus.Message, group string, e *pastEvent, show func(*web.Hub, E)) bool {
+	var of struct{ Machine, Group string }
+	var v E
+	if len(m.Value) > recallEvent || json.Unmarshal(m.Value, &of) != nil || of.Machine == "" || of.Machine != m.Key || json.Unmarshal(m.Value, &v) != nil {
+		return false
+	}
+	if !history.OfGroup(of.Group, group) {
+		return true
+	}
+	e.at, e.machine = m.Time, m.Key
+	e.show = func(hub *web.Hub) { show(hub, v) }
+	return true
 }
 
 // Control lets pages that know the token send commands through out.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -48,7 +48,7 @@ func follow(ctx context.Context, p *plan, m *model.Model) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := monitor.NewFollower(p.name, m, alarm.Default)
+	f, err := machine.NewFollower(p.name, m, alarm.Default)
 	if err != nil {
 		return nil, err
 	}

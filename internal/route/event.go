@@ -27,6 +27,7 @@ type Event struct {
 // facts are what filters and receivers know of an event, whatever its type. The
 // names are those of the schemas; what an event has not is empty.
 type facts struct {
+	Group    string `json:"group"` // of the monitor that published it; empty: an older one did not say
 	Machine  string `json:"machine"`
 	Tool     string `json:"tool"`
 	Hole     string `json:"hole"`

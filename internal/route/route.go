@@ -230,6 +230,7 @@ func (r *Route) serve(ctx context.Context, p stream, dead sink) error {
 				return err
 			}
 		}
+		r.caughtUp(p.ID())
 	}
 }
 
@@ -272,11 +273,18 @@ func (r *Route) showEvery(ctx context.Context, k keeper, partition int, every ti
 
 // take takes one event to the receiver.
 func (r *Route) take(ctx context.Context, p stream, dead sink, m bus.Message) error {
+	if m.Damage != nil {
+		return r.setAside(ctx, dead, m, m.Damage)
+	}
 	e, err := Open(m)
 	if err != nil {
 		return r.setAside(ctx, dead, m, err)
 	}
-	if why := r.filter.stops(e); why != "" {
+	why := r.filter.stops(e)
+	if e.Group != "" && e.Group != r.opt.Group {
+		why = "group " + e.Group + " published it" // monitors on trial call for no one
+	}
+	if why != "" {
 		r.log.Debug().Str("id", e.ID).Msg("left out: " + why)
 		r.count(func(s *stats) { s.skipped++ })
 		return nil

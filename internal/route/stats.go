@@ -86,6 +86,13 @@ func (r *Route) passed(partition int) {
 	})
 }
 
+// caughtUp notes that all messages at hand are done with. Offsets that are left may
+// be the marks that Kafka writes behind transactions, which never become messages;
+// if they are more, the next message says so at once.
+func (r *Route) caughtUp(partition int) {
+	r.count(func(s *stats) { s.partitions[partition] = place{} })
+}
+
 func (r *Route) leave(partition int) {
 	r.count(func(s *stats) { delete(s.partitions, partition) })
 }

@@ -7,22 +7,41 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
+// Clock is the time that passes. The zero value of a field means the system's; a
+// simulation brings its own.
+type Clock struct {
+	Now   func() time.Time
+	After func(time.Duration) <-chan time.Time // as [time.After]
+}
+
+// WithDefaults returns c with the system's clock for what it leaves out.
+func (c Clock) WithDefaults() Clock {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.After == nil {
+		c.After = time.After
+	}
+	return c
+}
+
 // paced holds blocks back until their samples would have been taken.
 type paced struct {
 	src     Source
 	speed   float64
-	started time.Time     // by the wall clock, when the first block was delivered
+	clock   Clock
+	started time.Time     // when the first block was delivered
 	passed  time.Duration // sensor time delivered since, in the highest rate
 }
 
 // Pace returns a source that delivers the blocks of src as a live sensor
 // would, speed times as fast. A speed of 0 returns src itself: as fast as it
 // can be read. Time is counted in samples, so pauses in a recording take none.
-func Pace(src Source, speed float64) Source {
+func Pace(src Source, speed float64, clock Clock) Source {
 	if speed == 0 {
 		return src
 	}
-	return &paced{src: src, speed: speed}
+	return &paced{src: src, speed: speed, clock: clock.WithDefaults()}
 }
 
 func (p *paced) Layout() *signal.Layout { return p.src.Layout() }
@@ -34,13 +53,13 @@ func (p *paced) Next(ctx context.Context) (*Block, error) {
 		return nil, err
 	}
 	if p.started.IsZero() {
-		p.started = time.Now()
+		p.started = p.clock.Now()
 	}
 	if b.Group == 0 {
 		taken := float64(b.Len()) / p.Layout().Groups()[0].Rate
 		p.passed += time.Duration(taken / p.speed * float64(time.Second))
 		select {
-		case <-time.After(time.Until(p.started.Add(p.passed))):
+		case <-p.clock.After(p.started.Add(p.passed).Sub(p.clock.Now())):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -70,7 +70,7 @@ func (s *Spool) removeOld(segs []*segment, now time.Time) (kept []*segment) {
 		}
 		// In order: one that is missing between others would look like damage.
 		if len(kept) == 0 && now.Sub(g.done) >= s.set.Keep {
-			err := s.disk.remove(g.name())
+			err := s.disk.Remove(g.name())
 			if err == nil || errors.Is(err, fs.ErrNotExist) {
 				continue
 			}

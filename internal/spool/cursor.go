@@ -2,8 +2,9 @@ package spool
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
-	"io"
+	"io/fs"
 )
 
 // cursor is what the cursor file says: every record below acked of the epoch was
@@ -21,26 +22,15 @@ const (
 )
 
 // readCursor returns the cursor of d. found is false if there is none or if it
-// is damaged; the second also sets lost.
-func readCursor(d disk) (c cursor, found, lost bool, err error) {
-	sizes, err := d.list()
-	if err != nil {
-		return cursor{}, false, false, err
-	}
-	size, there := sizes[cursorName]
-	if !there {
+// is damaged or cannot be read; the second also sets lost.
+func readCursor(d Disk) (c cursor, found, lost bool, err error) {
+	b, err := ReadFile(d, cursorName)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return cursor{}, false, false, nil
-	}
-	if size != cursorSize {
+	case errors.Is(err, ErrUnreadable), err == nil && len(b) != cursorSize:
 		return cursor{}, false, true, nil
-	}
-	f, err := d.open(cursorName)
-	if err != nil {
-		return cursor{}, false, false, err
-	}
-	defer f.Close()
-	b := make([]byte, cursorSize)
-	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+	case err != nil:
 		return cursor{}, false, false, err
 	}
 	if string(b[:4]) != cursorMagic || crc32.Checksum(b[:24], castagnoli) != binary.LittleEndian.Uint32(b[24:]) {
@@ -56,14 +46,11 @@ func readCursor(d disk) (c cursor, found, lost bool, err error) {
 
 // write replaces the cursor of d. After a crash either the old or the new one is
 // there.
-func (c cursor) write(d disk) error {
+func (c cursor) write(d Disk) error {
 	b := append(make([]byte, 0, cursorSize), cursorMagic...)
 	b = binary.LittleEndian.AppendUint32(b, c.ordinal)
 	b = binary.LittleEndian.AppendUint64(b, c.epoch)
 	b = binary.LittleEndian.AppendUint64(b, c.acked)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	return replaceFile(d, cursorName, func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	})
+	return WriteFile(d, cursorName, b)
 }

@@ -6,26 +6,41 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
-// disk is the folder of a spool. A test replaces it by one that breaks.
-type disk interface {
-	list() (map[string]int64, error) // sizes of the files by name
-	open(name string) (file, error)  // to read and write
-	create(name string) (file, error)
-	rename(from, to string) error // replaces to
-	remove(name string) error
-	sync() error // makes names that were created, renamed or removed durable
+// Disk is the folder of a spool. [Dir] is one of the operating system; a test or a
+// simulation brings one that breaks.
+//
+// What the disk cannot read any more are sectors of SectorSize bytes. ReadAt of a
+// File returns the bytes before the first of them and syscall.EIO.
+type Disk interface {
+	List() (map[string]FileInfo, error)  // the regular files by name
+	Open(name string) (File, error)      // to read; fs.ErrNotExist if there is no such file
+	OpenWrite(name string) (File, error) // to read and write; fs.ErrNotExist if there is no such file
+	Create(name string) (File, error)    // an empty file to read and write
+	Rename(from, to string) error        // replaces to
+	Remove(name string) error
+	Sync() error // makes names that were created, renamed or removed durable
 }
 
-// file is an open file.
-type file interface {
+// File is an open file of a Disk.
+type File interface {
 	io.ReaderAt
 	io.WriterAt
+	io.Closer
 	Truncate(size int64) error
 	Sync() error // makes the contents durable
-	Close() error
 }
+
+// FileInfo describes a file of a Disk.
+type FileInfo struct {
+	Size    int64
+	Written time.Time // when it was last written to
+}
+
+// Dir returns the folder at path, which need not be there yet.
+func Dir(path string) Disk { return osDisk{path, (*os.File).Sync} }
 
 // osDisk is a folder of the operating system.
 type osDisk struct {
@@ -43,12 +58,12 @@ func (f osFile) Sync() error { return f.fsync(f.File) }
 
 func (d osDisk) path(name string) string { return filepath.Join(d.dir, name) }
 
-func (d osDisk) list() (map[string]int64, error) {
+func (d osDisk) List() (map[string]FileInfo, error) {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
 		return nil, err
 	}
-	sizes := make(map[string]int64)
+	files := make(map[string]FileInfo)
 	for _, e := range entries {
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
@@ -57,36 +72,70 @@ func (d osDisk) list() (map[string]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		sizes[e.Name()] = info.Size()
+		files[e.Name()] = FileInfo{info.Size(), info.ModTime()}
 	}
-	return sizes, nil
+	return files, nil
 }
 
-func (d osDisk) open(name string) (file, error) {
-	f, err := os.OpenFile(d.path(name), os.O_RDWR, 0)
+func (d osDisk) Open(name string) (File, error)      { return d.open(name, os.O_RDONLY) }
+func (d osDisk) OpenWrite(name string) (File, error) { return d.open(name, os.O_RDWR) }
+func (d osDisk) Create(name string) (File, error) {
+	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+}
+
+func (d osDisk) open(name string, flag int) (File, error) {
+	f, err := os.OpenFile(d.path(name), flag, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	return osFile{f, d.fsync}, nil
 }
 
-func (d osDisk) create(name string) (file, error) {
-	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+func (d osDisk) Rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
+func (d osDisk) Remove(name string) error     { return os.Remove(d.path(name)) }
+func (d osDisk) Sync() error                  { return syncDir(d.dir, d.fsync) }
+
+// ReadFile returns the contents of the file called name. Where the disk cannot read
+// a part of it, the error is ErrUnreadable.
+func ReadFile(d Disk, name string) ([]byte, error) {
+	files, err := d.List()
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f, d.fsync}, nil
+	info, there := files[name]
+	if !there {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	f, err := d.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b := make([]byte, info.Size)
+	n, err := f.ReadAt(b, 0)
+	switch {
+	case isUnreadable(err):
+		return nil, &fs.PathError{Op: "read", Path: name, Err: ErrUnreadable}
+	case err != nil && err != io.EOF:
+		return nil, err
+	}
+	return b[:n], nil
 }
 
-func (d osDisk) rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
-func (d osDisk) remove(name string) error     { return os.Remove(d.path(name)) }
-func (d osDisk) sync() error                  { return syncDir(d.dir, d.fsync) }
+// WriteFile creates the file called name, or replaces it in one step. The contents
+// are durable then.
+func WriteFile(d Disk, name string, b []byte) error {
+	return replaceFile(d, name, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
 
 // replaceFile creates the file called name, or replaces it in one step, with what
 // fill writes. The contents are durable then. Where the disk refuses to make the
 // name durable too, a crash brings the old file back, which is no less right.
-func replaceFile(d disk, name string, fill func(io.Writer) error) error {
-	f, err := d.create(name + tempSuffix)
+func replaceFile(d Disk, name string, fill func(io.Writer) error) error {
+	f, err := d.Create(name + tempSuffix)
 	if err != nil {
 		return err
 	}
@@ -94,12 +143,12 @@ func replaceFile(d disk, name string, fill func(io.Writer) error) error {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
-		_ = d.remove(name + tempSuffix) // the next Open does, if this cannot
+		_ = d.Remove(name + tempSuffix) // the next Open does, if this cannot
 		return err
 	}
-	if err := d.rename(name+tempSuffix, name); err != nil {
+	if err := d.Rename(name+tempSuffix, name); err != nil {
 		return err
 	}
-	_ = d.sync()
+	_ = d.Sync()
 	return nil
 }

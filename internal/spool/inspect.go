@@ -1,11 +1,8 @@
 package spool
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,58 +24,66 @@ type Listing struct {
 	Epoch    uint64        // of the newest segment; 0 if there is none
 	Acked    uint64        // records of Epoch below it were delivered, as the cursor file has it
 	Segments []SegmentInfo // in the order of their records
-	Bad      []string      // names of files that were set aside
+	Bad      []SegmentInfo // files that were set aside, in the same order; zeros stand for what the disk could not read
 }
 
-// List looks at the spool in folder dir, which may be in use, and changes nothing.
-func List(dir string) (Listing, error) {
-	d := osDisk{dir: dir, fsync: (*os.File).Sync}
-	sizes, err := d.list()
+// List looks at a spool, which may be in use, and changes nothing. An error wraps
+// fs.ErrNotExist if there is no such folder.
+func List(d Disk) (Listing, error) {
+	files, err := d.List()
 	if err != nil {
 		return Listing{}, fmt.Errorf("spool: %w", err)
 	}
-	segs, err := listSegments(d)
-	if err != nil {
-		return Listing{}, fmt.Errorf("spool: folder %s: %w", dir, err)
-	}
 	var l Listing
-	for name := range sizes {
-		if strings.HasSuffix(name, badSuffix) {
-			l.Bad = append(l.Bad, name)
-		}
-	}
-	slices.Sort(l.Bad)
-	for _, g := range segs {
-		info, err := os.Stat(filepath.Join(dir, g.name()))
-		if errors.Is(err, os.ErrNotExist) {
-			continue // delivered, meanwhile
-		}
-		if err != nil {
-			return Listing{}, fmt.Errorf("spool: %w", err)
-		}
-		l.Segments = append(l.Segments, SegmentInfo{g.name(), g.epoch, g.first, g.size, info.ModTime(), g})
+	for _, g := range segmentsOf(files) {
+		l.Segments = append(l.Segments, SegmentInfo{g.name(), g.epoch, g.first, g.size, files[g.name()].Written, g})
 		l.Epoch = g.epoch
 	}
-	if c, found, _, err := readCursor(d); err == nil && found && c.epoch == l.Epoch {
-		l.Acked = c.acked
+	l.Bad = badSegments(files, l.Segments)
+	if c, found, _, err := readCursor(d); err == nil && found && len(l.Segments) > 0 {
+		if last := l.Segments[len(l.Segments)-1].seg; c.epoch == last.epoch && c.ordinal == last.ordinal {
+			l.Acked = c.acked
+		}
 	}
 	return l, nil
 }
 
-// Check is what a segment holds.
-type Check struct {
-	Records uint64 // whole ones
-	Lost    uint64 // of those before the last whole one: damaged now, or set aside before
-	Damaged int64  // offset of the first damage, or -1
-	Torn    int64  // bytes behind the last whole record
+// badSegments returns the files that were set aside, with the end of the segment
+// that took their place.
+func badSegments(files map[string]FileInfo, segs []SegmentInfo) (bad []SegmentInfo) {
+	for name, info := range files {
+		at := strings.Index(name, segmentSuffix)
+		if at < 0 || !strings.HasSuffix(name, badSuffix) {
+			continue
+		}
+		g, ok := parseSegmentName(name[:at+len(segmentSuffix)])
+		if !ok {
+			continue
+		}
+		if i := slices.IndexFunc(segs, func(s SegmentInfo) bool { return s.Name == g.name() }); i >= 0 {
+			g.end = segs[i].seg.end
+		}
+		bad = append(bad, SegmentInfo{name, g.epoch, g.first, info.Size, info.Written, g})
+	}
+	slices.SortFunc(bad, func(a, b SegmentInfo) int { return strings.Compare(a.Name, b.Name) })
+	return bad
 }
 
-// Walk reads the segment of a Listing of dir from its start to its end and calls
-// fn, if it is not nil, for each whole record. It changes nothing. An error of fn
-// ends it and is returned.
-func Walk(dir string, info SegmentInfo, fn func(Record) error) (Check, error) {
+// Check is what a segment holds.
+type Check struct {
+	Records      uint64 // whole ones
+	Lost         uint64 // of those before the last whole one: damaged now, or set aside before
+	Damaged      int64  // offset of the first damage, or -1
+	DamagedBytes int64  // bytes that are no part of a whole record, Torn not included
+	Torn         int64  // bytes behind the last whole record that are being written or that a crash tore
+}
+
+// Walk reads a segment of a Listing of d from its start to its end and calls fn, if
+// it is not nil, for each whole record. It changes nothing. What the disk cannot
+// read is damage like any other. An error of fn ends it and is returned.
+func Walk(d Disk, info SegmentInfo, fn func(Record) error) (Check, error) {
 	c := Check{Damaged: -1}
-	f, err := os.Open(filepath.Join(dir, info.Name))
+	f, err := d.Open(info.Name)
 	if err != nil {
 		return c, fmt.Errorf("spool: %w", err)
 	}
@@ -88,7 +93,14 @@ func Walk(dir string, info SegmentInfo, fn func(Record) error) (Check, error) {
 	if g.end > 0 {
 		high = g.end
 	}
-	sc := &scanner{file: f, epoch: g.epoch, end: info.Bytes}
+	disk := &patched{file: f}
+	sc := &scanner{file: disk, epoch: g.epoch, end: info.Bytes}
+	damage := func(from, to int64) {
+		if c.Damaged < 0 {
+			c.Damaged = from
+		}
+		c.DamagedBytes += to - from
+	}
 	want := g.first
 	for {
 		at := sc.off
@@ -101,15 +113,15 @@ func Walk(dir string, info SegmentInfo, fn func(Record) error) (Check, error) {
 			if err != nil {
 				return c, fmt.Errorf("spool: %s: %w", info.Name, err)
 			}
-			if found || g.end > want {
-				if c.Damaged < 0 {
-					c.Damaged = at
-				}
-			}
 			if found {
+				damage(at, sc.off)
 				continue
 			}
-			c.Torn = info.Bytes - at
+			if g.end > want || disk.anyBad(at, info.Bytes) {
+				damage(at, info.Bytes)
+			} else {
+				c.Torn = info.Bytes - at
+			}
 			break
 		}
 		if err == io.EOF {

@@ -17,7 +17,7 @@ func TestInspect(t *testing.T) {
 	if err := s.writeCursor(); err != nil {
 		t.Fatal(err)
 	}
-	l, err := List(dir)
+	l, err := List(Dir(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestInspect(t *testing.T) {
 	walk := func() (all []Check) {
 		got = nil
 		for _, info := range l.Segments {
-			c, err := Walk(dir, info, func(r Record) error { got = append(got, string(r.Payload)); return nil })
+			c, err := Walk(Dir(dir), info, func(r Record) error { got = append(got, string(r.Payload)); return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,10 +51,10 @@ func TestInspect(t *testing.T) {
 	} {
 		damage(filepath.Join(dir, l.Segments[i].Name))
 	}
-	l, _ = List(dir)
+	l, _ = List(Dir(dir))
 	for i, want := range []Check{
-		{Records: 10, Lost: 1, Damaged: 3 * size},
-		{Records: 10, Lost: 1, Damaged: 10 * size, Torn: size},
+		{Records: 10, Lost: 1, Damaged: 3 * size, DamagedBytes: size},
+		{Records: 10, Lost: 1, Damaged: 10 * size, DamagedBytes: size},
 		{Records: 7, Damaged: -1, Torn: size - size/2},
 	} {
 		if c := walk()[i]; c != want {
@@ -62,10 +62,10 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	enough := errors.New("enough")
-	if _, err := Walk(dir, l.Segments[0], func(Record) error { return enough }); !errors.Is(err, enough) {
+	if _, err := Walk(Dir(dir), l.Segments[0], func(Record) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("Walk: %v", err)
 	}
-	if _, err := List(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := List(Dir(filepath.Join(dir, "none"))); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("List of no folder: %v", err)
 	}
 }

@@ -27,6 +27,7 @@ type memFile struct {
 	data    []byte // as the program sees it
 	disk    []byte // as it will be after a crash
 	pending []memWrite
+	bad     map[int]bool // sectors of SectorSize bytes that cannot be read or written in part
 }
 
 // memWrite is a write that is not durable, or a truncation to off if b is nil.
@@ -41,15 +42,15 @@ func newMemDisk(rng *rand.Rand) *memDisk {
 
 func (d *memDisk) fails() bool { return d.rng.Float64() < d.faults }
 
-func (d *memDisk) list() (map[string]int64, error) {
-	sizes := map[string]int64{}
+func (d *memDisk) List() (map[string]FileInfo, error) {
+	files := map[string]FileInfo{}
 	for name, f := range d.seen {
-		sizes[name] = int64(len(f.data))
+		files[name] = FileInfo{Size: int64(len(f.data))}
 	}
-	return sizes, nil
+	return files, nil
 }
 
-func (d *memDisk) open(name string) (file, error) {
+func (d *memDisk) Open(name string) (File, error) {
 	f := d.seen[name]
 	if f == nil {
 		return nil, fs.ErrNotExist
@@ -60,7 +61,9 @@ func (d *memDisk) open(name string) (file, error) {
 	return f, nil
 }
 
-func (d *memDisk) create(name string) (file, error) {
+func (d *memDisk) OpenWrite(name string) (File, error) { return d.Open(name) }
+
+func (d *memDisk) Create(name string) (File, error) {
 	if d.fails() {
 		return nil, syscall.EIO
 	}
@@ -76,7 +79,7 @@ func (d *memDisk) create(name string) (file, error) {
 	return f, nil
 }
 
-func (d *memDisk) rename(from, to string) error {
+func (d *memDisk) Rename(from, to string) error {
 	f := d.seen[from]
 	if f == nil {
 		return fs.ErrNotExist
@@ -90,7 +93,7 @@ func (d *memDisk) rename(from, to string) error {
 	return nil
 }
 
-func (d *memDisk) remove(name string) error {
+func (d *memDisk) Remove(name string) error {
 	if d.seen[name] == nil {
 		return fs.ErrNotExist
 	}
@@ -102,7 +105,7 @@ func (d *memDisk) remove(name string) error {
 	return nil
 }
 
-func (d *memDisk) sync() error {
+func (d *memDisk) Sync() error {
 	if d.fails() {
 		return syscall.EIO
 	}
@@ -127,7 +130,7 @@ func (d *memDisk) crash() {
 		f := d.disk[name]
 		f.keepSome()
 		// Whoever has the old file open must not reach the new one.
-		d.disk[name] = &memFile{d: d, data: slices.Clone(f.disk), disk: f.disk}
+		d.disk[name] = &memFile{d: d, data: slices.Clone(f.disk), disk: f.disk, bad: f.bad}
 		d.seen[name] = d.disk[name]
 	}
 }
@@ -142,7 +145,29 @@ func sortedKeys(m map[string]*memFile) []string {
 }
 
 func (f *memFile) ReadAt(b []byte, off int64) (int, error) {
-	return bytesReader(f.data).ReadAt(b, off)
+	n, err := bytesReader(f.data).ReadAt(b, off)
+	if first := f.firstBad(int(off), int(off)+n); first >= 0 {
+		return max(0, first*SectorSize-int(off)), syscall.EIO
+	}
+	return n, err
+}
+
+// firstBad returns the first bad sector of the bytes [from, to), or -1.
+func (f *memFile) firstBad(from, to int) int {
+	for sector := from / SectorSize; sector*SectorSize < to; sector++ {
+		if f.bad[sector] {
+			return sector
+		}
+	}
+	return -1
+}
+
+// spoil makes a sector unreadable.
+func (f *memFile) spoil(sector int) {
+	if f.bad == nil {
+		f.bad = map[int]bool{}
+	}
+	f.bad[sector] = true
 }
 
 func (f *memFile) WriteAt(b []byte, off int64) (n int, err error) {
@@ -150,6 +175,8 @@ func (f *memFile) WriteAt(b []byte, off int64) (n int, err error) {
 	switch {
 	case f.d.noSpace:
 		n, err = f.d.rng.IntN(len(b)+1), syscall.ENOSPC
+	case f.firstBad(int(off), int(off)+n) >= 0: // a page that is written in part is read first
+		n, err = 0, syscall.EIO
 	case f.d.fails():
 		n, err = f.d.rng.IntN(len(b)+1), syscall.EIO
 	}

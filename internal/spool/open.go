@@ -13,12 +13,14 @@ import (
 
 // Recovery is what Open found.
 type Recovery struct {
-	Pending     uint64   // durable records not yet acknowledged
-	TornBytes   int64    // cut from the end, where a crash had interrupted a write
-	Quarantined uint64   // records lost to damage
-	BadFiles    []string // where the damaged bytes are kept, in the spool's folder
-	CursorLost  bool     // the cursor file was damaged: records may be delivered again
-	NewEpoch    bool     // the epoch was minted now
+	Pending    uint64 // durable records not yet acknowledged
+	TornBytes  int64  // cut from the end, where a crash had interrupted a write
+	CursorLost bool   // the cursor file was damaged: records may be delivered again
+	NewEpoch   bool   // the epoch was minted now
+
+	Quarantined  uint64   // records lost to damage, or to sectors that the disk cannot read
+	DamagedBytes int64    // bytes that were no part of a whole record any more
+	BadFiles     []string // where they are kept, in the spool's folder
 }
 
 // Open opens the spool in folder dir and creates it if it is not there. Another
@@ -31,7 +33,7 @@ func Open(dir string, set Settings) (*Spool, Recovery, error) {
 		return nil, Recovery{}, err
 	}
 	s := &Spool{
-		dir: dir, set: set.withDefaults(), disk: set.disk,
+		dir: dir, set: set.withDefaults(), disk: set.Disk,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if s.disk == nil {
@@ -71,14 +73,14 @@ func (s *Spool) unlock() error {
 }
 
 // sweep removes what a crash left half-written.
-func sweep(d disk) error {
-	sizes, err := d.list()
+func sweep(d Disk) error {
+	files, err := d.List()
 	if err != nil {
 		return err
 	}
-	for name := range sizes {
+	for name := range files {
 		if strings.HasSuffix(name, tempSuffix) {
-			if err := d.remove(name); err != nil {
+			if err := d.Remove(name); err != nil {
 				return err
 			}
 		}
@@ -106,7 +108,7 @@ func (s *Spool) load() (rec Recovery, err error) {
 	// The active segment is never removed. Where it is missing, somebody else took
 	// it away: which seqs were given out is not known any more.
 	if len(segs) == 0 || found && c.ordinal > s.ordinal {
-		s.ordinal, s.epoch, rec.NewEpoch = max(s.ordinal, c.ordinal)+1, mintEpoch(), true
+		s.ordinal, s.epoch, rec.NewEpoch = max(s.ordinal, c.ordinal)+1, s.set.MintEpoch(), true
 		segs = append(segs, &segment{ordinal: s.ordinal, epoch: s.epoch})
 	}
 	for _, g := range segs {
@@ -117,7 +119,7 @@ func (s *Spool) load() (rec Recovery, err error) {
 		}
 	}
 	s.acked = s.segs[0].first
-	if found && c.epoch == s.epoch {
+	if found && c.epoch == s.epoch && c.ordinal == s.ordinal {
 		s.acked = max(s.acked, c.acked)
 	}
 	if err := s.loadLast(&rec); err != nil {
@@ -125,7 +127,7 @@ func (s *Spool) load() (rec Recovery, err error) {
 	}
 	rec.Pending = s.pending()
 	s.r.seq = s.acked
-	s.quarantined = rec.Quarantined
+	s.quarantined, s.damagedBytes = rec.Quarantined, rec.DamagedBytes
 	if err := s.writeCursor(); err != nil && rec.NewEpoch {
 		return rec, err
 	} // else it costs repeats after a crash, and the next Ack tries again
@@ -144,12 +146,13 @@ func (s *Spool) loadLast(rec *Recovery) error {
 		}
 		return err
 	}
-	f, err := s.disk.open(g.name())
+	f, err := s.disk.OpenWrite(g.name())
 	if err != nil {
 		return err
 	}
 	s.setActive(f, g.size)
-	sc := &scanner{file: f, epoch: g.epoch, end: g.size}
+	disk := &patched{file: f}
+	sc := &scanner{file: disk, epoch: g.epoch, end: g.size}
 	next, err := scan(sc, g.first)
 	damaged := false
 	if err == errDamaged {
@@ -161,15 +164,22 @@ func (s *Spool) loadLast(rec *Recovery) error {
 		return err
 	}
 	switch {
-	case damaged && !s.set.Recut:
-		s.setActive(nil, 0)
-		end, size, lost, bad, err := salvage(s.disk, g, 0)
+	case damaged && !s.set.Recut, disk.anyBad(sc.off, g.size):
+		s.setActive(nil, 0) // to a file with bad sectors nothing can be appended, either
+		end := uint64(unknownEnd)
+		if s.set.Recut {
+			end = next
+		}
+		found, err := salvage(s.disk, g, end, s.acked)
 		if err != nil {
 			return err
 		}
-		next, g.size = end, size
-		rec.Quarantined += lost
-		rec.BadFiles = append(rec.BadFiles, bad)
+		next, g.size = found.end, found.size
+		rec.Quarantined += found.lost
+		rec.DamagedBytes += found.bytes
+		if found.bad != "" {
+			rec.BadFiles = append(rec.BadFiles, found.bad)
+		}
 	case sc.off < g.size:
 		rec.TornBytes = g.size - sc.off
 		if err := f.Truncate(sc.off); err != nil {

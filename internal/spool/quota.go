@@ -15,7 +15,7 @@ func (s *Spool) fit(size int64) error {
 		return nil
 	}
 	for s.used()+size > s.set.MaxBytes {
-		freed, err := s.free()
+		freed, err := s.free(s.set.DropOldest)
 		if err != nil {
 			return err
 		}
@@ -41,15 +41,15 @@ func (s *Spool) used() int64 {
 	return n
 }
 
-// free removes the oldest segment that was delivered or, with DropOldest, the
+// free removes the oldest segment that was delivered or, if drop is set, the
 // oldest of those that were not. It reports whether there is more room now. It
 // needs write.
-func (s *Spool) free() (bool, error) {
+func (s *Spool) free(drop bool) (bool, error) {
 	s.mu.Lock()
 	delivered := len(s.old) > 0 || len(s.segs) > 1 && s.segs[0].end <= s.acked
 	alone := len(s.segs) == 1 && s.file != nil && s.segs[0].end > s.segs[0].first && s.segs[0].end == s.next
 	s.mu.Unlock()
-	if !delivered && !s.set.DropOldest {
+	if !delivered && !drop {
 		return false, nil
 	}
 	if !delivered && alone { // the active segment is all there is
@@ -85,11 +85,11 @@ func (s *Spool) free() (bool, error) {
 // removeOpen removes the file of g, also where the reader has it open, which
 // Windows refuses.
 func (s *Spool) removeOpen(g *segment) error {
-	err := s.disk.remove(g.name())
+	err := s.disk.Remove(g.name())
 	if err != nil && s.reading.TryLock() {
 		s.r.close()
 		s.reading.Unlock()
-		err = s.disk.remove(g.name())
+		err = s.disk.Remove(g.name())
 	}
 	return err
 }
@@ -97,28 +97,33 @@ func (s *Spool) removeOpen(g *segment) error {
 // full makes room if err says that the disk is full, and says so in the error it
 // returns. Other errors are returned as they are. It needs write.
 func (s *Spool) full(err error) error {
-	if !slices.ContainsFunc(diskFull, func(full error) bool { return errors.Is(err, full) }) {
+	if !isFull(err) {
 		return err
 	}
-	_, _ = s.free() // if it cannot, the caller waits
-	s.signal()      // the reader may have a file open that was removed, and takes its room until it is closed
+	_, _ = s.free(s.set.DropOldest) // if it cannot, the caller waits
+	s.signal()                      // the reader may have a file open that was removed, and takes its room until it is closed
 	return fmt.Errorf("%w: %w", ErrFull, err)
 }
 
+// isFull reports whether err says that the disk is full.
+func isFull(err error) bool {
+	return slices.ContainsFunc(diskFull, func(full error) bool { return errors.Is(err, full) })
+}
+
 // trimBad removes all but the newest damaged files.
-func trimBad(d disk) {
-	sizes, err := d.list()
+func trimBad(d Disk) {
+	files, err := d.List()
 	if err != nil {
 		return
 	}
 	var bad []string
-	for name := range sizes {
+	for name := range files {
 		if len(name) > len(badSuffix) && name[len(name)-len(badSuffix):] == badSuffix {
 			bad = append(bad, name)
 		}
 	}
 	slices.Sort(bad) // segments are named in the order of their records
 	for _, name := range bad[:max(0, len(bad)-maxBad)] {
-		_ = d.remove(name)
+		_ = d.Remove(name)
 	}
 }

@@ -56,10 +56,11 @@ type roomDisk struct {
 	gone    map[string]int64 // sizes of removed files that are open
 }
 
-func (d *roomDisk) open(name string) (file, error)   { return d.wrap(name, d.osDisk.open) }
-func (d *roomDisk) create(name string) (file, error) { return d.wrap(name, d.osDisk.create) }
+func (d *roomDisk) Open(name string) (File, error)      { return d.wrap(name, d.osDisk.Open) }
+func (d *roomDisk) OpenWrite(name string) (File, error) { return d.wrap(name, d.osDisk.OpenWrite) }
+func (d *roomDisk) Create(name string) (File, error)    { return d.wrap(name, d.osDisk.Create) }
 
-func (d *roomDisk) wrap(name string, how func(string) (file, error)) (file, error) {
+func (d *roomDisk) wrap(name string, how func(string) (File, error)) (File, error) {
 	f, err := how(name)
 	if err != nil {
 		return nil, err
@@ -67,23 +68,23 @@ func (d *roomDisk) wrap(name string, how func(string) (file, error)) (file, erro
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.handles[name]++
-	return &roomFile{file: f, d: d, name: name}, nil
+	return &roomFile{File: f, d: d, name: name}, nil
 }
 
-func (d *roomDisk) remove(name string) error {
-	sizes, _ := d.list()
+func (d *roomDisk) Remove(name string) error {
+	sizes, _ := d.List()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.handles[name] > 0 {
-		d.gone[name] = sizes[name]
+		d.gone[name] = sizes[name].Size
 	} else {
-		d.left += int(sizes[name])
+		d.left += int(sizes[name].Size)
 	}
-	return d.osDisk.remove(name)
+	return d.osDisk.Remove(name)
 }
 
 type roomFile struct {
-	file
+	File
 	d    *roomDisk
 	name string
 }
@@ -97,7 +98,7 @@ func (f *roomFile) WriteAt(b []byte, off int64) (int, error) {
 		}
 		f.d.left -= len(b)
 	}
-	return f.file.WriteAt(b, off)
+	return f.File.WriteAt(b, off)
 }
 
 func (f *roomFile) Close() error {
@@ -107,7 +108,7 @@ func (f *roomFile) Close() error {
 		f.d.left += int(f.d.gone[f.name])
 		delete(f.d.gone, f.name)
 	}
-	return f.file.Close()
+	return f.File.Close()
 }
 
 // A disk that is full of delivered records has room again although the reader, who
@@ -115,7 +116,7 @@ func (f *roomFile) Close() error {
 func TestFullDiskOfDelivered(t *testing.T) {
 	dir := t.TempDir()
 	d := &roomDisk{osDisk: osDisk{dir, noSync}, left: 20 * (headerSize + 12), handles: map[string]int{}, gone: map[string]int64{}}
-	s, _ := mustOpen(t, dir, Settings{disk: d, fsync: noSync})
+	s, _ := mustOpen(t, dir, Settings{Disk: d, fsync: noSync})
 	ctx, cancel := context.WithCancel(context.Background())
 	read := make(chan struct{})
 	go func() {

@@ -17,9 +17,11 @@ type Record struct {
 }
 
 // Next returns the next durable record that was not yet read, and waits for it
-// until ctx ends. Damaged records are set aside and skipped; Stats counts them.
-// Another error than that of ctx and ErrClosed comes from the disk: the same Next
-// may succeed later. Only one goroutine may call Next.
+// until ctx ends. Records that are damaged, or that the disk cannot read, are set
+// aside and skipped; Stats counts them. ErrFull says that the disk has no room for
+// what is good of a damaged segment. Another error than these, that of ctx and
+// ErrClosed comes from the disk: the same Next may succeed later. Only one
+// goroutine may call Next.
 func (s *Spool) Next(ctx context.Context) (Record, error) {
 	for {
 		s.reading.Lock()
@@ -48,7 +50,7 @@ func (s *Spool) Rewind() {
 // reader is where Next stands.
 type reader struct {
 	seg  *segment // nil before the first record
-	file file
+	file File
 	sc   scanner
 	at   uint64 // seq of the record at the scanner's offset
 	seq  uint64 // seq Next returns next, unless acked is higher
@@ -62,14 +64,14 @@ func (r *reader) close() {
 }
 
 // open puts r at the start of g.
-func (r *reader) open(d disk, g *segment) error {
+func (r *reader) open(d Disk, g *segment) error {
 	r.close()
-	f, err := d.open(g.name())
+	f, err := d.Open(g.name())
 	if err != nil {
 		return err
 	}
 	r.seg, r.file, r.at = g, f, g.first
-	r.sc = scanner{file: f, epoch: g.epoch, buf: r.sc.buf[:0]}
+	r.sc = scanner{file: &patched{file: f}, epoch: g.epoch, buf: r.sc.buf[:0]}
 	return nil
 }
 
@@ -167,33 +169,57 @@ func (s *Spool) gone(g *segment) bool {
 }
 
 // quarantine sets the damaged segment aside; what is good of it stays in its
-// place. An active segment is sealed before. It needs reading.
+// place. An active segment is sealed before. Records may be appended meanwhile: a
+// disk that has bad sectors can take minutes. It needs reading.
 func (s *Spool) quarantine(g *segment) error {
 	s.r.close()
+	if err := s.seal(g); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	end, acked := g.end, s.acked
+	s.mu.Unlock()
+	found, err := salvage(s.disk, g, end, acked)
+	if isFull(err) {
+		s.write.Lock()
+		_, _ = s.free(false) // if it cannot, the caller waits
+		s.write.Unlock()
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !slices.Contains(s.segs, g) && !slices.Contains(s.old, g): // given up, meanwhile
+		_ = s.disk.Remove(g.name())
+		return nil
+	case err != nil:
+		return fmt.Errorf("spool: folder %s: quarantine of %s: %w", s.dir, g.name(), err)
+	}
+	g.size = found.size
+	s.quarantined += found.lost
+	s.damagedBytes += found.bytes
+	return nil
+}
+
+// seal sees to it that nothing is appended to g any more. Where the disk refuses
+// the records that wait for a Sync, the next Append or Sync says so.
+func (s *Spool) seal(g *segment) error {
 	s.write.Lock()
 	defer s.write.Unlock()
 	if s.isClosed() {
 		return fmt.Errorf("spool: %w", ErrClosed)
 	}
 	s.mu.Lock()
-	given := !slices.Contains(s.segs, g) // up, meanwhile
-	active := !given && s.file != nil && s.segs[len(s.segs)-1] == g
+	active, next := s.file != nil && s.segs[len(s.segs)-1] == g, s.next
 	s.mu.Unlock()
-	if given {
+	if !active {
 		return nil
 	}
-	if active {
-		if err := s.roll(); err != nil {
-			return err
-		}
-	}
-	_, size, lost, _, err := salvage(s.disk, g, g.end)
-	if err != nil {
-		return fmt.Errorf("spool: folder %s: quarantine of %s: %w", s.dir, g.name(), err)
-	}
+	err := s.roll() // g is sealed also if it fails
 	s.mu.Lock()
-	g.size = size
-	s.quarantined += lost
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.next < next {
+		s.refused = err
+	}
 	return nil
 }

@@ -104,8 +104,8 @@ func (s *scanner) peek(n int64) ([]byte, error) {
 		got, err := s.file.ReadAt(s.buf, s.off)
 		s.buf, s.bufOff, at = s.buf[:got], s.off, 0
 		if int64(got) < n {
-			if err == io.EOF {
-				err = errDamaged // the file is shorter than it was
+			if err == io.EOF { // the file is shorter than it was
+				s.end, err = s.off+int64(got), errDamaged
 			}
 			return nil, err
 		}
@@ -150,6 +150,10 @@ func (s *scanner) resync(low, high uint64) (bool, error) {
 	damaged := s.off
 	for s.off++; s.end-s.off >= headerSize; s.off++ {
 		b, err := s.peek(min(chunkSize, s.end-s.off))
+		if err == errDamaged {
+			s.off-- // the file is shorter than it was: look through what is there
+			continue
+		}
 		if err != nil {
 			return false, err
 		}
@@ -171,4 +175,26 @@ func (s *scanner) resync(low, high uint64) (bool, error) {
 	}
 	s.off = damaged
 	return false, nil
+}
+
+// begun returns how many records begin at off or behind it, the first of them with
+// the given seq, as far as their headers tell: what follows a header that is
+// damaged counts as one record.
+func (s *scanner) begun(first uint64) (n uint64, err error) {
+	defer func(at int64) { s.off = at }(s.off)
+	for ; s.end-s.off >= headerSize; n++ {
+		b, err := s.peek(headerSize)
+		if err != nil && err != errDamaged {
+			return 0, err
+		}
+		h, ok := header{}, false
+		if err == nil {
+			h, ok = parseHeader(b, s.epoch)
+		}
+		if !ok || h.seq != first+n {
+			return n + 1, nil
+		}
+		s.off += headerSize + h.payloadSize()
+	}
+	return max(n, 1), nil
 }

@@ -50,15 +50,19 @@ func parseSegmentName(name string) (g *segment, ok bool) {
 // listSegments returns the segments of d in the order of their records. Sizes
 // are those of the files; end is the first seq of the next segment, and 0 for the
 // last one of an epoch.
-func listSegments(d disk) ([]*segment, error) {
-	sizes, err := d.list()
+func listSegments(d Disk) ([]*segment, error) {
+	files, err := d.List()
 	if err != nil {
 		return nil, err
 	}
+	return segmentsOf(files), nil
+}
+
+func segmentsOf(files map[string]FileInfo) []*segment {
 	var segs []*segment
-	for name, size := range sizes {
+	for name, info := range files {
 		if g, ok := parseSegmentName(name); ok {
-			g.size = size
+			g.size = info.Size
 			segs = append(segs, g)
 		}
 	}
@@ -70,66 +74,87 @@ func listSegments(d disk) ([]*segment, error) {
 			g.end = next.first
 		}
 	}
-	return segs, nil
+	return segs
+}
+
+// unknownEnd is the end of a segment of which nothing says where it ends.
+const unknownEnd = maxSeq
+
+// salvaged is what salvage made of a damaged segment.
+type salvaged struct {
+	end   uint64 // seq behind its last record
+	size  int64  // bytes of the new file
+	lost  uint64 // records that were damaged and not yet delivered
+	bytes int64  // bytes of the old file that were no whole record
+	bad   string // name of the file with the damaged bytes; empty if the disk had no room for it
 }
 
 // salvage sets a damaged segment aside and puts its good records, with a hole for
-// every run of lost ones, in its place. The damaged bytes stay in bad, the name
-// of a file beside it. end is the seq behind the segment's last record, or 0 if
-// it is not known: then the last record found ends it. salvage returns that end,
-// the size of the new file and how many records were lost.
-func salvage(d disk, g *segment, end uint64) (newEnd uint64, size int64, lost uint64, bad string, err error) {
-	sizes, err := d.list()
+// every run of lost ones, in its place. Records below delivered do not count as
+// lost. end is the seq behind the segment's last record, or unknownEnd: then the
+// last record found ends it, or the last that began before a place that the disk
+// cannot read.
+func salvage(d Disk, g *segment, end, delivered uint64) (found salvaged, err error) {
+	files, err := d.List()
 	if err != nil {
-		return 0, 0, 0, "", err
+		return found, err
 	}
-	src, err := d.open(g.name())
+	src, err := d.Open(g.name())
 	if err != nil {
-		return 0, 0, 0, "", err
+		return found, err
 	}
 	defer src.Close() // on Windows a file cannot be replaced while it is open, so it is closed below as well
-	whole := sizes[g.name()]
-	bad = badName(sizes, g.name())
+	whole := files[g.name()].Size
+	disk := &patched{file: src} // sectors that could not be read before get another try
+	bad := badName(files, g.name())
 	err = replaceFile(d, bad, func(w io.Writer) error {
-		_, err := io.Copy(w, io.NewSectionReader(src, 0, whole))
+		_, err := io.Copy(w, io.NewSectionReader(disk, 0, whole))
 		return err
 	})
+	if err != nil && !isFull(err) {
+		return found, err
+	}
 	if err != nil {
-		return 0, 0, 0, "", err
+		bad = ""
 	}
 	err = replaceFile(d, g.name(), func(w io.Writer) error {
-		sc := &scanner{file: src, epoch: g.epoch, end: whole}
-		newEnd, size, lost, err = copyGood(w, sc, g.first, end)
+		sc := &scanner{file: disk, epoch: g.epoch, end: whole}
+		found, err = copyGood(w, sc, disk, g.first, end, delivered)
 		src.Close()
 		return err
 	})
 	trimBad(d)
-	return newEnd, size, lost, bad, err
+	found.bad = bad
+	return found, err
 }
 
-// copyGood writes the good records of sc, with seqs from first up to end, to w.
-// If end is 0 the last good record is the end.
-func copyGood(w io.Writer, sc *scanner, first, end uint64) (newEnd uint64, size int64, lost uint64, err error) {
+// copyGood writes the good records of sc, which reads disk, with seqs from first up
+// to end, to w. See salvage.
+func copyGood(w io.Writer, sc *scanner, disk *patched, first, end, delivered uint64) (found salvaged, err error) {
 	out := bufio.NewWriterSize(w, chunkSize)
-	high := cmp.Or(end, maxSeq)
-	want := first
+	want, whole := first, sc.end
 	var head []byte
 	put := func(h header, payload []byte) {
 		head = h.append(head[:0], sc.epoch)
 		out.Write(head) // bufio keeps the first error for Flush
 		out.Write(payload)
-		size += int64(len(head) + len(payload))
+		found.size += int64(len(head) + len(payload))
 		want = h.seq + 1
 	}
-	for want < high {
+	lose := func(to uint64) {
+		found.lost += to - min(max(want, delivered), to)
+		put(header{seq: to - 1, length: holeLength}, nil)
+	}
+	good := int64(0)
+	for want < end {
 		at := sc.off
 		h, payload, err := sc.next()
-		if err == nil && (h.seq < want || h.seq >= high) {
+		if err == nil && (h.seq < want || h.seq >= end) {
 			sc.off, err = at, errDamaged
 		}
 		if err == errDamaged {
-			var found bool
-			if found, err = sc.resync(want, high); found {
+			var more bool
+			if more, err = sc.resync(want, end); more {
 				continue
 			}
 			if err == nil {
@@ -140,24 +165,34 @@ func copyGood(w io.Writer, sc *scanner, first, end uint64) (newEnd uint64, size 
 			break
 		}
 		if err != nil {
-			return 0, 0, 0, err
+			return found, err
 		}
+		good += headerSize + h.payloadSize()
 		if h.seq > want && !h.hole() {
-			lost += h.seq - want
-			put(header{seq: h.seq - 1, length: holeLength}, nil)
+			lose(h.seq)
 		}
 		put(h, payload)
 	}
-	if want < end {
-		lost += end - want
-		put(header{seq: end - 1, length: holeLength}, nil)
+	if end == unknownEnd {
+		end = want
+		if disk.anyBad(sc.off, whole) {
+			n, err := sc.begun(want)
+			if err != nil {
+				return found, err
+			}
+			end += n
+		}
 	}
-	return want, size, lost, out.Flush()
+	if want < end {
+		lose(end)
+	}
+	found.end, found.bytes = want, whole-good
+	return found, out.Flush()
 }
 
 // badName returns a name that is free among files for the damaged form of the
 // file called name.
-func badName(files map[string]int64, name string) string {
+func badName(files map[string]FileInfo, name string) string {
 	for i := 0; ; i++ {
 		bad := name + badSuffix
 		if i > 0 {

@@ -30,8 +30,8 @@ func seeds(t *testing.T) uint64 {
 
 // TestSimulation lets spools live on disks that break in every way memDisk knows,
 // and holds them to this: what Sync had returned for is delivered, in order, until
-// it is acknowledged. Only records whose own bytes were flipped are lost, and
-// those are counted; and, where that was asked for, the oldest, for want of room.
+// it is acknowledged. Only records whose own bytes were flipped, or lie in a sector
+// that cannot be read, are lost, and those are counted; and, where that was asked for, the oldest, for want of room.
 func TestSimulation(t *testing.T) {
 	n := seeds(t)
 	var wg sync.WaitGroup
@@ -62,7 +62,7 @@ func TestSimulation(t *testing.T) {
 	close(next)
 	wg.Wait()
 	t.Logf("%d seeds: %v", n, total)
-	for _, what := range []string{"delivered", "crash", "flip", "lost to flips", "torn by flips", "refused", "dropped", "open failed"} {
+	for _, what := range []string{"delivered", "crash", "flip", "lost to flips", "torn", "bad sector", "lost to bad sectors", "refused", "dropped", "open failed"} {
 		if total[what] == 0 {
 			t.Errorf("no %s in %d seeds: the simulation does not reach it", what, n)
 		}
@@ -82,9 +82,11 @@ type life struct {
 	synced   []string         // payloads by seq that Sync returned for; "" where it did not and the record is there all the same
 	tried    map[int][]string // payloads ever appended, by seq
 	unsynced []string
-	flipped  map[int]bool // own bytes damaged
-	acked    int          // everything below was acknowledged, or given up for want of room
-	read     int          // seq that Next is to return at least
+	broken   map[int]string // own bytes damaged, by what: flips or bad sectors
+	spoiled  bool           // there were bad sectors
+	acked    int            // everything below was acknowledged, or given up for want of room
+	ever     int            // everything below was acknowledged, and a crash may have forgotten it
+	read     int            // seq that Next is to return at least
 	made     int
 	repaired uint64 // of s.Stats().Quarantined and Recovery.Quarantined, all incarnations
 }
@@ -93,8 +95,8 @@ func newLife(seed uint64) *life {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	disk := newMemDisk(rng)
 	l := &life{
-		rng: rng, disk: disk, counts: map[string]int{}, tried: map[int][]string{}, flipped: map[int]bool{},
-		set: Settings{SegmentBytes: 100 + rng.Int64N(1500), Keep: -1, disk: disk},
+		rng: rng, disk: disk, counts: map[string]int{}, tried: map[int][]string{}, broken: map[int]string{},
+		set: Settings{SegmentBytes: 100 + rng.Int64N([]int64{1500, 6000}[rng.IntN(2)]), Keep: -1, Disk: disk},
 	}
 	if rng.IntN(2) == 0 {
 		l.set.Keep = 0
@@ -152,6 +154,9 @@ func (l *life) step() error {
 		return l.reopen(l.rng.IntN(2) == 0)
 	case p < 90:
 		l.flip()
+		if l.rng.IntN(2) == 0 {
+			l.spoil()
+		}
 	case p < 93:
 		l.s.Rewind()
 		l.read = l.acked
@@ -174,7 +179,7 @@ func (l *life) append() error {
 		return fmt.Errorf("next is %d, want %d", l.s.NextSeq(), at)
 	}
 	l.tried[at] = append(l.tried[at], p) // also where Append fails: it may have been written
-	before := l.s.Stats()
+	before, refused := l.s.Stats(), l.s.refused != nil
 	seq, err := l.s.Append([]byte(p))
 	l.note("append %d: %v", at, err)
 	if err == nil {
@@ -183,25 +188,29 @@ func (l *life) append() error {
 		}
 		l.unsynced = append(l.unsynced, p)
 	}
-	return l.settle(before, err)
+	// A hole takes some bytes, and after a crash segments come back that were removed.
+	if l.set.MaxBytes > 0 && err == nil && l.s.used() > l.set.MaxBytes && len(l.broken) == 0 && !l.spoiled {
+		return fmt.Errorf("%d bytes, at most %d are allowed", l.s.used(), l.set.MaxBytes)
+	}
+	return l.settle(before, refused, err)
 }
 
 func (l *life) sync() error {
-	before := l.s.Stats()
+	before, refused := l.s.Stats(), l.s.refused != nil
 	err := l.s.Sync()
 	l.note("sync: %v", err)
 	if err == nil && l.s.synced != uint64(len(l.synced)+len(l.unsynced)) {
 		return fmt.Errorf("synced %d of %d", l.s.synced, len(l.synced)+len(l.unsynced))
 	}
-	return l.settle(before, err)
+	return l.settle(before, refused, err)
 }
 
 // settle brings the model to what an Append or a Sync said.
-func (l *life) settle(before Stats, err error) error {
+func (l *life) settle(before Stats, refused bool, err error) error {
 	if err != nil {
 		l.counts["refused"]++
 		full := errors.Is(err, ErrFull)
-		if l.disk.faults == 0 && !l.disk.noSpace && !(full && l.set.MaxBytes > 0 && !l.set.DropOldest) {
+		if l.disk.faults == 0 && !l.disk.noSpace && !l.spoiled && !refused && !(full && l.set.MaxBytes > 0 && !l.set.DropOldest) {
 			return fmt.Errorf("refused on a disk that is well: %w", err)
 		}
 	}
@@ -209,7 +218,8 @@ func (l *life) settle(before Stats, err error) error {
 	if synced < len(l.synced) || synced > len(l.synced)+len(l.unsynced) {
 		return fmt.Errorf("synced %d, want %d to %d", synced, len(l.synced), len(l.synced)+len(l.unsynced))
 	}
-	l.promote()
+	n := synced - len(l.synced)
+	l.synced, l.unsynced = append(l.synced, l.unsynced[:n]...), l.unsynced[n:]
 	left := int(l.s.NextSeq()) - synced
 	if left > len(l.unsynced) || err == nil && left != len(l.unsynced) {
 		return fmt.Errorf("%d records wait for Sync, want %d", left, len(l.unsynced))
@@ -227,17 +237,23 @@ func (l *life) settle(before Stats, err error) error {
 		l.acked = int(after.Acked)
 		l.read = max(l.read, l.acked)
 	}
-	if l.set.MaxBytes > 0 && l.s.used() > l.set.MaxBytes && len(l.flipped) == 0 {
-		return fmt.Errorf("%d bytes, at most %d are allowed", l.s.used(), l.set.MaxBytes)
-	}
 	return nil
 }
 
-// promote moves what is durable by now to synced.
-func (l *life) promote() {
+// promote moves what is durable by now to synced. What Next has withdrawn, the next
+// Append or Sync must say.
+func (l *life) promote() error {
 	n := int(l.s.synced) - len(l.synced)
 	l.synced = append(l.synced, l.unsynced[:n]...)
 	l.unsynced = l.unsynced[n:]
+	if left := int(l.s.NextSeq()) - len(l.synced); left < len(l.unsynced) {
+		if l.s.refused == nil {
+			return fmt.Errorf("%d records are withdrawn, and nothing will say so", len(l.unsynced)-left)
+		}
+		l.unsynced = l.unsynced[:left]
+		l.counts["withdrawn by Next"]++
+	}
+	return nil
 }
 
 // deliver reads up to n records and checks them.
@@ -248,14 +264,18 @@ func (l *life) deliver(n int) error {
 		rec, err := l.s.Next(ctx)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			l.note("next: %v", err)
-			l.promote()
-			l.unsynced = l.unsynced[:int(l.s.NextSeq())-len(l.synced)]
+			if err := l.promote(); err != nil {
+				return err
+			}
 			if l.disk.faults == 0 && !l.disk.noSpace {
 				return fmt.Errorf("on a disk that is well: %w", err)
 			}
 			return nil
 		}
-		l.promote() // a damaged active segment is sealed, with all that waits for Sync
+		// A damaged active segment is sealed, with all that waits for Sync.
+		if err := l.promote(); err != nil {
+			return err
+		}
 		end := err != nil
 		at := len(l.synced)
 		if !end {
@@ -266,8 +286,10 @@ func (l *life) deliver(n int) error {
 		}
 		for ; l.read < at; l.read++ { // skipped
 			switch {
-			case l.flipped[l.read]:
-				l.counts["lost to flips"]++
+			case l.broken[l.read] != "" && l.read < l.ever:
+				l.counts["lost after they were acknowledged"]++
+			case l.broken[l.read] != "":
+				l.counts["lost to "+l.broken[l.read]]++
 			case l.synced[l.read] == "":
 				// Of what waits for a Sync, later ones may reach the disk and earlier ones
 				// not; and after one that failed, a program that is started again sees
@@ -293,7 +315,7 @@ func (l *life) deliver(n int) error {
 
 // counted checks that what is lost was counted.
 func (l *life) counted() error {
-	if n := l.repaired + l.s.Stats().Quarantined; l.counts["lost to flips"] > 0 && n == 0 {
+	if n := l.repaired + l.s.Stats().Quarantined; l.counts["lost to flips"]+l.counts["lost to bad sectors"] > 0 && n == 0 {
 		return errors.New("records are lost and none was counted")
 	}
 	return nil
@@ -310,10 +332,10 @@ func (l *life) ack() error {
 		return fmt.Errorf("on a disk that is well: %w", err)
 	}
 	acked := int(l.s.Stats().Acked)
-	for ; l.acked < seq+1; l.acked++ {
-	}
+	l.acked = max(l.acked, seq+1)
+	l.ever = max(l.ever, l.acked)
 	for l.acked < acked {
-		if !l.flipped[l.acked] && l.synced[l.acked] != "" {
+		if l.broken[l.acked] == "" && l.synced[l.acked] != "" {
 			return fmt.Errorf("record %d counts as delivered, only %d was acknowledged", l.acked, seq)
 		}
 		l.acked++
@@ -324,23 +346,57 @@ func (l *life) ack() error {
 
 // flip damages a bit of a segment.
 func (l *life) flip() {
-	names := slices.DeleteFunc(sortedKeys(l.disk.seen), func(name string) bool { return !strings.HasSuffix(name, segmentSuffix) })
-	if len(names) == 0 {
+	name, f := l.someFile(segmentSuffix)
+	if f == nil {
 		return
 	}
-	name := names[l.rng.IntN(len(names))]
-	f := l.disk.seen[name]
 	g, _ := parseSegmentName(name)
-	if len(f.data) == 0 {
-		return
-	}
 	at := l.rng.IntN(len(f.data))
-	if seq, ok := recordAt(g, f.data, int64(at)); ok {
-		l.flipped[int(seq)] = true
-		l.note("flip in record %d", seq)
-	}
+	l.damage(g, f, at, "flips")
 	f.flip(at, l.rng.IntN(8))
 	l.counts["flip"]++
+}
+
+// spoil makes a sector of a segment or of the cursor unreadable.
+func (l *life) spoil() {
+	suffix := segmentSuffix
+	if l.rng.IntN(10) == 0 {
+		suffix = cursorName
+	}
+	name, f := l.someFile(suffix)
+	if f == nil {
+		return
+	}
+	sector := l.rng.IntN(len(f.data)) / SectorSize
+	if g, ok := parseSegmentName(name); ok {
+		for at := sector * SectorSize; at < min(len(f.data), (sector+1)*SectorSize); at++ {
+			l.damage(g, f, at, "bad sectors")
+		}
+	}
+	f.spoil(sector)
+	l.spoiled = true
+	l.note("bad sector %d of %s", sector, name)
+	l.counts["bad sector"]++
+}
+
+// someFile draws a file that is not empty; nil if there is none.
+func (l *life) someFile(suffix string) (string, *memFile) {
+	names := slices.DeleteFunc(sortedKeys(l.disk.seen), func(name string) bool {
+		return !strings.HasSuffix(name, suffix) || len(l.disk.seen[name].data) == 0
+	})
+	if len(names) == 0 {
+		return "", nil
+	}
+	name := names[l.rng.IntN(len(names))]
+	return name, l.disk.seen[name]
+}
+
+// damage notes that the record which holds byte at is broken.
+func (l *life) damage(g *segment, f *memFile, at int, by string) {
+	if seq, ok := recordAt(g, f.data, int64(at)); ok && l.broken[int(seq)] == "" {
+		l.broken[int(seq)] = by
+		l.note("%s in record %d", by, seq)
+	}
 }
 
 // reopen ends the spool, in order or as a power cut does, and opens it again.
@@ -351,10 +407,10 @@ func (l *life) reopen(crash bool) error {
 		l.counts["crash"]++
 		l.note("crash")
 	} else {
-		before := l.s.Stats()
+		before, refused := l.s.Stats(), l.s.refused != nil
 		err := l.s.Close()
 		l.note("close: %v", err)
-		if err := l.settle(before, err); err != nil {
+		if err := l.settle(before, refused, err); err != nil {
 			return err
 		}
 		l.repaired += l.s.Stats().Quarantined
@@ -377,11 +433,11 @@ func (l *life) reopen(crash bool) error {
 		return fmt.Errorf("epoch %x, was %x", l.s.Epoch(), l.epoch)
 	}
 	for seq := next; seq < len(l.synced); seq++ { // not to be told from a torn tail
-		if !l.flipped[seq] && l.synced[seq] != "" {
+		if l.broken[seq] == "" && l.synced[seq] != "" {
 			return fmt.Errorf("opened with next %d: record %d is lost, nobody had touched it", next, seq)
 		}
-		delete(l.flipped, seq) // the seq is free again
-		l.counts["torn by flips"]++
+		delete(l.broken, seq) // the seq is free again
+		l.counts["torn"]++
 	}
 	l.synced = l.synced[:min(next, len(l.synced))]
 	for i := len(l.synced); i < next; i++ { // survived without a Sync
@@ -394,7 +450,7 @@ func (l *life) reopen(crash bool) error {
 	acked := int(l.s.Stats().Acked)
 	if acked > l.acked {
 		for seq := l.acked; seq < acked; seq++ {
-			if !l.flipped[seq] && l.synced[seq] != "" {
+			if l.broken[seq] == "" && l.synced[seq] != "" {
 				return fmt.Errorf("opened with %d acknowledged, only %d were", acked, l.acked)
 			}
 		}

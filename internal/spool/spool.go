@@ -11,8 +11,9 @@
 // starts again at a seq somebody has seen. A segment is a file of records, named
 // by the first of them. Segments are removed once all their records have been
 // acknowledged for a while. Damage is never silent: what a crash tore off the end
-// is cut, and a damaged record elsewhere is counted and lost alone, while the
-// segment it was in stays beside the others as a file ending in .bad.
+// is cut, and a record elsewhere that is damaged, or that lies in a sector which the
+// disk cannot read, is counted and lost alone. The segment it was in stays next to
+// the others as a file ending in .bad, with zeros for what cannot be read.
 //
 // Memory does not grow with the backlog, and the disk's share can be limited: then
 // delivered segments go first, and after them the spool refuses new records or
@@ -64,8 +65,13 @@ type Settings struct {
 
 	Now func() time.Time // clock for Keep and the cursor; nil means time.Now
 
+	// Disk is where the files are, and MintEpoch draws epochs, which are not 0. nil
+	// means the folder, which is locked then, and a random number; a simulation brings
+	// its own.
+	Disk      Disk
+	MintEpoch func() uint64
+
 	fsync func(*os.File) error // tests replace it by one that is cheap or fails
-	disk  disk                 // nil means the folder; tests replace it by one in memory
 }
 
 func (s Settings) withDefaults() Settings {
@@ -77,6 +83,9 @@ func (s Settings) withDefaults() Settings {
 	s.MaxRecord = cmp.Or(s.MaxRecord, 16<<20)
 	if s.Now == nil {
 		s.Now = time.Now
+	}
+	if s.MintEpoch == nil {
+		s.MintEpoch = mintEpoch
 	}
 	if s.fsync == nil {
 		s.fsync = (*os.File).Sync
@@ -100,42 +109,48 @@ func (s Settings) check() error {
 
 // Stats is the state of a spool at one moment.
 type Stats struct {
-	Epoch       uint64
-	Next        uint64 // seq the next Append gets
-	Acked       uint64 // everything below was delivered
-	Pending     uint64 // durable records not yet acknowledged
-	Bytes       int64  // of all segments, those that are only kept included
-	Segments    int
-	Quarantined uint64 // records lost to damage since Open
-	Dropped     uint64 // records given up since Open because there was no room
+	Epoch    uint64
+	Next     uint64 // seq the next Append gets
+	Acked    uint64 // everything below was delivered
+	Pending  uint64 // durable records not yet acknowledged
+	Bytes    int64  // of all segments, those that are only kept included
+	Segments int
+	Dropped  uint64 // records given up since Open because there was no room
+
+	// Of segments that were found damaged since Open:
+	Quarantined  uint64 // records lost that were not delivered yet
+	DamagedBytes int64  // bytes that were no part of a whole record any more
 }
 
 // Spool is an open spool. All methods may be called from several goroutines,
 // except that Next belongs to one.
 type Spool struct {
 	dir  string // for messages
-	disk disk
+	disk Disk
 	set  Settings
 	lock *flock.Flock
 
 	write sync.Mutex // one writer at a time; taken before mu
-	file  file       // the active segment, nil before the first append after a failure
+	file  File       // the active segment, nil before the first append after a failure
 	wrote int64      // bytes in file
 	buf   []byte     // encoded records not yet written to file
 
-	mu          sync.Mutex
-	segs        []*segment // of the current epoch, in order; the last one is active unless file is nil
-	old         []*segment // of earlier epochs, all delivered
-	ordinal     uint32
-	epoch       uint64
-	next        uint64 // seq the next Append gets
-	synced      uint64 // records below are durable and may be read
-	acked       uint64 // records below were delivered
-	holes       []span // lost records the reader came by, in order
-	rewind      bool   // the reader starts again at acked
-	quarantined uint64
-	dropped     uint64
-	closed      bool
+	refused error // why records that waited for a Sync were withdrawn, for the next Append or Sync to say
+
+	mu           sync.Mutex
+	segs         []*segment // of the current epoch, in order; the last one is active unless file is nil
+	old          []*segment // of earlier epochs, all delivered
+	ordinal      uint32
+	epoch        uint64
+	next         uint64 // seq the next Append gets
+	synced       uint64 // records below are durable and may be read
+	acked        uint64 // records below were delivered
+	holes        []span // lost records the reader came by, in order
+	rewind       bool   // the reader starts again at acked
+	dropped      uint64
+	quarantined  uint64
+	damagedBytes int64
+	closed       bool
 
 	cursor   sync.Mutex // one writer of the cursor file at a time; taken before mu
 	written  uint64     // acked, as the cursor file has it
@@ -172,7 +187,7 @@ func (s *Spool) Stats() Stats {
 	defer s.mu.Unlock()
 	st := Stats{
 		Epoch: s.epoch, Next: s.next, Acked: s.acked, Pending: s.pending(),
-		Segments: len(s.segs) + len(s.old), Quarantined: s.quarantined, Dropped: s.dropped,
+		Segments: len(s.segs) + len(s.old), Dropped: s.dropped, Quarantined: s.quarantined, DamagedBytes: s.damagedBytes,
 	}
 	for _, g := range s.segs {
 		st.Bytes += g.size
@@ -211,6 +226,9 @@ func (s *Spool) Append(payload []byte) (seq uint64, err error) {
 	if s.isClosed() {
 		return 0, fmt.Errorf("spool: %w", ErrClosed)
 	}
+	if err := s.refusal(); err != nil {
+		return 0, s.full(err)
+	}
 	if err := s.fit(size); err != nil {
 		return 0, err
 	}
@@ -243,15 +261,20 @@ func (s *Spool) Sync() error {
 	return s.full(s.sync())
 }
 
-// NewEpoch starts a new epoch, whose first seq is 0, and returns it. While records
-// are pending it returns ErrPending and changes nothing.
-func (s *Spool) NewEpoch() (uint64, error) {
+// NewEpoch starts the given epoch, or one that is minted if it is 0, whose first seq
+// is 0, and returns it. An epoch that was before may be given: its records come
+// again, under the same seqs. While records are pending NewEpoch returns ErrPending
+// and changes nothing.
+func (s *Spool) NewEpoch(epoch uint64) (uint64, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
 	s.mu.Lock()
 	closed, pending, unsynced := s.closed, s.pending(), s.next-s.synced
-	g := &segment{ordinal: s.ordinal + 1, epoch: mintEpoch()}
+	g := &segment{ordinal: s.ordinal + 1, epoch: epoch}
 	s.mu.Unlock()
+	if g.epoch == 0 {
+		g.epoch = s.set.MintEpoch()
+	}
 	if closed {
 		return 0, fmt.Errorf("spool: %w", ErrClosed)
 	}
@@ -260,7 +283,7 @@ func (s *Spool) NewEpoch() (uint64, error) {
 	}
 	f, err := createSegment(s.disk, g)
 	if err != nil {
-		_ = s.disk.remove(g.name()) // it would be the current epoch at the next Open
+		_ = s.disk.Remove(g.name()) // it would be the current epoch at the next Open
 		return 0, err
 	}
 	s.setActive(f, 0)

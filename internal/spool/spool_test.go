@@ -197,18 +197,18 @@ func TestTwoEpochs(t *testing.T) {
 	s, _ := mustOpen(t, dir, set)
 	first := s.Epoch()
 	mustAppend(t, s, numbered(0, 40)...)
-	if _, err := s.NewEpoch(); !errors.Is(err, ErrPending) {
+	if _, err := s.NewEpoch(0); !errors.Is(err, ErrPending) {
 		t.Errorf("NewEpoch while 40 records are pending: %v", err)
 	}
 	drain(t, s)
 	s.Ack(39)
 	s.Append([]byte("unsynced"))
-	if _, err := s.NewEpoch(); !errors.Is(err, ErrPending) {
+	if _, err := s.NewEpoch(0); !errors.Is(err, ErrPending) {
 		t.Errorf("NewEpoch with an unsynced record: %v", err)
 	}
 	s.Sync()
 	s.Ack(40)
-	second, err := s.NewEpoch()
+	second, err := s.NewEpoch(0)
 	if err != nil || second == first || second != s.Epoch() || s.NextSeq() != 0 {
 		t.Fatalf("NewEpoch: %x, %v; next %d", second, err, s.NextSeq())
 	}
@@ -230,6 +230,32 @@ func TestTwoEpochs(t *testing.T) {
 	mustAppend(t, s, "x")
 	if n := len(segmentFiles(t, dir)); n != 1 {
 		t.Errorf("%d segments after Keep, want the active one", n)
+	}
+}
+
+// An epoch may come again: what was delivered of it before is not taken for what
+// comes now, whenever the power fails.
+func TestSameEpochAgain(t *testing.T) {
+	d := newMemDisk(rand.New(rand.NewPCG(1, 1)))
+	s, _ := mustOpen(t, "", Settings{Disk: d})
+	for round := range 3 {
+		if epoch, err := s.NewEpoch(77); err != nil || epoch != 77 {
+			t.Fatalf("epoch %d, %v", epoch, err)
+		}
+		mustAppend(t, s, "a", "b", "c")
+		if round > 0 { // the cursor of the round before is back
+			if err := (cursor{ordinal: s.ordinal - 1, epoch: 77, acked: 3}).write(d); err != nil {
+				t.Fatal(err)
+			}
+			d.keepNames(len(d.names))
+			d.crash()
+			var rec Recovery
+			if s, rec = mustOpen(t, "", Settings{Disk: d}); rec.Pending != 3 || rec.NewEpoch || s.Epoch() != 77 {
+				t.Errorf("round %d: %+v", round, rec)
+			}
+		}
+		sameStrings(t, fmt.Sprint("round ", round), drain(t, s), []string{"a", "b", "c"})
+		s.Ack(2)
 	}
 }
 
@@ -353,7 +379,7 @@ func TestLastRecordLost(t *testing.T) {
 	if st := s.Stats(); st.Pending != 0 || st.Acked != 3 {
 		t.Errorf("%+v", st)
 	}
-	if _, err := s.NewEpoch(); err != nil {
+	if _, err := s.NewEpoch(0); err != nil {
 		t.Error(err)
 	}
 }

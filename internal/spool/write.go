@@ -14,7 +14,7 @@ func (s *Spool) makeRoom(size int64) error {
 
 // setActive replaces the file that records are written to, which holds size bytes.
 // It needs write.
-func (s *Spool) setActive(f file, size int64) {
+func (s *Spool) setActive(f File, size int64) {
 	if s.file != nil {
 		s.file.Close() // what counts of it was synced
 	}
@@ -48,12 +48,12 @@ func (s *Spool) roll() error {
 }
 
 // createSegment makes the empty file of g and its name durable.
-func createSegment(d disk, g *segment) (file, error) {
-	f, err := d.create(g.name())
+func createSegment(d Disk, g *segment) (File, error) {
+	f, err := d.Create(g.name())
 	if err != nil {
 		return nil, fmt.Errorf("spool: new segment: %w", err)
 	}
-	if err := d.sync(); err != nil {
+	if err := d.Sync(); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("spool: new segment %s: %w", g.name(), err)
 	}
@@ -70,6 +70,9 @@ func (s *Spool) flush() error {
 
 // sync does what Sync says. It needs write.
 func (s *Spool) sync() error {
+	if err := s.refusal(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	next, dirty := s.next, s.next > s.synced
 	s.mu.Unlock()
@@ -91,6 +94,13 @@ func (s *Spool) sync() error {
 	s.signal()
 	s.reap()
 	return nil
+}
+
+// refusal returns, once, why seal withdrew records. It needs write.
+func (s *Spool) refusal() error {
+	err := s.refused
+	s.refused = nil
+	return err
 }
 
 // withdraw forgets the records that are not durable. After a failed fsync nobody

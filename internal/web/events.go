@@ -15,7 +15,8 @@ const (
 	writeTimeout = 10 * time.Second       // after which a page that takes nothing is let go
 )
 
-// serveEvents streams the hub to one page. Event ids are cursors: a page that
+// serveEvents streams one machine and the list of all machines to a page. The machine
+// stays the same for as long as the stream lasts. Event ids are cursors: a page that
 // comes back with Last-Event-ID gets what it missed, if the hub still holds it.
 func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
 	hd := w.Header()
@@ -34,6 +35,7 @@ func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
 
 	s := stream{w: w, control: http.NewResponseController(w)}
 	fmt.Fprintf(&s.buf, "retry: %d\n", retry.Milliseconds())
+	name := h.choose(r.URL.Query())
 	at, fresh := h.resume(r.Header.Get("Last-Event-ID"))
 	beat := time.NewTimer(heartbeat)
 	defer beat.Stop()
@@ -45,15 +47,18 @@ func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
 		case <-beat.C:
 			err = s.send("beat", h.id(at), []byte("{}"))
 		case <-page:
+			if name == "" {
+				name = h.choose(nil) // the page came before there was a machine
+			}
 			var u update
 			if fresh {
-				u, at, fresh = h.since(at)
+				u, at, fresh = h.since(at, name)
 			}
 			if fresh {
 				err = s.send("update", h.id(at), encode(u))
 			} else {
 				var all snapshot
-				all, at = h.snapshot()
+				all, at = h.snapshot(name)
 				fresh = true
 				err = s.send("snapshot", h.id(at), encode(all))
 			}

@@ -152,7 +152,7 @@ func TestEventsResume(t *testing.T) {
 			h.Window(testWindow(seq))
 			h.Result(testResult(seq))
 		}
-		_, at := h.snapshot()
+		_, at := h.snapshot(testMachine)
 		id := h.id(at)
 		h.Window(testWindow(5))
 		h.Result(testResult(5))
@@ -160,8 +160,9 @@ func TestEventsResume(t *testing.T) {
 		for name, tc := range map[string]struct{ id, want string }{
 			"goes on where it was":          {id, "update"},
 			"hub before a restart":          {"otherone" + id[8:], "snapshot"},
-			"count from the future":         {"testboot-9-9-9-9-9-9", "snapshot"},
+			"count from the future":         {"testboot-1-9-9-9-9-9-9-9", "snapshot"},
 			"no id of ours":                 {"42", "snapshot"},
+			"another machine":               {"testboot-2-0-0-0-0-0-0-0", "snapshot"},
 			"hub right, the rest is broken": {"testboot-5-x", "snapshot"},
 		} {
 			b, stop := open(h, tc.id)
@@ -192,6 +193,8 @@ func TestEventsResume(t *testing.T) {
 func TestEventsSlowBrowserSkipsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestHub()
+		h.Status(Status{Phase: Monitoring})
+		h.Alert(testAlert(0)) // the machine is there
 		slow, stopSlow := open(h, "")
 		defer stopSlow()
 		quick, stopQuick := open(h, "")
@@ -249,6 +252,7 @@ func TestEventsTooManyPages(t *testing.T) {
 // The same over a real connection, which ends with the server's context.
 func TestEventsOverHTTP(t *testing.T) {
 	h := newTestHub()
+	h.Alert(testAlert(0)) // the machine is there
 	srv := httptest.NewServer(h.Handler())
 	defer srv.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -278,5 +282,34 @@ func TestEventsOverHTTP(t *testing.T) {
 	next("event: snapshot")
 	h.Result(testResult(1))
 	next("event: update")
-	next(`data: {"results":[{"id":"acme/spore/bay2/line1/usk25/00000000000000a1/1"`)
+	next(`data: {"machines":[{"name":"acme/spore/bay2/line1/usk25","verdict":"healthy","alarm":"normal","span":1,"window_age":-1}],"machine":"acme/spore/bay2/line1/usk25","results":[{"id":"acme/spore/bay2/line1/usk25/00000000000000a1/1"`)
+}
+
+// Whatever a browser sends as the id of its last event, it gets what the hub holds.
+func FuzzResume(f *testing.F) {
+	h := newTestHub()
+	for seq := range uint64(3) {
+		h.Window(testWindow(seq))
+		h.Result(testResult(seq))
+		h.Alert(testAlert(seq))
+	}
+	for _, id := range []string{"", "testboot", "testboot-1-2-2-2-0-0-7-0", "testboot-1-3-3-3-0-0-9-0", "testboot-1-18446744073709551615-1-1-1-1-1-1", "testboot-0-0-0-0-0-0-0-0", "other-1-1-1-1-1-1-1-1"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		at, ok := h.resume(id)
+		if !ok {
+			return
+		}
+		u, next, ok := h.since(at, testMachine)
+		if !ok {
+			return
+		}
+		if _, total := h.snapshot(testMachine); next != total {
+			t.Errorf("%q: the next cursor is %+v, want %+v", id, next, total)
+		}
+		if len(u.Results) != int(3-at.results) || len(u.Alerts) != int(3-at.alerts) || (u.Window != nil) != (at.windows < 3) {
+			t.Errorf("%q: %d results and %d alerts after %+v", id, len(u.Results), len(u.Alerts), at)
+		}
+	})
 }

@@ -20,7 +20,9 @@ var static embed.FS
 //
 //	GET /             the page
 //	GET /static/…     its parts
-//	GET /api/state    all that the hub holds, as JSON
+//	GET /api/state    all that the hub holds of one machine, and the list of all
+//	                  machines, as JSON: of ?machine=NAME, of the machine of
+//	                  ?alarm=INCIDENT, or of the first by name
 //	GET /api/events   the same as server-sent events: a snapshot, then updates
 //	GET /evidence/…, /api/evidence/…   only with Config.Evidence
 //	GET /livez        200 while the program runs
@@ -123,8 +125,8 @@ func files() map[string]file {
 	return all
 }
 
-func (h *Hub) serveState(w http.ResponseWriter, _ *http.Request) {
-	s, _ := h.snapshot()
+func (h *Hub) serveState(w http.ResponseWriter, r *http.Request) {
+	s, _ := h.snapshot(h.choose(r.URL.Query()))
 	w.Header().Set("Content-Type", "application/json")
 	w.Write(encode(s))
 }
@@ -133,6 +135,12 @@ func (h *Hub) serveReady(w http.ResponseWriter, _ *http.Request) {
 	h.mu.Lock()
 	s := h.status
 	h.mu.Unlock()
+	if h.ready != nil {
+		if err := h.ready(); err != nil {
+			text(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+	}
 	if s.Phase != Monitoring && s.Phase != Done {
 		text(w, http.StatusServiceUnavailable, s.Phase+": "+s.Text)
 		return

@@ -12,35 +12,47 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// What a hub keeps for pages that open later.
+// What a hub keeps of a machine for pages that open later.
 const (
-	keptWindows = Pairs // a channel of one sample per window still fills its sparkline
-	keptResults = 600   // ten minutes of one-second windows
-	keptAlerts  = 50    // and so many advisories and evidences
+	keptResults = 600 // ten minutes of one-second windows
+	keptAlerts  = 50  // and so many advisories and evidences
+)
+
+// Bounds of how many machines a hub keeps. A machine of the gun drill's 14 channels
+// takes 0.4 MB after ten minutes, and 0.7 MB if all of its alerts say why they were
+// raised: 50 to 90 MB in all.
+const (
+	maxMachines = 128
+	idleAfter   = time.Minute // without a window, after which a machine may give way to another
 )
 
 // Hub keeps what pages show and wakes them when it changes. Its methods are
 // safe for concurrent use and never wait for a page.
+//
+// A hub keeps every machine apart, and at most 128 of them. When another one
+// comes, it takes the place of the machine whose last window came longest ago, but
+// only if that was a minute ago; machines with an open alarm are the last to
+// go. If there is no such machine the other one is not shown, and pages say so.
 type Hub struct {
 	layout  layoutJSON
 	title   string
 	control *Control
+	ready   func() error // nil: the status says it
 
 	evidence http.Handler
 	boot     string           // tells the events of this hub from those of the one before a restart
 	now      func() time.Time // replaced by tests
+	limit    int              // of machines; likewise
 
-	mu      sync.Mutex
-	windows ring[Window]
-	shown   time.Time // when the last window came
-	results ring[event.Result]
-	judged  time.Time // when the last result came
-	alerts  ring[event.Alert]
-	advised ring[event.Advisory]
-	kept    ring[event.Evidence]
-	status  Status
-	changes uint64                     // of status
-	pages   map[chan struct{}]struct{} // each holds at most one wake-up
+	mu       sync.Mutex
+	machines map[string]*machine // by name
+	numbered uint64              // machines that ever came
+	events   uint64              // of all machines
+	removed  uint64              // events when a machine last gave way
+	refused  time.Time           // when there was last no place for a machine
+	status   Status
+	changes  uint64                     // of status
+	pages    map[chan struct{}]struct{} // each holds at most one wake-up
 }
 
 // NewHub returns a hub that shows the channels of cfg.Layout, in the phase
@@ -56,16 +68,13 @@ func NewHub(cfg Config) *Hub {
 	return &Hub{
 		layout:  layoutJSON{cfg.Layout.Name(), cfg.Layout.Fingerprint(), cfg.Layout.Channels()},
 		title:   title,
-		control: cfg.Control, evidence: cfg.Evidence,
-		boot:    rand.Text()[:8],
-		now:     time.Now,
-		windows: newRing[Window](keptWindows),
-		results: newRing[event.Result](keptResults),
-		alerts:  newRing[event.Alert](keptAlerts),
-		advised: newRing[event.Advisory](keptAlerts),
-		kept:    newRing[event.Evidence](keptAlerts),
-		status:  Status{Phase: Starting, Fraction: -1},
-		pages:   make(map[chan struct{}]struct{}),
+		control: cfg.Control, ready: cfg.Ready, evidence: cfg.Evidence,
+		boot:     rand.Text()[:8],
+		now:      time.Now,
+		limit:    maxMachines,
+		machines: make(map[string]*machine),
+		status:   Status{Phase: Starting, Fraction: -1},
+		pages:    make(map[chan struct{}]struct{}),
 	}
 }
 
@@ -76,24 +85,12 @@ func (h *Hub) Window(w Window) {
 	if l := len(w.Envelope); l != 0 && l != n || len(w.RMS) != 0 && len(w.RMS) != n || len(w.Quality) != 0 && len(w.Quality) != n {
 		panic("web: Window: not one element per channel")
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	slot := h.windows.next() // its slices are written over, so that a window costs no allocation
-	envelope, rms, quality := slot.Envelope, slot.RMS, slot.Quality
-	*slot = w
-	if len(envelope) != n {
-		envelope = make([][]float32, n)
-	}
-	for i := range envelope {
-		envelope[i] = envelope[i][:0]
-		if len(w.Envelope) != 0 {
-			envelope[i] = append(envelope[i], w.Envelope[i]...)
-		}
-	}
-	slot.Start = writable(w.Start)
-	slot.Envelope, slot.RMS, slot.Quality = envelope, append(rms[:0], w.RMS...), append(quality[:0], w.Quality...)
-	h.shown = h.now()
-	h.wake()
+	w.Start = writable(w.Start)
+	h.change(w.Machine, func(m *machine) bool {
+		m.window(w)
+		m.lastWindowAt = h.now()
+		return true
+	})
 }
 
 // Result shows the verdict on a window. The hub keeps r and its slices, which
@@ -103,52 +100,145 @@ func (h *Hub) Result(r event.Result) {
 		r.Score, r.Posterior = 0, nil // JSON has no word for them; a page must outlive a defect elsewhere
 	}
 	r.Start, r.End = writable(r.Start), writable(r.End)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	*h.results.next() = r
-	h.judged = h.now()
-	h.wake()
+	h.change(r.Machine, func(m *machine) bool {
+		*m.results.next() = r
+		if !r.Late {
+			m.lastResult = &r
+		}
+		m.lastResultAt = h.now()
+		return true
+	})
 }
 
-// Alert shows an alert. One whose id the hub holds already is dropped.
+// Alert shows an alert. One whose id the hub holds already is dropped. One that says
+// that the machine is retired takes the machine away.
 func (h *Hub) Alert(a event.Alert) {
+	if a.State == event.Retired {
+		h.retire(a.Machine)
+		return
+	}
 	if !finite(a.Score) {
 		a.Score = 0
 	}
 	a.Since, a.At = writable(a.Since), writable(a.At)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.alerts.has(func(x *event.Alert) bool { return x.ID == a.ID }) {
-		return
-	}
-	*h.alerts.next() = a
-	h.wake()
+	h.change(a.Machine, func(m *machine) bool {
+		if m.alerts.has(func(x *event.Alert) bool { return x.ID == a.ID }) {
+			return false
+		}
+		*m.alerts.next() = a
+		if a.Alarm != "" && !a.State.Marks() {
+			m.lastChange = &a
+		}
+		return true
+	})
 }
 
-// Advisory shows an advisory. One whose id the hub holds already is dropped. The hub
-// keeps its flags, which must not change any more.
+// Advisory shows an advisory. One whose id the hub holds already is dropped, and so is
+// the end of one of a machine that the hub does not hold. The hub keeps its flags, which
+// must not change any more.
 func (h *Hub) Advisory(a event.Advisory) {
-	a.Since, a.At = writable(a.Since), writable(a.At)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.advised.has(func(x *event.Advisory) bool { return x.ID == a.ID }) {
+	if a.State == event.Cleared && !h.holds(a.Machine) {
 		return
 	}
-	*h.advised.next() = a
-	h.wake()
+	a.Since, a.At = writable(a.Since), writable(a.At)
+	h.change(a.Machine, func(m *machine) bool {
+		if m.advised.has(func(x *event.Advisory) bool { return x.ID == a.ID }) {
+			return false
+		}
+		*m.advised.next() = a
+		return true
+	})
 }
 
 // Evidence shows what became of the evidence of an alert. One whose id the hub holds
-// already is dropped.
+// already is dropped, and so is one of a machine that the hub does not hold.
 func (h *Hub) Evidence(e event.Evidence) {
-	e.From, e.To = writable(e.From), writable(e.To)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.kept.has(func(x *event.Evidence) bool { return x.ID == e.ID }) {
+	if !h.holds(e.Machine) {
 		return
 	}
-	*h.kept.next() = e
+	e.From, e.To = writable(e.From), writable(e.To)
+	h.change(e.Machine, func(m *machine) bool {
+		if m.kept.has(func(x *event.Evidence) bool { return x.ID == e.ID }) {
+			return false
+		}
+		*m.kept.next() = e
+		return true
+	})
+}
+
+// change calls fn with what is kept of a machine, and wakes the pages unless fn says
+// that nothing changed. An event that names no machine, or one for which there is no
+// place, is dropped.
+func (h *Hub) change(name string, fn func(*machine) bool) {
+	if name == "" {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.machine(name)
+	switch {
+	case m == nil:
+		h.refused = h.now()
+	case fn(m):
+		h.events++
+		m.event = h.events
+	default:
+		return
+	}
 	h.wake()
+}
+
+// machine returns the machine of that name, which may be new, or nil if there is no
+// place for it. h.mu must be held.
+func (h *Hub) machine(name string) *machine {
+	if m := h.machines[name]; m != nil {
+		return m
+	}
+	if len(h.machines) >= h.limit && !h.makeRoom() {
+		return nil
+	}
+	h.numbered++
+	m := newMachine(name, h.numbered, len(h.layout.Channels))
+	h.machines[name] = m
+	return m
+}
+
+// makeRoom takes a machine away, as the comment of Hub says. It reports false if none
+// may go. h.mu must be held.
+func (h *Hub) makeRoom() bool {
+	var oldest *machine
+	for _, m := range h.machines {
+		if h.now().Sub(m.lastWindowAt) >= idleAfter && (oldest == nil || m.before(oldest)) {
+			oldest = m
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	h.remove(oldest.name)
+	return true
+}
+
+// remove takes a machine away. h.mu must be held.
+func (h *Hub) remove(name string) {
+	delete(h.machines, name)
+	h.events++
+	h.removed = h.events
+}
+
+// retire takes a machine away, and with it what was known of it.
+func (h *Hub) retire(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remove(name)
+	h.wake()
+}
+
+// holds reports whether the hub holds a machine.
+func (h *Hub) holds(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.machines[name] != nil
 }
 
 // Status shows what the program is doing.
@@ -200,45 +290,6 @@ func (h *Hub) leave(page chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.pages, page)
-}
-
-// ring holds the last len(slots) of total values, which are numbered from 0.
-type ring[T any] struct {
-	slots []T
-	total uint64
-}
-
-func newRing[T any](n int) ring[T] { return ring[T]{slots: make([]T, n)} }
-
-// next returns the slot of the next value, which may hold an old one.
-func (r *ring[T]) next() *T {
-	r.total++
-	return r.at(r.total - 1)
-}
-
-// at returns value i, which must be in [first, total).
-func (r *ring[T]) at(i uint64) *T { return &r.slots[i%uint64(len(r.slots))] }
-
-// first returns the number of the oldest value that is still held.
-func (r *ring[T]) first() uint64 { return r.total - min(r.total, uint64(len(r.slots))) }
-
-// has reports whether one of the values that are held is what is meant.
-func (r *ring[T]) has(meant func(*T) bool) bool {
-	for i := r.first(); i < r.total; i++ {
-		if meant(r.at(i)) {
-			return true
-		}
-	}
-	return false
-}
-
-// since returns a copy of the values from number i on.
-func (r *ring[T]) since(i uint64) []T {
-	values := make([]T, 0, r.total-i)
-	for ; i < r.total; i++ {
-		values = append(values, *r.at(i))
-	}
-	return values
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

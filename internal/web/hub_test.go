@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+const testMachine = "acme/spore/bay2/line1/usk25"
+
 var t0 = time.Date(2026, 3, 1, 2, 13, 41, 0, time.UTC)
 
 // twoChannels is a fast channel and a feature.
@@ -37,7 +39,7 @@ func newTestHub() *Hub {
 }
 
 func testWindow(seq uint64) Window {
-	w := Window{Machine: "acme/spore/bay2/line1/usk25", Tool: "T07", Hole: "H3_08", Epoch: "00000000000000a1", Seq: seq,
+	w := Window{Machine: testMachine, Tool: "T07", Hole: "H3_08", Epoch: "00000000000000a1", Seq: seq,
 		Start: t0.Add(time.Duration(seq) * time.Second), Quality: []signal.Quality{0, 0}}
 	fast := make([]float32, 2*Pairs)
 	for i := range fast {
@@ -71,7 +73,7 @@ func TestRing(t *testing.T) {
 		if got := r.since(uint64(from)); !slices.Equal(got, all[from:]) {
 			t.Fatalf("since(%d) = %v, want %v", from, got, all[from:])
 		}
-		if held := len(all) - int(r.first()); held != min(len(all), len(r.slots)) {
+		if held := len(all) - int(r.first()); held != min(len(all), r.size) || held != len(r.slots) {
 			t.Fatalf("%d slots hold %d of %d values", len(r.slots), held, len(all))
 		}
 	})
@@ -84,14 +86,14 @@ func TestHubIsBounded(t *testing.T) {
 		h.Result(testResult(seq))
 		h.Alert(testAlert(seq))
 	}
-	s, at := h.snapshot()
+	s, at := h.snapshot(testMachine)
 	if n := len(s.Results); n != keptResults || s.Results[n-1].Seq != 999 {
 		t.Errorf("%d results, the last is %d", n, s.Results[n-1].Seq)
 	}
 	if n := len(s.Alerts); n != keptAlerts || s.Alerts[n-1].Seq != 999 {
 		t.Errorf("%d alerts, the last is %d", n, s.Alerts[n-1].Seq)
 	}
-	if at != (cursor{1000, 1000, 1000, 0, 0, 0}) {
+	if at != (cursor{machine: 1, windows: 1000, results: 1000, alerts: 1000, events: 3000}) {
 		t.Errorf("cursor %v", at)
 	}
 	// A fast channel shows its last window, a feature its last sixty.
@@ -110,19 +112,20 @@ func TestPairsArriveOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newTestHub()
 		var page []float32
-		_, at := h.snapshot()
+		h.Result(testResult(0)) // the machine is there
+		_, at := h.snapshot(testMachine)
 		for seq := range rapid.Uint64Range(1, 150).Draw(t, "windows") {
 			h.Window(testWindow(seq))
 			if rapid.Bool().Draw(t, "read") {
 				var u update
-				u, at, _ = h.since(at)
+				u, at, _ = h.since(at, testMachine)
 				page = append(page, u.Window.Envelope[1]...)
 			}
 		}
-		if u, _, _ := h.since(at); u.Window != nil {
+		if u, _, _ := h.since(at, testMachine); u.Window != nil {
 			page = append(page, u.Window.Envelope[1]...)
 		}
-		s, _ := h.snapshot()
+		s, _ := h.snapshot(testMachine)
 		if got, want := page[max(0, len(page)-2*Pairs):], s.Window.Envelope[1]; !slices.Equal(got, want) {
 			t.Fatalf("page has %v, hub %v", got, want)
 		}
@@ -134,11 +137,11 @@ func TestHubCopiesWindow(t *testing.T) {
 	w := testWindow(1)
 	h.Window(w)
 	w.Envelope[0][0], w.RMS[0], w.Quality[0] = 77, 77, signal.Flatline
-	s, _ := h.snapshot()
+	s, _ := h.snapshot(testMachine)
 	if s.Window.Envelope[0][0] == 77 || s.Window.RMS[0] == 77 || s.Window.Status[0] != "normal" {
 		t.Error("the hub shares slices with its caller")
 	}
-	for range keptWindows {
+	for range Pairs {
 		h.Window(w)
 	}
 	if n := testing.AllocsPerRun(10, func() { h.Window(w) }); n != 0 {
@@ -151,7 +154,7 @@ func TestHubDropsRepeatedAlert(t *testing.T) {
 	h.Alert(testAlert(1))
 	h.Alert(testAlert(2))
 	h.Alert(testAlert(1))
-	if s, _ := h.snapshot(); len(s.Alerts) != 2 {
+	if s, _ := h.snapshot(testMachine); len(s.Alerts) != 2 {
 		t.Errorf("%d alerts of 2", len(s.Alerts))
 	}
 }
@@ -175,7 +178,7 @@ func TestNumbersThatJSONCannotHold(t *testing.T) {
 	h.Alert(a)
 	h.Status(Status{Phase: Training, Fraction: bad, WindowsPerSecond: math.Inf(1)})
 
-	s, _ := h.snapshot()
+	s, _ := h.snapshot(testMachine)
 	data := encode(s)
 	if !json.Valid(data) || !bytes.Contains(data, []byte(`"rms":[null,1]`)) || !bytes.Contains(data, []byte(`"envelope":[[null,null,1,2],[1,1]]`)) {
 		t.Errorf("snapshot is %s", data)
@@ -244,9 +247,9 @@ func TestHubConcurrently(t *testing.T) {
 				case <-page:
 				default: // read although nothing may be new
 				}
-				u, next, ok := h.since(at)
+				u, next, ok := h.since(at, testMachine)
 				if at = next; !ok {
-					_, at = h.snapshot()
+					_, at = h.snapshot(testMachine)
 				}
 				encode(u)
 			}
@@ -261,22 +264,23 @@ func TestHubConcurrently(t *testing.T) {
 // Advisories reach pages beside alerts, each once.
 func TestAdvisories(t *testing.T) {
 	h := newTestHub()
-	_, at := h.snapshot()
-	a := event.Advisory{ID: "m/1/2/sensor/ch07/raised", Kind: event.SensorAdvisory, Subject: "ch07", Text: "flat"}
+	h.Window(testWindow(1))
+	_, at := h.snapshot(testMachine)
+	a := event.Advisory{Machine: testMachine, ID: "m/1/2/sensor/ch07/raised", Kind: event.SensorAdvisory, Subject: "ch07", Text: "flat"}
 	h.Advisory(a)
 	h.Advisory(a)
-	u, next, ok := h.since(at)
+	u, next, ok := h.since(at, testMachine)
 	if !ok || len(u.Advisories) != 1 || u.Advisories[0].Subject != "ch07" || len(u.Alerts) != 0 || next.advised != 1 {
 		t.Errorf("%+v, %v, %v", u.Advisories, next, ok)
 	}
-	if s, _ := h.snapshot(); len(s.Advisories) != 1 {
+	if s, _ := h.snapshot(testMachine); len(s.Advisories) != 1 {
 		t.Errorf("%d advisories in a snapshot", len(s.Advisories))
 	}
 	for i := range 2 * keptAlerts {
 		a.ID = fmt.Sprint(i)
 		h.Advisory(a)
 	}
-	if _, _, ok := h.since(at); ok {
+	if _, _, ok := h.since(at, testMachine); ok {
 		t.Error("an update without what is forgotten")
 	}
 }
@@ -284,25 +288,26 @@ func TestAdvisories(t *testing.T) {
 // What became of evidence reaches pages, once.
 func TestEvidence(t *testing.T) {
 	h := newTestHub()
-	_, at := h.snapshot()
-	e := event.Evidence{ID: "m/1/2/raised/evidence", Alert: "m/1/2/raised", URL: "/evidence/A-K3ZQ7M2P-2.arrow", Bytes: 1, Complete: true}
+	h.Window(testWindow(1))
+	_, at := h.snapshot(testMachine)
+	e := event.Evidence{Machine: testMachine, ID: "m/1/2/raised/evidence", Alert: "m/1/2/raised", URL: "/evidence/A-K3ZQ7M2P-2.arrow", Bytes: 1, Complete: true}
 	h.Evidence(e)
 	h.Evidence(e)
-	u, next, ok := h.since(at)
+	u, next, ok := h.since(at, testMachine)
 	if !ok || len(u.Evidence) != 1 || u.Evidence[0] != e || next.kept != 1 || len(u.Alerts)+len(u.Advisories) != 0 {
 		t.Errorf("%+v, %v, %v", u.Evidence, next, ok)
 	}
 	if again, ok := h.resume(h.id(next)); !ok || again != next {
 		t.Errorf("resumed at %v, %v; want %v", again, ok, next)
 	}
-	if s, _ := h.snapshot(); len(s.Evidence) != 1 {
+	if s, _ := h.snapshot(testMachine); len(s.Evidence) != 1 {
 		t.Errorf("%d evidences in a snapshot", len(s.Evidence))
 	}
 	for i := range 2 * keptAlerts {
 		e.ID = fmt.Sprint(i)
 		h.Evidence(e)
 	}
-	if _, _, ok := h.since(at); ok {
+	if _, _, ok := h.since(at, testMachine); ok {
 		t.Error("an update without what is forgotten")
 	}
 }

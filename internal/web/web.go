@@ -1,11 +1,11 @@
-// Package web holds the dashboard: one page that shows what a machine's
-// sensors deliver, what the monitor makes of it and how sure it is.
+// Package web holds the dashboard: a page that shows what the sensors of a machine
+// deliver, what the monitor makes of it and how sure it is, and a list of all machines.
 //
-// A [Hub] is told windows, results, alerts and status by the programs and
-// keeps what a page needs that opens now: the last windows, ten minutes of
+// The programs give a [Hub] windows, results, alerts and their status. It keeps every
+// machine apart, with what a page needs that opens now: the last window, ten minutes of
 // results, the last alerts. Pages read from it through the hub's handler: a
-// snapshot first, then updates as server-sent events. Each page is served from
-// the hub's memory by a cursor of its own, so a slow page falls behind and
+// snapshot first, then updates as server-sent events, both of one machine. Each page is
+// served from the hub's memory by a cursor of its own, so a slow page falls behind and
 // skips ahead; it never slows the caller or another page.
 //
 // The channels of a window are shown as an envelope: the (min, max) pairs of
@@ -33,6 +33,9 @@ type Config struct {
 	// Evidence serves the waveforms around alerts, below /evidence/ and
 	// /api/evidence/; nil: there are none.
 	Evidence http.Handler
+
+	// Ready, if not nil, reports why the program is not ready, for /readyz.
+	Ready func() error
 }
 
 // Window is what the page shows of one window. The slices have one element per

@@ -2,8 +2,12 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -17,14 +21,20 @@ type snapshot struct {
 	Layout layoutJSON `json:"layout"`
 	Pairs  int        `json:"pairs"` // to keep of every channel
 	Keep   int        `json:"keep"`  // results to keep
+	Limit  int        `json:"limit"` // of machines
 	// Whether POST /api/commands is answered.
 	Commands bool `json:"commands,omitempty"`
 	update
 }
 
-// update is what is new since the last event: the data of the event "update".
+// update is what is new since the last event: the data of the event "update". All
+// but Status, Machines and Crowded are of one machine.
 type update struct {
-	Status  *Status        `json:"status,omitempty"`
+	Status   *Status       `json:"status,omitempty"`
+	Machines []machineJSON `json:"machines,omitempty"` // by name; in an update those that changed
+	Crowded  bool          `json:"crowded,omitempty"`  // there are more machines than are shown
+
+	Machine string         `json:"machine"`          // empty if there is none yet
 	Window  *windowJSON    `json:"window,omitempty"` // the last one
 	Results []event.Result `json:"results,omitempty"`
 	Alerts  []event.Alert  `json:"alerts,omitempty"`
@@ -35,6 +45,16 @@ type update struct {
 	// Seconds since the last window and the last result came; negative if none has.
 	WindowAge float64 `json:"window_age"`
 	ResultAge float64 `json:"result_age"`
+}
+
+// machineJSON is what the list of machines says of one.
+type machineJSON struct {
+	Name      string        `json:"name"`
+	Verdict   event.Verdict `json:"verdict,omitempty"`  // of the last result that was not late; empty if there is none
+	Alarm     string        `json:"alarm,omitempty"`    // state of the alarm in a word, as in a result; empty if it is not known
+	Incident  string        `json:"incident,omitempty"` // of the alarm, if one is open
+	Span      float64       `json:"span,omitempty"`     // seconds that the last result's window lasted
+	WindowAge float64       `json:"window_age"`         // seconds since the last window came; negative if none has
 }
 
 type layoutJSON struct {
@@ -80,84 +100,137 @@ func (f floats) MarshalJSON() ([]byte, error) {
 
 // cursor says how much of a hub a page has seen: counts of values.
 type cursor struct {
-	windows, results, alerts, advised, kept, changes uint64
+	machine                                 uint64 // its number; 0 if there is none
+	windows, results, alerts, advised, kept uint64 // of the machine
+	events, changes                         uint64 // of the hub
 }
 
 // id returns the cursor as the id of an event, see Hub.resume.
 func (h *Hub) id(c cursor) string {
-	return fmt.Sprintf("%s-%d-%d-%d-%d-%d-%d", h.boot, c.windows, c.results, c.alerts, c.advised, c.kept, c.changes)
+	return fmt.Sprintf("%s-%d-%d-%d-%d-%d-%d-%d-%d", h.boot, c.machine, c.windows, c.results, c.alerts, c.advised, c.kept, c.events, c.changes)
 }
 
 // resume returns the cursor that id names, and false if id is not of this hub.
-// It does not trust id: counts beyond the hub's own are refused.
+// It does not trust id, see Hub.since.
 func (h *Hub) resume(id string) (cursor, bool) {
 	var c cursor
-	if len(id) < len(h.boot) || id[:len(h.boot)] != h.boot {
+	rest, ok := strings.CutPrefix(id, h.boot)
+	if !ok {
 		return c, false
 	}
-	if _, err := fmt.Sscanf(id[len(h.boot):], "-%d-%d-%d-%d-%d-%d", &c.windows, &c.results, &c.alerts, &c.advised, &c.kept, &c.changes); err != nil {
-		return c, false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	total := h.cursor()
-	return c, c.windows <= total.windows && c.results <= total.results && c.alerts <= total.alerts && c.advised <= total.advised && c.kept <= total.kept && c.changes <= total.changes
+	_, err := fmt.Sscanf(rest, "-%d-%d-%d-%d-%d-%d-%d-%d", &c.machine, &c.windows, &c.results, &c.alerts, &c.advised, &c.kept, &c.events, &c.changes)
+	return c, err == nil
 }
 
-// since returns what is new after c and the cursor that follows it. It reports
-// false if some of it is forgotten; the page must then start from a snapshot.
-func (h *Hub) since(c cursor) (update, cursor, bool) {
+// choose returns the machine that a request wants to see: the one it names, or the
+// one that an alarm is of, or else the first by name; empty if there is none.
+func (h *Hub) choose(q url.Values) string {
+	if name := q.Get("machine"); name != "" {
+		return name
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.results < h.results.first() || c.alerts < h.alerts.first() || c.advised < h.advised.first() || c.kept < h.kept.first() {
+	names := slices.Sorted(maps.Keys(h.machines))
+	if incident := q.Get("alarm"); incident != "" {
+		for _, name := range names {
+			if h.machines[name].holds(incident) {
+				return name
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}
+
+// since returns what is new of the hub and of a machine after c, and the cursor that
+// follows it. It reports false if some of it is forgotten, if c is of another machine,
+// or if no page can have come to c; the page must then start from a snapshot.
+func (h *Hub) since(c cursor, name string) (update, cursor, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, total := h.at(name)
+	beyond := c.windows > total.windows || c.results > total.results || c.alerts > total.alerts || c.advised > total.advised || c.kept > total.kept ||
+		c.events > total.events || c.changes > total.changes
+	forgotten := c.results < m.results.first() || c.alerts < m.alerts.first() || c.advised < m.advised.first() || c.kept < m.kept.first()
+	if c.machine != total.machine || beyond || forgotten || c.events < h.removed {
 		return update{}, c, false
 	}
-	u := h.update(c)
+	u := h.update(m, c)
 	if c.changes < h.changes {
 		s := h.status
 		u.Status = &s
 	}
-	return u, h.cursor(), true
+	return u, total, true
 }
 
-// snapshot returns all the hub holds, and the cursor that follows it.
-func (h *Hub) snapshot() (snapshot, cursor) {
+// snapshot returns all that the hub holds of a machine, the list of all machines,
+// and the cursor that follows it.
+func (h *Hub) snapshot(name string) (snapshot, cursor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	m, total := h.at(name)
 	s := h.status
-	u := h.update(cursor{windows: h.windows.first(), results: h.results.first(), alerts: h.alerts.first(), advised: h.advised.first(), kept: h.kept.first()})
+	u := h.update(m, cursor{results: m.results.first(), alerts: m.alerts.first(), advised: m.advised.first(), kept: m.kept.first()})
 	u.Status = &s
-	return snapshot{Title: h.title, Layout: h.layout, Pairs: Pairs, Keep: keptResults, Commands: h.control != nil, update: u}, h.cursor()
+	return snapshot{Title: h.title, Layout: h.layout, Pairs: Pairs, Keep: keptResults, Limit: h.limit, Commands: h.control != nil, update: u}, total
 }
 
-func (h *Hub) cursor() cursor {
-	return cursor{h.windows.total, h.results.total, h.alerts.total, h.advised.total, h.kept.total, h.changes}
-}
-
-// update returns the windows, results, alerts, advisories and evidences from c on, which must be held.
-func (h *Hub) update(c cursor) update {
-	age := func(t time.Time) float64 {
-		if t.IsZero() {
-			return -1
-		}
-		return max(0, h.now().Sub(t).Seconds())
+// at returns a machine, and the cursor of a page that has seen all of it. A machine
+// that the hub does not hold has nothing to show. h.mu must be held.
+func (h *Hub) at(name string) (*machine, cursor) {
+	m := h.machines[name]
+	if m == nil {
+		m = &machine{name: name}
 	}
+	return m, cursor{m.number, m.windows, m.results.total, m.alerts.total, m.advised.total, m.kept.total, h.events, h.changes}
+}
+
+// update returns the machines that changed after c, and the windows, results, alerts,
+// advisories and evidences of m from c on, which must be held. h.mu must be held.
+func (h *Hub) update(m *machine, c cursor) update {
 	u := update{
-		Results: h.results.since(c.results), Alerts: h.alerts.since(c.alerts), Advisories: h.advised.since(c.advised), Evidence: h.kept.since(c.kept),
-		WindowAge: age(h.shown), ResultAge: age(h.judged),
+		Machine: m.name, Machines: h.list(c.events), Crowded: !h.refused.IsZero() && h.now().Sub(h.refused) < idleAfter,
+		Results: m.results.since(c.results), Alerts: m.alerts.since(c.alerts), Advisories: m.advised.since(c.advised), Evidence: m.kept.since(c.kept),
+		WindowAge: h.age(m.lastWindowAt), ResultAge: h.age(m.lastResultAt),
 	}
-	if c.windows < h.windows.total {
-		u.Window = h.windowsSince(c.windows)
+	if c.windows < m.windows {
+		u.Window = m.windowsSince(c.windows)
 	}
 	return u
 }
 
+// list returns the machines that changed after so many events, by name. h.mu must be
+// held.
+func (h *Hub) list(events uint64) (all []machineJSON) {
+	for _, m := range h.machines {
+		if m.event <= events {
+			continue
+		}
+		j := machineJSON{Name: m.name, WindowAge: h.age(m.lastWindowAt)}
+		j.Alarm, j.Incident = m.standing()
+		if m.lastResult != nil {
+			j.Verdict, j.Span = m.lastResult.Verdict, max(0, m.lastResult.End.Sub(m.lastResult.Start).Seconds())
+		}
+		all = append(all, j)
+	}
+	slices.SortFunc(all, func(a, b machineJSON) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// age returns how many seconds ago t was, or a negative number if t is zero.
+func (h *Hub) age(t time.Time) float64 {
+	if t.IsZero() {
+		return -1
+	}
+	return max(0, h.now().Sub(t).Seconds())
+}
+
 // windowsSince returns the last window with the pairs of all windows from
-// number i on, as far as they are held and a page keeps them. There must be a
-// window. h.mu must be held.
-func (h *Hub) windowsSince(i uint64) *windowJSON {
-	i = max(i, h.windows.first())
-	last := h.windows.at(h.windows.total - 1)
+// number i on, as far as they are held. There must be a window.
+func (m *machine) windowsSince(i uint64) *windowJSON {
+	last := &m.newest
 	w := &windowJSON{
 		Machine: last.Machine, Tool: last.Tool, Hole: last.Hole,
 		Epoch: last.Epoch, Seq: last.Seq, Start: last.Start,
@@ -167,18 +240,14 @@ func (h *Hub) windowsSince(i uint64) *windowJSON {
 		w.Status = append(w.Status, sensorStatus(q))
 		w.Flags = append(w.Flags, append([]string{}, q.Names()...))
 	}
-	for ch := range last.Envelope {
-		var have int
-		from := h.windows.total
-		for from > i && have < 2*Pairs {
-			from--
-			have += len(h.windows.at(from).Envelope[ch])
+	for ch := range m.pairs {
+		pairs := floats{}
+		for n := m.pairs[ch].first(); n < m.pairs[ch].total; n++ {
+			if p := m.pairs[ch].at(n); p.window >= i {
+				pairs = append(pairs, p.lo, p.hi)
+			}
 		}
-		pairs := make(floats, 0, have)
-		for ; from < h.windows.total; from++ {
-			pairs = append(pairs, h.windows.at(from).Envelope[ch]...)
-		}
-		w.Envelope = append(w.Envelope, pairs[max(0, have-2*Pairs):])
+		w.Envelope = append(w.Envelope, pairs)
 	}
 	return w
 }

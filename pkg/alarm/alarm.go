@@ -180,20 +180,50 @@ func (a *Alarm) Observe(faulty bool, start, end time.Time) Change {
 	return a.clear()
 }
 
-// ChangeTool forgets what was seen of the tool before, if tool is another:
-// clears an alarm that was raised for it, and ends its shelf, which must not
-// hide an alarm of the tool that follows.
-func (a *Alarm) ChangeTool(tool string) (told []Change) {
+// ChangeTool is TakeOut and PutIn of a tool of which nothing is known, if tool is
+// another one.
+func (a *Alarm) ChangeTool(tool string) []Change {
 	if tool == a.state.Tool {
 		return nil
 	}
-	if a.state.Shelf != nil {
+	told, _ := a.TakeOut()
+	return append(told, a.PutIn(tool, State{})...)
+}
+
+// TakeOut ends what is told of the tool, which is taken out of the spindle, and returns
+// what is to be kept for PutIn when the tool comes back. A raised alarm is told to be
+// cleared. A shelf ends: it must not hide an alarm of the tool that follows. The other
+// masks are of the machine and stay.
+func (a *Alarm) TakeOut() (told []Change, left State) {
+	s := &a.state
+	if s.Shelf != nil {
 		told = append(told, Unshelved)
 	}
-	if c := a.clear(); c != None {
-		told = append(told, c)
+	if s.Raised && !s.Silent {
+		told = append(told, Cleared)
 	}
-	a.state = State{Tool: tool, Suppression: a.state.Suppression, Service: a.state.Service}
+	left = *s
+	left.Shelf, left.Suppression, left.Service, left.Silent = nil, nil, nil, false
+	a.state = State{Suppression: s.Suppression, Service: s.Service}
+	return told, left
+}
+
+// PutIn makes the alarm that of a tool with the state that TakeOut returned, or the zero
+// State for a tool of which nothing is known. An alarm that was raised is raised again,
+// acknowledged if it was.
+func (a *Alarm) PutIn(tool string, s State) (told []Change) {
+	s.Tool, s.Shelf, s.Suppression, s.Service, s.Silent = tool, nil, a.state.Suppression, a.state.Service, false
+	a.state = s
+	if !s.Raised {
+		return nil
+	}
+	if a.state.Silent = a.Masked(); a.state.Silent {
+		return nil
+	}
+	told = []Change{Raised}
+	if s.Returned {
+		told = append(told, Returned)
+	}
 	return told
 }
 

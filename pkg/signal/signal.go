@@ -55,7 +55,16 @@ type Context struct {
 	Tool         string  // identity of the cutting tool, for example "T08"
 	Hole         string  // identity of the hole or cut
 	SpindleSpeed float64 // in revolutions per minute
+
+	// ToolLife tells apart tools that had the same name at different times, such as a
+	// drill before and after it was reground: each declaration that the tool is new
+	// gives it another one. At most MaxToolLife bytes; empty if the tool was never
+	// declared new.
+	ToolLife string
 }
+
+// MaxToolLife is the most bytes of Context.ToolLife.
+const MaxToolLife = 64
 
 // Block holds consecutive samples of the channels of one rate.
 //

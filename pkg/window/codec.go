@@ -29,6 +29,10 @@ type Envelope struct {
 	Layout  string    // fingerprint of the layout
 	CRC     uint32    // CRC-32C of Value
 	Value   []byte    // one Arrow IPC stream: schema, one record batch, end
+
+	// ToolLife is that of the window's Context. It is not in Value, whose schema is
+	// the same for all windows of a layout.
+	ToolLife string
 }
 
 // The facts of a window that are columns, in this order, before the channels.
@@ -151,7 +155,7 @@ func (c *Codec) Seal(w *Window) (Envelope, error) {
 		return Envelope{}, fmt.Errorf("window: seal seq %d: %w", w.Seq, err)
 	}
 	return Envelope{
-		Machine: w.Machine, Epoch: w.Epoch, Seq: w.Seq, Time: w.End(),
+		Machine: w.Machine, ToolLife: w.ToolLife, Epoch: w.Epoch, Seq: w.Seq, Time: w.End(),
 		Layout: c.layout.Fingerprint(), CRC: crc32.Checksum(value, castagnoli), Value: value,
 	}, nil
 }
@@ -163,6 +167,9 @@ func (c *Codec) record(w *Window) (arrow.Record, error) {
 	}
 	if n := len(w.Machine) + len(w.Tool) + len(w.Hole); n > maxText {
 		return nil, fmt.Errorf("window: machine, tool and hole are %d bytes long together: at most %d are sent, shorten them", n, maxText)
+	}
+	if n := len(w.ToolLife); n > signal.MaxToolLife {
+		return nil, fmt.Errorf("window: the life of tool %.64q is named by %d bytes: at most %d are sent", w.Tool, n, signal.MaxToolLife)
 	}
 	quality := make([]byte, len(w.Quality))
 	for i, q := range w.Quality {
@@ -220,6 +227,9 @@ func (c *Codec) Open(e Envelope, w *Window) (err error) {
 	if got := crc32.Checksum(e.Value, castagnoli); got != e.CRC {
 		return fmt.Errorf("window: checksum %08x, header says %08x: %w", got, e.CRC, ErrCorrupt)
 	}
+	if len(e.ToolLife) > signal.MaxToolLife {
+		return fmt.Errorf("window: the life of the tool is named by %d bytes, at most %d may be: %w", len(e.ToolLife), signal.MaxToolLife, ErrCorrupt)
+	}
 	if !bytes.HasPrefix(e.Value, c.prefix) {
 		return fmt.Errorf("window: Arrow schema is not that of the layout: %w", ErrForeign)
 	}
@@ -245,6 +255,7 @@ func (c *Codec) read(e Envelope, w *Window) error {
 	}
 	rec := r.Record()
 	str := func(i int) string { return strings.Clone(rec.Column(i).(*array.String).Value(0)) }
+	w.ToolLife = e.ToolLife
 	w.Machine, w.Tool, w.Hole = str(colMachine), str(colTool), str(colHole)
 	w.Epoch = rec.Column(colEpoch).(*array.Uint64).Value(0)
 	w.Seq = rec.Column(colSeq).(*array.Uint64).Value(0)

@@ -182,6 +182,41 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// The life of the tool travels in the envelope: the value is the same with and
+// without it.
+func TestToolLifeIsNotInTheValue(t *testing.T) {
+	l := twoRates(t)
+	c := newCodec(t, l, DefaultSpec)
+	plain, err := c.Seal(example(l, DefaultSpec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := example(l, DefaultSpec)
+	w.ToolLife = strings.Repeat("x", signal.MaxToolLife)
+	e, err := c.Seal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(e.Value, plain.Value) || e.CRC != plain.CRC {
+		t.Error("the value says which life of the tool it is")
+	}
+	var got Window
+	if err := c.Open(e, &got); err != nil || !equal(&got, w) {
+		t.Errorf("opened: %+v, %v", got.Context, err)
+	}
+	if err := c.Open(plain, &got); err != nil || got.ToolLife != "" {
+		t.Errorf("a window without one, in the memory of one with: %q, %v", got.ToolLife, err)
+	}
+	e.ToolLife += "x"
+	if err := c.Open(e, &got); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("%d bytes: %v", len(e.ToolLife), err)
+	}
+	w.ToolLife += "x"
+	if _, err := c.Seal(w); err == nil {
+		t.Errorf("%d bytes were sealed", len(w.ToolLife))
+	}
+}
+
 func TestSealRefusesLongTexts(t *testing.T) {
 	l := twoRates(t)
 	w := example(l, DefaultSpec)

@@ -13,7 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/route"
 )
 
@@ -37,7 +37,7 @@ type Route struct {
 func (a Alerts) Build(file string, to bus.Config, group string, aside bool, log zerolog.Logger) (all []*route.Route, err error) {
 	to.OnRetry = OnRetry(log, "routes wait for the broker")
 	opt := route.Options{Bus: to, Group: group, Aside: aside, Log: log, Standing: func(ctx context.Context, partition int) ([]*route.Event, error) {
-		return standing(ctx, to, partition)
+		return standing(ctx, to, group, partition)
 	}}
 	var names []string
 	for i, r := range a.Routes {
@@ -77,8 +77,8 @@ func under(entry string, err error) error {
 }
 
 // standing returns what the monitors remember, as events.
-func standing(ctx context.Context, to bus.Config, partition int) (all []*route.Event, err error) {
-	alerts, advisories, err := monitor.Shown(ctx, to, partition)
+func standing(ctx context.Context, to bus.Config, group string, partition int) (all []*route.Event, err error) {
+	alerts, advisories, err := history.Shown(ctx, to, group, partition)
 	for _, a := range alerts {
 		e, bad := route.Of(a, a.ID, event.AlertType, a.Machine, a.At)
 		err = errors.Join(err, bad)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/segmentio/kafka-go"
 )
 
 // A second broker on a folder that is in use does not start, and does the first no
@@ -46,10 +48,12 @@ func TestDocumented(t *testing.T) {
 	for principal, want := range map[string]string{
 		"ingest":  "tcm.windows.v1 Write, tcm.windows.v1 DescribeConfigs",
 		"trainer": "tcm.windows.v1 Read",
-		"monitor": "group tcm-* Read, tcm.windows.v1 Read, tcm.state.v1 Read, tcm.commands.v1 Read, tcm.models.v1 Read, " +
+		"monitor": "group tcm-* Read, transactional id tcm-* Write, tcm.windows.v1 Read, tcm.state.v1 Read, tcm.commands.v1 Read, tcm.models.v1 Read, " +
 			"tcm.state.v1 Write, tcm.results.v1 Write, tcm.alerts.v1 Write, tcm.dlq.v1 Write",
 		"operator": "tcm.commands.v1 Write, tcm.alerts.v1 Read, tcm.state.v1 Read, tcm.results.v1 Read",
-		"nobody":   "",
+		"the administrator": "tcm.* Create, tcm.* Describe, tcm.* DescribeConfigs, tcm.* AlterConfigs, tcm.* Alter, tcm.state.v1 Read, tcm.state.v1 Write, " +
+			"group tcm-* Describe, tcm.dlq.v1 Read, tcm.windows.v1 Write",
+		"nobody": "",
 	} {
 		entries, err := documented(string(text), principal)
 		if err != nil {
@@ -58,8 +62,14 @@ func TestDocumented(t *testing.T) {
 		var got []string
 		for _, e := range entries {
 			name := e.ResourceName
-			if e.ResourcePatternType.String() == "prefixed" || strings.HasSuffix(name, "-") {
-				name = "group " + name + "*"
+			if e.ResourcePatternType == kafka.PatternTypePrefixed {
+				name += "*"
+			}
+			switch e.ResourceType {
+			case kafka.ResourceTypeGroup:
+				name = "group " + name
+			case kafka.ResourceTypeTransactionalID:
+				name = "transactional id " + name
 			}
 			for op, is := range operations {
 				if is == e.Operation {
@@ -70,7 +80,7 @@ func TestDocumented(t *testing.T) {
 		if strings.Join(got, ", ") != want {
 			t.Errorf("%s may %q, want %q", principal, got, want)
 		}
-		if principal != "nobody" && !slices.ContainsFunc(strings.Split(string(text), "\n"), func(l string) bool {
+		if principal != "nobody" && principal != "the administrator" && !slices.ContainsFunc(strings.Split(string(text), "\n"), func(l string) bool {
 			return strings.Contains(l, "--allow-principal User:"+principal)
 		}) {
 			t.Errorf("no command grants %s anything", principal)

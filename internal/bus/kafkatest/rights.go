@@ -33,6 +33,7 @@ var (
 	quoted     = regexp.MustCompile("`([^`]+)`")
 	operations = map[string]kafka.ACLOperationType{
 		"Read": kafka.ACLOperationTypeRead, "Write": kafka.ACLOperationTypeWrite, "DescribeConfigs": kafka.ACLOperationTypeDescribeConfigs,
+		"Create": kafka.ACLOperationTypeCreate, "Describe": kafka.ACLOperationTypeDescribe, "Alter": kafka.ACLOperationTypeAlter, "AlterConfigs": kafka.ACLOperationTypeAlterConfigs,
 	}
 )
 
@@ -40,8 +41,9 @@ var (
 //
 //	| `principal` | topic `name`, `name` | Operation, Operation | … |
 //
-// of a table. A row without a principal is of that before it; "group" instead of
-// "topic" is a group, and "prefix" behind either makes names prefixes.
+// of a table. A row without a principal belongs to the one before it; "group" or
+// "transactional id" may stand in place of "topic", and "prefix" behind makes the
+// names prefixes.
 func documented(text, principal string) (entries []kafka.ACLEntry, err error) {
 	current := ""
 	for line := range strings.Lines(text) {
@@ -58,6 +60,9 @@ func documented(text, principal string) (entries []kafka.ACLEntry, err error) {
 		entry := kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourcePatternType: kafka.PatternTypeLiteral}
 		if strings.Contains(cells[2], "group") {
 			entry.ResourceType = kafka.ResourceTypeGroup
+		}
+		if strings.Contains(cells[2], "transactional id") {
+			entry.ResourceType = kafka.ResourceTypeTransactionalID
 		}
 		if strings.Contains(cells[2], "prefix") {
 			entry.ResourcePatternType = kafka.PatternTypePrefixed

@@ -72,6 +72,7 @@ type Feed struct {
 	wg   sync.WaitGroup
 
 	// Of the goroutine that calls Next and Kept.
+	names    follower
 	kept     bool // session and next are set
 	session  int64
 	next     int64
@@ -118,7 +119,7 @@ func open(cfg Config) *Feed {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
 	}
-	f := &Feed{cfg: cfg, dec: newDecoder(cfg), in: make(chan arrival, queued)}
+	f := &Feed{cfg: cfg, dec: newDecoder(cfg), in: make(chan arrival, queued), names: newFollower(cfg.Layout)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }
@@ -146,18 +147,23 @@ func (f *Feed) Close() error {
 // returns only errors of ctx.
 func (f *Feed) Next(ctx context.Context) (*source.Block, error) {
 	for {
-		select {
-		case a := <-f.in:
+		if a, ok := f.names.next(); ok {
 			if f.dress(a.block); f.take(a) {
 				return a.block, nil
 			}
+			continue
+		}
+		select {
+		case a := <-f.in:
+			f.names.add(a)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// dress adds what the frame does not say. Another tool is another session.
+// dress adds what the frame does not say. Another tool is another session, and so
+// is a new one of the same name.
 func (f *Feed) dress(b *source.Block) {
 	b.Machine = f.cfg.Machine
 	if s := f.cfg.Setting; s != nil {
@@ -166,6 +172,9 @@ func (f *Feed) dress(b *source.Block) {
 	if b.Tool != "" {
 		h := fnv.New64a()
 		h.Write([]byte(b.Tool))
+		if b.ToolLife != "" {
+			h.Write([]byte("\x00" + b.ToolLife)) // a tool's name has no control characters
+		}
 		b.Session ^= int64(h.Sum64())
 	}
 }

@@ -335,7 +335,7 @@ func TestContext(t *testing.T) {
 	if b := next("tool", "X9", "spindle_speed", "20"); b.Tool != "X9" || b.SpindleSpeed != 20 {
 		t.Errorf("%+v: the frame's", b.Context)
 	}
-	if err := apply(`{"tool": "T3"}`); err == nil || set.Context().Tool != "T2" {
+	if err := apply(`{"tool": "T3"}`); err == nil || set.Context().Tool != "X9" {
 		t.Errorf("a tool that the frames contradict: %v", err)
 	}
 	for text, why := range map[string]string{

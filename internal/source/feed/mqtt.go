@@ -66,6 +66,7 @@ func loopback(host string) bool {
 type subscriber struct {
 	*Feed
 	mqtt MQTT
+	last string // the message of context that was applied last
 }
 
 // DialMQTT returns a Feed of what a broker of MQTT 5 has. It connects when it can
@@ -210,7 +211,7 @@ func (s *subscriber) receive(r paho.PublishReceived) (bool, error) {
 	}
 	if r.Packet.Topic == s.mqtt.Context {
 		defer ack()
-		if err := s.context(r.Packet.Payload); err != nil {
+		if err := s.context(r.Packet); err != nil {
 			s.refuse(s.addr+" "+r.Packet.Topic, err)
 		}
 		return true, nil
@@ -225,20 +226,37 @@ func (s *subscriber) receive(r paho.PublishReceived) (bool, error) {
 	return true, nil
 }
 
-func (s *subscriber) context(payload []byte) error {
-	if s.cfg.Setting == nil || len(strings.TrimSpace(string(payload))) == 0 {
+// context applies a message of what the machine is doing. That a tool is new is
+// taken once: not from a message that was retained, nor from one that comes again
+// because its acknowledgement was lost.
+func (s *subscriber) context(p *paho.Publish) error {
+	if s.cfg.Setting == nil || len(strings.TrimSpace(string(p.Payload))) == 0 {
 		return nil // a retained message was cleared
 	}
-	c, err := ParseChange(payload)
+	c, err := ParseChange(p.Payload)
 	if err != nil {
 		return err
 	}
+	if again := p.Duplicate() && string(p.Payload) == s.last; c.New && (p.Retain || again) {
+		if !again {
+			s.notify(Notice{Text: "context: the message was retained, so its tool is not taken for a new one: send it without the retain flag", Peer: s.addr})
+		}
+		if c.New = false; c.Check() != nil {
+			return nil // it says nothing else
+		}
+	}
 	before := s.cfg.Setting.Context()
 	now, err := s.cfg.Setting.Apply(c)
-	if err == nil && now != before {
+	if err != nil {
+		return err
+	}
+	if s.last = string(p.Payload); now != before {
 		s.notify(Notice{Text: fmt.Sprintf("context: tool %q, hole %q, %v rev/min", now.Tool, now.Hole, now.SpindleSpeed), Peer: s.addr})
 	}
-	return err
+	if c.New {
+		s.notify(Notice{Text: fmt.Sprintf("context: tool %q is new", c.tool(now)), Peer: s.addr})
+	}
+	return nil
 }
 
 // Probe connects to the broker and hangs up. It reports why it cannot.

@@ -116,6 +116,7 @@ func TestMQTTContext(t *testing.T) {
 	await(t, "the retained tool is known", func() bool { return set.Context().Tool == "T08" })
 	await(t, "the broker is connected", connected(f))
 	publish(t, s, "samples", floats(t, metadata(), []string{"c"}, []float32{1}), false)
+	publish(t, s, "samples", floats(t, metadata(), []string{"a", "b"}, []float32{1}, []float32{2}), false)
 	b, err := f.Next(t.Context())
 	if err != nil || b.Tool != "T08" || b.Hole != "12" || b.SpindleSpeed != 1650 {
 		t.Errorf("%+v, %v", b, err)
@@ -160,6 +161,7 @@ func TestMQTTSecure(t *testing.T) {
 		if tc.want == "" {
 			await(t, why, connected(f))
 			publish(t, s, "samples", piece(t, f.Layout(), 1, 1, 0, 10), false)
+			publish(t, s, "samples", piece(t, f.Layout(), 0, 1, 0, 40), false)
 			if _, err := f.Next(t.Context()); err != nil {
 				t.Error(err)
 			}

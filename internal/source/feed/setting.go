@@ -1,13 +1,17 @@
 package feed
 
 import (
+	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,12 +25,62 @@ type Setting struct {
 	path string
 
 	mu    sync.Mutex
-	now   kept
+	now   inUse
+	lives lives
 	named string // the tool that the last frame named itself; empty if none
+
+	mint func() string // the name of a life
+}
+
+// life is a tool that was declared new.
+type life struct {
+	Tool string `json:"tool"`
+	Life string `json:"life"` // see signal.Context.ToolLife
+}
+
+// lives are the tools that were declared new, the last used one at the end. A slice
+// that was returned is never changed.
+type lives []life
+
+// maxLives is how many tools are remembered to have been declared new.
+const maxLives = 64
+
+// declare gives a tool another life.
+func (l lives) declare(tool, name string) lives {
+	l = append(l.without(tool), life{tool, name})
+	return l[max(0, len(l)-maxLives):]
+}
+
+// touch moves a tool that is used to the end: others are forgotten first.
+func (l lives) touch(tool string) lives {
+	if of := l.of(tool); of != "" {
+		return append(l.without(tool), life{tool, of})
+	}
+	return l
+}
+
+// of returns the life of a tool; empty if it was never declared new.
+func (l lives) of(tool string) string {
+	for _, one := range l {
+		if one.Tool == tool {
+			return one.Life
+		}
+	}
+	return ""
+}
+
+func (l lives) without(tool string) lives {
+	return slices.DeleteFunc(slices.Clone(l), func(one life) bool { return one.Tool == tool })
 }
 
 // kept is the form of a Setting on disk.
 type kept struct {
+	inUse
+	Lives lives `json:"lives,omitempty"`
+}
+
+// inUse is what a machine is doing.
+type inUse struct {
 	Tool         string  `json:"tool"`
 	Hole         string  `json:"hole"`
 	SpindleSpeed float64 `json:"spindle_speed"`
@@ -38,17 +92,24 @@ type Change struct {
 	Tool         *string  `json:"tool,omitempty"`
 	Hole         *string  `json:"hole,omitempty"`
 	SpindleSpeed *float64 `json:"spindle_speed,omitempty"` // rev/min
+
+	// New says that Tool, or the tool in use where there is none, is another one than
+	// had its name before: it was reground, or is a fresh insert.
+	New bool `json:"new,omitempty"`
 }
 
-// ErrNamed is returned where a tool is set of a machine whose frames name theirs.
-var ErrNamed = errors.New("the machine's samples name their tool")
+// Errors of Apply that callers test for.
+var (
+	ErrNamed  = errors.New("the machine's samples name their tool")
+	ErrNoTool = errors.New("no tool is known that could be new")
+)
 
 // MaxText is the most bytes that the name of a tool or a hole may have.
 const MaxText = 256
 
 // OpenSetting reads the file at path, which need not be there yet.
 func OpenSetting(path string) (*Setting, error) {
-	s := &Setting{path: path}
+	s := &Setting{path: path, mint: mintLife}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -56,9 +117,11 @@ func OpenSetting(path string) (*Setting, error) {
 	if err != nil {
 		return nil, fmt.Errorf("feed: tool in use: %w", err)
 	}
-	if err := json.Unmarshal(text, &s.now); err != nil {
+	var k kept
+	if err := json.Unmarshal(text, &k); err != nil {
 		return nil, fmt.Errorf("feed: %s, which says what tool is in use, is damaged: %w: remove it and name the tool again by `ingest tool`", path, err)
 	}
+	s.now, s.lives = k.inUse, k.Lives
 	return s, nil
 }
 
@@ -73,8 +136,8 @@ func ParseChange(text []byte) (Change, error) {
 
 // Check reports what cannot be meant.
 func (c Change) Check() error {
-	if c.Tool == nil && c.Hole == nil && c.SpindleSpeed == nil {
-		return errors.New("feed: context: says nothing: give tool, hole or spindle_speed")
+	if c.Tool == nil && c.Hole == nil && c.SpindleSpeed == nil && !c.New {
+		return errors.New("feed: context: says nothing: give tool, hole, spindle_speed or new")
 	}
 	if c.Tool != nil && *c.Tool == "" {
 		return errors.New("feed: context: the tool has no name: give one, which need only differ from that of the tool before")
@@ -92,6 +155,14 @@ func (c Change) Check() error {
 		}
 	}
 	return nil
+}
+
+// tool returns the tool that c is about, where now is true.
+func (c Change) tool(now signal.Context) string {
+	if c.Tool != nil {
+		return *c.Tool
+	}
+	return now.Tool
 }
 
 func checkText(s string) error {
@@ -114,38 +185,65 @@ func checkSpeed(v float64) error {
 }
 
 // Apply makes c true from the next frame on, and durable before it returns. With
-// another tool, hole and spindle speed are not known unless c says them. It
-// returns what is true now. ErrNamed is returned if the frames name their tool.
+// another or a new tool, hole and spindle speed are not known unless c says them. It
+// returns what is true now.
+//
+// Where frames name their tool, c cannot say which one is in use (ErrNamed), but
+// it can say that one is new, also one that is not in use. ErrNoTool is returned
+// for a new tool without a name where none is in use.
 func (s *Setting) Apply(c Change) (signal.Context, error) {
 	if err := c.Check(); err != nil {
 		return signal.Context{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.Tool != nil && s.named != "" {
+	if c.Tool != nil && s.named != "" && !c.New {
 		return signal.Context{}, fmt.Errorf("feed: tool %q: the last frame says it is %q: %w: change it there", *c.Tool, s.named, ErrNamed)
 	}
-	now := s.now
-	if c.Tool != nil && *c.Tool != now.Tool {
-		now = kept{Tool: *c.Tool}
+	tool := c.tool(s.context())
+	if c.New && tool == "" {
+		return signal.Context{}, fmt.Errorf("feed: context: %w: name the tool too", ErrNoTool)
+	}
+	next := kept{s.now, s.lives}
+	if s.named == "" && (c.New || tool != next.Tool) {
+		next.inUse = inUse{Tool: tool}
+	}
+	if c.New {
+		next.Lives = next.Lives.declare(tool, s.mint())
 	}
 	if c.Hole != nil {
-		now.Hole = *c.Hole
+		next.Hole = *c.Hole
 	}
 	if c.SpindleSpeed != nil {
-		now.SpindleSpeed = *c.SpindleSpeed
+		next.SpindleSpeed = *c.SpindleSpeed
 	}
-	if now != s.now {
-		text, err := json.Marshal(now)
-		if err != nil {
-			return signal.Context{}, fmt.Errorf("feed: %w", err)
+	if next.inUse != s.now || c.New {
+		if err := s.keep(next); err != nil {
+			return signal.Context{}, err
 		}
-		if err := atomicfile.Write(s.path, text); err != nil {
-			return signal.Context{}, fmt.Errorf("feed: what tool is in use cannot be noted: %w", err)
-		}
-		s.now = now
 	}
 	return s.context(), nil
+}
+
+// keep makes k durable, and true.
+func (s *Setting) keep(k kept) error {
+	k.Lives = k.Lives.touch(k.Tool)
+	text, err := json.Marshal(k)
+	if err != nil {
+		return fmt.Errorf("feed: %w", err)
+	}
+	if err := atomicfile.Write(s.path, text); err != nil {
+		return fmt.Errorf("feed: what tool is in use cannot be noted: %w", err)
+	}
+	s.now, s.lives = k.inUse, k.Lives
+	return nil
+}
+
+// mintLife returns the time and random digits.
+func mintLife() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return fmt.Sprintf("%s-%x", time.Now().UTC().Format(time.RFC3339), b)
 }
 
 // Context returns what is true now.
@@ -156,13 +254,17 @@ func (s *Setting) Context() signal.Context {
 }
 
 func (s *Setting) context() signal.Context {
-	return signal.Context{Tool: s.now.Tool, Hole: s.now.Hole, SpindleSpeed: s.now.SpindleSpeed}
+	tool := cmp.Or(s.named, s.now.Tool)
+	return signal.Context{Tool: tool, Hole: s.now.Hole, SpindleSpeed: s.now.SpindleSpeed, ToolLife: s.lives.of(tool)}
 }
 
 // fill adds to c what a frame does not say.
 func (s *Setting) fill(c *signal.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.named != c.Tool {
+		s.lives = s.lives.touch(c.Tool)
+	}
 	if s.named = c.Tool; c.Tool == "" {
 		c.Tool = s.now.Tool
 	}
@@ -172,4 +274,5 @@ func (s *Setting) fill(c *signal.Context) {
 	if c.SpindleSpeed == 0 {
 		c.SpindleSpeed = s.now.SpindleSpeed
 	}
+	c.ToolLife = s.lives.of(c.Tool)
 }

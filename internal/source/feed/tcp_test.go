@@ -175,6 +175,7 @@ func TestTCPOneClient(t *testing.T) {
 	await(t, "nobody is connected", func() bool { return f.Stats().Senders == 0 })
 	c, _ := dial(t, f.Addr())
 	send(t, c, framed(piece(t, f.Layout(), 1, 1, 0, 10)))
+	send(t, c, framed(piece(t, f.Layout(), 0, 1, 0, 40)))
 	if _, err := f.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 
 import { Trace } from "./trace.js";
 import { Evidence } from "./evidence.js";
+import { address } from "./machines.js";
 import { fill, item } from "./lists.js";
 import { loudness, moment, plain, span, percent, worn, left, number, signed, element } from "./words.js";
 
@@ -40,12 +41,13 @@ export class View {
     const cause = all.findLast((a) => a.reasons || a.trace) ?? all.findLast((a) => a.state === "raised") ?? all[0];
     control.past(state.commands, cause?.machine, incident, marked(all));
     const kept = state.evidence.get(cause?.id);
-    const made = [incident, all.length, cause?.id, kept?.id].join(" ");
+    document.querySelector("#view .back").href = address(state.machine);
+    const made = [state.machine, state.known, incident, all.length, cause?.id, kept?.id].join(" ");
     if (this.#shown === made) return;
     this.#shown = made;
     const name = cause ? [cause.machine.slice(cause.machine.lastIndexOf("/") + 1), cause.tool && `tool ${cause.tool}`, cause.hole && `hole ${cause.hole}`].filter(Boolean).join(" ") : "";
     $("view-title").textContent = name ? `${name} · ${incident}` : incident;
-    $("view-text").textContent = cause?.text ?? `This page does not hold ${incident} any more. "monitor alerts show ${incident}" says what happened to it.`;
+    $("view-text").textContent = cause?.text ?? (state.known ? `This page does not hold ${incident} any more. "monitor alerts show ${incident}" says what happened to it.` : "");
     for (const s of document.querySelectorAll("#view section:not(.summary)")) s.hidden = !cause;
     this.#facts(cause);
     if (!cause) return this.#evidence.clear();

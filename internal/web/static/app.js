@@ -1,40 +1,55 @@
-// The page: follows the hub's events and shows the last state of everything.
-// The hub sends a snapshot first and updates after; both carry the same fields.
+// The page: follows the events of one machine and shows the last state of everything.
+// The hub sends a snapshot first and updates after; both carry the same fields, and
+// the list of all machines. The page stays with its machine until a person chooses
+// another.
 
 import { Trace } from "./trace.js";
 import { Channels } from "./channels.js";
 import { Control } from "./control.js";
 import { View } from "./alert.js";
+import { Machines, address, looked, loud } from "./machines.js";
 import { fill, item } from "./lists.js";
-import { verdicts, unknowns, phases, loudness, moment, duration, number, plain, wear } from "./words.js";
+import { verdicts, unknowns, phases, moment, duration, number, plain, wear } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const set = (id, text) => { const e = $(id); if (e.textContent !== text) e.textContent = text; };
 
-const state = {
-  layout: null,
-  keep: 600, // results
+const nothing = () => ({
+  known: false, // whether the program has said what it holds of the machine
   results: [], // in the order they came
   alerts: [], // oldest first
   advisories: [], // likewise
   evidence: new Map(), // what became of it, by alert
-  status: { phase: "starting", text: "", fraction: -1, windows_per_second: 0 },
   window: null,
   shown: NaN, // performance.now() when the last window came
   judged: NaN, // and the last result
+});
+const state = {
+  machine: looked().machine, // that is looked at, and all of nothing() is of; "" until there is one
+  ...nothing(),
+  machines: new Map(), // all of them, by name
+  crowded: false, // there are more
+  limit: 0, // of machines
+  layout: null,
+  keep: 600, // results
+  status: { phase: "starting", text: "", fraction: -1, windows_per_second: 0 },
   commands: false, // whether the program takes any
   live: false,
   since: performance.now(), // when live changed
 };
 let trace, channels;
-const control = new Control(), view = new View();
+const control = new Control(), view = new View(), machines = new Machines();
 const seconds = (since) => (performance.now() - since) / 1000;
+const when = (age) => (age < 0 ? NaN : performance.now() - 1000 * age);
 
 function apply(u) {
+  if (u.machine !== state.machine) return connect(); // it is no longer what is looked at
+  for (const m of u.machines ?? []) state.machines.set(m.name, { ...m, shown: when(m.window_age) });
+  state.crowded = u.crowded ?? false;
   state.status = u.status ?? state.status;
   state.window = u.window ?? state.window;
-  state.shown = u.window_age < 0 ? NaN : performance.now() - 1000 * u.window_age;
-  state.judged = u.result_age < 0 ? NaN : performance.now() - 1000 * u.result_age;
+  state.shown = when(u.window_age);
+  state.judged = when(u.result_age);
   state.results = [...state.results, ...(u.results ?? [])].slice(-state.keep);
   state.alerts = [...state.alerts, ...(u.alerts ?? [])].slice(-50);
   if (u.window) channels.apply(u.window);
@@ -47,33 +62,57 @@ function apply(u) {
 }
 
 function begin(s) {
+  if (!state.machine && s.machine) { // from now on it is this one
+    state.machine = s.machine;
+    history.replaceState(null, "", address(s.machine, looked().alarm));
+  }
+  if (s.machine !== state.machine) return connect(); // the program was started again, and says another
   set("title", s.title);
   if (state.layout?.fingerprint !== s.layout.fingerprint) channels = new Channels($("groups"), s.layout, s.pairs);
-  channels.clear();
   trace ??= new Trace($("chart"), $("readout"), $("strip-legend"));
-  trace.show([], []);
-  Object.assign(state, { layout: s.layout, keep: s.keep, commands: s.commands ?? false, results: [], alerts: [], advisories: [], evidence: new Map(), window: null });
-  showAlerts();
+  Object.assign(state, { layout: s.layout, keep: s.keep, limit: s.limit, commands: s.commands ?? false, machines: new Map() });
+  forget();
+  state.known = true;
   apply(s);
 }
 
-// The address says whether an alarm is looked at: #/A-K3ZQ7M2P.
-const looked = () => location.hash.match(/^#\/(A-[A-Z2-7]{8})$/)?.[1] ?? "";
-addEventListener("hashchange", () => { show(); if (looked()) view.focus(); });
+// forget empties all that is of one machine.
+function forget() {
+  Object.assign(state, nothing());
+  channels?.clear();
+  trace?.show([], []);
+  showAlerts();
+}
+
+// A person chose a machine, or an alarm.
+addEventListener("hashchange", () => {
+  const { machine, alarm } = looked();
+  if (!machine && !alarm) history.replaceState(null, "", address(state.machine));
+  else if (machine !== state.machine) {
+    control.close();
+    state.machine = machine;
+    forget();
+    connect();
+  }
+  show();
+  if (alarm) view.focus();
+});
 
 function show() {
-  const last = state.results.findLast((r) => !r.late);
-  const { machine, tool, hole } = state.window ?? last ?? { machine: "" };
+  const last = state.results.findLast((r) => !r.late), { machine } = state;
+  const { tool, hole } = state.window ?? last ?? {};
   const cut = machine.lastIndexOf("/") + 1;
   set("path", machine.slice(0, cut).replaceAll("/", " / "));
   set("machine", machine.slice(cut) || "–");
   set("tool", tool || "–");
   set("hole", hole || "–");
   const word = showVerdict(last);
-  const alarm = showAlarm(last, machine);
+  const alarm = showAlarm();
   showProgress(last);
-  view.show(looked(), state, alarmNow(last), control);
-  document.title = [alarm === "loud" ? "ALARM" : "", word, machine.slice(cut), "Flank"].filter(Boolean).join(" · ");
+  machines.show(state.machines, machine, state.crowded, state.limit);
+  view.show(looked().alarm, state, state.machines.get(machine), control);
+  const others = machines.others(state.machines, machine);
+  document.title = [alarm === "loud" ? "ALARM" : "", word, machine.slice(cut), others ? `${others} more with an alarm` : "", "Flank"].filter(Boolean).join(" · ");
 }
 
 // A verdict that is no longer news must not look like one.
@@ -91,7 +130,7 @@ function showVerdict(last) {
     shape = last.verdict in verdicts ? last.verdict : "unknown";
     ({ word, says } = verdicts[last.verdict] ?? { word: plain(last.verdict), says: "" });
     if (last.verdict === "unknown") says = unknowns[last.unknown_reason] ?? says;
-    if ((loudness[alarmNow(last).alarm ?? ""] ?? "loud") === "loud" && last.verdict !== "faulty") says += " The alarm stands.";
+    if (loud(state.machines.get(state.machine)) === "loud" && last.verdict !== "faulty") says += " The alarm stands.";
     if (last.class) says += ` It is ${last.class}.`;
     if (last.verdict === "not_cutting" && last.cutting_state) says = `${last.cutting_state[0].toUpperCase()}${last.cutting_state.slice(1)}: only drilling is judged.`;
     if (last.reference_len) says += ` ${last.reference_len} ${last.reference_len === 1 ? "window" : "windows"} so far.`;
@@ -109,27 +148,17 @@ function showVerdict(last) {
   return word;
 }
 
-// The state of the alarm is that of the last result, or of an alert since: nothing
-// is judged on an idle machine, and people speak all the same. Whether an alarm was
-// false they say of any, also of one that is over.
-function alarmNow(last) {
-  const a = state.alerts.findLast((a) => a.alarm && !a.state.endsWith("marked_false"));
-  return a && (!last || (a.epoch === last.epoch && a.seq >= last.seq)) ? a : last;
-}
-
-function showAlarm(last, machine) {
-  const now = alarmNow(last);
-  const word = now?.alarm ?? "";
-  const loud = loudness[word] ?? "loud";
+function showAlarm() {
+  const now = state.machines.get(state.machine), word = now?.alarm ?? "", how = loud(now);
   const cause = state.alerts.findLast((a) => a.state === "raised");
   const said = state.alerts.findLast((a) => a.state === word && a.by);
-  let when = cause && (loud === "calm" ? `last raised ${moment(cause.at)}` : `since ${moment(cause.since)} · ${cause.faulty} of ${cause.of} windows faulty`);
-  if (said) when = [said.until && `until ${moment(said.until)}`, `by ${said.by}`, said.note].filter(Boolean).join(" · ");
-  document.body.dataset.alarm = loud;
-  set("alarm", loud === "calm" ? "None" : plain(word));
-  set("since", when ?? "");
-  control.show(state.commands, machine, word, now?.incident ?? "");
-  return loud;
+  let since = cause && (how === "calm" ? `last raised ${moment(cause.at)}` : `since ${moment(cause.since)} · ${cause.faulty} of ${cause.of} windows faulty`);
+  if (said) since = [said.until && `until ${moment(said.until)}`, `by ${said.by}`, said.note].filter(Boolean).join(" · ");
+  document.body.dataset.alarm = how;
+  set("alarm", how === "calm" ? "None" : plain(word));
+  set("since", since ?? "");
+  control.show(state.commands, state.machine, word, now?.incident ?? "");
+  return how;
 }
 
 function showProgress(last) {
@@ -159,7 +188,7 @@ function showAlerts() {
   const last = new Map(state.advisories.map((a) => [`${a.machine} ${a.kind} ${a.subject ?? ""}`, a]));
   const standing = [...last.values()].filter((a) => a.state === "raised").sort(newest);
   fill($("advisories"), [...standing, ...state.advisories.filter((a) => !standing.includes(a)).toReversed().sort(newest)].map((a) => item(a, standing.includes(a))));
-  channels.advise(new Map(standing.filter((a) => a.kind === "sensor" && a.subject).flatMap((a) => (a.channels ?? [a.subject]).map((name) => [name, a]))));
+  channels?.advise(new Map(standing.filter((a) => a.kind === "sensor" && a.subject).flatMap((a) => (a.channels ?? [a.subject]).map((name) => [name, a]))));
 }
 
 function live(yes) {
@@ -173,12 +202,19 @@ let events, heard;
 function connect() {
   events?.close();
   heard = performance.now();
-  events = new EventSource("/api/events");
-  const on = (name, f) => events.addEventListener(name, (e) => { heard = performance.now(); f(JSON.parse(e.data)); live(true); });
+  const { machine } = state, { alarm } = looked();
+  const which = new URLSearchParams(machine ? { machine } : alarm ? { alarm } : {}).toString();
+  const source = events = new EventSource("/api/events" + (which && `?${which}`));
+  const on = (name, f) => source.addEventListener(name, (e) => {
+    if (source !== events) return; // of the machine before
+    heard = performance.now();
+    f(JSON.parse(e.data));
+    live(true);
+  });
   on("snapshot", begin);
   on("update", apply);
   on("beat", () => {});
-  events.onerror = () => live(false);
+  source.onerror = () => { if (source === events) live(false); };
 }
 setInterval(() => {
   const silent = performance.now() - heard;

@@ -1,5 +1,7 @@
 // What a person says of an alarm: acknowledge, shelve, unshelve, and whether it was
-// false, also when it is over. A command is sent with the token in a header; what became of it comes as an alert.
+// false, also when it is over. A button carries the machine and the alarm that it was
+// drawn with, and so does its dialog. A command is sent with the token in a header; what
+// became of it comes as an alert.
 
 const $ = (id) => document.getElementById(id);
 const titles = { acknowledge: "Acknowledge the alarm", shelve: "Shelve the alarm", unshelve: "End the shelf", mark_false: "Nothing was wrong with the tool", unmark_false: "It was no false alarm" };
@@ -10,12 +12,18 @@ const remember = (store, key, value) => { try { store().setItem(key, value); } c
 const recall = (store, key) => { try { return store().getItem(key) ?? ""; } catch { return ""; } };
 const session = () => sessionStorage, local = () => localStorage;
 
+// draw makes a button say what it is for.
+function draw(button, machine, incident, hidden) {
+  button.hidden = hidden;
+  Object.assign(button.dataset, { machine: machine ?? "", incident });
+}
+
 export class Control {
-  #order; #sent; #late;
+  #button; #order; #sent; #late; // #button may be drawn for another alarm meanwhile, #order stays
   #answers = new Map(); // alerts by command: one may come before its command's receipt
 
   constructor() {
-    for (const b of document.querySelectorAll(".orders button, #view-mark button")) b.addEventListener("click", () => this.#ask(b.value));
+    for (const b of document.querySelectorAll(".orders button, #view-mark button")) b.addEventListener("click", () => this.#ask(b));
     $("cancel").addEventListener("click", () => $("ask").close());
     $("ask").addEventListener("close", () => { if (!$("ask").open) this.#order = this.#sent = undefined; }); // it comes late: the next may be asked already
     $("order").addEventListener("submit", (e) => { e.preventDefault(); this.#send(new FormData(e.target)); });
@@ -23,22 +31,22 @@ export class Control {
 
   // show offers what can be said of an alarm in this state.
   show(offered, machine, word, incident) {
-    Object.assign(this, { machine, incident });
     const may = {
       acknowledge: (word === "raised" || word === "returned") && incident,
       shelve: ["normal", "raised", "acknowledged", "returned"].includes(word),
       unshelve: word === "shelved",
     };
-    for (const b of document.querySelectorAll(".orders button")) b.hidden = !may[b.value];
+    for (const b of document.querySelectorAll(".orders button")) draw(b, machine, incident, !may[b.value]);
     for (const p of document.querySelectorAll(".orders")) p.hidden = !offered || !machine || !Object.values(may).some(Boolean);
   }
 
   // past offers to say whether an alarm of a machine, which may be over, was false.
   past(offered, machine, incident, wrong) {
-    this.looked = { machine, incident };
     $("view-mark").hidden = !offered || !machine;
-    for (const b of $("view-mark").children) b.hidden = (b.value === "mark_false") === wrong;
+    for (const b of $("view-mark").children) draw(b, machine, incident, (b.value === "mark_false") === wrong);
   }
+
+  close() { $("ask").close(); }
 
   // hear takes new alerts, among which the answer may be.
   hear(alerts) {
@@ -50,12 +58,15 @@ export class Control {
     this.#says(answer.text);
   }
 
-  #ask(action) {
+  #ask(button) {
+    const { value: action, dataset: { machine, incident } } = button;
+    this.#button = button;
     this.#sent = undefined;
-    const { machine, incident } = action.endsWith("mark_false") ? this.looked : this;
-    this.#order = { action, machine, incident: action.endsWith("shelve") ? "" : incident };
+    this.#order = { action, machine, incident };
     $("ask-title").textContent = titles[action];
-    $("ask-about").textContent = machine + (incident ? ` · ${incident}` : "");
+    $("ask-machine").textContent = machine.slice(machine.lastIndexOf("/") + 1);
+    $("ask-path").textContent = machine.slice(0, machine.lastIndexOf("/") + 1).replaceAll("/", " / ");
+    $("ask-alarm").textContent = incident || "none is open";
     const { by, note, minutes, token } = $("order").elements;
     minutes.disabled = minutes.parentElement.hidden = action !== "shelve";
     note.required = action === "shelve";
@@ -71,6 +82,7 @@ export class Control {
   async #send(form) {
     const order = this.#order;
     const [by, note, token] = ["by", "note", "token"].map((k) => form.get(k).trim());
+    if (!order.incident && this.#button.dataset.incident) return this.#says("An alarm was raised meanwhile. Close this and look at it first.");
     if (!/^[!-~]+$/.test(token)) return this.#says("this is not the token");
     this.#says("", true);
     let answer, text;

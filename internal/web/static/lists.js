@@ -1,5 +1,6 @@
 // The lists of what happened: one item an alert or an advisory.
 
+import { address } from "./machines.js";
 import { moment, plain } from "./words.js";
 
 // How an advisory looks that stands and is not of a sensor, which has a status.
@@ -25,7 +26,7 @@ export function item(a, stands) {
   put("time", moment(a.at));
   put("span", a.tool ? `tool ${a.tool}` : "");
   put(".text", a.text);
-  if (a.incident) li.querySelector("a").href = `#/${a.incident}`;
+  if (a.incident) li.querySelector("a").href = address(a.machine, a.incident);
   return li;
 }
 

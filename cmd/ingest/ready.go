@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/gateway"
+)
+
+const (
+	// readyWithin is how long delivery, the disk or the source of a machine may stand
+	// still before the machine is not ready. With lookEvery that shows within 5 s.
+	readyWithin = 4 * time.Second
+	lookEvery   = time.Second
+)
+
+// observed is what the readiness of a machine depends on, at one moment.
+type observed struct {
+	state   string    // waiting, running, failed or done
+	problem error     // of failed
+	looked  time.Time // when it was last looked whether the spool can be written
+	refused error     // why it cannot
+
+	needsBroker bool      // samples come from an MQTT broker
+	connected   time.Time // when that was last seen connected, or the machine was started
+
+	gateway.Progress
+}
+
+// notReady returns why a machine is not ready at a time; empty if it is.
+func (o observed) notReady(now time.Time) string {
+	age := func(since time.Time) time.Duration { return now.Sub(since).Round(time.Second) }
+	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) > readyWithin }
+	switch {
+	case o.state == "done":
+		return ""
+	case o.state == "waiting":
+		return "ingesting has not begun"
+	case o.state == "failed":
+		return fmt.Sprintf("ingesting failed and is tried again: %v", o.problem)
+	case o.refused != nil:
+		return fmt.Sprintf("the spool cannot be written: %v", o.refused)
+	case o.Refused != nil:
+		return fmt.Sprintf("the spool does not take windows: %v", o.Refused)
+	case late(o.Storing):
+		return fmt.Sprintf("the disk of the spool has taken no window for %v", age(o.Storing))
+	case late(o.looked):
+		return fmt.Sprintf("the disk of the spool has not answered for %v", age(o.looked))
+	case o.needsBroker && late(o.connected):
+		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", age(o.connected))
+	case o.Pending > 0 && late(o.Sending) && o.Delivery != nil:
+		return fmt.Sprintf("Kafka has taken no window for %v, %d wait in the spool: %v", age(o.Sending), o.Pending, o.Delivery)
+	case o.Pending > 0 && late(o.Sending):
+		return fmt.Sprintf("Kafka has taken no window for %v, %d wait in the spool", age(o.Sending), o.Pending)
+	}
+	return ""
+}
+
+// observe returns the machine as it is now.
+func (m *machine) observe() observed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o := observed{
+		state: m.state, problem: m.problem, looked: m.looked, refused: m.refused,
+		needsBroker: m.Source.Kind == "mqtt", connected: m.connected,
+	}
+	if m.gw != nil {
+		o.Progress = m.gw.Progress()
+	}
+	return o
+}
+
+// watch looks at the spool and the broker until ctx ends.
+func (m *machine) watch(ctx context.Context) {
+	for {
+		m.look(time.Now(), tryFolder)
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look notes whether the spool can be written, and whether the broker is connected.
+// Where a window was stored a moment ago, the spool can be written, and try is not
+// called.
+func (m *machine) look(now time.Time, try func(dir string) error) {
+	m.mu.Lock()
+	first := m.looked.IsZero()
+	if first { // readyWithin counts from now on
+		m.looked, m.connected = now, now
+	}
+	if m.feed != nil && m.feed.Stats().Senders > 0 {
+		m.connected = now
+	}
+	stored := m.gw != nil && now.Sub(m.gw.Progress().Stored) < lookEvery
+	running := m.state == "running"
+	m.mu.Unlock()
+	var err error
+	if running && !stored {
+		err = try(m.spool())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looked, m.refused = now, err
+}
+
+// tryFolder creates a file and removes it. It does not sync: windows do, and a disk
+// that only waits is not worn by it.
+func tryFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "ready")
+	err := os.WriteFile(path, []byte("x"), 0o600)
+	if err == nil {
+		err = os.Remove(path)
+	}
+	return err
+}
+
+// whyNotReady returns why the machine is not ready; empty if it is.
+func (m *machine) whyNotReady(now time.Time) string {
+	seen := make(chan observed, 1)
+	go func() { seen <- m.observe() }() // it waits where the disk hangs in the middle of a removal
+	select {
+	case o := <-seen:
+		return o.notReady(now)
+	case <-time.After(time.Second):
+		return "the disk of the spool does not answer"
+	}
+}
+
+// readyz says which machines are not ready, and why.
+func readyz(ms []*machine, now func() time.Time) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		code, reasons := http.StatusOK, map[string]string{}
+		for _, m := range ms {
+			if why := m.whyNotReady(now()); why != "" {
+				code, reasons[m.Machine] = http.StatusServiceUnavailable, why
+			}
+		}
+		writeJSON(w, code, map[string]any{"ready": code == http.StatusOK, "not_ready": reasons})
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/gateway"
+)
+
+// Whatever stands still is said within five seconds, and nothing else is.
+func TestNotReady(t *testing.T) {
+	now := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	well := observed{state: "running", looked: ago(time.Second), connected: ago(time.Second)}
+	for name, tc := range map[string]struct {
+		change func(o *observed)
+		want   string // a part of the reason; empty: ready
+	}{
+		"all is well":                  {func(*observed) {}, ""},
+		"before it runs":               {func(o *observed) { o.state = "waiting" }, "has not begun"},
+		"a recording that is over":     {func(o *observed) { o.state, o.looked = "done", ago(time.Hour) }, ""},
+		"failed":                       {func(o *observed) { o.state, o.problem = "failed", errors.New("the port is in use") }, "the port is in use"},
+		"a read-only spool":            {func(o *observed) { o.refused = errors.New("read-only file system") }, "cannot be written: read-only"},
+		"a full spool":                 {func(o *observed) { o.Refused = errors.New("full") }, "does not take windows: full"},
+		"a sync that takes its time":   {func(o *observed) { o.Storing = ago(4 * time.Second) }, ""},
+		"a sync that never ends":       {func(o *observed) { o.Storing = ago(4*time.Second + 1) }, "taken no window for 4s"},
+		"a look that never ends":       {func(o *observed) { o.looked = ago(5 * time.Second) }, "not answered for 5s"},
+		"before the first look":        {func(o *observed) { o.looked = time.Time{} }, ""},
+		"no MQTT broker, by TCP":       {func(o *observed) { o.connected = ago(time.Hour) }, ""},
+		"no MQTT broker":               {func(o *observed) { o.needsBroker, o.connected = true, ago(5*time.Second) }, "MQTT broker that samples come from has not been connected for 5s"},
+		"an MQTT broker gone just now": {func(o *observed) { o.needsBroker, o.connected = true, ago(3*time.Second) }, ""},
+		"windows on their way":         {func(o *observed) { o.Pending, o.Sending = 9, ago(time.Second) }, ""},
+		"Kafka is dead":                {func(o *observed) { o.Pending, o.Sending = 9, ago(60*time.Second) }, "Kafka has taken no window for 1m0s, 9 wait in the spool"},
+		"Kafka is dead, and says why":  {func(o *observed) { o.Pending, o.Sending, o.Delivery = 9, ago(5*time.Second), errors.New("refused") }, "9 wait in the spool: refused"},
+		"nothing to send":              {func(o *observed) { o.Progress = gateway.Progress{Stored: ago(time.Hour)} }, ""},
+		"a machine that has been idle": {func(o *observed) { o.Stored, o.Sending = ago(time.Hour), ago(time.Hour) }, ""},
+	} {
+		o := well
+		tc.change(&o)
+		if got := o.notReady(now); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// The answer names each machine that is not ready, and why.
+func TestReadyz(t *testing.T) {
+	var ms []*machine
+	for _, path := range []string{"acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe"} {
+		c := defaults()
+		c.Machine, c.Spool = path, filepath.Join(t.TempDir(), "spool")
+		ms = append(ms, newMachine(settings{}, c, zerolog.Nop(), nil))
+		ms[len(ms)-1].enter("running", nil)
+	}
+	start := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	get := func(after time.Duration) (int, string) {
+		w := httptest.NewRecorder()
+		readyz(ms, func() time.Time { return start.Add(after) })(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		return w.Code, w.Body.String()
+	}
+	for _, m := range ms {
+		m.look(start, tryFolder)
+	}
+	if code, body := get(time.Second); code != http.StatusOK || body != `{"not_ready":{},"ready":true}`+"\n" {
+		t.Errorf("%d %s", code, body)
+	}
+	ms[1].look(start.Add(time.Second), func(string) error { return errors.New("read-only file system") })
+	if code, body := get(time.Second); code != http.StatusServiceUnavailable || !strings.Contains(body, `{"acme/spore/bay2/line1/lathe":"the spool cannot be written: read-only file system"}`) {
+		t.Errorf("%d %s", code, body)
+	}
+	ms[1].look(start.Add(2*time.Second), tryFolder)
+	if code, body := get(4 * time.Second); code != http.StatusOK {
+		t.Errorf("writable again: %d %s", code, body)
+	}
+	// The disk of the first hangs: its look does not come back.
+	ms[1].look(start.Add(4*time.Second), tryFolder)
+	if code, body := get(5 * time.Second); code != http.StatusServiceUnavailable || !strings.Contains(body, "usk25") || strings.Contains(body, "lathe") {
+		t.Errorf("%d %s", code, body)
+	}
+	ms[0].enter("failed", errors.New("no spool"))
+	w := httptest.NewRecorder()
+	routes(ms, bus.Config{}, "secret").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "no spool") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// A folder that cannot be written is found, and nothing is left of the try.
+func TestTryFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	if err := tryFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	file := filepath.Join(dir, "file")
+	write(t, file, "")
+	if err := tryFolder(file); err == nil {
+		t.Error("a file is no folder, and no error")
+	}
+}

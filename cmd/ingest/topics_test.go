@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/golden"
+)
+
+// What is printed on the way of a plant: the topics are made, what they keep is changed,
+// the check says it, and they grow.
+func TestTopics(t *testing.T) {
+	addr := startBroker(t)
+	gunDrills := "kafka: {brokers: [\"" + addr + "\"]}\nmachines:\n  - {machine: a/b/c/d/m1}\n  - {machine: a/b/c/d/m2}\n"
+	bench(t, "one.yaml", ingestYAML(addr, "", ""), "two.yaml", gunDrills,
+		"less.yaml", gunDrills+"retain:\n  windows: {time: 24h, bytes: 16GB}\n  dead_letters: {bytes: 1GiB}\n",
+		"more.yaml", gunDrills+"retain: {windows: {bytes: 0}}\n")
+	var got strings.Builder
+	for _, args := range []string{
+		"topics apply --config one.yaml",
+		"topics apply --config two.yaml",
+		"topics apply --config less.yaml",
+		"topics apply --config more.yaml",
+		"topics apply --config two.yaml",
+		"topics grow --config two.yaml --partitions 80",
+		"topics grow --config two.yaml --partitions 64",
+		"topics apply --config two.yaml --partitions 64",
+	} {
+		out, _, err := ingestRun(t, t.Context(), args)
+		got.WriteString("$ ingest " + args + "\n" + out)
+		if err != nil {
+			got.WriteString("ingest: " + err.Error() + "\n")
+		}
+		got.WriteString("\n")
+	}
+	out, _, err := ingestRun(t, t.Context(), "check --config two.yaml")
+	from, to := strings.Index(out, "topics "), strings.Index(out, "acl ")
+	if err != nil || from < 0 || to < 0 {
+		t.Fatalf("check: %v\n%s", err, out)
+	}
+	got.WriteString("$ ingest check --config two.yaml\n" + out[from:to])
+	golden.Check(t, "topics.txt", got.String())
+}
+
+// docs/kafka.md shows what is printed for 200 gun drills.
+func TestTopicsOfThePage(t *testing.T) {
+	page, err := filepath.Abs("../../docs/kafka.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines := "kafka: {brokers: [\"" + startBroker(t) + "\"]}\nmachines:\n"
+	for i := range 200 {
+		machines += fmt.Sprintf("  - {machine: a/b/c/d/m%d}\n", i)
+	}
+	bench(t, "plant.yaml", machines)
+	out, _, err := ingestRun(t, t.Context(), "topics apply --config plant.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "```\n"+out+"```\n") {
+		t.Errorf("docs/kafka.md does not show\n%s", out)
+	}
+}
+
+// The estimates hold of what a gateway really sends: the windows' is exact but for the
+// names of machine, tool and hole.
+func TestWrittenIsWhatIsSent(t *testing.T) {
+	addr := startBroker(t)
+	bench(t, "ingest.yaml", ingestYAML(addr, "", ""))
+	for _, args := range []string{"topics apply --config ingest.yaml --partitions 1", "run --config ingest.yaml"} {
+		if _, _, err := ingestRun(t, t.Context(), args); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := load("ingest.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := c.written()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := written[0][bus.TopicWindows] / 86_400
+	n := 0
+	err = bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+		n++
+		size := int64(len(m.Key) + len(m.Value))
+		for _, h := range m.Headers {
+			size += int64(len(h.Key) + len(h.Value))
+		}
+		if size < a-50 || size > a+100 {
+			t.Errorf("a window takes %d bytes, estimated were %d", size, a)
+		}
+		return nil
+	})
+	if err != nil || n != 4 {
+		t.Errorf("%d windows, %v", n, err)
+	}
+}

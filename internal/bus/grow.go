@@ -1,0 +1,552 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Errors of Grow that callers test for.
+var (
+	ErrRunning    = errors.New("programs are running")
+	ErrUnfinished = errors.New("monitors are not done")
+)
+
+// Grow gives the topics of machines the given number of partitions, and moves the
+// records of TopicState to the partition that their machine's windows go to from then
+// on. Nothing else is moved: a window, result or alert stays where it is. Positions of
+// groups stay valid; every group reads a new partition from its first message.
+//
+// Order makes it safe to interrupt. The topic of the windows is raised last, so until
+// all is done the topics disagree, with which no monitor starts; a record is copied
+// before it is removed. Called again, Grow does what is left.
+//
+// Grow changes nothing and returns ErrRunning while a group that reads windows has
+// members or windows arrive, and, without force, ErrUnfinished while a group has windows
+// left to judge or commands to answer: these stay in their old partition, which no longer
+// has their machine's state. It calls say with a line for each step.
+func Grow(ctx context.Context, cfg Config, partitions int, force bool, say func(step string)) error {
+	c, err := newClient(cfg)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	g := &grower{c: c, partitions: partitions, force: force, say: say, pause: arrivalPause}
+	return g.run(ctx)
+}
+
+// arrivalPause is for how long Grow looks whether windows arrive. It is longer than
+// most windows.
+const arrivalPause = 3 * time.Second
+
+// grower is one call of Grow.
+type grower struct {
+	c          *client
+	partitions int
+	force      bool
+	say        func(string)
+	pause      time.Duration // for how long it looks for windows that arrive
+	counts     map[string]int
+}
+
+func (g *grower) run(ctx context.Context) (err error) {
+	if g.counts, err = g.count(ctx); err != nil {
+		return err
+	}
+	for _, topic := range MachineTopics() {
+		if n := g.counts[topic]; n > g.partitions {
+			return fmt.Errorf("bus: topic %s has %d partitions, and Kafka cannot take any away: ask for %d or more", topic, n, n)
+		}
+	}
+	if err := g.checkGroups(ctx); err != nil {
+		return err
+	}
+	if err := g.checkArrivals(ctx); err != nil {
+		return err
+	}
+	raised := false
+	for _, topic := range MachineTopics() {
+		if topic == TopicWindows {
+			continue
+		}
+		done, err := g.raise(ctx, topic)
+		if err != nil {
+			return err
+		}
+		raised = raised || done
+	}
+	moved, err := g.moveState(ctx)
+	if err != nil {
+		return err
+	}
+	last, err := g.raise(ctx, TopicWindows)
+	if err != nil {
+		return err
+	}
+	if !raised && !moved && !last {
+		g.say(fmt.Sprintf("nothing to do: the topics of machines have %s, and every record of %s is where it belongs", plural(g.partitions, "partition"), TopicState))
+		return nil
+	}
+	g.say("done: start the monitors, then the ingesters")
+	return nil
+}
+
+// count returns how many partitions the topics of machines have.
+func (g *grower) count(ctx context.Context) (counts map[string]int, err error) {
+	err = g.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
+		counts, err = askTopics(ctx, g.c.cfg, MachineTopics()...)
+		return err
+	})
+	return counts, err
+}
+
+// raise gives a topic more partitions, if it has less than it should, and waits until
+// Kafka knows them.
+func (g *grower) raise(ctx context.Context, topic string) (done bool, err error) {
+	before := g.counts[topic]
+	if before == g.partitions {
+		return false, nil
+	}
+	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		counts, err := askTopics(ctx, g.c.cfg, topic)
+		if err != nil || counts[topic] >= g.partitions {
+			return err // an answer got lost
+		}
+		res, err := kc.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{
+			Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(g.partitions)}},
+		})
+		if err == nil {
+			err = res.Errors[topic]
+		}
+		if err != nil {
+			return fmt.Errorf("bus: topic %s: raise to %d partitions: %w", topic, g.partitions, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	err = g.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
+		counts, err := askTopics(ctx, g.c.cfg, topic)
+		if err == nil && counts[topic] < g.partitions {
+			err = fmt.Errorf("bus: topic %s has %d partitions so far", topic, counts[topic])
+		}
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	g.say(fmt.Sprintf("raised   %s from %d to %d partitions", topic, before, g.partitions))
+	return true, nil
+}
+
+// checkGroups reports groups that read windows and have members or windows left.
+func (g *grower) checkGroups(ctx context.Context) error {
+	var names []string
+	err := g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		res, err := kc.ListGroups(ctx, &kafka.ListGroupsRequest{})
+		if err == nil {
+			err = res.Error
+		}
+		if err != nil {
+			return fmt.Errorf("bus: list groups: %w", err)
+		}
+		names = nil
+		for _, one := range res.Groups {
+			names = append(names, one.GroupID)
+		}
+		slices.Sort(names)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var running, behind []string
+	for _, name := range names {
+		left, reads, err := g.left(ctx, name)
+		if err != nil {
+			return err
+		}
+		members, err := g.members(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case len(members) > 0:
+			running = append(running, fmt.Sprintf("group %s has %s (%s) and %s", name, plural(len(members), "member"), strings.Join(members, ", "), cmp.Or(left, "nothing left to judge")))
+		case left != "":
+			behind = append(behind, fmt.Sprintf("group %s has %s", name, left))
+		case reads:
+			g.say(fmt.Sprintf("checked  group %s: it has no members, and has judged all windows", name))
+		}
+		late, _, err := g.unread(ctx, name, TopicAlerts)
+		if err != nil {
+			return err
+		}
+		if late > 0 {
+			g.say(fmt.Sprintf("note     group %s has %s to read: it may get later ones of a machine first", name, plural(int(late), "alert")))
+		}
+	}
+	if len(running) > 0 {
+		return fmt.Errorf("bus: %w: %s: stop the ingesters, wait until the monitors have judged what is there, stop the monitors, and run this again; a member that was killed is gone after %v",
+			ErrRunning, strings.Join(running, "; "), session)
+	}
+	if len(behind) == 0 {
+		return nil
+	}
+	text := strings.Join(behind, "; ")
+	switch {
+	case g.counts[TopicWindows] == g.partitions: // someone else raised it: no monitor can judge them before the other topics follow
+		g.say("note     " + text + ": what arrived before " + TopicWindows + " was raised may lie in another partition than its machine's state")
+	case g.force:
+		g.say("forced   " + text + ": these stay in their partitions and meet no state of their machine there")
+	default:
+		return fmt.Errorf("bus: %w: %s: start the monitors of the group without the ingesters until they have done that, or delete the group if no one needs it (kafka-consumer-groups.sh --delete)",
+			ErrUnfinished, text)
+	}
+	return nil
+}
+
+// left says in words what a group has left to judge and to answer, and whether it reads
+// windows.
+func (g *grower) left(ctx context.Context, group string) (left string, reads bool, err error) {
+	windows, reads, err := g.unread(ctx, group, TopicWindows)
+	if err != nil {
+		return "", false, err
+	}
+	commands, _, err := g.unread(ctx, group, TopicCommands)
+	if err != nil {
+		return "", false, err
+	}
+	var parts []string
+	if windows > 0 {
+		parts = append(parts, plural(int(windows), "window")+" to judge")
+	}
+	if commands > 0 {
+		parts = append(parts, plural(int(commands), "command")+" to answer")
+	}
+	return strings.Join(parts, " and "), reads, nil
+}
+
+// members returns who of a group reads windows: client ids and hosts.
+func (g *grower) members(ctx context.Context, group string) (members []string, err error) {
+	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		res, err := kc.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
+		if err != nil {
+			return fmt.Errorf("bus: group %s: %w", group, err)
+		}
+		members = nil
+		for _, one := range res.Groups {
+			if errors.Is(one.Error, kafka.GroupIdNotFound) {
+				continue // or of a protocol that monitors do not speak
+			}
+			if one.Error != nil {
+				return fmt.Errorf("bus: group %s: %w", group, one.Error)
+			}
+			for _, m := range one.Members {
+				// A member that is joining has no metadata yet.
+				if topics := m.MemberMetadata.Topics; len(topics) == 0 || slices.Contains(topics, TopicWindows) {
+					members = append(members, m.ClientID+" at "+m.ClientHost)
+				}
+			}
+		}
+		return nil
+	})
+	return members, err
+}
+
+// unread returns how many messages of a topic a group has not committed, and whether it
+// has ever committed any. In a partition without a position a group begins with the first
+// message, but monitors begin with commands at the end.
+func (g *grower) unread(ctx context.Context, group, topic string) (left int64, reads bool, err error) {
+	n := g.counts[topic]
+	ask := &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: make([]int, n)}}
+	for p := range n {
+		ask.Topics[topic][p] = p
+	}
+	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		left, reads = 0, false
+		res, err := kc.OffsetFetch(ctx, ask)
+		if err == nil {
+			err = res.Error
+		}
+		if errors.Is(err, kafka.GroupIdNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("bus: position of group %s: %w", group, err)
+		}
+		for _, p := range res.Topics[topic] {
+			if p.Error != nil {
+				return fmt.Errorf("bus: position of group %s, partition %d: %w", group, p.Partition, p.Error)
+			}
+			reads = reads || p.CommittedOffset >= 0
+		}
+		if !reads {
+			return nil
+		}
+		for _, p := range res.Topics[topic] {
+			if topic == TopicCommands && p.CommittedOffset < 0 {
+				continue
+			}
+			first, err := offsetAt(ctx, kc, topic, p.Partition, FirstOffset)
+			if err != nil {
+				return err
+			}
+			end, err := offsetAt(ctx, kc, topic, p.Partition, LastOffset)
+			if err != nil {
+				return err
+			}
+			left += max(end-max(p.CommittedOffset, first), 0)
+		}
+		return nil
+	})
+	return left, reads, err
+}
+
+// checkArrivals reports that windows arrive.
+func (g *grower) checkArrivals(ctx context.Context) error {
+	before, err := g.windows(ctx)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-time.After(g.pause):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := g.windows(ctx)
+	if err != nil {
+		return err
+	}
+	if n := after - before; n > 0 {
+		return fmt.Errorf("bus: %w: %s arrived within %v: stop the ingesters, start the monitors until they have judged what is there, stop them, and run this again",
+			ErrRunning, plural(int(n), "window"), g.pause)
+	}
+	g.say(fmt.Sprintf("checked  no window arrived within %v", g.pause))
+	return nil
+}
+
+// windows returns how many windows have ever arrived.
+func (g *grower) windows(ctx context.Context) (sum int64, err error) {
+	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		sum = 0
+		for p := range g.counts[TopicWindows] {
+			end, err := offsetAt(ctx, kc, TopicWindows, p, LastOffset)
+			if err != nil {
+				return err
+			}
+			sum += end
+		}
+		return nil
+	})
+	return sum, err
+}
+
+// stateSeparator parts the keys of TopicState: GROUP, MACHINE and, of a tool, more.
+// Keys of older programs are the machine alone.
+const stateSeparator = "\x1f"
+
+// stateMachine returns the machine that a record of TopicState is of.
+func stateMachine(key string) string {
+	if parts := strings.SplitN(key, stateSeparator, 3); len(parts) > 1 {
+		return parts[1]
+	}
+	return key
+}
+
+// stateRecord is where the last message of a key lies in a partition.
+type stateRecord struct {
+	key       string
+	partition int
+	offset    int64
+	at        time.Time // when it arrived
+}
+
+// moveState copies the last record of every key to the partition it belongs to, if it is
+// not there yet, and then removes it from the others.
+func (g *grower) moveState(ctx context.Context) (moved bool, err error) {
+	all, err := g.readState(ctx)
+	if err != nil {
+		return false, err
+	}
+	copies := make(map[int][]stateRecord) // by the partition they lie in
+	var remove []stateRecord
+	n := 0
+	machines := make(map[string]bool)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		machine := stateMachine(key)
+		home := PartitionOf(machine, g.partitions)
+		var newest *stateRecord // outside its home
+		athome := false
+		for i, r := range all[key] {
+			if r.partition == home {
+				athome = true // and not older than those elsewhere, from which it was copied
+				continue
+			}
+			remove = append(remove, r)
+			if newest == nil || r.at.After(newest.at) {
+				newest = &all[key][i]
+			}
+		}
+		if newest != nil && !athome {
+			copies[newest.partition] = append(copies[newest.partition], *newest)
+			machines[machine] = true
+			n++
+		}
+	}
+	if len(remove) == 0 {
+		return false, nil
+	}
+	for _, partition := range slices.Sorted(maps.Keys(copies)) {
+		if err := g.copyState(ctx, partition, copies[partition]); err != nil {
+			return false, err
+		}
+	}
+	g.say(fmt.Sprintf("copied   %s of %s in %s to the partitions they belong to", plural(n, "record"), plural(len(machines), "machine"), TopicState))
+	if err := g.removeState(ctx, remove); err != nil {
+		return false, err
+	}
+	g.say(fmt.Sprintf("removed  %s from the partitions they do not belong to", plural(len(remove), "record")))
+	return true, nil
+}
+
+// readState returns for every key of TopicState where its last message lies, in each
+// partition that has one that is not removed.
+func (g *grower) readState(ctx context.Context) (map[string][]stateRecord, error) {
+	all := make(map[string][]stateRecord)
+	for p := range g.partitions {
+		if err := g.checkTransactions(ctx, p); err != nil {
+			return nil, err
+		}
+		last := make(map[string]stateRecord)
+		err := ReadFrom(ctx, g.c.cfg, TopicState, p, FirstOffset, false, func(m Message) error {
+			if m.Value == nil {
+				delete(last, m.Key)
+			} else {
+				last[m.Key] = stateRecord{m.Key, p, m.Offset, m.Time}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for key, r := range last {
+			all[key] = append(all[key], r)
+		}
+	}
+	return all, nil
+}
+
+// checkTransactions reports a transaction that is open: what was written behind its
+// beginning cannot be read yet.
+func (g *grower) checkTransactions(ctx context.Context, partition int) error {
+	return g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		end, err := offsetAt(ctx, kc, TopicState, partition, LastOffset)
+		if err != nil {
+			return err
+		}
+		res, err := kc.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+			Topics:         map[string][]kafka.OffsetRequest{TopicState: {kafka.LastOffsetOf(partition)}},
+			IsolationLevel: kafka.ReadCommitted,
+		})
+		if err != nil {
+			return err
+		}
+		for _, p := range res.Topics[TopicState] {
+			if p.Error != nil {
+				return fmt.Errorf("bus: offsets of topic %s partition %d: %w", TopicState, partition, p.Error)
+			}
+			if p.LastOffset < end { // the broker ends it when its time is over
+				return fmt.Errorf("bus: topic %s partition %d: a transaction is open, perhaps of a monitor that was killed: waiting until Kafka ends it", TopicState, partition)
+			}
+		}
+		return nil
+	})
+}
+
+// copyState copies records of one partition to those they belong to.
+func (g *grower) copyState(ctx context.Context, partition int, records []stateRecord) error {
+	wanted := make(map[int64]bool)
+	for _, r := range records {
+		wanted[r.offset] = true
+	}
+	batch, size := make(map[int][]Message), 0 // by the partition they belong to
+	flush := func() error {
+		for _, home := range slices.Sorted(maps.Keys(batch)) {
+			if err := g.put(ctx, home, batch[home]); err != nil {
+				return err
+			}
+		}
+		clear(batch)
+		size = 0
+		return nil
+	}
+	err := ReadFrom(ctx, g.c.cfg, TopicState, partition, FirstOffset, false, func(m Message) error {
+		if !wanted[m.Offset] {
+			return nil
+		}
+		delete(wanted, m.Offset)
+		if size > 0 && size+m.Size() > batchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		home := PartitionOf(stateMachine(m.Key), g.partitions)
+		batch[home] = append(batch[home], m)
+		size += m.Size()
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err == nil && len(wanted) > 0 {
+		err = fmt.Errorf("bus: %s of topic %s partition %d changed meanwhile: a monitor is running; stop it and run this again", plural(len(wanted), "record"), TopicState, partition)
+	}
+	return err
+}
+
+// removeState removes records from the partitions they lie in.
+func (g *grower) removeState(ctx context.Context, records []stateRecord) error {
+	tombstones := make(map[int][]Message)
+	for _, r := range records {
+		tombstones[r.partition] = append(tombstones[r.partition], Message{Key: r.key})
+	}
+	for _, partition := range slices.Sorted(maps.Keys(tombstones)) {
+		for batch := range slices.Chunk(tombstones[partition], 500) {
+			if err := g.put(ctx, partition, batch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// put writes messages to one partition of TopicState, whatever their keys.
+func (g *grower) put(ctx context.Context, partition int, msgs []Message) error {
+	return g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		records := make([]kafka.Record, len(msgs))
+		for i, m := range msgs {
+			records[i] = kafka.Record{Time: time.Now(), Key: kafka.NewBytes([]byte(m.Key)), Value: kafka.NewBytes(m.Value)}
+			for _, h := range m.Headers {
+				records[i].Headers = append(records[i].Headers, kafka.Header{Key: h.Key, Value: h.Value})
+			}
+		}
+		res, err := kc.Produce(ctx, &kafka.ProduceRequest{
+			Topic: TopicState, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records...),
+		})
+		if err == nil {
+			err = res.Error
+		}
+		if err != nil {
+			return fmt.Errorf("bus: topic %s partition %d: %w", TopicState, partition, err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,112 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+const (
+	// stuckAfter is how long readers of committed messages must see no progress
+	// before a transaction counts as left open for ever.
+	stuckAfter = 100 * time.Millisecond
+	// healLooks is how often it is looked whether it is closed.
+	healLooks = 10
+)
+
+// healIfStuck closes what a broker that was killed left of this partition's last
+// transaction. Apache Kafka that stops in the middle of a commit may say afterwards
+// that the commit is done without having told the partitions: what was written
+// stays invisible, and all that comes behind it. An empty transaction on the same
+// partitions, committed, tells them.
+//
+// It looks at the partitions with the same number of the topics that a monitor
+// writes. Where a transaction writes to others, its own commit closes them.
+func (t *Txn) healIfStuck(ctx context.Context) error {
+	stuck, err := t.stuck(ctx)
+	if err != nil || len(stuck) == 0 {
+		return err
+	}
+	still, err := t.stillStuck(ctx, stuck)
+	if err != nil || len(still) == 0 {
+		return err
+	}
+	if err := t.closeEmpty(ctx, slices.Collect(maps.Keys(still))); err != nil {
+		return err
+	}
+	left := still
+	for range healLooks { // the marks follow the broker's answer
+		if left, err = t.stillStuck(ctx, left); err != nil || len(left) == 0 {
+			break
+		}
+	}
+	for at, from := range still {
+		if _, was := left[at]; !was && t.c.cfg.OnHeal != nil { // else it is another group's transaction, and long
+			t.c.cfg.OnHeal(fmt.Sprintf("topic %s partition %d: a broker that stopped had left a transaction of %s open, and messages from offset %d on could not be read: it is closed now, with an empty one",
+				at.topic, at.partition, t.id, from))
+		}
+	}
+	return err
+}
+
+// stillStuck waits a moment and returns those of the partitions in which readers
+// still stop at the same offset.
+func (t *Txn) stillStuck(ctx context.Context, before map[place]int64) (map[place]int64, error) {
+	select {
+	case <-time.After(stuckAfter):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	now, err := t.stuck(ctx)
+	maps.DeleteFunc(now, func(at place, from int64) bool {
+		was, known := before[at]
+		return !known || was != from
+	})
+	return now, err
+}
+
+// stuck returns the partitions in which messages lie behind an open transaction,
+// with the offset where readers stop.
+func (t *Txn) stuck(ctx context.Context) (map[place]int64, error) {
+	found := make(map[place]int64)
+	err := t.repeat(ctx, "look for open transactions", func(ctx context.Context, kc *kafka.Client) error {
+		clear(found)
+		meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{TopicState, TopicResults, TopicAlerts}})
+		if err != nil {
+			return err
+		}
+		for _, topic := range meta.Topics {
+			if topic.Error != nil || t.p.ID() >= len(topic.Partitions) {
+				continue
+			}
+			end, err := offsetAt(ctx, kc, topic.Name, t.p.ID(), LastOffset)
+			if err != nil {
+				return err
+			}
+			stable, err := stableEnd(ctx, kc, topic.Name, t.p.ID())
+			if err != nil {
+				return err
+			}
+			if stable < end {
+				found[place{topic.Name, t.p.ID()}] = stable
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// closeEmpty commits a transaction that writes nothing.
+func (t *Txn) closeEmpty(ctx context.Context, places []place) error {
+	if err := t.addPartitions(ctx, places); err != nil {
+		return err
+	}
+	if err := t.addOffsets(ctx); err != nil {
+		return err
+	}
+	return t.repeat(ctx, "commit an empty transaction", func(ctx context.Context, kc *kafka.Client) error { return t.end(ctx, kc, true) })
+}

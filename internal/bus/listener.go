@@ -1,0 +1,308 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// What the embedded broker takes from a client.
+const (
+	maxProduce   = 4 * MaxMessage // a request that writes: four messages of the largest size
+	maxRequest   = 1 << 20        // any other request
+	maxProduceTo = 10_000         // partitions that one request writes to
+	requestHead  = 8              // key, version and number of a request
+)
+
+var errRequest = errors.New("request that the embedded broker does not take")
+
+// brokerListener stands between clients and the embedded broker, which believes
+// every length it is sent. Until it is opened, only dial reaches the broker.
+type brokerListener struct {
+	net.Listener
+	private chan net.Conn
+	opened  chan struct{}
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func newBrokerListener(l net.Listener) *brokerListener {
+	return &brokerListener{Listener: l, private: make(chan net.Conn), opened: make(chan struct{}), closed: make(chan struct{})}
+}
+
+// open lets clients in. It is called once.
+func (l *brokerListener) open() { close(l.opened) }
+
+// dial connects to the broker without the network.
+func (l *brokerListener) dial() (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case l.private <- theirs:
+		return ours, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *brokerListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.private:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-l.opened:
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &requestConn{Conn: c}, nil
+}
+
+func (l *brokerListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// requestConn passes on the requests of a client and closes the connection at the
+// first that is too long or of an unknown kind. Messages that no reader could read
+// are refused here, as Apache Kafka refuses them.
+type requestConn struct {
+	net.Conn
+	ready []byte // checked, not yet passed on
+	left  int    // bytes of the request that are passed on as they come
+}
+
+func (c *requestConn) Read(b []byte) (int, error) {
+	if len(c.ready) == 0 && c.left == 0 {
+		if err := c.next(); err != nil {
+			c.Close()
+			return 0, err
+		}
+	}
+	if len(c.ready) > 0 {
+		n := copy(b, c.ready)
+		c.ready = c.ready[n:]
+		return n, nil
+	}
+	n, err := c.Conn.Read(b[:min(len(b), c.left)])
+	c.left -= n
+	return n, err
+}
+
+// next reads the head of a request, and all of one that writes.
+func (c *requestConn) next() error {
+	for {
+		head := make([]byte, 4+requestHead)
+		if _, err := io.ReadFull(c.Conn, head); err != nil {
+			return err
+		}
+		size := int64(binary.BigEndian.Uint32(head))
+		key := int16(binary.BigEndian.Uint16(head[4:]))
+		if key != int16(kmsg.Produce) {
+			if size < requestHead || size > maxRequest || kmsg.RequestForKey(key) == nil {
+				return errRequest
+			}
+			c.ready, c.left = head, int(size-requestHead)
+			return nil
+		}
+		if size < requestHead || size > maxProduce {
+			return errRequest
+		}
+		request := bytes.NewBuffer(head) // it grows as bytes come, not by what the length claims
+		if _, err := io.CopyN(request, c.Conn, size-requestHead); err != nil {
+			return err
+		}
+		switch bad, err := checkProduce(request.Bytes()[4:]); {
+		case err != nil:
+			return err
+		case bad == nil:
+			c.ready = request.Bytes()
+			return nil
+		default:
+			if _, err := c.Conn.Write(bad); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// produceRequest is what is checked of a request that writes.
+type produceRequest struct {
+	version int16
+	number  int32
+	acks    int16
+	topics  []produceTopic
+}
+
+type produceTopic struct {
+	name       string
+	id         [16]byte
+	partitions []int32
+}
+
+// checkProduce checks a request that writes, without the four bytes of its length.
+// It returns an answer that refuses it, or nil if it is good.
+func checkProduce(b []byte) (refusal []byte, err error) {
+	req, damage, err := parseProduce(b)
+	if err != nil || damage == nil {
+		return nil, err
+	}
+	if req.acks == 0 {
+		return nil, damage // no answer is waited for
+	}
+	return req.refuse(damage), nil
+}
+
+// parseProduce takes a request apart. Any bytes are safe to try. Damage says what is
+// wrong with the first message that is.
+func parseProduce(b []byte) (req produceRequest, damage, err error) {
+	d := wire{left: b}
+	d.int16() // key
+	req.version, req.number = d.int16(), d.int32()
+	if req.version < 3 || req.version > 13 {
+		return req, nil, errRequest
+	}
+	flexible := req.version >= 9
+	d.bytes(max(int64(d.int16()), 0)) // client, in the old form in every version
+	d.tags(flexible)
+	d.text(flexible) // transactional id
+	req.acks = d.int16()
+	d.int32() // timeout
+	all := 0
+	for range d.count(flexible) {
+		t := produceTopic{}
+		if req.version >= 13 {
+			copy(t.id[:], d.bytes(16))
+		} else {
+			t.name = string(d.text(flexible))
+		}
+		for range d.count(flexible) {
+			if all++; d.failed || all > maxProduceTo {
+				return req, nil, errRequest
+			}
+			t.partitions = append(t.partitions, d.int32())
+			if bad := checkBatch(d.blob(flexible)); damage == nil {
+				damage = bad
+			}
+			d.tags(flexible)
+		}
+		d.tags(flexible)
+		if req.topics = append(req.topics, t); d.failed || len(req.topics) > maxProduceTo {
+			return req, nil, errRequest
+		}
+	}
+	d.tags(flexible)
+	if d.failed || len(d.left) > 0 {
+		return req, nil, errRequest
+	}
+	return req, damage, nil
+}
+
+// refuse returns the answer that nothing of the request was written.
+func (r *produceRequest) refuse(damage error) []byte {
+	res := kmsg.NewPtrProduceResponse()
+	res.Version = r.version
+	text := damage.Error()
+	for _, t := range r.topics {
+		topic := kmsg.NewProduceResponseTopic()
+		topic.Topic, topic.TopicID = t.name, t.id
+		for _, p := range t.partitions {
+			part := kmsg.NewProduceResponseTopicPartition()
+			part.Partition, part.ErrorCode, part.BaseOffset, part.ErrorMessage = p, int16(kafka.InvalidRecord), -1, &text
+			topic.Partitions = append(topic.Partitions, part)
+		}
+		res.Topics = append(res.Topics, topic)
+	}
+	out := binary.BigEndian.AppendUint32(make([]byte, 4), uint32(r.number))
+	if res.IsFlexible() {
+		out = append(out, 0)
+	}
+	out = res.AppendTo(out)
+	binary.BigEndian.PutUint32(out, uint32(len(out)-4))
+	return out
+}
+
+// checkBatch says why a batch could not be read by anyone, or nil. What the broker
+// checks itself it leaves to the broker.
+func checkBatch(b []byte) error {
+	batch, rest, err := nextBatch(b)
+	if err != nil || len(rest) > 0 {
+		return nil
+	}
+	records, err := batch.unpack()
+	if err != nil {
+		return err
+	}
+	d := decoder{left: records}
+	for i := range batch.count {
+		r, err := d.record()
+		if err == nil {
+			err = r.check()
+		}
+		if err != nil {
+			return fmt.Errorf("record %d of %d: %w", i+1, batch.count, err)
+		}
+	}
+	if len(d.left) > 0 {
+		return fmt.Errorf("%w: %d bytes follow the last of %d records", ErrDamage, len(d.left), batch.count)
+	}
+	return nil
+}
+
+// count takes the length of an array, of whose elements each has a byte at least.
+func (w *wire) count(flexible bool) int {
+	var n int64
+	if flexible {
+		n = int64(w.uvarint()) - 1
+	} else {
+		n = int64(w.int32())
+	}
+	if n > int64(len(w.left)) {
+		w.left, w.failed = nil, true
+		return 0
+	}
+	return int(max(n, 0))
+}
+
+func (w *wire) text(flexible bool) []byte {
+	if flexible {
+		return w.bytes(max(int64(w.uvarint())-1, 0))
+	}
+	return w.bytes(max(int64(w.int16()), 0))
+}
+
+func (w *wire) blob(flexible bool) []byte {
+	if flexible {
+		return w.text(true)
+	}
+	return w.bytes(max(int64(w.int32()), 0))
+}
+
+// tags skips fields that newer versions have.
+func (w *wire) tags(flexible bool) {
+	if !flexible {
+		return
+	}
+	for n := w.uvarint(); n > 0 && !w.failed; n-- {
+		w.uvarint()
+		w.bytes(int64(w.uvarint()))
+	}
+}
+
+func (w *wire) uvarint() uint64 {
+	v, n := binary.Uvarint(w.left)
+	if n <= 0 || v > 1<<32 {
+		w.left, w.failed = nil, true
+		return 0
+	}
+	w.left = w.left[n:]
+	return v
+}

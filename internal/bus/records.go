@@ -1,0 +1,412 @@
+package bus
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/segmentio/kafka-go/compress"
+	"github.com/segmentio/kafka-go/protocol"
+)
+
+// What a reader takes from a broker. The client library believes every length it
+// reads; a message of 75 bytes may name two billion headers, and one of 14 kB may
+// unpack to a hundred megabytes. What is beyond these bounds is Damage.
+const (
+	maxUnpacked    = 4 * MaxMessage            // of a compressed batch
+	maxRead        = MaxMessage + deadOverhead // a message that is read
+	maxHeaders     = 1000                      // of a message
+	maxDecoded     = 4 * MaxMessage            // messages of one fetch, in memory
+	messageMemory  = 192                       // a message takes that much more than its bytes
+	headMemory     = 48                        // each of its headers
+	damageMemory   = 1024                      // and the words on what could not be read
+	checksumsTried = 3                         // before a batch is given up whose checksum is wrong
+)
+
+// ErrDamage is in the Damage of every message that could not be read.
+var ErrDamage = errors.New("cannot be read")
+
+// errChecksum says that a batch did not arrive as it was sent.
+var errChecksum = errors.New("checksum of a record batch is wrong: the network or the broker's disk changed it")
+
+// recordBatch is a batch of version 2 as it lies in a log:
+//
+//	offset       int64   0   of its first record
+//	length       int32   8   of what follows
+//	leader epoch int32  12
+//	version      int8   16   2
+//	checksum     uint32 17   CRC-32C of what follows
+//	attributes   int16  21   compression, transactional, control
+//	last         int32  23   offset of the last record less that of the first
+//	first time   int64  27   in ms since 1970
+//	newest time  int64  35
+//	producer     int64  43
+//	epoch        int16  51
+//	sequence     int32  53
+//	records      int32  57   how many follow
+type recordBatch struct {
+	first, last int64
+	attributes  protocol.Attributes
+	time        int64 // of the first record
+	producer    int64
+	count       int32
+	payload     []byte // the records, perhaps compressed
+}
+
+const (
+	batchPrefix = 12 // offset and length
+	batchHead   = 61
+)
+
+// nextBatch takes a batch off the front of b. An error is in the way of this batch
+// only, unless rest is nil.
+func nextBatch(b []byte) (batch recordBatch, rest []byte, err error) {
+	if len(b) < batchPrefix+5 {
+		return batch, nil, io.ErrUnexpectedEOF
+	}
+	batch.first = int64(binary.BigEndian.Uint64(b))
+	batch.last = batch.first
+	length := int64(int32(binary.BigEndian.Uint32(b[8:])))
+	if length < 5 || length > int64(len(b)-batchPrefix) {
+		return batch, nil, io.ErrUnexpectedEOF
+	}
+	b, rest = b[:batchPrefix+length], b[batchPrefix+length:]
+	if version := b[16]; version != 2 {
+		return batch, rest, fmt.Errorf("%w: record format %d, want 2: it was written before Kafka 0.11", ErrDamage, version)
+	}
+	if len(b) < batchHead {
+		return batch, nil, io.ErrUnexpectedEOF
+	}
+	batch.attributes = protocol.Attributes(binary.BigEndian.Uint16(b[21:]))
+	batch.last += int64(max(int32(binary.BigEndian.Uint32(b[23:])), 0))
+	batch.time = int64(binary.BigEndian.Uint64(b[27:]))
+	batch.producer = int64(binary.BigEndian.Uint64(b[43:]))
+	batch.count = int32(binary.BigEndian.Uint32(b[57:]))
+	batch.payload = b[batchHead:]
+	if sum := crc32.Checksum(b[21:], castagnoli); sum != binary.BigEndian.Uint32(b[17:]) {
+		return batch, rest, errChecksum
+	}
+	return batch, rest, nil
+}
+
+// unpacking lets one batch be decompressed at a time: several hostile ones together
+// would take more memory than there is.
+var unpacking sync.Mutex
+
+// unpack returns the records of the batch, of which the result may be a part.
+func (b *recordBatch) unpack() ([]byte, error) {
+	codec := b.attributes.Compression()
+	if codec == compress.None {
+		return b.payload, nil
+	}
+	unpacking.Lock()
+	defer unpacking.Unlock()
+	records, err := decompress(codec, b.payload)
+	if err != nil {
+		return nil, fmt.Errorf("%w: batch of %d bytes compressed with %v: %w", ErrDamage, len(b.payload), codec, err)
+	}
+	return records, nil
+}
+
+var errUnpacked = fmt.Errorf("it has more than %d bytes unpacked", maxUnpacked)
+
+func decompress(codec compress.Compression, packed []byte) ([]byte, error) {
+	var r io.ReadCloser
+	switch codec {
+	case compress.Snappy:
+		return unsnappy(packed)
+	case compress.Zstd:
+		d, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(MaxMessage))
+		if err != nil {
+			return nil, err
+		}
+		r = d.IOReadCloser()
+	case compress.Gzip, compress.Lz4:
+		r = codec.Codec().NewReader(bytes.NewReader(packed))
+	default:
+		return nil, fmt.Errorf("unknown kind %d of compression", codec)
+	}
+	defer r.Close()
+	out, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
+	if err == nil && len(out) > maxUnpacked {
+		err = errUnpacked
+	}
+	return out, err
+}
+
+// xerial begins what Java's clients compress with Snappy: blocks with their lengths
+// before them.
+var xerial = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
+
+func unsnappy(packed []byte) (out []byte, err error) {
+	blocks := [][]byte{packed}
+	if bytes.HasPrefix(packed, xerial) {
+		blocks = nil
+		for rest := packed[min(16, len(packed)):]; len(rest) > 0; {
+			if len(rest) < 4 || uint64(binary.BigEndian.Uint32(rest)) > uint64(len(rest)-4) {
+				return nil, io.ErrUnexpectedEOF
+			}
+			n := binary.BigEndian.Uint32(rest)
+			blocks, rest = append(blocks, rest[4:4+n]), rest[4+n:]
+		}
+	}
+	for _, block := range blocks {
+		n, err := snappy.DecodedLen(block)
+		if err != nil {
+			return nil, err
+		}
+		if n > maxUnpacked-len(out) {
+			return nil, errUnpacked
+		}
+		part, err := snappy.Decode(nil, block)
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = part
+		} else {
+			out = append(out, part...)
+		}
+	}
+	return out, nil
+}
+
+// rawRecord is a record as it lies in its batch, of which it is a part.
+type rawRecord struct {
+	offset, time int64 // less those of the batch
+	key, value   []byte
+	headers      []byte // as they are encoded
+	headerCount  int64
+	size         int
+}
+
+var errRecord = fmt.Errorf("%w: a length in it is wrong", ErrDamage)
+
+// record takes a record off the front of the decoder.
+func (d *decoder) record() (r rawRecord, err error) {
+	size := d.varint()
+	if size < 0 || size > int64(len(d.left)) {
+		return r, errRecord
+	}
+	body := decoder{left: d.bytes(uint64(size))}
+	body.bytes(1) // attributes, of which none are in use
+	r.time, r.offset = body.varint(), body.varint()
+	r.key, r.value = body.nullable(), body.nullable()
+	r.headerCount = body.varint()
+	r.headers, r.size = body.left, int(size)
+	if d.err != nil || body.err != nil || r.headerCount < 0 || r.headerCount > int64(len(r.headers))/2 { // a header takes two bytes at least
+		return r, errRecord
+	}
+	return r, nil
+}
+
+// nullable is nilBytes in the form of records: a length of -1 is nil.
+func (d *decoder) nullable() []byte {
+	n := d.varint()
+	if n == -1 {
+		return nil
+	}
+	return d.bytes(uint64(n)) // a negative length is longer than anything
+}
+
+// check says why the record is not a message.
+func (r *rawRecord) check() error {
+	switch {
+	case r.size > maxRead:
+		return fmt.Errorf("%w: %d bytes are more than the %d that a message may have", ErrDamage, r.size, maxRead)
+	case r.headerCount > maxHeaders:
+		return fmt.Errorf("%w: %d headers are more than the %d that a message may have", ErrDamage, r.headerCount, maxHeaders)
+	}
+	d := decoder{left: r.headers}
+	for range r.headerCount {
+		d.nullable()
+		d.nullable()
+	}
+	if d.err != nil || len(d.left) > 0 {
+		return errRecord
+	}
+	return nil
+}
+
+// message copies the record into m.
+func (r *rawRecord) message(m *Message) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	if r.headerCount > 0 {
+		m.Headers = make([]Header, r.headerCount)
+	}
+	d := decoder{left: bytes.Clone(r.headers)}
+	for i := range m.Headers {
+		m.Headers[i] = Header{Key: string(d.nullable()), Value: d.nullable()}
+	}
+	m.Key, m.Value = string(r.key), bytes.Clone(r.value)
+	return nil
+}
+
+// aborted is a transaction that was aborted, as a broker lists them.
+type aborted struct{ producer, first int64 }
+
+// decoded is what a fetch has brought.
+type decoded struct {
+	msgs   []Message
+	next   int64      // offset to be read next
+	gaps   [][2]int64 // first offset that is missing, and first that is there
+	memory int        // that the messages take, in bytes
+}
+
+// recordReader turns record batches into messages.
+type recordReader struct {
+	topic     string
+	partition int
+	committed bool      // leave out what was written in transactions that were aborted
+	aborted   []aborted // those that the broker named
+	tolerant  bool      // batches whose checksum is wrong are Damage, not an error
+}
+
+// read decodes record batches from offset next on. Messages that cannot be read
+// have Damage, one for each stretch of offsets. It stops early when the messages
+// take too much memory; what is left is to be fetched again. The result shares no
+// memory with b. The error is errChecksum.
+func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
+	out.next = next
+	pending := slices.SortedFunc(slices.Values(r.aborted), func(x, y aborted) int { return cmp.Compare(x.first, y.first) })
+	dropped := make(map[int64]bool) // producers of transactions that were aborted and have begun
+	for len(b) > 0 && out.memory < maxDecoded {
+		batch, rest, err := nextBatch(b)
+		if err == io.ErrUnexpectedEOF {
+			if out.next == next { // else the broker cut it off, and sends it whole next time
+				r.damage(&out, out.next, out.next, fmt.Errorf("%w: the length of a record batch is wrong", ErrDamage))
+			}
+			return out, nil
+		}
+		if err == errChecksum && !r.tolerant {
+			if out.next > next {
+				return out, nil // it is the first one next time
+			}
+			return out, err
+		}
+		if err == errChecksum {
+			err = fmt.Errorf("%w: %w", ErrDamage, err)
+		}
+		b = rest
+		if batch.last < out.next {
+			continue
+		}
+		out.gap(batch.first)
+		for len(pending) > 0 && pending[0].first <= batch.last {
+			dropped[pending[0].producer] = true
+			pending = pending[1:]
+		}
+		full := false
+		switch {
+		case batch.attributes.Control():
+			if err == nil && batch.aborts() {
+				delete(dropped, batch.producer)
+			}
+		case r.committed && batch.attributes.Transactional() && dropped[batch.producer]:
+		case err != nil:
+			r.damage(&out, max(out.next, batch.first), batch.last, err)
+		default:
+			full = r.batch(&out, &batch)
+		}
+		if full {
+			return out, nil
+		}
+		out.next = max(out.next, batch.last+1)
+	}
+	return out, nil
+}
+
+// aborts reports whether the control record of the batch ends a transaction by
+// aborting it.
+func (b *recordBatch) aborts() bool {
+	records, err := b.unpack()
+	if err != nil {
+		return false
+	}
+	d := decoder{left: records}
+	r, err := d.record()
+	return err == nil && len(r.key) >= 4 && binary.BigEndian.Uint16(r.key[2:]) == 0
+}
+
+// batch decodes a batch of messages. It reports whether it stopped early.
+func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
+	records, err := batch.unpack()
+	if err != nil {
+		r.damage(out, max(out.next, batch.first), batch.last, err)
+		return false
+	}
+	d := decoder{left: records}
+	for range batch.count {
+		if len(d.left) == 0 {
+			return false
+		}
+		raw, err := d.record()
+		offset := batch.first + raw.offset
+		if err == nil && (raw.offset < 0 || offset > batch.last) {
+			err = fmt.Errorf("%w: its offset is not one of its batch", ErrDamage)
+		}
+		if err != nil {
+			r.damage(out, max(out.next, batch.first), batch.last, err)
+			return false
+		}
+		if offset < out.next {
+			continue // a batch may begin before the offset that was asked for
+		}
+		memory := raw.size + messageMemory + headMemory*int(min(raw.headerCount, maxHeaders))
+		if out.memory+memory > maxDecoded && len(out.msgs) > 0 {
+			return true
+		}
+		out.gap(offset)
+		m := Message{Topic: r.topic, Partition: r.partition, Offset: offset, Time: time.UnixMilli(batch.time + raw.time).UTC()}
+		if err := raw.message(&m); err != nil {
+			r.damage(out, offset, offset, err)
+			continue
+		}
+		out.msgs = append(out.msgs, m)
+		out.memory += memory
+		out.next = offset + 1
+	}
+	return false
+}
+
+// memory returns about how many bytes a message takes.
+func (m *Message) memory() int {
+	n := messageMemory + len(m.Key) + len(m.Value)
+	for _, h := range m.Headers {
+		n += headMemory + len(h.Key) + len(h.Value)
+	}
+	return n
+}
+
+// gap notes that offsets are missing before this one.
+func (out *decoded) gap(offset int64) {
+	if offset > out.next {
+		out.gaps = append(out.gaps, [2]int64{out.next, offset})
+		out.next = offset
+	}
+}
+
+// damage puts a message in place of offsets that cannot be read, if there are any.
+func (r *recordReader) damage(out *decoded, first, last int64, err error) {
+	if last < first {
+		return // what is wrong is behind the last record
+	}
+	where := fmt.Sprintf("bus: topic %s partition %d offset %d", r.topic, r.partition, first)
+	if last > first {
+		where += fmt.Sprintf(" to %d", last)
+	}
+	out.msgs = append(out.msgs, Message{Topic: r.topic, Partition: r.partition, Offset: first, Damage: fmt.Errorf("%s %w", where, err)})
+	out.memory += messageMemory + damageMemory
+	out.next = last + 1
+}

@@ -1,0 +1,177 @@
+package bus
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/fetch"
+)
+
+// fetchRequest asks a leader for messages. The client library would unpack the
+// answer while it reads it, and believe the lengths that it finds there; this
+// returns the bytes.
+type fetchRequest struct {
+	*fetch.Request
+	clientID string
+	version  int16 // of request and answer; set by the connection
+}
+
+// fetchResponse is the answer, without the four bytes of its length.
+type fetchResponse struct {
+	version int16
+	body    []byte
+}
+
+func (*fetchResponse) ApiKey() protocol.ApiKey { return protocol.Fetch }
+
+// Required implements protocol.RawExchanger.
+func (r *fetchRequest) Required(versions map[protocol.ApiKey]int16) bool {
+	r.version = versions[protocol.Fetch]
+	return true
+}
+
+// RawExchange implements protocol.RawExchanger.
+func (r *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
+	if r.version < 4 {
+		return nil, fmt.Errorf("bus: the broker is older than Kafka 0.11: %w", kafka.UnsupportedVersion)
+	}
+	if err := protocol.WriteRequest(rw, r.version, 1, r.clientID, r.Request); err != nil {
+		return nil, err
+	}
+	var length [4]byte
+	if _, err := io.ReadFull(rw, length[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n > maxResponse {
+		return nil, errNotKafka
+	}
+	res := &fetchResponse{version: r.version, body: takeBody(int(n))}
+	if _, err := io.ReadFull(rw, res.body); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// bodies holds the memory of answers that were decoded, for the next ones.
+var bodies sync.Pool
+
+func takeBody(n int) []byte {
+	if b, ok := bodies.Get().(*[]byte); ok && cap(*b) >= n {
+		return (*b)[:n]
+	}
+	return make([]byte, n)
+}
+
+func giveBody(b []byte) { bodies.Put(&b) }
+
+// fetched is what an answer says of the one partition that was asked for.
+type fetched struct {
+	code    kafka.Error // 0: none
+	high    int64       // offset behind the newest message
+	stable  int64       // before which every transaction has ended
+	aborted []aborted
+	records []byte // record batches, of which the last may be cut off
+}
+
+// parse takes the answer apart. Any bytes are safe to try.
+func (r *fetchResponse) parse() (f fetched, err error) {
+	d := wire{left: r.body}
+	d.int32() // that joins the answer to the request
+	d.int32() // ms for which the broker throttled it
+	if r.version >= 7 {
+		f.code = kafka.Error(d.int16())
+		d.int32() // session
+	}
+	if f.code != 0 {
+		return f, d.err()
+	}
+	if topics := d.int32(); topics != 1 {
+		return f, fmt.Errorf("bus: answer has %d topics, want 1", topics)
+	}
+	d.bytes(int64(d.int16()))
+	if partitions := d.int32(); partitions != 1 {
+		return f, fmt.Errorf("bus: answer has %d partitions, want 1", partitions)
+	}
+	d.int32() // number of the partition
+	f.code = kafka.Error(d.int16())
+	f.high, f.stable = d.int64(), d.int64()
+	if r.version >= 5 {
+		d.int64() // first offset of the log
+	}
+	n := d.int32()
+	if int64(n) > int64(len(d.left))/16 {
+		return f, errAnswer
+	}
+	for range n {
+		f.aborted = append(f.aborted, aborted{producer: d.int64(), first: d.int64()})
+	}
+	if r.version >= 11 {
+		d.int32() // a replica that is nearer
+	}
+	if size := d.int32(); size > 0 {
+		f.records = d.bytes(int64(size))
+	}
+	return f, d.err()
+}
+
+var errAnswer = fmt.Errorf("bus: a length in the broker's answer is wrong: %w", io.ErrUnexpectedEOF)
+
+// wire takes values of Kafka's protocol off the front of left. After a failure all
+// are zero.
+type wire struct {
+	left   []byte
+	failed bool
+}
+
+func (w *wire) err() error {
+	if w.failed {
+		return errAnswer
+	}
+	return nil
+}
+
+func (w *wire) bytes(n int64) []byte {
+	if n < 0 || n > int64(len(w.left)) {
+		w.left, w.failed = nil, true
+		return nil
+	}
+	b := w.left[:n:n]
+	w.left = w.left[n:]
+	return b
+}
+
+func (w *wire) int16() int16 {
+	if b := w.bytes(2); b != nil {
+		return int16(binary.BigEndian.Uint16(b))
+	}
+	return 0
+}
+
+func (w *wire) int32() int32 {
+	if b := w.bytes(4); b != nil {
+		return int32(binary.BigEndian.Uint32(b))
+	}
+	return 0
+}
+
+func (w *wire) int64() int64 {
+	if b := w.bytes(8); b != nil {
+		return int64(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+// askFetch sends a request for one partition and returns the answer's bytes.
+func askFetch(ctx context.Context, kc *kafka.Client, clientID string, req *fetch.Request) (*fetchResponse, error) {
+	res, err := kc.Transport.RoundTrip(ctx, kc.Addr, &fetchRequest{Request: req, clientID: clientID})
+	if err != nil {
+		return nil, err
+	}
+	return res.(*fetchResponse), nil
+}

@@ -1,0 +1,441 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/addoffsetstotxn"
+	"github.com/segmentio/kafka-go/protocol/addpartitionstotxn"
+	"github.com/segmentio/kafka-go/protocol/endtxn"
+	"github.com/segmentio/kafka-go/protocol/initproducerid"
+	"github.com/segmentio/kafka-go/protocol/offsetfetch"
+	"github.com/segmentio/kafka-go/protocol/txnoffsetcommit"
+)
+
+const (
+	txnTimeout   = 10 * time.Second // after which the broker aborts a transaction and refuses its owner
+	txnCall      = 4 * time.Second  // for one request of it, so that there is time for a second
+	abortTimeout = 3 * time.Second
+	firstRepeat  = time.Millisecond // a broker is often not quite done with the last transaction
+	quietRepeat  = time.Second      // how long that is not worth a word
+)
+
+// operationNotAttempted stands at the partitions of a request that would have been
+// added if another one had not been refused.
+const operationNotAttempted = kafka.Error(55)
+
+// Txn writes for one partition of a group in transactions: readers see all that
+// one Publish writes, or nothing. It belongs to the goroutine of its Partition, and
+// ends with it.
+type Txn struct {
+	p         *Partition
+	c         *client
+	id        string // transactional id: the group's name, "-", the number of the partition
+	producer  int64
+	epoch     int16
+	sequence  map[place]int32 // of the next message
+	positions map[string]int64
+	restart   int64 // what is committed for the partition's own topic while it has no position
+	ofTxn     pinned
+	ofGroup   pinned
+	stray     bool  // a request got no answer, and may still reach the broker
+	dead      error // returned by every later Publish
+}
+
+// Fence takes the partition for this member. From then on the broker refuses what
+// the previous owner writes in transactions; what that one left open is ended. Then
+// Fence reads the group's positions in this partition, and in the partitions with
+// the same number of other topics: what the assignment said may be out of date.
+// Partition.Fetch goes on from there.
+//
+// ErrLost means that another member has taken the partition already, or that ctx
+// ended. Other errors are permanent: a missing right or a setting of the broker,
+// named in the text.
+func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
+	t := &Txn{
+		p: p, c: p.f.c, id: fmt.Sprintf("%s-%d", p.gen.GroupID, p.ID()),
+		sequence: make(map[place]int32), positions: make(map[string]int64), restart: -1,
+	}
+	t.ofTxn = pinned{kind: ofTransaction, key: t.id}
+	t.ofGroup = pinned{kind: ofGroup, key: p.gen.GroupID}
+	err := t.repeat(ctx, "take the transactional id", t.initOnce)
+	if err == nil {
+		err = t.healIfStuck(ctx)
+	}
+	if err == nil {
+		err = t.repeat(ctx, "read the group's positions", func(ctx context.Context, kc *kafka.Client) error {
+			return t.fetchPositions(ctx, kc, append([]string{p.topic}, others...))
+		})
+	}
+	if err == nil {
+		err = t.repeat(ctx, "find the first offset", t.findRestart)
+	}
+	if err != nil {
+		if t.judge(err) == forever {
+			return nil, err
+		}
+		return nil, t.lose(err)
+	}
+	p.f.done(p.f.held)
+	p.queue, p.given = nil, 0
+	p.f.next = t.Position(p.topic)
+	return t, nil
+}
+
+// Position returns the group's committed offset in this partition of a topic that
+// was named to Fence, as of then or as published since; FirstOffset if it has none.
+func (t *Txn) Position(topic string) int64 {
+	if at, ok := t.positions[topic]; ok {
+		return at
+	}
+	return FirstOffset
+}
+
+// Publish writes messages and positions so that readers see all of them or none.
+// A position is the offset to be read next in this partition of a topic. Publish
+// commits positions even if none is given, those known: that is how the broker
+// notices a member that has lost the partition. It keeps neither msgs nor
+// positions.
+//
+// Failures that may pass are tried again until ctx ends. ErrLost means that another
+// member has the partition, or might: forget what is in memory and return from the
+// handler. Every later Publish and Fetch returns ErrLost then. Other errors are
+// permanent and nothing was written: ErrTooLarge, ErrNoTopic or a missing right,
+// with the setting or the right in the text.
+func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]int64) error {
+	if t.dead != nil {
+		return t.dead
+	}
+	outs, err := t.plan(ctx, msgs)
+	if err != nil {
+		if t.judge(err) == forever {
+			return err
+		}
+		return t.lose(err)
+	}
+	committed := maps.Clone(t.positions)
+	maps.Copy(committed, positions)
+	if _, ok := committed[t.p.topic]; !ok {
+		committed[t.p.topic] = t.restart
+	}
+	if err := t.write(ctx, outs, committed); err != nil {
+		return t.giveUp(ctx, outs, err)
+	}
+	if err := t.repeat(ctx, "commit", func(ctx context.Context, kc *kafka.Client) error { return t.end(ctx, kc, true) }); err != nil {
+		return t.lose(err) // it may be committed: nothing is aborted any more
+	}
+	t.c.published.Store(true)
+	maps.Copy(t.positions, positions)
+	if t.stray {
+		_ = t.lose(errors.New("a request of the last transaction got no answer and could reach the broker during the next one"))
+	}
+	return nil
+}
+
+// lose ends the Txn and its Partition. It returns what they return from now on.
+func (t *Txn) lose(cause error) error {
+	t.dead = fmt.Errorf("bus: topic %s partition %d: %w: %w", t.p.topic, t.p.ID(), ErrLost, cause)
+	t.p.lost = t.dead
+	return t.dead
+}
+
+// giveUp aborts the transaction. It may fail: who is fenced has nothing to abort.
+func (t *Txn) giveUp(ctx context.Context, outs []*outgoing, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	aborted := t.repeat(ctx, "abort", func(ctx context.Context, kc *kafka.Client) error { return t.end(ctx, kc, false) })
+	if t.judge(cause) != forever {
+		return t.lose(cause)
+	}
+	if aborted != nil || t.stray || slices.ContainsFunc(outs, func(o *outgoing) bool { return o.unknown }) {
+		_ = t.lose(cause) // which sequence number is next is not known
+	}
+	return cause
+}
+
+// verdict says what an error of a transaction asks for.
+type verdict int
+
+const (
+	again   verdict = iota // the same bytes may be sent again
+	lost                   // another member has the partition, or might
+	forever                // a setting or a right is wrong
+)
+
+// judge says what err asks for. A client that was let in once tries again while it
+// is refused, and one that could write once gives the partition up when a right is
+// taken away, to ask for it again: rights are changed while programs run.
+func (t *Txn) judge(err error) verdict {
+	var (
+		k       kafka.Error
+		network net.Error
+	)
+	switch {
+	case errors.Is(err, ErrNoTopic), errors.Is(err, ErrTooLarge):
+		return forever
+	case denied(err):
+		if t.c.published.Load() {
+			return lost
+		}
+		return forever
+	case refused(err):
+		if t.c.accepted.Load() {
+			return again
+		}
+		return forever
+	case errors.As(err, &k):
+		return judgeCode(k)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network),
+		errors.Is(err, context.DeadlineExceeded), errors.Is(err, protocol.ErrNoTopic), errors.Is(err, protocol.ErrNoPartition):
+		return again
+	}
+	return lost
+}
+
+func judgeCode(k kafka.Error) verdict {
+	switch k {
+	case kafka.ConcurrentTransactions, kafka.GroupLoadInProgress, kafka.GroupCoordinatorNotAvailable, kafka.NotCoordinatorForGroup,
+		kafka.NotLeaderForPartition, kafka.LeaderNotAvailable, kafka.UnknownTopicOrPartition, kafka.RequestTimedOut,
+		kafka.NotEnoughReplicas, kafka.NotEnoughReplicasAfterAppend, kafka.BrokerNotAvailable, kafka.NetworkException,
+		kafka.KafkaStorageError, kafka.UnstableOffsetCommit:
+		return again
+	case kafka.InvalidMessage, kafka.InvalidRecord, kafka.InvalidTimestamp, kafka.InvalidTopic, kafka.InvalidTransactionTimeout,
+		kafka.PolicyViolation, kafka.UnsupportedVersion, kafka.UnsupportedForMessageFormat:
+		return forever
+	}
+	return lost
+}
+
+// repeat calls f, with a deadline, until it succeeds, ctx ends or the error is one
+// that must not be repeated.
+func (t *Txn) repeat(ctx context.Context, what string, f func(ctx context.Context, kc *kafka.Client) error) error {
+	var o outage
+	began := time.Now()
+	for wait := firstRepeat; ; wait = min(2*wait, maxBackoff) {
+		kc := t.c.get()
+		call, cancel := context.WithTimeout(ctx, txnCall)
+		err := f(call, kc)
+		cancel()
+		if err == nil {
+			t.c.accepted.Store(true)
+			o.over(t.c.cfg)
+			return nil
+		}
+		err = explain(fmt.Errorf("bus: transactional id %s: %s: %w", t.id, what, err), t.c.cfg)
+		if t.judge(err) != again {
+			return err
+		}
+		if !errors.Is(err, kafka.ConcurrentTransactions) || time.Since(began) > quietRepeat {
+			if o.failed(t.c.cfg, err); o.failures%rebuildAfter == 0 {
+				t.c.rebuild(kc)
+			}
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+	}
+}
+
+// unanswered reports an error that leaves open whether the broker got the request.
+func unanswered(err error) bool {
+	var k kafka.Error
+	return !errors.As(err, &k)
+}
+
+// initOnce makes this member the owner of the transactional id. It never names the
+// producer it had: a broker would take that for a repair by the owner.
+func (t *Txn) initOnce(ctx context.Context, kc *kafka.Client) error {
+	res, err := coordinate[*initproducerid.Response](ctx, t.c, kc, &t.ofTxn, &initproducerid.Request{
+		TransactionalID: t.id, TransactionTimeoutMs: int32(txnTimeout.Milliseconds()), ProducerID: -1, ProducerEpoch: -1,
+	})
+	if err == nil {
+		err = t.ofTxn.check(res.ErrorCode)
+	}
+	if errors.Is(err, kafka.InvalidTransactionTimeout) {
+		return fmt.Errorf("%w: set the broker's transaction.max.timeout.ms to %d or more", err, txnTimeout.Milliseconds())
+	}
+	if err != nil {
+		return err
+	}
+	t.producer, t.epoch = res.ProducerID, res.ProducerEpoch
+	return nil
+}
+
+// fetchPositions reads what the group has committed.
+func (t *Txn) fetchPositions(ctx context.Context, kc *kafka.Client, topics []string) error {
+	req := &offsetfetch.Request{GroupID: t.ofGroup.key}
+	for _, topic := range topics {
+		req.Topics = append(req.Topics, offsetfetch.RequestTopic{Name: topic, PartitionIndexes: []int32{int32(t.p.ID())}})
+	}
+	res, err := coordinate[*offsetfetch.Response](ctx, t.c, kc, &t.ofGroup, req)
+	if err == nil {
+		err = t.ofGroup.check(res.ErrorCode)
+	}
+	if errors.Is(err, kafka.GroupIdNotFound) {
+		return nil // says the embedded broker of a group without positions
+	}
+	if err != nil {
+		return err
+	}
+	for _, topic := range res.Topics {
+		for _, p := range topic.Partitions {
+			if err := t.ofGroup.check(p.ErrorCode); err != nil {
+				return fmt.Errorf("topic %s: %w", topic.Name, err)
+			}
+			if p.CommittedOffset >= 0 {
+				t.positions[topic.Name] = p.CommittedOffset
+			}
+		}
+	}
+	return nil
+}
+
+// findRestart sets what is committed in place of a position that does not exist yet.
+func (t *Txn) findRestart(ctx context.Context, kc *kafka.Client) (err error) {
+	if _, ok := t.positions[t.p.topic]; !ok {
+		t.restart, err = offsetAt(ctx, kc, t.p.topic, t.p.ID(), FirstOffset)
+	}
+	return err
+}
+
+// write sends everything of one transaction but its end.
+func (t *Txn) write(ctx context.Context, outs []*outgoing, positions map[string]int64) error {
+	if len(outs) > 0 {
+		var places []place
+		for _, o := range outs {
+			places = append(places, o.at)
+		}
+		if err := t.addPartitions(ctx, places); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		wg     sync.WaitGroup
+		failed error // of the positions
+	)
+	wg.Go(func() {
+		if failed = t.commitPositions(ctx, positions); failed != nil {
+			cancel()
+		}
+	})
+	err := t.produce(ctx, outs)
+	if err != nil && t.judge(err) != forever { // else the positions soon have an answer, and the Txn lives on
+		cancel()
+	}
+	wg.Wait()
+	if failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return failed
+	}
+	return err
+}
+
+// addPartitions tells the coordinator what the transaction will write to.
+func (t *Txn) addPartitions(ctx context.Context, places []place) error {
+	req := &addpartitionstotxn.Request{TransactionalID: t.id, ProducerID: t.producer, ProducerEpoch: t.epoch}
+	for _, at := range places {
+		req.Topics = append(req.Topics, addpartitionstotxn.RequestTopic{Name: at.topic, Partitions: []int32{int32(at.partition)}})
+	}
+	return t.repeat(ctx, "begin a transaction", func(ctx context.Context, kc *kafka.Client) error {
+		res, err := coordinate[*addpartitionstotxn.Response](ctx, t.c, kc, &t.ofTxn, req)
+		if err != nil {
+			return err
+		}
+		for _, topic := range res.Results {
+			for _, p := range topic.Results {
+				err := t.ofTxn.check(p.ErrorCode)
+				if errors.Is(err, operationNotAttempted) {
+					continue // the one that is wrong has an error of its own
+				}
+				if err != nil {
+					return t.missing(ctx, place{topic.Name, int(p.PartitionIndex)}, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// missing turns the error that a partition is unknown into one that says whether
+// to wait for it: a broker may not know of it yet.
+func (t *Txn) missing(ctx context.Context, at place, err error) error {
+	if errors.Is(err, kafka.UnknownTopicOrPartition) {
+		n, asked := t.c.partitions(ctx, at.topic)
+		if asked != nil {
+			return asked
+		}
+		if at.partition >= n {
+			return fmt.Errorf("topic %s has only %d partitions now", at.topic, n)
+		}
+	}
+	return fmt.Errorf("topic %s partition %d: %w", at.topic, at.partition, err)
+}
+
+// addOffsets tells the coordinator that the transaction will commit positions.
+func (t *Txn) addOffsets(ctx context.Context) error {
+	return t.repeat(ctx, "begin to commit positions", func(ctx context.Context, kc *kafka.Client) error {
+		res, err := coordinate[*addoffsetstotxn.Response](ctx, t.c, kc, &t.ofTxn, &addoffsetstotxn.Request{
+			TransactionalID: t.id, ProducerID: t.producer, ProducerEpoch: t.epoch, GroupID: t.ofGroup.key,
+		})
+		if err != nil {
+			return err
+		}
+		return t.ofTxn.check(res.ErrorCode)
+	})
+}
+
+// commitPositions makes positions part of the transaction. The broker refuses them
+// from a member that has left the group's generation.
+func (t *Txn) commitPositions(ctx context.Context, positions map[string]int64) error {
+	if err := t.addOffsets(ctx); err != nil {
+		return err
+	}
+	req := &txnoffsetcommit.Request{
+		TransactionalID: t.id, GroupID: t.ofGroup.key, ProducerID: t.producer, ProducerEpoch: t.epoch,
+		GenerationID: t.p.gen.ID, MemberID: t.p.gen.MemberID,
+	}
+	for topic, at := range positions {
+		req.Topics = append(req.Topics, txnoffsetcommit.RequestTopic{Name: topic, Partitions: []txnoffsetcommit.RequestPartition{
+			{Partition: int32(t.p.ID()), CommittedOffset: at, CommittedLeaderEpoch: -1},
+		}})
+	}
+	return t.repeat(ctx, "commit positions", func(ctx context.Context, kc *kafka.Client) error {
+		res, err := coordinate[*txnoffsetcommit.Response](ctx, t.c, kc, &t.ofGroup, req)
+		if err != nil {
+			t.stray = t.stray || unanswered(err)
+			return err
+		}
+		for _, topic := range res.Topics {
+			for _, p := range topic.Partitions {
+				if err := t.ofGroup.check(p.ErrorCode); err != nil {
+					return t.missing(ctx, place{topic.Name, int(p.Partition)}, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// end commits or aborts the transaction. A broker that did so already says so again.
+func (t *Txn) end(ctx context.Context, kc *kafka.Client, commit bool) error {
+	res, err := coordinate[*endtxn.Response](ctx, t.c, kc, &t.ofTxn, &endtxn.Request{
+		TransactionalID: t.id, ProducerID: t.producer, ProducerEpoch: t.epoch, Committed: commit,
+	})
+	if err != nil {
+		t.stray = t.stray || unanswered(err)
+		return err
+	}
+	return t.ofTxn.check(res.ErrorCode)
+}

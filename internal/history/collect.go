@@ -1,0 +1,227 @@
+package history
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/classify"
+)
+
+// Summary is what a Collector saw of one epoch of one machine.
+type Summary struct {
+	Results    uint64                   // windows with a result
+	Repeats    uint64                   // messages that came again under the same id
+	Duplicated uint64                   // windows that have two results which differ
+	Verdicts   map[event.Verdict]uint64 // results by verdict
+	Late       uint64
+	Alerts     uint64 // alarms raised
+}
+
+// Collector reads a group's results and alerts of one epoch of one machine, as any
+// reader would who drops repeats by id.
+type Collector struct {
+	group, machine, epoch string
+	from                  uint64
+
+	mu      sync.Mutex
+	sum     Summary
+	seen    map[uint64]seenResult // by seq
+	alerts  map[string]bool
+	changed chan struct{} // closed and replaced whenever something came
+	out     *bufio.Writer
+	truth   map[uint64]int
+}
+
+// seenResult is what has to be remembered of a result.
+type seenResult struct {
+	sum     uint64 // of its bytes, to notice one that differs
+	verdict event.Verdict
+}
+
+// NewCollector returns a Collector of the windows from a seq on, which writes
+// every result as one line of JSON to out, if that is not nil.
+func NewCollector(group, machine, epoch string, from uint64, out io.Writer) *Collector {
+	c := &Collector{
+		group: group, machine: machine, epoch: epoch, from: from, seen: make(map[uint64]seenResult), alerts: make(map[string]bool),
+		changed: make(chan struct{}), truth: make(map[uint64]int),
+	}
+	c.sum.Verdicts = make(map[event.Verdict]uint64)
+	if out != nil {
+		c.out = bufio.NewWriter(out)
+	}
+	return c
+}
+
+// Truth says what class a window really was of, for the confusion. It may be
+// called before or after the window's result came.
+func (c *Collector) Truth(seq uint64, class int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.truth[seq] = class
+}
+
+// Run reads both topics from their start and follows them until ctx ends; then
+// it returns nil.
+func (c *Collector) Run(ctx context.Context, cfg bus.Config) error {
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, 2)
+	go func() { errs <- bus.ReadTopic(both, cfg, bus.TopicResults, bus.FirstOffset, true, c.result) }()
+	go func() { errs <- bus.ReadTopic(both, cfg, bus.TopicAlerts, bus.FirstOffset, true, c.alert) }()
+	err := <-errs
+	cancel()
+	_ = <-errs // the other one ended because it was told to
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// CatchUp returns when every alert that is on its topic now has been counted, or
+// gives up with an error after the given patience.
+func (c *Collector) CatchUp(ctx context.Context, cfg bus.Config, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, c.alert); err != nil {
+		return fmt.Errorf("history: alerts: %w", err)
+	}
+	return nil
+}
+
+func (c *Collector) result(m bus.Message) error {
+	if m.Key != c.machine {
+		return nil
+	}
+	var r event.Result
+	if err := json.Unmarshal(m.Value, &r); err != nil {
+		return fmt.Errorf("history: result at offset %d of partition %d: %w", m.Offset, m.Partition, err)
+	}
+	if r.Epoch != c.epoch || !OfGroup(r.Group, c.group) || r.Seq < c.from {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before, ok := c.seen[r.Seq]; ok {
+		c.sum.Repeats++
+		if before.sum != checksum(m.Value) {
+			c.sum.Duplicated++
+		}
+		return nil
+	}
+	c.seen[r.Seq] = seenResult{checksum(m.Value), r.Verdict}
+	c.sum.Results++
+	c.sum.Verdicts[r.Verdict]++
+	if r.Late {
+		c.sum.Late++
+	}
+	if c.out != nil {
+		if _, err := c.out.Write(append(m.Value[:len(m.Value):len(m.Value)], '\n')); err != nil {
+			return fmt.Errorf("history: results: %w", err)
+		}
+	}
+	c.wake()
+	return nil
+}
+
+func (c *Collector) alert(m bus.Message) error {
+	if m.Key != c.machine || !isAlert(&m) {
+		return nil
+	}
+	var a event.Alert
+	if err := json.Unmarshal(m.Value, &a); err != nil {
+		return fmt.Errorf("history: alert at offset %d of partition %d: %w", m.Offset, m.Partition, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a.Epoch == c.epoch && OfGroup(a.Group, c.group) && a.Seq >= c.from && !c.alerts[a.ID] {
+		c.alerts[a.ID] = true
+		if a.State == event.Raised {
+			c.sum.Alerts++
+		}
+		c.wake()
+	}
+	return nil
+}
+
+func checksum(b []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(b)
+	return h.Sum64()
+}
+
+func (c *Collector) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Wait returns once there are results of so many windows, or when none has come
+// for the given patience, or when ctx ends.
+func (c *Collector) Wait(ctx context.Context, windows uint64, patience time.Duration) {
+	for {
+		c.mu.Lock()
+		done, changed := c.sum.Results >= windows, c.changed
+		c.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(patience):
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Summary returns the counts so far.
+func (c *Collector) Summary() Summary {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sum
+	s.Verdicts = make(map[event.Verdict]uint64, len(c.sum.Verdicts))
+	for v, n := range c.sum.Verdicts {
+		s.Verdicts[v] = n
+	}
+	return s
+}
+
+// Confusion compares the windows judged healthy or faulty with the truth. It
+// reports false if the truth of none is known.
+func (c *Collector) Confusion() (classify.Confusion, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := classify.NewConfusion(2)
+	for seq, r := range c.seen {
+		class, known := c.truth[seq]
+		switch {
+		case !known:
+		case r.verdict == event.Healthy:
+			m.Add(class, classify.Healthy)
+		case r.verdict == event.Faulty:
+			m.Add(class, classify.Faulty)
+		}
+	}
+	return m, m.Rows() > 0
+}
+
+// Flush writes what is buffered to the results file.
+func (c *Collector) Flush() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out == nil {
+		return nil
+	}
+	if err := c.out.Flush(); err != nil {
+		return fmt.Errorf("history: results: %w", err)
+	}
+	return nil
+}

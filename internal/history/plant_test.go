@@ -1,0 +1,58 @@
+package history
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+)
+
+const (
+	drill    = "acme/line1/drill"
+	group    = "tcm-monitor"
+	patience = 30 * time.Second // bounds what should take a moment
+)
+
+// plant is a broker and a producer.
+type plant struct {
+	t   *testing.T
+	bus bus.Config
+	out *bus.Producer
+}
+
+// newPlant starts a broker with all topics.
+func newPlant(t *testing.T, partitions int) *plant {
+	p := newPlantWithoutTopics(t)
+	if _, err := bus.Apply(context.Background(), p.bus, partitions, 1); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func newPlantWithoutTopics(t *testing.T) *plant {
+	t.Helper()
+	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	p := &plant{t: t, bus: b.Config("test")}
+	if p.out, err = bus.NewProducer(p.bus); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.out.Close)
+	return p
+}
+
+func (p *plant) send(msgs ...bus.Message) {
+	p.t.Helper()
+	if err := p.out.Send(context.Background(), msgs); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// message is an event as a monitor sends it.
+func message(topic, id, machine, typ string, value []byte) bus.Message {
+	return bus.Message{Topic: topic, Key: machine, Value: value, Headers: []bus.Header{{Key: "ce_id", Value: []byte(id)}, {Key: "ce_type", Value: []byte(typ)}}}
+}

@@ -1,0 +1,44 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine"
+)
+
+// Shown returns how the machines stand whose alerts are in a partition of
+// tcm.alerts.v1, in the order of their names, as their records say: for each an
+// alert without a state that says what the last one left behind, and the
+// advisories that stand. Whatever was on the topic when Shown was called is in
+// that: records are written first.
+func Shown(ctx context.Context, cfg bus.Config, group string, partition int) (all []event.Alert, advisories []event.Advisory, err error) {
+	alerts, err := bus.Partitions(ctx, cfg, bus.TopicAlerts)
+	if err != nil {
+		return nil, nil, fmt.Errorf("history: %w", err)
+	}
+	records, err := Records(ctx, cfg, group)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		if bus.PartitionOf(name, alerts) != partition {
+			continue
+		}
+		sum, err := machine.Summarise(records[name])
+		if err != nil {
+			continue // a monitor that gets the machine sets the record aside
+		}
+		all = append(all, sum.Shown(group))
+		for _, n := range sum.Notices {
+			if n.Stands() {
+				advisories = append(advisories, n.Shown(group, name, sum.Model))
+			}
+		}
+	}
+	return all, advisories, nil
+}

@@ -1,0 +1,150 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// notice is a condition beside the tool's alarm, see event.Advisory. Those of which
+// there is nothing to remember are not kept.
+type Notice struct {
+	Kind    event.AdvisoryKind `json:"kind"`
+	Subject string             `json:"subject,omitempty"`
+	Flags   signal.Quality     `json:"flags,omitempty"` // of a sensor: what was wrong since Since
+	Text    string             `json:"text,omitempty"`  // of the advisory that raised it
+
+	Channels []string `json:"channels,omitempty"` // of all sensors of one rate: their channels
+	Silent   bool     `json:"silent,omitempty"`   // raised, and nobody was told: the notice of its rate says it
+	alarm.Notice
+}
+
+// The rules of notices. A Hold of a minute keeps them from chattering.
+var (
+	sensorRule = alarm.Hysteresis{K: 3, N: 5, Hold: time.Minute}
+	clockRule  = alarm.Hysteresis{K: 1, N: 1, Hold: time.Minute} // a step is in one window only
+	rivalRule  = alarm.Hysteresis{K: 1, N: 1, Hold: time.Minute}
+)
+
+// notice returns the notice of that kind and subject, or nil if there is nothing
+// to remember of it.
+func (m *Machine) notice(kind event.AdvisoryKind, subject string) *Notice {
+	i := slices.IndexFunc(m.Notices, func(n Notice) bool { return n.Kind == kind && n.Subject == subject })
+	if i < 0 {
+		return nil
+	}
+	return &m.Notices[i]
+}
+
+// advise takes what the window of r says of a condition, which is whether it is
+// there, and adds an advisory to what is to be told of the window if the condition
+// is raised or cleared by it under the rule. It returns that advisory, of which the
+// caller sets Text, and what is of its kind; or nil. The advisory is valid until
+// the next call.
+//
+// Windows that say nothing of the condition are not to be given.
+func (m *Machine) advise(kind event.AdvisoryKind, subject string, bad bool, rule alarm.Hysteresis, r *event.Result) *event.Advisory {
+	n := m.notice(kind, subject)
+	if n == nil {
+		if !bad {
+			return nil
+		}
+		m.Notices = append(m.Notices, Notice{Kind: kind, Subject: subject})
+		n = &m.Notices[len(m.Notices)-1]
+	}
+	was := n.Notice
+	return m.publishNotice(kind, subject, n.Observe(bad, r.Start, r.End, rule), was, byResult(r))
+}
+
+// advised is what made a notice change: a window, or the clock.
+type advised struct {
+	id    string // of the advisory, before what it is about
+	at    time.Time
+	epoch string
+	seq   uint64
+	tool  string
+	model string
+}
+
+// tell adds an advisory on a change of a notice to what is to be told.
+func (m *Machine) publishNotice(kind event.AdvisoryKind, subject string, change alarm.Change, was alarm.Notice, by advised) *event.Advisory {
+	n := m.notice(kind, subject)
+	since := n.Since
+	if change == alarm.Cleared {
+		since = was.Since
+	}
+	m.Notices = slices.DeleteFunc(m.Notices, func(n Notice) bool { return n.Quiet() })
+	if change == alarm.None {
+		return nil
+	}
+	a := event.Advisory{
+		Group: m.settings.Group, Machine: m.Machine, Tool: by.tool, Kind: kind, Subject: subject, State: event.AlertState(change), Severity: "warning",
+		Since: since, At: by.at, Epoch: by.epoch, Seq: by.seq, Model: by.model,
+	}
+	about := string(kind)
+	if subject != "" {
+		about += "/" + subject
+	}
+	a.ID = fmt.Sprintf("%s/%s/%s", by.id, about, change)
+	if change == alarm.Cleared {
+		a.Severity = "info"
+	}
+	m.decision.Advisories = append(m.decision.Advisories, a)
+	return &m.decision.Advisories[len(m.decision.Advisories)-1]
+}
+
+// byResult is a change by the window of r, byCause one by what changed the alarm too.
+func byResult(r *event.Result) advised {
+	return advised{r.ID, r.End, r.Epoch, r.Seq, r.Tool, r.Model}
+}
+
+func byCause(c cause, tool string) advised {
+	return advised{c.id, c.at, c.epoch, c.seq, tool, c.model}
+}
+
+// dismiss clears the advisories of a tool that is taken out. Drift is of the machine.
+func (m *Machine) dismiss(tool string, c cause) {
+	for _, n := range slices.Clone(m.Notices) {
+		if n.Kind != event.UnknownAdvisory && n.Kind != event.ModelAdvisory {
+			continue
+		}
+		was := n.Notice
+		if a := m.publishNotice(n.Kind, n.Subject, m.notice(n.Kind, n.Subject).Clear(), was, byCause(c, tool)); a != nil {
+			why := "tool changed to " + orUnknown(c.tool)
+			if c.reason == "new_tool" {
+				why = "tool declared new by " + c.by
+			}
+			a.Text = fmt.Sprintf("%s: advisory of %s is over, %s", short(m.Machine), a.Since.Format(clock), why)
+		}
+	}
+}
+
+// awake notes that a window came. It ends the silence of the machine.
+func (m *Machine) awake(w Window, r *event.Result) {
+	if n := m.notice(event.SilenceAdvisory, ""); n != nil {
+		was := n.Notice
+		a := m.publishNotice(event.SilenceAdvisory, "", n.Clear(), was, byResult(r))
+		a.Text = fmt.Sprintf("%s: windows come again, after %v without", short(m.Machine), w.Now.Sub(was.Since).Round(time.Second))
+	}
+	m.LastWindowAt, m.waitingSince, m.askedEnd = w.Now.UTC().Round(0), w.Now, nil
+}
+
+// silent raises the silence of the machine at that time by the monitor's clock.
+func (m *Machine) silent(now time.Time) {
+	now = now.UTC().Round(0)
+	since := m.LastWindowAt
+	if since.IsZero() { // an older program did not say
+		since = m.waitingSince.UTC().Round(0)
+	}
+	c := m.causeWithoutWindow(fmt.Sprintf("%s/%s/silence/%d", m.Machine, m.settings.Group, since.UnixNano()), now)
+	m.Notices = append(m.Notices, Notice{Kind: event.SilenceAdvisory})
+	n := &m.Notices[len(m.Notices)-1]
+	a := m.publishNotice(event.SilenceAdvisory, "", n.Raise(since, now), alarm.Notice{}, byCause(c, m.alarm.State().Tool))
+	a.ID = c.id + "/" + string(event.Raised)
+	a.Text = fmt.Sprintf("%s: SILENT, no window to judge since %s: its tool is not monitored. Look at its ingester and sensors", short(m.Machine), since.Format(clock))
+	m.notice(event.SilenceAdvisory, "").Text = a.Text
+}

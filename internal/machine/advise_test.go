@@ -1,0 +1,382 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/schemas"
+)
+
+// fiveForces returns a layout of five channels, of which one may fail while the
+// tool is still judged.
+func fiveForces(t testing.TB) *signal.Layout {
+	t.Helper()
+	var channels []signal.Channel
+	for i := range 5 {
+		channels = append(channels, signal.Channel{Name: fmt.Sprint("ch", i+1), Kind: signal.Feature, Unit: "N", Rate: 1})
+	}
+	l, err := signal.NewLayout("five forces", channels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// resultAt returns what a judge says of window seq, one a second.
+func resultAt(seq int, v event.Verdict) *event.Result {
+	w := at(uint64(seq), "T1", false)
+	return &event.Result{ID: event.WindowID(drill, w.EpochString(), w.Seq), Machine: drill, Epoch: w.EpochString(), Seq: w.Seq, Tool: "T1", Start: w.Start, End: w.End(), Verdict: v, Model: "m"}
+}
+
+// sensedBy returns what is published of the sensors in a window.
+func sensedBy(m *Machine, faults []signal.Quality, layout *signal.Layout, r *event.Result) []event.Advisory {
+	var d Decision
+	m.decision = &d
+	m.senses(faults, layout, r)
+	return d.Advisories
+}
+
+func TestSensorAdvisories(t *testing.T) {
+	const flat, step, clip, rate = signal.Flatline, signal.ClockStep, signal.Clipped, signal.RateError
+	bad := func(n int, q signal.Quality) (s []signal.Quality) { return slices.Repeat([]signal.Quality{q}, n) }
+	good := func(n int) []signal.Quality { return bad(n, 0) }
+	for name, tc := range map[string]struct {
+		ch2     []signal.Quality // of the second channel, window by window
+		all     bool             // the others have the flags too
+		verdict event.Verdict
+		want    []string // seq, state, status, severity: text
+	}{
+		"a touch is none": {slices.Concat(good(3), bad(2, clip), good(90)), false, event.Healthy, nil},
+		"a dead sensor, mended": {slices.Concat(good(2), bad(10, flat), good(70)), false, event.Healthy, []string{
+			"4 raised failure warning: drill: SENSOR ch2 Failure: flatline; tool verdict on 4 channels",
+			"71 cleared  info: drill: SENSOR ch2 normal again; flatline of 02:00:02 is over",
+		}},
+		"the gravest of what is wrong": {slices.Concat(bad(2, clip), bad(1, clip|flat)), false, event.NotCutting, []string{
+			"2 raised failure warning: drill: SENSOR ch2 Failure: flatline, clipped; tool verdict on 4 channels",
+		}},
+		"clipping": {bad(3, clip), false, event.Healthy, []string{
+			"2 raised out_of_specification warning: drill: SENSOR ch2 Out of specification: clipped; tool verdict on 4 channels",
+		}},
+		"a clock that jumps once, and all its channels with it": {slices.Concat(good(1), bad(1, step), good(70)), true, event.SensorFault, []string{
+			"1 raised maintenance_required info: drill: SENSOR clock Maintenance required: clock_step; no tool verdict",
+			"61 cleared  info: drill: SENSOR clock normal again; clock_step of 02:00:01 is over",
+		}},
+		"a wrong rate for as long as it is wrong": {slices.Concat(bad(100, rate), good(10)), false, event.Healthy, []string{
+			"0 raised out_of_specification warning: drill: SENSOR clock Out of specification: rate_error; tool verdict on 4 channels",
+		}},
+		"a loose wire does not chatter": {slices.Concat(bad(5, flat), good(30), bad(5, flat), good(30), bad(5, flat)), false, event.Healthy, []string{
+			"2 raised failure warning: drill: SENSOR ch2 Failure: flatline; tool verdict on 4 channels",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mach := newBench(t, machinetest.OneValue(t)).m
+			var got []string
+			for seq, q := range tc.ch2 {
+				faults := make([]signal.Quality, 5)
+				faults[1] = q
+				if tc.all {
+					faults = slices.Repeat([]signal.Quality{q}, 5)
+				}
+				for _, a := range sensedBy(mach, faults, fiveForces(t), resultAt(seq, tc.verdict)) {
+					got = append(got, fmt.Sprintf("%d %s %s %s: %s", a.Seq, a.State, a.Status, a.Severity, a.Text))
+					if err := schemas.Validate(schemas.Advisory, event.JSON(a)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			}
+			if n := len(mach.Notices); len(tc.want)%2 == 0 && n != 0 {
+				t.Errorf("%d notices are kept of what is over", n)
+			}
+		})
+	}
+}
+
+// All channels of a card that dies are one advisory, which names them; what is the
+// matter with one of them apart from that is published when the card is back.
+func TestSensorsOfOneRate(t *testing.T) {
+	const flat, drop, clip = signal.Flatline, signal.Dropout, signal.Clipped
+	layout, err := signal.NewLayout("two cards", []signal.Channel{
+		{Name: "x", Kind: signal.Vibration, Rate: 20000}, {Name: "thrust", Kind: signal.Force, Rate: 100}, {Name: "y", Kind: signal.Vibration, Rate: 20000},
+		{Name: "z", Kind: signal.Vibration, Rate: 20000}, {Name: "temperature", Kind: signal.Feature, Rate: 0.1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type span struct {
+		windows          int
+		x, y, z, another signal.Quality
+	}
+	const (
+		down  = "drill: SENSORS 20000Hz Failure: dropout of all 3 channels, x, y, z; no tool verdict"
+		up    = "drill: SENSORS 20000Hz: dropout of 02:00:02 of all 3 channels, x, y, z, is over"
+		named = "x,y,z"
+	)
+	for name, tc := range map[string]struct {
+		spans []span
+		want  []string // seq, state, status, channels: text
+	}{
+		"a card dies and comes back": {[]span{{2, 0, 0, 0, 0}, {100, drop, drop, drop, 0}, {80, 0, 0, 0, 0}}, []string{
+			"4 raised failure " + named + ": " + down, "161 cleared  " + named + ": " + up,
+		}},
+		"two of three": {[]span{{10, drop, drop, 0, 0}}, []string{
+			"2 raised failure : drill: SENSOR x Failure: dropout; no tool verdict", "2 raised failure : drill: SENSOR y Failure: dropout; no tool verdict",
+		}},
+		"a card, and a channel of another": {[]span{{2, 0, 0, 0, 0}, {3, drop, drop, drop, flat}}, []string{
+			"4 raised failure " + named + ": " + down, "4 raised failure : drill: SENSOR thrust Failure: flatline; no tool verdict",
+		}},
+		"clipping together is of each": {[]span{{3, clip, clip, clip, 0}}, []string{
+			"2 raised out_of_specification : drill: SENSOR x Out of specification: clipped; no tool verdict",
+			"2 raised out_of_specification : drill: SENSOR y Out of specification: clipped; no tool verdict",
+			"2 raised out_of_specification : drill: SENSOR z Out of specification: clipped; no tool verdict",
+		}},
+		"one stays dead": {[]span{{2, 0, 0, 0, 0}, {10, drop, drop, drop, 0}, {70, 0, drop, 0, 0}, {60, 0, 0, 0, 0}}, []string{
+			"4 raised failure " + named + ": " + down, "71 cleared  " + named + ": " + up,
+			"71 raised failure : drill: SENSOR y Failure: dropout; no tool verdict", "141 cleared  : drill: SENSOR y normal again; dropout of 02:00:02 is over",
+		}},
+		"one stays dead for a while": {[]span{{2, 0, 0, 0, 0}, {10, drop, drop, drop, 0}, {30, 0, drop, 0, 0}, {90, 0, 0, 0, 0}}, []string{
+			"4 raised failure " + named + ": " + down, "71 cleared  " + named + ": " + up,
+		}},
+		"one was dead before": {[]span{{2, 0, 0, drop, 0}, {10, 0, 0, drop, 0}, {10, drop, drop, drop, 0}, {70, 0, 0, 0, 0}}, []string{
+			"2 raised failure : drill: SENSOR z Failure: dropout; no tool verdict",
+			"14 raised failure " + named + ": " + down,
+			"81 cleared  " + named + ": " + strings.Replace(up, ":02 of", ":12 of", 1),
+			"81 cleared  : drill: SENSOR z normal again; dropout of 02:00:00 is over",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mach := newBench(t, machinetest.OneValue(t)).m
+			var got []string
+			seq := 0
+			for _, s := range tc.spans {
+				for range s.windows {
+					for _, a := range sensedBy(mach, []signal.Quality{s.x, s.another, s.y, s.z, 0}, layout, resultAt(seq, event.SensorFault)) {
+						got = append(got, fmt.Sprintf("%d %s %s %s: %s", a.Seq, a.State, a.Status, strings.Join(a.Channels, ","), a.Text))
+						if err := schemas.Validate(schemas.Advisory, event.JSON(a)); err != nil {
+							t.Error(err)
+						}
+						if n := mach.notice(a.Kind, a.Subject); a.State == event.Raised {
+							shown := n.Shown(group, drill, "m")
+							if a.ID, a.Tool, a.At, a.Epoch, a.Seq = shown.ID, "", shown.At, "", 0; !reflect.DeepEqual(a, shown) {
+								t.Errorf("shown after a restart as\n%s\nwant\n%s", event.JSON(shown), event.JSON(a))
+							}
+						}
+					}
+					seq++
+				}
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			}
+		})
+	}
+}
+
+// Raised and cleared alternate for each subject, whatever sensors do, and a condition of
+// the tool ends with the tool.
+func TestAdvisoriesAlternate(t *testing.T) {
+	layout := fiveForces(t)
+	rule := alarm.Hysteresis{K: 2, N: 4, Hold: 3 * time.Second}
+	m := machinetest.OneValue(t)
+	rapid.Check(t, func(t *rapid.T) {
+		mach := newBench(t, m).m
+		last := map[string]event.AlertState{}
+		ids := map[string]bool{}
+		for seq := range rapid.IntRange(1, 300).Draw(t, "windows") {
+			r := resultAt(seq, event.Healthy)
+			faults := make([]signal.Quality, 5)
+			dead := rapid.IntRange(0, 2).Draw(t, "dead") == 0
+			for i := range faults {
+				if dead {
+					faults[i] = signal.Dropout
+				} else if rapid.IntRange(0, 3).Draw(t, "fault") == 0 {
+					faults[i] = signal.Quality(rapid.IntRange(1, 63).Draw(t, "quality"))
+				}
+			}
+			var d Decision
+			mach.decision = &d
+			changed := rapid.IntRange(0, 30).Draw(t, "change") == 0
+			if changed {
+				mach.dismiss("T0", ofWindow(r, "tool_change"))
+			}
+			if rapid.IntRange(0, 30).Draw(t, "restart") == 0 {
+				record := event.JSON(mach.Notices)
+				mach.Notices = nil
+				if err := json.Unmarshal(record, &mach.Notices); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mach.senses(faults, layout, r)
+			if a := mach.advise(event.UnknownAdvisory, "", rapid.Bool().Draw(t, "unknown"), rule, r); a != nil {
+				a.Text = "unknown"
+			}
+			if changed && mach.notice(event.UnknownAdvisory, "") != nil && mach.notice(event.UnknownAdvisory, "").Raised {
+				t.Fatal("it stands after a single window of the next tool")
+			}
+			for _, a := range d.Advisories {
+				key := string(a.Kind) + a.Subject
+				if n := mach.notice(event.SensorAdvisory, "1Hz"); a.State == event.Raised && strings.HasPrefix(a.Subject, "ch") && n != nil && n.Raised {
+					t.Fatalf("%s while the advisory of its card stands", event.JSON(a))
+				}
+				if a.State == last[key] || last[key] == "" && a.State != event.Raised {
+					t.Fatalf("%s after %s: %s", a.State, last[key], event.JSON(a))
+				}
+				if last[key] = a.State; ids[a.ID] {
+					t.Fatalf("%s twice", a.ID)
+				}
+				ids[a.ID] = true
+				if err := schemas.Validate(schemas.Advisory, event.JSON(a)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// silent is a bench whose machine has judged a window at noon and may be silent for a
+// minute. Tick lets the clock stand at a time after noon, with the partition judged up to
+// next; it returns what is published and whether the end of the partition is asked for.
+func silent(t *testing.T) (b *bench, tick func(after time.Duration, next int64) Decision) {
+	b = newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Silence = time.Minute })
+	b.window(at(0, "T1", false))
+	return b, func(after time.Duration, next int64) Decision {
+		t.Helper()
+		return b.apply(Tick{Now: noon.Add(after), Next: next})
+	}
+}
+
+func (b *bench) isSilent() bool { return b.m.notice(event.SilenceAdvisory, "") != nil }
+
+// A machine whose windows stop is silent once, across a restart, until they come again.
+func TestSilence(t *testing.T) {
+	b, tick := silent(t)
+	if d := tick(59*time.Second, 1); d.AskEnd || len(d.Advisories) > 0 {
+		t.Fatalf("before its time: %+v", d)
+	}
+	if d := tick(time.Minute, 1); !d.AskEnd || len(d.Advisories) > 0 {
+		t.Fatalf("it does not ask how far the partition goes: %+v", d)
+	}
+	b.m.EndIs(1, true, noon.Add(time.Minute))
+	d := tick(time.Minute, 1)
+	if len(d.Advisories) != 1 || d.Advisories[0].State != event.Raised || !strings.Contains(d.Advisories[0].Text, "drill: SILENT, no window to judge since 12:00:00") {
+		t.Fatalf("%+v", d)
+	}
+	b.restart()
+	b.sent = 20 * time.Minute
+	if d := tick(b.sent, 1); d.AskEnd || len(d.Advisories) > 0 {
+		t.Errorf("silent twice: %+v", d)
+	}
+	d = b.window(at(1, "T1", false))
+	if len(d.Advisories) != 1 || d.Advisories[0].State != event.Cleared || !strings.Contains(d.Advisories[0].Text, "windows come again, after 20m") {
+		t.Errorf("%+v", d)
+	}
+	b.restart()
+	if b.isSilent() {
+		t.Error("silent after a window")
+	}
+}
+
+// A monitor that is behind gets no windows either. It calls a machine silent when it has
+// judged all that was in Kafka when it asked.
+func TestSilenceOfAMonitorThatIsBehind(t *testing.T) {
+	b, tick := silent(t)
+	tick(10*time.Minute, 1)
+	b.m.EndIs(5, true, noon.Add(10*time.Minute))
+	for _, next := range []int64{1, 4} {
+		if tick(11*time.Minute, next); b.isSilent() {
+			t.Fatalf("silent at offset %d of 5: its windows may wait", next)
+		}
+	}
+	b.m.EndIs(9, true, noon.Add(11*time.Minute)) // another machine of the partition never rests
+	if tick(12*time.Minute, 5); !b.isSilent() {
+		t.Fatal("not silent, with everything judged that was there when it asked")
+	}
+}
+
+// A window that comes after the end was asked for begins the time again.
+func TestSilenceIsAskedAgain(t *testing.T) {
+	b, tick := silent(t)
+	tick(time.Minute, 1)
+	b.m.EndIs(2, true, noon.Add(time.Minute))
+	b.sent = 61 * time.Second
+	b.window(at(1, "T1", false))
+	if d := tick(62*time.Second, 2); d.AskEnd || b.isSilent() {
+		t.Error("silent a second after a window")
+	}
+	if d := tick(2*time.Minute+time.Second, 2); !d.AskEnd || b.isSilent() {
+		t.Error("it goes by the answer of before the window")
+	}
+}
+
+// Retention may have taken what the position says is there: nothing lies before such an end.
+func TestSilenceWhereNothingLies(t *testing.T) {
+	b, tick := silent(t)
+	tick(time.Minute, -2) // the first there is
+	b.m.EndIs(-1<<62, true, noon.Add(time.Minute))
+	if tick(time.Minute, -2); !b.isSilent() {
+		t.Error("an empty partition holds no windows")
+	}
+}
+
+// Trouble with the broker is not the silence of a machine: its time begins again when the
+// broker answers, and when it does not.
+func TestOutageIsNotSilence(t *testing.T) {
+	b, tick := silent(t)
+	tick(70*time.Second, 1)
+	b.m.EndIs(1, true, noon.Add(70*time.Second))
+	b.apply(Tick{Now: noon.Add(100 * time.Second), Trouble: noon.Add(90 * time.Second), Next: 1})
+	if b.isSilent() {
+		t.Fatal("silent ten seconds after an outage")
+	}
+	if d := tick(150*time.Second, 1); !d.AskEnd || b.isSilent() {
+		t.Fatal("it goes by the answer of before the outage")
+	}
+	b.m.EndIs(0, false, noon.Add(150*time.Second))
+	if d := tick(209*time.Second, 1); d.AskEnd || b.isSilent() {
+		t.Error("the time does not begin again when the broker does not answer")
+	}
+}
+
+// Two monitors that both believe to have the machine publish its silence under one id:
+// readers see it once.
+func TestSilenceHasOneID(t *testing.T) {
+	id := func(after time.Duration) string {
+		b, tick := silent(t)
+		tick(after, 1)
+		b.m.EndIs(1, true, noon)
+		return tick(after, 1).Advisories[0].ID
+	}
+	if a, b := id(time.Minute), id(time.Hour); a != b || a != fmt.Sprintf("%s/%s/silence/%d/raised", drill, group, noon.UnixNano()) {
+		t.Errorf("%s, %s", a, b)
+	}
+}
+
+// A late window raises no advisory of a sensor.
+func TestLateWindowAdvisesNothing(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	seen := func(seq uint64) int {
+		w := at(seq, "T1", false)
+		w.Quality[0] = signal.ClockStep
+		return len(b.window(w).Advisories)
+	}
+	b.window(at(5, "T1", false))
+	if n := seen(3); n != 0 {
+		t.Errorf("late: %d advisories", n)
+	}
+	if n := seen(6); n != 1 {
+		t.Errorf("in time: %d advisories", n)
+	}
+}

@@ -1,0 +1,214 @@
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+)
+
+// How long after it was issued a command may reach Kafka, and how long before: clocks
+// differ. What was recorded and is sent again later comes too late; what is sent again
+// sooner has an id that is still remembered.
+const (
+	commandAge   = 5 * time.Minute
+	commandAhead = time.Minute
+)
+
+// maxCommand is the longest command that is read, and maxCommands how many of a
+// machine are remembered within commandAge.
+const (
+	maxCommand  = 16 << 10
+	maxCommands = 1000
+)
+
+// Command is a message of the commands topic.
+type Command struct {
+	Key    string
+	Value  []byte
+	Offset int64     // where it lies in the machine's partition of the commands topic
+	At     time.Time // when Kafka got it
+}
+
+// Commands are those that a machine has had and that could come again, in the order in
+// which they came.
+type Commands struct {
+	IDs []CommandID `json:"ids"`
+}
+
+// CommandID is a command that came.
+type CommandID struct {
+	ID string    `json:"id"`
+	At time.Time `json:"at"` // when it reached Kafka
+}
+
+// note remembers a command, and forgets those that would be refused as too old. A clock
+// that was ahead once makes it forget nothing but commands.
+func (h *Commands) note(id string, at time.Time) {
+	h.IDs = slices.DeleteFunc(h.IDs, func(o CommandID) bool { return at.Sub(o.At).Abs() > commandAge+commandAhead })
+	h.IDs = append(h.IDs, CommandID{id, at})
+	h.IDs = slices.Delete(h.IDs, 0, max(0, len(h.IDs)-maxCommands))
+}
+
+// has reports whether a command of the id came.
+func (h *Commands) has(id string) bool {
+	return slices.ContainsFunc(h.IDs, func(o CommandID) bool { return o.ID == id })
+}
+
+// errRepeated is returned for a command that was carried out or refused before.
+var errRepeated = errors.New("a command of this id came before: give a command that is sent again an id and a time of its own")
+
+// read returns the command in a message. It reports what is not one.
+func (c Command) read() (*event.Command, error) {
+	if len(c.Value) > maxCommand {
+		return nil, fmt.Errorf("command of %d bytes: at most %d", len(c.Value), maxCommand)
+	}
+	var e event.Command
+	if err := json.Unmarshal(c.Value, &e); err != nil {
+		return nil, fmt.Errorf("command: %w", err)
+	}
+	if err := e.Check(); err != nil {
+		return nil, fmt.Errorf("command: %w", err)
+	}
+	if e.Machine != c.Key {
+		return nil, fmt.Errorf("command: key %.64q, it is for machine %.64q", c.Key, e.Machine)
+	}
+	return &e, nil
+}
+
+// apply carries a command out, or says why not: in an alert, or in Refused where the
+// sender cannot be answered there.
+func (c Command) apply(m *Machine) {
+	e, err := c.read()
+	if err != nil {
+		m.decision.Refused = err.Error()
+		return
+	}
+	if m.Commands.has(e.ID) {
+		m.decision.Refused = fmt.Sprintf("command %s: %v", e.ID, errRepeated)
+		return
+	}
+	was := m.alarm.State()
+	why := m.causeWithoutWindow(fmt.Sprintf("%s/%s/command/%s", m.Machine, m.settings.Group, e.ID), c.At)
+	why.by, why.note, why.until, why.action, why.reason = e.By, e.Note, e.Until, e.ID, "acknowledged"
+	why.falseAlarm = e.FalseAlarm
+	alerts, err := m.carryOut(e, c.At, why)
+	m.Commands.note(e.ID, c.At)
+	m.dirty.slow = true
+	if err != nil {
+		a := m.alert("refused", was, why)
+		a.Incident = m.incident()
+		a.Text = fmt.Sprintf("%s: %s by %s: %v.", short(m.Machine), e.Action, e.By, err)
+		alerts = []event.Alert{a}
+	}
+	m.decision.Alerts = append(m.decision.Alerts, alerts...)
+}
+
+// carryOut does what a command wants, and returns the alerts that say so. Its errors are
+// sentences behind the name of the command.
+func (m *Machine) carryOut(c *event.Command, arrived time.Time, why cause) ([]event.Alert, error) {
+	if err := m.timely(c, arrived); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Action == event.NewTool:
+		return m.newToolCommand(c, why)
+	case c.Action == event.Retire:
+		return m.retire(why), nil
+	case c.Action.Marks():
+		a, err := m.mark(c, why)
+		return []event.Alert{a}, err
+	}
+	was := m.alarm.State()
+	changes, err := m.toAlarm(c, arrived)
+	if err != nil {
+		return nil, err
+	}
+	if r := m.pastAlarm(c.Incident); r != nil && c.FalseAlarm {
+		r.False = true
+		m.dirty.slow = true
+	}
+	return m.report(changes, was, why), nil
+}
+
+// newToolCommand declares a tool new under its name.
+func (m *Machine) newToolCommand(c *event.Command, why cause) ([]event.Alert, error) {
+	if m.indexTool(c.Tool) < 0 {
+		return nil, fmt.Errorf("%w: no tool %q is remembered here, so that it is new anyway", alarm.ErrRefused, c.Tool)
+	}
+	why.reason = "new_tool"
+	m.declareNew(c.Tool, why)
+	a := m.alert(alarm.Change(event.ToolIsNew), m.alarm.State(), why)
+	a.Tool, a.Incident = c.Tool, ""
+	a.Text = fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", short(m.Machine), c.Tool, c.By)
+	return []event.Alert{a}, nil
+}
+
+// retire ends what stands of the machine, which is taken off. It begins again with the
+// next window.
+func (m *Machine) retire(why cause) []event.Alert {
+	why.reason = "retired"
+	was := m.alarm.State()
+	out, _ := m.alarm.TakeOut()
+	alerts := m.report(out, was, why)
+	for _, n := range slices.Clone(m.Notices) {
+		before := n.Notice
+		if a := m.publishNotice(n.Kind, n.Subject, m.notice(n.Kind, n.Subject).Clear(), before, byCause(why, was.Tool)); a != nil {
+			a.Text = fmt.Sprintf("%s: advisory of %s is over, the machine is retired", short(m.Machine), before.Since.Format(clock))
+		}
+	}
+	a := m.alert(alarm.Change(event.Retired), was, why)
+	a.Incident = ""
+	a.Text = fmt.Sprintf("%s: retired by %s; nothing is remembered of it.", short(m.Machine), why.by)
+	for _, t := range m.Tools {
+		m.dirty.tools[t.Name] = true
+	}
+	m.dirty.slow = true
+	m.State = State{Machine: m.Machine, Model: m.Model, Commands: m.Commands}
+	if err := m.alarm.Restore(alarm.State{}); err != nil { // masks go too
+		panic("machine: retire: " + err.Error())
+	}
+	m.gone = true
+	return append(alerts, a)
+}
+
+// timely reports a command that is not of now, or one of too many.
+func (m *Machine) timely(c *event.Command, arrived time.Time) error {
+	switch age := arrived.Sub(c.Issued); {
+	case age > commandAge:
+		return fmt.Errorf("%w: it arrived %v after it was issued, and expires after %v: send it again, and look at the sender's clock",
+			alarm.ErrRefused, age.Round(time.Second), commandAge)
+	case age < -commandAhead:
+		return fmt.Errorf("%w: it was issued %v after it arrived: set the sender's clock", alarm.ErrRefused, -age.Round(time.Second))
+	case len(m.Commands.IDs) >= maxCommands && arrived.Sub(m.Commands.IDs[0].At).Abs() <= commandAge+commandAhead:
+		return fmt.Errorf("%w: more than %d commands in %v", alarm.ErrRefused, maxCommands, commandAge)
+	}
+	return nil
+}
+
+// toAlarm does to the alarm what a command wants.
+func (m *Machine) toAlarm(c *event.Command, arrived time.Time) ([]alarm.Change, error) {
+	if c.Incident != "" && c.Incident != m.incident() {
+		return nil, fmt.Errorf("%w: alarm %s is closed", alarm.ErrRefused, c.Incident)
+	}
+	mask := alarm.Mask{By: c.By, Reason: c.Note, Since: arrived, Until: c.Until}
+	switch c.Action {
+	case event.Acknowledge:
+		return m.alarm.Acknowledge()
+	case event.Shelve:
+		return m.alarm.Shelve(mask)
+	case event.Unshelve:
+		return m.alarm.Unshelve()
+	case event.Suppress:
+		return m.alarm.Suppress(mask)
+	case event.Unsuppress:
+		return m.alarm.Unsuppress()
+	case event.OutOfService:
+		return m.alarm.Remove(mask)
+	}
+	return m.alarm.PutBack()
+}

@@ -1,0 +1,70 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+)
+
+// PastAlarm is an alarm that people were told of, and that may be over.
+type PastAlarm struct {
+	Incident string    `json:"incident"`
+	Tool     string    `json:"tool,omitempty"`
+	Since    time.Time `json:"since"`
+	False    bool      `json:"false,omitempty"` // a person says so
+}
+
+// rememberAlarm remembers an alarm that people are told of.
+func (m *Machine) rememberAlarm(r PastAlarm) {
+	if m.pastAlarm(r.Incident) != nil {
+		return // of a tool that has come back
+	}
+	m.Raised = append(m.Raised, r)
+	m.Raised = slices.Delete(m.Raised, 0, max(0, len(m.Raised)-keptRaised))
+	m.dirty.slow = true
+}
+
+// pastAlarm returns an alarm that people were told of; nil if it is not remembered.
+func (m *Machine) pastAlarm(incident string) *PastAlarm {
+	i := slices.IndexFunc(m.Raised, func(r PastAlarm) bool { return r.Incident == incident })
+	if i < 0 {
+		return nil
+	}
+	return &m.Raised[i]
+}
+
+// mark says of an alarm, which may be over, that it was false, or takes that back,
+// and returns what is to be told. Its errors are sentences behind the name of the command.
+func (m *Machine) mark(c *event.Command, why cause) (event.Alert, error) {
+	r, yes := m.pastAlarm(c.Incident), c.Action == event.MarkFalse
+	switch {
+	case r == nil:
+		return event.Alert{}, fmt.Errorf("%w: %s is none of the last %d alarms that were raised here", alarm.ErrRefused, c.Incident, keptRaised)
+	case r.False && yes:
+		return event.Alert{}, fmt.Errorf("%w: it is marked as false already", alarm.ErrRefused)
+	case !r.False && !yes:
+		return event.Alert{}, fmt.Errorf("%w: it is not marked as false", alarm.ErrRefused)
+	}
+	r.False = yes
+	m.dirty.slow = true
+	state, says := event.MarkedFalse, "marked as false"
+	if !yes {
+		state, says = event.UnmarkedFalse, "no longer marked as false"
+	}
+	a := m.alert(alarm.Change(state), m.alarm.State(), why)
+	a.Incident, a.Tool, a.Since, a.Severity = r.Incident, r.Tool, r.Since, "info"
+	name := short(m.Machine)
+	if r.Tool != "" {
+		name += " tool " + r.Tool
+	}
+	a.Text = fmt.Sprintf("%s: alarm of %s %s by %s", name, r.Since.Format("2006-01-02 "+clock), says, c.By)
+	if c.Note != "" {
+		a.Text += ": " + strings.TrimRight(c.Note, ".")
+	}
+	a.Text += "."
+	return a, nil
+}

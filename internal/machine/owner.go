@@ -1,0 +1,438 @@
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Owner is the machines of one partition while a monitor has it, and the order in which
+// the monitor takes it over, reads and publishes. It is pure: what has to be done is an
+// [Action], what came of it is a [Reply]. The monitor does the actions with Kafka, the
+// simulation with a model of it.
+//
+// At most one of Fence, Load and Publish is under way. What comes meanwhile waits.
+type Owner struct {
+	settings  *Settings
+	model     *Model
+	partition int
+	machines  map[string]*Machine
+
+	phase    phase
+	position Position      // up to which what was decided is published
+	queue    []Reply       // that came while something was under way
+	reading  bool          // windows were asked for
+	hearing  bool          // commands were asked for
+	pending  *Batch        // that is being published
+	fresh    bool          // the group had no position in the commands
+	oldUntil int64         // commands below that offset are of a time before the group had a position in them
+	window   window.Window // that is being judged
+
+	// OnWindow, if not nil, sees every window as it is judged, which is before its result is
+	// published. It must not keep the window.
+	OnWindow func(*window.Window, event.Result)
+}
+
+type phase int
+
+const (
+	fencing phase = iota
+	loading
+	idle
+	publishing
+	lost
+)
+
+// Position is what is to be read next, in the partition's windows and commands.
+type Position struct {
+	Windows, Commands int64
+}
+
+// Action is what an owner wants done. One of the fields is set.
+type Action struct {
+	Fence    bool      // take the partition over, so that its previous owner can publish nothing, and read the group's position after that
+	Load     bool      // read the partition's state records
+	Windows  *Position // read windows from there; the answer may take as long as none come
+	Commands *Position // read commands from there, likewise
+	Publish  *Batch
+	AskEnd   bool // ask Kafka how far the windows of the partition go
+	Lost     bool // give the partition up: another owner has it, or might
+}
+
+// Reply is what came of an action, or something that happened. One of the fields is set.
+type Reply struct {
+	Fenced *Position // the group's position; -1 where it has none
+
+	CommandsEnd int64    // with Fenced: the offset behind the newest command, where the group has no position in them
+	Loaded      []Record // the last record of every key
+	Windows     []Input
+	Commands    []Command
+	Published   bool
+	Lost        bool // somebody else may have the partition; nothing more may be published
+	Tick        *Tick
+	End         *End
+	Evidence    *EvidenceOf
+	Rebuilt     *RebuiltOf
+
+	Now time.Time // by the clock of the monitor
+}
+
+// Input is a message of the windows topic. Open stores its window, reusing the memory of
+// into, or returns why the message is not a window: then it goes to the dead letters. It
+// is called once.
+type Input struct {
+	Offset int64
+	At     time.Time // when Kafka got it
+	Open   func(into *window.Window) error
+}
+
+// End answers AskEnd.
+type End struct {
+	First, End int64 // offsets of the oldest message and behind the newest
+	Known      bool  // false: the broker did not answer
+}
+
+// EvidenceOf is evidence of a machine that was written, RebuiltOf a reference that was
+// rebuilt.
+type (
+	EvidenceOf struct {
+		Machine string
+		EvidenceDone
+	}
+	RebuiltOf struct {
+		Machine string
+		Rebuilt
+	}
+)
+
+// Batch is what is to be published at once: readers see all of it or nothing.
+type Batch struct {
+	Of       *Reply // that it follows from; nil: the state that was loaded
+	Position Position
+	State    []Record
+	Events   []Output
+	Letters  []Letter
+	Lines    []MachineLine
+
+	Judged, Late, Repeats uint64
+}
+
+// Output is an event for the results or the alerts topic. One of the fields is set.
+type Output struct {
+	Result   *event.Result
+	Alert    *event.Alert
+	Advisory *event.Advisory
+	Evidence *event.Evidence
+	Missing  uint64 // windows that had not come when the result's one did
+}
+
+// Letter is a message that is set aside, and why.
+type Letter struct {
+	Command bool // of the commands topic, not of the windows
+	State   bool // a record of the state topic
+	Key     string
+	Offset  int64
+	Reason  string
+	Err     error
+}
+
+// MachineLine is a line for the log about a machine.
+type MachineLine struct {
+	Machine string
+	Line
+}
+
+// NewOwner returns an owner of a partition, given by its number, that is not taken over
+// yet.
+func NewOwner(s *Settings, m *Model, partition int) *Owner {
+	return &Owner{settings: s, model: m, partition: partition, machines: make(map[string]*Machine)}
+}
+
+// Start returns the first action.
+func (o *Owner) Start() []Action { return []Action{{Fence: true}} }
+
+// Machines calls f for every machine, in the order of their names.
+func (o *Owner) Machines(f func(*Machine)) {
+	for _, name := range slices.Sorted(maps.Keys(o.machines)) {
+		f(o.machines[name])
+	}
+}
+
+// Machine returns a machine; nil if nothing is known of it.
+func (o *Owner) Machine(name string) *Machine { return o.machines[name] }
+
+// On takes a reply and returns what is to be done next.
+func (o *Owner) On(r Reply) []Action {
+	if o.phase == lost {
+		return nil
+	}
+	if r.Lost {
+		o.phase, o.machines, o.queue = lost, nil, nil
+		return []Action{{Lost: true}}
+	}
+	switch o.phase {
+	case fencing:
+		if r.Fenced == nil {
+			return nil
+		}
+		o.position = *r.Fenced
+		if o.fresh = o.position.Commands < 0; o.fresh {
+			// A new group does nothing that was asked of others. One that an older program
+			// was a member of does what that one has not done.
+			o.position.Commands, o.oldUntil = r.CommandsEnd, r.CommandsEnd
+			if o.position.Windows >= 0 {
+				o.position.Commands = 0
+			}
+		}
+		o.phase = loading
+		return []Action{{Load: true}}
+	case loading:
+		if r.Loaded == nil {
+			return nil
+		}
+		return o.loaded(r)
+	case publishing:
+		if !r.Published {
+			if r.Tick != nil { // one is enough
+				o.queue = slices.DeleteFunc(o.queue, func(q Reply) bool { return q.Tick != nil })
+			}
+			o.queue = append(o.queue, r)
+			return nil
+		}
+		o.phase = idle
+		o.position = o.pending.Position
+		o.pending = nil
+	default:
+		return o.handle(r)
+	}
+	return o.proceed()
+}
+
+// proceed takes what has waited, until something is under way again, and asks for more.
+func (o *Owner) proceed() (actions []Action) {
+	for o.phase == idle && len(o.queue) > 0 {
+		r := o.queue[0]
+		o.queue = o.queue[1:]
+		actions = append(actions, o.handle(r)...)
+	}
+	return append(actions, o.read()...)
+}
+
+// read asks for windows and commands, unless it has asked: also while a batch is being
+// published, behind that.
+func (o *Owner) read() (actions []Action) {
+	at := o.position
+	switch o.phase {
+	case idle:
+	case publishing:
+		at = o.pending.Position
+	default:
+		return nil
+	}
+	if !o.reading {
+		o.reading = true
+		actions = append(actions, Action{Windows: &Position{Windows: at.Windows}})
+	}
+	if !o.hearing {
+		o.hearing = true
+		actions = append(actions, Action{Commands: &Position{Commands: at.Commands}})
+	}
+	return actions
+}
+
+// loaded makes machines of the records. A record that cannot be used is set aside: it must
+// not keep the others from being judged.
+func (o *Owner) loaded(r Reply) []Action {
+	o.phase = idle
+	byMachine := make(map[string][]Record)
+	for _, rec := range r.Loaded {
+		if rec.Value != nil && (rec.Key.Group == o.settings.Group || rec.Key.Group == "" && o.position.Windows >= 0) {
+			byMachine[rec.Key.Machine] = append(byMachine[rec.Key.Machine], rec)
+		}
+	}
+	if o.fresh && slices.ContainsFunc(r.Loaded, func(rec Record) bool { return rec.Key.Group == o.settings.Group }) {
+		o.position.Commands, o.oldUntil = 0, 0 // the partition is new, and the group is not
+	}
+	b := &Batch{Position: o.position}
+	for _, name := range slices.Sorted(maps.Keys(byMachine)) {
+		records := byMachine[name]
+		own := slices.ContainsFunc(records, func(r Record) bool { return r.Key.Group != "" && !r.Key.Slow && !r.Key.OfTool })
+		if own { // what an older program left was taken over before
+			records = slices.DeleteFunc(records, func(r Record) bool { return r.Key.Group == "" })
+		}
+		m, err := Load(records, o.settings, o.model, r.Now)
+		if err == nil {
+			m.moveTo(o.partition)
+			o.machines[name] = m
+			if !own {
+				m.Answered.Below = o.oldUntil
+				o.takeOverOld(b, records, m)
+			}
+			continue
+		}
+		for _, rec := range records {
+			b.Letters = append(b.Letters, Letter{State: true, Key: rec.Key.String(), Offset: rec.Offset, Reason: err.Error(), Err: err})
+			b.State = append(b.State, Record{Key: rec.Key})
+		}
+		b.Lines = append(b.Lines, MachineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
+			"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", short(name), err)}})
+	}
+	if len(b.State) > 0 || o.fresh {
+		return o.publish(b)
+	}
+	return o.read()
+}
+
+// takeOverOld writes a machine that an older program kept in one record as records of this
+// one, with what that program had decided and perhaps not sent.
+func (o *Owner) takeOverOld(b *Batch, records []Record, m *Machine) {
+	for _, rec := range records {
+		if rec.Key.Group != "" {
+			continue
+		}
+		if pending, err := Pending(rec.Value); err == nil {
+			for _, p := range pending {
+				if out, ok := p.output(m.Machine); ok {
+					b.Events = append(b.Events, out)
+				}
+			}
+		}
+		b.State = append(b.State, Record{Key: rec.Key})
+	}
+	b.State = append(b.State, m.Records()...)
+}
+
+// handle takes a reply while nothing is under way.
+func (o *Owner) handle(r Reply) []Action {
+	b := &Batch{Of: &r, Position: o.position}
+	var ask bool
+	switch {
+	case r.Windows != nil:
+		o.reading = false
+		o.judge(b, r)
+	case r.Commands != nil:
+		o.hearing = false
+		o.command(b, r)
+	case r.Tick != nil:
+		t := *r.Tick
+		t.Next = o.position.Windows
+		o.Machines(func(m *Machine) {
+			d := m.Apply(t)
+			ask = ask || d.AskEnd
+			o.add(b, m, d)
+		})
+	case r.End != nil:
+		end := r.End.End
+		if r.End.First == r.End.End {
+			end = -1 << 62 // nothing lies there
+		}
+		o.Machines(func(m *Machine) {
+			if m.overdue(r.Now) {
+				m.EndIs(end, r.End.Known, r.Now)
+			}
+		})
+	case r.Evidence != nil:
+		if m := o.machines[r.Evidence.Machine]; m != nil {
+			o.add(b, m, m.Apply(r.Evidence.EvidenceDone))
+		}
+	case r.Rebuilt != nil:
+		if m := o.machines[r.Rebuilt.Machine]; m != nil {
+			o.add(b, m, m.Apply(r.Rebuilt.Rebuilt))
+		}
+	}
+	actions := o.publish(b)
+	if ask {
+		actions = append(actions, Action{AskEnd: true})
+	}
+	return actions
+}
+
+// publish puts the records of all machines that changed into a batch, and publishes it if
+// there is anything in it.
+func (o *Owner) publish(b *Batch) []Action {
+	o.Machines(func(m *Machine) {
+		b.State = append(b.State, m.Records()...)
+		if m.gone {
+			delete(o.machines, m.Machine)
+		}
+	})
+	if b.Position == o.position && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
+		return o.read()
+	}
+	o.phase, o.pending, o.fresh = publishing, b, false
+	return append(o.read(), Action{Publish: b})
+}
+
+func (o *Owner) judge(b *Batch, r Reply) {
+	for _, in := range r.Windows {
+		b.Position.Windows = in.Offset + 1
+		err := in.Open(&o.window)
+		if err != nil {
+			b.Letters = append(b.Letters, Letter{Offset: in.Offset, Reason: err.Error(), Err: err})
+			continue
+		}
+		m := o.machines[o.window.Machine]
+		if m == nil {
+			if m, err = New(o.window.Machine, o.settings, o.model, r.Now); err != nil {
+				panic("machine: settings: " + err.Error()) // they were checked before
+			}
+			m.Model, m.Partition = o.model.model.ID(), o.partition
+			o.machines[m.Machine] = m
+		}
+		d := m.Apply(Window{&o.window, in.Offset, in.At, r.Now})
+		if d.Result != nil && o.OnWindow != nil {
+			o.OnWindow(&o.window, *d.Result)
+		}
+		o.add(b, m, d)
+	}
+}
+
+func (o *Owner) command(b *Batch, r Reply) {
+	for _, c := range r.Commands {
+		b.Position.Commands = c.Offset + 1
+		m := o.machines[c.Key]
+		if m == nil && c.Offset < o.oldUntil || m != nil && c.Offset < m.Answered.Below && !c.At.After(m.Answered.Until) {
+			continue // an older program, which kept no position, has answered it
+		}
+		if m == nil || m.gone {
+			reason := fmt.Sprintf("command for machine %.64q: no window of it has ever been judged", c.Key)
+			b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: reason})
+			continue
+		}
+		d := m.Apply(c)
+		if d.Refused != "" {
+			b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: d.Refused})
+		}
+		o.add(b, m, d)
+	}
+}
+
+// add puts what a decision says into a batch.
+func (o *Owner) add(b *Batch, m *Machine, d Decision) {
+	if d.Repeat {
+		b.Repeats++
+	}
+	if d.Result != nil {
+		b.Judged++
+		if d.Result.Late {
+			b.Late++
+		}
+		b.Events = append(b.Events, Output{Result: d.Result, Missing: d.Missing})
+	}
+	for i := range d.Alerts {
+		b.Events = append(b.Events, Output{Alert: &d.Alerts[i]})
+	}
+	for i := range d.Advisories {
+		b.Events = append(b.Events, Output{Advisory: &d.Advisories[i]})
+	}
+	if d.Evidence != nil {
+		b.Events = append(b.Events, Output{Evidence: d.Evidence})
+	}
+	for _, l := range d.Lines {
+		b.Lines = append(b.Lines, MachineLine{m.Machine, l})
+	}
+}

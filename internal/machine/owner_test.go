@@ -1,0 +1,299 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// partition is what Kafka holds of a partition.
+type partition struct {
+	windows   []*window.Window // nil: a message that is not one
+	commands  []Command
+	records   map[Key]Record
+	position  Position
+	published []string // events, letters and lines
+}
+
+func newPartition() *partition {
+	return &partition{records: make(map[Key]Record), position: Position{-1, -1}}
+}
+
+// commit publishes a batch.
+func (p *partition) commit(b *Batch) {
+	p.position = b.Position
+	for _, r := range b.State {
+		if r.Value == nil {
+			delete(p.records, r.Key)
+		} else {
+			p.records[r.Key] = r
+		}
+	}
+	for _, e := range b.Events {
+		switch {
+		case e.Result != nil:
+			p.published = append(p.published, e.Result.Machine+": result "+string(event.JSON(e.Result)))
+		case e.Alert != nil:
+			p.published = append(p.published, e.Alert.Machine+": alert "+string(event.JSON(e.Alert)))
+		case e.Advisory != nil:
+			p.published = append(p.published, e.Advisory.Machine+": advisory "+string(event.JSON(e.Advisory)))
+		}
+	}
+	for _, l := range b.Letters {
+		p.published = append(p.published, fmt.Sprintf("%s: letter %d %s", l.Key, l.Offset, l.Reason))
+	}
+}
+
+// of returns what was published of a machine.
+func (p *partition) of(name string) (all []string) {
+	for _, s := range p.published {
+		if strings.HasPrefix(s, name+": ") {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// inputs returns at most n windows from an offset on.
+func (p *partition) inputs(from int64, n int) (all []Input) {
+	from = max(from, 0)
+	for i := from; i < int64(len(p.windows)) && len(all) < n; i++ {
+		w := p.windows[i]
+		all = append(all, Input{Offset: i, At: noon.Add(time.Duration(i) * time.Second), Open: func(into *window.Window) error {
+			if w == nil {
+				return errors.New("not a window")
+			}
+			*into = *w
+			return nil
+		}})
+	}
+	return all
+}
+
+func (p *partition) loaded() []Record {
+	all := []Record{}
+	for _, r := range p.records {
+		all = append(all, r)
+	}
+	return all
+}
+
+func newOwner(m *model.Model) *Owner {
+	return NewOwner(&Settings{Group: group, Alarm: testAlarm}, NewModel(m), 0)
+}
+
+// reply does an action, with at most n messages. It reports false where Kafka does not
+// answer yet.
+func (p *partition) reply(a Action, n int, now time.Time) (Reply, bool) {
+	r := Reply{Now: now}
+	switch {
+	case a.Fence:
+		at := p.position
+		r.Fenced, r.CommandsEnd = &at, int64(len(p.commands))
+	case a.Load:
+		r.Loaded = p.loaded()
+	case a.Windows != nil:
+		r.Windows = p.inputs(a.Windows.Windows, n)
+		return r, len(r.Windows) > 0
+	case a.Commands != nil:
+		from := max(a.Commands.Commands, 0)
+		r.Commands = p.commands[from:min(len(p.commands), int(from)+n)]
+		return r, len(r.Commands) > 0
+	case a.Publish != nil:
+		p.commit(a.Publish)
+		r.Published = true
+	}
+	return r, true
+}
+
+// finish lets an owner work until nothing is left to do.
+func (p *partition) finish(o *Owner, actions []Action, n int) {
+	for len(actions) > 0 {
+		a := actions[0]
+		actions = actions[1:]
+		if r, ok := p.reply(a, n, noon); ok {
+			actions = append(actions, o.On(r)...)
+		}
+	}
+}
+
+// Owners that end at any moment, before or after what they publish has reached Kafka, are
+// followed by others, and what is published in the end is what one owner would have
+// published, once.
+func TestOwnersFollow(t *testing.T) {
+	m := machinetest.OneValue(t)
+	names := []string{drill, "acme/line1/lathe", "acme/line1/mill"}
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPartition()
+		seq := make(map[string]uint64)
+		for range rapid.IntRange(1, 60).Draw(t, "windows") {
+			name := rapid.SampledFrom(names).Draw(t, "machine")
+			if rapid.IntRange(0, 19).Draw(t, "other") == 19 {
+				p.windows = append(p.windows, nil)
+				continue
+			}
+			w := at(seq[name], rapid.SampledFrom([]string{"T1", "T1", "T1", "T2"}).Draw(t, "tool"), seq[name]%9 > 2)
+			w.Machine = name
+			p.windows = append(p.windows, w)
+			seq[name]++
+		}
+		once := newPartition()
+		once.windows = p.windows
+		steady := newOwner(m)
+		once.finish(steady, steady.Start(), 1)
+
+		now := noon
+		o := newOwner(m)
+		var open []Action
+		open = append(open, o.Start()...)
+		for step := 0; step < 400 && p.position.Windows < int64(len(p.windows)); step++ {
+			now = now.Add(time.Second)
+			if len(open) == 0 {
+				t.Fatal("an owner has nothing to do, and windows are left")
+			}
+			i := rapid.IntRange(0, len(open)-1).Draw(t, "action")
+			switch rapid.IntRange(0, 9).Draw(t, "fate") {
+			case 9: // it ends
+				if open[i].Publish != nil && rapid.Bool().Draw(t, "published") {
+					p.commit(open[i].Publish) // and does not get to know
+				}
+				o = newOwner(m)
+				open = o.Start()
+				continue
+			case 8:
+				open = append(open, o.On(Reply{Tick: &Tick{Now: now}, Now: now})...)
+				continue
+			}
+			a := open[i]
+			r, ok := p.reply(a, rapid.IntRange(1, 9).Draw(t, "messages"), now)
+			if !ok {
+				continue
+			}
+			open = slices.Delete(open, i, i+1)
+			open = append(open, o.On(r)...)
+			publishing := 0
+			for _, a := range open {
+				if a.Publish != nil {
+					publishing++
+				}
+			}
+			if publishing > 1 {
+				t.Fatal("two batches are published at once")
+			}
+		}
+		p.finish(o, open, 3)
+		for _, name := range append(names, "") {
+			if got, want := p.of(name), once.of(name); !slices.Equal(got, want) {
+				t.Fatalf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+	})
+}
+
+// An owner that has lost its partition does nothing any more, whatever comes.
+func TestOwnerLost(t *testing.T) {
+	m := machinetest.OneValue(t)
+	p := newPartition()
+	for seq := range uint64(4) {
+		p.windows = append(p.windows, at(seq, "T1", false))
+	}
+	o := newOwner(m)
+	p.finish(o, o.Start(), 2)
+	p.windows = append(p.windows, at(4, "T1", false))
+	if a := o.On(Reply{Lost: true}); len(a) != 1 || !a[0].Lost {
+		t.Fatalf("%+v", a)
+	}
+	for _, r := range []Reply{{Windows: p.inputs(4, 1)}, {Published: true}, {Tick: &Tick{Now: noon.Add(time.Hour)}}, {Lost: true}, {Commands: []Command{{Key: drill}}}} {
+		if a := o.On(r); len(a) > 0 {
+			t.Errorf("%+v: %+v", r, a)
+		}
+	}
+	if o.Machine(drill) != nil {
+		t.Error("it still has its machine")
+	}
+}
+
+// Each command gets one answer: an alert, or a letter that says why there is none.
+func TestOwnerCommands(t *testing.T) {
+	m := machinetest.OneValue(t)
+	send := func(p *partition, key, id string, action event.Action, when time.Time) {
+		c := event.Command{ID: id, Machine: key, Action: action, By: "kim", Note: "n", Issued: when, Until: when.Add(time.Hour)}
+		p.commands = append(p.commands, Command{Key: key, Value: event.JSON(c), Offset: int64(len(p.commands)), At: when})
+	}
+	p := newPartition()
+	for seq := range uint64(3) {
+		p.windows = append(p.windows, at(seq, "T1", false))
+	}
+	send(p, drill, "old", event.Shelve, noon.Add(-time.Hour)) // of before the group
+	o := newOwner(m)
+	p.finish(o, o.Start(), 9)
+	if p.position != (Position{3, 1}) || len(p.published) != 3 {
+		t.Fatalf("at %+v, published %q", p.position, p.published)
+	}
+	p.published = nil
+	send(p, drill, "a", event.Suppress, noon)
+	send(p, drill, "a", event.Suppress, noon)
+	send(p, "acme/line1/none", "b", event.Suppress, noon)
+	p.commands = append(p.commands, Command{Key: drill, Value: []byte("{"), Offset: 4, At: noon})
+	send(p, drill, "c", event.Retire, noon)
+	send(p, drill, "d", event.Suppress, noon)
+	send(p, drill, "c", event.Retire, noon)
+	o = newOwner(m)
+	p.finish(o, o.Start(), 9)
+	want := []string{`alert "suppressed"`, "letter 2 command a: a command of this id came before", "letter 3 command for machine", "letter 4 command: unexpected end", `alert "retired"`, "letter 6 command for machine", "letter 7 command for machine"}
+	var got []string
+	for _, s := range p.published {
+		_, what, _ := strings.Cut(s, ": ")
+		if kind, body, _ := strings.Cut(what, " "); kind == "alert" {
+			_, body, _ = strings.Cut(body, `"state":`)
+			what = kind + " " + body
+		}
+		got = append(got, what)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("published\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if len(p.records) > 0 || p.position.Commands != int64(len(p.commands)) {
+		t.Errorf("%d records, at %+v", len(p.records), p.position)
+	}
+	published := len(p.published)
+	o = newOwner(m)
+	p.finish(o, o.Start(), 9)
+	if len(p.published) != published {
+		t.Errorf("answered again: %q", p.published[published:])
+	}
+}
+
+// A record that cannot be used is set aside and deleted; other machines are judged.
+func TestOwnerSetsAside(t *testing.T) {
+	m := machinetest.OneValue(t)
+	p := newPartition()
+	bad := Key{Group: group, Machine: drill}
+	p.records[bad] = Record{Key: bad, Value: []byte(`{"version":3,"machine":"` + drill + `"}`), Offset: 7}
+	tool := Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
+	p.records[tool] = Record{Key: tool, Value: []byte(`{"tool":"T1","alarm":{}}`), Offset: 8}
+	other := Key{Group: "trial", Machine: drill}
+	p.records[other] = Record{Key: other, Value: []byte(`[]`)}
+	o := newOwner(m)
+	p.finish(o, o.Start(), 1)
+	if _, there := p.records[other]; !there || len(p.records) != 1 || len(p.published) != 2 || !strings.Contains(p.published[0], "it is of version 3, this program reads up to 2") {
+		t.Fatalf("%d records, published %q", len(p.records), p.published)
+	}
+	p.windows = append(p.windows, at(0, "T1", false))
+	p.finish(o, []Action{{Windows: &Position{}}}, 1)
+	if o.Machine(drill) == nil || len(p.published) != 3 {
+		t.Errorf("published %q", p.published)
+	}
+}

@@ -1,0 +1,270 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Keys of records are read back as what they were made of, whatever a tool is called.
+func TestKey(t *testing.T) {
+	name := rapid.StringOfN(rapid.RuneFrom([]rune("aZ/ é\x1fx")), 0, 8, -1)
+	plain := rapid.StringMatching(`[a-z/ ]{1,8}`)
+	rapid.Check(t, func(t *rapid.T) {
+		k := Key{Group: plain.Draw(t, "group"), Machine: plain.Draw(t, "machine")}
+		switch rapid.IntRange(0, 3).Draw(t, "part") {
+		case 0:
+			k.Group = ""
+		case 1:
+			k.Slow = true
+		case 2:
+			k.OfTool, k.Tool = true, name.Draw(t, "tool")
+		}
+		if got, ok := ParseKey(k.String()); !ok || got != k {
+			t.Fatalf("%+v became %q, which is %+v, %v", k, k.String(), got, ok)
+		}
+	})
+}
+
+// Any key is one of a record, which makes the same key again, or none.
+func FuzzParseKey(f *testing.F) {
+	for _, k := range []string{"", drill, "g\x1f" + drill, "g\x1fm\x1fslow", "g\x1fm\x1ftool\x1fT1", "g\x1fm\x1ftool\x1f", "\x1f", "g\x1fm\x1fother", "g\x1fm\x1ftool\x1fa\x1fb", "g\x1fm\x1fslow\x1f"} {
+		f.Add(k)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		k, ok := ParseKey(key)
+		if !ok {
+			if k != (Key{}) {
+				t.Errorf("%q is refused, and is %+v", key, k)
+			}
+			return
+		}
+		if k.String() != key || k.Machine == "" {
+			t.Errorf("%q became %+v, which is %q", key, k, k)
+		}
+	})
+}
+
+// A trace is read back as it was written.
+func TestTrace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var trace Trace
+		for range rapid.IntRange(0, event.MaxTrace).Draw(t, "windows") {
+			trace = append(trace, TracePoint{event.Point{
+				Seq: rapid.Uint64().Draw(t, "seq"), End: time.Unix(0, rapid.Int64().Draw(t, "end")).UTC(),
+				Score: rapid.Float64Range(0, 1).Draw(t, "score"), Verdict: rapid.SampledFrom(event.Verdicts).Draw(t, "verdict"),
+			}, rapid.Int64Min(0).Draw(t, "offset")})
+		}
+		text, err := json.Marshal(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again Trace
+		if err := json.Unmarshal(text, &again); err != nil || !slices.Equal(again, trace) {
+			t.Fatalf("%+v became %+v: %v", trace, again, err)
+		}
+	})
+}
+
+// Any text is a trace, which is written as one again, or refused.
+func FuzzTrace(f *testing.F) {
+	good, err := json.Marshal(Trace{{event.Point{Seq: 7, End: noon, Score: 0.5, Verdict: event.Healthy}, 3}, {event.Point{Seq: 6, End: noon, Verdict: event.Learning}, 4}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{string(good), string(good[:20]) + `"`, `""`, `null`, `[]`, `"////"`, `"AAAAAAAAAAAAAAD4fw"`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var trace, again Trace
+		if err := json.Unmarshal(text, &trace); err != nil {
+			return
+		}
+		if len(trace) > event.MaxTrace {
+			t.Fatalf("%d windows", len(trace))
+		}
+		for _, p := range trace {
+			if math.IsNaN(p.Score) || math.IsInf(p.Score, 0) || !slices.Contains(event.Verdicts, p.Verdict) {
+				t.Fatalf("%+v", p)
+			}
+		}
+		once, err := json.Marshal(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(once, &again); err != nil || !slices.Equal(trace, again) {
+			t.Fatalf("%+v became %+v: %v", trace, again, err)
+		}
+	})
+}
+
+// Records that are not of this machine, or of a later version, are refused with a reason.
+func TestLoadRefuses(t *testing.T) {
+	b := newBench(t, machinetest.WithWear(t))
+	b.wear("T1", 0)
+	head, slow, tool := Key{Group: group, Machine: drill}, Key{Group: group, Machine: drill, Slow: true}, Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
+	for want, change := range map[string]func(map[Key]string){
+		"no record":                              func(r map[Key]string) { clear(r) },
+		"it is of machine \"\"":                  func(r map[Key]string) { delete(r, head) },
+		"of machine \"acme/line1/lathe\"":        func(r map[Key]string) { r[head] = strings.Replace(r[head], drill, "acme/line1/lathe", 1) },
+		"it is of version 3, this program reads": func(r map[Key]string) { r[head] = strings.Replace(r[head], `"version":2`, `"version":3`, 1) },
+		"the record is of tool \"T2\"":           func(r map[Key]string) { r[tool] = strings.ReplaceAll(r[tool], "T1", "T2") },
+		"impossible state":                       func(r map[Key]string) { r[head] = strings.Replace(r[head], `"judged":2`, `"judged":-1`, 1) },
+		"its reference is not of the model": func(r map[Key]string) {
+			r[tool] = strings.Replace(r[tool], `"data":"AAAgQQ=="`, `"data":"AAAgQQAAIEE="`, 1)
+		},
+		"unexpected end of JSON": func(r map[Key]string) { r[slow] = "{" },
+		"trace: cut off":         func(r map[Key]string) { r[head] = strings.Replace(r[head], `"trace":"`, `"trace":"A`, 1) },
+	} {
+		records := make(map[Key]string)
+		for k, r := range b.records {
+			records[k] = string(r.Value)
+		}
+		change(records)
+		var all []Record
+		for k, v := range records {
+			all = append(all, Record{Key: k, Value: []byte(v)})
+		}
+		if _, err := Load(all, b.settings, NewModel(b.model), noon); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Whatever lies on the state topic is a machine that judges windows, or refused.
+func FuzzLoad(f *testing.F) {
+	m := machinetest.Cycling(f)
+	m.Wear, m.Drift = machinetest.WithWear(f).Wear, machinetest.Unsure(f).Drift
+	if _, err := m.Encode(); err != nil {
+		f.Fatal(err)
+	}
+	b := newBench(f, m, withEvidence)
+	for seq := range uint64(12) {
+		b.window(at(seq, "T1", seq > 8))
+	}
+	b.window(at(12, "T2", false))
+	b.command(event.Command{ID: "1", Action: event.Suppress, Note: "x"}, noon)
+	head, slow, tool := Key{Group: group, Machine: drill}, Key{Group: group, Machine: drill, Slow: true}, Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
+	f.Add(b.records[head].Value, b.records[slow].Value, b.records[tool].Value)
+	about := fmt.Sprintf(`{"version":2,"machine":%q,"model":%q,`, drill, m.ID())
+	f.Add([]byte(about+`"notices":[{"kind":"silence"},{"kind":"drift","recent":1},{"kind":"silence","recent":1}]}`), []byte(`{}`), []byte(`{"tool":"T1","alarm":{}}`))
+	f.Add([]byte(about+`"tool":{"tool":"T1","alarm":{}}}`), []byte(`{"epochs":[{"id":"x","judged":[]}]}`), []byte(`{"tool":"T1","alarm":{},"reference":{"tool":"T1","windows":2,"settled":true,"data":"AAAgQQAAIEE="}}`))
+	f.Add([]byte(about+`"epoch":{"id":"0000000000000001","judged":[[0,18446744073709551615]]},"tool":{"tool":"T1","alarm":{"tool":"T9","raised":true,"judged":1,"recent":1},"wear":{"tool":"T2","windows":1}}}`), []byte(`{"raised":[{}],"drift":{"tools":1}}`), []byte(`{}`))
+	f.Add([]byte(`{"machine":"`+drill+`","alarm":{},"epochs":[{"id":"","judged":null}]}`), []byte(`old`), []byte(``))
+	f.Fuzz(func(t *testing.T, first, second, third []byte) {
+		records := []Record{{Key: head, Value: first}, {Key: slow, Value: second}, {Key: tool, Value: third}}
+		if string(second) == "old" {
+			records = []Record{{Key: Key{Machine: drill}, Value: first}}
+		}
+		mach, err := Load(records, b.settings, NewModel(m), noon)
+		if err != nil {
+			return
+		}
+		if _, err := Summarise(records); err != nil {
+			t.Errorf("it is loaded, and not summarised: %v", err)
+		}
+		for seq, name := range []string{"T1", "T2", "T1", "T1"} {
+			w := at(uint64(100+seq), name, seq == 3)
+			w.Epoch = uint64(1 + seq/2)
+			mach.Apply(Window{Window: w, At: noon, Now: noon})
+		}
+		mach.Apply(Tick{Now: noon.Add(time.Hour)})
+		mach.Apply(Command{Key: drill, Value: event.JSON(event.Command{ID: "2", Machine: drill, Action: event.NewTool, Tool: "T1", By: "kim", Issued: noon}), At: noon})
+		mach.EvidenceDue(noon)
+		again := &bench{t: t, m: mach, model: m, settings: b.settings, records: make(map[Key]Record)}
+		for _, r := range records {
+			if r.Key.Group != "" {
+				again.records[r.Key] = r
+			}
+		}
+		again.keep()
+		again.restart()
+	})
+}
+
+// manyFeatures returns a model of so many feature channels.
+func manyFeatures(t *testing.T, n int) *model.Model {
+	t.Helper()
+	m := machinetest.OneValue(t)
+	var channels []signal.Channel
+	for i := range n {
+		channels = append(channels, signal.Channel{Name: fmt.Sprint("f", i), Kind: signal.Feature, Rate: 1})
+	}
+	var err error
+	if m.Layout, err = signal.NewLayout("many", channels); err != nil {
+		t.Fatal(err)
+	}
+	m.Usual = make([]signal.Quality, n)
+	x := dbn.NewMatrix(20, n)
+	y := make([]int, x.Rows)
+	for i := range y {
+		y[i] = i % 2
+		x.Row(i)[0] = float32(y[i])
+	}
+	if m.Classifier, _, err = classify.Fit(t.Context(), x, y, nil, classify.Settings{
+		Network: dbn.Settings{Hidden: []int{3}, Pretrain: dbn.PretrainSettings{Epochs: 1}, FineTune: dbn.FineTuneSettings{Epochs: 5}}, Seed: 1,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m.Reference.Windows = 10
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Once the reference is there a window writes little: what changed of the machine, not the
+// reference, also with many tools, epochs and commands behind it.
+func TestRecordWeight(t *testing.T) {
+	const features = 671
+	b := newBench(t, manyFeatures(t, features))
+	rng := rand.New(rand.NewPCG(1, 1))
+	window := func(seq, epoch uint64, tool string) (bytes, largest int) {
+		w := at(seq, tool, false)
+		w.Epoch, w.Quality, w.Samples = epoch, make([]signal.Quality, features), nil
+		for range features {
+			w.Samples = append(w.Samples, []float32{10 + float32(rng.NormFloat64())})
+		}
+		b.window(w)
+		for _, r := range b.written {
+			n := len(r.Key.String()) + len(r.Value)
+			bytes, largest = bytes+n, max(largest, n)
+		}
+		return bytes, largest
+	}
+	seq := uint64(0)
+	for i := range 20 {
+		for range 12 {
+			window(seq, uint64(1+i/2), fmt.Sprint("T", i))
+			seq++
+		}
+	}
+	for i := range maxCommands {
+		b.command(event.Command{ID: fmt.Sprint(i), Action: event.Unshelve}, noon)
+	}
+	var total, most, largest int
+	const windows = 200
+	for range windows {
+		n, one := window(seq, 10, "T19")
+		total, most, largest = total+n, max(most, n), max(largest, one)
+		seq++
+	}
+	t.Logf("%d features: %d bytes a window, at most %d", features, total/windows, most)
+	if most > 2000 {
+		t.Errorf("a window writes %d bytes, in records of up to %d", most, largest)
+	}
+}

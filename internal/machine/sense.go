@@ -1,0 +1,154 @@
+package machine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// failures are the flags of a sensor that has no values, or none that mean anything.
+const failures = signal.Dropout | signal.Flatline | signal.NonFinite
+
+// sensed is what a window says of a sensor, of the clock of several, or of all those
+// of one rate.
+type sensed struct {
+	subject  string         // channel, or rate; empty: the clock
+	flags    signal.Quality // that are a fault; 0: none
+	channels []string       // of a rate
+	covered  bool           // the notice of its rate stands, and says it
+}
+
+// senses takes what the window of r says of the sensors: the flags of each channel
+// that are a fault. Flags of a clock are of all channels that it samples: they
+// are one notice, whatever their number. So is the failure of all channels of a rate,
+// which come together, from one card or one source: while that stands, the channels'
+// own notices are not published.
+func (m *Machine) senses(faults []signal.Quality, layout *signal.Layout, r *event.Result) {
+	const clock = signal.ClockStep | signal.RateError
+	var all signal.Quality
+	bad := 0
+	for _, q := range faults {
+		if all |= q; q != 0 {
+			bad++
+		}
+	}
+	if bad == 0 && len(m.Notices) == 0 {
+		return
+	}
+	covered := make([]bool, len(faults))
+	for _, g := range layout.Groups() {
+		if m.senseRate(g, faults, layout, r) {
+			for _, i := range g.Channels {
+				covered[i] = true
+			}
+		}
+	}
+	for i, q := range faults {
+		m.sense(sensed{subject: layout.Channels()[i].Name, flags: q &^ clock, covered: covered[i]}, sensorRule, r)
+	}
+	m.sense(sensed{flags: all & clock}, clockRule, r)
+	if len(m.decision.Advisories) == 0 {
+		return
+	}
+	verdict := fmt.Sprintf("tool verdict on %d channels", len(faults)-bad)
+	if r.Verdict == event.SensorFault {
+		verdict = "no tool verdict"
+	}
+	for i := range m.decision.Advisories {
+		a := &m.decision.Advisories[i]
+		if a.Kind != event.SensorAdvisory {
+			continue
+		}
+		if a.State == event.Raised {
+			a.Text += "; " + verdict
+			m.notice(a.Kind, a.Subject).Text = a.Text
+		}
+	}
+}
+
+// senseRate takes what a window says of all channels of a rate together, which is
+// whether all have failed, and reports whether their notice stands.
+func (m *Machine) senseRate(g signal.Group, faults []signal.Quality, layout *signal.Layout, r *event.Result) bool {
+	subject := strconv.FormatFloat(g.Rate, 'f', -1, 64) + "Hz"
+	if len(g.Channels) < 2 || layout.Index(subject) >= 0 {
+		return false // it is a channel's
+	}
+	s := sensed{subject: subject}
+	failed := 0
+	for _, i := range g.Channels {
+		if q := faults[i] & failures; q != 0 {
+			s.flags |= q
+			failed++
+		}
+		s.channels = append(s.channels, layout.Channels()[i].Name)
+	}
+	if failed < len(g.Channels) {
+		s.flags = 0
+	}
+	m.sense(s, sensorRule, r)
+	n := m.notice(event.SensorAdvisory, subject)
+	return n != nil && n.Raised
+}
+
+// sense takes what a window says of a sensor, of the clock, or of a rate.
+func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
+	n := m.notice(event.SensorAdvisory, s.subject)
+	bad := s.flags != 0
+	if n == nil && !bad {
+		return
+	}
+	q, silent := s.flags, false
+	if n != nil {
+		q, silent = q|n.Flags, n.Silent
+	}
+	a := m.advise(event.SensorAdvisory, s.subject, bad, rule, r)
+	n = m.notice(event.SensorAdvisory, s.subject)
+	if n != nil {
+		n.Flags, n.Channels = q, s.channels
+	}
+	switch {
+	case a != nil && a.State == event.Raised && s.covered:
+		n.Silent = true
+		fallthrough
+	case a != nil && a.State == event.Cleared && silent:
+		m.decision.Advisories = m.decision.Advisories[:len(m.decision.Advisories)-1]
+		return
+	case silent && bad && !s.covered: // what covered it is over, and this is not
+		n.Silent = false
+		a = m.publishNotice(event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(r))
+	case a == nil:
+		return
+	}
+	a.Channels = s.channels
+	name, again, of := "SENSOR "+s.subject, " normal again;", ""
+	switch {
+	case s.channels != nil: // some may have failed still, and say so themselves
+		name, again, of = "SENSORS "+s.subject, ":", fmt.Sprintf(" of all %d channels, %s,", len(s.channels), listed(s.channels))
+	case s.subject == "":
+		name += "clock"
+	}
+	name = short(m.Machine) + ": " + name
+	if a.State == event.Cleared {
+		a.Text = fmt.Sprintf("%s%s %s of %s%s is over", name, again, strings.Join(flagNames(q), ", "), a.Since.Format(clock), of)
+		return
+	}
+	a.Status, a.Flags = q.Status(), flagNames(q)
+	if a.Status == signal.MaintenanceRequired {
+		a.Severity = "info"
+	}
+	status := strings.ReplaceAll(a.Status, "_", " ")
+	a.Text = fmt.Sprintf("%s %s%s: %s%s", name, strings.ToUpper(status[:1]), status[1:], strings.Join(a.Flags, ", "), strings.TrimSuffix(of, ","))
+}
+
+// listed names channels, or the first of many.
+func listed(names []string) string {
+	const most = 16
+	if n := len(names) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,279 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// A worn tool that is taken out and comes back is judged at once, and its alarm stands
+// again under the same name, acknowledged if it was.
+func TestToolBack(t *testing.T) {
+	m := machinetest.OneValue(t)
+	for word, acknowledge := range map[string]bool{"raised": false, "acknowledged": true} {
+		b := newBench(t, m)
+		seq, incident := b.wear("T1", 0)
+		if acknowledge {
+			b.command(event.Command{ID: "1", Action: event.Acknowledge, Incident: incident}, noon)
+		}
+		b.restart()
+		out := b.window(at(seq, "T2", false))
+		wantStrings(t, "out", states(out.Alerts), []string{"cleared tool_change"})
+		if r := out.Result; r.Verdict != event.Learning || r.Alarm != "normal" || r.Incident != "" {
+			t.Errorf("the other tool: %+v", r)
+		}
+		b.restart()
+		in := b.window(at(seq+1, "T1", true))
+		wantStrings(t, "in", states(in.Alerts), []string{"raised tool_back"})
+		a, r := in.Alerts[0], in.Result
+		if a.Incident != incident || a.Alarm != word || a.Severity != "warning" || a.Tool != "T1" || !a.Since.Equal(at(2, "", false).Start) ||
+			!strings.HasPrefix(a.Text, "drill tool T1: is back, FAULTY since 2026-11-02 02:00:02.") {
+			t.Errorf("%s", event.JSON(a))
+		}
+		if r.Verdict != event.Faulty || r.Alarm != word || r.Incident != incident {
+			t.Errorf("%s: the worn tool is judged %s, alarm %s of %s", word, r.Verdict, r.Alarm, r.Incident)
+		}
+		if d := b.window(at(seq+2, "T1", true)); len(d.Alerts) > 0 {
+			t.Errorf("%s: raised again: %v", word, states(d.Alerts))
+		}
+	}
+}
+
+// What is known of a tool waits with it: its reference, its wear and the time it has cut.
+func TestToolWaits(t *testing.T) {
+	b := newBench(t, machinetest.WithWear(t))
+	for seq, v := range []float32{10, 12, 12} {
+		w := at(uint64(seq), "T1", false)
+		w.Samples[0][0] = v
+		b.window(w)
+	}
+	b.window(at(3, "T2", false))
+	b.restart()
+	w := at(4, "T1", false)
+	w.Samples[0][0] = 12
+	r := b.judged(w)
+	if tool := b.m.inSpindle(); r.Wear == nil || r.Wear.WearUM != 144 || tool.Cutting != 4*time.Second || len(tool.Trace) != 4 || tool.From != 0 {
+		t.Errorf("%s, %v cut, %d windows, from %d", event.JSON(r), tool.Cutting, len(tool.Trace), tool.From)
+	}
+}
+
+// The masks of the machine stay when the tool changes, a shelf ends with its tool, and an
+// alarm that comes back under a mask is not published before the mask is taken off.
+func TestToolBackUnderMask(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	seq, incident := b.wear("T1", 0)
+	b.window(at(seq, "T2", false))
+	b.command(event.Command{ID: "1", Action: event.Suppress, Note: "set-up"}, noon)
+	b.restart()
+	d := b.window(at(seq+1, "T1", true))
+	if len(d.Alerts) > 0 || d.Result.Alarm != "suppressed" || d.Result.Incident != incident {
+		t.Fatalf("%v, %s", states(d.Alerts), event.JSON(d.Result))
+	}
+	b.restart()
+	d = b.command(event.Command{ID: "2", Action: event.Unsuppress}, noon)
+	wantStrings(t, "unmasked", states(d.Alerts), []string{"unsuppressed", "raised"})
+	b.command(event.Command{ID: "3", Action: event.Shelve, Note: "last part", Until: noon.Add(time.Hour)}, noon)
+	d = b.window(at(seq+2, "T2", false))
+	wantStrings(t, "out", states(d.Alerts), []string{"unshelved tool_change", "cleared tool_change"})
+}
+
+// A machine remembers its last tools. One more makes it forget the tool that was in the
+// spindle the longest time ago, and deletes its record, also after restarts.
+func TestToolsAreBounded(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	name := func(i int) string { return fmt.Sprintf("T%03d", 500-i) } // later ones come first by name
+	key := func(i int) Key { return Key{Group: group, Machine: drill, OfTool: true, Tool: name(i)} }
+	seq := uint64(0)
+	put := func(i int) *event.Result {
+		t.Helper()
+		seq++
+		return b.judged(at(seq, name(i), false))
+	}
+	for i := range KeptTools {
+		put(i)
+		put(i)
+	}
+	if _, kept := b.records[key(0)]; len(b.m.Tools) != KeptTools || !kept {
+		t.Fatalf("%d tools, first kept: %v", len(b.m.Tools), kept)
+	}
+	if r := put(1); r.Verdict != event.Healthy {
+		t.Errorf("tool of before: %s", r.Verdict)
+	}
+	const last = 2*KeptTools + 10
+	for i := KeptTools; i <= last; i++ {
+		b.restart()
+		put(i)
+		put(i)
+		if _, kept := b.records[key(0)]; i == KeptTools && (kept || b.m.indexTool(name(1)) < 0) {
+			t.Error("it does not forget the oldest")
+		}
+		if len(b.m.Tools) != KeptTools || len(b.records) != KeptTools+2 {
+			t.Fatalf("%d tools, %d records", len(b.m.Tools), len(b.records))
+		}
+	}
+	for i, tool := range b.m.Tools {
+		if want := name(last - KeptTools + 1 + i); tool.Name != want {
+			t.Fatalf("tool %d is %s, want %s", i, tool.Name, want)
+		}
+	}
+}
+
+// An ingester names another life of a tool that was declared new to it.
+func TestLife(t *testing.T) {
+	m := machinetest.OneValue(t)
+	worn := func(life string) (*bench, uint64) {
+		b := newBench(t, m)
+		for seq := range uint64(4) {
+			b.windowOf(at(seq, "T1", seq > 1), life)
+		}
+		b.restart()
+		return b, 4
+	}
+	b, seq := worn("a")
+	if d := b.windowOf(at(seq, "T1", true), ""); len(d.Alerts) > 0 || d.Result.Verdict != event.Faulty {
+		t.Errorf("a window that names no life: %v, %s", states(d.Alerts), d.Result.Verdict)
+	}
+	d := b.windowOf(at(seq+1, "T1", false), "b")
+	wantStrings(t, "in the spindle", states(d.Alerts), []string{"cleared tool_change"})
+	if d.Result.Verdict != event.Learning || d.Result.Alarm != "normal" || len(b.m.Tools) != 1 {
+		t.Errorf("%s, alarm %s, %d tools", d.Result.Verdict, d.Result.Alarm, len(b.m.Tools))
+	}
+	b.restart()
+	if r := b.windowOf(at(seq+2, "T1", false), "b").Result; r.ReferenceLen != 2 {
+		t.Errorf("%+v", r)
+	}
+
+	b, seq = worn("a")
+	b.windowOf(at(seq, "T2", false), "a")
+	d = b.windowOf(at(seq+1, "T1", false), "b")
+	if len(d.Alerts) > 0 || d.Result.Verdict != event.Learning || len(b.m.Tools) != 2 {
+		t.Errorf("from the magazine: %v, %s, %d tools", states(d.Alerts), d.Result.Verdict, len(b.m.Tools))
+	}
+}
+
+// A new spool and a new life of the tool in the spindle come together. The tool's alarm
+// ends when the new epoch is the current one, and not by a window of before.
+func TestLifeWithEpoch(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	seq, incident := b.wear("T1", 0)
+	for i := range uint64(3) {
+		w := at(i, "T1", false)
+		w.Epoch, w.Start = 2, at(seq+i, "", false).Start
+		d := b.windowOf(w, "b")
+		b.restart()
+		if i < 2 {
+			if r := d.Result; len(d.Alerts) > 0 || r.Alarm != "raised" || r.Incident != incident || b.m.inSpindle().Life != "" {
+				t.Fatalf("window %d: %v, %s", i, states(d.Alerts), event.JSON(r))
+			}
+			continue
+		}
+		wantStrings(t, "third window", states(d.Alerts), []string{"cleared tool_change"})
+		if d.Result.Verdict != event.Learning || b.m.inSpindle().Life != "b" || len(b.m.Tools) != 1 {
+			t.Errorf("%s, life %q, %d tools", d.Result.Verdict, b.m.inSpindle().Life, len(b.m.Tools))
+		}
+	}
+}
+
+// A person declares a tool new: in the spindle its alarm is cleared, in the magazine it is
+// forgotten. A tool that is not known is refused, since it is new anyway.
+func TestNewToolCommand(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	seq, incident := b.wear("T1", 0)
+	d := b.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T1", Note: "reground"}, noon)
+	wantStrings(t, "alerts", states(d.Alerts), []string{"cleared new_tool", "tool_is_new"})
+	if a := d.Alerts[0]; a.Incident != incident || a.Text != "drill tool T1: alarm of 02:00:02 cleared, declared new by kim: reground." {
+		t.Errorf("%s", event.JSON(a))
+	}
+	if a := d.Alerts[1]; a.Incident != "" || a.Tool != "T1" || a.Alarm != "normal" || a.Text != "drill tool T1: declared new by kim; its reference is learnt from its next windows." {
+		t.Errorf("%s", event.JSON(a))
+	}
+	b.restart()
+	if r := b.judged(at(seq, "T1", true)); r.Verdict != event.Learning || r.Alarm != "normal" || r.ReferenceLen != 1 {
+		t.Errorf("%+v", r)
+	}
+
+	b = newBench(t, machinetest.OneValue(t))
+	seq, _ = b.wear("T1", 0)
+	b.window(at(seq, "T2", false))
+	d = b.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T1"}, noon)
+	wantStrings(t, "alerts", states(d.Alerts), []string{"tool_is_new"})
+	if _, there := b.records[Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}]; there {
+		t.Error("its record is still there")
+	}
+	b.restart()
+	d = b.window(at(seq+1, "T1", true))
+	if len(d.Alerts) > 0 || d.Result.Verdict != event.Learning {
+		t.Errorf("%v, %s", states(d.Alerts), d.Result.Verdict)
+	}
+	d = b.command(event.Command{ID: "2", Action: event.NewTool, Tool: "T9"}, noon)
+	wantStrings(t, "not known", states(d.Alerts), []string{"refused"})
+}
+
+// A tool that is declared new ends the advisories of the one before.
+func TestNewToolEndsAdvisories(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	b.wear("T1", 0)
+	b.restartUnder(otherFeatures(t))
+	wantStrings(t, "model", kinds(b.window(at(4, "T1", true)).Advisories), []string{"model_changed raised"})
+	d := b.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T1"}, noon)
+	wantStrings(t, "declared new", kinds(d.Advisories), []string{"model_changed cleared"})
+	if text := d.Advisories[0].Text; !strings.HasSuffix(text, "declared new by kim") {
+		t.Error(text)
+	}
+	if _, due := b.m.RebuildDue(); due {
+		t.Error("the reference of the old tool is to be rebuilt")
+	}
+}
+
+// A machine that is retired has no alarm, advisory or record any more. The next window
+// makes it a machine of which nothing is known.
+func TestRetire(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t), withEvidence)
+	seq, incident := b.wear("T1", 0)
+	b.command(event.Command{ID: "1", Action: event.OutOfService, Note: "moved"}, noon)
+	b.command(event.Command{ID: "2", Action: event.InService}, noon)
+	w := at(seq, "T1", true)
+	w.Quality[0] = signal.ClockStep
+	b.window(w)
+	b.window(at(seq+1, "T2", false))
+	b.window(at(seq+2, "T1", true))
+	b.restart()
+	d := b.command(event.Command{ID: "3", Action: event.Retire, Note: "sold"}, noon)
+	wantStrings(t, "alerts", states(d.Alerts), []string{"cleared retired", "retired"})
+	wantStrings(t, "advisories", kinds(d.Advisories), []string{"sensor cleared"})
+	if a := d.Alerts[0]; a.Incident != incident || a.Text != "drill tool T1: alarm of 02:00:02 cleared, machine retired by kim: sold." {
+		t.Errorf("%s", event.JSON(a))
+	}
+	if len(b.records) > 0 {
+		t.Errorf("records are left: %v", b.stored())
+	}
+	for _, r := range b.written {
+		if r.Value != nil {
+			t.Errorf("%q is written: %s", r.Key, r.Value)
+		}
+	}
+	d = b.window(at(seq+3, "T1", true))
+	if len(d.Alerts)+len(d.Advisories) > 0 || d.Result == nil || d.Result.Verdict != event.Learning || d.Result.Alarm != "normal" || d.Missing != 0 {
+		t.Errorf("after it: %+v", d)
+	}
+	b.restart()
+	if b.m.inSpindle() == nil || b.m.inSpindle().Reference.Windows != 1 || len(b.m.Tools) != 1 {
+		t.Error("the machine that began again is not remembered")
+	}
+}
+
+// A machine that is retired under a mask begins again without it.
+func TestRetireUnmasks(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	b.wear("T1", 0)
+	b.command(event.Command{ID: "1", Action: event.OutOfService, Note: "moved"}, noon)
+	b.command(event.Command{ID: "2", Action: event.Retire}, noon)
+	if r := b.judged(at(9, "T1", false)); r.Alarm != "normal" {
+		t.Errorf("alarm %s", r.Alarm)
+	}
+}

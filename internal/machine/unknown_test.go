@@ -1,0 +1,120 @@
+package machine
+
+import (
+	"bytes"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// Windows that the model does not know count neither for nor against an alarm. Many of
+// them are one advisory, across restarts, and a new tool ends it.
+func TestUnknownIsAdvised(t *testing.T) {
+	m := machinetest.Unsure(t)
+	b := newBench(t, m)
+	var advisories []event.Advisory
+	seq := uint64(0)
+	observe := func(tool string, value float32) *event.Result {
+		t.Helper()
+		w := at(seq, tool, false)
+		w.Samples[0][0] = value
+		seq++
+		d := b.window(w)
+		if len(d.Alerts) > 0 {
+			t.Errorf("window %d: %+v", seq, d.Alerts)
+		}
+		advisories = append(advisories, d.Advisories...)
+		unknown, drift := b.m.inSpindle().Unknown, event.JSON(&b.m.Drift)
+		b.restart()
+		if got := b.m.inSpindle().Unknown; got != unknown || !bytes.Equal(event.JSON(&b.m.Drift), drift) {
+			t.Fatalf("window %d: after a restart %b, %+v", seq, got, b.m.Drift)
+		}
+		return d.Result
+	}
+	for range 2 {
+		observe("T1", 10)
+	}
+	between := float32(0)
+	judge := m.NewJudge()
+	for v := float32(10); v < 20; v += 0.25 { // where neither class is at home
+		w := at(0, "T1", false)
+		w.Samples[0][0] = v
+		ref := b.m.inSpindle().Reference
+		if judge.Judge(w, &ref, nil).Outcome == model.Unknown {
+			between = v
+		}
+	}
+	if between == 0 {
+		t.Fatal("every value is known")
+	}
+	for range 15 {
+		if r := observe("T1", between); r.Verdict != event.Unknown || r.Unknown == "" || r.Alarm != "normal" {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if len(advisories) != 0 {
+		t.Fatalf("raised too soon: %+v", advisories)
+	}
+	observe("T1", between)
+	observe("T1", between)
+	if len(advisories) != 1 || advisories[0].Kind != event.UnknownAdvisory || advisories[0].State != event.Raised ||
+		!strings.HasPrefix(advisories[0].Text, "drill: UNKNOWN, 16 of the last 32 windows of cutting, now ") {
+		t.Fatalf("%+v", advisories)
+	}
+	observe("T2", 10)
+	if len(advisories) != 2 || advisories[1].State != event.Cleared || advisories[1].Tool != "T1" || b.m.inSpindle().Unknown != 0 {
+		t.Errorf("%+v", advisories)
+	}
+}
+
+// Drift is an advisory once the third new tool is not as those of training. It outlives
+// tools, and is over when they are again. Another model forgets it.
+func TestDriftIsAdvised(t *testing.T) {
+	m := machinetest.Unsure(t)
+	b := newBench(t, m)
+	seq := uint64(0)
+	tool := func(name string, value float32, want event.AlertState) {
+		t.Helper()
+		var got []event.Advisory
+		for range 4 {
+			w := at(seq, name, false)
+			w.Samples[0][0] = value
+			seq++
+			got = append(got, b.window(w).Advisories...)
+		}
+		switch {
+		case want == "" && len(got) > 0, want != "" && (len(got) != 1 || got[0].Kind != event.DriftAdvisory || got[0].State != want):
+			t.Errorf("tool %s: %+v, want %q", name, got, want)
+		case want == event.Raised && (got[0].Severity != "info" || !strings.Contains(got[0].Text, "DRIFT") || !strings.Contains(got[0].Text, "most force.")):
+			t.Errorf("%q", got[0].Text)
+		}
+	}
+	tool("A", 14, "")
+	tool("B", 14, "")
+	tool("C", 14, event.Raised)
+	tool("D", 14, "")
+	fresh := newBench(t, m)
+	fresh.records = maps.Clone(b.records)
+	fresh.restartUnder(machinetest.OneValue(t))
+	if d := fresh.window(at(seq, "D", false)); len(d.Advisories) != 1 || d.Advisories[0].State != event.Cleared {
+		t.Errorf("under a model without drift: %+v", d.Advisories)
+	}
+	var last event.AlertState
+	for i := range 12 {
+		name := string(rune('E' + i))
+		for range 4 {
+			w := at(seq, name, false)
+			seq++
+			for _, a := range b.window(w).Advisories {
+				last = a.State
+			}
+		}
+	}
+	if last != event.Cleared {
+		t.Errorf("after twelve tools as of training it is %q", last)
+	}
+}

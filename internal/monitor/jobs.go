@@ -1,0 +1,115 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// startJob begins work that is due and holds up no window: a reference that is to be
+// rebuilt, or evidence that is to be written. One is done at a time; both read windows
+// from Kafka again.
+func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
+	if s.busy.Load() {
+		return
+	}
+	var job func(context.Context) machine.Reply
+	s.owner.Machines(func(m *machine.Machine) {
+		if job != nil {
+			return
+		}
+		if j, ok := m.RebuildDue(); ok {
+			name, rebuild := m.Machine, m.NewRebuild(j)
+			job = func(ctx context.Context) machine.Reply { return s.rebuild(ctx, name, j, rebuild) }
+		} else if j, ok := m.EvidenceDue(s.now()); ok {
+			name := m.Machine
+			job = func(ctx context.Context) machine.Reply {
+				return machine.Reply{Evidence: &machine.EvidenceOf{Machine: name, EvidenceDone: machine.EvidenceDone{Job: j, Evidence: s.gather(ctx, name, j)}}}
+			}
+		}
+	})
+	if job == nil {
+		return
+	}
+	s.busy.Store(true)
+	working.Go(func() {
+		defer s.busy.Store(false)
+		r := job(ctx)
+		select {
+		case s.replies <- r:
+		case <-ctx.Done(): // the next owner does it
+		}
+	})
+}
+
+// errEnough ends the reading of windows.
+var errEnough = errors.New("enough")
+
+// rebuild learns a tool's reference from its windows that are still in Kafka.
+func (s *partition) rebuild(ctx context.Context, name string, j machine.RebuildJob, b *machine.Rebuild) machine.Reply {
+	var w window.Window
+	err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.From}, func(m bus.Message) error {
+		if m.Key != name {
+			return nil
+		}
+		if err := open(s.codec, &m, &w); err == nil && b.Observe(&w, m.Offset) {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		if ctx.Err() == nil {
+			s.log.Warn().Err(err).Str("machine", name).Msg("cannot read a tool's windows to rebuild its reference; trying again")
+		}
+		return machine.Reply{}
+	}
+	return machine.Reply{Rebuilt: &machine.RebuiltOf{Machine: name, Rebuilt: b.Done(s.now())}}
+}
+
+// gather reads the windows of a span again, keeps them, and says what became of it.
+func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJob) event.Evidence {
+	e, about := j.About(name, s.cfg.EvidenceURL)
+	if s.cfg.Evidence == nil {
+		e.Text = about + " not kept: the monitor has no evidence.dir any more."
+		return e
+	}
+	facts := evidence.Facts{Alert: j.Alert, Machine: name, Incident: j.Incident, Model: j.Model, At: j.At, From: j.From, To: j.To}
+	k, err := s.cfg.Evidence.Write(j.Name, s.codec, facts, func(add func(*window.Window) error) error {
+		var w window.Window
+		next := uint64(0) // windows may have been sent again
+		err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.Offset}, func(m bus.Message) error {
+			if m.Key != name {
+				return nil
+			}
+			if err := open(s.codec, &m, &w); err != nil || w.EpochString() != j.Epoch || w.Seq < next {
+				return nil
+			}
+			if !w.Start.Before(j.To) {
+				return errEnough
+			}
+			next = w.Seq + 1
+			return add(&w)
+		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	})
+	switch e.Windows, e.Bytes, e.SHA256 = k.Windows, k.Bytes, k.SHA256; {
+	case err != nil:
+		e.Text = fmt.Sprintf("%s not kept: %v.", about, err)
+	case k.Missing > 0:
+		e.Text = fmt.Sprintf("%s kept, but for %v of it, of which no window came: %d windows, %.1f MB.", about, k.Missing, k.Windows, float64(k.Bytes)/1e6)
+	default:
+		e.Complete = true
+		e.Text = fmt.Sprintf("%s kept: %d windows, %.1f MB.", about, k.Windows, float64(k.Bytes)/1e6)
+	}
+	return e
+}

@@ -1,0 +1,126 @@
+package monitor
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// readyWithin is how old the last sign of life of a partition may be.
+const readyWithin = 5 * time.Second
+
+// readiness is what a monitor knows of its own health. It is safe for concurrent use.
+type readiness struct {
+	mu         sync.Mutex
+	joined     bool // a generation gave us partitions, or none
+	partitions map[int]*health
+	troubledAt time.Time
+	failing    error // of the broker; nil: it answers
+	since      time.Time
+}
+
+// health is what is known of one partition.
+type health struct {
+	assigned  time.Time
+	fetched   time.Time // when the broker answered a fetch last
+	published time.Time // when a batch was published last
+	next, end int64     // to be judged next, and behind the newest window
+}
+
+func (r *readiness) assigned(id int, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.partitions == nil {
+		r.partitions = make(map[int]*health)
+	}
+	r.partitions[id] = &health{assigned: now}
+}
+
+// generation notes that the monitor is a member of its group, with partitions or, where
+// there are more members than partitions, none.
+func (r *readiness) generation(int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.joined = true
+}
+
+func (r *readiness) revoked(id int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.partitions, id)
+}
+
+// fetched notes that the broker answered a fetch, and where the windows end.
+func (r *readiness) fetched(id int, end int64, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.partitions[id]; h != nil {
+		h.fetched, h.end = now, end
+	}
+}
+
+func (r *readiness) published(id int, next int64, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.partitions[id]; h != nil {
+		h.published, h.next = now, next
+	}
+}
+
+func (r *readiness) trouble(err error, since time.Duration, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.troubledAt, r.failing = now, err
+	if err != nil {
+		r.since = now.Add(-since)
+	}
+}
+
+func (r *readiness) lastTrouble() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.troubledAt
+}
+
+// check reports why the monitor is not ready at that time, or nil.
+func (r *readiness) check(now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.failing != nil:
+		return fmt.Errorf("the broker has not answered for %v: %w", now.Sub(r.since).Round(time.Second), r.failing)
+	case !r.joined:
+		return fmt.Errorf("the monitor has not joined its group yet")
+	}
+	var ids []int
+	for id := range r.partitions {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		h := r.partitions[id]
+		alive := h.assigned
+		for _, t := range []time.Time{h.fetched, h.published} {
+			if t.After(alive) {
+				alive = t
+			}
+		}
+		moved := h.assigned
+		if h.published.After(moved) {
+			moved = h.published
+		}
+		switch {
+		case now.Sub(alive) > readyWithin:
+			return fmt.Errorf("partition %d: no answer from the broker for %v", id, now.Sub(alive).Round(time.Second))
+		case h.end > h.next && !h.fetched.IsZero() && now.Sub(moved) > readyWithin && h.fetched.After(moved):
+			return fmt.Errorf("partition %d: %d windows wait, and none was judged for %v", id, h.end-h.next, now.Sub(moved).Round(time.Second))
+		}
+	}
+	return nil
+}
+
+// Ready reports why the monitor does not judge what comes, or nil: the broker does not
+// answer, the monitor is not in its group, or a partition stands still. It follows within
+// five seconds, and is safe for concurrent use.
+func (m *Monitor) Ready() error { return m.ready.check(m.now()) }

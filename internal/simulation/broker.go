@@ -1,0 +1,259 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// broker is a model of Kafka, as far as the pipeline uses it: partitions of windows and
+// commands, state by key, transactions with fencing and sequence numbers, and groups.
+type broker struct {
+	w     *world
+	parts []*part
+	owned map[string]*producer // by transactional id
+	lives map[string]string    // of the tools of windows, by the window's name
+}
+
+// part is one partition of all topics that are divided alike.
+type part struct {
+	windows  []*sentWindow
+	commands []*sentCommand
+	state    []stateRecord
+}
+
+type sentWindow struct {
+	*window.Window
+	at int64 // when it was written
+}
+
+type sentCommand struct {
+	machine.Command
+	id   string
+	when int64
+}
+
+type stateRecord struct {
+	machine.Record
+	txn *txn
+}
+
+// producer is the owner of a transactional id.
+type producer struct {
+	epoch int
+	open  *txn
+	last  int // number of the last transaction that was written
+}
+
+// txn is a transaction.
+type txn struct {
+	group     *group
+	part      int
+	number    int
+	batch     *machine.Batch
+	committed bool
+	aborted   bool
+	model     *machine.Model // that it was decided by
+	seen      bool           // it was published
+}
+
+func newBroker(w *world, parts int) *broker {
+	b := &broker{w: w, owned: make(map[string]*producer), lives: make(map[string]string)}
+	for range parts {
+		b.parts = append(b.parts, &part{})
+	}
+	return b
+}
+
+func (b *broker) partOf(name string) int { return partitionOf(name, len(b.parts)) }
+
+// partitionOf spreads machines over n partitions.
+func partitionOf(name string, n int) int {
+	h := uint32(2166136261)
+	for _, c := range []byte(name) {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return int(h>>4) % n
+}
+
+func (b *broker) produceWindow(win *sentWindow) {
+	p := b.parts[b.partOf(win.Machine)]
+	win.at = b.w.now
+	p.windows = append(p.windows, win)
+	b.lives[name(win.Window)] = win.ToolLife
+}
+
+func transactionalID(g *group, part int) string { return fmt.Sprintf("%s-%d", g.name, part) }
+
+// fence makes a member the owner of a transactional id: what the previous one left open is
+// aborted.
+func (b *broker) fence(g *group, part int) (epoch int) {
+	id := transactionalID(g, part)
+	p := b.owned[id]
+	if p == nil {
+		p = &producer{}
+		b.owned[id] = p
+	}
+	if p.open != nil {
+		p.open.aborted, p.open = true, nil
+	}
+	p.epoch++
+	p.last = 0
+	return p.epoch
+}
+
+// position returns what a group has committed.
+func (b *broker) position(g *group, part int) machine.Position {
+	at, ok := g.positions[part]
+	if !ok {
+		return machine.Position{Windows: -1, Commands: -1}
+	}
+	return at
+}
+
+// write takes the messages of a transaction. It returns false if another member owns the
+// partition.
+func (b *broker) write(t *txn, epoch int) bool {
+	p := b.owned[transactionalID(t.group, t.part)]
+	if p.epoch != epoch && b.w.Bug != NoFence {
+		return false
+	}
+	if t.number <= p.last { // a late duplicate
+		if b.w.Bug == NoIdempotence && p.open != nil && p.open != t {
+			b.append(t, p.open)
+		}
+		return true
+	}
+	p.last = t.number
+	p.open = t
+	b.append(t, t)
+	if b.w.Bug == NotAtomic {
+		b.w.check.published(t, true)
+	}
+	return true
+}
+
+// append puts the state records of a transaction on the log.
+func (b *broker) append(t, as *txn) {
+	part := b.parts[t.part]
+	for _, r := range t.batch.State {
+		part.state = append(part.state, stateRecord{r, as})
+	}
+}
+
+// commit ends a transaction. It returns false if another member owns the partition.
+func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
+	p := b.owned[transactionalID(t.group, t.part)]
+	switch {
+	case t.committed && p.epoch == epoch:
+		return true // asked again
+	case t.aborted:
+		return false
+	case b.w.Bug == NoFence:
+	case p.epoch != epoch, p.open != t, !t.group.has(m, generation, t.part):
+		return false
+	}
+	t.committed = true
+	if p.open == t {
+		p.open = nil
+	}
+	at := t.batch.Position
+	if b.w.Bug == ForgetsCommand {
+		at.Commands = b.position(t.group, t.part).Commands
+	}
+	t.group.positions[t.part] = at
+	if b.w.Bug != NotAtomic {
+		b.w.check.published(t, false)
+	}
+	return true
+}
+
+// load returns the last record of every key, in the group's eyes, among those that are
+// committed.
+func (b *broker) load(part int) []machine.Record {
+	last := make(map[string]machine.Record)
+	for i, r := range b.parts[part].state {
+		if !r.txn.committed && b.w.Bug != ReadsAborted {
+			continue
+		}
+		r.Offset = int64(i)
+		last[r.Key.String()] = r.Record
+	}
+	records := []machine.Record{}
+	for _, key := range slices.Sorted(maps.Keys(last)) {
+		if last[key].Value != nil {
+			records = append(records, last[key])
+		}
+	}
+	return records
+}
+
+// compact keeps the last committed record of every key.
+func (b *broker) compact() {
+	for _, p := range b.parts {
+		seen := make(map[string]bool)
+		var kept []stateRecord
+		for _, r := range slices.Backward(p.state) {
+			switch key := r.Key.String(); {
+			case r.txn.aborted:
+			case !r.txn.committed:
+				kept = append(kept, r)
+			case !seen[key]:
+				seen[key] = true
+				if r.Value != nil {
+					kept = append(kept, r)
+				}
+			}
+		}
+		slices.Reverse(kept)
+		p.state = kept
+	}
+}
+
+// expire takes members out of their groups that have been silent for a session.
+func (b *broker) expire() {
+	for _, g := range b.w.groups {
+		g.expire()
+	}
+}
+
+// idle reports whether every group has judged and answered everything.
+func (b *broker) idle() bool {
+	for i, p := range b.parts {
+		for _, g := range b.w.groups {
+			at := b.position(g, i)
+			if at.Windows < int64(len(p.windows)) && len(p.windows) > 0 || at.Commands < int64(len(p.commands)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// grow raises the number of partitions while nobody runs, and moves what is remembered of
+// each machine to its new partition, as `ingest topics grow` does.
+func (b *broker) grow(n int) {
+	old := b.parts
+	b.parts = nil
+	for i := range n {
+		if i < len(old) {
+			b.parts = append(b.parts, old[i])
+		} else {
+			b.parts = append(b.parts, &part{})
+		}
+	}
+	moved := &txn{committed: true}
+	for i, p := range old {
+		for _, r := range append([]stateRecord(nil), p.state...) {
+			if to := b.partOf(r.Key.Machine); to != i && r.txn.committed {
+				b.parts[to].state = append(b.parts[to].state, stateRecord{r.Record, moved})
+				tomb := r.Record
+				tomb.Value = nil
+				p.state = append(p.state, stateRecord{tomb, moved})
+			}
+		}
+	}
+}

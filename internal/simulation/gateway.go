@@ -1,0 +1,128 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// gateway cuts one window a second of a machine and sends them in order, one at a time,
+// until Kafka has them.
+type gateway struct {
+	w       *world
+	machine string
+	cut     []*sentWindow // everything that the machine's windows are, in the order of cutting
+	next    int           // to be sent
+	epoch   uint64        // of the spool
+	seq     uint64
+	tool    string
+	left    int // windows until the tool changes
+	wear    map[string]float64
+	lives   map[string]string
+	rival   int // windows that a second ingester still sends
+	held    bool
+}
+
+func newGateway(w *world, i int) *gateway {
+	g := &gateway{w: w, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), lives: make(map[string]string)}
+	w.after(w.rng.Int64N(1000), nil, g.tick)
+	return g
+}
+
+func (g *gateway) done() bool { return len(g.cut) >= g.w.Windows && g.next == len(g.cut) }
+
+// tick cuts a window.
+func (g *gateway) tick() {
+	if len(g.cut) >= g.w.Windows {
+		return
+	}
+	w := g.w
+	if g.left == 0 {
+		g.tool, g.left = fmt.Sprintf("T%d", w.rng.IntN(4)), 8+w.rng.IntN(30)
+		if w.rng.IntN(6) == 0 { // a fresh insert under the old number
+			g.lives[g.tool] = fmt.Sprintf("life %d", len(g.cut))
+			g.wear[g.tool] = 0
+		}
+	}
+	g.left--
+	g.wear[g.tool] += 0.015 + 0.02*w.rng.Float64()
+	switch {
+	case w.fault(0.003, "lost spool of "+g.machine): // numbers begin again in a new epoch
+		g.epoch++
+		g.seq = 0
+	case w.fault(0.005, "bad sector in the spool of "+g.machine):
+		g.seq += 1 + w.rng.Uint64N(3) // windows that were numbered and cannot be read
+	}
+	if g.held {
+		w.after(1000, nil, g.tick)
+		return
+	}
+	g.cut = append(g.cut, g.window(g.epoch, g.seq, g.tool, int64(len(g.cut))*1000))
+	g.seq++
+	if len(g.cut)-1 == g.next {
+		g.send(g.next)
+	}
+	if g.rival > 0 {
+		g.rival--
+		w.broker.produceWindow(g.window(uint64(9000+w.drawn["second ingester of "+g.machine]), uint64(1000-g.rival), "X", w.now))
+	} else if w.fault(0.003, "second ingester of "+g.machine) {
+		g.rival = 1 + w.rng.IntN(20)
+	}
+	w.after(1000, nil, g.tick)
+}
+
+// window makes a window of a tool: a worn one reads twice the reference.
+func (g *gateway) window(epoch, seq uint64, tool string, at int64) *sentWindow {
+	win := machinetest.At(seq, tool, g.wear[tool] > 0.5)
+	win.Machine, win.Epoch, win.Start = g.machine, epoch, epoch0.Add(time.Duration(at)*time.Millisecond)
+	win.ToolLife = g.lives[tool]
+	return &sentWindow{Window: win}
+}
+
+// send sends window i until it is acknowledged. A frame may be slow, so that it arrives
+// behind later ones, and an answer may be lost, so that the window is there twice.
+func (g *gateway) send(i int) {
+	w := g.w
+	acked := false
+	var try func()
+	try = func() {
+		if acked {
+			return
+		}
+		delay := w.latency()
+		if w.fault(0.004, "slow window of "+g.machine) {
+			delay += w.rng.Int64N(15000)
+		}
+		w.after(delay, nil, func() {
+			win := *g.cut[i]
+			w.broker.produceWindow(&win)
+			if w.fault(0.006, "lost answer to "+g.machine) {
+				return
+			}
+			w.after(w.latency(), nil, func() {
+				if acked {
+					return
+				}
+				acked = true
+				g.next = max(g.next, i+1)
+				if g.next < len(g.cut) && g.next == i+1 {
+					g.send(g.next)
+				}
+			})
+		})
+		w.after(3000, nil, try)
+	}
+	try()
+	if i > 20 && w.fault(0.004, "resend of "+g.machine) { // from a spool that keeps what was acknowledged, or an old disk
+		from := max(0, i-1-w.rng.IntN(40))
+		for k := from; k < min(from+5, i); k++ {
+			win := *g.cut[k]
+			w.after(w.rng.Int64N(2000), nil, func() { w.broker.produceWindow(&win) })
+		}
+	}
+}
+
+// name identifies a window in ids.
+func name(w *window.Window) string { return fmt.Sprintf("%s/%s/%d", w.Machine, w.EpochString(), w.Seq) }

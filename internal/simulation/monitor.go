@@ -1,0 +1,461 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Bounds of what a member does in virtual milliseconds.
+const (
+	session     = 6000
+	requestTime = 3000 // then a request is sent again
+	mostRepeats = 4    // then the partition is given up
+	batch       = 16
+	poll        = 500 // until the broker is asked again for what has come
+)
+
+// group is a consumer group of monitors, and what Kafka knows of it.
+type group struct {
+	w          *world
+	name       string
+	settings   *machine.Settings
+	models     *Models
+	members    []*member
+	seen       map[*member]int64 // last heartbeat
+	generation int
+	owners     map[int]*member // of the generation, by partition
+	positions  map[int]machine.Position
+}
+
+// member is a monitor process.
+type member struct {
+	process
+	w      *world
+	g      *group
+	up     bool
+	model  *machine.Model
+	gen    int // that it knows of
+	drives map[int]*drive
+	skew   time.Duration // of its clock
+}
+
+func newGroup(w *world, name string, i int, models *Models) *group {
+	g := &group{
+		w: w, name: name, models: models, seen: make(map[*member]int64), owners: make(map[int]*member), positions: make(map[int]machine.Position),
+		settings: &machine.Settings{Group: name, Alarm: alarm.Settings{K: 3, N: 5, Latch: i == 0, OffHold: 3 * time.Second}, Evidence: i == 0},
+	}
+	for k := range members {
+		m := &member{w: w, g: g, process: process{name: fmt.Sprintf("%s/%d", name, k)}, skew: time.Duration(w.rng.IntN(7200)-3600) * time.Second}
+		g.members = append(g.members, m)
+		m.start()
+	}
+	return g
+}
+
+func (g *group) has(m *member, generation, part int) bool {
+	return generation == g.generation && g.owners[part] == m
+}
+
+// rebalance gives the partitions to the members that are alive.
+func (g *group) rebalance(why string) {
+	g.generation++
+	clear(g.owners)
+	var alive []*member
+	for _, m := range g.members {
+		if _, ok := g.seen[m]; ok {
+			alive = append(alive, m)
+		}
+	}
+	for i := range g.w.broker.parts {
+		if len(alive) > 0 {
+			g.owners[i] = alive[(i+g.generation)%len(alive)]
+		}
+	}
+	g.w.say("%s generation %d: %d members (%s)", g.name, g.generation, len(alive), why)
+}
+
+// expire takes out members that have been silent for a session.
+func (g *group) expire() {
+	for _, m := range g.members {
+		if at, ok := g.seen[m]; ok && g.w.now-at > session {
+			delete(g.seen, m)
+			g.rebalance(m.name + " is silent")
+		}
+	}
+}
+
+// start begins a life of the process, with one of the models.
+func (m *member) start() {
+	m.end()
+	m.up, m.frozen, m.gen, m.drives = true, 0, -1, make(map[int]*drive)
+	m.model = m.g.models.Default
+	switch {
+	case m.w.fault(0.15, "another model for "+m.name):
+		m.model = m.g.models.Alike
+	case m.w.fault(0.08, "a model of other features for "+m.name):
+		m.model = m.g.models.Other
+	}
+	m.w.say("%s starts", m.name)
+	m.w.after(m.w.rng.Int64N(1000), &m.process, m.beat)
+}
+
+func (m *member) kill() {
+	m.end()
+	m.up = false
+	m.w.say("%s is killed", m.name)
+}
+
+// end ends a life: answers that are on their way reach no one.
+func (m *member) end() {
+	m.life++
+	for _, d := range m.drives {
+		d.over = true
+	}
+}
+
+// beat sends a heartbeat every second, and begins a generation when it learns of one.
+func (m *member) beat() {
+	w, g := m.w, m.g
+	w.after(1000, &m.process, m.beat)
+	if w.fault(0.01, "lost heartbeat of "+m.name) {
+		return
+	}
+	w.after(w.latency(), nil, func() {
+		if _, known := g.seen[m]; !known && m.up {
+			g.seen[m] = w.now
+			g.rebalance(m.name + " joins")
+		}
+		if m.up {
+			g.seen[m] = w.now
+		}
+		gen, mine := g.generation, []int(nil)
+		for i, o := range g.owners {
+			if o == m {
+				mine = append(mine, i)
+			}
+		}
+		slices.Sort(mine)
+		w.after(w.latency(), &m.process, func() { m.adopt(gen, mine) })
+	})
+	for _, part := range slices.Sorted(keys(m.drives)) {
+		m.drives[part].tick()
+	}
+}
+
+func keys[V any](m map[int]V) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// adopt begins a generation: what the member had of the one before is given up.
+func (m *member) adopt(gen int, mine []int) {
+	if gen == m.gen {
+		return
+	}
+	m.gen = gen
+	for _, d := range m.drives {
+		d.over = true
+	}
+	clear(m.drives)
+	for _, part := range mine {
+		d := &drive{m: m, part: part, gen: gen, owner: machine.NewOwner(m.g.settings, m.model, part)}
+		m.drives[part] = d
+		d.do(d.owner.Start())
+	}
+}
+
+// drive does what the owner of a partition wants, with the broker.
+type drive struct {
+	m     *member
+	part  int
+	gen   int
+	owner *machine.Owner
+	epoch int
+	count int // of transactions
+	over  bool
+	job   bool
+}
+
+func (d *drive) now() time.Time { return d.m.w.time().Add(d.m.skew) }
+
+// on hands a reply to the owner, unless the drive is over.
+func (d *drive) on(r machine.Reply) {
+	if d.over {
+		return
+	}
+	r.Now = d.now()
+	d.do(d.owner.On(r))
+}
+
+func (d *drive) tick() {
+	d.on(machine.Reply{Tick: &machine.Tick{Now: d.now()}})
+	d.startJob()
+}
+
+// request sends a frame to the broker until an answer comes. At the broker it may arrive
+// twice, and late. Answer is called once, in the life of the process that asked; give up
+// when no answer came for long.
+func (d *drive) request(kind string, at func() (reply func(), ok bool)) {
+	w, m := d.m.w, d.m
+	answered, sent := false, 0
+	var try func()
+	try = func() {
+		if answered || d.over {
+			return
+		}
+		if sent++; sent > mostRepeats {
+			answered = true
+			d.lost()
+			return
+		}
+		delay := w.latency()
+		if w.fault(0.003, "slow "+kind+" of "+m.name) {
+			delay += w.rng.Int64N(15000)
+		}
+		copies := 1
+		if w.fault(0.003, "doubled "+kind+" of "+m.name) {
+			copies = 2
+		}
+		for c := range copies {
+			w.after(delay+int64(c)*w.rng.Int64N(8000), nil, func() {
+				reply, ok := at()
+				if !ok || w.fault(0.003, "lost answer to "+kind+" of "+m.name) {
+					return
+				}
+				w.after(w.latency(), &m.process, func() {
+					if !answered && !d.over {
+						answered = true
+						reply()
+					}
+				})
+			})
+		}
+		w.after(requestTime, &m.process, try)
+	}
+	try()
+}
+
+// lost gives the partition up: the member joins again.
+func (d *drive) lost() {
+	if d.over {
+		return
+	}
+	d.m.w.say("%s gives partition %d up", d.m.name, d.part)
+	d.owner.On(machine.Reply{Lost: true})
+	for _, o := range d.m.drives {
+		o.over = true
+	}
+	clear(d.m.drives)
+	d.m.gen = -1
+}
+
+func (d *drive) do(actions []machine.Action) {
+	for _, a := range actions {
+		switch {
+		case a.Fence:
+			d.fence()
+		case a.Load:
+			d.request("load", func() (func(), bool) {
+				records := d.m.w.broker.load(d.part)
+				return func() { d.on(machine.Reply{Loaded: records}) }, true
+			})
+		case a.Windows != nil:
+			d.fetch(int(max(a.Windows.Windows, 0)))
+		case a.Commands != nil:
+			d.hear(int(max(a.Commands.Commands, 0)))
+		case a.Publish != nil:
+			d.publish(a.Publish)
+		}
+	}
+}
+
+func (d *drive) fence() {
+	b := d.m.w.broker
+	d.request("fence", func() (func(), bool) {
+		epoch := b.fence(d.m.g, d.part)
+		return func() {
+			d.epoch = epoch
+			d.request("position", func() (func(), bool) {
+				at := b.position(d.m.g, d.part)
+				end := int64(len(b.parts[d.part].commands))
+				return func() { d.on(machine.Reply{Fenced: &at, CommandsEnd: end}) }, true
+			})
+		}, true
+	})
+}
+
+// fetch waits for windows from an offset on.
+func (d *drive) fetch(from int) {
+	w := d.m.w
+	var again func()
+	again = func() {
+		if d.over {
+			return
+		}
+		log := w.broker.parts[d.part].windows
+		if from >= len(log) {
+			w.after(poll, &d.m.process, again)
+			return
+		}
+		var in []machine.Input
+		for i := from; i < min(from+batch, len(log)); i++ {
+			win := log[i]
+			in = append(in, machine.Input{Offset: int64(i), At: epoch0.Add(time.Duration(win.at) * time.Millisecond), Open: func(into *window.Window) error {
+				*into = *win.Window
+				return nil
+			}})
+		}
+		w.after(w.latency(), &d.m.process, func() { d.on(machine.Reply{Windows: in}) })
+	}
+	w.after(w.latency(), &d.m.process, again)
+}
+
+// hear waits for commands from an offset on.
+func (d *drive) hear(from int) {
+	w := d.m.w
+	var again func()
+	again = func() {
+		if d.over {
+			return
+		}
+		log := w.broker.parts[d.part].commands
+		if from >= len(log) {
+			w.after(poll, &d.m.process, again)
+			return
+		}
+		var in []machine.Command
+		for i := from; i < min(from+batch, len(log)); i++ {
+			c := log[i].Command
+			c.Offset = int64(i)
+			in = append(in, c)
+		}
+		w.after(w.latency(), &d.m.process, func() { d.on(machine.Reply{Commands: in}) })
+	}
+	w.after(w.latency(), &d.m.process, again)
+}
+
+// publish writes a batch in a transaction: the messages, then the end.
+func (d *drive) publish(b *machine.Batch) {
+	broker := d.m.w.broker
+	d.count++
+	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, model: d.m.model}
+	epoch := d.epoch
+	d.request("write", func() (func(), bool) {
+		ok := broker.write(t, epoch)
+		return func() {
+			if !ok {
+				d.lost()
+				return
+			}
+			d.request("commit", func() (func(), bool) {
+				ok := broker.commit(t, epoch, d.gen, d.m)
+				return func() {
+					if !ok {
+						d.lost()
+						return
+					}
+					d.on(machine.Reply{Published: true})
+				}, true
+			})
+		}, true
+	})
+}
+
+// startJob does what a monitor does next to judging: evidence and references that are due.
+func (d *drive) startJob() {
+	if d.job || d.over {
+		return
+	}
+	w := d.m.w
+	d.owner.Machines(func(m *machine.Machine) {
+		if d.job {
+			return
+		}
+		if j, ok := m.RebuildDue(); ok {
+			d.job = true
+			b, name := m.NewRebuild(j), m.Machine
+			w.after(100+w.rng.Int64N(2000), &d.m.process, func() {
+				d.job = false
+				log := w.broker.parts[d.part].windows
+				for i := max(j.From, 0); i < int64(len(log)); i++ {
+					if b.Observe(log[i].Window, i) {
+						break
+					}
+				}
+				d.on(machine.Reply{Rebuilt: &machine.RebuiltOf{Machine: name, Rebuilt: b.Done(d.now())}})
+			})
+		} else if j, ok := m.EvidenceDue(d.now()); ok {
+			d.job = true
+			name := m.Machine
+			w.after(100+w.rng.Int64N(1000), &d.m.process, func() {
+				d.job = false
+				e, about := j.About(name, "")
+				e.Text = about + " kept."
+				d.on(machine.Reply{Evidence: &machine.EvidenceOf{Machine: name, EvidenceDone: machine.EvidenceDone{Job: j, Evidence: e}}})
+			})
+		}
+	})
+}
+
+// people send commands to machines: of now, of wrong clocks, twice, in storms.
+func (w *world) people() {
+	w.after(2000+w.rng.Int64N(8000), nil, func() {
+		defer w.people()
+		if w.calm {
+			return
+		}
+		n := 1
+		if w.fault(0.03, "storm of commands") {
+			n = 40
+		}
+		for range n {
+			w.command()
+		}
+	})
+}
+
+func (w *world) command() {
+	g := w.gateways[w.rng.IntN(len(w.gateways))]
+	c := event.Command{ID: fmt.Sprintf("c%d", w.rng.Uint64()), Machine: g.machine, By: "kim", Note: "why not", Issued: w.time()}
+	incident := w.check.lastIncident(w.groups[w.rng.IntN(len(w.groups))], g.machine)
+	switch n := w.rng.IntN(12); {
+	case n < 4 && incident != "":
+		c.Action, c.Incident = event.Acknowledge, incident
+	case n < 6:
+		c.Action, c.Until = event.Shelve, c.Issued.Add(time.Duration(2+w.rng.IntN(30))*time.Second)
+	case n == 6:
+		c.Action = event.Unshelve
+	case n == 7:
+		c.Action = event.Suppress
+	case n == 8:
+		c.Action = event.Unsuppress
+	case n == 9 && incident != "":
+		c.Action, c.Incident = event.MarkFalse, incident
+	case n == 10:
+		c.Action, c.Tool = event.NewTool, g.tool
+	default:
+		c.Action = event.Unsuppress
+	}
+	at := w.time()
+	if w.fault(0.03, "wrong clock of a broker") {
+		at = at.Add(time.Hour)
+	}
+	s := &sentCommand{id: c.ID, when: w.now, Command: machine.Command{Key: c.Machine, Value: event.JSON(c), At: at}}
+	p := w.broker.parts[w.broker.partOf(c.Machine)]
+	p.commands = append(p.commands, s)
+	if w.fault(0.02, "a command sent twice") {
+		twice := *s
+		p.commands = append(p.commands, &twice)
+	}
+}

@@ -1,0 +1,353 @@
+// Package simulation runs the pipeline in one goroutine under virtual time: gateways that
+// number and send windows, a model of Kafka, two groups of monitors and the people who
+// send commands. Every fault is drawn from one seed. What the monitors decide is the
+// product's own [machine.Owner]; Kafka and the clock around it are models.
+//
+// After every step the world checks what must always hold, and at the end what must hold
+// once faults have ended; see check.go. A seed that fails tells its story in lines, and is
+// replayed by its number.
+package simulation
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/machine"
+)
+
+// Settings say what is simulated.
+type Settings struct {
+	Windows int             // of each machine
+	Skip    map[string]bool // faults to leave out, by name: for shrinking a story
+	Trace   bool            // keep every line, not only those of faults
+	Bug     Bug             // breaks the model of Kafka or its use, to prove that the checks see it
+}
+
+// Bug is a way in which the pipeline may be built wrong.
+type Bug string
+
+// The bugs.
+const (
+	NoBug          Bug = ""
+	NoFence        Bug = "no-fence"        // the broker takes what a previous owner writes
+	NoIdempotence  Bug = "no-idempotence"  // the broker takes a late duplicate of a write
+	NotAtomic      Bug = "not-atomic"      // results and alerts are visible before the transaction is committed
+	ReadsAborted   Bug = "reads-aborted"   // state is read from transactions that were aborted
+	ForgetsCommand Bug = "forgets-command" // the position in the commands is not committed
+)
+
+// Bugs lists every bug.
+var Bugs = []Bug{NoFence, NoIdempotence, NotAtomic, ReadsAborted, ForgetsCommand}
+
+// Story is one run.
+type Story struct {
+	Seed   uint64
+	Wrong  string   // what did not hold; empty: everything did
+	Faults []string // names, in the order in which they were drawn
+	Lines  []string // what happened
+	Steps  int
+}
+
+// task is something that happens at a time.
+type task struct {
+	at     int64 // virtual milliseconds
+	number int   // orders tasks of one time
+	who    *process
+	life   int // of the process when the task was made
+	do     func()
+}
+
+type tasks []task
+
+func (q tasks) Len() int { return len(q) }
+func (q tasks) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
+}
+func (q tasks) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *tasks) Push(x any)   { *q = append(*q, x.(task)) }
+func (q *tasks) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return last
+}
+
+// process is a program that may be killed and suspended.
+type process struct {
+	name   string
+	life   int   // rises with every start and every death
+	frozen int64 // until then nothing of it happens; then all at once
+}
+
+// world is everything that is simulated.
+type world struct {
+	Settings
+	seed   uint64
+	rng    *rand.Rand
+	queue  tasks
+	now    int64
+	number int
+	steps  int
+	drawn  map[string]int // how often each kind of fault was asked for
+	calm   bool           // faults have ended
+	faults []string
+	lines  []string
+	wrong  string
+
+	broker   *broker
+	gateways []*gateway
+	groups   []*group
+	check    *checker
+}
+
+// epoch0 is the virtual time 0.
+var epoch0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (w *world) time() time.Time { return epoch0.Add(time.Duration(w.now) * time.Millisecond) }
+
+// after plans something of a process, or of the world if who is nil.
+func (w *world) after(d int64, who *process, do func()) {
+	w.number++
+	t := task{at: w.now + d, number: w.number, who: who, do: do}
+	if who != nil {
+		t.life = who.life
+	}
+	heap.Push(&w.queue, t)
+}
+
+// fault draws whether something goes wrong. Each fault is known by its kind and by how
+// often that kind was asked for, so that one can be left out and the others stay.
+func (w *world) fault(p float64, kind string) bool {
+	w.drawn[kind]++
+	n := w.drawn[kind]
+	if w.calm {
+		return false
+	}
+	h := w.seed
+	for _, c := range []byte(kind) {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	h = mix(h + uint64(n)*0x9e3779b97f4a7c15)
+	if float64(h>>11)/(1<<53) >= p {
+		return false
+	}
+	name := fmt.Sprintf("%s#%d", kind, n)
+	if w.Skip[name] {
+		return false
+	}
+	w.faults = append(w.faults, name)
+	w.say("FAULT %s", name)
+	return true
+}
+
+// mix is the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
+// number generators", 2014).
+func mix(z uint64) uint64 {
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+	return z ^ (z >> 31)
+}
+
+// latency is how long a frame takes.
+func (w *world) latency() int64 { return 1 + w.rng.Int64N(20) }
+
+func (w *world) say(format string, args ...any) {
+	if w.Trace {
+		w.lines = append(w.lines, fmt.Sprintf("%9.3f s  ", float64(w.now)/1000)+fmt.Sprintf(format, args...))
+	}
+}
+
+// fail notes the first thing that does not hold.
+func (w *world) fail(format string, args ...any) {
+	if w.wrong == "" {
+		w.wrong = fmt.Sprintf("%.3f s: ", float64(w.now)/1000) + fmt.Sprintf(format, args...)
+		w.say("WRONG %s", w.wrong)
+	}
+}
+
+// Sizes of the plant.
+const (
+	machines   = 3
+	partitions = 2
+	members    = 2                // of each group
+	settle     = int64(60 * 1000) // virtual milliseconds without faults at the end
+)
+
+// Run simulates one seed.
+func Run(seed uint64, s Settings, models *Models) *Story {
+	w := &world{
+		Settings: s, seed: mix(seed + 1), rng: rand.New(rand.NewPCG(seed, 1)), drawn: make(map[string]int),
+	}
+	w.broker = newBroker(w, partitions)
+	w.check = newChecker(w)
+	for i := range machines {
+		w.gateways = append(w.gateways, newGateway(w, i))
+	}
+	for i, name := range []string{"tcm-monitor", "tcm-trial"} {
+		w.groups = append(w.groups, newGroup(w, name, i, models))
+	}
+	w.people()
+	w.weather()
+	w.growth()
+	end := int64(0)
+	for w.wrong == "" && len(w.queue) > 0 {
+		t := heap.Pop(&w.queue).(task)
+		w.now = max(w.now, t.at)
+		if w.calm && end == 0 {
+			end = w.now + settle
+		}
+		if end > 0 && w.now > end {
+			break
+		}
+		if t.who != nil {
+			if t.life != t.who.life {
+				continue
+			}
+			if t.who.frozen > w.now {
+				t.at = t.who.frozen
+				heap.Push(&w.queue, t) // it keeps its number, so that the order stays
+				continue
+			}
+		}
+		w.steps++
+		t.do()
+	}
+	if w.wrong == "" {
+		w.check.end()
+	}
+	return &Story{Seed: seed, Wrong: w.wrong, Faults: w.faults, Lines: w.lines, Steps: w.steps}
+}
+
+// weather is what happens to the plant as a whole: processes that die and hang, logs that
+// are compacted, partitions that are raised. It ends the faults when all windows were
+// sent.
+func (w *world) weather() {
+	w.after(1000, nil, func() {
+		if !w.calm && w.sent() {
+			w.calm = true
+			for _, g := range w.groups {
+				for _, m := range g.members {
+					m.frozen = min(m.frozen, w.now)
+				}
+			}
+			w.say("faults end")
+		}
+		w.broker.expire()
+		if w.rng.IntN(8) == 0 {
+			w.broker.compact()
+		}
+		for _, g := range w.groups {
+			for _, m := range g.members {
+				switch {
+				case !m.up:
+				case w.fault(0.01, "kill "+m.name):
+					m.kill()
+					w.after(500+w.rng.Int64N(5000), nil, m.start)
+				case w.fault(0.01, "freeze "+m.name):
+					m.frozen = w.now + 1000 + w.rng.Int64N(20000)
+				}
+			}
+		}
+		w.weather()
+	})
+}
+
+// growth raises the partitions once in some seeds, as docs/reliability.md says: ingesters
+// are stopped, monitors judge what is there and are stopped, then the topics grow.
+func (w *world) growth() {
+	if w.rng.IntN(4) > 0 {
+		return
+	}
+	var attempt func()
+	attempt = func() {
+		for _, g := range w.gateways {
+			g.held = true
+		}
+		if !w.broker.idle() {
+			w.after(1000, nil, attempt)
+			return
+		}
+		for _, g := range w.groups {
+			for _, m := range g.members {
+				m.kill()
+			}
+			clear(g.seen)
+			g.rebalance("all are stopped")
+			for _, m := range g.members {
+				w.after(1000+w.rng.Int64N(3000), nil, m.start)
+			}
+		}
+		w.say("partitions are raised")
+		w.broker.grow(len(w.broker.parts) + 1 + w.rng.IntN(2))
+		w.check.grow()
+		for _, g := range w.gateways {
+			g.held = false
+		}
+	}
+	w.after(10_000+w.rng.Int64N(int64(w.Windows)*800), nil, func() {
+		if w.calm || !w.fault(1, "partitions are raised") {
+			return
+		}
+		attempt()
+	})
+}
+
+func (w *world) sent() bool {
+	for _, g := range w.gateways {
+		if !g.done() {
+			return false
+		}
+	}
+	return true
+}
+
+// Shrink leaves out faults that a failing seed does not need, and returns the story that
+// is left, with all its lines.
+func Shrink(seed uint64, s Settings, models *Models) *Story {
+	s.Skip = make(map[string]bool)
+	left := Run(seed, s, models).Faults
+	for step := max(len(left)/2, 1); ; {
+		smaller := false
+		for i := 0; i < len(left); i += step {
+			var out []string
+			for _, f := range left[i:min(i+step, len(left))] {
+				if !s.Skip[f] {
+					s.Skip[f] = true
+					out = append(out, f)
+				}
+			}
+			if len(out) == 0 {
+				continue
+			}
+			if Run(seed, s, models).Wrong != "" {
+				smaller = true
+				continue
+			}
+			for _, f := range out {
+				delete(s.Skip, f)
+			}
+		}
+		if step > 1 {
+			step /= 2
+		} else if !smaller {
+			break
+		}
+	}
+	s.Trace = true
+	return Run(seed, s, models)
+}
+
+// String tells a story in lines.
+func (s *Story) String() string {
+	return fmt.Sprintf("seed %d, %d faults: %s\n%s\n", s.Seed, len(s.Faults), s.Wrong, strings.Join(s.Lines, "\n"))
+}
+
+// Models are what monitors judge by.
+type Models struct {
+	Default *machine.Model // of most
+	Alike   *machine.Model // another model of the same features
+	Other   *machine.Model // a model of other features
+}

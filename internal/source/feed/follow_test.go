@@ -1,0 +1,218 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// bare returns a frame of group g of the layout with the counters [from, to) and the
+// name of its tool.
+func bare(l *signal.Layout, g int, session, from, to int64, tool string) *source.Block {
+	group := l.Groups()[g]
+	b := &source.Block{Block: signal.Block{
+		Context: signal.Context{Tool: tool}, Session: session, Group: g, First: from,
+		Time: origin.Add(time.Duration(float64(from) / group.Rate * float64(time.Second))),
+	}}
+	for range group.Channels {
+		b.Samples = append(b.Samples, make([]float32, to-from))
+	}
+	return b
+}
+
+// cutAll returns the windows, as tool@first, that are cut from frames that come in
+// this order, and how many frames were acknowledged when all windows were kept.
+func cutAll(t fatalf, l *signal.Layout, frames []*source.Block) (windows []string, acked int) {
+	f := open(Config{Machine: drill, Layout: l})
+	slicer, err := window.NewSlicer(l, window.Spec{Length: time.Second})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, b := range frames {
+		f.names.add(arrival{b, func() { acked++ }})
+		for {
+			b, err := f.Next(ctx)
+			if err != nil {
+				break
+			}
+			slicer.Push(&b.Block)
+			for {
+				ev, ok := slicer.Next()
+				if !ok {
+					break
+				}
+				if w := ev.Window; w != nil {
+					windows = append(windows, fmt.Sprintf("%s@%d", w.Tool, w.First))
+					f.Kept(w.Session, w.First+int64(l.Groups()[0].Rate))
+				}
+			}
+		}
+	}
+	return windows, acked
+}
+
+type fatalf interface{ Fatalf(string, ...any) }
+
+// A rate whose frames name no tool follows the one whose frames do, from the first
+// sample on.
+func TestHalfNamed(t *testing.T) {
+	l := layout(t)
+	for _, tc := range []struct{ fast, slow string }{{"T1", "T1"}, {"", ""}, {"", "T1"}, {"T1", ""}} {
+		var frames []*source.Block
+		for i := range int64(2400) { // four minutes in tenths of a second
+			frames = append(frames, bare(l, 0, 7, 4*i, 4*i+4, tc.fast), bare(l, 1, 7, i, i+1, tc.slow))
+		}
+		windows, acked := cutAll(t, l, frames)
+		tool := max(tc.fast, tc.slow)
+		if len(windows) != 240 || acked != len(frames) {
+			t.Errorf("fast frames name %q, slow ones %q: %d windows of 240, %d of %d frames acknowledged", tc.fast, tc.slow, len(windows), acked, len(frames))
+		}
+		for i, w := range windows {
+			if want := fmt.Sprintf("%s@%d", tool, 40*i); w != want {
+				t.Fatalf("fast frames name %q, slow ones %q: window %d is %s, want %s", tc.fast, tc.slow, i, w, want)
+			}
+		}
+	}
+}
+
+// However frames are cut and interleaved, and whichever rate names tools, each
+// window has its tool, and only windows at a change of tool are missing.
+func TestFollowsThroughChanges(t *testing.T) {
+	l := layout(t)
+	rapid.Check(t, func(t *rapid.T) {
+		const second = 40 // samples of the fast rate
+		changes := rapid.SliceOfN(rapid.Int64Range(2, 20), 1, 3).Draw(t, "seconds of each tool")
+		namer := rapid.IntRange(0, 1).Draw(t, "the rate that names tools")
+		var ends []int64 // in seconds
+		total := int64(0)
+		for _, n := range changes {
+			total += n
+			ends = append(ends, total)
+		}
+		toolAt := func(tenth int64) (string, int64) { // and when it ends, in tenths
+			for i, end := range ends {
+				if tenth < 10*end {
+					return fmt.Sprint("T", i), 10 * end
+				}
+			}
+			panic("behind the end")
+		}
+		var frames []*source.Block
+		var at [2]int64 // tenths of a second
+		for at[0] < 10*total || at[1] < 10*total {
+			g := 0
+			if at[1] < at[0] {
+				g = 1
+			}
+			tool, end := toolAt(at[g])
+			n := min(rapid.Int64Range(1, 15).Draw(t, "tenths"), end-at[g])
+			rate := []int64{4, 1}[g]
+			if g != namer {
+				tool = ""
+			}
+			frames = append(frames, bare(l, g, 7, rate*at[g], rate*(at[g]+n), tool))
+			at[g] += n
+		}
+		windows, _ := cutAll(t, l, frames)
+		var want []string
+		for s := range total {
+			tool, _ := toolAt(10 * s)
+			want = append(want, fmt.Sprintf("%s@%d", tool, second*s))
+		}
+		got := map[string]bool{}
+		for _, w := range windows {
+			if got[w] {
+				t.Fatalf("%s twice: %v", w, windows)
+			}
+			got[w] = true
+		}
+		for i, w := range want {
+			tool, end := toolAt(10 * int64(i))
+			first := 0
+			for _, e := range ends {
+				if 10*e < end {
+					first = int(e)
+				}
+			}
+			// Around a change frames of both tools interleave: 1.5 s before and behind it.
+			near := i-first < 2 && first > 0 || end/10-int64(i) <= 2 && end < 10*total
+			if !got[w] && !near {
+				t.Fatalf("%s is missing (tool %s from %d s to %d s): %v", w, tool, first, end/10, windows)
+			}
+			delete(got, w)
+		}
+		if len(got) > 0 {
+			t.Fatalf("windows that should not be: %v", got)
+		}
+	})
+}
+
+// A frame does not wait for ever for a rate that is dead, nor for one that has gone
+// on to another session.
+func TestFollowEnds(t *testing.T) {
+	l := layout(t)
+	f := open(Config{Machine: drill, Layout: l})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	taken := func() (n int) {
+		for {
+			if _, err := f.Next(ctx); err != nil {
+				return n
+			}
+			n++
+		}
+	}
+	for i := range int64(maxWait) {
+		f.names.add(arrival{bare(l, 0, 7, 40*i, 40*i+40, ""), func() {}})
+	}
+	if n := taken(); n != 0 {
+		t.Errorf("%d frames did not wait", n)
+	}
+	f.names.add(arrival{bare(l, 0, 7, 40*maxWait, 40*maxWait+40, ""), func() {}})
+	if n := taken(); n != 1 {
+		t.Errorf("%d frames of more than %d s went on, want 1", n, maxWait)
+	}
+	f.names.add(arrival{bare(l, 1, 8, 0, 10, "T1"), func() {}})
+	if n := taken(); n != maxWait+1 || len(f.names.queue) != 0 {
+		t.Errorf("in the next session %d went on, want all %d and the new one", n, maxWait)
+	}
+	for i := range int64(maxWaiting + 1) { // short frames
+		f.names.add(arrival{bare(l, 0, 9, i, i+1, ""), func() {}})
+	}
+	if n := taken(); n == 0 || len(f.names.queue) > maxWaiting {
+		t.Errorf("%d went on, %d wait", n, len(f.names.queue))
+	}
+}
+
+// A large frame that comes again and again does not fill the memory.
+func TestWaitingValuesAreBounded(t *testing.T) {
+	const rate = 1 << 20
+	l, err := signal.NewLayout("fast and slow", []signal.Channel{
+		{Name: "fast", Kind: signal.Vibration, Rate: rate}, {Name: "slow", Kind: signal.Force, Rate: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := open(Config{Machine: drill, Layout: l})
+	one := bare(l, 0, 7, 0, rate, "")
+	for range 3 * maxValues / rate {
+		f.names.add(arrival{one, func() {}})
+		for {
+			if _, ok := f.names.next(); !ok {
+				break
+			}
+		}
+		if f.names.values > maxValues || f.names.values != len(f.names.queue)*rate {
+			t.Fatalf("%d frames with %d values wait", len(f.names.queue), f.names.values)
+		}
+	}
+}

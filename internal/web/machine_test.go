@@ -1,0 +1,372 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"pgregory.net/rapid"
+)
+
+// kept is what a hub should hold of a machine.
+type kept struct {
+	results []uint64 // seqs
+	alerts  []string // ids
+	shown   time.Time
+	open    bool // an alarm is open
+	event   int
+}
+
+// plainHub says in the plainest way what a hub holds after a series of events.
+type plainHub struct {
+	limit    int
+	machines map[string]*kept
+	removed  []string
+	events   int
+}
+
+func (p *plainHub) get(name string, now time.Time) *kept {
+	p.events++
+	if p.machines[name] == nil {
+		if len(p.machines) == p.limit {
+			names := slices.Collect(maps.Keys(p.machines))
+			names = slices.DeleteFunc(names, func(n string) bool { return now.Sub(p.machines[n].shown) < time.Minute })
+			if len(names) == 0 {
+				return &kept{} // it is not shown
+			}
+			slices.SortFunc(names, func(a, b string) int {
+				x, y := p.machines[a], p.machines[b]
+				switch {
+				case x.open != y.open && x.open:
+					return 1
+				case x.open != y.open:
+					return -1
+				case !x.shown.Equal(y.shown):
+					return x.shown.Compare(y.shown)
+				}
+				return x.event - y.event
+			})
+			p.removed = append(p.removed, names[0])
+			delete(p.machines, names[0])
+		}
+		p.machines[name] = &kept{}
+	}
+	p.machines[name].event = p.events
+	return p.machines[name]
+}
+
+// viewer is a page that looks at one machine and reads now and then.
+type viewer struct {
+	name    string
+	at      cursor
+	fresh   bool
+	results []uint64
+	alerts  []string
+	listed  map[string]machineJSON
+}
+
+// read takes what is new, and reports an event of another machine.
+func (v *viewer) read(t *rapid.T, h *Hub) {
+	var u update
+	if v.fresh {
+		u, v.at, v.fresh = h.since(v.at, v.name)
+	}
+	if !v.fresh {
+		var s snapshot
+		s, v.at = h.snapshot(v.name)
+		u, v.fresh = s.update, true
+		v.results, v.alerts, v.listed = nil, nil, make(map[string]machineJSON)
+	}
+	if u.Machine != v.name || u.Window != nil && u.Window.Machine != v.name {
+		t.Fatalf("the page of %s got an update of %s", v.name, u.Machine)
+	}
+	for _, r := range u.Results {
+		if r.Machine != v.name {
+			t.Fatalf("the page of %s got a result of %s", v.name, r.Machine)
+		}
+		v.results = append(v.results, r.Seq)
+	}
+	for _, a := range u.Alerts {
+		if a.Machine != v.name {
+			t.Fatalf("the page of %s got an alert of %s", v.name, a.Machine)
+		}
+		v.alerts = append(v.alerts, a.ID)
+	}
+	for _, m := range u.Machines {
+		v.listed[m.Name] = m
+	}
+}
+
+// Machines come and go in any order: each page sees its own machine and no other, all of
+// it once, and the list that it has is the hub's.
+func TestMachinesAreKeptApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newTestHub()
+		h.limit = rapid.IntRange(1, 4).Draw(t, "limit")
+		now := t0
+		h.now = func() time.Time { return now }
+		plain := &plainHub{limit: h.limit, machines: make(map[string]*kept)}
+		var names []string
+		for i := range 7 {
+			names = append(names, fmt.Sprintf("acme/site/area/line/m%d", i))
+		}
+		pages := make([]*viewer, 3)
+		for i := range pages {
+			pages[i] = &viewer{name: names[i]}
+		}
+		for seq := range rapid.Uint64Range(1, 120).Draw(t, "events") {
+			name := rapid.SampledFrom(names).Draw(t, "machine")
+			switch rapid.SampledFrom([]string{"window", "result", "raised", "cleared", "wait", "read"}).Draw(t, "what") {
+			case "window":
+				w := testWindow(seq)
+				w.Machine = name
+				h.Window(w)
+				plain.get(name, now).shown = now
+			case "result":
+				r := testResult(seq)
+				r.Machine, r.Late = name, true // so that it says nothing of the alarm
+				h.Result(r)
+				k := plain.get(name, now)
+				k.results = append(k.results, seq)
+			case "raised", "cleared":
+				a := testAlert(seq)
+				a.ID, a.Machine, a.Alarm, a.Incident = fmt.Sprintf("%s/%d", name, seq), name, "raised", "A-K3ZQ7M2P"
+				open := seq%2 == 0
+				if !open {
+					a.State, a.Alarm = event.Cleared, "normal"
+				}
+				h.Alert(a)
+				k := plain.get(name, now)
+				k.alerts, k.open = append(k.alerts, a.ID), open
+			case "wait":
+				now = now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
+			case "read":
+				rapid.SampledFrom(pages).Draw(t, "page").read(t, h)
+			}
+		}
+		for _, v := range pages {
+			v.read(t, h)
+			want := plain.machines[v.name]
+			if want == nil {
+				want = &kept{}
+			}
+			if !slices.Equal(v.results, want.results) || !slices.Equal(v.alerts, want.alerts) {
+				t.Fatalf("the page of %s has results %v and alerts %v, want %v and %v", v.name, v.results, v.alerts, want.results, want.alerts)
+			}
+			if got, want := slices.Sorted(maps.Keys(v.listed)), slices.Sorted(maps.Keys(plain.machines)); !slices.Equal(got, want) {
+				t.Fatalf("the list has %v, want %v; %v were removed", got, want, plain.removed)
+			}
+			for name, m := range v.listed {
+				if open := plain.machines[name].open; (m.Incident != "") != open {
+					t.Fatalf("%s has the open alarm %q, want one: %v", name, m.Incident, open)
+				}
+			}
+		}
+	})
+}
+
+// More machines than there is room for: those that deliver stay, and the page says that
+// there are others.
+func TestCrowdedHub(t *testing.T) {
+	h := newTestHub()
+	h.limit = 2
+	send := func(name string) {
+		w := testWindow(1)
+		w.Machine = name
+		h.Window(w)
+	}
+	list := func() (names []string) {
+		s, _ := h.snapshot("")
+		for _, m := range s.Machines {
+			names = append(names, m.Name)
+		}
+		return names
+	}
+	for range 5 {
+		for _, name := range []string{"a", "b", "c", ""} {
+			send(name)
+		}
+	}
+	if got := list(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("shown: %v", got)
+	}
+	if s, _ := h.snapshot("a"); !s.Crowded {
+		t.Error("a third machine is not shown, and the page does not say so")
+	}
+	h.now = func() time.Time { return t0.Add(time.Minute) }
+	send("b")
+	send("c")
+	if got := list(); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("shown after a was idle for a minute: %v", got)
+	}
+	if s, _ := h.snapshot("a"); s.Crowded || s.Window != nil || s.Machine != "a" {
+		t.Errorf("of a machine that is gone: %+v", s)
+	}
+}
+
+// The state of an alarm is that of the last result, or of an alert since.
+func TestStanding(t *testing.T) {
+	at := func(epoch string, seq uint64, state event.AlertState, alarm string) event.Alert {
+		return event.Alert{Machine: testMachine, ID: fmt.Sprint(epoch, seq, state), Epoch: epoch, Seq: seq, State: state, Alarm: alarm, Incident: "A-ALERTAAA"}
+	}
+	result := func(epoch string, seq uint64, alarm, incident string) event.Result {
+		return event.Result{Machine: testMachine, Epoch: epoch, Seq: seq, Alarm: alarm, Incident: incident}
+	}
+	late := result("e", 9, "normal", "")
+	late.Late = true
+	for name, tc := range map[string]struct {
+		events          []any
+		alarm, incident string
+	}{
+		"nothing yet":                      {nil, "", ""},
+		"a result":                         {[]any{result("e", 1, "raised", "A-RESULTAA")}, "raised", "A-RESULTAA"},
+		"a late result says nothing":       {[]any{result("e", 1, "raised", "A-RESULTAA"), late}, "raised", "A-RESULTAA"},
+		"an alert of before a restart":     {[]any{at("e", 7, "acknowledged", "acknowledged")}, "acknowledged", "A-ALERTAAA"},
+		"a person, since the last result":  {[]any{result("e", 7, "raised", "A-ALERTAAA"), at("e", 7, "acknowledged", "acknowledged")}, "acknowledged", "A-ALERTAAA"},
+		"a result since the alert":         {[]any{at("e", 7, "acknowledged", "acknowledged"), result("e", 8, "returned", "A-RESULTAA")}, "returned", "A-RESULTAA"},
+		"another epoch":                    {[]any{at("d", 70, "raised", "raised"), result("e", 1, "normal", "")}, "normal", ""},
+		"cleared":                          {[]any{at("e", 7, event.Cleared, "normal")}, "normal", ""},
+		"cleared while it is shelved":      {[]any{at("e", 7, event.Cleared, "shelved")}, "shelved", ""},
+		"a mark says nothing of the alarm": {[]any{at("e", 7, "raised", "raised"), at("e", 8, event.MarkedFalse, "normal")}, "raised", "A-ALERTAAA"},
+	} {
+		h := newTestHub()
+		h.Window(testWindow(1))
+		for _, e := range tc.events {
+			switch e := e.(type) {
+			case event.Alert:
+				h.Alert(e)
+			case event.Result:
+				h.Result(e)
+			}
+		}
+		s, _ := h.snapshot(testMachine)
+		if m := s.Machines[0]; m.Alarm != tc.alarm || m.Incident != tc.incident {
+			t.Errorf("%s: %q %q, want %q %q", name, m.Alarm, m.Incident, tc.alarm, tc.incident)
+		}
+	}
+}
+
+// A machine that is retired leaves the list, and what still comes of it does not bring it
+// back; its next window does.
+func TestRetired(t *testing.T) {
+	h := newTestHub()
+	h.Window(testWindow(1))
+	h.Alert(testAlert(1))
+	_, at := h.snapshot(testMachine)
+	retired := testAlert(2)
+	retired.ID, retired.State = "retired", event.Retired
+	h.Alert(retired)
+	h.Advisory(event.Advisory{Machine: testMachine, ID: "a", State: event.Cleared})
+	h.Evidence(event.Evidence{Machine: testMachine, ID: "e"})
+	if _, _, ok := h.since(at, testMachine); ok {
+		t.Error("a page goes on with a machine that is retired")
+	}
+	if s, _ := h.snapshot(testMachine); len(s.Machines) != 0 || len(s.Alerts) != 0 || s.Window != nil {
+		t.Errorf("of a machine that is retired: %+v", s)
+	}
+	h.Window(testWindow(3))
+	if s, _ := h.snapshot(testMachine); len(s.Machines) != 1 || len(s.Alerts) != 0 || s.Window == nil {
+		t.Errorf("of a machine that came back: %+v", s)
+	}
+}
+
+// A request names its machine, or an alarm of it.
+func TestChoose(t *testing.T) {
+	h := newTestHub()
+	for i, name := range []string{"acme/b", "acme/a", "acme/c"} {
+		a := testAlert(1)
+		a.ID, a.Machine, a.Incident = name, name, fmt.Sprintf("A-%d2345672", i+2)
+		h.Alert(a)
+	}
+	for path, want := range map[string]string{
+		"/api/state":                                 "acme/a",
+		"/api/state?machine=acme/c":                  "acme/c",
+		"/api/state?machine=acme/none":               "acme/none",
+		"/api/state?alarm=A-22345672":                "acme/b",
+		"/api/state?alarm=A-77777777":                "acme/a",
+		"/api/state?machine=acme/c&alarm=A-22345672": "acme/c",
+		"/api/state?machine=&alarm=A-42345672":       "acme/c",
+	} {
+		if body := get(h, "GET", path).Body.String(); !strings.Contains(body, `"machine":`+string(encode(want))) {
+			t.Errorf("%s: want %s: %s", path, want, body)
+		}
+	}
+}
+
+// A page that came before any machine stays with the first; a page of a machine waits for it.
+func TestEventsOfOneMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestHub()
+		first, stop := open(h, "")
+		defer stop()
+		synctest.Wait()
+		if es := first.read(t); len(es) != 1 || es[0].name != "snapshot" || es[0].Machine != "" || len(es[0].Machines) != 0 {
+			t.Fatalf("before there is a machine: %+v", es)
+		}
+		for i, name := range []string{"z", "a", "z", "a"} {
+			r := testResult(uint64(i))
+			r.Machine = name
+			h.Result(r)
+			time.Sleep(pause)
+			synctest.Wait()
+			es := first.read(t)
+			if len(es) != 1 || es[0].Machine != "z" || (es[0].name == "snapshot") != (i == 0) || len(es[0].Machines) != 1 || es[0].Machines[0].Name != name {
+				t.Fatalf("event %d: %+v", i, es)
+			}
+			if want := (i + 1) % 2; len(es[0].Results) != want {
+				t.Errorf("event %d has %d results, want %d", i, len(es[0].Results), want)
+			}
+		}
+	})
+}
+
+// What a machine costs is bounded, and what the comment of maxMachines says.
+func TestMemoryOfAMachine(t *testing.T) {
+	const machines, most = 8, 0.75e6
+	h := NewHub(Config{Layout: signal.GunDrill()})
+	heap := func() float64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	before := heap()
+	samples := make([][]float32, len(signal.GunDrill().Channels()))
+	for i := range samples {
+		samples[i] = make([]float32, 100)
+	}
+	var full float64
+	for i := range machines {
+		name := strings.Clone(fmt.Sprintf("acme/site/area/line/m%d", i))
+		for seq := range uint64(2 * keptResults) {
+			w := Window{Machine: name, Seq: seq}
+			w.Summarize(samples)
+			h.Window(w)
+			r := testResult(seq)
+			r.Machine, r.Wear = name, &event.Wear{}
+			h.Result(r)
+		}
+		if i == 0 {
+			full = heap() - before
+		}
+		for seq := range uint64(2 * keptAlerts) {
+			a := testAlert(seq)
+			a.Machine, a.Trace = name, make([]event.Point, event.MaxTrace)
+			a.Reasons = &event.Reasons{Channels: make([]event.ChannelReason, event.MaxChannels), Features: make([]event.FeatureReason, event.MaxFeatures)}
+			h.Alert(a)
+		}
+	}
+	each := (heap() - before) / machines
+	t.Logf("%.2f MB after ten minutes, %.2f MB with alerts that say why", full/1e6, each/1e6)
+	if each > most {
+		t.Errorf("a machine takes %.2f MB, want at most %.2f", each/1e6, most/1e6)
+	}
+	runtime.KeepAlive(h)
+}
