@@ -22,8 +22,8 @@ type labeller struct {
 	used     map[string]bool             // by group: a window of it has a label
 	bare     map[string]bool             // by group: a window of it has none
 	names    map[string]string           // of groups, one copy of each
-	refs     map[string]*model.Reference // by machine
-	cycles   map[string]*cycle.Memory    // by machine
+	refs     map[string]*model.Reference // by group
+	cycles   map[string]*cycle.Memory    // by group
 	settled  map[string]bool             // by group: its reference is among starts
 	starts   [][]float32
 	least    map[string]lowest  // by group: of its windows of cutting, before the reference; nil: not asked for
@@ -31,7 +31,7 @@ type labeller struct {
 	mostUM   map[string]float64 // by group: the greatest wear that was measured
 	clock    clock
 	taken    []takenReference
-	taking   map[string]int // by machine: the one of taken that learns, or learnt last
+	taking   map[string]int // by group: the one of taken that learns, or learnt last
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *tally, severalMachines bool) *labeller {
@@ -61,13 +61,13 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		name = l.group(o)
 		l.names[name], l.used[name] = name, false
 	}
-	ref := l.refs[o.machine]
+	ref := l.refs[name]
 	if ref == nil {
 		ref = new(model.Reference)
-		l.refs[o.machine] = ref
-		l.cycles[o.machine] = new(cycle.Memory)
+		l.refs[name] = ref
+		l.cycles[name] = new(cycle.Memory)
 	}
-	row, v := l.judge.Row(&o.Observation, ref, l.cycles[o.machine])
+	row, v := l.judge.Row(&o.Observation, ref, l.cycles[name])
 	if x := l.judge.Cutting(); len(x) > 0 && l.least != nil {
 		if l.least[name] == nil {
 			l.least[name] = newLowest(len(x))

@@ -47,7 +47,7 @@ func (l lowest) positive() string {
 type cuttingWindows struct {
 	lowest
 	judge  *model.Judge
-	cycles map[string]*cycle.Memory // by machine
+	cycles map[string]*cycle.Memory // by machine and tool
 }
 
 func newCuttingWindows(m *model.Model) *cuttingWindows {
@@ -59,10 +59,11 @@ func newCuttingWindows(m *model.Model) *cuttingWindows {
 
 // observe looks at a window. Those of a machine come in the order of time.
 func (c *cuttingWindows) observe(o *observed) {
-	k := c.cycles[o.machine]
+	tool := o.machine + "/" + o.Tool
+	k := c.cycles[tool]
 	if k == nil {
 		k = new(cycle.Memory)
-		c.cycles[o.machine] = k
+		c.cycles[tool] = k
 	}
 	c.judge.Row(&o.Observation, new(model.Reference), k)
 	c.add(c.judge.Cutting()) // of other windows there are none
@@ -84,9 +85,9 @@ type takenReference struct {
 func (l *labeller) watchReference(group string, o *observed, ref *model.Reference) {
 	if ref.Windows == 1 {
 		l.taken = append(l.taken, takenReference{tool: group, startUM: math.NaN()})
-		l.taking[o.machine] = len(l.taken) - 1
+		l.taking[group] = len(l.taken) - 1
 	}
-	r, truth := &l.taken[l.taking[o.machine]], l.peek(o)
+	r, truth := &l.taken[l.taking[group]], l.peek(o)
 	r.windows++
 	if r.startUM != r.startUM {
 		r.startUM = l.wearOf(truth)
