@@ -195,6 +195,9 @@ func command(ctx context.Context, cfg bus.Config, group string, c event.Command,
 		if string(m.Header("ce_type")) != event.AlertType || json.Unmarshal(m.Value, &answer) != nil || answer.Command != c.ID || !history.OfGroup(answer.Group, group) {
 			return nil // of others
 		}
+		if answer.Reason == "retired" || answer.Reason == "new_tool" {
+			return nil // what the command did to the alarm; the answer follows
+		}
 		return answered
 	})
 	switch {

@@ -30,7 +30,10 @@ func TestAlerts(t *testing.T) {
 	defer out.Close()
 	alerts := func(args ...string) (string, error) {
 		var stdout, stderr bytes.Buffer
-		err := run(t.Context(), append(append([]string{"alerts"}, args...), "--config", "monitor.yaml"), &stdout, &stderr)
+		if args[0] != "machines" {
+			args = append([]string{"alerts"}, args...)
+		}
+		err := run(t.Context(), append(args, "--config", "monitor.yaml"), &stdout, &stderr)
 		return stdout.String(), err
 	}
 	if got, err := alerts("ls"); err != nil || got != "no alarm stands; 0 machines\n" {
@@ -112,6 +115,17 @@ func TestAlerts(t *testing.T) {
 		{"show " + id, []string{"marked_false", "alarm    acknowledged"}, false},
 		{"mark-false lathe", []string{"no alarm was called lathe", "ls --all"}, true},
 		{"ls", []string{id, "acknowledged", "kim"}, false},
+		{"machines ls", []string{"acme/spore/bay2/line1/lathe  T1", "acknowledged"}, false},
+		{"machines new-tool lathe T9", []string{"no tool \"T9\" is remembered here"}, true},
+		{"machines rename lathe acme/spore/bay2/line1/lathe", []string{"has judged windows of its own"}, true},
+		{"machines rename lathe acme/spore/bay2/line2/turner --note moved", []string{"lathe: retired by kim", "turner: renamed from acme/spore/bay2/line1/lathe by kim; it goes on with what is remembered of 1 tools"}, false},
+		{"machines ls", []string{"line2/turner  T1", "acknowledged"}, false},
+		{"ls", []string{id, "line2/turner"}, false},
+		{"machines new-tool turner T1", []string{"turner tool T1: declared new by kim"}, false},
+		{"ls", []string{"no alarm stands; 1 machines"}, false},
+		{"machines retire lathe", []string{"neither an alarm that stands nor a machine"}, true},
+		{"machines retire turner --note scrapped", []string{"turner: retired by kim"}, false},
+		{"ls", []string{"no alarm stands; 0 machines"}, false},
 	} {
 		got, err := alerts(strings.Fields(step.args)...)
 		if err != nil {

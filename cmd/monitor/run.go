@@ -46,10 +46,11 @@ type flags struct {
 	Check struct {
 		Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state, 12 disk, 13 and up the routes."`
 	} `cmd:"" help:"Try every step between this machine and the broker, the model and the state, and name the one that fails."`
-	Alerts alertsFlags `cmd:"" help:"Alarms: what stands, what happened, and what you have to say of it."`
-	Tune   tuneFlags   `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools."`
-	Report reportFlags `cmd:"" help:"Tell what happened in each shift: alarms, false ones, chattering, time to acknowledge, tools, sensors."`
-	Dlq    struct {
+	Alerts   alertsFlags   `cmd:"" help:"Alarms: what stands, what happened, and what you have to say of it."`
+	Machines machinesFlags `cmd:"" help:"Machines that the monitor remembers: list them, take one off, give one another name, say that a tool is new."`
+	Tune     tuneFlags     `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools."`
+	Report   reportFlags   `cmd:"" help:"Tell what happened in each shift: alarms, false ones, chattering, time to acknowledge, tools, sensors."`
+	Dlq      struct {
 		Ls      dlqFlags     `cmd:"" help:"List the dead letters."`
 		Show    dlqOneFlags  `cmd:"" help:"Print one whole."`
 		Redrive redriveFlags `cmd:"" help:"Send dead letters again to the topic they came from, after what was wrong is mended."`
@@ -101,7 +102,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	c := settings{Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22", Evidence: evidenceSettings{Keep: evidence.DefaultKeep}}
-	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config, f.Alerts.Config, f.Tune.Config, f.Report.Config)
+	file := cmp.Or(f.Run.Config, f.Check.Config, f.Dlq.Ls.Config, f.Dlq.Show.Config, f.Dlq.Redrive.Config, f.Alerts.Config, f.Tune.Config, f.Report.Config, f.Machines.Config)
 	if err := config.Load(file, &c); err != nil {
 		return err
 	}
@@ -125,6 +126,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if strings.HasPrefix(k.Command(), "alerts ") {
 		return alerts(ctx, to, c.Group, k.Command(), f.Alerts, stdout)
+	}
+	if strings.HasPrefix(k.Command(), "machines ") {
+		return machines(ctx, to, c.Group, k.Command(), f.Machines, time.Now(), stdout)
 	}
 	if strings.HasPrefix(k.Command(), "report") {
 		return report(ctx, file, c, to, f.Report, time.Now(), stdout, stderr)

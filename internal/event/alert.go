@@ -20,6 +20,7 @@ const (
 // What people do that is not done to an alarm.
 const (
 	ToolIsNew AlertState = "tool_is_new" // a tool was declared new under its name
+	Renamed   AlertState = "renamed"     // the machine goes on under another name
 	Retired   AlertState = "retired"     // the machine was taken off: nothing is remembered of it
 	Refused   AlertState = "refused"     // a command was not carried out; Text says why
 )

@@ -33,11 +33,12 @@ const (
 // What is said of a machine or its tools.
 const (
 	NewTool Action = "new_tool" // the tool is another one under its old name: reground, or a fresh insert
-	Retire  Action = "retire"   // the machine is taken off, and what stands of it ends
+	Retire  Action = "retire"   // the machine is taken off, and its alarm and advisories end
+	Rename  Action = "rename"   // the machine is one that had another name: it goes on with what was remembered of that one
 )
 
 // Actions lists every action.
-var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse, NewTool, Retire}
+var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse, NewTool, Retire, Rename}
 
 // Marks reports whether the action only says something of an alarm, which may be
 // over.
@@ -50,6 +51,8 @@ type Command struct {
 	Machine  string    `json:"machine"`
 	Action   Action    `json:"action"`
 	Incident string    `json:"incident,omitempty"` // that is acknowledged, so that nobody acknowledges what they have not seen, or marked
+	Was      string    `json:"was,omitempty"`      // rename: the old name
+	State    []Kept    `json:"state,omitempty"`    // rename: the state records of the old name
 	Tool     string    `json:"tool,omitempty"`     // new_tool: which; empty: the one that has no name
 	By       string    `json:"by"`
 	Note     string    `json:"note,omitempty"` // why; needed to keep an alarm from calling
@@ -57,6 +60,12 @@ type Command struct {
 	Until    time.Time `json:"until,omitzero"` // end of a shelf
 
 	FalseAlarm bool `json:"false_alarm,omitempty"` // acknowledge: nothing was wrong with the tool, says who did it
+}
+
+// Kept is a state record of a machine that is renamed.
+type Kept struct {
+	Key   string `json:"key"` // as on the state topic
+	Value []byte `json:"value"`
 }
 
 // NewCommandID returns an id that nobody has used.
@@ -90,6 +99,10 @@ func (c Command) Check() error {
 		if c.Note == "" {
 			return fmt.Errorf("%s: give a reason", c.Action)
 		}
+	case Rename:
+		if c.Was == "" || c.Was == c.Machine || len(c.State) == 0 {
+			return errors.New("rename: name the machine that it was, and its state records")
+		}
 	case Unshelve, Unsuppress, InService, NewTool, Retire:
 	default:
 		return fmt.Errorf("action %.32q: expected one of %q", c.Action, Actions)
@@ -101,6 +114,8 @@ func (c Command) Check() error {
 		return fmt.Errorf("id %.80q: expected 1 to 64 letters, digits, - and _", c.ID)
 	case c.Machine == "":
 		return errors.New("machine: name it by its path")
+	case c.Action != Rename && (c.Was != "" || len(c.State) > 0):
+		return fmt.Errorf("was, state: go with %s only", Rename)
 	case c.Tool != "" && c.Action != NewTool:
 		return fmt.Errorf("tool: goes with %s only", NewTool)
 	case len(c.Tool) > maxTool || !utf8.ValidString(c.Tool):

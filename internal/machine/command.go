@@ -23,6 +23,7 @@ const (
 // machine are remembered within commandAge.
 const (
 	maxCommand  = 16 << 10
+	maxRename   = 4 << 20 // of a command that carries the records of a machine
 	maxCommands = 1000
 )
 
@@ -64,11 +65,15 @@ var errRepeated = errors.New("a command of this id came before: give a command t
 
 // read returns the command in a message. It reports what is not one.
 func (c Command) read() (*event.Command, error) {
-	if len(c.Value) > maxCommand {
-		return nil, fmt.Errorf("command of %d bytes: at most %d", len(c.Value), maxCommand)
+	if len(c.Value) > maxRename {
+		return nil, fmt.Errorf("command of %d bytes: at most %d", len(c.Value), maxRename)
 	}
 	var e event.Command
-	if err := json.Unmarshal(c.Value, &e); err != nil {
+	err := json.Unmarshal(c.Value, &e)
+	if e.Action != event.Rename && len(c.Value) > maxCommand {
+		return nil, fmt.Errorf("command of %d bytes: at most %d", len(c.Value), maxCommand)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("command: %w", err)
 	}
 	if err := e.Check(); err != nil {
@@ -117,6 +122,8 @@ func (m *Machine) carryOut(c *event.Command, arrived time.Time, why cause) ([]ev
 	switch {
 	case c.Action == event.NewTool:
 		return m.newToolCommand(c, why)
+	case c.Action == event.Rename:
+		return nil, fmt.Errorf("%w: windows of it were judged before: retire it first, so that it can go on with what is remembered of %s", alarm.ErrRefused, c.Was)
 	case c.Action == event.Retire:
 		return m.retire(why), nil
 	case c.Action.Marks():

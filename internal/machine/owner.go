@@ -398,6 +398,16 @@ func (o *Owner) command(b *Batch, r Reply) {
 		if m == nil && c.Offset < o.oldUntil || m != nil && c.Offset < m.Answered.Below && !c.At.After(m.Answered.Until) {
 			continue // an older program, which kept no position, has answered it
 		}
+		if e, err := c.read(); (m == nil || m.gone) && err == nil && e.Action == event.Rename {
+			renamed, d, err := o.rename(c, e, r.Now)
+			if err != nil {
+				b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)})
+				continue
+			}
+			o.machines[c.Key] = renamed
+			o.add(b, renamed, d)
+			continue
+		}
 		if m == nil || m.gone {
 			reason := fmt.Sprintf("command for machine %.64q: no window of it has ever been judged", c.Key)
 			b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: reason})

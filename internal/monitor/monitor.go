@@ -97,6 +97,9 @@ func New(cfg Config) (*Monitor, error) {
 	}
 	m := &Monitor{codec: codec, grace: 8 * time.Second, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
+	cfg.Bus.OnDamage = func(err error) {
+		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")
+	}
 	cfg.Bus.OnHeal = func(text string) { cfg.Log.Warn().Str("event", "transaction_closed").Msg(text) }
 	m.cfg = cfg
 	m.group, err = bus.NewGroup(cfg.Bus, cfg.Group, bus.TopicWindows)

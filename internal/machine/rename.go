@@ -1,0 +1,75 @@
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+)
+
+// Renamed returns the state records of a machine as those of another name, for a command
+// that renames it. Offsets and evidence that is not written yet are of the old name's
+// windows, and left out. It reports records that no program of ours wrote.
+func Renamed(records []event.Kept, group, was, name string) ([]Record, error) {
+	var out []Record
+	for _, r := range records {
+		k, ok := ParseKey(r.Key)
+		if !ok || k.Machine != was || k.Group != group {
+			return nil, fmt.Errorf("state record %q is not of machine %.64q and group %s", r.Key, was, group)
+		}
+		if k.Machine = name; !k.Slow && !k.OfTool {
+			var h headRecord
+			if err := json.Unmarshal(r.Value, &h); err != nil {
+				return nil, err
+			}
+			h.Machine, h.Partition, h.Evidence, h.Epoch, h.Newest = name, math.MaxInt32, nil, nil, time.Time{}
+			r.Value = event.JSON(h)
+		}
+		out = append(out, Record{Key: k, Value: r.Value})
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no state record")
+	}
+	return out, nil
+}
+
+// rename makes a machine of which nothing is known go on with what was remembered of
+// another name. It returns the machine, or why not.
+func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, Decision, error) {
+	var d Decision
+	records, err := Renamed(e.State, o.settings.Group, e.Was, e.Machine)
+	if err != nil {
+		return nil, d, err
+	}
+	m, err := Load(records, o.settings, o.model, now)
+	if err != nil {
+		return nil, d, err
+	}
+	m.Epochs, m.Notices = nil, nil // ingesters of the new name have epochs of their own, and advisories ended with the old one
+	m.moveTo(o.partition)
+	m.dirty.head, m.dirty.slow = true, true
+	for _, t := range m.Tools {
+		m.dirty.tools[t.Name] = true
+	}
+	m.decision = &d
+	defer func() { m.decision = nil }()
+	why := m.causeWithoutWindow(fmt.Sprintf("%s/%s/command/%s", m.Machine, m.settings.Group, e.ID), c.At)
+	why.by, why.note, why.action = e.By, e.Note, e.ID
+	was := m.alarm.State()
+	a := m.alert(alarm.Change(event.Renamed), was, why)
+	a.Incident = ""
+	a.Text = fmt.Sprintf("%s: renamed from %s by %s; it goes on with what is remembered of %d tools.", short(m.Machine), e.Was, e.By, len(m.Tools))
+	d.Alerts = append(d.Alerts, a)
+	if t := m.inSpindle(); t != nil { // its alarm was cleared under the old name
+		_, left := m.alarm.TakeOut()
+		why.reason, why.tool, why.action = "tool_back", t.Name, e.ID
+		d.Alerts = append(d.Alerts, m.report(m.alarm.PutIn(t.Name, left), alarm.State{Tool: t.Name, Since: left.Since}, why)...)
+		t.Alarm = m.alarm.State()
+	}
+	m.Commands.note(e.ID, c.At)
+	return m, d, nil
+}
