@@ -401,7 +401,8 @@ variant works.
 
 - *plain*: features as a ratio to the tool's first windows; the threshold is the best on tools left out, or, of one labelled worn tool, on windows
   left out.
-- *aided*: logarithms of ratios where features are positive, screening by stability, tools without labels, and Flank's rule for the threshold.
+- *aided*: logarithms of ratios where features are positive, screening by stability, tools without labels, rows where wear jumps over the limit, and Flank's rule for
+  the threshold.
 - *aided-raw*: the same without calibration by a temperature; there is none anyway with two worn tools or fewer.
 - *default*, of Flank: the settings of an empty ` + "`train.yaml`" + `. *log*, *ratio*: with that reference instead of the choice of *auto*; *log-unweighted*: without
   stability weights; *log-no-pretraining*: without restricted Boltzmann machines.
