@@ -12,11 +12,11 @@ const (
 	crossingStep = 0.05
 	// mostCrossing is how many groups may have rows of the class for that to be done. On
 	// simulated drills rows between gained with one, two, three and six such tools, and
-	// lost with sixteen, of which enough wear past the limit slowly (docs/detection.md).
+	// lost with sixteen, enough of which pass the limit slowly (docs/detection.md).
 	mostCrossing = 6
 )
 
-// crossing is a row that nobody recorded, on the straight line from the last row of a
+// crossing is a row that was not recorded, on the straight line from the last row of a
 // tool below the limit to the next one, beyond it.
 type crossing struct {
 	below, above int // places of rows in the subset
