@@ -91,7 +91,8 @@ them and with Flank's aids. ` + "`make unseen`" + ` measures it and writes this 
   independent. Fewer than five tools have no interval.
 - A lead is Flank's G-mean less the method's, on the same splits and the same draws of tools.
 - Flank's own settings, such as the formula of the stability weights and the decay with few worn tools, were chosen on splits of the nine turning
-  tools and of the PHM 2010 cutters. So their tables say how the settings do where they were made, and not what to expect of other machines.
+  tools and of the PHM 2010 cutters, and the rows where wear jumps over the limit on drills with few labels. So these tables say how the settings do
+  where they were made, and not what to expect of other machines.
 - Within a split nothing is chosen on tools that are judged. The peers' columns, penalties and thresholds come from tools left out of the training part.
 
 `)
