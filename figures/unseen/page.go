@@ -91,7 +91,8 @@ them and with Flank's aids. ` + "`make unseen`" + ` measures it and writes this 
   independent. Fewer than five tools have no interval.
 - A lead is Flank's G-mean less the method's, on the same splits and the same draws of tools.
 - Flank's own settings, such as the formula of the stability weights and the decay with few worn tools, were chosen on splits of the nine turning
-  tools and of the PHM 2010 cutters. So their tables say how the settings do where they were made, and not what to expect of other machines.
+  tools and of the PHM 2010 cutters, and the rows where wear jumps over the limit on drills with few labels. So these tables say how the settings do
+  where they were made, and not what to expect of other machines.
 - Within a split nothing is chosen on tools that are judged. The peers' columns, penalties and thresholds come from tools left out of the training part.
 
 `)
@@ -401,7 +402,8 @@ variant works.
 
 - *plain*: features as a ratio to the tool's first windows; the threshold is the best on tools left out, or, of one labelled worn tool, on windows
   left out.
-- *aided*: logarithms of ratios where features are positive, screening by stability, tools without labels, and Flank's rule for the threshold.
+- *aided*: logarithms of ratios where features are positive, screening by stability, tools without labels, rows where wear jumps over the limit, and Flank's rule for
+  the threshold.
 - *aided-raw*: the same without calibration by a temperature; there is none anyway with two worn tools or fewer.
 - *default*, of Flank: the settings of an empty ` + "`train.yaml`" + `. *log*, *ratio*: with that reference instead of the choice of *auto*; *log-unweighted*: without
   stability weights; *log-no-pretraining*: without restricted Boltzmann machines.

@@ -205,7 +205,7 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
-	for _, words := range []string{r.followers(), r.unlabelled(), r.Unknown.words(), r.Trend.words()} {
+	for _, words := range []string{r.followers(), r.unlabelled(), r.between(), r.Unknown.words(), r.Trend.words()} {
 		if words != "" {
 			fmt.Fprintf(&b, "\n%s", words)
 		}
@@ -322,6 +322,9 @@ func (r *Report) card(folder string, ds []drawing) string {
 		"Gaps that no window covers: %d. Feature values missing in the windows used, for which the mean of the training rows stands: %d.\n",
 		w.Windows, w.Used, w.Learning, w.NotCutting, w.SensorFault, w.Unlabelled, w.Gaps, w.Missing)
 	if words := r.unlabelled(); words != "" {
+		fmt.Fprintf(&b, "\n%s. They are in no score, no count of classes and no choice of costs.\n", words)
+	}
+	if words := r.between(); words != "" {
 		fmt.Fprintf(&b, "\n%s. They are in no score, no count of classes and no choice of costs.\n", words)
 	}
 	if w.Join != "" {

@@ -128,7 +128,7 @@ func places(n int) []int {
 
 // lessons returns the rows as the classifier learns from them.
 func (t *rowTable) lessons(windows int) *classify.Table {
-	c := &classify.Table{X: t.x(), Y: t.Class, Groups: t.group, Ordered: t.ordered, Ended: t.ended(), Far: t.beyond(), Views: t.views(windows)}
+	c := &classify.Table{X: t.x(), Y: t.Class, Groups: t.group, Ordered: t.ordered, Ended: t.ended(), Wear: t.wearInLimits(), Views: t.views(windows)}
 	switch n := len(t.bare.group); {
 	case n == 0:
 	case t.bare.far != nil:
@@ -139,25 +139,17 @@ func (t *rowTable) lessons(windows int) *classify.Table {
 	return c
 }
 
-// farBeyond is the wear, in limits of the label, from which on a window says little of
-// where the limit is. Of 1.25, 1.5 and 2 it did best on one labelled turning tool
-// (docs/detection.md).
-const farBeyond = 1.5
-
-// beyond returns which rows were worn far beyond the limit of the label; nil if none
-// was, or if that is not known of some.
-func (t *rowTable) beyond() []bool {
+// wearInLimits returns how worn each row is, in limits of the label; nil if no limit parts
+// two classes, or if the wear is not known of some row.
+func (t *rowTable) wearInLimits() []float64 {
 	if several(t.classes) || t.limitUM == 0 || t.wear == nil || len(t.wearAt) != len(t.Class) || slices.Contains(t.wearAt, -1) {
 		return nil
 	}
-	far := make([]bool, len(t.Class))
+	out := make([]float64, len(t.Class))
 	for i, at := range t.wearAt {
-		far[i] = t.wear.WearUM[at] > farBeyond*t.limitUM
+		out[i] = t.wear.WearUM[at] / t.limitUM
 	}
-	if !slices.Contains(far, true) {
-		return nil
-	}
-	return far
+	return out
 }
 
 // ended returns whether a tool was recorded until the end of its life, or nearly so:

@@ -157,6 +157,15 @@ func (r *Report) unlabelled() string {
 	return s
 }
 
+// between says on one line how many rows were put where wear jumps over the limit; nothing
+// if there are none.
+func (r *Report) between() string {
+	if r.Fit.Between == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Wear jumps over the limit from one window to the next: fine-tuning learnt from %d rows on the way between such windows too", r.Fit.Between)
+}
+
 const transductiveSplit = ", transductive: networks have learnt from windows without a label of the tools held out"
 
 // transductive reports whether networks have seen windows of the tools held out.

@@ -100,13 +100,17 @@ func TestWordsOnWindowsWithoutALabel(t *testing.T) {
 	}
 }
 
-// The card says that a mode was kept because no others were tried, and what is kept with few
-// worn tools.
+// The card says that a mode was kept because no others were tried, what is kept with few
+// worn tools, and that rows were put where wear jumps over the limit.
 func TestCardOnChoices(t *testing.T) {
 	r := fixedReport(t)
-	r.Fit.Views, r.Fit.Costs.Rule = nil, "the inverse prior alone"
+	if text := r.Markdown("x"); strings.Contains(text, "Wear jumps") {
+		t.Error("the card tells of a jump where there is none")
+	}
+	r.Fit.Views, r.Fit.Costs.Rule, r.Fit.Between = nil, "the inverse prior alone", 7
 	text := r.Markdown("x")
-	for _, want := range []string{"(`auto`), which kept to the first: ", "at most 64 MiB", "what is kept is the inverse prior alone. A group is a tool.\n"} {
+	for _, want := range []string{"(`auto`), which kept to the first: ", "at most 64 MiB", "what is kept is the inverse prior alone. A group is a tool.\n",
+		"Wear jumps over the limit from one window to the next: fine-tuning learnt from 7 rows on the way between such windows too. They are in no score"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the card does not say %q", want)
 		}

@@ -24,7 +24,8 @@ Variants:
   trees, the best 40 are kept, of regressions 10. (Trials on the turning tools
   gave these two numbers, which flatters trees there.)
   Tools without labels take part in scaling and screening, and their first
-  windows after the reference are rows of the healthy class. The cut is half-way
+  windows after the reference are rows of the healthy class. Of six worn tools or
+  fewer, rows are put where wear jumps over the limit. The cut is half-way
   between the inverse prior and the optimum of the smoothed G-mean on tools left
   out; with two worn tools or fewer it is the inverse prior's.
 - aided-raw: aided without the temperature, where any is chosen.
@@ -85,6 +86,8 @@ FEW_PENALTY = 100  # where no tool can be left out to choose
 COLUMNS = {"aided": 40, "aided-raw": 40, "aided-wear": 10}  # that trees keep
 PARTS = 5  # of the windows of one worn tool
 LEAST_TOOLS = 3  # for screening
+MOST_CROSSING = 6  # worn tools with which rows are put where wear jumps over the limit
+STEP, FAR = 0.05, 1.5  # how far apart they are and how far they reach, in limits
 SURE = 2e-3  # probabilities are kept within SURE and 1 − SURE
 SUREST = numpy.log((1 - SURE) / SURE)
 
@@ -242,6 +245,7 @@ class Method:
         self.raw = variant == "aided-raw"
         self.wear = name == "ridge" or variant == "aided-wear"
         self.scores, self.inputs_of = {}, {}
+        self.crossing = False
 
     def inputs(self, train, unlabelled, screen):
         """The inputs of all rows, as rows of the given tools teach to prepare them, and
@@ -280,7 +284,7 @@ class Method:
         """What a fit to the tools of train says of every row: log odds, or the root of
         the wear. Without is a part of their rows that is left out, or None."""
         unlabelled = split["unlabelled"] if self.aided else ()
-        key = (train, unlabelled, screen, setting, without)
+        key = (train, unlabelled, screen, setting, without, self.crossing)
         if key in self.scores:
             return self.scores[key]
         t = self.table
@@ -292,18 +296,35 @@ class Method:
             rows = rows[t.part[rows] != without]
         if self.wear:
             rows = rows[~numpy.isnan(t.wear[rows])]
+            between, wear = self.between(x, rows)
             model = Ridge(alpha=setting) if self.name == "ridge" else WEAR[self.name]()
-            score = model.fit(x[rows], numpy.sqrt(t.wear[rows])).predict(x)
+            score = model.fit(numpy.vstack([x[rows], between]), numpy.sqrt(numpy.concatenate([t.wear[rows], wear]))).predict(x)
         else:
+            between, wear = self.between(x, rows)
             y = t.y[rows]
             if unlabelled:
                 healthy = numpy.flatnonzero(numpy.isin(t.tool, unlabelled) & (t.order < split["healthy"]))
                 rows, y = numpy.concatenate([rows, healthy]), numpy.concatenate([y, numpy.zeros(len(healthy), int)])
             least = SURE if self.trees else 1e-12  # a forest is never wrong about what it learnt
-            p = numpy.clip(self.classifier().fit(x[rows], y).predict_proba(x)[:, 1], least, 1 - least)
+            y = numpy.concatenate([y, wear >= t.about["limit"]]).astype(int)
+            p = numpy.clip(self.classifier().fit(numpy.vstack([x[rows], between]), y).predict_proba(x)[:, 1], least, 1 - least)
             score = numpy.log(p / (1 - p))
         self.scores[key] = score
         return score
+
+    def between(self, x, rows):
+        """Rows, and their wear, on the way between two windows of a tool where wear jumps
+        over the limit, as pkg/classify puts them."""
+        t, limit = self.table, self.table.about["limit"]
+        between, wear = [x[:0]], [numpy.zeros(0)]
+        for a, b in zip(rows, rows[1:]) if self.crossing else ():
+            v, w = t.wear[a] / limit, t.wear[b] / limit
+            if t.tool[a] == t.tool[b] and v < 1 <= w and w - v > STEP:
+                at = v + STEP * numpy.arange(1, 2 + FAR / STEP)
+                at = at[at < min(w, FAR)]
+                between.append(x[a] + ((at - v) / (w - v))[:, None] * (x[b] - x[a]))
+                wear.append(at * limit)
+        return numpy.vstack(between), numpy.concatenate(wear)
 
     def held(self, train, worn, split, screen, setting):
         """What is said of the rows of train by fits that were made without them: without
@@ -338,6 +359,7 @@ class Method:
         train = split["train"]
         worn = [k for k in train if t.y[t.tool == k].any()]
         screen = self.aided and len(train) + len(split["unlabelled"]) >= LEAST_TOOLS
+        self.crossing = self.aided and len(worn) <= MOST_CROSSING
         rows = t.rows(train)
         y = t.y[rows]
         choose = not self.aided or len(worn) > 2

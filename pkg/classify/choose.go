@@ -272,6 +272,7 @@ func (s Settings) settle(y []int, groups []string, k int, r *Report) Settings {
 		return s
 	}
 	n := leastGroups(y, groups, k)
+	s.crossing = n <= mostCrossing
 	if n >= len(few) {
 		return s
 	}

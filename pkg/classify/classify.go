@@ -102,6 +102,7 @@ type Settings struct {
 
 	ownDecay bool // Network.FineTune.Decay is the default
 	nearOnly bool // see settle
+	crossing bool // put rows where wear jumps over the limit, see settle
 
 	Costs   CostSettings
 	Seed    uint64 // of every random draw: equal seeds give equal bytes

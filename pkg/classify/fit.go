@@ -25,6 +25,7 @@ type Report struct {
 	Costs       CostReport `json:"costs"`
 	Weights     *Weights   `json:"weights,omitempty"`    // of columns, in the first member; nil if the rows have no groups
 	Unlabelled  *Bare      `json:"unlabelled,omitempty"` // rows without a class; nil if there are none
+	Between     int        `json:"between,omitempty"`    // rows put where wear jumps over the limit, for fine-tuning
 
 	// Of the Views of a table, if it has any: the one that was kept, and what each
 	// gave on rows held out.
@@ -106,9 +107,13 @@ func Fit(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings) 
 //
 // If two groups or fewer have rows of some class but the first, posteriors held out
 // say too little of groups never seen to calibrate on them, weights decay faster, and
-// rows that are Far are not fine-tuned on: a single tool that was worn to twice the
-// limit would put the boundary between its last healthy and its mean faulty window.
+// rows worn beyond 1.5 limits are not fine-tuned on: a single tool that was worn to twice
+// the limit would put the boundary between its last healthy and its mean faulty window.
 // With one such group costs are the inverse prior alone. Report.Costs.Rule says so.
+//
+// If six groups or fewer have rows of the second class, and the Wear of one jumps over the
+// limit from one row to the next, networks are fine-tuned on rows between the two as well,
+// 0.05 limits of wear apart: see Report.Between.
 func FitTable(ctx context.Context, t *Table, s Settings) (*Classifier, *Report, error) {
 	s, k, err := s.prepare(t)
 	if err != nil {
@@ -180,6 +185,9 @@ func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report
 		r.Weights = nil
 	}
 	r.countBare(d)
+	if s.crossing {
+		r.Between = len(d.crossings())
+	}
 	c, joint := join(kept.trained, kept.held, y, k, s.Costs.Uncalibrated, r)
 	r.describe(kept.trained[0].encoder, c.encoder.inputs)
 	all, more := d.view(r.view)
@@ -416,11 +424,11 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 		v := t.encoder.encode(held, scales).(dbn.Matrix)
 		s.Network.Pretrain.Validation, s.Network.FineTune.Validation = v, v
 	}
-	x, y, err := l.tuned(s.nearOnly, k)
+	x, y, err := l.tuned(s, k)
 	if err != nil {
 		return member{}, err
 	}
-	if l.more != nil || len(y) != len(l.y) {
+	if l.more != nil || !slices.Equal(y, l.y) {
 		s.Network.Pretrain.Rows = t.encoder.encode(stack(l.x, l.more), scales)
 	}
 	if s.Balance > 0 {
@@ -469,13 +477,22 @@ func (l lesson) holdBack(seed uint64, transductive bool) (rest lesson, held dbn.
 }
 
 // tuned returns the rows of l that fine-tuning learns from, with their classes: those
-// with a class, with nearOnly but for the far ones, and the early ones of groups without
-// any class as healthy.
-func (l lesson) tuned(nearOnly bool, k int) (x dbn.Rows, y []int, err error) {
+// with a class, with s.nearOnly but for the far ones, with s.crossing those between the
+// rows where wear jumps over the limit, and the early ones of groups without any class as healthy.
+func (l lesson) tuned(s Settings, k int) (x dbn.Rows, y []int, err error) {
 	x, y = l.x, l.y
-	if nearOnly {
+	if s.nearOnly {
 		near := l.near(k)
 		x, y = part(x, near), pick(y, near)
+	}
+	if s.crossing {
+		crossed, classes, err := l.crossed()
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(classes) > 0 {
+			x, y = stack(x, crossed), slices.Concat(y, classes)
+		}
 	}
 	early := l.early()
 	if early.rows == 0 {
@@ -485,7 +502,7 @@ func (l lesson) tuned(nearOnly bool, k int) (x dbn.Rows, y []int, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return stack(x, first), append(slices.Clone(y), make([]int, early.rows)...), nil
+	return stack(x, first), slices.Concat(y, make([]int, early.rows)), nil
 }
 
 // balance returns the weight of a row of each of k classes that Settings.Balance

@@ -23,10 +23,11 @@ type Table struct {
 	// another class than the first.
 	Ended func(group string) bool
 
-	// Far says of each row whether it is far beyond what makes it of its class, such as
-	// a window worn to twice the limit; nil if none is. Where few groups have rows of a
-	// class, fine-tuning leaves such rows out, see FitTable.
-	Far []bool
+	// Wear is how worn the tool was in each row, in units of the wear from which on rows
+	// are of the second of two classes; nil if that is not known of all rows. Fine-tuning
+	// puts rows where it jumps over 1, and leaves rows out where it is large, if few groups
+	// have rows of a class: see FitTable.
+	Wear []float64
 
 	Unlabelled Unlabelled
 
@@ -64,8 +65,10 @@ func (t *Table) check() (int, error) {
 	}
 	u := &t.Unlabelled
 	switch {
-	case t.Far != nil && len(t.Far) != len(t.Y):
-		return 0, fmt.Errorf("classify: %d rows are said to be far or not, of %d: %w: give each row one, or none at all", len(t.Far), len(t.Y), ErrSize)
+	case t.Wear != nil && len(t.Wear) != len(t.Y):
+		return 0, fmt.Errorf("classify: the wear of %d rows, of %d: %w: give that of each, or none at all", len(t.Wear), len(t.Y), ErrSize)
+	case t.Wear != nil && k > 2:
+		return 0, fmt.Errorf("classify: the wear in limits of rows of %d classes: %w: one limit parts two", k, ErrClasses)
 	case u.X == nil:
 		return k, nil
 	case t.Groups == nil:
@@ -205,17 +208,17 @@ func (d subset) bare() map[string][]int {
 	return bare
 }
 
-// near returns the places in l of the rows that are not far. They are all rows if some
-// class would have none left.
+// near returns the places in l of the rows that are not worn beyond farWear. They are
+// all rows if some class would have none left.
 func (l lesson) near(k int) rowSet {
 	all := runOf(len(l.y))
-	if l.of.Far == nil {
+	if l.of.Wear == nil {
 		return all
 	}
 	var near rowSet
 	left := make([]bool, k)
 	for i, y := range l.y {
-		if !l.of.Far[l.rows.row(i)] {
+		if l.of.Wear[l.rows.row(i)] <= farWear {
 			near.add(i)
 			left[y] = true
 		}

@@ -390,16 +390,22 @@ func TestFarRows(t *testing.T) {
 		{[]string{"A", "B", "C"}, false, true},
 	} {
 		tb := wearing(7, 30, tc.tools, nil)
-		tb.Far = make([]bool, len(tb.Y))
+		tb.Ordered = false // so that no rows are put where wear jumps
+		tb.Wear = make([]float64, len(tb.Y))
 		for i, y := range tb.Y {
-			tb.Far[i] = y == 1 && (tc.all || i%30 >= 25)
+			if tb.Wear[i] = 0.99; y == 1 {
+				tb.Wear[i] = 1.01
+			}
+			if y == 1 && (tc.all || i%30 >= 25) {
+				tb.Wear[i] = 1.6
+			}
 		}
 		s := quick()
 		s.Stability = StabilityOff
 		s.Network.Pretrain.Epochs = -1
 		c, r := tableFitted(t, tb, s)
 		plain := *tb
-		plain.Far = nil
+		plain.Wear = nil
 		other, _ := tableFitted(t, &plain, s)
 		if same := bytes.Equal(bytesOf(t, c), bytesOf(t, other)); same != tc.used {
 			t.Errorf("%d tools, all far %v: the same network as with all rows: %v", len(tc.tools), tc.all, same)
@@ -409,8 +415,12 @@ func TestFarRows(t *testing.T) {
 		}
 	}
 	tb := wearing(7, 30, []string{"A", "B"}, nil)
-	tb.Far = make([]bool, 3)
+	tb.Wear = make([]float64, 3)
 	if _, _, err := FitTable(t.Context(), tb, quick()); !errors.Is(err, ErrSize) {
-		t.Errorf("far of other rows: %v", err)
+		t.Errorf("wear of other rows: %v", err)
+	}
+	tb.Wear, tb.Y[0] = make([]float64, len(tb.Y)), 2
+	if _, _, err := FitTable(t.Context(), tb, quick()); !errors.Is(err, ErrClasses) {
+		t.Errorf("wear of three classes: %v", err)
 	}
 }
