@@ -192,6 +192,7 @@ func command(ctx context.Context, cfg bus.Config, group string, c event.Command,
 	answered := errors.New("answered")
 	var answer event.Alert
 	err = bus.ReadTopic(waiting, cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
+		answer = event.Alert{}
 		if string(m.Header("ce_type")) != event.AlertType || json.Unmarshal(m.Value, &answer) != nil || answer.Command != c.ID || !history.OfGroup(answer.Group, group) {
 			return nil // of others
 		}
