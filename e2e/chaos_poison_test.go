@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -176,7 +177,7 @@ func (p *plant) tally(n int) (t tally) {
 		}
 	}
 	read(bus.TopicResults, func(m bus.Message) {
-		id := string(m.Header("ce_id"))
+		id := strings.TrimSuffix(string(m.Header("ce_id")), "/"+monitor.DefaultGroup)
 		if seq, err := strconv.Atoi(id[strings.LastIndexByte(id, '/')+1:]); err == nil && seq < n {
 			t.results[seq] = true
 		}
