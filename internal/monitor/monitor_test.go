@@ -70,18 +70,24 @@ func (p *plant) apply(partitions int) {
 
 func newPlantWithoutTopics(t *testing.T) *plant {
 	p := &plant{t: t, dir: t.TempDir(), model: machinetest.OneValue(t)}
+	p.open()
+	return p
+}
+
+// open starts the broker on the plant's folder, and a producer.
+func (p *plant) open() {
+	p.t.Helper()
 	p.start("127.0.0.1:0")
-	t.Cleanup(func() { p.broker.Close() })
+	p.t.Cleanup(func() { p.broker.Close() })
 	p.bus = p.broker.Config("test")
 	var err error
 	if p.codec, err = window.NewCodec(p.model.Layout, p.model.Window); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	if p.out, err = bus.NewProducer(p.bus); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(p.out.Close)
-	return p
+	p.t.Cleanup(p.out.Close)
 }
 
 func (p *plant) start(addr string) {
