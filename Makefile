@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web chaos chaos-short simulate kafka cross smoke up down peers peers-bench large quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web upgrade latency chaos chaos-short simulate kafka cross smoke up down peers peers-bench large quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test
 
@@ -76,7 +76,29 @@ e2e-embedded:
 e2e-web:
 	$(GO) test -count 1 -tags e2e -run TestPage ./e2e
 
-# The same, and the tests of internal/bus, against Apache Kafka itself: in the clear,
+# An upgrade from an older release with its own programs, which are built from git: one
+# after the other while windows flow, and back. FLANK_KAFKA=4.3.1 takes Apache Kafka.
+OLD     ?= ff8fce5
+OLD_BIN := $(CURDIR)/flank-data/old/$(OLD)
+
+$(OLD_BIN)/monitor:
+	mkdir -p $(OLD_BIN)
+	set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git archive $(OLD) | tar -x -C "$$dir"; \
+	cd "$$dir"; $(GO) build -o $(OLD_BIN)/ ./cmd/ingest ./cmd/trainer ./cmd/standalone ./cmd/monitor
+
+upgrade: $(OLD_BIN)/monitor
+	FLANK_OLD=$(OLD_BIN) $(GO) test -count 1 -tags e2e -timeout 30m -run 'TestUpgrade|TestDowngrade' -v ./e2e
+
+# From the end of a window until a reader of committed messages sees its result: this
+# release and the older one on Apache Kafka, in turns, for docs/reliability.md. A quarter
+# of an hour.
+LATENCY_WINDOWS ?= 300
+
+latency: $(OLD_BIN)/monitor
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	FLANK_KAFKA=$(firstword $(KAFKA)) FLANK_OLD=$(OLD_BIN) $(GO) test -count 1 -tags e2e -timeout 2h -run TestLatency -v ./e2e -latency.windows $(LATENCY_WINDOWS)
+
+# e2e, and the tests of internal/bus, against Apache Kafka itself: in the clear,
 # with TLS, passwords and rights, and on a cluster of three. Both mostly wait, so they
 # run beside each other. Brings its jars with Maven; no Docker.
 e2e-kafka:

@@ -17,7 +17,7 @@ func oldPrograms(t *testing.T) string {
 	if dir == "" {
 		t.Skip("FLANK_OLD names no folder with the programs of an older release: use make upgrade or make latency")
 	}
-	for _, name := range []string{"ingest", "monitor", "standalone"} {
+	for _, name := range []string{"ingest", "monitor", "standalone", "trainer"} {
 		if _, err := exec.LookPath(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}

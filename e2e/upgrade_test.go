@@ -1,0 +1,268 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/schemas"
+)
+
+// fleet is machines that replay the plant's recording, and what is published of them.
+type fleet struct {
+	*plant
+	old      string // folder of the older release's programs
+	machines []string
+
+	mu      sync.Mutex
+	results map[string]map[string]string // what was decided, by machine and seq, then by id
+	order   map[string][]event.Result    // the first of each id, by machine
+	alerts  map[string]string            // by machine, seq and state, the id
+	twice   []string                     // ids of results or alerts of which two messages differ
+	wrong   []string                     // messages that are not valid, and alerts under two ids
+}
+
+// newFleet starts a broker and writes the configurations of so many machines. The model is
+// the older release's.
+func newFleet(t *testing.T, machines, perTool int, speed float64) *fleet {
+	t.Helper()
+	old := oldPrograms(t)
+	f := &fleet{old: old, plant: newPlant(t, 4, tools, perTool, speed), results: map[string]map[string]string{}, order: map[string][]event.Result{}, alerts: map[string]string{}}
+	startFrom(t, old, "trainer", "fit", "--quiet", "--config", f.file("train.yaml"), "--data", f.file("history.csv"), "--model", f.file("m.flank")).wait(t)
+	for i := range machines {
+		name := fmt.Sprintf("acme/spore/bay2/line1/lathe%d", i)
+		f.machines = append(f.machines, name)
+		write(t, f.dir, fmt.Sprintf("ingest%d.yaml", i), fmt.Sprintf("machine: %s\nkafka: {brokers: [%q]}\nlayout: layout.yaml\nspool: spool%d\nsource: {kind: csv, file: day.csv, speed: %v}\n", name, f.b.Addr(), i, speed))
+	}
+	bodies := map[string]string{}
+	note := func(m bus.Message, schema string, into any) (id string, first bool) {
+		id = string(m.Header("ce_id"))
+		if before, again := bodies[id]; again {
+			if before != string(m.Value) {
+				f.twice = append(f.twice, id)
+			}
+			return id, false
+		}
+		bodies[id] = string(m.Value)
+		if err := schemas.Validate(schema, m.Value); err != nil || json.Unmarshal(m.Value, into) != nil {
+			f.wrong = append(f.wrong, fmt.Sprintf("%s: %v", id, err))
+			return id, false
+		}
+		return id, true
+	}
+	f.see(bus.TopicResults, func(m bus.Message) {
+		var r event.Result
+		if id, first := note(m, schemas.Result, &r); first {
+			at := fmt.Sprintf("%s/%d", r.Machine, r.Seq)
+			if f.results[at] == nil {
+				f.results[at] = map[string]string{}
+			}
+			f.results[at][id] = fmt.Sprintf("%s %v %s %d", r.Verdict, r.Score, r.Alarm, r.ReferenceLen)
+			f.order[r.Machine] = append(f.order[r.Machine], r)
+		}
+	})
+	f.see(bus.TopicAlerts, func(m bus.Message) {
+		var a event.Alert
+		if string(m.Header("ce_type")) != event.AlertType {
+			return
+		}
+		if id, first := note(m, schemas.Alert, &a); first {
+			at := fmt.Sprintf("%s/%d/%s", a.Machine, a.Seq, a.State)
+			if other, there := f.alerts[at]; there {
+				f.wrong = append(f.wrong, fmt.Sprintf("alert %s and %s", other, id))
+			}
+			f.alerts[at] = id
+		}
+	})
+	return f
+}
+
+// see calls fn for every message of a topic, with the fleet locked.
+func (f *fleet) see(topic string, fn func(bus.Message)) {
+	(&latencySide{}).follow(f.t, f.cfg, topic, func(m bus.Message) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		fn(m)
+	})
+}
+
+func (f *fleet) startMonitor(programs string) *process {
+	f.t.Helper()
+	return startFrom(f.t, programs, "monitor", "run", "--wait", "60s", "--config", f.file("monitor.yaml"))
+}
+
+func (f *fleet) startIngester(programs string, i int) *process {
+	f.t.Helper()
+	return startFrom(f.t, programs, "ingest", "run", "--config", f.file(fmt.Sprintf("ingest%d.yaml", i)))
+}
+
+// until waits until so many windows have results, or fails when none has come for long.
+func (f *fleet) until(n int) {
+	f.t.Helper()
+	last, since := -1, time.Now()
+	for ; ; time.Sleep(5 * time.Millisecond) {
+		f.mu.Lock()
+		have := len(f.results)
+		f.mu.Unlock()
+		if have >= n {
+			return
+		}
+		if have != last {
+			last, since = have, time.Now()
+		} else if time.Since(since) > patience {
+			f.t.Fatalf("%d windows have results, still waiting for %d", have, n)
+		}
+	}
+}
+
+// Monitors and ingesters of the older release are replaced one after the other while
+// windows flow. Every window has one result, which says what a monitor says that runs
+// alone, and so do the alerts.
+func TestUpgradeRolling(t *testing.T) {
+	const machines, perTool = 4, 60
+	f := newFleet(t, machines, perTool, 12)
+	all := machines * len(f.rows)
+	calm := f.calm()
+	var ingesters []*process
+	for i := range machines {
+		ingesters = append(ingesters, f.startIngester(f.old, i))
+	}
+	monitors := []*process{f.startMonitor(f.old), f.startMonitor(f.old)}
+	f.until(all / 10)
+	monitors[0].interrupt(t)
+	monitors[0] = f.startMonitor(bin)
+	f.until(all * 3 / 10)
+	for i := range ingesters {
+		ingesters[i].interrupt(t)
+		ingesters[i] = f.startIngester(bin, i)
+	}
+	f.until(all / 2)
+	monitors[1].kill() // as by a power cut
+	monitors[1] = f.startMonitor(bin)
+	for _, p := range ingesters {
+		p.wait(t)
+	}
+	f.until(all)
+	time.Sleep(300 * time.Millisecond) // for what comes twice
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range f.machines {
+		for seq, want := range calm.results {
+			got := f.results[fmt.Sprintf("%s/%d", name, seq)]
+			if len(got) != 1 || slices.Collect(maps.Values(got))[0] != want {
+				t.Errorf("%s window %d: %v, want once %s", name, seq, got, want)
+			}
+		}
+		for at := range calm.raised {
+			if _, there := f.alerts[name+"/"+at]; !there {
+				t.Errorf("%s: alert %s is missing", name, at)
+			}
+		}
+	}
+	if want := machines * len(calm.raised); len(f.alerts) != want || want == 0 {
+		t.Errorf("%d alerts, want %d", len(f.alerts), want)
+	}
+	if len(f.results) != all || len(f.twice)+len(f.wrong) > 0 {
+		t.Errorf("%d windows have results, want %d; repeats that differ %q; %q", len(f.results), all, f.twice, f.wrong)
+	}
+}
+
+// What a downgrade costs: a monitor of the older release sets the new records aside, so
+// that the alarm and the tool's reference are forgotten. No window is lost, and this
+// release goes on with what the older one has learnt.
+func TestDowngrade(t *testing.T) {
+	f := newFleet(t, 1, 60, 12)
+	ingester := f.startIngester(bin, 0)
+	m := f.startMonitor(bin)
+	raised := func() (n int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for at := range f.alerts {
+			if strings.HasSuffix(at, "/raised") {
+				n++
+			}
+		}
+		return n
+	}
+	for began := time.Now(); raised() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatal("no alarm")
+		}
+	}
+	m.interrupt(t)
+	m = f.startMonitor(f.old)
+	f.mu.Lock()
+	at := len(f.results)
+	f.mu.Unlock()
+	f.until(at + 12)
+	m.interrupt(t)
+	letters := 0
+	if err := bus.ReadTopic(t.Context(), f.cfg, bus.TopicDead, bus.FirstOffset, false, func(bus.Message) error { letters++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if letters == 0 {
+		t.Error("the older release has set no record aside")
+	}
+	f.startMonitor(bin)
+	ingester.wait(t)
+	f.until(len(f.rows))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.results) != len(f.rows) || len(f.twice) > 0 {
+		t.Errorf("%d windows have results, want %d; repeats that differ %q", len(f.results), len(f.rows), f.twice)
+	}
+	for at, ids := range f.results {
+		if len(ids) != 1 {
+			t.Errorf("window %s has results %v", at, ids)
+		}
+	}
+	story := ""
+	for _, r := range f.order[f.machines[0]] {
+		release := "new"
+		if r.Group == "" {
+			release = "old"
+		}
+		if now := fmt.Sprintf("%s %s %s; ", release, r.Verdict, r.Alarm); !strings.HasSuffix(story, now) {
+			story += now
+		}
+	}
+	t.Logf("%d dead letters; results: %s", letters, story)
+	if !strings.Contains(story, "raised; old learning normal;") {
+		t.Error("the older release does not begin with learning the tool")
+	}
+}
+
+// The data folder of the older release's standalone is opened and gone on with.
+func TestUpgradeStandalone(t *testing.T) {
+	old := oldPrograms(t)
+	dir := prepare(t, "127.0.0.1:1", 0)
+	startFrom(t, old, "trainer", "fit", "--quiet", "--config", filepath.Join(dir, "train.yaml"), "--data", filepath.Join(dir, "history.csv"), "--model", filepath.Join(dir, "m.flank")).wait(t)
+	out := filepath.Join(dir, "out.jsonl")
+	args := []string{
+		"--once", "--replay", filepath.Join(dir, "day.csv"), "--layout", filepath.Join(dir, "layout.yaml"), "--model", filepath.Join(dir, "m.flank"),
+		"--results", out, "--data-dir", filepath.Join(dir, "data"), "--page", "off", "--broker", "127.0.0.1:0", "--machine", machine,
+	}
+	p := startFrom(t, old, "standalone", append(args, "--speed", "300")...)
+	time.Sleep(2500 * time.Millisecond)
+	p.kill()
+	stdout := run(t, "standalone", args...)
+	var s struct{ Windows, Results, Lost, Duplicated, Repeats, Alerts int }
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
+		t.Fatalf("%v\n%s", err, stdout)
+	}
+	t.Logf("%+v", s)
+	if s.Windows != windows || s.Results != windows || s.Lost != 0 || s.Duplicated != 0 || s.Alerts != 4 {
+		t.Errorf("%+v, want %d windows, each with one result, and 4 alerts", s, windows)
+	}
+}
