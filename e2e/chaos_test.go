@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -128,9 +130,24 @@ func TestChaos(t *testing.T) {
 			records[row.name] = r
 		}
 	}
-	if err := os.WriteFile(*chaosReport, []byte(report(records)), 0o644); err != nil {
+	before, err := os.ReadFile(*chaosReport)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(*chaosReport, []byte(report(records)+byHand(string(before))), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// byHandMark begins what people have written at the end of docs/reliability.md.
+const byHandMark = "\n<!-- Written by hand from here on: make chaos keeps it. -->\n"
+
+// byHand returns what people have written at the end of a report.
+func byHand(report string) string {
+	if _, text, ok := strings.Cut(report, byHandMark); ok {
+		return byHandMark + text
+	}
+	return ""
 }
 
 // keep writes r where the report finds it.
@@ -150,7 +167,7 @@ func (r *record) keep() {
 	}
 }
 
-// report returns docs/reliability.md.
+// report returns docs/reliability.md, without what is written by hand.
 func report(records map[string]record) string {
 	var b strings.Builder
 	b.WriteString(reportHead)
@@ -198,7 +215,7 @@ func report(records map[string]record) string {
 
 const reportHead = `# Loss report
 
-Written by ` + "`make chaos`" + `; do not edit. Each row is a promise, each figure a test that fails CI where it depends on nothing but the programs;
+Written by ` + "`make chaos`" + `; do not edit, but for what follows the runs. Each row is a promise, each figure a test that fails CI where it depends on nothing but the programs;
 CI runs the same code at reduced counts (` + "`make chaos-short`" + `).
 
 ## Method
