@@ -90,8 +90,8 @@ upgrade: $(OLD_BIN)/monitor
 	FLANK_OLD=$(OLD_BIN) $(GO) test -count 1 -tags e2e -timeout 30m -run 'TestUpgrade|TestDowngrade' -v ./e2e
 
 # From the end of a window until a reader of committed messages sees its result: this
-# release and the older one on Apache Kafka, in turns, for docs/reliability.md. A quarter
-# of an hour.
+# release and the older one on Apache Kafka, half a second apart, for docs/reliability.md.
+# Some six minutes.
 LATENCY_WINDOWS ?= 300
 
 latency: $(OLD_BIN)/monitor

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,7 +178,7 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 	last := make(map[string]bus.Message)
 	err := bus.ReadFrom(ctx, s.cfg.Bus, bus.TopicState, s.id, bus.FirstOffset, false, func(m bus.Message) error {
-		if m.Damage == nil {
+		if m.Damage == nil && !ofThePast(m, last[m.Key]) {
 			last[m.Key] = m
 		}
 		return nil
@@ -193,6 +194,21 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 		s.raw[letterKey{bus.TopicState, r.Offset, r.Key.String()}] = last[r.Key.String()]
 	}
 	return &machine.Reply{Loaded: records}, nil
+}
+
+// headerTurn says in which turn a program before version 2 wrote a record: a monitor took a
+// higher one with every partition that it got.
+const headerTurn = "turn"
+
+// ofThePast reports whether a record is of an earlier turn than one that lies before it. A
+// monitor without transactions that was suspended wrote such records when it woke.
+func ofThePast(m, before bus.Message) bool {
+	turn, err := strconv.ParseUint(string(m.Header(headerTurn)), 10, 64)
+	if err != nil {
+		return false
+	}
+	newer, err := strconv.ParseUint(string(before.Header(headerTurn)), 10, 64)
+	return err == nil && newer > turn
 }
 
 // stateRecords returns the records of a group, and those that older programs wrote for any

@@ -243,3 +243,30 @@ func (p *plant) checkKeys() {
 		}
 	}
 }
+
+// A monitor of the release before that was suspended has written its record behind a newer
+// one. The newer one is taken over.
+func TestUpgradeRecordOfThePast(t *testing.T) {
+	t.Parallel()
+	p, clock := newUpgradedPlant(t)
+	const name = upgradedLine + "acknowledged"
+	records := p.read(bus.TopicState)
+	past := records[slices.IndexFunc(records, func(m bus.Message) bool { return m.Key == name })]
+	if strings.Contains(string(past.Value), `"acked":true`) || past.Header(headerTurn) == nil {
+		t.Fatalf("the first record is not of before the acknowledgement: %s", past.Value)
+	}
+	i := slices.IndexFunc(past.Headers, func(h bus.Header) bool { return h.Key == headerTurn })
+	past.Headers[i].Value = []byte("0")
+	p.send(past)
+	p.monitor(clock)
+	p.send(p.messages(ofMachine("acknowledged", at(7, "T1", true))...)...)
+	p.until(bus.TopicResults, func(msgs []bus.Message) bool {
+		return strings.Contains(string(msgs[len(msgs)-1].Value), fmt.Sprintf(`"id":"%s/0000000000000001/7/`, name))
+	})
+	if st := p.standing(name); st.Alarm != "acknowledged" {
+		t.Errorf("%+v", st)
+	}
+	if got := p.alertsOf("acknowledged"); got != "acknowledged raised" {
+		t.Errorf("alerts %q", got)
+	}
+}
