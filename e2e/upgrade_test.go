@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -253,8 +254,19 @@ func TestUpgradeStandalone(t *testing.T) {
 		"--results", out, "--data-dir", filepath.Join(dir, "data"), "--page", "off", "--broker", "127.0.0.1:0", "--machine", machine,
 	}
 	p := startFrom(t, old, "standalone", append(args, "--speed", "300")...)
-	time.Sleep(2500 * time.Millisecond)
+	judged := func() int {
+		text, _ := os.ReadFile(out) // which is not there at first
+		return strings.Count(string(text), "\n")
+	}
+	for began := time.Now(); judged() < windows/4; time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%d results\n%s", judged(), tail(p.stderr.String()))
+		}
+	}
 	p.kill()
+	if n := judged(); n == windows {
+		t.Fatal("the older release has judged everything before it was killed")
+	}
 	stdout := run(t, "standalone", args...)
 	var s struct{ Windows, Results, Lost, Duplicated, Repeats, Alerts int }
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
