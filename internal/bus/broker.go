@@ -27,8 +27,8 @@ const repairTimeout = 5 * time.Minute
 // if the machine loses power. A plant should run Apache Kafka.
 type Broker struct {
 	cluster *kfake.Cluster
-	lock    *flock.Flock
-	mark    string // file that is there while the broker runs
+	lock    *flock.Flock // of the folder; nil: everything is in memory
+	mark    string       // file that is there while the broker runs
 	addr    string
 	once    sync.Once
 	err     error // of Close
@@ -66,12 +66,7 @@ func StartBroker(dir, addr string) (*Broker, error) {
 		return nil, fmt.Errorf("bus: broker folder: %w", err)
 	}
 	guarded := newBrokerListener(ln)
-	cluster, err := kfake.NewCluster(
-		kfake.NumBrokers(1),
-		kfake.ListenFn(func(string, string) (net.Listener, error) { return guarded, nil }),
-		kfake.DataDir(filepath.Join(dir, "kafka")),
-		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "10000", "message.max.bytes": "16777216"}),
-	)
+	cluster, err := newCluster(guarded, kfake.DataDir(filepath.Join(dir, "kafka")))
 	if err != nil {
 		ln.Close()
 		lock.Close()
@@ -91,6 +86,26 @@ func StartBroker(dir, addr string) (*Broker, error) {
 	return b, nil
 }
 
+// NewMemoryBroker starts a broker behind a listener, which it closes in the end. It
+// keeps everything in memory: for simulations.
+func NewMemoryBroker(ln net.Listener) (*Broker, error) {
+	guarded := newBrokerListener(ln)
+	cluster, err := newCluster(guarded)
+	if err != nil {
+		return nil, fmt.Errorf("bus: broker: %w", err)
+	}
+	guarded.open()
+	return &Broker{cluster: cluster, addr: ln.Addr().String()}, nil
+}
+
+func newCluster(ln net.Listener, more ...kfake.Opt) (*kfake.Cluster, error) {
+	return kfake.NewCluster(append(more,
+		kfake.NumBrokers(1),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return ln, nil }),
+		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "10000", "message.max.bytes": "16777216"}),
+	)...)
+}
+
 // Addr returns the host:port of the broker.
 func (b *Broker) Addr() string { return b.addr }
 
@@ -106,7 +121,9 @@ func (b *Broker) Config(clientID string) Config {
 func (b *Broker) Close() error {
 	b.once.Do(func() {
 		b.cluster.Close()
-		b.err = cmp.Or(os.Remove(b.mark), b.lock.Close())
+		if b.lock != nil {
+			b.err = cmp.Or(os.Remove(b.mark), b.lock.Close())
+		}
 	})
 	return b.err
 }

@@ -19,6 +19,7 @@ package bus
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -85,7 +86,19 @@ type Config struct {
 	// transaction that a broker had left open when it stopped. The same holds for it.
 	OnHeal func(text string)
 
+	// Network, if not nil, replaces the operating system's network: a simulation brings
+	// its own.
+	Network *Network
+
 	stallAfter time.Duration // 0: the constant; tests are less patient
+}
+
+// Network is a network for Config, and how often a client asks over it without need:
+// a simulation spends most of its time on that.
+type Network struct {
+	Dial        func(ctx context.Context, network, address string) (net.Conn, error)
+	MetadataTTL time.Duration // how old a client's idea of the cluster may be; 0: metadataTTL
+	ReadWait    time.Duration // how long a fetch waits for the next message; 0: readWait
 }
 
 func (c Config) check() error {

@@ -93,7 +93,7 @@ func (c *checker) dns(ctx context.Context) (string, error) {
 
 func (c *checker) tcp(ctx context.Context) (string, error) {
 	return c.any(func(broker string) (string, error) {
-		conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", broker)
+		conn, err := c.cfg.connect(ctx, "tcp", broker)
 		if err != nil {
 			return "", explain(err, c.cfg)
 		}
@@ -106,7 +106,7 @@ func (c *checker) tls(ctx context.Context) (string, error) {
 	if c.cfg.TLS == nil {
 		return "not used", nil
 	}
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", c.broker)
+	conn, err := c.cfg.connect(ctx, "tcp", c.broker)
 	if err != nil {
 		return "", explain(err, c.cfg)
 	}

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 const (
 	dialTimeout  = 3 * time.Second
+	metadataTTL  = time.Second
 	callTimeout  = 10 * time.Second
 	firstBackoff = 50 * time.Millisecond
 	maxBackoff   = 2 * time.Second
@@ -58,9 +60,23 @@ func newKafkaClient(cfg Config) *kafka.Client {
 			ClientID:    cfg.ClientID,
 			DialTimeout: dialTimeout,
 			IdleTimeout: 5 * time.Minute,
-			MetadataTTL: time.Second,
+			MetadataTTL: cfg.metadataTTL(),
 		},
 	}
+}
+
+func (c Config) metadataTTL() time.Duration {
+	if c.Network == nil {
+		return metadataTTL
+	}
+	return cmp.Or(c.Network.MetadataTTL, metadataTTL)
+}
+
+func (c Config) readWait() time.Duration {
+	if c.Network == nil {
+		return readWait
+	}
+	return cmp.Or(c.Network.ReadWait, readWait)
 }
 
 func closeKafkaClient(kc *kafka.Client) { kc.Transport.(*kafka.Transport).CloseIdleConnections() }

@@ -210,7 +210,7 @@ func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]
 	p.f.done(p.given)
 	p.given = 0
 	for len(p.queue) == 0 {
-		if err := p.fill(ctx, readWait); err != nil {
+		if err := p.fill(ctx, p.f.c.cfg.readWait()); err != nil {
 			return nil, err
 		}
 	}

@@ -105,7 +105,7 @@ func readUntil(ctx context.Context, c *client, memory *budget, topic string, par
 	empty := 0 // fetches in a row that moved nothing, while the leader knew of messages
 	for follow || f.next < end {
 		before := f.next
-		msgs, err := f.fetch(ctx, readWait)
+		msgs, err := f.fetch(ctx, c.cfg.readWait())
 		if err != nil {
 			return err
 		}
