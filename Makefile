@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web upgrade latency chaos chaos-short simulate kafka cross smoke up down peers peers-bench large quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench large quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test
 
@@ -159,6 +159,18 @@ peers-signal: peers/signal/.venv/ready
 peers-signal-bench: peers/signal/.venv/ready
 	dir=$$(mktemp -d) && $(GO) test -c -o $$dir/signal.test ./pkg/signal && \
 	  peers/signal/.venv/bin/python peers/signal/bench.py $$dir/signal.test; rm -r $$dir
+
+# The real client code, broker, gateways and monitors under virtual time and seeded faults,
+# in a Go runtime that runs the same way every time: a few seconds a seed. SEED is the
+# first seed. The first run builds the standard library again.
+SEED    ?= 1
+SEEDS   ?= 100
+OVERLAY ?= $(CURDIR)/flank-data/synctest-overlay
+
+simulate-real:
+	$(GO) run ./scripts/synctest-overlay -o "$(OVERLAY)"
+	$(GO) test -count 1 -timeout 0 -v -overlay "$(OVERLAY)/overlay.json" -tags synctestoverlay -run '^TestSeeds$$' ./internal/simulation/nightly \
+	  -seed $(SEED) -seeds $(SEEDS) -overlay-hash "$$(cat "$(OVERLAY)/hash")"
 
 # Platforms that gateways run on.
 cross:

@@ -1,0 +1,476 @@
+package nightly
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// faults are the probabilities with which a request of a client meets trouble.
+type faults struct {
+	lost      float64 // it does not arrive, and the connection breaks
+	late      float64 // it arrives after as long as lateBy, and the connection breaks at once
+	lateBy    time.Duration
+	unheard   float64 // it arrives, and the connection breaks in the middle of the answer
+	slow      float64 // it and everything behind it on the connection take as long as slowBy
+	slowBy    time.Duration
+	doubled   float64 // it arrives again on another connection after as long as doubledBy: only requests that write messages
+	doubledBy time.Duration
+}
+
+// latency is the longest time that a frame takes without trouble.
+const latency = 5 * time.Millisecond
+
+const produceKey = 0 // of Kafka's protocol: a request that writes messages
+
+// network is a network in memory. Frames are those of Kafka's protocol: four bytes of
+// length, then the request or the answer. Whether a frame meets trouble follows from the
+// seed, the connection and the number of the frame.
+type network struct {
+	seed   uint64
+	faults faults
+	say    func(format string, args ...any) // what happens; called with mu held
+
+	mu        sync.Mutex
+	calm      bool // no faults any more
+	listeners map[string]*listener
+	hosts     map[string]*host
+	count     struct{ dials, frames, lost, late, unheard, slow, doubled int }
+}
+
+// host is a program on the network.
+type host struct {
+	name    string
+	dials   int
+	suspend time.Time // until then nothing leaves it and nothing is read
+	dead    bool
+	ends    []*end
+}
+
+func newNetwork(seed uint64, say func(string, ...any)) *network {
+	return &network{seed: seed, say: say, listeners: make(map[string]*listener), hosts: make(map[string]*host)}
+}
+
+// draw returns a number in [0, 1) that follows from the seed and what is named.
+func (n *network) draw(what string, args ...any) float64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, n.seed, what, args)
+	z := h.Sum64() // SplitMix64's finalizer spreads what FNV leaves alike
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+	return float64((z^(z>>31))>>11) / (1 << 53)
+}
+
+// within returns a time in [0, most).
+func (n *network) within(most time.Duration, what string, args ...any) time.Duration {
+	return time.Duration(n.draw(what, args...) * float64(most))
+}
+
+// endFaults makes the network a good one, and wakes who is suspended.
+func (n *network) endFaults() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.say("faults end")
+	n.calm = true
+	for _, h := range n.hosts {
+		h.suspend = time.Time{}
+		for _, e := range h.ends {
+			e.in.poke()
+		}
+	}
+}
+
+func (n *network) host(name string) *host {
+	h := n.hosts[name]
+	if h == nil {
+		h = &host{name: name}
+		n.hosts[name] = h
+	}
+	return h
+}
+
+// suspendHost stops a program for a while, as SIGSTOP would: nothing leaves it or is read.
+// Its own clock goes on.
+func (n *network) suspendHost(name string, by time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.calm {
+		return
+	}
+	n.say("suspend %s for %v", name, by)
+	n.host(name).suspend = time.Now().Add(by)
+}
+
+// kill takes a program off the network for ever. Of each connection the frames that are
+// under way may still arrive.
+func (n *network) kill(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.say("kill %s", name)
+	h := n.host(name)
+	h.dead = true
+	for _, e := range h.ends {
+		e.out.finish()
+		e.in.reset(0)
+	}
+}
+
+type address string
+
+func (a address) Network() string { return "tcp" }
+func (a address) String() string  { return string(a) }
+
+type listener struct {
+	at     address
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (n *network) listen(at string) net.Listener {
+	l := &listener{at: address(at), conns: make(chan net.Conn), closed: make(chan struct{})}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.listeners[at] = l
+	return l
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return l.at }
+
+// dialer returns what a program dials with.
+func (n *network) dialer(name string) func(ctx context.Context, network, to string) (net.Conn, error) {
+	return func(ctx context.Context, network, to string) (net.Conn, error) {
+		refuse := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: address(to), Err: err} }
+		n.mu.Lock()
+		h, l := n.host(name), n.listeners[to]
+		dead, wait := h.dead, time.Until(h.suspend)
+		n.mu.Unlock()
+		if wait > 0 {
+			select {
+			case <-time.After(min(wait, 3*time.Second)):
+				return nil, refuse(os.ErrDeadlineExceeded)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		if l == nil || dead {
+			return nil, refuse(errors.New("connection refused"))
+		}
+		ours, theirs := n.connect(h, to)
+		select {
+		case l.conns <- theirs:
+			return ours, nil
+		case <-l.closed:
+			return nil, refuse(errors.New("connection refused"))
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// connect makes a connection.
+func (n *network) connect(h *host, to string) (client, server *end) {
+	up, down := newStream(), newStream()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h.dials++
+	n.count.dials++
+	id := fmt.Sprintf("%s#%d", h.name, h.dials)
+	n.say("dial %s", id)
+	client = &end{net: n, host: h, id: id, to: address(to), in: down, out: up, isClient: true}
+	server = &end{net: n, host: h, id: id, to: address(h.name), in: up, out: down}
+	h.ends = append(h.ends, client)
+	return client, server
+}
+
+// stream is one direction of a connection.
+type stream struct {
+	mu       sync.Mutex
+	chunks   []chunk
+	last     time.Time // when the newest chunk arrives
+	finished bool      // nothing comes behind the chunks
+	broken   time.Time // when reading begins to fail; zero: never
+	deadline time.Time
+	doomed   bool // the connection breaks in the middle of the next frame
+	wake     chan struct{}
+}
+
+type chunk struct {
+	at time.Time
+	b  []byte
+}
+
+func newStream() *stream { return &stream{wake: make(chan struct{}, 1)} }
+
+func (s *stream) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// put has b arrive at a time, or when what was sent before has.
+func (s *stream) put(b []byte, at time.Time) {
+	s.mu.Lock()
+	if at.Before(s.last) {
+		at = s.last
+	}
+	s.last = at
+	s.chunks = append(s.chunks, chunk{at, append([]byte(nil), b...)})
+	s.mu.Unlock()
+	s.poke()
+}
+
+// finish has the reader find the end behind what was sent.
+func (s *stream) finish() {
+	s.mu.Lock()
+	s.finished = true
+	s.mu.Unlock()
+	s.poke()
+}
+
+// reset has reading fail after a while.
+func (s *stream) reset(after time.Duration) {
+	s.mu.Lock()
+	s.broken = time.Now().Add(after)
+	s.mu.Unlock()
+	s.poke()
+}
+
+// over reports whether nothing can be sent any more.
+func (s *stream) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.finished
+}
+
+// end is one end of a connection. Reads and writes are of one goroutine each.
+type end struct {
+	net      *network
+	host     *host // of the client
+	id       string
+	to       address
+	isClient bool
+	in, out  *stream
+
+	mu     sync.Mutex
+	frame  []byte // that is not whole
+	frames int
+	closed bool
+}
+
+func (e *end) fail(op string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Addr: e.to, Err: err}
+}
+
+func (e *end) Read(b []byte) (int, error) {
+	for {
+		n, wait, err := e.tryRead(b)
+		if n > 0 || err != nil || len(b) == 0 {
+			return n, err
+		}
+		if wait.IsZero() {
+			<-e.in.wake
+			continue
+		}
+		t := time.NewTimer(time.Until(wait))
+		select {
+		case <-e.in.wake:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// tryRead reads what is there. If nothing is, it returns until when to wait; zero: until
+// the stream wakes.
+func (e *end) tryRead(b []byte) (n int, wait time.Time, err error) {
+	var until time.Time
+	if e.isClient {
+		e.net.mu.Lock()
+		until = e.host.suspend
+		e.net.mu.Unlock()
+	}
+	s, now := e.in, time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	earlier := func(t time.Time) {
+		if !t.IsZero() && (wait.IsZero() || t.Before(wait)) {
+			wait = t
+		}
+	}
+	switch {
+	case !s.broken.IsZero() && !now.Before(s.broken):
+		return 0, wait, e.fail("read", errors.New("connection reset by peer"))
+	case !s.deadline.IsZero() && !now.Before(s.deadline):
+		return 0, wait, e.fail("read", os.ErrDeadlineExceeded)
+	case len(s.chunks) > 0:
+		at := s.chunks[0].at
+		if at.Before(until) {
+			at = until
+		}
+		if !at.After(now) {
+			n = copy(b, s.chunks[0].b)
+			if s.chunks[0].b = s.chunks[0].b[n:]; len(s.chunks[0].b) == 0 {
+				s.chunks = s.chunks[1:]
+			}
+			return n, wait, nil
+		}
+		earlier(at)
+	case s.finished:
+		return 0, wait, io.EOF
+	}
+	earlier(s.broken)
+	earlier(s.deadline)
+	return 0, wait, nil
+}
+
+func (e *end) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || e.out.over() {
+		return 0, e.fail("write", errors.New("broken pipe"))
+	}
+	e.frame = append(e.frame, b...)
+	for len(e.frame) >= 4 {
+		size := 4 + int(binary.BigEndian.Uint32(e.frame))
+		if len(e.frame) < size {
+			break
+		}
+		frame := e.frame[:size:size]
+		e.frame = append([]byte(nil), e.frame[size:]...)
+		e.send(frame)
+	}
+	return len(b), nil
+}
+
+// send sends one frame, with what happens to it on the way.
+func (e *end) send(frame []byte) {
+	n := e.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e.frames++
+	n.count.frames++
+	key, side := -1, "answer"
+	if e.isClient && len(frame) >= 6 {
+		key, side = int(binary.BigEndian.Uint16(frame[4:])), "request"
+	}
+	sum := fnv.New32a()
+	sum.Write(frame)
+	n.say("%s %s %d: key %d, %d bytes, sum %08x", e.id, side, e.frames, key, len(frame), sum.Sum32())
+	now := time.Now()
+	at := now.Add(n.within(latency, "latency", side, e.id, e.frames))
+	if e.isClient && at.Before(e.host.suspend) {
+		at = e.host.suspend
+	}
+	happens := func(p float64, fault string, counter *int) bool {
+		if n.calm || n.draw(fault, e.id, e.frames) >= p {
+			return false
+		}
+		*counter++
+		n.say("FAULT %s: request %d of %s", fault, e.frames, e.id)
+		return true
+	}
+	switch {
+	case !e.isClient:
+		if e.out.isDoomed() {
+			e.out.put(frame[:len(frame)/2], at)
+			e.out.reset(at.Sub(now))
+			e.in.finish()
+			return
+		}
+	case happens(n.faults.lost, "lost", &n.count.lost):
+		e.in.reset(0)
+		e.out.finish()
+		return
+	case happens(n.faults.late, "late", &n.count.late):
+		e.out.put(frame, at.Add(n.within(n.faults.lateBy, "late by", e.id, e.frames)))
+		e.out.finish()
+		e.in.reset(0)
+		return
+	case happens(n.faults.unheard, "answer lost", &n.count.unheard):
+		e.in.doom()
+	case happens(n.faults.slow, "slow", &n.count.slow):
+		at = at.Add(n.within(n.faults.slowBy, "slow by", e.id, e.frames))
+	case key == produceKey && happens(n.faults.doubled, "doubled", &n.count.doubled):
+		go n.again(e, frame, n.within(n.faults.doubledBy, "doubled by", e.id, e.frames))
+	}
+	e.out.put(frame, at)
+}
+
+// again delivers a request once more, on a connection of its own.
+func (n *network) again(e *end, frame []byte, after time.Duration) {
+	time.Sleep(after)
+	n.mu.Lock()
+	l := n.listeners[string(e.to)]
+	n.mu.Unlock()
+	ours, theirs := n.connect(&host{name: "again-" + e.id}, string(e.to))
+	select {
+	case l.conns <- theirs:
+	case <-l.closed:
+		return
+	}
+	ours.out.put(frame, time.Now())
+	_ = ours.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_, _ = ours.Read(make([]byte, 1<<10))
+	ours.Close()
+}
+
+func (s *stream) doom() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doomed = true
+}
+
+func (s *stream) isDoomed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.doomed
+}
+
+func (e *end) Close() error {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.out.finish()
+	e.in.finish()
+	e.in.reset(0)
+	return nil
+}
+
+func (e *end) LocalAddr() net.Addr  { return address(e.host.name) }
+func (e *end) RemoteAddr() net.Addr { return e.to }
+
+func (e *end) SetDeadline(t time.Time) error { return e.SetReadDeadline(t) }
+
+func (e *end) SetReadDeadline(t time.Time) error {
+	e.in.mu.Lock()
+	e.in.deadline = t
+	e.in.mu.Unlock()
+	e.in.poke()
+	return nil
+}
+
+// SetWriteDeadline does nothing: writing never waits.
+func (e *end) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,120 @@
+package nightly
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	seedFlag    = flag.Uint64("seed", 1, "the first seed, or the one to run")
+	seedsFlag   = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: it is skipped")
+	windowsFlag = flag.Int("windows", 300, "windows of each machine")
+	overlayFlag = flag.String("overlay-hash", "unknown", "of the changes of the Go runtime, for the report of a seed that fails")
+	storyFlag   = flag.String("story", "", "file for everything that happens in the seed that TestSeed runs")
+)
+
+// TestSeed runs one seed in this process: TestSeeds starts processes for that, since
+// nothing but the seed may tell two runs apart.
+func TestSeed(t *testing.T) {
+	if !changedRuntime {
+		t.Skip("needs a changed Go runtime: use `make simulate-real SEEDS=1 SEED=…`")
+	}
+	var all io.Writer
+	if *storyFlag != "" {
+		f, err := os.Create(*storyFlag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		b := bufio.NewWriter(f)
+		defer b.Flush()
+		all = b
+	}
+	began := time.Now()
+	o := simulate(t, *seedFlag, *windowsFlag, all)
+	fmt.Printf("%s%s%s%.1f s\n", outcomeMark, o, tookMark, time.Since(began).Seconds())
+}
+
+// What a process prints of its seed stands between these.
+const (
+	outcomeMark = "outcome: "
+	tookMark    = ", took "
+)
+
+// childFlags are the settings under which one seed gives one run.
+var childFlags = []string{"GODEBUG=memprofilerate=0,asyncpreemptoff=1", "GOMAXPROCS=1", "GOGC=off"}
+
+// seedPatience is how long a run may take before it is said to stand still. It takes
+// seconds.
+const seedPatience = 10 * time.Minute
+
+// TestSeeds runs seeds, each of them twice in a process of its own, and compares the two
+// runs. A seed that fails prints its story, and everything that is needed to run it again.
+func TestSeeds(t *testing.T) {
+	if !changedRuntime || *seedsFlag == 0 {
+		t.Skip("needs a changed Go runtime and -seeds: use `make simulate-real SEEDS=100`")
+	}
+	began, runs := time.Now(), *seedsFlag
+	for seed := *seedFlag; seed < *seedFlag+uint64(runs); seed++ {
+		var outcomes [2]string
+		for i := range outcomes {
+			out, err := runSeed(seed)
+			if outcomes[i] = outcomeOf(out); err != nil || outcomes[i] == "" {
+				t.Fatalf("%s\nseed %d: %v\n%s", out, seed, err, circumstances(seed))
+			}
+		}
+		if outcomes[0] != outcomes[1] {
+			t.Fatalf("seed %d gives two runs:\n%s\n%s\n%s", seed, outcomes[0], outcomes[1], circumstances(seed))
+		}
+		fmt.Printf("seed %d: %s\n", seed, outcomes[0])
+	}
+	took := time.Since(began)
+	fmt.Printf("%d seeds hold, each run twice with equal stories: %.2f seeds/s in %v\n", runs, float64(runs)/took.Seconds(), took.Round(time.Second))
+}
+
+// runSeed runs a seed in a process of its own and returns what it prints.
+func runSeed(seed uint64) (out string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), seedPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestSeed$", "-test.timeout", "0", "-seed", fmt.Sprint(seed), "-windows", fmt.Sprint(*windowsFlag))
+	cmd.Env = append(os.Environ(), childFlags...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it prints where its goroutines stand
+	cmd.WaitDelay = 10 * time.Second
+	b, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("it stands still: no end within %v", seedPatience)
+	}
+	return string(b), err
+}
+
+// outcomeOf returns the line that says what came of a run, without how long it took; empty
+// if there is none.
+func outcomeOf(out string) string {
+	for line := range strings.Lines(out) {
+		if o, ok := strings.CutPrefix(line, outcomeMark); ok {
+			o, _, _ = strings.Cut(o, tookMark)
+			return o
+		}
+	}
+	return ""
+}
+
+// circumstances says under what a seed ran.
+func circumstances(seed uint64) string {
+	commit := "unknown"
+	if b, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*").Output(); err == nil {
+		commit = strings.TrimSpace(string(b))
+	}
+	return fmt.Sprintf("commit %s, %s, overlay %s, %s, -windows %d\nrun it again with: make simulate-real SEED=%d SEEDS=1",
+		commit, runtime.Version(), *overlayFlag, strings.Join(childFlags, " "), *windowsFlag, seed)
+}

@@ -1,0 +1,420 @@
+package nightly
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+const (
+	brokerAddress = "127.0.0.1:9092"
+	partitions    = 2
+	machines      = 3
+)
+
+// badDays are the faults that are drawn while windows are cut.
+var badDays = faults{
+	lost:    0.001,
+	late:    0.002,
+	lateBy:  20 * time.Second,
+	unheard: 0.002,
+	slow:    0.002,
+	slowBy:  8 * time.Second,
+	doubled: 0.02, doubledBy: 15 * time.Second,
+}
+
+// members of groups: the first two share the partitions, the third judges all for itself.
+var members = []struct{ name, group string }{{"monitor-a", "tcm-monitor"}, {"monitor-b", "tcm-monitor"}, {"trial", "tcm-trial"}}
+
+// story is what happens in a run: a hash of every line, and the last lines.
+type story struct {
+	mu    sync.Mutex
+	hash  hash.Hash
+	lines int
+	last  []string
+	all   io.Writer // nil: no one reads it
+}
+
+const storyKept = 400 // lines for the report of a seed that fails
+
+func (s *story) say(format string, args ...any) {
+	line := fmt.Sprintf("%10.3f s  ", time.Since(bubbleStart).Seconds()) + fmt.Sprintf(format, args...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines++
+	fmt.Fprintln(s.hash, line)
+	if s.last = append(s.last, line); len(s.last) >= 2*storyKept {
+		s.last = slices.Clone(s.last[len(s.last)-storyKept:])
+	}
+	if s.all != nil {
+		fmt.Fprintln(s.all, line)
+	}
+}
+
+// bubbleStart is the time at which every bubble begins.
+var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// logOf makes lines of a program's log part of the story.
+type logOf struct {
+	s   *story
+	who string
+}
+
+func (l logOf) Write(b []byte) (int, error) {
+	l.s.say("%s: %s", l.who, strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// outcome is what came of a run.
+type outcome struct {
+	hash                     string
+	lines                    int
+	windows, results, alerts int
+	kills, stops, suspended  int
+	network                  *network
+	virtual                  time.Duration
+}
+
+func (o *outcome) String() string {
+	return fmt.Sprintf("hash %s of %d lines, %v virtual, %d windows, %d results, %d events, %d kills, %d stops, %d suspended, network %+v",
+		o.hash, o.lines, o.virtual.Round(time.Second), o.windows, o.results, o.alerts, o.kills, o.stops, o.suspended, o.network.count)
+}
+
+// world is everything in the bubble.
+type world struct {
+	seed    uint64
+	windows int // of each machine
+	model   *model.Model
+	net     *network
+	story   *story
+	dir     string
+
+	mu      sync.Mutex
+	cut     []string // ids of windows
+	running map[string]bool
+	outcome outcome
+}
+
+// simulate runs a seed. What does not hold ends the test binary: what is stuck in a bubble
+// could not be left.
+func simulate(t *testing.T, seed uint64, windows int, all io.Writer) *outcome {
+	w := &world{
+		seed: seed, windows: windows, model: machinetest.OneValue(t), dir: t.TempDir(), running: make(map[string]bool),
+		story: &story{hash: sha256.New(), all: all},
+	}
+	w.net = newNetwork(seed, w.story.say)
+	w.outcome.network = w.net
+	cryptotest.SetGlobalRandom(t, seed)
+	runAlone()
+	synctest.Test(t, func(*testing.T) {
+		seedBubble(seed)
+		if wrong := w.live(); len(wrong) > 0 {
+			w.fail(wrong)
+		}
+		w.outcome.virtual = time.Since(bubbleStart)
+		w.outcome.hash, w.outcome.lines = fmt.Sprintf("%x", w.story.hash.Sum(nil)[:8]), w.story.lines
+	})
+	return &w.outcome
+}
+
+// fail prints the end of the story and what does not hold, and ends the program.
+func (w *world) fail(wrong []string) {
+	fmt.Println(strings.Join(w.story.last[max(0, len(w.story.last)-storyKept):], "\n"))
+	if len(wrong) > 20 {
+		wrong = append(wrong[:20], fmt.Sprintf("and %d more", len(wrong)-20))
+	}
+	fmt.Printf("WRONG, seed %d:\n%s\n", w.seed, strings.Join(wrong, "\n"))
+	os.Exit(1)
+}
+
+func (w *world) bus(name string) bus.Config {
+	return bus.Config{Brokers: []string{brokerAddress}, ClientID: name, Network: &bus.Network{
+		Dial: w.net.dialer(name), MetadataTTL: 20 * time.Second, ReadWait: 2 * time.Second,
+	}}
+}
+
+// log returns the log of a program.
+func (w *world) log(name string) zerolog.Logger { return zerolog.New(logOf{w.story, name}) }
+
+// live runs the pipeline from the first window to the last, and returns what does not hold.
+func (w *world) live() []string {
+	broker, err := bus.NewMemoryBroker(w.net.listen(brokerAddress))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if _, err := bus.Apply(ctx, w.bus("admin"), partitions, 1); err != nil {
+		return []string{err.Error()}
+	}
+	w.net.faults = badDays
+	var ingesting, judging sync.WaitGroup
+	for i := range machines {
+		ingesting.Go(func() { w.ingest(ctx, i) })
+	}
+	monitoring, stop := context.WithCancel(ctx)
+	defer stop()
+	for _, m := range members {
+		judging.Go(func() { w.monitor(monitoring, m.name, m.group) })
+	}
+	go w.suspend(ctx)
+
+	time.Sleep(time.Duration(w.windows) * time.Second)
+	w.net.endFaults()
+	if wrong := w.wait(&ingesting, settle); wrong != nil {
+		return wrong
+	}
+	time.Sleep(settle)
+	stop()
+	if wrong := w.wait(&judging, 30*time.Second); wrong != nil {
+		return wrong
+	}
+	t, err := w.read(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	groups := []string{"tcm-monitor", "tcm-trial"}
+	wrong := (&oracle{w.model, groups}).check(w.cut, t)
+	w.outcome.windows, w.outcome.results, w.outcome.alerts = len(w.cut), len(t.results), len(t.alerts)
+	if len(w.cut) < machines*w.windows*9/10 {
+		wrong = append(wrong, fmt.Sprintf("only %d windows were cut", len(w.cut)))
+	}
+	cancel()
+	if err := broker.Close(); err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	time.Sleep(6 * time.Minute) // until the client library gives up idle connections
+	return wrong
+}
+
+// wait waits for programs to return, and says which do not.
+func (w *world) wait(programs *sync.WaitGroup, most time.Duration) []string {
+	done := make(chan struct{})
+	go func() {
+		programs.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(most):
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return []string{fmt.Sprintf("%v after it should have ended there still runs %v", most, w.running)}
+}
+
+func (w *world) begin(name string) (ended func()) {
+	w.mu.Lock()
+	w.running[name] = true
+	w.mu.Unlock()
+	return func() {
+		w.mu.Lock()
+		delete(w.running, name)
+		w.mu.Unlock()
+	}
+}
+
+// ingest runs the gateway of a machine until all its windows are in Kafka.
+func (w *world) ingest(ctx context.Context, i int) {
+	name := fmt.Sprintf("gateway-%d", i)
+	defer w.begin(name)()
+	g, err := gateway.New(gateway.Config{
+		Source: newTools(w, i), Window: w.model.Window, SpoolDir: filepath.Join(w.dir, name), Bus: w.bus(name), Log: w.log(name),
+		OnCut: func(c source.Cut) {
+			if c.Window == nil {
+				return
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.cut = append(w.cut, event.WindowID(c.Window.Machine, c.Window.EpochString(), c.Window.Seq))
+		},
+	})
+	if err != nil {
+		w.fail([]string{err.Error()})
+	}
+	defer g.Close()
+	if err := g.Run(ctx); err != nil {
+		w.fail([]string{name + ": " + err.Error()})
+	}
+}
+
+// monitor runs a member of a group, which is stopped and killed and started again.
+func (w *world) monitor(ctx context.Context, name, group string) {
+	rng := rand.New(rand.NewPCG(w.seed, sum(name)))
+	for life := 1; ctx.Err() == nil; life++ {
+		w.live1(ctx, fmt.Sprintf("%s/%d", name, life), group, rng)
+		select {
+		case <-time.After(time.Duration(rng.Int64N(int64(10 * time.Second)))):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// live1 is one life of a monitor.
+func (w *world) live1(ctx context.Context, name, group string, rng *rand.Rand) {
+	defer w.begin(name)()
+	m, err := monitor.New(monitor.Config{Model: w.model, Bus: w.bus(name), Group: group, Log: w.log(name)})
+	if err != nil {
+		w.fail([]string{err.Error()})
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	kill := rng.IntN(3) > 0
+	end := time.AfterFunc(5*time.Second+time.Duration(rng.ExpFloat64()*float64(2*time.Minute)), func() {
+		if w.net.isCalm() {
+			return
+		}
+		w.mu.Lock()
+		if kill {
+			w.outcome.kills++
+		} else {
+			w.outcome.stops++
+		}
+		w.mu.Unlock()
+		if kill {
+			w.net.kill(name)
+		}
+		stop()
+	})
+	defer end.Stop()
+	if err := m.Run(ctx); err != nil {
+		w.fail([]string{name + ": " + err.Error()})
+	}
+}
+
+// suspend stops members for a while, now and then.
+func (w *world) suspend(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(w.seed, sum("suspend")))
+	for {
+		select {
+		case <-time.After(5*time.Second + time.Duration(rng.ExpFloat64()*float64(40*time.Second))):
+		case <-ctx.Done():
+			return
+		}
+		prefix, by := members[rng.IntN(len(members))].name, time.Second+time.Duration(rng.Int64N(int64(20*time.Second)))
+		if w.net.isCalm() {
+			return
+		}
+		w.mu.Lock()
+		for name := range w.running {
+			if strings.HasPrefix(name, prefix) {
+				w.outcome.suspended++
+				w.net.suspendHost(name, by)
+			}
+		}
+		w.mu.Unlock()
+	}
+}
+
+func (n *network) isCalm() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.calm
+}
+
+// sum spreads names over the second half of a seed.
+func sum(name string) (h uint64) {
+	for _, c := range []byte(name) {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}
+
+// read returns what is in the topics.
+func (w *world) read(ctx context.Context) (*topics, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	t := &topics{windows: make([][]bus.Message, partitions)}
+	for _, r := range []struct {
+		topic string
+		take  func(bus.Message)
+	}{
+		{bus.TopicWindows, func(m bus.Message) { t.windows[m.Partition] = append(t.windows[m.Partition], m) }},
+		{bus.TopicResults, func(m bus.Message) { t.results = append(t.results, m) }},
+		{bus.TopicAlerts, func(m bus.Message) { t.alerts = append(t.alerts, m) }},
+		{bus.TopicDead, func(m bus.Message) { t.dead = append(t.dead, m) }},
+	} {
+		take := func(m bus.Message) error {
+			r.take(m)
+			return nil
+		}
+		if err := bus.ReadTopic(ctx, w.bus("reader"), r.topic, bus.FirstOffset, false, take); err != nil {
+			return nil, fmt.Errorf("topic %s: %w", r.topic, err)
+		}
+	}
+	return t, nil
+}
+
+// tools is the source of a machine: one sample a second, of tools that wear, come back
+// from the magazine and are replaced.
+type tools struct {
+	layout  *signal.Layout
+	machine string
+	rng     *rand.Rand
+	start   time.Time
+	next    int64
+	end     int64
+	tool    string
+	left    int // samples until the tool changes
+	wear    map[string]float64
+	block   source.Block
+}
+
+func newTools(w *world, i int) *tools {
+	return &tools{
+		layout: w.model.Layout, machine: fmt.Sprintf("acme/spore/bay2/line%d/mill", i), rng: rand.New(rand.NewPCG(w.seed, uint64(i))),
+		start: time.Now(), end: int64(w.windows), wear: make(map[string]float64),
+	}
+}
+
+func (s *tools) Layout() *signal.Layout { return s.layout }
+
+func (s *tools) Next(ctx context.Context) (*source.Block, error) {
+	if s.next >= s.end {
+		return nil, io.EOF
+	}
+	select {
+	case <-time.After(time.Until(s.start.Add(time.Duration(s.next+1) * time.Second))):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if s.left == 0 {
+		s.tool, s.left = fmt.Sprintf("T%d", s.rng.IntN(4)), 8+s.rng.IntN(40)
+	}
+	s.left--
+	s.wear[s.tool] += 0.02 * s.rng.Float64()
+	value := float32(10)
+	if s.wear[s.tool] > 0.5 {
+		value = 20
+	}
+	s.block = source.Block{Block: signal.Block{
+		Context: signal.Context{Machine: s.machine, Tool: s.tool}, Session: 1, First: s.next,
+		Time: s.start.Add(time.Duration(s.next) * time.Second), Samples: [][]float32{{value}},
+	}}
+	s.next++
+	return &s.block, nil
+}
