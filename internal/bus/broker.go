@@ -18,6 +18,10 @@ import (
 // broker keeps in each partition. It loads its data when it starts.
 const embeddedRetain = 512 << 20
 
+// neverCompact is how often kfake compacts by itself, in milliseconds: once in ten years.
+// The compactor has it do so.
+const neverCompact = "315360000000"
+
 // repairTimeout bounds what a start after a kill takes.
 const repairTimeout = 5 * time.Minute
 
@@ -27,6 +31,7 @@ const repairTimeout = 5 * time.Minute
 // if the machine loses power. A plant should run Apache Kafka.
 type Broker struct {
 	cluster *kfake.Cluster
+	compact *compactor
 	lock    *flock.Flock // of the folder; nil: everything is in memory
 	mark    string       // file that is there while the broker runs
 	addr    string
@@ -72,11 +77,12 @@ func StartBroker(dir, addr string) (*Broker, error) {
 		lock.Close()
 		return nil, fmt.Errorf("bus: broker folder %s: %w: if its files are damaged, move the folder away and start again", dir, err)
 	}
-	b := &Broker{cluster: cluster, lock: lock, addr: ln.Addr().String(), mark: filepath.Join(dir, runningMark)}
+	b := &Broker{cluster: cluster, compact: startCompactor(cluster), lock: lock, addr: ln.Addr().String(), mark: filepath.Join(dir, runningMark)}
 	if killed {
 		ctx, cancel := context.WithTimeout(context.Background(), repairTimeout)
 		defer cancel()
 		if _, err := endOrphans(ctx, guarded.dial, b.addr); err != nil {
+			b.compact.close()
 			cluster.Close()
 			lock.Close()
 			return nil, fmt.Errorf("bus: broker folder %s: after it was killed: %w: start again; if that does not help, move the folder away", dir, err)
@@ -95,14 +101,14 @@ func NewMemoryBroker(ln net.Listener) (*Broker, error) {
 		return nil, fmt.Errorf("bus: broker: %w", err)
 	}
 	guarded.open()
-	return &Broker{cluster: cluster, addr: ln.Addr().String()}, nil
+	return &Broker{cluster: cluster, compact: startCompactor(cluster), addr: ln.Addr().String()}, nil
 }
 
 func newCluster(ln net.Listener, more ...kfake.Opt) (*kfake.Cluster, error) {
 	return kfake.NewCluster(append(more,
 		kfake.NumBrokers(1),
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return ln, nil }),
-		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "10000", "message.max.bytes": "16777216"}),
+		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": neverCompact, "message.max.bytes": "16777216"}),
 	)...)
 }
 
@@ -120,6 +126,7 @@ func (b *Broker) Config(clientID string) Config {
 // Close twice does nothing.
 func (b *Broker) Close() error {
 	b.once.Do(func() {
+		b.compact.close()
 		b.cluster.Close()
 		if b.lock != nil {
 			b.err = cmp.Or(os.Remove(b.mark), b.lock.Close())

@@ -1,0 +1,91 @@
+package bus
+
+import (
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// compactEvery is how often the embedded broker compacts topics and removes what is old.
+const compactEvery = 10 * time.Second
+
+// compactor compacts the topics of an embedded broker. Left to itself, kfake takes what
+// an open transaction has written for the newest message of a key and removes the one
+// before; when the transaction is aborted, both are gone. So it is made to compact only
+// while no transaction on such a topic is open.
+type compactor struct {
+	cluster *kfake.Cluster
+	stop    chan struct{}
+	stopped chan struct{}
+
+	mu      sync.Mutex
+	waiting bool // for the next request, to compact before it
+	over    bool // the broker stops
+}
+
+func startCompactor(c *kfake.Cluster) *compactor {
+	k := &compactor{cluster: c, stop: make(chan struct{}), stopped: make(chan struct{})}
+	go k.run()
+	return k
+}
+
+func (k *compactor) run() {
+	defer close(k.stopped)
+	tick := time.NewTicker(compactEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			k.due()
+		case <-k.stop:
+			return
+		}
+	}
+}
+
+// due removes what is old, and has the topics compacted before the next request that
+// finds no transaction open: the broker does nothing else then.
+func (k *compactor) due() {
+	k.cluster.ApplyRetention()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.waiting {
+		k.waiting = true
+		k.cluster.ControlKey(-1, k.beforeRequest)
+	}
+}
+
+// beforeRequest compacts if no transaction is open. It leaves the request to the broker.
+func (k *compactor) beforeRequest(kmsg.Request) (kmsg.Response, error, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.over && k.settled() {
+		k.cluster.Compact()
+		k.cluster.DropControl()
+		k.waiting = false
+	}
+	return nil, nil, false
+}
+
+// settled reports whether every transaction on the compacted topics has ended.
+func (k *compactor) settled() bool {
+	for _, topic := range []string{TopicState, TopicModels} {
+		for _, p := range k.cluster.PartitionInfos(topic) {
+			if p.LastStableOffset < p.HighWatermark {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// close ends compacting. It returns when the broker may be stopped.
+func (k *compactor) close() {
+	k.mu.Lock()
+	k.over = true
+	k.mu.Unlock()
+	close(k.stop)
+	<-k.stopped
+}
