@@ -37,6 +37,33 @@ func ReadFrom(ctx context.Context, cfg Config, topic string, partition int, offs
 	return readPartition(ctx, c, nil, topic, partition, offset, follow, fn)
 }
 
+// ReadState calls fn for every message of a partition of TopicState that was written
+// before it began and is committed. It waits for transactions that are open there to
+// end: another group's may stand before a record of this one, and ReadFrom ends at it.
+// The broker ends one whose owner is gone after some ten seconds. An error of fn ends
+// ReadState and is returned.
+func ReadState(ctx context.Context, cfg Config, partition int, fn func(Message) error) error {
+	c, err := newClient(cfg)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if _, err := c.partitions(ctx, TopicState); err != nil {
+		return err
+	}
+	var first, end int64
+	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
+		if end, err = offsetAt(ctx, kc, TopicState, partition, LastOffset); err == nil {
+			first, err = offsetAt(ctx, kc, TopicState, partition, FirstOffset)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return readUntil(ctx, c, nil, TopicState, partition, first, end, false, fn)
+}
+
 // ReadTopic is ReadFrom for all partitions of a topic at once, from FirstOffset or
 // LastOffset. Calls of fn never overlap; the order holds within a partition.
 func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, follow bool, fn func(Message) error) error {

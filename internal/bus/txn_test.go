@@ -174,6 +174,34 @@ func TestReadingEndsAtAnOpenTransaction(t *testing.T) {
 	}
 }
 
+// A record that lies behind another group's open transaction is read once that one has
+// ended, and what that one wrote is left out when it was aborted.
+func TestReadStateWaits(t *testing.T) {
+	cfg := anyBroker(t)
+	apply(t, cfg, 1)
+	say := func(v string) []Message { return []Message{{Topic: TopicState, Key: "k", Value: []byte(v)}} }
+	inTransaction(t, cfg, "own", say("first"), commitIt)
+	inTransaction(t, cfg, "other", say("open"), leaveOpen)
+	inTransaction(t, cfg, "own", say("second"), commitIt)
+	var got []string
+	read := make(chan error, 1)
+	go func() {
+		read <- ReadState(testContext(t), cfg, 0, func(m Message) error { got = append(got, string(m.Value)); return nil })
+	}()
+	select {
+	case err := <-read:
+		t.Fatalf("it ended at an open transaction: %v", err)
+	case <-time.After(2 * readWait):
+	}
+	inTransaction(t, cfg, "other", say("later"), commitIt) // aborts the one that is open
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"first", "second"}; !slices.Equal(got, want) {
+		t.Errorf("it read %q, want %q and nothing that was written after it began", got, want)
+	}
+}
+
 // The previous owner of a partition is refused from the moment the next one fences,
 // and what it left open never becomes visible.
 func TestFenceRefusesThePreviousOwner(t *testing.T) {

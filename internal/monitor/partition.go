@@ -177,7 +177,7 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 // load reads the state records of the partition. A machine has the same partition there.
 func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 	last := make(map[string]bus.Message)
-	err := bus.ReadFrom(ctx, s.cfg.Bus, bus.TopicState, s.id, bus.FirstOffset, false, func(m bus.Message) error {
+	err := bus.ReadState(ctx, s.cfg.Bus, s.id, func(m bus.Message) error {
 		if m.Damage == nil && !ofThePast(m, last[m.Key]) {
 			last[m.Key] = m
 		}
