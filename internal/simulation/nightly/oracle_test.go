@@ -21,10 +21,11 @@ import (
 // topics are the messages that are left of a run, in the order of their partitions, read
 // as everyone reads them: without what was aborted.
 type topics struct {
-	windows [][]bus.Message // by partition
-	results []bus.Message
-	alerts  []bus.Message
-	dead    []bus.Message
+	windows  [][]bus.Message // by partition
+	commands [][]bus.Message // likewise
+	results  []bus.Message
+	alerts   []bus.Message
+	dead     []bus.Message
 }
 
 // published is what one group has made of the windows, or should have.
@@ -32,10 +33,12 @@ type published struct {
 	results map[string][]byte   // bodies by id
 	alerts  map[string][]byte   // events of the alerts topic likewise
 	changes map[string][]string // raised and cleared, in order, by machine
+	order   []string            // ids of the alerts that were added
+	answers map[string]string   // windows behind which commands were carried out or refused, by command
 }
 
 func newPublished() *published {
-	return &published{results: make(map[string][]byte), alerts: make(map[string][]byte), changes: make(map[string][]string)}
+	return &published{results: make(map[string][]byte), alerts: make(map[string][]byte), changes: make(map[string][]string), answers: make(map[string]string)}
 }
 
 // oracle says what a run must have left.
@@ -51,7 +54,8 @@ type oracle struct {
 //   - results and events are those of an owner without any trouble, which judges the same
 //     log window by window;
 //   - raised and cleared alternate for every machine;
-//   - nothing was set aside.
+//   - every group answers every command once, and sets one that came again aside;
+//   - nothing else is set aside.
 func (o *oracle) check(cut []string, t *topics) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	codec, err := window.NewCodec(o.model.Layout, o.model.Window)
@@ -69,8 +73,18 @@ func (o *oracle) check(cut []string, t *topics) (wrong []string) {
 			say("window %s was cut and does not lie in Kafka", id)
 		}
 	}
+	repeated := o.repeated(t.commands)
 	for _, m := range t.dead {
-		say("a message of %s was set aside: %s", m.Key, m.Header("reason"))
+		if at := string(m.Header("dead_topic")) + place(m.Header("dead_partition"), m.Header("dead_offset")); repeated[at] == 0 {
+			say("the message of %s at %s was set aside once more than it should be: %s", m.Key, at, m.Header("dead_reason"))
+		} else {
+			repeated[at]--
+		}
+	}
+	for at, left := range repeated {
+		if left > 0 {
+			say("a command came again at %s, and %d groups have not set it aside", at, left)
+		}
 	}
 	got := make(map[string]*published)
 	for _, group := range o.groups {
@@ -99,10 +113,10 @@ func (o *oracle) check(cut []string, t *topics) (wrong []string) {
 			say("%s: event %s is there twice, and both %s", a.Group, a.ID, differ(before, m.Value))
 		}
 		p.alerts[a.ID] = m.Value
-		p.change(a)
+		p.note(a)
 	}
 	for _, group := range o.groups {
-		want, err := o.calm(group, codec, t.windows)
+		want, err := o.calm(group, codec, t, got[group].answers)
 		if err != nil {
 			say("%s without trouble: %v", group, err)
 			continue
@@ -121,7 +135,30 @@ func (o *oracle) check(cut []string, t *topics) (wrong []string) {
 	return wrong
 }
 
-func (p *published) change(a event.Alert) {
+// place says where a message lies.
+func place(partition, offset any) string { return fmt.Sprintf(" %s/%s", partition, offset) }
+
+// repeated returns the places of commands that came before, with how many groups there are.
+func (o *oracle) repeated(logs [][]bus.Message) map[string]int {
+	again := make(map[string]int)
+	for _, log := range logs {
+		seen := make(map[string]bool)
+		for _, m := range log {
+			if id := string(m.Header("ce_id")); seen[id] {
+				again[m.Topic+place(fmt.Sprint(m.Partition), fmt.Sprint(m.Offset))] = len(o.groups)
+			} else {
+				seen[id] = true
+			}
+		}
+	}
+	return again
+}
+
+// note remembers of an event what is looked at in the end.
+func (p *published) note(a event.Alert) {
+	if a.Command != "" {
+		p.answers[a.Command] = event.WindowID(a.Machine, a.Epoch, a.Seq)
+	}
 	if a.State == event.Raised || a.State == event.Cleared {
 		p.changes[a.Machine] = append(p.changes[a.Machine], string(a.State))
 	}
@@ -152,35 +189,86 @@ func compare(say func(string, ...any), what string, got, want map[string][]byte)
 }
 
 // calm returns what an owner without any trouble publishes: it never loses its partitions
-// and gets one window at a time.
-func (o *oracle) calm(group string, codec *window.Codec, logs [][]bus.Message) (*published, error) {
+// and gets one window at a time. Commands come when the group has carried them out: an
+// answer names the last window before it.
+func (o *oracle) calm(group string, codec *window.Codec, t *topics, answers map[string]string) (*published, error) {
 	p := newPublished()
-	for _, log := range logs {
-		settings := &machine.Settings{Group: group, Alarm: alarm.Default}
-		owner := machine.NewOwner(settings, machine.NewModel(o.model))
-		owner.On(machine.Reply{Fenced: &machine.Position{Windows: -1, Commands: -1}})
-		owner.On(machine.Reply{Loaded: []machine.Record{}})
-		owner.On(machine.Reply{Published: true})
-		for i := range log {
-			m := &log[i]
-			open := func(into *window.Window) (string, error) {
-				return string(m.Header(gateway.ToolLife)), monitor.Open(codec, m, into)
+	for i := range t.windows {
+		c := &calmOwner{p: p, codec: codec, answers: answers, commands: t.commands[i], last: make(map[string]string)}
+		c.owner = machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, machine.NewModel(o.model))
+		c.owner.On(machine.Reply{Fenced: &machine.Position{Windows: -1, Commands: -1}})
+		c.owner.On(machine.Reply{Loaded: []machine.Record{}})
+		c.owner.On(machine.Reply{Published: true})
+		for k := range t.windows[i] {
+			if err := c.window(&t.windows[i][k]); err != nil {
+				return nil, err
 			}
-			for _, a := range owner.On(machine.Reply{Windows: []machine.Input{{Offset: m.Offset, At: m.Time, Open: open}}, Now: m.Time}) {
-				if a.Publish == nil {
-					continue
-				}
-				if len(a.Publish.Letters) > 0 {
-					return nil, fmt.Errorf("offset %d is set aside: %s", m.Offset, a.Publish.Letters[0].Reason)
-				}
-				for _, out := range a.Publish.Events {
-					p.add(out)
-				}
+			if err := c.obey(); err != nil {
+				return nil, err
 			}
-			owner.On(machine.Reply{Published: true})
+		}
+		if len(c.commands) > 0 {
+			m := &c.commands[0]
+			return nil, fmt.Errorf("command %s of partition %d, offset %d, was not answered, or not in its order", m.Header("ce_id"), i, m.Offset)
 		}
 	}
 	return p, nil
+}
+
+// calmOwner is the owner of one partition.
+type calmOwner struct {
+	p        *published
+	codec    *window.Codec
+	owner    *machine.Owner
+	commands []bus.Message     // that are not carried out yet
+	answers  map[string]string // as of published
+	last     map[string]string // id of the last window in order, by machine
+	seen     []string          // ids of commands
+}
+
+func (c *calmOwner) window(m *bus.Message) error {
+	open := func(into *window.Window) (string, error) {
+		return string(m.Header(gateway.ToolLife)), monitor.Open(c.codec, m, into)
+	}
+	return c.on(machine.Reply{Windows: []machine.Input{{Offset: m.Offset, At: m.Time, Open: open}}, Now: m.Time})
+}
+
+// obey carries out the commands whose time has come.
+func (c *calmOwner) obey() error {
+	for len(c.commands) > 0 {
+		m := &c.commands[0]
+		id := string(m.Header("ce_id"))
+		again := slices.Contains(c.seen, id)
+		if !again && c.answers[id] != c.last[m.Key] {
+			return nil
+		}
+		c.commands = c.commands[1:]
+		if c.seen = append(c.seen, id); !again {
+			if err := c.on(machine.Reply{Commands: []machine.Command{{Key: m.Key, Value: m.Value, Offset: m.Offset, At: m.Time}}, Now: m.Time}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *calmOwner) on(r machine.Reply) error {
+	for _, a := range c.owner.On(r) {
+		if a.Publish == nil {
+			continue
+		}
+		if len(a.Publish.Letters) > 0 {
+			return fmt.Errorf("offset %d is set aside: %s", a.Publish.Letters[0].Offset, a.Publish.Letters[0].Reason)
+		}
+		for _, out := range a.Publish.Events {
+			c.p.add(out)
+			if r := out.Result; r != nil && !r.Late {
+				c.last[r.Machine] = event.WindowID(r.Machine, r.Epoch, r.Seq)
+			}
+		}
+	}
+	c.owner.On(machine.Reply{Published: true})
+	return nil
 }
 
 func (p *published) add(o machine.Output) {
@@ -189,7 +277,8 @@ func (p *published) add(o machine.Output) {
 		p.results[o.Result.ID] = event.JSON(o.Result)
 	case o.Alert != nil:
 		p.alerts[o.Alert.ID] = event.JSON(o.Alert)
-		p.change(*o.Alert)
+		p.order = append(p.order, o.Alert.ID)
+		p.note(*o.Alert)
 	case o.Advisory != nil:
 		p.alerts[o.Advisory.ID] = event.JSON(o.Advisory)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 const (
@@ -93,14 +94,15 @@ type outcome struct {
 	hash                     string
 	lines                    int
 	windows, results, alerts int
+	commands                 int
 	kills, stops, suspended  int
 	network                  *network
 	virtual                  time.Duration
 }
 
 func (o *outcome) String() string {
-	return fmt.Sprintf("hash %s of %d lines, %v virtual, %d windows, %d results, %d events, %d kills, %d stops, %d suspended, network %+v",
-		o.hash, o.lines, o.virtual.Round(time.Second), o.windows, o.results, o.alerts, o.kills, o.stops, o.suspended, o.network.count)
+	return fmt.Sprintf("hash %s of %d lines, %v virtual, %d windows, %d results, %d commands, %d events, %d kills, %d stops, %d suspended, network %+v",
+		o.hash, o.lines, o.virtual.Round(time.Second), o.windows, o.results, o.commands, o.alerts, o.kills, o.stops, o.suspended, o.network.count)
 }
 
 // world is everything in the bubble.
@@ -115,6 +117,8 @@ type world struct {
 	mu      sync.Mutex
 	cut     []string // ids of windows
 	running map[string]bool
+	judging map[string]bool   // groups and machines, of which a window was judged
+	raised  map[string]string // the last alarm that was raised, by machine
 	outcome outcome
 }
 
@@ -123,6 +127,7 @@ type world struct {
 func simulate(t *testing.T, seed uint64, windows int, all io.Writer) *outcome {
 	w := &world{
 		seed: seed, windows: windows, model: machinetest.OneValue(t), dir: t.TempDir(), running: make(map[string]bool),
+		judging: make(map[string]bool), raised: make(map[string]string),
 		story: &story{hash: sha256.New(), all: all},
 	}
 	w.net = newNetwork(seed, w.story.say)
@@ -181,6 +186,7 @@ func (w *world) live() []string {
 		judging.Go(func() { w.monitor(monitoring, m.name, m.group) })
 	}
 	go w.suspend(ctx)
+	ingesting.Go(func() { w.people(ctx) })
 
 	time.Sleep(time.Duration(w.windows) * time.Second)
 	w.net.endFaults()
@@ -277,7 +283,21 @@ func (w *world) monitor(ctx context.Context, name, group string) {
 // live1 is one life of a monitor.
 func (w *world) live1(ctx context.Context, name, group string, rng *rand.Rand) {
 	defer w.begin(name)()
-	m, err := monitor.New(monitor.Config{Model: w.model, Bus: w.bus(name), Group: group, Log: w.log(name)})
+	m, err := monitor.New(monitor.Config{
+		Model: w.model, Bus: w.bus(name), Group: group, Log: w.log(name),
+		OnWindow: func(win *window.Window, _ event.Result) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.judging[group+" "+win.Machine] = true
+		},
+		OnAlert: func(a event.Alert) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if a.State == event.Raised {
+				w.raised[a.Machine] = a.Incident
+			}
+		},
+	})
 	if err != nil {
 		w.fail([]string{err.Error()})
 	}
@@ -305,6 +325,65 @@ func (w *world) live1(ctx context.Context, name, group string, rng *rand.Rand) {
 		w.fail([]string{name + ": " + err.Error()})
 	}
 }
+
+// people send commands, some of them twice, from when every group judges every machine on.
+func (w *world) people(ctx context.Context) {
+	const name = "people"
+	defer w.begin(name)()
+	out, err := bus.NewProducer(w.bus(name))
+	if err != nil {
+		w.fail([]string{err.Error()})
+	}
+	defer out.Close()
+	rng := rand.New(rand.NewPCG(w.seed, sum(name)))
+	began := false
+	for n := 0; !w.net.isCalm(); {
+		time.Sleep(time.Second + time.Duration(rng.ExpFloat64()*float64(8*time.Second)))
+		w.mu.Lock()
+		all := len(w.judging) == 2*machines
+		w.mu.Unlock()
+		if !all {
+			continue
+		}
+		if !began { // what a group judged first is published by then, with its place in the commands
+			began = true
+			time.Sleep(30 * time.Second)
+			continue
+		}
+		n++
+		c := w.command(rng, n)
+		for range 1 + rng.IntN(8)/7 {
+			if err := monitor.SendCommand(ctx, out, c); err != nil {
+				w.fail([]string{"command: " + err.Error()})
+			}
+		}
+	}
+}
+
+// command draws a command. None depends on time: what an owner without trouble does must
+// follow from the windows.
+func (w *world) command(rng *rand.Rand, n int) event.Command {
+	c := event.Command{ID: fmt.Sprintf("c%d", n), Machine: machineName(rng.IntN(machines)), By: "kim", Note: "why not", Issued: time.Now()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.outcome.commands++
+	incident := w.raised[c.Machine]
+	switch k := rng.IntN(10); {
+	case k < 4 && incident != "":
+		c.Action, c.Incident = event.Acknowledge, incident
+	case k < 6 && incident != "":
+		c.Action, c.Incident = event.MarkFalse, incident
+	case k == 6:
+		c.Action = event.Suppress
+	case k == 7:
+		c.Action, c.Tool = event.NewTool, fmt.Sprintf("T%d", rng.IntN(4))
+	default:
+		c.Action = event.Unsuppress
+	}
+	return c
+}
+
+func machineName(i int) string { return fmt.Sprintf("acme/spore/bay2/line%d/mill", i) }
 
 // suspend stops members for a while, now and then.
 func (w *world) suspend(ctx context.Context) {
@@ -348,12 +427,13 @@ func sum(name string) (h uint64) {
 func (w *world) read(ctx context.Context) (*topics, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	t := &topics{windows: make([][]bus.Message, partitions)}
+	t := &topics{windows: make([][]bus.Message, partitions), commands: make([][]bus.Message, partitions)}
 	for _, r := range []struct {
 		topic string
 		take  func(bus.Message)
 	}{
 		{bus.TopicWindows, func(m bus.Message) { t.windows[m.Partition] = append(t.windows[m.Partition], m) }},
+		{bus.TopicCommands, func(m bus.Message) { t.commands[m.Partition] = append(t.commands[m.Partition], m) }},
 		{bus.TopicResults, func(m bus.Message) { t.results = append(t.results, m) }},
 		{bus.TopicAlerts, func(m bus.Message) { t.alerts = append(t.alerts, m) }},
 		{bus.TopicDead, func(m bus.Message) { t.dead = append(t.dead, m) }},
@@ -386,7 +466,7 @@ type tools struct {
 
 func newTools(w *world, i int) *tools {
 	return &tools{
-		layout: w.model.Layout, machine: fmt.Sprintf("acme/spore/bay2/line%d/mill", i), rng: rand.New(rand.NewPCG(w.seed, uint64(i))),
+		layout: w.model.Layout, machine: machineName(i), rng: rand.New(rand.NewPCG(w.seed, uint64(i))),
 		start: time.Now(), end: int64(w.windows), wear: make(map[string]float64),
 	}
 }
