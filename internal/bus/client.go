@@ -93,6 +93,9 @@ func (c *client) rebuild(old *kafka.Client) {
 	defer c.mu.Unlock()
 	if c.kc == old {
 		closeKafkaClient(old)
+		// A call that had got the old client, and asks only now, opens connections again,
+		// which nothing would close. It ends by its deadline.
+		time.AfterFunc(2*callTimeout, func() { closeKafkaClient(old) })
 		c.kc = newKafkaClient(c.cfg)
 	}
 }
