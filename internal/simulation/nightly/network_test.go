@@ -28,7 +28,14 @@ type faults struct {
 // latency is the longest time that a frame takes without trouble.
 const latency = 5 * time.Millisecond
 
-const produceKey = 0 // of Kafka's protocol: a request that writes messages
+// Requests of Kafka's protocol by their keys.
+const (
+	produceKey = 0 // writes messages
+	// joinKey joins a group. It meets no trouble: kfake keeps a member whose connection
+	// broke before it got its answer, and begins to wait for it again with every other one
+	// that joins, so that two members may wait for ever. Apache Kafka does not.
+	joinKey = 11
+)
 
 // network is a network in memory. Frames are those of Kafka's protocol: four bytes of
 // length, then the request or the answer. Whether a frame meets trouble follows from the
@@ -385,7 +392,7 @@ func (e *end) send(frame []byte) {
 		at = e.host.suspend
 	}
 	happens := func(p float64, fault string, counter *int) bool {
-		if n.calm || n.draw(fault, e.id, e.frames) >= p {
+		if n.calm || key == joinKey || n.draw(fault, e.id, e.frames) >= p {
 			return false
 		}
 		*counter++
