@@ -10,7 +10,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -195,7 +194,7 @@ func (o *oracle) calm(group string, codec *window.Codec, t *topics, answers map[
 	p := newPublished()
 	for i := range t.windows {
 		c := &calmOwner{p: p, codec: codec, answers: answers, commands: t.commands[i], last: make(map[string]string)}
-		c.owner = machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, machine.NewModel(o.model))
+		c.owner = machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, machine.NewModel(o.model), i)
 		c.owner.On(machine.Reply{Fenced: &machine.Position{Windows: -1, Commands: -1}})
 		c.owner.On(machine.Reply{Loaded: []machine.Record{}})
 		c.owner.On(machine.Reply{Published: true})
@@ -203,7 +202,7 @@ func (o *oracle) calm(group string, codec *window.Codec, t *topics, answers map[
 			if err := c.window(&t.windows[i][k]); err != nil {
 				return nil, err
 			}
-			if err := c.obey(); err != nil {
+			if err := c.carryOut(); err != nil {
 				return nil, err
 			}
 		}
@@ -227,14 +226,14 @@ type calmOwner struct {
 }
 
 func (c *calmOwner) window(m *bus.Message) error {
-	open := func(into *window.Window) (string, error) {
-		return string(m.Header(gateway.ToolLife)), monitor.Open(c.codec, m, into)
+	open := func(into *window.Window) error {
+		return monitor.Open(c.codec, m, into)
 	}
 	return c.on(machine.Reply{Windows: []machine.Input{{Offset: m.Offset, At: m.Time, Open: open}}, Now: m.Time})
 }
 
-// obey carries out the commands whose time has come.
-func (c *calmOwner) obey() error {
+// carryOut carries out the commands whose time has come.
+func (c *calmOwner) carryOut() error {
 	for len(c.commands) > 0 {
 		m := &c.commands[0]
 		id := string(m.Header("ce_id"))
