@@ -52,7 +52,7 @@ func TestLatency(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	startFrom(t, old, "standalone", "--once", "--speed", "0", "--data-dir", data, "--page", "off", "--broker", "127.0.0.1:0").wait(t)
 	var sides []*latencySide
-	for _, s := range []struct{ name, programs string }{{"before", old}, {"transactions", bin}} {
+	for _, s := range []struct{ name, programs string }{{"without transactions", old}, {"with transactions", bin}} {
 		sides = append(sides, startLatency(t, s.name, s.programs, filepath.Join(data, "model.flank")))
 	}
 	before := load()
