@@ -22,6 +22,10 @@ import (
 type Step struct {
 	Name string
 	Run  func(context.Context) (found string, err error) // the error says the cause and the remedy
+
+	// Slow says that a broker which is asked for the first time may need half a minute: it
+	// makes the topics in which it keeps groups and transactions.
+	Slow bool
 }
 
 // Needs says what a program does with Kafka.
@@ -57,7 +61,8 @@ func Steps(cfg Config, needs Needs) ([]Step, error) {
 	}
 	c := &checker{cfg: cfg, needs: needs, broker: cfg.Brokers[0]}
 	return []Step{
-		{"dns", c.dns}, {"tcp", c.tcp}, {"tls", c.tls}, {"sasl", c.sasl}, {"topics", c.topics}, {"acl", c.acl}, {"clock", c.clock},
+		{Name: "dns", Run: c.dns}, {Name: "tcp", Run: c.tcp}, {Name: "tls", Run: c.tls}, {Name: "sasl", Run: c.sasl},
+		{Name: "topics", Run: c.topics}, {Name: "acl", Run: c.acl, Slow: true}, {Name: "clock", Run: c.clock},
 	}, nil
 }
 
