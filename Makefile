@@ -162,7 +162,8 @@ peers-signal-bench: peers/signal/.venv/ready
 
 # The real client code, broker, gateways and monitors under virtual time and seeded faults,
 # in a Go runtime that runs the same way every time: a few seconds a seed. SEED is the
-# first seed. The first run builds the standard library again.
+# first seed, STORY a file for everything that happens in the last one. The first run
+# builds the standard library again.
 SEED    ?= 1
 SEEDS   ?= 100
 OVERLAY ?= $(CURDIR)/flank-data/synctest-overlay
@@ -170,7 +171,7 @@ OVERLAY ?= $(CURDIR)/flank-data/synctest-overlay
 simulate-real:
 	$(GO) run ./scripts/synctest-overlay -o "$(OVERLAY)"
 	$(GO) test -count 1 -timeout 0 -v -overlay "$(OVERLAY)/overlay.json" -tags synctestoverlay -run '^TestSeeds$$' ./internal/simulation/nightly \
-	  -seed $(SEED) -seeds $(SEEDS) -overlay-hash "$$(cat "$(OVERLAY)/hash")"
+	  -seed $(SEED) -seeds $(SEEDS) -overlay-hash "$$(cat "$(OVERLAY)/hash")" $(if $(STORY),-story "$(abspath $(STORY))")
 
 # Platforms that gateways run on.
 cross:

@@ -4,6 +4,11 @@
 // fast, pure counterpart for every push; this one also runs the code between the machines
 // and the wire.
 //
+// Monitors are stopped, killed and suspended; requests are lost, late, slow, doubled, or
+// their answers are lost. The broker and the gateways are not killed, partitions are not
+// raised and models not swapped: package simulation and the end-to-end tests do that.
+// A monitor that is suspended keeps its clock; SIGSTOP stops that too.
+//
 // Everything is in tests. Without a changed Go runtime, which scripts/synctest-overlay
 // writes, a bubble does not run the same way twice and its time may stand still: then
 // TestSeeds and TestSeed are skipped. `make simulate-real SEEDS=100` runs them with it.

@@ -20,7 +20,7 @@ var (
 	seedsFlag   = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: it is skipped")
 	windowsFlag = flag.Int("windows", 300, "windows of each machine")
 	overlayFlag = flag.String("overlay-hash", "unknown", "of the changes of the Go runtime, for the report of a seed that fails")
-	storyFlag   = flag.String("story", "", "file for everything that happens in the seed that TestSeed runs")
+	storyFlag   = flag.String("story", "", "file for everything that happens in the last run of a seed")
 )
 
 // TestSeed runs one seed in this process: TestSeeds starts processes for that, since
@@ -86,7 +86,7 @@ func TestSeeds(t *testing.T) {
 func runSeed(seed uint64) (out string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), seedPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestSeed$", "-test.timeout", "0", "-seed", fmt.Sprint(seed), "-windows", fmt.Sprint(*windowsFlag))
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestSeed$", "-test.timeout", "0", "-seed", fmt.Sprint(seed), "-windows", fmt.Sprint(*windowsFlag), "-story", *storyFlag)
 	cmd.Env = append(os.Environ(), childFlags...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it prints where its goroutines stand
 	cmd.WaitDelay = 10 * time.Second

@@ -272,7 +272,7 @@ func (w *world) ingest(ctx context.Context, i int) {
 func (w *world) monitor(ctx context.Context, name, group string) {
 	rng := rand.New(rand.NewPCG(w.seed, sum(name)))
 	for life := 1; ctx.Err() == nil; life++ {
-		w.live1(ctx, fmt.Sprintf("%s/%d", name, life), group, rng)
+		w.oneLife(ctx, fmt.Sprintf("%s/%d", name, life), group, rng)
 		select {
 		case <-time.After(time.Duration(rng.Int64N(int64(10 * time.Second)))):
 		case <-ctx.Done():
@@ -280,8 +280,8 @@ func (w *world) monitor(ctx context.Context, name, group string) {
 	}
 }
 
-// live1 is one life of a monitor.
-func (w *world) live1(ctx context.Context, name, group string, rng *rand.Rand) {
+// oneLife is one life of a monitor.
+func (w *world) oneLife(ctx context.Context, name, group string, rng *rand.Rand) {
 	defer w.begin(name)()
 	m, err := monitor.New(monitor.Config{
 		Model: w.model, Bus: w.bus(name), Group: group, Log: w.log(name),
