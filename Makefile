@@ -118,10 +118,9 @@ SCALE ?= 1
 CHAOS = FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout 3h -run 'TestChaos/^($(ROWS))$$' ./e2e
 
 # Bad days of the whole pipeline under virtual time: SEEDS of them from SEED on. A seed that does not hold tells its story.
-SEEDS ?= 20000
-SEED ?= 0
+
 simulate:
-	$(GO) run ./internal/simulation/run -seeds $(SEEDS) -seed $(SEED)
+	$(GO) run ./internal/simulation/run $(if $(SEEDS),-seeds $(SEEDS)) $(if $(SEED),-seed $(SEED))
 
 chaos:
 	scripts/kafka/install.sh $(firstword $(KAFKA))
@@ -164,14 +163,12 @@ peers-signal-bench: peers/signal/.venv/ready
 # in a Go runtime that runs the same way every time: a few seconds a seed. SEED is the
 # first seed, STORY a file for everything that happens in the last one. The first run
 # builds the standard library again.
-SEED    ?= 1
-SEEDS   ?= 100
 OVERLAY ?= $(CURDIR)/flank-data/synctest-overlay
 
 simulate-real:
 	$(GO) run ./scripts/synctest-overlay -o "$(OVERLAY)"
 	$(GO) test -count 1 -timeout 0 -v -overlay "$(OVERLAY)/overlay.json" -tags synctestoverlay -run '^TestSeeds$$' ./internal/simulation/nightly \
-	  -seed $(SEED) -seeds $(SEEDS) -overlay-hash "$$(cat "$(OVERLAY)/hash")" $(if $(STORY),-story "$(abspath $(STORY))")
+	  -seed $(or $(SEED),1) -seeds $(or $(SEEDS),100) -overlay-hash "$$(cat "$(OVERLAY)/hash")" $(if $(STORY),-story "$(abspath $(STORY))")
 
 # Platforms that gateways run on.
 cross:

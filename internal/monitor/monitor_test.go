@@ -137,13 +137,24 @@ func (p *plant) messages(ws ...*window.Window) (msgs []bus.Message) {
 	return msgs
 }
 
-// read returns all messages of a topic.
+// read returns all messages of a topic. Those of state it waits for: a transaction's end
+// reaches one partition after the other.
 func (p *plant) read(topic string) (msgs []bus.Message) {
 	p.t.Helper()
-	err := bus.ReadTopic(context.Background(), p.bus, topic, bus.FirstOffset, false, func(m bus.Message) error {
+	add := func(m bus.Message) error {
 		msgs = append(msgs, m)
 		return nil
-	})
+	}
+	if topic != bus.TopicState {
+		if err := bus.ReadTopic(context.Background(), p.bus, topic, bus.FirstOffset, false, add); err != nil {
+			p.t.Fatal(err)
+		}
+		return msgs
+	}
+	n, err := bus.Partitions(context.Background(), p.bus, topic)
+	for i := 0; i < n && err == nil; i++ {
+		err = bus.ReadState(context.Background(), p.bus, i, add)
+	}
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	seeds := flag.Uint64("seeds", 1000, "how many seeds to run")
+	seeds := flag.Uint64("seeds", 20000, "how many seeds to run")
 	first := flag.Uint64("seed", 0, "the first seed, or the one to replay")
 	windows := flag.Int("windows", 60, "windows of each machine")
 	trace := flag.Bool("trace", false, "tell the whole story of one seed, also if it holds")
