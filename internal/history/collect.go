@@ -78,7 +78,7 @@ func (c *Collector) Run(ctx context.Context, cfg bus.Config) error {
 	go func() { errs <- bus.ReadTopic(both, cfg, bus.TopicAlerts, bus.FirstOffset, true, c.alert) }()
 	err := <-errs
 	cancel()
-	_ = <-errs // the other one ended because it was told to
+	_ = <-errs // the other one ended because its context did
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Package history reads what monitors have published, for pages, listings and routes: how
 // alarms and advisories stand, and the events of before. It only sees what was committed.
 //
-// Several groups of monitors may judge the same machines. Each function is told which one
+// Several groups of monitors may judge the same machines. Each function takes the group that
 // it is about; events of releases that did not say their group count for every one.
 package history
 

@@ -10,8 +10,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// notice is a condition beside the tool's alarm, see event.Advisory. Those of which
-// there is nothing to remember are not kept.
+// Notice is a condition other than the tool's alarm, see event.Advisory. Quiet ones are not
+// kept.
 type Notice struct {
 	Kind    event.AdvisoryKind `json:"kind"`
 	Subject string             `json:"subject,omitempty"`
@@ -19,7 +19,7 @@ type Notice struct {
 	Text    string             `json:"text,omitempty"`  // of the advisory that raised it
 
 	Channels []string `json:"channels,omitempty"` // of all sensors of one rate: their channels
-	Silent   bool     `json:"silent,omitempty"`   // raised, and nobody was told: the notice of its rate says it
+	Silent   bool     `json:"silent,omitempty"`   // raised, and not published: the notice of its rate says it
 	alarm.Notice
 }
 
@@ -41,7 +41,7 @@ func (m *Machine) notice(kind event.AdvisoryKind, subject string) *Notice {
 }
 
 // advise takes what the window of r says of a condition, which is whether it is
-// there, and adds an advisory to what is to be told of the window if the condition
+// there, and adds an advisory to the decision if the condition
 // is raised or cleared by it under the rule. It returns that advisory, of which the
 // caller sets Text, and what is of its kind; or nil. The advisory is valid until
 // the next call.
@@ -70,7 +70,8 @@ type advised struct {
 	model string
 }
 
-// tell adds an advisory on a change of a notice to what is to be told.
+// publishNotice adds an advisory on a change of a notice to the decision. It returns the
+// advisory, of which the caller sets Text, or nil if nothing changed.
 func (m *Machine) publishNotice(kind event.AdvisoryKind, subject string, change alarm.Change, was alarm.Notice, by advised) *event.Advisory {
 	n := m.notice(kind, subject)
 	since := n.Since

@@ -162,9 +162,7 @@ func (m *Machine) inSpindle() *Tool {
 }
 
 func (t Tick) apply(m *Machine) {
-	if told := m.expire(t.Now); len(told) > 0 {
-		m.decision.Alerts = append(m.decision.Alerts, told...)
-	}
+	m.decision.Alerts = append(m.decision.Alerts, m.expire(t.Now)...)
 	if m.settings.Silence > 0 {
 		m.checkSilence(t)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
-// PastAlarm is an alarm that people were told of, and that may be over.
+// PastAlarm is an alarm that was published as raised, and that may be closed.
 type PastAlarm struct {
 	Incident string    `json:"incident"`
 	Tool     string    `json:"tool,omitempty"`
@@ -18,7 +18,7 @@ type PastAlarm struct {
 	False    bool      `json:"false,omitempty"` // a person says so
 }
 
-// rememberAlarm remembers an alarm that people are told of.
+// rememberAlarm remembers an alarm that is published as raised.
 func (m *Machine) rememberAlarm(r PastAlarm) {
 	if m.pastAlarm(r.Incident) != nil {
 		return // of a tool that has come back
@@ -28,7 +28,7 @@ func (m *Machine) rememberAlarm(r PastAlarm) {
 	m.dirty.slow = true
 }
 
-// pastAlarm returns an alarm that people were told of; nil if it is not remembered.
+// pastAlarm returns an alarm that was published as raised; nil if it is not remembered.
 func (m *Machine) pastAlarm(incident string) *PastAlarm {
 	i := slices.IndexFunc(m.Raised, func(r PastAlarm) bool { return r.Incident == incident })
 	if i < 0 {
@@ -38,7 +38,7 @@ func (m *Machine) pastAlarm(incident string) *PastAlarm {
 }
 
 // mark says of an alarm, which may be over, that it was false, or takes that back,
-// and returns what is to be told. Its errors are sentences behind the name of the command.
+// and returns the alert that says so. Its errors are sentences behind the name of the command.
 func (m *Machine) mark(c *event.Command, why cause) (event.Alert, error) {
 	r, yes := m.pastAlarm(c.Incident), c.Action == event.MarkFalse
 	switch {

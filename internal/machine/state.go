@@ -38,7 +38,7 @@ type State struct {
 	Notices      []Notice          // conditions other than the alarm
 	Commands     Commands          // that were carried out or refused
 	Answered     Answered          // by an older program
-	Raised       []PastAlarm       // that people were told of, the last one last
+	Raised       []PastAlarm       // that were published as raised, the last one last
 	Evidence     []EvidenceJob     // that alerts have announced and that is not written yet
 	LastWindowAt time.Time         // when a window came last, by the clock of the monitor that took it
 }

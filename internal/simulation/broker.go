@@ -247,7 +247,7 @@ func (b *broker) idle() bool {
 	return true
 }
 
-// grow raises the number of partitions while nobody runs, and moves what is remembered of
+// grow raises the number of partitions while no monitor runs, and moves what is remembered of
 // each machine to its new partition, as `ingest topics grow` does.
 func (b *broker) grow(n int) {
 	old := b.parts

@@ -74,7 +74,7 @@ func (s *seen) machine(name string) *seenMachine {
 	return m
 }
 
-// lastIncident returns the last alarm of a machine that people were told of.
+// lastIncident returns the last alarm of a machine that was raised.
 func (c *checker) lastIncident(g *group, name string) string { return c.of(g).machine(name).incident }
 
 // published takes what a transaction makes visible.
@@ -232,7 +232,7 @@ func (ref *reference) load(t *txn) *machine.Batch {
 	return publishes(ref.owner.On(machine.Reply{Loaded: loaded, Now: epoch0}))
 }
 
-// publishes returns the batch among actions; nil if there is none.
+// publishes returns the batch among actions; nil if none publishes.
 func publishes(actions []machine.Action) *machine.Batch {
 	for _, a := range actions {
 		if a.Publish != nil {
