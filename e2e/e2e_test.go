@@ -111,10 +111,16 @@ func wearing(rng *rand.Rand, tools, rows int) string {
 		}
 		for i := range rows {
 			vb := end * float64(i) / float64(rows)
-			fmt.Fprintf(&b, "%.4f,%.4f,%.4f,T%d,%.1f\n", gain*(100+vb/2+4*rng.NormFloat64()), gain*(20+vb/8+rng.NormFloat64()), rng.NormFloat64(), tool, vb)
+			writeRow(&b, rng, gain, tool, vb)
 		}
 	}
 	return b.String()
+}
+
+// writeRow writes a row of a recording: a tool of so many µm of wear, whose force and power
+// are gain times those of others.
+func writeRow(b *strings.Builder, rng *rand.Rand, gain float64, tool int, vb float64) {
+	fmt.Fprintf(b, "%.4f,%.4f,%.4f,T%d,%.1f\n", gain*(100+vb/2+4*rng.NormFloat64()), gain*(20+vb/8+rng.NormFloat64()), rng.NormFloat64(), tool, vb)
 }
 
 // prepare writes layout, recording and configurations, and trains a model.
