@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
@@ -20,6 +21,7 @@ import (
 type account struct {
 	windows, results, alerts, commands, dead []bus.Message
 	standing                                 map[string][]history.Standing // by group
+	kills                                    []time.Time                   // of the broker
 }
 
 // of names a machine as one group sees it.
@@ -27,30 +29,49 @@ type of struct{ group, machine string }
 
 // check returns what does not fit together, in sentences.
 func (a *account) check() (wrong []string) {
-	results, differ := once(a.results)
-	wrong = append(wrong, differ...)
-	alerts, differ := once(a.alerts)
-	wrong = append(wrong, differ...)
-	windows, differ := once(a.windows)
-	wrong = append(wrong, differ...)
+	windows, results, alerts := once(a.windows), once(a.results), once(a.alerts)
+	for _, msgs := range [][]bus.Message{a.windows, a.results, a.alerts} {
+		wrong = append(wrong, a.checkRepeats(msgs)...)
+	}
 	wrong = append(wrong, checkEveryWindow(windows, results)...)
 	wrong = append(wrong, a.checkAlternate(alerts)...)
 	return append(wrong, a.checkAnswers(alerts)...)
 }
 
-// once returns the first message of each id, and a sentence for each that came again with
-// other bytes.
-func once(msgs []bus.Message) (first []bus.Message, differ []string) {
-	seen := make(map[string][]byte)
+// once returns the first message of each id.
+func once(msgs []bus.Message) (first []bus.Message) {
+	seen := make(map[string]bool)
 	for _, m := range msgs {
-		id := string(m.Header("ce_id"))
-		if before, ok := seen[id]; !ok {
-			seen[id], first = m.Value, append(first, m)
-		} else if !bytes.Equal(before, m.Value) {
-			differ = append(differ, fmt.Sprintf("%s of %s came twice and differs:\n%s\n%s", id, m.Topic, before, m.Value))
+		if id := string(m.Header("ce_id")); !seen[id] {
+			seen[id], first = true, append(first, m)
 		}
 	}
-	return first, differ
+	return first
+}
+
+// checkRepeats checks that a message that came again has the same bytes, and came because the
+// broker died between the two. A window may come again at any time: ingesters use no
+// transactions.
+func (a *account) checkRepeats(msgs []bus.Message) (wrong []string) {
+	seen := make(map[string]bus.Message)
+	for _, m := range msgs {
+		id := string(m.Header("ce_id"))
+		before, ok := seen[id]
+		if !ok {
+			seen[id] = m
+			continue
+		}
+		if !bytes.Equal(before.Value, m.Value) {
+			wrong = append(wrong, fmt.Sprintf("%s of %s came twice and differs:\n%s\n%s", id, m.Topic, before.Value, m.Value))
+		}
+		between := func(kill time.Time) bool {
+			return !kill.Before(before.Time) && !m.Time.Before(kill.Truncate(time.Millisecond))
+		}
+		if m.Topic != bus.TopicWindows && !slices.ContainsFunc(a.kills, between) {
+			wrong = append(wrong, fmt.Sprintf("%s of %s came twice, at %v and %v, and the broker did not die between", id, m.Topic, before.Time, m.Time))
+		}
+	}
+	return wrong
 }
 
 // checkEveryWindow checks that every window has one result in each group.
@@ -233,7 +254,7 @@ func place(m bus.Message) int64 { return m.Offset*badPartitions + int64(m.Partit
 // counts says what happened, in one line. It must be enough for the checks to mean something.
 func (a *account) counts() string {
 	events := make(map[string]int)
-	alerts, _ := once(a.alerts)
+	alerts := once(a.alerts)
 	for _, m := range alerts {
 		var e struct{ State string }
 		_ = json.Unmarshal(m.Value, &e)
@@ -242,7 +263,7 @@ func (a *account) counts() string {
 		}
 		events[e.State]++
 	}
-	results, _ := once(a.results)
+	results := once(a.results)
 	return fmt.Sprintf("%d windows, %d results and %d repeats, %d commands, %d alerts and %d repeats %v, %d set aside",
 		len(a.windows), len(results), len(a.results)-len(results), len(a.commands), len(alerts), len(a.alerts)-len(alerts), events, len(a.dead))
 }
@@ -265,6 +286,7 @@ func (a *account) checkTampered(t *testing.T) {
 		"a result is missing":       func(a *account) { a.results = without(a.results, 0) },
 		"a window is missing":       func(a *account) { a.windows = without(a.windows, 0) },
 		"a result has two bodies":   func(a *account) { a.results = append(a.results, reworded(a.results[0], "", "x")) },
+		"a result came twice":       func(a *account) { a.results, a.kills = append(a.results, a.results[0]), nil },
 		"a result has two ids":      func(a *account) { a.results = append(a.results, reworded(a.results[0], "x", "")) },
 		"a raised alert is missing": func(a *account) { a.alerts = without(a.alerts, raised) },
 		"an alarm is raised twice": func(a *account) {

@@ -45,6 +45,7 @@ type badMinutes struct {
 	alerts   *reader
 	starts   int
 	did      map[string]int
+	kills    []time.Time // of the broker
 }
 
 // badMonitor is a place where a monitor of a group runs, one process after the other.
@@ -243,6 +244,7 @@ func (b *badMinutes) suspend(rng *rand.Rand) {
 }
 
 func (b *badMinutes) killBroker(rng *rand.Rand) {
+	b.kills = append(b.kills, time.Now())
 	b.b.Kill()
 	time.Sleep(moment(rng, 3*time.Second))
 	b.b.Restart(b.t)
@@ -346,7 +348,7 @@ func (b *badMinutes) left(kc *kafka.Client, group string) (left int64, err error
 
 // read returns what lies on the topics, as far as it was committed.
 func (b *badMinutes) read() *account {
-	a := &account{standing: make(map[string][]history.Standing)}
+	a := &account{kills: b.kills, standing: make(map[string][]history.Standing)}
 	for topic, into := range map[string]*[]bus.Message{
 		bus.TopicWindows: &a.windows, bus.TopicResults: &a.results, bus.TopicAlerts: &a.alerts, bus.TopicCommands: &a.commands, bus.TopicDead: &a.dead,
 	} {
