@@ -89,7 +89,9 @@ func TestBadMinutes(t *testing.T) {
 		}
 		t.Error(wrong)
 	}
-	s.checkTampered(t)
+	if !t.Failed() {
+		s.checkTampered(t)
+	}
 	t.Logf("%s; %v", s.counts(), b.did)
 }
 
@@ -234,9 +236,10 @@ func (b *badMinutes) kill(rng *rand.Rand) {
 	b.restart(i, rng)
 }
 
-// suspend suspends a monitor for longer than its session, which is 6 s.
+// suspend suspends a monitor for longer than its session, which is 6 s, while another one of its
+// group takes over.
 func (b *badMinutes) suspend(rng *rand.Rand) {
-	p := b.monitors[rng.IntN(len(b.monitors))].proc
+	p := b.monitors[rng.IntN(2)].proc
 	p.signal(syscall.SIGSTOP)
 	time.Sleep(6500*time.Millisecond + moment(rng, 2*time.Second))
 	p.signal(syscall.SIGCONT)
