@@ -34,6 +34,10 @@ type paced struct {
 	passed  time.Duration // sensor time delivered since, in the highest rate
 }
 
+// mostLag is how far behind the clock the first sample of a source may be that runs by it.
+// Recordings are further back.
+const mostLag = 10 * time.Second
+
 // Pace returns a source that delivers the blocks of src as a live sensor
 // would, speed times as fast. A speed of 0 returns src itself: as fast as it
 // can be read. Time is counted in samples, so pauses in a recording take none.
@@ -54,6 +58,11 @@ func (p *paced) Next(ctx context.Context) (*Block, error) {
 	}
 	if p.started.IsZero() {
 		p.started = p.clock.Now()
+		// A source whose sensor time is the clock's has been running since its first
+		// sample: what a slow start has cost is caught up, and not kept as a lag.
+		if lag := p.started.Sub(b.Time); p.speed == 1 && lag > 0 && lag < mostLag {
+			p.started = b.Time
+		}
 	}
 	if b.Group == 0 {
 		taken := float64(b.Len()) / p.Layout().Groups()[0].Rate
