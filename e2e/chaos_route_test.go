@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/monitor"
 )
 
 // webhook is a receiver that can be made to misbehave.
@@ -119,8 +120,8 @@ func (w *webhook) taken() int {
 // arrivals are when windows and results reached Kafka, by its clock.
 type arrivals struct {
 	mu      sync.Mutex
-	windows map[string]time.Time // by ce_id, which both have
-	results map[string]time.Time
+	windows map[string]time.Time // by ce_id
+	results map[string]time.Time // by the ce_id of the window, which begins their own
 	alerts  map[string]time.Time
 }
 
@@ -130,7 +131,7 @@ func (p *plant) arrivals() *arrivals {
 		return func(m bus.Message) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			into[string(m.Header("ce_id"))] = m.Time
+			into[strings.TrimSuffix(string(m.Header("ce_id")), "/"+monitor.DefaultGroup)] = m.Time
 		}
 	}
 	p.watch(bus.TopicWindows, note(a.windows))
