@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
