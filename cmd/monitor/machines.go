@@ -48,7 +48,7 @@ func machines(ctx context.Context, cfg bus.Config, group, name string, f machine
 		return machinesList(all, skipped, stdout)
 	}
 	c := event.Command{ID: event.NewCommandID(), Issued: now}
-	which := ""
+	var which string
 	switch name {
 	case "retire":
 		c.Action, which, c.By, c.Note = event.Retire, f.Retire.Machine, f.Retire.By, f.Retire.Note
