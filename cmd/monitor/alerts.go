@@ -202,7 +202,7 @@ func command(ctx context.Context, cfg bus.Config, group string, c event.Command,
 		return answered
 	})
 	switch {
-	case errors.Is(err, answered) && answer.State == "refused":
+	case errors.Is(err, answered) && answer.State == event.Refused:
 		return errors.New(answer.Text)
 	case errors.Is(err, answered):
 		_, err := fmt.Fprintln(stdout, printable(answer.Text, 2000))

@@ -15,25 +15,24 @@ import (
 	"github.com/flank-tcm/flank/internal/history"
 )
 
+// aboutMachine is what every command about a machine says.
+type aboutMachine struct {
+	Machine string `arg:"" help:"Path of the machine, or the last part of it."`
+	By      string `required:"" env:"USER" placeholder:"NAME" help:"Who you are."`
+	Note    string `placeholder:"TEXT" help:"Why."`
+}
+
 type machinesFlags struct {
-	Config string   `required:"" placeholder:"FILE" help:"Configuration of the monitor, see examples/gun-drill/monitor.yaml."`
-	Ls     struct{} `cmd:"" help:"List the machines, with their alarms, tools and last windows."`
-	Retire struct {
-		Machine string `arg:"" help:"Path of the machine, or the last part of it."`
-		By      string `required:"" env:"USER" placeholder:"NAME" help:"Who you are."`
-		Note    string `placeholder:"TEXT" help:"Why."`
-	} `cmd:"" help:"Take a machine off: its alarm and advisories are cleared, and nothing is remembered of it. It begins again with its next window, so stop its ingester first."`
+	Config string       `required:"" placeholder:"FILE" help:"Configuration of the monitor, see examples/gun-drill/monitor.yaml."`
+	Ls     struct{}     `cmd:"" help:"List the machines, with their alarms, tools and last windows."`
+	Retire aboutMachine `cmd:"" help:"Take a machine off: its alarm and advisories are cleared, and nothing is remembered of it. It begins again with its next window, so stop its ingester first."`
 	Rename struct {
-		Machine string `arg:"" help:"Path of the machine, or the last part of it."`
-		To      string `arg:"" help:"New path."`
-		By      string `required:"" env:"USER" placeholder:"NAME" help:"Who you are."`
-		Note    string `placeholder:"TEXT" help:"Why."`
+		aboutMachine
+		To string `arg:"" help:"New path."`
 	} `cmd:"" help:"Give a machine another name: its tools, references and alarm go on under it. Stop its ingester, rename, then start the ingester under the new name."`
 	NewTool struct {
-		Machine string `arg:"" help:"Path of the machine, or the last part of it."`
-		Tool    string `arg:"" help:"The tool, as its windows name it."`
-		By      string `required:"" env:"USER" placeholder:"NAME" help:"Who you are."`
-		Note    string `placeholder:"TEXT" help:"Why."`
+		aboutMachine
+		Tool string `arg:"" help:"The tool, as its windows name it."`
 	} `cmd:"" help:"Say that a tool is new under its old name: reground, or a fresh insert. Its reference is learnt again, and its alarm is cleared."`
 }
 

@@ -105,7 +105,7 @@ func (c Command) apply(m *Machine) {
 	m.Commands.note(e.ID, c.At)
 	m.dirty.slow = true
 	if err != nil {
-		a := m.alert("refused", was, why)
+		a := m.alert(alarm.Change(event.Refused), was, why)
 		a.Incident = m.incident()
 		a.Text = fmt.Sprintf("%s: %s by %s: %v.", short(m.Machine), e.Action, e.By, err)
 		alerts = []event.Alert{a}

@@ -398,19 +398,10 @@ func (o *Owner) command(b *Batch, r Reply) {
 		if m == nil && c.Offset < o.oldUntil || m != nil && c.Offset < m.Answered.Below && !c.At.After(m.Answered.Until) {
 			continue // an older program, which kept no position, has answered it
 		}
-		if e, err := c.read(); (m == nil || m.gone) && err == nil && e.Action == event.Rename {
-			renamed, d, err := o.rename(c, e, r.Now)
-			if err != nil {
-				b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)})
-				continue
-			}
-			o.machines[c.Key] = renamed
-			o.add(b, renamed, d)
-			continue
-		}
 		if m == nil || m.gone {
-			reason := fmt.Sprintf("command for machine %.64q: no window of it has ever been judged", c.Key)
-			b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: reason})
+			if reason := o.commandUnknown(b, c, r.Now); reason != "" {
+				b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: reason})
+			}
 			continue
 		}
 		d := m.Apply(c)
@@ -419,6 +410,23 @@ func (o *Owner) command(b *Batch, r Reply) {
 		}
 		o.add(b, m, d)
 	}
+}
+
+// commandUnknown takes a command for a machine of which nothing is known. The only one that
+// can be carried out gives it what was remembered under another name. Of all others it
+// returns why they are set aside.
+func (o *Owner) commandUnknown(b *Batch, c Command, now time.Time) (reason string) {
+	e, err := c.read()
+	if err != nil || e.Action != event.Rename {
+		return fmt.Sprintf("command for machine %.64q: no window of it has ever been judged", c.Key)
+	}
+	m, d, err := o.rename(c, e, now)
+	if err != nil {
+		return fmt.Sprintf("command %s: rename: %v", e.ID, err)
+	}
+	o.machines[c.Key] = m
+	o.add(b, m, d)
+	return ""
 }
 
 // add puts what a decision says into a batch.

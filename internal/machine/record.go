@@ -73,18 +73,20 @@ func (k Key) String() string {
 // Record is a record of the state topic: a key, and a value that is nil to delete it. The
 // partition is the machine's.
 type Record struct {
-	Key     Key
-	Value   []byte
-	Offset  int64 // of one that was read
-	Version int   // of one that was read and has another version than this program's; 0: of none
+	Key    Key
+	Value  []byte
+	Offset int64 // of one that was read
 }
 
 // Records returns the records that changed since it was called last.
 func (m *Machine) Records() (out []Record) {
+	if !m.gone && !m.dirty.head && !m.dirty.slow && len(m.dirty.tools) == 0 {
+		return nil // most machines, of every batch
+	}
 	key := Key{Group: m.settings.Group, Machine: m.Machine}
 	if m.gone {
 		out = append(out, Record{Key: key})
-	} else if m.dirty.head || m.dirty.slow || len(m.dirty.tools) > 0 {
+	} else {
 		out = append(out, Record{Key: key, Value: event.JSON(m.head())})
 	}
 	if m.dirty.slow {
