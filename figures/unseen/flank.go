@@ -226,7 +226,7 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 			continue // neither for nor against an alarm, as in the monitor
 		}
 		at := time.Time{}.Add(time.Duration(n) * time.Second)
-		if bell.Observe(bell.Counts(v.Score), at, at.Add(time.Second)) == alarm.Raised && o.AlarmUM != o.AlarmUM {
+		if bell.Observe(bell.IsFaulty(v.Score), at, at.Add(time.Second)) == alarm.Raised && o.AlarmUM != o.AlarmUM {
 			o.AlarmUM = r.VBMaxUM
 		}
 	}

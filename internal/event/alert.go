@@ -5,19 +5,18 @@ import "time"
 // AlertState is what happened to an alarm.
 type AlertState string
 
-// The states of alerts are the changes of pkg/alarm. An alert is sent when an
-// alarm is raised and when it is cleared, one after the other, and for what
-// happens to it otherwise.
+// The states of alerts are the changes of pkg/alarm. Raised and Cleared alternate;
+// the others come between them.
 const (
 	Raised  AlertState = "raised"
 	Cleared AlertState = "cleared"
 
-	// Of an alarm, which may be over; the one that stands is as it was.
-	MarkedFalse   AlertState = "marked_false"   // a person says that nothing was wrong with the tool
-	UnmarkedFalse AlertState = "unmarked_false" // and takes that back
+	// A person marked an alarm, which may have ended. The open alarm does not change.
+	MarkedFalse   AlertState = "marked_false"   // nothing was wrong with the tool
+	UnmarkedFalse AlertState = "unmarked_false" // the mark was withdrawn
 )
 
-// What people do that is not done to an alarm.
+// What people do to a machine or a tool, rather than to an alarm.
 const (
 	ToolIsNew AlertState = "tool_is_new" // a tool was declared new under its name
 	Renamed   AlertState = "renamed"     // the machine goes on under another name
@@ -25,26 +24,26 @@ const (
 	Refused   AlertState = "refused"     // a command was not carried out; Text says why
 )
 
-// Marks reports whether alerts of this state only say something of an alarm,
-// which may be over.
+// Marks reports whether alerts of this state only mark an alarm, which may have
+// ended.
 func (s AlertState) Marks() bool { return s == MarkedFalse || s == UnmarkedFalse }
 
 // Alert says that the alarm of a machine's tool changed. ID is stable: a
 // restart sends the same alert under the same id.
 type Alert struct {
 	ID       string     `json:"id"`              // machine/epoch/seq/state, machine/command/id/state or machine/shelf/time/state
-	Group    string     `json:"group,omitempty"` // consumer group of the monitor; releases before it was said leave it out
+	Group    string     `json:"group,omitempty"` // consumer group of the monitor; older releases leave it out
 	Machine  string     `json:"machine"`
 	Tool     string     `json:"tool,omitempty"`
 	Hole     string     `json:"hole,omitempty"`
 	State    AlertState `json:"state"`
-	Alarm    string     `json:"alarm,omitempty"`    // state of the alarm after it, in the words of a result
-	Incident string     `json:"incident,omitempty"` // what people call the alarm that stands: the same from raised to cleared; of MarkedFalse and UnmarkedFalse the one that is meant
-	Severity string     `json:"severity"`           // "warning" if somebody has to act now, else "info"
-	Since    time.Time  `json:"since"`              // start of the first faulty window that led to it; At if no alarm stands
-	At       time.Time  `json:"at"`                 // end of the window that decided, or when a person or the end of a shelf did
+	Alarm    string     `json:"alarm,omitempty"`    // state of the alarm after the change, in the words of a result
+	Incident string     `json:"incident,omitempty"` // short name of the open alarm, the same from raised to cleared; MarkedFalse and UnmarkedFalse: of the marked alarm
+	Severity string     `json:"severity"`           // "warning" if someone must act now, else "info"
+	Since    time.Time  `json:"since"`              // start of the first faulty window that led to it; At if no alarm is open
+	At       time.Time  `json:"at"`                 // end of the window that decided, or when a person acted or a shelf ended
 	Epoch    string     `json:"epoch"`
-	Seq      uint64     `json:"seq"`    // of the window that decided, or the last before
+	Seq      uint64     `json:"seq"`    // of the window that decided, or the last one before
 	Faulty   int        `json:"faulty"` // faulty windows among the last Of
 	Of       int        `json:"of"`     // judged windows looked at
 	K        int        `json:"k"`
@@ -53,34 +52,34 @@ type Alert struct {
 	Model    string     `json:"model"`
 	Reason   string     `json:"reason,omitempty"`  // why it was cleared or unshelved: "tool_change", "recovered", "acknowledged", "expired"
 	By       string     `json:"by,omitempty"`      // who did it
-	Note     string     `json:"note,omitempty"`    // and why, in their words
+	Note     string     `json:"note,omitempty"`    // why, in their words
 	Until    time.Time  `json:"until,omitzero"`    // end of the shelf
 	Command  string     `json:"command,omitempty"` // id of the command that did it
 	Text     string     `json:"text"`              // one line for a person
 
-	FalseAlarm bool `json:"false_alarm,omitempty"` // of acknowledged: nothing was wrong with the tool, says who did it
+	FalseAlarm bool `json:"false_alarm,omitempty"` // acknowledged: the person says that nothing was wrong with the tool
 
 	CuttingState   string        `json:"cutting_state,omitempty"`   // of the window that decided, as in its result
-	CuttingSeconds float64       `json:"cutting_seconds,omitempty"` // how long the tool has cut since it came, as far as the monitor saw it
+	CuttingSeconds float64       `json:"cutting_seconds,omitempty"` // how long the tool has cut since it was put in, as far as the monitor saw it
 	Wear           *Wear         `json:"wear,omitempty"`            // after the window that decided; nil if it is not known
-	Reasons        *Reasons      `json:"reasons,omitempty"`         // of raised and reactivated, where a window decided
+	Reasons        *Reasons      `json:"reasons,omitempty"`         // raised and reactivated, if a window decided
 	Threshold      float64       `json:"threshold,omitempty"`       // score from which on a window counts as faulty for the alarm
-	Trace          []Point       `json:"trace,omitempty"`           // likewise: the tool's last windows, the one that decided last; at most MaxTrace
+	Trace          []Point       `json:"trace,omitempty"`           // likewise: the tool's last windows, oldest first, ending with the one that decided; at most MaxTrace
 	Evidence       *EvidenceLink `json:"evidence,omitempty"`        // likewise: where the waveform will be
 }
 
 // MaxTrace is how many windows the trace of an alert has at most.
 const MaxTrace = 60
 
-// Reasons is what spoke for faulty in the window that decided.
+// Reasons says which channels and features made the deciding window faulty.
 //
-// Of is what the model was asked: the log-odds of the class that it decided for
-// against healthy, each weighted by its cost, so that a positive number is
-// faulty. Base is what it says of what is usual, Total of the window. The
-// difference is what all features did together; Method says how it was shared
-// out among them. A share is a part of what spoke for faulty, in [0, 1]: what
-// spoke against it is left out, so the shares of all channels add up to 1, and
-// those of all features do; the strongest of each are listed.
+// Of names the quantity that is explained: the log-odds of the decided class
+// against healthy, each weighted by its cost, so that a positive number is faulty.
+// Base is its value for usual features, Total for the window. Method says how the
+// difference was divided among the features. A share is a feature's part, in [0, 1],
+// of everything that spoke for faulty; what spoke against is left out. The shares of
+// all channels add up to 1, and so do the shares of all features. The strongest of
+// each are listed.
 type Reasons struct {
 	Method   string          `json:"method"` // "integrated_gradients"
 	Of       string          `json:"of"`     // "log_odds"
@@ -99,15 +98,15 @@ const (
 // ChannelReason is the share of all features that are named after a channel.
 type ChannelReason struct {
 	Channel string  `json:"channel"`
-	Words   string  `json:"words,omitempty"` // the strongest of them; empty if the channel has no others
+	Words   string  `json:"words,omitempty"` // its strongest feature in words; empty if it has none
 	Share   float64 `json:"share"`
 }
 
 // FeatureReason is the share of one feature. Value and Usual are in the feature's
-// own unit, Usual as the tool's reference makes it; nil where they have no value.
+// own unit. Usual is the tool's reference. They are nil where they have no value.
 type FeatureReason struct {
 	Feature string   `json:"feature"` // its name, see docs/features.md
-	Channel string   `json:"channel"` // that it is named after
+	Channel string   `json:"channel"` // the channel in its name
 	Words   string   `json:"words,omitempty"`
 	Unit    string   `json:"unit,omitempty"`
 	Value   *float64 `json:"value,omitempty"`
@@ -123,18 +122,18 @@ type Point struct {
 	Verdict Verdict   `json:"verdict"`
 }
 
-// EvidenceLink says where the waveform around an alert will be, and of what
-// span of sensor time. The file is there once the Evidence of the alert says so.
+// EvidenceLink says where the waveform around an alert will be, and which span of
+// sensor time it covers. The file exists once the alert's Evidence has been sent.
 type EvidenceLink struct {
-	URL  string    `json:"url"` // relative to the monitor's page, unless the monitor was told its address
+	URL  string    `json:"url"` // relative to the monitor's page, unless evidence.url is configured
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 }
 
-// Evidence says that the waveform around an alert was kept, or why not. ID is
+// Evidence says that the waveform around an alert was kept, or why it was not. ID is
 // stable: a restart sends it again under the same id.
 type Evidence struct {
-	ID       string    `json:"id"`              // of the alert, and "/evidence"
+	ID       string    `json:"id"`              // the alert's id and "/evidence"
 	Group    string    `json:"group,omitempty"` // as in the alert
 	Alert    string    `json:"alert"`           // id of the alert
 	Machine  string    `json:"machine"`

@@ -12,10 +12,10 @@ import (
 // CommandType is the CloudEvents type of a command.
 const CommandType = "io.tcm.command.v1"
 
-// Action is what a command wants done to the alarm of a machine.
+// Action is what a command asks the monitor to do.
 type Action string
 
-// The actions. Their words are those of schemas/command.schema.json.
+// The actions, in the words of schemas/command.schema.json. These act on an alarm.
 const (
 	Acknowledge  Action = "acknowledge"
 	Shelve       Action = "shelve"
@@ -25,41 +25,40 @@ const (
 	OutOfService Action = "out_of_service"
 	InService    Action = "in_service"
 
-	// What is said of an alarm, which may be over, and leaves it as it is.
+	// These mark an alarm, which may have ended, and do not change its state.
 	MarkFalse   Action = "mark_false"   // nothing was wrong with the tool
-	UnmarkFalse Action = "unmark_false" // that is taken back
+	UnmarkFalse Action = "unmark_false" // withdraw the mark
 )
 
-// What is said of a machine or its tools.
+// These act on a machine or its tools.
 const (
-	NewTool Action = "new_tool" // the tool is another one under its old name: reground, or a fresh insert
-	Retire  Action = "retire"   // the machine is taken off, and its alarm and advisories end
-	Rename  Action = "rename"   // the machine is one that had another name: it goes on with what was remembered of that one
+	NewTool Action = "new_tool" // the tool is new under an old name: reground, or a fresh insert
+	Retire  Action = "retire"   // forget the machine; its alarm and advisories end
+	Rename  Action = "rename"   // the machine has a new name: what was remembered under the old name goes on under the new one
 )
 
 // Actions lists every action.
 var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse, NewTool, Retire, Rename}
 
-// Marks reports whether the action only says something of an alarm, which may be
-// over.
+// Marks reports whether the action only marks an alarm, which may have ended.
 func (a Action) Marks() bool { return a == MarkFalse || a == UnmarkFalse }
 
-// Command is what a person, or a program of the plant, tells the monitor. Who
-// may send one is for Kafka's ACL to say; By is what the sender calls itself.
+// Command is a request of a person or of a program of the plant. Kafka's ACLs decide
+// who may send one; By is the name that the sender gives.
 type Command struct {
-	ID       string    `json:"id"` // never used again
+	ID       string    `json:"id"` // each command has its own
 	Machine  string    `json:"machine"`
 	Action   Action    `json:"action"`
-	Incident string    `json:"incident,omitempty"` // that is acknowledged, so that nobody acknowledges what they have not seen, or marked
+	Incident string    `json:"incident,omitempty"` // the alarm to acknowledge or to mark, so that a person acknowledges only the alarm they saw
 	Was      string    `json:"was,omitempty"`      // rename: the old name
 	State    []Kept    `json:"state,omitempty"`    // rename: the state records of the old name
-	Tool     string    `json:"tool,omitempty"`     // new_tool: which; empty: the one that has no name
+	Tool     string    `json:"tool,omitempty"`     // new_tool: its name; empty: the tool without a name
 	By       string    `json:"by"`
-	Note     string    `json:"note,omitempty"` // why; needed to keep an alarm from calling
+	Note     string    `json:"note,omitempty"` // why; needed to shelve, to suppress, and to take out of service
 	Issued   time.Time `json:"issued"`         // by the sender's clock
 	Until    time.Time `json:"until,omitzero"` // end of a shelf
 
-	FalseAlarm bool `json:"false_alarm,omitempty"` // acknowledge: nothing was wrong with the tool, says who did it
+	FalseAlarm bool `json:"false_alarm,omitempty"` // acknowledge: the sender says that nothing was wrong with the tool
 }
 
 // Kept is a state record of a machine that is renamed.
@@ -68,7 +67,7 @@ type Kept struct {
 	Value []byte `json:"value"`
 }
 
-// NewCommandID returns an id that nobody has used.
+// NewCommandID returns a new random id.
 func NewCommandID() string { return rand.Text() }
 
 // Bounds of a command's texts, in bytes.
@@ -83,12 +82,12 @@ var (
 	incident  = regexp.MustCompile(`^A-[A-Z2-7]{8}$`)
 )
 
-// Check reports what is wrong with a command, whatever the state of the alarm.
+// Check reports what is wrong with a command for every state of the alarm.
 func (c Command) Check() error {
 	switch c.Action {
 	case Acknowledge, MarkFalse, UnmarkFalse:
 		if !incident.MatchString(c.Incident) {
-			return fmt.Errorf("incident %.32q: name the alarm that is meant, as in A-K3ZQ7M2P", c.Incident)
+			return fmt.Errorf("incident %.32q: name the alarm, as in A-K3ZQ7M2P", c.Incident)
 		}
 	case Shelve:
 		if c.Until.IsZero() {

@@ -1,6 +1,6 @@
-// Package event holds what Flank tells the world: one [Result] for every
-// window, an [Alert] when an alarm changes, and [Evidence] once the waveform that
-// belongs to an alert is kept, in the form that schemas/ prescribes. On Kafka they
+// Package event holds the messages that Flank publishes: one [Result] for every
+// window, an [Alert] when an alarm changes, and [Evidence] once the waveform around
+// an alert is kept, in the form that schemas/ prescribes. On Kafka they
 // travel as CloudEvents 1.0 in binary mode: the attributes in ce_* headers, the
 // JSON of the struct as the value.
 package event
@@ -21,15 +21,15 @@ const (
 	DeadType     = "io.tcm.dead.v1"
 )
 
-// Verdict is what the monitor says of one window.
+// Verdict is the monitor's judgement of one window.
 type Verdict string
 
 // Every window gets exactly one of these. Scores count the first two only.
 const (
 	Healthy     Verdict = "healthy"
 	Faulty      Verdict = "faulty"
-	Unknown     Verdict = "unknown"      // the model does not know such windows
-	Learning    Verdict = "learning"     // the tool's reference is not there yet
+	Unknown     Verdict = "unknown"      // the model has not been trained for such windows
+	Learning    Verdict = "learning"     // the tool's reference is not complete yet
 	NotCutting  Verdict = "not_cutting"  // the machine was not cutting
 	SensorFault Verdict = "sensor_fault" // too many channels cannot be trusted
 )
@@ -37,7 +37,7 @@ const (
 // Verdicts lists every verdict in the order in which summaries show them.
 var Verdicts = []Verdict{Healthy, Faulty, Unknown, Learning, NotCutting, SensorFault}
 
-// Sensor is the status of one channel that is not good.
+// Sensor is a channel that cannot be trusted, and why.
 type Sensor struct {
 	Channel string   `json:"channel"`
 	Flags   []string `json:"flags"` // names of signal.Quality
@@ -47,7 +47,7 @@ type Sensor struct {
 // is judged again, so readers drop repeats by it.
 type Result struct {
 	ID           string    `json:"id"`              // machine/epoch/seq/group
-	Group        string    `json:"group,omitempty"` // consumer group of the monitor; releases before it was said leave it out
+	Group        string    `json:"group,omitempty"` // consumer group of the monitor; older releases leave it out
 	Machine      string    `json:"machine"`
 	Epoch        string    `json:"epoch"` // 16 hexadecimal digits
 	Seq          uint64    `json:"seq"`
@@ -56,39 +56,39 @@ type Result struct {
 	Start        time.Time `json:"start"` // sensor time of the first sample
 	End          time.Time `json:"end"`
 	Verdict      Verdict   `json:"verdict"`
-	Class        string    `json:"class,omitempty"`          // name of the class that the window is of, where that is not the verdict's word: what is faulty
-	CuttingState string    `json:"cutting_state,omitempty"`  // what the machine did: idle, start-up, coolant, entry, drilling or retract; empty if not known
+	Class        string    `json:"class,omitempty"`          // name of the window's class, if that differs from the verdict: what is faulty
+	CuttingState string    `json:"cutting_state,omitempty"`  // idle, start-up, coolant, entry, drilling or retract; empty if not known
 	Unknown      string    `json:"unknown_reason,omitempty"` // with verdict unknown: out_of_distribution, ambiguous or implausible
-	Novelty      float64   `json:"novelty,omitempty"`        // p-value of nothing being new; 0 if not judged, or if the model cannot tell
+	Novelty      float64   `json:"novelty,omitempty"`        // p-value of the hypothesis that nothing is new; 0 if not judged, or if the model does not compute it
 	Posterior    []float64 `json:"posterior,omitempty"`      // P(class|window), healthy first; empty if not judged
-	Score        float64   `json:"score"`                    // what speaks against healthy in [0,1], cost-weighted: ≥ 0.5 decides for faulty, which stands unless the verdict is unknown; 0 if not judged
+	Score        float64   `json:"score"`                    // cost-weighted evidence against healthy in [0,1]: from 0.5 on the verdict is faulty, unless it is unknown; 0 if not judged
 	Model        string    `json:"model"`                    // model id
 	Alarm        string    `json:"alarm"`                    // state of the machine's alarm after this window
-	Incident     string    `json:"incident,omitempty"`       // what people call the alarm, if one stands
+	Incident     string    `json:"incident,omitempty"`       // short name of the open alarm, if there is one
 	Late         bool      `json:"late,omitempty"`           // came after later windows were judged; never moves the alarm
-	Sensors      []Sensor  `json:"sensors,omitempty"`        // channels that are not good
+	Sensors      []Sensor  `json:"sensors,omitempty"`        // channels that cannot be trusted
 	ReferenceLen int       `json:"reference_len,omitempty"`  // windows the tool's reference has so far, while learning
 
-	WearUnknown bool `json:"wear_unknown,omitempty"` // the model estimates wear, and cannot of this window: see trend.Model.Root
-	*Wear            // nil if it is not known
+	WearUnknown bool `json:"wear_unknown,omitempty"` // the model estimates wear, but not for this window: see trend.Model.Root
+	*Wear            // nil if not known
 }
 
-// Wear is what the tool's flank wear is after a window, and how long the tool
-// lasts. Holes and windows left are nil where they are not known; one of them is
-// always.
+// Wear is the tool's estimated flank wear after a window, and how long the tool
+// will last. Holes left and windows left are nil where they are not known; at least one
+// of the two is nil.
 type Wear struct {
-	WearUM          float64  `json:"wear_um"`      // never falls while a tool is in
+	WearUM          float64  `json:"wear_um"`      // never falls while the tool is in the spindle
 	WearLowUM       float64  `json:"wear_low_um"`  // of its 80 % interval
 	WearHighUM      float64  `json:"wear_high_um"` //
 	HolesLeft       *float64 `json:"holes_left,omitempty"`
 	HolesLeftLow    *float64 `json:"holes_left_low,omitempty"`
 	HolesLeftHigh   *float64 `json:"holes_left_high,omitempty"`
-	WindowsLeft     *float64 `json:"windows_left,omitempty"` // of cutting, where windows name no hole
+	WindowsLeft     *float64 `json:"windows_left,omitempty"` // of cutting, if windows do not name holes
 	WindowsLeftLow  *float64 `json:"windows_left_low,omitempty"`
 	WindowsLeftHigh *float64 `json:"windows_left_high,omitempty"`
 }
 
-// WindowID names a window: the id of its message and of its result.
+// WindowID returns the id of a window's message. A result's id is it with the group appended.
 func WindowID(machine, epoch string, seq uint64) string {
 	return fmt.Sprintf("%s/%s/%d", machine, epoch, seq)
 }
@@ -109,7 +109,7 @@ func Attributes(id, machine, typ string, at time.Time, contentType string) [][2]
 }
 
 // JSON returns v as one line of JSON. It panics if v cannot be one, which for
-// all of this package means a NaN or an infinity: a defect of the caller.
+// the types of this package means a NaN or an infinity: a defect of the caller.
 func JSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -139,7 +139,7 @@ func (m *Machine) observe(t *Tool, v model.Verdict, r *event.Result) {
 		return
 	}
 	was := m.alarm.State()
-	c := m.alarm.Observe(m.alarm.Counts(v.Score), r.Start, r.End)
+	c := m.alarm.Observe(m.alarm.IsFaulty(v.Score), r.Start, r.End)
 	if c == alarm.None {
 		m.nameIncident(r.ID)
 		return
@@ -167,7 +167,7 @@ func (m *Machine) observeParked(t *Tool, v model.Verdict, r *event.Result) {
 	if err != nil {
 		panic("machine: alarm of a tool: " + err.Error()) // both were checked before
 	}
-	a.Observe(a.Counts(v.Score), r.Start, r.End)
+	a.Observe(a.IsFaulty(v.Score), r.Start, r.End)
 	t.Alarm = a.State()
 }
 

@@ -239,7 +239,7 @@ func (r *Evaluation) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
 				continue // neither for nor against, as in the monitor
 			}
 			at := time.Time{}.Add(time.Duration(life.Judged) * m.Window.Length)
-			if bell.Observe(bell.Counts(r.score[i]), at.Add(-m.Window.Length), at) == alarm.Raised && life.Alarm == 0 {
+			if bell.Observe(bell.IsFaulty(r.score[i]), at.Add(-m.Window.Length), at) == alarm.Raised && life.Alarm == 0 {
 				life.Alarm = life.Judged
 			}
 		}

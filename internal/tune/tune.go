@@ -102,14 +102,14 @@ func (r *replayer) replay(s alarm.Settings) []outcome {
 				o.found, o.early = true, true
 			}
 			end := at.Add(r.length)
-			told := a.Observe(a.Counts(score), at, end)
+			change := a.Observe(a.IsFaulty(score), at, end)
 			at = at.Add(r.step)
-			if told == alarm.None {
+			if change == alarm.None {
 				continue
 			}
 			o.chat = o.chat || !before.IsZero() && end.Sub(before) < time.Minute
 			before, last = last, end
-			if told != alarm.Raised {
+			if change != alarm.Raised {
 				continue
 			}
 			if _, err := a.Acknowledge(); err != nil {

@@ -2,24 +2,24 @@
 // on.
 //
 // The condition of an alarm is that k of the last n judged windows of a tool
-// are faulty; it is over when no more than clear of them are. Either must last
+// are faulty. The condition ends when at most clear of them are. Either must last
 // for its hold time, which counts cutting time: windows that were not judged do
-// not count. A window is faulty here if its score reaches a threshold, which is
-// the model's own decision unless it was tuned. What a person makes of it is the state of the alarm, one of those
-// of ISA-18.2 and IEC 62682:
+// not count. A window is faulty here if its score reaches a threshold. The
+// threshold is the model's own decision unless it was tuned. Condition and people
+// together move the alarm through the states of ISA-18.2 and IEC 62682:
 //
 //	normal         there is nothing to do
-//	raised         the condition is there, and nobody has acknowledged it
-//	acknowledged   it is there, and somebody knows
-//	returned       it is over, and nobody has acknowledged it (latched alarms)
+//	raised         the condition is there, and no one has acknowledged it
+//	acknowledged   the condition is there, and someone has acknowledged it
+//	returned       the condition has ended, and no one has acknowledged it (latched alarms)
 //
-// Beside it, and apart from it, an alarm may be masked: shelved by a person for
-// a bounded time, suppressed by the plant, or out of service for maintenance. A
-// masked alarm goes on through its states and does not call anybody. When the
-// last mask is taken off, an alarm that nobody was told of is told.
+// An alarm in any of these states may also be masked: shelved by a person for a
+// bounded time, suppressed by the plant, or out of service for maintenance. A
+// masked alarm goes on through its states, but Raised, Returned and Reactivated
+// are not announced. They are announced when the last mask is taken off.
 //
-// A [Change] is what the world is told. Time is an argument, so a recording
-// replays to the same states. docs/alerts.md draws the machine.
+// A [Change] is what is announced. Time is an argument, so a recording replays to
+// the same states. docs/alerts.md draws the states.
 package alarm
 
 import (
@@ -34,12 +34,12 @@ type Settings struct {
 	N        int           `yaml:"n"`         // judged windows that are looked at; 1 to 64
 	Clear    int           `yaml:"clear"`     // faulty windows at or below which the condition is over; 0 to K-1
 	OnHold   time.Duration `yaml:"on_hold"`   // cutting time for which there must be K of N; 0: the first such window raises
-	OffHold  time.Duration `yaml:"off_hold"`  // cutting time for which there must be no more than Clear; 0: the first such window ends it
+	OffHold  time.Duration `yaml:"off_hold"`  // cutting time for which there must be at most Clear; 0: the first such window ends it
 	Latch    bool          `yaml:"latch"`     // stay until acknowledged or the tool is changed, even if the condition is over
-	MaxShelf time.Duration `yaml:"max_shelf"` // longest time to shelve for; 0 means that of Default
+	MaxShelf time.Duration `yaml:"max_shelf"` // longest time to shelve for; 0 means Default.MaxShelf
 
 	// Threshold is the score in [0,1] from which on a window counts as faulty; 0
-	// means that of Default, the model's own decision.
+	// means Default.Threshold, the model's own decision.
 	Threshold float64 `yaml:"threshold"`
 }
 
@@ -74,15 +74,15 @@ func (s Settings) Check() error {
 	return nil
 }
 
-// Change is something that happened to an alarm and that the world is told.
+// Change is something that happened to an alarm and is announced.
 type Change string
 
 // The changes. The first four come from windows. Between two Raised there is
 // always a Cleared.
 const (
 	None        Change = ""
-	Raised      Change = "raised"      // the condition is there and calls for somebody
-	Returned    Change = "returned"    // it is over, and the alarm waits to be acknowledged
+	Raised      Change = "raised"      // the condition is there and someone must act
+	Returned    Change = "returned"    // the condition has ended, and the alarm waits to be acknowledged
 	Reactivated Change = "reactivated" // it is there again, before it was acknowledged
 	Cleared     Change = "cleared"     // a raised alarm is normal again
 
@@ -126,12 +126,12 @@ func (a *Alarm) Count() (faulty, of int) {
 	return bits.OnesCount64(a.state.Recent & (1<<of - 1)), of
 }
 
-// Counts reports whether a window of that score counts as faulty.
-func (a *Alarm) Counts(score float64) bool { return score >= a.settings.Threshold }
+// IsFaulty reports whether a window of that score counts as faulty.
+func (a *Alarm) IsFaulty(score float64) bool { return score >= a.settings.Threshold }
 
 // Observe takes the decision on the next judged window, which lasted from
-// start to end and is faulty if it Counts, and returns what is to be told, or
-// None.
+// start to end and is faulty as IsFaulty says. It returns the change to announce,
+// or None.
 func (a *Alarm) Observe(faulty bool, start, end time.Time) Change {
 	s := &a.state
 	s.Recent <<= 1
@@ -169,49 +169,49 @@ func (a *Alarm) Observe(faulty bool, start, end time.Time) Change {
 	switch {
 	case s.Returned:
 		s.Returned = false
-		return a.tell(Reactivated)
+		return a.announced(Reactivated)
 	case !standing:
 		s.Raised, s.Since, s.At, s.Silent = true, s.Onset, end, a.Masked()
-		return a.tell(Raised)
+		return a.announced(Raised)
 	case a.settings.Latch && !s.Acked:
 		s.Returned = true
-		return a.tell(Returned)
+		return a.announced(Returned)
 	}
 	return a.clear()
 }
 
-// ChangeTool is TakeOut and PutIn of a tool of which nothing is known, if tool is
-// another one.
+// ChangeTool takes the tool out and puts in a tool of which nothing is known. It does
+// nothing if tool is the tool in the spindle.
 func (a *Alarm) ChangeTool(tool string) []Change {
 	if tool == a.state.Tool {
 		return nil
 	}
-	told, _ := a.TakeOut()
-	return append(told, a.PutIn(tool, State{})...)
+	changes, _ := a.TakeOut()
+	return append(changes, a.PutIn(tool, State{})...)
 }
 
-// TakeOut ends what is told of the tool, which is taken out of the spindle, and returns
-// what is to be kept for PutIn when the tool comes back. A raised alarm is told to be
-// cleared. A shelf ends: it must not hide an alarm of the tool that follows. The other
-// masks are of the machine and stay.
-func (a *Alarm) TakeOut() (told []Change, left State) {
+// TakeOut takes the tool out of the spindle. It returns the changes to announce and the
+// state to give to PutIn when the tool comes back. A raised alarm is announced as
+// cleared. A shelf ends: it must not hide an alarm of the next tool. The other masks
+// belong to the machine and stay.
+func (a *Alarm) TakeOut() (changes []Change, left State) {
 	s := &a.state
 	if s.Shelf != nil {
-		told = append(told, Unshelved)
+		changes = append(changes, Unshelved)
 	}
 	if s.Raised && !s.Silent {
-		told = append(told, Cleared)
+		changes = append(changes, Cleared)
 	}
 	left = *s
 	left.Shelf, left.Suppression, left.Service, left.Silent = nil, nil, nil, false
 	a.state = State{Suppression: s.Suppression, Service: s.Service}
-	return told, left
+	return changes, left
 }
 
-// PutIn makes the alarm that of a tool with the state that TakeOut returned, or the zero
-// State for a tool of which nothing is known. An alarm that was raised is raised again,
-// acknowledged if it was.
-func (a *Alarm) PutIn(tool string, s State) (told []Change) {
+// PutIn puts a tool into the spindle, with the state that TakeOut returned for it, or the
+// zero State if nothing is known of the tool. An alarm that was raised is raised again,
+// and stays acknowledged if it was.
+func (a *Alarm) PutIn(tool string, s State) (changes []Change) {
 	s.Tool, s.Shelf, s.Suppression, s.Service, s.Silent = tool, nil, a.state.Suppression, a.state.Service, false
 	a.state = s
 	if !s.Raised {
@@ -220,48 +220,48 @@ func (a *Alarm) PutIn(tool string, s State) (told []Change) {
 	if a.state.Silent = a.Masked(); a.state.Silent {
 		return nil
 	}
-	told = []Change{Raised}
+	changes = []Change{Raised}
 	if s.Returned {
-		told = append(told, Returned)
+		changes = append(changes, Returned)
 	}
-	return told
+	return changes
 }
 
-// Acknowledge says that somebody knows of the alarm. The same wear does not
-// raise it again: first, its condition must be over. It reports an alarm that
-// is normal or acknowledged already.
+// Acknowledge records that someone knows of the alarm. The same wear does not
+// raise it again: its condition must end first. It returns ErrRefused for an alarm
+// that is normal or acknowledged already.
 func (a *Alarm) Acknowledge() ([]Change, error) {
 	s := &a.state
 	switch {
 	case !s.Raised:
-		return nil, fmt.Errorf("%w: no alarm stands", ErrRefused)
+		return nil, fmt.Errorf("%w: no alarm is raised", ErrRefused)
 	case s.Acked:
 		return nil, fmt.Errorf("%w: it is acknowledged already", ErrRefused)
 	}
-	told := []Change{Acknowledged}
+	changes := []Change{Acknowledged}
 	s.Acked = true
 	if s.Returned {
 		if c := a.clear(); c != None {
-			told = append(told, c)
+			changes = append(changes, c)
 		}
 	}
-	return told, nil
+	return changes, nil
 }
 
 // clear makes the alarm normal.
 func (a *Alarm) clear() Change {
 	s := &a.state
-	told := None
+	change := None
 	if s.Raised && !s.Silent {
-		told = Cleared
+		change = Cleared
 	}
 	s.Raised, s.Returned, s.Acked, s.Silent, s.Held = false, false, false, false, 0
 	s.Since, s.At = time.Time{}, time.Time{}
-	return told
+	return change
 }
 
-// tell returns c, or None where it is not to be told.
-func (a *Alarm) tell(c Change) Change {
+// announced returns c, or None if the alarm is masked or its Raised was not announced.
+func (a *Alarm) announced(c Change) Change {
 	if a.Masked() || a.state.Silent {
 		return None
 	}

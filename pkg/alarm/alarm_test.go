@@ -14,47 +14,47 @@ var start = time.Date(2026, 11, 2, 2, 13, 0, 0, time.UTC)
 // play feeds one window a second: 'h' healthy, 'F' faulty. 'A' acknowledges, 'T'
 // changes the tool, 'S' shelves for five seconds, 'U' unshelves, 'D' and 'd'
 // suppress and end that, 'O' and 'o' take out of service and put back, '-' is a
-// second in which nothing is cut. It returns what was told where, as in
+// second in which nothing is cut. It returns what was announced where, as in
 // "4:raised".
 func play(a *Alarm, script string) string {
 	var out []string
 	for i, c := range script {
 		at := start.Add(time.Duration(i) * time.Second)
-		told := a.Expire(at)
-		told = append(told, step(a, c, i, at)...)
-		for _, c := range told {
+		changes := a.Expire(at)
+		changes = append(changes, step(a, c, i, at)...)
+		for _, c := range changes {
 			out = append(out, fmt.Sprintf("%d:%s", i, c))
 		}
 	}
 	return strings.Join(out, " ")
 }
 
-func step(a *Alarm, c rune, i int, at time.Time) (told []Change) {
+func step(a *Alarm, c rune, i int, at time.Time) (changes []Change) {
 	m := Mask{By: "kim", Reason: "test piece", Since: at}
 	switch c {
 	case 'A':
-		told, _ = a.Acknowledge()
+		changes, _ = a.Acknowledge()
 	case 'T':
-		told = a.ChangeTool(fmt.Sprint("T", i))
+		changes = a.ChangeTool(fmt.Sprint("T", i))
 	case 'S':
 		m.Until = at.Add(5 * time.Second)
-		told, _ = a.Shelve(m)
+		changes, _ = a.Shelve(m)
 	case 'U':
-		told, _ = a.Unshelve()
+		changes, _ = a.Unshelve()
 	case 'D':
-		told, _ = a.Suppress(m)
+		changes, _ = a.Suppress(m)
 	case 'd':
-		told, _ = a.Unsuppress()
+		changes, _ = a.Unsuppress()
 	case 'O':
-		told, _ = a.Remove(m)
+		changes, _ = a.Remove(m)
 	case 'o':
-		told, _ = a.PutBack()
+		changes, _ = a.PutBack()
 	case 'h', 'F':
 		if c := a.Observe(c == 'F', at, at.Add(time.Second)); c != None {
-			told = append(told, c)
+			changes = append(changes, c)
 		}
 	}
-	return told
+	return changes
 }
 
 func TestAlarm(t *testing.T) {
@@ -64,41 +64,41 @@ func TestAlarm(t *testing.T) {
 		s            Settings
 		script, want string
 	}{
-		"three in a row":                               {latched, "hhFFF", "4:raised"},
-		"three of five":                                {latched, "FhFhF", "4:raised"},
-		"three of six are too thin":                    {latched, "FhhFhFhhh", ""},
-		"single faulty windows never alarm":            {latched, "FhhhhFhhhhFhhhhF", ""},
-		"latched: waits to be acknowledged":            {latched, "FFFhhhhhhhhhA", "2:raised 7:returned 12:acknowledged 12:cleared"},
-		"latched: there again before anybody knew":     {latched, "FFFhhhhhhFFF", "2:raised 7:returned 11:reactivated"},
-		"not latched: clears when none of n is":        {loose, "FFFhhhhhFFF", "2:raised 7:cleared 10:raised"},
-		"acknowledged: the same wear stays quiet":      {latched, "FFFAFFFFFF", "2:raised 3:acknowledged"},
-		"acknowledged, healed, worn again":             {latched, "FFFAhhhhhFFF", "2:raised 3:acknowledged 8:cleared 11:raised"},
-		"acknowledging nothing":                        {latched, "AhA", ""},
-		"acknowledged once is enough":                  {latched, "FFFAA", "2:raised 3:acknowledged"},
-		"a new tool clears":                            {latched, "FFFTFF", "2:raised 3:cleared"},
-		"a new tool starts counting anew":              {latched, "FFTFhF", ""},
-		"one of one is every faulty window's alarm":    {Settings{K: 1, N: 1}, "FhFh", "0:raised 1:cleared 2:raised 3:cleared"},
-		"hysteresis: over at one, not below three":     {Settings{K: 3, N: 5, Clear: 1}, "FFFhhhh", "2:raised 6:cleared"},
-		"on hold: two of three for three seconds":      {slow, "FFhhhFFFF", "8:raised"},
-		"off hold: none of three for four seconds":     {slow, "FFFFhhhhhhh", "3:raised 9:cleared"},
-		"off hold: a faulty window begins it anew":     {slow, "FFFFhhhhFhhhhhhh", "3:raised 14:cleared"},
-		"off hold: idling is no proof":                 {slow, "FFFFhhh-------h", "3:raised"},
-		"shelved before: told when the time is over":   {latched, "SFFFF-hh", "0:shelved 5:unshelved 5:raised"},
-		"shelved before: told when taken off":          {latched, "SFFFU", "0:shelved 4:unshelved 4:raised"},
-		"shelved after: told once":                     {latched, "FFFSFFFFF", "2:raised 3:shelved 8:unshelved"},
-		"came and went on the shelf: still unknown":    {latched, "DFFFhhhhhhd", "0:suppressed 10:unsuppressed 10:raised 10:returned"},
-		"came and went on the shelf, not latched":      {loose, "DFFFhhhhhhd", "0:suppressed 10:unsuppressed"},
-		"raised, cleared behind the mask":              {loose, "FFFDhhhhhhd", "2:raised 3:suppressed 8:cleared 10:unsuppressed"},
-		"returned behind the mask":                     {latched, "FFFDhhhhhFFFd", "2:raised 3:suppressed 12:unsuppressed"},
-		"acknowledged behind the mask: nobody is told": {latched, "DFFFAdhhhhh", "0:suppressed 4:acknowledged 5:unsuppressed"},
-		"the last of two masks tells":                  {latched, "DOFFFdo", "0:suppressed 1:out_of_service 5:unsuppressed 6:in_service 6:raised"},
-		"a new tool is not shelved":                    {latched, "STFFF", "0:shelved 1:unshelved 4:raised"},
-		"a new tool is out of service still":           {latched, "OTFFFo", "0:out_of_service 5:in_service 5:raised"},
-		"a new tool clears what was told":              {latched, "FFFST", "2:raised 3:shelved 4:unshelved 4:cleared"},
-		"a new tool clears silently what was not":      {latched, "SFFFT", "0:shelved 4:unshelved"},
-		"a longer shelf replaces the first":            {latched, "S--S-----", "0:shelved 3:shelved 8:unshelved"},
-		"nothing to take off":                          {latched, "Udo", ""},
-		"masked twice":                                 {latched, "DDOO", "0:suppressed 2:out_of_service"},
+		"three in a row":                                  {latched, "hhFFF", "4:raised"},
+		"three of five":                                   {latched, "FhFhF", "4:raised"},
+		"three of six are too thin":                       {latched, "FhhFhFhhh", ""},
+		"single faulty windows never alarm":               {latched, "FhhhhFhhhhFhhhhF", ""},
+		"latched: waits to be acknowledged":               {latched, "FFFhhhhhhhhhA", "2:raised 7:returned 12:acknowledged 12:cleared"},
+		"latched: there again before anybody knew":        {latched, "FFFhhhhhhFFF", "2:raised 7:returned 11:reactivated"},
+		"not latched: clears when none of n is":           {loose, "FFFhhhhhFFF", "2:raised 7:cleared 10:raised"},
+		"acknowledged: the same wear stays quiet":         {latched, "FFFAFFFFFF", "2:raised 3:acknowledged"},
+		"acknowledged, healed, worn again":                {latched, "FFFAhhhhhFFF", "2:raised 3:acknowledged 8:cleared 11:raised"},
+		"acknowledging nothing":                           {latched, "AhA", ""},
+		"acknowledged once is enough":                     {latched, "FFFAA", "2:raised 3:acknowledged"},
+		"a new tool clears":                               {latched, "FFFTFF", "2:raised 3:cleared"},
+		"a new tool starts counting again":                {latched, "FFTFhF", ""},
+		"one of one is every faulty window's alarm":       {Settings{K: 1, N: 1}, "FhFh", "0:raised 1:cleared 2:raised 3:cleared"},
+		"hysteresis: over at one, not below three":        {Settings{K: 3, N: 5, Clear: 1}, "FFFhhhh", "2:raised 6:cleared"},
+		"on hold: two of three for three seconds":         {slow, "FFhhhFFFF", "8:raised"},
+		"off hold: none of three for four seconds":        {slow, "FFFFhhhhhhh", "3:raised 9:cleared"},
+		"off hold: a faulty window begins it again":       {slow, "FFFFhhhhFhhhhhhh", "3:raised 14:cleared"},
+		"off hold: idling proves nothing":                 {slow, "FFFFhhh-------h", "3:raised"},
+		"shelved before: announced when the time is over": {latched, "SFFFF-hh", "0:shelved 5:unshelved 5:raised"},
+		"shelved before: announced when taken off":        {latched, "SFFFU", "0:shelved 4:unshelved 4:raised"},
+		"shelved after: announced once":                   {latched, "FFFSFFFFF", "2:raised 3:shelved 8:unshelved"},
+		"came and went on the shelf: still unknown":       {latched, "DFFFhhhhhhd", "0:suppressed 10:unsuppressed 10:raised 10:returned"},
+		"came and went on the shelf, not latched":         {loose, "DFFFhhhhhhd", "0:suppressed 10:unsuppressed"},
+		"raised, cleared behind the mask":                 {loose, "FFFDhhhhhhd", "2:raised 3:suppressed 8:cleared 10:unsuppressed"},
+		"returned behind the mask":                        {latched, "FFFDhhhhhFFFd", "2:raised 3:suppressed 12:unsuppressed"},
+		"acknowledged behind the mask: not announced":     {latched, "DFFFAdhhhhh", "0:suppressed 4:acknowledged 5:unsuppressed"},
+		"the last of two masks tells":                     {latched, "DOFFFdo", "0:suppressed 1:out_of_service 5:unsuppressed 6:in_service 6:raised"},
+		"a new tool is not shelved":                       {latched, "STFFF", "0:shelved 1:unshelved 4:raised"},
+		"a new tool is out of service still":              {latched, "OTFFFo", "0:out_of_service 5:in_service 5:raised"},
+		"a new tool clears what was announced":            {latched, "FFFST", "2:raised 3:shelved 4:unshelved 4:cleared"},
+		"a new tool clears silently what was not":         {latched, "SFFFT", "0:shelved 4:unshelved"},
+		"a longer shelf replaces the first":               {latched, "S--S-----", "0:shelved 3:shelved 8:unshelved"},
+		"nothing to take off":                             {latched, "Udo", ""},
+		"masked twice":                                    {latched, "DDOO", "0:suppressed 2:out_of_service"},
 	} {
 		a, err := New(tc.s)
 		if err != nil {
@@ -144,7 +144,7 @@ func TestShelfIsBoundedAndAudited(t *testing.T) {
 	a, _ := New(Settings{K: 1, N: 1, MaxShelf: time.Hour})
 	good := Mask{By: "kim", Reason: "test piece", Since: start, Until: start.Add(time.Hour)}
 	for name, tc := range map[string]func(m *Mask){
-		"nobody":   func(m *Mask) { m.By = "" },
+		"no name":  func(m *Mask) { m.By = "" },
 		"reason":   func(m *Mask) { m.Reason = "" },
 		"too long": func(m *Mask) { m.Until = m.Until.Add(time.Second) },
 		"for ever": func(m *Mask) { m.Until = time.Time{} },
@@ -152,18 +152,18 @@ func TestShelfIsBoundedAndAudited(t *testing.T) {
 	} {
 		m := good
 		tc(&m)
-		if told, err := a.Shelve(m); !errors.Is(err, ErrRefused) || told != nil || a.Masked() {
-			t.Errorf("%s: %v, %v", name, told, err)
+		if changes, err := a.Shelve(m); !errors.Is(err, ErrRefused) || changes != nil || a.Masked() {
+			t.Errorf("%s: %v, %v", name, changes, err)
 		}
 	}
 	if _, err := a.Shelve(good); err != nil || *a.State().Shelf != good || a.State().Word() != "shelved" {
 		t.Errorf("%v, %+v", err, a.State())
 	}
-	if told := a.Expire(good.Until.Add(-1)); told != nil {
-		t.Errorf("%v a moment too soon", told)
+	if changes := a.Expire(good.Until.Add(-1)); changes != nil {
+		t.Errorf("%v a moment too soon", changes)
 	}
-	if told := a.Expire(good.Until); len(told) != 1 || told[0] != Unshelved || a.Masked() {
-		t.Errorf("told %v at its end", told)
+	if changes := a.Expire(good.Until); len(changes) != 1 || changes[0] != Unshelved || a.Masked() {
+		t.Errorf("announced %v at its end", changes)
 	}
 	if _, err := a.Suppress(Mask{By: "kim"}); !errors.Is(err, ErrRefused) {
 		t.Errorf("suppressed without a reason: %v", err)
@@ -198,7 +198,7 @@ func TestThreshold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Counts(tc.score) != tc.want {
+		if a.IsFaulty(tc.score) != tc.want {
 			t.Errorf("threshold %v: a score of %v counts: %v", tc.threshold, tc.score, !tc.want)
 		}
 	}

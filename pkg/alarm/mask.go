@@ -14,10 +14,10 @@ type Mask struct {
 	Until  time.Time `json:"until,omitzero"` // of a shelf only: the others last until they are taken off
 }
 
-// ErrRefused is returned for what cannot be done to an alarm in its state.
+// ErrRefused is returned for a command that the alarm's state does not allow.
 var ErrRefused = errors.New("refused")
 
-// check reports a mask that nobody could answer for.
+// check returns ErrRefused for a mask without a name or a reason.
 func (m Mask) check() error {
 	switch {
 	case m.By == "":
@@ -29,15 +29,15 @@ func (m Mask) check() error {
 }
 
 // Shelve keeps the alarm from calling from now, which is m.Since, until m.Until,
-// or until the tool is changed. It replaces a shelf that is there. It reports a
-// mask without a name, a reason or an end, and one that is longer than MaxShelf.
+// or until the tool is changed. It replaces an earlier shelf. It returns ErrRefused
+// for a mask without a name, a reason or an end, or longer than MaxShelf.
 func (a *Alarm) Shelve(m Mask) ([]Change, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
 	switch length := m.Until.Sub(m.Since); {
 	case length <= 0:
-		return nil, fmt.Errorf("%w: the time to shelve for is over", ErrRefused)
+		return nil, fmt.Errorf("%w: the end of the shelf must be later than now", ErrRefused)
 	case length > a.settings.MaxShelf:
 		return nil, fmt.Errorf("%w: shelve for at most %v (alarm.max_shelf), not %v", ErrRefused, a.settings.MaxShelf, length.Round(time.Second))
 	}
@@ -53,12 +53,12 @@ func (a *Alarm) Expire(now time.Time) []Change {
 	if m := a.state.Shelf; m == nil || now.Before(m.Until) {
 		return nil
 	}
-	told, _ := a.Unshelve()
-	return told
+	changes, _ := a.Unshelve()
+	return changes
 }
 
-// Suppress keeps the alarm from calling until Unsuppress: by design of the
-// plant, which knows that it means nothing now.
+// Suppress keeps the alarm from calling until Unsuppress. The plant's own logic does
+// this while the alarm means nothing, for example during warm-up.
 func (a *Alarm) Suppress(m Mask) ([]Change, error) {
 	return a.mask(&a.state.Suppression, m, Suppressed)
 }
@@ -77,26 +77,26 @@ func (a *Alarm) mask(at **Mask, m Mask, c Change) ([]Change, error) {
 		return nil, err
 	}
 	if *at != nil {
-		return nil, fmt.Errorf("%w: it is so already, by %s: %s", ErrRefused, (*at).By, (*at).Reason)
+		return nil, fmt.Errorf("%w: it was done already, by %s: %s", ErrRefused, (*at).By, (*at).Reason)
 	}
 	m.Until = time.Time{}
 	*at = &m
 	return []Change{c}, nil
 }
 
-// unmask takes a mask off, and tells of the alarm below it if nobody was told.
+// unmask takes a mask off. It announces the alarm below if that has not been done.
 func (a *Alarm) unmask(at **Mask, c Change) ([]Change, error) {
 	if *at == nil {
-		return nil, fmt.Errorf("%w: it is not so", ErrRefused)
+		return nil, fmt.Errorf("%w: the alarm is not masked in this way", ErrRefused)
 	}
 	*at = nil
-	told := []Change{c}
+	changes := []Change{c}
 	if s := &a.state; s.Silent && !s.Acked && !a.Masked() {
 		s.Silent = false
-		told = append(told, Raised)
+		changes = append(changes, Raised)
 		if s.Returned {
-			told = append(told, Returned)
+			changes = append(changes, Returned)
 		}
 	}
-	return told, nil
+	return changes, nil
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // model is the alarm as docs/alerts.md draws it: a table of states, and windows
-// that are all kept and counted anew each time.
+// that are all kept and counted again each time.
 type model struct {
 	Settings
-	state   string
-	told    bool // of the alarm that stands
-	masks   map[Change]time.Time
-	windows []struct {
+	state     string
+	announced bool // of the raised alarm
+	masks     map[Change]time.Time
+	windows   []struct {
 		faulty bool
 		length time.Duration
 	}
@@ -52,7 +52,7 @@ func (m *model) lasts(so func(count int) bool) (d time.Duration, now bool) {
 	return d, now
 }
 
-func (m *model) move(by string) (told []Change) {
+func (m *model) move(by string) (changes []Change) {
 	to, ok := moves[m.state][by]
 	if !ok {
 		return nil
@@ -64,21 +64,21 @@ func (m *model) move(by string) (told []Change) {
 	m.state = to
 	switch {
 	case by == "ack":
-		told = append(told, Acknowledged)
+		changes = append(changes, Acknowledged)
 	case from == "normal":
-		if m.told = len(m.masks) == 0; m.told {
+		if m.announced = len(m.masks) == 0; m.announced {
 			return []Change{Raised}
 		}
-	case m.told && len(m.masks) == 0 && to == "returned":
+	case m.announced && len(m.masks) == 0 && to == "returned":
 		return []Change{Returned}
-	case m.told && len(m.masks) == 0 && to == "raised":
+	case m.announced && len(m.masks) == 0 && to == "raised":
 		return []Change{Reactivated}
 	}
-	if to == "normal" && m.told {
-		m.told = false
-		told = append(told, Cleared)
+	if to == "normal" && m.announced {
+		m.announced = false
+		changes = append(changes, Cleared)
 	}
-	return told
+	return changes
 }
 
 func (m *model) window(faulty bool, length time.Duration) []Change {
@@ -112,26 +112,26 @@ func (m *model) unmask(c, end Change) []Change {
 		return nil
 	}
 	delete(m.masks, c)
-	told := []Change{end}
-	if len(m.masks) == 0 && !m.told && (m.state == "raised" || m.state == "returned") {
-		m.told = true
-		if told = append(told, Raised); m.state == "returned" {
-			told = append(told, Returned)
+	changes := []Change{end}
+	if len(m.masks) == 0 && !m.announced && (m.state == "raised" || m.state == "returned") {
+		m.announced = true
+		if changes = append(changes, Raised); m.state == "returned" {
+			changes = append(changes, Returned)
 		}
 	}
-	return told
+	return changes
 }
 
-func (m *model) tool() (told []Change) {
+func (m *model) tool() (changes []Change) {
 	if _, there := m.masks[Shelved]; there {
 		delete(m.masks, Shelved)
-		told = append(told, Unshelved)
+		changes = append(changes, Unshelved)
 	}
-	if m.told {
-		told = append(told, Cleared)
+	if m.announced {
+		changes = append(changes, Cleared)
 	}
-	m.state, m.told, m.windows, m.moved = "normal", false, nil, 0
-	return told
+	m.state, m.announced, m.windows, m.moved = "normal", false, nil, 0
+	return changes
 }
 
 func (m *model) word() string {
@@ -155,10 +155,10 @@ func drawSettings(t *rapid.T) Settings {
 	}
 }
 
-// Whatever happens to it, and however often it is stored and restored, the alarm
+// After any events, and however often it is stored and restored, the alarm
 // is in the state that the model is in and tells the same. What it tells keeps
 // three laws: raised and cleared alternate, a masked alarm does not call, and
-// what calls has been told.
+// an alarm that calls has been announced.
 func TestAlarmFollowsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSettings(t)
@@ -171,12 +171,12 @@ func TestAlarmFollowsTheModel(t *testing.T) {
 		at, up := start, false
 		for i, c := range script {
 			at = at.Add(time.Second)
-			told := a.Expire(at)
+			changes := a.Expire(at)
 			var want []Change
 			if until, there := m.masks[Shelved]; there && !at.Before(until) {
 				want = m.unmask(Shelved, Unshelved)
 			}
-			told = append(told, step(a, c, i, at)...)
+			changes = append(changes, step(a, c, i, at)...)
 			switch c {
 			case 'h', 'F':
 				want = append(want, m.window(c == 'F', time.Second)...)
@@ -197,21 +197,21 @@ func TestAlarmFollowsTheModel(t *testing.T) {
 			case 'o':
 				want = append(want, m.unmask(OutOfService, InService)...)
 			}
-			if !slices.Equal(told, want) || a.State().Word() != m.word() || a.State().Beneath() != m.state {
-				t.Fatalf("step %d, %c: told %v, state %s over %s; the model: %v, %s over %s",
-					i, c, told, a.State().Word(), a.State().Beneath(), want, m.word(), m.state)
+			if !slices.Equal(changes, want) || a.State().Word() != m.word() || a.State().Beneath() != m.state {
+				t.Fatalf("step %d, %c: changes %v, state %s over %s; the model: %v, %s over %s",
+					i, c, changes, a.State().Word(), a.State().Beneath(), want, m.word(), m.state)
 			}
-			for _, c := range told {
+			for _, c := range changes {
 				if c == Raised && up || c == Cleared && !up {
 					t.Fatalf("step %d: %s, after the same", i, c)
 				}
 				up = up && c != Cleared || c == Raised
 			}
-			if last := len(told) - 1; last >= 0 && a.Masked() && slices.Contains([]Change{Raised, Returned, Reactivated}, told[last]) {
-				t.Fatalf("step %d: %s, though masked", i, told[last])
+			if last := len(changes) - 1; last >= 0 && a.Masked() && slices.Contains([]Change{Raised, Returned, Reactivated}, changes[last]) {
+				t.Fatalf("step %d: %s, though masked", i, changes[last])
 			}
 			if a.Calls() && !up {
-				t.Fatalf("step %d: calls, and nobody was told", i)
+				t.Fatalf("step %d: calls, and Raised was not announced", i)
 			}
 			if rapid.Bool().Draw(t, "restart") {
 				b, _ := New(s)
@@ -256,7 +256,7 @@ func spread(a *Alarm, next func(i int) (faulty bool, start, end time.Time), wind
 }
 
 // With the defaults, latched or not, no three changes lie within a minute,
-// whatever the windows are. (Chattering: three transitions or more a minute.)
+// for any windows. (Chattering: three transitions or more a minute.)
 func TestDefaultsNeverChatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Default
@@ -315,7 +315,7 @@ func TestStatesWrittenBefore(t *testing.T) {
 		}
 		script := map[string]string{"normal": "hFFFhhhhhh", "raised": "FFFFhhhhh", "acknowledged": "hhhhh"}[tc.word]
 		got := play(a, script)
-		if tc.word == "acknowledged" { // nobody hears that it is over; then it begins anew
+		if tc.word == "acknowledged" { // its end is not announced; then it begins again
 			if got != "" {
 				t.Errorf("an alarm that was cleared by its acknowledgement: %s", got)
 			}
@@ -336,7 +336,7 @@ func TestLatchTakenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := play(b, "hF"); got != "0:cleared 1:raised" {
-		t.Errorf("told %q", got)
+		t.Errorf("announced %q", got)
 	}
 }
 

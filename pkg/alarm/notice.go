@@ -7,11 +7,11 @@ import (
 
 // Hysteresis says when a [Notice] is raised and when it is cleared.
 type Hysteresis struct {
-	K, N int           // so many bad observations of the last N raise it; 1 ≤ K ≤ N ≤ 64
+	K, N int           // K bad observations of the last N raise it; 1 ≤ K ≤ N ≤ 64
 	Hold time.Duration // observed time, without a bad one, that clears it; 0: the first good observation
 }
 
-// Notice is a condition that somebody should know of and that is no alarm of the
+// Notice is a condition that people should know of and that is not an alarm of the
 // tool: a sensor that fails, a machine that is silent. It has two states:
 //
 //	       K of the last N observations are bad
@@ -20,8 +20,8 @@ type Hysteresis struct {
 //	  └────────────────────────────────────────────┘
 //	       only good ones for Hold of observed time
 //
-// Nobody acknowledges or shelves it, and nothing latches it. What is not observed
-// proves nothing and clears nothing. With a Hold of a minute and K above 1 it
+// A notice cannot be acknowledged or shelved, and it does not latch. Time without
+// observations clears nothing. With a Hold of a minute and K above 1 it
 // changes fewer than three times in any minute, so that it does not chatter.
 //
 // A Notice is plain data, so that it can be kept across restarts; the zero value
@@ -36,14 +36,14 @@ type Notice struct {
 }
 
 // Observe takes the next observation, which lasted from start to end, and returns
-// Raised, Cleared or None. It panics if the hysteresis is none.
+// Raised, Cleared or None. It panics if h breaks the bounds of Hysteresis.
 func (n *Notice) Observe(bad bool, start, end time.Time, h Hysteresis) Change {
 	if h.K < 1 || h.K > h.N || h.N > 64 || h.Hold < 0 {
 		panic(fmt.Sprintf("alarm: Observe: hysteresis %+v", h))
 	}
 	from := start
 	if n.Last.After(start) && n.Last.Before(end) {
-		from = n.Last // what overlaps is not observed twice
+		from = n.Last // overlapping time counts once
 	}
 	n.Last = end
 	n.Recent <<= 1
@@ -88,20 +88,20 @@ func (n *Notice) Raise(since, at time.Time) Change {
 }
 
 // Clear makes the notice quiet and forgets what was observed. It returns None if
-// nobody was told of it.
+// it was not raised.
 func (n *Notice) Clear() Change {
-	told := None
+	change := None
 	if n.Raised {
-		told = Cleared
+		change = Cleared
 	}
 	*n = Notice{}
-	return told
+	return change
 }
 
 // Quiet reports whether there is nothing to remember.
 func (n *Notice) Quiet() bool { return *n == Notice{} }
 
-// Check reports a notice that cannot be.
+// Check returns ErrState for a notice that Observe cannot have made.
 func (n *Notice) Check() error {
 	if n.Held < 0 || n.Held > 0 && !n.Raised || n.Raised && n.At.IsZero() {
 		return fmt.Errorf("%w: notice %+v", ErrState, *n)

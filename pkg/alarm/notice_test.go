@@ -16,17 +16,17 @@ func TestNotice(t *testing.T) {
 		rule         Hysteresis
 		script, want string // 'h' good, 'F' bad, '-' not observed, one a second
 	}{
-		"three in a row":                   {rule, "hFFFh", "3:raised"},
-		"three of five":                    {rule, "FhFhF", "4:raised"},
-		"too thin":                         {rule, "FhhFhhFhhF", ""},
-		"four good seconds clear it":       {rule, "FFFhhhh", "2:raised 6:cleared"},
-		"a bad one begins the hold anew":   {rule, "FFFhhhFhhhh", "2:raised 10:cleared"},
-		"what is not observed clears not":  {rule, "FFFhh--------hh", "2:raised 14:cleared"},
-		"cleared forgets the bad ones":     {rule, "FFFhhhhFFhF", "2:raised 6:cleared 10:raised"},
-		"one is enough where one is said":  {Hysteresis{K: 1, N: 1, Hold: 2 * time.Second}, "hFhhh", "1:raised 3:cleared"},
-		"no hold: the first good one":      {Hysteresis{K: 1, N: 1}, "FhF", "0:raised 1:cleared 2:raised"},
-		"a hold that is longer than told":  {Hysteresis{K: 1, N: 1, Hold: time.Hour}, "Fhhhhhhhh", "0:raised"},
-		"the last bad one need not be new": {rule, "FFhhhFhhhh", ""},
+		"three in a row":                       {rule, "hFFFh", "3:raised"},
+		"three of five":                        {rule, "FhFhF", "4:raised"},
+		"too thin":                             {rule, "FhhFhhFhhF", ""},
+		"four good seconds clear it":           {rule, "FFFhhhh", "2:raised 6:cleared"},
+		"a bad one begins the hold again":      {rule, "FFFhhhFhhhh", "2:raised 10:cleared"},
+		"what is not observed clears not":      {rule, "FFFhh--------hh", "2:raised 14:cleared"},
+		"cleared forgets the bad ones":         {rule, "FFFhhhhFFhF", "2:raised 6:cleared 10:raised"},
+		"one is enough where one is said":      {Hysteresis{K: 1, N: 1, Hold: 2 * time.Second}, "hFhhh", "1:raised 3:cleared"},
+		"no hold: the first good one":          {Hysteresis{K: 1, N: 1}, "FhF", "0:raised 1:cleared 2:raised"},
+		"a hold that is longer than the input": {Hysteresis{K: 1, N: 1, Hold: time.Hour}, "Fhhhhhhhh", "0:raised"},
+		"the last bad one need not be new":     {rule, "FFhhhFhhhh", ""},
 	} {
 		var n Notice
 		got := ""
@@ -48,7 +48,7 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// A notice does what its diagram says, counted anew from all observations each
+// A notice does what its diagram says, counted again from all observations each
 // time; through restarts; raised and cleared alternate.
 func TestNoticeModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -124,7 +124,7 @@ func TestNoticeModel(t *testing.T) {
 	})
 }
 
-// With a hold of a minute nothing chatters, whatever is seen.
+// With a hold of a minute nothing chatters, for any observations.
 func TestNoticeDoesNotChatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := Hysteresis{K: rapid.IntRange(2, 5).Draw(t, "k"), N: 5, Hold: time.Minute}

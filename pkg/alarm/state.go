@@ -7,22 +7,22 @@ import (
 )
 
 // State is everything an alarm remembers. It is plain data, so that it can be
-// kept across restarts; what is absent from a state that an older program wrote
-// means what that program meant. The masks are never changed, only replaced.
+// kept across restarts. A field that an older program did not write has its zero
+// value, which means what that program did. The masks are never changed, only replaced.
 type State struct {
 	Tool   string        `json:"tool,omitempty"`
 	Recent uint64        `json:"recent"`          // bit i: was the i-th last judged window faulty?
 	Judged int           `json:"judged"`          // windows that Recent holds, at most 64
 	Raised bool          `json:"raised"`          // the alarm is not normal
 	Since  time.Time     `json:"since,omitzero"`  // start of the first faulty window that led to it
-	Onset  time.Time     `json:"onset,omitzero"`  // start of the first of the faulty windows in Recent
+	Onset  time.Time     `json:"onset,omitzero"`  // start of the first faulty window in Recent
 	At     time.Time     `json:"at,omitzero"`     // end of the window that raised it
-	Acked  bool          `json:"acked,omitempty"` // acknowledged, and the condition is still there
+	Acked  bool          `json:"acked,omitempty"` // acknowledged, and the condition has not ended
 	Last   time.Time     `json:"last,omitzero"`   // end of the last judged window
 	Held   time.Duration `json:"held,omitempty"`  // cutting time for which the next change has been due, in nanoseconds
 
-	Returned bool `json:"returned,omitempty"` // raised, and its condition is over
-	Silent   bool `json:"silent,omitempty"`   // nobody was told that it is raised
+	Returned bool `json:"returned,omitempty"` // raised, and its condition has ended
+	Silent   bool `json:"silent,omitempty"`   // Raised was not announced
 
 	Shelf       *Mask `json:"shelf,omitempty"`
 	Suppression *Mask `json:"suppression,omitempty"`
@@ -48,17 +48,17 @@ func (a *Alarm) Restore(s State) error {
 		return fmt.Errorf("%w: shelved for ever", ErrState)
 	}
 	if s.Acked && !s.Raised {
-		// Older programs had acknowledged alarms cleared, and said so.
+		// Older programs announced an acknowledged alarm as cleared.
 		s.Raised, s.Silent, s.Since = true, true, s.Onset
 	}
 	a.state = s
 	return nil
 }
 
-// Stands reports whether the alarm is not normal, masked or not.
+// Stands reports whether the alarm is in any state but normal, masked or not.
 func (a *Alarm) Stands() bool { return a.state.Raised }
 
-// Calls reports whether the alarm calls for somebody now: it is raised, not
+// Calls reports whether someone must act now: the alarm is raised, not
 // acknowledged, and not masked.
 func (a *Alarm) Calls() bool { return a.state.Word() == "raised" }
 
@@ -68,8 +68,8 @@ func (a *Alarm) Masked() bool {
 }
 
 // Word returns the state in a word: "normal", "raised", "acknowledged" or
-// "returned", and of a masked alarm "out_of_service", "suppressed" or "shelved",
-// the first of them that it is.
+// "returned". For a masked alarm it is "out_of_service", "suppressed" or "shelved",
+// the first of these that applies.
 func (s State) Word() string {
 	switch {
 	case s.Service != nil:
