@@ -170,6 +170,9 @@ func (s *summary) check() error {
 // summarize prints the summary and returns it.
 func (p *plant) summarize(gw *gateway.Gateway, results *history.Collector) (*summary, error) {
 	g, r := gw.Stats(), results.Summary()
+	if r.Unreadable > 0 {
+		p.log.Warn().Uint64("messages", r.Unreadable).Msg("skipped messages on the results and alerts topics that cannot be read; another program must have sent them")
+	}
 	s := &summary{
 		Windows: g.Windows, Results: r.Results, Faulty: r.Verdicts[event.Faulty], Alerts: r.Alerts,
 		Lost: g.Windows - min(r.Results, g.Windows), Duplicated: r.Duplicated,

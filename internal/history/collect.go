@@ -19,14 +19,15 @@ import (
 type Summary struct {
 	Results    uint64                   // windows with a result
 	Repeats    uint64                   // messages that came again under the same id
-	Duplicated uint64                   // windows that have two results which differ
+	Duplicated uint64                   // windows with two different results
 	Verdicts   map[event.Verdict]uint64 // results by verdict
 	Late       uint64
 	Alerts     uint64 // alarms raised
+	Unreadable uint64 // messages under the machine's key that are not a result or an alert; they are skipped
 }
 
-// Collector reads a group's results and alerts of one epoch of one machine, as any
-// reader would who drops repeats by id.
+// Collector reads a group's results and alerts of one epoch of one machine, and drops
+// repeats by id, as every reader must.
 type Collector struct {
 	group, machine, epoch string
 	from                  uint64
@@ -35,14 +36,14 @@ type Collector struct {
 	sum     Summary
 	seen    map[uint64]seenResult // by seq
 	alerts  map[string]bool
-	changed chan struct{} // closed and replaced whenever something came
+	changed chan struct{} // closed and replaced after each new result or alert
 	out     *bufio.Writer
 	truth   map[uint64]int
 }
 
-// seenResult is what has to be remembered of a result.
+// seenResult is what a Collector remembers of a result.
 type seenResult struct {
-	sum     uint64 // of its bytes, to notice one that differs
+	sum     uint64 // of its bytes, to notice a different one
 	verdict event.Verdict
 }
 
@@ -60,8 +61,8 @@ func NewCollector(group, machine, epoch string, from uint64, out io.Writer) *Col
 	return c
 }
 
-// Truth says what class a window really was of, for the confusion. It may be
-// called before or after the window's result came.
+// Truth sets the true class of a window, for the confusion. It may be called before
+// or after the window's result is read.
 func (c *Collector) Truth(seq uint64, class int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,15 +79,15 @@ func (c *Collector) Run(ctx context.Context, cfg bus.Config) error {
 	go func() { errs <- bus.ReadTopic(both, cfg, bus.TopicAlerts, bus.FirstOffset, true, c.alert) }()
 	err := <-errs
 	cancel()
-	_ = <-errs // the other one ended because its context did
+	_ = <-errs // the other one ended with its context
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-// CatchUp returns when every alert that is on its topic now has been counted, or
-// gives up with an error after the given patience.
+// CatchUp counts every alert that is on the topic now. It gives up with an error after
+// the given patience.
 func (c *Collector) CatchUp(ctx context.Context, cfg bus.Config, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -102,7 +103,8 @@ func (c *Collector) result(m bus.Message) error {
 	}
 	var r event.Result
 	if err := json.Unmarshal(m.Value, &r); err != nil {
-		return fmt.Errorf("history: result at offset %d of partition %d: %w", m.Offset, m.Partition, err)
+		c.skip()
+		return nil
 	}
 	if r.Epoch != c.epoch || !OfGroup(r.Group, c.group) || r.Seq < c.from {
 		return nil
@@ -137,7 +139,8 @@ func (c *Collector) alert(m bus.Message) error {
 	}
 	var a event.Alert
 	if err := json.Unmarshal(m.Value, &a); err != nil {
-		return fmt.Errorf("history: alert at offset %d of partition %d: %w", m.Offset, m.Partition, err)
+		c.skip()
+		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,6 +154,14 @@ func (c *Collector) alert(m bus.Message) error {
 	return nil
 }
 
+// skip counts a message that cannot be read. Any program that may write to the topics can
+// have sent it: it must not end the reading.
+func (c *Collector) skip() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sum.Unreadable++
+}
+
 func checksum(b []byte) uint64 {
 	h := fnv.New64a()
 	h.Write(b)
@@ -162,8 +173,8 @@ func (c *Collector) wake() {
 	c.changed = make(chan struct{})
 }
 
-// Wait returns once there are results of so many windows, or when none has come
-// for the given patience, or when ctx ends.
+// Wait returns when that many windows have results, when no result has come for the
+// given patience, or when ctx ends.
 func (c *Collector) Wait(ctx context.Context, windows uint64, patience time.Duration) {
 	for {
 		c.mu.Lock()
@@ -195,7 +206,7 @@ func (c *Collector) Summary() Summary {
 }
 
 // Confusion compares the windows judged healthy or faulty with the truth. It
-// reports false if the truth of none is known.
+// returns false if no window's true class is known.
 func (c *Collector) Confusion() (classify.Confusion, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/flank-tcm/flank/internal/machine"
 )
 
-// Shown returns how the machines stand whose alerts are in a partition of
-// tcm.alerts.v1, in the order of their names, as their records say: for each an
-// alert without a state that says what the last one left behind, and the
-// advisories that stand. Whatever was on the topic when Shown was called is in
-// that: records are written first.
+// Shown returns the state of the machines whose alerts are in a partition of
+// tcm.alerts.v1, in the order of their names, from the group's state records: for each
+// machine an alert with an empty State, and its open advisories. State and alerts are
+// published in one transaction, so it covers every alert that was on the topic when
+// Shown was called.
 func Shown(ctx context.Context, cfg bus.Config, group string, partition int) (all []event.Alert, advisories []event.Advisory, err error) {
 	alerts, err := bus.Partitions(ctx, cfg, bus.TopicAlerts)
 	if err != nil {

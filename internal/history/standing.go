@@ -1,8 +1,9 @@
-// Package history reads what monitors have published, for pages, listings and routes: how
-// alarms and advisories stand, and the events of before. It only sees what was committed.
+// Package history reads what monitors have published, for pages, listings and routes: the
+// state of alarms, open advisories, and past events. It sees committed messages only.
 //
-// Several groups of monitors may judge the same machines. Each function takes the group that
-// it is about; events of releases that did not say their group count for every one.
+// Several groups of monitors may judge the same machines. Each function takes the group
+// whose messages it reads. Older releases did not name their group: their events belong to
+// every group.
 package history
 
 import (
@@ -19,34 +20,34 @@ import (
 	"github.com/flank-tcm/flank/internal/machine"
 )
 
-// Standing is how the alarm of a machine stands, and its open advisories.
+// Standing is the state of a machine's alarm, and its open advisories.
 type Standing struct {
 	Machine  string
 	Tool     string
-	Incident string    // what people call the alarm that stands; empty if none does
-	Alarm    string    // its state in a word, as in a result
-	Beneath  string    // the same without masks
+	Incident string    // short name of the open alarm; empty if there is none
+	Alarm    string    // state of the alarm, in the words of a result
+	Beneath  string    // the state that the masks hide, if any
 	Since    time.Time // start of the first faulty window that led to it
-	By, Note string    // who keeps it from calling, and why; or else who acknowledged it
+	By, Note string    // who masked it, and why; else who acknowledged it
 	Until    time.Time // end of the shelf
 
-	Tools        int       // that are remembered
-	LastWindowAt time.Time // by the monitor's clock; zero if it is not known
+	Tools        int       // number of tools that are remembered
+	LastWindowAt time.Time // by the monitor's clock; zero if not known
 
-	Advisories []Advice // that stand, the oldest first
+	Advisories []Advice // open ones, the oldest first
 }
 
-// Advice is an advisory that stands.
+// Advice is an open advisory.
 type Advice struct {
 	Kind    event.AdvisoryKind
-	Subject string // of a sensor the channel, or the rate of several
+	Subject string // sensor: the channel, or the rate of several
 	Since   time.Time
 	Text    string
 }
 
-// Alarms returns how the alarms of all machines stand, in the order of their names, as
-// the group's records on the state topic and its alerts say.
-// An alert that cannot be read is skipped, and skipped counts them.
+// Alarms returns the state of all machines' alarms, in the order of their names, from the
+// group's records on the state topic and its alerts. Alerts that cannot be read are
+// skipped and counted.
 func Alarms(ctx context.Context, cfg bus.Config, group string) (all []Standing, skipped int, err error) {
 	records, err := Records(ctx, cfg, group)
 	if err != nil {
@@ -85,8 +86,8 @@ func Alarms(ctx context.Context, cfg bus.Config, group string) (all []Standing, 
 	return all, skipped, nil
 }
 
-// Records returns the state records of a group by machine. A machine that only an older
-// program has judged has the one record that such a program kept.
+// Records returns the state records of a group by machine. If only an older release has
+// judged a machine, it has the one record that such a release kept.
 func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]machine.Record, error) {
 	last := make(map[string]bus.Message)
 	err := bus.ReadTopic(ctx, cfg, bus.TopicState, bus.FirstOffset, false, func(m bus.Message) error {
@@ -117,20 +118,19 @@ func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]ma
 	return all, nil
 }
 
-// Alerts calls fn for every alert of a group on its topic, each once, and passes over what
-// else lies there. Those of a machine come in the order in which they were sent. An
-// error of fn ends it and is returned. An alert that cannot be read is skipped, and
-// skipped counts them, of whatever group.
+// Alerts calls fn for every alert of a group, each once. The alerts of a machine come in
+// the order in which they were sent. An error of fn ends the reading and is returned.
+// Alerts of any group that cannot be read are skipped and counted.
 func Alerts(ctx context.Context, cfg bus.Config, group string, fn func(event.Alert) error) (skipped int, err error) {
 	return each(ctx, cfg, event.AlertType, func(a event.Alert) error { return ofGroup(a.Group, group, a, fn) })
 }
 
-// Advisories is Alerts for advisories.
+// Advisories does for advisories what Alerts does for alerts.
 func Advisories(ctx context.Context, cfg bus.Config, group string, fn func(event.Advisory) error) (skipped int, err error) {
 	return each(ctx, cfg, event.AdvisoryType, func(a event.Advisory) error { return ofGroup(a.Group, group, a, fn) })
 }
 
-// Evidences is Alerts for what became of their evidence.
+// Evidences does for evidence what Alerts does for alerts.
 func Evidences(ctx context.Context, cfg bus.Config, group string, fn func(event.Evidence) error) (skipped int, err error) {
 	return each(ctx, cfg, event.EvidenceType, func(e event.Evidence) error { return ofGroup(e.Group, group, e, fn) })
 }
@@ -143,8 +143,8 @@ func ofGroup[E any](published, group string, e E, fn func(E) error) error {
 	return fn(e)
 }
 
-// OfGroup reports whether an event that names the group that published it counts for a
-// group.
+// OfGroup reports whether an event of the group published belongs to group: the two are
+// equal, or an older release published it without a group.
 func OfGroup(published, group string) bool { return published == "" || published == group }
 
 // each calls fn for every event of a type on the topic of alerts, each once, and counts
@@ -170,6 +170,6 @@ func each[E any](ctx context.Context, cfg bus.Config, typ string, fn func(E) err
 	return skipped, nil
 }
 
-// isAlert reports whether a message on the alerts topic is an alert. Other events
-// lie there too, and more may come.
+// isAlert reports whether a message on the alerts topic is an alert. The topic has other
+// events, too, and later releases may add more.
 func isAlert(m *bus.Message) bool { return string(m.Header("ce_type")) == event.AlertType }
