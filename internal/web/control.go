@@ -42,7 +42,7 @@ type order struct {
 
 // handler answers POST /api/commands. A browser sends the token only where this
 // page's own script says so: it is in a header of its own, never in a cookie, and
-// what comes from another origin is refused whatever it knows.
+// a request from another origin is refused, with or without the token.
 func (c *Control) handler() http.Handler {
 	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(c.serve))
 }
@@ -68,11 +68,11 @@ func (c *Control) serve(w http.ResponseWriter, r *http.Request) {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		text(w, http.StatusBadRequest, "this is no command: "+err.Error())
+		text(w, http.StatusBadRequest, "this is not a command: "+err.Error())
 		return
 	}
 	if _, err := d.Token(); err != io.EOF {
-		text(w, http.StatusBadRequest, "this is no command: something follows it")
+		text(w, http.StatusBadRequest, "this is not a command: something follows it")
 		return
 	}
 	command, err := o.command(time.Now())

@@ -9,7 +9,7 @@ import (
 
 // The pace of an event stream.
 const (
-	pause        = 200 * time.Millisecond // least time between two events: faster than this nobody reads
+	pause        = 200 * time.Millisecond // least time between two events: people cannot read faster
 	heartbeat    = 15 * time.Second       // most time between two events
 	retry        = 2 * time.Second        // before a page connects again
 	writeTimeout = 10 * time.Second       // after which a page that takes nothing is let go
@@ -88,7 +88,7 @@ func (s *stream) send(name, id string, data []byte) error {
 	fmt.Fprintf(&s.buf, "event: %s\nid: %s\ndata: ", name, id)
 	s.buf.Write(data)
 	s.buf.WriteString("\n\n")
-	// A writer that knows no deadlines, as in a test, is no reason to stop.
+	// A writer without deadlines, as in a test, is used all the same.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := s.buf.WriteTo(s.w); err != nil {
 		return err

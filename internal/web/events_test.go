@@ -285,7 +285,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	next(`data: {"machines":[{"name":"acme/spore/bay2/line1/usk25","verdict":"healthy","alarm":"normal","span":1,"window_age":-1}],"machine":"acme/spore/bay2/line1/usk25","results":[{"id":"acme/spore/bay2/line1/usk25/00000000000000a1/1"`)
 }
 
-// Whatever a browser sends as the id of its last event, it gets what the hub holds.
+// For any id of the last event, a browser gets what the hub holds.
 func FuzzResume(f *testing.F) {
 	h := newTestHub()
 	for seq := range uint64(3) {

@@ -30,7 +30,7 @@ var static embed.FS
 //	POST /api/commands  acknowledges or shelves an alarm: only with Config.Control,
 //	                    the token of which is the request's bearer token
 //
-// Beside that only GET and HEAD are answered, and nothing can be changed. An event
+// Otherwise only GET and HEAD are answered, and nothing can be changed. An event
 // stream ends when the context of its request does: give the http.Server a
 // BaseContext that ends before Shutdown is called. It sets its own write
 // deadlines.

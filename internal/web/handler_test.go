@@ -34,22 +34,22 @@ func TestHandler(t *testing.T) {
 		code         int
 		contentType  string
 	}{
-		"the page":                  {"GET", "/", 200, "text/html; charset=utf-8"},
-		"its head":                  {"HEAD", "/", 200, "text/html; charset=utf-8"},
-		"a module":                  {"GET", "/static/app.js", 200, "text/javascript; charset=utf-8"},
-		"a vendored file":           {"GET", "/static/vendor/uPlot.min.css", 200, "text/css; charset=utf-8"},
-		"the state":                 {"GET", "/api/state", 200, "application/json"},
-		"head of the events":        {"HEAD", "/api/events", 200, "text/event-stream"},
-		"alive":                     {"GET", "/livez", 200, "text/plain; charset=utf-8"},
-		"not ready while starting":  {"GET", "/readyz", 503, "text/plain; charset=utf-8"},
-		"no other page":             {"GET", "/admin", 404, "text/plain; charset=utf-8"},
-		"no listing":                {"GET", "/static/", 404, "text/plain; charset=utf-8"},
-		"no listing of a folder":    {"GET", "/static/vendor/", 404, "text/plain; charset=utf-8"},
-		"no way out of the folder":  {"GET", "/static/..%2fweb.go", 404, "text/plain; charset=utf-8"},
-		"nothing can be posted":     {"POST", "/", 405, "text/plain; charset=utf-8"},
-		"nor deleted":               {"DELETE", "/api/state", 405, "text/plain; charset=utf-8"},
-		"nor put among the events":  {"PUT", "/api/events", 405, "text/plain; charset=utf-8"},
-		"nor told to another place": {"POST", "/static/app.js", 405, "text/plain; charset=utf-8"},
+		"the page":                 {"GET", "/", 200, "text/html; charset=utf-8"},
+		"its head":                 {"HEAD", "/", 200, "text/html; charset=utf-8"},
+		"a module":                 {"GET", "/static/app.js", 200, "text/javascript; charset=utf-8"},
+		"a vendored file":          {"GET", "/static/vendor/uPlot.min.css", 200, "text/css; charset=utf-8"},
+		"the state":                {"GET", "/api/state", 200, "application/json"},
+		"head of the events":       {"HEAD", "/api/events", 200, "text/event-stream"},
+		"alive":                    {"GET", "/livez", 200, "text/plain; charset=utf-8"},
+		"not ready while starting": {"GET", "/readyz", 503, "text/plain; charset=utf-8"},
+		"no other page":            {"GET", "/admin", 404, "text/plain; charset=utf-8"},
+		"no listing":               {"GET", "/static/", 404, "text/plain; charset=utf-8"},
+		"no listing of a folder":   {"GET", "/static/vendor/", 404, "text/plain; charset=utf-8"},
+		"no way out of the folder": {"GET", "/static/..%2fweb.go", 404, "text/plain; charset=utf-8"},
+		"nothing can be posted":    {"POST", "/", 405, "text/plain; charset=utf-8"},
+		"nor deleted":              {"DELETE", "/api/state", 405, "text/plain; charset=utf-8"},
+		"nor put among the events": {"PUT", "/api/events", 405, "text/plain; charset=utf-8"},
+		"nor redirected":           {"POST", "/static/app.js", 405, "text/plain; charset=utf-8"},
 	} {
 		w := get(h, tc.method, tc.path)
 		if w.Code != tc.code || w.Header().Get("Content-Type") != tc.contentType {

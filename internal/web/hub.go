@@ -32,7 +32,7 @@ const (
 // A hub keeps every machine apart, and at most 128 of them. When another one
 // comes, it takes the place of the machine whose last window came longest ago, but
 // only if that was a minute ago; machines with an open alarm are the last to
-// go. If there is no such machine the other one is not shown, and pages say so.
+// go. If there is none, the new machine is not shown, and pages say so.
 type Hub struct {
 	layout  layoutJSON
 	title   string
@@ -40,7 +40,7 @@ type Hub struct {
 	ready   func() error // nil: the status says it
 
 	evidence http.Handler
-	boot     string           // tells the events of this hub from those of the one before a restart
+	boot     string           // differs between this hub and the one before a restart
 	now      func() time.Time // replaced by tests
 	limit    int              // of machines; likewise
 

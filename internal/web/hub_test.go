@@ -159,7 +159,7 @@ func TestHubDropsRepeatedAlert(t *testing.T) {
 	}
 }
 
-// Whatever numbers come, the page gets JSON.
+// For any numbers, the page gets JSON.
 func TestNumbersThatJSONCannotHold(t *testing.T) {
 	h := newTestHub()
 	bad := math.NaN()
@@ -261,7 +261,7 @@ func TestHubConcurrently(t *testing.T) {
 	}
 }
 
-// Advisories reach pages beside alerts, each once.
+// Advisories reach pages as well as alerts, each once.
 func TestAdvisories(t *testing.T) {
 	h := newTestHub()
 	h.Window(testWindow(1))

@@ -211,7 +211,7 @@ func TestCrowdedHub(t *testing.T) {
 	}
 }
 
-// The state of an alarm is that of the last result, or of an alert since.
+// The state of an alarm comes from the last result, or from a later alert.
 func TestStanding(t *testing.T) {
 	at := func(epoch string, seq uint64, state event.AlertState, alarm string) event.Alert {
 		return event.Alert{Machine: testMachine, ID: fmt.Sprint(epoch, seq, state), Epoch: epoch, Seq: seq, State: state, Alarm: alarm, Incident: "A-ALERTAAA"}

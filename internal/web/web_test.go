@@ -38,7 +38,7 @@ func TestEnvelope(t *testing.T) {
 
 func same(a, b float32) bool { return a == b || a != a && b != b }
 
-// The extremes of an envelope are those of the samples, however it is cut.
+// An envelope has the extremes of its samples, however it is cut.
 func TestEnvelopeKeepsExtremes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.SliceOfN(rapid.Float32Range(-1e6, 1e6), 1, 500).Draw(t, "x")
@@ -48,7 +48,7 @@ func TestEnvelopeKeepsExtremes(t *testing.T) {
 			t.Fatalf("%d samples in %d pairs: %d values", len(x), pairs, len(e))
 		}
 		if slices.Min(e) != slices.Min(x) || slices.Max(e) != slices.Max(x) {
-			t.Fatalf("extremes of %v are not those of %v", e, x)
+			t.Fatalf("extremes of %v differ from %v", e, x)
 		}
 		for i := 0; i < len(e); i += 2 {
 			if e[i] > e[i+1] {

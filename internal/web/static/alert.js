@@ -19,14 +19,14 @@ const marked = (all) => {
 export class View {
   #trace;
   #evidence = new Evidence();
-  #shown = ""; // what the view was made of: it is made anew when this changes
+  #shown = ""; // what the view shows: it is built again when this changes
 
   focus() {
     scrollTo(0, 0);
     $("view").focus({ preventScroll: true });
   }
 
-  // show makes the page that of an incident, or of the machine if that is "".
+  // show makes this the page of an incident, or of the machine if the incident is "".
   show(incident, state, now, control) {
     document.body.dataset.view = incident ? "alert" : "machine";
     $("view").hidden = !incident;

@@ -43,7 +43,7 @@ const seconds = (since) => (performance.now() - since) / 1000;
 const when = (age) => (age < 0 ? NaN : performance.now() - 1000 * age);
 
 function apply(u) {
-  if (u.machine !== state.machine) return connect(); // it is no longer what is looked at
+  if (u.machine !== state.machine) return connect(); // the user has switched to another machine
   for (const m of u.machines ?? []) state.machines.set(m.name, { ...m, shown: when(m.window_age) });
   state.crowded = u.crowded ?? false;
   state.status = u.status ?? state.status;
@@ -115,7 +115,7 @@ function show() {
   document.title = [alarm === "loud" ? "ALARM" : "", word, machine.slice(cut), others ? `${others} more with an alarm` : "", "Flank"].filter(Boolean).join(" · ");
 }
 
-// A verdict that is no longer news must not look like one.
+// An old verdict must not look like a new one.
 function showVerdict(last) {
   const { phase, text } = state.status;
   const cut = !state.live && seconds(state.since) > 4;

@@ -58,7 +58,7 @@ export class Channels {
     document.getElementById("summary").textContent = [...counts].sort((a, b) => b[1] - a[1]).map(([s, n]) => `${n} ${s}`).join(" · ");
   }
 
-  // Draws once a frame at most, and not at all while nobody looks.
+  // Draws once a frame at most, and not at all while the page is hidden.
   redraw() {
     if (this.#due) return;
     this.#due = true;

@@ -102,7 +102,7 @@ export class Control {
     if (!answer?.ok) return this.#says(text);
     this.#sent = JSON.parse(text).id;
     if (this.#answers.has(this.#sent)) return this.hear([]);
-    this.#late = setTimeout(() => this.#says("Sent, and nobody has answered yet. The monitor does it when it can."), answerWait);
+    this.#late = setTimeout(() => this.#says("Sent. The monitor has not answered yet; it will carry the command out when it can."), answerWait);
   }
 
   #says(text, busy = false) {

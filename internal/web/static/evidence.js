@@ -36,7 +36,7 @@ export class Evidence {
     this.clear();
     this.#name = name;
     this.#since = (Date.parse(alert.since) - Date.parse(alert.at)) / 1000;
-    $("waves-file").href = `/evidence/${name}.arrow`; // of this page, whatever address receivers of alerts were told
+    $("waves-file").href = `/evidence/${name}.arrow`; // on this page's host, not on the address that alerts carry
     $("waves-file").textContent = `Arrow file, ${(kept.bytes / 1e6).toPrecision(2)} MB`;
     $("waves-file").hidden = false;
     this.#load(name, (alert.reasons?.channels ?? []).map((c) => c.channel));
