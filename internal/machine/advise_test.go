@@ -185,7 +185,7 @@ func TestSensorsOfOneRate(t *testing.T) {
 	}
 }
 
-// Raised and cleared alternate for each subject, whatever sensors do, and a condition of
+// Raised and cleared alternate for each subject, for any behaviour of sensors, and a condition of
 // the tool ends with the tool.
 func TestAdvisoriesAlternate(t *testing.T) {
 	layout := fiveForces(t)

@@ -140,7 +140,7 @@ func says(change alarm.Change, a *event.Alert, c cause) string {
 			return fmt.Sprintf("is back, FAULTY since %s.%s", a.Since.Format("2006-01-02 "+clock), orAcknowledged(a.Alarm))
 		}
 		if a.Score == 0 {
-			return fmt.Sprintf("FAULTY since %s, of which no one was told while the alarm was masked. Change the tool before the next part.", since)
+			return fmt.Sprintf("FAULTY since %s, not announced while the alarm was masked. Change the tool before the next part.", since)
 		}
 		return fmt.Sprintf("FAULTY since %s, %d of %d cutting windows, score %.2f.%s Change the tool before the next part.", since, a.Faulty, a.Of, a.Score, because(a))
 	case alarm.Reactivated:

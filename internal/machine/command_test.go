@@ -104,7 +104,7 @@ func TestShelfEnds(t *testing.T) {
 			t.Errorf("%s", event.JSON(a))
 		}
 	}
-	if want := "drill tool T1: FAULTY since 02:00:02, of which no one was told while the alarm was masked."; !strings.HasPrefix(alerts[1].Text, want) {
+	if want := "drill tool T1: FAULTY since 02:00:02, not announced while the alarm was masked."; !strings.HasPrefix(alerts[1].Text, want) {
 		t.Errorf("%q, want %q…", alerts[1].Text, want)
 	}
 	if d := b.apply(Tick{Now: noon.Add(2 * time.Hour)}); !d.Empty() {

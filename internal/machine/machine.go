@@ -23,7 +23,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Settings are those of all machines of a monitor.
+// Settings are the same for all machines of a monitor.
 type Settings struct {
 	Group       string         // consumer group of the monitor: part of the ids of what it publishes
 	Alarm       alarm.Settings // zero means alarm.Default
@@ -43,7 +43,7 @@ type Model struct {
 func NewModel(m *model.Model) *Model {
 	j := m.NewJudge()
 	// The medians of features are the same for every model that measures the same features
-	// in the same windows, whatever it makes of them.
+	// in the same windows: networks and costs do not enter.
 	text, err := json.Marshal(struct {
 		Layout   string
 		Window   window.Spec

@@ -200,7 +200,7 @@ func TestOwnersFollow(t *testing.T) {
 	})
 }
 
-// An owner that has lost its partition does nothing any more, whatever comes.
+// An owner that has lost its partition does nothing any more.
 func TestOwnerLost(t *testing.T) {
 	m := machinetest.OneValue(t)
 	p := newPartition()

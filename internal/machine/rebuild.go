@@ -93,7 +93,7 @@ func (b *Rebuild) Observe(w *window.Window, offset int64) (done bool) {
 	return b.ref.Ready(b.model.model.Reference)
 }
 
-// Rebuilt ends a rebuild: with Rebuild.Done, whatever it has seen.
+// Rebuilt ends a rebuild with Rebuild.Done, even if it has not seen enough windows.
 type Rebuilt struct {
 	Job       RebuildJob
 	Reference model.Reference

@@ -20,7 +20,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// Keys of records are read back as what they were made of, whatever a tool is called.
+// A record's key is read back as written, for any name of a tool.
 func TestKey(t *testing.T) {
 	name := rapid.StringOfN(rapid.RuneFrom([]rune("aZ/ é\x1fx")), 0, 8, -1)
 	plain := rapid.StringMatching(`[a-z/ ]{1,8}`)
@@ -145,7 +145,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// Whatever lies on the state topic is a machine that judges windows, or refused.
+// Any records on the state topic make a machine that judges windows, or are refused.
 func FuzzLoad(f *testing.F) {
 	m := machinetest.Cycling(f)
 	m.Wear, m.Drift = machinetest.WithWear(f).Wear, machinetest.Unsure(f).Drift

@@ -11,7 +11,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
-// Renamed returns the state records of a machine as those of another name, for a command
+// Renamed returns the state records of a machine under another name, for a command
 // that renames it. Offsets and evidence that is not written yet are of the old name's
 // windows, and left out. It reports records that no program of ours wrote.
 func Renamed(records []event.Kept, group, was, name string) ([]Record, error) {

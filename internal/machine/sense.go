@@ -17,16 +17,15 @@ const failures = signal.Dropout | signal.Flatline | signal.NonFinite
 // of one rate.
 type sensed struct {
 	subject  string         // channel, or rate; empty: the clock
-	flags    signal.Quality // that are a fault; 0: none
+	flags    signal.Quality // the flags that are a fault; 0: none
 	channels []string       // of a rate
-	covered  bool           // the notice of its rate stands, and says it
+	covered  bool           // the notice of its rate is raised and says it
 }
 
-// senses takes what the window of r says of the sensors: the flags of each channel
-// that are a fault. Flags of a clock are of all channels that it samples: they
-// are one notice, whatever their number. So is the failure of all channels of a rate,
-// which come together, from one card or one source: while that stands, the channels'
-// own notices are not published.
+// senses takes the flags of each channel in the window of r that are faults. Flags of a
+// clock concern all channels that it samples; they make one notice. A failure of all
+// channels of a rate, which share a card or a source, makes one notice, too: while it is
+// raised, the channels' own notices are not published.
 func (m *Machine) senses(faults []signal.Quality, layout *signal.Layout, r *event.Result) {
 	const clock = signal.ClockStep | signal.RateError
 	var all signal.Quality

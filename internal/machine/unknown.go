@@ -80,7 +80,7 @@ func (m *Machine) drifts(t *Tool, r *event.Result) {
 	n = &m.Notices[len(m.Notices)-1]
 	a := m.publishNotice(event.DriftAdvisory, "", n.Raise(r.Start, r.End), alarm.Notice{}, by)
 	a.Severity = "info"
-	a.Text = fmt.Sprintf("%s: DRIFT, its last tools were not as those of training even when new (F %.1f): %s. Check sensors, or train on tools of now",
+	a.Text = fmt.Sprintf("%s: DRIFT, its last tools differed from the tools of the training even when new (F %.1f): %s. Check the sensors, or train on recent tools",
 		short(m.Machine), m.Drift.F, moved(&m.Drift, m.model.judge.FeatureNames()))
 	m.notice(event.DriftAdvisory, "").Text = a.Text
 }

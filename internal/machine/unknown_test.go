@@ -71,7 +71,7 @@ func TestUnknownIsAdvised(t *testing.T) {
 	}
 }
 
-// Drift is an advisory once the third new tool is not as those of training. It outlives
+// Drift is an advisory once the third new tool differs from the tools of training. It outlives
 // tools, and is over when they are again. Another model forgets it.
 func TestDriftIsAdvised(t *testing.T) {
 	m := machinetest.Unsure(t)

@@ -15,7 +15,7 @@ import (
 
 // What is on the commands topic, by whomever, is carried out once: a replay is
 // refused, also after a restart and by the monitor that took over, and what cannot
-// be read or is for nobody is set aside. Nothing is said twice.
+// be read or is for an unknown machine is set aside. Nothing is said twice.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 2)
@@ -54,13 +54,13 @@ func TestCommands(t *testing.T) {
 	shelve := command(event.Command{Action: event.Shelve, Note: "test piece", Until: time.Now().Add(time.Hour)})
 	forged := ack
 	forged.Key = "acme/line1/other"
-	nobody := forged
-	nobody.Value = []byte(strings.ReplaceAll(string(ack.Value), drill, forged.Key))
+	unknown := forged
+	unknown.Value = []byte(strings.ReplaceAll(string(ack.Value), drill, forged.Key))
 	garbage := ack
 	garbage.Value = []byte(`{"id":`)
 	otherKey := ack
 	otherKey.Value = []byte(strings.ReplaceAll(string(ack.Value), drill, "acme/line1/drill2"))
-	p.send(ack, shelve, nobody, garbage, otherKey)
+	p.send(ack, shelve, unknown, garbage, otherKey)
 	if a := outcome(shelve.Header("ce_id")); a.State != "shelved" || a.By != "kim" || a.Until.IsZero() {
 		t.Errorf("%s", event.JSON(a))
 	}
@@ -85,7 +85,7 @@ func TestCommands(t *testing.T) {
 	if err := m.stop(); err != nil {
 		t.Fatal(err)
 	}
-	late.Store(int64(2 * time.Hour)) // nobody ran when the shelf ended
+	late.Store(int64(2 * time.Hour)) // no monitor ran when the shelf ended
 	p.monitor(clock)
 	p.until(bus.TopicAlerts, func(msgs []bus.Message) bool {
 		return strings.Contains(string(msgs[len(msgs)-1].Value), `"unshelved"`)

@@ -137,7 +137,7 @@ func (p *plant) messages(ws ...*window.Window) (msgs []bus.Message) {
 	return msgs
 }
 
-// read returns all messages of a topic. Those of state it waits for: a transaction's end
+// read returns all messages of a topic. It waits for state records: a transaction's end
 // reaches one partition after the other.
 func (p *plant) read(topic string) (msgs []bus.Message) {
 	p.t.Helper()
@@ -325,7 +325,7 @@ func life(n, faulty int) (ws []*window.Window) {
 	return ws
 }
 
-// Whoever floods the topic with windows of other layouts, each with a key of its
+// A sender that floods the topic with windows of other layouts, each with a key of its
 // own, does not fill the monitor's memory.
 func TestForeignKeysAreBounded(t *testing.T) {
 	s := &partition{Monitor: &Monitor{cfg: Config{Model: machinetest.OneValue(t)}}, foreign: make(map[string]bool), log: zerolog.Nop()}
@@ -400,7 +400,7 @@ func TestBadMessages(t *testing.T) {
 		{"another layout", gateway.Message(e), "layout \"" + other.Fingerprint() + `"`},
 		{"the key of another machine", stray, `key "acme/line1/lathe", the window is of machine "acme/line1/drill"`},
 		{"no machine", p.message(nameless), "no machine"},
-		{"a tool that is no text", p.message(latin1), "UTF-8"},
+		{"a tool that is not text", p.message(latin1), "UTF-8"},
 		{"nothing", bus.Message{Topic: bus.TopicWindows, Key: drill}, `no header "ce_type"`},
 	}
 	var stream []bus.Message

@@ -44,11 +44,11 @@ const (
 // Recall shows the newest of what the topic of alerts holds of a group, so that a page knows after
 // a restart what it knew before. It reads every partition from its end backwards, until
 // each machine that it met has the alerts that a page keeps, or until it has read as
-// many messages or bytes as the bounds allow: what happened a year ago costs nothing.
+// many messages or bytes as the bounds allow: old messages cost nothing.
 //
-// A message that cannot be read as an event is skipped, and skipped counts them. Errors
-// are those of the broker, such as no right to read the topic, or of ctx; what was read
-// until then is shown.
+// Messages that cannot be read as events are skipped and counted. An error comes from the
+// broker, for example if the monitor may not read the topic, or from ctx; what was read
+// before is shown.
 func Recall(ctx context.Context, cfg bus.Config, group string, hub *web.Hub) (skipped int, err error) {
 	r, err := readPast(ctx, cfg, group)
 	for _, e := range r.events {

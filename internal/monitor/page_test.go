@@ -128,7 +128,7 @@ func TestRecallIsBounded(t *testing.T) {
 }
 
 // Events of several partitions come in the order in which they were sent: after the
-// number of partitions was raised, those of one machine lie in two of them.
+// number of partitions was raised, the messages of one machine are in two of them.
 func TestRecallMergesPartitions(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 2)

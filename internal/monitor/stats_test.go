@@ -66,7 +66,7 @@ func TestOffsetGapsAndStallsAreCounted(t *testing.T) {
 	mon := p.monitor()
 	set := mon.Monitor.cfg.Bus // what New gave the readers
 	set.OnGap(bus.Gap{Topic: bus.TopicWindows, Partition: 0, From: 5, To: 9})
-	set.OnGap(bus.Gap{Topic: bus.TopicWindows, Partition: 0, From: 5, To: 0}) // made anew
+	set.OnGap(bus.Gap{Topic: bus.TopicWindows, Partition: 0, From: 5, To: 0}) // the topic was made again
 	for _, times := range []int{1, 2, 3, 0} {
 		set.OnStall(bus.Stall{Topic: bus.TopicWindows, Partition: 2, Offset: 7, Behind: 3, For: 31 * time.Second, Times: times})
 	}

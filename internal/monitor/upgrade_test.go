@@ -72,7 +72,7 @@ func (p *plant) ingestUpgraded() {
 	}
 }
 
-// perWindow returns how many results, of whatever ids, each window has.
+// perWindow returns how many results each window has, under any id.
 func (p *plant) perWindow() map[string]int {
 	n := map[string]int{}
 	for _, r := range p.results() {

@@ -129,8 +129,8 @@ func At(seq uint64, tool string, faulty bool) *window.Window {
 	}
 }
 
-// Unsure returns OneValue with conformal sets whose classes are far apart, so that what
-// is between them is unknown, and with what drift is told by.
+// Unsure returns OneValue with conformal sets whose classes are far apart, so that
+// posteriors between them are unknown, and with what drift is measured by.
 func Unsure(t TB) *model.Model {
 	m := OneValue(t)
 	var posterior []float64
