@@ -39,14 +39,14 @@ bench:
 
 # Numeric packages with every family of kernels that this processor has; without
 # assembly; and the kernels, given qemu-user of Debian, as a 64-bit ARM would run them.
-NUMERIC := ./internal/kernel ./internal/recall ./pkg/dbn ./pkg/jade ./pkg/classify
+NUMERIC := ./internal/kernel ./internal/costsearch ./pkg/dbn ./pkg/jade ./pkg/classify
 
 families:
 	set -e; for f in avx512 avx2 go; do echo "== $$f"; FLANK_KERNEL=$$f $(GO) test -count 1 ./internal/kernel ./pkg/dbn ./pkg/classify; done
 	$(GO) test -tags noasm $(NUMERIC)
 
 arm64:
-	GOARCH=arm64 $(GO) test -exec qemu-aarch64 ./internal/kernel ./internal/recall
+	GOARCH=arm64 $(GO) test -exec qemu-aarch64 ./internal/kernel ./internal/costsearch
 
 # Speed beside OpenBLAS, gonum, NumPy, SciPy, scikit-learn and PyTorch, as written
 # to docs/performance.md: some ten minutes, and 3 GB for the peers the first time.

@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/recall"
+	"github.com/flank-tcm/flank/internal/costsearch"
 	"github.com/flank-tcm/flank/pkg/jade"
 )
 
@@ -52,7 +52,7 @@ func newPairSearch(words []string) (task, error) {
 		return nil, err
 	}
 	p, y := posteriors(n, 2)
-	sorted := func() *recall.Pair {
+	sorted := func() *costsearch.Pair {
 		var odds [2][]float64
 		for k := range odds {
 			odds[k] = make([]float64, 0, n)
@@ -60,7 +60,7 @@ func newPairSearch(words []string) (task, error) {
 		for i, label := range y {
 			odds[label] = append(odds[label], p[2*i+1]/p[2*i])
 		}
-		return recall.NewPair(odds[0], odds[1])
+		return costsearch.NewPair(odds[0], odds[1])
 	}
 	pair := sorted()
 	switch part {
@@ -71,7 +71,7 @@ func newPairSearch(words []string) (task, error) {
 	case "jade":
 		counts := []int{len(pair.Odds(0)), len(pair.Odds(1))}
 		return func() (seconds, error) {
-			return search(2, func(t []recall.Tally, w [][]float64) {
+			return search(2, func(t []costsearch.Tally, w [][]float64) {
 				for i := range t {
 					pair.Count(&t[i], w[i][0], w[i][1], true)
 				}
@@ -82,12 +82,12 @@ func newPairSearch(words []string) (task, error) {
 }
 
 // search times JADE on the G-mean with a soft tie-break.
-func search(k int, count func([]recall.Tally, [][]float64), counts []int) (seconds, error) {
+func search(k int, count func([]costsearch.Tally, [][]float64), counts []int) (seconds, error) {
 	problem := jade.Problem{Lower: make([]float64, k), Upper: make([]float64, k)}
 	for j := range problem.Upper {
 		problem.Upper[j] = 1
 	}
-	tallies, weights := recall.NewTallies(population, k), make([][]float64, population)
+	tallies, weights := costsearch.NewTallies(population, k), make([][]float64, population)
 	for i := range weights {
 		weights[i] = make([]float64, k)
 	}
@@ -137,17 +137,17 @@ func newScan(words []string) (task, error) {
 			return timed(func() { naive(right, p, y, weights[0]) }), nil
 		}, nil
 	}
-	all := recall.NewRows(k, p, y, 0)
-	tallies := recall.NewTallies(population, k)
+	all := costsearch.NewRows(k, p, y, 0)
+	tallies := costsearch.NewTallies(population, k)
 	if part == "batched" {
 		return func() (seconds, error) { return timed(func() { all.Count(tallies, weights) }), nil }, nil
 	}
 	return func() (seconds, error) {
 		var err error
 		t := timed(func() {
-			sample := recall.NewRows(k, p, y, 50_000)
+			sample := costsearch.NewRows(k, p, y, 50_000)
 			_, err = search(k, sample.Count, sample.Counts())
-			recall.NewRows(k, p, y, 0).Count(tallies[:5], weights[:5])
+			costsearch.NewRows(k, p, y, 0).Count(tallies[:5], weights[:5])
 		})
 		return t, err
 	}, nil

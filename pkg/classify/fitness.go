@@ -1,12 +1,12 @@
 package classify
 
-import "github.com/flank-tcm/flank/internal/recall"
+import "github.com/flank-tcm/flank/internal/costsearch"
 
 // recalls evaluates costs on judged rows, a generation at a time.
 type recalls struct {
-	counts []int        // rows of each class
-	pair   *recall.Pair // of two classes
-	rows   *recall.Rows // of more
+	counts []int            // rows of each class
+	pair   *costsearch.Pair // of two classes
+	rows   *costsearch.Rows // of more
 }
 
 // recalls makes them of at most most rows of each class, or of all if most is 0;
@@ -15,7 +15,7 @@ func (d judged) recalls(most int) recalls {
 	if d.k == 2 {
 		return recalls{counts: d.counts, pair: d.order()}
 	}
-	rows := recall.NewRows(d.k, d.posterior, d.y, most)
+	rows := costsearch.NewRows(d.k, d.posterior, d.y, most)
 	return recalls{counts: rows.Counts(), rows: rows}
 }
 
@@ -37,7 +37,7 @@ func (r recalls) fitness(f []float64, costs [][]float64, m Metric, soft bool) {
 			}
 		}
 	}
-	tallies := recall.NewTallies(len(costs), k)
+	tallies := costsearch.NewTallies(len(costs), k)
 	if r.pair != nil {
 		for i, w := range weights {
 			r.pair.Count(&tallies[i], w[0], w[1], soft)

@@ -3,7 +3,7 @@ package classify
 import (
 	"math"
 
-	"github.com/flank-tcm/flank/internal/recall"
+	"github.com/flank-tcm/flank/internal/costsearch"
 )
 
 // judged holds rows whose posteriors and classes are both known: what costs are
@@ -12,8 +12,8 @@ type judged struct {
 	k         int
 	posterior []float64 // N×K, row-major
 	y         []int
-	counts    []int        // rows of each class
-	pair      *recall.Pair // of two classes, once order has made it
+	counts    []int            // rows of each class
+	pair      *costsearch.Pair // of two classes, once order has made it
 }
 
 func newJudged(k int, posterior []float64, y []int) judged {
@@ -45,7 +45,7 @@ type plateau struct {
 // order returns the rows of two classes in order of their odds. The quotient of
 // two float32 values is exact enough in float64 to tell any two different ones
 // apart, which their logarithms are not.
-func (d judged) order() *recall.Pair {
+func (d judged) order() *costsearch.Pair {
 	if d.pair != nil {
 		return d.pair
 	}
@@ -54,7 +54,7 @@ func (d judged) order() *recall.Pair {
 		p := d.row(i)
 		odds[label] = append(odds[label], p[1]/p[0])
 	}
-	return recall.NewPair(odds[0], odds[1])
+	return costsearch.NewPair(odds[0], odds[1])
 }
 
 // sweep returns the widest of the plateaus on which two classes' metric is

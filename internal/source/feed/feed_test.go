@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"pgregory.net/rapid"
 
-	_ "github.com/flank-tcm/flank/internal/repeatable"
+	_ "github.com/flank-tcm/flank/internal/seededrapid"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"

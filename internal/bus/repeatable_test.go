@@ -1,3 +1,0 @@
-package bus
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package bus
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

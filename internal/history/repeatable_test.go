@@ -1,3 +1,0 @@
-package history
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package history
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

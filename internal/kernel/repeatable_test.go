@@ -1,3 +1,0 @@
-package kernel
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

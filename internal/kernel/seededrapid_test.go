@@ -1,0 +1,3 @@
+package kernel
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,3 +1,0 @@
-package machine
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

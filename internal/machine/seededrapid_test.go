@@ -1,0 +1,3 @@
+package machine
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

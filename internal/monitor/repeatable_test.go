@@ -1,3 +1,0 @@
-package monitor
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

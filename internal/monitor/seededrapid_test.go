@@ -1,0 +1,3 @@
+package monitor
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,3 +1,0 @@
-package recall
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

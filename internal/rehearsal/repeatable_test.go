@@ -1,3 +1,0 @@
-package main
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

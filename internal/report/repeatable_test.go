@@ -1,3 +1,0 @@
-package report
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,3 +1,0 @@
-package sim
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package sim
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,3 +1,0 @@
-package keel
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package keel
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

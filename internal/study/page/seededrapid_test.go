@@ -1,0 +1,3 @@
+package page
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,3 +1,0 @@
-package study
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

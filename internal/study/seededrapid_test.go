@@ -1,0 +1,3 @@
+package study
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

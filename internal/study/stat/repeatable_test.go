@@ -1,3 +1,0 @@
-package stat
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package stat
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

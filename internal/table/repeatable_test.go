@@ -1,3 +1,0 @@
-package table
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package table
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

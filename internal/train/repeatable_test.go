@@ -1,3 +1,0 @@
-package train
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

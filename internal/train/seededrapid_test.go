@@ -1,0 +1,3 @@
+package train
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,3 +1,0 @@
-package web
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

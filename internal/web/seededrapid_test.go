@@ -1,0 +1,3 @@
+package web
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

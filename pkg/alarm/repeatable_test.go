@@ -1,3 +1,0 @@
-package alarm
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package alarm
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

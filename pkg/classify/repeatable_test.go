@@ -1,3 +1,0 @@
-package classify
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

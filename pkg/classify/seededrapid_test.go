@@ -1,0 +1,3 @@
+package classify
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

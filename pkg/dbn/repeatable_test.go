@@ -1,3 +1,0 @@
-package dbn
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

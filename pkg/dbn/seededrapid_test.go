@@ -1,0 +1,3 @@
+package dbn
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

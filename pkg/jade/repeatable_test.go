@@ -1,3 +1,0 @@
-package jade
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package jade
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,0 +1,3 @@
+package model
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

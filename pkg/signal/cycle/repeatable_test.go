@@ -1,3 +1,0 @@
-package cycle_test
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package cycle_test
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

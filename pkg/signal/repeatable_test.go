@@ -1,3 +1,0 @@
-package signal
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package signal
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

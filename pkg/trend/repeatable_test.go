@@ -1,3 +1,0 @@
-package trend
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package trend
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

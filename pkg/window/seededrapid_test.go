@@ -1,0 +1,3 @@
+package window
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,3 +1,0 @@
-package schemas
-
-import _ "github.com/flank-tcm/flank/internal/repeatable"

@@ -1,0 +1,3 @@
+package schemas
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"
