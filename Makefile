@@ -39,10 +39,10 @@ bench:
 
 # Numeric packages with every family of kernels that this processor has; without
 # assembly; and the kernels, given qemu-user of Debian, as a 64-bit ARM would run them.
-NUMERIC := ./internal/kernel ./internal/costsearch ./pkg/dbn ./pkg/jade ./pkg/classify
+NUMERIC := ./internal/kernel ./internal/costsearch ./pkg/dbn ./pkg/jade ./pkg/classify ./pkg/unknown
 
 families:
-	set -e; for f in avx512 avx2 go; do echo "== $$f"; FLANK_KERNEL=$$f $(GO) test -count 1 ./internal/kernel ./pkg/dbn ./pkg/classify; done
+	set -e; for f in avx512 avx2 go; do echo "== $$f"; FLANK_KERNEL=$$f $(GO) test -count 1 ./internal/kernel ./pkg/dbn ./pkg/classify ./pkg/unknown; done
 	$(GO) test -tags noasm $(NUMERIC)
 
 arm64:
@@ -196,7 +196,7 @@ peers/.venv/ready: peers/requirements.txt
 
 # Metrics by scikit-learn, computed anew.
 peers-metrics: peers/.venv/ready
-	peers/.venv/bin/python peers/metrics.py pkg/classify/testdata/scikit-learn.json
+	peers/.venv/bin/python peers/metrics.py pkg/score/testdata/scikit-learn.json
 
 # Statistical tests by SciPy, resamplers by imbalanced-learn, computed anew.
 peers/study/.venv/ready: peers/study/requirements.txt

@@ -1,10 +1,10 @@
-"""Reference values of scikit-learn for the metrics of pkg/classify.
+"""Reference values of scikit-learn for the metrics of pkg/score.
 
-    python peers/metrics.py pkg/classify/testdata/scikit-learn.json         # compare
-    python peers/metrics.py pkg/classify/testdata/scikit-learn.json --write
+    python peers/metrics.py pkg/score/testdata/scikit-learn.json         # compare
+    python peers/metrics.py pkg/score/testdata/scikit-learn.json --write
 
 The file holds rows, made from a fixed seed, and what scikit-learn says of
-them; a test of pkg/classify holds the Go code to it. Comparing computes the
+them; a test of pkg/score holds the Go code to it. Comparing computes the
 values anew and fails where they are off by more than 1e-12.
 """
 

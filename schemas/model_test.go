@@ -24,6 +24,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/unknown"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -342,10 +343,10 @@ func TestNoveltyIsAsDocumented(t *testing.T) {
 		posterior = append(posterior, 0.5+0.4*float64(1-2*y[i])*float64(i)/200, 0.5-0.4*float64(1-2*y[i])*float64(i)/200)
 	}
 	var err error
-	if m.Conformal, err = classify.NewConformal(posterior, y, groups, 2, 0.05); err != nil {
+	if m.Conformal, err = unknown.NewConformal(posterior, y, groups, 2, 0.05); err != nil {
 		t.Fatal(err)
 	}
-	if m.Novelty, _, err = classify.FitNovelty(t.Context(), x, groups, nil, 0.02, 1, 1); err != nil {
+	if m.Novelty, _, err = unknown.FitNovelty(t.Context(), x, groups, nil, 0.02, 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range m.Golden {

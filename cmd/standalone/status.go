@@ -15,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -146,7 +147,7 @@ type summary struct {
 	Verdicts   map[event.Verdict]uint64 `json:"verdicts"`
 	Model      string                   `json:"model"`
 	Confusion  *confusion               `json:"confusion,omitempty"`
-	GMean      *classify.Figure         `json:"gmean,omitempty"`
+	GMean      *score.Figure            `json:"gmean,omitempty"`
 }
 
 // confusion counts the windows judged healthy or faulty whose truth is known,
@@ -184,7 +185,7 @@ func (p *plant) summarize(gw *gateway.Gateway, results *history.Collector) (*sum
 			TP: m[classify.Faulty][classify.Faulty], FN: m[classify.Faulty][classify.Healthy],
 			FP: m[classify.Healthy][classify.Faulty], TN: m[classify.Healthy][classify.Healthy],
 		}
-		gmean := m.Scores().GMean
+		gmean := m.Summary().GMean
 		s.GMean = &gmean
 	}
 	text, err := json.Marshal(s)

@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/trend"
 )
@@ -135,18 +136,18 @@ func (s *set) judge(ctx context.Context, p split, variant string, change func(*t
 		return nil, err
 	}
 	var out []cell
-	var score []float64
+	var scores []float64
 	var faulty []bool
 	for _, tool := range p.Test {
 		cl := cell{Data: s.Name, Protocol: p.Protocol, Unit: p.Unit, Split: p.Name, Method: flankMethod, Variant: variant, Tool: tool}
-		if err := s.follow(m, tool, &cl, &score, &faulty); err != nil {
+		if err := s.follow(m, tool, &cl, &scores, &faulty); err != nil {
 			return nil, err
 		}
 		out = append(out, cl)
 	}
 	auc := math.NaN()
 	if slices.Contains(faulty, true) && slices.Contains(faulty, false) {
-		auc = classify.AUC(score, faulty)
+		auc = score.AUC(scores, faulty)
 	}
 	for i := range out {
 		out[i].AUC = auc

@@ -13,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Summary is what a Collector saw of one epoch of one machine.
@@ -207,10 +208,10 @@ func (c *Collector) Summary() Summary {
 
 // Confusion compares the windows judged healthy or faulty with the truth. It
 // returns false if no window's true class is known.
-func (c *Collector) Confusion() (classify.Confusion, bool) {
+func (c *Collector) Confusion() (score.Confusion, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := classify.NewConfusion(2)
+	m := score.NewConfusion(2)
 	for seq, r := range c.seen {
 		class, known := c.truth[seq]
 		switch {

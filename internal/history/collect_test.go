@@ -134,7 +134,7 @@ func TestCollectorConfusion(t *testing.T) {
 		t.Errorf("confusion %v, %v", m, known)
 	}
 	// √(6/8 · 9/12) = 0.75, by hand.
-	if g := float64(m.Scores().GMean); math.Abs(g-0.75) > 1e-12 {
+	if g := float64(m.Summary().GMean); math.Abs(g-0.75) > 1e-12 {
 		t.Errorf("G-mean %v, want 0.75", g)
 	}
 	if err := c.Flush(); err != nil {

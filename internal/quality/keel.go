@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/study/keel"
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // keelSets are small, hard sets of different kinds, to see that what is good on
@@ -39,22 +40,22 @@ func measureKEEL(ctx context.Context, dir string, log io.Writer) ([]keelScore, m
 		if err != nil {
 			return nil, nil, err
 		}
-		score := keelScore{set: set}
-		for encoding, to := range map[classify.Encoding]*float64{classify.Standard: &score.standard, classify.Bins: &score.bins} {
+		entry := keelScore{set: set}
+		for encoding, to := range map[classify.Encoding]*float64{classify.Standard: &entry.standard, classify.Bins: &entry.bins} {
 			v, err := classify.CrossValidate(ctx, s.X, s.Y, nil, classify.Settings{Encoding: encoding, Seed: 1}, s.Folds)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", set, err)
 			}
 			for _, f := range s.Folds {
-				m := classify.NewConfusion(2)
+				m := score.NewConfusion(2)
 				for _, i := range f.Test {
 					m.Add(s.Y[i], v.Decision[i])
 				}
 				*to += m.GMean() / keel.Folds
 			}
 		}
-		fmt.Fprintf(log, "%s: G-mean %.3f, bins %.3f\n", set, score.standard, score.bins)
-		all = append(all, score)
+		fmt.Fprintf(log, "%s: G-mean %.3f, bins %.3f\n", set, entry.standard, entry.bins)
+		all = append(all, entry)
 	}
 	return all, peers, nil
 }

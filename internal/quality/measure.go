@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // arm is one setting that is tried.
@@ -44,7 +45,7 @@ var arms = []arm{
 
 // outcome is what an arm gave with one seed.
 type outcome struct {
-	scores      classify.Scores
+	scores      score.Summary
 	validation  *classify.Validation
 	folds       []classify.Fold
 	temperature float64 // median over folds
@@ -54,7 +55,7 @@ type result struct {
 	rows     *rows
 	arms     [][]outcome // by arm and seed
 	seeds    int
-	raw      []classify.Scores // recommended, with costs chosen without calibration, by seed
+	raw      []score.Summary // recommended, with costs chosen without calibration, by seed
 	peers    peerFile
 	keel     []keelScore
 	keelPeer map[string]map[string]float64 // G-mean by set and method
@@ -127,8 +128,8 @@ func (a arm) run(ctx context.Context, t *rows, seed uint64) (outcome, error) {
 }
 
 // by returns the scores if every fold had kept the costs of the named choice.
-func (o outcome) by(choice string, y []int) classify.Scores {
-	m := classify.NewConfusion(2)
+func (o outcome) by(choice string, y []int) score.Summary {
+	m := score.NewConfusion(2)
 	for f, fold := range o.folds {
 		for _, c := range o.validation.Reports[f].Costs.Choices {
 			if c.Name != choice {
@@ -139,13 +140,13 @@ func (o outcome) by(choice string, y []int) classify.Scores {
 			}
 		}
 	}
-	return m.Scores()
+	return m.Summary()
 }
 
 // uncalibrated returns the scores if costs had been chosen on posteriors as the
 // networks gave them.
-func (o outcome) uncalibrated(ctx context.Context, y []int) (classify.Scores, error) {
-	m := classify.NewConfusion(2)
+func (o outcome) uncalibrated(ctx context.Context, y []int) (score.Summary, error) {
+	m := score.NewConfusion(2)
 	for f, fold := range o.folds {
 		report := o.validation.Reports[f]
 		raw := func(p []float64) []float64 {
@@ -159,13 +160,13 @@ func (o outcome) uncalibrated(ctx context.Context, y []int) (classify.Scores, er
 		}
 		costs, _, err := classify.ChooseCosts(ctx, posterior, labels, 2, classify.CostSettings{})
 		if err != nil {
-			return classify.Scores{}, err
+			return score.Summary{}, err
 		}
 		for _, i := range fold.Test {
 			m.Add(y[i], costs.Decide(raw(o.validation.Posterior[2*i:2*i+2])))
 		}
 	}
-	return m.Scores(), nil
+	return m.Summary(), nil
 }
 
 // nestedSeeds returns for how many seeds all candidates were tried.
@@ -182,8 +183,8 @@ func (r *result) nestedSeeds() int {
 // nested returns the scores if for every tool held out the candidate was taken
 // that has the best G-mean out of fold on the other tools, and how often each
 // was.
-func (r *result) nested(seed int) (classify.Scores, map[string]int) {
-	m, taken := classify.NewConfusion(2), make(map[string]int)
+func (r *result) nested(seed int) (score.Summary, map[string]int) {
+	m, taken := score.NewConfusion(2), make(map[string]int)
 	for f, fold := range r.arms[0][seed].folds {
 		best, most := -1, -1.0
 		for a := range arms {
@@ -199,14 +200,14 @@ func (r *result) nested(seed int) (classify.Scores, map[string]int) {
 			m.Add(r.rows.y[i], r.arms[best][seed].validation.Decision[i])
 		}
 	}
-	return m.Scores(), taken
+	return m.Summary(), taken
 }
 
 // majority returns the scores of the majority of each window and the eight
 // before it of its tool.
-func (o outcome) majority(t *rows) classify.Scores {
+func (o outcome) majority(t *rows) score.Summary {
 	const of = 9
-	m := classify.NewConfusion(2)
+	m := score.NewConfusion(2)
 	var last []int
 	for i, d := range o.validation.Decision {
 		if i > 0 && t.groups[i] != t.groups[i-1] {
@@ -225,7 +226,7 @@ func (o outcome) majority(t *rows) classify.Scores {
 		}
 		m.Add(t.y[i], decision)
 	}
-	return m.Scores()
+	return m.Summary()
 }
 
 func median(x []float64) float64 {

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // peerFile is what peers/quality.py writes.
@@ -60,12 +60,12 @@ for each tool, by what it gives out of fold on the others.
 |---|---:|---:|---:|---:|---:|
 `, len(tools), r.rows.x.Cols, faultyVB, 10, r.rows.x.Rows, faulty, r.seeds, (r.seeds+1)/2)
 	for a, arm := range arms {
-		row(&b, arm.name, r.all(a, func(o outcome) classify.Scores { return o.scores }))
+		row(&b, arm.name, r.all(a, func(o outcome) score.Summary { return o.scores }))
 		if a == 0 {
-			row(&b, "the same after a majority of 9 windows", r.all(0, func(o outcome) classify.Scores { return o.majority(r.rows) }))
+			row(&b, "the same after a majority of 9 windows", r.all(0, func(o outcome) score.Summary { return o.majority(r.rows) }))
 		}
 	}
-	var nested []classify.Scores
+	var nested []score.Summary
 	taken := make(map[string]int)
 	for seed := range r.nestedSeeds() {
 		s, t := r.nested(seed)
@@ -92,7 +92,7 @@ for each tool, by what it gives out of fold on the others.
 		{"argmax", "equal: the plain network"}, {"inverse_prior", "inverse prior"}, {"exact", "exact optimum of the plain G-mean"},
 		{"smoothed", "optimum of the smoothed G-mean"}, {"jade", "JADE"}, {"kept", "kept: half-way from smoothed optimum to inverse prior"},
 	} {
-		row(&b, c.text, r.all(0, func(o outcome) classify.Scores { return o.by(c.name, r.rows.y) }))
+		row(&b, c.text, r.all(0, func(o outcome) score.Summary { return o.by(c.name, r.rows.y) }))
 	}
 	row(&b, "the same, without calibration", r.raw)
 	var t []float64
@@ -122,15 +122,15 @@ out of fold by tool. Where a method wants scaled inputs it gets them standardise
 | method | G-mean | range | AUC | recall | specificity | with its own threshold |
 |---|---:|---:|---:|---:|---:|---:|
 `)
-	ours := r.all(0, func(o outcome) classify.Scores { return o.scores })
-	own := median(of(ours, func(s classify.Scores) classify.Figure { return s.GMean }))
+	ours := r.all(0, func(o outcome) score.Summary { return o.scores })
+	own := median(of(ours, func(s score.Summary) score.Figure { return s.GMean }))
 	best, bestName := 0.0, ""
 	type line struct {
 		g    float64
 		text string
 	}
-	plain := r.all(0, func(o outcome) classify.Scores { return o.by("argmax", r.rows.y) })
-	lines := []line{{own, fmt.Sprintf("| **ECS-DBN, recommended** | %s %.3f |\n", cells(ours), median(of(plain, func(s classify.Scores) classify.Figure { return s.GMean })))}}
+	plain := r.all(0, func(o outcome) score.Summary { return o.by("argmax", r.rows.y) })
+	lines := []line{{own, fmt.Sprintf("| **ECS-DBN, recommended** | %s %.3f |\n", cells(ours), median(of(plain, func(s score.Summary) score.Figure { return s.GMean })))}}
 	for _, m := range r.peers.Methods {
 		g := median(m.GMean)
 		if g > best {
@@ -183,28 +183,28 @@ func (r *result) keelTable(b *strings.Builder) {
 }
 
 // all returns the scores of an arm by seed.
-func (r *result) all(arm int, scores func(outcome) classify.Scores) []classify.Scores {
-	var s []classify.Scores
+func (r *result) all(arm int, scores func(outcome) score.Summary) []score.Summary {
+	var s []score.Summary
 	for _, o := range r.arms[arm] {
 		s = append(s, scores(o))
 	}
 	return s
 }
 
-func row(b *strings.Builder, name string, s []classify.Scores) {
+func row(b *strings.Builder, name string, s []score.Summary) {
 	fmt.Fprintf(b, "| %s | %s\n", name, cells(s))
 }
 
 // cells returns the cells of a row, without the bar in front.
-func cells(s []classify.Scores) string {
-	g := of(s, func(s classify.Scores) classify.Figure { return s.GMean })
-	auc := figure(classify.Figure(median(of(s, func(s classify.Scores) classify.Figure { return s.AUC }))))
+func cells(s []score.Summary) string {
+	g := of(s, func(s score.Summary) score.Figure { return s.GMean })
+	auc := figure(score.Figure(median(of(s, func(s score.Summary) score.Figure { return s.AUC }))))
 	return fmt.Sprintf("%.3f | %s | %s | %.3f | %.3f |", median(g), span(g), auc,
-		median(of(s, func(s classify.Scores) classify.Figure { return s.Recall })),
-		median(of(s, func(s classify.Scores) classify.Figure { return s.Specificity })))
+		median(of(s, func(s score.Summary) score.Figure { return s.Recall })),
+		median(of(s, func(s score.Summary) score.Figure { return s.Specificity })))
 }
 
-func of(s []classify.Scores, f func(classify.Scores) classify.Figure) []float64 {
+func of(s []score.Summary, f func(score.Summary) score.Figure) []float64 {
 	var x []float64
 	for _, s := range s {
 		x = append(x, float64(f(s)))
@@ -216,7 +216,7 @@ func span(x []float64) string {
 	return fmt.Sprintf("%.3f–%.3f", slices.Min(x), slices.Max(x))
 }
 
-func figure(f classify.Figure) string {
+func figure(f score.Figure) string {
 	if f != f {
 		return "–"
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/atomicfile"
-	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Key says which cell it is. Trials and folds count from 1.
@@ -47,15 +47,15 @@ const firstOptional = 11
 
 // NewCell scores decisions on rows of classes y.
 func NewCell(k Key, y []int, a Answer) Cell {
-	m := classify.NewConfusion(2)
+	m := score.NewConfusion(2)
 	positive := make([]bool, len(y))
 	for i, label := range y {
 		m.Add(label, a.Decision[i])
 		positive[i] = label == 1
 	}
-	s := m.Scores()
+	s := m.Summary()
 	return Cell{
-		Key: k, Accuracy: float64(s.Accuracy), GMean: float64(s.GMean), AUC: classify.AUC(a.Score, positive),
+		Key: k, Accuracy: float64(s.Accuracy), GMean: float64(s.GMean), AUC: score.AUC(a.Score, positive),
 		Precision: float64(s.Precision), Recall: float64(s.Recall), F1: float64(s.F1), Seconds: a.Seconds,
 		MCC: float64(s.MCC), BalancedAccuracy: float64(s.BalancedAccuracy),
 		TP: m[1][1], FN: m[1][0], FP: m[0][1], TN: m[0][0],

@@ -10,6 +10,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Default returns how the study's ECS-DBN is fitted: one way for all sets, which
@@ -284,7 +285,7 @@ func gridCosts(posterior []float64, y []int) classify.CostVector {
 	for a := range gridSteps {
 		for b := range gridSteps {
 			c := classify.CostVector{float64(a) / (gridSteps - 1), float64(b) / (gridSteps - 1)}
-			m := classify.NewConfusion(2)
+			m := score.NewConfusion(2)
 			for i, label := range y {
 				m.Add(label, c.Decide(posterior[2*i:2*i+2]))
 			}

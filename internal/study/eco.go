@@ -10,6 +10,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // ecoFamily is an ensemble in the manner of P. Lim, C. Goh and K. Tan,
@@ -89,7 +90,7 @@ func evolveECO(ctx context.Context, t Task) ([]*elm, error) {
 	problem := ecoBox
 	problem.Evaluate = jade.Each(func(genes []float64) float64 {
 		i := individual{plan: planOf(genes), seed: seedOf("member", len(all), t.Seed)}
-		m := classify.NewConfusion(2)
+		m := score.NewConfusion(2)
 		for k, decision := range answer(i.plan.fit(x, y, i.seed).values(held), 0).Decision {
 			m.Add(truth[k], decision)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // twoClouds is a set that is easy, but not for a constant.
@@ -64,7 +65,7 @@ func TestNothingLeaks(t *testing.T) {
 			t.Errorf("%s: a test row moves decisions on others", f.methods[0].Name)
 		}
 		for i, a := range clean {
-			m := classify.NewConfusion(2)
+			m := score.NewConfusion(2)
 			for k, d := range a.Decision {
 				m.Add(twoClouds("clean", 1).Y[twoClouds("clean", 1).Folds[0].Test[k+1]], d)
 			}

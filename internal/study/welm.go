@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // The grid of weighted extreme learning machines. Its authors take C from 2⁻¹⁸ to
@@ -77,7 +77,7 @@ func fitWELM(ctx context.Context, t Task, golden bool) (*elm, error) {
 	for _, n := range welmUnits {
 		u := newRandomUnits(t.X, n, newRand(seedOf("units", n, t.Seed)))
 		h := u.apply(t.X)
-		counts := make(map[int]classify.Confusion)
+		counts := make(map[int]score.Confusion)
 		for _, fold := range folds {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -88,7 +88,7 @@ func fitWELM(ctx context.Context, t Task, golden bool) (*elm, error) {
 			base.Mul(pickRows(h, fold.Test), &r.vectors)
 			for p := welmFirst; p <= welmLast; p += welmStep {
 				if counts[p] == nil {
-					counts[p] = classify.NewConfusion(2)
+					counts[p] = score.NewConfusion(2)
 				}
 				var v mat.VecDense
 				v.MulVec(&base, mat.NewVecDense(n, r.within(math.Exp2(float64(p)))))

@@ -10,6 +10,7 @@ import (
 	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // heldOut are rows with what was decided of them by a classifier that was not
@@ -129,8 +130,8 @@ func epochs(n int) []float64 {
 }
 
 // decided returns how the rows were decided.
-func (h heldOut) decided() classify.Confusion {
-	m := classify.NewConfusion(2)
+func (h heldOut) decided() score.Confusion {
+	m := score.NewConfusion(2)
 	for i, s := range h.score {
 		d := classify.Healthy
 		if s >= 0.5 {
@@ -148,11 +149,11 @@ const (
 
 // points returns the operating points that curves are drawn of, with the counts
 // of all rows.
-func (h heldOut) points(positive []bool) ([]classify.OperatingPoint, rowCount) {
+func (h heldOut) points(positive []bool) ([]score.OperatingPoint, rowCount) {
 	all := totals(positive)
-	var points []classify.OperatingPoint
-	var skipped *classify.OperatingPoint
-	for p := range classify.OperatingPointSeq(h.faulty, positive) {
+	var points []score.OperatingPoint
+	var skipped *score.OperatingPoint
+	for p := range score.OperatingPointSeq(h.faulty, positive) {
 		if n := len(points); n > 0 && len(positive) > drawnWhole {
 			if last := points[n-1]; (p.TP-last.TP)*drawnSteps < all.faulty && (p.FP-last.FP)*drawnSteps < all.healthy {
 				skipped = &p
@@ -175,7 +176,7 @@ func (h heldOut) roc(positive []bool) report.Plot {
 	}
 	m := h.decided()
 	return report.Plot{
-		Title:       fmt.Sprintf("ROC curve, area %.3f", classify.AUC(h.faulty, positive)),
+		Title:       fmt.Sprintf("ROC curve, area %.3f", score.AUC(h.faulty, positive)),
 		Description: "Share of faulty windows found over share of healthy windows called faulty, for every threshold on P(faulty).",
 		X:           report.Axis{Label: "healthy windows called faulty", High: 1}, Y: report.Axis{Label: "faulty windows found", High: 1},
 		Series: []report.Series{
@@ -199,7 +200,7 @@ func (h heldOut) precisionRecall(positive []bool) report.Plot {
 	m := h.decided()
 	share := float64(all.faulty) / float64(all.faulty+all.healthy)
 	return report.Plot{
-		Title:       fmt.Sprintf("Precision and recall, average precision %.3f", classify.AveragePrecision(h.faulty, positive)),
+		Title:       fmt.Sprintf("Precision and recall, average precision %.3f", score.AveragePrecision(h.faulty, positive)),
 		Description: "Share of windows called faulty that are, over the share of faulty windows found, for every threshold on P(faulty).",
 		X:           report.Axis{Label: "recall: faulty windows found", High: 1}, Y: report.Axis{Label: "precision: called faulty rightly", High: 1},
 		Series: []report.Series{
@@ -211,13 +212,13 @@ func (h heldOut) precisionRecall(positive []bool) report.Plot {
 }
 
 func (h heldOut) calibration(positive []bool) report.Plot {
-	bins := classify.Reliability(h.faulty, positive, 10)
+	bins := score.Reliability(h.faulty, positive, 10)
 	var x, y []float64
 	for _, b := range bins {
 		x, y = append(x, b.Predicted), append(y, b.Observed)
 	}
 	return report.Plot{
-		Title:       fmt.Sprintf("Calibration, expected error %.3f", classify.CalibrationError(bins)),
+		Title:       fmt.Sprintf("Calibration, expected error %.3f", score.CalibrationError(bins)),
 		Description: "Share of windows that are faulty over the mean P(faulty) that the network gives them, in ten bins.",
 		X:           report.Axis{Label: "P(faulty) before costs, mean of a bin", High: 1}, Y: report.Axis{Label: "share that is faulty", High: 1},
 		Series: []report.Series{

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/flank-tcm/flank/internal/report"
-	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // classColor returns the color of a class, which comes again after the fourth.
@@ -35,7 +35,7 @@ func (h heldOut) ofClasses(names []string) []drawing {
 		X:           report.Axis{Label: "right: posterior before costs; up: share of the class", High: 1}, Y: report.Axis{High: 1},
 		Series: []report.Series{chance},
 	}
-	m := classify.NewConfusion(k)
+	m := score.NewConfusion(k)
 	for i, truth := range h.class {
 		m.Add(truth, h.decision[i])
 	}
@@ -45,7 +45,7 @@ func (h heldOut) ofClasses(names []string) []drawing {
 		for i, truth := range h.class {
 			posterior[i], positive[i] = h.posterior[i*k+class], truth == class
 		}
-		points := classify.OperatingPoints(posterior, positive)
+		points := score.OperatingPoints(posterior, positive)
 		all := points[len(points)-1]
 		if all.TP == 0 || all.FP == 0 {
 			continue
@@ -64,15 +64,15 @@ func (h heldOut) ofClasses(names []string) []drawing {
 			steps, precision = append(steps, tp[i]), append(precision, v)
 		}
 		color := classColor(class)
-		roc.Series = append(roc.Series, report.Series{Name: fmt.Sprintf("%s %.3f", name, classify.AUC(posterior, positive)), X: fp, Y: tp, Color: color})
-		pr.Series = append(pr.Series, report.Series{Name: fmt.Sprintf("%s %.3f", name, classify.AveragePrecision(posterior, positive)), X: steps, Y: precision, Color: color})
-		bins := classify.Reliability(posterior, positive, 10)
+		roc.Series = append(roc.Series, report.Series{Name: fmt.Sprintf("%s %.3f", name, score.AUC(posterior, positive)), X: fp, Y: tp, Color: color})
+		pr.Series = append(pr.Series, report.Series{Name: fmt.Sprintf("%s %.3f", name, score.AveragePrecision(posterior, positive)), X: steps, Y: precision, Color: color})
+		bins := score.Reliability(posterior, positive, 10)
 		var predicted, observed []float64
 		for _, b := range bins {
 			predicted, observed = append(predicted, b.Predicted), append(observed, b.Observed)
 		}
 		calibration.Series = append(calibration.Series, report.Series{
-			Name: fmt.Sprintf("%s %.3f", name, classify.CalibrationError(bins)), X: predicted, Y: observed, Color: color, Dots: true,
+			Name: fmt.Sprintf("%s %.3f", name, score.CalibrationError(bins)), X: predicted, Y: observed, Color: color, Dots: true,
 		})
 		// Where decisions with costs are on the curve, or near it.
 		taken := 0

@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // madeUp returns rows of five tools that wear out, one that never does, and
@@ -140,7 +141,7 @@ func TestCurvesOfManyRows(t *testing.T) {
 		}
 	}
 	few := heldOut{class: h.class[:drawnWhole], faulty: h.faulty[:drawnWhole]}
-	if points, _ := few.points(positives(few.class)); len(points) != len(classify.OperatingPoints(few.faulty, positives(few.class))) {
+	if points, _ := few.points(positives(few.class)); len(points) != len(score.OperatingPoints(few.faulty, positives(few.class))) {
 		t.Errorf("%d points of few rows", len(points))
 	}
 }

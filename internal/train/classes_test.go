@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // threeClasses are told by the wear of the lathe's tools; C is never broken.
@@ -313,24 +314,24 @@ func TestWarningsOfThreeClasses(t *testing.T) {
 // The report of three classes for people is kept as golden files.
 func TestReportOfThreeClasses(t *testing.T) {
 	r := fixedReport(t)
-	scores := func(rows ...[]int) classify.Scores {
-		s := classify.Confusion(rows).Scores()
+	scores := func(rows ...[]int) score.Summary {
+		s := score.Confusion(rows).Summary()
 		for k := range s.AUCs {
-			s.AUCs[k] = classify.Figure(0.9 + float64(k)/100)
+			s.AUCs[k] = score.Figure(0.9 + float64(k)/100)
 		}
 		return s
 	}
 	random := scores([]int{118, 2, 0}, []int{1, 48, 1}, []int{0, 1, 29})
 	r.Classes, r.Label, r.Random = []string{"healthy", "worn", "b|n"}, threeClasses.String(), &random
 	r.Fit.Held = scores([]int{110, 8, 2}, []int{5, 40, 5}, []int{0, 2, 28})
-	r.Fit.Costs.Plateau, r.Fit.Costs.Kept = [2]classify.Figure{classify.Figure(math.NaN()), classify.Figure(math.NaN())}, classify.Figure(math.NaN())
+	r.Fit.Costs.Plateau, r.Fit.Costs.Kept = [2]score.Figure{score.Figure(math.NaN()), score.Figure(math.NaN())}, score.Figure(math.NaN())
 	for i := range r.Fit.Costs.Choices {
 		r.Fit.Costs.Choices[i].Costs = classify.CostVector{0.5, 0.25, 0}
 	}
 	r.tools = nil
 	r.byTool(&classify.Validation{
 		Pooled: scores([]int{100, 15, 5}, []int{10, 35, 5}, []int{1, 4, 25}),
-		Groups: []classify.GroupScores{{Group: "T1", Scores: scores([]int{50, 10, 5}, []int{5, 20, 5}, []int{1, 4, 25})}, {Group: "T2", Scores: scores([]int{50, 5, 0}, []int{5, 15, 0}, []int{0, 0, 0})}},
+		Groups: []classify.GroupScores{{Group: "T1", Summary: scores([]int{50, 10, 5}, []int{5, 20, 5}, []int{1, 4, 25})}, {Group: "T2", Summary: scores([]int{50, 5, 0}, []int{5, 15, 0}, []int{0, 0, 0})}},
 	}, "leave-one-out", 2)
 	r.Faulty = r.binary()
 	golden.Check(t, "classes.md", r.Markdown("m.report"))

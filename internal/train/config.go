@@ -17,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -113,7 +114,7 @@ type FineTune struct {
 type Costs struct {
 	Posteriors classify.Posteriors `yaml:"posteriors" json:"posteriors,omitempty"`
 	Folds      int                 `yaml:"folds" json:"folds,omitempty"`
-	Metric     classify.Metric     `yaml:"metric" json:"metric,omitempty"` // what they maximise
+	Metric     score.Metric        `yaml:"metric" json:"metric,omitempty"` // what they maximise
 	Fitness    Fitness             `yaml:"fitness" json:"fitness,omitempty"`
 	Search     jade.Variant        `yaml:"search" json:"search,omitempty"` // of two classes it is only reported beside the sweep, whose optimum is kept
 }
@@ -121,8 +122,8 @@ type Costs struct {
 // Unknown says when a window is neither healthy nor faulty. A rate of 0 leaves its part
 // out of the model.
 type Unknown struct {
-	ErrorRate float64 `yaml:"error_rate" json:"error_rate"` // of conformal sets, for each class; see classify.Conformal
-	Novelty   float64 `yaml:"novelty" json:"novelty"`       // p-value up to which a window is out of distribution; see classify.Novelty
+	ErrorRate float64 `yaml:"error_rate" json:"error_rate"` // of conformal sets, for each class; see unknown.Conformal
+	Novelty   float64 `yaml:"novelty" json:"novelty"`       // p-value up to which a window is out of distribution; see unknown.Novelty
 }
 
 // Fitness says which form of the metric the costs maximise.

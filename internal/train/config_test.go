@@ -13,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/jade"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 func TestConfigCheck(t *testing.T) {
@@ -125,7 +126,7 @@ func TestEveryKeyCounts(t *testing.T) {
 		"momentum of sgd":   func(c *Config) { c.Network.FineTune.Optimizer, c.Network.FineTune.Momentum = "sgd", 0.5 },
 		"early_stopping":    func(c *Config) { c.Network.FineTune.EarlyStopping = true },
 		"posteriors":        func(c *Config) { c.Costs.Posteriors = classify.Training },
-		"metric: mcc":       func(c *Config) { c.Costs.Metric = classify.MaximizeMCC },
+		"metric: mcc":       func(c *Config) { c.Costs.Metric = score.MCC },
 		"fitness: raw":      func(c *Config) { c.Costs.Fitness = Raw },
 		"search: paper":     func(c *Config) { c.Costs.Search = jade.Paper },
 		"search: literal":   func(c *Config) { c.Costs.Search = jade.Literal },

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Landscape is how the G-mean depends on the costs of two classes, of which only
@@ -37,7 +38,7 @@ func newLandscape(faulty []float64, positive []bool) *Landscape {
 	logit := func(p float64) float64 { return min(max(math.Log(p/(1-p)), -16), 16) }
 	low, high := logit(slices.Min(faulty)), logit(slices.Max(faulty))
 	low, high = min(low, -1)-0.5, max(high, 1)+0.5
-	points := classify.OperatingPointSeq(faulty, positive) // thresholds descend
+	points := score.OperatingPointSeq(faulty, positive) // thresholds descend
 	all := totals(positive)
 	l := &Landscape{
 		Threshold: make([]float64, landscapePoints), GMean: make([]float64, landscapePoints),
@@ -47,7 +48,7 @@ func newLandscape(faulty []float64, positive []bool) *Landscape {
 		l.Threshold[i] = 1 / (1 + math.Exp(-(low + (high-low)*float64(i)/(landscapePoints-1))))
 	}
 	next := landscapePoints - 1
-	var at classify.OperatingPoint
+	var at score.OperatingPoint
 	note := func(until float64) {
 		for ; next >= 0 && l.Threshold[next] >= until; next-- {
 			l.Recall[next], l.Specificity[next] = all.shares(at)
@@ -78,15 +79,15 @@ func totals(positive []bool) (end rowCount) {
 type rowCount struct{ faulty, healthy int }
 
 // shares returns recall and specificity at p.
-func (n rowCount) shares(p classify.OperatingPoint) (recall, specificity float64) {
+func (n rowCount) shares(p score.OperatingPoint) (recall, specificity float64) {
 	return float64(p.TP) / float64(n.faulty), 1 - float64(p.FP)/float64(n.healthy)
 }
 
 // plateau returns the best G-mean of the points and the widest span of thresholds
 // around it over which it stays within 0.01. The decisions of a point are those
 // of thresholds from that of the next one up to its own.
-func plateau(points iter.Seq[classify.OperatingPoint], all rowCount) (best float64, within [2]float64) {
-	gmean := func(p classify.OperatingPoint) float64 {
+func plateau(points iter.Seq[score.OperatingPoint], all rowCount) (best float64, within [2]float64) {
+	gmean := func(p score.OperatingPoint) float64 {
 		recall, specificity := all.shares(p)
 		return math.Sqrt(recall * specificity)
 	}
@@ -116,9 +117,9 @@ type CostStudy struct {
 	Model     string               `json:"model"`
 	Classes   []string             `json:"classes"`   // their names
 	Costs     classify.CostVector  `json:"costs"`     // of the model
-	Threshold classify.Figure      `json:"threshold"` // on P(faulty) that they stand for; of more than two classes there is none
+	Threshold score.Figure         `json:"threshold"` // on P(faulty) that they stand for; of more than two classes there is none
 	On        string               `json:"on"`        // the windows that Report is about, in words
-	GMean     classify.Figure      `json:"gmean"`     // of the model's costs on them
+	GMean     score.Figure         `json:"gmean"`     // of the model's costs on them
 	Report    *classify.CostReport `json:"report"`
 	Landscape *Landscape           `json:"landscape"` // nil for more than two classes
 }
@@ -126,9 +127,9 @@ type CostStudy struct {
 // StudyCosts returns the study of m on the windows of an evaluation of it, or,
 // if e is nil, on those that the costs were chosen on when m was trained.
 func StudyCosts(ctx context.Context, m *model.Model, e *Evaluation) (*CostStudy, error) {
-	s := &CostStudy{Model: m.ID(), Classes: m.ClassNames(), Costs: m.Classifier.Costs(), Threshold: classify.Figure(math.NaN())}
+	s := &CostStudy{Model: m.ID(), Classes: m.ClassNames(), Costs: m.Classifier.Costs(), Threshold: score.Figure(math.NaN())}
 	if !several(s.Classes) {
-		s.Threshold = classify.Figure(s.Costs.Threshold())
+		s.Threshold = score.Figure(s.Costs.Threshold())
 	}
 	if e == nil {
 		var h headline
@@ -138,7 +139,7 @@ func StudyCosts(ctx context.Context, m *model.Model, e *Evaluation) (*CostStudy,
 		s.Report, s.Landscape = h.Costs, h.Landscape
 		s.On = fmt.Sprintf("windows of training (posteriors: %s)", h.Costs.Posteriors)
 		if n := len(h.Costs.Choices); n > 0 {
-			s.GMean = classify.Figure(h.Costs.Choices[n-1].GMean)
+			s.GMean = score.Figure(h.Costs.Choices[n-1].GMean)
 		}
 		return s, nil
 	}

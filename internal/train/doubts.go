@@ -9,6 +9,8 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/unknown"
 )
 
 // Doubts says how often the verdict unknown takes the place of a decision, and whether
@@ -25,34 +27,34 @@ type Doubts struct {
 
 	// Judged are the scores of the windows that are left, healthy against all others,
 	// and Decided the same of all windows, had none been unknown.
-	Judged  *classify.Scores `json:"judged,omitempty"`
-	Decided *classify.Scores `json:"decided,omitempty"`
+	Judged  *score.Summary `json:"judged,omitempty"`
+	Decided *score.Summary `json:"decided,omitempty"`
 }
 
 // Promise is what can be promised of a new tool, on average over such tools, if it is of one
 // kind with the tools of calibration: the fewer there are, the less.
 type Promise struct {
-	Class string          `json:"class,omitempty"`
-	Tools int             `json:"tools"` // of calibration
-	Share classify.Figure `json:"share"` // of the tool's windows
+	Class string       `json:"class,omitempty"`
+	Tools int          `json:"tools"` // of calibration
+	Share score.Figure `json:"share"` // of the tool's windows
 
 	// Most is what no conformal sets can promise more than, short of holding the class
 	// always.
-	Most classify.Figure `json:"most,omitempty"`
+	Most score.Figure `json:"most,omitempty"`
 }
 
 // ClassDoubt is what becomes of the windows of one class.
 type ClassDoubt struct {
-	Class    string          `json:"class"`
-	Windows  int             `json:"windows"`
-	Coverage classify.Figure `json:"coverage"` // share whose set holds the class: 1 − error rate is aimed at
+	Class    string       `json:"class"`
+	Windows  int          `json:"windows"`
+	Coverage score.Figure `json:"coverage"` // share whose set holds the class: 1 − error rate is aimed at
 
 	// Tools have windows of the class. CoverageByTool is the mean of the share within each
 	// of them, and Interval its 95 % interval by the bootstrap of whole tools, undefined of
 	// one tool.
-	Tools          int                `json:"tools,omitempty"`
-	CoverageByTool classify.Figure    `json:"coverage_by_tool"`
-	Interval       [2]classify.Figure `json:"coverage_interval"`
+	Tools          int             `json:"tools,omitempty"`
+	CoverageByTool score.Figure    `json:"coverage_by_tool"`
+	Interval       [2]score.Figure `json:"coverage_interval"`
 
 	OutOfDistribution int `json:"out_of_distribution"` // windows that are unknown because of it
 	Ambiguous         int `json:"ambiguous"`
@@ -79,12 +81,12 @@ type doubter struct {
 	covered [][]int // by tool and class: windows whose set holds the class
 	windows [][]int // by tool and class
 	tools   map[string]int
-	judged  classify.Confusion
-	decided classify.Confusion
+	judged  score.Confusion
+	decided score.Confusion
 }
 
 func newDoubter(d *Doubts, classes []string) *doubter {
-	b := &doubter{d: d, tools: make(map[string]int), judged: classify.NewConfusion(2), decided: classify.NewConfusion(2)}
+	b := &doubter{d: d, tools: make(map[string]int), judged: score.NewConfusion(2), decided: score.NewConfusion(2)}
 	for _, name := range classes {
 		d.Classes = append(d.Classes, ClassDoubt{Class: name})
 	}
@@ -151,10 +153,10 @@ func (b *doubter) finish() {
 				shares = append(shares, float64(b.covered[t][k])/float64(n[k]))
 			}
 		}
-		c.Coverage = classify.Figure(float64(covered) / float64(c.Windows))
-		c.Tools, c.CoverageByTool, c.Interval = len(shares), classify.Figure(mean(shares)), overTools(shares)
+		c.Coverage = score.Figure(float64(covered) / float64(c.Windows))
+		c.Tools, c.CoverageByTool, c.Interval = len(shares), score.Figure(mean(shares)), overTools(shares)
 	}
-	judged, decided := b.judged.Scores(), b.decided.Scores()
+	judged, decided := b.judged.Summary(), b.decided.Summary()
 	b.d.Judged, b.d.Decided = &judged, &decided
 }
 
@@ -172,14 +174,14 @@ func (d *Doubts) promise(m *model.Model, classes []string) {
 		d.ErrorRate = c.Rate
 		for k, name := range classes {
 			if tools := c.Tools(k); tools > 0 { // else the model is older and says nothing of tools
-				d.Promises = append(d.Promises, Promise{name, tools, classify.Figure(c.Promise(k)), classify.Figure(float64(tools) / float64(1+tools))})
+				d.Promises = append(d.Promises, Promise{name, tools, score.Figure(c.Promise(k)), score.Figure(float64(tools) / float64(1+tools))})
 			}
 		}
 	}
 	if n := m.Novelty; n != nil {
 		d.Novelty = n.Rate
 		if n.Tools() > 0 {
-			d.New = &Promise{Tools: n.Tools(), Share: classify.Figure(n.Promise())}
+			d.New = &Promise{Tools: n.Tools(), Share: score.Figure(n.Promise())}
 		}
 	}
 }
@@ -230,14 +232,14 @@ func (j *Job) doubts(ctx context.Context, rows rowTable, posterior []float64, m 
 	case r.Fit.Costs.Posteriors != posteriorsByTool:
 		d.Without = append(d.Without, "no conformal sets: posteriors of windows held out are needed, and these are "+r.Fit.Costs.Posteriors)
 	default:
-		m.Conformal, err = classify.NewConformal(posterior, rows.Class, rows.group, len(rows.classes), u.ErrorRate)
+		m.Conformal, err = unknown.NewConformal(posterior, rows.Class, rows.group, len(rows.classes), u.ErrorRate)
 		if err != nil {
 			return err
 		}
 	}
-	var held classify.HeldNovelty
+	var held unknown.HeldNovelty
 	if u.Novelty > 0 {
-		m.Novelty, held, err = classify.FitNovelty(ctx, rows.x(), rows.group, counted(r.Fit.Weights, len(rows.Columns), rows.exclude), u.Novelty, j.Config.Seed, j.Workers)
+		m.Novelty, held, err = unknown.FitNovelty(ctx, rows.x(), rows.group, counted(r.Fit.Weights, len(rows.Columns), rows.exclude), u.Novelty, j.Config.Seed, j.Workers)
 		if errors.Is(err, classify.ErrTooFew) {
 			d.Without = append(d.Without, fmt.Sprintf("nothing is out of distribution: %v", err))
 		} else if err != nil {
@@ -264,7 +266,7 @@ func (j *Job) doubts(ctx context.Context, rows rowTable, posterior []float64, m 
 // calibrated on the posteriors out of fold of the tools that are left, so that nothing has
 // seen the tool, which is one tool fewer than the model has; p-values of novelty are by the
 // distances of other tools.
-func (j *Job) measureDoubts(rows rowTable, m *model.Model, d *Doubts, v *classify.Validation, folds []classify.Fold, held classify.HeldNovelty) error {
+func (j *Job) measureDoubts(rows rowTable, m *model.Model, d *Doubts, v *classify.Validation, folds []classify.Fold, held unknown.HeldNovelty) error {
 	k := len(rows.classes)
 	d.Split = fmt.Sprintf("tools held out, %d folds", len(folds))
 	parts, err := ofFolds(rows, m, v, folds)
@@ -315,7 +317,7 @@ func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []clas
 		}
 		v.Reports[f].Posterior = nil
 		var err error
-		if parts[f].Conformal, err = classify.NewConformal(p, y, group, len(rows.classes), m.Conformal.Rate); err != nil {
+		if parts[f].Conformal, err = unknown.NewConformal(p, y, group, len(rows.classes), m.Conformal.Rate); err != nil {
 			return nil, err
 		}
 	}
@@ -334,7 +336,7 @@ func (j *Job) unknown(ctx context.Context, rows rowTable, m *model.Model, v *cla
 	}
 	sets := &model.Model{Conformal: m.Conformal}
 	if m.Novelty != nil {
-		fitted, held, err := classify.FitNovelty(ctx, rows.x(), rows.group, m.Novelty.Counts(), m.Novelty.Rate, j.Config.Seed, j.Workers)
+		fitted, held, err := unknown.FitNovelty(ctx, rows.x(), rows.group, m.Novelty.Counts(), m.Novelty.Rate, j.Config.Seed, j.Workers)
 		if err != nil && !errors.Is(err, classify.ErrTooFew) {
 			return nil, err
 		}

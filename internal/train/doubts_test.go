@@ -11,6 +11,8 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/unknown"
 )
 
 // Windows are counted by class and by tool, and every one of them once.
@@ -23,11 +25,11 @@ func TestDoubtsAddUp(t *testing.T) {
 		posterior, y = append(posterior, 1-p, p), append(y, i/40)
 		groups = append(groups, fmt.Sprint("T", i%4))
 	}
-	c, err := classify.NewConformal(posterior, y, groups, 2, 0.1)
+	c, err := unknown.NewConformal(posterior, y, groups, 2, 0.1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &model.Model{Conformal: c, Novelty: &classify.Novelty{Rate: 0.01}}
+	m := &model.Model{Conformal: c, Novelty: &unknown.Novelty{Rate: 0.01}}
 	d := &Doubts{}
 	d.promise(m, []string{"healthy", "faulty"})
 	b := newDoubter(d, []string{"healthy", "faulty"})
@@ -49,10 +51,10 @@ func TestDoubtsAddUp(t *testing.T) {
 		}
 	}
 	b.finish()
-	if h := d.Classes[0]; h != (ClassDoubt{Class: "healthy", Windows: 3, Coverage: 1, Tools: 2, CoverageByTool: 1, Interval: [2]classify.Figure{1, 1}, OutOfDistribution: 1, Ambiguous: 1, New: 1}) || h.Unknown() != 2 {
+	if h := d.Classes[0]; h != (ClassDoubt{Class: "healthy", Windows: 3, Coverage: 1, Tools: 2, CoverageByTool: 1, Interval: [2]score.Figure{1, 1}, OutOfDistribution: 1, Ambiguous: 1, New: 1}) || h.Unknown() != 2 {
 		t.Errorf("healthy %+v", h)
 	}
-	if f := d.Classes[1]; f != (ClassDoubt{Class: "faulty", Windows: 3, Coverage: 1. / 3, Tools: 2, CoverageByTool: 0.5, Interval: [2]classify.Figure{0, 1}, Implausible: 2, New: 1}) {
+	if f := d.Classes[1]; f != (ClassDoubt{Class: "faulty", Windows: 3, Coverage: 1. / 3, Tools: 2, CoverageByTool: 0.5, Interval: [2]score.Figure{0, 1}, Implausible: 2, New: 1}) {
 		t.Errorf("faulty %+v", f)
 	}
 	if d.Tools[0] != (ToolDoubt{"A", 2, 1, 1, 1, 0}) || d.Tools[1] != (ToolDoubt{"B", 1, 1, 0, 2, 2}) {
@@ -79,7 +81,7 @@ func TestDoubtsPromise(t *testing.T) {
 	for i := range 6 {
 		posterior, y, groups = append(posterior, 0.1, 0.9), append(y, 1), append(groups, fmt.Sprint("T", i%2))
 	}
-	c, err := classify.NewConformal(posterior, y, groups, 2, 0.05)
+	c, err := unknown.NewConformal(posterior, y, groups, 2, 0.05)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +253,7 @@ func TestRatesOfConformalSets(t *testing.T) {
 			p := v.Reports[0].Posterior
 			for i, rate := range rates {
 				v.Reports[0].Posterior = p
-				sets, err := ofFolds(rows, &model.Model{Conformal: &classify.Conformal{Rate: rate}}, v, one)
+				sets, err := ofFolds(rows, &model.Model{Conformal: &unknown.Conformal{Rate: rate}}, v, one)
 				if errors.Is(err, classify.ErrTooFew) {
 					continue // a single worn tool is left
 				} else if err != nil {

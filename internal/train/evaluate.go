@@ -18,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Exam is the examination of a model on labelled recordings or tables.
@@ -37,25 +38,25 @@ type Exam struct {
 // Evaluation says how good a model is on the windows of an exam. Its JSON is
 // part of the contract, as that of Report is.
 type Evaluation struct {
-	Model            string                     `json:"model"`
-	Label            string                     `json:"label"`                     // rule, in words
-	Pooled           classify.Scores            `json:"pooled"`                    // of windows with the verdict healthy or faulty, as all figures but those of ranking and calibration
-	Interval         *ToolInterval              `json:"pooled_interval,omitempty"` // if there are several tools
-	Classes          []string                   `json:"classes,omitempty"`         // their names, if there are more than two
-	Faulty           *classify.Scores           `json:"faulty,omitempty"`          // healthy against all others, if there are more than two
-	FaultyInterval   *ToolInterval              `json:"faulty_interval,omitempty"`
-	AveragePrecision classify.Figure            `json:"average_precision"` // of P(faulty): of any class but healthy
-	CalibrationError classify.Figure            `json:"calibration_error"` // of P(faulty), expected, ten bins
-	Groups           map[string]classify.Scores `json:"groups"`
-	Unknown          *Doubts                    `json:"unknown,omitempty"`    // windows with the verdict unknown, if the model has it
-	Wear             string                     `json:"wear_trend,omitempty"` // what the trainer found, in words, if the model estimates wear
-	Alarms           Alarms                     `json:"alarms"`
-	Windows          tally                      `json:"windows"`
-	Balance          string                     `json:"balance"`
-	Data             []model.DataSet            `json:"data"`
-	Warnings         []string                   `json:"warnings"`
-	Class            []int                      `json:"-"` // by judged window
-	Posterior        []float64                  `json:"-"` // P(class|window), healthy first, one of each class for each judged window
+	Model            string                   `json:"model"`
+	Label            string                   `json:"label"`                     // rule, in words
+	Pooled           score.Summary            `json:"pooled"`                    // of windows with the verdict healthy or faulty, as all figures but those of ranking and calibration
+	Interval         *ToolInterval            `json:"pooled_interval,omitempty"` // if there are several tools
+	Classes          []string                 `json:"classes,omitempty"`         // their names, if there are more than two
+	Faulty           *score.Summary           `json:"faulty,omitempty"`          // healthy against all others, if there are more than two
+	FaultyInterval   *ToolInterval            `json:"faulty_interval,omitempty"`
+	AveragePrecision score.Figure             `json:"average_precision"` // of P(faulty): of any class but healthy
+	CalibrationError score.Figure             `json:"calibration_error"` // of P(faulty), expected, ten bins
+	Groups           map[string]score.Summary `json:"groups"`
+	Unknown          *Doubts                  `json:"unknown,omitempty"`    // windows with the verdict unknown, if the model has it
+	Wear             string                   `json:"wear_trend,omitempty"` // what the trainer found, in words, if the model estimates wear
+	Alarms           Alarms                   `json:"alarms"`
+	Windows          tally                    `json:"windows"`
+	Balance          string                   `json:"balance"`
+	Data             []model.DataSet          `json:"data"`
+	Warnings         []string                 `json:"warnings"`
+	Class            []int                    `json:"-"` // by judged window
+	Posterior        []float64                `json:"-"` // P(class|window), healthy first, one of each class for each judged window
 
 	tools   []string  // in the order of the recordings
 	unknown []bool    // by judged window: that does not stand
@@ -71,12 +72,12 @@ type Alarms struct {
 	Threshold float64     `json:"threshold"` // have this score or more; 0.5 is the model's own decision
 	Tools     []ToolAlarm `json:"tools"`
 
-	Worn         int             `json:"worn"`           // tools that became faulty
-	Caught       int             `json:"caught"`         // of them those with an alarm at their first faulty window or later
-	Early        int             `json:"early"`          // tools, worn later or never, with an alarm while healthy
-	HealthyHours float64         `json:"healthy_hours"`  // of cutting
-	EarlyPerHour classify.Figure `json:"early_per_hour"` // false alarms per hour of healthy cutting
-	MedianDelay  classify.Figure `json:"median_delay_s"` // seconds of cutting from the first faulty window to the alarm, of tools caught
+	Worn         int          `json:"worn"`           // tools that became faulty
+	Caught       int          `json:"caught"`         // of them those with an alarm at their first faulty window or later
+	Early        int          `json:"early"`          // tools, worn later or never, with an alarm while healthy
+	HealthyHours float64      `json:"healthy_hours"`  // of cutting
+	EarlyPerHour score.Figure `json:"early_per_hour"` // false alarms per hour of healthy cutting
+	MedianDelay  score.Figure `json:"median_delay_s"` // seconds of cutting from the first faulty window to the alarm, of tools caught
 }
 
 // ToolAlarm is the life of one tool. Windows are counted from 1 among those that
@@ -162,9 +163,9 @@ func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 		r.Classes, r.Faulty = rows.classes, againstHealthy(r.Pooled.Confusion)
 	}
 	faulty := faultyOf(r.Posterior, k)
-	r.AveragePrecision = classify.Figure(classify.AveragePrecision(faulty, positives(rows.Class)))
-	r.CalibrationError = classify.Figure(classify.CalibrationError(classify.Reliability(faulty, positives(rows.Class), 10)))
-	r.Groups = make(map[string]classify.Scores)
+	r.AveragePrecision = score.Figure(score.AveragePrecision(faulty, positives(rows.Class)))
+	r.CalibrationError = score.Figure(score.CalibrationError(score.Reliability(faulty, positives(rows.Class), 10)))
+	r.Groups = make(map[string]score.Summary)
 	r.group = rows.group
 	for _, tool := range rows.tools() {
 		r.tools = append(r.tools, tool)
@@ -178,7 +179,7 @@ func (r *Evaluation) judge(m *model.Model, rows rowTable) {
 }
 
 // assess scores the windows of some that are healthy or faulty.
-func (r *Evaluation) assess(decisions []int, k int, of func(i int) bool) classify.Scores {
+func (r *Evaluation) assess(decisions []int, k int, of func(i int) bool) score.Summary {
 	var y, d []int
 	var p []float64
 	for i, decision := range decisions {
@@ -186,7 +187,7 @@ func (r *Evaluation) assess(decisions []int, k int, of func(i int) bool) classif
 			y, d, p = append(y, r.Class[i]), append(d, decision), append(p, r.Posterior[k*i:k*i+k]...)
 		}
 	}
-	return classify.Assess(y, d, p, k)
+	return score.Assess(y, d, p, k)
 }
 
 // tools returns the groups in the order in which they first appear.
@@ -257,11 +258,11 @@ func (r *Evaluation) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
 		a.Tools = append(a.Tools, life)
 	}
 	a.HealthyHours = float64(healthy) * m.Window.Length.Hours()
-	a.EarlyPerHour = classify.Figure(math.NaN())
+	a.EarlyPerHour = score.Figure(math.NaN())
 	if a.HealthyHours > 0 {
-		a.EarlyPerHour = classify.Figure(float64(a.Early) / a.HealthyHours)
+		a.EarlyPerHour = score.Figure(float64(a.Early) / a.HealthyHours)
 	}
-	a.MedianDelay = classify.Figure(median(delays))
+	a.MedianDelay = score.Figure(median(delays))
 }
 
 // median returns the median of x, NaN if it is empty.
@@ -364,7 +365,7 @@ func (r *Evaluation) Text() string {
 	}
 	const head, row = "\n\n%-16s %7s %7s %12s %10s %7s %9s %7s %7s %8s %7s", "\n%-16s %7s %7s %12s %10s %7s %9s %7s %7s %8d %7d"
 	fmt.Fprintf(&b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "MCC", "AUC", "windows", "faulty")
-	line := func(name string, s classify.Scores) {
+	line := func(name string, s score.Summary) {
 		fmt.Fprintf(&b, row, name, figure(s.GMean), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.Accuracy), figure(s.MCC), figure(s.AUC), s.Rows, s.Positive)
 	}
 	line("all", r.Pooled)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // ToolInterval says how far scores depend on which tools there happened to be: the
@@ -18,10 +18,10 @@ type ToolInterval struct {
 	Tools int `json:"tools"`
 	Draws int `json:"draws"` // of as many tools, with replacement
 
-	GMean       [2]classify.Figure   `json:"gmean"`
-	Recall      [2]classify.Figure   `json:"recall"`            // of the last class
-	Specificity [2]classify.Figure   `json:"specificity"`       // of the others against the last
-	Recalls     [][2]classify.Figure `json:"recalls,omitempty"` // of each class, if there are more than two
+	GMean       [2]score.Figure   `json:"gmean"`
+	Recall      [2]score.Figure   `json:"recall"`            // of the last class
+	Specificity [2]score.Figure   `json:"specificity"`       // of the others against the last
+	Recalls     [][2]score.Figure `json:"recalls,omitempty"` // of each class, if there are more than two
 }
 
 // bootstrapDraws is how often tools are drawn: the ends of an interval of 0.95 then
@@ -35,7 +35,7 @@ const bootstrapDraws = 2000
 // of that figure's percentiles. Draws are the same in every call with as many tools.
 //
 // Source: B. Efron, R. Tibshirani, "An Introduction to the Bootstrap", 1993, §13.3.
-func bootstrap(tools, n int, of func(drawn []int, figures []float64)) [][2]classify.Figure {
+func bootstrap(tools, n int, of func(drawn []int, figures []float64)) [][2]score.Figure {
 	rng := rand.New(rand.NewPCG(1, 0x746f6f6c73)) // "tools"
 	drawn, figures := make([]int, tools), make([]float64, n)
 	values := make([][]float64, n)
@@ -50,25 +50,25 @@ func bootstrap(tools, n int, of func(drawn []int, figures []float64)) [][2]class
 			}
 		}
 	}
-	out := make([][2]classify.Figure, n)
+	out := make([][2]score.Figure, n)
 	for i, v := range values {
 		out[i] = undefinedInterval()
 		if m := len(v); m > 0 {
 			slices.Sort(v)
-			out[i] = [2]classify.Figure{classify.Figure(v[m/40]), classify.Figure(v[m-1-m/40])}
+			out[i] = [2]score.Figure{score.Figure(v[m/40]), score.Figure(v[m-1-m/40])}
 		}
 	}
 	return out
 }
 
-func undefinedInterval() [2]classify.Figure {
-	undefined := classify.Figure(math.NaN())
-	return [2]classify.Figure{undefined, undefined}
+func undefinedInterval() [2]score.Figure {
+	undefined := score.Figure(math.NaN())
+	return [2]score.Figure{undefined, undefined}
 }
 
 // overTools returns the interval of the mean of a figure that each tool has, undefined of
 // fewer than two tools.
-func overTools(figures []float64) [2]classify.Figure {
+func overTools(figures []float64) [2]score.Figure {
 	if len(figures) < 2 {
 		return undefinedInterval()
 	}
@@ -83,7 +83,7 @@ func overTools(figures []float64) [2]classify.Figure {
 
 // intervalOf returns the interval of the scores of all tools together, given the decisions
 // on the windows of each, or nil of fewer than two tools.
-func intervalOf(tools []classify.Confusion) *ToolInterval {
+func intervalOf(tools []score.Confusion) *ToolInterval {
 	if len(tools) < 2 {
 		return nil
 	}
@@ -97,7 +97,7 @@ func intervalOf(tools []classify.Confusion) *ToolInterval {
 		}
 	}
 	all := bootstrap(len(tools), 3+k, func(drawn []int, figures []float64) {
-		sum := classify.NewConfusion(k)
+		sum := score.NewConfusion(k)
 		for _, t := range drawn {
 			for truth, row := range tools[t] {
 				for decision, n := range row {
@@ -105,13 +105,13 @@ func intervalOf(tools []classify.Confusion) *ToolInterval {
 				}
 			}
 		}
-		s := sum.Scores()
+		s := sum.Summary()
 		figures[0], figures[1], figures[2] = float64(s.GMean), float64(s.Recall), float64(s.Specificity)
 		for class, f := range s.Recalls {
 			figures[3+class] = float64(f)
 		}
 	})
-	known := func(of [2]classify.Figure, tools int) [2]classify.Figure {
+	known := func(of [2]score.Figure, tools int) [2]score.Figure {
 		if tools < 2 {
 			return undefinedInterval()
 		}
@@ -130,8 +130,8 @@ func intervalOf(tools []classify.Confusion) *ToolInterval {
 }
 
 // confusions returns the decisions on the windows of each tool.
-func confusions(tools []string, of map[string]classify.Scores) []classify.Confusion {
-	out := make([]classify.Confusion, len(tools))
+func confusions(tools []string, of map[string]score.Summary) []score.Confusion {
+	out := make([]score.Confusion, len(tools))
 	for i, t := range tools {
 		out[i] = of[t].Confusion
 	}
@@ -139,8 +139,8 @@ func confusions(tools []string, of map[string]classify.Scores) []classify.Confus
 }
 
 // twoClasses returns decisions between healthy and all other classes, taken as one.
-func twoClasses(tools []classify.Confusion) []classify.Confusion {
-	out := make([]classify.Confusion, len(tools))
+func twoClasses(tools []score.Confusion) []score.Confusion {
+	out := make([]score.Confusion, len(tools))
 	for i, m := range tools {
 		out[i] = againstHealthy(m).Confusion
 	}
@@ -148,7 +148,7 @@ func twoClasses(tools []classify.Confusion) []classify.Confusion {
 }
 
 // within returns a figure and its interval, if that is defined.
-func within(f classify.Figure, of [2]classify.Figure) string {
+func within(f score.Figure, of [2]score.Figure) string {
 	if of[0] != of[0] {
 		return figure(f)
 	}
@@ -157,7 +157,7 @@ func within(f classify.Figure, of [2]classify.Figure) string {
 
 // words returns scores with their intervals, nothing if there are none. Names are those of
 // the classes.
-func (v *ToolInterval) words(names []string, s *classify.Scores) string {
+func (v *ToolInterval) words(names []string, s *score.Summary) string {
 	if v == nil || s == nil {
 		return ""
 	}

@@ -7,24 +7,24 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // The interval over tools of scores: no width where tools agree, the tools that stand out
 // where they do not, and undefined where a figure rests on fewer than two tools.
 func TestIntervalOfScores(t *testing.T) {
 	undefined := math.NaN()
-	good, missing, never := classify.Confusion{{40, 0}, {0, 10}}, classify.Confusion{{40, 0}, {10, 0}}, classify.Confusion{{30, 10}, {0, 0}}
+	good, missing, never := score.Confusion{{40, 0}, {0, 10}}, score.Confusion{{40, 0}, {10, 0}}, score.Confusion{{30, 10}, {0, 0}}
 	for name, tc := range map[string]struct {
-		tools                      []classify.Confusion
+		tools                      []score.Confusion
 		gmean, recall, specificity [2]float64
 	}{
-		"all alike":                      {[]classify.Confusion{good, good, good}, [2]float64{1, 1}, [2]float64{1, 1}, [2]float64{1, 1}},
-		"one of two misses all":          {[]classify.Confusion{good, missing}, [2]float64{0, 1}, [2]float64{0, 1}, [2]float64{1, 1}},
-		"a single tool ever gets faulty": {[]classify.Confusion{good, never, never}, [2]float64{undefined, undefined}, [2]float64{undefined, undefined}, [2]float64{0.75, 1}},
-		"no tool does":                   {[]classify.Confusion{never, never}, [2]float64{undefined, undefined}, [2]float64{undefined, undefined}, [2]float64{0.75, 0.75}},
+		"all alike":                      {[]score.Confusion{good, good, good}, [2]float64{1, 1}, [2]float64{1, 1}, [2]float64{1, 1}},
+		"one of two misses all":          {[]score.Confusion{good, missing}, [2]float64{0, 1}, [2]float64{0, 1}, [2]float64{1, 1}},
+		"a single tool ever gets faulty": {[]score.Confusion{good, never, never}, [2]float64{undefined, undefined}, [2]float64{undefined, undefined}, [2]float64{0.75, 1}},
+		"no tool does":                   {[]score.Confusion{never, never}, [2]float64{undefined, undefined}, [2]float64{undefined, undefined}, [2]float64{0.75, 0.75}},
 		// Draws of the third tool alone, one of 27, have no recall, and are left out.
-		"two of three do": {[]classify.Confusion{good, good, never}, [2]float64{math.Sqrt(100. / 120), 1}, [2]float64{1, 1}, [2]float64{0.75, 1}},
+		"two of three do": {[]score.Confusion{good, good, never}, [2]float64{math.Sqrt(100. / 120), 1}, [2]float64{1, 1}, [2]float64{0.75, 1}},
 	} {
 		v := intervalOf(tc.tools)
 		if v.Tools != len(tc.tools) || v.Draws != 2000 || v.Recalls != nil {
@@ -42,22 +42,22 @@ func TestIntervalOfScores(t *testing.T) {
 			}
 		}
 	}
-	if v := intervalOf([]classify.Confusion{good}); v != nil {
+	if v := intervalOf([]score.Confusion{good}); v != nil {
 		t.Errorf("of one tool: %+v", v)
 	}
-	if words := (*ToolInterval)(nil).words(nil, &classify.Scores{}); words != "" {
+	if words := (*ToolInterval)(nil).words(nil, &score.Summary{}); words != "" {
 		t.Errorf("no interval, %q", words)
 	}
 }
 
 // Of several classes each recall has an interval.
 func TestIntervalOfThreeClasses(t *testing.T) {
-	tools := []classify.Confusion{
+	tools := []score.Confusion{
 		{{10, 0, 0}, {0, 10, 0}, {0, 0, 10}},
 		{{10, 0, 0}, {10, 0, 0}, {0, 0, 0}},
 	}
 	v := intervalOf(tools)
-	pooled := classify.Confusion{{20, 0, 0}, {10, 10, 0}, {0, 0, 10}}.Scores()
+	pooled := score.Confusion{{20, 0, 0}, {10, 10, 0}, {0, 0, 10}}.Summary()
 	const want = "G-mean 0.794, recall 1.000 [1.00, 1.00] of healthy, 0.500 [0.00, 1.00] of worn and 1.000 of broken over 2 tools"
 	if got := v.words([]string{"healthy", "worn", "broken"}, &pooled); got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -82,13 +82,13 @@ func TestIntervalHoldsThePoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 12).Draw(t, "tools")
 		const healthy, faulty = 60, 20
-		var tools, twice []classify.Confusion
-		pooled := classify.NewConfusion(2)
+		var tools, twice []score.Confusion
+		pooled := score.NewConfusion(2)
 		for range n {
 			tn, tp := rapid.IntRange(0, healthy).Draw(t, "tn"), rapid.IntRange(0, faulty).Draw(t, "tp")
-			m := classify.Confusion{{tn, healthy - tn}, {faulty - tp, tp}}
+			m := score.Confusion{{tn, healthy - tn}, {faulty - tp, tp}}
 			tools = append(tools, m)
-			double := classify.NewConfusion(2)
+			double := score.NewConfusion(2)
 			for i := range m {
 				for j, c := range m[i] {
 					pooled[i][j] += c
@@ -97,10 +97,10 @@ func TestIntervalHoldsThePoint(t *testing.T) {
 			}
 			twice = append(twice, double)
 		}
-		s, v := pooled.Scores(), intervalOf(tools)
+		s, v := pooled.Summary(), intervalOf(tools)
 		for name, of := range map[string]struct {
-			point classify.Figure
-			in    [2]classify.Figure
+			point score.Figure
+			in    [2]score.Figure
 		}{"recall": {s.Recall, v.Recall}, "specificity": {s.Specificity, v.Specificity}, "G-mean": {s.GMean, v.GMean}} {
 			if !(of.in[0] <= of.point && of.point <= of.in[1]) {
 				t.Fatalf("%s %v is not within %v", name, of.point, of.in)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // logistic is an L2-regularised logistic regression with both classes of equal
@@ -127,5 +128,5 @@ func logisticGMean(x dbn.Matrix, y []int, folds []classify.Fold) float64 {
 			decisions = append(decisions, decision)
 		}
 	}
-	return float64(classify.Assess(truth, decisions, nil, 2).GMean)
+	return float64(score.Assess(truth, decisions, nil, 2).GMean)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/stability"
+	"github.com/flank-tcm/flank/pkg/unknown"
 )
 
 // disturbances change a value v of a feature, the n-th of those that are disturbed. Its standard
@@ -76,7 +77,7 @@ func TestNoveltyLooksAtTheFeaturesThatCount(t *testing.T) {
 		}
 		windows += len(healthy)
 		for by, of := range [][]bool{nil, counts} {
-			n, _, err := classify.FitNovelty(t.Context(), x, groups, of, 0.01, 1, 2)
+			n, _, err := unknown.FitNovelty(t.Context(), x, groups, of, 0.01, 1, 2)
 			if err != nil {
 				t.Fatal(err)
 			}

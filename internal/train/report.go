@@ -13,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Report says what a training run saw and how good the model is. Its JSON is
@@ -22,26 +23,26 @@ import (
 // last is the positive one there, and recalls has all of them. fit.weights has the
 // features that count, by name and column.
 type Report struct {
-	Model          string                     `json:"model"`
-	Label          string                     `json:"label"`             // rule, in words
-	Classes        []string                   `json:"classes,omitempty"` // their names, if there are more than two
-	Split          string                     `json:"split,omitempty"`   // how tools were held out
-	Pooled         *classify.Scores           `json:"pooled,omitempty"`  // of all windows of tools held out
-	Interval       *ToolInterval              `json:"pooled_interval,omitempty"`
-	Groups         map[string]classify.Scores `json:"groups,omitempty"` // of each tool held out
-	Faulty         *classify.Scores           `json:"faulty,omitempty"` // healthy against all others, of the same windows, if there are more than two
-	FaultyInterval *ToolInterval              `json:"faulty_interval,omitempty"`
-	Random         *classify.Scores           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
-	Leak           string                     `json:"random_split_note,omitempty"`
-	Windows        tally                      `json:"windows"`
-	Balance        string                     `json:"balance,omitempty"` // rows by class and tool, in words
-	Features       int                        `json:"features"`
-	Excluded       []string                   `json:"excluded,omitempty"` // features that do not count, because the configuration says so
-	Warnings       []string                   `json:"warnings"`           // what to know before trusting a score; fit has its own
-	Fit            *classify.Report           `json:"fit"`
-	Trend          *Trend                     `json:"wear_trend,omitempty"` // if wear was measured of tools enough
-	Unknown        *Doubts                    `json:"unknown,omitempty"`    // if the model has the third verdict
-	Job            model.Provenance           `json:"provenance"`
+	Model          string                   `json:"model"`
+	Label          string                   `json:"label"`             // rule, in words
+	Classes        []string                 `json:"classes,omitempty"` // their names, if there are more than two
+	Split          string                   `json:"split,omitempty"`   // how tools were held out
+	Pooled         *score.Summary           `json:"pooled,omitempty"`  // of all windows of tools held out
+	Interval       *ToolInterval            `json:"pooled_interval,omitempty"`
+	Groups         map[string]score.Summary `json:"groups,omitempty"` // of each tool held out
+	Faulty         *score.Summary           `json:"faulty,omitempty"` // healthy against all others, of the same windows, if there are more than two
+	FaultyInterval *ToolInterval            `json:"faulty_interval,omitempty"`
+	Random         *score.Summary           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
+	Leak           string                   `json:"random_split_note,omitempty"`
+	Windows        tally                    `json:"windows"`
+	Balance        string                   `json:"balance,omitempty"` // rows by class and tool, in words
+	Features       int                      `json:"features"`
+	Excluded       []string                 `json:"excluded,omitempty"` // features that do not count, because the configuration says so
+	Warnings       []string                 `json:"warnings"`           // what to know before trusting a score; fit has its own
+	Fit            *classify.Report         `json:"fit"`
+	Trend          *Trend                   `json:"wear_trend,omitempty"` // if wear was measured of tools enough
+	Unknown        *Doubts                  `json:"unknown,omitempty"`    // if the model has the third verdict
+	Job            model.Provenance         `json:"provenance"`
 
 	byWear bool // the model decides by estimated wear
 
@@ -75,7 +76,7 @@ func newReport(job *Job, m *model.Model, rows rowTable, counts tally) *Report {
 
 // binary returns the scores of healthy against all other classes, nil if there
 // is but one.
-func (r *Report) binary() *classify.Scores {
+func (r *Report) binary() *score.Summary {
 	switch {
 	case !several(r.Classes):
 		return nil
@@ -88,9 +89,9 @@ func (r *Report) binary() *classify.Scores {
 func (r *Report) byTool(v *classify.Validation, how string, folds int) {
 	r.Split = fmt.Sprintf("%s by tool, %d folds", how, folds)
 	r.Pooled = &v.Pooled
-	r.Groups = make(map[string]classify.Scores, len(v.Groups))
+	r.Groups = make(map[string]score.Summary, len(v.Groups))
 	for _, g := range v.Groups {
-		r.Groups[g.Group] = g.Scores
+		r.Groups[g.Group] = g.Summary
 		r.tools = append(r.tools, g.Group)
 	}
 	by := confusions(r.tools, r.Groups)
@@ -106,10 +107,10 @@ func (r *Report) random(v *classify.Validation) {
 
 // headline is what a model keeps of its report, in Model.Scores.
 type headline struct {
-	Split     string           `json:"split"`
-	Pooled    *classify.Scores `json:"pooled,omitempty"` // of tools held out
-	Interval  *ToolInterval    `json:"pooled_interval,omitempty"`
-	OutOfFold *classify.Scores `json:"out_of_fold,omitempty"` // without those
+	Split     string         `json:"split"`
+	Pooled    *score.Summary `json:"pooled,omitempty"` // of tools held out
+	Interval  *ToolInterval  `json:"pooled_interval,omitempty"`
+	OutOfFold *score.Summary `json:"out_of_fold,omitempty"` // without those
 
 	// How the costs were chosen, and how much that matters.
 	Costs     *classify.CostReport `json:"costs,omitempty"`
@@ -182,7 +183,7 @@ func (r *Report) Summary() string {
 	}
 	const head, row = "\n%-16s %7s %7s %12s %10s %7s %9s %8s %7s", "\n%-16s %7s %7s %12s %10s %7s %9s %8d %7d"
 	fmt.Fprintf(&b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "windows", "faulty")
-	line := func(name string, s *classify.Scores) {
+	line := func(name string, s *score.Summary) {
 		fmt.Fprintf(&b, row, name, figure(s.GMean), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.Accuracy), s.Rows, s.Positive)
 	}
 	if r.Pooled != nil {
@@ -245,7 +246,7 @@ func (r *Report) summaryOfClasses() string {
 
 func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Warnings) }
 
-func figure(f classify.Figure) string {
+func figure(f score.Figure) string {
 	if math.IsNaN(float64(f)) {
 		return "–"
 	}
@@ -267,7 +268,7 @@ func (r *Report) card(folder string, ds []drawing) string {
 	}
 	fmt.Fprintf(&b, "\n## Score\n\n%s A dash is a figure without rows to rest on.\n", how)
 	head, line := scoreRows(r.Classes)
-	row := func(name string, s *classify.Scores) { b.WriteString(line(name, s)) }
+	row := func(name string, s *score.Summary) { b.WriteString(line(name, s)) }
 	b.WriteString("\n| split " + head)
 	if r.Pooled != nil {
 		row("**"+r.Split+"**", r.Pooled)

@@ -9,6 +9,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/jade"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // fixedReport is a report of made-up figures, so that its bytes are the same
@@ -20,8 +21,8 @@ func fixedReport(t *testing.T) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scores := func(tn, fp, fn, tp int) classify.Scores {
-		return classify.Confusion{{tn, fp}, {fn, tp}}.Scores()
+	scores := func(tn, fp, fn, tp int) score.Summary {
+		return score.Confusion{{tn, fp}, {fn, tp}}.Summary()
 	}
 	random := scores(148, 2, 1, 49)
 	r := &Report{
@@ -42,7 +43,7 @@ func fixedReport(t *testing.T) *Report {
 			View:       "difference",
 			Views:      []classify.ViewScore{{Name: "log", Loss: 0.2104}, {Name: "ratio", Loss: 0.25}, {Name: "difference", Loss: 0.15}, {Name: "off", Loss: 0.31}},
 			Costs: classify.CostReport{
-				Posteriors: "out-of-fold by group", Folds: 2, Plateau: [2]classify.Figure{0.2, 0.3}, Kept: 0.25,
+				Posteriors: "out-of-fold by group", Folds: 2, Plateau: [2]score.Figure{0.2, 0.3}, Kept: 0.25,
 				Choices: []classify.Choice{
 					{Name: "argmax", Costs: classify.CostVector{0, 0}, GMean: 0.9, Accuracy: 0.95},
 					{Name: "kept", Costs: classify.CostVector{0.6667, 0}, GMean: 0.96, Accuracy: 0.965},
@@ -58,7 +59,7 @@ func fixedReport(t *testing.T) *Report {
 	r.Warnings = r.Windows.warnings()
 	r.byTool(&classify.Validation{
 		Pooled: scores(144, 6, 4, 46),
-		Groups: []classify.GroupScores{{Group: "T1", Scores: scores(44, 6, 0, 20)}, {Group: "T|2", Scores: scores(50, 0, 4, 26)}, {Group: "T3", Scores: scores(50, 0, 0, 0)}},
+		Groups: []classify.GroupScores{{Group: "T1", Summary: scores(44, 6, 0, 20)}, {Group: "T|2", Summary: scores(50, 0, 4, 26)}, {Group: "T3", Summary: scores(50, 0, 0, 0)}},
 	}, "leave-one-out", 3)
 	return r
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // What is said of scores of more than two classes, none of which is the positive
@@ -15,19 +15,19 @@ func several(names []string) bool { return len(names) > 2 }
 
 // againstHealthy returns the scores of decisions between healthy and all other
 // classes, taken as one.
-func againstHealthy(m classify.Confusion) *classify.Scores {
-	two := classify.NewConfusion(2)
+func againstHealthy(m score.Confusion) *score.Summary {
+	two := score.NewConfusion(2)
 	for truth, decided := range m {
 		for decision, n := range decided {
 			two[min(truth, 1)][min(decision, 1)] += n
 		}
 	}
-	s := two.Scores()
+	s := two.Summary()
 	return &s
 }
 
 // recalls lists the recall of each class.
-func recalls(names []string, s *classify.Scores) string {
+func recalls(names []string, s *score.Summary) string {
 	words := make([]string, len(names))
 	for k, name := range names {
 		words[k] = fmt.Sprintf("%s of %s", figure(s.Recalls[k]), name)
@@ -53,7 +53,7 @@ func newScoreTable(names []string) *scoreTable {
 
 func (t *scoreTable) width(name string) int { return max(len([]rune(name)), 7) }
 
-func (t *scoreTable) line(name string, s *classify.Scores) {
+func (t *scoreTable) line(name string, s *score.Summary) {
 	fmt.Fprintf(&t.b, "\n%-16s %7s", name, figure(s.GMean))
 	for k, class := range t.names {
 		fmt.Fprintf(&t.b, " %*s", t.width(class), figure(s.Recalls[k]))
@@ -68,13 +68,13 @@ func (t *scoreTable) String() string {
 
 // healthyOrNot says how well healthy is told from all others, which is what
 // verdicts and alarms go by.
-func healthyOrNot(s *classify.Scores) string {
+func healthyOrNot(s *score.Summary) string {
 	return fmt.Sprintf("recall %s, specificity %s, precision %s, F1 %s, G-mean %s",
 		figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.GMean))
 }
 
 // confusionText lays a confusion out for a terminal.
-func confusionText(names []string, m classify.Confusion) string {
+func confusionText(names []string, m score.Confusion) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-16s", "decided")
 	for _, name := range names {
@@ -90,7 +90,7 @@ func confusionText(names []string, m classify.Confusion) string {
 }
 
 // confusionMarkdown lays a confusion out for the model card.
-func confusionMarkdown(names []string, m classify.Confusion) string {
+func confusionMarkdown(names []string, m score.Confusion) string {
 	var b strings.Builder
 	b.WriteString("| true class | decided " + strings.Join(escaped(names), " | ") + " |\n|---|" + strings.Repeat("---:|", len(names)) + "\n")
 	for truth, name := range escaped(names) {
@@ -114,10 +114,10 @@ func escaped(names []string) []string {
 
 // scoreRows returns the head and what writes the rows of a Markdown table of
 // scores.
-func scoreRows(names []string) (head string, row func(name string, s *classify.Scores) string) {
+func scoreRows(names []string) (head string, row func(name string, s *score.Summary) string) {
 	if !several(names) {
 		return "| windows | faulty | accuracy | recall | specificity | precision | F1 | G-mean |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
-			func(name string, s *classify.Scores) string {
+			func(name string, s *score.Summary) string {
 				return fmt.Sprintf("| %s | %d | %d | %s | %s | %s | %s | %s | %s |\n", name, s.Rows, s.Positive,
 					figure(s.Accuracy), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.GMean))
 			}
@@ -128,7 +128,7 @@ func scoreRows(names []string) (head string, row func(name string, s *classify.S
 		head += fmt.Sprintf(" recall of %s | AUC |", name)
 		rule += "---:|---:|"
 	}
-	return head + "\n" + rule + "\n", func(name string, s *classify.Scores) string {
+	return head + "\n" + rule + "\n", func(name string, s *score.Summary) string {
 		line := fmt.Sprintf("| %s | %d | %s | %s | %s |", name, s.Rows, figure(s.GMean), figure(s.Accuracy), figure(s.MCC))
 		for k := range names {
 			line += fmt.Sprintf(" %s | %s |", figure(s.Recalls[k]), figure(s.AUCs[k]))

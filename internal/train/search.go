@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Search looks for better hidden layers, rates and weight decay than those of
@@ -44,19 +45,19 @@ const (
 
 // Trial is one network that was tried.
 type Trial struct {
-	Network Network         `json:"network"`
-	GMean   classify.Figure `json:"gmean"`  // by inner folds of all tools: what the choice is made by, which flatters the best
-	Picked  int             `json:"picked"` // by how many of the outer folds
+	Network Network      `json:"network"`
+	GMean   score.Figure `json:"gmean"`  // by inner folds of all tools: what the choice is made by, which flatters the best
+	Picked  int          `json:"picked"` // by how many of the outer folds
 }
 
 // SearchReport says what a search tried and found.
 type SearchReport struct {
-	Split      string          `json:"split"`
-	Trials     []Trial         `json:"trials"`
-	Best       int             `json:"best"`              // index into Trials
-	Nested     classify.Scores `json:"nested"`            // of tools held out from the choice: what to expect of it
-	Configured classify.Scores `json:"configured"`        // of the configured network on the same outer folds
-	Classes    []string        `json:"classes,omitempty"` // their names, if there are more than two
+	Split      string        `json:"split"`
+	Trials     []Trial       `json:"trials"`
+	Best       int           `json:"best"`              // index into Trials
+	Nested     score.Summary `json:"nested"`            // of tools held out from the choice: what to expect of it
+	Configured score.Summary `json:"configured"`        // of the configured network on the same outer folds
+	Classes    []string      `json:"classes,omitempty"` // their names, if there are more than two
 
 	// Of Nested and Configured over tools.
 	NestedInterval     *ToolInterval `json:"nested_interval,omitempty"`
@@ -138,7 +139,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 		return nil, err
 	}
 	for i, g := range figures {
-		r.Trials[i].GMean = classify.Figure(g)
+		r.Trials[i].GMean = score.Figure(g)
 	}
 	r.Best = bestOf(figures)
 	r.Nested, r.Configured = nested.scores(rows.Class), configured.scores(rows.Class)
@@ -245,19 +246,19 @@ func (v *verdicts) take(from *classify.Validation, rows []int) {
 	}
 }
 
-func (v *verdicts) scores(class []int) classify.Scores {
-	return classify.Assess(class, v.decisions, v.posterior, v.classes)
+func (v *verdicts) scores(class []int) score.Summary {
+	return score.Assess(class, v.decisions, v.posterior, v.classes)
 }
 
 // interval returns the interval of the scores over tools.
 func (v *verdicts) interval(rows rowTable) *ToolInterval {
 	of := make(map[string]int)
-	var tools []classify.Confusion
+	var tools []score.Confusion
 	for i, g := range rows.group {
 		t, known := of[g]
 		if !known {
 			t = len(tools)
-			of[g], tools = t, append(tools, classify.NewConfusion(v.classes))
+			of[g], tools = t, append(tools, score.NewConfusion(v.classes))
 		}
 		tools[t].Add(rows.Class[i], v.decisions[i])
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/flank-tcm/flank/internal/littleendian"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
@@ -39,7 +40,7 @@ func (c *Classifier) AppendBinary(b []byte) ([]byte, error) {
 	le := binary.LittleEndian
 	b = append(b, binaryMagic...)
 	b = le.AppendUint32(b, binaryVersion)
-	b = appendFloats(b, c.costs)
+	b = littleendian.AppendFloats(b, c.costs)
 	return c.network.AppendBinary(appendEncoder(b, c.encoder))
 }
 
@@ -56,16 +57,8 @@ func appendEncoder(b []byte, e *Encoder) []byte {
 	b = le.AppendUint32(b, uint32(len(e.columns)))
 	for _, col := range e.columns {
 		b = le.AppendUint64(b, math.Float64bits(col.fill))
-		b = appendFloats(b, col.knots)
-		b = appendFloats(b, col.values)
-	}
-	return b
-}
-
-func appendFloats(b []byte, x []float64) []byte {
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(x)))
-	for _, v := range x {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		b = littleendian.AppendFloats(b, col.knots)
+		b = littleendian.AppendFloats(b, col.values)
 	}
 	return b
 }
@@ -83,23 +76,23 @@ func (e Encoding) number() byte {
 // returns an error that wraps ErrCorrupt, and leaves c alone, if b is anything
 // else. It allocates no more than a small multiple of len(b) and does not keep b.
 func (c *Classifier) UnmarshalBinary(b []byte) error {
-	r := &reader{b: b}
-	if string(r.bytes(4)) != binaryMagic {
+	r := &littleendian.Reader{Rest: b}
+	if string(r.Bytes(4)) != binaryMagic {
 		return fmt.Errorf("classify: %w: it does not start with %q", ErrCorrupt, binaryMagic)
 	}
-	if v := r.uint32(); v != binaryVersion && !r.short {
+	if v := r.Uint32(); v != binaryVersion && !r.Short {
 		return fmt.Errorf("classify: %w: its version is %d, this program reads %d", ErrCorrupt, v, binaryVersion)
 	}
-	read := Classifier{costs: CostVector(r.floats())}
+	read := Classifier{costs: CostVector(r.Floats())}
 	encoder, err := readEncoder(r)
 	if err != nil {
 		return err
 	}
-	if r.short {
+	if r.Short {
 		return fmt.Errorf("classify: %w: it ends in the middle, after %d bytes", ErrCorrupt, len(b))
 	}
 	read.encoder, read.network = encoder, &dbn.Network{}
-	if err := read.network.UnmarshalBinary(r.b); err != nil {
+	if err := read.network.UnmarshalBinary(r.Rest); err != nil {
 		return fmt.Errorf("classify: %w: %w", ErrCorrupt, err)
 	}
 	if k, in := read.network.Classes(), read.network.Inputs(); k != len(read.costs) || in != encoder.inputs {
@@ -114,23 +107,23 @@ func (c *Classifier) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-func readEncoder(r *reader) (*Encoder, error) {
-	number := r.uint8()
-	if !r.short && int(number) < len(encodings) && encodings[number] == Committee {
+func readEncoder(r *littleendian.Reader) (*Encoder, error) {
+	number := r.Uint8()
+	if !r.Short && int(number) < len(encodings) && encodings[number] == Committee {
 		return readCommittee(r)
 	}
 	return readColumns(r, number)
 }
 
 // readCommittee reads the encoders of a committee, which has at least two members.
-func readCommittee(r *reader) (*Encoder, error) {
-	n := int(r.uint8())
-	if r.short || n < 2 || n > len(members) {
+func readCommittee(r *littleendian.Reader) (*Encoder, error) {
+	n := int(r.Uint8())
+	if r.Short || n < 2 || n > len(members) {
 		return nil, fmt.Errorf("classify: %w: a committee of %d", ErrCorrupt, n)
 	}
 	var parts []*Encoder
 	for range n {
-		number := r.uint8()
+		number := r.Uint8()
 		if int(number) < len(encodings) && encodings[number] == Committee {
 			return nil, fmt.Errorf("classify: %w: a committee within a committee", ErrCorrupt)
 		}
@@ -146,15 +139,15 @@ func readCommittee(r *reader) (*Encoder, error) {
 	return beside(parts), nil
 }
 
-func readColumns(r *reader, number byte) (*Encoder, error) {
-	columns := r.uint32()
-	if r.short || int(number) >= len(encodings) || columns < 1 || columns > maxColumns {
+func readColumns(r *littleendian.Reader, number byte) (*Encoder, error) {
+	columns := r.Uint32()
+	if r.Short || int(number) >= len(encodings) || columns < 1 || columns > maxColumns {
 		return nil, fmt.Errorf("classify: %w: encoding number %d of %d features", ErrCorrupt, number, columns)
 	}
 	e := &Encoder{encoding: encodings[number]}
 	for j := range columns {
-		c := column{fill: r.float64(), knots: r.floats(), values: r.floats()}
-		if r.short {
+		c := column{fill: r.Float64(), knots: r.Floats(), values: r.Floats()}
+		if r.Short {
 			break
 		}
 		if !c.sound(e.encoding) {
@@ -197,37 +190,3 @@ func (c column) sound(e Encoding) bool {
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-// reader takes numbers off the front of b. Once b is too short it gives zeros.
-type reader struct {
-	b     []byte
-	short bool
-}
-
-func (r *reader) bytes(n int) []byte {
-	if r.short = r.short || len(r.b) < n; r.short {
-		return make([]byte, min(n, 8))
-	}
-	taken := r.b[:n]
-	r.b = r.b[n:]
-	return taken
-}
-
-func (r *reader) uint8() byte      { return r.bytes(1)[0] }
-func (r *reader) uint32() uint32   { return binary.LittleEndian.Uint32(r.bytes(4)) }
-func (r *reader) uint64() uint64   { return binary.LittleEndian.Uint64(r.bytes(8)) }
-func (r *reader) float64() float64 { return math.Float64frombits(r.uint64()) }
-
-// floats reads a count and as many numbers, after making sure that they are
-// there.
-func (r *reader) floats() []float64 {
-	n := int64(r.uint32())
-	if r.short = r.short || 8*n > int64(len(r.b)); r.short || n == 0 {
-		return nil
-	}
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = r.float64()
-	}
-	return x
-}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/pkg/jade"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Names of the ways to choose costs, as reports spell them.
@@ -32,13 +33,13 @@ type Choice struct {
 
 // CostReport says how the costs were chosen and what else there was.
 type CostReport struct {
-	Posteriors   string   `json:"posteriors"`     // what costs were chosen on: "out-of-fold by group", "out-of-fold by row" or "training"
-	Folds        int      `json:"folds"`          // networks that gave out-of-fold posteriors
-	Rule         string   `json:"rule,omitempty"` // how costs follow where few groups have rows of a class, in words; empty: half-way from the optimum to the inverse prior
-	Metric       Metric   `json:"metric"`         // what costs maximise
-	Choices      []Choice `json:"choices"`        // all on the same posteriors, the one kept last
-	Spread       float64  `json:"spread"`         // of posteriors: standard deviation of log odds between rows of one network
-	NearConstant bool     `json:"near_constant"`
+	Posteriors   string       `json:"posteriors"`     // what costs were chosen on: "out-of-fold by group", "out-of-fold by row" or "training"
+	Folds        int          `json:"folds"`          // networks that gave out-of-fold posteriors
+	Rule         string       `json:"rule,omitempty"` // how costs follow where few groups have rows of a class, in words; empty: half-way from the optimum to the inverse prior
+	Metric       score.Metric `json:"metric"`         // what costs maximise
+	Choices      []Choice     `json:"choices"`        // all on the same posteriors, the one kept last
+	Spread       float64      `json:"spread"`         // of posteriors: standard deviation of log odds between rows of one network
+	NearConstant bool         `json:"near_constant"`
 
 	// Temperature is what the log posteriors of the network were divided by,
 	// see [Temperature]; 1 if costs were not chosen on calibrated posteriors.
@@ -48,8 +49,8 @@ type CostReport struct {
 	// two classes on which the plain G-mean is greatest, the widest if there are
 	// several; every threshold in it decides alike. Kept is the threshold kept.
 	// All are undefined for more than two classes.
-	Plateau [2]Figure `json:"plateau"`
-	Kept    Figure    `json:"kept_threshold"`
+	Plateau [2]score.Figure `json:"plateau"`
+	Kept    score.Figure    `json:"kept_threshold"`
 
 	Search SearchReport `json:"search"`
 }
@@ -81,14 +82,41 @@ const (
 	searchedOfClass = 50_000
 )
 
+// ChooseCosts returns the costs that Fit would choose for rows of the given
+// posteriors, N×K row-major, and classes, with what else there was: for two
+// classes the exact optimum by sweep beside what JADE found. Settings.Posteriors
+// and Folds have no meaning here. It returns an error that wraps ErrSize,
+// ErrClasses or ErrSettings, or the error of ctx.
+func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s CostSettings) (CostVector, *CostReport, error) {
+	if len(posterior) != len(y)*k {
+		return nil, nil, fmt.Errorf("classify: %d posteriors for %d rows of %d classes: %w", len(posterior), len(y), k, ErrSize)
+	}
+	if n := countClasses(y); k < 2 || len(n) != k || slices.Contains(n, 0) {
+		return nil, nil, fmt.Errorf("classify: choosing costs of %d classes on rows of %d: %w: each needs some", k, len(n), ErrClasses)
+	}
+	if err := s.check(k); err != nil {
+		return nil, nil, err
+	}
+	d := newJudged(k, posterior, y)
+	r := &CostReport{Posteriors: "as given", Spread: d.spread(d.all()), Temperature: 1}
+	if r.NearConstant = r.Spread < leastSpread; r.NearConstant {
+		s.Unmixed = true
+	}
+	costs, err := chooseCosts(ctx, d, s, r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("classify: %w", err)
+	}
+	return costs, r, nil
+}
+
 // chooseCosts returns the costs to decide with, chosen on d, and fills in r.
 func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (CostVector, error) {
-	s.Metric = cmp.Or(s.Metric, MaximizeGMean)
+	s.Metric = cmp.Or(s.Metric, score.GMean)
 	r.Metric = s.Metric
 	inverse := InversePrior(d.counts)
 	add := func(name string, c CostVector) {
 		m := d.confusion(c)
-		r.Choices = append(r.Choices, Choice{Name: name, Costs: c, Fitness: s.Metric.of(m), GMean: m.GMean(), Accuracy: m.Accuracy()})
+		r.Choices = append(r.Choices, Choice{Name: name, Costs: c, Fitness: s.Metric.Of(m), GMean: m.GMean(), Accuracy: m.Accuracy()})
 	}
 	add(argmaxChoice, make(CostVector, d.k))
 	add(inversePriorChoice, inverse)
@@ -103,7 +131,7 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 	optimum := evolved
 	if d.k == 2 {
 		p := d.sweep(s.Metric)
-		r.Plateau = [2]Figure{Figure(threshold(p.low)), Figure(threshold(p.high))}
+		r.Plateau = [2]score.Figure{score.Figure(threshold(p.low)), score.Figure(threshold(p.high))}
 		exact, smooth := cut((p.low+p.high)/2), cut(d.smoothed(s.Metric))
 		add(exactChoice, exact)
 		add(smoothedChoice, smooth)
@@ -118,15 +146,15 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 	kept := optimum
 	// The inverse prior is the best guess before a row is seen for metrics to
 	// which classes count alike, and no guess for the others.
-	if !s.Unmixed && !s.Metric.pairOnly() {
+	if !s.Unmixed && !s.Metric.PairOnly() {
 		kept = between(inverse, optimum, s.trust(d.counts))
 	}
 	add(keptChoice, kept)
 	if d.k == 2 {
-		r.Kept = Figure(threshold(kept.cutOf()))
+		r.Kept = score.Figure(threshold(kept.cutOf()))
 	} else {
-		undefined := Figure(math.NaN())
-		r.Kept, r.Plateau = undefined, [2]Figure{undefined, undefined}
+		undefined := score.Figure(math.NaN())
+		r.Kept, r.Plateau = undefined, [2]score.Figure{undefined, undefined}
 	}
 	return kept, nil
 }
@@ -157,13 +185,13 @@ func costBox(k int) jade.Problem {
 // hours are spent on training.
 func (s CostSettings) check(k int) error {
 	switch {
-	case s.Metric != "" && !slices.Contains(Metrics, s.Metric):
-		return fmt.Errorf("classify: costs that maximise %q: %w: must be one of %v", s.Metric, ErrSettings, Metrics)
+	case s.Metric != "" && !slices.Contains(score.Metrics, s.Metric):
+		return fmt.Errorf("classify: costs that maximise %q: %w: must be one of %v", s.Metric, ErrSettings, score.Metrics)
 	case s.PriorRows < 0:
 		return fmt.Errorf("classify: an inverse prior that counts for %d rows: %w: must not be negative", s.PriorRows, ErrSettings)
-	case k > 2 && s.Metric.pairOnly():
+	case k > 2 && s.Metric.PairOnly():
 		return fmt.Errorf("classify: costs of %d classes that maximise %s: %w: it is a figure of two classes; choose %s or %s",
-			k, s.Metric, ErrSettings, MaximizeGMean, MaximizeBalancedAccuracy)
+			k, s.Metric, ErrSettings, score.GMean, score.BalancedAccuracy)
 	}
 	if err := s.Search.Check(costBox(k)); err != nil {
 		return fmt.Errorf("classify: choosing costs: %w: %w", ErrSettings, err)
@@ -277,7 +305,7 @@ func (s Settings) settle(y []int, groups []string, k int, r *Report) Settings {
 		return s
 	}
 	s.Costs.Uncalibrated, s.nearOnly = true, true
-	if n == 1 && !s.Costs.Unmixed && !s.Costs.Metric.pairOnly() {
+	if n == 1 && !s.Costs.Unmixed && !s.Costs.Metric.PairOnly() {
 		s.Costs.priorAlone = true
 	}
 	if s.Costs.priorAlone || n > 1 {
@@ -292,7 +320,7 @@ func (s Settings) settle(y []int, groups []string, k int, r *Report) Settings {
 // leastGroups returns how many groups have rows of a class, at least, among the
 // classes but the first.
 func leastGroups(y []int, groups []string, k int) int {
-	number, _ := numberGroups(groups)
+	number, _ := NumberGroups(groups)
 	of := make([]map[int32]bool, k)
 	for class := range of {
 		of[class] = make(map[int32]bool)

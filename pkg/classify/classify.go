@@ -33,6 +33,7 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // The two classes of a tool.
@@ -130,9 +131,9 @@ type CostSettings struct {
 	// themselves, and the inverse prior presumes posteriors that are true.
 	Uncalibrated bool
 
-	Metric  Metric // what to maximise; default MaximizeGMean
-	Raw     bool   // maximise the plain metric, which has plateaus and noise, instead of the smoothed one
-	Unmixed bool   // keep the optimum, do not go towards the inverse prior in log weight, as F1 and MCC never do
+	Metric  score.Metric // what to maximise; default score.GMean
+	Raw     bool         // maximise the plain metric, which has plateaus and noise, instead of the smoothed one
+	Unmixed bool         // keep the optimum, do not go towards the inverse prior in log weight, as F1 and MCC never do
 
 	// PriorRows is how many rows of the rarest class the inverse prior counts
 	// for: with n of them the costs kept are n/(n + PriorRows) of the way from it
@@ -358,10 +359,10 @@ func countClasses(y []int) []int {
 	return counts
 }
 
-// derive returns seed number i that follows from seed: the finalizer of
+// DeriveSeed returns seed number i that follows from seed: the finalizer of
 // SplitMix64 on the i-th state. (G. Steele, D. Lea and C. Flood, "Fast
 // Splittable Pseudorandom Number Generators", OOPSLA 2014.)
-func derive(seed, i uint64) uint64 {
+func DeriveSeed(seed, i uint64) uint64 {
 	z := seed + (i+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -154,4 +155,18 @@ func cut(t float64) CostVector {
 func (c CostVector) cutOf() float64 {
 	l := c.logWeights()
 	return l[0] - l[1]
+}
+
+// ThresholdCosts returns the costs of two classes that decide for the second
+// one where its posterior exceeds p, in (0, 1).
+func ThresholdCosts(p float64) CostVector { return cut(math.Log(p / (1 - p))) }
+
+// Threshold returns the posterior of the second of two classes above which c
+// decides for it, the inverse of ThresholdCosts. It panics if c is not of two
+// classes.
+func (c CostVector) Threshold() float64 {
+	if len(c) != 2 {
+		panic(fmt.Sprintf("classify: the threshold of %d costs", len(c)))
+	}
+	return threshold(c.cutOf())
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/pkg/jade"
+	"github.com/flank-tcm/flank/pkg/score"
 	"pgregory.net/rapid"
 )
 
@@ -164,7 +165,7 @@ func TestSweepIsTheOptimum(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		d := drawPosteriors(rng, 5+rng.IntN(60), 2)
-		p := d.sweep(MaximizeGMean)
+		p := d.sweep(score.GMean)
 		if want := bruteForce(d); math.Abs(p.fitness-want) > 1e-12 {
 			t.Fatalf("problem %d: sweep finds %v, brute force %v", seed, p.fitness, want)
 		}
@@ -180,11 +181,11 @@ func TestSweepIsTheOptimum(t *testing.T) {
 // Every metric's sweep finds what trying a cut in every gap finds, all over its
 // plateau, and its value is that of the confusion.
 func TestSweepOfEveryMetric(t *testing.T) {
-	figure := map[Metric]func(Confusion) float64{
-		MaximizeGMean: Confusion.GMean, MaximizeBalancedAccuracy: Confusion.BalancedAccuracy,
-		MaximizeF1: Confusion.F1, MaximizeMCC: Confusion.MCC,
+	figure := map[score.Metric]func(score.Confusion) float64{
+		score.GMean: score.Confusion.GMean, score.BalancedAccuracy: score.Confusion.BalancedAccuracy,
+		score.F1: score.Confusion.F1, score.MCC: score.Confusion.MCC,
 	}
-	for _, m := range Metrics {
+	for _, m := range score.Metrics {
 		for seed := range uint64(200) {
 			rng := rand.New(rand.NewPCG(seed, 11))
 			d := drawPosteriors(rng, 5+rng.IntN(60), 2)
@@ -224,8 +225,8 @@ func TestCostsMaximiseTheirMetric(t *testing.T) {
 		p1 := 1 / (1 + math.Exp(-(rng.NormFloat64() + 2*float64(label) - 3.5)))
 		p, y = append(p, 1-p1, p1), append(y, label)
 	}
-	confusion := map[Metric]Confusion{}
-	for _, m := range Metrics {
+	confusion := map[score.Metric]score.Confusion{}
+	for _, m := range score.Metrics {
 		costs, r, err := ChooseCosts(context.Background(), p, y, 2, CostSettings{Metric: m, Raw: true, Unmixed: true, Search: jade.Settings{Generations: 40}})
 		if err != nil {
 			t.Fatal(err)
@@ -241,14 +242,14 @@ func TestCostsMaximiseTheirMetric(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := m.of(newJudged(2, p, y).confusion(smooth)); got < kept.Fitness-0.06 {
+		if got := m.Of(newJudged(2, p, y).confusion(smooth)); got < kept.Fitness-0.06 {
 			t.Errorf("%s: the smoothed one gives %v of %v", m, got, kept.Fitness)
 		}
 	}
-	if f, g := confusion[MaximizeF1], confusion[MaximizeGMean]; f.Precision() < 2*g.Precision() || f.Recall() > g.Recall() {
+	if f, g := confusion[score.F1], confusion[score.GMean]; f.Precision() < 2*g.Precision() || f.Recall() > g.Recall() {
 		t.Errorf("costs for F1 give precision %v and recall %v, for the G-mean %v and %v", f.Precision(), f.Recall(), g.Precision(), g.Recall())
 	}
-	for _, m := range []Metric{MaximizeF1, MaximizeMCC, "accuracy"} {
+	for _, m := range []score.Metric{score.F1, score.MCC, "accuracy"} {
 		if err := (Settings{Costs: CostSettings{Metric: m}}).Check(3); !errors.Is(err, ErrSettings) {
 			t.Errorf("%s of three classes: %v", m, err)
 		}
@@ -262,12 +263,12 @@ func TestSweepWithNothingToGoBy(t *testing.T) {
 		"posteriors of exactly 0, 1": {0, 1, 0, 1, 1, 0},
 	} {
 		d := newJudged(2, p, []int{0, 0, 1})
-		if got := d.sweep(MaximizeGMean); got.fitness != 0 || got.low != -largestLog || got.high != largestLog {
+		if got := d.sweep(score.GMean); got.fitness != 0 || got.low != -largestLog || got.high != largestLog {
 			t.Errorf("%s: plateau %+v, want a G-mean of 0 everywhere", name, got)
 		}
 	}
 	sure := newJudged(2, []float64{1, 0, 1, 0, 0, 1}, []int{0, 0, 1})
-	if got := sure.sweep(MaximizeGMean); got.fitness != 1 || got.low != -got.high {
+	if got := sure.sweep(score.GMean); got.fitness != 1 || got.low != -got.high {
 		t.Errorf("posteriors of exactly 0 and 1: plateau %+v, want 1 around 0", got)
 	}
 }
@@ -283,7 +284,7 @@ func TestJADEAgainstSweep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		best, got := d.sweep(MaximizeGMean).fitness, d.confusion(found).GMean()
+		best, got := d.sweep(score.GMean).fitness, d.confusion(found).GMean()
 		if got > best+1e-12 {
 			t.Fatalf("problem %d: JADE finds %v, above the optimum %v", seed, got, best)
 		}
@@ -361,7 +362,7 @@ func TestFlatPosteriors(t *testing.T) {
 		p, y = append(p, 1-p1, p1), append(y, label)
 	}
 	d := newJudged(2, p, y)
-	best := d.sweep(MaximizeGMean).fitness
+	best := d.sweep(score.GMean).fitness
 	var r CostReport
 	found, err := d.evolve(context.Background(), InversePrior(d.counts), CostSettings{}, &r)
 	if err != nil {
@@ -400,8 +401,8 @@ func TestFitnessIsTheGMeanOfDecisions(t *testing.T) {
 			costs = append(costs, c)
 		}
 		hard, soft := make([]float64, len(costs)), make([]float64, len(costs))
-		d.recalls(0).fitness(hard, costs, MaximizeGMean, false)
-		d.recalls(0).fitness(soft, costs, MaximizeGMean, true)
+		d.recalls(0).fitness(hard, costs, score.GMean, false)
+		d.recalls(0).fitness(soft, costs, score.GMean, true)
 		for i, c := range costs {
 			want := d.confusion(CostVector(c)).GMean()
 			if math.Abs(hard[i]-want) > 1e-12 {
@@ -432,8 +433,8 @@ func TestRenamingClasses(t *testing.T) {
 		rc[0][names[j]] = v
 	}
 	f, rf := make([]float64, 1), make([]float64, 1)
-	d.recalls(0).fitness(f, c, MaximizeGMean, true)
-	r.recalls(0).fitness(rf, rc, MaximizeGMean, true)
+	d.recalls(0).fitness(f, c, score.GMean, true)
+	r.recalls(0).fitness(rf, rc, score.GMean, true)
 	if math.Abs(f[0]-rf[0]) > 1e-12 {
 		t.Errorf("fitness %v, %v with classes renamed", f[0], rf[0])
 	}
@@ -468,19 +469,19 @@ func TestSmoothedCut(t *testing.T) {
 		return x
 	}
 	// Equal normal laws: √(Φ(t+2)·Φ(2−t)) is greatest half-way between them.
-	if got := logOdds(normal(20000, -2, 1), normal(5000, 2, 1)).smoothed(MaximizeGMean); math.Abs(got) > 0.1 {
+	if got := logOdds(normal(20000, -2, 1), normal(5000, 2, 1)).smoothed(score.GMean); math.Abs(got) > 0.1 {
 		t.Errorf("cut between normal laws at ±2: %v, want 0", got)
 	}
 	// Far apart everything in between is as good; the middle is taken.
-	if got := logOdds(normal(100, -9, 0.1), normal(50, 7, 0.1)).smoothed(MaximizeGMean); math.Abs(got+1) > 1 {
+	if got := logOdds(normal(100, -9, 0.1), normal(50, 7, 0.1)).smoothed(score.GMean); math.Abs(got+1) > 1 {
 		t.Errorf("cut between classes at -9 and 7: %v, want about -1", got)
 	}
 	// One row does not draw the cut to itself, as it does the exact one.
 	d := logOdds(append(normal(200, -4, 0.5), 6), append(normal(10, 4, 0.5), -3.9))
-	if got := d.smoothed(MaximizeGMean); math.Abs(got) > 2 {
+	if got := d.smoothed(score.GMean); math.Abs(got) > 2 {
 		t.Errorf("cut with two outliers: %v, want about 0", got)
 	}
-	if got := logOdds([]float64{-1, -1}, []float64{-1}).smoothed(MaximizeGMean); math.IsNaN(got) || math.IsInf(got, 0) {
+	if got := logOdds([]float64{-1, -1}, []float64{-1}).smoothed(score.GMean); math.IsNaN(got) || math.IsInf(got, 0) {
 		t.Errorf("cut of equal posteriors: %v", got)
 	}
 }
@@ -530,5 +531,60 @@ func TestOrderOfRowsIsNothing(t *testing.T) {
 				t.Fatalf("K=%d: row %d is decided %d or %d, with costs %v or %v", k, i, a, b, want, got)
 			}
 		}
+	}
+}
+
+// ChooseCosts keeps what Fit would keep, and JADE never beats the sweep.
+func TestChooseCosts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var posterior []float64
+	var y []int
+	for i := range 400 {
+		label := 0
+		if i%5 == 0 {
+			label = 1
+		}
+		p := 1 / (1 + math.Exp(2-1.5*float64(label)*2-rng.NormFloat64()))
+		posterior, y = append(posterior, 1-p, p), append(y, label)
+	}
+	costs, r, err := ChooseCosts(t.Context(), posterior, y, 2, CostSettings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := make(map[string]Choice)
+	for _, c := range r.Choices {
+		by[c.Name] = c
+	}
+	if !slices.Equal(by[keptChoice].Costs, costs) || by[jadeChoice].GMean > by[exactChoice].GMean+1e-12 || by[exactChoice].GMean < 0.8 {
+		t.Errorf("choices %+v, kept %v", r.Choices, costs)
+	}
+	near(t, "threshold", costs.Threshold(), float64(r.Kept))
+	near(t, "round trip", ThresholdCosts(0.137).Threshold(), 0.137)
+	for why, bad := range map[string]func() error{
+		"lengths": func() error { _, _, err := ChooseCosts(t.Context(), posterior[1:], y, 2, CostSettings{}); return err },
+		"one class": func() error {
+			_, _, err := ChooseCosts(t.Context(), posterior, make([]int, len(y)), 2, CostSettings{})
+			return err
+		},
+	} {
+		if bad() == nil {
+			t.Errorf("%s: no error", why)
+		}
+	}
+}
+
+// Costs move decisions, not the order of rows: rank AUC cannot show what they
+// gain (for two classes).
+func TestRankAUCIgnoresCosts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 0))
+	n := 200
+	plain, weighted, positive := make([]float64, n), make([]float64, n), make([]bool, n)
+	c := CostVector{0.97, 0.1}
+	for i := range n {
+		p := float64(rng.IntN(50)) / 50
+		plain[i], weighted[i], positive[i] = p, c.Score([]float64{1 - p, p}), rng.Float64() < p
+	}
+	if a, b := score.AUC(plain, positive), score.AUC(weighted, positive); math.Abs(a-b) > 0.003 {
+		t.Errorf("AUC %v of posteriors, %v of scores", a, b)
 	}
 }

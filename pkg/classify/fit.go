@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Report says what a fit saw, did and doubts.
@@ -38,10 +39,10 @@ type Report struct {
 	// Held are the scores of the costs kept on the posteriors they were chosen
 	// on. They are better than on rows never seen, for which there is
 	// CrossValidate.
-	Held     Scores       `json:"held"`
-	Training Scores       `json:"training"` // of the classifier on the rows it was fitted to
-	History  *dbn.History `json:"-"`        // of the network, of a Committee's first
-	Warnings []string     `json:"warnings"` // in words; empty if all is well
+	Held     score.Summary `json:"held"`
+	Training score.Summary `json:"training"` // of the classifier on the rows it was fitted to
+	History  *dbn.History  `json:"-"`        // of the network, of a Committee's first
+	Warnings []string      `json:"warnings"` // in words; empty if all is well
 }
 
 // Bare says what rows without a class were good for.
@@ -161,7 +162,7 @@ func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report
 	y, groups := d.y(), d.groups()
 	r := &Report{Rows: d.rows.rows, Columns: cols, ClassCounts: countClasses(y), Warnings: []string{}}
 	if groups != nil {
-		_, names := numberGroups(groups)
+		_, names := NumberGroups(groups)
 		r.Groups = len(names)
 	}
 	var folds dealt
@@ -201,18 +202,18 @@ func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report
 		err := eachPosterior(l.x, c.encoder, c.network, func(i int, row []float64) { copy(p[i*k:], row) })
 		return newJudged(k, p, y), err
 	}
-	s.Costs.Search.Seed = derive(s.Seed, searchSeed)
+	s.Costs.Search.Seed = DeriveSeed(s.Seed, searchSeed)
 	if c.costs, err = keepCosts(ctx, own, newJudged(k, joint, y), folds, s.Costs, r); err != nil {
 		return nil, nil, err
 	}
 	if r.Costs.Temperature != 1 {
 		c.network = c.network.Temper(r.Costs.Temperature)
 	}
-	training := newAssessor(c.costs, r.ClassCounts)
-	if err := eachPosterior(l.x, c.encoder, c.network, func(i int, p []float64) { training.add(y[i], p) }); err != nil {
+	training := score.NewAssessor(r.ClassCounts)
+	if err := eachPosterior(l.x, c.encoder, c.network, func(i int, p []float64) { training.Add(y[i], c.Decide(p), p) }); err != nil {
 		return nil, nil, err
 	}
-	r.Training = training.scores()
+	r.Training = training.Summary()
 	return c, r, nil
 }
 
@@ -246,12 +247,12 @@ func (d subset) trainAll(ctx context.Context, views int, folds dealt, k int, s S
 		if fold == 0 {
 			var err error
 			x, more := d.view(v)
-			attempts[v].trained[m], err = train(ctx, d.lesson(x, more), k, set, derive(s.Seed, networkSeed), progress.of(i))
+			attempts[v].trained[m], err = train(ctx, d.lesson(x, more), k, set, DeriveSeed(s.Seed, networkSeed), progress.of(i))
 			return err
 		}
 		some := d.without(folds, fold-1, s.Transductive)
 		x, more := some.view(v)
-		t, err := train(ctx, some.lesson(x, more), k, set, derive(s.Seed, foldSeeds+uint64(fold-1)), progress.of(i))
+		t, err := train(ctx, some.lesson(x, more), k, set, DeriveSeed(s.Seed, foldSeeds+uint64(fold-1)), progress.of(i))
 		if err != nil {
 			return fmt.Errorf("fold %d of %d, to choose costs: %w", fold, folds.folds, err)
 		}
@@ -331,11 +332,11 @@ func keepCosts(ctx context.Context, own func() (judged, error), d judged, folds 
 		return nil, err
 	}
 	r.Posterior = d.posterior
-	scored := newAssessor(costs, d.counts)
+	scored := score.NewAssessor(d.counts)
 	for i, label := range d.y {
-		scored.add(label, d.row(i))
+		scored.Add(label, costs.Decide(d.row(i)), d.row(i))
 	}
-	r.Held = scored.scores()
+	r.Held = scored.Summary()
 	if r.Held.GMean == 0 {
 		r.warn("no costs separate the classes on the posteriors they are chosen on: check features and labels")
 	}
@@ -345,7 +346,7 @@ func keepCosts(ctx context.Context, own func() (judged, error), d judged, folds 
 // innerFolds returns the folds whose held-out posteriors costs are chosen on:
 // by group if every class lives in two groups or more, and by row otherwise.
 func innerFolds(y []int, groups []string, s Settings, r *Report) (dealt, error) {
-	rng := rand.New(rand.NewPCG(derive(s.Seed, splitSeed), 0))
+	rng := rand.New(rand.NewPCG(DeriveSeed(s.Seed, splitSeed), 0))
 	if groups != nil {
 		class, group := loneClass(y, groups)
 		if class < 0 {
@@ -472,7 +473,7 @@ func (l lesson) holdBack(seed uint64, transductive bool) (rest lesson, held dbn.
 	if _, near := l.x.(dbn.Matrix); !near {
 		test = test.thin(encoderRows)
 	}
-	held, err = inMemory(part(l.x, test))
+	held, err = dbn.InMemory(part(l.x, test))
 	return rest, held, pick(l.y, test), err
 }
 
@@ -498,7 +499,7 @@ func (l lesson) tuned(s Settings, k int) (x dbn.Rows, y []int, err error) {
 	if early.rows == 0 {
 		return x, y, nil
 	}
-	first, err := inMemory(part(l.more, l.subset.more.placesOf(early)))
+	first, err := dbn.InMemory(part(l.more, l.subset.more.placesOf(early)))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -406,10 +407,10 @@ func TestCrossValidateByGroup(t *testing.T) {
 			t.Errorf("group %d is %q with %d rows", g, s.Group, s.Rows)
 		}
 		rows += s.Rows
-		right += s.Confusion.right()
+		right += s.Confusion.Right()
 	}
-	if rows != v.Pooled.Rows || right != v.Pooled.Confusion.right() {
-		t.Errorf("groups have %d rows, %d right; pooled %d and %d", rows, right, v.Pooled.Rows, v.Pooled.Confusion.right())
+	if rows != v.Pooled.Rows || right != v.Pooled.Confusion.Right() {
+		t.Errorf("groups have %d rows, %d right; pooled %d and %d", rows, right, v.Pooled.Rows, v.Pooled.Confusion.Right())
 	}
 	if last := v.Groups[3]; !math.IsNaN(float64(last.GMean)) || math.IsNaN(float64(last.Specificity)) {
 		t.Errorf("a tool without faulty rows: %+v", last)
@@ -561,4 +562,20 @@ func BenchmarkScorer(b *testing.B) {
 			}
 		})
 	}
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.IsNaN(got) != math.IsNaN(want) || math.Abs(got-want) > 1e-12 {
+		t.Errorf("%s = %v, want %v", what, got, want)
+	}
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

@@ -1,6 +1,10 @@
 package classify
 
-import "github.com/flank-tcm/flank/internal/costsearch"
+import (
+	"github.com/flank-tcm/flank/internal/costsearch"
+
+	"github.com/flank-tcm/flank/pkg/score"
+)
 
 // recalls evaluates costs on judged rows, a generation at a time.
 type recalls struct {
@@ -25,7 +29,7 @@ func (d judged) recalls(most int) recalls {
 //	mean_{i: y_i=k} w_k·P_ik / Σ_j w_j·P_ij,
 //
 // which is never flat where posteriors are not.
-func (r recalls) fitness(f []float64, costs [][]float64, m Metric, soft bool) {
+func (r recalls) fitness(f []float64, costs [][]float64, m score.Metric, soft bool) {
 	k := len(r.counts)
 	weights := make([][]float64, len(costs))
 	for i, x := range costs {
@@ -46,9 +50,9 @@ func (r recalls) fitness(f []float64, costs [][]float64, m Metric, soft bool) {
 		r.rows.Count(tallies, weights)
 	}
 	for i, t := range tallies {
-		f[i] = m.value(r.counts, func(class int) float64 { return float64(t.Right[class]) / float64(r.counts[class]) })
+		f[i] = m.Value(r.counts, func(class int) float64 { return float64(t.Right[class]) / float64(r.counts[class]) })
 		if soft {
-			f[i] += softShare * m.value(r.counts, func(class int) float64 { return t.Share[class] })
+			f[i] += softShare * m.Value(r.counts, func(class int) float64 { return t.Share[class] })
 		}
 	}
 }

@@ -17,7 +17,7 @@ type Fold struct {
 // LeaveOneGroupOut returns one fold for each group, in the order in which groups
 // first appear; its Test rows are the rows of the group.
 func LeaveOneGroupOut(groups []string) []Fold {
-	number, names := numberGroups(groups)
+	number, names := NumberGroups(groups)
 	return dealt{number, len(names)}.lists()
 }
 
@@ -68,7 +68,7 @@ func GroupKFold(y []int, groups []string, k int, rng *rand.Rand) []Fold {
 }
 
 func dealByGroup(y []int, groups []string, k int, rng *rand.Rand) dealt {
-	number, names := numberGroups(groups)
+	number, names := NumberGroups(groups)
 	if k < 2 || len(names) < 2 || len(y) != len(groups) {
 		panic(fmt.Sprintf("classify: GroupKFold of %d rows in %d groups (of %d rows) in %d folds", len(y), len(names), len(groups), k))
 	}
@@ -187,9 +187,9 @@ func imbalance(inFold [][]int, f int, counts, totals []int) float64 {
 	return sum + 1e-9*float64(rows)/float64(all)
 }
 
-// numberGroups returns the number of each row's group, counted in the order in
+// NumberGroups returns the number of each row's group, counted in the order in
 // which groups first appear, and their names.
-func numberGroups(groups []string) (number []int32, names []string) {
+func NumberGroups(groups []string) (number []int32, names []string) {
 	seen := make(map[string]int32)
 	number = make([]int32, len(groups))
 	for i, name := range groups {

@@ -78,7 +78,7 @@ func TestGroupKFold(t *testing.T) {
 			}
 		}
 		groups[0], groups[1] = "0", "1"
-		_, seen := numberGroups(groups)
+		_, seen := NumberGroups(groups)
 		folds := GroupKFold(y, groups, k, rand.New(rand.NewPCG(1, 0)))
 		checkPartition(t, folds, n)
 		if len(folds) > len(seen) || len(folds) < min(k, len(seen)) {

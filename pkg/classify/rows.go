@@ -89,7 +89,7 @@ func typical(x dbn.Rows) (sample, error) {
 	if m, ok := x.(dbn.Matrix); ok || rows <= encoderRows {
 		if !ok {
 			var err error
-			if m, err = inMemory(x); err != nil {
+			if m, err = dbn.InMemory(x); err != nil {
 				return sample{}, err
 			}
 		}
@@ -102,15 +102,6 @@ func typical(x dbn.Rows) (sample, error) {
 		}
 	}
 	return s, nil
-}
-
-// inMemory returns all rows of x, or a copy.
-func inMemory(x dbn.Rows) (dbn.Matrix, error) {
-	if m, ok := x.(dbn.Matrix); ok {
-		return m, nil
-	}
-	m := dbn.NewMatrix(x.Shape())
-	return m, x.ReadRows(m.Data, 0)
 }
 
 // Part returns the given rows of x, which ascend: a copy of those in memory, a

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/flank-tcm/flank/internal/costsearch"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // judged holds rows whose posteriors and classes are both known: what costs are
@@ -27,8 +28,8 @@ func newJudged(k int, posterior []float64, y []int) judged {
 func (d judged) row(i int) []float64 { return d.posterior[i*d.k : (i+1)*d.k] }
 
 // confusion returns what the costs c decide.
-func (d judged) confusion(c CostVector) Confusion {
-	m := NewConfusion(d.k)
+func (d judged) confusion(c CostVector) score.Confusion {
+	m := score.NewConfusion(d.k)
 	for i, label := range d.y {
 		m.Add(label, c.Decide(d.row(i)))
 	}
@@ -63,11 +64,11 @@ func (d judged) order() *costsearch.Pair {
 // Cuts are looked for within ±largestLog. If no cut gets a row of either class
 // right without getting the whole other class wrong, the G-mean is 0 and its
 // plateau spans everything.
-func (d judged) sweep(m Metric) plateau {
-	if m != MaximizeGMean {
+func (d judged) sweep(m score.Metric) plateau {
+	if m != score.GMean {
 		low, high, most := d.order().BestOf(largestLog, func(right0, right1 int) float64 {
 			right := [2]int{right0, right1}
-			return m.value(d.counts, func(class int) float64 { return float64(right[class]) / float64(d.counts[class]) })
+			return m.Value(d.counts, func(class int) float64 { return float64(right[class]) / float64(d.counts[class]) })
 		})
 		return plateau{low, high, most}
 	}
@@ -89,7 +90,7 @@ const (
 // and h_k the bandwidth of class k by Silverman's rule (Density Estimation,
 // 1986, eq. 3.31). It has neither the plateaus nor the noise of the plain one.
 // Where it is flat, the middle of the flat part is taken.
-func (d judged) smoothed(m Metric) float64 {
+func (d judged) smoothed(m score.Metric) float64 {
 	var z [2][]float64
 	low, high := largestLog, -largestLog
 	var h [2]float64
@@ -105,10 +106,10 @@ func (d judged) smoothed(m Metric) float64 {
 	}
 	value := func(t float64) float64 {
 		smooth := [2]float64{1 - recallAbove(z[0], t, h[0]), recallAbove(z[1], t, h[1])}
-		if m == MaximizeGMean {
+		if m == score.GMean {
 			return smooth[0] * smooth[1] // its square has the same maximum
 		}
-		return m.value(d.counts, func(class int) float64 { return smooth[class] })
+		return m.Value(d.counts, func(class int) float64 { return smooth[class] })
 	}
 	t := argmaxOnGrid(value, low, high, gridPoints)
 	step := (high - low) / gridPoints

@@ -5,17 +5,18 @@ import (
 	"fmt"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Validation says how classifiers decide rows that they were not fitted to.
 // Slices by row have N entries.
 type Validation struct {
 	Classes   int
-	Fold      []int     // by row: the fold that held it out, -1 if none did
-	Decision  []int     // by row: the class decided, -1 if no fold held it out
-	Posterior []float64 // N×K: the posterior; 0 if no fold held the row out
-	Score     []float64 // by row: how much speaks against the first class, see CostVector.Score; 0 if no fold held it out
-	Pooled    Scores    // of all rows held out, each counted once
+	Fold      []int         // by row: the fold that held it out, -1 if none did
+	Decision  []int         // by row: the class decided, -1 if no fold held it out
+	Posterior []float64     // N×K: the posterior; 0 if no fold held the row out
+	Score     []float64     // by row: how much speaks against the first class, see CostVector.Score; 0 if no fold held it out
+	Pooled    score.Summary // of all rows held out, each counted once
 	Groups    []GroupScores
 	Reports   []*Report // by fold: of the fit to its Train rows
 }
@@ -23,7 +24,7 @@ type Validation struct {
 // GroupScores are the scores of the rows of one group.
 type GroupScores struct {
 	Group string `json:"group"`
-	Scores
+	score.Summary
 }
 
 // CrossValidate fits a classifier to the Train rows of every fold and lets it
@@ -67,7 +68,7 @@ func CrossValidateTable(ctx context.Context, t *Table, s Settings, folds []Fold)
 	whole := t.whole()
 	err = parallel(ctx, len(folds), s.Workers, func(ctx context.Context, f int) error {
 		s := inner
-		s.Seed = derive(s.Seed, outerSeed+uint64(f))
+		s.Seed = DeriveSeed(s.Seed, outerSeed+uint64(f))
 		s.Progress = progress.whole(f)
 		test := setOf(folds[f].Test)
 		d := whole.learnFrom(setOf(folds[f].Train), test, s.Transductive)
@@ -118,7 +119,7 @@ func (v *Validation) Assess(y []int, groups []string) {
 	if groups == nil {
 		return
 	}
-	number, names := numberGroups(groups)
+	number, names := NumberGroups(groups)
 	byGroup := make([][]int, len(names))
 	for _, i := range all {
 		byGroup[number[i]] = append(byGroup[number[i]], i)
@@ -129,12 +130,12 @@ func (v *Validation) Assess(y []int, groups []string) {
 }
 
 // scores returns those of the given rows.
-func (v *Validation) scores(y []int, rows []int) Scores {
+func (v *Validation) scores(y []int, rows []int) score.Summary {
 	truth, decisions := make([]int, len(rows)), make([]int, len(rows))
 	var posterior []float64
 	for n, i := range rows {
 		truth[n], decisions[n] = y[i], v.Decision[i]
 		posterior = append(posterior, v.Posterior[i*v.Classes:(i+1)*v.Classes]...)
 	}
-	return Assess(truth, decisions, posterior, v.Classes)
+	return score.Assess(truth, decisions, posterior, v.Classes)
 }

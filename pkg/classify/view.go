@@ -33,7 +33,7 @@ func chooseView(attempts []attempt, names []string, y []int, groups []string, k 
 // posteriors, those that have no rows left out.
 func groupLosses(posterior []float64, y []int, groups []string, k int) []float64 {
 	t := Temperature(posterior, y, k)
-	number, names := numberGroups(groups)
+	number, names := NumberGroups(groups)
 	total, rows := make([]float64, k*len(names)), make([]float64, k*len(names))
 	logs := make([]float64, k)
 	for i, class := range y {

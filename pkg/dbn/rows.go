@@ -25,6 +25,15 @@ func (m Matrix) ReadRows(dst []float32, from int) error {
 	return nil
 }
 
+// InMemory returns all rows of x: x itself if it is a Matrix, or else a copy.
+func InMemory(x Rows) (Matrix, error) {
+	if m, ok := x.(Matrix); ok {
+		return m, nil
+	}
+	m := NewMatrix(x.Shape())
+	return m, x.ReadRows(m.Data, 0)
+}
+
 // feed hands out rows to train on, epoch by epoch and in the random
 // order of mix. Rows in memory are shuffled all together. Of others it reads a
 // portion at a time, made up of blocks evenly spread over all, which are shuffled

@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/unknown"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -41,8 +42,8 @@ const (
 	// Left out if there is nothing to say.
 	sectionWear       = "wear"           // JSON, trend.Model
 	sectionGoldenWear = "golden-wear"    // as golden, with the reference after the features if the estimate takes one, and one number for the posterior
-	sectionConformal  = "conformal"      // classify.Conformal in its binary form
-	sectionNovelty    = "novelty"        // classify.Novelty in its binary form
+	sectionConformal  = "conformal"      // unknown.Conformal in its binary form
+	sectionNovelty    = "novelty"        // unknown.Novelty in its binary form
 	sectionDistances  = "golden-novelty" // rows uint32, then float64
 	sectionDrift      = "drift"          // JSON, Drift
 )
@@ -309,13 +310,13 @@ func (m *Model) readDoubts(sections map[string][]byte) error {
 		}
 	}
 	if b, ok := sections[sectionConformal]; ok {
-		m.Conformal = new(classify.Conformal)
+		m.Conformal = new(unknown.Conformal)
 		if err := m.Conformal.UnmarshalBinary(b); err != nil {
 			return err
 		}
 	}
 	if b, ok := sections[sectionNovelty]; ok {
-		m.Novelty = new(classify.Novelty)
+		m.Novelty = new(unknown.Novelty)
 		if err := m.Novelty.UnmarshalBinary(b); err != nil {
 			return err
 		}

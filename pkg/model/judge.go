@@ -8,6 +8,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/unknown"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -64,8 +65,8 @@ type Judge struct {
 	model     *Model
 	extractor *signal.Extractor
 	scorer    *classify.Scorer
-	novelty   *classify.NoveltyScorer // nil: nothing is new
-	posterior [2]float64              // of the last window, by wear
+	novelty   *unknown.NoveltyScorer // nil: nothing is new
+	posterior [2]float64             // of the last window, by wear
 	classes   []string
 	follower  *cycle.Follower // nil: the gate tells cutting
 	gate      int             // channel of the gate, or -1
@@ -268,9 +269,9 @@ func (m *Model) Doubt(class int, posterior []float64, novelty float64) Doubt {
 	}
 	if m.Conformal != nil {
 		switch m.Conformal.Check(class, posterior) {
-		case classify.Ambiguous:
+		case unknown.Ambiguous:
 			return Ambiguous
-		case classify.Implausible:
+		case unknown.Implausible:
 			return Implausible
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/unknown"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -66,11 +67,11 @@ type Model struct {
 	Label      LabelRule
 	Classifier *classify.Classifier
 	Golden     []Golden
-	Conformal  *classify.Conformal // which decisions are sure enough; nil: all are
-	Novelty    *classify.Novelty   // of features relative to the reference; nil: no window is new
-	Distances  []float64           // of Novelty, of the golden rows
-	Drift      *Drift              // of references; nil: drift is not looked for
-	Wear       *trend.Model        // of features before the reference, and of the reference; nil: wear is not estimated
+	Conformal  *unknown.Conformal // which decisions are sure enough; nil: all are
+	Novelty    *unknown.Novelty   // of features relative to the reference; nil: no window is new
+	Distances  []float64          // of Novelty, of the golden rows
+	Drift      *Drift             // of references; nil: drift is not looked for
+	Wear       *trend.Model       // of features before the reference, and of the reference; nil: wear is not estimated
 	GoldenWear []GoldenWear
 	ByWear     *WearVerdict // nil: the classifier decides
 	Provenance Provenance

@@ -24,6 +24,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/unknown"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -458,10 +459,10 @@ func doubtful(t testing.TB) *Model {
 		posterior = append(posterior, s.Posterior(x.Row(i))...)
 	}
 	var err error
-	if m.Conformal, err = classify.NewConformal(posterior, y, groups, 2, 0.1); err != nil {
+	if m.Conformal, err = unknown.NewConformal(posterior, y, groups, 2, 0.1); err != nil {
 		t.Fatal(err)
 	}
-	if m.Novelty, _, err = classify.FitNovelty(context.Background(), x, groups, nil, 0.02, 1, 1); err != nil {
+	if m.Novelty, _, err = unknown.FitNovelty(context.Background(), x, groups, nil, 0.02, 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range m.Golden {
@@ -591,7 +592,7 @@ func TestFileOfRowsThatWeighTheSame(t *testing.T) {
 	}
 	sets := le.AppendUint32(le.AppendUint64(nil, math.Float64bits(0.34)), 2)
 	sets = floats(floats(sets, 0.2, 0.6), 0.5, 0.5, 0.7)
-	m.Conformal = new(classify.Conformal)
+	m.Conformal = new(unknown.Conformal)
 	if err := m.Conformal.UnmarshalBinary(sets); err != nil {
 		t.Fatal(err)
 	}
@@ -599,7 +600,7 @@ func TestFileOfRowsThatWeighTheSame(t *testing.T) {
 	novelty := le.AppendUint64(le.AppendUint64(nil, math.Float64bits(0.3)), math.Float64bits(1)) // 1/σ²
 	novelty = floats(floats(novelty, make([]float64, n)...), slices.Repeat([]float64{1}, n)...)
 	novelty = le.AppendUint32(floats(novelty, 1, 2, 3), 0) // and no directions: d² = |x|²
-	m.Novelty = new(classify.Novelty)
+	m.Novelty = new(unknown.Novelty)
 	if err := m.Novelty.UnmarshalBinary(novelty); err != nil {
 		t.Fatal(err)
 	}
@@ -631,12 +632,12 @@ func TestFileOfRowsThatWeighTheSame(t *testing.T) {
 }
 
 // threeSets returns a calibration of three classes.
-func threeSets(t testing.TB) *classify.Conformal {
+func threeSets(t testing.TB) *unknown.Conformal {
 	var y []int
 	for i := range 60 {
 		y = append(y, i%3)
 	}
-	c, err := classify.NewConformal(slices.Repeat([]float64{0.2, 0.3, 0.5}, 60), y, slices.Repeat([]string{"A", "B", "C"}, 20), 3, 0.1)
+	c, err := unknown.NewConformal(slices.Repeat([]float64{0.2, 0.3, 0.5}, 60), y, slices.Repeat([]string{"A", "B", "C"}, 20), 3, 0.1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/unknown"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -143,7 +144,7 @@ func Unsure(t TB) *model.Model {
 		posterior, y = append(posterior, 1-p, p), append(y, i%2)
 	}
 	var err error
-	if m.Conformal, err = classify.NewConformal(posterior, y, slices.Repeat([]string{"A", "A", "B", "B"}, 10), 2, 0.05); err != nil {
+	if m.Conformal, err = unknown.NewConformal(posterior, y, slices.Repeat([]string{"A", "A", "B", "B"}, 10), 2, 0.05); err != nil {
 		t.Fatal(err)
 	}
 	m.Drift = &model.Drift{Tools: 10, Center: []float64{10}, Scale: []float64{1}, Degrees: 1, Raise: 12, Clear: 4}

@@ -13,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // drillCandidate is a way to fit the study's network to a simulated gun drill.
@@ -212,24 +213,24 @@ func assess(c *classify.Classifier, report *classify.Report, x dbn.Matrix, y []i
 		prior, optimum = 0, 0
 	}
 	var odds [2][]float64 // by class
-	score, rare := make([]float64, x.Rows), make([]bool, x.Rows)
+	scores, rare := make([]float64, x.Rows), make([]bool, x.Rows)
 	scorer := c.NewScorer()
 	for i, label := range y {
 		p := scorer.Posterior(x.Row(i))
-		score[i], rare[i] = math.Log(max(p[1], 1e-30)/max(p[0], 1e-30)), label == 1
-		odds[label] = append(odds[label], score[i])
+		scores[i], rare[i] = math.Log(max(p[1], 1e-30)/max(p[0], 1e-30)), label == 1
+		odds[label] = append(odds[label], scores[i])
 	}
 	gmean := func(cut float64) float64 { return math.Sqrt((1 - above(odds[0], cut)) * above(odds[1], cut)) }
-	o := outcome{auc: classify.AUC(score, rare)}
+	o := outcome{auc: score.AUC(scores, rare)}
 	for _, w := range ways {
 		share := w.share(float64(slices.Min(report.ClassCounts)))
 		o.gmean = append(o.gmean, gmean((1-share)*prior+share*optimum))
 	}
-	slices.Sort(score)
+	slices.Sort(scores)
 	const cuts = 200
 	best := 0.0
 	for q := range cuts {
-		best = max(best, gmean(score[q*len(score)/cuts]))
+		best = max(best, gmean(scores[q*len(scores)/cuts]))
 	}
 	o.gmean = append(o.gmean, best)
 	return o, nil

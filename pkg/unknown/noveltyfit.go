@@ -1,4 +1,4 @@
-package classify
+package unknown
 
 import (
 	"context"
@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
@@ -14,6 +17,7 @@ const (
 	noveltyDirections = 64 // principal directions, at most
 	noveltyRows       = 4096
 	noveltyFolds      = 10
+	foldStream        = 2 // of the random draws that deal out folds
 	leastNoveltyTools = 3
 
 	// leastVariance is the least σ² in standard deviations squared: features that
@@ -27,68 +31,73 @@ const (
 // rows they have, so a row of a new group that is as usual is novel, with a p-value up
 // to rate, in about that share of rows on average; Promise says what is certain of few
 // groups. Of the features those count for which counts is true, all if it is nil. It
-// keeps none of its arguments. It returns ErrTooFew if there are fewer than three
+// keeps none of its arguments. It returns classify.ErrTooFew if there are fewer than three
 // groups, no row with two features that vary, or too few rows for the rate.
 //
 // P has the p-values of the rows that it looked at, Rows their indices: of each
 // group by the distances of the others.
 func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, counts []bool, rate float64, seed uint64, workers int) (n *Novelty, held HeldNovelty, err error) {
 	fail := func(err error) (*Novelty, HeldNovelty, error) {
-		return nil, HeldNovelty{}, fmt.Errorf("classify: %w", err)
+		return nil, HeldNovelty{}, fmt.Errorf("unknown: %w", err)
 	}
 	if !(rate > 0 && rate < 1) {
-		return fail(fmt.Errorf("novel up to a p-value of %v: %w: must be between 0 and 1", rate, ErrSettings))
+		return fail(fmt.Errorf("novel up to a p-value of %v: %w: must be between 0 and 1", rate, classify.ErrSettings))
 	}
 	all, columns := x.Shape()
 	if len(groups) != all {
-		return fail(fmt.Errorf("%d groups for %d rows: %w", len(groups), all, ErrSize))
+		return fail(fmt.Errorf("%d groups for %d rows: %w", len(groups), all, classify.ErrSize))
 	}
 	if counts != nil && len(counts) != columns {
-		return fail(fmt.Errorf("%d columns of which some count, of %d: %w", len(counts), columns, ErrSize))
+		return fail(fmt.Errorf("%d columns of which some count, of %d: %w", len(counts), columns, classify.ErrSize))
 	}
-	_, names := numberGroups(groups)
+	_, names := classify.NumberGroups(groups)
 	if len(names) < leastNoveltyTools {
-		return fail(fmt.Errorf("%d groups: %w: novelty takes %d", len(names), ErrTooFew, leastNoveltyTools))
+		return fail(fmt.Errorf("%d groups: %w: novelty takes %d", len(names), classify.ErrTooFew, leastNoveltyTools))
 	}
-	rows := setOf(evenly(all, noveltyRows))
-	z, err := inMemory(part(x, rows))
+	rows := evenly(all, noveltyRows)
+	z, err := dbn.InMemory(classify.Part(x, rows))
 	if err != nil {
 		return fail(err)
 	}
-	some := pick(groups, rows)
-	folds := dealByGroup(make([]int, len(some)), some, noveltyFolds, rand.New(rand.NewPCG(seed, splitSeed)))
+	some := make([]string, len(rows))
+	for i, row := range rows {
+		some[i] = groups[row]
+	}
+	folds := classify.GroupKFold(make([]int, len(some)), some, noveltyFolds, rand.New(rand.NewPCG(seed, foldStream)))
 	distances := make([]float64, z.Rows)
-	err = parallel(ctx, 1+folds.folds, workers, func(ctx context.Context, f int) error {
-		if context.Cause(ctx) != nil {
-			return context.Cause(ctx)
-		}
-		if f == 0 {
-			var err error
-			n, err = fitNovelty(z, counts, seed)
-			return err
-		}
-		rest, err := inMemory(part(z, folds.train(f-1)))
-		if err != nil {
-			return err
-		}
-		m, err := fitNovelty(rest, counts, derive(seed, uint64(f)))
-		if err != nil {
-			return err
-		}
-		s := m.NewScorer()
-		for k, test := 0, folds.test(f-1); k < test.rows; k++ {
-			i := test.row(k)
-			distances[i] = s.Distance(z.Row(i))
-		}
-		return nil
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(workers)
+	g.Go(func() (err error) {
+		n, err = fitNovelty(z, counts, seed)
+		return err
 	})
-	if err != nil {
+	for f, fold := range folds {
+		g.Go(func() error {
+			if inner.Err() != nil {
+				return context.Cause(inner)
+			}
+			rest, err := dbn.InMemory(classify.Part(z, fold.Train))
+			if err != nil {
+				return err
+			}
+			m, err := fitNovelty(rest, counts, classify.DeriveSeed(seed, uint64(f+1)))
+			if err != nil {
+				return err
+			}
+			s := m.NewScorer()
+			for _, i := range fold.Test {
+				distances[i] = s.Distance(z.Row(i))
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
 		return fail(err)
 	}
-	number, named := numberGroups(some)
+	number, named := classify.NumberGroups(some)
 	n.Rate, n.tools = rate, newToolShares(negated(distances), number, len(named))
 	if 1/float64(1+len(n.tools.at)) > rate {
-		return fail(fmt.Errorf("%d rows that differ: %w: for a p-value of %v", len(n.tools.at), ErrTooFew, rate))
+		return fail(fmt.Errorf("%d rows that differ: %w: for a p-value of %v", len(n.tools.at), classify.ErrTooFew, rate))
 	}
 	return n, heldNovelty(rows, some, distances), nil
 }
@@ -101,9 +110,9 @@ type HeldNovelty struct {
 }
 
 // heldNovelty returns the p-value of each row by the distances of the other groups.
-func heldNovelty(rows rowSet, groups []string, distances []float64) HeldNovelty {
-	h := HeldNovelty{Rows: make([]int, rows.rows), P: make([]float64, rows.rows)}
-	number, names := numberGroups(groups)
+func heldNovelty(rows []int, groups []string, distances []float64) HeldNovelty {
+	h := HeldNovelty{Rows: make([]int, len(rows)), P: make([]float64, len(rows))}
+	number, names := classify.NumberGroups(groups)
 	for g := range names {
 		var others []float64
 		var of []int32
@@ -115,7 +124,7 @@ func heldNovelty(rows rowSet, groups []string, distances []float64) HeldNovelty 
 		shares := newToolShares(others, of, len(names))
 		for i, d := range distances {
 			if number[i] == int32(g) {
-				h.Rows[i], h.P[i] = rows.row(i), shares.tail(-d)
+				h.Rows[i], h.P[i] = rows[i], shares.tail(-d)
 			}
 		}
 	}
@@ -159,7 +168,7 @@ func fitNovelty(x dbn.Matrix, counts []bool, seed uint64) (*Novelty, error) {
 		used++
 	}
 	if used < 2 {
-		return nil, fmt.Errorf("%d features vary: %w: novelty takes two", used, ErrTooFew)
+		return nil, fmt.Errorf("%d features vary: %w: novelty takes two", used, classify.ErrTooFew)
 	}
 	z := make([]float32, x.Rows*x.Cols)
 	var total float64

@@ -1,4 +1,4 @@
-package classify
+package unknown
 
 import (
 	"encoding/binary"
@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"github.com/flank-tcm/flank/internal/kernel"
+	"github.com/flank-tcm/flank/internal/littleendian"
+	"github.com/flank-tcm/flank/pkg/classify"
 )
 
 // noveltyClip is how many standard deviations from its mean a feature counts at
@@ -70,7 +72,7 @@ func (n *Novelty) NewScorer() *NoveltyScorer {
 func (s *NoveltyScorer) Distance(row []float32) float64 {
 	n := s.novelty
 	if len(row) != len(n.center) {
-		panic(fmt.Sprintf("classify: Distance of %d features by a novelty of %d", len(row), len(n.center)))
+		panic(fmt.Sprintf("unknown: Distance of %d features by a novelty of %d", len(row), len(n.center)))
 	}
 	n.standardise(s.z, row)
 	d := n.precision * norm2(s.z)
@@ -184,13 +186,13 @@ func (n *Novelty) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = le.AppendUint64(b, math.Float64bits(n.Rate))
 	b = le.AppendUint64(b, math.Float64bits(n.precision))
-	b = appendFloats(appendFloats(b, n.center), n.scale)
+	b = littleendian.AppendFloats(littleendian.AppendFloats(b, n.center), n.scale)
 	if n.distances == nil {
 		s := n.tools
 		s.at = negated(s.at)
 		b = appendToolShares(b, s)
 	} else {
-		b = appendFloats(b, n.distances)
+		b = littleendian.AppendFloats(b, n.distances)
 	}
 	b = le.AppendUint32(b, uint32(n.Directions()))
 	for _, v := range n.basis {
@@ -209,26 +211,26 @@ func negated(x []float64) []float64 {
 }
 
 // UnmarshalBinary replaces n by the novelty whose binary form b is. It returns an
-// error that wraps ErrCorrupt, and leaves n alone, if b is anything else.
+// error that wraps classify.ErrCorrupt, and leaves n alone, if b is anything else.
 func (n *Novelty) UnmarshalBinary(b []byte) error {
-	r := &reader{b: b}
-	byTool, err := r.versioned(noveltyMagic, noveltyVersion)
+	r := &littleendian.Reader{Rest: b}
+	byTool, err := versioned(r, noveltyMagic, noveltyVersion)
 	if err != nil {
 		return err
 	}
-	read := Novelty{Rate: r.float64(), precision: r.float64(), center: r.floats(), scale: r.floats()}
+	read := Novelty{Rate: r.Float64(), precision: r.Float64(), center: r.Floats(), scale: r.Floats()}
 	sound := read.Rate > 0 && read.Rate < 1 && read.precision > 0 && finite(read.precision)
 	if byTool {
-		read.tools = r.toolShares()
+		read.tools = readToolShares(r)
 		read.tools.at = negated(read.tools.at)
 		sound = sound && read.tools.sound(-math.MaxFloat64, 0)
 	} else {
-		read.distances = r.floats()
+		read.distances = r.Floats()
 		sound = sound && len(read.distances) > 0
 	}
-	q, p := int64(r.uint32()), int64(len(read.center))
-	if r.short || p == 0 || int64(len(read.scale)) != p || int64(len(r.b)) != 4*q*p {
-		return fmt.Errorf("classify: %w: a novelty of %d columns and %d directions in %d bytes", ErrCorrupt, p, q, len(b))
+	q, p := int64(r.Uint32()), int64(len(read.center))
+	if r.Short || p == 0 || int64(len(read.scale)) != p || int64(len(r.Rest)) != 4*q*p {
+		return fmt.Errorf("unknown: %w: a novelty of %d columns and %d directions in %d bytes", classify.ErrCorrupt, p, q, len(b))
 	}
 	for j := range read.center {
 		sound = sound && finite(read.center[j]) && finite(read.scale[j]) && read.scale[j] >= 0
@@ -238,11 +240,11 @@ func (n *Novelty) UnmarshalBinary(b []byte) error {
 	}
 	read.basis = make([]float32, q*p)
 	for i := range read.basis {
-		read.basis[i] = math.Float32frombits(binary.LittleEndian.Uint32(r.b[4*i:]))
+		read.basis[i] = math.Float32frombits(binary.LittleEndian.Uint32(r.Rest[4*i:]))
 		sound = sound && finite(float64(read.basis[i]))
 	}
 	if !sound {
-		return fmt.Errorf("classify: %w: a number of the novelty makes no sense", ErrCorrupt)
+		return fmt.Errorf("unknown: %w: a number of the novelty makes no sense", classify.ErrCorrupt)
 	}
 	*n = read
 	return nil

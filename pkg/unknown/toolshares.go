@@ -1,4 +1,4 @@
-package classify
+package unknown
 
 import (
 	"bytes"
@@ -6,6 +6,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/flank-tcm/flank/internal/littleendian"
+	"github.com/flank-tcm/flank/pkg/classify"
 )
 
 // mostKept bounds what a calibration keeps: of more different numbers so many that
@@ -127,22 +130,22 @@ func (s *toolShares) sound(low, high float64) bool {
 
 func appendToolShares(b []byte, s toolShares) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(s.tools))
-	return appendFloats(appendFloats(b, s.at), s.share)
+	return littleendian.AppendFloats(littleendian.AppendFloats(b, s.at), s.share)
 }
 
-func (r *reader) toolShares() toolShares {
-	return toolShares{tools: int(r.uint32()), at: r.floats(), share: r.floats()}
+func readToolShares(r *littleendian.Reader) toolShares {
+	return toolShares{tools: int(r.Uint32()), at: r.Floats(), share: r.Floats()}
 }
 
 // versioned reads magic and a version, if b begins with magic. It reports a version
 // that this program does not read.
-func (r *reader) versioned(magic string, want uint32) (bool, error) {
-	if !bytes.HasPrefix(r.b, []byte(magic)) {
+func versioned(r *littleendian.Reader, magic string, want uint32) (bool, error) {
+	if !bytes.HasPrefix(r.Rest, []byte(magic)) {
 		return false, nil
 	}
-	r.bytes(len(magic))
-	if v := r.uint32(); v != want {
-		return false, fmt.Errorf("classify: %w: %s of version %d, this program reads %d: use the Flank release that made it", ErrCorrupt, magic, v, want)
+	r.Bytes(len(magic))
+	if v := r.Uint32(); v != want {
+		return false, fmt.Errorf("unknown: %w: %s of version %d, this program reads %d: use the Flank release that made it", classify.ErrCorrupt, magic, v, want)
 	}
 	return true, nil
 }

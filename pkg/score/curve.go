@@ -1,7 +1,6 @@
-package classify
+package score
 
 import (
-	"context"
 	"fmt"
 	"iter"
 	"math"
@@ -28,7 +27,7 @@ func OperatingPoints(score []float64, positive []bool) []OperatingPoint {
 // many rows: it holds these once, sorted, and no point. It keeps neither slice.
 func OperatingPointSeq(score []float64, positive []bool) iter.Seq[OperatingPoint] {
 	if len(score) != len(positive) {
-		panic(fmt.Sprintf("classify: operating points of %d scores and %d labels", len(score), len(positive)))
+		panic(fmt.Sprintf("score: operating points of %d scores and %d labels", len(score), len(positive)))
 	}
 	yes, no := sortedByKind(score, positive)
 	return func(yield func(OperatingPoint) bool) {
@@ -108,7 +107,7 @@ type ReliabilityBin struct {
 // Observed in each, up to chance. It panics if the slices differ in length.
 func Reliability(probability []float64, positive []bool, bins int) []ReliabilityBin {
 	if len(probability) != len(positive) {
-		panic(fmt.Sprintf("classify: reliability of %d probabilities and %d labels", len(probability), len(positive)))
+		panic(fmt.Sprintf("score: reliability of %d probabilities and %d labels", len(probability), len(positive)))
 	}
 	all := make([]ReliabilityBin, bins)
 	for i, p := range probability {
@@ -138,45 +137,4 @@ func CalibrationError(bins []ReliabilityBin) float64 {
 		rows += b.Rows
 	}
 	return sum / float64(rows)
-}
-
-// ChooseCosts returns the costs that Fit would choose for rows of the given
-// posteriors, N×K row-major, and classes, with what else there was: for two
-// classes the exact optimum by sweep beside what JADE found. Settings.Posteriors
-// and Folds have no meaning here. It returns an error that wraps ErrSize,
-// ErrClasses or ErrSettings, or the error of ctx.
-func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s CostSettings) (CostVector, *CostReport, error) {
-	if len(posterior) != len(y)*k {
-		return nil, nil, fmt.Errorf("classify: %d posteriors for %d rows of %d classes: %w", len(posterior), len(y), k, ErrSize)
-	}
-	if n := countClasses(y); k < 2 || len(n) != k || slices.Contains(n, 0) {
-		return nil, nil, fmt.Errorf("classify: choosing costs of %d classes on rows of %d: %w: each needs some", k, len(n), ErrClasses)
-	}
-	if err := s.check(k); err != nil {
-		return nil, nil, err
-	}
-	d := newJudged(k, posterior, y)
-	r := &CostReport{Posteriors: "as given", Spread: d.spread(d.all()), Temperature: 1}
-	if r.NearConstant = r.Spread < leastSpread; r.NearConstant {
-		s.Unmixed = true
-	}
-	costs, err := chooseCosts(ctx, d, s, r)
-	if err != nil {
-		return nil, nil, fmt.Errorf("classify: %w", err)
-	}
-	return costs, r, nil
-}
-
-// ThresholdCosts returns the costs of two classes that decide for the second
-// one where its posterior exceeds p, in (0, 1).
-func ThresholdCosts(p float64) CostVector { return cut(math.Log(p / (1 - p))) }
-
-// Threshold returns the posterior of the second of two classes above which c
-// decides for it, the inverse of ThresholdCosts. It panics if c is not of two
-// classes.
-func (c CostVector) Threshold() float64 {
-	if len(c) != 2 {
-		panic(fmt.Sprintf("classify: the threshold of %d costs", len(c)))
-	}
-	return threshold(c.cutOf())
 }

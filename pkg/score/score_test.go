@@ -1,4 +1,4 @@
-package classify
+package score_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 	"pgregory.net/rapid"
 )
 
@@ -17,8 +19,8 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-func confusionOf(k int, y, decisions []int) Confusion {
-	m := NewConfusion(k)
+func confusionOf(k int, y, decisions []int) score.Confusion {
+	m := score.NewConfusion(k)
 	for i := range y {
 		m.Add(y[i], decisions[i])
 	}
@@ -60,8 +62,8 @@ func TestConfusionAgainstScikitLearn(t *testing.T) {
 }
 
 func TestNothingByNothingIsZero(t *testing.T) {
-	for name, m := range map[string]Confusion{
-		"no rows":                    NewConfusion(2),
+	for name, m := range map[string]score.Confusion{
+		"no rows":                    score.NewConfusion(2),
 		"one class, decided right":   confusionOf(2, []int{0, 0}, []int{0, 0}),
 		"one class, decided wrong":   confusionOf(2, []int{0, 0}, []int{1, 1}),
 		"everything decided class 0": confusionOf(2, []int{0, 1}, []int{0, 0}),
@@ -84,26 +86,26 @@ func TestAUC(t *testing.T) {
 		return b
 	}
 	// The example of scikit-learn's roc_auc_score, and one with ties (1.9.1).
-	near(t, "AUC", AUC([]float64{0.1, 0.4, 0.35, 0.8}, bools(0, 0, 1, 1)), 0.75)
-	near(t, "AUC with ties", AUC([]float64{.1, .4, .35, .8, .4, .4, .2, .35}, bools(0, 0, 1, 1, 1, 0, 0, 1)), 0.6875)
-	near(t, "AUC of equal scores", AUC([]float64{1, 1, 1}, bools(0, 1, 0)), 0.5)
-	near(t, "AUC of one class", AUC([]float64{1, 2}, bools(1, 1)), math.NaN())
-	if got := AUC([]float64{math.NaN(), 1, 2}, bools(0, 0, 1)); got != 1 {
+	near(t, "AUC", score.AUC([]float64{0.1, 0.4, 0.35, 0.8}, bools(0, 0, 1, 1)), 0.75)
+	near(t, "AUC with ties", score.AUC([]float64{.1, .4, .35, .8, .4, .4, .2, .35}, bools(0, 0, 1, 1, 1, 0, 0, 1)), 0.6875)
+	near(t, "AUC of equal scores", score.AUC([]float64{1, 1, 1}, bools(0, 1, 0)), 0.5)
+	near(t, "AUC of one class", score.AUC([]float64{1, 2}, bools(1, 1)), math.NaN())
+	if got := score.AUC([]float64{math.NaN(), 1, 2}, bools(0, 0, 1)); got != 1 {
 		t.Errorf("AUC with a NaN among the lowest = %v, want 1", got)
 	}
 }
 
 // Reference values from scikit-learn 1.9.1: brier_score_loss.
 func TestBrier(t *testing.T) {
-	near(t, "Brier of 2", Brier([]float64{.9, .1, .1, .9, .2, .8, .7, .3}, []int{0, 1, 1, 0}, 2), 0.0375)
-	near(t, "Brier of 3", Brier([]float64{.6, .3, .1, .2, .5, .3, .1, .1, .8, .3, .4, .3, .2, .7, .1}, []int{0, 1, 2, 2, 1}, 3), 0.316)
+	near(t, "Brier of 2", score.Brier([]float64{.9, .1, .1, .9, .2, .8, .7, .3}, []int{0, 1, 1, 0}, 2), 0.0375)
+	near(t, "Brier of 3", score.Brier([]float64{.6, .3, .1, .2, .5, .3, .1, .1, .8, .3, .4, .3, .2, .7, .1}, []int{0, 1, 2, 2, 1}, 3), 0.316)
 }
 
 // A tool that never wore out has no recall. Null says so; 0 would say that every
 // fault was missed.
 func TestScoresOfAGroupWithoutFaultyRows(t *testing.T) {
-	s := Assess([]int{0, 0, 0, 0}, []int{0, 0, 1, 0}, []float64{1, 0, 1, 0, 0, 1, 1, 0}, 2)
-	b, err := json.Marshal(GroupScores{"T05", s})
+	s := score.Assess([]int{0, 0, 0, 0}, []int{0, 0, 1, 0}, []float64{1, 0, 1, 0, 0, 1, 1, 0}, 2)
+	b, err := json.Marshal(classify.GroupScores{Group: "T05", Summary: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,15 +114,15 @@ func TestScoresOfAGroupWithoutFaultyRows(t *testing.T) {
 	if string(b) != want {
 		t.Errorf("JSON\n%s, want\n%s", b, want)
 	}
-	var back GroupScores
+	var back classify.GroupScores
 	if err := json.Unmarshal(b, &back); err != nil || !math.IsNaN(float64(back.Recall)) || back.Specificity != 0.75 {
 		t.Errorf("read back as %+v, error %v", back, err)
 	}
-	worn := Assess([]int{1, 1}, []int{1, 0}, nil, 2)
+	worn := score.Assess([]int{1, 1}, []int{1, 0}, nil, 2)
 	if worn.Recall != 0.5 || !math.IsNaN(float64(worn.Specificity)) || !math.IsNaN(float64(worn.AUC)) {
 		t.Errorf("faulty rows only: %+v", worn)
 	}
-	if none := Assess(nil, nil, nil, 2); !math.IsNaN(float64(none.Accuracy)) || strings.Contains(mustJSON(t, none), "NaN") {
+	if none := score.Assess(nil, nil, nil, 2); !math.IsNaN(float64(none.Accuracy)) || strings.Contains(mustJSON(t, none), "NaN") {
 		t.Errorf("no rows: %+v", none)
 	}
 }
@@ -158,7 +160,7 @@ func TestMetricLaws(t *testing.T) {
 		if f1, lo, hi := m.F1(), min(m.Precision(), m.Recall()), max(m.Precision(), m.Recall()); f1 < lo-1e-12 || f1 > hi+1e-12 {
 			t.Fatalf("F1 = %v is not between precision and recall, %v and %v", f1, lo, hi)
 		}
-		if n0, n1 := m.of(0), m.of(1); k == 2 && n0 > 0 && n1 > 0 {
+		if n0, n1 := m.RowsOf(0), m.RowsOf(1); k == 2 && n0 > 0 && n1 > 0 {
 			p := float64(min(n0, n1)) / float64(n)
 			if g < 1-(1-acc)/p-1e-9 || acc > 2*p && g > math.Sqrt((acc-p)/(1-p))+1e-9 {
 				t.Fatalf("accuracy %v and G-mean %v cannot be with minority share %v", acc, g, p)
@@ -195,9 +197,9 @@ func TestMetricLaws(t *testing.T) {
 				renamed[i*k+names[j]] = posterior[from*k+j]
 			}
 		}
-		a, b := Assess(y, d, posterior, k), Assess(py, pd, renamed, k)
+		a, b := score.Assess(y, d, posterior, k), score.Assess(py, pd, renamed, k)
 		for j := range k {
-			for what, pair := range map[string][2]Figure{"recall": {a.Recalls[j], b.Recalls[names[j]]}, "AUC": {a.AUCs[j], b.AUCs[names[j]]}} {
+			for what, pair := range map[string][2]score.Figure{"recall": {a.Recalls[j], b.Recalls[names[j]]}, "AUC": {a.AUCs[j], b.AUCs[names[j]]}} {
 				x, y := float64(pair[0]), float64(pair[1])
 				if math.IsNaN(x) != math.IsNaN(y) || math.Abs(x-y) > 1e-12 {
 					t.Fatalf("%s of class %d, %v, becomes %v when it is renamed", what, j, x, y)
@@ -205,20 +207,4 @@ func TestMetricLaws(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Costs move decisions, not the order of rows: rank AUC cannot show what they
-// gain (for two classes).
-func TestRankAUCIgnoresCosts(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 0))
-	n := 200
-	plain, weighted, positive := make([]float64, n), make([]float64, n), make([]bool, n)
-	c := CostVector{0.97, 0.1}
-	for i := range n {
-		p := float64(rng.IntN(50)) / 50
-		plain[i], weighted[i], positive[i] = p, c.Score([]float64{1 - p, p}), rng.Float64() < p
-	}
-	if a, b := AUC(plain, positive), AUC(weighted, positive); math.Abs(a-b) > 0.003 {
-		t.Errorf("AUC %v of posteriors, %v of scores", a, b)
-	}
 }

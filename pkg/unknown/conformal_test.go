@@ -1,4 +1,4 @@
-package classify
+package unknown
 
 import (
 	"encoding/binary"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/pkg/classify"
 	"pgregory.net/rapid"
 )
 
@@ -311,10 +312,10 @@ func TestConformalKeepsFewOfMany(t *testing.T) {
 }
 
 func TestConformalRefuses(t *testing.T) {
-	if _, err := NewConformal([]float64{0.9, 0.1}, []int{0}, []string{"A"}, 2, 0.05); !errors.Is(err, ErrTooFew) {
+	if _, err := NewConformal([]float64{0.9, 0.1}, []int{0}, []string{"A"}, 2, 0.05); !errors.Is(err, classify.ErrTooFew) {
 		t.Errorf("no row of class 1: %v", err)
 	}
-	if _, err := NewConformal([]float64{0.9, 0.1, 0.2, 0.8}, []int{0, 1}, []string{"A", "B"}, 2, 1); !errors.Is(err, ErrSettings) {
+	if _, err := NewConformal([]float64{0.9, 0.1, 0.2, 0.8}, []int{0, 1}, []string{"A", "B"}, 2, 1); !errors.Is(err, classify.ErrSettings) {
 		t.Errorf("a rate of 1: %v", err)
 	}
 }
@@ -340,7 +341,7 @@ func TestConformalForms(t *testing.T) {
 	}
 	b, _ := byTool.AppendBinary(nil)
 	b[8] = 3
-	if err := new(Conformal).UnmarshalBinary(b); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "version 3") {
+	if err := new(Conformal).UnmarshalBinary(b); !errors.Is(err, classify.ErrCorrupt) || !strings.Contains(err.Error(), "version 3") {
 		t.Errorf("version 3: %v", err)
 	}
 	for name, spoil := range map[string]func(s *toolShares){
@@ -360,7 +361,7 @@ func TestConformalForms(t *testing.T) {
 		}
 		spoil(&broken.tools[1])
 		b, _ := broken.AppendBinary(nil)
-		if err := new(Conformal).UnmarshalBinary(b); !errors.Is(err, ErrCorrupt) {
+		if err := new(Conformal).UnmarshalBinary(b); !errors.Is(err, classify.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -380,7 +381,7 @@ func FuzzConformal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c Conformal
 		if err := c.UnmarshalBinary(b); err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, classify.ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return

@@ -1,41 +1,41 @@
-package classify
+package score
 
 import "math"
 
 // Metric is the figure that costs maximise: a function of how many rows of each
 // class there are and of which share of them is decided right. The empty one is
-// MaximizeGMean.
+// GMean.
 type Metric string
 
 const (
-	// MaximizeGMean is the default, see [Confusion.GMean]: no class may be
+	// GMean is the default, see [Confusion.GMean]: no class may be
 	// given up for another.
-	MaximizeGMean Metric = "gmean"
-	// MaximizeBalancedAccuracy is for those who would trade one class's recall
+	GMean Metric = "gmean"
+	// BalancedAccuracy is for those who would trade one class's recall
 	// for another's at par, see [Confusion.BalancedAccuracy].
-	MaximizeBalancedAccuracy Metric = "balanced-accuracy"
-	// MaximizeF1 and MaximizeMCC weigh false alarms by how many there are, so
+	BalancedAccuracy Metric = "balanced-accuracy"
+	// F1 and MCC weigh false alarms by how many there are, so
 	// their costs are good for the class ratio of training only. Of two classes;
 	// see [Confusion.F1] and [Confusion.MCC].
-	MaximizeF1  Metric = "f1"
-	MaximizeMCC Metric = "mcc"
+	F1  Metric = "f1"
+	MCC Metric = "mcc"
 )
 
 // Metrics are all there are, the default first.
-var Metrics = []Metric{MaximizeGMean, MaximizeBalancedAccuracy, MaximizeF1, MaximizeMCC}
+var Metrics = []Metric{GMean, BalancedAccuracy, F1, MCC}
 
-// pairOnly says whether m is a figure of two classes.
-func (m Metric) pairOnly() bool { return m == MaximizeF1 || m == MaximizeMCC }
+// PairOnly reports whether m is a figure of two classes.
+func (m Metric) PairOnly() bool { return m == F1 || m == MCC }
 
-// value returns m of the given recalls of classes with counts rows each; classes
+// Value returns m of the given recalls of classes with counts rows each; classes
 // without rows do not count.
-func (m Metric) value(counts []int, recall func(class int) float64) float64 {
+func (m Metric) Value(counts []int, recall func(class int) float64) float64 {
 	switch m {
-	case MaximizeF1, MaximizeMCC:
+	case F1, MCC:
 		n0, n1 := float64(counts[0]), float64(counts[1])
 		tp, tn := recall(1)*n1, recall(0)*n0
 		fn, fp := n1-tp, n0-tn
-		if m == MaximizeF1 {
+		if m == F1 {
 			return 2 * tp / (tp + fp + n1)
 		}
 		norm := math.Sqrt((tp + fp) * n1 * n0 * (tn + fn))
@@ -52,17 +52,17 @@ func (m Metric) value(counts []int, recall func(class int) float64) float64 {
 			present++
 		}
 	}
-	if m == MaximizeBalancedAccuracy {
+	if m == BalancedAccuracy {
 		return sum / float64(max(present, 1))
 	}
 	return math.Pow(product, 1/float64(max(present, 1)))
 }
 
-// of returns m of what was decided.
-func (m Metric) of(c Confusion) float64 {
+// Of returns m of what was decided.
+func (m Metric) Of(c Confusion) float64 {
 	counts := make([]int, len(c))
 	for i := range c {
-		counts[i] = c.of(i)
+		counts[i] = c.RowsOf(i)
 	}
-	return m.value(counts, c.RecallOf)
+	return m.Value(counts, c.RecallOf)
 }

@@ -1,4 +1,4 @@
-package classify
+package unknown
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
@@ -188,13 +189,13 @@ func TestFitNoveltyRefuses(t *testing.T) {
 		rate   float64
 		want   error
 	}{
-		"two tools":            {x, two, nil, 0.05, ErrTooFew},
-		"nothing varies":       {flat, groups, nil, 0.05, ErrTooFew},
-		"too rare for 90 rows": {x, groups, nil, 0.01, ErrTooFew},
-		"no rate":              {x, groups, nil, 0, ErrSettings},
-		"too few groups":       {x, groups[:3], nil, 0.05, ErrSize},
-		"one column counts":    {x, groups, []bool{false, true, false, false, false}, 0.05, ErrTooFew},
-		"columns too few":      {x, groups, []bool{true, true}, 0.05, ErrSize},
+		"two tools":            {x, two, nil, 0.05, classify.ErrTooFew},
+		"nothing varies":       {flat, groups, nil, 0.05, classify.ErrTooFew},
+		"too rare for 90 rows": {x, groups, nil, 0.01, classify.ErrTooFew},
+		"no rate":              {x, groups, nil, 0, classify.ErrSettings},
+		"too few groups":       {x, groups[:3], nil, 0.05, classify.ErrSize},
+		"one column counts":    {x, groups, []bool{false, true, false, false, false}, 0.05, classify.ErrTooFew},
+		"columns too few":      {x, groups, []bool{true, true}, 0.05, classify.ErrSize},
 	} {
 		if _, _, err := FitNovelty(t.Context(), tc.x, tc.groups, tc.counts, tc.rate, 1, 1); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
@@ -243,7 +244,7 @@ func TestNoveltyOfColumnsThatCount(t *testing.T) {
 
 // sharesOf is newToolShares of tools by name.
 func sharesOf(x []float64, groups []string) toolShares {
-	number, names := numberGroups(groups)
+	number, names := classify.NumberGroups(groups)
 	return newToolShares(x, number, len(names))
 }
 
@@ -334,12 +335,12 @@ func TestNoveltyForms(t *testing.T) {
 	}
 	b, _ := n.AppendBinary(nil)
 	b[8] = 9
-	if err := new(Novelty).UnmarshalBinary(b); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "version 9") {
+	if err := new(Novelty).UnmarshalBinary(b); !errors.Is(err, classify.ErrCorrupt) || !strings.Contains(err.Error(), "version 9") {
 		t.Errorf("version 9: %v", err)
 	}
 	n.tools.share[0] = -1
 	b, _ = n.AppendBinary(nil)
-	if err := new(Novelty).UnmarshalBinary(b); !errors.Is(err, ErrCorrupt) {
+	if err := new(Novelty).UnmarshalBinary(b); !errors.Is(err, classify.ErrCorrupt) {
 		t.Errorf("a share below 0: %v", err)
 	}
 }
@@ -359,7 +360,7 @@ func FuzzNovelty(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var n Novelty
 		if err := n.UnmarshalBinary(b); err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, classify.ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return

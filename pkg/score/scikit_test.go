@@ -1,4 +1,4 @@
-package classify
+package score_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,9 @@ import (
 	"os"
 	"reflect"
 	"testing"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // TestAgainstScikitLearn holds every metric to testdata/scikit-learn.json, which
@@ -21,7 +24,7 @@ func TestAgainstScikitLearn(t *testing.T) {
 			Classes          int
 			Y                []int
 			Posterior        []float64
-			Confusion        Confusion
+			Confusion        score.Confusion
 			Accuracy         float64
 			Precision        float64
 			Recall           float64
@@ -51,16 +54,20 @@ func TestAgainstScikitLearn(t *testing.T) {
 	for _, c := range file.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			k := c.Classes
-			equal := make(CostVector, k)
-			decisions, score, positive := make([]int, len(c.Y)), make([]float64, len(c.Y)), make([]bool, len(c.Y))
-			streamed := newAssessor(equal, countClasses(c.Y))
+			equal := make(classify.CostVector, k)
+			decisions, scores, positive := make([]int, len(c.Y)), make([]float64, len(c.Y)), make([]bool, len(c.Y))
+			counts := make([]int, k)
+			for _, label := range c.Y {
+				counts[label]++
+			}
+			streamed := score.NewAssessor(counts)
 			for i, label := range c.Y {
 				decisions[i] = equal.Decide(c.Posterior[i*k : (i+1)*k])
-				streamed.add(label, c.Posterior[i*k:(i+1)*k])
-				score[i], positive[i] = c.Posterior[i*k+k-1], label == k-1
+				streamed.Add(label, decisions[i], c.Posterior[i*k:(i+1)*k])
+				scores[i], positive[i] = c.Posterior[i*k+k-1], label == k-1
 			}
-			s := Assess(c.Y, decisions, c.Posterior, k)
-			if got := streamed.scores(); !reflect.DeepEqual(got, s) {
+			s := score.Assess(c.Y, decisions, c.Posterior, k)
+			if got := streamed.Summary(); !reflect.DeepEqual(got, s) {
 				t.Errorf("row by row %+v, all at once %+v", got, s)
 			}
 			for i := range c.Confusion {
@@ -81,7 +88,7 @@ func TestAgainstScikitLearn(t *testing.T) {
 			near(t, "AUC", float64(s.AUC), c.AUC)
 			near(t, "AUC of hard labels", float64(s.HardAUC), c.HardAUC)
 			near(t, "Brier score", float64(s.Brier), c.Brier)
-			near(t, "average precision", AveragePrecision(score, positive), c.AveragePrecision)
+			near(t, "average precision", score.AveragePrecision(scores, positive), c.AveragePrecision)
 			if k > 2 && (len(s.Recalls) != k || len(s.AUCs) != k) || k == 2 && s.Recalls != nil {
 				t.Fatalf("recalls %v and areas %v of %d classes", s.Recalls, s.AUCs, k)
 			}
@@ -90,7 +97,7 @@ func TestAgainstScikitLearn(t *testing.T) {
 				near(t, "AUC of a class", float64(s.AUCs[j]), c.AUCs[j])
 			}
 
-			points := OperatingPoints(score, positive)
+			points := score.OperatingPoints(scores, positive)
 			end := points[len(points)-1]
 			if len(points) != len(c.ROC.FPR) || len(points) != len(c.PR.Recall) {
 				t.Fatalf("%d operating points, scikit-learn has %d and %d", len(points), len(c.ROC.FPR), len(c.PR.Recall))
@@ -104,7 +111,7 @@ func TestAgainstScikitLearn(t *testing.T) {
 					near(t, "precision on the curve", float64(p.TP)/float64(p.TP+p.FP), c.PR.Precision[i])
 				}
 			}
-			bins := Reliability(score, positive, 10)
+			bins := score.Reliability(scores, positive, 10)
 			if len(bins) != len(c.Reliability.Predicted) {
 				t.Fatalf("%d bins, want %d", len(bins), len(c.Reliability.Predicted))
 			}
@@ -112,7 +119,7 @@ func TestAgainstScikitLearn(t *testing.T) {
 				near(t, "predicted", b.Predicted, c.Reliability.Predicted[i])
 				near(t, "observed", b.Observed, c.Reliability.Observed[i])
 			}
-			if got := Temperature(c.Posterior, c.Y, k); math.Abs(got-c.Temperature) > 1e-6 {
+			if got := classify.Temperature(c.Posterior, c.Y, k); math.Abs(got-c.Temperature) > 1e-6 {
 				t.Errorf("temperature %v, want %v", got, c.Temperature)
 			}
 		})

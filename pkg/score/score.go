@@ -1,4 +1,13 @@
-package classify
+// Package score holds the figures that say how good decisions are.
+//
+// A [Confusion] counts decisions by true and decided class. [Assess] gives the
+// [Summary] of a set of rows: accuracy, recall, G-mean, AUC and the others. [AUC],
+// [OperatingPoints] and [Reliability] are of scores and of probabilities. A
+// [Metric] is a figure that costs can be chosen to maximise.
+//
+// A class is an index from 0 to K−1. Figures that ask for one positive class take
+// the last.
+package score
 
 import (
 	"cmp"
@@ -29,13 +38,13 @@ func (m Confusion) Add(truth, decision int) { m[truth][decision]++ }
 func (m Confusion) Rows() int {
 	n := 0
 	for i := range m {
-		n += m.of(i)
+		n += m.RowsOf(i)
 	}
 	return n
 }
 
-// of returns the number of rows of class i.
-func (m Confusion) of(i int) int {
+// RowsOf returns the number of rows of class i.
+func (m Confusion) RowsOf(i int) int {
 	n := 0
 	for _, c := range m[i] {
 		n += c
@@ -52,7 +61,8 @@ func (m Confusion) decided(j int) int {
 	return n
 }
 
-func (m Confusion) right() int {
+// Right returns the number of rows decided right.
+func (m Confusion) Right() int {
 	n := 0
 	for i := range m {
 		n += m[i][i]
@@ -71,10 +81,10 @@ func ratio(a, b int) float64 {
 }
 
 // Accuracy returns the share of rows decided right.
-func (m Confusion) Accuracy() float64 { return ratio(m.right(), m.Rows()) }
+func (m Confusion) Accuracy() float64 { return ratio(m.Right(), m.Rows()) }
 
 // RecallOf returns the share of the rows of class i decided right.
-func (m Confusion) RecallOf(i int) float64 { return ratio(m[i][i], m.of(i)) }
+func (m Confusion) RecallOf(i int) float64 { return ratio(m[i][i], m.RowsOf(i)) }
 
 // Recall returns the share of positive rows decided right, TP/(TP+FN).
 func (m Confusion) Recall() float64 { return m.RecallOf(m.positive()) }
@@ -82,7 +92,7 @@ func (m Confusion) Recall() float64 { return m.RecallOf(m.positive()) }
 // Specificity returns the share of other rows not decided positive, TN/(TN+FP).
 func (m Confusion) Specificity() float64 {
 	p := m.positive()
-	others := m.Rows() - m.of(p)
+	others := m.Rows() - m.RowsOf(p)
 	return ratio(others-(m.decided(p)-m[p][p]), others)
 }
 
@@ -95,7 +105,7 @@ func (m Confusion) Precision() float64 {
 // F1 returns the harmonic mean of precision and recall, 2TP/(2TP+FP+FN).
 func (m Confusion) F1() float64 {
 	p := m.positive()
-	return ratio(2*m[p][p], m.decided(p)+m.of(p))
+	return ratio(2*m[p][p], m.decided(p)+m.RowsOf(p))
 }
 
 // GMean returns the geometric mean of the recalls of the classes that have rows;
@@ -103,7 +113,7 @@ func (m Confusion) F1() float64 {
 func (m Confusion) GMean() float64 {
 	product, present := 1.0, 0
 	for i := range m {
-		if m.of(i) > 0 {
+		if m.RowsOf(i) > 0 {
 			product *= m.RecallOf(i)
 			present++
 		}
@@ -124,7 +134,7 @@ func (m Confusion) BalancedAccuracy() float64 {
 	var sum float64
 	present := 0
 	for i := range m {
-		if m.of(i) > 0 {
+		if m.RowsOf(i) > 0 {
 			sum += m.RecallOf(i)
 			present++
 		}
@@ -148,7 +158,7 @@ func (m Confusion) MCC() float64 {
 	n := float64(m.Rows())
 	var cross, truths, decisions float64
 	for i := range m {
-		t, d := float64(m.of(i)), float64(m.decided(i))
+		t, d := float64(m.RowsOf(i)), float64(m.decided(i))
 		cross += t * d
 		truths += t * t
 		decisions += d * d
@@ -157,7 +167,7 @@ func (m Confusion) MCC() float64 {
 	if !(norm > 0) {
 		return 0
 	}
-	return (float64(m.right())*n - cross) / norm
+	return (float64(m.Right())*n - cross) / norm
 }
 
 // AUC returns the area under the ROC curve: the probability that a positive row
@@ -166,7 +176,7 @@ func (m Confusion) MCC() float64 {
 // missing. It panics if the slices differ in length.
 func AUC(score []float64, positive []bool) float64 {
 	if len(score) != len(positive) {
-		panic(fmt.Sprintf("classify: AUC of %d scores and %d labels", len(score), len(positive)))
+		panic(fmt.Sprintf("score: AUC of %d scores and %d labels", len(score), len(positive)))
 	}
 	return areaUnder(sortedByKind(score, positive))
 }
@@ -212,7 +222,7 @@ func areaUnder(yes, no []float64) float64 {
 // rows and panics if the lengths do not agree.
 func Brier(posterior []float64, y []int, k int) float64 {
 	if len(posterior) != len(y)*k {
-		panic(fmt.Sprintf("classify: Brier score of %d posteriors and %d labels of %d classes", len(posterior), len(y), k))
+		panic(fmt.Sprintf("score: Brier score of %d posteriors and %d labels of %d classes", len(posterior), len(y), k))
 	}
 	var sum float64
 	for i, label := range y {
@@ -259,11 +269,11 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(f))
 }
 
-// Scores are the figures of a set of rows. Those that ask about a class without
+// Summary holds the figures of a set of rows. Those that ask about a class without
 // rows are undefined, rather than a 0 that nobody earned: of a tool that never
 // wore out, Recall, Precision, F1, GMean, MCC and AUC are null in JSON, and
 // Specificity says all there is to say.
-type Scores struct {
+type Summary struct {
 	Rows             int       `json:"rows"`
 	Positive         int       `json:"positive"` // rows of the last class
 	Accuracy         Figure    `json:"accuracy"`
@@ -284,14 +294,14 @@ type Scores struct {
 	AUCs    []Figure `json:"auc_one_vs_rest,omitempty"` // of the class's posterior
 }
 
-// Assess returns the scores of decisions on rows of classes y. Posterior, N×K
+// Assess returns the figures of decisions on rows of classes y. Posterior, N×K
 // row-major, may be nil; AUC and Brier are then undefined.
-func Assess(y, decisions []int, posterior []float64, k int) Scores {
+func Assess(y, decisions []int, posterior []float64, k int) Summary {
 	m := NewConfusion(k)
 	for i, label := range y {
 		m.Add(label, decisions[i])
 	}
-	s := m.Scores()
+	s := m.Summary()
 	if posterior == nil || len(y) == 0 {
 		return s
 	}
@@ -310,10 +320,9 @@ func Assess(y, decisions []int, posterior []float64, k int) Scores {
 	return s
 }
 
-// assessor is Assess of decisions by costs, row by row, for very many rows: of
-// each it holds one posterior, or, of more than two classes, all.
-type assessor struct {
-	costs     CostVector
+// Assessor is Assess row by row, for very many rows: of each it holds one
+// posterior, or, of more than two classes, all.
+type Assessor struct {
 	confusion Confusion
 	sides     []sides // of the last class, or, of more than two, of each
 	squares   float64
@@ -325,36 +334,39 @@ type sides struct {
 	yes, no []float64
 }
 
-// newAssessor makes room for so many rows of each class.
-func newAssessor(c CostVector, counts []int) *assessor {
+// NewAssessor makes room for so many rows of each class.
+func NewAssessor(counts []int) *Assessor {
 	rows := 0
 	for _, n := range counts {
 		rows += n
 	}
-	a := &assessor{costs: c, confusion: NewConfusion(len(c))}
+	k := len(counts)
+	a := &Assessor{confusion: NewConfusion(k)}
 	for class, n := range counts {
-		if len(c) > 2 || class == 1 {
+		if k > 2 || class == 1 {
 			a.sides = append(a.sides, sides{class, make([]float64, 0, n), make([]float64, 0, rows-n)})
 		}
 	}
 	return a
 }
 
-func (a *assessor) add(label int, posterior []float64) {
-	a.confusion.Add(label, a.costs.Decide(posterior))
+// Add counts a row of class truth that was decided to be of class decision, by its
+// posterior, of which it keeps no reference.
+func (a *Assessor) Add(truth, decision int, posterior []float64) {
+	a.confusion.Add(truth, decision)
 	for i := range a.sides {
-		if s := &a.sides[i]; label == s.class {
+		if s := &a.sides[i]; truth == s.class {
 			s.yes = append(s.yes, posterior[s.class])
 		} else {
 			s.no = append(s.no, posterior[s.class])
 		}
 	}
-	a.squares = addSquares(a.squares, posterior, label)
+	a.squares = addSquares(a.squares, posterior, truth)
 }
 
-// scores may be called once.
-func (a *assessor) scores() Scores {
-	s := a.confusion.Scores()
+// Summary returns the figures of all rows. It may be called once.
+func (a *Assessor) Summary() Summary {
+	s := a.confusion.Summary()
 	for i, side := range a.sides {
 		slices.Sort(side.yes)
 		slices.Sort(side.no)
@@ -362,13 +374,13 @@ func (a *assessor) scores() Scores {
 			s.AUCs[i] = s.AUC
 		}
 	}
-	s.Brier = Figure(meanSquares(a.squares, s.Rows, len(a.costs)))
+	s.Brier = Figure(meanSquares(a.squares, s.Rows, len(a.confusion)))
 	return s
 }
 
-// Scores returns the figures that follow from decisions alone; AUC and Brier
+// Summary returns the figures that follow from decisions alone; AUC and Brier
 // are undefined.
-func (m Confusion) Scores() Scores {
+func (m Confusion) Summary() Summary {
 	undefined := Figure(math.NaN())
 	known := func(ok bool, f float64) Figure {
 		if ok {
@@ -376,18 +388,18 @@ func (m Confusion) Scores() Scores {
 		}
 		return undefined
 	}
-	rows, positive := m.Rows(), m.of(m.positive())
+	rows, positive := m.Rows(), m.RowsOf(m.positive())
 	every := true
 	for i := range m {
-		every = every && m.of(i) > 0
+		every = every && m.RowsOf(i) > 0
 	}
 	var recalls, aucs []Figure
 	if len(m) > 2 {
 		for i := range m {
-			recalls, aucs = append(recalls, known(m.of(i) > 0, m.RecallOf(i))), append(aucs, undefined)
+			recalls, aucs = append(recalls, known(m.RowsOf(i) > 0, m.RecallOf(i))), append(aucs, undefined)
 		}
 	}
-	return Scores{
+	return Summary{
 		Rows: rows, Positive: positive,
 		Accuracy:         known(rows > 0, m.Accuracy()),
 		Recall:           known(positive > 0, m.Recall()),

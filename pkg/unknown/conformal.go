@@ -1,10 +1,13 @@
-package classify
+package unknown
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/flank-tcm/flank/internal/littleendian"
+	"github.com/flank-tcm/flank/pkg/classify"
 )
 
 // Conformal says which classes a posterior is compatible with, by class-conditional
@@ -42,16 +45,16 @@ type Conformal struct {
 
 // NewConformal calibrates on posteriors, N×K row-major, of rows of classes y and of
 // tools groups, which the networks that gave them were not trained on. It keeps none
-// of them. It returns ErrTooFew if a class has no row. It panics if the lengths do not
+// of them. It returns classify.ErrTooFew if a class has no row. It panics if the lengths do not
 // agree.
 func NewConformal(posterior []float64, y []int, groups []string, k int, rate float64) (*Conformal, error) {
 	if len(posterior) != len(y)*k || len(groups) != len(y) {
-		panic(fmt.Sprintf("classify: NewConformal of %d posteriors, %d labels of %d classes and %d groups", len(posterior), len(y), k, len(groups)))
+		panic(fmt.Sprintf("unknown: NewConformal of %d posteriors, %d labels of %d classes and %d groups", len(posterior), len(y), k, len(groups)))
 	}
 	if !(rate > 0 && rate < 1) {
-		return nil, fmt.Errorf("classify: error rate %v: %w: must be between 0 and 1", rate, ErrSettings)
+		return nil, fmt.Errorf("unknown: error rate %v: %w: must be between 0 and 1", rate, classify.ErrSettings)
 	}
-	number, names := numberGroups(groups)
+	number, names := classify.NumberGroups(groups)
 	c := &Conformal{Rate: rate}
 	for class := range k {
 		var scores []float64
@@ -62,7 +65,7 @@ func NewConformal(posterior []float64, y []int, groups []string, k int, rate flo
 			}
 		}
 		if len(scores) == 0 {
-			return nil, fmt.Errorf("classify: class %d has no rows: %w: label some to calibrate its conformal sets on", class, ErrTooFew)
+			return nil, fmt.Errorf("unknown: class %d has no rows: %w: label some to calibrate its conformal sets on", class, classify.ErrTooFew)
 		}
 		c.tools = append(c.tools, newToolShares(scores, of, len(names)))
 	}
@@ -170,6 +173,7 @@ func (c *Conformal) Check(decision int, posterior []float64) Doubt {
 const (
 	conformalMagic   = "FCONFORM"
 	conformalVersion = 2
+	maxClasses       = 1 << 12
 )
 
 // AppendBinary appends the binary form to b, the older one for what was read from it.
@@ -185,41 +189,41 @@ func (c *Conformal) AppendBinary(b []byte) ([]byte, error) {
 		b = appendToolShares(b, s)
 	}
 	for _, s := range c.scores {
-		b = appendFloats(b, s)
+		b = littleendian.AppendFloats(b, s)
 	}
 	return b, nil
 }
 
 // UnmarshalBinary replaces c by the calibration whose binary form b is. It returns
-// an error that wraps ErrCorrupt, and leaves c alone, if b is anything else.
+// an error that wraps classify.ErrCorrupt, and leaves c alone, if b is anything else.
 func (c *Conformal) UnmarshalBinary(b []byte) error {
-	r := &reader{b: b}
-	byTool, err := r.versioned(conformalMagic, conformalVersion)
+	r := &littleendian.Reader{Rest: b}
+	byTool, err := versioned(r, conformalMagic, conformalVersion)
 	if err != nil {
 		return err
 	}
-	read := Conformal{Rate: r.float64()}
-	n := r.uint32()
+	read := Conformal{Rate: r.Float64()}
+	n := r.Uint32()
 	if n < 2 || n > maxClasses || !(read.Rate > 0 && read.Rate < 1) {
-		return fmt.Errorf("classify: %w: conformal sets of %d classes at an error rate of %v", ErrCorrupt, n, read.Rate)
+		return fmt.Errorf("unknown: %w: conformal sets of %d classes at an error rate of %v", classify.ErrCorrupt, n, read.Rate)
 	}
 	for range n {
 		var sound bool
 		if byTool {
-			s := r.toolShares()
+			s := readToolShares(r)
 			sound = s.sound(0, 1)
 			read.tools = append(read.tools, s)
 		} else {
-			s := r.floats()
+			s := r.Floats()
 			sound = len(s) > 0 && slices.IsSorted(s) && s[0] >= 0 && s[len(s)-1] <= 1
 			read.scores = append(read.scores, s)
 		}
 		if !sound {
-			return fmt.Errorf("classify: %w: the calibration of a class makes no sense", ErrCorrupt)
+			return fmt.Errorf("unknown: %w: the calibration of a class makes no sense", classify.ErrCorrupt)
 		}
 	}
-	if r.short || len(r.b) > 0 {
-		return fmt.Errorf("classify: %w: a calibration of %d bytes", ErrCorrupt, len(b))
+	if r.Short || len(r.Rest) > 0 {
+		return fmt.Errorf("unknown: %w: a calibration of %d bytes", classify.ErrCorrupt, len(b))
 	}
 	*c = read
 	return nil

@@ -1,4 +1,4 @@
-package classify
+package unknown
 
 import (
 	"fmt"

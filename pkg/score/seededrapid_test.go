@@ -1,0 +1,3 @@
+package score
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"
