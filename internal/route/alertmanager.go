@@ -73,7 +73,7 @@ func newAlertmanager(a Alertmanager, r *Route) *alertmanagerReceiver {
 	if a.Resend == 0 {
 		a.Resend = time.Minute
 	}
-	return &alertmanagerReceiver{cfg: a, client: newHTTP(a.TLS), now: r.time, picture: newPicture()}
+	return &alertmanagerReceiver{cfg: a, client: newHTTP(a.TLS, r.opt.Dial), now: r.time, picture: newPicture()}
 }
 
 // postableAlert is an alert as API v2 takes it.

@@ -20,10 +20,12 @@ import (
 )
 
 // newHTTP returns a client that reads the files of TLS for every connection and
-// follows no redirects: a signed request is for whom it was signed for.
-func newHTTP(files *credential.TLS) *http.Client {
+// follows no redirects: a signed request is for whom it was signed for. Without TLS
+// it connects with dial; nil means as usual.
+func newHTTP(files *credential.TLS, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
+			DialContext:     dial,
 			Proxy:           http.ProxyFromEnvironment,
 			MaxIdleConns:    4,
 			IdleConnTimeout: 90 * time.Second,

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"time"
 
@@ -46,6 +47,10 @@ type Options struct {
 	// Aside is for trying a route out beside a monitor that uses it: where a broker
 	// knows programs by name, it gets another one.
 	Aside bool
+
+	// Dial, if not nil, connects to webhooks and Alertmanagers that are reached without
+	// TLS. It is for simulations, whose network is in memory.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Log zerolog.Logger
 }

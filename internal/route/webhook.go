@@ -111,7 +111,7 @@ type webhookReceiver struct {
 }
 
 func newWebhook(w Webhook, r *Route) *webhookReceiver {
-	return &webhookReceiver{cfg: w, client: newHTTP(w.TLS), now: r.time}
+	return &webhookReceiver{cfg: w, client: newHTTP(w.TLS, r.opt.Dial), now: r.time}
 }
 
 func (w *webhookReceiver) deliver(ctx context.Context, e *Event) error {

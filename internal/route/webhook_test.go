@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -131,6 +132,24 @@ func TestWebhookStructured(t *testing.T) {
 	if e.SpecVersion != "1.0" || e.ID != string(m.Header("ce_id")) || e.Type != event.AlertType || e.Source != "/"+drill || e.Time != "2026-11-02T02:13:42Z" ||
 		e.DataContentType != "application/json" || e.Data.Incident != "A-K3ZQ7M2P" || r.head.Get("Content-Type") != "application/cloudevents+json; charset=utf-8" || r.head.Get("Ce-Id") != "" {
 		t.Errorf("%+v\n%v", e, r.head)
+	}
+}
+
+// A receiver is reached over the network that the options name.
+func TestDial(t *testing.T) {
+	s, got := receiverOf(t, nil)
+	var asked string
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		asked = address
+		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
+	}
+	r, err := New(Config{Name: "r", Webhook: &Webhook{URL: "http://far.example/alerts"}}, Options{Dial: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.to.deliver(t.Context(), opened(t, alert(drill, 1, event.Raised))); err != nil || asked != "far.example:80" || len(got()) != 1 {
+		t.Errorf("dialled %q, %d requests: %v", asked, len(got()), err)
 	}
 }
 
