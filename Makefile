@@ -161,14 +161,15 @@ peers-signal-bench: peers/signal/.venv/ready
 
 # The real client code, broker, gateways and monitors under virtual time and seeded faults,
 # in a Go runtime that runs the same way every time: a few seconds a seed. SEED is the
-# first seed, STORY a file for everything that happens in the last one. The first run
-# builds the standard library again.
+# first seed, STORY a file for everything that happens in the last one, MUTANT one of the
+# protections that mutants_test.go takes away. From 40 seeds on it also checks that seeds
+# find these. The first run builds the standard library again.
 OVERLAY ?= $(CURDIR)/flank-data/synctest-overlay
 
 simulate-real:
 	$(GO) run ./scripts/synctest-overlay -o "$(OVERLAY)"
-	$(GO) test -count 1 -timeout 0 -v -overlay "$(OVERLAY)/overlay.json" -tags synctestoverlay -run '^TestSeeds$$' ./internal/simulation/nightly \
-	  -seed $(or $(SEED),1) -seeds $(or $(SEEDS),100) -overlay-hash "$$(cat "$(OVERLAY)/hash")" $(if $(STORY),-story "$(abspath $(STORY))")
+	$(GO) test -count 1 -timeout 0 -v -overlay "$(OVERLAY)/overlay.json" -tags synctestoverlay -run '^Test(Seeds|Mutants)$$' ./internal/simulation/nightly \
+	  -seed $(or $(SEED),1) -seeds $(or $(SEEDS),100) -overlay-hash "$$(cat "$(OVERLAY)/hash")" $(if $(MUTANT),-mutant "$(MUTANT)") $(if $(STORY),-story "$(abspath $(STORY))")
 
 # Platforms that gateways run on.
 cross:

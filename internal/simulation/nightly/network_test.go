@@ -15,14 +15,16 @@ import (
 
 // faults are the probabilities with which a request of a client meets trouble.
 type faults struct {
-	lost      float64 // it does not arrive, and the connection breaks
-	late      float64 // it arrives after as long as lateBy, and the connection breaks at once
-	lateBy    time.Duration
-	unheard   float64 // it arrives, and the connection breaks in the middle of the answer
-	slow      float64 // it and everything behind it on the connection take as long as slowBy
-	slowBy    time.Duration
-	doubled   float64 // it arrives again on another connection after as long as doubledBy: only requests that write messages
-	doubledBy time.Duration
+	lost                 float64 // it does not arrive, and the connection breaks
+	late                 float64 // it arrives after as long as lateBy, and the connection breaks at once
+	lateBy               time.Duration
+	unheard              float64 // it arrives, and the connection breaks in the middle of the answer
+	slow                 float64 // it and everything behind it on the connection take as long as slowBy
+	slowBy               time.Duration
+	doubled              float64 // it arrives again on another connection after as long as doubledBy: only requests that write messages
+	doubledBy            time.Duration
+	frozen               float64 // its program is suspended with it, for frozenFrom to frozenTo
+	frozenFrom, frozenTo time.Duration
 }
 
 // latency is the longest time that a frame takes without trouble.
@@ -30,26 +32,35 @@ const latency = 5 * time.Millisecond
 
 // Requests of Kafka's protocol by their keys.
 const (
-	produceKey = 0 // writes messages
+	produceKey         = 0 // writes messages
+	initProducerIDKey  = 22
+	addPartitionsKey   = 24
+	addOffsetsKey      = 25
+	endTxnKey          = 26
+	txnOffsetCommitKey = 28
 	// joinKey joins a group. It meets no trouble: kfake keeps a member whose connection
 	// broke before it got its answer, and begins to wait for it again with every other one
-	// that joins, so that two members may wait for ever. Apache Kafka does not.
+	// that joins, so that two members may wait for ever. Apache Kafka does not. For the same
+	// reason a program that waits to join is not killed before it has its answer.
 	joinKey = 11
 )
 
 // network is a network in memory. Frames are those of Kafka's protocol: four bytes of
 // length, then the request or the answer. Whether a frame meets trouble follows from the
-// seed, the connection and the number of the frame.
+// seed, the connection and the number of the frame. On plain connections there are no
+// frames and there is no trouble but that programs are suspended and killed.
 type network struct {
-	seed   uint64
-	faults faults
-	say    func(format string, args ...any) // what happens; called with mu held
+	seed      uint64
+	faults    faults
+	txnFaults faults                           // of requests that only transactions have
+	mutant    *mutant                          // what it changes in requests; nil: nothing
+	say       func(format string, args ...any) // what happens; called with mu held
 
 	mu        sync.Mutex
 	calm      bool // no faults any more
 	listeners map[string]*listener
 	hosts     map[string]*host
-	count     struct{ dials, frames, lost, late, unheard, slow, doubled int }
+	count     struct{ dials, frames, lost, late, unheard, slow, doubled, frozen int }
 }
 
 // host is a program on the network.
@@ -59,6 +70,7 @@ type host struct {
 	suspend time.Time // until then nothing leaves it and nothing is read
 	dead    bool
 	ends    []*end
+	joining map[string]bool // connections on which it waits to become a member of a group
 }
 
 func newNetwork(seed uint64, say func(string, ...any)) *network {
@@ -97,7 +109,7 @@ func (n *network) endFaults() {
 func (n *network) host(name string) *host {
 	h := n.hosts[name]
 	if h == nil {
-		h = &host{name: name}
+		h = &host{name: name, joining: make(map[string]bool)}
 		n.hosts[name] = h
 	}
 	return h
@@ -129,6 +141,13 @@ func (n *network) kill(name string) {
 	}
 }
 
+// isJoining reports whether a program waits to become a member of a group.
+func (n *network) isJoining(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.host(name).joining) > 0
+}
+
 type address string
 
 func (a address) Network() string { return "tcp" }
@@ -136,13 +155,14 @@ func (a address) String() string  { return string(a) }
 
 type listener struct {
 	at     address
+	plain  bool
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (n *network) listen(at string) net.Listener {
-	l := &listener{at: address(at), conns: make(chan net.Conn), closed: make(chan struct{})}
+func (n *network) listen(at string, plain bool) net.Listener {
+	l := &listener{at: address(at), plain: plain, conns: make(chan net.Conn), closed: make(chan struct{})}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.listeners[at] = l
@@ -184,7 +204,7 @@ func (n *network) dialer(name string) func(ctx context.Context, network, to stri
 		if l == nil || dead {
 			return nil, refuse(errors.New("connection refused"))
 		}
-		ours, theirs := n.connect(h, to)
+		ours, theirs := n.connect(h, to, l.plain)
 		select {
 		case l.conns <- theirs:
 			return ours, nil
@@ -197,7 +217,7 @@ func (n *network) dialer(name string) func(ctx context.Context, network, to stri
 }
 
 // connect makes a connection.
-func (n *network) connect(h *host, to string) (client, server *end) {
+func (n *network) connect(h *host, to string, plain bool) (client, server *end) {
 	up, down := newStream(), newStream()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -205,8 +225,8 @@ func (n *network) connect(h *host, to string) (client, server *end) {
 	n.count.dials++
 	id := fmt.Sprintf("%s#%d", h.name, h.dials)
 	n.say("dial %s", id)
-	client = &end{net: n, host: h, id: id, to: address(to), in: down, out: up, isClient: true}
-	server = &end{net: n, host: h, id: id, to: address(h.name), in: up, out: down}
+	client = &end{net: n, host: h, id: id, to: address(to), in: down, out: up, isClient: true, plain: plain}
+	server = &end{net: n, host: h, id: id, to: address(h.name), in: up, out: down, plain: plain}
 	h.ends = append(h.ends, client)
 	return client, server
 }
@@ -279,6 +299,7 @@ type end struct {
 	id       string
 	to       address
 	isClient bool
+	plain    bool
 	in, out  *stream
 
 	mu     sync.Mutex
@@ -359,6 +380,10 @@ func (e *end) Write(b []byte) (int, error) {
 	if e.closed || e.out.over() {
 		return 0, e.fail("write", errors.New("broken pipe"))
 	}
+	if e.plain {
+		e.pass(b)
+		return len(b), nil
+	}
 	e.frame = append(e.frame, b...)
 	for len(e.frame) >= 4 {
 		size := 4 + int(binary.BigEndian.Uint32(e.frame))
@@ -372,6 +397,19 @@ func (e *end) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// pass sends bytes that are no frames.
+func (e *end) pass(b []byte) {
+	n := e.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e.frames++
+	at := time.Now().Add(n.within(latency, "latency", e.isClient, e.id, e.frames))
+	if e.isClient && at.Before(e.host.suspend) {
+		at = e.host.suspend
+	}
+	e.out.put(b, at)
+}
+
 // send sends one frame, with what happens to it on the way.
 func (e *end) send(frame []byte) {
 	n := e.net
@@ -379,18 +417,26 @@ func (e *end) send(frame []byte) {
 	defer n.mu.Unlock()
 	e.frames++
 	n.count.frames++
-	key, side := -1, "answer"
+	key, side, faults := -1, "answer", n.faults
 	if e.isClient && len(frame) >= 6 {
 		key, side = int(binary.BigEndian.Uint16(frame[4:])), "request"
+		frame = n.mutant.change(e.host.name, frame)
+	}
+	switch {
+	case key == joinKey:
+		e.host.joining[e.id] = true
+	case !e.isClient:
+		delete(e.host.joining, e.id)
+	}
+	switch key {
+	case addPartitionsKey, addOffsetsKey, endTxnKey, txnOffsetCommitKey:
+		faults = n.txnFaults
 	}
 	sum := fnv.New32a()
 	sum.Write(frame)
 	n.say("%s %s %d: key %d, %d bytes, sum %08x", e.id, side, e.frames, key, len(frame), sum.Sum32())
 	now := time.Now()
 	at := now.Add(n.within(latency, "latency", side, e.id, e.frames))
-	if e.isClient && at.Before(e.host.suspend) {
-		at = e.host.suspend
-	}
 	happens := func(p float64, fault string, counter *int) bool {
 		if n.calm || key == joinKey || n.draw(fault, e.id, e.frames) >= p {
 			return false
@@ -398,6 +444,14 @@ func (e *end) send(frame []byte) {
 		*counter++
 		n.say("FAULT %s: request %d of %s", fault, e.frames, e.id)
 		return true
+	}
+	if e.isClient && happens(faults.frozen, "frozen", &n.count.frozen) {
+		by := faults.frozenFrom + n.within(faults.frozenTo-faults.frozenFrom, "frozen by", e.id, e.frames)
+		n.say("suspend %s for %v, in the middle of a transaction", e.host.name, by)
+		e.host.suspend = now.Add(by)
+	}
+	if e.isClient && at.Before(e.host.suspend) {
+		at = e.host.suspend
 	}
 	switch {
 	case !e.isClient:
@@ -407,21 +461,21 @@ func (e *end) send(frame []byte) {
 			e.in.finish()
 			return
 		}
-	case happens(n.faults.lost, "lost", &n.count.lost):
+	case happens(faults.lost, "lost", &n.count.lost):
 		e.in.reset(0)
 		e.out.finish()
 		return
-	case happens(n.faults.late, "late", &n.count.late):
-		e.out.put(frame, at.Add(n.within(n.faults.lateBy, "late by", e.id, e.frames)))
+	case happens(faults.late, "late", &n.count.late):
+		e.out.put(frame, at.Add(n.within(faults.lateBy, "late by", e.id, e.frames)))
 		e.out.finish()
 		e.in.reset(0)
 		return
-	case happens(n.faults.unheard, "answer lost", &n.count.unheard):
+	case happens(faults.unheard, "answer lost", &n.count.unheard):
 		e.in.doom()
-	case happens(n.faults.slow, "slow", &n.count.slow):
-		at = at.Add(n.within(n.faults.slowBy, "slow by", e.id, e.frames))
-	case key == produceKey && happens(n.faults.doubled, "doubled", &n.count.doubled):
-		go n.again(e, frame, n.within(n.faults.doubledBy, "doubled by", e.id, e.frames))
+	case happens(faults.slow, "slow", &n.count.slow):
+		at = at.Add(n.within(faults.slowBy, "slow by", e.id, e.frames))
+	case key == produceKey && happens(faults.doubled, "doubled", &n.count.doubled):
+		go n.again(e, frame, n.within(faults.doubledBy, "doubled by", e.id, e.frames))
 	}
 	e.out.put(frame, at)
 }
@@ -432,7 +486,7 @@ func (n *network) again(e *end, frame []byte, after time.Duration) {
 	n.mu.Lock()
 	l := n.listeners[string(e.to)]
 	n.mu.Unlock()
-	ours, theirs := n.connect(&host{name: "again-" + e.id}, string(e.to))
+	ours, theirs := n.connect(&host{name: "again-" + e.id}, string(e.to), false)
 	select {
 	case l.conns <- theirs:
 	case <-l.closed:
@@ -463,6 +517,9 @@ func (e *end) Close() error {
 	e.out.finish()
 	e.in.finish()
 	e.in.reset(0)
+	e.net.mu.Lock()
+	delete(e.host.joining, e.id)
+	e.net.mu.Unlock()
 	return nil
 }
 

@@ -283,5 +283,6 @@ func (p *published) add(o machine.Output) {
 	}
 }
 
-// settle is how long the pipeline gets, once faults have ended, to judge what is left.
-const settle = 90 * time.Second
+// settle is how long the pipeline gets, once faults have ended, to judge what is left and
+// to deliver it. A route waits for as long as a minute after many failures.
+const settle = 2 * time.Minute

@@ -1,6 +1,7 @@
 package nightly
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +54,48 @@ func TestOracle(t *testing.T) {
 	}
 }
 
+// As TestOracle, of what the receiver of a route took.
+func TestCheckRoute(t *testing.T) {
+	o := &oracle{machinetest.OneValue(t), []string{"one", "two"}}
+	_, left := o.left(t)
+	for name, tc := range map[string]struct {
+		spoil func([]delivery) []delivery
+		want  string // in what checkRoute says; empty: nothing
+	}{
+		"all in order":           {func(got []delivery) []delivery { return got }, ""},
+		"an event comes again":   {func(got []delivery) []delivery { return append(got, got[0]) }, ""},
+		"an event is lost":       {func(got []delivery) []delivery { return got[1:] }, "was not delivered"},
+		"the last event is lost": {func(got []delivery) []delivery { return got[:len(got)-1] }, "was not delivered"},
+		"an event is early": {func(got []delivery) []delivery {
+			got[0], got[1] = got[1], got[0]
+			return got
+		}, "which was published earlier"},
+		"an event is changed": {func(got []delivery) []delivery {
+			got[1].body = append(slices.Clone(got[1].body), ' ')
+			return got
+		}, "and published as"},
+		"an event of another group": {func(got []delivery) []delivery {
+			return append(got, delivery{"x" + got[0].id, got[0].machine, got[0].body})
+		}, "was not published"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []delivery
+			for _, m := range left.alerts {
+				if a := (event.Alert{}); json.Unmarshal(m.Value, &a) == nil && a.Group == "one" {
+					got = append(got, delivery{a.ID, a.Machine, m.Value})
+				}
+			}
+			if len(got) < 2 {
+				t.Fatalf("only %d events of the group", len(got))
+			}
+			wrong := strings.Join(checkRoute("one", left.alerts, tc.spoil(got)), "\n")
+			if tc.want == "" && wrong != "" || !strings.Contains(wrong, tc.want) {
+				t.Errorf("checkRoute says %q, want %q", wrong, tc.want)
+			}
+		})
+	}
+}
+
 // left returns what a run without trouble leaves: a tool that wears out, and is declared
 // new.
 func (o *oracle) left(t *testing.T) (cut []string, left *topics) {
@@ -83,7 +126,7 @@ func (o *oracle) left(t *testing.T) (cut []string, left *topics) {
 			left.results = append(left.results, bus.Message{Value: p.results[id+"/"+group]})
 		}
 		for _, id := range p.order {
-			left.alerts = append(left.alerts, bus.Message{Value: p.alerts[id]})
+			left.alerts = append(left.alerts, bus.Message{Value: p.alerts[id], Headers: []bus.Header{{Key: "ce_id", Value: []byte(id)}}})
 		}
 	}
 	if len(left.alerts) < 4 {

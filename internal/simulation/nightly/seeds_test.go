@@ -20,6 +20,7 @@ var (
 	seedsFlag   = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: it is skipped")
 	windowsFlag = flag.Int("windows", 300, "windows of each machine")
 	overlayFlag = flag.String("overlay-hash", "unknown", "of the changes of the Go runtime, for the report of a seed that fails")
+	mutantFlag  = flag.String("mutant", "", "what is taken away from the protocol on the wire, by its name among mutants; empty: nothing")
 	storyFlag   = flag.String("story", "", "file for everything that happens in the last run of a seed")
 )
 
@@ -41,7 +42,7 @@ func TestSeed(t *testing.T) {
 		all = b
 	}
 	began := time.Now()
-	o := simulate(t, *seedFlag, *windowsFlag, all)
+	o := simulate(t, *seedFlag, *windowsFlag, mutantOf(t, *mutantFlag), all)
 	fmt.Printf("%s%s%s%.1f s\n", outcomeMark, o, tookMark, time.Since(began).Seconds())
 }
 
@@ -68,7 +69,7 @@ func TestSeeds(t *testing.T) {
 	for seed := *seedFlag; seed < *seedFlag+uint64(runs); seed++ {
 		var outcomes [2]string
 		for i := range outcomes {
-			out, err := runSeed(seed)
+			out, err := runSeed(seed, *mutantFlag)
 			if outcomes[i] = outcomeOf(out); err != nil || outcomes[i] == "" {
 				t.Fatalf("%s\nseed %d: %v\n%s", out, seed, err, circumstances(seed))
 			}
@@ -82,11 +83,12 @@ func TestSeeds(t *testing.T) {
 	fmt.Printf("%d seeds hold, each run twice with equal stories: %.2f seeds/s in %v\n", runs, float64(runs)/took.Seconds(), took.Round(time.Second))
 }
 
-// runSeed runs a seed in a process of its own and returns what it prints.
-func runSeed(seed uint64) (out string, err error) {
+// runSeed runs a seed in a process of its own, with a mutant if one is named, and returns
+// what it prints.
+func runSeed(seed uint64, mutant string) (out string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), seedPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestSeed$", "-test.timeout", "0", "-seed", fmt.Sprint(seed), "-windows", fmt.Sprint(*windowsFlag), "-story", *storyFlag)
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestSeed$", "-test.timeout", "0", "-seed", fmt.Sprint(seed), "-windows", fmt.Sprint(*windowsFlag), "-mutant", mutant, "-story", *storyFlag)
 	cmd.Env = append(os.Environ(), childFlags...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it prints where its goroutines stand
 	cmd.WaitDelay = 10 * time.Second

@@ -47,8 +47,25 @@ var badDays = faults{
 	doubled: 0.02, doubledBy: 15 * time.Second,
 }
 
+// badTransactions are the faults of the requests that begin and end transactions and that
+// commit positions in them. A monitor that is suspended in the middle of a transaction may
+// wake after its session of six seconds, when another monitor has its partition, and before
+// its transaction ends by itself after ten.
+var badTransactions = faults{
+	lost:    0.002,
+	late:    0.01,
+	lateBy:  20 * time.Second,
+	unheard: 0.01,
+	slow:    0.005,
+	slowBy:  8 * time.Second,
+	frozen:  0.002, frozenFrom: 5 * time.Second, frozenTo: 12 * time.Second,
+}
+
+// routedGroup is the group whose monitors run a route.
+const routedGroup = "tcm-monitor"
+
 // members of groups: the first two share the partitions, the third judges all for itself.
-var members = []struct{ name, group string }{{"monitor-a", "tcm-monitor"}, {"monitor-b", "tcm-monitor"}, {"trial", "tcm-trial"}}
+var members = []struct{ name, group string }{{"monitor-a", routedGroup}, {"monitor-b", routedGroup}, {"trial", "tcm-trial"}}
 
 // story is what happens in a run: a hash of every line, and the last lines.
 type story struct {
@@ -95,14 +112,15 @@ type outcome struct {
 	lines                    int
 	windows, results, alerts int
 	commands                 int
+	delivered, refused       int // by routes, with repeats; attempts that the receiver failed
 	kills, stops, suspended  int
 	network                  *network
 	virtual                  time.Duration
 }
 
 func (o *outcome) String() string {
-	return fmt.Sprintf("hash %s of %d lines, %v virtual, %d windows, %d results, %d commands, %d events, %d kills, %d stops, %d suspended, network %+v",
-		o.hash, o.lines, o.virtual.Round(time.Second), o.windows, o.results, o.commands, o.alerts, o.kills, o.stops, o.suspended, o.network.count)
+	return fmt.Sprintf("hash %s of %d lines, %v virtual, %d windows, %d results, %d commands, %d events, %d deliveries, %d failed, %d kills, %d stops, %d suspended, network %+v",
+		o.hash, o.lines, o.virtual.Round(time.Second), o.windows, o.results, o.commands, o.alerts, o.delivered, o.refused, o.kills, o.stops, o.suspended, o.network.count)
 }
 
 // world is everything in the bubble.
@@ -111,6 +129,7 @@ type world struct {
 	windows int // of each machine
 	model   *model.Model
 	net     *network
+	hook    *hook
 	story   *story
 	dir     string
 
@@ -124,14 +143,16 @@ type world struct {
 
 // simulate runs a seed. What does not hold ends the test binary: what is stuck in a bubble
 // could not be left.
-func simulate(t *testing.T, seed uint64, windows int, all io.Writer) *outcome {
+func simulate(t *testing.T, seed uint64, windows int, m *mutant, all io.Writer) *outcome {
 	w := &world{
 		seed: seed, windows: windows, model: machinetest.OneValue(t), dir: t.TempDir(), running: make(map[string]bool),
 		judging: make(map[string]bool), raised: make(map[string]string),
 		story: &story{hash: sha256.New(), all: all},
 	}
 	w.net = newNetwork(seed, w.story.say)
+	w.net.mutant = m
 	w.outcome.network = w.net
+	w.hook = &hook{w: w}
 	cryptotest.SetGlobalRandom(t, seed)
 	runAlone()
 	synctest.Test(t, func(*testing.T) {
@@ -145,13 +166,16 @@ func simulate(t *testing.T, seed uint64, windows int, all io.Writer) *outcome {
 	return &w.outcome
 }
 
+// wrongMark stands before what does not hold.
+const wrongMark = "WRONG"
+
 // fail prints the end of the story and what does not hold, and ends the program.
 func (w *world) fail(wrong []string) {
 	fmt.Println(strings.Join(w.story.last[max(0, len(w.story.last)-storyKept):], "\n"))
 	if len(wrong) > 20 {
 		wrong = append(wrong[:20], fmt.Sprintf("and %d more", len(wrong)-20))
 	}
-	fmt.Printf("WRONG, seed %d:\n%s\n", w.seed, strings.Join(wrong, "\n"))
+	fmt.Printf("%s, seed %d:\n%s\n", wrongMark, w.seed, strings.Join(wrong, "\n"))
 	os.Exit(1)
 }
 
@@ -166,7 +190,7 @@ func (w *world) log(name string) zerolog.Logger { return zerolog.New(logOf{w.sto
 
 // live runs the pipeline from the first window to the last, and returns what does not hold.
 func (w *world) live() []string {
-	broker, err := bus.NewMemoryBroker(w.net.listen(brokerAddress))
+	broker, err := bus.NewMemoryBroker(w.net.listen(brokerAddress, false))
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -175,7 +199,11 @@ func (w *world) live() []string {
 	if _, err := bus.Apply(ctx, w.bus("admin"), partitions, 1); err != nil {
 		return []string{err.Error()}
 	}
-	w.net.faults = badDays
+	if err := w.beginRoute(ctx); err != nil {
+		return []string{err.Error()}
+	}
+	go w.hook.serve(ctx)
+	w.net.faults, w.net.txnFaults = badDays, badTransactions
 	var ingesting, judging sync.WaitGroup
 	for i := range machines {
 		ingesting.Go(func() { w.ingest(ctx, i) })
@@ -202,8 +230,9 @@ func (w *world) live() []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	groups := []string{"tcm-monitor", "tcm-trial"}
-	wrong := (&oracle{w.model, groups}).check(w.cut, t)
+	wrong := (&oracle{w.model, []string{routedGroup, "tcm-trial"}}).check(w.cut, t)
+	wrong = append(wrong, checkRoute(routedGroup, t.alerts, w.hook.got)...)
+	w.outcome.delivered, w.outcome.refused = len(w.hook.got), w.hook.refused
 	w.outcome.windows, w.outcome.results, w.outcome.alerts = len(w.cut), len(t.results), len(t.alerts)
 	if len(w.cut) < machines*w.windows*9/10 {
 		wrong = append(wrong, fmt.Sprintf("only %d windows were cut", len(w.cut)))
@@ -280,7 +309,7 @@ func (w *world) monitor(ctx context.Context, name, group string) {
 	}
 }
 
-// oneLife is one life of a monitor.
+// oneLife is one life of a monitor, with the route of its group.
 func (w *world) oneLife(ctx context.Context, name, group string, rng *rand.Rand) {
 	defer w.begin(name)()
 	m, err := monitor.New(monitor.Config{
@@ -305,7 +334,10 @@ func (w *world) oneLife(ctx context.Context, name, group string, rng *rand.Rand)
 	defer stop()
 	kill := rng.IntN(3) > 0
 	end := time.AfterFunc(5*time.Second+time.Duration(rng.ExpFloat64()*float64(2*time.Minute)), func() {
-		if w.net.isCalm() {
+		for w.net.isJoining(name) && ctx.Err() == nil {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if w.net.isCalm() || ctx.Err() != nil {
 			return
 		}
 		w.mu.Lock()
@@ -321,6 +353,10 @@ func (w *world) oneLife(ctx context.Context, name, group string, rng *rand.Rand)
 		stop()
 	})
 	defer end.Stop()
+	if group == routedGroup {
+		routing := w.route(ctx, name)
+		defer routing()
+	}
 	if err := m.Run(ctx); err != nil {
 		w.fail([]string{name + ": " + err.Error()})
 	}
