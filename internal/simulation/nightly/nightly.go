@@ -12,8 +12,8 @@
 //
 // The broker and the gateways are not killed, partitions are not raised and models not
 // swapped: package simulation and the end-to-end tests do that. A monitor that is suspended
-// keeps its clock; SIGSTOP stops that too. A monitor is not killed while it joins its group,
-// which the embedded broker does not always survive.
+// keeps its clock; SIGSTOP stops that too. A monitor is not killed while it joins its group:
+// after that the embedded broker may never complete the group again.
 //
 // What the fence of transactions and the generation of positions protect from is taken away
 // on the wire, one by one (mutants_test.go): seeds must find it.
