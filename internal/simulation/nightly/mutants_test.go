@@ -14,16 +14,20 @@ import (
 // mutant takes a protection away from monitors, in the requests that they send: what is
 // tested has no code for that.
 //
-// Every transaction of a monitor commits positions, also of ticks and commands, so two
-// protections stand behind one another. The broker takes the positions only from a member
-// of the group's generation; and it takes nothing more of a transaction once another
-// monitor has initialised the transactional id. Between the commit of the positions and the
-// end of the transaction only the second protects: a monitor that is suspended there and
-// wakes after its session has ended, and before the broker ends its transaction, would
-// commit what another monitor has judged again. Without the second protection the first
-// stops the rest; without the first the second stops everything, only later: a monitor that
-// was suspended before it initialised the id takes it from the new owner and reads the
-// positions and the state behind that one.
+// Every transaction in which a monitor writes commits positions too, also those of ticks and
+// commands. So two protections stand behind one another. The broker takes the positions only
+// from a member of the group's generation. And it takes nothing more of a transaction once
+// another monitor has initialised the transactional id.
+//
+// Where the positions are in, only the second protects. A request with messages gets stuck
+// on its connection while the positions are committed beside it, and the monitor is suspended.
+// Another monitor loads the state, in which nothing is open, and judges the windows again. Then
+// the first one wakes, its messages arrive, and it commits. Without the second protection both
+// results are there.
+//
+// Without the first protection the second stops everything, only later. A monitor that was
+// suspended before it initialised the id takes it from the new owner, and reads positions and
+// state after that. So runs hold without the first one: it is there to stop such a monitor early.
 type mutant struct {
 	name  string
 	takes func(program string, r kmsg.Request)
@@ -39,8 +43,7 @@ var mutants = []*mutant{
 	}, true},
 }
 
-// mutantSeeds is how many seeds a mutant gets to be found in: some two or three of ten show
-// it.
+// mutantSeeds is how many seeds a mutant gets to be found in.
 const mutantSeeds = 40
 
 // TestMutants looks for a seed that shows what each mutant has taken away: seeds that hold

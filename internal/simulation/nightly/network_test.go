@@ -15,16 +15,18 @@ import (
 
 // faults are the probabilities with which a request of a client meets trouble.
 type faults struct {
-	lost                 float64 // it does not arrive, and the connection breaks
-	late                 float64 // it arrives after as long as lateBy, and the connection breaks at once
-	lateBy               time.Duration
-	unheard              float64 // it arrives, and the connection breaks in the middle of the answer
-	slow                 float64 // it and everything behind it on the connection take as long as slowBy
-	slowBy               time.Duration
-	doubled              float64 // it arrives again on another connection after as long as doubledBy: only requests that write messages
-	doubledBy            time.Duration
-	frozen               float64 // its program is suspended with it, for frozenFrom to frozenTo
-	frozenFrom, frozenTo time.Duration
+	lost       float64 // it does not arrive, and the connection breaks
+	late       float64 // it arrives after as long as lateBy, and the connection breaks at once
+	lateBy     time.Duration
+	unheard    float64 // it arrives, and the connection breaks in the middle of the answer
+	slow       float64 // it and everything behind it on the connection take as long as slowBy
+	slowBy     time.Duration
+	doubled    float64 // it arrives again on another connection after as long as doubledBy: only requests that write messages
+	doubledBy  time.Duration
+	frozen     float64 // its program is suspended with it, for frozenFrom to frozenTo
+	stranded   float64 // it is as slow as that, and its program is suspended until then a moment later, when its other requests are answered
+	frozenFrom time.Duration
+	frozenTo   time.Duration
 }
 
 // latency is the longest time that a frame takes without trouble.
@@ -60,7 +62,7 @@ type network struct {
 	calm      bool // no faults any more
 	listeners map[string]*listener
 	hosts     map[string]*host
-	count     struct{ dials, frames, lost, late, unheard, slow, doubled, frozen int }
+	count     struct{ dials, frames, lost, late, unheard, slow, doubled, frozen, stranded int }
 }
 
 // host is a program on the network.
@@ -410,6 +412,17 @@ func (e *end) pass(b []byte) {
 	e.out.put(b, at)
 }
 
+// strandedAfter is how long a program goes on after one of its requests is stranded.
+const strandedAfter = 100 * time.Millisecond
+
+// transactional reports whether a request that writes messages names a transactional id,
+// which is in front.
+func transactional(frame []byte) bool {
+	const client = 12 // where the client's name lies, behind its length in two bytes
+	id := client + 2 + int(binary.BigEndian.Uint16(frame[client:]))
+	return binary.BigEndian.Uint16(frame[id:]) != 0xffff
+}
+
 // send sends one frame, with what happens to it on the way.
 func (e *end) send(frame []byte) {
 	n := e.net
@@ -430,7 +443,11 @@ func (e *end) send(frame []byte) {
 	}
 	switch key {
 	case addPartitionsKey, addOffsetsKey, endTxnKey, txnOffsetCommitKey:
-		faults = n.txnFaults
+		faults, faults.stranded = n.txnFaults, 0
+	case produceKey:
+		if transactional(frame) {
+			faults.stranded, faults.frozenFrom, faults.frozenTo = n.txnFaults.stranded, n.txnFaults.frozenFrom, n.txnFaults.frozenTo
+		}
 	}
 	sum := fnv.New32a()
 	sum.Write(frame)
@@ -445,8 +462,11 @@ func (e *end) send(frame []byte) {
 		n.say("FAULT %s: request %d of %s", fault, e.frames, e.id)
 		return true
 	}
+	frozenBy := func() time.Duration {
+		return faults.frozenFrom + n.within(faults.frozenTo-faults.frozenFrom, "frozen by", e.id, e.frames)
+	}
 	if e.isClient && happens(faults.frozen, "frozen", &n.count.frozen) {
-		by := faults.frozenFrom + n.within(faults.frozenTo-faults.frozenFrom, "frozen by", e.id, e.frames)
+		by := frozenBy()
 		n.say("suspend %s for %v, in the middle of a transaction", e.host.name, by)
 		e.host.suspend = now.Add(by)
 	}
@@ -474,6 +494,9 @@ func (e *end) send(frame []byte) {
 		e.in.doom()
 	case happens(faults.slow, "slow", &n.count.slow):
 		at = at.Add(n.within(faults.slowBy, "slow by", e.id, e.frames))
+	case happens(faults.stranded, "stranded", &n.count.stranded):
+		at = now.Add(frozenBy())
+		time.AfterFunc(strandedAfter, func() { n.suspendHost(e.host.name, time.Until(at)) })
 	case key == produceKey && happens(faults.doubled, "doubled", &n.count.doubled):
 		go n.again(e, frame, n.within(faults.doubledBy, "doubled by", e.id, e.frames))
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -30,16 +29,15 @@ func TestSeed(t *testing.T) {
 	if !changedRuntime {
 		t.Skip("needs a changed Go runtime: use `make simulate-real SEEDS=1 SEED=…`")
 	}
-	var all io.Writer
+	var all *bufio.Writer
 	if *storyFlag != "" {
 		f, err := os.Create(*storyFlag)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		b := bufio.NewWriter(f)
-		defer b.Flush()
-		all = b
+		all = bufio.NewWriter(f)
+		defer all.Flush()
 	}
 	began := time.Now()
 	o := simulate(t, *seedFlag, *windowsFlag, mutantOf(t, *mutantFlag), all)

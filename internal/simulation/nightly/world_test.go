@@ -1,6 +1,7 @@
 package nightly
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/segmentio/kafka-go"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
@@ -58,7 +60,7 @@ var badTransactions = faults{
 	unheard: 0.01,
 	slow:    0.005,
 	slowBy:  8 * time.Second,
-	frozen:  0.002, frozenFrom: 5 * time.Second, frozenTo: 12 * time.Second,
+	frozen:  0.002, stranded: 0.004, frozenFrom: 6 * time.Second, frozenTo: 11 * time.Second,
 }
 
 // routedGroup is the group whose monitors run a route.
@@ -73,7 +75,7 @@ type story struct {
 	hash  hash.Hash
 	lines int
 	last  []string
-	all   io.Writer // nil: no one reads it
+	all   *bufio.Writer // nil: no one reads it
 }
 
 const storyKept = 400 // lines for the report of a seed that fails
@@ -143,7 +145,7 @@ type world struct {
 
 // simulate runs a seed. What does not hold ends the test binary: what is stuck in a bubble
 // could not be left.
-func simulate(t *testing.T, seed uint64, windows int, m *mutant, all io.Writer) *outcome {
+func simulate(t *testing.T, seed uint64, windows int, m *mutant, all *bufio.Writer) *outcome {
 	w := &world{
 		seed: seed, windows: windows, model: machinetest.OneValue(t), dir: t.TempDir(), running: make(map[string]bool),
 		judging: make(map[string]bool), raised: make(map[string]string),
@@ -175,6 +177,9 @@ func (w *world) fail(wrong []string) {
 	if len(wrong) > 20 {
 		wrong = append(wrong[:20], fmt.Sprintf("and %d more", len(wrong)-20))
 	}
+	if w.story.all != nil {
+		_ = w.story.all.Flush()
+	}
 	fmt.Printf("%s, seed %d:\n%s\n", wrongMark, w.seed, strings.Join(wrong, "\n"))
 	os.Exit(1)
 }
@@ -197,6 +202,9 @@ func (w *world) live() []string {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if _, err := bus.Apply(ctx, w.bus("admin"), partitions, 1); err != nil {
+		return []string{err.Error()}
+	}
+	if err := w.keepState(ctx); err != nil {
 		return []string{err.Error()}
 	}
 	if err := w.beginRoute(ctx); err != nil {
@@ -243,6 +251,26 @@ func (w *world) live() []string {
 	}
 	time.Sleep(6 * time.Minute) // until the client library gives up idle connections
 	return wrong
+}
+
+// keepState has the broker compact no state records under a mutant. Under a mutant programs
+// have producers of their own. The embedded broker may compact away the mark that ends what
+// a producer has aborted, and the producer's later records are then hidden: that is not what
+// a mutant must be found by.
+func (w *world) keepState(ctx context.Context) error {
+	if w.net.mutant == nil {
+		return nil
+	}
+	t := &kafka.Transport{Dial: w.net.dialer("admin"), ClientID: "admin"}
+	defer t.CloseIdleConnections()
+	res, err := (&kafka.Client{Addr: kafka.TCP(brokerAddress), Transport: t}).IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{Resources: []kafka.IncrementalAlterConfigsRequestResource{{
+		ResourceType: kafka.ResourceTypeTopic, ResourceName: bus.TopicState,
+		Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: "cleanup.policy", Value: "delete", ConfigOperation: kafka.ConfigOperationSet}},
+	}}})
+	if err == nil {
+		err = res.Resources[0].Error
+	}
+	return err
 }
 
 // wait waits for programs to return, and says which do not.
@@ -374,7 +402,7 @@ func (w *world) people(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(w.seed, sum(name)))
 	began := false
 	for n := 0; !w.net.isCalm(); {
-		time.Sleep(time.Second + time.Duration(rng.ExpFloat64()*float64(8*time.Second)))
+		time.Sleep(time.Second + time.Duration(rng.ExpFloat64()*float64(4*time.Second)))
 		w.mu.Lock()
 		all := len(w.judging) == 2*machines
 		w.mu.Unlock()
