@@ -51,3 +51,31 @@ func TestCompactionAndTransactions(t *testing.T) {
 		})
 	}
 }
+
+// A record stays visible if compaction has removed an earlier transaction of its producer,
+// which was aborted, and the mark of its end.
+func TestCompactedAbort(t *testing.T) {
+	t.Parallel()
+	b, err := StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	cfg := b.Config("test")
+	apply(t, cfg, 1)
+	write := func(id, key, value string, end int) {
+		inTransaction(t, cfg, id, []Message{{Topic: TopicState, Key: key, Value: []byte(value)}}, end)
+	}
+	write("second", "first of all", "kept", commitIt)
+	write("first", "k", "aborted", abortIt)
+	write("second", "other", "kept", commitIt)
+	b.compact.due()
+	readAll(t, cfg, TopicState) // a request, before which it is compacted
+	write("first", "k", "new", commitIt)
+	write("first", "k", "aborted later", abortIt)
+	write("second", "last of all", "kept", commitIt)
+	got := readAll(t, cfg, TopicState)
+	if !slices.Equal(got["k"], []string{"new"}) || len(got["first of all"]) != 1 || len(got["last of all"]) != 1 {
+		t.Errorf("read %q", got)
+	}
+}
