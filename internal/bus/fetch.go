@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -102,8 +103,10 @@ func (f *fetcher) resolve(ctx context.Context, kc *kafka.Client) (int64, error) 
 }
 
 func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Duration) ([]Message, error) {
+	// The bound is that of the partition: where the one of the whole answer ends it, the
+	// embedded broker does not say what was aborted.
 	req := &fetch.Request{
-		ReplicaID: -1, MaxWaitTime: int32(max(wait, time.Millisecond).Milliseconds()), MinBytes: 1, MaxBytes: int32(f.most), SessionID: -1, SessionEpoch: -1,
+		ReplicaID: -1, MaxWaitTime: int32(max(wait, time.Millisecond).Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32, SessionID: -1, SessionEpoch: -1,
 		Topics: []fetch.RequestTopic{{Topic: f.topic, Partitions: []fetch.RequestPartition{{
 			Partition: int32(f.partition), CurrentLeaderEpoch: -1, FetchOffset: f.next, LogStartOffset: -1, PartitionMaxBytes: int32(f.most),
 		}}}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -163,7 +164,7 @@ func (o *orphans) offset(ctx context.Context, topic string, partition int32, at 
 
 func (o *orphans) fetch(ctx context.Context, topic string, partition int32, at int64) (part kmsg.FetchResponseTopicPartition, err error) {
 	req := kmsg.NewPtrFetchRequest()
-	req.ReplicaID, req.MinBytes, req.MaxBytes, req.IsolationLevel = -1, 1, MaxMessage, 1
+	req.ReplicaID, req.MinBytes, req.MaxBytes, req.IsolationLevel = -1, 1, math.MaxInt32, 1 // as fetcher.fetchOnce
 	t, p := kmsg.NewFetchRequestTopic(), kmsg.NewFetchRequestTopicPartition()
 	p.Partition, p.FetchOffset, p.PartitionMaxBytes = partition, at, MaxMessage
 	t.Topic, t.Partitions = topic, append(t.Partitions, p)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -655,5 +656,26 @@ func TestEncodeBatch(t *testing.T) {
 	}
 	if sum := crc32.Checksum(raw[4+21:], crc32.MakeTable(crc32.Castagnoli)); uint32(b.CRC) != sum {
 		t.Errorf("checksum %08x, want %08x", uint32(b.CRC), sum)
+	}
+}
+
+// An answer that is as long as it may be leaves out what was aborted, too.
+func TestAbortedInFullAnswer(t *testing.T) {
+	t.Parallel()
+	b, err := StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	cfg := b.Config("test")
+	apply(t, cfg, 1)
+	inTransaction(t, cfg, "id", []Message{{Topic: TopicResults, Key: "k", Value: []byte("aborted")}}, abortIt)
+	large := make([]byte, 900_000) // that cannot be compressed
+	rand.NewChaCha8([32]byte{}).Read(large)
+	for range MaxMessage/len(large) + 1 {
+		inTransaction(t, cfg, "id", []Message{{Topic: TopicResults, Key: "large", Value: large}}, commitIt)
+	}
+	if got := readAll(t, cfg, TopicResults); len(got["k"]) > 0 || len(got["large"]) != MaxMessage/len(large)+1 {
+		t.Errorf("read %q and %d large messages", got["k"], len(got["large"]))
 	}
 }
