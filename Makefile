@@ -163,8 +163,9 @@ peers-signal-bench: peers/signal/.venv/ready
 # in a Go runtime that runs the same way every time: a few seconds a seed. SEED is the
 # first seed, STORY a file for everything that happens in the last one, MUTANT one of the
 # protections that mutants_test.go takes away. From 40 seeds on it also checks that seeds
-# find these. The first run builds the standard library again.
-OVERLAY ?= $(CURDIR)/flank-data/synctest-overlay
+# find these. The first run builds the standard library again. The go tool passes over
+# folders whose names begin with _.
+OVERLAY ?= $(CURDIR)/flank-data/_synctest-overlay
 
 simulate-real:
 	$(GO) run ./scripts/synctest-overlay -o "$(OVERLAY)"

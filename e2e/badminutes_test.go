@@ -60,6 +60,9 @@ type badMonitor struct {
 // and suspended, and the broker is killed, while tools change and come back and people send
 // commands. In the end every window has one result in each group, and what each group has
 // published fits together.
+//
+// It does not notice if the fence of transactions is missing: the moment in which nothing else
+// protects is too short to be hit by chance. internal/simulation/nightly aims at it.
 func TestBadMinutes(t *testing.T) {
 	t.Logf("-bad.seed %d -bad.rounds %d", *badSeed, *badRounds)
 	b := newBadMinutes(t)
