@@ -115,6 +115,10 @@ func circumstances(seed uint64) string {
 	if b, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*").Output(); err == nil {
 		commit = strings.TrimSpace(string(b))
 	}
-	return fmt.Sprintf("commit %s, %s, overlay %s, %s, -windows %d\nrun it again with: make simulate-real SEED=%d SEEDS=1",
-		commit, runtime.Version(), *overlayFlag, strings.Join(childFlags, " "), *windowsFlag, seed)
+	mutant := ""
+	if *mutantFlag != "" {
+		mutant = fmt.Sprintf(" MUTANT=%q", *mutantFlag)
+	}
+	return fmt.Sprintf("commit %s, %s, overlay %s, %s, -windows %d\nrun it again with: make simulate-real SEED=%d SEEDS=1%s",
+		commit, runtime.Version(), *overlayFlag, strings.Join(childFlags, " "), *windowsFlag, seed, mutant)
 }
