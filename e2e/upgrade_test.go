@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -126,10 +127,65 @@ func (f *fleet) until(n int) {
 	}
 }
 
+// startKeptOut starts a monitor of this release and waits until it says that members of
+// another release keep it out of its group.
+func (f *fleet) startKeptOut() *process {
+	f.t.Helper()
+	path := filepath.Join(f.t.TempDir(), "stderr")
+	file, err := os.Create(path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = file.Close() })
+	p := &process{cmd: exec.Command(filepath.Join(bin, "monitor"), "run", "--wait", "60s", "--config", f.file("monitor.yaml"))}
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, file
+	if err := p.cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if strings.Contains(string(text), "has members of another release") {
+			return p
+		}
+		if time.Since(began) > patience {
+			f.t.Fatalf("the monitor does not say that it waits\n%s", text)
+		}
+	}
+}
+
+// ofThisRelease returns how many results this release has published.
+func (f *fleet) ofThisRelease() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, results := range f.order {
+		for _, r := range results {
+			if r.Group != "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// letters returns how many messages were set aside.
+func (f *fleet) letters() (n int) {
+	f.t.Helper()
+	if err := bus.ReadTopic(f.t.Context(), f.cfg, bus.TopicDead, bus.FirstOffset, false, func(bus.Message) error { n++; return nil }); err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
 // Monitors and ingesters of the older release are replaced one after the other while
-// windows flow. Every window has one result, which says what a monitor says that runs
-// alone, and so do the alerts.
+// windows flow. New monitors wait until the last old one has left, and then take over.
+// Every window has one result, which says what a monitor says that runs alone, and so do
+// the alerts. No record is set aside.
 func TestUpgradeRolling(t *testing.T) {
+	t.Parallel()
 	const machines, perTool = 4, 60
 	f := newFleet(t, machines, perTool, 12)
 	all := machines * len(f.rows)
@@ -138,23 +194,32 @@ func TestUpgradeRolling(t *testing.T) {
 	for i := range machines {
 		ingesters = append(ingesters, f.startIngester(f.old, i))
 	}
-	monitors := []*process{f.startMonitor(f.old), f.startMonitor(f.old)}
+	monitors := []*process{f.startMonitor(f.old), f.startMonitor(f.old), f.startMonitor(f.old)}
 	f.until(all / 10)
 	monitors[0].interrupt(t)
-	monitors[0] = f.startMonitor(bin)
-	f.until(all * 3 / 10)
+	monitors[0] = f.startKeptOut()
+	f.until(all * 2 / 10)
 	for i := range ingesters {
 		ingesters[i].interrupt(t)
 		ingesters[i] = f.startIngester(bin, i)
 	}
+	f.until(all * 3 / 10)
+	monitors[1].interrupt(t)
+	monitors[1] = f.startKeptOut()
 	f.until(all / 2)
-	monitors[1].kill() // as by a power cut
-	monitors[1] = f.startMonitor(bin)
+	if n := f.ofThisRelease(); n > 0 {
+		t.Errorf("%d results of this release while a monitor of the older one was in the group", n)
+	}
+	monitors[2].kill() // as by a power cut
+	monitors[2] = f.startMonitor(bin)
 	for _, p := range ingesters {
 		p.wait(t)
 	}
 	f.until(all)
 	time.Sleep(300 * time.Millisecond) // for what comes twice
+	if n := f.letters(); n > 0 {
+		t.Errorf("%d messages were set aside", n)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range f.machines {
@@ -178,10 +243,12 @@ func TestUpgradeRolling(t *testing.T) {
 	}
 }
 
-// What a downgrade costs: a monitor of the older release sets the new records aside, so
+// What a downgrade costs. While this release runs, a monitor of the older one is refused
+// and ends. After that, a monitor of the older release sets the new records aside, so
 // that the alarm and the tool's reference are forgotten. No window is lost, and this
 // release goes on with what the older one has learnt.
 func TestDowngrade(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 1, 60, 12)
 	ingester := f.startIngester(bin, 0)
 	m := f.startMonitor(bin)
@@ -200,6 +267,13 @@ func TestDowngrade(t *testing.T) {
 			t.Fatal("no alarm")
 		}
 	}
+	early := f.startMonitor(f.old)
+	if err := early.cmd.Wait(); err == nil || !strings.Contains(early.stderr.String(), "Inconsistent Group Protocol") {
+		t.Fatalf("a monitor of the older release next to one of this: %v\n%s", err, tail(early.stderr.String()))
+	}
+	if n := f.letters(); n > 0 {
+		t.Errorf("%d messages were set aside while this release ran", n)
+	}
 	m.interrupt(t)
 	m = f.startMonitor(f.old)
 	f.mu.Lock()
@@ -207,10 +281,7 @@ func TestDowngrade(t *testing.T) {
 	f.mu.Unlock()
 	f.until(at + 12)
 	m.interrupt(t)
-	letters := 0
-	if err := bus.ReadTopic(t.Context(), f.cfg, bus.TopicDead, bus.FirstOffset, false, func(bus.Message) error { letters++; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	letters := f.letters()
 	if letters == 0 {
 		t.Error("the older release has set no record aside")
 	}
@@ -245,6 +316,7 @@ func TestDowngrade(t *testing.T) {
 
 // The data folder of the older release's standalone is opened and gone on with.
 func TestUpgradeStandalone(t *testing.T) {
+	t.Parallel()
 	old := oldPrograms(t)
 	dir := prepare(t, "127.0.0.1:1", 0)
 	startFrom(t, old, "trainer", "fit", "--quiet", "--config", filepath.Join(dir, "train.yaml"), "--data", filepath.Join(dir, "history.csv"), "--model", filepath.Join(dir, "m.flank")).wait(t)

@@ -161,7 +161,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	to.OnRetry = cli.OnRetry(log, "broker does not answer")
+	to.OnRetry = cli.OnRetry(log, "waiting for Kafka")
 	cfg := monitor.Config{Model: m, Group: c.Group, Alarm: c.Alarm, Silence: c.Silence, Log: log, Bus: to}
 	if err := cli.Await(ctx, f.Run.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg.Bus) }); err != nil {
 		return fmt.Errorf("%s: kafka: %w", file, err)

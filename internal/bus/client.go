@@ -255,7 +255,6 @@ var permanentErrors = []error{
 	kafka.InvalidRecord, kafka.InvalidRequiredAcks, kafka.UnsupportedVersion, kafka.UnsupportedForMessageFormat,
 	kafka.PolicyViolation, kafka.InvalidConfiguration, kafka.InvalidReplicationFactor, kafka.InvalidPartitionNumber,
 	kafka.InvalidGroupId, kafka.InvalidSessionTimeout,
-	kafka.InconsistentGroupProtocol,
 }
 
 // permanent reports whether trying again is of no use.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,29 @@ type Group struct {
 	// OnGeneration, if not nil, is called when a generation begins, with how many
 	// partitions this member has in it.
 	OnGeneration func(partitions int)
+
+	// Protocol, if not empty, is the name under which the members agree on how to divide
+	// the partitions. Kafka lets only members with the same name into a group. Another one
+	// waits until they have left, and OnRetry says so.
+	Protocol string
+}
+
+// ownProtocol divides partitions by ranges, under a name of its own.
+type ownProtocol struct {
+	kafka.RangeGroupBalancer
+	name string
+}
+
+// ProtocolName implements kafka.GroupBalancer.
+func (p ownProtocol) ProtocolName() string { return p.name }
+
+// balancers returns how the members may divide the partitions; nil means as the client
+// library does.
+func (g *Group) balancers() []kafka.GroupBalancer {
+	if g.Protocol == "" {
+		return nil
+	}
+	return []kafka.GroupBalancer{ownProtocol{name: g.Protocol}}
 }
 
 // NewGroup returns a member of the group called name. It joins when it runs.
@@ -66,6 +90,7 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: g.name, Brokers: g.cfg.Brokers, Topics: []string{g.topic},
 		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: g.cfg.dial, SASLMechanism: g.cfg.mechanism()},
+		GroupBalancers:    g.balancers(),
 		StartOffset:       kafka.FirstOffset,
 		HeartbeatInterval: heartbeat, SessionTimeout: session, RebalanceTimeout: rebalance,
 		JoinGroupBackoff: joinBackoff, WatchPartitionChanges: true,
@@ -120,6 +145,9 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 			continue
 		}
 		if err != nil {
+			if errors.Is(err, kafka.InconsistentGroupProtocol) {
+				err = r.keptOut(err)
+			}
 			if err = explain(err, r.group.cfg); r.c.permanent(err) {
 				r.stop(fmt.Errorf("bus: group %s: %w", r.group.name, err))
 				return
@@ -146,6 +174,42 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 			})
 		}
 	}
+}
+
+// keptOut names the members that keep this one out of the group.
+func (r *groupRun) keptOut(cause error) error {
+	ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
+	defer cancel()
+	members, err := groupMembers(ctx, r.c.get(), r.group.name, r.group.topic)
+	who := strings.Join(members, ", ")
+	if err != nil || who == "" { // they may have left by now
+		who = "kafka-consumer-groups.sh --describe --members names them"
+	}
+	return fmt.Errorf("bus: group %s has members of another release, and Kafka lets this program in when they have left: stop them (%s): %w", r.group.name, who, cause)
+}
+
+// groupMembers returns the members of a group that read a topic: client ids and hosts.
+func groupMembers(ctx context.Context, kc *kafka.Client, group, topic string) (members []string, err error) {
+	res, err := kc.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
+	if err != nil {
+		return nil, fmt.Errorf("bus: group %s: %w", group, err)
+	}
+	for _, one := range res.Groups {
+		if errors.Is(one.Error, kafka.GroupIdNotFound) {
+			continue // or of a protocol that monitors do not speak
+		}
+		if one.Error != nil {
+			return nil, fmt.Errorf("bus: group %s: %w", group, one.Error)
+		}
+		for _, m := range one.Members {
+			// A member that is joining has no metadata yet.
+			if topics := m.MemberMetadata.Topics; len(topics) == 0 || slices.Contains(topics, topic) {
+				members = append(members, m.ClientID+" at "+m.ClientHost)
+			}
+		}
+	}
+	slices.Sort(members)
+	return members, nil
 }
 
 // serve runs one handler. The generation ends when it returns.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,10 +53,27 @@ func (c *collector) handle(ctx context.Context, p *Partition) error {
 // wait returns once n different messages were handled.
 func (c *collector) wait(t *testing.T, n int) {
 	t.Helper()
+	c.until(t, n, func() int { return len(c.counts) })
+}
+
+// waitFor returns once these messages were handled.
+func (c *collector) waitFor(t *testing.T, msgs []Message) {
+	t.Helper()
+	c.until(t, len(msgs), func() (have int) {
+		for _, value := range values(msgs) {
+			have += min(c.counts[value], 1)
+		}
+		return have
+	})
+}
+
+// until returns once count returns n or more. It calls count with the collector locked.
+func (c *collector) until(t *testing.T, n int, count func() int) {
+	t.Helper()
 	ctx := testContext(t)
 	for {
 		c.mu.Lock()
-		have := len(c.counts)
+		have := count()
 		c.mu.Unlock()
 		if have >= n {
 			return
@@ -71,10 +89,17 @@ func (c *collector) wait(t *testing.T, n int) {
 // runGroup runs a member until stop is called, which returns the error of Run.
 func runGroup(t *testing.T, cfg Config, handle func(context.Context, *Partition) error) (stop func() error) {
 	t.Helper()
+	return runProtocol(t, cfg, "", handle)
+}
+
+// runProtocol is runGroup with a protocol.
+func runProtocol(t *testing.T, cfg Config, protocol string, handle func(context.Context, *Partition) error) (stop func() error) {
+	t.Helper()
 	g, err := NewGroup(cfg, "tcm-test", TopicWindows)
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.Protocol = protocol
 	ctx, cancel := context.WithCancel(testContext(t))
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx, handle) }()
@@ -175,6 +200,69 @@ func TestGroupRebalances(t *testing.T) {
 	stopSecond()
 	if len(owners["first"]) != 4 || len(owners["second"]) != 4 {
 		t.Errorf("partitions by member %v: each should have had all four while it was alone", owners)
+	}
+}
+
+// Members with different protocols are never in a group together. The one that comes
+// later hears which members keep it out, and takes over by itself when they have left.
+func TestProtocolsKeepApart(t *testing.T) {
+	t.Parallel()
+	cfg := anyBroker(t)
+	apply(t, cfg, 2)
+	p := newProducer(t, cfg)
+	sent := 0
+	more := func(handled *collector) {
+		t.Helper()
+		msgs := append(windows("a", sent, sent+10), windows("b", sent, sent+10)...)
+		sent += 10
+		send(t, p, msgs)
+		handled.waitFor(t, msgs)
+	}
+	refused := make(chan error, 1) // the last error that a member was told, if it was
+	hearing := func(client string) Config {
+		c := cfg
+		c.ClientID = client
+		c.OnRetry = func(err error, _ time.Duration) {
+			if errors.Is(err, kafka.InconsistentGroupProtocol) {
+				select {
+				case refused <- err:
+				default:
+				}
+			}
+		}
+		return c
+	}
+	older, newer, third := newCollector(), newCollector(), newCollector()
+	stopOlder := runProtocol(t, hearing("older"), "", older.handle)
+	more(older)
+	stopNewer := runProtocol(t, hearing("newer"), "flank-2", newer.handle)
+	if err := <-refused; !strings.Contains(err.Error(), "group tcm-test has members of another release") || !strings.Contains(err.Error(), "stop them (older at ") {
+		t.Errorf("the newer member hears: %v", err)
+	}
+	more(older)
+	if len(newer.got) > 0 {
+		t.Errorf("a member that was kept out has handled %q", newer.got)
+	}
+	stopOlder()
+	more(newer)
+	for len(refused) > 0 {
+		<-refused
+	}
+	stopOlder = runProtocol(t, hearing("older again"), "", older.handle)
+	if err := <-refused; !strings.Contains(err.Error(), "stop them (newer at ") {
+		t.Errorf("the older member hears: %v", err)
+	}
+	defer runProtocol(t, cfg, "flank-2", third.handle)()
+	waitStable(t, cfg, 2)
+	if err := stopNewer(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	more(third)
+	if err := stopOlder(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run of the member that was kept out: %v", err)
+	}
+	if len(older.counts) != 40 {
+		t.Errorf("the older member has handled %d messages, want the 40 from before it was stopped", len(older.counts))
 	}
 }
 

@@ -237,26 +237,8 @@ func (g *grower) left(ctx context.Context, group string) (left string, reads boo
 // members returns who of a group reads windows: client ids and hosts.
 func (g *grower) members(ctx context.Context, group string) (members []string, err error) {
 	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
-		res, err := kc.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
-		if err != nil {
-			return fmt.Errorf("bus: group %s: %w", group, err)
-		}
-		members = nil
-		for _, one := range res.Groups {
-			if errors.Is(one.Error, kafka.GroupIdNotFound) {
-				continue // or of a protocol that monitors do not speak
-			}
-			if one.Error != nil {
-				return fmt.Errorf("bus: group %s: %w", group, one.Error)
-			}
-			for _, m := range one.Members {
-				// A member that is joining has no metadata yet.
-				if topics := m.MemberMetadata.Topics; len(topics) == 0 || slices.Contains(topics, TopicWindows) {
-					members = append(members, m.ClientID+" at "+m.ClientHost)
-				}
-			}
-		}
-		return nil
+		members, err = groupMembers(ctx, kc, group, TopicWindows)
+		return err
 	})
 	return members, err
 }

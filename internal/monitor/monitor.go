@@ -107,11 +107,18 @@ func New(cfg Config) (*Monitor, error) {
 		return nil, err
 	}
 	m.group.OnGeneration = m.ready.generation
+	m.group.Protocol = groupProtocol
 	return m, nil
 }
 
 // DefaultGroup is the consumer group of monitors that are not given one.
 const DefaultGroup = "tcm-monitor"
+
+// groupProtocol keeps monitors of other releases out of the group while monitors of this
+// one are in it, and the other way round. The release without transactions would delete
+// our state records when it gets a partition. Change it when a release cannot share a
+// group with the one before.
+const groupProtocol = "flank-2"
 
 // machines returns the settings of the machines.
 func (c *Config) machines() *machine.Settings {

@@ -89,7 +89,7 @@ func (r *readiness) check(now time.Time) error {
 	defer r.mu.Unlock()
 	switch {
 	case r.failing != nil:
-		return fmt.Errorf("the broker has not answered for %v: %w", now.Sub(r.since).Round(time.Second), r.failing)
+		return fmt.Errorf("waiting for Kafka for %v: %w", now.Sub(r.since).Round(time.Second), r.failing)
 	case !r.joined:
 		return fmt.Errorf("the monitor has not joined its group yet")
 	}
