@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -21,9 +20,8 @@ import (
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/logtest"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -54,42 +52,32 @@ func layout(t *testing.T, channel string) *signal.Layout {
 	return l
 }
 
-// trained is a small model file: faulty is a feature that doubles.
-var trained = sync.OnceValues(func() ([]byte, error) {
-	l, err := signal.NewLayout("one value", []signal.Channel{{Name: "force", Kind: signal.Feature, Unit: "N", Rate: 1}})
-	if err != nil {
-		return nil, err
-	}
-	x := dbn.NewMatrix(60, 1)
-	y := make([]int, x.Rows)
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range y {
-		y[i] = i % 3 / 2
-		x.Row(i)[0] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
-	}
-	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
-		Network: dbn.Settings{Hidden: []int{3}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 60}}, Seed: 1,
+var encoded struct {
+	sync.Once
+	file []byte
+}
+
+// trained returns a small model file: faulty is a feature that doubles.
+func trained(t *testing.T) []byte {
+	t.Helper()
+	encoded.Do(func() {
+		m := machinetest.OneValue(t)
+		m.Label = model.LabelRule{VBMaxUM: 300}
+		file, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded.file = file
 	})
-	if err != nil {
-		return nil, err
-	}
-	m := &model.Model{
-		Layout: l, Window: window.DefaultSpec, Reference: model.ReferenceSpec{Windows: 2, Mode: model.ReferenceRatio},
-		Usual: make([]signal.Quality, 1), Classifier: c, Label: model.LabelRule{VBMaxUM: 300},
-	}
-	return m.Encode()
-})
+	return encoded.file
+}
 
 // bench makes a working directory with a model and a configuration, changed by
 // pairs of a file's name and its text.
 func bench(t *testing.T, files ...string) {
 	t.Helper()
-	file, err := trained()
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Chdir(t.TempDir())
-	for files = append([]string{"m.flank", string(file), "monitor.yaml", monitorYAML(nowhere, "")}, files...); len(files) > 0; files = files[2:] {
+	for files = append([]string{"m.flank", string(trained(t)), "monitor.yaml", monitorYAML(nowhere, "")}, files...); len(files) > 0; files = files[2:] {
 		if err := os.WriteFile(files[0], []byte(files[1]), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -202,10 +190,7 @@ func after(log, prefix string) string {
 
 // What a person gets wrong, and what monitor says to it.
 func TestErrors(t *testing.T) {
-	file, err := trained()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := trained(t)
 	flipped := bytes.Clone(file)
 	flipped[len(flipped)/2] ^= 1
 	bare := startBroker(t, false)
