@@ -283,7 +283,7 @@ func TestFailedCommitStopsThePartition(t *testing.T) {
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	send(t, newProducer(t, cfg), windows("k", 0, 20))
-	b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.NotCoordinator, Count: 1})
+	b.cluster.Fault(failing(kmsg.OffsetCommit, kerr.NotCoordinator, 1))
 	c := newCollector()
 	failures := 0
 	var mu sync.Mutex
@@ -320,38 +320,58 @@ func TestFailedCommitStopsThePartition(t *testing.T) {
 	}
 }
 
-// A group goes on by itself after whatever the broker answers, and loses nothing.
-func TestGroupThroughFaults(t *testing.T) {
-	t.Parallel()
-	for name, fault := range map[string]kfake.Fault{
-		"fetch fails":             {Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.UnknownServerError, Count: 3},
-		"fetch from no leader":    {Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.NotLeaderForPartition, Count: 3},
-		"joining fails":           {Keys: []kmsg.Key{kmsg.JoinGroup}, Err: kerr.UnknownServerError, Count: 2},
-		"generation is over":      {Keys: []kmsg.Key{kmsg.Heartbeat}, Err: kerr.IllegalGeneration, Count: 1},
-		"coordinator has moved":   {Keys: []kmsg.Key{kmsg.Heartbeat}, Err: kerr.NotCoordinator, Count: 2},
-		"commit fails":            {Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.UnknownServerError, Count: 1},
-		"no coordinator for now":  {Keys: []kmsg.Key{kmsg.FindCoordinator}, Err: kerr.CoordinatorNotAvailable, Count: 2},
-		"positions are not known": {Keys: []kmsg.Key{kmsg.OffsetFetch}, Err: kerr.CoordinatorLoadInProgress, Count: 1},
-	} {
+// failing is a fault: so many requests of a kind get an error.
+func failing(key kmsg.Key, err *kerr.Error, count int) kfake.Fault {
+	return kfake.Fault{Keys: []kmsg.Key{key}, Err: err, Count: count}
+}
+
+// eachFault runs test for every fault, each with a broker of its own. The fault begins
+// when test calls inject, and test fails if it never happened.
+func eachFault(t *testing.T, partitions int, faults map[string]kfake.Fault, test func(t *testing.T, cfg Config, inject func() *kfake.FaultHandle, count int)) {
+	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, cfg := startBroker(t)
-			apply(t, cfg, 2)
-			f := b.cluster.Fault(fault)
-			p := newProducer(t, cfg)
-			c := newCollector()
-			defer runGroup(t, cfg, c.handle)()
-			for sent := 0; sent < 40 || f.Hits() < fault.Count; sent += 20 {
-				send(t, p, windows("a", sent, sent+10))
-				send(t, p, windows("b", sent, sent+10))
-				c.wait(t, sent+20)
-				time.Sleep(50 * time.Millisecond) // until the next heartbeat, say
-				if sent > 2000 {
-					t.Fatal("the fault did not happen: the test has no teeth")
-				}
+			apply(t, cfg, partitions)
+			var handle *kfake.FaultHandle
+			test(t, cfg, func() *kfake.FaultHandle {
+				handle = b.cluster.Fault(fault)
+				return handle
+			}, fault.Count)
+			if handle.Hits() == 0 {
+				t.Error("the fault did not happen: the test has no teeth")
 			}
 		})
 	}
+}
+
+// A group goes on by itself after whatever the broker answers, and loses nothing.
+func TestGroupThroughFaults(t *testing.T) {
+	t.Parallel()
+	eachFault(t, 2, map[string]kfake.Fault{
+		"fetch fails":             failing(kmsg.Fetch, kerr.UnknownServerError, 3),
+		"fetch from no leader":    failing(kmsg.Fetch, kerr.NotLeaderForPartition, 3),
+		"joining fails":           failing(kmsg.JoinGroup, kerr.UnknownServerError, 2),
+		"generation is over":      failing(kmsg.Heartbeat, kerr.IllegalGeneration, 1),
+		"coordinator has moved":   failing(kmsg.Heartbeat, kerr.NotCoordinator, 2),
+		"commit fails":            failing(kmsg.OffsetCommit, kerr.UnknownServerError, 1),
+		"no coordinator for now":  failing(kmsg.FindCoordinator, kerr.CoordinatorNotAvailable, 2),
+		"positions are not known": failing(kmsg.OffsetFetch, kerr.CoordinatorLoadInProgress, 1),
+	}, func(t *testing.T, cfg Config, inject func() *kfake.FaultHandle, count int) {
+		f := inject()
+		p := newProducer(t, cfg)
+		c := newCollector()
+		defer runGroup(t, cfg, c.handle)()
+		for sent := 0; sent < 40 || f.Hits() < count; sent += 20 {
+			send(t, p, windows("a", sent, sent+10))
+			send(t, p, windows("b", sent, sent+10))
+			c.wait(t, sent+20)
+			time.Sleep(50 * time.Millisecond) // until the next heartbeat, say
+			if sent > 2000 {
+				t.Fatal("the fault did not happen: the test has no teeth")
+			}
+		}
+	})
 }
 
 // A group tells the broker the times that were measured to be right: after a

@@ -26,28 +26,27 @@ func TestPartitionOf(t *testing.T) {
 }
 
 func TestSendThroughFaults(t *testing.T) {
-	produce := []kmsg.Key{kmsg.Produce}
 	for name, tc := range map[string]struct {
 		fault func(*kfake.Cluster)
 		most  int // times the first batch may be there
 	}{
 		"leader has moved": {func(c *kfake.Cluster) {
-			c.Fault(kfake.Fault{Keys: produce, Err: kerr.NotLeaderForPartition, Count: 4})
+			c.Fault(failing(kmsg.Produce, kerr.NotLeaderForPartition, 4))
 		}, 1},
 		"too few replicas": {func(c *kfake.Cluster) {
-			c.Fault(kfake.Fault{Keys: produce, Err: kerr.NotEnoughReplicas, Count: 2})
+			c.Fault(failing(kmsg.Produce, kerr.NotEnoughReplicas, 2))
 		}, 1},
 		"an error the client library gives up at": {func(c *kfake.Cluster) {
-			c.Fault(kfake.Fault{Keys: produce, Err: kerr.UnknownServerError, Count: 2})
+			c.Fault(failing(kmsg.Produce, kerr.UnknownServerError, 2))
 		}, 1},
 		"written, but the answer says timed out, twice": {func(c *kfake.Cluster) {
-			c.Fault(kfake.Fault{Keys: produce, Err: kerr.RequestTimedOut, Count: 2})
+			c.Fault(failing(kmsg.Produce, kerr.RequestTimedOut, 2))
 		}, 3},
 		"written, but not by enough replicas, twice": {func(c *kfake.Cluster) {
-			c.Fault(kfake.Fault{Keys: produce, Err: kerr.NotEnoughReplicasAfterAppend, Count: 2})
+			c.Fault(failing(kmsg.Produce, kerr.NotEnoughReplicasAfterAppend, 2))
 		}, 3},
 		"broker not available": {func(c *kfake.Cluster) {
-			c.Fault(kfake.Fault{Keys: produce, Err: kerr.BrokerNotAvailable, Count: 2})
+			c.Fault(failing(kmsg.Produce, kerr.BrokerNotAvailable, 2))
 		}, 1},
 		"no answer ever comes": {func(c *kfake.Cluster) {
 			c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) { return nil, nil, true })
@@ -56,7 +55,7 @@ func TestSendThroughFaults(t *testing.T) {
 			c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) { return nil, errors.New("drop"), true })
 		}, 1},
 		"unknown topic for a moment": {func(c *kfake.Cluster) {
-			c.Fault(kfake.Fault{Keys: produce, Err: kerr.UnknownTopicOrPartition, Count: 2})
+			c.Fault(failing(kmsg.Produce, kerr.UnknownTopicOrPartition, 2))
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

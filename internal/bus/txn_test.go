@@ -378,35 +378,27 @@ func waitForResults(t *testing.T, cfg Config, n int) []string {
 // one result for each window, in order.
 func TestOneResultForEachWindow(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]kfake.Fault{
-		"leader has moved":        {Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotLeaderForPartition, Count: 3},
-		"written, but timed out":  {Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: 3},
-		"broker fails":            {Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.UnknownServerError, Count: 1},
-		"out of order":            {Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.OutOfOrderSequenceNumber, Count: 1},
-		"still busy":              {Keys: []kmsg.Key{kmsg.AddPartitionsToTxn}, Err: kerr.ConcurrentTransactions, Count: 5},
-		"coordinator has moved":   {Keys: []kmsg.Key{kmsg.AddOffsetsToTxn}, Err: kerr.NotCoordinator, Count: 2},
-		"group is being balanced": {Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: kerr.RebalanceInProgress, Count: 1},
-		"positions are loading":   {Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: kerr.CoordinatorLoadInProgress, Count: 2},
-		"end is refused":          {Keys: []kmsg.Key{kmsg.EndTxn}, Err: kerr.InvalidProducerEpoch, Count: 1},
-		"end is not ready":        {Keys: []kmsg.Key{kmsg.EndTxn}, Err: kerr.CoordinatorNotAvailable, Count: 2},
-		"no id for now":           {Keys: []kmsg.Key{kmsg.InitProducerID}, Err: kerr.ConcurrentTransactions, Count: 4},
-		"positions are unstable":  {Keys: []kmsg.Key{kmsg.OffsetFetch}, Err: kerr.UnstableOffsetCommit, Count: 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b, cfg := startBroker(t)
-			apply(t, cfg, 1)
-			send(t, newProducer(t, cfg), windows("k", 0, 100))
-			f := b.cluster.Fault(fault)
-			defer runGroup(t, cfg, publishResults(7))()
-			if got := waitForResults(t, cfg, 100); !slices.Equal(got, values(windows("k", 0, 100))) {
-				t.Errorf("%d results: %.200q", len(got), got)
-			}
-			if f.Hits() == 0 {
-				t.Error("the fault did not happen: the test has no teeth")
-			}
-		})
-	}
+	eachFault(t, 1, map[string]kfake.Fault{
+		"leader has moved":        failing(kmsg.Produce, kerr.NotLeaderForPartition, 3),
+		"written, but timed out":  failing(kmsg.Produce, kerr.RequestTimedOut, 3),
+		"broker fails":            failing(kmsg.Produce, kerr.UnknownServerError, 1),
+		"out of order":            failing(kmsg.Produce, kerr.OutOfOrderSequenceNumber, 1),
+		"still busy":              failing(kmsg.AddPartitionsToTxn, kerr.ConcurrentTransactions, 5),
+		"coordinator has moved":   failing(kmsg.AddOffsetsToTxn, kerr.NotCoordinator, 2),
+		"group is being balanced": failing(kmsg.TxnOffsetCommit, kerr.RebalanceInProgress, 1),
+		"positions are loading":   failing(kmsg.TxnOffsetCommit, kerr.CoordinatorLoadInProgress, 2),
+		"end is refused":          failing(kmsg.EndTxn, kerr.InvalidProducerEpoch, 1),
+		"end is not ready":        failing(kmsg.EndTxn, kerr.CoordinatorNotAvailable, 2),
+		"no id for now":           failing(kmsg.InitProducerID, kerr.ConcurrentTransactions, 4),
+		"positions are unstable":  failing(kmsg.OffsetFetch, kerr.UnstableOffsetCommit, 2),
+	}, func(t *testing.T, cfg Config, inject func() *kfake.FaultHandle, _ int) {
+		send(t, newProducer(t, cfg), windows("k", 0, 100))
+		inject()
+		defer runGroup(t, cfg, publishResults(7))()
+		if got := waitForResults(t, cfg, 100); !slices.Equal(got, values(windows("k", 0, 100))) {
+			t.Errorf("%d results: %.200q", len(got), got)
+		}
+	})
 }
 
 // An answer that never comes: the request is sent again, and because the first one
@@ -522,7 +514,7 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 			cancel()
 			return nil, nil, false
 		})
-		b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: 1})
+		b.cluster.Fault(failing(kmsg.Produce, kerr.NotEnoughReplicas, 1))
 		err := txn.Publish(short, []Message{message(TopicResults, "k", "half")}, map[string]int64{TopicWindows: 3})
 		if !errors.Is(err, ErrLost) || !errors.Is(err, context.Canceled) {
 			t.Errorf("Publish: %v", err)
@@ -548,10 +540,10 @@ func TestPermanentErrors(t *testing.T) {
 		fault kfake.Fault
 		want  []string
 	}{
-		"no right to the id":     {kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, Err: kerr.TransactionalIDAuthorizationFailed}, []string{"Write on TransactionalId, prefix tcm-", "tcm-test-0", "acls.md"}},
-		"no right to the topic":  {kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.TopicAuthorizationFailed}, []string{TopicResults, "lacks the right"}},
-		"no right to the group":  {kfake.Fault{Keys: []kmsg.Key{kmsg.AddOffsetsToTxn}, Err: kerr.GroupAuthorizationFailed}, []string{"lacks the right"}},
-		"timeout is not allowed": {kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, Err: kerr.InvalidTransactionTimeout}, []string{"transaction.max.timeout.ms"}},
+		"no right to the id":     {failing(kmsg.InitProducerID, kerr.TransactionalIDAuthorizationFailed, 0), []string{"Write on TransactionalId, prefix tcm-", "tcm-test-0", "acls.md"}},
+		"no right to the topic":  {failing(kmsg.Produce, kerr.TopicAuthorizationFailed, 0), []string{TopicResults, "lacks the right"}},
+		"no right to the group":  {failing(kmsg.AddOffsetsToTxn, kerr.GroupAuthorizationFailed, 0), []string{"lacks the right"}},
+		"timeout is not allowed": {failing(kmsg.InitProducerID, kerr.InvalidTransactionTimeout, 0), []string{"transaction.max.timeout.ms"}},
 	} {
 		b, cfg := startBroker(t)
 		apply(t, cfg, 1)
