@@ -229,16 +229,23 @@ func stateRecords(last map[string]bus.Message, group string) (records []machine.
 
 // readWindows reads batches of windows when the owner asks for them. They are decoded when
 // they are judged: one at a time is enough memory.
+//
+// After a window that came alone the next one does not wait for others: what comes while
+// it is judged and published is the batch after it.
 func (s *partition) readWindows(ctx context.Context) error {
+	wait := time.Duration(0)
 	for {
 		select {
 		case <-s.windows: // from where the last batch ended, or from the fence
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		msgs, err := s.in.Fetch(ctx, batchWindows, batchWait)
+		msgs, err := s.in.Fetch(ctx, batchWindows, wait)
 		if err != nil {
 			return err
+		}
+		if wait = 0; len(msgs) > 1 {
+			wait = batchWait
 		}
 		inputs := make([]machine.Input, len(msgs))
 		s.mu.Lock()

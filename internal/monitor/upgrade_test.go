@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -269,4 +270,45 @@ func TestUpgradeRecordOfThePast(t *testing.T) {
 	if got := p.alertsOf("acknowledged"); got != "acknowledged raised" {
 		t.Errorf("alerts %q", got)
 	}
+}
+
+// While a member of the older release is in the group a monitor is not ready, and says
+// which member keeps it out. Then it takes over by itself.
+func TestOlderReleaseKeepsMonitorOut(t *testing.T) {
+	p := newPlant(t, 1)
+	cfg := p.bus
+	cfg.ClientID = "older"
+	older, err := bus.NewGroup(cfg, DefaultGroup, bus.TopicWindows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	joined := make(chan struct{}, 10)
+	older.OnGeneration = func(int) { joined <- struct{}{} }
+	go func() {
+		_ = older.Run(ctx, func(ctx context.Context, _ *bus.Partition) error { <-ctx.Done(); return ctx.Err() })
+	}()
+	<-joined
+	m := p.monitor()
+	ready := func(want string) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			err := m.Ready()
+			if strings.Contains(fmt.Sprint(err), want) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("Ready: %v, want %s", err, want)
+			}
+		}
+	}
+	p.send(p.messages(at(0, "T1", false))...)
+	ready("group tcm-monitor has members of another release, and Kafka lets this program in when they have left: stop them (older at ")
+	if n := len(p.results()); n > 0 {
+		t.Errorf("%d results of a monitor that was kept out", n)
+	}
+	stop()
+	p.untilResults(1)
+	ready("<nil>")
 }
