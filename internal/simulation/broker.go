@@ -53,6 +53,7 @@ type txn struct {
 	group     *group
 	part      int
 	number    int
+	opened    int64 // when it was written first
 	batch     *machine.Batch
 	committed bool
 	aborted   bool
@@ -128,7 +129,7 @@ func (b *broker) write(t *txn, epoch int) bool {
 		return true
 	}
 	p.last = t.number
-	p.open = t
+	p.open, t.opened = t, b.w.now
 	b.append(t, t)
 	if b.w.Bug == NotAtomic {
 		b.w.check.published(t, true)
@@ -171,24 +172,30 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 	return true
 }
 
-// load returns the last record of every key, in the group's eyes, among those that are
-// committed.
-func (b *broker) load(part int) []machine.Record {
+// load returns the last record of every key among those that are committed. It returns false
+// while a transaction is open, of whatever group: readers of committed messages come no
+// further than that.
+func (b *broker) load(part int) (records []machine.Record, ok bool) {
 	last := make(map[string]machine.Record)
 	for i, r := range b.parts[part].state {
+		if open := !r.txn.committed && !r.txn.aborted; open && b.w.Bug == StopsAtOpen {
+			break
+		} else if open {
+			return nil, false
+		}
 		if !r.txn.committed && b.w.Bug != ReadsAborted {
 			continue
 		}
 		r.Offset = int64(i)
 		last[r.Key.String()] = r.Record
 	}
-	records := []machine.Record{}
+	records = []machine.Record{}
 	for _, key := range slices.Sorted(maps.Keys(last)) {
 		if last[key].Value != nil {
 			records = append(records, last[key])
 		}
 	}
-	return records
+	return records, true
 }
 
 // compact keeps the last committed record of every key.
@@ -213,8 +220,15 @@ func (b *broker) compact() {
 	}
 }
 
-// expire takes members out of their groups that have been silent for a session.
+// expire takes members out of their groups that have been silent for a session, and aborts
+// transactions that were open for too long.
 func (b *broker) expire() {
+	for _, p := range b.owned {
+		if p.open != nil && b.w.now-p.open.opened > txnTimeout {
+			p.open.aborted, p.open = true, nil
+			p.epoch++
+		}
+	}
 	for _, g := range b.w.groups {
 		g.expire()
 	}

@@ -14,8 +14,9 @@ import (
 // Bounds of what a member does in virtual milliseconds.
 const (
 	session     = 6000
-	requestTime = 3000 // then a request is sent again
-	mostRepeats = 4    // then the partition is given up
+	txnTimeout  = 10_000 // then the broker ends a transaction that is open
+	requestTime = 3000   // then a request is sent again
+	mostRepeats = 4      // then the partition is given up
 	batch       = 16
 	poll        = 500 // until the broker is asked again for what has come
 )
@@ -224,7 +225,7 @@ func (d *drive) request(kind string, at func() (reply func(), ok bool)) {
 			delay += w.rng.Int64N(15000)
 		}
 		copies := 1
-		if w.fault(0.003, "doubled "+kind+" of "+m.name) {
+		if w.fault(0.01, "doubled "+kind+" of "+m.name) {
 			copies = 2
 		}
 		for c := range copies {
@@ -267,8 +268,8 @@ func (d *drive) do(actions []machine.Action) {
 			d.fence()
 		case a.Load:
 			d.request("load", func() (func(), bool) {
-				records := d.m.w.broker.load(d.part)
-				return func() { d.on(machine.Reply{Loaded: records}) }, true
+				records, ok := d.m.w.broker.load(d.part)
+				return func() { d.on(machine.Reply{Loaded: records}) }, ok
 			})
 		case a.Windows != nil:
 			d.fetch(int(max(a.Windows.Windows, 0)))

@@ -36,13 +36,13 @@ func TestBugsAreFound(t *testing.T) {
 	models := NewModels(t)
 	for _, bug := range Bugs {
 		t.Run(string(bug), func(t *testing.T) {
-			for seed := range uint64(400) {
+			for seed := range uint64(2000) {
 				if Run(seed, Settings{Windows: windows, Bug: bug}, models).Wrong != "" {
 					t.Logf("found by seed %d", seed)
 					return
 				}
 			}
-			t.Error("400 seeds did not find it")
+			t.Error("2000 seeds did not find it")
 		})
 	}
 }

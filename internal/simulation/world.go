@@ -36,11 +36,12 @@ const (
 	NoIdempotence  Bug = "no-idempotence"  // the broker takes a late duplicate of a write
 	NotAtomic      Bug = "not-atomic"      // results and alerts are visible before the transaction is committed
 	ReadsAborted   Bug = "reads-aborted"   // state is read from transactions that were aborted
+	StopsAtOpen    Bug = "stops-at-open"   // state is read up to another group's open transaction only
 	ForgetsCommand Bug = "forgets-command" // the position in the commands is not committed
 )
 
 // Bugs lists every bug.
-var Bugs = []Bug{NoFence, NoIdempotence, NotAtomic, ReadsAborted, ForgetsCommand}
+var Bugs = []Bug{NoFence, NoIdempotence, NotAtomic, ReadsAborted, StopsAtOpen, ForgetsCommand}
 
 // Story is one run.
 type Story struct {
