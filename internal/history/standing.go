@@ -111,6 +111,10 @@ func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]ma
 		own[k.Machine] = own[k.Machine] || k.Group != ""
 	}
 	for name, records := range all {
+		if !slices.ContainsFunc(records, func(r machine.Record) bool { return !r.Key.Slow && !r.Key.OfTool }) {
+			delete(all, name) // it was retired: what is left are the ids of its commands
+			continue
+		}
 		if own[name] {
 			all[name] = slices.DeleteFunc(records, func(r machine.Record) bool { return r.Key.Group == "" })
 		}

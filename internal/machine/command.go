@@ -19,15 +19,19 @@ const (
 	commandAhead = time.Minute
 )
 
-// maxCommand is the longest command that is read, and maxCommands how many of a
-// machine are remembered within commandAge.
+// maxCommand is the longest command that is read. Of a machine's commands, the last
+// keptCommands are remembered, and up to maxCommands within commandAge.
 const (
-	maxCommand  = 16 << 10
-	maxRename   = 4 << 20 // of a command that carries the records of a machine
-	maxCommands = 1000
+	keptCommands = 64
+	maxCommand   = 16 << 10
+	maxRename    = 4 << 20 // of a command that carries the records of a machine
+	maxCommands  = 1000
 )
 
-// Command is a message of the commands topic.
+// Command is a message of the commands topic. Each one gets one outcome: an alert that
+// answers it, or a dead letter. Each id is carried out at most once. A command that is set
+// aside because nothing is known of its machine leaves no id behind: a later message may
+// use that id, and is carried out if the machine is known by then.
 type Command struct {
 	Key    string
 	Value  []byte
@@ -47,11 +51,14 @@ type CommandID struct {
 	At time.Time `json:"at"` // when it reached Kafka
 }
 
-// note remembers a command, and forgets those that would be refused as too old. A clock
-// that was ahead once makes it forget nothing but commands.
+// note remembers a command, and forgets those before the last keptCommands that would be
+// refused as too old. The last ones stay, since Kafka's clock may be wrong for a while: a
+// command that came an hour ahead must not make those before it new again.
 func (h *Commands) note(id string, at time.Time) {
-	h.IDs = slices.DeleteFunc(h.IDs, func(o CommandID) bool { return at.Sub(o.At).Abs() > commandAge+commandAhead })
-	h.IDs = append(h.IDs, CommandID{id, at})
+	old := max(0, len(h.IDs)+1-keptCommands)
+	last := slices.Clone(h.IDs[old:])
+	h.IDs = slices.DeleteFunc(h.IDs[:old], func(o CommandID) bool { return at.Sub(o.At).Abs() > commandAge+commandAhead })
+	h.IDs = append(append(h.IDs, last...), CommandID{id, at})
 	h.IDs = slices.Delete(h.IDs, 0, max(0, len(h.IDs)-maxCommands))
 }
 
@@ -156,7 +163,7 @@ func (m *Machine) newToolCommand(c *event.Command, why cause) ([]event.Alert, er
 }
 
 // retire ends what stands of the machine, which is taken off. It begins again with the
-// next window.
+// next window. Only the ids of its commands are remembered.
 func (m *Machine) retire(why cause) []event.Alert {
 	why.reason = "retired"
 	was := m.alarm.State()
@@ -175,7 +182,7 @@ func (m *Machine) retire(why cause) []event.Alert {
 		m.dirty.tools[t.Name] = true
 	}
 	m.dirty.slow = true
-	m.State = State{Machine: m.Machine, Model: m.Model, Commands: m.Commands}
+	m.State = State{Machine: m.Machine, Model: m.Model, Partition: m.Partition, Commands: m.Commands}
 	if err := m.alarm.Restore(alarm.State{}); err != nil { // masks go too
 		panic("machine: retire: " + err.Error())
 	}

@@ -257,7 +257,7 @@ func TestLaws(t *testing.T) {
 			}
 			p.decision(decisions[0], w)
 			if steady.m.gone { // its owner forgets it
-				if len(steady.records)+len(restarted.records) > 0 || p.alarm == event.Raised {
+				if len(steady.records) != 1 || len(restarted.records) != 1 || p.alarm == event.Raised {
 					t.Fatalf("retired, with %d records left and the alarm %s", len(steady.records), p.alarm)
 				}
 				steady, restarted = newBench(t, steady.model, settings), newBench(t, steady.model, settings)

@@ -73,7 +73,7 @@ type Machine struct {
 
 	waitingSince time.Time // since when a window is waited for, by our clock
 	askedEnd     *int64    // offset up to which the partition must be judged before the machine may be called silent
-	gone         bool      // it was retired, and no window has come since
+	gone         bool      // it was retired, and no window has come since: only the ids of its commands are remembered
 	dirty        dirty
 	decision     *Decision // of the event that is being applied
 }

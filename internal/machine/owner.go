@@ -133,6 +133,7 @@ type Output struct {
 // Letter is a message that is set aside, and why.
 type Letter struct {
 	Command bool // of the commands topic, not of the windows
+	Unknown bool // a command for a machine of which nothing is known
 	State   bool // a record of the state topic
 	Key     string
 	Offset  int64
@@ -155,15 +156,22 @@ func NewOwner(s *Settings, m *Model, partition int) *Owner {
 // Start returns the first action.
 func (o *Owner) Start() []Action { return []Action{{Fence: true}} }
 
-// Machines calls f for every machine, in the order of their names.
+// Machines calls f for every machine that is not retired, in the order of their names.
 func (o *Owner) Machines(f func(*Machine)) {
 	for _, name := range slices.Sorted(maps.Keys(o.machines)) {
-		f(o.machines[name])
+		if m := o.machines[name]; !m.gone {
+			f(m)
+		}
 	}
 }
 
-// Machine returns a machine; nil if nothing is known of it.
-func (o *Owner) Machine(name string) *Machine { return o.machines[name] }
+// Machine returns a machine; nil if nothing is known of it, or it is retired.
+func (o *Owner) Machine(name string) *Machine {
+	if m := o.machines[name]; m != nil && !m.gone {
+		return m
+	}
+	return nil
+}
 
 // On takes a reply and returns what is to be done next.
 func (o *Owner) On(r Reply) []Action {
@@ -266,8 +274,12 @@ func (o *Owner) loaded(r Reply) []Action {
 		}
 		m, err := Load(records, o.settings, o.model, r.Now)
 		if err == nil {
-			m.moveTo(o.partition)
 			o.machines[name] = m
+			if m.gone {
+				m.Partition = o.partition
+				continue
+			}
+			m.moveTo(o.partition)
 			if !own {
 				m.Answered.Below = o.oldUntil
 				o.takeOverOld(b, records, m)
@@ -336,11 +348,11 @@ func (o *Owner) handle(r Reply) []Action {
 			}
 		})
 	case r.Evidence != nil:
-		if m := o.machines[r.Evidence.Machine]; m != nil {
+		if m := o.Machine(r.Evidence.Machine); m != nil {
 			o.add(b, m, m.Apply(r.Evidence.EvidenceDone))
 		}
 	case r.Rebuilt != nil:
-		if m := o.machines[r.Rebuilt.Machine]; m != nil {
+		if m := o.Machine(r.Rebuilt.Machine); m != nil {
 			o.add(b, m, m.Apply(r.Rebuilt.Rebuilt))
 		}
 	}
@@ -354,12 +366,9 @@ func (o *Owner) handle(r Reply) []Action {
 // publish puts the records of all machines that changed into a batch, and publishes it if
 // there is anything in it.
 func (o *Owner) publish(b *Batch) []Action {
-	o.Machines(func(m *Machine) {
-		b.State = append(b.State, m.Records()...)
-		if m.gone {
-			delete(o.machines, m.Machine)
-		}
-	})
+	for _, name := range slices.Sorted(maps.Keys(o.machines)) {
+		b.State = append(b.State, o.machines[name].Records()...)
+	}
 	if b.Position == o.position && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
 		return o.read()
 	}
@@ -399,8 +408,9 @@ func (o *Owner) command(b *Batch, r Reply) {
 			continue // an older program, which kept no position, has answered it
 		}
 		if m == nil || m.gone {
-			if reason := o.commandUnknown(b, c, r.Now); reason != "" {
-				b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: reason})
+			if l := o.commandUnknown(b, c, r.Now); l != nil {
+				l.Command, l.Key, l.Offset = true, c.Key, c.Offset
+				b.Letters = append(b.Letters, *l)
 			}
 			continue
 		}
@@ -413,20 +423,27 @@ func (o *Owner) command(b *Batch, r Reply) {
 }
 
 // commandUnknown takes a command for a machine of which nothing is known. The only one that
-// can be carried out gives it what was remembered under another name. Of all others it
-// returns why they are set aside.
-func (o *Owner) commandUnknown(b *Batch, c Command, now time.Time) (reason string) {
+// can be carried out gives it what was remembered under another name. All others are set
+// aside.
+func (o *Owner) commandUnknown(b *Batch, c Command, now time.Time) *Letter {
 	e, err := c.read()
-	if err != nil || e.Action != event.Rename {
-		return fmt.Sprintf("command for machine %.64q: no window of it has ever been judged", c.Key)
+	retired := o.machines[c.Key]
+	switch {
+	case err == nil && retired != nil && retired.Commands.has(e.ID):
+		return &Letter{Reason: fmt.Sprintf("command %s: %v", e.ID, errRepeated)}
+	case err != nil || e.Action != event.Rename:
+		return &Letter{Unknown: true, Reason: fmt.Sprintf("command for machine %.64q: no window of it has ever been judged, or none since it was retired", c.Key)}
 	}
 	m, d, err := o.rename(c, e, now)
 	if err != nil {
-		return fmt.Sprintf("command %s: rename: %v", e.ID, err)
+		return &Letter{Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)}
+	}
+	if retired != nil {
+		m.Commands.IDs = append(retired.Commands.IDs, m.Commands.IDs...)
 	}
 	o.machines[c.Key] = m
 	o.add(b, m, d)
-	return ""
+	return nil
 }
 
 // add puts what a decision says into a batch.

@@ -250,7 +250,7 @@ func TestOwnerCommands(t *testing.T) {
 	send(p, drill, "c", event.Retire, noon)
 	o = newOwner(m)
 	p.finish(o, o.Start(), 9)
-	want := []string{`alert "suppressed"`, "letter 2 command a: a command of this id came before", "letter 3 command for machine", "letter 4 command: unexpected end", `alert "retired"`, "letter 6 command for machine", "letter 7 command for machine"}
+	want := []string{`alert "suppressed"`, "letter 2 command a: a command of this id came before", "letter 3 command for machine", "letter 4 command: unexpected end", `alert "retired"`, "letter 6 command for machine", "letter 7 command c: a command of this id came before"}
 	var got []string
 	for _, s := range p.published {
 		_, what, _ := strings.Cut(s, ": ")
@@ -265,7 +265,7 @@ func TestOwnerCommands(t *testing.T) {
 	if !slices.EqualFunc(got, want, strings.HasPrefix) {
 		t.Errorf("published\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if len(p.records) > 0 || p.position.Commands != int64(len(p.commands)) {
+	if len(p.records) != 1 || o.Machine(drill) != nil || p.position.Commands != int64(len(p.commands)) {
 		t.Errorf("%d records, at %+v", len(p.records), p.position)
 	}
 	published := len(p.published)
@@ -273,6 +273,41 @@ func TestOwnerCommands(t *testing.T) {
 	p.finish(o, o.Start(), 9)
 	if len(p.published) != published {
 		t.Errorf("answered again: %q", p.published[published:])
+	}
+	p.windows = append(p.windows, at(3, "T1", false))
+	send(p, drill, "c", event.Retire, noon)
+	o = newOwner(m)
+	p.finish(o, o.Start(), 9)
+	if last := p.published[len(p.published)-1]; o.Machine(drill) == nil || !strings.Contains(last, "command c: a command of this id came before") {
+		t.Errorf("a retire that comes again after the next window: %q", p.published[published:])
+	}
+}
+
+// A command for a machine of which no window was judged is set aside and leaves its id free:
+// the next message with that id is carried out once the machine is known.
+func TestUnknownMachineLeavesTheIDFree(t *testing.T) {
+	m := machinetest.OneValue(t)
+	p := newPartition()
+	o := newOwner(m)
+	p.finish(o, o.Start(), 9)
+	suppress := event.JSON(event.Command{ID: "a", Machine: drill, Action: event.Suppress, By: "kim", Note: "n", Issued: noon})
+	for i := range 3 {
+		p.commands = append(p.commands, Command{Key: drill, Value: suppress, Offset: int64(i), At: noon})
+		if i == 0 {
+			o = newOwner(m)
+			p.finish(o, o.Start(), 9)
+			p.windows = append(p.windows, at(0, "T1", false))
+			o = newOwner(m)
+			p.finish(o, o.Start(), 9)
+		}
+	}
+	o = newOwner(m)
+	p.finish(o, o.Start(), 9)
+	all := strings.Join(p.published, "\n")
+	for what, n := range map[string]int{"letter 0 command for machine": 1, `"state":"suppressed"`: 1, "letter 2 command a: a command of this id came before": 1, "letter": 2} {
+		if got := strings.Count(all, what); got != n {
+			t.Errorf("%d times %s, want %d:\n%s", got, what, n, all)
+		}
 	}
 }
 

@@ -80,7 +80,7 @@ type Record struct {
 
 // Records returns the records that changed since it was called last.
 func (m *Machine) Records() (out []Record) {
-	if !m.gone && !m.dirty.head && !m.dirty.slow && len(m.dirty.tools) == 0 {
+	if !m.dirty.head && !m.dirty.slow && len(m.dirty.tools) == 0 {
 		return nil // most machines, of every batch
 	}
 	key := Key{Group: m.settings.Group, Machine: m.Machine}
@@ -90,11 +90,8 @@ func (m *Machine) Records() (out []Record) {
 		out = append(out, Record{Key: key, Value: event.JSON(m.head())})
 	}
 	if m.dirty.slow {
-		r := Record{Key: key}
+		r := Record{Key: key, Value: event.JSON(m.slow())}
 		r.Key.Slow = true
-		if !m.gone {
-			r.Value = event.JSON(m.slow())
-		}
 		out = append(out, r)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.dirty.tools)) {
@@ -122,7 +119,7 @@ func (m *Machine) head() headRecord {
 }
 
 func (m *Machine) slow() slowRecord {
-	s := slowRecord{Raised: m.Raised}
+	s := slowRecord{Raised: m.Raised, Retired: m.gone}
 	if n := len(m.Epochs); n > 1 {
 		s.Epochs = m.Epochs[:n-1]
 	}
@@ -242,6 +239,13 @@ func (m *Machine) load(records []Record) error {
 	}
 	if head.Version > recordVersion {
 		return fmt.Errorf("it is of version %d, this program reads up to %d: use the release that wrote it, or a later one", head.Version, recordVersion)
+	}
+	if m.gone = slow.Retired && head.Machine == ""; m.gone {
+		m.Model = m.model.model.ID()
+		if slow.Commands != nil {
+			m.Commands = *slow.Commands
+		}
+		return nil
 	}
 	if head.Machine != m.Machine {
 		return fmt.Errorf("it is of machine %.64q", head.Machine)

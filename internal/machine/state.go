@@ -134,6 +134,10 @@ type slowRecord struct {
 	Raised   []PastAlarm        `json:"raised,omitempty"`
 	Commands *Commands          `json:"commands,omitempty"`
 	Answered *Answered          `json:"answered,omitempty"`
+
+	// Retired says that the machine was retired and this is its only record: a command that
+	// comes again must not be carried out again once the machine has begun again.
+	Retired bool `json:"retired,omitempty"`
 }
 
 // recordVersion is the version of the records that this program writes. Records

@@ -230,8 +230,8 @@ func TestNewToolEndsAdvisories(t *testing.T) {
 	}
 }
 
-// A machine that is retired has no alarm, advisory or record any more. The next window
-// makes it a machine of which nothing is known.
+// A machine that is retired has no alarm, advisory or record any more, but for the ids of
+// its commands. The next window makes it a machine of which nothing else is known.
 func TestRetire(t *testing.T) {
 	b := newBench(t, machinetest.OneValue(t), withEvidence)
 	seq, incident := b.wear("T1", 0)
@@ -249,19 +249,23 @@ func TestRetire(t *testing.T) {
 	if a := d.Alerts[0]; a.Incident != incident || a.Text != "drill tool T1: alarm of 02:00:02 cleared, machine retired by kim: sold." {
 		t.Errorf("%s", event.JSON(a))
 	}
-	if len(b.records) > 0 {
-		t.Errorf("records are left: %v", b.stored())
+	if ids := `{"commands":{"ids":[{"id":"1","at":"2026-11-02T12:00:00Z"},{"id":"2","at":"2026-11-02T12:00:00Z"},{"id":"3","at":"2026-11-02T12:00:00Z"}]},"retired":true}`; len(b.records) != 1 || string(b.stored()[0].Value) != ids {
+		t.Errorf("records are left: %s", b.stored()[0].Value)
 	}
 	for _, r := range b.written {
-		if r.Value != nil {
+		if r.Value != nil && !r.Key.Slow {
 			t.Errorf("%q is written: %s", r.Key, r.Value)
 		}
 	}
+	b.restart()
 	d = b.window(at(seq+3, "T1", true))
 	if len(d.Alerts)+len(d.Advisories) > 0 || d.Result == nil || d.Result.Verdict != event.Learning || d.Result.Alarm != "normal" || d.Missing != 0 {
 		t.Errorf("after it: %+v", d)
 	}
 	b.restart()
+	if d := b.command(event.Command{ID: "3", Action: event.Retire, Note: "sold"}, noon); !strings.Contains(d.Refused, "came before") {
+		t.Errorf("a retire that comes again is carried out again: %+v", d)
+	}
 	if b.m.inSpindle() == nil || b.m.inSpindle().Reference.Windows != 1 || len(b.m.Tools) != 1 {
 		t.Error("the machine that began again is not remembered")
 	}

@@ -17,7 +17,9 @@ const modelChanged = "model_changed"
 // apply judges a window and moves the tool's alarm. A window that was judged before has no
 // result. One that comes late, and one of a second ingester, is judged and moves nothing.
 func (w Window) apply(m *Machine) {
-	m.gone = false
+	if m.gone {
+		m.gone, m.dirty.slow = false, true
+	}
 	p, missing := m.place(w)
 	d := m.decision
 	if p == repeat {
