@@ -153,9 +153,9 @@ type TracePoint struct {
 	Offset int64 // in the machine's partition of the windows topic
 }
 
-// MarshalJSON packs a trace, which is the larger part of what changes with every
+// MarshalText packs a trace, which is the larger part of what changes with every
 // window: 17 bytes a window, in base64.
-func (t Trace) MarshalJSON() ([]byte, error) {
+func (t Trace) MarshalText() ([]byte, error) {
 	var b []byte
 	var seq uint64
 	var end, offset int64
@@ -171,7 +171,7 @@ func (t Trace) MarshalJSON() ([]byte, error) {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(p.Score))
 		seq, end, offset = p.Seq, p.End.UnixNano(), p.Offset
 	}
-	return json.Marshal(base64.RawStdEncoding.EncodeToString(b))
+	return base64.RawStdEncoding.AppendEncode(nil, b), nil
 }
 
 // UnmarshalJSON restores a trace and refuses what is not one.
