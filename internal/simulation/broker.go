@@ -4,18 +4,24 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// broker is a model of Kafka, as far as the pipeline uses it: partitions of windows and
-// commands, state by key, transactions with fencing and sequence numbers, and groups.
+// broker is a model of Kafka, as far as the pipeline uses it: partitions of windows,
+// commands and alerts, state by key, transactions with fencing and sequence numbers, and
+// groups.
 type broker struct {
 	w     *world
 	parts []*part
 	owned map[string]*producer // by transactional id
 	lives map[string]string    // of the tools of windows, by the window's name
+	down  int64                // no request is answered until then
+	grown int64                // when partitions were raised
+	wrote int                  // alerts
 }
 
 // part is one partition of all topics that are divided alike.
@@ -23,6 +29,27 @@ type part struct {
 	windows  []*sentWindow
 	commands []*sentCommand
 	state    []stateRecord
+	alerts   []alertRecord
+
+	cuts   [logs][]int // where the logs ended when they had lost their tails
+	passed []passed
+}
+
+// The logs of a partition that readers follow by offset.
+const (
+	windowLog = iota
+	commandLog
+	alertLog
+	logs
+)
+
+// passed is a range of offsets that a group has passed over: they were lost and written
+// again before its reader asked. Nothing of ours compares leader epochs, so no reader
+// notices, see docs/roadmap.md.
+type passed struct {
+	log      int
+	group    *group
+	from, to int
 }
 
 type sentWindow struct {
@@ -41,6 +68,12 @@ type stateRecord struct {
 	txn *txn
 }
 
+type alertRecord struct {
+	*event.Alert
+	txn    *txn
+	number int // of all alerts, in the order of writing
+}
+
 // producer is the owner of a transactional id.
 type producer struct {
 	epoch int
@@ -50,15 +83,24 @@ type producer struct {
 
 // txn is a transaction.
 type txn struct {
-	group     *group
-	part      int
-	number    int
-	opened    int64 // when it was written first
-	batch     *machine.Batch
-	committed bool
-	aborted   bool
-	model     *machine.Model // that it was decided by
-	seen      bool           // it was published
+	group       *group
+	part        int
+	number      int
+	epoch       int              // of the producer
+	fenced      machine.Position // the group's position when the producer took the partition over
+	commandsEnd int64            // where the commands ended then
+	opened      int64            // when it was written first
+	ended       int64            // when it was committed
+	batch       *machine.Batch
+	position    machine.Position // that was committed
+	committed   bool
+	aborted     bool
+	model       *machine.Model // that it was decided by
+	seen        bool           // it was published
+
+	// What the broker has lost of it, and what undoes what the checker noted then.
+	stateLost, positionLost bool
+	forget, forgetPosition  []func()
 }
 
 func newBroker(w *world, parts int) *broker {
@@ -80,12 +122,29 @@ func partitionOf(name string, n int) int {
 	return int(h>>4) % n
 }
 
-func (b *broker) produceWindow(win *sentWindow) {
+// produceWindow puts a window on the log. It returns false if the broker is down.
+func (b *broker) produceWindow(win *sentWindow) bool {
+	if b.isDown() {
+		return false
+	}
 	p := b.parts[b.partOf(win.Machine)]
 	win.at = b.w.now
 	p.windows = append(p.windows, win)
 	b.lives[name(win.Window)] = win.ToolLife
+	return true
 }
+
+// produceCommand puts a command on the log, unless the broker is down: then the sender says
+// so.
+func (b *broker) produceCommand(c *event.Command, at time.Time) {
+	if b.isDown() {
+		return
+	}
+	p := b.parts[b.partOf(c.Machine)]
+	p.commands = append(p.commands, &sentCommand{id: c.ID, when: b.w.now, Command: machine.Command{Key: c.Machine, Value: event.JSON(c), At: at}})
+}
+
+func (b *broker) isDown() bool { return b.w.now < b.down }
 
 func transactionalID(g *group, part int) string { return fmt.Sprintf("%s-%d", g.name, part) }
 
@@ -137,11 +196,17 @@ func (b *broker) write(t *txn, epoch int) bool {
 	return true
 }
 
-// append puts the state records of a transaction on the log.
+// append puts the state records and alerts of a transaction on the logs.
 func (b *broker) append(t, as *txn) {
 	part := b.parts[t.part]
 	for _, r := range t.batch.State {
 		part.state = append(part.state, stateRecord{r, as})
+	}
+	for _, o := range t.batch.Events {
+		if o.Alert != nil {
+			b.wrote++
+			part.alerts = append(part.alerts, alertRecord{o.Alert, as, b.wrote})
+		}
 	}
 }
 
@@ -157,7 +222,8 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 	case p.epoch != epoch, p.open != t, !t.group.has(m, generation, t.part):
 		return false
 	}
-	t.committed = true
+	t.committed, t.ended = true, b.w.now
+	t.group.log[t.part] = append(t.group.log[t.part], t)
 	if p.open == t {
 		p.open = nil
 	}
@@ -165,6 +231,7 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 	if b.w.Bug == ForgetsCommand {
 		at.Commands = b.position(t.group, t.part).Commands
 	}
+	t.position = at
 	t.group.positions[t.part] = at
 	if b.w.Bug != NotAtomic {
 		b.w.check.published(t, false)
@@ -198,7 +265,8 @@ func (b *broker) load(part int) (records []machine.Record, ok bool) {
 	return records, true
 }
 
-// compact keeps the last committed record of every key.
+// compact keeps the last committed record of every key, and every record that a broker
+// could still lose.
 func (b *broker) compact() {
 	for _, p := range b.parts {
 		seen := make(map[string]bool)
@@ -206,7 +274,7 @@ func (b *broker) compact() {
 		for _, r := range slices.Backward(p.state) {
 			switch key := r.Key.String(); {
 			case r.txn.aborted:
-			case !r.txn.committed:
+			case !r.txn.committed, r.txn.ended > b.w.now-mostLost:
 				kept = append(kept, r)
 			case !seen[key]:
 				seen[key] = true
@@ -223,6 +291,9 @@ func (b *broker) compact() {
 // expire takes members out of their groups that have been silent for a session, and aborts
 // transactions that were open for too long.
 func (b *broker) expire() {
+	if b.isDown() {
+		return
+	}
 	for _, p := range b.owned {
 		if p.open != nil && b.w.now-p.open.opened > txnTimeout {
 			p.open.aborted, p.open = true, nil
@@ -234,9 +305,13 @@ func (b *broker) expire() {
 	}
 }
 
-// idle reports whether every group has judged and answered everything.
+// idle reports whether every group has judged and answered everything, and every alert was
+// delivered.
 func (b *broker) idle() bool {
 	for i, p := range b.parts {
+		if b.w.route.at[i] < len(p.alerts) {
+			return false // its alerts would come behind later ones, as docs/kafka.md says
+		}
 		for _, g := range b.w.groups {
 			at := b.position(g, i)
 			if at.Windows < int64(len(p.windows)) && len(p.windows) > 0 || at.Commands < int64(len(p.commands)) {
@@ -259,7 +334,11 @@ func (b *broker) grow(n int) {
 			b.parts = append(b.parts, &part{})
 		}
 	}
-	moved := &txn{committed: true}
+	moved := &txn{committed: true, ended: b.w.now}
+	b.grown = b.w.now
+	for _, g := range b.w.groups {
+		clear(g.log)
+	}
 	for i, p := range old {
 		for _, r := range append([]stateRecord(nil), p.state...) {
 			if to := b.partOf(r.Key.Machine); to != i && r.txn.committed {

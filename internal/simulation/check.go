@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -21,9 +23,20 @@ import (
 //   - raised and cleared alternate for each machine;
 //   - a tool that has been faulty for long has an alarm that is not normal;
 //   - an alarm that is raised is of a tool that was cutting just now;
-//   - a command is answered once by each group;
+//   - each message with a command has one outcome in each group, an answer or a letter, and
+//     each id is carried out at most once;
 //   - records stay small;
-//   - once faults have ended, nothing waits.
+//   - once faults have ended, nothing waits;
+//   - gateways and the route do what their end methods say.
+//
+// When the broker loses the tails of its logs, these promises are left: a group is what
+// its state topic still says, and from there on all of the above holds, so the checker
+// goes back with it. A window, command or alert that is in the log in the end was read,
+// unless it was written between the loss and the moment when the reader asked again. A
+// command that a group answered in what was lost, or whose message was lost, has at least
+// one outcome. Not left are these: a window that was judged in what was lost may have
+// another result under the same id; readers of the alerts may see an alarm raised twice,
+// or cleared that they never saw raised; what was lost is not written again.
 type checker struct {
 	w      *world
 	groups map[*group]*seen
@@ -31,12 +44,26 @@ type checker struct {
 
 // seen is what one group has published.
 type seen struct {
-	results   map[string][]byte
+	results   map[string]*event.Result
+	judged    map[string]bool // windows that had a result at some time
 	machines  map[string]*seenMachine
-	answers   map[string]int // by command
-	since     map[int]int64  // by partition: the first command that the group has to answer
+	answers   map[string]int     // by command
+	letters   map[message]string // why a command was set aside
+	had       map[any]bool       // ids that had an answer at some time, and messages that were set aside
+	lost      map[string]bool    // commands of which the broker has lost what became of them
+	since     map[int]int64      // by partition: the first command that the group has to answer
 	reference map[int]*reference
 }
+
+// message is a message of the commands topic. Offsets come again when a log loses its tail.
+type message struct {
+	id     string
+	part   int
+	offset int64
+}
+
+// unknownMachine stands for the reason that nothing was known of a command's machine.
+const unknownMachine = "unknown machine"
 
 type seenMachine struct {
 	raised   bool
@@ -52,6 +79,8 @@ type reference struct {
 	model   *machine.Model
 	records map[string]machine.Record
 	at      machine.Position
+	epoch   int  // of the producer that published last
+	lost    bool // the broker has lost something of the group since: the next producer begins with what is left
 }
 
 func newChecker(w *world) *checker { return &checker{w: w, groups: make(map[*group]*seen)} }
@@ -59,7 +88,10 @@ func newChecker(w *world) *checker { return &checker{w: w, groups: make(map[*gro
 func (c *checker) of(g *group) *seen {
 	s := c.groups[g]
 	if s == nil {
-		s = &seen{results: make(map[string][]byte), machines: make(map[string]*seenMachine), answers: make(map[string]int), since: make(map[int]int64), reference: make(map[int]*reference)}
+		s = &seen{
+			results: make(map[string]*event.Result), judged: make(map[string]bool), machines: make(map[string]*seenMachine), answers: make(map[string]int),
+			letters: make(map[message]string), had: make(map[any]bool), lost: make(map[string]bool), since: make(map[int]int64), reference: make(map[int]*reference),
+		}
 		c.groups[g] = s
 	}
 	return s
@@ -86,39 +118,121 @@ func (c *checker) published(t *txn, early bool) {
 	s := c.of(t.group)
 	c.w.say("%s partition %d: transaction %d to %d/%d: %d results, %d alerts", t.group.name, t.part, t.number, t.batch.Position.Windows, t.batch.Position.Commands, count(t.batch, true), count(t.batch, false))
 	c.compare(s, t)
-	answered := make(map[string]bool)
+	s.remember(t)
 	for _, o := range t.batch.Events {
 		switch {
 		case o.Result != nil:
 			c.result(s, t, o.Result)
 		case o.Alert != nil:
 			c.alert(s, t, o.Alert)
-			if o.Alert.Command != "" {
-				answered[o.Alert.Command] = true
-			}
 		case o.Advisory != nil:
 			c.w.say("  %s", o.Advisory.Text)
 		}
 	}
-	for id := range answered {
+	c.commands(s, t)
+	for _, r := range t.batch.State {
+		if len(r.Value) > 20_000 {
+			c.w.fail("record %q has %d bytes", r.Key.String(), len(r.Value))
+		}
+	}
+}
+
+// remember keeps how the machines of a transaction were before it.
+func (s *seen) remember(t *txn) {
+	for _, o := range t.batch.Events {
+		var m *seenMachine
+		switch {
+		case o.Result != nil:
+			m = s.machine(o.Result.Machine)
+		case o.Alert != nil:
+			m = s.machine(o.Alert.Machine)
+		default:
+			continue
+		}
+		before := *m
+		before.tools = slices.Clone(m.tools)
+		t.forget = append(t.forget, func() { *m = before })
+	}
+}
+
+// commands checks that a transaction carries no command out twice, and sets no message
+// aside twice.
+func (c *checker) commands(s *seen, t *txn) {
+	var last string
+	for _, o := range t.batch.Events { // what one command does stands together
+		if o.Alert == nil || o.Alert.Command == "" || o.Alert.Command == last {
+			continue
+		}
+		id := o.Alert.Command
+		last = id
+		s.had[id] = true
 		if s.answers[id]++; s.answers[id] > 1 {
 			c.w.fail("%s answers command %s twice", t.group.name, id)
 		}
+		t.forget = append(t.forget, func() { s.answers[id]-- })
 	}
 	for _, l := range t.batch.Letters {
 		if !l.Command {
 			c.w.fail("%s sets aside offset %d: %s", t.group.name, l.Offset, l.Reason)
 			continue
 		}
-		at := fmt.Sprintf("letter %d/%d", t.part, l.Offset)
-		if s.answers[at]++; s.answers[at] > 1 {
+		at := message{c.ids(t)[l.Offset], t.part, l.Offset}
+		if s.letters[at] != "" {
 			c.w.fail("%s sets command %d of partition %d aside twice", t.group.name, l.Offset, t.part)
 		}
-	}
-	for _, r := range t.batch.State {
-		if len(r.Value) > 20_000 {
-			c.w.fail("record %q has %d bytes", r.Key.String(), len(r.Value))
+		s.had[at] = true
+		if s.letters[at] = l.Reason; l.Unknown {
+			s.letters[at] = unknownMachine
 		}
+		t.forgetPosition = append(t.forgetPosition, func() { delete(s.letters, at) })
+	}
+}
+
+// ids returns the ids of the commands that a transaction follows from, by offset.
+func (c *checker) ids(t *txn) map[int64]string {
+	ids := make(map[int64]string)
+	if t.batch.Of == nil {
+		return ids
+	}
+	for _, m := range t.batch.Of.Commands {
+		var e event.Command
+		if err := json.Unmarshal(m.Value, &e); err != nil {
+			panic(err) // people send none that cannot be read
+		}
+		ids[m.Offset] = e.ID
+	}
+	return ids
+}
+
+// lost is called when the broker has lost the state or the position of a transaction.
+// Windows may be judged again if their result is not in the state any more, and a command
+// may be answered again, or have a letter next to its answer; all of it must follow from
+// what is left.
+func (c *checker) lost(t *txn) {
+	s := c.of(t.group)
+	for _, id := range c.ids(t) {
+		s.lost[id] = true
+	}
+}
+
+// cut is called when the logs of a partition have lost their tails, and with them commands
+// that may have been answered.
+func (c *checker) cut(g *group, part int, commands []*sentCommand) {
+	for _, m := range commands {
+		c.of(g).lost[m.id] = true
+	}
+	if ref := c.of(g).reference[part]; ref != nil {
+		ref.lost = true
+	}
+}
+
+// again is called when a group reads a partition from its beginning: commands that were
+// answered before get a letter.
+func (c *checker) again(g *group, part int) {
+	s := c.of(g)
+	for off, m := range c.w.broker.parts[part].commands {
+		s.lost[m.id] = true
+		delete(s.letters, message{m.id, part, int64(off)})
 	}
 }
 
@@ -132,15 +246,15 @@ func count(b *machine.Batch, results bool) (n int) {
 }
 
 func (c *checker) result(s *seen, t *txn, r *event.Result) {
-	body := event.JSON(r)
 	if before, ok := s.results[r.ID]; ok {
-		if bytes.Equal(before, body) {
+		if x, y := event.JSON(before), event.JSON(r); bytes.Equal(x, y) {
 			c.w.fail("%s: window %s has two results", t.group.name, r.ID)
 		} else {
-			c.w.fail("%s: window %s has two results that differ:\n%s\n%s", t.group.name, r.ID, before, body)
+			c.w.fail("%s: window %s has two results that differ:\n%s\n%s", t.group.name, r.ID, x, y)
 		}
 	}
-	s.results[r.ID] = body
+	s.results[r.ID], s.judged[r.ID] = r, true
+	t.forget = append(t.forget, func() { delete(s.results, r.ID) })
 	m := s.machine(r.Machine)
 	if r.Late {
 		return
@@ -181,6 +295,14 @@ func (c *checker) alert(s *seen, t *txn, a *event.Alert) {
 		m.raised = false
 	case event.ToolIsNew:
 		m.faulty = 0
+	case event.Retired: // its windows may come again, and are judged again
+		m.faulty, m.tools = 0, nil
+		for id, r := range s.results {
+			if r.Machine == a.Machine {
+				delete(s.results, id)
+				t.forget = append(t.forget, func() { s.results[id] = r })
+			}
+		}
 	}
 }
 
@@ -192,7 +314,7 @@ func (c *checker) compare(s *seen, t *txn) {
 		s.reference[t.part] = ref
 	}
 	var want *machine.Batch
-	if ref.owner == nil || ref.model != t.model || t.batch.Of == nil {
+	if ref.owner == nil || ref.model != t.model || t.batch.Of == nil || ref.epoch != t.epoch && (ref.lost || ref.at.Commands > t.commandsEnd) {
 		want = ref.load(t)
 		if ref.at.Commands < 0 {
 			s.since[t.part] = t.batch.Position.Commands
@@ -206,9 +328,18 @@ func (c *checker) compare(s *seen, t *txn) {
 		return
 	}
 	if !same(t.batch, want) {
-		c.w.fail("%s partition %d: published\n%s\nwithout trouble it is\n%s", t.group.name, t.part, tell(t.batch), tell(want))
+		got, calm := differing(tell(t.batch), tell(want))
+		c.w.fail("%s partition %d: published\n%s\nwithout trouble it is\n%s", t.group.name, t.part, got, calm)
 	}
+	ref.epoch = t.epoch
 	for _, r := range want.State {
+		key := r.Key.String()
+		before, there := ref.records[key]
+		t.forget = append(t.forget, func() {
+			if delete(ref.records, key); there {
+				ref.records[key] = before
+			}
+		})
 		if r.Value == nil {
 			delete(ref.records, r.Key.String())
 		} else {
@@ -224,6 +355,10 @@ func (c *checker) compare(s *seen, t *txn) {
 func (ref *reference) load(t *txn) *machine.Batch {
 	ref.owner, ref.model = machine.NewOwner(t.group.settings, t.model, t.part), t.model
 	at := ref.at
+	if ref.lost {
+		at, ref.lost = t.fenced, false
+	}
+	at.Commands = min(at.Commands, t.commandsEnd) // as a monitor does when the log has lost its tail
 	ref.owner.On(machine.Reply{Fenced: &at, CommandsEnd: t.batch.Position.Commands})
 	loaded := []machine.Record{}
 	for _, key := range slices.Sorted(maps.Keys(ref.records)) {
@@ -249,6 +384,15 @@ func same(a, b *machine.Batch) bool {
 	}) && reflect.DeepEqual(a.Events, b.Events) && slices.EqualFunc(a.Letters, b.Letters, func(x, y machine.Letter) bool {
 		return x.Offset == y.Offset && x.Reason == y.Reason
 	})
+}
+
+// differing returns the lines of each text that the other one does not have.
+func differing(a, b string) (string, string) {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	without := func(all, other []string) string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(all), func(line string) bool { return slices.Contains(other, line) }), "\n")
+	}
+	return without(x, y), without(y, x)
 }
 
 // tell returns everything in a batch in words.
@@ -282,34 +426,64 @@ func (c *checker) end() {
 		s := c.of(g)
 		for i, p := range c.w.broker.parts {
 			at := g.positions[i]
+			if all := g.log[i]; len(all) > 0 && all[len(all)-1].positionLost {
+				at = g.read(i) // its owner has no reason yet to commit again what the broker has lost
+			}
 			if len(p.windows)+len(p.commands) > 0 && (at.Windows < int64(len(p.windows)) || at.Commands < int64(len(p.commands))) {
 				c.w.fail("%s partition %d stands at %v of %d windows and %d commands", g.name, i, at, len(p.windows), len(p.commands))
 			}
-			for _, win := range p.windows {
-				if _, ok := s.results[name(win.Window)+"/"+g.name]; !ok {
+			for off, win := range p.windows {
+				if !s.judged[name(win.Window)+"/"+g.name] && !p.hidden(windowLog, g, off) {
 					c.w.fail("%s: window %s has no result", g.name, name(win.Window))
 				}
 			}
-			c.answers(g, s, i, p)
 		}
+		c.answers(g, s)
 	}
 }
 
-// answers checks that every command was answered, or set aside.
-func (c *checker) answers(g *group, s *seen, i int, p *part) {
-	first := make(map[string]bool)
-	for off, cmd := range p.commands {
-		letter := s.answers[fmt.Sprintf("letter %d/%d", i, off)]
-		repeated := first[cmd.id]
-		first[cmd.id] = true
-		if int64(off) < s.since[i] {
-			continue
+// answers checks that every message with a command has one outcome, and that every id was
+// carried out, or refused in an alert, once. The exception are messages that came before
+// anything was known of their machine: each is set aside, and leaves the id free.
+func (c *checker) answers(g *group, s *seen) {
+	type sent struct {
+		message
+		when int64
+	}
+	var all []sent
+	for i, p := range c.w.broker.parts {
+		for off, cmd := range p.commands {
+			m := message{cmd.id, i, int64(off)}
+			switch {
+			case p.hidden(commandLog, g, off): // it may have no outcome, and then its twin has the answer
+				s.lost[cmd.id] = true
+			case int64(off) >= s.since[i]:
+				all = append(all, sent{m, cmd.when})
+			}
 		}
-		if !repeated && s.answers[cmd.id]+letter != 1 {
-			c.w.fail("%s: command %s at offset %d was answered %d times and set aside %d times", g.name, cmd.id, off, s.answers[cmd.id], letter)
+	}
+	slices.SortStableFunc(all, func(a, b sent) int { return cmp.Compare(a.when, b.when) })
+	free, used := make(map[string]bool), make(map[string]bool) // ids
+	for _, m := range all {
+		letter, answers := s.letters[m.message], s.answers[m.id]
+		switch {
+		case s.lost[m.id]:
+			if !s.had[m.message] && !s.had[m.id] {
+				c.w.fail("%s: command %s at offset %d of partition %d has no outcome", g.name, m.id, m.offset, m.part)
+			}
+		case letter == unknownMachine && !used[m.id]:
+			free[m.id] = true
+		case used[m.id] && (letter == "" || letter == unknownMachine):
+			c.w.fail("%s: command %s came again at offset %d of partition %d and was not set aside for that: %q", g.name, m.id, m.offset, m.part, letter)
+		case !used[m.id] && (letter != "" || answers != 1):
+			c.w.fail("%s: command %s at offset %d of partition %d was answered %d times and set aside for %q", g.name, m.id, m.offset, m.part, answers, letter)
+		default:
+			used[m.id] = true
 		}
-		if repeated && letter != 1 {
-			c.w.fail("%s: command %s came again at offset %d and was set aside %d times", g.name, cmd.id, off, letter)
+	}
+	for id := range free {
+		if !used[id] && !s.lost[id] && s.answers[id] > 0 {
+			c.w.fail("%s: command %s was set aside and answered", g.name, id)
 		}
 	}
 }
@@ -320,7 +494,7 @@ func (c *checker) grow() {
 		all := s.reference
 		s.reference = make(map[int]*reference)
 		for i, old := range all {
-			s.reference[i] = &reference{records: make(map[string]machine.Record), at: old.at}
+			s.reference[i] = &reference{records: make(map[string]machine.Record), at: old.at, lost: old.lost}
 		}
 		for _, old := range all {
 			for key, r := range old.records {

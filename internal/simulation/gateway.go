@@ -9,7 +9,8 @@ import (
 )
 
 // gateway cuts one window a second of a machine and sends them in order, one at a time,
-// until Kafka has them.
+// until Kafka has them. It is a model of what packages internal/gateway and internal/spool
+// do, and which windows are there is all that monitors see of it.
 type gateway struct {
 	w       *world
 	machine string
@@ -23,10 +24,17 @@ type gateway struct {
 	lives   map[string]string
 	rival   int // windows that a second ingester still sends
 	held    bool
+
+	drops   bool         // a full spool gives up its oldest windows, and does not wait
+	full    int64        // the spool has no room until then
+	broken  int64        // the gateway has given the machine up until then, since the disk refused a window three times
+	dropped map[int]bool // of cut: given up by a full spool
+	numbers uint64       // that were given out for windows, in all epochs
+	told    uint64       // that the gateway has declared as lost
 }
 
 func newGateway(w *world, i int) *gateway {
-	g := &gateway{w: w, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), lives: make(map[string]string)}
+	g := &gateway{w: w, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
 	w.after(w.rng.Int64N(1000), nil, g.tick)
 	return g
 }
@@ -53,14 +61,18 @@ func (g *gateway) tick() {
 		g.epoch++
 		g.seq = 0
 	case w.fault(0.005, "bad sector in the spool of "+g.machine):
-		g.seq += 1 + w.rng.Uint64N(3) // windows that were numbered and cannot be read
+		n := 1 + w.rng.Uint64N(3) // windows that were numbered and cannot be read
+		g.seq += n
+		g.numbers += n
+		g.told += n
 	}
-	if g.held {
+	if g.held || !g.store() {
 		w.after(1000, nil, g.tick)
 		return
 	}
 	g.cut = append(g.cut, g.window(g.epoch, g.seq, g.tool, int64(len(g.cut))*1000))
 	g.seq++
+	g.numbers++
 	if len(g.cut)-1 == g.next {
 		g.send(g.next)
 	}
@@ -71,6 +83,39 @@ func (g *gateway) tick() {
 		g.rival = 1 + w.rng.IntN(20)
 	}
 	w.after(1000, nil, g.tick)
+}
+
+// store reports whether the spool takes a window, which gets its number with that. While
+// the disk is full the gateway waits with the window that it has, and cuts no other, or it
+// gives up the oldest that were not delivered; see gateway.store and spool.free.
+func (g *gateway) store() bool {
+	w := g.w
+	switch {
+	case w.fault(0.004, "full disk of "+g.machine):
+		g.full = w.now + 1000 + w.rng.Int64N(20000)
+	case w.fault(0.003, "refused writes in the spool of "+g.machine):
+		if w.rng.IntN(2) == 0 { // it goes on in another file at the second or third try, or it does not
+			g.broken = w.now + 5000
+		}
+	}
+	switch {
+	case w.now >= g.broken && w.now >= g.full:
+		return true
+	case w.now < g.broken || !g.drops:
+		if w.Bug == NumbersRefused {
+			g.seq++
+			g.numbers++
+		}
+		return false
+	}
+	for i, n := g.next, 1+w.rng.IntN(8); i < len(g.cut) && n > 0; i, n = i+1, n-1 { // a segment
+		if !g.dropped[i] {
+			g.dropped[i] = true
+			g.told++
+			w.say("the spool of %s gives up window %d", g.machine, g.cut[i].Seq)
+		}
+	}
+	return true
 }
 
 // window makes a window of a tool: a worn one reads twice the reference.
@@ -91,14 +136,18 @@ func (g *gateway) send(i int) {
 		if acked {
 			return
 		}
+		if g.dropped[i] {
+			acked = true
+			g.sent(i)
+			return
+		}
 		delay := w.latency()
 		if w.fault(0.004, "slow window of "+g.machine) {
 			delay += w.rng.Int64N(15000)
 		}
 		w.after(delay, nil, func() {
 			win := *g.cut[i]
-			w.broker.produceWindow(&win)
-			if w.fault(0.006, "lost answer to "+g.machine) {
+			if !w.broker.produceWindow(&win) || w.fault(0.006, "lost answer to "+g.machine) {
 				return
 			}
 			w.after(w.latency(), nil, func() {
@@ -106,10 +155,7 @@ func (g *gateway) send(i int) {
 					return
 				}
 				acked = true
-				g.next = max(g.next, i+1)
-				if g.next < len(g.cut) && g.next == i+1 {
-					g.send(g.next)
-				}
+				g.sent(i)
 			})
 		})
 		w.after(3000, nil, try)
@@ -121,6 +167,34 @@ func (g *gateway) send(i int) {
 			win := *g.cut[k]
 			w.after(w.rng.Int64N(2000), nil, func() { w.broker.produceWindow(&win) })
 		}
+	}
+}
+
+// sent goes on behind window i.
+func (g *gateway) sent(i int) {
+	if g.next > i {
+		return
+	}
+	if g.next = i + 1; g.next < len(g.cut) {
+		g.send(g.next)
+	}
+}
+
+// end checks that every window that was kept is on Kafka, and that numbers are missing
+// only where the gateway said so.
+func (g *gateway) end() {
+	kept := g.told
+	for i, win := range g.cut {
+		if g.dropped[i] {
+			continue
+		}
+		kept++
+		if _, ok := g.w.broker.lives[name(win.Window)]; !ok {
+			g.w.fail("%s: window %s was kept and never sent", g.machine, name(win.Window))
+		}
+	}
+	if kept != g.numbers {
+		g.w.fail("%s: %d windows got a number, and %d were kept or declared as lost", g.machine, g.numbers, kept)
 	}
 }
 

@@ -32,6 +32,7 @@ type group struct {
 	generation int
 	owners     map[int]*member // of the generation, by partition
 	positions  map[int]machine.Position
+	log        map[int][]*txn // that were committed, by partition
 }
 
 // member is a monitor process.
@@ -48,7 +49,7 @@ type member struct {
 
 func newGroup(w *world, name string, i int, models *Models) *group {
 	g := &group{
-		w: w, name: name, models: models, seen: make(map[*member]int64), owners: make(map[int]*member), positions: make(map[int]machine.Position),
+		w: w, name: name, models: models, seen: make(map[*member]int64), owners: make(map[int]*member), positions: make(map[int]machine.Position), log: make(map[int][]*txn),
 		settings: &machine.Settings{Group: name, Alarm: alarm.Settings{K: 3, N: 5, Latch: i == 0, OffHold: 3 * time.Second}, Evidence: i == 0},
 	}
 	for k := range members {
@@ -79,6 +80,17 @@ func (g *group) rebalance(why string) {
 		}
 	}
 	g.w.say("%s generation %d: %d members (%s)", g.name, g.generation, len(alive), why)
+}
+
+// read returns how far the group has read a partition, or has committed that it did.
+func (g *group) read(part int) machine.Position {
+	at := g.positions[part]
+	for _, m := range g.members {
+		if d := m.drives[part]; d != nil {
+			at.Windows, at.Commands = max(at.Windows, d.next.Windows), max(at.Commands, d.next.Commands)
+		}
+	}
+	return at
 }
 
 // expire takes out members that have been silent for a session.
@@ -128,6 +140,9 @@ func (m *member) beat() {
 		return
 	}
 	w.after(w.latency(), nil, func() {
+		if w.broker.isDown() {
+			return
+		}
 		if _, known := g.seen[m]; !known && m.up {
 			g.seen[m] = w.now
 			g.rebalance(m.name + " joins")
@@ -178,14 +193,19 @@ func (m *member) adopt(gen int, mine []int) {
 
 // drive does what the owner of a partition wants, with the broker.
 type drive struct {
-	m     *member
-	part  int
-	gen   int
-	owner *machine.Owner
-	epoch int
-	count int // of transactions
-	over  bool
-	job   bool
+	m           *member
+	part        int
+	gen         int
+	owner       *machine.Owner
+	epoch       int
+	fenced      machine.Position
+	commandsEnd int64
+	told        [logs]int        // how many cuts of each log it has been told of
+	read        [logs]bool       // each log, if only that nothing has come
+	next        machine.Position // that was asked for last
+	count       int              // of transactions
+	over        bool
+	job         bool
 }
 
 func (d *drive) now() time.Time { return d.m.w.time().Add(d.m.skew) }
@@ -230,6 +250,9 @@ func (d *drive) request(kind string, at func() (reply func(), ok bool)) {
 		}
 		for c := range copies {
 			w.after(delay+int64(c)*w.rng.Int64N(8000), nil, func() {
+				if w.broker.isDown() {
+					return
+				}
 				reply, ok := at()
 				if !ok || w.fault(0.003, "lost answer to "+kind+" of "+m.name) {
 					return
@@ -290,7 +313,11 @@ func (d *drive) fence() {
 			d.request("position", func() (func(), bool) {
 				at := b.position(d.m.g, d.part)
 				end := int64(len(b.parts[d.part].commands))
-				return func() { d.on(machine.Reply{Fenced: &at, CommandsEnd: end}) }, true
+				at.Commands = min(at.Commands, end)
+				return func() {
+					d.fenced, d.next, d.commandsEnd = at, at, end
+					d.on(machine.Reply{Fenced: &at, CommandsEnd: end})
+				}, true
 			})
 		}, true
 	})
@@ -298,50 +325,65 @@ func (d *drive) fence() {
 
 // fetch waits for windows from an offset on.
 func (d *drive) fetch(from int) {
-	w := d.m.w
-	var again func()
-	again = func() {
-		if d.over {
-			return
-		}
-		log := w.broker.parts[d.part].windows
-		if from >= len(log) {
-			w.after(poll, &d.m.process, again)
-			return
-		}
+	d.follow(windowLog, from, func() int { return len(d.m.w.broker.parts[d.part].windows) }, &d.next.Windows, func(from, to int) machine.Reply {
 		var in []machine.Input
-		for i := from; i < min(from+batch, len(log)); i++ {
-			win := log[i]
-			in = append(in, machine.Input{Offset: int64(i), At: epoch0.Add(time.Duration(win.at) * time.Millisecond), Open: func(into *window.Window) error {
+		for i, win := range d.m.w.broker.parts[d.part].windows[from:to] {
+			in = append(in, machine.Input{Offset: int64(from + i), At: epoch0.Add(time.Duration(win.at) * time.Millisecond), Open: func(into *window.Window) error {
 				*into = *win.Window
 				return nil
 			}})
 		}
-		w.after(w.latency(), &d.m.process, func() { d.on(machine.Reply{Windows: in}) })
-	}
-	w.after(w.latency(), &d.m.process, again)
+		return machine.Reply{Windows: in}
+	})
 }
 
 // hear waits for commands from an offset on.
 func (d *drive) hear(from int) {
+	d.follow(commandLog, from, func() int { return len(d.m.w.broker.parts[d.part].commands) }, &d.next.Commands, func(from, to int) machine.Reply {
+		var in []machine.Command
+		for i, s := range d.m.w.broker.parts[d.part].commands[from:to] {
+			c := s.Command
+			c.Offset = int64(from + i)
+			in = append(in, c)
+		}
+		return machine.Reply{Commands: in}
+	})
+}
+
+// follow waits until a log goes beyond an offset, and hands the owner what it holds from
+// there on. A log that ends before the offset has lost its tail: the reader goes to its
+// end, since it has read what lies before. One that has read nothing yet takes a log that
+// is not half as long for a new one, and goes to its beginning. See bus.fetcher.relocate.
+func (d *drive) follow(log, from int, end func() int, next *int64, read func(from, to int) machine.Reply) {
 	w := d.m.w
+	*next = int64(from)
 	var again func()
 	again = func() {
 		if d.over {
 			return
 		}
-		log := w.broker.parts[d.part].commands
-		if from >= len(log) {
+		if !w.broker.isDown() {
+			w.broker.parts[d.part].asked(log, d.m.g, from, end(), &d.told)
+		}
+		if end() < from && !w.broker.isDown() && w.Bug != WaitsBeyondEnd {
+			to := end()
+			if !d.read[log] && to < from/2 {
+				to = 0
+				w.check.again(d.m.g, d.part)
+			}
+			w.say("%s partition %d: offset %d is gone, going on at %d", d.m.name, d.part, from, to)
+			from = to
+			*next = int64(from)
+		}
+		d.read[log] = d.read[log] || from <= end() && !w.broker.isDown()
+		if from >= end() || w.broker.isDown() {
 			w.after(poll, &d.m.process, again)
 			return
 		}
-		var in []machine.Command
-		for i := from; i < min(from+batch, len(log)); i++ {
-			c := log[i].Command
-			c.Offset = int64(i)
-			in = append(in, c)
-		}
-		w.after(w.latency(), &d.m.process, func() { d.on(machine.Reply{Commands: in}) })
+		to := min(from+batch, end())
+		r := read(from, to)
+		*next = int64(to)
+		w.after(w.latency(), &d.m.process, func() { d.on(r) })
 	}
 	w.after(w.latency(), &d.m.process, again)
 }
@@ -350,7 +392,7 @@ func (d *drive) hear(from int) {
 func (d *drive) publish(b *machine.Batch) {
 	broker := d.m.w.broker
 	d.count++
-	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, model: d.m.model}
+	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, model: d.m.model, epoch: d.epoch, fenced: d.fenced, commandsEnd: d.commandsEnd}
 	epoch := d.epoch
 	d.request("write", func() (func(), bool) {
 		ok := broker.write(t, epoch)
@@ -430,7 +472,7 @@ func (w *world) command() {
 	g := w.gateways[w.rng.IntN(len(w.gateways))]
 	c := event.Command{ID: fmt.Sprintf("c%d", w.rng.Uint64()), Machine: g.machine, By: "kim", Note: "why not", Issued: w.time()}
 	incident := w.check.lastIncident(w.groups[w.rng.IntN(len(w.groups))], g.machine)
-	switch n := w.rng.IntN(12); {
+	switch n := w.rng.IntN(14); {
 	case n < 4 && incident != "":
 		c.Action, c.Incident = event.Acknowledge, incident
 	case n < 6:
@@ -445,6 +487,12 @@ func (w *world) command() {
 		c.Action, c.Incident = event.MarkFalse, incident
 	case n == 10:
 		c.Action, c.Tool = event.NewTool, g.tool
+	case n == 11:
+		c.Action = event.OutOfService
+	case n == 12:
+		c.Action = event.InService
+	case n == 13 && w.rng.IntN(3) == 0:
+		c.Action = event.Retire
 	default:
 		c.Action = event.Unsuppress
 	}
@@ -452,11 +500,8 @@ func (w *world) command() {
 	if w.fault(0.03, "wrong clock of a broker") {
 		at = at.Add(time.Hour)
 	}
-	s := &sentCommand{id: c.ID, when: w.now, Command: machine.Command{Key: c.Machine, Value: event.JSON(c), At: at}}
-	p := w.broker.parts[w.broker.partOf(c.Machine)]
-	p.commands = append(p.commands, s)
-	if w.fault(0.02, "a command sent twice") {
-		twice := *s
-		p.commands = append(p.commands, &twice)
+	w.broker.produceCommand(&c, at)
+	if w.fault(0.05, "a command sent twice") {
+		w.after(w.rng.Int64N(3)*w.rng.Int64N(5000), nil, func() { w.broker.produceCommand(&c, at) })
 	}
 }

@@ -1,7 +1,8 @@
 // Package simulation runs the pipeline in one goroutine under virtual time: gateways that
-// number and send windows, a model of Kafka, two groups of monitors and the people who
-// send commands. Every fault is drawn from one seed. What the monitors decide is the
-// product's own [machine.Owner]; Kafka and the clock around it are models.
+// number and send windows, a model of Kafka, two groups of monitors, a route that takes
+// the alerts of one group to a receiver, and the people who send commands. Every fault is
+// drawn from one seed. What the monitors decide is the product's own [machine.Owner];
+// gateways, routes, Kafka and the clock are models.
 //
 // After every step the world checks what must always hold, and at the end what must hold
 // once faults have ended; see check.go. A seed that fails tells its story in lines, and is
@@ -38,10 +39,19 @@ const (
 	ReadsAborted   Bug = "reads-aborted"   // state is read from transactions that were aborted
 	StopsAtOpen    Bug = "stops-at-open"   // state is read up to another group's open transaction only
 	ForgetsCommand Bug = "forgets-command" // the position in the commands is not committed
+
+	WaitsBeyondEnd    Bug = "waits-beyond-end"    // a reader whose log has lost its tail waits for its offset
+	SurvivesLoss      Bug = "survives-loss"       // an owner whose records were lost goes on with what it remembers
+	NumbersRefused    Bug = "numbers-refused"     // a window that a full disk refuses takes a number
+	RouteCommitsFirst Bug = "route-commits-first" // a route moves its position on before the receiver has the alert
+	RouteReadsOpen    Bug = "route-reads-open"    // a route reads alerts of transactions that are not committed
 )
 
 // Bugs lists every bug.
-var Bugs = []Bug{NoFence, NoIdempotence, NotAtomic, ReadsAborted, StopsAtOpen, ForgetsCommand}
+var Bugs = []Bug{
+	NoFence, NoIdempotence, NotAtomic, ReadsAborted, StopsAtOpen, ForgetsCommand,
+	WaitsBeyondEnd, SurvivesLoss, NumbersRefused, RouteCommitsFirst, RouteReadsOpen,
+}
 
 // Story is one run.
 type Story struct {
@@ -94,6 +104,8 @@ type world struct {
 	steps  int
 	drawn  map[string]int // how often each kind of fault was asked for
 	calm   bool           // faults have ended
+	calmAt int64
+	still  bool // everything is done
 	faults []string
 	lines  []string
 	wrong  string
@@ -101,6 +113,7 @@ type world struct {
 	broker   *broker
 	gateways []*gateway
 	groups   []*group
+	route    *route
 	check    *checker
 }
 
@@ -174,7 +187,8 @@ const (
 	machines   = 3
 	partitions = 2
 	members    = 2                // of each group
-	settle     = int64(60 * 1000) // virtual milliseconds without faults at the end
+	settle     = int64(60 * 1000) // most virtual milliseconds without faults at the end
+	quiet      = int64(25 * 1000) // of these, until all frames have arrived, however late
 )
 
 // Run simulates one seed.
@@ -190,17 +204,14 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 	for i, name := range []string{"tcm-monitor", "tcm-trial"} {
 		w.groups = append(w.groups, newGroup(w, name, i, models))
 	}
+	w.route = newRoute(w, w.groups[0])
 	w.people()
 	w.weather()
 	w.growth()
-	end := int64(0)
 	for w.wrong == "" && len(w.queue) > 0 {
 		t := heap.Pop(&w.queue).(task)
 		w.now = max(w.now, t.at)
-		if w.calm && end == 0 {
-			end = w.now + settle
-		}
-		if end > 0 && w.now > end {
+		if w.calm && (w.now > w.calmAt+settle || w.now > w.calmAt+quiet && w.still) {
 			break
 		}
 		if t.who != nil {
@@ -219,23 +230,45 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 	if w.wrong == "" {
 		w.check.end()
 	}
+	if w.wrong == "" {
+		w.route.end()
+	}
+	for _, g := range w.gateways {
+		if w.wrong == "" {
+			g.end()
+		}
+	}
 	return &Story{Seed: seed, Wrong: w.wrong, Faults: w.faults, Lines: w.lines, Steps: w.steps}
 }
 
-// weather is what happens to the plant as a whole: processes that die and hang, logs that
-// are compacted, partitions that are raised. It ends the faults when all windows were
+// weather is what happens to the plant as a whole: processes that die and hang, a broker
+// that stops and loses what it had taken, logs that are compacted. It ends the faults when all windows were
 // sent.
 func (w *world) weather() {
 	w.after(1000, nil, func() {
 		if !w.calm && w.sent() {
-			w.calm = true
+			w.calm, w.calmAt = true, w.now
 			for _, g := range w.groups {
 				for _, m := range g.members {
 					m.frozen = min(m.frozen, w.now)
 				}
 			}
+			w.route.reader.frozen = min(w.route.reader.frozen, w.now)
+			w.route.down = min(w.route.down, w.now)
 			w.say("faults end")
 		}
+		switch {
+		case w.broker.isDown():
+		case w.fault(0.005, "the broker stops"):
+			w.broker.stop()
+		case w.fault(0.005, "the broker loses the tails of its logs"):
+			w.broker.stop()
+			for i := range w.broker.parts {
+				w.broker.loseTails(i)
+			}
+		}
+		w.still = w.calm && w.broker.idle()
+		w.route.trouble()
 		w.broker.expire()
 		if w.rng.IntN(8) == 0 {
 			w.broker.compact()
@@ -284,6 +317,7 @@ func (w *world) growth() {
 		w.say("partitions are raised")
 		w.broker.grow(len(w.broker.parts) + 1 + w.rng.IntN(2))
 		w.check.grow()
+		w.route.grow()
 		for _, g := range w.gateways {
 			g.held = false
 		}
