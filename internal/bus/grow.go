@@ -174,10 +174,19 @@ func (g *grower) checkGroups(ctx context.Context) error {
 	}
 	var running, behind []string
 	for _, name := range names {
-		left, reads, err := g.left(ctx, name)
+		windows, err := g.unread(ctx, name, TopicWindows)
 		if err != nil {
 			return err
 		}
+		commands, err := g.unread(ctx, name, TopicCommands)
+		if err != nil {
+			return err
+		}
+		alerts, err := g.unread(ctx, name, TopicAlerts)
+		if err != nil {
+			return err
+		}
+		left := unfinished(windows.left, commands.left)
 		members, err := g.members(ctx, name)
 		switch {
 		case err != nil:
@@ -186,15 +195,16 @@ func (g *grower) checkGroups(ctx context.Context) error {
 			running = append(running, fmt.Sprintf("group %s has %s (%s) and %s", name, plural(len(members), "member"), strings.Join(members, ", "), cmp.Or(left, "nothing left to judge")))
 		case left != "":
 			behind = append(behind, fmt.Sprintf("group %s has %s", name, left))
-		case reads:
+		case windows.reads:
 			g.say(fmt.Sprintf("checked  group %s: it has no members, and has judged all windows", name))
 		}
-		late, _, err := g.unread(ctx, name, TopicAlerts)
-		if err != nil {
-			return err
+		if len(members) == 0 {
+			if err := g.comeBack(ctx, name, windows, commands, alerts); err != nil {
+				return err
+			}
 		}
-		if late > 0 {
-			g.say(fmt.Sprintf("note     group %s has %s to read: it may get later ones of a machine first", name, plural(int(late), "alert")))
+		if alerts.left > 0 {
+			g.say(fmt.Sprintf("note     group %s has %s to read: it may get later ones of a machine first", name, plural(int(alerts.left), "alert")))
 		}
 	}
 	if len(running) > 0 {
@@ -222,17 +232,8 @@ func (g *grower) leaveBehind(behind []string) error {
 	return nil
 }
 
-// left says in words what a group has left to judge and to answer, and whether it reads
-// windows.
-func (g *grower) left(ctx context.Context, group string) (left string, reads bool, err error) {
-	windows, reads, err := g.unread(ctx, group, TopicWindows)
-	if err != nil {
-		return "", false, err
-	}
-	commands, _, err := g.unread(ctx, group, TopicCommands)
-	if err != nil {
-		return "", false, err
-	}
+// unfinished says what a group has not done; it is empty if there is nothing.
+func unfinished(windows, commands int64) string {
 	var parts []string
 	if windows > 0 {
 		parts = append(parts, plural(int(windows), "window")+" to judge")
@@ -240,7 +241,28 @@ func (g *grower) left(ctx context.Context, group string) (left string, reads boo
 	if commands > 0 {
 		parts = append(parts, plural(int(commands), "command")+" to answer")
 	}
-	return strings.Join(parts, " and "), reads, nil
+	return strings.Join(parts, " and ")
+}
+
+// comeBack sets the positions of a group without members that lie behind the end of a
+// topic, whose end Kafka has lost, to that end. Once more partitions are there, a monitor
+// would take the shorter topic for a new one and judge its windows a second time.
+func (g *grower) comeBack(ctx context.Context, group string, topics ...backlog) error {
+	for _, u := range topics {
+		if len(u.beyond) == 0 {
+			continue
+		}
+		err := g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+			return commitPositions(ctx, kc, group, u.topic, u.beyond)
+		})
+		if err != nil {
+			return err
+		}
+		for _, p := range u.beyond {
+			g.say(fmt.Sprintf("note     group %s had read partition %d of %s further than it goes now, because Kafka has lost the end of it: the group goes on at offset %d", group, p.Partition, u.topic, p.Offset))
+		}
+	}
+	return nil
 }
 
 // members returns who of a group reads windows: client ids and hosts.
@@ -252,17 +274,24 @@ func (g *grower) members(ctx context.Context, group string) (members []string, e
 	return members, err
 }
 
-// unread returns how many messages of a topic a group has not committed, and whether it
-// has ever committed any. In a partition without a position a group begins with the first
+// backlog is what a group without members has to read of a topic.
+type backlog struct {
+	topic  string
+	left   int64                // messages that the group has not committed
+	reads  bool                 // the group has committed some
+	beyond []kafka.OffsetCommit // ends of the partitions that the group had read further
+}
+
+// unread returns what a group has to read of a topic. In a partition without a position a group begins with the first
 // message, but monitors begin with commands at the end.
-func (g *grower) unread(ctx context.Context, group, topic string) (left int64, reads bool, err error) {
+func (g *grower) unread(ctx context.Context, group, topic string) (u backlog, err error) {
 	n := g.counts[topic]
 	ask := &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: make([]int, n)}}
 	for p := range n {
 		ask.Topics[topic][p] = p
 	}
 	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
-		left, reads = 0, false
+		u = backlog{topic: topic}
 		res, err := kc.OffsetFetch(ctx, ask)
 		if err == nil {
 			err = res.Error
@@ -277,9 +306,9 @@ func (g *grower) unread(ctx context.Context, group, topic string) (left int64, r
 			if p.Error != nil {
 				return fmt.Errorf("bus: position of group %s, partition %d: %w", group, p.Partition, p.Error)
 			}
-			reads = reads || p.CommittedOffset >= 0
+			u.reads = u.reads || p.CommittedOffset >= 0
 		}
-		if !reads {
+		if !u.reads {
 			return nil
 		}
 		for _, p := range res.Topics[topic] {
@@ -294,11 +323,14 @@ func (g *grower) unread(ctx context.Context, group, topic string) (left int64, r
 			if err != nil {
 				return err
 			}
-			left += max(end-max(p.CommittedOffset, first), 0)
+			u.left += max(end-max(p.CommittedOffset, first), 0)
+			if p.CommittedOffset > end {
+				u.beyond = append(u.beyond, kafka.OffsetCommit{Partition: p.Partition, Offset: end})
+			}
 		}
 		return nil
 	})
-	return left, reads, err
+	return u, err
 }
 
 // checkArrivals reports that windows arrive.

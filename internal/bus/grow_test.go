@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/flank-tcm/flank/internal/golden"
@@ -363,6 +364,32 @@ func TestGrowRefuses(t *testing.T) {
 		t.Errorf("forced: %v, %q", err, said)
 	}
 	checkState(t, cfg, 4, "now", keys)
+}
+
+// A group that had read more of a partition than the broker still has goes on at its end,
+// before more partitions make the topic look new.
+func TestGrowAfterALostTail(t *testing.T) {
+	cfg := anyBroker(t)
+	apply(t, cfg, 1)
+	send(t, newProducer(t, cfg), windows("k", 0, 5))
+	c, err := newClient(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	positions := []kafka.OffsetCommit{{Partition: 0, Offset: 18}}
+	if err := commitPositions(testContext(t), c.get(), "tcm-test", TopicWindows, positions); err != nil {
+		t.Fatal(err)
+	}
+	said, err := grow(t, testContext(t), cfg, 4, false)
+	want := "note     group tcm-test had read partition 0 of tcm.windows.v1 further than it goes now, because Kafka has lost the end of it: the group goes on at offset 5"
+	if err != nil || !slices.Contains(said, want) {
+		t.Errorf("error %v, said %q", err, said)
+	}
+	res, err := c.get().OffsetFetch(testContext(t), &kafka.OffsetFetchRequest{GroupID: "tcm-test", Topics: map[string][]int{TopicWindows: {0}}})
+	if err != nil || res.Topics[TopicWindows][0].CommittedOffset != 5 {
+		t.Errorf("position %+v, %v", res, err)
+	}
 }
 
 // A transaction that is open hides what was written behind its beginning, so its end is

@@ -66,22 +66,28 @@ func (g *Group) hasPosition(ctx context.Context, kc *kafka.Client, partitions in
 }
 
 func (g *Group) commitEnd(ctx context.Context, kc *kafka.Client, partitions int) error {
-	commit := &kafka.OffsetCommitRequest{GroupID: g.name, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{}}
+	var positions []kafka.OffsetCommit
 	for p := range partitions {
 		end, err := offsetAt(ctx, kc, g.topic, p, LastOffset)
 		if err != nil {
 			return err
 		}
-		commit.Topics[g.topic] = append(commit.Topics[g.topic], kafka.OffsetCommit{Partition: p, Offset: end})
+		positions = append(positions, kafka.OffsetCommit{Partition: p, Offset: end})
 	}
+	return commitPositions(ctx, kc, g.name, g.topic, positions)
+}
+
+// commitPositions sets the positions of a group that has no members.
+func commitPositions(ctx context.Context, kc *kafka.Client, group, topic string, positions []kafka.OffsetCommit) error {
+	commit := &kafka.OffsetCommitRequest{GroupID: group, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{topic: positions}}
 	res, err := kc.OffsetCommit(ctx, commit)
 	if err != nil {
-		return fmt.Errorf("bus: position of group %s: %w", g.name, err)
+		return fmt.Errorf("bus: position of group %s: %w", group, err)
 	}
 	var all error
-	for _, p := range res.Topics[g.topic] {
+	for _, p := range res.Topics[topic] {
 		if p.Error != nil {
-			all = errors.Join(all, fmt.Errorf("bus: position of group %s, partition %d: %w", g.name, p.Partition, p.Error))
+			all = errors.Join(all, fmt.Errorf("bus: position of group %s, partition %d: %w", group, p.Partition, p.Error))
 		}
 	}
 	return all

@@ -338,6 +338,10 @@ func (b *broker) grow(n int) {
 	b.grown = b.w.now
 	for _, g := range b.w.groups {
 		clear(g.log)
+		for i, at := range g.positions {
+			p := old[i]
+			g.positions[i] = machine.Position{Windows: min(at.Windows, int64(len(p.windows))), Commands: min(at.Commands, int64(len(p.commands)))}
+		}
 	}
 	for i, p := range old {
 		for _, r := range append([]stateRecord(nil), p.state...) {
