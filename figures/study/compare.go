@@ -1,4 +1,4 @@
-package page
+package main
 
 import (
 	"cmp"
@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flank-tcm/flank/internal/study/stat"
+	"github.com/flank-tcm/flank/figures/study/stat"
 )
 
 // level is the one that tests are made at.
@@ -58,7 +58,7 @@ func (b *board) compare(metric Metric, control string, methods, sets []string) c
 		for _, m := range methods {
 			s, ok := b.scores[pair{m, set}]
 			if !ok {
-				panic(fmt.Sprintf("page: %s has no score on %s", m, set))
+				panic(fmt.Sprintf("study: %s has no score on %s", m, set))
 			}
 			table[i] = append(table[i], s.mean[metric])
 		}

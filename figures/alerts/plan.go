@@ -92,18 +92,18 @@ func (l *line) Next(ctx context.Context) (*source.Block, error) {
 
 // size is how much is simulated.
 type size struct {
-	shift         time.Duration // length of the shift
-	calm          time.Duration // cutting with tools that are fit, on several machines
-	failing, numb int           // tools and sensors that fail beside the shift
-	life          time.Duration // of a tool, cutting
-	hole          time.Duration // drilling time of a hole; 0: of 50 mm at the tool's feed
+	shift                        time.Duration // length of the shift
+	healthyTools                 time.Duration // cutting with tools that are fit, on several machines
+	failingTools, failingSensors int           // in addition to those of the shift
+	life                         time.Duration // of a tool, cutting
+	hole                         time.Duration // drilling time of a hole; 0: of 50 mm at the tool's feed
 }
 
 // full is what docs/alerts.md is about: tools live as long as those of the paper, for
 // some ten holes of two minutes. Quick is the same in small.
 var (
-	full  = size{shift: 8 * time.Hour, calm: 24 * time.Hour, failing: 20, numb: 200, life: 22 * time.Minute}
-	quick = size{shift: time.Hour, failing: 20, numb: 40, life: 165 * time.Second, hole: 24 * time.Second}
+	full  = size{shift: 8 * time.Hour, healthyTools: 24 * time.Hour, failingTools: 20, failingSensors: 200, life: 22 * time.Minute}
+	quick = size{shift: time.Hour, failingTools: 20, failingSensors: 40, life: 165 * time.Second, hole: 24 * time.Second}
 )
 
 // fit is the share of its life after which a tool is taken out in good time.
@@ -161,8 +161,8 @@ func shift(seed uint64, z size) *plan {
 	return p
 }
 
-// calm returns a machine that cuts for the given time with tools that are fit.
-func calm(name string, seed uint64, cutting time.Duration, z size) *plan {
+// healthyTools returns a machine that cuts for the given time with tools that are fit.
+func healthyTools(name string, seed uint64, cutting time.Duration, z size) *plan {
 	p := &plan{name: name, seed: seed, hole: z.hole, pause: 5 * time.Second}
 	var cut time.Duration
 	for n := 0; cut < cutting; n++ {
@@ -173,9 +173,9 @@ func calm(name string, seed uint64, cutting time.Duration, z size) *plan {
 	return p
 }
 
-// failing returns a machine of the experiment's tools from..to, which all fail: 11 of the
+// failingTools returns a machine of the experiment's tools from..to, which all fail: 11 of the
 // 20 wear out, 6 chip and 3 break. They live for four minutes at most.
-func failing(name string, seed uint64, from, to int, z size) *plan {
+func failingTools(name string, seed uint64, from, to int, z size) *plan {
 	p := &plan{name: name, seed: seed, hole: z.hole, pause: 5 * time.Second}
 	for _, t := range sim.Tools(seed, min(z.life, 4*time.Minute))[from:to] {
 		p.stays = append(p.stays, stay{tool: t})
@@ -183,11 +183,11 @@ func failing(name string, seed uint64, from, to int, z size) *plan {
 	return p
 }
 
-// numb returns a machine whose tools are fit and of whose sensors n fail, one every 30 s
+// failingSensors returns a machine whose tools are fit and of whose sensors n fail, one every 30 s
 // for 12 s.
-func numb(name string, seed uint64, n int, z size) *plan {
+func failingSensors(name string, seed uint64, n int, z size) *plan {
 	const every = 30 * time.Second
-	p := calm(name, seed, time.Duration(n+2)*every, z)
+	p := healthyTools(name, seed, time.Duration(n+2)*every, z)
 	channels := signal.GunDrill().Channels()
 	kinds := []sim.FaultKind{sim.Flatline, sim.Dropout, sim.Clipping, sim.NonFinite}
 	for i := range n {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -15,7 +13,7 @@ func (r *results) markdown() string {
 	var b strings.Builder
 	s := r.ofShift
 	if r.small {
-		b.WriteString("In small (`go run ./internal/rehearsal -quick`): an hour, tools that live for less than three minutes, holes of 24 s, no day of healthy cutting. " +
+		b.WriteString("In small (`go run ./figures/alerts -quick`): an hour, tools that live for less than three minutes, holes of 24 s, no day of healthy cutting. " +
 			"`make shift` measures the whole, in a quarter of an hour of processor time, and writes it here.\n\n")
 	}
 	fmt.Fprintf(&b, "Model %s. A shift of %s: %d tools, %s of cutting, %d retracts. %d alarms; %d windows judged, %d of them not as their label says.\n\n",
@@ -44,21 +42,21 @@ func (r *results) markdown() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s: %s |\n", g.of, g.what, g.figure, g.measured, held)
 	}
-	if n := s.unsure + r.ofCalm.unsure + r.ofFailing.unsure + r.ofNumb.unsure; n > 0 {
+	if n := s.unsure + r.ofHealthyTools.unsure + r.ofFailingTools.unsure + r.ofFailingSensors.unsure; n > 0 {
 		fmt.Fprintf(&b, "\nBeside these, %d advisories said that the model did not know what it saw, or that features had drifted: %d in the shift, %d in healthy cutting, %d of tools and sensors that fail.\n",
-			n, s.unsure, r.ofCalm.unsure, r.ofFailing.unsure+r.ofNumb.unsure)
+			n, s.unsure, r.ofHealthyTools.unsure, r.ofFailingTools.unsure+r.ofFailingSensors.unsure)
 	}
 	var early []string
-	for _, f := range append(append([]failure{}, s.failures...), r.ofFailing.failures...) {
+	for _, f := range append(append([]failure{}, s.failures...), r.ofFailingTools.failures...) {
 		if !f.alarm.IsZero() && f.delay < 0 {
 			early = append(early, fmt.Sprintf("%.0f s at %.0f µm", -f.delay.Seconds(), f.wear))
 		}
 	}
 	if len(early) > 0 {
 		fmt.Fprintf(&b, "\nOf the %d alarms of tools that failed, %d came before the label turned at %d µm: by %s. From %d µm on that counts as found.\n",
-			len(s.failures)+len(r.ofFailing.failures), len(early), 300, strings.Join(early, ", "), nearLimit)
+			len(s.failures)+len(r.ofFailingTools.failures), len(early), 300, strings.Join(early, ", "), nearLimit)
 	}
-	for _, a := range append(append([]event.Alert{}, s.falsely...), append(r.ofCalm.falsely, append(r.ofFailing.falsely, r.ofNumb.falsely...)...)...) {
+	for _, a := range append(append([]event.Alert{}, s.falsely...), append(r.ofHealthyTools.falsely, append(r.ofFailingTools.falsely, r.ofFailingSensors.falsely...)...)...) {
 		fmt.Fprintf(&b, "\nFalse alarm: %s\n", a.Text)
 	}
 	return b.String()
@@ -71,7 +69,7 @@ type goal struct {
 }
 
 func (r *results) goals() []goal {
-	s, c, f, n := r.ofShift, r.ofCalm, r.ofFailing, r.ofNumb
+	s, c, f, n := r.ofShift, r.ofHealthyTools, r.ofFailingTools, r.ofFailingSensors
 	share := func(k, of int) string { return fmt.Sprintf("%d of %d", k, of) }
 	budget := int(c.cutting / (8 * time.Hour))
 	goals := []goal{
@@ -96,20 +94,3 @@ func (r *results) goals() []goal {
 }
 
 func hours(d time.Duration) string { return fmt.Sprintf("%.1f h", d.Hours()) }
-
-// replace puts a table between the lines of a document that name it.
-func replace(file, name, table string) error {
-	opens, closes := fmt.Appendf(nil, "<!-- %s: begin -->\n", name), fmt.Appendf(nil, "<!-- %s: end -->\n", name)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	from, to := bytes.Index(text, opens), bytes.Index(text, closes)
-	if from < 0 || to < from {
-		return fmt.Errorf("%s: no lines %q and %q to write the table between", file, opens, closes)
-	}
-	out := append([]byte{}, text[:from+len(opens)]...)
-	out = append(out, table...)
-	out = append(out, text[to:]...)
-	return os.WriteFile(file, out, 0o644)
-}

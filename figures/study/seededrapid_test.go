@@ -1,3 +1,3 @@
-package page
+package main
 
 import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,10 +1,16 @@
-// Command studyreport writes the pages of docs/study from cells that are there:
+// Command study writes the pages of docs/study from cells that are there: what
+// methods reached on KEEL's data sets, compared with what a paper on ECS-DBN printed
+// and with what Python's classifiers reach.
 //
-//	go run ./internal/study/studyreport -keel DIR -o docs/study
+//	go run ./figures/study -keel DIR -o docs/study
 //
 // In the folder it reads cells.csv, which trainer study made, and peers.csv,
 // which peers/study/peers.py made, and links defaults.md and drill/drill.md; the
 // last three need not be there. It fits nothing.
+//
+// A method's score on a set is the mean over trials of the mean over folds; its
+// spread is the standard deviation over trials. Methods are compared on the sets
+// that all of them have. Equal cells, equal bytes.
 package main
 
 import (
@@ -17,12 +23,11 @@ import (
 	"path/filepath"
 
 	"github.com/flank-tcm/flank/internal/study"
-	"github.com/flank-tcm/flank/internal/study/page"
 )
 
 func main() {
 	log.SetFlags(0)
-	log.SetPrefix("studyreport: ")
+	log.SetPrefix("study: ")
 	keel := flag.String("keel", "", "folder of KEEL's data sets, with the paper's tables")
 	dir := flag.String("o", "docs/study", "folder of the cells and the pages")
 	flag.Parse()
@@ -35,11 +40,11 @@ func write(keel, dir string) error {
 	if keel == "" {
 		return errors.New("-keel names the folder of KEEL's data sets")
 	}
-	paper, err := page.ReadPaper(keel)
+	paper, err := ReadPaper(keel)
 	if err != nil {
 		return err
 	}
-	in := page.Input{Methods: study.Methods(), Paper: paper}
+	in := Input{Methods: study.Methods(), Paper: paper}
 	if in.Cells, err = study.LoadCells(filepath.Join(dir, study.CellsFile)); err != nil {
 		return err
 	}
@@ -55,5 +60,5 @@ func write(keel, dir string) error {
 			*link = name
 		}
 	}
-	return page.Write(dir, in)
+	return Write(dir, in)
 }

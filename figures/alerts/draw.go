@@ -9,7 +9,7 @@ import (
 	"github.com/flank-tcm/flank/internal/report"
 )
 
-// draw returns a picture of what was true of a machine and what was said.
+// draw plots what was true of a machine and what the monitor said of it.
 func (r *record) draw() []byte {
 	hour := func(at time.Time) float64 { return at.Sub(begin).Hours() }
 	last := hour(r.moments[len(r.moments)-1].end)

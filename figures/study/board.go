@@ -1,11 +1,4 @@
-// Package page writes the study's pages: what methods reached on KEEL's data
-// sets, beside what a paper on ECS-DBN printed and what Python's classifiers
-// reach.
-//
-// A method's score on a set is the mean over trials of the mean over folds; its
-// spread is the standard deviation over trials. Methods are compared on the sets
-// that all of them have. Equal cells, equal bytes.
-package page
+package main
 
 import (
 	"cmp"

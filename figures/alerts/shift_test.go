@@ -58,7 +58,7 @@ func TestShift(t *testing.T) {
 		}
 	}
 	if svg := string(r.draw()); !strings.Contains(svg, "broken") || !strings.Contains(svg, "flatline") {
-		t.Error("the picture lacks something")
+		t.Error("the plot lacks something")
 	}
 	again, err := follow(t.Context(), &plan{name: p.name, seed: p.seed, hole: p.hole, pause: p.pause, stays: p.stays[:1]}, m)
 	if err != nil {

@@ -1,4 +1,4 @@
-package page
+package main
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flank-tcm/flank/internal/study/stat"
+	"github.com/flank-tcm/flank/figures/study/stat"
 )
 
 // The figures that the paper prints below its two tables follow from the tables.

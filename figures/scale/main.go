@@ -1,13 +1,13 @@
 //go:build unix
 
-// Command large measures what the trainer takes to learn from a table that does
-// not fit in memory. Run it by make large.
+// Command scale measures what the trainer takes to learn from a table that does
+// not fit in memory. Run it by make scale.
 //
-//	large write --dir DIR     makes the table: 40 Parquet files of 250,000 rows × 196 features
-//	large measure --dir DIR   trains on its first 4 files and on all 40
+//	scale write --dir DIR     makes the table: 40 Parquet files of 250,000 rows × 196 features
+//	scale measure --dir DIR   trains on its first 4 files and on all 40
 //
-// These are two programs' lives because a process starts with the peak of the one
-// that started it.
+// The two run as separate processes, because a process starts with the peak memory of the
+// one that started it.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "large:", err)
+		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "write" && args[0] != "measure" {
 		return errors.New("say write or measure")
 	}
-	flags := flag.NewFlagSet("large", flag.ContinueOnError)
+	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	dir := flags.String("dir", "", "folder of the table: 8 GB, and as much again while the trainer runs")
 	trainer := flags.String("trainer", "bin/trainer", "program to measure")
@@ -100,7 +100,7 @@ func measure(ctx context.Context, trainer, dir string, stdout, stderr io.Writer)
 		files   int
 		pattern string
 	}{{4, "part-0[0-3].parquet"}, {parts, "part-*.parquet"}} {
-		cmd := exec.CommandContext(ctx, trainer, "fit", "--config", config, "--table", filepath.Join(dir, size.pattern), "--model", filepath.Join(dir, "large.flank"), "--fresh", "--quiet")
+		cmd := exec.CommandContext(ctx, trainer, "fit", "--config", config, "--table", filepath.Join(dir, size.pattern), "--model", filepath.Join(dir, "scale.flank"), "--fresh", "--quiet")
 		cmd.Stdout, cmd.Stderr = stderr, stderr
 		began := time.Now()
 		if err := cmd.Run(); err != nil {

@@ -1,4 +1,4 @@
-package page
+package main
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/study/stat"
+	"github.com/flank-tcm/flank/figures/study/stat"
 )
 
 // Summary is the findings, a line each.

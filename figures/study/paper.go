@@ -1,4 +1,4 @@
-package page
+package main
 
 import (
 	"encoding/csv"
@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/study/stat"
+	"github.com/flank-tcm/flank/figures/study/stat"
 )
 
 // Paper is what the paper's two tables print and what its data sets are.

@@ -1,7 +1,7 @@
-// Rehearsal shows how quiet and how timely alarms are, on simulated drills whose tools a
+// Alerts shows how quiet and how timely alarms are, on simulated drills whose tools a
 // model never saw, and writes it into docs/alerts.md:
 //
-//	rehearsal -o docs/alerts.md -plot docs/shift.svg
+//	alerts -o docs/alerts.md -plot docs/shift.svg
 //
 // A model is trained as `trainer demo` does, on the lives of 20 tools. Then machines
 // are simulated (internal/source/sim), cut into windows, judged and alarmed by the
@@ -22,6 +22,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/flank-tcm/flank/figures/document"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -29,7 +30,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	log.SetPrefix("rehearsal: ")
+	log.SetPrefix("alerts: ")
 	seed := flag.Uint64("seed", 1, "of the training; the machines are of others")
 	file := flag.String("o", "", "document whose table is replaced, instead of printing it")
 	plot := flag.String("plot", "", "`file` to draw the shift in, as SVG")
@@ -64,11 +65,11 @@ func run(ctx context.Context, m *model.Model, seed uint64, z size, file, plot st
 	s := study{model: m, shift: []*plan{shift(seed+1, z)}}
 	const machines = 4
 	for i := range machines {
-		if z.calm > 0 {
-			s.calm = append(s.calm, calm(fmt.Sprint("calm/", i), seed+100*uint64(i+1), z.calm/machines, z))
+		if z.healthyTools > 0 {
+			s.healthyTools = append(s.healthyTools, healthyTools(fmt.Sprint("healthy/", i), seed+100*uint64(i+1), z.healthyTools/machines, z))
 		}
-		s.failing = append(s.failing, failing(fmt.Sprint("failing/", i), seed+1000, i*z.failing/machines, (i+1)*z.failing/machines, z))
-		s.numb = append(s.numb, numb(fmt.Sprint("numb/", i), seed+2000+uint64(i), z.numb/machines, z))
+		s.failingTools = append(s.failingTools, failingTools(fmt.Sprint("tools/", i), seed+1000, i*z.failingTools/machines, (i+1)*z.failingTools/machines, z))
+		s.failingSensors = append(s.failingSensors, failingSensors(fmt.Sprint("sensors/", i), seed+2000+uint64(i), z.failingSensors/machines, z))
 	}
 	r, err := s.run(ctx)
 	if err != nil {
@@ -84,21 +85,21 @@ func run(ctx context.Context, m *model.Model, seed uint64, z size, file, plot st
 		fmt.Print(r.markdown())
 		return nil
 	}
-	return replace(file, "shift", r.markdown())
+	return document.Replace(file, "shift", r.markdown())
 }
 
 // study is what is simulated, each group for one question.
 type study struct {
-	model                      *model.Model
-	shift, calm, failing, numb []*plan
+	model                                             *model.Model
+	shift, healthyTools, failingTools, failingSensors []*plan
 }
 
 // results is what a study comes to.
 type results struct {
-	model                              *model.Model
-	small                              bool
-	shift                              *record
-	ofShift, ofCalm, ofFailing, ofNumb *findings
+	model                                                     *model.Model
+	small                                                     bool
+	shift                                                     *record
+	ofShift, ofHealthyTools, ofFailingTools, ofFailingSensors *findings
 }
 
 // run follows all machines, as many at a time as there are processors.
@@ -134,11 +135,11 @@ func (s *study) run(ctx context.Context) (*results, error) {
 			return sum
 		}
 	}
-	ofShift, ofFailing, ofNumb, ofCalm := watch(s.shift), watch(s.failing), watch(s.numb), watch(s.calm)
+	ofShift, ofFailingTools, ofFailingSensors, ofHealthyTools := watch(s.shift), watch(s.failingTools), watch(s.failingSensors), watch(s.healthyTools)
 	wg.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	r.ofShift, r.ofCalm, r.ofFailing, r.ofNumb = ofShift(), ofCalm(), ofFailing(), ofNumb()
+	r.ofShift, r.ofHealthyTools, r.ofFailingTools, r.ofFailingSensors = ofShift(), ofHealthyTools(), ofFailingTools(), ofFailingSensors()
 	return r, nil
 }

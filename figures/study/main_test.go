@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-func TestWrite(t *testing.T) {
-	const keel = "../page/testdata/keel"
+func TestCommand(t *testing.T) {
+	const keel = "testdata/keel"
 	dir := t.TempDir()
 	if err := write("", dir); err == nil || !strings.Contains(err.Error(), "-keel") {
 		t.Errorf("without -keel: %v", err)
@@ -16,7 +16,7 @@ func TestWrite(t *testing.T) {
 	if err := write(keel, dir); err == nil || !strings.Contains(err.Error(), "cells.csv") {
 		t.Errorf("without cells: %v", err)
 	}
-	text, err := os.ReadFile("../page/testdata/cells.csv")
+	text, err := os.ReadFile("testdata/cells.csv")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Command bench measures this project beside its peers and writes
+// Command speed compares this project with its peers and writes
 // docs/performance.md. Run it by make peers-bench, which installs the peers.
 //
 // A peer is a process that is asked, over a pipe, to do something and to say how
@@ -24,7 +24,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+		fmt.Fprintln(os.Stderr, "speed:", err)
 		os.Exit(1)
 	}
 }
@@ -33,11 +33,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if slices.Equal(args, []string{"worker"}) {
 		return work(os.Stdin, stdout)
 	}
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags := flag.NewFlagSet("speed", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	openblas := flags.String("openblas", "", "program made from openblas/peer.c")
 	python := flags.String("python", "", "Python with the packages of requirements.txt")
-	script := flags.String("script", "peers/bench/peer.py", "the Python peer")
+	script := flags.String("script", "figures/speed/peer.py", "the Python peer")
 	only := flags.String("only", "", "sections to run, such as gemm,training; all if empty")
 	rounds := flags.Int("rounds", 5, "rounds of every race")
 	if err := flags.Parse(args); err != nil {

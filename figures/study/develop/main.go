@@ -2,8 +2,8 @@
 // the tasks that peers/study/develop.py writes, none of which shares a row with
 // KEEL's: the study's defaults were chosen by what it prints.
 //
-//	go run ./internal/study/develop DIR
-//	go run ./internal/study/develop drill SET ROWS [CANDIDATE...]
+//	go run ./figures/study/develop DIR
+//	go run ./figures/study/develop drill SET ROWS [CANDIDATE...]
 //
 // The second does so on simulated gun drills, of other seeds than the study's: SET is
 // drill-random, drill-tools or drill-tools-reference. For each setting it prints the mean over tasks and folds of the rank AUC and
