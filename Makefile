@@ -288,7 +288,7 @@ scale:
 # The simulated drill: tools left out beside the random split, levels beside all
 # features: the table of docs/simulator.md. A quarter of an hour.
 simulator-report:
-	$(GO) run ./internal/train/simreport -o docs/simulator.md
+	$(GO) run ./figures/simulator -o docs/simulator.md
 
 # Alarms of simulated drills: a shift in which tools and sensors fail, a day of healthy cutting,
 # 20 tools and 200 sensors that fail: docs/alerts.md and its picture. A quarter of an hour of processor time.

@@ -20,6 +20,7 @@ import (
 	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -231,12 +232,14 @@ func drillTool(seed uint64, tool string) string { return fmt.Sprintf("%d-%s", se
 func readDrill(ctx context.Context, _ string) (*set, error) {
 	var s *set
 	for _, seed := range drillSeeds {
-		t, reference, err := train.SimulatorStudy{Seed: seed, Workers: 1}.Table(ctx)
+		job := train.SimulatedHistory("local/site/area/line/drill", seed)
+		job.Config.Reference.Mode = model.ReferenceOff
+		t, _, _, err := train.Lessons(ctx, job)
 		if err != nil {
 			return nil, err
 		}
 		if s == nil {
-			s = newSet("drill", reference, train.DefaultConfig().Label.VBMaxUM, "1 s", t.Columns)
+			s = newSet("drill", job.Config.Reference.Windows, train.DefaultConfig().Label.VBMaxUM, "1 s", t.Columns)
 		}
 		for i := range t.Rows() {
 			r := t.Row(i)

@@ -112,7 +112,7 @@ func (c *Config) checkEach() error {
 		{"costs.metric", Config{Costs: Costs{Metric: c.Costs.Metric}}},
 		{"costs.search", Config{Costs: Costs{Search: c.Costs.Search}}},
 	} {
-		if err := one.of.settings(1).Check(2); err != nil {
+		if err := one.of.Settings(1).Check(2); err != nil {
 			return &config.KeyError{Key: one.key, Err: err}
 		}
 	}

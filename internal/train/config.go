@@ -163,8 +163,8 @@ func DefaultConfig() Config {
 
 func (c *Config) spec() window.Spec { return window.Spec{Length: c.Window.Length, Hop: c.Window.Hop} }
 
-// settings returns the classifier's settings.
-func (c *Config) settings(workers int) classify.Settings {
+// Settings returns the classifier's settings.
+func (c *Config) Settings(workers int) classify.Settings {
 	n := c.Network
 	return classify.Settings{
 		Encoding:  n.Encoding,

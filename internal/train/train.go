@@ -142,7 +142,7 @@ func (j *Job) prepare() {
 
 // settings returns the classifier's settings.
 func (j *Job) settings(rows rowTable) classify.Settings {
-	s := j.Config.settings(j.Workers)
+	s := j.Config.Settings(j.Workers)
 	s.Keep, s.Exclude = j.Keep, rows.exclude
 	return s
 }

@@ -1,4 +1,4 @@
-package train
+package main
 
 import (
 	"cmp"
@@ -10,16 +10,18 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// SimulatorStudy asks whether the simulated drill is worth developing on: wear
+// wearStudy asks whether the simulated drill is worth developing on: wear
 // must be learnt from all features, and must not be read from the level of the
 // channels, or any classifier would look good.
-type SimulatorStudy struct {
+type wearStudy struct {
 	Seed    uint64
 	Life    time.Duration // mean cutting time of a tool; 0 means that of SimulatedHistory
 	Tools   int           // of the experiment's 20; 0 means all
@@ -27,19 +29,19 @@ type SimulatorStudy struct {
 	Workers int           // 0: one for each CPU; never changes a result
 }
 
-// SimulatorReport is what a study finds. All features are relative to each
+// wearReport is what a study finds. All features are relative to each
 // tool's own beginning, unless a row says otherwise.
-type SimulatorReport struct {
+type wearReport struct {
 	Tools, Healthy, Faulty int // tools, windows
-	Rows                   []SimulatorRow
+	Rows                   []wearRow
 
 	// Live are the alarms that a model trained on the study's tools raises over
 	// the lives of as many others, drawn from the next seed.
-	Live Alarms
+	Live train.Alarms
 }
 
-// SimulatorRow is how well one method tells faulty windows.
-type SimulatorRow struct {
+// wearRow is how well one method tells faulty windows.
+type wearRow struct {
 	Name     string
 	Features int
 	ByTool   float64 // G-mean with one tool after the other left out
@@ -59,17 +61,24 @@ const (
 
 // Run drills the tools and compares the methods. Studies that are equal give
 // equal reports.
-func (s SimulatorStudy) Run(ctx context.Context) (*SimulatorReport, error) {
-	r := &SimulatorReport{}
+func (s wearStudy) Run(ctx context.Context) (*wearReport, error) {
+	r := &wearReport{}
 	x, err := s.rows(ctx, false, model.ReferenceKind)
 	if err != nil {
 		return nil, err
 	}
-	r.Healthy, _ = x.homes(classify.Healthy)
-	r.Faulty, _ = x.homes(classify.Faulty)
-	r.Tools = len(x.tools())
+	tools := make(map[string]bool)
+	for i, class := range x.lessons.Y {
+		tools[x.lessons.Groups[i]] = true
+		if class == classify.Healthy {
+			r.Healthy++
+		} else {
+			r.Faulty++
+		}
+	}
+	r.Tools = len(tools)
 	level := x.columns(isLevel)
-	best := SimulatorRow{Name: rowBest, Features: 1}
+	best := wearRow{Name: rowBest, Features: 1}
 	for _, name := range x.Columns {
 		if isLevel(name) {
 			one := x.columns(func(s string) bool { return s == name })
@@ -88,8 +97,8 @@ func (s SimulatorStudy) Run(ctx context.Context) (*SimulatorReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Rows = append(r.Rows, deep, s.logistic(x, x.near(), rowAll))
-	if deep, err = s.deep(ctx, x, x.near(), rowAllDBN); err != nil {
+	r.Rows = append(r.Rows, deep, s.logistic(x, x.all(), rowAll))
+	if deep, err = s.deep(ctx, x, x.all(), rowAllDBN); err != nil {
 		return nil, err
 	}
 	r.Rows = append(r.Rows, deep)
@@ -97,7 +106,7 @@ func (s SimulatorStudy) Run(ctx context.Context) (*SimulatorReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if deep, err = s.deep(ctx, seen, seen.near(), rowMicroscope); err != nil {
+	if deep, err = s.deep(ctx, seen, seen.all(), rowMicroscope); err != nil {
 		return nil, err
 	}
 	r.Rows = append(r.Rows, deep)
@@ -108,100 +117,103 @@ func (s SimulatorStudy) Run(ctx context.Context) (*SimulatorReport, error) {
 }
 
 // live trains a model on the study's tools and drills those of the next seed.
-func (s SimulatorStudy) live(ctx context.Context) (Alarms, error) {
-	m, _, err := Run(ctx, s.job(false, model.ReferenceAuto))
+func (s wearStudy) live(ctx context.Context) (train.Alarms, error) {
+	m, _, err := train.Run(ctx, s.job(false, model.ReferenceAuto))
 	if err != nil {
-		return Alarms{}, err
+		return train.Alarms{}, err
 	}
 	next := s
 	next.Seed++
-	e := Exam{Model: m, Inputs: next.job(false, model.ReferenceAuto).Inputs, Alarm: alarm.Default, Workers: s.Workers}
+	e := train.Exam{Model: m, Inputs: next.job(false, model.ReferenceAuto).Inputs, Alarm: alarm.Default, Workers: s.Workers}
 	v, err := e.Run(ctx)
 	if err != nil {
-		return Alarms{}, err
+		return train.Alarms{}, err
 	}
 	return v.Alarms, nil
 }
 
 func isLevel(feature string) bool { return strings.HasSuffix(feature, ".rms") }
 
-// rows drills the tools and returns the windows.
-func (s SimulatorStudy) rows(ctx context.Context, microscope bool, mode model.Mode) (rowTable, error) {
-	j := s.job(microscope, mode)
-	rows, _, _, err := j.rows(ctx)
-	return rows, err
+// windows are the windows of the tools that are drilled.
+type windows struct {
+	*table.Table
+	lessons *classify.Table
 }
 
-func (s SimulatorStudy) job(microscope bool, mode model.Mode) Job {
-	life := s.Life
-	if life == 0 {
-		life = historyLife
-	}
-	tools := sim.Tools(s.Seed, life)
-	if s.Tools > 0 {
-		tools = tools[:min(s.Tools, len(tools))]
-	}
-	j := simulatedHistory("local/site/area/line/drill", s.Seed, tools, microscope)
+// rows drills the tools and returns the windows.
+func (s wearStudy) rows(ctx context.Context, microscope bool, mode model.Mode) (windows, error) {
+	t, lessons, _, err := train.Lessons(ctx, s.job(microscope, mode))
+	return windows{t, lessons}, err
+}
+
+func (s wearStudy) job(microscope bool, mode model.Mode) train.Job {
+	schedule := train.HistorySchedule
+	schedule.Life = cmp.Or(s.Life, schedule.Life)
+	j := train.Simulation{Machine: machine, Seed: s.Seed, Microscope: microscope, Schedule: schedule}.Job(tools(s.Seed, schedule, s.Tools))
 	j.Config.Reference.Mode = mode
 	j.Config.Features.Version = cmp.Or(s.Version, j.Config.Features.Version)
-	if j.Workers = s.Workers; j.Workers == 0 {
-		j.Workers = runtime.GOMAXPROCS(0)
-	}
-	j.Progress = func(string, int, int) {}
+	j.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
 	return j
 }
 
-// randomFolds deals the rows of a table to five folds whatever their tool.
-func (s SimulatorStudy) randomFolds(t rowTable) []classify.Fold {
-	return classify.StratifiedKFold(t.Class, 5, rand.New(rand.NewPCG(s.Seed, 0x666f6c6473)))
+const machine = "local/site/area/line/drill"
+
+// tools returns the first n of the experiment's tools, all if n is 0.
+func tools(seed uint64, by train.Schedule, n int) []sim.Tool {
+	all := sim.Tools(seed, by.Life)
+	return all[:min(cmp.Or(n, len(all)), len(all))]
 }
 
-func (s SimulatorStudy) logistic(t rowTable, x dbn.Matrix, name string) SimulatorRow {
-	return SimulatorRow{
+// randomFolds deals the rows of a table to five folds whatever their tool.
+func (s wearStudy) randomFolds(t windows) []classify.Fold {
+	return classify.StratifiedKFold(t.lessons.Y, 5, rand.New(rand.NewPCG(s.Seed, 0x666f6c6473)))
+}
+
+func (s wearStudy) logistic(t windows, x dbn.Matrix, name string) wearRow {
+	return wearRow{
 		Name: name, Features: x.Cols,
-		ByTool: logisticGMean(x, t.Class, classify.LeaveOneGroupOut(t.group)),
-		Random: logisticGMean(x, t.Class, s.randomFolds(t)),
+		ByTool: logisticGMean(x, t.lessons.Y, classify.LeaveOneGroupOut(t.lessons.Groups)),
+		Random: logisticGMean(x, t.lessons.Y, s.randomFolds(t)),
 	}
 }
 
-func (s SimulatorStudy) deep(ctx context.Context, t rowTable, x dbn.Matrix, name string) (SimulatorRow, error) {
+func (s wearStudy) deep(ctx context.Context, t windows, x dbn.Matrix, name string) (wearRow, error) {
 	j := s.job(false, model.ReferenceKind)
-	row := SimulatorRow{Name: name, Features: x.Cols}
-	settings := j.Config.settings(j.Workers)
-	lessons := &classify.Table{X: x, Y: t.Class, Groups: t.group, Ordered: t.ordered, Ended: t.ended()}
-	v, err := classify.CrossValidateTable(ctx, lessons, settings, classify.LeaveOneGroupOut(t.group))
+	row := wearRow{Name: name, Features: x.Cols}
+	settings := j.Config.Settings(j.Workers)
+	lessons := &classify.Table{X: x, Y: t.lessons.Y, Groups: t.lessons.Groups, Ordered: t.lessons.Ordered, Ended: t.lessons.Ended}
+	v, err := classify.CrossValidateTable(ctx, lessons, settings, classify.LeaveOneGroupOut(t.lessons.Groups))
 	if err != nil {
-		return row, fmt.Errorf("train: %s: %w", name, err)
+		return row, fmt.Errorf("%s: %w", name, err)
 	}
 	row.ByTool = float64(v.Pooled.GMean)
 	if v, err = classify.CrossValidateTable(ctx, lessons, settings, s.randomFolds(t)); err != nil {
-		return row, fmt.Errorf("train: %s: %w", name, err)
+		return row, fmt.Errorf("%s: %w", name, err)
 	}
 	row.Random = float64(v.Pooled.GMean)
 	return row, nil
 }
 
-// columns returns the features whose names are to be kept, as the classifier
-// takes them.
-func (t rowTable) columns(keep func(name string) bool) dbn.Matrix {
-	x := dbn.Matrix{Rows: t.Rows()}
+// columns returns the features whose names are to be kept, as the classifier takes them.
+func (t windows) columns(keep func(name string) bool) dbn.Matrix {
+	var kept []int
 	for j, name := range t.Columns {
 		if keep(name) {
-			x.Cols++
-			for i := range x.Rows {
-				x.Data = append(x.Data, t.Data[i*len(t.Columns)+j])
-			}
+			kept = append(kept, j)
 		}
 	}
-	// by rows
-	data := make([]float32, len(x.Data))
-	for j := range x.Cols {
-		for i := range x.Rows {
-			data[i*x.Cols+j] = x.Data[j*x.Rows+i]
+	x := dbn.NewMatrix(t.Rows(), len(kept))
+	for i := range x.Rows {
+		for k, j := range kept {
+			x.Row(i)[k] = t.Data[i*len(t.Columns)+j]
 		}
 	}
-	x.Data = data
 	return x
+}
+
+// all returns all features.
+func (t windows) all() dbn.Matrix {
+	return dbn.Matrix{Rows: t.Rows(), Cols: len(t.Columns), Data: t.Data}
 }
 
 // What the simulator is to show of tools never seen: wear can be learnt, and is
@@ -217,7 +229,7 @@ type goal struct {
 }
 
 // goals says which of the goals are held.
-func (r *SimulatorReport) goals() []goal {
+func (r *wearReport) goals() []goal {
 	var all, level float64
 	for _, row := range r.Rows {
 		switch row.Name {
@@ -234,7 +246,7 @@ func (r *SimulatorReport) goals() []goal {
 }
 
 // Markdown returns the report as a table.
-func (r *SimulatorReport) Markdown() string {
+func (r *wearReport) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d tools, %d healthy and %d faulty windows (1 to %.1f).\n\n", r.Tools, r.Healthy, r.Faulty, float64(r.Healthy)/float64(r.Faulty))
 	b.WriteString("| method | features | G-mean, one tool left out | G-mean, random split (leaky) |\n|---|---:|---:|---:|\n")

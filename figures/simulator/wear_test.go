@@ -1,4 +1,4 @@
-package train
+package main
 
 import (
 	"math"
@@ -19,13 +19,13 @@ func TestWearIsNotInTheLevel(t *testing.T) {
 	if raceDetector {
 		t.Skip("takes minutes with the race detector, which other tests of this package give enough to look at")
 	}
-	s := SimulatorStudy{Seed: 1, Life: 40 * time.Second, Tools: 12}
+	s := wearStudy{Seed: 1, Life: 40 * time.Second, Tools: 12}
 	x, err := s.rows(t.Context(), false, model.ReferenceAuto)
 	if err != nil {
 		t.Fatal(err)
 	}
 	level := s.logistic(x, x.columns(isLevel), rowLevel)
-	all, err := s.deep(t.Context(), x, x.near(), rowAllDBN)
+	all, err := s.deep(t.Context(), x, x.all(), rowAllDBN)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestLogisticRegression(t *testing.T) {
 
 // The report says of its goals whether they are held.
 func TestSimulatorGoals(t *testing.T) {
-	r := SimulatorReport{Rows: []SimulatorRow{{Name: rowBest, ByTool: 0.9}, {Name: rowLevel, ByTool: 0.7}, {Name: rowAllDBN, ByTool: 0.96}}}
+	r := wearReport{Rows: []wearRow{{Name: rowBest, ByTool: 0.9}, {Name: rowLevel, ByTool: 0.7}, {Name: rowAllDBN, ByTool: 0.96}}}
 	got := r.Markdown()
 	for _, want := range []string{"0.95 on tools left out. 0.960: **held**", "0.05 below it. 0.900 is the best: **held**"} {
 		if !strings.Contains(got, want) {

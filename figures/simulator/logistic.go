@@ -1,4 +1,4 @@
-package train
+package main
 
 import (
 	"math"
@@ -79,10 +79,10 @@ func fitLogistic(x dbn.Matrix, y, rows []int) *logistic {
 			hessian.SymRankOne(hessian, weight*p*(1-p), mat.NewVecDense(d+1, z))
 		}
 		if !chol.Factorize(hessian) {
-			panic("train: logistic regression: the Hessian is not positive definite")
+			panic("simulator: logistic regression: the Hessian is not positive definite")
 		}
 		if err := chol.SolveVecTo(step, mat.NewVecDense(d+1, gradient)); err != nil && math.IsNaN(mat.Norm(step, 2)) {
-			panic("train: logistic regression: " + err.Error())
+			panic("simulator: logistic regression: " + err.Error())
 		}
 		size := mat.Norm(step, 2)
 		for j := range l.weights {

@@ -5,17 +5,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // The table has every window of the tools in their order, as recorded: sizes are
 // positive, which they are not relative to a reference.
-func TestSimulatorStudyTable(t *testing.T) {
-	x, reference, err := SimulatorStudy{Seed: 1, Tools: 2, Life: 12 * time.Second, Workers: 1}.Table(t.Context())
+func TestLessons(t *testing.T) {
+	job := Simulation{Machine: "local/site/area/line/drill", Seed: 1, Schedule: HistorySchedule}.Job(sim.Tools(1, 12*time.Second)[:2])
+	job.Config.Reference.Mode = model.ReferenceOff
+	x, lessons, _, err := Lessons(t.Context(), job)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reference != historyReference {
-		t.Errorf("reference of %d windows", reference)
+	if job.Config.Reference.Windows != historyReference {
+		t.Errorf("reference of %d windows", job.Config.Reference.Windows)
+	}
+	if !slices.Equal(lessons.Y, x.Class) || !slices.Equal(lessons.Groups, x.Tool) || len(lessons.Views) > 0 {
+		t.Errorf("the classifier takes %d rows of %d in %d ways", len(lessons.Y), x.Rows(), len(lessons.Views))
 	}
 	if got := slices.Compact(slices.Clone(x.Tool)); !slices.Equal(got, []string{"T01", "T02"}) {
 		t.Errorf("tools in the order %v", got)

@@ -1,4 +1,4 @@
-package train
+package main
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// FeatureTrial is a version of the features, and how they are taken relative to
+// featureTrial is a version of the features, and how they are taken relative to
 // the reference, with what an ECS-DBN makes of them on simulated drills.
-type FeatureTrial struct {
+type featureTrial struct {
 	Version int
 	Mode    model.Mode
 	Columns int
@@ -20,29 +20,29 @@ type FeatureTrial struct {
 	AUC     []float64 // by seed
 }
 
-// CompareFeatures drills the tools of seeds 1, 2, … n and holds a fifth of them
+// compareFeatures drills the tools of seeds 1, 2, … n and holds a fifth of them
 // out in turn, from the first list of features to the default one. Costs come
 // from two folds only: what counts here is what the features are worth.
-func CompareFeatures(ctx context.Context, n uint64) ([]FeatureTrial, error) {
-	trials := []FeatureTrial{
+func compareFeatures(ctx context.Context, n uint64) ([]featureTrial, error) {
+	trials := []featureTrial{
 		{Version: 1, Mode: model.ReferenceDifference}, {Version: 1, Mode: model.ReferenceKind},
 		{Version: 2, Mode: model.ReferenceDifference}, {Version: 2, Mode: model.ReferenceKind},
 	}
 	for seed := uint64(1); seed <= n; seed++ {
 		for i := range trials {
 			t := &trials[i]
-			s := SimulatorStudy{Seed: seed, Version: t.Version}
+			s := wearStudy{Seed: seed, Version: t.Version}
 			x, err := s.rows(ctx, false, t.Mode)
 			if err != nil {
 				return nil, err
 			}
 			j := s.job(false, t.Mode)
-			settings := j.Config.settings(j.Workers)
+			settings := j.Config.Settings(j.Workers)
 			settings.Costs.Folds = 2
-			folds := classify.GroupKFold(x.Class, x.group, 5, rand.New(rand.NewPCG(seed, 1)))
-			v, err := classify.CrossValidateTable(ctx, x.lessons(j.Config.Reference.Windows), settings, folds)
+			folds := classify.GroupKFold(x.lessons.Y, x.lessons.Groups, 5, rand.New(rand.NewPCG(seed, 1)))
+			v, err := classify.CrossValidateTable(ctx, x.lessons, settings, folds)
 			if err != nil {
-				return nil, fmt.Errorf("train: features of version %d, seed %d: %w", t.Version, seed, err)
+				return nil, fmt.Errorf("features of version %d, seed %d: %w", t.Version, seed, err)
 			}
 			t.Columns = len(x.Columns)
 			t.GMean = append(t.GMean, float64(v.Pooled.GMean))
@@ -52,8 +52,8 @@ func CompareFeatures(ctx context.Context, n uint64) ([]FeatureTrial, error) {
 	return trials, nil
 }
 
-// FeatureTable returns trials as a table.
-func FeatureTable(trials []FeatureTrial) string {
+// featureTable returns trials as a table.
+func featureTable(trials []featureTrial) string {
 	var b strings.Builder
 	b.WriteString("| version | features | reference | G-mean by seed | mean | AUC by seed | mean |\n|---:|---:|---|---|---:|---|---:|\n")
 	for _, t := range trials {
