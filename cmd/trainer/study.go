@@ -59,8 +59,8 @@ Methods:
 	return b.String()
 }
 
-func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error {
-	p := study.Plan{Methods: f.Methods, Trials: f.Trials, Dir: f.Out, Redo: f.Redo, Workers: f.Workers}
+// check reports flags that do not go together.
+func (f *studyFlags) check() error {
 	switch {
 	case count(f.KEEL != "", f.Data != "", f.Drill) != 1:
 		return errors.New("name KEEL's folder with --keel, or a table with --data, or say --drill (see --help)")
@@ -77,7 +77,15 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 	case f.Trials < 0 || f.Workers < 1:
 		return errors.New("--trials and --workers must be positive")
 	}
-	var err error
+	return nil
+}
+
+func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error {
+	err := f.check()
+	if err != nil {
+		return err
+	}
+	p := study.Plan{Methods: f.Methods, Trials: f.Trials, Dir: f.Out, Redo: f.Redo, Workers: f.Workers}
 	bar := f.progress(stderr)
 	defer bar.Close()
 	p.Progress = bar.Report

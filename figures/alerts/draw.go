@@ -11,24 +11,11 @@ import (
 
 // draw plots what was true of a machine and what the monitor said of it.
 func (r *record) draw() []byte {
-	hour := func(at time.Time) float64 { return at.Sub(begin).Hours() }
 	last := hour(r.moments[len(r.moments)-1].end)
-	wear := report.Lane{Name: "flank wear", High: 600, Limit: 300, Unit: "µm"}
-	score := report.Lane{Name: "score", High: 1, Limit: 0.5}
+	wear, score := r.curves()
 	tools := report.Lane{Name: "tool"}
 	faulty := report.Lane{Name: "label: faulty"}
 	alarms := report.Lane{Name: "alarm"}
-	const minute = 60 // windows
-	for i := 0; i < len(r.moments); i += minute {
-		part := r.moments[i:min(i+minute, len(r.moments))]
-		var most float64
-		for _, m := range part {
-			most = max(most, m.score)
-		}
-		x := hour(part[0].end)
-		wear.X, wear.Y = append(wear.X, x), append(wear.Y, part[len(part)-1].wear)
-		score.X, score.Y = append(score.X, x), append(score.Y, most)
-	}
 	span := func(lane *report.Lane, so func(m *moment) bool, color string, text func(m *moment) string) {
 		for i := 0; i < len(r.moments); i++ {
 			if !so(&r.moments[i]) {
@@ -67,13 +54,34 @@ func (r *record) draw() []byte {
 		}
 		advice.Spans = append(advice.Spans, report.Span{From: hour(a.At), To: to, Color: report.Orange, Text: name})
 	}
-	breaks(&wear)
 	return report.Timeline{
 		Title: "A simulated shift", Label: "hours", High: math.Ceil(last*10) / 10,
 		Description: fmt.Sprintf("%d tools over %.1f hours: their flank wear, the highest score of each minute, when they were faulty by their label and when an alarm stood, "+
 			"when a sensor failed and when that was said.", len(r.plan.stays), last),
 		Lanes: []report.Lane{tools, wear, score, faulty, alarms, sensors, advice},
 	}.SVG()
+}
+
+// hour returns the hours from the beginning.
+func hour(at time.Time) float64 { return at.Sub(begin).Hours() }
+
+// curves returns the flank wear at the end of each minute, and the highest score in it.
+func (r *record) curves() (wear, score report.Lane) {
+	wear = report.Lane{Name: "flank wear", High: 600, Limit: 300, Unit: "µm"}
+	score = report.Lane{Name: "score", High: 1, Limit: 0.5}
+	const minute = 60 // windows
+	for i := 0; i < len(r.moments); i += minute {
+		part := r.moments[i:min(i+minute, len(r.moments))]
+		var most float64
+		for _, m := range part {
+			most = max(most, m.score)
+		}
+		x := hour(part[0].end)
+		wear.X, wear.Y = append(wear.X, x), append(wear.Y, part[len(part)-1].wear)
+		score.X, score.Y = append(score.X, x), append(score.Y, most)
+	}
+	breaks(&wear)
+	return wear, score
 }
 
 // breaks breaks the line of the wear where the tool is changed.

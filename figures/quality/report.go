@@ -86,23 +86,27 @@ for each tool, by what it gives out of fold on the others.
 	for _, g := range r.arms[0][0].validation.Groups {
 		fmt.Fprintf(&b, "| %s | %d | %d | %s | %s |\n", g.Group, g.Rows, g.Positive, figure(g.Recall), figure(g.Specificity))
 	}
+	r.costTable(&b)
+	r.peerTable(&b)
+	r.keelTable(&b)
+	return b.String()
+}
 
+// costTable writes what costs that were chosen in other ways make of the same posteriors.
+func (r *result) costTable(b *strings.Builder) {
 	b.WriteString("\n### Costs, recommended setting\n\nThe same posteriors of the tools held out, decided with costs chosen in other ways.\n\n| costs | G-mean | range | AUC | recall | specificity |\n|---|---:|---:|---:|---:|---:|\n")
 	for _, c := range []struct{ name, text string }{
 		{"argmax", "equal: the plain network"}, {"inverse_prior", "inverse prior"}, {"exact", "exact optimum of the plain G-mean"},
 		{"smoothed", "optimum of the smoothed G-mean"}, {"jade", "JADE"}, {"kept", "kept: half-way from smoothed optimum to inverse prior"},
 	} {
-		row(&b, c.text, r.all(0, func(o outcome) score.Summary { return o.by(c.name, r.rows.y) }))
+		row(b, c.text, r.all(0, func(o outcome) score.Summary { return o.by(c.name, r.rows.y) }))
 	}
-	row(&b, "the same, without calibration", r.raw)
+	row(b, "the same, without calibration", r.raw)
 	var t []float64
 	for _, o := range r.arms[0] {
 		t = append(t, o.temperature)
 	}
-	fmt.Fprintf(&b, "\nThe temperature is %.2f: the networks are too sure of themselves.\n", median(t))
-	r.peerTable(&b)
-	r.keelTable(&b)
-	return b.String()
+	fmt.Fprintf(b, "\nThe temperature is %.2f: the networks are too sure of themselves.\n", median(t))
 }
 
 func (r *result) peerTable(b *strings.Builder) {

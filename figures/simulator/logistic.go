@@ -29,34 +29,11 @@ const logisticDecay = 0.01
 func fitLogistic(x dbn.Matrix, y, rows []int) *logistic {
 	d := x.Cols
 	l := &logistic{mean: make([]float64, d), scale: make([]float64, d), weights: make([]float64, d+1)}
-	count := make([]float64, d)
+	l.fitScale(x, rows)
 	var of [2]float64
 	for _, i := range rows {
 		of[min(y[i], 1)]++
-		for j, v := range x.Row(i) {
-			if v == v {
-				l.mean[j] += float64(v)
-				count[j]++
-			}
-		}
 	}
-	for j := range l.mean {
-		l.mean[j] /= max(count[j], 1)
-	}
-	for _, i := range rows {
-		for j, v := range x.Row(i) {
-			if v == v {
-				e := float64(v) - l.mean[j]
-				l.scale[j] += e * e
-			}
-		}
-	}
-	for j, s := range l.scale {
-		if l.scale[j] = 0; s > 0 {
-			l.scale[j] = math.Sqrt(count[j] / s)
-		}
-	}
-
 	z := make([]float64, d+1)
 	hessian, gradient := mat.NewSymDense(d+1, nil), make([]float64, d+1)
 	var chol mat.Cholesky
@@ -93,6 +70,35 @@ func fitLogistic(x dbn.Matrix, y, rows []int) *logistic {
 		}
 	}
 	return l
+}
+
+// fitScale learns the mean and the scale of each column.
+func (l *logistic) fitScale(x dbn.Matrix, rows []int) {
+	count := make([]float64, x.Cols)
+	for _, i := range rows {
+		for j, v := range x.Row(i) {
+			if v == v {
+				l.mean[j] += float64(v)
+				count[j]++
+			}
+		}
+	}
+	for j := range l.mean {
+		l.mean[j] /= max(count[j], 1)
+	}
+	for _, i := range rows {
+		for j, v := range x.Row(i) {
+			if v == v {
+				e := float64(v) - l.mean[j]
+				l.scale[j] += e * e
+			}
+		}
+	}
+	for j, s := range l.scale {
+		if l.scale[j] = 0; s > 0 {
+			l.scale[j] = math.Sqrt(count[j] / s)
+		}
+	}
 }
 
 func (l *logistic) standardise(z []float64, row []float32) {

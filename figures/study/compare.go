@@ -78,30 +78,14 @@ func (b *board) compare(metric Metric, control string, methods, sets []string) c
 	at := slices.Index(c.methods, control)
 	rankP := c.test.AgainstControl(at)
 	pairsP := make([]float64, len(c.methods))
-	mine := b.column(control, metric, sets)
-	c.values = mine
+	c.values = b.column(control, metric, sets)
 	for j, m := range c.methods {
 		if j == at {
 			pairsP[j] = math.NaN()
 			continue
 		}
-		theirs := b.column(m, metric, sets)
-		w := stat.SignedRank(mine, theirs, stat.Differs)
-		pairsP[j] = w.P
-		v := versus{rankP: rankP[j], pairsP: w.P, biserial: w.Biserial(), cliff: stat.Cliff(mine, theirs)}
-		v.win, v.lose, v.draw = stat.WinLoseDraw(mine, theirs, drawWithin)
-		v.tested = true
-		for _, set := range sets {
-			xs, ys := b.shared(control, m, set, metric)
-			v.tested = v.tested && len(xs) >= leastPairs
-			if w := stat.SignedRank(xs, ys, stat.Differs); w.P < level {
-				if w.Plus > w.Minus {
-					v.clearWin++
-				} else {
-					v.clearLose++
-				}
-			}
-		}
+		v := b.versus(&c, m)
+		v.rankP, pairsP[j] = rankP[j], v.pairsP
 		c.against[m] = v
 	}
 	rankHolm, pairsHolm := stat.Holm(rankP), stat.Holm(pairsP)
@@ -113,6 +97,26 @@ func (b *board) compare(metric Metric, control string, methods, sets []string) c
 		}
 	}
 	return c
+}
+
+// versus compares the control with a method, but for what depends on the other methods.
+func (b *board) versus(c *comparison, method string) versus {
+	theirs := b.column(method, c.metric, c.sets)
+	w := stat.SignedRank(c.values, theirs, stat.Differs)
+	v := versus{pairsP: w.P, biserial: w.Biserial(), cliff: stat.Cliff(c.values, theirs), tested: true}
+	v.win, v.lose, v.draw = stat.WinLoseDraw(c.values, theirs, drawWithin)
+	for _, set := range c.sets {
+		xs, ys := b.shared(c.control, method, set, c.metric)
+		v.tested = v.tested && len(xs) >= leastPairs
+		if w := stat.SignedRank(xs, ys, stat.Differs); w.P < level {
+			if w.Plus > w.Minus {
+				v.clearWin++
+			} else {
+				v.clearLose++
+			}
+		}
+	}
+	return v
 }
 
 // rank returns a method's mean rank.

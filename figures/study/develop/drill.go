@@ -115,16 +115,9 @@ func runDrill(ctx context.Context, set, rows string, names []string, out io.Writ
 	if seeds == nil {
 		return fmt.Errorf("%q is not a set of drills to develop on: there are drill-random, drill-tools and drill-tools-reference", set)
 	}
-	candidates := drillCandidates
-	if len(names) > 0 {
-		candidates = nil
-		for _, name := range names {
-			i := slices.IndexFunc(drillCandidates, func(c drillCandidate) bool { return c.name == name })
-			if i < 0 {
-				return fmt.Errorf("%q is not a candidate for drills: drillCandidates has them", name)
-			}
-			candidates = append(candidates, drillCandidates[i])
-		}
+	candidates, err := candidatesOf(names)
+	if err != nil {
+		return err
 	}
 	var sets []*study.Set
 	for _, seed := range seeds {
@@ -172,6 +165,22 @@ func runDrill(ctx context.Context, set, rows string, names []string, out io.Writ
 		fmt.Fprintf(out, " %s |\n", strings.Join(each, " "))
 	}
 	return nil
+}
+
+// candidatesOf returns the candidates of the given names, all if there are none.
+func candidatesOf(names []string) ([]drillCandidate, error) {
+	if len(names) == 0 {
+		return drillCandidates, nil
+	}
+	var out []drillCandidate
+	for _, name := range names {
+		i := slices.IndexFunc(drillCandidates, func(c drillCandidate) bool { return c.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%q is not a candidate for drills: drillCandidates has them", name)
+		}
+		out = append(out, drillCandidates[i])
+	}
+	return out, nil
 }
 
 // judge fits the candidate to a fold of a set, with the epochs and batches that the
