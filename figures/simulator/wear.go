@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
@@ -37,7 +38,7 @@ type wearReport struct {
 
 	// Live are the alarms that a model trained on the study's tools raises over
 	// the lives of as many others, drawn from the next seed.
-	Live train.Alarms
+	Live card.Alarms
 }
 
 // wearRow is how well one method tells faulty windows.
@@ -117,17 +118,17 @@ func (s wearStudy) Run(ctx context.Context) (*wearReport, error) {
 }
 
 // live trains a model on the study's tools and drills those of the next seed.
-func (s wearStudy) live(ctx context.Context) (train.Alarms, error) {
+func (s wearStudy) live(ctx context.Context) (card.Alarms, error) {
 	m, _, err := train.Run(ctx, s.job(false, model.ReferenceAuto))
 	if err != nil {
-		return train.Alarms{}, err
+		return card.Alarms{}, err
 	}
 	next := s
 	next.Seed++
 	e := train.Exam{Model: m, Inputs: next.job(false, model.ReferenceAuto).Inputs, Alarm: alarm.Default, Workers: s.Workers}
 	v, err := e.Run(ctx)
 	if err != nil {
-		return train.Alarms{}, err
+		return card.Alarms{}, err
 	}
 	return v.Alarms, nil
 }

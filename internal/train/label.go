@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -51,14 +52,5 @@ func numbered(names []string) string {
 	for k, name := range names {
 		words[k] = fmt.Sprintf("%d %s", k, name)
 	}
-	return listed(words)
-}
-
-// listed joins words as a sentence does: a, b and c.
-func listed(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " and " + words[last]
+	return card.Listed(words)
 }

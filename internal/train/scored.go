@@ -41,12 +41,12 @@ func Score(ctx context.Context, e Exam, holdOut bool) (*Scored, error) {
 	}
 	name := seen(func(i int) string { return e.Inputs[i].SHA256 })
 	if name == "" && !holdOut {
-		r, err := e.Run(ctx)
+		r, err := e.judge(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if name = seen(func(i int) string { return r.Data[i].SHA256 }); name == "" { // known of windows on Kafka once they are read
-			return &Scored{Tool: r.group, Class: r.Class, Score: r.score, Unknown: r.unknown, Windows: r.Windows.words(), Warnings: r.Warnings}, nil
+			return &Scored{Tool: r.group, Class: r.Class, Score: r.score, Unknown: r.unknown, Windows: r.Windows.Words(), Warnings: r.Warnings}, nil
 		}
 	}
 	s, err := e.heldOut(ctx)
@@ -75,7 +75,7 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	for k, name := range rows.classes {
-		if _, tools := rows.homes(k); len(tools) == 1 {
+		if _, tools := rows.rowsOf(k); len(tools) == 1 {
 			return nil, fmt.Errorf("train: %w: tool %s alone has %s windows, and without it there are none to learn from: add another such tool, or data that the model was not trained on", ErrData, tools[0], name)
 		}
 	}
@@ -105,7 +105,7 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	return &Scored{
-		Unknown: unknown, Tool: rows.group, Class: rows.Class, Score: v.Score, Networks: len(folds), Windows: counts.words(), Warnings: counts.warnings(),
+		Unknown: unknown, Tool: rows.group, Class: rows.Class, Score: v.Score, Networks: len(folds), Windows: counts.Words(), Warnings: counts.Warnings(),
 	}, nil
 }
 

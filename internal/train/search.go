@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -60,12 +61,12 @@ type SearchReport struct {
 	Classes    []string      `json:"classes,omitempty"` // their names, if there are more than two
 
 	// Of Nested and Configured over tools.
-	NestedInterval     *ToolInterval `json:"nested_interval,omitempty"`
-	ConfiguredInterval *ToolInterval `json:"configured_interval,omitempty"`
+	NestedInterval     *card.ToolInterval `json:"nested_interval,omitempty"`
+	ConfiguredInterval *card.ToolInterval `json:"configured_interval,omitempty"`
 
-	Windows  tally    `json:"windows"`
-	Balance  string   `json:"balance"`
-	Warnings []string `json:"warnings"`
+	Windows  card.Tally `json:"windows"`
+	Balance  string     `json:"balance"`
+	Warnings []string   `json:"warnings"`
 }
 
 // Run searches. Equal searches give equal reports, whatever the number of
@@ -87,7 +88,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	for k, name := range rows.classes {
-		if _, tools := rows.homes(k); len(tools) < 3 {
+		if _, tools := rows.rowsOf(k); len(tools) < 3 {
 			return nil, fmt.Errorf("train: search: %w: only %d tools have %s windows: a choice within tools that are left when others are held out needs 3 such tools", ErrData, len(tools), name)
 		}
 	}
@@ -214,14 +215,14 @@ func bestOf(figures []float64) int {
 // part returns the given rows, which ascend. Of rows on disk it is a view.
 func part(t rowTable, rows []int) rowTable {
 	p := rowTable{classes: t.classes, ordered: t.ordered, mostUM: t.mostUM, limitUM: t.limitUM, exclude: t.exclude}
-	if t.far == nil {
+	if t.onDisk == nil {
 		p.Table = t.Select(rows)
 	} else {
 		p.Table, p.view = table.New(t.Columns), classify.Part(t.x(), rows)
 	}
 	for _, i := range rows {
 		p.group = append(p.group, t.group[i])
-		if t.far != nil {
+		if t.onDisk != nil {
 			p.Class = append(p.Class, t.Class[i])
 		}
 	}
@@ -251,7 +252,7 @@ func (v *verdicts) scores(class []int) score.Summary {
 }
 
 // interval returns the interval of the scores over tools.
-func (v *verdicts) interval(rows rowTable) *ToolInterval {
+func (v *verdicts) interval(rows rowTable) *card.ToolInterval {
 	of := make(map[string]int)
 	var tools []score.Confusion
 	for i, g := range rows.group {
@@ -262,7 +263,7 @@ func (v *verdicts) interval(rows rowTable) *ToolInterval {
 		}
 		tools[t].Add(rows.Class[i], v.decisions[i])
 	}
-	return intervalOf(tools)
+	return card.IntervalOf(tools)
 }
 
 // Text returns the report for a terminal, with the network to put into
@@ -285,10 +286,10 @@ func (r *SearchReport) Text() string {
 		if i == 0 {
 			name = "conf"
 		}
-		fmt.Fprintf(&b, "%4s %-14s %12s %12s %10s %8s %7d\n", name, sizes(t.Network.Hidden), rate(t.Network.Pretrain.Rate), rate(t.Network.FineTune.Rate), rate(t.Network.FineTune.Decay), figure(t.GMean), t.Picked)
+		fmt.Fprintf(&b, "%4s %-14s %12s %12s %10s %8s %7d\n", name, sizes(t.Network.Hidden), rate(t.Network.Pretrain.Rate), rate(t.Network.FineTune.Rate), rate(t.Network.FineTune.Decay), card.Figure(t.GMean), t.Picked)
 	}
 	fmt.Fprintf(&b, "\nThe G-mean above is what the choice is made by, so that of the best one flatters. What to expect on a new tool, with tools held\nout from the choice itself: %s; of the configured network on the same tools: %s. Brackets are 95 %% intervals.\n",
-		r.NestedInterval.words(r.Classes, &r.Nested), within(r.Configured.GMean, r.ConfiguredInterval.GMean))
+		r.NestedInterval.Words(r.Classes, &r.Nested), card.Within(r.Configured.GMean, r.ConfiguredInterval.GMean))
 	if r.Best == 0 || !(r.Nested.GMean > r.Configured.GMean) {
 		b.WriteString("\nNothing was gained by searching: keep the configuration.\n")
 	} else {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -57,7 +58,7 @@ const Reading = "reading recordings"
 
 // Run trains a model and scores it. Equal jobs give equal models and reports,
 // byte for byte.
-func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
+func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	job.prepare()
 	if err := job.Config.Check(); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
@@ -72,11 +73,12 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	}
 	r := newReport(&job, m, rows, counts)
 	job.Log.Info().Msg(r.Balance) // now, because what follows takes minutes
-	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.warnings()) {
+	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
 		job.warn(r, w)
 	}
 	rng := rand.New(rand.NewPCG(job.Config.Seed, 0x666f6c6473)) // "folds"
-	if err := job.scoreByTool(ctx, rows, r, rng); err != nil {
+	v, err := job.scoreByTool(ctx, rows, r, rng)
+	if err != nil {
 		return nil, nil, fmt.Errorf("train: scoring by tool: %w", err)
 	}
 	s := job.settings(rows)
@@ -85,10 +87,10 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	r.fitted(fit, rows)
+	r.SetFit(fit, rows.Columns, rows.exclude)
 	if rows.rel != nil {
 		m.Reference = rows.settle(model.Mode(fit.View), m.Reference.Windows)
-		r.ref = m.Reference
+		r.Reference = m.Reference
 		job.sayView(fit)
 	}
 	if err := job.scoreAtRandom(ctx, rows, r, rng); err != nil {
@@ -99,14 +101,14 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 		if several(rows.classes) {
 			decision = decisionsOf(c, fit.Posterior)
 		}
-		r.hold(rows, fit.Posterior, decision, scoresOf(c, fit.Posterior))
+		r.Held = heldOut(rows, fit.Posterior, decision, scoresOf(c, fit.Posterior))
 	}
 	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
-		r.landscape = newLandscape(faultyOf(fit.Posterior, 2), positives(rows.Class))
+		r.Landscape = card.NewLandscape(card.FaultyOf(fit.Posterior, 2), card.Positives(rows.Class))
 	}
 	posterior := fit.Posterior
 	fit.Posterior = nil // nobody asks again, and of many rows it is much
-	r.Faulty = r.binary()
+	r.SetFaulty()
 	m.Classifier = c
 	if err := job.trend(ctx, &rows, m, r); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
@@ -114,13 +116,13 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if m.Golden, err = goldenRows(c, rows); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	if err := job.doubts(ctx, rows, posterior, m, r); err != nil {
+	if err := job.fitUnknown(ctx, rows, posterior, m, r, v); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	if m.Reference.Mode != model.ReferenceOff {
 		m.Drift = fitDrift(rows.starts, counted(fit.Weights, len(rows.Columns), rows.exclude))
 	}
-	if m.Scores, err = json.Marshal(r.headline()); err != nil {
+	if m.Scores, err = json.Marshal(r.Headline()); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	if _, err := m.Encode(); err != nil { // checks it and gives it its id
@@ -170,9 +172,9 @@ func (j *Job) phase(name string) func(string, int, int) {
 
 // rows observes the recordings and makes the table, with a model that is
 // complete but for its classifier.
-func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
-	fail := func(err error) (rowTable, *model.Model, tally, error) {
-		return rowTable{}, nil, tally{}, fmt.Errorf("train: %w", err)
+func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, error) {
+	fail := func(err error) (rowTable, *model.Model, card.Tally, error) {
+		return rowTable{}, nil, card.Tally{}, fmt.Errorf("train: %w", err)
 	}
 	c := &j.Config
 	if len(j.Inputs) == 0 {
@@ -198,7 +200,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 		m.Gate, m.Cycle = cuttingOf(m)
 	}
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
-		t, counts, err := j.farRows(ctx, m)
+		t, counts, err := j.rowsOnDisk(ctx, m)
 		if err == nil {
 			t.exclude, err = excluded(t.Columns, c.Exclude)
 		}
@@ -208,7 +210,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 	if err != nil {
 		return fail(err)
 	}
-	counts := tally{Gaps: gaps}
+	counts := card.Tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
 		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: j.Inputs[i].Name, SHA256: j.Inputs[i].SHA256, Windows: len(os)})
@@ -217,7 +219,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, c.Window.Length))
 	}
 	if err := j.provenance(m); err != nil {
-		return rowTable{}, nil, tally{}, err
+		return rowTable{}, nil, card.Tally{}, err
 	}
 	m.Usual = usual(len(m.Usual), found)
 	if err := j.settleCutting(m, found); err != nil {
@@ -290,7 +292,7 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 // table makes one row of every window that is judged and labelled. A tool that
 // a machine goes on with in the next recording keeps its reference, as it does
 // in the monitor, so recordings are taken in the order of their first windows.
-func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *tally) (rowTable, error) {
+func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *card.Tally) (rowTable, error) {
 	found = slices.DeleteFunc(slices.Clone(found), func(os []observed) bool { return len(os) == 0 })
 	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].Start.Compare(b[0].Start) })
 	machines := make(map[string]bool)
@@ -369,7 +371,7 @@ func (t *rowTable) add(row labelled, o *observed, wear int) {
 
 // missing counts the feature values that rows with a label lack, or will lack once
 // they are relative to a reference that lacks them.
-func (t *rowTable) missing(counts *tally) {
+func (t *rowTable) missing(counts *card.Tally) {
 	counts.Missing = 0
 	p := len(t.Columns)
 	for i, k := range t.rel.tool {
@@ -383,7 +385,7 @@ func (t *rowTable) missing(counts *tally) {
 }
 
 // warn tells a person now and in the report.
-func (j *Job) warn(r *Report, text string) {
+func (j *Job) warn(r *card.Report, text string) {
 	j.Log.Warn().Msg(text)
 	r.Warnings = append(r.Warnings, text)
 }

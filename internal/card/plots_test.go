@@ -1,4 +1,4 @@
-package train
+package card
 
 import (
 	"bytes"
@@ -21,9 +21,9 @@ import (
 
 // madeUp returns rows of five tools that wear out, one that never does, and
 // scores that know it well enough.
-func madeUp() heldOut {
+func madeUp() HeldOut {
 	rng := rand.New(rand.NewPCG(7, 8))
-	var h heldOut
+	var h HeldOut
 	for tool := range 6 {
 		n := 70 + 12*tool
 		for i := range n {
@@ -34,10 +34,10 @@ func madeUp() heldOut {
 			}
 			p := 1 / (1 + math.Exp(-(12*(wear-0.77) + 0.8*rng.NormFloat64())))
 			p = math.Round(p*1e6) / 1e6 // the same on every CPU
-			h.class = append(h.class, map[bool]int{true: 1}[worn])
-			h.faulty = append(h.faulty, p)
-			h.score = append(h.score, math.Round(1e6*p*0.6/(p*0.6+(1-p)*0.4))/1e6)
-			h.group = append(h.group, fmt.Sprintf("T%02d", tool+1))
+			h.Class = append(h.Class, map[bool]int{true: 1}[worn])
+			h.Faulty = append(h.Faulty, p)
+			h.Score = append(h.Score, math.Round(1e6*p*0.6/(p*0.6+(1-p)*0.4))/1e6)
+			h.Group = append(h.Group, fmt.Sprintf("T%02d", tool+1))
 		}
 	}
 	return h
@@ -47,8 +47,8 @@ func madeUp() heldOut {
 // with a title and a description.
 func TestDrawings(t *testing.T) {
 	r := fixedReport(t)
-	r.held = madeUp()
-	r.landscape = newLandscape(r.held.faulty, positives(r.held.class))
+	r.Held = madeUp()
+	r.Landscape = NewLandscape(r.Held.Faulty, Positives(r.Held.Class))
 	r.Fit.Costs.Kept = 0.41
 	curve := func(from, to float64) []float64 {
 		y := make([]float64, 50)
@@ -108,8 +108,8 @@ func TestDrawings(t *testing.T) {
 // Without faulty rows, tools or curves the drawings that need them are missing.
 func TestDrawingsThatCannotBe(t *testing.T) {
 	r := fixedReport(t)
-	r.held = heldOut{class: []int{0, 0}, faulty: []float64{0.1, 0.2}, score: []float64{0.1, 0.2}, group: []string{"a", "a"}}
-	r.Pooled, r.landscape, r.Fit.Weights, r.Fit.History = nil, nil, &classify.Weights{Off: "why"}, &dbn.History{Loss: []float64{1}}
+	r.Held = HeldOut{Class: []int{0, 0}, Faulty: []float64{0.1, 0.2}, Score: []float64{0.1, 0.2}, Group: []string{"a", "a"}}
+	r.Pooled, r.Landscape, r.Fit.Weights, r.Fit.History = nil, nil, &classify.Weights{Off: "why"}, &dbn.History{Loss: []float64{1}}
 	if ds := r.drawings(); len(ds) != 0 {
 		t.Errorf("%d drawings", len(ds))
 	}
@@ -122,13 +122,13 @@ func TestDrawingsThatCannotBe(t *testing.T) {
 // no more than a thousandth of a class.
 func TestCurvesOfManyRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
-	var h heldOut
+	var h HeldOut
 	for i := range 5 * drawnWhole {
 		class := i % 50 / 49
-		h.class = append(h.class, class)
-		h.faulty = append(h.faulty, min(max(0.5+0.2*float64(class)+0.3*rng.NormFloat64(), 0), 1))
+		h.Class = append(h.Class, class)
+		h.Faulty = append(h.Faulty, min(max(0.5+0.2*float64(class)+0.3*rng.NormFloat64(), 0), 1))
 	}
-	positive := positives(h.class)
+	positive := Positives(h.Class)
 	points, all := h.points(positive)
 	end := points[len(points)-1]
 	if len(points) > 2*drawnSteps+2 || !math.IsInf(points[0].Threshold, 1) || end.TP != all.faulty || end.FP != all.healthy {
@@ -140,14 +140,14 @@ func TestCurvesOfManyRows(t *testing.T) {
 			t.Fatalf("%d faulty and %d healthy rows between points %v and %v", tp, fp, a, b)
 		}
 	}
-	few := heldOut{class: h.class[:drawnWhole], faulty: h.faulty[:drawnWhole]}
-	if points, _ := few.points(positives(few.class)); len(points) != len(score.OperatingPoints(few.faulty, positives(few.class))) {
+	few := HeldOut{Class: h.Class[:drawnWhole], Faulty: h.Faulty[:drawnWhole]}
+	if points, _ := few.points(Positives(few.Class)); len(points) != len(score.OperatingPoints(few.Faulty, Positives(few.Class))) {
 		t.Errorf("%d points of few rows", len(points))
 	}
 }
 
 func TestHeldOutDecisionsAreThoseOfTheScores(t *testing.T) {
-	h := heldOut{class: []int{0, 0, 1, 1}, score: []float64{0.1, 0.5, 0.49, 0.9}}
+	h := HeldOut{Class: []int{0, 0, 1, 1}, Score: []float64{0.1, 0.5, 0.49, 0.9}}
 	if m := h.decided(); m[0][1] != 1 || m[1][0] != 1 || m[1][1] != 1 {
 		t.Errorf("%v", m)
 	}

@@ -1,4 +1,4 @@
-package train
+package card
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ func TestIntervalOfScores(t *testing.T) {
 		// Draws of the third tool alone, one of 27, have no recall, and are left out.
 		"two of three do": {[]score.Confusion{good, good, never}, [2]float64{math.Sqrt(100. / 120), 1}, [2]float64{1, 1}, [2]float64{0.75, 1}},
 	} {
-		v := intervalOf(tc.tools)
+		v := IntervalOf(tc.tools)
 		if v.Tools != len(tc.tools) || v.Draws != 2000 || v.Recalls != nil {
 			t.Errorf("%s: %+v", name, v)
 		}
@@ -42,10 +42,10 @@ func TestIntervalOfScores(t *testing.T) {
 			}
 		}
 	}
-	if v := intervalOf([]score.Confusion{good}); v != nil {
+	if v := IntervalOf([]score.Confusion{good}); v != nil {
 		t.Errorf("of one tool: %+v", v)
 	}
-	if words := (*ToolInterval)(nil).words(nil, &score.Summary{}); words != "" {
+	if words := (*ToolInterval)(nil).Words(nil, &score.Summary{}); words != "" {
 		t.Errorf("no interval, %q", words)
 	}
 }
@@ -56,13 +56,13 @@ func TestIntervalOfThreeClasses(t *testing.T) {
 		{{10, 0, 0}, {0, 10, 0}, {0, 0, 10}},
 		{{10, 0, 0}, {10, 0, 0}, {0, 0, 0}},
 	}
-	v := intervalOf(tools)
+	v := IntervalOf(tools)
 	pooled := score.Confusion{{20, 0, 0}, {10, 10, 0}, {0, 0, 10}}.Summary()
 	const want = "G-mean 0.794, recall 1.000 [1.00, 1.00] of healthy, 0.500 [0.00, 1.00] of worn and 1.000 of broken over 2 tools"
-	if got := v.words([]string{"healthy", "worn", "broken"}, &pooled); got != want {
+	if got := v.Words([]string{"healthy", "worn", "broken"}, &pooled); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	two := intervalOf(twoClasses(tools))
+	two := IntervalOf(TwoClasses(tools))
 	if two.Recalls != nil || float64(two.Recall[0]) != 0 || float64(two.Recall[1]) != 1 || float64(two.Specificity[0]) != 1 {
 		t.Errorf("healthy against all others: %+v", two)
 	}
@@ -97,7 +97,7 @@ func TestIntervalHoldsThePoint(t *testing.T) {
 			}
 			twice = append(twice, double)
 		}
-		s, v := pooled.Summary(), intervalOf(tools)
+		s, v := pooled.Summary(), IntervalOf(tools)
 		for name, of := range map[string]struct {
 			point score.Figure
 			in    [2]score.Figure
@@ -106,7 +106,7 @@ func TestIntervalHoldsThePoint(t *testing.T) {
 				t.Fatalf("%s %v is not within %v", name, of.point, of.in)
 			}
 		}
-		again, double := intervalOf(tools), intervalOf(twice)
+		again, double := IntervalOf(tools), IntervalOf(twice)
 		if again.GMean != v.GMean || again.Recall != v.Recall || again.Specificity != v.Specificity {
 			t.Fatalf("%+v, then %+v", v, again)
 		}

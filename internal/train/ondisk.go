@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -28,38 +30,20 @@ func (in Input) each(begin func(columns []string) error, visit func(table.Row) e
 	return nil
 }
 
-// farRows is rows of tables that do not fit in memory: features go to a file,
-// row by row. Tables are read twice, because which flags are usual, and when
-// tools were new, must be known first; and a third time where the reference has to
-// know which features are positive. They are taken in the order in which they
-// are named.
-func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts tally, err error) {
+// rowsOnDisk returns what rows returns, of tables that do not fit in memory: features go to
+// a file, row by row. Tables are read twice, because it must be known first which flags are
+// usual and when tools were new; and a third time where the reference has to know which
+// features are positive. They are taken in the order in which they are named.
+func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Tally, error) {
+	var counts card.Tally
 	join, err := j.join(nil)
 	if err != nil {
-		return t, counts, fmt.Errorf("train: %w", err)
+		return rowTable{}, counts, fmt.Errorf("train: %w", err)
 	}
-	flags := newFlagCount(len(m.Layout.Channels()))
-	machines := make(map[string]bool)
 	m.Gate, m.Cycle = nil, nil // rows of tables are of cutting
-	for i, in := range j.Inputs {
-		before := counts.Windows
-		if err := j.observeRows(ctx, m, in, func(o *observed) error {
-			counts.Windows++
-			flags.add(o.Quality)
-			machines[o.machine] = true
-			if join != nil {
-				join.Start(o.machine, o.Tool, o.Start)
-			}
-			return nil
-		}); err != nil {
-			return t, counts, err
-		}
-		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: in.Name, SHA256: in.SHA256, Windows: counts.Windows - before})
-		j.Progress(Reading, i+1, 2*len(j.Inputs))
-	}
-	m.Usual = flags.usual()
-	if err := j.provenance(m); err != nil {
-		return t, counts, err
+	machines, err := j.survey(ctx, m, join, &counts)
+	if err != nil {
+		return rowTable{}, counts, err
 	}
 	// All ways of taking features relative to the reference are not tried on disk.
 	m.Reference.Mode = modesOf(m.NewJudge().Relations(), m.Reference.Mode)[0]
@@ -67,24 +51,56 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 		c := newCuttingWindows(m)
 		for _, in := range j.Inputs {
 			if err := j.observeRows(ctx, m, in, func(o *observed) error { c.observe(o); return nil }); err != nil {
-				return t, counts, err
+				return rowTable{}, counts, err
 			}
 		}
 		m.Reference.Positive = c.positive()
 	}
+	l := newLabeller(m, j.Config.Label, join, &counts, machines > 1)
+	t, err := j.keepRows(ctx, m, l)
+	if err == nil {
+		err = l.finish(t.Rows())
+	}
+	if err != nil {
+		t.close()
+	}
+	return t, counts, err
+}
 
-	l := newLabeller(m, j.Config.Label, join, &counts, len(machines) > 1)
+// survey reads all tables once, for the flags that are usual, the first window of each tool
+// and the provenance. It returns the number of machines.
+func (j *Job) survey(ctx context.Context, m *model.Model, join *wear.Join, counts *card.Tally) (machines int, err error) {
+	flags := newFlagCount(len(m.Layout.Channels()))
+	names := make(map[string]bool)
+	for i, in := range j.Inputs {
+		before := counts.Windows
+		if err := j.observeRows(ctx, m, in, func(o *observed) error {
+			counts.Windows++
+			flags.add(o.Quality)
+			names[o.machine] = true
+			if join != nil {
+				join.Start(o.machine, o.Tool, o.Start)
+			}
+			return nil
+		}); err != nil {
+			return 0, err
+		}
+		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: in.Name, SHA256: in.SHA256, Windows: counts.Windows - before})
+		j.Progress(Reading, i+1, 2*len(j.Inputs))
+	}
+	m.Usual = flags.usual()
+	return len(names), j.provenance(m)
+}
+
+// keepRows writes the rows of all tables to files. They are the caller's to close, also with
+// an error.
+func (j *Job) keepRows(ctx context.Context, m *model.Model, l *labeller) (t rowTable, err error) {
 	t.Table, t.classes = table.New(l.judge.FeatureNames()), m.ClassNames()
 	t.stats = newColumnStats(len(t.Columns))
-	t.Class, t.group = make([]int, 0, counts.Windows), make([]string, 0, counts.Windows)
-	if t.far, err = table.NewRowFile(j.Scratch, len(t.Columns)); err != nil {
-		return t, counts, fmt.Errorf("train: %w", err)
+	t.Class, t.group = make([]int, 0, l.counts.Windows), make([]string, 0, l.counts.Windows)
+	if t.onDisk, err = table.NewRowFile(j.Scratch, len(t.Columns)); err != nil {
+		return t, fmt.Errorf("train: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			t.close()
-		}
-	}()
 	for i, in := range j.Inputs {
 		if err := j.observeRows(ctx, m, in, func(o *observed) error {
 			row, ok, err := l.row(o)
@@ -97,37 +113,37 @@ func (j *Job) farRows(ctx context.Context, m *model.Model) (t rowTable, counts t
 			t.stats.add(row.features)
 			t.Class = append(t.Class, row.class)
 			t.group = append(t.group, row.group)
-			return t.far.Append(row.features)
+			return t.onDisk.Append(row.features)
 		}); err != nil {
-			return t, counts, err
+			return t, err
 		}
 		j.Progress(Reading, len(j.Inputs)+i+1, 2*len(j.Inputs))
 	}
 	t.Tool = t.group
-	counts.Missing, t.starts = t.stats.missing, l.starts
+	l.counts.Missing, t.starts = t.stats.missing, l.starts
 	t.ordered, t.mostUM = !l.clock.back, l.mostUM
 	t.limitUM, _ = l.rule.Limit()
-	for _, f := range []*table.RowFile{t.far, t.bare.far} {
+	for _, f := range []*table.RowFile{t.onDisk, t.bare.onDisk} {
 		if f == nil {
 			continue
 		}
 		if err := f.Flush(); err != nil {
-			return t, counts, fmt.Errorf("train: %w", err)
+			return t, fmt.Errorf("train: %w", err)
 		}
 	}
-	return t, counts, l.finish(t.Rows())
+	return t, nil
 }
 
 // addBare appends a row without a label to a file of its own.
 func (t *rowTable) addBare(scratch string, row labelled) (err error) {
 	b := &t.bare
-	if b.far == nil {
-		if b.far, err = table.NewRowFile(scratch, len(t.Columns)); err != nil {
+	if b.onDisk == nil {
+		if b.onDisk, err = table.NewRowFile(scratch, len(t.Columns)); err != nil {
 			return err
 		}
 	}
 	b.group, b.after = append(b.group, row.group), append(b.after, len(t.Class))
-	return b.far.Append(row.features)
+	return b.onDisk.Append(row.features)
 }
 
 // observeRows calls visit with what is observed in each row of a table.

@@ -1,4 +1,4 @@
-package train
+package card
 
 import (
 	"fmt"
@@ -7,15 +7,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// What is said of scores of more than two classes, none of which is the positive
-// one: the recall of each, and how well healthy is told from all others.
-
-// several reports whether there are more than two classes.
-func several(names []string) bool { return len(names) > 2 }
-
-// againstHealthy returns the scores of decisions between healthy and all other
+// AgainstHealthy returns the scores of decisions between healthy and all other
 // classes, taken as one.
-func againstHealthy(m score.Confusion) *score.Summary {
+func AgainstHealthy(m score.Confusion) *score.Summary {
 	two := score.NewConfusion(2)
 	for truth, decided := range m {
 		for decision, n := range decided {
@@ -30,9 +24,9 @@ func againstHealthy(m score.Confusion) *score.Summary {
 func recalls(names []string, s *score.Summary) string {
 	words := make([]string, len(names))
 	for k, name := range names {
-		words[k] = fmt.Sprintf("%s of %s", figure(s.Recalls[k]), name)
+		words[k] = fmt.Sprintf("%s of %s", Figure(s.Recalls[k]), name)
 	}
-	return "recall " + listed(words)
+	return "recall " + Listed(words)
 }
 
 // scoreTable lays scores of several classes out for a terminal.
@@ -54,11 +48,11 @@ func newScoreTable(names []string) *scoreTable {
 func (t *scoreTable) width(name string) int { return max(len([]rune(name)), 7) }
 
 func (t *scoreTable) line(name string, s *score.Summary) {
-	fmt.Fprintf(&t.b, "\n%-16s %7s", name, figure(s.GMean))
+	fmt.Fprintf(&t.b, "\n%-16s %7s", name, Figure(s.GMean))
 	for k, class := range t.names {
-		fmt.Fprintf(&t.b, " %*s", t.width(class), figure(s.Recalls[k]))
+		fmt.Fprintf(&t.b, " %*s", t.width(class), Figure(s.Recalls[k]))
 	}
-	fmt.Fprintf(&t.b, " %9s %7s %8d", figure(s.Accuracy), figure(s.MCC), s.Rows)
+	fmt.Fprintf(&t.b, " %9s %7s %8d", Figure(s.Accuracy), Figure(s.MCC), s.Rows)
 }
 
 // String ends the table with words about it.
@@ -70,7 +64,7 @@ func (t *scoreTable) String() string {
 // verdicts and alarms go by.
 func healthyOrNot(s *score.Summary) string {
 	return fmt.Sprintf("recall %s, specificity %s, precision %s, F1 %s, G-mean %s",
-		figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.GMean))
+		Figure(s.Recall), Figure(s.Specificity), Figure(s.Precision), Figure(s.F1), Figure(s.GMean))
 }
 
 // confusionText lays a confusion out for a terminal.
@@ -107,10 +101,13 @@ func confusionMarkdown(names []string, m score.Confusion) string {
 func escaped(names []string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
-		out[i] = strings.ReplaceAll(name, "|", `\|`)
+		out[i] = escape(name)
 	}
 	return out
 }
+
+// escape returns a name as a cell of a Markdown table.
+func escape(name string) string { return strings.ReplaceAll(name, "|", `\|`) }
 
 // scoreRows returns the head and what writes the rows of a Markdown table of
 // scores.
@@ -119,7 +116,7 @@ func scoreRows(names []string) (head string, row func(name string, s *score.Summ
 		return "| windows | faulty | accuracy | recall | specificity | precision | F1 | G-mean |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
 			func(name string, s *score.Summary) string {
 				return fmt.Sprintf("| %s | %d | %d | %s | %s | %s | %s | %s | %s |\n", name, s.Rows, s.Positive,
-					figure(s.Accuracy), figure(s.Recall), figure(s.Specificity), figure(s.Precision), figure(s.F1), figure(s.GMean))
+					Figure(s.Accuracy), Figure(s.Recall), Figure(s.Specificity), Figure(s.Precision), Figure(s.F1), Figure(s.GMean))
 			}
 	}
 	head = "| windows | G-mean | accuracy | MCC |"
@@ -129,9 +126,9 @@ func scoreRows(names []string) (head string, row func(name string, s *score.Summ
 		rule += "---:|---:|"
 	}
 	return head + "\n" + rule + "\n", func(name string, s *score.Summary) string {
-		line := fmt.Sprintf("| %s | %d | %s | %s | %s |", name, s.Rows, figure(s.GMean), figure(s.Accuracy), figure(s.MCC))
+		line := fmt.Sprintf("| %s | %d | %s | %s | %s |", name, s.Rows, Figure(s.GMean), Figure(s.Accuracy), Figure(s.MCC))
 		for k := range names {
-			line += fmt.Sprintf(" %s | %s |", figure(s.Recalls[k]), figure(s.AUCs[k]))
+			line += fmt.Sprintf(" %s | %s |", Figure(s.Recalls[k]), Figure(s.AUCs[k]))
 		}
 		return line + "\n"
 	}

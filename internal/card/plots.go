@@ -1,11 +1,10 @@
-package train
+package card
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/report"
@@ -13,45 +12,17 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// heldOut are rows with what was decided of them by a classifier that was not
+// HeldOut are rows with what was decided of them by a classifier that was not
 // fitted to them.
-type heldOut struct {
-	class  []int
-	faulty []float64 // P(faulty)
-	score  []float64 // with costs; from 0.5 on the row is called faulty
-	group  []string
+type HeldOut struct {
+	Class  []int
+	Faulty []float64 // P(faulty)
+	Score  []float64 // with costs; from 0.5 on the row is called faulty
+	Group  []string
 
 	// Of more than two classes only.
-	posterior []float64 // of all classes, row by row
-	decision  []int
-}
-
-// hold keeps rows for the plots.
-func (r *Report) hold(rows rowTable, posterior []float64, decision []int, score []float64) {
-	r.held = heldOut{class: rows.Class, faulty: faultyOf(posterior, len(rows.classes)), score: score, group: rows.group}
-	if several(rows.classes) {
-		r.held.posterior, r.held.decision = posterior, decision
-	}
-}
-
-// scoresOf returns the scores of posteriors.
-func scoresOf(c *classify.Classifier, posterior []float64) []float64 {
-	k := c.Classes()
-	s := make([]float64, len(posterior)/k)
-	for i := range s {
-		s[i] = c.Score(posterior[k*i : k*(i+1)])
-	}
-	return s
-}
-
-// decisionsOf returns the decisions on posteriors.
-func decisionsOf(c *classify.Classifier, posterior []float64) []int {
-	k := c.Classes()
-	d := make([]int, len(posterior)/k)
-	for i := range d {
-		d[i] = c.Decide(posterior[k*i : k*(i+1)])
-	}
-	return d
+	Posterior []float64 // of all classes, row by row
+	Decision  []int
 }
 
 // drawing is a plot of the model card.
@@ -69,18 +40,18 @@ const (
 // missing.
 func (r *Report) drawings() []drawing {
 	var ds []drawing
-	h := r.held
-	positive := positives(h.class)
+	h := r.Held
+	positive := Positives(h.Class)
 	if several(r.Classes) {
 		ds = append(ds, h.ofClasses(r.Classes)...)
-	} else if len(h.class) > 0 && slices.Contains(positive, true) && slices.Contains(positive, false) {
+	} else if len(h.Class) > 0 && slices.Contains(positive, true) && slices.Contains(positive, false) {
 		ds = append(ds,
 			drawing{"roc.svg", "ROC curve", h.roc(positive).SVG()},
 			drawing{"precision-recall.svg", "Precision and recall", h.precisionRecall(positive).SVG()},
 			drawing{"calibration.svg", "Calibration", h.calibration(positive).SVG()})
 	}
-	if r.landscape != nil {
-		ds = append(ds, drawing{"costs.svg", "Cost landscape", r.landscape.drawing(float64(r.Fit.Costs.Kept)).SVG()})
+	if r.Landscape != nil {
+		ds = append(ds, drawing{"costs.svg", "Cost landscape", r.Landscape.drawing(float64(r.Fit.Costs.Kept)).SVG()})
 	}
 	if r.Fit.History != nil {
 		if loss := r.Fit.History.Loss; len(loss) > 1 {
@@ -130,14 +101,14 @@ func epochs(n int) []float64 {
 }
 
 // decided returns how the rows were decided.
-func (h heldOut) decided() score.Confusion {
+func (h HeldOut) decided() score.Confusion {
 	m := score.NewConfusion(2)
-	for i, s := range h.score {
+	for i, s := range h.Score {
 		d := classify.Healthy
 		if s >= 0.5 {
 			d = classify.Faulty
 		}
-		m.Add(h.class[i], d)
+		m.Add(h.Class[i], d)
 	}
 	return m
 }
@@ -149,11 +120,11 @@ const (
 
 // points returns the operating points that curves are drawn of, with the counts
 // of all rows.
-func (h heldOut) points(positive []bool) ([]score.OperatingPoint, rowCount) {
+func (h HeldOut) points(positive []bool) ([]score.OperatingPoint, rowCount) {
 	all := totals(positive)
 	var points []score.OperatingPoint
 	var skipped *score.OperatingPoint
-	for p := range score.OperatingPointSeq(h.faulty, positive) {
+	for p := range score.OperatingPointSeq(h.Faulty, positive) {
 		if n := len(points); n > 0 && len(positive) > drawnWhole {
 			if last := points[n-1]; (p.TP-last.TP)*drawnSteps < all.faulty && (p.FP-last.FP)*drawnSteps < all.healthy {
 				skipped = &p
@@ -168,7 +139,7 @@ func (h heldOut) points(positive []bool) ([]score.OperatingPoint, rowCount) {
 	return points, all
 }
 
-func (h heldOut) roc(positive []bool) report.Plot {
+func (h HeldOut) roc(positive []bool) report.Plot {
 	points, all := h.points(positive)
 	var x, y []float64
 	for _, p := range points {
@@ -176,7 +147,7 @@ func (h heldOut) roc(positive []bool) report.Plot {
 	}
 	m := h.decided()
 	return report.Plot{
-		Title:       fmt.Sprintf("ROC curve, area %.3f", score.AUC(h.faulty, positive)),
+		Title:       fmt.Sprintf("ROC curve, area %.3f", score.AUC(h.Faulty, positive)),
 		Description: "Share of faulty windows found over share of healthy windows called faulty, for every threshold on P(faulty).",
 		X:           report.Axis{Label: "healthy windows called faulty", High: 1}, Y: report.Axis{Label: "faulty windows found", High: 1},
 		Series: []report.Series{
@@ -187,7 +158,7 @@ func (h heldOut) roc(positive []bool) report.Plot {
 	}
 }
 
-func (h heldOut) precisionRecall(positive []bool) report.Plot {
+func (h HeldOut) precisionRecall(positive []bool) report.Plot {
 	points, all := h.points(positive)
 	var x, y []float64
 	for _, p := range points[1:] {
@@ -200,7 +171,7 @@ func (h heldOut) precisionRecall(positive []bool) report.Plot {
 	m := h.decided()
 	share := float64(all.faulty) / float64(all.faulty+all.healthy)
 	return report.Plot{
-		Title:       fmt.Sprintf("Precision and recall, average precision %.3f", score.AveragePrecision(h.faulty, positive)),
+		Title:       fmt.Sprintf("Precision and recall, average precision %.3f", score.AveragePrecision(h.Faulty, positive)),
 		Description: "Share of windows called faulty that are, over the share of faulty windows found, for every threshold on P(faulty).",
 		X:           report.Axis{Label: "recall: faulty windows found", High: 1}, Y: report.Axis{Label: "precision: called faulty rightly", High: 1},
 		Series: []report.Series{
@@ -211,8 +182,8 @@ func (h heldOut) precisionRecall(positive []bool) report.Plot {
 	}
 }
 
-func (h heldOut) calibration(positive []bool) report.Plot {
-	bins := score.Reliability(h.faulty, positive, 10)
+func (h HeldOut) calibration(positive []bool) report.Plot {
+	bins := score.Reliability(h.Faulty, positive, 10)
 	var x, y []float64
 	for _, b := range bins {
 		x, y = append(x, b.Predicted), append(y, b.Observed)
@@ -252,7 +223,7 @@ func (l *Landscape) drawing(kept float64) report.Plot {
 
 func (r *Report) dots() []byte {
 	var rows []report.DotRow
-	for _, t := range r.tools {
+	for _, t := range r.Tools {
 		s := r.Groups[t]
 		if len(rows) < mostDots && several(r.Classes) {
 			row := report.DotRow{Tool: t, Values: []float64{float64(s.GMean)}, Note: fmt.Sprintf("%d windows", s.Rows)}
@@ -277,10 +248,10 @@ func (r *Report) dots() []byte {
 	return report.Dots("Each tool while it was held out", []string{"G-mean", "recall", "specificity"}, []string{report.Blue, report.Orange, report.Green}, rows)
 }
 
-func (h heldOut) lives() []byte {
+func (h HeldOut) lives() []byte {
 	var lives []report.Life
 	at := make(map[string]int)
-	for i, g := range h.group {
+	for i, g := range h.Group {
 		k, known := at[g]
 		if !known {
 			k = len(at)
@@ -290,8 +261,8 @@ func (h heldOut) lives() []byte {
 			}
 		}
 		if k < mostLives {
-			lives[k].Score = append(lives[k].Score, h.score[i])
-			lives[k].Faulty = append(lives[k].Faulty, h.class[i] != classify.Healthy)
+			lives[k].Score = append(lives[k].Score, h.Score[i])
+			lives[k].Faulty = append(lives[k].Faulty, h.Class[i] != classify.Healthy)
 		}
 	}
 	return report.Lives("Score of each window, the tool held out", lives)
@@ -322,44 +293,4 @@ func saveDrawings(folder string, ds []drawing) error {
 		}
 	}
 	return nil
-}
-
-// gallery shows the drawings of the given files, two in a row.
-func gallery(b *strings.Builder, folder string, ds []drawing, files ...string) {
-	var shown []string
-	for _, d := range ds {
-		if slices.Contains(files, d.file) {
-			shown = append(shown, fmt.Sprintf("![%s](<%s/%s>)", d.alt, folder, d.file))
-		}
-	}
-	if len(shown) == 0 {
-		return
-	}
-	if len(files) == 1 {
-		fmt.Fprintf(b, "\n%s\n", shown[0])
-		return
-	}
-	b.WriteString("\n| | |\n|---|---|\n")
-	for i := 0; i < len(shown); i += 2 {
-		right := ""
-		if i+1 < len(shown) {
-			right = shown[i+1]
-		}
-		fmt.Fprintf(b, "| %s | %s |\n", shown[i], right)
-	}
-}
-
-// limits says in words what the model is for and what not.
-func (r *Report) limits() string {
-	var b strings.Builder
-	b.WriteString("## What it is for\n\nIt says of each window of cutting whether the tool is worn, for an alarm that a person acts on. It is no safety function and stops no machine. " +
-		"It knows the machines, tools, materials and cutting data below and no others: on anything else, examine it with `trainer evaluate` before you rely on it.\n")
-	if r.Balance != "" {
-		fmt.Fprintf(&b, "\nIt learnt from %s", r.Balance)
-		if w := r.wear; w != "" {
-			b.WriteString(strings.Replace(w, "they have", "their wear is", 1))
-		}
-		b.WriteString(".\n")
-	}
-	return b.String()
 }

@@ -1,4 +1,4 @@
-package train
+package card
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ func classColor(class int) string {
 
 // ofClasses returns the curves of more than two classes, each against the rest.
 // A class that all rows are of, or none, has none.
-func (h heldOut) ofClasses(names []string) []drawing {
+func (h HeldOut) ofClasses(names []string) []drawing {
 	k := len(names)
 	chance := report.Series{X: []float64{0, 1}, Y: []float64{0, 1}, Color: report.Grey, Width: 1, Dashed: true}
 	roc := report.Plot{
@@ -36,14 +36,14 @@ func (h heldOut) ofClasses(names []string) []drawing {
 		Series: []report.Series{chance},
 	}
 	m := score.NewConfusion(k)
-	for i, truth := range h.class {
-		m.Add(truth, h.decision[i])
+	for i, truth := range h.Class {
+		m.Add(truth, h.Decision[i])
 	}
-	posterior, positive := make([]float64, len(h.class)), make([]bool, len(h.class))
+	posterior, positive := make([]float64, len(h.Class)), make([]bool, len(h.Class))
 	drawn := false
 	for class, name := range names {
-		for i, truth := range h.class {
-			posterior[i], positive[i] = h.posterior[i*k+class], truth == class
+		for i, truth := range h.Class {
+			posterior[i], positive[i] = h.Posterior[i*k+class], truth == class
 		}
 		points := score.OperatingPoints(posterior, positive)
 		all := points[len(points)-1]

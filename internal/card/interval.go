@@ -1,4 +1,4 @@
-package train
+package card
 
 import (
 	"fmt"
@@ -81,9 +81,9 @@ func overTools(figures []float64) [2]score.Figure {
 	})[0]
 }
 
-// intervalOf returns the interval of the scores of all tools together, given the decisions
+// IntervalOf returns the interval of the scores of all tools together, given the decisions
 // on the windows of each, or nil of fewer than two tools.
-func intervalOf(tools []score.Confusion) *ToolInterval {
+func IntervalOf(tools []score.Confusion) *ToolInterval {
 	if len(tools) < 2 {
 		return nil
 	}
@@ -129,8 +129,8 @@ func intervalOf(tools []score.Confusion) *ToolInterval {
 	return v
 }
 
-// confusions returns the decisions on the windows of each tool.
-func confusions(tools []string, of map[string]score.Summary) []score.Confusion {
+// Confusions returns the decisions on the windows of each tool.
+func Confusions(tools []string, of map[string]score.Summary) []score.Confusion {
 	out := make([]score.Confusion, len(tools))
 	for i, t := range tools {
 		out[i] = of[t].Confusion
@@ -138,38 +138,46 @@ func confusions(tools []string, of map[string]score.Summary) []score.Confusion {
 	return out
 }
 
-// twoClasses returns decisions between healthy and all other classes, taken as one.
-func twoClasses(tools []score.Confusion) []score.Confusion {
+// TwoClasses returns decisions between healthy and all other classes, taken as one.
+func TwoClasses(tools []score.Confusion) []score.Confusion {
 	out := make([]score.Confusion, len(tools))
 	for i, m := range tools {
-		out[i] = againstHealthy(m).Confusion
+		out[i] = AgainstHealthy(m).Confusion
 	}
 	return out
 }
 
-// within returns a figure and its interval, if that is defined.
-func within(f score.Figure, of [2]score.Figure) string {
+// Within returns a figure and its interval, if that is defined.
+func Within(f score.Figure, of [2]score.Figure) string {
 	if of[0] != of[0] {
-		return figure(f)
+		return Figure(f)
 	}
-	return fmt.Sprintf("%s [%.2f, %.2f]", figure(f), float64(of[0]), float64(of[1]))
+	return fmt.Sprintf("%s [%.2f, %.2f]", Figure(f), float64(of[0]), float64(of[1]))
 }
 
-// words returns scores with their intervals, nothing if there are none. Names are those of
+// Words returns scores with their intervals, nothing if there are none. Names are those of
 // the classes.
-func (v *ToolInterval) words(names []string, s *score.Summary) string {
+func (v *ToolInterval) Words(names []string, s *score.Summary) string {
 	if v == nil || s == nil {
 		return ""
 	}
-	words := []string{"G-mean " + within(s.GMean, v.GMean)}
+	words := []string{"G-mean " + Within(s.GMean, v.GMean)}
 	if several(names) && len(v.Recalls) == len(names) && len(s.Recalls) == len(names) {
 		recalls := make([]string, len(names))
 		for k, name := range names {
-			recalls[k] = within(s.Recalls[k], v.Recalls[k]) + " of " + name
+			recalls[k] = Within(s.Recalls[k], v.Recalls[k]) + " of " + name
 		}
-		words = append(words, "recall "+listed(recalls))
+		words = append(words, "recall "+Listed(recalls))
 	} else {
-		words = append(words, "recall "+within(s.Recall, v.Recall), "specificity "+within(s.Specificity, v.Specificity))
+		words = append(words, "recall "+Within(s.Recall, v.Recall), "specificity "+Within(s.Specificity, v.Specificity))
 	}
 	return fmt.Sprintf("%s over %d tools", strings.Join(words, ", "), v.Tools)
+}
+
+func mean(x []float64) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
 }

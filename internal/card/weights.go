@@ -1,4 +1,4 @@
-package train
+package card
 
 import (
 	"fmt"
@@ -9,39 +9,20 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
-// fitted takes what the fit of the model's classifier to rows says.
-func (r *Report) fitted(fit *classify.Report, rows rowTable) {
+// SetFit takes what the fit of the model's classifier says. Columns are the names of the
+// features; those in exclude do not count.
+func (r *Report) SetFit(fit *classify.Report, columns []string, exclude []int) {
 	r.Fit = fit
-	for _, j := range rows.exclude {
-		r.Excluded = append(r.Excluded, rows.Columns[j])
+	for _, j := range exclude {
+		r.Excluded = append(r.Excluded, columns[j])
 	}
 	if fit.Weights == nil {
 		return
 	}
 	for i := range fit.Weights.Columns {
 		c := &fit.Weights.Columns[i]
-		c.Name = rows.Columns[c.Column]
+		c.Name = columns[c.Column]
 	}
-}
-
-// counted says of each of so many features whether it counts: whether it has a weight
-// or, where all features count alike, whether it is not excluded. It is nil if all count.
-func counted(w *classify.Weights, features int, exclude []int) []bool {
-	if w == nil || w.Off != "" {
-		if len(exclude) == 0 {
-			return nil
-		}
-		counts := slices.Repeat([]bool{true}, features)
-		for _, j := range exclude {
-			counts[j] = false
-		}
-		return counts
-	}
-	counts := make([]bool, features)
-	for _, c := range w.Columns {
-		counts[c.Column] = true
-	}
-	return counts
 }
 
 // followers says on one line how many features count, and which most.
@@ -62,7 +43,7 @@ func (r *Report) followers() string {
 	if len(w.Columns) == 1 {
 		verb, more = "follows", ""
 	}
-	return fmt.Sprintf("%d of %d features %s the life of every tool: %s%s", len(w.Columns), r.Features, verb, listed(names), more)
+	return fmt.Sprintf("%d of %d features %s the life of every tool: %s%s", len(w.Columns), r.Features, verb, Listed(names), more)
 }
 
 // followersMarkdown writes the part of the card that says which features count.
@@ -73,7 +54,7 @@ func (r *Report) followersMarkdown(b *strings.Builder, folder string, ds []drawi
 	}
 	b.WriteString("\n## What follows wear in every tool\n")
 	if n := len(r.Excluded); n > 0 {
-		fmt.Fprintf(b, "\nExcluded by `exclude` in `train.yaml`, so that they do not count: %s.\n", some(escaped(r.Excluded)))
+		fmt.Fprintf(b, "\nExcluded by `exclude` in `train.yaml`, so that they do not count: %s.\n", Some(escaped(r.Excluded)))
 	}
 	if w == nil {
 		return
@@ -101,7 +82,7 @@ func (r *Report) followersMarkdown(b *strings.Builder, folder string, ds []drawi
 		b.WriteString(" least ρ of a tool | greatest |\n|---|---:|---:|---:|---:|---:|\n")
 	}
 	for _, c := range w.Columns {
-		fmt.Fprintf(b, "| %s | %.3f | %.2f | %.2f |", escaped([]string{c.Name})[0], c.Weight, c.Mean, c.SD)
+		fmt.Fprintf(b, "| %s | %.3f | %.2f | %.2f |", escape(c.Name), c.Weight, c.Mean, c.SD)
 		rho := c.Rho
 		if !byTool {
 			rho = []float64{slices.Min(rho), slices.Max(rho)}
@@ -147,7 +128,7 @@ func (r *Report) unlabelled() string {
 	if h := r.Fit.History; h == nil || len(h.Pretrain) > 0 {
 		what = append(what, "pre-training")
 	}
-	s := fmt.Sprintf("%d windows of %d tools without a label fitted %s", u.Rows, u.Groups, listed(what))
+	s := fmt.Sprintf("%d windows of %d tools without a label fitted %s", u.Rows, u.Groups, Listed(what))
 	if u.Groups == 1 {
 		s = strings.Replace(s, "1 tools", "1 tool", 1)
 	}
@@ -164,28 +145,4 @@ func (r *Report) between() string {
 		return ""
 	}
 	return fmt.Sprintf("Wear jumps over the limit from one window to the next: fine-tuning learnt from %d rows on the way between such windows too", r.Fit.Between)
-}
-
-const transductiveSplit = ", transductive: networks have learnt from windows without a label of the tools held out"
-
-// transductive reports whether networks have seen windows of the tools held out.
-func (r *Report) transductive() bool { return strings.HasSuffix(r.Split, transductiveSplit) }
-
-// views writes how the mode of the reference was chosen, if it was left to the trainer.
-func (r *Report) views(b *strings.Builder) {
-	if len(r.Fit.Views) == 0 {
-		if r.auto {
-			fmt.Fprintf(b, "\nThe mode was left to the trainer (`auto`), which kept to the first: others are tried on tables of at most %d MiB in memory, where four tools or more have windows of each class but healthy.\n", viewBytes>>20)
-		}
-		return
-	}
-	b.WriteString("\nThe mode was left to the trainer (`auto`). Loss is the cross-entropy on tools held out, classes and tools counting alike; " +
-		"the first mode is kept unless another's loss is less by more than the standard error over tools.\n\n| mode | loss |\n|---|---:|\n")
-	for _, v := range r.Fit.Views {
-		name := v.Name
-		if name == r.Fit.View {
-			name = "**" + name + "**, kept"
-		}
-		fmt.Fprintf(b, "| %s | %.3f |\n", name, v.Loss)
-	}
 }
