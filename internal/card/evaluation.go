@@ -85,6 +85,15 @@ func (r *Evaluation) Text() string {
 	if r.Wear != "" {
 		fmt.Fprintf(&b, "wear     %s\n", strings.TrimLeft(strings.TrimPrefix(r.Wear, "flank wear"), ": "))
 	}
+	r.alarms(&b)
+	r.table(&b)
+	r.intervals(&b)
+	r.notes(&b)
+	return b.String()
+}
+
+// alarms says on one line what alarms a person would have seen.
+func (r *Evaluation) alarms(b *strings.Builder) {
 	a := &r.Alarms
 	soon := 0 // early on tools that wore out later
 	for _, t := range a.Tools {
@@ -96,35 +105,34 @@ func (r *Evaluation) Text() string {
 	if a.Threshold != alarm.Default.Threshold {
 		over = fmt.Sprintf(" with a score of %v or more", a.Threshold)
 	}
-	fmt.Fprintf(&b, "alarms   at %d of %d windows%s: %d of %d worn tools caught once they were worn, %d before, %d missed; %d of %d others rang", a.K, a.N, over,
+	fmt.Fprintf(b, "alarms   at %d of %d windows%s: %d of %d worn tools caught once they were worn, %d before, %d missed; %d of %d others rang", a.K, a.N, over,
 		a.Caught, a.Worn, soon, a.Worn-a.Caught-soon, a.Early-soon, len(a.Tools)-a.Worn)
 	if a.Caught > 0 {
-		fmt.Fprintf(&b, "; median delay %.0f s of cutting", float64(a.MedianDelay))
+		fmt.Fprintf(b, "; median delay %.0f s of cutting", float64(a.MedianDelay))
 	}
+}
+
+// table lays the scores of all windows and of each tool out.
+func (r *Evaluation) table(b *strings.Builder) {
 	if several(r.Classes) {
 		t := newScoreTable(r.Classes)
-		t.line("all", p)
+		t.line("all", &r.Pooled)
 		for _, name := range r.Tools {
 			s := r.Groups[name]
 			t.line(name, &s)
 		}
 		b.WriteString("\n" + t.String())
-		r.intervals(&b)
-		r.notes(&b)
-		return b.String()
+		return
 	}
 	const head, row = "\n\n%-16s %7s %7s %12s %10s %7s %9s %7s %7s %8s %7s", "\n%-16s %7s %7s %12s %10s %7s %9s %7s %7s %8d %7d"
-	fmt.Fprintf(&b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "MCC", "AUC", "windows", "faulty")
+	fmt.Fprintf(b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "MCC", "AUC", "windows", "faulty")
 	line := func(name string, s score.Summary) {
-		fmt.Fprintf(&b, row, name, Figure(s.GMean), Figure(s.Recall), Figure(s.Specificity), Figure(s.Precision), Figure(s.F1), Figure(s.Accuracy), Figure(s.MCC), Figure(s.AUC), s.Rows, s.Positive)
+		fmt.Fprintf(b, row, name, Figure(s.GMean), Figure(s.Recall), Figure(s.Specificity), Figure(s.Precision), Figure(s.F1), Figure(s.Accuracy), Figure(s.MCC), Figure(s.AUC), s.Rows, s.Positive)
 	}
 	line("all", r.Pooled)
 	for _, t := range r.Tools {
 		line(t, r.Groups[t])
 	}
-	r.intervals(&b)
-	r.notes(&b)
-	return b.String()
 }
 
 // intervals says how far the scores of all tools together depend on which tools they are.

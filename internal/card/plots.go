@@ -139,12 +139,33 @@ func (h HeldOut) points(positive []bool) ([]score.OperatingPoint, rowCount) {
 	return points, all
 }
 
-func (h HeldOut) roc(positive []bool) report.Plot {
-	points, all := h.points(positive)
-	var x, y []float64
+// rates returns the share of negative rows, and that of positive rows, above the threshold of
+// each point. The last point is of all rows.
+func rates(points []score.OperatingPoint) (negative, positive []float64) {
+	all := points[len(points)-1]
 	for _, p := range points {
-		x, y = append(x, float64(p.FP)/float64(all.healthy)), append(y, float64(p.TP)/float64(all.faulty))
+		negative, positive = append(negative, float64(p.FP)/float64(all.FP)), append(positive, float64(p.TP)/float64(all.TP))
 	}
+	return negative, positive
+}
+
+// precisions returns recall and precision in steps, as average precision sums them. The last
+// point is of all rows, the first of none.
+func precisions(points []score.OperatingPoint) (recall, precision []float64) {
+	all := points[len(points)-1]
+	for _, p := range points[1:] {
+		v := float64(p.TP) / float64(p.TP+p.FP)
+		if n := len(recall); n > 0 {
+			recall, precision = append(recall, recall[n-1]), append(precision, v)
+		}
+		recall, precision = append(recall, float64(p.TP)/float64(all.TP)), append(precision, v)
+	}
+	return recall, precision
+}
+
+func (h HeldOut) roc(positive []bool) report.Plot {
+	points, _ := h.points(positive)
+	x, y := rates(points)
 	m := h.decided()
 	return report.Plot{
 		Title:       fmt.Sprintf("ROC curve, area %.3f", score.AUC(h.Faulty, positive)),
@@ -160,14 +181,7 @@ func (h HeldOut) roc(positive []bool) report.Plot {
 
 func (h HeldOut) precisionRecall(positive []bool) report.Plot {
 	points, all := h.points(positive)
-	var x, y []float64
-	for _, p := range points[1:] {
-		precision := float64(p.TP) / float64(p.TP+p.FP)
-		if len(x) > 0 { // steps, as average precision sums them
-			x, y = append(x, x[len(x)-1]), append(y, precision)
-		}
-		x, y = append(x, float64(p.TP)/float64(all.faulty)), append(y, precision)
-	}
+	x, y := precisions(points)
 	m := h.decided()
 	share := float64(all.faulty) / float64(all.faulty+all.healthy)
 	return report.Plot{

@@ -51,21 +51,11 @@ func (h HeldOut) ofClasses(names []string) []drawing {
 			continue
 		}
 		drawn = true
-		var fp, tp, steps, precision []float64
-		for i, p := range points {
-			fp, tp = append(fp, float64(p.FP)/float64(all.FP)), append(tp, float64(p.TP)/float64(all.TP))
-			if i == 0 {
-				continue
-			}
-			v := float64(p.TP) / float64(p.TP+p.FP)
-			if i > 1 { // steps, as average precision sums them
-				steps, precision = append(steps, steps[len(steps)-1]), append(precision, v)
-			}
-			steps, precision = append(steps, tp[i]), append(precision, v)
-		}
+		fp, tp := rates(points)
+		recall, precision := precisions(points)
 		color := classColor(class)
 		roc.Series = append(roc.Series, report.Series{Name: fmt.Sprintf("%s %.3f", name, score.AUC(posterior, positive)), X: fp, Y: tp, Color: color})
-		pr.Series = append(pr.Series, report.Series{Name: fmt.Sprintf("%s %.3f", name, score.AveragePrecision(posterior, positive)), X: steps, Y: precision, Color: color})
+		pr.Series = append(pr.Series, report.Series{Name: fmt.Sprintf("%s %.3f", name, score.AveragePrecision(posterior, positive)), X: recall, Y: precision, Color: color})
 		bins := score.Reliability(posterior, positive, 10)
 		var predicted, observed []float64
 		for _, b := range bins {

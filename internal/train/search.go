@@ -107,33 +107,14 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 		rows.settle(rows.rel.modes[0], s.Config.Reference.Windows)
 	}
 	rows.bare.group = nil
-	lessons := rows.lessons(s.Config.Reference.Windows)
 	steps, done := (len(outer)+1)*len(networks)+2*len(outer), 0
 	step := func() {
 		done++
 		s.Progress("searching", done, steps)
 	}
-	k := len(rows.classes)
-	nested, configured := newVerdicts(len(rows.Class), k), newVerdicts(len(rows.Class), k)
-	for f, fold := range outer {
-		within := part(rows, fold.Train)
-		figures, err := s.compare(ctx, within, networks, s.Config.Seed+uint64(f)+1, step)
-		if err != nil {
-			return nil, err
-		}
-		best := bestOf(figures)
-		r.Trials[best].Picked++
-		for _, judged := range []struct {
-			network int
-			to      *verdicts
-		}{{best, nested}, {0, configured}} {
-			v, err := classify.CrossValidateTable(ctx, lessons, s.settingsOf(networks[judged.network], rows), []classify.Fold{fold})
-			if err != nil {
-				return nil, fmt.Errorf("train: search: outer fold %d: %w", f+1, err)
-			}
-			judged.to.take(v, fold.Test)
-			step()
-		}
+	nested, configured, err := s.nested(ctx, r, rows, outer, networks, step)
+	if err != nil {
+		return nil, err
 	}
 	figures, err := s.compare(ctx, rows, networks, s.Config.Seed, step)
 	if err != nil {
@@ -146,6 +127,34 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 	r.Nested, r.Configured = nested.scores(rows.Class), configured.scores(rows.Class)
 	r.NestedInterval, r.ConfiguredInterval = nested.interval(rows), configured.interval(rows)
 	return r, nil
+}
+
+// nested judges the tools of each outer fold by the network that is chosen without them, and
+// by the configured one.
+func (s Search) nested(ctx context.Context, r *SearchReport, rows rowTable, outer []classify.Fold, networks []Network, step func()) (chosen, configured *verdicts, err error) {
+	lessons := rows.lessons(s.Config.Reference.Windows)
+	k := len(rows.classes)
+	chosen, configured = newVerdicts(len(rows.Class), k), newVerdicts(len(rows.Class), k)
+	for f, fold := range outer {
+		figures, err := s.compare(ctx, part(rows, fold.Train), networks, s.Config.Seed+uint64(f)+1, step)
+		if err != nil {
+			return nil, nil, err
+		}
+		best := bestOf(figures)
+		r.Trials[best].Picked++
+		for _, judged := range []struct {
+			network int
+			to      *verdicts
+		}{{best, chosen}, {0, configured}} {
+			v, err := classify.CrossValidateTable(ctx, lessons, s.settingsOf(networks[judged.network], rows), []classify.Fold{fold})
+			if err != nil {
+				return nil, nil, fmt.Errorf("train: search: outer fold %d: %w", f+1, err)
+			}
+			judged.to.take(v, fold.Test)
+			step()
+		}
+	}
+	return chosen, configured, nil
 }
 
 // draw returns the configured network and others with hidden layers, rates and

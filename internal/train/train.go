@@ -106,23 +106,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
 		r.Landscape = card.NewLandscape(card.FaultyOf(fit.Posterior, 2), card.Positives(rows.Class))
 	}
-	posterior := fit.Posterior
-	fit.Posterior = nil // nobody asks again, and of many rows it is much
 	r.SetFaulty()
 	m.Classifier = c
-	if err := job.trend(ctx, &rows, m, r); err != nil {
-		return nil, nil, fmt.Errorf("train: %w", err)
-	}
-	if m.Golden, err = goldenRows(c, rows); err != nil {
-		return nil, nil, fmt.Errorf("train: %w", err)
-	}
-	if err := job.fitUnknown(ctx, rows, posterior, m, r, v); err != nil {
-		return nil, nil, fmt.Errorf("train: %w", err)
-	}
-	if m.Reference.Mode != model.ReferenceOff {
-		m.Drift = fitDrift(rows.starts, counted(fit.Weights, len(rows.Columns), rows.exclude))
-	}
-	if m.Scores, err = json.Marshal(r.Headline()); err != nil {
+	if err := job.complete(ctx, &rows, m, r, v); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	if _, err := m.Encode(); err != nil { // checks it and gives it its id
@@ -130,6 +116,27 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	}
 	r.Model = m.ID()
 	return m, r, nil
+}
+
+// complete gives a model that has its classifier the rest: the estimate of wear, the verdict
+// unknown, drift, and what it is checked by.
+func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *card.Report, v *validated) (err error) {
+	posterior := r.Fit.Posterior
+	r.Fit.Posterior = nil // it is not needed again, and large if there are many rows
+	if err := j.trend(ctx, rows, m, r); err != nil {
+		return err
+	}
+	if m.Golden, err = goldenRows(m.Classifier, *rows); err != nil {
+		return err
+	}
+	if err := j.fitUnknown(ctx, *rows, posterior, m, r, v); err != nil {
+		return err
+	}
+	if m.Reference.Mode != model.ReferenceOff {
+		m.Drift = fitDrift(rows.starts, counted(r.Fit.Weights, len(rows.Columns), rows.exclude))
+	}
+	m.Scores, err = json.Marshal(r.Headline())
+	return err
 }
 
 // prepare fills in what may be left out.
@@ -176,33 +183,20 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	fail := func(err error) (rowTable, *model.Model, card.Tally, error) {
 		return rowTable{}, nil, card.Tally{}, fmt.Errorf("train: %w", err)
 	}
-	c := &j.Config
 	if len(j.Inputs) == 0 {
 		return fail(fmt.Errorf("%w: no recordings: name some with --data", ErrData))
 	}
-	if _, err := wear.NewJoin(j.Wear, c.Join); err != nil { // before hours of reading
+	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil { // before hours of reading
 		return fail(err)
 	}
-	m := &model.Model{
-		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
-		Usual: make([]signal.Quality, len(j.Layout.Channels())),
-		Label: labelRule(c.Label),
-	}
-	if err := m.Window.Check(m.Layout); err != nil {
-		return fail(err)
-	}
-	x, err := signal.NewExtractor(m.Layout, m.SamplesPerChannel(), m.Features)
+	m, err := j.blank()
 	if err != nil {
 		return fail(err)
-	}
-	m.Features = x.Spec() // with its version, whatever the newest will be
-	if c.Gate == "auto" {
-		m.Gate, m.Cycle = cuttingOf(m)
 	}
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
 		t, counts, err := j.rowsOnDisk(ctx, m)
 		if err == nil {
-			t.exclude, err = excluded(t.Columns, c.Exclude)
+			t.exclude, err = excluded(t.Columns, j.Config.Exclude)
 		}
 		return t, m, counts, err
 	}
@@ -216,7 +210,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: j.Inputs[i].Name, SHA256: j.Inputs[i].SHA256, Windows: len(os)})
 	}
 	if counts.Windows == 0 {
-		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, c.Window.Length))
+		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, j.Config.Window.Length))
 	}
 	if err := j.provenance(m); err != nil {
 		return rowTable{}, nil, card.Tally{}, err
@@ -231,11 +225,33 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	}
 	t, err := j.table(m, found, join, &counts)
 	if err == nil {
-		if t.exclude, err = excluded(t.Columns, c.Exclude); err != nil {
+		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
 			return fail(err)
 		}
 	}
 	return t, m, counts, err
+}
+
+// blank returns a model that has learnt nothing yet.
+func (j *Job) blank() (*model.Model, error) {
+	c := &j.Config
+	m := &model.Model{
+		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
+		Usual: make([]signal.Quality, len(j.Layout.Channels())),
+		Label: labelRule(c.Label),
+	}
+	if err := m.Window.Check(m.Layout); err != nil {
+		return nil, err
+	}
+	x, err := signal.NewExtractor(m.Layout, m.SamplesPerChannel(), m.Features)
+	if err != nil {
+		return nil, err
+	}
+	m.Features = x.Spec() // with its version, so that a newer one changes nothing
+	if c.Gate == "auto" {
+		m.Gate, m.Cycle = cuttingOf(m)
+	}
+	return m, nil
 }
 
 // provenance notes where the model comes from, but for the data.
