@@ -120,7 +120,7 @@ func (r *record) measureSensors(f *findings) {
 	for _, fault := range r.plan.faults {
 		subject := fault.Channel
 		if fault.Kind == sim.ClockStep || fault.Kind == sim.ClockDrift {
-			subject = "" // that of the clock
+			subject = "" // the clock has none
 		}
 		s := sensed{fault: fault}
 		for i := range r.advisories {

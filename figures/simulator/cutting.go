@@ -50,7 +50,7 @@ type sorting struct {
 	Lost    int // drilling, and not judged
 }
 
-// The schedules of a study: that of the simulated history, a longer one, and the
+// The schedules of a study: the simulated history's, a longer one, and the
 // holes of the experiment.
 var (
 	shortCycles = train.HistorySchedule

@@ -18,7 +18,7 @@ type logistic struct {
 	weights     []float64 // by column, the intercept last
 }
 
-// logisticDecay is the weight of |w|²/2, of all weights but the intercept, beside
+// logisticDecay is the weight of |w|²/2, of all weights but the intercept, next to
 // the mean loss.
 const logisticDecay = 0.01
 

@@ -24,7 +24,7 @@ import (
 // channels, or any classifier would look good.
 type wearStudy struct {
 	Seed    uint64
-	Life    time.Duration // mean cutting time of a tool; 0 means that of SimulatedHistory
+	Life    time.Duration // mean cutting time of a tool; 0 means the life in SimulatedHistory
 	Tools   int           // of the experiment's 20; 0 means all
 	Version int           // of the features; 0 means the trainer's
 	Workers int           // 0: one for each CPU; never changes a result
@@ -117,7 +117,7 @@ func (s wearStudy) Run(ctx context.Context) (*wearReport, error) {
 	return r, nil
 }
 
-// live trains a model on the study's tools and drills those of the next seed.
+// live trains a model on the study's tools and drills the tools of the next seed.
 func (s wearStudy) live(ctx context.Context) (card.Alarms, error) {
 	m, _, err := train.Run(ctx, s.job(false, model.ReferenceAuto))
 	if err != nil {
@@ -165,7 +165,7 @@ func tools(seed uint64, by train.Schedule, n int) []sim.Tool {
 	return all[:min(cmp.Or(n, len(all)), len(all))]
 }
 
-// randomFolds deals the rows of a table to five folds whatever their tool.
+// randomFolds deals the rows of a table to five folds without regard to their tool.
 func (s wearStudy) randomFolds(t windows) []classify.Fold {
 	return classify.StratifiedKFold(t.lessons.Y, 5, rand.New(rand.NewPCG(s.Seed, 0x666f6c6473)))
 }

@@ -68,7 +68,7 @@ func work(in io.Reader, out io.Writer) error {
 // task is something to be timed, ready to run again and again.
 type task func() (seconds, error)
 
-// seconds is an answer: those of the clock, and those that the processor spent
+// seconds is an answer: the seconds of the clock, and the seconds that the processor spent
 // on this process.
 type seconds struct{ wall, cpu float64 }
 

@@ -193,7 +193,7 @@ func (p *pages) Settings() string {
 	return strings.Replace(text, "---:|---:|", "---|---|", 1)
 }
 
-// PaperAverages sets the paper's means and ranks beside ours.
+// PaperAverages sets the paper's means and ranks next to ours.
 func (p *pages) PaperAverages() string {
 	var rows [][]string
 	ranks := map[Metric][]float64{}

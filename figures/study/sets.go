@@ -13,10 +13,10 @@ type tablesOf struct {
 	Metric Metric
 }
 
-// Paper sets our numbers beside those of the paper: a row for each set, and for
+// WithPaper sets our numbers next to the paper's: a row for each set, and for
 // each of the paper's columns "ours (paper's)". Ours are with the study's
 // settings; a printed value that cannot be, see possible, has an asterisk.
-func (t tablesOf) Beside() string {
+func (t tablesOf) WithPaper() string {
 	header := []string{"set", "rows", "minority"}
 	var columns []string
 	for _, column := range t.Paper.Methods {

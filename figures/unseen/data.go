@@ -37,7 +37,7 @@ type set struct {
 	table *table.Table // Class is 0, healthy, or 1, faulty
 }
 
-// life is the rows of one tool, without those of its reference.
+// life is the rows of one tool after its reference.
 type life struct {
 	tool   string
 	rows   []int // of the table
@@ -224,7 +224,7 @@ func meanSD(x []float64) (mean, sd float64) {
 // drillSeeds are the seeds of the simulated drill; each is an experiment of 20 tools.
 var drillSeeds = []uint64{1, 2, 3}
 
-// drillTool names a tool of the simulated drill: those of all seeds are in one set.
+// drillTool names a tool of the simulated drill: the tools of all seeds are in one set.
 func drillTool(seed uint64, tool string) string { return fmt.Sprintf("%d-%s", seed, tool) }
 
 // readDrill drills the tools of the simulated gun drill and extracts all features of

@@ -21,7 +21,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/trend"
 )
 
-// Flank's name among the methods, and that of its default settings.
+// Flank's name among the methods, and the name of its default settings.
 const (
 	flankMethod    = "flank"
 	defaultVariant = "default"

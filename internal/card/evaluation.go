@@ -11,11 +11,11 @@ import (
 )
 
 // Evaluation says how good a model is on the windows of an exam. Its JSON is
-// part of the contract, as that of Report is.
+// part of the contract, as the JSON of Report is.
 type Evaluation struct {
 	Model            string                   `json:"model"`
 	Label            string                   `json:"label"`                     // rule, in words
-	Pooled           score.Summary            `json:"pooled"`                    // of windows with the verdict healthy or faulty, as all figures but those of ranking and calibration
+	Pooled           score.Summary            `json:"pooled"`                    // of windows with the verdict healthy or faulty, as all figures but ranking and calibration
 	Interval         *ToolInterval            `json:"pooled_interval,omitempty"` // if there are several tools
 	Classes          []string                 `json:"classes,omitempty"`         // their names, if there are more than two
 	Faulty           *score.Summary           `json:"faulty,omitempty"`          // healthy against all others, if there are more than two

@@ -155,7 +155,7 @@ func Within(f score.Figure, of [2]score.Figure) string {
 	return fmt.Sprintf("%s [%.2f, %.2f]", Figure(f), float64(of[0]), float64(of[1]))
 }
 
-// Words returns scores with their intervals, nothing if there are none. Names are those of
+// Words returns scores with their intervals, nothing if there are none. Names are the names of
 // the classes.
 func (v *ToolInterval) Words(names []string, s *score.Summary) string {
 	if v == nil || s == nil {

@@ -139,7 +139,7 @@ func (h HeldOut) points(positive []bool) ([]score.OperatingPoint, rowCount) {
 	return points, all
 }
 
-// rates returns the share of negative rows, and that of positive rows, above the threshold of
+// rates returns the shares of negative and of positive rows above the threshold of
 // each point. The last point is of all rows.
 func rates(points []score.OperatingPoint) (negative, positive []float64) {
 	all := points[len(points)-1]
@@ -282,7 +282,7 @@ func (h HeldOut) lives() []byte {
 	return report.Lives("Score of each window, the tool held out", lives)
 }
 
-// saveDrawings writes the plots into a folder and removes those of an earlier
+// saveDrawings writes the plots into a folder and removes the plots of an earlier
 // model there.
 func saveDrawings(folder string, ds []drawing) error {
 	if len(ds) > 0 {

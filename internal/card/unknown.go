@@ -55,7 +55,7 @@ type UnknownClass struct {
 	OutOfDistribution int `json:"out_of_distribution"` // windows that are unknown because of it
 	Ambiguous         int `json:"ambiguous"`
 	Implausible       int `json:"implausible"`
-	New               int `json:"new"` // windows with a p-value up to Novelty, whatever became of them
+	New               int `json:"new"` // windows with a p-value up to Novelty, whether they are unknown or not
 }
 
 // UnknownTool is what becomes of the windows of one tool.

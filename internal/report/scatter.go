@@ -92,7 +92,7 @@ func (s Scatter) label(c *canvas, left, side float64, toX, toY func(float64) flo
 	}
 }
 
-// farthest returns the points beside the diagonal, the farthest first.
+// farthest returns the points off the diagonal, the farthest first.
 func (s Scatter) farthest() []int {
 	var order []int
 	for i := range s.X {

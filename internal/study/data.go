@@ -53,7 +53,7 @@ type CSV struct {
 	Path   string
 	Label  string   // the column of the class, which has two values
 	Group  string   // the column of what rows have in common, such as the tool; empty: folds are by row
-	Ignore []string // columns that are no features
+	Ignore []string // columns that are not features
 }
 
 const (
@@ -253,7 +253,7 @@ func (c CSV) column(name string, rows [][]string, j int, line []int) ([][]float3
 			first = cmp.Or(first, line[i])
 		}
 		if len(words) > maxValues {
-			return nil, fmt.Errorf("%s: column %s holds more than %d different words, such as %q: if it is no feature, leave it out with --ignore %s", c.Path, name, maxValues, row[j], name)
+			return nil, fmt.Errorf("%s: column %s holds more than %d different words, such as %q: if it is not a feature, leave it out with --ignore %s", c.Path, name, maxValues, row[j], name)
 		}
 	}
 	if len(words) == 0 {

@@ -154,7 +154,7 @@ func figures(cells []Cell, pooled bool) [6]float64 {
 	return f
 }
 
-// mean is that of the numbers added; NaN counts as none.
+// mean is the mean of the numbers added; NaN does not count.
 type mean struct {
 	sum float64
 	n   int

@@ -31,7 +31,7 @@ func LoadConfig(path string) (Config, error) {
 	return c, nil
 }
 
-// Check reports the first setting that cannot be used, whatever the data. The
+// Check reports the first setting that cannot be used with any data. The
 // error wraps a config.KeyError.
 func (c *Config) Check() error {
 	wrong := func(key, format string, args ...any) error {

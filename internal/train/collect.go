@@ -32,7 +32,7 @@ type Input struct {
 	// is taken, by name. Rows are of cutting; a class there is the label.
 	Table *table.Table
 
-	// Cut calls visit with windows that are cut already, instead of Open: those of
+	// Cut calls visit with windows that are cut already, instead of Open: windows of
 	// the model's layout, in any order, none of them twice. They are only lent. It
 	// returns what SHA256 becomes.
 	Cut func(ctx context.Context, m *model.Model, visit func(*window.Window) error) (sum string, err error)
@@ -50,8 +50,8 @@ type observed struct {
 }
 
 // collect observes all windows of all inputs, several inputs at a time. The
-// result is in the order of the inputs, whatever the number of workers.
-// Progress counts windows, or inputs if nobody knows how many windows these
+// result is in the order of the inputs, with any number of workers.
+// Progress counts windows, or inputs if it is not known how many windows these
 // have.
 func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, progress func(done, total int)) ([][]observed, int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

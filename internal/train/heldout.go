@@ -64,7 +64,7 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *card.Report, rn
 	return &validated{v, folds}, nil
 }
 
-// scoreAtRandom scores them on rows that were held out whatever their tool. The rows are
+// scoreAtRandom scores them on rows that were held out at random, without regard to their tool. The rows are
 // relative to the reference in the way that the model has.
 func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *card.Report, rng *rand.Rand) error {
 	if !j.Config.Evaluate.RandomSplit {

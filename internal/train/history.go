@@ -11,7 +11,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// HistorySchedule is that of SimulatedHistory. It has short holes, and tools wear fast: a
+// HistorySchedule is the schedule of SimulatedHistory. It has short holes, and tools wear fast: a
 // person who tries Flank out waits a minute for what takes a plant weeks.
 var HistorySchedule = Schedule{Life: 60 * time.Second, Hole: 10 * time.Second, Pause: 3 * time.Second}
 

@@ -29,7 +29,7 @@ func labelRule(r wear.Rule) model.LabelRule {
 }
 
 // classOf returns the class that a row of a table has by number or name; names
-// are those of the classes.
+// are the names of the classes.
 func classOf(number int, label string, names []string) (int, error) {
 	if label != "" {
 		for k, name := range names {

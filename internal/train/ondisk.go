@@ -17,7 +17,7 @@ func (in Input) each(begin func(columns []string) error, visit func(table.Row) e
 		return in.Scan(begin, visit)
 	}
 	if in.Table == nil {
-		return errors.New("is no table: learn from recordings or from tables, not from both at once")
+		return errors.New("is not a table: learn from recordings or from tables, not from both at once")
 	}
 	if err := begin(in.Table.Columns); err != nil {
 		return err

@@ -58,7 +58,7 @@ func newCuttingWindows(m *model.Model) *cuttingWindows {
 	return &cuttingWindows{newLowest(len(judge.FeatureNames())), judge, make(map[string]*cycle.Memory)}
 }
 
-// observe looks at a window. Those of a machine come in the order of time.
+// observe looks at a window. A machine's windows come in the order of time.
 func (c *cuttingWindows) observe(o *observed) {
 	tool := o.machine + "/" + o.Tool
 	k := c.cycles[tool]

@@ -20,7 +20,7 @@ type Scored struct {
 	// Unknown says of each whether the verdict is unknown, so that no alarm counts it.
 	Unknown []bool
 
-	Networks int    // trained anew, each without the tools it scores; 0: the scores are the model's own
+	Networks int    // trained for this, each without the tools it scores; 0: the scores are the model's own
 	Seen     string // what of the data the model was trained on, if it is known to have seen some
 	Windows  string // what became of all windows, in words
 	Warnings []string
@@ -28,7 +28,7 @@ type Scored struct {
 
 // Score scores all windows of the exam's data. The model itself does that, unless
 // it was trained on some of them, which flatters, or holdOut is true: then networks
-// are trained anew under the model's own configuration on the data at hand, and
+// are trained again under the model's own configuration on the data at hand, and
 // each window is scored by one that was trained without its tool.
 func Score(ctx context.Context, e Exam, holdOut bool) (*Scored, error) {
 	seen := func(sum func(i int) string) string {

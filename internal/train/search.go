@@ -21,8 +21,8 @@ import (
 // Search looks for better hidden layers, rates and weight decay than those of
 // the job's configuration, by trying some drawn at random.
 //
-// Whoever picks the best of many tries has picked luck too, so the figure that
-// counts is nested: tools are held out in outer folds, the choice is made within
+// The best of many tries is partly the luckiest one, so the figure that counts
+// is nested: tools are held out in outer folds, the choice is made within
 // what is left, by inner folds of tools, and only then the held-out tools judge
 // what was chosen for them. (S. Varma and R. Simon, "Bias in Error Estimation
 // When Using Cross-Validation for Model Selection", BMC Bioinformatics 7, 2006;
@@ -69,7 +69,7 @@ type SearchReport struct {
 	Warnings []string   `json:"warnings"`
 }
 
-// Run searches. Equal searches give equal reports, whatever the number of
+// Run searches. Equal searches give equal reports, with any number of
 // workers.
 func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 	if s.Trials < 2 {

@@ -31,7 +31,7 @@ type Job struct {
 	Workers int                // 0: one for each CPU; never changes a result
 
 	// Scratch is the folder for features that do not fit in memory; empty stands
-	// for that of temporary files.
+	// for the one of temporary files.
 	Scratch string
 
 	// Keep, if not nil, keeps trained networks, for a run that is cut off and

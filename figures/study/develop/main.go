@@ -229,7 +229,7 @@ func read(path string) (*task, error) {
 				v, err = strconv.ParseFloat(text, 32)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s: line %d, column %s: %q is no number", path, i+2, lines[0][j], text)
+				return nil, fmt.Errorf("%s: line %d, column %s: %q is not a number", path, i+2, lines[0][j], text)
 			}
 			t.x.Row(i)[j] = float32(v)
 		}
