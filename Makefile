@@ -9,7 +9,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench large quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test
 
@@ -50,19 +50,19 @@ arm64:
 
 # Speed beside OpenBLAS, gonum, NumPy, SciPy, scikit-learn and PyTorch, as written
 # to docs/performance.md: some ten minutes, and 3 GB for the peers the first time.
-PEERS_BENCH ?= $(CURDIR)/peers/bench/.venv
+SPEED ?= $(CURDIR)/figures/speed/.venv
 
-peers-bench: $(PEERS_BENCH)/ready
-	set -e; python=$(PEERS_BENCH)/bin/python; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+peers-bench: $(SPEED)/ready
+	set -e; python=$(SPEED)/bin/python; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	library() { $$python -c "import scipy_openblas32 as s; print(s.get_$$1_dir())"; }; \
-	$(CC) -O2 -I"$$(library include)" -o $$tmp/openblas peers/bench/openblas/peer.c "$$(library lib)/libscipy_openblas.so" -Wl,-rpath,"$$(library lib)"; \
-	$(GO) build -o $$tmp/bench ./peers/bench; \
-	$$tmp/bench -openblas $$tmp/openblas -python $$python $(BENCHFLAGS) > $$tmp/performance.md; \
+	$(CC) -O2 -I"$$(library include)" -o $$tmp/openblas figures/speed/openblas/peer.c "$$(library lib)/libscipy_openblas.so" -Wl,-rpath,"$$(library lib)"; \
+	$(GO) build -o $$tmp/speed ./figures/speed; \
+	$$tmp/speed -openblas $$tmp/openblas -python $$python $(BENCHFLAGS) > $$tmp/performance.md; \
 	cp $$tmp/performance.md docs/performance.md
 
-$(PEERS_BENCH)/ready: peers/bench/requirements.txt
-	python3 -m venv $(PEERS_BENCH)
-	$(PEERS_BENCH)/bin/pip install --quiet --requirement $<
+$(SPEED)/ready: figures/speed/requirements.txt
+	python3 -m venv $(SPEED)
+	$(SPEED)/bin/pip install --quiet --requirement $<
 	touch $@
 
 # The programs as separate processes, killed and started again: on the embedded
@@ -212,18 +212,18 @@ peers/study/.venv/ready: peers/study/requirements.txt
 	touch $@
 
 peers-study: peers/study/.venv/ready
-	peers/study/.venv/bin/python peers/study/stat.py internal/study/stat/testdata/scipy.json
+	peers/study/.venv/bin/python peers/study/stat.py figures/study/stat/testdata/scipy.json
 	peers/study/.venv/bin/python peers/study/resamplers.py internal/study/testdata/imbalanced-learn.json
 	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/study -peers $$dir && \
 	  peers/study/.venv/bin/python peers/study/resampled.py $$dir && rm -r $$dir
 
 peers: peers-export peers-formats peers-signal peers-metrics peers-study
-	features=$$(mktemp) && $(GO) run ./internal/quality features --turning $(TURNING) --out $$features && \
+	features=$$(mktemp) && $(GO) run ./figures/quality features --turning $(TURNING) --out $$features && \
 	  OMP_NUM_THREADS=1 peers/.venv/bin/python -W ignore peers/quality.py $$features peers/quality.json && rm $$features
 
 # Tools never seen, what each ingredient is worth, and KEEL's sets: docs/quality.md.
 quality:
-	$(GO) run ./internal/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md
+	$(GO) run ./figures/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md
 
 # Tools never seen, Flank's defaults next to scikit-learn with and without the same aids:
 # docs/unseen.md, of the cells in docs/unseen. An hour of a processor, most of it the
@@ -260,7 +260,7 @@ study-peers: peers/study/.venv/ready
 
 # The pages alone, of the cells that are there.
 study-report:
-	$(GO) run ./internal/study/studyreport -keel $(KEEL) -o docs/study
+	$(GO) run ./figures/study -keel $(KEEL) -o docs/study
 
 study-go:
 	$(GO) run ./cmd/trainer study --keel $(KEEL) --out docs/study $(if $(REDO),--redo $(REDO))
@@ -275,25 +275,25 @@ study-short:
 	$(GO) test -count 1 -run TestReducedStudy ./internal/study -keel $(KEEL)
 
 # Memory and time of training on 10⁶ and 10⁷ rows × 196 features, for
-# docs/figures.md: hours of a processor and 17 GB in LARGE, of which the table,
+# docs/figures.md: hours of a processor and 17 GB in SCALE_DIR, of which the table,
 # 8 GB, stays there for the next time.
-LARGE ?= flank-data/large
+SCALE_DIR ?= flank-data/scale
 
-large:
+scale:
 	$(GO) build -o bin/trainer ./cmd/trainer
-	$(GO) build -o bin/large ./internal/large
-	bin/large write --dir $(LARGE)
-	bin/large measure --dir $(LARGE) --trainer bin/trainer
+	$(GO) build -o bin/scale ./figures/scale
+	bin/scale write --dir $(SCALE_DIR)
+	bin/scale measure --dir $(SCALE_DIR) --trainer bin/trainer
 
 # The simulated drill: tools left out beside the random split, levels beside all
 # features: the table of docs/simulator.md. A quarter of an hour.
 simulator-report:
-	$(GO) run ./internal/train/simreport -o docs/simulator.md
+	$(GO) run ./figures/simulator -o docs/simulator.md
 
 # Alarms of simulated drills: a shift in which tools and sensors fail, a day of healthy cutting,
 # 20 tools and 200 sensors that fail: docs/alerts.md and its picture. A quarter of an hour of processor time.
 shift:
-	$(GO) run ./internal/rehearsal -o docs/alerts.md -plot docs/shift.svg
+	$(GO) run ./figures/alerts -o docs/alerts.md -plot docs/shift.svg
 
 # Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel;
 # and the evidence of alerts, read by pyarrow.

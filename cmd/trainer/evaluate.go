@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -50,7 +51,7 @@ func evaluate(ctx context.Context, f evaluateFlags, stdout, stderr io.Writer) er
 }
 
 // examine loads the model and the data and judges one by the other.
-func (f evaluateFlags) examine(ctx context.Context, stderr io.Writer) (*model.Model, *train.Evaluation, error) {
+func (f evaluateFlags) examine(ctx context.Context, stderr io.Writer) (*model.Model, *card.Evaluation, error) {
 	m, err := model.Load(f.Model)
 	if err != nil {
 		return nil, nil, err
@@ -84,7 +85,7 @@ type costsFlags struct {
 // costs shows how the costs of a model were chosen, or, with data, what would
 // be best there.
 func costs(ctx context.Context, f costsFlags, stdout, stderr io.Writer) error {
-	var r *train.Evaluation
+	var r *card.Evaluation
 	m, err := model.Load(f.Model)
 	if err != nil {
 		return err

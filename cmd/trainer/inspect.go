@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
@@ -41,7 +42,7 @@ func inspect(f inspectFlags, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "layout      %s, fingerprint %s\n", m.Layout.Name(), m.Layout.Fingerprint())
 	fmt.Fprintf(stdout, "label       %s\n", train.RuleOf(m))
 	fmt.Fprintf(stdout, "cutting     %s\n", m.Cutting())
-	fmt.Fprintf(stdout, "network     %s\n", train.Shape(m))
+	fmt.Fprintf(stdout, "network     %s\n", card.Shape(m))
 	c, classes := m.Classifier.Costs(), m.ClassNames()
 	for k, name := range classes {
 		fmt.Fprintf(stdout, "%s%.4f of %s", map[bool]string{true: "costs       ", false: ", "}[k == 0], c[k], name)
@@ -54,10 +55,10 @@ func inspect(f inspectFlags, stdout io.Writer) error {
 		fmt.Fprintf(stdout, "trained on  %s, %d windows, SHA-256 %.16s…\n", d.Name, d.Windows, d.SHA256)
 	}
 	fmt.Fprintf(stdout, "seed        %d, by %s\n", m.Provenance.Seed, m.Provenance.Program)
-	if scores, of := train.Headline(m); scores != "" {
+	if scores, of := card.Scores(m); scores != "" {
 		fmt.Fprintf(stdout, "scores      %s\n            of %s\n", scores, of)
 	}
-	unknown, wear := train.Beside(m)
+	unknown, wear := card.Notes(m)
 	if unknown != "" {
 		fmt.Fprintf(stdout, "unknown     %s\n", strings.TrimPrefix(unknown, "unknown: "))
 	}

@@ -39,7 +39,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
 
 docs/training.md lists the keys of the configuration: labels, network, early stopping, costs.
 
-Beside the model, fit writes a model card for people, .report.md with its plots in .report, and a
+Next to the model, fit writes a model card for people, .report.md with its plots in .report, and a
 report for programs, .report.json.`
 
 type flags struct {
@@ -65,11 +65,11 @@ func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, erro
 
 type fitFlags struct {
 	dataFlags
-	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written beside it as .report.md, the report for programs as .report.json."`
+	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written next to it as .report.md, the report for programs as .report.json."`
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
 	checkpointFlags
-	Fresh bool `help:"Begin anew, even if an earlier run of the same command was cut off and left networks in .checkpoint beside the model."`
+	Fresh bool `help:"Begin again, even if an earlier run of the same command was cut off and left networks in .checkpoint next to the model."`
 }
 
 // checkpointFlags say how much work a run that is cut off may lose.

@@ -20,14 +20,14 @@ type studyFlags struct {
 	Data    string        `placeholder:"FILE" help:"A table of your own instead, .csv with a line of column names: is an ECS-DBN right for it?"`
 	Label   string        `placeholder:"COLUMN" help:"Column of --data that holds the class, one of two values; the rarer one is positive."`
 	Group   string        `placeholder:"COLUMN" help:"Column of --data that says which rows belong together, for example the tool; groups, never single rows, are held out."`
-	Ignore  []string      `placeholder:"COLUMN" help:"Columns of --data that are no features, for example a time."`
+	Ignore  []string      `placeholder:"COLUMN" help:"Columns of --data that are not features, for example a time."`
 	Drill   bool          `help:"The simulated gun drill instead: the paper's 20 tools, one row for each reading of the 14 channels, parted at random as in the paper and by tool."`
 	Rows    int           `default:"200000" help:"Rows of --drill that are kept (default: 200000)."`
 	Full    bool          `help:"With --drill, fit dbn and ecs-dbn to as many rows as the paper had too, 19,712,414; they stay on disk, 1.1 GB in the folder of --out."`
 	Cutting time.Duration `default:"2443s" help:"With --drill, cutting time of all tools (default: 2443s, the paper's)."`
 	Methods []string      `placeholder:"NAME" help:"Methods to compare (default: all, see below)."`
 	Trials  int           `placeholder:"N" help:"Trials of each method, each with random draws of its own (default: 10 of ecs-dbn and dbn, 3 of the others, 1 with --drill)."`
-	Redo    []string      `placeholder:"NAME" help:"Methods whose cells, of all sets, are dropped and made anew, after a change."`
+	Redo    []string      `placeholder:"NAME" help:"Methods whose cells, of all sets, are dropped and made again, after a change."`
 	Out     string        `default:"study" placeholder:"DIR" help:"Folder of cells.csv, one line for each set, method, trial and fold. Cells that it holds are not made again, so a study that was stopped goes on; another table, or other folds, need another folder (default: study)."`
 	Workers int           `default:"2" help:"Cells made at the same time. Never changes a cell but its seconds (default: 2)."`
 	progressFlags
@@ -36,7 +36,7 @@ type studyFlags struct {
 // Help is what --help says below the flags' summary.
 func (studyFlags) Help() string {
 	var b strings.Builder
-	b.WriteString(`Compares ways to tell a rare class from a frequent one: ECS-DBN, what it is made of, what the literature sets beside it.
+	b.WriteString(`Compares ways to tell a rare class from a frequent one: ECS-DBN, what it is made of, what the literature compares with it.
 
   trainer study --data my.csv --label faulty --group tool
   trainer study --keel keel --sets glass1,pima --trials 2 --out glass
@@ -59,8 +59,8 @@ Methods:
 	return b.String()
 }
 
-func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error {
-	p := study.Plan{Methods: f.Methods, Trials: f.Trials, Dir: f.Out, Redo: f.Redo, Workers: f.Workers}
+// check reports flags that do not go together.
+func (f *studyFlags) check() error {
 	switch {
 	case count(f.KEEL != "", f.Data != "", f.Drill) != 1:
 		return errors.New("name KEEL's folder with --keel, or a table with --data, or say --drill (see --help)")
@@ -77,7 +77,15 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 	case f.Trials < 0 || f.Workers < 1:
 		return errors.New("--trials and --workers must be positive")
 	}
-	var err error
+	return nil
+}
+
+func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error {
+	err := f.check()
+	if err != nil {
+		return err
+	}
+	p := study.Plan{Methods: f.Methods, Trials: f.Trials, Dir: f.Out, Redo: f.Redo, Workers: f.Workers}
 	bar := f.progress(stderr)
 	defer bar.Close()
 	p.Progress = bar.Report
@@ -103,7 +111,7 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 	}
 	path := filepath.Join(f.Out, study.CellsFile)
 	if errors.Is(err, context.Canceled) && len(f.Redo) > 0 {
-		return fmt.Errorf("stopped: the same command without --redo goes on with what is in %s; with it, all begins anew", path)
+		return fmt.Errorf("stopped: the same command without --redo goes on with what is in %s; with it, all begins again", path)
 	}
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("stopped: the same command goes on with what is in %s", path)

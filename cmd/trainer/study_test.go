@@ -99,7 +99,7 @@ func TestStudyErrors(t *testing.T) {
 		"--drill --sets a":                       "--sets goes with --keel",
 		"--drill --rows 5":                       "--rows must be 1000 or more",
 		"--keel .":                               "holds no folder NAME with a file NAME-5-1tst.dat",
-		"--data my.csv --label worn --methods x": `"x" is no method`,
+		"--data my.csv --label worn --methods x": `"x" is not a method`,
 	} {
 		err := run(t.Context(), append([]string{"study"}, strings.Fields(args)...), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -114,7 +114,7 @@ func TestStudyErrors(t *testing.T) {
 	}
 	err = run(stopped, []string{"study", "--data", "my.csv", "--label", "worn", "--methods", "dbn-paper", "--redo", "dbn-paper", "--quiet"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "the same command without --redo goes on") {
-		t.Errorf("stopped while cells are made anew: %v", err)
+		t.Errorf("stopped while cells are made again: %v", err)
 	}
 }
 

@@ -117,7 +117,7 @@ func readCells(path string) ([]cell, error) {
 	}
 	if !slices.Equal(f.header, cellHeader) && !slices.Equal(f.header, ownHeader) {
 		f.file.Close()
-		return nil, fmt.Errorf("%s: line 1: the columns are not those of cells: take the file away and make it again", path)
+		return nil, fmt.Errorf("%s: line 1: these are not the columns of a file of cells: take the file away and make it again", path)
 	}
 	var out []cell
 	return out, f.each(func(r row) error {

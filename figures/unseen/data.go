@@ -20,6 +20,7 @@ import (
 	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -36,7 +37,7 @@ type set struct {
 	table *table.Table // Class is 0, healthy, or 1, faulty
 }
 
-// life is the rows of one tool, without those of its reference.
+// life is the rows of one tool after its reference.
 type life struct {
 	tool   string
 	rows   []int // of the table
@@ -223,7 +224,7 @@ func meanSD(x []float64) (mean, sd float64) {
 // drillSeeds are the seeds of the simulated drill; each is an experiment of 20 tools.
 var drillSeeds = []uint64{1, 2, 3}
 
-// drillTool names a tool of the simulated drill: those of all seeds are in one set.
+// drillTool names a tool of the simulated drill: the tools of all seeds are in one set.
 func drillTool(seed uint64, tool string) string { return fmt.Sprintf("%d-%s", seed, tool) }
 
 // readDrill drills the tools of the simulated gun drill and extracts all features of
@@ -231,12 +232,14 @@ func drillTool(seed uint64, tool string) string { return fmt.Sprintf("%d-%s", se
 func readDrill(ctx context.Context, _ string) (*set, error) {
 	var s *set
 	for _, seed := range drillSeeds {
-		t, reference, err := train.SimulatorStudy{Seed: seed, Workers: 1}.Table(ctx)
+		job := train.SimulatedHistory("local/site/area/line/drill", seed)
+		job.Config.Reference.Mode = model.ReferenceOff
+		t, _, _, err := train.Lessons(ctx, job)
 		if err != nil {
 			return nil, err
 		}
 		if s == nil {
-			s = newSet("drill", reference, train.DefaultConfig().Label.VBMaxUM, "1 s", t.Columns)
+			s = newSet("drill", job.Config.Reference.Windows, train.DefaultConfig().Label.VBMaxUM, "1 s", t.Columns)
 		}
 		for i := range t.Rows() {
 			r := t.Row(i)

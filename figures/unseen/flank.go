@@ -21,7 +21,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/trend"
 )
 
-// Flank's name among the methods, and that of its default settings.
+// Flank's name among the methods, and the name of its default settings.
 const (
 	flankMethod    = "flank"
 	defaultVariant = "default"
@@ -168,13 +168,9 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		return err
 	}
 	judge := m.NewJudge()
-	column := make([]int, 0, len(s.Columns))
-	for _, name := range judge.FeatureNames() {
-		at := slices.Index(s.Columns, name)
-		if at < 0 {
-			return fmt.Errorf("the table has no feature %q", name)
-		}
-		column = append(column, at)
+	column, err := s.columnsOf(judge.FeatureNames())
+	if err != nil {
+		return err
 	}
 	seen := model.Observation{Tool: tool, Level: math.Inf(1), Quality: make([]signal.Quality, len(m.Layout.Channels())), Features: make([]float32, len(column))}
 	var ref model.Reference
@@ -187,16 +183,7 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		}
 		n++
 		seen.Start = start(i)
-		for k, at := range column {
-			seen.Features[k] = r.Features[at]
-		}
-		if len(seen.Features) == len(seen.Quality) { // feature channels: a missing value is a hole
-			for k, v := range seen.Features {
-				if seen.Quality[k] = 0; v != v {
-					seen.Quality[k] = signal.Dropout
-				}
-			}
-		}
+		take(&seen, r.Features, column)
 		row, v := judge.Row(&seen, &ref, nil)
 		o.Worst = max(o.Worst, r.VBMaxUM)
 		if e, asked := judge.Wear(&life, ""); asked {
@@ -232,6 +219,32 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		}
 	}
 	return nil
+}
+
+// columnsOf returns which columns the features of a model are.
+func (s *set) columnsOf(features []string) ([]int, error) {
+	column := make([]int, 0, len(features))
+	for _, name := range features {
+		at := slices.Index(s.Columns, name)
+		if at < 0 {
+			return nil, fmt.Errorf("the table has no feature %q", name)
+		}
+		column = append(column, at)
+	}
+	return column, nil
+}
+
+// take stores the features of a row in an observation. Where each feature is a channel, a
+// missing value is a hole in it.
+func take(o *model.Observation, row []float32, column []int) {
+	for k, at := range column {
+		o.Features[k] = row[at]
+		if len(column) == len(o.Quality) {
+			if o.Quality[k] = 0; row[at] != row[at] {
+				o.Quality[k] = signal.Dropout
+			}
+		}
+	}
 }
 
 // estimate counts an estimate of wear against what was measured, in µm.

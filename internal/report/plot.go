@@ -35,7 +35,7 @@ type Series struct {
 	Dots   bool // a dot at each point too
 }
 
-// Mark is a point with words beside it.
+// Mark is a point with words next to it.
 type Mark struct {
 	X, Y  float64
 	Text  string

@@ -57,6 +57,15 @@ func (s Scatter) SVG() []byte {
 		}
 	}
 	c.text(left+side, top-12, end, soft, 11, false, fmt.Sprintf("higher on %d, lower on %d", above, below))
+	s.label(c, left, side, toX, toY)
+	for i := range s.X {
+		c.dot(toX(s.X[i]), toY(s.Y[i]), 4, s.Color)
+	}
+	return c.bytes()
+}
+
+// label names some points, where there is room for a name.
+func (s Scatter) label(c *canvas, left, side float64, toX, toY func(float64) float64) {
 	free := func(from, to, y float64) bool { // of points and words
 		for i := range s.X {
 			if px, py := toX(s.X[i]), toY(s.Y[i]); px > from-3 && px < to+3 && math.Abs(py-y) < 10 {
@@ -81,13 +90,9 @@ func (s Scatter) SVG() []byte {
 		words = append(words, [3]float64{from, from + length, y})
 		c.text(at, y+4, anchor, soft, 11, false, s.Names[i])
 	}
-	for i := range s.X {
-		c.dot(toX(s.X[i]), toY(s.Y[i]), 4, s.Color)
-	}
-	return c.bytes()
 }
 
-// farthest returns the points beside the diagonal, the farthest first.
+// farthest returns the points off the diagonal, the farthest first.
 func (s Scatter) farthest() []int {
 	var order []int
 	for i := range s.X {

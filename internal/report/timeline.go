@@ -18,7 +18,7 @@ type Lane struct {
 	X, Y  []float64 // of the line; NaN breaks it
 	High  float64   // of Y, which begins at 0; not positive: the lane has no line
 	Limit float64   // a dashed line across; 0: none
-	Unit  string    // beside High
+	Unit  string    // next to High
 }
 
 // Span is a time in which something was so.

@@ -81,7 +81,7 @@ type DotRow struct {
 }
 
 // Dots draws a row of figures for each tool, on one scale from 0 to 1. Names and
-// colors are those of the figures.
+// colors are the colors of the figures.
 func Dots(title string, names, colors []string, rows []DotRow) []byte {
 	const width, left, right, top, step = 704.0, 150.0, 130.0, 64.0, 24.0
 	height := top + step*float64(len(rows)) + 30

@@ -36,7 +36,7 @@ func ParsePlan(s string, zone *time.Location) (Plan, error) {
 			t, err = time.Parse("15", word)
 		}
 		if err != nil {
-			return Plan{}, fmt.Errorf("shifts %.60q: %.20q is no time of day: say when shifts begin, such as 06-14-22 or 6:30-18:30", s, word)
+			return Plan{}, fmt.Errorf("shifts %.60q: %.20q is not a time of day: say when shifts begin, such as 06-14-22 or 6:30-18:30", s, word)
 		}
 		p.starts = append(p.starts, clock(t.Hour()*60+t.Minute()))
 	}
@@ -64,7 +64,7 @@ func (p Plan) at(t time.Time, i int) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day()-days/n, c/60, c%60, 0, 0, p.zone)
 }
 
-// Around returns the shift that t is in: its start, and that of the next.
+// Around returns the start of the shift that t is in, and of the next one.
 func (p Plan) Around(t time.Time) (start, end time.Time) {
 	t = t.In(p.zone)
 	i := len(p.starts)

@@ -2,7 +2,7 @@
 // from results, alerts and advisories as they lie on Kafka.
 //
 //	window          one that has a result; a repeat of a result is not counted
-//	cutting time    that of windows judged healthy, faulty or unknown, or learnt from;
+//	cutting time    of windows judged healthy, faulty or unknown, or learnt from;
 //	                where windows overlap, time counts once
 //	missing         windows whose number was passed over and that have not come since,
 //	                in the shift of the window behind them

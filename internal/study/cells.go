@@ -96,7 +96,7 @@ func ReadCells(r io.Reader, name string) ([]Cell, error) {
 	at := make([]int, len(columns))
 	for i, column := range columns {
 		if at[i] = slices.Index(header, column); at[i] < 0 && i < firstOptional {
-			return nil, fmt.Errorf("%s:1: there is no column %q: this is no file of cells", name, column)
+			return nil, fmt.Errorf("%s:1: there is no column %q: this is not a file of cells", name, column)
 		}
 	}
 	var cells []Cell
@@ -132,7 +132,7 @@ func ReadCells(r io.Reader, name string) ([]Cell, error) {
 			}
 			v, err := strconv.ParseFloat(field(i), 64)
 			if bad == nil && (err != nil || math.IsInf(v, 0)) {
-				bad = fmt.Errorf("%s:%d: %s %q is no number; an undefined one is empty", name, n, columns[i], field(i))
+				bad = fmt.Errorf("%s:%d: %s %q is not a number; an undefined one is empty", name, n, columns[i], field(i))
 			}
 			return v
 		}

@@ -53,7 +53,7 @@ type CSV struct {
 	Path   string
 	Label  string   // the column of the class, which has two values
 	Group  string   // the column of what rows have in common, such as the tool; empty: folds are by row
-	Ignore []string // columns that are no features
+	Ignore []string // columns that are not features
 }
 
 const (
@@ -80,63 +80,109 @@ func (c CSV) Load() (*Set, error) {
 	return s, s.check()
 }
 
+// csvColumns says what the columns of a table are.
+type csvColumns struct {
+	names        []string
+	label, group int // group is −1 without groups
+	features     []int
+}
+
+// csvRows are the fields of a table, without white space around them.
+type csvRows struct {
+	fields         [][]string
+	labels, groups []string
+	lines          []int // of each row
+}
+
 func (c CSV) read(r io.Reader) (*Set, error) {
 	lines := csv.NewReader(r)
-	header, err := lines.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: a table begins with a line of column names", c.Path, err)
-	}
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
-	for i := range header {
-		header[i] = strings.TrimSpace(header[i])
-		if slices.Contains(header[:i], header[i]) {
-			return nil, fmt.Errorf("%s:1: two columns are called %q: rename one, or remove it", c.Path, header[i])
-		}
-	}
-	if len(header) == 1 && strings.ContainsAny(header[0], ";\t") {
-		return nil, fmt.Errorf("%s:1: semicolons or tabs are between the columns: save the table with commas", c.Path)
-	}
-	find := func(flag, name string) (int, error) {
-		i := slices.Index(header, name)
-		if i < 0 {
-			return 0, fmt.Errorf("%s: there is no column %q for %s: there are %s", c.Path, name, flag, strings.Join(header, ", "))
-		}
-		return i, nil
-	}
-	label, err := find("--label", c.Label)
+	columns, err := c.header(lines)
 	if err != nil {
 		return nil, err
 	}
-	features := make([]bool, len(header))
-	for i := range features {
-		features[i] = i != label
+	rows, err := c.rows(lines, columns)
+	if err != nil {
+		return nil, err
 	}
-	group := -1
-	if c.Group != "" {
-		if group, err = find("--group", c.Group); err != nil {
-			return nil, err
-		}
-		if group == label {
-			return nil, fmt.Errorf("%s: --label and --group are one column, %s: a group, such as a tool, has rows of either class", c.Path, c.Label)
-		}
-		features[group] = false
+	s := &Set{Groups: rows.groups}
+	if s.Y, s.Rare, err = c.classes(rows.labels); err != nil {
+		return nil, err
 	}
-	for _, name := range c.Ignore {
-		i, err := find("--ignore", name)
+	var all [][]float32
+	for _, j := range columns.features {
+		more, err := c.column(columns.names[j], rows.fields, j, rows.lines)
 		if err != nil {
 			return nil, err
 		}
-		features[i] = false
+		all = append(all, more...)
 	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: no column is left to learn from", c.Path)
+	}
+	s.X = dbn.NewMatrix(len(rows.fields), len(all))
+	for j, column := range all {
+		for i, v := range column {
+			s.X.Row(i)[j] = v
+		}
+	}
+	return s, c.fold(s)
+}
 
-	var rows [][]string
-	var labels []string
-	var line []int // of each row
-	s := &Set{}
+// header reads the line of column names.
+func (c CSV) header(lines *csv.Reader) (*csvColumns, error) {
+	names, err := lines.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: a table begins with a line of column names", c.Path, err)
+	}
+	names[0] = strings.TrimPrefix(names[0], "\ufeff")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+		if slices.Contains(names[:i], names[i]) {
+			return nil, fmt.Errorf("%s:1: two columns are called %q: rename one, or remove it", c.Path, names[i])
+		}
+	}
+	if len(names) == 1 && strings.ContainsAny(names[0], ";\t") {
+		return nil, fmt.Errorf("%s:1: semicolons or tabs are between the columns: save the table with commas", c.Path)
+	}
+	find := func(flag, name string) (int, error) {
+		i := slices.Index(names, name)
+		if i < 0 {
+			return 0, fmt.Errorf("%s: there is no column %q for %s: there are %s", c.Path, name, flag, strings.Join(names, ", "))
+		}
+		return i, nil
+	}
+	out := &csvColumns{names: names, group: -1}
+	if out.label, err = find("--label", c.Label); err != nil {
+		return nil, err
+	}
+	if c.Group != "" {
+		if out.group, err = find("--group", c.Group); err != nil {
+			return nil, err
+		}
+		if out.group == out.label {
+			return nil, fmt.Errorf("%s: --label and --group are one column, %s: a group, such as a tool, has rows of either class", c.Path, c.Label)
+		}
+	}
+	for _, name := range c.Ignore {
+		if _, err := find("--ignore", name); err != nil {
+			return nil, err
+		}
+	}
+	for i, name := range names {
+		if i != out.label && i != out.group && !slices.Contains(c.Ignore, name) {
+			out.features = append(out.features, i)
+		}
+	}
+	return out, nil
+}
+
+// rows reads the lines that follow the header.
+func (c CSV) rows(lines *csv.Reader, columns *csvColumns) (*csvRows, error) {
+	out := &csvRows{}
 	for {
 		row, err := lines.Read()
 		if errors.Is(err, io.EOF) {
-			break
+			return out, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Path, err)
@@ -145,40 +191,17 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 		for i := range row {
 			row[i] = strings.TrimSpace(row[i])
 		}
-		if row[label] == "" {
+		if row[columns.label] == "" {
 			return nil, fmt.Errorf("%s:%d: the label %s is empty: fill it in, or leave the row out", c.Path, n, c.Label)
 		}
-		if group >= 0 {
-			if row[group] == "" {
+		if columns.group >= 0 {
+			if row[columns.group] == "" {
 				return nil, fmt.Errorf("%s:%d: the group %s is empty: fill it in, for rows of one group must not part", c.Path, n, c.Group)
 			}
-			s.Groups = append(s.Groups, row[group])
+			out.groups = append(out.groups, row[columns.group])
 		}
-		rows, labels, line = append(rows, row), append(labels, row[label]), append(line, n)
+		out.fields, out.labels, out.lines = append(out.fields, row), append(out.labels, row[columns.label]), append(out.lines, n)
 	}
-	if s.Y, s.Rare, err = c.classes(labels); err != nil {
-		return nil, err
-	}
-	var all [][]float32
-	for j, is := range features {
-		if is {
-			more, err := c.column(header[j], rows, j, line)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, more...)
-		}
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no column is left to learn from", c.Path)
-	}
-	s.X = dbn.NewMatrix(len(rows), len(all))
-	for j, column := range all {
-		for i, v := range column {
-			s.X.Row(i)[j] = v
-		}
-	}
-	return s, c.fold(s)
 }
 
 // classes returns 1 for each label that is the rarer of two, and what that is
@@ -230,7 +253,7 @@ func (c CSV) column(name string, rows [][]string, j int, line []int) ([][]float3
 			first = cmp.Or(first, line[i])
 		}
 		if len(words) > maxValues {
-			return nil, fmt.Errorf("%s: column %s holds more than %d different words, such as %q: if it is no feature, leave it out with --ignore %s", c.Path, name, maxValues, row[j], name)
+			return nil, fmt.Errorf("%s: column %s holds more than %d different words, such as %q: if it is not a feature, leave it out with --ignore %s", c.Path, name, maxValues, row[j], name)
 		}
 	}
 	if len(words) == 0 {

@@ -236,7 +236,7 @@ func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn
 		return nil, err
 	}
 	f := &fitted{report: report, whole: began.seconds()}
-	// The network that is kept comes first, those of the folds after it.
+	// The network that is kept comes first, the networks of the folds after it.
 	i := slices.IndexFunc(marks, func(m mark) bool { return m.done*(1+report.Costs.Folds) >= total })
 	f.network = marks[i].seconds
 	trained := began.seconds()

@@ -187,7 +187,7 @@ func TestDrillPage(t *testing.T) {
 	}
 	for name := range paperDrills {
 		if !known[name] {
-			t.Errorf("%s is no method", name)
+			t.Errorf("%s is not a method", name)
 		}
 	}
 }

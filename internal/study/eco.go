@@ -128,7 +128,7 @@ func (p ecoPlan) oversample(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, 
 	for i, c := range cluster {
 		members[c] = append(members[c], l.rows[i])
 	}
-	mates := make([][]int, len(l.rows)) // of each row, those of its cluster
+	mates := make([][]int, len(l.rows)) // of each row: the rows of its cluster
 	for i, c := range cluster {
 		mates[i] = members[c]
 	}

@@ -15,7 +15,7 @@ type Plan struct {
 	Methods []string // empty: all
 	Trials  int      // of each method; 0: as many as it says itself
 	Dir     string   // of cells.csv, which is added to by one process at a time; it is made if it is not there
-	Redo    []string // methods whose cells, of all sets, are dropped and made anew
+	Redo    []string // methods whose cells, of all sets, are dropped and made again
 	Workers int      // cells made at the same time; never changes a cell but its seconds
 
 	// Progress, if not nil, is called by one goroutine at a time as work goes on.
@@ -30,7 +30,7 @@ type job struct {
 	keys        []Key // of the family's methods; those that are not wanted are empty
 }
 
-// effort is about how long a job takes beside others.
+// effort is about how long a job takes compared with others.
 func (j *job) effort() float64 {
 	return j.family.effort * float64(len(j.set.Folds[j.fold].Train)*(8+j.set.X.Cols))
 }
@@ -45,11 +45,11 @@ func Run(ctx context.Context, p Plan) ([]Cell, error) {
 		return nil, err
 	}
 	if _, _, err := selectMethods(p.Redo); err != nil {
-		return nil, fmt.Errorf("to be made anew: %w", err)
+		return nil, fmt.Errorf("to be made again: %w", err)
 	}
 	for _, name := range p.Redo {
 		if !wanted[name] {
-			return nil, fmt.Errorf("%s is to be made anew, but is not among the methods wanted: name it there too", name)
+			return nil, fmt.Errorf("%s is to be made again, but is not among the methods wanted: name it there too", name)
 		}
 	}
 	sets := make(map[string]string)

@@ -171,7 +171,7 @@ func TestRunResumes(t *testing.T) {
 		t.Errorf("%d calls, %v", made, err)
 	}
 	if got := lines(t, dir); !slices.Equal(got, want) {
-		t.Error("cells made anew differ")
+		t.Error("cells made again differ")
 	}
 }
 
@@ -200,14 +200,14 @@ func TestRunErrors(t *testing.T) {
 		change func(p *Plan)
 		want   string
 	}{
-		"unknown method":       {func(p *Plan) { p.Methods = []string{"svm"} }, `"svm" is no method: there are ecs-dbn, dbn,`},
-		"unknown to redo":      {func(p *Plan) { p.Redo = []string{"svm"} }, `to be made anew: "svm"`},
+		"unknown method":       {func(p *Plan) { p.Methods = []string{"svm"} }, `"svm" is not a method: there are ecs-dbn, dbn,`},
+		"unknown to redo":      {func(p *Plan) { p.Redo = []string{"svm"} }, `to be made again: "svm"`},
 		"one row of a class":   {func(p *Plan) { p.Sets[0].Folds[1].Train = p.Sets[0].Folds[1].Train[:5] }, "set a: fold 2 leaves 5 rows of the frequent and 0 of the rare class"},
 		"another set of cells": {func(p *Plan) { os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte("a,b\n1,2\n"), 0o644) }, `cells.csv:1: there is no column "dataset"`},
 		"other settings": {func(p *Plan) {
 			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(columns, ",")+"\n"+Cell{Key: Key{"a", "ecs-dbn-paper", 1, 1}}.line()), 0o644)
 			os.WriteFile(filepath.Join(p.Dir, MethodsFile), []byte("method,settings\necs-dbn-paper,other\n"), 0o644)
-		}, "make them anew with --redo ecs-dbn-paper"},
+		}, "make them again with --redo ecs-dbn-paper"},
 		"a cell twice": {func(p *Plan) {
 			line := Cell{Key: Key{"a", "ecs-dbn-paper", 1, 1}}.line()
 			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(columns, ",")+"\n"+line+line), 0o644)
@@ -252,7 +252,7 @@ func TestRunOfOtherRows(t *testing.T) {
 	}
 }
 
-// Methods are dropped for being made anew only where a study begins.
+// Methods are dropped for being made again only where a study begins.
 func TestRedoRefused(t *testing.T) {
 	dir := t.TempDir()
 	p := plan(dir)
@@ -261,7 +261,7 @@ func TestRedoRefused(t *testing.T) {
 	}
 	before := lines(t, dir)
 	p.Redo, p.Methods = []string{"dbn-paper"}, []string{"ecs-dbn-paper"}
-	if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "dbn-paper is to be made anew, but is not among the methods wanted") {
+	if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "dbn-paper is to be made again, but is not among the methods wanted") {
 		t.Errorf("not wanted: %v", err)
 	}
 	path := filepath.Join(dir, MethodsFile)

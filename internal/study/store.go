@@ -154,7 +154,7 @@ func (s *store) noteSettings(wanted map[string]bool) error {
 		}
 	}
 	return s.note(MethodsFile, []string{"method", "settings"}, now, func(k Key) string { return k.Method }, func(name, old string) error {
-		return fmt.Errorf("the cells of %s were made with other settings (%s, now %s): make them anew with --redo %s, or name another folder", name, old, now[name], name)
+		return fmt.Errorf("the cells of %s were made with other settings (%s, now %s): make them again with --redo %s, or name another folder", name, old, now[name], name)
 	})
 }
 

@@ -76,7 +76,7 @@ type Method struct {
 // family is one or more methods that share their training.
 type family struct {
 	methods []Method
-	// effort is about how long the family takes beside the others, for a
+	// effort is about how long the family takes compared with the others, for a
 	// set of the same size; for telling the time left.
 	effort float64
 	// solve returns the answers of all methods.
@@ -114,8 +114,7 @@ func (s *Set) Task(f int, seed uint64) Task {
 }
 
 // TaskOf returns the task that fold f of the set is in the given trial; both count
-// from 0. All methods share its seed, so that networks begin alike whatever the rows
-// are.
+// from 0. All methods share its seed, so that networks begin alike with any rows.
 func (s *Set) TaskOf(trial, f int) Task { return s.Task(f, seedOf(s.Name, trial, f)) }
 
 // Thin returns the set with n of its rows, or all if there are fewer, evenly spread
@@ -199,7 +198,7 @@ func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix {
 	return m
 }
 
-// seedOf returns the seed of whatever the words and numbers name.
+// seedOf returns the seed of what the words and numbers name.
 func seedOf(names ...any) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintln(h, names...)
@@ -243,7 +242,7 @@ func selectMethods(names []string) ([]family, map[string]bool, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, nil, fmt.Errorf("%q is no method: there are %s", name, strings.Join(known, ", "))
+			return nil, nil, fmt.Errorf("%q is not a method: there are %s", name, strings.Join(known, ", "))
 		}
 	}
 	return slices.DeleteFunc(all, func(f family) bool {

@@ -26,66 +26,16 @@ type Summary struct {
 // folds, then trials, then sets. AUC is always a mean over the folds that have
 // one.
 func Summarise(cells []Cell, pooled bool) []Summary {
-	type where struct {
-		method, set string
-		trial       int
-	}
-	byTrial := make(map[where][]Cell)
-	var methods, sets []string
-	trials := make(map[string]int)
-	for _, c := range cells {
-		k := where{c.Method, c.Dataset, c.Trial}
-		byTrial[k] = append(byTrial[k], c)
-		trials[c.Method] = max(trials[c.Method], c.Trial)
-		if !slices.Contains(methods, c.Method) {
-			methods = append(methods, c.Method)
-		}
-		if !slices.Contains(sets, c.Dataset) {
-			sets = append(sets, c.Dataset)
-		}
-	}
-	// A set counts if all methods have been there.
-	sets = slices.DeleteFunc(sets, func(set string) bool {
-		return slices.ContainsFunc(methods, func(m string) bool { return byTrial[where{m, set, 1}] == nil })
-	})
-	all := make([]Summary, len(methods))
+	t := tableOf(cells)
+	all := make([]Summary, len(t.methods))
 	g := make(map[[2]string]float64) // by method and set
-	for i, m := range methods {
-		s := &all[i]
-		s.Method = m
-		byNumber := make([]mean, trials[m]+1)
-		var sum [7]mean
-		for _, set := range sets {
-			var of mean
-			for t := 1; t <= trials[m]; t++ {
-				some := byTrial[where{m, set, t}]
-				if len(some) == 0 {
-					continue
-				}
-				f := figures(some, pooled)
-				for k, v := range f {
-					sum[k].add(v)
-				}
-				byNumber[t].add(f[0])
-				of.add(f[0])
-			}
-			g[[2]string{m, set}] = Exact(of.value())
-		}
-		s.GMean, s.Accuracy, s.AUC, s.Recall, s.Specificity, s.Seconds = sum[0].value(), sum[1].value(), sum[2].value(), sum[3].value(), sum[4].value(), sum[5].value()
-		var square mean
-		for t := 1; t <= trials[m]; t++ {
-			if d := byNumber[t].value() - s.GMean; trials[m] > 1 {
-				square.add(d * d * float64(trials[m]) / float64(trials[m]-1))
-			}
-		}
-		if s.SD = 0; square.n > 0 {
-			s.SD = math.Sqrt(square.value())
-		}
+	for i, m := range t.methods {
+		all[i] = t.summary(m, pooled, g)
 	}
-	for _, set := range sets {
-		for i, m := range methods {
+	for _, set := range t.sets {
+		for i, m := range t.methods {
 			rank := 1.0
-			for _, other := range methods {
+			for _, other := range t.methods {
 				switch a, b := g[[2]string{other, set}], g[[2]string{m, set}]; {
 				case a > b:
 					rank++
@@ -93,11 +43,82 @@ func Summarise(cells []Cell, pooled bool) []Summary {
 					rank += 0.5
 				}
 			}
-			all[i].Rank += rank / float64(len(sets))
+			all[i].Rank += rank / float64(len(t.sets))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Summary) int { return cmp.Compare(b.GMean, a.GMean) })
 	return all
+}
+
+// trialKey names one trial of a method on a set.
+type trialKey struct {
+	method, set string
+	trial       int
+}
+
+// cellTable holds cells by trial.
+type cellTable struct {
+	cells   map[trialKey][]Cell
+	methods []string
+	sets    []string       // on which all methods have cells
+	trials  map[string]int // by method: the last
+}
+
+func tableOf(cells []Cell) *cellTable {
+	t := &cellTable{cells: make(map[trialKey][]Cell), trials: make(map[string]int)}
+	for _, c := range cells {
+		k := trialKey{c.Method, c.Dataset, c.Trial}
+		t.cells[k] = append(t.cells[k], c)
+		t.trials[c.Method] = max(t.trials[c.Method], c.Trial)
+		if !slices.Contains(t.methods, c.Method) {
+			t.methods = append(t.methods, c.Method)
+		}
+		if !slices.Contains(t.sets, c.Dataset) {
+			t.sets = append(t.sets, c.Dataset)
+		}
+	}
+	t.sets = slices.DeleteFunc(t.sets, func(set string) bool {
+		return slices.ContainsFunc(t.methods, func(m string) bool { return t.cells[trialKey{m, set, 1}] == nil })
+	})
+	return t
+}
+
+// summary returns the summary of a method, without its rank, and adds its G-mean on each set
+// to g.
+func (t *cellTable) summary(method string, pooled bool, g map[[2]string]float64) Summary {
+	trials := t.trials[method]
+	byTrial := make([]mean, trials+1)
+	var sum [6]mean
+	for _, set := range t.sets {
+		var of mean
+		for trial := 1; trial <= trials; trial++ {
+			cells := t.cells[trialKey{method, set, trial}]
+			if len(cells) == 0 {
+				continue
+			}
+			f := figures(cells, pooled)
+			for k, v := range f {
+				sum[k].add(v)
+			}
+			byTrial[trial].add(f[0])
+			of.add(f[0])
+		}
+		g[[2]string{method, set}] = Exact(of.value())
+	}
+	s := Summary{
+		Method: method, GMean: sum[0].value(), Accuracy: sum[1].value(), AUC: sum[2].value(),
+		Recall: sum[3].value(), Specificity: sum[4].value(), Seconds: sum[5].value(),
+	}
+	var square mean
+	for _, m := range byTrial[1:] {
+		if d := m.value() - s.GMean; trials > 1 {
+			square.add(d * d * float64(trials) / float64(trials-1))
+		}
+	}
+	if square.n > 0 {
+		s.SD = math.Sqrt(square.value())
+	}
+	return s
 }
 
 // Exact rounds a mean to nine digits, more than cells have: what is equal is a tie
@@ -133,7 +154,7 @@ func figures(cells []Cell, pooled bool) [6]float64 {
 	return f
 }
 
-// mean is that of the numbers added; NaN counts as none.
+// mean is the mean of the numbers added; NaN does not count.
 type mean struct {
 	sum float64
 	n   int

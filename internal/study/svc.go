@@ -6,14 +6,13 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// svc is a support vector classifier with the kernel exp(−γ|a−b|²). A row of
-// class 1 has a positive decision value.
+// svc is a support vector classifier with the kernel exp(−γ|a−b|²). Resamplers ask it for
+// its support vectors.
 type svc struct {
 	x       dbn.Matrix
 	gamma   float64
-	sign    []float64 // −1 or 1 by row
-	alpha   []float64 // by row, in [0, C]; above 0: the row is a support vector
-	rho     float64
+	sign    []float64         // −1 or 1 by row
+	alpha   []float64         // by row, in [0, C]; above 0: the row is a support vector
 	kernels map[int][]float64 // rows of the kernel matrix that were asked for
 }
 
@@ -52,7 +51,7 @@ func fitSVC(x dbn.Matrix, y []int) *svc {
 	return s
 }
 
-// solve sets alpha and rho.
+// solve sets alpha.
 func (s *svc) solve() {
 	n := len(s.alpha)
 	gradient := make([]float64, n) // of the objective
@@ -71,25 +70,6 @@ func (s *svc) solve() {
 		for k := range gradient {
 			gradient[k] += s.sign[k] * (ki[k]*di + kj[k]*dj)
 		}
-	}
-
-	// ρ is the mean over free vectors, or the middle of what the others allow.
-	var sum, free float64
-	low, high := math.Inf(-1), math.Inf(1)
-	for i, g := range gradient {
-		v := s.sign[i] * g
-		switch {
-		case s.alpha[i] > 0 && s.alpha[i] < svcC:
-			sum += v
-			free++
-		case (s.alpha[i] == 0) == (s.sign[i] > 0):
-			high = min(high, v)
-		default:
-			low = max(low, v)
-		}
-	}
-	if s.rho = sum / free; free == 0 {
-		s.rho = (low + high) / 2
 	}
 }
 
@@ -180,15 +160,4 @@ func (s *svc) support(y []int, class int) []int {
 		}
 	}
 	return rows
-}
-
-// value returns Σ_i α_i·s_i·K(x_i, row) − ρ.
-func (s *svc) value(row []float32) float64 {
-	sum := -s.rho
-	for i, a := range s.alpha {
-		if a > 0 {
-			sum += a * s.sign[i] * math.Exp(-s.gamma*distance(s.x.Row(i), row))
-		}
-	}
-	return sum
 }

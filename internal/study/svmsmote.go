@@ -37,7 +37,7 @@ func SVMSMOTE(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 // them in time and memory.
 const svcRows = 10_000
 
-// supportVectors returns those of a class.
+// supportVectors returns the support vectors of a class.
 func supportVectors(x dbn.Matrix, y []int, class int, rng *rand.Rand) []int {
 	parts := (len(y) + svcRows - 1) / svcRows
 	if parts < 2 {

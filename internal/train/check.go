@@ -31,7 +31,7 @@ func LoadConfig(path string) (Config, error) {
 	return c, nil
 }
 
-// Check reports the first setting that cannot be used, whatever the data. The
+// Check reports the first setting that cannot be used with any data. The
 // error wraps a config.KeyError.
 func (c *Config) Check() error {
 	wrong := func(key, format string, args ...any) error {
@@ -112,7 +112,7 @@ func (c *Config) checkEach() error {
 		{"costs.metric", Config{Costs: Costs{Metric: c.Costs.Metric}}},
 		{"costs.search", Config{Costs: Costs{Search: c.Costs.Search}}},
 	} {
-		if err := one.of.settings(1).Check(2); err != nil {
+		if err := one.of.Settings(1).Check(2); err != nil {
 			return &config.KeyError{Key: one.key, Err: err}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // Checkpoint is a folder that keeps networks until the model is whole: those that
 // are trained, and of those in training where they stood some time ago. A run
-// that was cut off, by whatever, goes on with what is there and ends in the same
+// that was cut off goes on with what is there and ends in the same
 // bytes as one that was not. It is a classify.Keeper.
 type Checkpoint struct {
 	dir   string
@@ -29,7 +29,7 @@ type Checkpoint struct {
 	used   map[string]bool // files of this run
 }
 
-// networkEnding is that of the files: SHA-256 of what follows, network or state.
+// networkEnding is how the names of the files end. A file holds SHA-256 of what follows, network or state.
 const networkEnding = ".network"
 
 // OpenCheckpoint returns the checkpoint in the folder, which need not be there,
@@ -53,7 +53,7 @@ func RemoveUnfinished(pattern string) error {
 	}
 	for _, path := range left {
 		if number := strings.TrimLeft(filepath.Ext(path), "."); number == "" || strings.Trim(number, "0123456789") != "" {
-			continue // somebody else's
+			continue // not ours
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -114,7 +114,7 @@ func (c *Checkpoint) Resumed() int {
 }
 
 // Remove removes the networks, and the folder if nothing else is in it. It
-// returns how many of them this run had no use for: those of other data or
+// returns how many of them this run had no use for: networks of other data or
 // settings, which a network is known by, or damaged ones.
 func (c *Checkpoint) Remove() (unused int, err error) {
 	files, err := filepath.Glob(filepath.Join(c.dir, "*"+networkEnding))
@@ -131,6 +131,6 @@ func (c *Checkpoint) Remove() (unused int, err error) {
 			return unused, fmt.Errorf("checkpoint: %w", err)
 		}
 	}
-	os.Remove(c.dir) // not ours to remove if somebody keeps something there
+	os.Remove(c.dir) // fails, and may, if something else is in it
 	return unused, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
@@ -21,8 +22,8 @@ func (t rowTable) balance() string {
 	if several(t.classes) {
 		return s
 	}
-	healthy, _ := t.homes(classify.Healthy)
-	faulty, worn := t.homes(classify.Faulty)
+	healthy, _ := t.rowsOf(classify.Healthy)
+	faulty, worn := t.rowsOf(classify.Faulty)
 	switch {
 	case healthy == 0 || faulty == 0:
 		return s
@@ -38,7 +39,7 @@ func (t rowTable) balance() string {
 func (t rowTable) census() string {
 	words := make([]string, len(t.classes))
 	for k, name := range t.classes {
-		rows, tools := t.homes(k)
+		rows, tools := t.rowsOf(k)
 		words[k] = fmt.Sprintf("%d %s", rows, name)
 		if several(t.classes) {
 			words[k] += fmt.Sprintf(" of %d", len(tools))
@@ -81,7 +82,7 @@ func (t rowTable) columnWarnings() []string {
 	stats := t.stats
 	if stats == nil {
 		stats = newColumnStats(len(t.Columns))
-		x := t.near()
+		x := t.inMemory()
 		for i := range x.Rows {
 			stats.add(x.Row(i))
 		}
@@ -108,7 +109,7 @@ func (t rowTable) columnWarnings() []string {
 		{huge, fmt.Sprintf("have values of %.0g and more: is that how something missing is written? leave such cells empty", hugeValue)},
 	} {
 		if len(w.names) > 0 {
-			out = append(out, fmt.Sprintf("%d of %d features %s: %s", len(w.names), len(t.Columns), w.text, some(w.names)))
+			out = append(out, fmt.Sprintf("%d of %d features %s: %s", len(w.names), len(t.Columns), w.text, card.Some(w.names)))
 		}
 	}
 	return out
@@ -117,7 +118,7 @@ func (t rowTable) columnWarnings() []string {
 // copyWarnings says which rows occur more than once, across tools or with two
 // labels. Only rows of two features or more count: single numbers coincide.
 func (t rowTable) copyWarnings() []string {
-	if len(t.Columns) < 2 || t.far != nil { // to remember every row of a large table takes too much
+	if len(t.Columns) < 2 || t.onDisk != nil { // to remember every row of a large table takes too much
 		return nil
 	}
 	first := make(map[[sha256.Size]byte]int, t.Rows())
@@ -154,22 +155,4 @@ func (t rowTable) copyWarnings() []string {
 		out = append(out, fmt.Sprintf("%d windows are exact copies of others with the other label (first: %s): no classifier can tell them apart; check the labels", contradictions, contradiction))
 	}
 	return out
-}
-
-// some lists up to five names.
-func some(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
-}
-
-// positives reports for each class whether it is faulty.
-func positives(class []int) []bool {
-	p := make([]bool, len(class))
-	for i, k := range class {
-		p[i] = k != classify.Healthy
-	}
-	return p
 }

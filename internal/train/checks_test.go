@@ -7,11 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -80,9 +78,9 @@ func TestAlarms(t *testing.T) {
 	life("early", "00000111", "08500777")
 	life("never", "00000000", "00650000")
 	rows := rowsOf([]string{"a", "b"}, lines...)
-	r := &Evaluation{tools: rows.tools(), score: score}
+	r := &examined{Evaluation: &card.Evaluation{Tools: rows.tools()}, score: score}
 	r.alarms(alarm.Settings{K: 2, N: 3}, m, rows)
-	want := []ToolAlarm{{"caught", 8, 6, 8}, {"missed", 8, 6, 0}, {"early", 8, 6, 3}, {"never", 8, 0, 4}}
+	want := []card.ToolAlarm{{Tool: "caught", Judged: 8, Worn: 6, Alarm: 8}, {Tool: "missed", Judged: 8, Worn: 6, Alarm: 0}, {Tool: "early", Judged: 8, Worn: 6, Alarm: 3}, {Tool: "never", Judged: 8, Worn: 0, Alarm: 4}}
 	a := r.Alarms
 	if !slices.Equal(a.Tools, want) || a.Worn != 3 || a.Caught != 1 || a.Early != 2 || a.MedianDelay != 2 {
 		t.Errorf("%+v", a)
@@ -93,7 +91,7 @@ func TestAlarms(t *testing.T) {
 	for threshold, want := range map[float64][4]int{ // the first alarm of each tool
 		0.4: {8, 8, 3, 4}, 0.5: {8, 0, 3, 4}, 0.6: {0, 0, 7, 0}, 1: {},
 	} {
-		r := &Evaluation{tools: rows.tools(), score: score}
+		r := &examined{Evaluation: &card.Evaluation{Tools: rows.tools()}, score: score}
 		r.alarms(alarm.Settings{K: 2, N: 3, Threshold: threshold}, m, rows)
 		var got [4]int
 		for i, tool := range r.Alarms.Tools {
@@ -103,37 +101,4 @@ func TestAlarms(t *testing.T) {
 			t.Errorf("threshold %v: alarms in windows %v, want %v; said to be %v", threshold, got, want, r.Alarms.Threshold)
 		}
 	}
-}
-
-// Every threshold within the plateau is within 0.01 of the best G-mean, the
-// best is that of the exact sweep, and the landscape never exceeds it.
-func TestLandscapeLaws(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(4, 60).Draw(t, "rows")
-		p, y := make([]float64, n), make([]int, n)
-		posterior := make([]float64, 0, 2*n)
-		for i := range p {
-			p[i] = float64(rapid.IntRange(1, 99).Draw(t, "p")) / 100
-			y[i] = i % 2
-			posterior = append(posterior, 1-p[i], p[i])
-		}
-		l := newLandscape(p, positives(y))
-		_, r, err := classify.ChooseCosts(t.Context(), posterior, y, 2, classify.CostSettings{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range r.Choices {
-			if c.GMean > l.Best+1e-12 || c.Name == "exact" && c.GMean < l.Best-1e-12 {
-				t.Fatalf("%s has a G-mean of %v, the landscape's best is %v", c.Name, c.GMean, l.Best)
-			}
-		}
-		if most := slices.Max(l.GMean); most > l.Best+1e-12 {
-			t.Fatalf("the landscape reaches %v beyond its best, %v", most, l.Best)
-		}
-		for i, at := range l.Threshold {
-			if at >= l.Within[0] && at < l.Within[1] && l.GMean[i] < l.Best-0.01-1e-12 {
-				t.Fatalf("threshold %v within %v: %v, best %v", at, l.Within, l.GMean[i], l.Best)
-			}
-		}
-	})
 }

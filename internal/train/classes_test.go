@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
 
-	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // threeClasses are told by the wear of the lathe's tools; C is never broken.
@@ -69,7 +69,7 @@ func TestThreeClasses(t *testing.T) {
 	if found := c[1][1] + c[1][2] + c[2][1] + c[2][2]; float64(r.Faulty.Recall) != float64(found)/float64(r.Faulty.Positive) || r.Faulty.Rows != p.Rows || r.Faulty.Specificity != p.Recalls[0] {
 		t.Errorf("healthy or not: %+v of %v", r.Faulty, c)
 	}
-	if r.landscape != nil || !math.IsNaN(float64(r.Fit.Costs.Kept)) {
+	if r.Landscape != nil || !math.IsNaN(float64(r.Fit.Costs.Kept)) {
 		t.Error("three classes have a threshold")
 	}
 	if g := r.Groups["C"]; !math.IsNaN(float64(g.GMean)) || !math.IsNaN(float64(g.Recalls[2])) || math.IsNaN(float64(g.Recalls[1])) {
@@ -84,15 +84,23 @@ func TestThreeClasses(t *testing.T) {
 			t.Errorf("no %s in the report for programs", want)
 		}
 	}
-	scores, of := Headline(m)
+	scores, of := card.Scores(m)
 	if !strings.Contains(scores, " of healthy, ") || !strings.Contains(scores, " of worn and ") || of != "199 windows; split: leave-one-out by tool, 5 folds" {
 		t.Errorf("headline %q of %q", scores, of)
 	}
 	var drawn []string
-	for _, d := range r.drawings() {
-		drawn = append(drawn, d.file)
+	dir := filepath.Join(t.TempDir(), "three")
+	if err := r.Save(dir); err != nil {
+		t.Fatal(err)
 	}
-	if want := []string{"roc.svg", "precision-recall.svg", "calibration.svg", "fine-tuning.svg", "pre-training.svg", "tools.svg", "lives.svg", "stability.svg", "wear.svg"}; !slices.Equal(drawn, want) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		drawn = append(drawn, f.Name())
+	}
+	if want := []string{"calibration.svg", "fine-tuning.svg", "lives.svg", "pre-training.svg", "precision-recall.svg", "roc.svg", "stability.svg", "tools.svg", "wear.svg"}; !slices.Equal(drawn, want) {
 		t.Errorf("drawings %v", drawn)
 	}
 
@@ -109,7 +117,7 @@ func TestThreeClasses(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, e.Text())
 		}
 	}
-	for name, e := range map[string]*Evaluation{"of training": nil, "of these windows": e} {
+	for name, e := range map[string]*card.Evaluation{"of training": nil, "of these windows": e} {
 		s, err := StudyCosts(t.Context(), m, e)
 		if err != nil {
 			t.Fatal(err)
@@ -309,36 +317,6 @@ func TestWarningsOfThreeClasses(t *testing.T) {
 	if !strings.Contains(r.Balance, " healthy of 3, ") || !strings.Contains(r.Balance, "16 broken of 1") {
 		t.Errorf("balance %q", r.Balance)
 	}
-}
-
-// The report of three classes for people is kept as golden files.
-func TestReportOfThreeClasses(t *testing.T) {
-	r := fixedReport(t)
-	scores := func(rows ...[]int) score.Summary {
-		s := score.Confusion(rows).Summary()
-		for k := range s.AUCs {
-			s.AUCs[k] = score.Figure(0.9 + float64(k)/100)
-		}
-		return s
-	}
-	random := scores([]int{118, 2, 0}, []int{1, 48, 1}, []int{0, 1, 29})
-	r.Classes, r.Label, r.Random = []string{"healthy", "worn", "b|n"}, threeClasses.String(), &random
-	r.Fit.Held = scores([]int{110, 8, 2}, []int{5, 40, 5}, []int{0, 2, 28})
-	r.Fit.Costs.Plateau, r.Fit.Costs.Kept = [2]score.Figure{score.Figure(math.NaN()), score.Figure(math.NaN())}, score.Figure(math.NaN())
-	for i := range r.Fit.Costs.Choices {
-		r.Fit.Costs.Choices[i].Costs = classify.CostVector{0.5, 0.25, 0}
-	}
-	r.tools = nil
-	r.byTool(&classify.Validation{
-		Pooled: scores([]int{100, 15, 5}, []int{10, 35, 5}, []int{1, 4, 25}),
-		Groups: []classify.GroupScores{{Group: "T1", Summary: scores([]int{50, 10, 5}, []int{5, 20, 5}, []int{1, 4, 25})}, {Group: "T2", Summary: scores([]int{50, 5, 0}, []int{5, 15, 0}, []int{0, 0, 0})}},
-	}, "leave-one-out", 2)
-	r.Faulty = r.binary()
-	golden.Check(t, "classes.md", r.Markdown("m.report"))
-	golden.Check(t, "classes-summary.txt", r.Summary()+"\n")
-	r.Pooled, r.Groups, r.Random, r.Split = nil, nil, nil, ""
-	r.Interval, r.FaultyInterval, r.Faulty = nil, nil, r.binary()
-	golden.Check(t, "classes-unscored.txt", r.Summary()+"\n")
 }
 
 // The turning tools in three classes: as recorded, those between 150 and 300 µm

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -33,7 +32,7 @@ type Input struct {
 	// is taken, by name. Rows are of cutting; a class there is the label.
 	Table *table.Table
 
-	// Cut calls visit with windows that are cut already, instead of Open: those of
+	// Cut calls visit with windows that are cut already, instead of Open: windows of
 	// the model's layout, in any order, none of them twice. They are only lent. It
 	// returns what SHA256 becomes.
 	Cut func(ctx context.Context, m *model.Model, visit func(*window.Window) error) (sum string, err error)
@@ -50,74 +49,9 @@ type observed struct {
 	class         int // that a table has for it, or table.NoClass
 }
 
-// tally counts windows by what became of them.
-type tally struct {
-	Windows     int `json:"windows"`      // cut from the recordings
-	Gaps        int `json:"gaps"`         // spans that no window covers
-	NotCutting  int `json:"not_cutting"`  // left out: the machine was not cutting
-	SensorFault int `json:"sensor_fault"` // left out: too many channels cannot be trusted
-	Learning    int `json:"learning"`     // left out: they make the tool's reference
-	Unlabelled  int `json:"unlabelled"`   // in no score: nothing is known of the wear; networks learn from them without a label
-	Missing     int `json:"missing"`      // feature values that are missing and are imputed
-	Used        int `json:"used"`         // rows with a label, that are learnt from and scored
-
-	Unused []string `json:"unused_tools,omitempty"`     // none of whose windows is fit for judging: nothing is learnt from them
-	Bare   []string `json:"unlabelled_tools,omitempty"` // that have windows fit for judging, all of them without a label
-	Join   string   `json:"join,omitempty"`             // what the join of measurements to windows says, in words
-
-	usedTools string // whose reference was not taken on a new and healthy tool, in words
-}
-
-// words says what became of the windows, leaving out what did not occur.
-func (t tally) words() string {
-	s := fmt.Sprintf("%d windows cut, %d used", t.Windows, t.Used)
-	for _, left := range []struct {
-		n    int
-		what string
-	}{
-		{t.Learning, "make the references of their tools"}, {t.NotCutting, "not cutting"},
-		{t.SensorFault, "with sensor faults"}, {t.Unlabelled, "without label"},
-	} {
-		if left.n > 0 {
-			s += fmt.Sprintf(", %d %s", left.n, left.what)
-		}
-	}
-	return s
-}
-
-// remedy says, where nothing is used, what to do about it.
-func (t tally) remedy() string {
-	switch {
-	case t.Join != "" && t.Unlabelled > 0:
-		return fmt.Sprintf(" (%s): check that the wear file names machines, tools and holes as the recordings do, that its times are theirs, and the rule under `label`", t.Join)
-	case t.Unlabelled > 0:
-		return ": name the column of the label under `recording` in the layout (vb_max_um, vb_mean_um or state), fill in class or vb_max_um of a table, or give a wear file, and check the rule under `label`"
-	case t.Learning > 0:
-		return ": record tools for longer, or make the reference of fewer windows under `reference`"
-	case t.SensorFault > 0:
-		return ": see to the sensors; empty cells and constant columns count as faults unless they are usual"
-	}
-	return ": record while the machine is cutting, or set `gate: \"off\"`"
-}
-
-// warnings says in words what a person should know before trusting a score.
-func (t tally) warnings() []string {
-	var ws []string
-	if len(t.Unused) > 0 {
-		ws = append(ws, "nothing is learnt from these tools, none of whose windows is fit for judging: "+strings.Join(t.Unused, ", "))
-	}
-	if len(t.Bare) > 0 {
-		ws = append(ws, "no window of these tools has a label: their windows are in no score, but networks learn from them: "+strings.Join(t.Bare, ", "))
-	}
-	if t.usedTools != "" {
-		ws = append(ws, t.usedTools)
-	}
-	return ws
-}
-
 // collect observes all windows of all inputs, several inputs at a time. The
-// result is in the order of the inputs, whatever the number of workers.
-// Progress counts windows, or inputs if nobody knows how many windows these
+// result is in the order of the inputs, with any number of workers.
+// Progress counts windows, or inputs if it is not known how many windows these
 // have.
 func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, progress func(done, total int)) ([][]observed, int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

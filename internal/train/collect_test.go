@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -109,7 +110,7 @@ func TestGateIsLearntFromTheForce(t *testing.T) {
 	if m.Gate == nil || m.Gate.Channel != "thrust" || m.Gate.Threshold < 10 || m.Gate.Threshold > 290 {
 		t.Errorf("gate %+v, want one on thrust between 1 and 300 N", m.Gate)
 	}
-	if want := (tally{Windows: 30, NotCutting: 3 * idleSeconds, Learning: 4, Missing: 20 * 10, Used: 20, Join: "20 labelled, 0 not"}); fmt.Sprint(counts) != fmt.Sprint(want) {
+	if want := (card.Tally{Windows: 30, NotCutting: 3 * idleSeconds, Learning: 4, Missing: 20 * 10, Used: 20, Join: "20 labelled, 0 not"}); fmt.Sprint(counts) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", counts, want)
 	}
 
@@ -199,8 +200,8 @@ func TestToolWithoutRows(t *testing.T) {
 	if want := []string{"F", "G"}; !slices.Equal(counts.Unused, want) || counts.Learning != 5*5+5+3 {
 		t.Errorf("%+v, want unused tools %v", counts, want)
 	}
-	if slices.Contains(rows.Tool, "F") || len(counts.warnings()) != 1 || !strings.Contains(counts.warnings()[0], "F, G") {
-		t.Errorf("warnings %q", counts.warnings())
+	if slices.Contains(rows.Tool, "F") || len(counts.Warnings()) != 1 || !strings.Contains(counts.Warnings()[0], "F, G") {
+		t.Errorf("warnings %q", counts.Warnings())
 	}
 }
 

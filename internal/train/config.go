@@ -5,7 +5,7 @@
 // the model (source.Cutter, model.Judge). A window gets its label from the
 // recording itself or from a wear file, by the rule of the configuration.
 // Tools, never windows, are held out for the score; a random split is shown
-// beside it, named as leaky.
+// next to it, named as leaky.
 package train
 
 import (
@@ -116,7 +116,7 @@ type Costs struct {
 	Folds      int                 `yaml:"folds" json:"folds,omitempty"`
 	Metric     score.Metric        `yaml:"metric" json:"metric,omitempty"` // what they maximise
 	Fitness    Fitness             `yaml:"fitness" json:"fitness,omitempty"`
-	Search     jade.Variant        `yaml:"search" json:"search,omitempty"` // of two classes it is only reported beside the sweep, whose optimum is kept
+	Search     jade.Variant        `yaml:"search" json:"search,omitempty"` // of two classes it is only reported next to the sweep, whose optimum is kept
 }
 
 // Unknown says when a window is neither healthy nor faulty. A rate of 0 leaves its part
@@ -163,8 +163,8 @@ func DefaultConfig() Config {
 
 func (c *Config) spec() window.Spec { return window.Spec{Length: c.Window.Length, Hop: c.Window.Hop} }
 
-// settings returns the classifier's settings.
-func (c *Config) settings(workers int) classify.Settings {
+// Settings returns the classifier's settings.
+func (c *Config) Settings(workers int) classify.Settings {
 	n := c.Network
 	return classify.Settings{
 		Encoding:  n.Encoding,

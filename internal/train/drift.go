@@ -62,6 +62,15 @@ func fitDrift(starts [][]float32, counts []bool) *model.Drift {
 		d.Standardise(z[t], s)
 	}
 	nu := float64(tools - 1)
+	d.Degrees = min(degrees(z, nu, used), float64(used))
+	f := distuv.F{D1: d.Degrees, D2: d.Degrees * nu}
+	d.Raise, d.Clear = f.Quantile(1-driftRaise), f.Quantile(1-driftClear)
+	return d
+}
+
+// degrees returns the degrees of freedom of standardised references, which have nu of their
+// own, by the estimate of fitDrift; used if it gives none.
+func degrees(z [][]float32, nu float64, used int) float64 {
 	var trace, square float64 // tr S, tr S²
 	for a := range z {
 		for b := range z {
@@ -76,11 +85,8 @@ func fitDrift(starts [][]float32, counts []bool) *model.Drift {
 		}
 	}
 	square = nu * nu / ((nu + 2) * (nu - 1)) * (square - trace*trace/nu)
-	d.Degrees = float64(used)
 	if square > 0 {
-		d.Degrees = min(max(trace*trace/square, 1), float64(used))
+		return max(trace*trace/square, 1)
 	}
-	f := distuv.F{D1: d.Degrees, D2: d.Degrees * nu}
-	d.Raise, d.Clear = f.Quantile(1-driftRaise), f.Quantile(1-driftClear)
-	return d
+	return float64(used)
 }

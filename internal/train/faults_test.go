@@ -117,7 +117,7 @@ var drillModel = sync.OnceValues(func() (*model.Model, error) {
 		tool.End = sim.Worn
 		tools = append(tools, tool)
 	}
-	job := simulatedHistory("acme/spore/bay2/line1/usk25", 3, tools, false)
+	job := Simulation{Machine: "acme/spore/bay2/line1/usk25", Seed: 3, Schedule: HistorySchedule}.Job(tools)
 	job.Config.Features = signal.FeatureSpec{Version: 2}
 	job.Config.Evaluate = Evaluate{ByTool: "off"}
 	job.Config.Costs.Folds = 2

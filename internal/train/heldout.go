@@ -7,19 +7,26 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
-// scoreByTool scores the settings on tools that were held out. Scores that the data
-// cannot give are missing with a warning.
-func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *rand.Rand) error {
+// validated is what networks said of tools that were held out.
+type validated struct {
+	*classify.Validation
+	folds []classify.Fold
+}
+
+// scoreByTool scores the settings on tools that were held out. It returns nil, with a
+// warning, if the data cannot give scores.
+func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *card.Report, rng *rand.Rand) (*validated, error) {
 	if j.Config.Evaluate.ByTool == "off" {
-		return nil
+		return nil, nil
 	}
 	for k, name := range slices.Backward(rows.classes) {
-		if _, tools := rows.homes(k); len(tools) == 1 {
+		if _, tools := rows.rowsOf(k); len(tools) == 1 {
 			j.warn(r, fmt.Sprintf("no score on tools held out: tool %s alone has %s windows, and with it held out there are none to learn from; label another such tool", tools[0], name))
-			return nil
+			return nil, nil
 		}
 	}
 	var folds []classify.Fold
@@ -37,41 +44,40 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *Report, rng *ra
 			few = "of one class of " + numbered(rows.classes)
 		}
 		j.warn(r, "no score on tools held out, of which too few are "+few+": "+err.Error())
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n, err := j.decideByWear(ctx, rows, v, folds)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if n > 0 && !rows.byWear(nil) {
 		j.warn(r, fmt.Sprintf("%d of the %d folds that hold out tools are decided by estimated wear, as too few of their other tools went on to the end of their life; the model, which learns from all of them, decides by its classifier, so the score is not quite of it: record more tools until they are worn", n, len(folds)))
 	}
-	r.byTool(v, j.Config.Evaluate.ByTool, len(folds))
+	r.SetByTool(v, j.Config.Evaluate.ByTool, len(folds))
 	if j.Config.Evaluate.Transductive && len(rows.bare.group) > 0 {
-		r.Split += transductiveSplit
+		r.SetTransductive()
 	}
-	r.validated, r.folds = v, folds
-	r.hold(rows, v.Posterior, v.Decision, v.Score)
-	return nil
+	r.Held = heldOut(rows, v.Posterior, v.Decision, v.Score)
+	return &validated{v, folds}, nil
 }
 
-// scoreAtRandom scores them on rows that were held out whatever their tool. The rows are
+// scoreAtRandom scores them on rows that were held out at random, without regard to their tool. The rows are
 // relative to the reference in the way that the model has.
-func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *Report, rng *rand.Rand) error {
+func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *card.Report, rng *rand.Rand) error {
 	if !j.Config.Evaluate.RandomSplit {
 		return nil
 	}
 	const k = 5
 	counts, words := make([]int, len(rows.classes)), make([]string, len(rows.classes))
 	for class, name := range rows.classes {
-		counts[class], _ = rows.homes(class)
+		counts[class], _ = rows.rowsOf(class)
 		words[class] = fmt.Sprintf("%d %s", counts[class], name)
 	}
 	if slices.Min(counts) < k {
-		j.warn(r, fmt.Sprintf("no score on a random split: %s windows cannot be dealt to %d folds", listed(words), k))
+		j.warn(r, fmt.Sprintf("no score on a random split: %s windows cannot be dealt to %d folds", card.Listed(words), k))
 		return nil
 	}
 	s := j.settings(rows)
@@ -80,6 +86,6 @@ func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *Report, rng *
 	if err != nil {
 		return err
 	}
-	r.random(v)
+	r.SetRandom(v)
 	return nil
 }

@@ -11,14 +11,35 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// The simulated history cuts short holes and wears its tools fast: what takes a
-// plant weeks is to be there in a minute.
-const (
-	historyLife      = 60 * time.Second // mean cutting time of a tool
-	historyHole      = 10 * time.Second
-	historyPause     = 3 * time.Second
-	historyReference = 6 // windows: a tool lives a minute
-)
+// HistorySchedule is the schedule of SimulatedHistory. It has short holes, and tools wear fast: a
+// person who tries Flank out waits a minute for what takes a plant weeks.
+var HistorySchedule = Schedule{Life: 60 * time.Second, Hole: 10 * time.Second, Pause: 3 * time.Second}
+
+const historyReference = 6 // windows: a tool lives a minute
+
+// Schedule says how a simulated machine drills.
+type Schedule struct {
+	Life  time.Duration // mean cutting time of a tool
+	Hole  time.Duration // cutting time of a hole; 0: of 50 mm at the tool's feed
+	Pause time.Duration // between two holes
+}
+
+// String returns the schedule in words.
+func (s Schedule) String() string {
+	hole := "50 mm at the tool's feed"
+	if s.Hole > 0 {
+		hole = "holes of " + s.Hole.String()
+	}
+	return hole + ", pauses of " + s.Pause.String()
+}
+
+// Simulation says how recordings of the simulated gun drill are made.
+type Simulation struct {
+	Machine    string
+	Seed       uint64
+	Microscope bool // labels are what a microscope sees after each hole, not the simulator's own wear
+	Schedule   Schedule
+}
 
 // SimulatedHistory returns the job of drilling the lives of the experiment's 20
 // tools on the simulated gun drill and training a model from them. Labels are
@@ -26,40 +47,41 @@ const (
 // holes only, between which a microscope's look would tell too little. It is for
 // trying Flank out: what such a model knows, it knows of the simulator.
 func SimulatedHistory(machine string, seed uint64) Job {
-	return simulatedHistory(machine, seed, sim.Tools(seed, historyLife), false)
+	return Simulation{Machine: machine, Seed: seed, Schedule: HistorySchedule}.Job(sim.Tools(seed, HistorySchedule.Life))
 }
 
-// simulatedHistory is SimulatedHistory of the given tools. With a microscope,
-// labels are what it sees after each hole.
-func simulatedHistory(machine string, seed uint64, tools []sim.Tool, microscope bool) Job {
+// Job returns the job of training a model from the lives of the given tools, with the
+// configuration of SimulatedHistory.
+func (s Simulation) Job(tools []sim.Tool) Job {
 	c := DefaultConfig()
-	c.Seed = seed
+	c.Seed = s.Seed
 	c.Reference.Windows = historyReference
 	c.Evaluate = Evaluate{ByTool: "off"} // takes longer than a newcomer waits
 	c.Costs.Folds = 5                    // as do ten
 	j := Job{Config: c, Layout: signal.GunDrill()}
 	for _, t := range tools {
-		j.Inputs = append(j.Inputs, simulatedLife(machine, t, seed, microscope, shortCycles))
+		j.Inputs = append(j.Inputs, s.life(t))
 	}
 	return j
 }
 
-func simulatedLife(machine string, t sim.Tool, seed uint64, microscope bool, by Schedule) Input {
+// life returns the recording of a tool's life.
+func (s Simulation) life(t sim.Tool) Input {
 	settings := sim.Settings{
-		Machine: machine, Start: time.Date(2026, 1, 5, 6, 0, 0, 0, time.UTC), Seed: seed,
-		Tools: []sim.Tool{t}, Hole: by.Hole, Pause: by.Pause,
+		Machine: s.Machine, Start: time.Date(2026, 1, 5, 6, 0, 0, 0, time.UTC), Seed: s.Seed,
+		Tools: []sim.Tool{t}, Hole: s.Schedule.Hole, Pause: s.Schedule.Pause,
 	}
 	var d *sim.Drill
 	in := Input{
 		Name:    t.Name,
 		SHA256:  fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%+v", settings))),
-		Windows: int((t.Life + t.Life/max(by.Hole, historyHole)*by.Pause) / time.Second),
+		Windows: int((t.Life + t.Life/max(s.Schedule.Hole, HistorySchedule.Hole)*s.Schedule.Pause) / time.Second),
 		Open: func() (_ source.Source, err error) {
 			d, err = sim.New(settings)
 			return d, err
 		},
 	}
-	if microscope {
+	if s.Microscope {
 		in.Wear = func() []wear.Measurement {
 			var ms []wear.Measurement
 			for _, m := range d.Measurements() {

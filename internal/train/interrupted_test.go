@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
@@ -17,7 +18,7 @@ import (
 func TestInterruptedTool(t *testing.T) {
 	m := machinetest.OneValue(t)
 	rows := func(order []string) map[string][]float32 {
-		l := newLabeller(m, wear.Rule{VBMaxUM: 300}, nil, new(tally), false)
+		l := newLabeller(m, wear.Rule{VBMaxUM: 300}, nil, new(card.Tally), false)
 		judge := m.NewJudge()
 		got, seen := make(map[string][]float32), make(map[string]int)
 		for i, tool := range order {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -28,7 +29,7 @@ func labelRule(r wear.Rule) model.LabelRule {
 }
 
 // classOf returns the class that a row of a table has by number or name; names
-// are those of the classes.
+// are the names of the classes.
 func classOf(number int, label string, names []string) (int, error) {
 	if label != "" {
 		for k, name := range names {
@@ -51,14 +52,5 @@ func numbered(names []string) string {
 	for k, name := range names {
 		words[k] = fmt.Sprintf("%d %s", k, name)
 	}
-	return listed(words)
-}
-
-// listed joins words as a sentence does: a, b and c.
-func listed(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " and " + words[last]
+	return card.Listed(words)
 }

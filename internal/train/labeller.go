@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
@@ -17,7 +18,7 @@ type labeller struct {
 	judge    *model.Judge
 	rule     wear.Rule
 	join     *wear.Join // nil: labels are in the recordings
-	counts   *tally
+	counts   *card.Tally
 	machines bool                        // there are several
 	used     map[string]bool             // by group: a window of it has a label
 	bare     map[string]bool             // by group: a window of it has none
@@ -34,7 +35,7 @@ type labeller struct {
 	taking   map[string]int // by group: the one of taken that learns, or learnt last
 }
 
-func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *tally, severalMachines bool) *labeller {
+func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.Tally, severalMachines bool) *labeller {
 	return &labeller{
 		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
@@ -109,7 +110,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	return r, true, nil
 }
 
-// peek returns what is known of the wear of a window, which is not counted in the tally
+// peek returns what is known of the wear of a window, which is not counted in the card.Tally
 // of the join.
 func (l *labeller) peek(o *observed) source.Truth {
 	if l.join == nil {
@@ -145,7 +146,7 @@ func (l *labeller) finish(rows int) error {
 		c.Join = l.join.Tally().String()
 	}
 	if c.Used == 0 {
-		return fmt.Errorf("train: %w: %s%s", ErrData, c.words(), c.remedy())
+		return fmt.Errorf("train: %w: %s%s", ErrData, c.Words(), c.Remedy())
 	}
 	for g, any := range l.used {
 		switch {
@@ -159,6 +160,6 @@ func (l *labeller) finish(rows int) error {
 	slices.Sort(c.Unused)
 	slices.Sort(c.Bare)
 	limit, _ := l.rule.Limit()
-	c.usedTools = usedTools(l.taken, limit)
+	c.UsedTools = usedTools(l.taken, limit)
 	return nil
 }

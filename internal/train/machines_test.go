@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -191,7 +192,7 @@ func drillJob(t testing.TB, join wear.Mode, ms []wear.Measurement, inputs ...Inp
 }
 
 // mustRows returns the table that the job would learn from.
-func mustRows(t testing.TB, j Job) (rowTable, *model.Model, tally) {
+func mustRows(t testing.TB, j Job) (rowTable, *model.Model, card.Tally) {
 	t.Helper()
 	rows, m, counts, err := j.rows(t.Context())
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -57,7 +58,7 @@ func newCuttingWindows(m *model.Model) *cuttingWindows {
 	return &cuttingWindows{newLowest(len(judge.FeatureNames())), judge, make(map[string]*cycle.Memory)}
 }
 
-// observe looks at a window. Those of a machine come in the order of time.
+// observe looks at a window. A machine's windows come in the order of time.
 func (c *cuttingWindows) observe(o *observed) {
 	tool := o.machine + "/" + o.Tool
 	k := c.cycles[tool]
@@ -81,7 +82,7 @@ type takenReference struct {
 }
 
 // watchReference looks at a window that ref has just learnt from. It is not counted in
-// the tally of the join, which is of the windows that rows are made of.
+// the card.Tally of the join, which is of the windows that rows are made of.
 func (l *labeller) watchReference(group string, o *observed, ref *model.Reference) {
 	if ref.Windows == 1 {
 		l.taken = append(l.taken, takenReference{tool: group, startUM: math.NaN()})
@@ -127,6 +128,6 @@ func usedTools(taken []takenReference, limitUM float64) string {
 	if n := len(words); n > most {
 		words = append(words[:most], fmt.Sprintf("%d more", n-most))
 	}
-	return "these tools were used or faulty already when their reference was taken, so the model sees less of their wear: " + listed(words) +
+	return "these tools were used or faulty already when their reference was taken, so the model sees less of their wear: " + card.Listed(words) +
 		": record tools from their first cut on, or leave these out of the training data"
 }

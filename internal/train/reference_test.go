@@ -318,13 +318,13 @@ func TestReferencesOfUsedToolsInATable(t *testing.T) {
 		j.prepare()
 		rows, _, counts := mustRows(t, j)
 		rows.close()
-		if ws := counts.warnings(); len(ws) != 1 || !strings.Contains(ws[0], "C (2 of its 4 windows are labelled faulty):") || strings.Contains(ws[0], "B") {
+		if ws := counts.Warnings(); len(ws) != 1 || !strings.Contains(ws[0], "C (2 of its 4 windows are labelled faulty):") || strings.Contains(ws[0], "B") {
 			t.Errorf("scanned %v: warnings %q", scan, ws)
 		}
 	}
 }
 
-// A wear file is asked, and windows of references are not counted in its tally.
+// A wear file is asked, and windows of references are not counted in its card.Tally.
 func TestReferencesOfUsedToolsByWearFile(t *testing.T) {
 	l := drillLayout(t)
 	ms := []wear.Measurement{atEnd("T1", drillStart, 1, 150, ""), atEnd("T1", drillStart, 2, 400, "")}
@@ -333,7 +333,7 @@ func TestReferencesOfUsedToolsByWearFile(t *testing.T) {
 		wear.Interpolate: "", // at its first window the tool is new
 	} {
 		_, _, counts := mustRows(t, drillJob(t, mode, ms, drillInput(newDrill(l, "m", "T1", drillStart, 2))))
-		if got := counts.usedTools; !strings.Contains(got, want) || want == "" && got != "" {
+		if got := counts.UsedTools; !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", mode, got, want)
 		}
 		if want := fmt.Sprintf("%d labelled, 0 not", counts.Used); counts.Join != want {

@@ -51,11 +51,11 @@ type rowTable struct {
 	// wearAt is where each row is in wear, -1 if its wear was not measured.
 	wearAt []int
 
-	// far holds the features if they are not in memory. Of the table there are
+	// onDisk holds the features if they are not in memory. Of the table there are
 	// then columns, tools and classes only.
-	far   *table.RowFile
-	stats *columnStats // of far
-	view  dbn.Rows     // of a part of far; else nil
+	onDisk *table.RowFile
+	stats  *columnStats // of onDisk
+	view   dbn.Rows     // of a part of onDisk; else nil
 }
 
 // x returns the features as the classifier takes them, without a copy.
@@ -63,29 +63,29 @@ func (t rowTable) x() dbn.Rows {
 	switch {
 	case t.view != nil:
 		return t.view
-	case t.far != nil:
-		return t.far
+	case t.onDisk != nil:
+		return t.onDisk
 	}
-	return t.near()
+	return t.inMemory()
 }
 
-// near returns the features, which are in memory.
-func (t rowTable) near() dbn.Matrix {
+// inMemory returns the features, which are in memory.
+func (t rowTable) inMemory() dbn.Matrix {
 	return dbn.Matrix{Rows: t.Rows(), Cols: len(t.Columns), Data: t.Data}
 }
 
 // close removes what is on disk.
 func (t rowTable) close() {
-	for _, f := range []*table.RowFile{t.far, t.bare.far} {
+	for _, f := range []*table.RowFile{t.onDisk, t.bare.onDisk} {
 		if f != nil {
 			_ = f.Close() // what is left is in no one's way
 		}
 	}
 }
 
-// homes returns how many rows of a class there are and which groups have some,
+// rowsOf returns how many rows of a class there are and which groups have some,
 // in the order in which they first appear.
-func (t rowTable) homes(class int) (rows int, groups []string) {
+func (t rowTable) rowsOf(class int) (rows int, groups []string) {
 	seen := map[string]bool{}
 	for i, g := range t.group {
 		if t.Class[i] != class {
@@ -103,7 +103,7 @@ func (t rowTable) homes(class int) (rows int, groups []string) {
 // check reports a class without rows.
 func (t rowTable) check(rule wear.Rule) error {
 	for k, name := range t.classes {
-		if rows, _ := t.homes(k); rows > 0 {
+		if rows, _ := t.rowsOf(k); rows > 0 {
 			continue
 		}
 		add := "worn tools"
@@ -136,7 +136,7 @@ func (t rowTable) bounds() string {
 func (t rowTable) warnings() []string {
 	var out []string
 	for k, name := range t.classes[1:] {
-		rows, groups := t.homes(k + 1)
+		rows, groups := t.rowsOf(k + 1)
 		if len(groups) < 3 {
 			out = append(out, fmt.Sprintf("only %d of the tools ever get %s (%s): what is said of tools never seen rests on few examples; label more worn tools", len(groups), name, strings.Join(groups, ", ")))
 		}
@@ -146,3 +146,6 @@ func (t rowTable) warnings() []string {
 	}
 	return out
 }
+
+// several reports whether there are more than two classes.
+func several(names []string) bool { return len(names) > 2 }

@@ -20,7 +20,7 @@ type Scored struct {
 	// Unknown says of each whether the verdict is unknown, so that no alarm counts it.
 	Unknown []bool
 
-	Networks int    // trained anew, each without the tools it scores; 0: the scores are the model's own
+	Networks int    // trained for this, each without the tools it scores; 0: the scores are the model's own
 	Seen     string // what of the data the model was trained on, if it is known to have seen some
 	Windows  string // what became of all windows, in words
 	Warnings []string
@@ -28,7 +28,7 @@ type Scored struct {
 
 // Score scores all windows of the exam's data. The model itself does that, unless
 // it was trained on some of them, which flatters, or holdOut is true: then networks
-// are trained anew under the model's own configuration on the data at hand, and
+// are trained again under the model's own configuration on the data at hand, and
 // each window is scored by one that was trained without its tool.
 func Score(ctx context.Context, e Exam, holdOut bool) (*Scored, error) {
 	seen := func(sum func(i int) string) string {
@@ -41,12 +41,12 @@ func Score(ctx context.Context, e Exam, holdOut bool) (*Scored, error) {
 	}
 	name := seen(func(i int) string { return e.Inputs[i].SHA256 })
 	if name == "" && !holdOut {
-		r, err := e.Run(ctx)
+		r, err := e.judge(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if name = seen(func(i int) string { return r.Data[i].SHA256 }); name == "" { // known of windows on Kafka once they are read
-			return &Scored{Tool: r.group, Class: r.Class, Score: r.score, Unknown: r.unknown, Windows: r.Windows.words(), Warnings: r.Warnings}, nil
+			return &Scored{Tool: r.group, Class: r.Class, Score: r.score, Unknown: r.unknown, Windows: r.Windows.Words(), Warnings: r.Warnings}, nil
 		}
 	}
 	s, err := e.heldOut(ctx)
@@ -75,7 +75,7 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	for k, name := range rows.classes {
-		if _, tools := rows.homes(k); len(tools) == 1 {
+		if _, tools := rows.rowsOf(k); len(tools) == 1 {
 			return nil, fmt.Errorf("train: %w: tool %s alone has %s windows, and without it there are none to learn from: add another such tool, or data that the model was not trained on", ErrData, tools[0], name)
 		}
 	}
@@ -105,7 +105,7 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	return &Scored{
-		Unknown: unknown, Tool: rows.group, Class: rows.Class, Score: v.Score, Networks: len(folds), Windows: counts.words(), Warnings: counts.warnings(),
+		Unknown: unknown, Tool: rows.group, Class: rows.Class, Score: v.Score, Networks: len(folds), Windows: counts.Words(), Warnings: counts.Warnings(),
 	}, nil
 }
 

@@ -23,8 +23,8 @@ func TestScore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Networks != 5 || s.Seen != e.Inputs[0].Name || !slices.Equal(s.Score, r.held.score) || !slices.Equal(s.Tool, r.held.group) || !slices.Equal(s.Class, r.held.class) {
-		t.Errorf("%d networks, seen %q, %d scores; the report has %d", s.Networks, s.Seen, len(s.Score), len(r.held.score))
+	if s.Networks != 5 || s.Seen != e.Inputs[0].Name || !slices.Equal(s.Score, r.Held.Score) || !slices.Equal(s.Tool, r.Held.Group) || !slices.Equal(s.Class, r.Held.Class) {
+		t.Errorf("%d networks, seen %q, %d scores; the report has %d", s.Networks, s.Seen, len(s.Score), len(r.Held.Score))
 	}
 	unknown := 0
 	for _, d := range r.Unknown.Tools {

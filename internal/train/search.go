@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -20,8 +21,8 @@ import (
 // Search looks for better hidden layers, rates and weight decay than those of
 // the job's configuration, by trying some drawn at random.
 //
-// Whoever picks the best of many tries has picked luck too, so the figure that
-// counts is nested: tools are held out in outer folds, the choice is made within
+// The best of many tries is partly the luckiest one, so the figure that counts
+// is nested: tools are held out in outer folds, the choice is made within
 // what is left, by inner folds of tools, and only then the held-out tools judge
 // what was chosen for them. (S. Varma and R. Simon, "Bias in Error Estimation
 // When Using Cross-Validation for Model Selection", BMC Bioinformatics 7, 2006;
@@ -60,15 +61,15 @@ type SearchReport struct {
 	Classes    []string      `json:"classes,omitempty"` // their names, if there are more than two
 
 	// Of Nested and Configured over tools.
-	NestedInterval     *ToolInterval `json:"nested_interval,omitempty"`
-	ConfiguredInterval *ToolInterval `json:"configured_interval,omitempty"`
+	NestedInterval     *card.ToolInterval `json:"nested_interval,omitempty"`
+	ConfiguredInterval *card.ToolInterval `json:"configured_interval,omitempty"`
 
-	Windows  tally    `json:"windows"`
-	Balance  string   `json:"balance"`
-	Warnings []string `json:"warnings"`
+	Windows  card.Tally `json:"windows"`
+	Balance  string     `json:"balance"`
+	Warnings []string   `json:"warnings"`
 }
 
-// Run searches. Equal searches give equal reports, whatever the number of
+// Run searches. Equal searches give equal reports, with any number of
 // workers.
 func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 	if s.Trials < 2 {
@@ -87,7 +88,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	for k, name := range rows.classes {
-		if _, tools := rows.homes(k); len(tools) < 3 {
+		if _, tools := rows.rowsOf(k); len(tools) < 3 {
 			return nil, fmt.Errorf("train: search: %w: only %d tools have %s windows: a choice within tools that are left when others are held out needs 3 such tools", ErrData, len(tools), name)
 		}
 	}
@@ -106,33 +107,14 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 		rows.settle(rows.rel.modes[0], s.Config.Reference.Windows)
 	}
 	rows.bare.group = nil
-	lessons := rows.lessons(s.Config.Reference.Windows)
 	steps, done := (len(outer)+1)*len(networks)+2*len(outer), 0
 	step := func() {
 		done++
 		s.Progress("searching", done, steps)
 	}
-	k := len(rows.classes)
-	nested, configured := newVerdicts(len(rows.Class), k), newVerdicts(len(rows.Class), k)
-	for f, fold := range outer {
-		within := part(rows, fold.Train)
-		figures, err := s.compare(ctx, within, networks, s.Config.Seed+uint64(f)+1, step)
-		if err != nil {
-			return nil, err
-		}
-		best := bestOf(figures)
-		r.Trials[best].Picked++
-		for _, judged := range []struct {
-			network int
-			to      *verdicts
-		}{{best, nested}, {0, configured}} {
-			v, err := classify.CrossValidateTable(ctx, lessons, s.settingsOf(networks[judged.network], rows), []classify.Fold{fold})
-			if err != nil {
-				return nil, fmt.Errorf("train: search: outer fold %d: %w", f+1, err)
-			}
-			judged.to.take(v, fold.Test)
-			step()
-		}
+	nested, configured, err := s.nested(ctx, r, rows, outer, networks, step)
+	if err != nil {
+		return nil, err
 	}
 	figures, err := s.compare(ctx, rows, networks, s.Config.Seed, step)
 	if err != nil {
@@ -145,6 +127,34 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 	r.Nested, r.Configured = nested.scores(rows.Class), configured.scores(rows.Class)
 	r.NestedInterval, r.ConfiguredInterval = nested.interval(rows), configured.interval(rows)
 	return r, nil
+}
+
+// nested judges the tools of each outer fold by the network that is chosen without them, and
+// by the configured one.
+func (s Search) nested(ctx context.Context, r *SearchReport, rows rowTable, outer []classify.Fold, networks []Network, step func()) (chosen, configured *verdicts, err error) {
+	lessons := rows.lessons(s.Config.Reference.Windows)
+	k := len(rows.classes)
+	chosen, configured = newVerdicts(len(rows.Class), k), newVerdicts(len(rows.Class), k)
+	for f, fold := range outer {
+		figures, err := s.compare(ctx, part(rows, fold.Train), networks, s.Config.Seed+uint64(f)+1, step)
+		if err != nil {
+			return nil, nil, err
+		}
+		best := bestOf(figures)
+		r.Trials[best].Picked++
+		for _, judged := range []struct {
+			network int
+			to      *verdicts
+		}{{best, chosen}, {0, configured}} {
+			v, err := classify.CrossValidateTable(ctx, lessons, s.settingsOf(networks[judged.network], rows), []classify.Fold{fold})
+			if err != nil {
+				return nil, nil, fmt.Errorf("train: search: outer fold %d: %w", f+1, err)
+			}
+			judged.to.take(v, fold.Test)
+			step()
+		}
+	}
+	return chosen, configured, nil
 }
 
 // draw returns the configured network and others with hidden layers, rates and
@@ -214,14 +224,14 @@ func bestOf(figures []float64) int {
 // part returns the given rows, which ascend. Of rows on disk it is a view.
 func part(t rowTable, rows []int) rowTable {
 	p := rowTable{classes: t.classes, ordered: t.ordered, mostUM: t.mostUM, limitUM: t.limitUM, exclude: t.exclude}
-	if t.far == nil {
+	if t.onDisk == nil {
 		p.Table = t.Select(rows)
 	} else {
 		p.Table, p.view = table.New(t.Columns), classify.Part(t.x(), rows)
 	}
 	for _, i := range rows {
 		p.group = append(p.group, t.group[i])
-		if t.far != nil {
+		if t.onDisk != nil {
 			p.Class = append(p.Class, t.Class[i])
 		}
 	}
@@ -251,7 +261,7 @@ func (v *verdicts) scores(class []int) score.Summary {
 }
 
 // interval returns the interval of the scores over tools.
-func (v *verdicts) interval(rows rowTable) *ToolInterval {
+func (v *verdicts) interval(rows rowTable) *card.ToolInterval {
 	of := make(map[string]int)
 	var tools []score.Confusion
 	for i, g := range rows.group {
@@ -262,7 +272,7 @@ func (v *verdicts) interval(rows rowTable) *ToolInterval {
 		}
 		tools[t].Add(rows.Class[i], v.decisions[i])
 	}
-	return intervalOf(tools)
+	return card.IntervalOf(tools)
 }
 
 // Text returns the report for a terminal, with the network to put into
@@ -285,10 +295,10 @@ func (r *SearchReport) Text() string {
 		if i == 0 {
 			name = "conf"
 		}
-		fmt.Fprintf(&b, "%4s %-14s %12s %12s %10s %8s %7d\n", name, sizes(t.Network.Hidden), rate(t.Network.Pretrain.Rate), rate(t.Network.FineTune.Rate), rate(t.Network.FineTune.Decay), figure(t.GMean), t.Picked)
+		fmt.Fprintf(&b, "%4s %-14s %12s %12s %10s %8s %7d\n", name, sizes(t.Network.Hidden), rate(t.Network.Pretrain.Rate), rate(t.Network.FineTune.Rate), rate(t.Network.FineTune.Decay), card.Figure(t.GMean), t.Picked)
 	}
 	fmt.Fprintf(&b, "\nThe G-mean above is what the choice is made by, so that of the best one flatters. What to expect on a new tool, with tools held\nout from the choice itself: %s; of the configured network on the same tools: %s. Brackets are 95 %% intervals.\n",
-		r.NestedInterval.words(r.Classes, &r.Nested), within(r.Configured.GMean, r.ConfiguredInterval.GMean))
+		r.NestedInterval.Words(r.Classes, &r.Nested), card.Within(r.Configured.GMean, r.ConfiguredInterval.GMean))
 	if r.Best == 0 || !(r.Nested.GMean > r.Configured.GMean) {
 		b.WriteString("\nNothing was gained by searching: keep the configuration.\n")
 	} else {

@@ -92,7 +92,7 @@ func (r *rowReader) observe(row table.Row, o *observed) error {
 		return fmt.Errorf("row %d: %w", r.rows, err)
 	}
 	o.Tool, o.machine, o.hole, o.Start = row.Tool, row.Machine, row.Hole, row.Start
-	o.Level = math.Inf(1) // cutting, whatever the gate
+	o.Level = math.Inf(1) // cutting, at any level of the gate
 	o.truth = source.Truth{VBMeanUM: math.NaN(), VBMaxUM: row.VBMaxUM}
 	o.class = class
 	if o.Features == nil {

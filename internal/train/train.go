@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -30,7 +31,7 @@ type Job struct {
 	Workers int                // 0: one for each CPU; never changes a result
 
 	// Scratch is the folder for features that do not fit in memory; empty stands
-	// for that of temporary files.
+	// for the one of temporary files.
 	Scratch string
 
 	// Keep, if not nil, keeps trained networks, for a run that is cut off and
@@ -57,7 +58,7 @@ const Reading = "reading recordings"
 
 // Run trains a model and scores it. Equal jobs give equal models and reports,
 // byte for byte.
-func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
+func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	job.prepare()
 	if err := job.Config.Check(); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
@@ -72,11 +73,12 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	}
 	r := newReport(&job, m, rows, counts)
 	job.Log.Info().Msg(r.Balance) // now, because what follows takes minutes
-	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.warnings()) {
+	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
 		job.warn(r, w)
 	}
 	rng := rand.New(rand.NewPCG(job.Config.Seed, 0x666f6c6473)) // "folds"
-	if err := job.scoreByTool(ctx, rows, r, rng); err != nil {
+	v, err := job.scoreByTool(ctx, rows, r, rng)
+	if err != nil {
 		return nil, nil, fmt.Errorf("train: scoring by tool: %w", err)
 	}
 	s := job.settings(rows)
@@ -85,10 +87,10 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	r.fitted(fit, rows)
+	r.SetFit(fit, rows.Columns, rows.exclude)
 	if rows.rel != nil {
 		m.Reference = rows.settle(model.Mode(fit.View), m.Reference.Windows)
-		r.ref = m.Reference
+		r.Reference = m.Reference
 		job.sayView(fit)
 	}
 	if err := job.scoreAtRandom(ctx, rows, r, rng); err != nil {
@@ -99,28 +101,14 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 		if several(rows.classes) {
 			decision = decisionsOf(c, fit.Posterior)
 		}
-		r.hold(rows, fit.Posterior, decision, scoresOf(c, fit.Posterior))
+		r.Held = heldOut(rows, fit.Posterior, decision, scoresOf(c, fit.Posterior))
 	}
 	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
-		r.landscape = newLandscape(faultyOf(fit.Posterior, 2), positives(rows.Class))
+		r.Landscape = card.NewLandscape(card.FaultyOf(fit.Posterior, 2), card.Positives(rows.Class))
 	}
-	posterior := fit.Posterior
-	fit.Posterior = nil // nobody asks again, and of many rows it is much
-	r.Faulty = r.binary()
+	r.SetFaulty()
 	m.Classifier = c
-	if err := job.trend(ctx, &rows, m, r); err != nil {
-		return nil, nil, fmt.Errorf("train: %w", err)
-	}
-	if m.Golden, err = goldenRows(c, rows); err != nil {
-		return nil, nil, fmt.Errorf("train: %w", err)
-	}
-	if err := job.doubts(ctx, rows, posterior, m, r); err != nil {
-		return nil, nil, fmt.Errorf("train: %w", err)
-	}
-	if m.Reference.Mode != model.ReferenceOff {
-		m.Drift = fitDrift(rows.starts, counted(fit.Weights, len(rows.Columns), rows.exclude))
-	}
-	if m.Scores, err = json.Marshal(r.headline()); err != nil {
+	if err := job.complete(ctx, &rows, m, r, v); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	if _, err := m.Encode(); err != nil { // checks it and gives it its id
@@ -128,6 +116,27 @@ func Run(ctx context.Context, job Job) (*model.Model, *Report, error) {
 	}
 	r.Model = m.ID()
 	return m, r, nil
+}
+
+// complete gives a model that has its classifier the rest: the estimate of wear, the verdict
+// unknown, drift, and what it is checked by.
+func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *card.Report, v *validated) (err error) {
+	posterior := r.Fit.Posterior
+	r.Fit.Posterior = nil // it is not needed again, and large if there are many rows
+	if err := j.trend(ctx, rows, m, r); err != nil {
+		return err
+	}
+	if m.Golden, err = goldenRows(m.Classifier, *rows); err != nil {
+		return err
+	}
+	if err := j.fitUnknown(ctx, *rows, posterior, m, r, v); err != nil {
+		return err
+	}
+	if m.Reference.Mode != model.ReferenceOff {
+		m.Drift = fitDrift(rows.starts, counted(r.Fit.Weights, len(rows.Columns), rows.exclude))
+	}
+	m.Scores, err = json.Marshal(r.Headline())
+	return err
 }
 
 // prepare fills in what may be left out.
@@ -142,7 +151,7 @@ func (j *Job) prepare() {
 
 // settings returns the classifier's settings.
 func (j *Job) settings(rows rowTable) classify.Settings {
-	s := j.Config.settings(j.Workers)
+	s := j.Config.Settings(j.Workers)
 	s.Keep, s.Exclude = j.Keep, rows.exclude
 	return s
 }
@@ -170,37 +179,24 @@ func (j *Job) phase(name string) func(string, int, int) {
 
 // rows observes the recordings and makes the table, with a model that is
 // complete but for its classifier.
-func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
-	fail := func(err error) (rowTable, *model.Model, tally, error) {
-		return rowTable{}, nil, tally{}, fmt.Errorf("train: %w", err)
+func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, error) {
+	fail := func(err error) (rowTable, *model.Model, card.Tally, error) {
+		return rowTable{}, nil, card.Tally{}, fmt.Errorf("train: %w", err)
 	}
-	c := &j.Config
 	if len(j.Inputs) == 0 {
 		return fail(fmt.Errorf("%w: no recordings: name some with --data", ErrData))
 	}
-	if _, err := wear.NewJoin(j.Wear, c.Join); err != nil { // before hours of reading
+	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil { // before hours of reading
 		return fail(err)
 	}
-	m := &model.Model{
-		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
-		Usual: make([]signal.Quality, len(j.Layout.Channels())),
-		Label: labelRule(c.Label),
-	}
-	if err := m.Window.Check(m.Layout); err != nil {
-		return fail(err)
-	}
-	x, err := signal.NewExtractor(m.Layout, m.SamplesPerChannel(), m.Features)
+	m, err := j.blank()
 	if err != nil {
 		return fail(err)
 	}
-	m.Features = x.Spec() // with its version, whatever the newest will be
-	if c.Gate == "auto" {
-		m.Gate, m.Cycle = cuttingOf(m)
-	}
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
-		t, counts, err := j.farRows(ctx, m)
+		t, counts, err := j.rowsOnDisk(ctx, m)
 		if err == nil {
-			t.exclude, err = excluded(t.Columns, c.Exclude)
+			t.exclude, err = excluded(t.Columns, j.Config.Exclude)
 		}
 		return t, m, counts, err
 	}
@@ -208,16 +204,16 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 	if err != nil {
 		return fail(err)
 	}
-	counts := tally{Gaps: gaps}
+	counts := card.Tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
 		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: j.Inputs[i].Name, SHA256: j.Inputs[i].SHA256, Windows: len(os)})
 	}
 	if counts.Windows == 0 {
-		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, c.Window.Length))
+		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, j.Config.Window.Length))
 	}
 	if err := j.provenance(m); err != nil {
-		return rowTable{}, nil, tally{}, err
+		return rowTable{}, nil, card.Tally{}, err
 	}
 	m.Usual = usual(len(m.Usual), found)
 	if err := j.settleCutting(m, found); err != nil {
@@ -229,11 +225,33 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, tally, error) {
 	}
 	t, err := j.table(m, found, join, &counts)
 	if err == nil {
-		if t.exclude, err = excluded(t.Columns, c.Exclude); err != nil {
+		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
 			return fail(err)
 		}
 	}
 	return t, m, counts, err
+}
+
+// blank returns a model that has learnt nothing yet.
+func (j *Job) blank() (*model.Model, error) {
+	c := &j.Config
+	m := &model.Model{
+		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
+		Usual: make([]signal.Quality, len(j.Layout.Channels())),
+		Label: labelRule(c.Label),
+	}
+	if err := m.Window.Check(m.Layout); err != nil {
+		return nil, err
+	}
+	x, err := signal.NewExtractor(m.Layout, m.SamplesPerChannel(), m.Features)
+	if err != nil {
+		return nil, err
+	}
+	m.Features = x.Spec() // with its version, so that a newer one changes nothing
+	if c.Gate == "auto" {
+		m.Gate, m.Cycle = cuttingOf(m)
+	}
+	return m, nil
 }
 
 // provenance notes where the model comes from, but for the data.
@@ -290,7 +308,7 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 // table makes one row of every window that is judged and labelled. A tool that
 // a machine goes on with in the next recording keeps its reference, as it does
 // in the monitor, so recordings are taken in the order of their first windows.
-func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *tally) (rowTable, error) {
+func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *card.Tally) (rowTable, error) {
 	found = slices.DeleteFunc(slices.Clone(found), func(os []observed) bool { return len(os) == 0 })
 	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].Start.Compare(b[0].Start) })
 	machines := make(map[string]bool)
@@ -369,7 +387,7 @@ func (t *rowTable) add(row labelled, o *observed, wear int) {
 
 // missing counts the feature values that rows with a label lack, or will lack once
 // they are relative to a reference that lacks them.
-func (t *rowTable) missing(counts *tally) {
+func (t *rowTable) missing(counts *card.Tally) {
 	counts.Missing = 0
 	p := len(t.Columns)
 	for i, k := range t.rel.tool {
@@ -383,7 +401,7 @@ func (t *rowTable) missing(counts *tally) {
 }
 
 // warn tells a person now and in the report.
-func (j *Job) warn(r *Report, text string) {
+func (j *Job) warn(r *card.Report, text string) {
 	j.Log.Warn().Msg(text)
 	r.Warnings = append(r.Warnings, text)
 }

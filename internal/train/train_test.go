@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -58,7 +59,7 @@ func TestRun(t *testing.T) {
 	if r.Pooled.GMean < 0.9 {
 		t.Errorf("G-mean %v on tools held out, want 0.9", r.Pooled.GMean)
 	}
-	scores, of := Headline(m)
+	scores, of := card.Scores(m)
 	in := r.Interval
 	if want := fmt.Sprintf("G-mean %.3f [%.2f, %.2f], recall %.3f [", float64(r.Pooled.GMean), float64(in.GMean[0]), float64(in.GMean[1]), float64(r.Pooled.Recall)); in.Tools != 5 || !strings.HasPrefix(scores, want) || of != "199 windows, 49 faulty; split: leave-one-out by tool, 5 folds" {
 		t.Errorf("headline %q of %q", scores, of)
@@ -74,7 +75,7 @@ func checkReport(t *testing.T, text []byte) {
 		Groups  map[string]scores `json:"groups"`
 		Random  scores            `json:"random_split"`
 		Note    string            `json:"random_split_note"`
-		Windows tally             `json:"windows"`
+		Windows card.Tally        `json:"windows"`
 	}
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
@@ -226,7 +227,7 @@ func TestScoresThatDataCannotGive(t *testing.T) {
 		if n := strings.Count(log.String(), `"level":"warn"`); n != len(tc.warn) {
 			t.Errorf("%s: %d lines are logged, want %d:\n%s", tc.why, n, len(tc.warn), &log)
 		}
-		if scores, of := Headline(m); r.Pooled == nil && (scores == "" || !strings.Contains(of, "flatters")) {
+		if scores, of := card.Scores(m); r.Pooled == nil && (scores == "" || !strings.Contains(of, "flatters")) {
 			t.Errorf("%s: headline %q of %q", tc.why, scores, of)
 		}
 	}
@@ -307,19 +308,6 @@ func TestRunComplains(t *testing.T) {
 				t.Errorf("%s: %q lacks %q", tc.why, err, want)
 			}
 		}
-	}
-}
-
-// What is said where no window is fit for judging, which an auto gate and the
-// usual faults make rare.
-func TestNothingIsFit(t *testing.T) {
-	counts := tally{Windows: 10, SensorFault: 10}
-	if got := counts.words() + counts.remedy(); got != "10 windows cut, 0 used, 10 with sensor faults: see to the sensors; empty cells and constant columns count as faults unless they are usual" {
-		t.Error(got)
-	}
-	counts = tally{Windows: 10, NotCutting: 10}
-	if got := counts.words() + counts.remedy(); got != `10 windows cut, 0 used, 10 not cutting: record while the machine is cutting, or set `+"`gate: \"off\"`" {
-		t.Error(got)
 	}
 }
 

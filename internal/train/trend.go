@@ -3,28 +3,13 @@ package train
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
-	"github.com/flank-tcm/flank/internal/report"
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/stability"
 	"github.com/flank-tcm/flank/pkg/trend"
 )
-
-// Trend says how the model estimates wear, and how well.
-type Trend struct {
-	OfTools int          `json:"tools"`
-	Windows int          `json:"windows"` // with measured wear; those that make references too
-	LimitUM float64      `json:"limit_um"`
-	Choice  trend.Choice `json:"choice"`
-	Score   *trend.Score `json:"score,omitempty"` // of tools held out; missing if none were
-
-	measured []float64 // wear of each window
-	tools    []string
-}
 
 // addWear adds the window that l's judge was asked about last, if it is of cutting and
 // its wear was measured; otherwise it returns false.
@@ -46,7 +31,7 @@ func (l *labeller) addWear(rows *trend.Rows, o *observed) bool {
 
 // trend fits the estimate of wear, if wear was measured of tools enough, and
 // scores it unless nothing is held out.
-func (j *Job) trend(ctx context.Context, t *rowTable, m *model.Model, r *Report) error {
+func (j *Job) trend(ctx context.Context, t *rowTable, m *model.Model, r *card.Report) error {
 	rows := t.wearRows(m.Reference.Mode != model.ReferenceOff)
 	if rows == nil || len(rows.Tool) == 0 {
 		return nil
@@ -66,9 +51,9 @@ func (j *Job) trend(ctx context.Context, t *rowTable, m *model.Model, r *Report)
 	}
 	m.Wear = fitted
 	m.GoldenWear = goldenWear(fitted, rows)
-	r.Trend = &Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: set.LimitUM, Choice: choice, measured: rows.WearUM, tools: rows.Tool}
+	r.Trend = &card.Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: set.LimitUM, Choice: choice, Measured: rows.WearUM, Tool: rows.Tool}
 	if t.byWear(nil) {
-		m.ByWear, r.byWear = wearVerdict(t.limitUM, choice), true
+		m.ByWear, r.ByWear = wearVerdict(t.limitUM, choice), true
 		j.warn(r, sayByWear(m.ByWear))
 	}
 	if j.Config.Evaluate.ByTool == "off" {
@@ -102,140 +87,4 @@ func goldenWear(m *trend.Model, rows *trend.Rows) []model.GoldenWear {
 		out = append(out, g)
 	}
 	return out
-}
-
-// words says on one line how well wear is estimated; nothing if it is not.
-func (t *Trend) words() string {
-	if t == nil {
-		return ""
-	}
-	s := t.Score
-	if s == nil {
-		return fmt.Sprintf("flank wear: estimated, learnt from %d windows of %d tools; not scored", t.Windows, t.OfTools)
-	}
-	return fmt.Sprintf("flank wear of tools held out: off by %.1f µm on average, %.0f %% intervals hold %.1f %%, %.1f %% of %d windows unknown",
-		s.MAEUM, 100*trend.Coverage, 100*s.Coverage, 100*(1-float64(s.Known)/float64(s.Rows)), s.Rows)
-}
-
-// markdown writes the part of the model card.
-func (t *Trend) markdown(b *strings.Builder, folder string, ds []drawing) {
-	if t == nil {
-		return
-	}
-	fmt.Fprintf(b, "\n## Wear trend\n\nFlank wear is estimated next to the verdict, by %s, learnt from %d windows of %d tools. The running maximum of a median of %d windows is published.",
-		mix(t.Choice.Parts), t.Windows, t.OfTools, t.Choice.Median)
-	if t.LimitUM > 0 {
-		fmt.Fprintf(b, " The life of a tool ends at %g µm.", t.LimitUM)
-	}
-	b.WriteString("\n\n" + t.chosen() + "\n")
-	s := t.Score
-	if s == nil {
-		b.WriteString("\nIt was not scored: no tool was held out of all of this.\n")
-		return
-	}
-	fmt.Fprintf(b, "\nOf tools held out of all of this, over the %d of %d windows with an estimate: mean absolute error %.1f µm (%.1f µm had none been unknown once the tool had its reference), wear inside its %.0f %% interval %.1f %%, mean width of the interval %.0f µm.",
-		s.Known, s.Rows, s.MAEUM, s.AllMAEUM, 100*trend.Coverage, 100*s.Coverage, s.WidthUM)
-	if s.LifeKnown > 0 {
-		fmt.Fprintf(b, " What is left of a life was given in %d of the %d windows before the limit was reached, off by %.1f on average, inside its interval %.1f %%.",
-			s.LifeKnown, s.Life, s.LifeMAE, 100*s.LifeCoverage)
-	}
-	b.WriteString("\n")
-	gallery(b, folder, ds, "wear.svg")
-	b.WriteString("\n| tool | windows | with an estimate | worn to, µm | error, µm | interval holds |\n|---|---:|---:|---:|---:|---:|\n")
-	for _, k := range s.Tools {
-		fmt.Fprintf(b, "| %s | %d | %d | %.0f | %.1f | %.1f %% |\n", strings.ReplaceAll(k.Tool, "|", `\|`), k.Rows, k.Known, k.MostUM, k.MAEUM, 100*k.Coverage)
-	}
-}
-
-// mix says in words what an estimate is the mean of.
-func mix(parts []trend.Part) string {
-	names := map[trend.Part]string{
-		trend.Ridge:    "ridge regression on features as they are",
-		trend.Weighted: "ridge regression on features weighted by stability",
-		trend.Trees:    "extra trees on the features of the greatest stability weight",
-	}
-	var words []string
-	for _, p := range parts {
-		words = append(words, names[p])
-	}
-	if len(words) == 1 {
-		return words[0]
-	}
-	return "the mean of " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
-}
-
-// chosen says how the parts, penalties and the median were chosen, and on how little.
-func (t *Trend) chosen() string {
-	c := t.Choice
-	var b strings.Builder
-	switch {
-	case c.Fixed:
-		b.WriteString("Two tools are too few to choose anything on: the parts, penalties and the median are those that Flank takes by default.")
-	case len(c.Tried) > 1:
-		b.WriteString("Chosen on tools held out, by the error of the root of the wear in √µm:")
-		for i, tried := range c.Tried {
-			var names []string
-			for _, p := range tried.Parts {
-				names = append(names, strings.ReplaceAll(string(p), "_", " "))
-			}
-			if i > 0 {
-				b.WriteString(";")
-			}
-			fmt.Fprintf(&b, " %s %.2f", strings.Join(names, " + "), tried.RMS)
-		}
-		b.WriteString(". The mean of all three is taken unless the error of another is less by more than a tenth.")
-	default:
-		b.WriteString("The penalty and the median were chosen on tools held out.")
-	}
-	if c.Steady > 0 {
-		fmt.Fprintf(&b, " Features with a stability weight: %d.", c.Steady)
-		if t.OfTools < stability.LeastTools {
-			b.WriteString(" Their weights come from two tools only.")
-		}
-	} else {
-		b.WriteString(" No feature follows the life of every tool, so no other regression is there to take.")
-	}
-	if slices.Contains(c.Parts, trend.Ridge) {
-		fmt.Fprintf(&b, " Penalty of the ridge regression: %g.", c.Penalty)
-	}
-	if c.Weighted > 0 {
-		fmt.Fprintf(&b, " Penalty of the weighted one: %g.", c.Weighted)
-	}
-	if t.OfTools <= 4 {
-		fmt.Fprintf(&b, " The interval is as wide as the largest error of any window of a tool held out: %d tools are too few for a share of them.", t.OfTools)
-	}
-	return b.String()
-}
-
-// drawing shows estimates of tools held out over what was measured, a line for each
-// tool.
-func (t *Trend) drawing() report.Plot {
-	at := make(map[string]int)
-	var lines []report.Series
-	most := t.LimitUM
-	for i, e := range t.Score.Estimates {
-		if !e.Known() {
-			continue
-		}
-		k, known := at[t.tools[i]]
-		if !known {
-			k = len(lines)
-			at[t.tools[i]] = k
-			lines = append(lines, report.Series{Color: report.Blue, Width: 1.2})
-		}
-		most = max(most, t.measured[i], e.UM)
-		l := &lines[k]
-		if n := len(l.X); n > 1 && l.Y[n-1] == e.UM && l.Y[n-2] == e.UM { // a step needs its ends only
-			l.X[n-1] = t.measured[i]
-			continue
-		}
-		l.X, l.Y = append(l.X, t.measured[i]), append(l.Y, e.UM)
-	}
-	diagonal := report.Series{Name: "as measured", X: []float64{0, most}, Y: []float64{0, most}, Color: report.Grey, Width: 1, Dashed: true}
-	return report.Plot{
-		Title:       fmt.Sprintf("Flank wear, off by %.1f µm on average", t.Score.MAEUM),
-		Description: "Flank wear as estimated over flank wear as measured, a line for each tool while it was held out.",
-		X:           report.Axis{Label: "measured, µm", High: most}, Y: report.Axis{Label: "estimated, µm", High: most},
-		Series: append([]report.Series{diagonal}, lines...),
-	}
 }

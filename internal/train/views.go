@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -15,11 +16,11 @@ import (
 
 // bare is the windows that are fit for judging and have no label.
 type bare struct {
-	data  []float32 // rows by columns, if they are in memory
-	far   *table.RowFile
-	group []string
-	after []int // rows with a label that came before
-	tool  []int32
+	data   []float32 // rows by columns, if they are in memory
+	onDisk *table.RowFile
+	group  []string
+	after  []int // rows with a label that came before
+	tool   []int32
 }
 
 // relative is what it takes to make rows relative to the references of their tools.
@@ -131,8 +132,8 @@ func (t *rowTable) lessons(windows int) *classify.Table {
 	c := &classify.Table{X: t.x(), Y: t.Class, Groups: t.group, Ordered: t.ordered, Ended: t.ended(), Wear: t.wearInLimits(), Views: t.views(windows)}
 	switch n := len(t.bare.group); {
 	case n == 0:
-	case t.bare.far != nil:
-		c.Unlabelled = classify.Unlabelled{X: t.bare.far, Groups: t.bare.group, After: t.bare.after}
+	case t.bare.onDisk != nil:
+		c.Unlabelled = classify.Unlabelled{X: t.bare.onDisk, Groups: t.bare.group, After: t.bare.after}
 	default:
 		c.Unlabelled = classify.Unlabelled{X: dbn.Matrix{Rows: n, Cols: len(t.Columns), Data: t.bare.data}, Groups: t.bare.group, After: t.bare.after}
 	}
@@ -180,7 +181,7 @@ func excluded(columns, patterns []string) ([]int, error) {
 			}
 		}
 		if len(out) == before {
-			return nil, fmt.Errorf("exclude: no feature is named %q: `trainer inspect --features` lists those of a model; these begin with %s", p, some(columns))
+			return nil, fmt.Errorf("exclude: no feature is named %q: `trainer inspect --features` lists those of a model; these begin with %s", p, card.Some(columns))
 		}
 	}
 	if len(out) == len(columns) {

@@ -1,7 +1,7 @@
-"""Reference values of SciPy for internal/study/stat.
+"""Reference values of SciPy for figures/study/stat.
 
-    python peers/study/stat.py internal/study/stat/testdata/scipy.json         # compare
-    python peers/study/stat.py internal/study/stat/testdata/scipy.json --write
+    python peers/study/stat.py figures/study/stat/testdata/scipy.json         # compare
+    python peers/study/stat.py figures/study/stat/testdata/scipy.json --write
 
 The file holds scores, made from a fixed seed, and what SciPy says of them; a
 test holds the Go code to it. Comparing computes the values anew and fails where

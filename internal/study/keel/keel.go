@@ -78,7 +78,7 @@ func Read(r io.Reader, name string) (*File, error) {
 	}
 	switch {
 	case p.roles == nil:
-		return nil, p.errorf("there is no @data: the file is cut off, or no KEEL file")
+		return nil, p.errorf("there is no @data: the file is cut off, or is not a KEEL file")
 	case len(p.file.Class) == 0:
 		return nil, p.errorf("no rows follow @data: the file is cut off")
 	}
@@ -129,7 +129,7 @@ func (p *parser) declare(text string) error {
 	case "@data":
 		return p.begin()
 	}
-	return p.errorf("%.40q is no keyword: @relation, @attribute, @inputs, @outputs and @data are", keyword)
+	return p.errorf("%.40q is not a keyword: @relation, @attribute, @inputs, @outputs and @data are", keyword)
 }
 
 // attribute takes what follows @attribute: a name and a type.
@@ -199,7 +199,7 @@ func (p *parser) begin() error {
 	find := func(what, name string) (int, error) {
 		i := slices.IndexFunc(p.attributes, func(a Attribute) bool { return a.Name == name })
 		if i < 0 {
-			return 0, p.errorf("%s %q is no attribute: declare it before @data", what, name)
+			return 0, p.errorf("%s %q is not an attribute: declare it before @data", what, name)
 		}
 		return i, nil
 	}
@@ -267,7 +267,7 @@ func (p *parser) row(text string) error {
 		default:
 			v, ok := number(text)
 			if !ok {
-				return p.errorf("attribute %q: %.40q is no number; a missing value is ? or <null>", p.file.Inputs[role].Name, text)
+				return p.errorf("attribute %q: %.40q is not a number; a missing value is ? or <null>", p.file.Inputs[role].Name, text)
 			}
 			p.file.Data[from+role] = v
 		}
@@ -276,7 +276,7 @@ func (p *parser) row(text string) error {
 	return nil
 }
 
-// index returns that of a nominal attribute's value.
+// index returns the index of a nominal attribute's value.
 func (p *parser) index(a *Attribute, text string) (int, error) {
 	if i := slices.Index(a.Values, text); i >= 0 {
 		return i, nil

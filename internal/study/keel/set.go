@@ -56,7 +56,7 @@ func Load(dir, name string) (*Set, error) {
 	for f := range Folds {
 		others := slices.Concat(tests[:f], tests[f+1:])
 		if row, ok := same(trains[f:f+1], others); !ok {
-			return nil, fmt.Errorf("%s: its rows are not those of the other four test files, for example %v: folds that overlap flatter every method; get the set anew",
+			return nil, fmt.Errorf("%s: its rows are not those of the other four test files, for example %v: folds that overlap flatter every method; get the set again",
 				path(dir, name, f, "tra"), row)
 		}
 	}

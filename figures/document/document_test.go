@@ -1,0 +1,33 @@
+package document
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestReplace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.md")
+	for _, tc := range []struct{ name, page, want string }{
+		{"between the lines", "a\n<!-- x: begin -->\nold\n<!-- x: end -->\nb\n", "a\n<!-- x: begin -->\nnew\n<!-- x: end -->\nb\n"},
+		{"another name", "<!-- y: begin -->\nold\n<!-- y: end -->\n", ""},
+		{"the end comes first", "<!-- x: end -->\n<!-- x: begin -->\n", ""},
+	} {
+		if err := os.WriteFile(file, []byte(tc.page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		err := Replace(file, "x", "new\n")
+		got, readErr := os.ReadFile(file)
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		if tc.want == "" {
+			if tc.want = tc.page; err == nil {
+				t.Errorf("%s: no error", tc.name)
+			}
+		}
+		if string(got) != tc.want {
+			t.Errorf("%s: %q", tc.name, got)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
+)
+
+// cuttingStudy asks how well the states of a machine's cycle are told on the
+// simulated drill. They are learnt as from a user's recordings, without a label,
+// and judged by the states that the simulator knows, on tools of other seeds.
+type cuttingStudy struct {
+	Seed    uint64
+	Tools   int // of the experiment's 20; 0 means all
+	Workers int // 0: one for each CPU; never changes a result
+}
+
+// cuttingReport is what a study finds.
+type cuttingReport struct {
+	Tools int
+	Rows  []cuttingRow
+}
+
+// cuttingRow is how well the states learnt from one schedule are told on another.
+type cuttingRow struct {
+	Learnt, Judged train.Schedule
+	Windows        int
+	Right          int     // of the state that holds most of them
+	Changes        int     // of the state, from one window to the next
+	Within         [3]int  // changes that were seen 0, 1 or 2 windows off
+	Missed         int     // changes that were seen later, or never
+	States, Gate   sorting // as drilling or not, by the states and by the gate on the force's level
+}
+
+// sorting counts windows that are taken for drilling or not.
+type sorting struct {
+	Wrongly int // judged, and not drilling
+	Lost    int // drilling, and not judged
+}
+
+// The schedules of a study: the simulated history's, a longer one, and the
+// holes of the experiment.
+var (
+	shortCycles = train.HistorySchedule
+	longCycles  = train.Schedule{Life: 75 * time.Second, Hole: 25 * time.Second, Pause: 16 * time.Second}
+	paperCycles = train.Schedule{Life: 120 * time.Second, Pause: 17300 * time.Millisecond}
+)
+
+// Run drills the tools, learns the states and follows them. Studies that are equal
+// give equal reports.
+func (s cuttingStudy) Run(ctx context.Context) (*cuttingReport, error) {
+	r := &cuttingReport{Tools: cmp.Or(s.Tools, len(sim.Tools(1, time.Minute)))}
+	for _, of := range []struct {
+		learnt train.Schedule
+		judged []train.Schedule
+	}{{shortCycles, []train.Schedule{shortCycles, longCycles, paperCycles}}, {longCycles, []train.Schedule{shortCycles}}} {
+		m, err := s.learn(ctx, of.learnt)
+		if err != nil {
+			return nil, err
+		}
+		for _, judged := range of.judged {
+			row, err := s.row(ctx, m, judged)
+			if err != nil {
+				return nil, err
+			}
+			row.Learnt = of.learnt
+			r.Rows = append(r.Rows, row)
+		}
+	}
+	return r, nil
+}
+
+// learn returns a model that knows when the machine is cutting, from the lives of the
+// study's tools.
+func (s cuttingStudy) learn(ctx context.Context, by train.Schedule) (*model.Model, error) {
+	j := s.job(s.Seed, by)
+	j.Config.Features.Set = []string{"mean"} // the study asks for no feature
+	_, _, m, err := train.Lessons(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	if m.Cycle == nil || m.Gate == nil {
+		return nil, fmt.Errorf("no states are learnt from %s: %w", by, cycle.ErrNoCycle)
+	}
+	return m, nil
+}
+
+func (s cuttingStudy) job(seed uint64, by train.Schedule) train.Job {
+	j := train.Simulation{Machine: fmt.Sprint(machine, seed), Seed: seed, Schedule: by}.Job(tools(seed, by, s.Tools))
+	j.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
+	return j
+}
+
+// row follows the tools of another seed by m.
+func (s cuttingStudy) row(ctx context.Context, m *model.Model, judged train.Schedule) (cuttingRow, error) {
+	r := cuttingRow{Judged: judged}
+	j := s.job(s.Seed+1, judged)
+	rows, errs := make([]cuttingRow, len(j.Inputs)), make([]error, len(j.Inputs))
+	places := make(chan struct{}, j.Workers)
+	var wg sync.WaitGroup
+	for i, in := range j.Inputs {
+		places <- struct{}{}
+		wg.Go(func() {
+			rows[i], errs[i] = follow(ctx, m, in)
+			<-places
+		})
+	}
+	wg.Wait()
+	for i := range rows {
+		r.add(&rows[i])
+	}
+	return r, errors.Join(errs...)
+}
+
+// follow tells the states of a tool's life by m.
+func follow(ctx context.Context, m *model.Model, in train.Input) (r cuttingRow, err error) {
+	src, err := in.Open()
+	if err != nil {
+		return r, err
+	}
+	cut, err := source.NewCutter(src, m.Window)
+	if err != nil {
+		return r, err
+	}
+	judge := m.NewJudge()
+	var o model.Observation
+	var ref model.Reference
+	var memory cycle.Memory
+	var truth, told []cycle.State
+	for {
+		c, err := cut.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			r.compare(truth, told)
+			return r, nil
+		case err != nil:
+			return r, err
+		case c.Gap != nil:
+			continue
+		}
+		var state cycle.State
+		if err := state.UnmarshalText([]byte(c.Truth.Phase)); err != nil {
+			return r, err
+		}
+		judge.Observe(c.Window, &o)
+		_, v := judge.Row(&o, &ref, &memory)
+		truth, told = append(truth, state), append(told, v.State)
+		r.States.count(v.State == cycle.Drilling, state == cycle.Drilling)
+		r.Gate.count(o.Level >= m.Gate.Threshold, state == cycle.Drilling)
+	}
+}
+
+// add adds the windows of another tool.
+func (r *cuttingRow) add(o *cuttingRow) {
+	r.Windows += o.Windows
+	r.Right += o.Right
+	r.Changes += o.Changes
+	for i, n := range o.Within {
+		r.Within[i] += n
+	}
+	r.Missed += o.Missed
+	r.States.add(o.States)
+	r.Gate.add(o.Gate)
+}
+
+func (s *sorting) add(o sorting) {
+	s.Wrongly += o.Wrongly
+	s.Lost += o.Lost
+}
+
+func (s *sorting) count(judged, drilling bool) {
+	switch {
+	case judged && !drilling:
+		s.Wrongly++
+	case drilling && !judged:
+		s.Lost++
+	}
+}
+
+// compare counts the windows and changes of one tool's life.
+func (r *cuttingRow) compare(truth, told []cycle.State) {
+	r.Windows += len(truth)
+	for i, state := range truth {
+		if told[i] == state {
+			r.Right++
+		}
+		if i == 0 || state == truth[i-1] {
+			continue
+		}
+		r.Changes++
+		off := len(r.Within)
+		for j := max(1, i-2); j < min(len(told), i+len(r.Within)); j++ {
+			if told[j] == state && told[j-1] != state {
+				off = min(off, max(i-j, j-i))
+			}
+		}
+		if off < len(r.Within) {
+			r.Within[off]++
+		} else {
+			r.Missed++
+		}
+	}
+}
+
+// Markdown returns the report as a table.
+func (r *cuttingReport) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d tools each; changes of state that were seen in the window itself, one window off, two, more.\n\n", r.Tools)
+	b.WriteString("| learnt from | told on | windows | state right | changes | 0 | 1 | 2 | more | judged but not drilling: states, gate | drilling but not judged: states, gate |\n")
+	b.WriteString("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	for _, row := range r.Rows {
+		fmt.Fprintf(&b, "| %s | %s | %d | %.2f %% | %d | %d | %d | %d | %d | %d, %d | %d, %d |\n", row.Learnt, row.Judged, row.Windows,
+			100*float64(row.Right)/float64(row.Windows), row.Changes, row.Within[0], row.Within[1], row.Within[2], row.Missed,
+			row.States.Wrongly, row.Gate.Wrongly, row.States.Lost, row.Gate.Lost)
+	}
+	return b.String()
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// Wear must not be readable from the level of the channels, or the simulator
+// would make any classifier look good; and it must be learnt from all features.
+// docs/simulator.md has the figures of all 20 tools.
+func TestWearIsNotInTheLevel(t *testing.T) {
+	if raceDetector {
+		t.Skip("takes minutes with the race detector, which other tests of this package give enough to look at")
+	}
+	s := wearStudy{Seed: 1, Life: 40 * time.Second, Tools: 12}
+	x, err := s.rows(t.Context(), false, model.ReferenceAuto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := s.logistic(x, x.columns(isLevel), rowLevel)
+	all, err := s.deep(t.Context(), x, x.all(), rowAllDBN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d windows, G-mean by tool: RMS %.3f, all features %.3f", x.Rows(), level.ByTool, all.ByTool)
+	if level.Features != 14 || all.Features != len(x.Columns) {
+		t.Errorf("%d levels of 14 channels, %d of %d features", level.Features, all.Features, len(x.Columns))
+	}
+	if all.ByTool < leastGMean {
+		t.Errorf("G-mean %.3f on all features: wear cannot be learnt", all.ByTool)
+	}
+	if level.ByTool > all.ByTool-0.1 {
+		t.Errorf("G-mean %.3f on the RMS alone, %.3f on all features: wear is in the level", level.ByTool, all.ByTool)
+	}
+}
+
+func TestLogisticRegression(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	x := dbn.Matrix{Rows: 400, Cols: 3}
+	var line, noise []int
+	for range x.Rows {
+		a, b := rng.NormFloat64(), rng.NormFloat64()
+		class := 0
+		if a+2*b > 1.5 {
+			class = 1
+		}
+		line, noise = append(line, class), append(noise, rng.IntN(8)/7)
+		x.Data = append(x.Data, float32(1000+a), float32(b), 7)
+	}
+	folds := classify.StratifiedKFold(line, 4, rng)
+	if g := logisticGMean(x, line, folds); g < 0.95 {
+		t.Errorf("G-mean %v on classes that a line parts", g)
+	}
+	if g := logisticGMean(x, noise, folds); g > 0.65 {
+		t.Errorf("G-mean %v on noise", g)
+	}
+	// At the optimum the gradient is zero: no weight can be moved for the better.
+	all := make([]int, x.Rows)
+	for i := range all {
+		all[i] = i
+	}
+	x.Data[30], x.Data[31] = float32(math.NaN()), float32(math.NaN())
+	l := fitLogistic(x, line, all)
+	loss := func() (sum float64) {
+		var of [2]float64
+		for _, y := range line {
+			of[y]++
+		}
+		z := make([]float64, x.Cols+1)
+		for i, y := range line {
+			l.standardise(z, x.Row(i))
+			p := l.probability(z)
+			sum -= 0.5 / of[y] * math.Log(float64(y)*p+float64(1-y)*(1-p))
+		}
+		for _, w := range l.weights[:x.Cols] {
+			sum += logisticDecay / 2 * w * w
+		}
+		return sum
+	}
+	least := loss()
+	for j := range l.weights {
+		for _, by := range []float64{-1e-3, 1e-3} {
+			l.weights[j] += by
+			if v := loss(); v <= least && j != 2 {
+				t.Errorf("weight %d: loss %v after a step of %v, %v at the fit", j, v, by, least)
+			}
+			l.weights[j] -= by
+		}
+	}
+	if l.weights[2] != 0 {
+		t.Errorf("weight %v of a constant", l.weights[2])
+	}
+}
+
+// The report says of its goals whether they are held.
+func TestSimulatorGoals(t *testing.T) {
+	r := wearReport{Rows: []wearRow{{Name: rowBest, ByTool: 0.9}, {Name: rowLevel, ByTool: 0.7}, {Name: rowAllDBN, ByTool: 0.96}}}
+	got := r.Markdown()
+	for _, want := range []string{"0.95 on tools left out. 0.960: **held**", "0.05 below it. 0.900 is the best: **held**"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	r.Rows[2].ByTool = 0.94
+	if got := r.Markdown(); strings.Count(got, ": not reached.") != 2 {
+		t.Errorf("goals are said to be held:\n%s", got)
+	}
+}

@@ -1,0 +1,3 @@
+package main
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

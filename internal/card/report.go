@@ -1,0 +1,196 @@
+// Package card presents what is known of a trained model: the report of its training, the
+// model card with its plots, the evaluation on other data, and the choice of its costs, as
+// Markdown, as text for a terminal and as JSON.
+//
+// Package train fills the values in. The JSON of a [Report] and of an [Evaluation] is part of
+// the contract with other programs.
+package card
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
+)
+
+// Report says what a training run saw and how good the model is. Its JSON is
+// part of the contract: pooled, groups and random_split each have accuracy,
+// recall, specificity, precision, f1 and gmean, with faulty as the positive
+// class; a figure without rows to rest on is null. Of more than two classes the
+// last is the positive one there, and recalls has all of them. fit.weights has the
+// features that count, by name and column.
+type Report struct {
+	Model          string                   `json:"model"`
+	Label          string                   `json:"label"`             // rule, in words
+	Classes        []string                 `json:"classes,omitempty"` // their names, if there are more than two
+	Split          string                   `json:"split,omitempty"`   // how tools were held out
+	Pooled         *score.Summary           `json:"pooled,omitempty"`  // of all windows of tools held out
+	Interval       *ToolInterval            `json:"pooled_interval,omitempty"`
+	Groups         map[string]score.Summary `json:"groups,omitempty"` // of each tool held out
+	Faulty         *score.Summary           `json:"faulty,omitempty"` // healthy against all others, of the same windows, if there are more than two
+	FaultyInterval *ToolInterval            `json:"faulty_interval,omitempty"`
+	Random         *score.Summary           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
+	Leak           string                   `json:"random_split_note,omitempty"`
+	Windows        Tally                    `json:"windows"`
+	Balance        string                   `json:"balance,omitempty"` // rows by class and tool, in words
+	Features       int                      `json:"features"`
+	Excluded       []string                 `json:"excluded,omitempty"` // features that do not count, because the configuration says so
+	Warnings       []string                 `json:"warnings"`           // what to know before trusting a score; fit has its own
+	Fit            *classify.Report         `json:"fit"`
+	Trend          *Trend                   `json:"wear_trend,omitempty"` // if wear was measured of tools enough
+	Unknown        *UnknownReport           `json:"unknown,omitempty"`    // if the model has the third verdict
+	Job            model.Provenance         `json:"provenance"`
+
+	ByWear    bool                `json:"-"` // the model decides by estimated wear
+	Landscape *Landscape          `json:"-"` // of the posteriors that the costs were chosen on
+	Tools     []string            `json:"-"` // held out, in the order of the recordings
+	Held      HeldOut             `json:"-"` // windows of these or, if there are none, those that costs were chosen on
+	Bounds    string              `json:"-"` // of the wear, in words, if known
+	Cutting   string              `json:"-"` // when, in words
+	Reference model.ReferenceSpec `json:"-"`
+
+	// ViewLimitMiB is how large a table may be for the trainer to try several modes of the
+	// reference; 0 if the configuration names the mode.
+	ViewLimitMiB int `json:"-"`
+}
+
+const leakNote = "leaky: windows of one tool are on both sides of the split, and neighbouring windows are near copies; it says nothing of a new tool"
+
+// SetFaulty sets the scores of healthy against all other classes, if there are more than two.
+func (r *Report) SetFaulty() {
+	if several(r.Classes) {
+		r.Faulty = AgainstHealthy(cmp.Or(r.Pooled, &r.Fit.Held).Confusion)
+	}
+}
+
+// SetByTool sets the scores of tools held out.
+func (r *Report) SetByTool(v *classify.Validation, how string, folds int) {
+	r.Split = fmt.Sprintf("%s by tool, %d folds", how, folds)
+	r.Pooled = &v.Pooled
+	r.Groups = make(map[string]score.Summary, len(v.Groups))
+	for _, g := range v.Groups {
+		r.Groups[g.Group] = g.Summary
+		r.Tools = append(r.Tools, g.Group)
+	}
+	by := Confusions(r.Tools, r.Groups)
+	r.Interval = IntervalOf(by)
+	if several(r.Classes) {
+		r.FaultyInterval = IntervalOf(TwoClasses(by))
+	}
+}
+
+// SetRandom sets the scores of the random split.
+func (r *Report) SetRandom(v *classify.Validation) {
+	r.Random, r.Leak = &v.Pooled, leakNote
+}
+
+// Summary returns a few lines for a terminal.
+func (r *Report) Summary() string {
+	var b strings.Builder
+	b.WriteString(r.Windows.Words())
+	if n := r.Windows.Missing; n > 0 {
+		fmt.Fprintf(&b, "; %d feature values missing, imputed", n)
+	}
+	if several(r.Classes) {
+		return b.String() + r.summaryOfClasses()
+	}
+	const head, row = "\n%-16s %7s %7s %12s %10s %7s %9s %8s %7s", "\n%-16s %7s %7s %12s %10s %7s %9s %8d %7d"
+	fmt.Fprintf(&b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "windows", "faulty")
+	line := func(name string, s *score.Summary) {
+		fmt.Fprintf(&b, row, name, Figure(s.GMean), Figure(s.Recall), Figure(s.Specificity), Figure(s.Precision), Figure(s.F1), Figure(s.Accuracy), s.Rows, s.Positive)
+	}
+	if r.Pooled != nil {
+		line("tools held out", r.Pooled)
+	}
+	if r.Random != nil {
+		line("random (leaky)", r.Random)
+	}
+	if r.Pooled == nil && r.Random == nil {
+		line("out of fold", &r.Fit.Held)
+		b.WriteString(flatters)
+	}
+	if words := r.Interval.Words(nil, r.Pooled); words != "" {
+		fmt.Fprintf(&b, "\ntools held out, with 95 %% intervals: %s", words)
+	}
+	return b.String() + r.notes()
+}
+
+const flatters = "\nnote: out of fold are the rows that the costs were chosen on, which flatters"
+
+func (r *Report) notes() string {
+	var b strings.Builder
+	for _, words := range []string{r.followers(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
+		if words != "" {
+			fmt.Fprintf(&b, "\n%s", words)
+		}
+	}
+	for _, w := range r.warnings() {
+		fmt.Fprintf(&b, "\nnote: %s", w)
+	}
+	return b.String()
+}
+
+// summaryOfClasses is the scores of a Summary, of more than two classes.
+func (r *Report) summaryOfClasses() string {
+	t := newScoreTable(r.Classes)
+	if r.Pooled != nil {
+		t.line("tools held out", r.Pooled)
+	}
+	if r.Random != nil {
+		t.line("random (leaky)", r.Random)
+	}
+	outOfFold := r.Pooled == nil && r.Random == nil
+	if outOfFold {
+		t.line("out of fold", &r.Fit.Held)
+	}
+	s := t.String()
+	if words := r.Interval.Words(r.Classes, r.Pooled); words != "" {
+		s += "\ntools held out, with 95 % intervals: " + words
+	}
+	s += fmt.Sprintf("\nFor verdicts and alarms every class but healthy is faulty: %s", healthyOrNot(r.Faulty))
+	if words := r.FaultyInterval.Words(nil, r.Faulty); words != "" {
+		s += "; with 95 % intervals: " + words
+	}
+	if outOfFold {
+		s += flatters
+	}
+	return s + r.notes()
+}
+
+func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Warnings) }
+
+// Save writes base.json, base.md and the folder base with the plots of the
+// latter.
+func (r *Report) Save(base string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := atomicfile.Write(base+".json", append(text, '\n')); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	ds := r.drawings()
+	if err := saveDrawings(base, ds); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := atomicfile.Write(base+".md", []byte(r.card(filepath.Base(base), ds))); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+const transductiveSplit = ", transductive: networks have learnt from windows without a label of the tools held out"
+
+// SetTransductive notes that networks have learnt from windows without a label of the tools
+// held out.
+func (r *Report) SetTransductive() { r.Split += transductiveSplit }
+
+// transductive reports whether networks have seen windows of the tools held out.
+func (r *Report) transductive() bool { return strings.HasSuffix(r.Split, transductiveSplit) }

@@ -1,0 +1,3 @@
+package card
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,0 +1,148 @@
+package card
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/report"
+	"github.com/flank-tcm/flank/pkg/classify"
+)
+
+// SetFit takes what the fit of the model's classifier says. Columns are the names of the
+// features; those in exclude do not count.
+func (r *Report) SetFit(fit *classify.Report, columns []string, exclude []int) {
+	r.Fit = fit
+	for _, j := range exclude {
+		r.Excluded = append(r.Excluded, columns[j])
+	}
+	if fit.Weights == nil {
+		return
+	}
+	for i := range fit.Weights.Columns {
+		c := &fit.Weights.Columns[i]
+		c.Name = columns[c.Column]
+	}
+}
+
+// followers says on one line how many features count, and which most.
+func (r *Report) followers() string {
+	const most = 5 // that are named
+	w := r.Fit.Weights
+	switch {
+	case w == nil:
+		return ""
+	case w.Off != "":
+		return "weighing features by how steadily they follow the life of every tool is off: " + w.Off
+	}
+	names := make([]string, min(most, len(w.Columns)))
+	for i := range names {
+		names[i] = w.Columns[i].Name
+	}
+	verb, more := "follow", " count most"
+	if len(w.Columns) == 1 {
+		verb, more = "follows", ""
+	}
+	return fmt.Sprintf("%d of %d features %s the life of every tool: %s%s", len(w.Columns), r.Features, verb, Listed(names), more)
+}
+
+// followersMarkdown writes the part of the card that says which features count.
+func (r *Report) followersMarkdown(b *strings.Builder, folder string, ds []drawing) {
+	w := r.Fit.Weights
+	if w == nil && len(r.Excluded) == 0 {
+		return
+	}
+	b.WriteString("\n## What follows wear in every tool\n")
+	if n := len(r.Excluded); n > 0 {
+		fmt.Fprintf(b, "\nExcluded by `exclude` in `train.yaml`, so that they do not count: %s.\n", Some(escaped(r.Excluded)))
+	}
+	if w == nil {
+		return
+	}
+	if w.Off != "" {
+		fmt.Fprintf(b, "\nWeighing features by how steadily they follow the life of every tool is off, so that all count alike: %s.\n", w.Off)
+		return
+	}
+	fmt.Fprintf(b, "\n%d of %d features count, the others do not. A feature counts if it rises, or falls, steadily over the life of a tool and does so the same way in every tool. "+
+		"%d tools were looked at, with and without labels, of which %d were recorded until the end of their life. "+
+		"Weight is max(0, |mean| − spread)², mean and spread being those of the rank correlation ρ with the order of windows over tools. "+
+		"The weights are inside the network's first layer, so that scoring and exports need not know of them.\n", len(w.Columns), r.Features, len(w.Tools), w.Ended)
+	b.WriteString("\nA feature that rises in every tool for another reason than wear, for example because the workpiece gets thinner, counts too. Only a person can know that: " +
+		"name such features under `exclude` in `train.yaml`, as in `exclude: [\"CV3.*\"]`, and train again.\n")
+	gallery(b, folder, ds, "stability.svg")
+	const mostColumns = 12
+	b.WriteString("\n| feature | weight | mean ρ | spread |")
+	byTool := len(w.Tools) <= mostColumns
+	if byTool {
+		for _, t := range escaped(w.Tools) {
+			fmt.Fprintf(b, " ρ of %s |", t)
+		}
+		fmt.Fprintf(b, "\n|---|%s\n", strings.Repeat("---:|", 3+len(w.Tools)))
+	} else {
+		b.WriteString(" least ρ of a tool | greatest |\n|---|---:|---:|---:|---:|---:|\n")
+	}
+	for _, c := range w.Columns {
+		fmt.Fprintf(b, "| %s | %.3f | %.2f | %.2f |", escape(c.Name), c.Weight, c.Mean, c.SD)
+		rho := c.Rho
+		if !byTool {
+			rho = []float64{slices.Min(rho), slices.Max(rho)}
+		}
+		for _, v := range rho {
+			fmt.Fprintf(b, " %.2f |", v)
+		}
+		b.WriteString("\n")
+	}
+}
+
+const mostFollowers = 25 // features that are drawn
+
+// followersDrawing draws the features that count most; ok is false if all count alike.
+func (r *Report) followersDrawing() (d drawing, ok bool) {
+	w := r.Fit.Weights
+	if w == nil || len(w.Columns) == 0 {
+		return drawing{}, false
+	}
+	rows := make([]report.Follower, min(mostFollowers, len(w.Columns)))
+	for i := range rows {
+		c := w.Columns[i]
+		rows[i] = report.Follower{Name: c.Name, Weight: c.Weight, Rho: c.Rho}
+	}
+	title := "What follows wear in every tool"
+	if n := len(w.Columns); n > len(rows) {
+		title += fmt.Sprintf(": the first %d of %d features that count", len(rows), n)
+	}
+	return drawing{"stability.svg", "What follows wear in every tool", report.Followers(title, rows)}, true
+}
+
+// unlabelled says on one line what windows without a label were good for; nothing if there
+// are none.
+func (r *Report) unlabelled() string {
+	u := r.Fit.Unlabelled
+	if u == nil {
+		return ""
+	}
+	what := []string{"encoder"}
+	if w := r.Fit.Weights; w != nil && w.Off == "" {
+		what = append(what, "weights")
+	}
+	if h := r.Fit.History; h == nil || len(h.Pretrain) > 0 {
+		what = append(what, "pre-training")
+	}
+	s := fmt.Sprintf("%d windows of %d tools without a label fitted %s", u.Rows, u.Groups, Listed(what))
+	if u.Groups == 1 {
+		s = strings.Replace(s, "1 tools", "1 tool", 1)
+	}
+	if u.Healthy > 0 {
+		s += fmt.Sprintf("; %d of them, the first ones of tools without any label, counted as healthy", u.Healthy)
+	}
+	return s
+}
+
+// between says on one line how many rows were put where wear jumps over the limit; nothing
+// if there are none.
+func (r *Report) between() string {
+	if r.Fit.Between == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Wear jumps over the limit from one window to the next: fine-tuning learnt from %d rows on the way between such windows too", r.Fit.Between)
+}

@@ -1,0 +1,71 @@
+package card
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Tally counts windows by what became of them.
+type Tally struct {
+	Windows     int `json:"windows"`      // cut from the recordings
+	Gaps        int `json:"gaps"`         // spans that no window covers
+	NotCutting  int `json:"not_cutting"`  // left out: the machine was not cutting
+	SensorFault int `json:"sensor_fault"` // left out: too many channels cannot be trusted
+	Learning    int `json:"learning"`     // left out: they make the tool's reference
+	Unlabelled  int `json:"unlabelled"`   // in no score: nothing is known of the wear; networks learn from them without a label
+	Missing     int `json:"missing"`      // feature values that are missing and are imputed
+	Used        int `json:"used"`         // rows with a label, that are learnt from and scored
+
+	Unused []string `json:"unused_tools,omitempty"`     // none of whose windows is fit for judging: nothing is learnt from them
+	Bare   []string `json:"unlabelled_tools,omitempty"` // that have windows fit for judging, all of them without a label
+	Join   string   `json:"join,omitempty"`             // what the join of measurements to windows says, in words
+
+	UsedTools string `json:"-"` // whose reference was not taken on a new and healthy tool, in words
+}
+
+// Words says what became of the windows, leaving out what did not occur.
+func (t Tally) Words() string {
+	s := fmt.Sprintf("%d windows cut, %d used", t.Windows, t.Used)
+	for _, left := range []struct {
+		n    int
+		what string
+	}{
+		{t.Learning, "make the references of their tools"}, {t.NotCutting, "not cutting"},
+		{t.SensorFault, "with sensor faults"}, {t.Unlabelled, "without label"},
+	} {
+		if left.n > 0 {
+			s += fmt.Sprintf(", %d %s", left.n, left.what)
+		}
+	}
+	return s
+}
+
+// Remedy says, where nothing is used, what to do about it.
+func (t Tally) Remedy() string {
+	switch {
+	case t.Join != "" && t.Unlabelled > 0:
+		return fmt.Sprintf(" (%s): check that the wear file names machines, tools and holes as the recordings do, that its times are theirs, and the rule under `label`", t.Join)
+	case t.Unlabelled > 0:
+		return ": name the column of the label under `recording` in the layout (vb_max_um, vb_mean_um or state), fill in class or vb_max_um of a table, or give a wear file, and check the rule under `label`"
+	case t.Learning > 0:
+		return ": record tools for longer, or make the reference of fewer windows under `reference`"
+	case t.SensorFault > 0:
+		return ": see to the sensors; empty cells and constant columns count as faults unless they are usual"
+	}
+	return ": record while the machine is cutting, or set `gate: \"off\"`"
+}
+
+// Warnings says in words what a person should know before trusting a score.
+func (t Tally) Warnings() []string {
+	var ws []string
+	if len(t.Unused) > 0 {
+		ws = append(ws, "nothing is learnt from these tools, none of whose windows is fit for judging: "+strings.Join(t.Unused, ", "))
+	}
+	if len(t.Bare) > 0 {
+		ws = append(ws, "no window of these tools has a label: their windows are in no score, but networks learn from them: "+strings.Join(t.Bare, ", "))
+	}
+	if t.UsedTools != "" {
+		ws = append(ws, t.UsedTools)
+	}
+	return ws
+}

@@ -1,3 +1,0 @@
-package page
-
-import _ "github.com/flank-tcm/flank/internal/seededrapid"
