@@ -322,6 +322,11 @@ func (b *broker) idle() bool {
 	return true
 }
 
+// within returns a position, or the end of a log that it lies behind.
+func (p *part) within(at machine.Position) machine.Position {
+	return machine.Position{Windows: min(at.Windows, int64(len(p.windows))), Commands: min(at.Commands, int64(len(p.commands)))}
+}
+
 // grow raises the number of partitions while no monitor runs, and moves what is remembered of
 // each machine to its new partition, as `ingest topics grow` does.
 func (b *broker) grow(n int) {
@@ -339,8 +344,7 @@ func (b *broker) grow(n int) {
 	for _, g := range b.w.groups {
 		clear(g.log)
 		for i, at := range g.positions {
-			p := old[i]
-			g.positions[i] = machine.Position{Windows: min(at.Windows, int64(len(p.windows))), Commands: min(at.Commands, int64(len(p.commands)))}
+			g.positions[i] = old[i].within(at)
 		}
 	}
 	for i, p := range old {

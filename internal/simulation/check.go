@@ -494,7 +494,7 @@ func (c *checker) grow() {
 		all := s.reference
 		s.reference = make(map[int]*reference)
 		for i, old := range all {
-			s.reference[i] = &reference{records: make(map[string]machine.Record), at: old.at, lost: old.lost}
+			s.reference[i] = &reference{records: make(map[string]machine.Record), at: c.w.broker.parts[i].within(old.at), lost: old.lost}
 		}
 		for _, old := range all {
 			for key, r := range old.records {
