@@ -62,10 +62,10 @@ func TestFileErrors(t *testing.T) {
 	}{
 		{"unknown ending", load(here("t.xlsx", "")), []string{"t.xlsx", ".csv, .parquet, .arrow"}},
 		{"no file", load(filepath.Join(dir, "gone.csv")), []string{"gone.csv", "check the path"}},
-		{"empty Parquet", load(here("e.parquet", "")), []string{"e.parquet", "no Parquet file", "again"}},
-		{"CSV named Parquet", load(here("c.parquet", "tool,rms\nT1,1\n")), []string{"c.parquet", "no Parquet file"}},
-		{"empty Arrow", load(here("e.arrow", "")), []string{"e.arrow", "no Arrow file", "begin and end with ARROW1"}},
-		{"CSV named Arrow", load(here("c.arrow", "tool,rms\nT1,1\n")), []string{"c.arrow", "no Arrow file"}},
+		{"empty Parquet", load(here("e.parquet", "")), []string{"e.parquet", "not a Parquet file", "again"}},
+		{"CSV named Parquet", load(here("c.parquet", "tool,rms\nT1,1\n")), []string{"c.parquet", "not a Parquet file"}},
+		{"empty Arrow", load(here("e.arrow", "")), []string{"e.arrow", "not an Arrow file", "begin and end with ARROW1"}},
+		{"CSV named Arrow", load(here("c.arrow", "tool,rms\nT1,1\n")), []string{"c.arrow", "not an Arrow file"}},
 		{"no folder", CheckPath(filepath.Join(dir, "gone", "t.csv")), []string{"there is no folder", "make it first"}},
 		{"unknown ending to write", CheckPath(filepath.Join(dir, "t.txt")), []string{"t.txt", "the ending says no format"}},
 	} {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flank-tcm/flank/internal/cells"
 )
 
 // facts are the columns that are no features, in the order in which they are
@@ -111,6 +113,25 @@ func (v value) String() string {
 		return v.time.Format(time.RFC3339Nano)
 	}
 	return "a missing value"
+}
+
+// valuesOf returns what reads the values of a column of a typed file.
+func valuesOf[Cell any](c cells.Column[Cell]) func(Cell) value {
+	var of func(Cell) value
+	switch c.Kind {
+	case cells.Text:
+		of = func(cell Cell) value { return value{kind: isText, text: strings.Clone(c.Text(cell))} }
+	case cells.Time:
+		of = func(cell Cell) value { return value{kind: isTime, time: c.Time(cell)} }
+	default:
+		of = func(cell Cell) value { return value{kind: isNumber, number: c.Number(cell)} }
+	}
+	return func(cell Cell) value {
+		if c.Null(cell) {
+			return value{}
+		}
+		return of(cell)
+	}
 }
 
 // set stores the value of a column in r. Its errors name the column.

@@ -150,7 +150,7 @@ func fixtures() (fs []fixture) {
 	return fs
 }
 
-func readAll(f track.File, i int) (x []float64, err error) {
+func readAll(f track.Contents, i int) (x []float64, err error) {
 	r, err := f.Open([]int{i})
 	if err != nil {
 		return nil, err
@@ -295,7 +295,7 @@ func TestLathe(t *testing.T) {
 	if dir == "" {
 		t.Skip("set FLANK_DATA to the folder of recordings to run this test")
 	}
-	f, err := Open(filepath.Join(dir, "cnc-lathe-mat", "Data_KS-NPC-6FF_0.mat"))
+	f, err := Format.Open(filepath.Join(dir, "cnc-lathe-mat", "Data_KS-NPC-6FF_0.mat"))
 	if err != nil {
 		t.Fatal(err)
 	}

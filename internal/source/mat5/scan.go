@@ -204,7 +204,7 @@ func (s *scanner) leave(name, what string) {
 	if what == "" {
 		what = "of a class that is not known"
 	}
-	s.file.notes = append(s.file.notes, fmt.Sprintf("variable %.80s is left out: it is %s", name, what))
+	s.file.Remark("variable %.80s is left out: it is %s", name, what)
 }
 
 func (s *scanner) dimensions() ([]int64, error) {
@@ -308,7 +308,7 @@ func (s *scanner) numbers(name string, dims []int64) error {
 	f := s.file
 	add := func(name string, first, step int64) {
 		f.series = append(f.series, series{variable: s.variable, at: s.at + first*int64(k.size()), step: step * int64(k.size()), kind: k, count: longest})
-		f.infos = append(f.infos, track.Info{Name: name, Len: longest})
+		f.Infos = append(f.Infos, track.Info{Name: name, Len: longest})
 	}
 	switch {
 	case longest == total:

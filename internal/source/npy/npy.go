@@ -25,13 +25,14 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 )
 
-// File is an open NPY or NPZ file: a [track.File] of its arrays of real numbers.
+// Format is NPY and NPZ.
+var Format = track.Format{Name: "npy", Endings: []string{".npy", ".npz"}, Magic: "\x93NUMPY", New: New}
+
+// File is an open NPY or NPZ file: a [track.Contents] of its arrays of real numbers.
 type File struct {
 	name   string
-	close  func() error
 	series []series
-	infos  []track.Info
-	notes  []string
+	track.Listing
 }
 
 // series is where the values of a track are.
@@ -54,24 +55,9 @@ type array struct {
 	shape  []int64
 }
 
-// Open opens the NPY or NPZ file at path and reads which arrays it holds.
-func Open(path string) (*File, error) {
-	f, size, err := track.Open("npy", path)
-	if err != nil {
-		return nil, err
-	}
-	file, err := New(f, size, path)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	file.close = f.Close
-	return file, nil
-}
-
 // New reads which arrays a file of the given size holds; name names it in
 // errors. The caller keeps in and closes it.
-func New(in io.ReaderAt, size int64, name string) (*File, error) {
+func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	f := &File{name: name}
 	var magic [4]byte
 	if _, err := in.ReadAt(magic[:], 0); err != nil && err != io.EOF {
@@ -108,7 +94,7 @@ func (f *File) readArchive(in io.ReaderAt, size int64) error {
 	for _, member := range z.File {
 		name, ok := strings.CutSuffix(member.Name, ".npy")
 		if !ok {
-			f.notes = append(f.notes, fmt.Sprintf("%.80s is left out: it is no array", member.Name))
+			f.Remark("%.80s is left out: it is no array", member.Name)
 			continue
 		}
 		a := &array{name: name, open: member.Open}
@@ -117,7 +103,7 @@ func (f *File) readArchive(in io.ReaderAt, size int64) error {
 			return fmt.Errorf("npy: %s: array %.80s: %w", f.name, name, err)
 		}
 		if left != "" {
-			f.notes = append(f.notes, fmt.Sprintf("array %.80s is left out: it is %s", name, left))
+			f.Remark("array %.80s is left out: it is %s", name, left)
 			continue
 		}
 		if err := f.add(a); err != nil {
@@ -163,7 +149,7 @@ func (f *File) add(a *array) error {
 			name += fmt.Sprintf("[%d,:]", i)
 		}
 		f.series = append(f.series, s)
-		f.infos = append(f.infos, track.Info{Name: name, Len: along})
+		f.Infos = append(f.Infos, track.Info{Name: name, Len: along})
 	}
 	return nil
 }
@@ -253,51 +239,36 @@ func (a *array) readHeader() (left string, err error) {
 	return "", nil
 }
 
-// Tracks returns the tracks, in the order of the file.
-func (f *File) Tracks() []track.Info { return f.infos }
-
-// Notes says which arrays are left out.
-func (f *File) Notes() []string { return f.notes }
-
-// Close closes the file if Open opened it.
-func (f *File) Close() error {
-	if f.close == nil {
-		return nil
-	}
-	return f.close()
-}
-
 // Open returns a Reader of tracks. Each reads, and inflates, its array by
 // itself.
 func (f *File) Open(tracks []int) (track.Reader, error) {
-	var columns []track.Column
-	var infos []track.Info
-	for _, i := range tracks {
-		s := f.series[i]
-		fail := func(value int64, err error) error {
-			if err == io.ErrUnexpectedEOF {
-				err = errors.New("the values end")
-			}
-			return fmt.Errorf("npy: %s: %s, value %d of %d: %w: the file is damaged; copy it again", f.name, f.infos[i].Name, value+1, s.count, err)
+	return f.SideBySide(tracks, f.column)
+}
+
+// column returns a Column of track i.
+func (f *File) column(i int) (track.Column, error) {
+	s := f.series[i]
+	fail := func(value int64, err error) error {
+		if err == io.ErrUnexpectedEOF {
+			err = errors.New("the values end")
 		}
-		in, err := s.array.open()
-		if err != nil {
-			return nil, fail(0, err)
-		}
-		r, skip := bufio.NewReader(in), s.array.data+s.first*int64(s.array.size)
-		if at, ok := in.(io.Seeker); ok {
-			_, err = at.Seek(skip, io.SeekStart)
-		} else {
-			err = track.Skip(r, skip)
-		}
-		if err != nil {
-			return nil, fail(0, err)
-		}
-		columns = append(columns, &track.Strided{
-			Stream: r, Size: s.array.size, Step: s.step * int64(s.array.size), Count: s.count,
-			Decode: track.Decoder(s.array.class, s.array.size, s.array.order), Fail: fail,
-		})
-		infos = append(infos, f.infos[i])
+		return fmt.Errorf("npy: %s: %s, value %d of %d: %w: the file is damaged; copy it again", f.name, f.Infos[i].Name, value+1, s.count, err)
 	}
-	return track.SideBySide(columns, infos), nil
+	in, err := s.array.open()
+	if err != nil {
+		return nil, fail(0, err)
+	}
+	r, skip := bufio.NewReader(in), s.array.data+s.first*int64(s.array.size)
+	if at, ok := in.(io.Seeker); ok {
+		_, err = at.Seek(skip, io.SeekStart)
+	} else {
+		err = track.Skip(r, skip)
+	}
+	if err != nil {
+		return nil, fail(0, err)
+	}
+	return &track.Strided{
+		Stream: r, Size: s.array.size, Step: s.step * int64(s.array.size), Count: s.count,
+		Decode: track.Decoder(s.array.class, s.array.size, s.array.order), Fail: fail,
+	}, nil
 }

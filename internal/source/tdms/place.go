@@ -64,7 +64,7 @@ func (f *File) place(s segment, list []member) error {
 		if s.unwritten {
 			why = "the length of its last segment was never written"
 		}
-		f.notes = append(f.notes, fmt.Sprintf("the file was not finished: %s at byte %d of %d; whole samples of it are read", why, s.at, f.size))
+		f.Remark("the file was not finished: %s at byte %d of %d; whole samples of it are read", why, s.at, f.size)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ var errTail = errors.New("tail")
 
 // tail notes what is left at the end of an interrupted file.
 func (f *File) tail(at int64, what string) error {
-	f.notes = append(f.notes, fmt.Sprintf("the file was not finished: %s at byte %d of %d; what comes before is whole", what, at, f.size))
+	f.Remark("the file was not finished: %s at byte %d of %d; what comes before is whole", what, at, f.size)
 	return errTail
 }
 

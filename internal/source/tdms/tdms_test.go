@@ -18,7 +18,7 @@ import (
 )
 
 // readAll reads one channel.
-func readAll(f track.File, i int) (x []float64, err error) {
+func readAll(f track.Contents, i int) (x []float64, err error) {
 	r, err := f.Open([]int{i})
 	if err != nil {
 		return nil, err
@@ -275,7 +275,7 @@ func TestRealFiles(t *testing.T) {
 			{"07/09/2012 06:58:23 PM - Digital Input - Decimated Data_Level2/Dev1_port3_line7 - line 0", "", 8, 0.8},
 		},
 	} {
-		f, err := Open(filepath.Join(dir, "tdms", name))
+		f, err := Format.Open(filepath.Join(dir, "tdms", name))
 		if err != nil {
 			t.Fatal(err)
 		}

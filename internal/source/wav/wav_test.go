@@ -81,7 +81,7 @@ func fixtures() []fixture {
 	}
 }
 
-func readAll(f track.File, i int) (x []float64, err error) {
+func readAll(f track.Contents, i int) (x []float64, err error) {
 	r, err := f.Open([]int{i})
 	if err != nil {
 		return nil, err
