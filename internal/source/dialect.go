@@ -111,10 +111,10 @@ func sniff(head []byte) dialect {
 		return comma && !point
 	}
 	d.comma = d.separator != ',' && decimalComma()
-	rows := newLineReader(bytes.NewReader(head), d.separator)
+	rows := newLineReader(bytes.NewReader(head), "", d.separator, 0)
 	width, above := 0, 0
 	for range 2 * maxHeader {
-		row, err := rows.Read()
+		row, _, err := rows.read()
 		if err != nil {
 			break
 		}

@@ -2,8 +2,6 @@ package study
 
 import (
 	"cmp"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/csvfile"
 	"github.com/flank-tcm/flank/internal/study/keel"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -81,12 +80,13 @@ func (c CSV) Load() (*Set, error) {
 }
 
 func (c CSV) read(r io.Reader) (*Set, error) {
-	lines := csv.NewReader(r)
-	header, err := lines.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: a table begins with a line of column names", c.Path, err)
+	lines := csvfile.NewReader(r, c.Path)
+	if err := lines.Header(); err == io.EOF {
+		return nil, fmt.Errorf("%s: the file is empty: a table begins with a line of column names", c.Path)
+	} else if err != nil {
+		return nil, err
 	}
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
+	header := slices.Clone(lines.Row)
 	for i := range header {
 		header[i] = strings.TrimSpace(header[i])
 		if slices.Contains(header[:i], header[i]) {
@@ -134,14 +134,14 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 	var line []int // of each row
 	s := &Set{}
 	for {
-		row, err := lines.Read()
-		if errors.Is(err, io.EOF) {
+		err := lines.Next()
+		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Path, err)
+			return nil, err
 		}
-		n, _ := lines.FieldPos(0)
+		row, n := slices.Clone(lines.Row), lines.Line
 		for i := range row {
 			row[i] = strings.TrimSpace(row[i])
 		}

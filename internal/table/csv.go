@@ -2,16 +2,15 @@ package table
 
 import (
 	"bufio"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flank-tcm/flank/internal/csvfile"
 )
 
 // WriteCSV writes the table as CSV, row by row: a header, in which the features
@@ -82,13 +81,8 @@ func ReadCSV(r io.Reader, file string) (*Table, error) {
 	return gather(func(s sink) error { return scanCSV(r, file, s) })
 }
 
-func scanCSV(r io.Reader, file string, to sink) error {
-	br := bufio.NewReaderSize(r, 64<<10)
-	if bom, _ := br.Peek(3); string(bom) == "\xef\xbb\xbf" { // a spreadsheet saved it
-		br.Discard(3)
-	}
-	d := &reader{file: file, csv: csv.NewReader(br)}
-	d.csv.ReuseRecord = true
+func scanCSV(in io.Reader, file string, to sink) error {
+	d := &reader{where: "table: " + file, Reader: csvfile.NewReader(in, "table: "+file)}
 	if err := d.readHeader(); err != nil {
 		return err
 	}
@@ -112,44 +106,24 @@ func scanCSV(r io.Reader, file string, to sink) error {
 
 // reader reads the rows of a table.
 type reader struct {
-	file   string
-	csv    *csv.Reader
+	*csvfile.Reader
+	where  string // what errors begin with
 	header header
-	cells  []string // of the row last read
-	line   int      // that it starts on
-}
-
-func (d *reader) next() error {
-	cells, err := d.csv.Read()
-	if len(cells) > 0 {
-		d.line, _ = d.csv.FieldPos(0)
-	}
-	d.cells = cells
-	var parse *csv.ParseError
-	switch {
-	case errors.Is(err, csv.ErrFieldCount):
-		return fmt.Errorf("table: %s:%d: cells in the row: %d, in the header: %d: write the table again; was it cut off?", d.file, d.line, len(cells), len(d.header.names))
-	case errors.As(err, &parse):
-		return fmt.Errorf("table: %s:%d: a quote (\") at byte %d of line %d does not belong there or is never closed: remove it", d.file, parse.StartLine, parse.Column, parse.Line)
-	case err != nil && err != io.EOF:
-		return fmt.Errorf("table: %s: %w", d.file, err)
-	}
-	return err
 }
 
 func (d *reader) readHeader() error {
-	if err := d.next(); err == io.EOF {
-		return fmt.Errorf("table: %s: the file is empty: write the table again", d.file)
+	if err := d.Header(); err == io.EOF {
+		return fmt.Errorf("%s: the file is empty: write the table again", d.where)
 	} else if err != nil {
 		return err
 	}
 	var names []string
-	for _, name := range d.cells {
+	for _, name := range d.Row {
 		names = append(names, strings.Clone(name))
 	}
 	h, err := newHeader(names)
 	if err != nil {
-		return fmt.Errorf("table: %s:%d: %w", d.file, d.line, err)
+		return fmt.Errorf("%s:%d: %w", d.where, d.Line, err)
 	}
 	d.header = h
 	return nil
@@ -158,10 +132,10 @@ func (d *reader) readHeader() error {
 // readRow reads the next row into r. Texts that are those of the row before are
 // kept, so that a tool's name is not held once for each of its rows.
 func (d *reader) readRow(r *Row) error {
-	if err := d.next(); err != nil {
+	if err := d.Next(); err != nil {
 		return err
 	}
-	for col, s := range d.cells {
+	for col, s := range d.Row {
 		fact := d.header.fact[col]
 		var err error
 		switch fact {
@@ -176,7 +150,7 @@ func (d *reader) readRow(r *Row) error {
 			*to = strings.Clone(s)
 		case factStart:
 			var ok bool
-			if r.Start, ok = parseTime(s); s != "" && !ok {
+			if r.Start, ok = csvfile.ParseTime(s); s != "" && !ok {
 				return d.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
 			}
 		case factClass:
@@ -205,17 +179,13 @@ func (d *reader) readRow(r *Row) error {
 
 // number returns the number in a cell, NaN if it is empty.
 func (d *reader) number(col, bits int) (float64, error) {
-	s := d.cells[col]
-	if s == "" {
-		return math.NaN(), nil
-	}
-	v, err := strconv.ParseFloat(s, bits)
-	if err != nil || math.IsInf(v, 0) || v != v {
+	v, ok := csvfile.ParseNumber(d.Row[col], bits)
+	if !ok {
 		return 0, d.errorf(col, "is not a finite number of %d bits: correct it, or leave the cell empty if it is missing", bits)
 	}
 	return v, nil
 }
 
 func (d *reader) errorf(col int, format string, args ...any) error {
-	return fmt.Errorf("table: %s:%d: column %q: %.60q %s", d.file, d.line, d.header.names[col], d.cells[col], fmt.Sprintf(format, args...))
+	return fmt.Errorf("%s:%d: column %q: %.60q %s", d.where, d.Line, d.header.names[col], d.Row[col], fmt.Sprintf(format, args...))
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/cells"
+	"github.com/flank-tcm/flank/internal/csvfile"
 )
 
 // facts are the columns that are no features, in the order in which they are
@@ -158,7 +159,7 @@ func (h header) set(r *Row, col int, v value) error {
 		}
 	case factStart:
 		if v.kind == isText {
-			at, ok := parseTime(v.text)
+			at, ok := csvfile.ParseTime(v.text)
 			if !ok {
 				return fail("is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
 			}
@@ -215,15 +216,6 @@ func parseClass(s string) (class int, label string, ok bool) {
 		return NoClass, "", false
 	}
 	return NoClass, s, true
-}
-
-// parseTime reads a time of the years 1 to 9999.
-func parseTime(s string) (time.Time, bool) {
-	at, err := time.Parse(time.RFC3339Nano, s)
-	if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
-		return time.Time{}, false
-	}
-	return at.UTC(), true
 }
 
 // writable reports what no format can hold: two columns of one name, or a
