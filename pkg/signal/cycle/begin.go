@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // ErrNoCycle is returned where recordings do not show the cycle of a machine.
@@ -358,36 +360,21 @@ func quantile(x []float64, q float64) float64 {
 	return x[int(q*float64(len(x)-1))]
 }
 
-// twoKinds sorts x and returns the number that best separates x into two kinds, the greatest
-// variance between them (N. Otsu, "A Threshold Selection Method from Gray-Level
-// Histograms", IEEE Trans. SMC 9(1), 1979, eq. 14), and how far apart they are: the
-// distance of their medians over the root mean square of their spreads, which is
-// Ashman's D with medians. The halves of a uniform distribution are 2.7 apart, those
-// of a normal one 2.3. (K. M. Ashman, C. M. Bird, S. E. Zepf, "Detecting bimodality
-// in astronomical datasets", Astron. J. 108, 1994.)
+// twoKinds sorts x and returns the number that best separates x into two kinds
+// (see [signal.Otsu]), and how far apart the kinds are: the distance of their
+// medians over the root mean square of their spreads, which is Ashman's D with
+// medians. The halves of a uniform distribution are 2.7 apart, the halves of a
+// normal distribution 2.3. (K. M. Ashman, C. M. Bird, S. E. Zepf, "Detecting
+// bimodality in astronomical datasets", Astron. J. 108, 1994.)
 func twoKinds(x []float64) (threshold, apart float64) {
 	slices.Sort(x)
-	var sum float64
-	for _, v := range x {
-		sum += v
-	}
-	var below, best float64
-	split := 0
-	for i := 1; i < len(x); i++ {
-		below += x[i-1]
-		n, rest := float64(i), float64(len(x)-i)
-		d := (sum-below)/rest - below/n
-		if between := n * rest * d * d; between > best {
-			best, split = between, i
-		}
-	}
-	if split == 0 {
+	split := signal.Otsu(x)
+	if split.At == 0 {
 		return 0, 0
 	}
-	threshold = (x[split-1] + x[split]) / 2
-	lowMedian, low := spread(x[:split])
-	highMedian, high := spread(x[split:])
-	return threshold, (highMedian - lowMedian) / math.Sqrt((low*low+high*high)/2)
+	lowMedian, low := spread(x[:split.At])
+	highMedian, high := spread(x[split.At:])
+	return split.Threshold, (highMedian - lowMedian) / math.Sqrt((low*low+high*high)/2)
 }
 
 // spread returns the median of x and the standard deviation that a normal
