@@ -239,8 +239,8 @@ func (f *Feed) pay(n int) {
 	f.owed = append(f.owed[:0], f.owed[n:]...)
 }
 
-// Kept implements [source.Keeper].
-func (f *Feed) Kept(session, next int64) {
+// Acked implements [source.AckedSource].
+func (f *Feed) Acked(session, next int64) {
 	f.kept, f.session, f.next = true, session, next
 	i := len(f.sessions) - 1
 	for i >= 0 && f.sessions[i].session != session {

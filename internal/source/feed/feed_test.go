@@ -162,7 +162,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			}
 			f := open(Config{Machine: drill, Layout: l})
 			if len(kept) > 0 {
-				f.Kept(lastSession, lastNext)
+				f.Acked(lastSession, lastNext)
 			}
 			slicer, err := window.NewSlicer(l, spec)
 			if err != nil {
@@ -205,7 +205,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 						step = die
 						break
 					}
-					f.Kept(lastSession, lastNext)
+					f.Acked(lastSession, lastNext)
 				}
 			}
 			if next == len(stream) && len(kept) == len(want) {
@@ -242,21 +242,21 @@ func TestAcknowledged(t *testing.T) {
 	send(2, 1, 1, 0, 10)
 	send(3, 0, 1, 30, 41) // a sample of the second window
 	check()
-	f.Kept(1, 40)
+	f.Acked(1, 40)
 	check(1, 2)
 	send(4, 0, 1, 20, 40) // again
 	check(1, 2)
 	send(5, 0, 2, 0, 40)
-	f.Kept(1, 40)
+	f.Acked(1, 40)
 	check(1, 2)
-	f.Kept(2, 40)
+	f.Acked(2, 40)
 	check(1, 2, 3, 4, 5)
 	send(6, 0, 2, 10, 30) // again, and nothing is before it
 	check(1, 2, 3, 4, 5, 6)
-	f.Kept(9, 40) // of a session that it does not know
+	f.Acked(9, 40) // of a session that it does not know
 	send(7, 0, 9, 0, 50)
 	check(1, 2, 3, 4, 5, 6)
-	f.Kept(9, 80)
+	f.Acked(9, 80)
 	check(1, 2, 3, 4, 5, 6, 7)
 }
 
@@ -353,7 +353,7 @@ func TestMissed(t *testing.T) {
 	l := layout(t)
 	var said []string
 	f := open(Config{Machine: drill, Layout: l, Notify: func(n Notice) { said = append(said, n.Err.Error()) }})
-	f.Kept(1, 40)
+	f.Acked(1, 40)
 	for _, p := range [][3]int64{{1, 13, 20}, {0, 40, 80}, {0, 90, 100}} {
 		b, err := f.dec.decode(piece(t, l, int(p[0]), 1, p[1], p[2]))
 		if err != nil {

@@ -71,7 +71,7 @@ func TestMQTT(t *testing.T) {
 			t.Fatalf("block %d: %+v, %v", i, b, err)
 		}
 	}
-	f.Kept(1, 40)
+	f.Acked(1, 40)
 	inflight := func() int { return s.Inflight("flank-test") }
 	await(t, "the broker knows of the first and the bad frame", func() bool { return inflight() == 2 })
 	await(t, "the bad frame is said", func() bool { return heard.has("a frame is refused: feed: the frame is no Arrow IPC stream") })
@@ -82,7 +82,7 @@ func TestMQTT(t *testing.T) {
 	publish(t, s, "samples", piece(t, l, 0, 1, 80, 120), false)
 
 	f, _ = subscribe(t, s.URL, nil)
-	f.Kept(1, 40) // as the spool has it
+	f.Acked(1, 40) // as the spool has it
 	seen := map[int64]bool{}
 	for len(seen) < 2 {
 		b, err := f.Next(t.Context())
@@ -94,7 +94,7 @@ func TestMQTT(t *testing.T) {
 	if !seen[40] || !seen[80] {
 		t.Errorf("blocks at %v, want 40 and 80", seen)
 	}
-	f.Kept(1, 120)
+	f.Acked(1, 120)
 	await(t, "nothing is owed", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

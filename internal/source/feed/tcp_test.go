@@ -107,7 +107,7 @@ func TestTCP(t *testing.T) {
 			t.Fatalf("block %d: %+v, %v", i, b, err)
 		}
 	}
-	f.Kept(1, 40)
+	f.Acked(1, 40)
 	expect(t, r, "ok 2\n")
 	send(t, c, framed(piece(t, l, 0, 1, 40, 80)))
 	if _, err := f.Next(t.Context()); err != nil {
@@ -124,7 +124,7 @@ func TestTCP(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.Kept(1, 80)
+	f.Acked(1, 80)
 	expect(t, r, "ok 2\n")
 	if want := (Stats{Frames: 5, Senders: 1}); f.Stats() != want {
 		t.Errorf("%+v, want %+v", f.Stats(), want)
