@@ -138,12 +138,8 @@ func (a *appender) Seek(offset int64, whence int) (int64, error) {
 	return a.at, nil
 }
 
-// ReadArrow reads a table from the bytes of an Arrow IPC file, as WriteArrow or
-// another program writes it, see ReadParquet.
-func ReadArrow(b []byte, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanArrow(b, file, s) })
-}
-
+// scanArrow reads a table from the bytes of an Arrow IPC file, as WriteArrow or
+// another program writes it, see scanParquet.
 func scanArrow(b []byte, file string, to sink) (err error) {
 	defer func() { // the library panics at damaged files, and so does the allocator
 		if r := recover(); r != nil {

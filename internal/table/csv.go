@@ -18,7 +18,7 @@ import (
 // What is missing or not known is an empty cell; numbers have as many digits as
 // it takes to read the same number again. WriteCSV returns an error if two
 // columns have one name, if a feature has the name of one of the other columns,
-// or if a number is infinite, which ReadCSV would refuse.
+// or if a number is infinite, which Load would refuse.
 func (t *Table) WriteCSV(w io.Writer) error {
 	if err := t.writable(); err != nil {
 		return err
@@ -73,14 +73,10 @@ func appendText(line []byte, s string) []byte {
 	return append(line, '"')
 }
 
-// ReadCSV reads a table as WriteCSV writes it, or with its columns in another
-// order: they are told by name, and all but the tool may be absent. file names
-// it in errors, which state line, column and remedy. Values are read to float32.
-// A line break within a cell is read as a single line feed.
-func ReadCSV(r io.Reader, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanCSV(r, file, s) })
-}
-
+// scanCSV reads a table as WriteCSV writes it, or with its columns in another
+// order: they are known by name, and all but the tool may be absent. file names
+// the table in errors, which state line, column and remedy. Values are read to
+// float32. A line break within a cell is read as a single line feed.
 func scanCSV(in io.Reader, file string, to sink) error {
 	d := &reader{where: "table: " + file, Reader: csvfile.NewReader(in, "table: "+file)}
 	if err := d.readHeader(); err != nil {

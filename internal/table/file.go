@@ -77,17 +77,6 @@ func scan(path string, to sink) error {
 	return scanCSV(f, path, to)
 }
 
-// CheckPath reports a path that Save cannot write to for its ending or folder.
-func CheckPath(path string) error {
-	if _, err := formatOf(path); err != nil {
-		return err
-	}
-	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		return fmt.Errorf("table: %s: there is no folder %s: make it first", path, filepath.Dir(path))
-	}
-	return nil
-}
-
 // Save writes the table to the file at path in the format that its ending says,
 // see Load. The file appears whole or not at all.
 func (t *Table) Save(path string) error {

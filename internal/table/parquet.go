@@ -90,14 +90,10 @@ func unixNano(at time.Time, i int) (int64, error) {
 	return ns, nil
 }
 
-// ReadParquet reads a table from a Parquet file of the given size, as
-// WriteParquet or another program writes it: numbers of any width, timestamps
-// of any unit, names as text or whole numbers. Columns are told by name as in
-// ReadCSV. file names the source in errors, which state row and column.
-func ReadParquet(in io.ReaderAt, size int64, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanParquet(in, size, file, s) })
-}
-
+// scanParquet reads a table from a Parquet file of the given size, as
+// WriteParquet or another program writes it: numbers of any width, timestamps of
+// any unit, names as text or whole numbers. Columns are known by name as in CSV.
+// file names the table in errors, which state row and column.
 func scanParquet(in io.ReaderAt, size int64, file string, to sink) (err error) {
 	defer func() { // the library panics at some damaged files
 		if r := recover(); r != nil {
