@@ -176,30 +176,9 @@ func (a *array) readHeader() (left string, err error) {
 		return "", err
 	}
 	defer r.Close()
-	var b [12]byte
-	if _, err := io.ReadFull(r, b[:10]); err != nil || string(b[:6]) != "\x93NUMPY" {
-		return "", errors.New("is no NPY file, it does not begin with NUMPY: check its ending, or set `format` under the layout's `recording`")
-	}
-	n := int64(binary.LittleEndian.Uint16(b[8:]))
-	a.data = 10
-	switch b[6] {
-	case 1:
-	case 2, 3:
-		if _, err := io.ReadFull(r, b[10:]); err != nil {
-			return "", errors.New("it ends in its header: copy it again")
-		}
-		n = int64(binary.LittleEndian.Uint32(b[8:]))
-		a.data = 12
-	default:
-		return "", fmt.Errorf("version %d.%d is not known: save it as version 1.0", b[6], b[7])
-	}
-	if n > 64<<10 {
-		return "", fmt.Errorf("a header of %d bytes is too long for an array of numbers: save an array of real numbers", n)
-	}
-	a.data += n
-	text := make([]byte, n)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return "", errors.New("it ends in its header: copy it again")
+	text, err := a.headerText(r)
+	if err != nil {
+		return "", err
 	}
 	d, o, s := descr.FindSubmatch(text), fortran.FindSubmatch(text), shape.FindSubmatch(text)
 	if o == nil || s == nil {
@@ -218,17 +197,8 @@ func (a *array) readHeader() (left string, err error) {
 	}
 	a.size, _ = strconv.Atoi(string(d[3])) // digits
 	a.column = string(o[1]) == "True"
-	total := int64(1)
-	for field := range strings.SplitSeq(string(s[1]), ",") {
-		if field = strings.TrimSpace(field); field == "" {
-			continue
-		}
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil || n > 0 && total > 1<<48/n {
-			return "", fmt.Errorf("the shape (%.80s) is beyond measure: save it again", s[1])
-		}
-		a.shape = append(a.shape, n)
-		total *= n
+	if err := a.setShape(string(s[1])); err != nil {
+		return "", err
 	}
 	switch {
 	case track.Decoder(a.class, a.size, a.order) == nil:
@@ -237,6 +207,53 @@ func (a *array) readHeader() (left string, err error) {
 		return fmt.Sprintf("of %d dimensions", len(a.shape)), nil
 	}
 	return "", nil
+}
+
+// headerText returns the description of the array, and notes where it ends.
+func (a *array) headerText(r io.Reader) ([]byte, error) {
+	var b [12]byte
+	if _, err := io.ReadFull(r, b[:10]); err != nil || string(b[:6]) != "\x93NUMPY" {
+		return nil, errors.New("is not an NPY file, it does not begin with NUMPY: check its ending, or set `format` under the layout's `recording`")
+	}
+	n := int64(binary.LittleEndian.Uint16(b[8:]))
+	a.data = 10
+	switch b[6] {
+	case 1:
+	case 2, 3:
+		if _, err := io.ReadFull(r, b[10:]); err != nil {
+			return nil, errors.New("it ends in its header: copy it again")
+		}
+		n = int64(binary.LittleEndian.Uint32(b[8:]))
+		a.data = 12
+	default:
+		return nil, fmt.Errorf("version %d.%d is not known: save it as version 1.0", b[6], b[7])
+	}
+	if n > 64<<10 {
+		return nil, fmt.Errorf("a header of %d bytes is too long for an array of numbers: save an array of real numbers", n)
+	}
+	a.data += n
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return nil, errors.New("it ends in its header: copy it again")
+	}
+	return text, nil
+}
+
+// setShape reads the dimensions of the array, between parentheses.
+func (a *array) setShape(text string) error {
+	total := int64(1)
+	for field := range strings.SplitSeq(text, ",") {
+		if field = strings.TrimSpace(field); field == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil || n > 0 && total > 1<<48/n {
+			return fmt.Errorf("the shape (%.80s) is too large: save it again", text)
+		}
+		a.shape = append(a.shape, n)
+		total *= n
+	}
+	return nil
 }
 
 // Open returns a Reader of tracks. Each reads, and inflates, its array by

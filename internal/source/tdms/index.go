@@ -74,6 +74,35 @@ func (m *meta) rawIndex(header uint32) (rawIndex, error) {
 	return ix, nil
 }
 
+// scaler reads one scaler: its type, buffer, offset, sample format bitmap and id.
+func (m *meta) scaler(digital bool) (s scaler, err error) {
+	var words [4]uint32
+	for i := range words {
+		if i == 3 && digital { // the sample format bitmap has one byte
+			_, err = m.take(1)
+		} else {
+			words[i], err = m.uint32()
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	if s.id, err = m.uint32(); err != nil {
+		return s, err
+	}
+	if int64(words[0]) >= int64(len(daqmxKinds)) {
+		return s, fmt.Errorf("a scaler is of type %d, which is not known", words[0])
+	}
+	if words[1] >= maxScaler {
+		return s, fmt.Errorf("a scaler is in buffer %d", words[1])
+	}
+	s.kind, s.buffer, s.offset, s.bit = daqmxKinds[words[0]], int(words[1]), int64(words[2]), -1
+	if digital {
+		s.offset, s.bit = int64(words[2]/8), int(words[2]%8)
+	}
+	return s, nil
+}
+
 // scalers reads what follows the count in an index of DAQmx data.
 func (m *meta) scalers(ix *rawIndex, digital bool) error {
 	n, err := m.uint32()
@@ -84,33 +113,9 @@ func (m *meta) scalers(ix *rawIndex, digital bool) error {
 		return fmt.Errorf("a channel is said to have %d scalers", n)
 	}
 	for range n {
-		s := scaler{bit: -1}
-		var words [4]uint32
-		for i := range words {
-			if i == 3 && digital { // the sample format bitmap has one byte
-				if _, err := m.take(1); err != nil {
-					return err
-				}
-				continue
-			}
-			if words[i], err = m.uint32(); err != nil {
-				return err
-			}
-		}
-		if s.id, err = m.uint32(); err != nil {
+		s, err := m.scaler(digital)
+		if err != nil {
 			return err
-		}
-		if int64(words[0]) >= int64(len(daqmxKinds)) {
-			return fmt.Errorf("a scaler is of type %d, which is not known", words[0])
-		}
-		s.kind = daqmxKinds[words[0]]
-		if words[1] >= maxScaler {
-			return fmt.Errorf("a scaler is in buffer %d", words[1])
-		}
-		s.buffer = int(words[1])
-		s.offset = int64(words[2])
-		if digital {
-			s.offset, s.bit = int64(words[2]/8), int(words[2]%8)
 		}
 		ix.daqmx = append(ix.daqmx, s)
 	}

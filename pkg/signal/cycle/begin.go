@@ -235,76 +235,89 @@ func (l *learner) resting() (rests [][]bool, ok bool) {
 // the frames in which it turns, after it the tool is pulled back for two thirds;
 // a machine that never stands is in retract after a cut and in coolant before.
 func (l *learner) split(t *track, rests []bool, stands bool) {
-	first := &l.Inputs[0]
 	t.part = make([]int, len(t.x))
-	fill := func(from, to, part int) {
-		for i := from; i < to; i++ {
-			t.part[i] = part
-		}
-	}
 	at := 0
 	for n := range len(t.cuts) + 1 {
-		next := span{len(t.x), len(t.x)}
-		if n < len(t.cuts) {
-			next = t.cuts[n]
-		}
-		// From at to next.from nothing is cut.
-		stop, start := next.from, at // where the spindle stands first and last
-		for i := at; stands && i < next.from; i++ {
-			if rests[i] {
-				stop, start = min(stop, i), i+1
-			}
-		}
-		switch {
-		case stop < start: // it stands between them
-		case n == 0:
-			stop, start = at, at
-		case n == len(t.cuts):
-			stop, start = next.from, next.from
-		default:
-			stop = (at + next.from) / 2
-			start = stop
-		}
-		if n == 0 {
-			fill(at, start, idle) // whatever it was before
-		} else {
-			back := stop
-			if stands && stop < next.from {
-				back = l.change(t, at, stop)
-			}
-			out := min(at+1, back) // in which vibrations die away
-			fill(at, out, exit)
-			fill(out, back, retract)
-			fill(back, stop, runDown)
-			fill(stop, start, idle)
-		}
 		if n == len(t.cuts) {
-			fill(start, next.from, idle)
+			l.splitPause(t, rests, stands, n, at, len(t.x))
 			return
 		}
-		up := start
-		if stands && start > at {
-			up = l.change(t, start, next.from)
-		}
-		fill(start, up, startUp)
-		fill(up, next.from, coolant)
-		var levels []float64
-		for i := next.from; i < next.to; i++ {
-			levels = appendNumber(levels, first.Sign*(t.x[i][0]-t.zero[0][0]))
-		}
-		in, full := next.from+1, engaged*quantile(levels, 0.5)
-		for in < (next.from+next.to)/2 && first.Sign*(t.x[in][0]-t.zero[0][0]) < full {
-			in++
-		}
-		out := next.to
-		for out > in+1 && first.Sign*(t.x[out-1][0]-t.zero[0][0]) < full {
-			out--
-		}
-		fill(next.from, in, entry)
-		fill(in, out, drilling)
-		fill(out, next.to, exit)
-		at = next.to
+		l.splitPause(t, rests, stands, n, at, t.cuts[n].from)
+		l.splitCut(t, t.cuts[n])
+		at = t.cuts[n].to
 	}
+}
+
+// fill gives frames a part.
+func (t *track) fill(from, to, part int) {
+	for i := from; i < to; i++ {
+		t.part[i] = part
+	}
+}
+
+// splitPause gives a part to the frames from at to end, in which nothing is cut:
+// those before cut n, or behind the last.
+func (l *learner) splitPause(t *track, rests []bool, stands bool, n, at, end int) {
+	stop, start := end, at // where the spindle stands first and last
+	for i := at; stands && i < end; i++ {
+		if rests[i] {
+			stop, start = min(stop, i), i+1
+		}
+	}
+	switch {
+	case stop < start: // it stands between them
+	case n == 0:
+		stop, start = at, at
+	case n == len(t.cuts):
+		stop, start = end, end
+	default:
+		stop = (at + end) / 2
+		start = stop
+	}
+	if n == 0 {
+		t.fill(at, start, idle) // whatever it was before
+	} else {
+		back := stop
+		if stands && stop < end {
+			back = l.change(t, at, stop)
+		}
+		out := min(at+1, back) // in which vibrations die away
+		t.fill(at, out, exit)
+		t.fill(out, back, retract)
+		t.fill(back, stop, runDown)
+		t.fill(stop, start, idle)
+	}
+	if n == len(t.cuts) {
+		t.fill(start, end, idle)
+		return
+	}
+	up := start
+	if stands && start > at {
+		up = l.change(t, start, end)
+	}
+	t.fill(start, up, startUp)
+	t.fill(up, end, coolant)
+}
+
+// splitCut gives a part to the frames of a cut.
+func (l *learner) splitCut(t *track, cut span) {
+	first := &l.Inputs[0]
+	level := func(i int) float64 { return first.Sign * (t.x[i][0] - t.zero[0][0]) }
+	var levels []float64
+	for i := cut.from; i < cut.to; i++ {
+		levels = appendNumber(levels, level(i))
+	}
+	in, full := cut.from+1, engaged*quantile(levels, 0.5)
+	for in < (cut.from+cut.to)/2 && level(in) < full {
+		in++
+	}
+	out := cut.to
+	for out > in+1 && level(out-1) < full {
+		out--
+	}
+	t.fill(cut.from, in, entry)
+	t.fill(in, out, drilling)
+	t.fill(out, cut.to, exit)
 }
 
 // change returns where between two frames the levels change most, all inputs taken

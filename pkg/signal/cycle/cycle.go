@@ -207,42 +207,62 @@ func (m *Model) Check(layout *signal.Layout) error {
 		return fmt.Errorf("cycle: %d frames, %d inputs, %d parts: all must be there, and at most %d frames", m.Frames, len(m.Inputs), len(m.Parts), most)
 	}
 	for _, in := range m.Inputs {
-		switch {
-		case layout.Index(in.Channel) < 0:
+		if layout.Index(in.Channel) < 0 {
 			return fmt.Errorf("cycle: channel %q is not in the layout", in.Channel)
-		case in.Measure != Mean && in.Measure != RMS:
+		}
+		if in.Measure != Mean && in.Measure != RMS {
 			return fmt.Errorf("cycle: channel %q: measure %q is not %s or %s", in.Channel, in.Measure, Mean, RMS)
-		case in.Sign != 1 && in.Sign != -1, !positive(in.Scale), !finite(in.Zero), !finite(in.ZeroSD), in.ZeroSD < 0, !finite(in.Full), !in.Level.ok(), !in.Rise.ok():
-			return fmt.Errorf("cycle: channel %q: %+v is no input", in.Channel, in)
+		}
+		if !in.ok() {
+			return fmt.Errorf("cycle: channel %q: %+v is not an input", in.Channel, in)
 		}
 	}
 	drills := false
-	for i, p := range m.Parts {
-		if p.State <= Unknown || p.State >= states || !(p.Share >= 0 && p.Share <= 1) {
-			return fmt.Errorf("cycle: part %d: state %v with a share of %v", i, p.State, p.Share)
+	for i := range m.Parts {
+		if err := m.checkPart(i); err != nil {
+			return err
 		}
-		drills = drills || p.State == Drilling
-		if len(p.Next) != len(m.Parts) || len(p.Level) != len(m.Inputs) || len(p.Rise) != len(m.Inputs) {
-			return fmt.Errorf("cycle: part %d (%v) has numbers for %d parts and %d inputs, want %d and %d", i, p.State, len(p.Next), len(p.Level), len(m.Parts), len(m.Inputs))
-		}
-		var sum float64
-		for _, q := range p.Next {
-			if !(q >= 0) {
-				return fmt.Errorf("cycle: part %d (%v): probability %v", i, p.State, q)
-			}
-			sum += q
-		}
-		if !(math.Abs(sum-1) < 1e-9) || !(p.Next[i] > 0) {
-			return fmt.Errorf("cycle: part %d (%v): probabilities %v do not add up to 1, or it is left at once", i, p.State, p.Next)
-		}
-		for c := range m.Inputs {
-			if !p.Level[c].ok() || !p.Rise[c].ok() {
-				return fmt.Errorf("cycle: part %d (%v): %+v, %+v: no normal distributions", i, p.State, p.Level[c], p.Rise[c])
-			}
-		}
+		drills = drills || m.Parts[i].State == Drilling
 	}
 	if !drills {
 		return errors.New("cycle: no part is drilling")
+	}
+	return nil
+}
+
+// ok reports whether the numbers of an input can be used.
+func (in *Input) ok() bool {
+	for _, v := range []float64{in.Zero, in.ZeroSD, in.Full} {
+		if !finite(v) {
+			return false
+		}
+	}
+	return (in.Sign == 1 || in.Sign == -1) && positive(in.Scale) && in.ZeroSD >= 0 && in.Level.ok() && in.Rise.ok()
+}
+
+// checkPart reports what is wrong with part i.
+func (m *Model) checkPart(i int) error {
+	p := &m.Parts[i]
+	if p.State <= Unknown || p.State >= states || !(p.Share >= 0 && p.Share <= 1) {
+		return fmt.Errorf("cycle: part %d: state %v with a share of %v", i, p.State, p.Share)
+	}
+	if len(p.Next) != len(m.Parts) || len(p.Level) != len(m.Inputs) || len(p.Rise) != len(m.Inputs) {
+		return fmt.Errorf("cycle: part %d (%v) has numbers for %d parts and %d inputs, want %d and %d", i, p.State, len(p.Next), len(p.Level), len(m.Parts), len(m.Inputs))
+	}
+	var sum float64
+	for _, q := range p.Next {
+		if !(q >= 0) {
+			return fmt.Errorf("cycle: part %d (%v): probability %v", i, p.State, q)
+		}
+		sum += q
+	}
+	if !(math.Abs(sum-1) < 1e-9) || !(p.Next[i] > 0) {
+		return fmt.Errorf("cycle: part %d (%v): probabilities %v do not add up to 1, or it is left at once", i, p.State, p.Next)
+	}
+	for c := range m.Inputs {
+		if !p.Level[c].ok() || !p.Rise[c].ok() {
+			return fmt.Errorf("cycle: part %d (%v): %+v, %+v: these are not normal distributions", i, p.State, p.Level[c], p.Rise[c])
+		}
 	}
 	return nil
 }
