@@ -144,7 +144,7 @@ type strip struct {
 	a, b       unsafe.Pointer
 	c, start   unsafe.Pointer
 	aRow, aCol int  // strides in bytes
-	packed     bool // A is, by packRows; strides are then those of each tile
+	packed     bool // A is, by packRows; strides are then of each tile
 	bRow       int
 	cRow       int
 	startRow   int

@@ -60,7 +60,7 @@ func dialectOf(rec signal.Recording) (dialect, error) {
 
 // findSeparator returns the one of comma, semicolon and tab that is most
 // frequent outside quotes in the first line of head that is neither empty nor
-// an arrival time. Where there is none of them and the table has no header, it
+// an arrival time. Where none of them occurs and the table has no header, it
 // returns a blank if the line has several words.
 func (d dialect) findSeparator(head []byte) rune {
 	var n [128]int
@@ -177,7 +177,7 @@ func arrival(line string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isArrival tells a date and time at a glance.
+// isArrival reports whether a line looks like a date and time.
 func isArrival(line string) bool {
 	line = strings.TrimSpace(line)
 	if len(line) < len("2006-01-02 15:04:05") || len(line) > 40 {

@@ -49,7 +49,7 @@ func formatOf(path string, rec signal.Recording) (track.Format, error) {
 	}
 	ending := strings.ToLower(filepath.Ext(path))
 	if ending == ".tdms_index" {
-		return text, fmt.Errorf("source: %s: is the index of a recording and holds no samples: give the .tdms file beside it", path)
+		return text, fmt.Errorf("source: %s: is the index of a recording and holds no samples: give the .tdms file of the same name", path)
 	}
 	for _, f := range formats {
 		if slices.Contains(f.Endings, ending) && f.Name != "text" {
@@ -105,7 +105,7 @@ func OpenTracks(path string, rec signal.Recording) (track.File, error) {
 	return f.Open(path)
 }
 
-// openTracks returns a source of the channels of a recording that is no text.
+// openTracks returns a source of the channels of a recording that is not text.
 func openTracks(file track.File, path string, layout *signal.Layout, rec signal.Recording, opt Options) (Source, error) {
 	if !rec.HasColumns() {
 		return newWaves(file, path, layout, rec, opt)

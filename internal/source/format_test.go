@@ -15,7 +15,7 @@ import (
 // array is an NPY file of three numbers.
 const array = "\x93NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }  \n\x01\x02\x03"
 
-// TestFormat opens recordings whose format is told by ending, first bytes or
+// TestFormat opens recordings whose format is known by ending, first bytes or
 // layout.
 func TestFormat(t *testing.T) {
 	dir := t.TempDir()

@@ -46,7 +46,7 @@ type Source interface {
 	Next(ctx context.Context) (*Block, error)
 }
 
-// AckedSource is a live Source that is told which samples are on disk. Its sender
+// AckedSource is a live Source that needs to know which samples are on disk. Its sender
 // keeps the others, and sends them again after a failure.
 type AckedSource interface {
 	Source

@@ -20,7 +20,7 @@ const (
 	// which is never closed can take.
 	maxRow = 1 << 20
 	// readAhead is how far a cellReader reads ahead, and so the longest header
-	// of which the separator can be told.
+	// of which the separator can be found.
 	readAhead = 64 << 10
 	// maxHeader is the most lines that can name columns.
 	maxHeader = 20
@@ -146,7 +146,7 @@ func (c *cellReader) next() error {
 	return csvfile.CheckWidth("source: "+c.name, c.line, len(c.row), len(c.header))
 }
 
-// read reads the next row that is no arrival time.
+// read reads the next row that is not an arrival time.
 func (c *cellReader) read() error {
 	for {
 		c.limit.left = maxRow
@@ -251,7 +251,7 @@ func (c *cellReader) text(col int) (string, error) {
 func (c *cellReader) moment(col int) (at time.Time, seconds float64, isTime bool, err error) {
 	cell := c.cell(col)
 	if isMissing(cell) {
-		return at, 0, false, c.errorf(col, "is no time: give every row its time, or leave `time` out of the layout's `recording`")
+		return at, 0, false, c.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
 	}
 	if s, err := c.parse(cell, 64); err == nil {
 		return at, s, false, nil

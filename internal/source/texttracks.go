@@ -162,7 +162,7 @@ func (r *textReader) row() error {
 	return nil
 }
 
-// finish closes the file and says what arrival times tell.
+// finish closes the file and notes what arrival times say.
 func (r *textReader) finish() {
 	r.file.Close()
 	c := r.cells

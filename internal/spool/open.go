@@ -19,7 +19,7 @@ type Recovery struct {
 	NewEpoch   bool   // the epoch was minted now
 
 	Quarantined  uint64   // records lost to damage, or to sectors that the disk cannot read
-	DamagedBytes int64    // bytes that were no part of a whole record any more
+	DamagedBytes int64    // bytes that were not part of a whole record any more
 	BadFiles     []string // where they are kept, in the spool's folder
 }
 
@@ -105,7 +105,7 @@ func (s *Spool) load() (rec Recovery, err error) {
 	if n := len(segs); n > 0 {
 		s.ordinal, s.epoch = segs[n-1].ordinal, segs[n-1].epoch
 	}
-	// The active segment is never removed. Where it is missing, somebody else took
+	// The active segment is never removed. Where it is missing, another program took
 	// it away: which seqs were given out is not known any more.
 	if len(segs) == 0 || found && c.ordinal > s.ordinal {
 		s.ordinal, s.epoch, rec.NewEpoch = max(s.ordinal, c.ordinal)+1, s.set.MintEpoch(), true

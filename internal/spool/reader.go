@@ -19,8 +19,8 @@ type Record struct {
 // Next returns the next durable record that was not yet read, and waits for it
 // until ctx ends. Records that are damaged, or that the disk cannot read, are set
 // aside and skipped; Stats counts them. ErrFull says that the disk has no room for
-// what is good of a damaged segment. Another error than these, that of ctx and
-// ErrClosed comes from the disk: the same Next may succeed later. Only one
+// what is good of a damaged segment. Any other error but ErrClosed and the error of
+// ctx comes from the disk: the same Next may succeed later. Only one
 // goroutine may call Next.
 func (s *Spool) Next(ctx context.Context) (Record, error) {
 	for {
@@ -190,7 +190,7 @@ func (s *Spool) find(seq uint64) *segment {
 	panic(fmt.Sprintf("spool: no segment for record %d", seq))
 }
 
-// gone reports whether g was given up to make room.
+// gone reports whether g was dropped to make room.
 func (s *Spool) gone(g *segment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +218,7 @@ func (s *Spool) quarantine(g *segment) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !slices.Contains(s.segs, g) && !slices.Contains(s.old, g): // given up, meanwhile
+	case !slices.Contains(s.segs, g) && !slices.Contains(s.old, g): // dropped meanwhile
 		_ = s.disk.Remove(g.name())
 		return nil
 	case err != nil:

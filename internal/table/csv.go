@@ -125,8 +125,8 @@ func (d *reader) readHeader() error {
 	return nil
 }
 
-// readRow reads the next row into r. Texts that are those of the row before are
-// kept, so that a tool's name is not held once for each of its rows.
+// readRow reads the next row into r. A text that is the same as in the row before
+// is kept, so that a tool's name is not held once for each of its rows.
 func (d *reader) readRow(r *Row) error {
 	if err := d.Next(); err != nil {
 		return err

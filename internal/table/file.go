@@ -23,7 +23,8 @@ func Load(path string) (*Table, error) {
 
 // Scan reads the table in the file at path without holding it: it calls begin
 // with the names of the features, and then each with every row. The features of
-// a row are only lent. Errors are those of Load, or what begin or each returned.
+// a row are valid until the next one. Scan returns the errors of Load, or what begin
+// or each returned.
 // An Arrow file is held while it is read.
 func Scan(path string, begin func(columns []string) error, each func(Row) error) error {
 	return scan(path, sink{begin, each})

@@ -14,7 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/csvfile"
 )
 
-// facts are the columns that are no features, in the order in which they are
+// facts are the columns that are not features, in the order in which they are
 // written. A file may have them in any order, between features too, and may lack
 // all but the tool.
 var facts = []string{"machine", "tool", "hole", "start", "class", "vb_max_um"}
@@ -55,7 +55,7 @@ func newHeader(names []string) (header, error) {
 		return header{}, fmt.Errorf("two columns are named %q: rename one", name)
 	}
 	if !slices.Contains(names, facts[factTool]) {
-		return header{}, fmt.Errorf("no column %q: name the tool of each row in it, because rows of one tool are near copies; known beside it are %s, and all other columns are features",
+		return header{}, fmt.Errorf("no column %q: name the tool of each row in it, because rows of one tool are near copies; other known columns are %s, and all the rest are features",
 			facts[factTool], strings.Join(slices.Delete(slices.Clone(facts), factTool, factTool+1), ", "))
 	}
 	return h, nil

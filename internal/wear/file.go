@@ -158,7 +158,7 @@ func (d *reader) readRow() (Measurement, error) {
 		*to = strings.Clone(cell)
 	}
 	if m.Tool == "" {
-		return m, d.errorf(colTool, "is no tool: name the tool that was measured")
+		return m, d.errorf(colTool, "is not a tool: name the tool that was measured")
 	}
 	if cell := d.text(colTime); cell != "" {
 		var ok bool

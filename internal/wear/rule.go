@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Classes that a Rule of two gives. Class 0 is healthy whatever the others are.
+// Classes that a Rule of two gives. Class 0 is always healthy.
 const (
 	Healthy = 0
 	Faulty  = 1
@@ -27,7 +27,7 @@ const (
 type Rule struct {
 	VBMaxUM  float64  `yaml:"vb_max_um"`  // maximum flank wear, in µm, from which a tool is faulty; 0 if it does not count
 	VBMeanUM float64  `yaml:"vb_mean_um"` // the same of the mean flank wear
-	States   []string `yaml:"states"`     // states, in whatever case, in which a tool is faulty
+	States   []string `yaml:"states"`     // states, in any case of letters, in which a tool is faulty
 	Classes  []Class  `yaml:"classes"`    // the best first: a tool is of the last one with a condition that holds, and of the first if none does
 }
 

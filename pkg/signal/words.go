@@ -40,7 +40,7 @@ func (e *Extractor) Describe(i int) (what, unit string) {
 		}
 		switch {
 		case f.unit == "1" || f.unit == "log10 1":
-		case strings.Contains(f.unit, "U") && c.Unit == "": // of what, nobody knows
+		case strings.Contains(f.unit, "U") && c.Unit == "": // of an unknown unit
 		case strings.Contains(f.unit, "U²") && strings.ContainsAny(c.Unit, "·/"):
 			unit = strings.ReplaceAll(f.unit, "U", "("+c.Unit+")")
 		default:

@@ -6,7 +6,7 @@ import (
 )
 
 // tallest returns the most rows of a tile of the given width in vectors. All
-// accumulators stay in registers beside one row of B, one element of A and, for
+// accumulators stay in registers together with one row of B, one element of A and, for
 // AVX2, the mask.
 func tallest(is isa, vectors int) int {
 	if is.lanes == 16 {

@@ -229,7 +229,7 @@ func TestErrors(t *testing.T) {
 		{"no zlib", file(b.element(kindCompressed, make([]byte, 16)))},
 		{"no matrix in zlib", file(b.compressed(b.element(kindUint8, make([]byte, 16))))},
 		{"nested without end", file(nested)},
-		{"field that is no matrix", file(b.structure("s", 1, []string{"x"}, b.element(kindUint8, make([]byte, 8))))},
+		{"field that is not a matrix", file(b.structure("s", 1, []string{"x"}, b.element(kindUint8, make([]byte, 8))))},
 		{"compressed values break off", file(append(b.order().AppendUint32(b.order().AppendUint32(nil, kindCompressed), uint32(len(long)-8-20)), long[8:len(long)-20]...))},
 	} {
 		f, err := New(bytes.NewReader(tc.file), int64(len(tc.file)), "f.mat")

@@ -39,7 +39,7 @@ var numeric = map[kind]struct {
 	kindInt64: {'i', 8}, kindUint64: {'u', 8}, kindFloat32: {'f', 4}, kindFloat64: {'f', 8},
 }
 
-// size returns the bytes of a value, 0 of what is no number.
+// size returns the bytes of a value, 0 if it is not a number.
 func (k kind) size() int { return numeric[k].size }
 
 func (k kind) decoder(order binary.ByteOrder) func([]byte) float64 {
@@ -301,7 +301,7 @@ func (s *scanner) numbers(name string, dims []int64) error {
 	}
 	longest := max(rows, columns)
 	for _, d := range dims {
-		if d == total { // a vector, in whatever dimension
+		if d == total { // a vector, in any dimension
 			longest = total
 		}
 	}

@@ -86,7 +86,7 @@ const maxArrays = 4096
 func (f *File) readArchive(in io.ReaderAt, size int64) error {
 	z, err := zip.NewReader(in, size)
 	if err != nil {
-		return fmt.Errorf("npy: %s: is no NPZ file, or is damaged: %w: save it again", f.name, err)
+		return fmt.Errorf("npy: %s: is not an NPZ file, or is damaged: %w: save it again", f.name, err)
 	}
 	if len(z.File) > maxArrays {
 		return fmt.Errorf("npy: %s: holds %d arrays, more than %d: save fewer", f.name, len(z.File), maxArrays)
@@ -94,7 +94,7 @@ func (f *File) readArchive(in io.ReaderAt, size int64) error {
 	for _, member := range z.File {
 		name, ok := strings.CutSuffix(member.Name, ".npy")
 		if !ok {
-			f.Remark("%.80s is left out: it is no array", member.Name)
+			f.Remark("%.80s is left out: it is not an array", member.Name)
 			continue
 		}
 		a := &array{name: name, open: member.Open}

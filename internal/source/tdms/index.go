@@ -23,7 +23,7 @@ type scaler struct {
 // daqmxKinds are the types of scalers, which have numbers of their own.
 var daqmxKinds = []kind{kindUint8, kindInt8, kindUint16, kindInt16, kindUint32, kindInt32, kindUint64, kindInt64, kindFloat32, kindFloat64}
 
-// Values of the length of a raw data index that are no length.
+// Values of the length of a raw data index that are not a length.
 const (
 	noRawData      = 0xffffffff
 	sameAsBefore   = 0x00000000
@@ -51,7 +51,7 @@ func (m *meta) rawIndex(header uint32) (rawIndex, error) {
 		return ix, err
 	}
 	if count > 1<<48 {
-		return ix, fmt.Errorf("a chunk is said to hold %d values", count)
+		return ix, fmt.Errorf("a chunk holds %d values", count)
 	}
 	ix.count = int64(count)
 	if header == formatChanging || header == digitalLine {
@@ -63,7 +63,7 @@ func (m *meta) rawIndex(header uint32) (rawIndex, error) {
 			return ix, err
 		}
 		if n > 1<<48 {
-			return ix, fmt.Errorf("a chunk is said to hold %d bytes of text", n)
+			return ix, fmt.Errorf("a chunk holds %d bytes of text", n)
 		}
 		ix.bytes = int64(n)
 		return ix, nil
@@ -110,7 +110,7 @@ func (m *meta) scalers(ix *rawIndex, digital bool) error {
 		return err
 	}
 	if n == 0 || n > maxScaler {
-		return fmt.Errorf("a channel is said to have %d scalers", n)
+		return fmt.Errorf("a channel has %d scalers", n)
 	}
 	for range n {
 		s, err := m.scaler(digital)
@@ -123,7 +123,7 @@ func (m *meta) scalers(ix *rawIndex, digital bool) error {
 		return err
 	}
 	if n == 0 || n > maxScaler {
-		return fmt.Errorf("a device is said to have %d buffers", n)
+		return fmt.Errorf("a device has %d buffers", n)
 	}
 	for range n {
 		w, err := m.uint32()

@@ -84,7 +84,7 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	}
 	if len(f.channels) == 0 {
 		if len(f.Remarks) > 0 {
-			return nil, fmt.Errorf("tdms: %s: holds no channel that can be read (%s): record again, or export it anew", name, strings.Join(f.Remarks, "; "))
+			return nil, fmt.Errorf("tdms: %s: holds no channel that can be read (%s): record again, or export it again", name, strings.Join(f.Remarks, "; "))
 		}
 		return nil, fmt.Errorf("tdms: %s: holds no samples: record again", name)
 	}

@@ -122,7 +122,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// TestErrors keeps what is said of damaged files, to be read as a person at the
+// TestErrors keeps the errors of damaged files, to be read as a person at the
 // machine reads it.
 func TestErrors(t *testing.T) {
 	w := func() *build { return new(build) }

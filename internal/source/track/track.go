@@ -1,4 +1,4 @@
-// Package track says what a recorded file holds, whatever its format.
+// Package track says what a recorded file holds, in any format.
 //
 // A track is one series of values in a [File]: the samples of a channel, or a
 // column of facts such as the tool. What the file says of it is its [Info]. A
@@ -21,11 +21,11 @@ type Info struct {
 	Unit  string    // of the numbers; empty if the file does not say it
 	Rate  float64   // values per second; 0 if the file does not say it
 	Start time.Time // of the first value; zero if the file does not say it
-	Len   int64     // values; -1 if only reading will tell
+	Len   int64     // values; -1 if it is known only after reading
 	Text  bool      // values are text
 }
 
-// Path returns what tells the track from all others of the file.
+// Path returns the name by which the file has no other track.
 func (i Info) Path() string {
 	if i.Group == "" {
 		return i.Name

@@ -42,7 +42,7 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	f := &File{name: name, in: in}
 	var head [12]byte
 	if n, _ := in.ReadAt(head[:], 0); n < len(head) || string(head[:4]) != "RIFF" && string(head[:4]) != "RF64" || string(head[8:]) != "WAVE" {
-		return nil, fmt.Errorf("wav: %s: is no WAV file, it does not begin with RIFF and WAVE: check its ending, or set `format` under the layout's `recording`", name)
+		return nil, fmt.Errorf("wav: %s: is not a WAV file, it does not begin with RIFF and WAVE: check its ending, or set `format` under the layout's `recording`", name)
 	}
 	for at := int64(len(head)); ; {
 		var b [8]byte
@@ -61,7 +61,7 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 			}
 		case "data":
 			if f.decode == nil {
-				return nil, f.errorf(at-8, "the samples come before the format: the file is damaged; export it anew")
+				return nil, f.errorf(at-8, "the samples come before the format: the file is damaged; export it again")
 			}
 			return f, f.readData(at, n, size)
 		}
@@ -115,7 +115,7 @@ func (f *File) readFormat(at, n int64) error {
 func (f *File) readData(at, n, size int64) error {
 	if left := size - at; n == math.MaxUint32 || n == 0 || n > left {
 		if n != math.MaxUint32 {
-			f.Remark("the file was not finished: the length of its samples is not that of the file; those that are there are read")
+			f.Remark("the file was not finished: its header does not have the length of its samples; the samples that are there are read")
 		}
 		n = left
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 )
 
-// wav is a file with a chunk that nobody needs, of odd length.
+// wav is a file with a chunk that is not needed, of odd length.
 func wav(code, channels, bits int, extensible bool, data []byte) []byte {
 	format := binary.LittleEndian.AppendUint16(nil, uint16(code))
 	if extensible {
@@ -165,7 +165,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestWriteFixtures writes the fixtures for make peers-formats: those of whole
+// TestWriteFixtures writes the fixtures for make peers-formats: the whole
 // files, which scipy reads.
 func TestWriteFixtures(t *testing.T) {
 	dir := os.Getenv("FLANK_PEERS")

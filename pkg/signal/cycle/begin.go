@@ -115,7 +115,7 @@ func (l *learner) begin(threshold float64) error {
 
 // cuts returns the spans of frames around those whose first measure is at the
 // threshold or beyond, as far as it stays above a quarter of it: that is half-way
-// between cutting and not. Single frames are no cut.
+// between cutting and not. Single frames are not a cut.
 func cuts(x [][]float64, threshold float64) []span {
 	var out []span
 	from, deep := -1, false
@@ -202,7 +202,7 @@ func (l *learner) scale(c int) error {
 	return nil
 }
 
-// resting tells by track which frames outside the cuts the machine rests in: those
+// resting finds by track in which frames outside the cuts the machine rests:
 // in which every input whose levels there fall into two kinds is of the lower one,
 // the spindle by its vibration, coolant by the thrust of its jet. It reports false
 // if no input has two kinds, with many frames of either: then the machine never
@@ -275,7 +275,7 @@ func (l *learner) splitPause(t *track, rests []bool, stands bool, n, at, end int
 		start = stop
 	}
 	if n == 0 {
-		t.fill(at, start, idle) // whatever it was before
+		t.fill(at, start, idle) // what it did before is not known
 	} else {
 		back := stop
 		if stands && stop < end {

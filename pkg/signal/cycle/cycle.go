@@ -1,12 +1,12 @@
-// Package cycle tells in which part of its working cycle a machine is, from
+// Package cycle finds in which part of its working cycle a machine is, from
 // thrust and torque and without a wire to its control.
 //
 // A [State] is what the machine does during a window: idle, start-up, coolant,
 // entry, drilling or retract. A [Model] is a hidden Markov model of the cycle. It
 // looks at a window in frames, a tenth of it each; in every frame each of its
 // inputs has a level (the mean of thrust or torque, the RMS of a vibration) and a
-// rise, the level less that of the frame before. [Model.Learn] finds its numbers
-// in recordings that nobody has labelled: all it is told is the order of the
+// rise, the level less the level of the frame before. [Model.Learn] finds its numbers
+// in recordings without labels: all it is given is the order of the
 // cycle, and from which level on the machine may be cutting. A [Follower] then
 // follows one machine after the other, whose [Memory] it takes from window to
 // window. Trainer and monitor follow with the same code.
@@ -109,7 +109,7 @@ type Input struct {
 	Full float64 `json:"full"` // y while drilling, the median
 
 	// Level and Rise are distributions of outliers, with three times the standard
-	// deviation of all frames, whatever the machine did in them.
+	// deviation of all frames, no matter what the machine did in them.
 	Level Normal `json:"level"`
 	Rise  Normal `json:"rise"`
 }
@@ -145,7 +145,7 @@ const (
 // New returns a model, still to be learnt, that looks at windows of the layout:
 // at the first channel of force, of torque and of vibration. Samples says how many
 // samples of each channel a window holds. It returns nil for a layout with
-// neither force nor torque: nothing else tells drilling from the rest.
+// neither force nor torque: nothing else separates drilling from the rest.
 func New(layout *signal.Layout, samples []int) *Model {
 	m := &Model{Frames: wantedFrames}
 	for _, kind := range []signal.Kind{signal.Force, signal.Torque, signal.Vibration} {
@@ -316,7 +316,7 @@ func newEmission(parts int) emission {
 
 // emit stores in dst how likely a frame is in each part. now and before are the
 // readings of the frame and of the one before it, NaN where there is none; zero and
-// variance are those of the inputs' zeros.
+// variance belong to the inputs' zeros.
 func (m *Model) emit(dst emission, now, before, zero, variance []float64) {
 	for p := range m.Parts {
 		dst.stay[p], dst.turn[p] = 1, 1
