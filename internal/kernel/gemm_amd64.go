@@ -51,127 +51,90 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 		gemmGo(op, m, n, k, a, b, bias, c)
 		return
 	}
-	w := t.plan(op, m, n, k)
-	w.a, w.b, w.bias, w.c = a, b, bias, c
-	if w.packB || w.packA || w.dots {
-		w.packed = scratches.Get().(*scratch)
-		defer scratches.Put(w.packed)
+	aRow, aCol := k, 1
+	if op&TransA != 0 {
+		aRow, aCol = 1, m
+	}
+	// One or two columns over are dot products along the rows of A, if these are
+	// long and lie in one piece. Otherwise, if half a vector holds the last columns,
+	// they cost half as much. What is done does not depend on m: see Bits.
+	tail := n % t.lanes
+	dots := t.dots != nil && 0 < tail && tail <= 2 && op&TransA == 0 && k >= long
+	main := n
+	if dots || t.narrow != nil && 0 < tail && tail <= t.narrow.lanes {
+		main -= tail
+	}
+	vectors := ceil(main, t.lanes)
+	columns := ceil(vectors, len(t.tiles)-1)
+	// B is read in place unless it lies the wrong way round, or is read so often
+	// that rows far apart cost more than packing them. So is A, which every
+	// column of tiles reads; transposed, its rows are near enough.
+	packB := op&TransB != 0 || m >= 48 && columns > 1
+	packA := op&TransA == 0 && m >= 48 && n >= wide
+	var packed *scratch
+	if packB || packA || dots {
+		packed = scratches.Get().(*scratch)
+		defer scratches.Put(packed)
 	}
 	for p := 0; p < k; p += depth {
 		kc := min(depth, k-p)
 		for i, left := 0, ceil(m, height); left > 0; left-- {
 			mc := ceil(m-i, left)
-			if w.packA {
-				packRows(w.packed.rows[:], a[i*k+p:], k, kc, mc)
+			if packA {
+				packRows(packed.rows[:], a[i*k+p:], k, kc, mc)
 			}
-			w.block(p, kc, i, mc)
+			for column, j := 0, 0; j < n; column++ {
+				// Columns have about the same number of vectors.
+				t, width, end := t, 1, n
+				over := j == main // the last columns
+				if !over {
+					width, end = ceil(vectors-j/t.lanes, columns-column), main
+				} else if !dots {
+					t = t.narrow
+				}
+				nc := min(width*t.lanes, end-j)
+				s := strip{
+					tiles: t.tiles[width],
+					k:     kc, tail: nc - (width-1)*t.lanes,
+					a: unsafe.Pointer(&a[i*aRow+p*aCol]), aRow: aRow * size, aCol: aCol * size,
+					c: unsafe.Pointer(&c[i*n+j]), cRow: n * size,
+					start: unsafe.Pointer(&zeros),
+				}
+				if packA && !(over && dots) {
+					s.a, s.packed = unsafe.Pointer(&packed.rows), true
+				}
+				switch {
+				case over && dots:
+					s.tiles = t.dots
+					packDots(packed.panel[:], op, b, j, n, k, p, kc)
+					s.b, s.bRow = unsafe.Pointer(&packed.panel), depth*size
+				case packB:
+					packPanel(packed.panel[:], op, width*t.lanes, b, j, n, k, p, kc, nc)
+					s.b, s.bRow = unsafe.Pointer(&packed.panel), width*t.lanes*size
+				default:
+					s.b, s.bRow = unsafe.Pointer(&b[p*n+j]), n*size
+				}
+				if p > 0 || op&Add != 0 {
+					s.start, s.startRow = s.c, s.cRow
+				} else if bias != nil {
+					s.start = unsafe.Pointer(&bias[j])
+				}
+				s.run(mc)
+				j += nc
+			}
 			i += mc
 		}
 	}
 }
 
-// work is one product and how it is cut.
-type work struct {
-	t             *tiling
-	op            Op
-	m, n, k       int
-	a, b, bias, c []float32
-	aRow, aCol    int // strides of A
-
-	main         int  // columns before those that dots or narrow tiles take
-	vectors      int  // of main
-	columns      int  // of tiles in main
-	dots         bool // the columns after main are dot products
-	packA, packB bool
-	packed       *scratch // nil if nothing is packed
-}
-
-// plan says how a product is cut, which does not depend on m (see Bits), and what
-// is packed, which does.
-func (t *tiling) plan(op Op, m, n, k int) work {
-	w := work{t: t, op: op, m: m, n: n, k: k, aRow: k, aCol: 1, main: n}
-	if op&TransA != 0 {
-		w.aRow, w.aCol = 1, m
-	}
-	// One or two columns over are dot products along the rows of A, if these are
-	// long and lie in one piece. Otherwise, if half a vector holds the last columns,
-	// they cost half as much.
-	tail := n % t.lanes
-	w.dots = t.dots != nil && 0 < tail && tail <= 2 && op&TransA == 0 && k >= long
-	if w.dots || t.narrow != nil && 0 < tail && tail <= t.narrow.lanes {
-		w.main -= tail
-	}
-	w.vectors = ceil(w.main, t.lanes)
-	w.columns = ceil(w.vectors, len(t.tiles)-1)
-	// B is read in place unless it lies the wrong way round, or is read so often
-	// that rows far apart cost more than packing them. So is A, which every
-	// column of tiles reads; transposed, its rows are near enough.
-	w.packB = op&TransB != 0 || m >= 48 && w.columns > 1
-	w.packA = op&TransA == 0 && m >= 48 && n >= wide
-	return w
-}
-
-// block adds the products of kc columns of A from p on, for mc rows from i on.
-func (w *work) block(p, kc, i, mc int) {
-	for column, j := 0, 0; j < w.n; column++ {
-		if j == w.main && w.dots {
-			s := w.strip(w.t, 1, p, kc, i, j, w.n-j)
-			s.tiles = w.t.dots
-			packDots(w.packed.panel[:], w.op, w.b, j, w.n, w.k, p, kc)
-			s.b, s.bRow = unsafe.Pointer(&w.packed.panel), depth*size
-			s.run(mc)
-			return
-		}
-		// Columns have about the same number of vectors.
-		t, width, end := w.t, 1, w.n
-		if j == w.main {
-			t = t.narrow
-		} else {
-			width, end = ceil(w.vectors-j/t.lanes, w.columns-column), w.main
-		}
-		nc := min(width*t.lanes, end-j)
-		s := w.strip(t, width, p, kc, i, j, nc)
-		if w.packA {
-			s.a, s.packed = unsafe.Pointer(&w.packed.rows), true
-		}
-		w.setB(&s, width*t.lanes, p, kc, j, nc)
-		s.run(mc)
-		j += nc
-	}
-}
-
-// setB sets where a strip finds nc columns of B from j on, and packs them if that
-// is the plan.
-func (w *work) setB(s *strip, width, p, kc, j, nc int) {
-	if !w.packB {
-		s.b, s.bRow = unsafe.Pointer(&w.b[p*w.n+j]), w.n*size
-		return
-	}
-	if w.op&TransB != 0 {
-		packTransposed(w.packed.panel[:], width, w.b[j*w.k+p:], w.k, kc, nc)
+// packPanel copies rows p to p+kc of nc columns of B from j on, to rows that are
+// width elements apart.
+func packPanel(dst []float32, op Op, width int, b []float32, j, n, k, p, kc, nc int) {
+	if op&TransB != 0 {
+		packTransposed(dst, width, b[j*k+p:], k, kc, nc)
 	} else {
-		pack(w.packed.panel[:], width, w.b[p*w.n+j:], w.n, kc, nc)
+		pack(dst, width, b[p*n+j:], n, kc, nc)
 	}
-	s.b, s.bRow = unsafe.Pointer(&w.packed.panel), width*size
-}
-
-// strip returns a column of tiles of t, without B and with A in place.
-func (w *work) strip(t *tiling, width, p, kc, i, j, nc int) strip {
-	s := strip{
-		tiles: t.tiles[width],
-		k:     kc, tail: nc - (width-1)*t.lanes,
-		a: unsafe.Pointer(&w.a[i*w.aRow+p*w.aCol]), aRow: w.aRow * size, aCol: w.aCol * size,
-		c: unsafe.Pointer(&w.c[i*w.n+j]), cRow: w.n * size,
-	}
-	switch {
-	case p > 0 || w.op&Add != 0:
-		s.start, s.startRow = s.c, s.cRow
-	case w.bias != nil:
-		s.start = unsafe.Pointer(&w.bias[j])
-	default:
-		s.start = unsafe.Pointer(&zeros)
-	}
-	return s
 }
 
 // strip is a column of tiles: the arguments of a tile kernel, moving down.
