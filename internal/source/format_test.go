@@ -84,3 +84,33 @@ func TestFormat(t *testing.T) {
 	}
 	golden.Check(t, "format-errors.golden", out.String())
 }
+
+// What a person looks up is there: docs/formats.md has a row for each format, with
+// its endings, and no two formats share a name or an ending.
+func TestFormatsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, f := range formats {
+		_, row, ok := strings.Cut(string(page), "\n| `"+f.Name+"` | ")
+		if !ok {
+			t.Errorf("no row for %s", f.Name)
+		}
+		row, _, _ = strings.Cut(row, "\n")
+		for _, ending := range f.Endings {
+			if ending != "" && !strings.Contains(row, "`"+ending+"`") {
+				t.Errorf("the row for %s does not name %s", f.Name, ending)
+			}
+			if seen[ending] {
+				t.Errorf("two formats have the ending %q", ending)
+			}
+			seen[ending] = true
+		}
+		if seen["name "+f.Name] {
+			t.Errorf("two formats are named %s", f.Name)
+		}
+		seen["name "+f.Name] = true
+	}
+}
