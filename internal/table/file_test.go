@@ -118,6 +118,7 @@ func TestReadForeignArrow(t *testing.T) {
 		{Name: "start", Type: &arrow.TimestampType{Unit: arrow.Second}},
 		{Name: "class", Type: arrow.PrimitiveTypes.Int8, Nullable: true},
 		{Name: "count", Type: arrow.PrimitiveTypes.Uint16},
+		{Name: "spare", Type: arrow.Null, Nullable: true},
 	}, nil)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	b.Field(0).(*array.Float64Builder).AppendValues([]float64{1.5, 0}, []bool{true, false})
@@ -130,6 +131,7 @@ func TestReadForeignArrow(t *testing.T) {
 	b.Field(2).(*array.TimestampBuilder).AppendValues([]arrow.Timestamp{100, 200}, nil)
 	b.Field(3).(*array.Int8Builder).AppendValues([]int8{1, 0}, []bool{true, false})
 	b.Field(4).(*array.Uint16Builder).AppendValues([]uint16{65535, 3}, nil)
+	b.Field(5).(*array.NullBuilder).AppendNulls(2)
 	var out bytes.Buffer
 	w, err := ipc.NewFileWriter(&appender{w: &out}, ipc.WithSchema(schema))
 	if err != nil {
@@ -145,9 +147,9 @@ func TestReadForeignArrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := New([]string{"peak", "count"})
-	want.Append(Row{Tool: "T1", Start: time.Unix(100, 0).UTC(), Class: 1, VBMaxUM: nan, Features: []float32{1.5, 65535}})
-	want.Append(Row{Tool: "T1", Start: time.Unix(200, 0).UTC(), Class: NoClass, VBMaxUM: nan, Features: []float32{nan32, 3}})
+	want := New([]string{"peak", "count", "spare"})
+	want.Append(Row{Tool: "T1", Start: time.Unix(100, 0).UTC(), Class: 1, VBMaxUM: nan, Features: []float32{1.5, 65535, nan32}})
+	want.Append(Row{Tool: "T1", Start: time.Unix(200, 0).UTC(), Class: NoClass, VBMaxUM: nan, Features: []float32{nan32, 3, nan32}})
 	if text(got) != text(want) {
 		t.Errorf("read\n%swant\n%s", text(got), text(want))
 	}
