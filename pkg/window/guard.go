@@ -65,7 +65,8 @@ func (g *guard) check(p []byte) (err error) {
 			err = fmt.Errorf("metadata: %v", r)
 		}
 	}()
-	batch, size, err := recordBatch(p)
+	var batch flatbuffers.Table
+	size, err := recordBatch(p, &batch)
 	if err != nil {
 		return err
 	}
@@ -90,41 +91,40 @@ func (g *guard) check(p []byte) (err error) {
 	return nil
 }
 
-// recordBatch returns the header of a record batch of one row, and the size of its
-// body.
-func recordBatch(p []byte) (batch flatbuffers.Table, size int64, err error) {
+// recordBatch sets batch to the header of a record batch of one row, and returns
+// the size of its body.
+func recordBatch(p []byte, batch *flatbuffers.Table) (size int64, err error) {
 	if len(p) < 16 || binary.LittleEndian.Uint32(p) != 0xffffffff {
-		return batch, 0, errors.New("no record batch")
+		return 0, errors.New("no record batch")
 	}
 	meta := int64(binary.LittleEndian.Uint32(p[4:]))
 	if meta < 8 || meta > int64(len(p)-8) {
-		return batch, 0, fmt.Errorf("metadata of %d bytes in a message of %d", meta, len(p))
+		return 0, fmt.Errorf("metadata of %d bytes in a message of %d", meta, len(p))
 	}
 	header, body := p[8:8+meta], p[8+meta:]
 	msg := flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
 	if t := msg.GetByteSlot(slotHeaderType, 0); t != headerRecordBatch {
-		return batch, 0, fmt.Errorf("message type %d, expected a record batch", t)
+		return 0, fmt.Errorf("message type %d, expected a record batch", t)
 	}
 	size = msg.GetInt64Slot(slotBodyLength, 0)
 	if size < 0 || size != int64(len(body)-len(endOfStream)) {
-		return batch, 0, fmt.Errorf("body of %d bytes announced, %d there", size, len(body)-len(endOfStream))
+		return 0, fmt.Errorf("body of %d bytes announced, %d there", size, len(body)-len(endOfStream))
 	}
 	if string(body[size:]) != string(endOfStream) {
-		return batch, 0, errors.New("no end of stream after the record batch")
+		return 0, errors.New("no end of stream after the record batch")
 	}
 	o := flatbuffers.UOffsetT(msg.Offset(slotHeader))
 	if o == 0 {
-		return batch, 0, errors.New("record batch without header")
+		return 0, errors.New("record batch without header")
 	}
-	batch = flatbuffers.Table{Bytes: header}
-	msg.Union(&batch, o)
+	msg.Union(batch, o)
 	if rows := batch.GetInt64Slot(slotBatchLength, 0); rows != 1 {
-		return batch, 0, fmt.Errorf("%d rows, expected 1", rows)
+		return 0, fmt.Errorf("%d rows, expected 1", rows)
 	}
 	if batch.Offset(slotCompression) != 0 {
-		return batch, 0, errors.New("compressed body")
+		return 0, errors.New("compressed body")
 	}
-	return batch, size, nil
+	return size, nil
 }
 
 // pairs is a vector of structs of two int64, as FieldNode and Buffer are.
