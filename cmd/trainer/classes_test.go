@@ -127,10 +127,10 @@ func TestThreeClassesByWear(t *testing.T) {
 func TestErrorsOfClasses(t *testing.T) {
 	bench(t, "t.csv", classTable("T", true))
 	for rule, want := range map[string]string{
-		"  vb_max_um: 300\n  classes: [{name: healthy}, {name: worn}]\n":                                  "train.yaml:5: label: vb_max_um: stands beside classes: move it into the class",
+		"  vb_max_um: 300\n  classes: [{name: healthy}, {name: worn}]\n":                                  "train.yaml:5: label: vb_max_um: cannot be set together with classes: move it into the class",
 		"  classes: [{name: healthy}]\n":                                                                  "train.yaml:5: label: classes: there is only \"healthy\": name two or more",
-		"  classes:\n    - name: good\n    - name: bad\n":                                                 "train.yaml:6: label: classes[0]: name: \"good\": the first class is that of good tools: name it \"healthy\"",
-		"  classes:\n    - name: healthy\n    - {name: a, vb_max_um: 2}\n    - {name: b, vb_max_um: 1}\n": "train.yaml:8: label: classes[2]: vb_max_um: 1: must be above 2, that of a class before",
+		"  classes:\n    - name: good\n    - name: bad\n":                                                 "train.yaml:6: label: classes[0]: name: \"good\": the first class is for good tools: name it \"healthy\"",
+		"  classes:\n    - name: healthy\n    - {name: a, vb_max_um: 2}\n    - {name: b, vb_max_um: 1}\n": "train.yaml:8: label: classes[2]: vb_max_um: 1: must be above 2, the limit of a class before",
 		"  classes:\n    - name: healthy\n    - {name: a, vb_max: 2}\n":                                   "train.yaml:7: unknown key `vb_max`",
 		"  classes: [{name: healthy}, {name: worn}]\n":                                                    "train: t: row 25: class \"broken\" is none of healthy, worn: name the classes of the table in train.yaml",
 		"  vb_max_um: 200\n": "train: t: row 13: class \"worn\" is none of healthy, faulty: name the classes",

@@ -1,5 +1,5 @@
-// Package evidence keeps the waveforms around alerts as files, so that whoever is
-// called can see what was judged.
+// Package evidence keeps the waveforms around alerts as files, so that the person who
+// is called can see what was judged.
 //
 // The evidence of an alert has a name that is made of what people call the alarm
 // and of the window that decided, "A-K3ZQ7M2P-4711". Under it a [Store] keeps two
@@ -28,7 +28,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// DefaultKeep is how many alerts have their evidence kept if nothing else is said:
+// DefaultKeep is how many alerts have their evidence kept by default:
 // of the gun drill that is 1 GB.
 const DefaultKeep = 100
 
@@ -38,7 +38,7 @@ var name = regexp.MustCompile(`^A-[A-Z2-7]{8}-(0|[1-9][0-9]{0,19})$`)
 // window seq decided.
 func Name(incident string, seq uint64) string { return incident + "-" + strconv.FormatUint(seq, 10) }
 
-// CheckName reports a text that is no name of evidence. What passes is safe as
+// CheckName reports a text that is not the name of evidence. What passes is safe as
 // part of a path.
 func CheckName(s string) error {
 	if !name.MatchString(s) {
@@ -72,7 +72,7 @@ type Kept struct {
 }
 
 // ErrNothing is returned when there is no window to keep.
-var ErrNothing = errors.New("no window of it is there any more")
+var ErrNothing = errors.New("all its windows are gone")
 
 // Store is a folder of evidence. It is safe for concurrent use, but for two that
 // write the same name.
@@ -198,7 +198,7 @@ func (s *Store) list() (all []kept, err error) {
 	for _, e := range entries {
 		base, ok := strings.CutSuffix(e.Name(), ".arrow")
 		if !ok || !name.MatchString(base) {
-			continue // somebody else's
+			continue // not ours
 		}
 		if info, err := e.Info(); err == nil { // else it went meanwhile
 			all = append(all, kept{base, info.ModTime()})

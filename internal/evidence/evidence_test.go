@@ -275,7 +275,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// No path leads out of the folder, or to what is no evidence.
+// No path leads out of the folder, or to a file that is not evidence.
 func TestHandler(t *testing.T) {
 	s, dir := open(t, 0)
 	k, err := s.Write("A-K3ZQ7M2P-5", newCodec(t), facts, seconds(1, 2))

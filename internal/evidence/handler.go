@@ -15,7 +15,7 @@ import (
 //	GET /evidence/NAME.arrow   the windows, as schemas/evidence.arrow.md says
 //	GET /api/evidence/NAME     the Envelope
 //
-// Nothing else can be read by it, whatever the path says.
+// Nothing else can be read by it, for any path.
 func (s *Store) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /evidence/{file}", func(w http.ResponseWriter, r *http.Request) {

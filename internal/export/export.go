@@ -22,7 +22,7 @@ func metadata(m *model.Model) ([][2]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	var encodings []string // of a committee those of its members
+	var encodings []string // of a committee: of each member
 	for _, part := range m.Classifier.Encoder().Parts() {
 		encodings = append(encodings, string(part.Encoding()))
 	}

@@ -254,7 +254,7 @@ func (g *graph) decide(c *classify.Classifier) {
 		axis := g.initializer("classes", onnxInt64, rawInts([]int64{1}), 1)
 		sum = g.node("ReduceSum", []string{p, axis}, "weighted.sum", attribute{"keepdims", 0})
 		share = g.node("Gather", []string{p, g.initializer("positive", onnxInt64, rawInts([]int64{1}))}, "weighted.positive", attribute{"axis", 1})
-	} else { // the strongest of the classes but the first, beside that
+	} else { // the strongest of the classes but the first, next to the value
 		weighted := func(class int) string {
 			name := fmt.Sprintf("class%d", class)
 			return g.node("Gather", []string{p, g.initializer(name, onnxInt64, rawInts([]int64{int64(class)}))}, name+".weighted", attribute{"axis", 1})

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// message is a protocol buffer being written, of which ONNX needs no more than
+// message is a protocol buffer being written, of which ONNX needs only
 // this. (https://protobuf.dev/programming-guides/encoding)
 type message []byte
 

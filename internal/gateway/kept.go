@@ -12,8 +12,8 @@ import (
 
 // sayKept tells a live source that w and all before it are on disk.
 func (g *Gateway) sayKept(w *window.Window) {
-	if k, ok := g.cfg.Source.(source.Keeper); ok {
-		k.Kept(w.Session, g.behind(w.First))
+	if k, ok := g.cfg.Source.(source.AckedSource); ok {
+		k.Acked(w.Session, g.behind(w.First))
 	}
 }
 
@@ -26,7 +26,7 @@ func (g *Gateway) behind(first int64) int64 {
 // recall tells a live source what an earlier run kept: the newest window of the
 // spool says it. A window of another layout or length says nothing.
 func (g *Gateway) recall() error {
-	k, ok := g.cfg.Source.(source.Keeper)
+	k, ok := g.cfg.Source.(source.AckedSource)
 	if !ok {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (g *Gateway) recall() error {
 	}
 	var w window.Window
 	if g.codec.Open(sealed(&m), &w) == nil {
-		k.Kept(w.Session, g.behind(w.First))
+		k.Acked(w.Session, g.behind(w.First))
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (s *sender) Next(context.Context) (*source.Block, error) {
 	return b, nil
 }
 
-func (s *sender) Kept(session, next int64) {
+func (s *sender) Acked(session, next int64) {
 	disk := uint64(0)
 	if s.onDisk != nil {
 		disk = s.onDisk()

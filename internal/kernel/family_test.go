@@ -98,7 +98,7 @@ func TestFamiliesAgreeToTheBit(t *testing.T) {
 					got := call(f, x, &g)
 					for _, v := range all {
 						if v[0] != canary || v[n+1] != canary {
-							t.Fatalf("%s: wrote beside a vector of %d", f.name, n)
+							t.Fatalf("%s: wrote outside a vector of %d", f.name, n)
 						}
 						got = append(got, v...)
 					}

@@ -9,7 +9,7 @@ import (
 const FrameLanes = 16
 
 // Frame is one sample of up to 16 channels side by side, as in audio. Work on
-// channels side by side needs no shuffles, whatever it does along time. Two
+// channels side by side needs no shuffles, for any work along time. Two
 // frames in a row are one complex number of every channel: real parts, then
 // imaginary parts. A lane never mixes with another.
 type Frame [FrameLanes]float32

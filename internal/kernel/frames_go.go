@@ -157,7 +157,7 @@ func fft2Go(x, y []Frame) {
 }
 
 // untangleGo makes of the transform z of even and odd samples, as real and
-// imaginary parts, twice that of all samples but for the numbers 0, n/2 and n.
+// imaginary parts, twice the result for all samples but for the numbers 0, n/2 and n.
 func untangleGo(x, power, z []Frame, twiddles []float32) {
 	n := len(z) / 2
 	for k := 1; k < n/2; k++ {

@@ -87,7 +87,7 @@ func onFrames(f *frames, rng *rand.Rand, n int) map[string][]Frame {
 	return out
 }
 
-// Every family returns the same bits and writes nothing beside its frames, of
+// Every family returns the same bits and writes nothing outside its frames, of
 // which there may be none.
 func TestFramesAgreeToTheBit(t *testing.T) {
 	for seed := range uint64(60) {

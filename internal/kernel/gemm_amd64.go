@@ -85,23 +85,20 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 			}
 			for column, j := 0, 0; j < n; column++ {
 				// Columns have about the same number of vectors.
-				t, width := t, 1
+				t, width, end := t, 1, n
 				over := j == main // the last columns
-				switch {
-				case !over:
-					width = ceil(vectors-j/t.lanes, columns-column)
-				case !dots:
+				if !over {
+					width, end = ceil(vectors-j/t.lanes, columns-column), main
+				} else if !dots {
 					t = t.narrow
 				}
-				nc := min(width*t.lanes, n-j)
-				if !over {
-					nc = min(nc, main-j)
-				}
+				nc := min(width*t.lanes, end-j)
 				s := strip{
 					tiles: t.tiles[width],
 					k:     kc, tail: nc - (width-1)*t.lanes,
 					a: unsafe.Pointer(&a[i*aRow+p*aCol]), aRow: aRow * size, aCol: aCol * size,
 					c: unsafe.Pointer(&c[i*n+j]), cRow: n * size,
+					start: unsafe.Pointer(&zeros),
 				}
 				if packA && !(over && dots) {
 					s.a, s.packed = unsafe.Pointer(&packed.rows), true
@@ -111,29 +108,32 @@ func (t *tiling) product(op Op, m, n, k int, a, b, bias, c []float32) {
 					s.tiles = t.dots
 					packDots(packed.panel[:], op, b, j, n, k, p, kc)
 					s.b, s.bRow = unsafe.Pointer(&packed.panel), depth*size
-				case op&TransB != 0:
-					packTransposed(packed.panel[:], width*t.lanes, b[j*k+p:], k, kc, nc)
 				case packB:
-					pack(packed.panel[:], width*t.lanes, b[p*n+j:], n, kc, nc)
+					packPanel(packed.panel[:], op, width*t.lanes, b, j, n, k, p, kc, nc)
+					s.b, s.bRow = unsafe.Pointer(&packed.panel), width*t.lanes*size
 				default:
 					s.b, s.bRow = unsafe.Pointer(&b[p*n+j]), n*size
 				}
-				if packB && !(over && dots) {
-					s.b, s.bRow = unsafe.Pointer(&packed.panel), width*t.lanes*size
-				}
-				switch {
-				case p > 0 || op&Add != 0:
+				if p > 0 || op&Add != 0 {
 					s.start, s.startRow = s.c, s.cRow
-				case bias != nil:
+				} else if bias != nil {
 					s.start = unsafe.Pointer(&bias[j])
-				default:
-					s.start = unsafe.Pointer(&zeros)
 				}
 				s.run(mc)
 				j += nc
 			}
 			i += mc
 		}
+	}
+}
+
+// packPanel copies rows p to p+kc of nc columns of B from j on, to rows that are
+// width elements apart.
+func packPanel(dst []float32, op Op, width int, b []float32, j, n, k, p, kc, nc int) {
+	if op&TransB != 0 {
+		packTransposed(dst, width, b[j*k+p:], k, kc, nc)
+	} else {
+		pack(dst, width, b[p*n+j:], n, kc, nc)
 	}
 }
 
@@ -144,7 +144,7 @@ type strip struct {
 	a, b       unsafe.Pointer
 	c, start   unsafe.Pointer
 	aRow, aCol int  // strides in bytes
-	packed     bool // A is, by packRows; strides are then those of each tile
+	packed     bool // A is, by packRows; strides are then of each tile
 	bRow       int
 	cRow       int
 	startRow   int

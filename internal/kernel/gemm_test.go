@@ -17,7 +17,7 @@ func randoms(rng *rand.Rand, n int) []float32 {
 	return x
 }
 
-// product is Gemm by its formula in float64, beside the sum of the magnitudes
+// product is Gemm by its formula in float64, and the sum of the magnitudes
 // of the terms of every element: what rounding errors are relative to.
 func product(op Op, m, n, k int, a, b, bias, c []float32) (want, scale []float64) {
 	want, scale = make([]float64, m*n), make([]float64, m*n)

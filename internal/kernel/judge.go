@@ -7,7 +7,7 @@ const JudgedRows = 256
 // weights w, one for each of K classes, and the sum of their shares. Weights and
 // posteriors are not negative. p is K×JudgedRows: p[j*JudgedRows+i] is the
 // posterior of class j of row i. With v_j = w_j·p_j a row is decided for its
-// class c if v_c is above all v_j of the classes before and not below those of
+// class c if v_c is above all v_j of the classes before and not below the v_j of
 // the classes after; its share is v_c / Σ v_j, or next to 0 if the sum is 0.
 func Judge(p, w []float32, class int) (right int, share float32) {
 	check(len(p) == len(w)*JudgedRows, "Judge: length of p")

@@ -18,7 +18,7 @@ const lanes = 16
 // Generators", ACM TOMS 47(4), 2021.
 type Lanes [4][lanes]uint32
 
-// Seed starts the source anew. Equal seeds give equal streams. The states come
+// Seed starts the source again. Equal seeds give equal streams. The states come
 // from splitmix64, as the authors of xoshiro advise.
 func (g *Lanes) Seed(seed uint64) {
 	for w := range g {

@@ -85,7 +85,7 @@ func remedy(name string, header []string, lines string) string {
 }
 
 // nearest returns up to three names that are like name, quoted, the most like
-// it first: at most every third letter differs, in whatever case.
+// it first: at most every third letter differs, without regard to case.
 func nearest(name string, names []string) []string {
 	type candidate struct {
 		name     string

@@ -60,7 +60,7 @@ func dialectOf(rec signal.Recording) (dialect, error) {
 
 // findSeparator returns the one of comma, semicolon and tab that is most
 // frequent outside quotes in the first line of head that is neither empty nor
-// an arrival time. Where there is none of them and the table has no header, it
+// an arrival time. Where none of them occurs and the table has no header, it
 // returns a blank if the line has several words.
 func (d dialect) findSeparator(head []byte) rune {
 	var n [128]int
@@ -101,43 +101,21 @@ func (d dialect) findSeparator(head []byte) rune {
 func sniff(head []byte) dialect {
 	d := dialect{header: 0}
 	d.separator = d.findSeparator(head)
-	decimalComma := func() bool {
-		comma, point := false, false
-		for cell := range strings.FieldsFuncSeq(string(head), func(r rune) bool { return r == d.separator || r == '\n' || r == '\r' || r == ' ' }) {
-			before, after, ok := strings.Cut(cell, ",")
-			comma = comma || ok && isNumber(before+"."+after)
-			point = point || strings.Contains(cell, ".") && isNumber(cell)
-		}
-		return comma && !point
-	}
-	d.comma = d.separator != ',' && decimalComma()
-	rows := newLineReader(bytes.NewReader(head), d.separator)
+	d.comma = d.separator != ',' && d.hasDecimalCommas(head)
+	rows := newLineReader(bytes.NewReader(head), "", d.separator, 0)
 	width, above := 0, 0
 	for range 2 * maxHeader {
-		row, err := rows.Read()
+		row, _, err := rows.read()
 		if err != nil {
 			break
 		}
 		if len(row) == 1 && isArrival(row[0]) {
 			continue
 		}
-		numbers, cells := 0, 0
-		for _, cell := range row {
-			if cell = strings.TrimSpace(cell); cell == "" {
-				continue
-			}
-			cells++
-			if d.comma {
-				cell = strings.Replace(cell, ",", ".", 1)
-			}
-			if isNumber(cell) {
-				numbers++
-			}
-		}
 		if width == 0 {
 			width = len(row)
 		}
-		if cells > 0 && 2*numbers >= cells && len(row) == width {
+		if numbers, cells := d.countNumbers(row); cells > 0 && 2*numbers >= cells && len(row) == width {
 			d.header = above
 			return d
 		}
@@ -147,6 +125,39 @@ func sniff(head []byte) dialect {
 	}
 	d.header = 1
 	return d
+}
+
+// hasDecimalCommas reports whether numbers in head have a decimal comma, and none
+// a point.
+func (d dialect) hasDecimalCommas(head []byte) bool {
+	comma := false
+	between := func(r rune) bool { return r == d.separator || r == '\n' || r == '\r' || r == ' ' }
+	for cell := range strings.FieldsFuncSeq(string(head), between) {
+		if strings.Contains(cell, ".") && isNumber(cell) {
+			return false
+		}
+		before, after, ok := strings.Cut(cell, ",")
+		comma = comma || ok && isNumber(before+"."+after)
+	}
+	return comma
+}
+
+// countNumbers returns how many cells of a row are numbers, and how many are not
+// empty.
+func (d dialect) countNumbers(row []string) (numbers, cells int) {
+	for _, cell := range row {
+		if cell = strings.TrimSpace(cell); cell == "" {
+			continue
+		}
+		cells++
+		if d.comma {
+			cell = strings.Replace(cell, ",", ".", 1)
+		}
+		if isNumber(cell) {
+			numbers++
+		}
+	}
+	return numbers, cells
 }
 
 // arrivalLayouts are how recorders stamp the arrival of a chunk of samples.
@@ -166,7 +177,7 @@ func arrival(line string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isArrival tells a date and time at a glance.
+// isArrival reports whether a line looks like a date and time.
 func isArrival(line string) bool {
 	line = strings.TrimSpace(line)
 	if len(line) < len("2006-01-02 15:04:05") || len(line) > 40 {

@@ -20,80 +20,58 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// format is a format of recorded files.
-type format struct {
-	name    string
-	endings []string
-	magic   string // what its files begin with, if anything
-	open    func(path string) (track.File, error)
-}
+// text is the format of tables of text. It is what a file is that is nothing else.
+var text = track.Format{Name: "text", Endings: []string{".csv", ".tsv", ".txt", ".asc", ".dat", ""}}
 
-var formats = []format{
-	{"text", []string{".csv", ".tsv", ".txt", ".asc", ".dat", ""}, "", nil},
-	{"tdms", []string{".tdms"}, "TDSm", open(tdms.Open)},
-	{"mat", []string{".mat"}, "MATLAB 5.0", open(mat5.Open)},
-	{"wav", []string{".wav"}, "RIFF", open(wav.Open)},
-	{"npy", []string{".npy", ".npz"}, "\x93NUMPY", open(npy.Open)},
-	{"parquet", []string{".parquet"}, "PAR1", open(columnar.OpenParquet)},
-	{"arrow", []string{".arrow", ".feather", ".ipc"}, "ARROW1", open(columnar.OpenArrow)},
-}
-
-// open returns f for a File in place of what f opens.
-func open[F track.File](f func(path string) (F, error)) func(path string) (track.File, error) {
-	return func(path string) (track.File, error) {
-		file, err := f(path)
-		if err != nil {
-			return nil, err // and no File that holds nil
-		}
-		return file, nil
-	}
-}
+// formats are the formats of recorded files. A new one is a package and a line
+// here.
+var formats = []track.Format{text, tdms.Format, mat5.Format, wav.Format, npy.Format, columnar.ParquetFormat, columnar.ArrowFormat}
 
 // Formats returns the names of the formats that can be read.
 func Formats() []string {
 	var names []string
 	for _, f := range formats {
-		names = append(names, f.name)
+		names = append(names, f.Name)
 	}
 	return names
 }
 
 // formatOf returns the format that rec names, or else the one that the ending of
 // path says, or else the one that its first bytes say. Anything else is text.
-func formatOf(path string, rec signal.Recording) (format, error) {
+func formatOf(path string, rec signal.Recording) (track.Format, error) {
 	if rec.Format != "" {
 		for _, f := range formats {
-			if f.name == rec.Format {
+			if f.Name == rec.Format {
 				return f, nil
 			}
 		}
-		return format{}, fmt.Errorf("source: %s: `recording: format`: %q: write one of %s", path, rec.Format, strings.Join(Formats(), ", "))
+		return text, fmt.Errorf("source: %s: `recording: format`: %q: write one of %s", path, rec.Format, strings.Join(Formats(), ", "))
 	}
 	ending := strings.ToLower(filepath.Ext(path))
 	if ending == ".tdms_index" {
-		return format{}, fmt.Errorf("source: %s: is the index of a recording and holds no samples: give the .tdms file beside it", path)
+		return text, fmt.Errorf("source: %s: is the index of a recording and holds no samples: give the .tdms file of the same name", path)
 	}
 	for _, f := range formats {
-		if slices.Contains(f.endings, ending) && f.name != "text" {
+		if slices.Contains(f.Endings, ending) && f.Name != "text" {
 			return f, nil
 		}
 	}
 	head, err := firstBytes(path)
 	if err != nil {
-		return format{}, err
+		return text, err
 	}
 	if bytes.HasPrefix(head, []byte("\x89HDF\r\n\x1a\n")) {
-		return format{}, fmt.Errorf("source: %s: is an HDF5 file, which cannot be read: convert it to Parquet, see docs/formats.md", path)
+		return text, fmt.Errorf("source: %s: is an HDF5 file, which cannot be read: convert it to Parquet, see docs/formats.md", path)
 	}
 	for _, f := range formats {
-		if f.magic != "" && bytes.HasPrefix(head, []byte(f.magic)) {
+		if f.Magic != "" && bytes.HasPrefix(head, []byte(f.Magic)) {
 			return f, nil
 		}
 	}
 	if bytes.IndexByte(head, 0) >= 0 && !bytes.HasPrefix(head, []byte("\xff\xfe")) {
-		return format{}, fmt.Errorf("source: %s: is not text, and neither its ending nor its first bytes say what it is: formats are %s; set `format` under the layout's `recording`", path, strings.Join(Formats(), ", "))
+		return text, fmt.Errorf("source: %s: is not text, and neither its ending nor its first bytes say what it is: formats are %s; set `format` under the layout's `recording`", path, strings.Join(Formats(), ", "))
 	}
-	return formats[0], nil
+	return text, nil
 }
 
 func firstBytes(path string) ([]byte, error) {
@@ -121,13 +99,13 @@ func OpenTracks(path string, rec signal.Recording) (track.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.open == nil {
+	if f.New == nil {
 		return openText(path, rec)
 	}
-	return f.open(path)
+	return f.Open(path)
 }
 
-// openTracks returns a source of the channels of a recording that is no text.
+// openTracks returns a source of the channels of a recording that is not text.
 func openTracks(file track.File, path string, layout *signal.Layout, rec signal.Recording, opt Options) (Source, error) {
 	if !rec.HasColumns() {
 		return newWaves(file, path, layout, rec, opt)

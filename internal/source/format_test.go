@@ -15,7 +15,7 @@ import (
 // array is an NPY file of three numbers.
 const array = "\x93NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }  \n\x01\x02\x03"
 
-// TestFormat opens recordings whose format is told by ending, first bytes or
+// TestFormat opens recordings whose format is known by ending, first bytes or
 // layout.
 func TestFormat(t *testing.T) {
 	dir := t.TempDir()
@@ -83,4 +83,34 @@ func TestFormat(t *testing.T) {
 		fmt.Fprintf(&out, "# %s\n%s\n\n", tc.name, strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
 	}
 	golden.Check(t, "format-errors.golden", out.String())
+}
+
+// What a person looks up is there: docs/formats.md has a row for each format, with
+// its endings, and no two formats share a name or an ending.
+func TestFormatsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, f := range formats {
+		_, row, ok := strings.Cut(string(page), "\n| `"+f.Name+"` | ")
+		if !ok {
+			t.Errorf("no row for %s", f.Name)
+		}
+		row, _, _ = strings.Cut(row, "\n")
+		for _, ending := range f.Endings {
+			if ending != "" && !strings.Contains(row, "`"+ending+"`") {
+				t.Errorf("the row for %s does not name %s", f.Name, ending)
+			}
+			if seen[ending] {
+				t.Errorf("two formats have the ending %q", ending)
+			}
+			seen[ending] = true
+		}
+		if seen["name "+f.Name] {
+			t.Errorf("two formats are named %s", f.Name)
+		}
+		seen["name "+f.Name] = true
+	}
 }

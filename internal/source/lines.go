@@ -2,51 +2,63 @@ package source
 
 import (
 	"bufio"
-	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
+
+	"github.com/flank-tcm/flank/internal/csvfile"
 )
 
-// lineReader reads the cells of one row after another. encoding/csv has one for
-// a separator of one character.
+// lineReader reads the cells of one row after another.
 type lineReader interface {
-	Read() ([]string, error)
-	FieldPos(field int) (line, column int)
+	// read returns the cells of the next row, valid until the next call, and the
+	// line that it starts on; io.EOF after the last.
+	read() (row []string, line int, err error)
 }
 
-func newLineReader(r io.Reader, separator rune) lineReader {
+// newLineReader returns a reader of rows that follow skip lines. Errors begin with
+// where.
+func newLineReader(in io.Reader, where string, separator rune, skip int) lineReader {
 	if separator == ' ' {
-		br, ok := r.(*bufio.Reader)
+		br, ok := in.(*bufio.Reader)
 		if !ok {
-			br = bufio.NewReader(r)
+			br = bufio.NewReader(in)
 		}
-		return &blankReader{r: br}
+		return &blankReader{r: br, where: where, line: skip}
 	}
-	c := csv.NewReader(r)
-	c.Comma = separator
-	c.ReuseRecord = true
-	c.FieldsPerRecord = -1 // checked by cellReader
-	return c
+	r := csvfile.NewReader(in, where)
+	r.Separator, r.Skipped = separator, skip
+	return quotedReader{r}
+}
+
+// quotedReader reads rows whose cells are separated by one character, with quotes.
+type quotedReader struct{ *csvfile.Reader }
+
+func (q quotedReader) read() ([]string, int, error) {
+	err := q.Next()
+	return q.Row, q.Line, err
 }
 
 // blankReader reads rows whose cells are separated by blanks and tabs, without
 // quotes. Lines that are empty are left out; a line that is an arrival time is
 // one cell. The row is used again by the next Read.
 type blankReader struct {
-	r    *bufio.Reader
-	long []byte
-	row  []string
-	line int
+	r     *bufio.Reader
+	where string
+	long  []byte
+	row   []string
+	line  int
 }
 
-func (b *blankReader) FieldPos(int) (line, column int) { return b.line, 1 }
-
-func (b *blankReader) Read() ([]string, error) {
+func (b *blankReader) read() ([]string, int, error) {
 	for {
 		line, err := b.readLine()
+		if err == io.EOF {
+			return nil, b.line, io.EOF
+		}
 		if err != nil {
-			return nil, err
+			return nil, b.line, fmt.Errorf("%s: %w", b.where, err)
 		}
 		b.line++
 		if line = strings.TrimSpace(line); line == "" {
@@ -54,12 +66,12 @@ func (b *blankReader) Read() ([]string, error) {
 		}
 		b.row = b.row[:0]
 		if isArrival(line) {
-			return append(b.row, line), nil
+			return append(b.row, line), b.line, nil
 		}
 		for cell := range strings.FieldsSeq(line) {
 			b.row = append(b.row, cell)
 		}
-		return b.row, nil
+		return b.row, b.line, nil
 	}
 }
 

@@ -37,10 +37,10 @@ func (r Recording) open() (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.open == nil {
+	if f.New == nil {
 		return OpenTable(r.Path, r.Layout, r.Columns, opt)
 	}
-	file, err := f.open(r.Path)
+	file, err := f.Open(r.Path)
 	if err != nil {
 		return nil, err
 	}

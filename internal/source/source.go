@@ -46,14 +46,14 @@ type Source interface {
 	Next(ctx context.Context) (*Block, error)
 }
 
-// Keeper is a Source that has to know what of it is on disk: a live one, whose
-// sender keeps the rest.
-type Keeper interface {
+// AckedSource is a live Source that needs to know which samples are on disk. Its sender
+// keeps the others, and sends them again after a failure.
+type AckedSource interface {
 	Source
 
-	// Kept says that the windows of a session that begin before a sample counter
-	// of the layout's highest rate are on disk, or never will be, and so are those
-	// of all sessions before. It is called from the goroutine that calls Next, and
-	// also before the first Next, for what was kept by an earlier run.
-	Kept(session, next int64)
+	// Acked says that the windows of a session that begin before a sample counter
+	// of the layout's highest rate are on disk, or never will be, and so are all
+	// windows of earlier sessions. It is called from the goroutine that calls Next,
+	// and also before the first Next, for what an earlier run wrote.
+	Acked(session, next int64)
 }

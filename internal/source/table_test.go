@@ -248,7 +248,7 @@ func TestTableTimes(t *testing.T) {
 		"one sample lost":              {[]string{"0", "0.2", "0.3"}, []int64{0, 2, 3}, "2026-01-31T14:00:00Z"},
 		"more than half a sample late": {[]string{"0", "0.151", "0.2"}, []int64{0, 2, 3}, "2026-01-31T14:00:00Z"},
 		"an hour lost":                 {[]string{"0", "3600"}, []int64{0, 36000}, "2026-01-31T14:00:00Z"},
-		"a slow clock is no gap":       {[]string{"0", "0.14", "0.28", "0.42"}, []int64{0, 1, 2, 3}, "2026-01-31T14:00:00Z"},
+		"a slow clock is not a gap":    {[]string{"0", "0.14", "0.28", "0.42"}, []int64{0, 1, 2, 3}, "2026-01-31T14:00:00Z"},
 	} {
 		text := "t,ax\n" + strings.Join(tc.times, ",1\n") + ",1\n"
 		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, Options{Start: start})

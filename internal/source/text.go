@@ -3,7 +3,6 @@ package source
 import (
 	"bufio"
 	"bytes"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flank-tcm/flank/internal/csvfile"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 	// which is never closed can take.
 	maxRow = 1 << 20
 	// readAhead is how far a cellReader reads ahead, and so the longest header
-	// of which the separator can be told.
+	// of which the separator can be found.
 	readAhead = 64 << 10
 	// maxHeader is the most lines that can name columns.
 	maxHeader = 20
@@ -56,7 +57,9 @@ func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
 	br := bufio.NewReaderSize(c.limit, readAhead)
 	for range d.skip {
 		c.limit.left = maxRow
-		if err := skipLine(br); err != nil {
+		if err := skipLine(br); err != nil && err != io.EOF {
+			return nil, c.rowError(fmt.Errorf("source: %s: %w", name, err))
+		} else if err == io.EOF {
 			return nil, c.rowError(err)
 		}
 	}
@@ -71,7 +74,7 @@ func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
 	if c.dialect.separator == 0 {
 		c.dialect.separator = d.findSeparator(head)
 	}
-	c.lines = newLineReader(br, c.dialect.separator)
+	c.lines = newLineReader(br, "source: "+name, c.dialect.separator, d.skip)
 	if err := c.readHeader(); err != nil {
 		return nil, err
 	}
@@ -140,22 +143,17 @@ func (c *cellReader) next() error {
 	if err := c.read(); err != nil {
 		return err
 	}
-	if len(c.row) != len(c.header) {
-		return fmt.Errorf("source: %s:%d: cells in the row: %d, in the header: %d: correct the row; common causes are a decimal comma, a missing separator and a file that was cut off",
-			c.name, c.line, len(c.row), len(c.header))
-	}
-	return nil
+	return csvfile.CheckWidth("source: "+c.name, c.line, len(c.row), len(c.header))
 }
 
-// read reads the next row that is no arrival time.
+// read reads the next row that is not an arrival time.
 func (c *cellReader) read() error {
 	for {
 		c.limit.left = maxRow
-		row, err := c.lines.Read()
 		before := c.line
+		row, line, err := c.lines.read()
 		if len(row) > 0 {
-			c.line, _ = c.lines.FieldPos(0)
-			c.line += c.dialect.skip
+			c.line = line
 		}
 		c.row = row
 		if err != nil {
@@ -186,7 +184,6 @@ func (c *cellReader) arrived(at time.Time) {
 
 // rowError says why c.row is not the whole row.
 func (c *cellReader) rowError(err error) error {
-	var parse *csv.ParseError
 	switch header := int64(c.dialect.header); {
 	case err == io.EOF && c.rows == 0:
 		return fmt.Errorf("source: %s: the file is empty: record again", c.name)
@@ -194,13 +191,10 @@ func (c *cellReader) rowError(err error) error {
 		return fmt.Errorf("source: %s: there is no row under the header: record again", c.name)
 	case err == io.EOF:
 		return io.EOF
-	case errors.As(err, &parse):
-		return fmt.Errorf("source: %s:%d: a quote (\") at byte %d of line %d does not belong there or is never closed: remove it",
-			c.name, parse.StartLine+c.dialect.skip, parse.Column, parse.Line+c.dialect.skip)
 	case errors.Is(err, errRowTooLong):
 		return fmt.Errorf("source: %s:%d: the row is longer than %d bytes: close the open quote (\"), or check that this is a table of text", c.name, c.line, maxRow)
 	}
-	return fmt.Errorf("source: %s: %w", c.name, err)
+	return err
 }
 
 func (c *cellReader) errorf(col int, format string, args ...any) error {
@@ -257,7 +251,7 @@ func (c *cellReader) text(col int) (string, error) {
 func (c *cellReader) moment(col int) (at time.Time, seconds float64, isTime bool, err error) {
 	cell := c.cell(col)
 	if isMissing(cell) {
-		return at, 0, false, c.errorf(col, "is no time: give every row its time, or leave `time` out of the layout's `recording`")
+		return at, 0, false, c.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
 	}
 	if s, err := c.parse(cell, 64); err == nil {
 		return at, s, false, nil

@@ -16,8 +16,7 @@ import (
 type textFile struct {
 	path    string
 	dialect dialect
-	infos   []track.Info
-	notes   []string
+	track.Listing
 }
 
 // openText opens the table at path in the dialect that rec states, or else the
@@ -47,18 +46,18 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 		return nil, err
 	}
 	t.dialect = cells.dialect
-	t.notes = append(t.notes, t.dialect.String())
+	t.Remark("%v", t.dialect)
 	for _, name := range cells.header {
-		t.infos = append(t.infos, track.Info{Name: name, Len: -1, Start: cells.firstArrive})
+		t.Infos = append(t.Infos, track.Info{Name: name, Len: -1, Start: cells.firstArrive})
 	}
 	for range 100 { // rows that show which columns are text
 		if err := cells.next(); err != nil {
 			break // it comes again when the table is read
 		}
-		for i := range t.infos {
+		for i := range t.Infos {
 			if cell := cells.cell(i); !isMissing(cell) {
 				_, err := cells.parse(cell, 64)
-				t.infos[i].Text = t.infos[i].Text || err != nil
+				t.Infos[i].Text = t.Infos[i].Text || err != nil
 			}
 		}
 	}
@@ -89,10 +88,6 @@ func (d dialect) String() string {
 	return "text, " + strings.Join(words, ", ")
 }
 
-func (t *textFile) Tracks() []track.Info { return t.infos }
-
-func (t *textFile) Notes() []string { return t.notes }
-
 func (t *textFile) Close() error { return nil }
 
 func (t *textFile) Open(tracks []int) (track.Reader, error) {
@@ -107,7 +102,7 @@ func (t *textFile) Open(tracks []int) (track.Reader, error) {
 	}
 	r := &textReader{t: t, file: f, cells: cells, tracks: tracks}
 	for _, i := range tracks {
-		if t.infos[i].Text {
+		if t.Infos[i].Text {
 			r.values = append(r.values, track.Values{Texts: make([]string, 0, blockRows)})
 		} else {
 			r.values = append(r.values, track.Values{Numbers: make([]float64, 0, blockRows)})
@@ -154,7 +149,7 @@ func (r *textReader) Read(most int) ([]track.Values, int, error) {
 func (r *textReader) row() error {
 	for k, i := range r.tracks {
 		v := &r.values[k]
-		if r.t.infos[i].Text {
+		if r.t.Infos[i].Text {
 			v.Texts = append(v.Texts, strings.Clone(r.cells.cell(i)))
 			continue
 		}
@@ -167,7 +162,7 @@ func (r *textReader) row() error {
 	return nil
 }
 
-// finish closes the file and says what arrival times tell.
+// finish closes the file and notes what arrival times say.
 func (r *textReader) finish() {
 	r.file.Close()
 	c := r.cells
@@ -176,6 +171,6 @@ func (r *textReader) finish() {
 		if s := c.lastArrive.Sub(c.firstArrive).Seconds(); s > 0 && !math.IsInf(s, 0) {
 			note += fmt.Sprintf("; by the clock of the recorder %.5g rows a second arrived", float64(c.lastAt)/s)
 		}
-		r.t.notes = append(r.t.notes[:1], note)
+		r.t.Remarks = append(r.t.Remarks[:1], note)
 	}
 }

@@ -29,7 +29,7 @@ func newTrackRows(file track.File, name string) *trackRows {
 }
 
 // trackNames returns what tracks are called: their names, with their groups
-// where a name is that of several.
+// where several have one name.
 func trackNames(infos []track.Info) []string {
 	count := make(map[string]int)
 	for _, info := range infos {
@@ -125,7 +125,7 @@ func (r *trackRows) moment(col int) (at time.Time, seconds float64, isTime bool,
 	}
 	v := r.values[r.at[col]].Numbers[r.i]
 	if v != v {
-		return at, 0, false, r.errorf(col, "is no time: give every row its time, or leave `time` out of the layout's `recording`")
+		return at, 0, false, r.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
 	}
 	return at, v, false, nil
 }

@@ -14,11 +14,11 @@ import (
 )
 
 // Waves reads the channels of a recording in which each is a track of its own,
-// at whatever rate: a [Source] for all formats but text.
+// at any rate: a [Source] for all formats but text.
 //
 // A file may hold the same channels several times, in groups of which each is
 // the recording of one hole. Then each group is a session, in the order of the
-// file, and its name is Context.Hole. Groups whose rates are not those of the
+// file, and its name is Context.Hole. Groups with other rates than the
 // layout, such as decimated copies, are left out.
 type Waves struct {
 	name   string
@@ -220,7 +220,7 @@ func (w *Waves) Next(ctx context.Context) (*Block, error) {
 	return nil, w.err
 }
 
-// openPart begins to read the part whose turn it is.
+// openPart begins to read the next part.
 func (w *Waves) openPart() error {
 	p := w.parts[w.part]
 	w.block.Hole = p.hole

@@ -15,32 +15,24 @@ import (
 
 // memory is a recorded file in memory.
 type memory struct {
-	infos  []track.Info
+	track.Listing
 	values []track.Values
 }
 
 func (m *memory) add(info track.Info, numbers ...float64) {
 	info.Len = int64(len(numbers))
-	m.infos, m.values = append(m.infos, info), append(m.values, track.Values{Numbers: numbers})
+	m.Infos, m.values = append(m.Infos, info), append(m.values, track.Values{Numbers: numbers})
 }
 
 func (m *memory) addText(name string, texts ...string) {
-	m.infos = append(m.infos, track.Info{Name: name, Text: true, Len: int64(len(texts))})
+	m.Infos = append(m.Infos, track.Info{Name: name, Text: true, Len: int64(len(texts))})
 	m.values = append(m.values, track.Values{Texts: texts})
 }
 
-func (m *memory) Tracks() []track.Info { return m.infos }
-func (m *memory) Notes() []string      { return nil }
-func (m *memory) Close() error         { return nil }
+func (m *memory) Close() error { return nil }
 
 func (m *memory) Open(tracks []int) (track.Reader, error) {
-	var columns []track.Column
-	var infos []track.Info
-	for _, i := range tracks {
-		columns = append(columns, &memoryColumn{m.values[i]})
-		infos = append(infos, m.infos[i])
-	}
-	return track.SideBySide(columns, infos), nil
+	return m.SideBySide(tracks, func(i int) (track.Column, error) { return &memoryColumn{m.values[i]}, nil })
 }
 
 type memoryColumn struct{ left track.Values }

@@ -9,7 +9,7 @@ import (
 
 // Ack says that every record of the current epoch up to and including seq was
 // delivered. The cursor file follows within a second of acknowledging, and at
-// Close; an error of Ack is about that file and costs no more than repeats after
+// Close; an error of Ack is about that file and only costs repeats after
 // a crash. It panics if seq was not yet durable, so never delivered.
 func (s *Spool) Ack(seq uint64) error {
 	s.mu.Lock()
@@ -37,7 +37,7 @@ func (s *Spool) Ack(seq uint64) error {
 	return s.writeCursor()
 }
 
-// passHoles moves acked over lost records that nobody can deliver. It needs mu.
+// passHoles moves acked over lost records that cannot be delivered. It needs mu.
 func (s *Spool) passHoles() {
 	for len(s.holes) > 0 && s.holes[0].from <= s.acked {
 		s.acked = max(s.acked, s.holes[0].to)
@@ -61,7 +61,7 @@ func (s *Spool) reap() {
 	s.segs = append(s.removeOld(s.segs[:n:n], now), s.segs[n:]...)
 }
 
-// removeOld removes those of the delivered segments that were kept long enough
+// removeOld removes delivered segments that were kept long enough
 // and returns the others. It needs mu.
 func (s *Spool) removeOld(segs []*segment, now time.Time) (kept []*segment) {
 	for _, g := range segs {

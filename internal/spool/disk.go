@@ -133,7 +133,7 @@ func WriteFile(d Disk, name string, b []byte) error {
 
 // replaceFile creates the file called name, or replaces it in one step, with what
 // fill writes. The contents are durable then. Where the disk refuses to make the
-// name durable too, a crash brings the old file back, which is no less right.
+// name durable too, a crash brings the old file back, which is just as right.
 func replaceFile(d Disk, name string, fill func(io.Writer) error) error {
 	f, err := d.Create(name + tempSuffix)
 	if err != nil {

@@ -74,7 +74,7 @@ type Check struct {
 	Records      uint64 // whole ones
 	Lost         uint64 // of those before the last whole one: damaged now, or set aside before
 	Damaged      int64  // offset of the first damage, or -1
-	DamagedBytes int64  // bytes that are no part of a whole record, Torn not included
+	DamagedBytes int64  // bytes that are not part of a whole record, without Torn
 	Torn         int64  // bytes behind the last whole record that are being written or that a crash tore
 }
 
@@ -82,72 +82,88 @@ type Check struct {
 // it is not nil, for each whole record. It changes nothing. What the disk cannot
 // read is damage like any other. An error of fn ends it and is returned.
 func Walk(d Disk, info SegmentInfo, fn func(Record) error) (Check, error) {
-	c := Check{Damaged: -1}
 	f, err := d.Open(info.Name)
 	if err != nil {
-		return c, fmt.Errorf("spool: %w", err)
+		return Check{Damaged: -1}, fmt.Errorf("spool: %w", err)
 	}
 	defer f.Close()
 	g := info.seg
-	high := uint64(maxSeq)
+	w := walk{check: Check{Damaged: -1}, disk: &patched{file: f}, want: g.first, end: g.end, high: maxSeq}
+	w.sc = &scanner{file: w.disk, epoch: g.epoch, end: info.Bytes}
 	if g.end > 0 {
-		high = g.end
+		w.high = g.end
 	}
-	disk := &patched{file: f}
-	sc := &scanner{file: disk, epoch: g.epoch, end: info.Bytes}
-	damage := func(from, to int64) {
-		if c.Damaged < 0 {
-			c.Damaged = from
-		}
-		c.DamagedBytes += to - from
-	}
-	want := g.first
 	for {
-		at := sc.off
-		h, payload, err := sc.next()
-		if err == nil && (h.seq < want || h.seq >= high) {
-			sc.off, err = at, errDamaged
-		}
-		if err == errDamaged {
-			found, err := sc.resync(want, high)
-			if err != nil {
-				return c, fmt.Errorf("spool: %s: %w", info.Name, err)
-			}
-			if found {
-				damage(at, sc.off)
-				continue
-			}
-			if g.end > want || disk.anyBad(at, info.Bytes) {
-				damage(at, info.Bytes)
-			} else {
-				c.Torn = info.Bytes - at
-			}
-			break
-		}
+		h, payload, err := w.next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return c, fmt.Errorf("spool: %s: %w", info.Name, err)
+			return w.check, fmt.Errorf("spool: %s: %w", info.Name, err)
 		}
 		if h.hole() {
-			c.Lost += h.seq + 1 - want
+			w.check.Lost += h.seq + 1 - w.want
 		} else {
-			c.Lost += h.seq - want
-			c.Records++
+			w.check.Lost += h.seq - w.want
+			w.check.Records++
 			if fn != nil {
 				if err := fn(Record{Epoch: g.epoch, Seq: h.seq, Payload: payload}); err != nil {
-					return c, err
+					return w.check, err
 				}
 			}
 		}
-		want = h.seq + 1
+		w.want = h.seq + 1
 	}
-	if g.end > want {
-		c.Lost += g.end - want
-		if c.Damaged < 0 {
-			c.Damaged = sc.off
+	if g.end > w.want {
+		w.check.Lost += g.end - w.want
+		if w.check.Damaged < 0 {
+			w.check.Damaged = w.sc.off
 		}
 	}
-	return c, nil
+	return w.check, nil
+}
+
+// walk is a segment that is being looked through.
+type walk struct {
+	check     Check
+	disk      *patched
+	sc        *scanner
+	want      uint64 // the seq that comes next if none is lost
+	end, high uint64 // seq behind the last record, 0 if it is not known; the highest that it can be
+}
+
+// next returns the next whole record or hole. It counts what is damaged before it.
+// It returns io.EOF after the last.
+func (w *walk) next() (header, []byte, error) {
+	for {
+		at := w.sc.off
+		h, payload, err := w.sc.next()
+		if err == nil && (h.seq < w.want || h.seq >= w.high) {
+			w.sc.off, err = at, errDamaged
+		}
+		if err != errDamaged {
+			return h, payload, err
+		}
+		found, err := w.sc.resync(w.want, w.high)
+		if err != nil {
+			return header{}, nil, err
+		}
+		if !found {
+			if w.end > w.want || w.disk.anyBad(at, w.sc.end) {
+				w.damage(at, w.sc.end)
+			} else {
+				w.check.Torn = w.sc.end - at
+			}
+			return header{}, nil, io.EOF
+		}
+		w.damage(at, w.sc.off)
+	}
+}
+
+// damage counts bytes that are not part of a whole record.
+func (w *walk) damage(from, to int64) {
+	if w.check.Damaged < 0 {
+		w.check.Damaged = from
+	}
+	w.check.DamagedBytes += to - from
 }

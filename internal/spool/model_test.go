@@ -206,7 +206,7 @@ func TestAgainstModel(t *testing.T) {
 				}
 				b[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 				os.WriteFile(path, b, 0o644)
-				if last { // cannot be told from a torn tail
+				if last { // looks like a torn tail
 					m.synced = m.synced[:seq]
 					return
 				}

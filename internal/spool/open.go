@@ -19,7 +19,7 @@ type Recovery struct {
 	NewEpoch   bool   // the epoch was minted now
 
 	Quarantined  uint64   // records lost to damage, or to sectors that the disk cannot read
-	DamagedBytes int64    // bytes that were no part of a whole record any more
+	DamagedBytes int64    // bytes that were not part of a whole record any more
 	BadFiles     []string // where they are kept, in the spool's folder
 }
 
@@ -105,7 +105,7 @@ func (s *Spool) load() (rec Recovery, err error) {
 	if n := len(segs); n > 0 {
 		s.ordinal, s.epoch = segs[n-1].ordinal, segs[n-1].epoch
 	}
-	// The active segment is never removed. Where it is missing, somebody else took
+	// The active segment is never removed. Where it is missing, another program took
 	// it away: which seqs were given out is not known any more.
 	if len(segs) == 0 || found && c.ordinal > s.ordinal {
 		s.ordinal, s.epoch, rec.NewEpoch = max(s.ordinal, c.ordinal)+1, s.set.MintEpoch(), true
@@ -163,33 +163,20 @@ func (s *Spool) loadLast(rec *Recovery) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case damaged && !s.set.Recut, disk.anyBad(sc.off, g.size):
-		s.setActive(nil, 0) // to a file with bad sectors nothing can be appended, either
-		end := uint64(unknownEnd)
-		if s.set.Recut {
-			end = next
-		}
-		found, err := salvage(s.disk, g, end, s.acked)
-		if err != nil {
+	if damaged && !s.set.Recut || disk.anyBad(sc.off, g.size) {
+		if next, err = s.mendLast(g, next, rec); err != nil {
 			return err
 		}
-		next, g.size = found.end, found.size
-		rec.Quarantined += found.lost
-		rec.DamagedBytes += found.bytes
-		if found.bad != "" {
-			rec.BadFiles = append(rec.BadFiles, found.bad)
+	} else {
+		if sc.off < g.size {
+			rec.TornBytes = g.size - sc.off
+			if err := f.Truncate(sc.off); err != nil {
+				return err
+			}
+			g.size = sc.off
 		}
-	case sc.off < g.size:
-		rec.TornBytes = g.size - sc.off
-		if err := f.Truncate(sc.off); err != nil {
-			return err
-		}
-		g.size = sc.off
-		fallthrough
-	default:
-		// What a killed program wrote may not be on the disk yet. It must be,
-		// before anybody sees it.
+		// What a killed program wrote may not be on the disk yet. It must be, before a
+		// reader sees it.
 		if err := f.Sync(); err != nil {
 			return err
 		}
@@ -204,6 +191,28 @@ func (s *Spool) loadLast(rec *Recovery) error {
 		return s.roll()
 	}
 	return nil
+}
+
+// mendLast keeps what is good of the last segment, whose records are whole up to
+// next, and returns the seq behind its last record. Nothing can be appended to a
+// file with bad sectors either.
+func (s *Spool) mendLast(g *segment, next uint64, rec *Recovery) (end uint64, err error) {
+	s.setActive(nil, 0)
+	end = unknownEnd
+	if s.set.Recut {
+		end = next
+	}
+	found, err := salvage(s.disk, g, end, s.acked)
+	if err != nil {
+		return 0, err
+	}
+	g.size = found.size
+	rec.Quarantined += found.lost
+	rec.DamagedBytes += found.bytes
+	if found.bad != "" {
+		rec.BadFiles = append(rec.BadFiles, found.bad)
+	}
+	return found.end, nil
 }
 
 // scan reads records and holes without a gap from seq first, up to the end or to

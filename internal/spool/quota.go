@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// maxBad is how many damaged files are kept for whoever wants to look at them.
+// maxBad is how many damaged files are kept for a person to look at.
 const maxBad = 8
 
 // fit makes room for size bytes more under Settings.MaxBytes. It needs write.

@@ -35,7 +35,7 @@ func TestFullRefuses(t *testing.T) {
 	}
 }
 
-// With DropOldest the newest records stay, and what was given up is counted.
+// With DropOldest the newest records stay, and what was dropped is counted.
 func TestFullDropsOldest(t *testing.T) {
 	s, _ := mustOpen(t, t.TempDir(), Settings{MaxBytes: 800, DropOldest: true, fsync: noSync})
 	mustAppend(t, s, numbered(0, 100)...)

@@ -19,8 +19,8 @@ type Record struct {
 // Next returns the next durable record that was not yet read, and waits for it
 // until ctx ends. Records that are damaged, or that the disk cannot read, are set
 // aside and skipped; Stats counts them. ErrFull says that the disk has no room for
-// what is good of a damaged segment. Another error than these, that of ctx and
-// ErrClosed comes from the disk: the same Next may succeed later. Only one
+// what is good of a damaged segment. Any other error but ErrClosed and the error of
+// ctx comes from the disk: the same Next may succeed later. Only one
 // goroutine may call Next.
 func (s *Spool) Next(ctx context.Context) (Record, error) {
 	for {
@@ -75,78 +75,107 @@ func (r *reader) open(d Disk, g *segment) error {
 	return nil
 }
 
+// place is a segment that holds the record to be read next, as it was a moment ago.
+type place struct {
+	seg   *segment
+	end   uint64
+	size  int64
+	epoch uint64
+}
+
+// locate returns where the next record is. ok is false if there is none now. It
+// needs reading.
+func (s *Spool) locate() (p place, ok bool, err error) {
+	r := &s.r
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return place{}, false, fmt.Errorf("spool: %w", ErrClosed)
+	}
+	if s.rewind {
+		r.seq, s.rewind = s.acked, false
+	}
+	r.seq = max(r.seq, s.acked)
+	if r.seq >= s.synced {
+		if r.seg != nil && !slices.Contains(s.segs, r.seg) {
+			r.close() // the disk gets the room of a removed file back only now
+		}
+		return place{}, false, nil
+	}
+	g := s.find(r.seq)
+	return place{g, g.end, g.size, s.epoch}, true, nil
+}
+
 // read returns the next record. ok is false if there is none now. It needs reading.
 func (s *Spool) read() (rec Record, ok bool, err error) {
 	r := &s.r
 	var mended *segment
 	for {
-		s.mu.Lock()
-		if s.closed {
-			s.mu.Unlock()
-			return Record{}, false, fmt.Errorf("spool: %w", ErrClosed)
+		p, ok, err := s.locate()
+		if err != nil || !ok {
+			return Record{}, false, err
 		}
-		if s.rewind {
-			r.seq, s.rewind = s.acked, false
-		}
-		r.seq = max(r.seq, s.acked)
-		if r.seq >= s.synced {
-			if r.seg != nil && !slices.Contains(s.segs, r.seg) {
-				r.close() // the disk gets the room of a removed file back only now
-			}
-			s.mu.Unlock()
-			return Record{}, false, nil
-		}
-		g := s.find(r.seq)
-		end, size, epoch := g.end, g.size, s.epoch
-		s.mu.Unlock()
-
-		if r.seg != g || r.at > r.seq {
-			if err := r.open(s.disk, g); errors.Is(err, fs.ErrNotExist) && s.gone(g) {
+		if r.seg != p.seg || r.at > r.seq {
+			if err := r.open(s.disk, p.seg); errors.Is(err, fs.ErrNotExist) && s.gone(p.seg) {
 				continue
 			} else if err != nil {
 				return Record{}, false, fmt.Errorf("spool: %w", err)
 			}
 		}
-		r.sc.end = size
-		for r.at < end && r.at <= r.seq {
-			h, payload, err := r.sc.next()
-			switch {
-			case err == io.EOF, err == nil && (h.seq < r.at || h.seq >= end || h.seq > r.at && !h.hole()):
-				err = errDamaged // records are missing
+		rec, ok, err := s.scanTo(p)
+		switch {
+		case err == errDamaged && p.seg == mended:
+			return Record{}, false, fmt.Errorf("spool: %s: damaged again right after its good records were rewritten: check the disk", r.seg.name())
+		case err == errDamaged && s.gone(p.seg):
+		case err == errDamaged:
+			if err := s.quarantine(p.seg); err != nil {
+				return Record{}, false, err
 			}
-			if err == errDamaged {
-				if g == mended {
-					return Record{}, false, fmt.Errorf("spool: %s: damaged again right after its good records were written anew: check the disk", r.seg.name())
-				}
-				if s.gone(g) {
-					break
-				}
-				if err := s.quarantine(g); err != nil {
-					return Record{}, false, err
-				}
-				mended = g
-				break
-			}
-			if err != nil {
-				return Record{}, false, fmt.Errorf("spool: %s: %w", r.seg.name(), err)
-			}
-			from := r.at
-			r.at = h.seq + 1
-			if h.hole() {
-				r.seq = max(r.seq, r.at)
-				s.mu.Lock()
-				if hole := (span{from, r.at}); r.at > s.acked && !slices.Contains(s.holes, hole) {
-					s.holes = append(s.holes, hole)
-					s.passHoles()
-				}
-				s.mu.Unlock()
-				break
-			}
-			if h.seq == r.seq {
-				r.seq++
-				return Record{Epoch: epoch, Seq: h.seq, Payload: payload}, true, nil
-			}
+			mended = p.seg
+		case err != nil:
+			return Record{}, false, fmt.Errorf("spool: %s: %w", r.seg.name(), err)
+		case ok:
+			return rec, true, nil
 		}
+	}
+}
+
+// scanTo reads the open segment up to the next record. ok is false if there is a
+// hole in its place, or the end of the segment. The error is errDamaged where
+// records are missing or damaged, or is the disk's. It needs reading.
+func (s *Spool) scanTo(p place) (rec Record, ok bool, err error) {
+	r := &s.r
+	r.sc.end = p.size
+	for r.at < p.end && r.at <= r.seq {
+		h, payload, err := r.sc.next()
+		if err == io.EOF || err == nil && (h.seq < r.at || h.seq >= p.end || h.seq > r.at && !h.hole()) {
+			err = errDamaged
+		}
+		if err != nil {
+			return Record{}, false, err
+		}
+		from := r.at
+		r.at = h.seq + 1
+		if h.hole() {
+			s.skip(span{from, r.at})
+			return Record{}, false, nil
+		}
+		if h.seq == r.seq {
+			r.seq++
+			return Record{Epoch: p.epoch, Seq: h.seq, Payload: payload}, true, nil
+		}
+	}
+	return Record{}, false, nil
+}
+
+// skip notes that the records of a hole are lost. It needs reading.
+func (s *Spool) skip(hole span) {
+	s.r.seq = max(s.r.seq, hole.to)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if hole.to > s.acked && !slices.Contains(s.holes, hole) {
+		s.holes = append(s.holes, hole)
+		s.passHoles()
 	}
 }
 
@@ -161,7 +190,7 @@ func (s *Spool) find(seq uint64) *segment {
 	panic(fmt.Sprintf("spool: no segment for record %d", seq))
 }
 
-// gone reports whether g was given up to make room.
+// gone reports whether g was dropped to make room.
 func (s *Spool) gone(g *segment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +218,7 @@ func (s *Spool) quarantine(g *segment) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !slices.Contains(s.segs, g) && !slices.Contains(s.old, g): // given up, meanwhile
+	case !slices.Contains(s.segs, g) && !slices.Contains(s.old, g): // dropped meanwhile
 		_ = s.disk.Remove(g.name())
 		return nil
 	case err != nil:

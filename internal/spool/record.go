@@ -178,7 +178,7 @@ func (s *scanner) resync(low, high uint64) (bool, error) {
 }
 
 // begun returns how many records begin at off or behind it, the first of them with
-// the given seq, as far as their headers tell: what follows a header that is
+// the given seq, as far as their headers say: what follows a header that is
 // damaged counts as one record.
 func (s *scanner) begun(first uint64) (n uint64, err error) {
 	defer func(at int64) { s.off = at }(s.off)

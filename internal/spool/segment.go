@@ -48,7 +48,7 @@ func parseSegmentName(name string) (g *segment, ok bool) {
 }
 
 // listSegments returns the segments of d in the order of their records. Sizes
-// are those of the files; end is the first seq of the next segment, and 0 for the
+// are read from the files; end is the first seq of the next segment, and 0 for the
 // last one of an epoch.
 func listSegments(d Disk) ([]*segment, error) {
 	files, err := d.List()
@@ -85,7 +85,7 @@ type salvaged struct {
 	end   uint64 // seq behind its last record
 	size  int64  // bytes of the new file
 	lost  uint64 // records that were damaged and not yet delivered
-	bytes int64  // bytes of the old file that were no whole record
+	bytes int64  // bytes of the old file that were not a whole record
 	bad   string // name of the file with the damaged bytes; empty if the disk had no room for it
 }
 

@@ -84,7 +84,7 @@ type life struct {
 	unsynced []string
 	broken   map[int]string // own bytes damaged, by what: flips or bad sectors
 	spoiled  bool           // there were bad sectors
-	acked    int            // everything below was acknowledged, or given up for want of room
+	acked    int            // everything below was acknowledged, or dropped for want of room
 	ever     int            // everything below was acknowledged, and a crash may have forgotten it
 	read     int            // seq that Next is to return at least
 	made     int
@@ -228,10 +228,10 @@ func (l *life) settle(before Stats, refused bool, err error) error {
 	after := l.s.Stats()
 	if given := int(after.Dropped - before.Dropped); given > 0 {
 		if !l.set.DropOldest {
-			return fmt.Errorf("%d records given up, which nobody asked for", given)
+			return fmt.Errorf("%d records dropped, which was not asked for", given)
 		}
 		if want := int(after.Acked) - l.acked; given > want {
-			return fmt.Errorf("%d records counted as given up, acked moved by %d", given, want)
+			return fmt.Errorf("%d records counted as dropped, acked moved by %d", given, want)
 		}
 		l.counts["dropped"] += given
 		l.acked = int(after.Acked)
@@ -296,7 +296,7 @@ func (l *life) deliver(n int) error {
 				// records that are not on the disk.
 				l.counts["lost without Sync"]++
 			default:
-				return fmt.Errorf("record %d is lost, nobody had touched it", l.read)
+				return fmt.Errorf("record %d is lost, although no fault touched it", l.read)
 			}
 		}
 		if end {
@@ -420,7 +420,7 @@ func (l *life) reopen(crash bool) error {
 			if _, _, err := Open("", l.set); err != nil {
 				l.counts["open failed"]++
 			}
-			l.repaired++ // it may have found damage, and nobody heard of it
+			l.repaired++ // it may have found damage without a report
 			l.disk.crash()
 			l.note("crash after open")
 		}
@@ -432,9 +432,9 @@ func (l *life) reopen(crash bool) error {
 	if l.s.Epoch() != l.epoch {
 		return fmt.Errorf("epoch %x, was %x", l.s.Epoch(), l.epoch)
 	}
-	for seq := next; seq < len(l.synced); seq++ { // not to be told from a torn tail
+	for seq := next; seq < len(l.synced); seq++ { // looks like a torn tail
 		if l.broken[seq] == "" && l.synced[seq] != "" {
-			return fmt.Errorf("opened with next %d: record %d is lost, nobody had touched it", next, seq)
+			return fmt.Errorf("opened with next %d: record %d is lost, although no fault touched it", next, seq)
 		}
 		delete(l.broken, seq) // the seq is free again
 		l.counts["torn"]++

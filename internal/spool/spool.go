@@ -1,14 +1,14 @@
-// Package spool keeps payloads on disk until somebody has taken them.
+// Package spool keeps payloads on disk until they have been taken.
 //
 // A spool is a folder. Append puts a payload, which the spool never looks into,
 // behind the others; Sync makes all of them durable; Next hands them to one
 // reader in order; Ack says that everything up to a seq was delivered. A crash
 // loses nothing that a Sync covered, and may deliver again what was delivered
-// shortly before it: whoever receives records drops repeats by (epoch, seq).
+// shortly before it: the receiver of records drops repeats by (epoch, seq).
 //
 // A record is a payload with its seq. Seqs count from 0 within an epoch, which is
 // a random number minted with the spool, so that a spool that was lost never
-// starts again at a seq somebody has seen. A segment is a file of records, named
+// starts again at a seq that a receiver has seen. A segment is a file of records, named
 // by the first of them. Segments are removed once all their records have been
 // acknowledged for a while. Damage is never silent: what a crash tore off the end
 // is cut, and a record elsewhere that is damaged, or that lies in a sector which the
@@ -55,9 +55,9 @@ type Settings struct {
 	Keep         time.Duration // how long acknowledged segments stay, the last one for ever; 0 means 10 minutes, negative not at all
 	MaxRecord    int           // bytes of the largest payload Append takes; 0 means 16 MiB
 	MaxBytes     int64         // of all segments together; 0 means what the disk holds
-	DropOldest   bool          // when there is no room, give up the oldest segment instead of refusing the new record
+	DropOldest   bool          // when there is no room, drop the oldest segment instead of refusing the new record
 
-	// Recut says that whoever appends can append the newest records once more, from
+	// Recut says that the caller can append the newest records once more, from
 	// any seq on. Then Open cuts the newest segment at the first damage in it: of
 	// what waited for a Sync when the power failed, later records may be on the disk
 	// and earlier ones not.
@@ -76,7 +76,7 @@ type Settings struct {
 
 func (s Settings) withDefaults() Settings {
 	s.SegmentBytes = cmp.Or(s.SegmentBytes, 64<<20)
-	if s.MaxBytes > 0 { // whole segments are given up
+	if s.MaxBytes > 0 { // whole segments are dropped
 		s.SegmentBytes = min(s.SegmentBytes, max(s.MaxBytes/8, 1))
 	}
 	s.Keep = cmp.Or(s.Keep, 10*time.Minute)
@@ -115,11 +115,11 @@ type Stats struct {
 	Pending  uint64 // durable records not yet acknowledged
 	Bytes    int64  // of all segments, those that are only kept included
 	Segments int
-	Dropped  uint64 // records given up since Open because there was no room
+	Dropped  uint64 // records dropped since Open because there was no room
 
 	// Of segments that were found damaged since Open:
 	Quarantined  uint64 // records lost that were not delivered yet
-	DamagedBytes int64  // bytes that were no part of a whole record any more
+	DamagedBytes int64  // bytes that were not part of a whole record any more
 }
 
 // Spool is an open spool. All methods may be called from several goroutines,
@@ -208,11 +208,11 @@ func (s *Spool) pending() uint64 { return s.synced - min(s.acked, s.synced) }
 // payload larger than Settings.MaxRecord or MaxBytes gives ErrTooLarge and
 // withdraws nothing.
 //
-// Where there is no room, delivered segments are removed, however young, and with
+// Where there is no room, delivered segments are removed, even young ones, and with
 // DropOldest then those that were not delivered. What is left to refuse is
 // ErrFull: it withdraws nothing if MaxBytes is the limit, and what any failure
 // withdraws if the disk is. Append again once records were acknowledged, or once
-// somebody else made room.
+// another program made room.
 func (s *Spool) Append(payload []byte) (seq uint64, err error) {
 	if len(payload) > s.set.MaxRecord {
 		return 0, fmt.Errorf("spool: %d bytes, at most %d are taken: %w", len(payload), s.set.MaxRecord, ErrTooLarge)

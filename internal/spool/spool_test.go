@@ -218,7 +218,7 @@ func TestTwoEpochs(t *testing.T) {
 		t.Errorf("first of the second epoch: %+v, %v", rec, err)
 	}
 	s.Close()
-	os.Remove(filepath.Join(dir, cursorName)) // without it the segments still tell the epochs apart
+	os.Remove(filepath.Join(dir, cursorName)) // without it the segments still have their epochs
 	s, r := mustOpen(t, dir, set)
 	if s.Epoch() != second || s.NextSeq() != 1 || r.Pending != 1 {
 		t.Errorf("reopened: epoch %x, want %x; next %d; %+v", s.Epoch(), second, s.NextSeq(), r)
@@ -289,7 +289,7 @@ func TestKeep(t *testing.T) {
 		}
 		s.Close()
 	}
-	// Nobody may remove the active segment. Who does, gets a new epoch, never a
+	// No one may remove the active segment. If someone does, the spool gets a new epoch, never a
 	// seq that was used.
 	for _, f := range segmentFiles(t, dir) {
 		os.Remove(f)

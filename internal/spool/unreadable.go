@@ -20,14 +20,14 @@ func isUnreadable(err error) bool {
 }
 
 // patched reads a file around the sectors that the disk cannot read. Their bytes
-// are zero; where they were not, the checksum of the record tells.
+// are zero; where they were not, the checksum of the record fails.
 type patched struct {
 	file io.ReaderAt
 	bad  map[int64]bool // sectors that cannot be read, by their number; they are not tried again
 }
 
 // ReadAt reads len(p) bytes at off, unreadable ones as zeros. It returns io.EOF
-// where the file ends before, and other errors than that of an unreadable place.
+// where the file ends before, and errors other than an unreadable place.
 func (f *patched) ReadAt(p []byte, off int64) (n int, err error) {
 	if !f.anyBad(off, off+int64(len(p))) {
 		if n, err = f.file.ReadAt(p, off); !isUnreadable(err) {

@@ -103,7 +103,7 @@ func (s *Spool) refusal() error {
 	return err
 }
 
-// withdraw forgets the records that are not durable. After a failed fsync nobody
+// withdraw forgets the records that are not durable. After a failed fsync no one
 // knows which bytes of them are on the disk, so the segment ends before them and
 // the next Append starts another. It needs write and returns the error to show.
 func (s *Spool) withdraw(cause error) error {

@@ -2,8 +2,6 @@ package study
 
 import (
 	"cmp"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/csvfile"
 	"github.com/flank-tcm/flank/internal/study/keel"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -95,7 +94,7 @@ type csvRows struct {
 }
 
 func (c CSV) read(r io.Reader) (*Set, error) {
-	lines := csv.NewReader(r)
+	lines := csvfile.NewReader(r, c.Path)
 	columns, err := c.header(lines)
 	if err != nil {
 		return nil, err
@@ -129,12 +128,15 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 }
 
 // header reads the line of column names.
-func (c CSV) header(lines *csv.Reader) (*csvColumns, error) {
-	names, err := lines.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: a table begins with a line of column names", c.Path, err)
+func (c CSV) header(lines *csvfile.Reader) (*csvColumns, error) {
+	err := lines.Header()
+	if err == io.EOF {
+		return nil, fmt.Errorf("%s: the file is empty: a table begins with a line of column names", c.Path)
 	}
-	names[0] = strings.TrimPrefix(names[0], "\ufeff")
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Clone(lines.Row)
 	for i := range names {
 		names[i] = strings.TrimSpace(names[i])
 		if slices.Contains(names[:i], names[i]) {
@@ -177,17 +179,17 @@ func (c CSV) header(lines *csv.Reader) (*csvColumns, error) {
 }
 
 // rows reads the lines that follow the header.
-func (c CSV) rows(lines *csv.Reader, columns *csvColumns) (*csvRows, error) {
+func (c CSV) rows(lines *csvfile.Reader, columns *csvColumns) (*csvRows, error) {
 	out := &csvRows{}
 	for {
-		row, err := lines.Read()
-		if errors.Is(err, io.EOF) {
+		err := lines.Next()
+		if err == io.EOF {
 			return out, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Path, err)
+			return nil, err
 		}
-		n, _ := lines.FieldPos(0)
+		row, n := slices.Clone(lines.Row), lines.Line
 		for i := range row {
 			row[i] = strings.TrimSpace(row[i])
 		}

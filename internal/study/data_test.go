@@ -38,7 +38,7 @@ func TestReadCSVErrors(t *testing.T) {
 		"no such to ignore":  {CSV{Label: "state", Ignore: []string{"t"}}, head, `for --ignore`},
 		"an empty label":     {CSV{Label: "state"}, head + "1,A,ok\n2,B,\n", "t.csv:3: the label state is empty"},
 		"an empty group":     {CSV{Label: "state", Group: "tool"}, head + "1,,ok\n", "t.csv:2: the group tool is empty"},
-		"a short row":        {CSV{Label: "state"}, head + "1,A\n", "line 2"},
+		"a short row":        {CSV{Label: "state"}, head + "1,A\n", "t.csv:2: cells in the row: 2, in the header: 3"},
 		"three classes":      {CSV{Label: "state"}, head + "1,A,x\n1,A,y\n1,A,z\n", "has 3 different values, x, y, z among them"},
 		"no rows":            {CSV{Label: "state"}, head, "no rows follow"},
 		"one class":          {CSV{Label: "state"}, head + "1,A,x\n1,A,x\n", "the label state is x in every row"},

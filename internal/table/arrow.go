@@ -6,12 +6,13 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/flank-tcm/flank/internal/cells"
 )
 
 // arrowBatch is the number of rows in a record batch.
@@ -137,24 +138,20 @@ func (a *appender) Seek(offset int64, whence int) (int64, error) {
 	return a.at, nil
 }
 
-// ReadArrow reads a table from the bytes of an Arrow IPC file, as WriteArrow or
-// another program writes it, see ReadParquet.
-func ReadArrow(b []byte, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanArrow(b, file, s) })
-}
-
+// scanArrow reads a table from the bytes of an Arrow IPC file, as WriteArrow or
+// another program writes it, see scanParquet.
 func scanArrow(b []byte, file string, to sink) (err error) {
 	defer func() { // the library panics at damaged files, and so does the allocator
 		if r := recover(); r != nil {
 			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
 		}
 	}()
-	if err := CheckArrow(bytes.NewReader(b), int64(len(b))); err != nil {
-		return fmt.Errorf("table: %s: is no Arrow file that a table can be read from: %w", file, err)
+	if err := cells.CheckArrow(bytes.NewReader(b), int64(len(b))); err != nil {
+		return fmt.Errorf("table: %s: is not an Arrow file that a table can be read from: %w", file, err)
 	}
-	in, err := ipc.NewFileReader(bytes.NewReader(b), ipc.WithAllocator(Bounded(inflation*len(b)+1<<20)))
+	in, err := cells.OpenArrow(bytes.NewReader(b), int64(len(b)), inflation*len(b)+1<<20)
 	if err != nil {
-		return fmt.Errorf("table: %s: is no Arrow file, or is damaged: %w: write the table again", file, err)
+		return fmt.Errorf("table: %s: is not an Arrow file, or is damaged: %w: write the table again", file, err)
 	}
 	defer func() { _ = in.Close() }() // it only drops what it holds
 	var names []string
@@ -181,17 +178,18 @@ func scanArrow(b []byte, file string, to sink) (err error) {
 		if rec.NumRows() > inflation*int64(len(b)) {
 			return fmt.Errorf("table: %s: the file is damaged: %d rows in %d bytes: write the table again", file, rec.NumRows(), len(b))
 		}
-		cells := make([]func(int) value, len(names))
-		for c := range cells {
-			var ok bool
-			if cells[c], ok = arrowCells(rec.Column(c)); !ok {
-				return fmt.Errorf("table: %s: column %q is of type %v, which no table has: make it text, a number or a timestamp, or remove it", file, names[c], rec.Column(c).DataType())
+		values := make([]func(int) value, len(names))
+		for c := range values {
+			column, ok := cells.OfArrow(rec.Column(c))
+			if !ok {
+				return fmt.Errorf("table: %s: column %q is of type %v, which cannot be read: make it text, a number or a timestamp, or remove it", file, names[c], rec.Column(c).DataType())
 			}
+			values[c] = valuesOf(column)
 		}
 		for i := range int(rec.NumRows()) {
 			row.clear()
-			for c := range cells {
-				if err := h.set(&row, c, cells[c](i)); err != nil {
+			for c := range values {
+				if err := h.set(&row, c, values[c](i)); err != nil {
 					return fmt.Errorf("table: %s: row %d, %w", file, read+1, err)
 				}
 			}
@@ -205,89 +203,3 @@ func scanArrow(b []byte, file string, to sink) (err error) {
 
 // inflation is by how much a compressed file may grow when it is read.
 const inflation = 1 << 10
-
-// arrowCells returns what makes a cell of a row's value; it is false for types
-// that no table has.
-func arrowCells(a arrow.Array) (func(row int) value, bool) {
-	var of func(int) value
-	switch a := a.(type) {
-	case *array.String:
-		of = func(i int) value { return value{kind: isText, text: string([]byte(a.Value(i)))} }
-	case *array.LargeString:
-		of = func(i int) value { return value{kind: isText, text: string([]byte(a.Value(i)))} }
-	case *array.Dictionary:
-		words, ok := arrowCells(a.Dictionary())
-		if !ok {
-			return nil, false
-		}
-		of = func(i int) value { return words(a.GetValueIndex(i)) }
-	case *array.Timestamp:
-		unit := a.DataType().(*arrow.TimestampType).Unit
-		of = func(i int) value { return value{kind: isTime, time: a.Value(i).ToTime(unit)} }
-	case *array.Boolean:
-		of = func(i int) value {
-			if a.Value(i) {
-				return value{kind: isNumber, number: 1}
-			}
-			return value{kind: isNumber}
-		}
-	case *array.Float32:
-		of = numbers(a.Float32Values())
-	case *array.Float64:
-		of = numbers(a.Float64Values())
-	case *array.Int8:
-		of = numbers(a.Int8Values())
-	case *array.Int16:
-		of = numbers(a.Int16Values())
-	case *array.Int32:
-		of = numbers(a.Int32Values())
-	case *array.Int64:
-		of = numbers(a.Int64Values())
-	case *array.Uint8:
-		of = numbers(a.Uint8Values())
-	case *array.Uint16:
-		of = numbers(a.Uint16Values())
-	case *array.Uint32:
-		of = numbers(a.Uint32Values())
-	case *array.Uint64:
-		of = numbers(a.Uint64Values())
-	case *array.Null:
-	default:
-		return nil, false
-	}
-	return func(i int) value {
-		if a.IsNull(i) {
-			return value{}
-		}
-		return of(i)
-	}, true
-}
-
-func numbers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64](x []T) func(int) value {
-	return func(i int) value { return value{kind: isNumber, number: float64(x[i])} }
-}
-
-// Bounded returns an allocator that panics when it is asked for more than limit
-// bytes at a time: a flipped length makes Arrow ask for terabytes.
-func Bounded(limit int) memory.Allocator { return &bounded{memory.NewGoAllocator(), limit} }
-
-type bounded struct {
-	memory.Allocator
-	limit int
-}
-
-func (a *bounded) check(size int) {
-	if size < 0 || size > a.limit {
-		panic("it asks for " + strconv.Itoa(size) + " bytes at once")
-	}
-}
-
-func (a *bounded) Allocate(size int) []byte {
-	a.check(size)
-	return a.Allocator.Allocate(size)
-}
-
-func (a *bounded) Reallocate(size int, b []byte) []byte {
-	a.check(size)
-	return a.Allocator.Reallocate(size, b)
-}

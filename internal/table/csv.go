@@ -2,16 +2,15 @@ package table
 
 import (
 	"bufio"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flank-tcm/flank/internal/csvfile"
 )
 
 // WriteCSV writes the table as CSV, row by row: a header, in which the features
@@ -19,7 +18,7 @@ import (
 // What is missing or not known is an empty cell; numbers have as many digits as
 // it takes to read the same number again. WriteCSV returns an error if two
 // columns have one name, if a feature has the name of one of the other columns,
-// or if a number is infinite, which ReadCSV would refuse.
+// or if a number is infinite, which Load would refuse.
 func (t *Table) WriteCSV(w io.Writer) error {
 	if err := t.writable(); err != nil {
 		return err
@@ -74,21 +73,12 @@ func appendText(line []byte, s string) []byte {
 	return append(line, '"')
 }
 
-// ReadCSV reads a table as WriteCSV writes it, or with its columns in another
-// order: they are told by name, and all but the tool may be absent. file names
-// it in errors, which state line, column and remedy. Values are read to float32.
-// A line break within a cell is read as a single line feed.
-func ReadCSV(r io.Reader, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanCSV(r, file, s) })
-}
-
-func scanCSV(r io.Reader, file string, to sink) error {
-	br := bufio.NewReaderSize(r, 64<<10)
-	if bom, _ := br.Peek(3); string(bom) == "\xef\xbb\xbf" { // a spreadsheet saved it
-		br.Discard(3)
-	}
-	d := &reader{file: file, csv: csv.NewReader(br)}
-	d.csv.ReuseRecord = true
+// scanCSV reads a table as WriteCSV writes it, or with its columns in another
+// order: they are known by name, and all but the tool may be absent. file names
+// the table in errors, which state line, column and remedy. Values are read to
+// float32. A line break within a cell is read as a single line feed.
+func scanCSV(in io.Reader, file string, to sink) error {
+	d := &reader{where: "table: " + file, Reader: csvfile.NewReader(in, "table: "+file)}
 	if err := d.readHeader(); err != nil {
 		return err
 	}
@@ -112,56 +102,36 @@ func scanCSV(r io.Reader, file string, to sink) error {
 
 // reader reads the rows of a table.
 type reader struct {
-	file   string
-	csv    *csv.Reader
+	*csvfile.Reader
+	where  string // what errors begin with
 	header header
-	cells  []string // of the row last read
-	line   int      // that it starts on
-}
-
-func (d *reader) next() error {
-	cells, err := d.csv.Read()
-	if len(cells) > 0 {
-		d.line, _ = d.csv.FieldPos(0)
-	}
-	d.cells = cells
-	var parse *csv.ParseError
-	switch {
-	case errors.Is(err, csv.ErrFieldCount):
-		return fmt.Errorf("table: %s:%d: cells in the row: %d, in the header: %d: write the table again; was it cut off?", d.file, d.line, len(cells), len(d.header.names))
-	case errors.As(err, &parse):
-		return fmt.Errorf("table: %s:%d: a quote (\") at byte %d of line %d does not belong there or is never closed: remove it", d.file, parse.StartLine, parse.Column, parse.Line)
-	case err != nil && err != io.EOF:
-		return fmt.Errorf("table: %s: %w", d.file, err)
-	}
-	return err
 }
 
 func (d *reader) readHeader() error {
-	if err := d.next(); err == io.EOF {
-		return fmt.Errorf("table: %s: the file is empty: write the table again", d.file)
+	if err := d.Header(); err == io.EOF {
+		return fmt.Errorf("%s: the file is empty: write the table again", d.where)
 	} else if err != nil {
 		return err
 	}
 	var names []string
-	for _, name := range d.cells {
+	for _, name := range d.Row {
 		names = append(names, strings.Clone(name))
 	}
 	h, err := newHeader(names)
 	if err != nil {
-		return fmt.Errorf("table: %s:%d: %w", d.file, d.line, err)
+		return fmt.Errorf("%s:%d: %w", d.where, d.Line, err)
 	}
 	d.header = h
 	return nil
 }
 
-// readRow reads the next row into r. Texts that are those of the row before are
-// kept, so that a tool's name is not held once for each of its rows.
+// readRow reads the next row into r. A text that is the same as in the row before
+// is kept, so that a tool's name is not held once for each of its rows.
 func (d *reader) readRow(r *Row) error {
-	if err := d.next(); err != nil {
+	if err := d.Next(); err != nil {
 		return err
 	}
-	for col, s := range d.cells {
+	for col, s := range d.Row {
 		fact := d.header.fact[col]
 		var err error
 		switch fact {
@@ -176,7 +146,7 @@ func (d *reader) readRow(r *Row) error {
 			*to = strings.Clone(s)
 		case factStart:
 			var ok bool
-			if r.Start, ok = parseTime(s); s != "" && !ok {
+			if r.Start, ok = csvfile.ParseTime(s); s != "" && !ok {
 				return d.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
 			}
 		case factClass:
@@ -205,17 +175,13 @@ func (d *reader) readRow(r *Row) error {
 
 // number returns the number in a cell, NaN if it is empty.
 func (d *reader) number(col, bits int) (float64, error) {
-	s := d.cells[col]
-	if s == "" {
-		return math.NaN(), nil
-	}
-	v, err := strconv.ParseFloat(s, bits)
-	if err != nil || math.IsInf(v, 0) || v != v {
+	v, ok := csvfile.ParseNumber(d.Row[col], bits)
+	if !ok {
 		return 0, d.errorf(col, "is not a finite number of %d bits: correct it, or leave the cell empty if it is missing", bits)
 	}
 	return v, nil
 }
 
 func (d *reader) errorf(col int, format string, args ...any) error {
-	return fmt.Errorf("table: %s:%d: column %q: %.60q %s", d.file, d.line, d.header.names[col], d.cells[col], fmt.Sprintf(format, args...))
+	return fmt.Errorf("%s:%d: column %q: %.60q %s", d.where, d.Line, d.header.names[col], d.Row[col], fmt.Sprintf(format, args...))
 }

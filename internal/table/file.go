@@ -23,7 +23,8 @@ func Load(path string) (*Table, error) {
 
 // Scan reads the table in the file at path without holding it: it calls begin
 // with the names of the features, and then each with every row. The features of
-// a row are only lent. Errors are those of Load, or what begin or each returned.
+// a row are valid until the next one. Scan returns the errors of Load, or what begin
+// or each returned.
 // An Arrow file is held while it is read.
 func Scan(path string, begin func(columns []string) error, each func(Row) error) error {
 	return scan(path, sink{begin, each})
@@ -75,17 +76,6 @@ func scan(path string, to sink) error {
 		return scanArrow(b, path, to)
 	}
 	return scanCSV(f, path, to)
-}
-
-// CheckPath reports a path that Save cannot write to for its ending or folder.
-func CheckPath(path string) error {
-	if _, err := formatOf(path); err != nil {
-		return err
-	}
-	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		return fmt.Errorf("table: %s: there is no folder %s: make it first", path, filepath.Dir(path))
-	}
-	return nil
 }
 
 // Save writes the table to the file at path in the format that its ending says,

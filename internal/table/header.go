@@ -9,9 +9,12 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flank-tcm/flank/internal/cells"
+	"github.com/flank-tcm/flank/internal/csvfile"
 )
 
-// facts are the columns that are no features, in the order in which they are
+// facts are the columns that are not features, in the order in which they are
 // written. A file may have them in any order, between features too, and may lack
 // all but the tool.
 var facts = []string{"machine", "tool", "hole", "start", "class", "vb_max_um"}
@@ -52,7 +55,7 @@ func newHeader(names []string) (header, error) {
 		return header{}, fmt.Errorf("two columns are named %q: rename one", name)
 	}
 	if !slices.Contains(names, facts[factTool]) {
-		return header{}, fmt.Errorf("no column %q: name the tool of each row in it, because rows of one tool are near copies; known beside it are %s, and all other columns are features",
+		return header{}, fmt.Errorf("no column %q: name the tool of each row in it, because rows of one tool are near copies; other known columns are %s, and all the rest are features",
 			facts[factTool], strings.Join(slices.Delete(slices.Clone(facts), factTool, factTool+1), ", "))
 	}
 	return h, nil
@@ -113,71 +116,114 @@ func (v value) String() string {
 	return "a missing value"
 }
 
+// valuesOf returns what reads the values of a column of a typed file.
+func valuesOf[Cell any](c cells.Column[Cell]) func(Cell) value {
+	var of func(Cell) value
+	switch c.Kind {
+	case cells.Text:
+		of = func(cell Cell) value { return value{kind: isText, text: strings.Clone(c.Text(cell))} }
+	case cells.Time:
+		of = func(cell Cell) value { return value{kind: isTime, time: c.Time(cell)} }
+	default:
+		of = func(cell Cell) value { return value{kind: isNumber, number: c.Number(cell)} }
+	}
+	return func(cell Cell) value {
+		if c.Null(cell) {
+			return value{}
+		}
+		return of(cell)
+	}
+}
+
 // set stores the value of a column in r. Its errors name the column.
 func (h header) set(r *Row, col int, v value) error {
-	fact := h.fact[col]
 	if v.kind == missing || v.kind == isNumber && math.IsNaN(v.number) {
 		return nil // as Row.clear left it
 	}
-	fail := func(remedy string) error {
-		return fmt.Errorf("column %q: %.60v %s", h.names[col], v, remedy)
-	}
-	switch fact {
-	case factMachine, factTool, factHole:
-		to := []*string{factMachine: &r.Machine, factTool: &r.Tool, factHole: &r.Hole}[fact]
-		switch v.kind {
-		case isText:
-			if *to = v.text; !utf8.ValidString(v.text) {
-				return fail("is not valid UTF-8: write the file anew")
-			}
-		case isNumber: // tools may be numbered
-			*to = strconv.FormatFloat(v.number, 'f', -1, 64)
-		default:
-			return fail("is not a name: make the column text")
-		}
+	var remedy string // empty if the value can be stored
+	switch fact := h.fact[col]; fact {
+	case factMachine:
+		r.Machine, remedy = v.name()
+	case factTool:
+		r.Tool, remedy = v.name()
+	case factHole:
+		r.Hole, remedy = v.name()
 	case factStart:
-		if v.kind == isText {
-			at, ok := parseTime(v.text)
-			if !ok {
-				return fail("is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
-			}
-			v = value{kind: isTime, time: at}
-		}
-		if v.kind != isTime {
-			return fail("is not a time: make the column a timestamp")
-		}
-		if y := v.time.UTC().Year(); y < 1 || y > 9999 {
-			return fail("is not a time between the years 1 and 9999")
-		}
-		r.Start = v.time.UTC()
+		r.Start, remedy = v.start()
 	case factClass:
-		if v.kind == isText {
-			var ok bool
-			if r.Class, r.Label, ok = parseClass(v.text); !ok {
-				return fail(notAClass)
-			}
-			return nil
+		r.Class, r.Label, remedy = v.class()
+	case factVBMax:
+		if remedy = notFinite; v.kind == isNumber && !math.IsInf(v.number, 0) {
+			r.VBMaxUM, remedy = v.number, ""
 		}
-		if v.kind != isNumber || v.number < 0 || v.number > math.MaxInt32 || v.number != math.Trunc(v.number) {
-			return fail(notAClass)
-		}
-		r.Class = int(v.number)
 	default:
-		if v.kind != isNumber || math.IsInf(v.number, 0) {
-			return fail("is not a finite number: correct it, or leave the cell empty if it is missing")
-		}
-		if fact == factVBMax {
-			r.VBMaxUM = v.number
-			return nil
-		}
-		f := float32(v.number)
-		if math.IsInf(float64(f), 0) {
-			return fail("is not a finite number of 32 bits: correct it, or leave the cell empty if it is missing")
-		}
-		r.Features[h.feature[col]] = f
+		r.Features[h.feature[col]], remedy = v.feature()
+	}
+	if remedy != "" {
+		return fmt.Errorf("column %q: %.60v %s", h.names[col], v, remedy)
 	}
 	return nil
 }
+
+// name returns the name in v, or else what is wrong with it. Tools may be
+// numbered.
+func (v value) name() (name, remedy string) {
+	switch {
+	case v.kind == isText && utf8.ValidString(v.text):
+		return v.text, ""
+	case v.kind == isText:
+		return "", "is not valid UTF-8: write the file again"
+	case v.kind == isNumber:
+		return strconv.FormatFloat(v.number, 'f', -1, 64), ""
+	}
+	return "", "is not a name: make the column text"
+}
+
+// start returns the time in v, or else what is wrong with it.
+func (v value) start() (at time.Time, remedy string) {
+	switch v.kind {
+	case isText:
+		at, ok := csvfile.ParseTime(v.text)
+		if !ok {
+			return at, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z"
+		}
+		return at, ""
+	case isTime:
+		if y := v.time.UTC().Year(); y < 1 || y > 9999 {
+			return at, "is not a time between the years 1 and 9999"
+		}
+		return v.time.UTC(), ""
+	}
+	return at, "is not a time: make the column a timestamp"
+}
+
+// class returns the class in v, or else what is wrong with it.
+func (v value) class() (class int, label, remedy string) {
+	switch v.kind {
+	case isText:
+		if class, label, ok := parseClass(v.text); ok {
+			return class, label, ""
+		}
+	case isNumber:
+		if v.number >= 0 && v.number <= math.MaxInt32 && v.number == math.Trunc(v.number) {
+			return int(v.number), "", ""
+		}
+	}
+	return NoClass, "", notAClass
+}
+
+// feature returns the number in v, or else what is wrong with it.
+func (v value) feature() (x float32, remedy string) {
+	if v.kind != isNumber || math.IsInf(v.number, 0) {
+		return x, notFinite
+	}
+	if x = float32(v.number); math.IsInf(float64(x), 0) {
+		return x, "is not a finite number of 32 bits: correct it, or leave the cell empty if it is missing"
+	}
+	return x, ""
+}
+
+const notFinite = "is not a finite number: correct it, or leave the cell empty if it is missing"
 
 const notAClass = "is not a class: write 0, 1, …, or the class's name, or leave the cell empty"
 
@@ -194,15 +240,6 @@ func parseClass(s string) (class int, label string, ok bool) {
 		return NoClass, "", false
 	}
 	return NoClass, s, true
-}
-
-// parseTime reads a time of the years 1 to 9999.
-func parseTime(s string) (time.Time, bool) {
-	at, err := time.Parse(time.RFC3339Nano, s)
-	if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
-		return time.Time{}, false
-	}
-	return at.UTC(), true
 }
 
 // writable reports what no format can hold: two columns of one name, or a

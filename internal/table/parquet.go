@@ -1,57 +1,35 @@
 package table
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/flank-tcm/flank/internal/cells"
 )
 
-// ordered is a group of columns in the order they are given in; those of the
-// library are sorted by name.
-type ordered struct {
-	parquet.Group
-	names []string
-}
-
-func (o ordered) Fields() []parquet.Field {
-	fields := o.Group.Fields()
-	byName := make(map[string]parquet.Field, len(fields))
-	for _, f := range fields {
-		byName[f.Name()] = f
-	}
-	for i, name := range o.names {
-		fields[i] = byName[name]
-	}
-	return fields
-}
-
-func (o ordered) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
-
-// parquetSchema has the columns of a table: names as text, start as a timestamp
-// in nanoseconds, class as a whole number, or as text if any has a name, wear and features as numbers of 64
-// and 32 bits. All may be null.
-func (t *Table) parquetSchema() *parquet.Schema {
-	g := ordered{parquet.Group{}, slices.Concat(facts, t.Columns)}
-	for _, name := range g.names {
-		g.Group[name] = parquet.Optional(parquet.Leaf(parquet.FloatType))
+// parquetGroup has the columns of a table: names as text, start as a timestamp in
+// nanoseconds, class as a whole number, or as text if any class has a name, wear
+// as numbers of 64 bits and features of 32. All may be null.
+func (t *Table) parquetGroup() parquet.Group {
+	g := parquet.Group{}
+	for _, name := range t.Columns {
+		g[name] = parquet.Optional(parquet.Leaf(parquet.FloatType))
 	}
 	for _, f := range []int{factMachine, factTool, factHole} {
-		g.Group[facts[f]] = parquet.Optional(parquet.Encoded(parquet.String(), &parquet.RLEDictionary))
+		g[facts[f]] = cells.ParquetText()
 	}
-	g.Group[facts[factStart]] = parquet.Optional(parquet.Timestamp(parquet.Nanosecond))
-	g.Group[facts[factClass]] = parquet.Optional(parquet.Leaf(parquet.Int32Type))
+	g[facts[factStart]] = parquet.Optional(parquet.Timestamp(parquet.Nanosecond))
+	g[facts[factClass]] = parquet.Optional(parquet.Leaf(parquet.Int32Type))
 	if t.labelled() {
-		g.Group[facts[factClass]] = parquet.Optional(parquet.Encoded(parquet.String(), &parquet.RLEDictionary))
+		g[facts[factClass]] = cells.ParquetText()
 	}
-	g.Group[facts[factVBMax]] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
-	return parquet.NewSchema("table", g)
+	g[facts[factVBMax]] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
+	return g
 }
 
 // WriteParquet writes the table as a Parquet file with the columns that
@@ -62,8 +40,8 @@ func (t *Table) WriteParquet(w io.Writer) error {
 	if err := t.writable(); err != nil {
 		return err
 	}
-	out := parquet.NewGenericWriter[any](w, t.parquetSchema(), parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(1<<20))
-	cells := make(parquet.Row, len(facts)+len(t.Columns))
+	out := cells.ParquetWriter(w, "table", t.parquetGroup(), slices.Concat(facts, t.Columns), 1<<20)
+	row := make(parquet.Row, len(facts)+len(t.Columns))
 	labelled := t.labelled()
 	for i := range t.Rows() {
 		if err := t.finite(i); err != nil {
@@ -74,13 +52,7 @@ func (t *Table) WriteParquet(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		put := func(col int, known bool, v parquet.Value) {
-			if !known {
-				cells[col] = parquet.NullValue().Level(0, 0, col)
-				return
-			}
-			cells[col] = v.Level(0, 1, col)
-		}
+		put := func(col int, known bool, v parquet.Value) { cells.SetParquet(row, col, known, v) }
 		put(factMachine, r.Machine != "", parquet.ByteArrayValue([]byte(r.Machine)))
 		put(factTool, true, parquet.ByteArrayValue([]byte(r.Tool)))
 		put(factHole, r.Hole != "", parquet.ByteArrayValue([]byte(r.Hole)))
@@ -95,7 +67,7 @@ func (t *Table) WriteParquet(w io.Writer) error {
 		for j, v := range r.Features {
 			put(len(facts)+j, v == v, parquet.FloatValue(v))
 		}
-		if _, err := out.WriteRows([]parquet.Row{cells}); err != nil {
+		if _, err := out.WriteRows([]parquet.Row{row}); err != nil {
 			return fmt.Errorf("table: write: %w", err)
 		}
 	}
@@ -118,181 +90,102 @@ func unixNano(at time.Time, i int) (int64, error) {
 	return ns, nil
 }
 
-// ReadParquet reads a table from a Parquet file of the given size, as
-// WriteParquet or another program writes it: numbers of any width, timestamps
-// of any unit, names as text or whole numbers. Columns are told by name as in
-// ReadCSV. file names the source in errors, which state row and column.
-func ReadParquet(in io.ReaderAt, size int64, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanParquet(in, size, file, s) })
-}
-
+// scanParquet reads a table from a Parquet file of the given size, as
+// WriteParquet or another program writes it: numbers of any width, timestamps of
+// any unit, names as text or whole numbers. Columns are known by name as in CSV.
+// file names the table in errors, which state row and column.
 func scanParquet(in io.ReaderAt, size int64, file string, to sink) (err error) {
 	defer func() { // the library panics at some damaged files
 		if r := recover(); r != nil {
 			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
 		}
 	}()
-	if err := CheckParquet(in, size); err != nil {
-		return fmt.Errorf("table: %s: is no Parquet file, or is damaged: %w: write the table again", file, err)
-	}
-	f, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return fmt.Errorf("table: %s: is no Parquet file, or is damaged: %w: write the table again", file, err)
-	}
-	for _, g := range f.Metadata().RowGroups {
-		for _, c := range g.Columns {
-			if c.MetaData.Codec == format.Lz4Raw { // whose decoder asks for more memory until it is out of it if bytes are damaged
-				return fmt.Errorf("table: %s: is compressed with LZ4, which is not supported: write it with Snappy, Zstandard or Gzip", file)
-			}
-		}
-	}
-	var names []string
-	var convert []func(parquet.Value) value
-	for _, c := range f.Root().Columns() {
-		convertCell, ok := parquetCell(c)
-		if !ok {
-			return fmt.Errorf("table: %s: column %q is of type %v, which no table has: make it text, a number or a timestamp, or remove it", file, c.Name(), c.Type())
-		}
-		names, convert = append(names, c.Name()), append(convert, convertCell)
-	}
-	h, err := newHeader(names)
-	if err != nil {
+	f, err := cells.OpenParquet(in, size)
+	if errors.Is(err, cells.ErrLZ4) {
 		return fmt.Errorf("table: %s: %w", file, err)
 	}
-	if err := to.begin(h.features()); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("table: %s: is not a Parquet file, or is damaged: %w: write the table again", file, err)
 	}
-	plain := make([]bool, len(names)) // numbers of 32 bits that are features: nearly all cells
-	for i, c := range f.Root().Columns() {
-		plain[i] = h.fact[i] == isFeature && c.Type().Kind() == parquet.Float
-	}
-	read := 0
-	row, buffer := h.row(), make([]parquet.Row, 64)
-	for _, g := range f.RowGroups() {
-		rows := g.Rows()
-		for {
-			n, err := rows.ReadRows(buffer)
-			for _, cells := range buffer[:n] {
-				row.clear()
-				for _, cell := range cells {
-					if col := cell.Column(); plain[col] && !cell.IsNull() {
-						if v := cell.Float(); v-v == 0 { // finite
-							row.Features[h.feature[col]] = v
-							continue
-						}
-					}
-					if err := h.set(&row, cell.Column(), convert[cell.Column()](cell)); err != nil {
-						return errors.Join(fmt.Errorf("table: %s: row %d, %w", file, read+1, err), rows.Close())
-					}
-				}
-				read++
-				if err := to.row(row); err != nil {
-					return errors.Join(err, rows.Close())
-				}
-			}
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return errors.Join(fmt.Errorf("table: %s: after row %d: %w: write the table again", file, read, err), rows.Close())
-			}
-		}
-		if err := rows.Close(); err != nil {
-			return fmt.Errorf("table: %s: %w", file, err)
-		}
-	}
-	return nil
-}
-
-// CheckParquet reports a footer that cannot lie within the file, for which the
-// library would allocate what a flipped length says.
-func CheckParquet(in io.ReaderAt, size int64) error {
-	var tail [8]byte
-	if size < 12 {
-		return errors.New("it is too short")
-	}
-	if _, err := in.ReadAt(tail[:], size-8); err != nil {
-		return err
-	}
-	if string(tail[4:]) != "PAR1" {
-		return errors.New("it does not end with PAR1")
-	}
-	if n := int64(binary.LittleEndian.Uint32(tail[:])); n > size-12 {
-		return fmt.Errorf("its footer has %d bytes, the file %d", n, size)
-	}
-	return nil
-}
-
-// parquetCell returns what makes a cell of a column's values; it is false for
-// types that no table has.
-func parquetCell(c *parquet.Column) (func(parquet.Value) value, bool) {
-	if !c.Leaf() || c.Repeated() {
-		return nil, false
-	}
-	var of func(parquet.Value) value
-	number := func(n func(parquet.Value) float64) {
-		of = func(v parquet.Value) value { return value{kind: isNumber, number: n(v)} }
-	}
-	var logical format.LogicalTypeValue
-	if l := c.Type().LogicalType(); l != nil {
-		logical = l.Value
-	}
-	integer, _ := logical.(*format.IntType)
-	unsigned := integer != nil && !integer.IsSigned
-	switch kind := c.Type().Kind(); {
-	case isUnusual(logical):
-		return nil, false
-	case kind == parquet.Boolean:
-		number(func(v parquet.Value) float64 {
-			if v.Boolean() {
-				return 1
-			}
-			return 0
-		})
-	case kind == parquet.Int32 && unsigned:
-		number(func(v parquet.Value) float64 { return float64(v.Uint32()) })
-	case kind == parquet.Int32:
-		number(func(v parquet.Value) float64 { return float64(v.Int32()) })
-	case kind == parquet.Int64 && unsigned:
-		number(func(v parquet.Value) float64 { return float64(v.Uint64()) })
-	case kind == parquet.Int64:
-		stamp, ok := logical.(*format.TimestampType)
+	p := &parquetTable{file: file}
+	var names []string
+	for _, c := range f.Root().Columns() {
+		column, ok := cells.OfParquet(c)
 		if !ok {
-			number(func(v parquet.Value) float64 { return float64(v.Int64()) })
+			return fmt.Errorf("table: %s: column %q is of type %v, which cannot be read: make it text, a number or a timestamp, or remove it", file, c.Name(), c.Type())
+		}
+		names, p.values = append(names, c.Name()), append(p.values, valuesOf(column))
+	}
+	if p.header, err = newHeader(names); err != nil {
+		return fmt.Errorf("table: %s: %w", file, err)
+	}
+	if err := to.begin(p.header.features()); err != nil {
+		return err
+	}
+	for i, c := range f.Root().Columns() {
+		p.plain = append(p.plain, p.header.fact[i] == isFeature && c.Type().Kind() == parquet.Float)
+	}
+	p.row = p.header.row()
+	for _, g := range f.RowGroups() {
+		if err := p.scanGroup(g, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parquetTable is a Parquet file that is being read as a table.
+type parquetTable struct {
+	file   string
+	header header
+	values []func(parquet.Value) value // by column
+	plain  []bool                      // by column: numbers of 32 bits that are features, nearly all cells
+	row    Row
+	read   int // rows
+	buffer [64]parquet.Row
+}
+
+// scanGroup reads the rows of a row group.
+func (p *parquetTable) scanGroup(g parquet.RowGroup, to sink) error {
+	rows := g.Rows()
+	for {
+		n, err := rows.ReadRows(p.buffer[:])
+		for _, row := range p.buffer[:n] {
+			if err := p.set(row); err != nil {
+				return errors.Join(fmt.Errorf("table: %s: row %d, %w", p.file, p.read+1, err), rows.Close())
+			}
+			p.read++
+			if err := to.row(p.row); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+		}
+		if err == io.EOF {
 			break
 		}
-		unit := int64(time.Nanosecond)
-		if stamp.Unit.Value != nil {
-			unit = int64(stamp.Unit.Value.Duration())
+		if err != nil {
+			return errors.Join(fmt.Errorf("table: %s: after row %d: %w: write the table again", p.file, p.read, err), rows.Close())
 		}
-		of = func(v parquet.Value) value {
-			perSecond := int64(time.Second) / unit
-			s, rest := v.Int64()/perSecond, v.Int64()%perSecond
-			return value{kind: isTime, time: time.Unix(s, rest*unit).UTC()}
-		}
-	case kind == parquet.Float:
-		number(func(v parquet.Value) float64 { return float64(v.Float()) })
-	case kind == parquet.Double:
-		number(parquet.Value.Double)
-	case kind == parquet.ByteArray:
-		of = func(v parquet.Value) value { return value{kind: isText, text: string(v.ByteArray())} }
-	default:
-		return nil, false
 	}
-	return func(v parquet.Value) value {
-		if v.IsNull() {
-			return value{}
-		}
-		return of(v)
-	}, true
+	if err := rows.Close(); err != nil {
+		return fmt.Errorf("table: %s: %w", p.file, err)
+	}
+	return nil
 }
 
-// isUnusual reports logical types whose values do not mean what their physical
-// type says.
-func isUnusual(t format.LogicalTypeValue) bool {
-	switch t.(type) {
-	case *format.DecimalType, *format.DateType, *format.TimeType, *format.JsonType, *format.BsonType, *format.VariantType, *format.GeometryType, *format.GeographyType:
-		return true
+// set stores the cells of a row in p.row. Its errors name the column.
+func (p *parquetTable) set(row parquet.Row) error {
+	p.row.clear()
+	for _, cell := range row {
+		col := cell.Column()
+		if p.plain[col] && !cell.IsNull() {
+			if v := cell.Float(); v-v == 0 { // finite
+				p.row.Features[p.header.feature[col]] = v
+				continue
+			}
+		}
+		if err := p.header.set(&p.row, col, p.values[col](cell)); err != nil {
+			return err
+		}
 	}
-	return false
+	return nil
 }

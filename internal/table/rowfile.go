@@ -20,15 +20,15 @@ type RowFile struct {
 	cols int
 }
 
-// NewRowFile returns an empty RowFile in the folder dir, or in that for temporary
-// files if dir is empty.
+// NewRowFile returns an empty RowFile in the folder dir, or in the folder for
+// temporary files if dir is empty.
 func NewRowFile(dir string, cols int) (*RowFile, error) {
 	f, err := os.CreateTemp(dir, ".flank-rows.*")
 	if err != nil {
 		return nil, fmt.Errorf("table: %w", err)
 	}
 	if runtime.GOOS != "windows" {
-		_ = os.Remove(f.Name()) // it lives until it is closed, whatever ends the program
+		_ = os.Remove(f.Name()) // it lives until it is closed, however the program ends
 	}
 	return &RowFile{f: f, out: bufio.NewWriterSize(f, 1<<20), cols: cols}, nil
 }

@@ -1,8 +1,8 @@
 // Package table holds feature tables, which is what models are trained on.
 //
-// A [Table] has one row for each window: the values of its features, and beside
-// them which machine and tool cut it, in which hole and when, the class it is
-// labelled with, and the wear that the label comes from. The tool is the group
+// A [Table] has one row for each window: the values of its features, and
+// which machine and tool cut it, in which hole and when, the class it is labelled
+// with, and the wear that the label comes from. The tool is the group
 // of a row: rows of one tool are near copies, so no split parts them.
 package table
 
@@ -38,7 +38,7 @@ type Table struct {
 type Row struct {
 	Machine, Tool, Hole string
 	Start               time.Time
-	Class               int    // NoClass beside a Label
+	Class               int    // NoClass if there is a Label
 	Label               string // see Table
 	VBMaxUM             float64
 	Features            []float32 // one for each column
@@ -50,7 +50,7 @@ func New(columns []string) *Table { return &Table{Columns: columns} }
 // Rows returns the number of rows.
 func (t *Table) Rows() int { return len(t.Tool) }
 
-// Row returns row i. Its features are those of the table, not a copy.
+// Row returns row i. Its features are the table's memory, not a copy.
 func (t *Table) Row(i int) Row {
 	n := len(t.Columns)
 	return Row{
@@ -60,7 +60,7 @@ func (t *Table) Row(i int) Row {
 }
 
 // Append adds a row, copying its features. It panics if they are not one for
-// each column, if the class is below NoClass, or if there is a label beside it.
+// each column, if the class is below NoClass, or if it has a class and a label.
 func (t *Table) Append(r Row) {
 	if len(r.Features) != len(t.Columns) {
 		panic(fmt.Sprintf("table: Append: %d features for %d columns", len(r.Features), len(t.Columns)))
@@ -104,8 +104,8 @@ func (t *Table) Missing() int {
 }
 
 // SHA256 returns the SHA-256 of the content, for the provenance of what is made
-// from it: equal for equal tables, whatever NaN stands for a missing value and
-// whatever zone a time is in, and the same for a table written and read again.
+// from it: equal for equal tables, no matter which NaN stands for a missing value
+// and which zone a time is in, and the same for a table written and read again.
 //
 // It covers the number of columns and their names, then row by row machine,
 // tool, hole, the seconds of start since 1970 and its nanoseconds, class, wear

@@ -35,6 +35,18 @@ func small() *Table {
 	return t
 }
 
+func readCSV(in io.Reader, file string) (*Table, error) {
+	return gather(func(s sink) error { return scanCSV(in, file, s) })
+}
+
+func readParquet(b []byte, file string) (*Table, error) {
+	return gather(func(s sink) error { return scanParquet(bytes.NewReader(b), int64(len(b)), file, s) })
+}
+
+func readArrow(b []byte, file string) (*Table, error) {
+	return gather(func(s sink) error { return scanArrow(b, file, s) })
+}
+
 // text shows a table so that equal tables, and only they, look equal.
 func text(t *Table) string {
 	s := fmt.Sprintf("%q\n", t.Columns)
@@ -63,7 +75,7 @@ func TestWriteGolden(t *testing.T) {
 }
 
 func TestReadByteOrderMark(t *testing.T) {
-	got, err := ReadCSV(strings.NewReader("\xef\xbb\xbf"+read(t, "small.csv")), "f.csv")
+	got, err := readCSV(strings.NewReader("\xef\xbb\xbf"+read(t, "small.csv")), "f.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +183,7 @@ func TestReadErrors(t *testing.T) {
 		{"beyond float32", header + "m,T1,,,1,310,0.5,1e39\n"},
 		{"NaN in words", header + "m,T1,,,1,310,NaN,2\n"},
 	} {
-		table, err := ReadCSV(strings.NewReader(tc.text), "f.csv")
+		table, err := readCSV(strings.NewReader(tc.text), "f.csv")
 		if err == nil || table != nil {
 			t.Errorf("%s: no error", tc.name)
 		}
@@ -259,7 +271,7 @@ func TestRoundTrip(t *testing.T) {
 // A class may be named, or numbered by text: in CSV everything is text.
 func TestClassesByName(t *testing.T) {
 	const table = "tool,class,rms\nT1,healthy,1\nT1,worn,2\nT1,,3\nT1,2,4\nT1,worn,5\n"
-	first, err := ReadCSV(strings.NewReader(table), "f.csv")
+	first, err := readCSV(strings.NewReader(table), "f.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,11 +296,11 @@ var formats = []struct {
 	write func(*Table, io.Writer) error
 	read  func([]byte, string) (*Table, error)
 }{
-	{"csv", (*Table).WriteCSV, func(b []byte, file string) (*Table, error) { return ReadCSV(bytes.NewReader(b), file) }},
+	{"csv", (*Table).WriteCSV, func(b []byte, file string) (*Table, error) { return readCSV(bytes.NewReader(b), file) }},
 	{"parquet", (*Table).WriteParquet, func(b []byte, file string) (*Table, error) {
-		return ReadParquet(bytes.NewReader(b), int64(len(b)), file)
+		return readParquet(b, file)
 	}},
-	{"arrow", (*Table).WriteArrow, ReadArrow},
+	{"arrow", (*Table).WriteArrow, readArrow},
 }
 
 func FuzzReadCSV(f *testing.F)     { fuzz(f, 0) }
@@ -316,7 +328,7 @@ func fuzz(f *testing.F, format int) {
 		if err := table.WriteCSV(&out); err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
-		again, err := ReadCSV(&out, "f")
+		again, err := readCSV(&out, "f")
 		if err != nil {
 			t.Fatalf("what was written cannot be read: %v", err)
 		}

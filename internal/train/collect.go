@@ -244,13 +244,9 @@ func gateChannel(l *signal.Layout) (string, bool) {
 	return "", false
 }
 
-// learnGate returns the level that best separates the windows into two kinds,
-// by Otsu's criterion: the greatest variance between the two. It reports false
-// if the levels do not fall into two kinds, because the machine was cutting all
-// the time.
-//
-// Source: N. Otsu, "A Threshold Selection Method from Gray-Level Histograms",
-// IEEE Trans. SMC 9(1), 1979, eq. 14.
+// learnGate returns the level that best separates the windows into two kinds (see
+// [signal.Otsu]). It reports false if the levels do not fall into two kinds,
+// because the machine was cutting all the time.
 func learnGate(levels []float64) (threshold float64, ok bool) {
 	levels = slices.Sorted(slices.Values(levels))
 	const (
@@ -267,14 +263,6 @@ func learnGate(levels []float64) (threshold float64, ok bool) {
 	if !(total > 0) {
 		return 0, false
 	}
-	var best, low, high, below float64
-	for i, v := range levels[:len(levels)-1] {
-		below += v
-		w := float64(i+1) / n
-		m0, m1 := below/float64(i+1), (sum-below)/(n-float64(i+1))
-		if between := w * (1 - w) * (m1 - m0) * (m1 - m0); between > best {
-			best, low, high, threshold = between, m0, m1, (v+levels[i+1])/2
-		}
-	}
-	return threshold, best >= share*total && low <= ratio*math.Abs(high)
+	split := signal.Otsu(levels)
+	return split.Threshold, split.Between >= share*total && split.Low <= ratio*math.Abs(split.High)
 }

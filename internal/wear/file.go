@@ -1,10 +1,8 @@
 package wear
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flank-tcm/flank/internal/csvfile"
 )
 
 // columns of wear.csv, in the order in which Write writes them.
@@ -81,12 +81,7 @@ func Load(path string) (ms []Measurement, warnings []string, err error) {
 // file that is refused for it would be edited until it fits; and wear so small
 // throughout that it looks like millimetres.
 func Read(r io.Reader, file string) (ms []Measurement, warnings []string, err error) {
-	br := bufio.NewReader(r)
-	if bom, _ := br.Peek(3); string(bom) == "\xef\xbb\xbf" {
-		br.Discard(3)
-	}
-	d := &reader{file: file, csv: csv.NewReader(br)}
-	d.csv.ReuseRecord = true
+	d := &reader{where: "wear: " + file, Reader: csvfile.NewReader(r, "wear: "+file)}
 	if err := d.readHeader(); err != nil {
 		return nil, nil, err
 	}
@@ -100,7 +95,7 @@ func Read(r io.Reader, file string) (ms []Measurement, warnings []string, err er
 			return nil, nil, err
 		}
 		ms = append(ms, m)
-		lines = append(lines, d.line)
+		lines = append(lines, d.Line)
 	}
 	if err := checkTwice(file, ms, lines); err != nil {
 		return nil, nil, err
@@ -110,67 +105,45 @@ func Read(r io.Reader, file string) (ms []Measurement, warnings []string, err er
 
 // reader reads the rows of a wear file.
 type reader struct {
-	file  string
-	csv   *csv.Reader
-	names []string // of the columns
-	row   []string // cells of the row last read
-	line  int      // that it starts on
-	cell  [7]int   // of each of columns, -1 if the file lacks it
-}
-
-func (d *reader) next() error {
-	row, err := d.csv.Read()
-	if len(row) > 0 {
-		d.line, _ = d.csv.FieldPos(0)
-	}
-	d.row = row
-	var parse *csv.ParseError
-	switch {
-	case errors.Is(err, csv.ErrFieldCount):
-		return fmt.Errorf("wear: %s:%d: cells in the row: %d, in the header: %d: correct the row; common causes are a decimal comma and a missing separator", d.file, d.line, len(row), len(d.names))
-	case errors.As(err, &parse):
-		return fmt.Errorf("wear: %s:%d: a quote (\") at byte %d of line %d does not belong there or is never closed: remove it", d.file, parse.StartLine, parse.Column, parse.Line)
-	case err != nil && err != io.EOF:
-		return fmt.Errorf("wear: %s: %w", d.file, err)
-	}
-	return err
+	*csvfile.Reader
+	where string // what errors begin with
+	cell  [7]int // of each of columns, -1 if the file lacks it
 }
 
 func (d *reader) readHeader() error {
-	if err := d.next(); err == io.EOF {
-		return fmt.Errorf("wear: %s: the file is empty: write a header such as %s", d.file, strings.Join(columns, ","))
+	if err := d.Header(); err == io.EOF {
+		return fmt.Errorf("%s: the file is empty: write a header such as %s", d.where, strings.Join(columns, ","))
 	} else if err != nil {
 		return err
 	}
-	if len(d.row) == 1 && strings.ContainsAny(d.row[0], ";\t") {
-		return fmt.Errorf("wear: %s:%d: the header is one name, %.60q: separate columns by commas", d.file, d.line, d.row[0])
+	if len(d.Row) == 1 && strings.ContainsAny(d.Row[0], ";\t") {
+		return fmt.Errorf("%s:%d: the header is one name, %.60q: separate columns by commas", d.where, d.Line, d.Row[0])
 	}
 	for i := range d.cell {
 		d.cell[i] = -1
 	}
-	for i, name := range d.row {
+	for i, name := range d.Row {
 		name = strings.ToLower(strings.TrimSpace(name))
-		d.names = append(d.names, name)
 		switch k := slices.Index(columns, name); {
 		case k >= 0 && d.cell[k] >= 0:
-			return fmt.Errorf("wear: %s:%d: columns %d and %d are both named %q: rename or remove one", d.file, d.line, d.cell[k]+1, i+1, name)
+			return fmt.Errorf("%s:%d: columns %d and %d are both named %q: rename or remove one", d.where, d.Line, d.cell[k]+1, i+1, name)
 		case k >= 0:
 			d.cell[k] = i
 		case strings.HasPrefix(name, "vb"):
-			return fmt.Errorf("wear: %s:%d: column %q is not known: wear is in µm, in columns vb_mean_um and vb_max_um", d.file, d.line, name)
+			return fmt.Errorf("%s:%d: column %q is not known: wear is in µm, in columns vb_mean_um and vb_max_um", d.where, d.Line, name)
 		}
 	}
 	if d.cell[colTool] < 0 {
-		return fmt.Errorf("wear: %s:%d: no column %q: add it; the columns are %s", d.file, d.line, "tool", strings.Join(columns, ", "))
+		return fmt.Errorf("%s:%d: no column %q: add it; the columns are %s", d.where, d.Line, "tool", strings.Join(columns, ", "))
 	}
 	if d.cell[colVBMean] < 0 && d.cell[colVBMax] < 0 && d.cell[colState] < 0 {
-		return fmt.Errorf("wear: %s:%d: no column says how worn a tool is: add vb_mean_um, vb_max_um or state", d.file, d.line)
+		return fmt.Errorf("%s:%d: no column says how worn a tool is: add vb_mean_um, vb_max_um or state", d.where, d.Line)
 	}
 	return nil
 }
 
 func (d *reader) readRow() (Measurement, error) {
-	if err := d.next(); err != nil {
+	if err := d.Next(); err != nil {
 		return Measurement{}, err
 	}
 	var m Measurement
@@ -185,26 +158,20 @@ func (d *reader) readRow() (Measurement, error) {
 		*to = strings.Clone(cell)
 	}
 	if m.Tool == "" {
-		return m, d.errorf(colTool, "is no tool: name the tool that was measured")
+		return m, d.errorf(colTool, "is not a tool: name the tool that was measured")
 	}
 	if cell := d.text(colTime); cell != "" {
-		t, err := time.Parse(time.RFC3339Nano, cell)
-		if y := t.UTC().Year(); err != nil || y < 1 || y > 9999 {
+		var ok bool
+		if m.Time, ok = csvfile.ParseTime(cell); !ok {
 			return m, d.errorf(colTime, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
 		}
-		m.Time = t.UTC()
 	}
 	for k, to := range []*float64{colVBMean: &m.VBMeanUM, colVBMax: &m.VBMaxUM} {
 		if to == nil {
 			continue
 		}
-		*to = math.NaN()
-		cell := d.text(k)
-		if cell == "" {
-			continue
-		}
-		v, err := strconv.ParseFloat(cell, 64)
-		if err != nil || math.IsInf(v, 0) || v != v {
+		v, ok := csvfile.ParseNumber(d.text(k), 64)
+		if !ok {
 			return m, d.errorf(k, "is not a number of µm: correct it, or leave the cell empty if it was not measured")
 		}
 		if v < 0 {
@@ -223,7 +190,7 @@ func (d *reader) text(k int) string {
 	if d.cell[k] < 0 {
 		return ""
 	}
-	switch s := strings.TrimSpace(d.row[d.cell[k]]); s {
+	switch s := strings.TrimSpace(d.Row[d.cell[k]]); s {
 	case "NaN", "nan", "NA":
 		return ""
 	default:
@@ -232,7 +199,7 @@ func (d *reader) text(k int) string {
 }
 
 func (d *reader) errorf(k int, format string, args ...any) error {
-	return fmt.Errorf("wear: %s:%d: column %s: %.60q %s", d.file, d.line, columns[k], d.text(k), fmt.Sprintf(format, args...))
+	return fmt.Errorf("%s:%d: column %s: %.60q %s", d.where, d.Line, columns[k], d.text(k), fmt.Sprintf(format, args...))
 }
 
 // checkTwice returns an error if two rows measure the same tool at the same

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Classes that a Rule of two gives. Class 0 is healthy whatever the others are.
+// Classes that a Rule of two gives. Class 0 is always healthy.
 const (
 	Healthy = 0
 	Faulty  = 1
@@ -27,7 +27,7 @@ const (
 type Rule struct {
 	VBMaxUM  float64  `yaml:"vb_max_um"`  // maximum flank wear, in µm, from which a tool is faulty; 0 if it does not count
 	VBMeanUM float64  `yaml:"vb_mean_um"` // the same of the mean flank wear
-	States   []string `yaml:"states"`     // states, in whatever case, in which a tool is faulty
+	States   []string `yaml:"states"`     // states, in any case of letters, in which a tool is faulty
 	Classes  []Class  `yaml:"classes"`    // the best first: a tool is of the last one with a condition that holds, and of the first if none does
 }
 
@@ -90,12 +90,12 @@ func (r Rule) Check() error {
 		}
 		return nil
 	}
-	for _, beside := range []struct {
+	for _, single := range []struct {
 		key string
 		set bool
 	}{{"vb_max_um", r.VBMaxUM != 0}, {"vb_mean_um", r.VBMeanUM != 0}, {"states", len(r.States) > 0}} {
-		if beside.set {
-			return &RuleError{beside.key, errors.New("stands beside classes: move it into the class that it makes")}
+		if single.set {
+			return &RuleError{single.key, errors.New("cannot be set together with classes: move it into the class that it makes")}
 		}
 	}
 	if len(r.Classes) < 2 {
@@ -105,32 +105,14 @@ func (r Rule) Check() error {
 	states := make(map[string]string)
 	for i, c := range r.Classes {
 		at := fmt.Sprintf("classes[%d]", i)
-		same := func(o Class) bool { return strings.EqualFold(o.Name, c.Name) }
-		switch {
-		case strings.TrimSpace(c.Name) != c.Name || c.Name == "":
-			return &RuleError{at + ".name", fmt.Errorf("%q: write a word, such as %q", c.Name, "worn")}
-		case i == 0 && c.Name != HealthyName:
-			return &RuleError{at + ".name", fmt.Errorf("%q: the first class is that of good tools: name it %q, so that alarms know it", c.Name, HealthyName)}
-		case i == 0 && !c.unconditional():
-			return &RuleError{at, errors.New("healthy is what no other class is: remove its conditions")}
-		case slices.ContainsFunc(r.Classes[:i], same):
-			return &RuleError{at + ".name", fmt.Errorf("%q is another class already: name each once", c.Name)}
+		if err := r.checkName(i, at); err != nil {
+			return err
 		}
 		if err := c.check(at + "."); err != nil {
 			return err
 		}
-		for _, f := range []struct {
-			key         string
-			um, least   float64
-			raisesLimit *float64
-		}{{".vb_max_um", c.VBMaxUM, last.VBMaxUM, &last.VBMaxUM}, {".vb_mean_um", c.VBMeanUM, last.VBMeanUM, &last.VBMeanUM}} {
-			if f.um == 0 {
-				continue
-			}
-			if f.um <= f.least {
-				return &RuleError{at + f.key, fmt.Errorf("%v: must be above %v, that of a class before: order classes from the best to the worst", f.um, f.least)}
-			}
-			*f.raisesLimit = f.um
+		if err := last.raise(c, at); err != nil {
+			return err
 		}
 		for _, s := range c.States {
 			if other, twice := states[strings.ToLower(s)]; twice {
@@ -138,6 +120,43 @@ func (r Rule) Check() error {
 			}
 			states[strings.ToLower(s)] = c.Name
 		}
+	}
+	return nil
+}
+
+// checkName reports a class that cannot have its name, or the healthy class if it
+// has conditions; at is its key.
+func (r Rule) checkName(i int, at string) error {
+	c := r.Classes[i]
+	same := func(o Class) bool { return strings.EqualFold(o.Name, c.Name) }
+	switch {
+	case strings.TrimSpace(c.Name) != c.Name || c.Name == "":
+		return &RuleError{at + ".name", fmt.Errorf("%q: write a word, such as %q", c.Name, "worn")}
+	case i == 0 && c.Name != HealthyName:
+		return &RuleError{at + ".name", fmt.Errorf("%q: the first class is for good tools: name it %q, so that alarms know it", c.Name, HealthyName)}
+	case i == 0 && !c.unconditional():
+		return &RuleError{at, errors.New("a tool is healthy if no other class holds: remove its conditions")}
+	case slices.ContainsFunc(r.Classes[:i], same):
+		return &RuleError{at + ".name", fmt.Errorf("%q is another class already: name each once", c.Name)}
+	}
+	return nil
+}
+
+// raise takes over the limits of the next class. It reports a limit that is not above the one
+// before; at is its key.
+func (c *Class) raise(next Class, at string) error {
+	for _, f := range []struct {
+		key   string
+		um    float64
+		limit *float64
+	}{{".vb_max_um", next.VBMaxUM, &c.VBMaxUM}, {".vb_mean_um", next.VBMeanUM, &c.VBMeanUM}} {
+		if f.um == 0 {
+			continue
+		}
+		if f.um <= *f.limit {
+			return &RuleError{at + f.key, fmt.Errorf("%v: must be above %v, the limit of a class before: order classes from the best to the worst", f.um, *f.limit)}
+		}
+		*f.limit = f.um
 	}
 	return nil
 }

@@ -30,18 +30,18 @@ func TestRuleOfSeveralClasses(t *testing.T) {
 		class     int
 		ok        bool
 	}{
-		"below all":                        {nan, 149, "", 0, true},
-		"from the first limit on":          {nan, 150, "", 1, true},
-		"below the second":                 {nan, 299.9, "", 1, true},
-		"from the second on":               {nan, 300, "", 2, true},
-		"the worse of two conditions":      {250, 160, "", 2, true},
-		"little wear, but broken":          {nan, 10, "Broken", 2, true},
-		"a state of the middle":            {nan, nan, "WORN", 1, true},
-		"much wear in a state of less":     {nan, 400, "worn", 2, true},
-		"a state of no class":              {nan, nan, "new", 0, true},
-		"only the mean known, and small":   {10, nan, "", 0, true},
-		"nothing known":                    {nan, nan, "", 0, false},
-		"a state that nobody measured for": {nan, 200, "", 1, true},
+		"below all":                      {nan, 149, "", 0, true},
+		"from the first limit on":        {nan, 150, "", 1, true},
+		"below the second":               {nan, 299.9, "", 1, true},
+		"from the second on":             {nan, 300, "", 2, true},
+		"the worse of two conditions":    {250, 160, "", 2, true},
+		"little wear, but broken":        {nan, 10, "Broken", 2, true},
+		"a state of the middle":          {nan, nan, "WORN", 1, true},
+		"much wear in a state of less":   {nan, 400, "worn", 2, true},
+		"a state of no class":            {nan, nan, "new", 0, true},
+		"only the mean known, and small": {10, nan, "", 0, true},
+		"nothing known":                  {nan, nan, "", 0, false},
+		"a state without a measurement":  {nan, 200, "", 1, true},
 	} {
 		if class, ok := three.Class(tc.mean, tc.max, tc.state); class != tc.class || ok != tc.ok {
 			t.Errorf("%s: %d, %v; want %d, %v", name, class, ok, tc.class, tc.ok)
@@ -86,18 +86,18 @@ func TestRuleOfSeveralClassesIsChecked(t *testing.T) {
 	class := func(name string) Class { return Class{Name: name} }
 	healthy := class("healthy")
 	for want, r := range map[string]Rule{
-		"vb_max_um: stands beside classes: move it":                      {VBMaxUM: 300, Classes: three.Classes},
-		"states: stands beside classes":                                  {States: []string{"worn"}, Classes: three.Classes},
-		`classes: there is only "healthy": name two or more`:             {Classes: []Class{healthy}},
-		`classes[0].name: "good": the first class is that of good tools`: {Classes: []Class{class("good"), class("bad")}},
-		"classes[0]: healthy is what no other class is":                  {Classes: []Class{{Name: "healthy", VBMaxUM: 1}, class("bad")}},
-		`classes[1].name: "": write a word`:                              {Classes: []Class{healthy, class("")}},
-		`classes[2].name: "WORN" is another class already`:               {Classes: []Class{healthy, class("worn"), class("WORN")}},
-		"classes[1].vb_max_um: -1: must be a positive":                   {Classes: []Class{healthy, {Name: "worn", VBMaxUM: -1}}},
-		"classes[1].vb_mean_um: NaN: must be a positive":                 {Classes: []Class{healthy, {Name: "worn", VBMeanUM: math.NaN()}}},
-		"classes[2].vb_max_um: 300: must be above 300, that of a class":  {Classes: []Class{healthy, {Name: "worn", VBMaxUM: 300}, {Name: "broken", VBMaxUM: 300}}},
-		`classes[2].states: "Worn" is a state of class worn already`:     {Classes: []Class{healthy, {Name: "worn", States: []string{"worn"}}, {Name: "broken", States: []string{"Worn"}}}},
-		`classes[1].states: entry 1 is ""`:                               {Classes: []Class{healthy, {Name: "worn", States: []string{""}}}},
+		"vb_max_um: cannot be set together with classes: move it":                   {VBMaxUM: 300, Classes: three.Classes},
+		"states: cannot be set together with classes":                               {States: []string{"worn"}, Classes: three.Classes},
+		`classes: there is only "healthy": name two or more`:                        {Classes: []Class{healthy}},
+		`classes[0].name: "good": the first class is for good tools`:                {Classes: []Class{class("good"), class("bad")}},
+		"classes[0]: a tool is healthy if no other class holds":                     {Classes: []Class{{Name: "healthy", VBMaxUM: 1}, class("bad")}},
+		`classes[1].name: "": write a word`:                                         {Classes: []Class{healthy, class("")}},
+		`classes[2].name: "WORN" is another class already`:                          {Classes: []Class{healthy, class("worn"), class("WORN")}},
+		"classes[1].vb_max_um: -1: must be a positive":                              {Classes: []Class{healthy, {Name: "worn", VBMaxUM: -1}}},
+		"classes[1].vb_mean_um: NaN: must be a positive":                            {Classes: []Class{healthy, {Name: "worn", VBMeanUM: math.NaN()}}},
+		"classes[2].vb_max_um: 300: must be above 300, the limit of a class before": {Classes: []Class{healthy, {Name: "worn", VBMaxUM: 300}, {Name: "broken", VBMaxUM: 300}}},
+		`classes[2].states: "Worn" is a state of class worn already`:                {Classes: []Class{healthy, {Name: "worn", States: []string{"worn"}}, {Name: "broken", States: []string{"Worn"}}}},
+		`classes[1].states: entry 1 is ""`:                                          {Classes: []Class{healthy, {Name: "worn", States: []string{""}}}},
 	} {
 		err := r.Check()
 		var part *RuleError

@@ -1,6 +1,6 @@
 // Package wear turns measured tool wear into labels of windows.
 //
-// A [Measurement] is what somebody saw under a microscope: the flank wear VB of
+// A [Measurement] is what a person saw under a microscope: the flank wear VB of
 // a tool, in µm, as the mean and as the maximum over the cutting edge
 // (ISO 3685), and the state of the tool as a word. Measurements are kept in a
 // file, wear.csv, which [Read] reads and [Write] writes. A [Join] carries the

@@ -19,7 +19,7 @@ type boardChannel struct {
 	measures measures
 	twin     *twin
 	before   int  // the channel before it of the same rate, or −1
-	done     bool // its measures are those of the window at hand
+	done     bool // its measures are of the window at hand
 }
 
 // side is up to 16 channels of one rate that share a panel.

@@ -154,7 +154,7 @@ func entryOf(suffix string) *entry {
 	panic("signal: no family has a feature " + suffix)
 }
 
-// Channels beside a channel, more than a panel has lanes, and windows before do
+// Neighbouring channels, more than a panel has lanes, and windows before do
 // not change a bit of its features.
 func TestChannelsDoNotMix(t *testing.T) {
 	const n = 2000
@@ -226,7 +226,7 @@ func TestMissingSamplesOfVersion2(t *testing.T) {
 			}
 		case channel != 1 && !pair:
 			if math.Float32bits(v) != math.Float32bits(whole[i]) {
-				t.Errorf("%s = %v beside a channel with gaps, %v without", name, v, whole[i])
+				t.Errorf("%s = %v next to a channel with gaps, %v without", name, v, whole[i])
 			}
 		case !pair && !strings.Contains(name, "harmonic") && !strings.Contains(name, "envelope") && !strings.HasSuffix(name, ".slope"):
 			if math.Abs(float64(v-whole[i])) > 0.15*math.Max(1, math.Abs(float64(whole[i]))) { // noise, from 3/4 of it

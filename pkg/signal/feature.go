@@ -47,7 +47,7 @@ const FeatureVersion = 2
 //	others                          mean, std, rms, peak_to_peak, slope
 //	others, from 1024 samples on    the same, bands, centroid
 //
-// A channel of kind [Feature] has exactly one feature whatever the Set: its
+// A channel of kind [Feature] has exactly one feature for any Set: its
 // value, or the mean of its values if a window holds several.
 //
 // Sources: m_k, skewness and kurtosis as in D. Zwillinger, S. Kokoska, "CRC
@@ -63,7 +63,7 @@ type FeatureSpec struct {
 const MinSpectral = 64
 
 // manySamples is the number of samples from which on a force, a current or the
-// like is fast enough that its spectrum tells more than its level.
+// like is fast enough that its spectrum says more than its level.
 const manySamples = 1024
 
 // Relation says how a feature is taken relative to a reference: what it was
@@ -78,7 +78,7 @@ const (
 	// LogRatio is ln(x/r), of a size: positive, with a zero that means nothing.
 	LogRatio
 	// Ratio is x/|r| − sign(r), of the value of a channel of kind [Feature], of
-	// which nobody knows what it is.
+	// which the meaning is not known.
 	Ratio
 )
 
@@ -240,7 +240,7 @@ func (e *Extractor) Spec() FeatureSpec {
 
 // Names returns the names of the features in order: "ch01.rms", "ch01.band03",
 // or the name of the channel if its kind is [Feature]. They are ordered by
-// channel, then as [FeatureSpec] lists the families, whatever the order of Set.
+// channel, then as [FeatureSpec] lists the families, no matter the order of Set.
 // The caller must not change them.
 func (e *Extractor) Names() []string { return e.names }
 
@@ -255,7 +255,7 @@ func (e *Extractor) Relations() []Relation { return e.relate }
 // Extract computes the features of one window and returns them, one for each of
 // Names. It stores them in dst if that has room, and allocates nothing then.
 // samples holds one slice per channel of the length given to NewExtractor; they
-// are read only. The Context tells the spindle speed that some features follow.
+// are read only. The Context has the spindle speed that some features follow.
 //
 // Missing samples (NaN) are left out. A feature is NaN where its formula has no
 // value: every feature of a channel that has no sample at all or an infinite

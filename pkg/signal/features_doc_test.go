@@ -60,7 +60,7 @@ They need %d samples a window; channels with fewer go without.
   2500, 3965, 6299 and 10,000 Hz.
 - **E** is of the resonance band, the octave from rate/8 to rate/4: 2.5 to 5 kHz at 20 kHz. The band's bins of a segment alone,
   shifted to zero, are transformed back to N/4 points z; E is the sum over the segments of the squared absolute value of the
-  transform of |z|². Its bins are as wide as those of P; those below q = %d belong to the Hann window.
+  transform of |z|². Its bins are as wide as the bins of P; bins below q = %d belong to the Hann window.
 - **Packets** are the %d nodes of four levels of the wavelet packet transform by the Daubechies wavelet with four vanishing moments
   (PyWavelets' db4, mode periodization), in order of frequency.
 - **Spindle**: harmonics follow the speed that comes with the samples. Below three bins, 15 Hz or 880 rev/min at 20 kHz,
@@ -69,8 +69,8 @@ They need %d samples a window; channels with fewer go without.
 ## Missing samples
 
 They are left out of sums, and count as the mean in spectra and packets, whose power is divided by the share that is there. A
-feature without a value is missing itself: of a channel without samples or with an infinite one; whatever divides by the movement of
-a channel that does not move; whatever follows the spindle while its speed is not known.
+feature without a value is missing itself: of a channel without samples or with an infinite one; what divides by the movement of
+a channel that does not move; what follows the spindle while its speed is not known.
 
 ## Default set
 

@@ -43,7 +43,7 @@ func NewLayout(name string, channels []Channel) (*Layout, error) {
 			return nil, fmt.Errorf("signal: layout: channel %d: %w", i+1, err)
 		}
 		if j, dup := seen[c.Name]; dup {
-			return nil, fmt.Errorf("signal: layout: channel %d: name %q is already that of channel %d: give it another", i+1, c.Name, j+1)
+			return nil, fmt.Errorf("signal: layout: channel %d: name %q is taken by channel %d: give it another", i+1, c.Name, j+1)
 		}
 		seen[c.Name] = i
 		g := slices.IndexFunc(l.groups, func(g Group) bool { return g.Rate == c.Rate })

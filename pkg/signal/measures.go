@@ -36,14 +36,14 @@ type measures struct {
 //
 // is the mean square of the samples in bin k; c_k is 2, but 1 for k = N/2.
 //
-// The envelope is that of the resonance band, the octave from rate/8 to rate/4,
+// The envelope is of the resonance band, the octave from rate/8 to rate/4,
 // 2.5 to 5 kHz at 20 kHz, where tool and sensor ring: of each segment the bins of
 // the band alone are transformed back, as one-sided spectrum shifted to zero, to
 // M = N/4 points z. |z|² is the squared envelope, and
 //
 //	E[q] = Σ_s |Σ_m |z_s[m]|²·e^(−2πi·mq/M)|²,   q = 0 … M/2,
 //
-// its spectrum, with bins as wide as those of P. Below q = 3 it is the Hann
+// its spectrum, with bins as wide as the bins of P. Below q = 3 it is the Hann
 // window's.
 //
 // The packets are the 16 nodes of four levels of the wavelet packet transform of
@@ -107,7 +107,7 @@ func newMeasures(s *shape, rate float64) measures {
 // packet that is i-th in frequency: a high pass turns the spectrum around.
 func node(i int) int { return i ^ i>>1 }
 
-// summary is what the shape of the power spectrum is told by.
+// summary describes the shape of the power spectrum.
 type summary struct {
 	total, mean, spread float64 // Σ P; Hz; Hz
 	rolloff             float64 // Hz
@@ -174,7 +174,7 @@ func around(spectrum []float64, f, hz float64, least int) float64 {
 // coherenceLines is how many harmonics of the spindle coherence is taken at.
 const coherenceLines = 4
 
-// minCoherence is the least number of segments that tell coherence from chance.
+// minCoherence is the least number of segments in which coherence differs from chance.
 const minCoherence = 4
 
 // lineBin returns the bin nearest to harmonic h of the spindle, 0 if it is not

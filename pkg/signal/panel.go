@@ -9,7 +9,7 @@ import (
 // panel computes the measures of up to 16 channels of one length side by side,
 // one lane each, in float32 with sums in float64 after every few samples. Every
 // lane is moved to its mean and scaled by a power of two, so that nothing over-
-// or underflows, whatever the unit.
+// or underflows, in any unit.
 type panel struct {
 	shape   shape
 	needs   needs

@@ -32,7 +32,7 @@ var qualityNames = []string{"dropout", "flatline", "clipped", "non_finite", "rat
 type Limits struct {
 	Dropout   float64       `yaml:"dropout"`    // share of a window's samples that may be missing; the default is 0
 	Flatline  float64       `yaml:"flatline"`   // share that one value may fill without a break; 0 means 0.05
-	Clipped   float64       `yaml:"clipped"`    // share that may be at full scale; 0 means 0.001: a touch is no fault
+	Clipped   float64       `yaml:"clipped"`    // share that may be at full scale; 0 means 0.001: a touch is not a fault
 	Rate      float64       `yaml:"rate"`       // by how much a rate may differ from the layout's, relatively; 0 means 0.005
 	ClockStep time.Duration `yaml:"clock_step"` // by how much a sensor clock may jump; 0 means 100 ms
 }
@@ -90,7 +90,7 @@ func (q Quality) String() string {
 }
 
 // The states of a sensor by NAMUR NE 107. A fifth, function check, is of a sensor
-// that somebody works on, which no flag says.
+// that people work on, for which there is no flag.
 const (
 	Normal              = "normal"
 	MaintenanceRequired = "maintenance_required" // the values hold, but something should be seen to

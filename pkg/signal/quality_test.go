@@ -67,7 +67,7 @@ quality: {dropout: 0.01, clipped: 0.02, clock_step: 2s}
 		t.Errorf("limits %+v, want %+v", got, want)
 	}
 	if plain := oneChannel(t, Vibration, 100); plain.Fingerprint() != l.Fingerprint() {
-		t.Error("limits change the fingerprint: models would be trained anew for them")
+		t.Error("limits change the fingerprint: models would have to be trained again for them")
 	}
 	for bad, want := range map[string]string{
 		"clipped: 2":      "quality: clipped: 2: must be a share",

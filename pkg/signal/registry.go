@@ -3,23 +3,33 @@ package signal
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // entry is a family of the registry: a formula that gives one feature of a
 // channel, or several. docs/features.md is made from these.
 type entry struct {
-	name    string
-	unit    string // U stands for the unit of the channel
-	formula string
-	source  string
-	needs   needs
-	several func(m *measures) int            // how many features; nil: one, with the name of the family
-	suffix  string                           // name of one of several, before its number from 01
-	value   func(m *measures, i int) float64 // of feature i
-	pair    bool                             // taken from the channel and the one before it
-	size    bool                             // it is positive, or zero where there is nothing: its ratios mean something
+	name      string
+	words     string   // what people call it, before the number of one of several; empty if frequencies name it
+	byDefault channels // whose default set it is in; a family that comes later is in none, or models would change
+	unit      string   // U stands for the unit of the channel
+	formula   string
+	source    string
+	needs     needs
+	several   func(m *measures) int            // how many features; nil: one, with the name of the family
+	suffix    string                           // name of one of several, before its number from 01
+	value     func(m *measures, i int) float64 // of feature i
+	pair      bool                             // taken from the channel and the one before it
+	size      bool                             // it is positive, or zero where there is nothing: its ratios mean something
 }
+
+// channels are the kinds of channels with a default set of their own.
+type channels uint8
+
+const (
+	waves channels = 1 << iota // vibration, acoustic
+	fast                       // others with manySamples or more
+	slow                       // others
+)
 
 // relation returns how the features of e are taken relative to a reference.
 func (e *entry) relation() Relation {
@@ -71,36 +81,36 @@ const (
 
 // registry is the feature list, version 2, in the order of the features.
 var registry = []entry{
-	{name: "mean", unit: "U", formula: "x̄ = Σx/n", source: crcTables, value: one(func(m *measures) float64 { return m.mean })},
-	{name: "variance", size: true, unit: "U²", formula: "m₂ = Σ(x − x̄)²/n; Hjorth's activity", source: crcTables, value: one(func(m *measures) float64 { return m.m2 })},
-	{name: "std", size: true, unit: "U", formula: "√m₂", source: crcTables, value: one(func(m *measures) float64 { return math.Sqrt(m.m2) })},
-	{name: "rms", size: true, unit: "U", formula: "√(Σx²/n)", source: leiReview, value: one(func(m *measures) float64 { return m.rms() })},
-	{name: "min", unit: "U", formula: "least sample", source: leiReview, value: one(func(m *measures) float64 { return m.min })},
-	{name: "max", unit: "U", formula: "greatest sample", source: leiReview, value: one(func(m *measures) float64 { return m.max })},
-	{name: "peak", size: true, unit: "U", formula: "max |x|", source: leiReview, value: one(func(m *measures) float64 { return m.peak() })},
-	{name: "peak_to_peak", size: true, unit: "U", formula: "max − min", source: leiReview, value: one(func(m *measures) float64 { return m.max - m.min })},
-	{name: "slope", unit: "U/s", formula: "least-squares slope of x over time: the trend within the window", source: crcTables,
+	{name: "mean", words: "mean", byDefault: fast | slow, unit: "U", formula: "x̄ = Σx/n", source: crcTables, value: one(func(m *measures) float64 { return m.mean })},
+	{name: "variance", words: "variance", size: true, unit: "U²", formula: "m₂ = Σ(x − x̄)²/n; Hjorth's activity", source: crcTables, value: one(func(m *measures) float64 { return m.m2 })},
+	{name: "std", words: "standard deviation", byDefault: fast | slow, size: true, unit: "U", formula: "√m₂", source: crcTables, value: one(func(m *measures) float64 { return math.Sqrt(m.m2) })},
+	{name: "rms", words: "rms", byDefault: waves | fast | slow, size: true, unit: "U", formula: "√(Σx²/n)", source: leiReview, value: one(func(m *measures) float64 { return m.rms() })},
+	{name: "min", words: "minimum", unit: "U", formula: "least sample", source: leiReview, value: one(func(m *measures) float64 { return m.min })},
+	{name: "max", words: "maximum", unit: "U", formula: "greatest sample", source: leiReview, value: one(func(m *measures) float64 { return m.max })},
+	{name: "peak", words: "peak", byDefault: waves, size: true, unit: "U", formula: "max |x|", source: leiReview, value: one(func(m *measures) float64 { return m.peak() })},
+	{name: "peak_to_peak", words: "peak to peak", byDefault: fast | slow, size: true, unit: "U", formula: "max − min", source: leiReview, value: one(func(m *measures) float64 { return m.max - m.min })},
+	{name: "slope", words: "slope", byDefault: fast | slow, unit: "U/s", formula: "least-squares slope of x over time: the trend within the window", source: crcTables,
 		value: one(func(m *measures) float64 { return m.slope })},
-	{name: "residual", size: true, unit: "U", formula: "√(m₂ − slope²·var(t)): what the trend leaves", source: crcTables,
+	{name: "residual", words: "residual about the trend", byDefault: fast | slow, size: true, unit: "U", formula: "√(m₂ − slope²·var(t)): what the trend leaves", source: crcTables,
 		value: one(func(m *measures) float64 { return math.Sqrt(max(0, m.m2-m.slope*m.slope*m.times)) })},
-	{name: "crest", size: true, unit: "1", formula: "peak/rms", source: "ISO 18431-1", value: one(func(m *measures) float64 { return m.peak() / m.rms() })},
-	{name: "shape", size: true, unit: "1", formula: "rms/(Σ|x|/n)", source: leiReview, value: one(func(m *measures) float64 { return m.rms() / m.abs })},
-	{name: "impulse", size: true, unit: "1", formula: "peak/(Σ|x|/n)", source: leiReview, value: one(func(m *measures) float64 { return m.peak() / m.abs })},
-	{name: "clearance", size: true, unit: "1", formula: "peak/(Σ√|x|/n)²", source: leiReview,
+	{name: "crest", words: "crest factor", byDefault: waves, size: true, unit: "1", formula: "peak/rms", source: "ISO 18431-1", value: one(func(m *measures) float64 { return m.peak() / m.rms() })},
+	{name: "shape", words: "shape factor", byDefault: waves, size: true, unit: "1", formula: "rms/(Σ|x|/n)", source: leiReview, value: one(func(m *measures) float64 { return m.rms() / m.abs })},
+	{name: "impulse", words: "impulse factor", byDefault: waves, size: true, unit: "1", formula: "peak/(Σ|x|/n)", source: leiReview, value: one(func(m *measures) float64 { return m.peak() / m.abs })},
+	{name: "clearance", words: "clearance factor", byDefault: waves, size: true, unit: "1", formula: "peak/(Σ√|x|/n)²", source: leiReview,
 		value: one(func(m *measures) float64 { return m.peak() / (m.sqrtAbs * m.sqrtAbs) })},
-	{name: "skewness", unit: "1", formula: "m₃/m₂^1.5", source: crcTables,
+	{name: "skewness", words: "skewness", byDefault: waves, unit: "1", formula: "m₃/m₂^1.5", source: crcTables,
 		value: one(func(m *measures) float64 { return m.m3 / (m.m2 * math.Sqrt(m.m2)) })},
-	{name: "kurtosis", size: true, unit: "1", formula: "m₄/m₂², 3 for Gaussian noise", source: crcTables,
+	{name: "kurtosis", words: "kurtosis", byDefault: waves, size: true, unit: "1", formula: "m₄/m₂², 3 for Gaussian noise", source: crcTables,
 		value: one(func(m *measures) float64 { return m.m4 / (m.m2 * m.m2) })},
-	{name: "zero_crossings", size: true, unit: "1/s", formula: "changes of the sign of x − x̄ a second; x̄ rounded to float32, zero counts as positive",
+	{name: "zero_crossings", words: "zero crossings", byDefault: waves, size: true, unit: "1/s", formula: "changes of the sign of x − x̄ a second; x̄ rounded to float32, zero counts as positive",
 		source: "S. O. Rice, Mathematical analysis of random noise, Bell Syst. Tech. J. 24 (1945), §3.3",
 		value:  one(func(m *measures) float64 { return m.crossings * m.rate })},
-	{name: "mobility", size: true, unit: "1/s", formula: "√(var(Δx)/m₂)·rate, Δx the differences of neighbours", source: hjorth1970,
+	{name: "mobility", words: "mobility", byDefault: waves, size: true, unit: "1/s", formula: "√(var(Δx)/m₂)·rate, Δx the differences of neighbours", source: hjorth1970,
 		value: one(func(m *measures) float64 { return math.Sqrt(m.step2/m.m2) * m.rate })},
-	{name: "complexity", size: true, unit: "1", formula: "√(var(ΔΔx)·m₂)/var(Δx): mobility of the differences over mobility", source: hjorth1970,
+	{name: "complexity", words: "complexity", byDefault: waves, size: true, unit: "1", formula: "√(var(ΔΔx)·m₂)/var(Δx): mobility of the differences over mobility", source: hjorth1970,
 		value: one(func(m *measures) float64 { return math.Sqrt(m.bend2*m.m2) / m.step2 })},
 
-	{name: "bands", unit: "log10 U²", formula: "log10 Σ P over a band of ⅔ octave; band01 the lowest, which takes what is left above zero, the last one up to half the rate",
+	{name: "bands", byDefault: waves | fast, unit: "log10 U²", formula: "log10 Σ P over a band of ⅔ octave; band01 the lowest, which takes what is left above zero, the last one up to half the rate",
 		source: welch1967, needs: needs{spectrum: true},
 		several: func(m *measures) int { return len(m.edges) - 1 }, suffix: "band",
 		value: func(m *measures, i int) float64 {
@@ -110,23 +120,23 @@ var registry = []entry{
 			}
 			return log10(sum)
 		}},
-	{name: "centroid", size: true, unit: "Hz", formula: "μ = Σ f·P/Σ P", source: peeters, needs: needs{spectrum: true},
+	{name: "centroid", words: "spectral centroid", byDefault: waves | fast, size: true, unit: "Hz", formula: "μ = Σ f·P/Σ P", source: peeters, needs: needs{spectrum: true},
 		value: one(func(m *measures) float64 { return m.summary.mean })},
-	{name: "spread", size: true, unit: "Hz", formula: "√(Σ (f − μ)²·P/Σ P)", source: peeters, needs: needs{spectrum: true},
+	{name: "spread", words: "spectral spread", byDefault: waves | fast, size: true, unit: "Hz", formula: "√(Σ (f − μ)²·P/Σ P)", source: peeters, needs: needs{spectrum: true},
 		value: one(func(m *measures) float64 { return m.summary.spread })},
-	{name: "rolloff", size: true, unit: "Hz", formula: "frequency below which 85 % of Σ P lie; P of bin k spread evenly between k − 1 and k", source: peeters, needs: needs{spectrum: true},
+	{name: "rolloff", words: "spectral roll-off", byDefault: waves | fast, size: true, unit: "Hz", formula: "frequency below which 85 % of Σ P lie; P of bin k spread evenly between k − 1 and k", source: peeters, needs: needs{spectrum: true},
 		value: one(func(m *measures) float64 { return m.summary.rolloff })},
-	{name: "flatness", size: true, unit: "1", formula: "geometric over arithmetic mean of P, 1 for white noise", source: peeters, needs: needs{spectrum: true},
+	{name: "flatness", words: "spectral flatness", byDefault: waves | fast, size: true, unit: "1", formula: "geometric over arithmetic mean of P, 1 for white noise", source: peeters, needs: needs{spectrum: true},
 		value: one(func(m *measures) float64 { return m.summary.flatness })},
-	{name: "entropy", unit: "1", formula: "−Σ p·ln p/ln(N/2), p = P/Σ P", source: "T. Inouye et al., Quantification of EEG irregularity, Electroenceph. Clin. Neurophysiol. 79 (1991)",
+	{name: "entropy", words: "spectral entropy", byDefault: waves | fast, unit: "1", formula: "−Σ p·ln p/ln(N/2), p = P/Σ P", source: "T. Inouye et al., Quantification of EEG irregularity, Electroenceph. Clin. Neurophysiol. 79 (1991)",
 		needs: needs{spectrum: true}, value: one(func(m *measures) float64 { return m.summary.entropy })},
-	{name: "harmonics", unit: "log10 U²", formula: "log10 of P[k−1] + P[k] + P[k+1], k the bin nearest to harmonic h of the spindle; missing if the speed is not known",
+	{name: "harmonics", words: "spindle harmonic", byDefault: waves | fast, unit: "log10 U²", formula: "log10 of P[k−1] + P[k] + P[k+1], k the bin nearest to harmonic h of the spindle; missing if the speed is not known",
 		source: randall, needs: needs{spectrum: true}, several: count(6), suffix: "harmonic",
 		value: func(m *measures, i int) float64 { return log10(around(m.power, float64(i+1)*m.spindle, m.hz, 1)) }},
 
-	{name: "envelope_depth", unit: "log10 1", formula: "log10(10⁻⁶ + Σ_{q≥3} E/E[0]): how much the resonance band is modulated", source: randall, needs: needs{envelope: true},
+	{name: "envelope_depth", words: "envelope depth", byDefault: waves, unit: "log10 1", formula: "log10(10⁻⁶ + Σ_{q≥3} E/E[0]): how much the resonance band is modulated", source: randall, needs: needs{envelope: true},
 		value: one(func(m *measures) float64 { return log10(leastModulation + m.modulation()/m.envelope[0]) })},
-	{name: "envelope_centroid", size: true, unit: "Hz", formula: "Σ_{q≥3} f·E/Σ_{q≥3} E", source: randall, needs: needs{envelope: true},
+	{name: "envelope_centroid", words: "envelope centroid", byDefault: waves, size: true, unit: "Hz", formula: "Σ_{q≥3} f·E/Σ_{q≥3} E", source: randall, needs: needs{envelope: true},
 		value: one(func(m *measures) float64 {
 			var first float64
 			for q, v := range m.envelope[minEnvelope:] {
@@ -134,15 +144,15 @@ var registry = []entry{
 			}
 			return first / m.modulation() * m.hz
 		})},
-	{name: "envelope_harmonics", unit: "log10 1", formula: "log10(10⁻⁶ + (E[q−1] + E[q] + E[q+1])/E[0]), q the bin nearest to harmonic h of the spindle; missing if the speed is not known, or below 4 bins",
+	{name: "envelope_harmonics", words: "envelope, spindle harmonic", byDefault: waves, unit: "log10 1", formula: "log10(10⁻⁶ + (E[q−1] + E[q] + E[q+1])/E[0]), q the bin nearest to harmonic h of the spindle; missing if the speed is not known, or below 4 bins",
 		source: randall, needs: needs{envelope: true}, several: count(4), suffix: "envelope",
 		value: func(m *measures, i int) float64 {
 			return log10(leastModulation + around(m.envelope, float64(i+1)*m.spindle, m.hz, minEnvelope)/m.envelope[0])
 		}},
-	{name: "packets", unit: "log10 U²", formula: "log10 of the mean square of x − x̄ in a wavelet packet of level 4, packet01 the lowest in frequency, each rate/32 wide",
+	{name: "packets", byDefault: waves | fast, unit: "log10 U²", formula: "log10 of the mean square of x − x̄ in a wavelet packet of level 4, packet01 the lowest in frequency, each rate/32 wide",
 		source: "M. V. Wickerhauser, Adapted Wavelet Analysis, AK Peters 1994, ch. 7", needs: needs{packets: true}, several: count(packetCount), suffix: "packet",
 		value: func(m *measures, i int) float64 { return log10(m.packets[i]) }},
-	{name: "coherence", unit: "1", formula: "mean over harmonics h = 1 … 4 of the spindle of |Σ_s X_s·Y_s*|²/(Σ_s |X_s|²·Σ_s |Y_s|²), Y the channel before of the same rate; missing if the speed is not known. The first channel of a rate has none",
+	{name: "coherence", words: "coherence with the channel before", byDefault: waves, unit: "1", formula: "mean over harmonics h = 1 … 4 of the spindle of |Σ_s X_s·Y_s*|²/(Σ_s |X_s|²·Σ_s |Y_s|²), Y the channel before of the same rate; missing if the speed is not known. The first channel of a rate has none",
 		source: "J. S. Bendat, A. G. Piersol, Random Data, Wiley 2010, §5.2.4", needs: needs{lines: true}, pair: true,
 		value: one(func(m *measures) float64 { return m.coherence })},
 }
@@ -174,16 +184,20 @@ func (a needs) union(b needs) needs {
 
 // defaultSet2 is the set of version 2 for a channel if none is given.
 func defaultSet2(k Kind, samples int) []string {
+	of := slow
 	switch {
 	case samples < MinSpectral:
 		return defaultSet(k, samples)
 	case k == Vibration || k == Acoustic:
-		return slices.DeleteFunc(registryNames(), func(name string) bool {
-			return slices.Contains([]string{"mean", "variance", "std", "min", "max", "peak_to_peak", "slope", "residual"}, name)
-		})
-	case samples < manySamples:
-		return []string{"mean", "std", "rms", "peak_to_peak", "slope", "residual"}
-	default:
-		return []string{"mean", "std", "rms", "peak_to_peak", "slope", "residual", "bands", "centroid", "spread", "rolloff", "flatness", "entropy", "harmonics", "packets"}
+		of = waves
+	case samples >= manySamples:
+		of = fast
 	}
+	var names []string
+	for i := range registry {
+		if registry[i].byDefault&of != 0 {
+			names = append(names, registry[i].name)
+		}
+	}
+	return names
 }

@@ -34,7 +34,7 @@ func peerSignals(n, channels int) [][]float32 {
 
 // Every feature, by the twin, is what NumPy, SciPy and PyWavelets make of the
 // same samples, to 1e-9 relative; the panel comes within 1e-5 of its scale. The
-// file says which versions; `make peers-signal` computes it anew.
+// file says which versions; `make peers-signal` checks it.
 func TestFeaturesOfVersion2AgainstSciPy(t *testing.T) {
 	text, err := os.ReadFile("testdata/features-scipy.json")
 	if err != nil {
@@ -71,7 +71,7 @@ func TestFeaturesOfVersion2AgainstSciPy(t *testing.T) {
 			seen[suffix] = true
 			values := tc.Features[suffix]
 			if values == nil {
-				t.Errorf("%s is not in the file: compute it anew", suffix)
+				t.Errorf("%s is not in the file: write it with peers/signal/features.py", suffix)
 				continue
 			}
 			if values[channel] == nil {

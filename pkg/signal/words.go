@@ -6,19 +6,6 @@ import (
 	"strings"
 )
 
-// words is what a family is called by people, in front of the number of a feature
-// of several. Bands and packets are called by their frequencies.
-var words = map[string]string{
-	"mean": "mean", "variance": "variance", "std": "standard deviation", "rms": "rms", "min": "minimum", "max": "maximum",
-	"peak": "peak", "peak_to_peak": "peak to peak", "slope": "slope", "residual": "residual about the trend",
-	"crest": "crest factor", "shape": "shape factor", "impulse": "impulse factor", "clearance": "clearance factor",
-	"skewness": "skewness", "kurtosis": "kurtosis", "zero_crossings": "zero crossings", "mobility": "mobility", "complexity": "complexity",
-	"bands": "", "centroid": "spectral centroid", "spread": "spectral spread", "rolloff": "spectral roll-off",
-	"flatness": "spectral flatness", "entropy": "spectral entropy", "harmonics": "spindle harmonic",
-	"envelope_depth": "envelope depth", "envelope_centroid": "envelope centroid", "envelope_harmonics": "envelope, spindle harmonic",
-	"packets": "", "coherence": "coherence with the channel before",
-}
-
 // Describe returns what feature i is in words, without the channel, such as
 // "kurtosis" or "2.5-4 kHz", and the unit of its value, such as "g" or "log10 g²".
 // Words are empty for a channel of kind [Feature], which is its own value; the unit
@@ -37,7 +24,7 @@ func (e *Extractor) Describe(i int) (what, unit string) {
 		if f.name != suffix && (number == 0 || f.suffix != stem) {
 			continue
 		}
-		what = words[f.name]
+		what = f.words
 		switch f.name {
 		case "bands":
 			edges := e.edges(channel)
@@ -53,7 +40,7 @@ func (e *Extractor) Describe(i int) (what, unit string) {
 		}
 		switch {
 		case f.unit == "1" || f.unit == "log10 1":
-		case strings.Contains(f.unit, "U") && c.Unit == "": // of what, nobody knows
+		case strings.Contains(f.unit, "U") && c.Unit == "": // of an unknown unit
 		case strings.Contains(f.unit, "U²") && strings.ContainsAny(c.Unit, "·/"):
 			unit = strings.ReplaceAll(f.unit, "U", "("+c.Unit+")")
 		default:

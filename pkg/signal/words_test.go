@@ -1,8 +1,6 @@
 package signal
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -45,8 +43,10 @@ func TestDescribe(t *testing.T) {
 			}
 		}
 	}
-	if a, b := slices.Sorted(maps.Keys(words)), slices.Sorted(slices.Values(registryNames())); !slices.Equal(a, b) {
-		t.Errorf("words for %v, the registry has %v", a, b)
+	for i := range registry {
+		if e := &registry[i]; (e.words == "") != (e.name == "bands" || e.name == "packets") {
+			t.Errorf("family %s is called %q by people", e.name, e.words)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ type clock struct {
 	off    bool    // the rate was wrong when last measured
 }
 
-// reading is a sensor time beside a sample counter.
+// reading is a sensor time and its sample counter.
 type reading struct {
 	first int64
 	time  time.Time

@@ -30,7 +30,7 @@ type Envelope struct {
 	CRC     uint32    // CRC-32C of Value
 	Value   []byte    // one Arrow IPC stream: schema, one record batch, end
 
-	// ToolLife is that of the window's Context. It is not in Value, whose schema is
+	// ToolLife comes from the window's Context. It is not in Value, whose schema is
 	// the same for all windows of a layout.
 	ToolLife string
 }
@@ -231,7 +231,7 @@ func (c *Codec) Open(e Envelope, w *Window) (err error) {
 		return fmt.Errorf("window: the life of the tool is named by %d bytes, at most %d may be: %w", len(e.ToolLife), signal.MaxToolLife, ErrCorrupt)
 	}
 	if !bytes.HasPrefix(e.Value, c.prefix) {
-		return fmt.Errorf("window: Arrow schema is not that of the layout: %w", ErrForeign)
+		return fmt.Errorf("window: Arrow schema does not belong to the layout: %w", ErrForeign)
 	}
 	if err := c.guard.check(e.Value[len(c.prefix):]); err != nil {
 		return fmt.Errorf("window: %w: %w", err, ErrCorrupt)

@@ -22,7 +22,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// example is a full window of the layout with values that tell where they
+// example is a full window of the layout with values that show where they
 // belong, and one that is missing.
 func example(l *signal.Layout, spec Spec) *Window {
 	w := &Window{

@@ -70,7 +70,7 @@ func TestFileIsPlainArrow(t *testing.T) {
 	}
 }
 
-// full takes so many bytes and no more.
+// full takes only so many bytes.
 type full int
 
 var errFull = errors.New("no space left on device")

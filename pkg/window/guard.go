@@ -60,41 +60,15 @@ const (
 // check reports why the message that follows the schema cannot be the record
 // batch of one window. After it, no length in the message exceeds the message.
 func (g *guard) check(p []byte) (err error) {
-	defer func() { // offsets inside the flatbuffer are not to be trusted either
+	defer func() { // offsets inside the flatbuffer may be damaged too
 		if r := recover(); r != nil {
 			err = fmt.Errorf("metadata: %v", r)
 		}
 	}()
-	if len(p) < 16 || binary.LittleEndian.Uint32(p) != 0xffffffff {
-		return errors.New("no record batch")
-	}
-	meta := int64(binary.LittleEndian.Uint32(p[4:]))
-	if meta < 8 || meta > int64(len(p)-8) {
-		return fmt.Errorf("metadata of %d bytes in a message of %d", meta, len(p))
-	}
-	header, body := p[8:8+meta], p[8+meta:]
-	msg := flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
-	if t := msg.GetByteSlot(slotHeaderType, 0); t != headerRecordBatch {
-		return fmt.Errorf("message type %d, expected a record batch", t)
-	}
-	n := msg.GetInt64Slot(slotBodyLength, 0)
-	if n < 0 || n != int64(len(body)-len(endOfStream)) {
-		return fmt.Errorf("body of %d bytes announced, %d there", n, len(body)-len(endOfStream))
-	}
-	if string(body[n:]) != string(endOfStream) {
-		return errors.New("no end of stream after the record batch")
-	}
-	o := flatbuffers.UOffsetT(msg.Offset(slotHeader))
-	if o == 0 {
-		return errors.New("record batch without header")
-	}
-	batch := flatbuffers.Table{Bytes: header}
-	msg.Union(&batch, o)
-	if rows := batch.GetInt64Slot(slotBatchLength, 0); rows != 1 {
-		return fmt.Errorf("%d rows, expected 1", rows)
-	}
-	if batch.Offset(slotCompression) != 0 {
-		return errors.New("compressed body")
+	var batch flatbuffers.Table
+	size, err := recordBatch(p, &batch)
+	if err != nil {
+		return err
 	}
 	nodes, err := structs(&batch, slotNodes, len(g.nodes))
 	if err != nil {
@@ -110,11 +84,47 @@ func (g *guard) check(p []byte) (err error) {
 		return fmt.Errorf("buffers: %w", err)
 	}
 	for i, least := range g.buffers {
-		if at, size := buffers.at(i); at < 0 || size < least || size > n || at > n-size {
-			return fmt.Errorf("buffer %d is [%d, +%d) of a body of %d, expected %d bytes", i, at, size, n, least)
+		if at, n := buffers.at(i); at < 0 || n < least || n > size || at > size-n {
+			return fmt.Errorf("buffer %d is [%d, +%d) of a body of %d, expected %d bytes", i, at, n, size, least)
 		}
 	}
 	return nil
+}
+
+// recordBatch sets batch to the header of a record batch of one row, and returns
+// the size of its body.
+func recordBatch(p []byte, batch *flatbuffers.Table) (size int64, err error) {
+	if len(p) < 16 || binary.LittleEndian.Uint32(p) != 0xffffffff {
+		return 0, errors.New("no record batch")
+	}
+	meta := int64(binary.LittleEndian.Uint32(p[4:]))
+	if meta < 8 || meta > int64(len(p)-8) {
+		return 0, fmt.Errorf("metadata of %d bytes in a message of %d", meta, len(p))
+	}
+	header, body := p[8:8+meta], p[8+meta:]
+	msg := flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
+	if t := msg.GetByteSlot(slotHeaderType, 0); t != headerRecordBatch {
+		return 0, fmt.Errorf("message type %d, expected a record batch", t)
+	}
+	size = msg.GetInt64Slot(slotBodyLength, 0)
+	if size < 0 || size != int64(len(body)-len(endOfStream)) {
+		return 0, fmt.Errorf("body of %d bytes announced, %d there", size, len(body)-len(endOfStream))
+	}
+	if string(body[size:]) != string(endOfStream) {
+		return 0, errors.New("no end of stream after the record batch")
+	}
+	o := flatbuffers.UOffsetT(msg.Offset(slotHeader))
+	if o == 0 {
+		return 0, errors.New("record batch without header")
+	}
+	msg.Union(batch, o)
+	if rows := batch.GetInt64Slot(slotBatchLength, 0); rows != 1 {
+		return 0, fmt.Errorf("%d rows, expected 1", rows)
+	}
+	if batch.Offset(slotCompression) != 0 {
+		return 0, errors.New("compressed body")
+	}
+	return size, nil
 }
 
 // pairs is a vector of structs of two int64, as FieldNode and Buffer are.

@@ -61,7 +61,7 @@ func digest(w *Window, seed maphash.Seed) string {
 }
 
 // The law of the slicer: the same stream in any chunks gives the same windows,
-// bit for bit, whatever the rates, the hop, the holes and the sessions.
+// bit for bit, for any rates, hop, holes and sessions.
 func TestAnyChunkingGivesTheSameBits(t *testing.T) {
 	seed := maphash.MakeSeed()
 	rapid.Check(t, func(t *rapid.T) {
@@ -254,7 +254,7 @@ func TestRatesStayAlignedForADay(t *testing.T) {
 	}
 }
 
-// A crystal that is 20 ppm off is no fault, but it is reported.
+// A crystal that is 20 ppm off is not a fault, but it is reported.
 func TestDriftIsReported(t *testing.T) {
 	l, err := signal.NewLayout("", []signal.Channel{
 		{Name: "a", Kind: signal.Vibration, Rate: 20}, {Name: "b", Kind: signal.Force, Rate: 4}})
@@ -298,7 +298,7 @@ func TestClockFaults(t *testing.T) {
 		"a leap below the limit":           {time: func(s float64) float64 { return s + 0.04*step1(s, 12) }},
 		"a leap above a tighter limit":     {limits: signal.Limits{ClockStep: 30 * time.Millisecond}, time: func(s float64) float64 { return s + 0.04*step1(s, 12) }, want: map[int]signal.Quality{12: step}},
 		"one sample of fifty is lost":      {time: func(s float64) float64 { return s * 1.02 }, all: rate, from: 12},
-		"0.4 % are no fault":               {time: func(s float64) float64 { return s * 1.004 }},
+		"0.4 % are not a fault":            {time: func(s float64) float64 { return s * 1.004 }},
 		"0.4 % with a tolerance of 0.1 %":  {limits: signal.Limits{Rate: 0.001}, time: func(s float64) float64 { return s * 1.004 }, all: rate, from: 12},
 		"the rate is right again after 20": {time: func(s float64) float64 { return s + 0.02*min(s, 20) }, from: 42},
 		"no clock at all":                  {time: func(s float64) float64 { return math.NaN() }},

@@ -36,7 +36,7 @@ type Event struct {
 // another before the others count as silent. It bounds the Slicer's memory.
 const maxLead = 64
 
-// Slicer cuts windows from the blocks of one machine, whatever their rates and
+// Slicer cuts windows from the blocks of one machine, for any rates and
 // however the stream is chopped into blocks.
 //
 // Time is counted in ticks from the start of the session. A tick is the
@@ -195,7 +195,7 @@ func (st *stream) add(b *signal.Block) {
 		if skip = max(0, last.end()-first); skip >= int64(b.Len()) {
 			return // seen before
 		}
-		if skip > 0 { // a block that came again tells of no other time
+		if skip > 0 { // a block that came again says nothing of another time
 			m.quality = last.marks[len(last.marks)-1].quality &^ signal.ClockStep
 		}
 		if skip == 0 {
@@ -231,7 +231,7 @@ func (s *Slicer) Flush() { s.flush = s.open }
 // Next returns the next window or gap, or false if more samples are needed.
 // The window belongs to the slicer and is valid until the next call of Next or
 // Push; its samples too. Epoch and Seq are for the caller to set; Quality has
-// what the sensor clocks tell, and Window.Assess adds what the samples do.
+// what the sensor clocks say, and Window.Assess adds what the samples do.
 func (s *Slicer) Next() (Event, bool) {
 	for {
 		ev, ok := s.find()
@@ -257,7 +257,7 @@ func (s *Slicer) Next() (Event, bool) {
 	}
 }
 
-// find moves s.next past whatever is missing until every stream covers a
+// find moves s.next past what is missing until every stream covers a
 // window there. What it decides depends on the samples alone and not on the
 // order in which the streams were pushed.
 func (s *Slicer) find() (Event, bool) {

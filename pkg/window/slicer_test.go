@@ -13,7 +13,7 @@ import (
 )
 
 // twoRates is a small layout with the two rates of the gun drill, 200 times
-// slower: 100 Hz beside 4 Hz, so a tick is 250 ms, 25 samples beside 1.
+// slower: 100 Hz and 4 Hz, so a tick is 250 ms, 25 samples and 1.
 func twoRates(t testing.TB) *signal.Layout {
 	l, err := signal.NewLayout("two rates", []signal.Channel{
 		{Name: "slow", Kind: signal.Force, Unit: "N", Rate: 4},
@@ -28,7 +28,7 @@ func twoRates(t testing.TB) *signal.Layout {
 
 var origin = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 
-// value is what sample n of a channel reads: a window's samples tell where
+// value is what sample n of a channel reads: a window's samples show where
 // they come from.
 func value(channel int, n int64) float32 { return float32(channel)*1e6 + float32(n) }
 
@@ -120,7 +120,7 @@ func TestSlicer(t *testing.T) {
 				"window 0 +1.75s T0 [7..10] [1.000175e+06..1.000274e+06] [2.000175e+06..2.000274e+06]",
 			},
 		},
-		"a tail is reported, and a new session starts anew": {
+		"a tail is reported, and a new session starts from zero": {
 			spec: Spec{Length: time.Second},
 			push: []push{{0, 0, 0, 150}, {1, 0, 0, 6}, {0, 7, 0, 100}, {1, 7, 0, 4}}, flush: true,
 			want: []string{

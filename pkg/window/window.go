@@ -3,7 +3,7 @@
 //
 // A [Window] is every channel of a layout over the same span of time,
 // [Start, Start+Length): 1 s by default, so 20,000 samples of a channel at
-// 20 kHz beside 100 of one at 100 Hz. Lengths come from sample counts, never
+// 20 kHz next to 100 of one at 100 Hz. Lengths come from sample counts, never
 // from clocks. A [Slicer] cuts windows from blocks; no window spans a gap, a
 // change of tool or two recordings. A [Codec] seals a window into an
 // [Envelope], which is one self-describing Arrow stream with a checksum, and
@@ -81,7 +81,7 @@ type Window struct {
 
 	// Drift says by how much the sensor clocks of the rates disagree on when the
 	// window began: the time of the rate that is furthest from the layout's
-	// highest one, less that of the highest. It is not sent on the wire.
+	// highest one, less the start of the highest. It is not sent on the wire.
 	Drift time.Duration
 }
 

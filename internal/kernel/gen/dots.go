@@ -69,14 +69,19 @@ func dotRows(w *asm, name string, rows int) {
 	for _, arg := range []string{"tail+80(FP), DI", "start+64(FP), DX", "startRow+72(FP), R12"} {
 		w.op("MOVQ %s", arg)
 	}
+	storeDots(w, rows, m)
+}
+
+// storeDots adds the sums in Z0, two a row, to start, and stores them.
+func storeDots(w *asm, rows int, m *mask) {
 	m.set(w, "DI", "R9", 0)
 	w.op("MOVQ c+48(FP), CX")
 	w.op("MOVQ cRow+56(FP), R11")
 	for i := range rows {
-		w.load(is, "(DX)", "Z1", m)
+		w.load(avx512, "(DX)", "Z1", m)
 		w.op("VALIGND $%d, Z0, Z0, Z2", 2*i)
 		w.op("VADDPS Z2, Z1, Z1")
-		w.store(is, "Z1", "(CX)", m)
+		w.store(avx512, "Z1", "(CX)", m)
 		if i < rows-1 {
 			w.op("ADDQ R12, DX")
 			w.op("ADDQ R11, CX")

@@ -9,7 +9,7 @@ import (
 // rounds twice, so these do too, and all return the same bits.
 
 // The constants of the logistic function, of sampling and of judging, 16 lanes
-// each. Names and values are those of package kernel.
+// each. Names and values are the same as in package kernel.
 var constantNames = []string{"max", "min", "log2e", "magic", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5", "one", "scale", "sign", "minusOne", "leastSum"}
 
 func constants(w *asm) {
@@ -272,7 +272,7 @@ func squares(w *asm, is isa) {
 	w.op("RET")
 }
 
-// addLanes adds 16 lanes by halves: those of Z0, or of Y0 and Y1. The sum is in X0.
+// addLanes adds 16 lanes by halves: the lanes of Z0, or of Y0 and Y1. The sum is in X0.
 func addLanes(w *asm, is isa) {
 	if is.lanes == 16 {
 		w.op("VEXTRACTF64X4 $1, Z0, Y1")

@@ -6,7 +6,7 @@ import (
 )
 
 // tallest returns the most rows of a tile of the given width in vectors. All
-// accumulators stay in registers beside one row of B, one element of A and, for
+// accumulators stay in registers together with one row of B, one element of A and, for
 // AVX2, the mask.
 func tallest(is isa, vectors int) int {
 	if is.lanes == 16 {
@@ -48,20 +48,11 @@ func tiles(w *asm, table io.Writer, is isa) {
 // Rows of A, B, C and start lie aRow, bRow, cRow and startRow bytes apart, so A
 // may be stored either way round, and start may be one row for all (0), or C.
 func tile(w *asm, is isa, name string, rows, vectors int) {
-	acc := func(i, j int) string { return is.reg(i*vectors + j) }
-	last := is.registers - 1
+	t := tileAsm{asm: w, is: is, rows: rows, vectors: vectors, last: is.registers - 1}
 	m := &mask{is, "K1"}
 	if is.lanes == 8 {
-		m.reg = is.reg(last)
-		last--
-	}
-	element := is.reg(last) // of A, in all lanes
-	row := func(j int) string { return is.reg(last - vectors + j) }
-	at := func(base string, j int) string {
-		if j == 0 {
-			return "(" + base + ")"
-		}
-		return fmt.Sprintf("%d(%s)", j*is.size(), base)
+		m.reg = is.reg(t.last)
+		t.last--
 	}
 	w.function(name, tileArguments, 88)
 	w.op("MOVQ tail+80(FP), AX")
@@ -71,64 +62,91 @@ func tile(w *asm, is isa, name string, rows, vectors int) {
 		w.op("MOVQ %s", arg)
 	}
 	w.op("LEAQ (R8)(R8*2), R13")
-	// Four rows of A are reached from each base by multiples of the stride.
-	bases := []string{"SI", "AX", "DX"}[:(rows+3)/4]
-	body := func(suffix string, m *mask) {
-		masked := func(j int) *mask {
-			if j == vectors-1 {
-				return m
-			}
-			return nil
-		}
-		for i := range rows {
-			for j := range vectors {
-				w.load(is, at("DX", j), acc(i, j), masked(j))
-			}
-			if i < rows-1 {
-				w.op("ADDQ R12, DX")
-			}
-		}
-		for i := range bases[1:] {
-			w.op("LEAQ (%s)(R8*4), %s", bases[i], bases[i+1])
-		}
-		w.label("loop" + suffix)
-		for j := range vectors {
-			w.load(is, at("BX", j), row(j), masked(j))
-		}
-		w.op("ADDQ R10, BX")
-		for i := range rows {
-			w.op("VBROADCASTSS %s, %s", fmt.Sprintf([]string{"(%s)", "(%s)(R8*1)", "(%s)(R8*2)", "(%s)(R13*1)"}[i%4], bases[i/4]), element)
-			for j := range vectors {
-				w.op("VFMADD231PS %s, %s, %s", row(j), element, acc(i, j))
-			}
-		}
-		for _, base := range bases {
-			w.op("ADDQ R9, %s", base)
-		}
-		w.op("DECQ DI")
-		w.op("JNZ loop%s", suffix)
-		for i := range rows {
-			for j := range vectors {
-				w.store(is, acc(i, j), at("CX", j), masked(j))
-			}
-			if i < rows-1 {
-				w.op("ADDQ R11, CX")
-			}
-		}
-		w.op("VZEROUPPER")
-		w.op("RET")
-	}
 	if is.lanes == 8 {
 		// Masked loads cost AVX2 a little in the loop, and masked stores cost some
 		// processors a lot: a full vector does without.
 		w.op("CMPQ AX, $%d", is.lanes)
 		w.op("JNE part")
-		body("", nil)
+		t.body("", nil)
 		w.label("part")
-		body("Part", m)
+		t.body("Part", m)
 		return
 	}
-	body("", m)
+	t.body("", m)
+}
+
+// tileAsm writes a tile kernel.
+type tileAsm struct {
+	*asm
+	is            isa
+	rows, vectors int
+	last          int // register of the element of A, in all lanes; the row of B is below it
+}
+
+// acc returns the accumulator of vector j of row i.
+func (t tileAsm) acc(i, j int) string { return t.is.reg(i*t.vectors + j) }
+
+// row returns the register of vector j of a row of B.
+func (t tileAsm) row(j int) string { return t.is.reg(t.last - t.vectors + j) }
+
+// at returns where vector j of a row at base is.
+func (t tileAsm) at(base string, j int) string {
+	if j == 0 {
+		return "(" + base + ")"
+	}
+	return fmt.Sprintf("%d(%s)", j*t.is.size(), base)
+}
+
+// masked returns m for the last vector of a row, nil for the others.
+func (t tileAsm) masked(m *mask, j int) *mask {
+	if j == t.vectors-1 {
+		return m
+	}
+	return nil
+}
+
+// body writes a kernel whose last vectors are masked by m, if it is not nil.
+func (t tileAsm) body(suffix string, m *mask) {
+	for i := range t.rows {
+		for j := range t.vectors {
+			t.load(t.is, t.at("DX", j), t.acc(i, j), t.masked(m, j))
+		}
+		if i < t.rows-1 {
+			t.op("ADDQ R12, DX")
+		}
+	}
+	// Four rows of A are reached from each base by multiples of the stride.
+	bases := []string{"SI", "AX", "DX"}[:(t.rows+3)/4]
+	for i := range bases[1:] {
+		t.op("LEAQ (%s)(R8*4), %s", bases[i], bases[i+1])
+	}
+	t.label("loop" + suffix)
+	for j := range t.vectors {
+		t.load(t.is, t.at("BX", j), t.row(j), t.masked(m, j))
+	}
+	t.op("ADDQ R10, BX")
+	for i := range t.rows {
+		element := t.is.reg(t.last)
+		t.op("VBROADCASTSS %s, %s", fmt.Sprintf([]string{"(%s)", "(%s)(R8*1)", "(%s)(R8*2)", "(%s)(R13*1)"}[i%4], bases[i/4]), element)
+		for j := range t.vectors {
+			t.op("VFMADD231PS %s, %s, %s", t.row(j), element, t.acc(i, j))
+		}
+	}
+	for _, base := range bases {
+		t.op("ADDQ R9, %s", base)
+	}
+	t.op("DECQ DI")
+	t.op("JNZ loop%s", suffix)
+	for i := range t.rows {
+		for j := range t.vectors {
+			t.store(t.is, t.acc(i, j), t.at("CX", j), t.masked(m, j))
+		}
+		if i < t.rows-1 {
+			t.op("ADDQ R11, CX")
+		}
+	}
+	t.op("VZEROUPPER")
+	t.op("RET")
 }
 
 // transpose writes a kernel that stores blocks of 8×8 the other way round:

@@ -140,24 +140,16 @@ func arrowFile(t testing.TB, n int, options ...ipc.Option) []byte {
 	return file
 }
 
-func openParquet(b []byte) (track.File, error) {
-	f, err := NewParquet(bytes.NewReader(b), int64(len(b)), "f.parquet")
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
+func openParquet(b []byte) (track.Contents, error) {
+	return NewParquet(bytes.NewReader(b), int64(len(b)), "f.parquet")
 }
 
-func openArrow(b []byte) (track.File, error) {
-	f, err := NewArrow(bytes.NewReader(b), int64(len(b)), "f.arrow")
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
+func openArrow(b []byte) (track.Contents, error) {
+	return NewArrow(bytes.NewReader(b), int64(len(b)), "f.arrow")
 }
 
 // readAll reads all columns side by side.
-func readAll(f track.File) (all []track.Values, err error) {
+func readAll(f track.Contents) (all []track.Values, err error) {
 	var tracks []int
 	for i := range f.Tracks() {
 		tracks = append(tracks, i)
@@ -186,7 +178,7 @@ func TestValues(t *testing.T) {
 	numbers, texts := want(n)
 	for name, tc := range map[string]struct {
 		file []byte
-		open func([]byte) (track.File, error)
+		open func([]byte) (track.Contents, error)
 	}{
 		"parquet":           {parquetFile(t, n), openParquet},
 		"parquet, snappy":   {parquetFile(t, n, parquet.Compression(&parquet.Snappy)), openParquet},
@@ -231,7 +223,7 @@ func TestErrors(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		file []byte
-		open func([]byte) (track.File, error)
+		open func([]byte) (track.Contents, error)
 	}{
 		{"empty", nil, openParquet},
 		{"empty", nil, openArrow},
@@ -278,9 +270,9 @@ func TestMemory(t *testing.T) {
 		var f track.File
 		var err error
 		if name == "f.parquet" {
-			f, err = OpenParquet(path)
+			f, err = ParquetFormat.Open(path)
 		} else {
-			f, err = OpenArrow(path)
+			f, err = ArrowFormat.Open(path)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -311,7 +303,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func fuzz(f *testing.F, open func([]byte) (track.File, error)) {
+func fuzz(f *testing.F, open func([]byte) (track.Contents, error)) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		r, err := open(file)
 		if err == nil {

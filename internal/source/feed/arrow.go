@@ -55,15 +55,15 @@ const (
 func parseArrow(p []byte) (f facts, cols map[string]column, err error) {
 	defer func() { // offsets inside a flatbuffer are not to be trusted
 		if r := recover(); r != nil {
-			f, cols, err = facts{}, nil, fmt.Errorf("the frame is no Arrow IPC stream, or is damaged: %v", r)
+			f, cols, err = facts{}, nil, fmt.Errorf("the frame is not an Arrow IPC stream, or is damaged: %v", r)
 		}
 	}()
 	schema, body, rest, err := message(p, headerSchema)
 	if err != nil {
-		return f, nil, fmt.Errorf("the frame is no Arrow IPC stream: schema: %w", err)
+		return f, nil, fmt.Errorf("the frame is not an Arrow IPC stream: schema: %w", err)
 	}
 	if len(body) != 0 {
-		return f, nil, errors.New("the frame is no Arrow IPC stream: its schema has a body")
+		return f, nil, errors.New("the frame is not an Arrow IPC stream: its schema has a body")
 	}
 	fields, err := parseSchema(schema, &f)
 	if err != nil {

@@ -9,8 +9,8 @@
 // A frame is acknowledged when its samples are in windows on disk, not before. A
 // sender that keeps what is not acknowledged and sends it again, after its own
 // trouble or ours, loses nothing and sends nothing twice: a Feed drops samples
-// that are on disk already. What is wrong with a frame is said to its sender;
-// it ends neither the feed nor the machine's windows.
+// that are on disk already. The sender hears what is wrong with a frame;
+// that ends neither the feed nor the machine's windows.
 //
 // A [Setting] is what the machine is doing, tool, hole and spindle speed, for
 // sensors that do not know it.
@@ -56,7 +56,7 @@ type Notice struct {
 // Stats counts what a Feed received since it was opened.
 type Stats struct {
 	Frames  uint64 // taken
-	Refused uint64 // not taken, whatever was wrong with them
+	Refused uint64 // not taken because something was wrong with them
 	Senders int64  // connected: clients by TCP, or the MQTT broker
 }
 
@@ -71,25 +71,25 @@ type Feed struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	// Of the goroutine that calls Next and Kept.
+	// Of the goroutine that calls Next and Acked.
 	names    follower
-	kept     bool // session and next are set
+	ackedAny bool // session and next are set
 	session  int64
 	next     int64
-	sessions []order // of what is owed, and the latest
-	owed     []debt
+	sessions []order // of unacked frames, and the latest
+	unacked  []frame
 	began    bool // a frame has come
-	early    bool // it was said that debts are paid early
+	overflow bool // frames are acknowledged before they are on disk
 
 	frames, refused atomic.Uint64
 	senders         atomic.Int64
 }
 
-// arrival is a block on its way to Next. paid is called once its frame is
+// arrival is a block on its way to Next. ack is called once its frame is
 // acknowledged; it must not block.
 type arrival struct {
 	block *source.Block
-	paid  func()
+	ack   func()
 }
 
 // order numbers the sessions as they come.
@@ -98,21 +98,21 @@ type order struct {
 	ordinal uint64
 }
 
-// debt is a frame that is not acknowledged yet.
-type debt struct {
+// frame is a frame that is not acknowledged yet.
+type frame struct {
 	ordinal uint64 // of its session
 	end     int64  // counter at the layout's highest rate behind its last sample
-	paid    func()
+	ack     func()
 }
 
 const (
 	// queued is how many frames wait for Next before senders have to.
 	queued = 16
 
-	// maxOwed is how many frames may be without an acknowledgement: a sender need
+	// maxUnacked is how many frames may be without an acknowledgement: a sender need
 	// not keep more. The window of an MQTT broker is twice that, so that it is
 	// never what frames wait for.
-	maxOwed = 2048
+	maxUnacked = 2048
 )
 
 func open(cfg Config) *Feed {
@@ -127,7 +127,7 @@ func open(cfg Config) *Feed {
 // Layout returns the layout of the blocks.
 func (f *Feed) Layout() *signal.Layout { return f.cfg.Layout }
 
-// Addr returns the address that is listened at, or that of the broker.
+// Addr returns the address on which the feed listens, or the broker's.
 func (f *Feed) Addr() string { return f.addr }
 
 // Stats returns the counts. It is safe for concurrent use.
@@ -148,7 +148,7 @@ func (f *Feed) Close() error {
 func (f *Feed) Next(ctx context.Context) (*source.Block, error) {
 	for {
 		if a, ok := f.names.next(); ok {
-			if f.dress(a.block); f.take(a) {
+			if f.complete(a.block); f.take(a) {
 				return a.block, nil
 			}
 			continue
@@ -162,9 +162,9 @@ func (f *Feed) Next(ctx context.Context) (*source.Block, error) {
 	}
 }
 
-// dress adds what the frame does not say. Another tool is another session, and so
+// complete adds what the frame does not say. Another tool is another session, and so
 // is a new one of the same name.
-func (f *Feed) dress(b *source.Block) {
+func (f *Feed) complete(b *source.Block) {
 	b.Machine = f.cfg.Machine
 	if s := f.cfg.Setting; s != nil {
 		s.fill(&b.Context)
@@ -180,7 +180,7 @@ func (f *Feed) dress(b *source.Block) {
 }
 
 // take removes from the block of a what is on disk. It reports whether anything
-// is left, and notes that its sender waits for word.
+// is left, and notes that its sender waits for the acknowledgement.
 func (f *Feed) take(a arrival) bool {
 	b, first := a.block, !f.began
 	f.began = true
@@ -195,12 +195,12 @@ func (f *Feed) take(a arrival) bool {
 	}
 	// Senders count on the order of acknowledgements, so also what is on disk waits
 	// for what came before it.
-	f.owed = append(f.owed, debt{
+	f.unacked = append(f.unacked, frame{
 		ordinal: f.sessions[len(f.sessions)-1].ordinal,
 		end:     int64(math.Ceil(float64(b.First+int64(b.Len())) * fast / rate)),
-		paid:    a.paid,
+		ack:     a.ack,
 	})
-	if f.kept && b.Session == f.session {
+	if f.ackedAny && b.Session == f.session {
 		// Windows begin at whole samples of every rate.
 		skip := int64(math.Round(float64(f.next)*rate/fast)) - b.First
 		if skip < 0 && first {
@@ -208,8 +208,8 @@ func (f *Feed) take(a arrival) bool {
 			f.notify(Notice{Text: "gap", Err: fmt.Errorf("feed: samples %d to %d of %v Hz, which follow what is on disk, have not come", b.First+skip, b.First-1, rate)})
 		}
 		if skip >= int64(b.Len()) {
-			if len(f.owed) == 1 {
-				f.pay(1)
+			if len(f.unacked) == 1 {
+				f.ackOldest(1)
 			}
 			return false
 		}
@@ -221,43 +221,43 @@ func (f *Feed) take(a arrival) bool {
 			b.Time = b.Time.Add(time.Duration(math.Round(float64(skip) / rate * float64(time.Second))))
 		}
 	}
-	if len(f.owed) > maxOwed {
-		if !f.early {
-			f.early = true
+	if len(f.unacked) > maxUnacked {
+		if !f.overflow {
+			f.overflow = true
 			f.notify(Notice{Text: "frames are acknowledged although they are in no window on disk: channels are missing, or frames are much shorter than windows"})
 		}
-		f.pay(1)
+		f.ackOldest(1)
 	}
 	return true
 }
 
-// pay acknowledges the n oldest frames.
-func (f *Feed) pay(n int) {
-	for _, d := range f.owed[:n] {
-		d.paid()
+// ackOldest acknowledges the n oldest frames.
+func (f *Feed) ackOldest(n int) {
+	for _, d := range f.unacked[:n] {
+		d.ack()
 	}
-	f.owed = append(f.owed[:0], f.owed[n:]...)
+	f.unacked = append(f.unacked[:0], f.unacked[n:]...)
 }
 
-// Kept implements [source.Keeper].
-func (f *Feed) Kept(session, next int64) {
-	f.kept, f.session, f.next = true, session, next
+// Acked implements [source.AckedSource].
+func (f *Feed) Acked(session, next int64) {
+	f.ackedAny, f.session, f.next = true, session, next
 	i := len(f.sessions) - 1
 	for i >= 0 && f.sessions[i].session != session {
 		i--
 	}
 	if i < 0 {
-		return // it was kept before this feed was opened
+		return // it was acknowledged before this feed was opened
 	}
 	f.sessions = f.sessions[i:]
 	now := f.sessions[0].ordinal
 	n := 0
-	for n < len(f.owed) && (f.owed[n].ordinal < now || f.owed[n].ordinal == now && f.owed[n].end <= next) {
+	for n < len(f.unacked) && (f.unacked[n].ordinal < now || f.unacked[n].ordinal == now && f.unacked[n].end <= next) {
 		n++
 	}
-	f.pay(n)
-	if len(f.owed) < maxOwed/2 {
-		f.early = false
+	f.ackOldest(n)
+	if len(f.unacked) < maxUnacked/2 {
+		f.overflow = false
 	}
 }
 
@@ -279,7 +279,7 @@ func (f *Feed) notify(n Notice) {
 	}
 }
 
-// refuse counts a frame that is not taken, and says so.
+// refuse counts a frame that is not taken, and reports it.
 func (f *Feed) refuse(peer string, err error) {
 	f.refused.Add(1)
 	f.notify(Notice{Text: "a frame is refused", Peer: peer, Err: err})

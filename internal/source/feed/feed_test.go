@@ -122,7 +122,7 @@ func describe(t tester, w *window.Window, l *signal.Layout) string {
 	return fmt.Sprintf("%d@%d", w.Session, w.First)
 }
 
-// The law of a feed: whatever the frames are, whatever comes twice, and whenever
+// The law of a feed: for any frames, any repeats, and no matter when
 // the ingester dies, a sender that sends again what was not acknowledged makes
 // the windows of one whole stream, each once.
 func TestNothingIsLostOrDoubled(t *testing.T) {
@@ -162,14 +162,14 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			}
 			f := open(Config{Machine: drill, Layout: l})
 			if len(kept) > 0 {
-				f.Kept(lastSession, lastNext)
+				f.Acked(lastSession, lastNext)
 			}
 			slicer, err := window.NewSlicer(l, spec)
 			if err != nil {
 				t.Fatal(err)
 			}
 			die := rapid.IntRange(1, 30).Draw(t, "frames of a life") + lives
-			next, owed := acked, 0
+			next, open := acked, 0
 			for step := 0; step < die; step++ {
 				if next == len(stream) {
 					break
@@ -183,10 +183,10 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				owed++
+				open++
 				upTo := next
-				a := arrival{b, func() { owed--; acked = max(acked, upTo) }}
-				f.dress(b)
+				a := arrival{b, func() { open--; acked = max(acked, upTo) }}
+				f.complete(b)
 				if !f.take(a) {
 					continue
 				}
@@ -205,7 +205,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 						step = die
 						break
 					}
-					f.Kept(lastSession, lastNext)
+					f.Acked(lastSession, lastNext)
 				}
 			}
 			if next == len(stream) && len(kept) == len(want) {
@@ -219,7 +219,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 }
 
 // A frame is acknowledged when its last sample is on disk, in order, and not
-// before; those of an older session with the first window of the next.
+// before; frames of an older session with the first window of the next.
 func TestAcknowledged(t *testing.T) {
 	l := layout(t)
 	f := open(Config{Machine: drill, Layout: l})
@@ -242,43 +242,43 @@ func TestAcknowledged(t *testing.T) {
 	send(2, 1, 1, 0, 10)
 	send(3, 0, 1, 30, 41) // a sample of the second window
 	check()
-	f.Kept(1, 40)
+	f.Acked(1, 40)
 	check(1, 2)
 	send(4, 0, 1, 20, 40) // again
 	check(1, 2)
 	send(5, 0, 2, 0, 40)
-	f.Kept(1, 40)
+	f.Acked(1, 40)
 	check(1, 2)
-	f.Kept(2, 40)
+	f.Acked(2, 40)
 	check(1, 2, 3, 4, 5)
 	send(6, 0, 2, 10, 30) // again, and nothing is before it
 	check(1, 2, 3, 4, 5, 6)
-	f.Kept(9, 40) // of a session that it does not know
+	f.Acked(9, 40) // of a session that it does not know
 	send(7, 0, 9, 0, 50)
 	check(1, 2, 3, 4, 5, 6)
-	f.Kept(9, 80)
+	f.Acked(9, 80)
 	check(1, 2, 3, 4, 5, 6, 7)
 }
 
 // A rate whose channels are dead does not make senders keep frames without end.
-func TestOwedIsBounded(t *testing.T) {
+func TestUnackedIsBounded(t *testing.T) {
 	l := layout(t)
 	said := 0
 	f := open(Config{Machine: drill, Layout: l, Notify: func(Notice) { said++ }})
 	paid := 0
-	for i := range int64(3 * maxOwed) {
+	for i := range int64(3 * maxUnacked) {
 		b, err := f.dec.decode(piece(t, l, 0, 1, i, i+1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.take(arrival{b, func() { paid++ }})
 	}
-	if paid != 2*maxOwed || len(f.owed) != maxOwed || said != 1 {
-		t.Errorf("%d frames acknowledged, %d owed, said %d times", paid, len(f.owed), said)
+	if paid != 2*maxUnacked || len(f.unacked) != maxUnacked || said != 1 {
+		t.Errorf("%d frames acknowledged, %d not, said %d times", paid, len(f.unacked), said)
 	}
 }
 
-// Another tool is another session, whoever names it; what a frame says holds
+// Another tool is another session, no matter who names it; what a frame says holds
 // before what the setting does.
 func TestContext(t *testing.T) {
 	l := layout(t)
@@ -294,7 +294,7 @@ func TestContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.dress(b)
+		f.complete(b)
 		return b
 	}
 	apply := func(text string) error {
@@ -327,7 +327,7 @@ func TestContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := (signal.Context{Tool: "T2"}); again.Context() != want {
-		t.Errorf("after a restart %+v, want %+v: hole and speed were those of the tool before", again.Context(), want)
+		t.Errorf("after a restart %+v, want %+v: hole and speed belonged to the tool before", again.Context(), want)
 	}
 	if b := next(); b.Tool != "T2" || b.Session == first.Session || b.Session == 7 {
 		t.Errorf("tool %q, session %d", b.Tool, b.Session)
@@ -353,7 +353,7 @@ func TestMissed(t *testing.T) {
 	l := layout(t)
 	var said []string
 	f := open(Config{Machine: drill, Layout: l, Notify: func(n Notice) { said = append(said, n.Err.Error()) }})
-	f.Kept(1, 40)
+	f.Acked(1, 40)
 	for _, p := range [][3]int64{{1, 13, 20}, {0, 40, 80}, {0, 90, 100}} {
 		b, err := f.dec.decode(piece(t, l, int(p[0]), 1, p[1], p[2]))
 		if err != nil {

@@ -11,7 +11,7 @@ const (
 	// the name of its tool goes on without it. maxWaiting and maxValues are how many
 	// frames, and values in them, may wait.
 	maxWait    = 16
-	maxWaiting = maxOwed / 2
+	maxWaiting = maxUnacked / 2
 
 	maxMarks = 256 // contexts of a rate that are remembered
 )

@@ -52,7 +52,7 @@ func cutAll(t fatalf, l *signal.Layout, frames []*source.Block) (windows []strin
 				}
 				if w := ev.Window; w != nil {
 					windows = append(windows, fmt.Sprintf("%s@%d", w.Tool, w.First))
-					f.Kept(w.Session, w.First+int64(l.Groups()[0].Rate))
+					f.Acked(w.Session, w.First+int64(l.Groups()[0].Rate))
 				}
 			}
 		}

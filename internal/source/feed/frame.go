@@ -49,8 +49,8 @@ func newDecoder(cfg Config) *decoder {
 	return d
 }
 
-// decode returns the block of a frame, in memory of its own. Whatever the bytes
-// are, it allocates no more than some times their number.
+// decode returns the block of a frame, in memory of its own. For any
+// bytes, it allocates at most a few times their number.
 func (d *decoder) decode(frame []byte) (*source.Block, error) {
 	if len(frame) > MaxFrame {
 		return nil, fmt.Errorf("feed: a frame of %d bytes: at most %d are taken, send fewer samples at a time", len(frame), MaxFrame)
@@ -174,7 +174,7 @@ func (f *facts) set(key, text string) (err error) {
 		f.speed, err = strconv.ParseFloat(text, 64)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %.40q is no number", key, text)
+		return fmt.Errorf("%s: %.40q is not a number", key, text)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestFrame(t *testing.T) {
 			t.Errorf("%s: %v, want %v", why, got, tc.want)
 		}
 	}
-	// Columns in another order, and one that is no channel.
+	// Columns in another order, and one that is not a channel.
 	b, err := d.decode(floats(t, metadata("first", "80", "hole", "H3"), []string{"b", "index", "a"}, []float32{1, 2}, []float32{9, 9}, []float32{3, 4}))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// What is wrong with a frame is said so that its sender can be put right.
+// An error says what is wrong with a frame so that its sender can be corrected.
 func TestFrameErrors(t *testing.T) {
 	l := layout(t)
 	d := newDecoder(Config{Machine: drill, Layout: l})
@@ -95,7 +95,7 @@ func TestFrameErrors(t *testing.T) {
 		{"JSON with text for a number", text(`{"session": 1, "first": "0", "time_ns": 1}`)},
 		{"JSON without channels", text(`{"session": 1, "first": 0, "time_ns": 1}`)},
 		{"no session", floats(t, metadata("session", ""), c, one)},
-		{"a counter that is no number", floats(t, metadata("first", "1.5"), c, one)},
+		{"a counter that is not a number", floats(t, metadata("first", "1.5"), c, one)},
 		{"a counter below nothing", floats(t, metadata("first", "-1"), c, one)},
 		{"a counter without sense", floats(t, metadata("first", "9223372036854775807"), c, one)},
 		{"no time", floats(t, metadata("time_ns", "0"), c, one)},

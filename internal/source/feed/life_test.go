@@ -16,7 +16,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// counting makes lives of a Setting that can be told: life-1, life-2, ...
+// counting makes lives of a Setting that differ: life-1, life-2, ...
 func counting(s *Setting) *Setting {
 	n := 0
 	s.mint = func() string { n++; return fmt.Sprintf("life-%d", n) }
@@ -54,7 +54,7 @@ func TestToolLife(t *testing.T) {
 	f := open(Config{Machine: drill, Layout: l, Setting: set})
 	frame := func(tool string) *source.Block {
 		b := bare(l, 0, 7, 0, 4, tool)
-		f.dress(b)
+		f.complete(b)
 		return b
 	}
 	if _, err := set.Apply(Change{New: true}); !errors.Is(err, ErrNoTool) {
@@ -67,7 +67,7 @@ func TestToolLife(t *testing.T) {
 	}
 	mustApply(t, set, `{"new": true}`)
 	if want := (signal.Context{Tool: "T8", ToolLife: "life-1"}); set.Context() != want {
-		t.Errorf("%+v, want %+v: hole and speed were those of the tool before", set.Context(), want)
+		t.Errorf("%+v, want %+v: hole and speed belonged to the tool before", set.Context(), want)
 	}
 	fresh := frame("")
 	if fresh.ToolLife != "life-1" || fresh.Session == old.Session {
@@ -98,7 +98,7 @@ func TestToolLifeOfNamedTools(t *testing.T) {
 	f := open(Config{Machine: drill, Layout: l, Setting: set})
 	life := func(tool string) string {
 		b := bare(l, 0, 7, 0, 4, tool)
-		f.dress(b)
+		f.complete(b)
 		return b.Tool + " " + b.ToolLife
 	}
 	life("T1")
@@ -138,7 +138,7 @@ func TestLivesAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever is declared and used in which order, the last 64 tools that were used of
+// However tools are declared and used, the last 64 tools that were used of
 // those that were declared new have the life of their last declaration.
 func TestLivesByModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -28,24 +28,24 @@ type MQTT struct {
 	Samples, Context string
 
 	Login *Login // nil: none
-	TLS   *TLS   // for mqtts; nil: the broker's certificate is checked against those of the system
+	TLS   *TLS   // for mqtts; nil: the broker's certificate is checked against the system's
 }
 
 // SamplesTopic and ContextTopic are the topics of a machine under a prefix.
 func SamplesTopic(prefix, machine string) string { return prefix + "/" + machine + "/samples" }
 func ContextTopic(prefix, machine string) string { return prefix + "/" + machine + "/context" }
 
-// sessionExpiry is how long the broker keeps what comes while nobody listens.
+// sessionExpiry is how long the broker keeps what comes while this program is away.
 const sessionExpiry = 24 * time.Hour
 
 // Check reports an address that cannot be meant, and files that are missing.
 func (m MQTT) Check() error {
 	u, err := url.Parse(m.Broker)
 	if err != nil || u.Host == "" || u.Path != "" || u.User != nil || u.Scheme != "mqtt" && u.Scheme != "mqtts" {
-		return errors.New("feed: broker: write mqtt://host:1883, or mqtts://host:8883 for TLS, and no more")
+		return errors.New("feed: broker: write only mqtt://host:1883, or mqtts://host:8883 for TLS")
 	}
 	if u.Scheme == "mqtt" && m.Login != nil && !loopback(u.Hostname()) {
-		return errors.New("feed: broker: without TLS whoever listens reads the password: write mqtts://, or leave out `user`")
+		return errors.New("feed: broker: without TLS anyone on the network can read the password: write mqtts://, or leave out `user`")
 	}
 	if m.Login != nil {
 		if err := m.Login.Check(); err != nil {
@@ -159,8 +159,8 @@ func withPort(u *url.URL, port string) string {
 
 // login completes the first packet of a connection.
 func (s *subscriber) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
-	// Twice what may be owed, so that the broker never waits for what we wait for.
-	window, size := uint16(2*maxOwed), uint32(MaxFrame+1<<16)
+	// Twice what may be unacknowledged, so that the broker never waits for what we wait for.
+	window, size := uint16(2*maxUnacked), uint32(MaxFrame+1<<16)
 	if c.Properties == nil {
 		c.Properties = &paho.ConnectProperties{}
 	}

@@ -71,10 +71,10 @@ func TestMQTT(t *testing.T) {
 			t.Fatalf("block %d: %+v, %v", i, b, err)
 		}
 	}
-	f.Kept(1, 40)
+	f.Acked(1, 40)
 	inflight := func() int { return s.Inflight("flank-test") }
 	await(t, "the broker knows of the first and the bad frame", func() bool { return inflight() == 2 })
-	await(t, "the bad frame is said", func() bool { return heard.has("a frame is refused: feed: the frame is no Arrow IPC stream") })
+	await(t, "the bad frame is reported", func() bool { return heard.has("a frame is refused: feed: the frame is not an Arrow IPC stream") })
 	if n := f.Stats().Refused; n != 1 {
 		t.Errorf("%d frames refused", n)
 	}
@@ -82,7 +82,7 @@ func TestMQTT(t *testing.T) {
 	publish(t, s, "samples", piece(t, l, 0, 1, 80, 120), false)
 
 	f, _ = subscribe(t, s.URL, nil)
-	f.Kept(1, 40) // as the spool has it
+	f.Acked(1, 40) // as the spool has it
 	seen := map[int64]bool{}
 	for len(seen) < 2 {
 		b, err := f.Next(t.Context())
@@ -94,8 +94,8 @@ func TestMQTT(t *testing.T) {
 	if !seen[40] || !seen[80] {
 		t.Errorf("blocks at %v, want 40 and 80", seen)
 	}
-	f.Kept(1, 120)
-	await(t, "nothing is owed", func() bool {
+	f.Acked(1, 120)
+	await(t, "all frames are acknowledged", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, _ = f.Next(ctx) // what was on disk may come last
@@ -175,7 +175,7 @@ func TestMQTTSecure(t *testing.T) {
 	}
 }
 
-// What cannot be meant is said before anything is dialled.
+// Impossible settings are reported before anything is dialled.
 func TestMQTTCheck(t *testing.T) {
 	for why, m := range map[string]MQTT{
 		"no scheme":                {Broker: "broker:1883"},

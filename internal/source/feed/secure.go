@@ -10,10 +10,10 @@ import (
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
-// TLS names the files of an encrypted connection. They are read anew for every
+// TLS names the files of an encrypted connection. They are read again for every
 // connection, so a certificate is renewed by replacing them.
 type TLS struct {
-	CAFile     string // certificates that may sign those of the other side
+	CAFile     string // certificates that may sign the other side's
 	CertFile   string // this program's certificate
 	KeyFile    string // its key
 	ServerName string // name in the broker's certificate; empty: the host that is dialled

@@ -20,7 +20,7 @@ import (
 )
 
 // Setting is what a machine is doing as an operator or another system says it,
-// on disk: it lasts until it is said otherwise. It is safe for concurrent use.
+// on disk: it lasts until the next one. It is safe for concurrent use.
 type Setting struct {
 	path string
 
@@ -140,7 +140,7 @@ func (c Change) Check() error {
 		return errors.New("feed: context: says nothing: give tool, hole, spindle_speed or new")
 	}
 	if c.Tool != nil && *c.Tool == "" {
-		return errors.New("feed: context: the tool has no name: give one, which need only differ from that of the tool before")
+		return errors.New("feed: context: the tool has no name: give one, which need only differ from the name of the tool before")
 	}
 	for name, text := range map[string]*string{"tool": c.Tool, "hole": c.Hole} {
 		if text != nil {

@@ -93,7 +93,7 @@ func (s *listener) serve(conn net.Conn) {
 	defer conn.Close()
 	err := s.handshake(c)
 	if err == nil && !s.busy.CompareAndSwap(false, true) {
-		err = fmt.Errorf("feed: machine %s has a client already: a machine has one; one that is gone is given up after %v", s.cfg.Machine, s.cfg.Timeout)
+		err = fmt.Errorf("feed: machine %s has a client already: only one can be connected; a client that is gone is disconnected after %v", s.cfg.Machine, s.cfg.Timeout)
 		s.farewell(c, err)
 	} else if err == nil {
 		s.senders.Add(1)
@@ -145,7 +145,7 @@ func (s *listener) talk(c *client) error {
 }
 
 // farewell says to the client why it is disconnected, and reads for a moment what
-// it has sent: to close on unread bytes would throw away what it is told.
+// it has sent: closing on unread bytes would throw away the answer.
 func (s *listener) farewell(c *client, err error) {
 	if s.answer(c, "error %v\n", err) != nil {
 		return
@@ -194,7 +194,7 @@ func (s *listener) receive(c *client) error {
 		if err != nil {
 			return s.refused(c, n, err)
 		}
-		if !s.deliver(arrival{b, c.paid}) {
+		if !s.deliver(arrival{b, c.ack}) {
 			return nil
 		}
 		n++
@@ -215,8 +215,8 @@ func (s *listener) refused(c *client, n int, err error) error {
 	return err
 }
 
-// paid notes that one more frame is acknowledged.
-func (c *client) paid() {
+// ack notes that one more frame is acknowledged.
+func (c *client) ack() {
 	c.done.Add(1)
 	select {
 	case c.wake <- struct{}{}:
@@ -224,7 +224,7 @@ func (c *client) paid() {
 	}
 }
 
-// acknowledge tells the client how many of its frames are acknowledged, whenever
+// acknowledge sends the client how many of its frames are acknowledged, whenever
 // there are more, until over is closed or the client cannot be reached.
 func (s *listener) acknowledge(c *client, over <-chan struct{}) {
 	for {

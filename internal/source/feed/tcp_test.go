@@ -107,7 +107,7 @@ func TestTCP(t *testing.T) {
 			t.Fatalf("block %d: %+v, %v", i, b, err)
 		}
 	}
-	f.Kept(1, 40)
+	f.Acked(1, 40)
 	expect(t, r, "ok 2\n")
 	send(t, c, framed(piece(t, l, 0, 1, 40, 80)))
 	if _, err := f.Next(t.Context()); err != nil {
@@ -124,14 +124,14 @@ func TestTCP(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.Kept(1, 80)
+	f.Acked(1, 80)
 	expect(t, r, "ok 2\n")
 	if want := (Stats{Frames: 5, Senders: 1}); f.Stats() != want {
 		t.Errorf("%+v, want %+v", f.Stats(), want)
 	}
 }
 
-// What a client gets wrong it is told; the next one is served.
+// A client hears what it got wrong; the next one is served.
 func TestTCPRefuses(t *testing.T) {
 	f := listen(t, Config{}, TCP{})
 	l := f.Layout()
@@ -150,7 +150,7 @@ func TestTCPRefuses(t *testing.T) {
 		"no channel":             {framed([]byte(`{"session": 1, "first": 0, "time_ns": 1}`)), "error frame 1: feed: no column is a channel"},
 	} {
 		t.Run(why, func(t *testing.T) {
-			await(t, "nobody is connected", func() bool { return f.Stats().Senders == 0 })
+			await(t, "no client is connected", func() bool { return f.Stats().Senders == 0 })
 			c, r := dial(t, f.Addr())
 			send(t, c, tc.bytes)
 			expect(t, r, tc.want)
@@ -172,7 +172,7 @@ func TestTCPOneClient(t *testing.T) {
 	_, second := dial(t, f.Addr())
 	expect(t, second, "error feed: machine "+drill+" has a client already")
 	expect(t, first, "error feed: no whole frame for 300ms")
-	await(t, "nobody is connected", func() bool { return f.Stats().Senders == 0 })
+	await(t, "no client is connected", func() bool { return f.Stats().Senders == 0 })
 	c, _ := dial(t, f.Addr())
 	send(t, c, framed(piece(t, f.Layout(), 1, 1, 0, 10)))
 	send(t, c, framed(piece(t, f.Layout(), 0, 1, 0, 40)))
@@ -181,7 +181,7 @@ func TestTCPOneClient(t *testing.T) {
 	}
 }
 
-// A client that is faster than the disk has to wait: what nobody takes is not
+// A client that is faster than the disk has to wait: what is not taken is not
 // read.
 func TestTCPBackPressure(t *testing.T) {
 	f := listen(t, Config{}, TCP{})
@@ -200,7 +200,7 @@ func TestTCPBackPressure(t *testing.T) {
 	await(t, "the queue is full", func() bool { return f.Stats().Frames == queued })
 	select {
 	case err := <-wrote:
-		t.Fatalf("8 MB are taken while nobody asks: %v", err)
+		t.Fatalf("8 MB are taken while nothing reads: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	for i := range int64(frames) {
@@ -226,7 +226,7 @@ func TestTCPWithTLS(t *testing.T) {
 		"no certificate": {&TLS{CAFile: own.CAFile}, false},
 		"a stranger's":   {&TLS{CAFile: own.CAFile, CertFile: other.CertFile, KeyFile: other.KeyFile}, false},
 	} {
-		await(t, "nobody is connected", func() bool { return f.Stats().Senders == 0 })
+		await(t, "no client is connected", func() bool { return f.Stats().Senders == 0 })
 		cfg, err := tc.files.config()
 		if err != nil {
 			t.Fatal(err)

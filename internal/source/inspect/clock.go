@@ -9,7 +9,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 )
 
-// Clock is what a column of times tells of a recording for which there is no
+// Clock is what a column of times says of a recording for which there is no
 // layout that would name it.
 type Clock struct {
 	Column    string

@@ -57,14 +57,14 @@ var ErrHoles = errors.New("no such hole")
 
 // CompareHoles reads the recording at path, whose layout and columns opt says,
 // twice: to find the two holes, and to look into them. The channel is the first
-// of the layout if none is named. Features are those of package signal in windows
+// of the layout if none is named. Features are computed by package signal in windows
 // of a second.
 func CompareHoles(ctx context.Context, path string, opt Options, channel string, first, second string) (*Holes, error) {
 	layout := opt.Layout
 	c := 0
 	if channel != "" {
 		if c = layout.Index(channel); c < 0 {
-			return nil, fmt.Errorf("inspect: %q is no channel of layout %q", channel, layout.Name())
+			return nil, fmt.Errorf("inspect: %q is not a channel of layout %q", channel, layout.Name())
 		}
 	}
 	h := &Holes{Path: path, Channel: layout.Channels()[c]}

@@ -78,7 +78,7 @@ func TestCompareHoles(t *testing.T) {
 		}
 	}
 	if d := h.Features[1]; slices.Equal(d.Values[0], d.Values[1]) {
-		t.Errorf("%s is said to differ most, and does not differ", d.Name)
+		t.Errorf("%s is listed as differing most, and does not differ", d.Name)
 	}
 	for _, ending := range []string{".svg", ".png"} {
 		to := filepath.Join(t.TempDir(), "holes"+ending)
@@ -97,7 +97,7 @@ func TestCompareHolesErrors(t *testing.T) {
 	if _, err := CompareHoles(t.Context(), path, opt, "", "H1", "H9"); !errors.Is(err, ErrHoles) || !strings.Contains(err.Error(), `"H9" is not among "H1", "H2"`) {
 		t.Errorf("a hole that is not there: %v", err)
 	}
-	if _, err := CompareHoles(t.Context(), path, opt, "az", "H1", "H2"); err == nil || !strings.Contains(err.Error(), `"az" is no channel`) {
+	if _, err := CompareHoles(t.Context(), path, opt, "az", "H1", "H2"); err == nil || !strings.Contains(err.Error(), `"az" is not a channel`) {
 		t.Errorf("a channel that is not there: %v", err)
 	}
 	if _, err := CompareHoles(t.Context(), filepath.Join(t.TempDir(), "absent.csv"), opt, "", "H1", "H2"); err == nil {

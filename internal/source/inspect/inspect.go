@@ -1,7 +1,7 @@
-// Package inspect tells what is in a recording: its channels, their rates and
+// Package inspect shows what is in a recording: its channels, their rates and
 // statistics, and where samples are missing; and draws them.
 //
-// It reads a recording once, whatever its length, in memory that depends on the
+// It reads a recording once, however long it is, in memory that depends on the
 // number of its channels only: of each it keeps running statistics and an
 // [Envelope], which is what a plot shows.
 package inspect
@@ -33,7 +33,7 @@ type Summary struct {
 	Path     string
 	Notes    []string // what is odd about it
 	Channels []Channel
-	Clock    *Clock // what a column of times tells; nil if there is none
+	Clock    *Clock // what a column of times says; nil if there is none
 	Gaps     []Gap  // samples that are missing in time, the first 1000
 	GapCount int
 	Sessions int   // with a layout: recordings of one tool each; 0 without
@@ -109,7 +109,7 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 	return s, nil
 }
 
-// names tells channels of one name apart by their groups.
+// names distinguishes channels of one name by their groups.
 func (s *Summary) names() {
 	count := make(map[string]int)
 	for _, c := range s.Channels {
@@ -270,7 +270,7 @@ func (c *Channel) words(texts []string) {
 // Stats are running statistics of numbers. Mean, Deviation and RMS are of the
 // numbers that are finite.
 type Stats struct {
-	Count    int64 // values, whatever they are
+	Count    int64 // values of any kind
 	Missing  int64 // values that are missing
 	Infinite int64
 	Min, Max float64 // NaN if there is no finite number

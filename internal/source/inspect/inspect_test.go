@@ -25,7 +25,7 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// day is a recording with everything that a summary tells: a gap, a missing
+// day is a recording with everything that a summary shows: a gap, a missing
 // cell, a constant, text.
 func day() string {
 	var b strings.Builder

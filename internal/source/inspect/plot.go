@@ -36,7 +36,7 @@ func (s *Summary) Plot(path string, names []string) (left int, err error) {
 	}
 	for _, n := range names {
 		if !slices.ContainsFunc(shown, func(c *Channel) bool { return c.Name == n }) {
-			return 0, fmt.Errorf("plot: %q is no channel with numbers in it: %w", n, ErrPlot)
+			return 0, fmt.Errorf("plot: %q is not a channel with numbers in it: %w", n, ErrPlot)
 		}
 	}
 	if len(shown) == 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // The colours of the two holes: blue and vermilion, which those who see colours
-// otherwise can tell apart too.
+// otherwise can distinguish too.
 var holeInks = [2]color.Color{ink, color.NRGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff}}
 
 // Plot writes a picture of the holes to the file at path, whose ending is .png or

@@ -98,7 +98,7 @@ func (s *Summary) head() string {
 func (s *Summary) printGaps(w io.Writer) {
 	switch {
 	case s.GapCount == 0 && s.Clock == nil && s.Sessions == 0:
-		fmt.Fprintln(w, "gaps      not known: nothing in the recording tells the time of a sample")
+		fmt.Fprintln(w, "gaps      not known: nothing in the recording says the time of a sample")
 		return
 	case s.GapCount == 0:
 		fmt.Fprintln(w, "gaps      none")
@@ -111,7 +111,7 @@ func (s *Summary) printGaps(w io.Writer) {
 			break
 		}
 		fmt.Fprintf(w, "          %s s before sample %d", number(g.Duration.Seconds()), g.At)
-		if g.Time.Year() > 1970 { // and not counted from a start that nobody knows
+		if g.Time.Year() > 1970 { // and not counted from an unknown start
 			fmt.Fprintf(w, ", from %s", g.Time.UTC().Format("15:04:05.999"))
 		}
 		fmt.Fprintln(w)

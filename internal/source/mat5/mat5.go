@@ -29,18 +29,19 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 )
 
-// File is an open MAT-file: a [track.File] of its arrays of numbers.
+// Format is MAT-files of level 5.
+var Format = track.Format{Name: "mat", Endings: []string{".mat"}, Magic: "MATLAB 5.0", New: New}
+
+// File is an open MAT-file: a [track.Contents] of its arrays of numbers.
 type File struct {
 	name  string
 	in    io.ReaderAt
 	size  int64
-	close func() error
 	order binary.ByteOrder
 
 	variables []variable
 	series    []series
-	infos     []track.Info
-	notes     []string
+	track.Listing
 }
 
 // variable is an element at the top of the file.
@@ -59,26 +60,11 @@ type series struct {
 	count    int64
 }
 
-// Open opens the MAT-file at path and reads what variables it has.
-func Open(path string) (*File, error) {
-	f, size, err := track.Open("mat5", path)
-	if err != nil {
-		return nil, err
-	}
-	file, err := New(f, size, path)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	file.close = f.Close
-	return file, nil
-}
-
 const headerSize = 128
 
 // New reads what variables a file of the given size has; name names it in
 // errors. The caller keeps in and closes it.
-func New(in io.ReaderAt, size int64, name string) (*File, error) {
+func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	f := &File{name: name, in: in, size: size}
 	var head [headerSize]byte
 	n, err := in.ReadAt(head[:min(size, headerSize)], 0)
@@ -90,7 +76,7 @@ func New(in io.ReaderAt, size int64, name string) (*File, error) {
 	case bytes.HasPrefix(head[:], []byte("MATLAB 7.3")) || bytes.HasPrefix(head[:], []byte("\x89HDF")):
 		return nil, fmt.Errorf("mat5: %s: was saved as version 7.3, which is HDF5: save it with -v7, or convert it, see docs/formats.md", name)
 	case n < headerSize || mark != "IM" && mark != "MI":
-		return nil, fmt.Errorf("mat5: %s: is no MAT-file of version 5 to 7: save it with -v7, or check its ending", name)
+		return nil, fmt.Errorf("mat5: %s: is not a MAT-file of version 5 to 7: save it with -v7, or check its ending", name)
 	case mark == "IM":
 		f.order = binary.LittleEndian
 	default:
@@ -100,8 +86,8 @@ func New(in io.ReaderAt, size int64, name string) (*File, error) {
 		return nil, err
 	}
 	if len(f.series) == 0 {
-		if len(f.notes) > 0 {
-			return nil, fmt.Errorf("mat5: %s: holds no array of numbers (%s): save one", name, strings.Join(f.notes, "; "))
+		if len(f.Remarks) > 0 {
+			return nil, fmt.Errorf("mat5: %s: holds no array of numbers (%s): save one", name, strings.Join(f.Remarks, "; "))
 		}
 		return nil, fmt.Errorf("mat5: %s: holds no array of numbers: save one", name)
 	}
@@ -169,46 +155,31 @@ func (f *File) inflated(v variable) (*bufio.Reader, error) {
 	return bufio.NewReader(z), nil
 }
 
-// Tracks returns the arrays, in the order of the file.
-func (f *File) Tracks() []track.Info { return f.infos }
-
-// Notes says which variables are left out.
-func (f *File) Notes() []string { return f.notes }
-
-// Close closes the file if Open opened it.
-func (f *File) Close() error {
-	if f.close == nil {
-		return nil
-	}
-	return f.close()
-}
-
 // Open returns a Reader of tracks. Each reads, and inflates, its variable by
 // itself.
 func (f *File) Open(tracks []int) (track.Reader, error) {
-	var columns []track.Column
-	var infos []track.Info
-	for _, i := range tracks {
-		s := f.series[i]
-		v := f.variables[s.variable]
-		fail := func(value int64, err error) error {
-			return fmt.Errorf("mat5: %s: variable %s, value %d of %d: %w: the file is damaged; copy it again", f.name, f.infos[i].Name, value+1, s.count, ending(err))
-		}
-		skip := s.at
-		if !v.compressed { // no need to read what comes before
-			v.at, v.size, skip = v.at+s.at, v.size-s.at, 0
-		}
-		r, err := f.inflated(v)
-		if err == nil {
-			err = track.Skip(r, skip)
-		}
-		if err != nil {
-			return nil, fail(0, err)
-		}
-		columns = append(columns, &track.Strided{Stream: r, Size: s.kind.size(), Step: s.step, Count: s.count, Decode: s.kind.decoder(f.order), Fail: fail})
-		infos = append(infos, f.infos[i])
+	return f.SideBySide(tracks, f.column)
+}
+
+// column returns a Column of track i.
+func (f *File) column(i int) (track.Column, error) {
+	s := f.series[i]
+	v := f.variables[s.variable]
+	fail := func(value int64, err error) error {
+		return fmt.Errorf("mat5: %s: variable %s, value %d of %d: %w: the file is damaged; copy it again", f.name, f.Infos[i].Name, value+1, s.count, ending(err))
 	}
-	return track.SideBySide(columns, infos), nil
+	skip := s.at
+	if !v.compressed { // no need to read what comes before
+		v.at, v.size, skip = v.at+s.at, v.size-s.at, 0
+	}
+	r, err := f.inflated(v)
+	if err == nil {
+		err = track.Skip(r, skip)
+	}
+	if err != nil {
+		return nil, fail(0, err)
+	}
+	return &track.Strided{Stream: r, Size: s.kind.size(), Step: s.step, Count: s.count, Decode: s.kind.decoder(f.order), Fail: fail}, nil
 }
 
 // errorf returns an error about what is at a byte of the file.

@@ -5,7 +5,6 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/golden"
-	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/source/track/tracktest"
 )
 
 // build writes MAT-files for tests.
@@ -150,23 +149,6 @@ func fixtures() (fs []fixture) {
 	return fs
 }
 
-func readAll(f track.File, i int) (x []float64, err error) {
-	r, err := f.Open([]int{i})
-	if err != nil {
-		return nil, err
-	}
-	for {
-		v, n, err := r.Read(1000)
-		if err == io.EOF {
-			return x, nil
-		}
-		if err != nil {
-			return x, err
-		}
-		x = append(x, v[0].Numbers[:n]...)
-	}
-}
-
 func TestFixtures(t *testing.T) {
 	for _, fx := range fixtures() {
 		f, err := New(bytes.NewReader(fx.file), int64(len(fx.file)), "f.mat")
@@ -178,7 +160,7 @@ func TestFixtures(t *testing.T) {
 			t.Errorf("%s: tracks %+v, want %d; notes %q", fx.name, f.Tracks(), len(fx.values), f.Notes())
 		}
 		for i, info := range f.Tracks() {
-			x, err := readAll(f, i)
+			x, err := tracktest.Read(f, i)
 			if want := fx.values[info.Name]; err != nil || !slices.Equal(x, want) || info.Len != int64(len(want)) {
 				t.Errorf("%s: %s: %v, err %v, want %v", fx.name, info.Name, x, err, want)
 			}
@@ -229,12 +211,12 @@ func TestErrors(t *testing.T) {
 		{"no zlib", file(b.element(kindCompressed, make([]byte, 16)))},
 		{"no matrix in zlib", file(b.compressed(b.element(kindUint8, make([]byte, 16))))},
 		{"nested without end", file(nested)},
-		{"field that is no matrix", file(b.structure("s", 1, []string{"x"}, b.element(kindUint8, make([]byte, 8))))},
+		{"field that is not a matrix", file(b.structure("s", 1, []string{"x"}, b.element(kindUint8, make([]byte, 8))))},
 		{"compressed values break off", file(append(b.order().AppendUint32(b.order().AppendUint32(nil, kindCompressed), uint32(len(long)-8-20)), long[8:len(long)-20]...))},
 	} {
 		f, err := New(bytes.NewReader(tc.file), int64(len(tc.file)), "f.mat")
 		if err == nil {
-			_, err = readAll(f, 0)
+			_, err = tracktest.Read(f, 0)
 		}
 		if err == nil {
 			t.Errorf("%s: no error", tc.name)
@@ -269,21 +251,7 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := f.Open([]int{0})
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := 0
-	for {
-		_, n, err := r.Read(4096)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		read += n
-	}
+	read := tracktest.Count(t, f, 0)
 	runtime.ReadMemStats(&after)
 	if grown := after.TotalAlloc - before.TotalAlloc; read != n || grown > 2<<20 {
 		t.Errorf("%d values read, %d bytes allocated", read, grown)
@@ -295,7 +263,7 @@ func TestLathe(t *testing.T) {
 	if dir == "" {
 		t.Skip("set FLANK_DATA to the folder of recordings to run this test")
 	}
-	f, err := Open(filepath.Join(dir, "cnc-lathe-mat", "Data_KS-NPC-6FF_0.mat"))
+	f, err := Format.Open(filepath.Join(dir, "cnc-lathe-mat", "Data_KS-NPC-6FF_0.mat"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,10 +282,7 @@ func TestLathe(t *testing.T) {
 
 // TestWriteFixtures writes the fixtures for make peers-formats.
 func TestWriteFixtures(t *testing.T) {
-	dir := os.Getenv("FLANK_PEERS")
-	if dir == "" {
-		t.Skip("set FLANK_PEERS to a folder for the fixtures; make peers-formats does")
-	}
+	dir := tracktest.FixtureFolder(t)
 	for i, fx := range fixtures() {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("fixture-%d.mat", i)), fx.file, 0o644); err != nil {
 			t.Fatal(err)
@@ -338,7 +303,7 @@ func FuzzMAT(f *testing.F) {
 			return
 		}
 		for i, info := range r.Tracks()[:min(len(r.Tracks()), 50)] {
-			x, err := readAll(r, i)
+			x, err := tracktest.Read(r, i)
 			if err == nil && int64(len(x)) != info.Len {
 				t.Fatalf("%s: %d of %d values", info.Name, len(x), info.Len)
 			}

@@ -39,7 +39,7 @@ var numeric = map[kind]struct {
 	kindInt64: {'i', 8}, kindUint64: {'u', 8}, kindFloat32: {'f', 4}, kindFloat64: {'f', 8},
 }
 
-// size returns the bytes of a value, 0 of what is no number.
+// size returns the bytes of a value, 0 if it is not a number.
 func (k kind) size() int { return numeric[k].size }
 
 func (k kind) decoder(order binary.ByteOrder) func([]byte) float64 {
@@ -204,7 +204,7 @@ func (s *scanner) leave(name, what string) {
 	if what == "" {
 		what = "of a class that is not known"
 	}
-	s.file.notes = append(s.file.notes, fmt.Sprintf("variable %.80s is left out: it is %s", name, what))
+	s.file.Remark("variable %.80s is left out: it is %s", name, what)
 }
 
 func (s *scanner) dimensions() ([]int64, error) {
@@ -301,14 +301,14 @@ func (s *scanner) numbers(name string, dims []int64) error {
 	}
 	longest := max(rows, columns)
 	for _, d := range dims {
-		if d == total { // a vector, in whatever dimension
+		if d == total { // a vector, in any dimension
 			longest = total
 		}
 	}
 	f := s.file
 	add := func(name string, first, step int64) {
 		f.series = append(f.series, series{variable: s.variable, at: s.at + first*int64(k.size()), step: step * int64(k.size()), kind: k, count: longest})
-		f.infos = append(f.infos, track.Info{Name: name, Len: longest})
+		f.Infos = append(f.Infos, track.Info{Name: name, Len: longest})
 	}
 	switch {
 	case longest == total:

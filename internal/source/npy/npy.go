@@ -25,13 +25,14 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 )
 
-// File is an open NPY or NPZ file: a [track.File] of its arrays of real numbers.
+// Format is NPY and NPZ.
+var Format = track.Format{Name: "npy", Endings: []string{".npy", ".npz"}, Magic: "\x93NUMPY", New: New}
+
+// File is an open NPY or NPZ file: a [track.Contents] of its arrays of real numbers.
 type File struct {
 	name   string
-	close  func() error
 	series []series
-	infos  []track.Info
-	notes  []string
+	track.Listing
 }
 
 // series is where the values of a track are.
@@ -54,24 +55,9 @@ type array struct {
 	shape  []int64
 }
 
-// Open opens the NPY or NPZ file at path and reads which arrays it holds.
-func Open(path string) (*File, error) {
-	f, size, err := track.Open("npy", path)
-	if err != nil {
-		return nil, err
-	}
-	file, err := New(f, size, path)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	file.close = f.Close
-	return file, nil
-}
-
 // New reads which arrays a file of the given size holds; name names it in
 // errors. The caller keeps in and closes it.
-func New(in io.ReaderAt, size int64, name string) (*File, error) {
+func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	f := &File{name: name}
 	var magic [4]byte
 	if _, err := in.ReadAt(magic[:], 0); err != nil && err != io.EOF {
@@ -100,7 +86,7 @@ const maxArrays = 4096
 func (f *File) readArchive(in io.ReaderAt, size int64) error {
 	z, err := zip.NewReader(in, size)
 	if err != nil {
-		return fmt.Errorf("npy: %s: is no NPZ file, or is damaged: %w: save it again", f.name, err)
+		return fmt.Errorf("npy: %s: is not an NPZ file, or is damaged: %w: save it again", f.name, err)
 	}
 	if len(z.File) > maxArrays {
 		return fmt.Errorf("npy: %s: holds %d arrays, more than %d: save fewer", f.name, len(z.File), maxArrays)
@@ -108,7 +94,7 @@ func (f *File) readArchive(in io.ReaderAt, size int64) error {
 	for _, member := range z.File {
 		name, ok := strings.CutSuffix(member.Name, ".npy")
 		if !ok {
-			f.notes = append(f.notes, fmt.Sprintf("%.80s is left out: it is no array", member.Name))
+			f.Remark("%.80s is left out: it is not an array", member.Name)
 			continue
 		}
 		a := &array{name: name, open: member.Open}
@@ -117,7 +103,7 @@ func (f *File) readArchive(in io.ReaderAt, size int64) error {
 			return fmt.Errorf("npy: %s: array %.80s: %w", f.name, name, err)
 		}
 		if left != "" {
-			f.notes = append(f.notes, fmt.Sprintf("array %.80s is left out: it is %s", name, left))
+			f.Remark("array %.80s is left out: it is %s", name, left)
 			continue
 		}
 		if err := f.add(a); err != nil {
@@ -163,7 +149,7 @@ func (f *File) add(a *array) error {
 			name += fmt.Sprintf("[%d,:]", i)
 		}
 		f.series = append(f.series, s)
-		f.infos = append(f.infos, track.Info{Name: name, Len: along})
+		f.Infos = append(f.Infos, track.Info{Name: name, Len: along})
 	}
 	return nil
 }
@@ -190,30 +176,9 @@ func (a *array) readHeader() (left string, err error) {
 		return "", err
 	}
 	defer r.Close()
-	var b [12]byte
-	if _, err := io.ReadFull(r, b[:10]); err != nil || string(b[:6]) != "\x93NUMPY" {
-		return "", errors.New("is no NPY file, it does not begin with NUMPY: check its ending, or set `format` under the layout's `recording`")
-	}
-	n := int64(binary.LittleEndian.Uint16(b[8:]))
-	a.data = 10
-	switch b[6] {
-	case 1:
-	case 2, 3:
-		if _, err := io.ReadFull(r, b[10:]); err != nil {
-			return "", errors.New("it ends in its header: copy it again")
-		}
-		n = int64(binary.LittleEndian.Uint32(b[8:]))
-		a.data = 12
-	default:
-		return "", fmt.Errorf("version %d.%d is not known: save it as version 1.0", b[6], b[7])
-	}
-	if n > 64<<10 {
-		return "", fmt.Errorf("a header of %d bytes is too long for an array of numbers: save an array of real numbers", n)
-	}
-	a.data += n
-	text := make([]byte, n)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return "", errors.New("it ends in its header: copy it again")
+	text, err := a.headerText(r)
+	if err != nil {
+		return "", err
 	}
 	d, o, s := descr.FindSubmatch(text), fortran.FindSubmatch(text), shape.FindSubmatch(text)
 	if o == nil || s == nil {
@@ -232,17 +197,8 @@ func (a *array) readHeader() (left string, err error) {
 	}
 	a.size, _ = strconv.Atoi(string(d[3])) // digits
 	a.column = string(o[1]) == "True"
-	total := int64(1)
-	for field := range strings.SplitSeq(string(s[1]), ",") {
-		if field = strings.TrimSpace(field); field == "" {
-			continue
-		}
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil || n > 0 && total > 1<<48/n {
-			return "", fmt.Errorf("the shape (%.80s) is beyond measure: save it again", s[1])
-		}
-		a.shape = append(a.shape, n)
-		total *= n
+	if err := a.setShape(string(s[1])); err != nil {
+		return "", err
 	}
 	switch {
 	case track.Decoder(a.class, a.size, a.order) == nil:
@@ -253,51 +209,83 @@ func (a *array) readHeader() (left string, err error) {
 	return "", nil
 }
 
-// Tracks returns the tracks, in the order of the file.
-func (f *File) Tracks() []track.Info { return f.infos }
-
-// Notes says which arrays are left out.
-func (f *File) Notes() []string { return f.notes }
-
-// Close closes the file if Open opened it.
-func (f *File) Close() error {
-	if f.close == nil {
-		return nil
+// headerText returns the description of the array, and notes where it ends.
+func (a *array) headerText(r io.Reader) ([]byte, error) {
+	var b [12]byte
+	if _, err := io.ReadFull(r, b[:10]); err != nil || string(b[:6]) != "\x93NUMPY" {
+		return nil, errors.New("is not an NPY file, it does not begin with NUMPY: check its ending, or set `format` under the layout's `recording`")
 	}
-	return f.close()
+	n := int64(binary.LittleEndian.Uint16(b[8:]))
+	a.data = 10
+	switch b[6] {
+	case 1:
+	case 2, 3:
+		if _, err := io.ReadFull(r, b[10:]); err != nil {
+			return nil, errors.New("it ends in its header: copy it again")
+		}
+		n = int64(binary.LittleEndian.Uint32(b[8:]))
+		a.data = 12
+	default:
+		return nil, fmt.Errorf("version %d.%d is not known: save it as version 1.0", b[6], b[7])
+	}
+	if n > 64<<10 {
+		return nil, fmt.Errorf("a header of %d bytes is too long for an array of numbers: save an array of real numbers", n)
+	}
+	a.data += n
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return nil, errors.New("it ends in its header: copy it again")
+	}
+	return text, nil
+}
+
+// setShape reads the dimensions of the array, between parentheses.
+func (a *array) setShape(text string) error {
+	total := int64(1)
+	for field := range strings.SplitSeq(text, ",") {
+		if field = strings.TrimSpace(field); field == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil || n > 0 && total > 1<<48/n {
+			return fmt.Errorf("the shape (%.80s) is too large: save it again", text)
+		}
+		a.shape = append(a.shape, n)
+		total *= n
+	}
+	return nil
 }
 
 // Open returns a Reader of tracks. Each reads, and inflates, its array by
 // itself.
 func (f *File) Open(tracks []int) (track.Reader, error) {
-	var columns []track.Column
-	var infos []track.Info
-	for _, i := range tracks {
-		s := f.series[i]
-		fail := func(value int64, err error) error {
-			if err == io.ErrUnexpectedEOF {
-				err = errors.New("the values end")
-			}
-			return fmt.Errorf("npy: %s: %s, value %d of %d: %w: the file is damaged; copy it again", f.name, f.infos[i].Name, value+1, s.count, err)
+	return f.SideBySide(tracks, f.column)
+}
+
+// column returns a Column of track i.
+func (f *File) column(i int) (track.Column, error) {
+	s := f.series[i]
+	fail := func(value int64, err error) error {
+		if err == io.ErrUnexpectedEOF {
+			err = errors.New("the values end")
 		}
-		in, err := s.array.open()
-		if err != nil {
-			return nil, fail(0, err)
-		}
-		r, skip := bufio.NewReader(in), s.array.data+s.first*int64(s.array.size)
-		if at, ok := in.(io.Seeker); ok {
-			_, err = at.Seek(skip, io.SeekStart)
-		} else {
-			err = track.Skip(r, skip)
-		}
-		if err != nil {
-			return nil, fail(0, err)
-		}
-		columns = append(columns, &track.Strided{
-			Stream: r, Size: s.array.size, Step: s.step * int64(s.array.size), Count: s.count,
-			Decode: track.Decoder(s.array.class, s.array.size, s.array.order), Fail: fail,
-		})
-		infos = append(infos, f.infos[i])
+		return fmt.Errorf("npy: %s: %s, value %d of %d: %w: the file is damaged; copy it again", f.name, f.Infos[i].Name, value+1, s.count, err)
 	}
-	return track.SideBySide(columns, infos), nil
+	in, err := s.array.open()
+	if err != nil {
+		return nil, fail(0, err)
+	}
+	r, skip := bufio.NewReader(in), s.array.data+s.first*int64(s.array.size)
+	if at, ok := in.(io.Seeker); ok {
+		_, err = at.Seek(skip, io.SeekStart)
+	} else {
+		err = track.Skip(r, skip)
+	}
+	if err != nil {
+		return nil, fail(0, err)
+	}
+	return &track.Strided{
+		Stream: r, Size: s.array.size, Step: s.step * int64(s.array.size), Count: s.count,
+		Decode: track.Decoder(s.array.class, s.array.size, s.array.order), Fail: fail,
+	}, nil
 }

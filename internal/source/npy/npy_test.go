@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/golden"
-	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/source/track/tracktest"
 )
 
 // npy is a file of version 1.0, or of another.
@@ -90,23 +89,6 @@ func fixtures() []fixture {
 	}
 }
 
-func readAll(f track.File, i int) (x []float64, err error) {
-	r, err := f.Open([]int{i})
-	if err != nil {
-		return nil, err
-	}
-	for {
-		v, n, err := r.Read(1000)
-		if err == io.EOF {
-			return x, nil
-		}
-		if err != nil {
-			return x, err
-		}
-		x = append(x, v[0].Numbers[:n]...)
-	}
-}
-
 func TestFixtures(t *testing.T) {
 	for _, fx := range fixtures() {
 		f, err := New(bytes.NewReader(fx.file), int64(len(fx.file)), fx.name)
@@ -118,7 +100,7 @@ func TestFixtures(t *testing.T) {
 			t.Errorf("%s: tracks %+v, want %d; notes %q", fx.name, f.Tracks(), len(fx.values), f.Notes())
 		}
 		for i, info := range f.Tracks() {
-			x, err := readAll(f, i)
+			x, err := tracktest.Read(f, i)
 			if want := fx.values[info.Name]; err != nil || !slices.Equal(x, want) || info.Len != int64(len(want)) {
 				t.Errorf("%s: %s: %v, err %v, want %v", fx.name, info.Name, x, err, want)
 			}
@@ -151,7 +133,7 @@ func TestErrors(t *testing.T) {
 	} {
 		f, err := New(bytes.NewReader(tc.file), int64(len(tc.file)), "f.npy")
 		if err == nil {
-			_, err = readAll(f, 0)
+			_, err = tracktest.Read(f, 0)
 		}
 		if err == nil {
 			t.Errorf("%s: no error", tc.name)
@@ -171,21 +153,7 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := f.Open([]int{0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := 0
-	for {
-		_, n, err := r.Read(4096)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		read += n
-	}
+	read := tracktest.Count(t, f, 0, 1)
 	runtime.ReadMemStats(&after)
 	if grown := after.TotalAlloc - before.TotalAlloc; read != rows || grown > 2<<20 {
 		t.Errorf("%d rows read, %d bytes allocated", read, grown)
@@ -194,10 +162,7 @@ func TestMemory(t *testing.T) {
 
 // TestWriteFixtures writes the fixtures for make peers-formats.
 func TestWriteFixtures(t *testing.T) {
-	dir := os.Getenv("FLANK_PEERS")
-	if dir == "" {
-		t.Skip("set FLANK_PEERS to a folder for the fixtures; make peers-formats does")
-	}
+	dir := tracktest.FixtureFolder(t)
 	for _, fx := range fixtures() {
 		if err := os.WriteFile(filepath.Join(dir, fx.name), fx.file, 0o644); err != nil {
 			t.Fatal(err)
@@ -218,7 +183,7 @@ func FuzzNPY(f *testing.F) {
 			return
 		}
 		for i, info := range r.Tracks()[:min(len(r.Tracks()), 50)] {
-			if x, err := readAll(r, i); err == nil && int64(len(x)) != info.Len {
+			if x, err := tracktest.Read(r, i); err == nil && int64(len(x)) != info.Len {
 				t.Fatalf("%s: %d of %d values", info.Name, len(x), info.Len)
 			}
 		}

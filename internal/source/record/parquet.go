@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"reflect"
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/flank-tcm/flank/internal/cells"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -23,42 +23,20 @@ type parquetFile struct {
 	rows []parquet.Row
 }
 
-// ordered is a group of columns in the order they are given in; those of the
-// library are sorted by name.
-type ordered struct {
-	parquet.Group
-	names []string
-}
-
-func (o ordered) Fields() []parquet.Field {
-	byName := make(map[string]parquet.Field, len(o.names))
-	fields := o.Group.Fields()
-	for _, f := range fields {
-		byName[f.Name()] = f
-	}
-	for i, name := range o.names {
-		fields[i] = byName[name]
-	}
-	return fields
-}
-
-func (o ordered) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
-
 func newParquet(f *os.File, channels []signal.Channel) *parquetFile {
-	g := ordered{parquet.Group{}, slices.Concat(before, names(channels), behind)}
+	g := parquet.Group{"time": parquet.Timestamp(parquet.Nanosecond)}
 	for _, name := range []string{"machine", "tool", "hole", "state", "phase"} {
-		g.Group[name] = parquet.Optional(parquet.Encoded(parquet.String(), &parquet.RLEDictionary))
+		g[name] = cells.ParquetText()
 	}
 	for _, name := range []string{"spindle_rpm", "vb_mean_um", "vb_max_um"} {
-		g.Group[name] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
+		g[name] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
 	}
 	for _, c := range channels {
-		g.Group[c.Name] = parquet.Optional(parquet.Leaf(parquet.FloatType))
+		g[c.Name] = parquet.Optional(parquet.Leaf(parquet.FloatType))
 	}
-	g.Group["time"] = parquet.Timestamp(parquet.Nanosecond)
 	return &parquetFile{
 		file: f, rate: channels[0].Rate,
-		out: parquet.NewGenericWriter[any](f, parquet.NewSchema("recording", g), parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(1<<18)),
+		out: cells.ParquetWriter(f, "recording", g, slices.Concat(before, names(channels), behind), 1<<18),
 	}
 }
 
@@ -70,11 +48,7 @@ func (p *parquetFile) write(b *source.Block) error {
 	for i, row := range p.rows[:b.Len()] {
 		col := 0
 		put := func(v parquet.Value, known bool) {
-			if known {
-				row[col] = v.Level(0, 1, col)
-			} else {
-				row[col] = parquet.NullValue().Level(0, 0, col)
-			}
+			cells.SetParquet(row, col, known, v)
 			col++
 		}
 		word := func(s string) { put(parquet.ByteArrayValue([]byte(s)), s != "") }

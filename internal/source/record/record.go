@@ -5,8 +5,8 @@
 // of the layout, named after both, such as T01-20000hz.csv, and each rate has a
 // layout file, layout-20000hz.yaml. In others a tool has one file with the
 // channels of all rates, T01.tdms, and layout.yaml is the layout of them all. A
-// layout file says where its channels are found in such a file. It leaves the
-// machine to whoever reads: a gateway names its own.
+// layout file says where its channels are found in such a file. It does not
+// name the machine: the reader does, such as a gateway its own.
 //
 // Files are written as the blocks come, in memory that depends on the layout and
 // the length of a block only.
@@ -31,7 +31,7 @@ type Format string
 // The formats.
 //
 // CSV, Parquet and Arrow are tables of one rate: a row for each sample, with the
-// time, the tool and its wear in columns beside the channels. WAV and NPY hold
+// time, the tool and its wear in columns next to the channels. WAV and NPY hold
 // the channels of one rate alone, as floats of 32 bits, without names: the layout
 // numbers them from 1.
 //
@@ -68,7 +68,7 @@ func (f Format) ending() string {
 	return string(f)
 }
 
-// The columns of a table beside the channels.
+// The columns of a table next to the channels.
 var (
 	before = []string{"time", "machine", "tool", "hole", "spindle_rpm"}
 	behind = []string{"vb_mean_um", "vb_max_um", "state", "phase"}
@@ -223,7 +223,7 @@ func rate(g signal.Group) string { return fmt.Sprintf("%ghz", g.Rate) }
 // writeLayout writes the layout of the channels of a file.
 func (w *Writer) writeLayout(name, file string, channels []signal.Channel) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The channels of %s as the recordings beside this file have them.\nname: %q\nchannels:\n", w.layout.Name(), name)
+	fmt.Fprintf(&b, "# The channels of %s as the recordings in this folder have them.\nname: %q\nchannels:\n", w.layout.Name(), name)
 	for i, c := range channels {
 		from := ""
 		if w.format.numbered() {

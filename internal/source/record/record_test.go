@@ -152,7 +152,7 @@ func read(t *testing.T, dir, name string) []byte {
 	return b
 }
 
-// Every format is read back by package source, with the layout beside it, sample
+// Every format is read back by package source, with its layout file, sample
 // by sample, and with what it says of the tool. Samples that are missing are
 // missing in tables, and NaN in the rest. Equal blocks make equal bytes.
 func TestReadBack(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // spilled is a file in which one channel follows another, each behind a count of
 // its samples. Until the recording ends, and they can be counted, each channel is
-// kept in a file of its own beside it.
+// kept in a file of its own in the same folder.
 type spilled struct {
 	file    *os.File
 	rates   [][]*column // by group

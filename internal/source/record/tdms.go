@@ -183,18 +183,7 @@ func (t *tdmsFile) begin(r *tdmsRate, b *source.Block, n int, fresh bool) {
 	for c, ch := range r.channels {
 		m.text(group + "/" + quote(ch.Name))
 		if t.raw {
-			m.uint32(tdmsFormatChanging)
-			m.uint32(tdmsRawType)
-			m.uint32(1)
-			m.uint64(uint64(n))
-			m.uint32(1) // scaler: its type, buffer, byte of the row, format bitmap and id
-			m.uint32(r.inputs[c].scaler)
-			m.uint32(0)
-			m.uint32(uint32(offset))
-			m.uint32(0)
-			m.uint32(0)
-			m.uint32(1) // buffer: bytes of a row
-			m.uint32(uint32(row))
+			m.rawIndex(r.inputs[c], n, offset, row)
 			offset += r.inputs[c].size
 		} else {
 			m.uint32(20)
@@ -219,6 +208,22 @@ func (t *tdmsFile) begin(r *tdmsRate, b *source.Block, n int, fresh bool) {
 	le.PutUint64(m.b[12:], meta+uint64(n*row))
 	le.PutUint64(m.b[20:], meta)
 	t.buf = m.b
+}
+
+// rawIndex writes that n counts of an input are at a byte of rows of so many bytes.
+func (m *tdmsMetadata) rawIndex(in input, n, offset, row int) {
+	m.uint32(tdmsFormatChanging)
+	m.uint32(tdmsRawType)
+	m.uint32(1)
+	m.uint64(uint64(n))
+	m.uint32(1) // scaler: its type, buffer, byte of the row, format bitmap and id
+	m.uint32(in.scaler)
+	m.uint32(0)
+	m.uint32(uint32(offset))
+	m.uint32(0)
+	m.uint32(0)
+	m.uint32(1) // buffer: bytes of a row
+	m.uint32(uint32(row))
 }
 
 // scales returns the properties that make units of counts.

@@ -48,7 +48,7 @@ const (
 
 var stateNames = [stateCount]string{Idle, StartUp, Coolant, Entry, Drilling, Retract}
 
-// states are those of the phases; entry is found in drilling.
+// states has the state of each phase; entry is found in drilling.
 var states = [phases]state{idle, startingUp, cooling, cutting, retracting, idle}
 
 // hole is one cycle in frames: from idle over drilling to idle.

@@ -38,7 +38,7 @@ const (
 	ClockStep  FaultKind = "clock_step"  // the sensor clock jumps by Size seconds (default 1), and back at the end
 	ClockDrift FaultKind = "clock_drift" // the sensor clock runs fast by Size (default 0.01 of the time), and jumps back at the end
 	Missing    FaultKind = "missing"     // blocks in which the fault is present never arrive; no meaning
-	Late       FaultKind = "late"        // blocks arrive Size seconds (default 5) late, in order, while those of other rates are in time
+	Late       FaultKind = "late"        // blocks arrive Size seconds (default 5) late, in order, while blocks of other rates are in time
 )
 
 // faultRule is what is to be known of a kind.
@@ -106,7 +106,7 @@ func (f Fault) String() string {
 	return s
 }
 
-// check reports a fault that cannot be, whatever the channels.
+// check reports a fault that is impossible for any channels.
 func (f Fault) check() error {
 	i := slices.IndexFunc(kinds, func(k faultRule) bool { return k.kind == f.Kind })
 	if i < 0 {
@@ -128,7 +128,7 @@ func (f Fault) check() error {
 	case (f.Kind == Clipping || f.Kind == Late) && f.Size < 0:
 		return fmt.Errorf("size %v: must be positive", f.Size)
 	case f.Kind == Late && f.Channel == "":
-		return errors.New("late blocks are late beside others: name a channel of the rate")
+		return errors.New("late blocks are late compared with other rates: name a channel of the rate")
 	}
 	return nil
 }

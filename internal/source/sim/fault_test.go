@@ -198,14 +198,14 @@ func TestBlockFaults(t *testing.T) {
 
 func equalSamples(a, b [][]float32) bool { return slices.EqualFunc(a, b, slices.Equal[[]float32]) }
 
-// Late blocks come when they are due, those of the other rate in time.
+// Late blocks come when they are due, blocks of the other rate in time.
 func TestLateBlocksAreLate(t *testing.T) {
 	src, err := WithFaults(newDrill(t, Settings{Tools: []Tool{tool(Worn, 10*time.Second)}, Hole: 10 * time.Second}),
 		[]Fault{{Kind: Late, Channel: "torque", From: 2 * time.Second, For: 3 * time.Second, Size: 4}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var order []int64 // seconds of the slow blocks, beside how many fast ones came before
+	var order []int64 // seconds of the slow blocks, with how many fast ones came before
 	fast := int64(0)
 	for {
 		b, err := src.Next(t.Context())

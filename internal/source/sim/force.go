@@ -46,7 +46,7 @@ func newDynamometer(t *Tool, rng *rand.Rand) dynamometer {
 	}
 }
 
-// startHole draws what differs from hole to hole beside the hardness of the
+// startHole draws what differs from hole to hole in addition to the hardness of the
 // workpiece: how the edge meets it, and how the guide pads run.
 func (d *dynamometer) startHole(rng *rand.Rand) {
 	d.hole.thrust = spread(rng, 0.05)

@@ -11,7 +11,7 @@
 // recording. After each hole a microscope sees the flank: a [Measurement].
 //
 // A hole's cycle is idle, start-up, coolant, drilling, retract, shutdown. What is
-// modelled is said, with its source or the word "assumed", at curve (wear),
+// modelled is described, with its source or the word "assumed", at curve (wear),
 // dynamometer (thrust and torque) and vibration. Tools, set-ups, workpiece and
 // holes differ by more than wear changes the level of any one channel; what tells
 // wear is the change within a tool, above all in the high bands, and impulses.
@@ -76,7 +76,7 @@ type Drill struct {
 func New(s Settings) (*Drill, error) {
 	switch {
 	case len(s.Tools) == 0:
-		return nil, errors.New("sim: no tools: see Tools for those of the experiment")
+		return nil, errors.New("sim: no tools: see Tools for the tools of the experiment")
 	case s.Start.IsZero():
 		return nil, errors.New("sim: no start time")
 	case s.Hole != 0 && s.Hole < time.Second:

@@ -6,7 +6,7 @@ import (
 )
 
 // The origins of vibration. The first nine are resonances, which ring at their own
-// frequency whatever drives them.
+// frequency no matter what drives them.
 const (
 	whirl     = iota // bending of the drill tube between its guides
 	torsion1         // first torsional mode of the tube
@@ -87,7 +87,7 @@ var path = [sensors]struct {
 // root of the excess, is known of friction in general (R. A. Ibrahim, "Friction-
 // induced vibration, chatter, squeal, and chaos", Appl. Mech. Rev. 47 (1994)). That
 // a drill head does so near the 300 µm at which tools are taken for worn is
-// assumed: a tool needs something that tells its last stage from its linear one.
+// assumed: a tool needs something by which its last stage differs from its linear one.
 //
 // Every spread from tool to tool and from hole to hole is assumed as well:
 // together they move a channel's RMS by more than wear does.

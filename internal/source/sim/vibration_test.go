@@ -119,12 +119,12 @@ func TestSpectrum(t *testing.T) {
 	}
 	for hz, above := range map[float64]float64{20: 10, 40: 2} { // whirling covers the higher ones
 		if line, floor := level(power, hz, hz), level(power, hz+5, hz+15); line < above*floor {
-			t.Errorf("%v Hz: %v, %v beside it: no harmonic of the spindle", hz, line, floor)
+			t.Errorf("%v Hz: %v, %v next to it: no harmonic of the spindle", hz, line, floor)
 		}
 	}
 	for _, mode := range []float64{552, 1655} {
 		if peak, floor := level(power, mode*0.95, mode*1.05), level(power, mode*1.25, mode*1.35); peak < 5*floor {
-			t.Errorf("%v Hz: %v, %v beside it: no torsional mode", mode, peak, floor)
+			t.Errorf("%v Hz: %v, %v next to it: no torsional mode", mode, peak, floor)
 		}
 	}
 }

@@ -23,7 +23,7 @@ type scaler struct {
 // daqmxKinds are the types of scalers, which have numbers of their own.
 var daqmxKinds = []kind{kindUint8, kindInt8, kindUint16, kindInt16, kindUint32, kindInt32, kindUint64, kindInt64, kindFloat32, kindFloat64}
 
-// Values of the length of a raw data index that are no length.
+// Values of the length of a raw data index that are not a length.
 const (
 	noRawData      = 0xffffffff
 	sameAsBefore   = 0x00000000
@@ -51,7 +51,7 @@ func (m *meta) rawIndex(header uint32) (rawIndex, error) {
 		return ix, err
 	}
 	if count > 1<<48 {
-		return ix, fmt.Errorf("a chunk is said to hold %d values", count)
+		return ix, fmt.Errorf("a chunk holds %d values", count)
 	}
 	ix.count = int64(count)
 	if header == formatChanging || header == digitalLine {
@@ -63,7 +63,7 @@ func (m *meta) rawIndex(header uint32) (rawIndex, error) {
 			return ix, err
 		}
 		if n > 1<<48 {
-			return ix, fmt.Errorf("a chunk is said to hold %d bytes of text", n)
+			return ix, fmt.Errorf("a chunk holds %d bytes of text", n)
 		}
 		ix.bytes = int64(n)
 		return ix, nil
@@ -74,6 +74,35 @@ func (m *meta) rawIndex(header uint32) (rawIndex, error) {
 	return ix, nil
 }
 
+// scaler reads one scaler: its type, buffer, offset, sample format bitmap and id.
+func (m *meta) scaler(digital bool) (s scaler, err error) {
+	var words [4]uint32
+	for i := range words {
+		if i == 3 && digital { // the sample format bitmap has one byte
+			_, err = m.take(1)
+		} else {
+			words[i], err = m.uint32()
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	if s.id, err = m.uint32(); err != nil {
+		return s, err
+	}
+	if int64(words[0]) >= int64(len(daqmxKinds)) {
+		return s, fmt.Errorf("a scaler is of type %d, which is not known", words[0])
+	}
+	if words[1] >= maxScaler {
+		return s, fmt.Errorf("a scaler is in buffer %d", words[1])
+	}
+	s.kind, s.buffer, s.offset, s.bit = daqmxKinds[words[0]], int(words[1]), int64(words[2]), -1
+	if digital {
+		s.offset, s.bit = int64(words[2]/8), int(words[2]%8)
+	}
+	return s, nil
+}
+
 // scalers reads what follows the count in an index of DAQmx data.
 func (m *meta) scalers(ix *rawIndex, digital bool) error {
 	n, err := m.uint32()
@@ -81,36 +110,12 @@ func (m *meta) scalers(ix *rawIndex, digital bool) error {
 		return err
 	}
 	if n == 0 || n > maxScaler {
-		return fmt.Errorf("a channel is said to have %d scalers", n)
+		return fmt.Errorf("a channel has %d scalers", n)
 	}
 	for range n {
-		s := scaler{bit: -1}
-		var words [4]uint32
-		for i := range words {
-			if i == 3 && digital { // the sample format bitmap has one byte
-				if _, err := m.take(1); err != nil {
-					return err
-				}
-				continue
-			}
-			if words[i], err = m.uint32(); err != nil {
-				return err
-			}
-		}
-		if s.id, err = m.uint32(); err != nil {
+		s, err := m.scaler(digital)
+		if err != nil {
 			return err
-		}
-		if int64(words[0]) >= int64(len(daqmxKinds)) {
-			return fmt.Errorf("a scaler is of type %d, which is not known", words[0])
-		}
-		s.kind = daqmxKinds[words[0]]
-		if words[1] >= maxScaler {
-			return fmt.Errorf("a scaler is in buffer %d", words[1])
-		}
-		s.buffer = int(words[1])
-		s.offset = int64(words[2])
-		if digital {
-			s.offset, s.bit = int64(words[2]/8), int(words[2]%8)
 		}
 		ix.daqmx = append(ix.daqmx, s)
 	}
@@ -118,7 +123,7 @@ func (m *meta) scalers(ix *rawIndex, digital bool) error {
 		return err
 	}
 	if n == 0 || n > maxScaler {
-		return fmt.Errorf("a device is said to have %d buffers", n)
+		return fmt.Errorf("a device has %d buffers", n)
 	}
 	for range n {
 		w, err := m.uint32()

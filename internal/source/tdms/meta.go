@@ -171,7 +171,7 @@ func (m *meta) properties(o *object) error {
 		}
 		o.properties[name] = v
 		if name == "wf_start_time" && o.start.time.IsZero() {
-			o.start = v // a later one is that of data appended to the file
+			o.start = v // a later one belongs to data appended to the file
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (f *File) place(s segment, list []member) error {
 		pieces, objects, err = placeColumns(s, data)
 	}
 	if err != nil {
-		return f.errorf(s.at, "segment: %v: the file is damaged, or written in a way that is not defined; export it anew", err)
+		return f.errorf(s.at, "segment: %v: the file is damaged, or written in a way that is not defined; export it again", err)
 	}
 	if len(pieces) == 0 || pieces[0].chunk == 0 {
 		return f.errorf(s.at, "the segment has %d bytes of raw data, but no channel has values in it: the file is damaged; copy it again", total)
@@ -64,7 +64,7 @@ func (f *File) place(s segment, list []member) error {
 		if s.unwritten {
 			why = "the length of its last segment was never written"
 		}
-		f.notes = append(f.notes, fmt.Sprintf("the file was not finished: %s at byte %d of %d; whole samples of it are read", why, s.at, f.size))
+		f.Remark("the file was not finished: %s at byte %d of %d; whole samples of it are read", why, s.at, f.size)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func placeColumns(s segment, data []member) ([]piece, []*object, error) {
 			sizes[i] = e.index.bytes
 		}
 		if chunk += sizes[i]; chunk > 1<<60 {
-			return nil, nil, fmt.Errorf("a chunk is said to have more than 2^60 bytes")
+			return nil, nil, fmt.Errorf("a chunk has more than 2^60 bytes")
 		}
 	}
 	if chunk == 0 {
@@ -132,7 +132,7 @@ func placeRows(s segment, data []member) ([]piece, []*object, error) {
 	}
 	rows := data[0].index.count
 	if rows > 1<<60/width {
-		return nil, nil, fmt.Errorf("a chunk is said to have more than 2^60 bytes")
+		return nil, nil, fmt.Errorf("a chunk has more than 2^60 bytes")
 	}
 	chunks, rest := chunksOf(s, rows*width)
 	last := rows
@@ -176,10 +176,10 @@ func (f *File) placeDAQmx(s segment, data []member) ([]piece, []*object, error) 
 	for i, w := range widths {
 		bases[i] = chunk
 		if w > 0 && rows[i] > 1<<60/w {
-			return nil, nil, fmt.Errorf("a chunk is said to have more than 2^60 bytes")
+			return nil, nil, fmt.Errorf("a chunk has more than 2^60 bytes")
 		}
 		if chunk += rows[i] * w; chunk > 1<<60 {
-			return nil, nil, fmt.Errorf("a chunk is said to have more than 2^60 bytes")
+			return nil, nil, fmt.Errorf("a chunk has more than 2^60 bytes")
 		}
 	}
 	if chunk == 0 {

@@ -32,7 +32,7 @@ func (s scale) apply(x []float64) {
 
 // scaler returns the DAQmx scaler that the scale of o takes, or else the first.
 func (f *File) scaler(o *object, ix rawIndex) scaler {
-	s, _ := f.scaleOf(o) // what is wrong with it is said when all segments are read
+	s, _ := f.scaleOf(o) // errors are reported when all segments are read
 	id := s.scaler
 	if i := slices.IndexFunc(ix.daqmx, func(s scaler) bool { return s.id == id }); i >= 0 {
 		return ix.daqmx[i]
@@ -40,7 +40,7 @@ func (f *File) scaler(o *object, ix rawIndex) scaler {
 	return ix.daqmx[0]
 }
 
-// scaleOf returns the scale of a channel: its own, or that of its group, or that
+// scaleOf returns the scale of a channel: its own, or its group's, or
 // of the file.
 func (f *File) scaleOf(o *object) (scale, error) {
 	for _, from := range []*object{o, f.objects["/"+quoted(o.group)], f.objects["/"]} {

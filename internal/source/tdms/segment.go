@@ -72,7 +72,7 @@ var errTail = errors.New("tail")
 
 // tail notes what is left at the end of an interrupted file.
 func (f *File) tail(at int64, what string) error {
-	f.notes = append(f.notes, fmt.Sprintf("the file was not finished: %s at byte %d of %d; what comes before is whole", what, at, f.size))
+	f.Remark("the file was not finished: %s at byte %d of %d; what comes before is whole", what, at, f.size)
 	return errTail
 }
 
@@ -85,9 +85,9 @@ func (f *File) readLeadIn(at int64) (segment, error) {
 	}
 	if tag := string(b[:4]); tag != "TDSm" && at == 0 {
 		if tag == "TDSh" {
-			return s, fmt.Errorf("tdms: %s: is the index of a recording and holds no samples: give the .tdms file beside it", f.name)
+			return s, fmt.Errorf("tdms: %s: is the index of a recording and holds no samples: give the .tdms file of the same name", f.name)
 		}
-		return s, fmt.Errorf("tdms: %s: is no TDMS file, it does not begin with TDSm: check its ending, or set `format` under the layout's `recording`", f.name)
+		return s, fmt.Errorf("tdms: %s: is not a TDMS file, it does not begin with TDSm: check its ending, or set `format` under the layout's `recording`", f.name)
 	} else if n == leadIn && tag != "TDSm" && tag != "\x00\x00\x00\x00" {
 		return s, f.errorf(at, "a segment should begin here, but there is no TDSm: the file is damaged; copy it again")
 	}
@@ -120,7 +120,7 @@ func (f *File) readLeadIn(at int64) (segment, error) {
 	return s, nil
 }
 
-// readMeta returns the list of objects of a segment, given that of the one
+// readMeta returns the list of objects of a segment, given the list of the one
 // before.
 func (f *File) readMeta(s segment, before []member) ([]member, error) {
 	const most = 1 << 40 // no section reader overflows
@@ -158,7 +158,7 @@ func (f *File) readObject(m *meta, list []member, position map[*object]int) ([]m
 		o = &object{path: path}
 		var ok bool
 		if o.group, o.channel, ok = splitPath(path); !ok {
-			return list, fmt.Errorf("%.80q is no path of an object", path)
+			return list, fmt.Errorf("%.80q is not the path of an object", path)
 		}
 		f.objects[path] = o
 		f.order = append(f.order, o)

@@ -31,18 +31,19 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 )
 
-// File is an open TDMS file: a [track.File] of its channels of numbers.
+// Format is TDMS.
+var Format = track.Format{Name: "tdms", Endings: []string{".tdms"}, Magic: "TDSm", New: New}
+
+// File is an open TDMS file: a [track.Contents] of its channels of numbers.
 type File struct {
-	name  string
-	in    io.ReaderAt
-	size  int64
-	close func() error
+	name string
+	in   io.ReaderAt
+	size int64
 
 	objects  map[string]*object
 	order    []*object
 	channels []*object // that can be read
-	infos    []track.Info
-	notes    []string
+	track.Listing
 }
 
 // object is the file, a group or a channel.
@@ -59,24 +60,9 @@ type object struct {
 	left           string // why the channel is left out
 }
 
-// Open opens the TDMS file at path and reads its metadata.
-func Open(path string) (*File, error) {
-	f, size, err := track.Open("tdms", path)
-	if err != nil {
-		return nil, err
-	}
-	file, err := New(f, size, path)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	file.close = f.Close
-	return file, nil
-}
-
 // New reads the metadata of a file of the given size; name names it in errors.
 // The caller keeps in and closes it.
-func New(in io.ReaderAt, size int64, name string) (*File, error) {
+func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	f := &File{name: name, in: in, size: size, objects: make(map[string]*object)}
 	if err := f.readSegments(); err != nil {
 		return nil, err
@@ -90,15 +76,15 @@ func New(in io.ReaderAt, size int64, name string) (*File, error) {
 			o.left = err.Error()
 		}
 		if o.left != "" {
-			f.notes = append(f.notes, fmt.Sprintf("channel %s/%s is left out: %s", o.group, o.channel, o.left))
+			f.Remark("channel %s/%s is left out: %s", o.group, o.channel, o.left)
 			continue
 		}
 		f.channels = append(f.channels, o)
-		f.infos = append(f.infos, f.info(o))
+		f.Infos = append(f.Infos, f.info(o))
 	}
 	if len(f.channels) == 0 {
-		if len(f.notes) > 0 {
-			return nil, fmt.Errorf("tdms: %s: holds no channel that can be read (%s): record again, or export it anew", name, strings.Join(f.notes, "; "))
+		if len(f.Remarks) > 0 {
+			return nil, fmt.Errorf("tdms: %s: holds no channel that can be read (%s): record again, or export it again", name, strings.Join(f.Remarks, "; "))
 		}
 		return nil, fmt.Errorf("tdms: %s: holds no samples: record again", name)
 	}
@@ -118,30 +104,12 @@ func (f *File) info(o *object) track.Info {
 	return info
 }
 
-// Tracks returns the channels, in the order in which the file names them.
-func (f *File) Tracks() []track.Info { return f.infos }
-
-// Notes says which channels are left out, and whether the file is unfinished.
-func (f *File) Notes() []string { return f.notes }
-
-// Close closes the file if Open opened it.
-func (f *File) Close() error {
-	if f.close == nil {
-		return nil
-	}
-	return f.close()
-}
-
 // Open returns a Reader of channels.
 func (f *File) Open(tracks []int) (track.Reader, error) {
-	var columns []track.Column
-	var infos []track.Info
 	rows := &rowCache{in: f.in}
-	for _, i := range tracks {
-		columns = append(columns, &column{file: f, object: f.channels[i], rows: rows})
-		infos = append(infos, f.infos[i])
-	}
-	return track.SideBySide(columns, infos), nil
+	return f.SideBySide(tracks, func(i int) (track.Column, error) {
+		return &column{file: f, object: f.channels[i], rows: rows}, nil
+	})
 }
 
 // errorf returns an error about what is at a byte of the file.

@@ -15,25 +15,8 @@ import (
 
 	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/source/track/tracktest"
 )
-
-// readAll reads one channel.
-func readAll(f track.File, i int) (x []float64, err error) {
-	r, err := f.Open([]int{i})
-	if err != nil {
-		return nil, err
-	}
-	for {
-		v, n, err := r.Read(1000)
-		if err == io.EOF {
-			return x, nil
-		}
-		if err != nil {
-			return x, err
-		}
-		x = append(x, v[0].Numbers[:n]...)
-	}
-}
 
 func TestFixtures(t *testing.T) {
 	for _, fx := range fixtures() {
@@ -46,7 +29,7 @@ func TestFixtures(t *testing.T) {
 			t.Errorf("%s: tracks %+v, want %d", fx.name, f.Tracks(), len(fx.values))
 		}
 		for i, info := range f.Tracks() {
-			x, err := readAll(f, i)
+			x, err := tracktest.Read(f, i)
 			if want := fx.values[info.Path()]; err != nil || !slices.Equal(x, want) || info.Len != int64(len(want)) {
 				t.Errorf("%s: %s: %d values %.12v, err %v, want %.12v", fx.name, info.Path(), info.Len, x, err, want)
 			}
@@ -122,7 +105,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// TestErrors keeps what is said of damaged files, to be read as a person at the
+// TestErrors keeps the errors of damaged files, to be read as a person at the
 // machine reads it.
 func TestErrors(t *testing.T) {
 	w := func() *build { return new(build) }
@@ -275,7 +258,7 @@ func TestRealFiles(t *testing.T) {
 			{"07/09/2012 06:58:23 PM - Digital Input - Decimated Data_Level2/Dev1_port3_line7 - line 0", "", 8, 0.8},
 		},
 	} {
-		f, err := Open(filepath.Join(dir, "tdms", name))
+		f, err := Format.Open(filepath.Join(dir, "tdms", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,10 +275,7 @@ func TestRealFiles(t *testing.T) {
 
 // TestWriteFixtures writes the fixtures for make peers-formats.
 func TestWriteFixtures(t *testing.T) {
-	dir := os.Getenv("FLANK_PEERS")
-	if dir == "" {
-		t.Skip("set FLANK_PEERS to a folder for the fixtures; make peers-formats does")
-	}
+	dir := tracktest.FixtureFolder(t)
 	for _, fx := range fixtures() {
 		if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(fx.name, " ", "-")+".tdms"), fx.file, 0o644); err != nil {
 			t.Fatal(err)
@@ -318,7 +298,7 @@ func FuzzTDMS(f *testing.F) {
 			return
 		}
 		for i, info := range r.Tracks() {
-			x, err := readAll(r, i)
+			x, err := tracktest.Read(r, i)
 			if err != nil || int64(len(x)) != info.Len {
 				t.Fatalf("%s: %d of %d values, %v", info.Path(), len(x), info.Len, err)
 			}

@@ -66,26 +66,50 @@ func Skip(r *bufio.Reader, n int64) error {
 // unsigned ('u') or floating-point ('f') number of 1, 2, 4 or 8 bytes. It
 // returns nil for anything else.
 func Decoder(class byte, size int, order binary.ByteOrder) func([]byte) float64 {
-	switch {
-	case class == 'i' && size == 1:
+	switch class {
+	case 'i':
+		return signed(size, order)
+	case 'u':
+		return unsigned(size, order)
+	case 'f':
+		return floating(size, order)
+	}
+	return nil
+}
+
+func signed(size int, order binary.ByteOrder) func([]byte) float64 {
+	switch size {
+	case 1:
 		return func(b []byte) float64 { return float64(int8(b[0])) }
-	case class == 'u' && size == 1:
-		return func(b []byte) float64 { return float64(b[0]) }
-	case class == 'i' && size == 2:
+	case 2:
 		return func(b []byte) float64 { return float64(int16(order.Uint16(b))) }
-	case class == 'u' && size == 2:
-		return func(b []byte) float64 { return float64(order.Uint16(b)) }
-	case class == 'i' && size == 4:
+	case 4:
 		return func(b []byte) float64 { return float64(int32(order.Uint32(b))) }
-	case class == 'u' && size == 4:
-		return func(b []byte) float64 { return float64(order.Uint32(b)) }
-	case class == 'i' && size == 8:
+	case 8:
 		return func(b []byte) float64 { return float64(int64(order.Uint64(b))) }
-	case class == 'u' && size == 8:
+	}
+	return nil
+}
+
+func unsigned(size int, order binary.ByteOrder) func([]byte) float64 {
+	switch size {
+	case 1:
+		return func(b []byte) float64 { return float64(b[0]) }
+	case 2:
+		return func(b []byte) float64 { return float64(order.Uint16(b)) }
+	case 4:
+		return func(b []byte) float64 { return float64(order.Uint32(b)) }
+	case 8:
 		return func(b []byte) float64 { return float64(order.Uint64(b)) }
-	case class == 'f' && size == 4:
+	}
+	return nil
+}
+
+func floating(size int, order binary.ByteOrder) func([]byte) float64 {
+	switch size {
+	case 4:
 		return func(b []byte) float64 { return float64(math.Float32frombits(order.Uint32(b))) }
-	case class == 'f' && size == 8:
+	case 8:
 		return func(b []byte) float64 { return math.Float64frombits(order.Uint64(b)) }
 	}
 	return nil

@@ -1,4 +1,4 @@
-// Package track says what a recorded file holds, whatever its format.
+// Package track says what a recorded file holds, in any format.
 //
 // A track is one series of values in a [File]: the samples of a channel, or a
 // column of facts such as the tool. What the file says of it is its [Info]. A
@@ -10,11 +10,7 @@
 package track
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"time"
 )
 
@@ -25,11 +21,11 @@ type Info struct {
 	Unit  string    // of the numbers; empty if the file does not say it
 	Rate  float64   // values per second; 0 if the file does not say it
 	Start time.Time // of the first value; zero if the file does not say it
-	Len   int64     // values; -1 if only reading will tell
+	Len   int64     // values; -1 if it is known only after reading
 	Text  bool      // values are text
 }
 
-// Path returns what tells the track from all others of the file.
+// Path returns the name by which the file has no other track.
 func (i Info) Path() string {
 	if i.Group == "" {
 		return i.Name
@@ -37,8 +33,9 @@ func (i Info) Path() string {
 	return i.Group + "/" + i.Name
 }
 
-// File is a recorded file, open. Readers of it must not be used concurrently.
-type File interface {
+// Contents is what a file holds. Readers of one file must not be used
+// concurrently.
+type Contents interface {
 	// Tracks returns what can be read, in the order of the file.
 	Tracks() []Info
 	// Notes returns what a person should know of the file, such as what in it
@@ -46,6 +43,11 @@ type File interface {
 	Notes() []string
 	// Open returns a Reader of the tracks with the given indices.
 	Open(tracks []int) (Reader, error)
+}
+
+// File is a recorded file, open.
+type File interface {
+	Contents
 	io.Closer
 }
 
@@ -81,17 +83,23 @@ type Column interface {
 // batch is the most values that a Reader of columns reads at once.
 const batch = 4096
 
-// SideBySide returns a Reader of columns; infos says which of them are text.
-func SideBySide(columns []Column, infos []Info) Reader {
-	s := &sideBySide{columns: columns, buffers: make([]Values, len(columns)), out: make([]Values, len(columns))}
-	for i, info := range infos {
-		if info.Text {
-			s.buffers[i].Texts = make([]string, batch)
+// SideBySide returns a Reader of the tracks with the given indices, side by side.
+// column returns a Column of one of them.
+func (l *Listing) SideBySide(tracks []int, column func(track int) (Column, error)) (Reader, error) {
+	s := &sideBySide{out: make([]Values, len(tracks))}
+	for _, i := range tracks {
+		c, err := column(i)
+		if err != nil {
+			return nil, err
+		}
+		s.columns = append(s.columns, c)
+		if l.Infos[i].Text {
+			s.buffers = append(s.buffers, Values{Texts: make([]string, batch)})
 		} else {
-			s.buffers[i].Numbers = make([]float64, batch)
+			s.buffers = append(s.buffers, Values{Numbers: make([]float64, batch)})
 		}
 	}
-	return s
+	return s, nil
 }
 
 type sideBySide struct {
@@ -137,22 +145,4 @@ func fill(c Column, dst Values) (n int, err error) {
 		err = nil
 	}
 	return n, err
-}
-
-// Open opens a file and returns its size. Its errors begin with the name of the
-// format.
-func Open(format, path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, fmt.Errorf("%s: %w: check the path", format, err)
-	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", format, err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, 0, fmt.Errorf("%s: %w", format, err)
-	}
-	return f, info.Size(), nil
 }

@@ -21,42 +21,28 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 )
 
-// File is an open WAV file: a [track.File] of its channels.
+// Format is WAV.
+var Format = track.Format{Name: "wav", Endings: []string{".wav"}, Magic: "RIFF", New: New}
+
+// File is an open WAV file: a [track.Contents] of its channels.
 type File struct {
 	name   string
 	in     io.ReaderAt
-	close  func() error
 	data   int64 // byte of the first frame
 	frame  int64 // bytes of one sample of every channel
 	frames int64
 	size   int // bytes of a sample
 	decode func([]byte) float64
-	infos  []track.Info
-	notes  []string
-}
-
-// Open opens the WAV file at path and reads its header.
-func Open(path string) (*File, error) {
-	f, size, err := track.Open("wav", path)
-	if err != nil {
-		return nil, err
-	}
-	file, err := New(f, size, path)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	file.close = f.Close
-	return file, nil
+	track.Listing
 }
 
 // New reads the header of a file of the given size; name names it in errors.
 // The caller keeps in and closes it.
-func New(in io.ReaderAt, size int64, name string) (*File, error) {
+func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	f := &File{name: name, in: in}
 	var head [12]byte
 	if n, _ := in.ReadAt(head[:], 0); n < len(head) || string(head[:4]) != "RIFF" && string(head[:4]) != "RF64" || string(head[8:]) != "WAVE" {
-		return nil, fmt.Errorf("wav: %s: is no WAV file, it does not begin with RIFF and WAVE: check its ending, or set `format` under the layout's `recording`", name)
+		return nil, fmt.Errorf("wav: %s: is not a WAV file, it does not begin with RIFF and WAVE: check its ending, or set `format` under the layout's `recording`", name)
 	}
 	for at := int64(len(head)); ; {
 		var b [8]byte
@@ -75,7 +61,7 @@ func New(in io.ReaderAt, size int64, name string) (*File, error) {
 			}
 		case "data":
 			if f.decode == nil {
-				return nil, f.errorf(at-8, "the samples come before the format: the file is damaged; export it anew")
+				return nil, f.errorf(at-8, "the samples come before the format: the file is damaged; export it again")
 			}
 			return f, f.readData(at, n, size)
 		}
@@ -95,7 +81,7 @@ func (f *File) readFormat(at, n int64) error {
 	if code == 0xfffe && len(b) >= 26 { // extensible: the code is the beginning of a GUID
 		code = binary.LittleEndian.Uint16(b[24:])
 	}
-	f.infos = nil // a second format replaces the first
+	f.Infos = nil // a second format replaces the first
 	f.size, f.frame = bits/8, int64(align)
 	switch {
 	case code == 1 && bits == 8:
@@ -119,7 +105,7 @@ func (f *File) readFormat(at, n int64) error {
 		return f.errorf(at, "%d channels of %d bits at %d Hz should not have frames of %d bytes: the file is damaged; copy it again", channels, bits, rate, align)
 	}
 	for i := range channels {
-		f.infos = append(f.infos, track.Info{Name: strconv.Itoa(i + 1), Rate: float64(rate)})
+		f.Infos = append(f.Infos, track.Info{Name: strconv.Itoa(i + 1), Rate: float64(rate)})
 	}
 	return nil
 }
@@ -129,7 +115,7 @@ func (f *File) readFormat(at, n int64) error {
 func (f *File) readData(at, n, size int64) error {
 	if left := size - at; n == math.MaxUint32 || n == 0 || n > left {
 		if n != math.MaxUint32 {
-			f.notes = append(f.notes, "the file was not finished: the length of its samples is not that of the file; those that are there are read")
+			f.Remark("the file was not finished: its header does not have the length of its samples; the samples that are there are read")
 		}
 		n = left
 	}
@@ -137,42 +123,24 @@ func (f *File) readData(at, n, size int64) error {
 	if f.frames == 0 {
 		return f.errorf(at, "the file holds no samples: record again")
 	}
-	for i := range f.infos {
-		f.infos[i].Len = f.frames
+	for i := range f.Infos {
+		f.Infos[i].Len = f.frames
 	}
 	return nil
 }
 
-// Tracks returns the channels.
-func (f *File) Tracks() []track.Info { return f.infos }
-
-// Notes says whether the file is unfinished.
-func (f *File) Notes() []string { return f.notes }
-
-// Close closes the file if Open opened it.
-func (f *File) Close() error {
-	if f.close == nil {
-		return nil
-	}
-	return f.close()
-}
-
 // Open returns a Reader of channels.
 func (f *File) Open(tracks []int) (track.Reader, error) {
-	var columns []track.Column
-	var infos []track.Info
-	for _, i := range tracks {
+	return f.SideBySide(tracks, func(i int) (track.Column, error) {
 		at := f.data + int64(i*f.size)
-		columns = append(columns, &track.Strided{
+		return &track.Strided{
 			Stream: bufio.NewReader(io.NewSectionReader(f.in, at, f.frames*f.frame-int64(i*f.size))),
 			Size:   f.size, Step: f.frame, Count: f.frames, Decode: f.decode,
 			Fail: func(value int64, err error) error {
 				return f.errorf(at+value*f.frame, "channel %d: %v: copy the file again", i+1, err)
 			},
-		})
-		infos = append(infos, f.infos[i])
-	}
-	return track.SideBySide(columns, infos), nil
+		}, nil
+	})
 }
 
 // errorf returns an error about what is at a byte of the file.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,9 +13,10 @@ import (
 
 	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/source/track/tracktest"
 )
 
-// wav is a file with a chunk that nobody needs, of odd length.
+// wav is a file with a chunk that is not needed, of odd length.
 func wav(code, channels, bits int, extensible bool, data []byte) []byte {
 	format := binary.LittleEndian.AppendUint16(nil, uint16(code))
 	if extensible {
@@ -81,23 +81,6 @@ func fixtures() []fixture {
 	}
 }
 
-func readAll(f track.File, i int) (x []float64, err error) {
-	r, err := f.Open([]int{i})
-	if err != nil {
-		return nil, err
-	}
-	for {
-		v, n, err := r.Read(1000)
-		if err == io.EOF {
-			return x, nil
-		}
-		if err != nil {
-			return x, err
-		}
-		x = append(x, v[0].Numbers[:n]...)
-	}
-}
-
 func TestFixtures(t *testing.T) {
 	for _, fx := range fixtures() {
 		f, err := New(bytes.NewReader(fx.file), int64(len(fx.file)), "f.wav")
@@ -109,7 +92,7 @@ func TestFixtures(t *testing.T) {
 			t.Errorf("%s: tracks %+v, notes %q", fx.name, f.Tracks(), f.Notes())
 		}
 		for i, info := range f.Tracks() {
-			x, err := readAll(f, i)
+			x, err := tracktest.Read(f, i)
 			want := track.Info{Name: fmt.Sprint(i + 1), Rate: 48_000, Len: int64(len(fx.values[i]))}
 			if err != nil || !slices.Equal(x, fx.values[i]) || info != want {
 				t.Errorf("%s: %+v: %v, err %v, want %v", fx.name, info, x, err, fx.values[i])
@@ -165,13 +148,10 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestWriteFixtures writes the fixtures for make peers-formats: those of whole
+// TestWriteFixtures writes the fixtures for make peers-formats: the whole
 // files, which scipy reads.
 func TestWriteFixtures(t *testing.T) {
-	dir := os.Getenv("FLANK_PEERS")
-	if dir == "" {
-		t.Skip("set FLANK_PEERS to a folder for the fixtures; make peers-formats does")
-	}
+	dir := tracktest.FixtureFolder(t)
 	for _, fx := range fixtures()[:7] {
 		if err := os.WriteFile(filepath.Join(dir, fx.name+".wav"), fx.file, 0o644); err != nil {
 			t.Fatal(err)
@@ -192,7 +172,7 @@ func FuzzWAV(f *testing.F) {
 			return
 		}
 		for i, info := range r.Tracks()[:min(len(r.Tracks()), 50)] {
-			if x, err := readAll(r, i); err != nil || int64(len(x)) != info.Len {
+			if x, err := tracktest.Read(r, i); err != nil || int64(len(x)) != info.Len {
 				t.Fatalf("%s: %d of %d values, %v", info.Name, len(x), info.Len, err)
 			}
 		}

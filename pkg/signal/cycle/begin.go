@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // ErrNoCycle is returned where recordings do not show the cycle of a machine.
@@ -113,7 +115,7 @@ func (l *learner) begin(threshold float64) error {
 
 // cuts returns the spans of frames around those whose first measure is at the
 // threshold or beyond, as far as it stays above a quarter of it: that is half-way
-// between cutting and not. Single frames are no cut.
+// between cutting and not. Single frames are not a cut.
 func cuts(x [][]float64, threshold float64) []span {
 	var out []span
 	from, deep := -1, false
@@ -200,7 +202,7 @@ func (l *learner) scale(c int) error {
 	return nil
 }
 
-// resting tells by track which frames outside the cuts the machine rests in: those
+// resting finds by track in which frames outside the cuts the machine rests:
 // in which every input whose levels there fall into two kinds is of the lower one,
 // the spindle by its vibration, coolant by the thrust of its jet. It reports false
 // if no input has two kinds, with many frames of either: then the machine never
@@ -233,76 +235,89 @@ func (l *learner) resting() (rests [][]bool, ok bool) {
 // the frames in which it turns, after it the tool is pulled back for two thirds;
 // a machine that never stands is in retract after a cut and in coolant before.
 func (l *learner) split(t *track, rests []bool, stands bool) {
-	first := &l.Inputs[0]
 	t.part = make([]int, len(t.x))
-	fill := func(from, to, part int) {
-		for i := from; i < to; i++ {
-			t.part[i] = part
-		}
-	}
 	at := 0
 	for n := range len(t.cuts) + 1 {
-		next := span{len(t.x), len(t.x)}
-		if n < len(t.cuts) {
-			next = t.cuts[n]
-		}
-		// From at to next.from nothing is cut.
-		stop, start := next.from, at // where the spindle stands first and last
-		for i := at; stands && i < next.from; i++ {
-			if rests[i] {
-				stop, start = min(stop, i), i+1
-			}
-		}
-		switch {
-		case stop < start: // it stands between them
-		case n == 0:
-			stop, start = at, at
-		case n == len(t.cuts):
-			stop, start = next.from, next.from
-		default:
-			stop = (at + next.from) / 2
-			start = stop
-		}
-		if n == 0 {
-			fill(at, start, idle) // whatever it was before
-		} else {
-			back := stop
-			if stands && stop < next.from {
-				back = l.change(t, at, stop)
-			}
-			out := min(at+1, back) // in which vibrations die away
-			fill(at, out, exit)
-			fill(out, back, retract)
-			fill(back, stop, runDown)
-			fill(stop, start, idle)
-		}
 		if n == len(t.cuts) {
-			fill(start, next.from, idle)
+			l.splitPause(t, rests, stands, n, at, len(t.x))
 			return
 		}
-		up := start
-		if stands && start > at {
-			up = l.change(t, start, next.from)
-		}
-		fill(start, up, startUp)
-		fill(up, next.from, coolant)
-		var levels []float64
-		for i := next.from; i < next.to; i++ {
-			levels = appendNumber(levels, first.Sign*(t.x[i][0]-t.zero[0][0]))
-		}
-		in, full := next.from+1, engaged*quantile(levels, 0.5)
-		for in < (next.from+next.to)/2 && first.Sign*(t.x[in][0]-t.zero[0][0]) < full {
-			in++
-		}
-		out := next.to
-		for out > in+1 && first.Sign*(t.x[out-1][0]-t.zero[0][0]) < full {
-			out--
-		}
-		fill(next.from, in, entry)
-		fill(in, out, drilling)
-		fill(out, next.to, exit)
-		at = next.to
+		l.splitPause(t, rests, stands, n, at, t.cuts[n].from)
+		l.splitCut(t, t.cuts[n])
+		at = t.cuts[n].to
 	}
+}
+
+// fill gives frames a part.
+func (t *track) fill(from, to, part int) {
+	for i := from; i < to; i++ {
+		t.part[i] = part
+	}
+}
+
+// splitPause gives a part to the frames from at to end, in which nothing is cut:
+// those before cut n, or behind the last.
+func (l *learner) splitPause(t *track, rests []bool, stands bool, n, at, end int) {
+	stop, start := end, at // where the spindle stands first and last
+	for i := at; stands && i < end; i++ {
+		if rests[i] {
+			stop, start = min(stop, i), i+1
+		}
+	}
+	switch {
+	case stop < start: // it stands between them
+	case n == 0:
+		stop, start = at, at
+	case n == len(t.cuts):
+		stop, start = end, end
+	default:
+		stop = (at + end) / 2
+		start = stop
+	}
+	if n == 0 {
+		t.fill(at, start, idle) // what it did before is not known
+	} else {
+		back := stop
+		if stands && stop < end {
+			back = l.change(t, at, stop)
+		}
+		out := min(at+1, back) // in which vibrations die away
+		t.fill(at, out, exit)
+		t.fill(out, back, retract)
+		t.fill(back, stop, runDown)
+		t.fill(stop, start, idle)
+	}
+	if n == len(t.cuts) {
+		t.fill(start, end, idle)
+		return
+	}
+	up := start
+	if stands && start > at {
+		up = l.change(t, start, end)
+	}
+	t.fill(start, up, startUp)
+	t.fill(up, end, coolant)
+}
+
+// splitCut gives a part to the frames of a cut.
+func (l *learner) splitCut(t *track, cut span) {
+	first := &l.Inputs[0]
+	level := func(i int) float64 { return first.Sign * (t.x[i][0] - t.zero[0][0]) }
+	var levels []float64
+	for i := cut.from; i < cut.to; i++ {
+		levels = appendNumber(levels, level(i))
+	}
+	in, full := cut.from+1, engaged*quantile(levels, 0.5)
+	for in < (cut.from+cut.to)/2 && level(in) < full {
+		in++
+	}
+	out := cut.to
+	for out > in+1 && level(out-1) < full {
+		out--
+	}
+	t.fill(cut.from, in, entry)
+	t.fill(in, out, drilling)
+	t.fill(out, cut.to, exit)
 }
 
 // change returns where between two frames the levels change most, all inputs taken
@@ -358,36 +373,21 @@ func quantile(x []float64, q float64) float64 {
 	return x[int(q*float64(len(x)-1))]
 }
 
-// twoKinds sorts x and returns the number that best separates x into two kinds, the greatest
-// variance between them (N. Otsu, "A Threshold Selection Method from Gray-Level
-// Histograms", IEEE Trans. SMC 9(1), 1979, eq. 14), and how far apart they are: the
-// distance of their medians over the root mean square of their spreads, which is
-// Ashman's D with medians. The halves of a uniform distribution are 2.7 apart, those
-// of a normal one 2.3. (K. M. Ashman, C. M. Bird, S. E. Zepf, "Detecting bimodality
-// in astronomical datasets", Astron. J. 108, 1994.)
+// twoKinds sorts x and returns the number that best separates x into two kinds
+// (see [signal.Otsu]), and how far apart the kinds are: the distance of their
+// medians over the root mean square of their spreads, which is Ashman's D with
+// medians. The halves of a uniform distribution are 2.7 apart, the halves of a
+// normal distribution 2.3. (K. M. Ashman, C. M. Bird, S. E. Zepf, "Detecting
+// bimodality in astronomical datasets", Astron. J. 108, 1994.)
 func twoKinds(x []float64) (threshold, apart float64) {
 	slices.Sort(x)
-	var sum float64
-	for _, v := range x {
-		sum += v
-	}
-	var below, best float64
-	split := 0
-	for i := 1; i < len(x); i++ {
-		below += x[i-1]
-		n, rest := float64(i), float64(len(x)-i)
-		d := (sum-below)/rest - below/n
-		if between := n * rest * d * d; between > best {
-			best, split = between, i
-		}
-	}
-	if split == 0 {
+	split := signal.Otsu(x)
+	if split.At == 0 {
 		return 0, 0
 	}
-	threshold = (x[split-1] + x[split]) / 2
-	lowMedian, low := spread(x[:split])
-	highMedian, high := spread(x[split:])
-	return threshold, (highMedian - lowMedian) / math.Sqrt((low*low+high*high)/2)
+	lowMedian, low := spread(x[:split.At])
+	highMedian, high := spread(x[split.At:])
+	return split.Threshold, (highMedian - lowMedian) / math.Sqrt((low*low+high*high)/2)
 }
 
 // spread returns the median of x and the standard deviation that a normal

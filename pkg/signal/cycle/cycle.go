@@ -1,12 +1,12 @@
-// Package cycle tells in which part of its working cycle a machine is, from
+// Package cycle finds in which part of its working cycle a machine is, from
 // thrust and torque and without a wire to its control.
 //
 // A [State] is what the machine does during a window: idle, start-up, coolant,
 // entry, drilling or retract. A [Model] is a hidden Markov model of the cycle. It
 // looks at a window in frames, a tenth of it each; in every frame each of its
 // inputs has a level (the mean of thrust or torque, the RMS of a vibration) and a
-// rise, the level less that of the frame before. [Model.Learn] finds its numbers
-// in recordings that nobody has labelled: all it is told is the order of the
+// rise, the level less the level of the frame before. [Model.Learn] finds its numbers
+// in recordings without labels: all it is given is the order of the
 // cycle, and from which level on the machine may be cutting. A [Follower] then
 // follows one machine after the other, whose [Memory] it takes from window to
 // window. Trainer and monitor follow with the same code.
@@ -109,7 +109,7 @@ type Input struct {
 	Full float64 `json:"full"` // y while drilling, the median
 
 	// Level and Rise are distributions of outliers, with three times the standard
-	// deviation of all frames, whatever the machine did in them.
+	// deviation of all frames, no matter what the machine did in them.
 	Level Normal `json:"level"`
 	Rise  Normal `json:"rise"`
 }
@@ -145,7 +145,7 @@ const (
 // New returns a model, still to be learnt, that looks at windows of the layout:
 // at the first channel of force, of torque and of vibration. Samples says how many
 // samples of each channel a window holds. It returns nil for a layout with
-// neither force nor torque: nothing else tells drilling from the rest.
+// neither force nor torque: nothing else separates drilling from the rest.
 func New(layout *signal.Layout, samples []int) *Model {
 	m := &Model{Frames: wantedFrames}
 	for _, kind := range []signal.Kind{signal.Force, signal.Torque, signal.Vibration} {
@@ -207,42 +207,62 @@ func (m *Model) Check(layout *signal.Layout) error {
 		return fmt.Errorf("cycle: %d frames, %d inputs, %d parts: all must be there, and at most %d frames", m.Frames, len(m.Inputs), len(m.Parts), most)
 	}
 	for _, in := range m.Inputs {
-		switch {
-		case layout.Index(in.Channel) < 0:
+		if layout.Index(in.Channel) < 0 {
 			return fmt.Errorf("cycle: channel %q is not in the layout", in.Channel)
-		case in.Measure != Mean && in.Measure != RMS:
+		}
+		if in.Measure != Mean && in.Measure != RMS {
 			return fmt.Errorf("cycle: channel %q: measure %q is not %s or %s", in.Channel, in.Measure, Mean, RMS)
-		case in.Sign != 1 && in.Sign != -1, !positive(in.Scale), !finite(in.Zero), !finite(in.ZeroSD), in.ZeroSD < 0, !finite(in.Full), !in.Level.ok(), !in.Rise.ok():
-			return fmt.Errorf("cycle: channel %q: %+v is no input", in.Channel, in)
+		}
+		if !in.ok() {
+			return fmt.Errorf("cycle: channel %q: %+v is not an input", in.Channel, in)
 		}
 	}
 	drills := false
-	for i, p := range m.Parts {
-		if p.State <= Unknown || p.State >= states || !(p.Share >= 0 && p.Share <= 1) {
-			return fmt.Errorf("cycle: part %d: state %v with a share of %v", i, p.State, p.Share)
+	for i := range m.Parts {
+		if err := m.checkPart(i); err != nil {
+			return err
 		}
-		drills = drills || p.State == Drilling
-		if len(p.Next) != len(m.Parts) || len(p.Level) != len(m.Inputs) || len(p.Rise) != len(m.Inputs) {
-			return fmt.Errorf("cycle: part %d (%v) has numbers for %d parts and %d inputs, want %d and %d", i, p.State, len(p.Next), len(p.Level), len(m.Parts), len(m.Inputs))
-		}
-		var sum float64
-		for _, q := range p.Next {
-			if !(q >= 0) {
-				return fmt.Errorf("cycle: part %d (%v): probability %v", i, p.State, q)
-			}
-			sum += q
-		}
-		if !(math.Abs(sum-1) < 1e-9) || !(p.Next[i] > 0) {
-			return fmt.Errorf("cycle: part %d (%v): probabilities %v do not add up to 1, or it is left at once", i, p.State, p.Next)
-		}
-		for c := range m.Inputs {
-			if !p.Level[c].ok() || !p.Rise[c].ok() {
-				return fmt.Errorf("cycle: part %d (%v): %+v, %+v: no normal distributions", i, p.State, p.Level[c], p.Rise[c])
-			}
-		}
+		drills = drills || m.Parts[i].State == Drilling
 	}
 	if !drills {
 		return errors.New("cycle: no part is drilling")
+	}
+	return nil
+}
+
+// ok reports whether the numbers of an input can be used.
+func (in *Input) ok() bool {
+	for _, v := range []float64{in.Zero, in.ZeroSD, in.Full} {
+		if !finite(v) {
+			return false
+		}
+	}
+	return (in.Sign == 1 || in.Sign == -1) && positive(in.Scale) && in.ZeroSD >= 0 && in.Level.ok() && in.Rise.ok()
+}
+
+// checkPart reports what is wrong with part i.
+func (m *Model) checkPart(i int) error {
+	p := &m.Parts[i]
+	if p.State <= Unknown || p.State >= states || !(p.Share >= 0 && p.Share <= 1) {
+		return fmt.Errorf("cycle: part %d: state %v with a share of %v", i, p.State, p.Share)
+	}
+	if len(p.Next) != len(m.Parts) || len(p.Level) != len(m.Inputs) || len(p.Rise) != len(m.Inputs) {
+		return fmt.Errorf("cycle: part %d (%v) has numbers for %d parts and %d inputs, want %d and %d", i, p.State, len(p.Next), len(p.Level), len(m.Parts), len(m.Inputs))
+	}
+	var sum float64
+	for _, q := range p.Next {
+		if !(q >= 0) {
+			return fmt.Errorf("cycle: part %d (%v): probability %v", i, p.State, q)
+		}
+		sum += q
+	}
+	if !(math.Abs(sum-1) < 1e-9) || !(p.Next[i] > 0) {
+		return fmt.Errorf("cycle: part %d (%v): probabilities %v do not add up to 1, or it is left at once", i, p.State, p.Next)
+	}
+	for c := range m.Inputs {
+		if !p.Level[c].ok() || !p.Rise[c].ok() {
+			return fmt.Errorf("cycle: part %d (%v): %+v, %+v: these are not normal distributions", i, p.State, p.Level[c], p.Rise[c])
+		}
 	}
 	return nil
 }
@@ -296,7 +316,7 @@ func newEmission(parts int) emission {
 
 // emit stores in dst how likely a frame is in each part. now and before are the
 // readings of the frame and of the one before it, NaN where there is none; zero and
-// variance are those of the inputs' zeros.
+// variance belong to the inputs' zeros.
 func (m *Model) emit(dst emission, now, before, zero, variance []float64) {
 	for p := range m.Parts {
 		dst.stay[p], dst.turn[p] = 1, 1

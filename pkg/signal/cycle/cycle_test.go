@@ -34,17 +34,17 @@ func follower(m *cycle.Model) *cycle.Follower {
 func follow(m *cycle.Model, ws []window, faults []signal.Quality) []cycle.State {
 	f := follower(m)
 	var k cycle.Memory
-	var told []cycle.State
+	var got []cycle.State
 	for _, w := range ws {
-		told = append(told, f.Follow(&k, "T1", w.start, f.Measure(nil, w.samples), faults))
+		got = append(got, f.Follow(&k, "T1", w.start, f.Measure(nil, w.samples), faults))
 	}
-	return told
+	return got
 }
 
-// wrong returns how many windows are told wrong.
-func wrong(ws []window, told []cycle.State) (n int) {
+// wrong returns how many windows are wrong.
+func wrong(ws []window, got []cycle.State) (n int) {
 	for i, w := range ws {
-		if told[i] != w.state {
+		if got[i] != w.state {
 			n++
 		}
 	}
@@ -78,7 +78,7 @@ func TestStatesAreLearntWithoutLabels(t *testing.T) {
 			errors += wrong(ws, follow(usual(), ws, sound))
 		}
 		if errors > windows/100 {
-			t.Errorf("%s: %d of %d windows are told wrong", what, errors, windows)
+			t.Errorf("%s: %d of %d windows are wrong", what, errors, windows)
 		}
 	}
 }
@@ -117,14 +117,14 @@ func TestOtherMachines(t *testing.T) {
 		for range 8 {
 			var k cycle.Memory
 			for _, w := range kind(rng).run(rng) {
-				told := f.Follow(&k, "T1", w.start, f.Measure(nil, w.samples), sound)
-				if windows++; (told == cycle.Drilling) != (w.state == cycle.Drilling) {
+				got := f.Follow(&k, "T1", w.start, f.Measure(nil, w.samples), sound)
+				if windows++; (got == cycle.Drilling) != (w.state == cycle.Drilling) {
 					errors++
 				}
 			}
 		}
 		if errors > windows/50 {
-			t.Errorf("%s: drilling is told wrong in %d of %d windows", what, errors, windows)
+			t.Errorf("%s: drilling is wrong in %d of %d windows", what, errors, windows)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func TestForeignMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// Sensors fail: what is left tells the state, and without thrust and torque nothing
+// Sensors fail: the others give the state, and without thrust and torque nothing
 // does.
 func TestFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(10, 1))
@@ -257,18 +257,18 @@ func TestFaults(t *testing.T) {
 		for _, c := range tc.out {
 			faults[c] = signal.Flatline
 		}
-		told := follow(usual(), ws, faults)
+		got := follow(usual(), ws, faults)
 		off := 0
 		for i, w := range ws {
-			if tc.unknown != (told[i] == cycle.Unknown) {
-				t.Fatalf("%s: window %d is %v", what, i, told[i])
+			if tc.unknown != (got[i] == cycle.Unknown) {
+				t.Fatalf("%s: window %d is %v", what, i, got[i])
 			}
-			if (told[i] == cycle.Drilling) != (w.state == cycle.Drilling) {
+			if (got[i] == cycle.Drilling) != (w.state == cycle.Drilling) {
 				off++
 			}
 		}
 		if !tc.unknown && off > len(ws)/20 {
-			t.Errorf("without %s, drilling is told wrong in %d of %d windows", what, off, len(ws))
+			t.Errorf("without %s, drilling is wrong in %d of %d windows", what, off, len(ws))
 		}
 	}
 }
@@ -289,9 +289,9 @@ func TestGaps(t *testing.T) {
 			}
 			next := min(from+gap, len(ws)-3)
 			for i, w := range ws[next:min(next+2, len(ws))] {
-				told := ask(w, gap-(next-from))
-				if i == 1 && (told == cycle.Drilling) != (w.state == cycle.Drilling) {
-					t.Errorf("%d s missing from second %d: %v is told as %v two windows later", gap, from, w.state, told)
+				got := ask(w, gap-(next-from))
+				if i == 1 && (got == cycle.Drilling) != (w.state == cycle.Drilling) {
+					t.Errorf("%d s missing from second %d: %v comes out as %v two windows later", gap, from, w.state, got)
 				}
 			}
 		}

@@ -93,7 +93,7 @@ type Follower struct {
 	model   *Model
 	channel []int // by input: in the layout
 	length  time.Duration
-	step    time.Duration // from the start of one window to that of the next
+	step    time.Duration // from the start of one window to the start of the next
 	frames  int           // in a step
 
 	alone       Memory      // of a window that has no memory

@@ -56,7 +56,7 @@ func (m *moments) normal() Normal {
 // recordings that show no cycle. Equal recordings give equal models.
 //
 // The cycle's order says which part each frame is in at first (begin). Then the
-// parameters are those of greatest likelihood, by Baum-Welch over all tracks
+// parameters have the greatest likelihood, by Baum-Welch over all tracks
 // (Rabiner 1989, eq. 37, 40, 53 and 54, §V.B for many), with a share of outliers in
 // every reading. Variances have a floor, as speech recognisers do (S. Young et al.,
 // "The HTK Book", on HCompV). The zeros of the channels are learnt by the filter that follows them later.
@@ -82,7 +82,7 @@ func (m *Model) Learn(tracks [][]float32, threshold float64) (*Model, error) {
 }
 
 // enrol makes the parts that the beginning found. Before a hole and after it the
-// machine does the same, only the order tells which: the distributions of coolant
+// machine does the same, only the order says which: the distributions of coolant
 // and retract are tied, or the likeliest model would spend one of them on something
 // else. (On tying: S. J. Young, P. C. Woodland, "State clustering in hidden Markov
 // model-based continuous speech recognition", Comput. Speech Lang. 8(4), 1994.)
@@ -215,7 +215,7 @@ func (l *learner) outlook() {
 }
 
 // maximize sets the parameters to what the frames and moves of each part say.
-// A reading counts as far as it is no outlier of the part as it was.
+// A reading counts as far as it is not an outlier of the part as it was.
 func (l *learner) maximize() {
 	const little = 1e-9 // of a frame
 	for _, s := range l.sums {
@@ -262,7 +262,7 @@ func (n *Normal) share(x float64, outlier *Normal) float64 {
 	return d / (d + outliers*outlier.stray(x))
 }
 
-// within returns the normal distribution of a part, that of all frames if too
+// within returns the normal distribution of a part, or of all frames if too
 // little is known.
 func (m *moments) within(all Normal, least float64) Normal {
 	if m.n < 1 {
@@ -274,7 +274,7 @@ func (m *moments) within(all Normal, least float64) Normal {
 }
 
 // leave sets how likely each part follows part p. An edge that is in the material
-// enters it no more before it is out.
+// does not enter it again before it is out.
 func (l *learner) leave(p int) {
 	next := l.Parts[p].Next
 	for q := range next {
@@ -356,7 +356,7 @@ func (l *learner) count(alpha, beta []float64, e emission) {
 }
 
 // approve reports a model that has lost its way: on machines that do something
-// else than drill, the likeliest parts need not be those of a cycle.
+// else than drill, the likeliest parts need not be a cycle.
 func (l *learner) approve() error {
 	var agree, all, in, cutting float64
 	for _, t := range l.tracks {
@@ -385,7 +385,7 @@ func (l *learner) approve() error {
 	case agree < agreement*all:
 		return fmt.Errorf("%w: its parts and the level of %s agree on cutting in %.0f %% of the time only", ErrNoCycle, l.Inputs[0].Channel, 100*agree/all)
 	case in > mostEntry*cutting:
-		return fmt.Errorf("%w: the force changes in %.0f %% of the cutting, so that entry cannot be told from it", ErrNoCycle, 100*in/cutting)
+		return fmt.Errorf("%w: the force changes in %.0f %% of the cutting, so that entry cannot be distinguished from it", ErrNoCycle, 100*in/cutting)
 	}
 	for p, part := range l.Parts {
 		for c := range l.Inputs {

@@ -1,4 +1,4 @@
-package table
+package cells
 
 import (
 	"encoding/binary"
@@ -31,13 +31,13 @@ const blockSize = 24 // bytes of a Block: offset int64, metadata int32, padding,
 // maxFooter is the longest footer that is read.
 const maxFooter = 64 << 20
 
-// CheckArrow reports why a file of the given size is no Arrow IPC file or why no
-// table has its columns. After it, no count or place in the footer lies beyond
-// the file: the library allocates what a flipped length says, and running out of
-// memory cannot be caught.
+// CheckArrow reports why a file of the given size is not an Arrow IPC file, or
+// which column has cells that this package cannot read. After it, no count or
+// place in the footer lies beyond the file: the library allocates what a flipped
+// length says, and running out of memory cannot be caught.
 func CheckArrow(in io.ReaderAt, size int64) (err error) {
 	const magic = "ARROW1"
-	defer func() { // offsets inside the footer are not to be trusted either
+	defer func() { // offsets inside the footer may be damaged too
 		if r := recover(); r != nil {
 			err = fmt.Errorf("its footer is damaged: %v", r)
 		}
@@ -104,7 +104,7 @@ func checkField(field *flatbuffers.Table) error {
 		children = field.VectorLen(o)
 	}
 	if t := field.GetByteSlot(slotFieldType, 0); children != 0 || int(t) >= len(arrowTypes) || !arrowTypes[t] {
-		return fmt.Errorf("column %q is of a type that no table has: make it text, a number or a timestamp, or remove it", name)
+		return fmt.Errorf("column %q is of a type that cannot be read: make it text, a number or a timestamp, or remove it", name)
 	}
 	return checkCount(field, slotFieldMetadata, 4)
 }

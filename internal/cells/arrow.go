@@ -1,0 +1,118 @@
+package cells
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// OpenArrow returns a reader of the record batches of an Arrow IPC file of the
+// given size that [CheckArrow] has passed. It panics, now or while it reads, when
+// it is asked for more than limit bytes at a time: a flipped length makes the
+// library ask for terabytes.
+func OpenArrow(in io.ReaderAt, size int64, limit int) (*ipc.FileReader, error) {
+	return ipc.NewFileReader(io.NewSectionReader(in, 0, size), ipc.WithAllocator(&bounded{memory.NewGoAllocator(), limit}))
+}
+
+// bounded is an allocator that panics when it is asked for more than limit bytes
+// at a time.
+type bounded struct {
+	memory.Allocator
+	limit int
+}
+
+func (a *bounded) check(size int) {
+	if size < 0 || size > a.limit {
+		panic("it asks for " + strconv.Itoa(size) + " bytes at once")
+	}
+}
+
+func (a *bounded) Allocate(size int) []byte {
+	a.check(size)
+	return a.Allocator.Allocate(size)
+}
+
+func (a *bounded) Reallocate(size int, b []byte) []byte {
+	a.check(size)
+	return a.Allocator.Reallocate(size, b)
+}
+
+// OfArrow returns what reads the cells of an array by their rows. It is false for
+// types that are not numbers, text or timestamps.
+func OfArrow(a arrow.Array) (Column[int], bool) {
+	cells := Column[int]{Null: a.IsNull}
+	switch a := a.(type) {
+	case *array.String:
+		cells.Kind, cells.Text = Text, a.Value
+	case *array.LargeString:
+		cells.Kind, cells.Text = Text, a.Value
+	case *array.Timestamp:
+		cells.Kind, cells.Unit = Time, a.DataType().(*arrow.TimestampType).Unit.Multiplier()
+		cells.Ticks = func(row int) int64 { return int64(a.Value(row)) }
+	case *array.Dictionary:
+		return ofDictionary(a)
+	case *array.Null:
+		cells.Null, cells.Number = func(int) bool { return true }, func(int) float64 { return 0 }
+	default:
+		cells.Number = arrowNumber(a)
+		return cells, cells.Number != nil
+	}
+	return cells, true
+}
+
+// ofDictionary returns what reads cells that are words of a dictionary.
+func ofDictionary(a *array.Dictionary) (Column[int], bool) {
+	words, ok := OfArrow(a.Dictionary())
+	if !ok {
+		return words, false
+	}
+	cells := Column[int]{Kind: words.Kind, Unit: words.Unit}
+	cells.Null = func(row int) bool { return a.IsNull(row) || words.Null(a.GetValueIndex(row)) }
+	switch words.Kind {
+	case Number:
+		cells.Number = func(row int) float64 { return words.Number(a.GetValueIndex(row)) }
+	case Text:
+		cells.Text = func(row int) string { return words.Text(a.GetValueIndex(row)) }
+	case Time:
+		cells.Ticks = func(row int) int64 { return words.Ticks(a.GetValueIndex(row)) }
+	}
+	return cells, true
+}
+
+// arrowNumber returns what reads numbers by their rows, nil for an array of
+// anything else.
+func arrowNumber(a arrow.Array) func(row int) float64 {
+	switch a := a.(type) {
+	case *array.Boolean:
+		return func(row int) float64 { return truth(a.Value(row)) }
+	case *array.Float32:
+		return numbers(a.Float32Values())
+	case *array.Float64:
+		return numbers(a.Float64Values())
+	case *array.Int8:
+		return numbers(a.Int8Values())
+	case *array.Int16:
+		return numbers(a.Int16Values())
+	case *array.Int32:
+		return numbers(a.Int32Values())
+	case *array.Int64:
+		return numbers(a.Int64Values())
+	case *array.Uint8:
+		return numbers(a.Uint8Values())
+	case *array.Uint16:
+		return numbers(a.Uint16Values())
+	case *array.Uint32:
+		return numbers(a.Uint32Values())
+	case *array.Uint64:
+		return numbers(a.Uint64Values())
+	}
+	return nil
+}
+
+func numbers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64](x []T) func(row int) float64 {
+	return func(row int) float64 { return float64(x[row]) }
+}

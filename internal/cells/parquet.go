@@ -1,0 +1,163 @@
+package cells
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"time"
+	"unsafe"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// ErrLZ4 is returned for a Parquet file that is compressed with LZ4. The decoder
+// of the library asks for memory until there is none left if bytes are damaged.
+var ErrLZ4 = errors.New("is compressed with LZ4, which is not supported: write it with Snappy, Zstandard or Gzip")
+
+// OpenParquet reads the schema of a Parquet file of the given size. Its errors do
+// not name the file.
+func OpenParquet(in io.ReaderAt, size int64) (*parquet.File, error) {
+	if err := checkParquet(in, size); err != nil {
+		return nil, err
+	}
+	f, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range f.Metadata().RowGroups {
+		for _, c := range g.Columns {
+			if c.MetaData.Codec == format.Lz4Raw {
+				return nil, ErrLZ4
+			}
+		}
+	}
+	return f, nil
+}
+
+// checkParquet reports a footer that cannot lie within the file, for which the
+// library would allocate what a flipped length says.
+func checkParquet(in io.ReaderAt, size int64) error {
+	var tail [8]byte
+	if size < 12 {
+		return errors.New("it is too short")
+	}
+	if _, err := in.ReadAt(tail[:], size-8); err != nil {
+		return err
+	}
+	if string(tail[4:]) != "PAR1" {
+		return errors.New("it does not end with PAR1")
+	}
+	if n := int64(binary.LittleEndian.Uint32(tail[:])); n > size-12 {
+		return fmt.Errorf("its footer has %d bytes, the file %d", n, size)
+	}
+	return nil
+}
+
+// OfParquet returns what reads the cells of a column. It is false for types that
+// are not numbers, text or timestamps.
+func OfParquet(c *parquet.Column) (Column[parquet.Value], bool) {
+	cells := Column[parquet.Value]{Null: func(v parquet.Value) bool { return v.IsNull() }}
+	if !c.Leaf() || c.Repeated() {
+		return cells, false
+	}
+	var logical format.LogicalTypeValue
+	if l := c.Type().LogicalType(); l != nil {
+		logical = l.Value
+	}
+	if isUnusual(logical) {
+		return cells, false
+	}
+	kind := c.Type().Kind()
+	if stamp, ok := logical.(*format.TimestampType); ok && kind == parquet.Int64 {
+		cells.Kind, cells.Ticks, cells.Unit = Time, func(v parquet.Value) int64 { return v.Int64() }, time.Nanosecond
+		if stamp.Unit.Value != nil {
+			cells.Unit = stamp.Unit.Value.Duration()
+		}
+		return cells, true
+	}
+	if kind == parquet.ByteArray {
+		cells.Kind, cells.Text = Text, func(v parquet.Value) string {
+			b := v.ByteArray()
+			return unsafe.String(unsafe.SliceData(b), len(b))
+		}
+		return cells, true
+	}
+	integer, _ := logical.(*format.IntType)
+	cells.Number = parquetNumber(kind, integer != nil && !integer.IsSigned)
+	return cells, cells.Number != nil
+}
+
+// parquetNumber returns what makes a number of a value, nil if it is not a number.
+func parquetNumber(kind parquet.Kind, unsigned bool) func(parquet.Value) float64 {
+	switch {
+	case kind == parquet.Boolean:
+		return func(v parquet.Value) float64 { return truth(v.Boolean()) }
+	case kind == parquet.Int32 && unsigned:
+		return func(v parquet.Value) float64 { return float64(v.Uint32()) }
+	case kind == parquet.Int32:
+		return func(v parquet.Value) float64 { return float64(v.Int32()) }
+	case kind == parquet.Int64 && unsigned:
+		return func(v parquet.Value) float64 { return float64(v.Uint64()) }
+	case kind == parquet.Int64:
+		return func(v parquet.Value) float64 { return float64(v.Int64()) }
+	case kind == parquet.Float:
+		return func(v parquet.Value) float64 { return float64(v.Float()) }
+	case kind == parquet.Double:
+		return parquet.Value.Double
+	}
+	return nil
+}
+
+// isUnusual reports logical types whose values do not mean what their physical
+// type says.
+func isUnusual(t format.LogicalTypeValue) bool {
+	switch t.(type) {
+	case *format.DecimalType, *format.DateType, *format.TimeType, *format.JsonType, *format.BsonType, *format.VariantType, *format.GeometryType, *format.GeographyType:
+		return true
+	}
+	return false
+}
+
+// ParquetWriter returns a writer of rows with the columns of a group in the order
+// of names; the library sorts them by name. Pages are compressed with Snappy.
+func ParquetWriter(w io.Writer, schema string, group parquet.Group, names []string, rowsPerGroup int64) *parquet.GenericWriter[any] {
+	return parquet.NewGenericWriter[any](w, parquet.NewSchema(schema, ordered{group, names}), parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rowsPerGroup))
+}
+
+// ordered is a group of columns in the order of names.
+type ordered struct {
+	parquet.Group
+	names []string
+}
+
+func (o ordered) Fields() []parquet.Field {
+	fields := o.Group.Fields()
+	byName := make(map[string]parquet.Field, len(fields))
+	for _, f := range fields {
+		byName[f.Name()] = f
+	}
+	for i, name := range o.names {
+		fields[i] = byName[name]
+	}
+	return fields
+}
+
+func (o ordered) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
+
+// ParquetText is a column of text that repeats itself. It may be null.
+func ParquetText() parquet.Node {
+	return parquet.Optional(parquet.Encoded(parquet.String(), &parquet.RLEDictionary))
+}
+
+// SetParquet stores a value in a column of a row that may be null: null if the
+// value is not known.
+func SetParquet(row parquet.Row, column int, known bool, v parquet.Value) {
+	if known {
+		row[column] = v.Level(0, 1, column)
+	} else {
+		row[column] = parquet.NullValue().Level(0, 0, column)
+	}
+}

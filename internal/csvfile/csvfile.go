@@ -1,0 +1,106 @@
+// Package csvfile reads tables of text whose cells are separated by commas (RFC
+// 4180), or by another character. Its errors name file and line and say what to
+// do.
+package csvfile
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Reader reads rows.
+type Reader struct {
+	Row  []string // the cells of the row last read; the slice is used again by the next
+	Line int      // the line that it starts on, from 1
+
+	// Separator is between cells, a comma if it is 0. Skipped is the number of lines
+	// before the first that is read. They count from the first call on.
+	Separator rune
+	Skipped   int
+
+	where string
+	csv   *csv.Reader
+	width int // cells of the header, 0 if it was not read
+}
+
+// NewReader returns a Reader of in. Errors begin with where, such as the name of
+// the file. A byte order mark, which a spreadsheet writes, is skipped.
+func NewReader(in io.Reader, where string) *Reader {
+	br := bufio.NewReaderSize(in, 64<<10)
+	if mark, _ := br.Peek(3); string(mark) == "\xef\xbb\xbf" {
+		br.Discard(3)
+	}
+	r := &Reader{where: where, csv: csv.NewReader(br)}
+	r.csv.ReuseRecord = true
+	r.csv.FieldsPerRecord = -1
+	return r
+}
+
+// Header reads the first row. All that follow must have as many cells. It returns
+// io.EOF if there is none.
+func (r *Reader) Header() error {
+	if err := r.Next(); err != nil {
+		return err
+	}
+	r.width = len(r.Row)
+	return nil
+}
+
+// Next reads the next row. It returns io.EOF after the last.
+func (r *Reader) Next() error {
+	if r.Separator != 0 {
+		r.csv.Comma = r.Separator
+	}
+	row, err := r.csv.Read()
+	r.Row = row
+	if len(row) > 0 {
+		line, _ := r.csv.FieldPos(0)
+		r.Line = line + r.Skipped
+	}
+	var parse *csv.ParseError
+	switch {
+	case err == io.EOF:
+		return io.EOF
+	case errors.As(err, &parse):
+		return fmt.Errorf("%s:%d: a quote (\") at byte %d of line %d does not belong there or is never closed: remove it", r.where, parse.StartLine+r.Skipped, parse.Column, parse.Line+r.Skipped)
+	case err != nil:
+		return fmt.Errorf("%s: %w", r.where, err)
+	case r.width > 0:
+		return CheckWidth(r.where, r.Line, len(row), r.width)
+	}
+	return nil
+}
+
+// CheckWidth reports a row that does not have as many cells as the header.
+func CheckWidth(where string, line, cells, header int) error {
+	if cells == header {
+		return nil
+	}
+	return fmt.Errorf("%s:%d: cells in the row: %d, in the header: %d: correct the row; common causes are a decimal comma, a missing separator and a file that was cut off", where, line, cells, header)
+}
+
+// ParseTime returns the time in a cell, in UTC: RFC 3339, between the years 1 and
+// 9999.
+func ParseTime(cell string) (at time.Time, ok bool) {
+	at, err := time.Parse(time.RFC3339Nano, cell)
+	if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
+		return time.Time{}, false
+	}
+	return at.UTC(), true
+}
+
+// ParseNumber returns the number in a cell, NaN if the cell is empty. It is false
+// for anything but a finite number of the given bits, NaN in words too.
+func ParseNumber(cell string, bits int) (v float64, ok bool) {
+	if cell == "" {
+		return math.NaN(), true
+	}
+	v, err := strconv.ParseFloat(cell, bits)
+	return v, err == nil && !math.IsInf(v, 0) && v == v
+}
