@@ -94,7 +94,7 @@ func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s Cos
 	if n := countClasses(y); k < 2 || len(n) != k || slices.Contains(n, 0) {
 		return nil, nil, fmt.Errorf("classify: choosing costs of %d classes on rows of %d: %w: each needs some", k, len(n), ErrClasses)
 	}
-	if err := s.check(k); err != nil {
+	if err := s.checkSearch(k); err != nil {
 		return nil, nil, err
 	}
 	d := newJudged(k, posterior, y)
@@ -135,7 +135,7 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 		exact, smooth := cut((p.low+p.high)/2), cut(d.smoothed(s.Metric))
 		add(exactChoice, exact)
 		add(smoothedChoice, smooth)
-		if optimum = smooth; s.Raw {
+		if optimum = smooth; s.Fitness == Raw {
 			optimum = exact
 		}
 		if p.fitness == 0 {
@@ -181,28 +181,47 @@ func costBox(k int) jade.Problem {
 	return jade.Problem{Lower: make([]float64, k), Upper: slices.Repeat([]float64{1}, k)}
 }
 
-// check reports settings of the search that cannot be used for K classes, before
-// hours are spent on training.
+// check reports the first setting that cannot be used for K classes. Defaults of
+// Posteriors and Folds are in place.
 func (s CostSettings) check(k int) error {
 	switch {
-	case s.Metric != "" && !slices.Contains(score.Metrics, s.Metric):
-		return fmt.Errorf("classify: costs that maximise %q: %w: must be one of %v", s.Metric, ErrSettings, score.Metrics)
-	case s.PriorRows < 0:
-		return fmt.Errorf("classify: an inverse prior that counts for %d rows: %w: must not be negative", s.PriorRows, ErrSettings)
-	case k > 2 && s.Metric.PairOnly():
-		return fmt.Errorf("classify: costs of %d classes that maximise %s: %w: it is a figure of two classes; choose %s or %s",
-			k, s.Metric, ErrSettings, score.GMean, score.BalancedAccuracy)
+	case s.Posteriors != OutOfFold && s.Posteriors != Training:
+		return wrong("costs.posteriors", "%q: must be %q or %q", s.Posteriors, OutOfFold, Training)
+	case s.Folds < 2:
+		return wrong("costs.folds", "%d: must be 2 or more", s.Folds)
 	}
-	if err := s.Search.Check(costBox(k)); err != nil {
-		return fmt.Errorf("classify: choosing costs: %w: %w", ErrSettings, err)
+	return s.checkSearch(k)
+}
+
+// checkSearch reports what check does, but for Posteriors and Folds.
+func (s CostSettings) checkSearch(k int) error {
+	switch {
+	case s.Metric != "" && !slices.Contains(score.Metrics, s.Metric):
+		return wrong("costs.metric", "%q: must be one of %v", s.Metric, score.Metrics)
+	case s.Fitness != "" && s.Fitness != Smoothed && s.Fitness != Raw:
+		return wrong("costs.fitness", "%q: must be %q or %q", s.Fitness, Smoothed, Raw)
+	case s.PriorRows < 0:
+		return wrong("costs.prior_rows", "%d: must not be negative", s.PriorRows)
+	case k > 2 && s.Metric.PairOnly():
+		return wrong("costs.metric", "%s is a figure of two classes, and there are %d: choose %s or %s", s.Metric, k, score.GMean, score.BalancedAccuracy)
+	}
+	if err := s.search().Check(costBox(k)); err != nil {
+		return wrong("costs.search", "%w", err)
 	}
 	return nil
 }
 
+// search returns the settings of JADE.
+func (s CostSettings) search() jade.Settings {
+	s.JADE.Variant = s.Search
+	return s.JADE
+}
+
 // evolve searches the costs with the greatest metric on d by JADE.
 func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, r *CostReport) (CostVector, error) {
-	search := s.Search
-	if !s.Raw {
+	smooth := s.Fitness != Raw
+	search := s.search()
+	if smooth {
 		search.Initial = append(slices.Clone(search.Initial), d.seeds(inverse)...)
 	}
 	all := d.recalls(0)
@@ -215,7 +234,7 @@ func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, 
 	}
 	problem := costBox(d.k)
 	problem.Evaluate = func(f []float64, costs [][]float64) {
-		searched.fitness(f, costs, s.Metric, !s.Raw)
+		searched.fitness(f, costs, s.Metric, smooth)
 		for i := range f {
 			f[i] = -f[i]
 		}
@@ -228,7 +247,7 @@ func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, 
 		// Whether the find is worth more than a first guess, all rows decide.
 		candidates := append([][]float64{found.X}, search.Initial...)
 		f := make([]float64, len(candidates))
-		all.fitness(f, candidates, s.Metric, !s.Raw)
+		all.fitness(f, candidates, s.Metric, smooth)
 		for i, v := range f {
 			if v > f[0] {
 				f[0], found.X = v, candidates[i]

@@ -227,7 +227,7 @@ func TestCostsMaximiseTheirMetric(t *testing.T) {
 	}
 	confusion := map[score.Metric]score.Confusion{}
 	for _, m := range score.Metrics {
-		costs, r, err := ChooseCosts(context.Background(), p, y, 2, CostSettings{Metric: m, Raw: true, Unmixed: true, Search: jade.Settings{Generations: 40}})
+		costs, r, err := ChooseCosts(context.Background(), p, y, 2, CostSettings{Metric: m, Fitness: Raw, Unmixed: true, JADE: jade.Settings{Generations: 40}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +238,7 @@ func TestCostsMaximiseTheirMetric(t *testing.T) {
 			}
 		}
 		confusion[m] = newJudged(2, p, y).confusion(costs)
-		smooth, _, err := ChooseCosts(context.Background(), p, y, 2, CostSettings{Metric: m, Unmixed: true, Search: jade.Settings{Generations: 40}})
+		smooth, _, err := ChooseCosts(context.Background(), p, y, 2, CostSettings{Metric: m, Unmixed: true, JADE: jade.Settings{Generations: 40}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +279,10 @@ func TestJADEAgainstSweep(t *testing.T) {
 	for seed := range uint64(problems) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		d := drawPosteriors(rng, 20+rng.IntN(100), 2)
-		s := CostSettings{Raw: seed%2 == 0, Search: jade.Settings{Seed: seed, Generations: 60}}
+		s := CostSettings{JADE: jade.Settings{Seed: seed, Generations: 60}}
+		if seed%2 == 0 {
+			s.Fitness = Raw
+		}
 		found, err := d.evolve(context.Background(), InversePrior(d.counts), s, &CostReport{})
 		if err != nil {
 			t.Fatal(err)
@@ -335,7 +338,7 @@ func TestJADEAgainstCoordinateAscent(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		k := 3 + int(seed%2)
 		d := drawPosteriors(rng, 90, k)
-		found, err := d.evolve(context.Background(), InversePrior(d.counts), CostSettings{Search: jade.Settings{Seed: seed}}, &CostReport{})
+		found, err := d.evolve(context.Background(), InversePrior(d.counts), CostSettings{JADE: jade.Settings{Seed: seed}}, &CostReport{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +377,7 @@ func TestFlatPosteriors(t *testing.T) {
 	stalls := 0
 	for seed := range uint64(10) {
 		var r CostReport
-		s := CostSettings{Raw: true, Search: jade.Settings{Variant: jade.Paper, Seed: seed}}
+		s := CostSettings{Fitness: Raw, Search: jade.Paper, JADE: jade.Settings{Seed: seed}}
 		if _, err := d.evolve(context.Background(), InversePrior(d.counts), s, &r); err != nil {
 			t.Fatal(err)
 		}

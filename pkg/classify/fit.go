@@ -129,8 +129,8 @@ func FitTable(ctx context.Context, t *Table, s Settings) (*Classifier, *Report, 
 
 // prepare returns s with its defaults and the number K of t's classes.
 func (s Settings) prepare(t *Table) (Settings, int, error) {
-	s, err := s.withDefaults()
-	if err != nil {
+	s = s.withDefaults()
+	if err := s.check(); err != nil {
 		return s, 0, err
 	}
 	k, err := t.check()
@@ -140,10 +140,10 @@ func (s Settings) prepare(t *Table) (Settings, int, error) {
 	_, cols := t.X.Shape()
 	for _, j := range s.Exclude {
 		if j < 0 || j >= cols {
-			return s, 0, fmt.Errorf("classify: column %d of %d is excluded: %w: columns go from 0 to %d", j, cols, ErrSettings, cols-1)
+			return s, 0, wrong("exclude", "column %d of %d: columns go from 0 to %d", j, cols, cols-1)
 		}
 	}
-	return s, k, s.Costs.check(k)
+	return s, k, s.checkFor(k)
 }
 
 // Streams of seeds that follow from Settings.Seed.
@@ -202,7 +202,7 @@ func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report
 		err := eachPosterior(l.x, c.encoder, c.network, func(i int, row []float64) { copy(p[i*k:], row) })
 		return newJudged(k, p, y), err
 	}
-	s.Costs.Search.Seed = DeriveSeed(s.Seed, searchSeed)
+	s.Costs.JADE.Seed = DeriveSeed(s.Seed, searchSeed)
 	if c.costs, err = keepCosts(ctx, own, newJudged(k, joint, y), folds, s.Costs, r); err != nil {
 		return nil, nil, err
 	}

@@ -51,7 +51,7 @@ func quick() Settings {
 			Pretrain: dbn.PretrainSettings{Epochs: 5},
 			FineTune: dbn.FineTuneSettings{Epochs: 40, Rate: 0.02},
 		},
-		Costs: CostSettings{Folds: 3, Search: jade.Settings{Generations: 40}},
+		Costs: CostSettings{Folds: 3, JADE: jade.Settings{Generations: 40}},
 		Seed:  1,
 	}
 }
@@ -140,7 +140,7 @@ func TestCostSettings(t *testing.T) {
 	if want := choice(t, r, "smoothed").Costs; !slices.Equal(c.Costs(), want) {
 		t.Errorf("unmixed costs %v, want the smoothed optimum %v", c.Costs(), want)
 	}
-	s.Costs.Raw = true
+	s.Costs.Fitness = Raw
 	c, r = fitted(t, x, y, nil, s)
 	if want := choice(t, r, "exact").Costs; !slices.Equal(c.Costs(), want) {
 		t.Errorf("raw unmixed costs %v, want the exact optimum %v", c.Costs(), want)
@@ -497,17 +497,17 @@ func TestFitErrors(t *testing.T) {
 		"one class, and not 0":    {x, slices.Repeat([]int{1}, 30), nil, quick(), ErrClasses, "all 30 rows are of class 1"},
 		"a gap in classes":        {x, append(slices.Repeat([]int{0}, 29), 2), nil, quick(), ErrClasses, "class 1 has no rows"},
 		"a class with one row":    {x, single, nil, quick(), ErrTooFew, "class 1 has a single row"},
-		"unknown encoding":        {x, y, nil, with(func(s *Settings) { s.Encoding = "onehot" }), ErrSettings, "onehot"},
-		"negative bins":           {x, y, nil, with(func(s *Settings) { s.Bins = -1 }), ErrSettings, "-1 bins"},
-		"unknown posteriors":      {x, y, nil, with(func(s *Settings) { s.Costs.Posteriors = "test" }), ErrSettings, `"test"`},
-		"one fold":                {x, y, nil, with(func(s *Settings) { s.Costs.Folds = 1 }), ErrSettings, "1 folds"},
-		"negative workers":        {x, y, nil, with(func(s *Settings) { s.Workers = -1 }), ErrSettings, "-1 workers"},
+		"unknown encoding":        {x, y, nil, with(func(s *Settings) { s.Encoding = "onehot" }), ErrSettings, `network.encoding: "onehot"`},
+		"negative bins":           {x, y, nil, with(func(s *Settings) { s.Bins = -1 }), ErrSettings, "network.bins: -1"},
+		"unknown posteriors":      {x, y, nil, with(func(s *Settings) { s.Costs.Posteriors = "test" }), ErrSettings, `costs.posteriors: "test"`},
+		"one fold":                {x, y, nil, with(func(s *Settings) { s.Costs.Folds = 1 }), ErrSettings, "costs.folds: 1"},
+		"negative workers":        {x, y, nil, with(func(s *Settings) { s.Workers = -1 }), ErrSettings, "workers: -1"},
 		"validation rows":         {x, y, nil, with(func(s *Settings) { s.Network.Pretrain.Validation = x }), ErrSettings, "leave them empty"},
-		"negative prior rows":     {x, y, nil, with(func(s *Settings) { s.Costs.PriorRows = -1 }), ErrSettings, "-1 rows"},
-		"balance beyond classes":  {x, y, nil, with(func(s *Settings) { s.Balance = 1.5 }), ErrSettings, "balance 1.5"},
+		"negative prior rows":     {x, y, nil, with(func(s *Settings) { s.Costs.PriorRows = -1 }), ErrSettings, "costs.prior_rows: -1"},
+		"balance beyond classes":  {x, y, nil, with(func(s *Settings) { s.Balance = 1.5 }), ErrSettings, "network.fine_tune.balance: 1.5"},
 		"weighed twice":           {x, y, nil, with(func(s *Settings) { s.Balance, s.Network.ClassWeights = 1, []float64{1, 2} }), ErrSettings, "give one of them"},
-		"unknown search":          {x, y, nil, with(func(s *Settings) { s.Costs.Search.Variant = "shade" }), ErrSettings, "shade"},
-		"network without a layer": {x, y, nil, with(func(s *Settings) { s.Network.Hidden = []int{0} }), nil, "hidden layer 1"},
+		"unknown search":          {x, y, nil, with(func(s *Settings) { s.Costs.Search = "shade" }), ErrSettings, `costs.search: jade: variant "shade"`},
+		"network without a layer": {x, y, nil, with(func(s *Settings) { s.Network.Hidden = []int{0} }), ErrSettings, "network.hidden: layer 1"},
 	} {
 		_, _, err := Fit(t.Context(), tc.x, tc.y, tc.groups, tc.s)
 		if err == nil || tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) {

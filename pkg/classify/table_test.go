@@ -246,11 +246,7 @@ func TestFewWornGroups(t *testing.T) {
 			}
 		}
 		_, r := tableFitted(t, tb, quick())
-		s, err := quick().withDefaults()
-		if err != nil {
-			t.Fatal(err)
-		}
-		set := s.settle(tb.Y, tb.Groups, 2, &Report{})
+		set := quick().withDefaults().settle(tb.Y, tb.Groups, 2, &Report{})
 		if set.Network.FineTune.Decay != decay || set.Costs.priorAlone != (tools == 1) || set.Costs.Uncalibrated != (tools < 3) || (r.Costs.Rule == "") != (tools == 3) {
 			t.Errorf("%d worn tools: decay %v, prior alone %v, uncalibrated %v, rule %q", tools, set.Network.FineTune.Decay, set.Costs.priorAlone, set.Costs.Uncalibrated, r.Costs.Rule)
 		}
@@ -260,10 +256,7 @@ func TestFewWornGroups(t *testing.T) {
 		}
 		own := quick()
 		own.Network.FineTune.Decay = 1e-3
-		if own, err = own.withDefaults(); err != nil {
-			t.Fatal(err)
-		}
-		if got := own.settle(tb.Y, tb.Groups, 2, &Report{}).Network.FineTune.Decay; got != 1e-3 {
+		if got := own.withDefaults().settle(tb.Y, tb.Groups, 2, &Report{}).Network.FineTune.Decay; got != 1e-3 {
 			t.Errorf("%d worn tools: the decay that was asked for became %v", tools, got)
 		}
 	}

@@ -294,15 +294,15 @@ func TestValidationRefused(t *testing.T) {
 		"1 labels for 20 validation rows": {Validation: x, Labels: []int{0}},
 		"validation row 2: label 7":       {Validation: x, Labels: append([]int{0, 0, 7}, y[3:]...)},
 		"validation rows of 3 features":   {Validation: NewMatrix(20, 3), Labels: y},
-		"patience of -1 epochs":           {Patience: -1},
+		"fine_tune.patience: -1":          {Patience: -1},
 	} {
 		if _, _, err := Train(context.Background(), x, y, 2, Settings{FineTune: f}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
 	for want, p := range map[string]PretrainSettings{
-		"sparsity 1":       {Sparsity: 1},
-		"sparsity cost -1": {SparsityCost: -1},
+		"pretrain.sparsity: 1: ":     {Sparsity: 1},
+		"pretrain.sparsity_cost: -1": {SparsityCost: -1},
 	} {
 		if err := (Settings{Pretrain: p}).Check(2); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -41,10 +41,10 @@ type History struct {
 // all of them, and as much that is being read. A batch ends where they do. Visible
 // biases are made of 10,000 rows, evenly spread.
 func Train(ctx context.Context, x Rows, y []int, classes int, s Settings) (*Network, *History, error) {
-	s = s.withDefaults()
-	if err := s.check(classes); err != nil {
+	if err := s.Check(classes); err != nil {
 		return nil, nil, err
 	}
+	s = s.withDefaults()
 	return train(ctx, newFeed(x, y, s.Visible), classes, s)
 }
 
