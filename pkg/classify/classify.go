@@ -405,8 +405,8 @@ func DeriveSeed(seed, i uint64) uint64 {
 }
 
 // parallel calls do(ctx, i) for every i in [0, n) on up to the given number of
-// goroutines. The first error cancels the rest; of several it returns that of
-// the lowest index that failed by itself.
+// goroutines. An error ends the calls of higher i, and of no lower one: so the error
+// that it returns, the one of the lowest i, does not depend on the workers.
 func parallel(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
 	if workers == 1 {
 		for i := range n {
@@ -416,16 +416,21 @@ func parallel(ctx context.Context, n, workers int, do func(ctx context.Context, 
 		}
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	errs := make([]error, n)
+	ctxs, cancels := make([]context.Context, n), make([]context.CancelFunc, n)
+	for i := range n {
+		ctxs[i], cancels[i] = context.WithCancel(ctx)
+		defer cancels[i]()
+	}
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range min(workers, n) {
 		wg.Go(func() {
 			for i := range next {
-				if errs[i] = do(ctx, i); errs[i] != nil {
-					cancel()
+				if errs[i] = do(ctxs[i], i); errs[i] != nil {
+					for _, cancel := range cancels[i+1:] {
+						cancel()
+					}
 				}
 			}
 		})
@@ -435,11 +440,10 @@ func parallel(ctx context.Context, n, workers int, do func(ctx context.Context, 
 	}
 	close(next)
 	wg.Wait()
-	var first error
 	for _, err := range errs {
-		if err != nil && (first == nil || errors.Is(first, context.Canceled)) {
-			first = err
+		if err != nil {
+			return err
 		}
 	}
-	return first
+	return nil
 }

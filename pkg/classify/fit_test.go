@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
@@ -578,4 +579,35 @@ func mustJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// The error is the one of the lowest index that fails, also if a higher one fails first.
+func TestParallelReturnsTheLowestError(t *testing.T) {
+	for _, workers := range []int{1, 2, 8} {
+		failed := make(chan struct{})
+		err := parallel(t.Context(), 8, workers, func(ctx context.Context, i int) error {
+			switch {
+			case i == 2 && workers > 1: // fails after 3, and must not be cut off by it
+				<-failed
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(20 * time.Millisecond):
+				}
+			case i == 3:
+				defer close(failed)
+			case i < 2:
+				return ctx.Err()
+			}
+			return fmt.Errorf("index %d", i)
+		})
+		if err == nil || err.Error() != "index 2" {
+			t.Errorf("%d workers: %v", workers, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := parallel(ctx, 8, 4, func(ctx context.Context, _ int) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
 }

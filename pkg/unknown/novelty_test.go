@@ -203,6 +203,27 @@ func TestFitNoveltyRefuses(t *testing.T) {
 	}
 }
 
+// The fit to all rows says what is wrong, however many workers there are: the folds,
+// which say something else, may fail before it.
+func TestFitNoveltyNamesTheSameError(t *testing.T) {
+	x := dbn.NewMatrix(4000, 3)
+	var groups []string
+	for i := range x.Rows {
+		groups = append(groups, fmt.Sprint("T", i%10))
+		if i%10 == 0 {
+			x.Row(i)[1] = float32(i) // the other tools see no feature that varies
+		}
+	}
+	for range 20 {
+		for _, workers := range []int{1, 4, 11} {
+			_, _, err := FitNovelty(t.Context(), x, groups, nil, 0.05, 1, workers)
+			if err == nil || !strings.HasPrefix(err.Error(), "unknown: 1 features vary") {
+				t.Fatalf("%d workers: %v", workers, err)
+			}
+		}
+	}
+}
+
 // Columns that do not count leave a distance as it is with any value.
 func TestNoveltyOfColumnsThatCount(t *testing.T) {
 	x, groups := correlated(rand.New(rand.NewPCG(11, 12)), 300, 8, 5)
