@@ -114,7 +114,7 @@ func TestLabelsOfGroups(t *testing.T) {
 	if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, "hardly anything of rows") }) || r.Costs.Temperature != 1 {
 		t.Errorf("temperature %v, warnings %q", r.Costs.Temperature, r.Warnings)
 	}
-	v, err := CrossValidate(t.Context(), x, y, names, quick(), LeaveOneGroupOut(names))
+	v, err := crossValidate(t.Context(), x, y, names, quick(), LeaveOneGroupOut(names))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@
 //
 // [Fit] trains all three: the costs on posteriors of rows which the network
 // that gave them was not trained on (out of fold), so that they are not chosen
-// on answers known by heart. [CrossValidate] says how good that is on rows and
+// on answers known by heart. [CrossValidateTable] says how good that is on rows and
 // groups never seen.
 //
 // Source: C. Zhang, K. C. Tan, H. Li and G. S. Hong, "A Cost-Sensitive Deep

@@ -157,13 +157,8 @@ func (c CostVector) cutOf() float64 {
 	return l[0] - l[1]
 }
 
-// ThresholdCosts returns the costs of two classes that decide for the second
-// one where its posterior exceeds p, in (0, 1).
-func ThresholdCosts(p float64) CostVector { return cut(math.Log(p / (1 - p))) }
-
 // Threshold returns the posterior of the second of two classes above which c
-// decides for it, the inverse of ThresholdCosts. It panics if c is not of two
-// classes.
+// decides for it. It panics unless c has two costs.
 func (c CostVector) Threshold() float64 {
 	if len(c) != 2 {
 		panic(fmt.Sprintf("classify: the threshold of %d costs", len(c)))

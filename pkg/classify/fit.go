@@ -38,7 +38,7 @@ type Report struct {
 	Posterior []float64 `json:"-"`
 	// Held are the scores of the costs kept on the posteriors they were chosen
 	// on. They are better than on rows never seen, for which there is
-	// CrossValidate.
+	// CrossValidateTable.
 	Held     score.Summary `json:"held"`
 	Training score.Summary `json:"training"` // of the classifier on the rows it was fitted to
 	History  *dbn.History  `json:"-"`        // of the network, of a Committee's first
@@ -152,7 +152,7 @@ const (
 	searchSeed
 	splitSeed
 	foldSeeds = 1 << 16 // and upwards, one for each inner fold
-	outerSeed = 1 << 32 // and upwards, one for each fold of CrossValidate
+	outerSeed = 1 << 32 // and upwards, one for each fold of CrossValidateTable
 )
 
 // fit is FitTable of K classes to a part of a table, with checked rows and settings.

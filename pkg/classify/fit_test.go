@@ -81,7 +81,7 @@ func TestDefaultsOnAnEasyProblem(t *testing.T) {
 	x, y := clusters(1, 4, 3, 100, 50)
 	for _, encoding := range []Encoding{Standard, Bins} {
 		s := Settings{Encoding: encoding, Seed: 3}
-		v, err := CrossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 3, rand.New(rand.NewPCG(1, 0))))
+		v, err := crossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 3, rand.New(rand.NewPCG(1, 0))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestDefaultsOnAnEasyProblem(t *testing.T) {
 func TestPermutedLabels(t *testing.T) {
 	x, y := clusters(2, 5, 3, 160, 40)
 	rand.New(rand.NewPCG(8, 0)).Shuffle(len(y), func(a, b int) { y[a], y[b] = y[b], y[a] })
-	v, err := CrossValidate(t.Context(), x, y, nil, quick(), StratifiedKFold(y, 5, rand.New(rand.NewPCG(1, 0))))
+	v, err := crossValidate(t.Context(), x, y, nil, quick(), StratifiedKFold(y, 5, rand.New(rand.NewPCG(1, 0))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestBalance(t *testing.T) {
 func TestThreeClasses(t *testing.T) {
 	x, y := clusters(5, 3, 2.5, 120, 60, 24)
 	s := quick()
-	v, err := CrossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 3, rand.New(rand.NewPCG(1, 0))))
+	v, err := crossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 3, rand.New(rand.NewPCG(1, 0))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestDeterminism(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := CrossValidate(t.Context(), x, y, groups, s, folds)
+		v, err := crossValidate(t.Context(), x, y, groups, s, folds)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -362,14 +362,14 @@ func TestHeldOutRowsAreNotSeen(t *testing.T) {
 	for _, encoding := range encodings {
 		s := quick()
 		s.Encoding, s.Network.FineTune.Epochs = encoding, 5
-		plain, err := CrossValidate(t.Context(), x, y, nil, s, folds)
+		plain, err := crossValidate(t.Context(), x, y, nil, s, folds)
 		if err != nil {
 			t.Fatal(err)
 		}
 		marked := dbn.Matrix{Rows: x.Rows, Cols: x.Cols, Data: slices.Clone(x.Data)}
 		marker := folds[0].Test[0]
 		copy(marked.Row(marker), []float32{1e30, -1e30, 1e6})
-		v, err := CrossValidate(t.Context(), marked, y, nil, s, folds)
+		v, err := crossValidate(t.Context(), marked, y, nil, s, folds)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func TestCrossValidateByGroup(t *testing.T) {
 			}
 		}
 	}
-	v, err := CrossValidate(t.Context(), x, y, groups, quick(), LeaveOneGroupOut(groups))
+	v, err := crossValidate(t.Context(), x, y, groups, quick(), LeaveOneGroupOut(groups))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,7 +459,7 @@ func TestProgressAndCancel(t *testing.T) {
 	if fitted(t, x, y, nil, s); last != 0 {
 		t.Errorf("progress ended at %d", last)
 	}
-	if _, err := CrossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 2, rand.New(rand.NewPCG(1, 0)))); err != nil || last != 0 {
+	if _, err := crossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 2, rand.New(rand.NewPCG(1, 0)))); err != nil || last != 0 {
 		t.Errorf("error %v, progress ended at %d", err, last)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -518,12 +518,12 @@ func TestFitErrors(t *testing.T) {
 			t.Errorf("%s: error %q does not say where it comes from", name, err)
 		}
 	}
-	if _, err := CrossValidate(t.Context(), x, y, tools(30, 2), quick(), nil); !errors.Is(err, ErrSize) {
+	if _, err := crossValidate(t.Context(), x, y, tools(30, 2), quick(), nil); !errors.Is(err, ErrSize) {
 		t.Errorf("no folds: %v", err)
 	}
 	pair := make([]int, 30)
 	pair[3], pair[4] = 1, 1
-	_, err := CrossValidate(t.Context(), x, pair, nil, quick(), StratifiedKFold(pair, 2, rand.New(rand.NewPCG(1, 0))))
+	_, err := crossValidate(t.Context(), x, pair, nil, quick(), StratifiedKFold(pair, 2, rand.New(rand.NewPCG(1, 0))))
 	if want := "classify: fold 1 of 2: class 1 has a single row"; !errors.Is(err, ErrTooFew) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("a fold that leaves one row of a class: %v, want %q", err, want)
 	}
@@ -610,4 +610,9 @@ func TestParallelReturnsTheLowestError(t *testing.T) {
 	if err := parallel(ctx, 8, 4, func(ctx context.Context, _ int) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
+}
+
+// crossValidate is CrossValidateTable of rows with classes and groups.
+func crossValidate(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings, folds []Fold) (*Validation, error) {
+	return CrossValidateTable(ctx, &Table{X: x, Y: y, Groups: groups}, s, folds)
 }

@@ -128,7 +128,7 @@ func TestFitRowsThatAreRead(t *testing.T) {
 			t.Errorf("%d workers make another classifier", workers)
 		}
 	}
-	v, err := CrossValidate(t.Context(), farRows(x), y, groups, s, LeaveOneGroupOut(groups))
+	v, err := crossValidate(t.Context(), farRows(x), y, groups, s, LeaveOneGroupOut(groups))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,26 +122,6 @@ func (r *RBM) FreeEnergyTo(dst []float64, v Matrix) {
 	}
 }
 
-// ReconstructionError returns the root mean square of v - mean(v|h), where h
-// are the hidden probabilities given v. It falls while an RBM learns, but is
-// not what learning minimises. (The guide, §4.)
-func (r *RBM) ReconstructionError(v Matrix) float64 {
-	n := min(v.Rows, chunk)
-	hidden, again := NewMatrix(n, r.Weights.Cols), NewMatrix(n, v.Cols)
-	var sum float64
-	for from := 0; from < v.Rows; from += chunk {
-		part := v.rows(from, min(from+chunk, v.Rows))
-		h, a := hidden.rows(0, part.Rows), again.rows(0, part.Rows)
-		r.HiddenTo(h, part)
-		r.VisibleTo(a, h)
-		for i, x := range part.Data {
-			d := float64(x) - float64(a.Data[i])
-			sum += d * d
-		}
-	}
-	return math.Sqrt(sum / float64(len(v.Data)))
-}
-
 // chunk is how many rows are worked on at a time where all do not fit the cache.
 const chunk = 128
 

@@ -439,7 +439,7 @@ func BenchmarkContrastiveDivergence(b *testing.B) {
 	}
 	r := NewRBM(x, 50, Bernoulli, rng)
 	for b.Loop() {
-		if _, err := r.Train(context.Background(), x, PretrainSettings{Epochs: epochs, Batch: 100}, rng); err != nil {
+		if _, err := trainAlone(r, x, PretrainSettings{Epochs: epochs, Batch: 100}, rng); err != nil {
 			b.Fatal(err)
 		}
 	}
