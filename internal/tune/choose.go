@@ -132,41 +132,69 @@ func Choose(ctx context.Context, j Job) (*Choice, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := func(s alarm.Settings, os []outcome, but int) Figures {
-		f := Figures{Settings: s}
-		for i, o := range os {
-			if i != but {
-				f.add(o, healthy[i], j.Step)
-			}
-		}
-		return f.finish(j.Length, j.Step)
-	}
-	all := make([]Figures, len(settings))
-	for i := range settings {
-		all[i] = sum(settings[i], outcomes[i], -1)
-	}
-	if c.Best, c.Within = best(all, j.Budget.Rate()); !c.Within {
-		c.Best = fewest(all)
-	}
+	t := &replays{Job: j, settings: settings, outcomes: outcomes, healthy: healthy, figures: make([]Figures, len(settings))}
+	all := t.without(none)
+	c.Best, c.Within = t.choose(all)
 	c.Curve = curve(all)
-	c.Now = sum(j.Alarm, r.replay(j.Alarm), -1)
-	if turned < 2 {
-		return c, nil
+	c.Now = t.sum(j.Alarm, r.replay(j.Alarm), none)
+	if turned > 1 {
+		c.Others = t.others()
 	}
-	c.Others = new(Figures)
-	for but := range j.Lives {
-		for i := range settings {
-			all[i] = sum(settings[i], outcomes[i], but)
-		}
-		chosen, ok := best(all, j.Budget.Rate())
-		if !ok {
-			chosen = fewest(all)
-		}
-		at := slices.Index(settings, chosen.Settings)
-		c.Others.add(outcomes[at][but], healthy[but], j.Step)
-	}
-	*c.Others = c.Others.finish(j.Length, j.Step)
 	return c, nil
+}
+
+// replays are what became of each tool under each of the settings.
+type replays struct {
+	Job
+	settings []alarm.Settings
+	outcomes [][]outcome // by settings and tool
+	healthy  []int       // windows of each tool
+	figures  []Figures   // memory that without lends
+}
+
+// none leaves no tool out.
+const none = -1
+
+// sum adds up what became of all tools but one.
+func (t *replays) sum(s alarm.Settings, of []outcome, but int) Figures {
+	f := Figures{Settings: s}
+	for i, o := range of {
+		if i != but {
+			f.add(o, t.healthy[i], t.Step)
+		}
+	}
+	return f.finish(t.Length, t.Step)
+}
+
+// without returns the figures of all settings over all tools but one, valid until the
+// next call.
+func (t *replays) without(but int) []Figures {
+	for i, s := range t.settings {
+		t.figures[i] = t.sum(s, t.outcomes[i], but)
+	}
+	return t.figures
+}
+
+// choose returns the best within the budget, or else the one with the fewest false
+// alarms.
+func (t *replays) choose(all []Figures) (chosen Figures, within bool) {
+	if chosen, within = best(all, t.Budget.Rate()); !within {
+		chosen = fewest(all)
+	}
+	return chosen, within
+}
+
+// others adds up what becomes of each tool under the settings that all other tools
+// choose.
+func (t *replays) others() *Figures {
+	f := new(Figures)
+	for but := range t.Lives {
+		chosen, _ := t.choose(t.without(but))
+		at := slices.Index(t.settings, chosen.Settings)
+		f.add(t.outcomes[at][but], t.healthy[but], t.Step)
+	}
+	*f = f.finish(t.Length, t.Step)
+	return f
 }
 
 // add adds what became of a tool with so many healthy windows.

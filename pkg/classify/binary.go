@@ -174,6 +174,11 @@ func (c column) sound(e Encoding) bool {
 			return false
 		}
 	}
+	return c.fits(e)
+}
+
+// fits reports whether the column has as many knots and values as e makes.
+func (c column) fits(e Encoding) bool {
 	k, v := len(c.knots), len(c.values)
 	if k == 0 {
 		return v == 0

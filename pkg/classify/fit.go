@@ -442,20 +442,28 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 	if s.Balance > 0 {
 		t.network = t.network.Unweigh(s.Network.ClassWeights)
 	}
-	// What was added and left out says what classes are like and not how common they are.
-	if counts, learnt := countClasses(l.y), countClasses(y); !slices.Equal(counts, learnt) {
-		share := slices.Repeat([]float64{1}, k)
-		for j, n := range counts {
-			if n > 0 {
-				share[j] = float64(learnt[j]) / float64(n)
-			}
-		}
-		t.network = t.network.Unweigh(share)
-	}
+	t.network = unweighAdded(t.network, l.y, y, k)
 	if scales != nil {
 		t.network = t.network.ScaleInputs(scales)
 	}
 	return t, nil
+}
+
+// unweighAdded returns n, trained on rows of classes learnt, with posteriors as if it had
+// been trained on rows of classes y: rows that were added or left out say what classes are
+// like and not how common they are.
+func unweighAdded(n *dbn.Network, y, learnt []int, k int) *dbn.Network {
+	counts, learntCounts := countClasses(y), countClasses(learnt)
+	if slices.Equal(counts, learntCounts) {
+		return n
+	}
+	share := slices.Repeat([]float64{1}, k)
+	for j, rows := range counts {
+		if rows > 0 {
+			share[j] = float64(learntCounts[j]) / float64(rows)
+		}
+	}
+	return n.Unweigh(share)
 }
 
 // holdBack returns l less the rows that say when to stop, and these with their classes.

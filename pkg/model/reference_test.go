@@ -389,8 +389,9 @@ func rewritten(t *testing.T, file []byte, from, to string) []byte {
 	if bytes.Equal(changed, text) || !json.Valid(changed) {
 		t.Fatalf("cannot replace %q by %q", from, to)
 	}
-	b := appendSection(slices.Clone(file[:16]), sectionManifest, changed)
-	return resum(append(b, file[head+8+len(text):]...))
+	w := sectionWriter{b: slices.Clone(file[:16])}
+	w.add(sectionManifest, changed)
+	return resum(append(w.b, file[head+8+len(text):]...))
 }
 
 func sectionsOf(t *testing.T, file []byte) map[string][]byte {

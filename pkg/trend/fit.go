@@ -236,6 +236,17 @@ func (t *trial) errors(rows *Rows, tools [][]int, mix []Part, a, b, width int) [
 	return out
 }
 
+// median returns the width of the running median with the smallest error.
+func (t *trial) median(rows *Rows, tools [][]int, mix []Part, a, b int) int {
+	best, least := usualMedian, math.Inf(1)
+	for _, width := range medians {
+		if e := rms(t.errors(rows, tools, mix, a, b, width)); e < least {
+			best, least = width, e
+		}
+	}
+	return best
+}
+
 // penalties returns which penalties of the ridge and of the weighted regression give a
 // mean of parts the least error, and that error. Those of parts that it does not have
 // are the first.
@@ -316,12 +327,7 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 	c.Parts = mixes[k]
 	a, b := best[k][0], best[k][1]
 	if !c.Fixed {
-		least := math.Inf(1)
-		for _, width := range medians {
-			if e := rms(t.errors(rows, tools, c.Parts, a, b, width)); e < least {
-				least, c.Median = e, width
-			}
-		}
+		c.Median = t.median(rows, tools, c.Parts, a, b)
 	}
 	errs := t.errors(rows, tools, c.Parts, a, b, c.Median)
 	c.Penalty, c.RMS = tried[a], rms(errs)
@@ -340,14 +346,19 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 	if m.has(Weighted) || m.has(Trees) {
 		all.into(m, b)
 	}
+	m.Distance = m.knownDistance(rows)
+	return m, c, nil
+}
+
+// knownDistance returns the distance that most training rows stay within.
+func (m *Model) knownDistance(rows *Rows) float64 {
 	distances := make([]float64, len(rows.Tool))
 	for i := range distances {
 		_, d := m.ridge(rows.Row(i))
-		distances[i] = d / float64(max(2*(rows.Columns-len(r.excluded)), 1))
+		distances[i] = d / float64(max(2*(rows.Columns-len(m.Excluded)), 1))
 	}
 	slices.Sort(distances)
-	m.Distance = quantile(distances, known)
-	return m, c, nil
+	return quantile(distances, known)
 }
 
 // clearly is how much less error than the mean of all parts another mix must have to be

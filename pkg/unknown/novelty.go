@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/internal/littleendian"
@@ -219,33 +220,46 @@ func (n *Novelty) UnmarshalBinary(b []byte) error {
 		return err
 	}
 	read := Novelty{Rate: r.Float64(), precision: r.Float64(), center: r.Floats(), scale: r.Floats()}
-	sound := read.Rate > 0 && read.Rate < 1 && read.precision > 0 && finite(read.precision)
 	if byTool {
 		read.tools = readToolShares(r)
 		read.tools.at = negated(read.tools.at)
-		sound = sound && read.tools.sound(-math.MaxFloat64, 0)
 	} else {
 		read.distances = r.Floats()
-		sound = sound && len(read.distances) > 0
 	}
 	q, p := int64(r.Uint32()), int64(len(read.center))
 	if r.Short || p == 0 || int64(len(read.scale)) != p || int64(len(r.Rest)) != 4*q*p {
 		return fmt.Errorf("unknown: %w: a novelty of %d columns and %d directions in %d bytes", classify.ErrCorrupt, p, q, len(b))
 	}
-	for j := range read.center {
-		sound = sound && finite(read.center[j]) && finite(read.scale[j]) && read.scale[j] >= 0
-	}
-	for i, d := range read.distances {
-		sound = sound && finite(d) && d >= 0 && (i == 0 || d >= read.distances[i-1])
-	}
 	read.basis = make([]float32, q*p)
 	for i := range read.basis {
 		read.basis[i] = math.Float32frombits(binary.LittleEndian.Uint32(r.Rest[4*i:]))
-		sound = sound && finite(float64(read.basis[i]))
 	}
-	if !sound {
+	if !read.sound(byTool) {
 		return fmt.Errorf("unknown: %w: a number of the novelty makes no sense", classify.ErrCorrupt)
 	}
 	*n = read
 	return nil
+}
+
+// sound reports whether FitNovelty could have made the numbers of n, in the newer form
+// or, unless byTool, in the older one.
+func (n *Novelty) sound(byTool bool) bool {
+	calibrated := len(n.distances) > 0
+	if byTool {
+		calibrated = n.tools.sound(-math.MaxFloat64, 0)
+	}
+	if !calibrated || !(n.Rate > 0 && n.Rate < 1) || !(n.precision > 0) || !finite(n.precision) {
+		return false
+	}
+	for i, d := range n.distances {
+		if !finite(d) || d < 0 || i > 0 && d < n.distances[i-1] {
+			return false
+		}
+	}
+	for j, s := range n.scale {
+		if !finite(n.center[j]) || !finite(s) || s < 0 {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(n.basis, func(v float32) bool { return !finite(float64(v)) })
 }
