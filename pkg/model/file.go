@@ -301,7 +301,7 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 			return nil, fmt.Errorf("%w: wear: %w", ErrDamaged, err)
 		}
 	}
-	if err := m.readDoubts(sections); err != nil {
+	if err := m.readUnknown(sections); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err := m.check(); err != nil {
@@ -310,8 +310,8 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 	return m, m.verify()
 }
 
-// readDoubts reads the optional sections that came with the third verdict.
-func (m *Model) readDoubts(sections map[string][]byte) error {
+// readUnknown reads the optional sections that came with the third verdict.
+func (m *Model) readUnknown(sections map[string][]byte) error {
 	if b, ok := sections[sectionGoldenWear]; ok {
 		rows, err := readGolden(b)
 		if err != nil {

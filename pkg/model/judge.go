@@ -19,26 +19,26 @@ type Outcome string
 const (
 	Healthy     Outcome = "healthy"
 	Faulty      Outcome = "faulty"
-	Unknown     Outcome = "unknown" // see Doubt
+	Unknown     Outcome = "unknown" // see UnknownReason
 	Learning    Outcome = "learning"
 	NotCutting  Outcome = "not_cutting"
 	SensorFault Outcome = "sensor_fault"
 )
 
-// Doubt is why a judge does not know what a window is.
-type Doubt string
+// UnknownReason is why a judge does not know what a window is.
+type UnknownReason string
 
 // The doubts, the first that holds.
 const (
 	// OutOfDistribution: nothing like the window was in the training data. It holds of
 	// windows that would be called healthy: a worn tool goes beyond what was trained on,
 	// and is no less worn for that.
-	OutOfDistribution Doubt = "out_of_distribution"
+	OutOfDistribution UnknownReason = "out_of_distribution"
 	// Ambiguous: the conformal set does not agree with the decision: the window may be
 	// healthy and may be faulty, or costs and set say different things.
-	Ambiguous Doubt = "ambiguous"
+	Ambiguous UnknownReason = "ambiguous"
 	// Implausible: the conformal set is empty; the window is as no class usually is.
-	Implausible Doubt = "implausible"
+	Implausible UnknownReason = "implausible"
 )
 
 // faultyShare is the share of channels with a sensor fault above which a
@@ -48,7 +48,7 @@ const faultyShare = 0.25
 // Verdict is what a judge says of one window.
 type Verdict struct {
 	Outcome   Outcome
-	Doubt     Doubt            // with outcome Unknown
+	Reason    UnknownReason    // with outcome Unknown
 	Novelty   float64          // p-value of nothing being new, in (0,1]; 0 if not judged, or by a model without Novelty
 	Class     string           // of the model's ClassNames: healthy, or what is faulty; empty if not judged or unknown
 	Decided   int              // class that the window was decided to be of, whether or not that stands; 0 if not judged
@@ -250,7 +250,7 @@ func (j *Judge) decide(v *Verdict, row, cutting, center []float32) {
 	if j.novelty != nil {
 		v.Novelty = j.novelty.P(row)
 	}
-	if v.Doubt = m.Doubt(v.Decided, v.Posterior, v.Novelty); v.Doubt != "" {
+	if v.Reason = m.UnknownReason(v.Decided, v.Posterior, v.Novelty); v.Reason != "" {
 		v.Outcome = Unknown
 		return
 	}
@@ -260,10 +260,10 @@ func (j *Judge) decide(v *Verdict, row, cutting, center []float32) {
 	}
 }
 
-// Doubt returns why the decision for a class does not stand, or nothing. Novelty, a
+// UnknownReason returns why the decision for a class does not stand, or nothing. Novelty, a
 // p-value, takes healthy decisions back only, and conformal sets both. It looks at the
 // Conformal and the Novelty of m alone.
-func (m *Model) Doubt(class int, posterior []float64, novelty float64) Doubt {
+func (m *Model) UnknownReason(class int, posterior []float64, novelty float64) UnknownReason {
 	if m.Novelty != nil && class == classify.Healthy && novelty <= m.Novelty.Rate {
 		return OutOfDistribution
 	}

@@ -474,7 +474,7 @@ func doubtful(t testing.TB) *Model {
 
 // A model that doubts says unknown, and why: of a healthy decision on what nothing was
 // like, and of what may be either. A worn tool may go as far as it likes.
-func TestJudgeDoubts(t *testing.T) {
+func TestJudgeSaysUnknown(t *testing.T) {
 	m := doubtful(t)
 	j := m.NewJudge()
 	n := m.Classifier.Columns()
@@ -484,9 +484,9 @@ func TestJudgeDoubts(t *testing.T) {
 		torn[i] = []float32{-3, 3}[i%2]
 	}
 	for name, tc := range map[string]struct {
-		row   []float32
-		want  Outcome
-		doubt Doubt
+		row    []float32
+		want   Outcome
+		reason UnknownReason
 	}{
 		"like healthy ones":       {row(0), Healthy, ""},
 		"like faulty ones":        {row(1), Faulty, ""},
@@ -495,8 +495,8 @@ func TestJudgeDoubts(t *testing.T) {
 		"unlike any":              {row(-30), Unknown, OutOfDistribution},
 	} {
 		v := j.Decide(tc.row, nil, nil)
-		if v.Outcome != tc.want || v.Doubt != tc.doubt || (v.Class == "") != (tc.want == Unknown) {
-			t.Errorf("%s: %v %q %q, P %v, novelty %v", name, v.Outcome, v.Doubt, v.Class, v.Posterior, v.Novelty)
+		if v.Outcome != tc.want || v.Reason != tc.reason || (v.Class == "") != (tc.want == Unknown) {
+			t.Errorf("%s: %v %q %q, P %v, novelty %v", name, v.Outcome, v.Reason, v.Class, v.Posterior, v.Novelty)
 		}
 		if !(v.Novelty > 0 && v.Novelty <= 1) || len(v.Posterior) != 2 {
 			t.Errorf("%s: novelty %v, posterior %v", name, v.Novelty, v.Posterior)
@@ -511,8 +511,8 @@ func TestJudgeDoubts(t *testing.T) {
 		v := j.Decide(x, nil, nil)
 		class := m.Classifier.Decide(v.Posterior)
 		switch {
-		case (v.Doubt != "") != (v.Outcome == Unknown):
-			t.Fatalf("%v with doubt %q", v.Outcome, v.Doubt)
+		case (v.Reason != "") != (v.Outcome == Unknown):
+			t.Fatalf("%v with reason %q", v.Outcome, v.Reason)
 		case v.Outcome == Healthy && (class != 0 || v.Novelty <= m.Novelty.Rate || !m.Conformal.In(0, v.Posterior) || m.Conformal.In(1, v.Posterior)):
 			t.Fatalf("healthy of class %d, P %v, novelty %v", class, v.Posterior, v.Novelty)
 		case v.Outcome == Faulty && (class != 1 || m.Conformal.In(0, v.Posterior) || !m.Conformal.In(1, v.Posterior)):
@@ -526,7 +526,7 @@ func TestJudgeDoubts(t *testing.T) {
 
 // What makes the third verdict, drift and golden vectors of wear are sections of their
 // own, which older files lack; they are read as they were written and checked.
-func TestFileWithDoubts(t *testing.T) {
+func TestFileWithUnknown(t *testing.T) {
 	m := doubtful(t)
 	n := m.Classifier.Columns()
 	m.Wear = &trend.Model{

@@ -118,14 +118,14 @@ func (c *Conformal) bound(k int) float64 {
 // it is 1 − Rate, of rows that are exchangeable.
 func (c *Conformal) Promise(k int) float64 { return 1 - c.bound(k) }
 
-// Doubt is why a decision on a row does not stand.
-type Doubt int
+// Reason is why a decision on a row does not stand.
+type Reason int
 
 // The doubts.
 const (
-	NoDoubt     Doubt = iota
-	Ambiguous         // the set does not say what was decided: it holds a class of the other side
-	Implausible       // the set is empty: the row is as no class usually is
+	Certain     Reason = iota
+	Ambiguous          // the set does not say what was decided: it holds a class of the other side
+	Implausible        // the set is empty: the row is as no class usually is
 )
 
 // Check returns whether the set of a row speaks for what was decided of it, the first
@@ -136,7 +136,7 @@ const (
 // Costs move the decision and not the set. Where the set holds one class and the costs
 // decide for the other, the row is Ambiguous: one says that such rows of the class
 // are rare, and the other that one of them would be dear.
-func (c *Conformal) Check(decision int, posterior []float64) Doubt {
+func (c *Conformal) Check(decision int, posterior []float64) Reason {
 	first := c.In(0, posterior)
 	others := false
 	for k := 1; k < c.Classes(); k++ {
@@ -148,7 +148,7 @@ func (c *Conformal) Check(decision int, posterior []float64) Doubt {
 	case first == others || first != (decision == 0):
 		return Ambiguous
 	}
-	return NoDoubt
+	return Certain
 }
 
 // The binary form of a calibration, all numbers little-endian:
