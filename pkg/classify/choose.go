@@ -76,15 +76,15 @@ const (
 	// with among fewer than 10,000 rows.
 	softShare = 1e-4
 	// Above searchedWhole rows of three classes or more, the search sees
-	// searchedOfClass of each, evenly spread: its G-mean is within 2e-4 of that of
-	// a search on all, less than seeds of the search make.
+	// searchedOfClass of each, evenly spread: its G-mean is within 2e-4 of a
+	// search on all rows, less than seeds of the search make.
 	searchedWhole   = 1 << 20
 	searchedOfClass = 50_000
 )
 
 // ChooseCosts returns the costs that Fit would choose for rows of the given
-// posteriors, N×K row-major, and classes, with what else there was: for two
-// classes the exact optimum by sweep beside what JADE found. Settings.Posteriors
+// posteriors, N×K row-major, and classes. The report has the other choices too: for
+// two classes the exact optimum by sweep and what JADE found. Settings.Posteriors
 // and Folds have no meaning here. It returns an error that wraps ErrSize,
 // ErrClasses or ErrSettings, or the error of ctx.
 func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s CostSettings) (CostVector, *CostReport, error) {

@@ -83,7 +83,7 @@ type Settings struct {
 	// Network.ClassWeights must be nil.
 	Balance float64
 
-	// EarlyStop holds a fifth of the groups, or of the rows if there are no
+	// EarlyStop holds a fifth of the groups, or of the rows if they have no
 	// groups, out of the training of every network and keeps the weights of the
 	// epoch that suits them best, see dbn.FineTuneSettings. It saves time on
 	// large tables; on small ones the rows are worth more than the stop.
@@ -93,8 +93,8 @@ type Settings struct {
 	// tools; default StabilityAuto. It takes a Table with groups whose rows are in the order of time.
 	Stability Stability
 
-	// Exclude are columns that do not count: those of which a person knows that they
-	// follow something else than wear.
+	// Exclude are columns that do not count, because a person knows that they follow
+	// something else than wear.
 	Exclude []int
 
 	// Transductive lets networks learn from rows without a class of tools that are
@@ -167,7 +167,7 @@ type Posteriors string
 
 const (
 	// OutOfFold posteriors come from networks trained on other groups, or other
-	// rows if there are no groups.
+	// rows if they have no groups.
 	OutOfFold Posteriors = "out-of-fold"
 	// Training posteriors come from the network itself, as in the paper. They
 	// are too good for rows the network knows by heart.

@@ -74,7 +74,7 @@ func drawPosteriors(rng *rand.Rand, n, k int) judged {
 			p = append(p, float64(float32(row[j]/sum)))
 		}
 	}
-	for j := range k { // whatever was drawn
+	for j := range k { // also if no row of the class was drawn
 		y[j] = j
 	}
 	return newJudged(k, p, y)
@@ -179,7 +179,7 @@ func TestSweepIsTheOptimum(t *testing.T) {
 }
 
 // Every metric's sweep finds what trying a cut in every gap finds, all over its
-// plateau, and its value is that of the confusion.
+// plateau, and its value is the metric of the confusion.
 func TestSweepOfEveryMetric(t *testing.T) {
 	figure := map[score.Metric]func(score.Confusion) float64{
 		score.GMean: score.Confusion.GMean, score.BalancedAccuracy: score.Confusion.BalancedAccuracy,

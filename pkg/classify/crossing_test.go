@@ -69,7 +69,7 @@ func TestCrossings(t *testing.T) {
 }
 
 // Rows of a crossing lie on the line between its two rows, in memory and on disk, in
-// whatever part of a table, and are of the class that their wear gives.
+// any part of a table, and are of the class that their wear gives.
 func TestCrossed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 20).Draw(t, "rows")
@@ -197,6 +197,6 @@ func TestCrossedUnreadable(t *testing.T) {
 	x.last = 1
 	tb := &Table{X: x, Y: []int{0, 1}, Groups: []string{"A", "A"}, Wear: []float64{0.9, 1.1}, Ordered: true}
 	if _, _, err := lessonOf(tb).crossed(); !errors.Is(err, errDisk) {
-		t.Errorf("error %v, want that of the disk", err)
+		t.Errorf("error %v, want %v", err, errDisk)
 	}
 }

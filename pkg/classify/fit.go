@@ -12,7 +12,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// Report says what a fit saw, did and doubts.
+// Report says what a fit saw and did, and what it warns of.
 type Report struct {
 	Rows        int        `json:"rows"`
 	Columns     int        `json:"columns"`
@@ -20,7 +20,7 @@ type Report struct {
 	ClassCounts []int      `json:"class_counts"`
 	Groups      int        `json:"groups"`            // 0 if rows have none
 	Constant    []int      `json:"constant_columns"`  // with one value or none: they say nothing and are encoded as 0
-	Empty       []int      `json:"empty_columns"`     // those of them without any value
+	Empty       []int      `json:"empty_columns"`     // constant ones without any value
 	Imputed     int        `json:"imputed_cells"`     // missing values, encoded as their column's mean
 	Members     []Member   `json:"members,omitempty"` // of a Committee
 	Costs       CostReport `json:"costs"`
@@ -68,12 +68,12 @@ type ViewScore struct {
 //
 //   - the members of a Committee are given the shares with which their joint
 //     posteriors held out have the least cross-entropy, and are joined to one
-//     network, see [dbn.Join]; those without a share are left out;
-//   - posteriors are first brought to the temperature at which those held out
-//     have the least cross-entropy, and so are those of the classifier, unless
-//     these say hardly anything then, of which the Report warns;
-//   - for two classes at the greatest smoothed G-mean, found by a sweep, beside
-//     which the Report shows the exact optimum of the plain one and JADE's;
+//     network, see [dbn.Join]; members without a share are left out;
+//   - posteriors are first brought to the temperature at which the held-out ones
+//     have the least cross-entropy. So are the classifier's posteriors, unless
+//     they say hardly anything then, of which the Report warns;
+//   - for two classes at the greatest smoothed G-mean, found by a sweep;
+//     the Report shows the exact optimum of the plain one and JADE's too;
 //   - for more, by JADE on the G-mean with a soft tie-break;
 //   - then half-way, in log weight, to the inverse prior, or as far as PriorRows
 //     says.
@@ -82,7 +82,7 @@ type ViewScore struct {
 // classes do; the costs are then the optimum on the network's own posteriors,
 // and the Report warns.
 //
-// Rows that are no dbn.Matrix stay where they are, and are read again and again:
+// Rows that are not a dbn.Matrix stay where they are, and are read several times:
 // see dbn.Train. Encoders are then fitted to 100,000 rows from all over.
 //
 // Errors wrap ErrSize, ErrNotFinite, ErrClasses, ErrTooFew or ErrSettings, an
@@ -223,8 +223,8 @@ type attempt struct {
 	held    [][]float64 // N×K, of each member: posteriors of rows held out; nil without folds
 }
 
-// trainAll trains the networks to keep and those of the folds, of the first so many
-// views, the slowest first.
+// trainAll trains the networks to keep and the networks of the folds, for the first so
+// many views, the slowest first.
 func (d subset) trainAll(ctx context.Context, views int, folds dealt, k int, s Settings) ([]attempt, error) {
 	all := s.members()
 	attempts := make([]attempt, views)
@@ -287,7 +287,7 @@ func (r *Report) countBare(d subset) {
 }
 
 // keepCosts chooses costs on the held-out posteriors d, or on the network's own
-// if there are no folds or the others are near constant.
+// without folds, or where the held-out ones are near constant.
 func keepCosts(ctx context.Context, own func() (judged, error), d judged, folds dealt, s CostSettings, r *Report) (CostVector, error) {
 	outOfFold := folds.folds > 0
 	if outOfFold {
@@ -547,7 +547,7 @@ func (r *Report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// describe notes what the encoder, that of any member, saw, and the inputs of the
+// describe notes what the encoder saw, which may be any member's, and the inputs of the
 // network.
 func (r *Report) describe(e *Encoder, inputs int) {
 	r.Inputs = inputs

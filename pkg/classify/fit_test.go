@@ -187,7 +187,7 @@ func TestBalance(t *testing.T) {
 	}
 	for i := range y {
 		if got, want := odds(balanced, i), odds(weighed, i)-math.Log(3); math.Abs(got-want) > 1e-4*(1+math.Abs(want)) {
-			t.Fatalf("row %d: log odds %v, want ln 3 less than those of the weighed network, %v", i, got, want)
+			t.Fatalf("row %d: log odds %v, want ln 3 less than the weighed network's, %v", i, got, want)
 		}
 	}
 	// With a committee it is a default, which -1 undoes.
@@ -302,7 +302,7 @@ func TestMissingAndConstantColumns(t *testing.T) {
 	}
 }
 
-// Equal seeds give equal bytes whatever the number of workers, another seed
+// Equal seeds give equal bytes for any number of workers, another seed gives
 // others.
 func TestDeterminism(t *testing.T) {
 	x, y := clusters(9, 3, 2, 90, 30)
@@ -375,7 +375,7 @@ func TestHeldOutRowsAreNotSeen(t *testing.T) {
 		}
 		for i := range x.Rows {
 			if p, q := plain.Posterior[2*i:2*i+2], v.Posterior[2*i:2*i+2]; i != marker && !slices.Equal(p, q) {
-				t.Fatalf("%s: row %d has posterior %v, %v beside a marked row", encoding, i, p, q)
+				t.Fatalf("%s: row %d has posterior %v, and %v where another row is marked", encoding, i, p, q)
 			}
 		}
 		if plain.Posterior[2*marker] == v.Posterior[2*marker] {

@@ -17,7 +17,7 @@ import (
 )
 
 // Keeper keeps networks, trained or half-way, so that work that was cut off does
-// not begin anew. Its methods are called by several goroutines at a time.
+// not begin again. Its methods are called by several goroutines at a time.
 type Keeper interface {
 	// Load returns what Save was given last under the name, or false.
 	Load(name string) ([]byte, bool)

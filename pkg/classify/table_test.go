@@ -16,8 +16,8 @@ import (
 )
 
 // wearing is tools that wear out: column 0 rises over every life, column 1 falls, 2 is
-// an offset of the tool, 3 is noise. The last third of a life is faulty. Of the tools
-// named bare there are no classes.
+// an offset of the tool, 3 is noise. The last third of a life is faulty. The rows of
+// the tools in bare have no class.
 func wearing(seed uint64, length int, labelled, bare []string) *Table {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	t := &Table{Ordered: true}
@@ -262,7 +262,7 @@ func TestFewWornGroups(t *testing.T) {
 	}
 }
 
-// Fit keeps the view that tells classes apart, in doubt the first, and each view learns
+// Fit keeps the view that tells classes apart, the first if several do, and each view learns
 // from the rows of the fold only.
 func TestViews(t *testing.T) {
 	tb := wearing(4, 24, []string{"A", "B", "C", "D"}, []string{"E"})

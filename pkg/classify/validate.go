@@ -33,7 +33,7 @@ type GroupScores struct {
 //
 // Folds are of the rows with a class. Each row may be held out by one fold at most, and
 // each Train part must have rows of every class; ErrSize and ErrTooFew report folds that
-// do not. Other errors are those of FitTable. Rows without a class are learnt from in
+// do not. FitTable returns the other errors. Rows without a class are learnt from in
 // every fold that holds out no row of their group, or in all with Settings.Transductive.
 func CrossValidateTable(ctx context.Context, t *Table, s Settings, folds []Fold) (*Validation, error) {
 	s, k, err := s.prepare(t)
@@ -122,7 +122,7 @@ func (v *Validation) Assess(y []int, groups []string) {
 	}
 }
 
-// scores returns those of the given rows.
+// scores returns the scores of the given rows.
 func (v *Validation) scores(y []int, rows []int) score.Summary {
 	truth, decisions := make([]int, len(rows)), make([]int, len(rows))
 	var posterior []float64

@@ -172,8 +172,8 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is behind a header and a checksum that are right, training goes on or
-// says why not.
+// With any bytes behind a right header and a right checksum, training goes on or says
+// why not.
 func FuzzResume(f *testing.F) {
 	x, y := exclusiveOr(40, rand.New(rand.NewPCG(1, 2)))
 	v, labels := exclusiveOr(10, rand.New(rand.NewPCG(3, 4)))

@@ -14,9 +14,9 @@ type LayerHistory struct {
 	// ReconstructionError is the root mean square difference between the
 	// training rows and their reconstructions, taken as they were trained on.
 	ReconstructionError []float64
-	// FreeEnergyGap is the mean free energy of the validation rows minus that of
-	// as many training rows, evenly spread. It grows when the RBM overfits. It
-	// is empty if there are no validation rows. (The guide, §6.)
+	// FreeEnergyGap is the mean free energy of the validation rows minus the mean
+	// of as many training rows, evenly spread. It grows when the RBM overfits.
+	// Without validation rows it is empty. (The guide, §6.)
 	FreeEnergyGap []float64
 }
 
@@ -193,7 +193,7 @@ func (c *contrast) gradient(x Matrix, rows []int, set PretrainSettings) (sum *co
 	return sum, squares
 }
 
-// gradient is that of contrast for one shard, whose chains are N×H or nil.
+// gradient computes the gradient of one shard, whose chains are N×H or nil.
 func (s *contrastShard) gradient(r *RBM, x Matrix, rows []int, chains []float32, set *PretrainSettings) {
 	clear(s.dVisible)
 	clear(s.dHidden)

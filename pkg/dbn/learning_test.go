@@ -123,7 +123,7 @@ func TestPersistentRaisesLikelihood(t *testing.T) {
 	if got := tinyOf(r).logLikelihood(data); got < -2.9 {
 		t.Errorf("log-likelihood %v", got)
 	}
-	// The error reported is that of the rows' own reconstructions, not of chains.
+	// The error reported is of the rows' own reconstructions, not of chains.
 	if first, last := h.ReconstructionError[0], h.ReconstructionError[299]; !(last < 0.8*first) {
 		t.Errorf("reconstruction error %v in the first epoch, %v in the last", first, last)
 	}

@@ -23,7 +23,7 @@ type RBM struct {
 	HiddenBias  []float32 // b
 }
 
-// NewRBM returns an RBM to be trained on rows like those of x, which it does
+// NewRBM returns an RBM to be trained on rows like x, which it does
 // not keep: weights from a normal law of standard deviation 0.01, hidden biases
 // 0, visible biases ln(p/(1-p)) with p the share in which a unit is on (kept
 // off 0 and 1 by half an observation of either) or, for Gaussian units, their

@@ -9,7 +9,7 @@ import (
 
 // Rows are rows to train on that need not fit in memory. A Matrix is Rows.
 type Rows interface {
-	// Shape returns the number of rows and that of features in each.
+	// Shape returns the number of rows and the number of features in each.
 	Shape() (rows, cols int)
 	// ReadRows stores rows from, from+1, … in dst, which has room for a whole
 	// number of them and no more than there are. Several goroutines may call it.
@@ -142,7 +142,7 @@ func (f *feed) epoch(ctx context.Context, rng *rand.Rand, visit func(x Matrix, y
 		}
 		switch {
 		case err != nil && more:
-			<-reading // nobody reads when training is over
+			<-reading // so that no goroutine reads when training is over
 			return err
 		case err != nil:
 			return err
@@ -243,7 +243,7 @@ func (f *feed) typical() (Matrix, error) {
 	return f.sample(biasRows)
 }
 
-// sample returns n rows, evenly spread, or all if there are no more.
+// sample returns n rows, evenly spread, or all if there are fewer.
 func (f *feed) sample(n int) (Matrix, error) {
 	n = min(n, f.rows)
 	if f.far == nil {

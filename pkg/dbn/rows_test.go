@@ -82,9 +82,8 @@ func TestEpochHasEveryRowOnce(t *testing.T) {
 	})
 }
 
-// Rows that are read come as they were recorded, worn tools together: whatever
-// stretch of them is looked at, a portion has as much of it as all rows have, to
-// within the blocks at its ends.
+// Rows that are read come as they were recorded, worn tools together. Of any stretch
+// of them a portion has as much as all rows have, to within the blocks at its ends.
 func TestPortionIsFromAllOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const n = 2000

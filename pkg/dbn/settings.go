@@ -19,7 +19,7 @@ type Settings struct {
 
 	// Progress, if not nil, is called on the training goroutine after every
 	// epoch with the phase, "pretrain" or "finetune", the epochs done in it and
-	// all epochs of it; those of all layers count together.
+	// all epochs of it. The epochs of all layers count together.
 	Progress func(phase string, done, total int)
 
 	// Checkpoint, if not nil, is called on the training goroutine after every

@@ -249,8 +249,8 @@ func distance(a, b *Network) float64 {
 	return d
 }
 
-// The gradient of a batch of many shards and chunks is the sum of those of its
-// parts.
+// The gradient of a batch of many shards and chunks is the sum of its
+// parts' gradients.
 func TestGradientOfManyShards(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	x, y := exclusiveOr(2600, rng)

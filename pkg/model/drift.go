@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// leastDriftTools is how many tools of a machine are looked at before any drift
-	// is said: one odd tool is no drift.
+	// leastDriftTools is how many tools of a machine are looked at before drift is
+	// reported: one odd tool is not a drift.
 	leastDriftTools = 3
 	// driftMemory is the weight of what was before the newest tool: about nine tools
 	// are remembered.
@@ -20,8 +20,8 @@ const (
 	driftClip = 10
 )
 
-// Drift is what the references of the training tools were, for telling when those of
-// a machine's tools are no longer like them: a sensor that has come loose or was
+// Drift is what the references of the training tools were, for telling when the
+// references of a machine's tools are unlike them: a sensor that has come loose or was
 // replaced, another spindle, another coolant.
 //
 // A tool's reference is taken when it is new, so its wear is not in it, and drift and

@@ -214,12 +214,12 @@ func appendGolden(b []byte, rows []Golden, features, classes int) []byte {
 }
 
 // Decode reads a model from the bytes of its file. It returns ErrDamaged for
-// bytes that are not those of a whole file, and ErrGolden if the model does not
+// bytes that are not a whole file, and ErrGolden if the model does not
 // compute here what its trainer computed. Nothing in the file is trusted before
 // its checksum holds.
 func Decode(b []byte) (*Model, error) {
 	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w: it does not begin with %q, so it is no Flank model", ErrDamaged, magic)
+		return nil, fmt.Errorf("%w: it does not begin with %q, so it is not a Flank model", ErrDamaged, magic)
 	}
 	if len(b) < len(magic)+8+sha256.Size {
 		return nil, fmt.Errorf("%w: only %d bytes", ErrDamaged, len(b))
@@ -385,7 +385,7 @@ func readGolden(b []byte) ([]Golden, error) {
 }
 
 // Save writes the model to path and sets its ID. The file appears whole or not
-// at all: it is written beside its place, synced and renamed.
+// at all: it is written under another name, synced and renamed.
 func (m *Model) Save(path string) error {
 	b, err := m.Encode()
 	if err != nil {

@@ -28,16 +28,16 @@ const (
 // UnknownReason is why a judge does not know what a window is.
 type UnknownReason string
 
-// The doubts, the first that holds.
+// The reasons. A verdict has the first that holds.
 const (
-	// OutOfDistribution: nothing like the window was in the training data. It holds of
-	// windows that would be called healthy: a worn tool goes beyond what was trained on,
-	// and is no less worn for that.
+	// OutOfDistribution: nothing like the window was in the training data. It holds
+	// only of windows that would be called healthy: a worn tool may go beyond what was
+	// trained on, and is worn all the same.
 	OutOfDistribution UnknownReason = "out_of_distribution"
 	// Ambiguous: the conformal set does not agree with the decision: the window may be
 	// healthy and may be faulty, or costs and set say different things.
 	Ambiguous UnknownReason = "ambiguous"
-	// Implausible: the conformal set is empty; the window is as no class usually is.
+	// Implausible: the conformal set is empty; the window is not as any class usually is.
 	Implausible UnknownReason = "implausible"
 )
 
@@ -49,7 +49,7 @@ const faultyShare = 0.25
 type Verdict struct {
 	Outcome   Outcome
 	Reason    UnknownReason    // with outcome Unknown
-	Novelty   float64          // p-value of nothing being new, in (0,1]; 0 if not judged, or by a model without Novelty
+	Novelty   float64          // p-value of the window being as usual, in (0,1]; 0 if not judged, or by a model without Novelty
 	Class     string           // of the model's ClassNames: healthy, or what is faulty; empty if not judged or unknown
 	Decided   int              // class that the window was decided to be of, whether or not that stands; 0 if not judged
 	Posterior []float64        // P(class|window), in the order of ClassNames; nil if not judged; valid until the next window

@@ -63,7 +63,7 @@ type Model struct {
 	Reference  ReferenceSpec
 	Cycle      *cycle.Model     // tells when the machine is drilling; nil: the gate does
 	Gate       *Gate            // nil, and no Cycle: every window is judged
-	Usual      []signal.Quality // per channel: flags that the training data had often, so that they are no fault
+	Usual      []signal.Quality // per channel: flags that the training data had often, and that do not count as faults
 	Label      LabelRule
 	Classifier *classify.Classifier
 	Golden     []Golden

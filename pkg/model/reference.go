@@ -198,7 +198,7 @@ func median(x []float32) float32 {
 // Relate stores in dst the features of a window relative to the tool's reference: what
 // Judge.Row gives the classifier. Features are as Judge.Cutting returns them, before the
 // reference; center is their medians, see Reference.Center; relations, which only
-// ReferenceKind and ReferenceAuto look at, are those of Judge.Relations. All have one
+// ReferenceKind and ReferenceAuto look at, are from Judge.Relations. All have one
 // value for each feature, and dst may be features itself. Only dst is written to. With
 // ReferenceOff dst is features, and center is not looked at.
 //
@@ -298,8 +298,8 @@ func within(v, limit float64) float32 {
 
 func difference(x, ref float64) float32 { return float32(x - ref) }
 
-// ratio returns x/|ref| − sign(ref) within ±RatioLimit. With a reference of
-// zero there is no scale: any value but zero is at the limit.
+// ratio returns x/|ref| − sign(ref) within ±RatioLimit. A reference of
+// zero gives no scale: any value but zero is at the limit.
 func ratio(x, ref float64) float32 {
 	if ref == 0 {
 		if x == 0 || x != x {

@@ -13,8 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Rows is what is learnt from: windows of cutting, those of one tool in the order
-// of cutting.
+// Rows is what is learnt from: windows of cutting, each tool's in the order of cutting.
 type Rows struct {
 	Columns int       // features
 	X       []float32 // rows×Columns, by rows; NaN is missing
@@ -117,8 +116,8 @@ var (
 	mixes     = [][]Part{{Ridge, Weighted, Trees}, {Ridge, Weighted}, {Ridge, Trees}, {Weighted, Trees}, {Ridge}, {Weighted}, {Trees}}
 )
 
-// usualMedian is the median with which penalties and parts are compared, and that of
-// models of two tools.
+// usualMedian is the median with which penalties and parts are compared. Models of two
+// tools have it too.
 const usualMedian = 5
 
 // known is the share of the rows learnt from that lie within Model.Distance.
@@ -248,8 +247,8 @@ func (t *trial) median(rows *Rows, tools [][]int, mix []Part, a, b int) int {
 }
 
 // penalties returns which penalties of the ridge and of the weighted regression give a
-// mean of parts the least error, and that error. Those of parts that it does not have
-// are the first.
+// mean of parts the least error, and that error. Of a part that mix lacks it
+// returns the first penalty.
 func (t *trial) penalties(rows *Rows, tools [][]int, mix []Part) (a, b int, least float64) {
 	count := func(p Part, n int) int {
 		if slices.Contains(mix, p) {
@@ -423,7 +422,7 @@ func quantile(sorted []float64, p float64) float64 {
 }
 
 // regression is sums over rows from which ridge regressions follow, of all tools
-// or of all but one: those of a tool are taken off again.
+// or of all but one: the sums of a tool are subtracted again.
 type regression struct {
 	rows          *Rows
 	excluded      []int       // columns, ascending

@@ -13,7 +13,7 @@
 // A [Tool] is what is remembered of the tool between windows.
 //
 // Wear is in µm. The root of wear, in √µm, is what is regressed and filtered,
-// because the scatter of flank wear grows with the wear and that of its root
+// because the scatter of flank wear grows with the wear, and the scatter of its root
 // hardly does. Unknown is an answer: for windows before the tool has a reference,
 // for windows unlike those that were learnt from, for wear beyond what was learnt,
 // and for lives that would take looking further ahead than the tool has cut.
@@ -48,7 +48,7 @@ const (
 //
 // For the ridge regression each of p features x gives two inputs, x and
 // sign(x)·ln(1+|x|), which are standardised and kept within ±5; a missing one is its
-// mean. Center, Scale and Weights have length 2p: first those of x, then those of the
+// mean. Center, Scale and Weights have length 2p: p for x, then p for the
 // logarithms.
 type Model struct {
 	Center  []float64 `json:"center"`  // mean of each input
@@ -237,7 +237,7 @@ type Estimate struct {
 
 	// Left is how many holes more the tool lasts, or windows of cutting if they
 	// name no holes (Holes is false). It is 0 at the limit. The interval is what
-	// the ends of that of the wear give; its high end is NaN if none is in sight.
+	// the ends of the interval of the wear give; its high end is NaN if none is in sight.
 	Left, LowLeft, HighLeft float64
 	Holes                   bool
 }

@@ -19,7 +19,7 @@ import (
 //	p_k(x) = (1 + K_k·F_k(x)) / (1 + K_k).
 //
 // The set of a row holds the classes with F_k above Rate, which is to say with p_k
-// above (1 + K_k·Rate)/(1 + K_k). If the tool of the row and those of calibration are
+// above (1 + K_k·Rate)/(1 + K_k). If the tool of the row and the tools of calibration are
 // exchangeable, and the rows within each too, its class is in the set with a
 // probability of (1 − Rate)·K_k/(1 + K_k) at least, for any network and however much
 // tools differ: see Promise. With many tools, or tools that are alike, it comes to
@@ -121,7 +121,7 @@ func (c *Conformal) Promise(k int) float64 { return 1 - c.bound(k) }
 // Reason is why a decision on a row does not stand.
 type Reason int
 
-// The doubts.
+// The reasons.
 const (
 	Certain     Reason = iota
 	Ambiguous          // the set does not say what was decided: it holds a class of the other side

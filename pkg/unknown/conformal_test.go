@@ -16,7 +16,7 @@ import (
 )
 
 // The p-value is (1 + K·F)/(1 + K), F the mean over K tools of their shares of windows
-// that are no more like the class, ties among them. Of healthy there are two tools, of
+// that are as like the class or less. Of healthy there are two tools, of
 // two windows and of one, and of faulty one of two.
 func TestConformalByTool(t *testing.T) {
 	posterior := []float64{0.9, 0.1, 0.8, 0.2, 0.8, 0.2, 0.3, 0.7, 0.1, 0.9}
@@ -43,7 +43,7 @@ func TestConformalByTool(t *testing.T) {
 		{0.5, 1. / 3, 1. / 2, 0, Implausible},
 		{0.25, 1. / 3, 1.5 / 2, 1, Implausible}, // F of faulty is the rate, and not above it
 		{0.1, 1. / 3, 2. / 2, 1, Certain},
-		{0.05, 1. / 3, 2. / 2, 1, Certain}, // further out on its own side is no doubt
+		{0.05, 1. / 3, 2. / 2, 1, Certain}, // further out on its own side is certain too
 		{0.05, 1. / 3, 2. / 2, 0, Ambiguous},
 	} {
 		p := []float64{tc.healthy, 1 - tc.healthy}
@@ -74,7 +74,7 @@ func TestConformalOfRows(t *testing.T) {
 		{0.8, 3. / 4, 1. / 3, 1, Ambiguous}, // costs decide for the other
 		{0.5, 1. / 4, 1. / 3, 0, Implausible},
 		{0.3, 1. / 4, 2. / 3, 1, Certain},
-		{0.05, 1. / 4, 3. / 3, 1, Certain}, // further out on its own side is no doubt
+		{0.05, 1. / 4, 3. / 3, 1, Certain}, // further out on its own side is certain too
 		{0.05, 1. / 4, 3. / 3, 0, Ambiguous},
 	} {
 		p := []float64{tc.healthy, 1 - tc.healthy}

@@ -15,8 +15,8 @@ import (
 // most, so that one feature alone does not decide.
 const noveltyClip = 5
 
-// Novelty says how unlike the rows it was fitted to a row is, whatever its class:
-// the Mahalanobis distance under probabilistic principal component analysis. With
+// Novelty says how unlike the rows it was fitted to a row is. The class of the row does not
+// matter. It is the Mahalanobis distance under probabilistic principal component analysis. With
 // a the features less their means over their standard deviations, within ±5 and 0
 // where missing, v_i the principal directions, λ_i the variances along them and σ²
 // the mean variance of all other directions,

@@ -45,7 +45,7 @@ func correlated(rng *rand.Rand, rows, p, tools int) (dbn.Matrix, []string) {
 	return x, groups
 }
 
-// The distance is that of the definition: a'C⁻¹a with C = VΛV' + σ²(I − VV').
+// The distance follows its definition: a'C⁻¹a with C = VΛV' + σ²(I − VV').
 func TestNoveltyDistance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x, _ := correlated(rng, 400, 12, 5)
@@ -87,7 +87,7 @@ func TestNoveltyDistance(t *testing.T) {
 	}
 }
 
-// Directions and variances are those of the covariance matrix, which is known here.
+// Directions and variances follow the covariance matrix, which is known here.
 func TestPrincipal(t *testing.T) {
 	const n, p, q = 20_000, 6, 3
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -115,9 +115,9 @@ func TestPrincipal(t *testing.T) {
 	}
 }
 
-// Rows of new groups are novel as often as the rate says, whatever the number of
-// workers; rows whose features no longer go together nearly always, and those of a sensor
-// that reads three times as much.
+// Rows of new groups are novel as often as the rate says, for any number of
+// workers. Rows whose features no longer go together are novel nearly always, and so are
+// rows of a sensor that reads three times as much.
 func TestFitNovelty(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	x, groups := correlated(rng, 1600, 30, 16)
