@@ -323,7 +323,7 @@ func (s Settings) settle(y []int, groups []string, k int, r *Report) Settings {
 	if n >= len(few) {
 		return s
 	}
-	s.Costs.Uncalibrated, s.nearOnly = true, true
+	s.Costs.Uncalibrated, s.boundWear = true, true
 	if n == 1 && !s.Costs.Unmixed && !s.Costs.Metric.PairOnly() {
 		s.Costs.priorAlone = true
 	}

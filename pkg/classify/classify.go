@@ -101,9 +101,9 @@ type Settings struct {
 	// held out. Scores then say what is reached on tools whose rows are at hand.
 	Transductive bool
 
-	ownDecay bool // Network.FineTune.Decay is the default
-	nearOnly bool // see settle
-	crossing bool // put rows where wear jumps over the limit, see settle
+	ownDecay  bool // Network.FineTune.Decay is the default
+	boundWear bool // see settle
+	crossing  bool // put rows where wear jumps over the limit, see settle
 
 	Costs   CostSettings
 	Seed    uint64 // of every random draw: equal seeds give equal bytes

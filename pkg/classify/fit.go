@@ -375,18 +375,18 @@ func innerFolds(y []int, groups []string, s Settings, r *Report) (dealt, error) 
 // loneClass returns the first class whose rows are all of one group, and that
 // group, or -1.
 func loneClass(y []int, groups []string) (class int, group string) {
-	home := make(map[int]string)
+	groupOf := make(map[int]string)
 	several := make(map[int]bool)
 	for i, label := range y {
-		if h, ok := home[label]; ok && h != groups[i] {
+		if g, ok := groupOf[label]; ok && g != groups[i] {
 			several[label] = true
 		} else {
-			home[label] = groups[i]
+			groupOf[label] = groups[i]
 		}
 	}
-	for label := range len(home) {
+	for label := range len(groupOf) {
 		if !several[label] {
-			return label, home[label]
+			return label, groupOf[label]
 		}
 	}
 	return -1, ""
@@ -478,7 +478,7 @@ func (l lesson) holdBack(seed uint64, transductive bool) (rest lesson, held dbn.
 	if rest.subset.more.rows > 0 {
 		rest.more = part(l.more, l.subset.more.placesOf(rest.subset.more))
 	}
-	if _, near := l.x.(dbn.Matrix); !near {
+	if _, inMemory := l.x.(dbn.Matrix); !inMemory {
 		test = test.thin(encoderRows)
 	}
 	held, err = dbn.InMemory(part(l.x, test))
@@ -486,13 +486,13 @@ func (l lesson) holdBack(seed uint64, transductive bool) (rest lesson, held dbn.
 }
 
 // tuned returns the rows of l that fine-tuning learns from, with their classes: those
-// with a class, with s.nearOnly but for the far ones, with s.crossing those between the
+// with a class, with s.boundWear but for the most worn ones, with s.crossing rows between the
 // rows where wear jumps over the limit, and the early ones of groups without any class as healthy.
 func (l lesson) tuned(s Settings, k int) (x dbn.Rows, y []int, err error) {
 	x, y = l.x, l.y
-	if s.nearOnly {
-		near := l.near(k)
-		x, y = part(x, near), pick(y, near)
+	if s.boundWear {
+		bounded := l.boundedWear(k)
+		x, y = part(x, bounded), pick(y, bounded)
 	}
 	if s.crossing {
 		crossed, classes, err := l.crossed()

@@ -208,25 +208,25 @@ func (d subset) bare() map[string][]int {
 	return bare
 }
 
-// near returns the places in l of the rows that are not worn beyond farWear. They are
+// boundedWear returns the places in l of the rows that are not worn beyond mostTunedWear. They are
 // all rows if some class would have none left.
-func (l lesson) near(k int) rowSet {
+func (l lesson) boundedWear(k int) rowSet {
 	all := runOf(len(l.y))
 	if l.of.Wear == nil {
 		return all
 	}
-	var near rowSet
+	var bounded rowSet
 	left := make([]bool, k)
 	for i, y := range l.y {
-		if l.of.Wear[l.rows.row(i)] <= farWear {
-			near.add(i)
+		if l.of.Wear[l.rows.row(i)] <= mostTunedWear {
+			bounded.add(i)
 			left[y] = true
 		}
 	}
 	if slices.Contains(left, false) {
 		return all
 	}
-	return near
+	return bounded
 }
 
 const (
@@ -260,9 +260,9 @@ func stack(a, b dbn.Rows) dbn.Rows {
 	case b == nil:
 		return a
 	}
-	m, near := a.(dbn.Matrix)
+	m, inMemory := a.(dbn.Matrix)
 	n, also := b.(dbn.Matrix)
-	if near && also {
+	if inMemory && also {
 		return dbn.Matrix{Rows: m.Rows + n.Rows, Cols: m.Cols, Data: slices.Concat(m.Data, n.Data)}
 	}
 	return stacked{a, b}

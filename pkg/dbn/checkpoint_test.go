@@ -54,7 +54,7 @@ func TestResume(t *testing.T) {
 					s = s.withDefaults()
 					f := newFeed(x, y, s.Visible)
 					if of == "disk" {
-						f = farFeed(x, y, s.Visible, 30, 4)
+						f = diskFeed(x, y, s.Visible, 30, 4)
 					}
 					n, h, err := train(context.Background(), f, 2, s)
 					if err != nil {

@@ -37,8 +37,8 @@ type ToolScore struct {
 	MostUM   float64 `json:"most_um"` // measured
 	Choice   Choice  `json:"choice"`
 
-	all  float64 // sum of the absolute errors of all rows since the tool had a reference
-	told int     // how many those are
+	all            float64 // sum of the absolute errors of all rows since the tool had a reference
+	sinceReference int     // how many these are
 }
 
 // CrossValidate scores Fit: each tool is held out of the model that estimates it,
@@ -89,14 +89,14 @@ func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []i
 	for _, k := range part {
 		t := &s.Tools[k]
 		t.Tool, t.Rows, t.Choice = rows.Tool[tools[k][0]], len(tools[k]), choice
-		bold := *m
-		bold.Distance, bold.MostUM = math.MaxFloat64, math.MaxFloat64
+		unbounded := *m
+		unbounded.Distance, unbounded.MostUM = math.MaxFloat64, math.MaxFloat64
 		var tool, other Tool
 		for _, i := range tools[k] {
 			s.Estimates[i] = tool.Observe(m, rows.Row(i), rows.ReferenceOf(i), rows.hole(i))
-			if e := other.Observe(&bold, rows.Row(i), rows.ReferenceOf(i), rows.hole(i)); e.Known() {
+			if e := other.Observe(&unbounded, rows.Row(i), rows.ReferenceOf(i), rows.hole(i)); e.Known() {
 				t.all += math.Abs(e.UM - rows.WearUM[i])
-				t.told++
+				t.sinceReference++
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Score) sum(rows *Rows, tools [][]int, limitUM float64) {
 			*sum /= float64(n)
 		}
 	}
-	told := 0
+	all := 0
 	for k, held := range tools {
 		t := &s.Tools[k]
 		for _, i := range held {
@@ -148,12 +148,12 @@ func (s *Score) sum(rows *Rows, tools [][]int, limitUM float64) {
 		}
 		s.Known += t.Known
 		s.AllMAEUM += t.all
-		told += t.told
+		all += t.sinceReference
 		mean(&t.MAEUM, t.Known)
 		mean(&t.Coverage, t.Known)
 		s.lives(rows, held, limitUM)
 	}
-	mean(&s.AllMAEUM, told)
+	mean(&s.AllMAEUM, all)
 	mean(&s.MAEUM, s.Known)
 	mean(&s.Coverage, s.Known)
 	mean(&s.WidthUM, s.Known)
