@@ -13,12 +13,12 @@ type Score struct {
 	Rows     int         `json:"rows"`
 	Known    int         `json:"known"`      // rows with an estimate; the others are left out of the figures
 	MAEUM    float64     `json:"mae_um"`     // mean absolute error
-	AllMAEUM float64     `json:"all_mae_um"` // the same had none been unknown since the tool had its reference
+	AllMAEUM float64     `json:"all_mae_um"` // the same over all rows since the tool had its reference, known or not
 	Coverage float64     `json:"coverage"`   // share of the rows whose wear lies in its interval
 	WidthUM  float64     `json:"width_um"`   // mean of the intervals
 
-	// Of the holes or windows left: how often they were given while the tool had
-	// some left, the mean absolute error, and how often the interval held.
+	// Of the holes or windows left: how often there was an estimate while the tool
+	// had some left, its mean absolute error, and how often its interval held.
 	Life         int     `json:"life_rows"` // rows of which it is known how long the tool lasted
 	LifeKnown    int     `json:"life_known"`
 	LifeMAE      float64 `json:"life_mae"`

@@ -112,7 +112,7 @@ func (n *Novelty) Tools() int { return n.tools.tools }
 
 // Promise returns which share of the rows of a new tool is novel at most, if tools are
 // exchangeable, on average over calibrations: with K tools (1 + K·Rate)/(1 + K), because the new
-// tool may be as none of them is. With many tools, or tools that are alike, it comes to
+// tool may be unlike all of them. With many tools, or tools that are alike, it comes to
 // Rate.
 func (n *Novelty) Promise() float64 {
 	if n.distances != nil {
