@@ -301,11 +301,11 @@ func (d judged) seeds(inverse CostVector) [][]float64 {
 	return [][]float64{make([]float64, d.k), inverse, Weighted(posterior), Weighted(level)}
 }
 
-// What is done where few groups have rows of some class but the first, by how many
-// do. Settled on all choices of one, two and three labelled tools out of the five
+// few has the decay and the costs where few groups have rows of some class but the first,
+// by how many do. They were chosen on all choices of one, two and three labelled tools out of the five
 // worn ones of the turning recording, the others without labels (docs/algorithm.md).
 var few = [...]struct {
-	decay float64 // of fine-tuning, for inputs that are not bins; 0: as ever
+	decay float64 // of fine-tuning, for inputs that are not bins; 0: the usual one
 	rule  string
 }{
 	1: {4e-3, "the inverse prior alone, on posteriors as the network gives them: one group has rows of the rarest class, so that none can be held out"},
@@ -313,7 +313,7 @@ var few = [...]struct {
 }
 
 // settle adapts settings to how many groups have rows of a class, where those are
-// few. What s says itself stays.
+// few. What the caller has set stays.
 func (s Settings) settle(y []int, groups []string, k int, r *Report) Settings {
 	if groups == nil || s.Costs.Posteriors == Training {
 		return s

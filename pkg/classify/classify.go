@@ -112,7 +112,7 @@ type Settings struct {
 	// Keep, if not nil, keeps every network once it is trained, and the states of
 	// trainings that take long; those that it has already are not trained again,
 	// or not from the beginning. It never changes a result.
-	Keep Keeper
+	Keep Checkpoints
 
 	// Progress, if not nil, is called as work goes on, by one goroutine at a
 	// time, with the phase, "train", and how much of it is done.

@@ -45,7 +45,7 @@ type Report struct {
 	Warnings []string      `json:"warnings"` // in words; empty if all is well
 }
 
-// Bare says what rows without a class were good for.
+// Bare says where rows without a class took part.
 type Bare struct {
 	Rows    int `json:"rows"`    // the encoder, the weights and pre-training saw them
 	Groups  int `json:"groups"`  // that they are of
@@ -276,7 +276,7 @@ func (d subset) choose(attempts []attempt, y []int, groups []string, k int, r *R
 	return attempts[r.view]
 }
 
-// countBare notes what rows without a class were good for.
+// countBare notes where rows without a class took part.
 func (r *Report) countBare(d subset) {
 	if d.more.rows == 0 {
 		return

@@ -42,7 +42,7 @@ func InMemory(x Rows) (Matrix, error) {
 // give it some tools and some wear, and the network would follow it there.
 type feed struct {
 	rows, cols int
-	y          []int // classes, if they are of use
+	y          []int // classes; nil if they are not needed
 
 	memory Matrix // all rows, or
 	onDisk Rows   // where they are read from, and
@@ -64,7 +64,7 @@ const (
 	// has to seek. Less than this gains nothing (docs/figures.md).
 	blockBytes   = 1 << 17
 	portionBytes = 1 << 26
-	biasRows     = 10_000 // of which visible biases are made
+	biasRows     = 10_000 // that visible biases are made of
 )
 
 // portion is a part of the rows of an epoch.

@@ -92,7 +92,7 @@ const (
 	Budget  Stop = "generations" // all generations were used
 	Stalled Stop = "stall"       // the best value stayed the same for Settings.Stall generations
 	// NoProgress is Stalled on a plateau: every vector that was ever evaluated
-	// had the same value, so the search had nothing to go by and X is only the
+	// had the same value, so the search learnt nothing and X is only the
 	// first vector of the first population.
 	NoProgress Stop = "no progress"
 )

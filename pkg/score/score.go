@@ -350,7 +350,7 @@ func NewAssessor(counts []int) *Assessor {
 }
 
 // Add counts a row of class truth that was decided to be of class decision, by its
-// posterior, of which it keeps no reference.
+// posterior, and keeps no reference to it.
 func (a *Assessor) Add(truth, decision int, posterior []float64) {
 	a.confusion.Add(truth, decision)
 	for i := range a.sides {

@@ -95,7 +95,8 @@ func (s *NoveltyScorer) P(row []float32) float64 { return s.novelty.p(s.Distance
 
 func (n *Novelty) p(d float64) float64 {
 	if c := n.distances; c != nil {
-		return float64(1+len(c)-below(c, d)) / float64(1+len(c))
+		below, _ := slices.BinarySearch(c, d)
+		return float64(1+len(c)-below) / float64(1+len(c))
 	}
 	return n.tools.tail(-d)
 }
@@ -137,19 +138,6 @@ func norm2(x []float32) float64 {
 		sum += float64(v) * float64(v)
 	}
 	return sum
-}
-
-// below returns how many values of ascending x are less than v.
-func below(x []float64, v float64) int {
-	low, high := 0, len(x)
-	for low < high {
-		if mid := int(uint(low+high) >> 1); x[mid] < v {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low
 }
 
 // The binary form of a novelty, all numbers little-endian:
