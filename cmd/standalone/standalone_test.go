@@ -253,7 +253,7 @@ func TestBadInput(t *testing.T) {
 		"layout of another model":  {b.args("--layout", write("l.yaml", strings.Replace(layoutYAML, "power", "speed", 1))), []string{"l.yaml", "channel 2", "speed", "power"}},
 		"missing model":            {b.args("--model", "absent.flank"), []string{"absent.flank", "trainer fit"}},
 		"corrupt model":            {b.args("--model", corrupt), []string{"corrupt.flank", "checksum", "copy the file again"}},
-		"not a model":              {b.args("--model", b.layout), []string{"layout.yaml", "no Flank model"}},
+		"not a model":              {b.args("--model", b.layout), []string{"layout.yaml", "not a Flank model"}},
 		"missing column":           {b.args("--replay", write("r.csv", "force,noise,tool,VB\n1,2,T,0\n")), []string{"r.csv", "power"}},
 		"text in a number":         {b.args("--replay", write("r.csv", "force,power,noise,tool,VB\n1,2,3,T,0\n1,two,3,T,0\n")), []string{"r.csv", "3", "power", "two"}},
 		"page's port is taken":     {b.args("--page", busy), []string{busy, "--page"}},

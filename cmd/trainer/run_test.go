@@ -254,7 +254,7 @@ func TestErrors(t *testing.T) {
 		{"a search within two tools", "search --table t.csv", []string{"t.csv", "tool,rms,vb_max_um\n" + strings.Repeat("T1,1,0\n", 20) + strings.Repeat("T2,1,0\n", 12) + strings.Repeat("T2,2,400\n", 12)}, []string{"only 2 tools have healthy windows", "needs 3"}},
 		{"costs of no model", "costs", nil, []string{"missing flags: --model=FILE"}},
 		{"no model", "inspect lost.flank", nil, []string{"lost.flank", "trainer fit"}},
-		{"something else than a model", "inspect tools.csv", nil, []string{"tools.csv", "damaged", "no Flank model"}},
+		{"something else than a model", "inspect tools.csv", nil, []string{"tools.csv", "damaged", "not a Flank model"}},
 		{"a model that is cut off", "inspect cut.flank", []string{"cut.flank", "FLANKMDL\x01\x00\x00\x00"}, []string{"cut.flank", "damaged", "copy the file again"}},
 	} {
 		bench(t, tc.files...)

@@ -42,7 +42,7 @@ func measureKEEL(ctx context.Context, dir string, log io.Writer) ([]keelScore, m
 		}
 		entry := keelScore{set: set}
 		for encoding, to := range map[classify.Encoding]*float64{classify.Standard: &entry.standard, classify.Bins: &entry.bins} {
-			v, err := classify.CrossValidate(ctx, s.X, s.Y, nil, classify.Settings{Encoding: encoding, Seed: 1}, s.Folds)
+			v, err := classify.CrossValidateTable(ctx, &classify.Table{X: s.X, Y: s.Y}, classify.Settings{Encoding: encoding, Seed: 1}, s.Folds)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", set, err)
 			}

@@ -116,7 +116,7 @@ func (a arm) run(ctx context.Context, t *rows, seed uint64) (outcome, error) {
 	if a.random {
 		folds, groups = classify.StratifiedKFold(t.y, 5, rand.New(rand.NewPCG(seed, 0))), nil
 	}
-	v, err := classify.CrossValidate(ctx, t.x, t.y, groups, s, folds)
+	v, err := classify.CrossValidateTable(ctx, &classify.Table{X: t.x, Y: t.y, Groups: groups}, s, folds)
 	if err != nil {
 		return outcome{}, err
 	}

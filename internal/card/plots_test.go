@@ -151,7 +151,7 @@ func TestHeldOutDecisionsAreThoseOfTheScores(t *testing.T) {
 	if m := h.decided(); m[0][1] != 1 || m[1][0] != 1 || m[1][1] != 1 {
 		t.Errorf("%v", m)
 	}
-	c := classify.ThresholdCosts(0.2)
+	c := classify.CostVector{0.75, 0} // decides for the second class above 0.2
 	if c.Score([]float64{0.7, 0.3}) < 0.5 || c.Score([]float64{0.9, 0.1}) >= 0.5 {
 		t.Error("scores do not follow costs")
 	}

@@ -91,15 +91,15 @@ func NewUnknownCounter(d *UnknownReport, classes []string) *UnknownCounter {
 }
 
 // Add counts a window of a class, whose decision was doubted or not, with the parts that m has.
-func (b *UnknownCounter) Add(m *model.Model, tool string, class, decision int, posterior []float64, novelty float64) model.Doubt {
-	doubt := m.Doubt(decision, posterior, novelty)
+func (b *UnknownCounter) Add(m *model.Model, tool string, class, decision int, posterior []float64, novelty float64) model.UnknownReason {
+	reason := m.UnknownReason(decision, posterior, novelty)
 	c := &b.d.Classes[class]
 	c.Windows++
 	fresh := m.Novelty != nil && novelty <= m.Novelty.Rate
 	if fresh {
 		c.New++
 	}
-	switch doubt {
+	switch reason {
 	case model.OutOfDistribution:
 		c.OutOfDistribution++
 	case model.Ambiguous:
@@ -124,7 +124,7 @@ func (b *UnknownCounter) Add(m *model.Model, tool string, class, decision int, p
 	switch t := &b.d.Tools[k]; {
 	case class == classify.Healthy:
 		t.Healthy++
-		if doubt != "" {
+		if reason != "" {
 			t.UnknownHealthy++
 		}
 		if fresh {
@@ -132,11 +132,11 @@ func (b *UnknownCounter) Add(m *model.Model, tool string, class, decision int, p
 		}
 	default:
 		t.Faulty++
-		if doubt != "" {
+		if reason != "" {
 			t.UnknownFaulty++
 		}
 	}
-	return doubt
+	return reason
 }
 
 // Finish sets the figures of all windows that were counted.

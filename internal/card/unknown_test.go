@@ -33,7 +33,7 @@ func TestUnknownAddUp(t *testing.T) {
 		tool            string
 		class, decision int
 		faulty, novelty float64
-		want            model.Doubt
+		want            model.UnknownReason
 	}{
 		{"A", 0, 0, 0.1, 0.5, ""},
 		{"A", 0, 0, 0.1, 0.005, model.OutOfDistribution},

@@ -104,7 +104,7 @@ func (m *Machine) judge(w Window, p position, t *Tool, r *event.Result) model.Ve
 		m.dirty.tools[t.Name] = true
 	}
 	if t.Rebuild && (v.Outcome == model.Learning || v.Outcome == model.Healthy || v.Outcome == model.Faulty || v.Outcome == model.Unknown) {
-		v = model.Verdict{Outcome: model.Unknown, Doubt: modelChanged, Faults: v.Faults, State: v.State}
+		v = model.Verdict{Outcome: model.Unknown, Reason: modelChanged, Faults: v.Faults, State: v.State}
 	}
 	if r.Verdict = event.Verdict(v.Outcome); v.Class != string(v.Outcome) {
 		r.Class = v.Class
@@ -124,7 +124,7 @@ func (m *Machine) judge(w Window, p position, t *Tool, r *event.Result) model.Ve
 			t.addCuttingTime(w.Window)
 		}
 	}
-	r.Unknown, r.Novelty = string(v.Doubt), v.Novelty
+	r.Unknown, r.Novelty = string(v.Reason), v.Novelty
 	r.Posterior = slices.Clone(v.Posterior)
 	r.Score, r.ReferenceLen = v.Score, v.Learnt
 	for i, q := range v.Faults {

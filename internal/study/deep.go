@@ -73,8 +73,8 @@ func Paper(rng *rand.Rand) classify.Settings {
 			FineTune: dbn.FineTuneSettings{Epochs: 300, Batch: 10, Rate: 0.01, Method: "sgd", Momentum: -1, Decay: -1},
 		},
 		Costs: classify.CostSettings{
-			Posteriors: classify.Training, Uncalibrated: true, Raw: true, Unmixed: true,
-			Search: jade.Settings{Variant: jade.Paper},
+			Posteriors: classify.Training, Uncalibrated: true, Fitness: classify.Raw, Unmixed: true,
+			Search: jade.Paper,
 		},
 	}
 }
@@ -196,7 +196,7 @@ func (t Task) Resampled(resample Resampler) Task {
 // and which decide by argmax: without balance and without folds to choose costs on.
 func Unbalanced(s classify.Settings) classify.Settings {
 	s.Balance = -1
-	s.Costs = classify.CostSettings{Posteriors: classify.Training, Search: jade.Settings{Generations: 1}}
+	s.Costs = classify.CostSettings{Posteriors: classify.Training, JADE: jade.Settings{Generations: 1}}
 	return s
 }
 

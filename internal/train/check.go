@@ -7,6 +7,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
 // LoadConfig reads the configuration at path over the defaults and checks it.
@@ -70,51 +71,15 @@ func (c *Config) Check() error {
 	switch {
 	case n.Pretrain.SparsityCost != 0 && n.Pretrain.Sparsity == 0:
 		return wrong("network.pretrain.sparsity_cost", "%v: weighs the distance from a sparsity target that is not set: set `sparsity`, for example to 0.1", n.Pretrain.SparsityCost)
-	case n.FineTune.Momentum != 0 && n.FineTune.Optimizer != "sgd":
+	case n.FineTune.Momentum != 0 && n.FineTune.Method != "sgd":
 		return wrong("network.fine_tune.momentum", "%v: adam has moments of its own: remove it, or set `optimizer: sgd`", n.FineTune.Momentum)
 	case n.FineTune.Patience != 0 && !n.FineTune.EarlyStopping:
 		return wrong("network.fine_tune.patience", "%d: nothing is stopped early: set `early_stopping: true`, or remove it", n.FineTune.Patience)
-	case c.Costs.Fitness != "" && c.Costs.Fitness != Smoothed && c.Costs.Fitness != Raw:
-		return wrong("costs.fitness", "%q: choose %s or %s", c.Costs.Fitness, Smoothed, Raw)
 	}
-	return c.checkEach()
-}
-
-// checkEach reports the first setting of the classifier that cannot be used,
-// tried one by one, because the packages that know cannot name the key.
-func (c *Config) checkEach() error {
-	n := c.Network
-	for _, one := range []struct {
-		key string
-		of  Config
-	}{
-		{"stability", Config{Stability: c.Stability}},
-		{"network.encoding", Config{Network: Network{Encoding: n.Encoding}}},
-		{"network.bins", Config{Network: Network{Bins: n.Bins}}},
-		{"network.hidden", Config{Network: Network{Hidden: n.Hidden}}},
-		{"network.pretrain.epochs", Config{Network: Network{Pretrain: Pretrain{Epochs: n.Pretrain.Epochs}}}},
-		{"network.pretrain.batch", Config{Network: Network{Pretrain: Pretrain{Batch: n.Pretrain.Batch}}}},
-		{"network.pretrain.rate", Config{Network: Network{Pretrain: Pretrain{Rate: n.Pretrain.Rate}}}},
-		{"network.pretrain.momentum", Config{Network: Network{Pretrain: Pretrain{Momentum: n.Pretrain.Momentum}}}},
-		{"network.pretrain.steps", Config{Network: Network{Pretrain: Pretrain{Steps: n.Pretrain.Steps}}}},
-		{"network.pretrain.sparsity", Config{Network: Network{Pretrain: Pretrain{Sparsity: n.Pretrain.Sparsity}}}},
-		{"network.pretrain.sparsity_cost", Config{Network: Network{Pretrain: Pretrain{SparsityCost: n.Pretrain.SparsityCost}}}},
-		{"network.fine_tune.epochs", Config{Network: Network{FineTune: FineTune{Epochs: n.FineTune.Epochs}}}},
-		{"network.fine_tune.batch", Config{Network: Network{FineTune: FineTune{Batch: n.FineTune.Batch}}}},
-		{"network.fine_tune.optimizer", Config{Network: Network{FineTune: FineTune{Optimizer: n.FineTune.Optimizer}}}},
-		{"network.fine_tune.rate", Config{Network: Network{FineTune: FineTune{Rate: n.FineTune.Rate}}}},
-		{"network.fine_tune.momentum", Config{Network: Network{FineTune: FineTune{Momentum: n.FineTune.Momentum}}}},
-		{"network.fine_tune.decay", Config{Network: Network{FineTune: FineTune{Decay: n.FineTune.Decay}}}},
-		{"network.fine_tune.balance", Config{Network: Network{FineTune: FineTune{Balance: n.FineTune.Balance}}}},
-		{"network.fine_tune.patience", Config{Network: Network{FineTune: FineTune{Patience: n.FineTune.Patience}}}},
-		{"costs.posteriors", Config{Costs: Costs{Posteriors: c.Costs.Posteriors}}},
-		{"costs.folds", Config{Costs: Costs{Folds: c.Costs.Folds}}},
-		{"costs.metric", Config{Costs: Costs{Metric: c.Costs.Metric}}},
-		{"costs.search", Config{Costs: Costs{Search: c.Costs.Search}}},
-	} {
-		if err := one.of.Settings(1).Check(2); err != nil {
-			return &config.KeyError{Key: one.key, Err: err}
-		}
+	err := c.Settings(1).Check(2)
+	var of *dbn.SettingError
+	if errors.As(err, &of) {
+		return &config.KeyError{Key: of.Key, Err: of.Err}
 	}
-	return nil
+	return err
 }

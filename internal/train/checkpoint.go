@@ -18,7 +18,7 @@ import (
 // Checkpoint is a folder that keeps networks until the model is whole: those that
 // are trained, and of those in training where they stood some time ago. A run
 // that was cut off goes on with what is there and ends in the same
-// bytes as one that was not. It is a classify.Keeper.
+// bytes as one that was not. It is a classify.Checkpoints.
 type Checkpoint struct {
 	dir   string
 	every time.Duration
@@ -62,7 +62,7 @@ func RemoveUnfinished(pattern string) error {
 	return nil
 }
 
-// Load implements classify.Keeper. A file that is damaged counts as not there.
+// Load implements classify.Checkpoints. A file that is damaged counts as not there.
 func (c *Checkpoint) Load(name string) ([]byte, bool) {
 	b, err := os.ReadFile(c.path(name))
 	if err != nil || len(b) < sha256.Size {
@@ -78,7 +78,7 @@ func (c *Checkpoint) Load(name string) ([]byte, bool) {
 	return b[sha256.Size:], true
 }
 
-// Save implements classify.Keeper.
+// Save implements classify.Checkpoints.
 func (c *Checkpoint) Save(name string, data []byte) error {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (c *Checkpoint) Save(name string, data []byte) error {
 	return atomicfile.Write(c.path(name), append(sum[:], data...))
 }
 
-// Watch implements classify.Keeper.
+// Watch implements classify.Checkpoints.
 func (c *Checkpoint) Watch() func() bool {
 	last := c.now()
 	return func() bool {

@@ -17,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
 // threeClasses are told by the wear of the lathe's tools; C is never broken.
@@ -324,7 +325,8 @@ func TestWarningsOfThreeClasses(t *testing.T) {
 func TestTurningInThreeClasses(t *testing.T) {
 	j := exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv")
 	j.Config.Label = wear.Rule{Classes: []wear.Class{{Name: "healthy"}, {Name: "worn", VBMaxUM: 150}, {Name: "faulty", VBMaxUM: 300}}}
-	j.Config.Network = Network{Hidden: []int{20}, Pretrain: Pretrain{Epochs: 10}, FineTune: FineTune{Epochs: 40}}
+	j.Config.Network = Network{Hidden: []int{20}, Pretrain: dbn.PretrainSettings{Epochs: 10}}
+	j.Config.Network.FineTune.Epochs = 40
 	j.Config.Costs.Folds, j.Config.Evaluate = 3, Evaluate{ByTool: "5-fold"}
 	_, r, err := Run(t.Context(), j)
 	if err != nil {

@@ -15,9 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/jade"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -42,11 +40,11 @@ type Config struct {
 	Stability classify.Stability `yaml:"stability" json:"stability,omitempty"`
 	Exclude   []string           `yaml:"exclude" json:"exclude,omitempty"`
 
-	Network  Network  `yaml:"network" json:"network"`
-	Costs    Costs    `yaml:"costs" json:"costs"`
-	Unknown  Unknown  `yaml:"unknown" json:"unknown"`
-	Evaluate Evaluate `yaml:"evaluate" json:"evaluate"`
-	Seed     uint64   `yaml:"seed" json:"seed"`
+	Network  Network               `yaml:"network" json:"network"`
+	Costs    classify.CostSettings `yaml:"costs" json:"costs"`
+	Unknown  Unknown               `yaml:"unknown" json:"unknown"`
+	Evaluate Evaluate              `yaml:"evaluate" json:"evaluate"`
+	Seed     uint64                `yaml:"seed" json:"seed"`
 }
 
 // MarshalJSON writes the configuration with the keys of train.yaml.
@@ -76,47 +74,19 @@ func (w Window) MarshalJSON() ([]byte, error) {
 // Network says how features are encoded and the network is trained. Zero
 // fields take the defaults of classify.Settings and dbn.Settings.
 type Network struct {
-	Encoding classify.Encoding `yaml:"encoding" json:"encoding,omitempty"`
-	Bins     int               `yaml:"bins" json:"bins,omitempty"`
-	Hidden   []int             `yaml:"hidden" json:"hidden,omitempty"`
-	Pretrain Pretrain          `yaml:"pretrain" json:"pretrain"`
-	FineTune FineTune          `yaml:"fine_tune" json:"fine_tune"`
+	Encoding classify.Encoding    `yaml:"encoding" json:"encoding,omitempty"`
+	Bins     int                  `yaml:"bins" json:"bins,omitempty"`
+	Hidden   []int                `yaml:"hidden" json:"hidden,omitempty"`
+	Pretrain dbn.PretrainSettings `yaml:"pretrain" json:"pretrain"`
+	FineTune FineTune             `yaml:"fine_tune" json:"fine_tune"`
 }
 
-// Pretrain says how hidden layers are trained by contrastive divergence, see
-// dbn.PretrainSettings.
-type Pretrain struct {
-	Epochs       int     `yaml:"epochs" json:"epochs,omitempty"` // −1: none
-	Batch        int     `yaml:"batch" json:"batch,omitempty"`
-	Rate         float64 `yaml:"rate" json:"rate,omitempty"`
-	Momentum     float64 `yaml:"momentum" json:"momentum,omitempty"` // −1: none
-	Steps        int     `yaml:"steps" json:"steps,omitempty"`       // the k of CD-k
-	Persistent   bool    `yaml:"persistent" json:"persistent,omitempty"`
-	Sparsity     float64 `yaml:"sparsity" json:"sparsity,omitempty"` // share of rows for which a hidden unit should be on; 0: any
-	SparsityCost float64 `yaml:"sparsity_cost" json:"sparsity_cost,omitempty"`
-}
-
-// FineTune says how the network is trained by back-propagation, see
-// dbn.FineTuneSettings.
+// FineTune says how the network is trained by back-propagation.
 type FineTune struct {
-	Epochs        int     `yaml:"epochs" json:"epochs,omitempty"`
-	Batch         int     `yaml:"batch" json:"batch,omitempty"`
-	Optimizer     string  `yaml:"optimizer" json:"optimizer,omitempty"` // "adam" or "sgd"
-	Rate          float64 `yaml:"rate" json:"rate,omitempty"`
-	Momentum      float64 `yaml:"momentum" json:"momentum,omitempty"` // of sgd; −1: none
-	Decay         float64 `yaml:"decay" json:"decay,omitempty"`
+	dbn.FineTuneSettings `yaml:",inline"`
+
 	Balance       float64 `yaml:"balance" json:"balance,omitempty"`               // from 0, all windows count alike, to 1, all classes do; −1: 0
 	EarlyStopping bool    `yaml:"early_stopping" json:"early_stopping,omitempty"` // on a fifth of the tools, which are not trained on
-	Patience      int     `yaml:"patience" json:"patience,omitempty"`             // epochs without a better one after which it stops
-}
-
-// Costs says on which posteriors the costs are chosen, and how.
-type Costs struct {
-	Posteriors classify.Posteriors `yaml:"posteriors" json:"posteriors,omitempty"`
-	Folds      int                 `yaml:"folds" json:"folds,omitempty"`
-	Metric     score.Metric        `yaml:"metric" json:"metric,omitempty"` // what they maximise
-	Fitness    Fitness             `yaml:"fitness" json:"fitness,omitempty"`
-	Search     jade.Variant        `yaml:"search" json:"search,omitempty"` // of two classes it is only reported next to the sweep, whose optimum is kept
 }
 
 // Unknown says when a window is neither healthy nor faulty. A rate of 0 leaves its part
@@ -125,16 +95,6 @@ type Unknown struct {
 	ErrorRate float64 `yaml:"error_rate" json:"error_rate"` // of conformal sets, for each class; see unknown.Conformal
 	Novelty   float64 `yaml:"novelty" json:"novelty"`       // p-value up to which a window is out of distribution; see unknown.Novelty
 }
-
-// Fitness says which form of the metric the costs maximise.
-type Fitness string
-
-// The plain metric has plateaus and noise; the smoothed one, the default, has
-// not.
-const (
-	Smoothed Fitness = "smoothed"
-	Raw      Fitness = "raw"
-)
 
 // Evaluate says which scores are computed.
 type Evaluate struct {
@@ -167,36 +127,15 @@ func (c *Config) spec() window.Spec { return window.Spec{Length: c.Window.Length
 func (c *Config) Settings(workers int) classify.Settings {
 	n := c.Network
 	return classify.Settings{
-		Encoding:  n.Encoding,
-		Bins:      n.Bins,
-		Network:   dbn.Settings{Hidden: n.Hidden, Pretrain: n.Pretrain.settings(), FineTune: n.FineTune.settings()},
-		Balance:   n.FineTune.Balance,
-		EarlyStop: n.FineTune.EarlyStopping,
-		Stability: c.Stability,
-
+		Encoding:     n.Encoding,
+		Bins:         n.Bins,
+		Network:      dbn.Settings{Hidden: n.Hidden, Pretrain: n.Pretrain, FineTune: n.FineTune.FineTuneSettings},
+		Balance:      n.FineTune.Balance,
+		EarlyStop:    n.FineTune.EarlyStopping,
+		Stability:    c.Stability,
 		Transductive: c.Evaluate.Transductive,
-
-		Costs:   c.Costs.settings(),
-		Seed:    c.Seed,
-		Workers: workers,
-	}
-}
-
-func (p Pretrain) settings() dbn.PretrainSettings {
-	return dbn.PretrainSettings{
-		Epochs: p.Epochs, Batch: p.Batch, Rate: p.Rate, Momentum: p.Momentum,
-		Steps: p.Steps, Persistent: p.Persistent, Sparsity: p.Sparsity, SparsityCost: p.SparsityCost,
-	}
-}
-
-func (f FineTune) settings() dbn.FineTuneSettings {
-	return dbn.FineTuneSettings{
-		Epochs: f.Epochs, Batch: f.Batch, Method: f.Optimizer, Rate: f.Rate, Momentum: f.Momentum, Decay: f.Decay, Patience: f.Patience,
-	}
-}
-
-func (c Costs) settings() classify.CostSettings {
-	return classify.CostSettings{
-		Posteriors: c.Posteriors, Folds: c.Folds, Metric: c.Metric, Raw: c.Fitness == Raw, Search: jade.Settings{Variant: c.Search},
+		Costs:        c.Costs,
+		Seed:         c.Seed,
+		Workers:      workers,
 	}
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"reflect"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -22,30 +24,41 @@ func TestConfigCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Config){
-		"label: vb_max_um: -1: must be a positive":                                                                              func(c *Config) { c.Label.VBMaxUM = -1 },
-		"label: wear: rule: nothing makes a tool faulty: set":                                                                   func(c *Config) { c.Label = wear.Rule{} },
-		"reference: 0 windows: learn from 1 to 200":                                                                             func(c *Config) { c.Reference.Windows = 0 },
-		`reference: mode "logs" is not one of "auto"`:                                                                           func(c *Config) { c.Reference.Mode = "logs" },
-		`gate: "yes": choose auto or off`:                                                                                       func(c *Config) { c.Gate = "yes" },
-		`join: "nearest": choose interpolate or hole-end`:                                                                       func(c *Config) { c.Join = "nearest" },
-		`evaluate: by_tool: "3-fold": choose leave-one-out, 5-fold`:                                                             func(c *Config) { c.Evaluate.ByTool = "3-fold" },
-		"window: length: 0s: must be positive, for example 1s":                                                                  func(c *Config) { c.Window.Length = 0 },
-		`network: encoding: classify: encoding "onehot": unusable setting: must be one of`:                                      func(c *Config) { c.Network.Encoding = "onehot" },
-		"network: bins: classify: 4096 bins":                                                                                    func(c *Config) { c.Network.Bins = 4096 },
-		"network: fine_tune: balance: classify: balance 2":                                                                      func(c *Config) { c.Network.FineTune.Balance = 2 },
-		"network: hidden: classify: unusable setting: dbn: hidden layer 2 has 0 units":                                          func(c *Config) { c.Network.Hidden = []int{3, 0} },
-		"network: pretrain: steps: classify: unusable setting: dbn: -1 steps of contrastive divergence: must":                   func(c *Config) { c.Network.Pretrain.Steps = -1 },
-		"network: pretrain: sparsity: classify: unusable setting: dbn: sparsity 1: must be a share":                             func(c *Config) { c.Network.Pretrain.Sparsity = 1 },
-		"network: pretrain: sparsity_cost: 2: weighs the distance from a sparsity target that is not set: set `sparsity`":       func(c *Config) { c.Network.Pretrain.SparsityCost = 2 },
-		"network: pretrain: momentum: classify: unusable setting: dbn: pre-training momentum 1: must be below 1":                func(c *Config) { c.Network.Pretrain.Momentum = 1 },
-		`network: fine_tune: optimizer: classify: unusable setting: dbn: fine-tuning method "rmsprop": must be "adam" or "sgd"`: func(c *Config) { c.Network.FineTune.Optimizer = "rmsprop" },
-		"network: fine_tune: momentum: 0.9: adam has moments of its own: remove it, or set `optimizer: sgd`":                    func(c *Config) { c.Network.FineTune.Momentum = 0.9 },
-		"network: fine_tune: patience: 5: nothing is stopped early: set `early_stopping: true`":                                 func(c *Config) { c.Network.FineTune.Patience = 5 },
-		"network: fine_tune: patience: classify: unusable setting: dbn: patience of -5 epochs: must be positive":                func(c *Config) { c.Network.FineTune = FineTune{EarlyStopping: true, Patience: -5} },
-		`costs: posteriors: classify: costs from posteriors "test"`:                                                             func(c *Config) { c.Costs.Posteriors = "test" },
-		`costs: metric: `: func(c *Config) { c.Costs.Metric = "accuracy" },
-		`costs: fitness: "exact": choose smoothed or raw`:                                                                        func(c *Config) { c.Costs.Fitness = "exact" },
-		`costs: search: classify: choosing costs: unusable setting: jade: variant "cmaes": must be "jade", "paper" or "literal"`: func(c *Config) { c.Costs.Search = "cmaes" },
+		"label: vb_max_um: -1: must be a positive":                  func(c *Config) { c.Label.VBMaxUM = -1 },
+		"label: wear: rule: nothing makes a tool faulty: set":       func(c *Config) { c.Label = wear.Rule{} },
+		"reference: 0 windows: learn from 1 to 200":                 func(c *Config) { c.Reference.Windows = 0 },
+		`reference: mode "logs" is not one of "auto"`:               func(c *Config) { c.Reference.Mode = "logs" },
+		`gate: "yes": choose auto or off`:                           func(c *Config) { c.Gate = "yes" },
+		`join: "nearest": choose interpolate or hole-end`:           func(c *Config) { c.Join = "nearest" },
+		`evaluate: by_tool: "3-fold": choose leave-one-out, 5-fold`: func(c *Config) { c.Evaluate.ByTool = "3-fold" },
+		"window: length: 0s: must be positive, for example 1s":      func(c *Config) { c.Window.Length = 0 },
+		`network: encoding: "onehot": must be one of`:               func(c *Config) { c.Network.Encoding = "onehot" },
+		"network: bins: 4096: must be from 1 to":                    func(c *Config) { c.Network.Bins = 4096 },
+		"network: fine_tune: balance: 2: must be from 0":            func(c *Config) { c.Network.FineTune.Balance = 2 },
+		"network: hidden: layer 2 has 0 units":                      func(c *Config) { c.Network.Hidden = []int{3, 0} },
+		`stability: "on": must be`:                                  func(c *Config) { c.Stability = "on" },
+		"network: pretrain: epochs: -2: must be":                    func(c *Config) { c.Network.Pretrain.Epochs = -2 },
+		"network: pretrain: batch: -1: must be":                     func(c *Config) { c.Network.Pretrain.Batch = -1 },
+		"network: pretrain: rate: -1: must be":                      func(c *Config) { c.Network.Pretrain.Rate = -1 },
+		"network: fine_tune: epochs: -1: must be":                   func(c *Config) { c.Network.FineTune.Epochs = -1 },
+		"network: fine_tune: batch: -1: must be":                    func(c *Config) { c.Network.FineTune.Batch = -1 },
+		"network: fine_tune: rate: -1: must be":                     func(c *Config) { c.Network.FineTune.Rate = -1 },
+		"network: fine_tune: decay: +Inf: must be":                  func(c *Config) { c.Network.FineTune.Decay = math.Inf(1) },
+		"network: fine_tune: momentum: 1: must be below 1":          func(c *Config) { c.Network.FineTune.Method, c.Network.FineTune.Momentum = "sgd", 1 },
+		"network: pretrain: sparsity_cost: -1: must be":             func(c *Config) { c.Network.Pretrain.Sparsity, c.Network.Pretrain.SparsityCost = 0.1, -1 },
+		"costs: folds: 1: must be":                                  func(c *Config) { c.Costs.Folds = 1 },
+		"network: pretrain: steps: -1: must be positive":            func(c *Config) { c.Network.Pretrain.Steps = -1 },
+		"network: pretrain: sparsity: 1: must be a share":           func(c *Config) { c.Network.Pretrain.Sparsity = 1 },
+		"network: pretrain: sparsity_cost: 2: weighs the distance from a sparsity target that is not set: set `sparsity`": func(c *Config) { c.Network.Pretrain.SparsityCost = 2 },
+		"network: pretrain: momentum: 1: must be below 1":                                                                 func(c *Config) { c.Network.Pretrain.Momentum = 1 },
+		`network: fine_tune: optimizer: "rmsprop": must be "adam" or "sgd"`:                                               func(c *Config) { c.Network.FineTune.Method = "rmsprop" },
+		"network: fine_tune: momentum: 0.9: adam has moments of its own: remove it, or set `optimizer: sgd`":              func(c *Config) { c.Network.FineTune.Momentum = 0.9 },
+		"network: fine_tune: patience: 5: nothing is stopped early: set `early_stopping: true`":                           func(c *Config) { c.Network.FineTune.Patience = 5 },
+		"network: fine_tune: patience: -5: must be positive":                                                              func(c *Config) { c.Network.FineTune.EarlyStopping, c.Network.FineTune.Patience = true, -5 },
+		`costs: posteriors: "test": must be`:                                                                              func(c *Config) { c.Costs.Posteriors = "test" },
+		`costs: metric: "accuracy": must be one of`:                                                                       func(c *Config) { c.Costs.Metric = "accuracy" },
+		`costs: fitness: "exact": must be "smoothed" or "raw"`:                                                            func(c *Config) { c.Costs.Fitness = "exact" },
+		`costs: search: jade: variant "cmaes": must be "jade", "paper" or "literal"`:                                      func(c *Config) { c.Costs.Search = "cmaes" },
 	} {
 		c := DefaultConfig()
 		change(&c)
@@ -95,7 +108,8 @@ func TestLoadConfigNamesTheLine(t *testing.T) {
 // its golden vectors hold, and it ranks the windows it was trained on.
 func TestEveryKeyCounts(t *testing.T) {
 	base := latheJob(t)
-	base.Config.Network = Network{Hidden: []int{6}, Pretrain: Pretrain{Epochs: 6}, FineTune: FineTune{Epochs: 25}}
+	base.Config.Network = Network{Hidden: []int{6}, Pretrain: dbn.PretrainSettings{Epochs: 6}}
+	base.Config.Network.FineTune.Epochs = 25
 	base.Config.Costs.Folds = 2
 	base.Config.Evaluate = Evaluate{ByTool: "off"}
 	fit := func(why string, change func(*Config)) string {
@@ -122,12 +136,12 @@ func TestEveryKeyCounts(t *testing.T) {
 		"pretrain momentum": func(c *Config) { c.Network.Pretrain.Momentum = -1 },
 		"sparsity: 0.1":     func(c *Config) { c.Network.Pretrain.Sparsity = 0.1 },
 		"sparsity_cost: 5":  func(c *Config) { c.Network.Pretrain.Sparsity, c.Network.Pretrain.SparsityCost = 0.1, 5 },
-		"optimizer: sgd":    func(c *Config) { c.Network.FineTune.Optimizer = "sgd" },
-		"momentum of sgd":   func(c *Config) { c.Network.FineTune.Optimizer, c.Network.FineTune.Momentum = "sgd", 0.5 },
+		"optimizer: sgd":    func(c *Config) { c.Network.FineTune.Method = "sgd" },
+		"momentum of sgd":   func(c *Config) { c.Network.FineTune.Method, c.Network.FineTune.Momentum = "sgd", 0.5 },
 		"early_stopping":    func(c *Config) { c.Network.FineTune.EarlyStopping = true },
 		"posteriors":        func(c *Config) { c.Costs.Posteriors = classify.Training },
 		"metric: mcc":       func(c *Config) { c.Costs.Metric = score.MCC },
-		"fitness: raw":      func(c *Config) { c.Costs.Fitness = Raw },
+		"fitness: raw":      func(c *Config) { c.Costs.Fitness = classify.Raw },
 		"search: paper":     func(c *Config) { c.Costs.Search = jade.Paper },
 		"search: literal":   func(c *Config) { c.Costs.Search = jade.Literal },
 	} {
@@ -140,8 +154,8 @@ func TestEveryKeyCounts(t *testing.T) {
 	// What is the default is the same when it is named.
 	named := fit("named defaults", func(c *Config) {
 		c.Network.Pretrain.Steps, c.Network.Pretrain.Momentum = 1, 0.9
-		c.Network.FineTune.Optimizer = "adam"
-		c.Costs = Costs{Posteriors: classify.OutOfFold, Folds: 2, Fitness: Smoothed, Search: jade.Published}
+		c.Network.FineTune.Method = "adam"
+		c.Costs = classify.CostSettings{Posteriors: classify.OutOfFold, Folds: 2, Fitness: classify.Smoothed, Search: jade.Published}
 	})
 	if seen[named] != "defaults" {
 		t.Errorf("defaults that are named train %q", seen[named])
@@ -164,7 +178,9 @@ func TestDocsNameEveryKey(t *testing.T) {
 			f := of.Field(i)
 			key := prefix + f.Tag.Get("yaml")
 			switch {
-			case f.Tag.Get("yaml") == "-": // found out by the trainer
+			case f.Tag.Get("yaml") == "-", !f.IsExported(): // found out by the trainer
+			case f.Tag.Get("yaml") == ",inline":
+				walk(prefix, f.Type)
 			case f.Type.Kind() == reflect.Struct:
 				walk(key+".", f.Type)
 			case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
@@ -185,7 +201,10 @@ func TestDocsNameEveryKey(t *testing.T) {
 // Patience ends fine-tuning earlier.
 func TestPatience(t *testing.T) {
 	j := latheJob(t)
-	j.Config.Network = Network{Hidden: []int{4}, Pretrain: Pretrain{Epochs: -1}, FineTune: FineTune{Epochs: 300, Rate: 0.05, EarlyStopping: true, Patience: 2}}
+	j.Config.Network = Network{
+		Hidden: []int{4}, Pretrain: dbn.PretrainSettings{Epochs: -1},
+		FineTune: FineTune{FineTuneSettings: dbn.FineTuneSettings{Epochs: 300, Rate: 0.05, Patience: 2}, EarlyStopping: true},
+	}
 	j.Config.Costs.Posteriors = classify.Training
 	j.Config.Evaluate = Evaluate{ByTool: "off"}
 	_, r, err := Run(t.Context(), j)

@@ -174,7 +174,7 @@ func (s Search) draw(rng *rand.Rand) []Network {
 		n := s.Config.Network
 		n.Hidden = hidden[rng.IntN(len(hidden))]
 		n.Pretrain.Rate = between(0.01, 0.2)
-		if n.FineTune.Rate = between(0.001, 0.02); n.FineTune.Optimizer == "sgd" {
+		if n.FineTune.Rate = between(0.001, 0.02); n.FineTune.Method == "sgd" {
 			n.FineTune.Rate *= 20 // as are its defaults
 		}
 		n.FineTune.Decay = between(1e-4, 1e-2)

@@ -36,7 +36,7 @@ type Job struct {
 
 	// Keep, if not nil, keeps trained networks, for a run that is cut off and
 	// started again.
-	Keep classify.Keeper
+	Keep classify.Checkpoints
 
 	// Progress, if not nil, is told how far each phase is, by one goroutine at
 	// a time.

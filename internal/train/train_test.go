@@ -289,8 +289,8 @@ func TestRunComplains(t *testing.T) {
 			[]string{"199 without label (0 labelled, 199 not: 199 tool not measured)", "names machines, tools and holes as the recordings do"},
 		},
 		{"gate", func(j *Job) { j.Config.Gate = "on" }, nil, []string{`gate: "on"`, "auto or off"}},
-		{"unknown encoding", func(j *Job) { j.Config.Network.Encoding = "onehot" }, nil, []string{`encoding "onehot"`, "must be one of"}},
-		{"one fold", func(j *Job) { j.Config.Costs.Folds = 1 }, nil, []string{"1 folds", "must be 2 or more"}},
+		{"unknown encoding", func(j *Job) { j.Config.Network.Encoding = "onehot" }, nil, []string{`network: encoding: "onehot"`, "must be one of"}},
+		{"one fold", func(j *Job) { j.Config.Costs.Folds = 1 }, nil, []string{"costs: folds: 1", "must be 2 or more"}},
 	} {
 		j := latheJob(t)
 		quick(&j.Config)

@@ -164,7 +164,7 @@ func (j *Job) unknown(ctx context.Context, rows rowTable, m *model.Model, v *cla
 		return nil, err
 	}
 	for i, f := range v.Fold {
-		out[i] = f >= 0 && parts[f].Doubt(v.Decision[i], v.Posterior[i*k:(i+1)*k], novelty[i]) != ""
+		out[i] = f >= 0 && parts[f].UnknownReason(v.Decision[i], v.Posterior[i*k:(i+1)*k], novelty[i]) != ""
 	}
 	return out, nil
 }

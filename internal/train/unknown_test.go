@@ -136,7 +136,7 @@ func TestRatesOfConformalSets(t *testing.T) {
 		}
 		for _, fold := range folds {
 			one := []classify.Fold{fold} // a tool is held out more than once
-			v, err := classify.CrossValidate(t.Context(), rows.x(), rows.Class, rows.group, tc.job.settings(rows), one)
+			v, err := classify.CrossValidateTable(t.Context(), &classify.Table{X: rows.x(), Y: rows.Class, Groups: rows.group}, tc.job.settings(rows), one)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,11 +28,11 @@ func ParseBudget(s string) (Budget, error) {
 	}
 	n, err := strconv.ParseFloat(words[0], 64)
 	if err != nil || !(n >= 0 && n <= 1e6) {
-		return wrong(fmt.Sprintf("%.20q is no number of alarms between 0 and a million", words[0]))
+		return wrong(fmt.Sprintf("%.20q is not a number of alarms between 0 and a million", words[0]))
 	}
 	per, err := time.ParseDuration(words[2])
 	if err != nil || per < time.Second || per > 10000*time.Hour {
-		return wrong(fmt.Sprintf("%.20q is no time between 1s and 10000h", words[2]))
+		return wrong(fmt.Sprintf("%.20q is not a time between 1s and 10000h", words[2]))
 	}
 	return Budget{Alarms: n, Per: per}, nil
 }
@@ -56,7 +56,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// confidence is that of all intervals.
+// confidence is the level of all intervals.
 const confidence = 0.95
 
 // RateInterval returns the exact interval of 95 % for the rate of a Poisson

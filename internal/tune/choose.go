@@ -19,7 +19,7 @@ type Job struct {
 	Budget       Budget
 	Workers      int // 0: one for each CPU; never changes the choice
 
-	// Progress, if not nil, is told how many settings were replayed, by one
+	// Progress, if not nil, is called with how many settings were replayed, by one
 	// goroutine at a time.
 	Progress func(done, total int)
 }
@@ -60,9 +60,8 @@ type Choice struct {
 	Within bool      // Best is within the budget; if nothing is, it has the fewest false alarms
 	Curve  []Figures // the trade-off: with each more false alarms than before, and better
 
-	// Others is what becomes of each tool under the settings that all other tools
-	// choose, added up; its settings are those of nobody. It is nil if less than
-	// two tools turn.
+	// Others adds up what becomes of each tool under the settings that all other
+	// tools choose. Its Settings are empty. It is nil if less than two tools turn.
 	Others *Figures
 
 	Tools    int
@@ -73,7 +72,7 @@ type Choice struct {
 // ErrData is wrapped by errors that other data would not give.
 var ErrData = errors.New("nothing to tune on")
 
-// thresholds are those that are tried: 0.5 is the model's own decision.
+// thresholds are tried: 0.5 is the model's own decision.
 var thresholds = []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999}
 
 // looks are the n that are tried.
@@ -95,10 +94,10 @@ func grid(s alarm.Settings) []alarm.Settings {
 }
 
 // Choose replays all lives under many settings and returns the best within the
-// budget: that which misses the fewest tools, of those the one with the least
-// delay in all, of those the one with the fewest false alarms. Of settings as good
-// it takes the k and n for which the most thresholds are, and of these the one in
-// the middle, which is the farthest from being worse.
+// budget. The best misses the fewest tools. Of several it has the least delay in all,
+// and of several the fewest false alarms. Of settings as good it takes the k and n
+// with the most thresholds, and of these thresholds the one in the middle, which is
+// the farthest from being worse.
 func Choose(ctx context.Context, j Job) (*Choice, error) {
 	if j.Step == 0 {
 		j.Step = j.Length
@@ -132,41 +131,69 @@ func Choose(ctx context.Context, j Job) (*Choice, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := func(s alarm.Settings, os []outcome, but int) Figures {
-		f := Figures{Settings: s}
-		for i, o := range os {
-			if i != but {
-				f.add(o, healthy[i], j.Step)
-			}
-		}
-		return f.finish(j.Length, j.Step)
-	}
-	all := make([]Figures, len(settings))
-	for i := range settings {
-		all[i] = sum(settings[i], outcomes[i], -1)
-	}
-	if c.Best, c.Within = best(all, j.Budget.Rate()); !c.Within {
-		c.Best = fewest(all)
-	}
+	t := &replays{Job: j, settings: settings, outcomes: outcomes, healthy: healthy, figures: make([]Figures, len(settings))}
+	all := t.without(none)
+	c.Best, c.Within = t.choose(all)
 	c.Curve = curve(all)
-	c.Now = sum(j.Alarm, r.replay(j.Alarm), -1)
-	if turned < 2 {
-		return c, nil
+	c.Now = t.sum(j.Alarm, r.replay(j.Alarm), none)
+	if turned > 1 {
+		c.Others = t.others()
 	}
-	c.Others = new(Figures)
-	for but := range j.Lives {
-		for i := range settings {
-			all[i] = sum(settings[i], outcomes[i], but)
-		}
-		chosen, ok := best(all, j.Budget.Rate())
-		if !ok {
-			chosen = fewest(all)
-		}
-		at := slices.Index(settings, chosen.Settings)
-		c.Others.add(outcomes[at][but], healthy[but], j.Step)
-	}
-	*c.Others = c.Others.finish(j.Length, j.Step)
 	return c, nil
+}
+
+// replays are what became of each tool under each of the settings.
+type replays struct {
+	Job
+	settings []alarm.Settings
+	outcomes [][]outcome // by settings and tool
+	healthy  []int       // windows of each tool
+	figures  []Figures   // memory that without lends
+}
+
+// none leaves no tool out.
+const none = -1
+
+// sum adds up what became of all tools but one.
+func (t *replays) sum(s alarm.Settings, of []outcome, but int) Figures {
+	f := Figures{Settings: s}
+	for i, o := range of {
+		if i != but {
+			f.add(o, t.healthy[i], t.Step)
+		}
+	}
+	return f.finish(t.Length, t.Step)
+}
+
+// without returns the figures of all settings over all tools but one, valid until the
+// next call.
+func (t *replays) without(but int) []Figures {
+	for i, s := range t.settings {
+		t.figures[i] = t.sum(s, t.outcomes[i], but)
+	}
+	return t.figures
+}
+
+// choose returns the best within the budget, or else the one with the fewest false
+// alarms.
+func (t *replays) choose(all []Figures) (chosen Figures, within bool) {
+	if chosen, within = best(all, t.Budget.Rate()); !within {
+		chosen = fewest(all)
+	}
+	return chosen, within
+}
+
+// others adds up what becomes of each tool under the settings that all other tools
+// choose.
+func (t *replays) others() *Figures {
+	f := new(Figures)
+	for but := range t.Lives {
+		chosen, _ := t.choose(t.without(but))
+		at := slices.Index(t.settings, chosen.Settings)
+		f.add(t.outcomes[at][but], t.healthy[but], t.Step)
+	}
+	*f = f.finish(t.Length, t.Step)
+	return f
 }
 
 // add adds what became of a tool with so many healthy windows.
@@ -244,7 +271,7 @@ func widest(tied []Figures) Figures {
 	return most[len(most)/2]
 }
 
-// fewest returns the best of those with the fewest false alarms.
+// fewest returns the best of the figures with the fewest false alarms.
 func fewest(all []Figures) Figures {
 	least := slices.MinFunc(all, func(a, b Figures) int {
 		chat := func(f Figures) int {

@@ -15,7 +15,7 @@
 //	missed          a tool that turned and was not found
 //	delay           cutting time from the start of the turn to the end of the window
 //	                that raised the alarm: a window at least; none of an early tool
-//	cutting time    that of judged windows, each for its step: what is between them
+//	cutting time    the time of judged windows, each for its step: time between them
 //	                does not count
 //	cutting hour    an hour of cutting time in which the tool is healthy by its
 //	                label: only then an alarm can be false
@@ -68,7 +68,7 @@ type outcome struct {
 // replayer replays lives under one setting after the other.
 type replayer struct {
 	lives        []Life
-	names        []string // different for each life, whatever tools are called
+	names        []string // different for each life, also where tools have the same name
 	turns        []int
 	length, step time.Duration
 }

@@ -98,9 +98,9 @@ func drawLives(t *rapid.T) []Life {
 	}), 1, 4).Draw(t, "lives")
 }
 
-// Whatever the lives: nothing that was replayed is within the budget and better
-// than the choice; along the curve false alarms rise and what is bought with them
-// is worth it; and the number of workers changes nothing.
+// For any lives: nothing that was replayed is within the budget and better than the
+// choice. Along the curve false alarms rise, and each step is better than the one
+// before. The number of workers changes nothing.
 func TestChoiceIsTheBest(t *testing.T) {
 	before := looks
 	looks = []int{2, 3, 5, 8} // the law is the same, and quicker to see

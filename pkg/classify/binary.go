@@ -96,7 +96,7 @@ func (c *Classifier) UnmarshalBinary(b []byte) error {
 		return fmt.Errorf("classify: %w: %w", ErrCorrupt, err)
 	}
 	if k, in := read.network.Classes(), read.network.Inputs(); k != len(read.costs) || in != encoder.inputs {
-		return fmt.Errorf("classify: %w: a network of %d inputs and %d classes beside %d encoded features and %d costs", ErrCorrupt, in, k, encoder.inputs, len(read.costs))
+		return fmt.Errorf("classify: %w: a network of %d inputs and %d classes with %d encoded features and %d costs", ErrCorrupt, in, k, encoder.inputs, len(read.costs))
 	}
 	for j, cost := range read.costs {
 		if !(cost >= 0 && cost <= 1) {
@@ -132,11 +132,11 @@ func readCommittee(r *littleendian.Reader) (*Encoder, error) {
 			return nil, err
 		}
 		if len(parts) > 0 && len(p.columns) != parts[0].Columns() {
-			return nil, fmt.Errorf("classify: %w: encodings of %d and %d features beside each other", ErrCorrupt, parts[0].Columns(), len(p.columns))
+			return nil, fmt.Errorf("classify: %w: encodings of %d and %d features in one committee", ErrCorrupt, parts[0].Columns(), len(p.columns))
 		}
 		parts = append(parts, p)
 	}
-	return beside(parts), nil
+	return committeeOf(parts), nil
 }
 
 func readColumns(r *littleendian.Reader, number byte) (*Encoder, error) {
@@ -174,6 +174,11 @@ func (c column) sound(e Encoding) bool {
 			return false
 		}
 	}
+	return c.fits(e)
+}
+
+// fits reports whether the column has as many knots and values as e makes.
+func (c column) fits(e Encoding) bool {
 	k, v := len(c.knots), len(c.values)
 	if k == 0 {
 		return v == 0

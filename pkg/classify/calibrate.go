@@ -95,8 +95,8 @@ func bisectTemperature(slope func(b float64) float64) float64 {
 	return 2 / (low + high)
 }
 
-// leastLog stands for the logarithm of a posterior of 0: that of the least
-// positive float32, which networks compute in.
+// leastLog stands for the logarithm of a posterior of 0: the logarithm of the
+// least positive float32, which networks compute in.
 var leastLog = math.Log(math.SmallestNonzeroFloat32)
 
 // temper replaces posteriors, N×K row-major, by those at temperature t > 0.

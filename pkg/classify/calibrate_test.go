@@ -63,8 +63,8 @@ func TestTemperatureByHand(t *testing.T) {
 	near(t, "temperature of nothing", Temperature(nil, nil, 2), 1)
 }
 
-// The classifier gives the posteriors that the costs were chosen for: those of
-// the network as trained, at the reported temperature.
+// The classifier gives the posteriors that the costs were chosen for: the
+// network's as it was trained, at the reported temperature.
 func TestFitCalibrates(t *testing.T) {
 	x, y := clusters(3, 3, 0.8, 200, 60)
 	s := quick()
@@ -99,13 +99,13 @@ func TestLabelsOfGroups(t *testing.T) {
 	var y []int
 	var names []string
 	for g := range groups {
-		home := make([]float64, x.Cols) // of the group, whatever its label
-		for j := range home {
-			home[j] = 3 * rng.NormFloat64()
+		center := make([]float64, x.Cols) // of the group, for rows of both labels
+		for j := range center {
+			center[j] = 3 * rng.NormFloat64()
 		}
 		for range rows {
-			for j := range home {
-				x.Row(len(y))[j] = float32(home[j] + 0.3*rng.NormFloat64())
+			for j := range center {
+				x.Row(len(y))[j] = float32(center[j] + 0.3*rng.NormFloat64())
 			}
 			y, names = append(y, g%2), append(names, fmt.Sprint("G", g))
 		}
@@ -114,7 +114,7 @@ func TestLabelsOfGroups(t *testing.T) {
 	if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, "hardly anything of rows") }) || r.Costs.Temperature != 1 {
 		t.Errorf("temperature %v, warnings %q", r.Costs.Temperature, r.Warnings)
 	}
-	v, err := CrossValidate(t.Context(), x, y, names, quick(), LeaveOneGroupOut(names))
+	v, err := crossValidate(t.Context(), x, y, names, quick(), LeaveOneGroupOut(names))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,15 +76,15 @@ const (
 	// with among fewer than 10,000 rows.
 	softShare = 1e-4
 	// Above searchedWhole rows of three classes or more, the search sees
-	// searchedOfClass of each, evenly spread: its G-mean is within 2e-4 of that of
-	// a search on all, less than seeds of the search make.
+	// searchedOfClass of each, evenly spread: its G-mean is within 2e-4 of a
+	// search on all rows, less than seeds of the search make.
 	searchedWhole   = 1 << 20
 	searchedOfClass = 50_000
 )
 
 // ChooseCosts returns the costs that Fit would choose for rows of the given
-// posteriors, N×K row-major, and classes, with what else there was: for two
-// classes the exact optimum by sweep beside what JADE found. Settings.Posteriors
+// posteriors, N×K row-major, and classes. The report has the other choices too: for
+// two classes the exact optimum by sweep and what JADE found. Settings.Posteriors
 // and Folds have no meaning here. It returns an error that wraps ErrSize,
 // ErrClasses or ErrSettings, or the error of ctx.
 func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s CostSettings) (CostVector, *CostReport, error) {
@@ -94,7 +94,7 @@ func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s Cos
 	if n := countClasses(y); k < 2 || len(n) != k || slices.Contains(n, 0) {
 		return nil, nil, fmt.Errorf("classify: choosing costs of %d classes on rows of %d: %w: each needs some", k, len(n), ErrClasses)
 	}
-	if err := s.check(k); err != nil {
+	if err := s.checkSearch(k); err != nil {
 		return nil, nil, err
 	}
 	d := newJudged(k, posterior, y)
@@ -135,7 +135,7 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 		exact, smooth := cut((p.low+p.high)/2), cut(d.smoothed(s.Metric))
 		add(exactChoice, exact)
 		add(smoothedChoice, smooth)
-		if optimum = smooth; s.Raw {
+		if optimum = smooth; s.Fitness == Raw {
 			optimum = exact
 		}
 		if p.fitness == 0 {
@@ -181,28 +181,47 @@ func costBox(k int) jade.Problem {
 	return jade.Problem{Lower: make([]float64, k), Upper: slices.Repeat([]float64{1}, k)}
 }
 
-// check reports settings of the search that cannot be used for K classes, before
-// hours are spent on training.
+// check reports the first setting that cannot be used for K classes. Defaults of
+// Posteriors and Folds are in place.
 func (s CostSettings) check(k int) error {
 	switch {
-	case s.Metric != "" && !slices.Contains(score.Metrics, s.Metric):
-		return fmt.Errorf("classify: costs that maximise %q: %w: must be one of %v", s.Metric, ErrSettings, score.Metrics)
-	case s.PriorRows < 0:
-		return fmt.Errorf("classify: an inverse prior that counts for %d rows: %w: must not be negative", s.PriorRows, ErrSettings)
-	case k > 2 && s.Metric.PairOnly():
-		return fmt.Errorf("classify: costs of %d classes that maximise %s: %w: it is a figure of two classes; choose %s or %s",
-			k, s.Metric, ErrSettings, score.GMean, score.BalancedAccuracy)
+	case s.Posteriors != OutOfFold && s.Posteriors != Training:
+		return wrong("costs.posteriors", "%q: must be %q or %q", s.Posteriors, OutOfFold, Training)
+	case s.Folds < 2:
+		return wrong("costs.folds", "%d: must be 2 or more", s.Folds)
 	}
-	if err := s.Search.Check(costBox(k)); err != nil {
-		return fmt.Errorf("classify: choosing costs: %w: %w", ErrSettings, err)
+	return s.checkSearch(k)
+}
+
+// checkSearch reports what check does, but for Posteriors and Folds.
+func (s CostSettings) checkSearch(k int) error {
+	switch {
+	case s.Metric != "" && !slices.Contains(score.Metrics, s.Metric):
+		return wrong("costs.metric", "%q: must be one of %v", s.Metric, score.Metrics)
+	case s.Fitness != "" && s.Fitness != Smoothed && s.Fitness != Raw:
+		return wrong("costs.fitness", "%q: must be %q or %q", s.Fitness, Smoothed, Raw)
+	case s.PriorRows < 0:
+		return wrong("costs.prior_rows", "%d: must not be negative", s.PriorRows)
+	case k > 2 && s.Metric.PairOnly():
+		return wrong("costs.metric", "%s is a figure of two classes, and there are %d: choose %s or %s", s.Metric, k, score.GMean, score.BalancedAccuracy)
+	}
+	if err := s.search().Check(costBox(k)); err != nil {
+		return wrong("costs.search", "%w", err)
 	}
 	return nil
 }
 
+// search returns the settings of JADE.
+func (s CostSettings) search() jade.Settings {
+	s.JADE.Variant = s.Search
+	return s.JADE
+}
+
 // evolve searches the costs with the greatest metric on d by JADE.
 func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, r *CostReport) (CostVector, error) {
-	search := s.Search
-	if !s.Raw {
+	smooth := s.Fitness != Raw
+	search := s.search()
+	if smooth {
 		search.Initial = append(slices.Clone(search.Initial), d.seeds(inverse)...)
 	}
 	all := d.recalls(0)
@@ -215,7 +234,7 @@ func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, 
 	}
 	problem := costBox(d.k)
 	problem.Evaluate = func(f []float64, costs [][]float64) {
-		searched.fitness(f, costs, s.Metric, !s.Raw)
+		searched.fitness(f, costs, s.Metric, smooth)
 		for i := range f {
 			f[i] = -f[i]
 		}
@@ -228,7 +247,7 @@ func (d judged) evolve(ctx context.Context, inverse CostVector, s CostSettings, 
 		// Whether the find is worth more than a first guess, all rows decide.
 		candidates := append([][]float64{found.X}, search.Initial...)
 		f := make([]float64, len(candidates))
-		all.fitness(f, candidates, s.Metric, !s.Raw)
+		all.fitness(f, candidates, s.Metric, smooth)
 		for i, v := range f {
 			if v > f[0] {
 				f[0], found.X = v, candidates[i]
@@ -282,11 +301,11 @@ func (d judged) seeds(inverse CostVector) [][]float64 {
 	return [][]float64{make([]float64, d.k), inverse, Weighted(posterior), Weighted(level)}
 }
 
-// What is done where few groups have rows of some class but the first, by how many
-// do. Settled on all choices of one, two and three labelled tools out of the five
+// few has the decay and the costs where few groups have rows of some class but the first,
+// by how many do. They were chosen on all choices of one, two and three labelled tools out of the five
 // worn ones of the turning recording, the others without labels (docs/algorithm.md).
 var few = [...]struct {
-	decay float64 // of fine-tuning, for inputs that are not bins; 0: as ever
+	decay float64 // of fine-tuning, for inputs that are not bins; 0: the usual one
 	rule  string
 }{
 	1: {4e-3, "the inverse prior alone, on posteriors as the network gives them: one group has rows of the rarest class, so that none can be held out"},
@@ -294,7 +313,7 @@ var few = [...]struct {
 }
 
 // settle adapts settings to how many groups have rows of a class, where those are
-// few. What s says itself stays.
+// few. What the caller has set stays.
 func (s Settings) settle(y []int, groups []string, k int, r *Report) Settings {
 	if groups == nil || s.Costs.Posteriors == Training {
 		return s
@@ -304,7 +323,7 @@ func (s Settings) settle(y []int, groups []string, k int, r *Report) Settings {
 	if n >= len(few) {
 		return s
 	}
-	s.Costs.Uncalibrated, s.nearOnly = true, true
+	s.Costs.Uncalibrated, s.boundWear = true, true
 	if n == 1 && !s.Costs.Unmixed && !s.Costs.Metric.PairOnly() {
 		s.Costs.priorAlone = true
 	}

@@ -15,7 +15,7 @@
 //
 // [Fit] trains all three: the costs on posteriors of rows which the network
 // that gave them was not trained on (out of fold), so that they are not chosen
-// on answers known by heart. [CrossValidate] says how good that is on rows and
+// on answers known by heart. [CrossValidateTable] says how good that is on rows and
 // groups never seen.
 //
 // Source: C. Zhang, K. C. Tan, H. Li and G. S. Hong, "A Cost-Sensitive Deep
@@ -59,8 +59,8 @@ var (
 	ErrCorrupt = errors.New("not a classifier")
 )
 
-// Settings says how a classifier is fitted. Zero fields take the defaults named
-// beside them.
+// Settings says how a classifier is fitted. A zero field takes the default that its
+// comment names.
 type Settings struct {
 	Encoding Encoding // of features; default Standard
 	Bins     int      // most bins of a feature, for Bins and Committee only; default 8
@@ -83,7 +83,7 @@ type Settings struct {
 	// Network.ClassWeights must be nil.
 	Balance float64
 
-	// EarlyStop holds a fifth of the groups, or of the rows if there are no
+	// EarlyStop holds a fifth of the groups, or of the rows if they have no
 	// groups, out of the training of every network and keeps the weights of the
 	// epoch that suits them best, see dbn.FineTuneSettings. It saves time on
 	// large tables; on small ones the rows are worth more than the stop.
@@ -93,17 +93,17 @@ type Settings struct {
 	// tools; default StabilityAuto. It takes a Table with groups whose rows are in the order of time.
 	Stability Stability
 
-	// Exclude are columns that do not count: those of which a person knows that they
-	// follow something else than wear.
+	// Exclude are columns that do not count, because a person knows that they follow
+	// something else than wear.
 	Exclude []int
 
 	// Transductive lets networks learn from rows without a class of tools that are
 	// held out. Scores then say what is reached on tools whose rows are at hand.
 	Transductive bool
 
-	ownDecay bool // Network.FineTune.Decay is the default
-	nearOnly bool // see settle
-	crossing bool // put rows where wear jumps over the limit, see settle
+	ownDecay  bool // Network.FineTune.Decay is the default
+	boundWear bool // see settle
+	crossing  bool // put rows where wear jumps over the limit, see settle
 
 	Costs   CostSettings
 	Seed    uint64 // of every random draw: equal seeds give equal bytes
@@ -112,7 +112,7 @@ type Settings struct {
 	// Keep, if not nil, keeps every network once it is trained, and the states of
 	// trainings that take long; those that it has already are not trained again,
 	// or not from the beginning. It never changes a result.
-	Keep Keeper
+	Keep Checkpoints
 
 	// Progress, if not nil, is called as work goes on, by one goroutine at a
 	// time, with the phase, "train", and how much of it is done.
@@ -120,38 +120,54 @@ type Settings struct {
 }
 
 // CostSettings says how costs are chosen. The zero value is what measured best:
-// out of fold, calibrated, smoothed, mixed with the inverse prior.
+// out of fold, calibrated, smoothed, mixed with the inverse prior. Tags are the
+// keys of a configuration file.
 type CostSettings struct {
-	Posteriors Posteriors // on which costs are chosen; default OutOfFold
-	Folds      int        // out of fold: networks trained to that end; default 10; fewer if there are fewer groups
+	Posteriors Posteriors `yaml:"posteriors" json:"posteriors,omitempty"` // on which costs are chosen; default OutOfFold
+	Folds      int        `yaml:"folds" json:"folds,omitempty"`           // out of fold: networks trained to that end; default 10; fewer if there are fewer groups
 
 	// Uncalibrated leaves posteriors as the network gives them. Otherwise they
-	// are brought, for good, to the temperature at which those out of fold have
+	// are brought, for good, to the temperature at which the out-of-fold ones have
 	// the least cross-entropy: networks trained to the end are too sure of
 	// themselves, and the inverse prior presumes posteriors that are true.
-	Uncalibrated bool
+	Uncalibrated bool `yaml:"-" json:"-"`
 
-	Metric  score.Metric // what to maximise; default score.GMean
-	Raw     bool         // maximise the plain metric, which has plateaus and noise, instead of the smoothed one
-	Unmixed bool         // keep the optimum, do not go towards the inverse prior in log weight, as F1 and MCC never do
+	Metric  score.Metric `yaml:"metric" json:"metric,omitempty"`   // what to maximise; default score.GMean
+	Fitness Fitness      `yaml:"fitness" json:"fitness,omitempty"` // the form of the metric; default Smoothed
+	Unmixed bool         `yaml:"-" json:"-"`                       // keep the optimum, do not go towards the inverse prior in log weight, as F1 and MCC never do
 
 	// PriorRows is how many rows of the rarest class the inverse prior counts
 	// for: with n of them the costs kept are n/(n + PriorRows) of the way from it
 	// to the optimum. Default 80 with a Committee; otherwise 0, which is half-way
 	// however many.
-	PriorRows int
+	PriorRows int `yaml:"-" json:"-"`
 
-	Search jade.Settings // its Seed is set here; unless Raw, costs worth trying are put into its Initial
+	// Search is the variant of JADE that searches the costs, default jade.Published.
+	// For two classes its find is only reported; costs follow the exact sweep.
+	Search jade.Variant `yaml:"search" json:"search,omitempty"`
+	// JADE holds the other settings of the search. Its Variant and Seed are set
+	// here. Unless Fitness is Raw, costs worth trying are put into its Initial.
+	JADE jade.Settings `yaml:"-" json:"-"`
 
 	priorAlone bool // see Settings.settle
 }
+
+// Fitness says which form of the metric the costs maximise.
+type Fitness string
+
+const (
+	// Smoothed adds a small share of the metric of soft decisions.
+	Smoothed Fitness = "smoothed"
+	// Raw is the plain metric, which has plateaus and noise.
+	Raw Fitness = "raw"
+)
 
 // Posteriors says where the posteriors come from on which costs are chosen.
 type Posteriors string
 
 const (
 	// OutOfFold posteriors come from networks trained on other groups, or other
-	// rows if there are no groups.
+	// rows if they have no groups.
 	OutOfFold Posteriors = "out-of-fold"
 	// Training posteriors come from the network itself, as in the paper. They
 	// are too good for rows the network knows by heart.
@@ -171,18 +187,35 @@ const (
 )
 
 // Check reports the first setting that Fit could not use for K classes, before
-// it looks at any row. The error wraps ErrSettings.
+// it looks at any row. The error wraps ErrSettings and a dbn.SettingError, whose
+// key is the setting's path in a training configuration.
 func (s Settings) Check(classes int) error {
-	s, err := s.withDefaults()
-	if err != nil {
+	s = s.withDefaults()
+	if err := s.check(); err != nil {
 		return err
 	}
+	return s.checkFor(classes)
+}
+
+// checkFor reports the first setting of networks and costs that cannot be used for
+// K classes. Defaults are in place.
+func (s Settings) checkFor(classes int) error {
 	for _, m := range s.members() {
-		if err := m.Network.Check(classes); err != nil {
+		err := m.Network.Check(classes)
+		var of *dbn.SettingError
+		if errors.As(err, &of) {
+			return wrong("network."+of.Key, "%w", of.Err)
+		}
+		if err != nil {
 			return fmt.Errorf("classify: %w: %w", ErrSettings, err)
 		}
 	}
 	return s.Costs.check(classes)
+}
+
+// wrong returns an error of the setting with the given key.
+func wrong(key, format string, args ...any) error {
+	return fmt.Errorf("classify: %w: %w", ErrSettings, &dbn.SettingError{Key: key, Err: fmt.Errorf(format, args...)})
 }
 
 // members returns the settings of each network that s, whose defaults are in
@@ -205,7 +238,7 @@ func (s Settings) members() []Settings {
 	return all
 }
 
-func (s Settings) withDefaults() (Settings, error) {
+func (s Settings) withDefaults() Settings {
 	s.Encoding = cmp.Or(s.Encoding, Standard)
 	s.Stability = cmp.Or(s.Stability, StabilityAuto)
 	s.Bins = cmp.Or(s.Bins, 8)
@@ -222,29 +255,31 @@ func (s Settings) withDefaults() (Settings, error) {
 		s.ownDecay = s.Network.FineTune.Decay == 0
 		s.Network.FineTune.Decay = cmp.Or(s.Network.FineTune.Decay, decays[s.Encoding])
 	}
+	return s
+}
+
+// check reports the first setting that cannot be used, but for those that checkFor
+// looks at. Defaults are in place.
+func (s Settings) check() error {
 	switch {
 	case s.Balance != -1 && !(s.Balance >= 0 && s.Balance <= 1):
-		return s, fmt.Errorf("classify: balance %v: %w: must be from 0, all rows count alike, to 1, all classes do, or -1 for 0", s.Balance, ErrSettings)
+		return wrong("network.fine_tune.balance", "%v: must be from 0, all rows count alike, to 1, all classes do, or -1 for 0", s.Balance)
 	case s.Balance > 0 && s.Network.ClassWeights != nil:
-		return s, fmt.Errorf("classify: class weights beside a balance of %v: %w: give one of them", s.Balance, ErrSettings)
+		return wrong("network.class_weights", "there is a balance of %v too: give one of them", s.Balance)
 	case s.Encoding == Committee && s.Network.Visible != "":
-		return s, fmt.Errorf("classify: visible units %q: %w: the members of a committee need different ones, leave them to it", s.Network.Visible, ErrSettings)
+		return wrong("network.visible", "%q: the members of a committee need different ones, leave them to it", s.Network.Visible)
 	case !s.Encoding.known():
-		return s, fmt.Errorf("classify: encoding %q: %w: must be one of %v", s.Encoding, ErrSettings, encodings)
+		return wrong("network.encoding", "%q: must be one of %v", s.Encoding, encodings)
 	case s.Stability != StabilityAuto && s.Stability != StabilityOff:
-		return s, fmt.Errorf("classify: stability %q: %w: must be %q or %q", s.Stability, ErrSettings, StabilityAuto, StabilityOff)
+		return wrong("stability", "%q: must be %q or %q", s.Stability, StabilityAuto, StabilityOff)
 	case s.Bins < 1 || s.Bins > maxBins:
-		return s, fmt.Errorf("classify: %d bins: %w: must be from 1 to %d", s.Bins, ErrSettings, maxBins)
-	case s.Costs.Posteriors != OutOfFold && s.Costs.Posteriors != Training:
-		return s, fmt.Errorf("classify: costs from posteriors %q: %w: must be %q or %q", s.Costs.Posteriors, ErrSettings, OutOfFold, Training)
-	case s.Costs.Folds < 2:
-		return s, fmt.Errorf("classify: costs from %d folds: %w: must be 2 or more", s.Costs.Folds, ErrSettings)
+		return wrong("network.bins", "%d: must be from 1 to %d", s.Bins, maxBins)
 	case s.Workers < 1:
-		return s, fmt.Errorf("classify: %d workers: %w: must be positive", s.Workers, ErrSettings)
+		return wrong("workers", "%d: must be positive", s.Workers)
 	case s.Network.Pretrain.Validation.Rows > 0 || s.Network.FineTune.Validation.Rows > 0:
-		return s, fmt.Errorf("classify: rows to validate training on: %w: folds encode their own rows, leave them empty and ask for EarlyStop", ErrSettings)
+		return wrong("network.validation", "folds encode their own rows: leave them empty and ask for EarlyStop")
 	}
-	return s, nil
+	return nil
 }
 
 // Classifier decides which class a row belongs to. It never changes once
@@ -370,8 +405,8 @@ func DeriveSeed(seed, i uint64) uint64 {
 }
 
 // parallel calls do(ctx, i) for every i in [0, n) on up to the given number of
-// goroutines. The first error cancels the rest; of several it returns that of
-// the lowest index that failed by itself.
+// goroutines. An error ends the calls of higher i, and of no lower one: so the error
+// that it returns, the one of the lowest i, does not depend on the workers.
 func parallel(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
 	if workers == 1 {
 		for i := range n {
@@ -381,16 +416,21 @@ func parallel(ctx context.Context, n, workers int, do func(ctx context.Context, 
 		}
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	errs := make([]error, n)
+	ctxs, cancels := make([]context.Context, n), make([]context.CancelFunc, n)
+	for i := range n {
+		ctxs[i], cancels[i] = context.WithCancel(ctx)
+		defer cancels[i]()
+	}
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range min(workers, n) {
 		wg.Go(func() {
 			for i := range next {
-				if errs[i] = do(ctx, i); errs[i] != nil {
-					cancel()
+				if errs[i] = do(ctxs[i], i); errs[i] != nil {
+					for _, cancel := range cancels[i+1:] {
+						cancel()
+					}
 				}
 			}
 		})
@@ -400,11 +440,10 @@ func parallel(ctx context.Context, n, workers int, do func(ctx context.Context, 
 	}
 	close(next)
 	wg.Wait()
-	var first error
 	for _, err := range errs {
-		if err != nil && (first == nil || errors.Is(first, context.Canceled)) {
-			first = err
+		if err != nil {
+			return err
 		}
 	}
-	return first
+	return nil
 }

@@ -28,8 +28,8 @@ type member struct {
 const shareSteps = 10
 
 // join returns the classifier of the members, still without costs, and the joint
-// posteriors of rows of classes y held out, from those of each member. Without
-// any, or uncalibrated, all members count alike. A member alone stays as it is.
+// posteriors of held-out rows of classes y, from the posteriors of each member.
+// Without any, or uncalibrated, all members count alike. A member alone stays as it is.
 func join(all []member, held [][]float64, y []int, k int, uncalibrated bool, r *Report) (*Classifier, []float64) {
 	if len(all) == 1 {
 		return &Classifier{encoder: all[0].encoder, network: all[0].network}, held[0]
@@ -69,7 +69,7 @@ func join(all []member, held [][]float64, y []int, k int, uncalibrated bool, r *
 	}
 	c := &Classifier{network: dbn.Join(inputs, parts...), encoder: encoders[0]}
 	if len(encoders) > 1 {
-		c.encoder = beside(encoders)
+		c.encoder = committeeOf(encoders)
 	}
 	if held[0] == nil {
 		return c, nil

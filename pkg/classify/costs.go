@@ -30,7 +30,7 @@ func Weighted(w []float64) CostVector {
 	return c
 }
 
-// leastWeight is the least weight beside 1 that costs hold, with an error below
+// leastWeight is the least weight that costs hold together with a weight of 1, with an error below
 // one part in 500.
 const leastWeight = 1e-13
 
@@ -78,7 +78,7 @@ func (c CostVector) weightless() bool {
 }
 
 // Score returns how much speaks against the first class, in [0, 1]: the weighted
-// share of the strongest of the others beside it,
+// share of the strongest other class in the sum of the two,
 //
 //	max_{j>0} w_j·P(y=j|x) / (w_0·P(y=0|x) + max_{j>0} w_j·P(y=j|x)).
 //
@@ -133,7 +133,7 @@ func (c CostVector) logWeights() []float64 {
 }
 
 // between returns the costs whose log weights are the given share of the way
-// from those of a to those of b.
+// from the ones of a to the ones of b.
 func between(a, b CostVector, share float64) CostVector {
 	w := a.logWeights()
 	for j, v := range b.logWeights() {
@@ -157,13 +157,8 @@ func (c CostVector) cutOf() float64 {
 	return l[0] - l[1]
 }
 
-// ThresholdCosts returns the costs of two classes that decide for the second
-// one where its posterior exceeds p, in (0, 1).
-func ThresholdCosts(p float64) CostVector { return cut(math.Log(p / (1 - p))) }
-
 // Threshold returns the posterior of the second of two classes above which c
-// decides for it, the inverse of ThresholdCosts. It panics if c is not of two
-// classes.
+// decides for it. It panics unless c has two costs.
 func (c CostVector) Threshold() float64 {
 	if len(c) != 2 {
 		panic(fmt.Sprintf("classify: the threshold of %d costs", len(c)))

@@ -3,10 +3,10 @@ package classify
 import "github.com/flank-tcm/flank/pkg/dbn"
 
 const (
-	// farWear is the wear, in limits, from which on a window says little of where the
+	// mostTunedWear is the wear, in limits, from which on a window says little of where the
 	// limit is. Of 1.25, 1.5 and 2 it did best on one labelled turning tool
 	// (docs/detection.md).
-	farWear = 1.5
+	mostTunedWear = 1.5
 	// crossingStep is how far apart in wear, in limits, windows may be between which a
 	// tool passes the limit; where they are further apart, rows are put between them.
 	crossingStep = 0.05
@@ -27,7 +27,7 @@ type crossing struct {
 // crossings returns the rows to put where wear jumps over the limit: a tool that chips
 // goes from 0.9 limits to 2 in one window, and nothing in its windows says where between
 // them the limit is. Its wear passed through all values between, so there is a row for
-// each crossingStep, up to farWear, of the class that its wear gives. (A straight line
+// each crossingStep, up to mostTunedWear, of the class that its wear gives. (A straight line
 // between two rows, as in N. V. Chawla et al., "SMOTE: Synthetic Minority Over-sampling
 // Technique", JAIR 16, 2002; there between neighbours of one class, here along the life
 // of one tool.)
@@ -50,7 +50,7 @@ func (d subset) crossings() []crossing {
 		if d.of.Y[h] != Healthy || !(from < 1 && to >= 1 && to-from > crossingStep) {
 			return
 		}
-		for n := 1.0; from+n*crossingStep < min(to, farWear); n++ {
+		for n := 1.0; from+n*crossingStep < min(to, mostTunedWear); n++ {
 			b := crossing{before, place, float32(n * crossingStep / (to - from)), Healthy}
 			if from+n*crossingStep >= 1 {
 				b.class = d.of.Y[i]

@@ -69,7 +69,7 @@ func TestCrossings(t *testing.T) {
 }
 
 // Rows of a crossing lie on the line between its two rows, in memory and on disk, in
-// whatever part of a table, and are of the class that their wear gives.
+// any part of a table, and are of the class that their wear gives.
 func TestCrossed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 20).Draw(t, "rows")
@@ -87,7 +87,7 @@ func TestCrossed(t *testing.T) {
 		some := rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 1, n, rapid.ID).Draw(t, "some")
 		slices.Sort(some)
 		var of [2]dbn.Matrix
-		for k, x := range []dbn.Rows{m, farRows(m)} {
+		for k, x := range []dbn.Rows{m, onDiskRows(m)} {
 			tb.X = x
 			d := subset{of: tb, rows: setOf(some)}
 			rows, y, err := d.lesson(x, nil).crossed()
@@ -102,7 +102,7 @@ func TestCrossed(t *testing.T) {
 			for i := range rows.Rows {
 				from, to := tb.Wear[some[all[i].below]], tb.Wear[some[all[i].above]]
 				w := float64(rows.Row(i)[0])
-				if rows.Row(i)[1] != -rows.Row(i)[0] || w <= from || w >= min(to, farWear)+1e-6 {
+				if rows.Row(i)[1] != -rows.Row(i)[0] || w <= from || w >= min(to, mostTunedWear)+1e-6 {
 					t.Fatalf("row %v between wear of %v and %v", rows.Row(i), from, to)
 				}
 				if math.Abs(w-1) > 1e-6 && (w >= 1) != (y[i] == 1) {
@@ -193,10 +193,10 @@ func TestManyChippedTools(t *testing.T) {
 
 // An error of the disk ends the fit, also while rows of a crossing are read.
 func TestCrossedUnreadable(t *testing.T) {
-	x := farRows(dbn.NewMatrix(2, 1))
+	x := onDiskRows(dbn.NewMatrix(2, 1))
 	x.last = 1
 	tb := &Table{X: x, Y: []int{0, 1}, Groups: []string{"A", "A"}, Wear: []float64{0.9, 1.1}, Ordered: true}
 	if _, _, err := lessonOf(tb).crossed(); !errors.Is(err, errDisk) {
-		t.Errorf("error %v, want that of the disk", err)
+		t.Errorf("error %v, want %v", err, errDisk)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // fitted column by column on the training rows.
 type Encoding string
 
-// The encodings. Values beyond those of the training rows are clipped.
+// The encodings. Values beyond the range of the training rows are clipped.
 const (
 	// Standard subtracts the mean, divides by the standard deviation and clips
 	// to ±5. For Gaussian visible units.
@@ -29,8 +29,8 @@ const (
 	// Rubachev and A. Babenko, "On Embeddings for Numerical Features in Tabular
 	// Deep Learning", NeurIPS 2022, eq. 1.)
 	Bins Encoding = "bins"
-	// Committee is Standard, Bins and NormalScore beside each other, with a
-	// network for each: [Fit] trains them apart, gives each a share by what it
+	// Committee is Standard, Bins and NormalScore together, with a network for
+	// each: [Fit] trains them apart, gives each a share by what it
 	// says of rows held out, and joins them to one.
 	Committee Encoding = "committee"
 )
@@ -103,7 +103,7 @@ func FitEncoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
 			}
 			parts = append(parts, part)
 		}
-		return beside(parts), nil
+		return committeeOf(parts), nil
 	}
 	e := &Encoder{encoding: encoding, columns: make([]column, x.Cols)}
 	sorted := make([]float64, 0, x.Rows)
@@ -125,9 +125,9 @@ func FitEncoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
 	return e, nil
 }
 
-// beside returns the encoder of a Committee of the given parts, whose inputs
+// committeeOf returns the encoder of a Committee of the given parts, whose inputs
 // follow each other.
-func beside(parts []*Encoder) *Encoder {
+func committeeOf(parts []*Encoder) *Encoder {
 	e := &Encoder{encoding: Committee, parts: parts}
 	for _, p := range parts {
 		e.inputs += p.inputs
@@ -199,8 +199,8 @@ func (c column) inputs(e Encoding) int {
 // Encoding returns the kind of encoding.
 func (e *Encoder) Encoding() Encoding { return e.encoding }
 
-// Parts returns the encoders whose inputs, one after the other, are those of e:
-// of a Committee its members, of any other e alone. The caller must not change
+// Parts returns the encoders whose inputs, one after the other, are the inputs
+// of e: the members of a Committee, or e alone. The caller must not change
 // the slice.
 func (e *Encoder) Parts() []*Encoder {
 	if e.encoding == Committee {

@@ -27,7 +27,7 @@ type Explanation struct {
 // with anything, its part is 0. The parts are integrated gradients in the inputs of
 // the network, added up for the inputs of a feature, see [dbn.Network.AttributeTo]
 // for their laws. It panics if row is not as long as the classifier has columns, or
-// if there is no such class.
+// if it has no such class.
 func (c *Classifier) Explain(row []float32, class int) Explanation {
 	if class < 0 || class >= c.Classes() {
 		panic(fmt.Sprintf("classify: Explain: class %d of %d", class, c.Classes()))

@@ -12,7 +12,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// Report says what a fit saw, did and doubts.
+// Report says what a fit saw and did, and what it warns of.
 type Report struct {
 	Rows        int        `json:"rows"`
 	Columns     int        `json:"columns"`
@@ -20,7 +20,7 @@ type Report struct {
 	ClassCounts []int      `json:"class_counts"`
 	Groups      int        `json:"groups"`            // 0 if rows have none
 	Constant    []int      `json:"constant_columns"`  // with one value or none: they say nothing and are encoded as 0
-	Empty       []int      `json:"empty_columns"`     // those of them without any value
+	Empty       []int      `json:"empty_columns"`     // constant ones without any value
 	Imputed     int        `json:"imputed_cells"`     // missing values, encoded as their column's mean
 	Members     []Member   `json:"members,omitempty"` // of a Committee
 	Costs       CostReport `json:"costs"`
@@ -38,14 +38,14 @@ type Report struct {
 	Posterior []float64 `json:"-"`
 	// Held are the scores of the costs kept on the posteriors they were chosen
 	// on. They are better than on rows never seen, for which there is
-	// CrossValidate.
+	// CrossValidateTable.
 	Held     score.Summary `json:"held"`
 	Training score.Summary `json:"training"` // of the classifier on the rows it was fitted to
 	History  *dbn.History  `json:"-"`        // of the network, of a Committee's first
 	Warnings []string      `json:"warnings"` // in words; empty if all is well
 }
 
-// Bare says what rows without a class were good for.
+// Bare says where rows without a class took part.
 type Bare struct {
 	Rows    int `json:"rows"`    // the encoder, the weights and pre-training saw them
 	Groups  int `json:"groups"`  // that they are of
@@ -68,12 +68,12 @@ type ViewScore struct {
 //
 //   - the members of a Committee are given the shares with which their joint
 //     posteriors held out have the least cross-entropy, and are joined to one
-//     network, see [dbn.Join]; those without a share are left out;
-//   - posteriors are first brought to the temperature at which those held out
-//     have the least cross-entropy, and so are those of the classifier, unless
-//     these say hardly anything then, of which the Report warns;
-//   - for two classes at the greatest smoothed G-mean, found by a sweep, beside
-//     which the Report shows the exact optimum of the plain one and JADE's;
+//     network, see [dbn.Join]; members without a share are left out;
+//   - posteriors are first brought to the temperature at which the held-out ones
+//     have the least cross-entropy. So are the classifier's posteriors, unless
+//     they say hardly anything then, of which the Report warns;
+//   - for two classes at the greatest smoothed G-mean, found by a sweep;
+//     the Report shows the exact optimum of the plain one and JADE's too;
 //   - for more, by JADE on the G-mean with a soft tie-break;
 //   - then half-way, in log weight, to the inverse prior, or as far as PriorRows
 //     says.
@@ -82,7 +82,7 @@ type ViewScore struct {
 // classes do; the costs are then the optimum on the network's own posteriors,
 // and the Report warns.
 //
-// Rows that are no dbn.Matrix stay where they are, and are read again and again:
+// Rows that are not a dbn.Matrix stay where they are, and are read several times:
 // see dbn.Train. Encoders are then fitted to 100,000 rows from all over.
 //
 // Errors wrap ErrSize, ErrNotFinite, ErrClasses, ErrTooFew or ErrSettings, an
@@ -129,8 +129,8 @@ func FitTable(ctx context.Context, t *Table, s Settings) (*Classifier, *Report, 
 
 // prepare returns s with its defaults and the number K of t's classes.
 func (s Settings) prepare(t *Table) (Settings, int, error) {
-	s, err := s.withDefaults()
-	if err != nil {
+	s = s.withDefaults()
+	if err := s.check(); err != nil {
 		return s, 0, err
 	}
 	k, err := t.check()
@@ -140,10 +140,10 @@ func (s Settings) prepare(t *Table) (Settings, int, error) {
 	_, cols := t.X.Shape()
 	for _, j := range s.Exclude {
 		if j < 0 || j >= cols {
-			return s, 0, fmt.Errorf("classify: column %d of %d is excluded: %w: columns go from 0 to %d", j, cols, ErrSettings, cols-1)
+			return s, 0, wrong("exclude", "column %d of %d: columns go from 0 to %d", j, cols, cols-1)
 		}
 	}
-	return s, k, s.Costs.check(k)
+	return s, k, s.checkFor(k)
 }
 
 // Streams of seeds that follow from Settings.Seed.
@@ -152,7 +152,7 @@ const (
 	searchSeed
 	splitSeed
 	foldSeeds = 1 << 16 // and upwards, one for each inner fold
-	outerSeed = 1 << 32 // and upwards, one for each fold of CrossValidate
+	outerSeed = 1 << 32 // and upwards, one for each fold of CrossValidateTable
 )
 
 // fit is FitTable of K classes to a part of a table, with checked rows and settings.
@@ -202,7 +202,7 @@ func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report
 		err := eachPosterior(l.x, c.encoder, c.network, func(i int, row []float64) { copy(p[i*k:], row) })
 		return newJudged(k, p, y), err
 	}
-	s.Costs.Search.Seed = DeriveSeed(s.Seed, searchSeed)
+	s.Costs.JADE.Seed = DeriveSeed(s.Seed, searchSeed)
 	if c.costs, err = keepCosts(ctx, own, newJudged(k, joint, y), folds, s.Costs, r); err != nil {
 		return nil, nil, err
 	}
@@ -223,8 +223,8 @@ type attempt struct {
 	held    [][]float64 // N×K, of each member: posteriors of rows held out; nil without folds
 }
 
-// trainAll trains the networks to keep and those of the folds, of the first so many
-// views, the slowest first.
+// trainAll trains the networks to keep and the networks of the folds, for the first so
+// many views, the slowest first.
 func (d subset) trainAll(ctx context.Context, views int, folds dealt, k int, s Settings) ([]attempt, error) {
 	all := s.members()
 	attempts := make([]attempt, views)
@@ -276,7 +276,7 @@ func (d subset) choose(attempts []attempt, y []int, groups []string, k int, r *R
 	return attempts[r.view]
 }
 
-// countBare notes what rows without a class were good for.
+// countBare notes where rows without a class took part.
 func (r *Report) countBare(d subset) {
 	if d.more.rows == 0 {
 		return
@@ -287,7 +287,7 @@ func (r *Report) countBare(d subset) {
 }
 
 // keepCosts chooses costs on the held-out posteriors d, or on the network's own
-// if there are no folds or the others are near constant.
+// without folds, or where the held-out ones are near constant.
 func keepCosts(ctx context.Context, own func() (judged, error), d judged, folds dealt, s CostSettings, r *Report) (CostVector, error) {
 	outOfFold := folds.folds > 0
 	if outOfFold {
@@ -375,18 +375,18 @@ func innerFolds(y []int, groups []string, s Settings, r *Report) (dealt, error) 
 // loneClass returns the first class whose rows are all of one group, and that
 // group, or -1.
 func loneClass(y []int, groups []string) (class int, group string) {
-	home := make(map[int]string)
+	groupOf := make(map[int]string)
 	several := make(map[int]bool)
 	for i, label := range y {
-		if h, ok := home[label]; ok && h != groups[i] {
+		if g, ok := groupOf[label]; ok && g != groups[i] {
 			several[label] = true
 		} else {
-			home[label] = groups[i]
+			groupOf[label] = groups[i]
 		}
 	}
-	for label := range len(home) {
+	for label := range len(groupOf) {
 		if !several[label] {
-			return label, home[label]
+			return label, groupOf[label]
 		}
 	}
 	return -1, ""
@@ -442,20 +442,28 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 	if s.Balance > 0 {
 		t.network = t.network.Unweigh(s.Network.ClassWeights)
 	}
-	// What was added and left out says what classes are like and not how common they are.
-	if counts, learnt := countClasses(l.y), countClasses(y); !slices.Equal(counts, learnt) {
-		share := slices.Repeat([]float64{1}, k)
-		for j, n := range counts {
-			if n > 0 {
-				share[j] = float64(learnt[j]) / float64(n)
-			}
-		}
-		t.network = t.network.Unweigh(share)
-	}
+	t.network = unweighAdded(t.network, l.y, y, k)
 	if scales != nil {
 		t.network = t.network.ScaleInputs(scales)
 	}
 	return t, nil
+}
+
+// unweighAdded returns n, trained on rows of classes learnt, with posteriors as if it had
+// been trained on rows of classes y: rows that were added or left out say what classes are
+// like and not how common they are.
+func unweighAdded(n *dbn.Network, y, learnt []int, k int) *dbn.Network {
+	counts, learntCounts := countClasses(y), countClasses(learnt)
+	if slices.Equal(counts, learntCounts) {
+		return n
+	}
+	share := slices.Repeat([]float64{1}, k)
+	for j, rows := range counts {
+		if rows > 0 {
+			share[j] = float64(learntCounts[j]) / float64(rows)
+		}
+	}
+	return n.Unweigh(share)
 }
 
 // holdBack returns l less the rows that say when to stop, and these with their classes.
@@ -470,7 +478,7 @@ func (l lesson) holdBack(seed uint64, transductive bool) (rest lesson, held dbn.
 	if rest.subset.more.rows > 0 {
 		rest.more = part(l.more, l.subset.more.placesOf(rest.subset.more))
 	}
-	if _, near := l.x.(dbn.Matrix); !near {
+	if _, inMemory := l.x.(dbn.Matrix); !inMemory {
 		test = test.thin(encoderRows)
 	}
 	held, err = dbn.InMemory(part(l.x, test))
@@ -478,13 +486,13 @@ func (l lesson) holdBack(seed uint64, transductive bool) (rest lesson, held dbn.
 }
 
 // tuned returns the rows of l that fine-tuning learns from, with their classes: those
-// with a class, with s.nearOnly but for the far ones, with s.crossing those between the
+// with a class, with s.boundWear but for the most worn ones, with s.crossing rows between the
 // rows where wear jumps over the limit, and the early ones of groups without any class as healthy.
 func (l lesson) tuned(s Settings, k int) (x dbn.Rows, y []int, err error) {
 	x, y = l.x, l.y
-	if s.nearOnly {
-		near := l.near(k)
-		x, y = part(x, near), pick(y, near)
+	if s.boundWear {
+		bounded := l.boundedWear(k)
+		x, y = part(x, bounded), pick(y, bounded)
 	}
 	if s.crossing {
 		crossed, classes, err := l.crossed()
@@ -539,7 +547,7 @@ func (r *Report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// describe notes what the encoder, that of any member, saw, and the inputs of the
+// describe notes what the encoder saw, which may be any member's, and the inputs of the
 // network.
 func (r *Report) describe(e *Encoder, inputs int) {
 	r.Inputs = inputs

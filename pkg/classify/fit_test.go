@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
@@ -51,7 +52,7 @@ func quick() Settings {
 			Pretrain: dbn.PretrainSettings{Epochs: 5},
 			FineTune: dbn.FineTuneSettings{Epochs: 40, Rate: 0.02},
 		},
-		Costs: CostSettings{Folds: 3, Search: jade.Settings{Generations: 40}},
+		Costs: CostSettings{Folds: 3, JADE: jade.Settings{Generations: 40}},
 		Seed:  1,
 	}
 }
@@ -80,7 +81,7 @@ func TestDefaultsOnAnEasyProblem(t *testing.T) {
 	x, y := clusters(1, 4, 3, 100, 50)
 	for _, encoding := range []Encoding{Standard, Bins} {
 		s := Settings{Encoding: encoding, Seed: 3}
-		v, err := CrossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 3, rand.New(rand.NewPCG(1, 0))))
+		v, err := crossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 3, rand.New(rand.NewPCG(1, 0))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,7 @@ func TestDefaultsOnAnEasyProblem(t *testing.T) {
 func TestPermutedLabels(t *testing.T) {
 	x, y := clusters(2, 5, 3, 160, 40)
 	rand.New(rand.NewPCG(8, 0)).Shuffle(len(y), func(a, b int) { y[a], y[b] = y[b], y[a] })
-	v, err := CrossValidate(t.Context(), x, y, nil, quick(), StratifiedKFold(y, 5, rand.New(rand.NewPCG(1, 0))))
+	v, err := crossValidate(t.Context(), x, y, nil, quick(), StratifiedKFold(y, 5, rand.New(rand.NewPCG(1, 0))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestCostSettings(t *testing.T) {
 	if want := choice(t, r, "smoothed").Costs; !slices.Equal(c.Costs(), want) {
 		t.Errorf("unmixed costs %v, want the smoothed optimum %v", c.Costs(), want)
 	}
-	s.Costs.Raw = true
+	s.Costs.Fitness = Raw
 	c, r = fitted(t, x, y, nil, s)
 	if want := choice(t, r, "exact").Costs; !slices.Equal(c.Costs(), want) {
 		t.Errorf("raw unmixed costs %v, want the exact optimum %v", c.Costs(), want)
@@ -186,7 +187,7 @@ func TestBalance(t *testing.T) {
 	}
 	for i := range y {
 		if got, want := odds(balanced, i), odds(weighed, i)-math.Log(3); math.Abs(got-want) > 1e-4*(1+math.Abs(want)) {
-			t.Fatalf("row %d: log odds %v, want ln 3 less than those of the weighed network, %v", i, got, want)
+			t.Fatalf("row %d: log odds %v, want ln 3 less than the weighed network's, %v", i, got, want)
 		}
 	}
 	// With a committee it is a default, which -1 undoes.
@@ -205,7 +206,7 @@ func TestBalance(t *testing.T) {
 func TestThreeClasses(t *testing.T) {
 	x, y := clusters(5, 3, 2.5, 120, 60, 24)
 	s := quick()
-	v, err := CrossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 3, rand.New(rand.NewPCG(1, 0))))
+	v, err := crossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 3, rand.New(rand.NewPCG(1, 0))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +302,7 @@ func TestMissingAndConstantColumns(t *testing.T) {
 	}
 }
 
-// Equal seeds give equal bytes whatever the number of workers, another seed
+// Equal seeds give equal bytes for any number of workers, another seed gives
 // others.
 func TestDeterminism(t *testing.T) {
 	x, y := clusters(9, 3, 2, 90, 30)
@@ -318,7 +319,7 @@ func TestDeterminism(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := CrossValidate(t.Context(), x, y, groups, s, folds)
+		v, err := crossValidate(t.Context(), x, y, groups, s, folds)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,20 +362,20 @@ func TestHeldOutRowsAreNotSeen(t *testing.T) {
 	for _, encoding := range encodings {
 		s := quick()
 		s.Encoding, s.Network.FineTune.Epochs = encoding, 5
-		plain, err := CrossValidate(t.Context(), x, y, nil, s, folds)
+		plain, err := crossValidate(t.Context(), x, y, nil, s, folds)
 		if err != nil {
 			t.Fatal(err)
 		}
 		marked := dbn.Matrix{Rows: x.Rows, Cols: x.Cols, Data: slices.Clone(x.Data)}
 		marker := folds[0].Test[0]
 		copy(marked.Row(marker), []float32{1e30, -1e30, 1e6})
-		v, err := CrossValidate(t.Context(), marked, y, nil, s, folds)
+		v, err := crossValidate(t.Context(), marked, y, nil, s, folds)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range x.Rows {
 			if p, q := plain.Posterior[2*i:2*i+2], v.Posterior[2*i:2*i+2]; i != marker && !slices.Equal(p, q) {
-				t.Fatalf("%s: row %d has posterior %v, %v beside a marked row", encoding, i, p, q)
+				t.Fatalf("%s: row %d has posterior %v, and %v where another row is marked", encoding, i, p, q)
 			}
 		}
 		if plain.Posterior[2*marker] == v.Posterior[2*marker] {
@@ -397,7 +398,7 @@ func TestCrossValidateByGroup(t *testing.T) {
 			}
 		}
 	}
-	v, err := CrossValidate(t.Context(), x, y, groups, quick(), LeaveOneGroupOut(groups))
+	v, err := crossValidate(t.Context(), x, y, groups, quick(), LeaveOneGroupOut(groups))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,7 +459,7 @@ func TestProgressAndCancel(t *testing.T) {
 	if fitted(t, x, y, nil, s); last != 0 {
 		t.Errorf("progress ended at %d", last)
 	}
-	if _, err := CrossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 2, rand.New(rand.NewPCG(1, 0)))); err != nil || last != 0 {
+	if _, err := crossValidate(t.Context(), x, y, nil, s, StratifiedKFold(y, 2, rand.New(rand.NewPCG(1, 0)))); err != nil || last != 0 {
 		t.Errorf("error %v, progress ended at %d", err, last)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -497,17 +498,17 @@ func TestFitErrors(t *testing.T) {
 		"one class, and not 0":    {x, slices.Repeat([]int{1}, 30), nil, quick(), ErrClasses, "all 30 rows are of class 1"},
 		"a gap in classes":        {x, append(slices.Repeat([]int{0}, 29), 2), nil, quick(), ErrClasses, "class 1 has no rows"},
 		"a class with one row":    {x, single, nil, quick(), ErrTooFew, "class 1 has a single row"},
-		"unknown encoding":        {x, y, nil, with(func(s *Settings) { s.Encoding = "onehot" }), ErrSettings, "onehot"},
-		"negative bins":           {x, y, nil, with(func(s *Settings) { s.Bins = -1 }), ErrSettings, "-1 bins"},
-		"unknown posteriors":      {x, y, nil, with(func(s *Settings) { s.Costs.Posteriors = "test" }), ErrSettings, `"test"`},
-		"one fold":                {x, y, nil, with(func(s *Settings) { s.Costs.Folds = 1 }), ErrSettings, "1 folds"},
-		"negative workers":        {x, y, nil, with(func(s *Settings) { s.Workers = -1 }), ErrSettings, "-1 workers"},
+		"unknown encoding":        {x, y, nil, with(func(s *Settings) { s.Encoding = "onehot" }), ErrSettings, `network.encoding: "onehot"`},
+		"negative bins":           {x, y, nil, with(func(s *Settings) { s.Bins = -1 }), ErrSettings, "network.bins: -1"},
+		"unknown posteriors":      {x, y, nil, with(func(s *Settings) { s.Costs.Posteriors = "test" }), ErrSettings, `costs.posteriors: "test"`},
+		"one fold":                {x, y, nil, with(func(s *Settings) { s.Costs.Folds = 1 }), ErrSettings, "costs.folds: 1"},
+		"negative workers":        {x, y, nil, with(func(s *Settings) { s.Workers = -1 }), ErrSettings, "workers: -1"},
 		"validation rows":         {x, y, nil, with(func(s *Settings) { s.Network.Pretrain.Validation = x }), ErrSettings, "leave them empty"},
-		"negative prior rows":     {x, y, nil, with(func(s *Settings) { s.Costs.PriorRows = -1 }), ErrSettings, "-1 rows"},
-		"balance beyond classes":  {x, y, nil, with(func(s *Settings) { s.Balance = 1.5 }), ErrSettings, "balance 1.5"},
+		"negative prior rows":     {x, y, nil, with(func(s *Settings) { s.Costs.PriorRows = -1 }), ErrSettings, "costs.prior_rows: -1"},
+		"balance beyond classes":  {x, y, nil, with(func(s *Settings) { s.Balance = 1.5 }), ErrSettings, "network.fine_tune.balance: 1.5"},
 		"weighed twice":           {x, y, nil, with(func(s *Settings) { s.Balance, s.Network.ClassWeights = 1, []float64{1, 2} }), ErrSettings, "give one of them"},
-		"unknown search":          {x, y, nil, with(func(s *Settings) { s.Costs.Search.Variant = "shade" }), ErrSettings, "shade"},
-		"network without a layer": {x, y, nil, with(func(s *Settings) { s.Network.Hidden = []int{0} }), nil, "hidden layer 1"},
+		"unknown search":          {x, y, nil, with(func(s *Settings) { s.Costs.Search = "shade" }), ErrSettings, `costs.search: jade: variant "shade"`},
+		"network without a layer": {x, y, nil, with(func(s *Settings) { s.Network.Hidden = []int{0} }), ErrSettings, "network.hidden: layer 1"},
 	} {
 		_, _, err := Fit(t.Context(), tc.x, tc.y, tc.groups, tc.s)
 		if err == nil || tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) {
@@ -517,12 +518,12 @@ func TestFitErrors(t *testing.T) {
 			t.Errorf("%s: error %q does not say where it comes from", name, err)
 		}
 	}
-	if _, err := CrossValidate(t.Context(), x, y, tools(30, 2), quick(), nil); !errors.Is(err, ErrSize) {
+	if _, err := crossValidate(t.Context(), x, y, tools(30, 2), quick(), nil); !errors.Is(err, ErrSize) {
 		t.Errorf("no folds: %v", err)
 	}
 	pair := make([]int, 30)
 	pair[3], pair[4] = 1, 1
-	_, err := CrossValidate(t.Context(), x, pair, nil, quick(), StratifiedKFold(pair, 2, rand.New(rand.NewPCG(1, 0))))
+	_, err := crossValidate(t.Context(), x, pair, nil, quick(), StratifiedKFold(pair, 2, rand.New(rand.NewPCG(1, 0))))
 	if want := "classify: fold 1 of 2: class 1 has a single row"; !errors.Is(err, ErrTooFew) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("a fold that leaves one row of a class: %v, want %q", err, want)
 	}
@@ -578,4 +579,40 @@ func mustJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// The error is the one of the lowest index that fails, also if a higher one fails first.
+func TestParallelReturnsTheLowestError(t *testing.T) {
+	for _, workers := range []int{1, 2, 8} {
+		failed := make(chan struct{})
+		err := parallel(t.Context(), 8, workers, func(ctx context.Context, i int) error {
+			switch {
+			case i == 2 && workers > 1: // fails after 3, and must not be cut off by it
+				<-failed
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(20 * time.Millisecond):
+				}
+			case i == 3:
+				defer close(failed)
+			case i < 2:
+				return ctx.Err()
+			}
+			return fmt.Errorf("index %d", i)
+		})
+		if err == nil || err.Error() != "index 2" {
+			t.Errorf("%d workers: %v", workers, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := parallel(ctx, 8, 4, func(ctx context.Context, _ int) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// crossValidate is CrossValidateTable of rows with classes and groups.
+func crossValidate(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings, folds []Fold) (*Validation, error) {
+	return CrossValidateTable(ctx, &Table{X: x, Y: y, Groups: groups}, s, folds)
 }

@@ -24,7 +24,7 @@ func (d judged) recalls(most int) recalls {
 }
 
 // fitness stores in f[i] the metric m of what the costs costs[i] decide. If soft,
-// it adds softShare of the soft metric, that of the soft recalls
+// it adds softShare of the soft metric, which is the metric of the soft recalls
 //
 //	mean_{i: y_i=k} w_k·P_ik / Σ_j w_j·P_ij,
 //

@@ -100,11 +100,11 @@ func dealGroups(counts [][]int, totals []int, k int, rng *rand.Rand) ([]int, boo
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(unevenness(counts[b]), unevenness(counts[a]))
 	})
-	homes := make([]int, len(totals)) // groups of a class not yet dealt
+	undealt := make([]int, len(totals)) // groups of a class not yet dealt
 	for _, c := range counts {
 		for j, n := range c {
 			if n > 0 {
-				homes[j]++
+				undealt[j]++
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func dealGroups(counts [][]int, totals []int, k int, rng *rand.Rand) ([]int, boo
 		for f := range inFold {
 			stuck := false
 			for j, n := range counts[g] {
-				stuck = stuck || n > 0 && homes[j] == 1 && only[j] == f
+				stuck = stuck || n > 0 && undealt[j] == 1 && only[j] == f
 			}
 			if stuck {
 				continue
@@ -139,7 +139,7 @@ func dealGroups(counts [][]int, totals []int, k int, rng *rand.Rand) ([]int, boo
 		for j, n := range counts[g] {
 			inFold[best][j] += n
 			if n > 0 {
-				homes[j]--
+				undealt[j]--
 				switch only[j] {
 				case nowhere, best:
 					only[j] = best

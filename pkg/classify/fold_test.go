@@ -84,12 +84,12 @@ func TestGroupKFold(t *testing.T) {
 		if len(folds) > len(seen) || len(folds) < min(k, len(seen)) {
 			t.Fatalf("%d folds of %d groups, want %d", len(folds), len(seen), k)
 		}
-		homes := make(map[int]map[string]bool)
+		groupsOf := make(map[int]map[string]bool)
 		for i, label := range y {
-			if homes[label] == nil {
-				homes[label] = make(map[string]bool)
+			if groupsOf[label] == nil {
+				groupsOf[label] = make(map[string]bool)
 			}
-			homes[label][groups[i]] = true
+			groupsOf[label][groups[i]] = true
 		}
 		for _, f := range folds {
 			classes, train := make(map[int]bool), make(map[string]bool)
@@ -101,7 +101,7 @@ func TestGroupKFold(t *testing.T) {
 					t.Fatalf("group %s is in both parts", groups[i])
 				}
 			}
-			for label, h := range homes {
+			for label, h := range groupsOf {
 				if len(h) > 1 && !classes[label] {
 					t.Fatalf("class %d lives in %d groups, but a fold trains without it", label, len(h))
 				}

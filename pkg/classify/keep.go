@@ -16,15 +16,15 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Keeper keeps networks, trained or half-way, so that work that was cut off does
-// not begin anew. Its methods are called by several goroutines at a time.
-type Keeper interface {
+// Checkpoints keeps networks, trained or half-way, so that work that was cut off goes on
+// where it was. Its methods are called by several goroutines at a time.
+type Checkpoints interface {
 	// Load returns what Save was given last under the name, or false.
 	Load(name string) ([]byte, bool)
 	// Save keeps data under a name. An error ends the training.
 	Save(name string, data []byte) error
-	// Watch is called when the training of a network begins. What it returns is
-	// asked after every epoch whether the training's state is to be saved now.
+	// Watch is called when the training of a network begins. The function that
+	// it returns says after every epoch whether the training's state is to be saved now.
 	Watch() (due func() bool)
 }
 
@@ -35,12 +35,11 @@ const (
 	keptState   = 'S'
 )
 
-// trainOrLoad is dbn.Train, unless the keeper has the network already or the
-// state of a training that was cut off, which goes on from there. The name
-// it is kept under follows from everything that it depends on, rows, labels,
-// settings and the kernel's family, so what is loaded is what would be trained,
-// byte for byte.
-func trainOrLoad(ctx context.Context, keep Keeper, x dbn.Rows, y []int, k int, s dbn.Settings) (*dbn.Network, *dbn.History, error) {
+// trainOrLoad is dbn.Train, unless keep has the network already or the state of a
+// training that was cut off, which goes on from there. The name of the network follows
+// from everything that it depends on, rows, labels, settings and the kernel's family, so
+// what is loaded is what would be trained, byte for byte.
+func trainOrLoad(ctx context.Context, keep Checkpoints, x dbn.Rows, y []int, k int, s dbn.Settings) (*dbn.Network, *dbn.History, error) {
 	if keep == nil {
 		return dbn.Train(ctx, x, y, k, s)
 	}

@@ -16,7 +16,7 @@ type drawer struct {
 	mu     sync.Mutex
 	kept   map[string][]byte
 	loaded int
-	states bool // is asked for those of trainings too
+	states bool // keeps the states of trainings too
 	saved  int
 	stop   func()
 	after  int

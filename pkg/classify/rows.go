@@ -7,9 +7,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Rows that are no dbn.Matrix are somewhere else, on disk for example. Nothing
-// here holds them: parts of them are views, and what needs all passes over them
-// in chunks.
+// Rows that are not a dbn.Matrix are somewhere else, on disk for example. Nothing
+// here holds them: parts of them are views, and what needs all rows reads them in
+// chunks.
 
 const (
 	chunkRows   = 4096

@@ -13,8 +13,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// far hides that rows are in memory.
-type far struct {
+// diskRows hides that rows are in memory.
+type diskRows struct {
 	m     dbn.Matrix
 	reads *atomic.Int64
 	last  int64 // read that succeeds; 0: all do
@@ -22,11 +22,11 @@ type far struct {
 
 var errDisk = errors.New("disk is gone")
 
-func farRows(m dbn.Matrix) far { return far{m: m, reads: new(atomic.Int64)} }
+func onDiskRows(m dbn.Matrix) diskRows { return diskRows{m: m, reads: new(atomic.Int64)} }
 
-func (f far) Shape() (rows, cols int) { return f.m.Shape() }
+func (f diskRows) Shape() (rows, cols int) { return f.m.Shape() }
 
-func (f far) ReadRows(dst []float32, from int) error {
+func (f diskRows) ReadRows(dst []float32, from int) error {
 	if n := f.reads.Add(1); f.last > 0 && n > f.last {
 		return errDisk
 	}
@@ -48,7 +48,7 @@ func TestViewsOfRows(t *testing.T) {
 		rows := rapid.SliceOfNDistinct(rapid.IntRange(0, x.Rows-1), 1, x.Rows, rapid.ID).Draw(t, "rows")
 		slices.Sort(rows)
 		want := encoder.encode(part(x, setOf(rows)), nil).(dbn.Matrix)
-		view := encoder.encode(part(farRows(x), setOf(rows)), nil)
+		view := encoder.encode(part(onDiskRows(x), setOf(rows)), nil)
 		if r, c := view.Shape(); r != want.Rows || c != want.Cols {
 			t.Fatalf("%d×%d, want %d×%d", r, c, want.Rows, want.Cols)
 		}
@@ -72,7 +72,7 @@ func TestManyRows(t *testing.T) {
 	}
 	m.Data[20_000] = float32(math.NaN())
 	next := 0
-	err := eachChunk(farRows(m), func(from int, c dbn.Matrix) error {
+	err := eachChunk(onDiskRows(m), func(from int, c dbn.Matrix) error {
 		if from != next || c.Row(0)[0] != float32(from) && from != 20_000 {
 			t.Errorf("chunk of row %d at %d begins with %v", from, next, c.Row(0)[0])
 		}
@@ -82,13 +82,13 @@ func TestManyRows(t *testing.T) {
 	if err != nil || next != m.Rows {
 		t.Errorf("%d rows, %v", next, err)
 	}
-	for _, x := range []dbn.Rows{m, farRows(m)} {
+	for _, x := range []dbn.Rows{m, onDiskRows(m)} {
 		if n, err := missing(x); n != 1 || err != nil {
 			t.Errorf("%d values missing, %v", n, err)
 		}
 	}
 	m.Data[20_000] = 20_000
-	some, err := typical(farRows(m))
+	some, err := typical(onDiskRows(m))
 	if err != nil || some.x.Rows != encoderRows {
 		t.Fatal(some.x.Rows, err)
 	}
@@ -106,16 +106,16 @@ func TestFitRowsThatAreRead(t *testing.T) {
 	x, y := clusters(3, 4, 1.5, 400, 60)
 	groups := tools(x.Rows, 8)
 	s := quick()
-	_, near := fitted(t, x, y, groups, s)
+	_, inMemory := fitted(t, x, y, groups, s)
 	var first []byte
 	for _, workers := range []int{1, 4} {
 		s.Workers = workers
-		c, r, err := Fit(t.Context(), farRows(x), y, groups, s)
+		c, r, err := Fit(t.Context(), onDiskRows(x), y, groups, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if math.Abs(float64(r.Held.GMean-near.Held.GMean)) > 0.03 || r.Rows != x.Rows || r.Columns != 4 {
-			t.Errorf("G-mean %v of %d rows of %d, in memory %v", r.Held.GMean, r.Rows, r.Columns, near.Held.GMean)
+		if math.Abs(float64(r.Held.GMean-inMemory.Held.GMean)) > 0.03 || r.Rows != x.Rows || r.Columns != 4 {
+			t.Errorf("G-mean %v of %d rows of %d, in memory %v", r.Held.GMean, r.Rows, r.Columns, inMemory.Held.GMean)
 		}
 		b, err := c.AppendBinary(nil)
 		if err != nil {
@@ -128,7 +128,7 @@ func TestFitRowsThatAreRead(t *testing.T) {
 			t.Errorf("%d workers make another classifier", workers)
 		}
 	}
-	v, err := CrossValidate(t.Context(), farRows(x), y, groups, s, LeaveOneGroupOut(groups))
+	v, err := crossValidate(t.Context(), onDiskRows(x), y, groups, s, LeaveOneGroupOut(groups))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,18 +141,18 @@ func TestFitRowsThatCannotBeRead(t *testing.T) {
 	x, y := clusters(3, 4, 1.5, 400, 60)
 	s := quick()
 	s.Workers = 1
-	whole := farRows(x)
+	whole := onDiskRows(x)
 	if _, _, err := Fit(t.Context(), whole, y, nil, s); err != nil {
 		t.Fatal(err)
 	}
 	all := whole.reads.Load()
 	s.EarlyStop = true // which reads a little more
-	if c, _, err := Fit(t.Context(), farRows(x), y, nil, s); err != nil || c.Columns() != x.Cols {
+	if c, _, err := Fit(t.Context(), onDiskRows(x), y, nil, s); err != nil || c.Columns() != x.Cols {
 		t.Fatal(err)
 	}
 	s.EarlyStop = false
 	for _, last := range []int64{1, 2, 500, all / 2, all - 1} {
-		f := farRows(x)
+		f := onDiskRows(x)
 		f.last = last
 		if _, _, err := Fit(t.Context(), f, y, nil, s); !errors.Is(err, errDisk) {
 			t.Errorf("after %d of %d reads: %v", last, all, err)
@@ -160,7 +160,7 @@ func TestFitRowsThatCannotBeRead(t *testing.T) {
 	}
 	bad := dbn.Matrix{Rows: x.Rows, Cols: x.Cols, Data: slices.Clone(x.Data)}
 	bad.Row(33)[2] = float32(math.Inf(1))
-	if _, _, err := Fit(t.Context(), farRows(bad), y, nil, s); !errors.Is(err, ErrNotFinite) || !strings.Contains(err.Error(), "row 33, feature 2") {
+	if _, _, err := Fit(t.Context(), onDiskRows(bad), y, nil, s); !errors.Is(err, ErrNotFinite) || !strings.Contains(err.Error(), "row 33, feature 2") {
 		t.Errorf("an infinity: %v", err)
 	}
 }

@@ -48,7 +48,7 @@ func ordinals(n int) []int {
 	return x
 }
 
-// Every fold's rows, and all others, are those of the lists.
+// Every fold's rows, and all others, are the ones in the lists.
 func TestDealt(t *testing.T) {
 	d := dealt{[]int32{1, 1, 0, 2, 0, 0, 1, 2}, 3}
 	for f, fold := range d.lists() {

@@ -58,7 +58,7 @@ func TestSettingsCheck(t *testing.T) {
 	}
 	for name, s := range map[string]Settings{
 		"network":    {Network: dbn.Settings{Hidden: []int{0}}},
-		"search":     {Costs: CostSettings{Search: jade.Settings{Population: 2}}},
+		"search":     {Costs: CostSettings{JADE: jade.Settings{Population: 2}}},
 		"encoding":   {Encoding: "log"},
 		"validation": {Network: dbn.Settings{FineTune: dbn.FineTuneSettings{Validation: dbn.NewMatrix(1, 1)}}},
 		"rate":       {Network: dbn.Settings{FineTune: dbn.FineTuneSettings{Rate: math.NaN()}}},

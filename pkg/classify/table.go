@@ -66,7 +66,7 @@ func (t *Table) check() (int, error) {
 	u := &t.Unlabelled
 	switch {
 	case t.Wear != nil && len(t.Wear) != len(t.Y):
-		return 0, fmt.Errorf("classify: the wear of %d rows, of %d: %w: give that of each, or none at all", len(t.Wear), len(t.Y), ErrSize)
+		return 0, fmt.Errorf("classify: the wear of %d rows, of %d: %w: give each row its wear, or none", len(t.Wear), len(t.Y), ErrSize)
 	case t.Wear != nil && k > 2:
 		return 0, fmt.Errorf("classify: the wear in limits of rows of %d classes: %w: one limit parts two", k, ErrClasses)
 	case u.X == nil:
@@ -106,8 +106,8 @@ func (d subset) without(fold dealt, f int, transductive bool) subset {
 	return d.learnFrom(d.compose(fold.train(f)), test, transductive)
 }
 
-// learnFrom returns the rows train, and the unlabelled rows of d without those of groups
-// that have rows in test; with transductive all unlabelled rows of d.
+// learnFrom returns the rows train, and the unlabelled rows of d whose groups
+// have no row in test; with transductive all unlabelled rows of d.
 func (d subset) learnFrom(train, test rowSet, transductive bool) subset {
 	out := subset{of: d.of, rows: train, more: d.more}
 	if transductive || d.more.rows == 0 {
@@ -190,7 +190,7 @@ func (d subset) ended() func(group string) bool {
 }
 
 // bare returns the unlabelled rows of d whose group has no class anywhere in the table,
-// those of each group in the order of time.
+// by group, in the order of time.
 func (d subset) bare() map[string][]int {
 	u := &d.of.Unlabelled
 	labelled := make(map[string]bool)
@@ -208,25 +208,25 @@ func (d subset) bare() map[string][]int {
 	return bare
 }
 
-// near returns the places in l of the rows that are not worn beyond farWear. They are
+// boundedWear returns the places in l of the rows that are not worn beyond mostTunedWear. They are
 // all rows if some class would have none left.
-func (l lesson) near(k int) rowSet {
+func (l lesson) boundedWear(k int) rowSet {
 	all := runOf(len(l.y))
 	if l.of.Wear == nil {
 		return all
 	}
-	var near rowSet
+	var bounded rowSet
 	left := make([]bool, k)
 	for i, y := range l.y {
-		if l.of.Wear[l.rows.row(i)] <= farWear {
-			near.add(i)
+		if l.of.Wear[l.rows.row(i)] <= mostTunedWear {
+			bounded.add(i)
 			left[y] = true
 		}
 	}
 	if slices.Contains(left, false) {
 		return all
 	}
-	return near
+	return bounded
 }
 
 const (
@@ -252,7 +252,7 @@ func (d subset) early() rowSet {
 	return setOf(rows)
 }
 
-// stack returns the rows of a, then those of b; either may be nil.
+// stack returns the rows of a, then the rows of b; either may be nil.
 func stack(a, b dbn.Rows) dbn.Rows {
 	switch {
 	case a == nil:
@@ -260,9 +260,9 @@ func stack(a, b dbn.Rows) dbn.Rows {
 	case b == nil:
 		return a
 	}
-	m, near := a.(dbn.Matrix)
+	m, inMemory := a.(dbn.Matrix)
 	n, also := b.(dbn.Matrix)
-	if near && also {
+	if inMemory && also {
 		return dbn.Matrix{Rows: m.Rows + n.Rows, Cols: m.Cols, Data: slices.Concat(m.Data, n.Data)}
 	}
 	return stacked{a, b}

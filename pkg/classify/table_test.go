@@ -16,8 +16,8 @@ import (
 )
 
 // wearing is tools that wear out: column 0 rises over every life, column 1 falls, 2 is
-// an offset of the tool, 3 is noise. The last third of a life is faulty. Of the tools
-// named bare there are no classes.
+// an offset of the tool, 3 is noise. The last third of a life is faulty. The rows of
+// the tools in bare have no class.
 func wearing(seed uint64, length int, labelled, bare []string) *Table {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	t := &Table{Ordered: true}
@@ -114,12 +114,12 @@ func TestWeightsFollowLives(t *testing.T) {
 			t.Errorf("%s: columns that do not count make %v of %v", encoding, got, want)
 		}
 		onDisk := *tb
-		onDisk.X = farRows(tb.X.(dbn.Matrix))
-		if far, _ := tableFitted(t, &onDisk, s); !slices.Equal(far.NewScorer().Posterior(row), sc.Posterior(row)) {
+		onDisk.X = onDiskRows(tb.X.(dbn.Matrix))
+		if disk, _ := tableFitted(t, &onDisk, s); !slices.Equal(disk.NewScorer().Posterior(row), sc.Posterior(row)) {
 			// Rows on disk are mixed otherwise, so networks differ, but columns must not count.
-			a := slices.Clone(far.NewScorer().Posterior(row))
+			a := slices.Clone(disk.NewScorer().Posterior(row))
 			row[2], row[3] = 0, 0
-			if b := far.NewScorer().Posterior(row); !slices.Equal(a, b) {
+			if b := disk.NewScorer().Posterior(row); !slices.Equal(a, b) {
 				t.Errorf("%s, on disk: columns that do not count make %v of %v", encoding, a, b)
 			}
 		}
@@ -183,9 +183,9 @@ func TestUnlabelledRows(t *testing.T) {
 		t.Error("equal tables give two classifiers")
 	}
 	onDisk := *tb
-	onDisk.Unlabelled.X = farRows(tb.Unlabelled.X.(dbn.Matrix))
-	if _, far := tableFitted(t, &onDisk, quick()); *far.Unlabelled != *r.Unlabelled || far.Held.GMean < 0.8 {
-		t.Errorf("on disk: %+v, G-mean %v", far.Unlabelled, far.Held.GMean)
+	onDisk.Unlabelled.X = onDiskRows(tb.Unlabelled.X.(dbn.Matrix))
+	if _, disk := tableFitted(t, &onDisk, quick()); *disk.Unlabelled != *r.Unlabelled || disk.Held.GMean < 0.8 {
+		t.Errorf("on disk: %+v, G-mean %v", disk.Unlabelled, disk.Held.GMean)
 	}
 }
 
@@ -246,11 +246,7 @@ func TestFewWornGroups(t *testing.T) {
 			}
 		}
 		_, r := tableFitted(t, tb, quick())
-		s, err := quick().withDefaults()
-		if err != nil {
-			t.Fatal(err)
-		}
-		set := s.settle(tb.Y, tb.Groups, 2, &Report{})
+		set := quick().withDefaults().settle(tb.Y, tb.Groups, 2, &Report{})
 		if set.Network.FineTune.Decay != decay || set.Costs.priorAlone != (tools == 1) || set.Costs.Uncalibrated != (tools < 3) || (r.Costs.Rule == "") != (tools == 3) {
 			t.Errorf("%d worn tools: decay %v, prior alone %v, uncalibrated %v, rule %q", tools, set.Network.FineTune.Decay, set.Costs.priorAlone, set.Costs.Uncalibrated, r.Costs.Rule)
 		}
@@ -260,16 +256,13 @@ func TestFewWornGroups(t *testing.T) {
 		}
 		own := quick()
 		own.Network.FineTune.Decay = 1e-3
-		if own, err = own.withDefaults(); err != nil {
-			t.Fatal(err)
-		}
-		if got := own.settle(tb.Y, tb.Groups, 2, &Report{}).Network.FineTune.Decay; got != 1e-3 {
+		if got := own.withDefaults().settle(tb.Y, tb.Groups, 2, &Report{}).Network.FineTune.Decay; got != 1e-3 {
 			t.Errorf("%d worn tools: the decay that was asked for became %v", tools, got)
 		}
 	}
 }
 
-// Fit keeps the view that tells classes apart, in doubt the first, and each view learns
+// Fit keeps the view that tells classes apart, the first if several do, and each view learns
 // from the rows of the fold only.
 func TestViews(t *testing.T) {
 	tb := wearing(4, 24, []string{"A", "B", "C", "D"}, []string{"E"})
@@ -353,7 +346,7 @@ func TestStackAndPlaces(t *testing.T) {
 			n.Data[i] = float32(100 + i)
 		}
 		want := slices.Concat(m.Data, n.Data)
-		for _, rows := range []dbn.Rows{stack(m, n), stack(farRows(m), n), stack(m, farRows(n))} {
+		for _, rows := range []dbn.Rows{stack(m, n), stack(onDiskRows(m), n), stack(m, onDiskRows(n))} {
 			from := rapid.IntRange(0, a+b-1).Draw(t, "from")
 			count := rapid.IntRange(1, a+b-from).Draw(t, "count")
 			got := make([]float32, 2*count)
@@ -382,7 +375,7 @@ func TestStackAndPlaces(t *testing.T) {
 func TestFarRows(t *testing.T) {
 	for _, tc := range []struct {
 		tools []string
-		all   bool // rows of the class are far
+		all   bool // rows of the class are worn far beyond the limit
 		used  bool
 	}{
 		{[]string{"A", "B"}, false, false},
@@ -408,7 +401,7 @@ func TestFarRows(t *testing.T) {
 		plain.Wear = nil
 		other, _ := tableFitted(t, &plain, s)
 		if same := bytes.Equal(bytesOf(t, c), bytesOf(t, other)); same != tc.used {
-			t.Errorf("%d tools, all far %v: the same network as with all rows: %v", len(tc.tools), tc.all, same)
+			t.Errorf("%d tools, all worn far beyond %v: the same network as with all rows: %v", len(tc.tools), tc.all, same)
 		}
 		if r.Rows != len(tb.Y) || r.Held.Rows != len(tb.Y) || !slices.Equal(r.ClassCounts, countClasses(tb.Y)) {
 			t.Errorf("%d rows, %d held, classes %v: all are counted", r.Rows, r.Held.Rows, r.ClassCounts)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -27,21 +26,15 @@ type GroupScores struct {
 	score.Summary
 }
 
-// CrossValidate fits a classifier to the Train rows of every fold and lets it
-// decide the Test rows. Everything that is fitted, encoder, network and costs,
-// sees Train rows only. Scores by group, in the order in which groups first
+// CrossValidateTable fits a classifier to the Train rows of every fold, see FitTable,
+// and lets it decide the Test rows. Everything that is fitted, encoder, network and
+// costs, sees Train rows only. Scores by group, in the order in which groups first
 // appear, are there if groups are.
 //
-// Each row may be held out by one fold at most, and each Train part must have
-// rows of every class; ErrSize and ErrTooFew report folds that do not. Other
-// errors are those of Fit.
-func CrossValidate(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings, folds []Fold) (*Validation, error) {
-	return CrossValidateTable(ctx, &Table{X: x, Y: y, Groups: groups}, s, folds)
-}
-
-// CrossValidateTable is CrossValidate of rows of which more is known, see FitTable.
-// Folds are of the rows with a class. Rows without one are learnt from in every fold
-// that holds out no row of their group, or in all with Settings.Transductive.
+// Folds are of the rows with a class. Each row may be held out by one fold at most, and
+// each Train part must have rows of every class; ErrSize and ErrTooFew report folds that
+// do not. FitTable returns the other errors. Rows without a class are learnt from in
+// every fold that holds out no row of their group, or in all with Settings.Transductive.
 func CrossValidateTable(ctx context.Context, t *Table, s Settings, folds []Fold) (*Validation, error) {
 	s, k, err := s.prepare(t)
 	if err != nil {
@@ -129,7 +122,7 @@ func (v *Validation) Assess(y []int, groups []string) {
 	}
 }
 
-// scores returns those of the given rows.
+// scores returns the scores of the given rows.
 func (v *Validation) scores(y []int, rows []int) score.Summary {
 	truth, decisions := make([]int, len(rows)), make([]int, len(rows))
 	var posterior []float64

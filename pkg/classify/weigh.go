@@ -44,8 +44,8 @@ type ColumnWeight struct {
 }
 
 // weigh returns how much each column counts, given samples of d's rows with a class and
-// of those without: a weight for each column, all 1 but those of Settings.Exclude, which
-// are 0, where columns are not weighed. The Weights say why, or which columns count.
+// without: a weight for each column. Where columns are not weighed, it is 1, and 0 for
+// Settings.Exclude. The Weights say why, or which columns count.
 func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weights) {
 	_, cols := d.of.X.Shape()
 	w := &Weights{}

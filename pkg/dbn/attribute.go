@@ -11,7 +11,7 @@ import (
 //	f(x) = ln P(y=class|x) − ln P(y=against|x),
 //
 // in float64, so that it stays finite where posteriors are rounded to 0 or 1. It
-// panics if x is not as long as the network has inputs, or there is no such class.
+// panics if x is not as long as the network has inputs, or if the network lacks a class.
 func (n *Network) LogOdds(x []float32, class, against int) float64 {
 	n.checkOdds(len(x), class, against)
 	p := n.newPath(class, against)
@@ -31,13 +31,13 @@ func (n *Network) LogOdds(x []float32, class, against int) float64 {
 // without hidden layers dst[i] = (x[i] − base[i])·(W[i,class] − W[i,against]), which
 // is exact. Otherwise the integral is Gauss and Legendre's rule on equal parts of
 // the line, whose number is doubled until completeness holds within 1e-6 of
-// 1 + |f(x) − f(base)|, or they are 256, which takes weights beyond those of any
-// trained network.
+// 1 + |f(x) − f(base)|, or they are 256, which takes weights larger than any
+// trained network has.
 //
 // It is for a row that somebody asks about, not for every row: it allocates, and
 // costs some hundred times a posterior of the layers above the first. dst, x and
 // base are as long as the network has inputs and must be finite; it panics if they
-// are not that long, or if there is no such class.
+// are not that long, or if the network lacks a class.
 //
 // Source: M. Sundararajan, A. Taly and Q. Yan, "Axiomatic Attribution for Deep
 // Networks", ICML 2017, eq. 1 and §3.

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrResume: bytes are not a state that the training at hand can go on from.
-var ErrResume = errors.New("no state of this training")
+var ErrResume = errors.New("not a state of this training")
 
 // A state is what a training needs to go on after an epoch. Numbers are
 // little-endian, floats as their bits, a list has its length before it:
@@ -46,7 +46,7 @@ type archive struct {
 	err     error // of reading
 }
 
-// next returns the place of n bytes more, nil if there are no more to read.
+// next returns the place of n bytes more, nil if fewer are left to read.
 func (a *archive) next(n int) []byte {
 	if !a.reading {
 		a.b = append(a.b, make([]byte, n)...)
@@ -225,9 +225,9 @@ func newCourse(f *feed, classes int, s Settings, h *History) (*course, error) {
 	case le.Uint32(b[end:]) != crc32.Checksum(b[:end], castagnoli):
 		return nil, fmt.Errorf("dbn: %w: it is cut off or damaged", ErrResume)
 	case string(b[8:24]) != string(c.header[8:24]):
-		return nil, fmt.Errorf("dbn: %w: it is of other settings, or of another family of kernels than %s: train with those, or anew", ErrResume, kernel.Family())
+		return nil, fmt.Errorf("dbn: %w: it is of other settings, or of another family of kernels than %s: train with those, or from the beginning", ErrResume, kernel.Family())
 	case string(b[24:stateHeader]) != string(c.header[24:]):
-		return nil, fmt.Errorf("dbn: %w: it is of other rows or labels: train on those, or anew", ErrResume)
+		return nil, fmt.Errorf("dbn: %w: it is of other rows or labels: train on those, or from the beginning", ErrResume)
 	}
 	a := &archive{b: b[stateHeader:end], reading: true}
 	a.int(&c.finished)
@@ -296,7 +296,7 @@ func (c *course) rbm(l int) *RBM {
 // was over.
 func (c *course) finishedLayer(l layer) error {
 	h := LayerHistory{}
-	if !c.tuning { // those of the network follow
+	if !c.tuning { // the network's own layers follow
 		c.resumed.layers(l)
 	}
 	c.resumed.history(&h)

@@ -54,7 +54,7 @@ func TestResume(t *testing.T) {
 					s = s.withDefaults()
 					f := newFeed(x, y, s.Visible)
 					if of == "disk" {
-						f = farFeed(x, y, s.Visible, 30, 4)
+						f = diskFeed(x, y, s.Visible, 30, 4)
 					}
 					n, h, err := train(context.Background(), f, 2, s)
 					if err != nil {
@@ -172,8 +172,8 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is behind a header and a checksum that are right, training goes on or
-// says why not.
+// With any bytes behind a right header and a right checksum, training goes on or says
+// why not.
 func FuzzResume(f *testing.F) {
 	x, y := exclusiveOr(40, rand.New(rand.NewPCG(1, 2)))
 	v, labels := exclusiveOr(10, rand.New(rand.NewPCG(3, 4)))

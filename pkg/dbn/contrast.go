@@ -14,39 +14,18 @@ type LayerHistory struct {
 	// ReconstructionError is the root mean square difference between the
 	// training rows and their reconstructions, taken as they were trained on.
 	ReconstructionError []float64
-	// FreeEnergyGap is the mean free energy of the validation rows minus that of
-	// as many training rows, evenly spread. It grows when the RBM overfits. It
-	// is empty if there are no validation rows. (The guide, §6.)
+	// FreeEnergyGap is the mean free energy of the validation rows minus the mean
+	// of as many training rows, evenly spread. It grows when the RBM overfits.
+	// Without validation rows it is empty. (The guide, §6.)
 	FreeEnergyGap []float64
 }
 
-// Train makes the RBM more likely to generate the rows of x, N×V, by
-// contrastive divergence. Zero fields of s take their defaults; epochs of -1
-// leave the RBM as it is. It returns an error if s or x cannot be used, an
-// error that wraps ErrDiverged if weights do not stay finite, and the cause of
-// ctx, between two batches, if that is done.
-func (r *RBM) Train(ctx context.Context, x Matrix, s PretrainSettings, rng *rand.Rand) (*LayerHistory, error) {
-	s = s.withDefaults()
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	f := newFeed(x, nil, r.Visible)
-	if err := f.check("training"); err != nil {
-		return nil, err
-	}
-	if x.Cols != r.Weights.Rows {
-		return nil, fmt.Errorf("dbn: rows of %d features for %d visible units", x.Cols, r.Weights.Rows)
-	}
-	if err := checkValidation(s.Validation, x.Cols, r.Visible); err != nil {
-		return nil, err
-	}
-	begin := func(*contrast, *LayerHistory) error { return nil }
-	return r.train(ctx, "pre-training", f, s, 1, rng, begin, func() error { return nil })
-}
-
-// train is Train after all checks. It calls begin before the first epoch, which
-// may bring back where a training stood, and epochDone after every epoch; name
-// is that of the work for errors.
+// train makes the RBM more likely to generate the rows of f by contrastive
+// divergence. Settings were checked and have their defaults. It calls begin before
+// the first epoch, which may bring back where a training stood, and epochDone after
+// every epoch. Errors name the work by name. It returns an error that wraps
+// ErrDiverged if weights do not stay finite, and the cause of ctx, between two
+// batches, if that is done.
 func (r *RBM) train(ctx context.Context, name string, f *feed, s PretrainSettings, workers int, rng *rand.Rand, begin func(*contrast, *LayerHistory) error, epochDone func() error) (*LayerHistory, error) {
 	h := &LayerHistory{}
 	c := newContrast(r, min(s.Batch, f.rows), workers, rng.Uint64())
@@ -214,7 +193,7 @@ func (c *contrast) gradient(x Matrix, rows []int, set PretrainSettings) (sum *co
 	return sum, squares
 }
 
-// gradient is that of contrast for one shard, whose chains are N×H or nil.
+// gradient computes the gradient of one shard, whose chains are N×H or nil.
 func (s *contrastShard) gradient(r *RBM, x Matrix, rows []int, chains []float32, set *PretrainSettings) {
 	clear(s.dVisible)
 	clear(s.dHidden)

@@ -13,8 +13,8 @@
 //
 // Values are float32 in row-major matrices; sums that are reported are taken in
 // float64. Training draws from its seed only and cuts batches by their size
-// alone, so equal seeds give equal bytes for any number of workers and whatever
-// GOMAXPROCS is, on one kernel family (see internal/kernel); families agree to about 1e-5.
+// alone, so equal seeds give equal bytes for any number of workers and any
+// GOMAXPROCS, on one kernel family (see internal/kernel). Families agree to about 1e-5.
 //
 // Sources: G. Hinton, S. Osindero and Y. Teh, "A Fast Learning Algorithm for
 // Deep Belief Nets", Neural Computation 18, 2006; G. Hinton, "A Practical Guide
@@ -120,8 +120,8 @@ func checkShape(kind string, rows, cols int) error {
 	return nil
 }
 
-// checkValues reports a value that cannot be trained on among those of rows from
-// the given one.
+// checkValues reports a value that cannot be trained on. The values are of rows from
+// the given one on.
 func checkValues(kind string, values []float32, cols, from int, unit Unit) error {
 	for i, v := range values {
 		if !(v >= -math.MaxFloat32 && v <= math.MaxFloat32) {
@@ -141,7 +141,7 @@ func checkValidation(v Matrix, width int, unit Unit) error {
 		return nil
 	}
 	if v.Cols != width {
-		return fmt.Errorf("dbn: validation rows of %d features beside training rows of %d", v.Cols, width)
+		return fmt.Errorf("dbn: validation rows of %d features for training rows of %d", v.Cols, width)
 	}
 	return checkRows("validation", v, unit)
 }

@@ -11,91 +11,122 @@ import (
 )
 
 // fineTune trains all layers of n to minimise the weighted cross-entropy and
-// notes the losses in c. Weights are those of the rows of each class. Arguments
+// notes the losses in c. weights has the weight of a row of each class. Arguments
 // were checked.
 func fineTune(ctx context.Context, n *Network, f *feed, weights []float64, s Settings, random *rand.PCG, c *course) error {
-	h, rng := c.history, rand.New(random)
-	set := s.FineTune
-	b := newBackprop(n, min(set.Batch, f.rows), s.Workers, weights)
-	defer b.team.close()
-	descend := b.adam
-	if set.Method == sgd {
-		descend = b.momentum
+	t := &tuning{
+		network: n, feed: f, weights: weights, set: s.FineTune, history: c.history, random: random, rng: rand.New(random),
+		least: math.Inf(1), backprop: newBackprop(n, min(s.FineTune.Batch, f.rows), s.Workers, weights),
 	}
-	least := math.Inf(1) // loss of the validation rows
-	var kept []layer
-	state := func(a *archive) {
-		b.archive(a)
-		a.random(random)
-		a.series(&h.Loss)
-		a.series(&h.Validation)
-		a.int(&h.Kept)
-		a.float(&least)
-		any := kept != nil
-		if a.flag(&any); any {
-			if kept == nil {
-				kept = cloneLayers(n.layers)
-			}
-			a.layers(kept...)
-		}
-	}
-	if err := c.resume(true, state); err != nil {
+	defer t.backprop.team.close()
+	if err := c.resume(true, t.archive); err != nil {
 		return err
 	}
-	for epoch := len(h.Loss); epoch < set.Epochs; epoch++ {
-		rate := set.Rate * (1 - 0.9*float64(epoch)/float64(max(set.Epochs-1, 1)))
-		var loss float64
-		err := f.epoch(ctx, rng, func(x Matrix, y, order []int) error {
-			for from := 0; from < len(order); from += set.Batch {
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				rows := order[from:min(from+set.Batch, len(order))]
-				gradient, more := b.gradient(x, y, rows)
-				loss += more
-				descend(gradient, len(rows), rate, set)
-			}
-			return nil
-		})
-		if err != nil {
+	for epoch := len(t.history.Loss); epoch < t.set.Epochs; epoch++ {
+		if err := t.descend(ctx, epoch); err != nil {
 			return err
 		}
-		loss /= float64(f.rows)
-		if math.IsNaN(loss) || math.IsInf(loss, 0) || !n.finite() {
-			return fmt.Errorf("dbn: fine-tuning, epoch %d: %w: lower the rate or scale the features", epoch+1, ErrDiverged)
-		}
-		h.Loss = append(h.Loss, loss)
-		h.Kept = epoch + 1
-		stop := false
-		if set.Validation.Rows > 0 {
-			v := n.loss(set.Validation, set.Labels, weights)
-			h.Validation = append(h.Validation, v)
-			if v < least {
-				least, kept = v, cloneLayers(n.layers)
-			}
-			h.Kept = 1 + slices.Index(h.Validation, least)
-			stop = epoch+1-h.Kept >= set.Patience
-		}
+		stop := t.validate()
 		if s.Progress != nil {
 			done := epoch + 1
 			if stop {
-				done = set.Epochs
+				done = t.set.Epochs
 			}
-			s.Progress("finetune", done, set.Epochs)
+			s.Progress("finetune", done, t.set.Epochs)
 		}
 		if stop {
 			break
 		}
-		if epoch+1 < set.Epochs {
-			if err := c.checkpoint(true, state); err != nil {
+		if epoch+1 < t.set.Epochs {
+			if err := c.checkpoint(true, t.archive); err != nil {
 				return err
 			}
 		}
 	}
-	if kept != nil {
-		n.layers = kept
+	if t.kept != nil {
+		n.layers = t.kept
 	}
 	return nil
+}
+
+// tuning is a fine-tuning under way.
+type tuning struct {
+	network  *Network
+	feed     *feed
+	weights  []float64 // of a row of each class
+	set      FineTuneSettings
+	history  *History
+	random   *rand.PCG // behind rng
+	rng      *rand.Rand
+	backprop *backprop
+	least    float64 // loss of the validation rows
+	kept     []layer // of the epoch with it
+}
+
+// archive is for all that the next epoch depends on.
+func (t *tuning) archive(a *archive) {
+	h := t.history
+	t.backprop.archive(a)
+	a.random(t.random)
+	a.series(&h.Loss)
+	a.series(&h.Validation)
+	a.int(&h.Kept)
+	a.float(&t.least)
+	any := t.kept != nil
+	if a.flag(&any); any {
+		if t.kept == nil {
+			t.kept = cloneLayers(t.network.layers)
+		}
+		a.layers(t.kept...)
+	}
+}
+
+// descend trains for an epoch and notes its loss.
+func (t *tuning) descend(ctx context.Context, epoch int) error {
+	step := t.backprop.adam
+	if t.set.Method == sgd {
+		step = t.backprop.momentum
+	}
+	rate := t.set.Rate * (1 - 0.9*float64(epoch)/float64(max(t.set.Epochs-1, 1)))
+	var loss float64
+	err := t.feed.epoch(ctx, t.rng, func(x Matrix, y, order []int) error {
+		for from := 0; from < len(order); from += t.set.Batch {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			rows := order[from:min(from+t.set.Batch, len(order))]
+			gradient, more := t.backprop.gradient(x, y, rows)
+			loss += more
+			step(gradient, len(rows), rate, t.set)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	loss /= float64(t.feed.rows)
+	if math.IsNaN(loss) || math.IsInf(loss, 0) || !t.network.finite() {
+		return fmt.Errorf("dbn: fine-tuning, epoch %d: %w: lower the rate or scale the features", epoch+1, ErrDiverged)
+	}
+	t.history.Loss = append(t.history.Loss, loss)
+	return nil
+}
+
+// validate notes the loss of the validation rows, if there are any, and keeps the best
+// network. It reports whether training ends early.
+func (t *tuning) validate() (stop bool) {
+	h := t.history
+	h.Kept = len(h.Loss)
+	if t.set.Validation.Rows == 0 {
+		return false
+	}
+	v := t.network.loss(t.set.Validation, t.set.Labels, t.weights)
+	h.Validation = append(h.Validation, v)
+	if v < t.least {
+		t.least, t.kept = v, cloneLayers(t.network.layers)
+	}
+	h.Kept = 1 + slices.Index(h.Validation, t.least)
+	return len(h.Loss)-h.Kept >= t.set.Patience
 }
 
 // loss returns the mean weighted cross-entropy of rows of classes y.

@@ -14,10 +14,9 @@ type Part struct {
 //
 //	P(y=j|x) proportional to Π_p P_p(y=j|x_p)^share_p.
 //
-// It has the hidden units of all, side by side, with weights of 0 between those
-// of different parts, and a softmax layer that adds up the shares of theirs. So
-// whatever scores, stores or exports a network does so with a committee. It
-// panics unless there is a part, all have as many layers and classes, every input
+// It has the hidden units of all parts, with weights of 0 between units of different
+// parts, and a softmax layer that adds up the shares of theirs. So code that scores,
+// stores or exports a network does so with a committee too. It panics unless there is a part, all have as many layers and classes, every input
 // of a part is one of the larger network's and shares are finite.
 //
 // Source: the logarithmic opinion pool, C. Genest and J. Zidek, "Combining
@@ -29,7 +28,7 @@ func Join(inputs int, parts ...Part) *Network {
 	depth, classes := len(first.layers), first.Classes()
 	widths := make([]int, depth)
 	for _, p := range parts {
-		mustMatch(len(p.Network.layers) == depth && p.Network.Classes() == classes, "networks of %v and %v beside each other", first.Layers(), p.Network.Layers())
+		mustMatch(len(p.Network.layers) == depth && p.Network.Classes() == classes, "networks of %v and %v", first.Layers(), p.Network.Layers())
 		mustMatch(len(p.Inputs) == p.Network.Inputs(), "%d inputs for a network of %d", len(p.Inputs), p.Network.Inputs())
 		mustMatch(!math.IsNaN(p.Share) && !math.IsInf(p.Share, 0), "a share of %v", p.Share)
 		for l := range depth - 1 {
@@ -73,8 +72,8 @@ func Join(inputs int, parts ...Part) *Network {
 	return joint
 }
 
-// row returns where value i that goes into layer l of the part is among those
-// that go into that of the joint network.
+// row returns the place of value i, which goes into layer l of the part, among the
+// values that go into layer l of the joint network.
 func (p *Part) row(l, i, inputs int, from []int) int {
 	if l > 0 {
 		return from[l-1] + i

@@ -19,7 +19,7 @@ func biasedNetwork(rng *rand.Rand, widths ...int) *Network {
 	return n
 }
 
-// A joint network says what its definition says, whatever parts share inputs.
+// A joint network says what its definition says, also where parts share inputs.
 func TestJoinIsTheWeightedProductOfPosteriors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -65,12 +65,12 @@ func TestJoinPanicsOnPartsThatDoNotFit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	net := func(widths ...int) *Network { return biasedNetwork(rng, widths...) }
 	for name, parts := range map[string][]Part{
-		"none":                   nil,
-		"another depth":          {{net(1, 2, 2), []int{0}, 1}, {net(1, 2, 2, 2), []int{0}, 1}},
-		"other classes":          {{net(1, 2, 2), []int{0}, 1}, {net(1, 2, 3), []int{0}, 1}},
-		"too few inputs":         {{net(2, 2, 2), []int{0}, 1}},
-		"an input out of range":  {{net(1, 2, 2), []int{2}, 1}},
-		"a share that is no one": {{net(1, 2, 2), []int{0}, math.NaN()}},
+		"none":                         nil,
+		"another depth":                {{net(1, 2, 2), []int{0}, 1}, {net(1, 2, 2, 2), []int{0}, 1}},
+		"other classes":                {{net(1, 2, 2), []int{0}, 1}, {net(1, 2, 3), []int{0}, 1}},
+		"too few inputs":               {{net(2, 2, 2), []int{0}, 1}},
+		"an input out of range":        {{net(1, 2, 2), []int{2}, 1}},
+		"a share that is not a number": {{net(1, 2, 2), []int{0}, math.NaN()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

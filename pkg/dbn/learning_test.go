@@ -116,14 +116,14 @@ func TestPersistentRaisesLikelihood(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	data := twoModes(400, rng)
 	r := NewRBM(matrixOf(data), 4, Bernoulli, rng)
-	h, err := r.Train(context.Background(), matrixOf(data), PretrainSettings{Epochs: 300, Batch: 50, Persistent: true, Rate: 0.02, Momentum: -1}, rng)
+	h, err := trainAlone(r, matrixOf(data), PretrainSettings{Epochs: 300, Batch: 50, Persistent: true, Rate: 0.02, Momentum: -1}, rng)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := tinyOf(r).logLikelihood(data); got < -2.9 {
 		t.Errorf("log-likelihood %v", got)
 	}
-	// The error reported is that of the rows' own reconstructions, not of chains.
+	// The error reported is of the rows' own reconstructions, not of chains.
 	if first, last := h.ReconstructionError[0], h.ReconstructionError[299]; !(last < 0.8*first) {
 		t.Errorf("reconstruction error %v in the first epoch, %v in the last", first, last)
 	}
@@ -185,7 +185,7 @@ func TestSparsityTarget(t *testing.T) {
 	activity := func(s PretrainSettings) float64 {
 		s.Epochs = 60
 		r := NewRBM(x, 8, Bernoulli, rand.New(rand.NewPCG(1, 1)))
-		if _, err := r.Train(context.Background(), x, s, rand.New(rand.NewPCG(2, 1))); err != nil {
+		if _, err := trainAlone(r, x, s, rand.New(rand.NewPCG(2, 1))); err != nil {
 			t.Fatal(err)
 		}
 		var sum float64
@@ -294,15 +294,15 @@ func TestValidationRefused(t *testing.T) {
 		"1 labels for 20 validation rows": {Validation: x, Labels: []int{0}},
 		"validation row 2: label 7":       {Validation: x, Labels: append([]int{0, 0, 7}, y[3:]...)},
 		"validation rows of 3 features":   {Validation: NewMatrix(20, 3), Labels: y},
-		"patience of -1 epochs":           {Patience: -1},
+		"fine_tune.patience: -1":          {Patience: -1},
 	} {
 		if _, _, err := Train(context.Background(), x, y, 2, Settings{FineTune: f}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
 	for want, p := range map[string]PretrainSettings{
-		"sparsity 1":       {Sparsity: 1},
-		"sparsity cost -1": {SparsityCost: -1},
+		"pretrain.sparsity: 1: ":     {Sparsity: 1},
+		"pretrain.sparsity_cost: -1": {SparsityCost: -1},
 	} {
 		if err := (Settings{Pretrain: p}).Check(2); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -41,7 +41,7 @@ func (n *Network) Layers() []int {
 	return widths
 }
 
-// Temper returns the network whose posteriors are those of n at temperature t,
+// Temper returns the network with the posteriors of n at temperature t,
 // P_t(y=j|x) proportional to P(y=j|x)^(1/t): the softmax layer's weights and
 // biases divided by t. It shares the layers below with n. It panics unless t is
 // positive. (C. Guo et al., "On Calibration of Modern Neural Networks", ICML
@@ -77,7 +77,7 @@ func (n *Network) ScaleInputs(w []float64) *Network {
 }
 
 // Unweigh returns the network that says what n, trained with the given class
-// weights, would say had each row counted alike: its posteriors are those of n
+// weights, would say had each row counted alike: its posteriors are n's
 // divided by the weights, P'(y=j|x) proportional to P(y=j|x)/w_j, which is ln w_j
 // less in the softmax layer's biases. It shares the layers below and the softmax
 // layer's weights with n. It panics unless there is a positive weight for each

@@ -23,7 +23,7 @@ type RBM struct {
 	HiddenBias  []float32 // b
 }
 
-// NewRBM returns an RBM to be trained on rows like those of x, which it does
+// NewRBM returns an RBM to be trained on rows like x, which it does
 // not keep: weights from a normal law of standard deviation 0.01, hidden biases
 // 0, visible biases ln(p/(1-p)) with p the share in which a unit is on (kept
 // off 0 and 1 by half an observation of either) or, for Gaussian units, their
@@ -120,26 +120,6 @@ func (r *RBM) FreeEnergyTo(dst []float64, v Matrix) {
 			dst[from+i] = f
 		}
 	}
-}
-
-// ReconstructionError returns the root mean square of v - mean(v|h), where h
-// are the hidden probabilities given v. It falls while an RBM learns, but is
-// not what learning minimises. (The guide, §4.)
-func (r *RBM) ReconstructionError(v Matrix) float64 {
-	n := min(v.Rows, chunk)
-	hidden, again := NewMatrix(n, r.Weights.Cols), NewMatrix(n, v.Cols)
-	var sum float64
-	for from := 0; from < v.Rows; from += chunk {
-		part := v.rows(from, min(from+chunk, v.Rows))
-		h, a := hidden.rows(0, part.Rows), again.rows(0, part.Rows)
-		r.HiddenTo(h, part)
-		r.VisibleTo(a, h)
-		for i, x := range part.Data {
-			d := float64(x) - float64(a.Data[i])
-			sum += d * d
-		}
-	}
-	return math.Sqrt(sum / float64(len(v.Data)))
 }
 
 // chunk is how many rows are worked on at a time where all do not fit the cache.

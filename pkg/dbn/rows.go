@@ -9,7 +9,7 @@ import (
 
 // Rows are rows to train on that need not fit in memory. A Matrix is Rows.
 type Rows interface {
-	// Shape returns the number of rows and that of features in each.
+	// Shape returns the number of rows and the number of features in each.
 	Shape() (rows, cols int)
 	// ReadRows stores rows from, from+1, … in dst, which has room for a whole
 	// number of them and no more than there are. Several goroutines may call it.
@@ -42,12 +42,12 @@ func InMemory(x Rows) (Matrix, error) {
 // give it some tools and some wear, and the network would follow it there.
 type feed struct {
 	rows, cols int
-	y          []int // classes, if they are of use
+	y          []int // classes; nil if they are not needed
 
 	memory Matrix // all rows, or
-	far    Rows   // where they are read from, and
+	onDisk Rows   // where they are read from, and
 	layers []*RBM // what they go through after that
-	unit   Unit   // of far's values
+	unit   Unit   // of onDisk's values
 	depth  int    // how many RBMs the rows went through
 
 	blockRows int // rows read at a time; the last block may have fewer
@@ -64,7 +64,7 @@ const (
 	// has to seek. Less than this gains nothing (docs/figures.md).
 	blockBytes   = 1 << 17
 	portionBytes = 1 << 26
-	biasRows     = 10_000 // of which visible biases are made
+	biasRows     = 10_000 // that visible biases are made of
 )
 
 // portion is a part of the rows of an epoch.
@@ -82,7 +82,7 @@ func newFeed(x Rows, y []int, unit Unit) *feed {
 		f.memory, f.order = m, ordered(m.Rows)
 		return f
 	}
-	f.far = x
+	f.onDisk = x
 	f.cut(max(1, blockBytes/4/max(1, f.cols)), portionBytes/blockBytes)
 	return f
 }
@@ -95,15 +95,15 @@ func (f *feed) cut(blockRows, perPortion int) {
 	f.ready = [2]portion{}
 }
 
-func (f *feed) farWidth() int {
-	_, cols := f.far.Shape()
+func (f *feed) diskWidth() int {
+	_, cols := f.onDisk.Shape()
 	return cols
 }
 
 // check reports a setting or shape that cannot be trained on, and values in
 // memory that cannot; others are checked as they are read.
 func (f *feed) check(kind string) error {
-	if f.far == nil {
+	if f.onDisk == nil {
 		return checkRows(kind, f.memory, f.unit)
 	}
 	return checkShape(kind, f.rows, f.cols)
@@ -113,7 +113,7 @@ func (f *feed) check(kind string) error {
 // on, in this order, and y the classes of x. They are only lent. A batch ends
 // where a portion does.
 func (f *feed) epoch(ctx context.Context, rng *rand.Rand, visit func(x Matrix, y, order []int) error) error {
-	if f.far == nil {
+	if f.onDisk == nil {
 		mix(f.order, f.cols, rng)
 		return visit(f.memory, f.y, f.order)
 	}
@@ -142,7 +142,7 @@ func (f *feed) epoch(ctx context.Context, rng *rand.Rand, visit func(x Matrix, y
 		}
 		switch {
 		case err != nil && more:
-			<-reading // nobody reads when training is over
+			<-reading // so that no goroutine reads when training is over
 			return err
 		case err != nil:
 			return err
@@ -184,7 +184,7 @@ func mix(order []int, cols int, rng *rand.Rand) {
 
 // read reads the i-th portion.
 func (f *feed) read(p *portion, i int) error {
-	cols, n := f.farWidth(), f.blockRows
+	cols, n := f.diskWidth(), f.blockRows
 	if p.x.Data == nil {
 		most := (len(f.order) + f.portions - 1) / f.portions
 		p.x.Data = make([]float32, 0, most*n*cols)
@@ -206,10 +206,10 @@ func (f *feed) read(p *portion, i int) error {
 }
 
 func (f *feed) readChecked(dst []float32, from int) error {
-	if err := f.far.ReadRows(dst, from); err != nil {
+	if err := f.onDisk.ReadRows(dst, from); err != nil {
 		return fmt.Errorf("dbn: reading rows from %d: %w", from, err)
 	}
-	return checkValues("training", dst, f.farWidth(), from, f.unit)
+	return checkValues("training", dst, f.diskWidth(), from, f.unit)
 }
 
 // lift returns the values of rows as read where this feed stands.
@@ -222,7 +222,7 @@ func (f *feed) lift(x Matrix) Matrix {
 
 // through returns a feed of the hidden probabilities of r.
 func (f *feed) through(r *RBM) *feed {
-	if f.far == nil {
+	if f.onDisk == nil {
 		up := newFeed(r.hidden(f.memory), f.y, Bernoulli)
 		up.depth = f.depth + 1
 		return up
@@ -237,16 +237,16 @@ func (f *feed) through(r *RBM) *feed {
 
 // typical returns rows to make visible biases of: all of those in memory.
 func (f *feed) typical() (Matrix, error) {
-	if f.far == nil {
+	if f.onDisk == nil {
 		return f.memory, nil
 	}
 	return f.sample(biasRows)
 }
 
-// sample returns n rows, evenly spread, or all if there are no more.
+// sample returns n rows, evenly spread, or all if there are fewer.
 func (f *feed) sample(n int) (Matrix, error) {
 	n = min(n, f.rows)
-	if f.far == nil {
+	if f.onDisk == nil {
 		if n == f.rows {
 			return f.memory, nil
 		}
@@ -256,7 +256,7 @@ func (f *feed) sample(n int) (Matrix, error) {
 		}
 		return x, nil
 	}
-	x := NewMatrix(n, f.farWidth())
+	x := NewMatrix(n, f.diskWidth())
 	for i := range n {
 		if err := f.readChecked(x.Row(i), i*f.rows/n); err != nil {
 			return Matrix{}, err

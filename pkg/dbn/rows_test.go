@@ -14,16 +14,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// far hides that rows are in memory.
-type far struct {
+// diskRows hides that rows are in memory.
+type diskRows struct {
 	m     Matrix
 	reads atomic.Int64
 	fail  func(read int64) error
 }
 
-func (f *far) Shape() (rows, cols int) { return f.m.Shape() }
+func (f *diskRows) Shape() (rows, cols int) { return f.m.Shape() }
 
-func (f *far) ReadRows(dst []float32, from int) error {
+func (f *diskRows) ReadRows(dst []float32, from int) error {
 	n := f.reads.Add(1)
 	if f.fail != nil {
 		if err := f.fail(n); err != nil {
@@ -36,8 +36,8 @@ func (f *far) ReadRows(dst []float32, from int) error {
 	return f.m.ReadRows(dst, from)
 }
 
-func farFeed(m Matrix, y []int, unit Unit, blockRows, perPortion int) *feed {
-	f := newFeed(&far{m: m}, y, unit)
+func diskFeed(m Matrix, y []int, unit Unit, blockRows, perPortion int) *feed {
+	f := newFeed(&diskRows{m: m}, y, unit)
 	f.cut(blockRows, perPortion)
 	return f
 }
@@ -50,7 +50,7 @@ func TestEpochHasEveryRowOnce(t *testing.T) {
 		for i := range n {
 			x.Row(i)[0], x.Row(i)[1], y[i] = float32(i), 1, i%7
 		}
-		f := farFeed(x, y, Gaussian, rapid.IntRange(1, 50).Draw(t, "block"), rapid.IntRange(1, 9).Draw(t, "portion"))
+		f := diskFeed(x, y, Gaussian, rapid.IntRange(1, 50).Draw(t, "block"), rapid.IntRange(1, 9).Draw(t, "portion"))
 		rng := rand.New(rand.NewPCG(1, 2))
 		var orders [3][]int
 		for e := range orders {
@@ -82,9 +82,8 @@ func TestEpochHasEveryRowOnce(t *testing.T) {
 	})
 }
 
-// Rows that are read come as they were recorded, worn tools together: whatever
-// stretch of them is looked at, a portion has as much of it as all rows have, to
-// within the blocks at its ends.
+// Rows that are read come as they were recorded, worn tools together. Of any stretch
+// of them a portion has as much as all rows have, to within the blocks at its ends.
 func TestPortionIsFromAllOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const n = 2000
@@ -95,7 +94,7 @@ func TestPortionIsFromAllOver(t *testing.T) {
 		for i := from; i < to; i++ {
 			y[i] = 1
 		}
-		f := farFeed(x, y, Gaussian, block, most)
+		f := diskFeed(x, y, Gaussian, block, most)
 		share := float64(to-from) / n
 		rng := rand.New(rand.NewPCG(1, 2))
 		for range 2 {
@@ -176,7 +175,7 @@ func TestTrainOnRowsThatAreRead(t *testing.T) {
 	var first []byte
 	for _, workers := range []int{1, 3} {
 		s.Workers = workers
-		n, h, err := train(context.Background(), farFeed(x, y, Bernoulli, 64, 5), 2, s.withDefaults())
+		n, h, err := train(context.Background(), diskFeed(x, y, Bernoulli, 64, 5), 2, s.withDefaults())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,8 +204,8 @@ func TestTrainOnRowsThatCannotBeRead(t *testing.T) {
 	broken := errors.New("disk is gone")
 	// 400 rows are read for the biases, then 20 blocks an epoch.
 	for _, at := range []int64{1, 401, 410, 425, 440, 470} {
-		f := farFeed(x, y, Bernoulli, 20, 3)
-		f.far.(*far).fail = func(read int64) error {
+		f := diskFeed(x, y, Bernoulli, 20, 3)
+		f.onDisk.(*diskRows).fail = func(read int64) error {
 			if read >= at {
 				return broken
 			}
@@ -220,7 +219,7 @@ func TestTrainOnRowsThatCannotBeRead(t *testing.T) {
 	bad := NewMatrix(x.Rows, x.Cols)
 	copy(bad.Data, x.Data)
 	bad.Row(357)[1] = float32(math.NaN())
-	_, _, err := train(context.Background(), farFeed(bad, y, Bernoulli, 20, 3), 2, s)
+	_, _, err := train(context.Background(), diskFeed(bad, y, Bernoulli, 20, 3), 2, s)
 	if !errors.Is(err, ErrNotFinite) || !strings.Contains(err.Error(), "row 357, feature 1") {
 		t.Errorf("a NaN: %v", err)
 	}
@@ -232,8 +231,8 @@ func TestTrainOnRowsThatAreReadStops(t *testing.T) {
 	enough := errors.New("enough")
 	for _, at := range []int64{1, 405, 430, 1425, 2000} {
 		ctx, cancel := context.WithCancelCause(context.Background())
-		f := farFeed(x, y, Bernoulli, 20, 3)
-		f.far.(*far).fail = func(read int64) error {
+		f := diskFeed(x, y, Bernoulli, 20, 3)
+		f.onDisk.(*diskRows).fail = func(read int64) error {
 			if read == at {
 				cancel(enough)
 			}

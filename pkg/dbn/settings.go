@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Settings says how a network is trained. The zero value is usable; zero fields
-// take the defaults named beside them.
+// Settings says how a network is trained. The zero value is usable. A zero field
+// takes the default that its comment names.
 type Settings struct {
 	Hidden       []int // units of the hidden layers, the lowest first; default 30, 30
 	Visible      Unit  // of the lowest layer; default Bernoulli
@@ -19,7 +19,7 @@ type Settings struct {
 
 	// Progress, if not nil, is called on the training goroutine after every
 	// epoch with the phase, "pretrain" or "finetune", the epochs done in it and
-	// all epochs of it; those of all layers count together.
+	// all epochs of it. The epochs of all layers count together.
 	Progress func(phase string, done, total int)
 
 	// Checkpoint, if not nil, is called on the training goroutine after every
@@ -35,50 +35,68 @@ type Settings struct {
 }
 
 // PretrainSettings says how an RBM is trained by contrastive divergence. A
-// negative Momentum or Decay stands for none.
+// negative Momentum or Decay stands for none. Tags are the keys of a
+// configuration file.
 type PretrainSettings struct {
-	Epochs   int     // default 50; -1: no pre-training, weights start at random
-	Batch    int     // rows in a step; default 10
-	Steps    int     // of Gibbs sampling, the k of CD-k; default 1
-	Rate     float64 // learning rate; default 0.05; a Gaussian layer learns at a tenth of it
-	Momentum float64 // after the first 5 epochs, in which it is at most 0.5; default 0.9
-	Decay    float64 // L2 penalty of weights; default 2e-4
+	Epochs   int     `yaml:"epochs" json:"epochs,omitempty"`     // default 50; -1: no pre-training, weights start at random
+	Batch    int     `yaml:"batch" json:"batch,omitempty"`       // rows in a step; default 10
+	Steps    int     `yaml:"steps" json:"steps,omitempty"`       // of Gibbs sampling, the k of CD-k; default 1
+	Rate     float64 `yaml:"rate" json:"rate,omitempty"`         // learning rate; default 0.05; a Gaussian layer learns at a tenth of it
+	Momentum float64 `yaml:"momentum" json:"momentum,omitempty"` // after the first 5 epochs, in which it is at most 0.5; default 0.9
+	Decay    float64 `yaml:"-" json:"-"`                         // L2 penalty of weights; default 2e-4
 
 	// Persistent lets the chains of Gibbs sampling go on from step to step, one
 	// for each row of a batch (PCD-k), instead of beginning at the batch. It
-	// learns a better model of the rows and wants a low rate and no momentum.
-	Persistent bool
+	// learns a better model of the rows and needs a low rate and no momentum.
+	Persistent bool `yaml:"persistent" json:"persistent,omitempty"`
 	// Sparsity is the share of rows for which a hidden unit should be on, for
 	// example 0.1; 0: any. SparsityCost is the weight λ of the penalty λ·(q-p)²
 	// of a unit's mean activity q away from it; default 1.
-	Sparsity     float64
-	SparsityCost float64
+	Sparsity     float64 `yaml:"sparsity" json:"sparsity,omitempty"`
+	SparsityCost float64 `yaml:"sparsity_cost" json:"sparsity_cost,omitempty"`
 
 	// Rows, if not nil, are pre-trained on instead of the rows that have classes:
 	// those and others like them, encoded alike. Pre-training asks for no class.
-	Rows Rows
+	Rows Rows `yaml:"-" json:"-"`
 
 	// Validation holds rows that are not trained on, for the free-energy gap in
 	// the History. Without rows the gap is not computed.
-	Validation Matrix
+	Validation Matrix `yaml:"-" json:"-"`
 }
 
 // FineTuneSettings says how a network is trained by back-propagation. A
-// negative Momentum or Decay stands for none.
+// negative Momentum or Decay stands for none. Tags are the keys of a
+// configuration file.
 type FineTuneSettings struct {
-	Epochs   int     // default 150
-	Batch    int     // rows in a step; default 16
-	Rate     float64 // learning rate of the first epoch, falling linearly to a tenth in the last; default 0.005 for "adam", 0.1 for "sgd"
-	Decay    float64 // L2 penalty of weights, not of biases, added to the mean loss of a row as Decay/2·Σw²; default 3e-4
-	Method   string  // "adam" or "sgd"; default "adam"
-	Momentum float64 // of "sgd" only; default 0.9
+	Epochs   int     `yaml:"epochs" json:"epochs,omitempty"`       // default 150
+	Batch    int     `yaml:"batch" json:"batch,omitempty"`         // rows in a step; default 16
+	Rate     float64 `yaml:"rate" json:"rate,omitempty"`           // learning rate of the first epoch, falling linearly to a tenth in the last; default 0.005 for "adam", 0.1 for "sgd"
+	Decay    float64 `yaml:"decay" json:"decay,omitempty"`         // L2 penalty of weights, not of biases, added to the mean loss of a row as Decay/2·Σw²; default 3e-4
+	Method   string  `yaml:"optimizer" json:"optimizer,omitempty"` // "adam" or "sgd"; default "adam"
+	Momentum float64 `yaml:"momentum" json:"momentum,omitempty"`   // of "sgd" only; default 0.9
 
 	// Early stopping: with Validation rows, which must not be trained on, the
-	// network kept is that of the epoch with the least cross-entropy on them,
-	// and training ends after Patience epochs without a better one; default 20.
-	Validation Matrix
-	Labels     []int // of the Validation rows
-	Patience   int
+	// network that is kept comes from the epoch with the least cross-entropy on
+	// them. Training ends after Patience epochs without a better one; default 20.
+	Validation Matrix `yaml:"-" json:"-"`
+	Labels     []int  `yaml:"-" json:"-"` // of the Validation rows
+	Patience   int    `yaml:"patience" json:"patience,omitempty"`
+}
+
+// SettingError reports a setting that cannot be used.
+type SettingError struct {
+	Key string // its path in a configuration, such as fine_tune.rate
+	Err error  // its value, and what it must be
+}
+
+func (e *SettingError) Error() string { return e.Key + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *SettingError) Unwrap() error { return e.Err }
+
+// wrong returns a SettingError.
+func wrong(key, format string, args ...any) error {
+	return &SettingError{key, fmt.Errorf(format, args...)}
 }
 
 // Methods of fine-tuning.
@@ -135,35 +153,39 @@ func (s FineTuneSettings) withDefaults() FineTuneSettings {
 }
 
 // Check reports the first setting that cannot be used for the given number of
-// classes, as Train would before it looks at any row.
-func (s Settings) Check(classes int) error { return s.withDefaults().check(classes) }
+// classes, as Train would before it looks at any row. The error wraps a
+// SettingError.
+func (s Settings) Check(classes int) error {
+	if err := s.withDefaults().check(classes); err != nil {
+		return fmt.Errorf("dbn: %w", err)
+	}
+	return nil
+}
 
 // check reports the first setting that cannot be used for the given number of
 // classes. Defaults are in place.
 func (s Settings) check(classes int) error {
 	if len(s.Hidden) > maxLayers-1 {
-		return fmt.Errorf("dbn: %d hidden layers: at most %d are supported", len(s.Hidden), maxLayers-1)
+		return wrong("hidden", "%d layers: at most %d are supported", len(s.Hidden), maxLayers-1)
 	}
 	for i, h := range s.Hidden {
 		if h < 1 || h > maxWidth {
-			return fmt.Errorf("dbn: hidden layer %d has %d units: must be from 1 to %d", i+1, h, maxWidth)
+			return wrong("hidden", "layer %d has %d units: must be from 1 to %d", i+1, h, maxWidth)
 		}
 	}
 	if s.Visible != Bernoulli && s.Visible != Gaussian {
-		return fmt.Errorf("dbn: visible units %q: must be %q or %q", s.Visible, Bernoulli, Gaussian)
+		return wrong("visible", "%q: must be %q or %q", s.Visible, Bernoulli, Gaussian)
 	}
-	if s.ClassWeights != nil {
-		if len(s.ClassWeights) != classes {
-			return fmt.Errorf("dbn: %d class weights for %d classes", len(s.ClassWeights), classes)
-		}
-		for j, w := range s.ClassWeights {
-			if !(w >= 0) || math.IsInf(w, 0) {
-				return fmt.Errorf("dbn: weight of class %d: %v: must be zero or positive", j, w)
-			}
+	if s.ClassWeights != nil && len(s.ClassWeights) != classes {
+		return wrong("class_weights", "%d weights for %d classes: give each class one", len(s.ClassWeights), classes)
+	}
+	for j, w := range s.ClassWeights {
+		if !(w >= 0) || math.IsInf(w, 0) {
+			return wrong("class_weights", "class %d: %v: must be zero or positive", j, w)
 		}
 	}
 	if s.Workers < 1 {
-		return fmt.Errorf("dbn: %d workers: must be positive", s.Workers)
+		return wrong("workers", "%d: must be positive", s.Workers)
 	}
 	if err := s.Pretrain.check(); err != nil {
 		return err
@@ -174,41 +196,42 @@ func (s Settings) check(classes int) error {
 func (s PretrainSettings) check() error {
 	switch {
 	case s.Epochs < -1:
-		return fmt.Errorf("dbn: pre-training for %d epochs: must be positive, or -1 for none", s.Epochs)
+		return wrong("pretrain.epochs", "%d: must be positive, or -1 for none", s.Epochs)
 	case s.Batch < 1:
-		return fmt.Errorf("dbn: pre-training batch of %d rows: must be positive", s.Batch)
+		return wrong("pretrain.batch", "%d: must be positive", s.Batch)
 	case s.Steps < 1:
-		return fmt.Errorf("dbn: %d steps of contrastive divergence: must be positive", s.Steps)
+		return wrong("pretrain.steps", "%d: must be positive", s.Steps)
 	case !(s.Sparsity >= 0 && s.Sparsity < 1):
-		return fmt.Errorf("dbn: sparsity %v: must be a share of rows below 1, or 0 for none", s.Sparsity)
+		return wrong("pretrain.sparsity", "%v: must be a share of rows below 1, or 0 for none", s.Sparsity)
 	case !(s.SparsityCost > 0) || math.IsInf(s.SparsityCost, 0):
-		return fmt.Errorf("dbn: sparsity cost %v: must be positive", s.SparsityCost)
+		return wrong("pretrain.sparsity_cost", "%v: must be positive", s.SparsityCost)
 	}
-	return checkDescent("pre-training", s.Rate, s.Momentum, s.Decay)
+	return checkDescent("pretrain.", s.Rate, s.Momentum, s.Decay)
 }
 
 func (s FineTuneSettings) check() error {
 	switch {
 	case s.Epochs < 1:
-		return fmt.Errorf("dbn: fine-tuning for %d epochs: must be positive", s.Epochs)
+		return wrong("fine_tune.epochs", "%d: must be positive", s.Epochs)
 	case s.Batch < 1:
-		return fmt.Errorf("dbn: fine-tuning batch of %d rows: must be positive", s.Batch)
+		return wrong("fine_tune.batch", "%d: must be positive", s.Batch)
 	case s.Method != adam && s.Method != sgd:
-		return fmt.Errorf("dbn: fine-tuning method %q: must be %q or %q", s.Method, adam, sgd)
+		return wrong("fine_tune.optimizer", "%q: must be %q or %q", s.Method, adam, sgd)
 	case s.Patience < 1:
-		return fmt.Errorf("dbn: patience of %d epochs: must be positive", s.Patience)
+		return wrong("fine_tune.patience", "%d: must be positive", s.Patience)
 	}
-	return checkDescent("fine-tuning", s.Rate, s.Momentum, s.Decay)
+	return checkDescent("fine_tune.", s.Rate, s.Momentum, s.Decay)
 }
 
+// checkDescent checks what both phases have. phase begins the keys.
 func checkDescent(phase string, rate, momentum, decay float64) error {
 	switch {
 	case !(rate > 0) || math.IsInf(rate, 0):
-		return fmt.Errorf("dbn: %s rate %v: must be positive", phase, rate)
+		return wrong(phase+"rate", "%v: must be positive", rate)
 	case !(momentum < 1):
-		return fmt.Errorf("dbn: %s momentum %v: must be below 1", phase, momentum)
+		return wrong(phase+"momentum", "%v: must be below 1", momentum)
 	case !(decay >= 0) || math.IsInf(decay, 0):
-		return fmt.Errorf("dbn: %s decay %v: must be a number", phase, decay)
+		return wrong(phase+"decay", "%v: must be a number", decay)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func roomFor(n int) int {
 // work for a while before they sleep.
 type team struct {
 	helpers  int
-	do       func(shard int) // of this batch; read by whoever took a shard
+	do       func(shard int) // of this batch; read by the goroutines that took a shard
 	ticket   atomic.Uint64   // see newTicket
 	left     atomic.Int64    // shards of this batch that are not done
 	sleeping atomic.Int64    // helpers
@@ -43,7 +43,7 @@ type team struct {
 }
 
 // newTicket returns the number of a batch, its shards and how many of them are
-// taken, in one word, so that nobody takes a shard of one batch for another's.
+// taken, in one word, so that no goroutine takes a shard of one batch for another's.
 func newTicket(batch uint32, shards int) uint64 { return uint64(batch)<<32 | uint64(shards)<<16 }
 
 const looks = 2000 // for work before a helper sleeps: some tenths of a millisecond

@@ -26,8 +26,8 @@ type History struct {
 //   - that wraps ErrNotFinite if x, or what is pre-trained on, holds a NaN or an infinity,
 //   - that wraps ErrOneClass if all rows are of one class,
 //   - that wraps ErrDiverged if the weights do not stay finite,
-//   - that wraps ErrResume if s.Resume is no state of this training, or what
-//     s.Checkpoint returned,
+//   - that wraps ErrResume if s.Resume is not a state of this training, or the
+//     error that s.Checkpoint returned,
 //   - the cause of ctx if that is done; it is looked at between batches.
 //
 // A class may be absent from y as long as two others are there.
@@ -36,15 +36,15 @@ type History struct {
 // runs of 1 KiB are shuffled, and then the rows of each MiB of runs: a batch is
 // made up of rows from all over, a few of which were neighbours.
 //
-// Rows that are no Matrix are read again in every epoch. In memory are 128 MiB
+// Rows that are not a Matrix are read again in every epoch. In memory are 128 MiB
 // of them, which are shuffled together: 512 blocks of 128 KiB, evenly spread over
 // all of them, and as much that is being read. A batch ends where they do. Visible
 // biases are made of 10,000 rows, evenly spread.
 func Train(ctx context.Context, x Rows, y []int, classes int, s Settings) (*Network, *History, error) {
-	s = s.withDefaults()
-	if err := s.check(classes); err != nil {
+	if err := s.Check(classes); err != nil {
 		return nil, nil, err
 	}
+	s = s.withDefaults()
 	return train(ctx, newFeed(x, y, s.Visible), classes, s)
 }
 

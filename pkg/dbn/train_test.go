@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -248,8 +249,8 @@ func distance(a, b *Network) float64 {
 	return d
 }
 
-// The gradient of a batch of many shards and chunks is the sum of those of its
-// parts.
+// The gradient of a batch of many shards and chunks is the sum of its
+// parts' gradients.
 func TestGradientOfManyShards(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	x, y := exclusiveOr(2600, rng)
@@ -380,18 +381,18 @@ func TestTrainRefuses(t *testing.T) {
 		"label too low":         {matrixOf(good), []int{0, -1, 1}, 2, Settings{}, nil, "row 1: label -1"},
 		"labels missing":        {matrixOf(good), []int{0, 1}, 2, Settings{}, nil, "2 labels for 3 rows"},
 		"one class wanted":      {matrixOf(good), []int{0, 0, 0}, 1, Settings{}, nil, "1 classes"},
-		"empty layer":           {matrixOf(good), labels, 2, Settings{Hidden: []int{3, 0}}, nil, "hidden layer 2 has 0 units"},
-		"unknown unit":          {matrixOf(good), labels, 2, Settings{Visible: "binary"}, nil, `visible units "binary"`},
-		"unknown method":        {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Method: "lbfgs"}}, nil, `method "lbfgs"`},
-		"negative rate":         {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Rate: -1}}, nil, "fine-tuning rate -1"},
-		"NaN rate":              {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Rate: nan}}, nil, "pre-training rate NaN"},
-		"momentum":              {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Momentum: 1}}, nil, "momentum 1"},
-		"NaN decay":             {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Decay: nan}}, nil, "decay NaN"},
-		"negative epochs":       {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Epochs: -1}}, nil, "fine-tuning for -1 epochs"},
-		"negative batch":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Batch: -1}}, nil, "batch of -1 rows"},
-		"negative steps":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Steps: -1}}, nil, "-1 steps"},
-		"weights missing":       {matrixOf(good), labels, 2, Settings{ClassWeights: []float64{1}}, nil, "1 class weights for 2 classes"},
-		"weight NaN":            {matrixOf(good), labels, 2, Settings{ClassWeights: []float64{1, nan}}, nil, "weight of class 1"},
+		"empty layer":           {matrixOf(good), labels, 2, Settings{Hidden: []int{3, 0}}, nil, "dbn: hidden: layer 2 has 0 units"},
+		"unknown unit":          {matrixOf(good), labels, 2, Settings{Visible: "binary"}, nil, `dbn: visible: "binary"`},
+		"unknown method":        {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Method: "lbfgs"}}, nil, `dbn: fine_tune.optimizer: "lbfgs"`},
+		"negative rate":         {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Rate: -1}}, nil, "dbn: fine_tune.rate: -1"},
+		"NaN rate":              {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Rate: nan}}, nil, "dbn: pretrain.rate: NaN"},
+		"momentum":              {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Momentum: 1}}, nil, "dbn: pretrain.momentum: 1"},
+		"NaN decay":             {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Decay: nan}}, nil, "dbn: fine_tune.decay: NaN"},
+		"negative epochs":       {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Epochs: -1}}, nil, "dbn: fine_tune.epochs: -1"},
+		"negative batch":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Batch: -1}}, nil, "dbn: pretrain.batch: -1"},
+		"negative steps":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Steps: -1}}, nil, "dbn: pretrain.steps: -1"},
+		"weights missing":       {matrixOf(good), labels, 2, Settings{ClassWeights: []float64{1}}, nil, "dbn: class_weights: 1 weights for 2 classes"},
+		"weight NaN":            {matrixOf(good), labels, 2, Settings{ClassWeights: []float64{1, nan}}, nil, "dbn: class_weights: class 1: NaN"},
 		"weights all zero":      {matrixOf(good), labels, 3, Settings{ClassWeights: []float64{0, 0, 1}}, nil, "weight zero"},
 		"validation width":      {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Validation: NewMatrix(1, 3)}}, nil, "validation rows of 3 features"},
 		"validation NaN":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Validation: matrixOf([][]float64{{0, nan}})}}, ErrNotFinite, "validation row 0, feature 1"},
@@ -438,7 +439,7 @@ func BenchmarkContrastiveDivergence(b *testing.B) {
 	}
 	r := NewRBM(x, 50, Bernoulli, rng)
 	for b.Loop() {
-		if _, err := r.Train(context.Background(), x, PretrainSettings{Epochs: epochs, Batch: 100}, rng); err != nil {
+		if _, err := trainAlone(r, x, PretrainSettings{Epochs: epochs, Batch: 100}, rng); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -528,5 +529,24 @@ func TestScaleInputs(t *testing.T) {
 		if math.Abs(float64(p-got.Data[i])) > 1e-5 {
 			t.Fatalf("posterior %d: %v of scaled rows, %v of a scaled network", i, p, got.Data[i])
 		}
+	}
+}
+
+// States of a training, and the networks that pkg/classify keeps, are known by
+// how fmt prints Settings. A field that moves or changes its name makes all that
+// older versions kept useless.
+func TestSettingsKeepTheirText(t *testing.T) {
+	want := "{Hidden:[3] Visible:gaussian " +
+		"Pretrain:{Epochs:1 Batch:2 Steps:3 Rate:0.4 Momentum:0.5 Decay:0.6 Persistent:true Sparsity:0.7 SparsityCost:0.8 Rows:<nil> Validation:{Rows:0 Cols:0 Data:[]}} " +
+		"FineTune:{Epochs:1 Batch:2 Rate:0.3 Decay:0.4 Method:sgd Momentum:0.5 Validation:{Rows:0 Cols:0 Data:[]} Labels:[] Patience:6} " +
+		"ClassWeights:[1 2] Seed:7 Workers:8 Progress:<nil> Checkpoint:<nil> Resume:[]}"
+	got := fmt.Sprintf("%+v", Settings{
+		Hidden: []int{3}, Visible: Gaussian,
+		Pretrain:     PretrainSettings{Epochs: 1, Batch: 2, Steps: 3, Rate: 0.4, Momentum: 0.5, Decay: 0.6, Persistent: true, Sparsity: 0.7, SparsityCost: 0.8},
+		FineTune:     FineTuneSettings{Epochs: 1, Batch: 2, Rate: 0.3, Decay: 0.4, Method: "sgd", Momentum: 0.5, Patience: 6},
+		ClassWeights: []float64{1, 2}, Seed: 7, Workers: 8,
+	})
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

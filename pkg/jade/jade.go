@@ -22,7 +22,7 @@
 //
 // which names JADE but prints another method: no p-best, no archive in the
 // mutation, an arithmetic instead of a Lehmer mean, c = 0.5. Equation numbers
-// in comments are those of Zhang & Sanderson.
+// in comments refer to Zhang & Sanderson.
 package jade
 
 import (
@@ -66,7 +66,7 @@ const (
 	// as the prose of the ECS-DBN paper says.
 	Paper Variant = "paper"
 	// Literal takes the mutant whole or not at all, comparing the index of an
-	// individual with that of a component, and adapts after each individual, as
+	// individual with the index of a component, and adapts after each individual, as
 	// its listing says. It evaluates one vector at a time.
 	Literal Variant = "literal"
 )
@@ -92,7 +92,7 @@ const (
 	Budget  Stop = "generations" // all generations were used
 	Stalled Stop = "stall"       // the best value stayed the same for Settings.Stall generations
 	// NoProgress is Stalled on a plateau: every vector that was ever evaluated
-	// had the same value, so the search had nothing to go by and X is only the
+	// had the same value, so the search learnt nothing and X is only the
 	// first vector of the first population.
 	NoProgress Stop = "no progress"
 )

@@ -67,7 +67,7 @@ func minimize(t *testing.T, p Problem, s Settings) Result {
 	return r
 }
 
-// Published values are those of Zhang & Sanderson 2009 for D = 30: means of 50
+// Published values are from Zhang & Sanderson 2009 for D = 30: means of 50
 // runs. On the sphere the worst of the 50 makes the mean (ours, over 50 runs:
 // 1e-56 without and 2e-55 with the archive), so the median of a few runs lies
 // some orders below it. The values of Paper and Literal were measured with an

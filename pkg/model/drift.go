@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// leastDriftTools is how many tools of a machine are looked at before any drift
-	// is said: one odd tool is no drift.
+	// leastDriftTools is how many tools of a machine are looked at before drift is
+	// reported: one odd tool is not a drift.
 	leastDriftTools = 3
 	// driftMemory is the weight of what was before the newest tool: about nine tools
 	// are remembered.
@@ -20,13 +20,13 @@ const (
 	driftClip = 10
 )
 
-// Drift is what the references of the training tools were, for telling when those of
-// a machine's tools are no longer like them: a sensor that has come loose or was
+// Drift is what the references of the training tools were, for telling when the
+// references of a machine's tools are unlike them: a sensor that has come loose or was
 // replaced, another spindle, another coolant.
 //
 // A tool's reference is taken when it is new, so its wear is not in it, and drift and
 // wear are never taken for each other. With z̄ the weighted mean of the last tools'
-// references, less the training tools' mean and over their standard deviation feature
+// references, less the training tools' mean and divided by their standard deviation, feature
 // by feature, p features, n the tools that the weights stand for and T training tools,
 //
 //	F = Σ_j z̄_j² / (p·(1/n + 1/T)),
@@ -43,7 +43,7 @@ type Drift struct {
 	Scale   []float64 `json:"scale"`   // their standard deviation; 0 leaves the feature out
 	Degrees float64   `json:"degrees"` // r
 	Raise   float64   `json:"raise"`   // F from which on there is drift
-	Clear   float64   `json:"clear"`   // F from which on downwards there is none any more
+	Clear   float64   `json:"clear"`   // F at and below which drift ends
 }
 
 func (d *Drift) check(features int) error {
@@ -64,7 +64,7 @@ func (d *Drift) check(features int) error {
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // Standardise stores in z how far a settled reference is from the training tools, in
-// standard deviations of theirs, within ±10; 0 where there is none to be had. It
+// standard deviations of theirs, within ±10; 0 where a feature has no value. It
 // panics if the lengths do not agree.
 func (d *Drift) Standardise(z []float32, center []float32) {
 	if len(z) != len(d.Center) || len(center) != len(d.Center) {
@@ -93,8 +93,8 @@ type DriftMemory struct {
 
 // Observe takes ref into account once it is settled, once for each tool, and reports
 // whether Drifted has changed. It is for every window that is not late, after the
-// window was judged; for all but one of a tool it only compares two names. Nothing is
-// done with a nil by.
+// window was judged; for all but one of a tool it only compares two names. With a
+// nil by it does nothing.
 func (m *DriftMemory) Observe(by *Drift, ref *Reference) (changed bool) {
 	if by == nil || ref.Center() == nil || m.Tools > 0 && m.Tool == ref.Tool {
 		return false

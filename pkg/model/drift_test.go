@@ -79,13 +79,13 @@ func TestDriftIsRaisedAndCleared(t *testing.T) {
 	if len(changes) != 2 || changes[0] < 20 || changes[0] > 25 || changes[1] < 41 || changes[1] > 56 {
 		t.Errorf("changed at tools %v: drift begins at 20 and ends at 40", changes)
 	}
-	var far DriftMemory
+	var distant DriftMemory
 	for tool := range 3 {
-		if changed := far.Observe(d, settled(string(rune('A'+tool)), slices.Repeat([]float32{9}, p))); changed != (tool == 2) {
+		if changed := distant.Observe(d, settled(string(rune('A'+tool)), slices.Repeat([]float32{9}, p))); changed != (tool == 2) {
 			t.Errorf("tool %d: changed %v", tool, changed)
 		}
 	}
-	if err := far.Check(&Drift{Center: make([]float64, 3)}); err == nil {
+	if err := distant.Check(&Drift{Center: make([]float64, 3)}); err == nil {
 		t.Error("a memory of other features was taken")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever a window was, the parts of channels add up to what the features did,
+// Of any window, the parts of channels add up to what the features did,
 // and values and what is usual are in the unit of the feature.
 func TestExplain(t *testing.T) {
 	m := trained(t)

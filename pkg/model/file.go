@@ -97,15 +97,8 @@ func (m *Model) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	var f manifest
-	f.Layout.Name, f.Layout.Fingerprint, f.Layout.Channels = m.Layout.Name(), m.Layout.Fingerprint(), m.Layout.Channels()
-	f.Window.LengthNS, f.Window.HopNS = m.Window.Length, m.Window.Hop
-	f.Features, f.FeatureNames = m.Features, x.Names()
-	f.Reference, f.Cycle, f.Gate, f.Label, f.ByWear, f.Provenance, f.Scores = m.Reference, m.Cycle, m.Gate, m.Label, m.ByWear, m.Provenance, m.Scores
-	for _, q := range m.Usual {
-		f.Usual = append(f.Usual, q.Names())
-	}
-	text, err := json.MarshalIndent(f, "", " ")
+	names := x.Names()
+	text, err := m.manifest(names)
 	if err != nil {
 		return nil, fmt.Errorf("model: manifest: %w", err)
 	}
@@ -113,70 +106,97 @@ func (m *Model) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	b := append([]byte(magic), 0, 0, 0, 0, 0, 0, 0, 0)
-	binary.LittleEndian.PutUint32(b[8:], m.version())
-	sections := uint32(0)
-	section := func(name string, data []byte) {
-		b = appendSection(b, name, data)
-		sections++
+	w := sectionWriter{b: append([]byte(magic), 0, 0, 0, 0, 0, 0, 0, 0)}
+	binary.LittleEndian.PutUint32(w.b[8:], m.version())
+	w.add(sectionManifest, text)
+	w.add(sectionClassifier, class)
+	w.add(sectionGolden, appendGolden(nil, m.Golden, len(names), m.Classifier.Classes()))
+	if err := m.writeOptional(&w, len(names)); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
 	}
-	section(sectionManifest, text)
-	section(sectionClassifier, class)
-	section(sectionGolden, appendGolden(nil, m.Golden, len(f.FeatureNames), m.Classifier.Classes()))
+	binary.LittleEndian.PutUint32(w.b[12:], w.sections)
+	sum := sha256.Sum256(w.b)
+	m.id = modelID(sum)
+	return append(w.b, sum[:]...), nil
+}
+
+// manifest returns the text of the manifest of a model of features of the given names.
+func (m *Model) manifest(names []string) ([]byte, error) {
+	var f manifest
+	f.Layout.Name, f.Layout.Fingerprint, f.Layout.Channels = m.Layout.Name(), m.Layout.Fingerprint(), m.Layout.Channels()
+	f.Window.LengthNS, f.Window.HopNS = m.Window.Length, m.Window.Hop
+	f.Features, f.FeatureNames = m.Features, names
+	f.Reference, f.Cycle, f.Gate, f.Label, f.ByWear, f.Provenance, f.Scores = m.Reference, m.Cycle, m.Gate, m.Label, m.ByWear, m.Provenance, m.Scores
+	for _, q := range m.Usual {
+		f.Usual = append(f.Usual, q.Names())
+	}
+	return json.MarshalIndent(f, "", " ")
+}
+
+// writeOptional writes the sections of what m has beyond the classifier.
+func (m *Model) writeOptional(w *sectionWriter, features int) error {
 	if m.Wear != nil {
-		if text, err = json.Marshal(m.Wear); err != nil {
-			return nil, fmt.Errorf("model: wear: %w", err)
+		text, err := json.Marshal(m.Wear)
+		if err != nil {
+			return fmt.Errorf("wear: %w", err)
 		}
-		section(sectionWear, text)
+		w.add(sectionWear, text)
 	}
 	if len(m.GoldenWear) > 0 {
-		var rows []Golden
-		numbers := len(f.FeatureNames)
+		numbers := features
 		if m.Wear.Reference {
 			numbers *= 2
 		}
+		var rows []Golden
 		for _, g := range m.GoldenWear {
 			rows = append(rows, Golden{slices.Concat(g.Features, g.Reference), []float64{g.Root}})
 		}
-		section(sectionGoldenWear, appendGolden(nil, rows, numbers, 1))
+		w.add(sectionGoldenWear, appendGolden(nil, rows, numbers, 1))
 	}
 	if m.Conformal != nil {
-		if text, err = m.Conformal.AppendBinary(nil); err != nil {
-			return nil, fmt.Errorf("model: %w", err)
+		b, err := m.Conformal.AppendBinary(nil)
+		if err != nil {
+			return err
 		}
-		section(sectionConformal, text)
+		w.add(sectionConformal, b)
 	}
 	if m.Novelty != nil {
-		if text, err = m.Novelty.AppendBinary(nil); err != nil {
-			return nil, fmt.Errorf("model: %w", err)
+		b, err := m.Novelty.AppendBinary(nil)
+		if err != nil {
+			return err
 		}
-		section(sectionNovelty, text)
-		text = binary.LittleEndian.AppendUint32(nil, uint32(len(m.Distances)))
+		w.add(sectionNovelty, b)
+		b = binary.LittleEndian.AppendUint32(nil, uint32(len(m.Distances)))
 		for _, d := range m.Distances {
-			text = binary.LittleEndian.AppendUint64(text, math.Float64bits(d))
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(d))
 		}
-		section(sectionDistances, text)
+		w.add(sectionDistances, b)
 	}
 	if m.Drift != nil {
-		if text, err = json.Marshal(m.Drift); err != nil {
-			return nil, fmt.Errorf("model: drift: %w", err)
+		text, err := json.Marshal(m.Drift)
+		if err != nil {
+			return fmt.Errorf("drift: %w", err)
 		}
-		section(sectionDrift, text)
+		w.add(sectionDrift, text)
 	}
-	binary.LittleEndian.PutUint32(b[12:], sections)
-	sum := sha256.Sum256(b)
-	m.id = modelID(sum)
-	return append(b, sum[:]...), nil
+	return nil
+}
+
+// sectionWriter appends sections to a file and counts them.
+type sectionWriter struct {
+	b        []byte
+	sections uint32
+}
+
+func (w *sectionWriter) add(name string, data []byte) {
+	w.b = append(w.b, byte(len(name)))
+	w.b = append(w.b, name...)
+	w.b = binary.LittleEndian.AppendUint64(w.b, uint64(len(data)))
+	w.b = append(w.b, data...)
+	w.sections++
 }
 
 func modelID(sum [sha256.Size]byte) string { return "ecs-dbn-" + hex.EncodeToString(sum[:6]) }
-
-func appendSection(b []byte, name string, data []byte) []byte {
-	b = append(b, byte(len(name)))
-	b = append(b, name...)
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(data)))
-	return append(b, data...)
-}
 
 func appendGolden(b []byte, rows []Golden, features, classes int) []byte {
 	for _, n := range []int{len(rows), features, classes} {
@@ -194,12 +214,12 @@ func appendGolden(b []byte, rows []Golden, features, classes int) []byte {
 }
 
 // Decode reads a model from the bytes of its file. It returns ErrDamaged for
-// bytes that are not those of a whole file, and ErrGolden if the model does not
+// bytes that are not a whole file, and ErrGolden if the model does not
 // compute here what its trainer computed. Nothing in the file is trusted before
 // its checksum holds.
 func Decode(b []byte) (*Model, error) {
 	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w: it does not begin with %q, so it is no Flank model", ErrDamaged, magic)
+		return nil, fmt.Errorf("%w: it does not begin with %q, so it is not a Flank model", ErrDamaged, magic)
 	}
 	if len(b) < len(magic)+8+sha256.Size {
 		return nil, fmt.Errorf("%w: only %d bytes", ErrDamaged, len(b))
@@ -281,7 +301,7 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 			return nil, fmt.Errorf("%w: wear: %w", ErrDamaged, err)
 		}
 	}
-	if err := m.readDoubts(sections); err != nil {
+	if err := m.readUnknown(sections); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err := m.check(); err != nil {
@@ -290,8 +310,8 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 	return m, m.verify()
 }
 
-// readDoubts reads the optional sections that came with the third verdict.
-func (m *Model) readDoubts(sections map[string][]byte) error {
+// readUnknown reads the optional sections that came with the third verdict.
+func (m *Model) readUnknown(sections map[string][]byte) error {
 	if b, ok := sections[sectionGoldenWear]; ok {
 		rows, err := readGolden(b)
 		if err != nil {
@@ -365,7 +385,7 @@ func readGolden(b []byte) ([]Golden, error) {
 }
 
 // Save writes the model to path and sets its ID. The file appears whole or not
-// at all: it is written beside its place, synced and renamed.
+// at all: it is written under another name, synced and renamed.
 func (m *Model) Save(path string) error {
 	b, err := m.Encode()
 	if err != nil {

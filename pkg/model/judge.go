@@ -19,26 +19,26 @@ type Outcome string
 const (
 	Healthy     Outcome = "healthy"
 	Faulty      Outcome = "faulty"
-	Unknown     Outcome = "unknown" // see Doubt
+	Unknown     Outcome = "unknown" // see UnknownReason
 	Learning    Outcome = "learning"
 	NotCutting  Outcome = "not_cutting"
 	SensorFault Outcome = "sensor_fault"
 )
 
-// Doubt is why a judge does not know what a window is.
-type Doubt string
+// UnknownReason is why a judge does not know what a window is.
+type UnknownReason string
 
-// The doubts, the first that holds.
+// The reasons. A verdict has the first that holds.
 const (
-	// OutOfDistribution: nothing like the window was in the training data. It holds of
-	// windows that would be called healthy: a worn tool goes beyond what was trained on,
-	// and is no less worn for that.
-	OutOfDistribution Doubt = "out_of_distribution"
+	// OutOfDistribution: nothing like the window was in the training data. It holds
+	// only of windows that would be called healthy: a worn tool may go beyond what was
+	// trained on, and is worn all the same.
+	OutOfDistribution UnknownReason = "out_of_distribution"
 	// Ambiguous: the conformal set does not agree with the decision: the window may be
 	// healthy and may be faulty, or costs and set say different things.
-	Ambiguous Doubt = "ambiguous"
-	// Implausible: the conformal set is empty; the window is as no class usually is.
-	Implausible Doubt = "implausible"
+	Ambiguous UnknownReason = "ambiguous"
+	// Implausible: the conformal set is empty; the window is not as any class usually is.
+	Implausible UnknownReason = "implausible"
 )
 
 // faultyShare is the share of channels with a sensor fault above which a
@@ -48,12 +48,12 @@ const faultyShare = 0.25
 // Verdict is what a judge says of one window.
 type Verdict struct {
 	Outcome   Outcome
-	Doubt     Doubt            // with outcome Unknown
-	Novelty   float64          // p-value of nothing being new, in (0,1]; 0 if not judged, or by a model without Novelty
+	Reason    UnknownReason    // with outcome Unknown
+	Novelty   float64          // p-value of the window being as usual, in (0,1]; 0 if not judged, or by a model without Novelty
 	Class     string           // of the model's ClassNames: healthy, or what is faulty; empty if not judged or unknown
-	Decided   int              // class that the window was decided to be of, whether or not that stands; 0 if not judged
+	Decided   int              // class that the window was decided to be of, whether or not the verdict is unknown; 0 if not judged
 	Posterior []float64        // P(class|window), in the order of ClassNames; nil if not judged; valid until the next window
-	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if decided faulty, whether or not that stands; 0 if not judged
+	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if decided faulty, whether or not the verdict is unknown; 0 if not judged
 	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
 	State     cycle.State      // of the machine; Unknown by a model without Cycle
 	Learnt    int              // windows that the tool's reference has, with outcome learning
@@ -118,7 +118,7 @@ type Observation struct {
 	Features []float32        // in the order of FeatureNames; NaN is missing
 }
 
-// Observe stores in o what is to be known of w, reusing o's memory. The window
+// Observe stores in o what a judge needs of w, reusing o's memory. The window
 // must have the model's layout and length.
 func (j *Judge) Observe(w *window.Window, o *Observation) {
 	o.Tool, o.Start = w.Tool, w.Start
@@ -134,11 +134,10 @@ func (j *Judge) Observe(w *window.Window, o *Observation) {
 }
 
 // Row returns the features of o relative to ref, as the classifier takes them,
-// and lets ref learn. The machine is followed by its memory k, which learns too; it
-// may be nil for a window that stands alone. The row is nil if the window is not for judging; the
-// outcome in the verdict says why. Row is valid until the next call. It is how
-// the trainer makes its table and how Judge judges, so what is trained is what
-// is served.
+// and lets ref learn. The machine is followed by its memory k, which learns too. For a
+// window that stands alone k may be nil. The row is nil if the window is not for judging;
+// the outcome in the verdict says why. The row is valid until the next call. The trainer
+// makes its table with Row and Judge judges with it, so what is trained is what is served.
 func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32, Verdict) {
 	ref.ChangeTool(o.Tool)
 	j.cutting, j.center = j.cutting[:0], ref.Center()
@@ -193,13 +192,13 @@ func (j *Judge) Cutting() []float32 { return j.cutting }
 
 // Center returns the reference of the tool after the window that Row or Judge was asked
 // about last, as Reference.Center does: nil until it is settled, and with a model that
-// takes none.
+// does without.
 func (j *Judge) Center() []float32 { return j.center }
 
 // Wear takes the window that Row or Judge was asked about last for the next one of
 // tool in hole, and returns the estimate after it, which is unknown until the tool's
-// reference is settled if the model's estimate takes one. Asked is false if there is
-// none to be had: the model estimates no wear, or the machine was not cutting.
+// reference is settled if the model's estimate takes one. Asked is false if the model
+// does not estimate wear, or the machine was not cutting.
 func (j *Judge) Wear(tool *trend.Tool, hole string) (e trend.Estimate, asked bool) {
 	if j.model.Wear == nil || len(j.cutting) == 0 {
 		return trend.Unknown, false
@@ -250,7 +249,7 @@ func (j *Judge) decide(v *Verdict, row, cutting, center []float32) {
 	if j.novelty != nil {
 		v.Novelty = j.novelty.P(row)
 	}
-	if v.Doubt = m.Doubt(v.Decided, v.Posterior, v.Novelty); v.Doubt != "" {
+	if v.Reason = m.UnknownReason(v.Decided, v.Posterior, v.Novelty); v.Reason != "" {
 		v.Outcome = Unknown
 		return
 	}
@@ -260,10 +259,10 @@ func (j *Judge) decide(v *Verdict, row, cutting, center []float32) {
 	}
 }
 
-// Doubt returns why the decision for a class does not stand, or nothing. Novelty, a
-// p-value, takes healthy decisions back only, and conformal sets both. It looks at the
-// Conformal and the Novelty of m alone.
-func (m *Model) Doubt(class int, posterior []float64, novelty float64) Doubt {
+// UnknownReason returns why the verdict on a window that was decided to be of a class is
+// unknown, or nothing. Novelty, a p-value, withdraws healthy decisions only; conformal
+// sets withdraw either. It looks at the Conformal and the Novelty of m alone.
+func (m *Model) UnknownReason(class int, posterior []float64, novelty float64) UnknownReason {
 	if m.Novelty != nil && class == classify.Healthy && novelty <= m.Novelty.Rate {
 		return OutOfDistribution
 	}
@@ -279,7 +278,7 @@ func (m *Model) Doubt(class int, posterior []float64, novelty float64) Doubt {
 }
 
 // Level returns the mean absolute value of the samples that are there, which a
-// gate compares with its threshold; 0 if there are none.
+// gate compares with its threshold; 0 without samples.
 func Level(x []float32) float64 {
 	var sum float64
 	n := 0

@@ -24,7 +24,7 @@ type LabelClass struct {
 	States   []string `json:"states,omitempty"`
 }
 
-// check reports names that are not those of a classifier's classes.
+// check reports names that do not agree with the classifier's classes.
 func (l LabelRule) check(classes int) error {
 	if len(l.Classes) == 0 {
 		return nil

@@ -63,7 +63,7 @@ type Model struct {
 	Reference  ReferenceSpec
 	Cycle      *cycle.Model     // tells when the machine is drilling; nil: the gate does
 	Gate       *Gate            // nil, and no Cycle: every window is judged
-	Usual      []signal.Quality // per channel: flags that the training data had often, so that they are no fault
+	Usual      []signal.Quality // per channel: flags that the training data had often, and that do not count as faults
 	Label      LabelRule
 	Classifier *classify.Classifier
 	Golden     []Golden
@@ -110,24 +110,12 @@ func (m *Model) Fits(layout *signal.Layout, spec window.Spec) error {
 
 // check reports what is missing in m or contradicts itself.
 func (m *Model) check() error {
-	n := len(m.Layout.Channels())
 	x, err := m.extractor()
 	if err != nil {
 		return err
 	}
-	switch {
-	case len(m.Usual) != n:
-		return fmt.Errorf("usual quality of %d channels, the layout has %d", len(m.Usual), n)
-	case m.Classifier == nil:
-		return errors.New("no classifier")
-	case m.Classifier.Columns() != len(x.Names()):
-		return fmt.Errorf("classifier takes %d features, the list has %d", m.Classifier.Columns(), len(x.Names()))
-	case m.Gate != nil && m.Layout.Index(m.Gate.Channel) < 0:
-		return fmt.Errorf("gate: channel %q is not in the layout", m.Gate.Channel)
-	case m.Gate != nil && !(m.Gate.Threshold >= 0):
-		return fmt.Errorf("gate: threshold %v: must not be negative", m.Gate.Threshold)
-	}
-	if err := m.Label.check(m.Classifier.Classes()); err != nil {
+	features := len(x.Names())
+	if err := m.checkClassifier(features); err != nil {
 		return err
 	}
 	if m.Cycle != nil {
@@ -135,36 +123,72 @@ func (m *Model) check() error {
 			return err
 		}
 	}
-	if m.Wear != nil {
-		if err := m.Wear.Check(len(x.Names())); err != nil {
-			return err
-		}
-		if m.Wear.Reference && m.Reference.Mode == ReferenceOff {
-			return errors.New("wear: it is estimated with references, and there are none")
-		}
+	if err := m.checkWear(features); err != nil {
+		return err
 	}
 	if err := m.checkByWear(); err != nil {
 		return err
 	}
-	switch {
-	case m.Conformal != nil && m.Conformal.Classes() != m.Classifier.Classes():
-		return fmt.Errorf("conformal sets of %d classes, the classifier has %d", m.Conformal.Classes(), m.Classifier.Classes())
-	case m.Novelty != nil && m.Novelty.Columns() != len(x.Names()):
-		return fmt.Errorf("novelty of %d features, the list has %d", m.Novelty.Columns(), len(x.Names()))
-	case m.Novelty == nil && len(m.Distances) > 0, m.Novelty != nil && len(m.Distances) != len(m.Golden):
-		return fmt.Errorf("%d golden distances for %d golden vectors", len(m.Distances), len(m.Golden))
-	case m.Wear == nil && len(m.GoldenWear) > 0:
-		return errors.New("golden vectors of wear, and no model of it")
+	if err := m.checkUnknown(features); err != nil {
+		return err
 	}
 	if m.Drift != nil {
 		if m.Reference.Mode == ReferenceOff {
-			return errors.New("drift: it is that of references, and there are none")
+			return errors.New("drift: it is looked for in references, and the model takes none")
 		}
-		if err := m.Drift.check(len(x.Names())); err != nil {
+		if err := m.Drift.check(features); err != nil {
 			return err
 		}
 	}
-	return m.Reference.checkFor(len(x.Names()))
+	return m.Reference.checkFor(features)
+}
+
+// checkClassifier checks the channels, the gate, the classifier and its labels.
+func (m *Model) checkClassifier(features int) error {
+	n := len(m.Layout.Channels())
+	switch {
+	case len(m.Usual) != n:
+		return fmt.Errorf("usual quality of %d channels, the layout has %d", len(m.Usual), n)
+	case m.Classifier == nil:
+		return errors.New("no classifier")
+	case m.Classifier.Columns() != features:
+		return fmt.Errorf("classifier takes %d features, the list has %d", m.Classifier.Columns(), features)
+	case m.Gate != nil && m.Layout.Index(m.Gate.Channel) < 0:
+		return fmt.Errorf("gate: channel %q is not in the layout", m.Gate.Channel)
+	case m.Gate != nil && !(m.Gate.Threshold >= 0):
+		return fmt.Errorf("gate: threshold %v: must not be negative", m.Gate.Threshold)
+	}
+	return m.Label.check(m.Classifier.Classes())
+}
+
+// checkWear checks the estimate of wear.
+func (m *Model) checkWear(features int) error {
+	if m.Wear == nil {
+		if len(m.GoldenWear) > 0 {
+			return errors.New("golden vectors of wear, and no model of it")
+		}
+		return nil
+	}
+	if err := m.Wear.Check(features); err != nil {
+		return err
+	}
+	if m.Wear.Reference && m.Reference.Mode == ReferenceOff {
+		return errors.New("wear: it is estimated with references, and the model takes none")
+	}
+	return nil
+}
+
+// checkUnknown checks what makes a verdict unknown.
+func (m *Model) checkUnknown(features int) error {
+	switch {
+	case m.Conformal != nil && m.Conformal.Classes() != m.Classifier.Classes():
+		return fmt.Errorf("conformal sets of %d classes, the classifier has %d", m.Conformal.Classes(), m.Classifier.Classes())
+	case m.Novelty != nil && m.Novelty.Columns() != features:
+		return fmt.Errorf("novelty of %d features, the list has %d", m.Novelty.Columns(), features)
+	case m.Novelty == nil && len(m.Distances) > 0, m.Novelty != nil && len(m.Distances) != len(m.Golden):
+		return fmt.Errorf("%d golden distances for %d golden vectors", len(m.Distances), len(m.Golden))
+	}
+	return nil
 }
 
 func (m *Model) extractor() (*signal.Extractor, error) {

@@ -93,8 +93,8 @@ func TestJudge(t *testing.T) {
 	var ref Reference
 	idle := cutting(0.01)
 	nan := float32(math.NaN())
-	deaf := cutting(1)
-	deaf.Samples[1][0], deaf.Quality[1] = nan, signal.Dropout
+	oneOut := cutting(1)
+	oneOut.Samples[1][0], oneOut.Quality[1] = nan, signal.Dropout
 	blind := cutting(1)
 	blind.Quality[0] = signal.Flatline
 	other := cutting(2)
@@ -111,11 +111,11 @@ func TestJudge(t *testing.T) {
 		{cutting(1), Learning, 2, "second of two"},
 		{cutting(1), Healthy, 0, "as when the tool was new"},
 		{cutting(2), Faulty, 0, "twice as much as when it was new"},
-		{blind, SensorFault, 0, "without the gate's channel nobody knows whether it cuts"},
-		{deaf, SensorFault, 0, "one of three channels is more than a quarter"},
+		{blind, SensorFault, 0, "without the gate's channel it is not known whether it cuts"},
+		{oneOut, SensorFault, 0, "one of three channels is more than a quarter"},
 		{other, Learning, 1, "another tool has another reference"},
 		{other, Learning, 2, ""},
-		{other, Healthy, 0, "twice as much as another tool is no wear of this one"},
+		{other, Healthy, 0, "twice as much as another tool is not wear of this one"},
 	} {
 		v := j.Judge(step.w, &ref, nil)
 		if v.Outcome != step.want || v.Learnt != step.learnt {
@@ -127,8 +127,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A flag that the training data had often is no fault, and a channel that is
-// out is out of the vote: what it reads does not matter.
+// A flag that the training data had often is not a fault. A channel that is out does
+// not vote: what it reads does not matter.
 func TestJudgeLeavesFaultyChannelsOut(t *testing.T) {
 	m := trained(t)
 	cs := append([]signal.Channel(nil), m.Layout.Channels()...)
@@ -224,7 +224,7 @@ func TestReferenceLaws(t *testing.T) {
 }
 
 // Of a vibration, the gain of the sensor drops out: every feature of the default
-// set is the same relative to the reference, whatever it is.
+// set is the same relative to the reference at any gain.
 func TestReferenceDropsGain(t *testing.T) {
 	const n = 2000
 	l, err := signal.NewLayout("one", []signal.Channel{{Name: "ax", Kind: signal.Vibration, Rate: n}})
@@ -441,9 +441,9 @@ func TestFileWithWearByReference(t *testing.T) {
 	}
 }
 
-// doubtful returns a model that doubts: of an error rate of 0.2, and with what is known of
-// three tools.
-func doubtful(t testing.TB) *Model {
+// cautious returns a model that may say unknown: with an error rate of 0.2, and
+// calibrated on three tools.
+func cautious(t testing.TB) *Model {
 	m := *trained(t)
 	n := m.Classifier.Columns()
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -472,10 +472,10 @@ func doubtful(t testing.TB) *Model {
 	return &m
 }
 
-// A model that doubts says unknown, and why: of a healthy decision on what nothing was
-// like, and of what may be either. A worn tool may go as far as it likes.
-func TestJudgeDoubts(t *testing.T) {
-	m := doubtful(t)
+// A cautious model says unknown, and why: of a healthy decision on a row unlike all
+// others, and of a row that may be either. A worn tool may be unlike all others.
+func TestJudgeSaysUnknown(t *testing.T) {
+	m := cautious(t)
 	j := m.NewJudge()
 	n := m.Classifier.Columns()
 	row := func(v float32) []float32 { return slices.Repeat([]float32{v}, n) }
@@ -484,9 +484,9 @@ func TestJudgeDoubts(t *testing.T) {
 		torn[i] = []float32{-3, 3}[i%2]
 	}
 	for name, tc := range map[string]struct {
-		row   []float32
-		want  Outcome
-		doubt Doubt
+		row    []float32
+		want   Outcome
+		reason UnknownReason
 	}{
 		"like healthy ones":       {row(0), Healthy, ""},
 		"like faulty ones":        {row(1), Faulty, ""},
@@ -495,14 +495,14 @@ func TestJudgeDoubts(t *testing.T) {
 		"unlike any":              {row(-30), Unknown, OutOfDistribution},
 	} {
 		v := j.Decide(tc.row, nil, nil)
-		if v.Outcome != tc.want || v.Doubt != tc.doubt || (v.Class == "") != (tc.want == Unknown) {
-			t.Errorf("%s: %v %q %q, P %v, novelty %v", name, v.Outcome, v.Doubt, v.Class, v.Posterior, v.Novelty)
+		if v.Outcome != tc.want || v.Reason != tc.reason || (v.Class == "") != (tc.want == Unknown) {
+			t.Errorf("%s: %v %q %q, P %v, novelty %v", name, v.Outcome, v.Reason, v.Class, v.Posterior, v.Novelty)
 		}
 		if !(v.Novelty > 0 && v.Novelty <= 1) || len(v.Posterior) != 2 {
 			t.Errorf("%s: novelty %v, posterior %v", name, v.Novelty, v.Posterior)
 		}
 	}
-	// Unknown is never healthy, whatever the row.
+	// Of no row is the verdict healthy with a reason for unknown.
 	rapid.Check(t, func(t *rapid.T) {
 		x := make([]float32, n)
 		for i := range x {
@@ -511,8 +511,8 @@ func TestJudgeDoubts(t *testing.T) {
 		v := j.Decide(x, nil, nil)
 		class := m.Classifier.Decide(v.Posterior)
 		switch {
-		case (v.Doubt != "") != (v.Outcome == Unknown):
-			t.Fatalf("%v with doubt %q", v.Outcome, v.Doubt)
+		case (v.Reason != "") != (v.Outcome == Unknown):
+			t.Fatalf("%v with reason %q", v.Outcome, v.Reason)
 		case v.Outcome == Healthy && (class != 0 || v.Novelty <= m.Novelty.Rate || !m.Conformal.In(0, v.Posterior) || m.Conformal.In(1, v.Posterior)):
 			t.Fatalf("healthy of class %d, P %v, novelty %v", class, v.Posterior, v.Novelty)
 		case v.Outcome == Faulty && (class != 1 || m.Conformal.In(0, v.Posterior) || !m.Conformal.In(1, v.Posterior)):
@@ -526,8 +526,8 @@ func TestJudgeDoubts(t *testing.T) {
 
 // What makes the third verdict, drift and golden vectors of wear are sections of their
 // own, which older files lack; they are read as they were written and checked.
-func TestFileWithDoubts(t *testing.T) {
-	m := doubtful(t)
+func TestFileWithUnknown(t *testing.T) {
+	m := cautious(t)
 	n := m.Classifier.Columns()
 	m.Wear = &trend.Model{
 		Center: make([]float64, 2*n), Scale: slices.Repeat([]float64{1}, 2*n), Weights: slices.Repeat([]float64{0.1}, 2*n), Bias: 5,
@@ -574,7 +574,7 @@ func TestFileWithDoubts(t *testing.T) {
 // judges by the share of windows and is written as it was, and its version is 1. One that
 // is calibrated by tool has version 2.
 func TestFileOfRowsThatWeighTheSame(t *testing.T) {
-	m := *doubtful(t)
+	m := *cautious(t)
 	b, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -678,8 +678,8 @@ func TestDecodeRefuses(t *testing.T) {
 		kind error
 		text string
 	}{
-		"empty":              {nil, ErrDamaged, "no Flank model"},
-		"another format":     {[]byte("PK\x03\x04 a zip file, say, of a fair length indeed"), ErrDamaged, "no Flank model"},
+		"empty":              {nil, ErrDamaged, "not a Flank model"},
+		"another format":     {[]byte("PK\x03\x04 a zip file, say, of a fair length indeed"), ErrDamaged, "not a Flank model"},
 		"cut off":            {good[:len(good)-1], ErrDamaged, "checksum"},
 		"one bit flipped":    {change(func(b []byte) []byte { b[len(b)/2] ^= 4; return b }), ErrDamaged, "checksum"},
 		"newer version":      {change(func(b []byte) []byte { b[8] = 3; return resum(b) }), ErrDamaged, "version 3, this program reads 1 to 2"},
@@ -728,7 +728,7 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good)
-	with, err := doubtful(f).Encode()
+	with, err := cautious(f).Encode()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -751,8 +751,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What the gate must not do: judge a window without a single allocation but
-// those of the verdict.
+// What the gate must not do: judge a window without a single allocation beyond
+// the verdict's.
 func TestJudgeAllocatesNothing(t *testing.T) {
 	m := trained(t)
 	j := m.NewJudge()

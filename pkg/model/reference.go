@@ -38,11 +38,11 @@ const (
 )
 
 // RatioLimit bounds ratios and the logarithms of ReferenceKind: a reference near zero
-// would make them as large as it likes.
+// would make them very large.
 const RatioLimit = 20
 
-// Bounds of ReferenceLog: LogLimit of the logarithm, LogFloor of what it is taken of,
-// since a feature that was positive in training may be zero or negative later.
+// Bounds of ReferenceLog. LogLimit bounds the logarithm. LogFloor is the least value that
+// it is taken of: a feature that was positive in training may be zero or negative later.
 const (
 	LogLimit = 5
 	LogFloor = 1e-12
@@ -58,13 +58,13 @@ type ReferenceSpec struct {
 	Mode    Mode `yaml:"mode" json:"mode"`
 
 	// Positive has a 1 for each feature that was positive in all training windows of
-	// cutting and a 0 for each other one, in the order of Judge.FeatureNames. Models
-	// of ReferenceLog need it, no others have it, and the trainer finds it out.
+	// cutting and a 0 for each other one, in the order of Judge.FeatureNames. Only models
+	// of ReferenceLog have it, and they need it. The trainer finds it out.
 	Positive string `yaml:"-" json:"positive,omitempty"`
 }
 
-// DefaultReference leaves it to the trainer how features are taken relative to the
-// tool's first ten cutting windows.
+// DefaultReference takes features relative to the tool's first ten cutting windows and
+// lets the trainer choose how.
 var DefaultReference = ReferenceSpec{Windows: 10, Mode: ReferenceAuto}
 
 // Check reports what is wrong with s as a setting. It does not look at Positive, which
@@ -112,8 +112,8 @@ func (s ReferenceSpec) Describe() string {
 }
 
 // Reference is what the features of one tool were in its own first cutting
-// windows: the median of those that were there. (A new tool's first seconds hold
-// entries into the work and other outliers, which would move a mean.) The zero value knows no tool.
+// windows: the median of the values that were there. (A new tool's first seconds hold
+// entries into the work and other outliers, which would move a mean.) The zero value is of no tool.
 type Reference struct {
 	Tool    string    // that it was learnt from
 	Windows int       // learnt from so far
@@ -126,7 +126,7 @@ func (r *Reference) Ready(s ReferenceSpec) bool {
 	return s.Mode == ReferenceOff || r.center != nil
 }
 
-// Features returns of how many features the reference is, 0 if it has learnt
+// Features returns the number of features of the reference, 0 if it has learnt
 // nothing.
 func (r *Reference) Features() int {
 	if r.center != nil || r.Windows == 0 {
@@ -147,8 +147,8 @@ func (r *Reference) ChangeTool(tool string) {
 }
 
 // Learn adds the features of one cutting window; the last of s.Windows settles
-// the reference. NaN is a feature that is missing, and an infinity is none
-// either. What was learnt of another number of features is forgotten. It panics
+// the reference. A feature that is NaN or infinite is missing.
+// Learn forgets what it learnt of another number of features. It panics
 // if the reference is settled.
 func (r *Reference) Learn(features []float32, s ReferenceSpec) {
 	if r.center != nil {
@@ -198,7 +198,7 @@ func median(x []float32) float32 {
 // Relate stores in dst the features of a window relative to the tool's reference: what
 // Judge.Row gives the classifier. Features are as Judge.Cutting returns them, before the
 // reference; center is their medians, see Reference.Center; relations, which only
-// ReferenceKind and ReferenceAuto look at, are those of Judge.Relations. All have one
+// ReferenceKind and ReferenceAuto look at, are from Judge.Relations. All have one
 // value for each feature, and dst may be features itself. Only dst is written to. With
 // ReferenceOff dst is features, and center is not looked at.
 //
@@ -298,8 +298,8 @@ func within(v, limit float64) float32 {
 
 func difference(x, ref float64) float32 { return float32(x - ref) }
 
-// ratio returns x/|ref| − sign(ref) within ±RatioLimit. With a reference of
-// zero there is no scale: any value but zero is at the limit.
+// ratio returns x/|ref| − sign(ref) within ±RatioLimit. A reference of
+// zero gives no scale: any value but zero is at the limit.
 func ratio(x, ref float64) float32 {
 	if ref == 0 {
 		if x == 0 || x != x {
@@ -312,7 +312,7 @@ func ratio(x, ref float64) float32 {
 }
 
 // flooredLog returns ln(x/ref) within ±LogLimit, where both are at least LogFloor. It
-// is right to a float32 and faster than math.Log: with q = 2^k·m and m from
+// is exact to a float32 and faster than math.Log: with q = 2^k·m and m from
 // √½ to √2, ln q = k·ln 2 + 2·artanh(s) and s = (m − 1)/(m + 1), whose series ends where
 // a term is below 1e-10 of the sum. (Abramowitz and Stegun, Handbook of Mathematical
 // Functions, 1964, 4.1.27.)
@@ -339,7 +339,7 @@ func flooredLog(x, ref float64) float32 {
 }
 
 // logRatio returns ln(x/ref) within ±RatioLimit, of sizes: both zero are equal,
-// and what is negative is none and missing.
+// and a negative size is missing.
 func logRatio(x, ref float64) float32 {
 	switch {
 	case x < 0 || ref < 0:

@@ -41,7 +41,7 @@ func TestRelate(t *testing.T) {
 		"kind: a difference":                           {kind, difference, 7, 3, 4},
 		"kind: a log ratio":                            {kind, logRatio, 6, 3, math.Ln2},
 		"kind: both zero are equal":                    {kind, logRatio, 0, 0, 0},
-		"kind: its limit is that of ratios":            {kind, logRatio, 3, 0, RatioLimit},
+		"kind: its limit is the limit of ratios":       {kind, logRatio, 3, 0, RatioLimit},
 		"kind: a negative size is missing":             {kind, logRatio, -1, 1, nan},
 		"kind: a ratio":                                {kind, plain, 6, 3, 1},
 		"auto in a model is kind, as in old files":     {old, logRatio, 3, 0, RatioLimit},
@@ -126,7 +126,7 @@ func TestRelateLaws(t *testing.T) {
 	})
 }
 
-// The logarithm is that of package math, to half the distance of two float32.
+// The logarithm agrees with package math, to half the distance of two float32.
 func TestFlooredLogIsTheLogarithm(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, x, r float64) {
 		want := max(-LogLimit, min(LogLimit, math.Log(max(LogFloor, x)/max(LogFloor, r))))
@@ -248,7 +248,7 @@ func TestReferenceDescribe(t *testing.T) {
 	}
 }
 
-// inMode returns a model that takes features in a mode, whatever that is worth; of the
+// inMode returns a model that takes features in a mode, which need not be a good one. For
 // logarithms all but the last feature are positive.
 func inMode(t testing.TB, mode Mode) *Model {
 	m := *trained(t)
@@ -379,7 +379,7 @@ func TestPositiveFeaturesOfAFile(t *testing.T) {
 	}
 }
 
-// rewritten returns a model's file with a part of its manifest changed, of whatever
+// rewritten returns a model's file with a part of its manifest changed, of any
 // length, and all that depends on it put right.
 func rewritten(t *testing.T, file []byte, from, to string) []byte {
 	t.Helper()
@@ -389,8 +389,9 @@ func rewritten(t *testing.T, file []byte, from, to string) []byte {
 	if bytes.Equal(changed, text) || !json.Valid(changed) {
 		t.Fatalf("cannot replace %q by %q", from, to)
 	}
-	b := appendSection(slices.Clone(file[:16]), sectionManifest, changed)
-	return resum(append(b, file[head+8+len(text):]...))
+	w := sectionWriter{b: slices.Clone(file[:16])}
+	w.add(sectionManifest, changed)
+	return resum(append(w.b, file[head+8+len(text):]...))
 }
 
 func sectionsOf(t *testing.T, file []byte) map[string][]byte {

@@ -16,7 +16,7 @@ type OperatingPoint struct {
 
 // OperatingPoints returns what every threshold that makes a difference gives,
 // from +Inf downwards: first nothing is decided positive, at the end everything.
-// The points of the ROC curve are (FP/others, TP/positives), those of the
+// The points of the ROC curve are (FP/others, TP/positives), the points of the
 // precision-recall curve (TP/positives, TP/(TP+FP)). Scores must not be NaN. It
 // panics if the slices differ in length.
 func OperatingPoints(score []float64, positive []bool) []OperatingPoint {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The values are those of scikit-learn 1.9: roc_curve(drop_intermediate=False),
+// The values are from scikit-learn 1.9: roc_curve(drop_intermediate=False),
 // average_precision_score and calibration_curve(n_bins=4).
 func TestCurvesAgainstScikitLearn(t *testing.T) {
 	scores := []float64{0.1, 0.4, 0.35, 0.8, 0.4}

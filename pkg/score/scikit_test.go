@@ -12,7 +12,7 @@ import (
 )
 
 // TestAgainstScikitLearn holds every metric to testdata/scikit-learn.json, which
-// `make peers` computes anew and compares.
+// `make peers` computes again and compares.
 func TestAgainstScikitLearn(t *testing.T) {
 	text, err := os.ReadFile("testdata/scikit-learn.json")
 	if err != nil {

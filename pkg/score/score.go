@@ -269,9 +269,8 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(f))
 }
 
-// Summary holds the figures of a set of rows. Those that ask about a class without
-// rows are undefined, rather than a 0 that nobody earned: of a tool that never
-// wore out, Recall, Precision, F1, GMean, MCC and AUC are null in JSON, and
+// Summary holds the figures of a set of rows. Figures of a class
+// without rows are undefined, rather than 0: of a tool that never wore out, Recall, Precision, F1, GMean, MCC and AUC are null in JSON, and
 // Specificity says all there is to say.
 type Summary struct {
 	Rows             int       `json:"rows"`
@@ -351,7 +350,7 @@ func NewAssessor(counts []int) *Assessor {
 }
 
 // Add counts a row of class truth that was decided to be of class decision, by its
-// posterior, of which it keeps no reference.
+// posterior, and keeps no reference to it.
 func (a *Assessor) Add(truth, decision int, posterior []float64) {
 	a.confusion.Add(truth, decision)
 	for i := range a.sides {
@@ -370,7 +369,7 @@ func (a *Assessor) Summary() Summary {
 	for i, side := range a.sides {
 		slices.Sort(side.yes)
 		slices.Sort(side.no)
-		if s.AUC = Figure(areaUnder(side.yes, side.no)); s.AUCs != nil { // in the end that of the last class
+		if s.AUC = Figure(areaUnder(side.yes, side.no)); s.AUCs != nil { // in the end the last class's
 			s.AUCs[i] = s.AUC
 		}
 	}

@@ -39,7 +39,7 @@ const (
 	mostRows = 1000
 
 	// The standard deviation between tools is shrunk towards priorSD as if
-	// priorTools more had been seen: that of three tools is known to a factor of two.
+	// priorTools more had been seen: of three tools it is known to a factor of two.
 	priorSD    = 0.3
 	priorTools = 2
 )

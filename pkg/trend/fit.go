@@ -13,8 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Rows is what is learnt from: windows of cutting, those of one tool in the order
-// of cutting.
+// Rows is what is learnt from: windows of cutting, each tool's in the order of cutting.
 type Rows struct {
 	Columns int       // features
 	X       []float32 // rows×Columns, by rows; NaN is missing
@@ -117,8 +116,8 @@ var (
 	mixes     = [][]Part{{Ridge, Weighted, Trees}, {Ridge, Weighted}, {Ridge, Trees}, {Weighted, Trees}, {Ridge}, {Weighted}, {Trees}}
 )
 
-// usualMedian is the median with which penalties and parts are compared, and that of
-// models of two tools.
+// usualMedian is the median with which penalties and parts are compared. Models of two
+// tools have it too.
 const usualMedian = 5
 
 // known is the share of the rows learnt from that lie within Model.Distance.
@@ -236,9 +235,20 @@ func (t *trial) errors(rows *Rows, tools [][]int, mix []Part, a, b, width int) [
 	return out
 }
 
+// median returns the width of the running median with the smallest error.
+func (t *trial) median(rows *Rows, tools [][]int, mix []Part, a, b int) int {
+	best, least := usualMedian, math.Inf(1)
+	for _, width := range medians {
+		if e := rms(t.errors(rows, tools, mix, a, b, width)); e < least {
+			best, least = width, e
+		}
+	}
+	return best
+}
+
 // penalties returns which penalties of the ridge and of the weighted regression give a
-// mean of parts the least error, and that error. Those of parts that it does not have
-// are the first.
+// mean of parts the least error, and that error. Of a part that mix lacks it
+// returns the first penalty.
 func (t *trial) penalties(rows *Rows, tools [][]int, mix []Part) (a, b int, least float64) {
 	count := func(p Part, n int) int {
 		if slices.Contains(mix, p) {
@@ -316,12 +326,7 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 	c.Parts = mixes[k]
 	a, b := best[k][0], best[k][1]
 	if !c.Fixed {
-		least := math.Inf(1)
-		for _, width := range medians {
-			if e := rms(t.errors(rows, tools, c.Parts, a, b, width)); e < least {
-				least, c.Median = e, width
-			}
-		}
+		c.Median = t.median(rows, tools, c.Parts, a, b)
 	}
 	errs := t.errors(rows, tools, c.Parts, a, b, c.Median)
 	c.Penalty, c.RMS = tried[a], rms(errs)
@@ -340,14 +345,19 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 	if m.has(Weighted) || m.has(Trees) {
 		all.into(m, b)
 	}
+	m.Distance = m.knownDistance(rows)
+	return m, c, nil
+}
+
+// knownDistance returns the distance that most training rows stay within.
+func (m *Model) knownDistance(rows *Rows) float64 {
 	distances := make([]float64, len(rows.Tool))
 	for i := range distances {
 		_, d := m.ridge(rows.Row(i))
-		distances[i] = d / float64(max(2*(rows.Columns-len(r.excluded)), 1))
+		distances[i] = d / float64(max(2*(rows.Columns-len(m.Excluded)), 1))
 	}
 	slices.Sort(distances)
-	m.Distance = quantile(distances, known)
-	return m, c, nil
+	return quantile(distances, known)
 }
 
 // clearly is how much less error than the mean of all parts another mix must have to be
@@ -412,7 +422,7 @@ func quantile(sorted []float64, p float64) float64 {
 }
 
 // regression is sums over rows from which ridge regressions follow, of all tools
-// or of all but one: those of a tool are taken off again.
+// or of all but one: the sums of a tool are subtracted again.
 type regression struct {
 	rows          *Rows
 	excluded      []int       // columns, ascending

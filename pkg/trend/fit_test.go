@@ -53,7 +53,7 @@ func TestRidgeIsScikitLearns(t *testing.T) {
 	}
 }
 
-// Taking the sums of a tool off again leaves those of the others.
+// Subtracting the sums of a tool again leaves the sums of the others.
 func TestWithoutATool(t *testing.T) {
 	rows := small()
 	tools := rows.byTool()

@@ -13,12 +13,12 @@ type Score struct {
 	Rows     int         `json:"rows"`
 	Known    int         `json:"known"`      // rows with an estimate; the others are left out of the figures
 	MAEUM    float64     `json:"mae_um"`     // mean absolute error
-	AllMAEUM float64     `json:"all_mae_um"` // the same had none been unknown since the tool had its reference
+	AllMAEUM float64     `json:"all_mae_um"` // the same over all rows since the tool had its reference, known or not
 	Coverage float64     `json:"coverage"`   // share of the rows whose wear lies in its interval
 	WidthUM  float64     `json:"width_um"`   // mean of the intervals
 
-	// Of the holes or windows left: how often they were given while the tool had
-	// some left, the mean absolute error, and how often the interval held.
+	// Of the holes or windows left: how often there was an estimate while the tool
+	// had some left, its mean absolute error, and how often its interval held.
 	Life         int     `json:"life_rows"` // rows of which it is known how long the tool lasted
 	LifeKnown    int     `json:"life_known"`
 	LifeMAE      float64 `json:"life_mae"`
@@ -37,8 +37,8 @@ type ToolScore struct {
 	MostUM   float64 `json:"most_um"` // measured
 	Choice   Choice  `json:"choice"`
 
-	all  float64 // sum of the absolute errors of all rows since the tool had a reference
-	told int     // how many those are
+	all            float64 // sum of the absolute errors of all rows since the tool had a reference
+	sinceReference int     // how many these are
 }
 
 // CrossValidate scores Fit: each tool is held out of the model that estimates it,
@@ -89,14 +89,14 @@ func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []i
 	for _, k := range part {
 		t := &s.Tools[k]
 		t.Tool, t.Rows, t.Choice = rows.Tool[tools[k][0]], len(tools[k]), choice
-		bold := *m
-		bold.Distance, bold.MostUM = math.MaxFloat64, math.MaxFloat64
+		unbounded := *m
+		unbounded.Distance, unbounded.MostUM = math.MaxFloat64, math.MaxFloat64
 		var tool, other Tool
 		for _, i := range tools[k] {
 			s.Estimates[i] = tool.Observe(m, rows.Row(i), rows.ReferenceOf(i), rows.hole(i))
-			if e := other.Observe(&bold, rows.Row(i), rows.ReferenceOf(i), rows.hole(i)); e.Known() {
+			if e := other.Observe(&unbounded, rows.Row(i), rows.ReferenceOf(i), rows.hole(i)); e.Known() {
 				t.all += math.Abs(e.UM - rows.WearUM[i])
-				t.told++
+				t.sinceReference++
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Score) sum(rows *Rows, tools [][]int, limitUM float64) {
 			*sum /= float64(n)
 		}
 	}
-	told := 0
+	all := 0
 	for k, held := range tools {
 		t := &s.Tools[k]
 		for _, i := range held {
@@ -148,12 +148,12 @@ func (s *Score) sum(rows *Rows, tools [][]int, limitUM float64) {
 		}
 		s.Known += t.Known
 		s.AllMAEUM += t.all
-		told += t.told
+		all += t.sinceReference
 		mean(&t.MAEUM, t.Known)
 		mean(&t.Coverage, t.Known)
 		s.lives(rows, held, limitUM)
 	}
-	mean(&s.AllMAEUM, told)
+	mean(&s.AllMAEUM, all)
 	mean(&s.MAEUM, s.Known)
 	mean(&s.Coverage, s.Known)
 	mean(&s.WidthUM, s.Known)

@@ -217,7 +217,7 @@ func TestMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := s.Tools[1]; b.Known != 0 || b.told != 0 || s.Tools[0].Known == 0 {
+	if b := s.Tools[1]; b.Known != 0 || b.sinceReference != 0 || s.Tools[0].Known == 0 {
 		t.Errorf("%+v", s.Tools)
 	}
 }

@@ -30,7 +30,7 @@ const (
 	leastPoints = 5  // for a slope
 )
 
-// ChangeTool forgets all if name is that of another tool.
+// ChangeTool forgets all if name is the name of another tool.
 func (t *Tool) ChangeTool(name string) {
 	if t.Name == name {
 		return
@@ -53,7 +53,7 @@ func (t *Tool) Observe(m *Model, x, reference []float32, hole string) Estimate {
 		t.Hole = hole
 		t.Holes++
 		if t.Holes == 1 {
-			t.Points, t.Stride = t.Points[:0], 0 // those of windows before the first hole
+			t.Points, t.Stride = t.Points[:0], 0 // they were of windows before the first hole
 		}
 	}
 	root, known := m.Root(x, reference)

@@ -5,7 +5,7 @@
 // window: ridge regression on features as they are; ridge regression on logarithms
 // and on logarithms of ratios to the tool's reference, each weighted by how steadily
 // the feature follows the lives of tools (package stability); and extra trees on the
-// features that follow them best. Which of the three is chosen on tools held out.
+// features that follow them best. Tools held out decide which of the three count.
 // The estimate of one window is rough and may fall; what is published, an
 // [Estimate], is the running maximum of the median of the last few, so it never
 // falls as long as the tool stays in. The interval around it comes from the errors
@@ -13,10 +13,9 @@
 // A [Tool] is what is remembered of the tool between windows.
 //
 // Wear is in µm. The root of wear, in √µm, is what is regressed and filtered,
-// because the scatter of flank wear grows with the wear and that of its root
+// because the scatter of flank wear grows with the wear, and the scatter of its root
 // hardly does. Unknown is an answer: for windows before the tool has a reference,
-// for windows unlike those that were learnt from, for wear beyond what was learnt,
-// and for lives that would take looking further ahead than the tool has cut.
+// for windows unlike the training windows, for wear beyond theirs, and for lives that would take looking further ahead than the tool has cut.
 package trend
 
 import (
@@ -48,7 +47,7 @@ const (
 //
 // For the ridge regression each of p features x gives two inputs, x and
 // sign(x)·ln(1+|x|), which are standardised and kept within ±5; a missing one is its
-// mean. Center, Scale and Weights have length 2p: first those of x, then those of the
+// mean. Center, Scale and Weights have length 2p: p for x, then p for the
 // logarithms.
 type Model struct {
 	Center  []float64 `json:"center"`  // mean of each input
@@ -150,8 +149,8 @@ func (m *Model) checkParts(features int) error {
 // Root returns the root of the wear that m gives one window, in √µm and not below 0.
 // X is its features before the reference, reference the tool's own: the median of each
 // feature over its first windows of cutting, nil while the tool has none. Known is
-// false if m takes a reference and there is none, the window is unlike those that were
-// learnt from, or the wear beyond theirs. Root panics if x or reference is not of m's
+// false if m takes a reference and the tool has none, if the window is unlike the
+// training windows, or if the wear is beyond theirs. Root panics if x or reference is not of m's
 // features.
 func (m *Model) Root(x, reference []float32) (root float64, known bool) {
 	p := m.Features()
@@ -231,18 +230,18 @@ func standard(v, center, scale float64) float64 {
 
 func signedLog(v float64) float64 { return math.Copysign(math.Log1p(math.Abs(v)), v) }
 
-// Estimate is what is said of a tool after a window. What is not known is NaN.
+// Estimate is the wear and the life left of a tool after a window. NaN is not known.
 type Estimate struct {
 	UM, LowUM, HighUM float64 // the wear and its interval, none of which ever falls while a tool is in
 
 	// Left is how many holes more the tool lasts, or windows of cutting if they
 	// name no holes (Holes is false). It is 0 at the limit. The interval is what
-	// the ends of that of the wear give; its high end is NaN if none is in sight.
+	// the ends of the interval of the wear give; its high end is NaN if the limit is not in sight.
 	Left, LowLeft, HighLeft float64
 	Holes                   bool
 }
 
-// Unknown is the estimate of a window that nothing is known of.
+// Unknown is the estimate of a window about which nothing is known.
 var Unknown = Estimate{UM: math.NaN(), LowUM: math.NaN(), HighUM: math.NaN(), Left: math.NaN(), LowLeft: math.NaN(), HighLeft: math.NaN()}
 
 // Known reports whether there is an estimate of the wear.

@@ -19,13 +19,13 @@ import (
 //	p_k(x) = (1 + K_k·F_k(x)) / (1 + K_k).
 //
 // The set of a row holds the classes with F_k above Rate, which is to say with p_k
-// above (1 + K_k·Rate)/(1 + K_k). If the tool of the row and those of calibration are
+// above (1 + K_k·Rate)/(1 + K_k). If the tool of the row and the tools of calibration are
 // exchangeable, and the rows within each too, its class is in the set with a
 // probability of (1 − Rate)·K_k/(1 + K_k) at least, for any network and however much
 // tools differ: see Promise. With many tools, or tools that are alike, it comes to
 // 1 − Rate. It must not be changed once made.
 //
-// One read from the older binary form is calibrated on rows that all weigh the same,
+// A Conformal read from the older binary form is calibrated on rows that all weigh the same,
 //
 //	p_k(x) = (1 + #{i: y_i = k, P(k|x_i) ≤ P(k|x)}) / (1 + #{i: y_i = k}),
 //
@@ -113,19 +113,19 @@ func (c *Conformal) bound(k int) float64 {
 
 // Promise returns with which probability at least class k is in the set of a row of the
 // class, of a new tool, if tools are exchangeable, on average over calibrations: with K
-// tools (1 − Rate)·K/(1 + K), because the new tool may be as none of them is. No sets that ever
-// leave the class out can promise more than K/(1 + K). Where tools were not told apart
+// tools (1 − Rate)·K/(1 + K), because the new tool may be unlike all of them. Sets that ever
+// leave the class out cannot promise more than K/(1 + K). Where tools were not told apart
 // it is 1 − Rate, of rows that are exchangeable.
 func (c *Conformal) Promise(k int) float64 { return 1 - c.bound(k) }
 
-// Doubt is why a decision on a row does not stand.
-type Doubt int
+// Reason is why it is unknown whether a decision on a row is right.
+type Reason int
 
-// The doubts.
+// The reasons.
 const (
-	NoDoubt     Doubt = iota
-	Ambiguous         // the set does not say what was decided: it holds a class of the other side
-	Implausible       // the set is empty: the row is as no class usually is
+	Certain     Reason = iota
+	Ambiguous          // the set does not agree with the decision: it holds a class of the other side
+	Implausible        // the set is empty: the row is not as any class usually is
 )
 
 // Check returns whether the set of a row speaks for what was decided of it, the first
@@ -134,9 +134,9 @@ const (
 // certain enough.
 //
 // Costs move the decision and not the set. Where the set holds one class and the costs
-// decide for the other, the row is Ambiguous: one says that such rows of the class
-// are rare, and the other that one of them would be dear.
-func (c *Conformal) Check(decision int, posterior []float64) Doubt {
+// decide for the other, the row is Ambiguous: the set says that such rows of the other
+// class are rare, and the costs say that missing one of them would be expensive.
+func (c *Conformal) Check(decision int, posterior []float64) Reason {
 	first := c.In(0, posterior)
 	others := false
 	for k := 1; k < c.Classes(); k++ {
@@ -148,7 +148,7 @@ func (c *Conformal) Check(decision int, posterior []float64) Doubt {
 	case first == others || first != (decision == 0):
 		return Ambiguous
 	}
-	return NoDoubt
+	return Certain
 }
 
 // The binary form of a calibration, all numbers little-endian:

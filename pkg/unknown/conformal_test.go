@@ -16,7 +16,7 @@ import (
 )
 
 // The p-value is (1 + K·F)/(1 + K), F the mean over K tools of their shares of windows
-// that are no more like the class, ties among them. Of healthy there are two tools, of
+// that are as like the class or less. Of healthy there are two tools, of
 // two windows and of one, and of faulty one of two.
 func TestConformalByTool(t *testing.T) {
 	posterior := []float64{0.9, 0.1, 0.8, 0.2, 0.8, 0.2, 0.3, 0.7, 0.1, 0.9}
@@ -34,16 +34,16 @@ func TestConformalByTool(t *testing.T) {
 		healthy  float64 // P(healthy)
 		p0, p1   float64
 		decision int
-		want     Doubt
+		want     Reason
 	}{
-		{0.95, 3. / 3, 1. / 2, 0, NoDoubt},
-		{0.9, 3. / 3, 1. / 2, 0, NoDoubt},
-		{0.8, 2.5 / 3, 1. / 2, 0, NoDoubt},
+		{0.95, 3. / 3, 1. / 2, 0, Certain},
+		{0.9, 3. / 3, 1. / 2, 0, Certain},
+		{0.8, 2.5 / 3, 1. / 2, 0, Certain},
 		{0.8, 2.5 / 3, 1. / 2, 1, Ambiguous}, // costs decide for the other
 		{0.5, 1. / 3, 1. / 2, 0, Implausible},
 		{0.25, 1. / 3, 1.5 / 2, 1, Implausible}, // F of faulty is the rate, and not above it
-		{0.1, 1. / 3, 2. / 2, 1, NoDoubt},
-		{0.05, 1. / 3, 2. / 2, 1, NoDoubt}, // further out on its own side is no doubt
+		{0.1, 1. / 3, 2. / 2, 1, Certain},
+		{0.05, 1. / 3, 2. / 2, 1, Certain}, // further out on its own side is certain too
 		{0.05, 1. / 3, 2. / 2, 0, Ambiguous},
 	} {
 		p := []float64{tc.healthy, 1 - tc.healthy}
@@ -66,15 +66,15 @@ func TestConformalOfRows(t *testing.T) {
 		healthy  float64 // P(healthy)
 		p0, p1   float64
 		decision int
-		want     Doubt
+		want     Reason
 	}{
-		{0.95, 4. / 4, 1. / 3, 0, NoDoubt},
-		{0.9, 4. / 4, 1. / 3, 0, NoDoubt},
-		{0.8, 3. / 4, 1. / 3, 0, NoDoubt},
+		{0.95, 4. / 4, 1. / 3, 0, Certain},
+		{0.9, 4. / 4, 1. / 3, 0, Certain},
+		{0.8, 3. / 4, 1. / 3, 0, Certain},
 		{0.8, 3. / 4, 1. / 3, 1, Ambiguous}, // costs decide for the other
 		{0.5, 1. / 4, 1. / 3, 0, Implausible},
-		{0.3, 1. / 4, 2. / 3, 1, NoDoubt},
-		{0.05, 1. / 4, 3. / 3, 1, NoDoubt}, // further out on its own side is no doubt
+		{0.3, 1. / 4, 2. / 3, 1, Certain},
+		{0.05, 1. / 4, 3. / 3, 1, Certain}, // further out on its own side is certain too
 		{0.05, 1. / 4, 3. / 3, 0, Ambiguous},
 	} {
 		p := []float64{tc.healthy, 1 - tc.healthy}
@@ -96,7 +96,7 @@ func TestConformalSidesOfThreeClasses(t *testing.T) {
 	for _, tc := range []struct {
 		p        []float64
 		decision int
-		want     Doubt
+		want     Reason
 	}{
 		{[]float64{0.95, 0.03, 0.02}, 0, Ambiguous}, // p-values of 1/3 are above 0.3
 		{[]float64{0.1, 0.5, 0.4}, 1, Ambiguous},
@@ -109,10 +109,10 @@ func TestConformalSidesOfThreeClasses(t *testing.T) {
 	for _, tc := range []struct {
 		p        []float64
 		decision int
-		want     Doubt
+		want     Reason
 	}{
-		{[]float64{0.95, 0.03, 0.02}, 0, NoDoubt},
-		{[]float64{0.1, 0.5, 0.4}, 1, NoDoubt}, // of one of two, both faulty
+		{[]float64{0.95, 0.03, 0.02}, 0, Certain},
+		{[]float64{0.1, 0.5, 0.4}, 1, Certain}, // of one of two, both faulty
 		{[]float64{0.1, 0.5, 0.4}, 0, Ambiguous},
 		{[]float64{0.45, 0.15, 0.15}, 1, Implausible},
 		{[]float64{0.5, 0.4, 0.1}, 0, Ambiguous},

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/internal/littleendian"
@@ -14,8 +15,8 @@ import (
 // most, so that one feature alone does not decide.
 const noveltyClip = 5
 
-// Novelty says how unlike the rows it was fitted to a row is, whatever its class:
-// the Mahalanobis distance under probabilistic principal component analysis. With
+// Novelty says how unlike the rows it was fitted to a row is. The class of the row does not
+// matter. It is the Mahalanobis distance under probabilistic principal component analysis. With
 // a the features less their means over their standard deviations, within ±5 and 0
 // where missing, v_i the principal directions, λ_i the variances along them and σ²
 // the mean variance of all other directions,
@@ -94,7 +95,8 @@ func (s *NoveltyScorer) P(row []float32) float64 { return s.novelty.p(s.Distance
 
 func (n *Novelty) p(d float64) float64 {
 	if c := n.distances; c != nil {
-		return float64(1+len(c)-below(c, d)) / float64(1+len(c))
+		below, _ := slices.BinarySearch(c, d)
+		return float64(1+len(c)-below) / float64(1+len(c))
 	}
 	return n.tools.tail(-d)
 }
@@ -111,7 +113,7 @@ func (n *Novelty) Tools() int { return n.tools.tools }
 
 // Promise returns which share of the rows of a new tool is novel at most, if tools are
 // exchangeable, on average over calibrations: with K tools (1 + K·Rate)/(1 + K), because the new
-// tool may be as none of them is. With many tools, or tools that are alike, it comes to
+// tool may be unlike all of them. With many tools, or tools that are alike, it comes to
 // Rate.
 func (n *Novelty) Promise() float64 {
 	if n.distances != nil {
@@ -136,19 +138,6 @@ func norm2(x []float32) float64 {
 		sum += float64(v) * float64(v)
 	}
 	return sum
-}
-
-// below returns how many values of ascending x are less than v.
-func below(x []float64, v float64) int {
-	low, high := 0, len(x)
-	for low < high {
-		if mid := int(uint(low+high) >> 1); x[mid] < v {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low
 }
 
 // The binary form of a novelty, all numbers little-endian:
@@ -219,33 +208,46 @@ func (n *Novelty) UnmarshalBinary(b []byte) error {
 		return err
 	}
 	read := Novelty{Rate: r.Float64(), precision: r.Float64(), center: r.Floats(), scale: r.Floats()}
-	sound := read.Rate > 0 && read.Rate < 1 && read.precision > 0 && finite(read.precision)
 	if byTool {
 		read.tools = readToolShares(r)
 		read.tools.at = negated(read.tools.at)
-		sound = sound && read.tools.sound(-math.MaxFloat64, 0)
 	} else {
 		read.distances = r.Floats()
-		sound = sound && len(read.distances) > 0
 	}
 	q, p := int64(r.Uint32()), int64(len(read.center))
 	if r.Short || p == 0 || int64(len(read.scale)) != p || int64(len(r.Rest)) != 4*q*p {
 		return fmt.Errorf("unknown: %w: a novelty of %d columns and %d directions in %d bytes", classify.ErrCorrupt, p, q, len(b))
 	}
-	for j := range read.center {
-		sound = sound && finite(read.center[j]) && finite(read.scale[j]) && read.scale[j] >= 0
-	}
-	for i, d := range read.distances {
-		sound = sound && finite(d) && d >= 0 && (i == 0 || d >= read.distances[i-1])
-	}
 	read.basis = make([]float32, q*p)
 	for i := range read.basis {
 		read.basis[i] = math.Float32frombits(binary.LittleEndian.Uint32(r.Rest[4*i:]))
-		sound = sound && finite(float64(read.basis[i]))
 	}
-	if !sound {
+	if !read.sound(byTool) {
 		return fmt.Errorf("unknown: %w: a number of the novelty makes no sense", classify.ErrCorrupt)
 	}
 	*n = read
 	return nil
+}
+
+// sound reports whether FitNovelty could have made the numbers of n, in the newer form
+// or, unless byTool, in the older one.
+func (n *Novelty) sound(byTool bool) bool {
+	calibrated := len(n.distances) > 0
+	if byTool {
+		calibrated = n.tools.sound(-math.MaxFloat64, 0)
+	}
+	if !calibrated || !(n.Rate > 0 && n.Rate < 1) || !(n.precision > 0) || !finite(n.precision) {
+		return false
+	}
+	for i, d := range n.distances {
+		if !finite(d) || d < 0 || i > 0 && d < n.distances[i-1] {
+			return false
+		}
+	}
+	for j, s := range n.scale {
+		if !finite(n.center[j]) || !finite(s) || s < 0 {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(n.basis, func(v float32) bool { return !finite(float64(v)) })
 }

@@ -45,7 +45,7 @@ func correlated(rng *rand.Rand, rows, p, tools int) (dbn.Matrix, []string) {
 	return x, groups
 }
 
-// The distance is that of the definition: a'C⁻¹a with C = VΛV' + σ²(I − VV').
+// The distance follows its definition: a'C⁻¹a with C = VΛV' + σ²(I − VV').
 func TestNoveltyDistance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x, _ := correlated(rng, 400, 12, 5)
@@ -87,7 +87,7 @@ func TestNoveltyDistance(t *testing.T) {
 	}
 }
 
-// Directions and variances are those of the covariance matrix, which is known here.
+// Directions and variances follow the covariance matrix, which is known here.
 func TestPrincipal(t *testing.T) {
 	const n, p, q = 20_000, 6, 3
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -115,9 +115,9 @@ func TestPrincipal(t *testing.T) {
 	}
 }
 
-// Rows of new groups are novel as often as the rate says, whatever the number of
-// workers; rows whose features no longer go together nearly always, and those of a sensor
-// that reads three times as much.
+// Rows of new groups are novel as often as the rate says, for any number of
+// workers. Rows whose features no longer go together are novel nearly always, and so are
+// rows of a sensor that reads three times as much.
 func TestFitNovelty(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	x, groups := correlated(rng, 1600, 30, 16)
@@ -199,6 +199,27 @@ func TestFitNoveltyRefuses(t *testing.T) {
 	} {
 		if _, _, err := FitNovelty(t.Context(), tc.x, tc.groups, tc.counts, tc.rate, 1, 1); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}
+
+// The fit to all rows says what is wrong, however many workers there are: the folds,
+// which say something else, may fail before it.
+func TestFitNoveltyNamesTheSameError(t *testing.T) {
+	x := dbn.NewMatrix(4000, 3)
+	var groups []string
+	for i := range x.Rows {
+		groups = append(groups, fmt.Sprint("T", i%10))
+		if i%10 == 0 {
+			x.Row(i)[1] = float32(i) // the other tools see no feature that varies
+		}
+	}
+	for range 20 {
+		for _, workers := range []int{1, 4, 11} {
+			_, _, err := FitNovelty(t.Context(), x, groups, nil, 0.05, 1, workers)
+			if err == nil || !strings.HasPrefix(err.Error(), "unknown: 1 features vary") {
+				t.Fatalf("%d workers: %v", workers, err)
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ const (
 //
 // P has the p-values of the rows that it looked at, Rows their indices: of each
 // group by the distances of the others.
-func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, counts []bool, rate float64, seed uint64, workers int) (n *Novelty, held HeldNovelty, err error) {
+func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, counts []bool, rate float64, seed uint64, workers int) (*Novelty, HeldNovelty, error) {
 	fail := func(err error) (*Novelty, HeldNovelty, error) {
 		return nil, HeldNovelty{}, fmt.Errorf("unknown: %w", err)
 	}
@@ -64,34 +64,8 @@ func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, counts []bool,
 		some[i] = groups[row]
 	}
 	folds := classify.GroupKFold(make([]int, len(some)), some, noveltyFolds, rand.New(rand.NewPCG(seed, foldStream)))
-	distances := make([]float64, z.Rows)
-	g, inner := errgroup.WithContext(ctx)
-	g.SetLimit(workers)
-	g.Go(func() (err error) {
-		n, err = fitNovelty(z, counts, seed)
-		return err
-	})
-	for f, fold := range folds {
-		g.Go(func() error {
-			if inner.Err() != nil {
-				return context.Cause(inner)
-			}
-			rest, err := dbn.InMemory(classify.Part(z, fold.Train))
-			if err != nil {
-				return err
-			}
-			m, err := fitNovelty(rest, counts, classify.DeriveSeed(seed, uint64(f+1)))
-			if err != nil {
-				return err
-			}
-			s := m.NewScorer()
-			for _, i := range fold.Test {
-				distances[i] = s.Distance(z.Row(i))
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
+	n, distances, err := fitFolds(ctx, z, counts, folds, seed, workers)
+	if err != nil {
 		return fail(err)
 	}
 	number, named := classify.NumberGroups(some)
@@ -100,6 +74,55 @@ func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, counts []bool,
 		return fail(fmt.Errorf("%d rows that differ: %w: for a p-value of %v", len(n.tools.at), classify.ErrTooFew, rate))
 	}
 	return n, heldNovelty(rows, some, distances), nil
+}
+
+// fitFolds fits to all rows and to the training rows of each fold. It returns the fit
+// to all, and the distance of each row by the fit that had not seen it. Of several
+// errors it returns the one of the fit to all, or else of the first fold.
+func fitFolds(ctx context.Context, z dbn.Matrix, counts []bool, folds []classify.Fold, seed uint64, workers int) (*Novelty, []float64, error) {
+	var whole *Novelty
+	distances := make([]float64, z.Rows)
+	errs := make([]error, 1+len(folds))
+	var g errgroup.Group // a failed fit ends no other, or the first error would depend on the workers
+	g.SetLimit(workers)
+	g.Go(func() error {
+		whole, errs[0] = fitNovelty(z, counts, seed)
+		return nil
+	})
+	for f, fold := range folds {
+		g.Go(func() error {
+			if errs[f+1] = context.Cause(ctx); errs[f+1] == nil {
+				errs[f+1] = distancesOf(fold, z, counts, classify.DeriveSeed(seed, uint64(f+1)), distances)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
+	}
+	for _, err := range errs {
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return whole, distances, nil
+}
+
+// distancesOf writes the distances of the fold's test rows by a fit to its training rows.
+func distancesOf(fold classify.Fold, z dbn.Matrix, counts []bool, seed uint64, distances []float64) error {
+	rest, err := dbn.InMemory(classify.Part(z, fold.Train))
+	if err != nil {
+		return err
+	}
+	n, err := fitNovelty(rest, counts, seed)
+	if err != nil {
+		return err
+	}
+	s := n.NewScorer()
+	for _, i := range fold.Test {
+		distances[i] = s.Distance(z.Row(i))
+	}
+	return nil
 }
 
 // HeldNovelty are p-values of rows whose group neither the fit nor the calibration has

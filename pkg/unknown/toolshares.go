@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/flank-tcm/flank/internal/littleendian"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -96,15 +97,7 @@ func (s *toolShares) upTo(v float64) float64 {
 
 // atMost returns how many values of ascending x are v or less.
 func atMost(x []float64, v float64) int {
-	low, high := 0, len(x)
-	for low < high {
-		if mid := int(uint(low+high) >> 1); x[mid] <= v {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low
+	return sort.Search(len(x), func(i int) bool { return !(x[i] <= v) })
 }
 
 // sound reports whether s is such a distribution of numbers from low to high.

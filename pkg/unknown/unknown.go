@@ -1,4 +1,4 @@
-// Package unknown says of which rows a classifier's decision does not stand.
+// Package unknown says on which rows a classifier's decision is not to be relied on.
 //
 // [Conformal] looks at the posterior of a row: the set of classes that it is
 // compatible with may hold several classes or none. [Novelty] looks at the features:
