@@ -204,37 +204,26 @@ func Load(records []Record, s *Settings, by *Model, now time.Time) (*Machine, er
 	return m, nil
 }
 
+// load takes what the group's records of the machine hold.
 func (m *Machine) load(records []Record) error {
 	var head headRecord
 	var slow slowRecord
 	var tools []*Tool
 	for _, r := range records {
+		var err error
 		switch {
 		case r.Key.Group == "":
 		case r.Key.Slow:
-			if err := json.Unmarshal(r.Value, &slow); err != nil {
-				return err
-			}
+			err = json.Unmarshal(r.Value, &slow)
 		case r.Key.OfTool:
-			var t toolRecord
-			if err := json.Unmarshal(r.Value, &t); err != nil {
-				return fmt.Errorf("tool %.64q: %w", r.Key.Tool, err)
-			}
-			if t.Name != r.Key.Tool {
-				return fmt.Errorf("tool %.64q: the record is of tool %.64q", r.Key.Tool, t.Name)
-			}
-			tool := &Tool{Features: t.Features, From: t.From, Rebuild: t.Rebuild, Drifted: t.Drifted, Seen: t.Seen}
-			tool.restore(&t.fast)
-			tool.Wear.Points = t.Points
-			tool.Reference = model.Reference{Tool: t.Name}
-			if t.Reference != nil {
-				tool.Reference = *t.Reference
-			}
-			tools = append(tools, tool)
+			var t *Tool
+			t, err = loadTool(r)
+			tools = append(tools, t)
 		default:
-			if err := json.Unmarshal(r.Value, &head); err != nil {
-				return err
-			}
+			err = json.Unmarshal(r.Value, &head)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if head.Version > recordVersion {
@@ -250,24 +239,7 @@ func (m *Machine) load(records []Record) error {
 	if head.Machine != m.Machine {
 		return fmt.Errorf("it is of machine %.64q", head.Machine)
 	}
-	slices.SortStableFunc(tools, func(a, b *Tool) int { return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Name, b.Name)) })
-	for _, t := range tools {
-		if head.Tool == nil || t.Name != head.Tool.Name {
-			m.Tools = append(m.Tools, t)
-		}
-	}
-	if head.Tool != nil {
-		t := &Tool{From: -1, Reference: model.Reference{Tool: head.Tool.Name}}
-		var points []trend.Point
-		for _, o := range tools {
-			if o.Name == head.Tool.Name {
-				t, points = o, o.Wear.Points
-			}
-		}
-		t.restore(head.Tool)
-		t.Wear.Points = points
-		m.Tools = append(m.Tools, t)
-	}
+	m.loadTools(tools, head.Tool)
 	m.Partition = head.Partition
 	m.Model, m.Newest, m.Notices, m.State.Evidence, m.LastWindowAt = head.Model, head.Newest, head.Notices, head.Evidence, head.LastAt
 	m.Epochs = slow.Epochs
@@ -287,28 +259,58 @@ func (m *Machine) load(records []Record) error {
 	return nil
 }
 
+// loadTool returns the tool of a record.
+func loadTool(r Record) (*Tool, error) {
+	var t toolRecord
+	if err := json.Unmarshal(r.Value, &t); err != nil {
+		return nil, fmt.Errorf("tool %.64q: %w", r.Key.Tool, err)
+	}
+	if t.Name != r.Key.Tool {
+		return nil, fmt.Errorf("tool %.64q: the record is of tool %.64q", r.Key.Tool, t.Name)
+	}
+	tool := &Tool{Features: t.Features, From: t.From, Rebuild: t.Rebuild, Drifted: t.Drifted, Seen: t.Seen}
+	tool.restore(&t.fast)
+	tool.Wear.Points = t.Points
+	tool.Reference = model.Reference{Tool: t.Name}
+	if t.Reference != nil {
+		tool.Reference = *t.Reference
+	}
+	return tool, nil
+}
+
+// loadTools puts tools in the order in which they were in the spindle. The head record
+// has the one that is in it now, nil if there is none; its own record, if there is one,
+// has what changes seldom.
+func (m *Machine) loadTools(tools []*Tool, inSpindle *fast) {
+	slices.SortStableFunc(tools, func(a, b *Tool) int { return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Name, b.Name)) })
+	if inSpindle == nil {
+		m.Tools = append(m.Tools, tools...)
+		return
+	}
+	last := &Tool{From: -1, Reference: model.Reference{Tool: inSpindle.Name}}
+	for _, t := range tools {
+		if t.Name == inSpindle.Name {
+			last = t
+		} else {
+			m.Tools = append(m.Tools, t)
+		}
+	}
+	points := last.Wear.Points
+	last.restore(inSpindle)
+	last.Wear.Points = points
+	m.Tools = append(m.Tools, last)
+}
+
 // check reports a state that no machine can have, and puts the alarm of the tool in the
 // spindle in place.
 func (m *Machine) check() error {
-	features := len(m.model.judge.FeatureNames())
 	same := m.Model == m.model.model.ID()
 	for i, t := range m.Tools {
-		if err := new(alarm.Alarm).Restore(t.Alarm); err != nil {
+		if err := m.checkTool(t, same); err != nil {
 			return fmt.Errorf("tool %.64q: %w", t.Name, err)
 		}
-		if n := t.Reference.Features(); n != 0 && n != features && t.Features == m.model.fingerprint() {
-			return fmt.Errorf("tool %.64q: %w", t.Name, errFeatures)
-		}
-		if t.Reference.Tool != t.Name || slices.ContainsFunc(m.Tools[:i], func(o *Tool) bool { return o.Name == t.Name }) {
-			return fmt.Errorf("tool %.64q is there twice, or its reference is of another one", t.Name)
-		}
-		if same && len(t.Cycle.Belief) > 0 && m.model.model.Cycle != nil {
-			if err := t.Cycle.Check(m.model.model.Cycle); err != nil {
-				return fmt.Errorf("tool %.64q: %w", t.Name, err)
-			}
-		}
-		if err := t.Wear.Check(); err != nil {
-			return fmt.Errorf("tool %.64q: %w", t.Name, err)
+		if slices.ContainsFunc(m.Tools[:i], func(o *Tool) bool { return o.Name == t.Name }) {
+			return fmt.Errorf("tool %.64q is there twice", t.Name)
 		}
 	}
 	if same && m.model.model.Drift != nil {
@@ -343,4 +345,24 @@ func (m *Machine) check() error {
 		}
 	}
 	return nil
+}
+
+// checkTool reports a tool that cannot be. If the records are of the model that judges now,
+// same is true, and what depends on the model is checked, too.
+func (m *Machine) checkTool(t *Tool, same bool) error {
+	if err := new(alarm.Alarm).Restore(t.Alarm); err != nil {
+		return err
+	}
+	if t.Reference.Tool != t.Name {
+		return fmt.Errorf("its reference is of tool %.64q", t.Reference.Tool)
+	}
+	if n := t.Reference.Features(); n != 0 && n != len(m.model.judge.FeatureNames()) && t.Features == m.model.fingerprint() {
+		return errFeatures
+	}
+	if same && len(t.Cycle.Belief) > 0 && m.model.model.Cycle != nil {
+		if err := t.Cycle.Check(m.model.model.Cycle); err != nil {
+			return err
+		}
+	}
+	return t.Wear.Check()
 }
