@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // zones have names on a machine without any, too
+
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // Filter says which events a route is for. An empty field lets all pass.
@@ -20,14 +22,20 @@ type Filter struct {
 	Zone     string   `yaml:"zone"`     // of the hours, such as Europe/Madrid; empty: that of this machine
 }
 
+// Words that a filter may name.
 var (
 	severities = []string{"info", "warning"}
-	kinds      = []string{"alert", "advisory", "evidence", "sensor", "silence", "unknown", "drift"}
-	states     = []string{
-		"raised", "cleared", "returned", "reactivated", "acknowledged", "shelved", "unshelved", "suppressed", "unsuppressed", "out_of_service", "in_service", "refused",
-		"marked_false", "unmarked_false",
-	}
+	kinds      = append([]string{"alert", "advisory", "evidence"}, words(event.AdvisoryKinds)...)
+	states     = words(event.AlertStates)
 )
+
+// words returns the names in a list of package event.
+func words[T ~string](list []T) (all []string) {
+	for _, w := range list {
+		all = append(all, string(w))
+	}
+	return all
+}
 
 // filter is a Filter that was understood.
 type filter struct {

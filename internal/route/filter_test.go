@@ -69,6 +69,34 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// A route can be for each state and each kind of advisory that monitors publish.
+func TestFilterKnowsEveryEvent(t *testing.T) {
+	for _, state := range event.AlertStates {
+		checkOnly(t, Filter{States: []string{string(state)}}, opened(t, alert(drill, 1, state)))
+	}
+	for _, kind := range event.AdvisoryKinds {
+		checkOnly(t, Filter{Kinds: []string{string(kind)}}, opened(t, advisory(drill, 3, string(kind), "", event.Raised)))
+	}
+}
+
+// checkOnly reports a filter that cannot be used, or that stops e, or that lets an
+// event of another state and kind pass.
+func checkOnly(t *testing.T, f Filter, e *Event) {
+	t.Helper()
+	c, w := f.compile()
+	if w != nil {
+		t.Errorf("%+v: %s: %v", f, w.key, w.err)
+		return
+	}
+	if why := c.stops(e); why != "" {
+		t.Errorf("%+v stops its own event: %s", f, why)
+	}
+	other := opened(t, advisory(drill, 3, "later", "", "later"))
+	if c.stops(other) == "" {
+		t.Errorf("%+v lets an event of another state and kind pass", f)
+	}
+}
+
 // What cannot be read as an event is said, and what may come within v1 is read.
 func TestOpen(t *testing.T) {
 	good := alert(drill, 1, event.Raised)
@@ -123,7 +151,7 @@ func TestMarked(t *testing.T) {
 		if s.apply(e) || s.last != before.last || s.raised != before.raised || machineState(s).Incident != "A-K3ZQ7M2P" {
 			t.Errorf("%s: %+v", state, machineState(s))
 		}
-		if text := words(e); strings.Contains(text, "alerts ack") || !strings.Contains(text, "alarm     A-AAAAAAAA\n") {
+		if text := mailText(e); strings.Contains(text, "alerts ack") || !strings.Contains(text, "alarm     A-AAAAAAAA\n") {
 			t.Errorf("%s: a mail says\n%s", state, text)
 		}
 		if _, w := (Filter{States: []string{string(state)}}).compile(); w != nil {

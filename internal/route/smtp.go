@@ -274,7 +274,7 @@ func (s *smtpReceiver) mail(e *Event) []byte {
 	head("Content-Transfer-Encoding", "quoted-printable")
 	b.WriteString("\r\n")
 	w := quotedprintable.NewWriter(&b)
-	_, _ = w.Write([]byte(strings.ReplaceAll(words(e), "\n", "\r\n"))) // into memory
+	_, _ = w.Write([]byte(strings.ReplaceAll(mailText(e), "\n", "\r\n"))) // into memory
 	_ = w.Close()
 	return b.Bytes()
 }
@@ -314,8 +314,8 @@ func subject(e *Event) string {
 	return name + ": " + e.State
 }
 
-// words is the body of a mail.
-func words(e *Event) string {
+// mailText is the body of a mail.
+func mailText(e *Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", e.Text)
 	row := func(name, value string) {
