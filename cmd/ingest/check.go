@@ -25,7 +25,7 @@ func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	to, err := c.Kafka.Bus(f.Config, "flank-check")
+	to, err := c.Kafka.Load(f.Config, "flank-check")
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func withDisk(ctx context.Context, s bus.Step, to bus.Config, written []cli.Writ
 func (c settings) checkSpools() (string, error) {
 	var lines []string
 	for _, m := range c.all() {
-		found, err := checkSpool(config.Beside(c.file, m.Spool))
+		found, err := checkSpool(config.ResolvePath(c.file, m.Spool))
 		if err != nil {
 			return "", err
 		}

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/source/feed"
 	"github.com/flank-tcm/flank/internal/source/sim"
@@ -19,7 +20,7 @@ import (
 
 // settings is ingest.yaml: one machine, or several under `machines`.
 type settings struct {
-	Kafka         cli.Kafka    `yaml:"kafka"`
+	Kafka         bus.Settings `yaml:"kafka"`
 	Retain        retainConfig `yaml:"retain"`  // what `topics apply` has Kafka keep
 	Metrics       string       `yaml:"metrics"` // address of metrics and health; empty: none
 	MQTT          *mqttConfig  `yaml:"mqtt"`
@@ -63,26 +64,17 @@ type sourceConfig struct {
 	Faults   []string      `yaml:"faults"` // as `ingest simulate --fault` has them
 
 	// of tcp
-	Listen string     `yaml:"listen"`
-	TLS    *tlsConfig `yaml:"tls"`
+	Listen string          `yaml:"listen"`
+	TLS    *credential.TLS `yaml:"tls"`
 
 	Timeout time.Duration `yaml:"timeout"` // of tcp and mqtt: how long the other side may be silent
 }
 
-type tlsConfig struct {
-	CA         string `yaml:"ca"`
-	Cert       string `yaml:"cert"`
-	Key        string `yaml:"key"`
-	ServerName string `yaml:"server_name"`
-}
-
 type mqttConfig struct {
-	Broker       string     `yaml:"broker"`
-	Prefix       string     `yaml:"prefix"` // of topics; empty: flank
-	User         string     `yaml:"user"`
-	PasswordFile string     `yaml:"password_file"`
-	PasswordEnv  string     `yaml:"password_env"`
-	TLS          *tlsConfig `yaml:"tls"`
+	Broker string           `yaml:"broker"`
+	Prefix string           `yaml:"prefix"` // of topics; empty: flank
+	Login  credential.Login `yaml:",inline"`
+	TLS    *credential.TLS  `yaml:"tls"`
 }
 
 // defaults returns what holds where the configuration is silent.
@@ -120,7 +112,7 @@ func load(path string) (settings, error) {
 	if _, err := c.Retain.topics(); err != nil {
 		return c, config.Locate(path, err)
 	}
-	_, err := c.Kafka.Bus(path, "")
+	_, err := c.Kafka.Load(path, "")
 	return c, err
 }
 
@@ -165,7 +157,7 @@ func (c settings) check() error {
 	used := map[string]string{}
 	for i, m := range c.all() {
 		err := m.check()
-		for _, own := range [][2]string{{"machine", m.Machine}, {"spool", config.Beside(c.file, m.Spool)}, {"source: listen", m.Source.Listen}} {
+		for _, own := range [][2]string{{"machine", m.Machine}, {"spool", config.ResolvePath(c.file, m.Spool)}, {"source: listen", m.Source.Listen}} {
 			what, value := own[0], own[1]
 			other, twice := used[what+value]
 			if twice && err == nil && value != "" && !strings.HasSuffix(value, ":0") {
@@ -245,24 +237,15 @@ func (m machineConfig) layout(file string) (*signal.Layout, signal.Recording, er
 	if m.Layout == "" {
 		return signal.GunDrill(), signal.Recording{}, nil
 	}
-	return signal.LoadLayout(config.Beside(file, m.Layout))
-}
-
-// files returns the files of TLS as seen from the folder of the configuration.
-func (c settings) files(t *tlsConfig) *feed.TLS {
-	if t == nil {
-		return nil
-	}
-	return &feed.TLS{
-		CAFile: config.Beside(c.file, t.CA), CertFile: config.Beside(c.file, t.Cert), KeyFile: config.Beside(c.file, t.Key), ServerName: t.ServerName,
-	}
+	return signal.LoadLayout(config.ResolvePath(file, m.Layout))
 }
 
 // mqtt returns the broker, and the topic of a machine's context.
 func (c settings) mqtt(machine string) feed.MQTT {
-	m := feed.MQTT{Broker: c.MQTT.Broker, TLS: c.files(c.MQTT.TLS), Context: feed.ContextTopic(c.prefix(), machine)}
-	if c.MQTT.User != "" || c.MQTT.PasswordFile != "" || c.MQTT.PasswordEnv != "" {
-		m.Login = &feed.Login{User: c.MQTT.User, PasswordFile: config.Beside(c.file, c.MQTT.PasswordFile), PasswordEnv: c.MQTT.PasswordEnv}
+	m := feed.MQTT{Broker: c.MQTT.Broker, TLS: c.MQTT.TLS.Resolve(c.file), Context: feed.ContextTopic(c.prefix(), machine)}
+	if !c.MQTT.Login.IsZero() {
+		login := c.MQTT.Login.Resolve(c.file)
+		m.Login = &login
 	}
 	return m
 }

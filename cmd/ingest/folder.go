@@ -24,7 +24,7 @@ func (m *machine) runFolder(ctx context.Context) error {
 	if err := os.MkdirAll(m.spool(), 0o755); err != nil {
 		return fmt.Errorf("%s: spool: %w", m.all.file, err)
 	}
-	folder, err := source.OpenFolder(config.Beside(m.all.file, m.Source.Folder), m.Source.Pattern, filepath.Join(m.spool(), "folder.json"), m.Source.Settle)
+	folder, err := source.OpenFolder(config.ResolvePath(m.all.file, m.Source.Folder), m.Source.Pattern, filepath.Join(m.spool(), "folder.json"), m.Source.Settle)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.all.file, err)
 	}

@@ -174,7 +174,7 @@ func (m *machine) gateway(src source.Source, recording string) (*gateway.Gateway
 	} else if speed == 0 {
 		sync = 64
 	}
-	to, err := m.all.Kafka.Bus(m.all.file, "flank-ingest")
+	to, err := m.all.Kafka.Load(m.all.file, "flank-ingest")
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func (m *machine) spec() window.Spec {
 	return window.Spec{Length: m.Window.Length, Hop: m.Window.Hop}
 }
 
-func (m *machine) spool() string { return config.Beside(m.all.file, m.Spool) }
+func (m *machine) spool() string { return config.ResolvePath(m.all.file, m.Spool) }
 
 // open returns the source that the configuration names, and for a recording its
 // identity.
@@ -253,7 +253,7 @@ func (m *machine) open() (source.Source, string, error) {
 		if m.Source.File == "" {
 			return nil, "", errors.New("source: file: name the recording")
 		}
-		rec := source.Recording{Path: config.Beside(m.all.file, m.Source.File), Layout: layout, Columns: columns, Machine: m.Machine}
+		rec := source.Recording{Path: config.ResolvePath(m.all.file, m.Source.File), Layout: layout, Columns: columns, Machine: m.Machine}
 		id, err := gateway.RecordingID(rec, m.spec())
 		if err != nil {
 			return nil, "", err
@@ -309,7 +309,7 @@ func (m *machine) openFeed() (*feed.Feed, error) {
 		}
 		return f, nil
 	}
-	return feed.ListenTCP(cfg, feed.TCP{Listen: m.Source.Listen, TLS: m.all.files(m.Source.TLS)})
+	return feed.ListenTCP(cfg, feed.TCP{Listen: m.Source.Listen, TLS: m.Source.TLS.Resolve(m.all.file)})
 }
 
 // mqtt returns the broker for this machine, with the topic of samples or without.

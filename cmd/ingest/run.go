@@ -90,7 +90,7 @@ func ingest(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	for _, m := range c.all() {
 		ms = append(ms, newMachine(c, m, log, out))
 	}
-	to, err := c.Kafka.Bus(f.Config, "flank-ingest")
+	to, err := c.Kafka.Load(f.Config, "flank-ingest")
 	if err != nil {
 		return err
 	}

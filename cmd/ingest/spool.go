@@ -44,7 +44,7 @@ func eachSpool(file, machine string, fn func(c settings, dir string, l spool.Lis
 	}
 	var damaged error
 	for _, m := range ms {
-		dir := config.Beside(file, m.Spool)
+		dir := config.ResolvePath(file, m.Spool)
 		l, err := spool.List(spool.Dir(dir))
 		if err == nil {
 			err = fn(c, dir, l)
@@ -144,7 +144,7 @@ func resendSpool(ctx context.Context, f resendFlags, stdout io.Writer) error {
 
 // sendAgain sends the records of the segments that were written after cutoff.
 func sendAgain(ctx context.Context, c settings, dir string, l spool.Listing, cutoff time.Time) (sent int, err error) {
-	to, err := c.Kafka.Bus(c.file, "flank-resend")
+	to, err := c.Kafka.Load(c.file, "flank-resend")
 	if err != nil {
 		return 0, err
 	}

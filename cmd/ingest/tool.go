@@ -48,7 +48,7 @@ func tellTool(ctx context.Context, f toolFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(config.Beside(f.Config, m.Spool), controlFile)
+	path := filepath.Join(config.ResolvePath(f.Config, m.Spool), controlFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: `ingest run` of this machine is not running: start it and say it again", err)

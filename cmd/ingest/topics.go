@@ -110,7 +110,7 @@ func applyTopics(ctx context.Context, f topicsFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := c.Kafka.Bus(f.Config, "flank-topics")
+	cfg, err := c.Kafka.Load(f.Config, "flank-topics")
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func growTopics(ctx context.Context, f growFlags, stdout io.Writer) error {
 	if err := checkPartitions(f.Partitions); err != nil {
 		return err
 	}
-	cfg, err := c.Kafka.Bus(f.Config, "flank-topics")
+	cfg, err := c.Kafka.Load(f.Config, "flank-topics")
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func check(ctx context.Context, file string, c settings, to bus.Config, stdout i
 			if c.Model == "" {
 				return "", fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", file)
 			}
-			if m, err = model.Load(config.Beside(file, c.Model)); err != nil {
+			if m, err = model.Load(config.ResolvePath(file, c.Model)); err != nil {
 				return "", err
 			}
 			return m.String(), nil
@@ -78,7 +78,7 @@ func (e evidenceSettings) count(file string) (string, error) {
 		return "no evidence is kept: evidence.dir is not set", nil
 	}
 	now, most, err := store.Count()
-	return fmt.Sprintf("evidence of %d alerts, at most %d, in %s", now, most, config.Beside(file, e.Dir)), err
+	return fmt.Sprintf("evidence of %d alerts, at most %d, in %s", now, most, config.ResolvePath(file, e.Dir)), err
 }
 
 // diskOfTopics returns what the topics take on the brokers' disks, with so many machines

@@ -76,7 +76,7 @@ func report(ctx context.Context, file string, c settings, to bus.Config, f repor
 		return err
 	}
 	log := cli.Logger(stderr, zerolog.WarnLevel)
-	m, err := model.Load(config.Beside(file, c.Model))
+	m, err := model.Load(config.ResolvePath(file, c.Model))
 	switch {
 	case err == nil:
 		cfg.LimitUM = cmp.Or(train.RuleOf(m).VBMaxUM, limitUM)

@@ -15,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
@@ -59,7 +60,7 @@ type flags struct {
 
 // settings is monitor.yaml.
 type settings struct {
-	Kafka cli.Kafka      `yaml:"kafka"`
+	Kafka bus.Settings   `yaml:"kafka"`
 	Model string         `yaml:"model"`
 	Group string         `yaml:"group"`
 	Alarm alarm.Settings `yaml:"alarm"`
@@ -70,7 +71,7 @@ type settings struct {
 	Shifts   string           `yaml:"shifts"` // when they begin, for reports
 	Evidence evidenceSettings `yaml:"evidence"`
 
-	PageToken cli.Token `yaml:"page_token"` // without one the page only shows
+	PageToken credential.Secret `yaml:"page_token"` // without one the page only shows
 }
 
 // evidenceSettings says where the waveforms around alerts are kept.
@@ -88,7 +89,7 @@ func (e evidenceSettings) open(file string) (*evidence.Store, error) {
 	if u, err := url.Parse(e.URL); err != nil || e.URL != "" && (u.Scheme == "" || u.Host == "" || u.RawQuery != "") {
 		return nil, fmt.Errorf("%s: evidence.url %q: must be the address of the page, for example http://usk25-monitor:9102", file, e.URL)
 	}
-	s, err := evidence.Open(config.Beside(file, e.Dir), e.Keep)
+	s, err := evidence.Open(config.ResolvePath(file, e.Dir), e.Keep)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -109,7 +110,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if strings.HasPrefix(k.Command(), "tune") {
 		return tuneAlarm(ctx, file, c, f.Tune, stdout, stderr)
 	}
-	to, err := c.Kafka.Bus(file, "flank-monitor")
+	to, err := c.Kafka.Load(file, "flank-monitor")
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 	var m *model.Model
 	err = cli.Await(ctx, f.Run.Wait, func(context.Context) (err error) {
-		m, err = model.Load(config.Beside(file, c.Model))
+		m, err = model.Load(config.ResolvePath(file, c.Model))
 		return err
 	})
 	if err != nil {
@@ -177,15 +178,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if cfg.Evidence != nil {
 			view.Evidence = cfg.Evidence.Handler()
 		}
-		if token, err := c.PageToken.Reader(file); err != nil {
-			return err
-		} else if token != nil {
+		if token := c.PageToken.Resolve(file); !token.IsZero() {
+			if _, err := token.Token(); err != nil {
+				return fmt.Errorf("token of the page: %w", err)
+			}
 			out, err := bus.NewProducer(cfg.Bus)
 			if err != nil {
 				return err
 			}
 			defer out.Close()
-			view.Control = monitor.Control(out, token)
+			view.Control = monitor.Control(out, token.Token)
 		}
 		view.Ready = func() error { return mon.Ready() }
 		hub = web.NewHub(view)

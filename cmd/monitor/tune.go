@@ -42,7 +42,7 @@ func tuneAlarm(ctx context.Context, file string, c settings, f tuneFlags, stdout
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	path := cmp.Or(f.Model, config.Beside(file, c.Model))
+	path := cmp.Or(f.Model, config.ResolvePath(file, c.Model))
 	if path == "" {
 		return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", file)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/history"
@@ -46,13 +47,19 @@ type flags struct {
 	Results   string    `placeholder:"FILE" help:"Write every result as a line of JSON, as read from tcm.results.v1."`
 	DataDir   string    `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
 	Page      string    `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
-	PageToken cli.Token `embed:"" prefix:"page-token-"`
+	PageToken pageToken `embed:"" prefix:"page-token-"`
 	Routes    string    `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/alerts.md."`
 	Broker    string    `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
 	Machine   string    `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, whatever a recording calls it (default: local/site/area/line/drill)."`
 	Speed     float64   `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
 	Seed      uint64    `default:"1" help:"Of the simulation and the training."`
 	Verbose   bool      `help:"Log what the parts do."`
+}
+
+// pageToken is a credential.Secret as flags.
+type pageToken struct {
+	File string `placeholder:"FILE" help:"Holds the token with which the page takes commands."`
+	Env  string `placeholder:"NAME" help:"Environment variable that holds it instead."`
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -160,13 +167,15 @@ func (p *plant) servePage() error {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	view := web.Config{Layout: layout, Evidence: p.evidence.Handler()}
-	if token, err := p.PageToken.Reader(""); err != nil {
-		return err
-	} else if token != nil {
+	if token := credential.Secret(p.PageToken); !token.IsZero() {
+		if _, err := token.Token(); err != nil {
+			return fmt.Errorf("token of the page: %w", err)
+		}
+		var err error
 		if p.orders, err = bus.NewProducer(p.bus); err != nil {
 			return err
 		}
-		view.Control = monitor.Control(p.orders, token)
+		view.Control = monitor.Control(p.orders, token.Token)
 	}
 	p.hub = web.NewHub(view)
 	p.hub.Status(web.Status{Phase: web.Starting, Fraction: -1})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
@@ -30,37 +31,43 @@ type Alertmanager struct {
 	Labels map[string]string `yaml:"labels"` // that every alert gets, such as team
 	Token  credential.Secret `yaml:"token"`  // sent as bearer token
 
-	User         string          `yaml:"user"` // or basic authentication
-	PasswordFile string          `yaml:"password_file"`
-	PasswordEnv  string          `yaml:"password_env"`
-	TLS          *credential.TLS `yaml:"tls"`
+	Login credential.Login `yaml:",inline"` // or basic authentication
+	TLS   *credential.TLS  `yaml:"tls"`
 }
 
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-func (a *Alertmanager) check() *wrong {
-	if err := checkURL(a.URL, "http", "https", !a.Token.IsZero() || a.User != ""); err != nil {
-		return &wrong{"url", err}
+func (a *Alertmanager) check() error {
+	if err := checkURL(a.URL, "http", "https", !a.Token.IsZero() || a.Login.User != ""); err != nil {
+		return &config.KeyError{Key: "url", Err: err}
 	}
 	if a.Resend < 0 || a.Resend > 0 && a.Resend < time.Second {
-		return bad("resend", "%v: must be some time below Alertmanager's resolve_timeout, such as 1m", a.Resend)
+		return badKey("resend", "%v: must be some time below Alertmanager's resolve_timeout, such as 1m", a.Resend)
 	}
 	for name := range a.Labels {
 		if !labelName.MatchString(name) || slices.Contains([]string{"alertname", "machine", "tool", "subject", "severity"}, name) {
-			return bad("labels", "%q: name labels by letters, digits and _, and by none of alertname, machine, tool, subject and severity", name)
+			return badKey("labels", "%q: name labels by letters, digits and _, and by none of alertname, machine, tool, subject and severity", name)
 		}
 	}
-	if a.User != "" && !a.Token.IsZero() {
-		return bad("user", "both a token and a password: name one of them")
+	if a.Login.User != "" && !a.Token.IsZero() {
+		return badKey("user", "both a token and a password: name one of them")
 	}
-	if w := checkSecret("token", a.Token); w != nil {
-		return w
+	if err := config.Under("token", a.Token.Check()); err != nil {
+		return err
 	}
-	if w := checkLogin(a.User, a.PasswordFile, a.PasswordEnv); w != nil {
-		return w
+	if err := checkLogin(a.Login); err != nil {
+		return err
 	}
 	return checkFiles(a.TLS)
 }
+
+func (a *Alertmanager) resolve(file string) {
+	a.Token, a.Login, a.TLS = a.Token.Resolve(file), a.Login.Resolve(file), a.TLS.Resolve(file)
+}
+
+func (a *Alertmanager) target() string { return "Alertmanager at " + host(a.URL) }
+
+func (a *Alertmanager) open(r *Route) (receiver, error) { return newAlertmanager(*a, r), nil }
 
 type alertmanagerReceiver struct {
 	cfg    Alertmanager
@@ -249,14 +256,14 @@ func (a *alertmanagerReceiver) path(name string) (*url.URL, error) {
 
 // login puts the token or the password into a request.
 func (a *alertmanagerReceiver) login(req *http.Request) (secrets []string, err error) {
-	if a.cfg.User == "" {
+	if a.cfg.Login.User == "" {
 		return bearer(req, a.cfg.Token)
 	}
-	password, err := credential.Secret{File: a.cfg.PasswordFile, Env: a.cfg.PasswordEnv}.Read()
+	password, err := a.cfg.Login.Password()
 	if err != nil {
-		return nil, fmt.Errorf("password: %w", err)
+		return nil, err
 	}
-	req.SetBasicAuth(a.cfg.User, password)
+	req.SetBasicAuth(a.cfg.Login.User, password)
 	return []string{password}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 	_ "time/tzdata" // zones have names on a machine without any, too
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event"
 )
 
@@ -44,41 +45,38 @@ type filter struct {
 	zone     *time.Location
 }
 
-// wrong is what is wrong with a key of the configuration.
-type wrong struct {
-	key string
-	err error
+// badKey reports a value of the configuration that cannot be used.
+func badKey(key, format string, args ...any) error {
+	return &config.KeyError{Key: key, Err: fmt.Errorf(format, args...)}
 }
 
-func bad(key, format string, args ...any) *wrong { return &wrong{key, fmt.Errorf(format, args...)} }
-
-func (f Filter) compile() (c filter, w *wrong) {
+func (f Filter) compile() (c filter, err error) {
 	c = filter{Filter: f, zone: time.Local}
 	if f.Severity != "" && !slices.Contains(severities, f.Severity) {
-		return c, bad("severity", "%q: choose one of %q, the least that passes", f.Severity, severities)
+		return c, badKey("severity", "%q: choose one of %q, the least that passes", f.Severity, severities)
 	}
 	for i, k := range f.Kinds {
 		if !slices.Contains(kinds, k) {
-			return c, bad(fmt.Sprintf("kinds[%d]", i), "%q: choose of %q", k, kinds)
+			return c, badKey(fmt.Sprintf("kinds[%d]", i), "%q: choose of %q", k, kinds)
 		}
 	}
 	for i, s := range f.States {
 		if !slices.Contains(states, s) {
-			return c, bad(fmt.Sprintf("states[%d]", i), "%q: choose of %q", s, states)
+			return c, badKey(fmt.Sprintf("states[%d]", i), "%q: choose of %q", s, states)
 		}
 	}
 	for i, m := range f.Machines {
 		if _, err := path.Match(m, ""); err != nil || m == "" {
-			return c, bad(fmt.Sprintf("machines[%d]", i), "%q: write a path, in which * stands for all but a slash, or the last part of one", m)
+			return c, badKey(fmt.Sprintf("machines[%d]", i), "%q: write a path, in which * stands for all but a slash, or the last part of one", m)
 		}
 	}
 	if f.Zone != "" {
 		zone, err := time.LoadLocation(f.Zone)
 		if err != nil {
-			return c, bad("zone", "%q: name one as in Europe/Madrid or UTC", f.Zone)
+			return c, badKey("zone", "%q: name one as in Europe/Madrid or UTC", f.Zone)
 		}
 		if c.zone = zone; f.Hours == "" {
-			return c, bad("zone", "%s of which hours? Add `hours: \"06:00-14:00\"`, or remove it", f.Zone)
+			return c, badKey("zone", "%s of which hours? Add `hours: \"06:00-14:00\"`, or remove it", f.Zone)
 		}
 	}
 	if f.Hours != "" {
@@ -87,7 +85,7 @@ func (f Filter) compile() (c filter, w *wrong) {
 		c.from, err1 = ofDay(from)
 		c.to, err2 = ofDay(to)
 		if !ok || errors.Join(err1, err2) != nil || c.from == c.to {
-			return c, bad("hours", "%q: write two times of day as in \"06:00-14:00\" or, over midnight, \"22:00-06:00\"", f.Hours)
+			return c, badKey("hours", "%q: write two times of day as in \"06:00-14:00\" or, over midnight, \"22:00-06:00\"", f.Hours)
 		}
 	}
 	return c, nil
@@ -102,7 +100,7 @@ func ofDay(text string) (time.Duration, error) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err
 }
 
-// lets reports why an event does not pass, or an empty text if it does.
+// stops reports why an event does not pass, or an empty text if it does.
 func (f *filter) stops(e *Event) string {
 	if f.Severity == "warning" && e.Severity == "info" {
 		return "its severity is info, `severity` wants warning"

@@ -60,7 +60,7 @@ func TestFilter(t *testing.T) {
 	} {
 		f, w := tc.f.compile()
 		if w != nil {
-			t.Errorf("%s: %s: %v", why, w.key, w.err)
+			t.Errorf("%s: %v", why, w)
 			continue
 		}
 		if got := f.stops(tc.e); (got == "") != tc.want {
@@ -85,7 +85,7 @@ func checkOnly(t *testing.T, f Filter, e *Event) {
 	t.Helper()
 	c, w := f.compile()
 	if w != nil {
-		t.Errorf("%+v: %s: %v", f, w.key, w.err)
+		t.Errorf("%+v: %v", f, w)
 		return
 	}
 	if why := c.stops(e); why != "" {
@@ -155,7 +155,7 @@ func TestMarked(t *testing.T) {
 			t.Errorf("%s: a mail says\n%s", state, text)
 		}
 		if _, w := (Filter{States: []string{string(state)}}).compile(); w != nil {
-			t.Error(w.err)
+			t.Error(w)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package route
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -164,15 +163,4 @@ func bearer(req *http.Request, token credential.Secret) (secrets []string, err e
 	}
 	req.Header.Set("Authorization", "Bearer "+text)
 	return []string{text}, nil
-}
-
-// checkSecret reports a secret that cannot be read.
-func checkSecret(key string, s credential.Secret) *wrong {
-	if s.IsZero() {
-		return nil
-	}
-	if _, err := s.Lines(); err != nil {
-		return bad(key+"."+cmp.Or(map[bool]string{true: "file"}[s.File != ""], "env"), "%w", err)
-	}
-	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
@@ -26,36 +27,42 @@ import (
 // [MachineState]; or, with Sparkplug, births, data and deaths as Sparkplug B has
 // them. Never a waveform, and no history: who connects later sees how things are.
 type MQTT struct {
-	Broker       string          `yaml:"broker"`    // mqtt://host:1883 or mqtts://host:8883
-	Prefix       string          `yaml:"prefix"`    // of topics; empty: flank
-	ClientID     string          `yaml:"client_id"` // of each monitor another; empty: made of the route's name and the host's
-	Sparkplug    *Sparkplug      `yaml:"sparkplug"`
-	User         string          `yaml:"user"`
-	PasswordFile string          `yaml:"password_file"`
-	PasswordEnv  string          `yaml:"password_env"`
-	TLS          *credential.TLS `yaml:"tls"`
+	Broker    string           `yaml:"broker"`    // mqtt://host:1883 or mqtts://host:8883
+	Prefix    string           `yaml:"prefix"`    // of topics; empty: flank
+	ClientID  string           `yaml:"client_id"` // of each monitor another; empty: made of the route's name and the host's
+	Sparkplug *Sparkplug       `yaml:"sparkplug"`
+	Login     credential.Login `yaml:",inline"`
+	TLS       *credential.TLS  `yaml:"tls"`
 }
 
-func (m *MQTT) check() *wrong {
-	if err := checkURL(m.Broker, "mqtt", "mqtts", m.User != ""); err != nil {
-		return &wrong{"broker", err}
+func (m *MQTT) check() error {
+	if err := checkURL(m.Broker, "mqtt", "mqtts", m.Login.User != ""); err != nil {
+		return &config.KeyError{Key: "broker", Err: err}
 	}
 	if strings.ContainsAny(m.Prefix, "+#") {
-		return bad("prefix", "%q: a topic has neither + nor #", m.Prefix)
+		return badKey("prefix", "%q: a topic has neither + nor #", m.Prefix)
 	}
 	if m.Sparkplug != nil {
 		if m.Prefix != "" {
-			return bad("prefix", "topics of Sparkplug begin with spBv1.0: remove it, or `sparkplug`")
+			return badKey("prefix", "topics of Sparkplug begin with spBv1.0: remove it, or `sparkplug`")
 		}
-		if w := m.Sparkplug.check(); w != nil {
-			return w
+		if err := m.Sparkplug.check(); err != nil {
+			return err
 		}
 	}
-	if w := checkLogin(m.User, m.PasswordFile, m.PasswordEnv); w != nil {
-		return w
+	if err := checkLogin(m.Login); err != nil {
+		return err
 	}
 	return checkFiles(m.TLS)
 }
+
+func (m *MQTT) resolve(file string) {
+	m.Login, m.TLS = m.Login.Resolve(file), m.TLS.Resolve(file)
+}
+
+func (m *MQTT) target() string { return "MQTT at " + host(m.Broker) }
+
+func (m *MQTT) open(r *Route) (receiver, error) { return newMQTT(*m, r), nil }
 
 // MachineState is how a machine stands, as it is retained and as
 // schemas/machine-state.schema.json describes it.
@@ -196,16 +203,15 @@ func (q *mqttReceiver) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error)
 	if s := q.cfg.Sparkplug; s != nil {
 		c.WillMessage = &paho.WillMessage{Topic: s.topic("NDEATH", ""), QoS: 1, Payload: q.death()}
 	}
-	if q.cfg.User == "" {
+	if q.cfg.Login.User == "" {
 		return c, nil
 	}
-	password, err := credential.Secret{File: q.cfg.PasswordFile, Env: q.cfg.PasswordEnv}.Read()
+	password, err := q.cfg.Login.Password()
 	if err != nil {
-		err = fmt.Errorf("password: %w", err)
 		q.trouble.Store(&err)
 		return nil, err
 	}
-	c.UsernameFlag, c.Username = true, q.cfg.User
+	c.UsernameFlag, c.Username = true, q.cfg.Login.User
 	c.PasswordFlag, c.Password = true, []byte(password)
 	return c, nil
 }
@@ -425,8 +431,8 @@ func (q *mqttReceiver) probe(ctx context.Context) (string, error) {
 		return "", err
 	}
 	found := host(q.cfg.Broker) + " answers"
-	if q.cfg.User != "" {
-		found += ", user " + q.cfg.User
+	if q.cfg.Login.User != "" {
+		found += ", user " + q.cfg.Login.User
 	}
 	return found, nil
 }

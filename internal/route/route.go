@@ -20,6 +20,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // Options are what routes have in common.
@@ -66,8 +68,9 @@ type receiver interface {
 	close()
 }
 
-// keeper is a receiver that is shown how machines stand.
-type keeper interface {
+// stateReceiver is a receiver that shows the state of machines, open alarms and
+// advisories, rather than events.
+type stateReceiver interface {
 	receiver
 	// take makes the machines of a partition its own, as the events say.
 	take(partition int, standing []*Event)
@@ -102,21 +105,29 @@ type Route struct {
 // New returns a route. It reports a configuration that cannot be used as a
 // config.KeyError, whose key begins at the route; nothing is connected yet.
 func New(cfg Config, opt Options) (*Route, error) {
-	f, timeout, err := cfg.check(opt.Bus)
+	f, to, err := cfg.check()
 	if err != nil {
 		return nil, err
 	}
 	h := fnv.New64a()
 	h.Write([]byte(cfg.Name))
 	r := &Route{
-		name: cfg.Name, target: cfg.target(), timeout: timeout, filter: f, opt: opt,
+		name: cfg.Name, target: to.target(), timeout: cmp.Or(cfg.Timeout, defaultTimeout), filter: f, opt: opt,
 		log: opt.Log.With().Str("route", cfg.Name).Logger(),
 		now: time.Now, sleep: sleep, known: newMemory(),
 		rng: rand.New(rand.NewPCG(h.Sum64(), uint64(time.Now().UnixNano()))),
 	}
 	r.stats.partitions = make(map[int]place)
-	r.to, err = cfg.receiver(r)
-	return r, err
+	if r.to, err = to.open(r); err != nil {
+		return nil, config.Under(to.key, err)
+	}
+	if _, ok := r.to.(stateReceiver); ok {
+		if err := cfg.checkUnfiltered(to.key); err != nil {
+			r.to.close()
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -208,7 +219,7 @@ func (r *Route) serve(ctx context.Context, p stream, dead sink) error {
 	if err != nil {
 		return err
 	}
-	if k, ok := r.to.(keeper); ok {
+	if k, ok := r.to.(stateReceiver); ok {
 		defer k.drop(p.ID())
 		if every := k.every(); every > 0 {
 			ctx, stop := context.WithCancel(ctx)
@@ -239,10 +250,10 @@ func (r *Route) serve(ctx context.Context, p stream, dead sink) error {
 	}
 }
 
-// show shows a keeper how the machines of a partition stand. It returns the offset
+// show shows a stateReceiver how the machines of a partition stand. It returns the offset
 // of the first event that is perhaps not in that.
 func (r *Route) show(ctx context.Context, p stream) (shown int64, err error) {
-	k, ok := r.to.(keeper)
+	k, ok := r.to.(stateReceiver)
 	if !ok {
 		return 0, nil
 	}
@@ -264,7 +275,7 @@ func (r *Route) show(ctx context.Context, p stream) (shown int64, err error) {
 	return shown, r.until(ctx, func(ctx context.Context) error { return k.again(ctx, p.ID()) }, nil)
 }
 
-func (r *Route) showEvery(ctx context.Context, k keeper, partition int, every time.Duration) {
+func (r *Route) showEvery(ctx context.Context, k stateReceiver, partition int, every time.Duration) {
 	for r.sleep(ctx, every) == nil {
 		one, cancel := context.WithTimeout(ctx, r.timeout)
 		if err := k.again(one, partition); err != nil && ctx.Err() == nil {

@@ -169,7 +169,7 @@ func newBench(t tester, cfg Config, to receiver) *bench {
 	if cfg.Name == "" {
 		cfg.Name = "cmms"
 	}
-	if cfg.target0() {
+	if cfg.Receivers == (Receivers{}) {
 		cfg.Webhook = &Webhook{URL: "http://127.0.0.1:1/"}
 	}
 	r, err := New(cfg, Options{Bus: bus.Config{Brokers: []string{"127.0.0.1:1"}}, Group: "tcm-monitor", Log: zerolog.New(&b.log)})
@@ -188,10 +188,6 @@ func newBench(t tester, cfg Config, to receiver) *bench {
 	b.Route = r
 	t.Cleanup(r.Close)
 	return b
-}
-
-func (c *Config) target0() bool {
-	return c.Webhook == nil && c.Alertmanager == nil && c.MQTT == nil && c.SMTP == nil && c.Kafka == nil
 }
 
 // play takes all that is on a tape to the receiver.
@@ -409,7 +405,7 @@ func await(t *testing.T, what string, ok func() bool) {
 func running(t *testing.T, cfg bus.Config, c Config, to receiver) (log *logtest.Buffer, stop func()) {
 	t.Helper()
 	log = &logtest.Buffer{}
-	if c.target0() {
+	if c.Receivers == (Receivers{}) {
 		c.Webhook = &Webhook{URL: "http://127.0.0.1:1/"}
 	}
 	r, err := New(c, Options{Bus: cfg, Group: "tcm-monitor", Log: zerolog.New(log), Standing: func(context.Context, int) ([]*Event, error) { return nil, nil }})
@@ -497,7 +493,7 @@ func TestTwoMonitors(t *testing.T) {
 func TestKafkaRoute(t *testing.T) {
 	cfg, out := broker(t, 1)
 	other, _ := broker(t, 1)
-	running(t, cfg, Config{Name: "copy", Kafka: &Kafka{Topic: bus.TopicResults, Cluster: &other}}, nil)
+	running(t, cfg, Config{Name: "copy", Receivers: Receivers{Kafka: &Kafka{Topic: bus.TopicResults, Cluster: bus.Settings{Brokers: other.Brokers}}}}, nil)
 	sent := alert(drill, 1, event.Raised)
 	send(t, out, sent)
 	enough := errors.New("enough")

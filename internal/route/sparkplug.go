@@ -137,10 +137,10 @@ type Sparkplug struct {
 	Edge  string `yaml:"edge"`  // of each monitor another; empty: the name of the host
 }
 
-func (s *Sparkplug) check() *wrong {
+func (s *Sparkplug) check() error {
 	for key, name := range map[string]string{"sparkplug.group": s.Group, "sparkplug.edge": s.Edge} {
 		if strings.ContainsAny(name, "/+#") {
-			return bad(key, "%q: a name in Sparkplug has none of / + #", name)
+			return badKey(key, "%q: a name in Sparkplug has none of / + #", name)
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Dat
 	var columns signal.Recording
 	var err error
 	if d.Config.Layout != "" {
-		if d.Layout, columns, err = signal.LoadLayout(config.Beside(file, d.Config.Layout)); err != nil {
+		if d.Layout, columns, err = signal.LoadLayout(config.ResolvePath(file, d.Config.Layout)); err != nil {
 			return nil, err
 		}
 	}
@@ -112,7 +112,7 @@ func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Dat
 	}
 	path := f.Wear
 	if path == "" {
-		path = config.Beside(file, d.Config.Wear)
+		path = config.ResolvePath(file, d.Config.Wear)
 	}
 	if path != "" {
 		var warnings []string

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/monitor"
@@ -88,12 +87,12 @@ func (f Kafka) bus() (bus.Config, error) {
 		return bus.Config{}, errors.New("--kafka and --kafka-config: give one of them")
 	}
 	var c struct {
-		Kafka cli.Kafka `yaml:"kafka"`
+		Kafka bus.Settings `yaml:"kafka"`
 	}
 	if err := config.Load(f.KafkaConfig, &c); err != nil {
 		return bus.Config{}, err
 	}
-	return c.Kafka.Bus(f.KafkaConfig, client)
+	return c.Kafka.Load(f.KafkaConfig, client)
 }
 
 // input returns the windows as something to learn from.
