@@ -24,6 +24,14 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
+// States of a machine.
+const (
+	waiting = "waiting"
+	running = "running"
+	failed  = "failed" // it is started again soon, unless it is a recording
+	done    = "done"
+)
+
 // machine ingests the windows of one machine, and knows how that goes. Its
 // methods are safe for concurrent use, but for run.
 type machine struct {
@@ -34,8 +42,8 @@ type machine struct {
 
 	mu        sync.Mutex
 	setting   *feed.Setting // of a live source; nil before it is opened
-	state     string        // waiting, running, failed or done
-	problem   error         // of failed
+	state     string
+	problem   error // of failed
 	restarts  uint64
 	newest    time.Time // end of the newest window
 	gw        *gateway.Gateway
@@ -49,7 +57,7 @@ type machine struct {
 
 func newMachine(c settings, m machineConfig, log zerolog.Logger, stdout io.Writer) *machine {
 	return &machine{
-		machineConfig: m, all: c, stdout: stdout, state: "waiting",
+		machineConfig: m, all: c, stdout: stdout, state: waiting,
 		log: log.With().Str("machine", m.Machine).Logger(),
 	}
 }
@@ -101,12 +109,12 @@ func (m *machine) keepRunning(ctx context.Context) error {
 
 // run ingests until the source has ended or ctx ends.
 func (m *machine) run(ctx context.Context) (err error) {
-	m.enter("running", nil)
+	m.enter(running, nil)
 	defer func() {
 		if err != nil {
-			m.enter("failed", err)
+			m.enter(failed, err)
 		} else {
-			m.enter("done", nil)
+			m.enter(done, nil)
 		}
 	}()
 	if m.Source.Kind == "folder" {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/source/feed"
 )
 
@@ -46,8 +48,10 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, want := range wants {
 		name, value, _ := strings.Cut(want, " ")
-		if line := "tcm_" + name + `{machine="acme/spore/bay2/line1/usk25"} ` + value + "\n" + "tcm_" + name + `{machine="acme/spore/bay2/line1/lathe"} `; !strings.Contains(got, line) {
-			t.Errorf("no %s in\n%s", line, got)
+		for _, line := range []string{"\ntcm_" + name + `{machine="acme/spore/bay2/line1/usk25"} ` + value + "\n", "\ntcm_" + name + `{machine="acme/spore/bay2/line1/lathe"} `} {
+			if !strings.Contains(got, line) {
+				t.Errorf("no %s in\n%s", line, got)
+			}
 		}
 		if !strings.Contains(string(docs), "| `tcm_"+name+"` | ") {
 			t.Errorf("docs/metrics.md lacks tcm_%s", name)
@@ -56,6 +60,14 @@ func TestMetrics(t *testing.T) {
 	if types := strings.Count(got, "# TYPE "); types != len(wants) {
 		t.Errorf("%d metrics, want %d\n%s", types, len(wants), got)
 	}
+	var heads []string
+	for line := range strings.Lines(got) {
+		if strings.HasPrefix(line, "#") {
+			heads = append(heads, line)
+		}
+	}
+	slices.Sort(heads)
+	golden.Check(t, "metrics.txt", strings.Join(heads, ""))
 	if _, got := get("/livez"); got != "ok\n" {
 		t.Errorf("livez: %s", got)
 	}

@@ -36,11 +36,11 @@ func (o observed) notReady(now time.Time) string {
 	age := func(since time.Time) time.Duration { return now.Sub(since).Round(time.Second) }
 	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) > readyWithin }
 	switch {
-	case o.state == "done":
+	case o.state == done:
 		return ""
-	case o.state == "waiting":
+	case o.state == waiting:
 		return "ingesting has not begun"
-	case o.state == "failed":
+	case o.state == failed:
 		return fmt.Sprintf("ingesting failed and is tried again: %v", o.problem)
 	case o.refused != nil:
 		return fmt.Sprintf("the spool cannot be written: %v", o.refused)
@@ -99,7 +99,7 @@ func (m *machine) look(now time.Time, try func(dir string) error) {
 		m.connected = now
 	}
 	stored := m.gw != nil && now.Sub(m.gw.Progress().Stored) < lookEvery
-	running := m.state == "running"
+	running := m.state == running
 	m.mu.Unlock()
 	var err error
 	if running && !stored {

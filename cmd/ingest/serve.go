@@ -133,16 +133,14 @@ func (w *webServer) close() {
 
 func routes(ms []*machine, to bus.Config, token string) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", metric.Handler(func() []metric.Metric {
-		return append(collect(ms), cli.CertificateMetrics(to, time.Now())...)
-	}))
+	mux.Handle("/metrics", metric.Handler(collector(ms), cli.CertificateMetrics(to)))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", readyz(ms, time.Now))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		code, all := http.StatusOK, map[string]health{}
 		for _, m := range ms {
 			h := m.health()
-			if h.State == "failed" {
+			if h.State == failed {
 				code = http.StatusServiceUnavailable
 			}
 			all[m.Machine] = h
@@ -249,44 +247,4 @@ func (m *machine) health() health {
 		h.Senders = &f.Senders
 	}
 	return h
-}
-
-// collect returns the metrics of all machines, those of one name together.
-func collect(ms []*machine) []metric.Metric {
-	var each [][]metric.Metric
-	for _, m := range ms {
-		each = append(each, m.metrics())
-	}
-	var all []metric.Metric
-	for i := range each[0] {
-		for _, own := range each {
-			all = append(all, own[i])
-		}
-	}
-	return all
-}
-
-// metrics returns as many for every machine, in the order of docs/metrics.md.
-func (m *machine) metrics() []metric.Metric {
-	g, f := m.snapshot()
-	h := m.health()
-	up, newest := 0.0, 0.0
-	if h.State == "running" {
-		up = 1
-	}
-	if h.Newest != nil {
-		newest = float64(h.Newest.UnixMilli()) / 1000
-	}
-	own := []metric.Metric{
-		metric.Level("tcm_ingest_up", "1 while a machine is ingested; 0 when it has failed, or its recording is over.", up),
-		metric.Count("tcm_ingest_restarts_total", "Times that a machine failed and was started again.", h.Restarts),
-		metric.Level("tcm_newest_window_timestamp_seconds", "Sensor time at which the newest window ends, since 1970.", newest),
-		metric.Count("tcm_frames_received_total", "Frames taken from live sources.", f.Frames),
-		metric.Count("tcm_frames_refused_total", "Frames and messages of live sources that were wrong.", f.Refused),
-		metric.Level("tcm_senders", "Clients connected by TCP, or 1 while the MQTT broker is.", float64(f.Senders)),
-	}
-	for i := range own {
-		own[i].Labels = []string{"machine", m.Machine}
-	}
-	return append(g.Metrics(m.Machine), own...)
 }

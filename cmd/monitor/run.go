@@ -201,10 +201,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if hub != nil {
 		pages := http.NewServeMux()
 		pages.Handle("/", hub.Handler())
-		pages.Handle("/metrics", metric.Handler(func() []metric.Metric {
-			all := append(mon.Stats().Metrics(), route.Metrics(routes, time.Now())...)
-			return append(all, cli.CertificateMetrics(cfg.Bus, time.Now())...)
-		}))
+		pages.Handle("/metrics", metric.Handler(mon.Metrics(), route.Metrics(routes), cli.CertificateMetrics(cfg.Bus)))
 		stop, err := cli.Serve(c.Page, "page", pages, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)

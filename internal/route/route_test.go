@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +19,9 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/logtest"
+	"github.com/flank-tcm/flank/internal/metric"
 )
 
 const drill = "acme/spore/bay2/line1/usk25"
@@ -333,12 +338,25 @@ func TestEveryEventEndsSomewhere(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	box := &mailbox{}
 	b := newBench(t, Config{Filter: Filter{Severity: "warning"}}, box)
+	var heads []string
 	values := func() (s string) {
-		for _, m := range Metrics([]*Route{b.Route}, b.clock) {
-			if m.Labels[1] != "cmms" {
-				t.Errorf("%+v", m)
+		w := httptest.NewRecorder()
+		metric.Handler(Metrics([]*Route{b.Route})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		heads = nil
+		for line := range strings.Lines(w.Body.String()) {
+			if strings.HasPrefix(line, "#") {
+				heads = append(heads, line)
+				continue
 			}
-			s += fmt.Sprintf("%s=%v ", strings.TrimPrefix(m.Name, "tcm_route_"), m.Value)
+			name, value, ok := strings.Cut(strings.TrimSpace(line), `{route="cmms"} `)
+			if !ok {
+				t.Error(line)
+			}
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Error(err)
+			}
+			s += fmt.Sprintf("%s=%v ", strings.TrimPrefix(name, "tcm_route_"), v)
 		}
 		return s
 	}
@@ -358,9 +376,11 @@ func TestMetrics(t *testing.T) {
 	if want := "lag_messages=3 lag_seconds="; !strings.Contains(during, want) || strings.Contains(during, "lag_seconds=0") || !strings.Contains(during, "retries_total=2") {
 		t.Errorf("while it is away: %s", during)
 	}
-	if got, want := values(), fmt.Sprintf("delivered_total=1 retries_total=2 refused_total=0 filtered_total=1 repeated_total=0 lag_messages=0 lag_seconds=0 last_success_timestamp_seconds=%v ", float64(b.clock.Unix())+float64(b.clock.Nanosecond()/1e6)/1e3); got != want {
+	if got, want := values(), fmt.Sprintf("delivered_total=1 filtered_total=1 lag_messages=0 lag_seconds=0 last_success_timestamp_seconds=%v refused_total=0 repeated_total=0 retries_total=2 ", float64(b.clock.Unix())+float64(b.clock.Nanosecond()/1e6)/1e3); got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}
+	slices.Sort(heads)
+	golden.Check(t, "metrics.txt", strings.Join(heads, ""))
 }
 
 // patience bounds what should take a moment.

@@ -97,44 +97,53 @@ func (r *Route) leave(partition int) {
 	r.count(func(s *stats) { delete(s.partitions, partition) })
 }
 
-// Metrics returns the counts of all routes, as docs/metrics.md lists them.
-func Metrics(routes []*Route, now time.Time) (all []metric.Metric) {
-	for _, m := range []struct {
-		name, help string
-		kind       metric.Kind
-		value      func(*stats) float64
-	}{
-		{"tcm_route_delivered_total", "Events that the receiver took.", metric.Counter, func(s *stats) float64 { return float64(s.delivered) }},
-		{"tcm_route_retries_total", "Attempts that failed and were made again.", metric.Counter, func(s *stats) float64 { return float64(s.retried) }},
-		{"tcm_route_refused_total", "Events that the receiver will never take, set aside on the dead-letter topic.", metric.Counter, func(s *stats) float64 { return float64(s.refused) }},
-		{"tcm_route_filtered_total", "Events that the route is not for.", metric.Counter, func(s *stats) float64 { return float64(s.skipped) }},
-		{"tcm_route_repeated_total", "Events that came again and were dropped.", metric.Counter, func(s *stats) float64 { return float64(s.repeated) }},
-		{"tcm_route_lag_messages", "Messages that wait for the receiver, of the partitions at hand.", metric.Gauge, func(s *stats) (n float64) {
-			for _, p := range s.partitions {
-				n += float64(p.messages)
-			}
-			return n
-		}},
-		{"tcm_route_lag_seconds", "For how long the oldest of them has waited.", metric.Gauge, func(s *stats) (age float64) {
-			for _, p := range s.partitions {
-				if !p.oldest.IsZero() {
-					age = max(age, now.Sub(p.oldest).Seconds())
-				}
-			}
-			return age
-		}},
-		{"tcm_route_last_success_timestamp_seconds", "When the receiver last took something, since 1970; 0 if it never did.", metric.Gauge, func(s *stats) float64 {
-			if s.last.IsZero() {
-				return 0
-			}
-			return float64(s.last.UnixMilli()) / 1e3
-		}},
-	} {
-		for _, r := range routes {
-			r.mu.Lock()
-			all = append(all, metric.Metric{Name: m.name, Kind: m.kind, Help: m.help, Labels: []string{"route", r.name}, Value: m.value(&r.stats)})
-			r.mu.Unlock()
+// counts is a snapshot of a route for its metrics.
+type counts struct {
+	stats
+	waiting int64         // messages
+	oldest  time.Duration // for how long the oldest of them has waited
+}
+
+// snapshot returns the counts at this moment.
+func (r *Route) snapshot() counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := counts{stats: r.stats}
+	now := r.now()
+	for _, p := range r.stats.partitions {
+		c.waiting += p.messages
+		if !p.oldest.IsZero() {
+			c.oldest = max(c.oldest, now.Sub(p.oldest))
 		}
 	}
-	return all
+	c.partitions = nil // they change outside the lock
+	return c
+}
+
+// routeMetrics lists the metrics of a route, see docs/metrics.md.
+var routeMetrics = []metric.Metric[counts]{
+	metric.Counter("tcm_route_delivered_total", "Events that the receiver took.", func(c counts) uint64 { return c.delivered }),
+	metric.Counter("tcm_route_retries_total", "Attempts that failed and were made again.", func(c counts) uint64 { return c.retried }),
+	metric.Counter("tcm_route_refused_total", "Events that the receiver will never take, set aside on the dead-letter topic.", func(c counts) uint64 { return c.refused }),
+	metric.Counter("tcm_route_filtered_total", "Events that the route is not for.", func(c counts) uint64 { return c.skipped }),
+	metric.Counter("tcm_route_repeated_total", "Events that came again and were dropped.", func(c counts) uint64 { return c.repeated }),
+	metric.Gauge("tcm_route_lag_messages", "Messages that wait for the receiver, of the partitions at hand.", func(c counts) float64 { return float64(c.waiting) }),
+	metric.Gauge("tcm_route_lag_seconds", "For how long the oldest of them has waited.", func(c counts) float64 { return c.oldest.Seconds() }),
+	metric.Gauge("tcm_route_last_success_timestamp_seconds", "When the receiver last took something, since 1970; 0 if it never did.", func(c counts) float64 {
+		if c.last.IsZero() {
+			return 0
+		}
+		return float64(c.last.UnixMilli()) / 1e3
+	}),
+}
+
+// Metrics returns the counts of all routes.
+func Metrics(routes []*Route) metric.Collector {
+	return metric.By("route", func(yield func(string, counts) bool) {
+		for _, r := range routes {
+			if !yield(r.name, r.snapshot()) {
+				return
+			}
+		}
+	}, routeMetrics)
 }

@@ -33,15 +33,17 @@ func Serve(addr, what string, h http.Handler, log zerolog.Logger) (stop func(), 
 
 // CertificateMetrics returns how long the certificates of connections to Kafka
 // last.
-func CertificateMetrics(cfg bus.Config, now time.Time) (all []metric.Metric) {
-	certificates, _ := cfg.Certificates() // a file that cannot be read is said where it is needed
-	for _, c := range certificates {
-		all = append(all, metric.Metric{
-			Name: "tcm_certificate_days_left", Kind: metric.Gauge, Help: "Until a certificate expires.",
-			Labels: []string{"certificate", c.Whose}, Value: c.DaysLeft(now),
-		})
-	}
-	return all
+func CertificateMetrics(cfg bus.Config) metric.Collector {
+	return metric.By("certificate", func(yield func(string, bus.Certificate) bool) {
+		certificates, _ := cfg.Certificates() // the next connection reports a file that cannot be read
+		for _, c := range certificates {
+			if !yield(c.Whose, c) {
+				return
+			}
+		}
+	}, []metric.Metric[bus.Certificate]{
+		metric.Gauge("tcm_certificate_days_left", "Until a certificate expires.", func(c bus.Certificate) float64 { return c.DaysLeft(time.Now()) }),
+	})
 }
 
 const (
