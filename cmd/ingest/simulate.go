@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/record"
@@ -16,7 +17,7 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 )
 
-type simulateFlags struct {
+type simulateCommand struct {
 	Out     string        `required:"" placeholder:"DIR" help:"Folder for the recordings, new or empty: files of each tool, their layouts, wear.csv. A minute is about 300 MB of CSV, 35 MB of tdms-daqmx, 65 MB of the other formats."`
 	Machine string        `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/drill)."`
 	Format  string        `default:"csv" placeholder:"F" help:"csv, parquet, arrow, wav or npy: one file a tool and rate; tdms, tdms-daqmx, mat or npz: one a tool (default: csv)."`
@@ -29,9 +30,9 @@ type simulateFlags struct {
 	Fault   []string      `placeholder:"FAULT" sep:"none" help:"Something that goes wrong, as kind:channel@from+for=size, such as flatline:ch07@30s+10s; may be repeated. Kinds: see docs/simulator.md."`
 }
 
-// simulate writes recordings of the simulated drill, and what a microscope saw
-// of its tools.
-func simulate(ctx context.Context, f simulateFlags, stdout io.Writer) (err error) {
+// Run writes recordings of the simulated drill, and what a microscope saw of its
+// tools.
+func (f *simulateCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := gateway.CheckMachine(f.Machine); err != nil {
 		return fmt.Errorf("--machine: %w", err)
 	}
@@ -68,7 +69,7 @@ func simulate(ctx context.Context, f simulateFlags, stdout io.Writer) (err error
 	if err := writeWear(filepath.Join(f.Out, "wear.csv"), drill.Measurements()); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%d tools, %d holes: %d files, their layouts and wear.csv in %s\n", f.Tools, len(drill.Measurements()), len(w.Files()), f.Out)
+	fmt.Fprintf(out.Stdout, "%d tools, %d holes: %d files, their layouts and wear.csv in %s\n", f.Tools, len(drill.Measurements()), len(w.Files()), f.Out)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/buslog"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
@@ -162,7 +163,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	to.OnRetry = cli.OnRetry(log, "waiting for Kafka")
+	to.OnRetry = buslog.OnRetry(log, "waiting for Kafka")
 	cfg := monitor.Config{Model: m, Group: c.Group, Alarm: c.Alarm, Silence: c.Silence, Log: log, Bus: to}
 	if err := cli.Await(ctx, f.Run.Wait, func(ctx context.Context) error { return bus.Probe(ctx, cfg.Bus) }); err != nil {
 		return fmt.Errorf("%s: kafka: %w", file, err)
@@ -201,14 +202,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if hub != nil {
 		pages := http.NewServeMux()
 		pages.Handle("/", hub.Handler())
-		pages.Handle("/metrics", metric.Handler(mon.Metrics(), route.Metrics(routes), cli.CertificateMetrics(cfg.Bus)))
+		pages.Handle("/metrics", metric.Handler(mon.Metrics(), route.Metrics(routes), buslog.CertificateMetrics(cfg.Bus)))
 		stop, err := cli.Serve(c.Page, "page", pages, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		defer stop()
 	}
-	go cli.WatchCertificates(ctx, cfg.Bus, log)
+	go buslog.WatchCertificates(ctx, cfg.Bus, log)
 	log.Info().Str("model", m.ID()).Str("layout", m.Layout.Fingerprint()).Str("group", c.Group).Msg("monitoring")
 	stop := cli.RunRoutes(ctx, routes)
 	err = mon.Run(ctx)

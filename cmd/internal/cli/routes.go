@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/buslog"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
@@ -25,7 +26,7 @@ type Alerts struct {
 // line. The alerts are at to, group is that of the monitors. With aside they are
 // for trying out while a monitor uses them.
 func (a Alerts) Build(file string, to bus.Config, group string, aside bool, log zerolog.Logger) (all []*route.Route, err error) {
-	to.OnRetry = OnRetry(log, "routes wait for the broker")
+	to.OnRetry = buslog.OnRetry(log, "routes wait for the broker")
 	opt := route.Options{Bus: to, Group: group, Aside: aside, Log: log, Standing: func(ctx context.Context, partition int) ([]*route.Event, error) {
 		return standing(ctx, to, group, partition)
 	}}

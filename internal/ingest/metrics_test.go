@@ -1,4 +1,4 @@
-package main
+package ingest
 
 import (
 	"errors"
@@ -20,17 +20,12 @@ import (
 // What is shown goes on from one recording to the next, by machine, and every
 // name is in docs/metrics.md.
 func TestMetrics(t *testing.T) {
-	var ms []*machine
-	for _, path := range []string{"acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe"} {
-		c := defaults()
-		c.Machine = path
-		ms = append(ms, newMachine(settings{}, c, zerolog.Nop(), nil))
-	}
-	m := ms[0]
+	s := newSupervisor("acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe")
+	m := s.machines[0]
 	m.before = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6, DamagedBytes: 99})
 	m.received, m.restarts = feed.Stats{Frames: 9, Refused: 1}, 4
 	m.enter("running", nil)
-	h := routes(ms, bus.Config{}, "secret")
+	h := s.handler("secret")
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -74,8 +69,19 @@ func TestMetrics(t *testing.T) {
 	if code, got := get("/healthz"); code != http.StatusOK || !strings.Contains(got, `"acme/spore/bay2/line1/lathe":{"state":"waiting"`) {
 		t.Errorf("healthz: %d %s", code, got)
 	}
-	ms[1].enter("failed", errors.New("the disk is gone"))
+	s.machines[1].enter("failed", errors.New("the disk is gone"))
 	if code, got := get("/healthz"); code != http.StatusServiceUnavailable || !strings.Contains(got, "the disk is gone") || !strings.Contains(got, `usk25":{"state":"running"`) {
 		t.Errorf("healthz of a machine that has failed: %d %s", code, got)
 	}
+}
+
+// newSupervisor returns a supervisor of machines that do not run.
+func newSupervisor(paths ...string) *Supervisor {
+	s := &Supervisor{log: zerolog.Nop()}
+	for _, path := range paths {
+		m := defaults()
+		m.Path = path
+		s.machines = append(s.machines, newMachine(Config{}, m, bus.Config{}, zerolog.Nop(), nil))
+	}
+	return s
 }

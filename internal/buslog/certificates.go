@@ -1,11 +1,7 @@
-package cli
+package buslog
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -13,23 +9,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/metric"
 )
-
-// Serve answers HTTP requests on an address, which the configuration calls what,
-// until the returned function is called.
-func Serve(addr, what string, h http.Handler, log zerolog.Logger) (stop func(), err error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: choose another address", what, err)
-	}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
-	go func() {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error().Err(err).Msg("the " + what + " is gone")
-		}
-	}()
-	log.Info().Str(what, "http://"+l.Addr().String()).Msg(what)
-	return func() { srv.Close() }, nil
-}
 
 // CertificateMetrics returns how long the certificates of connections to Kafka
 // last.
@@ -72,10 +51,10 @@ func WatchCertificates(ctx context.Context, cfg bus.Config, log zerolog.Logger) 
 	}
 }
 
-// certificateWatch remembers what was said.
+// certificateWatch remembers of which certificates it has warned.
 type certificateWatch struct {
 	log  zerolog.Logger
-	said map[string]time.Time // by whose certificate
+	said map[string]time.Time // when the log last warned, by whose certificate
 }
 
 func (w *certificateWatch) look(certificates []bus.Certificate, now time.Time) {

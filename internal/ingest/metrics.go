@@ -1,4 +1,4 @@
-package main
+package ingest
 
 import (
 	"github.com/flank-tcm/flank/internal/gateway"
@@ -41,11 +41,11 @@ var metrics = []metric.Metric[counts]{
 }
 
 // collector returns the metrics of all machines.
-func collector(ms []*machine) metric.Collector {
+func (s *Supervisor) collector() metric.Collector {
 	return metric.By("machine", func(yield func(string, counts) bool) {
-		for _, m := range ms {
+		for _, m := range s.machines {
 			g, f := m.snapshot()
-			if !yield(m.Machine, counts{g, f, m.health()}) {
+			if !yield(m.Path, counts{g, f, m.health()}) {
 				return
 			}
 		}
