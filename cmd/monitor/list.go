@@ -8,12 +8,30 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
 )
 
-func alertsList(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
+type alertsList struct {
+	All bool `help:"Every alarm that the topic still holds, not only what stands or is masked now."`
+}
+
+// Run lists alarms: those that are open or masked now, or every one.
+func (f *alertsList) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
+	c, to, err := loadBus(a.Config)
+	if err != nil {
+		return err
+	}
+	if f.All {
+		return listPast(ctx, to, c.Group, out.Stdout)
+	}
+	return listOpen(ctx, to, c.Group, out.Stdout)
+}
+
+// listOpen prints the alarms that are open or masked, and the open advisories.
+func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
 	all, skipped, err := history.Alarms(ctx, cfg, group)
 	if err != nil {
 		return err
@@ -77,7 +95,8 @@ func when(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-func alertsPast(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
+// listPast prints every alarm that the topic still holds.
+func listPast(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
 	type row struct {
 		first   event.Alert
 		cleared event.Alert

@@ -12,7 +12,7 @@ import (
 
 func TestServe(t *testing.T) {
 	var log bytes.Buffer
-	stop, err := Serve("127.0.0.1:0", "metrics", http.NotFoundHandler(), zerolog.New(&log))
+	_, stop, err := Serve("127.0.0.1:0", "metrics", http.NotFoundHandler(), zerolog.New(&log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("%s, %v", res.Status, err)
 	}
 	res.Body.Close()
-	if _, err := Serve(strings.TrimPrefix(url, "http://"), "metrics", nil, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "metrics: ") || !strings.Contains(err.Error(), "choose another address") {
+	if _, _, err := Serve(strings.TrimPrefix(url, "http://"), "metrics", nil, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "metrics: ") || !strings.Contains(err.Error(), "choose another address") {
 		t.Errorf("an address in use: %v", err)
 	}
 	stop()
