@@ -65,13 +65,18 @@ func (m *machinesCommand) read(ctx context.Context) (k knownMachines, err error)
 	return k, err
 }
 
+// find returns the machine that a person means, among the others.
+func (m *machinesCommand) find(ctx context.Context, id string) (k knownMachines, st history.Standing, err error) {
+	if k, err = m.read(ctx); err != nil {
+		return k, st, err
+	}
+	st, err = find(k.all, id)
+	return k, st, err
+}
+
 // Run takes a machine off.
 func (f *retireCommand) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
-	k, err := m.read(ctx)
-	if err != nil {
-		return err
-	}
-	st, err := find(k.all, f.Machine)
+	k, st, err := m.find(ctx, f.Machine)
 	if err != nil {
 		return err
 	}
@@ -80,11 +85,7 @@ func (f *retireCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 
 // Run declares a tool new.
 func (f *newToolCommand) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
-	k, err := m.read(ctx)
-	if err != nil {
-		return err
-	}
-	st, err := find(k.all, f.Machine)
+	k, st, err := m.find(ctx, f.Machine)
 	if err != nil {
 		return err
 	}
@@ -113,11 +114,7 @@ func (*machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Output
 // Run retires a machine, which clears its alarm under the old name, and has the new
 // name go on with what was remembered.
 func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
-	k, err := m.read(ctx)
-	if err != nil {
-		return err
-	}
-	st, err := find(k.all, f.Machine)
+	k, st, err := m.find(ctx, f.Machine)
 	if err != nil {
 		return err
 	}

@@ -34,16 +34,8 @@ type Kafka struct {
 // clockMargin is how far the clock of a gateway may be ahead of Kafka's.
 const clockMargin = time.Hour
 
-// kafkaPatience is how long Kafka may not answer.
-var kafkaPatience = 20 * time.Second
-
-// HurryKafka bounds, for a test, how long Kafka may not answer, and returns what
-// undoes it.
-func HurryKafka(patience time.Duration) (undo func()) {
-	before := kafkaPatience
-	kafkaPatience = patience
-	return func() { kafkaPatience = before }
-}
+// KafkaPatience is how long Kafka may not answer. Tests lower it.
+var KafkaPatience = 20 * time.Second
 
 // place reads a time or an offset.
 func place(flag, s string) (at time.Time, offset int64, err error) {
@@ -119,7 +111,7 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.cfg.OnRetry = func(err error, since time.Duration) {
-		if err != nil && since >= kafkaPatience {
+		if err != nil && since >= KafkaPatience {
 			cancel(fmt.Errorf("no answer from Kafka at %s: %w: check the address and the network", strings.Join(r.cfg.Brokers, ", "), err))
 		}
 	}
@@ -141,24 +133,7 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	}
 	var w window.Window
 	for p := range partitions {
-		err := bus.ReadRange(ctx, r.cfg, r.topic, p, r.part, func(msg bus.Message) error {
-			if err := monitor.Open(codec, &msg, &w); err != nil {
-				if r.refused++; r.refused == 1 {
-					r.reason = fmt.Errorf("offset %d of partition %d: %w", msg.Offset, p, err)
-				}
-				return nil
-			}
-			if !r.from.IsZero() && w.Start.Before(r.from) || !r.to.IsZero() && !w.Start.Before(r.to) {
-				return nil
-			}
-			id := string(msg.Header("ce_id"))
-			if r.seen[id] {
-				return nil // sent again
-			}
-			r.seen[id] = true
-			r.ids = append(r.ids, id+" "+string(msg.Header("crc32c")))
-			return visit(&w)
-		})
+		err := bus.ReadRange(ctx, r.cfg, r.topic, p, r.part, func(msg bus.Message) error { return r.take(p, codec, &msg, &w, visit) })
 		if err != nil {
 			return "", err
 		}
@@ -174,4 +149,24 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	slices.SortFunc(r.ids, cmp.Compare)
 	h := sha256.Sum256([]byte(strings.Join(r.ids, "\n")))
 	return hex.EncodeToString(h[:]), nil
+}
+
+// take visits the window in a message, unless it is out of bounds or was visited.
+func (r *topicReader) take(partition int, codec *window.Codec, msg *bus.Message, w *window.Window, visit func(*window.Window) error) error {
+	if err := monitor.Open(codec, msg, w); err != nil {
+		if r.refused++; r.refused == 1 {
+			r.reason = fmt.Errorf("offset %d of partition %d: %w", msg.Offset, partition, err)
+		}
+		return nil
+	}
+	if !r.from.IsZero() && w.Start.Before(r.from) || !r.to.IsZero() && !w.Start.Before(r.to) {
+		return nil
+	}
+	id := string(msg.Header("ce_id"))
+	if r.seen[id] {
+		return nil // sent again
+	}
+	r.seen[id] = true
+	r.ids = append(r.ids, id+" "+string(msg.Header("crc32c")))
+	return visit(w)
 }
