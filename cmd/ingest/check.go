@@ -81,7 +81,7 @@ func checkSpools(c ingest.Config) (string, error) {
 	return strings.Join(lines, "\n            "), nil
 }
 
-// checkSpool writes a file next to those of the spool and makes it durable. A gateway may
+// checkSpool writes a file into the spool's folder and makes it durable. A gateway may
 // be running.
 func checkSpool(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -99,7 +99,7 @@ func checkSpool(dir string) (string, error) {
 	}
 	begun := time.Now()
 	if err := file.Sync(); err != nil {
-		return "", fmt.Errorf("%w: the disk does not keep what it is given", err)
+		return "", fmt.Errorf("%w: the disk does not store what is written to it: check the disk", err)
 	}
 	took := time.Since(begun)
 	l, err := spool.List(spool.Dir(dir))

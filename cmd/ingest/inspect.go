@@ -17,12 +17,12 @@ import (
 
 type inspectCommand struct {
 	File    string   `arg:"" placeholder:"FILE" help:"Recording, in any format of docs/formats.md."`
-	Layout  string   `placeholder:"FILE" help:"Layout of the recording: shows its channels in their units, and the gaps that a gateway would find."`
+	Layout  string   `placeholder:"FILE" help:"Layout of the recording: channels are printed in their units, with the gaps that a gateway would find."`
 	Rate    float64  `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
 	Plot    string   `placeholder:"FILE" help:"Draw the channels to a .png or .svg."`
 	Channel []string `placeholder:"NAME" help:"Channels to draw; the first 16 by default. May be given several times." sep:"none"`
 	Hole    []string `placeholder:"NAME" help:"Two holes to draw side by side, with --layout, instead of the whole: waveform, spectrum and features of one channel." sep:"none"`
-	Wear    string   `placeholder:"FILE" help:"Wear file: says in the picture what was seen after each of the two holes."`
+	Wear    string   `placeholder:"FILE" help:"Wear file: the plot shows what it records after each of the two holes."`
 }
 
 // Run prints what is in a recording.
@@ -93,7 +93,7 @@ func compareHoles(ctx context.Context, f *inspectCommand, opt inspect.Options, s
 	return nil
 }
 
-// seen says what a wear file says of a tool after a hole.
+// seen returns what a wear file records of a tool after a hole.
 func seen(ms []wear.Measurement, tool, hole string) (string, error) {
 	for _, m := range ms {
 		if m.Tool != tool || m.Hole != hole {
@@ -108,5 +108,5 @@ func seen(ms []wear.Measurement, tool, hole string) (string, error) {
 		}
 		return strings.Join(words, ", "), nil
 	}
-	return "", fmt.Errorf("nothing was seen of tool %q after hole %q", tool, hole)
+	return "", fmt.Errorf("no measurement of tool %q after hole %q", tool, hole)
 }

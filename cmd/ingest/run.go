@@ -12,30 +12,30 @@ import (
 
 const description = `Stream the windows of machines to Kafka.
 
-A window is kept in the spool on disk before it is sent, and leaves it when Kafka has it on all
-replicas: while no broker answers, nothing is lost and acquisition goes on.
+Ingest writes a window to the spool on disk before it sends it, and removes it when Kafka has it on
+all replicas. While no broker answers, acquisition continues and no window is lost.
 
   ingest topics apply --config examples/gun-drill/ingest.yaml
   ingest run --config examples/gun-drill/ingest.yaml
 
-The topics are made once. Started again, a live source goes on with the next window, and a recording
-that was not sent to its end goes on where it was.`
+The topics are made once. After a restart, a live source continues with the next window, and a
+recording that was not sent to its end continues where it stopped.`
 
 type flags struct {
-	Run      runCommand      `cmd:"" help:"Acquire, cut, keep and send until the source ends or Ctrl-C."`
-	Inspect  inspectCommand  `cmd:"" help:"Print what is in a recording, and draw it."`
+	Run      runCommand      `cmd:"" help:"Acquire, cut, store and send windows until the source ends or Ctrl-C."`
+	Inspect  inspectCommand  `cmd:"" help:"Print the contents of a recording, and draw it."`
 	Simulate simulateCommand `cmd:"" help:"Write recordings of the simulated gun drill, with a wear file, into a folder."`
 	Topics   struct {
-		Apply applyCommand `cmd:"" help:"Create the topics that are missing, with the settings they need, set what the configuration says under 'retain', and print what they take on disk."`
-		Grow  growCommand  `cmd:"" help:"Raise the number of partitions of the topics whose messages go by machine, and move what monitors remember of each machine to the partition of its windows. Stop ingesters and monitors before. If it is interrupted, run it again."`
+		Apply applyCommand `cmd:"" help:"Create missing topics with the settings they need, apply 'retain' of the configuration, and print the disk space that topics take."`
+		Grow  growCommand  `cmd:"" help:"Raise the number of partitions of the topics that are keyed by machine, and move the state of each machine to the partition of its windows. Stop ingesters and monitors before. If it is interrupted, run it again."`
 	} `cmd:"" help:"Prepare the broker."`
-	Tool  toolCommand  `cmd:"" help:"Tell the running ingest that a tool was changed or is new, or which hole or speed it is at."`
-	Check checkCommand `cmd:"" help:"Try every step between this machine and the broker, and name the one that fails."`
+	Tool  toolCommand  `cmd:"" help:"Set the tool, hole or speed of a machine at the running ingest, or declare a tool new."`
+	Check checkCommand `cmd:"" help:"Try every step between this computer and the broker, and name the one that fails."`
 	Spool struct {
-		Ls     listCommand   `cmd:"" help:"List the files of the spool and what was delivered of them."`
+		Ls     listCommand   `cmd:"" help:"List the files of the spool and how much of each is delivered."`
 		Verify verifyCommand `cmd:"" help:"Read everything in the spool and report damage."`
-		Resend resendCommand `cmd:"" help:"Send windows again that a broker has lost; readers drop those they have."`
-	} `cmd:"" help:"Look into the spool. 'ingest run' may go on meanwhile."`
+		Resend resendCommand `cmd:"" help:"Send windows again that a broker has lost. Readers drop windows they already have."`
+	} `cmd:"" help:"Look into the spool. 'ingest run' may keep running."`
 }
 
 type runCommand struct {

@@ -28,7 +28,7 @@ type (
 type resendCommand struct {
 	Config  string        `required:"" placeholder:"FILE" help:"Configuration; of it spools and 'kafka' are used."`
 	Machine string        `placeholder:"PATH" help:"Only the spool of this machine, where the configuration has several."`
-	Since   time.Duration `required:"" help:"Send what was written so long ago or later, for example 10m. Whole segment files are sent."`
+	Since   time.Duration `required:"" help:"Send windows written in this time until now, for example 10m. Whole segment files are sent."`
 }
 
 // errDamaged makes the exit code of verify.
@@ -147,7 +147,7 @@ func (f *resendCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out.Stdout, "%d windows sent again: monitors judge those that they had not seen\n", sent)
+	_, err = fmt.Fprintf(out.Stdout, "%d windows sent again: monitors judge those that they have not judged yet\n", sent)
 	return err
 }
 

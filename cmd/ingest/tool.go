@@ -11,10 +11,10 @@ import (
 )
 
 type toolCommand struct {
-	Config  string   `required:"" placeholder:"FILE" help:"Configuration of the ingest that is running, on this computer."`
+	Config  string   `required:"" placeholder:"FILE" help:"Configuration of the running ingest, on this computer."`
 	Machine string   `placeholder:"PATH" help:"ISA-95 path of the machine, where the configuration has several."`
-	Tool    *string  `placeholder:"NAME" help:"Tool that is in use from now on, for example T08. One that was in before goes on with its reference, wear and alarm."`
-	New     bool     `help:"The tool is new under its name, such as a reground drill or a fresh insert: its reference, wear and alarm start again. Without --tool: the tool in use."`
+	Tool    *string  `placeholder:"NAME" help:"Tool that is in use from now on, for example T08. A tool that was in use before continues with its reference, wear and alarm."`
+	New     bool     `help:"Declare the tool new under its name, such as a reground drill or a fresh insert: its reference, wear and alarm start again. Without --tool: the tool in use."`
 	Hole    *string  `placeholder:"NAME" help:"Hole that is being cut."`
 	Speed   *float64 `placeholder:"RPM" help:"Spindle speed in rev/min."`
 }

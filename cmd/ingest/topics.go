@@ -12,16 +12,16 @@ import (
 )
 
 type applyCommand struct {
-	Config      string        `required:"" placeholder:"FILE" help:"Configuration; 'kafka', 'retain' and the machines' layouts are used."`
-	Partitions  *int          `placeholder:"N" help:"Partitions of each new topic whose messages go by machine; at most so many monitors share the machines (default: as many as such topics have that are there, or 64)."`
+	Config      string        `required:"" placeholder:"FILE" help:"Configuration; of it 'kafka', 'retain' and the machines' layouts are used."`
+	Partitions  *int          `placeholder:"N" help:"Partitions of each new topic that is keyed by machine; this many monitors at most share the machines (default: as many as the existing topics have, or 64)."`
 	Replication int           `default:"1" help:"Replicas of each partition; 3 on a cluster (default: 1)."`
 	Wait        time.Duration `default:"0s" help:"How long to wait for a broker that is still starting."`
 }
 
 type growCommand struct {
 	Config     string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
-	Partitions int    `required:"" placeholder:"N" help:"Partitions that each of these topics has afterwards."`
-	Force      bool   `help:"Grow although monitors have windows left to judge or commands to answer. These meet nothing of what monitors remember of their machines."`
+	Partitions int    `required:"" placeholder:"N" help:"New number of partitions of each of these topics."`
+	Force      bool   `help:"Grow although monitors have windows left to judge or commands to answer. These windows and commands find no state of their machines."`
 }
 
 // written returns what each machine of the configuration writes in a day.
@@ -99,7 +99,7 @@ func (f *growCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	err = bus.Grow(ctx, cfg, f.Partitions, f.Force, func(step string) { fmt.Fprintln(out.Stdout, step) })
 	if errors.Is(err, bus.ErrUnfinished) {
-		return fmt.Errorf("%w; --force grows all the same", err)
+		return fmt.Errorf("%w; --force grows the topics nevertheless", err)
 	}
 	return err
 }

@@ -18,31 +18,31 @@ import (
 
 type alertsCommand struct {
 	Config string     `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used, and by 'test' the routes."`
-	Ls     alertsList `cmd:"" help:"List the alarms that stand or are kept from calling, and the advisories that stand."`
-	Show   alertsShow `cmd:"" help:"Print everything that happened to an alarm; of a machine its advisories too."`
+	Ls     alertsList `cmd:"" help:"List the open and masked alarms, and the open advisories."`
+	Show   alertsShow `cmd:"" help:"Print the history of an alarm, or of a machine with its advisories."`
 
-	Ack          ackCommand          `cmd:"" help:"Acknowledge an alarm: somebody knows. A latched alarm that is over is cleared."`
+	Ack          ackCommand          `cmd:"" help:"Acknowledge an alarm: you have seen it. A latched alarm whose condition is over is cleared."`
 	Shelve       shelveCommand       `cmd:"" help:"Keep an alarm from calling for a while."`
-	Unshelve     unshelveCommand     `cmd:"" help:"End a shelf before its time."`
-	Suppress     suppressCommand     `cmd:"" help:"Keep an alarm from calling while it means nothing by design of the plant."`
-	Unsuppress   unsuppressCommand   `cmd:"" help:"End that."`
+	Unshelve     unshelveCommand     `cmd:"" help:"Unshelve an alarm before its time."`
+	Suppress     suppressCommand     `cmd:"" help:"Keep an alarm from calling while it is expected, for example during setup."`
+	Unsuppress   unsuppressCommand   `cmd:"" help:"End a suppression."`
 	OutOfService outOfServiceCommand `cmd:"" help:"Take an alarm out of service, for maintenance."`
-	InService    inServiceCommand    `cmd:"" help:"Put it into service again."`
-	MarkFalse    markFalseCommand    `cmd:"" help:"Say that an alarm was false, also when it is over: nothing was wrong with the tool. 'monitor report' counts these."`
-	UnmarkFalse  unmarkFalseCommand  `cmd:"" help:"Take that back, also what was said by 'ack --false'."`
+	InService    inServiceCommand    `cmd:"" help:"Put an alarm back into service."`
+	MarkFalse    markFalseCommand    `cmd:"" help:"Mark an alarm as false, open or closed: nothing was wrong with the tool. 'monitor report' counts these marks."`
+	UnmarkFalse  unmarkFalseCommand  `cmd:"" help:"Withdraw a false-alarm mark, also one made by 'ack --false'."`
 
-	Test alertsTest `cmd:"" help:"Send a test over a route, and say what happens at each step. Exit codes: 3 route, 4 connect, 5 filter, 6 send."`
+	Test alertsTest `cmd:"" help:"Send a test over a route and print the result of each step. Exit codes: 3 route, 4 connect, 5 filter, 6 send."`
 }
 
-// who is what every command of a person says.
+// who names an alarm and the person who acts on it.
 type who struct {
-	ID string `arg:"" help:"As 'alerts ls' prints it, or a machine: its path or the last part of that."`
-	By string `required:"" env:"USER" placeholder:"NAME" help:"Who you are."`
+	ID string `arg:"" help:"Alarm id as printed by 'alerts ls', or a machine: its path or the last part of the path."`
+	By string `required:"" env:"USER" placeholder:"NAME" help:"Your name."`
 }
 
 type ackFlags struct {
 	who
-	Note string `placeholder:"TEXT" help:"What you have to say."`
+	Note string `placeholder:"TEXT" help:"A note for those who read the history."`
 }
 
 type maskFlags struct {
@@ -51,9 +51,9 @@ type maskFlags struct {
 }
 
 type markFlags struct {
-	ID   string `arg:"" help:"As 'alerts ls --all' prints it."`
-	By   string `required:"" env:"USER" placeholder:"NAME" help:"Who you are."`
-	Note string `placeholder:"TEXT" help:"What you have to say."`
+	ID   string `arg:"" help:"Alarm id, as printed by 'alerts ls --all'."`
+	By   string `required:"" env:"USER" placeholder:"NAME" help:"Your name."`
+	Note string `placeholder:"TEXT" help:"A note for those who read the history."`
 }
 
 func (f ackFlags) command(a event.Action) event.Command {
@@ -71,7 +71,7 @@ func (f markFlags) command(a event.Action) event.Command {
 type (
 	ackCommand struct {
 		ackFlags
-		False bool `help:"It was a false alarm: nothing was wrong with the tool. 'monitor report' counts these, as what 'mark-false' marks later."`
+		False bool `help:"Mark the alarm as false too: nothing was wrong with the tool. 'monitor report' counts these marks."`
 	}
 	shelveCommand struct {
 		maskFlags
@@ -157,7 +157,7 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 		return err
 	}
 	if c.Action == event.Acknowledge && st.Incident == "" {
-		return fmt.Errorf("%s has no alarm that stands: see `monitor alerts ls`", st.Machine)
+		return fmt.Errorf("%s has no open alarm: see `monitor alerts ls`", st.Machine)
 	}
 	c.Machine, c.Incident = st.Machine, st.Incident
 	return sendCommand(ctx, to, conf.Group, c, out.Stdout)
@@ -186,7 +186,7 @@ func sendCommand(ctx context.Context, cfg bus.Config, group string, c event.Comm
 		_, err := fmt.Fprintln(stdout, printable(answer.Text, 2000))
 		return err
 	case waiting.Err() != nil && ctx.Err() == nil:
-		return fmt.Errorf("the command is on %s, and no monitor has answered for %v: is one of group %s running? It is carried out when one starts", bus.TopicCommands, answerWait, group)
+		return fmt.Errorf("the command is on %s, and no monitor has answered for %v: is one of group %s running? It carries the command out when it starts", bus.TopicCommands, answerWait, group)
 	}
 	return err
 }
@@ -197,7 +197,7 @@ func awaitAnswer(ctx context.Context, cfg bus.Config, group, command string) (an
 	err = bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
 		answer = event.Alert{}
 		if string(m.Header("ce_type")) != event.AlertType || json.Unmarshal(m.Value, &answer) != nil || answer.Command != command || !history.OfGroup(answer.Group, group) {
-			return nil // of others
+			return nil // another command's
 		}
 		if answer.Reason == "retired" || answer.Reason == "new_tool" {
 			return nil // what the command did to the alarm; the answer follows
@@ -210,8 +210,8 @@ func awaitAnswer(ctx context.Context, cfg bus.Config, group, command string) (an
 	return answer, err
 }
 
-// find returns the machine that a person means: by an alarm that stands, by the
-// machine's path, or by the last part of it.
+// find returns the machine that a person means: by an open alarm, by the machine's
+// path, or by the last part of the path.
 func find(all []history.Standing, id string) (found history.Standing, err error) {
 	var matches []string
 	for _, st := range all {
@@ -224,14 +224,14 @@ func find(all []history.Standing, id string) (found history.Standing, err error)
 	}
 	switch len(matches) {
 	case 0:
-		return found, fmt.Errorf("%s is neither an alarm that stands nor a machine: see `monitor alerts ls`, and `monitor alerts ls --all` for what is over", printable(id, 100))
+		return found, fmt.Errorf("%s is neither an open alarm nor a machine: see `monitor alerts ls`, and `monitor alerts ls --all` for closed alarms", printable(id, 100))
 	case 1:
 		return found, nil
 	}
 	return found, fmt.Errorf("%s may be %s: name one by its path", id, strings.Join(matches, " or "))
 }
 
-// raisedAs returns the machine of an alarm, which may be over, and the alarm's name.
+// raisedAs returns the machine of an alarm, open or closed, and the alarm's name.
 func raisedAs(ctx context.Context, cfg bus.Config, group, id string) (machine, incident string, err error) {
 	_, err = history.Alerts(ctx, cfg, group, func(a event.Alert) error {
 		if a.State == event.Raised && a.Incident != "" && strings.EqualFold(a.Incident, id) {

@@ -20,12 +20,12 @@ type dlqListCommand struct{ dlqFlags }
 
 type dlqShowCommand struct {
 	dlqFlags
-	Offset int64 `arg:"" help:"As 'dlq ls' prints it."`
+	Offset int64 `arg:"" help:"Offset, as printed by 'dlq ls'."`
 }
 
 type dlqRedriveCommand struct {
 	dlqFlags
-	Offset []int64 `arg:"" optional:"" help:"As 'dlq ls' prints them."`
+	Offset []int64 `arg:"" optional:"" help:"Offsets, as printed by 'dlq ls'."`
 	All    bool    `help:"All dead letters."`
 }
 
@@ -48,7 +48,7 @@ func (f *dlqListCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	stdout := out.Stdout
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "offset\tgiven up\tkey\tfrom\tbytes\treason")
+	fmt.Fprintln(w, "offset\tset aside\tkey\tfrom\tbytes\treason")
 	n := 0
 	err = letters(ctx, cfg, func(offset int64, l bus.Letter) error {
 		n++
@@ -79,7 +79,7 @@ func size(l bus.Letter) string {
 	return fmt.Sprintf("%d of %d", kept, l.Size)
 }
 
-// printable returns at most n bytes of what a stranger wrote, safe for a terminal.
+// printable returns at most n bytes of a text from outside, safe for a terminal.
 func printable(s string, n int) string {
 	quoted := fmt.Sprintf("%q", s[:min(n, len(s))])
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
@@ -98,13 +98,13 @@ func (f *dlqShowCommand) Run(ctx context.Context, out cli.Output) error {
 		}
 		found = true
 		m := l.Message
-		fmt.Fprintf(stdout, "reason     %s\ngiven up   %s\nfrom       %s partition %d offset %d, sent %s\nkey        %s\n",
+		fmt.Fprintf(stdout, "reason     %s\nset aside  %s\nfrom       %s partition %d offset %d, sent %s\nkey        %s\n",
 			printable(l.Reason, 4096), l.At.UTC().Format(time.RFC3339Nano), m.Topic, m.Partition, m.Offset, m.Time.UTC().Format(time.RFC3339Nano), printable(m.Key, 200))
 		for _, h := range m.Headers {
 			fmt.Fprintf(stdout, "header     %s: %s\n", printable(h.Key, 200), printable(string(h.Value), 200))
 		}
 		if err := l.Whole(); err != nil {
-			fmt.Fprintf(stdout, "not whole  %s\n", strings.TrimPrefix(err.Error(), "bus: "))
+			fmt.Fprintf(stdout, "incomplete %s\n", strings.TrimPrefix(err.Error(), "bus: "))
 		}
 		_, err := fmt.Fprintf(stdout, "value      %s bytes: %s\n", size(l), printable(string(m.Value), 256))
 		return err
@@ -159,7 +159,7 @@ func (f *dlqRedriveCommand) Run(ctx context.Context, out cli.Output) error {
 	})
 	fmt.Fprintf(out.Stdout, "%d dead letters sent again\n", sent)
 	if parts > 0 {
-		err = errors.Join(err, fmt.Errorf("%d dead letters are not sent, since they do not hold all of their messages: `monitor dlq show` says where those lie", parts))
+		err = errors.Join(err, fmt.Errorf("%d dead letters are not sent because they hold only a part of the message: `monitor dlq show` prints where the message is", parts))
 	}
 	for offset := range wanted {
 		err = errors.Join(err, fmt.Errorf("no dead letter at offset %d: see `monitor dlq ls`", offset))

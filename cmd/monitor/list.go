@@ -15,7 +15,7 @@ import (
 )
 
 type alertsList struct {
-	All bool `help:"Every alarm that the topic still holds, not only what stands or is masked now."`
+	All bool `help:"List every alarm that the topic still holds, also closed ones."`
 }
 
 // Run lists alarms: those that are open or masked now, or every one.
@@ -52,7 +52,7 @@ func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 			state, when(st.Since), when(st.Until), printable(cmp.Or(st.By, "-"), 40), printable(st.Note, 100))
 	}
 	if n == 0 {
-		_, err = fmt.Fprintf(stdout, "no alarm stands; %d machines\n", len(all))
+		_, err = fmt.Fprintf(stdout, "no open alarms; %d machines\n", len(all))
 	} else {
 		err = w.Flush()
 	}
@@ -65,16 +65,16 @@ func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 	return noteSkipped(skipped, stdout)
 }
 
-// noteSkipped prints how many messages a list is without, if there are any.
+// noteSkipped prints how many messages a list leaves out, if there are any.
 func noteSkipped(n int, stdout io.Writer) error {
 	if n == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(stdout, "\nnote: messages on %s that cannot be read, and were left out: %d\n", bus.TopicAlerts, n)
+	_, err := fmt.Fprintf(stdout, "\nnote: %[2]d messages on %[1]s cannot be read and are left out\n", bus.TopicAlerts, n)
 	return err
 }
 
-// advice prints the advisories that stand, if there are any.
+// advice prints the open advisories, if there are any.
 func advice(all []history.Standing, stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, st := range all {
@@ -101,7 +101,7 @@ func listPast(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 		first   event.Alert
 		cleared event.Alert
 		by      string
-		wrong   bool // false, somebody says
+		wrong   bool // marked as false
 	}
 	var rows []*row
 	index := make(map[string]*row) // by machine and incident

@@ -14,19 +14,19 @@ import (
 	"github.com/flank-tcm/flank/internal/history"
 )
 
-// aboutMachine is what every command about a machine says.
+// aboutMachine names a machine and the person who acts on it.
 type aboutMachine struct {
-	Machine string `arg:"" help:"Path of the machine, or the last part of it."`
-	By      string `required:"" env:"USER" placeholder:"NAME" help:"Who you are."`
+	Machine string `arg:"" help:"Path of the machine, or the last part of the path."`
+	By      string `required:"" env:"USER" placeholder:"NAME" help:"Your name."`
 	Note    string `placeholder:"TEXT" help:"Why."`
 }
 
 type machinesCommand struct {
 	Config  string         `required:"" placeholder:"FILE" help:"Configuration of the monitor, see examples/gun-drill/monitor.yaml."`
 	Ls      machinesList   `cmd:"" help:"List the machines, with their alarms, tools and last windows."`
-	Retire  retireCommand  `cmd:"" help:"Take a machine off: its alarm and advisories are cleared, and nothing is remembered of it. It begins again with its next window, so stop its ingester first."`
+	Retire  retireCommand  `cmd:"" help:"Take a machine off: the monitor clears its alarm and advisories and forgets it. The machine begins again with its next window, so stop its ingester first."`
 	Rename  renameCommand  `cmd:"" help:"Give a machine another name: its tools, references and alarm go on under it. Stop its ingester, rename, then start the ingester under the new name."`
-	NewTool newToolCommand `cmd:"" help:"Say that a tool is new under its old name: reground, or a fresh insert. Its reference is learnt again, and its alarm is cleared."`
+	NewTool newToolCommand `cmd:"" help:"Declare a tool new under its old name: reground, or a fresh insert. The monitor learns its reference again and clears its alarm."`
 }
 
 type (
@@ -38,7 +38,7 @@ type (
 	}
 	newToolCommand struct {
 		aboutMachine
-		Tool string `arg:"" help:"The tool, as its windows name it."`
+		Tool string `arg:"" help:"Name of the tool, as in its windows."`
 	}
 )
 
@@ -111,8 +111,8 @@ func (*machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Output
 	return noteSkipped(k.skipped, out.Stdout)
 }
 
-// Run retires a machine, which clears its alarm under the old name, and has the new
-// name go on with what was remembered.
+// Run retires a machine, which clears its alarm under the old name, and gives what the
+// monitor remembers of it to the new name.
 func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
 	k, st, err := m.find(ctx, f.Machine)
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 	}
 	for _, o := range k.all {
 		if o.Machine == f.To {
-			return fmt.Errorf("%s has judged windows of its own: retire it first, so that it can go on with what is remembered of %s", f.To, st.Machine)
+			return fmt.Errorf("%s has judged windows of its own: retire it first, so that it can continue with the history of %s", f.To, st.Machine)
 		}
 	}
 	records, err := history.Records(ctx, k.cfg, k.group)
@@ -131,7 +131,7 @@ func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 	c.Was = st.Machine
 	for _, r := range records[st.Machine] {
 		if r.Key.Group == "" {
-			return errors.New("only an older monitor has judged this machine: let a monitor of this release judge a window of it first")
+			return errors.New("only an older monitor has judged this machine: run a monitor of this release until it has judged a window of the machine")
 		}
 		c.State = append(c.State, event.Kept{Key: r.Key.String(), Value: r.Value})
 	}

@@ -25,11 +25,11 @@ import (
 
 type reportCommand struct {
 	Config string    `required:"" placeholder:"FILE" help:"Configuration; of it 'kafka', 'shifts' and the label rule of 'model' are used."`
-	Week   bool      `help:"A whole ISO week, from the first shift of its Monday on: the one that is named, or the last one."`
+	Week   bool      `help:"A whole ISO week, from the first shift of its Monday on: the named week, or the last one."`
 	Which  string    `arg:"" optional:"" name:"week" help:"The week, such as 2026-W47."`
-	Since  time.Time `placeholder:"TIME" help:"Instead of a week: from when on, as 2026-11-16T06:00:00Z."`
-	Until  time.Time `placeholder:"TIME" help:"And until when (default: now)."`
-	Wear   string    `placeholder:"FILE" help:"Wear file: alarms whose window is healthy by its label are false."`
+	Since  time.Time `placeholder:"TIME" help:"Start of the report, instead of a week, as 2026-11-16T06:00:00Z."`
+	Until  time.Time `placeholder:"TIME" help:"End of the report (default: now)."`
+	Wear   string    `placeholder:"FILE" help:"Wear file: an alarm whose window is healthy by its label counts as false."`
 	Format string    `enum:"text,markdown,json" default:"text" help:"text, markdown or json (default: text)."`
 	Quiet  bool      `help:"Show no progress."`
 }
@@ -50,7 +50,7 @@ func (f *reportCommand) period(p shift.Plan, now time.Time) (since, until time.T
 		}
 		return f.Since, until, nil
 	case !f.Week:
-		return since, until, errors.New("say of when: --week, --week 2026-W47, or --since 2026-11-16T06:00:00Z")
+		return since, until, errors.New("name the time: --week, --week 2026-W47, or --since 2026-11-16T06:00:00Z")
 	}
 	since, until, err = p.Week(f.Which, now)
 	if err == nil && !since.Before(now) {

@@ -23,10 +23,10 @@ import (
 
 const description = `Judge the windows of machines and raise alerts.
 
-Results go to tcm.results.v1, alerts to tcm.alerts.v1, what cannot be read to tcm.dlq.v1. What the
-monitor remembers is on tcm.state.v1: it may be killed at any time and started again, here or
-elsewhere, and judges every window once. Several monitors of one group share the machines.
-What people say of alarms comes on tcm.commands.v1.
+Results go to tcm.results.v1, alerts to tcm.alerts.v1, messages that cannot be read to tcm.dlq.v1.
+The monitor keeps its memory on tcm.state.v1. You may kill it at any time and start it again, here
+or elsewhere: it judges every window once. Several monitors of one group share the machines.
+Commands of people come on tcm.commands.v1.
 
   monitor run --config examples/gun-drill/monitor.yaml
   monitor alerts ls --config examples/gun-drill/monitor.yaml
@@ -36,16 +36,16 @@ The model comes from ` + "`trainer fit`" + `, the topics from ` + "`ingest topic
 
 type flags struct {
 	Run      runCommand      `cmd:"" help:"Judge until Ctrl-C."`
-	Check    checkCommand    `cmd:"" help:"Try every step between this machine and the broker, the model and the state, and name the one that fails."`
-	Alerts   alertsCommand   `cmd:"" help:"Alarms: what stands, what happened, and what you have to say of it."`
-	Machines machinesCommand `cmd:"" help:"Machines that the monitor remembers: list them, take one off, give one another name, say that a tool is new."`
+	Check    checkCommand    `cmd:"" help:"Try every step between this computer, the broker, the model and the state, and name the one that fails."`
+	Alerts   alertsCommand   `cmd:"" help:"List alarms, show their history, and act on them."`
+	Machines machinesCommand `cmd:"" help:"List the machines that the monitor remembers, take one off, rename one, or declare a tool new."`
 	Tune     tuneCommand     `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools."`
-	Report   reportCommand   `cmd:"" help:"Tell what happened in each shift: alarms, false ones, chattering, time to acknowledge, tools, sensors."`
+	Report   reportCommand   `cmd:"" help:"Report each shift: alarms, false alarms, chattering, time to acknowledge, tools, sensors."`
 	Dlq      struct {
 		Ls      dlqListCommand    `cmd:"" help:"List the dead letters."`
-		Show    dlqShowCommand    `cmd:"" help:"Print one whole."`
-		Redrive dlqRedriveCommand `cmd:"" help:"Send dead letters again to the topic they came from, after what was wrong is mended."`
-	} `cmd:"" help:"Messages that could not be used, on tcm.dlq.v1."`
+		Show    dlqShowCommand    `cmd:"" help:"Print one dead letter in full."`
+		Redrive dlqRedriveCommand `cmd:"" help:"Send dead letters again to the topic they came from, once the cause is corrected."`
+	} `cmd:"" help:"List, show and resend messages that could not be used, on tcm.dlq.v1."`
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -17,7 +17,7 @@ import (
 )
 
 type alertsShow struct {
-	ID string `arg:"" help:"As 'alerts ls' prints it, or a machine."`
+	ID string `arg:"" help:"Alarm id or machine, as printed by 'alerts ls'."`
 }
 
 // Run prints everything that happened to an alarm or a machine.
@@ -31,7 +31,7 @@ func (f *alertsShow) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 		return err
 	}
 	if len(s.lines) == 0 {
-		return fmt.Errorf("nothing is known of %s: see `monitor alerts ls --all`", printable(f.ID, 100))
+		return fmt.Errorf("there is no alarm or machine %s: see `monitor alerts ls --all`", printable(f.ID, 100))
 	}
 	return s.print(out.Stdout)
 }
@@ -51,7 +51,7 @@ type storyLine struct {
 	what, text string
 }
 
-// of reports whether the story is that of a machine.
+// of reports whether the story is about a machine.
 func (s *story) of(machine string) bool {
 	return machine == s.id || machine[strings.LastIndexByte(machine, '/')+1:] == s.id
 }

@@ -15,12 +15,12 @@ import (
 )
 
 type alertsTest struct {
-	Route    string `required:"" placeholder:"NAME" help:"As in the configuration."`
-	Severity string `default:"warning" enum:"warning,info" help:"Of the test: warning or info."`
+	Route    string `required:"" placeholder:"NAME" help:"Name of the route in the configuration."`
+	Severity string `default:"warning" enum:"warning,info" help:"Severity of the test alert: warning or info."`
 }
 
-// Run sends an alert that says that it is a test straight to the receiver of a route:
-// tcm.alerts.v1 and other routes see nothing of it.
+// Run sends a test alert straight to the receiver of a route. It does not pass
+// tcm.alerts.v1, so other routes do not get it.
 func (f *alertsTest) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
 	c, to, err := loadBus(a.Config)
 	if err != nil {

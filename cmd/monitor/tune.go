@@ -23,13 +23,13 @@ import (
 
 type tuneCommand struct {
 	Config string `required:"" placeholder:"FILE" help:"Configuration; of it 'model' and 'alarm' are used."`
-	Budget string `required:"" placeholder:"BUDGET" help:"False alarms that people put up with in some cutting time, such as '1 per 8h'."`
+	Budget string `required:"" placeholder:"BUDGET" help:"Accepted false alarms in some cutting time, such as '1 per 8h'."`
 	Model  string `placeholder:"FILE" help:"Model to tune for, instead of the configuration's."`
 	Train  string `placeholder:"FILE" help:"Training configuration, see examples/turning/train.yaml; recordings need it for their layout."`
 	dataset.Flags
-	HoldOut bool   `help:"Score each tool by networks that are trained without it. It is always so with data that the model was trained on; ask for it where they were written anew since."`
-	Plot    string `placeholder:"FILE" help:"Where to draw the trade-off curve, as SVG (default: beside the model, as .tune.svg)."`
-	Workers int    `default:"0" help:"How much is done at the same time; 0 is one for each CPU. Never changes the choice."`
+	HoldOut bool   `help:"Score each tool by networks that are trained without it. This is always done with data that the model was trained on; ask for it if those data have been rewritten since."`
+	Plot    string `placeholder:"FILE" help:"Where to draw the trade-off curve, as SVG (default: next to the model, as .tune.svg)."`
+	Workers int    `default:"0" help:"Number of parallel workers; 0 is one for each CPU. It does not change the choice."`
 	Quiet   bool   `help:"Show no progress."`
 }
 
@@ -106,11 +106,11 @@ func (f *tuneCommand) paths(c settings) (path, plot string, err error) {
 func originOf(s *train.Scored) string {
 	switch {
 	case s.Seen != "":
-		return fmt.Sprintf("of tools held out: THE MODEL WAS TRAINED ON %s, so %d networks were trained anew, each without the tools it scores", s.Seen, s.Networks)
+		return fmt.Sprintf("of tools held out: THE MODEL WAS TRAINED ON %s, so %d networks were trained for this, each without the tools it scores", s.Seen, s.Networks)
 	case s.Networks > 0:
 		return fmt.Sprintf("of tools held out, by %d networks that were trained without them", s.Networks)
 	}
-	return "of the model, which is not known to have seen these data; if it has, under another form, say --hold-out"
+	return "of the model, which was not trained on these data as far as known; if it was, in another form, use --hold-out"
 }
 
 // livesOf sorts windows by tool, in the order in which tools appear. Unknown ones are

@@ -49,10 +49,10 @@ type flags struct {
 	PageToken pageToken `embed:"" prefix:"page-token-"`
 	Routes    string    `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/alerts.md."`
 	Broker    string    `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
-	Machine   string    `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, whatever a recording calls it (default: local/site/area/line/drill)."`
+	Machine   string    `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
 	Speed     float64   `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
-	Seed      uint64    `default:"1" help:"Of the simulation and the training."`
-	Verbose   bool      `help:"Log what the parts do."`
+	Seed      uint64    `default:"1" help:"Seed of the simulation and the training."`
+	Verbose   bool      `help:"Log more."`
 }
 
 // pageToken is a credential.Secret as flags.
@@ -71,7 +71,7 @@ func (f *flags) Run(ctx context.Context, out cli.Output) error {
 	case f.Replay != "" && f.Model == "":
 		return errors.New("--replay needs --model: train one with `trainer fit`")
 	case f.Replay == "" && f.Layout != "":
-		return errors.New("--layout goes with --replay: the simulated drill has its own")
+		return errors.New("--layout goes with --replay: the simulated drill has a layout of its own")
 	case f.Speed < 0:
 		return fmt.Errorf("--speed %v: must be positive", f.Speed)
 	}
@@ -112,7 +112,7 @@ func (p *plant) run(ctx context.Context) error {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	var err error
-	// A model or a recording that cannot be used is said before anything starts.
+	// A model or a recording that cannot be used is reported before anything starts.
 	var replay *source.Recording
 	if p.Replay != "" {
 		if replay, err = p.openReplay(); err != nil {
@@ -238,7 +238,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	return l.run(ctx)
 }
 
-// noteTruth tells the results the class of a window whose truth is known.
+// noteTruth adds the class of a window whose truth is known to the results.
 func (l *line) noteTruth(c source.Cut) {
 	if c.Window == nil {
 		return
@@ -301,8 +301,8 @@ func (l *line) finish(ctx context.Context, err error, fed bool) error {
 	return err
 }
 
-// routes returns the routes of --routes. What goes wrong with them is logged, in
-// whatever mode.
+// routes returns the routes of --routes. Their warnings are logged also
+// without --verbose.
 func (p *plant) routes() ([]*route.Route, error) {
 	if p.Routes == "" {
 		return nil, nil

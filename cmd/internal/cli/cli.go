@@ -22,8 +22,8 @@ import (
 var errHelp = errors.New("help")
 
 // Parse reads args into the struct that flags points to, as kong does. It
-// returns nil, nil after --help, which is printed to stdout. A wish of
-// FLANK_KERNEL that cannot be met is reported on stderr.
+// returns nil, nil after --help, which is printed to stdout. A value of FLANK_KERNEL
+// that cannot be used is reported on stderr.
 func Parse(flags any, name, description string, args []string, stdout, stderr io.Writer) (ctx *kong.Context, err error) {
 	parser, err := kong.New(flags,
 		kong.Name(name), kong.Description(description),
@@ -82,7 +82,7 @@ func Level(verbose bool, usual zerolog.Level) zerolog.Level {
 }
 
 // Logger returns the program's logger: lines for people on a terminal, JSON
-// elsewhere. It is safe for concurrent use, whatever w is.
+// elsewhere. It is safe for concurrent use, even if w is not.
 func Logger(w io.Writer, level zerolog.Level) zerolog.Logger {
 	if IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05"}

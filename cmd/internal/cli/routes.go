@@ -17,16 +17,16 @@ import (
 	"github.com/flank-tcm/flank/internal/route"
 )
 
-// Alerts is the part of a configuration that says who else is told of alerts.
+// Alerts is the part of a configuration that names the routes of alerts.
 type Alerts struct {
 	Routes []route.Config `yaml:"routes"`
 }
 
 // Build returns the routes of the configuration file, of which errors name the
-// line. The alerts are at to, group is that of the monitors. With aside they are
-// for trying out while a monitor uses them.
+// line. The alerts are at to; group is the group of the monitors. With aside the routes
+// are for trying out while a monitor uses them.
 func (a Alerts) Build(file string, to bus.Config, group string, aside bool, log zerolog.Logger) (all []*route.Route, err error) {
-	to.OnRetry = buslog.OnRetry(log, "routes wait for the broker")
+	to.OnRetry = buslog.OnRetry(log, "the routes wait for the broker")
 	opt := route.Options{Bus: to, Group: group, Aside: aside, Log: log, Standing: func(ctx context.Context, partition int) ([]*route.Event, error) {
 		return standing(ctx, to, group, partition)
 	}}
@@ -49,7 +49,7 @@ func (a Alerts) Build(file string, to bus.Config, group string, aside bool, log 
 	return all, nil
 }
 
-// standing returns what the monitors remember, as events.
+// standing returns the state that monitors remember, as events.
 func standing(ctx context.Context, to bus.Config, group string, partition int) (all []*route.Event, err error) {
 	alerts, advisories, err := history.Shown(ctx, to, group, partition)
 	for _, a := range alerts {

@@ -1,6 +1,5 @@
 // Package dataset finds the labelled data that flags name: recordings, tables of
-// features, and windows on Kafka. It is what trainer and `monitor tune` have in
-// common.
+// features, and windows on Kafka. Trainer and `monitor tune` share it.
 package dataset
 
 import (
@@ -51,9 +50,9 @@ func (f Flags) Named() bool {
 	return f.Kafka.named() || len(f.Data)+len(f.Table)+len(f.More) > 0
 }
 
-// Load reads the training configuration and finds the data. The configuration is
-// that of a flag, whose name errors say, and may be empty. If there is a model,
-// its layout counts, and that of the configuration must match it.
+// Load reads the training configuration and finds the data. A flag names the
+// configuration, which may be empty; errors name the flag. If there is a model, its
+// layout counts, and the layout of the configuration must match it.
 func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Data, error) {
 	d := &Data{Config: train.DefaultConfig(), Layout: signal.GunDrill()}
 	if file != "" {

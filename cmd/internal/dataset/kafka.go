@@ -28,7 +28,7 @@ type Kafka struct {
 	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in ingest.yaml: brokers, tls and sasl."`
 	Topic       string   `default:"tcm.windows.v1" help:"Topic of the windows (default: tcm.windows.v1)."`
 	From        string   `placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
-	To          string   `placeholder:"PLACE" help:"Where windows end: those that began then or later, or have that offset or a higher one, are left out (default: the newest)."`
+	To          string   `placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
 }
 
 // clockMargin is how far the clock of a gateway may be ahead of Kafka's.
@@ -144,7 +144,7 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	case len(r.seen) == 0:
 		return "", fmt.Errorf("topic %s has no windows between --from and --to: Kafka keeps them for a limited time", r.topic)
 	case r.refused > 0:
-		r.log.Warn().Int("messages", r.refused).AnErr("first", r.reason).Msg("messages are left out: they are no windows of this layout")
+		r.log.Warn().Int("messages", r.refused).AnErr("first", r.reason).Msg("left out messages that are not windows of this layout")
 	}
 	slices.SortFunc(r.ids, cmp.Compare)
 	h := sha256.Sum256([]byte(strings.Join(r.ids, "\n")))
