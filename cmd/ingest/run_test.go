@@ -112,7 +112,7 @@ func TestFirstDay(t *testing.T) {
 	if err != nil || out != "4 windows cut, 4 delivered, 0 pending in the spool, 0 gaps\n" {
 		t.Errorf("run: %v\n%s%s", err, out, log)
 	}
-	if !strings.Contains(log, "going on with an unfinished replay") {
+	if !strings.Contains(log, "continuing an unfinished replay") {
 		t.Errorf("the windows of the first try are not gone on with:\n%s", log)
 	}
 	ids := map[string]bool{}

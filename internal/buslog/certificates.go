@@ -35,12 +35,12 @@ func WatchCertificates(ctx context.Context, cfg bus.Config, log zerolog.Logger) 
 	if cfg.TLS == nil {
 		return
 	}
-	w := certificateWatch{log: log, said: make(map[string]time.Time)}
+	w := certificateWatch{log: log, warnedAt: make(map[string]time.Time)}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		certificates, err := cfg.Certificates()
-		if err == nil { // else the next connection says it
+		if err == nil { // otherwise the next connection reports it
 			w.look(certificates, time.Now())
 		}
 		select {
@@ -53,22 +53,22 @@ func WatchCertificates(ctx context.Context, cfg bus.Config, log zerolog.Logger) 
 
 // certificateWatch remembers of which certificates it has warned.
 type certificateWatch struct {
-	log  zerolog.Logger
-	said map[string]time.Time // when the log last warned, by whose certificate
+	log      zerolog.Logger
+	warnedAt map[string]time.Time // when the log last warned, by whose certificate
 }
 
 func (w *certificateWatch) look(certificates []bus.Certificate, now time.Time) {
 	for _, c := range certificates {
 		if c.Left(now) >= bus.RenewAhead {
-			delete(w.said, c.Whose)
+			delete(w.warnedAt, c.Whose)
 			continue
 		}
-		if at, ok := w.said[c.Whose]; ok && now.Sub(at) < warnEvery {
+		if at, ok := w.warnedAt[c.Whose]; ok && now.Sub(at) < warnEvery {
 			continue
 		}
-		w.said[c.Whose] = now
+		w.warnedAt[c.Whose] = now
 		w.log.Warn().Str("event", "certificate_expires").Str("certificate", c.Whose).Str("name", c.Name).
 			Time("not_after", c.NotAfter).Float64("days_left", c.DaysLeft(now)).
-			Msg("a certificate for Kafka expires soon: put a new one in its place, nothing has to be restarted")
+			Msg("a certificate for Kafka expires soon: replace its file; no restart is needed")
 	}
 }

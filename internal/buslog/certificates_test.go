@@ -15,7 +15,7 @@ import (
 // it was renewed.
 func TestCertificateWatch(t *testing.T) {
 	var log bytes.Buffer
-	w := certificateWatch{log: zerolog.New(&log), said: make(map[string]time.Time)}
+	w := certificateWatch{log: zerolog.New(&log), warnedAt: make(map[string]time.Time)}
 	expires := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)
 	for i, tc := range []struct {
 		before time.Duration // of the client's; the broker's lasts a year longer

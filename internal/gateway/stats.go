@@ -6,8 +6,8 @@ type Stats struct {
 	Gaps      uint64
 	Delivered uint64 // acknowledged by the broker
 	Pending   uint64 // kept and not yet acknowledged
-	Dropped   uint64 // given up because the spool was full
-	Damaged   uint64 // lost to damage of the spool's files; these stay as .bad next to the others
+	Dropped   uint64 // because the spool was full
+	Damaged   uint64 // lost to damage of the spool's files, which stay next to the others as .bad
 
 	DamagedBytes int64 // of the spool's files, that were no part of a whole window any more
 }

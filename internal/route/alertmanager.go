@@ -16,15 +16,15 @@ import (
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
-// Alertmanager is one that speaks API v2, which gets the alerts of Prometheus too.
+// Alertmanager is the Alertmanager of Prometheus, with API v2.
 //
-// An alert fires there while the alarm of a machine calls people: while it stands,
-// acknowledged or not, and is not shelved, suppressed or out of service. Each
-// advisory that stands fires as one of its own. What fires is sent again every
-// Resend, so that an Alertmanager that lost it has it again, and one whose monitor
-// is gone resolves it after its resolve_timeout; what no longer does is sent once
-// more with endsAt. Labels say what it is about and never change meanwhile,
-// annotations why and since when.
+// An alert fires there while the alarm of a machine calls people: while it is open,
+// acknowledged or not, and not shelved, suppressed or out of service. Each open advisory
+// fires as an alert of its own. A firing alert is sent again every Resend. So an
+// Alertmanager that lost it gets it again, and one whose monitor has stopped resolves it
+// after its resolve_timeout. An alert that no longer fires is sent once more with
+// endsAt. Labels name the machine and do not change meanwhile; annotations give the
+// reason and the time.
 type Alertmanager struct {
 	URL    string            `yaml:"url"`    // below which api/v2/alerts is
 	Resend time.Duration     `yaml:"resend"` // 0 means 1 min
@@ -73,14 +73,14 @@ type alertmanagerReceiver struct {
 	cfg    Alertmanager
 	client *http.Client
 	now    func() time.Time
-	*picture
+	*machineStates
 }
 
 func newAlertmanager(a Alertmanager, r *Route) *alertmanagerReceiver {
 	if a.Resend == 0 {
 		a.Resend = time.Minute
 	}
-	return &alertmanagerReceiver{cfg: a, client: newHTTP(a.TLS, r.opt.Dial), now: r.time, picture: newPicture()}
+	return &alertmanagerReceiver{cfg: a, client: newHTTP(a.TLS, r.opt.Dial), now: r.time, machineStates: newMachineStates()}
 }
 
 // postableAlert is an alert as API v2 takes it.
@@ -197,13 +197,13 @@ func (a *alertmanagerReceiver) alert(name string, e, why *Event) postableAlert {
 func (a *alertmanagerReceiver) take(partition int, events []*Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.picture.take(partition, events)
+	a.machineStates.take(partition, events)
 }
 
 func (a *alertmanagerReceiver) drop(partition int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.picture.drop(partition)
+	a.machineStates.drop(partition)
 }
 
 func (a *alertmanagerReceiver) every() time.Duration { return a.cfg.Resend }

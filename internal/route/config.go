@@ -111,7 +111,7 @@ func (c *Config) checkUnfiltered(receiver string) error {
 	return nil
 }
 
-// host returns the part of a URL that is no secret: webhooks have tokens in theirs.
+// host returns the part of a URL that is not secret: URLs of webhooks may hold tokens.
 func host(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -120,8 +120,8 @@ func host(text string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// checkURL reports a URL that cannot be meant. One that is used with a password or
-// a token needs TLS, except on this machine.
+// checkURL reports a URL that cannot be used. With a password or a token it needs TLS,
+// except on this machine.
 func checkURL(text, plain, secure string, secret bool) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != plain && u.Scheme != secure {

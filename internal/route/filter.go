@@ -19,8 +19,8 @@ type Filter struct {
 	Kinds    []string `yaml:"kinds"`    // alert, evidence, advisory, or kinds of advisories
 	States   []string `yaml:"states"`   // of alerts and advisories
 	Machines []string `yaml:"machines"` // patterns of paths or, without a slash, of their last part
-	Hours    string   `yaml:"hours"`    // "06:00-14:00"; of what was said by the clock then
-	Zone     string   `yaml:"zone"`     // of the hours, such as Europe/Madrid; empty: that of this machine
+	Hours    string   `yaml:"hours"`    // "06:00-14:00"; events that were sent in this time of day
+	Zone     string   `yaml:"zone"`     // of the hours, such as Europe/Madrid; empty: the zone of this machine
 }
 
 // Words that a filter may name.
@@ -38,7 +38,7 @@ func words[T ~string](list []T) (all []string) {
 	return all
 }
 
-// filter is a Filter that was understood.
+// filter is a Filter that was read.
 type filter struct {
 	Filter
 	from, to time.Duration // of the day; equal: all of it
@@ -115,7 +115,7 @@ func (f *filter) stops(e *Event) string {
 		return fmt.Sprintf("its machine is %s, `machines` are %q", e.Machine, f.Machines)
 	}
 	if f.from != f.to && !f.within(e.Sent) {
-		return fmt.Sprintf("it was said at %s, `hours` are %s", e.Sent.In(f.zone).Format("15:04 MST"), f.Hours)
+		return fmt.Sprintf("it was sent at %s, `hours` are %s", e.Sent.In(f.zone).Format("15:04 MST"), f.Hours)
 	}
 	return ""
 }
@@ -130,7 +130,7 @@ func matches(pattern string, e *Event) bool {
 }
 
 // within reports whether the hours hold t. A shift that begins at 22:00 ends on
-// the next day; hours are those of the clock on the wall, also when it is moved.
+// the next day. Hours follow the local clock, also in summer.
 func (f *filter) within(t time.Time) bool {
 	t = t.In(f.zone)
 	d := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second

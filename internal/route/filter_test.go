@@ -142,7 +142,7 @@ func TestCalls(t *testing.T) {
 // Who says of an alarm that is over that it was false says nothing of the one that
 // stands: receivers of states are not told, and a mail asks nobody to acknowledge it.
 func TestMarked(t *testing.T) {
-	p := newPicture()
+	p := newMachineStates()
 	s := p.of(0, drill)
 	s.apply(opened(t, alert(drill, 1, event.Raised)))
 	before := *s

@@ -128,7 +128,7 @@ func TestRetained(t *testing.T) {
 // Whatever is said of a machine, its state is as the schema has it.
 func TestMachineStateIsValid(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := newPicture().of(0, drill)
+		s := newMachineStates().of(0, drill)
 		for n := range rapid.IntRange(0, 20).Draw(rt, "events") {
 			var m bus.Message
 			if rapid.Bool().Draw(rt, "advisory") {
@@ -178,7 +178,7 @@ func TestMachineStateSchema(t *testing.T) {
 			t.Errorf("%v: schema describes %v and requires %v, the struct has %v, always %v", typ, got, o.Required, all, always)
 		}
 	}
-	s := newPicture().of(0, drill)
+	s := newMachineStates().of(0, drill)
 	s.apply(opened(t, alert(drill, 1, event.Raised)))
 	s.apply(opened(t, advisory(drill, 2, "sensor", "ch07", event.Raised)))
 	for why, change := range map[string]func(d map[string]any){

@@ -440,7 +440,7 @@ func running(t *testing.T, cfg bus.Config, c Config, to receiver) (log *logtest.
 	go func() { defer close(done); r.Run(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); <-done; r.Close() })
 	t.Cleanup(stop)
-	await(t, "the route runs", func() bool { return strings.Contains(log.String(), "alerts are taken to") })
+	await(t, "the route runs", func() bool { return strings.Contains(log.String(), "delivering alerts to") })
 	return log, stop
 }
 

@@ -143,11 +143,11 @@ func (s *smtpReceiver) deliver(ctx context.Context, e *Event) error {
 	if refused != nil {
 		s.log.Warn().Str("event", "mailbox_refused").Str("id", e.ID).Err(refused).Msg("some mailboxes refuse alerts: correct `to`")
 	}
-	_ = c.Quit() // the mail is theirs
+	_ = c.Quit() // the server has the mail
 	return nil
 }
 
-// answered puts an answer to a command in the words of receivers.
+// answered returns the error of a command: a refusal, or one to retry.
 func answered(command string, err error) error {
 	var code *textproto.Error
 	if errors.As(err, &code) && code.Code/100 == 5 {
@@ -156,7 +156,7 @@ func answered(command string, err error) error {
 	return fmt.Errorf("%s: %w", command, err)
 }
 
-// connect connects and logs in. What is refused until then is not about a mail.
+// connect connects and logs in. A refusal before that is not about a mail.
 func (s *smtpReceiver) connect(ctx context.Context) (*smtp.Client, error) {
 	var conn net.Conn
 	var err error
@@ -187,7 +187,7 @@ func (s *smtpReceiver) greet(conn net.Conn) (*smtp.Client, error) {
 		return nil, fmt.Errorf("%s does not greet as a mail server: %w", s.cfg.Server, err)
 	}
 	if err := c.Hello("localhost"); err != nil {
-		return nil, fmt.Errorf("%s turns this program away: %w", s.cfg.Server, err)
+		return nil, fmt.Errorf("%s refuses this program: %w", s.cfg.Server, err)
 	}
 	if s.cfg.TLSMode == "" || s.cfg.TLSMode == startTLS {
 		if ok, _ := c.Extension("STARTTLS"); !ok {
@@ -285,7 +285,7 @@ func (s *smtpReceiver) mail(e *Event) []byte {
 	return b.Bytes()
 }
 
-// messageID returns a Message-ID that says text to nobody and is always the same.
+// messageID returns the Message-ID of a text: it is always the same and hides the text.
 func (s *smtpReceiver) messageID(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("<%s@%s>", strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15])), s.from.Address[strings.LastIndexByte(s.from.Address, '@')+1:])
@@ -339,7 +339,7 @@ func mailText(e *Event) string {
 	}
 	row("at", e.At.Format(time.RFC3339))
 	if e.marks() {
-		row("alarm", e.Incident) // the state is that of the machine's alarm now
+		row("alarm", e.Incident) // the event has the state of another alarm
 	} else {
 		row("alarm", strings.TrimSpace(e.Alarm+" "+e.Incident))
 	}
@@ -348,7 +348,7 @@ func mailText(e *Event) string {
 	row("evidence", e.link())
 	row("id", e.ID)
 	if e.calls() && e.Type == alertType && e.Incident != "" && e.Alarm != "acknowledged" && !e.marks() {
-		fmt.Fprintf(&b, "\nSomebody who takes care of it says so with\n  monitor alerts ack %s --by NAME --config monitor.yaml\n", e.Incident)
+		fmt.Fprintf(&b, "\nTo acknowledge the alarm:\n  monitor alerts ack %s --by NAME --config monitor.yaml\n", e.Incident)
 	}
 	return b.String()
 }

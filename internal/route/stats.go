@@ -13,24 +13,24 @@ type stats struct {
 	delivered, retried, refused, skipped, repeated uint64
 
 	last       time.Time     // when the receiver last took something
-	partitions map[int]place // at hand
+	partitions map[int]place // that this monitor has
 }
 
 // place is how far behind a partition is.
 type place struct {
-	messages int64     // that have not been taken to the receiver
+	messages int64     // that the receiver does not have yet
 	oldest   time.Time // when Kafka got the first of them; zero if there is none
 }
 
-// outage is a row of failures, whatever partition they are of.
+// outage is a series of failures, of any partition.
 type outage struct {
-	since time.Time
-	last  string
-	said  time.Time
+	since    time.Time
+	last     string
+	loggedAt time.Time
 }
 
-// sayAgain is how often an outage that goes on is logged.
-const sayAgain = 10 * time.Minute
+// repeatAfter is how often an outage that goes on is logged.
+const repeatAfter = 10 * time.Minute
 
 func (r *Route) count(f func(*stats)) {
 	r.mu.Lock()
@@ -47,12 +47,12 @@ func (r *Route) failed(err error) {
 	if r.out.since.IsZero() {
 		r.out.since = now
 	}
-	if text == r.out.last && now.Sub(r.out.said) < sayAgain {
+	if text == r.out.last && now.Sub(r.out.loggedAt) < repeatAfter {
 		return
 	}
-	r.out.last, r.out.said = text, now
+	r.out.last, r.out.loggedAt = text, now
 	r.log.Warn().Str("event", "route_failing").Err(err).Dur("for_ms", now.Sub(r.out.since)).
-		Msg("the receiver does not take alerts; they are kept in Kafka and tried again")
+		Msg("the receiver does not take alerts; they stay in Kafka and are retried")
 }
 
 // succeeded notes that the receiver took something.
@@ -66,16 +66,16 @@ func (r *Route) succeeded() {
 	r.out, r.stats.last = outage{}, now
 }
 
-// behind notes how far behind a partition is while m is taken to the receiver.
+// behind records how far behind a partition is while m is delivered.
 func (r *Route) behind(ctx context.Context, p stream, m bus.Message) {
 	end, err := p.End(ctx)
 	if err != nil {
-		end = m.Offset + 1 // Kafka is away: what is behind m is not known
+		end = m.Offset + 1 // Kafka is away: the messages after m are not known
 	}
 	r.count(func(s *stats) { s.partitions[p.ID()] = place{end - m.Offset, m.Time} })
 }
 
-// passed notes that the message that was behind is done with.
+// passed records that the message that was waiting is done.
 func (r *Route) passed(partition int) {
 	r.count(func(s *stats) {
 		at := s.partitions[partition]
@@ -86,9 +86,9 @@ func (r *Route) passed(partition int) {
 	})
 }
 
-// caughtUp notes that all messages at hand are done with. Offsets that are left may
-// be the marks that Kafka writes behind transactions, which never become messages;
-// if they are more, the next message says so at once.
+// caughtUp records that no message waits. Offsets that are left may be the marks that
+// Kafka writes at the end of transactions; if they are messages, the next one corrects
+// the count at once.
 func (r *Route) caughtUp(partition int) {
 	r.count(func(s *stats) { s.partitions[partition] = place{} })
 }
