@@ -185,7 +185,7 @@ alerts:
 	run := func(name string) *process {
 		mon := p.launch(name, "monitor", "run", "--wait", "60s", "--config", p.file("monitor.yaml"))
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			if strings.Count(p.log(name), "alerts are taken to") == 2 {
+			if strings.Count(p.log(name), "delivering alerts to") == 2 {
 				return mon
 			}
 			if time.Now().After(deadline) {

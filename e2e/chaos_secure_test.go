@@ -18,6 +18,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
+	"github.com/flank-tcm/flank/internal/credential"
 )
 
 // Rows 20 and 21. What TestSecured holds: the programs against a broker that lets
@@ -74,7 +75,7 @@ func secretsLeak(t *testing.T, r *record) {
 		plant["private key of "+name] = strings.Split(body, "-----")[0][40:80]
 		own[filepath.Base(key)] = true
 	}
-	cfg := bus.Config{Brokers: []string{f.k.MTLS}, ClientID: "e2e", TLS: &bus.TLS{CAFile: f.k.CAFile(), CertFile: adminCert, KeyFile: adminKey}}
+	cfg := bus.Config{Brokers: []string{f.k.MTLS}, ClientID: "e2e", TLS: &bus.TLS{TLS: credential.TLS{CA: f.k.CAFile(), Cert: adminCert, Key: adminKey}}}
 	if _, err := bus.Apply(context.Background(), cfg, 2, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -311,7 +311,7 @@ func (r *record) full(t *testing.T, policy string, rounds int) {
 	configure(600)
 	sent := p.windows()
 	ingester := p.launch("ingest.log", "ingest", "run", "--config", p.file("ingest.yaml"))
-	says := map[string]string{"block": "no window is acquired until there is room", "drop_oldest": "gap: the spool is full"}[policy]
+	says := map[string]string{"block": "stopped acquiring because the spool is full", "drop_oldest": "dropped the oldest windows because the spool is full"}[policy]
 	full := 0
 	var longest time.Duration
 	for range rounds {
@@ -349,7 +349,7 @@ func (r *record) full(t *testing.T, policy string, rounds int) {
 	sent.settle()
 	lost := sent.lost(len(p.rows))
 	dropped := 0
-	for _, m := range regexp.MustCompile(`"windows":(\d+),.*gap: the spool is full`).FindAllStringSubmatch(p.log("ingest.log"), -1) {
+	for _, m := range regexp.MustCompile(`"windows":(\d+),.*dropped the oldest windows because the spool is full`).FindAllStringSubmatch(p.log("ingest.log"), -1) {
 		n, _ := strconv.Atoi(m[1])
 		dropped += n
 	}

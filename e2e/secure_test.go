@@ -18,6 +18,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
+	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/logtest"
 )
@@ -107,7 +108,7 @@ func TestSecured(t *testing.T) {
 	write(t, f.dir, "password", secret+"\n")
 	cert, key := f.issue("admin", "admin", time.Now().Add(time.Hour))
 	f.issue("ingest", "ingest", time.Now().Add(time.Hour))
-	cfg := bus.Config{Brokers: []string{f.k.MTLS}, ClientID: "e2e", TLS: &bus.TLS{CAFile: f.k.CAFile(), CertFile: cert, KeyFile: key}}
+	cfg := bus.Config{Brokers: []string{f.k.MTLS}, ClientID: "e2e", TLS: &bus.TLS{TLS: credential.TLS{CA: f.k.CAFile(), Cert: cert, Key: key}}}
 	if code, said := f.ends(f.command("ingest", f.card("admin"), "topics", "apply", "--config", "CONFIG")); code != 0 {
 		t.Fatalf("topics apply: %d\n%s", code, said)
 	}
@@ -155,7 +156,7 @@ func (f *fortress) refusals() {
 		"unknown user":          {"ingest", f.login("mallory", "password"), check, 6, "does not let user mallory in"},
 		"in the clear":          {"ingest", fmt.Sprintf("kafka: {brokers: [%q]}\n", f.k.Addr), check, 6, "wants TLS"},
 		"no password":           {"ingest", fmt.Sprintf("kafka: {brokers: [%q], tls: {ca: %q}}\n", f.k.Addr, f.k.CAFile()), check, 6, "wants TLS or a password"},
-		"password in the clear": {"ingest", fmt.Sprintf("kafka: {brokers: [%q], sasl: {user: ingest, password_file: password}}\n", f.k.Addr), check, 1, "without `tls` whoever listens"},
+		"password in the clear": {"ingest", fmt.Sprintf("kafka: {brokers: [%q], sasl: {user: ingest, password_file: password}}\n", f.k.Addr), check, 1, "without `tls` anyone on the network"},
 		"authority not trusted": {"ingest", strings.Replace(good, f.k.CAFile(), "stranger.crt", 1), check, 5, "signed by nobody we trust"},
 		"another host":          {"ingest", strings.Replace(good, "tls: {", "tls: {server_name: kafka.example, ", 1), check, 5, "is for another host"},
 		"no certificate":        {"ingest", fmt.Sprintf("kafka: {brokers: [%q], tls: {ca: %q}}\n", f.k.MTLS, f.k.CAFile()), check, 5, "refuses our certificate"},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,21 +10,21 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/ingest"
 	"github.com/flank-tcm/flank/internal/spool"
 )
 
-type checkFlags struct {
+type checkCommand struct {
 	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool, 11 mqtt."`
 }
 
-// check tries one step after the other and stops at the first that fails.
-func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
-	c, err := load(f.Config)
+// Run tries one step after the other and stops at the first that fails.
+func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
+	c, err := ingest.Load(f.Config)
 	if err != nil {
 		return err
 	}
-	to, err := c.Kafka.Bus(f.Config, "flank-check")
+	to, err := c.Bus("flank-check")
 	if err != nil {
 		return err
 	}
@@ -33,10 +32,10 @@ func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
-	if err := c.check(); err != nil {
-		return fmt.Errorf("%s: %w", f.Config, err)
+	if err := c.Check(); err != nil {
+		return err
 	}
-	written, err := c.written()
+	written, err := written(f.Config, c)
 	if err != nil {
 		return err
 	}
@@ -45,15 +44,15 @@ func check(ctx context.Context, f checkFlags, stdout io.Writer) error {
 			steps[i].Run = func(ctx context.Context) (string, error) { return withDisk(ctx, s, to, written) }
 		}
 	}
-	steps = append(steps, bus.Step{Name: "spool", Run: func(context.Context) (string, error) { return c.checkSpools() }})
+	steps = append(steps, bus.Step{Name: "spool", Run: func(context.Context) (string, error) { return checkSpools(c) }})
 	if c.MQTT != nil {
 		steps = append(steps, bus.Step{Name: "mqtt", Run: func(ctx context.Context) (string, error) {
-			to := c.mqtt("")
+			to := c.Broker("")
 			to.ClientID = fmt.Sprintf("flank-check-%d", os.Getpid())
 			return to.Broker, to.Probe(ctx)
 		}})
 	}
-	return cli.RunSteps(ctx, steps, stdout)
+	return cli.RunSteps(ctx, steps, out.Stdout)
 }
 
 // withDisk runs a step and adds what the windows take on the brokers' disks.
@@ -70,10 +69,10 @@ func withDisk(ctx context.Context, s bus.Step, to bus.Config, written []cli.Writ
 }
 
 // checkSpools checks the spool of every machine, and returns a line for each.
-func (c settings) checkSpools() (string, error) {
+func checkSpools(c ingest.Config) (string, error) {
 	var lines []string
-	for _, m := range c.all() {
-		found, err := checkSpool(config.Beside(c.file, m.Spool))
+	for _, m := range c.All() {
+		found, err := checkSpool(m.SpoolDir())
 		if err != nil {
 			return "", err
 		}
@@ -82,7 +81,7 @@ func (c settings) checkSpools() (string, error) {
 	return strings.Join(lines, "\n            "), nil
 }
 
-// checkSpool writes a file beside the spool's and makes it durable. A gateway may
+// checkSpool writes a file into the spool's folder and makes it durable. A gateway may
 // be running.
 func checkSpool(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -100,7 +99,7 @@ func checkSpool(dir string) (string, error) {
 	}
 	begun := time.Now()
 	if err := file.Sync(); err != nil {
-		return "", fmt.Errorf("%w: the disk does not keep what it is given", err)
+		return "", fmt.Errorf("%w: the disk does not store what is written to it: check the disk", err)
 	}
 	took := time.Since(begun)
 	l, err := spool.List(spool.Dir(dir))

@@ -199,7 +199,7 @@ func TestFeedAndTool(t *testing.T) {
 	if err != nil || !strings.HasPrefix(out, "5 windows cut, 5 delivered, 0 pending in the spool, 0 gaps\n") || !strings.Contains(log, `"tool":"T08","hole":"12","spindle_speed":1650`) {
 		t.Errorf("%v\n%s%s", err, out, log)
 	}
-	if _, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --tool T09"); err == nil || !strings.Contains(err.Error(), "is not running: start it and say it again") {
+	if _, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --tool T09"); err == nil || !strings.Contains(err.Error(), "is not running: start it, then run this command again") {
 		t.Errorf("a tool that nobody hears of: %v", err)
 	}
 
@@ -243,15 +243,15 @@ func TestToolNeedsToken(t *testing.T) {
 	bench(t, "ingest.yaml", tcpYAML(nowhere, at))
 	background(t, "run --config ingest.yaml")
 	connect(t, at)
-	var c control
-	text, err := os.ReadFile(filepath.Join("spool", controlFile))
+	var c struct{ URL, Token string }
+	text, err := os.ReadFile(filepath.Join("spool", "control.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(filepath.Join("spool", controlFile)); err != nil || info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Stat(filepath.Join("spool", "control.json")); err != nil || info.Mode().Perm()&0o077 != 0 {
 		t.Errorf("%v, %v: others can read the token", info.Mode(), err)
 	}
 	for why, tc := range map[string]struct {
@@ -304,7 +304,7 @@ func TestMQTT(t *testing.T) {
 	stop := background(t, "run --config ingest.yaml")
 	const id = "flank-ingest-acme-spore-bay2-line1-lathe"
 	await(t, "ingest has heard of the tool", func() bool {
-		text, err := os.ReadFile(filepath.Join("spool", contextFile))
+		text, err := os.ReadFile(filepath.Join("spool", "context.json"))
 		return err == nil && strings.Contains(string(text), "T1")
 	})
 	for n := range int64(4) {
@@ -317,7 +317,7 @@ func TestMQTT(t *testing.T) {
 	publish("context", []byte(`{"tool": "T2"}`), true)
 	stop = background(t, "run --config ingest.yaml")
 	await(t, "ingest has heard of the next tool", func() bool {
-		text, err := os.ReadFile(filepath.Join("spool", contextFile))
+		text, err := os.ReadFile(filepath.Join("spool", "context.json"))
 		return err == nil && strings.Contains(string(text), "T2") && inflight() == 0
 	})
 	publish("samples", row(1, 5, ""), false)

@@ -8,24 +8,26 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/inspect"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-type inspectFlags struct {
+type inspectCommand struct {
 	File    string   `arg:"" placeholder:"FILE" help:"Recording, in any format of docs/formats.md."`
-	Layout  string   `placeholder:"FILE" help:"Layout of the recording: shows its channels in their units, and the gaps that a gateway would find."`
+	Layout  string   `placeholder:"FILE" help:"Layout of the recording: channels are printed in their units, with the gaps that a gateway would find."`
 	Rate    float64  `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
 	Plot    string   `placeholder:"FILE" help:"Draw the channels to a .png or .svg."`
 	Channel []string `placeholder:"NAME" help:"Channels to draw; the first 16 by default. May be given several times." sep:"none"`
 	Hole    []string `placeholder:"NAME" help:"Two holes to draw side by side, with --layout, instead of the whole: waveform, spectrum and features of one channel." sep:"none"`
-	Wear    string   `placeholder:"FILE" help:"Wear file: says in the picture what was seen after each of the two holes."`
+	Wear    string   `placeholder:"FILE" help:"Wear file: the plot shows what it records after each of the two holes."`
 }
 
-// inspectFile prints what is in a recording.
-func inspectFile(ctx context.Context, f inspectFlags, stdout io.Writer) error {
+// Run prints what is in a recording.
+func (f *inspectCommand) Run(ctx context.Context, out cli.Output) error {
+	stdout := out.Stdout
 	if f.Rate < 0 {
 		return fmt.Errorf("--rate %v: must be positive", f.Rate)
 	}
@@ -63,7 +65,7 @@ func inspectFile(ctx context.Context, f inspectFlags, stdout io.Writer) error {
 }
 
 // compareHoles draws two holes of a recording.
-func compareHoles(ctx context.Context, f inspectFlags, opt inspect.Options, stdout io.Writer) error {
+func compareHoles(ctx context.Context, f *inspectCommand, opt inspect.Options, stdout io.Writer) error {
 	if len(f.Hole) != 2 || len(f.Channel) > 1 || f.Layout == "" || f.Plot == "" {
 		return errors.New("holes are drawn in pairs: give --hole twice, --layout, --plot and at most one --channel")
 	}
@@ -91,7 +93,7 @@ func compareHoles(ctx context.Context, f inspectFlags, opt inspect.Options, stdo
 	return nil
 }
 
-// seen says what a wear file says of a tool after a hole.
+// seen returns what a wear file records of a tool after a hole.
 func seen(ms []wear.Measurement, tool, hole string) (string, error) {
 	for _, m := range ms {
 		if m.Tool != tool || m.Hole != hole {
@@ -106,5 +108,5 @@ func seen(ms []wear.Measurement, tool, hole string) (string, error) {
 		}
 		return strings.Join(words, ", "), nil
 	}
-	return "", fmt.Errorf("nothing was seen of tool %q after hole %q", tool, hole)
+	return "", fmt.Errorf("no measurement of tool %q after hole %q", tool, hole)
 }

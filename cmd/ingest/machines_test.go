@@ -14,6 +14,13 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
+// health is what /healthz says of a machine.
+type health struct {
+	State, Problem    string
+	Restarts, Windows uint64
+	Senders           *int64
+}
+
 // One ingest serves several machines: a bad recording, a spool in use, a port in
 // use and a disk that is full stop no other machine, and what can be mended is
 // tried again.

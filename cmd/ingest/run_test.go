@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/ingest"
 	"github.com/flank-tcm/flank/internal/spool"
 )
 
@@ -111,7 +112,7 @@ func TestFirstDay(t *testing.T) {
 	if err != nil || out != "4 windows cut, 4 delivered, 0 pending in the spool, 0 gaps\n" {
 		t.Errorf("run: %v\n%s%s", err, out, log)
 	}
-	if !strings.Contains(log, "going on with an unfinished replay") {
+	if !strings.Contains(log, "continuing an unfinished replay") {
 		t.Errorf("the windows of the first try are not gone on with:\n%s", log)
 	}
 	ids := map[string]bool{}
@@ -288,9 +289,9 @@ func TestExitCode(t *testing.T) {
 // The configurations that come with the programs can be read.
 func TestExamples(t *testing.T) {
 	for _, path := range []string{"../../examples/gun-drill/ingest.yaml", "../../examples/plant/ingest.yaml", "../../deploy/compose/ingest.yaml"} {
-		c, err := load(path)
+		c, err := ingest.Load(path)
 		if err == nil {
-			err = c.check()
+			err = c.Check()
 		}
 		if err != nil {
 			t.Error(err)

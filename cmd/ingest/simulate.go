@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/record"
@@ -16,7 +17,7 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 )
 
-type simulateFlags struct {
+type simulateCommand struct {
 	Out     string        `required:"" placeholder:"DIR" help:"Folder for the recordings, new or empty: files of each tool, their layouts, wear.csv. A minute is about 300 MB of CSV, 35 MB of tdms-daqmx, 65 MB of the other formats."`
 	Machine string        `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/drill)."`
 	Format  string        `default:"csv" placeholder:"F" help:"csv, parquet, arrow, wav or npy: one file a tool and rate; tdms, tdms-daqmx, mat or npz: one a tool (default: csv)."`
@@ -26,12 +27,12 @@ type simulateFlags struct {
 	Pause   time.Duration `default:"3s" help:"Between the drilling of two holes (default: 3s)."`
 	Start   time.Time     `placeholder:"TIME" default:"2026-01-05T06:00:00Z" help:"Sensor time of the first sample (default: 2026-01-05T06:00:00Z)."`
 	Seed    uint64        `default:"1" help:"Fixes every sample (default: 1)."`
-	Fault   []string      `placeholder:"FAULT" sep:"none" help:"Something that goes wrong, as kind:channel@from+for=size, such as flatline:ch07@30s+10s; may be repeated. Kinds: see docs/simulator.md."`
+	Fault   []string      `placeholder:"FAULT" sep:"none" help:"Fault to simulate, as kind:channel@from+for=size, such as flatline:ch07@30s+10s; may be repeated. Kinds: see docs/simulator.md."`
 }
 
-// simulate writes recordings of the simulated drill, and what a microscope saw
-// of its tools.
-func simulate(ctx context.Context, f simulateFlags, stdout io.Writer) (err error) {
+// Run writes recordings of the simulated drill, and what a microscope saw of its
+// tools.
+func (f *simulateCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := gateway.CheckMachine(f.Machine); err != nil {
 		return fmt.Errorf("--machine: %w", err)
 	}
@@ -68,7 +69,7 @@ func simulate(ctx context.Context, f simulateFlags, stdout io.Writer) (err error
 	if err := writeWear(filepath.Join(f.Out, "wear.csv"), drill.Measurements()); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%d tools, %d holes: %d files, their layouts and wear.csv in %s\n", f.Tools, len(drill.Measurements()), len(w.Files()), f.Out)
+	fmt.Fprintf(out.Stdout, "%d tools, %d holes: %d files, their layouts and wear.csv in %s\n", f.Tools, len(drill.Measurements()), len(w.Files()), f.Out)
 	return nil
 }
 
@@ -79,7 +80,7 @@ func copyBlocks(ctx context.Context, src source.Source, w *record.Writer) error 
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, context.Canceled):
-			return errors.New("stopped: what was written is a part")
+			return errors.New("stopped: the files are incomplete")
 		case err != nil:
 			return err
 		}

@@ -81,7 +81,7 @@ func TestSimulateTDMS(t *testing.T) {
 	write(t, "wear.csv", "tool,hole,vb_max_um\nT01,H02,90\n")
 	for args, want := range map[string]string{
 		"inspect sim/T01.tdms --hole H01 --plot holes.svg": "give --hole twice",
-		holes + " --wear wear.csv":                         `nothing was seen of tool "T01" after hole "H01"`,
+		holes + " --wear wear.csv":                         `no measurement of tool "T01" after hole "H01"`,
 		strings.Replace(holes, "H02", "H03", 1):            `"H03" is not among "H01", "H02"`,
 	} {
 		if _, _, err := ingestRun(t, t.Context(), args); err == nil || !strings.Contains(err.Error(), want) {

@@ -8,20 +8,27 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/ingest"
 	"github.com/flank-tcm/flank/internal/spool"
 )
 
+// spoolFlags name spools.
 type spoolFlags struct {
 	Config  string `required:"" placeholder:"FILE" help:"Configuration; of it only spools are used."`
 	Machine string `placeholder:"PATH" help:"Only the spool of this machine, where the configuration has several."`
 }
 
-type resendFlags struct {
+type (
+	listCommand   struct{ spoolFlags }
+	verifyCommand struct{ spoolFlags }
+)
+
+type resendCommand struct {
 	Config  string        `required:"" placeholder:"FILE" help:"Configuration; of it spools and 'kafka' are used."`
 	Machine string        `placeholder:"PATH" help:"Only the spool of this machine, where the configuration has several."`
-	Since   time.Duration `required:"" help:"Send what was written so long ago or later, for example 10m. Whole segment files are sent."`
+	Since   time.Duration `required:"" help:"Send windows written in this time until now, for example 10m. Whole segment files are sent."`
 }
 
 // errDamaged makes the exit code of verify.
@@ -29,22 +36,22 @@ var errDamaged = errors.New("the spool is damaged: `ingest run` sets the damaged
 
 // eachSpool calls fn for the spool of the machine, or of all machines, until it
 // fails with something else than damage.
-func eachSpool(file, machine string, fn func(c settings, dir string, l spool.Listing) error) error {
-	c, err := load(file)
+func eachSpool(file, machine string, fn func(c ingest.Config, dir string, l spool.Listing) error) error {
+	c, err := ingest.Load(file)
 	if err != nil {
 		return err
 	}
-	ms := c.all()
+	ms := c.All()
 	if machine != "" {
-		m, err := c.find(machine)
+		m, err := c.Find(machine)
 		if err != nil {
 			return err
 		}
-		ms = []machineConfig{m}
+		ms = []ingest.Machine{m}
 	}
 	var damaged error
 	for _, m := range ms {
-		dir := config.Beside(file, m.Spool)
+		dir := m.SpoolDir()
 		l, err := spool.List(spool.Dir(dir))
 		if err == nil {
 			err = fn(c, dir, l)
@@ -58,8 +65,9 @@ func eachSpool(file, machine string, fn func(c settings, dir string, l spool.Lis
 	return damaged
 }
 
-func listSpool(f spoolFlags, stdout io.Writer) error {
-	return eachSpool(f.Config, f.Machine, func(_ settings, dir string, l spool.Listing) error { return printSpool(dir, l, stdout) })
+// Run lists the files of spools.
+func (f *listCommand) Run(out cli.Output) error {
+	return eachSpool(f.Config, f.Machine, func(_ ingest.Config, dir string, l spool.Listing) error { return printSpool(dir, l, out.Stdout) })
 }
 
 func printSpool(dir string, l spool.Listing, stdout io.Writer) error {
@@ -94,8 +102,9 @@ func printSpool(dir string, l spool.Listing, stdout io.Writer) error {
 	return err
 }
 
-func verifySpool(f spoolFlags, stdout io.Writer) error {
-	return eachSpool(f.Config, f.Machine, func(_ settings, dir string, l spool.Listing) error { return readSpool(dir, l, stdout) })
+// Run reads spools whole and reports damage.
+func (f *verifyCommand) Run(out cli.Output) error {
+	return eachSpool(f.Config, f.Machine, func(_ ingest.Config, dir string, l spool.Listing) error { return readSpool(dir, l, out.Stdout) })
 }
 
 func readSpool(dir string, l spool.Listing, stdout io.Writer) error {
@@ -123,12 +132,12 @@ func readSpool(dir string, l spool.Listing, stdout io.Writer) error {
 	return nil
 }
 
-// resendSpool sends records once more, whether they were delivered or not. It
-// only reads, so `ingest run` may go on meanwhile.
-func resendSpool(ctx context.Context, f resendFlags, stdout io.Writer) error {
+// Run sends records once more, whether they were delivered or not. It only reads the
+// spool, so `ingest run` may go on meanwhile.
+func (f *resendCommand) Run(ctx context.Context, out cli.Output) error {
 	sent := 0
-	err := eachSpool(f.Config, f.Machine, func(c settings, dir string, l spool.Listing) error {
-		n, err := sendAgain(ctx, c, dir, l, time.Now().Add(-f.Since))
+	err := eachSpool(f.Config, f.Machine, func(c ingest.Config, dir string, l spool.Listing) error {
+		n, err := sendAgain(ctx, f.Config, c, dir, l, time.Now().Add(-f.Since))
 		sent += n
 		return err
 	})
@@ -138,53 +147,61 @@ func resendSpool(ctx context.Context, f resendFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%d windows sent again: monitors judge those that they had not seen\n", sent)
+	_, err = fmt.Fprintf(out.Stdout, "%d windows sent again: monitors judge those that they have not judged yet\n", sent)
 	return err
 }
 
 // sendAgain sends the records of the segments that were written after cutoff.
-func sendAgain(ctx context.Context, c settings, dir string, l spool.Listing, cutoff time.Time) (sent int, err error) {
-	to, err := c.Kafka.Bus(c.file, "flank-resend")
+func sendAgain(ctx context.Context, file string, c ingest.Config, dir string, l spool.Listing, cutoff time.Time) (sent int, err error) {
+	to, err := c.Bus("flank-resend")
 	if err != nil {
 		return 0, err
 	}
 	out, err := bus.NewProducer(to)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", c.file, err)
+		return 0, fmt.Errorf("%s: %w", file, err)
 	}
 	defer out.Close()
-	const batch = 16
-	var msgs []bus.Message
-	flush := func() error {
-		err := out.Send(ctx, msgs)
-		if err == nil {
-			sent += len(msgs)
-		}
-		msgs = msgs[:0]
-		return err
-	}
+	b := &resend{send: func(msgs []bus.Message) error { return out.Send(ctx, msgs) }}
 	for _, s := range l.Segments {
 		if s.Written.Before(cutoff) {
 			continue
 		}
-		_, err := spool.Walk(spool.Dir(dir), s, func(r spool.Record) error {
-			var m bus.Message
-			if err := m.UnmarshalBinary(r.Payload); err != nil {
-				return fmt.Errorf("%s: record %d: %w", s.Name, r.Seq, err)
-			}
-			if msgs = append(msgs, m); len(msgs) < batch {
-				return nil
-			}
-			return flush()
-		})
-		if err != nil {
-			return sent, err
+		if _, err := spool.Walk(spool.Dir(dir), s, func(r spool.Record) error { return b.add(s.Name, r) }); err != nil {
+			return b.sent, err
 		}
 	}
-	if len(msgs) > 0 {
-		if err := flush(); err != nil {
-			return sent, err
-		}
+	err = b.flush()
+	return b.sent, err
+}
+
+// resend sends records in batches.
+type resend struct {
+	send func([]bus.Message) error
+	msgs []bus.Message
+	sent int
+}
+
+func (b *resend) add(segment string, r spool.Record) error {
+	const batch = 16
+	var m bus.Message
+	if err := m.UnmarshalBinary(r.Payload); err != nil {
+		return fmt.Errorf("%s: record %d: %w", segment, r.Seq, err)
 	}
-	return sent, nil
+	if b.msgs = append(b.msgs, m); len(b.msgs) < batch {
+		return nil
+	}
+	return b.flush()
+}
+
+func (b *resend) flush() error {
+	if len(b.msgs) == 0 {
+		return nil
+	}
+	if err := b.send(b.msgs); err != nil {
+		return err
+	}
+	b.sent += len(b.msgs)
+	b.msgs = b.msgs[:0]
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/ingest"
 )
 
 // What is printed on the way of a plant: the topics are made, what they keep is changed,
@@ -80,11 +81,11 @@ func TestWrittenIsWhatIsSent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := load("ingest.yaml")
+	c, err := ingest.Load("ingest.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	written, err := c.written()
+	written, err := written("ingest.yaml", c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestAlerts(t *testing.T) {
 		err := run(t.Context(), append(args, "--config", "monitor.yaml"), &stdout, &stderr)
 		return stdout.String(), err
 	}
-	if got, err := alerts("ls"); err != nil || got != "no alarm stands; 0 machines\n" {
+	if got, err := alerts("ls"); err != nil || got != "no open alarms; 0 machines\n" {
 		t.Errorf("ls: %v, %q", err, got)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -87,12 +87,12 @@ func TestAlerts(t *testing.T) {
 		want []string // in what is printed, or in the error
 		err  bool
 	}{
-		{"ls", []string{id, "lathe", "T1", "raised", "\nadvisory", "SENSOR clock Maintenance required: clock_step", "cannot be read, and were left out: 2\n"}, false},
+		{"ls", []string{id, "lathe", "T1", "raised", "\nadvisory", "SENSOR clock Maintenance required: clock_step", "note: 2 messages on tcm.alerts.v1 cannot be read and are left out\n"}, false},
 		{"show lathe", []string{"FAULTY since", "sensor raised", "clock_step"}, false},
 		{"show " + id, []string{
 			"reasons  log-odds of faulty +", " 100 %  force  20 N, usually 1", "scores   ··▆▆  4 windows to ", "evidence http://plant:9102/evidence/" + id + "-3.arrow",
 		}, false},
-		{"ack nothing", []string{"neither an alarm that stands nor a machine"}, true},
+		{"ack nothing", []string{"neither an open alarm nor a machine"}, true},
 		{"ack " + strings.ToLower(id) + " --false --note at-hole-end", []string{"acknowledged as false by kim: at"}, false},
 		{"ack " + id + " --by lee", []string{"acknowledge by lee: refused: it is acknowledged already"}, true},
 		{"ls", []string{id, "acknowledged", "kim"}, false},
@@ -105,9 +105,9 @@ func TestAlerts(t *testing.T) {
 		{"unsuppress lathe", []string{"alarm unsuppressed"}, false},
 		{"out-of-service lathe --reason repair", []string{"alarm out of service by kim: repair"}, false},
 		{"in-service lathe", []string{"alarm in service again"}, false},
-		{"show " + id, []string{"acme/spore/bay2/line1/lathe", "FAULTY since", "acknowledged as false by kim", "lee: refused", "shelved until", "in service again", "were left out: 6\n"}, false},
-		{"show A-AAAAAAAA", []string{"nothing is known"}, true},
-		{"ls --all", []string{id, "T1", "kim", "yes\n", "were left out: 2\n"}, false},
+		{"show " + id, []string{"acme/spore/bay2/line1/lathe", "FAULTY since", "acknowledged as false by kim", "lee: refused", "shelved until", "in service again", "note: 6 messages on tcm.alerts.v1 cannot be read"}, false},
+		{"show A-AAAAAAAA", []string{"there is no alarm or machine"}, true},
+		{"ls --all", []string{id, "T1", "kim", "yes\n", "note: 2 messages on tcm.alerts.v1 cannot be read"}, false},
 		{"mark-false " + id, []string{"refused: it is marked as false already"}, true},
 		{"unmark-false " + strings.ToLower(id) + " --note worn-after-all", []string{"lathe tool T1: alarm of ", "no longer marked as false by kim: worn-after-all."}, false},
 		{"ls --all", []string{"-\n"}, false},
@@ -122,10 +122,10 @@ func TestAlerts(t *testing.T) {
 		{"machines ls", []string{"line2/turner  T1", "acknowledged"}, false},
 		{"ls", []string{id, "line2/turner"}, false},
 		{"machines new-tool turner T1", []string{"turner tool T1: declared new by kim"}, false},
-		{"ls", []string{"no alarm stands; 1 machines"}, false},
-		{"machines retire lathe", []string{"neither an alarm that stands nor a machine"}, true},
+		{"ls", []string{"no open alarms; 1 machines"}, false},
+		{"machines retire lathe", []string{"neither an open alarm nor a machine"}, true},
 		{"machines retire turner --note scrapped", []string{"turner: retired by kim"}, false},
-		{"ls", []string{"no alarm stands; 0 machines"}, false},
+		{"ls", []string{"no open alarms; 0 machines"}, false},
 	} {
 		got, err := alerts(strings.Fields(step.args)...)
 		if err != nil {
@@ -191,8 +191,8 @@ func TestReport(t *testing.T) {
 		{"--since 2026-11-16T12:00:00Z --until 2026-11-16T13:00:00Z --format json", []string{`"windows": 2`, `"alarms": 0`, `"wear_limit_um": 300`}, false},
 		{"--since 2026-11-16T00:00:00Z --wear wear.csv", []string{"of 1 of 1 alarms whether", "1      1           0"}, false},
 		{"--since 2026-11-17T00:00:00Z", []string{"Nothing happened"}, false},
-		{"", []string{"say of when"}, true},
-		{"2026-W47", []string{"say of when"}, true},
+		{"", []string{"name the time"}, true},
+		{"2026-W47", []string{"name the time"}, true},
 		{"--week --since 2026-11-16T00:00:00Z", []string{"give one of them"}, true},
 		{"--until 2026-11-16T00:00:00Z", []string{"goes with --since"}, true},
 		{"--since 2026-11-16T00:00:00Z --until 2026-11-15T00:00:00Z", []string{"not before the end"}, true},

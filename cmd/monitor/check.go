@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/rs/zerolog"
@@ -15,48 +14,27 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// check tries one step after the other and stops at the first that fails. It
-// changes nothing but that the folder for evidence is there: a monitor may be
-// running.
-func check(ctx context.Context, file string, c settings, to bus.Config, stdout io.Writer) error {
+type checkCommand struct {
+	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state, 12 disk, 13 and up the routes."`
+}
+
+// Run tries one step after the other and stops at the first that fails. It changes
+// nothing except that it creates the folder for evidence: a monitor may be running.
+func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
+	c, to, err := loadBus(f.Config)
+	if err != nil {
+		return err
+	}
 	needs := monitor.Needs(c.Group)
 	if len(c.Alerts.Routes) > 0 {
 		needs.Read = append(needs.Read, bus.TopicAlerts)
 	}
 	steps, err := bus.Steps(to, needs)
 	if err != nil {
-		return fmt.Errorf("%s: kafka: %w", file, err)
+		return fmt.Errorf("%s: kafka: %w", c.file, err)
 	}
-	var m *model.Model
-	machines := 1
-	steps = append(steps,
-		bus.Step{Name: "model", Run: func(context.Context) (found string, err error) {
-			if c.Model == "" {
-				return "", fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", file)
-			}
-			if m, err = model.Load(config.Beside(file, c.Model)); err != nil {
-				return "", err
-			}
-			return m.String(), nil
-		}},
-		bus.Step{Name: "state", Run: func(ctx context.Context) (string, error) {
-			s, err := monitor.CheckState(ctx, monitor.Config{Model: m, Bus: to, Group: c.Group})
-			if err != nil {
-				return "", err
-			}
-			machines = max(s.Machines, 1)
-			return fmt.Sprintf("%d machines, %d with a reference, %d alarms raised", s.Machines, s.References, s.Alarms), nil
-		}},
-		bus.Step{Name: "disk", Run: func(ctx context.Context) (string, error) {
-			evidence, err := c.Evidence.count(file)
-			if err != nil {
-				return "", err
-			}
-			topics, err := diskOfTopics(ctx, to, m, machines)
-			return evidence + topics, err
-		}},
-	)
-	routes, err := c.Alerts.Build(file, to, c.Group, true, zerolog.Nop())
+	steps = append(steps, c.steps(to)...)
+	routes, err := c.Alerts.Build(c.file, to, c.Group, true, zerolog.Nop())
 	if err != nil {
 		return err
 	}
@@ -65,7 +43,40 @@ func check(ctx context.Context, file string, c settings, to bus.Config, stdout i
 		one := r.Steps(nil)
 		steps = append(steps, bus.Step{Name: "route " + r.Name(), Run: one[len(one)-1].Run})
 	}
-	return cli.RunSteps(ctx, steps, stdout)
+	return cli.RunSteps(ctx, steps, out.Stdout)
+}
+
+// steps returns what must work behind the broker: the model, the state and the disk.
+func (c settings) steps(to bus.Config) []bus.Step {
+	var m *model.Model
+	machines := 1
+	return []bus.Step{
+		{Name: "model", Run: func(context.Context) (found string, err error) {
+			if c.Model == "" {
+				return "", c.errNoModel()
+			}
+			if m, err = model.Load(config.ResolvePath(c.file, c.Model)); err != nil {
+				return "", err
+			}
+			return m.String(), nil
+		}},
+		{Name: "state", Run: func(ctx context.Context) (string, error) {
+			s, err := monitor.CheckState(ctx, monitor.Config{Model: m, Bus: to, Group: c.Group})
+			if err != nil {
+				return "", err
+			}
+			machines = max(s.Machines, 1)
+			return fmt.Sprintf("%d machines, %d with a reference, %d alarms raised", s.Machines, s.References, s.Alarms), nil
+		}},
+		{Name: "disk", Run: func(ctx context.Context) (string, error) {
+			evidence, err := c.Evidence.count(c.file)
+			if err != nil {
+				return "", err
+			}
+			topics, err := diskOfTopics(ctx, to, m, machines)
+			return evidence + topics, err
+		}},
+	}
 }
 
 // count says how many alerts have evidence, and how many may have it at most.
@@ -78,7 +89,7 @@ func (e evidenceSettings) count(file string) (string, error) {
 		return "no evidence is kept: evidence.dir is not set", nil
 	}
 	now, most, err := store.Count()
-	return fmt.Sprintf("evidence of %d alerts, at most %d, in %s", now, most, config.Beside(file, e.Dir)), err
+	return fmt.Sprintf("evidence of %d alerts, at most %d, in %s", now, most, config.ResolvePath(file, e.Dir)), err
 }
 
 // diskOfTopics returns what the topics take on the brokers' disks, with so many machines

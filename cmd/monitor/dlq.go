@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 )
 
@@ -16,14 +16,16 @@ type dlqFlags struct {
 	Config string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
 }
 
-type dlqOneFlags struct {
+type dlqListCommand struct{ dlqFlags }
+
+type dlqShowCommand struct {
 	dlqFlags
-	Offset int64 `arg:"" help:"As 'dlq ls' prints it."`
+	Offset int64 `arg:"" help:"Offset, as printed by 'dlq ls'."`
 }
 
-type redriveFlags struct {
+type dlqRedriveCommand struct {
 	dlqFlags
-	Offset []int64 `arg:"" optional:"" help:"As 'dlq ls' prints them."`
+	Offset []int64 `arg:"" optional:"" help:"Offsets, as printed by 'dlq ls'."`
 	All    bool    `help:"All dead letters."`
 }
 
@@ -38,11 +40,17 @@ func letters(ctx context.Context, cfg bus.Config, fn func(int64, bus.Letter) err
 	})
 }
 
-func dlqList(ctx context.Context, cfg bus.Config, stdout io.Writer) error {
+// Run lists the dead letters.
+func (f *dlqListCommand) Run(ctx context.Context, out cli.Output) error {
+	_, cfg, err := loadBus(f.Config)
+	if err != nil {
+		return err
+	}
+	stdout := out.Stdout
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "offset\tgiven up\tkey\tfrom\tbytes\treason")
+	fmt.Fprintln(w, "offset\tset aside\tkey\tfrom\tbytes\treason")
 	n := 0
-	err := letters(ctx, cfg, func(offset int64, l bus.Letter) error {
+	err = letters(ctx, cfg, func(offset int64, l bus.Letter) error {
 		n++
 		m := l.Message
 		_, err := fmt.Fprintf(w, "%d\t%s\t%s\t%s/%d@%d\t%s\t%s\n", offset, l.At.Local().Format(time.DateTime), printable(m.Key, 60), m.Topic, m.Partition, m.Offset, size(l), printable(l.Reason, 120))
@@ -71,49 +79,58 @@ func size(l bus.Letter) string {
 	return fmt.Sprintf("%d of %d", kept, l.Size)
 }
 
-// printable returns at most n bytes of what a stranger wrote, safe for a terminal.
+// printable returns at most n bytes of a text from outside, safe for a terminal.
 func printable(s string, n int) string {
 	quoted := fmt.Sprintf("%q", s[:min(n, len(s))])
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-func dlqShow(ctx context.Context, cfg bus.Config, offset int64, stdout io.Writer) error {
-	found := false
-	err := letters(ctx, cfg, func(at int64, l bus.Letter) error {
-		if at != offset {
+// Run prints a dead letter whole.
+func (f *dlqShowCommand) Run(ctx context.Context, out cli.Output) error {
+	_, cfg, err := loadBus(f.Config)
+	if err != nil {
+		return err
+	}
+	found, stdout := false, out.Stdout
+	err = letters(ctx, cfg, func(at int64, l bus.Letter) error {
+		if at != f.Offset {
 			return nil
 		}
 		found = true
 		m := l.Message
-		fmt.Fprintf(stdout, "reason     %s\ngiven up   %s\nfrom       %s partition %d offset %d, sent %s\nkey        %s\n",
+		fmt.Fprintf(stdout, "reason     %s\nset aside  %s\nfrom       %s partition %d offset %d, sent %s\nkey        %s\n",
 			printable(l.Reason, 4096), l.At.UTC().Format(time.RFC3339Nano), m.Topic, m.Partition, m.Offset, m.Time.UTC().Format(time.RFC3339Nano), printable(m.Key, 200))
 		for _, h := range m.Headers {
 			fmt.Fprintf(stdout, "header     %s: %s\n", printable(h.Key, 200), printable(string(h.Value), 200))
 		}
 		if err := l.Whole(); err != nil {
-			fmt.Fprintf(stdout, "not whole  %s\n", strings.TrimPrefix(err.Error(), "bus: "))
+			fmt.Fprintf(stdout, "incomplete %s\n", strings.TrimPrefix(err.Error(), "bus: "))
 		}
 		_, err := fmt.Fprintf(stdout, "value      %s bytes: %s\n", size(l), printable(string(m.Value), 256))
 		return err
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("no dead letter at offset %d: see `monitor dlq ls`", offset)
+		err = fmt.Errorf("no dead letter at offset %d: see `monitor dlq ls`", f.Offset)
 	}
 	return err
 }
 
-// dlqRedrive sends dead letters to the topic they came from, as they were. The
-// letters stay: Kafka removes them with age. One that does not hold all of its message
-// is not sent; with --all the others are.
-func dlqRedrive(ctx context.Context, cfg bus.Config, f redriveFlags, stdout io.Writer) error {
-	if f.All == (len(f.Offset) > 0) {
-		return errors.New("name the offsets of the dead letters to send again, or --all")
-	}
-	out, err := bus.NewProducer(cfg)
+// Run sends dead letters to the topic they came from, as they were. The letters stay:
+// Kafka removes them with age. One that does not hold all of its message is not sent;
+// with --all the others are.
+func (f *dlqRedriveCommand) Run(ctx context.Context, out cli.Output) error {
+	_, cfg, err := loadBus(f.Config)
 	if err != nil {
 		return err
 	}
-	defer out.Close()
+	if f.All == (len(f.Offset) > 0) {
+		return errors.New("name the offsets of the dead letters to send again, or --all")
+	}
+	to, err := bus.NewProducer(cfg)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
 	wanted := map[int64]bool{}
 	for _, offset := range f.Offset {
 		wanted[offset] = true
@@ -134,15 +151,15 @@ func dlqRedrive(ctx context.Context, cfg bus.Config, f redriveFlags, stdout io.W
 			}
 			return fmt.Errorf("dead letter %d is not sent: %w; `ingest spool resend` sends windows again that a spool still has", offset, err)
 		}
-		if err := out.Send(ctx, []bus.Message{l.Message}); err != nil {
+		if err := to.Send(ctx, []bus.Message{l.Message}); err != nil {
 			return fmt.Errorf("dead letter %d: %w", offset, err)
 		}
 		sent++
 		return nil
 	})
-	fmt.Fprintf(stdout, "%d dead letters sent again\n", sent)
+	fmt.Fprintf(out.Stdout, "%d dead letters sent again\n", sent)
 	if parts > 0 {
-		err = errors.Join(err, fmt.Errorf("%d dead letters are not sent, since they do not hold all of their messages: `monitor dlq show` says where those lie", parts))
+		err = errors.Join(err, fmt.Errorf("%d dead letters are not sent because they hold only a part of the message: `monitor dlq show` prints where the message is", parts))
 	}
 	for offset := range wanted {
 		err = errors.Join(err, fmt.Errorf("no dead letter at offset %d: see `monitor dlq ls`", offset))

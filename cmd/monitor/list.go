@@ -8,12 +8,30 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
 )
 
-func alertsList(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
+type alertsList struct {
+	All bool `help:"List every alarm that the topic still holds, also closed ones."`
+}
+
+// Run lists alarms: those that are open or masked now, or every one.
+func (f *alertsList) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
+	c, to, err := loadBus(a.Config)
+	if err != nil {
+		return err
+	}
+	if f.All {
+		return listPast(ctx, to, c.Group, out.Stdout)
+	}
+	return listOpen(ctx, to, c.Group, out.Stdout)
+}
+
+// listOpen prints the alarms that are open or masked, and the open advisories.
+func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
 	all, skipped, err := history.Alarms(ctx, cfg, group)
 	if err != nil {
 		return err
@@ -34,7 +52,7 @@ func alertsList(ctx context.Context, cfg bus.Config, group string, stdout io.Wri
 			state, when(st.Since), when(st.Until), printable(cmp.Or(st.By, "-"), 40), printable(st.Note, 100))
 	}
 	if n == 0 {
-		_, err = fmt.Fprintf(stdout, "no alarm stands; %d machines\n", len(all))
+		_, err = fmt.Fprintf(stdout, "no open alarms; %d machines\n", len(all))
 	} else {
 		err = w.Flush()
 	}
@@ -47,16 +65,16 @@ func alertsList(ctx context.Context, cfg bus.Config, group string, stdout io.Wri
 	return noteSkipped(skipped, stdout)
 }
 
-// noteSkipped prints how many messages a list is without, if there are any.
+// noteSkipped prints how many messages a list leaves out, if there are any.
 func noteSkipped(n int, stdout io.Writer) error {
 	if n == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(stdout, "\nnote: messages on %s that cannot be read, and were left out: %d\n", bus.TopicAlerts, n)
+	_, err := fmt.Fprintf(stdout, "\nnote: %[2]d messages on %[1]s cannot be read and are left out\n", bus.TopicAlerts, n)
 	return err
 }
 
-// advice prints the advisories that stand, if there are any.
+// advice prints the open advisories, if there are any.
 func advice(all []history.Standing, stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, st := range all {
@@ -77,12 +95,13 @@ func when(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-func alertsPast(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
+// listPast prints every alarm that the topic still holds.
+func listPast(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
 	type row struct {
 		first   event.Alert
 		cleared event.Alert
 		by      string
-		wrong   bool // false, somebody says
+		wrong   bool // marked as false
 	}
 	var rows []*row
 	index := make(map[string]*row) // by machine and incident

@@ -5,106 +5,139 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
 )
 
-// aboutMachine is what every command about a machine says.
+// aboutMachine names a machine and the person who acts on it.
 type aboutMachine struct {
-	Machine string `arg:"" help:"Path of the machine, or the last part of it."`
-	By      string `required:"" env:"USER" placeholder:"NAME" help:"Who you are."`
+	Machine string `arg:"" help:"Path of the machine, or the last part of the path."`
+	By      string `required:"" env:"USER" placeholder:"NAME" help:"Your name."`
 	Note    string `placeholder:"TEXT" help:"Why."`
 }
 
-type machinesFlags struct {
-	Config string       `required:"" placeholder:"FILE" help:"Configuration of the monitor, see examples/gun-drill/monitor.yaml."`
-	Ls     struct{}     `cmd:"" help:"List the machines, with their alarms, tools and last windows."`
-	Retire aboutMachine `cmd:"" help:"Take a machine off: its alarm and advisories are cleared, and nothing is remembered of it. It begins again with its next window, so stop its ingester first."`
-	Rename struct {
+type machinesCommand struct {
+	Config  string         `required:"" placeholder:"FILE" help:"Configuration of the monitor, see examples/gun-drill/monitor.yaml."`
+	Ls      machinesList   `cmd:"" help:"List the machines, with their alarms, tools and last windows."`
+	Retire  retireCommand  `cmd:"" help:"Take a machine off: the monitor clears its alarm and advisories and forgets it. The machine begins again with its next window, so stop its ingester first."`
+	Rename  renameCommand  `cmd:"" help:"Give a machine another name: its tools, references and alarm go on under it. Stop its ingester, rename, then start the ingester under the new name."`
+	NewTool newToolCommand `cmd:"" help:"Declare a tool new under its old name: reground, or a fresh insert. The monitor learns its reference again and clears its alarm."`
+}
+
+type (
+	machinesList  struct{}
+	retireCommand struct{ aboutMachine }
+	renameCommand struct {
 		aboutMachine
 		To string `arg:"" help:"New path."`
-	} `cmd:"" help:"Give a machine another name: its tools, references and alarm go on under it. Stop its ingester, rename, then start the ingester under the new name."`
-	NewTool struct {
+	}
+	newToolCommand struct {
 		aboutMachine
-		Tool string `arg:"" help:"The tool, as its windows name it."`
-	} `cmd:"" help:"Say that a tool is new under its old name: reground, or a fresh insert. Its reference is learnt again, and its alarm is cleared."`
+		Tool string `arg:"" help:"Name of the tool, as in its windows."`
+	}
+)
+
+// command returns a command about a machine that the flags name.
+func (f aboutMachine) command(a event.Action, machine string) event.Command {
+	return event.Command{ID: event.NewCommandID(), Machine: machine, Action: a, By: f.By, Note: f.Note, Issued: time.Now()}
 }
 
-// machines lists machines, or sends a command about one and prints the answer.
-func machines(ctx context.Context, cfg bus.Config, group, name string, f machinesFlags, now time.Time, stdout io.Writer) error {
-	all, skipped, err := history.Alarms(ctx, cfg, group)
+// knownMachines are the machines that the monitors of a group remember.
+type knownMachines struct {
+	cfg     bus.Config
+	group   string
+	all     []history.Standing
+	skipped int // messages that cannot be read
+}
+
+func (m *machinesCommand) read(ctx context.Context) (k knownMachines, err error) {
+	c, to, err := loadBus(m.Config)
+	if err != nil {
+		return k, err
+	}
+	k = knownMachines{cfg: to, group: c.Group}
+	k.all, k.skipped, err = history.Alarms(ctx, to, c.Group)
+	return k, err
+}
+
+// find returns the machine that a person means, among the others.
+func (m *machinesCommand) find(ctx context.Context, id string) (k knownMachines, st history.Standing, err error) {
+	if k, err = m.read(ctx); err != nil {
+		return k, st, err
+	}
+	st, err = find(k.all, id)
+	return k, st, err
+}
+
+// Run takes a machine off.
+func (f *retireCommand) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
+	k, st, err := m.find(ctx, f.Machine)
 	if err != nil {
 		return err
 	}
-	name, _, _ = strings.Cut(strings.TrimPrefix(name, "machines "), " ")
-	if name == "ls" {
-		return machinesList(all, skipped, stdout)
-	}
-	c := event.Command{ID: event.NewCommandID(), Issued: now}
-	var which string
-	switch name {
-	case "retire":
-		c.Action, which, c.By, c.Note = event.Retire, f.Retire.Machine, f.Retire.By, f.Retire.Note
-	case "rename":
-		return rename(ctx, cfg, group, all, f, now, stdout)
-	case "new-tool":
-		c.Action, which, c.Tool, c.By, c.Note = event.NewTool, f.NewTool.Machine, f.NewTool.Tool, f.NewTool.By, f.NewTool.Note
-	default:
-		panic("monitor: no command machines " + name)
-	}
-	st, err := find(all, which)
+	return sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), out.Stdout)
+}
+
+// Run declares a tool new.
+func (f *newToolCommand) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
+	k, st, err := m.find(ctx, f.Machine)
 	if err != nil {
 		return err
 	}
-	c.Machine = st.Machine
-	return command(ctx, cfg, group, c, stdout)
+	c := f.command(event.NewTool, st.Machine)
+	c.Tool = f.Tool
+	return sendCommand(ctx, k.cfg, k.group, c, out.Stdout)
 }
 
-func machinesList(all []history.Standing, skipped int, stdout io.Writer) error {
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+// Run lists the machines.
+func (*machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
+	k, err := m.read(ctx)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "machine\ttool\ttools\talarm\tlast window\tadvisories")
-	for _, st := range all {
+	for _, st := range k.all {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\n", printable(st.Machine, 100), printable(cmp.Or(st.Tool, "-"), 40), max(st.Tools, 1), st.Alarm, when(st.LastWindowAt), len(st.Advisories))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return noteSkipped(skipped, stdout)
+	return noteSkipped(k.skipped, out.Stdout)
 }
 
-// rename retires a machine, which clears its alarm under the old name, and has the new name
-// go on with what was remembered.
-func rename(ctx context.Context, cfg bus.Config, group string, all []history.Standing, f machinesFlags, now time.Time, stdout io.Writer) error {
-	st, err := find(all, f.Rename.Machine)
+// Run retires a machine, which clears its alarm under the old name, and gives what the
+// monitor remembers of it to the new name.
+func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
+	k, st, err := m.find(ctx, f.Machine)
 	if err != nil {
 		return err
 	}
-	for _, o := range all {
-		if o.Machine == f.Rename.To {
-			return fmt.Errorf("%s has judged windows of its own: retire it first, so that it can go on with what is remembered of %s", f.Rename.To, st.Machine)
+	for _, o := range k.all {
+		if o.Machine == f.To {
+			return fmt.Errorf("%s has judged windows of its own: retire it first, so that it can continue with the history of %s", f.To, st.Machine)
 		}
 	}
-	records, err := history.Records(ctx, cfg, group)
+	records, err := history.Records(ctx, k.cfg, k.group)
 	if err != nil {
 		return err
 	}
-	c := event.Command{ID: event.NewCommandID(), Machine: f.Rename.To, Action: event.Rename, Was: st.Machine, By: f.Rename.By, Note: f.Rename.Note, Issued: now}
+	c := f.command(event.Rename, f.To)
+	c.Was = st.Machine
 	for _, r := range records[st.Machine] {
 		if r.Key.Group == "" {
-			return errors.New("only an older monitor has judged this machine: let a monitor of this release judge a window of it first")
+			return errors.New("only an older monitor has judged this machine: run a monitor of this release until it has judged a window of the machine")
 		}
 		c.State = append(c.State, event.Kept{Key: r.Key.String(), Value: r.Value})
 	}
-	retire := event.Command{ID: event.NewCommandID(), Machine: st.Machine, Action: event.Retire, By: f.Rename.By, Note: f.Rename.Note, Issued: now}
-	if err := command(ctx, cfg, group, retire, stdout); err != nil {
+	if err := sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), out.Stdout); err != nil {
 		return err
 	}
 	c.Issued = time.Now()
-	return command(ctx, cfg, group, c, stdout)
+	return sendCommand(ctx, k.cfg, k.group, c, out.Stdout)
 }

@@ -23,19 +23,19 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-type reportFlags struct {
+type reportCommand struct {
 	Config string    `required:"" placeholder:"FILE" help:"Configuration; of it 'kafka', 'shifts' and the label rule of 'model' are used."`
-	Week   bool      `help:"A whole ISO week, from the first shift of its Monday on: the one that is named, or the last one."`
+	Week   bool      `help:"A whole ISO week, from the first shift of its Monday on: the named week, or the last one."`
 	Which  string    `arg:"" optional:"" name:"week" help:"The week, such as 2026-W47."`
-	Since  time.Time `placeholder:"TIME" help:"Instead of a week: from when on, as 2026-11-16T06:00:00Z."`
-	Until  time.Time `placeholder:"TIME" help:"And until when (default: now)."`
-	Wear   string    `placeholder:"FILE" help:"Wear file: alarms whose window is healthy by its label are false."`
+	Since  time.Time `placeholder:"TIME" help:"Start of the report, instead of a week, as 2026-11-16T06:00:00Z."`
+	Until  time.Time `placeholder:"TIME" help:"End of the report (default: now)."`
+	Wear   string    `placeholder:"FILE" help:"Wear file: an alarm whose window is healthy by its label counts as false."`
 	Format string    `enum:"text,markdown,json" default:"text" help:"text, markdown or json (default: text)."`
 	Quiet  bool      `help:"Show no progress."`
 }
 
 // period returns what the report is about.
-func (f reportFlags) period(p shift.Plan, now time.Time) (since, until time.Time, err error) {
+func (f *reportCommand) period(p shift.Plan, now time.Time) (since, until time.Time, err error) {
 	switch bySpan := !f.Since.IsZero() || !f.Until.IsZero(); {
 	case bySpan && (f.Week || f.Which != ""):
 		return since, until, errors.New("--week and --since: give one of them")
@@ -50,7 +50,7 @@ func (f reportFlags) period(p shift.Plan, now time.Time) (since, until time.Time
 		}
 		return f.Since, until, nil
 	case !f.Week:
-		return since, until, errors.New("say of when: --week, --week 2026-W47, or --since 2026-11-16T06:00:00Z")
+		return since, until, errors.New("name the time: --week, --week 2026-W47, or --since 2026-11-16T06:00:00Z")
 	}
 	since, until, err = p.Week(f.Which, now)
 	if err == nil && !since.Before(now) {
@@ -65,80 +65,97 @@ func (f reportFlags) period(p shift.Plan, now time.Time) (since, until time.Time
 // limitUM is the wear up to which a tool could have been used, where no model says.
 const limitUM = 300
 
-// report prints what happened to all machines.
-func report(ctx context.Context, file string, c settings, to bus.Config, f reportFlags, now time.Time, stdout, stderr io.Writer) error {
-	plan, err := shift.ParsePlan(c.Shifts, time.Local)
+// Run prints what happened to all machines.
+func (f *reportCommand) Run(ctx context.Context, out cli.Output) error {
+	c, to, err := loadBus(f.Config)
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	cfg := shift.Config{Plan: plan, LimitUM: limitUM}
-	if cfg.Since, cfg.Until, err = f.period(plan, now); err != nil {
 		return err
 	}
-	log := cli.Logger(stderr, zerolog.WarnLevel)
-	m, err := model.Load(config.Beside(file, c.Model))
-	switch {
-	case err == nil:
-		cfg.LimitUM = cmp.Or(train.RuleOf(m).VBMaxUM, limitUM)
-	case f.Wear != "":
-		return fmt.Errorf("--wear needs the label rule of the model: %w", err)
+	log := cli.Logger(out.Stderr, zerolog.WarnLevel)
+	cfg, err := f.config(c, time.Now(), log)
+	if err != nil {
+		return err
 	}
-	if f.Wear != "" {
-		if err := labels(&cfg, m, f.Wear, log); err != nil {
-			return err
-		}
-	}
-	p := cli.NewProgress(stderr)
+	p := cli.NewProgress(out.Stderr)
 	if f.Quiet {
 		p = cli.NewProgress(io.Discard)
 	}
 	defer p.Close()
 	r := shift.New(cfg)
-	lost, err := readResults(ctx, to, cfg, p, r.Result)
+	results, err := readResults(ctx, to, cfg, p, r.Result)
 	if err != nil {
 		return err
 	}
 	p.Close()
-	skipped := 0
+	alerts, err := readAlerts(ctx, to, c.Group, r)
+	if err != nil {
+		return err
+	}
+	if results+alerts > 0 {
+		log.Warn().Int(bus.TopicResults, results).Int(bus.TopicAlerts, alerts).Msg("the report leaves out messages of these topics that cannot be read")
+	}
+	all := r.Finish()
+	switch f.Format {
+	case "json":
+		_, err = out.Stdout.Write(shift.JSON(cfg, all))
+	case "markdown":
+		_, err = io.WriteString(out.Stdout, shift.Markdown(cfg, all))
+	default:
+		_, err = io.WriteString(out.Stdout, shift.Text(cfg, all))
+	}
+	return err
+}
+
+// config returns what the report is about, and what counts as wear and as a false
+// alarm.
+func (f *reportCommand) config(c settings, now time.Time, log zerolog.Logger) (cfg shift.Config, err error) {
+	plan, err := shift.ParsePlan(c.Shifts, time.Local)
+	if err != nil {
+		return cfg, fmt.Errorf("%s: %w", c.file, err)
+	}
+	cfg = shift.Config{Plan: plan, LimitUM: limitUM}
+	if cfg.Since, cfg.Until, err = f.period(plan, now); err != nil {
+		return cfg, err
+	}
+	m, err := model.Load(config.ResolvePath(c.file, c.Model))
+	switch {
+	case err == nil:
+		cfg.LimitUM = cmp.Or(train.RuleOf(m).VBMaxUM, limitUM)
+	case f.Wear != "":
+		return cfg, fmt.Errorf("--wear needs the label rule of the model: %w", err)
+	}
+	if f.Wear == "" {
+		return cfg, nil
+	}
+	err = labels(&cfg, m, f.Wear, log)
+	return cfg, err
+}
+
+// readAlerts adds the alerts and advisories of a group to a report. A message that
+// cannot be read is skipped, and skipped counts them.
+func readAlerts(ctx context.Context, to bus.Config, group string, r *shift.Report) (skipped int, err error) {
 	err = bus.ReadTopic(ctx, to, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
-		var ok bool
+		ok := true
 		switch string(m.Header("ce_type")) {
 		case event.AlertType:
 			ok = read(m, func(a event.Alert) {
-				if history.OfGroup(a.Group, c.Group) {
+				if history.OfGroup(a.Group, group) {
 					r.Alert(a)
 				}
 			})
 		case event.AdvisoryType:
 			ok = read(m, func(a event.Advisory) {
-				if history.OfGroup(a.Group, c.Group) {
+				if history.OfGroup(a.Group, group) {
 					r.Advisory(a)
 				}
 			})
-		default:
-			return nil
 		}
 		if !ok {
 			skipped++
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	if lost+skipped > 0 {
-		log.Warn().Int(bus.TopicResults, lost).Int(bus.TopicAlerts, skipped).Msg("so many messages of these topics cannot be read, and the report is without them")
-	}
-	all := r.Finish()
-	switch f.Format {
-	case "json":
-		_, err = stdout.Write(shift.JSON(cfg, all))
-	case "markdown":
-		_, err = io.WriteString(stdout, shift.Markdown(cfg, all))
-	default:
-		_, err = io.WriteString(stdout, shift.Text(cfg, all))
-	}
-	return err
+	return skipped, err
 }
 
 // read calls fn with the event in a message. It reports false if it cannot be read.

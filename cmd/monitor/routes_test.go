@@ -123,9 +123,9 @@ func TestAlertsTest(t *testing.T) {
 		}
 	}
 	answer = http.StatusUnprocessableEntity
-	failing("cmms", 6, "refused for good: the receiver answers 422 Unprocessable Entity: an alert would be set aside on tcm.dlq.v1")
+	failing("cmms", 6, "refused permanently: the receiver answers 422 Unprocessable Entity: an alert would be set aside on tcm.dlq.v1")
 	answer = http.StatusServiceUnavailable
-	failing("cmms", 6, "an alert would be tried again until it is taken")
+	failing("cmms", 6, "an alert would be retried until the receiver takes it")
 	failing("gone", 4, "connection refused: check the address, and that the receiver runs")
 	if _, err := alertsTestOf(t, "cms"); err == nil || !strings.Contains(err.Error(), `no route is called cms: there are ["cmms" "hmi" "scada" "gone"]`) {
 		t.Error(err)

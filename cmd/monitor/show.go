@@ -2,14 +2,126 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/history"
 )
+
+type alertsShow struct {
+	ID string `arg:"" help:"Alarm id or machine, as printed by 'alerts ls'."`
+}
+
+// Run prints everything that happened to an alarm or a machine.
+func (f *alertsShow) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
+	c, to, err := loadBus(a.Config)
+	if err != nil {
+		return err
+	}
+	s := &story{id: f.ID}
+	if err := s.read(ctx, to, c.Group); err != nil {
+		return err
+	}
+	if len(s.lines) == 0 {
+		return fmt.Errorf("there is no alarm or machine %s: see `monitor alerts ls --all`", printable(f.ID, 100))
+	}
+	return s.print(out.Stdout)
+}
+
+// story is what happened to an alarm or a machine.
+type story struct {
+	id       string
+	lines    []storyLine
+	last     *event.Alert // nil if there is none
+	why      *event.Alert // the last one with reasons
+	evidence *event.Evidence
+	skipped  int // messages that cannot be read
+}
+
+type storyLine struct {
+	at         time.Time
+	what, text string
+}
+
+// of reports whether the story is about a machine.
+func (s *story) of(machine string) bool {
+	return machine == s.id || machine[strings.LastIndexByte(machine, '/')+1:] == s.id
+}
+
+func (s *story) add(at time.Time, what, text string) {
+	s.lines = append(s.lines, storyLine{at, what, text})
+}
+
+// read collects the story from what monitors of a group have published.
+func (s *story) read(ctx context.Context, cfg bus.Config, group string) error {
+	skipped, err := history.Alerts(ctx, cfg, group, func(a event.Alert) error {
+		if strings.EqualFold(a.Incident, s.id) || s.of(a.Machine) {
+			s.add(a.At, string(a.State), a.Text)
+			if s.last == nil || !a.State.Marks() { // these may be about a machine whose alarm is another by now
+				s.last = &a
+			}
+			if a.Reasons != nil {
+				s.why = &a
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	more, err := history.Advisories(ctx, cfg, group, func(a event.Advisory) error {
+		if s.of(a.Machine) {
+			s.add(a.At, fmt.Sprintf("%s %s", a.Kind, a.State), a.Text)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	yetMore, err := history.Evidences(ctx, cfg, group, func(e event.Evidence) error {
+		if s.why != nil && e.Alert == s.why.ID {
+			s.evidence = &e
+		}
+		return nil
+	})
+	s.skipped = skipped + more + yetMore
+	slices.SortStableFunc(s.lines, func(a, b storyLine) int { return a.at.Compare(b.at) })
+	return err
+}
+
+func (s *story) print(stdout io.Writer) error {
+	if s.last != nil {
+		showAlarm(s.last, stdout)
+		if s.why != nil {
+			if err := showReasons(s.why, s.evidence, stdout); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintln(stdout)
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	for _, l := range s.lines {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", when(l.at), l.what, printable(l.text, 1500))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return noteSkipped(s.skipped, stdout)
+}
+
+// showAlarm prints what the last alert says of its alarm.
+func showAlarm(last *event.Alert, stdout io.Writer) {
+	fmt.Fprintf(stdout, "machine  %s\ntool     %s\nalarm    %s\nmodel    %s\nraised   by %d of %d judged windows\n",
+		printable(last.Machine, 200), printable(cmp.Or(last.Tool, "-"), 100), cmp.Or(last.Alarm, "-"), printable(last.Model, 100), last.K, last.N)
+}
 
 // showReasons prints why an alert was raised, and where its waveform is.
 func showReasons(a *event.Alert, kept *event.Evidence, stdout io.Writer) error {

@@ -21,45 +21,44 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-type tuneFlags struct {
+type tuneCommand struct {
 	Config string `required:"" placeholder:"FILE" help:"Configuration; of it 'model' and 'alarm' are used."`
-	Budget string `required:"" placeholder:"BUDGET" help:"False alarms that people put up with in some cutting time, such as '1 per 8h'."`
+	Budget string `required:"" placeholder:"BUDGET" help:"Accepted false alarms in some cutting time, such as '1 per 8h'."`
 	Model  string `placeholder:"FILE" help:"Model to tune for, instead of the configuration's."`
 	Train  string `placeholder:"FILE" help:"Training configuration, see examples/turning/train.yaml; recordings need it for their layout."`
 	dataset.Flags
-	HoldOut bool   `help:"Score each tool by networks that are trained without it. It is always so with data that the model was trained on; ask for it where they were written anew since."`
-	Plot    string `placeholder:"FILE" help:"Where to draw the trade-off curve, as SVG (default: beside the model, as .tune.svg)."`
-	Workers int    `default:"0" help:"How much is done at the same time; 0 is one for each CPU. Never changes the choice."`
+	HoldOut bool   `help:"Score each tool by networks that are trained without it. This is always done with data that the model was trained on; ask for it if those data have been rewritten since."`
+	Plot    string `placeholder:"FILE" help:"Where to draw the trade-off curve, as SVG (default: next to the model, as .tune.svg)."`
+	Workers int    `default:"0" help:"Number of parallel workers; 0 is one for each CPU. It does not change the choice."`
 	Quiet   bool   `help:"Show no progress."`
 }
 
-// tuneAlarm chooses settings of the alarm and prints them.
-func tuneAlarm(ctx context.Context, file string, c settings, f tuneFlags, stdout, stderr io.Writer) error {
+// Run chooses settings of the alarm and prints them.
+func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
+	c, err := load(f.Config)
+	if err != nil {
+		return err
+	}
 	budget, err := tune.ParseBudget(f.Budget)
 	if err != nil {
 		return fmt.Errorf("--%w", err)
 	}
 	if err := c.Alarm.Check(); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", c.file, err)
 	}
-	path := cmp.Or(f.Model, config.Beside(file, c.Model))
-	if path == "" {
-		return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", file)
-	}
-	plot := cmp.Or(f.Plot, strings.TrimSuffix(path, filepath.Ext(path))+".tune.svg")
-	if filepath.Ext(plot) != ".svg" {
-		return fmt.Errorf("--plot %s: plots are SVG: name a file that ends in .svg", plot)
+	path, plot, err := f.paths(c)
+	if err != nil {
+		return err
 	}
 	m, err := model.Load(path)
 	if err != nil {
 		return err
 	}
-	log := cli.Logger(stderr, zerolog.WarnLevel)
-	d, err := f.Load("--train", f.Train, m, log)
+	d, err := f.Load("--train", f.Train, m, cli.Logger(out.Stderr, zerolog.WarnLevel))
 	if err != nil {
 		return err
 	}
-	p := cli.NewProgress(stderr)
+	p := cli.NewProgress(out.Stderr)
 	if f.Quiet {
 		p = cli.NewProgress(io.Discard)
 	}
@@ -71,9 +70,8 @@ func tuneAlarm(ctx context.Context, file string, c settings, f tuneFlags, stdout
 	if err != nil {
 		return stoppedOr(err)
 	}
-	lives := livesOf(scored)
 	choice, err := tune.Choose(ctx, tune.Job{
-		Lives: lives, Length: m.Window.Length, Step: m.Window.Step(), Alarm: c.Alarm, Budget: budget, Workers: f.Workers,
+		Lives: livesOf(scored), Length: m.Window.Length, Step: m.Window.Step(), Alarm: c.Alarm, Budget: budget, Workers: f.Workers,
 		Progress: func(done, total int) { p.Report("replaying", done, total) },
 	})
 	if err != nil {
@@ -83,19 +81,36 @@ func tuneAlarm(ctx context.Context, file string, c settings, f tuneFlags, stdout
 	if err := atomicfile.Write(plot, choice.Plot().SVG()); err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
-	scores := "of the model, which is not known to have seen these data; if it has, under another form, say --hold-out"
-	switch {
-	case scored.Seen != "":
-		scores = fmt.Sprintf("of tools held out: THE MODEL WAS TRAINED ON %s, so %d networks were trained anew, each without the tools it scores", scored.Seen, scored.Networks)
-	case scored.Networks > 0:
-		scores = fmt.Sprintf("of tools held out, by %d networks that were trained without them", scored.Networks)
-	}
-	fmt.Fprintf(stdout, "model    %s, %v\nwindows  %s\nscores   %s\n%s", m.ID(), train.RuleOf(m), scored.Windows, scores, choice.Text())
+	fmt.Fprintf(out.Stdout, "model    %s, %v\nwindows  %s\nscores   %s\n%s", m.ID(), train.RuleOf(m), scored.Windows, originOf(scored), choice.Text())
 	for _, w := range scored.Warnings {
-		fmt.Fprintf(stderr, "note: %s\n", w)
+		fmt.Fprintf(out.Stderr, "note: %s\n", w)
 	}
-	_, err = fmt.Fprintf(stderr, "plot     %s\n", plot)
+	_, err = fmt.Fprintf(out.Stderr, "plot     %s\n", plot)
 	return err
+}
+
+// paths returns the files of the model and of the plot.
+func (f *tuneCommand) paths(c settings) (path, plot string, err error) {
+	path = cmp.Or(f.Model, config.ResolvePath(c.file, c.Model))
+	if path == "" {
+		return "", "", c.errNoModel()
+	}
+	plot = cmp.Or(f.Plot, strings.TrimSuffix(path, filepath.Ext(path))+".tune.svg")
+	if filepath.Ext(plot) != ".svg" {
+		return "", "", fmt.Errorf("--plot %s: plots are SVG: name a file that ends in .svg", plot)
+	}
+	return path, plot, nil
+}
+
+// originOf says which networks gave the scores.
+func originOf(s *train.Scored) string {
+	switch {
+	case s.Seen != "":
+		return fmt.Sprintf("of tools held out: THE MODEL WAS TRAINED ON %s, so %d networks were trained for this, each without the tools it scores", s.Seen, s.Networks)
+	case s.Networks > 0:
+		return fmt.Sprintf("of tools held out, by %d networks that were trained without them", s.Networks)
+	}
+	return "of the model, which was not trained on these data as far as known; if it was, in another form, use --hold-out"
 }
 
 // livesOf sorts windows by tool, in the order in which tools appear. Unknown ones are

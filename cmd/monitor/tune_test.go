@@ -38,7 +38,7 @@ func TestTune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"scores   of the model, which is not known to have seen these data", "tools    3, of which 2 turn faulty", "\nchosen ", "\nnow  ", "   2    3        0.5\n", "2 of 2"} {
+	for _, want := range []string{"scores   of the model, which was not trained on these data as far as known", "tools    3, of which 2 turn faulty", "\nchosen ", "\nnow  ", "   2    3        0.5\n", "2 of 2"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

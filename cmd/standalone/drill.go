@@ -18,8 +18,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// liveLife is the mean cutting time of a live tool: it wears out while somebody
-// watches.
+// liveLife is the mean cutting time of a live tool: it wears out while the
+// user watches.
 const liveLife = 65 * time.Second
 
 // drill returns the job of monitoring the simulated drill, with the model in

@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/history"
@@ -46,37 +46,39 @@ type flags struct {
 	Results   string    `placeholder:"FILE" help:"Write every result as a line of JSON, as read from tcm.results.v1."`
 	DataDir   string    `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
 	Page      string    `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
-	PageToken cli.Token `embed:"" prefix:"page-token-"`
+	PageToken pageToken `embed:"" prefix:"page-token-"`
 	Routes    string    `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/alerts.md."`
 	Broker    string    `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
-	Machine   string    `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, whatever a recording calls it (default: local/site/area/line/drill)."`
+	Machine   string    `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
 	Speed     float64   `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
-	Seed      uint64    `default:"1" help:"Of the simulation and the training."`
-	Verbose   bool      `help:"Log what the parts do."`
+	Seed      uint64    `default:"1" help:"Seed of the simulation and the training."`
+	Verbose   bool      `help:"Log more."`
+}
+
+// pageToken is a credential.Secret as flags.
+type pageToken struct {
+	File string `placeholder:"FILE" help:"Holds the token with which the page takes commands."`
+	Env  string `placeholder:"NAME" help:"Environment variable that holds it instead."`
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var f flags
-	k, err := cli.Parse(&f, "standalone", description, args, stdout, stderr)
-	if k == nil {
-		return err
-	}
+	return cli.Run(ctx, new(flags), "standalone", description, args, stdout, stderr)
+}
+
+// Run starts all parts, and ends them when it is done.
+func (f *flags) Run(ctx context.Context, out cli.Output) error {
 	switch {
 	case f.Replay != "" && f.Model == "":
 		return errors.New("--replay needs --model: train one with `trainer fit`")
 	case f.Replay == "" && f.Layout != "":
-		return errors.New("--layout goes with --replay: the simulated drill has its own")
+		return errors.New("--layout goes with --replay: the simulated drill has a layout of its own")
 	case f.Speed < 0:
 		return fmt.Errorf("--speed %v: must be positive", f.Speed)
 	}
 	if err := gateway.CheckMachine(f.Machine); err != nil {
 		return fmt.Errorf("--machine: %w", err)
 	}
-	level := zerolog.ErrorLevel
-	if f.Verbose {
-		level = zerolog.DebugLevel
-	}
-	p := &plant{flags: f, stdout: stdout, stderr: stderr, log: cli.Logger(stderr, level)}
+	p := &plant{flags: *f, stdout: out.Stdout, stderr: out.Stderr, log: cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.ErrorLevel))}
 	defer p.close()
 	return p.run(ctx)
 }
@@ -87,14 +89,12 @@ type plant struct {
 	stdout, stderr io.Writer
 	log            zerolog.Logger
 
-	broker   *bus.Broker
 	bus      bus.Config
 	model    *model.Model
 	hub      *web.Hub
 	evidence *evidence.Store
-	page     *http.Server
-	orders   *bus.Producer // of pages
 	pageURL  string
+	closers  []func()
 	started  time.Time
 }
 
@@ -112,7 +112,7 @@ func (p *plant) run(ctx context.Context) error {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	var err error
-	// A model or a recording that cannot be used is said before anything starts.
+	// A model or a recording that cannot be used is reported before anything starts.
 	var replay *source.Recording
 	if p.Replay != "" {
 		if replay, err = p.openReplay(); err != nil {
@@ -123,10 +123,16 @@ func (p *plant) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.broker, err = bus.StartBroker(filepath.Join(p.DataDir, "broker"), p.Broker); err != nil {
+	broker, err := bus.StartBroker(filepath.Join(p.DataDir, "broker"), p.Broker)
+	if err != nil {
 		return err
 	}
-	p.bus = p.broker.Config("flank-standalone")
+	p.closers = append(p.closers, func() {
+		if err := broker.Close(); err != nil {
+			p.log.Warn().Err(err).Msg("the embedded broker did not close cleanly; its next start checks the files")
+		}
+	})
+	p.bus = broker.Config("flank-standalone")
 	if err := p.servePage(); err != nil {
 		return err
 	}
@@ -159,46 +165,38 @@ func (p *plant) servePage() error {
 	if p.evidence, err = evidence.Open(filepath.Join(p.DataDir, "evidence"), evidence.DefaultKeep); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
-	view := web.Config{Layout: layout, Evidence: p.evidence.Handler()}
-	if token, err := p.PageToken.Reader(""); err != nil {
+	control, stop, err := cli.PageControl(credential.Secret(p.PageToken), p.bus)
+	if err != nil {
 		return err
-	} else if token != nil {
-		if p.orders, err = bus.NewProducer(p.bus); err != nil {
-			return err
-		}
-		view.Control = monitor.Control(p.orders, token)
 	}
-	p.hub = web.NewHub(view)
+	p.closers = append(p.closers, stop)
+	p.hub = web.NewHub(web.Config{Layout: layout, Evidence: p.evidence.Handler(), Control: control})
 	p.hub.Status(web.Status{Phase: web.Starting, Fraction: -1})
 	if p.Page == "off" {
 		return nil
 	}
-	l, err := net.Listen("tcp", p.Page)
-	if err != nil {
-		return fmt.Errorf("page: %w: stop the program that uses %s, or choose another address with --page", err, p.Page)
+	if p.pageURL, stop, err = cli.Serve(p.Page, "page", p.hub.Handler(), p.log); err != nil {
+		return fmt.Errorf("%w with --page, or stop the program that uses %s", err, p.Page)
 	}
-	p.pageURL = "http://" + l.Addr().String()
-	p.page = &http.Server{Handler: p.hub.Handler(), ReadHeaderTimeout: 5 * time.Second}
-	go func() {
-		if err := p.page.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			p.log.Error().Err(err).Msg("the page is gone")
-		}
-	}()
+	p.closers = append(p.closers, stop)
 	return nil
 }
 
 func (p *plant) close() {
-	if p.page != nil {
-		p.page.Close()
+	for _, c := range slices.Backward(p.closers) {
+		c()
 	}
-	if p.orders != nil {
-		p.orders.Close()
-	}
-	if p.broker != nil {
-		if err := p.broker.Close(); err != nil {
-			p.log.Warn().Err(err).Msg("broker")
-		}
-	}
+}
+
+// line is the pipeline from a job's source to its results.
+type line struct {
+	*plant
+	job
+	gateway *gateway.Gateway
+	monitor *monitor.Monitor
+	results *history.Collector
+	status  *status
+	routes  []*route.Route
 }
 
 // monitor feeds the job through gateway, broker and monitor until it is over
@@ -208,24 +206,15 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	if p.pageURL != "" {
 		fmt.Fprintf(p.stderr, "page     %s\n", p.pageURL)
 	}
-	var results *history.Collector
-	gw, err := gateway.New(gateway.Config{
+	l := &line{plant: p, job: j}
+	if l.gateway, err = gateway.New(gateway.Config{
 		Source: source.Pace(j.source, j.speed, source.Clock{}), Window: p.model.Window, SpoolDir: filepath.Join(p.DataDir, "spool"),
-		Bus: p.bus, Recording: j.recording, SyncEvery: syncEvery(j.speed), Log: p.log,
-		OnCut: func(c source.Cut) {
-			if c.Window == nil {
-				return
-			}
-			if class, ok := j.rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State); ok {
-				results.Truth(c.Window.Seq, min(class, wear.Faulty))
-			}
-		},
-	})
-	if err != nil {
+		Bus: p.bus, Recording: j.recording, SyncEvery: syncEvery(j.speed), OnCut: l.noteTruth, Log: p.log,
+	}); err != nil {
 		return err
 	}
-	defer gw.Close()
-	epoch, first, err := gw.Begin(ctx)
+	defer l.gateway.Close()
+	epoch, first, err := l.gateway.Begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -234,91 +223,86 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	results = history.NewCollector(monitor.DefaultGroup, p.Machine, window.FormatEpoch(epoch), first, out)
-
-	line := newStatus(p)
+	l.results = history.NewCollector(monitor.DefaultGroup, p.Machine, window.FormatEpoch(epoch), first, out)
+	l.status = newStatus(p)
 	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, Log: p.log}
 	cfg.Show(p.hub)
 	cli.Recall(ctx, p.bus, monitor.DefaultGroup, p.hub, p.log)
-	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = line.also(cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory)
-	mon, err := monitor.New(cfg)
-	if err != nil {
+	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = l.status.also(cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory)
+	if l.monitor, err = monitor.New(cfg); err != nil {
 		return err
 	}
-	routes, err := p.routes()
-	if err != nil {
+	if l.routes, err = p.routes(); err != nil {
 		return err
 	}
+	return l.run(ctx)
+}
 
-	// Monitor and reader go on until what the gateway delivered is judged and
-	// read; ctx stops the gateway only.
-	reading, stopReading := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopReading()
-	judging, stopJudging := context.WithCancel(reading)
+// noteTruth adds the class of a window whose truth is known to the results.
+func (l *line) noteTruth(c source.Cut) {
+	if c.Window == nil {
+		return
+	}
+	if class, ok := l.rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State); ok {
+		l.results.Truth(c.Window.Seq, min(class, wear.Faulty))
+	}
+}
+
+// run runs the parts of the line. Monitor and reader go on until what the gateway
+// delivered is judged and read: ctx stops the gateway only. A part that fails stops
+// the gateway too.
+func (l *line) run(ctx context.Context) error {
+	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	judging, stopJudging := context.WithCancel(lasting)
 	defer stopJudging()
-	feeding, halt := context.WithCancel(ctx)
-	defer halt()
-	var wg sync.WaitGroup
-	failures := make(chan error, 5)
-	start := func(f func() error) {
-		wg.Go(func() {
-			if err := f(); err != nil {
-				failures <- err
-				halt()
-			}
-		})
-	}
-	defer cli.RunRoutes(reading, routes)()
+	parts, feeding := errgroup.WithContext(ctx)
+	defer cli.RunRoutes(lasting, l.routes)()
 	settled := make(chan struct{})
-	start(func() error { defer close(settled); return mon.Run(judging) })
-	start(func() error { return results.Run(reading, p.bus) })
-	wg.Go(func() { line.run(reading) })
+	parts.Go(func() error { defer close(settled); return l.monitor.Run(judging) })
+	parts.Go(func() error { return l.results.Run(lasting, l.bus) })
+	parts.Go(func() error { l.status.run(lasting); return nil })
+	err := l.gateway.Run(feeding)
 	patience := 20 * time.Second
-	if err := gw.Run(feeding); err != nil {
-		failures <- err
-		halt()
-	}
-	if feeding.Err() != nil {
+	if err != nil || feeding.Err() != nil {
 		patience = 2 * time.Second
 	}
-	results.Wait(reading, gw.Stats().Windows, patience)
-	// Alerts follow the results of their batch: once the monitor has settled it,
-	// all are there.
+	l.results.Wait(lasting, l.gateway.Stats().Windows, patience)
+	// Alerts follow the results of their batch: once the monitor has settled it, all are
+	// there.
 	stopJudging()
 	<-settled
-	if err := results.CatchUp(reading, p.bus, patience); err != nil {
-		failures <- err
-	}
-	if err := results.Flush(); err != nil {
-		failures <- err
-	}
-	line.close()
-	over := feeding.Err() == nil && len(failures) == 0
+	err = errors.Join(err, l.results.CatchUp(lasting, l.bus, patience), l.results.Flush())
+	l.status.close()
+	err = l.finish(ctx, err, feeding.Err() == nil)
+	stop()
+	return errors.Join(err, parts.Wait())
+}
+
+// finish prints the summary of a job whose error is err. One that was fed to its end
+// is checked; its page stays until ctx ends, unless --once.
+func (l *line) finish(ctx context.Context, err error, fed bool) error {
+	over := fed && err == nil
 	if over {
-		p.hub.Status(web.Status{Phase: web.Done, Text: "the recording is over", Fraction: 1})
-		if results.Summary().Results == gw.Stats().Windows {
-			err = gw.Finish() // nobody waits for this replay any more
+		l.hub.Status(web.Status{Phase: web.Done, Text: "the recording is over", Fraction: 1})
+		if l.results.Summary().Results == l.gateway.Stats().Windows {
+			err = l.gateway.Finish() // every result was read: the next replay is a new one
 		}
 	}
-	sum, failed := p.summarize(gw, results)
-	if err = errors.Join(err, failed); over {
-		err = errors.Join(err, sum.check())
+	sum, failed := l.summarize(l.gateway, l.results)
+	err = errors.Join(err, failed)
+	if !over {
+		return err
 	}
-	if over && !p.Once {
-		fmt.Fprintln(p.stderr, "The page stays until Ctrl-C.")
+	if err = errors.Join(err, sum.check()); !l.Once {
+		fmt.Fprintln(l.stderr, "The page stays until Ctrl-C.")
 		<-ctx.Done()
-	}
-	stopReading()
-	wg.Wait()
-	close(failures)
-	for f := range failures {
-		err = errors.Join(err, f)
 	}
 	return err
 }
 
-// routes returns the routes of --routes. What goes wrong with them is logged, in
-// whatever mode.
+// routes returns the routes of --routes. Their warnings are logged also
+// without --verbose.
 func (p *plant) routes() ([]*route.Route, error) {
 	if p.Routes == "" {
 		return nil, nil

@@ -40,7 +40,7 @@ func newStatus(p *plant) *status {
 	return &status{w: p.stderr, terminal: cli.IsTerminal(p.stderr), page: p.pageURL, hub: p.hub}
 }
 
-// also returns callbacks that tell the status what the given ones are told.
+// also returns callbacks that call the given ones and update the status.
 func (s *status) also(onWindow func(*window.Window, event.Result), onAlert func(event.Alert), onAdvisory func(event.Advisory)) (
 	func(*window.Window, event.Result), func(event.Alert), func(event.Advisory),
 ) {

@@ -116,7 +116,9 @@ func TestFitWindowsOnKafka(t *testing.T) {
 }
 
 func TestPartsOfATopic(t *testing.T) {
-	t.Cleanup(dataset.HurryKafka(time.Millisecond))
+	before := dataset.KafkaPatience
+	t.Cleanup(func() { dataset.KafkaPatience = before })
+	dataset.KafkaPatience = time.Millisecond
 	broker := onKafka(t)
 	for args, want := range map[string]string{
 		"--from 2026-11-02T06:00:30Z":                           "90 windows cut",

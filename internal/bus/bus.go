@@ -24,6 +24,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/credential"
 )
 
 // Topics. A change of their messages that old readers cannot take is a new name.
@@ -59,7 +61,9 @@ type Config struct {
 	Brokers  []string // host:port of one or more brokers, from which the others are learnt
 	ClientID string   // names this program in the broker's logs
 	TLS      *TLS     // nil: connections are in the clear
-	Login    *Login   // nil: without a password
+
+	// Login is the user and password for SCRAM-SHA-512; nil: no one logs in.
+	Login *credential.Login
 
 	// Retain says for topics by name what Apply has Kafka keep of them, also of those
 	// that are there. It is not modified. A topic without an entry is made with its
@@ -116,7 +120,9 @@ func (c Config) check() error {
 		}
 	}
 	if c.Login != nil {
-		return c.Login.check()
+		if err := c.Login.Check(); err != nil {
+			return fmt.Errorf("bus: %w", err)
+		}
 	}
 	return nil
 }

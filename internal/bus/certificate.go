@@ -33,10 +33,10 @@ func (c Config) Certificates() ([]Certificate, error) {
 		return nil, nil
 	}
 	var found []Certificate
-	if c.TLS.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(c.TLS.CertFile, c.TLS.KeyFile)
+	if c.TLS.Cert != "" {
+		pair, err := c.TLS.Certificate()
 		if err != nil {
-			return nil, fmt.Errorf("bus: certificate %s with key %s: %w", c.TLS.CertFile, c.TLS.KeyFile, err)
+			return nil, fmt.Errorf("bus: %w", err)
 		}
 		found = append(found, Certificate{"client", pair.Leaf.Subject.CommonName, pair.Leaf.NotAfter})
 	}

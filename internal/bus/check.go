@@ -414,7 +414,7 @@ func (c *checker) ask(ctx context.Context, req kmsg.Request) (kmsg.Response, err
 	opts := []kgo.Opt{kgo.SeedBrokers(c.cfg.Brokers...), kgo.Dialer(c.cfg.dial), kgo.RequestRetries(2)}
 	if l := c.cfg.Login; l != nil {
 		opts = append(opts, kgo.SASL(scram.Sha512(func(context.Context) (scram.Auth, error) {
-			password, err := l.password()
+			password, err := l.Password()
 			return scram.Auth{User: l.User, Pass: password}, err
 		})))
 	}

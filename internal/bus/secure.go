@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"sync/atomic"
 
@@ -19,61 +18,29 @@ import (
 )
 
 // TLS says how connections are encrypted: TLS 1.3, nothing older. Its files are
-// read anew for every connection, so a certificate is renewed by replacing them.
+// read again for every connection, so a certificate is renewed by replacing them.
 type TLS struct {
-	CAFile     string // certificates that may sign the brokers'; empty: those of the system
-	CertFile   string // this program's certificate, for brokers that ask for one; empty: none
-	KeyFile    string // its key
-	ServerName string // name in the brokers' certificates; empty: the host that is dialled
+	credential.TLS
 
 	broker atomic.Pointer[Certificate] // of the last handshake
 }
 
-// Login is a user with a password, for SCRAM-SHA-512. The password is read for
-// every connection and kept nowhere.
-type Login struct {
-	User         string
-	PasswordFile string // a file with nothing else; line breaks at its end do not count
-	PasswordEnv  string // or an environment variable
-}
+// mechanism is SCRAM-SHA-512 as the client library asks for it when it connects. It
+// reads the password for every connection.
+type mechanism struct{ login credential.Login }
 
-// check reports what cannot work, before anything is dialled.
-func (l *Login) check() error {
-	if l.User == "" || (l.PasswordFile == "") == (l.PasswordEnv == "") {
-		return errors.New("bus: a login needs a user, and either a file or an environment variable with the password")
-	}
-	_, err := l.password()
-	return err
-}
+func (m mechanism) Name() string { return scram.SHA512.Name() }
 
-func (l *Login) password() (string, error) {
-	text := os.Getenv(l.PasswordEnv)
-	if l.PasswordFile != "" {
-		b, err := os.ReadFile(l.PasswordFile)
-		if err != nil {
-			return "", fmt.Errorf("bus: password of %s: %w", l.User, err)
-		}
-		text = strings.TrimRight(string(b), "\r\n")
-	}
-	if text == "" {
-		return "", fmt.Errorf("bus: password of %s: %s is empty", l.User, l.PasswordFile+l.PasswordEnv)
-	}
-	return text, nil
-}
-
-// Name and Start make a Login what the client library asks when it connects.
-func (l *Login) Name() string { return scram.SHA512.Name() }
-
-func (l *Login) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
-	password, err := l.password()
+func (m mechanism) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
+	password, err := m.login.Password()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("bus: %w", err)
 	}
-	m, err := scram.Mechanism(scram.SHA512, l.User, password)
+	s, err := scram.Mechanism(scram.SHA512, m.login.User, password)
 	if err != nil {
-		return nil, nil, fmt.Errorf("bus: password of %s cannot be used", l.User) // the cause may quote it
+		return nil, nil, fmt.Errorf("bus: password of %s cannot be used", m.login.User) // the cause may quote it
 	}
-	return m.Start(ctx)
+	return s.Start(ctx)
 }
 
 // mechanism returns what logs in, or nil.
@@ -81,13 +48,12 @@ func (c Config) mechanism() sasl.Mechanism {
 	if c.Login == nil {
 		return nil
 	}
-	return c.Login
+	return mechanism{*c.Login}
 }
 
 // clientConfig reads the files.
 func (t *TLS) clientConfig() (*tls.Config, error) {
-	files := credential.TLS{CA: t.CAFile, Cert: t.CertFile, Key: t.KeyFile, ServerName: t.ServerName}
-	cfg, err := files.Client()
+	cfg, err := t.Client()
 	if err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
 	}

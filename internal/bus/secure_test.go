@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
+	"github.com/flank-tcm/flank/internal/credential"
 )
 
 // Everything in deploy/kafka/acls.md is enough, nothing of it too much, and every
@@ -42,10 +43,10 @@ func TestKafkaSecured(t *testing.T) {
 	k.GrantDocumented(t, "monitor")
 	password := file("password", secret+"\n")
 	as := func(user string) Config {
-		return Config{Brokers: []string{k.Addr}, ClientID: user, TLS: &TLS{CAFile: k.CAFile()}, Login: &Login{User: user, PasswordFile: password}}
+		return Config{Brokers: []string{k.Addr}, ClientID: user, TLS: &TLS{TLS: credential.TLS{CA: k.CAFile()}}, Login: &credential.Login{User: user, PasswordFile: password}}
 	}
 	adminCert, adminKey := k.Issue(t, "admin", time.Now().Add(time.Hour)).WriteFiles(t, dir, "admin")
-	admin := Config{Brokers: []string{k.MTLS}, TLS: &TLS{CAFile: k.CAFile(), CertFile: adminCert, KeyFile: adminKey}}
+	admin := Config{Brokers: []string{k.MTLS}, TLS: &TLS{TLS: credential.TLS{CA: k.CAFile(), Cert: adminCert, Key: adminKey}}}
 	apply(t, admin, 1)
 	k.User(t, administrator, secret)
 	k.GrantDocumented(t, administrator)
@@ -90,7 +91,7 @@ func TestKafkaSecured(t *testing.T) {
 	strangerCert, strangerKey := stranger.WriteFiles(t, dir, "other")
 	expiredCert, expiredKey := k.Issue(t, "ingest", time.Now().Add(-time.Minute)).WriteFiles(t, dir, "expired")
 	mtls := func(cert, key string) Config {
-		return Config{Brokers: []string{k.MTLS}, TLS: &TLS{CAFile: k.CAFile(), CertFile: cert, KeyFile: key}}
+		return Config{Brokers: []string{k.MTLS}, TLS: &TLS{TLS: credential.TLS{CA: k.CAFile(), Cert: cert, Key: key}}}
 	}
 	trying := func(cfg Config, topic string) error {
 		p, err := NewProducer(cfg)
@@ -112,12 +113,12 @@ func TestKafkaSecured(t *testing.T) {
 		topic string
 		want  string
 	}{
-		"wrong password":        {with(as("ingest"), func(c *Config) { c.Login = &Login{User: "ingest", PasswordFile: file("wrong", "wrong")} }), TopicWindows, "does not let user ingest in"},
+		"wrong password":        {with(as("ingest"), func(c *Config) { c.Login = &credential.Login{User: "ingest", PasswordFile: file("wrong", "wrong")} }), TopicWindows, "does not let user ingest in"},
 		"unknown user":          {as("mallory"), TopicWindows, "does not let user mallory in"},
 		"in the clear":          {with(as("ingest"), func(c *Config) { c.TLS, c.Login = nil, nil }), TopicWindows, "TLS"},
 		"without a password":    {with(as("ingest"), func(c *Config) { c.Login = nil }), TopicWindows, "closed the connection"},
-		"authority not trusted": {with(as("ingest"), func(c *Config) { c.TLS = &TLS{CAFile: other} }), TopicWindows, "signed by nobody we trust"},
-		"another host":          {with(as("ingest"), func(c *Config) { c.TLS = &TLS{CAFile: k.CAFile(), ServerName: "kafka.example"} }), TopicWindows, "is for another host"},
+		"authority not trusted": {with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: other}} }), TopicWindows, "signed by nobody we trust"},
+		"another host":          {with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: k.CAFile(), ServerName: "kafka.example"}} }), TopicWindows, "is for another host"},
 		"no certificate":        {mtls("", ""), TopicWindows, "refuses our certificate"},
 		"certificate expired":   {mtls(expiredCert, expiredKey), TopicWindows, "refuses our certificate"},
 		"stranger":              {mtls(strangerCert, strangerKey), TopicWindows, "refuses our certificate"},
@@ -137,7 +138,7 @@ func TestKafkaSecured(t *testing.T) {
 	}
 	refusals.Wait()
 	checkSteps(t, as("ingest"), "", "")
-	checkSteps(t, with(as("ingest"), func(c *Config) { c.TLS = &TLS{CAFile: other} }), "tls", "signed by nobody we trust")
+	checkSteps(t, with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: other}} }), "tls", "signed by nobody we trust")
 	checkSteps(t, mtls(expiredCert, expiredKey), "tls", "refuses our certificate")
 	checkSteps(t, as("mallory"), "sasl", "does not let user mallory in")
 	checkSteps(t, as("nobody"), "topics", "no right to it")
@@ -260,20 +261,20 @@ func TestSecretsInFiles(t *testing.T) {
 	t.Setenv("FLANK_TEST_PASSWORD", "secret")
 	for name, tc := range map[string]struct {
 		tls   *TLS
-		login *Login
+		login *credential.Login
 		want  string
 	}{
-		"no CA":               {tls: &TLS{CAFile: filepath.Join(dir, "none")}, want: "certificates to trust"},
-		"CA is empty":         {tls: &TLS{CAFile: empty}, want: "holds no certificate"},
-		"key without":         {tls: &TLS{KeyFile: empty}, want: "a certificate needs its key"},
-		"not a certificate":   {tls: &TLS{CertFile: empty, KeyFile: empty}, want: "certificate " + empty},
-		"no user":             {login: &Login{PasswordEnv: "FLANK_TEST_PASSWORD"}, want: "needs a user"},
-		"no password":         {login: &Login{User: "u"}, want: "either a file or an environment variable"},
-		"two passwords":       {login: &Login{User: "u", PasswordEnv: "FLANK_TEST_PASSWORD", PasswordFile: empty}, want: "either a file or"},
-		"password file":       {login: &Login{User: "u", PasswordFile: filepath.Join(dir, "none")}, want: "password of u"},
-		"empty password file": {login: &Login{User: "u", PasswordFile: empty}, want: "is empty"},
-		"empty variable":      {login: &Login{User: "u", PasswordEnv: "FLANK_TEST_NO_PASSWORD"}, want: "FLANK_TEST_NO_PASSWORD is empty"},
-		"good":                {login: &Login{User: "u", PasswordEnv: "FLANK_TEST_PASSWORD"}},
+		"no CA":               {tls: &TLS{TLS: credential.TLS{CA: filepath.Join(dir, "none")}}, want: "certificates to trust"},
+		"CA is empty":         {tls: &TLS{TLS: credential.TLS{CA: empty}}, want: "holds no certificate"},
+		"key without":         {tls: &TLS{TLS: credential.TLS{Key: empty}}, want: "a certificate needs its key"},
+		"not a certificate":   {tls: &TLS{TLS: credential.TLS{Cert: empty, Key: empty}}, want: "certificate " + empty},
+		"no user":             {login: &credential.Login{PasswordEnv: "FLANK_TEST_PASSWORD"}, want: "needs a user"},
+		"no password":         {login: &credential.Login{User: "u"}, want: "name either `password_file` or `password_env`"},
+		"two passwords":       {login: &credential.Login{User: "u", PasswordEnv: "FLANK_TEST_PASSWORD", PasswordFile: empty}, want: "name either `password_file` or"},
+		"password file":       {login: &credential.Login{User: "u", PasswordFile: filepath.Join(dir, "none")}, want: "password of u"},
+		"empty password file": {login: &credential.Login{User: "u", PasswordFile: empty}, want: "is empty"},
+		"empty variable":      {login: &credential.Login{User: "u", PasswordEnv: "FLANK_TEST_NO_PASSWORD"}, want: "FLANK_TEST_NO_PASSWORD is empty"},
+		"good":                {login: &credential.Login{User: "u", PasswordEnv: "FLANK_TEST_PASSWORD"}},
 	} {
 		err := Config{Brokers: []string{"127.0.0.1:1"}, TLS: tc.tls, Login: tc.login}.check()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
@@ -325,7 +326,7 @@ func TestOldProtocolsRefused(t *testing.T) {
 		return res, nil, true
 	})
 	t.Setenv("FLANK_TEST_PASSWORD", "secret")
-	cfg := Config{Brokers: old.ListenAddrs(), Login: &Login{User: "ingest", PasswordEnv: "FLANK_TEST_PASSWORD"}}
+	cfg := Config{Brokers: old.ListenAddrs(), Login: &credential.Login{User: "ingest", PasswordEnv: "FLANK_TEST_PASSWORD"}}
 	p := newProducer(t, cfg)
 	for what, err := range map[string]error{"Probe": Probe(testContext(t), cfg), "Send": p.Send(testContext(t), windows("k", 0, 1))} {
 		if err == nil || !strings.Contains(err.Error(), "does not offer SCRAM-SHA-512: add it to sasl.enabled.mechanisms") {

@@ -99,9 +99,9 @@ func yamlError(path string, text []string, msg string) string {
 	return at + fmt.Sprintf("`%s`: must be %s", strings.TrimSpace(text[n-1]), wants)
 }
 
-// Beside returns path, if it is relative, as seen from the folder of file: how
-// paths in a configuration file are meant.
-func Beside(file, path string) string {
+// ResolvePath returns a path that a configuration file names: a relative one begins
+// at the folder of the file. An empty path stays empty.
+func ResolvePath(file, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}

@@ -110,7 +110,7 @@ func TestLoadWithoutFile(t *testing.T) {
 	}
 }
 
-func TestBeside(t *testing.T) {
+func TestResolvePath(t *testing.T) {
 	abs, err := filepath.Abs("layout.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func TestBeside(t *testing.T) {
 		{"examples/train.yaml", "", ""},
 		{"examples/train.yaml", abs, abs},
 	} {
-		if got := Beside(tc.file, tc.path); got != tc.want {
-			t.Errorf("Beside(%q, %q) = %q, want %q", tc.file, tc.path, got, tc.want)
+		if got := ResolvePath(tc.file, tc.path); got != tc.want {
+			t.Errorf("ResolvePath(%q, %q) = %q, want %q", tc.file, tc.path, got, tc.want)
 		}
 	}
 }

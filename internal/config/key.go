@@ -22,6 +22,21 @@ func (e *KeyError) Error() string {
 
 func (e *KeyError) Unwrap() error { return e.Err }
 
+// Under returns an error about a value below the key entry. A KeyError of err then
+// begins at entry. Under of nil is nil.
+func Under(entry string, err error) error {
+	var key *KeyError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &key) && key.Key != "":
+		return &KeyError{Key: entry + "." + key.Key, Err: key.Err}
+	case key != nil:
+		err = key.Err
+	}
+	return &KeyError{Key: entry, Err: err}
+}
+
 // Locate puts before an error the file that it is about and, if it is a
 // KeyError, the line of the key, or of the nearest one above it that is there.
 func Locate(path string, err error) error {

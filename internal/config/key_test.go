@@ -33,3 +33,24 @@ func TestLocate(t *testing.T) {
 		Lines("c.yaml")
 	}
 }
+
+func TestUnder(t *testing.T) {
+	cause := errors.New("too large")
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{cause, "a.b"},
+		{&KeyError{Err: cause}, "a.b"},
+		{&KeyError{Key: "c[1]", Err: cause}, "a.b.c[1]"},
+		{fmt.Errorf("route: %w", &KeyError{Key: "c", Err: cause}), "a.b.c"},
+	} {
+		var key *KeyError
+		if err := Under("a.b", tc.err); !errors.As(err, &key) || key.Key != tc.want || !errors.Is(err, cause) {
+			t.Errorf("%v: %v, want key %s", tc.err, err, tc.want)
+		}
+	}
+	if err := Under("a", nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,21 +1,28 @@
-// Package credential reads what a program proves itself with to others: a [Secret]
-// is a word that both sides know, [TLS] are the files of encrypted connections.
-// Both are read again whenever they are needed and kept nowhere, so that they are
-// renewed by replacing a file, and no log line holds one.
+// Package credential is the only place that reads passwords, tokens, keys and
+// certificates.
+//
+// A [Secret] is a text that both sides know. A [Login] is a user with such a secret
+// as the password. [TLS] names the files of encrypted connections. All of them are
+// read again whenever they are needed and kept nowhere: an operator renews one by
+// replacing its file, and no log line holds one.
+//
+// Every secret file is read the same way: each line is one secret, blanks around it
+// do not count, and neither do empty lines.
 package credential
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
+
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // Secret says where a secret is: in a file, or in an environment variable. The
-// zero Secret is none.
+// zero Secret says that there is none.
 type Secret struct {
 	File string `yaml:"file"`
 	Env  string `yaml:"env"`
@@ -24,9 +31,31 @@ type Secret struct {
 // IsZero reports whether there is no secret.
 func (s Secret) IsZero() bool { return s == Secret{} }
 
-// Lines returns the lines of the secret that are not empty, without blanks around
-// them: a file may hold the old secret below the new one while both are good. It
-// reports a secret that cannot be read or is empty, and never what it holds.
+// Resolve returns s with its path as seen from the folder of a configuration file.
+func (s Secret) Resolve(file string) Secret {
+	s.File = config.ResolvePath(file, s.File)
+	return s
+}
+
+// Check reports a secret that cannot be read, as a config.KeyError. It accepts the
+// zero Secret.
+func (s Secret) Check() error {
+	if s.IsZero() {
+		return nil
+	}
+	if _, err := s.Lines(); err != nil {
+		key := "file"
+		if s.File == "" {
+			key = "env"
+		}
+		return &config.KeyError{Key: key, Err: err}
+	}
+	return nil
+}
+
+// Lines returns the lines of the secret: a file may hold the old secret below the
+// new one while both are good. It reports a secret that cannot be read or is empty.
+// No error quotes the secret.
 func (s Secret) Lines() ([]string, error) {
 	if s.File != "" && s.Env != "" {
 		return nil, fmt.Errorf("file %s and environment variable %s: name one of them", s.File, s.Env)
@@ -63,41 +92,69 @@ func (s Secret) Read() (string, error) {
 	return lines[0], nil
 }
 
-// TLS names the files of encrypted connections to a server. Empty names are
-// nothing: the certificates of the system, no certificate of this program's.
-type TLS struct {
-	CA         string `yaml:"ca"`          // certificates that may sign the server's
-	Cert       string `yaml:"cert"`        // this program's certificate
-	Key        string `yaml:"key"`         // its key
-	ServerName string `yaml:"server_name"` // name in the server's certificate; empty: the host that is dialled
+// minToken is the least number of characters of a token, too many to guess.
+const minToken = 16
+
+// Token returns a secret that a person types or a program sends as it is: one line
+// of at least 16 characters of ASCII without blanks.
+func (s Secret) Token() (string, error) {
+	lines, err := s.Lines()
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		return "", err
+	case err != nil, len(lines) > 1, len(lines[0]) < minToken, strings.ContainsFunc(lines[0], func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", fmt.Errorf("%s must hold one line of at least %d characters of ASCII without blanks, for example what `openssl rand -hex 16` prints",
+			cmp.Or(s.File, s.Env), minToken)
+	}
+	return lines[0], nil
 }
 
-// Client reads the files. It takes TLS 1.2 and newer, which is what servers of a
-// plant speak. A nil t is a TLS without files.
-func (t *TLS) Client() (*tls.Config, error) {
-	if t == nil {
-		t = new(TLS)
+// Login is a user with a password. The zero Login says that no one logs in.
+type Login struct {
+	User         string `yaml:"user"`
+	PasswordFile string `yaml:"password_file"` // see Secret
+	PasswordEnv  string `yaml:"password_env"`  // or an environment variable
+}
+
+// IsZero reports whether there is no login.
+func (l Login) IsZero() bool { return l == Login{} }
+
+// Resolve returns l with its path as seen from the folder of a configuration file.
+func (l Login) Resolve(file string) Login {
+	l.PasswordFile = config.ResolvePath(file, l.PasswordFile)
+	return l
+}
+
+// Check reports a login that is incomplete or whose password cannot be read, as a
+// config.KeyError.
+func (l Login) Check() error {
+	switch {
+	case l.User == "":
+		return &config.KeyError{Key: "user", Err: errors.New("a password needs a user: name the user, or remove the password")}
+	case (l.PasswordFile == "") == (l.PasswordEnv == ""):
+		return &config.KeyError{Key: "user", Err: errors.New("a user needs a password: name either `password_file` or `password_env`")}
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if (t.Cert == "") != (t.Key == "") {
-		return nil, errors.New("a certificate needs its key, and a key its certificate: name `cert` and `key`, or neither")
-	}
-	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return nil, fmt.Errorf("certificate %s with key %s: %w", t.Cert, t.Key, err)
+	if _, err := l.Password(); err != nil {
+		key := "password_file"
+		if l.PasswordFile == "" {
+			key = "password_env"
 		}
-		cfg.Certificates = []tls.Certificate{pair}
+		return &config.KeyError{Key: key, Err: err}
 	}
-	if t.CA != "" {
-		text, err := os.ReadFile(t.CA)
-		if err != nil {
-			return nil, fmt.Errorf("certificates to trust: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s holds no certificate in PEM form", t.CA)
-		}
+	return nil
+}
+
+// Password reads the password. Its errors name the user.
+func (l Login) Password() (string, error) {
+	text, err := Secret{File: l.PasswordFile, Env: l.PasswordEnv}.Read()
+	if err != nil {
+		return "", fmt.Errorf("password of %s: %w", l.User, err)
 	}
-	return cfg, nil
+	return text, nil
+}
+
+// IsLocal reports whether a host is this machine, the only one to which a password
+// may travel without TLS.
+func IsLocal(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }

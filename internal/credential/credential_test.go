@@ -2,11 +2,14 @@ package credential
 
 import (
 	"crypto/tls"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 func write(t *testing.T, text string) string {
@@ -58,6 +61,72 @@ func TestSecret(t *testing.T) {
 	}
 }
 
+// A password file means the same for every login.
+func TestLogin(t *testing.T) {
+	t.Setenv("CREDENTIAL", "from-the-environment")
+	for why, tc := range map[string]struct {
+		l    Login
+		want string // the password
+		key  string // of the error
+	}{
+		"a file":              {Login{User: "u", PasswordFile: write(t, "secret\n")}, "secret", ""},
+		"blanks around it":    {Login{User: "u", PasswordFile: write(t, " two words \r\n")}, "two words", ""},
+		"the environment":     {Login{User: "u", PasswordEnv: "CREDENTIAL"}, "from-the-environment", ""},
+		"two lines":           {Login{User: "u", PasswordFile: write(t, "new\nold\n")}, "", "password_file"},
+		"an empty file":       {Login{User: "u", PasswordFile: write(t, "\n")}, "", "password_file"},
+		"an unset variable":   {Login{User: "u", PasswordEnv: "CREDENTIAL_UNSET"}, "", "password_env"},
+		"a file and variable": {Login{User: "u", PasswordFile: write(t, "secret"), PasswordEnv: "CREDENTIAL"}, "", "user"},
+		"no password":         {Login{User: "u"}, "", "user"},
+		"no user":             {Login{PasswordEnv: "CREDENTIAL"}, "", "user"},
+	} {
+		err := tc.l.Check()
+		var key *config.KeyError
+		if (err == nil) != (tc.key == "") || err != nil && (!errors.As(err, &key) || key.Key != tc.key || strings.Contains(err.Error(), "new")) {
+			t.Errorf("%s: %v, want an error about %q", why, err, tc.key)
+		}
+		if got, err := tc.l.Password(); tc.key == "" && (got != tc.want || err != nil) {
+			t.Errorf("%s: %q, %v", why, got, err)
+		}
+	}
+	if !(Login{}).IsZero() || (Login{User: "u"}).IsZero() {
+		t.Error("IsZero")
+	}
+}
+
+// Paths of a configuration begin at its folder.
+func TestResolve(t *testing.T) {
+	in := func(name string) string { return filepath.Join("plant", name) }
+	const file = "plant/monitor.yaml"
+	if got := (Secret{File: "s", Env: "E"}).Resolve(file); got != (Secret{File: in("s"), Env: "E"}) {
+		t.Errorf("%+v", got)
+	}
+	if got := (Login{User: "u", PasswordFile: "p"}).Resolve(file); got != (Login{User: "u", PasswordFile: in("p")}) {
+		t.Errorf("%+v", got)
+	}
+	files := &TLS{CA: "ca", Cert: "cert", Key: "key", ServerName: "name"}
+	if got := files.Resolve(file); *got != (TLS{CA: in("ca"), Cert: in("cert"), Key: in("key"), ServerName: "name"}) || files.CA != "ca" {
+		t.Errorf("%+v of %+v", got, files)
+	}
+	if (*TLS)(nil).Resolve(file) != nil {
+		t.Error("TLS without files has some now")
+	}
+}
+
+func TestSecretCheck(t *testing.T) {
+	var key *config.KeyError
+	for why, tc := range map[string]struct {
+		s    Secret
+		want string
+	}{"absent": {Secret{File: "absent"}, "file"}, "unset": {Secret{Env: "CREDENTIAL_UNSET"}, "env"}} {
+		if err := tc.s.Check(); !errors.As(err, &key) || key.Key != tc.want {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	if err := (Secret{}).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTLS(t *testing.T) {
 	for why, files := range map[string]*TLS{
 		"a certificate without its key": {Cert: "cert.pem"},
@@ -69,6 +138,9 @@ func TestTLS(t *testing.T) {
 		if _, err := files.Client(); err == nil {
 			t.Errorf("%s: no error", why)
 		}
+	}
+	if _, err := (&TLS{CA: "ca.pem"}).Server(); err == nil || !strings.Contains(err.Error(), "a server has a certificate") {
+		t.Errorf("a server without a certificate: %v", err)
 	}
 	if cfg, err := (*TLS)(nil).Client(); err != nil || cfg.MinVersion != tls.VersionTLS12 || cfg.RootCAs != nil || cfg.InsecureSkipVerify {
 		t.Errorf("no files: %+v, %v", cfg, err)

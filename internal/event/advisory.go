@@ -18,6 +18,9 @@ const (
 	DriftAdvisory   AdvisoryKind = "drift"         // features are not distributed as when the model was trained
 )
 
+// AdvisoryKinds lists every kind, in the order of schemas/advisory.schema.json.
+var AdvisoryKinds = []AdvisoryKind{SensorAdvisory, SilenceAdvisory, UnknownAdvisory, DriftAdvisory, RivalAdvisory, ModelAdvisory}
+
 // Advisory says that a condition other than a worn tool has begun (State is Raised) or
 // ended (Cleared). The two alternate for each machine, kind and subject. Advisories share
 // the topic of alerts, never move an alarm, and need no acknowledgement. ID is stable: a

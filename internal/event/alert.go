@@ -5,11 +5,20 @@ import "time"
 // AlertState is what happened to an alarm.
 type AlertState string
 
-// The states of alerts are the changes of pkg/alarm. Raised and Cleared alternate;
-// the others come between them.
+// The changes of pkg/alarm. Raised and Cleared alternate; the others come between them.
 const (
-	Raised  AlertState = "raised"
-	Cleared AlertState = "cleared"
+	Raised       AlertState = "raised"
+	Cleared      AlertState = "cleared"
+	Returned     AlertState = "returned"
+	Reactivated  AlertState = "reactivated"
+	Acknowledged AlertState = "acknowledged"
+	Shelved      AlertState = "shelved"
+	Unshelved    AlertState = "unshelved"
+	Suppressed   AlertState = "suppressed"
+	Unsuppressed AlertState = "unsuppressed"
+
+	TakenOutOfService AlertState = "out_of_service"
+	BackInService     AlertState = "in_service"
 
 	// A person marked an alarm, which may have ended. The open alarm does not change.
 	MarkedFalse   AlertState = "marked_false"   // nothing was wrong with the tool
@@ -23,6 +32,13 @@ const (
 	Retired   AlertState = "retired"     // the machine was taken off: nothing is remembered of it
 	Refused   AlertState = "refused"     // a command was not carried out; Text says why
 )
+
+// AlertStates lists every state of an alert, in the order of schemas/alert.schema.json.
+// The first two are the states of advisories too.
+var AlertStates = []AlertState{
+	Raised, Cleared, Returned, Reactivated, Acknowledged, Shelved, Unshelved, Suppressed, Unsuppressed, TakenOutOfService, BackInService,
+	Refused, MarkedFalse, UnmarkedFalse, ToolIsNew, Retired, Renamed,
+}
 
 // Marks reports whether alerts of this state only mark an alarm, which may have
 // ended.

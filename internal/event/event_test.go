@@ -2,7 +2,9 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +51,31 @@ func TestJSONRefusesNaN(t *testing.T) {
 		}
 	}()
 	JSON(Result{Score: math.NaN()})
+}
+
+// The lists hold every word that the schemas have, so that who checks against them, as
+// the filters of routes do, knows each of them.
+func TestListsAreThoseOfTheSchemas(t *testing.T) {
+	enum := func(schema, property string) string {
+		t.Helper()
+		text, err := os.ReadFile("../../schemas/" + schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s struct {
+			Properties map[string]struct{ Enum []string }
+		}
+		if err := json.Unmarshal(text, &s); err != nil || len(s.Properties[property].Enum) == 0 {
+			t.Fatalf("%s: %s: %v", schema, property, err)
+		}
+		return fmt.Sprintf("%q", s.Properties[property].Enum)
+	}
+	if got, want := fmt.Sprintf("%q", AlertStates), enum("alert.schema.json", "state"); got != want {
+		t.Errorf("states of alerts: %s, the schema has %s", got, want)
+	}
+	if got, want := fmt.Sprintf("%q", AdvisoryKinds), enum("advisory.schema.json", "kind"); got != want {
+		t.Errorf("kinds of advisories: %s, the schema has %s", got, want)
+	}
 }
 
 // What an older program wrote can be read, and what a newer one adds is

@@ -131,7 +131,7 @@ func TestBadSectorOfTheSpool(t *testing.T) {
 		g = open(&sender{layout: p.layout})
 		if full {
 			go func() {
-				for !strings.Contains(p.log.String(), "has no room for what is good of it") && t.Context().Err() == nil {
+				for !strings.Contains(p.log.String(), "cannot rescue the good windows of a damaged spool") && t.Context().Err() == nil {
 					time.Sleep(time.Millisecond)
 				}
 				d.full.Store(false)

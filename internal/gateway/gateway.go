@@ -55,8 +55,8 @@ type Config struct {
 	// acquisition waits until there is room: right for recordings.
 	DropOldest bool
 
-	// OnCut, if not nil, sees every window and gap in order, also those of a
-	// recording that were kept before; of windows, epoch and seq are set. It is
+	// OnCut, if not nil, gets every window and gap in order, also the windows of a
+	// recording that an earlier run has stored. Epoch and seq of windows are set. It is
 	// called from the acquiring goroutine and must not keep the window.
 	OnCut func(source.Cut)
 
@@ -83,13 +83,13 @@ type Gateway struct {
 	first, resume uint64 // seq of the first window; windows that the spool has already
 
 	held   [][]byte // windows that are not durable yet
-	heldTo uint64   // seq behind the last of them
+	heldTo uint64   // seq after the last of them
 
 	before  time.Time // end of the last window of a live source before the start
-	apart   bool      // in the session at hand, clocks have moved apart, and the log says so
-	session int64     // at hand
+	apart   bool      // the clocks differ in the current session, and the log says so
+	session int64     // the current one
 
-	patience time.Duration // for delivering what is left when there is no more to come
+	patience time.Duration // for delivering the rest when nothing more is acquired
 
 	windows, gaps, delivered atomic.Uint64
 
@@ -97,9 +97,9 @@ type Gateway struct {
 	progress Progress
 }
 
-// drainTime is how long Run goes on delivering after it was told to stop, and
-// how long it waits for a broker that is away after its source has failed. What
-// is left stays in the spool.
+// drainTime is how long Run continues to deliver after ctx has ended, and how long it
+// waits for a broker that is away after its source has failed. The rest stays in the
+// spool.
 const drainTime = 4 * time.Second
 
 // New opens the spool. It reports a window spec that does not fit the source or
@@ -150,10 +150,10 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, err
 	}
 	g.spool = sp
-	g.sayDamage(spool.Stats{})
+	g.logDamage(spool.Stats{})
 	if rec.Pending > 0 || rec.TornBytes > 0 {
 		cfg.Log.Warn().Uint64("pending", rec.Pending).Int64("torn_bytes", rec.TornBytes).
-			Msg("spool was not empty: its windows are delivered first")
+			Msg("the spool holds windows from before the start: they are delivered first")
 	}
 	g.progress.Sending = g.cfg.Clock.Now()
 	if cfg.SyncEvery == 0 {
@@ -162,10 +162,9 @@ func New(cfg Config) (*Gateway, error) {
 	return g, nil
 }
 
-// Begin settles which windows are to come: their epoch, and the seq of the
-// first that is cut. Windows of another recording that are still in the spool
-// are delivered first. Run begins by itself; Begin is for who has to know
-// before.
+// Begin decides the epoch of the windows to come and the seq of the first one. Windows
+// of another recording that are still in the spool are delivered first. Run calls Begin
+// itself; call it before Run to learn epoch and seq.
 func (g *Gateway) Begin(ctx context.Context) (epoch, seq uint64, err error) {
 	if !g.begun {
 		if g.resume, err = g.settleEpoch(ctx); err != nil {
@@ -175,7 +174,7 @@ func (g *Gateway) Begin(ctx context.Context) (epoch, seq uint64, err error) {
 		if g.cfg.Recording == "" {
 			g.first = g.spool.NextSeq()
 			if err := g.recall(); err != nil {
-				g.cfg.Log.Warn().Err(err).Msg("what was kept of the source is not known: samples that are in the spool may come twice")
+				g.cfg.Log.Warn().Err(err).Msg("cannot read the source's last position: samples already spooled may be sent twice")
 			}
 		}
 	}
@@ -192,7 +191,7 @@ func (g *Gateway) Close() error {
 // Run acquires and delivers until the source has ended and all its windows are
 // acknowledged. When ctx ends, it stops acquiring and delivers what it can for
 // a few seconds. It returns nil in both cases, and otherwise the error of the
-// source, of the disk, or one that the broker will not change its mind about.
+// source or of the disk, or one of the broker that a retry does not change.
 // Windows that came before an error of the source are delivered before it is
 // returned, unless the broker is away: then they stay in the spool.
 func (g *Gateway) Run(ctx context.Context) error {
@@ -206,7 +205,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	delivered := make(chan error, 1)
 	go func() {
 		err := g.deliver(delivering)
-		stop() // a broker that will not have the windows
+		stop() // the broker refuses the windows
 		delivered <- err
 	}()
 	acquired := g.acquire(acquiring)
@@ -243,7 +242,7 @@ func unlessStopped(ctx context.Context, err error) error {
 }
 
 // acquire cuts windows and keeps those that the spool does not have, until the
-// source or ctx ends. Whatever ended it, what was kept is durable then.
+// source or ctx ends. Then every window that it has kept is durable.
 func (g *Gateway) acquire(ctx context.Context) error {
 	err := g.cutAndKeep(ctx)
 	if errors.Is(err, io.EOF) {
@@ -253,7 +252,7 @@ func (g *Gateway) acquire(ctx context.Context) error {
 }
 
 func (g *Gateway) cutAndKeep(ctx context.Context) error {
-	machine := "" // that was checked
+	machine := "" // the last one that was checked
 	seq := g.first
 	for {
 		c, err := g.cut.Next(ctx)
@@ -288,8 +287,8 @@ func (g *Gateway) cutAndKeep(ctx context.Context) error {
 	}
 }
 
-// CheckMachine refuses what is no ISA-95 path: it becomes the key of messages
-// and a part of every id.
+// CheckMachine reports a machine that is not an ISA-95 path. The path is the key of
+// messages and a part of every id.
 func CheckMachine(path string) error {
 	parts := strings.Split(path, "/")
 	bad := func(r rune) bool {
@@ -303,8 +302,8 @@ func CheckMachine(path string) error {
 	return nil
 }
 
-// watchClocks says once in a session that the rates are out of step: windows go by
-// sample counters, and do not show it.
+// watchClocks logs once in a session that the clocks of the rates differ. Windows are cut
+// by sample counters and do not show it.
 func (g *Gateway) watchClocks(w *window.Window) {
 	if w.Session != g.session {
 		g.session, g.apart = w.Session, false
@@ -316,7 +315,7 @@ func (g *Gateway) watchClocks(w *window.Window) {
 	}
 	g.apart = true
 	g.cfg.Log.Warn().Str("machine", w.Machine).Time("start", w.Start).Dur("drift_ms", w.Drift).Float64("rate_hz", slowest).
-		Msg("the sensor clocks of the rates are apart by more than half a sample of the slowest: sample them by one clock, or start the recording anew more often")
+		Msg("the sensor clocks of the rates differ by more than half a sample of the slowest rate: sample all rates by one clock, or restart the recording more often")
 }
 
 func (g *Gateway) gap(c source.Cut) {
@@ -330,10 +329,10 @@ func (g *Gateway) gap(c source.Cut) {
 	}
 	g.cfg.Log.WithLevel(level).Str("machine", c.Gap.Machine).Str("tool", c.Gap.Tool).Str("reason", c.Gap.Reason).
 		Time("start", c.Gap.Start).Dur("duration_ms", c.Gap.Duration).Float64("rate_hz", c.Gap.Rate).
-		Msg("no window covers this span")
+		Msg("a span of the source is in no window")
 }
 
-// keep puts w behind the others; every SyncEvery windows they become durable.
+// keep adds w to the held windows. Every SyncEvery windows they become durable.
 func (g *Gateway) keep(ctx context.Context, w *window.Window) error {
 	e, err := g.codec.Seal(w)
 	if err != nil {
@@ -367,7 +366,7 @@ func (g *Gateway) deliver(ctx context.Context) error {
 		defer close(records)
 		read <- g.read(ctx, records)
 	}()
-	unnoted := false // what was delivered, in the spool's cursor
+	unrecorded := false // the spool's cursor is behind what was delivered
 	for first := range records {
 		last := first.seq
 		msgs := append(make([]bus.Message, 0, batch), first.msg)
@@ -385,10 +384,10 @@ func (g *Gateway) deliver(ctx context.Context) error {
 			return err
 		}
 		if err := g.spool.Ack(last); err == nil {
-			unnoted = false
-		} else if !unnoted {
-			unnoted = true // said once: on a full disk it is so with each batch
-			g.cfg.Log.Warn().Err(err).Msg("what was delivered cannot be noted: after a crash, those windows are sent again")
+			unrecorded = false
+		} else if !unrecorded {
+			unrecorded = true // logged once: on a full disk every batch fails
+			g.cfg.Log.Warn().Err(err).Msg("cannot record the delivery position: after a crash, delivered windows are sent again; check the disk")
 		}
 		g.delivered.Add(uint64(len(msgs)))
 		g.sent()
@@ -406,11 +405,11 @@ func (g *Gateway) read(ctx context.Context, out chan<- record) error {
 	damaged, full := g.spool.Stats(), false
 	for {
 		r, err := g.spool.Next(ctx)
-		damaged = g.sayDamage(damaged)
+		damaged = g.logDamage(damaged)
 		if errors.Is(err, spool.ErrFull) {
 			if !full {
 				g.cfg.Log.Error().Err(err).Str("folder", g.cfg.SpoolDir).
-					Msg("the spool is damaged, and the disk has no room for what is good of it: nothing is delivered until there is some, free the disk")
+					Msg("cannot rescue the good windows of a damaged spool because the disk is full: nothing is delivered until there is room; free the disk")
 			}
 			full = true
 			if err := g.wait(ctx, fullPause); err != nil {

@@ -2,15 +2,15 @@ package gateway
 
 import "time"
 
-// Progress says when a Gateway last got on with its work. Times are zero before
+// Progress says when a Gateway last made progress. Times are zero before
 // the first time, or where nothing waits.
 type Progress struct {
 	Stored   time.Time // when windows were last made durable
 	Storing  time.Time // since when windows wait for the disk, or for room in the spool
-	Refused  error     // why, if the disk has said so
+	Refused  error     // the error of the disk, if there was one
 	Pending  uint64    // windows in the spool that Kafka does not have yet
 	Sending  time.Time // since when Kafka has taken none of them
-	Delivery error     // why, if a broker has said so since
+	Delivery error     // the error of the broker since then, if there was one
 }
 
 // Progress is safe for concurrent use.

@@ -41,11 +41,11 @@ func RecordingID(r source.Recording, spec window.Spec) (string, error) {
 	return fmt.Sprintf("%s/%s/%+v/%v/%v/%s/%s", sum, r.Layout.Fingerprint(), r.Columns, spec.Length, spec.Step(), r.Machine, tool), nil
 }
 
-// settleEpoch decides between going on and starting anew. It returns how many
-// windows of the recording are in the spool or were delivered.
+// settleEpoch decides whether to continue a replay or to start it again. It returns how
+// many windows of the recording are in the spool or were delivered.
 func (g *Gateway) settleEpoch(ctx context.Context) (resume uint64, err error) {
 	if g.cfg.Recording == "" {
-		// The windows to come continue the epoch, which is no replay's any more.
+		// The windows to come continue the epoch, which no longer belongs to a replay.
 		if err := g.disk.Remove(replayFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, fmt.Errorf("gateway: %w", err)
 		}
@@ -57,7 +57,7 @@ func (g *Gateway) settleEpoch(ctx context.Context) (resume uint64, err error) {
 	}
 	if last.Recording == g.cfg.Recording && last.Epoch == g.spool.Epoch() && !last.Finished {
 		resume = g.spool.NextSeq()
-		g.cfg.Log.Info().Uint64("windows", resume).Msg("going on with an unfinished replay")
+		g.cfg.Log.Info().Uint64("windows", resume).Msg("continuing an unfinished replay")
 		return resume, nil
 	}
 	if err := g.drain(ctx); err != nil {
@@ -96,7 +96,7 @@ func (g *Gateway) lastReplay() (last replay, err error) {
 	}
 	if err != nil {
 		g.cfg.Log.Error().Err(err).Str("file", filepath.Join(g.cfg.SpoolDir, replayFile)).
-			Msg("the file is damaged: how far the last replay came is forgotten, and this one begins at the start of the recording; check the disk")
+			Msg("the file is damaged: the position of the last replay is lost, and this one begins at the start of the recording; check the disk")
 		return replay{}, nil
 	}
 	return last, nil
@@ -119,7 +119,7 @@ func (g *Gateway) drain(ctx context.Context) error {
 		}
 	}
 	cancel()
-	_ = <-done // it ended because it was told to
+	_ = <-done // it ended with ctx
 	g.spool.Rewind()
 	return nil
 }
@@ -135,8 +135,8 @@ func (g *Gateway) remember(r replay) error {
 	return nil
 }
 
-// Finish notes that the recording was replayed to its end and that nobody
-// waits for it any more: the next replay begins a new epoch.
+// Finish records that the recording was replayed to its end: the next replay begins a
+// new epoch.
 func (g *Gateway) Finish() error {
 	if g.cfg.Recording == "" {
 		return nil

@@ -23,8 +23,8 @@ const (
 	manyTools      = 400_000
 )
 
-// Simulated returns a source that drills with one tool after the other, like
-// those of the experiment and in their order, each another piece.
+// Simulated returns a source that drills with one tool after the other. The tools are
+// of the kinds of the experiment and in its order, and each is a piece of its own.
 func Simulated(s Simulation) (source.Source, error) {
 	if s.Tools == 0 {
 		s.Tools = manyTools

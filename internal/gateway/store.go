@@ -18,25 +18,25 @@ const storeTries = 3
 
 // store makes the held windows durable. It waits for room while ctx lasts.
 func (g *Gateway) store(ctx context.Context) error {
-	said := false
+	logged := false
 	g.storing()
 	for tries := 1; ; {
 		before := g.spool.Stats().Dropped
 		err := g.storeOnce()
 		g.stored(err)
-		g.sayDropped(before)
+		g.logDropped(before)
 		full := errors.Is(err, spool.ErrFull)
 		if err == nil || full && ctx.Err() != nil || !full && (tries == storeTries || errors.Is(err, spool.ErrTooLarge) || errors.Is(err, spool.ErrClosed)) {
 			return err
 		}
 		if !full {
 			tries++
-			g.cfg.Log.Warn().Err(err).Str("folder", g.cfg.SpoolDir).Msg("the disk refuses windows: they are stored in another file; check the disk")
+			g.cfg.Log.Warn().Err(err).Str("folder", g.cfg.SpoolDir).Msg("the disk refuses windows: trying again in another file; check the disk")
 			continue
 		}
-		if !said {
-			g.cfg.Log.Error().Err(err).Msg("no window is acquired until there is room: deliver some, or free the disk")
-			said = true
+		if !logged {
+			g.cfg.Log.Error().Err(err).Msg("stopped acquiring because the spool is full: connect the broker so that windows are delivered, or free the disk")
+			logged = true
 		}
 		_ = g.wait(ctx, fullPause) // the last try is without the wait
 	}
@@ -64,28 +64,28 @@ func (g *Gateway) storeOnce() error {
 	return nil
 }
 
-// sayDropped declares the windows that the spool has given up since there were
-// before of them.
-func (g *Gateway) sayDropped(before uint64) {
+// logDropped logs the windows that the spool has dropped since it had dropped before of
+// them.
+func (g *Gateway) logDropped(before uint64) {
 	s := g.spool.Stats()
 	if s.Dropped == before {
 		return
 	}
 	g.cfg.Log.Error().Str("event", "windows_dropped").Uint64("windows", s.Dropped-before).Uint64("up_to_seq", s.Acked).
-		Msg("gap: the spool is full, its oldest windows are given up")
+		Msg("dropped the oldest windows because the spool is full: connect the broker, or raise spool_mib")
 }
 
-// sayDamage logs what damage of the spool's files has cost since before, and
+// logDamage logs what damage of the spool's files has cost since before, and
 // returns what to compare with next time.
-func (g *Gateway) sayDamage(before spool.Stats) (now spool.Stats) {
+func (g *Gateway) logDamage(before spool.Stats) (now spool.Stats) {
 	now = g.spool.Stats()
 	if now.DamagedBytes == before.DamagedBytes {
 		return now
 	}
 	lost := now.Quarantined - before.Quarantined
-	text := "windows are lost: the spool's files are damaged, or the disk cannot read them; see those ending in .bad, and check the disk"
+	text := "lost windows because the spool's files are damaged, or the disk cannot read them: see the files ending in .bad, and check the disk"
 	if lost == 0 {
-		text = "the spool's files are damaged, or the disk cannot read them: no window is lost, all of them were delivered; check the disk"
+		text = "the spool's files are damaged, or the disk cannot read them: no window is lost because all were delivered; check the disk"
 	}
 	g.cfg.Log.Error().Str("event", "windows_damaged").Uint64("windows", lost).Int64("bytes", now.DamagedBytes-before.DamagedBytes).
 		Str("folder", g.cfg.SpoolDir).Msg(text)

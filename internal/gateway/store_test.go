@@ -26,7 +26,7 @@ func TestFullSpoolBlocks(t *testing.T) {
 		defer cancel()
 		done := make(chan error, 1)
 		go func() { done <- g.Run(ctx) }()
-		for !strings.Contains(p.log.String(), "until there is room") && ctx.Err() == nil {
+		for !strings.Contains(p.log.String(), "stopped acquiring because the spool is full") && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		if s := g.Stats(); s.Windows == 300 || s.Pending == 0 || s.Dropped != 0 {
@@ -70,7 +70,7 @@ func TestFullSpoolDropsOldest(t *testing.T) {
 	if s.Windows != 300 || s.Dropped < 100 || s.Dropped > 290 || s.Pending != 0 {
 		t.Errorf("%+v", s)
 	}
-	if !strings.Contains(p.log.String(), "gap: the spool is full") {
+	if !strings.Contains(p.log.String(), "dropped the oldest windows because the spool is full") {
 		t.Errorf("not declared:\n%s", p.log.String())
 	}
 	// The reader had taken the first ones already: they may have arrived as well.

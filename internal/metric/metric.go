@@ -1,92 +1,89 @@
-// Package metric lays a program's counts open in the text format of Prometheus.
+// Package metric exposes the counts of a program to Prometheus.
 //
-// A [Metric] is a name with a value at one moment. A counter only grows while the
-// program runs; a gauge goes up and down. Metrics of one name differ in their
-// labels. docs/metrics.md lists all that Flank has; names are kept, as topics are.
+// A room lists its metrics once, each as a function of a snapshot S of its counts. A
+// [Collector] takes the snapshots when Prometheus asks, one for each machine, route
+// or certificate, so that the values of one row fit together. docs/metrics.md lists
+// all metrics of Flank; their names are kept, as names of topics are.
 package metric
 
 import (
-	"bufio"
-	"fmt"
-	"io"
+	"iter"
 	"net/http"
-	"strconv"
 	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Kind says how values of a metric change.
-type Kind string
+// Collector is a set of metrics.
+type Collector = prometheus.Collector
 
-// Kinds that Flank has.
-const (
-	Counter Kind = "counter"
-	Gauge   Kind = "gauge"
-)
-
-// Metric is one value. Labels are pairs of a name and a value.
-type Metric struct {
-	Name   string
-	Kind   Kind
-	Help   string
-	Labels []string
-	Value  float64
+// Metric is one metric of a snapshot S.
+type Metric[S any] struct {
+	name, help string
+	kind       prometheus.ValueType
+	value      func(S) float64
 }
 
-// Count returns a counter without labels.
-func Count(name, help string, n uint64) Metric {
-	return Metric{Name: name, Kind: Counter, Help: help, Value: float64(n)}
+// Counter returns a metric that only grows while the program runs.
+func Counter[S any](name, help string, value func(S) uint64) Metric[S] {
+	return Metric[S]{name, help, prometheus.CounterValue, func(s S) float64 { return float64(value(s)) }}
 }
 
-// Level returns a gauge without labels.
-func Level(name, help string, v float64) Metric {
-	return Metric{Name: name, Kind: Gauge, Help: help, Value: v}
+// Gauge returns a metric that goes up and down.
+func Gauge[S any](name, help string, value func(S) float64) Metric[S] {
+	return Metric[S]{name, help, prometheus.GaugeValue, value}
 }
 
-// ContentType is that of the text format.
-const ContentType = "text/plain; version=0.0.4; charset=utf-8"
+// Of returns the metrics of one snapshot, without labels.
+func Of[S any](snapshot func() S, metrics []Metric[S]) Collector {
+	return newCollector(nil, func(yield func(string, S) bool) { yield("", snapshot()) }, metrics)
+}
 
-var (
-	helpEscapes  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
-	valueEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
-)
+// By returns the metrics of several snapshots. A label tells them apart; rows yields
+// its value with the snapshot.
+func By[S any](label string, rows iter.Seq2[string, S], metrics []Metric[S]) Collector {
+	return newCollector([]string{label}, rows, metrics)
+}
 
-// Write writes metrics; those of one name must follow each other. It panics if
-// labels are not in pairs.
-func Write(w io.Writer, metrics []Metric) error {
-	b := bufio.NewWriter(w)
-	for i, m := range metrics {
-		if len(m.Labels)%2 != 0 {
-			panic("metric: " + m.Name + ": labels are not in pairs")
-		}
-		if i == 0 || metrics[i-1].Name != m.Name {
-			fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", m.Name, helpEscapes.Replace(m.Help), m.Name, m.Kind)
-		}
-		b.WriteString(m.Name)
-		for j := 0; j < len(m.Labels); j += 2 {
-			sep := ","
-			if j == 0 {
-				sep = "{"
-			}
-			b.WriteString(sep + m.Labels[j] + `="` + valueEscapes.Replace(strings.ToValidUTF8(m.Labels[j+1], "\uFFFD")) + `"`)
-		}
-		if len(m.Labels) > 0 {
-			b.WriteString("}")
-		}
-		b.WriteString(" " + strconv.FormatFloat(m.Value, 'f', -1, 64) + "\n")
+type collector[S any] struct {
+	labels  []string
+	rows    iter.Seq2[string, S]
+	metrics []Metric[S]
+	descs   []*prometheus.Desc
+}
+
+func newCollector[S any](labels []string, rows iter.Seq2[string, S], metrics []Metric[S]) Collector {
+	c := &collector[S]{labels: labels, rows: rows, metrics: metrics}
+	for _, m := range metrics {
+		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, labels, nil))
 	}
-	return b.Flush()
+	return c
 }
 
-// Handler answers with what collect returns at that moment. It answers GET and
-// HEAD only.
-func Handler(collect func() []Metric) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "only GET", http.StatusMethodNotAllowed)
-			return
+// Describe implements prometheus.Collector.
+func (c *collector[S]) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector[S]) Collect(out chan<- prometheus.Metric) {
+	for label, s := range c.rows {
+		labels := []string{strings.ToValidUTF8(label, "\uFFFD")}[:len(c.labels)]
+		for i, m := range c.metrics {
+			out <- prometheus.MustNewConstMetric(c.descs[i], m.kind, m.value(s), labels...)
 		}
-		w.Header().Set("Content-Type", ContentType)
-		_ = Write(w, collect()) // who asked has gone
-	})
+	}
+}
+
+// Handler answers GET and HEAD with the metrics of collectors and nothing else: no
+// metrics of Go or of the process.
+func Handler(collectors ...Collector) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors...)
+	mux := http.NewServeMux()
+	mux.Handle("GET /", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return mux
 }

@@ -34,23 +34,24 @@ func (m *Monitor) Stats() Stats {
 	}
 }
 
-// Metrics returns the counts as docs/metrics.md lists them.
-func (s Stats) Metrics() []metric.Metric {
-	return []metric.Metric{
-		metric.Count("tcm_windows_judged_total", "Windows that got a result.", s.Judged),
-		metric.Count("tcm_windows_late_total", "Windows judged after later ones.", s.Late),
-		metric.Count("tcm_windows_repeated_total", "Windows that came again and were dropped.", s.Repeats),
-		metric.Count("tcm_windows_missed_total", "Windows that had not come when a later one did.", s.Missed),
-		metric.Level("tcm_windows_missing", "Windows that have not come yet, of the machines at hand.", float64(s.Missing)),
-		metric.Count("tcm_seq_gaps_total", "Times that windows were missing before one that came.", s.SeqGaps),
-		metric.Count("tcm_offset_gaps_total", "Times that offsets of the windows topic were missing.", s.OffsetGaps),
-		metric.Count("tcm_offsets_missed_total", "Offsets of the windows topic that were gone before they were read.", s.Offsets),
-		metric.Count("tcm_partition_stalls_total", "Times that a partition stood still and its reader was rebuilt.", s.Stalls),
-		metric.Count("tcm_dead_letters_total", "Messages and records set aside on the dead-letter topic.", s.Dead),
-		metric.Count("tcm_alerts_total", "Alerts sent: alarms raised, cleared, acknowledged and so on.", s.Alerts),
-		metric.Count("tcm_advisories_total", "Advisories sent: sensors, silence and so on, raised and cleared.", s.Advisories),
-	}
+// metrics lists the metrics of a monitor, see docs/metrics.md.
+var metrics = []metric.Metric[Stats]{
+	metric.Counter("tcm_windows_judged_total", "Windows that got a result.", func(s Stats) uint64 { return s.Judged }),
+	metric.Counter("tcm_windows_late_total", "Windows judged after later ones.", func(s Stats) uint64 { return s.Late }),
+	metric.Counter("tcm_windows_repeated_total", "Windows that came again and were dropped.", func(s Stats) uint64 { return s.Repeats }),
+	metric.Counter("tcm_windows_missed_total", "Windows that had not come when a later one did.", func(s Stats) uint64 { return s.Missed }),
+	metric.Gauge("tcm_windows_missing", "Windows that have not come yet, of the machines at hand.", func(s Stats) float64 { return float64(s.Missing) }),
+	metric.Counter("tcm_seq_gaps_total", "Times that windows were missing before one that came.", func(s Stats) uint64 { return s.SeqGaps }),
+	metric.Counter("tcm_offset_gaps_total", "Times that offsets of the windows topic were missing.", func(s Stats) uint64 { return s.OffsetGaps }),
+	metric.Counter("tcm_offsets_missed_total", "Offsets of the windows topic that were gone before they were read.", func(s Stats) uint64 { return s.Offsets }),
+	metric.Counter("tcm_partition_stalls_total", "Times that a partition stood still and its reader was rebuilt.", func(s Stats) uint64 { return s.Stalls }),
+	metric.Counter("tcm_dead_letters_total", "Messages and records set aside on the dead-letter topic.", func(s Stats) uint64 { return s.Dead }),
+	metric.Counter("tcm_alerts_total", "Alerts sent: alarms raised, cleared, acknowledged and so on.", func(s Stats) uint64 { return s.Alerts }),
+	metric.Counter("tcm_advisories_total", "Advisories sent: sensors, silence and so on, raised and cleared.", func(s Stats) uint64 { return s.Advisories }),
 }
+
+// Metrics returns the counts for Prometheus.
+func (m *Monitor) Metrics() metric.Collector { return metric.Of(m.Stats, metrics) }
 
 // onStall counts what the watchdog of the readers did, and logs a standstill once.
 func (m *Monitor) onStall(s bus.Stall) {

@@ -1,6 +1,8 @@
 package monitor
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/metric"
 )
 
@@ -87,19 +90,35 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]bool{}
-	for i, m := range (Stats{Judged: 1}).Metrics() {
-		if names[m.Name] {
-			t.Errorf("%s is there twice", m.Name)
+	m := new(Monitor)
+	m.judged.Store(1)
+	w := httptest.NewRecorder()
+	metric.Handler(m.Metrics()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	var heads []string
+	values := 0
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.HasPrefix(line, "#") {
+			heads = append(heads, line)
+			continue
 		}
-		names[m.Name] = true
-		if (m.Kind == metric.Counter) != strings.HasSuffix(m.Name, "_total") || m.Value != []float64{1, 0}[min(i, 1)] {
-			t.Errorf("%+v", m)
+		values++
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		kind := "gauge"
+		if strings.HasSuffix(name, "_total") {
+			kind = "counter"
+		}
+		if !slices.Contains(heads, "# TYPE "+name+" "+kind+"\n") || value != map[bool]string{true: "1", false: "0"}[name == "tcm_windows_judged_total"] {
+			t.Error(line)
 		}
 		if !slices.ContainsFunc(strings.Split(string(text), "\n"), func(l string) bool {
-			return strings.HasPrefix(l, "| `"+m.Name+"` |") && strings.Contains(l, string(m.Kind))
+			return strings.HasPrefix(l, "| `"+name+"` |") && strings.Contains(l, kind)
 		}) {
-			t.Errorf("docs/metrics.md lacks %s, a %s", m.Name, m.Kind)
+			t.Errorf("docs/metrics.md lacks %s, a %s", name, kind)
 		}
 	}
+	if values != len(metrics) {
+		t.Errorf("%d metrics, want %d", values, len(metrics))
+	}
+	slices.Sort(heads)
+	golden.Check(t, "metrics.txt", strings.Join(heads, ""))
 }

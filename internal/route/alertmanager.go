@@ -12,68 +12,75 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
-// Alertmanager is one that speaks API v2, which gets the alerts of Prometheus too.
+// Alertmanager is the Alertmanager of Prometheus, with API v2.
 //
-// An alert fires there while the alarm of a machine calls people: while it stands,
-// acknowledged or not, and is not shelved, suppressed or out of service. Each
-// advisory that stands fires as one of its own. What fires is sent again every
-// Resend, so that an Alertmanager that lost it has it again, and one whose monitor
-// is gone resolves it after its resolve_timeout; what no longer does is sent once
-// more with endsAt. Labels say what it is about and never change meanwhile,
-// annotations why and since when.
+// An alert fires there while the alarm of a machine calls people: while it is open,
+// acknowledged or not, and not shelved, suppressed or out of service. Each open advisory
+// fires as an alert of its own. A firing alert is sent again every Resend. So an
+// Alertmanager that lost it gets it again, and one whose monitor has stopped resolves it
+// after its resolve_timeout. An alert that no longer fires is sent once more with
+// endsAt. Labels name the machine and do not change meanwhile; annotations give the
+// reason and the time.
 type Alertmanager struct {
 	URL    string            `yaml:"url"`    // below which api/v2/alerts is
 	Resend time.Duration     `yaml:"resend"` // 0 means 1 min
 	Labels map[string]string `yaml:"labels"` // that every alert gets, such as team
 	Token  credential.Secret `yaml:"token"`  // sent as bearer token
 
-	User         string          `yaml:"user"` // or basic authentication
-	PasswordFile string          `yaml:"password_file"`
-	PasswordEnv  string          `yaml:"password_env"`
-	TLS          *credential.TLS `yaml:"tls"`
+	Login credential.Login `yaml:",inline"` // or basic authentication
+	TLS   *credential.TLS  `yaml:"tls"`
 }
 
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-func (a *Alertmanager) check() *wrong {
-	if err := checkURL(a.URL, "http", "https", !a.Token.IsZero() || a.User != ""); err != nil {
-		return &wrong{"url", err}
+func (a *Alertmanager) check() error {
+	if err := checkURL(a.URL, "http", "https", !a.Token.IsZero() || a.Login.User != ""); err != nil {
+		return &config.KeyError{Key: "url", Err: err}
 	}
 	if a.Resend < 0 || a.Resend > 0 && a.Resend < time.Second {
-		return bad("resend", "%v: must be some time below Alertmanager's resolve_timeout, such as 1m", a.Resend)
+		return badKey("resend", "%v: must be some time below Alertmanager's resolve_timeout, such as 1m", a.Resend)
 	}
 	for name := range a.Labels {
 		if !labelName.MatchString(name) || slices.Contains([]string{"alertname", "machine", "tool", "subject", "severity"}, name) {
-			return bad("labels", "%q: name labels by letters, digits and _, and by none of alertname, machine, tool, subject and severity", name)
+			return badKey("labels", "%q: name labels by letters, digits and _, and by none of alertname, machine, tool, subject and severity", name)
 		}
 	}
-	if a.User != "" && !a.Token.IsZero() {
-		return bad("user", "both a token and a password: name one of them")
+	if a.Login.User != "" && !a.Token.IsZero() {
+		return badKey("user", "both a token and a password: name one of them")
 	}
-	if w := checkSecret("token", a.Token); w != nil {
-		return w
+	if err := config.Under("token", a.Token.Check()); err != nil {
+		return err
 	}
-	if w := checkLogin(a.User, a.PasswordFile, a.PasswordEnv); w != nil {
-		return w
+	if err := checkLogin(a.Login); err != nil {
+		return err
 	}
 	return checkFiles(a.TLS)
 }
+
+func (a *Alertmanager) resolve(file string) {
+	a.Token, a.Login, a.TLS = a.Token.Resolve(file), a.Login.Resolve(file), a.TLS.Resolve(file)
+}
+
+func (a *Alertmanager) target() string { return "Alertmanager at " + host(a.URL) }
+
+func (a *Alertmanager) open(r *Route) (receiver, error) { return newAlertmanager(*a, r), nil }
 
 type alertmanagerReceiver struct {
 	cfg    Alertmanager
 	client *http.Client
 	now    func() time.Time
-	*picture
+	*machineStates
 }
 
 func newAlertmanager(a Alertmanager, r *Route) *alertmanagerReceiver {
 	if a.Resend == 0 {
 		a.Resend = time.Minute
 	}
-	return &alertmanagerReceiver{cfg: a, client: newHTTP(a.TLS, r.opt.Dial), now: r.time, picture: newPicture()}
+	return &alertmanagerReceiver{cfg: a, client: newHTTP(a.TLS, r.opt.Dial), now: r.time, machineStates: newMachineStates()}
 }
 
 // postableAlert is an alert as API v2 takes it.
@@ -190,13 +197,13 @@ func (a *alertmanagerReceiver) alert(name string, e, why *Event) postableAlert {
 func (a *alertmanagerReceiver) take(partition int, events []*Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.picture.take(partition, events)
+	a.machineStates.take(partition, events)
 }
 
 func (a *alertmanagerReceiver) drop(partition int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.picture.drop(partition)
+	a.machineStates.drop(partition)
 }
 
 func (a *alertmanagerReceiver) every() time.Duration { return a.cfg.Resend }
@@ -249,14 +256,14 @@ func (a *alertmanagerReceiver) path(name string) (*url.URL, error) {
 
 // login puts the token or the password into a request.
 func (a *alertmanagerReceiver) login(req *http.Request) (secrets []string, err error) {
-	if a.cfg.User == "" {
+	if a.cfg.Login.User == "" {
 		return bearer(req, a.cfg.Token)
 	}
-	password, err := credential.Secret{File: a.cfg.PasswordFile, Env: a.cfg.PasswordEnv}.Read()
+	password, err := a.cfg.Login.Password()
 	if err != nil {
-		return nil, fmt.Errorf("password: %w", err)
+		return nil, err
 	}
-	req.SetBasicAuth(a.cfg.User, password)
+	req.SetBasicAuth(a.cfg.Login.User, password)
 	return []string{password}, nil
 }
 

@@ -24,10 +24,10 @@ type Event struct {
 	message bus.Message
 }
 
-// facts are what filters and receivers know of an event, whatever its type. The
-// names are those of the schemas; what an event has not is empty.
+// facts are what filters and receivers know of an event of any type. The names are the
+// names of the schemas; a property that an event lacks is empty.
 type facts struct {
-	Group    string `json:"group"` // of the monitor that published it; empty: an older one did not say
+	Group    string `json:"group"` // of the monitor that published it; empty: an older monitor
 	Machine  string `json:"machine"`
 	Tool     string `json:"tool"`
 	Hole     string `json:"hole"`
@@ -57,15 +57,15 @@ type facts struct {
 	} `json:"evidence"`
 }
 
-// Types of events that receivers understand, which is more than to pass them on.
+// Types of events that receivers understand. They pass other types on as they are.
 const (
 	alertType    = event.AlertType
 	advisoryType = event.AdvisoryType
 	evidenceType = event.EvidenceType
 )
 
-// Open returns the event that a message is. It reports a message that is none.
-// Types that nobody knows yet are events too: within v1 there may be more.
+// Open returns the event in a message. It returns an error if the message is not an
+// event. An unknown type is an event too: more types may come within v1.
 func Open(m bus.Message) (*Event, error) {
 	e := &Event{ID: string(m.Header("ce_id")), Type: string(m.Header("ce_type")), Machine: m.Key, Sent: m.Time, Body: m.Value, message: m}
 	if e.ID == "" || e.Type == "" {
@@ -122,11 +122,10 @@ func (e *Event) link() string {
 // test is what the ids of events begin with that `monitor alerts test` sends.
 const test = "test/"
 
-// isTest reports whether somebody only wants to know whether a route works.
+// isTest reports whether the event only tests a route.
 func (e *Event) isTest() bool { return strings.HasPrefix(e.ID, test) }
 
-// TestEvent returns an alert that says that it is a test. The nonce makes its id
-// one that nobody has used.
+// TestEvent returns an alert that is marked as a test. The nonce makes its id new.
 func TestEvent(nonce, severity string, at time.Time) *Event {
 	const machine = "test/test/test/test/test"
 	a := event.Alert{

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // zones have names on a machine without any, too
+
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // Filter says which events a route is for. An empty field lets all pass.
@@ -16,61 +19,64 @@ type Filter struct {
 	Kinds    []string `yaml:"kinds"`    // alert, evidence, advisory, or kinds of advisories
 	States   []string `yaml:"states"`   // of alerts and advisories
 	Machines []string `yaml:"machines"` // patterns of paths or, without a slash, of their last part
-	Hours    string   `yaml:"hours"`    // "06:00-14:00"; of what was said by the clock then
-	Zone     string   `yaml:"zone"`     // of the hours, such as Europe/Madrid; empty: that of this machine
+	Hours    string   `yaml:"hours"`    // "06:00-14:00"; events that were sent in this time of day
+	Zone     string   `yaml:"zone"`     // of the hours, such as Europe/Madrid; empty: the zone of this machine
 }
 
+// Words that a filter may name.
 var (
 	severities = []string{"info", "warning"}
-	kinds      = []string{"alert", "advisory", "evidence", "sensor", "silence", "unknown", "drift"}
-	states     = []string{
-		"raised", "cleared", "returned", "reactivated", "acknowledged", "shelved", "unshelved", "suppressed", "unsuppressed", "out_of_service", "in_service", "refused",
-		"marked_false", "unmarked_false",
-	}
+	kinds      = append([]string{"alert", "advisory", "evidence"}, words(event.AdvisoryKinds)...)
+	states     = words(event.AlertStates)
 )
 
-// filter is a Filter that was understood.
+// words returns the names in a list of package event.
+func words[T ~string](list []T) (all []string) {
+	for _, w := range list {
+		all = append(all, string(w))
+	}
+	return all
+}
+
+// filter is a Filter that was read.
 type filter struct {
 	Filter
 	from, to time.Duration // of the day; equal: all of it
 	zone     *time.Location
 }
 
-// wrong is what is wrong with a key of the configuration.
-type wrong struct {
-	key string
-	err error
+// badKey reports a value of the configuration that cannot be used.
+func badKey(key, format string, args ...any) error {
+	return &config.KeyError{Key: key, Err: fmt.Errorf(format, args...)}
 }
 
-func bad(key, format string, args ...any) *wrong { return &wrong{key, fmt.Errorf(format, args...)} }
-
-func (f Filter) compile() (c filter, w *wrong) {
+func (f Filter) compile() (c filter, err error) {
 	c = filter{Filter: f, zone: time.Local}
 	if f.Severity != "" && !slices.Contains(severities, f.Severity) {
-		return c, bad("severity", "%q: choose one of %q, the least that passes", f.Severity, severities)
+		return c, badKey("severity", "%q: choose one of %q, the least that passes", f.Severity, severities)
 	}
 	for i, k := range f.Kinds {
 		if !slices.Contains(kinds, k) {
-			return c, bad(fmt.Sprintf("kinds[%d]", i), "%q: choose of %q", k, kinds)
+			return c, badKey(fmt.Sprintf("kinds[%d]", i), "%q: choose of %q", k, kinds)
 		}
 	}
 	for i, s := range f.States {
 		if !slices.Contains(states, s) {
-			return c, bad(fmt.Sprintf("states[%d]", i), "%q: choose of %q", s, states)
+			return c, badKey(fmt.Sprintf("states[%d]", i), "%q: choose of %q", s, states)
 		}
 	}
 	for i, m := range f.Machines {
 		if _, err := path.Match(m, ""); err != nil || m == "" {
-			return c, bad(fmt.Sprintf("machines[%d]", i), "%q: write a path, in which * stands for all but a slash, or the last part of one", m)
+			return c, badKey(fmt.Sprintf("machines[%d]", i), "%q: write a path, in which * stands for all but a slash, or the last part of one", m)
 		}
 	}
 	if f.Zone != "" {
 		zone, err := time.LoadLocation(f.Zone)
 		if err != nil {
-			return c, bad("zone", "%q: name one as in Europe/Madrid or UTC", f.Zone)
+			return c, badKey("zone", "%q: name one as in Europe/Madrid or UTC", f.Zone)
 		}
 		if c.zone = zone; f.Hours == "" {
-			return c, bad("zone", "%s of which hours? Add `hours: \"06:00-14:00\"`, or remove it", f.Zone)
+			return c, badKey("zone", "%s of which hours? Add `hours: \"06:00-14:00\"`, or remove it", f.Zone)
 		}
 	}
 	if f.Hours != "" {
@@ -79,7 +85,7 @@ func (f Filter) compile() (c filter, w *wrong) {
 		c.from, err1 = ofDay(from)
 		c.to, err2 = ofDay(to)
 		if !ok || errors.Join(err1, err2) != nil || c.from == c.to {
-			return c, bad("hours", "%q: write two times of day as in \"06:00-14:00\" or, over midnight, \"22:00-06:00\"", f.Hours)
+			return c, badKey("hours", "%q: write two times of day as in \"06:00-14:00\" or, over midnight, \"22:00-06:00\"", f.Hours)
 		}
 	}
 	return c, nil
@@ -94,7 +100,7 @@ func ofDay(text string) (time.Duration, error) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err
 }
 
-// lets reports why an event does not pass, or an empty text if it does.
+// stops reports why an event does not pass, or an empty text if it does.
 func (f *filter) stops(e *Event) string {
 	if f.Severity == "warning" && e.Severity == "info" {
 		return "its severity is info, `severity` wants warning"
@@ -109,7 +115,7 @@ func (f *filter) stops(e *Event) string {
 		return fmt.Sprintf("its machine is %s, `machines` are %q", e.Machine, f.Machines)
 	}
 	if f.from != f.to && !f.within(e.Sent) {
-		return fmt.Sprintf("it was said at %s, `hours` are %s", e.Sent.In(f.zone).Format("15:04 MST"), f.Hours)
+		return fmt.Sprintf("it was sent at %s, `hours` are %s", e.Sent.In(f.zone).Format("15:04 MST"), f.Hours)
 	}
 	return ""
 }
@@ -124,7 +130,7 @@ func matches(pattern string, e *Event) bool {
 }
 
 // within reports whether the hours hold t. A shift that begins at 22:00 ends on
-// the next day; hours are those of the clock on the wall, also when it is moved.
+// the next day. Hours follow the local clock, also in summer.
 func (f *filter) within(t time.Time) bool {
 	t = t.In(f.zone)
 	d := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second

@@ -60,12 +60,40 @@ func TestFilter(t *testing.T) {
 	} {
 		f, w := tc.f.compile()
 		if w != nil {
-			t.Errorf("%s: %s: %v", why, w.key, w.err)
+			t.Errorf("%s: %v", why, w)
 			continue
 		}
 		if got := f.stops(tc.e); (got == "") != tc.want {
 			t.Errorf("%s: passes is %v, %q", why, !tc.want, got)
 		}
+	}
+}
+
+// A route can be for each state and each kind of advisory that monitors publish.
+func TestFilterKnowsEveryEvent(t *testing.T) {
+	for _, state := range event.AlertStates {
+		checkOnly(t, Filter{States: []string{string(state)}}, opened(t, alert(drill, 1, state)))
+	}
+	for _, kind := range event.AdvisoryKinds {
+		checkOnly(t, Filter{Kinds: []string{string(kind)}}, opened(t, advisory(drill, 3, string(kind), "", event.Raised)))
+	}
+}
+
+// checkOnly reports a filter that cannot be used, or that stops e, or that lets an
+// event of another state and kind pass.
+func checkOnly(t *testing.T, f Filter, e *Event) {
+	t.Helper()
+	c, w := f.compile()
+	if w != nil {
+		t.Errorf("%+v: %v", f, w)
+		return
+	}
+	if why := c.stops(e); why != "" {
+		t.Errorf("%+v stops its own event: %s", f, why)
+	}
+	other := opened(t, advisory(drill, 3, "later", "", "later"))
+	if c.stops(other) == "" {
+		t.Errorf("%+v lets an event of another state and kind pass", f)
 	}
 }
 
@@ -114,7 +142,7 @@ func TestCalls(t *testing.T) {
 // Who says of an alarm that is over that it was false says nothing of the one that
 // stands: receivers of states are not told, and a mail asks nobody to acknowledge it.
 func TestMarked(t *testing.T) {
-	p := newPicture()
+	p := newMachineStates()
 	s := p.of(0, drill)
 	s.apply(opened(t, alert(drill, 1, event.Raised)))
 	before := *s
@@ -123,11 +151,11 @@ func TestMarked(t *testing.T) {
 		if s.apply(e) || s.last != before.last || s.raised != before.raised || machineState(s).Incident != "A-K3ZQ7M2P" {
 			t.Errorf("%s: %+v", state, machineState(s))
 		}
-		if text := words(e); strings.Contains(text, "alerts ack") || !strings.Contains(text, "alarm     A-AAAAAAAA\n") {
+		if text := mailText(e); strings.Contains(text, "alerts ack") || !strings.Contains(text, "alarm     A-AAAAAAAA\n") {
 			t.Errorf("%s: a mail says\n%s", state, text)
 		}
 		if _, w := (Filter{States: []string{string(state)}}).compile(); w != nil {
-			t.Error(w.err)
+			t.Error(w)
 		}
 	}
 }

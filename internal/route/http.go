@@ -2,7 +2,6 @@ package route
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,8 +19,8 @@ import (
 )
 
 // newHTTP returns a client that reads the files of TLS for every connection and
-// follows no redirects: a signed request is for whom it was signed for. Without TLS
-// it connects with dial; nil means as usual.
+// follows no redirects: a signed request is for the receiver it was signed for. Without TLS
+// it connects with dial; nil means the network of the system.
 func newHTTP(files *credential.TLS, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -46,7 +45,8 @@ func dialTLS(ctx context.Context, files *credential.TLS, network, address string
 	return (&tls.Dialer{Config: cfg}).DialContext(ctx, network, address)
 }
 
-// dialProbe connects to the host of a URL and hangs up. It says what it found.
+// dialProbe connects to the host of a URL and closes the connection. It returns what it
+// found.
 func dialProbe(ctx context.Context, u *url.URL, files *credential.TLS) (string, error) {
 	secure := u.Scheme == "https"
 	port := u.Port()
@@ -71,7 +71,7 @@ func dialProbe(ctx context.Context, u *url.URL, files *credential.TLS) (string, 
 	return fmt.Sprintf("%s answers, TLS, certificate until %s", addr, cert.NotAfter.UTC().Format(time.DateOnly)), nil
 }
 
-// dialError says what can be done about a receiver that is not reached.
+// dialError adds a remedy to the error of a receiver that cannot be reached.
 func dialError(err error) error {
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
@@ -79,15 +79,15 @@ func dialError(err error) error {
 	case errors.As(err, &dns):
 		return fmt.Errorf("%w: correct the address, or the name server of this machine", err)
 	case errors.As(err, &cert):
-		return fmt.Errorf("%w: name who signed it in `tls: {ca: FILE}`", err)
+		return fmt.Errorf("%w: name the CA that signed it in `tls: {ca: FILE}`", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return errors.New("nothing within the `timeout`: check the receiver, the network and firewalls")
+		return errors.New("no answer within the `timeout`: check the receiver, the network and firewalls")
 	}
 	return fmt.Errorf("%w: check the address, and that the receiver runs", err)
 }
 
-// post sends a body and puts the answer in the words of receivers: nil, a refusal,
-// a later, or what may pass. Secrets are kept out of the error.
+// post sends a body. It returns nil, a refusal, a later, or an error to retry. No error
+// quotes a secret.
 func post(client *http.Client, req *http.Request, body []byte, secrets []string, now time.Time) error {
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -112,7 +112,7 @@ func post(client *http.Client, req *http.Request, body []byte, secrets []string,
 	case code/100 == 3:
 		return fmt.Errorf("%w: redirects are not followed: correct the URL", err)
 	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
-		return fmt.Errorf("%w: correct the token or the password; nothing has to be restarted", err)
+		return fmt.Errorf("%w: correct the token or the password; no restart is needed", err)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 4:
 		if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
 			return &later{err, after}
@@ -152,8 +152,8 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// bearer puts a token into a request, if there is one. It returns what must not be
-// quoted.
+// bearer puts a token into a request, if there is one. It returns the secrets, which
+// errors must not quote.
 func bearer(req *http.Request, token credential.Secret) (secrets []string, err error) {
 	if token.IsZero() {
 		return nil, nil
@@ -164,15 +164,4 @@ func bearer(req *http.Request, token credential.Secret) (secrets []string, err e
 	}
 	req.Header.Set("Authorization", "Bearer "+text)
 	return []string{text}, nil
-}
-
-// checkSecret reports a secret that cannot be read.
-func checkSecret(key string, s credential.Secret) *wrong {
-	if s.IsZero() {
-		return nil
-	}
-	if _, err := s.Lines(); err != nil {
-		return bad(key+"."+cmp.Or(map[bool]string{true: "file"}[s.File != ""], "env"), "%w", err)
-	}
-	return nil
 }

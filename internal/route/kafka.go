@@ -12,19 +12,29 @@ import (
 // Kafka is a topic that gets the events as they are: key, headers and value. The
 // topic must be there.
 type Kafka struct {
-	Topic   string
-	Cluster *bus.Config // nil: that of the alerts
+	Topic   string       `yaml:"topic"`
+	Cluster bus.Settings `yaml:",inline"` // without brokers: the cluster of the alerts
+
+	file string // from whose folder the paths of Cluster begin
 }
 
-func (k *Kafka) check(bus.Config) *wrong {
+func (k *Kafka) check() error {
 	if k.Topic == "" {
-		return bad("topic", "name the topic that gets the alerts")
+		return badKey("topic", "name the topic that gets the alerts")
 	}
-	if k.Cluster == nil && strings.HasPrefix(k.Topic, "tcm.") {
-		return bad("topic", "%s: names that begin with tcm. are Flank's own, and a route from %s to itself never ends: name another topic, or another cluster's `brokers`", k.Topic, bus.TopicAlerts)
+	if len(k.Cluster.Brokers) == 0 && strings.HasPrefix(k.Topic, "tcm.") {
+		return badKey("topic", "%s: names that begin with tcm. are Flank's own, and a route from %s to itself never ends: name another topic, or another cluster's `brokers`", k.Topic, bus.TopicAlerts)
 	}
-	return nil
+	if len(k.Cluster.Brokers) == 0 {
+		return nil
+	}
+	_, err := k.Cluster.Config(k.file, "")
+	return err
 }
+
+func (k *Kafka) resolve(file string) { k.file = file }
+
+func (k *Kafka) target() string { return "Kafka, topic " + k.Topic }
 
 type kafkaReceiver struct {
 	topic string
@@ -32,14 +42,20 @@ type kafkaReceiver struct {
 	out   *bus.Producer
 }
 
-func newKafka(k Kafka, r *Route) (*kafkaReceiver, error) {
+func (k *Kafka) open(r *Route) (receiver, error) {
 	cfg := r.opt.Bus
-	if k.Cluster != nil {
-		cfg = *k.Cluster
+	if len(k.Cluster.Brokers) > 0 {
+		var err error
+		if cfg, err = k.Cluster.Config(k.file, cfg.ClientID); err != nil {
+			return nil, err
+		}
 	}
-	cfg.OnRetry, cfg.OnStall, cfg.OnGap = nil, nil, nil // the route says it
+	cfg.OnRetry, cfg.OnStall, cfg.OnGap = nil, nil, nil // the route logs it
 	out, err := bus.NewProducer(cfg)
-	return &kafkaReceiver{k.Topic, cfg, out}, err
+	if err != nil {
+		return nil, err
+	}
+	return &kafkaReceiver{k.Topic, cfg, out}, nil
 }
 
 func (k *kafkaReceiver) deliver(ctx context.Context, e *Event) error {

@@ -18,61 +18,69 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
-// MQTT is a broker of MQTT 5 that is shown how machines stand: a retained message
+// MQTT is a broker of MQTT 5 that shows the state of machines: a retained message
 // for each machine on PREFIX/MACHINE/alarm, QoS 1, with the JSON of a
 // [MachineState]; or, with Sparkplug, births, data and deaths as Sparkplug B has
-// them. Never a waveform, and no history: who connects later sees how things are.
+// them. It gets neither waveforms nor history: a client that connects later gets the
+// present state.
 type MQTT struct {
-	Broker       string          `yaml:"broker"`    // mqtt://host:1883 or mqtts://host:8883
-	Prefix       string          `yaml:"prefix"`    // of topics; empty: flank
-	ClientID     string          `yaml:"client_id"` // of each monitor another; empty: made of the route's name and the host's
-	Sparkplug    *Sparkplug      `yaml:"sparkplug"`
-	User         string          `yaml:"user"`
-	PasswordFile string          `yaml:"password_file"`
-	PasswordEnv  string          `yaml:"password_env"`
-	TLS          *credential.TLS `yaml:"tls"`
+	Broker    string           `yaml:"broker"`    // mqtt://host:1883 or mqtts://host:8883
+	Prefix    string           `yaml:"prefix"`    // of topics; empty: flank
+	ClientID  string           `yaml:"client_id"` // of each monitor another; empty: made of the route's name and the host's
+	Sparkplug *Sparkplug       `yaml:"sparkplug"`
+	Login     credential.Login `yaml:",inline"`
+	TLS       *credential.TLS  `yaml:"tls"`
 }
 
-func (m *MQTT) check() *wrong {
-	if err := checkURL(m.Broker, "mqtt", "mqtts", m.User != ""); err != nil {
-		return &wrong{"broker", err}
+func (m *MQTT) check() error {
+	if err := checkURL(m.Broker, "mqtt", "mqtts", m.Login.User != ""); err != nil {
+		return &config.KeyError{Key: "broker", Err: err}
 	}
 	if strings.ContainsAny(m.Prefix, "+#") {
-		return bad("prefix", "%q: a topic has neither + nor #", m.Prefix)
+		return badKey("prefix", "%q: a topic has neither + nor #", m.Prefix)
 	}
 	if m.Sparkplug != nil {
 		if m.Prefix != "" {
-			return bad("prefix", "topics of Sparkplug begin with spBv1.0: remove it, or `sparkplug`")
+			return badKey("prefix", "topics of Sparkplug begin with spBv1.0: remove it, or `sparkplug`")
 		}
-		if w := m.Sparkplug.check(); w != nil {
-			return w
+		if err := m.Sparkplug.check(); err != nil {
+			return err
 		}
 	}
-	if w := checkLogin(m.User, m.PasswordFile, m.PasswordEnv); w != nil {
-		return w
+	if err := checkLogin(m.Login); err != nil {
+		return err
 	}
 	return checkFiles(m.TLS)
 }
 
-// MachineState is how a machine stands, as it is retained and as
+func (m *MQTT) resolve(file string) {
+	m.Login, m.TLS = m.Login.Resolve(file), m.TLS.Resolve(file)
+}
+
+func (m *MQTT) target() string { return "MQTT at " + host(m.Broker) }
+
+func (m *MQTT) open(r *Route) (receiver, error) { return newMQTT(*m, r), nil }
+
+// MachineState is the state of a machine, as it is retained and as
 // schemas/machine-state.schema.json describes it.
 type MachineState struct {
 	Machine    string          `json:"machine"`
 	Alarm      string          `json:"alarm"`  // its state, in the words of an alert
-	Active     bool            `json:"active"` // somebody is to be called: it stands and is not masked
+	Active     bool            `json:"active"` // the alarm calls people: it is open and not masked
 	Incident   string          `json:"incident,omitempty"`
 	Tool       string          `json:"tool,omitempty"`
-	Since      time.Time       `json:"since,omitzero"` // of an alarm that stands
+	Since      time.Time       `json:"since,omitzero"` // of an open alarm
 	At         time.Time       `json:"at,omitzero"`    // of the last alert
 	Text       string          `json:"text,omitempty"` // of it
 	Evidence   string          `json:"evidence,omitempty"`
-	Advisories []AdvisoryState `json:"advisories"` // that stand
+	Advisories []AdvisoryState `json:"advisories"` // open ones
 }
 
-// AdvisoryState is an advisory that stands.
+// AdvisoryState is an open advisory.
 type AdvisoryState struct {
 	Kind    string    `json:"kind"`
 	Subject string    `json:"subject,omitempty"` // channel, or the rate of several
@@ -99,16 +107,16 @@ type mqttReceiver struct {
 	cfg     MQTT
 	timeout time.Duration
 	now     func() time.Time
-	*picture
+	*machineStates
 
 	once    sync.Once
 	manager *autopaho.ConnectionManager
-	broken  error // why there is no manager
+	broken  error // set if there is no manager
 	stop    context.CancelFunc
-	trouble atomic.Pointer[error] // why there was no connection last
+	trouble atomic.Pointer[error] // of the last connection that failed
 
-	downs atomic.Int64 // connections that ended, or whose births a host wants again
-	shown int64        // value of downs for which all was shown; guarded by the picture
+	downs atomic.Int64 // connections that ended, or after which a host asks for births again
+	shown int64        // value of downs for which every machine was shown; guarded by the lock of machineStates
 	bd    atomic.Int64 // bdSeq of the last CONNECT
 	seq   int          // of the next message of Sparkplug
 }
@@ -131,7 +139,7 @@ func newMQTT(m MQTT, r *Route) *mqttReceiver {
 		}
 		m.Sparkplug = &named
 	}
-	q := &mqttReceiver{cfg: m, timeout: r.timeout, now: r.time, picture: newPicture(), shown: -1}
+	q := &mqttReceiver{cfg: m, timeout: r.timeout, now: r.time, machineStates: newMachineStates(), shown: -1}
 	q.bd.Store(-1)
 	return q
 }
@@ -157,7 +165,7 @@ func (q *mqttReceiver) connect() error {
 			OnConnectionDown:     func() bool { q.downs.Add(1); return true },
 			OnConnectError:       func(err error) { q.trouble.Store(&err) },
 			DisconnectPacketBuilder: func() *paho.Disconnect {
-				return &paho.Disconnect{ReasonCode: packets.DisconnectDisconnectWithWillMessage} // the death is told now
+				return &paho.Disconnect{ReasonCode: packets.DisconnectDisconnectWithWillMessage} // the broker publishes the death now
 			},
 			ClientConfig: paho.ClientConfig{
 				ClientID:           q.cfg.ClientID,
@@ -171,7 +179,7 @@ func (q *mqttReceiver) connect() error {
 }
 
 func (q *mqttReceiver) hungUp(code byte) {
-	err := fmt.Errorf("the broker hung up with reason code %#x", code)
+	err := fmt.Errorf("the broker closed the connection with reason code %#x", code)
 	if code == packets.DisconnectSessionTakenOver {
 		err = fmt.Errorf("another program connects as %s: give each monitor a `client_id` of its own", q.cfg.ClientID)
 	}
@@ -196,16 +204,15 @@ func (q *mqttReceiver) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error)
 	if s := q.cfg.Sparkplug; s != nil {
 		c.WillMessage = &paho.WillMessage{Topic: s.topic("NDEATH", ""), QoS: 1, Payload: q.death()}
 	}
-	if q.cfg.User == "" {
+	if q.cfg.Login.User == "" {
 		return c, nil
 	}
-	password, err := credential.Secret{File: q.cfg.PasswordFile, Env: q.cfg.PasswordEnv}.Read()
+	password, err := q.cfg.Login.Password()
 	if err != nil {
-		err = fmt.Errorf("password: %w", err)
 		q.trouble.Store(&err)
 		return nil, err
 	}
-	c.UsernameFlag, c.Username = true, q.cfg.User
+	c.UsernameFlag, c.Username = true, q.cfg.Login.User
 	c.PasswordFlag, c.Password = true, []byte(password)
 	return c, nil
 }
@@ -229,10 +236,10 @@ func (q *mqttReceiver) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_ = q.showAll(ctx, m) // whoever delivers next tries again, and says why not
+	_ = q.showAll(ctx, m) // the next delivery tries again and reports the error
 }
 
-// receive hears a host that wants births again.
+// receive handles a host's request for births.
 func (q *mqttReceiver) receive(p paho.PublishReceived) (bool, error) {
 	if again, err := spbWants(p.Packet.Payload, spbRebirth); err != nil || !again {
 		return true, nil
@@ -248,8 +255,8 @@ func (q *mqttReceiver) receive(p paho.PublishReceived) (bool, error) {
 	return true, nil
 }
 
-// showAll shows how all machines stand, unless this connection was shown that. The
-// caller holds the lock.
+// showAll shows the state of all machines, unless this connection has it. The caller
+// holds the lock.
 func (q *mqttReceiver) showAll(ctx context.Context, m *autopaho.ConnectionManager) error {
 	downs := q.downs.Load()
 	if q.shown == downs {
@@ -271,7 +278,7 @@ func (q *mqttReceiver) showAll(ctx context.Context, m *autopaho.ConnectionManage
 	return nil
 }
 
-// show shows how one machine stands; typ is of Sparkplug.
+// show shows the state of one machine; typ is the message type of Sparkplug.
 func (q *mqttReceiver) show(ctx context.Context, m *autopaho.ConnectionManager, typ string, s *standing) error {
 	if q.cfg.Sparkplug != nil {
 		return q.sparkplug(ctx, m, typ, s.machine, spbDevice(s))
@@ -279,7 +286,7 @@ func (q *mqttReceiver) show(ctx context.Context, m *autopaho.ConnectionManager, 
 	return q.publish(ctx, m, q.topic(s.machine), machineState(s), true)
 }
 
-// inTopic replaces what topics give a meaning to.
+// inTopic replaces characters that have a meaning in topics.
 var inTopic = strings.NewReplacer("/", "_", "+", "_", "#", "_")
 
 // topic is where a machine's state is retained.
@@ -302,8 +309,8 @@ func (q *mqttReceiver) publish(ctx context.Context, m *autopaho.ConnectionManage
 	return published(topic, res, err)
 }
 
-// sparkplug sends a message with the next seq. QoS 0 is Sparkplug's choice: what is
-// lost with a connection is in the births of the next.
+// sparkplug sends a message with the next seq. Sparkplug asks for QoS 0: messages that
+// are lost with a connection are in the births of the next one.
 func (q *mqttReceiver) sparkplug(ctx context.Context, m *autopaho.ConnectionManager, typ, machine string, metrics []spbMetric) error {
 	topic := q.cfg.Sparkplug.topic(typ, machine)
 	payload := spbPayload(q.now(), q.seq, metrics)
@@ -363,12 +370,12 @@ func (q *mqttReceiver) deliver(ctx context.Context, e *Event) error {
 	}
 	err := q.show(ctx, q.manager, typ, s)
 	if err != nil {
-		q.shown = -1 // a host may have missed a seq, or a birth
+		q.shown = -1 // a host may lack a seq or a birth
 	}
 	return err
 }
 
-// deliverTest shows a machine that there is not, which leaves nothing behind.
+// deliverTest shows a machine that does not exist. It leaves nothing behind.
 func (q *mqttReceiver) deliverTest(ctx context.Context, e *Event) error {
 	s := &standing{machine: e.Machine, advisories: make(map[string]*Event)}
 	s.apply(e)
@@ -387,7 +394,7 @@ func (q *mqttReceiver) deliverTest(ctx context.Context, e *Event) error {
 func (q *mqttReceiver) take(partition int, events []*Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.picture.take(partition, events)
+	q.machineStates.take(partition, events)
 	q.shown = -1
 }
 
@@ -402,8 +409,8 @@ func (q *mqttReceiver) again(ctx context.Context, _ int) error {
 	return q.showAll(ctx, q.manager)
 }
 
-// drop says of Sparkplug's devices that this node has them no more: the monitor that
-// has the partition now has them as its own.
+// drop publishes the death of Sparkplug's devices: the monitor that has the partition
+// now shows them as its own.
 func (q *mqttReceiver) drop(partition int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -417,7 +424,7 @@ func (q *mqttReceiver) drop(partition int) {
 			}
 		}
 	}
-	q.picture.drop(partition)
+	q.machineStates.drop(partition)
 }
 
 func (q *mqttReceiver) probe(ctx context.Context) (string, error) {
@@ -425,8 +432,8 @@ func (q *mqttReceiver) probe(ctx context.Context) (string, error) {
 		return "", err
 	}
 	found := host(q.cfg.Broker) + " answers"
-	if q.cfg.User != "" {
-		found += ", user " + q.cfg.User
+	if q.cfg.Login.User != "" {
+		found += ", user " + q.cfg.Login.User
 	}
 	return found, nil
 }
@@ -437,6 +444,6 @@ func (q *mqttReceiver) close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_ = q.manager.Disconnect(ctx) // or the will says it
+	_ = q.manager.Disconnect(ctx) // if it fails, the broker publishes the will
 	q.stop()
 }

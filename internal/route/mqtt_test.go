@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/mqtttest"
 	"github.com/flank-tcm/flank/schemas"
@@ -62,7 +63,7 @@ func mqttRoute(t *testing.T, b *mqtttest.Broker, change ...func(*MQTT)) (*bench,
 	for _, f := range change {
 		f(&m)
 	}
-	r := newBench(t, Config{MQTT: &m}, nil)
+	r := newBench(t, Config{Receivers: Receivers{MQTT: &m}}, nil)
 	r.timeout = patience
 	return r, r.to.(*mqttReceiver)
 }
@@ -127,7 +128,7 @@ func TestRetained(t *testing.T) {
 // Whatever is said of a machine, its state is as the schema has it.
 func TestMachineStateIsValid(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := newPicture().of(0, drill)
+		s := newMachineStates().of(0, drill)
 		for n := range rapid.IntRange(0, 20).Draw(rt, "events") {
 			var m bus.Message
 			if rapid.Bool().Draw(rt, "advisory") {
@@ -177,7 +178,7 @@ func TestMachineStateSchema(t *testing.T) {
 			t.Errorf("%v: schema describes %v and requires %v, the struct has %v, always %v", typ, got, o.Required, all, always)
 		}
 	}
-	s := newPicture().of(0, drill)
+	s := newMachineStates().of(0, drill)
 	s.apply(opened(t, alert(drill, 1, event.Raised)))
 	s.apply(opened(t, advisory(drill, 2, "sensor", "ch07", event.Raised)))
 	for why, change := range map[string]func(d map[string]any){
@@ -206,7 +207,7 @@ func TestMachineStateSchema(t *testing.T) {
 func TestMQTTAway(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{Users: map[string]string{"flank": "right"}})
 	t.Setenv("MQTT_PASSWORD", "wrong")
-	_, to := mqttRoute(t, s, func(m *MQTT) { m.User, m.PasswordEnv = "flank", "MQTT_PASSWORD" })
+	_, to := mqttRoute(t, s, func(m *MQTT) { m.Login = credential.Login{User: "flank", PasswordEnv: "MQTT_PASSWORD"} })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	err := to.deliver(ctx, opened(t, alert(drill, 1, event.Raised)))

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// refusal is what a receiver says who will never take an event: sending it again
-// is of no use.
+// refusal is the error of a receiver that will never take an event.
 type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
 
-// later is what a receiver says who names the time after which to try again.
+// later is the error of a receiver that names the time after which to try again.
 type later struct {
 	err   error
 	after time.Duration
@@ -30,8 +29,8 @@ const (
 )
 
 // wait returns how long to wait after so many failures in a row: twice as long
-// each time up to longWait, and by chance up to half of that less, so that routes
-// do not knock together; never less than what the receiver asked for.
+// each time up to longWait, and at random up to half of that less, so that routes
+// do not retry at the same time. It is never less than the receiver asked for.
 func wait(failures int, asked time.Duration, rng *rand.Rand) time.Duration {
 	d := longWait
 	if n := failures - 1; n < 6 {

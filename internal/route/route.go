@@ -1,25 +1,25 @@
-// Package route takes what is said on tcm.alerts.v1 to those who want to know.
+// Package route delivers the events on tcm.alerts.v1 to receivers outside Flank.
 //
 // An [Event] is a message of that topic: an alert, an advisory, or the evidence of
-// an alert. A [Route] takes the events that pass its [Filter] to one receiver: a
+// an alert. A [Route] delivers the events that pass its [Filter] to one receiver: a
 // topic of Kafka, a webhook, an Alertmanager, a broker of MQTT, or mailboxes. Each
-// route is a consumer group of its own, so that a receiver that is slow or dead
-// delays neither the judging of windows nor another route, and finds everything,
-// in order for each machine, when it is back: an event is tried until the receiver
-// has it, and only then is the position in the stream moved on. Delivery is
-// therefore at least once; a route drops what it remembers to have delivered, and
-// an event has the same id whenever it comes.
+// route is a consumer group of its own. A slow or dead receiver therefore delays
+// neither the judging of windows nor another route, and gets everything, in order for
+// each machine, when it is back. The route retries an event until the receiver has it,
+// and only then moves its position in the stream. Delivery is at least once; a route
+// drops events that it remembers to have delivered. An event always has the same id.
 //
-// A receiver that says it will never take an event has refused it. A refused event
-// is set aside on tcm.dlq.v1 with the reason, and does not hold up those behind it.
+// A receiver that will never take an event refuses it. The route sets a refused event
+// aside on tcm.dlq.v1 with the reason and continues with the next one.
 //
-// Alertmanager and MQTT are shown how machines stand rather than told what
-// happened. When a route of these gets a partition it shows what the monitors
-// remember on tcm.state.v1, and leaves out the events before: a monitor writes down
-// how a machine stands before it says so.
+// Alertmanager and MQTT show the state of machines rather than events. When such a
+// route gets a partition, it shows the state that monitors keep on tcm.state.v1 and
+// skips the events before: a monitor writes the state of a machine in the same
+// transaction as its events.
 package route
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +32,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // Options are what routes have in common.
@@ -39,13 +40,12 @@ type Options struct {
 	Bus   bus.Config // where the alerts are
 	Group string     // consumer group of the monitors; a route's is Group-route-Name
 
-	// Standing returns how the machines stand whose alerts are in a partition of
-	// tcm.alerts.v1, as events: the last alert of each machine and each advisory
-	// that stands.
+	// Standing returns the state of the machines whose alerts are in a partition of
+	// tcm.alerts.v1, as events: the last alert of each machine and each open advisory.
 	Standing func(ctx context.Context, partition int) ([]*Event, error)
 
-	// Aside is for trying a route out beside a monitor that uses it: where a broker
-	// knows programs by name, it gets another one.
+	// Aside is for trying a route out while a monitor uses it: where a broker knows
+	// programs by name, this one gets another name.
 	Aside bool
 
 	// Dial, if not nil, connects to webhooks and Alertmanagers that are reached without
@@ -58,7 +58,7 @@ type Options struct {
 // receiver takes events. It is safe for use by several goroutines.
 type receiver interface {
 	// deliver returns nil once the receiver has e. An error that wraps a refusal is
-	// for good; one that wraps a later says when to try again.
+	// permanent; one that wraps a later says when to try again.
 	deliver(ctx context.Context, e *Event) error
 	// probe connects and logs in as deliver does, sends nothing, and says what it
 	// found.
@@ -66,23 +66,24 @@ type receiver interface {
 	close()
 }
 
-// keeper is a receiver that is shown how machines stand.
-type keeper interface {
+// stateReceiver is a receiver that shows the state of machines, open alarms and
+// advisories, rather than events.
+type stateReceiver interface {
 	receiver
-	// take makes the machines of a partition its own, as the events say.
+	// take adds the machines of a partition, in the state of the events.
 	take(partition int, standing []*Event)
-	// again shows how the machines of a partition stand.
+	// again shows the state of the machines of a partition.
 	again(ctx context.Context, partition int) error
 	// every is how often that is needed; 0 means only after take.
 	every() time.Duration
-	// drop forgets a partition, which may be another monitor's now.
+	// drop forgets a partition, which another monitor may have now.
 	drop(partition int)
 }
 
 // Route takes events to one receiver. Use New, then Run.
 type Route struct {
 	name    string
-	target  string // what it is in a word, and where
+	target  string // the kind of receiver, and where it is
 	timeout time.Duration
 	filter  filter
 	to      receiver
@@ -102,21 +103,29 @@ type Route struct {
 // New returns a route. It reports a configuration that cannot be used as a
 // config.KeyError, whose key begins at the route; nothing is connected yet.
 func New(cfg Config, opt Options) (*Route, error) {
-	f, timeout, err := cfg.check(opt.Bus)
+	f, to, err := cfg.check()
 	if err != nil {
 		return nil, err
 	}
 	h := fnv.New64a()
 	h.Write([]byte(cfg.Name))
 	r := &Route{
-		name: cfg.Name, target: cfg.target(), timeout: timeout, filter: f, opt: opt,
+		name: cfg.Name, target: to.target(), timeout: cmp.Or(cfg.Timeout, defaultTimeout), filter: f, opt: opt,
 		log: opt.Log.With().Str("route", cfg.Name).Logger(),
 		now: time.Now, sleep: sleep, known: newMemory(),
 		rng: rand.New(rand.NewPCG(h.Sum64(), uint64(time.Now().UnixNano()))),
 	}
 	r.stats.partitions = make(map[int]place)
-	r.to, err = cfg.receiver(r)
-	return r, err
+	if r.to, err = to.open(r); err != nil {
+		return nil, config.Under(to.key, err)
+	}
+	if _, ok := r.to.(stateReceiver); ok {
+		if err := cfg.checkUnfiltered(to.key); err != nil {
+			r.to.close()
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -139,23 +148,23 @@ func (r *Route) Name() string { return r.name }
 // GroupName returns the consumer group of the route.
 func (r *Route) GroupName() string { return r.opt.Group + "-route-" + r.name }
 
-// Close gives connections up. Run must have returned.
+// Close closes connections. Run must have returned.
 func (r *Route) Close() { r.to.close() }
 
-// again is how long Run waits after an error before it tries anew.
-const again = time.Minute
+// restartAfter is how long Run waits after an error before it starts again.
+const restartAfter = time.Minute
 
-// Run takes events to the receiver until ctx ends. What the broker will not change
-// its mind about, such as a right that is missing, is logged and tried again: a
-// route never ends the program whose alerts it takes.
+// Run delivers events to the receiver until ctx ends. It logs an error that a retry does
+// not change, such as a missing right, and starts again later: a route never ends the
+// program whose alerts it delivers.
 func (r *Route) Run(ctx context.Context) {
 	for {
 		err := r.run(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		r.log.Error().Str("event", "route_stopped").Err(err).Msgf("no alerts are taken to %s; tried again in %v", r.target, again)
-		if r.sleep(ctx, again) != nil {
+		r.log.Error().Str("event", "route_stopped").Err(err).Msgf("stopped delivering alerts to %s; retrying in %v", r.target, restartAfter)
+		if r.sleep(ctx, restartAfter) != nil {
 			return
 		}
 	}
@@ -165,7 +174,7 @@ func (r *Route) run(ctx context.Context) error {
 	cfg := r.opt.Bus
 	cfg.OnStall = func(s bus.Stall) { r.log.Warn().Str("event", "partition_stalled").Msg(s.String()) }
 	cfg.OnGap = func(g bus.Gap) {
-		r.log.Error().Str("event", "offset_gap").Msg(g.String() + ": the route is further behind than " + bus.TopicAlerts + " goes back")
+		r.log.Error().Str("event", "offset_gap").Msg(g.String() + ": the route is so far behind that " + bus.TopicAlerts + " no longer holds its next event")
 	}
 	g, err := bus.NewGroup(cfg, r.GroupName(), bus.TopicAlerts)
 	if err != nil {
@@ -180,7 +189,7 @@ func (r *Route) run(ctx context.Context) error {
 		return err
 	}
 	defer dead.Close()
-	r.log.Info().Bool("new", began).Str("group", r.GroupName()).Msg("alerts are taken to " + r.target)
+	r.log.Info().Bool("new", began).Str("group", r.GroupName()).Msg("delivering alerts to " + r.target)
 	return g.Run(ctx, func(ctx context.Context, p *bus.Partition) error { return r.serve(ctx, p, dead) })
 }
 
@@ -200,15 +209,15 @@ type sink interface {
 	Send(ctx context.Context, msgs []bus.Message) error
 }
 
-// serve takes the events of a partition to the receiver for as long as this member
-// of the group has it.
+// serve delivers the events of a partition to the receiver while this member of the
+// group has it.
 func (r *Route) serve(ctx context.Context, p stream, dead sink) error {
 	defer r.leave(p.ID())
 	shown, err := r.show(ctx, p)
 	if err != nil {
 		return err
 	}
-	if k, ok := r.to.(keeper); ok {
+	if k, ok := r.to.(stateReceiver); ok {
 		defer k.drop(p.ID())
 		if every := k.every(); every > 0 {
 			ctx, stop := context.WithCancel(ctx)
@@ -229,7 +238,7 @@ func (r *Route) serve(ctx context.Context, p stream, dead sink) error {
 					return err
 				}
 			} else if i < len(msgs)-1 {
-				continue // how its machine stands was shown
+				continue // the state of its machine was shown
 			}
 			if err := p.Commit(ctx, m.Offset+1); err != nil {
 				return err
@@ -239,14 +248,14 @@ func (r *Route) serve(ctx context.Context, p stream, dead sink) error {
 	}
 }
 
-// show shows a keeper how the machines of a partition stand. It returns the offset
-// of the first event that is perhaps not in that.
+// show gives a stateReceiver the state of the machines of a partition. It returns the
+// offset of the first event that the state may lack.
 func (r *Route) show(ctx context.Context, p stream) (shown int64, err error) {
-	k, ok := r.to.(keeper)
+	k, ok := r.to.(stateReceiver)
 	if !ok {
 		return 0, nil
 	}
-	shown, err = p.End(ctx) // before the state is read, which then says no less
+	shown, err = p.End(ctx) // before the state is read, which then includes all events before it
 	if err != nil {
 		return 0, err
 	}
@@ -264,7 +273,7 @@ func (r *Route) show(ctx context.Context, p stream) (shown int64, err error) {
 	return shown, r.until(ctx, func(ctx context.Context) error { return k.again(ctx, p.ID()) }, nil)
 }
 
-func (r *Route) showEvery(ctx context.Context, k keeper, partition int, every time.Duration) {
+func (r *Route) showEvery(ctx context.Context, k stateReceiver, partition int, every time.Duration) {
 	for r.sleep(ctx, every) == nil {
 		one, cancel := context.WithTimeout(ctx, r.timeout)
 		if err := k.again(one, partition); err != nil && ctx.Err() == nil {
@@ -276,7 +285,7 @@ func (r *Route) showEvery(ctx context.Context, k keeper, partition int, every ti
 	}
 }
 
-// take takes one event to the receiver.
+// take delivers one event to the receiver.
 func (r *Route) take(ctx context.Context, p stream, dead sink, m bus.Message) error {
 	if m.Damage != nil {
 		return r.setAside(ctx, dead, m, m.Damage)
@@ -287,7 +296,7 @@ func (r *Route) take(ctx context.Context, p stream, dead sink, m bus.Message) er
 	}
 	why := r.filter.stops(e)
 	if e.Group != "" && e.Group != r.opt.Group {
-		why = "group " + e.Group + " published it" // monitors on trial call for no one
+		why = "group " + e.Group + " published it" // alerts of monitors on trial are not delivered
 	}
 	if why != "" {
 		r.log.Debug().Str("id", e.ID).Msg("left out: " + why)
@@ -353,14 +362,14 @@ func (r *Route) until(ctx context.Context, f func(context.Context) error, failed
 	}
 }
 
-// setAside keeps a message that no trying again brings to the receiver.
+// setAside keeps a message that no retry brings to the receiver.
 func (r *Route) setAside(ctx context.Context, dead sink, m bus.Message, cause error) error {
 	reason := fmt.Sprintf("route %s: %v", r.name, cause)
 	if err := dead.Send(ctx, []bus.Message{bus.DeadLetter(m, reason, r.now())}); err != nil {
 		return fmt.Errorf("route: dead letter: %w", err)
 	}
 	r.log.Error().Str("event", "route_refused").Int("partition", m.Partition).Int64("offset", m.Offset).Str("id", string(m.Header("ce_id"))).
-		Err(cause).Msg("an event was refused and set aside on " + bus.TopicDead + ": see `monitor dlq ls`")
+		Err(cause).Msg("the receiver refused an event; it is set aside on " + bus.TopicDead + ": see `monitor dlq ls`")
 	r.count(func(s *stats) { s.refused++ })
 	return nil
 }
@@ -383,9 +392,9 @@ func (r *Route) Steps(e *Event) []bus.Step {
 	return append(steps,
 		bus.Step{Name: "filter", Run: func(context.Context) (string, error) {
 			f := r.filter
-			f.Machines = nil // the test is of none
+			f.Machines = nil // the test is about none
 			if why := f.stops(e); why != "" {
-				return "an alert like this would be left out: " + why + "; the test is sent all the same", nil
+				return "an alert like this would be left out: " + why + "; the test is sent nevertheless", nil
 			}
 			return fmt.Sprintf("a tool's alarm of severity %s passes now", e.Severity), nil
 		}},
@@ -396,9 +405,9 @@ func (r *Route) Steps(e *Event) []bus.Step {
 			if err := r.to.deliver(ctx, e); err != nil {
 				var no *refusal
 				if errors.As(err, &no) {
-					return "", fmt.Errorf("refused for good: %w: an alert would be set aside on %s", err, bus.TopicDead)
+					return "", fmt.Errorf("refused permanently: %w: an alert would be set aside on %s", err, bus.TopicDead)
 				}
-				return "", fmt.Errorf("%w: an alert would be tried again until it is taken", err)
+				return "", fmt.Errorf("%w: an alert would be retried until the receiver takes it", err)
 			}
 			return fmt.Sprintf("taken after %v, id %s", r.now().Sub(began).Round(time.Millisecond), e.ID), nil
 		}})

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +19,9 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/logtest"
+	"github.com/flank-tcm/flank/internal/metric"
 )
 
 const drill = "acme/spore/bay2/line1/usk25"
@@ -169,7 +174,7 @@ func newBench(t tester, cfg Config, to receiver) *bench {
 	if cfg.Name == "" {
 		cfg.Name = "cmms"
 	}
-	if cfg.target0() {
+	if cfg.Receivers == (Receivers{}) {
 		cfg.Webhook = &Webhook{URL: "http://127.0.0.1:1/"}
 	}
 	r, err := New(cfg, Options{Bus: bus.Config{Brokers: []string{"127.0.0.1:1"}}, Group: "tcm-monitor", Log: zerolog.New(&b.log)})
@@ -188,10 +193,6 @@ func newBench(t tester, cfg Config, to receiver) *bench {
 	b.Route = r
 	t.Cleanup(r.Close)
 	return b
-}
-
-func (c *Config) target0() bool {
-	return c.Webhook == nil && c.Alertmanager == nil && c.MQTT == nil && c.SMTP == nil && c.Kafka == nil
 }
 
 // play takes all that is on a tape to the receiver.
@@ -337,12 +338,25 @@ func TestEveryEventEndsSomewhere(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	box := &mailbox{}
 	b := newBench(t, Config{Filter: Filter{Severity: "warning"}}, box)
+	var heads []string
 	values := func() (s string) {
-		for _, m := range Metrics([]*Route{b.Route}, b.clock) {
-			if m.Labels[1] != "cmms" {
-				t.Errorf("%+v", m)
+		w := httptest.NewRecorder()
+		metric.Handler(Metrics([]*Route{b.Route})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		heads = nil
+		for line := range strings.Lines(w.Body.String()) {
+			if strings.HasPrefix(line, "#") {
+				heads = append(heads, line)
+				continue
 			}
-			s += fmt.Sprintf("%s=%v ", strings.TrimPrefix(m.Name, "tcm_route_"), m.Value)
+			name, value, ok := strings.Cut(strings.TrimSpace(line), `{route="cmms"} `)
+			if !ok {
+				t.Error(line)
+			}
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Error(err)
+			}
+			s += fmt.Sprintf("%s=%v ", strings.TrimPrefix(name, "tcm_route_"), v)
 		}
 		return s
 	}
@@ -362,9 +376,11 @@ func TestMetrics(t *testing.T) {
 	if want := "lag_messages=3 lag_seconds="; !strings.Contains(during, want) || strings.Contains(during, "lag_seconds=0") || !strings.Contains(during, "retries_total=2") {
 		t.Errorf("while it is away: %s", during)
 	}
-	if got, want := values(), fmt.Sprintf("delivered_total=1 retries_total=2 refused_total=0 filtered_total=1 repeated_total=0 lag_messages=0 lag_seconds=0 last_success_timestamp_seconds=%v ", float64(b.clock.Unix())+float64(b.clock.Nanosecond()/1e6)/1e3); got != want {
+	if got, want := values(), fmt.Sprintf("delivered_total=1 filtered_total=1 lag_messages=0 lag_seconds=0 last_success_timestamp_seconds=%v refused_total=0 repeated_total=0 retries_total=2 ", float64(b.clock.Unix())+float64(b.clock.Nanosecond()/1e6)/1e3); got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}
+	slices.Sort(heads)
+	golden.Check(t, "metrics.txt", strings.Join(heads, ""))
 }
 
 // patience bounds what should take a moment.
@@ -409,7 +425,7 @@ func await(t *testing.T, what string, ok func() bool) {
 func running(t *testing.T, cfg bus.Config, c Config, to receiver) (log *logtest.Buffer, stop func()) {
 	t.Helper()
 	log = &logtest.Buffer{}
-	if c.target0() {
+	if c.Receivers == (Receivers{}) {
 		c.Webhook = &Webhook{URL: "http://127.0.0.1:1/"}
 	}
 	r, err := New(c, Options{Bus: cfg, Group: "tcm-monitor", Log: zerolog.New(log), Standing: func(context.Context, int) ([]*Event, error) { return nil, nil }})
@@ -424,7 +440,7 @@ func running(t *testing.T, cfg bus.Config, c Config, to receiver) (log *logtest.
 	go func() { defer close(done); r.Run(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); <-done; r.Close() })
 	t.Cleanup(stop)
-	await(t, "the route runs", func() bool { return strings.Contains(log.String(), "alerts are taken to") })
+	await(t, "the route runs", func() bool { return strings.Contains(log.String(), "delivering alerts to") })
 	return log, stop
 }
 
@@ -497,7 +513,7 @@ func TestTwoMonitors(t *testing.T) {
 func TestKafkaRoute(t *testing.T) {
 	cfg, out := broker(t, 1)
 	other, _ := broker(t, 1)
-	running(t, cfg, Config{Name: "copy", Kafka: &Kafka{Topic: bus.TopicResults, Cluster: &other}}, nil)
+	running(t, cfg, Config{Name: "copy", Receivers: Receivers{Kafka: &Kafka{Topic: bus.TopicResults, Cluster: bus.Settings{Brokers: other.Brokers}}}}, nil)
 	sent := alert(drill, 1, event.Raised)
 	send(t, out, sent)
 	enough := errors.New("enough")

@@ -29,14 +29,12 @@ import (
 // recognised, and References of its incident, so that everything about one alarm
 // is in one thread.
 type SMTP struct {
-	Server       string          `yaml:"server"` // host:port
-	TLSMode      string          `yaml:"encrypt"`
-	From         string          `yaml:"from"`
-	To           []string        `yaml:"to"`
-	User         string          `yaml:"user"`
-	PasswordFile string          `yaml:"password_file"`
-	PasswordEnv  string          `yaml:"password_env"`
-	TLS          *credential.TLS `yaml:"tls"`
+	Server  string           `yaml:"server"` // host:port
+	TLSMode string           `yaml:"encrypt"`
+	From    string           `yaml:"from"`
+	To      []string         `yaml:"to"`
+	Login   credential.Login `yaml:",inline"`
+	TLS     *credential.TLS  `yaml:"tls"`
 }
 
 // Values of SMTP.TLSMode.
@@ -46,33 +44,41 @@ const (
 	noTLS    = "none"     // for a relay on this machine or in the plant
 )
 
-func (s *SMTP) check() *wrong {
+func (s *SMTP) check() error {
 	host, port, err := net.SplitHostPort(s.Server)
 	if err != nil || host == "" || port == "" {
-		return bad("server", "%q: write host:port, for example mail.example:587", s.Server)
+		return badKey("server", "%q: write host:port, for example mail.example:587", s.Server)
 	}
 	if s.TLSMode != "" && !slices.Contains([]string{startTLS, wholeTLS, noTLS}, s.TLSMode) {
-		return bad("encrypt", "%q: choose starttls (as on port 587), tls (as on port 465) or none", s.TLSMode)
+		return badKey("encrypt", "%q: choose starttls (as on port 587), tls (as on port 465) or none", s.TLSMode)
 	}
-	if s.TLSMode == noTLS && s.User != "" && !loopback(host) {
-		return bad("encrypt", "without TLS whoever listens reads the password: choose starttls or tls, or leave `user` out")
+	if s.TLSMode == noTLS && s.Login.User != "" && !credential.IsLocal(host) {
+		return badKey("encrypt", "without TLS anyone on the network can read the password: choose starttls or tls, or leave `user` out")
 	}
 	if _, err := mail.ParseAddress(s.From); err != nil {
-		return bad("from", "%q: write an address as in Flank <flank@plant.example>", s.From)
+		return badKey("from", "%q: write an address as in Flank <flank@plant.example>", s.From)
 	}
 	if len(s.To) == 0 {
-		return bad("to", "name who gets the mail, for example [\"shift@plant.example\"]")
+		return badKey("to", "name who gets the mail, for example [\"shift@plant.example\"]")
 	}
 	for i, to := range s.To {
 		if _, err := mail.ParseAddress(to); err != nil {
-			return bad(fmt.Sprintf("to[%d]", i), "%q: write an address as in shift@plant.example", to)
+			return badKey(fmt.Sprintf("to[%d]", i), "%q: write an address as in shift@plant.example", to)
 		}
 	}
-	if w := checkLogin(s.User, s.PasswordFile, s.PasswordEnv); w != nil {
-		return w
+	if err := checkLogin(s.Login); err != nil {
+		return err
 	}
 	return checkFiles(s.TLS)
 }
+
+func (s *SMTP) resolve(file string) {
+	s.Login, s.TLS = s.Login.Resolve(file), s.TLS.Resolve(file)
+}
+
+func (s *SMTP) target() string { return "mail by way of " + s.Server }
+
+func (s *SMTP) open(r *Route) (receiver, error) { return newSMTP(*s, r), nil }
 
 type smtpReceiver struct {
 	cfg  SMTP
@@ -137,11 +143,11 @@ func (s *smtpReceiver) deliver(ctx context.Context, e *Event) error {
 	if refused != nil {
 		s.log.Warn().Str("event", "mailbox_refused").Str("id", e.ID).Err(refused).Msg("some mailboxes refuse alerts: correct `to`")
 	}
-	_ = c.Quit() // the mail is theirs
+	_ = c.Quit() // the server has the mail
 	return nil
 }
 
-// answered puts an answer to a command in the words of receivers.
+// answered returns the error of a command: a refusal, or one to retry.
 func answered(command string, err error) error {
 	var code *textproto.Error
 	if errors.As(err, &code) && code.Code/100 == 5 {
@@ -150,7 +156,7 @@ func answered(command string, err error) error {
 	return fmt.Errorf("%s: %w", command, err)
 }
 
-// connect connects and logs in. What is refused until then is not about a mail.
+// connect connects and logs in. A refusal before that is not about a mail.
 func (s *smtpReceiver) connect(ctx context.Context) (*smtp.Client, error) {
 	var conn net.Conn
 	var err error
@@ -181,7 +187,7 @@ func (s *smtpReceiver) greet(conn net.Conn) (*smtp.Client, error) {
 		return nil, fmt.Errorf("%s does not greet as a mail server: %w", s.cfg.Server, err)
 	}
 	if err := c.Hello("localhost"); err != nil {
-		return nil, fmt.Errorf("%s turns this program away: %w", s.cfg.Server, err)
+		return nil, fmt.Errorf("%s refuses this program: %w", s.cfg.Server, err)
 	}
 	if s.cfg.TLSMode == "" || s.cfg.TLSMode == startTLS {
 		if ok, _ := c.Extension("STARTTLS"); !ok {
@@ -198,26 +204,26 @@ func (s *smtpReceiver) greet(conn net.Conn) (*smtp.Client, error) {
 			return nil, dialError(err)
 		}
 	}
-	if s.cfg.User == "" {
+	if s.cfg.Login.User == "" {
 		return c, nil
 	}
-	password, err := credential.Secret{File: s.cfg.PasswordFile, Env: s.cfg.PasswordEnv}.Read()
+	password, err := s.cfg.Login.Password()
 	if err != nil {
-		return nil, fmt.Errorf("password: %w", err)
+		return nil, err
 	}
 	ok, methods := c.Extension("AUTH")
-	auth := smtp.PlainAuth("", s.cfg.User, password, s.host)
+	auth := smtp.PlainAuth("", s.cfg.Login.User, password, s.host)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%s takes no logins: leave `user` out", s.cfg.Server)
 	case slices.Contains(strings.Fields(methods), "PLAIN"):
 	case slices.Contains(strings.Fields(methods), "LOGIN"):
-		auth = &loginAuth{user: s.cfg.User, password: password, host: s.host}
+		auth = &loginAuth{user: s.cfg.Login.User, password: password, host: s.host}
 	default:
 		return nil, fmt.Errorf("%s takes logins by %s only, and this program knows PLAIN and LOGIN", s.cfg.Server, methods)
 	}
 	if err := c.Auth(auth); err != nil {
-		return nil, fmt.Errorf("%s refuses user %s: %w: correct the user or the password; nothing has to be restarted", s.cfg.Server, s.cfg.User, err)
+		return nil, fmt.Errorf("%s refuses user %s: %w: correct the user or the password; nothing has to be restarted", s.cfg.Server, s.cfg.Login.User, err)
 	}
 	return c, nil
 }
@@ -230,7 +236,7 @@ type loginAuth struct {
 }
 
 func (a *loginAuth) Start(server *smtp.ServerInfo) (string, []byte, error) {
-	if !server.TLS && !loopback(server.Name) || server.Name != a.host {
+	if !server.TLS && !credential.IsLocal(server.Name) || server.Name != a.host {
 		return "", nil, errors.New("the password is not sent without TLS")
 	}
 	return "LOGIN", nil, nil
@@ -274,12 +280,12 @@ func (s *smtpReceiver) mail(e *Event) []byte {
 	head("Content-Transfer-Encoding", "quoted-printable")
 	b.WriteString("\r\n")
 	w := quotedprintable.NewWriter(&b)
-	_, _ = w.Write([]byte(strings.ReplaceAll(words(e), "\n", "\r\n"))) // into memory
+	_, _ = w.Write([]byte(strings.ReplaceAll(mailText(e), "\n", "\r\n"))) // into memory
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// messageID returns a Message-ID that says text to nobody and is always the same.
+// messageID returns the Message-ID of a text: it is always the same and hides the text.
 func (s *smtpReceiver) messageID(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("<%s@%s>", strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15])), s.from.Address[strings.LastIndexByte(s.from.Address, '@')+1:])
@@ -314,8 +320,8 @@ func subject(e *Event) string {
 	return name + ": " + e.State
 }
 
-// words is the body of a mail.
-func words(e *Event) string {
+// mailText is the body of a mail.
+func mailText(e *Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", e.Text)
 	row := func(name, value string) {
@@ -333,7 +339,7 @@ func words(e *Event) string {
 	}
 	row("at", e.At.Format(time.RFC3339))
 	if e.marks() {
-		row("alarm", e.Incident) // the state is that of the machine's alarm now
+		row("alarm", e.Incident) // the event has the state of another alarm
 	} else {
 		row("alarm", strings.TrimSpace(e.Alarm+" "+e.Incident))
 	}
@@ -342,7 +348,7 @@ func words(e *Event) string {
 	row("evidence", e.link())
 	row("id", e.ID)
 	if e.calls() && e.Type == alertType && e.Incident != "" && e.Alarm != "acknowledged" && !e.marks() {
-		fmt.Fprintf(&b, "\nSomebody who takes care of it says so with\n  monitor alerts ack %s --by NAME --config monitor.yaml\n", e.Incident)
+		fmt.Fprintf(&b, "\nTo acknowledge the alarm:\n  monitor alerts ack %s --by NAME --config monitor.yaml\n", e.Incident)
 	}
 	return b.String()
 }
@@ -357,8 +363,8 @@ func (s *smtpReceiver) probe(ctx context.Context) (string, error) {
 	if state, ok := c.TLSConnectionState(); ok {
 		found += ", " + tls.VersionName(state.Version)
 	}
-	if s.cfg.User != "" {
-		found += ", user " + s.cfg.User
+	if s.cfg.Login.User != "" {
+		found += ", user " + s.cfg.Login.User
 	}
 	_ = c.Quit()
 	return found, nil

@@ -131,12 +131,12 @@ func (o *office) route(t *testing.T, encrypt string, change ...func(*SMTP)) *ben
 	t.Setenv("MAIL_PASSWORD", "right")
 	c := SMTP{
 		Server: addr, TLSMode: encrypt, From: "Flank <flank@plant.example>", To: []string{"Schicht <shift@plant.example>", "kim@plant.example"},
-		User: "flank", PasswordEnv: "MAIL_PASSWORD", TLS: &credential.TLS{CA: ca},
+		Login: credential.Login{User: "flank", PasswordEnv: "MAIL_PASSWORD"}, TLS: &credential.TLS{CA: ca},
 	}
 	for _, f := range change {
 		f(&c)
 	}
-	return newBench(t, Config{SMTP: &c}, nil)
+	return newBench(t, Config{Receivers: Receivers{SMTP: &c}}, nil)
 }
 
 // A mail gets through with each kind of encryption and login, and says what there
@@ -217,11 +217,11 @@ func TestMailRefused(t *testing.T) {
 		"the sender":          {map[string]error{"mail": no}, nil, "refused"},
 		"the mail":            {map[string]error{"data": no}, nil, "refused"},
 		"the connection":      {map[string]error{"connect": no}, nil, "no such user"},
-		"a wrong password":    {nil, func(s *SMTP) { s.PasswordEnv = "HOME" }, "correct the user or the password"},
+		"a wrong password":    {nil, func(s *SMTP) { s.Login.PasswordEnv = "HOME" }, "correct the user or the password"},
 		"TLS that is not":     {nil, func(s *SMTP) { s.TLSMode = startTLS }, "does not offer STARTTLS"},
 		"TLS from the start?": {nil, func(s *SMTP) { s.TLSMode = wholeTLS }, "check the address"},
 		"no server":           {nil, func(s *SMTP) { s.Server = "127.0.0.1:1" }, "check the address"},
-		"a name of nobody":    {nil, func(s *SMTP) { s.Server = "mail.invalid:25"; s.User, s.PasswordEnv = "", "" }, "name server"},
+		"a name of nobody":    {nil, func(s *SMTP) { s.Server = "mail.invalid:25"; s.Login = credential.Login{} }, "name server"},
 	} {
 		o := &office{login: "PLAIN", refuse: tc.refuse}
 		if o.refuse == nil {

@@ -9,9 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Sparkplug B 3.0.0: topics, and payloads as its sparkplug_b.proto has them. Of
-// the latter only what shows how machines stand: metrics with a name, a time and
-// a value.
+// Sparkplug B 3.0.0: topics, and payloads of its sparkplug_b.proto as far as the state of
+// machines needs them: metrics with a name, a time and a value.
 
 // spbMetric is one metric of a payload.
 type spbMetric struct {
@@ -74,8 +73,8 @@ func (m spbMetric) encode(stamp uint64) []byte {
 // spbRebirth is the metric of a command with which a host asks for births.
 const spbRebirth = "Node Control/Rebirth"
 
-// spbWants reports whether a payload sets a boolean metric to true. It reports
-// bytes that are no payload.
+// spbWants reports whether a payload sets a boolean metric to true. It returns an error
+// for bytes that are not a payload.
 func spbWants(payload []byte, name string) (bool, error) {
 	wanted := false
 	err := fields(payload, func(field protowire.Number, _ uint64, metric []byte) error {
@@ -137,10 +136,10 @@ type Sparkplug struct {
 	Edge  string `yaml:"edge"`  // of each monitor another; empty: the name of the host
 }
 
-func (s *Sparkplug) check() *wrong {
+func (s *Sparkplug) check() error {
 	for key, name := range map[string]string{"sparkplug.group": s.Group, "sparkplug.edge": s.Edge} {
 		if strings.ContainsAny(name, "/+#") {
-			return bad(key, "%q: a name in Sparkplug has none of / + #", name)
+			return badKey(key, "%q: a name in Sparkplug has none of / + #", name)
 		}
 	}
 	return nil
@@ -155,8 +154,8 @@ func (s *Sparkplug) topic(typ, machine string) string {
 	return t
 }
 
-// spbDevice returns the metrics of a machine, always the same ones: those of a
-// device are named in its birth.
+// spbDevice returns the metrics of a machine. They are always the same ones, because the
+// birth of a device names them.
 func spbDevice(s *standing) []spbMetric {
 	a := s.last
 	if a == nil {

@@ -8,16 +8,15 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// standing is how a machine stands, as far as events have said.
+// standing is the state of a machine, as the events so far give it.
 type standing struct {
 	machine    string
 	last       *Event            // alert; nil if there was none
-	raised     *Event            // alert that says why, while an alarm stands
-	advisories map[string]*Event // that stand, by kind and subject
+	raised     *Event            // alert with the reason, while an alarm is open
+	advisories map[string]*Event // open ones, by kind and subject
 }
 
-// apply takes an event into account. It reports whether it may have changed
-// anything.
+// apply adds an event to the state. It reports whether the state may have changed.
 func (s *standing) apply(e *Event) bool {
 	switch e.Type {
 	case alertType:
@@ -42,10 +41,10 @@ func (s *standing) apply(e *Event) bool {
 	return false
 }
 
-// topic is what an advisory is about, beside its machine.
+// topic is what an advisory of a machine is about.
 func (e *Event) topic() string { return e.Kind + "/" + e.Subject }
 
-// stands reports whether an alarm stands after an alert, masked or not.
+// stands reports whether an alarm is open after an alert, masked or not.
 func (e *Event) stands() bool {
 	switch e.Alarm {
 	case "normal":
@@ -58,11 +57,11 @@ func (e *Event) stands() bool {
 	return true
 }
 
-// marks reports whether an alert only says something of an alarm, which may be over.
+// marks reports whether an alert only marks an alarm, which may be closed.
 func (e *Event) marks() bool { return event.AlertState(e.State).Marks() }
 
-// calls reports whether people are to be called for an alert: its alarm stands and
-// is not masked. An alarm that was acknowledged stands.
+// calls reports whether an alert calls people: its alarm is open and not masked. An
+// acknowledged alarm is open.
 func (e *Event) calls() bool {
 	switch e.Alarm {
 	case "shelved", "suppressed", "out_of_service":
@@ -71,21 +70,21 @@ func (e *Event) calls() bool {
 	return e.stands()
 }
 
-// picture is how the machines of partitions stand. Its lock is held while the
-// receiver is told, so that it hears things in order.
-type picture struct {
+// machineStates is the state of the machines of partitions. Its lock is held during a
+// delivery, so that the receiver gets changes in order.
+type machineStates struct {
 	mu         sync.Mutex
 	machines   map[string]*standing
-	partitions map[int][]string // machines of each partition at hand
+	partitions map[int][]string // machines of each partition that this monitor has
 }
 
-func newPicture() *picture {
-	return &picture{machines: make(map[string]*standing), partitions: make(map[int][]string)}
+func newMachineStates() *machineStates {
+	return &machineStates{machines: make(map[string]*standing), partitions: make(map[int][]string)}
 }
 
-// take makes the machines of a partition those of the events. The caller holds the
-// lock here and below.
-func (p *picture) take(partition int, events []*Event) {
+// take replaces the machines of a partition by the machines of the events. The caller
+// holds the lock, here and below.
+func (p *machineStates) take(partition int, events []*Event) {
 	p.drop(partition)
 	p.partitions[partition] = []string{}
 	for _, e := range events {
@@ -93,8 +92,8 @@ func (p *picture) take(partition int, events []*Event) {
 	}
 }
 
-// of returns how a machine stands, which may be new.
-func (p *picture) of(partition int, machine string) *standing {
+// of returns the state of a machine, which may be new.
+func (p *machineStates) of(partition int, machine string) *standing {
 	s := p.machines[machine]
 	if s == nil {
 		s = &standing{machine: machine, advisories: make(map[string]*Event)}
@@ -104,30 +103,30 @@ func (p *picture) of(partition int, machine string) *standing {
 	return s
 }
 
-// in returns how the machines of a partition stand, in the order of their names.
-func (p *picture) in(partition int) (all []*standing) {
+// in returns the states of the machines of a partition, in the order of their names.
+func (p *machineStates) in(partition int) (all []*standing) {
 	for _, name := range slices.Sorted(slices.Values(p.partitions[partition])) {
 		all = append(all, p.machines[name])
 	}
 	return all
 }
 
-// all returns how all machines stand, in the order of their names.
-func (p *picture) all() (all []*standing) {
+// all returns the states of all machines, in the order of their names.
+func (p *machineStates) all() (all []*standing) {
 	for _, name := range slices.Sorted(maps.Keys(p.machines)) {
 		all = append(all, p.machines[name])
 	}
 	return all
 }
 
-func (p *picture) drop(partition int) {
+func (p *machineStates) drop(partition int) {
 	for _, machine := range p.partitions[partition] {
 		delete(p.machines, machine)
 	}
 	delete(p.partitions, partition)
 }
 
-// sorted returns the advisories that stand, in the order of what they are about.
+// sorted returns the open advisories, in the order of what they are about.
 func (s *standing) sorted() (all []*Event) {
 	for _, topic := range slices.Sorted(maps.Keys(s.advisories)) {
 		all = append(all, s.advisories[topic])

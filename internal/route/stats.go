@@ -13,24 +13,24 @@ type stats struct {
 	delivered, retried, refused, skipped, repeated uint64
 
 	last       time.Time     // when the receiver last took something
-	partitions map[int]place // at hand
+	partitions map[int]place // that this monitor has
 }
 
 // place is how far behind a partition is.
 type place struct {
-	messages int64     // that have not been taken to the receiver
+	messages int64     // that the receiver does not have yet
 	oldest   time.Time // when Kafka got the first of them; zero if there is none
 }
 
-// outage is a row of failures, whatever partition they are of.
+// outage is a series of failures, of any partition.
 type outage struct {
-	since time.Time
-	last  string
-	said  time.Time
+	since    time.Time
+	last     string
+	loggedAt time.Time
 }
 
-// sayAgain is how often an outage that goes on is logged.
-const sayAgain = 10 * time.Minute
+// repeatAfter is how often an outage that goes on is logged.
+const repeatAfter = 10 * time.Minute
 
 func (r *Route) count(f func(*stats)) {
 	r.mu.Lock()
@@ -47,12 +47,12 @@ func (r *Route) failed(err error) {
 	if r.out.since.IsZero() {
 		r.out.since = now
 	}
-	if text == r.out.last && now.Sub(r.out.said) < sayAgain {
+	if text == r.out.last && now.Sub(r.out.loggedAt) < repeatAfter {
 		return
 	}
-	r.out.last, r.out.said = text, now
+	r.out.last, r.out.loggedAt = text, now
 	r.log.Warn().Str("event", "route_failing").Err(err).Dur("for_ms", now.Sub(r.out.since)).
-		Msg("the receiver does not take alerts; they are kept in Kafka and tried again")
+		Msg("the receiver does not take alerts; they stay in Kafka and are retried")
 }
 
 // succeeded notes that the receiver took something.
@@ -66,16 +66,16 @@ func (r *Route) succeeded() {
 	r.out, r.stats.last = outage{}, now
 }
 
-// behind notes how far behind a partition is while m is taken to the receiver.
+// behind records how far behind a partition is while m is delivered.
 func (r *Route) behind(ctx context.Context, p stream, m bus.Message) {
 	end, err := p.End(ctx)
 	if err != nil {
-		end = m.Offset + 1 // Kafka is away: what is behind m is not known
+		end = m.Offset + 1 // Kafka is away: the messages after m are not known
 	}
 	r.count(func(s *stats) { s.partitions[p.ID()] = place{end - m.Offset, m.Time} })
 }
 
-// passed notes that the message that was behind is done with.
+// passed records that the message that was waiting is done.
 func (r *Route) passed(partition int) {
 	r.count(func(s *stats) {
 		at := s.partitions[partition]
@@ -86,9 +86,9 @@ func (r *Route) passed(partition int) {
 	})
 }
 
-// caughtUp notes that all messages at hand are done with. Offsets that are left may
-// be the marks that Kafka writes behind transactions, which never become messages;
-// if they are more, the next message says so at once.
+// caughtUp records that no message waits. Offsets that are left may be the marks that
+// Kafka writes at the end of transactions; if they are messages, the next one corrects
+// the count at once.
 func (r *Route) caughtUp(partition int) {
 	r.count(func(s *stats) { s.partitions[partition] = place{} })
 }
@@ -97,44 +97,53 @@ func (r *Route) leave(partition int) {
 	r.count(func(s *stats) { delete(s.partitions, partition) })
 }
 
-// Metrics returns the counts of all routes, as docs/metrics.md lists them.
-func Metrics(routes []*Route, now time.Time) (all []metric.Metric) {
-	for _, m := range []struct {
-		name, help string
-		kind       metric.Kind
-		value      func(*stats) float64
-	}{
-		{"tcm_route_delivered_total", "Events that the receiver took.", metric.Counter, func(s *stats) float64 { return float64(s.delivered) }},
-		{"tcm_route_retries_total", "Attempts that failed and were made again.", metric.Counter, func(s *stats) float64 { return float64(s.retried) }},
-		{"tcm_route_refused_total", "Events that the receiver will never take, set aside on the dead-letter topic.", metric.Counter, func(s *stats) float64 { return float64(s.refused) }},
-		{"tcm_route_filtered_total", "Events that the route is not for.", metric.Counter, func(s *stats) float64 { return float64(s.skipped) }},
-		{"tcm_route_repeated_total", "Events that came again and were dropped.", metric.Counter, func(s *stats) float64 { return float64(s.repeated) }},
-		{"tcm_route_lag_messages", "Messages that wait for the receiver, of the partitions at hand.", metric.Gauge, func(s *stats) (n float64) {
-			for _, p := range s.partitions {
-				n += float64(p.messages)
-			}
-			return n
-		}},
-		{"tcm_route_lag_seconds", "For how long the oldest of them has waited.", metric.Gauge, func(s *stats) (age float64) {
-			for _, p := range s.partitions {
-				if !p.oldest.IsZero() {
-					age = max(age, now.Sub(p.oldest).Seconds())
-				}
-			}
-			return age
-		}},
-		{"tcm_route_last_success_timestamp_seconds", "When the receiver last took something, since 1970; 0 if it never did.", metric.Gauge, func(s *stats) float64 {
-			if s.last.IsZero() {
-				return 0
-			}
-			return float64(s.last.UnixMilli()) / 1e3
-		}},
-	} {
-		for _, r := range routes {
-			r.mu.Lock()
-			all = append(all, metric.Metric{Name: m.name, Kind: m.kind, Help: m.help, Labels: []string{"route", r.name}, Value: m.value(&r.stats)})
-			r.mu.Unlock()
+// counts is a snapshot of a route for its metrics.
+type counts struct {
+	stats
+	waiting int64         // messages
+	oldest  time.Duration // for how long the oldest of them has waited
+}
+
+// snapshot returns the counts at this moment.
+func (r *Route) snapshot() counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := counts{stats: r.stats}
+	now := r.now()
+	for _, p := range r.stats.partitions {
+		c.waiting += p.messages
+		if !p.oldest.IsZero() {
+			c.oldest = max(c.oldest, now.Sub(p.oldest))
 		}
 	}
-	return all
+	c.partitions = nil // they change outside the lock
+	return c
+}
+
+// routeMetrics lists the metrics of a route, see docs/metrics.md.
+var routeMetrics = []metric.Metric[counts]{
+	metric.Counter("tcm_route_delivered_total", "Events that the receiver took.", func(c counts) uint64 { return c.delivered }),
+	metric.Counter("tcm_route_retries_total", "Attempts that failed and were made again.", func(c counts) uint64 { return c.retried }),
+	metric.Counter("tcm_route_refused_total", "Events that the receiver will never take, set aside on the dead-letter topic.", func(c counts) uint64 { return c.refused }),
+	metric.Counter("tcm_route_filtered_total", "Events that the route is not for.", func(c counts) uint64 { return c.skipped }),
+	metric.Counter("tcm_route_repeated_total", "Events that came again and were dropped.", func(c counts) uint64 { return c.repeated }),
+	metric.Gauge("tcm_route_lag_messages", "Messages that wait for the receiver, of the partitions at hand.", func(c counts) float64 { return float64(c.waiting) }),
+	metric.Gauge("tcm_route_lag_seconds", "For how long the oldest of them has waited.", func(c counts) float64 { return c.oldest.Seconds() }),
+	metric.Gauge("tcm_route_last_success_timestamp_seconds", "When the receiver last took something, since 1970; 0 if it never did.", func(c counts) float64 {
+		if c.last.IsZero() {
+			return 0
+		}
+		return float64(c.last.UnixMilli()) / 1e3
+	}),
+}
+
+// Metrics returns the counts of all routes.
+func Metrics(routes []*Route) metric.Collector {
+	return metric.By("route", func(yield func(string, counts) bool) {
+		for _, r := range routes {
+			if !yield(r.name, r.snapshot()) {
+				return
+			}
+		}
+	}, routeMetrics)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
@@ -40,30 +41,40 @@ type Webhook struct {
 	TLS     *credential.TLS   `yaml:"tls"`
 }
 
-func (w *Webhook) check() *wrong {
+func (w *Webhook) check() error {
 	if (w.URL == "") == (w.URLFile == "") {
-		return bad("url", "name the URL that takes the alerts, or in `url_file` the file that holds it")
+		return badKey("url", "name the URL that takes the alerts, or in `url_file` the file that holds it")
 	}
 	if _, err := w.url(); err != nil {
+		key := "url"
 		if w.URL == "" {
-			return &wrong{"url_file", err}
+			key = "url_file"
 		}
-		return &wrong{"url", err}
+		return &config.KeyError{Key: key, Err: err}
 	}
 	if w.Mode != "" && w.Mode != "binary" && w.Mode != "structured" {
-		return bad("mode", "%q: choose binary (attributes as headers) or structured (one JSON object)", w.Mode)
+		return badKey("mode", "%q: choose binary (attributes as headers) or structured (one JSON object)", w.Mode)
 	}
-	if wr := checkSecret("token", w.Token); wr != nil {
-		return wr
+	if err := config.Under("token", w.Token.Check()); err != nil {
+		return err
 	}
-	if wr := checkSecret("secret", w.Secret); wr != nil {
-		return wr
+	if err := config.Under("secret", w.Secret.Check()); err != nil {
+		return err
 	}
 	if _, err := w.keys(); err != nil {
-		return &wrong{"secret", err}
+		return &config.KeyError{Key: "secret", Err: err}
 	}
 	return checkFiles(w.TLS)
 }
+
+func (w *Webhook) resolve(file string) {
+	w.URLFile = config.ResolvePath(file, w.URLFile)
+	w.Secret, w.Token, w.TLS = w.Secret.Resolve(file), w.Token.Resolve(file), w.TLS.Resolve(file)
+}
+
+func (w *Webhook) target() string { return "a webhook at " + host(w.URL) }
+
+func (w *Webhook) open(r *Route) (receiver, error) { return newWebhook(*w, r), nil }
 
 // url returns where to send, as the file says now.
 func (w *Webhook) url() (*url.URL, error) {

@@ -69,7 +69,7 @@ const (
 func TestWebhookSigned(t *testing.T) {
 	s, got := receiverOf(t, nil)
 	path := secretFile(t, secretOne+"\n")
-	b := newBench(t, Config{Webhook: &Webhook{URL: s.URL + "/hook", Secret: credential.Secret{File: path}, Token: credential.Secret{File: secretFile(t, "bearer-of-news")}}}, nil)
+	b := newBench(t, Config{Receivers: Receivers{Webhook: &Webhook{URL: s.URL + "/hook", Secret: credential.Secret{File: path}, Token: credential.Secret{File: secretFile(t, "bearer-of-news")}}}}, nil)
 	m := alert(drill, 1, event.Raised)
 	verify := func(r request, secret string) error {
 		w, err := standardwebhooks.NewWebhookRaw([]byte(secret))
@@ -118,7 +118,7 @@ func TestWebhookSigned(t *testing.T) {
 // In structured mode all is in one JSON object.
 func TestWebhookStructured(t *testing.T) {
 	s, got := receiverOf(t, nil)
-	b := newBench(t, Config{Webhook: &Webhook{URL: s.URL, Mode: "structured"}}, nil)
+	b := newBench(t, Config{Receivers: Receivers{Webhook: &Webhook{URL: s.URL, Mode: "structured"}}}, nil)
 	m := alert(drill, 1, event.Raised)
 	b.play(t, newTape(m))
 	var e struct {
@@ -143,7 +143,7 @@ func TestDial(t *testing.T) {
 		asked = address
 		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
 	}
-	r, err := New(Config{Name: "r", Webhook: &Webhook{URL: "http://far.example/alerts"}}, Options{Dial: dial})
+	r, err := New(Config{Name: "r", Receivers: Receivers{Webhook: &Webhook{URL: "http://far.example/alerts"}}}, Options{Dial: dial})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestWebhookAnswers(t *testing.T) {
 				w.WriteHeader(code)
 			}
 		})
-		b := newBench(t, Config{Webhook: &Webhook{URL: s.URL}}, nil)
+		b := newBench(t, Config{Receivers: Receivers{Webhook: &Webhook{URL: s.URL}}}, nil)
 		dead := b.play(t, newTape(alert(drill, 1, event.Raised)))
 		became := "taken"
 		switch all := got(); {
@@ -200,7 +200,7 @@ func TestWebhookTrouble(t *testing.T) {
 		}
 	})
 	defer close(release)
-	b := newBench(t, Config{Timeout: 50 * time.Millisecond, Webhook: &Webhook{URL: s.URL}}, nil)
+	b := newBench(t, Config{Timeout: 50 * time.Millisecond, Receivers: Receivers{Webhook: &Webhook{URL: s.URL}}}, nil)
 	b.timeout = 2 * time.Second
 	ask := b.to.(*webhookReceiver)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -236,7 +236,7 @@ func TestRetryAfter(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	})
-	b := newBench(t, Config{Webhook: &Webhook{URL: s.URL}}, nil)
+	b := newBench(t, Config{Receivers: Receivers{Webhook: &Webhook{URL: s.URL}}}, nil)
 	b.play(t, newTape(alert(drill, 1, event.Raised)))
 	if len(b.waits) != 1 || b.waits[0] != 5*time.Minute {
 		t.Errorf("waited %v", b.waits)
@@ -250,9 +250,9 @@ func TestWebhookSaysNoSecrets(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprintf(w, "token bearer-of-news, key %s, path /services/T0/B0/verysecret\n\x1b[31m", secretOne)
 	})
-	b := newBench(t, Config{Webhook: &Webhook{
+	b := newBench(t, Config{Receivers: Receivers{Webhook: &Webhook{
 		URLFile: secretFile(t, s.URL+"/services/T0/B0/verysecret"), Secret: credential.Secret{File: secretFile(t, secretOne)}, Token: credential.Secret{Env: "HOOK_TOKEN"},
-	}}, nil)
+	}}}, nil)
 	e := opened(t, alert(drill, 1, event.Raised))
 	said := []string{b.target}
 	err := b.to.deliver(t.Context(), e)
@@ -293,12 +293,12 @@ func TestWebhookTLS(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()
 	s.Config.ErrorLog = nil
-	b := newBench(t, Config{Webhook: &Webhook{URL: s.URL}}, nil)
+	b := newBench(t, Config{Receivers: Receivers{Webhook: &Webhook{URL: s.URL}}}, nil)
 	if err := b.to.deliver(t.Context(), opened(t, alert(drill, 1, event.Raised))); err == nil || !strings.Contains(err.Error(), "tls: {ca: FILE}") {
 		t.Error(err)
 	}
 	ca := secretFile(t, string(pemOf(s.Certificate())))
-	b = newBench(t, Config{Webhook: &Webhook{URL: s.URL, TLS: &credential.TLS{CA: ca}}}, nil)
+	b = newBench(t, Config{Receivers: Receivers{Webhook: &Webhook{URL: s.URL, TLS: &credential.TLS{CA: ca}}}}, nil)
 	if err := b.to.deliver(t.Context(), opened(t, alert(drill, 1, event.Raised))); err != nil {
 		t.Error(err)
 	}

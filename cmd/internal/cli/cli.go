@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -23,8 +22,8 @@ import (
 var errHelp = errors.New("help")
 
 // Parse reads args into the struct that flags points to, as kong does. It
-// returns nil, nil after --help, which is printed to stdout. A wish of
-// FLANK_KERNEL that cannot be met is reported on stderr.
+// returns nil, nil after --help, which is printed to stdout. A value of FLANK_KERNEL
+// that cannot be used is reported on stderr.
 func Parse(flags any, name, description string, args []string, stdout, stderr io.Writer) (ctx *kong.Context, err error) {
 	parser, err := kong.New(flags,
 		kong.Name(name), kong.Description(description),
@@ -52,14 +51,38 @@ func Parse(flags any, name, description string, args []string, stdout, stderr io
 	return ctx, nil
 }
 
+// Output is where a command writes: Stdout what was asked for, Stderr logs and
+// progress.
+type Output struct{ Stdout, Stderr io.Writer }
+
+// Run parses args as Parse does, and calls the method Run of the command that they
+// name. Run may take a context.Context, an Output, and pointers to the structs of the
+// commands above it.
+func Run(ctx context.Context, flags any, name, description string, args []string, stdout, stderr io.Writer) error {
+	k, err := Parse(flags, name, description, args, stdout, stderr)
+	if k == nil {
+		return err
+	}
+	k.BindTo(ctx, (*context.Context)(nil))
+	return k.Run(Output{stdout, stderr})
+}
+
 // IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Level returns the level of a log: debug if the command is verbose, else usual.
+func Level(verbose bool, usual zerolog.Level) zerolog.Level {
+	if verbose {
+		return zerolog.DebugLevel
+	}
+	return usual
+}
+
 // Logger returns the program's logger: lines for people on a terminal, JSON
-// elsewhere. It is safe for concurrent use, whatever w is.
+// elsewhere. It is safe for concurrent use, even if w is not.
 func Logger(w io.Writer, level zerolog.Level) zerolog.Logger {
 	if IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05"}
@@ -88,33 +111,5 @@ func Await(ctx context.Context, patience time.Duration, ready func(context.Conte
 		case <-time.After(500 * time.Millisecond):
 		case <-ctx.Done():
 		}
-	}
-}
-
-// sayAgain is how often an outage that goes on is logged.
-const sayAgain = time.Minute
-
-// OnRetry returns a callback for bus.Config that logs an outage of the broker,
-// what it means, and its end. While it goes on for the same reason it is logged
-// each minute, not at each attempt.
-func OnRetry(log zerolog.Logger, means string) func(error, time.Duration) {
-	var (
-		mu   sync.Mutex
-		last string
-		next time.Duration // into the outage
-	)
-	return func(err error, since time.Duration) {
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			last = ""
-			log.Info().Dur("after_ms", since).Msg("the broker answers again")
-			return
-		}
-		if err.Error() == last && since < next {
-			return
-		}
-		last, next = err.Error(), since+sayAgain
-		log.Warn().Err(err).Dur("for_ms", since).Msg(means)
 	}
 }

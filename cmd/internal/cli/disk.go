@@ -59,10 +59,10 @@ func MachineWrites(layout *signal.Layout, spec window.Spec) (Written, error) {
 type diskUse struct {
 	written  int64 // a day
 	machines int64 // of the machines that are known, each alone in its partition
-	most     int64 // whatever the number of machines; bus.Unlimited: it grows with them
+	most     int64 // with any number of machines; bus.Unlimited: it grows with them
 }
 
-// useOf returns what a topic takes that machines write to as said.
+// useOf returns what a topic takes to which machines write these amounts.
 func useOf(s bus.TopicStatus, machines []Written) diskUse {
 	replicas, most := int64(s.Replicas), s.Most()
 	u := diskUse{most: bus.Unlimited}
@@ -106,7 +106,7 @@ func (s diskSum) String() string {
 		parts = append(parts, bus.FormatBytes(s.each)+" a machine")
 	}
 	if s.forever {
-		parts = append(parts, "grows for ever")
+		parts = append(parts, "grows without limit")
 	}
 	return strings.Join(parts, " + ")
 }
@@ -131,7 +131,7 @@ func PrintDisk(w io.Writer, status []bus.TopicStatus, machines []Written) error 
 		all.written += u.written
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t", s.Name, partitions, s.Replicas, amount(u.written))
 		if !s.Known {
-			fmt.Fprint(tw, "not known: no right to read it\t\t\n")
+			fmt.Fprint(tw, "not known: this program may not read it\t\t\n")
 			continue
 		}
 		kept := s.Retain.String()

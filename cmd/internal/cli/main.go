@@ -12,8 +12,8 @@ import (
 
 // Main is the main function of a program. The context of run ends at the first
 // Ctrl-C or SIGTERM; a second one ends the program at once. An error of run is
-// printed to stderr, behind the name of the program, and makes the exit code 1, or
-// that of an Exit.
+// printed to stderr, behind the name of the program. The exit code is 1, or the code
+// of an Exit.
 func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

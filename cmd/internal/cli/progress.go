@@ -26,7 +26,7 @@ type Progress struct {
 	done     bool
 }
 
-// lineEvery is how often a line is printed where there is no terminal.
+// lineEvery is how often a line is printed if there is no terminal.
 const lineEvery = 5 * time.Second
 
 // NewProgress returns a Progress that writes to w.
@@ -99,7 +99,7 @@ func (p *Progress) draw(done, total int) {
 			progressbar.OptionSetWidth(30))
 	}
 	p.bar.ChangeMax(total)
-	_ = p.bar.Set(done) // a bar that cannot be drawn is no reason to stop
+	_ = p.bar.Set(done) // work continues without a bar
 }
 
 // finish ends the line of the current bar.

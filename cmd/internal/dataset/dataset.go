@@ -1,6 +1,5 @@
 // Package dataset finds the labelled data that flags name: recordings, tables of
-// features, and windows on Kafka. It is what trainer and `monitor tune` have in
-// common.
+// features, and windows on Kafka. Trainer and `monitor tune` share it.
 package dataset
 
 import (
@@ -51,9 +50,9 @@ func (f Flags) Named() bool {
 	return f.Kafka.named() || len(f.Data)+len(f.Table)+len(f.More) > 0
 }
 
-// Load reads the training configuration and finds the data. The configuration is
-// that of a flag, whose name errors say, and may be empty. If there is a model,
-// its layout counts, and that of the configuration must match it.
+// Load reads the training configuration and finds the data. A flag names the
+// configuration, which may be empty; errors name the flag. If there is a model, its
+// layout counts, and the layout of the configuration must match it.
 func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Data, error) {
 	d := &Data{Config: train.DefaultConfig(), Layout: signal.GunDrill()}
 	if file != "" {
@@ -67,40 +66,29 @@ func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Dat
 	} else {
 		f.Data = append(f.Data, f.More...)
 	}
-	switch {
-	case f.Kafka.named() && len(f.Data)+len(f.Table) > 0:
-		return nil, errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
-	case f.Kafka.named():
-	case len(f.From)+len(f.To) > 0:
-		return nil, errors.New("--from and --to go with --kafka, which names the broker")
-	case len(f.Data) > 0 && len(f.Table) > 0:
-		return nil, errors.New("--data and --table: learn from recordings or from tables, not from both at once")
-	case len(f.Data)+len(f.Table) == 0:
-		return nil, errors.New("no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)")
-	case len(f.Data) > 0 && file == "":
-		return nil, fmt.Errorf("%s is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one", flag)
+	if err := f.check(flag, file); err != nil {
+		return nil, err
 	}
 	var columns signal.Recording
 	var err error
 	if d.Config.Layout != "" {
-		if d.Layout, columns, err = signal.LoadLayout(config.Beside(file, d.Config.Layout)); err != nil {
+		if d.Layout, columns, err = signal.LoadLayout(config.ResolvePath(file, d.Config.Layout)); err != nil {
 			return nil, err
 		}
 	}
-	if len(f.Table) == 0 {
-		if m != nil && file != "" {
-			if err := m.Fits(d.Layout, m.Window); err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
-			}
+	if len(f.Table) == 0 && m != nil && file != "" {
+		if err := m.Fits(d.Layout, m.Window); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if f.Kafka.named() {
-			d.Inputs = make([]train.Input, 1)
-			d.Inputs[0], err = f.input(flag, log)
-		} else {
-			d.Inputs, err = recordings(f.Data, d.Layout, columns, f.Machine)
-		}
-	} else {
+	}
+	switch {
+	case len(f.Table) > 0:
 		d.Inputs, err = tables(f.Table, f.Machine, m == nil)
+	case f.Kafka.named():
+		d.Inputs = make([]train.Input, 1)
+		d.Inputs[0], err = f.input(flag, log)
+	default:
+		d.Inputs, err = recordings(f.Data, d.Layout, columns, f.Machine)
 	}
 	if err != nil {
 		return nil, err
@@ -110,20 +98,42 @@ func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Dat
 			return nil, err
 		}
 	}
-	path := f.Wear
+	d.Wear, err = f.wear(file, d.Config, log)
+	return d, err
+}
+
+// check reports data that are not named, or named in two ways.
+func (f Flags) check(flag, file string) error {
+	switch {
+	case f.Kafka.named() && len(f.Data)+len(f.Table) > 0:
+		return errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
+	case f.Kafka.named():
+	case len(f.From)+len(f.To) > 0:
+		return errors.New("--from and --to go with --kafka, which names the broker")
+	case len(f.Data) > 0 && len(f.Table) > 0:
+		return errors.New("--data and --table: learn from recordings or from tables, not from both at once")
+	case len(f.Data)+len(f.Table) == 0:
+		return errors.New("no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)")
+	case len(f.Data) > 0 && file == "":
+		return fmt.Errorf("%s is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one", flag)
+	}
+	return nil
+}
+
+// wear returns the measurements of the wear file, if one is named.
+func (f Flags) wear(file string, c train.Config, log zerolog.Logger) ([]wear.Measurement, error) {
+	path := cmp.Or(f.Wear, config.ResolvePath(file, c.Wear))
 	if path == "" {
-		path = config.Beside(file, d.Config.Wear)
+		return nil, nil
 	}
-	if path != "" {
-		var warnings []string
-		if d.Wear, warnings, err = wear.Load(path); err != nil {
-			return nil, err
-		}
-		for _, w := range warnings {
-			log.Warn().Msg(w)
-		}
+	ms, warnings, err := wear.Load(path)
+	if err != nil {
+		return nil, err
 	}
-	return d, nil
+	for _, w := range warnings {
+		log.Warn().Msg(w)
+	}
+	return ms, nil
 }
 
 // match returns the files that an argument names, a file or a pattern.
@@ -143,17 +153,9 @@ func match(flag, arg string) ([]string, error) {
 	return paths, nil
 }
 
-// largeTables is the size of files, all together, from which on tables are not
-// held in memory.
-var largeTables int64 = 128 << 20
-
-// ScanTables has tables of any size left on disk, for a test, and returns what
-// undoes it.
-func ScanTables() (undo func()) {
-	before := largeTables
-	largeTables = 0
-	return func() { largeTables = before }
-}
+// LargeTables is the size of files, all together, from which on tables are not
+// held in memory. Tests lower it.
+var LargeTables int64 = 128 << 20
 
 // garbageOfLarge is how much garbage, in percent of what is in use, may pile up in
 // the memory of a run on large tables: less than Go's 100, for some of its time.
@@ -180,7 +182,7 @@ func tables(args []string, machine string, scan bool) ([]train.Input, error) {
 		paths = append(paths, some...)
 	}
 	open := nearTable
-	if scan && size >= largeTables {
+	if scan && size >= LargeTables {
 		open = farTable
 		if os.Getenv("GOGC") == "" {
 			debug.SetGCPercent(garbageOfLarge)

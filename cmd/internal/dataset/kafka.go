@@ -14,7 +14,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/monitor"
@@ -29,22 +28,14 @@ type Kafka struct {
 	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in ingest.yaml: brokers, tls and sasl."`
 	Topic       string   `default:"tcm.windows.v1" help:"Topic of the windows (default: tcm.windows.v1)."`
 	From        string   `placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
-	To          string   `placeholder:"PLACE" help:"Where windows end: those that began then or later, or have that offset or a higher one, are left out (default: the newest)."`
+	To          string   `placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
 }
 
 // clockMargin is how far the clock of a gateway may be ahead of Kafka's.
 const clockMargin = time.Hour
 
-// kafkaPatience is how long Kafka may not answer.
-var kafkaPatience = 20 * time.Second
-
-// HurryKafka bounds, for a test, how long Kafka may not answer, and returns what
-// undoes it.
-func HurryKafka(patience time.Duration) (undo func()) {
-	before := kafkaPatience
-	kafkaPatience = patience
-	return func() { kafkaPatience = before }
-}
+// KafkaPatience is how long Kafka may not answer. Tests lower it.
+var KafkaPatience = 20 * time.Second
 
 // place reads a time or an offset.
 func place(flag, s string) (at time.Time, offset int64, err error) {
@@ -88,12 +79,12 @@ func (f Kafka) bus() (bus.Config, error) {
 		return bus.Config{}, errors.New("--kafka and --kafka-config: give one of them")
 	}
 	var c struct {
-		Kafka cli.Kafka `yaml:"kafka"`
+		Kafka bus.Settings `yaml:"kafka"`
 	}
 	if err := config.Load(f.KafkaConfig, &c); err != nil {
 		return bus.Config{}, err
 	}
-	return c.Kafka.Bus(f.KafkaConfig, client)
+	return c.Kafka.Load(f.KafkaConfig, client)
 }
 
 // input returns the windows as something to learn from.
@@ -120,7 +111,7 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.cfg.OnRetry = func(err error, since time.Duration) {
-		if err != nil && since >= kafkaPatience {
+		if err != nil && since >= KafkaPatience {
 			cancel(fmt.Errorf("no answer from Kafka at %s: %w: check the address and the network", strings.Join(r.cfg.Brokers, ", "), err))
 		}
 	}
@@ -142,24 +133,7 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	}
 	var w window.Window
 	for p := range partitions {
-		err := bus.ReadRange(ctx, r.cfg, r.topic, p, r.part, func(msg bus.Message) error {
-			if err := monitor.Open(codec, &msg, &w); err != nil {
-				if r.refused++; r.refused == 1 {
-					r.reason = fmt.Errorf("offset %d of partition %d: %w", msg.Offset, p, err)
-				}
-				return nil
-			}
-			if !r.from.IsZero() && w.Start.Before(r.from) || !r.to.IsZero() && !w.Start.Before(r.to) {
-				return nil
-			}
-			id := string(msg.Header("ce_id"))
-			if r.seen[id] {
-				return nil // sent again
-			}
-			r.seen[id] = true
-			r.ids = append(r.ids, id+" "+string(msg.Header("crc32c")))
-			return visit(&w)
-		})
+		err := bus.ReadRange(ctx, r.cfg, r.topic, p, r.part, func(msg bus.Message) error { return r.take(p, codec, &msg, &w, visit) })
 		if err != nil {
 			return "", err
 		}
@@ -170,9 +144,29 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	case len(r.seen) == 0:
 		return "", fmt.Errorf("topic %s has no windows between --from and --to: Kafka keeps them for a limited time", r.topic)
 	case r.refused > 0:
-		r.log.Warn().Int("messages", r.refused).AnErr("first", r.reason).Msg("messages are left out: they are no windows of this layout")
+		r.log.Warn().Int("messages", r.refused).AnErr("first", r.reason).Msg("left out messages that are not windows of this layout")
 	}
 	slices.SortFunc(r.ids, cmp.Compare)
 	h := sha256.Sum256([]byte(strings.Join(r.ids, "\n")))
 	return hex.EncodeToString(h[:]), nil
+}
+
+// take visits the window in a message, unless it is out of bounds or was visited.
+func (r *topicReader) take(partition int, codec *window.Codec, msg *bus.Message, w *window.Window, visit func(*window.Window) error) error {
+	if err := monitor.Open(codec, msg, w); err != nil {
+		if r.refused++; r.refused == 1 {
+			r.reason = fmt.Errorf("offset %d of partition %d: %w", msg.Offset, partition, err)
+		}
+		return nil
+	}
+	if !r.from.IsZero() && w.Start.Before(r.from) || !r.to.IsZero() && !w.Start.Before(r.to) {
+		return nil
+	}
+	id := string(msg.Header("ce_id"))
+	if r.seen[id] {
+		return nil // sent again
+	}
+	r.seen[id] = true
+	r.ids = append(r.ids, id+" "+string(msg.Header("crc32c")))
+	return visit(w)
 }

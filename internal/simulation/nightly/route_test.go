@@ -122,7 +122,7 @@ func (w *world) beginRoute(ctx context.Context) error {
 // route takes the events of the group to the receiver, from the program called name, until
 // ctx ends. The function that it returns waits for that.
 func (w *world) route(ctx context.Context, name string) (wait func()) {
-	r, err := route.New(route.Config{Name: routeName, Webhook: &route.Webhook{URL: "http://" + hookAddress}},
+	r, err := route.New(route.Config{Name: routeName, Receivers: route.Receivers{Webhook: &route.Webhook{URL: "http://" + hookAddress}}},
 		route.Options{Bus: w.bus(name), Group: routedGroup, Dial: w.net.dialer(name), Log: w.log(name)})
 	if err != nil {
 		w.fail([]string{err.Error()})

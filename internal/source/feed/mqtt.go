@@ -15,6 +15,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
 
+	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -27,8 +28,8 @@ type MQTT struct {
 	// doing, see Change; empty for none. See SamplesTopic and ContextTopic.
 	Samples, Context string
 
-	Login *Login // nil: none
-	TLS   *TLS   // for mqtts; nil: the broker's certificate is checked against the system's
+	Login *credential.Login // nil: none
+	TLS   *credential.TLS   // for mqtts; nil: the broker's certificate is checked against the system's
 }
 
 // SamplesTopic and ContextTopic are the topics of a machine under a prefix.
@@ -44,22 +45,18 @@ func (m MQTT) Check() error {
 	if err != nil || u.Host == "" || u.Path != "" || u.User != nil || u.Scheme != "mqtt" && u.Scheme != "mqtts" {
 		return errors.New("feed: broker: write only mqtt://host:1883, or mqtts://host:8883 for TLS")
 	}
-	if u.Scheme == "mqtt" && m.Login != nil && !loopback(u.Hostname()) {
+	if u.Scheme == "mqtt" && m.Login != nil && !credential.IsLocal(u.Hostname()) {
 		return errors.New("feed: broker: without TLS anyone on the network can read the password: write mqtts://, or leave out `user`")
 	}
 	if m.Login != nil {
 		if err := m.Login.Check(); err != nil {
-			return err
+			return fmt.Errorf("feed: %w", err)
 		}
 	}
-	if m.TLS != nil {
-		return m.TLS.Check(false)
+	if _, err := m.TLS.Client(); err != nil {
+		return fmt.Errorf("feed: TLS: %w", err)
 	}
 	return nil
-}
-
-func loopback(host string) bool {
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 // subscriber is a connection to a broker that comes back by itself.
@@ -135,13 +132,9 @@ func (s *subscriber) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.U
 	if u.Scheme == "mqtt" {
 		return d.DialContext(ctx, "tcp", withPort(u, "1883"))
 	}
-	files := s.mqtt.TLS
-	if files == nil {
-		files = new(TLS)
-	}
-	cfg, err := files.config()
+	cfg, err := s.mqtt.TLS.Client()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("feed: TLS: %w", err)
 	}
 	conn, err := (&tls.Dialer{NetDialer: &d, Config: cfg}).DialContext(ctx, "tcp", withPort(u, "8883"))
 	if err != nil {
@@ -169,12 +162,12 @@ func (s *subscriber) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
 	if l == nil {
 		return c, nil
 	}
-	password, err := l.password()
+	password, err := l.Password()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("feed: %w", err)
 	}
 	c.UsernameFlag, c.Username = true, l.User
-	c.PasswordFlag, c.Password = true, password
+	c.PasswordFlag, c.Password = true, []byte(password)
 	return c, nil
 }
 

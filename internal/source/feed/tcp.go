@@ -12,15 +12,17 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/credential"
 )
 
 // TCP says where clients connect.
 type TCP struct {
 	Listen string // host:port; ":port" for every network of the computer
 
-	// TLS, if not nil, encrypts. With a CAFile only clients connect whose
+	// TLS, if not nil, encrypts. With a CA only clients connect whose
 	// certificate it signed.
-	TLS *TLS
+	TLS *credential.TLS
 }
 
 // headerSize is how many bytes come before a frame: its length and the CRC-32 of
@@ -39,8 +41,8 @@ type listener struct {
 // files that are missing.
 func ListenTCP(cfg Config, tcp TCP) (*Feed, error) {
 	if tcp.TLS != nil {
-		if err := tcp.TLS.Check(true); err != nil {
-			return nil, err
+		if _, err := tcp.TLS.Server(); err != nil {
+			return nil, fmt.Errorf("feed: TLS: %w", err)
 		}
 	}
 	f := open(cfg)
@@ -112,9 +114,9 @@ func (s *listener) handshake(c *client) error {
 	if s.tcp.TLS == nil {
 		return nil
 	}
-	cfg, err := s.tcp.TLS.config()
+	cfg, err := s.tcp.TLS.Server()
 	if err != nil {
-		return err
+		return fmt.Errorf("feed: TLS: %w", err)
 	}
 	conn := tls.Server(c.Conn, cfg)
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)

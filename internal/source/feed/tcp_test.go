@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/credential"
 )
 
 // patience bounds what should take a moment. It is not a measure of speed.
@@ -219,15 +221,15 @@ func TestTCPWithTLS(t *testing.T) {
 	own, other := certificate(t), certificate(t)
 	f := listen(t, Config{Timeout: 5 * time.Second}, TCP{TLS: own})
 	for why, tc := range map[string]struct {
-		files *TLS
+		files *credential.TLS
 		ok    bool
 	}{
 		"signed":         {own, true},
-		"no certificate": {&TLS{CAFile: own.CAFile}, false},
-		"a stranger's":   {&TLS{CAFile: own.CAFile, CertFile: other.CertFile, KeyFile: other.KeyFile}, false},
+		"no certificate": {&credential.TLS{CA: own.CA}, false},
+		"a stranger's":   {&credential.TLS{CA: own.CA, Cert: other.Cert, Key: other.Key}, false},
 	} {
 		await(t, "no client is connected", func() bool { return f.Stats().Senders == 0 })
-		cfg, err := tc.files.config()
+		cfg, err := tc.files.Client()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,13 +250,13 @@ func TestTCPWithTLS(t *testing.T) {
 			t.Errorf("%s: a frame is taken", why)
 		}
 	}
-	if _, err := ListenTCP(Config{Machine: drill, Layout: layout(t)}, TCP{Listen: "127.0.0.1:0", TLS: &TLS{CAFile: own.CAFile}}); err == nil {
+	if _, err := ListenTCP(Config{Machine: drill, Layout: layout(t)}, TCP{Listen: "127.0.0.1:0", TLS: &credential.TLS{CA: own.CA}}); err == nil {
 		t.Error("a server without a certificate: no error")
 	}
 }
 
 // certificate writes a certificate that is its own authority.
-func certificate(t *testing.T) *TLS {
+func certificate(t *testing.T) *credential.TLS {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -284,5 +286,5 @@ func certificate(t *testing.T) *TLS {
 		return path
 	}
 	cert := write("cert.pem", "CERTIFICATE", der)
-	return &TLS{CAFile: cert, CertFile: cert, KeyFile: write("key.pem", "PRIVATE KEY", pkcs8)}
+	return &credential.TLS{CA: cert, Cert: cert, Key: write("key.pem", "PRIVATE KEY", pkcs8)}
 }

@@ -1,4 +1,4 @@
-package main
+package ingest
 
 import (
 	"errors"
@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/gateway"
 )
 
@@ -20,21 +17,21 @@ import (
 func TestNotReady(t *testing.T) {
 	now := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	well := observed{state: "running", looked: ago(time.Second), connected: ago(time.Second)}
+	well := observed{state: "running", lookedAt: ago(time.Second), connected: ago(time.Second)}
 	for name, tc := range map[string]struct {
 		change func(o *observed)
 		want   string // a part of the reason; empty: ready
 	}{
 		"all is well":                  {func(*observed) {}, ""},
 		"before it runs":               {func(o *observed) { o.state = "waiting" }, "has not begun"},
-		"a recording that is over":     {func(o *observed) { o.state, o.looked = "done", ago(time.Hour) }, ""},
+		"a recording that is over":     {func(o *observed) { o.state, o.lookedAt = "done", ago(time.Hour) }, ""},
 		"failed":                       {func(o *observed) { o.state, o.problem = "failed", errors.New("the port is in use") }, "the port is in use"},
 		"a read-only spool":            {func(o *observed) { o.refused = errors.New("read-only file system") }, "cannot be written: read-only"},
 		"a full spool":                 {func(o *observed) { o.Refused = errors.New("full") }, "does not take windows: full"},
 		"a sync that takes its time":   {func(o *observed) { o.Storing = ago(4 * time.Second) }, ""},
 		"a sync that never ends":       {func(o *observed) { o.Storing = ago(4*time.Second + 1) }, "taken no window for 4s"},
-		"a look that never ends":       {func(o *observed) { o.looked = ago(5 * time.Second) }, "not answered for 5s"},
-		"before the first look":        {func(o *observed) { o.looked = time.Time{} }, ""},
+		"a look that never ends":       {func(o *observed) { o.lookedAt = ago(5 * time.Second) }, "not answered for 5s"},
+		"before the first look":        {func(o *observed) { o.lookedAt = time.Time{} }, ""},
 		"no MQTT broker, by TCP":       {func(o *observed) { o.connected = ago(time.Hour) }, ""},
 		"no MQTT broker":               {func(o *observed) { o.needsBroker, o.connected = true, ago(5*time.Second) }, "MQTT broker that samples come from has not been connected for 5s"},
 		"an MQTT broker gone just now": {func(o *observed) { o.needsBroker, o.connected = true, ago(3*time.Second) }, ""},
@@ -54,17 +51,16 @@ func TestNotReady(t *testing.T) {
 
 // The answer names each machine that is not ready, and why.
 func TestReadyz(t *testing.T) {
-	var ms []*machine
-	for _, path := range []string{"acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe"} {
-		c := defaults()
-		c.Machine, c.Spool = path, filepath.Join(t.TempDir(), "spool")
-		ms = append(ms, newMachine(settings{}, c, zerolog.Nop(), nil))
-		ms[len(ms)-1].enter("running", nil)
+	s := newSupervisor("acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe")
+	ms := s.machines
+	for _, m := range ms {
+		m.Spool = filepath.Join(t.TempDir(), "spool")
+		m.enter("running", nil)
 	}
 	start := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	get := func(after time.Duration) (int, string) {
 		w := httptest.NewRecorder()
-		readyz(ms, func() time.Time { return start.Add(after) })(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		s.readyz(func() time.Time { return start.Add(after) })(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 		return w.Code, w.Body.String()
 	}
 	for _, m := range ms {
@@ -88,7 +84,7 @@ func TestReadyz(t *testing.T) {
 	}
 	ms[0].enter("failed", errors.New("no spool"))
 	w := httptest.NewRecorder()
-	routes(ms, bus.Config{}, "secret").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	s.handler("secret").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "no spool") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -104,7 +100,9 @@ func TestTryFolder(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 	file := filepath.Join(dir, "file")
-	write(t, file, "")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := tryFolder(file); err == nil {
 		t.Error("a file is no folder, and no error")
 	}

@@ -1,9 +1,7 @@
-package cli
+package buslog
 
 import (
 	"bytes"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +15,7 @@ import (
 // it was renewed.
 func TestCertificateWatch(t *testing.T) {
 	var log bytes.Buffer
-	w := certificateWatch{log: zerolog.New(&log), said: make(map[string]time.Time)}
+	w := certificateWatch{log: zerolog.New(&log), warnedAt: make(map[string]time.Time)}
 	expires := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)
 	for i, tc := range []struct {
 		before time.Duration // of the client's; the broker's lasts a year longer
@@ -42,30 +40,5 @@ func TestCertificateWatch(t *testing.T) {
 	w.look([]bus.Certificate{{Whose: "client", NotAfter: expires.AddDate(0, 0, 1)}}, expires)
 	if n := strings.Count(log.String(), "\n"); n != 4 {
 		t.Errorf("%d lines: a certificate that was renewed and runs out again is said at once\n%s", n, &log)
-	}
-}
-
-func TestServe(t *testing.T) {
-	var log bytes.Buffer
-	stop, err := Serve("127.0.0.1:0", "metrics", http.NotFoundHandler(), zerolog.New(&log))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, url, _ := strings.Cut(log.String(), `"metrics":"`)
-	url, _, _ = strings.Cut(url, `"`)
-	res, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusNotFound {
-		t.Errorf("%s, %v", res.Status, err)
-	}
-	res.Body.Close()
-	if _, err := Serve(strings.TrimPrefix(url, "http://"), "metrics", nil, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "metrics: ") || !strings.Contains(err.Error(), "choose another address") {
-		t.Errorf("an address in use: %v", err)
-	}
-	stop()
-	if _, err := http.Get(url); err == nil {
-		t.Error("it answers after stop")
 	}
 }

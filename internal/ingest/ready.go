@@ -1,4 +1,4 @@
-package main
+package ingest
 
 import (
 	"context"
@@ -20,10 +20,10 @@ const (
 
 // observed is what the readiness of a machine depends on, at one moment.
 type observed struct {
-	state   string    // waiting, running, failed or done
-	problem error     // of failed
-	looked  time.Time // when it was last looked whether the spool can be written
-	refused error     // why it cannot
+	state    string
+	problem  error     // of failed
+	lookedAt time.Time // when the spool was last tried
+	refused  error     // why it could not be written then
 
 	needsBroker bool      // samples come from an MQTT broker
 	connected   time.Time // when that was last seen connected, or the machine was started
@@ -36,20 +36,20 @@ func (o observed) notReady(now time.Time) string {
 	age := func(since time.Time) time.Duration { return now.Sub(since).Round(time.Second) }
 	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) > readyWithin }
 	switch {
-	case o.state == "done":
+	case o.state == done:
 		return ""
-	case o.state == "waiting":
+	case o.state == waiting:
 		return "ingesting has not begun"
-	case o.state == "failed":
-		return fmt.Sprintf("ingesting failed and is tried again: %v", o.problem)
+	case o.state == failed:
+		return fmt.Sprintf("ingesting failed and is retried: %v", o.problem)
 	case o.refused != nil:
 		return fmt.Sprintf("the spool cannot be written: %v", o.refused)
 	case o.Refused != nil:
 		return fmt.Sprintf("the spool does not take windows: %v", o.Refused)
 	case late(o.Storing):
 		return fmt.Sprintf("the disk of the spool has taken no window for %v", age(o.Storing))
-	case late(o.looked):
-		return fmt.Sprintf("the disk of the spool has not answered for %v", age(o.looked))
+	case late(o.lookedAt):
+		return fmt.Sprintf("the disk of the spool has not answered for %v", age(o.lookedAt))
 	case o.needsBroker && late(o.connected):
 		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", age(o.connected))
 	case o.Pending > 0 && late(o.Sending) && o.Delivery != nil:
@@ -65,7 +65,7 @@ func (m *machine) observe() observed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := observed{
-		state: m.state, problem: m.problem, looked: m.looked, refused: m.refused,
+		state: m.state, problem: m.problem, lookedAt: m.lookedAt, refused: m.refused,
 		needsBroker: m.Source.Kind == "mqtt", connected: m.connected,
 	}
 	if m.gw != nil {
@@ -91,23 +91,23 @@ func (m *machine) watch(ctx context.Context) {
 // called.
 func (m *machine) look(now time.Time, try func(dir string) error) {
 	m.mu.Lock()
-	first := m.looked.IsZero()
+	first := m.lookedAt.IsZero()
 	if first { // readyWithin counts from now on
-		m.looked, m.connected = now, now
+		m.lookedAt, m.connected = now, now
 	}
 	if m.feed != nil && m.feed.Stats().Senders > 0 {
 		m.connected = now
 	}
 	stored := m.gw != nil && now.Sub(m.gw.Progress().Stored) < lookEvery
-	running := m.state == "running"
+	running := m.state == running
 	m.mu.Unlock()
 	var err error
 	if running && !stored {
-		err = try(m.spool())
+		err = try(m.SpoolDir())
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.looked, m.refused = now, err
+	m.lookedAt, m.refused = now, err
 }
 
 // tryFolder creates a file and removes it. It does not sync: windows do, and a disk
@@ -137,12 +137,12 @@ func (m *machine) whyNotReady(now time.Time) string {
 }
 
 // readyz says which machines are not ready, and why.
-func readyz(ms []*machine, now func() time.Time) http.HandlerFunc {
+func (s *Supervisor) readyz(now func() time.Time) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		code, reasons := http.StatusOK, map[string]string{}
-		for _, m := range ms {
+		for _, m := range s.machines {
 			if why := m.whyNotReady(now()); why != "" {
-				code, reasons[m.Machine] = http.StatusServiceUnavailable, why
+				code, reasons[m.Path] = http.StatusServiceUnavailable, why
 			}
 		}
 		writeJSON(w, code, map[string]any{"ready": code == http.StatusOK, "not_ready": reasons})

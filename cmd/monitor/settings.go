@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/pkg/alarm"
+)
+
+// settings is monitor.yaml.
+type settings struct {
+	Kafka bus.Settings   `yaml:"kafka"`
+	Model string         `yaml:"model"`
+	Group string         `yaml:"group"`
+	Alarm alarm.Settings `yaml:"alarm"`
+	Page  string         `yaml:"page"` // address; empty: none
+
+	Silence  time.Duration    `yaml:"silence"` // 0: never
+	Alerts   cli.Alerts       `yaml:"alerts"`
+	Shifts   string           `yaml:"shifts"` // when they begin, for reports
+	Evidence evidenceSettings `yaml:"evidence"`
+
+	PageToken credential.Secret `yaml:"page_token"` // without one the page only shows
+
+	file string // that it was read from
+}
+
+// load reads a configuration.
+func load(file string) (settings, error) {
+	c := settings{
+		Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22",
+		Evidence: evidenceSettings{Keep: evidence.DefaultKeep}, file: file,
+	}
+	err := config.Load(file, &c)
+	return c, err
+}
+
+// loadBus reads a configuration and returns how to reach Kafka.
+func loadBus(file string) (settings, bus.Config, error) {
+	c, err := load(file)
+	if err != nil {
+		return c, bus.Config{}, err
+	}
+	to, err := c.Kafka.Load(file, "flank-monitor")
+	return c, to, err
+}
+
+// errNoModel reports a configuration that names no model.
+func (c settings) errNoModel() error {
+	return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", c.file)
+}
+
+// evidenceSettings says where the waveforms around alerts are kept.
+type evidenceSettings struct {
+	Dir  string `yaml:"dir"`  // empty: none is kept
+	Keep int    `yaml:"keep"` // alerts
+	URL  string `yaml:"url"`  // of the page, as receivers of alerts reach it
+}
+
+// open returns the store that the configuration in file names, nil if it names none.
+func (e evidenceSettings) open(file string) (*evidence.Store, error) {
+	if e.Dir == "" {
+		return nil, nil
+	}
+	if u, err := url.Parse(e.URL); err != nil || e.URL != "" && (u.Scheme == "" || u.Host == "" || u.RawQuery != "") {
+		return nil, fmt.Errorf("%s: evidence.url %q: must be the address of the page, for example http://usk25-monitor:9102", file, e.URL)
+	}
+	s, err := evidence.Open(config.ResolvePath(file, e.Dir), e.Keep)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,297 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/source/feed"
+	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Config is ingest.yaml: one machine, or several under `machines`. Use Load.
+type Config struct {
+	Kafka    bus.Settings `yaml:"kafka"`
+	Retain   Retain       `yaml:"retain"`  // what `ingest topics apply` makes Kafka keep
+	Metrics  string       `yaml:"metrics"` // address of metrics and health; empty: none
+	MQTT     *MQTT        `yaml:"mqtt"`
+	Machine  `yaml:",inline"`
+	Machines []listed `yaml:"machines"`
+
+	file string // that it was read from
+}
+
+// Machine is the part of the configuration that is about one machine.
+type Machine struct {
+	Path   string `yaml:"machine"` // by ISA-95
+	Layout string `yaml:"layout"`  // empty: the gun drill's 14 channels
+	Window Window `yaml:"window"`
+	Spool  string `yaml:"spool"`
+	Full   string `yaml:"spool_full"` // "block" or "drop_oldest"; empty: the first for recordings, the second for live sources
+	MiB    int64  `yaml:"spool_mib"`
+	Sync   int    `yaml:"spool_sync"` // windows that share one sync to disk; 0: 1, and 64 at speed 0
+	Source Source `yaml:"source"`
+
+	file string // from whose folder the paths begin
+}
+
+// Window says how windows are cut.
+type Window struct {
+	Length time.Duration `yaml:"length"`
+	Hop    time.Duration `yaml:"hop"`
+}
+
+// Source says where samples come from.
+type Source struct {
+	Kind  string  `yaml:"kind"`  // "simulate", "file", "folder", "tcp" or "mqtt"; "csv" is another word for "file"
+	File  string  `yaml:"file"`  // of file
+	Speed float64 `yaml:"speed"` // times as fast as a live sensor; 0: as fast as possible. Of simulate, file and folder
+
+	// of folder
+	Folder  string        `yaml:"folder"`
+	Pattern string        `yaml:"pattern"` // names of recordings, such as "*.tdms"
+	Settle  time.Duration `yaml:"settle"`  // for how long a file must not have changed to be complete
+
+	// of simulate
+	Seed     uint64        `yaml:"seed"`
+	ToolLife time.Duration `yaml:"tool_life"`
+	Tools    int           `yaml:"tools"`  // 0: until stopped
+	Faults   []string      `yaml:"faults"` // as `ingest simulate --fault` has them
+
+	// of tcp
+	Listen string          `yaml:"listen"`
+	TLS    *credential.TLS `yaml:"tls"`
+
+	Timeout time.Duration `yaml:"timeout"` // of tcp and mqtt: how long the other side may be silent
+}
+
+// MQTT is the broker for samples and tools.
+type MQTT struct {
+	Broker string           `yaml:"broker"`
+	Prefix string           `yaml:"prefix"` // of topics; empty: flank
+	Login  credential.Login `yaml:",inline"`
+	TLS    *credential.TLS  `yaml:"tls"`
+}
+
+const defaultSpool = "flank-data/spool"
+
+// defaults returns the values of what a configuration leaves out.
+func defaults() Machine {
+	return Machine{
+		Window: Window{Length: window.DefaultSpec.Length}, Spool: defaultSpool, MiB: 8192,
+		Source: Source{
+			Kind: "simulate", Speed: 1, Seed: 1, ToolLife: 80 * time.Second, Pattern: "*", Settle: 10 * time.Second, Timeout: 10 * time.Second,
+		},
+	}
+}
+
+// listed is a machine of several.
+type listed Machine
+
+// UnmarshalYAML begins with the defaults. The spool's is a folder of its own.
+func (l *listed) UnmarshalYAML(decode func(any) error) error {
+	m := defaults()
+	m.Spool = ""
+	err := decode(&m)
+	if m.Spool == "" {
+		m.Spool = filepath.Join(defaultSpool, filepath.FromSlash(m.Path))
+	}
+	*l = listed(m)
+	return err
+}
+
+// Load reads a configuration. It reports what cannot be used for any command; Check
+// reports the rest.
+func Load(path string) (Config, error) {
+	c := Config{Machine: defaults(), file: path}
+	if err := config.Load(path, &c); err != nil {
+		return c, err
+	}
+	if _, err := c.Retain.Topics(); err != nil {
+		return c, config.Locate(path, err)
+	}
+	_, err := c.Kafka.Load(path, "")
+	return c, err
+}
+
+// Bus returns how the program called client reaches Kafka.
+func (c Config) Bus(client string) (bus.Config, error) { return c.Kafka.Load(c.file, client) }
+
+// All returns the machines.
+func (c Config) All() []Machine {
+	ms := []Machine{c.Machine}
+	if len(c.Machines) > 0 {
+		ms = nil
+		for _, m := range c.Machines {
+			ms = append(ms, Machine(m))
+		}
+	}
+	for i := range ms {
+		ms[i].file = c.file
+	}
+	return ms
+}
+
+// Find returns the machine of a path. An empty path finds the only one.
+func (c Config) Find(path string) (Machine, error) {
+	ms := c.All()
+	if path == "" && len(ms) == 1 {
+		return ms[0], nil
+	}
+	for _, m := range ms {
+		if m.Path == path {
+			return m, nil
+		}
+	}
+	if path == "" {
+		return Machine{}, fmt.Errorf("%s: has %d machines: name one by --machine", c.file, len(ms))
+	}
+	return Machine{}, fmt.Errorf("%s: no machine %q: correct --machine, or add it under `machines`", c.file, path)
+}
+
+// Check reports a value that cannot be used.
+func (c Config) Check() error {
+	if len(c.Machines) > 0 && !reflect.DeepEqual(c.Machine, defaults()) {
+		return fmt.Errorf("%s: machines: keys of a machine are set next to the list: move machine, layout, window, spool and source into its entries", c.file)
+	}
+	if err := c.checkMachines(); err != nil {
+		return fmt.Errorf("%s: %w", c.file, err)
+	}
+	if c.MQTT != nil {
+		if err := c.Broker("").Check(); err != nil {
+			return fmt.Errorf("%s: mqtt: %w", c.file, err)
+		}
+	}
+	return nil
+}
+
+// checkMachines reports a machine that cannot be ingested, or two that would use the
+// same name, spool or address.
+func (c Config) checkMachines() error {
+	used := map[string]string{}
+	for i, m := range c.All() {
+		err := m.check()
+		for _, own := range [][2]string{{"machine", m.Path}, {"spool", m.SpoolDir()}, {"source: listen", m.Source.Listen}} {
+			what, value := own[0], own[1]
+			other, twice := used[what+value]
+			if twice && err == nil && value != "" && !strings.HasSuffix(value, ":0") {
+				err = fmt.Errorf("%s: %s is in use by machine %s already: give each machine its own", what, value, other)
+			}
+			used[what+value] = m.Path
+		}
+		if err == nil && m.Source.Kind == "mqtt" && c.MQTT == nil {
+			err = errors.New("source: kind mqtt needs a broker: add `mqtt: {broker: \"mqtts://host:8883\"}`, next to `kafka`")
+		}
+		if err != nil && len(c.Machines) > 0 {
+			return fmt.Errorf("machines: entry %d: %w", i+1, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m Machine) check() error {
+	if err := gateway.CheckMachine(m.Path); err != nil {
+		return fmt.Errorf("machine: %w", err)
+	}
+	switch {
+	case m.MiB < 0:
+		return fmt.Errorf("spool_mib: %d: must be the MiB the spool may take, or 0 for what the disk holds", m.MiB)
+	case m.Sync < 0:
+		return fmt.Errorf("spool_sync: %d: must be the number of windows that share one sync to disk, or 0 for 1, and 64 at speed 0", m.Sync)
+	case m.Full != "" && m.Full != "block" && m.Full != "drop_oldest":
+		return fmt.Errorf("spool_full: %q: choose block (acquisition waits) or drop_oldest (the oldest windows are given up)", m.Full)
+	}
+	if err := m.Source.check(); err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	return nil
+}
+
+func (s Source) check() error {
+	switch {
+	case !(s.Speed >= 0):
+		return fmt.Errorf("speed: %v: must be 1 for a live sensor, more for a faster one, or 0 for as fast as possible", s.Speed)
+	case s.Kind == "simulate" && s.File != "":
+		return fmt.Errorf("file: %s would not be read: set source.kind to file, or remove it", s.File)
+	case s.Kind == "folder" && (s.Folder == "" || s.Settle <= 0):
+		return fmt.Errorf("folder %q, settle %v: name the folder to watch, and for how long a file must not have changed, such as 10s", s.Folder, s.Settle)
+	case s.Kind == "simulate" && (s.Tools < 0 || s.ToolLife <= 0):
+		return fmt.Errorf("%d tools with a life of %v: tools must be 0 (until stopped) or more, and tool_life a duration such as 80s", s.Tools, s.ToolLife)
+	case s.Kind != "simulate" && len(s.Faults) > 0:
+		return errors.New("faults: only a simulated source has them on request: set source.kind to simulate, or remove them")
+	case s.Kind == "tcp" && s.Listen == "":
+		return errors.New("listen: name the address that clients connect to, such as 127.0.0.1:9110")
+	case s.Kind != "tcp" && (s.Listen != "" || s.TLS != nil):
+		return errors.New("listen and tls are of kind tcp: set source.kind to tcp, or remove them")
+	case s.Timeout <= 0:
+		return fmt.Errorf("timeout: %v: must be positive, such as 10s", s.Timeout)
+	}
+	_, err := s.faults()
+	return err
+}
+
+// faults returns what goes wrong with a simulated source.
+func (s Source) faults() (faults []sim.Fault, err error) {
+	for _, text := range s.Faults {
+		f, err := sim.ParseFault(text)
+		if err != nil {
+			return nil, fmt.Errorf("faults: %w", err)
+		}
+		faults = append(faults, f)
+	}
+	return faults, nil
+}
+
+// live reports whether samples come from a network, as a rule without the tool's
+// name.
+func (s Source) live() bool { return s.Kind == "tcp" || s.Kind == "mqtt" }
+
+// recording reports whether the source is one recording: it ends, and a second try
+// reads the same.
+func (s Source) recording() bool { return s.Kind == "file" || s.Kind == "csv" }
+
+// SpoolDir returns the folder of the spool.
+func (m Machine) SpoolDir() string { return config.ResolvePath(m.file, m.Spool) }
+
+// Spec returns how windows are cut.
+func (m Machine) Spec() window.Spec {
+	return window.Spec{Length: m.Window.Length, Hop: m.Window.Hop}
+}
+
+// LoadLayout returns the layout of recordings and feeds, and how they are written.
+func (m Machine) LoadLayout() (*signal.Layout, signal.Recording, error) {
+	if m.Layout == "" {
+		return signal.GunDrill(), signal.Recording{}, nil
+	}
+	return signal.LoadLayout(config.ResolvePath(m.file, m.Layout))
+}
+
+// Broker returns the MQTT broker, with the topic of a machine's context. The
+// configuration must have one.
+func (c Config) Broker(machine string) feed.MQTT {
+	m := feed.MQTT{Broker: c.MQTT.Broker, TLS: c.MQTT.TLS.Resolve(c.file), Context: feed.ContextTopic(c.prefix(), machine)}
+	if !c.MQTT.Login.IsZero() {
+		login := c.MQTT.Login.Resolve(c.file)
+		m.Login = &login
+	}
+	return m
+}
+
+func (c Config) prefix() string {
+	if c.MQTT.Prefix == "" {
+		return "flank"
+	}
+	return c.MQTT.Prefix
+}

@@ -1,0 +1,328 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/buslog"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/source/feed"
+	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// States of a machine.
+const (
+	waiting = "waiting" // it has not begun
+	running = "running"
+	failed  = "failed" // it is started again soon, unless it is a recording
+	done    = "done"   // its source has ended
+)
+
+// machine ingests the windows of one machine and knows its state. Its methods are safe
+// for concurrent use, except run.
+type machine struct {
+	Machine
+	all    Config
+	bus    bus.Config
+	log    zerolog.Logger
+	stdout io.Writer
+
+	mu        sync.Mutex
+	setting   *feed.Setting // of a live source; nil before it is opened
+	state     string
+	problem   error // of failed
+	restarts  uint64
+	newest    time.Time // end of the newest window
+	gw        *gateway.Gateway
+	feed      *feed.Feed
+	lookedAt  time.Time     // when refused was set
+	refused   error         // why the spool cannot be written; nil if it can
+	connected time.Time     // when a sender was last connected, or looking began
+	before    gateway.Stats // of gateways that are closed
+	received  feed.Stats    // of feeds that are closed
+}
+
+func newMachine(c Config, m Machine, to bus.Config, log zerolog.Logger, stdout io.Writer) *machine {
+	return &machine{
+		Machine: m, all: c, bus: to, stdout: stdout, state: waiting,
+		log: log.With().Str("machine", m.Path).Logger(),
+	}
+}
+
+// run ingests until the source has ended or ctx ends.
+func (m *machine) run(ctx context.Context) (err error) {
+	m.enter(running, nil)
+	defer func() {
+		if err != nil {
+			m.enter(failed, err)
+		} else {
+			m.enter(done, nil)
+		}
+	}()
+	if m.Source.Kind == "folder" {
+		return m.runFolder(ctx)
+	}
+	return m.runSource(ctx)
+}
+
+// inFile says which configuration an error is about.
+func (m *machine) inFile(err error) error { return fmt.Errorf("%s: %w", m.file, err) }
+
+func (m *machine) runSource(ctx context.Context) error {
+	src, recording, err := m.open()
+	if errors.Is(err, fs.ErrNotExist) && !m.Source.live() {
+		return m.inFile(fmt.Errorf("%w: correct the path, which begins at the folder of the configuration", err))
+	}
+	if err != nil {
+		return m.inFile(err)
+	}
+	if closer, ok := src.(io.Closer); ok {
+		defer closer.Close()
+	}
+	starting := m.log.Info().Str("layout", src.Layout().Fingerprint()).Stringer("window", m.Window.Length)
+	if f, ok := src.(*feed.Feed); ok {
+		defer m.receive(f)()
+		hangUp, err := m.hearTools(src.Layout())
+		if err != nil {
+			return m.inFile(err)
+		}
+		defer hangUp()
+		starting = starting.Str("address", f.Addr())
+	}
+	gw, err := m.gateway(src, recording)
+	if err != nil {
+		return m.inFile(err)
+	}
+	defer m.close(gw)
+	starting.Msg("ingesting")
+	err = gw.Run(ctx)
+	s := gw.Stats()
+	if err == nil && ctx.Err() == nil {
+		err = gw.Finish()
+	}
+	m.summarize(s)
+	return err
+}
+
+// hearTools subscribes to the tools of a machine whose samples come by TCP, where there
+// is a broker of MQTT. The returned function ends that.
+func (m *machine) hearTools(layout *signal.Layout) (hangUp func(), err error) {
+	if m.Source.Kind != "tcp" || m.all.MQTT == nil {
+		return func() {}, nil
+	}
+	set, err := m.context()
+	if err != nil {
+		return nil, err
+	}
+	f, err := feed.DialMQTT(m.feedConfig(layout, set), m.mqtt(false))
+	if err != nil {
+		return nil, fmt.Errorf("mqtt: %w", err)
+	}
+	return func() { f.Close() }, nil
+}
+
+// summarize prints what became of a source.
+func (m *machine) summarize(s gateway.Stats) {
+	name := ""
+	if len(m.all.Machines) > 0 {
+		name = m.Path + ": "
+	}
+	fmt.Fprintf(m.stdout, "%s%d windows cut, %d delivered, %d pending in the spool, %d gaps\n", name, s.Windows, s.Delivered, s.Pending, s.Gaps)
+}
+
+// gateway opens a gateway of a source; recording is its identity if it is one.
+// Close it by m.close.
+func (m *machine) gateway(src source.Source, recording string) (*gateway.Gateway, error) {
+	sync, speed := 1, m.Source.Speed
+	if m.Source.live() {
+		speed = 0 // it comes as fast as it comes
+	} else if speed == 0 {
+		sync = 64
+	}
+	to := m.bus
+	to.OnRetry = buslog.OnRetry(m.log, "the broker does not take windows: they stay in the spool")
+	gw, err := gateway.New(gateway.Config{
+		Source: source.Pace(src, speed, source.Clock{}), Window: m.Spec(),
+		SpoolDir: m.SpoolDir(), Recording: recording, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
+		SpoolBytes: m.MiB << 20, DropOldest: m.Full == "drop_oldest" || m.Full == "" && recording == "",
+		OnCut: m.noteWindow,
+	})
+	if err == nil {
+		m.mu.Lock()
+		m.gw = gw
+		m.mu.Unlock()
+	}
+	return gw, err
+}
+
+func (m *machine) close(gw *gateway.Gateway) {
+	s := gw.Stats()
+	gw.Close()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gw = nil
+	m.before = m.before.Add(s)
+}
+
+// receive counts what f receives until the returned function is called.
+func (m *machine) receive(f *feed.Feed) (stop func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.feed = f
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		s := f.Stats()
+		m.feed = nil
+		m.received.Frames += s.Frames
+		m.received.Refused += s.Refused
+	}
+}
+
+func (m *machine) enter(state string, problem error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state, m.problem = state, problem
+}
+
+func (m *machine) noteWindow(c source.Cut) {
+	if c.Window == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.newest = c.Window.End()
+}
+
+// open returns the source that the configuration names, and for a recording its
+// identity.
+func (m *machine) open() (src source.Source, recording string, err error) {
+	switch m.Source.Kind {
+	case "simulate":
+		src, err = m.simulated()
+	case "file", "csv":
+		return m.openRecording()
+	case "tcp", "mqtt":
+		src, err = m.openFeed()
+	default:
+		err = fmt.Errorf("source: kind %q: choose simulate, file, folder, tcp or mqtt", m.Source.Kind)
+	}
+	if err != nil {
+		return nil, "", err // not a nil feed.Feed as a source
+	}
+	return src, "", nil
+}
+
+func (m *machine) openRecording() (src source.Source, recording string, err error) {
+	layout, columns, err := m.LoadLayout()
+	if err != nil {
+		return nil, "", err
+	}
+	if m.Source.File == "" {
+		return nil, "", errors.New("source: file: name the recording")
+	}
+	rec := source.Recording{Path: config.ResolvePath(m.file, m.Source.File), Layout: layout, Columns: columns, Machine: m.Path}
+	if recording, err = gateway.RecordingID(rec, m.Spec()); err != nil {
+		return nil, "", err
+	}
+	src, err = rec.Open()
+	return src, recording, err
+}
+
+func (m *machine) simulated() (source.Source, error) {
+	if m.Layout != "" {
+		return nil, errors.New("layout: the simulated drill has its own: remove it, or set source.kind to file")
+	}
+	drill, err := gateway.Simulated(gateway.Simulation{
+		Machine: m.Path, Start: time.Now(), Seed: m.Source.Seed, Life: m.Source.ToolLife, Tools: m.Source.Tools,
+	})
+	if err != nil {
+		return nil, err
+	}
+	faults, err := m.Source.faults()
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	if len(faults) == 0 {
+		return drill, nil
+	}
+	src, err := sim.WithFaults(drill, faults)
+	if err != nil {
+		return nil, fmt.Errorf("source: faults: %w", err)
+	}
+	return src, nil
+}
+
+func (m *machine) openFeed() (*feed.Feed, error) {
+	layout, columns, err := m.LoadLayout()
+	if err != nil {
+		return nil, err
+	}
+	set, err := m.context()
+	if err != nil {
+		return nil, err
+	}
+	cfg := m.feedConfig(layout, set)
+	cfg.Columns = columns
+	if m.Source.Kind == "mqtt" {
+		f, err := feed.DialMQTT(cfg, m.mqtt(true))
+		if err != nil {
+			return nil, fmt.Errorf("mqtt: %w", err)
+		}
+		return f, nil
+	}
+	return feed.ListenTCP(cfg, feed.TCP{Listen: m.Source.Listen, TLS: m.Source.TLS.Resolve(m.file)})
+}
+
+// mqtt returns the broker for this machine, with the topic of samples or without.
+func (m *machine) mqtt(samples bool) feed.MQTT {
+	to := m.all.Broker(m.Path)
+	to.ClientID = "flank-ingest-" + strings.ReplaceAll(m.Path, "/", "-")
+	if samples {
+		to.Samples = feed.SamplesTopic(m.all.prefix(), m.Path)
+	}
+	return to
+}
+
+// feedConfig returns what a feed of this machine is opened with.
+func (m *machine) feedConfig(layout *signal.Layout, set *feed.Setting) feed.Config {
+	return feed.Config{
+		Machine: m.Path, Layout: layout, Setting: set, Timeout: m.Source.Timeout,
+		Notify: func(n feed.Notice) {
+			level := zerolog.InfoLevel
+			if n.Err != nil {
+				level = zerolog.WarnLevel
+			}
+			m.log.WithLevel(level).Err(n.Err).Str("peer", n.Peer).Msg(n.Text)
+		},
+	}
+}
+
+// contextFile is where a spool keeps which tool is in use.
+const contextFile = "context.json"
+
+// context returns which tool, hole and speed are in use where samples do not name
+// them. It lasts from one feed to the next.
+func (m *machine) context() (*feed.Setting, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var err error
+	if m.setting == nil {
+		m.setting, err = feed.OpenSetting(filepath.Join(m.SpoolDir(), contextFile))
+	}
+	return m.setting, err
+}
