@@ -112,7 +112,7 @@ func FitEncoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
 		for i := range x.Rows {
 			switch v := float64(x.Data[i*x.Cols+j]); {
 			case math.IsInf(v, 0):
-				return nil, fmt.Errorf("classify: row %d, feature %d: %v: %w: mend it, or leave it out as NaN", i, j, v, ErrNotFinite)
+				return nil, fmt.Errorf("classify: row %d, feature %d: %v: %w: correct it, or leave it out as NaN", i, j, v, ErrNotFinite)
 			case math.IsNaN(v): // missing
 			default:
 				sorted = append(sorted, v)

@@ -45,7 +45,7 @@ func checkValues(x dbn.Rows) error {
 	return eachChunk(x, func(from int, c dbn.Matrix) error {
 		for i, v := range c.Data {
 			if math.IsInf(float64(v), 0) {
-				return fmt.Errorf("classify: row %d, feature %d: %v: %w: mend it, or leave it out as NaN", from+i/c.Cols, i%c.Cols, v, ErrNotFinite)
+				return fmt.Errorf("classify: row %d, feature %d: %v: %w: correct it, or leave it out as NaN", from+i/c.Cols, i%c.Cols, v, ErrNotFinite)
 			}
 		}
 		return nil

@@ -219,7 +219,7 @@ func newCourse(f *feed, classes int, s Settings, h *History) (*course, error) {
 	end := len(b) - 4
 	switch le := binary.LittleEndian; {
 	case end < stateHeader || string(b[:4]) != stateMagic:
-		return nil, fmt.Errorf("dbn: %w: it does not begin as one", ErrResume)
+		return nil, fmt.Errorf("dbn: %w: it does not begin with %q", ErrResume, stateMagic)
 	case le.Uint32(b[4:]) != stateVersion:
 		return nil, fmt.Errorf("dbn: %w: its version is %d, this program knows %d", ErrResume, le.Uint32(b[4:]), stateVersion)
 	case le.Uint32(b[end:]) != crc32.Checksum(b[:end], castagnoli):

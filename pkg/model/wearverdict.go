@@ -29,15 +29,15 @@ func (m *Model) checkByWear() error {
 	case v == nil:
 		return nil
 	case m.Wear == nil:
-		return errors.New("verdict by wear: the model estimates none")
+		return errors.New("verdict by wear: the model does not estimate wear")
 	case m.Classifier.Classes() != 2:
-		return fmt.Errorf("verdict by wear: there are %d classes, and one limit parts two", m.Classifier.Classes())
+		return fmt.Errorf("verdict by wear: there are %d classes, and one limit tells only two apart", m.Classifier.Classes())
 	case !(v.LimitUM > 0) || math.IsInf(v.LimitUM, 0):
 		return fmt.Errorf("verdict by wear: a limit of %v µm: must be positive", v.LimitUM)
 	case !(v.Spread > 0) || math.IsInf(v.Spread, 0):
 		return fmt.Errorf("verdict by wear: a spread of %v √µm: must be positive", v.Spread)
 	case m.Conformal != nil:
-		return errors.New("verdict by wear: conformal sets are of the classifier's posteriors")
+		return errors.New("verdict by wear: there are conformal sets, which need the classifier's posteriors")
 	}
 	return nil
 }

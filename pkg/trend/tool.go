@@ -157,9 +157,9 @@ func (t *Tool) Check() error {
 	bad := func(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) }
 	switch {
 	case len(t.Recent) > mostMedian || slices.ContainsFunc(t.Recent, bad) || bad(t.Root):
-		return errors.New("trend: tool: roots that cannot be")
+		return errors.New("trend: tool: impossible roots")
 	case t.Windows < 0 || t.Holes < 0 || t.Stride < 0 || len(t.Points) >= mostPoints:
-		return errors.New("trend: tool: counts that cannot be")
+		return errors.New("trend: tool: impossible counts")
 	}
 	for i, p := range t.Points {
 		if bad(p.Root) || p.At < 0 || i > 0 && (p.At <= t.Points[i-1].At || p.Root < t.Points[i-1].Root) {

@@ -96,7 +96,7 @@ func (m *Model) Check(features int) error {
 	case !(m.Low <= m.High):
 		return fmt.Errorf("trend: interval from %v to %v: must not end before it begins", m.Low, m.High)
 	case !(m.MostUM >= 0) || !(m.Distance >= 0) || !(m.LimitUM >= 0):
-		return errors.New("trend: a bound is negative or no number")
+		return errors.New("trend: a bound is negative or not a number")
 	case slices.ContainsFunc(m.Scale, func(s float64) bool { return !(s > 0) }):
 		return errors.New("trend: a scale is not positive")
 	}
@@ -119,7 +119,7 @@ func (m *Model) checkParts(features int) error {
 		case slices.Contains(m.Parts[:i], p):
 			return fmt.Errorf("trend: part %q comes twice", p)
 		case p != Ridge && len(m.Inputs) == 0, p == Trees && len(m.Forest) == 0:
-			return fmt.Errorf("trend: part %q has nothing to go by", p)
+			return fmt.Errorf("trend: part %q lacks its numbers", p)
 		}
 	}
 	for i, c := range m.Excluded {

@@ -52,7 +52,7 @@ func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, counts []bool,
 	}
 	_, names := classify.NumberGroups(groups)
 	if len(names) < leastNoveltyTools {
-		return fail(fmt.Errorf("%d groups: %w: novelty takes %d", len(names), classify.ErrTooFew, leastNoveltyTools))
+		return fail(fmt.Errorf("%d groups: %w: novelty needs %d", len(names), classify.ErrTooFew, leastNoveltyTools))
 	}
 	rows := evenly(all, noveltyRows)
 	z, err := dbn.InMemory(classify.Part(x, rows))
@@ -191,7 +191,7 @@ func fitNovelty(x dbn.Matrix, counts []bool, seed uint64) (*Novelty, error) {
 		used++
 	}
 	if used < 2 {
-		return nil, fmt.Errorf("%d features vary: %w: novelty takes two", used, classify.ErrTooFew)
+		return nil, fmt.Errorf("%d features vary: %w: novelty needs two", used, classify.ErrTooFew)
 	}
 	z := make([]float32, x.Rows*x.Cols)
 	var total float64
