@@ -139,7 +139,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// byHandMark begins what people have written at the end of docs/reliability.md.
+// byHandMark begins what people have written at the end of docs/figures/reliability.md.
 const byHandMark = "\n<!-- Written by hand from here on: make chaos keeps it. -->\n"
 
 // byHand returns what people have written at the end of a report.
@@ -167,7 +167,7 @@ func (r *record) keep() {
 	}
 }
 
-// report returns docs/reliability.md, without what is written by hand.
+// report returns docs/figures/reliability.md, without what is written by hand.
 func report(records map[string]record) string {
 	var b strings.Builder
 	b.WriteString(reportHead)

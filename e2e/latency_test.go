@@ -84,7 +84,7 @@ func TestLatency(t *testing.T) {
 	t.Log("\n" + latencyTable(sides, before))
 }
 
-// latencyTable returns what was measured, as docs/reliability.md has it.
+// latencyTable returns what was measured, as docs/figures/latency.md has it.
 func latencyTable(sides []*latencySide, loadBefore float64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s Load %.1f before, %.1f after.\n\n", machineLine(), loadBefore, load())

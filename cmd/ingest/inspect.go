@@ -16,7 +16,7 @@ import (
 )
 
 type inspectCommand struct {
-	File    string   `arg:"" placeholder:"FILE" help:"Recording, in any format of docs/formats.md."`
+	File    string   `arg:"" placeholder:"FILE" help:"Recording, in any format of docs/reference/formats.md."`
 	Layout  string   `placeholder:"FILE" help:"Layout of the recording: channels are printed in their units, with the gaps that a gateway would find."`
 	Rate    float64  `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
 	Plot    string   `placeholder:"FILE" help:"Draw the channels to a .png or .svg."`

@@ -27,7 +27,7 @@ type simulateCommand struct {
 	Pause   time.Duration `default:"3s" help:"Between the drilling of two holes (default: 3s)."`
 	Start   time.Time     `placeholder:"TIME" default:"2026-01-05T06:00:00Z" help:"Sensor time of the first sample (default: 2026-01-05T06:00:00Z)."`
 	Seed    uint64        `default:"1" help:"Fixes every sample (default: 1)."`
-	Fault   []string      `placeholder:"FAULT" sep:"none" help:"Fault to simulate, as kind:channel@from+for=size, such as flatline:ch07@30s+10s; may be repeated. Kinds: see docs/simulator.md."`
+	Fault   []string      `placeholder:"FAULT" sep:"none" help:"Fault to simulate, as kind:channel@from+for=size, such as flatline:ch07@30s+10s; may be repeated. Kinds: see docs/reference/simulator.md."`
 }
 
 // Run writes recordings of the simulated drill, and what a microscope saw of its

@@ -47,9 +47,9 @@ func TestTopics(t *testing.T) {
 	golden.Check(t, "topics.txt", got.String())
 }
 
-// docs/kafka.md shows what is printed for 200 gun drills.
+// docs/how-to/kafka-disk.md shows what is printed for 200 gun drills.
 func TestTopicsOfThePage(t *testing.T) {
-	page, err := filepath.Abs("../../docs/kafka.md")
+	page, err := filepath.Abs("../../docs/how-to/kafka-disk.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestTopicsOfThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(text), "```\n"+out+"```\n") {
-		t.Errorf("docs/kafka.md does not show\n%s", out)
+		t.Errorf("docs/how-to/kafka-disk.md does not show\n%s", out)
 	}
 }
 

@@ -47,7 +47,7 @@ type flags struct {
 	DataDir   string    `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
 	Page      string    `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
 	PageToken pageToken `embed:"" prefix:"page-token-"`
-	Routes    string    `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/alerts.md."`
+	Routes    string    `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/how-to/routes.md."`
 	Broker    string    `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
 	Machine   string    `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
 	Speed     float64   `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`

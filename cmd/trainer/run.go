@@ -37,7 +37,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer study --data my.csv --label faulty --group tool
   trainer search --config examples/turning/train.yaml --data turning.csv --trials 20
 
-docs/training.md lists the keys of the configuration: labels, network, early stopping, costs.
+docs/reference/training.md lists the keys of the configuration: labels, network, early stopping, costs.
 
 Next to the model, fit writes a model card for people, .report.md with its plots in .report, and a
 report for programs, .report.json.`

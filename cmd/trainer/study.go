@@ -40,7 +40,7 @@ func (studyFlags) Help() string {
 
   trainer study --data my.csv --label faulty --group tool
   trainer study --keel keel --sets glass1,pima --trials 2 --out glass
-  trainer study --keel keel --out docs/study
+  trainer study --keel keel --out docs/figures/study
   trainer study --drill --full --out drill
 
 A method is fitted to the training part of a fold, with its encoder, resampler and search among settings, and decides the

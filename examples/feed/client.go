@@ -69,7 +69,7 @@ type Client struct {
 // something to send.
 func NewClient(addr string) *Client { return &Client{addr: addr} }
 
-// Send sends a frame. It waits while nobody takes it, and returns an error only if
+// Send sends a frame. It waits until a server takes it, and returns an error only if
 // a frame was refused.
 func (c *Client) Send(frame []byte) error {
 	c.mu.Lock()

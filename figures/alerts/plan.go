@@ -99,7 +99,7 @@ type size struct {
 	hole                         time.Duration // drilling time of a hole; 0: of 50 mm at the tool's feed
 }
 
-// full is what docs/alerts.md is about: tools live as long as the paper's, for
+// full is what docs/figures/alerts.md is about: tools live as long as the paper's, for
 // some ten holes of two minutes. Quick is the same in small.
 var (
 	full  = size{shift: 8 * time.Hour, healthyTools: 24 * time.Hour, failingTools: 20, failingSensors: 200, life: 22 * time.Minute}

@@ -10,7 +10,7 @@ import (
 
 // The states of simulated machines are told right in 99 of 100 windows, of tools
 // that they were not learnt from, and every change of state within two windows.
-// docs/simulator.md has the figures of more tools and longer holes.
+// docs/figures/simulator.md has the figures of more tools and longer holes.
 func TestStatesOfTheSimulatedDrill(t *testing.T) {
 	if raceDetector {
 		t.Skip("takes a minute with the race detector, and starts nothing of its own")

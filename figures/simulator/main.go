@@ -1,11 +1,11 @@
 // Command simulator measures how well wear can be told on the simulated gun
 // drill, or with -cutting the states of its cycle, and writes the tables of
-// docs/simulator.md:
+// docs/figures/simulator.md:
 //
-//	go run ./figures/simulator -o docs/simulator.md
-//	go run ./figures/simulator -cutting -o docs/simulator.md
+//	go run ./figures/simulator -o docs/figures/simulator.md
+//	go run ./figures/simulator -cutting -o docs/figures/simulator.md
 //
-// With -compare 4 it prints the table of docs/features.md instead: versions of the
+// With -compare 4 it prints the table of docs/reference/features.md instead: versions of the
 // features, and ways to take them relative to a reference, on four seeds.
 package main
 

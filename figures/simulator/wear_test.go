@@ -14,7 +14,7 @@ import (
 
 // Wear must not be readable from the level of the channels, or the simulator
 // would make any classifier look good; and it must be learnt from all features.
-// docs/simulator.md has the figures of all 20 tools.
+// docs/figures/simulator.md has the figures of all 20 tools.
 func TestWearIsNotInTheLevel(t *testing.T) {
 	if raceDetector {
 		t.Skip("takes minutes with the race detector, which other tests of this package give enough to look at")

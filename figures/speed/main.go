@@ -1,7 +1,7 @@
 //go:build unix
 
 // Command speed compares this project with its peers and writes
-// docs/performance.md. Run it by make peers-bench, which installs the peers.
+// docs/figures/performance.md. Run it by make peers-bench, which installs the peers.
 //
 // A peer is a process that is asked, over a pipe, to do something and to say how
 // long it took. Both sides of a comparison are asked in turn, and what is quoted

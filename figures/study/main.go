@@ -1,8 +1,8 @@
-// Command study writes the pages of docs/study from cells that are there: what
+// Command study writes the pages of docs/figures/study from cells that are there: what
 // methods reached on KEEL's data sets, compared with what a paper on ECS-DBN printed
 // and with what Python's classifiers reach.
 //
-//	go run ./figures/study -keel DIR -o docs/study
+//	go run ./figures/study -keel DIR -o docs/figures/study
 //
 // In the folder it reads cells.csv, which trainer study made, and peers.csv,
 // which peers/study/peers.py made, and links defaults.md and drill/drill.md; the
@@ -29,7 +29,7 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("study: ")
 	keel := flag.String("keel", "", "folder of KEEL's data sets, with the paper's tables")
-	dir := flag.String("o", "docs/study", "folder of the cells and the pages")
+	dir := flag.String("o", "docs/figures/study", "folder of the cells and the pages")
 	flag.Parse()
 	if err := write(*keel, *dir); err != nil {
 		log.Fatal(err)

@@ -146,15 +146,15 @@ func TestCommittedPage(t *testing.T) {
 	if raceDetector {
 		t.Skip("draws tools for minutes under the race detector, in one goroutine")
 	}
-	cs, err := loadCells("../../docs/unseen")
+	cs, err := loadCells("../../docs/figures/unseen")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile("../../docs/unseen.md")
+	want, err := os.ReadFile("../../docs/figures/unseen.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if markdown(cs) != string(want) {
-		t.Error("docs/unseen.md is not the page of the cells in docs/unseen: run `go run ./figures/unseen page`")
+		t.Error("docs/figures/unseen.md is not the page of the cells in docs/figures/unseen: run `go run ./figures/unseen page`")
 	}
 }

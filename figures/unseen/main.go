@@ -2,8 +2,8 @@
 // default settings and by classifiers of scikit-learn, with and without the same aids.
 //
 //	unseen tables --data FOLDER --tables FOLDER
-//	unseen flank --tables FOLDER --cells docs/unseen
-//	unseen page --cells docs/unseen --out docs/unseen.md
+//	unseen flank --tables FOLDER --cells docs/figures/unseen
+//	unseen page --cells docs/figures/unseen --out docs/figures/unseen.md
 //
 // The first makes feature tables and splits of the recordings, which the other parts
 // and peers/unseen/peers.py learn from; the second runs Flank on each split; the third
@@ -43,8 +43,8 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	tables := flags.String("tables", "flank-data/unseen", "`folder` of feature tables, made once")
 	sets := flags.String("sets", "turning,phm2010,uniwear,lmas,drill", "comma `list` of data sets")
 	protocols := flags.String("protocols", "", "comma `list` of protocols that flank judges by; empty: all")
-	cells := flags.String("cells", "docs/unseen", "`folder` of cells")
-	out := flags.String("out", "docs/unseen.md", "`file` of the page")
+	cells := flags.String("cells", "docs/figures/unseen", "`folder` of cells")
+	out := flags.String("out", "docs/figures/unseen.md", "`file` of the page")
 	redo := flags.String("redo", "", "comma `list` of variants whose cells flank makes again")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// page writes docs/unseen.md of cells alone.
+// page writes docs/figures/unseen.md of cells alone.
 type page struct {
 	strings.Builder
 	cells []cell
@@ -81,7 +81,7 @@ func markdown(cells []cell) string {
 	p.WriteString(`# Tools never seen
 
 How well tools are judged that nothing was learnt of: by Flank with its default settings, and by classifiers of scikit-learn as people use
-them and with Flank's aids. ` + "`make unseen`" + ` measures it and writes this page from the cells in ` + "`docs/unseen`" + `.
+them and with Flank's aids. ` + "`make unseen`" + ` measures it and writes this page from the cells in ` + "`docs/figures/unseen`" + `.
 
 - A window counts as faulty from the wear that a data set names as its limit. A tool's first windows, its reference, are not counted.
 - Every decision counts, also of windows whose verdict is *unknown*. A table below says what changes if those are left out.
@@ -421,7 +421,7 @@ variant works.
 - *before*, of Flank: the release before features were weighed by stability. Its cells are kept; today's code cannot make them.
 - *aided-wear*: aided, learning the root of the wear instead of the class. Ridge regression learns the wear in either variant.
 
-A line of ` + "`docs/unseen/peers.csv` and `docs/unseen/cells.csv`" + ` is what one method made of one tool in one split:
+A line of ` + "`docs/figures/unseen/peers.csv` and `docs/figures/unseen/cells.csv`" + ` is what one method made of one tool in one split:
 
 | column | |
 |---|---|

@@ -17,7 +17,7 @@ func Write(path string, b []byte) error {
 	})
 }
 
-// WriteTo replaces the file at path by what fill writes: beside its place, then
+// WriteTo replaces the file at path by what fill writes: first next to its place, then
 // synced and renamed. If fill fails, its error is returned and the file stays
 // what it was.
 func WriteTo(path string, fill func(io.Writer) error) (err error) {

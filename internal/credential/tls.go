@@ -13,7 +13,7 @@ import (
 // TLS names the files of encrypted connections. An empty CA means the certificates
 // of the system. An empty Cert means that this program shows no certificate.
 type TLS struct {
-	CA         string `yaml:"ca"`          // certificates that may sign those of the other side
+	CA         string `yaml:"ca"`          // certificates that may sign the certificate of the other side
 	Cert       string `yaml:"cert"`        // this program's certificate
 	Key        string `yaml:"key"`         // its key
 	ServerName string `yaml:"server_name"` // name in the server's certificate; empty: the host that is dialled

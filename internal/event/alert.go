@@ -121,7 +121,7 @@ type ChannelReason struct {
 // FeatureReason is the share of one feature. Value and Usual are in the feature's
 // own unit. Usual is the tool's reference. They are nil where they have no value.
 type FeatureReason struct {
-	Feature string   `json:"feature"` // its name, see docs/features.md
+	Feature string   `json:"feature"` // its name, see docs/reference/features.md
 	Channel string   `json:"channel"` // the channel in its name
 	Words   string   `json:"words,omitempty"`
 	Unit    string   `json:"unit,omitempty"`

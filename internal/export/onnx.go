@@ -138,7 +138,7 @@ func (g *graph) encode(e *classify.Encoder) string {
 		all = append(all, p.encode(part, x, missing))
 	}
 	if len(all) > 1 {
-		x = g.node("Concat", all, "beside", attribute{"axis", 1})
+		x = g.node("Concat", all, "joined", attribute{"axis", 1})
 	} else {
 		x = all[0]
 	}

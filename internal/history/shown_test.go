@@ -67,7 +67,7 @@ func standing(t *testing.T) *plant {
 }
 
 // What Shown says of a machine is what its last alert left behind, in the partition where
-// its alerts are. The records of another group do not count, and that of an older program
+// its alerts are. The records of another group do not count, and the record of an older program
 // only until there are own ones.
 func TestShown(t *testing.T) {
 	t.Parallel()

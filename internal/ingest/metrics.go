@@ -13,7 +13,7 @@ type counts struct {
 	health health
 }
 
-// metrics lists the metrics of a machine, see docs/metrics.md.
+// metrics lists the metrics of a machine, see docs/reference/metrics.md.
 var metrics = []metric.Metric[counts]{
 	metric.Counter("tcm_windows_cut_total", "Windows cut.", func(c counts) uint64 { return c.Windows }),
 	metric.Counter("tcm_windows_delivered_total", "Windows that Kafka has.", func(c counts) uint64 { return c.Delivered }),

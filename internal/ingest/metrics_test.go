@@ -18,7 +18,7 @@ import (
 )
 
 // What is shown goes on from one recording to the next, by machine, and every
-// name is in docs/metrics.md.
+// name is in docs/reference/metrics.md.
 func TestMetrics(t *testing.T) {
 	s := newSupervisor("acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe")
 	m := s.machines[0]
@@ -32,7 +32,7 @@ func TestMetrics(t *testing.T) {
 		return w.Code, w.Body.String()
 	}
 	_, got := get("/metrics")
-	docs, err := os.ReadFile("../../docs/metrics.md")
+	docs, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 		if !strings.Contains(string(docs), "| `tcm_"+name+"` | ") {
-			t.Errorf("docs/metrics.md lacks tcm_%s", name)
+			t.Errorf("docs/reference/metrics.md lacks tcm_%s", name)
 		}
 	}
 	if types := strings.Count(got, "# TYPE "); types != len(wants) {

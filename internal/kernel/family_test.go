@@ -146,7 +146,7 @@ func TestSelectFamily(t *testing.T) {
 }
 
 // Set FLANK_KERNEL for a run of the tests, and this one checks that it was
-// obeyed.
+// followed.
 func TestFamilyFromEnvironment(t *testing.T) {
 	all := families()
 	forced := os.Getenv("FLANK_KERNEL")

@@ -2,7 +2,7 @@
 //
 // A room lists its metrics once, each as a function of a snapshot S of its counts. A
 // [Collector] takes the snapshots when Prometheus asks, one for each machine, route
-// or certificate, so that the values of one row fit together. docs/metrics.md lists
+// or certificate, so that the values of one row fit together. docs/reference/metrics.md lists
 // all metrics of Flank; their names are kept, as names of topics are.
 package metric
 

@@ -34,7 +34,7 @@ func (m *Monitor) Stats() Stats {
 	}
 }
 
-// metrics lists the metrics of a monitor, see docs/metrics.md.
+// metrics lists the metrics of a monitor, see docs/reference/metrics.md.
 var metrics = []metric.Metric[Stats]{
 	metric.Counter("tcm_windows_judged_total", "Windows that got a result.", func(s Stats) uint64 { return s.Judged }),
 	metric.Counter("tcm_windows_late_total", "Windows judged after later ones.", func(s Stats) uint64 { return s.Late }),

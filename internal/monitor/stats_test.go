@@ -84,9 +84,9 @@ func TestOffsetGapsAndStallsAreCounted(t *testing.T) {
 	}
 }
 
-// Every metric is in docs/metrics.md, with its kind.
+// Every metric is in docs/reference/metrics.md, with its kind.
 func TestMetricsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/metrics.md")
+	text, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if !slices.ContainsFunc(strings.Split(string(text), "\n"), func(l string) bool {
 			return strings.HasPrefix(l, "| `"+name+"` |") && strings.Contains(l, kind)
 		}) {
-			t.Errorf("docs/metrics.md lacks %s, a %s", name, kind)
+			t.Errorf("docs/reference/metrics.md lacks %s, a %s", name, kind)
 		}
 	}
 	if values != len(metrics) {

@@ -120,7 +120,7 @@ func (r *Route) snapshot() counts {
 	return c
 }
 
-// routeMetrics lists the metrics of a route, see docs/metrics.md.
+// routeMetrics lists the metrics of a route, see docs/reference/metrics.md.
 var routeMetrics = []metric.Metric[counts]{
 	metric.Counter("tcm_route_delivered_total", "Events that the receiver took.", func(c counts) uint64 { return c.delivered }),
 	metric.Counter("tcm_route_retries_total", "Attempts that failed and were made again.", func(c counts) uint64 { return c.retried }),

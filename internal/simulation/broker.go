@@ -310,7 +310,7 @@ func (b *broker) expire() {
 func (b *broker) idle() bool {
 	for i, p := range b.parts {
 		if b.w.route.at[i] < len(p.alerts) {
-			return false // its alerts would come behind later ones, as docs/kafka.md says
+			return false // its alerts would come behind later ones, as docs/how-to/kafka-partitions.md says
 		}
 		for _, g := range b.w.groups {
 			at := b.position(g, i)

@@ -289,7 +289,7 @@ func (w *world) weather() {
 	})
 }
 
-// growth raises the partitions once in some seeds, as docs/reliability.md says: ingesters
+// growth raises the partitions once in some seeds, as docs/how-to/kafka-partitions.md says: ingesters
 // are stopped, monitors judge what is there and are stopped, then the topics grow.
 func (w *world) growth() {
 	if w.rng.IntN(4) > 0 {

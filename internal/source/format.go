@@ -61,7 +61,7 @@ func formatOf(path string, rec signal.Recording) (track.Format, error) {
 		return text, err
 	}
 	if bytes.HasPrefix(head, []byte("\x89HDF\r\n\x1a\n")) {
-		return text, fmt.Errorf("source: %s: is an HDF5 file, which cannot be read: convert it to Parquet, see docs/formats.md", path)
+		return text, fmt.Errorf("source: %s: is an HDF5 file, which cannot be read: convert it to Parquet, see docs/reference/formats.md", path)
 	}
 	for _, f := range formats {
 		if f.Magic != "" && bytes.HasPrefix(head, []byte(f.Magic)) {

@@ -85,10 +85,10 @@ func TestFormat(t *testing.T) {
 	golden.Check(t, "format-errors.golden", out.String())
 }
 
-// What a person looks up is there: docs/formats.md has a row for each format, with
+// What a person looks up is there: docs/reference/formats.md has a row for each format, with
 // its endings, and no two formats share a name or an ending.
 func TestFormatsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "formats.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Default returns how the study's ECS-DBN is fitted: one way for all sets, which
-// docs/study/defaults.md gives the reasons for. What else is called DBN, but for
+// docs/figures/study/defaults.md gives the reasons for. What else is called DBN, but for
 // the paper's, has the same encoding and networks.
 func Default() classify.Settings {
 	return classify.Settings{

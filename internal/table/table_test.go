@@ -174,7 +174,7 @@ func TestReadErrors(t *testing.T) {
 		{"open quote", header + "\"m,T1,,,1,310,0.5,2\n"},
 		{"tool in Latin-1", header + "m,\xb5,,,1,310,0.5,2\n"},
 		{"time of day", header + "m,T1,,14:05,1,310,0.5,2\n"},
-		{"class that is no whole number", header + "m,T1,,,0.5,310,0.5,2\n"},
+		{"class that is not a whole number", header + "m,T1,,,0.5,310,0.5,2\n"},
 		{"class with a blank", header + "m,T1,,,worn ,310,0.5,2\n"},
 		{"negative class", header + "m,T1,,,-1,310,0.5,2\n"},
 		{"text in wear", header + "m,T1,,,1,high,0.5,2\n"},
@@ -338,7 +338,7 @@ func fuzz(f *testing.F, format int) {
 	})
 }
 
-// Scan says the same as Load, of every format, and stops at what it is told.
+// Scan says the same as Load, of every format, and stops where its caller wants.
 func TestScan(t *testing.T) {
 	want := small()
 	for _, ext := range Formats {

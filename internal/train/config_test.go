@@ -162,9 +162,9 @@ func TestEveryKeyCounts(t *testing.T) {
 	}
 }
 
-// docs/training.md names every key, and no other.
+// docs/reference/training.md names every key, and no other.
 func TestDocsNameEveryKey(t *testing.T) {
-	text, err := os.ReadFile("../../docs/training.md")
+	text, err := os.ReadFile("../../docs/reference/training.md")
 	if err != nil {
 		t.Fatal(err)
 	}

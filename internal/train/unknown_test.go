@@ -77,7 +77,7 @@ func TestFitDrift(t *testing.T) {
 	}
 }
 
-// What docs/alerts.md says of tools held out. With FLANK_STUDY set the simulated drill
+// What docs/figures/unknown.md says of tools held out. With FLANK_STUDY set the simulated drill
 // is measured too, which takes minutes.
 func TestUnknownOfToolsHeldOut(t *testing.T) {
 	jobs := map[string]func() Job{
@@ -107,7 +107,7 @@ func TestUnknownOfToolsHeldOut(t *testing.T) {
 	}
 }
 
-// What docs/algorithm.md says of error rates: conformal sets alone, with one tool after
+// What docs/figures/unknown.md says of error rates: conformal sets alone, with one tool after
 // the other held out, and with three of the nine turning tools, for each such choice.
 func TestRatesOfConformalSets(t *testing.T) {
 	if os.Getenv("FLANK_STUDY") == "" {
@@ -200,7 +200,7 @@ func threeOut(rows rowTable) []classify.Fold {
 	return folds
 }
 
-// What docs/algorithm.md says of drift: references of simulated tools of two other seeds,
+// What docs/figures/unknown.md says of drift: references of simulated tools of two other seeds,
 // as they are and with a fourteenth of the features, one channel of the 14, read higher.
 func TestDriftOfTheSimulatedDrill(t *testing.T) {
 	if os.Getenv("FLANK_STUDY") == "" {

@@ -3,7 +3,7 @@
 //
 // Every window that was judged has a score and a label. The lives of tools are
 // replayed one after the other, each from its first judged window, under many
-// settings; a window is scored once. Somebody acknowledges every alarm at once, so
+// settings; a window is scored once. Someone acknowledges every alarm at once, so
 // that the next one can be raised, and the tool stays in until its record ends.
 //
 //	turn            the first window of a tool that is faulty by its label

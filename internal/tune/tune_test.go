@@ -181,7 +181,7 @@ func TestChoose(t *testing.T) {
 	golden.Check(t, "choice.svg", c.Plot().SVG())
 }
 
-// What is said where the data cannot give what is asked for.
+// The notes where the data cannot give what is asked for.
 func TestNotes(t *testing.T) {
 	loud := life(strings.Repeat("9", 100))
 	for name, tc := range map[string]struct {

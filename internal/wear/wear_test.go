@@ -22,7 +22,7 @@ func TestRuleClass(t *testing.T) {
 		"at the limit":                            {DefaultRule(), nan, 300, "", Faulty, true},
 		"the mean does not count by default":      {DefaultRule(), 400, nan, "", Healthy, false},
 		"little wear, but chipped":                {DefaultRule(), nan, 10, "chipped", Faulty, true},
-		"whatever case":                           {DefaultRule(), nan, nan, "Broken", Faulty, true},
+		"any case":                                {DefaultRule(), nan, nan, "Broken", Faulty, true},
 		"a state that is not named, wear unknown": {DefaultRule(), nan, nan, "worn", Healthy, true},
 		"nothing known":                           {DefaultRule(), nan, nan, "", Healthy, false},
 		"one of two limits":                       {both, 300, 400, "", Faulty, true},

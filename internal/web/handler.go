@@ -87,7 +87,7 @@ func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 }
 
-// contentTypes are said here and not asked of the system, whose tables differ.
+// contentTypes are listed here and not asked of the system, whose tables differ.
 var contentTypes = map[string]string{
 	".html":    "text/html; charset=utf-8",
 	".css":     "text/css; charset=utf-8",

@@ -1,6 +1,6 @@
 """Python's classifiers on KEEL's own folds, cell by cell.
 
-    python peers/study/peers.py --keel DIR --out docs/study/peers.csv
+    python peers/study/peers.py --keel DIR --out docs/figures/study/peers.csv
 
 A cell is one data set, method, trial and fold: a fit on the fold's training
 part, scored on its test part, the minority class being the positive one. Cells

@@ -1,6 +1,6 @@
 """scikit-learn's classifiers on tools never seen, cell by cell.
 
-    python peers/unseen/peers.py --tables flank-data/unseen --out docs/unseen/peers.csv
+    python peers/unseen/peers.py --tables flank-data/unseen --out docs/figures/unseen/peers.csv
     python peers/unseen/peers.py --reference figures/unseen/testdata/stability.json
 
 Tables and splits are those that `unseen tables` wrote. A cell is one data set,
@@ -446,7 +446,7 @@ def reference(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=pathlib.Path, default="flank-data/unseen", help="folder of tables and splits")
-    parser.add_argument("--out", type=pathlib.Path, default="docs/unseen/peers.csv", help="file of cells, appended to")
+    parser.add_argument("--out", type=pathlib.Path, default="docs/figures/unseen/peers.csv", help="file of cells, appended to")
     parser.add_argument("--sets", default="turning,phm2010,uniwear,lmas,drill", help="comma list of data sets")
     parser.add_argument("--protocols", help="comma list; default all")
     parser.add_argument("--methods", help="semicolon list; default all")

@@ -19,7 +19,7 @@
 // are not announced. They are announced when the last mask is taken off.
 //
 // A [Change] is what is announced. Time is an argument, so a recording replays to
-// the same states. docs/alerts.md draws the states.
+// the same states. docs/concepts/alarms.md draws the states.
 package alarm
 
 import (

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is the alarm as docs/alerts.md draws it: a table of states, and windows
+// model is the alarm as docs/concepts/alarms.md draws it: a table of states, and windows
 // that are all kept and counted again each time.
 type model struct {
 	Settings

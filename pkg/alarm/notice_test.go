@@ -23,7 +23,7 @@ func TestNotice(t *testing.T) {
 		"a bad one begins the hold again":      {rule, "FFFhhhFhhhh", "2:raised 10:cleared"},
 		"what is not observed clears not":      {rule, "FFFhh--------hh", "2:raised 14:cleared"},
 		"cleared forgets the bad ones":         {rule, "FFFhhhhFFhF", "2:raised 6:cleared 10:raised"},
-		"one is enough where one is said":      {Hysteresis{K: 1, N: 1, Hold: 2 * time.Second}, "hFhhh", "1:raised 3:cleared"},
+		"one is enough where K is one":         {Hysteresis{K: 1, N: 1, Hold: 2 * time.Second}, "hFhhh", "1:raised 3:cleared"},
 		"no hold: the first good one":          {Hysteresis{K: 1, N: 1}, "FhF", "0:raised 1:cleared 2:raised"},
 		"a hold that is longer than the input": {Hysteresis{K: 1, N: 1, Hold: time.Hour}, "Fhhhhhhhh", "0:raised"},
 		"the last bad one need not be new":     {rule, "FFhhhFhhhh", ""},

@@ -303,7 +303,7 @@ func (d judged) seeds(inverse CostVector) [][]float64 {
 
 // few has the decay and the costs where few groups have rows of some class but the first,
 // by how many do. They were chosen on all choices of one, two and three labelled tools out of the five
-// worn ones of the turning recording, the others without labels (docs/algorithm.md).
+// worn ones of the turning recording, the others without labels (docs/algorithm/few-tools.md).
 var few = [...]struct {
 	decay float64 // of fine-tuning, for inputs that are not bins; 0: the usual one
 	rule  string

@@ -34,7 +34,7 @@ func (n *Network) LogOdds(x []float32, class, against int) float64 {
 // 1 + |f(x) − f(base)|, or they are 256, which takes weights larger than any
 // trained network has.
 //
-// It is for a row that somebody asks about, not for every row: it allocates, and
+// It is for a row that someone asks about, not for every row: it allocates, and
 // costs some hundred times a posterior of the layers above the first. dst, x and
 // base are as long as the network has inputs and must be finite; it panics if they
 // are not that long, or if the network lacks a class.

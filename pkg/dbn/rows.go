@@ -61,7 +61,7 @@ type feed struct {
 
 const (
 	// Read at a time: the less, the better portions are mixed, and the more a disk
-	// has to seek. Less than this gains nothing (docs/figures.md).
+	// has to seek. Less than this gains nothing (docs/figures/README.md).
 	blockBytes   = 1 << 17
 	portionBytes = 1 << 26
 	biasRows     = 10_000 // that visible biases are made of

@@ -15,7 +15,7 @@ import (
 type Mode string
 
 // The modes, with x a feature and r its reference. What they are worth on measured
-// turning tools is in docs/quality.md, on the simulated drill in docs/features.md.
+// turning tools is in docs/figures/quality.md, on the simulated drill in docs/reference/features.md.
 const (
 	ReferenceOff Mode = "off"
 

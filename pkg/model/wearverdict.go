@@ -12,7 +12,7 @@ import (
 // classifier. It is for models of one or two tools that were worn out, of which a
 // classifier learns where the features of those tools changed, and an estimate of
 // wear how they changed all along. On PHM 2010, with two cutters to learn from, it is
-// what keeps its G-mean on the third (docs/unseen.md).
+// what keeps its G-mean on the third (docs/figures/unseen.md).
 //
 // With r̂ the root of the estimated wear of this window alone, in √µm, P(faulty) is
 // Φ((r̂ − √LimitUM)/Spread), and the window is faulty from ½ on, which is from LimitUM

@@ -187,7 +187,7 @@ func TestMetricLaws(t *testing.T) {
 		if k == 2 {
 			return
 		}
-		// What is said of each class goes with it.
+		// The figures of each class go with it.
 		posterior, renamed := make([]float64, n*k), make([]float64, n*k)
 		for i := range posterior {
 			posterior[i] = math.Round(4 * rng.Float64()) // with ties

@@ -17,7 +17,7 @@ const FeatureVersion = 2
 // FeatureSpec says which features are computed from the samples of a channel in
 // one window. It is part of a training configuration and of a model.
 //
-// Set lists families by name. docs/features.md has the families of version 2,
+// Set lists families by name. docs/reference/features.md has the families of version 2,
 // with formula, unit and source. With x the samples that are there, n their
 // number, x̄ their mean and m_k = Σ(x−x̄)^k/n, version 1 knows
 //

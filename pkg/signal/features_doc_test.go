@@ -9,9 +9,9 @@ import (
 	"github.com/flank-tcm/flank/internal/golden"
 )
 
-// docs/features.md is made from the registry: go test ./pkg/signal -run Document -update.
+// docs/reference/features.md is made from the registry: go test ./pkg/signal -run Document -update.
 func TestFeatureDocumentIsCurrent(t *testing.T) {
-	golden.Check(t, filepath.Join("..", "..", "..", "docs", "features.md"), featureDocument())
+	golden.Check(t, filepath.Join("..", "..", "..", "docs", "reference", "features.md"), featureDocument())
 }
 
 func featureDocument() string {
@@ -21,7 +21,7 @@ func featureDocument() string {
 <!-- Made by pkg/signal from its registry: go test ./pkg/signal -run Document -update -->
 
 A model's feature list has a version, which fixes every formula and the default set. This is version 2; models of version 1 keep
-theirs (comment of ` + "`FeatureSpec`" + ` in [feature.go](../pkg/signal/feature.go)). ` + "`features.set`" + ` in a training configuration names the families
+theirs (comment of ` + "`FeatureSpec`" + ` in [feature.go](../../pkg/signal/feature.go)). ` + "`features.set`" + ` in a training configuration names the families
 to compute; without it the default set is. A feature is named channel, dot, name: ` + "`ch01.kurtosis`" + `.
 
 Every formula is held to NumPy, SciPy and PyWavelets to 1e-9 relative in float64, and in the float32 of the fast path to 1e-5 of
@@ -107,7 +107,7 @@ threshold, is best for the default in every seed. With one tool left out at a ti
 
 Taken by difference, version 2 ranks windows worse than version 1: an impulse factor, a kurtosis or a centroid keeps the scale of its tool and its
 heavy tail, and there are many of them. Their plain ratio is better (AUC 0.9940 in the mean), its logarithm best; leaving packets and harmonics
-out is no cure (0.9889 on the first three seeds, by difference, against 0.9873 with them and 0.9946 of version 1).
+out does not cure that (0.9889 on the first three seeds, by difference, against 0.9873 with them and 0.9946 of version 1).
 
 ## Speed
 

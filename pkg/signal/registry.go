@@ -6,7 +6,7 @@ import (
 )
 
 // entry is a family of the registry: a formula that gives one feature of a
-// channel, or several. docs/features.md is made from these.
+// channel, or several. docs/reference/features.md is made from these.
 type entry struct {
 	name      string
 	words     string   // what people call it, before the number of one of several; empty if frequencies name it

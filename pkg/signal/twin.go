@@ -193,7 +193,7 @@ func splitPacket(low, high, x []float64) {
 }
 
 // PowerSpectrum returns the power spectrum P of x, taken at rate Hz, that
-// docs/features.md defines: P[k] is the mean square of the samples in the bin at
+// docs/reference/features.md defines: P[k] is the mean square of the samples in the bin at
 // k·hz, P[0] is 0. It returns nil if x has fewer than [MinSpectral] samples, and
 // NaN if a sample is infinite or none is there. It is made for drawing, not for
 // every window.

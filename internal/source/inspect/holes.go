@@ -44,7 +44,7 @@ type Hole struct {
 // Trend is a feature over both holes.
 type Trend struct {
 	Name   string
-	Unit   string       // of the RMS and the mean; of other features see docs/features.md
+	Unit   string       // of the RMS and the mean; of other features see docs/reference/features.md
 	At     [2][]float64 // seconds from the beginning of the hole
 	Values [2][]float64 // NaN where the feature has no value
 }

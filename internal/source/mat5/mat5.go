@@ -74,7 +74,7 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	mark := string(head[126:])
 	switch {
 	case bytes.HasPrefix(head[:], []byte("MATLAB 7.3")) || bytes.HasPrefix(head[:], []byte("\x89HDF")):
-		return nil, fmt.Errorf("mat5: %s: was saved as version 7.3, which is HDF5: save it with -v7, or convert it, see docs/formats.md", name)
+		return nil, fmt.Errorf("mat5: %s: was saved as version 7.3, which is HDF5: save it with -v7, or convert it, see docs/reference/formats.md", name)
 	case n < headerSize || mark != "IM" && mark != "MI":
 		return nil, fmt.Errorf("mat5: %s: is not a MAT-file of version 5 to 7: save it with -v7, or check its ending", name)
 	case mark == "IM":

@@ -15,7 +15,7 @@
 // dynamometer (thrust and torque) and vibration. Tools, set-ups, workpiece and
 // holes differ by more than wear changes the level of any one channel; what tells
 // wear is the change within a tool, above all in the high bands, and impulses.
-// docs/simulator.md has the figures.
+// docs/figures/simulator.md has the figures.
 package sim
 
 import (
