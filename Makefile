@@ -1,6 +1,7 @@
 # What people and CI both use. `make` formats, lints and tests.
 
 GO       ?= go
+VALE     := github.com/vale-cli/vale/v3/cmd/vale@v3.21.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 20s
 KAFKA    ?= 4.3.1 3.9.2
@@ -9,56 +10,72 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all help fmt lint words test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
-all: fmt lint test
+all: fmt lint test ## format, lint and test
 
-fmt:
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+fmt: ## format Go files
 	gofmt -l -w $$(git ls-files '*.go')
 
 # The linter has many dependencies: they stay out of go.mod. Go caches the program.
-lint:
+lint: ## vet, golangci-lint and the words of documents
 	$(GO) vet ./...
 	$(GO) run $(GOLANGCI) run --allow-parallel-runners ./...
+	$(GO) run $(VALE) $(WORDS)
 
-test:
+# Documents, help texts, messages and comments that lint checks for words that people would
+# not say (.vale/Flank/Words.yml). Folders of Go code join when they hold none of them.
+WORDS := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs deploy examples schemas \
+  figures/document figures/scale internal/atomicfile internal/cells internal/config internal/costsearch internal/credential internal/csvfile \
+  internal/event internal/evidence internal/export internal/history internal/kernel internal/littleendian internal/logtest \
+  internal/mqtttest internal/seededrapid internal/table internal/tune internal/wear internal/web pkg scripts
+
+# Every such word in every folder.
+words: ## words in all Go code that people would not say
+	@for d in cmd/* internal/* pkg/* figures/* peers e2e schemas; do \
+	  printf '%-28s %s\n' $$d "$$($(GO) run $(VALE) --output=line --no-exit $$d | wc -l)"; done
+
+test: ## all tests
 	$(GO) test ./...
 
-race:
+race: ## all tests with the race detector
 	$(GO) test -race ./...
 
 # Every fuzz target for FUZZTIME.
-fuzz:
+fuzz: ## every fuzz target for FUZZTIME (20s)
 	@set -e; for pkg in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; \
 	  done; done
 
-bench:
+bench: ## every benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 # Numeric packages with every family of kernels that this processor has; without
 # assembly; and the kernels, given qemu-user of Debian, as a 64-bit ARM would run them.
 NUMERIC := ./internal/kernel ./internal/costsearch ./pkg/dbn ./pkg/jade ./pkg/classify ./pkg/unknown
 
-families:
+families: ## numeric packages with each family of kernels
 	set -e; for f in avx512 avx2 go; do echo "== $$f"; FLANK_KERNEL=$$f $(GO) test -count 1 ./internal/kernel ./pkg/dbn ./pkg/classify ./pkg/unknown; done
 	$(GO) test -tags noasm $(NUMERIC)
 
-arm64:
+arm64: ## kernels as a 64-bit ARM runs them (qemu-user)
 	GOARCH=arm64 $(GO) test -exec qemu-aarch64 ./internal/kernel ./internal/costsearch
 
 # Speed beside OpenBLAS, gonum, NumPy, SciPy, scikit-learn and PyTorch, as written
-# to docs/performance.md: some ten minutes, and 3 GB for the peers the first time.
+# to docs/figures/performance.md: some ten minutes, and 3 GB for the peers the first time.
 SPEED ?= $(CURDIR)/figures/speed/.venv
 
-peers-bench: $(SPEED)/ready
+peers-bench: $(SPEED)/ready ## speed compared with OpenBLAS, PyTorch and others: docs/figures/performance.md
 	set -e; python=$(SPEED)/bin/python; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	library() { $$python -c "import scipy_openblas32 as s; print(s.get_$$1_dir())"; }; \
 	$(CC) -O2 -I"$$(library include)" -o $$tmp/openblas figures/speed/openblas/peer.c "$$(library lib)/libscipy_openblas.so" -Wl,-rpath,"$$(library lib)"; \
 	$(GO) build -o $$tmp/speed ./figures/speed; \
 	$$tmp/speed -openblas $$tmp/openblas -python $$python $(BENCHFLAGS) > $$tmp/performance.md; \
-	cp $$tmp/performance.md docs/performance.md
+	cp $$tmp/performance.md docs/figures/performance.md
 
 $(SPEED)/ready: figures/speed/requirements.txt
 	python3 -m venv $(SPEED)
@@ -67,13 +84,13 @@ $(SPEED)/ready: figures/speed/requirements.txt
 
 # The programs as separate processes, killed and started again: on the embedded
 # broker, and against Apache Kafka.
-e2e: e2e-embedded e2e-kafka
+e2e: e2e-embedded e2e-kafka ## the programs as processes, killed and restarted, on both brokers
 
-e2e-embedded:
+e2e-embedded: ## the programs as processes, on the embedded broker
 	$(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage' ./e2e/...
 
 # The page in a browser: needs Debian's chromium.
-e2e-web:
+e2e-web: ## the page in a browser (chromium)
 	$(GO) test -count 1 -tags e2e -run TestPage ./e2e
 
 # An upgrade from an older release with its own programs, which are built from git: one
@@ -83,7 +100,7 @@ OLD     ?= ff8fce5
 OLD_BIN := $(CURDIR)/flank-data/old/$(OLD)
 WITH_OLD = FLANK_OLD=$$(test ! -x $(OLD_BIN)/monitor || echo $(OLD_BIN))
 
-old:
+old: ## the programs of an older release, for upgrade and latency
 	@set -e; if test -x $(OLD_BIN)/monitor; then exit; fi; \
 	if ! git cat-file -e '$(OLD)^{commit}' 2>/dev/null; then \
 	  echo "SKIPPED: upgrades from release $(OLD) are NOT tested: this clone does not have its commit. Get it with: git fetch --unshallow" >&2; exit; fi; \
@@ -91,22 +108,22 @@ old:
 	git archive $(OLD) | tar -x -C "$$dir/source"; cd "$$dir/source"; \
 	$(GO) build -o "$$dir/bin/" ./cmd/ingest ./cmd/trainer ./cmd/standalone ./cmd/monitor; rm -rf $(OLD_BIN); mv "$$dir/bin" $(OLD_BIN)
 
-upgrade: old
+upgrade: old ## an upgrade from an older release, and back
 	$(WITH_OLD) $(GO) test -count 1 -tags e2e -timeout 30m -run 'TestUpgrade|TestDowngrade' -v ./e2e
 
 # From the end of a window until a reader of committed messages sees its result: this
-# release and the older one on Apache Kafka, half a second apart, for docs/reliability.md.
+# release and the older one on Apache Kafka, half a second apart, for docs/figures/latency.md.
 # Some six minutes.
 LATENCY_WINDOWS ?= 300
 
-latency: old
+latency: old ## window end to result, compared with an older release
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	FLANK_KAFKA=$(firstword $(KAFKA)) $(WITH_OLD) $(GO) test -count 1 -tags e2e -timeout 2h -run TestLatency -v ./e2e -latency.windows $(LATENCY_WINDOWS)
 
 # e2e, and the tests of internal/bus, against Apache Kafka itself: in the clear,
 # with TLS, passwords and rights, on a cluster of three, and from an older release. Both
 # mostly wait, so they run at the same time. Brings its jars with Maven; no Docker.
-e2e-kafka: old
+e2e-kafka: old ## the programs as processes, on Apache Kafka
 	scripts/kafka/install.sh $(KAFKA)
 	set -e; for v in $(KAFKA); do echo "== Apache Kafka $$v"; \
 	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... & bus=$$!; \
@@ -115,7 +132,7 @@ e2e-kafka: old
 	done
 
 # The loss report: every promise of reliability tested at full scale against Apache
-# Kafka, in about an hour, as written to docs/reliability.md. ROWS='5-.*|6-.*' runs some
+# Kafka, in about an hour, as written to docs/figures/reliability.md. ROWS='5-.*|6-.*' runs some
 # of them and takes the others from the last run, SCALE=0.1 a tenth of the counts;
 # chaos-short is what CI runs.
 ROWS  ?= .*
@@ -124,27 +141,27 @@ CHAOS = FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout
 
 # Bad days of the whole pipeline under virtual time: SEEDS of them from SEED on. A seed that does not hold tells its story.
 
-simulate:
+simulate: ## bad days of the pipeline under virtual time: SEEDS, SEED
 	$(GO) run ./internal/simulation/run $(if $(SEEDS),-seeds $(SEEDS)) $(if $(SEED),-seed $(SEED))
 
-chaos:
+chaos: ## the loss report: docs/figures/reliability.md (an hour)
 	scripts/kafka/install.sh $(firstword $(KAFKA))
-	$(CHAOS) -v -chaos.scale $(SCALE) -chaos.rows $(CURDIR)/flank-data/chaos -chaos.report $(CURDIR)/docs/reliability.md
+	$(CHAOS) -v -chaos.scale $(SCALE) -chaos.rows $(CURDIR)/flank-data/chaos -chaos.report $(CURDIR)/docs/figures/reliability.md
 
 # Kills and refusals against Apache Kafka at such counts are e2e-kafka's already, and dead receivers of alerts internal/route's.
 chaos-short: ROWS = 2-.*|4b-.*|6-.*|7.*|8-.*|9-.*|1[023]-.*|22-.*
-chaos-short:
+chaos-short: ## the loss report at reduced counts
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	$(CHAOS)
 
 # One node of the newest of them on 127.0.0.1:9092, with its data in ./flank-data/kafka.
-kafka:
+kafka: ## one node of Apache Kafka on 127.0.0.1:9092
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	mkdir -p flank-data/kafka
 	exec scripts/kafka/broker.sh $(firstword $(KAFKA)) flank-data/kafka 9092 9093
 
 # Exported models, recomputed by onnxruntime and by numpy from safetensors.
-peers-export:
+peers-export: ## exported models, computed by onnxruntime and numpy
 	test -d peers/export/.venv || $(PYTHON) -m venv peers/export/.venv
 	peers/export/.venv/bin/pip install --quiet -r peers/export/requirements.txt
 	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/export -peers $$dir && \
@@ -156,11 +173,11 @@ peers/signal/.venv/ready: peers/signal/requirements.txt
 	touch $@
 
 # Features by NumPy, SciPy and PyWavelets: the reference values anew, then Flank's.
-peers-signal: peers/signal/.venv/ready
+peers-signal: peers/signal/.venv/ready ## features, computed by NumPy, SciPy and PyWavelets
 	peers/signal/.venv/bin/python peers/signal/features.py check pkg/signal/testdata/features-scipy.json
 	$(GO) test -count 1 -run 'SciPy|PanelAgainstTwin' -v ./pkg/signal
 
-peers-signal-bench: peers/signal/.venv/ready
+peers-signal-bench: peers/signal/.venv/ready ## speed of features compared with NumPy and SciPy
 	dir=$$(mktemp -d) && $(GO) test -c -o $$dir/signal.test ./pkg/signal && \
 	  peers/signal/.venv/bin/python peers/signal/bench.py $$dir/signal.test; rm -r $$dir
 
@@ -172,25 +189,25 @@ peers-signal-bench: peers/signal/.venv/ready
 # folders whose names begin with _.
 OVERLAY ?= $(CURDIR)/flank-data/_synctest-overlay
 
-simulate-real:
+simulate-real: ## the real client code and broker under virtual time: SEEDS, SEED, STORY
 	$(GO) run ./scripts/synctest-overlay -o "$(OVERLAY)"
 	$(GO) test -count 1 -timeout 0 -v -overlay "$(OVERLAY)/overlay.json" -tags synctestoverlay -run '^Test(Seeds|Mutants)$$' ./internal/simulation/nightly \
 	  -seed $(or $(SEED),1) -seeds $(or $(SEEDS),100) -overlay-hash "$$(cat "$(OVERLAY)/hash")" $(if $(MUTANT),-mutant "$(MUTANT)") $(if $(STORY),-story "$(abspath $(STORY))")
 
 # Platforms that gateways run on.
-cross:
+cross: ## builds for other platforms
 	GOOS=linux GOARCH=arm64 $(GO) build ./...
 	GOOS=windows GOARCH=amd64 $(GO) build ./...
 	GOOS=windows GOARCH=amd64 $(GO) vet ./...
 
 # The main job, once: history, training, a simulated tool's life, the summary.
-smoke:
+smoke: ## the main job, once
 	$(GO) run ./cmd/standalone --once --speed 8 --data-dir $$(mktemp -d)
 
-up:
+up: ## start everything with Docker
 	docker compose up --build --detach
 
-down:
+down: ## stop what up started
 	docker compose down
 
 # Python's peers, in environments of their own: all reference values are computed
@@ -202,7 +219,7 @@ peers/.venv/ready: peers/requirements.txt
 	touch $@
 
 # Metrics by scikit-learn, computed anew.
-peers-metrics: peers/.venv/ready
+peers-metrics: peers/.venv/ready ## metrics, computed by scikit-learn
 	peers/.venv/bin/python peers/metrics.py pkg/score/testdata/scikit-learn.json
 
 # Statistical tests by SciPy, resamplers by imbalanced-learn, computed anew.
@@ -211,36 +228,36 @@ peers/study/.venv/ready: peers/study/requirements.txt
 	peers/study/.venv/bin/pip install --quiet --requirement peers/study/requirements.txt
 	touch $@
 
-peers-study: peers/study/.venv/ready
+peers-study: peers/study/.venv/ready ## statistical tests and resamplers, computed by SciPy and imbalanced-learn
 	peers/study/.venv/bin/python peers/study/stat.py figures/study/stat/testdata/scipy.json
 	peers/study/.venv/bin/python peers/study/resamplers.py internal/study/testdata/imbalanced-learn.json
 	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/study -peers $$dir && \
 	  peers/study/.venv/bin/python peers/study/resampled.py $$dir && rm -r $$dir
 
-peers: peers-export peers-formats peers-signal peers-metrics peers-study
+peers: peers-export peers-formats peers-signal peers-metrics peers-study ## all comparisons with libraries of Python
 	features=$$(mktemp) && $(GO) run ./figures/quality features --turning $(TURNING) --out $$features && \
 	  OMP_NUM_THREADS=1 peers/.venv/bin/python -W ignore peers/quality.py $$features peers/quality.json && rm $$features
 
-# Tools never seen, what each ingredient is worth, and KEEL's sets: docs/quality.md.
-quality:
-	$(GO) run ./figures/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/quality.md
+# Tools never seen, what each ingredient is worth, and KEEL's sets: docs/figures/quality.md.
+quality: ## what each ingredient is worth: docs/figures/quality.md
+	$(GO) run ./figures/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/figures/quality.md
 
 # Tools never seen, Flank's defaults next to scikit-learn with and without the same aids:
-# docs/unseen.md, of the cells in docs/unseen. An hour of a processor, most of it the
+# docs/figures/unseen.md, of the cells in docs/figures/unseen. An hour of a processor, most of it the
 # peers'; cells that are there are kept. REDO=default makes Flank's cells again. The
 # recordings are under DATA; their feature tables stay in flank-data/unseen.
-unseen: unseen-peers
+unseen: unseen-peers ## tools never seen, and peers: docs/figures/unseen.md (an hour)
 	$(GO) run ./figures/unseen flank $(if $(REDO),--redo $(REDO))
 	$(MAKE) unseen-page
 
-unseen-peers: peers/unseen/.venv/ready
+unseen-peers: peers/unseen/.venv/ready ## the cells of the peers
 	$(GO) run ./figures/unseen tables --data "$(DATA)"
 	peers/unseen/.venv/bin/python peers/unseen/peers.py --reference figures/unseen/testdata/stability.json
 	$(GO) test -count 1 -run TestPeersScreenAlike ./figures/unseen
 	OMP_NUM_THREADS=1 peers/unseen/.venv/bin/python peers/unseen/peers.py
 
 # The page alone, of the cells that are there.
-unseen-page:
+unseen-page: ## the page alone
 	$(GO) run ./figures/unseen page
 
 peers/unseen/.venv/ready: peers/unseen/requirements.txt
@@ -249,56 +266,56 @@ peers/unseen/.venv/ready: peers/unseen/requirements.txt
 	touch $@
 
 # The study: Python's classifiers and every method of internal/study on KEEL's sets,
-# as docs/study/peers.csv and cells.csv, the gun drills, and the pages of them: hours
+# as docs/figures/study/peers.csv and cells.csv, the gun drills, and the pages of them: hours
 # of a processor. It goes on where it was stopped; REDO=ecs-dbn,dbn makes cells of
 # methods anew.
-study: study-peers study-go study-drill
+study: study-peers study-go study-drill ## 58 imbalanced data sets: docs/figures/study (hours)
 	$(MAKE) study-report
 
-study-peers: peers/study/.venv/ready
-	OMP_NUM_THREADS=1 peers/study/.venv/bin/python peers/study/peers.py --keel $(KEEL) --out docs/study/peers.csv
+study-peers: peers/study/.venv/ready ## the study's cells of Python's classifiers
+	OMP_NUM_THREADS=1 peers/study/.venv/bin/python peers/study/peers.py --keel $(KEEL) --out docs/figures/study/peers.csv
 
 # The pages alone, of the cells that are there.
-study-report:
-	$(GO) run ./figures/study -keel $(KEEL) -o docs/study
+study-report: ## the study's pages alone
+	$(GO) run ./figures/study -keel $(KEEL) -o docs/figures/study
 
-study-go:
-	$(GO) run ./cmd/trainer study --keel $(KEEL) --out docs/study $(if $(REDO),--redo $(REDO))
+study-go: ## the study's cells of our methods
+	$(GO) run ./cmd/trainer study --keel $(KEEL) --out docs/figures/study $(if $(REDO),--redo $(REDO))
 
 # The paper's table of gun drills on the simulated one: all methods on 200,000 rows, and
 # two on 19.7 million. Hours of a processor.
-study-drill:
-	$(GO) run ./cmd/trainer study --drill --full --out docs/study/drill
+study-drill: ## the study's tables of gun drills (hours)
+	$(GO) run ./cmd/trainer study --drill --full --out docs/figures/study/drill
 
 # Ten sets and two trials, with bounds that catch a broken method: 80 s of a processor.
-study-short:
+study-short: ## ten sets and two trials of the study
 	$(GO) test -count 1 -run TestReducedStudy ./internal/study -keel $(KEEL)
 
 # Memory and time of training on 10⁶ and 10⁷ rows × 196 features, for
-# docs/figures.md: hours of a processor and 17 GB in SCALE_DIR, of which the table,
+# docs/figures/README.md: hours of a processor and 17 GB in SCALE_DIR, of which the table,
 # 8 GB, stays there for the next time.
 SCALE_DIR ?= flank-data/scale
 
-scale:
+scale: ## memory and time of training on 10⁶ and 10⁷ rows (hours)
 	$(GO) build -o bin/trainer ./cmd/trainer
 	$(GO) build -o bin/scale ./figures/scale
 	bin/scale write --dir $(SCALE_DIR)
 	bin/scale measure --dir $(SCALE_DIR) --trainer bin/trainer
 
 # The simulated drill: tools left out beside the random split, levels beside all
-# features: the table of docs/simulator.md. A quarter of an hour.
-simulator-report:
-	$(GO) run ./figures/simulator -o docs/simulator.md
+# features: the table of docs/figures/simulator.md. A quarter of an hour.
+simulator-report: ## how good the simulated drill is: docs/figures/simulator.md
+	$(GO) run ./figures/simulator -o docs/figures/simulator.md
 
 # Alarms of simulated drills: a shift in which tools and sensors fail, a day of healthy cutting,
-# 20 tools and 200 sensors that fail: docs/alerts.md and its picture. A quarter of an hour of processor time.
-shift:
-	$(GO) run ./figures/alerts -o docs/alerts.md -plot docs/shift.svg
+# 20 tools and 200 sensors that fail: docs/figures/alerts.md and its picture. A quarter of an hour of processor time.
+shift: ## alarms of simulated drills: docs/figures/alerts.md
+	$(GO) run ./figures/alerts -o docs/figures/alerts.md -plot docs/figures/shift.svg
 
 # Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel;
 # and the evidence of alerts, read by pyarrow.
 # FLANK_DATA, if set, names a folder of recordings to read as well.
-peers-formats: peers/formats/.venv/ready
+peers-formats: peers/formats/.venv/ready ## readers of recordings compared with npTDMS, scipy, numpy, pyarrow
 	rm -rf peers/formats/.venv/fixtures && mkdir peers/formats/.venv/fixtures
 	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/evidence
 	peers/formats/.venv/bin/python peers/formats/evidence.py peers/formats/.venv/fixtures/evidence

@@ -121,7 +121,7 @@ func TestDiskIsBounded(t *testing.T) {
 		t.Helper()
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil || n <= 0 {
-			t.Fatalf("%q is no bound: %v", text, err)
+			t.Fatalf("%q is not a bound: %v", text, err)
 		}
 		return n
 	}
@@ -182,9 +182,9 @@ func argument(t *testing.T, s types.ServiceConfig, flag string) string {
 	return s.Command[i+1]
 }
 
-// beside returns the file on this machine that a path in the container of s
+// onHost returns the file on this machine that a path in the container of s
 // is, or where the path lies on a volume.
-func beside(t *testing.T, s types.ServiceConfig, path string) (file, volume string) {
+func onHost(t *testing.T, s types.ServiceConfig, path string) (file, volume string) {
 	t.Helper()
 	for _, v := range s.Volumes {
 		rest, below := strings.CutPrefix(path, v.Target+"/")
@@ -204,7 +204,7 @@ func beside(t *testing.T, s types.ServiceConfig, path string) (file, volume stri
 }
 
 // configuration returns the values of the configuration that s is given.
-// Whether its keys are known is tested beside the programs.
+// Whether its keys are known is tested with the programs.
 func configuration(t *testing.T, s types.ServiceConfig) (values struct {
 	Kafka  struct{ Brokers []string }
 	Retain struct {
@@ -216,7 +216,7 @@ func configuration(t *testing.T, s types.ServiceConfig) (values struct {
 	Page  string
 }) {
 	t.Helper()
-	file, _ := beside(t, s, argument(t, s, "--config"))
+	file, _ := onHost(t, s, argument(t, s, "--config"))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatalf("%s: %v", s.Name, err)
@@ -237,11 +237,11 @@ func TestConfigurations(t *testing.T) {
 		}
 	}
 	ingest, monitor, trainer := p.Services["ingest"], p.Services["monitor"], p.Services["trainer"]
-	if _, at := beside(t, ingest, configuration(t, ingest).Spool); !strings.HasPrefix(at, "data/") {
+	if _, at := onHost(t, ingest, configuration(t, ingest).Spool); !strings.HasPrefix(at, "data/") {
 		t.Errorf("the spool is at %q", at)
 	}
-	_, read := beside(t, monitor, configuration(t, monitor).Model)
-	if _, written := beside(t, trainer, argument(t, trainer, "--model")); read != written || read == "" {
+	_, read := onHost(t, monitor, configuration(t, monitor).Model)
+	if _, written := onHost(t, trainer, argument(t, trainer, "--model")); read != written || read == "" {
 		t.Errorf("the trainer writes %q, the monitor reads %q", written, read)
 	}
 	if len(monitor.Ports) != 1 || monitor.Ports[0].HostIP != "127.0.0.1" || monitor.Ports[0].Published != "9102" ||

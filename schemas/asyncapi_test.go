@@ -92,7 +92,7 @@ func TestTopics(t *testing.T) {
 		got = append(got, c.Address+" "+strings.Join(c.Bindings.Kafka.TopicConfiguration.Cleanup, ","))
 		for _, block := range c.Block {
 			if !slices.Contains(blocks, block) {
-				t.Errorf("%s: %q is no block of ISO 13374", name, block)
+				t.Errorf("%s: %q is not a block of ISO 13374", name, block)
 			}
 		}
 		if len(c.Block) == 0 {
@@ -117,13 +117,13 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// blocks are those of ISO 13374-1, §5.
+// blocks are the blocks of ISO 13374-1, §5.
 var blocks = []string{
 	"data acquisition", "data manipulation", "state detection",
 	"health assessment", "prognostic assessment", "advisory generation",
 }
 
-// Every reference leads somewhere: inside the file, or to a file beside it.
+// Every reference leads somewhere: inside the file, or to a file next to it.
 func TestReferencesResolve(t *testing.T) {
 	var root any
 	if err := yaml.Unmarshal(AsyncAPI, &root); err != nil {

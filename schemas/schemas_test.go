@@ -219,7 +219,7 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 		"sensor that is just not good":  {Advisory, func(d map[string]any) { delete(d, "status") }, "status"},
 		"a card of one channel":         {Advisory, func(d map[string]any) { d["channels"] = []any{"ch07"} }, "/channels"},
 		"cleared, and still flat":       {Advisory, func(d map[string]any) { d["state"], d["severity"] = "cleared", "info" }, "not"},
-		"verdict that is no word":       {Result, func(d map[string]any) { d["verdict"] = "broken" }, "/verdict"},
+		"no such verdict":               {Result, func(d map[string]any) { d["verdict"] = "broken" }, "/verdict"},
 		"no verdict":                    {Result, func(d map[string]any) { delete(d, "verdict") }, "verdict"},
 		"judged without probabilities":  {Result, func(d map[string]any) { delete(d, "posterior") }, "posterior"},
 		"a single class":                {Result, func(d map[string]any) { d["posterior"] = []any{1} }, "/posterior"},
@@ -235,7 +235,7 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 		"sensor without flags":          {Result, func(d map[string]any) { d["sensors"] = []any{map[string]any{"channel": "c"}} }, "/sensors/0"},
 		"undescribed property":          {Result, func(d map[string]any) { d["colour"] = "red" }, "colour"},
 		"undescribed property inside":   {Result, func(d map[string]any) { d["sensors"].([]any)[0].(map[string]any)["volts"] = 3 }, "volts"},
-		"state that is no word":         {Alert, func(d map[string]any) { d["state"] = "maybe" }, "/state"},
+		"no such state":                 {Alert, func(d map[string]any) { d["state"] = "maybe" }, "/state"},
 		"raised as information":         {Alert, func(d map[string]any) { d["severity"] = "info" }, "/severity"},
 		"raised with a reason to clear": {Alert, func(d map[string]any) { d["reason"] = "recovered" }, ""},
 		"cleared without a reason": {Alert, func(d map[string]any) {
@@ -308,14 +308,14 @@ func TestCommands(t *testing.T) {
 		"no false alarm": {func(c *event.Command) {
 			*c = event.Command{ID: "1", Machine: "m", Action: event.UnmarkFalse, Incident: "A-K3ZQ7M2P", By: "kim", Issued: at}
 		}, true},
-		"false, whichever": {func(c *event.Command) { c.Action, c.Incident = event.MarkFalse, "" }, false},
+		"false, of any alarm": {func(c *event.Command) { c.Action, c.Incident = event.MarkFalse, "" }, false},
 		"unshelve": {func(c *event.Command) {
 			*c = event.Command{ID: "1", Machine: "m", Action: event.Unshelve, By: "kim", Issued: at}
 		}, true},
 		"suppress without a reason":  {func(c *event.Command) { c.Action, c.Note = event.Suppress, "" }, false},
 		"out of service":             {func(c *event.Command) { c.Action, c.Until = event.OutOfService, time.Time{} }, true},
 		"unknown action":             {func(c *event.Command) { c.Action = "stop" }, false},
-		"nobody":                     {func(c *event.Command) { c.By = "" }, false},
+		"without by":                 {func(c *event.Command) { c.By = "" }, false},
 		"no id":                      {func(c *event.Command) { c.ID = "" }, false},
 		"an id with a slash":         {func(c *event.Command) { c.ID = "a/b" }, false},
 		"no machine":                 {func(c *event.Command) { c.Machine = "" }, false},

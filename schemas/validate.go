@@ -55,7 +55,7 @@ func compile(text []byte) (*jsonschema.Schema, error) {
 	}
 	closeObjects(root)
 	const url = "urn:flank:schema"
-	delete(root, "$id") // that of the published schema, which this is not
+	delete(root, "$id") // names the published schema, which this is not
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
 	if err := c.AddResource(url, root); err != nil {
