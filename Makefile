@@ -10,9 +10,26 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all help fmt lint words test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all quick nightly help fmt lint words test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test ## format, lint and test
+
+# Packages with changes that are not committed, for quick.
+CHANGED = $$( { git diff --name-only HEAD; git ls-files --others --exclude-standard; } | sed -n 's|/[^/]*\.go$$||p' | sort -u | while read -r d; do [ -d "$$d" ] && echo "./$$d"; done)
+
+quick: ## while working: format, vet, lint of changed packages, short tests
+	gofmt -l -w $$(git ls-files '*.go')
+	$(GO) vet ./...
+	set -e; changed="$(CHANGED)"; [ -z "$$changed" ] || $(GO) run $(GOLANGCI) run --allow-parallel-runners $$changed
+	$(GO) test -short ./...
+
+# What CI leaves out: an hour and more.
+nightly: ## everything that CI leaves out
+	$(MAKE) race RACE=./... families NUMERIC_FAMILIES="./internal/kernel ./pkg/dbn ./pkg/classify ./pkg/unknown"
+	FLANK_SEEDS=100000 $(GO) test -count 1 -timeout 2h -run TestSimulation ./internal/spool
+	$(MAKE) simulate SEEDS=100000
+	$(MAKE) simulate-real SEEDS=200
+	$(MAKE) e2e-kafka upgrade fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,8 +58,13 @@ words: ## words in all Go code that people would not say
 test: ## all tests
 	$(GO) test ./...
 
-race: ## all tests with the race detector
-	$(GO) test -race ./...
+# Rooms with goroutines. The numeric ones share rows and seeds among workers; their short tests do that, too.
+RACE ?= ./cmd/... ./internal/bus/... ./internal/buslog ./internal/credential ./internal/evidence ./internal/gateway ./internal/history ./internal/ingest \
+  ./internal/metric ./internal/monitor ./internal/route ./internal/source/feed ./internal/spool ./internal/web \
+  ./internal/train ./internal/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/unknown
+
+race: ## tests of rooms with goroutines, with the race detector
+	$(GO) test -short -race $(RACE)
 
 # Every fuzz target for FUZZTIME.
 fuzz: ## every fuzz target for FUZZTIME (20s)
@@ -58,8 +80,10 @@ bench: ## every benchmark
 # assembly; and the kernels, given qemu-user of Debian, as a 64-bit ARM would run them.
 NUMERIC := ./internal/kernel ./internal/costsearch ./pkg/dbn ./pkg/jade ./pkg/classify ./pkg/unknown
 
+NUMERIC_FAMILIES ?= ./internal/kernel ./pkg/dbn
+
 families: ## numeric packages with each family of kernels
-	set -e; for f in avx512 avx2 go; do echo "== $$f"; FLANK_KERNEL=$$f $(GO) test -count 1 ./internal/kernel ./pkg/dbn ./pkg/classify ./pkg/unknown; done
+	set -e; for f in avx512 avx2 go; do echo "== $$f"; FLANK_KERNEL=$$f $(GO) test -count 1 $(NUMERIC_FAMILIES); done
 	$(GO) test -tags noasm $(NUMERIC)
 
 arm64: ## kernels as a 64-bit ARM runs them (qemu-user)
