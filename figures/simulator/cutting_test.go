@@ -12,7 +12,7 @@ import (
 // that they were not learnt from, and every change of state within two windows.
 // docs/figures/simulator.md has the figures of more tools and longer holes.
 func TestStatesOfTheSimulatedDrill(t *testing.T) {
-	if raceDetector {
+	if testing.Short() || raceDetector {
 		t.Skip("takes a minute with the race detector, and starts nothing of its own")
 	}
 	s := cuttingStudy{Seed: 1, Tools: 6}

@@ -16,7 +16,7 @@ import (
 // would make any classifier look good; and it must be learnt from all features.
 // docs/figures/simulator.md has the figures of all 20 tools.
 func TestWearIsNotInTheLevel(t *testing.T) {
-	if raceDetector {
+	if testing.Short() || raceDetector {
 		t.Skip("takes minutes with the race detector, which other tests of this package give enough to look at")
 	}
 	s := wearStudy{Seed: 1, Life: 40 * time.Second, Tools: 12}

@@ -323,6 +323,9 @@ func TestWarningsOfThreeClasses(t *testing.T) {
 // The turning tools in three classes: as recorded, those between 150 and 300 µm
 // are hard to tell on tools never seen, worn out ones are not.
 func TestTurningInThreeClasses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains on every turning tool")
+	}
 	j := exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv")
 	j.Config.Label = wear.Rule{Classes: []wear.Class{{Name: "healthy"}, {Name: "worn", VBMaxUM: 150}, {Name: "faulty", VBMaxUM: 300}}}
 	j.Config.Network = Network{Hidden: []int{20}, Pretrain: dbn.PretrainSettings{Epochs: 10}}

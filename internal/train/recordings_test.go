@@ -54,6 +54,9 @@ func exampleJob(t *testing.T, example, pattern string) Job {
 // With the default epochs, tools held out give a G-mean of 0.988 and the random split
 // one of 0.990; half of them is as good.
 func TestTurning(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains on every turning tool")
+	}
 	j := exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv")
 	j.Config.Network.Pretrain.Epochs, j.Config.Network.FineTune.Epochs = 20, 75
 	m, r, err := Run(t.Context(), j)

@@ -80,6 +80,9 @@ func TestFitDrift(t *testing.T) {
 // What docs/figures/unknown.md says of tools held out. With FLANK_STUDY set the simulated drill
 // is measured too, which takes minutes.
 func TestUnknownOfToolsHeldOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains on every turning tool")
+	}
 	jobs := map[string]func() Job{
 		"turning": func() Job { return exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv") },
 	}
