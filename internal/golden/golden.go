@@ -1,5 +1,5 @@
 // Package golden holds what a test got to a file in its testdata folder. Tests
-// only. `go test ./that/package -update` writes the files anew; the change then
+// only. `go test ./that/package -update` writes the files again; the change then
 // shows in the diff.
 package golden
 
@@ -13,7 +13,7 @@ import (
 // home is the folder of the package under test, wherever a test goes later.
 var home, _ = os.Getwd()
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // Update reports whether golden files are to be written, for tests that
 // compare by more than bytes.
@@ -33,6 +33,6 @@ func Check[T string | []byte](t testing.TB, name string, got T) {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("testdata/%s differs; if that is meant, -update writes it anew. Got:\n%s", name, string(got))
+		t.Errorf("testdata/%s differs; if that is meant, -update writes it again. Got:\n%s", name, string(got))
 	}
 }

@@ -99,7 +99,7 @@ func TestSensorAdvisories(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
 			}
 			if n := len(mach.Notices); len(tc.want)%2 == 0 && n != 0 {
-				t.Errorf("%d notices are kept of what is over", n)
+				t.Errorf("%d notices are kept of conditions that have ended", n)
 			}
 		})
 	}

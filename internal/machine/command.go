@@ -162,7 +162,7 @@ func (m *Machine) newToolCommand(c *event.Command, why cause) ([]event.Alert, er
 	return []event.Alert{a}, nil
 }
 
-// retire ends what stands of the machine, which is taken off. It begins again with the
+// retire ends the alarm and the advisories of the machine, which is taken off. It begins again with the
 // next window. Only the ids of its commands are remembered.
 func (m *Machine) retire(why cause) []event.Alert {
 	why.reason = "retired"

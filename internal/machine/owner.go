@@ -72,7 +72,7 @@ type Reply struct {
 	Windows     []Input
 	Commands    []Command
 	Published   bool
-	Lost        bool // somebody else may have the partition; nothing more may be published
+	Lost        bool // another monitor may have the partition; nothing more may be published
 	Tick        *Tick
 	End         *End
 	Evidence    *EvidenceOf

@@ -105,7 +105,7 @@ func TestEvidenceAfterADeath(t *testing.T) {
 	p.evidence(1) // and it says the same
 }
 
-// What cannot be had or kept is said: windows that never come, and a disk that
+// An alert's Evidence says what is missing: windows that never come, and a disk that
 // takes nothing. Judging goes on.
 func TestEvidenceIncomplete(t *testing.T) {
 	t.Parallel()

@@ -130,9 +130,8 @@ func (c *Config) machines() *machine.Settings {
 const MinSilence = 5 * time.Second
 
 // Run judges windows until ctx ends; then the batch in hand is settled and nil
-// returned. It waits for a broker that is away. Other errors are those that the
-// broker will not change its mind about, such as a topic that is missing, which
-// is said before anything is judged.
+// returned. It waits for a broker that is away. It returns errors that
+// do not pass, such as a topic that is missing, before it judges anything.
 func (m *Monitor) Run(ctx context.Context) error {
 	err := m.checkTopics(ctx)
 	if err == nil {

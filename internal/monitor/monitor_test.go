@@ -650,7 +650,7 @@ func TestBrokerAway(t *testing.T) {
 	p.same(p.calm(ws...))
 }
 
-// A topic that is missing is said at the start, also one that is needed rarely.
+// Run names a topic that is missing at the start, even if it is needed rarely.
 func TestMissingTopic(t *testing.T) {
 	t.Parallel()
 	p := newPlantWithoutTopics(t)

@@ -29,8 +29,7 @@ func (m *monitoring) untilStats(t *testing.T, done func(Stats) bool) Stats {
 	}
 }
 
-// Windows that are missing are said and counted, also over a restart, and no
-// longer once they have come late.
+// Missing windows are logged and counted, also over a restart, until they come late.
 func TestSeqGaps(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 1)
@@ -62,7 +61,7 @@ func TestSeqGaps(t *testing.T) {
 	}
 }
 
-// Offsets that are gone, and readers that stood still, are said and counted.
+// Offsets that are gone, and readers that stood still, are logged and counted.
 func TestOffsetGapsAndStallsAreCounted(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 1)

@@ -240,7 +240,7 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 }
 
 // load returns the last record of every key among those that are committed. It returns false
-// while a transaction is open, of whatever group: readers of committed messages come no
+// while a transaction of any group is open: readers of committed messages come no
 // further than that.
 func (b *broker) load(part int) (records []machine.Record, ok bool) {
 	last := make(map[string]machine.Record)

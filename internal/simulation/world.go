@@ -23,7 +23,7 @@ import (
 type Settings struct {
 	Windows int             // of each machine
 	Skip    map[string]bool // faults to leave out, by name: for shrinking a story
-	Trace   bool            // keep every line, not only those of faults
+	Trace   bool            // keep every line, not only lines about faults
 	Bug     Bug             // breaks the model of Kafka or its use, to prove that the checks see it
 }
 

@@ -192,7 +192,7 @@ func TestMilling(t *testing.T) {
 }
 
 // TestArrivalTimes reads text without header and ending, with arrival times
-// between chunks. The counts are those of the README of the data.
+// between chunks. The counts come from the README of the data.
 func TestArrivalTimes(t *testing.T) {
 	dir := filepath.Join(recordings(t), "lmas-milling")
 	for name, tc := range map[string]struct {

@@ -89,7 +89,7 @@ func skipLine(br *bufio.Reader) error {
 	}
 }
 
-// readHeader names the columns: with several lines of header, by what stands in
+// readHeader names the columns: with several lines of header, by the cells of
 // the column, from the top down; an empty cell is covered by the one to its
 // left, except in the last line. Without a header, by their numbers.
 func (c *cellReader) readHeader() error {

@@ -225,7 +225,8 @@ func (r *run) extend(b *signal.Block, skip int64, m mark) {
 	r.marks = append(r.marks, m)
 }
 
-// Flush ends the session: what is left is reported as a gap by Next.
+// Flush ends the session: Next returns the samples that are left as a gap. Call it after
+// Next has returned false.
 func (s *Slicer) Flush() { s.flush = s.open }
 
 // Next returns the next window or gap, or false if more samples are needed.

@@ -67,8 +67,8 @@ type subscriber struct {
 }
 
 // DialMQTT returns a Feed of what a broker of MQTT 5 has. It connects when it can
-// and reports only what cannot be meant: a broker that is away is said to
-// Config.Notify. With a Setting, the feed applies to it what comes on
+// and returns only errors of the configuration: Config.Notify learns of a broker that
+// is away. With a Setting, the feed applies to it what comes on
 // MQTT.Context.
 //
 // Messages are taken with QoS 1 and acknowledged like all frames, so the broker
@@ -177,7 +177,7 @@ func (s *subscriber) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 		if topic != "" {
 			sub.Subscriptions = append(sub.Subscriptions, paho.SubscribeOptions{
 				Topic: topic, QoS: 1,
-				RetainHandling: 1, // what is retained comes once, and not again over what was said since
+				RetainHandling: 1, // retained messages come once, and not again after newer ones
 			})
 		}
 	}

@@ -125,7 +125,7 @@ func TestMQTTContext(t *testing.T) {
 	publish(t, s, "context", []byte(`{"tool": 9}`), false)
 	publish(t, s, "context", []byte(`{"tool": "T09"}`), false)
 	await(t, "the new tool is known", func() bool { return set.Context().Tool == "T09" })
-	await(t, "both are said", func() bool {
+	await(t, "both are reported", func() bool {
 		return heard.has("a frame is refused: feed: context:") && heard.has(`context: tool "T09", hole "", 0 rev/min`)
 	})
 	if again, err := OpenSetting(path); err != nil || again.Context().Tool != "T09" {

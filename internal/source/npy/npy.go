@@ -3,7 +3,7 @@
 //
 // An array of one dimension is one track. An array of two is as many tracks as
 // its shorter dimension has, each along the longer one: samples outnumber
-// channels. Tracks of an NPY file are called 1, 2, 3, …; those of an NPZ file
+// channels. Tracks of an NPY file are called 1, 2, 3, …; tracks of an NPZ file
 // by the name of the array, with the index in NumPy's words if the array has
 // several: x, x[:,1], x[1,:].
 //
