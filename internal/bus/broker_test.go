@@ -66,6 +66,7 @@ func TestBrokerRestart(t *testing.T) {
 }
 
 func TestStartBrokerRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b, err := StartBroker(dir, "127.0.0.1:0")
 	if err != nil {
@@ -119,6 +120,7 @@ func TestExplainOnce(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	if err := Probe(testContext(t), cfg); err != nil {
 		t.Errorf("a broker that is there: %v", err)

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -32,7 +33,19 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
-func TestMain(m *testing.M) { os.Exit(kafkatest.Main(m)) }
+// TestMain runs more tests at a time than there are processors, unless -parallel says how
+// many: they mostly wait for timeouts and heartbeats.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(kafkatest.Main(m))
+}
 
 // anyBroker returns how to reach a broker without topics: the Apache Kafka that
 // FLANK_KAFKA names, or an embedded one.
@@ -171,6 +184,7 @@ func values(msgs []Message) (v []string) {
 }
 
 func TestSendAndRead(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 4)
 	p := newProducer(t, cfg)
@@ -200,6 +214,7 @@ func TestSendAndRead(t *testing.T) {
 }
 
 func TestReadFromOffsets(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
@@ -231,6 +246,7 @@ func TestReadFromOffsets(t *testing.T) {
 
 // Messages that retention removed before they were read do not stop the reader.
 func TestOffsetsRemoved(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	send(t, newProducer(t, cfg), windows("k", 0, 30))
@@ -251,6 +267,7 @@ func TestOffsetsRemoved(t *testing.T) {
 // Others may write in transactions. Their markers are not messages, and a marker
 // at the end does not keep a reader waiting.
 func TestTransactionMarkers(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	for i := range 3 {

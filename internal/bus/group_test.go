@@ -126,6 +126,7 @@ func waitStable(t *testing.T, cfg Config, members int) {
 }
 
 func TestGroupResumesBehindTheCommit(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
@@ -267,6 +268,7 @@ func TestProtocolsKeepApart(t *testing.T) {
 }
 
 func TestHandlerErrorEndsRun(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 2)
 	broken := errors.New("state store is broken")
@@ -378,6 +380,7 @@ func TestGroupThroughFaults(t *testing.T) {
 // broker's restart a group waits one session, and a member that is silent for a
 // session has left.
 func TestGroupTimes(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	joined := make(chan *kmsg.JoinGroupRequest, 10)

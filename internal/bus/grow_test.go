@@ -122,6 +122,7 @@ func counts(t *testing.T, cfg Config) (text []string) {
 // A topic that grows twice: every record of two groups and of an older program follows its
 // machine, whose windows both groups judge from there.
 func TestGrow(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 2)
 	keys := stateKeys(12)
@@ -178,6 +179,7 @@ func TestGrow(t *testing.T) {
 // Interrupted after any request that changes something, the topics disagree, which a check
 // reports with the remedy, and the next call does what is left.
 func TestGrowInterrupted(t *testing.T) {
+	t.Parallel()
 	keys := stateKeys(3)
 	finished := false
 	for after := 1; !finished; after++ {
@@ -228,6 +230,7 @@ func TestGrowInterrupted(t *testing.T) {
 // A record that lies where it belongs is newer than one that was left behind, whatever the
 // clocks of the programs that wrote them.
 func TestGrowAfterOthersRaised(t *testing.T) {
+	t.Parallel()
 	_, cfg := startBroker(t)
 	apply(t, cfg, 3)
 	machine := "acme/spore/bay2/line1/m00"
@@ -282,6 +285,7 @@ func putAt(t *testing.T, cfg Config, partition int, key, value string) {
 // While programs use the topics, nothing is changed, and the error says which programs and
 // what to do.
 func TestGrowRefuses(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 2)
 	keys := stateKeys(3)
@@ -395,6 +399,7 @@ func TestGrowAfterALostTail(t *testing.T) {
 // A transaction that is open hides what was written behind its beginning, so its end is
 // waited for.
 func TestGrowWaitsForTransactions(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	keys := stateKeys(2)

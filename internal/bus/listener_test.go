@@ -19,6 +19,7 @@ import (
 // The embedded broker refuses what no reader could read, as Apache Kafka does, and the
 // connection goes on.
 func TestBrokerRefusesDamage(t *testing.T) {
+	t.Parallel()
 	_, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	for name, bad := range hostile(t) {
@@ -185,6 +186,7 @@ func copyFolder(t *testing.T, from string) string {
 // An embedded broker that is killed with an open transaction hides nothing that is
 // committed later, and shows nothing that was not, however often it is killed.
 func TestBrokerKilledInATransaction(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var want []string
 	for life := range 3 {
@@ -231,6 +233,7 @@ func TestBrokerKilledInATransaction(t *testing.T) {
 
 // The file that says a broker was killed is there while it runs, and not afterwards.
 func TestBrokerMark(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for life := range 2 {
 		b, err := StartBroker(dir, "127.0.0.1:0")

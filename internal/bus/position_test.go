@@ -9,6 +9,7 @@ import (
 // A new group begins behind what is there, and only a new one: whoever was there
 // before gets what came meanwhile, and a position that another member set stays.
 func TestBeginAtEnd(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 3)
 	p := newProducer(t, cfg)

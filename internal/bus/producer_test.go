@@ -26,6 +26,7 @@ func TestPartitionOf(t *testing.T) {
 }
 
 func TestSendThroughFaults(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault func(*kfake.Cluster)
 		most  int // times the first batch may be there
@@ -93,6 +94,7 @@ func TestSendThroughFaults(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	createTopic(t, cfg, TopicWindows, 1, "max.message.bytes", "2000")
 	p := newProducer(t, cfg)
@@ -108,6 +110,7 @@ func TestTooLarge(t *testing.T) {
 }
 
 func TestLargeMessage(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	big := make([]byte, MaxMessage-1000) // headers, key and the form of a batch come on top

@@ -9,6 +9,7 @@ import (
 )
 
 func TestReadRange(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	out := newProducer(t, cfg)

@@ -331,6 +331,7 @@ func TestUnpack(t *testing.T) {
 
 // What other clients send is read in every compression.
 func TestReadCompressed(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	var want []string

@@ -35,6 +35,7 @@ func mustApply(t *testing.T, cfg Config, partitions int) []TopicStatus {
 }
 
 func TestApply(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	createTopic(t, cfg, TopicState, 2, "max.message.bytes", "1000")
 	for round, created := range []int{6, 0} {
@@ -80,6 +81,7 @@ func TestApply(t *testing.T) {
 
 // Topics of machines get 64 partitions, or as many as those that are there.
 func TestApplyDefaultPartitions(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	for _, s := range mustApply(t, cfg, 0) {
 		want := DefaultPartitions
@@ -105,6 +107,7 @@ func TestApplyDefaultPartitions(t *testing.T) {
 // What the configuration says of a topic holds for new topics and for those that are
 // there, and a topic that it does not mention is left alone.
 func TestRetain(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	cfg.Retain = nil
 	plain := mustApply(t, cfg, 2)
@@ -153,6 +156,7 @@ func TestRetain(t *testing.T) {
 
 // The limit of the embedded broker holds for new topics and old ones.
 func TestRetainEmbedded(t *testing.T) {
+	t.Parallel()
 	_, cfg := startBroker(t)
 	for range 2 {
 		s := statusOf(t, mustApply(t, cfg, 1), TopicWindows)
@@ -164,6 +168,7 @@ func TestRetainEmbedded(t *testing.T) {
 
 // A right that is missing is an error where it is needed, and none where it is not.
 func TestRetainWithoutRight(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
 	cfg.Retain = nil
 	mustApply(t, cfg, 1)
@@ -219,6 +224,7 @@ func TestRetainWithoutRight(t *testing.T) {
 // The right to write in transactions is asked for without writing: a producer that has
 // the id goes on.
 func TestStepsTransactional(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	init := func() *kmsg.InitProducerIDResponse {

@@ -104,6 +104,7 @@ func message(topic, key string, value any) Message {
 
 // What one Publish writes is there with its positions, or nothing is.
 func TestPublishIsAtomic(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
@@ -146,6 +147,7 @@ func TestPublishIsAtomic(t *testing.T) {
 // A transaction that is open hides what it wrote and all behind it, and keeps no
 // reader waiting that wants what there is. Windows are read all the same.
 func TestReadingEndsAtAnOpenTransaction(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
@@ -178,6 +180,7 @@ func TestReadingEndsAtAnOpenTransaction(t *testing.T) {
 // A record that lies behind another group's open transaction is read once that one has
 // ended, and what that one wrote is left out when it was aborted.
 func TestReadStateWaits(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	say := func(v string) []Message { return []Message{{Topic: TopicState, Key: "k", Value: []byte(v)}} }
@@ -206,6 +209,7 @@ func TestReadStateWaits(t *testing.T) {
 // The previous owner of a partition is refused from the moment the next one fences,
 // and what it left open never becomes visible.
 func TestFenceRefusesThePreviousOwner(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
@@ -241,6 +245,7 @@ func TestFenceRefusesThePreviousOwner(t *testing.T) {
 // A member that has left the group cannot write, not even by taking the
 // transactional id again.
 func TestZombieIsRefused(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	var gone *Partition
@@ -267,6 +272,7 @@ func TestZombieIsRefused(t *testing.T) {
 
 // A request that the network held back and delivers once more writes nothing.
 func TestLateDuplicate(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
@@ -306,6 +312,7 @@ func TestLateDuplicate(t *testing.T) {
 // More than one request takes is written in order, whether it is divided beforehand
 // or because the broker says so.
 func TestPublishManyBatches(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	createTopic(t, cfg, TopicAlerts, 1, "max.message.bytes", "3000")
 	apply(t, cfg, 1)
@@ -504,6 +511,7 @@ func TestResultsThroughRebalances(t *testing.T) {
 // A context that ends in the middle leaves nothing behind: the transaction is
 // aborted, and the partition is lost.
 func TestPublishEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
@@ -536,6 +544,7 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 
 // What trying again does not change is an error that names the setting or the right.
 func TestPermanentErrors(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault kfake.Fault
 		want  []string
@@ -578,6 +587,7 @@ func TestPermanentErrors(t *testing.T) {
 
 // A broker that forgot to tell the partitions of a commit is told by the next owner.
 func TestFenceHeals(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	var healed []string
@@ -614,6 +624,7 @@ func TestFenceHeals(t *testing.T) {
 
 // Another group's transaction that takes long is neither closed nor spoken of.
 func TestFenceLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	cfg.OnHeal = func(text string) { t.Error(text) }

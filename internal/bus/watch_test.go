@@ -115,6 +115,7 @@ func TestIdleIsNotStuck(t *testing.T) {
 	cfg.OnStall = func(Stall) { heard.Add(1) }
 	p := newProducer(t, cfg)
 	c := newCollector()
+	idle, sent := make(chan struct{}), make(chan struct{})
 	defer runGroup(t, cfg, func(ctx context.Context, p *Partition) error {
 		for {
 			for range 3 { // nothing comes
@@ -122,8 +123,19 @@ func TestIdleIsNotStuck(t *testing.T) {
 					return err
 				}
 			}
-			if len(p.queue) == 0 {
-				continue
+			// A message that comes between a fetch and the question where the partition ends
+			// would look like a stall.
+			for _, step := range []chan struct{}{idle, sent} {
+				select {
+				case step <- struct{}{}:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			for len(p.queue) == 0 {
+				if err := p.fill(ctx, 10*time.Millisecond); err != nil {
+					return err
+				}
 			}
 			time.Sleep(20 * time.Millisecond)
 			c.mu.Lock()
@@ -139,7 +151,9 @@ func TestIdleIsNotStuck(t *testing.T) {
 		}
 	})()
 	for i := range 4 {
+		<-idle
 		send(t, p, windows("k", i, i+1))
+		<-sent
 		c.wait(t, i+1)
 	}
 	if n := heard.Load(); n > 0 {
@@ -149,6 +163,7 @@ func TestIdleIsNotStuck(t *testing.T) {
 
 // What is missing between two offsets is said, whatever made it go.
 func TestOffsetGaps(t *testing.T) {
+	t.Parallel()
 	gather := func(t *testing.T, cfg Config, n int) ([]Gap, []string) {
 		var mu sync.Mutex
 		var gaps []Gap
@@ -222,6 +237,7 @@ func TestOffsetGaps(t *testing.T) {
 // A log that has lost its newest messages, as after a power cut, is read on from its
 // end, and a topic that was made again from its beginning.
 func TestLogEndsBeforeTheReader(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
@@ -294,6 +310,7 @@ func TestReadToAnEndThatIsGone(t *testing.T) {
 // Windows of a transaction that was aborted come like others: to hold them back
 // would let one open transaction hold up every reader.
 func TestAbortedAndOpenTransactions(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	inTransaction(t, cfg, "aborted", windows("aborted", 0, 3), abortIt)
