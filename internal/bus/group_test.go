@@ -13,7 +13,9 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // collector is a handler that commits what it has read.
@@ -376,15 +378,138 @@ func TestGroupThroughFaults(t *testing.T) {
 	})
 }
 
+// joinRequest is a request to join the group of runGroup.
+func joinRequest(member string) *kmsg.JoinGroupRequest {
+	req := kmsg.NewPtrJoinGroupRequest()
+	req.Group, req.MemberID, req.ProtocolType = "tcm-test", member, "consumer"
+	req.SessionTimeoutMillis, req.RebalanceTimeoutMillis = int32(session.Milliseconds()), int32(rebalance.Milliseconds())
+	topics := kmsg.NewConsumerMemberMetadata()
+	topics.Topics = []string{TopicWindows}
+	protocol := kmsg.NewJoinGroupRequestProtocol()
+	protocol.Name, protocol.Metadata = "range", topics.AppendTo(nil)
+	req.Protocols = append(req.Protocols, protocol)
+	return req
+}
+
+// olderClient returns a client that sends requests of Kafka 2.0, as kafka-go does: a new
+// member is in the group with its first request to join.
+func olderClient(t *testing.T, cfg Config) *kgo.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...), kgo.MaxVersions(kversion.V2_0_0()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+// Members that are killed while they join lose their partitions to the others.
+func TestKilledWhileJoining(t *testing.T) {
+	t.Parallel()
+	b, cfg := startBroker(t)
+	apply(t, cfg, 4)
+	g, err := NewGroup(cfg, "tcm-test", TopicWindows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shares := make(chan int, 100)
+	g.OnGeneration = func(partitions int) { shares <- partitions }
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	killed := make(chan struct{})
+	go g.Run(ctx, func(gctx context.Context, _ *Partition) error {
+		<-gctx.Done()
+		select {
+		case <-killed: // they join before this member does
+		case <-ctx.Done():
+		}
+		return gctx.Err()
+	})
+	if n := <-shares; n != 4 {
+		t.Fatalf("the only member has %d partitions, want 4", n)
+	}
+	const doomed = 5
+	joining := make(chan bool, doomed)
+	b.cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		if req.GetVersion() == 3 { // kafka-go sends version 2
+			joining <- true
+		}
+		return nil, nil, false
+	})
+	var clients []*kgo.Client
+	for range doomed {
+		cl := olderClient(t, cfg)
+		clients = append(clients, cl)
+		go cl.Request(ctx, joinRequest(""))
+	}
+	for range doomed {
+		<-joining
+	}
+	for _, cl := range clients {
+		cl.Close()
+	}
+	time.Sleep(100 * time.Millisecond) // until the broker has seen the connections end
+	close(killed)
+	for have := -1; have != 4; {
+		select {
+		case have = <-shares:
+		case <-ctx.Done():
+			t.Fatalf("the member that lives has %d partitions, want 4", have)
+		}
+	}
+}
+
+// A member that is there and does not join again keeps the others waiting for less than
+// the 36 s after which kafka-go tries again: each attempt makes the wait begin again.
+func TestSilentMemberIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	_, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	ctx, cancel := context.WithTimeout(testContext(t), 20*time.Second)
+	defer cancel()
+	silent := olderClient(t, cfg)
+	res, err := silent.Request(ctx, joinRequest(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := res.(*kmsg.JoinGroupResponse)
+	sync := kmsg.NewPtrSyncGroupRequest()
+	sync.Group, sync.MemberID, sync.Generation = "tcm-test", joined.MemberID, joined.Generation
+	if res, err := silent.Request(ctx, sync); err != nil || res.(*kmsg.SyncGroupResponse).ErrorCode != 0 {
+		t.Fatal(res, err)
+	}
+	go func() {
+		beat := kmsg.NewPtrHeartbeatRequest()
+		beat.Group, beat.MemberID, beat.Generation = "tcm-test", joined.MemberID, joined.Generation
+		for ctx.Err() == nil {
+			_, _ = silent.Request(ctx, beat)
+			time.Sleep(time.Second)
+		}
+	}()
+	g, err := NewGroup(cfg, "tcm-test", TopicWindows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("it has joined")
+	if err := g.Run(ctx, func(context.Context, *Partition) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("the member that joins has waited for the silent one: %v", err)
+	}
+}
+
 // A group tells the broker the times that were measured to be right: after a
 // broker's restart a group waits one session, and a member that is silent for a
 // session has left.
 func TestGroupTimes(t *testing.T) {
 	t.Parallel()
-	b, cfg := startBroker(t)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1)) // the embedded broker changes the times
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	cfg := Config{Brokers: cluster.ListenAddrs(), ClientID: "test"}
 	apply(t, cfg, 1)
 	joined := make(chan *kmsg.JoinGroupRequest, 10)
-	b.cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
+	cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		joined <- req.(*kmsg.JoinGroupRequest)
 		return nil, nil, false
 	})

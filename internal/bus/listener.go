@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -20,6 +21,13 @@ const (
 	maxProduceTo = 10_000         // partitions that one request writes to
 	requestHead  = 8              // key, version and number of a request
 )
+
+// embeddedRebalance is how long an embedded broker waits for members that do not join again.
+// Clients ask for longer. But kfake lets the session of a member go on that has joined and
+// waits for the others, and begins to wait again whenever somebody joins: with a wait
+// longer than a session it would lose the members that are well, and kafka-go notices that
+// only after 36 s.
+const embeddedRebalance = session - time.Second
 
 var errRequest = errors.New("request that the embedded broker does not take")
 
@@ -63,7 +71,7 @@ func (l *brokerListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &requestConn{Conn: c}, nil
+	return newRequestConn(c), nil
 }
 
 func (l *brokerListener) Close() error {
@@ -74,15 +82,46 @@ func (l *brokerListener) Close() error {
 // requestConn passes on the requests of a client and closes the connection at the
 // first that is too long or of an unknown kind. Messages that no reader could read
 // are refused here, as Apache Kafka refuses them.
+//
+// The broker does not see that a client is gone before it has answered the client's
+// request to join a group: kfake would give partitions to such a member and never notice
+// that it sends no heartbeats.
 type requestConn struct {
 	net.Conn
-	ready []byte // checked, not yet passed on
-	left  int    // bytes of the request that are passed on as they come
+	ready    []byte        // checked, not yet passed on
+	left     int           // bytes of the request that are passed on as they come
+	joining  bool          // the last request was to join a group
+	answered chan struct{} // filled by every answer
+	closed   chan struct{}
+	once     sync.Once // closes closed
+}
+
+func newRequestConn(c net.Conn) *requestConn {
+	return &requestConn{Conn: c, answered: make(chan struct{}, 1), closed: make(chan struct{})}
+}
+
+func (c *requestConn) Write(b []byte) (int, error) {
+	select {
+	case c.answered <- struct{}{}:
+	default:
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *requestConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
 }
 
 func (c *requestConn) Read(b []byte) (int, error) {
 	if len(c.ready) == 0 && c.left == 0 {
 		if err := c.next(); err != nil {
+			if c.joining {
+				select {
+				case <-c.answered:
+				case <-c.closed:
+				}
+			}
 			c.Close()
 			return 0, err
 		}
@@ -97,7 +136,7 @@ func (c *requestConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// next reads the head of a request, and all of one that writes.
+// next reads the head of a request, and all of one that writes or joins a group.
 func (c *requestConn) next() error {
 	for {
 		head := make([]byte, 4+requestHead)
@@ -106,19 +145,30 @@ func (c *requestConn) next() error {
 		}
 		size := int64(binary.BigEndian.Uint32(head))
 		key := int16(binary.BigEndian.Uint16(head[4:]))
-		if key != int16(kmsg.Produce) {
-			if size < requestHead || size > maxRequest || kmsg.RequestForKey(key) == nil {
-				return errRequest
-			}
+		limit, produce := int64(maxRequest), key == int16(kmsg.Produce)
+		if produce {
+			limit = maxProduce
+		}
+		if size < requestHead || size > limit || kmsg.RequestForKey(key) == nil {
+			return errRequest
+		}
+		c.joining = key == int16(kmsg.JoinGroup)
+		if !produce && !c.joining {
 			c.ready, c.left = head, int(size-requestHead)
 			return nil
-		}
-		if size < requestHead || size > maxProduce {
-			return errRequest
 		}
 		request := bytes.NewBuffer(head) // it grows as bytes come, not by what the length claims
 		if _, err := io.CopyN(request, c.Conn, size-requestHead); err != nil {
 			return err
+		}
+		if c.joining {
+			shortenRebalance(request.Bytes()[4:])
+			select {
+			case <-c.answered: // of a request before
+			default:
+			}
+			c.ready = request.Bytes()
+			return nil
 		}
 		switch bad, err := checkProduce(request.Bytes()[4:]); {
 		case err != nil:
@@ -131,6 +181,26 @@ func (c *requestConn) next() error {
 				return err
 			}
 		}
+	}
+}
+
+// shortenRebalance changes a request to join a group, without the four bytes of its length:
+// the broker waits no longer than embeddedRebalance. Any bytes are safe to try.
+func shortenRebalance(b []byte) {
+	d := wire{left: b}
+	d.int16() // key
+	version := d.int16()
+	d.int32()                         // number
+	d.bytes(max(int64(d.int16()), 0)) // client, in the old form in every version
+	flexible := version >= 6
+	d.tags(flexible)
+	d.text(flexible) // group
+	d.int32()        // session
+	if version < 1 || d.failed || len(d.left) < 4 {
+		return // version 0 has no such field
+	}
+	if ms := uint32(embeddedRebalance.Milliseconds()); binary.BigEndian.Uint32(d.left) > ms {
+		binary.BigEndian.PutUint32(d.left, ms)
 	}
 }
 

@@ -249,3 +249,25 @@ func TestBrokerMark(t *testing.T) {
 		}
 	}
 }
+
+// The wait for members that do not join again is shortened in every version of the request,
+// and nothing else is changed.
+func TestShortenRebalance(t *testing.T) {
+	for version := int16(0); version <= joinRequest("").MaxVersion(); version++ {
+		for _, asked := range []int32{3_000, 5_000, 5_001, 30_000, -1} {
+			req := joinRequest("member")
+			req.Version, req.RebalanceTimeoutMillis = version, asked
+			b := kmsg.NewRequestFormatter(kmsg.FormatterClientID("me")).AppendRequest(nil, req, 77)[4:]
+			shortenRebalance(b)
+			if version > 0 && (asked > 5_000 || asked < 0) {
+				req.RebalanceTimeoutMillis = 5_000
+			}
+			if want := kmsg.NewRequestFormatter(kmsg.FormatterClientID("me")).AppendRequest(nil, req, 77)[4:]; !slices.Equal(b, want) {
+				t.Errorf("version %d, %d ms: request is\n%x, want\n%x", version, asked, b, want)
+			}
+			for n := range b {
+				shortenRebalance(b[:n]) // it breaks off
+			}
+		}
+	}
+}
