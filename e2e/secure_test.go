@@ -159,9 +159,9 @@ func (f *fortress) refusals() {
 		"password in the clear": {"ingest", fmt.Sprintf("kafka: {brokers: [%q], sasl: {user: ingest, password_file: password}}\n", f.k.Addr), check, 1, "without `tls` anyone on the network"},
 		"authority not trusted": {"ingest", strings.Replace(good, f.k.CAFile(), "stranger.crt", 1), check, 5, "signed by nobody we trust"},
 		"another host":          {"ingest", strings.Replace(good, "tls: {", "tls: {server_name: kafka.example, ", 1), check, 5, "is for another host"},
-		"no certificate":        {"ingest", fmt.Sprintf("kafka: {brokers: [%q], tls: {ca: %q}}\n", f.k.MTLS, f.k.CAFile()), check, 5, "refuses our certificate"},
-		"certificate expired":   {"ingest", f.card("expired"), check, 5, "refuses our certificate"},
-		"stranger":              {"ingest", f.card("stranger"), check, 5, "refuses our certificate"},
+		"no certificate":        {"ingest", fmt.Sprintf("kafka: {brokers: [%q], tls: {ca: %q}}\n", f.k.MTLS, f.k.CAFile()), check, 5, "refuses this program's certificate"},
+		"certificate expired":   {"ingest", f.card("expired"), check, 5, "refuses this program's certificate"},
+		"stranger":              {"ingest", f.card("stranger"), check, 5, "refuses this program's certificate"},
 		"no right to the topic": {"ingest", f.login("nobody", "password"), check, 7, "no right to it"},
 		"may read, not write":   {"ingest", f.login("monitor", "password"), check, 8, "write topic tcm.windows.v1: [29] Topic Authorization Failed"},
 		"monitor as ingester":   {"monitor", f.login("ingest", "password") + judge, check, 7, "no right to it"},
@@ -224,7 +224,7 @@ func (f *fortress) renewal(cfg bus.Config) {
 	f.k.Restart(t)
 	at := sent.distinct()
 	f.until(func() bool {
-		return strings.Contains(f.said.String(), "refuses our certificate") && strings.Contains(f.said.String(), "does not let user monitor in") &&
+		return strings.Contains(f.said.String(), "refuses this program's certificate") && strings.Contains(f.said.String(), "does not let user monitor in") &&
 			scrape(t, metrics, "tcm_windows_pending") > some
 	}, "refusals")
 	if left := scrape(t, metrics, `tcm_certificate_days_left{certificate="client"}`); left >= 0 {

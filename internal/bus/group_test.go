@@ -18,7 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 )
 
-// collector is a handler that commits what it has read.
+// collector is a handler that commits after every fetch.
 type collector struct {
 	mu     sync.Mutex
 	got    []string
@@ -206,8 +206,8 @@ func TestGroupRebalances(t *testing.T) {
 	}
 }
 
-// Members with different protocols are never in a group together. The one that comes
-// later hears which members keep it out, and takes over by itself when they have left.
+// Members with different protocols are never in a group together. The later member hears
+// which members keep it out, and takes over when they have left.
 func TestProtocolsKeepApart(t *testing.T) {
 	t.Parallel()
 	cfg := anyBroker(t)
@@ -221,7 +221,7 @@ func TestProtocolsKeepApart(t *testing.T) {
 		send(t, p, msgs)
 		handled.waitFor(t, msgs)
 	}
-	refused := make(chan error, 1) // the last error that a member was told, if it was
+	refused := make(chan error, 1) // an error that a member heard
 	hearing := func(client string) Config {
 		c := cfg
 		c.ClientID = client
@@ -280,7 +280,7 @@ func TestHandlerErrorEndsRun(t *testing.T) {
 	}
 }
 
-// After a failed commit the partition is read no further, and the next generation
+// After a failed commit the member reads no further in the partition. The next generation
 // begins behind the last commit that succeeded.
 func TestFailedCommitStopsThePartition(t *testing.T) {
 	t.Parallel()
@@ -324,13 +324,13 @@ func TestFailedCommitStopsThePartition(t *testing.T) {
 	}
 }
 
-// failing is a fault: so many requests of a kind get an error.
+// failing returns a fault: count requests of a kind get an error.
 func failing(key kmsg.Key, err *kerr.Error, count int) kfake.Fault {
 	return kfake.Fault{Keys: []kmsg.Key{key}, Err: err, Count: count}
 }
 
-// eachFault runs test for every fault, each with a broker of its own. The fault begins
-// when test calls inject, and test fails if it never happened.
+// eachFault runs test for every fault, each with a new broker. The fault begins when test
+// calls inject. The test fails if the fault never happened.
 func eachFault(t *testing.T, partitions int, faults map[string]kfake.Fault, test func(t *testing.T, cfg Config, inject func() *kfake.FaultHandle, count int)) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -343,13 +343,13 @@ func eachFault(t *testing.T, partitions int, faults map[string]kfake.Fault, test
 				return handle
 			}, fault.Count)
 			if handle.Hits() == 0 {
-				t.Error("the fault did not happen: the test has no teeth")
+				t.Error("the fault did not happen, so the test shows nothing")
 			}
 		})
 	}
 }
 
-// A group goes on by itself after whatever the broker answers, and loses nothing.
+// A group goes on after any of the broker's errors, and loses no message.
 func TestGroupThroughFaults(t *testing.T) {
 	t.Parallel()
 	eachFault(t, 2, map[string]kfake.Fault{
@@ -370,9 +370,9 @@ func TestGroupThroughFaults(t *testing.T) {
 			send(t, p, windows("a", sent, sent+10))
 			send(t, p, windows("b", sent, sent+10))
 			c.wait(t, sent+20)
-			time.Sleep(50 * time.Millisecond) // until the next heartbeat, say
+			time.Sleep(50 * time.Millisecond) // until the next heartbeat, for example
 			if sent > 2000 {
-				t.Fatal("the fault did not happen: the test has no teeth")
+				t.Fatal("the fault did not happen, so the test shows nothing")
 			}
 		}
 	})
@@ -459,8 +459,8 @@ func TestKilledWhileJoining(t *testing.T) {
 	}
 }
 
-// A member that is there and does not join again keeps the others waiting for less than
-// the 36 s after which kafka-go tries again: each attempt makes the wait begin again.
+// If a member sends heartbeats but does not join again, the others wait for less than the
+// 36 s after which kafka-go tries again: each attempt restarts the wait.
 func TestSilentMemberIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	_, cfg := startBroker(t)
@@ -492,13 +492,12 @@ func TestSilentMemberIsNotWaitedFor(t *testing.T) {
 	}
 	enough := errors.New("it has joined")
 	if err := g.Run(ctx, func(context.Context, *Partition) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("the member that joins has waited for the silent one: %v", err)
+		t.Errorf("the new member still waits for the silent one: %v", err)
 	}
 }
 
-// A group tells the broker the times that were measured to be right: after a
-// broker's restart a group waits one session, and a member that is silent for a
-// session has left.
+// A group sends the broker its session and rebalance timeouts. After a restart of the
+// broker a group waits for one session. A member that is silent for a session has left.
 func TestGroupTimes(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1)) // the embedded broker changes the times
@@ -521,6 +520,6 @@ func TestGroupTimes(t *testing.T) {
 	}
 	kc := newKafkaClient(cfg)
 	if ttl := kc.Transport.(*kafka.Transport).MetadataTTL; ttl != time.Second {
-		t.Errorf("leaders are asked for every %v", ttl)
+		t.Errorf("the client asks for leaders every %v", ttl)
 	}
 }

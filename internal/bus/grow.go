@@ -20,17 +20,17 @@ var (
 
 // Grow gives the topics of machines the given number of partitions, and moves the
 // records of TopicState to the partition that their machine's windows go to from then
-// on. Nothing else is moved: a window, result or alert stays where it is. Positions of
+// on. It moves nothing else: a window, result or alert stays where it is. Positions of
 // groups stay valid; every group reads a new partition from its first message.
 //
-// Order makes it safe to interrupt. The topic of the windows is raised last, so until
-// all is done the topics disagree, with which no monitor starts; a record is copied
-// before it is removed. Called again, Grow does what is left.
+// Grow may be interrupted. It raises the topic of the windows last: until then the topics
+// disagree, and no monitor starts. It copies a record before it removes the old one. Called
+// again, Grow does the rest.
 //
 // Grow changes nothing and returns ErrRunning while a group that reads windows has
-// members or windows arrive, and, without force, ErrUnfinished while a group has windows
-// left to judge or commands to answer: these stay in their old partition, which no longer
-// has their machine's state. It calls say with a line for each step.
+// members or windows arrive. Without force it returns ErrUnfinished while a group has
+// windows left to judge or commands to answer: these stay in their old partition, which no
+// longer has their machine's state. Grow calls say with a line for each step.
 func Grow(ctx context.Context, cfg Config, partitions int, force bool, say func(step string)) error {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -106,8 +106,7 @@ func (g *grower) count(ctx context.Context) (counts map[string]int, err error) {
 	return counts, err
 }
 
-// raise gives a topic more partitions, if it has less than it should, and waits until
-// Kafka knows them.
+// raise gives a topic that has too few partitions more, and waits until Kafka knows them.
 func (g *grower) raise(ctx context.Context, topic string) (done bool, err error) {
 	before := g.counts[topic]
 	if before == g.partitions {
@@ -146,7 +145,7 @@ func (g *grower) raise(ctx context.Context, topic string) (done bool, err error)
 	return true, nil
 }
 
-// groups returns the names of all groups, in order.
+// groups returns the names of all groups, sorted.
 func (g *grower) groups(ctx context.Context) (names []string, err error) {
 	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		res, err := kc.ListGroups(ctx, &kafka.ListGroupsRequest{})
@@ -214,14 +213,15 @@ func (g *grower) checkGroups(ctx context.Context) error {
 	return g.leaveBehind(behind)
 }
 
-// leaveBehind reports groups that have something left to do, unless that may be so.
+// leaveBehind returns an error if groups have windows or commands left, unless that is
+// harmless or forced.
 func (g *grower) leaveBehind(behind []string) error {
 	if len(behind) == 0 {
 		return nil
 	}
 	text := strings.Join(behind, "; ")
 	switch {
-	case g.counts[TopicWindows] == g.partitions: // someone else raised it: no monitor can judge them before the other topics follow
+	case g.counts[TopicWindows] == g.partitions: // another program raised it: no monitor can judge them before the other topics follow
 		g.say("note     " + text + ": what arrived before " + TopicWindows + " was raised may lie in another partition than its machine's state")
 	case g.force:
 		g.say("forced   " + text + ": these stay in their partitions and meet no state of their machine there")
@@ -265,7 +265,7 @@ func (g *grower) comeBack(ctx context.Context, group string, topics ...backlog) 
 	return nil
 }
 
-// members returns who of a group reads windows: client ids and hosts.
+// members returns the client ids and hosts of the members of a group that read windows.
 func (g *grower) members(ctx context.Context, group string) (members []string, err error) {
 	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		members, err = groupMembers(ctx, kc, group, TopicWindows)
@@ -333,7 +333,7 @@ func (g *grower) unread(ctx context.Context, group, topic string) (u backlog, er
 	return u, err
 }
 
-// checkArrivals reports that windows arrive.
+// checkArrivals returns ErrRunning if windows arrive.
 func (g *grower) checkArrivals(ctx context.Context) error {
 	before, err := g.windows(ctx)
 	if err != nil {

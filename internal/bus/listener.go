@@ -14,25 +14,24 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// What the embedded broker takes from a client.
+// Bounds on requests to the embedded broker.
 const (
-	maxProduce   = 4 * MaxMessage // a request that writes: four messages of the largest size
-	maxRequest   = 1 << 20        // any other request
+	maxProduce   = 4 * MaxMessage // bytes of a request that writes: four messages of the largest size
+	maxRequest   = 1 << 20        // bytes of any other request
 	maxProduceTo = 10_000         // partitions that one request writes to
-	requestHead  = 8              // key, version and number of a request
+	requestHead  = 8              // bytes of a request's key, version and number
 )
 
 // embeddedRebalance is how long an embedded broker waits for members that do not join again.
-// Clients ask for longer. But kfake lets the session of a member go on that has joined and
-// waits for the others, and begins to wait again whenever somebody joins: with a wait
-// longer than a session it would lose the members that are well, and kafka-go notices that
-// only after 36 s.
+// Clients ask for longer. But in kfake the session of a member runs on while the member
+// waits for the others to join, and each new member restarts the wait. With a wait longer
+// than a session kfake would drop live members, and kafka-go notices that only after 36 s.
 const embeddedRebalance = session - time.Second
 
 var errRequest = errors.New("request that the embedded broker does not take")
 
-// brokerListener stands between clients and the embedded broker, which believes
-// every length it is sent. Until it is opened, only dial reaches the broker.
+// brokerListener stands between clients and the embedded broker, which trusts every length
+// that a client sends. Until it is opened, only dial reaches the broker.
 type brokerListener struct {
 	net.Listener
 	private chan net.Conn
@@ -79,9 +78,9 @@ func (l *brokerListener) Close() error {
 	return l.Listener.Close()
 }
 
-// requestConn passes on the requests of a client and closes the connection at the
-// first that is too long or of an unknown kind. Messages that no reader could read
-// are refused here, as Apache Kafka refuses them.
+// requestConn passes the requests of a client on to the broker. It closes the connection at
+// the first request that is too long or of an unknown kind. It refuses messages that no
+// reader could read, as Apache Kafka does.
 //
 // The broker does not see that a client is gone before it has answered the client's
 // request to join a group: kfake would give partitions to such a member and never notice
@@ -91,7 +90,7 @@ type requestConn struct {
 	ready    []byte        // checked, not yet passed on
 	left     int           // bytes of the request that are passed on as they come
 	joining  bool          // the last request was to join a group
-	answered chan struct{} // filled by every answer
+	answered chan struct{} // every answer puts a value in it, if it is empty
 	closed   chan struct{}
 	once     sync.Once // closes closed
 }
@@ -157,7 +156,7 @@ func (c *requestConn) next() error {
 			c.ready, c.left = head, int(size-requestHead)
 			return nil
 		}
-		request := bytes.NewBuffer(head) // it grows as bytes come, not by what the length claims
+		request := bytes.NewBuffer(head) // grows with the bytes that come, not to the length that the client claims
 		if _, err := io.CopyN(request, c.Conn, size-requestHead); err != nil {
 			return err
 		}
@@ -204,7 +203,7 @@ func shortenRebalance(b []byte) {
 	}
 }
 
-// produceRequest is what is checked of a request that writes.
+// produceRequest holds the parts of a request that the broker checks before it writes.
 type produceRequest struct {
 	version int16
 	number  int32
@@ -218,21 +217,21 @@ type produceTopic struct {
 	partitions []int32
 }
 
-// checkProduce checks a request that writes, without the four bytes of its length.
-// It returns an answer that refuses it, or nil if it is good.
+// checkProduce checks a request that writes, without the four bytes of its length. It
+// returns an answer that refuses the request, or nil if the request is good.
 func checkProduce(b []byte) (refusal []byte, err error) {
 	req, damage, err := parseProduce(b)
 	if err != nil || damage == nil {
 		return nil, err
 	}
 	if req.acks == 0 {
-		return nil, damage // no answer is waited for
+		return nil, damage // the client waits for no answer
 	}
 	return req.refuse(damage), nil
 }
 
-// parseProduce takes a request apart. Any bytes are safe to try. Damage says what is
-// wrong with the first message that is.
+// parseProduce parses a request that writes. Any bytes are safe to try. Damage says what is
+// wrong with the first bad message.
 func parseProduce(b []byte) (req produceRequest, damage, err error) {
 	d := wire{left: b}
 	d.int16() // key
@@ -276,7 +275,7 @@ func parseProduce(b []byte) (req produceRequest, damage, err error) {
 	return req, damage, nil
 }
 
-// refuse returns the answer that nothing of the request was written.
+// refuse returns an answer that says that nothing was written.
 func (r *produceRequest) refuse(damage error) []byte {
 	res := kmsg.NewPtrProduceResponse()
 	res.Version = r.version
@@ -300,8 +299,8 @@ func (r *produceRequest) refuse(damage error) []byte {
 	return out
 }
 
-// checkBatch says why a batch could not be read by anyone, or nil. What the broker
-// checks itself it leaves to the broker.
+// checkBatch says why no reader could read a batch, or nil. It leaves to the broker what the
+// broker checks itself.
 func checkBatch(b []byte) error {
 	batch, rest, err := nextBatch(b)
 	if err != nil || len(rest) > 0 {
@@ -327,7 +326,7 @@ func checkBatch(b []byte) error {
 	return nil
 }
 
-// count takes the length of an array, of whose elements each has a byte at least.
+// count takes the length of an array whose elements have at least one byte each.
 func (w *wire) count(flexible bool) int {
 	var n int64
 	if flexible {

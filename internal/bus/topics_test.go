@@ -79,7 +79,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Topics of machines get 64 partitions, or as many as those that are there.
+// New topics of machines get 64 partitions, or as many as the existing ones have.
 func TestApplyDefaultPartitions(t *testing.T) {
 	t.Parallel()
 	cfg := anyBroker(t)
@@ -104,8 +104,8 @@ func TestApplyDefaultPartitions(t *testing.T) {
 	}
 }
 
-// What the configuration says of a topic holds for new topics and for those that are
-// there, and a topic that it does not mention is left alone.
+// The configuration's entries hold for new and for existing topics. Apply does not change a
+// topic without an entry.
 func TestRetain(t *testing.T) {
 	t.Parallel()
 	cfg := anyBroker(t)
@@ -140,7 +140,7 @@ func TestRetain(t *testing.T) {
 		}
 	}
 
-	cfg.Retain = nil // somebody else's settings stay, and are said
+	cfg.Retain = nil // Apply keeps another program's settings, and notes them
 	s = statusOf(t, mustApply(t, cfg, 2), TopicWindows)
 	if s.Retain != (Retain{36 * time.Hour, 4e9}) || len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "keeps 36h, at most 4 GB a partition; a new topic would keep 7 days") {
 		t.Errorf("windows of another configuration: %+v", s)
@@ -154,7 +154,7 @@ func TestRetain(t *testing.T) {
 	}
 }
 
-// The limit of the embedded broker holds for new topics and old ones.
+// The limit of the embedded broker holds for new and for existing topics.
 func TestRetainEmbedded(t *testing.T) {
 	t.Parallel()
 	_, cfg := startBroker(t)
@@ -166,7 +166,7 @@ func TestRetainEmbedded(t *testing.T) {
 	}
 }
 
-// A right that is missing is an error where it is needed, and none where it is not.
+// A missing right is an error only where the right is needed.
 func TestRetainWithoutRight(t *testing.T) {
 	t.Parallel()
 	b, cfg := startBroker(t)
@@ -199,7 +199,7 @@ func TestRetainWithoutRight(t *testing.T) {
 		}
 		return res, nil, true
 	})
-	for _, s := range mustApply(t, cfg, 1) { // nothing is to be altered
+	for _, s := range mustApply(t, cfg, 1) { // nothing to change
 		if s.Known || len(s.Notes) > 0 {
 			t.Errorf("settings that may not be read: %+v", s)
 		}
@@ -221,8 +221,8 @@ func TestRetainWithoutRight(t *testing.T) {
 	}
 }
 
-// The right to write in transactions is asked for without writing: a producer that has
-// the id goes on.
+// The check of the right to write in transactions does not write: a producer that has the
+// id goes on.
 func TestStepsTransactional(t *testing.T) {
 	t.Parallel()
 	b, cfg := startBroker(t)
