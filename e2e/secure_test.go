@@ -156,7 +156,7 @@ func (f *fortress) refusals() {
 		"in the clear":          {"ingest", fmt.Sprintf("kafka: {brokers: [%q]}\n", f.k.Addr), check, 6, "wants TLS"},
 		"no password":           {"ingest", fmt.Sprintf("kafka: {brokers: [%q], tls: {ca: %q}}\n", f.k.Addr, f.k.CAFile()), check, 6, "wants TLS or a password"},
 		"password in the clear": {"ingest", fmt.Sprintf("kafka: {brokers: [%q], sasl: {user: ingest, password_file: password}}\n", f.k.Addr), check, 1, "without `tls` anyone on the network"},
-		"authority not trusted": {"ingest", strings.Replace(good, f.k.CAFile(), "stranger.crt", 1), check, 5, "signed by nobody we trust"},
+		"authority not trusted": {"ingest", strings.Replace(good, f.k.CAFile(), "stranger.crt", 1), check, 5, "signed by an authority that this program does not trust"},
 		"another host":          {"ingest", strings.Replace(good, "tls: {", "tls: {server_name: kafka.example, ", 1), check, 5, "is for another host"},
 		"no certificate":        {"ingest", fmt.Sprintf("kafka: {brokers: [%q], tls: {ca: %q}}\n", f.k.MTLS, f.k.CAFile()), check, 5, "refuses this program's certificate"},
 		"certificate expired":   {"ingest", f.card("expired"), check, 5, "refuses this program's certificate"},

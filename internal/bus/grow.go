@@ -232,7 +232,7 @@ func (g *grower) leaveBehind(behind []string) error {
 	return nil
 }
 
-// unfinished says what a group has not done; it is empty if there is nothing.
+// unfinished returns the windows and commands that a group has left, in words; empty if none.
 func unfinished(windows, commands int64) string {
 	var parts []string
 	if windows > 0 {
@@ -244,8 +244,8 @@ func unfinished(windows, commands int64) string {
 	return strings.Join(parts, " and ")
 }
 
-// comeBack sets the positions of a group without members that lie behind the end of a
-// topic, whose end Kafka has lost, to that end. Once more partitions are there, a monitor
+// comeBack handles topics whose end Kafka has lost: it sets the positions of a group without
+// members that lie behind the end to the end. Otherwise, after partitions are added, a monitor
 // would take the shorter topic for a new one and judge its windows a second time.
 func (g *grower) comeBack(ctx context.Context, group string, topics ...backlog) error {
 	for _, u := range topics {
@@ -274,7 +274,7 @@ func (g *grower) members(ctx context.Context, group string) (members []string, e
 	return members, err
 }
 
-// backlog is what a group without members has to read of a topic.
+// backlog is the part of a topic that a group without members has not read.
 type backlog struct {
 	topic  string
 	left   int64                // messages that the group has not committed
@@ -282,8 +282,8 @@ type backlog struct {
 	beyond []kafka.OffsetCommit // ends of the partitions that the group had read further
 }
 
-// unread returns what a group has to read of a topic. In a partition without a position a group begins with the first
-// message, but monitors begin with commands at the end.
+// unread returns the part of a topic that a group has not read. In a partition without a
+// position a group begins at the first message; with commands, monitors begin at the end.
 func (g *grower) unread(ctx context.Context, group, topic string) (u backlog, err error) {
 	n := g.counts[topic]
 	ask := &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: make([]int, n)}}

@@ -370,8 +370,8 @@ func TestGrowRefuses(t *testing.T) {
 	checkState(t, cfg, 4, "now", keys)
 }
 
-// A group that had read more of a partition than the broker still has goes on at its end,
-// before more partitions make the topic look new.
+// If a group has read more of a partition than the broker still has, Grow sets its position to
+// the end, before more partitions make the topic look new.
 func TestGrowAfterALostTail(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
@@ -396,8 +396,7 @@ func TestGrowAfterALostTail(t *testing.T) {
 	}
 }
 
-// A transaction that is open hides what was written behind its beginning, so its end is
-// waited for.
+// An open transaction hides the records behind its beginning, so Grow waits for its end.
 func TestGrowWaitsForTransactions(t *testing.T) {
 	t.Parallel()
 	b, cfg := startBroker(t)

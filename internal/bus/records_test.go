@@ -250,7 +250,7 @@ func TestAborted(t *testing.T) {
 	} {
 		r := recordReader{topic: "t", committed: true, aborted: list}
 		if from > 3 {
-			r.aborted = list[:1] // brokers name those that what was asked for has a part of
+			r.aborted = list[:1] // brokers name the transactions that overlap the answer
 		}
 		var rest []byte
 		for left := b; len(left) > 0; { // and send whole batches

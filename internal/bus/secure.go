@@ -17,16 +17,16 @@ import (
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
-// TLS says how connections are encrypted: TLS 1.3, nothing older. Its files are
-// read again for every connection, so a certificate is renewed by replacing them.
+// TLS says how connections are encrypted: with TLS 1.3, not with older versions. Every
+// connection reads the files again, so replacing them renews a certificate.
 type TLS struct {
 	credential.TLS
 
 	broker atomic.Pointer[Certificate] // of the last handshake
 }
 
-// mechanism is SCRAM-SHA-512 as the client library asks for it when it connects. It
-// reads the password for every connection.
+// mechanism is SCRAM-SHA-512 for the client library. It reads the password again for every
+// connection.
 type mechanism struct{ login credential.Login }
 
 func (m mechanism) Name() string { return scram.SHA512.Name() }

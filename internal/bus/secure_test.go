@@ -117,12 +117,12 @@ func TestKafkaSecured(t *testing.T) {
 		"unknown user":          {as("mallory"), TopicWindows, "does not let user mallory in"},
 		"in the clear":          {with(as("ingest"), func(c *Config) { c.TLS, c.Login = nil, nil }), TopicWindows, "TLS"},
 		"without a password":    {with(as("ingest"), func(c *Config) { c.Login = nil }), TopicWindows, "closed the connection"},
-		"authority not trusted": {with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: other}} }), TopicWindows, "signed by nobody we trust"},
+		"authority not trusted": {with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: other}} }), TopicWindows, "signed by an authority that this program does not trust"},
 		"another host":          {with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: k.CAFile(), ServerName: "kafka.example"}} }), TopicWindows, "is for another host"},
-		"no certificate":        {mtls("", ""), TopicWindows, "refuses our certificate"},
-		"certificate expired":   {mtls(expiredCert, expiredKey), TopicWindows, "refuses our certificate"},
-		"stranger":              {mtls(strangerCert, strangerKey), TopicWindows, "refuses our certificate"},
-		"no right to the topic": {as("nobody"), TopicWindows, "no right to it"},
+		"no certificate":        {mtls("", ""), TopicWindows, "refuses this program's certificate"},
+		"certificate expired":   {mtls(expiredCert, expiredKey), TopicWindows, "refuses this program's certificate"},
+		"stranger":              {mtls(strangerCert, strangerKey), TopicWindows, "refuses this program's certificate"},
+		"no right to the topic": {as("stranger"), TopicWindows, "no right to it"},
 		"may not write windows": {as("monitor"), TopicWindows, "user monitor lacks the right"},
 		"may not write alerts":  {as("ingest"), TopicAlerts, "no right to it"},
 	} {
@@ -138,8 +138,8 @@ func TestKafkaSecured(t *testing.T) {
 	}
 	refusals.Wait()
 	checkSteps(t, as("ingest"), "", "")
-	checkSteps(t, with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: other}} }), "tls", "signed by nobody we trust")
-	checkSteps(t, mtls(expiredCert, expiredKey), "tls", "refuses our certificate")
+	checkSteps(t, with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: other}} }), "tls", "signed by an authority that this program does not trust")
+	checkSteps(t, mtls(expiredCert, expiredKey), "tls", "refuses this program's certificate")
 	checkSteps(t, as("mallory"), "sasl", "does not let user mallory in")
 	checkSteps(t, as("stranger"), "topics", "no right to it")
 	checkSteps(t, as("monitor"), "acl", "user monitor lacks the right")

@@ -300,7 +300,7 @@ func (t *Txn) fetchPositions(ctx context.Context, kc *kafka.Client, topics []str
 	return nil
 }
 
-// findRestart sets the offset that is committed while there is no position yet.
+// findRestart sets the offset that is committed until there is a position.
 func (t *Txn) findRestart(ctx context.Context, kc *kafka.Client) (err error) {
 	if _, ok := t.positions[t.p.topic]; !ok {
 		t.restart, err = offsetAt(ctx, kc, t.p.topic, t.p.ID(), FirstOffset)

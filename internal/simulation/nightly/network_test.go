@@ -284,7 +284,7 @@ func (s *stream) reset(after time.Duration) {
 	s.poke()
 }
 
-// over reports whether sending is no longer possible.
+// over reports whether sending has ended.
 func (s *stream) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
