@@ -66,7 +66,6 @@ func TestBrokerRestart(t *testing.T) {
 }
 
 func TestStartBrokerRefused(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	b, err := StartBroker(dir, "127.0.0.1:0")
 	if err != nil {
@@ -120,7 +119,6 @@ func TestExplainOnce(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	if err := Probe(testContext(t), cfg); err != nil {
 		t.Errorf("a running broker: %v", err)

@@ -92,7 +92,6 @@ func TestBudgetBalances(t *testing.T) {
 // With a backlog in every partition a group holds no more than its budget and the small
 // answer that each partition may ask for without waiting.
 func TestGroupSharesMemory(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	const partitions, each, size = 12, 16, 900_000
 	apply(t, cfg, partitions)

@@ -128,7 +128,6 @@ func waitStable(t *testing.T, cfg Config, members int) {
 }
 
 func TestGroupResumesBehindTheCommit(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
@@ -270,7 +269,6 @@ func TestProtocolsKeepApart(t *testing.T) {
 }
 
 func TestHandlerErrorEndsRun(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 2)
 	broken := errors.New("state store is broken")
@@ -499,7 +497,6 @@ func TestSilentMemberIsNotWaitedFor(t *testing.T) {
 // A group sends the broker its session and rebalance timeouts. After a restart of the
 // broker a group waits for one session. A member that is silent for a session has left.
 func TestGroupTimes(t *testing.T) {
-	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1)) // the embedded broker changes the times
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,6 @@ import (
 // The embedded broker refuses messages that no reader could read, as Apache Kafka does. The
 // connection stays open.
 func TestBrokerRefusesDamage(t *testing.T) {
-	t.Parallel()
 	_, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	for name, bad := range hostile(t) {
@@ -233,7 +232,6 @@ func TestBrokerKilledInATransaction(t *testing.T) {
 
 // The file that shows a kill exists while a broker runs, and not afterwards.
 func TestBrokerMark(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	for life := range 2 {
 		b, err := StartBroker(dir, "127.0.0.1:0")

@@ -9,7 +9,6 @@ import (
 // Only a new group begins behind the messages of the topic. An existing group gets the
 // messages that came meanwhile, and a position that another member set stays.
 func TestBeginAtEnd(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 3)
 	p := newProducer(t, cfg)

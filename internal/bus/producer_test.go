@@ -94,7 +94,6 @@ func TestSendThroughFaults(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	createTopic(t, cfg, TopicWindows, 1, "max.message.bytes", "2000")
 	p := newProducer(t, cfg)
@@ -110,7 +109,6 @@ func TestTooLarge(t *testing.T) {
 }
 
 func TestLargeMessage(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	big := make([]byte, MaxMessage-1000) // headers, key and the form of a batch come on top

@@ -331,7 +331,6 @@ func TestUnpack(t *testing.T) {
 
 // Readers read the messages of other clients in every compression.
 func TestReadCompressed(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	var want []string

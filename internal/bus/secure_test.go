@@ -233,7 +233,6 @@ func checkStepsOf(t *testing.T, cfg Config, needs Needs, fails, want string) {
 
 // The steps on a broker without security, from no topic to all of them.
 func TestSteps(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	checkSteps(t, cfg, "topics", "`ingest topics apply`")
 	createTopic(t, cfg, TopicWindows, 1, "max.message.bytes", "1000")

@@ -35,7 +35,6 @@ func mustApply(t *testing.T, cfg Config, partitions int) []TopicStatus {
 }
 
 func TestApply(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	createTopic(t, cfg, TopicState, 2, "max.message.bytes", "1000")
 	for round, created := range []int{6, 0} {
@@ -81,7 +80,6 @@ func TestApply(t *testing.T) {
 
 // New topics of machines get 64 partitions, or as many as the existing ones have.
 func TestApplyDefaultPartitions(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	for _, s := range mustApply(t, cfg, 0) {
 		want := DefaultPartitions
@@ -107,7 +105,6 @@ func TestApplyDefaultPartitions(t *testing.T) {
 // The configuration's entries hold for new and for existing topics. Apply does not change a
 // topic without an entry.
 func TestRetain(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	cfg.Retain = nil
 	plain := mustApply(t, cfg, 2)
@@ -156,7 +153,6 @@ func TestRetain(t *testing.T) {
 
 // The limit of the embedded broker holds for new and for existing topics.
 func TestRetainEmbedded(t *testing.T) {
-	t.Parallel()
 	_, cfg := startBroker(t)
 	for range 2 {
 		s := statusOf(t, mustApply(t, cfg, 1), TopicWindows)
@@ -168,7 +164,6 @@ func TestRetainEmbedded(t *testing.T) {
 
 // A missing right is an error only where the right is needed.
 func TestRetainWithoutRight(t *testing.T) {
-	t.Parallel()
 	b, cfg := startBroker(t)
 	cfg.Retain = nil
 	mustApply(t, cfg, 1)
@@ -224,7 +219,6 @@ func TestRetainWithoutRight(t *testing.T) {
 // The check of the right to write in transactions does not write: a producer that has the
 // id goes on.
 func TestStepsTransactional(t *testing.T) {
-	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	init := func() *kmsg.InitProducerIDResponse {

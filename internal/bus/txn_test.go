@@ -104,7 +104,6 @@ func message(topic, key string, value any) Message {
 
 // Readers see all messages of a Publish together with its positions, or none.
 func TestPublishIsAtomic(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
@@ -147,7 +146,6 @@ func TestPublishIsAtomic(t *testing.T) {
 // An open transaction hides its messages and all behind it, but a reader of the present
 // messages does not wait for it. Windows are not hidden.
 func TestReadingEndsAtAnOpenTransaction(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
@@ -209,7 +207,6 @@ func TestReadStateWaits(t *testing.T) {
 // After the next owner's Fence the broker refuses the previous owner of a partition. The
 // transaction that it left open never becomes visible.
 func TestFenceRefusesThePreviousOwner(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
@@ -245,7 +242,6 @@ func TestFenceRefusesThePreviousOwner(t *testing.T) {
 // A member that has left the group cannot write, even if it takes the transactional id
 // again.
 func TestZombieIsRefused(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	var gone *Partition
@@ -272,7 +268,6 @@ func TestZombieIsRefused(t *testing.T) {
 
 // A request that the network delays and delivers again writes nothing.
 func TestLateDuplicate(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
@@ -312,7 +307,6 @@ func TestLateDuplicate(t *testing.T) {
 // Messages for more than one request are written in order, whether Publish divides them
 // beforehand or after the broker has refused the batch.
 func TestPublishManyBatches(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	createTopic(t, cfg, TopicAlerts, 1, "max.message.bytes", "3000")
 	apply(t, cfg, 1)
@@ -510,7 +504,6 @@ func TestResultsThroughRebalances(t *testing.T) {
 
 // If the context ends during a Publish, the transaction is aborted and the partition lost.
 func TestPublishEndsWithItsContext(t *testing.T) {
-	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	withPartition(t, cfg, func(ctx context.Context, p *Partition) {

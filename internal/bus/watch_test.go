@@ -308,7 +308,6 @@ func TestReadToAnEndThatIsGone(t *testing.T) {
 // Readers also get the windows of aborted and open transactions: otherwise one open
 // transaction would hold up every reader.
 func TestAbortedAndOpenTransactions(t *testing.T) {
-	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	inTransaction(t, cfg, "aborted", windows("aborted", 0, 3), abortIt)
