@@ -121,7 +121,7 @@ func (c *requestConn) Read(b []byte) (int, error) {
 				case <-c.closed:
 				}
 			}
-			c.Close()
+			_ = c.Close() // the first error says more
 			return 0, err
 		}
 	}
