@@ -112,7 +112,7 @@ type says struct {
 }
 
 // checkAlternate checks that raised and cleared alternate, and that the group's records agree
-// with what was said last.
+// with its last alert.
 func (a *account) checkAlternate(alerts []bus.Message) (wrong []string) {
 	said := make(map[of]*says)
 	for _, m := range alerts {

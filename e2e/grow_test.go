@@ -25,7 +25,7 @@ func (p *process) interrupt(t *testing.T) {
 }
 
 // The number of partitions grows while an alarm is open. The machine's windows go to another
-// partition. Results and alerts agree with those of a monitor whose topics never grew.
+// partition. A monitor whose topics never grew publishes the same results and alerts.
 func TestGrown(t *testing.T) {
 	day := strings.SplitAfter(recording(2), "\n")
 	const worn = 230 // row of the first tool by which its alarm is open

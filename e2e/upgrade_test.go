@@ -182,7 +182,7 @@ func (f *fleet) letters() (n int) {
 
 // Monitors and ingesters of the older release are replaced one after the other while windows
 // flow. New monitors wait until the last old one has left, and then take over. Every window has
-// one result. Results and alerts agree with those of a monitor that runs alone. No record is set
+// one result. A monitor that runs alone publishes the same results and alerts. No record is set
 // aside.
 func TestUpgradeRolling(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func TestApply(t *testing.T) {
 			switch s.Name {
 			case TopicState:
 				if !strings.Contains(notes, "set it to 8388608") || !strings.Contains(notes, "set it to compact") {
-					t.Errorf("round %d: notes on a topic made by somebody else: %q", round, notes)
+					t.Errorf("round %d: notes on a topic of another program: %q", round, notes)
 				}
 			case TopicWindows:
 				if !strings.Contains(notes, "tcm.windows.v1 has 4 partitions, tcm.state.v1 has 2 partitions") || !strings.Contains(notes, "`ingest topics grow --partitions 4`") {
