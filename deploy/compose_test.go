@@ -1,6 +1,6 @@
-// Package deploy checks docker-compose.yml without a container engine: what the
-// services are, in which order they start, and that every command line, file,
-// path and port in it is one that the programs know.
+// Package deploy checks docker-compose.yml without a container engine: the services, the
+// order in which they start, and that the programs know every command line, file, path and
+// port in it.
 package deploy
 
 import (
@@ -36,16 +36,16 @@ func load(t *testing.T) *types.Project {
 	return p
 }
 
-// ours are the services that run our programs.
+// ours are the services that run Flank's programs.
 var ours = []string{"ingest", "monitor", "topics", "trainer"}
 
-// The services, and who waits for whom: one-shots end before what needs them
-// starts, and nothing that goes on for ever is waited for to end.
+// The services, and which of them wait for others. A one-shot service ends before the services
+// that need it start. No service waits for the end of a service that runs for ever.
 func TestServices(t *testing.T) {
 	p := load(t)
 	want := map[string]map[string]string{
 		"kafka":   {},
-		"topics":  {"kafka": types.ServiceConditionStarted}, // and it waits by itself
+		"topics":  {"kafka": types.ServiceConditionStarted}, // ingest itself waits for Kafka
 		"trainer": {},
 		"ingest":  {"topics": types.ServiceConditionCompletedSuccessfully},
 		"monitor": {"topics": types.ServiceConditionCompletedSuccessfully, "trainer": types.ServiceConditionCompletedSuccessfully},
@@ -92,8 +92,8 @@ func TestKafka(t *testing.T) {
 		"KAFKA_CONTROLLER_QUORUM_VOTERS":                 "1@kafka:9093",
 		"KAFKA_NODE_ID":                                  "1",
 		"KAFKA_ADVERTISED_LISTENERS":                     "PLAINTEXT://kafka:9092",
-		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false", // topics are made with the settings they need, or not at all
-		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":         "1",     // of one broker
+		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false", // so that topics have the settings they need
+		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":         "1",     // there is one broker
 		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
 	} {
 		if got := env[key]; got == nil || *got != want {
@@ -108,8 +108,8 @@ func TestKafka(t *testing.T) {
 	}
 }
 
-// Nothing grows without a bound: what the comment at the top of docker-compose.yml adds
-// up is what the settings come to.
+// All data is bounded. The sizes in the comment at the top of docker-compose.yml follow from the
+// settings.
 func TestDiskIsBounded(t *testing.T) {
 	p := load(t)
 	text, err := os.ReadFile("../docker-compose.yml")
@@ -142,7 +142,7 @@ func TestDiskIsBounded(t *testing.T) {
 		}
 		logs += 3 * 0.01
 	}
-	const segment = 1 + 1.0/8 // whole segments are removed, each an eighth of the limit
+	const segment = 1 + 1.0/8 // Kafka removes whole segments, each an eighth of the limit
 	parts := []struct {
 		name string
 		gb   float64
@@ -172,7 +172,7 @@ func TestDiskIsBounded(t *testing.T) {
 	}
 }
 
-// argument returns what follows a flag of a command line.
+// argument returns the value of a flag of a command line.
 func argument(t *testing.T, s types.ServiceConfig, flag string) string {
 	t.Helper()
 	i := slices.Index(s.Command, flag)
@@ -227,8 +227,8 @@ func configuration(t *testing.T, s types.ServiceConfig) (values struct {
 	return values
 }
 
-// The files that are mounted are there, and agree: with Kafka on its address,
-// with the trainer on where the model is, with the published port on the page's.
+// The mounted files exist. Their address of Kafka, path of the model and port of the page agree
+// with the services.
 func TestConfigurations(t *testing.T) {
 	p := load(t)
 	for _, name := range []string{"topics", "ingest", "monitor"} {
@@ -258,8 +258,8 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-// The image holds every program that is called, in a folder of the PATH, and
-// /data belongs to the user that the services run as.
+// The image holds every program of the services in a folder of the PATH. /data belongs to the
+// user of the services.
 func TestImage(t *testing.T) {
 	text, err := os.ReadFile("../Dockerfile")
 	if err != nil {
@@ -277,8 +277,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// Every command line is one that its program understands. A program that is asked
-// for help reads all its flags first.
+// The programs understand every command line. With --help a program reads all its flags first.
 func TestCommandLines(t *testing.T) {
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../cmd/ingest", "../cmd/trainer", "../cmd/monitor")
@@ -301,7 +300,7 @@ func TestCommandLines(t *testing.T) {
 			t.Errorf("%s: %q: %s", name, command, out)
 		}
 		if _, ok := understood(append(command[:len(command):len(command)], "--no-such-flag")); ok {
-			t.Errorf("%s takes any flag: the test has no teeth", name)
+			t.Errorf("%s takes any flag, so the test shows nothing", name)
 		}
 	}
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/flank-tcm/flank/schemas"
 )
 
-// account is what the topics hold after TestBadMinutes, and how the alarms stand.
+// account holds the messages of the topics after TestBadMinutes, and the states of the alarms.
 type account struct {
 	windows, results, alerts, commands, dead []bus.Message
 	standing                                 map[string][]history.Standing // by group
 	kills                                    []time.Time                   // of the broker
 }
 
-// of names a machine as one group sees it.
+// of is a machine in one group.
 type of struct{ group, machine string }
 
-// check returns what does not fit together, in sentences.
+// check returns a sentence for each contradiction.
 func (a *account) check() (wrong []string) {
 	windows, results, alerts := once(a.windows), once(a.results), once(a.alerts)
 	for _, msgs := range [][]bus.Message{a.windows, a.results, a.alerts} {
@@ -89,7 +89,7 @@ func checkEveryWindow(windows, results []bus.Message) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("result %s: %v", id, err))
 		}
 		if id != r.ID || id != event.WindowID(r.Machine, r.Epoch, r.Seq)+"/"+r.Group || !due[id] {
-			wrong = append(wrong, fmt.Sprintf("result %s is not that of a window: %s", id, m.Value))
+			wrong = append(wrong, fmt.Sprintf("result %s belongs to no window: %s", id, m.Value))
 		}
 		delete(due, id)
 	}
@@ -104,7 +104,7 @@ func alertIn(m bus.Message) (a event.Alert, ok bool) {
 	return a, string(m.Header("ce_type")) == event.AlertType && json.Unmarshal(m.Value, &a) == nil
 }
 
-// says is what the alerts of one machine and group have said so far.
+// says holds what the alerts of one machine and group have said so far.
 type says struct {
 	open       string // the incident that was raised and not cleared
 	alarm      string // the state of the alarm, in a word
@@ -112,7 +112,7 @@ type says struct {
 }
 
 // checkAlternate checks that raised and cleared alternate, and that the group's records agree
-// with what was said last.
+// with its last alert.
 func (a *account) checkAlternate(alerts []bus.Message) (wrong []string) {
 	said := make(map[of]*says)
 	for _, m := range alerts {
@@ -141,7 +141,7 @@ func (a *account) checkAlternate(alerts []bus.Message) (wrong []string) {
 	return wrong
 }
 
-// hear takes the next event, and returns why it cannot follow; or "".
+// hear takes the next event. It returns why the event cannot follow, or "".
 func (s *says) hear(m bus.Message) string {
 	if string(m.Header("ce_type")) == event.AdvisoryType {
 		return s.hearAdvisory(m)
@@ -177,9 +177,9 @@ func (s *says) hearAdvisory(m bus.Message) string {
 	return ""
 }
 
-// agrees reports whether the records of a machine say what its alerts said last. An alarm that
-// is raised while a mask keeps it from calling is published when the mask is taken off, unless
-// it was acknowledged before that.
+// agrees reports whether the records of a machine agree with its last alert. An alarm that is
+// raised under a mask is published when a person takes the mask off, unless a person
+// acknowledged it before that.
 func (s *says) agrees(st history.Standing) bool {
 	unsaid := st.Alarm != st.Beneath || st.Beneath == "acknowledged"
 	open := 0
@@ -196,14 +196,14 @@ func (s *says) agrees(st history.Standing) bool {
 	return s.alarm == st.Alarm && (s.open == st.Incident || s.open == "" && unsaid) && open == len(st.Advisories)
 }
 
-// checkAnswers checks that each group answered every command once, in alerts that come behind
-// one another. A command that the topic holds again is set aside.
+// checkAnswers checks that each group answered every command once, in consecutive alerts. A
+// command that is on the topic a second time must be set aside.
 func (a *account) checkAnswers(alerts []bus.Message) (wrong []string) {
 	type answer struct {
 		group, command string
 	}
 	states := make(map[answer][]event.AlertState)
-	last := make(map[of]string) // command of the alert before
+	last := make(map[of]string) // command of the previous alert
 	for _, m := range alerts {
 		e, ok := alertIn(m)
 		if !ok {
@@ -215,7 +215,7 @@ func (a *account) checkAnswers(alerts []bus.Message) (wrong []string) {
 		}
 		states[k], last[by] = append(states[k], e.State), e.Command
 	}
-	again := make(map[int64]bool) // by place: whether the command lies before that already
+	again := make(map[int64]bool) // by place: whether the same command lies earlier
 	commands := make(map[string]bool)
 	for _, m := range a.commands {
 		id := string(m.Header("ce_id"))
@@ -237,7 +237,7 @@ func (a *account) checkAnswers(alerts []bus.Message) (wrong []string) {
 	return append(wrong, a.checkDead(again)...)
 }
 
-// checkDead checks that nothing was set aside but commands that came again.
+// checkDead checks that only repeated commands were set aside.
 func (a *account) checkDead(again map[int64]bool) (wrong []string) {
 	for _, m := range a.dead {
 		l, err := bus.OpenLetter(m)
@@ -248,10 +248,10 @@ func (a *account) checkDead(again map[int64]bool) (wrong []string) {
 	return wrong
 }
 
-// place is where a message lies in its topic, as one number.
+// place returns the partition and offset of a message as one number.
 func place(m bus.Message) int64 { return m.Offset*badPartitions + int64(m.Partition) }
 
-// counts says what happened, in one line. It must be enough for the checks to mean something.
+// counts returns one line of counts. They must be high enough for the checks to mean something.
 func (a *account) counts() string {
 	events := make(map[string]int)
 	alerts := once(a.alerts)
@@ -268,7 +268,7 @@ func (a *account) counts() string {
 		len(a.windows), len(results), len(a.results)-len(results), len(a.commands), len(alerts), len(a.alerts)-len(alerts), events, len(a.dead))
 }
 
-// checkTampered checks that check sees one message that is missing, too many or changed.
+// checkTampered checks that check finds one missing, extra or changed message.
 func (a *account) checkTampered(t *testing.T) {
 	t.Helper()
 	alert := func(state event.AlertState, command bool) int {
@@ -303,7 +303,7 @@ func (a *account) checkTampered(t *testing.T) {
 		b := *a
 		change(&b)
 		if len(b.check()) == 0 {
-			t.Errorf("%s, and the test does not see it", name)
+			t.Errorf("%s, and the check does not find it", name)
 		}
 	}
 }
@@ -312,7 +312,7 @@ func without(msgs []bus.Message, i int) []bus.Message {
 	return slices.Delete(slices.Clone(msgs), i, i+1)
 }
 
-// reworded returns a message with more at the end of its id and of its value.
+// reworded returns a message with a longer id and value.
 func reworded(m bus.Message, id, value string) bus.Message {
 	m.Value = append(slices.Clone(m.Value), value...)
 	m.Headers = slices.Clone(m.Headers)
@@ -324,7 +324,7 @@ func reworded(m bus.Message, id, value string) bus.Message {
 	return m
 }
 
-// otherIncident returns records of which the first names another alarm.
+// otherIncident returns the records with another alarm in the first one.
 func otherIncident(standing map[string][]history.Standing) map[string][]history.Standing {
 	standing = maps.Clone(standing)
 	all := slices.Clone(standing[badGroups[0]])

@@ -36,7 +36,7 @@ const (
 	badSpeed      = 25 // windows a second of a machine
 )
 
-// badMinutes is a plant of four machines with three monitors that do not work in peace.
+// badMinutes is a plant of four machines with three monitors under faults.
 type badMinutes struct {
 	*plant
 	machines []string
@@ -48,7 +48,7 @@ type badMinutes struct {
 	kills    []time.Time // of the broker
 }
 
-// badMonitor is a place where a monitor of a group runs, one process after the other.
+// badMonitor is a monitor of a group that is restarted as one process after the other.
 type badMonitor struct {
 	group string
 	model string
@@ -58,11 +58,11 @@ type badMonitor struct {
 
 // Two monitors of a group and one of another group with another model are stopped, killed
 // and suspended, and the broker is killed, while tools change and come back and people send
-// commands. In the end every window has one result in each group, and what each group has
-// published fits together.
+// commands. In the end every window has one result in each group, and the events of each group
+// are consistent.
 //
-// It does not notice if the fence of transactions is missing: the moment in which nothing else
-// protects is too short to be hit by chance. internal/simulation/nightly aims at it.
+// The test does not notice if the fence of transactions is missing: the moment in which only the
+// fence protects is too short to hit by chance. internal/simulation/nightly aims at it.
 func TestBadMinutes(t *testing.T) {
 	t.Logf("-bad.seed %d -bad.rounds %d", *badSeed, *badRounds)
 	b := newBadMinutes(t)
@@ -70,7 +70,7 @@ func TestBadMinutes(t *testing.T) {
 	for i := range b.monitors {
 		b.start(i)
 	}
-	b.await("for results of every machine in every group", b.allJudged) // a group that is new ignores commands of before
+	b.await("for results of every machine in every group", b.allJudged) // a new group ignores earlier commands
 	over := make(chan struct{})
 	var g errgroup.Group
 	g.Go(func() error { return b.command(over) })
@@ -118,8 +118,8 @@ func newBadMinutes(t *testing.T) *badMinutes {
 	return b
 }
 
-// magazine is a recording of four tools that are used in turns, each for some dozens of
-// rows. A tool that has been worn for a while is replaced by one of another name.
+// magazine is a recording of four tools that take turns, each for some dozens of rows. A tool
+// with another name replaces one that has been worn for a while.
 func magazine(rng *rand.Rand, rows int) string {
 	type tool struct {
 		name, age int // age in rows
@@ -170,13 +170,13 @@ func (b *badMinutes) end(p *process, log string) {
 			b.t.Errorf("%v: %v\n%s", p.cmd.Args, err, tail(b.log(log)))
 		}
 	case <-time.After(patience):
-		p.signal(syscall.SIGQUIT) // it says where it hangs
+		p.signal(syscall.SIGQUIT) // it prints where it hangs
 		<-ended
 		b.t.Fatalf("%v does not end:\n%s", p.cmd.Args, b.log(log))
 	}
 }
 
-// await waits until a condition holds. It gives up after so long that something must hang.
+// await waits until a condition holds. It fails the test after patience.
 func (b *badMinutes) await(what string, holds func() bool) {
 	b.t.Helper()
 	for began := time.Now(); !holds(); time.Sleep(20 * time.Millisecond) {
@@ -198,8 +198,8 @@ func (b *badMinutes) allJudged() bool {
 	return len(seen) == len(badGroups)*badMachines
 }
 
-// disturb goes through the faults, in a random order each time. Before each, a window must
-// have been judged after the one before.
+// disturb goes through the faults, in a random order each time. Between two faults a monitor
+// must judge a window.
 func (b *badMinutes) disturb() {
 	rng := rand.New(rand.NewPCG(*badSeed, 100))
 	faults := []func(*rand.Rand){b.terminate, b.terminate, b.terminate, b.kill, b.kill, b.suspend, b.suspend, b.killBroker}
@@ -213,7 +213,7 @@ func (b *badMinutes) disturb() {
 	}
 }
 
-// restart starts a monitor again, at times with the other model.
+// restart starts a monitor again, sometimes with the other model.
 func (b *badMinutes) restart(i int, rng *rand.Rand) {
 	m := b.monitors[i]
 	if rng.IntN(3) == 0 {
@@ -226,7 +226,7 @@ func (b *badMinutes) restart(i int, rng *rand.Rand) {
 func (b *badMinutes) terminate(rng *rand.Rand) {
 	i := rng.IntN(len(b.monitors))
 	m := b.monitors[i]
-	b.await(m.log+" to say that it monitors", func() bool { return strings.Contains(b.log(m.log), "monitoring") }) // before that, a signal is not its own to handle
+	b.await(m.log+" to say that it monitors", func() bool { return strings.Contains(b.log(m.log), "monitoring") }) // earlier it does not handle signals
 	b.end(m.proc, m.log)
 	b.did["SIGTERM"]++
 	b.restart(i, rng)
@@ -239,7 +239,7 @@ func (b *badMinutes) kill(rng *rand.Rand) {
 	b.restart(i, rng)
 }
 
-// suspend suspends a monitor for longer than its session, which is 6 s, while another one of its
+// suspend suspends a monitor for longer than its session of 6 s, while another monitor of its
 // group takes over.
 func (b *badMinutes) suspend(rng *rand.Rand) {
 	p := b.monitors[rng.IntN(2)].proc
@@ -281,7 +281,7 @@ func (b *badMinutes) command(over <-chan struct{}) error {
 	}
 }
 
-// nextCommand draws a command. It reports false if it would be about an alarm and the machine
+// nextCommand draws a command. It reports false if the command needs an alarm and the machine
 // never had one.
 func (b *badMinutes) nextCommand(rng *rand.Rand) (event.Command, bool) {
 	actions := []event.Action{event.Acknowledge, event.Acknowledge, event.Acknowledge, event.Shelve, event.Shelve, event.Unshelve, event.Suppress, event.Unsuppress, event.Unsuppress, event.MarkFalse, event.NewTool}
@@ -313,7 +313,7 @@ func (b *badMinutes) latest(machine, group string) (latest event.Alert) {
 	return latest
 }
 
-// awaitDone waits until both groups have come to the end of all windows and commands.
+// awaitDone waits until both groups have read all windows and commands.
 func (b *badMinutes) awaitDone() {
 	b.t.Helper()
 	kc := &kafka.Client{Addr: kafka.TCP(b.b.Addr()), Timeout: 10 * time.Second, Transport: &kafka.Transport{}}
@@ -328,7 +328,7 @@ func (b *badMinutes) awaitDone() {
 	}
 }
 
-// left returns how many windows and commands a group has not come to.
+// left returns how many windows and commands a group has not read yet.
 func (b *badMinutes) left(kc *kafka.Client, group string) (left int64, err error) {
 	topics := map[string][]int{}
 	for _, topic := range []string{bus.TopicWindows, bus.TopicCommands} {
@@ -352,7 +352,7 @@ func (b *badMinutes) left(kc *kafka.Client, group string) (left int64, err error
 	return left, res.Error
 }
 
-// read returns what lies on the topics, as far as it was committed.
+// read returns the committed messages of the topics.
 func (b *badMinutes) read() *account {
 	a := &account{kills: b.kills, standing: make(map[string][]history.Standing)}
 	for topic, into := range map[string]*[]bus.Message{

@@ -16,7 +16,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// jumps are those of row 13, in turns, and the way back.
+// jumps are the clock jumps of row 13, each followed by the jump back.
 var jumps = []time.Duration{-365 * 24 * time.Hour, 365 * 24 * time.Hour, -time.Hour, time.Hour, 48 * time.Hour, -48 * time.Hour, time.Second, -time.Second}
 
 // Row 13. The clocks of the sensors and of the spool jump.
@@ -25,8 +25,8 @@ func clockJumps(t *testing.T, r *record) {
 	r.spoolClock(t)
 }
 
-// sensorClock cuts windows from a sensor whose clock jumps while its sample counter
-// goes on, and has them judged.
+// sensorClock cuts windows from a sensor whose clock jumps while its sample counter goes on,
+// and lets a monitor judge them.
 func (r *record) sensorClock(t *testing.T) {
 	n := r.n(8000, 800)
 	const between = 50 // windows from jump to jump
@@ -85,8 +85,8 @@ func (r *record) sensorClock(t *testing.T) {
 	}, flagged == jumped)
 }
 
-// spoolClock lets the clock of a spool jump, which decides how long delivered
-// windows are kept.
+// spoolClock lets the clock of a spool jump. The clock decides how long the spool keeps
+// delivered windows.
 func (r *record) spoolClock(t *testing.T) {
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	dir := t.TempDir()

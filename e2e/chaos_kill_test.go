@@ -18,7 +18,7 @@ func moment(rng *rand.Rand, most time.Duration) time.Duration {
 // of the times anywhere from its start on.
 func ingestKilled(t *testing.T, r *record) {
 	kills := r.n(200, 12)
-	p := newPlant(t, 2, kills, 300, 1e6) // each window with an fsync of its own
+	p := newPlant(t, 2, kills, 300, 1e6) // one fsync for each window
 	sent := p.windows()
 	rng := rand.New(rand.NewPCG(1, 1))
 	for i := range kills {
@@ -59,7 +59,7 @@ func monitorKilled(t *testing.T, r *record) {
 		time.Sleep(moment(rng, 300*time.Millisecond))
 		mon.kill()
 		if i%50 == 49 {
-			expired++ // the next one waits until the broker misses this one
+			expired++ // the next monitor waits until the session of this one ends
 		} else {
 			p.evict()
 		}
@@ -69,12 +69,12 @@ func monitorKilled(t *testing.T, r *record) {
 	ingester.wait(t)
 	v.until(len(p.rows))
 	r.judged("monitor killed", fmt.Sprintf("%d SIGKILLs", kills), v, p.calm())
-	r.Figures[0].Note = fmt.Sprintf("Windows came at %d a second; %d were judged between the kills. After all kills but %d the test told the broker that the "+
+	r.Figures[0].Note = fmt.Sprintf("Windows came at %d a second; %d were judged between the kills. After all kills but %d the test reported to the broker that the "+
 		"member was gone, as the broker finds out by itself 6 s later; otherwise the row would take twenty minutes.", speed, under, expired)
 }
 
-// Row 5. The broker is killed at random under an ingester and a monitor, which
-// nobody starts again.
+// Row 5. The broker is killed at random under an ingester and a monitor, which are not
+// restarted.
 func brokerKilled(t *testing.T, r *record) {
 	kills := r.n(50, 3)
 	const speed = 40
@@ -103,8 +103,7 @@ func brokerKilled(t *testing.T, r *record) {
 	r.Figures[0].Note = fmt.Sprintf("Windows came at %d a second; %d were sent between the kills. Ingester and monitor ran all the time.", speed, under)
 }
 
-// speedUp sends what is left of the recording as fast as it can be read, if the
-// ingester is not through already.
+// speedUp sends the rest of the recording at full speed, if the ingester has not finished.
 func (p *plant) speedUp(ingester *process) {
 	if ingester.alive() != nil {
 		return

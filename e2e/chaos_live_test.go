@@ -18,7 +18,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// liveMachine is a machine whose sensors nobody can ask again.
+// liveMachine is a machine with a live source, which cannot repeat its samples.
 type liveMachine struct {
 	name, dir string
 	ingester  *process
@@ -28,8 +28,8 @@ type liveMachine struct {
 	newest    time.Time
 }
 
-// Row 2. Ingesters of live machines are killed: simulated gun drills, whose time
-// goes on as that of sensors does.
+// Row 2. Ingesters of live machines are killed. The machines are simulated gun drills: their
+// time goes on while the ingester is dead, as with real sensors.
 func liveKilled(t *testing.T, r *record) {
 	const machines = 4
 	rounds := r.n(50, 3)
@@ -58,7 +58,7 @@ func liveKilled(t *testing.T, r *record) {
 			return
 		}
 		if _, twice := m.arrived[win.Seq]; twice {
-			m.repeated++ // under another id: a seq was given out twice
+			m.repeated++ // under another id: the ingester used a seq twice
 		}
 		m.arrived[win.Seq] = win.End()
 		if win.Start.Before(m.newest) {
@@ -97,7 +97,7 @@ func liveKilled(t *testing.T, r *record) {
 		for _, m := range all {
 			killed := time.Now()
 			m.ingester.kill()
-			// What had been acquired and is not in the spool is the open window.
+			// The samples that were acquired and are not in the spool are the open window.
 			if end := newestInSpool(t, filepath.Join(m.dir, "spool")); !end.IsZero() {
 				open := killed.Sub(end)
 				longest = max(longest, open)
@@ -144,7 +144,7 @@ func liveKilled(t *testing.T, r *record) {
 	r.exact(figure{
 		What: "live ingester killed: closed windows lost / seqs given out twice / out of order", Count: count, Goal: "0 / 0 / 0",
 		Measured: fmt.Sprintf("%d / %d / %d of %d", missing, repeated, disordered, kept),
-		Note:     "Closed windows are those that the spool's files hold, read after each machine's last start; their seqs must all be on Kafka. Four simulated gun drills, whose sensor time is the clock's.",
+		Note:     "Closed windows are those that the spool's files hold, read after each machine's last start; their seqs must all be on Kafka. The machines are four simulated gun drills, whose sensor time is the clock's time.",
 	}, missing+repeated+disordered+wrong == 0)
 	r.exact(figure{
 		What: "live ingester killed: gaps declared at the next start", Count: count, Goal: "each", Measured: fmt.Sprint(declared),
@@ -173,8 +173,8 @@ func seqsInSpool(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// walkSpool calls fn for the records of a spool, or only for those of its last
-// segment that has some.
+// walkSpool calls fn for the records of a spool, or only for the records of its last segment
+// that is not empty.
 func walkSpool(t *testing.T, dir string, fn func(spool.Record), last bool) {
 	t.Helper()
 	l, err := spool.List(spool.Dir(dir))

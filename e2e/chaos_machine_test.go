@@ -22,7 +22,7 @@ func brokerName() string {
 	return "embedded"
 }
 
-// commit names what was tested.
+// commit returns the commit under test.
 func commit() string {
 	text, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
 	if err != nil {
@@ -70,15 +70,15 @@ func field(file, name string) string {
 	return ""
 }
 
-// status returns a figure in KiB of a running process, such as VmHWM, the most
-// memory it ever had.
+// status returns a figure of a running process in KiB, for example VmHWM, the most memory that
+// it ever had.
 func (p *process) status(name string) (kib int) {
 	text := field(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid), name)
 	kib, _ = strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(text, "kB")))
 	return kib
 }
 
-// launch starts a program whose log goes to a file: it may be long, and is read
+// launch starts a program whose log goes to a file: the log may be long, and the test reads it
 // while the program runs.
 func (p *plant) launch(log, name string, args ...string) *process {
 	p.t.Helper()
@@ -118,7 +118,7 @@ func (p *process) processor() float64 {
 	return (user + system) / 100
 }
 
-// alive reports a process that has ended, with its log.
+// alive returns an error with the log if the process has ended.
 func (p *process) alive() error {
 	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil || strings.Contains(string(state), ") Z ") {

@@ -23,8 +23,8 @@ const (
 	rawRate     = 20_000
 )
 
-// writeRaw writes a recording of so many seconds, 12 channels at 20 kHz in 32-bit
-// floats, of which the first sample of each second is the second's number.
+// writeRaw writes a recording of so many seconds: 12 channels at 20 kHz in 32-bit floats. The
+// first sample of each second is the number of the second.
 func writeRaw(t *testing.T, path string, seconds int) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -62,8 +62,8 @@ func writeRawLayout(t *testing.T, dir string) {
 	write(t, dir, "raw.yaml", b.String())
 }
 
-// rawWindows follows the windows of a raw recording. The samples of each must say
-// the second that its seq says.
+// rawWindows follows the windows of a raw recording. The second in the samples of a window must
+// agree with its seq.
 func (p *plant) rawWindows(seconds int) *windowLedger {
 	return p.follow(p.codec("raw.yaml"), seconds, func(w *window.Window) bool { return w.Samples[0][0] == float32(w.Seq) })
 }
@@ -79,8 +79,7 @@ func spoolBytes(dir string) (n int64) {
 	return n
 }
 
-// Row 4, its first half. The broker is away for as many windows of 12 channels at
-// 20 kHz as ten minutes hold.
+// Row 4, first half. The broker is away for ten minutes of windows of 12 channels at 20 kHz.
 func brokerAway(t *testing.T, r *record) {
 	absorb := r.n(600, 40)
 	seconds := absorb + absorb/10 + 20
@@ -130,8 +129,8 @@ type through struct {
 
 func (s through) Addr() string { return s.addr }
 
-// Row 4, its second half. Ingester and monitor reach the broker through a proxy that
-// resets connections, freezes them, and answers late.
+// Row 4, second half. Ingester and monitor reach the broker through a proxy. It resets
+// connections, freezes them, and delays answers.
 func networkBad(t *testing.T, r *record) {
 	resets, freezes, slow := r.n(100, 8), r.n(6, 2), time.Duration(r.n(60, 12))*time.Second
 	const speed = 40
@@ -156,7 +155,7 @@ func networkBad(t *testing.T, r *record) {
 		again()
 		time.Sleep(moment(rng, time.Second))
 		proxy.freeze()
-		time.Sleep(12 * time.Second) // longer than any answer is waited for
+		time.Sleep(12 * time.Second) // longer than a program waits for any answer
 		proxy.pass(i%2 == 1)
 		began := time.Now()
 		again()
@@ -170,7 +169,7 @@ func networkBad(t *testing.T, r *record) {
 	if err := mon.alive(); err != nil {
 		t.Errorf("%v\n%s", err, tail(p.log("monitor.log")))
 	}
-	// On a slow machine the recording may be over by now, which is no fault.
+	// On a slow machine the recording may already have ended; that is not a failure.
 	if err := ingester.alive(); err != nil && !strings.Contains(p.log("ingest.log"), " 0 pending in the spool") {
 		t.Errorf("%v\n%s", err, tail(p.log("ingest.log")))
 	}
@@ -209,12 +208,12 @@ func logCut(t *testing.T, r *record) {
 		}
 		lost += int(n)
 		a.b.Restart(t)
-		v.until(min(v.count()+1, len(p.rows))) // the monitor goes on, and somebody reads its log
+		v.until(min(v.count()+1, len(p.rows))) // the monitor goes on and reads the log
 		run(t, "ingest", "spool", "resend", "--since", "10m", "--config", p.file("ingest.yaml"))
 	}
 	p.speedUp(ingester)
 	run(t, "ingest", "spool", "resend", "--since", "10m", "--config", p.file("ingest.yaml"))
-	sent := p.windows() // from the start: what was there before the cuts does not count
+	sent := p.windows() // from the beginning: messages from before the cuts do not count
 	sent.reached(len(p.rows), 20*time.Second)
 	sent.settle()
 	missing := sent.lost(len(p.rows))

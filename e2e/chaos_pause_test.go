@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Row 12. A monitor is suspended for longer than its session: another takes over,
-// and the first one, when it wakes, must neither judge what was judged nor bring
-// the past back. Then a monitor alone is suspended for long.
+// Row 12. A monitor is suspended for longer than its session, and another takes over. When the
+// first one wakes, it must neither judge a window again nor restore an old state. Then a single
+// monitor is suspended for long.
 func monitorPaused(t *testing.T, r *record) {
 	pauses, alone := r.n(20, 2), time.Duration(r.n(300, 10))*time.Second
 	const speed = 40

@@ -26,7 +26,7 @@ import (
 	"github.com/flank-tcm/flank/schemas"
 )
 
-// plant is a broker, a model and a day's recording, of which every row is known.
+// plant is a broker, a model and a day's recording with known rows.
 type plant struct {
 	t    *testing.T
 	b    server
@@ -70,15 +70,14 @@ func (p *plant) monitor() *process {
 	return start(p.t, "monitor", "run", "--wait", "60s", "--config", p.file("monitor.yaml"))
 }
 
-// configure writes ingest.yaml anew, with other settings of the source and more
-// lines.
+// configure writes ingest.yaml again, with other settings of the source and more lines.
 func (p *plant) configure(source string, more ...string) {
 	write(p.t, p.dir, "ingest.yaml", fmt.Sprintf("machine: %s\nkafka: {brokers: [%q]}\nlayout: layout.yaml\nspool: spool\nsource: {%s}\n%s\n",
 		machine, p.b.Addr(), source, strings.Join(more, "\n")))
 }
 
-// evict takes the members of the monitors' group out of it, as the broker does by
-// itself a session timeout (6 s) after they died.
+// evict removes all members of the monitors' group, as the broker does 6 s, a session timeout,
+// after they died.
 func (p *plant) evict() {
 	p.t.Helper()
 	kc := &kafka.Client{Addr: kafka.TCP(p.b.Addr()), Timeout: 10 * time.Second, Transport: &kafka.Transport{}}
@@ -99,7 +98,7 @@ func (p *plant) evict() {
 	}
 }
 
-// ledger is what a topic holds, by id.
+// ledger holds the messages of a topic by id.
 type ledger struct {
 	t        *testing.T
 	mu       sync.Mutex
@@ -158,8 +157,7 @@ func (l *ledger) repeats() (again, differ int) {
 	return l.messages - len(l.bodies), len(l.differ)
 }
 
-// patience is how long nothing new may come where something must. It is no measure
-// of speed.
+// patience is how long a test waits for the next message. It does not measure speed.
 const patience = 4 * time.Minute
 
 // until waits until there are n ids, or until none has come for long.
@@ -188,7 +186,7 @@ func (l *ledger) reached(n int, wait time.Duration) bool {
 	}
 }
 
-// settle waits until nothing has come for a moment: repeats, if there are any.
+// settle waits for repeats, until no message has come for a moment.
 func (l *ledger) settle() {
 	for n := -1; ; time.Sleep(300 * time.Millisecond) {
 		l.mu.Lock()
@@ -205,12 +203,12 @@ func (l *ledger) settle() {
 type windowLedger struct {
 	*ledger
 	seen       []bool // rows of the recording that are there
-	wrong      int    // windows that are not the row that their seq names
-	disordered int    // windows whose seq is below that of the one before
+	wrong      int    // windows whose samples are not the row of their seq
+	disordered int    // windows whose seq is lower than the previous seq
 	next       uint64
 }
 
-// codec returns that of the windows of a layout in the plant's folder.
+// codec returns the codec for windows of a layout in the plant's folder.
 func (p *plant) codec(layoutFile string) *window.Codec {
 	layout, _, err := signal.LoadLayout(p.file(layoutFile))
 	if err != nil {
@@ -230,8 +228,8 @@ func (p *plant) windows() *windowLedger {
 	})
 }
 
-// follow compares windows with a recording of n of them: right says whether one is
-// what its seq names.
+// follow compares windows with a recording of n windows. Right reports whether a window is the
+// one of its seq.
 func (p *plant) follow(codec *window.Codec, n int, right func(*window.Window) bool) *windowLedger {
 	w := &windowLedger{seen: make([]bool, n)}
 	var win window.Window
@@ -303,8 +301,8 @@ func (p *plant) verdicts() *verdictLedger {
 	return v
 }
 
-// calm returns what a monitor says of the plant's recording that nobody disturbs,
-// on a broker of its own.
+// calm returns the verdicts of an undisturbed monitor on the plant's recording, with its own
+// broker.
 func (p *plant) calm() *verdictLedger {
 	e := &embedded{dir: p.t.TempDir(), addr: "127.0.0.1:0"}
 	e.Restart(p.t)
@@ -326,8 +324,8 @@ func (p *plant) calm() *verdictLedger {
 	return v
 }
 
-// against counts what differs from what the calm monitor said: windows without a
-// result, windows judged otherwise, alerts that are missing or too many.
+// against counts the differences from the undisturbed monitor: windows without a result, windows
+// with another verdict, missing alerts and extra alerts.
 func (v *verdictLedger) against(calm *verdictLedger) (missing, otherwise, forgotten, invented int) {
 	for _, l := range []*ledger{v.ledger, v.alerts} {
 		l.mu.Lock()
@@ -358,7 +356,7 @@ func (v *verdictLedger) against(calm *verdictLedger) (missing, otherwise, forgot
 	return missing, otherwise, forgotten, invented
 }
 
-// judged notes the figures that hold wherever windows are judged under trouble.
+// judged notes the figures for windows that are judged under faults.
 func (r *record) judged(what, count string, v, calm *verdictLedger) {
 	v.settle()
 	v.alerts.settle()
@@ -375,7 +373,7 @@ func (r *record) judged(what, count string, v, calm *verdictLedger) {
 	}, forgotten+invented+alertsDiffer == 0 && len(calm.raised) > 0)
 }
 
-// delivered notes that windows are there, whole and in order.
+// delivered notes whether all windows came, whole and in order.
 func (r *record) delivered(what, count string, w *windowLedger, n int) {
 	w.settle()
 	again, differ := w.repeats()
@@ -386,7 +384,7 @@ func (r *record) delivered(what, count string, w *windowLedger, n int) {
 	}, lost+w.wrong+w.disordered+differ == 0)
 }
 
-// median returns the one in the middle, and the mean of two.
+// median returns the median.
 func median(v []float64) float64 {
 	s := slices.Sorted(slices.Values(v))
 	n := len(s)

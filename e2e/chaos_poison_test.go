@@ -57,8 +57,8 @@ func (m *mint) good(seq uint64) bus.Message {
 	return msg
 }
 
-// spoils are the ways in which a message is spoilt. Those of the value end with a
-// checksum that fits: nothing but the decoder stands behind it then.
+// spoils are the ways to spoil a message. Where they change the value they correct the checksum,
+// so that only the decoder can refuse it.
 var spoils = []struct {
 	name string
 	do   func(rng *rand.Rand, m *bus.Message)
@@ -275,8 +275,8 @@ func (p *plant) watchCount(topic string) func() int {
 	}
 }
 
-// Row 10. The same number of good windows with and without one spoilt message in a
-// hundred, in turns.
+// Row 10. Rounds of equally many good windows, alternately with and without one spoilt message in
+// a hundred.
 func poison(t *testing.T, r *record) {
 	rounds, n := r.n(7, 1), uint64(r.n(60_000, 5_000))
 	p := newPlant(t, 2, 1, 10, 0)

@@ -25,12 +25,12 @@ type webhook struct {
 
 	mu       sync.Mutex
 	mode     string               // "good", "hang", "500" or "early"
-	first    map[string]time.Time // when each event was taken first, by id
-	order    []string             // ids as they were taken
+	first    map[string]time.Time // when the receiver first took each event, by id
+	order    []string             // ids in the order in which the receiver took them
 	attempts map[string]int
 	broken   int // attempts whose key was not the event's id, or whose body another than before
 	bodies   map[string]uint64
-	release  chan struct{} // ends what hangs
+	release  chan struct{} // ends requests that hang
 	server   *http.Server
 }
 
@@ -58,7 +58,7 @@ func (w *webhook) open(t *testing.T) {
 
 func (w *webhook) shut() { w.server.Close() }
 
-// behave changes what the receiver does, also with what it is at.
+// behave changes the receiver's behaviour, also for requests that it is handling.
 func (w *webhook) behave(mode string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,8 +140,8 @@ func (p *plant) arrivals() *arrivals {
 	return a
 }
 
-// behind returns, for every result of a window that came in a span of time, how many
-// later windows were on Kafka when it came, sorted.
+// behind returns, for the results of windows that came in a span of time, how many later windows
+// were on Kafka when the result came, sorted.
 func (a *arrivals) behind(from, to time.Time) (lags []int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,8 +163,8 @@ func (a *arrivals) behind(from, to time.Time) (lags []int) {
 	return lags
 }
 
-// Row 11. One of two receivers of alerts hangs, fails, hangs up and is dead for as
-// many alerts as a day may have. Nothing else is to notice.
+// Row 11. One of two receivers of alerts hangs, fails, hangs up and is dead for a day's number of
+// alerts. The rest of the pipeline must not notice.
 func receiverDead(t *testing.T, r *record) {
 	hang := time.Duration(r.n(60, 12)) * time.Second
 	const speed, perTool = 20, 100
@@ -198,7 +198,7 @@ alerts:
 	ingester := p.ingest()
 	v.alerts.until(2)
 	calm := time.Now()
-	time.Sleep(hang) // both receivers are well, for comparison
+	time.Sleep(hang) // both receivers work, for comparison
 	began := time.Now()
 	rng := rand.New(rand.NewPCG(11, 11))
 	for _, mode := range []string{"hang", "500", "early"} {
@@ -223,7 +223,7 @@ alerts:
 	v.settle()
 	v.alerts.settle()
 	lags, well := at.behind(began, time.Now()), at.behind(calm, began)
-	mon.kill() // what waits is not in its memory
+	mon.kill() // waiting alerts are not in its memory
 	p.evict()
 	run("second.log")
 	bad.open(t)
@@ -273,7 +273,7 @@ alerts:
 	r.exact(figure{
 		What: "a receiver of alerts dead: alerts that did not come later, to it or to the other / out of order", Count: count, Goal: "0 / 0",
 		Measured: fmt.Sprintf("%d / %d of %d; all there %.1f s after the receiver was back", missing, disordered, all, caught.Seconds()),
-		Note:     "While the receiver was dead the monitor was killed and another one started, which took up what waited. The alerts that waited are those of a day of 8 machines with one alarm a shift each, raised and cleared.",
+		Note:     "While the receiver was dead the monitor was killed and another one started, which delivered the waiting alerts. They are the alerts of 8 machines in a day, with one alarm a shift each, raised and cleared.",
 	}, missing+disordered == 0)
 	bad.mu.Lock()
 	attempts := 0

@@ -21,15 +21,15 @@ import (
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
-// Rows 20 and 21. What TestSecured holds: the programs against a broker that lets
-// nobody in without a reason.
+// Rows 20 and 21. TestSecured: the programs with a broker that refuses access without a password
+// or a certificate.
 func accessRefused(t *testing.T, r *record) {
 	if kafkatest.Version() == "" {
 		r.skip("needs Apache Kafka: set FLANK_KAFKA")
 	}
 	ok := t.Run("programs", TestSecured)
 	r.exact(figure{
-		What: "20: access refused, each with its own words and exit code", Count: "20 ways, by `check` and by `run`, of three programs", Goal: "all", Measured: told(ok),
+		What: "20: access refused, each with its own words and exit code", Count: "20 ways, by `check` and by `run`, of three programs", Goal: "all", Measured: heldOrNot(ok),
 		Note: "Wrong password, unknown user, in the clear, no password, a password in the clear, authority not trusted, another host, no certificate, one that expired, one of a stranger, rights that are missing, a group of others' name. A step of `check` that takes 5 s fails. Replayed commands are refused by tests of the monitor, not here.",
 	}, ok)
 	r.exact(figure{
@@ -37,15 +37,15 @@ func accessRefused(t *testing.T, r *record) {
 	}, ok)
 }
 
-func told(ok bool) string {
+func heldOrNot(ok bool) string {
 	if ok {
 		return "all"
 	}
 	return "not all: see the test"
 }
 
-// Row 22. Secrets are planted, the programs work and fail with them, and then
-// everything that they wrote anywhere is searched.
+// Row 22. The programs work and fail with known secrets. Then the test searches everything that
+// they wrote.
 func secretsLeak(t *testing.T, r *record) {
 	if kafkatest.Version() == "" {
 		r.skip("needs Apache Kafka: set FLANK_KAFKA")
@@ -58,7 +58,7 @@ func secretsLeak(t *testing.T, r *record) {
 	f.k.User(t, "monitor", plant["password of monitor"])
 	f.k.GrantDocumented(t, "ingest")
 	f.k.GrantDocumented(t, "monitor")
-	own := map[string]bool{} // files in which secrets are at home
+	own := map[string]bool{} // files that may contain the secrets
 	secretFile := func(name, text string) {
 		write(t, f.dir, name, text+"\n")
 		own[name] = true
@@ -87,8 +87,8 @@ func secretsLeak(t *testing.T, r *record) {
 	f.begin(f.command("ingest", f.login("ingest", "password")+source+fmt.Sprintf("metrics: %q\n", metrics), slices.Clone(verbose)...))
 	results := follow(t, cfg, bus.TopicResults)
 	results.until(t, 300, "results")
-	// Dead letters, also of messages in which somebody put what should not be there
-	// are other people's secrets; ours must not join them.
+	// Dead letters quote the messages of others, which may hold their secrets. The
+	// programs' own secrets must not be among them.
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func secretsLeak(t *testing.T, r *record) {
 		res.Body.Close()
 		pages += string(text)
 	}
-	// Failures say most.
+	// Failures write most.
 	for _, args := range [][]string{{"check", "--config", "CONFIG"}, {"run", "--verbose", "--config", "CONFIG"}} {
 		f.ends(f.command("ingest", f.login("ingest", "wrong")+strings.Replace(source, "spool: spool", "spool: spool2", 1), slices.Clone(args)...))
 		f.ends(f.command("ingest", strings.Replace(f.login("ingest", "password"), "user: ingest", "user: mallory", 1)+strings.Replace(source, "spool: spool", "spool: spool2", 1), slices.Clone(args)...))

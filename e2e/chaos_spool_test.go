@@ -27,7 +27,7 @@ type extent struct {
 	from, to int
 }
 
-// template is a spool of which every byte is known.
+// template is a spool with known bytes.
 type template struct {
 	files    map[string][]byte
 	payloads [][]byte // by seq
@@ -75,8 +75,8 @@ func newTemplate(t *testing.T, records, acked int) template {
 	return tp
 }
 
-// damage writes the template to dir with one to three damages, and returns which
-// records they touch.
+// damage writes the template to dir with one to three damages. It returns the records that they
+// touch.
 func (tp template) damage(t *testing.T, dir string, rng *rand.Rand) (touched []bool) {
 	t.Helper()
 	files := make(map[string][]byte)
@@ -132,13 +132,13 @@ func (tp template) damage(t *testing.T, dir string, rng *rand.Rand) (touched []b
 	return touched
 }
 
-// Row 7, its first half. Spools are damaged at random and opened.
+// Row 7, first half. Spools are damaged at random and opened.
 func spoolDamaged(t *testing.T, r *record) {
 	n := r.n(1000, 100)
 	tp := newTemplate(t, 300, 60)
 	rng := rand.New(rand.NewPCG(70, 7))
 	var longest time.Duration
-	opened, lostUntouched, wrong, uncounted, lost, deaf := 0, 0, 0, 0, 0, 0
+	opened, lostUntouched, wrong, uncounted, lost, refusing := 0, 0, 0, 0, 0, 0
 	for i := range n {
 		dir := filepath.Join(t.TempDir(), strconv.Itoa(i))
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -186,21 +186,21 @@ func spoolDamaged(t *testing.T, r *record) {
 		}
 		// It takes new records, and gives them back.
 		if seq, err := s.Append([]byte("new")); err != nil || s.Sync() != nil || string(drainSpool(t, s)[seq]) != "new" {
-			deaf++
+			refusing++
 			t.Errorf("damage %d: a record appended afterwards does not come back: %v", i, err)
 		}
 		s.Close()
 		_ = os.RemoveAll(dir)
 	}
 	count := fmt.Sprintf("%d spools of 300 records, one to three damages each", n)
-	r.exact(figure{What: "damaged spools that open and take new records", Count: count, Goal: "all", Measured: fmt.Sprintf("%d, %d of them take none", opened, deaf)}, opened == n && deaf == 0)
+	r.exact(figure{What: "damaged spools that open and take new records", Count: count, Goal: "all", Measured: fmt.Sprintf("%d, %d of them take none", opened, refusing)}, opened == n && refusing == 0)
 	r.exact(figure{
 		What: "damaged spools: records lost that no damage touched / delivered with other bytes", Count: count, Goal: "0 / 0",
 		Measured: fmt.Sprintf("%d / %d; %d lost by damage", lostUntouched, wrong, lost),
 	}, lostUntouched+wrong == 0)
 	r.exact(figure{
 		What: "damaged spools: losses not counted", Count: count, Goal: "0", Measured: fmt.Sprint(uncounted),
-		Note: "What is missing at the very end of the newest file cannot be told from what a crash tore off: it is said as bytes cut, not as records lost.",
+		Note: "Missing records at the very end of the newest file look like a write that a crash cut off: the spool reports them as bytes cut, not as records lost.",
 	}, uncounted == 0)
 	r.measured(figure{What: "damaged spools: longest time to open", Count: count, Goal: "≤ 5 s", Measured: fmt.Sprintf("%.2f s", longest.Seconds())}, longest <= 5*time.Second)
 }
@@ -227,7 +227,7 @@ func drainSpool(t *testing.T, s *spool.Spool) map[uint64][]byte {
 	}
 }
 
-// Row 7, its second half. An ingester starts with a long backlog.
+// Row 7, second half. An ingester starts with a long backlog.
 func backlog(t *testing.T, r *record) {
 	total := int64(r.n(8<<30, 256<<20))
 	p := newPlant(t, 1, 1, 10, 0)
@@ -318,7 +318,7 @@ func (r *record) full(t *testing.T, policy string, rounds int) {
 		sent.until(min(sent.count()+100, len(p.rows)))
 		said := strings.Count(p.log("ingest.log"), says)
 		p.b.Kill()
-		// Full is a spool that says so again, or that has said so and stands still.
+		// The spool is full if it says so again, or has said so and does not change.
 		size, still := int64(-1), time.Now()
 		for began := time.Now(); ingester.alive() == nil && time.Since(began) < patience; time.Sleep(20 * time.Millisecond) {
 			if now := spoolBytes(filepath.Join(disk, "spool")); now != size {

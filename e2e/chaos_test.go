@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// The loss report: each promise of reliability is a row, each row a test, and
-// what a row measures are figures with a goal. Rows count by ids at both ends,
-// what went in and what came out, and ask no program for its own counters.
+// The loss report. Each promise of reliability is a row, and each row a test. A row measures
+// figures with goals. Rows count ids at both ends of the pipeline; they do not use the
+// programs' own counters.
 
 var (
-	chaosScale  = flag.Float64("chaos.scale", 0, "what part of the full counts, up to 1; never less than in CI")
-	chaosReport = flag.String("chaos.report", "", "write the report to this file; rows that do not run are taken from the last run")
-	chaosRows   = flag.String("chaos.rows", "", "folder in which the rows of the report are kept")
+	chaosScale  = flag.Float64("chaos.scale", 0, "share of the full counts, up to 1; never less than the counts of CI")
+	chaosReport = flag.String("chaos.report", "", "write the report to this file; rows that do not run come from the last run")
+	chaosRows   = flag.String("chaos.rows", "", "folder of the rows of the report")
 )
 
 // promise is a row of the report and its test.
@@ -54,13 +54,13 @@ var promises = []promise{
 	{"22-secrets", "Nothing leaks", secretsLeak},
 }
 
-// record is what a row has measured.
+// record holds the measurements of a row.
 type record struct {
 	Name    string
-	Scale   float64 // of the full counts; 0 means those of CI
+	Scale   float64 // share of the full counts; 0 means the counts of CI
 	At      time.Time
 	Seconds float64
-	Load    float64 // programs that wanted a processor, the mean of both ends
+	Load    float64 // programs that wanted a processor, mean of start and end
 	Broker  string
 	Commit  string
 	Figures []figure
@@ -73,7 +73,7 @@ type record struct {
 type figure struct {
 	What, Count, Goal, Measured string
 	Held                        bool
-	Note                        string // what has to be known to read it, or why it was not held
+	Note                        string // explains the figure, or why it was not held
 }
 
 // n returns how often something is done.
@@ -81,8 +81,8 @@ func (r *record) n(full, short int) int {
 	return max(short, int(*chaosScale*float64(full)))
 }
 
-// exact notes a figure that depends on nothing but the programs. One that is not
-// held fails the test.
+// exact notes a figure that depends only on the programs. The test fails if the figure is not
+// held.
 func (r *record) exact(f figure, held bool) {
 	r.t.Helper()
 	r.measured(f, held)
@@ -142,7 +142,7 @@ func TestChaos(t *testing.T) {
 // byHandMark begins what people have written at the end of docs/figures/reliability.md.
 const byHandMark = "\n<!-- Written by hand from here on: make chaos keeps it. -->\n"
 
-// byHand returns what people have written at the end of a report.
+// byHand returns the hand-written part at the end of a report.
 func byHand(report string) string {
 	if _, text, ok := strings.Cut(report, byHandMark); ok {
 		return byHandMark + text
@@ -220,11 +220,11 @@ CI runs the same code at reduced counts (` + "`make chaos-short`" + `).
 
 ## Method
 
-The programs run as processes of their own against a broker of their own and are killed with SIGKILL at moments drawn at random, so that
-nothing of theirs runs afterwards. Windows are counted by id on tcm.windows.v1, results and alerts by id on their topics; none of the
-programs' own counters is asked. A window counts as delivered only if the samples in it are, bit by bit, those of the row of the recording
-that its seq names: a lost, exchanged or damaged window cannot hide. A result counts if it is valid by its schema and says what a monitor says
-that nobody killed, on another broker, of the same recording: same verdict, same score, same state of the alarm. What comes twice under one
+The programs run as separate processes with a broker for each row. The tests kill them with SIGKILL at random moments, so that
+no code of theirs runs afterwards. Windows are counted by id on tcm.windows.v1, results and alerts by id on their topics; the
+programs' own counters do not count. A window counts as delivered only if its samples equal, bit by bit, the row of the recording
+that its seq names: a lost, exchanged or damaged window cannot hide. A result counts if it is valid by its schema and agrees with an undisturbed
+monitor on another broker: same verdict, same score, same state of the alarm. Messages with the same
 id must be equal byte by byte, as readers drop repeats by id. SIGKILL takes a process, not the machine: what a power cut does to the disk is
 ` + "`internal/spool`" + `'s simulation, in row 8, and row 6.
 

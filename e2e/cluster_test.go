@@ -20,10 +20,9 @@ import (
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 )
 
-// A cluster of three brokers that keeps every message three times. When one of
-// them dies, all goes on. When the second dies, the spool takes what is acquired
-// and the broker that is left takes nothing; when both are back, everything
-// arrives and is judged once.
+// A cluster of three brokers keeps every message three times. When one broker dies, the pipeline
+// works on. When a second one dies, the last broker takes no windows, and the spool does. When
+// both are back, every window arrives and is judged once.
 func TestClusterKilled(t *testing.T) {
 	if kafkatest.Version() == "" {
 		t.Skip("FLANK_KAFKA names no version of Apache Kafka: make e2e-kafka does")
@@ -32,12 +31,12 @@ func TestClusterKilled(t *testing.T) {
 	t.Logf("%d windows, %d came twice, %d results", windows, twice, repeats)
 }
 
-// clusterKilled is that as a row of the loss report.
+// clusterKilled is the same test as a row of the loss report.
 func clusterKilled(t *testing.T, r *record) {
 	if kafkatest.Version() == "" || r.Scale == 0 {
 		r.skip("three brokers need Apache Kafka; make e2e-kafka runs this")
 	}
-	windows, twice, repeats := loseBrokers(t) // fails the row if one is lost or judged otherwise
+	windows, twice, repeats := loseBrokers(t) // fails the row if a window is lost or has another verdict
 	r.exact(figure{
 		What: "one of three brokers killed, then the second: windows lost / without a result / judged twice", Count: "2 SIGKILLs",
 		Goal: "0 / 0 / 0", Measured: fmt.Sprintf("0 / 0 / 0 of %d; %d windows and %d results repeated under their id", windows, twice, repeats),
@@ -45,8 +44,8 @@ func clusterKilled(t *testing.T, r *record) {
 	}, true)
 }
 
-// loseBrokers returns how many windows there were, how many came to the topic
-// again, and how many results did. What is lost or judged otherwise fails t.
+// loseBrokers returns how many windows there were, how many of them came to the topic again, and
+// how many results came again. It fails t if a window is lost or has another verdict.
 func loseBrokers(t *testing.T) (windows, twice, repeats int) {
 	t.Helper()
 	c := kafkatest.StartCluster(t)
@@ -82,7 +81,7 @@ func loseBrokers(t *testing.T) (windows, twice, repeats int) {
 	at = sent.distinct()
 	for deadline := time.Now().Add(60 * time.Second); scrape(t, metrics, "tcm_windows_pending") < some; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the spool does not take what is acquired")
+			t.Fatal("the spool takes no windows")
 		}
 	}
 	if n := sent.distinct(); n != at {
@@ -100,7 +99,7 @@ func loseBrokers(t *testing.T) (windows, twice, repeats int) {
 	if _, err := fmt.Sscanf(ingester.stdout.String(), "%d windows cut, %d delivered, %d pending", &cut, &delivered, &pending); err != nil || cut <= at {
 		t.Fatalf("%v\n%s", err, &ingester.stdout)
 	}
-	if pending > 0 { // it was told to stop before all was through
+	if pending > 0 { // it stopped before it had sent all windows
 		run(t, "ingest", "spool", "resend", "--since", "1h", "--config", filepath.Join(dir, "ingest.yaml"))
 	}
 	sent.until(t, cut, "windows")
@@ -113,7 +112,7 @@ func loseBrokers(t *testing.T) (windows, twice, repeats int) {
 	return cut, len(sent.all()) - sent.distinct(), repeats
 }
 
-// freeAddr returns an address of loopback that nobody listens on now.
+// freeAddr returns a free address of loopback.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -124,7 +123,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// scrape returns the metric whose line begins so, or −1 if it is not there.
+// scrape returns the metric whose line begins with prefix, or −1 without one.
 func scrape(t *testing.T, addr, name string) float64 {
 	t.Helper()
 	res, err := http.Get("http://" + addr + "/metrics")

@@ -1,8 +1,8 @@
 //go:build e2e
 
-// Package e2e runs the programs as separate processes, kills them, and counts
-// at both ends: windows by their ids on tcm.windows.v1, results and alerts by
-// theirs, never by the programs' own counters.
+// Package e2e runs the programs as separate processes and kills them. It counts windows by
+// their ids on tcm.windows.v1, and results and alerts by their ids on their topics. It does not
+// use the programs' own counters.
 package e2e
 
 import (
@@ -60,13 +60,13 @@ func start(t *testing.T, name string, args ...string) *process {
 	return p
 }
 
-// kill ends p as a power cut would.
+// kill ends p with SIGKILL.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
-// wait returns when p has ended by itself, or fails.
+// wait returns when p has ended. It fails the test if p failed.
 func (p *process) wait(t *testing.T) {
 	if err := p.cmd.Wait(); err != nil {
 		t.Fatalf("%v: %v\n%s", p.cmd.Args, err, &p.stderr)
@@ -117,8 +117,8 @@ func wearing(rng *rand.Rand, tools, rows int) string {
 	return b.String()
 }
 
-// writeRow writes a row of a recording: a tool of so many µm of wear, whose force and power
-// are gain times those of others.
+// writeRow writes a row of a recording: a tool with so many µm of wear. Gain scales its force
+// and power.
 func writeRow(b *strings.Builder, rng *rand.Rand, gain float64, tool int, vb float64) {
 	fmt.Fprintf(b, "%.4f,%.4f,%.4f,T%d,%.1f\n", gain*(100+vb/2+4*rng.NormFloat64()), gain*(20+vb/8+rng.NormFloat64()), rng.NormFloat64(), tool, vb)
 }
@@ -217,7 +217,7 @@ func (a apache) Addr() string         { return a.b.Addr }
 func (a apache) Kill()                { a.b.Kill() }
 func (a apache) Restart(t *testing.T) { a.b.Restart(t) }
 
-// embedded is a broker in this process. Kill is kinder to it than its name says.
+// embedded is a broker in this process. Its Kill only closes it.
 type embedded struct {
 	dir, addr string
 	b         *bus.Broker
@@ -234,8 +234,8 @@ func (e *embedded) Restart(t *testing.T) {
 	e.b, e.addr = b, b.Addr()
 }
 
-// checkResults checks that every window has one result, whatever came twice,
-// that repeats say the same, and that all are valid.
+// checkResults checks that every window has one result, that repeats are equal, and that all
+// results are valid.
 func checkResults(t *testing.T, r *reader, want int) (verdicts map[uint64]event.Verdict, repeats int) {
 	t.Helper()
 	verdicts = map[uint64]event.Verdict{}
@@ -295,8 +295,8 @@ func checkAlerts(t *testing.T, r *reader) map[string]event.Alert {
 	return alerts
 }
 
-// A monitor that is killed again and again judges every window once, and says
-// what one says that was never killed.
+// A monitor that is killed again and again judges every window once, and agrees with a monitor
+// that was never killed.
 func TestMonitorKilled(t *testing.T) {
 	b, cfg := startServer(t, 2)
 	dir := prepare(t, b.Addr(), 0)
@@ -365,8 +365,8 @@ func TestIngestKilled(t *testing.T) {
 	}
 }
 
-// The broker is away while the ingester works: the spool takes the windows and
-// gives them back when the broker is there again.
+// While the broker is away the spool takes the windows. When the broker is back, the ingester
+// sends them.
 func TestBrokerAway(t *testing.T) {
 	b, cfg := startServer(t, 1)
 	dir := prepare(t, b.Addr(), 300)
@@ -380,8 +380,8 @@ func TestBrokerAway(t *testing.T) {
 	sent.until(t, windows, "windows")
 }
 
-// The broker dies again and again under an ingester and a monitor, which go on by
-// themselves.
+// The broker dies again and again under an ingester and a monitor, which go on without a
+// restart.
 func TestBrokerKilled(t *testing.T) {
 	b, cfg := startServer(t, 2)
 	dir := prepare(t, b.Addr(), 100)
@@ -404,7 +404,7 @@ func TestBrokerKilled(t *testing.T) {
 	}
 }
 
-// Everything in one process, killed half-way and started again.
+// Standalone is killed half-way and started again.
 func TestStandaloneKilled(t *testing.T) {
 	dir := prepare(t, "127.0.0.1:1", 0)
 	out := filepath.Join(dir, "out.jsonl")

@@ -21,8 +21,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// liveRows are sent by a live sensor, one a window: the row's number is in its
-// first channel.
+// liveRows is how many rows the live sensor sends, one for each window. The first channel holds
+// the number of the row.
 const liveRows = 400
 
 func liveTable() string {
@@ -34,13 +34,13 @@ func liveTable() string {
 	return b.String()
 }
 
-// live makes the configuration of prepare one of a live source.
+// live changes the configuration of prepare to a live source.
 func live(t *testing.T, dir, broker, source string) (config string) {
 	return write(t, dir, "ingest.yaml", fmt.Sprintf("machine: %s\nkafka: {brokers: [%q]}\nlayout: layout.yaml\nspool: spool\n%s\n", machine, broker, source))
 }
 
-// rowsOf returns the row of every window on the topic, in order, and the windows
-// that are not what was sent.
+// rowsOf returns the rows of all windows on the topic, in order. It fails the test for windows
+// that differ from the sent rows.
 func rowsOf(t *testing.T, r *reader, dir string) (rows []int) {
 	t.Helper()
 	layout, _, err := signal.LoadLayout(filepath.Join(dir, "layout.yaml"))
@@ -102,8 +102,8 @@ func client(t *testing.T, command []string, to, table string, speed int) *proces
 	return p
 }
 
-// An ingester with a live source is killed again and again: its client sends what
-// was not acknowledged once more, and every row is in one window.
+// An ingester with a live source is killed again and again. Its client sends unacknowledged rows
+// again, and every row is in one window.
 func TestLiveKilled(t *testing.T) {
 	clients := map[string][]string{"go": {filepath.Join(bin, "feed")}}
 	if python, err := exec.LookPath("python3"); err == nil && exec.Command(python, "-c", "import pyarrow").Run() == nil {
@@ -138,8 +138,8 @@ func TestLiveKilled(t *testing.T) {
 	}
 }
 
-// A tool that is changed at the machine is changed in the results of the monitor,
-// which learns its reference anew.
+// After a tool change at the machine the monitor's results name the new tool, and the monitor
+// learns the tool's reference.
 func TestToolChange(t *testing.T) {
 	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "../examples/feed")
 	if text, err := build.CombinedOutput(); err != nil {
@@ -169,7 +169,7 @@ func TestToolChange(t *testing.T) {
 	run(t, "ingest", "tool", "--config", config, "--tool", "T2")
 	results.until(t, liveRows/2, "results")
 	ingester.kill()
-	start(t, "ingest", "run", "--config", config) // which still knows
+	start(t, "ingest", "run", "--config", config) // it still knows the tool
 	c.wait(t)
 	results.until(t, liveRows, "results")
 	verdicts, _ := checkResults(t, results, liveRows)
@@ -198,7 +198,7 @@ func TestToolChange(t *testing.T) {
 	}
 	for tool, r := range first {
 		if r.Verdict != event.Learning {
-			t.Errorf("the first window of %s is %s, want %s: its reference begins anew", tool, r.Verdict, event.Learning)
+			t.Errorf("the first window of %s is %s, want %s: the monitor must learn its reference", tool, r.Verdict, event.Learning)
 		}
 	}
 	if v := verdicts[first["T2"].Seq-1]; v == event.Learning {
@@ -206,7 +206,7 @@ func TestToolChange(t *testing.T) {
 	}
 }
 
-// What is published arrives, window for window, also over a restart of ingest.
+// All published samples arrive, in order, also across a restart of ingest.
 func TestMQTTArrives(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{})
 	b, cfg := startServer(t, 2)
@@ -228,7 +228,7 @@ func TestMQTTArrives(t *testing.T) {
 	}
 	publish(0, liveRows/2)
 	sent.until(t, liveRows/2, "windows")
-	time.Sleep(200 * time.Millisecond) // so that the broker knows: this one sends again in no order
+	time.Sleep(200 * time.Millisecond) // until the broker has noticed: it sends repeats in no order
 	p.kill()
 	publish(liveRows/2, liveRows/2+1)
 	start(t, "ingest", "run", "--config", config)

@@ -24,9 +24,8 @@ func (p *process) interrupt(t *testing.T) {
 	p.wait(t)
 }
 
-// Partitions are raised while an alarm is open: the machine's windows go to another
-// partition, and what is said of them and of the alarm is what a monitor says whose topics
-// never grew.
+// The number of partitions grows while an alarm is open. The machine's windows go to another
+// partition. A monitor whose topics never grew publishes the same results and alerts.
 func TestGrown(t *testing.T) {
 	day := strings.SplitAfter(recording(2), "\n")
 	const worn = 230 // row of the first tool by which its alarm is open
@@ -68,8 +67,8 @@ func TestGrown(t *testing.T) {
 	}
 }
 
-// whatWasSaid returns the verdicts and alerts of two recordings, the first of which has so
-// many windows, in order, and without what differs from run to run.
+// whatWasSaid returns the verdicts and alerts of two recordings, in order, without the fields
+// that differ from run to run. The first recording has so many windows.
 func whatWasSaid(t *testing.T, cfg bus.Config, first int) (verdicts, alerts []string) {
 	t.Helper()
 	results := map[string]event.Result{}

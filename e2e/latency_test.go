@@ -29,14 +29,14 @@ var latencyWindows = flag.Int("latency.windows", 30, "results to measure with ea
 // latencyWarm is how many results are not measured while the programs start.
 const latencyWarm = 5
 
-// latencySide is one release's monitor with a broker and a simulated gun drill of its
-// own. The ingester is this release's, in this process, on both sides.
+// latencySide is the monitor of one release with its own broker and its own simulated gun drill.
+// On both sides the ingester is the one of this release, in this process.
 type latencySide struct {
 	name    string
 	gateway *gateway.Gateway
 
 	mu      sync.Mutex
-	cut     map[string]time.Time // when all samples of a window were there, by epoch and seq
+	cut     map[string]time.Time // when the last sample of a window came, by epoch and seq
 	onKafka map[string]time.Time // when a reader saw the window
 	results int
 	whole   []time.Duration // from the end of a window until a reader saw its result
@@ -44,9 +44,9 @@ type latencySide struct {
 }
 
 // TestLatency measures how long after the end of a window a reader of committed messages
-// sees its result, with this release and with an older one, whose windows end half a
-// second apart. Alerts are published together with the result of their window. It judges
-// no speed: it prints a table.
+// sees its result, with this release and with an older one. The windows of the two end half a
+// second apart. A monitor publishes alerts together with the result of their window. The test
+// prints a table and has no limit of time.
 func TestLatency(t *testing.T) {
 	old := oldPrograms(t)
 	data := filepath.Join(t.TempDir(), "data")
@@ -177,7 +177,7 @@ func (s *latencySide) measured() int {
 	return len(s.whole)
 }
 
-// quantile returns the value that a share q of them is at most.
+// quantile returns the q-quantile.
 func quantile(v []time.Duration, q float64) time.Duration {
 	if len(v) == 0 {
 		return 0

@@ -23,8 +23,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// shop is a plant of several machines behind a page: their windows come interleaved,
-// and it answers the page's commands as a monitor does.
+// shop is a plant of several machines behind a page. Their windows come interleaved. It answers
+// the page's commands as a monitor does.
 type shop struct {
 	hub *web.Hub
 	rng *rand.Rand
@@ -144,9 +144,9 @@ func (s *shop) sent() []event.Command {
 	return slices.Clone(s.commands)
 }
 
-// Nine machines whose windows come interleaved: the page stays with the one that a
-// person chose, and a button's dialog and command are of the machine and the alarm that
-// the button was drawn with.
+// The windows of nine machines come interleaved. The page stays with the machine that a person
+// chose. A button's dialog and command belong to the machine and the alarm that the button was
+// drawn for.
 func TestPageOfNineMachines(t *testing.T) {
 	s, address := newShop(t, 9)
 	b := openBrowser(t, address)
@@ -184,7 +184,7 @@ func TestPageOfNineMachines(t *testing.T) {
 		}
 		want := fmt.Sprintf("T%02d", slices.IndexFunc(s.machines, func(m *shopMachine) bool { return m.name == machine }))
 		if tool := js[string](b, `document.querySelector('#tool').textContent`); tool != want && tool != "–" {
-			t.Errorf("click %d: tool %s, that of %s is %s", click, tool, machine, want)
+			t.Errorf("click %d: tool %s, the tool of %s is %s", click, tool, machine, want)
 		}
 		b.until(fmt.Sprintf(`document.querySelector('#tool').textContent === %q`, want))
 		before := len(s.sent())
@@ -198,7 +198,7 @@ func TestPageOfNineMachines(t *testing.T) {
 			t.Errorf("click %d on %s of %s %s sent %+v", click, action, machine, incident, sent[before:])
 		}
 	}
-	// Nothing but a choice changed what the page looks at.
+	// Only a choice changes the page's machine.
 	if got := js[[]string](b, "headers"); !slices.Equal(got, chosen) {
 		t.Errorf("the page showed %v\nchosen were %v", got, chosen)
 	}
@@ -231,7 +231,7 @@ func TestPageOfNineMachines(t *testing.T) {
 	b.do(chromedp.Focus(chromedp.CSS("#skip")), chromedp.KeyEvent(kb.Enter))
 	b.until(`document.activeElement.tagName === 'MAIN'`)
 
-	// An alarm that is named alone is found.
+	// The page finds an alarm by its id alone.
 	js[string](b, fmt.Sprintf("location.hash = '#/%s'", next))
 	b.until(fmt.Sprintf(`location.hash === '#machine=%s&alarm=%s' && document.querySelector('#view-title').textContent.includes(%q)`, machine, next, next))
 	b.until(`document.querySelector('#view [value=shelve]').dataset.incident === ` + fmt.Sprintf("%q", next))
@@ -241,7 +241,7 @@ func TestPageOfNineMachines(t *testing.T) {
 	b.quiet()
 }
 
-// One machine: there is no list, and the page is as it was before there were lists.
+// With one machine the page has no list and looks as it did before there were lists.
 func TestPageOfOneMachine(t *testing.T) {
 	s, address := newShop(t, 1)
 	b := openBrowser(t, address)
@@ -251,7 +251,7 @@ func TestPageOfOneMachine(t *testing.T) {
 	}
 	b.fits("one")
 
-	// What a person meant for no alarm is not done to one that they have not seen.
+	// A command for a machine without an alarm does not apply to an alarm that came later.
 	b.do(chromedp.Click(chromedp.CSS(".hero [value=shelve]"), chromedp.NodeVisible))
 	b.until(`document.querySelector('#ask').open && document.querySelector('#ask-alarm').textContent === 'none is open'`)
 	_, incident := s.raise(0)

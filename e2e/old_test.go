@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// oldPrograms returns the folder of the programs of an older release, which FLANK_OLD
-// names; make upgrade and make latency build them from git.
+// oldPrograms returns the folder of an older release's programs, from FLANK_OLD. The targets
+// upgrade and latency of the Makefile build them from git.
 func oldPrograms(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("FLANK_OLD")

@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// proxy stands between programs and a broker. It puts its own address where the
-// broker names its own, since clients dial what brokers name.
+// proxy stands between programs and a broker. In answers it replaces the broker's address by its
+// own, since clients dial the addresses that brokers return.
 type proxy struct {
 	addr string
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
-	hold  *hold         // not nil while nothing passes
+	hold  *hold         // nil unless frozen
 	delay time.Duration // of every answer
 	made  int           // connections so far
 }
 
-// hold is a time in which nothing passes.
+// hold is a freeze of the proxy.
 type hold struct {
 	over   chan struct{}
-	forget bool // what was held is lost, and its connections stay open and silent
+	forget bool // held messages are lost, and their connections stay open and silent
 }
 
 // startProxy starts a proxy before the broker at target, on loopback.
@@ -67,8 +67,8 @@ func startProxy(t *testing.T, target string) *proxy {
 	return p
 }
 
-// advertised returns host and port as they end the description of a broker in the
-// answers of Kafka's protocol.
+// advertised returns host and port in the encoding of a broker's description in the answers of
+// Kafka's protocol.
 func advertised(t *testing.T, addr string) []byte {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -82,8 +82,7 @@ func advertised(t *testing.T, addr string) []byte {
 	return binary.BigEndian.AppendUint32([]byte(host), uint32(n))
 }
 
-// copy passes messages on, each whole, with one name of the broker in place of the
-// other.
+// copy passes whole messages on and replaces the broker's address.
 func (p *proxy) copy(to, from net.Conn, named, own []byte) {
 	defer p.drop(to, from)
 	var size [4]byte
@@ -123,7 +122,7 @@ func (p *proxy) drop(conns ...net.Conn) {
 	}
 }
 
-// reset ends all connections as a router does that has forgotten them.
+// reset ends all connections, as a router does after a restart.
 func (p *proxy) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,16 +133,16 @@ func (p *proxy) reset() {
 	clear(p.conns)
 }
 
-// freeze lets nothing pass: connections stay open at both ends, and new ones are
-// accepted and hear nothing.
+// freeze holds all messages. Connections stay open at both ends; the proxy accepts new ones and
+// does not answer on them.
 func (p *proxy) freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hold = &hold{over: make(chan struct{})}
 }
 
-// pass ends a freeze. What was held arrives late, or never: then its connections
-// are half open, with nobody behind them who will ever answer.
+// pass ends a freeze. The held messages arrive late, or never. If never, their connections stay
+// half open, and no answer will come on them.
 func (p *proxy) pass(forget bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

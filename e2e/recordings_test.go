@@ -38,8 +38,8 @@ func lastLine(t *testing.T, stdout string) (s summary) {
 	return s
 }
 
-// readResults returns the results file, each line checked against the schema
-// and each window there once.
+// readResults returns the results in a file. It checks each line against the schema, and that
+// each window is there once.
 func readResults(t *testing.T, path string) []event.Result {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -94,8 +94,8 @@ func TestTurning(t *testing.T) {
 	}
 }
 
-// The same, killed half-way and started again: it goes on where it was, and
-// says what it says when nobody kills it.
+// Standalone is killed half-way and started again. It goes on where it was, and its results
+// agree with a run that was not killed.
 func TestTurningKilled(t *testing.T) {
 	recording := dataSet(t, "vicomtech-turning", "turning_wear_dev.csv")
 	dir, calm := t.TempDir(), t.TempDir()
@@ -130,8 +130,8 @@ func TestMilling(t *testing.T) {
 	}
 }
 
-// The README's first command, faster than life: history, training, a simulated
-// tool's life, its alert; a second start finds the model.
+// The README's first command, faster than real time: history, training, a simulated tool's
+// life and its alert. A second start finds the model.
 func TestFirstStart(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"--once", "--speed", "10", "--data-dir", filepath.Join(dir, "data"), "--page", "127.0.0.1:0", "--broker", "127.0.0.1:0"}

@@ -23,17 +23,17 @@ import (
 	"github.com/flank-tcm/flank/internal/logtest"
 )
 
-// secret is a password that nobody may find anywhere.
+// secret is a password that must not appear in any output.
 const secret = "s3cret-of-the-plant"
 
-// fortress is a broker that lets in nobody without a password or a certificate,
-// and lets nobody do more than deploy/kafka/acls.md says.
+// fortress is a broker that requires a password or a certificate. Its users have only the rights
+// of deploy/kafka/acls.md.
 type fortress struct {
 	t       *testing.T
 	k       *kafkatest.Broker
 	dir     string
 	secrets []string
-	files   int            // that commands have
+	files   int            // of configurations so far
 	said    logtest.Buffer // by all programs
 }
 
@@ -51,7 +51,7 @@ func (f *fortress) issue(name, file string, notAfter time.Time) (cert, key strin
 	return f.k.Issue(f.t, name, notAfter).WriteFiles(f.t, f.dir, file)
 }
 
-// command returns a program with its configuration in a file of its own.
+// command returns a program with its configuration in a new file.
 func (f *fortress) command(name, config string, args ...string) *exec.Cmd {
 	f.files++
 	file := write(f.t, f.dir, fmt.Sprintf("%s-%d.yaml", name, f.files), config)
@@ -72,7 +72,7 @@ func (f *fortress) begin(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// ends runs a program to its end and returns its exit code and what it said.
+// ends runs a program to its end and returns its exit code and output.
 func (f *fortress) ends(cmd *exec.Cmd) (code int, said string) {
 	var own bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &own, &own
@@ -90,18 +90,17 @@ func (f *fortress) ends(cmd *exec.Cmd) (code int, said string) {
 	return cmd.ProcessState.ExitCode(), own.String()
 }
 
-// The programs do their work with the rights of deploy/kafka/acls.md and no
-// others, by password and by certificate; each refusal has its own words and exit
-// code; certificate and password are renewed while they run, and no password is
-// seen.
+// The programs work with only the rights of deploy/kafka/acls.md, by password and by
+// certificate. Each refusal has its own message and exit code. Certificate and password are
+// renewed while the programs run. No password appears in any output.
 func TestSecured(t *testing.T) {
 	if kafkatest.Version() == "" {
 		t.Skip("FLANK_KAFKA names no version of Apache Kafka: make e2e-kafka does")
 	}
-	f := &fortress{t: t, k: kafkatest.StartSecure(t), dir: prepare(t, "127.0.0.1:1", 0), secrets: []string{secret, secret + "-anew"}}
-	for _, user := range []string{"ingest", "monitor", "trainer", "nobody"} {
+	f := &fortress{t: t, k: kafkatest.StartSecure(t), dir: prepare(t, "127.0.0.1:1", 0), secrets: []string{secret, secret + "-renewed"}}
+	for _, user := range []string{"ingest", "monitor", "trainer", "outsider"} {
 		f.k.User(t, user, secret)
-		if user != "nobody" {
+		if user != "outsider" {
 			f.k.GrantDocumented(t, user)
 		}
 	}
@@ -123,7 +122,7 @@ func TestSecured(t *testing.T) {
 	}
 }
 
-// refusals lets the programs check what works and what does not.
+// refusals runs the programs with good and with bad access.
 func (f *fortress) refusals() {
 	t := f.t
 	const source = "machine: " + machine + "\nlayout: layout.yaml\nsource: {kind: csv, file: day.csv, speed: 0}\n"
@@ -157,23 +156,23 @@ func (f *fortress) refusals() {
 		"in the clear":          {"ingest", fmt.Sprintf("kafka: {brokers: [%q]}\n", f.k.Addr), check, 6, "wants TLS"},
 		"no password":           {"ingest", fmt.Sprintf("kafka: {brokers: [%q], tls: {ca: %q}}\n", f.k.Addr, f.k.CAFile()), check, 6, "wants TLS or a password"},
 		"password in the clear": {"ingest", fmt.Sprintf("kafka: {brokers: [%q], sasl: {user: ingest, password_file: password}}\n", f.k.Addr), check, 1, "without `tls` anyone on the network"},
-		"authority not trusted": {"ingest", strings.Replace(good, f.k.CAFile(), "stranger.crt", 1), check, 5, "signed by nobody we trust"},
+		"authority not trusted": {"ingest", strings.Replace(good, f.k.CAFile(), "stranger.crt", 1), check, 5, "signed by an authority that this program does not trust"},
 		"another host":          {"ingest", strings.Replace(good, "tls: {", "tls: {server_name: kafka.example, ", 1), check, 5, "is for another host"},
-		"no certificate":        {"ingest", fmt.Sprintf("kafka: {brokers: [%q], tls: {ca: %q}}\n", f.k.MTLS, f.k.CAFile()), check, 5, "refuses our certificate"},
-		"certificate expired":   {"ingest", f.card("expired"), check, 5, "refuses our certificate"},
-		"stranger":              {"ingest", f.card("stranger"), check, 5, "refuses our certificate"},
-		"no right to the topic": {"ingest", f.login("nobody", "password"), check, 7, "no right to it"},
+		"no certificate":        {"ingest", fmt.Sprintf("kafka: {brokers: [%q], tls: {ca: %q}}\n", f.k.MTLS, f.k.CAFile()), check, 5, "refuses this program's certificate"},
+		"certificate expired":   {"ingest", f.card("expired"), check, 5, "refuses this program's certificate"},
+		"stranger":              {"ingest", f.card("stranger"), check, 5, "refuses this program's certificate"},
+		"no right to the topic": {"ingest", f.login("outsider", "password"), check, 7, "no right to it"},
 		"may read, not write":   {"ingest", f.login("monitor", "password"), check, 8, "write topic tcm.windows.v1: [29] Topic Authorization Failed"},
 		"monitor as ingester":   {"monitor", f.login("ingest", "password") + judge, check, 7, "no right to it"},
 		"another group":         {"monitor", f.login("monitor", "password") + judge + "group: others\n", check, 8, "join group others: [30]"},
 		"a route, no right":     {"monitor", f.login("monitor", "password") + judge + "alerts: {routes: [{name: r, webhook: {url: \"http://127.0.0.1:1\"}}]}\n", check, 8, "read topic tcm.alerts.v1: [29]"},
 
 		"ingest run, wrong password":  {"ingest", f.login("ingest", "wrong") + source + "spool: spool-wrong\n", runs, 1, "does not let user ingest in"},
-		"ingest run, no right":        {"ingest", f.login("nobody", "password") + source + "spool: spool-nobody\n", runs, 1, "no right to it"},
+		"ingest run, no right":        {"ingest", f.login("outsider", "password") + source + "spool: spool-outsider\n", runs, 1, "no right to it"},
 		"monitor run, wrong password": {"monitor", f.login("monitor", "wrong") + judge, runs, 1, "does not let user monitor in"},
 		"monitor run, another group":  {"monitor", f.login("monitor", "password") + judge + "group: strangers\n", runs, 1, "lacks the right"},
 		"trainer, wrong password":     {"trainer", f.login("trainer", "wrong"), fit, 1, "does not let user trainer in"},
-		"trainer, no right":           {"trainer", f.login("nobody", "password"), fit, 1, "no right to it"},
+		"trainer, no right":           {"trainer", f.login("outsider", "password"), fit, 1, "no right to it"},
 	} {
 		if tc.program == "ingest" && tc.args[0] == "check" {
 			tc.config += "machine: " + machine + "\n"
@@ -190,12 +189,12 @@ func (f *fortress) refusals() {
 	wg.Wait()
 }
 
-// renewal runs the programs, makes the ingester's certificate and the monitor's
-// password bad while the broker is away, and good again: nothing is restarted.
+// renewal runs the programs. While the broker is away it makes the ingester's certificate and
+// the monitor's password bad, and later good again. No program is restarted.
 func (f *fortress) renewal(cfg bus.Config) {
 	t := f.t
 	text, _, _ := strings.Cut(recording(2), "\n")
-	for i := range uint64(4) { // more than the test will wait for
+	for i := range uint64(4) { // more than the test waits for
 		_, rows, _ := strings.Cut(recording(2+i), "\n")
 		text += "\n" + strings.TrimSpace(strings.ReplaceAll(rows, ",T", fmt.Sprintf(",R%d", i)))
 	}
@@ -219,12 +218,12 @@ func (f *fortress) renewal(cfg bus.Config) {
 	}
 
 	f.issue("ingest", "ingest", time.Now().Add(-time.Minute))
-	f.k.User(t, "monitor", secret+"-anew")
+	f.k.User(t, "monitor", secret+"-renewed")
 	f.k.Kill() // programs have to connect again
 	f.k.Restart(t)
 	at := sent.distinct()
 	f.until(func() bool {
-		return strings.Contains(f.said.String(), "refuses our certificate") && strings.Contains(f.said.String(), "does not let user monitor in") &&
+		return strings.Contains(f.said.String(), "refuses this program's certificate") && strings.Contains(f.said.String(), "does not let user monitor in") &&
 			scrape(t, metrics, "tcm_windows_pending") > some
 	}, "refusals")
 	if left := scrape(t, metrics, `tcm_certificate_days_left{certificate="client"}`); left >= 0 {
@@ -234,7 +233,7 @@ func (f *fortress) renewal(cfg bus.Config) {
 		t.Errorf("%d windows were sent with a certificate that has expired", n)
 	}
 	f.issue("ingest", "ingest", time.Now().Add(time.Hour))
-	write(t, f.dir, "password", secret+"-anew\n")
+	write(t, f.dir, "password", secret+"-renewed\n")
 	sent.until(t, max(at+some, 1000), "windows")
 	if err := ingester.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -246,7 +245,7 @@ func (f *fortress) renewal(cfg bus.Config) {
 	if _, err := fmt.Sscanf(summary.String(), "%d windows cut, %d delivered, %d pending", &count, &delivered, &pending); err != nil {
 		t.Fatalf("%v\n%s", err, &summary)
 	}
-	if pending > 0 { // it was told to stop before all was through
+	if pending > 0 { // it stopped before it had sent all windows
 		if code, said := f.ends(exec.Command(ingester.Path, "spool", "resend", "--since", "1h", "--config", ingester.Args[3])); code != 0 {
 			t.Fatal(said)
 		}
@@ -258,7 +257,7 @@ func (f *fortress) renewal(cfg bus.Config) {
 		t.Errorf("%d dead letters", n)
 	}
 	if !strings.Contains(f.said.String(), `"event":"certificate_expires"`) {
-		t.Error("nobody warned of a certificate that expires within an hour")
+		t.Error("no program warned of a certificate that expires within an hour")
 	}
 
 	var wear strings.Builder
@@ -277,7 +276,7 @@ func (f *fortress) renewal(cfg bus.Config) {
 		fmt.Fprintf(&wear, "%s,%s,%s,%s\n", r.Machine, r.Tool, r.Start.Format(time.RFC3339Nano), cells[4])
 	}
 	write(t, f.dir, "measured.csv", wear.String())
-	f.k.User(t, "trainer", secret+"-anew")
+	f.k.User(t, "trainer", secret+"-renewed")
 	code, said := f.ends(f.command("trainer", f.login("trainer", "password"), "fit", "--quiet", "--config", filepath.Join(f.dir, "train.yaml"),
 		"--wear", filepath.Join(f.dir, "measured.csv"), "--model", filepath.Join(f.dir, "learnt.flank"), "--kafka-config", "CONFIG"))
 	if _, err := os.Stat(filepath.Join(f.dir, "learnt.flank")); code != 0 || err != nil || !strings.Contains(said, fmt.Sprintf("%d windows cut", count)) {

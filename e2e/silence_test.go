@@ -14,9 +14,9 @@ import (
 	"github.com/flank-tcm/flank/schemas"
 )
 
-// An ingester dies: its machine is said to be silent once, although monitors are
-// killed meanwhile and two of them share the machines; when it is back, that is said once.
-// A monitor that was killed and comes late says nothing of windows that wait.
+// When an ingester dies, the monitors report its machine as silent once, although the test kills
+// monitors meanwhile and two of them share the machines. When the ingester is back, they report
+// that once. A killed monitor that comes back late reports no silence for windows that wait.
 func TestSilence(t *testing.T) {
 	b, cfg := startServer(t, 2)
 	dir := prepare(t, b.Addr(), 20)

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// A training run is killed fifty times at moments drawn at random and started
-// again, each with networks half-way trained, whose states are kept after every
-// epoch. The model's file is at every moment the old model or the new one, whole;
-// the new one has the bytes of a run that nobody killed.
+// A training run is killed fifty times at random moments and started again. It keeps the states
+// of half-trained networks after every epoch. At every moment the model's file is whole, and
+// either the old or the new model. The new model equals, byte by byte, the model of a run that
+// was not killed.
 func TestTrainerResumes(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -54,11 +54,11 @@ func TestTrainerResumes(t *testing.T) {
 				t.Fatalf("%v\n%s", err, &p.stderr)
 			}
 			if got := read(t, path); !bytes.Equal(got, want) {
-				t.Fatalf("after %d kills the model differs from that of a run nobody killed", killed)
+				t.Fatalf("after %d kills the model differs from the model of a run that was not killed", killed)
 			}
 			card := bytes.ReplaceAll(read(t, filepath.Join(dir, "m.report.md")), []byte("m.report"), []byte("want.report"))
 			if !bytes.Equal(card, wantCard) {
-				t.Fatal("the model card differs from that of a run nobody killed")
+				t.Fatal("the model card differs from the card of a run that was not killed")
 			}
 			if left, _ := filepath.Glob(filepath.Join(dir, "m.checkpoint")); len(left) > 0 {
 				t.Fatalf("left %v behind", left)
@@ -77,10 +77,10 @@ func TestTrainerResumes(t *testing.T) {
 			}
 		}
 	}
-	// What is left goes on to the end.
+	// The last run goes on to the end.
 	run(t, "trainer", fit("m.flank")...)
 	if got := read(t, path); !bytes.Equal(got, want) {
-		t.Fatal("the model differs from that of a run nobody killed")
+		t.Fatal("the model differs from the model of a run that was not killed")
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
 		t.Errorf("left %v behind", left)
@@ -91,8 +91,8 @@ func TestTrainerResumes(t *testing.T) {
 	t.Logf("%d kills, %d with networks half-way, %d whole runs between them, %v", kills, within, whole, time.Since(began).Round(time.Second))
 }
 
-// halfway reports whether the folder keeps the state of a training: a file with an
-// S behind its checksum.
+// halfway reports whether the folder holds the state of a half-trained network: a file with an S
+// behind its checksum.
 func halfway(t *testing.T, dir string) bool {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.network"))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/flank-tcm/flank/schemas"
 )
 
-// fleet is machines that replay the plant's recording, and what is published of them.
+// fleet is a set of machines that replay the plant's recording, with the messages about them.
 type fleet struct {
 	*plant
 	old      string // folder of the older release's programs
@@ -34,8 +34,8 @@ type fleet struct {
 	wrong   []string                     // messages that are not valid, and alerts under two ids
 }
 
-// newFleet starts a broker and writes the configurations of so many machines. The model is
-// the older release's.
+// newFleet starts a broker and writes the configurations of so many machines. The older release
+// has made the model.
 func newFleet(t *testing.T, machines, perTool int, speed float64) *fleet {
 	t.Helper()
 	old := oldPrograms(t)
@@ -108,7 +108,7 @@ func (f *fleet) startIngester(programs string, i int) *process {
 	return startFrom(f.t, programs, "ingest", "run", "--config", f.file(fmt.Sprintf("ingest%d.yaml", i)))
 }
 
-// until waits until so many windows have results, or fails when none has come for long.
+// until waits until so many windows have results. It fails the test if none has come for long.
 func (f *fleet) until(n int) {
 	f.t.Helper()
 	last, since := -1, time.Now()
@@ -180,10 +180,10 @@ func (f *fleet) letters() (n int) {
 	return n
 }
 
-// Monitors and ingesters of the older release are replaced one after the other while
-// windows flow. New monitors wait until the last old one has left, and then take over.
-// Every window has one result, which says what a monitor says that runs alone, and so do
-// the alerts. No record is set aside.
+// Monitors and ingesters of the older release are replaced one after the other while windows
+// flow. New monitors wait until the last old one has left, and then take over. Every window has
+// one result. A monitor that runs alone publishes the same results and alerts. No record is set
+// aside.
 func TestUpgradeRolling(t *testing.T) {
 	t.Parallel()
 	const machines, perTool = 4, 60
@@ -216,7 +216,7 @@ func TestUpgradeRolling(t *testing.T) {
 		p.wait(t)
 	}
 	f.until(all)
-	time.Sleep(300 * time.Millisecond) // for what comes twice
+	time.Sleep(300 * time.Millisecond) // for repeats
 	if n := f.letters(); n > 0 {
 		t.Errorf("%d messages were set aside", n)
 	}
@@ -243,10 +243,10 @@ func TestUpgradeRolling(t *testing.T) {
 	}
 }
 
-// What a downgrade costs. While this release runs, a monitor of the older one is refused
-// and ends. After that, a monitor of the older release sets the new records aside, so
-// that the alarm and the tool's reference are forgotten. No window is lost, and this
-// release goes on with what the older one has learnt.
+// What a downgrade costs. While this release runs, Kafka refuses a monitor of the older one,
+// which ends. Later a monitor of the older release sets the new records aside and so forgets the
+// alarm and the tool's reference. No window is lost. This release then goes on with the
+// references that the older one has learnt.
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, 60, 12)
@@ -314,7 +314,7 @@ func TestDowngrade(t *testing.T) {
 	}
 }
 
-// The data folder of the older release's standalone is opened and gone on with.
+// This release's standalone goes on with the data folder of the older release's standalone.
 func TestUpgradeStandalone(t *testing.T) {
 	t.Parallel()
 	old := oldPrograms(t)
@@ -327,7 +327,7 @@ func TestUpgradeStandalone(t *testing.T) {
 	}
 	p := startFrom(t, old, "standalone", append(args, "--speed", "300")...)
 	judged := func() int {
-		text, _ := os.ReadFile(out) // which is not there at first
+		text, _ := os.ReadFile(out) // missing at first
 		return strings.Count(string(text), "\n")
 	}
 	for began := time.Now(); judged() < windows/4; time.Sleep(5 * time.Millisecond) {

@@ -27,9 +27,8 @@ import (
 
 var shots = flag.String("web.shots", "", "folder for pictures of the page, as TestPage saw it")
 
-// browser is one tab of Chromium. It remembers whatever the page complained of:
-// errors and warnings of its console, exceptions, requests that failed or were
-// refused, and what its policy kept it from loading.
+// browser is one tab of Chromium. It remembers the page's complaints: errors and warnings of its
+// console, exceptions, requests that failed or were refused, and files that its policy blocked.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
@@ -93,8 +92,8 @@ func (b *browser) listen(ev any) {
 	}
 }
 
-// quiet fails if the page complained since it was last asked, but of what the test
-// brought about: the page may say that if it names the path.
+// quiet fails the test if the page has complained since the last call. Complaints that contain
+// one of the given paths are expected.
 func (b *browser) quiet(expected ...string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -118,7 +117,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// js returns the value of an expression in the page, or what it promises.
+// js returns the value of an expression in the page, or the result of its promise.
 func js[T any](b *browser, expression string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -134,18 +133,18 @@ func (b *browser) until(expression string) {
 	for deadline := time.Now().Add(time.Minute); !js[bool](b, "!!("+expression+")"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.shot("failed")
-			b.t.Fatalf("the page never came to %s; it says:\n%s", expression, js[string](b, "document.body.innerText"))
+			b.t.Fatalf("%s never became true; the page says:\n%s", expression, js[string](b, "document.body.innerText"))
 		}
 	}
 }
 
-// size makes the window so wide, in CSS pixels.
+// size sets the width of the window in CSS pixels.
 func (b *browser) size(width int64) {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(width, 900))
 }
 
-// fits fails if there is something beyond the right edge, at any width that people have.
+// fits fails the test if, at a usual width, the page is wider than the window.
 func (b *browser) fits(what string) {
 	b.t.Helper()
 	for _, width := range []int64{400, 1280} {
@@ -172,7 +171,7 @@ func (b *browser) shot(name string) {
 	}
 }
 
-// order fills in what a person says of the alarm, and sends it.
+// order fills in the form of a command for the alarm, and sends it.
 func (b *browser) order(button, note, token string) {
 	b.t.Helper()
 	b.do(chromedp.Click(chromedp.CSS(button), chromedp.NodeVisible))
@@ -188,17 +187,17 @@ func (b *browser) fill(field, value string) {
 	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('#order').elements[%q].value = %q", field, value)))
 }
 
-// longLife is a table of one tool that wears out within 240 rows and is used on. Its
-// noise can be told to be missing. Holes are short, so that rows are sent as they are due:
-// a table is paced by the block, which ends with its hole.
-func longLife(deaf bool) string {
+// longLife is a table of one tool that wears out within 240 rows and is used on. Without noise
+// that channel is missing. Holes are short, so that rows are sent on time: the source paces
+// blocks, and a block ends with its hole.
+func longLife(withoutNoise bool) string {
 	var b strings.Builder
 	b.WriteString("force,power,noise,tool,hole,VB\n")
 	rng := rand.New(rand.NewPCG(3, 1))
 	for i := range 20000 {
 		vb := min(420, 1.75*float64(i))
 		noise := fmt.Sprintf("%.4f", rng.NormFloat64())
-		if deaf {
+		if withoutNoise {
 			noise = "NaN"
 		}
 		fmt.Fprintf(&b, "%.4f,%.4f,%s,T1,H%d,%.1f\n", 100+vb/2+4*rng.NormFloat64(), 20+vb/8+rng.NormFloat64(), noise, i/4, vb)
@@ -206,8 +205,8 @@ func longLife(deaf bool) string {
 	return b.String()
 }
 
-// The page in a browser, beside an ingester that sends and a monitor that dies: it
-// shows what comes, takes what people say, and comes back by itself.
+// The page in a browser, with an ingester that sends and a monitor that dies. The page shows new
+// windows, sends commands, and reconnects.
 func TestPage(t *testing.T) {
 	broker, _ := startServer(t, 1)
 	dir := prepare(t, broker.Addr(), 20)
@@ -220,7 +219,7 @@ func TestPage(t *testing.T) {
 	monitor := start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
 	awaitPage(t, address)
 
-	// It is loaded once; all that follows comes to it.
+	// The page is loaded once and then only updated.
 	b := openBrowser(t, "http://"+address)
 	js[bool](b, "window.loadedOnce = true")
 	b.until(`document.querySelector('#connection').dataset.state === 'live' && document.body.dataset.verdict === 'waiting'`)
@@ -238,13 +237,13 @@ func TestPage(t *testing.T) {
 	b.fits("page")
 	b.quiet()
 
-	// Its alert says why, and shows the waveform once it is there. It is opened by keys.
+	// Its alert says why, and shows the waveform when it comes. Keys open it.
 	b.do(chromedp.Focus(chromedp.CSS(`#alerts li[data-state=raised] a`)), chromedp.KeyEvent(kb.Enter))
 	b.until(`/^#machine=[a-z0-9/]+&alarm=A-/.test(location.hash) && document.activeElement.id === 'view' && !document.querySelector('.hero').checkVisibility()`)
 	b.until(`document.querySelector('#view-text').textContent.includes('force') && document.querySelector('#view-now').textContent === 'raised'`)
 	b.until(`document.querySelector('#view-facts').textContent.includes('5 of 8 faulty')`)
 	if first := js[string](b, `document.querySelector('#shares li').textContent`); !strings.HasPrefix(first, "force") && !strings.HasPrefix(first, "power") {
-		t.Errorf("what wears with the tool is force and power; the page says %s", first)
+		t.Errorf("force and power rise with the wear; the page says %s", first)
 	}
 	b.until(`document.querySelectorAll('#features tbody tr').length >= 2 && document.querySelector('#past canvas').width > 0`)
 	b.until(`document.querySelectorAll('#waves canvas').length >= 1 && document.querySelector('#waves-says').textContent.includes('windows')`)
@@ -252,12 +251,12 @@ func TestPage(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`#waves-pick button`)))
 	b.until(fmt.Sprintf("Math.abs(document.querySelectorAll('#waves figure').length - %d) === 1", plots))
 	if n := js[int](b, `fetch(document.querySelector('#waves-file').href).then((r) => r.arrayBuffer()).then((b) => new TextDecoder().decode(b.slice(0, 6)) === 'ARROW1' ? b.byteLength : 0)`); n == 0 {
-		t.Error("the evidence is no Arrow file")
+		t.Error("the evidence is not an Arrow file")
 	}
 	b.fits("alert")
 	b.quiet()
 
-	// A person says that they know.
+	// A person acknowledges the alarm.
 	b.order(`#view [value=acknowledge]`, "change at hole end", "wrong-horse-battery")
 	b.until(`document.querySelector('#ask-says').textContent.includes('not the token')`)
 	if js[string](b, `document.querySelector('#view-now').textContent`) != "raised" {
@@ -292,14 +291,13 @@ func TestPage(t *testing.T) {
 	b.until(`document.querySelectorAll('#alerts li').length === 6`) // raised, acknowledged, marked, unmarked, shelved, unshelved
 	b.quiet("/api/events")
 
-	// Nobody needs a mouse.
+	// Keys are enough; a mouse is not needed.
 	b.do(chromedp.Focus(chromedp.CSS(`.hero [value=shelve]`)), chromedp.KeyEvent(kb.Enter))
 	b.until(`document.querySelector('#ask').open`)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.until(`!document.querySelector('#ask').open && document.activeElement.value === 'shelve'`)
 
-	// What is no alarm of the tool stands apart: a machine that falls silent, a sensor
-	// that fails.
+	// Advisories have their own place: a machine that falls silent, a sensor that fails.
 	ingester.kill()
 	b.until(`document.querySelector('#advisories .stands')?.textContent.startsWith('silence')`)
 	write(t, dir, "day.csv", longLife(true))

@@ -19,8 +19,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// A sealed window is opened with nothing but an Arrow library, as a reader in
-// another language would, and is what window.arrow.md says.
+// An Arrow library alone opens a sealed window, as a reader in another language would. The
+// window agrees with window.arrow.md.
 func TestWindowIsAsDocumented(t *testing.T) {
 	layout, err := signal.NewLayout("test", []signal.Channel{
 		{Name: "ch01", Kind: signal.Vibration, Unit: "m/s²", Rate: 2000, Range: 490.5, Sensor: "acc1-x"},

@@ -174,7 +174,7 @@ func resolve(root any, ref string) error {
 	return nil
 }
 
-// The headers that the contract names are those that the code sends.
+// The contract names exactly the headers that the code sends.
 func TestHeaders(t *testing.T) {
 	a := readAsyncAPI(t)
 	for name, want := range map[string]struct {

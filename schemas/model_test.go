@@ -28,7 +28,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// anyModel returns a model with all that a manifest can hold.
+// anyModel returns a model whose manifest has every key.
 func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 	t.Helper()
 	layout, err := signal.NewLayout("bench", []signal.Channel{
@@ -79,7 +79,7 @@ func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 	return m
 }
 
-// file reads what model.md describes, and nothing else of Flank.
+// file reads a model as model.md describes it, without Flank's own code.
 type file struct {
 	t *testing.T
 	b []byte
@@ -126,8 +126,8 @@ func (f *file) begins(magic string, version int) {
 	}
 }
 
-// A model's file is read from model.md alone, and the classifier in it,
-// computed by the formulas there, gives its golden posteriors.
+// A reader needs only model.md to read a model's file. The classifier in it, computed by the
+// formulas there, gives the golden posteriors.
 func TestModelIsAsDocumented(t *testing.T) {
 	for number, encoding := range []classify.Encoding{classify.Standard, classify.MinMax, classify.NormalScore, classify.Bins} {
 		m := anyModel(t, encoding)
@@ -276,8 +276,7 @@ func readClassifier(f *file, encoding int) func([]float64) []float64 {
 	}
 }
 
-// checkManifest holds the keys of a manifest that lacks nothing to those that
-// model.md lists.
+// checkManifest checks that a complete manifest has exactly the keys that model.md lists.
 func checkManifest(t *testing.T, text []byte) {
 	t.Helper()
 	var manifest map[string]any
@@ -328,8 +327,8 @@ func checkManifest(t *testing.T, text []byte) {
 	}
 }
 
-// The sections of the third verdict are read from model.md alone, and its formula gives
-// the golden distances.
+// A reader needs only model.md to read the sections of the third verdict. Its formula gives the
+// golden distances.
 func TestNoveltyIsAsDocumented(t *testing.T) {
 	m := *anyModel(t, classify.Standard)
 	groups, y := make([]string, 200), make([]int, 200)
@@ -424,7 +423,7 @@ func TestNoveltyIsAsDocumented(t *testing.T) {
 	}
 }
 
-// The keys of section wear are those that model.md lists.
+// Section wear has exactly the keys that model.md lists.
 func TestWearIsAsDocumented(t *testing.T) {
 	doc, err := os.ReadFile("model.md")
 	if err != nil {
@@ -450,7 +449,7 @@ func TestWearIsAsDocumented(t *testing.T) {
 	}
 }
 
-// What the reader above takes for granted is what model.md says.
+// The assumptions of the reader above are in model.md.
 func TestModelDocumentNames(t *testing.T) {
 	doc, err := os.ReadFile("model.md")
 	if err != nil {

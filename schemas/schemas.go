@@ -1,12 +1,16 @@
-// Package schemas is the contract of what Flank sends and takes: the topics and
-// headers in asyncapi.yaml, the JSON of results, alerts, evidence, advisories, states of machines, live samples and context in
-// *.schema.json, and in prose the Arrow forms of a window, of evidence and of a
-// frame of live samples, the layout file and the model file. Its tests hold the contract to the
-// code and the code to the contract.
+// Package schemas is the contract of what Flank sends and takes:
 //
-// Within v1 the contract only grows: readers must ignore what they do not know.
-// The published schemas therefore allow unknown properties. [Validate] does not:
-// it is for the sender, which must describe all it sends.
+//   - asyncapi.yaml has the topics and headers;
+//   - *.schema.json have the JSON of results, alerts, evidence, advisories, states of
+//     machines, live samples and context;
+//   - *.md describe the Arrow forms of a window, of evidence and of a frame of live
+//     samples, the layout file and the model file.
+//
+// Its tests check that the code and the contract agree.
+//
+// Within v1 the contract only grows: readers must ignore unknown properties. The published
+// schemas therefore allow them. [Validate] does not: it is for the sender, which must
+// describe everything it sends.
 package schemas
 
 import _ "embed"
@@ -22,7 +26,7 @@ var (
 	//go:embed advisory.schema.json
 	AdvisoryJSON []byte // JSON Schema 2020-12 of event.Advisory
 	//go:embed context.schema.json
-	ContextJSON []byte // JSON Schema 2020-12 of what a machine is doing, see feed.Change
+	ContextJSON []byte // JSON Schema 2020-12 of a machine's context, see feed.Change
 	//go:embed frame.schema.json
 	FrameJSON []byte // JSON Schema 2020-12 of samples in JSON, see frame.md
 	//go:embed command.schema.json

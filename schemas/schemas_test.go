@@ -287,7 +287,7 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 	}
 }
 
-// What Command.Check lets through is what the schema describes, and the reverse.
+// Command.Check and the schema accept the same commands.
 func TestCommands(t *testing.T) {
 	good := event.Command{
 		ID: event.NewCommandID(), Machine: "acme/usk25", Action: event.Shelve, Incident: "A-K3ZQ7M2P", By: "kim", Note: "test piece", Issued: at, Until: at.Add(time.Hour),
@@ -338,7 +338,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// What a later version of v1 adds must not stop today's readers.
+// Additions of a later version of v1 must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
 	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, MachineStateJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
@@ -347,8 +347,8 @@ func TestPublishedSchemasAreOpen(t *testing.T) {
 	}
 }
 
-// Every field of the structs is described, and nothing else; required is what
-// is never left out.
+// The schemas describe exactly the fields of the structs. Fields that are never left out are
+// required.
 func TestSchemasMatchStructs(t *testing.T) {
 	type object struct {
 		Properties map[string]struct {

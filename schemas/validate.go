@@ -8,10 +8,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Validate reports why data, one JSON document, is not what the named schema
-// says: a property that is missing, of the wrong form, or not described. The
-// error names every place at fault. Validate is safe for concurrent use; it
-// panics if there is no schema of that name.
+// Validate returns an error if data, one JSON document, does not agree with the named schema:
+// a property is missing, has the wrong form, or is not described. The error names every
+// wrong place. Validate is safe for concurrent use. It panics if the name is unknown.
 func Validate(name string, data []byte) error {
 	schema := compiled()[name]
 	if schema == nil {

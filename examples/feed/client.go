@@ -19,8 +19,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Frame returns a frame of samples that were taken from a counter on, the first of
-// them at a time. There is one column for each name, all of one length.
+// Frame returns a frame of samples. The first one has the number first and was taken at the
+// time at. There is one column for each name, all of the same length.
 func Frame(session, first int64, at time.Time, tool string, names []string, columns [][]float32) ([]byte, error) {
 	facts := map[string]string{
 		"session": strconv.FormatInt(session, 10), "first": strconv.FormatInt(first, 10), "time_ns": strconv.FormatInt(at.UnixNano(), 10),
@@ -52,8 +52,8 @@ func Frame(session, first int64, at time.Time, tool string, names []string, colu
 	return out.Bytes(), nil
 }
 
-// Client sends frames, keeps those that are not acknowledged, and sends them again
-// on the next connection.
+// Client sends frames. It keeps frames that are not acknowledged and sends them again on the
+// next connection.
 type Client struct {
 	addr string
 
@@ -62,11 +62,10 @@ type Client struct {
 	kept    [][]byte // not acknowledged
 	sent    int      // of kept, on this connection
 	acked   int      // on this connection
-	refused error    // what a frame was refused for
+	refused error    // why a frame was refused
 }
 
-// NewClient returns a client of the feed at an address. It connects when there is
-// something to send.
+// NewClient returns a client of the feed at an address. It connects with the first frame.
 func NewClient(addr string) *Client { return &Client{addr: addr} }
 
 // Send sends a frame. It waits until a server takes it, and returns an error only if
@@ -78,8 +77,8 @@ func (c *Client) Send(frame []byte) error {
 	return c.flush(true)
 }
 
-// Close waits until all is acknowledged, or nothing more was for so long: the end
-// of a session is in no window. It returns how many frames are not.
+// Close waits until all frames are acknowledged, or none was for so long: the last samples of
+// a session are in no window. It returns how many frames are not acknowledged.
 func (c *Client) Close(patience time.Duration) int {
 	left, since := -1, time.Now()
 	for time.Since(since) < patience && c.flush(false) == nil {
@@ -102,8 +101,8 @@ func (c *Client) Close(patience time.Duration) int {
 	return len(c.kept)
 }
 
-// flush sends what is kept and was not sent on this connection. A patient one waits
-// until there is a connection.
+// flush sends the kept frames that were not sent on this connection. A patient flush waits for
+// a connection.
 func (c *Client) flush(patient bool) error {
 	for {
 		c.mu.Lock()
@@ -158,7 +157,7 @@ func (c *Client) lost(conn net.Conn) {
 	}
 }
 
-// listen hears what becomes of the frames of a connection.
+// listen reads the answers to the frames of a connection.
 func (c *Client) listen(conn net.Conn) {
 	defer c.lost(conn)
 	for lines := bufio.NewScanner(conn); lines.Scan(); {

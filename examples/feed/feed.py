@@ -31,11 +31,11 @@ def frame(session, first, time_ns, channels, **more):
 
 
 class Refused(Exception):
-    """The feed will not have a frame."""
+    """The server refuses a frame."""
 
 
 class Feed:
-    """Sends frames, keeps those that are not acknowledged, and sends them again
+    """Sends frames. Keeps frames that are not acknowledged, and sends them again
     on the next connection."""
 
     def __init__(self, host, port):
@@ -48,14 +48,14 @@ class Feed:
         self.refused = None
 
     def send(self, data):
-        """Send a frame. Wait while nobody takes it."""
+        """Send a frame. Wait while no server takes it."""
         with self.lock:
             self.kept.append(data)
         self._flush(patient=True)
 
     def close(self, patience=10):
-        """Wait until all is acknowledged, or nothing more was for so many
-        seconds: the end of a session is in no window. Return how many are not."""
+        """Wait until all frames are acknowledged, or none was for so many seconds:
+        the last samples of a session are in no window. Return how many are not."""
         left, since = None, time.monotonic()
         while time.monotonic() - since < patience:
             self._flush(patient=False)

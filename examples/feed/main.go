@@ -2,8 +2,8 @@
 //
 //	go run ./examples/feed --to 127.0.0.1:9110 --rate 100 < table.csv
 //
-// The table has a line of channels' names and a line for each sample, separated by
-// commas. In a program of your own, use Client and count what your sensor samples.
+// The table has a line with the names of the channels and a line for each sample, separated
+// by commas. In your own program, use Client and count the samples of your sensor.
 package main
 
 import (

@@ -19,21 +19,21 @@ import (
 const embeddedRetain = 512 << 20
 
 // neverCompact is how often kfake compacts by itself, in milliseconds: once in ten years.
-// The compactor has it do so.
+// The compactor tells it when to compact.
 const neverCompact = "315360000000"
 
-// repairTimeout bounds what a start after a kill takes.
+// repairTimeout bounds the repair at a start after a kill.
 const repairTimeout = 5 * time.Minute
 
 // Broker is a Kafka broker inside this process, for trying things out and for a
-// single machine. It speaks Kafka's protocol and keeps its data in a folder, but
-// replicates nothing and, like Kafka with one replica, may lose the last seconds
-// if the machine loses power. A plant should run Apache Kafka.
+// single machine. It speaks Kafka's protocol and keeps its data in a folder. It has no
+// replicas: like Kafka with one replica, it may lose the last seconds if the machine loses
+// power. A plant should run Apache Kafka.
 type Broker struct {
 	cluster *kfake.Cluster
 	compact *compactor
-	lock    *flock.Flock // of the folder; nil: everything is in memory
-	mark    string       // file that is there while the broker runs
+	lock    *flock.Flock // of the folder; nil: all data is in memory
+	mark    string       // file that exists while the broker runs
 	addr    string
 	once    sync.Once
 	err     error // of Close
@@ -57,12 +57,12 @@ func StartBroker(dir, addr string) (*Broker, error) {
 	if locked, err := lock.TryLock(); err != nil {
 		return nil, fmt.Errorf("bus: broker folder %s: %w", dir, err)
 	} else if !locked {
-		return nil, fmt.Errorf("bus: broker folder %s is %w: stop that one, or give this one a folder of its own", dir, ErrLocked)
+		return nil, fmt.Errorf("bus: broker folder %s is %w: stop that process, or give this broker a folder of its own", dir, ErrLocked)
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("bus: broker cannot listen on %s (%v): stop the program that has it, or choose another address", addr, innermost(err))
+		return nil, fmt.Errorf("bus: broker cannot listen on %s (%v): stop the program that uses it, or choose another address", addr, innermost(err))
 	}
 	killed, err := markRunning(dir)
 	if err != nil {
@@ -92,8 +92,8 @@ func StartBroker(dir, addr string) (*Broker, error) {
 	return b, nil
 }
 
-// NewMemoryBroker starts a broker behind a listener, which it closes in the end. It
-// keeps everything in memory: for simulations.
+// NewMemoryBroker starts a broker behind a listener, which Close closes. It keeps all data
+// in memory: for simulations.
 func NewMemoryBroker(ln net.Listener) (*Broker, error) {
 	guarded := newBrokerListener(ln)
 	cluster, err := newCluster(guarded)
@@ -122,8 +122,8 @@ func (b *Broker) Config(clientID string) Config {
 	}}
 }
 
-// Close stops the broker, with everything on disk, and gives the folder free.
-// Close twice does nothing.
+// Close writes all data to disk, stops the broker and unlocks the folder. Closing again
+// does nothing.
 func (b *Broker) Close() error {
 	b.once.Do(func() {
 		b.compact.close()

@@ -104,8 +104,8 @@ func TestStartBrokerRefused(t *testing.T) {
 	b.Close()
 }
 
-// A call within a call that gave up has said what is wrong: it is not said again
-// around itself, and not in other words each time.
+// If a call within a call gave up with an explained error, the outer call returns it as it
+// is: it does not explain it again, and the text is the same each time.
 func TestExplainOnce(t *testing.T) {
 	cfg := Config{Brokers: []string{"127.0.0.1:1"}}
 	refused := &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, Err: errors.New("connection refused")}
@@ -121,7 +121,7 @@ func TestExplainOnce(t *testing.T) {
 func TestProbe(t *testing.T) {
 	cfg := anyBroker(t)
 	if err := Probe(testContext(t), cfg); err != nil {
-		t.Errorf("a broker that is there: %v", err)
+		t.Errorf("a running broker: %v", err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,7 +132,7 @@ func TestProbe(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	for name, tc := range map[string]struct{ broker, want string }{
-		"nobody there":     {closed, "no Kafka broker answers at " + closed + " (connection refused): start one or correct `brokers`"},
+		"no broker there":  {closed, "no Kafka broker answers at " + closed + " (connection refused): start one or correct `brokers`"},
 		"not Kafka":        {web.Listener.Addr().String(), "is not Kafka"},
 		"no port":          {"localhost", "want host:port"},
 		"unknown host":     {"no-such-host.invalid:9092", "no Kafka broker answers at"},

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// fetchBudget is what the messages of all partitions of one reader may take in
-	// memory, fetched and not yet done with.
+	// fetchBudget is how many bytes of memory the fetched messages of all partitions of
+	// one reader may take, until the reader is done with them.
 	fetchBudget = 64 << 20
-	// quietFetch is what a partition asks for that had little to read last time. It
-	// takes no share of the budget beforehand, so that any number of partitions can
-	// wait for messages.
+	// quietFetch is how many bytes a partition asks for that had little to read last time.
+	// It takes no share of the budget beforehand, so any number of partitions can wait
+	// for messages.
 	quietFetch = 1 << 20
 )
 
@@ -33,9 +33,8 @@ type share struct {
 
 func newBudget(size int) *budget { return &budget{size: size, free: size} }
 
-// take waits until n bytes are free, which are no more than the budget, and takes
-// them. Who takes must hold nothing: those that hold something never wait, so the
-// wait ends.
+// take waits until n bytes are free and takes them. N must not exceed the budget. The
+// caller must hold nothing: callers that hold something never wait, so the wait ends.
 func (b *budget) take(ctx context.Context, n int) error {
 	s := &share{n: n, turn: make(chan struct{})}
 	b.mu.Lock()
@@ -52,7 +51,7 @@ func (b *budget) take(ctx context.Context, n int) error {
 	if i := slices.Index(b.waiting, s); i >= 0 {
 		b.waiting = slices.Delete(b.waiting, i, i+1)
 	} else {
-		b.free += n // it came at the same moment
+		b.free += n // it was granted at the same moment
 	}
 	b.serve()
 	return ctx.Err()

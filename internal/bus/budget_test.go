@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Memory is handed out in order, never more than there is to those that wait, and a
-// wait that is given up leaves nothing behind.
+// Callers that wait get memory in order, and never more than is free. A caller that gives
+// up leaves the budget as it was.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(100)
@@ -57,8 +57,8 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// However readers come, give up and hold on, all that was taken comes back, and no
-// more is out than there is.
+// In any order of takes, gives and given-up waits, all memory comes back, and readers never
+// hold more than the budget.
 func TestBudgetBalances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(100)
@@ -72,7 +72,7 @@ func TestBudgetBalances(t *testing.T) {
 					if b.take(ctx, n) == nil {
 						b.mu.Lock()
 						if b.free < 0 {
-							t.Error("more is out than there is")
+							t.Error("readers hold more than the budget")
 						}
 						b.mu.Unlock()
 						time.Sleep(time.Duration(rng.IntN(5)) * time.Millisecond)
@@ -89,8 +89,8 @@ func TestBudgetBalances(t *testing.T) {
 	})
 }
 
-// With a backlog in every partition a group holds no more than its budget and what
-// each partition may ask for without waiting.
+// With a backlog in every partition a group holds no more than its budget and the small
+// answer that each partition may ask for without waiting.
 func TestGroupSharesMemory(t *testing.T) {
 	cfg := anyBroker(t)
 	const partitions, each, size = 12, 16, 900_000
@@ -121,7 +121,7 @@ func TestGroupSharesMemory(t *testing.T) {
 				return err
 			}
 			if len(p.queue) == 0 && p.queue != nil {
-				t.Error("messages that were handed out are held")
+				t.Error("the queue still holds messages that Fetch returned")
 			}
 			b := p.f.budget
 			b.mu.Lock()

@@ -1,20 +1,26 @@
 // Package bus carries messages through Kafka.
 //
 // A [Message] lies in a partition of a topic at an offset. Messages of one key
-// are always in one partition, in the order in which they were sent. A
-// [Producer] sends until Kafka has them; what it sent may be there twice, when
-// the answer got lost, so every message needs an identity its readers can drop
-// repeats by. A [Group] divides the partitions of a topic among its members: a
-// generation is the time during which nobody joins or leaves, and a [Partition]
-// is one member's share for one generation. A [Txn] writes what a member makes of a
-// partition, and how far it has read, so that readers see all of it or nothing, and
-// so that a member that has lost the partition writes nothing. A dead letter is a
-// message that could not be used, kept whole with the reason. A [Broker] is Kafka
-// enough for one machine, inside this process.
+// are always in one partition, in the order in which they were sent.
 //
-// Everything that can succeed later is tried again until the context ends;
-// Config.OnRetry hears of it meanwhile. What cannot is an error at once. No call
-// to Kafka is without a deadline.
+// A [Producer] sends until Kafka has the messages. If Kafka's answer gets lost it
+// sends again, so a message may be there twice: every message needs an identity by
+// which its readers drop repeats.
+//
+// A [Group] divides the partitions of a topic among its members. A generation is the
+// time during which no member joins or leaves. A [Partition] is one member's share for
+// one generation.
+//
+// A [Txn] writes what a member makes of a partition, and how far it has read, in one
+// transaction: readers see all of it or nothing. A member that has lost the partition
+// writes nothing.
+//
+// A dead letter is a message that could not be used, kept whole with the reason. A
+// [Broker] is Kafka enough for one machine, inside this process.
+//
+// A call that can succeed later is tried again until the context ends, and
+// Config.OnRetry hears of it meanwhile. An error that trying again does not change is
+// returned at once. Every call to Kafka has a deadline.
 package bus
 
 import (
@@ -65,29 +71,32 @@ type Config struct {
 	// Login is the user and password for SCRAM-SHA-512; nil: no one logs in.
 	Login *credential.Login
 
-	// Retain says for topics by name what Apply has Kafka keep of them, also of those
-	// that are there. It is not modified. A topic without an entry is made with its
-	// default.
+	// Retain says, by the names of topics, how much of each Apply has Kafka keep. It
+	// holds for new and for existing topics. It is not modified. A topic without an
+	// entry is made with its default.
 	Retain map[string]Retain
 
-	// OnRetry, if not nil, is called when a call to Kafka failed and will be tried
-	// again, with what is wrong and for how long it has been, and with a nil error
-	// when one succeeds at last. It may be called by several goroutines at once and
-	// must not block.
+	// The functions that follow may be nil. They may be called by several goroutines at
+	// once and must not block.
+
+	// OnRetry is called when a call to Kafka failed and will be tried again, with the
+	// error and with the time since the first failure. When a call succeeds at last it
+	// is called with a nil error.
 	OnRetry func(err error, since time.Duration)
 
-	// OnStall, if not nil, is called when a reader gets no messages although there
-	// are some, each time it is rebuilt for that, and when they come again. OnGap, if
-	// not nil, is called when a Group finds offsets missing. The same holds for them.
+	// OnStall is called each time a reader is rebuilt because it gets no messages
+	// although there are some, and when they come again.
 	OnStall func(Stall)
-	OnGap   func(Gap)
 
-	// OnDamage, if not nil, is called when ReadFrom, ReadTopic or ReadRange leave out
-	// a message that cannot be read, with its Damage. The same holds for it.
+	// OnGap is called when a Group finds offsets missing.
+	OnGap func(Gap)
+
+	// OnDamage is called when ReadFrom, ReadTopic or ReadRange leave out a message that
+	// cannot be read, with its Damage.
 	OnDamage func(error)
 
-	// OnHeal, if not nil, is called when Partition.Fence found and closed a
-	// transaction that a broker had left open when it stopped. The same holds for it.
+	// OnHeal is called when Partition.Fence found and closed a transaction that a broker
+	// had left open when it stopped.
 	OnHeal func(text string)
 
 	// Network, if not nil, replaces the operating system's network: a simulation brings
@@ -97,8 +106,8 @@ type Config struct {
 	stallAfter time.Duration // 0: the constant; tests are less patient
 }
 
-// Network is a network for Config, and how often a client asks over it without need:
-// a simulation spends most of its time on that.
+// Network is a network for Config. Its times say how often a client asks when nothing has
+// happened: a simulation spends most of its time on such requests.
 type Network struct {
 	Dial        func(ctx context.Context, network, address string) (net.Conn, error)
 	MetadataTTL time.Duration // how old a client's idea of the cluster may be; 0: metadataTTL
@@ -133,23 +142,22 @@ type Header struct {
 	Value []byte
 }
 
-// Message is one message of a topic. In one that was read, Time is when it was
-// sent, in whole milliseconds. Sending sets Partition, Offset and Time by itself and
-// takes no notice of those of the message: Kafka removes by age, and a recording
-// of last year that is sent today must not be too old on arrival. When the thing
-// itself happened belongs in a header.
+// Message is one message of a topic. Partition, Offset and Time are set in a message that
+// was read; Time is when it was sent, in whole milliseconds. Sending ignores them: Kafka
+// removes messages by age, and last year's recording that is sent today must not be too
+// old on arrival. The time of the event itself belongs in a header.
 type Message struct {
 	Topic     string
 	Partition int
 	Offset    int64
 	Key       string
-	Route     string // the partition follows from it in place of Key, if it is not empty; it is not sent
+	Route     string // if not empty, decides the partition instead of Key; it is not sent
 	Time      time.Time
 	Headers   []Header
 	Value     []byte // nil deletes the key from a compacted topic
 
-	// Damage, if not nil, says why what lies at Offset, and perhaps behind it, could
-	// not be read; it wraps ErrDamage. There is no key, header or value then. Only
+	// Damage, if not nil, says why the message at Offset, and perhaps messages behind it,
+	// could not be read. It wraps ErrDamage. Key, headers and value are empty then. Only
 	// Partition.Fetch returns such messages.
 	Damage error
 }
@@ -164,7 +172,7 @@ func (m *Message) Header(key string) []byte {
 	return nil
 }
 
-// route returns what the partition of m follows from.
+// route returns the key that decides the partition of m.
 func (m *Message) route() string { return cmp.Or(m.Route, m.Key) }
 
 // Size returns about how many bytes m takes in a request.

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -17,13 +18,13 @@ import (
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 )
 
-// patience bounds what should take a moment. It is not a measure of speed: on a
-// busy machine Apache Kafka takes that long to come back.
+// patience bounds waits that should take a moment. It does not measure speed: on a busy
+// machine Apache Kafka takes that long to come back.
 var patience = func() time.Duration {
 	if kafkatest.Version() != "" {
 		return 2 * time.Minute
 	}
-	return 30 * time.Second
+	return time.Minute
 }()
 
 func testContext(t testing.TB) context.Context {
@@ -32,7 +33,19 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
-func TestMain(m *testing.M) { os.Exit(kafkatest.Main(m)) }
+// TestMain runs more tests at a time than there are processors, unless -parallel says how
+// many: the parallel ones mostly wait for timeouts and heartbeats.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(kafkatest.Main(m))
+}
 
 // anyBroker returns how to reach a broker without topics: the Apache Kafka that
 // FLANK_KAFKA names, or an embedded one.
@@ -45,8 +58,7 @@ func anyBroker(t testing.TB) Config {
 	return Config{Brokers: []string{kafkatest.Shared(t).Addr}, ClientID: "test"}
 }
 
-// startBroker starts an embedded broker, for tests of its own and those that
-// inject its faults.
+// startBroker starts an embedded broker, for its own tests and for tests that inject faults.
 func startBroker(t testing.TB) (*Broker, Config) {
 	t.Helper()
 	b, err := StartBroker(t.TempDir(), "127.0.0.1:0")
@@ -57,7 +69,7 @@ func startBroker(t testing.TB) (*Broker, Config) {
 	return b, b.Config("test")
 }
 
-// ask sends a request that this package never sends itself.
+// ask sends a request that the package does not send.
 func ask(t testing.TB, cfg Config, req kmsg.Request) kmsg.Response {
 	t.Helper()
 	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...))
@@ -72,7 +84,7 @@ func ask(t testing.TB, cfg Config, req kmsg.Request) kmsg.Response {
 	return res
 }
 
-// createTopic creates a topic as somebody else would, with one setting.
+// createTopic creates a topic as another program would, with one setting.
 func createTopic(t testing.TB, cfg Config, topic string, partitions int32, name, value string) {
 	t.Helper()
 	req := kmsg.NewPtrCreateTopicsRequest()
@@ -85,7 +97,7 @@ func createTopic(t testing.TB, cfg Config, topic string, partitions int32, name,
 	}
 }
 
-// deleteRecords removes what is below offset, as retention would.
+// deleteRecords removes the messages below offset, as retention would.
 func deleteRecords(t testing.TB, cfg Config, topic string, partition int32, offset int64) {
 	t.Helper()
 	req := kmsg.NewPtrDeleteRecordsRequest()
@@ -248,8 +260,8 @@ func TestOffsetsRemoved(t *testing.T) {
 	}
 }
 
-// Others may write in transactions. Their markers are not messages, and a marker
-// at the end does not keep a reader waiting.
+// Other programs may write in transactions. Their markers are not messages, and a reader
+// does not wait at a marker at the end.
 func TestTransactionMarkers(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
@@ -265,14 +277,14 @@ func TestTransactionMarkers(t *testing.T) {
 	}
 }
 
-// How a transaction ends.
+// How inTransaction ends its transaction.
 const (
 	commitIt = iota
 	abortIt
 	leaveOpen
 )
 
-// inTransaction sends messages as this package never does.
+// inTransaction sends messages in one transaction of another client library.
 func inTransaction(t testing.TB, cfg Config, id string, msgs []Message, end int) {
 	t.Helper()
 	ctx := testContext(t)

@@ -12,8 +12,8 @@ const RenewAhead = 30 * 24 * time.Hour
 
 // Certificate is one that connections to Kafka depend on.
 type Certificate struct {
-	Whose    string // "client": this program's; "broker": the broker's, with those that vouch for it
-	Name     string // whom it names, its common name
+	Whose    string // "client" or "broker"
+	Name     string // its common name
 	NotAfter time.Time
 }
 
@@ -24,10 +24,10 @@ func (c Certificate) Left(now time.Time) time.Duration { return c.NotAfter.Sub(n
 // DaysLeft is Left in days.
 func (c Certificate) DaysLeft(now time.Time) float64 { return c.Left(now).Hours() / 24 }
 
-// Certificates returns the certificate of this program, as its file is now, and
-// that of the broker which was connected to last; of the chain that vouches for a
-// broker it is the first to expire. Those that are not used or not known yet are
-// not there.
+// Certificates returns this program's certificate, read from its file now, and the
+// certificate of the broker of the last connection. For a broker it is the certificate
+// of the chain that expires first. Certificates that are not used, or not known yet, are
+// left out.
 func (c Config) Certificates() ([]Certificate, error) {
 	if c.TLS == nil {
 		return nil, nil
@@ -46,12 +46,12 @@ func (c Config) Certificates() ([]Certificate, error) {
 	return found, nil
 }
 
-// noteBroker remembers what a broker has shown.
+// noteBroker remembers the certificates that a broker has shown.
 func (t *TLS) noteBroker(state tls.ConnectionState) {
 	if len(state.VerifiedChains) == 0 {
 		return
 	}
-	// Of several chains that vouch for the broker, the one that lasts longest counts.
+	// If several chains vouch for the broker, the one that lasts longest counts.
 	var last *x509.Certificate
 	for _, chain := range state.VerifiedChains {
 		first := chain[0]

@@ -18,12 +18,12 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// Step is one of the things that must work between this program and a topic.
+// Step is one check of what must work between this program and a topic.
 type Step struct {
 	Name string
 	Run  func(context.Context) (found string, err error) // the error says the cause and the remedy
 
-	// Slow says that a broker which is asked for the first time may need half a minute: it
+	// Slow says that a new broker may need half a minute for the first such request: it
 	// makes the topics in which it keeps groups and transactions.
 	Slow bool
 }
@@ -31,11 +31,11 @@ type Step struct {
 // Needs says what a program does with Kafka.
 type Needs struct {
 	Read, Write []string // topics
-	Group       string   // that it is a member of; empty: none
-	Alike       []string // topics that must have as many partitions as each other; of those that it neither reads nor writes, the ones it may see
+	Group       string   // the program is a member of; empty: none
+	Alike       []string // topics that must have as many partitions as each other; topics that the program neither reads nor writes, and may not see, do not count
 
-	// Transactional is a transactional id like those it uses; empty: it uses none. Name
-	// one that no program has: it is asked about.
+	// Transactional is a transactional id like the program's own; empty: it uses none. No
+	// program may have this id: the check sends a request with it.
 	Transactional string
 }
 
@@ -69,10 +69,10 @@ func Steps(cfg Config, needs Needs) ([]Step, error) {
 type checker struct {
 	cfg    Config
 	needs  Needs
-	broker string // that answers
+	broker string // the one that answers
 }
 
-// any calls f for the brokers until one is well.
+// any calls f for the brokers until it succeeds.
 func (c *checker) any(f func(broker string) (string, error)) (found string, err error) {
 	for _, broker := range c.cfg.Brokers {
 		var one error
@@ -120,8 +120,9 @@ func (c *checker) tls(ctx context.Context) (string, error) {
 		return "", explain(err, c.cfg)
 	}
 	defer secure.Close()
-	// In TLS 1.3 a client hears only afterwards that its certificate is refused: in
-	// place of the answer to its first request, which here asks for versions.
+	// In TLS 1.3 a client learns only after the handshake that the broker refuses its
+	// certificate: the refusal comes instead of the answer to its first request. This
+	// request asks for versions.
 	_ = secure.SetDeadline(time.Now().Add(dialTimeout))
 	_, err = secure.Write([]byte{0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff})
 	if err == nil {
@@ -141,7 +142,7 @@ func (c *checker) tls(ctx context.Context) (string, error) {
 	return strings.Join(found, ", "), nil
 }
 
-// expiry says how long a certificate lasts, with a warning where it is short.
+// expiry says how long a certificate lasts, with a warning if that is short.
 func expiry(c Certificate, now time.Time) string {
 	if c.Left(now) < 0 {
 		return "has expired (renew it)"
@@ -183,8 +184,8 @@ func (c *checker) topics(ctx context.Context) (string, error) {
 	return found, err
 }
 
-// alike reports topics that do not have as many partitions as each other. Partitions are
-// those of the topics that this program reads or writes.
+// alike returns an error if topics do not have as many partitions as each other. Partitions
+// holds the counts of the topics that this program reads or writes.
 func (c *checker) alike(ctx context.Context, partitions map[string]int) error {
 	var others []string
 	for _, t := range c.needs.Alike {
@@ -206,8 +207,8 @@ func (c *checker) alike(ctx context.Context, partitions map[string]int) error {
 	return Agree(partitions, c.needs.Alike)
 }
 
-// sizes reports a topic that does not take the largest messages. It returns false
-// if this program may not read the settings of some, which is no reason to stop.
+// sizes returns an error if a topic does not take the largest messages. Readable reports
+// whether this program may read the settings of all topics; it need not.
 func (c *checker) sizes(ctx context.Context) (readable bool, err error) {
 	req := &kafka.DescribeConfigsRequest{}
 	for _, topic := range c.needs.Write {
@@ -241,7 +242,7 @@ const (
 	mayWrite = 1 << 4
 )
 
-// acl asks what this program may do, without doing it.
+// acl asks the broker what this program may do, without doing it.
 func (c *checker) acl(ctx context.Context) (string, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
@@ -326,9 +327,9 @@ func (c *checker) aclGroup(ctx context.Context) error {
 	return nil
 }
 
-// aclTransactional asks the broker to end a transaction that cannot exist: the request
-// has no producer. Kafka looks first whether this program has the right to write under
-// the id, and then finds no producer for it, which changes nothing.
+// aclTransactional asks the broker to end a transaction that cannot exist: its producer does
+// not exist. Kafka first checks whether this program has the right to write under the id,
+// and then finds no such producer. That changes nothing.
 func (c *checker) aclTransactional(ctx context.Context) error {
 	id := c.needs.Transactional
 	req := kmsg.NewPtrEndTxnRequest()
@@ -350,9 +351,9 @@ func (c *checker) aclTransactional(ctx context.Context) error {
 // unusedProducer is a producer id that no broker gives out: they count up from 0.
 const unusedProducer = math.MaxInt64
 
-// askCoordinator asks the broker that keeps what the request is about. The first
-// request makes Kafka create the topic that this is in, so it is repeated until ctx
-// ends.
+// askCoordinator asks the broker that keeps the group or transaction of the request. The
+// first request makes Kafka create the topic for that, so askCoordinator repeats it until
+// ctx ends.
 func (c *checker) askCoordinator(ctx context.Context, req kmsg.Request, what, setting string) (kmsg.Response, error) {
 	res, err := c.ask(ctx, req)
 	for errors.Is(err, kerr.CoordinatorNotAvailable) {
@@ -368,13 +369,13 @@ func (c *checker) askCoordinator(ctx context.Context, req kmsg.Request, what, se
 	return res, err
 }
 
-// lacks says that a right is missing.
+// lacks returns the error that a right is missing.
 func (c *checker) lacks(right string, err error) error {
 	return errors.New(explainRefusal(fmt.Errorf("bus: %s: %w", right, err), c.cfg))
 }
 
-// clock compares the newest arrival on the topic, in the broker's time, with the
-// clock of this machine. It sees a clock that is behind.
+// clock compares the newest arrival time on the topic, by the broker's clock, with the clock
+// of this machine. It finds a clock that is behind.
 func (c *checker) clock(ctx context.Context) (string, error) {
 	n, err := askPartitions(ctx, c.cfg, TopicWindows)
 	if err != nil {
@@ -386,7 +387,7 @@ func (c *checker) clock(ctx context.Context) (string, error) {
 	topic.Topic = TopicWindows
 	for p := range n {
 		part := kmsg.NewListOffsetsRequestTopicPartition()
-		part.Partition, part.Timestamp = int32(p), -3 // the newest time there is
+		part.Partition, part.Timestamp = int32(p), -3 // the newest time of the partition
 		topic.Partitions = append(topic.Partitions, part)
 	}
 	req.Topics = append(req.Topics, topic)
@@ -409,7 +410,7 @@ func (c *checker) clock(ctx context.Context) (string, error) {
 	return "not behind the broker's", nil
 }
 
-// ask sends a request that the client library does not offer.
+// ask sends a request that kafka-go does not offer.
 func (c *checker) ask(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
 	opts := []kgo.Opt{kgo.SeedBrokers(c.cfg.Brokers...), kgo.Dialer(c.cfg.dial), kgo.RequestRetries(2)}
 	if l := c.cfg.Login; l != nil {

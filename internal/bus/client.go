@@ -25,18 +25,17 @@ const (
 	callTimeout  = 10 * time.Second
 	firstBackoff = 50 * time.Millisecond
 	maxBackoff   = 2 * time.Second
-	rebuildAfter = 3               // failed calls in a row after which connections are made anew
-	absentGrace  = 2 * time.Second // a topic may be unknown so long after it was made, or after a restart
+	rebuildAfter = 3               // failed calls in a row after which the client makes new connections
+	absentGrace  = 2 * time.Second // for so long Kafka may not know a topic after it was made, or after a restart
 )
 
 // client is a connection to Kafka that mends itself.
 type client struct {
 	cfg Config
 
-	accepted atomic.Bool // a broker let us in, once
-	allowed  atomic.Bool // and let us write or read messages
-
-	published atomic.Bool // and write them in a transaction
+	accepted  atomic.Bool // a broker has let this program in
+	allowed   atomic.Bool // a broker has let it write or read messages
+	published atomic.Bool // a broker has let it write in a transaction
 
 	mu  sync.Mutex
 	kc  *kafka.Client
@@ -93,8 +92,8 @@ func (c *client) rebuild(old *kafka.Client) {
 	defer c.mu.Unlock()
 	if c.kc == old {
 		closeKafkaClient(old)
-		// A call that had got the old client, and asks only now, opens connections again,
-		// which nothing would close. It ends by its deadline.
+		// A call that got the old client and uses it only now opens connections again,
+		// which nothing would close. Such a call has ended by its deadline.
 		time.AfterFunc(2*callTimeout, func() { closeKafkaClient(old) })
 		c.kc = newKafkaClient(c.cfg)
 	}
@@ -161,8 +160,8 @@ func (o *outage) over(cfg Config) {
 	*o = outage{}
 }
 
-// sleep waits before the next attempt: twice as long each time, up to maxBackoff,
-// and by chance up to half of that less, so that clients do not knock together.
+// sleep waits before the next attempt: twice as long each time, up to maxBackoff. A
+// random part of up to a half is taken off, so that clients do not all ask at once.
 func (o *outage) sleep(ctx context.Context) error {
 	d := min(firstBackoff<<min(o.failures-1, 10), maxBackoff)
 	t := time.NewTimer(d - rand.N(d/2))
@@ -175,7 +174,7 @@ func (o *outage) sleep(ctx context.Context) error {
 	}
 }
 
-// ended returns the error of ctx, with what had been wrong until then.
+// ended returns the error of ctx with the last failure.
 func (o *outage) ended(ctx context.Context) error {
 	if o.last == nil {
 		return ctx.Err()
@@ -183,8 +182,8 @@ func (o *outage) ended(ctx context.Context) error {
 	return fmt.Errorf("%w after %d attempts: %w", ctx.Err(), o.failures, o.last)
 }
 
-// partitions returns how many partitions topic has, and ErrNoTopic if Kafka has
-// had time enough to know of it and does not.
+// partitions returns how many partitions topic has, or ErrNoTopic if Kafka still does not
+// know the topic after absentGrace.
 func (c *client) partitions(ctx context.Context, topic string) (n int, err error) {
 	var absent time.Time
 	err = c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
@@ -194,7 +193,7 @@ func (c *client) partitions(ctx context.Context, topic string) (n int, err error
 				absent = time.Now()
 			}
 			if time.Since(absent) < absentGrace {
-				return errors.New(err.Error()) // not for good yet
+				return errors.New(err.Error()) // not permanent yet
 			}
 		}
 		return err
@@ -202,8 +201,8 @@ func (c *client) partitions(ctx context.Context, topic string) (n int, err error
 	return n, err
 }
 
-// count is partitions by the client's own idea of the cluster, which is no older
-// than a second, where that knows the topic.
+// count is partitions from the client's cache, which is at most a second old. It asks
+// the brokers if the cache does not know the topic.
 func (c *client) count(ctx context.Context, topic string) (int, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -243,12 +242,12 @@ func askTopics(ctx context.Context, cfg Config, topics ...string) (partitions ma
 	return partitions, nil
 }
 
-// unknownTopic reports whether Kafka, or the client's idea of it, misses a topic.
+// unknownTopic reports whether Kafka, or the client's cache, does not know a topic.
 func unknownTopic(err error) bool {
 	return errors.Is(err, kafka.UnknownTopicOrPartition) || errors.Is(err, protocol.ErrNoTopic) || errors.Is(err, protocol.ErrNoPartition)
 }
 
-// permanentErrors are those that trying again does not change.
+// permanentErrors are the errors that trying again does not change.
 var permanentErrors = []error{
 	ErrNoTopic, ErrTooLarge, errFewer,
 	kafka.MessageSizeTooLarge, kafka.RecordListTooLarge, kafka.InvalidTopic, kafka.InvalidTimestamp,
@@ -257,7 +256,7 @@ var permanentErrors = []error{
 	kafka.InvalidGroupId, kafka.InvalidSessionTimeout,
 }
 
-// permanent reports whether trying again is of no use.
+// permanent reports whether trying again does not help.
 func (c *client) permanent(err error) bool {
 	for _, p := range permanentErrors {
 		if errors.Is(err, p) {
@@ -270,7 +269,7 @@ func (c *client) permanent(err error) bool {
 	return refused(err) && !c.accepted.Load()
 }
 
-// explained is an error in words, with the one it explains behind it.
+// explained is an error in words for the person who runs this program.
 type explained struct {
 	text  string
 	cause error
@@ -280,9 +279,9 @@ func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.cause }
 
 // explain turns an error of the network into words for the person who runs this
-// program. Others are returned as they are.
+// program. It returns other errors as they are.
 func explain(err error, cfg Config) error {
-	var already *explained // by a call within this one that had given up
+	var already *explained // a call within this one has given up
 	if errors.As(err, &already) {
 		return already
 	}
@@ -301,7 +300,7 @@ func explain(err error, cfg Config) error {
 		}
 		text = fmt.Sprintf("bus: no Kafka broker answers at %s (%s): start one or correct `brokers`", brokers, cause)
 	case errors.Is(err, errNotKafka):
-		text = fmt.Sprintf("bus: what answers at %s is not Kafka, or wants TLS: correct `brokers` or set `tls`", brokers)
+		text = fmt.Sprintf("bus: the program that answers at %s is not Kafka, or wants TLS: correct `brokers` or set `tls`", brokers)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		text = fmt.Sprintf("bus: %s closed the connection: the broker went away, or wants TLS or a password", brokers)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
@@ -312,8 +311,8 @@ func explain(err error, cfg Config) error {
 	return &explained{text, err}
 }
 
-// innermost returns the error at the end of the chain, which for errors of the
-// network is the cause without the address.
+// innermost returns the error at the end of the chain. For errors of the network it is
+// the cause without the address.
 func innermost(err error) error {
 	for {
 		next := errors.Unwrap(err)

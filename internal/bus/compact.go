@@ -11,17 +11,17 @@ import (
 // compactEvery is how often the embedded broker compacts topics and removes what is old.
 const compactEvery = 10 * time.Second
 
-// compactor compacts the topics of an embedded broker. Left to itself, kfake takes what
-// an open transaction has written for the newest message of a key and removes the one
-// before; when the transaction is aborted, both are gone. So it is made to compact only
-// while no transaction on such a topic is open.
+// compactor compacts the topics of an embedded broker, and only while no transaction on
+// such a topic is open. By itself, kfake takes a message of an open transaction for the
+// newest of its key and removes the one before; when the transaction is aborted, both are
+// gone.
 type compactor struct {
 	cluster *kfake.Cluster
 	stop    chan struct{}
 	stopped chan struct{}
 
 	mu      sync.Mutex
-	waiting bool // for the next request, to compact before it
+	waiting bool // to compact before the next request
 	over    bool // the broker stops
 }
 
@@ -45,8 +45,8 @@ func (k *compactor) run() {
 	}
 }
 
-// due removes what is old, and has the topics compacted before the next request that
-// finds no transaction open: the broker does nothing else then.
+// due removes old messages. It has the topics compacted before the next request that finds
+// no transaction open: the broker does nothing else at that moment.
 func (k *compactor) due() {
 	k.cluster.ApplyRetention()
 	k.mu.Lock()
@@ -81,7 +81,7 @@ func (k *compactor) settled() bool {
 	return true
 }
 
-// close ends compacting. It returns when the broker may be stopped.
+// close ends compacting. The broker may be stopped when it returns.
 func (k *compactor) close() {
 	k.mu.Lock()
 	k.over = true

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A record stays while the transaction that writes a newer one is open, and after that
-// one is aborted.
+// A record stays while a transaction that writes a newer one is open, and after the
+// transaction is aborted.
 func TestCompactionAndTransactions(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -52,8 +52,8 @@ func TestCompactionAndTransactions(t *testing.T) {
 	}
 }
 
-// A record stays visible if compaction has removed an earlier transaction of its producer,
-// which was aborted, and the mark of its end.
+// A record stays visible if compaction has removed an earlier, aborted transaction of its
+// producer together with the end marker.
 func TestCompactedAbort(t *testing.T) {
 	t.Parallel()
 	b, err := StartBroker(t.TempDir(), "127.0.0.1:0")

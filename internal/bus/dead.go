@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Headers of a dead letter. Those of the message itself follow with
+// Headers of a dead letter. The headers of the message itself follow, with
 // deadOriginal before their keys.
 const (
 	deadReason    = "dead_reason"
@@ -17,12 +17,12 @@ const (
 	deadPartition = "dead_partition"
 	deadOffset    = "dead_offset"
 	deadTime      = "dead_time" // of the message
-	deadCut       = "dead_cut"  // which parts of the message are not whole here: "key", "headers", "value", with commas; absent: all are
-	deadSize      = "dead_size" // bytes of the message's value, where that is cut and they are known
+	deadCut       = "dead_cut"  // parts of the message that the letter does not hold whole: "key", "headers", "value", with commas; absent: none
+	deadSize      = "dead_size" // bytes of the message's value, if it is cut and its size is known
 	deadOriginal  = "original_"
 )
 
-// CutBytes is how much of the value a CutLetter keeps, in bytes.
+// CutBytes is how many bytes of the value a CutLetter keeps.
 const CutBytes = 64 << 10
 
 // maxReason bounds the reason, which may quote a hostile message.
@@ -34,14 +34,14 @@ type deadBounds struct{ key, value, headers int }
 // maxDeadHeaders is how many headers of a message it keeps.
 const maxDeadHeaders = 1000
 
-// wholeBounds are beyond what this program sends. With them, and with deadOverhead, a
-// letter fits its topic whatever the message was.
+// wholeBounds are larger than any message that this program sends. Within them, and with
+// deadOverhead, a letter of any message fits its topic.
 var wholeBounds = deadBounds{key: 32 << 10, value: MaxMessage, headers: 256 << 10}
 
 // DeadLetter returns m as a message for TopicDead: its key, headers and value, the
 // reason why it could not be used, and where it lay. At is when it was set aside. The
-// letter fits its topic whatever m is: of a key, headers and value that are longer than
-// any of this program's it keeps the beginning, and says so.
+// letter of any message fits its topic: it keeps only the beginning of a key, headers or a
+// value that are longer than this program's own, and says so.
 func DeadLetter(m Message, reason string, at time.Time) Message {
 	return letterOf(m, len(m.Value), wholeBounds, reason, at)
 }
@@ -57,13 +57,13 @@ func CutLetter(m Message, reason string, at time.Time) Message {
 // BareLetter is DeadLetter for a message whose body was not read because it is too
 // large or damaged, or that a topic of dead letters with other settings does not take:
 // it says where the message lies, the beginning of its key, and the reason. Size is the
-// length of the value in bytes, below 0 if it is not known. Of m nothing need be set
-// but topic, partition and offset.
+// length of the value in bytes, below 0 if it is not known. Only the topic, partition and
+// offset of m must be set.
 func BareLetter(m Message, size int, reason string, at time.Time) Message {
 	return letterOf(m, size, deadBounds{key: 256}, reason, at)
 }
 
-// letterOf keeps of m, whose value was size bytes long, what the bounds allow.
+// letterOf returns a letter with the parts of m that the bounds allow. The value was size bytes long.
 func letterOf(m Message, size int, b deadBounds, reason string, at time.Time) Message {
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "")
@@ -119,15 +119,15 @@ func boundHeaders(headers []Header, most int) []Header {
 
 // Letter is a dead letter as it is read again.
 type Letter struct {
-	Message Message // as it was: topic, partition, offset, time, headers, key and value
+	Message Message // the original, with its topic, partition, offset, time, headers, key and value
 	Reason  string
 	At      time.Time // when the broker got the letter
-	Cut     string    // the parts of Message that are not whole, such as "value" or "key,headers"; empty: all are
-	Size    int64     // bytes of the value as it was; -1 if they are not known
+	Cut     string    // parts of Message that are not whole, such as "value" or "key,headers"; empty: none
+	Size    int64     // bytes of the original value; -1 if not known
 }
 
-// Whole reports why the message cannot be sent again: the letter does not hold all of
-// it. The error says where the message itself lies.
+// Whole returns an error if the letter does not hold all of the message, which then cannot
+// be sent again. The error says where the message itself lies.
 func (l Letter) Whole() error {
 	if l.Cut == "" {
 		return nil
@@ -140,8 +140,8 @@ func (l Letter) Whole() error {
 	return fmt.Errorf("bus: %s: the message itself lies in topic %s partition %d at offset %d as long as Kafka keeps it", kept, m.Topic, m.Partition, m.Offset)
 }
 
-// OpenLetter is the inverse of DeadLetter, CutLetter and BareLetter. It reports
-// messages that these did not make.
+// OpenLetter is the inverse of DeadLetter, CutLetter and BareLetter. It returns an error
+// for messages that these did not make.
 func OpenLetter(d Message) (Letter, error) {
 	partition, err1 := strconv.Atoi(string(d.Header(deadPartition)))
 	offset, err2 := strconv.ParseInt(string(d.Header(deadOffset)), 10, 64)

@@ -12,14 +12,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// fetcher reads one partition. It takes the answers apart itself, since the client
-// library takes memory for every length that it finds in them, unpacks what is
-// compressed without a bound, and hides which transactions were aborted.
+// fetcher reads one partition. It parses the answers itself: the client library takes
+// memory for every length that it finds in them, unpacks compressed batches without a
+// bound, and hides which transactions were aborted.
 //
-// Windows are read whether or not their transaction has been committed: nothing of
-// ours writes them in one, and a transaction that a stranger leaves open must not
-// hold up the machines. All other topics are read up to the oldest transaction that
-// is open, without what was aborted.
+// Windows are read whether or not their transaction has been committed: Flank does not
+// write them in transactions, and a transaction that another program leaves open must not
+// hold up the machines. All other topics are read up to the oldest open transaction, and
+// aborted messages are left out.
 type fetcher struct {
 	c         *client
 	topic     string
@@ -28,23 +28,23 @@ type fetcher struct {
 	high      int64   // offset behind the newest message that may be read, as of the last fetch
 	budget    *budget // nil: none
 	most      int     // bytes that the next fetch asks for
-	held      int     // bytes of the budget that messages take that are not done with
+	held      int     // bytes of the budget that unfinished messages take
 	busy      bool    // there was much to read last time, or nothing was read yet
 	corrupt   int     // fetches in a row whose first batch had a wrong checksum
 	read      bool    // a fetch has succeeded
-	whole     bool    // offsets that are missing are reported: the topic is not compacted
+	whole     bool    // report missing offsets: the topic is not compacted
 	stall     stallWatch
 }
 
-// committedOnly reports whether a topic is read without what is not committed.
+// committedOnly reports whether only committed messages of a topic are read.
 func committedOnly(topic string) bool { return topic != TopicWindows }
 
 // fetch asks once, waiting up to wait for a message to come, and repeats only
 // failures. It may return no messages.
 //
-// With a budget, a partition that holds nothing and has much to read waits for its
-// share, and then takes what there is at once. One that holds something, or has
-// nothing to read, asks for little and does not wait.
+// With a budget, a partition that holds no messages and has many to read waits for its
+// share, and then asks for a large answer. A partition that holds messages, or has none
+// to read, asks for a small answer and does not wait.
 func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message, err error) {
 	reserved := 0
 	f.most = MaxMessage
@@ -86,7 +86,7 @@ func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message
 	return msgs, err
 }
 
-// done gives back what messages took of the budget.
+// done gives the memory of messages back to the budget.
 func (f *fetcher) done(memory int) {
 	if f.budget != nil {
 		f.held -= memory
@@ -103,8 +103,8 @@ func (f *fetcher) resolve(ctx context.Context, kc *kafka.Client) (int64, error) 
 }
 
 func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Duration) ([]Message, error) {
-	// The bound is that of the partition: where the one of the whole answer ends it, the
-	// embedded broker does not say what was aborted.
+	// PartitionMaxBytes bounds the answer, not MaxBytes: where MaxBytes ends an answer, the
+	// embedded broker does not say which transactions were aborted.
 	req := &fetch.Request{
 		ReplicaID: -1, MaxWaitTime: int32(max(wait, time.Millisecond).Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32, SessionID: -1, SessionEpoch: -1,
 		Topics: []fetch.RequestTopic{{Topic: f.topic, Partitions: []fetch.RequestPartition{{
@@ -144,12 +144,12 @@ func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Dur
 	return out.msgs, nil
 }
 
-// relocate finds a place to go on when the log does not have the offset to be read
-// next. Messages that were removed before they were read are a gap, which the
-// offsets of those that follow show. A log that ends before that offset either
-// belongs to a new topic, which is read from its beginning, or has lost its newest
-// messages, as after a power cut, and is read from its end: what lies before was
-// read.
+// relocate finds a place to go on when the log does not have the offset to be read next.
+//
+// If messages were removed before they were read, reading goes on at the oldest one, and
+// the missing offsets are a gap. A log that ends before the offset either belongs to a new
+// topic, which is read from its beginning, or has lost its newest messages, as after a
+// power cut. Then reading goes on at its end: the messages before it were read.
 func (f *fetcher) relocate(ctx context.Context, kc *kafka.Client) error {
 	first, err := offsetAt(ctx, kc, f.topic, f.partition, FirstOffset)
 	if err != nil {
@@ -175,10 +175,10 @@ func (f *fetcher) relocate(ctx context.Context, kc *kafka.Client) error {
 	return fmt.Errorf("bus: %v", gap)
 }
 
-// recreated reports whether a topic whose log ends before f.next is another one than
-// that in which it was an offset. Kafka gives every topic an id; while this program
-// reads it shows a new topic. Of a position from before nothing says what the id
-// was: a log that begins at 0 and is not half as long is taken for a new one.
+// recreated reports whether a topic whose log ends before f.next was removed and made
+// again. Kafka gives every topic an id, which shows it for positions of this run. The id of
+// a position from an earlier run is not known: then a log that begins at 0 and ends before
+// half of f.next counts as new.
 func (f *fetcher) recreated(ctx context.Context, first, end int64) bool {
 	f.c.mu.Lock()
 	before := f.c.ids[f.topic]
@@ -191,7 +191,7 @@ func (f *fetcher) recreated(ctx context.Context, first, end int64) bool {
 	return first == 0 && end < f.next/2
 }
 
-// topicID is what Kafka gives to a topic when it is made; zero if it is not known.
+// topicID is the id that Kafka gives a new topic; zero if it is not known.
 type topicID [16]byte
 
 // learnID remembers the id that a topic has when reading begins.

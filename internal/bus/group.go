@@ -32,12 +32,12 @@ type Group struct {
 	OnGeneration func(partitions int)
 
 	// Protocol, if not empty, is the name under which the members agree on how to divide
-	// the partitions. Kafka lets only members with the same name into a group. Another one
-	// waits until they have left, and OnRetry says so.
+	// the partitions. Kafka lets only members with the same name into a group. A member
+	// with another name waits until they have left, and OnRetry says so.
 	Protocol string
 }
 
-// ownProtocol divides partitions by ranges, under a name of its own.
+// ownProtocol divides partitions by ranges, under another name.
 type ownProtocol struct {
 	kafka.RangeGroupBalancer
 	name string
@@ -46,8 +46,8 @@ type ownProtocol struct {
 // ProtocolName implements kafka.GroupBalancer.
 func (p ownProtocol) ProtocolName() string { return p.name }
 
-// balancers returns how the members may divide the partitions; nil means as the client
-// library does.
+// balancers returns how the members may divide the partitions. Nil means the client
+// library's default.
 func (g *Group) balancers() []kafka.GroupBalancer {
 	if g.Protocol == "" {
 		return nil
@@ -68,15 +68,14 @@ func NewGroup(cfg Config, name, topic string) (*Group, error) {
 
 // Run joins the group and calls handle, in a goroutine of its own, for each
 // partition of each generation this member gets. The context of handle ends with
-// the generation; handle must return soon then, since nobody gets the partition
-// before. What it reads begins behind what was last committed, or at the first
-// message of the topic.
+// the generation. Handle must return soon then: no member gets the partition
+// before. It reads from the last committed position, or from the first message of
+// the topic.
 //
-// Run goes on through rebalances and failures until ctx ends, and returns its
-// error; handle has returned everywhere by then. If handle returns without need,
-// this member ends the generation and joins the next: after nil, after ErrLost and
-// after the error of its own context that is all. Any other error of handle ends
-// Run, which returns it.
+// Run goes on through rebalances and failures until ctx ends, and returns the error of
+// ctx when every handle has returned. If a handle returns nil, ErrLost or the error of its
+// own context earlier, this member ends the generation and joins the next. Any other error
+// of handle ends Run, which returns it.
 func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Partition) error) error {
 	c, err := newClient(g.cfg)
 	if err != nil {
@@ -107,8 +106,8 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 	return context.Cause(r.ctx)
 }
 
-// leave takes the member out of the group. A member that is just joining cannot
-// leave before the others have joined too; it is left to the session timeout.
+// leave takes the member out of the group. A member that is joining cannot leave before
+// the others have joined too: the broker removes it when its session ends.
 func leave(cg *kafka.ConsumerGroup) {
 	done := make(chan struct{})
 	go func() {
@@ -183,12 +182,12 @@ func (r *groupRun) keptOut(cause error) error {
 	members, err := groupMembers(ctx, r.c.get(), r.group.name, r.group.topic)
 	who := strings.Join(members, ", ")
 	if err != nil || who == "" { // they may have left by now
-		who = "kafka-consumer-groups.sh --describe --members names them"
+		who = "kafka-consumer-groups.sh --describe --members lists them"
 	}
 	return fmt.Errorf("bus: group %s has members of another release, and Kafka lets this program in when they have left: stop them (%s): %w", r.group.name, who, cause)
 }
 
-// groupMembers returns the members of a group that read a topic: client ids and hosts.
+// groupMembers returns the client ids and hosts of the members of a group that read a topic.
 func groupMembers(ctx context.Context, kc *kafka.Client, group, topic string) (members []string, err error) {
 	res, err := kc.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
 	if err != nil {
@@ -196,7 +195,7 @@ func groupMembers(ctx context.Context, kc *kafka.Client, group, topic string) (m
 	}
 	for _, one := range res.Groups {
 		if errors.Is(one.Error, kafka.GroupIdNotFound) {
-			continue // or of a protocol that monitors do not speak
+			continue // or the group has a protocol that monitors do not speak
 		}
 		if one.Error != nil {
 			return nil, fmt.Errorf("bus: group %s: %w", group, one.Error)
@@ -229,7 +228,7 @@ func (r *groupRun) serve(gctx context.Context, p *Partition) {
 		if r.group.cfg.OnRetry != nil {
 			r.group.cfg.OnRetry(err, 0)
 		}
-		select { // a coordinator that is not well is not asked again at once
+		select { // do not ask a coordinator that fails again at once
 		case <-time.After(joinBackoff):
 		case <-ctx.Done():
 		}
@@ -245,11 +244,11 @@ type Partition struct {
 	topic string
 	f     fetcher
 	queue []Message // fetched, not yet returned
-	given int       // bytes that the messages take that Fetch returned last
+	given int       // bytes of the messages that Fetch returned last
 	lost  error     // why nothing may be read or committed any more
 
-	// OnFetched, if not nil, is called in Fetch whenever the broker has answered, also if
-	// no message has come, with the offset behind the newest message.
+	// OnFetched, if not nil, is called in Fetch whenever the broker has answered, even
+	// without a message. Its argument is the offset behind the newest message.
 	OnFetched func(end int64)
 }
 
@@ -261,15 +260,15 @@ func (p *Partition) ID() int { return p.f.partition }
 func (p *Partition) Generation() int { return int(p.gen.ID) }
 
 // Next returns the offset of the message that is fetched next. Negative means the
-// first one there is.
+// partition's first message.
 func (p *Partition) Next() int64 { return p.f.next }
 
 // Fetch returns the next messages in order, at least one and at most most. It
-// waits for the first until ctx ends, and for more no longer than wait. The
-// messages are the caller's, but those that it holds when it calls Fetch again are no
-// longer counted in what all partitions of the group may take in memory. A message
-// that cannot be read has Damage. After a failed Commit or Publish Fetch returns
-// ErrLost.
+// waits for the first until ctx ends, and for more no longer than wait. A message that
+// cannot be read has Damage. After a failed Commit or Publish Fetch returns ErrLost.
+//
+// The messages are the caller's. They count against the memory of the group's partitions
+// until the next call of Fetch, even if the caller still holds them.
 func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]Message, error) {
 	p.f.done(p.given)
 	p.given = 0
@@ -285,12 +284,12 @@ func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]
 			break
 		}
 		if err := p.fill(ctx, left); err != nil {
-			break // what is here is good; the next Fetch says the same
+			break // the messages in the queue are good; the next Fetch fails again
 		}
 	}
 	n := min(most, len(p.queue))
 	msgs := slices.Clone(p.queue[:n])
-	clear(p.queue[:n]) // what the caller is done with must not be held here
+	clear(p.queue[:n]) // do not hold messages that the caller is done with
 	if p.queue = p.queue[n:]; len(p.queue) == 0 {
 		p.queue = nil
 	}
@@ -315,11 +314,11 @@ func (p *Partition) fill(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// Commit says that every message below offset is done with: whoever gets the
-// partition next begins there. Commit what is durable elsewhere, never before. An
-// error, which is ErrLost, means that somebody else may have the partition
-// already: the handler must return. Commit takes no notice of the end of its
-// context, so that a handler that is stopping can commit what it has done.
+// Commit says that every message below offset is done with: the next owner of the
+// partition begins there. Commit only what is durable elsewhere. An error, which is
+// ErrLost, means that another member may have the partition already: the handler must
+// return. Commit ignores the end of its context, so a handler that is stopping can
+// commit its work.
 func (p *Partition) Commit(_ context.Context, offset int64) error {
 	if p.lost != nil {
 		return p.lost

@@ -13,10 +13,12 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
-// collector is a handler that commits what it has read.
+// collector is a handler that commits after every fetch.
 type collector struct {
 	mu     sync.Mutex
 	got    []string
@@ -203,8 +205,8 @@ func TestGroupRebalances(t *testing.T) {
 	}
 }
 
-// Members with different protocols are never in a group together. The one that comes
-// later hears which members keep it out, and takes over by itself when they have left.
+// Members with different protocols are never in a group together. The later member hears
+// which members keep it out, and takes over when they have left.
 func TestProtocolsKeepApart(t *testing.T) {
 	t.Parallel()
 	cfg := anyBroker(t)
@@ -218,7 +220,7 @@ func TestProtocolsKeepApart(t *testing.T) {
 		send(t, p, msgs)
 		handled.waitFor(t, msgs)
 	}
-	refused := make(chan error, 1) // the last error that a member was told, if it was
+	refused := make(chan error, 1) // an error that a member heard
 	hearing := func(client string) Config {
 		c := cfg
 		c.ClientID = client
@@ -276,7 +278,7 @@ func TestHandlerErrorEndsRun(t *testing.T) {
 	}
 }
 
-// After a failed commit the partition is read no further, and the next generation
+// After a failed commit the member reads no further in the partition. The next generation
 // begins behind the last commit that succeeded.
 func TestFailedCommitStopsThePartition(t *testing.T) {
 	t.Parallel()
@@ -320,13 +322,13 @@ func TestFailedCommitStopsThePartition(t *testing.T) {
 	}
 }
 
-// failing is a fault: so many requests of a kind get an error.
+// failing returns a fault: count requests of a kind get an error.
 func failing(key kmsg.Key, err *kerr.Error, count int) kfake.Fault {
 	return kfake.Fault{Keys: []kmsg.Key{key}, Err: err, Count: count}
 }
 
-// eachFault runs test for every fault, each with a broker of its own. The fault begins
-// when test calls inject, and test fails if it never happened.
+// eachFault runs test for every fault, each with a new broker. The fault begins when test
+// calls inject. The test fails if the fault never happened.
 func eachFault(t *testing.T, partitions int, faults map[string]kfake.Fault, test func(t *testing.T, cfg Config, inject func() *kfake.FaultHandle, count int)) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -339,13 +341,13 @@ func eachFault(t *testing.T, partitions int, faults map[string]kfake.Fault, test
 				return handle
 			}, fault.Count)
 			if handle.Hits() == 0 {
-				t.Error("the fault did not happen: the test has no teeth")
+				t.Error("the fault did not happen, so the test shows nothing")
 			}
 		})
 	}
 }
 
-// A group goes on by itself after whatever the broker answers, and loses nothing.
+// A group goes on after any of the broker's errors, and loses no message.
 func TestGroupThroughFaults(t *testing.T) {
 	t.Parallel()
 	eachFault(t, 2, map[string]kfake.Fault{
@@ -366,22 +368,144 @@ func TestGroupThroughFaults(t *testing.T) {
 			send(t, p, windows("a", sent, sent+10))
 			send(t, p, windows("b", sent, sent+10))
 			c.wait(t, sent+20)
-			time.Sleep(50 * time.Millisecond) // until the next heartbeat, say
+			time.Sleep(50 * time.Millisecond) // until the next heartbeat, for example
 			if sent > 2000 {
-				t.Fatal("the fault did not happen: the test has no teeth")
+				t.Fatal("the fault did not happen, so the test shows nothing")
 			}
 		}
 	})
 }
 
-// A group tells the broker the times that were measured to be right: after a
-// broker's restart a group waits one session, and a member that is silent for a
-// session has left.
-func TestGroupTimes(t *testing.T) {
+// joinRequest is a request to join the group of runGroup.
+func joinRequest(member string) *kmsg.JoinGroupRequest {
+	req := kmsg.NewPtrJoinGroupRequest()
+	req.Group, req.MemberID, req.ProtocolType = "tcm-test", member, "consumer"
+	req.SessionTimeoutMillis, req.RebalanceTimeoutMillis = int32(session.Milliseconds()), int32(rebalance.Milliseconds())
+	topics := kmsg.NewConsumerMemberMetadata()
+	topics.Topics = []string{TopicWindows}
+	protocol := kmsg.NewJoinGroupRequestProtocol()
+	protocol.Name, protocol.Metadata = "range", topics.AppendTo(nil)
+	req.Protocols = append(req.Protocols, protocol)
+	return req
+}
+
+// olderClient returns a client that sends requests of Kafka 2.0, as kafka-go does: a new
+// member is in the group with its first request to join.
+func olderClient(t *testing.T, cfg Config) *kgo.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...), kgo.MaxVersions(kversion.V2_0_0()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+// Members that are killed while they join lose their partitions to the others.
+func TestKilledWhileJoining(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
+	apply(t, cfg, 4)
+	g, err := NewGroup(cfg, "tcm-test", TopicWindows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shares := make(chan int, 100)
+	g.OnGeneration = func(partitions int) { shares <- partitions }
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	killed := make(chan struct{})
+	go g.Run(ctx, func(gctx context.Context, _ *Partition) error {
+		<-gctx.Done()
+		select {
+		case <-killed: // they join before this member does
+		case <-ctx.Done():
+		}
+		return gctx.Err()
+	})
+	if n := <-shares; n != 4 {
+		t.Fatalf("the only member has %d partitions, want 4", n)
+	}
+	const doomed = 5
+	joining := make(chan bool, doomed)
+	b.cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		if req.GetVersion() == 3 { // kafka-go sends version 2
+			joining <- true
+		}
+		return nil, nil, false
+	})
+	var clients []*kgo.Client
+	for range doomed {
+		cl := olderClient(t, cfg)
+		clients = append(clients, cl)
+		go cl.Request(ctx, joinRequest(""))
+	}
+	for range doomed {
+		<-joining
+	}
+	for _, cl := range clients {
+		cl.Close()
+	}
+	time.Sleep(100 * time.Millisecond) // until the broker has seen the connections end
+	close(killed)
+	for have := -1; have != 4; {
+		select {
+		case have = <-shares:
+		case <-ctx.Done():
+			t.Fatalf("the member that lives has %d partitions, want 4", have)
+		}
+	}
+}
+
+// If a member sends heartbeats but does not join again, the others wait for less than the
+// 36 s after which kafka-go tries again: each attempt restarts the wait.
+func TestSilentMemberIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	_, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	ctx, cancel := context.WithTimeout(testContext(t), 20*time.Second)
+	defer cancel()
+	silent := olderClient(t, cfg)
+	res, err := silent.Request(ctx, joinRequest(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := res.(*kmsg.JoinGroupResponse)
+	sync := kmsg.NewPtrSyncGroupRequest()
+	sync.Group, sync.MemberID, sync.Generation = "tcm-test", joined.MemberID, joined.Generation
+	if res, err := silent.Request(ctx, sync); err != nil || res.(*kmsg.SyncGroupResponse).ErrorCode != 0 {
+		t.Fatal(res, err)
+	}
+	go func() {
+		beat := kmsg.NewPtrHeartbeatRequest()
+		beat.Group, beat.MemberID, beat.Generation = "tcm-test", joined.MemberID, joined.Generation
+		for ctx.Err() == nil {
+			_, _ = silent.Request(ctx, beat)
+			time.Sleep(time.Second)
+		}
+	}()
+	g, err := NewGroup(cfg, "tcm-test", TopicWindows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("it has joined")
+	if err := g.Run(ctx, func(context.Context, *Partition) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("the new member still waits for the silent one: %v", err)
+	}
+}
+
+// A group sends the broker its session and rebalance timeouts. After a restart of the
+// broker a group waits for one session. A member that is silent for a session has left.
+func TestGroupTimes(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1)) // the embedded broker changes the times
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	cfg := Config{Brokers: cluster.ListenAddrs(), ClientID: "test"}
 	apply(t, cfg, 1)
 	joined := make(chan *kmsg.JoinGroupRequest, 10)
-	b.cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
+	cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		joined <- req.(*kmsg.JoinGroupRequest)
 		return nil, nil, false
 	})
@@ -393,6 +517,6 @@ func TestGroupTimes(t *testing.T) {
 	}
 	kc := newKafkaClient(cfg)
 	if ttl := kc.Transport.(*kafka.Transport).MetadataTTL; ttl != time.Second {
-		t.Errorf("leaders are asked for every %v", ttl)
+		t.Errorf("the client asks for leaders every %v", ttl)
 	}
 }

@@ -20,17 +20,17 @@ var (
 
 // Grow gives the topics of machines the given number of partitions, and moves the
 // records of TopicState to the partition that their machine's windows go to from then
-// on. Nothing else is moved: a window, result or alert stays where it is. Positions of
+// on. It moves nothing else: a window, result or alert stays where it is. Positions of
 // groups stay valid; every group reads a new partition from its first message.
 //
-// Order makes it safe to interrupt. The topic of the windows is raised last, so until
-// all is done the topics disagree, with which no monitor starts; a record is copied
-// before it is removed. Called again, Grow does what is left.
+// Grow may be interrupted. It raises the topic of the windows last: until then the topics
+// disagree, and no monitor starts. It copies a record before it removes the old one. Called
+// again, Grow does the rest.
 //
 // Grow changes nothing and returns ErrRunning while a group that reads windows has
-// members or windows arrive, and, without force, ErrUnfinished while a group has windows
-// left to judge or commands to answer: these stay in their old partition, which no longer
-// has their machine's state. It calls say with a line for each step.
+// members or windows arrive. Without force it returns ErrUnfinished while a group has
+// windows left to judge or commands to answer: these stay in their old partition, which no
+// longer has their machine's state. Grow calls say with a line for each step.
 func Grow(ctx context.Context, cfg Config, partitions int, force bool, say func(step string)) error {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -106,8 +106,7 @@ func (g *grower) count(ctx context.Context) (counts map[string]int, err error) {
 	return counts, err
 }
 
-// raise gives a topic more partitions, if it has less than it should, and waits until
-// Kafka knows them.
+// raise gives a topic that has too few partitions more, and waits until Kafka knows them.
 func (g *grower) raise(ctx context.Context, topic string) (done bool, err error) {
 	before := g.counts[topic]
 	if before == g.partitions {
@@ -146,7 +145,7 @@ func (g *grower) raise(ctx context.Context, topic string) (done bool, err error)
 	return true, nil
 }
 
-// groups returns the names of all groups, in order.
+// groups returns the names of all groups, sorted.
 func (g *grower) groups(ctx context.Context) (names []string, err error) {
 	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		res, err := kc.ListGroups(ctx, &kafka.ListGroupsRequest{})
@@ -214,14 +213,15 @@ func (g *grower) checkGroups(ctx context.Context) error {
 	return g.leaveBehind(behind)
 }
 
-// leaveBehind reports groups that have something left to do, unless that may be so.
+// leaveBehind returns an error if groups have windows or commands left, unless that is
+// harmless or forced.
 func (g *grower) leaveBehind(behind []string) error {
 	if len(behind) == 0 {
 		return nil
 	}
 	text := strings.Join(behind, "; ")
 	switch {
-	case g.counts[TopicWindows] == g.partitions: // someone else raised it: no monitor can judge them before the other topics follow
+	case g.counts[TopicWindows] == g.partitions: // another program raised it: no monitor can judge them before the other topics follow
 		g.say("note     " + text + ": what arrived before " + TopicWindows + " was raised may lie in another partition than its machine's state")
 	case g.force:
 		g.say("forced   " + text + ": these stay in their partitions and meet no state of their machine there")
@@ -232,7 +232,7 @@ func (g *grower) leaveBehind(behind []string) error {
 	return nil
 }
 
-// unfinished says what a group has not done; it is empty if there is nothing.
+// unfinished returns the windows and commands that a group has left, in words; empty if none.
 func unfinished(windows, commands int64) string {
 	var parts []string
 	if windows > 0 {
@@ -244,8 +244,8 @@ func unfinished(windows, commands int64) string {
 	return strings.Join(parts, " and ")
 }
 
-// comeBack sets the positions of a group without members that lie behind the end of a
-// topic, whose end Kafka has lost, to that end. Once more partitions are there, a monitor
+// comeBack handles topics whose end Kafka has lost: it sets the positions of a group without
+// members that lie behind the end to the end. Otherwise, after partitions are added, a monitor
 // would take the shorter topic for a new one and judge its windows a second time.
 func (g *grower) comeBack(ctx context.Context, group string, topics ...backlog) error {
 	for _, u := range topics {
@@ -265,7 +265,7 @@ func (g *grower) comeBack(ctx context.Context, group string, topics ...backlog) 
 	return nil
 }
 
-// members returns who of a group reads windows: client ids and hosts.
+// members returns the client ids and hosts of the members of a group that read windows.
 func (g *grower) members(ctx context.Context, group string) (members []string, err error) {
 	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		members, err = groupMembers(ctx, kc, group, TopicWindows)
@@ -274,7 +274,7 @@ func (g *grower) members(ctx context.Context, group string) (members []string, e
 	return members, err
 }
 
-// backlog is what a group without members has to read of a topic.
+// backlog is the part of a topic that a group without members has not read.
 type backlog struct {
 	topic  string
 	left   int64                // messages that the group has not committed
@@ -282,8 +282,8 @@ type backlog struct {
 	beyond []kafka.OffsetCommit // ends of the partitions that the group had read further
 }
 
-// unread returns what a group has to read of a topic. In a partition without a position a group begins with the first
-// message, but monitors begin with commands at the end.
+// unread returns the part of a topic that a group has not read. In a partition without a
+// position a group begins at the first message; with commands, monitors begin at the end.
 func (g *grower) unread(ctx context.Context, group, topic string) (u backlog, err error) {
 	n := g.counts[topic]
 	ask := &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: make([]int, n)}}
@@ -333,7 +333,7 @@ func (g *grower) unread(ctx context.Context, group, topic string) (u backlog, er
 	return u, err
 }
 
-// checkArrivals reports that windows arrive.
+// checkArrivals returns ErrRunning if windows arrive.
 func (g *grower) checkArrivals(ctx context.Context) error {
 	before, err := g.windows(ctx)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// stateSeparator parts the keys of TopicState: GROUP, MACHINE and, of a tool, more.
-// Keys of older programs are the machine alone.
+// stateSeparator separates the parts of a key of TopicState: GROUP, MACHINE and, for a
+// tool, more. A key of an older program is the machine alone.
 const stateSeparator = "\x1f"
 
-// stateMachine returns the machine that a record of TopicState is of.
+// stateMachine returns the machine that a record of TopicState belongs to.
 func stateMachine(key string) string {
 	if parts := strings.SplitN(key, stateSeparator, 3); len(parts) > 1 {
 		return parts[1]
@@ -31,8 +31,8 @@ type stateRecord struct {
 	at        time.Time // when it arrived
 }
 
-// moveState copies the last record of every key to the partition it belongs to, if it is
-// not there yet, and then removes it from the others.
+// moveState copies the last record of every key to its own partition, if it is not there
+// yet, and then removes it from the others.
 func (g *grower) moveState(ctx context.Context) (moved bool, err error) {
 	all, err := g.readState(ctx)
 	if err != nil {
@@ -79,8 +79,8 @@ func (g *grower) moveState(ctx context.Context) (moved bool, err error) {
 	return true, nil
 }
 
-// readState returns for every key of TopicState where its last message lies, in each
-// partition that has one that is not removed.
+// readState returns, for every key of TopicState, the place of its last message in each
+// partition. Removed keys are left out.
 func (g *grower) readState(ctx context.Context) (map[string][]stateRecord, error) {
 	all := make(map[string][]stateRecord)
 	for p := range g.partitions {
@@ -106,8 +106,8 @@ func (g *grower) readState(ctx context.Context) (map[string][]stateRecord, error
 	return all, nil
 }
 
-// checkTransactions reports a transaction that is open: what was written behind its
-// beginning cannot be read yet.
+// checkTransactions waits for open transactions: records behind the beginning of one cannot
+// be read yet.
 func (g *grower) checkTransactions(ctx context.Context, partition int) error {
 	return g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		end, err := offsetAt(ctx, kc, TopicState, partition, LastOffset)
@@ -115,14 +115,14 @@ func (g *grower) checkTransactions(ctx context.Context, partition int) error {
 			return err
 		}
 		stable, err := stableEnd(ctx, kc, TopicState, partition)
-		if err == nil && stable < end { // the broker ends it when its time is over
+		if err == nil && stable < end { // the broker ends it at its timeout
 			err = fmt.Errorf("bus: topic %s partition %d: a transaction is open, perhaps of a monitor that was killed: waiting until Kafka ends it", TopicState, partition)
 		}
 		return err
 	})
 }
 
-// copyState copies records of one partition to those they belong to.
+// copyState copies records of one partition to the partitions they belong to.
 func (g *grower) copyState(ctx context.Context, partition int, records []stateRecord) error {
 	wanted := make(map[int64]bool)
 	for _, r := range records {
@@ -179,7 +179,7 @@ func (g *grower) removeState(ctx context.Context, records []stateRecord) error {
 	return nil
 }
 
-// put writes messages to one partition of TopicState, whatever their keys.
+// put writes messages to one partition of TopicState and ignores their keys.
 func (g *grower) put(ctx context.Context, partition int, msgs []Message) error {
 	return g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		records := make([]kafka.Record, len(msgs))

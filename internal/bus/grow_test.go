@@ -16,7 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/golden"
 )
 
-// grow calls Grow without its pause, and returns what it says.
+// grow calls Grow without its pause, and returns the lines that Grow says.
 func grow(t *testing.T, ctx context.Context, cfg Config, partitions int, force bool) (said []string, err error) {
 	t.Helper()
 	c, err := newClient(cfg)
@@ -38,7 +38,7 @@ func mustGrow(t *testing.T, cfg Config, partitions int) []string {
 	return said
 }
 
-// stateKeys are the keys of two groups' records and of an older program's.
+// stateKeys returns keys of two groups and of an older program.
 func stateKeys(machines int) (keys []string) {
 	for i := range machines {
 		m := fmt.Sprintf("acme/spore/bay2/line1/m%02d", i)
@@ -50,7 +50,7 @@ func stateKeys(machines int) (keys []string) {
 }
 
 // putState writes records of TopicState to the partitions that their machines' windows go
-// to, of so many.
+// to, out of the given number of partitions.
 func putState(t *testing.T, cfg Config, partitions int, value string, keys ...string) {
 	t.Helper()
 	c, err := newClient(cfg)
@@ -70,7 +70,7 @@ func putState(t *testing.T, cfg Config, partitions int, value string, keys ...st
 	}
 }
 
-// stateNow returns the last value of every key that is not removed, by partition.
+// stateNow returns, by partition, the last value of every key that is not removed.
 func stateNow(t *testing.T, cfg Config) map[int]map[string]string {
 	t.Helper()
 	now := make(map[int]map[string]string)
@@ -89,8 +89,8 @@ func stateNow(t *testing.T, cfg Config) map[int]map[string]string {
 	return now
 }
 
-// checkState fails unless every record is in the partition that its machine's windows go
-// to, with the value it had, and nowhere else.
+// checkState fails the test unless every record is, unchanged, in the partition that its
+// machine's windows go to, and in no other.
 func checkState(t *testing.T, cfg Config, partitions int, value string, keys []string) {
 	t.Helper()
 	left := slices.Clone(keys)
@@ -119,9 +119,10 @@ func counts(t *testing.T, cfg Config) (text []string) {
 	return text
 }
 
-// A topic that grows twice: every record of two groups and of an older program follows its
-// machine, whose windows both groups judge from there.
+// When a topic grows twice, every record of two groups and of an older program follows its
+// machine. Both groups judge the machine's windows in the new partition.
 func TestGrow(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 2)
 	keys := stateKeys(12)
@@ -168,16 +169,17 @@ func TestGrow(t *testing.T) {
 	c.wait(t, len(more))
 	stop()
 
-	mustGrow(t, cfg, 6) // some machines go back to where they were first
+	mustGrow(t, cfg, 6) // some machines go back to their first partition
 	checkState(t, cfg, 6, "now", keys)
 	if _, err := grow(t, testContext(t), cfg, 4, false); err == nil || !strings.Contains(err.Error(), "has 6 partitions, and Kafka cannot take any away") {
 		t.Errorf("fewer: %v", err)
 	}
 }
 
-// Interrupted after any request that changes something, the topics disagree, which a check
-// reports with the remedy, and the next call does what is left.
+// If Grow is interrupted after any request that changes something, the topics disagree. A
+// check reports that with the remedy, and the next call of Grow does the rest.
 func TestGrowInterrupted(t *testing.T) {
+	t.Parallel()
 	keys := stateKeys(3)
 	finished := false
 	for after := 1; !finished; after++ {
@@ -204,7 +206,7 @@ func TestGrowInterrupted(t *testing.T) {
 		if n, err := askTopics(testContext(t), cfg, MachineTopics()...); err != nil {
 			t.Fatal(err)
 		} else if n[TopicWindows] == 3 {
-			checkState(t, cfg, 3, "now", keys) // monitors may start from here on
+			checkState(t, cfg, 3, "now", keys) // monitors may start now
 		} else if n[TopicAlerts] == 3 {
 			checkStepsOf(t, cfg, monitorNeeds, "topics", "run `ingest topics grow --partitions 3`")
 		} else if n[TopicState] == 3 {
@@ -225,9 +227,10 @@ func TestGrowInterrupted(t *testing.T) {
 	}
 }
 
-// A record that lies where it belongs is newer than one that was left behind, whatever the
-// clocks of the programs that wrote them.
+// A record in its own partition is newer than one in another partition. The clocks of the
+// programs that wrote them do not matter.
 func TestGrowAfterOthersRaised(t *testing.T) {
+	t.Parallel()
 	_, cfg := startBroker(t)
 	apply(t, cfg, 3)
 	machine := "acme/spore/bay2/line1/m00"
@@ -279,9 +282,10 @@ func putAt(t *testing.T, cfg Config, partition int, key, value string) {
 	}
 }
 
-// While programs use the topics, nothing is changed, and the error says which programs and
-// what to do.
+// While programs use the topics, Grow changes nothing. The error names the programs and the
+// remedy.
 func TestGrowRefuses(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 2)
 	keys := stateKeys(3)
@@ -366,8 +370,8 @@ func TestGrowRefuses(t *testing.T) {
 	checkState(t, cfg, 4, "now", keys)
 }
 
-// A group that had read more of a partition than the broker still has goes on at its end,
-// before more partitions make the topic look new.
+// If a group has read more of a partition than the broker still has, Grow sets its position to
+// the end, before more partitions make the topic look new.
 func TestGrowAfterALostTail(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
@@ -392,14 +396,14 @@ func TestGrowAfterALostTail(t *testing.T) {
 	}
 }
 
-// A transaction that is open hides what was written behind its beginning, so its end is
-// waited for.
+// An open transaction hides the records behind its beginning, so Grow waits for its end.
 func TestGrowWaitsForTransactions(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	keys := stateKeys(2)
 	putState(t, cfg, 1, "now", keys...)
-	open := 3 // looks at which the transaction is still open
+	open := 3 // for so many looks the transaction is open
 	b.cluster.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		b.cluster.KeepControl()
 		ask := req.(*kmsg.ListOffsetsRequest)

@@ -12,14 +12,14 @@ const maxResponse = 64 << 20
 // errNotKafka says that the other end does not speak Kafka's protocol.
 var errNotKafka = errors.New("answer is not Kafka's protocol")
 
-// guardedConn watches the length that precedes every response, and fails as soon
-// as what comes cannot be Kafka: the client library would take the first bytes of
-// a web server's answer for the length of an array and reserve gigabytes for it.
+// guardedConn checks the length before every response and fails if it cannot come from
+// Kafka. The client library would take the first bytes of a web server's answer for the
+// length of an array and reserve gigabytes for it.
 type guardedConn struct {
 	net.Conn
 	length [4]byte
-	have   int // bytes of length that have come
-	left   int // bytes of the response still to come
+	have   int // bytes of length read so far
+	left   int // bytes of the response not read yet
 }
 
 func (c *guardedConn) Read(b []byte) (int, error) {

@@ -20,8 +20,8 @@ type streamConn struct {
 func (c *streamConn) Read(b []byte) (int, error) { return c.Reader.Read(b) }
 func (c *streamConn) Close() error               { c.closed = true; return nil }
 
-// Responses pass, however the network cuts them; the first length that cannot be
-// one ends the connection.
+// Responses pass in pieces of any size. The first length that is not possible ends the
+// connection.
 func TestGuardedConn(t *testing.T) {
 	var good []byte
 	for _, n := range []int{0, 1, 5, 70_000} {

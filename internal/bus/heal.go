@@ -14,18 +14,18 @@ const (
 	// stuckAfter is how long readers of committed messages must see no progress
 	// before a transaction counts as left open for ever.
 	stuckAfter = 100 * time.Millisecond
-	// healLooks is how often it is looked whether it is closed.
+	// healLooks is how often healIfStuck looks whether it has closed the transaction.
 	healLooks = 10
 )
 
-// healIfStuck closes what a broker that was killed left of this partition's last
-// transaction. Apache Kafka that stops in the middle of a commit may say afterwards
-// that the commit is done without having told the partitions: what was written
-// stays invisible, and all that comes behind it. An empty transaction on the same
-// partitions, committed, tells them.
+// healIfStuck closes this partition's last transaction if a broker that was killed left
+// it open. When Apache Kafka stops in the middle of a commit, it may say afterwards that
+// the commit is done although the partitions do not have it. Then readers see neither
+// the transaction nor any message behind it. Committing an empty transaction on the same
+// partitions closes it.
 //
-// It looks at the partitions with the same number of the topics that a monitor
-// writes. Where a transaction writes to others, its own commit closes them.
+// healIfStuck looks at the topics that a monitor writes, in the partition with this
+// number. If a transaction writes to other partitions, its own commit closes them.
 func (t *Txn) healIfStuck(ctx context.Context) error {
 	stuck, err := t.stuck(ctx)
 	if err != nil || len(stuck) == 0 {
@@ -45,16 +45,16 @@ func (t *Txn) healIfStuck(ctx context.Context) error {
 		}
 	}
 	for at, from := range still {
-		if _, was := left[at]; !was && t.c.cfg.OnHeal != nil { // else it is another group's transaction, and long
-			t.c.cfg.OnHeal(fmt.Sprintf("topic %s partition %d: a broker that stopped had left a transaction of %s open, and messages from offset %d on could not be read: it is closed now, with an empty one",
+		if _, was := left[at]; !was && t.c.cfg.OnHeal != nil { // otherwise another group has a long transaction
+			t.c.cfg.OnHeal(fmt.Sprintf("topic %s partition %d: a broker that stopped had left a transaction of %s open, and messages from offset %d on could not be read: closed it with an empty one",
 				at.topic, at.partition, t.id, from))
 		}
 	}
 	return err
 }
 
-// stillStuck waits a moment and returns those of the partitions in which readers
-// still stop at the same offset.
+// stillStuck waits a moment and returns the partitions of before in which readers still
+// stop at the same offset.
 func (t *Txn) stillStuck(ctx context.Context, before map[place]int64) (map[place]int64, error) {
 	select {
 	case <-time.After(stuckAfter):

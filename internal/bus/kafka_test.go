@@ -12,7 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 )
 
-// What only a real broker shows: how it dies and comes back.
+// These tests kill and restart a real broker.
 
 func needKafka(t *testing.T) {
 	t.Helper()
@@ -21,8 +21,8 @@ func needKafka(t *testing.T) {
 	}
 }
 
-// A broker that is killed and comes back loses nothing that Send had returned
-// for. The group goes on; what it had read and could not commit comes again.
+// A broker that is killed and comes back loses no message for which Send had returned. The
+// group goes on. Messages that it had read and could not commit come again.
 func TestKafkaKilled(t *testing.T) {
 	needKafka(t)
 	k := kafkatest.Start(t)
@@ -93,7 +93,7 @@ func TestKafkaKilled(t *testing.T) {
 	}
 }
 
-// firsts returns the values without those that came before.
+// firsts returns the values without repeats.
 func firsts(values []string) (distinct []string) {
 	seen := map[string]bool{}
 	for _, v := range values {
@@ -105,9 +105,9 @@ func firsts(values []string) (distinct []string) {
 	return distinct
 }
 
-// distinctResults returns the committed results of a partition without those that
-// came before. Apache Kafka that is killed in the middle of a commit may show
-// afterwards what it had hidden, after someone else has written the same.
+// distinctResults returns the committed results of a partition without repeats. If Apache
+// Kafka is killed in the middle of a commit, it may later show results that it had hidden
+// while another member wrote the same results again.
 func distinctResults(t *testing.T, cfg Config, n int) []string {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
@@ -124,8 +124,7 @@ func distinctResults(t *testing.T, cfg Config, n int) []string {
 	}
 }
 
-// A broker that is killed in the middle of anything loses no result and shows none
-// in the wrong place.
+// A broker that is killed at any moment loses no result and shows none in the wrong place.
 func TestKafkaKilledInTransactions(t *testing.T) {
 	needKafka(t)
 	k := kafkatest.Start(t)
@@ -145,8 +144,8 @@ func TestKafkaKilledInTransactions(t *testing.T) {
 	}
 }
 
-// The partitions of a transaction have leaders of their own, and so has each
-// coordinator. One node that dies takes some of them along.
+// The partitions of a transaction, and its coordinators, are on different nodes. A node that
+// dies takes some of them along.
 func TestKafkaClusterInTransactions(t *testing.T) {
 	needKafka(t)
 	c := kafkatest.StartCluster(t)

@@ -8,23 +8,30 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// What the embedded broker takes from a client.
+// Bounds on requests to the embedded broker.
 const (
-	maxProduce   = 4 * MaxMessage // a request that writes: four messages of the largest size
-	maxRequest   = 1 << 20        // any other request
+	maxProduce   = 4 * MaxMessage // bytes of a request that writes: four messages of the largest size
+	maxRequest   = 1 << 20        // bytes of any other request
 	maxProduceTo = 10_000         // partitions that one request writes to
-	requestHead  = 8              // key, version and number of a request
+	requestHead  = 8              // bytes of a request's key, version and number
 )
+
+// embeddedRebalance is how long an embedded broker waits for members that do not join again.
+// Clients ask for longer. But in kfake the session of a member runs on while the member
+// waits for the others to join, and each new member restarts the wait. With a wait longer
+// than a session kfake would drop live members, and kafka-go notices that only after 36 s.
+const embeddedRebalance = session - time.Second
 
 var errRequest = errors.New("request that the embedded broker does not take")
 
-// brokerListener stands between clients and the embedded broker, which believes
-// every length it is sent. Until it is opened, only dial reaches the broker.
+// brokerListener stands between clients and the embedded broker, which trusts every length
+// that a client sends. Until it is opened, only dial reaches the broker.
 type brokerListener struct {
 	net.Listener
 	private chan net.Conn
@@ -63,7 +70,7 @@ func (l *brokerListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &requestConn{Conn: c}, nil
+	return newRequestConn(c), nil
 }
 
 func (l *brokerListener) Close() error {
@@ -71,19 +78,50 @@ func (l *brokerListener) Close() error {
 	return l.Listener.Close()
 }
 
-// requestConn passes on the requests of a client and closes the connection at the
-// first that is too long or of an unknown kind. Messages that no reader could read
-// are refused here, as Apache Kafka refuses them.
+// requestConn passes the requests of a client on to the broker. It closes the connection at
+// the first request that is too long or of an unknown kind. It refuses messages that no
+// reader could read, as Apache Kafka does.
+//
+// The broker does not see that a client is gone before it has answered the client's
+// request to join a group: kfake would give partitions to such a member and never notice
+// that it sends no heartbeats.
 type requestConn struct {
 	net.Conn
-	ready []byte // checked, not yet passed on
-	left  int    // bytes of the request that are passed on as they come
+	ready    []byte        // checked, not yet passed on
+	left     int           // bytes of the request that are passed on as they come
+	joining  bool          // the last request was to join a group
+	answered chan struct{} // every answer puts a value in it, if it is empty
+	closed   chan struct{}
+	once     sync.Once // closes closed
+}
+
+func newRequestConn(c net.Conn) *requestConn {
+	return &requestConn{Conn: c, answered: make(chan struct{}, 1), closed: make(chan struct{})}
+}
+
+func (c *requestConn) Write(b []byte) (int, error) {
+	select {
+	case c.answered <- struct{}{}:
+	default:
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *requestConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
 }
 
 func (c *requestConn) Read(b []byte) (int, error) {
 	if len(c.ready) == 0 && c.left == 0 {
 		if err := c.next(); err != nil {
-			c.Close()
+			if c.joining {
+				select {
+				case <-c.answered:
+				case <-c.closed:
+				}
+			}
+			_ = c.Close() // the first error says more
 			return 0, err
 		}
 	}
@@ -97,7 +135,7 @@ func (c *requestConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// next reads the head of a request, and all of one that writes.
+// next reads the head of a request, and all of one that writes or joins a group.
 func (c *requestConn) next() error {
 	for {
 		head := make([]byte, 4+requestHead)
@@ -106,19 +144,30 @@ func (c *requestConn) next() error {
 		}
 		size := int64(binary.BigEndian.Uint32(head))
 		key := int16(binary.BigEndian.Uint16(head[4:]))
-		if key != int16(kmsg.Produce) {
-			if size < requestHead || size > maxRequest || kmsg.RequestForKey(key) == nil {
-				return errRequest
-			}
+		limit, produce := int64(maxRequest), key == int16(kmsg.Produce)
+		if produce {
+			limit = maxProduce
+		}
+		if size < requestHead || size > limit || kmsg.RequestForKey(key) == nil {
+			return errRequest
+		}
+		c.joining = key == int16(kmsg.JoinGroup)
+		if !produce && !c.joining {
 			c.ready, c.left = head, int(size-requestHead)
 			return nil
 		}
-		if size < requestHead || size > maxProduce {
-			return errRequest
-		}
-		request := bytes.NewBuffer(head) // it grows as bytes come, not by what the length claims
+		request := bytes.NewBuffer(head) // grows with the bytes that come, not to the length that the client claims
 		if _, err := io.CopyN(request, c.Conn, size-requestHead); err != nil {
 			return err
+		}
+		if c.joining {
+			shortenRebalance(request.Bytes()[4:])
+			select {
+			case <-c.answered: // of a request before
+			default:
+			}
+			c.ready = request.Bytes()
+			return nil
 		}
 		switch bad, err := checkProduce(request.Bytes()[4:]); {
 		case err != nil:
@@ -134,7 +183,27 @@ func (c *requestConn) next() error {
 	}
 }
 
-// produceRequest is what is checked of a request that writes.
+// shortenRebalance changes a request to join a group, without the four bytes of its length:
+// the broker waits no longer than embeddedRebalance. Any bytes are safe to try.
+func shortenRebalance(b []byte) {
+	d := wire{left: b}
+	d.int16() // key
+	version := d.int16()
+	d.int32()                         // number
+	d.bytes(max(int64(d.int16()), 0)) // client, in the old form in every version
+	flexible := version >= 6
+	d.tags(flexible)
+	d.text(flexible) // group
+	d.int32()        // session
+	if version < 1 || d.failed || len(d.left) < 4 {
+		return // version 0 has no such field
+	}
+	if ms := uint32(embeddedRebalance.Milliseconds()); binary.BigEndian.Uint32(d.left) > ms {
+		binary.BigEndian.PutUint32(d.left, ms)
+	}
+}
+
+// produceRequest holds the parts of a request that the broker checks before it writes.
 type produceRequest struct {
 	version int16
 	number  int32
@@ -148,21 +217,21 @@ type produceTopic struct {
 	partitions []int32
 }
 
-// checkProduce checks a request that writes, without the four bytes of its length.
-// It returns an answer that refuses it, or nil if it is good.
+// checkProduce checks a request that writes, without the four bytes of its length. It
+// returns an answer that refuses the request, or nil if the request is good.
 func checkProduce(b []byte) (refusal []byte, err error) {
 	req, damage, err := parseProduce(b)
 	if err != nil || damage == nil {
 		return nil, err
 	}
 	if req.acks == 0 {
-		return nil, damage // no answer is waited for
+		return nil, damage // the client waits for no answer
 	}
 	return req.refuse(damage), nil
 }
 
-// parseProduce takes a request apart. Any bytes are safe to try. Damage says what is
-// wrong with the first message that is.
+// parseProduce parses a request that writes. Any bytes are safe to try. Damage says what is
+// wrong with the first bad message.
 func parseProduce(b []byte) (req produceRequest, damage, err error) {
 	d := wire{left: b}
 	d.int16() // key
@@ -206,7 +275,7 @@ func parseProduce(b []byte) (req produceRequest, damage, err error) {
 	return req, damage, nil
 }
 
-// refuse returns the answer that nothing of the request was written.
+// refuse returns an answer that says that nothing was written.
 func (r *produceRequest) refuse(damage error) []byte {
 	res := kmsg.NewPtrProduceResponse()
 	res.Version = r.version
@@ -230,8 +299,8 @@ func (r *produceRequest) refuse(damage error) []byte {
 	return out
 }
 
-// checkBatch says why a batch could not be read by anyone, or nil. What the broker
-// checks itself it leaves to the broker.
+// checkBatch says why no reader could read a batch, or nil. It leaves to the broker what the
+// broker checks itself.
 func checkBatch(b []byte) error {
 	batch, rest, err := nextBatch(b)
 	if err != nil || len(rest) > 0 {
@@ -257,7 +326,7 @@ func checkBatch(b []byte) error {
 	return nil
 }
 
-// count takes the length of an array, of whose elements each has a byte at least.
+// count takes the length of an array whose elements have at least one byte each.
 func (w *wire) count(flexible bool) int {
 	var n int64
 	if flexible {

@@ -16,8 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The embedded broker refuses what no reader could read, as Apache Kafka does, and the
-// connection goes on.
+// The embedded broker refuses messages that no reader could read, as Apache Kafka does. The
+// connection stays open.
 func TestBrokerRefusesDamage(t *testing.T) {
 	_, cfg := startBroker(t)
 	apply(t, cfg, 1)
@@ -38,8 +38,8 @@ func TestBrokerRefusesDamage(t *testing.T) {
 	}
 }
 
-// A length that nothing follows takes no memory, and one that is too long, or a
-// request that does not exist, ends the connection and nothing else.
+// A large length takes no memory before its bytes come. A request that is too long or of an
+// unknown kind ends its connection and nothing else.
 func TestBrokerGuards(t *testing.T) {
 	b, cfg := startBroker(t)
 	request := func(size uint32, key, version int16) []byte {
@@ -151,7 +151,7 @@ func TestParseProduce(t *testing.T) {
 	}
 }
 
-// Any bytes are safe, and what passes has no more partitions than it may.
+// Any bytes are safe, and a request that passes has at most maxProduceTo partitions.
 func FuzzProduceRequest(f *testing.F) {
 	for _, version := range []int16{3, 8, 9, 13} {
 		_, b := aProduceRequest(version)
@@ -172,7 +172,7 @@ func FuzzProduceRequest(f *testing.F) {
 	})
 }
 
-// copyFolder copies a folder as a kill would leave it.
+// copyFolder copies a folder in the state in which a kill would leave it.
 func copyFolder(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -182,9 +182,10 @@ func copyFolder(t *testing.T, from string) string {
 	return to
 }
 
-// An embedded broker that is killed with an open transaction hides nothing that is
-// committed later, and shows nothing that was not, however often it is killed.
+// After any number of kills with an open transaction, an embedded broker shows every
+// message that is committed later and no message that was not committed.
 func TestBrokerKilledInATransaction(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var want []string
 	for life := range 3 {
@@ -229,7 +230,7 @@ func TestBrokerKilledInATransaction(t *testing.T) {
 	}
 }
 
-// The file that says a broker was killed is there while it runs, and not afterwards.
+// The file that shows a kill exists while a broker runs, and not afterwards.
 func TestBrokerMark(t *testing.T) {
 	dir := t.TempDir()
 	for life := range 2 {
@@ -243,6 +244,28 @@ func TestBrokerMark(t *testing.T) {
 		b.Close()
 		if _, err := os.Stat(b.mark); !os.IsNotExist(err) {
 			t.Errorf("life %d, closed: %v", life, err)
+		}
+	}
+}
+
+// shortenRebalance changes the rebalance timeout in every version of the request, and
+// nothing else.
+func TestShortenRebalance(t *testing.T) {
+	for version := int16(0); version <= joinRequest("").MaxVersion(); version++ {
+		for _, asked := range []int32{3_000, 5_000, 5_001, 30_000, -1} {
+			req := joinRequest("member")
+			req.Version, req.RebalanceTimeoutMillis = version, asked
+			b := kmsg.NewRequestFormatter(kmsg.FormatterClientID("me")).AppendRequest(nil, req, 77)[4:]
+			shortenRebalance(b)
+			if version > 0 && (asked > 5_000 || asked < 0) {
+				req.RebalanceTimeoutMillis = 5_000
+			}
+			if want := kmsg.NewRequestFormatter(kmsg.FormatterClientID("me")).AppendRequest(nil, req, 77)[4:]; !slices.Equal(b, want) {
+				t.Errorf("version %d, %d ms: request is\n%x, want\n%x", version, asked, b, want)
+			}
+			for n := range b {
+				shortenRebalance(b[:n]) // it breaks off
+			}
 		}
 	}
 }

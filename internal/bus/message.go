@@ -50,8 +50,8 @@ func appendBytes(b, v []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(v))+1), v...)
 }
 
-// UnmarshalBinary sets m to the message whose binary form is b, of which it keeps
-// nothing. Time comes back in UTC. Any bytes are safe to try.
+// UnmarshalBinary sets m to the message whose binary form is b. It keeps no part of b.
+// Time comes back in UTC. Any bytes are safe to try.
 func (m *Message) UnmarshalBinary(b []byte) error {
 	d := decoder{left: append([]byte(nil), b...)}
 	if v := d.bytes(1); d.err == nil && v[0] != messageVersion {
@@ -83,7 +83,7 @@ func (m *Message) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// decoder takes values off the front of left. After a failure all are zero.
+// decoder takes values off the front of left. After a failure all values are zero.
 type decoder struct {
 	left []byte
 	err  error
@@ -91,7 +91,7 @@ type decoder struct {
 
 func (d *decoder) fail() {
 	if d.err == nil {
-		d.err = errors.New("bus: message is damaged: it is not one that this program wrote")
+		d.err = errors.New("bus: message is damaged: this program did not write it")
 	}
 	d.left = nil
 }

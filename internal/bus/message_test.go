@@ -116,7 +116,7 @@ func TestDeadLetter(t *testing.T) {
 		t.Errorf("opened again: %+v, %v", l, err)
 	}
 	if _, err := OpenLetter(m); err == nil {
-		t.Error("a message that is no dead letter was opened as one")
+		t.Error("OpenLetter takes a message that is not a dead letter")
 	}
 	long := DeadLetter(m, strings.Repeat("é", 1<<20), at)
 	if n := len(long.Header("dead_reason")); n > maxReason || n < maxReason-1 {
@@ -124,7 +124,7 @@ func TestDeadLetter(t *testing.T) {
 	}
 }
 
-// Whatever the message was, its letter fits the topic of dead letters, and says what it
+// The letter of any message fits the topic of dead letters, and names the parts that it
 // does not hold.
 func TestDeadLetterBounds(t *testing.T) {
 	many := make([]Header, 1<<20)

@@ -18,19 +18,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 )
 
-// The embedded broker that was killed aborts the transactions that were open, but
-// writes no marker that says so. Readers then take all that the same producer writes
-// later for aborted, and after the next kill the broker itself takes what was
-// aborted for committed. So after a start that follows a kill the markers are
-// written, before any client is let in.
+// When the embedded broker starts after a kill it aborts the transactions that were open,
+// but writes no markers. Readers would then take all later messages of the same producer
+// for aborted, and after the next kill the broker itself would take the aborted messages
+// for committed. So StartBroker writes the markers before it lets any client in.
 
-// runningMark is a file in the broker's folder while it runs.
+// runningMark is the name of a file in the broker's folder while the broker runs.
 const runningMark = "running"
 
 // orphanAge is longer than any transaction may be open: Kafka's limit is 15 minutes.
 const orphanAge = 16 * time.Minute
 
-// markRunning notes that the broker runs, and reports whether the last one that did
+// markRunning notes that the broker runs. It reports whether the last broker in the folder
 // was killed.
 func markRunning(dir string) (killed bool, err error) {
 	path := filepath.Join(dir, runningMark)
@@ -51,10 +50,10 @@ func markRunning(dir string) (killed bool, err error) {
 	return false, cmp.Or(folder.Sync(), folder.Close())
 }
 
-// orphans finds and ends transactions that a killed broker left without a marker.
+// orphans finds and ends the transactions that a killed broker left without a marker.
 type orphans struct{ client *kgo.Client }
 
-// endOrphans writes the markers that are missing, and returns how many.
+// endOrphans writes the missing markers and returns how many it wrote.
 func endOrphans(ctx context.Context, dial func() (net.Conn, error), addr string) (n int, err error) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.MaxVersions(kversion.V3_0_0()), // newer requests name topics by id
 		kgo.Dialer(func(context.Context, string, string) (net.Conn, error) { return dial() }))
@@ -130,8 +129,8 @@ func (o *orphans) find(ctx context.Context, topic string, partition int32) ([]in
 	return producers, nil
 }
 
-// recent returns an offset before which no transaction that was open at the end of
-// the log can have begun.
+// recent returns an offset at or before the beginning of every transaction that is open at
+// the end of the log.
 func (o *orphans) recent(ctx context.Context, topic string, partition int32) (int64, error) {
 	const newest = -3 // a time that Kafka takes for the newest there is
 	first, _, err := o.offset(ctx, topic, partition, FirstOffset)

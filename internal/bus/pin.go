@@ -11,9 +11,9 @@ import (
 	"github.com/segmentio/kafka-go/protocol/findcoordinator"
 )
 
-// toBroker is a request for the broker with a known number. The client library
-// would ask FindCoordinator before every request of a transaction, and drop the
-// error of the answer.
+// toBroker is a request for the broker with a known number. The client library alone would
+// ask FindCoordinator before every request of a transaction, and ignore the error in the
+// answer.
 type toBroker struct {
 	protocol.Message // the request
 	node             int32
@@ -36,9 +36,8 @@ func (r *toBroker) Required(versions map[protocol.ApiKey]int16) bool {
 	return true
 }
 
-// RawExchange implements protocol.RawExchanger. A connection carries one request at
-// a time, so the number that joins an answer to its request may be the same each
-// time.
+// RawExchange implements protocol.RawExchanger. A connection carries one request at a time,
+// so every request may have the same number.
 func (r *toBroker) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return protocol.RoundTrip(rw, r.version, 1, r.clientID, r.Message)
 }
@@ -71,7 +70,7 @@ type pinned struct {
 	set  bool
 }
 
-// find returns the number of the coordinator, which it asks for once.
+// find returns the number of the coordinator. It asks only if it does not know it.
 func (p *pinned) find(ctx context.Context, kc *kafka.Client) (int32, error) {
 	if p.set {
 		return p.node, nil
@@ -88,8 +87,8 @@ func (p *pinned) find(ctx context.Context, kc *kafka.Client) (int32, error) {
 	return p.node, nil
 }
 
-// check returns the error with that code, or nil, and forgets the broker if it may
-// not be the coordinator any more.
+// check returns the error with that code, or nil. It forgets the broker if another one may
+// be the coordinator now.
 func (p *pinned) check(code int16) error {
 	if code == 0 {
 		return nil
@@ -100,7 +99,7 @@ func (p *pinned) check(code int16) error {
 	return kafka.Error(code)
 }
 
-// explain adds the setting that is wrong where no broker can be a coordinator.
+// explain adds the broker setting to correct if no broker can be the coordinator.
 func (p *pinned) explain(err error) error {
 	if !errors.Is(err, kafka.GroupCoordinatorNotAvailable) {
 		return err

@@ -8,11 +8,11 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// BeginAtEnd makes a group that is new begin behind the newest message of every
-// partition, and reports whether it was new. A group that has a position
-// anywhere keeps it; a partition that the topic gets later is then read from its
-// first message. Call it before Run. Kafka forgets the positions of a group that
-// has had no member for offsets.retention.minutes, 7 days by default.
+// BeginAtEnd makes a new group begin behind the newest message of every partition, and
+// reports whether the group was new. A group that has a position in any partition keeps
+// it. The group reads partitions that the topic gets later from their first message.
+// Call BeginAtEnd before Run. Kafka forgets the positions of a group that has had no
+// member for offsets.retention.minutes, 7 days by default.
 func (g *Group) BeginAtEnd(ctx context.Context) (began bool, err error) {
 	c, err := newClient(g.cfg)
 	if err != nil {
@@ -30,7 +30,7 @@ func (g *Group) BeginAtEnd(ctx context.Context) (began bool, err error) {
 			return err
 		}
 		if err := g.commitEnd(ctx, kc, n); err != nil {
-			return err // another member may have been first, and joined: asked again, it shows
+			return err // another member may have been first: the next attempt sees its position
 		}
 		began = true
 		return nil
@@ -49,7 +49,7 @@ func (g *Group) hasPosition(ctx context.Context, kc *kafka.Client, partitions in
 		err = res.Error
 	}
 	if errors.Is(err, kafka.GroupIdNotFound) {
-		return false, nil // says the embedded broker; Apache Kafka knows every group, without positions
+		return false, nil // only the embedded broker answers so; Apache Kafka returns no positions
 	}
 	if err != nil {
 		return false, fmt.Errorf("bus: position of group %s: %w", g.name, err)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A new group begins behind what is there, and only a new one: whoever was there
-// before gets what came meanwhile, and a position that another member set stays.
+// Only a new group begins behind the messages of the topic. An existing group gets the
+// messages that came meanwhile, and a position that another member set stays.
 func TestBeginAtEnd(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 3)
@@ -59,7 +59,7 @@ func TestBeginAtEnd(t *testing.T) {
 		t.Errorf("%d messages behind the second of five", n)
 	}
 	if began, err := g.BeginAtEnd(testContext(t)); err != nil || began {
-		t.Errorf("while a member is there: %v, %v", began, err)
+		t.Errorf("while the group has a member: %v, %v", began, err)
 	}
 	if err := stop(); err == nil {
 		t.Error("Run returned nil")

@@ -11,8 +11,8 @@ import (
 )
 
 // batchBytes bounds the messages of one request, unless a single one is longer.
-// It is below the 1 048 588 bytes that Kafka takes as a batch where nobody set
-// max.message.bytes.
+// It is below the 1 048 588 bytes that Kafka takes as a batch by default, that is
+// without max.message.bytes.
 const batchBytes = 900_000
 
 // Producer sends messages. It is safe for several goroutines, but messages of one
@@ -28,17 +28,17 @@ func NewProducer(cfg Config) (*Producer, error) {
 	return &Producer{c: c}, nil
 }
 
-// Close gives the connections up.
+// Close closes the connections.
 func (p *Producer) Close() { p.c.close() }
 
 // Send returns nil once all replicas in sync have every message. Messages of one
 // partition go in as few requests as their size allows, in order, one request at
 // a time; the partition follows from the key as in every Kafka client (Murmur2).
 //
-// Failures are tried again until ctx ends. When it is not known whether a request
-// was executed it is sent again, so messages may be there twice. Errors that
-// trying again does not change are ErrTooLarge, ErrNoTopic and a missing right;
-// some of the messages may have been written then.
+// Failures are tried again until ctx ends. A request is also sent again when Send does
+// not know whether Kafka executed it, so messages may be there twice. Errors that
+// trying again does not change are ErrTooLarge, ErrNoTopic and a missing right; some
+// of the messages may have been written then.
 func (p *Producer) Send(ctx context.Context, msgs []Message) error {
 	left := make([]*Message, len(msgs))
 	for i := range msgs {
@@ -55,8 +55,8 @@ func (p *Producer) Send(ctx context.Context, msgs []Message) error {
 // errFewer says that a topic has fewer partitions than it had.
 var errFewer = errors.New("bus: the topic has fewer partitions now")
 
-// sendOnce sends messages to the partitions that there are. It returns those that it
-// did not send.
+// sendOnce sends messages to the topic's present partitions. It returns the messages that
+// it did not send.
 func (p *Producer) sendOnce(ctx context.Context, msgs []*Message) (left []*Message, err error) {
 	var order []place
 	parts := make(map[place][]*Message)
@@ -122,8 +122,8 @@ func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, m
 	missing := false
 	err := p.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		if missing {
-			// Also what a refused password looks like from here. The second
-			// question tells them apart, and forgives a cache that is behind.
+			// A refused password looks the same from here. The second question tells
+			// the two apart. It does not use the client's cache, which may be out of date.
 			n, err := p.c.partitions(ctx, topic)
 			if err != nil {
 				return err

@@ -26,6 +26,7 @@ func TestPartitionOf(t *testing.T) {
 }
 
 func TestSendThroughFaults(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault func(*kfake.Cluster)
 		most  int // times the first batch may be there
@@ -143,7 +144,7 @@ func TestMissingTopic(t *testing.T) {
 	wg.Wait()
 }
 
-// A topic that was removed while it was in use is an error too, not a wait.
+// A topic that was removed while in use is an error too; Send does not wait for it.
 func TestTopicRemoved(t *testing.T) {
 	t.Parallel()
 	cfg := anyBroker(t)
@@ -156,8 +157,8 @@ func TestTopicRemoved(t *testing.T) {
 	}
 }
 
-// A topic that is made again with fewer partitions, or gets more, while a producer
-// lives: messages go where their readers look for them, in order.
+// When a topic is made again with fewer partitions, or gets more, a producer sends messages
+// to the partitions in which readers look for them, in order.
 func TestPartitionsChange(t *testing.T) {
 	t.Parallel()
 	cfg := anyBroker(t)
@@ -200,7 +201,7 @@ func TestPartitionsChange(t *testing.T) {
 	}
 }
 
-// Send gives up with its context and says what had been wrong.
+// Send ends with its context and returns the last failure.
 func TestSendEndsWithItsContext(t *testing.T) {
 	cfg := Config{Brokers: []string{"127.0.0.1:1"}}
 	ctx, cancel := context.WithCancel(context.Background())

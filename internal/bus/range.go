@@ -7,11 +7,11 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Range is a part of a topic: in every partition the messages from one offset up
-// to but not including another. The zero Range is everything there is.
+// Range is a part of a topic: in every partition the messages from offset From up to but
+// not including To. The zero Range is the whole topic.
 type Range struct {
 	From, To int64     // To 0: no end
-	Since    time.Time // if not zero: without what Kafka got before
+	Since    time.Time // if not zero: without messages that Kafka got before
 }
 
 // Bounds returns the offset of the first message that a partition holds, and the one
@@ -30,9 +30,9 @@ func Bounds(ctx context.Context, cfg Config, topic string, partition int) (first
 	return first, end, err
 }
 
-// ReadRange calls fn for the messages of a partition within the range, in order.
-// It ends behind the message that was the newest when it began. An error of fn
-// ends it too and is returned.
+// ReadRange calls fn for the messages of a partition within the range, in order. It ends
+// behind the message that was the newest when it began. It also ends at the first error
+// of fn and returns that error.
 func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r Range, fn func(Message) error) error {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -50,7 +50,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 		if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err != nil {
 			return err
 		}
-		if r.Since.UnixMilli() > 0 { // Kafka takes others for words of its own
+		if r.Since.UnixMilli() > 0 { // to Kafka, times of 0 and less have other meanings
 			since, err := offsetOf(ctx, kc, topic, partition, r.Since, end)
 			if err != nil {
 				return err

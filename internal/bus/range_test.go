@@ -9,6 +9,7 @@ import (
 )
 
 func TestReadRange(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	out := newProducer(t, cfg)
@@ -54,9 +55,9 @@ func TestReadRange(t *testing.T) {
 	}
 	enough := errors.New("enough")
 	if err := ReadRange(t.Context(), cfg, TopicWindows, 0, Range{}, func(Message) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("told to stop: %v", err)
+		t.Errorf("fn failed: %v", err)
 	}
 	if err := ReadRange(context.Background(), cfg, "absent", 0, Range{}, nil); !errors.Is(err, ErrNoTopic) {
-		t.Errorf("a topic that is not there: %v", err)
+		t.Errorf("a missing topic: %v", err)
 	}
 }

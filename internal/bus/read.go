@@ -22,9 +22,9 @@ func Partitions(ctx context.Context, cfg Config, topic string) (int, error) {
 }
 
 // ReadFrom calls fn for the messages of a partition, in order, from offset on,
-// which may be FirstOffset or LastOffset. Without follow it ends behind the
-// message that was the newest when it began; with follow it goes on until ctx
-// ends and returns its error. An error of fn ends it too and is returned.
+// which may be FirstOffset or LastOffset. Without follow it ends behind the message that
+// was the newest when it began. With follow it goes on until ctx ends and returns the
+// error of ctx. It also ends at the first error of fn and returns that error.
 func ReadFrom(ctx context.Context, cfg Config, topic string, partition int, offset int64, follow bool, fn func(Message) error) error {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -37,11 +37,11 @@ func ReadFrom(ctx context.Context, cfg Config, topic string, partition int, offs
 	return readPartition(ctx, c, nil, topic, partition, offset, follow, fn)
 }
 
-// ReadState calls fn for every message of a partition of TopicState that was written
-// before it began and is committed. It waits for transactions that are open there to
-// end: another group's may stand before a record of this one, and ReadFrom ends at it.
-// The broker ends one whose owner is gone after some ten seconds. An error of fn ends
-// ReadState and is returned.
+// ReadState calls fn for every committed message of a partition of TopicState that was
+// written before it began. It waits until open transactions in the partition end: another
+// group's transaction may stand before a record of this group, and ReadFrom would end
+// there. The broker ends the transaction of a dead owner after some ten seconds. ReadState
+// also ends at the first error of fn and returns that error.
 func ReadState(ctx context.Context, cfg Config, partition int, fn func(Message) error) error {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -90,7 +90,7 @@ func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, foll
 				one.Lock()
 				defer one.Unlock()
 				if first != nil {
-					return first // another partition has ended it
+					return first // of another partition
 				}
 				return fn(m)
 			})
@@ -111,7 +111,7 @@ func readPartition(ctx context.Context, c *client, memory *budget, topic string,
 	var end int64
 	err := c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
 		if end, err = endOf(ctx, kc, topic, partition); err == nil && offset == FirstOffset {
-			next, err = offsetAt(ctx, kc, topic, partition, FirstOffset) // of an empty partition nothing is waited for
+			next, err = offsetAt(ctx, kc, topic, partition, FirstOffset) // so that an empty partition is at its end
 		}
 		return err
 	})
@@ -124,12 +124,12 @@ func readPartition(ctx context.Context, c *client, memory *budget, topic string,
 	return readUntil(ctx, c, memory, topic, partition, next, end, follow, fn)
 }
 
-// readUntil calls fn for the messages of a partition from offset next up to and
-// without end, or with follow for all that come.
+// readUntil calls fn for the messages of a partition from offset next up to but not
+// including end. With follow it goes on without an end.
 func readUntil(ctx context.Context, c *client, memory *budget, topic string, partition int, next, end int64, follow bool, fn func(Message) error) error {
 	f := &fetcher{c: c, topic: topic, partition: partition, next: next, budget: memory, busy: true}
 	defer func() { f.done(f.held) }()
-	empty := 0 // fetches in a row that moved nothing, while the leader knew of messages
+	empty := 0 // fetches in a row without a message, although the leader has some
 	for follow || f.next < end {
 		before := f.next
 		msgs, err := f.fetch(ctx, c.cfg.readWait())
@@ -149,17 +149,17 @@ func readUntil(ctx context.Context, c *client, memory *budget, topic string, par
 			}
 		}
 		f.done(f.held)
-		// A leader that has just taken over does not know at once how far its
-		// followers are: until then it shows less than there was.
+		// A new leader does not know at once how far its followers are. Until then it
+		// returns fewer messages than there are.
 		if empty++; f.next != before || f.high < end {
 			empty = 0
 		}
 		switch {
 		case follow:
 		case empty == 2:
-			c.rebuild(c.get()) // perhaps it is this connection
+			c.rebuild(c.get()) // perhaps this connection is stuck
 		case empty == 4:
-			return nil // compaction took what was last
+			return nil // compaction removed the last messages
 		}
 		if follow && ctx.Err() != nil {
 			return ctx.Err()

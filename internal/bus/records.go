@@ -18,18 +18,18 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// What a reader takes from a broker. The client library believes every length it
-// reads; a message of 75 bytes may name two billion headers, and one of 14 kB may
-// unpack to a hundred megabytes. What is beyond these bounds is Damage.
+// Bounds on the records that a reader takes from a broker. The client library trusts every
+// length it reads: a message of 75 bytes may claim two billion headers, and one of 14 kB
+// may unpack to a hundred megabytes. A message beyond these bounds is Damage.
 const (
-	maxUnpacked    = 4 * MaxMessage            // of a compressed batch
-	maxRead        = MaxMessage + deadOverhead // a message that is read
-	maxHeaders     = 1000                      // of a message
-	maxDecoded     = 4 * MaxMessage            // messages of one fetch, in memory
-	messageMemory  = 192                       // a message takes that much more than its bytes
-	headMemory     = 48                        // each of its headers
-	damageMemory   = 1024                      // and the words on what could not be read
-	checksumsTried = 3                         // before a batch is given up whose checksum is wrong
+	maxUnpacked    = 4 * MaxMessage            // bytes of a batch after unpacking
+	maxRead        = MaxMessage + deadOverhead // bytes of a message
+	maxHeaders     = 1000                      // headers of a message
+	maxDecoded     = 4 * MaxMessage            // bytes of memory for the messages of one fetch
+	messageMemory  = 192                       // bytes of memory of a message, in addition to its own bytes
+	headMemory     = 48                        // the same for each header
+	damageMemory   = 1024                      // the same for the text of a Damage
+	checksumsTried = 3                         // fetches of a batch with a wrong checksum before it is Damage
 )
 
 // ErrDamage is in the Damage of every message that could not be read.
@@ -41,12 +41,12 @@ var errChecksum = errors.New("checksum of a record batch is wrong: the network o
 // recordBatch is a batch of version 2 as it lies in a log:
 //
 //	offset       int64   0   of its first record
-//	length       int32   8   of what follows
+//	length       int32   8   of the rest
 //	leader epoch int32  12
 //	version      int8   16   2
-//	checksum     uint32 17   CRC-32C of what follows
+//	checksum     uint32 17   CRC-32C of the rest
 //	attributes   int16  21   compression, transactional, control
-//	last         int32  23   offset of the last record less that of the first
+//	last         int32  23   offset of the last record minus the offset of the first
 //	first time   int64  27   in ms since 1970
 //	newest time  int64  35
 //	producer     int64  43
@@ -67,8 +67,8 @@ const (
 	batchHead   = 61
 )
 
-// nextBatch takes a batch off the front of b. An error is in the way of this batch
-// only, unless rest is nil.
+// nextBatch takes a batch off the front of b. After an error only this batch is lost,
+// unless rest is nil.
 func nextBatch(b []byte) (batch recordBatch, rest []byte, err error) {
 	if len(b) < batchPrefix+5 {
 		return batch, nil, io.ErrUnexpectedEOF
@@ -98,11 +98,11 @@ func nextBatch(b []byte) (batch recordBatch, rest []byte, err error) {
 	return batch, rest, nil
 }
 
-// unpacking lets one batch be decompressed at a time: several hostile ones together
-// would take more memory than there is.
+// unpacking allows one decompression at a time: several hostile batches together could take
+// more memory than the machine has.
 var unpacking sync.Mutex
 
-// unpack returns the records of the batch, of which the result may be a part.
+// unpack returns the records of the batch. The result may be a part of the batch.
 func (b *recordBatch) unpack() ([]byte, error) {
 	codec := b.attributes.Compression()
 	if codec == compress.None {
@@ -143,8 +143,8 @@ func decompress(codec compress.Compression, packed []byte) ([]byte, error) {
 	return out, err
 }
 
-// xerial begins what Java's clients compress with Snappy: blocks with their lengths
-// before them.
+// xerial begins the data that Java's clients compress with Snappy: blocks, each after its
+// length.
 var xerial = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
 
 func unsnappy(packed []byte) (out []byte, err error) {
@@ -180,11 +180,11 @@ func unsnappy(packed []byte) (out []byte, err error) {
 	return out, nil
 }
 
-// rawRecord is a record as it lies in its batch, of which it is a part.
+// rawRecord is a record in its encoded form. Its slices are parts of the batch.
 type rawRecord struct {
-	offset, time int64 // less those of the batch
+	offset, time int64 // relative to the batch
 	key, value   []byte
-	headers      []byte // as they are encoded
+	headers      []byte // in encoded form
 	headerCount  int64
 	size         int
 }
@@ -198,18 +198,18 @@ func (d *decoder) record() (r rawRecord, err error) {
 		return r, errRecord
 	}
 	body := decoder{left: d.bytes(uint64(size))}
-	body.bytes(1) // attributes, of which none are in use
+	body.bytes(1) // attributes; none are in use
 	r.time, r.offset = body.varint(), body.varint()
 	r.key, r.value = body.nullable(), body.nullable()
 	r.headerCount = body.varint()
 	r.headers, r.size = body.left, int(size)
-	if d.err != nil || body.err != nil || r.headerCount < 0 || r.headerCount > int64(len(r.headers))/2 { // a header takes two bytes at least
+	if d.err != nil || body.err != nil || r.headerCount < 0 || r.headerCount > int64(len(r.headers))/2 { // a header takes at least two bytes
 		return r, errRecord
 	}
 	return r, nil
 }
 
-// nullable is nilBytes in the form of records: a length of -1 is nil.
+// nullable is nilBytes in the encoding of records: a length of -1 is nil.
 func (d *decoder) nullable() []byte {
 	n := d.varint()
 	if n == -1 {
@@ -218,7 +218,7 @@ func (d *decoder) nullable() []byte {
 	return d.bytes(uint64(n)) // a negative length is longer than anything
 }
 
-// check says why the record is not a message.
+// check returns an error if the record cannot be a message.
 func (r *rawRecord) check() error {
 	switch {
 	case r.size > maxRead:
@@ -253,47 +253,47 @@ func (r *rawRecord) message(m *Message) error {
 	return nil
 }
 
-// aborted is a transaction that was aborted, as a broker lists them.
+// aborted is an aborted transaction in a broker's answer.
 type aborted struct{ producer, first int64 }
 
-// decoded is what a fetch has brought.
+// decoded is the result of a fetch.
 type decoded struct {
 	msgs   []Message
-	next   int64      // offset to be read next
-	gaps   [][2]int64 // first offset that is missing, and first that is there
-	memory int        // that the messages take, in bytes
+	next   int64      // offset to read next
+	gaps   [][2]int64 // first missing offset, and first offset after the gap
+	memory int        // bytes that the messages take
 }
 
 // recordReader turns record batches into messages.
 type recordReader struct {
 	topic     string
 	partition int
-	committed bool      // leave out what was written in transactions that were aborted
-	aborted   []aborted // those that the broker named
-	tolerant  bool      // batches whose checksum is wrong are Damage, not an error
+	committed bool      // leave out messages of aborted transactions
+	aborted   []aborted // the aborted transactions in the broker's answer
+	tolerant  bool      // a batch with a wrong checksum is Damage, not an error
 }
 
-// read decodes record batches from offset next on. Messages that cannot be read
-// have Damage, one for each stretch of offsets. It stops early when the messages
-// take too much memory; what is left is to be fetched again. The result shares no
-// memory with b. The error is errChecksum.
+// read decodes record batches from offset next on. A message with Damage stands for each
+// stretch of offsets that cannot be read. Read stops early when the messages take too much
+// memory; the caller fetches the rest again. The result shares no memory with b. The error
+// is errChecksum.
 func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
 	out.next = next
 	pending := slices.SortedFunc(slices.Values(r.aborted), func(x, y aborted) int { return cmp.Compare(x.first, y.first) })
-	// Producers of transactions that were aborted and have begun, and whether it is certain
-	// that they have not ended.
+	// Producers of aborted transactions that have begun before this point. The value reports
+	// whether the transaction certainly has not ended.
 	dropped := make(map[int64]bool)
 	for len(b) > 0 && out.memory < maxDecoded {
 		batch, rest, err := nextBatch(b)
 		if err == io.ErrUnexpectedEOF {
-			if out.next == next { // else the broker cut it off, and sends it whole next time
+			if out.next == next { // otherwise the broker cut the batch off, and sends it whole next time
 				r.damage(&out, out.next, out.next, fmt.Errorf("%w: the length of a record batch is wrong", ErrDamage))
 			}
 			return out, nil
 		}
 		if err == errChecksum && !r.tolerant {
 			if out.next > next {
-				return out, nil // it is the first one next time
+				return out, nil // it is the first batch of the next fetch
 			}
 			return out, err
 		}
@@ -319,9 +319,9 @@ func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
 			}
 		case r.committed && batch.attributes.Transactional() && drop:
 			if !certain && batch.first > next {
-				// Compaction may have removed the transaction, with the mark of its end: the
-				// embedded broker's does. Asked for this offset, the broker names only
-				// transactions that end behind it.
+				// Compaction may have removed the transaction and its end marker: the
+				// embedded broker does that. In the next answer, from this offset on, the
+				// broker names only transactions that end behind it.
 				return out, nil
 			}
 			dropped[batch.producer] = true
@@ -338,8 +338,7 @@ func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
 	return out, nil
 }
 
-// aborts reports whether the control record of the batch ends a transaction by
-// aborting it.
+// aborts reports whether the control record of the batch aborts a transaction.
 func (b *recordBatch) aborts() bool {
 	records, err := b.unpack()
 	if err != nil {
@@ -350,7 +349,7 @@ func (b *recordBatch) aborts() bool {
 	return err == nil && len(r.key) >= 4 && binary.BigEndian.Uint16(r.key[2:]) == 0
 }
 
-// batch decodes a batch of messages. It reports whether it stopped early.
+// batch decodes a batch of messages. Full reports that it stopped early.
 func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 	records, err := batch.unpack()
 	if err != nil {
@@ -372,7 +371,7 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 			return false
 		}
 		if offset < out.next {
-			continue // a batch may begin before the offset that was asked for
+			continue // a batch may begin before the offset of the request
 		}
 		memory := raw.size + messageMemory + headMemory*int(min(raw.headerCount, maxHeaders))
 		if out.memory+memory > maxDecoded && len(out.msgs) > 0 {
@@ -408,10 +407,10 @@ func (out *decoded) gap(offset int64) {
 	}
 }
 
-// damage puts a message in place of offsets that cannot be read, if there are any.
+// damage adds a message that stands for the offsets from first to last, which cannot be read.
 func (r *recordReader) damage(out *decoded, first, last int64, err error) {
 	if last < first {
-		return // what is wrong is behind the last record
+		return // the damage is behind the last record
 	}
 	where := fmt.Sprintf("bus: topic %s partition %d offset %d", r.topic, r.partition, first)
 	if last > first {

@@ -34,8 +34,8 @@ type craftedRecord struct {
 	offset      int64
 	key, value  []byte
 	headers     [][2]string
-	headerCount int64 // 0: that of headers
-	valueLength int64 // 0: that of value
+	headerCount int64 // 0: the number of headers
+	valueLength int64 // 0: the length of value
 }
 
 func (r craftedRecord) encode() []byte {
@@ -121,8 +121,8 @@ func marker(first, producer int64, commit bool) []byte {
 	return craftBatch(first, 1, controlBatch, producer, craftedRecord{key: []byte{0, 0, 0, kind}, value: make([]byte, 6)}.encode())
 }
 
-// hostile are batches of one offset that a broker takes and no reader should. The
-// attributes are what the batch claims.
+// hostile returns batches of one offset that a broker takes and that readers must refuse.
+// The attributes are the ones that the batch claims.
 func hostile(t testing.TB) map[string]struct {
 	attributes int16
 	payload    []byte
@@ -136,7 +136,7 @@ func hostile(t testing.TB) map[string]struct {
 		"130 MiB in 14 kB":            {4, zstdZeros(t, 130<<20)},
 		"two billion headers":         {0, craftedRecord{key: []byte("k"), value: []byte("v"), headerCount: math.MaxInt32}.encode()},
 		"minus one header":            {0, craftedRecord{key: []byte("k"), value: []byte("v"), headerCount: -1}.encode()},
-		"no zstd frame":               {4, []byte("this is no zstd frame at all")},
+		"not a zstd frame":            {4, []byte("this is not a zstd frame at all")},
 		"no gzip":                     {1, []byte("nor is this gzip")},
 		"no snappy":                   {2, []byte{0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2}},
 		"no snappy in Java's form":    {2, append(bytes.Clone(xerial), "\x00\x00\x00\x01\x00\x00\x00\x01\xff\xff\xff\xff"...)},
@@ -151,8 +151,8 @@ func hostile(t testing.TB) map[string]struct {
 	}
 }
 
-// One hostile batch is a message that says so, at its offset, and costs little
-// memory; the batches around it are read.
+// A hostile batch becomes a message with Damage at its offset and takes little memory. The
+// batches around it are read.
 func TestDamage(t *testing.T) {
 	for name, bad := range hostile(t) {
 		b := slices.Concat(craftBatch(10, 2, 0, noProducer, craftRecords("a", "b")), craftBatch(12, 1, bad.attributes, noProducer, bad.payload),
@@ -179,7 +179,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// The stretch that is damaged may be longer than one offset, or the rest of a batch.
+// The damaged stretch may be longer than one offset, or the rest of a batch.
 func TestDamagedStretches(t *testing.T) {
 	good := craftBatch(20, 1, 0, noProducer, craftRecords("good"))
 	broken := craftBatch(10, 10, 0, noProducer, append(craftRecords("a", "b"), 0x7f))
@@ -231,7 +231,7 @@ func TestDamagedStretches(t *testing.T) {
 	}
 }
 
-// What was aborted is left out, markers are not messages, and both are progress.
+// The reader leaves out aborted messages and markers, and both are progress.
 func TestAborted(t *testing.T) {
 	b := slices.Concat(
 		craftBatch(0, 1, transactional, 7, craftRecords("aborted 7")),
@@ -250,7 +250,7 @@ func TestAborted(t *testing.T) {
 	} {
 		r := recordReader{topic: "t", committed: true, aborted: list}
 		if from > 3 {
-			r.aborted = list[:1] // brokers name those that what was asked for has a part of
+			r.aborted = list[:1] // brokers name the transactions that overlap the answer
 		}
 		var rest []byte
 		for left := b; len(left) > 0; { // and send whole batches
@@ -294,7 +294,7 @@ func TestReadInParts(t *testing.T) {
 		parts++
 	}
 	if parts < 2 {
-		t.Errorf("%d parts: the test has no teeth", parts)
+		t.Errorf("%d parts, so the test shows nothing", parts)
 	}
 }
 
@@ -329,7 +329,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// What other clients send is read in every compression.
+// Readers read the messages of other clients in every compression.
 func TestReadCompressed(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
@@ -352,7 +352,7 @@ func TestReadCompressed(t *testing.T) {
 	}
 }
 
-// produceRaw sends a batch as it is.
+// produceRaw sends the bytes of a batch unchanged.
 func produceRaw(t testing.TB, cfg Config, topic string, batch []byte) error {
 	t.Helper()
 	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...), kgo.MaxVersions(kversion.V3_0_0())) // newer ones name topics by id
@@ -375,9 +375,9 @@ func produceRaw(t testing.TB, cfg Config, topic string, batch []byte) error {
 	return kerr.ErrorForCode(res.(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode)
 }
 
-// writeHostile writes hostile messages between good ones, and returns how to reach a
-// broker that has them, and how many it took: Apache Kafka looks at what it takes,
-// and the embedded broker has them from a time when it did not.
+// writeHostile writes hostile messages between good ones. It returns how to reach the broker
+// and how many of them the broker took: Apache Kafka refuses some, and the embedded broker
+// holds all of them, as one of an older release would.
 func writeHostile(t *testing.T) (cfg Config, taken int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -413,14 +413,14 @@ func writeHostile(t *testing.T) (cfg Config, taken int) {
 	}
 	send(t, p, windows("k", 2, 4))
 	if taken == 0 {
-		t.Fatal("the broker refuses them all: the test has no teeth")
+		t.Fatal("the broker refuses them all, so the test shows nothing")
 	}
 	restart()
 	return cfg, taken
 }
 
-// A hostile message on any topic stops no reader and no start: a group gets it as
-// Damage, and the others leave it out and say so.
+// A hostile message on any topic stops neither a reader nor a start. A group gets it as
+// Damage; the other readers leave it out and call OnDamage.
 func TestHostileMessages(t *testing.T) {
 	cfg, taken := writeHostile(t)
 	said := 0
@@ -455,8 +455,7 @@ func TestHostileMessages(t *testing.T) {
 	})
 }
 
-// Any bytes are safe: the reader gets on, forwards only, and takes no more memory
-// than it may.
+// Any bytes are safe: the reader goes on, only forwards, and stays within its memory.
 func FuzzRecords(f *testing.F) {
 	f.Add(craftBatch(10, 2, 0, noProducer, craftRecords("a", "b")), int64(10), false)
 	f.Add(slices.Concat(craftBatch(3, 1, transactional, 7, craftRecords("x")), marker(4, 7, false)), int64(0), true)

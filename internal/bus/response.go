@@ -12,9 +12,8 @@ import (
 	"github.com/segmentio/kafka-go/protocol/fetch"
 )
 
-// fetchRequest asks a leader for messages. The client library would unpack the
-// answer while it reads it, and believe the lengths that it finds there; this
-// returns the bytes.
+// fetchRequest asks a leader for messages and returns the bytes of the answer. The client
+// library would unpack the answer while it reads it, and trust the lengths in it.
 type fetchRequest struct {
 	*fetch.Request
 	clientID string
@@ -58,7 +57,7 @@ func (r *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return res, nil
 }
 
-// bodies holds the memory of answers that were decoded, for the next ones.
+// bodies holds the memory of decoded answers, for the next answers.
 var bodies sync.Pool
 
 func takeBody(n int) []byte {
@@ -70,20 +69,20 @@ func takeBody(n int) []byte {
 
 func giveBody(b []byte) { bodies.Put(&b) }
 
-// fetched is what an answer says of the one partition that was asked for.
+// fetched is the answer about the one partition of the request.
 type fetched struct {
 	code    kafka.Error // 0: none
 	high    int64       // offset behind the newest message
-	stable  int64       // before which every transaction has ended
+	stable  int64       // every transaction before this offset has ended
 	aborted []aborted
-	records []byte // record batches, of which the last may be cut off
+	records []byte // record batches; the last may be cut off
 }
 
-// parse takes the answer apart. Any bytes are safe to try.
+// parse parses the answer. Any bytes are safe to try.
 func (r *fetchResponse) parse() (f fetched, err error) {
 	d := wire{left: r.body}
-	d.int32() // that joins the answer to the request
-	d.int32() // ms for which the broker throttled it
+	d.int32() // number of the request
+	d.int32() // throttle time in ms
 	if r.version >= 7 {
 		f.code = kafka.Error(d.int16())
 		d.int32() // session
@@ -122,7 +121,7 @@ func (r *fetchResponse) parse() (f fetched, err error) {
 
 var errAnswer = fmt.Errorf("bus: a length in the broker's answer is wrong: %w", io.ErrUnexpectedEOF)
 
-// wire takes values of Kafka's protocol off the front of left. After a failure all
+// wire takes values of Kafka's protocol off the front of left. After a failure all values
 // are zero.
 type wire struct {
 	left   []byte

@@ -17,16 +17,16 @@ import (
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
-// TLS says how connections are encrypted: TLS 1.3, nothing older. Its files are
-// read again for every connection, so a certificate is renewed by replacing them.
+// TLS says how connections are encrypted: with TLS 1.3, not with older versions. Every
+// connection reads the files again, so replacing them renews a certificate.
 type TLS struct {
 	credential.TLS
 
 	broker atomic.Pointer[Certificate] // of the last handshake
 }
 
-// mechanism is SCRAM-SHA-512 as the client library asks for it when it connects. It
-// reads the password for every connection.
+// mechanism is SCRAM-SHA-512 for the client library. It reads the password again for every
+// connection.
 type mechanism struct{ login credential.Login }
 
 func (m mechanism) Name() string { return scram.SHA512.Name() }
@@ -43,7 +43,7 @@ func (m mechanism) Start(ctx context.Context) (sasl.StateMachine, []byte, error)
 	return s.Start(ctx)
 }
 
-// mechanism returns what logs in, or nil.
+// mechanism returns the mechanism that logs in, or nil without a login.
 func (c Config) mechanism() sasl.Mechanism {
 	if c.Login == nil {
 		return nil
@@ -104,15 +104,16 @@ func (t *TLS) handshake(ctx context.Context, conn net.Conn, address string) (*tl
 	return secure, nil
 }
 
-// denied reports an error that says what this program wants to do is not allowed.
+// denied reports whether err says that this program lacks a right.
 func denied(err error) bool {
 	return errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.GroupAuthorizationFailed) || errors.Is(err, kafka.ClusterAuthorizationFailed) ||
 		errors.Is(err, kafka.TransactionalIDAuthorizationFailed)
 }
 
-// refused reports an error that says who this program is, or who the broker is, is
-// not accepted. Once it was, it is tried again, like what is denied: certificates,
-// passwords and rights are changed on both sides while programs run.
+// refused reports whether err says that the broker does not accept who this program is, or
+// this program who the broker is. After a connection has once worked, such errors are
+// tried again, as missing rights are: certificates, passwords and rights change on both
+// sides while programs run.
 func refused(err error) bool {
 	if errors.Is(err, kafka.SASLAuthenticationFailed) || errors.Is(err, kafka.UnsupportedSASLMechanism) {
 		return true
@@ -153,13 +154,13 @@ func explainRefusal(err error, cfg Config) string {
 	case errors.As(err, &invalid):
 		return fmt.Sprintf("bus: the certificate of %s is not valid (%v): renew it, and check the clock of this machine", brokers, invalid)
 	case errors.As(err, &unknownCA):
-		return fmt.Sprintf("bus: the certificate of %s is signed by nobody we trust: set `ca` to the certificate that signed it", brokers)
+		return fmt.Sprintf("bus: the certificate of %s is signed by an authority that this program does not trust: set `ca` to the certificate that signed it", brokers)
 	case errors.As(err, &notTLS):
 		return fmt.Sprintf("bus: %s does not speak TLS: correct the port, or remove `tls`", brokers)
 	case errors.As(err, &remote) && remote.Op == "remote error" && strings.Contains(remote.Err.Error(), "protocol version"):
-		return fmt.Sprintf("bus: %s does not speak TLS 1.3, and nothing older is spoken here: add TLSv1.3 to ssl.enabled.protocols of the broker", brokers)
+		return fmt.Sprintf("bus: %s does not speak TLS 1.3, and this program speaks no older version: add TLSv1.3 to ssl.enabled.protocols of the broker", brokers)
 	case errors.As(err, &remote) && remote.Op == "remote error":
-		return fmt.Sprintf("bus: %s refuses our certificate (%v): set `cert` and `key` to one that it trusts and that has not expired", brokers, remote.Err)
+		return fmt.Sprintf("bus: %s refuses this program's certificate (%v): set `cert` and `key` to one that it trusts and that has not expired", brokers, remote.Err)
 	}
 	return ""
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/flank-tcm/flank/internal/credential"
 )
 
-// Everything in deploy/kafka/acls.md is enough, nothing of it too much, and every
-// refusal has words of its own.
+// The rights in deploy/kafka/acls.md are enough, every one of them is needed, and every
+// refusal has its own message.
 func TestKafkaSecured(t *testing.T) {
 	needKafka(t)
 	k := kafkatest.StartSecure(t)
@@ -36,7 +36,7 @@ func TestKafkaSecured(t *testing.T) {
 		return path
 	}
 	const secret = "s3cret-of-the-plant"
-	for _, name := range []string{"ingest", "monitor", "nobody"} {
+	for _, name := range []string{"ingest", "monitor", "stranger"} {
 		k.User(t, name, secret)
 	}
 	k.GrantDocumented(t, "ingest")
@@ -69,14 +69,14 @@ func TestKafkaSecured(t *testing.T) {
 			t.Errorf("in a transaction: %v", err)
 		}
 	})
-	k.Grant(t, "nobody", kafka.ACLEntry{ResourceType: kafka.ResourceTypeGroup, ResourceName: "tcm-", ResourcePatternType: kafka.PatternTypePrefixed, Operation: kafka.ACLOperationTypeRead},
+	k.Grant(t, "stranger", kafka.ACLEntry{ResourceType: kafka.ResourceTypeGroup, ResourceName: "tcm-", ResourcePatternType: kafka.PatternTypePrefixed, Operation: kafka.ACLOperationTypeRead},
 		kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourceName: TopicModels, ResourcePatternType: kafka.PatternTypeLiteral, Operation: kafka.ACLOperationTypeRead})
-	noID, _ := NewGroup(as("nobody"), "tcm-no-id", TopicModels)
+	noID, _ := NewGroup(as("stranger"), "tcm-no-id", TopicModels)
 	err := noID.Run(testContext(t), func(ctx context.Context, p *Partition) error {
 		_, err := p.Fence(ctx)
 		return err
 	})
-	if err == nil || !strings.Contains(err.Error(), "user nobody lacks the right Write on TransactionalId, prefix tcm-") {
+	if err == nil || !strings.Contains(err.Error(), "user stranger lacks the right Write on TransactionalId, prefix tcm-") {
 		t.Errorf("no right to the transactional id: %v", err)
 	}
 
@@ -117,12 +117,12 @@ func TestKafkaSecured(t *testing.T) {
 		"unknown user":          {as("mallory"), TopicWindows, "does not let user mallory in"},
 		"in the clear":          {with(as("ingest"), func(c *Config) { c.TLS, c.Login = nil, nil }), TopicWindows, "TLS"},
 		"without a password":    {with(as("ingest"), func(c *Config) { c.Login = nil }), TopicWindows, "closed the connection"},
-		"authority not trusted": {with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: other}} }), TopicWindows, "signed by nobody we trust"},
+		"authority not trusted": {with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: other}} }), TopicWindows, "signed by an authority that this program does not trust"},
 		"another host":          {with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: k.CAFile(), ServerName: "kafka.example"}} }), TopicWindows, "is for another host"},
-		"no certificate":        {mtls("", ""), TopicWindows, "refuses our certificate"},
-		"certificate expired":   {mtls(expiredCert, expiredKey), TopicWindows, "refuses our certificate"},
-		"stranger":              {mtls(strangerCert, strangerKey), TopicWindows, "refuses our certificate"},
-		"no right to the topic": {as("nobody"), TopicWindows, "no right to it"},
+		"no certificate":        {mtls("", ""), TopicWindows, "refuses this program's certificate"},
+		"certificate expired":   {mtls(expiredCert, expiredKey), TopicWindows, "refuses this program's certificate"},
+		"stranger":              {mtls(strangerCert, strangerKey), TopicWindows, "refuses this program's certificate"},
+		"no right to the topic": {as("stranger"), TopicWindows, "no right to it"},
 		"may not write windows": {as("monitor"), TopicWindows, "user monitor lacks the right"},
 		"may not write alerts":  {as("ingest"), TopicAlerts, "no right to it"},
 	} {
@@ -138,10 +138,10 @@ func TestKafkaSecured(t *testing.T) {
 	}
 	refusals.Wait()
 	checkSteps(t, as("ingest"), "", "")
-	checkSteps(t, with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: other}} }), "tls", "signed by nobody we trust")
-	checkSteps(t, mtls(expiredCert, expiredKey), "tls", "refuses our certificate")
+	checkSteps(t, with(as("ingest"), func(c *Config) { c.TLS = &TLS{TLS: credential.TLS{CA: other}} }), "tls", "signed by an authority that this program does not trust")
+	checkSteps(t, mtls(expiredCert, expiredKey), "tls", "refuses this program's certificate")
 	checkSteps(t, as("mallory"), "sasl", "does not let user mallory in")
-	checkSteps(t, as("nobody"), "topics", "no right to it")
+	checkSteps(t, as("stranger"), "topics", "no right to it")
 	checkSteps(t, as("monitor"), "acl", "user monitor lacks the right")
 	checkStepsOf(t, as("monitor"), monitorNeeds, "", "")
 	others := monitorNeeds
@@ -166,7 +166,7 @@ func TestKafkaSecured(t *testing.T) {
 		t.Errorf("a group outside tcm-: %v", err)
 	}
 
-	// A program that works goes on while certificate and password are changed.
+	// A running program goes on when its certificate and password change.
 	liveCert, liveKey := k.Issue(t, "ingest", time.Now().Add(3*time.Second)).WriteFiles(t, dir, "live")
 	cert, login := newProducer(t, mtls(liveCert, liveKey)), newProducer(t, as("ingest"))
 	send(t, cert, windows("cert", 0, 5))
@@ -180,7 +180,7 @@ func TestKafkaSecured(t *testing.T) {
 	go func() { done <- login.Send(testContext(t), windows("login", 5, 10)) }()
 	select {
 	case err := <-done:
-		t.Fatalf("Send with what has expired: %v", err)
+		t.Fatalf("Send with expired credentials: %v", err)
 	case <-time.After(time.Second):
 	}
 	k.Issue(t, "ingest", time.Now().Add(time.Hour)).WriteFiles(t, dir, "live")
@@ -192,13 +192,13 @@ func TestKafkaSecured(t *testing.T) {
 	}
 }
 
-// checkSteps fails unless the steps before the named one work and that one fails.
+// checkSteps fails the test unless the named step fails and all steps before it work.
 func checkSteps(t *testing.T, cfg Config, fails, want string) {
 	t.Helper()
 	checkStepsOf(t, cfg, Needs{Write: []string{TopicWindows}}, fails, want)
 }
 
-// administrator is the principal of that row of deploy/kafka/acls.md.
+// administrator is the principal with the rights of that row of deploy/kafka/acls.md.
 const administrator = "the administrator"
 
 // monitorNeeds is what cmd/monitor needs.
@@ -231,7 +231,7 @@ func checkStepsOf(t *testing.T, cfg Config, needs Needs, fails, want string) {
 	}
 }
 
-// The steps on a broker without security, from nothing to everything.
+// The steps on a broker without security, from no topic to all of them.
 func TestSteps(t *testing.T) {
 	cfg := anyBroker(t)
 	checkSteps(t, cfg, "topics", "`ingest topics apply`")
@@ -251,7 +251,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// What is missing or wrong in the files is said before anything is dialled.
+// Missing and wrong files are errors before any connection.
 func TestSecretsInFiles(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
@@ -283,7 +283,7 @@ func TestSecretsInFiles(t *testing.T) {
 	}
 }
 
-// Nothing older than TLS 1.3 and SCRAM-SHA-512 is spoken.
+// A program speaks only TLS 1.3 and SCRAM-SHA-512.
 func TestOldProtocolsRefused(t *testing.T) {
 	dir := t.TempDir()
 	own, err := kafkatest.Stranger()
@@ -335,7 +335,7 @@ func TestOldProtocolsRefused(t *testing.T) {
 	}
 }
 
-// Of what connections depend on, that expires first which counts.
+// Of several certificates, the one that expires first counts.
 func TestCertificates(t *testing.T) {
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	cert := func(name string, days int) *x509.Certificate {

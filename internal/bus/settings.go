@@ -15,8 +15,7 @@ type Settings struct {
 }
 
 // Config returns how the program called client reaches Kafka. Paths begin at the
-// folder of the configuration file. It reports settings that cannot be used as a
-// config.KeyError.
+// folder of the configuration file. For unusable settings it returns a config.KeyError.
 func (s Settings) Config(file, client string) (Config, error) {
 	c := Config{Brokers: s.Brokers, ClientID: client}
 	if len(s.Brokers) == 0 {

@@ -24,33 +24,33 @@ func MachineTopics() []string {
 }
 
 // Retain is how much of a topic Kafka keeps: a message is removed when it is older
-// than Time, or when the partition holds more than Bytes. Zero is the topic's default.
+// than Time, or when the partition holds more than Bytes. Zero means the topic's default.
 type Retain struct {
 	Time  time.Duration // since the message arrived
-	Bytes int64         // of each partition; Unlimited for no limit but time
+	Bytes int64         // of each partition; Unlimited: only Time limits
 }
 
 // Unlimited is a Retain.Bytes without a limit.
 const Unlimited int64 = -1
 
-// TopicStatus is what Apply found or made, or Describe found.
+// TopicStatus is a topic as Apply or Describe found or made it.
 type TopicStatus struct {
 	Name       string
 	Created    bool
 	Partitions int
 	Replicas   int      // of each partition
-	Known      bool     // whether the broker lets this program read the topic's settings, which follow
+	Known      bool     // whether the broker lets this program read the settings below
 	Compacted  bool     // the last message of each key stays
-	Retain     Retain   // what is kept otherwise; Time below 0 is without a limit of time
-	Segment    int64    // bytes of a file of the log, the unit in which Kafka removes messages
-	Notes      []string // what Apply changed, and what differs from what this program needs
+	Retain     Retain   // how much is kept if not compacted; Time below 0: no limit
+	Segment    int64    // bytes of a file of the log; Kafka removes whole files
+	Notes      []string // Apply's changes, and settings that this program needs otherwise
 }
 
-// Most returns the most bytes that a partition takes on the disk of one broker once
-// Kafka has removed what it may, or Unlimited. Kafka removes whole segments, so
-// there is up to one more than retention says. Of a compacted topic it is what is
-// written besides the last message of each key: the segment that is written, and
-// as much again before the cleaner takes it.
+// Most returns the most bytes that a partition takes on the disk of one broker after Kafka
+// has removed old messages, or Unlimited. Kafka removes whole segments, so there is up to
+// one segment more than retention says. For a compacted topic it does not count the last
+// message of each key: it counts the segment being written, and as much again that waits
+// for the cleaner.
 func (s TopicStatus) Most() int64 {
 	switch {
 	case s.Compacted:
@@ -67,12 +67,12 @@ type topicPlan struct {
 	compact bool
 	retain  Retain // for topics that are not compacted; Bytes 0: as the broker has it
 	max     int    // largest batch of messages
-	single  bool   // one partition, whatever the number of machines
+	single  bool   // one partition for any number of machines
 }
 
 const day = 24 * time.Hour
 
-// deadOverhead is what a dead letter is longer than the message in it, at most.
+// deadOverhead is how many bytes a dead letter may be longer than the message in it.
 const deadOverhead = 1 << 20
 
 func plan(cfg Config) []topicPlan {
@@ -91,7 +91,7 @@ func plan(cfg Config) []topicPlan {
 	return plans
 }
 
-// or returns r with what it leaves open from other.
+// or returns r with its zero fields from other.
 func (r Retain) or(other Retain) Retain {
 	if r.Time == 0 {
 		r.Time = other.Time
@@ -102,14 +102,14 @@ func (r Retain) or(other Retain) Retain {
 	return r
 }
 
-// Bounds of the segments of a topic with a limit of bytes: of the limit an eighth,
-// so that what is kept beyond it is little.
+// Bounds of the segments of a topic with a limit of bytes. A segment is an eighth of the
+// limit, so that Kafka keeps little more than the limit.
 const (
-	minSegment     = 16 << 20 // and that of compacted topics: compaction leaves the segment being written alone
-	defaultSegment = 1 << 30  // Kafka's own
+	minSegment     = 16 << 20 // also for compacted topics: compaction leaves the segment being written alone
+	defaultSegment = 1 << 30  // Kafka's default
 )
 
-// settings returns the settings of Kafka for r, of which zero says nothing.
+// settings returns Kafka's settings for r, without its zero fields.
 func (r Retain) settings() map[string]string {
 	s := make(map[string]string)
 	if r.Time != 0 {
@@ -143,12 +143,11 @@ func (p topicPlan) settings(replication int) map[string]string {
 }
 
 // Apply creates the topics that are missing, with the given number of replicas of
-// each partition and the settings this program needs. Topics of machines get as many
-// partitions as given; 0 means as many as those that are there have, or
-// DefaultPartitions. Topics that are there keep their partitions and settings, except
-// for what Config.Retain says of them, and the status notes where their settings would
-// hurt. Apply tries until a broker answers or ctx ends; calling it again changes
-// nothing.
+// each partition and the settings this program needs. New topics of machines get the given
+// number of partitions; 0 means as many as the existing ones have, or DefaultPartitions.
+// Existing topics keep their partitions and settings, except for the entries of
+// Config.Retain, and the status notes settings that would hurt. Apply tries until a broker
+// answers or ctx ends. Calling it again changes nothing.
 func Apply(ctx context.Context, cfg Config, partitions, replication int) ([]TopicStatus, error) {
 	if partitions < 0 || replication < 1 {
 		return nil, fmt.Errorf("bus: %d partitions with %d replicas: both must be at least 1", partitions, replication)
@@ -201,8 +200,8 @@ func applyOnce(ctx context.Context, kc *kafka.Client, cfg Config, partitions, re
 	return status, nil
 }
 
-// partitionsForNew returns how many partitions a topic of machines gets that joins
-// those that are there.
+// partitionsForNew returns how many partitions a new topic of machines gets: as many as the
+// existing ones have.
 func partitionsForNew(ctx context.Context, cfg Config) (int, error) {
 	topics, err := askMetadata(ctx, cfg, MachineTopics())
 	if err != nil {
@@ -231,7 +230,7 @@ func askMetadata(ctx context.Context, cfg Config, topics []string) ([]kafka.Topi
 	return meta.Topics, nil
 }
 
-// create makes the topics that are missing and notes in created which those were.
+// create makes the missing topics and notes their names in created.
 func create(ctx context.Context, kc *kafka.Client, plans []topicPlan, partitions, replication int, created map[string]bool) error {
 	req := &kafka.CreateTopicsRequest{}
 	for _, p := range plans {
@@ -260,8 +259,8 @@ func create(ctx context.Context, kc *kafka.Client, plans []topicPlan, partitions
 	return nil
 }
 
-// Describe returns how topics are made, in the order of their names. It asks once. A
-// topic that is missing is ErrNoTopic.
+// Describe returns the status of topics, in the order of its arguments. It asks once. For a
+// missing topic it returns ErrNoTopic.
 func Describe(ctx context.Context, cfg Config, topics ...string) ([]TopicStatus, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -276,12 +275,12 @@ func Describe(ctx context.Context, cfg Config, topics ...string) ([]TopicStatus,
 	return status, nil
 }
 
-// describedSettings are the settings that a TopicStatus follows from.
+// describedSettings are the settings that a TopicStatus depends on.
 var describedSettings = []string{
 	"max.message.bytes", "cleanup.policy", "message.timestamp.type", "retention.ms", "retention.bytes", "segment.bytes",
 }
 
-// describe returns the status of topics, with notes on what would hurt.
+// describe returns the status of topics, with notes on settings that would hurt.
 func describe(ctx context.Context, cfg Config, names []string) ([]TopicStatus, error) {
 	topics, err := askMetadata(ctx, cfg, names)
 	if err != nil {
@@ -313,7 +312,7 @@ func describe(ctx context.Context, cfg Config, names []string) ([]TopicStatus, e
 	for _, r := range found.Resources {
 		i := slices.Index(names, r.ResourceName)
 		if i < 0 || r.Error != nil {
-			continue // no right to look is not a reason to stop
+			continue // the right to read settings is optional
 		}
 		s := &status[i]
 		s.Known = true
@@ -327,7 +326,7 @@ func describe(ctx context.Context, cfg Config, names []string) ([]TopicStatus, e
 	return status, nil
 }
 
-// read takes one setting of the topic in.
+// read stores one setting of the topic.
 func (s *TopicStatus) read(name, value string) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch {
@@ -350,8 +349,8 @@ func (s *TopicStatus) note(text string) {
 	}
 }
 
-// retain gives a topic that was there before what the configuration says of it, and
-// notes that. Where it says nothing, the status notes what a new topic would keep.
+// retain changes how much an existing topic keeps to the configuration's entry, and notes
+// that. Without an entry it notes how much a new topic would keep.
 func (s *TopicStatus) retain(ctx context.Context, kc *kafka.Client, p topicPlan, explicit Retain) error {
 	want := explicit.or(s.Retain)
 	if p.compact || want == s.Retain {
@@ -382,7 +381,7 @@ func (s *TopicStatus) retain(ctx context.Context, kc *kafka.Client, p topicPlan,
 	return nil
 }
 
-// String says it as people do: "7 days, at most 250 GB a partition".
+// String returns text such as "7 days, at most 250 GB a partition".
 func (r Retain) String() string {
 	text := "messages of any age"
 	if r.Time > 0 {
@@ -394,7 +393,7 @@ func (r Retain) String() string {
 	return text
 }
 
-// span says how long d is, in days if there are enough of them.
+// span returns d in days if it is two or more whole days.
 func span(d time.Duration) string {
 	if d >= 2*day && d%day == 0 {
 		return fmt.Sprintf("%d days", d/day)
@@ -408,7 +407,7 @@ func span(d time.Duration) string {
 	return text
 }
 
-// FormatBytes writes n as people do, with three digits: 966 kB, 84.2 GB.
+// FormatBytes returns n with three digits and a unit: 966 kB, 84.2 GB.
 func FormatBytes(n int64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
 	v, i := float64(n), 0
@@ -426,7 +425,7 @@ func FormatBytes(n int64) string {
 	return text + " " + units[i]
 }
 
-// noteCounts notes topics that do not have as many partitions as they must.
+// noteCounts notes topics of machines that do not have as many partitions as each other.
 func noteCounts(status []TopicStatus) {
 	counts := make(map[string]int)
 	for _, s := range status {
@@ -441,8 +440,8 @@ func noteCounts(status []TopicStatus) {
 	}
 }
 
-// Agree reports topics, such as those of MachineTopics, that do not have as many partitions
-// as each other, with the counts and the remedy. It ignores topics that are not in
+// Agree returns an error, with the counts and the remedy, if topics do not have as many
+// partitions as each other. MachineTopics must. Agree ignores topics that are not in
 // partitions.
 func Agree(partitions map[string]int, topics []string) error {
 	most, alike := 0, true
@@ -470,20 +469,20 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// note says what is wrong with a setting of a topic, or nothing.
+// note says what is wrong with a setting of a topic; empty: nothing.
 func (p topicPlan) note(name, value string) string {
 	switch name {
 	case "max.message.bytes":
 		if n, err := strconv.Atoi(value); err == nil && n < p.max {
-			return fmt.Sprintf("max.message.bytes is %d: longer messages will be refused; set it to %d", n, p.max)
+			return fmt.Sprintf("max.message.bytes is %d: Kafka will refuse longer messages; set it to %d", n, p.max)
 		}
 	case "message.timestamp.type":
 		if !p.compact && value != "LogAppendTime" {
-			return "message.timestamp.type is " + value + ": a sender with a wrong clock may have its messages removed or refused; set it to LogAppendTime"
+			return "message.timestamp.type is " + value + ": Kafka may remove or refuse messages of a sender with a wrong clock; set it to LogAppendTime"
 		}
 	case "cleanup.policy":
 		if p.compact && value != "compact" {
-			return fmt.Sprintf("cleanup.policy is %s: what must stay will be deleted with age; set it to compact", value)
+			return fmt.Sprintf("cleanup.policy is %s: Kafka will delete messages by age that must stay; set it to compact", value)
 		}
 	}
 	return ""

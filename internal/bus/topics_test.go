@@ -55,7 +55,7 @@ func TestApply(t *testing.T) {
 			switch s.Name {
 			case TopicState:
 				if !strings.Contains(notes, "set it to 8388608") || !strings.Contains(notes, "set it to compact") {
-					t.Errorf("round %d: notes on a topic made by somebody else: %q", round, notes)
+					t.Errorf("round %d: notes on a topic of another program: %q", round, notes)
 				}
 			case TopicWindows:
 				if !strings.Contains(notes, "tcm.windows.v1 has 4 partitions, tcm.state.v1 has 2 partitions") || !strings.Contains(notes, "`ingest topics grow --partitions 4`") {
@@ -78,7 +78,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Topics of machines get 64 partitions, or as many as those that are there.
+// New topics of machines get 64 partitions, or as many as the existing ones have.
 func TestApplyDefaultPartitions(t *testing.T) {
 	cfg := anyBroker(t)
 	for _, s := range mustApply(t, cfg, 0) {
@@ -102,8 +102,8 @@ func TestApplyDefaultPartitions(t *testing.T) {
 	}
 }
 
-// What the configuration says of a topic holds for new topics and for those that are
-// there, and a topic that it does not mention is left alone.
+// The configuration's entries hold for new and for existing topics. Apply does not change a
+// topic without an entry.
 func TestRetain(t *testing.T) {
 	cfg := anyBroker(t)
 	cfg.Retain = nil
@@ -137,7 +137,7 @@ func TestRetain(t *testing.T) {
 		}
 	}
 
-	cfg.Retain = nil // somebody else's settings stay, and are said
+	cfg.Retain = nil // Apply keeps another program's settings, and notes them
 	s = statusOf(t, mustApply(t, cfg, 2), TopicWindows)
 	if s.Retain != (Retain{36 * time.Hour, 4e9}) || len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "keeps 36h, at most 4 GB a partition; a new topic would keep 7 days") {
 		t.Errorf("windows of another configuration: %+v", s)
@@ -151,7 +151,7 @@ func TestRetain(t *testing.T) {
 	}
 }
 
-// The limit of the embedded broker holds for new topics and old ones.
+// The limit of the embedded broker holds for new and for existing topics.
 func TestRetainEmbedded(t *testing.T) {
 	_, cfg := startBroker(t)
 	for range 2 {
@@ -162,7 +162,7 @@ func TestRetainEmbedded(t *testing.T) {
 	}
 }
 
-// A right that is missing is an error where it is needed, and none where it is not.
+// A missing right is an error only where the right is needed.
 func TestRetainWithoutRight(t *testing.T) {
 	b, cfg := startBroker(t)
 	cfg.Retain = nil
@@ -194,7 +194,7 @@ func TestRetainWithoutRight(t *testing.T) {
 		}
 		return res, nil, true
 	})
-	for _, s := range mustApply(t, cfg, 1) { // nothing is to be altered
+	for _, s := range mustApply(t, cfg, 1) { // nothing to change
 		if s.Known || len(s.Notes) > 0 {
 			t.Errorf("settings that may not be read: %+v", s)
 		}
@@ -216,8 +216,8 @@ func TestRetainWithoutRight(t *testing.T) {
 	}
 }
 
-// The right to write in transactions is asked for without writing: a producer that has
-// the id goes on.
+// The check of the right to write in transactions does not write: a producer that has the
+// id goes on.
 func TestStepsTransactional(t *testing.T) {
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)

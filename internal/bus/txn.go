@@ -22,20 +22,19 @@ import (
 )
 
 const (
-	txnTimeout   = 10 * time.Second // after which the broker aborts a transaction and refuses its owner
-	txnCall      = 4 * time.Second  // for one request of it, so that there is time for a second
+	txnTimeout   = 10 * time.Second // after this the broker aborts a transaction and refuses its owner
+	txnCall      = 4 * time.Second  // for one request of a transaction, so that there is time for a second
 	abortTimeout = 3 * time.Second
 	firstRepeat  = time.Millisecond // a broker is often not quite done with the last transaction
-	quietRepeat  = time.Second      // how long that is not worth a word
+	quietRepeat  = time.Second      // OnRetry does not hear of that for so long
 )
 
-// operationNotAttempted stands at the partitions of a request that would have been
-// added if another one had not been refused.
+// operationNotAttempted is the broker's error for a partition that it did not add to a
+// transaction because it refused another partition of the same request.
 const operationNotAttempted = kafka.Error(55)
 
-// Txn writes for one partition of a group in transactions: readers see all that
-// one Publish writes, or nothing. It belongs to the goroutine of its Partition, and
-// ends with it.
+// Txn writes for one partition of a group in transactions: readers see all messages of
+// one Publish, or none. It belongs to the goroutine of its Partition, and ends with it.
 type Txn struct {
 	p         *Partition
 	c         *client
@@ -44,18 +43,18 @@ type Txn struct {
 	epoch     int16
 	sequence  map[place]int32 // of the next message
 	positions map[string]int64
-	restart   int64 // what is committed for the partition's own topic while it has no position
+	restart   int64 // committed for the partition's own topic while it has no position
 	ofTxn     pinned
 	ofGroup   pinned
 	stray     bool  // a request got no answer, and may still reach the broker
 	dead      error // returned by every later Publish
 }
 
-// Fence takes the partition for this member. From then on the broker refuses what
-// the previous owner writes in transactions; what that one left open is ended. Then
-// Fence reads the group's positions in this partition, and in the partitions with
-// the same number of other topics: what the assignment said may be out of date.
-// Partition.Fetch goes on from there.
+// Fence takes the partition for this member. From then on the broker refuses transactions
+// of the previous owner, and ends one that the previous owner left open. Then Fence reads
+// the group's positions in this partition, and in the partitions of other topics with the
+// same number: the position in the assignment may be out of date. Partition.Fetch goes on
+// from there.
 //
 // ErrLost means that another member has taken the partition already, or that ctx
 // ended. Other errors are permanent: a missing right or a setting of the broker,
@@ -91,8 +90,9 @@ func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 	return t, nil
 }
 
-// Position returns the group's committed offset in this partition of a topic that
-// was named to Fence, as of then or as published since; FirstOffset if it has none.
+// Position returns the group's committed offset in this partition of a topic that was an
+// argument of Fence. It is the offset that Fence found, or that a later Publish committed,
+// and FirstOffset if there is none.
 func (t *Txn) Position(topic string) int64 {
 	if at, ok := t.positions[topic]; ok {
 		return at
@@ -101,15 +101,14 @@ func (t *Txn) Position(topic string) int64 {
 }
 
 // Publish writes messages and positions so that readers see all of them or none.
-// A position is the offset to be read next in this partition of a topic. Publish
-// commits positions even if none is given, those known: that is how the broker
-// notices a member that has lost the partition. It keeps neither msgs nor
-// positions.
+// A position is the offset to read next in this partition of a topic. Without positions,
+// Publish commits the known ones again: by that the broker notices a member that has lost
+// the partition. Publish keeps neither msgs nor positions.
 //
 // Failures that may pass are tried again until ctx ends. ErrLost means that another
 // member has the partition, or might: forget what is in memory and return from the
 // handler. Every later Publish and Fetch returns ErrLost then. Other errors are
-// permanent and nothing was written: ErrTooLarge, ErrNoTopic or a missing right,
+// permanent and Publish wrote nothing: ErrTooLarge, ErrNoTopic or a missing right,
 // with the setting or the right in the text.
 func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]int64) error {
 	if t.dead != nil {
@@ -131,7 +130,7 @@ func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]
 		return t.giveUp(ctx, outs, err)
 	}
 	if err := t.repeat(ctx, "commit", func(ctx context.Context, kc *kafka.Client) error { return t.end(ctx, kc, true) }); err != nil {
-		return t.lose(err) // it may be committed: nothing is aborted any more
+		return t.lose(err) // it may be committed, so do not abort
 	}
 	t.c.published.Store(true)
 	maps.Copy(t.positions, positions)
@@ -141,14 +140,14 @@ func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]
 	return nil
 }
 
-// lose ends the Txn and its Partition. It returns what they return from now on.
+// lose ends the Txn and its Partition. It returns the error that they return from now on.
 func (t *Txn) lose(cause error) error {
 	t.dead = fmt.Errorf("bus: topic %s partition %d: %w: %w", t.p.topic, t.p.ID(), ErrLost, cause)
 	t.p.lost = t.dead
 	return t.dead
 }
 
-// giveUp aborts the transaction. It may fail: who is fenced has nothing to abort.
+// giveUp aborts the transaction. That may fail: a fenced member has nothing to abort.
 func (t *Txn) giveUp(ctx context.Context, outs []*outgoing, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
@@ -157,12 +156,12 @@ func (t *Txn) giveUp(ctx context.Context, outs []*outgoing, cause error) error {
 		return t.lose(cause)
 	}
 	if aborted != nil || t.stray || slices.ContainsFunc(outs, func(o *outgoing) bool { return o.unknown }) {
-		_ = t.lose(cause) // which sequence number is next is not known
+		_ = t.lose(cause) // the next sequence number is not known
 	}
 	return cause
 }
 
-// verdict says what an error of a transaction asks for.
+// verdict says what to do after an error of a transaction.
 type verdict int
 
 const (
@@ -171,9 +170,9 @@ const (
 	forever                // a setting or a right is wrong
 )
 
-// judge says what err asks for. A client that was let in once tries again while it
-// is refused, and one that could write once gives the partition up when a right is
-// taken away, to ask for it again: rights are changed while programs run.
+// judge says what to do after err. If a broker once let this program in, later refusals are
+// tried again. If it once could write, it gives the partition up when it loses a right, and
+// asks for the partition again: rights change while programs run.
 func (t *Txn) judge(err error) verdict {
 	var (
 		k       kafka.Error
@@ -215,8 +214,8 @@ func judgeCode(k kafka.Error) verdict {
 	return lost
 }
 
-// repeat calls f, with a deadline, until it succeeds, ctx ends or the error is one
-// that must not be repeated.
+// repeat calls f, with a deadline, until it succeeds, ctx ends or judge forbids another
+// attempt.
 func (t *Txn) repeat(ctx context.Context, what string, f func(ctx context.Context, kc *kafka.Client) error) error {
 	var o outage
 	began := time.Now()
@@ -247,14 +246,14 @@ func (t *Txn) repeat(ctx context.Context, what string, f func(ctx context.Contex
 	}
 }
 
-// unanswered reports an error that leaves open whether the broker got the request.
+// unanswered reports whether err means that the broker may or may not have got the request.
 func unanswered(err error) bool {
 	var k kafka.Error
 	return !errors.As(err, &k)
 }
 
-// initOnce makes this member the owner of the transactional id. It never names the
-// producer it had: a broker would take that for a repair by the owner.
+// initOnce makes this member the owner of the transactional id. It never sends its old
+// producer id: a broker would take that for a repair by the present owner.
 func (t *Txn) initOnce(ctx context.Context, kc *kafka.Client) error {
 	res, err := coordinate[*initproducerid.Response](ctx, t.c, kc, &t.ofTxn, &initproducerid.Request{
 		TransactionalID: t.id, TransactionTimeoutMs: int32(txnTimeout.Milliseconds()), ProducerID: -1, ProducerEpoch: -1,
@@ -283,7 +282,7 @@ func (t *Txn) fetchPositions(ctx context.Context, kc *kafka.Client, topics []str
 		err = t.ofGroup.check(res.ErrorCode)
 	}
 	if errors.Is(err, kafka.GroupIdNotFound) {
-		return nil // says the embedded broker of a group without positions
+		return nil // the embedded broker answers so for a group without positions
 	}
 	if err != nil {
 		return err
@@ -301,7 +300,7 @@ func (t *Txn) fetchPositions(ctx context.Context, kc *kafka.Client, topics []str
 	return nil
 }
 
-// findRestart sets what is committed in place of a position that does not exist yet.
+// findRestart sets the offset that is committed until there is a position.
 func (t *Txn) findRestart(ctx context.Context, kc *kafka.Client) (err error) {
 	if _, ok := t.positions[t.p.topic]; !ok {
 		t.restart, err = offsetAt(ctx, kc, t.p.topic, t.p.ID(), FirstOffset)
@@ -309,7 +308,7 @@ func (t *Txn) findRestart(ctx context.Context, kc *kafka.Client) (err error) {
 	return err
 }
 
-// write sends everything of one transaction but its end.
+// write sends all requests of one transaction except its end.
 func (t *Txn) write(ctx context.Context, outs []*outgoing, positions map[string]int64) error {
 	if len(outs) > 0 {
 		var places []place
@@ -332,7 +331,7 @@ func (t *Txn) write(ctx context.Context, outs []*outgoing, positions map[string]
 		}
 	})
 	err := t.produce(ctx, outs)
-	if err != nil && t.judge(err) != forever { // else the positions soon have an answer, and the Txn lives on
+	if err != nil && t.judge(err) != forever { // otherwise the positions soon have an answer, and the Txn goes on
 		cancel()
 	}
 	wg.Wait()
@@ -342,7 +341,7 @@ func (t *Txn) write(ctx context.Context, outs []*outgoing, positions map[string]
 	return err
 }
 
-// addPartitions tells the coordinator what the transaction will write to.
+// addPartitions tells the coordinator which partitions the transaction will write to.
 func (t *Txn) addPartitions(ctx context.Context, places []place) error {
 	req := &addpartitionstotxn.Request{TransactionalID: t.id, ProducerID: t.producer, ProducerEpoch: t.epoch}
 	for _, at := range places {
@@ -357,7 +356,7 @@ func (t *Txn) addPartitions(ctx context.Context, places []place) error {
 			for _, p := range topic.Results {
 				err := t.ofTxn.check(p.ErrorCode)
 				if errors.Is(err, operationNotAttempted) {
-					continue // the one that is wrong has an error of its own
+					continue // the partition that was refused has another error
 				}
 				if err != nil {
 					return t.missing(ctx, place{topic.Name, int(p.PartitionIndex)}, err)
@@ -368,8 +367,8 @@ func (t *Txn) addPartitions(ctx context.Context, places []place) error {
 	})
 }
 
-// missing turns the error that a partition is unknown into one that says whether
-// to wait for it: a broker may not know of it yet.
+// missing turns the error that a partition is unknown into an error that says whether to
+// wait for the partition: a broker may not know it yet.
 func (t *Txn) missing(ctx context.Context, at place, err error) error {
 	if errors.Is(err, kafka.UnknownTopicOrPartition) {
 		n, asked := t.c.partitions(ctx, at.topic)
@@ -428,7 +427,7 @@ func (t *Txn) commitPositions(ctx context.Context, positions map[string]int64) e
 	})
 }
 
-// end commits or aborts the transaction. A broker that did so already says so again.
+// end commits or aborts the transaction. It may be repeated.
 func (t *Txn) end(ctx context.Context, kc *kafka.Client, commit bool) error {
 	res, err := coordinate[*endtxn.Response](ctx, t.c, kc, &t.ofTxn, &endtxn.Request{
 		TransactionalID: t.id, ProducerID: t.producer, ProducerEpoch: t.epoch, Committed: commit,

@@ -46,8 +46,8 @@ func fence(t *testing.T, ctx context.Context, p *Partition, others ...string) *T
 	return txn
 }
 
-// committed returns what another client library reads of a partition, committed
-// messages only. What this package reads must begin it: it was read earlier.
+// committed returns the committed messages of a partition as another client library reads
+// them. They must begin with the messages that this package read earlier.
 func committed(t *testing.T, cfg Config, topic string, partition int32) (got []string) {
 	t.Helper()
 	ctx := testContext(t)
@@ -102,7 +102,7 @@ func message(topic, key string, value any) Message {
 	return Message{Topic: topic, Key: key, Route: "machine", Value: fmt.Append(nil, value)}
 }
 
-// What one Publish writes is there with its positions, or nothing is.
+// Readers see all messages of a Publish together with its positions, or none.
 func TestPublishIsAtomic(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
@@ -143,8 +143,8 @@ func TestPublishIsAtomic(t *testing.T) {
 	}
 }
 
-// A transaction that is open hides what it wrote and all behind it, and keeps no
-// reader waiting that wants what there is. Windows are read all the same.
+// An open transaction hides its messages and all behind it, but a reader of the present
+// messages does not wait for it. Windows are not hidden.
 func TestReadingEndsAtAnOpenTransaction(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
@@ -175,9 +175,10 @@ func TestReadingEndsAtAnOpenTransaction(t *testing.T) {
 	}
 }
 
-// A record that lies behind another group's open transaction is read once that one has
-// ended, and what that one wrote is left out when it was aborted.
+// A record behind another group's open transaction is read when the transaction has ended.
+// Messages of an aborted transaction are left out.
 func TestReadStateWaits(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	say := func(v string) []Message { return []Message{{Topic: TopicState, Key: "k", Value: []byte(v)}} }
@@ -194,7 +195,7 @@ func TestReadStateWaits(t *testing.T) {
 		t.Fatalf("it ended at an open transaction: %v", err)
 	case <-time.After(2 * readWait):
 	}
-	inTransaction(t, cfg, "other", say("later"), commitIt) // aborts the one that is open
+	inTransaction(t, cfg, "other", say("later"), commitIt) // aborts the open transaction
 	if err := <-read; err != nil {
 		t.Fatal(err)
 	}
@@ -203,8 +204,8 @@ func TestReadStateWaits(t *testing.T) {
 	}
 }
 
-// The previous owner of a partition is refused from the moment the next one fences,
-// and what it left open never becomes visible.
+// After the next owner's Fence the broker refuses the previous owner of a partition. The
+// transaction that it left open never becomes visible.
 func TestFenceRefusesThePreviousOwner(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
@@ -238,8 +239,8 @@ func TestFenceRefusesThePreviousOwner(t *testing.T) {
 	}
 }
 
-// A member that has left the group cannot write, not even by taking the
-// transactional id again.
+// A member that has left the group cannot write, even if it takes the transactional id
+// again.
 func TestZombieIsRefused(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
@@ -265,7 +266,7 @@ func TestZombieIsRefused(t *testing.T) {
 	}
 }
 
-// A request that the network held back and delivers once more writes nothing.
+// A request that the network delays and delivers again writes nothing.
 func TestLateDuplicate(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
@@ -287,7 +288,7 @@ func TestLateDuplicate(t *testing.T) {
 		}
 		for _, o := range late {
 			err := txn.produceOnce(ctx, p.f.c.get(), []*outgoing{o})
-			t.Logf("late duplicate: %v", err) // brokers differ in what they say
+			t.Logf("late duplicate: %v", err) // brokers answer with different errors
 		}
 		// Apache Kafka takes the next number for out of order then: that costs a reload.
 		err := txn.Publish(ctx, []Message{message(TopicResults, "k", "next")}, nil)
@@ -303,8 +304,8 @@ func TestLateDuplicate(t *testing.T) {
 	}
 }
 
-// More than one request takes is written in order, whether it is divided beforehand
-// or because the broker says so.
+// Messages for more than one request are written in order, whether Publish divides them
+// beforehand or after the broker has refused the batch.
 func TestPublishManyBatches(t *testing.T) {
 	cfg := anyBroker(t)
 	createTopic(t, cfg, TopicAlerts, 1, "max.message.bytes", "3000")
@@ -330,8 +331,8 @@ func TestPublishManyBatches(t *testing.T) {
 	}
 }
 
-// publishResults is a handler that writes one result for each window, and the
-// position behind it, in one transaction.
+// publishResults is a handler. It writes one result for each window, and the position behind
+// the window, in one transaction.
 func publishResults(batch int) func(context.Context, *Partition) error {
 	return publishTo(batch, TopicResults)
 }
@@ -374,8 +375,8 @@ func waitForResults(t *testing.T, cfg Config, n int) []string {
 	}
 }
 
-// Through everything that a broker answers and members that come and go there is
-// one result for each window, in order.
+// With every error of a broker and with members that come and go there is one result for
+// each window, in order.
 func TestOneResultForEachWindow(t *testing.T) {
 	t.Parallel()
 	eachFault(t, 1, map[string]kfake.Fault{
@@ -401,8 +402,8 @@ func TestOneResultForEachWindow(t *testing.T) {
 	})
 }
 
-// An answer that never comes: the request is sent again, and because the first one
-// could arrive later than anything, the partition is given up after the transaction.
+// When an answer never comes, the request is sent again. The first request could still
+// arrive at any time, so the member gives the partition up after the transaction.
 func TestUnansweredRequests(t *testing.T) {
 	t.Parallel()
 	for _, key := range []kmsg.Key{kmsg.Produce, kmsg.EndTxn, kmsg.TxnOffsetCommit, kmsg.AddPartitionsToTxn, kmsg.InitProducerID} {
@@ -440,7 +441,7 @@ func TestResultsThroughRestarts(t *testing.T) {
 	const rounds, each = 3, 40
 	for i := range rounds {
 		send(t, p, windows("k", i*each, (i+1)*each))
-		waitForResults(t, cfg, i*each+10) // in the middle of the next ones it stops
+		waitForResults(t, cfg, i*each+10) // the member stops while it writes the next ones
 		b.Close()
 		if b, err = StartBroker(dir, addr); err != nil {
 			t.Fatal(err)
@@ -452,7 +453,7 @@ func TestResultsThroughRestarts(t *testing.T) {
 	}
 }
 
-// Members that come and go: every window of every partition has one result.
+// With members that come and go every window of every partition has one result.
 func TestResultsThroughRebalances(t *testing.T) {
 	t.Parallel()
 	cfg := anyBroker(t)
@@ -501,8 +502,7 @@ func TestResultsThroughRebalances(t *testing.T) {
 	}
 }
 
-// A context that ends in the middle leaves nothing behind: the transaction is
-// aborted, and the partition is lost.
+// If the context ends during a Publish, the transaction is aborted and the partition lost.
 func TestPublishEndsWithItsContext(t *testing.T) {
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
@@ -534,8 +534,9 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// What trying again does not change is an error that names the setting or the right.
+// A permanent error names the setting or the right.
 func TestPermanentErrors(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault kfake.Fault
 		want  []string
@@ -576,8 +577,9 @@ func TestPermanentErrors(t *testing.T) {
 	})
 }
 
-// A broker that forgot to tell the partitions of a commit is told by the next owner.
+// If a broker did not write a commit to the partitions, the next owner closes the transaction.
 func TestFenceHeals(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	var healed []string
@@ -598,7 +600,7 @@ func TestFenceHeals(t *testing.T) {
 			return res, nil, true
 		})
 		if txn := fence(t, ctx, p); txn.Position(TopicWindows) != 5 {
-			t.Errorf("position %d, want that of the transaction", txn.Position(TopicWindows))
+			t.Errorf("position %d, want the position that the transaction committed", txn.Position(TopicWindows))
 		}
 	})
 	slices.Sort(healed)
@@ -612,8 +614,9 @@ func TestFenceHeals(t *testing.T) {
 	}
 }
 
-// Another group's transaction that takes long is neither closed nor spoken of.
+// Fence neither closes nor reports another group's long transaction.
 func TestFenceLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
 	cfg.OnHeal = func(text string) { t.Error(text) }
@@ -628,8 +631,7 @@ func TestFenceLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// A batch names who writes it at the places that the protocol says, and its checksum
-// holds.
+// A batch has the producer fields at the places of the protocol, and a valid checksum.
 func TestEncodeBatch(t *testing.T) {
 	msgs := []*Message{{Topic: "t", Key: "a", Value: []byte("1"), Headers: []Header{{"h", []byte("v")}}}, {Topic: "t", Key: "b"}}
 	raw, err := encodeBatch(msgs, 1<<40+5, 7, 1<<30+3)
@@ -651,7 +653,7 @@ func TestEncodeBatch(t *testing.T) {
 	}
 }
 
-// An answer that is as long as it may be leaves out what was aborted, too.
+// An answer of the largest length leaves out aborted messages, too.
 func TestAbortedInFullAnswer(t *testing.T) {
 	t.Parallel()
 	b, err := StartBroker(t.TempDir(), "127.0.0.1:0")
@@ -662,7 +664,7 @@ func TestAbortedInFullAnswer(t *testing.T) {
 	cfg := b.Config("test")
 	apply(t, cfg, 1)
 	inTransaction(t, cfg, "id", []Message{{Topic: TopicResults, Key: "k", Value: []byte("aborted")}}, abortIt)
-	large := make([]byte, 900_000) // that cannot be compressed
+	large := make([]byte, 900_000) // not compressible
 	rand.NewChaCha8([32]byte{}).Read(large)
 	for range MaxMessage/len(large) + 1 {
 		inTransaction(t, cfg, "id", []Message{{Topic: TopicResults, Key: "large", Value: large}}, commitIt)

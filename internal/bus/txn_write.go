@@ -15,13 +15,13 @@ import (
 	"github.com/segmentio/kafka-go/protocol/rawproduce"
 )
 
-// outgoing is what a transaction has still to write to one partition.
+// outgoing holds the messages that a transaction still has to write to one partition.
 type outgoing struct {
 	at       place
 	left     [][]*Message // batches, in order
 	sequence int32        // of the first message of the first batch
-	raw      []byte       // the first batch as it is sent, the same bytes each time; nil: not yet encoded
-	unknown  bool         // it was sent, and no answer says whether it was written
+	raw      []byte       // the encoded first batch, the same bytes in each attempt; nil: not yet encoded
+	unknown  bool         // raw was sent, and no answer says whether it was written
 }
 
 // plan divides messages into partitions and batches.
@@ -47,8 +47,8 @@ func (t *Txn) plan(ctx context.Context, msgs []Message) ([]*outgoing, error) {
 	return outs, nil
 }
 
-// produce writes everything, one batch of each partition at a time: a request may
-// hold no more.
+// produce writes all batches, one of each partition at a time: a request may hold only
+// one.
 func (t *Txn) produce(ctx context.Context, outs []*outgoing) error {
 	defer func() {
 		for _, o := range outs {
@@ -83,8 +83,8 @@ func (t *Txn) produceOnce(ctx context.Context, kc *kafka.Client, outs []*outgoin
 	return err
 }
 
-// byLeader groups what is left by the broker that leads its partition, and encodes
-// it.
+// byLeader groups the outs that have batches left by the broker that leads their partition,
+// and encodes their first batches.
 func (t *Txn) byLeader(ctx context.Context, kc *kafka.Client, outs []*outgoing) (map[int32][]*outgoing, error) {
 	req := &kafka.MetadataRequest{}
 	for _, o := range outs {
@@ -92,7 +92,7 @@ func (t *Txn) byLeader(ctx context.Context, kc *kafka.Client, outs []*outgoing) 
 			req.Topics = append(req.Topics, o.at.topic)
 		}
 	}
-	meta, err := kc.Metadata(ctx, req) // the client's own idea, no older than a second
+	meta, err := kc.Metadata(ctx, req) // from the client's cache, at most a second old
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (t *Txn) byLeader(ctx context.Context, kc *kafka.Client, outs []*outgoing) 
 	return found, nil
 }
 
-// produceTo sends one request to a leader and notes what it says of each partition.
+// produceTo sends one request to a leader and notes the answer for each partition.
 func (t *Txn) produceTo(ctx context.Context, kc *kafka.Client, leader int32, outs []*outgoing) error {
 	req := &rawproduce.Request{TransactionalID: t.id, Acks: -1, Timeout: int32(txnCall.Milliseconds())}
 	for _, o := range outs {
@@ -154,7 +154,7 @@ func (t *Txn) produceTo(ctx context.Context, kc *kafka.Client, leader int32, out
 	return err
 }
 
-// produced notes what a leader says of the first batch of o.
+// produced notes the leader's answer about the first batch of o.
 func (t *Txn) produced(ctx context.Context, o *outgoing, code kafka.Error) error {
 	batch := o.left[0]
 	switch code {
@@ -166,7 +166,7 @@ func (t *Txn) produced(ctx context.Context, o *outgoing, code kafka.Error) error
 			o.unknown = false
 			return tooLarge(batch[0])
 		}
-		half := len(batch) / 2 // perhaps only together
+		half := len(batch) / 2 // perhaps only the batch is too large
 		o.left = slices.Concat([][]*Message{batch[:half], batch[half:]}, o.left[1:])
 	default:
 		o.unknown = judgeCode(code) == again
@@ -178,9 +178,9 @@ func (t *Txn) produced(ctx context.Context, o *outgoing, code kafka.Error) error
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encodeBatch returns the size of a batch of one transaction, in four bytes, and the
-// batch. The client library leaves out who writes it; the fields are at the places
-// that the protocol gives to record batches of version 2.
+// encodeBatch returns the size of a batch of one transaction, in four bytes, and the batch.
+// The client library does not set the producer fields, so encodeBatch sets them at their
+// places in a record batch of version 2.
 func encodeBatch(msgs []*Message, producer int64, epoch int16, sequence int32) ([]byte, error) {
 	set := protocol.RecordSet{Version: 2, Attributes: protocol.Transactional, Records: kafka.NewRecordReader(records(msgs)...)}
 	var buf bytes.Buffer

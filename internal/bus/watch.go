@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// stallAfter is how long a partition may have messages and none come before its
-// connections are made anew.
+// stallAfter is how long a reader may get no message from a partition that has some before
+// it makes new connections.
 const stallAfter = 30 * time.Second
 
-// Stall is a partition that has messages while its reader gets none, and no
-// error either.
+// Stall is a partition that has messages while its reader gets neither messages nor errors.
 type Stall struct {
 	Topic     string
 	Partition int
-	Offset    int64         // to be read next
+	Offset    int64         // to read next
 	Behind    int64         // offsets up to the end of the partition
 	For       time.Duration // since the last progress
-	Times     int           // the reader was rebuilt in this standstill; 0: messages come again
+	Times     int           // how often the reader was rebuilt in this stall; 0: messages come again
 }
 
 // String says it in words.
@@ -26,29 +25,29 @@ func (s Stall) String() string {
 	if s.Times == 0 {
 		return fmt.Sprintf("topic %s partition %d: messages come again after %v", s.Topic, s.Partition, s.For.Round(time.Second))
 	}
-	return fmt.Sprintf("topic %s partition %d: %d offsets behind, and none has come for %v at offset %d: connections are made anew",
+	return fmt.Sprintf("topic %s partition %d: %d offsets behind, and none has come for %v at offset %d: making new connections",
 		s.Topic, s.Partition, s.Behind, s.For.Round(time.Second), s.Offset)
 }
 
-// Gap is a stretch of offsets that a reader never saw and never will: retention
-// removed them first, the broker lost them, or someone compacts the topic. If To is
-// below From, the log ended before From: it lost its newest messages if Cut, and
-// else belongs to a topic that was removed and made again.
+// Gap is a stretch of offsets that a reader will never see: retention removed them first,
+// the broker lost them, or the topic is compacted. If To is below From, the log ended
+// before From: if Cut, it lost its newest messages; otherwise the topic was removed and
+// made again.
 type Gap struct {
 	Topic     string
 	Partition int
-	From, To  int64 // the first offset that is missing, and the one that is read next
+	From, To  int64 // the first missing offset, and the offset to read next
 	Cut       bool
 }
 
-// Missing returns how many offsets are missing, or 0 if that cannot be known.
+// Missing returns how many offsets are missing, or 0 if that is not known.
 func (g Gap) Missing() int64 { return max(g.To-g.From, 0) }
 
 // String says it in words.
 func (g Gap) String() string {
 	switch {
 	case g.Cut:
-		return fmt.Sprintf("topic %s partition %d has lost its newest messages: offset %d was to be read next and the log ends at %d, going on there",
+		return fmt.Sprintf("topic %s partition %d has lost its newest messages: offset %d was next and the log ends at %d, going on there",
 			g.Topic, g.Partition, g.From, g.To)
 	case g.To < g.From:
 		return fmt.Sprintf("topic %s partition %d was removed and made again: it ends before offset %d, going on at %d", g.Topic, g.Partition, g.From, g.To)
@@ -58,17 +57,17 @@ func (g Gap) String() string {
 
 // stallWatch is what a fetcher remembers of its progress.
 type stallWatch struct {
-	at    int64     // offset to be read next when there was progress
-	since time.Time // when that was, or when nothing was left to read
-	asked time.Time // when the broker was last asked where the partition ends
-	times int       // rebuilt since
+	at    int64     // offset to read next at the last progress
+	since time.Time // of the last progress, or when no message was left to read
+	asked time.Time // when watch last asked where the partition ends
+	times int       // how often the reader was rebuilt since
 }
 
-// watch is told after every fetch. If no offset has gone by for a while, it asks
-// on a connection of its own whether there is anything to read, and if there is,
-// gives the client new connections.
+// watch must be called after every fetch. If there was no progress for a while, it asks on
+// another connection whether there are messages to read. If there are, it gives the client
+// new connections.
 //
-// It need not run beside the fetches: each of them ends by its deadline.
+// It need not run in a goroutine of its own: every fetch ends by its deadline.
 func (f *fetcher) watch(ctx context.Context, now time.Time) {
 	w := &f.stall
 	if f.next != w.at || w.since.IsZero() {
@@ -88,7 +87,7 @@ func (f *fetcher) watch(ctx context.Context, now time.Time) {
 	w.asked = now
 	end, err := f.askEnd(ctx)
 	switch {
-	case err != nil: // an outage, of which the next fetch hears too
+	case err != nil: // an outage, which the next fetch reports
 	case end <= f.next:
 		if w.times == 0 {
 			w.since = now
@@ -116,7 +115,7 @@ func (f *fetcher) sayStall(s Stall) {
 	f.c.cfg.OnStall(s)
 }
 
-// sayGap reports offsets that are missing where all should be there.
+// sayGap reports missing offsets of a topic that should have them all.
 func (f *fetcher) sayGap(g Gap) {
 	if f.whole && f.c.cfg.OnGap != nil {
 		f.c.cfg.OnGap(g)

@@ -18,7 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 )
 
-// control calls fn for every fetch that the broker is asked for.
+// controlFetches calls fn for every fetch request.
 func controlFetches(cluster *kfake.Cluster, fn func(*kmsg.FetchRequest) (kmsg.Response, bool)) {
 	cluster.ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
@@ -27,7 +27,7 @@ func controlFetches(cluster *kfake.Cluster, fn func(*kmsg.FetchRequest) (kmsg.Re
 	})
 }
 
-// nothing is an answer without messages from a partition that ends at high.
+// nothing returns an answer without messages from a partition that ends at high.
 func nothing(req *kmsg.FetchRequest, high int64) kmsg.Response {
 	res := req.ResponseKind().(*kmsg.FetchResponse)
 	for _, t := range req.Topics {
@@ -43,8 +43,8 @@ func nothing(req *kmsg.FetchRequest, high int64) kmsg.Response {
 	return res
 }
 
-// A reader whose connection gives nothing for ever, not even an error, is noticed
-// and rebuilt as often as it takes, and the messages come.
+// A reader whose connection brings neither messages nor errors is rebuilt until the
+// messages come.
 func TestStuckReader(t *testing.T) {
 	t.Parallel()
 	for name, high := range map[string]int64{"it knows that there are messages": 99, "it does not": 5} {
@@ -64,7 +64,7 @@ func TestStuckReader(t *testing.T) {
 				defer mu.Unlock()
 				stalls = append(stalls, s)
 			}
-			const needed = 2 // connections that are stuck before one is not
+			const needed = 2 // stuck connections before a good one
 			stuck := map[any]bool{}
 			controlFetches(b.cluster, func(req *kmsg.FetchRequest) (kmsg.Response, bool) {
 				c := reader.Load()
@@ -82,7 +82,7 @@ func TestStuckReader(t *testing.T) {
 				reader.Store(p.f.c)
 				return c.handle(ctx, p)
 			})()
-			for i := range 3 { // batches of their own
+			for i := range 3 { // each in a batch
 				send(t, newProducer(t, cfg), windows("k", 20+i, 21+i))
 			}
 			c.wait(t, 23)
@@ -96,7 +96,7 @@ func TestStuckReader(t *testing.T) {
 			}
 			for i, s := range stalls {
 				want := (i + 1) % (needed + 1)
-				if s.Times != want || s.Topic != TopicWindows || want > 0 && (s.Behind < 1 || s.For < cfg.stallAfter || !strings.Contains(s.String(), "made anew")) {
+				if s.Times != want || s.Topic != TopicWindows || want > 0 && (s.Behind < 1 || s.For < cfg.stallAfter || !strings.Contains(s.String(), "making new connections")) {
 					t.Errorf("%d: %v, want %d", i, s, want)
 				}
 			}
@@ -104,8 +104,7 @@ func TestStuckReader(t *testing.T) {
 	}
 }
 
-// A partition in which nothing happens is not stuck, and neither is one that is
-// read by a handler who takes his time.
+// A partition without new messages is not stuck, nor is one with a slow handler.
 func TestIdleIsNotStuck(t *testing.T) {
 	t.Parallel()
 	cfg := anyBroker(t)
@@ -115,6 +114,7 @@ func TestIdleIsNotStuck(t *testing.T) {
 	cfg.OnStall = func(Stall) { heard.Add(1) }
 	p := newProducer(t, cfg)
 	c := newCollector()
+	idle, sent := make(chan struct{}), make(chan struct{})
 	defer runGroup(t, cfg, func(ctx context.Context, p *Partition) error {
 		for {
 			for range 3 { // nothing comes
@@ -122,8 +122,19 @@ func TestIdleIsNotStuck(t *testing.T) {
 					return err
 				}
 			}
-			if len(p.queue) == 0 {
-				continue
+			// A message that comes after an empty fetch and before the reader asks for the
+			// end of the partition would look like a stall.
+			for _, step := range []chan struct{}{idle, sent} {
+				select {
+				case step <- struct{}{}:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			for len(p.queue) == 0 {
+				if err := p.fill(ctx, 10*time.Millisecond); err != nil {
+					return err
+				}
 			}
 			time.Sleep(20 * time.Millisecond)
 			c.mu.Lock()
@@ -139,7 +150,9 @@ func TestIdleIsNotStuck(t *testing.T) {
 		}
 	})()
 	for i := range 4 {
+		<-idle
 		send(t, p, windows("k", i, i+1))
+		<-sent
 		c.wait(t, i+1)
 	}
 	if n := heard.Load(); n > 0 {
@@ -147,8 +160,9 @@ func TestIdleIsNotStuck(t *testing.T) {
 	}
 }
 
-// What is missing between two offsets is said, whatever made it go.
+// A reader reports missing offsets for every cause.
 func TestOffsetGaps(t *testing.T) {
+	t.Parallel()
 	gather := func(t *testing.T, cfg Config, n int) ([]Gap, []string) {
 		var mu sync.Mutex
 		var gaps []Gap
@@ -178,7 +192,7 @@ func TestOffsetGaps(t *testing.T) {
 			t.Errorf("%v, want %v; read %q", gaps, want, got)
 		}
 	})
-	t.Run("topic made anew, and shorter", func(t *testing.T) {
+	t.Run("topic made again, and shorter", func(t *testing.T) {
 		cfg := anyBroker(t)
 		apply(t, cfg, 1)
 		send(t, newProducer(t, cfg), windows("k", 0, 30))
@@ -201,7 +215,7 @@ func TestOffsetGaps(t *testing.T) {
 		b, cfg := startBroker(t)
 		apply(t, cfg, 1)
 		p := newProducer(t, cfg)
-		for i := range 10 { // batches of their own
+		for i := range 10 { // each in a batch
 			send(t, p, windows("k", i, i+1))
 		}
 		controlFetches(b.cluster, func(req *kmsg.FetchRequest) (kmsg.Response, bool) {
@@ -219,9 +233,10 @@ func TestOffsetGaps(t *testing.T) {
 	})
 }
 
-// A log that has lost its newest messages, as after a power cut, is read on from its
-// end, and a topic that was made again from its beginning.
+// When a log has lost its newest messages, as after a power cut, the reader goes on at its
+// end. A topic that was made again is read from its beginning.
 func TestLogEndsBeforeTheReader(t *testing.T) {
+	t.Parallel()
 	b, cfg := startBroker(t)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
@@ -259,9 +274,8 @@ func TestLogEndsBeforeTheReader(t *testing.T) {
 	b.Close()
 }
 
-// Who reads to the end is not deceived by a leader that has just taken over and
-// shows less than there is: a record of the state that is not read is a window
-// judged twice.
+// A reader that reads to the end also gets the messages that a new leader does not show at
+// first. If it missed a record of the state, a monitor would judge a window twice.
 func TestReadToTheEndOfAShyLeader(t *testing.T) {
 	t.Parallel()
 	b, cfg := startBroker(t)
@@ -279,7 +293,7 @@ func TestReadToTheEndOfAShyLeader(t *testing.T) {
 	}
 }
 
-// A tail that compaction took is not waited for.
+// A reader does not wait for messages at the end that compaction removed.
 func TestReadToAnEndThatIsGone(t *testing.T) {
 	t.Parallel()
 	b, cfg := startBroker(t)
@@ -291,8 +305,8 @@ func TestReadToAnEndThatIsGone(t *testing.T) {
 	}
 }
 
-// Windows of a transaction that was aborted come like others: to hold them back
-// would let one open transaction hold up every reader.
+// Readers also get the windows of aborted and open transactions: otherwise one open
+// transaction would hold up every reader.
 func TestAbortedAndOpenTransactions(t *testing.T) {
 	cfg := anyBroker(t)
 	apply(t, cfg, 1)
@@ -314,11 +328,11 @@ func TestAbortedAndOpenTransactions(t *testing.T) {
 	stop := runGroup(t, cfg, c.handle)
 	c.wait(t, 9)
 	if err := stop(); !errors.Is(err, context.Canceled) || len(gaps) > 0 {
-		t.Errorf("%v; a marker is no gap: %q", err, gaps)
+		t.Errorf("%v; markers were reported as gaps: %q", err, gaps)
 	}
 }
 
-// A batch that was damaged on its way is asked for again, not believed.
+// A reader asks again for a batch that was damaged on its way.
 func TestDamagedOnItsWay(t *testing.T) {
 	t.Parallel()
 	b, cfg := startBroker(t)

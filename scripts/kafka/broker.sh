@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# broker.sh VERSION DIR PORT CONTROLLER_PORT [MTLS_PORT] becomes one node of Apache
-# Kafka, broker and controller in one, on loopback, with its data in DIR. Started
-# again on the same folder it goes on with the data. Run install.sh first.
+# broker.sh VERSION DIR PORT CONTROLLER_PORT [MTLS_PORT] runs one node of Apache Kafka,
+# both broker and controller, on loopback, with its data in DIR. Started again on the same
+# folder it goes on with the data. Run install.sh first.
 #
 # FLANK_KAFKA_VOTERS makes it a node of a cluster: all nodes as ID@HOST:CONTROLLER_PORT,
-# separated by commas, of which FLANK_KAFKA_NODE is the ID of this one. From three
-# nodes on everything is kept three times, and taken once two have it.
+# separated by commas. FLANK_KAFKA_NODE is the ID of this node. From three nodes on the
+# cluster keeps three replicas, and takes a message when two of them have it.
 #
-# With MTLS_PORT nothing is open: PORT speaks SCRAM-SHA-512 over TLS, MTLS_PORT
-# asks for a client certificate, and nobody but the CNs broker1 and admin may do
-# anything until an ACL says so. DIR must hold keystore.pem (certificate and key
-# of broker1) and ca.pem then.
+# With MTLS_PORT every client must log in: PORT speaks SCRAM-SHA-512 over TLS, MTLS_PORT
+# asks for a client certificate. Without an ACL only the CNs broker1 and admin have rights.
+# DIR must then hold keystore.pem (certificate and key of broker1) and ca.pem.
 set -euo pipefail
 node="${FLANK_KAFKA_NODE:-1}" voters="${FLANK_KAFKA_VOTERS:-1@127.0.0.1:$4}"
 replicas=1 enough=1
@@ -88,12 +87,12 @@ appender.out.layout.pattern=%d %p %m (%c)%n
 EOF
 logging=(-Dlog4j.configuration="file:$dir/log4j.properties" -Dlog4j2.configurationFile="$dir/log4j2.properties")
 
-# Formatting costs a second: only once.
+# Formatting takes a second, so it is done only once.
 if [ ! -e "$dir/data/meta.properties" ]; then
   java -XX:TieredStopAtLevel=1 "${logging[@]}" -cp "$lib/*" kafka.tools.StorageTool format --ignore-formatted \
     -c "$dir/server.properties" -t 4L6g3nShT-eMCtK--X86sw >/dev/null
 fi
-# A test that ends by itself or is killed takes its broker along.
+# The broker ends when its test program ends or is killed.
 if [ -n "${FLANK_KAFKA_OWNER:-}" ]; then
   (while kill -0 "$FLANK_KAFKA_OWNER" && kill -0 $$; do sleep 1; done; kill -9 $$) 9>&- >/dev/null 2>&1 &
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # install.sh VERSION... fetches the jars of Apache Kafka with Maven, once, into
-# ${FLANK_KAFKA_HOME:-~/.cache/flank}/kafka-VERSION/lib. Installs Java and Maven
-# from Debian's packages if they are missing and it may.
+# ${FLANK_KAFKA_HOME:-~/.cache/flank}/kafka-VERSION/lib. As root it installs missing Java
+# and Maven from Debian's packages.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 home="${FLANK_KAFKA_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/flank}"

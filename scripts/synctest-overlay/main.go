@@ -1,9 +1,9 @@
 // Synctest-overlay writes a Go runtime in which a testing/synctest bubble runs the same
 // way every time, as files for `go build -overlay`. internal/simulation/nightly needs it.
 //
-// Each change replaces a text of the runtime's source that must be there exactly once. A
-// new release of Go is refused until someone has looked at the changes and has raised
-// goRelease: a text may stay and mean something else.
+// Each change replaces a text that must be in the runtime's source exactly once. The program
+// refuses a new release of Go until a person has checked the changes and raised goRelease:
+// the same text may have another meaning there.
 //
 //	go run ./scripts/synctest-overlay -o DIR
 //
@@ -22,7 +22,7 @@ import (
 	"strings"
 )
 
-// goRelease is the release of Go that the changes were written for and tried with.
+// goRelease is the release of Go that the changes were written and tested for.
 const goRelease = "go1.26"
 
 // change replaces text in a file of the runtime.
@@ -32,7 +32,7 @@ type change struct {
 
 var changes = []change{
 	{
-		"synctest.go", "a bubble has random numbers of its own, from the seed of the simulation",
+		"synctest.go", "each bubble has its own random numbers, from the seed of the simulation",
 		"	done    bool   // true if main has exited\n",
 		"	done    bool   // true if main has exited\n" +
 			"	random  uint64 // state of the bubble's random numbers; 0: it has none\n",
@@ -65,7 +65,7 @@ func (bubble *synctestBubble) nextRandom() uint64 {
 `,
 	},
 	{
-		"rand.go", "every process hashes strings alike",
+		"rand.go", "every process hashes strings in the same way",
 		"	globalRand.state.Init(*seed)\n",
 		"	*seed = [32]byte{1}\n	globalRand.state.Init(*seed)\n",
 	},
@@ -75,7 +75,7 @@ func (bubble *synctestBubble) nextRandom() uint64 {
 		"func rand() uint64 {\n	if b := getg().bubble; b != nil && b.random != 0 {\n		return b.nextRandom()\n	}\n",
 	},
 	{
-		"rand.go", "maps that were made outside the bubble are alike in every process",
+		"rand.go", "maps that were made outside the bubble are the same in every process",
 		"func maps_rand() uint64 {\n",
 		"func maps_rand() uint64 {\n	if getg().bubble == nil {\n		return 0x9e3779b97f4a7c15\n	}\n",
 	},
@@ -85,17 +85,17 @@ func (bubble *synctestBubble) nextRandom() uint64 {
 		"func cheaprand() uint32 {\n	if b := getg().bubble; b != nil && b.random != 0 {\n		return uint32(b.nextRandom() >> 32)\n	}\n",
 	},
 	{
-		"runtime2.go", "time goes on while a goroutine waits for a mutex that another holds over a call",
+		"runtime2.go", "time goes on while a goroutine waits for a mutex that another goroutine holds during a call",
 		"	waitReasonChanReceiveNilChan:    true,\n",
 		"	waitReasonChanReceiveNilChan:    true,\n	waitReasonSyncMutexLock:         true,\n	waitReasonSyncRWMutexRLock:      true,\n	waitReasonSyncRWMutexLock:       true,\n",
 	},
 	{
-		"sema.go", "who unlocks a mutex hands it over: two goroutines that pass one to and fro must not starve the third",
+		"sema.go", "unlocking a mutex hands it over: two goroutines that exchange a mutex must not starve a third",
 		"func semrelease1(addr *uint32, handoff bool, skipframes int) {\n",
 		"func semrelease1(addr *uint32, handoff bool, skipframes int) {\n	if b := getg().bubble; b != nil && b.random != 0 {\n		handoff = true\n	}\n",
 	},
 	{
-		"proc.go", "no goroutine loses the processor because the clock on the wall says so",
+		"proc.go", "no goroutine loses the processor because of real time",
 		"func retake(now int64) uint32 {\n",
 		"func retake(now int64) uint32 {\n	if simulated {\n		return 0\n	}\n",
 	},
@@ -112,7 +112,7 @@ func main() {
 
 func run(out string) error {
 	if out == "" {
-		return fmt.Errorf("no folder is given: set -o")
+		return fmt.Errorf("the folder is missing: set -o")
 	}
 	out, err := filepath.Abs(out)
 	if err != nil {
@@ -161,7 +161,7 @@ func installed() (root, version string, err error) {
 	return root, version, nil
 }
 
-// checkRelease refuses a release of Go that the changes were not tried with.
+// checkRelease returns an error for a release of Go that the changes were not tested with.
 func checkRelease(version string) error {
 	if version == goRelease || strings.HasPrefix(version, goRelease+".") {
 		return nil
@@ -169,8 +169,8 @@ func checkRelease(version string) error {
 	return fmt.Errorf("%s is installed, and the changes of the runtime were written for %s: look at each of them in scripts/synctest-overlay/main.go, then raise goRelease there", version, goRelease)
 }
 
-// apply makes changes in files that read returns. It reports a text that is not there
-// exactly once.
+// apply makes changes in the files that read returns. It returns an error if a text does not
+// occur exactly once.
 func apply(changes []change, read func(file string) ([]byte, error)) (map[string]string, error) {
 	changed := make(map[string]string)
 	for _, c := range changes {
@@ -183,14 +183,14 @@ func apply(changes []change, read func(file string) ([]byte, error)) (map[string
 			text = string(b)
 		}
 		if n := strings.Count(text, c.old); n != 1 {
-			return nil, fmt.Errorf("runtime/%s: this text is there %d times and not once, for the change %q: correct the change in scripts/synctest-overlay/main.go\n%s", c.file, n, c.why, c.old)
+			return nil, fmt.Errorf("runtime/%s: this text occurs %d times instead of once, for the change %q: correct the change in scripts/synctest-overlay/main.go\n%s", c.file, n, c.why, c.old)
 		}
 		changed[c.file] = strings.Replace(text, c.old, c.new, 1)
 	}
 	return changed, nil
 }
 
-// hash returns what tells one set of changes from another.
+// hash returns a hash that identifies a set of changes.
 func hash(changes []change) string {
 	h := sha256.New()
 	for _, c := range changes {

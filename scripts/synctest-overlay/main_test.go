@@ -13,10 +13,10 @@ func TestApply(t *testing.T) {
 	for name, tc := range map[string]struct {
 		source, want, wrong string
 	}{
-		"both changes of one file":           {"one\ntwo\n", "one\nhalf\n2\n", ""},
-		"a text that is not there":           {"one\n", "", `there 0 times and not once, for the change "second"`},
-		"a text that is there twice":         {"one\none\ntwo\n", "", `there 2 times and not once, for the change "first"`},
-		"a file that is not there any more ": {"", "", "no a.go"},
+		"both changes of one file": {"one\ntwo\n", "one\nhalf\n2\n", ""},
+		"a missing text":           {"one\n", "", `occurs 0 times instead of once, for the change "second"`},
+		"a text that occurs twice": {"one\none\ntwo\n", "", `occurs 2 times instead of once, for the change "first"`},
+		"a file that was removed":  {"", "", "no a.go"},
 	} {
 		got, err := apply(two, func(file string) ([]byte, error) {
 			if tc.source == "" {
@@ -41,7 +41,7 @@ func TestCheckRelease(t *testing.T) {
 	}
 }
 
-// The changes fit the Go that is installed, if it is of the release they were made for.
+// The changes fit the installed Go, if it is of the release they were made for.
 func TestInstalled(t *testing.T) {
 	root, version, err := installed()
 	if err != nil {

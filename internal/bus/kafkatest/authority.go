@@ -77,7 +77,7 @@ func (a *authority) issue(name string, notAfter time.Time) (Certificate, error) 
 	return Certificate{block("CERTIFICATE", der), block("PRIVATE KEY", text)}, err
 }
 
-// clientConfig returns what a client with cert connects with.
+// clientConfig returns the TLS settings of a client with cert.
 func (a *authority) clientConfig(cert Certificate) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(cert.Cert, cert.Key)
 	if err != nil {
@@ -179,7 +179,7 @@ func (b *Broker) admin(t testing.TB, f func(context.Context, *kafka.Client) erro
 	}
 }
 
-// Stranger returns a certificate that nobody signed but its own authority.
+// Stranger returns a certificate from an authority that the broker does not know.
 func Stranger() (Certificate, error) {
 	a, err := newAuthority()
 	if err != nil {

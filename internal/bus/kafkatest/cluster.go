@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Cluster is three nodes of Apache Kafka, each broker and controller: one may die
-// and all goes on, two and nothing is taken any more.
+// Cluster is three nodes of Apache Kafka, each broker and controller. With one node dead
+// the cluster works on; with two dead it takes no messages.
 type Cluster struct {
 	Nodes [3]*Broker // each can be killed and restarted
 }

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// CutLog takes the last n records of a partition from its log, and as many more as
-// share their first one's batch, as when a machine loses power before its disk was
-// written to. The broker must be dead. It returns how many records it took.
+// CutLog removes the last n records of a partition from its log, as when a machine loses
+// power before it has written to its disk. It removes whole batches, so it may remove more
+// records. It returns how many it removed. The broker must be dead.
 func (b *Broker) CutLog(topic string, partition int, n int64) (cut int64, err error) {
 	dir := filepath.Join(b.dir, "data", fmt.Sprintf("%s-%d", topic, partition))
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
@@ -32,7 +32,7 @@ func (b *Broker) CutLog(topic string, partition int, n int64) (cut int64, err er
 		cut += batches[keep].records
 	}
 	for _, log := range logs {
-		size := int64(0) // of what stays of the file
+		size := int64(0) // of the rest of the file
 		for _, at := range batches[:keep] {
 			if at.file == log {
 				size = at.end
@@ -41,14 +41,14 @@ func (b *Broker) CutLog(topic string, partition int, n int64) (cut int64, err er
 		if err := os.Truncate(log, size); err != nil {
 			return 0, fmt.Errorf("kafkatest: %w", err)
 		}
-		for _, ending := range []string{".index", ".timeindex", ".snapshot"} { // the broker makes them anew
+		for _, ending := range []string{".index", ".timeindex", ".snapshot"} { // the broker makes them again
 			_ = os.Remove(strings.TrimSuffix(log, ".log") + ending)
 		}
 	}
 	return cut, nil
 }
 
-// batch is a batch of records in a log.
+// batch is the place of a batch of records in a log.
 type batch struct {
 	file    string
 	end     int64 // offset in the file of the byte behind it
@@ -56,8 +56,8 @@ type batch struct {
 }
 
 // appendBatches appends the batches of a file. (Kafka protocol, record batch: first
-// offset int64, length int32 of what follows, ..., at byte 23 the last record's
-// offset less the first one's, int32.)
+// offset int64, length int32 of the rest, ..., at byte 23 the last record's offset
+// relative to the first, int32.)
 func appendBatches(to []batch, file string) ([]batch, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package kafkatest runs Apache Kafka for tests: one node from its own jars, on
-// loopback, with a folder of its own. It can be killed like a power cut and
-// started again on its data. scripts/kafka brings the jars and says how a broker
-// is configured.
+// Package kafkatest runs Apache Kafka for tests: one node from the released jars, on
+// loopback, with its own folder. A test can kill it, as a power cut would, and start it
+// again on its data. The scripts in scripts/kafka fetch the jars and configure a broker.
 //
 // Tests run against Apache Kafka only where FLANK_KAFKA names a version, for
 // example 4.3.1; elsewhere Version is empty and they use the embedded broker.
@@ -26,7 +25,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// patience bounds what takes seconds. It is not a measure of speed.
+// patience bounds waits that usually take seconds. It does not measure speed.
 const patience = 2 * time.Minute
 
 // Version returns the version of Apache Kafka to test with, or "".
@@ -49,8 +48,8 @@ type Broker struct {
 // Start starts a broker, which ends with the test.
 func Start(t testing.TB) *Broker { return begin(t, t.TempDir(), nil) }
 
-// StartSecure starts a broker that lets nobody in without a password or a
-// certificate, and nobody but its administrator do anything.
+// StartSecure starts a broker that lets clients in only with a password or a certificate.
+// Without further rights only its administrator may do anything.
 func StartSecure(t testing.TB) *Broker {
 	a, err := newAuthority()
 	if err != nil {
@@ -93,9 +92,9 @@ func newBroker(dir string, a *authority) (*Broker, error) {
 	return b, nil
 }
 
-// freePorts returns ports of loopback that nobody listens on now. They lie below
-// those that the system gives to clients: a client that keeps knocking while the
-// broker is away could be given the broker's.
+// freePorts returns free ports of loopback. They lie below the ports that the system gives
+// to clients: otherwise a client that keeps connecting while the broker is away could get
+// the broker's port.
 func freePorts(n int) (ports []string, err error) {
 	for tries := 0; len(ports) < n; tries++ {
 		port := strconv.Itoa(15000 + rand.N(15000))
@@ -153,7 +152,7 @@ func (b *Broker) launch() error {
 	return nil
 }
 
-// await waits until the broker serves and knows of so many.
+// await waits until the broker serves and knows so many brokers.
 func (b *Broker) await(brokers int) error {
 	cmd, ended := b.cmd, b.ended
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -195,8 +194,8 @@ func modulePath(parts ...string) (string, error) {
 	}
 }
 
-// ready reports whether the broker serves and knows of so many. Connections are made anew each time: an
-// old one may remember a broker that was not ready.
+// ready reports whether the broker serves and knows at least so many brokers. It makes a new
+// connection each time: an old one may remember a broker that was not ready.
 func (b *Broker) ready(brokers int) bool {
 	kc, done, err := b.Admin()
 	if err != nil {
@@ -209,8 +208,7 @@ func (b *Broker) ready(brokers int) bool {
 	return err == nil && len(meta.Brokers) >= brokers
 }
 
-// Admin returns a client that may do everything, and a function that gives its
-// connections up.
+// Admin returns a client that has all rights, and a function that closes its connections.
 func (b *Broker) Admin() (*kafka.Client, func(), error) {
 	tr := &kafka.Transport{DialTimeout: time.Second, MetadataTTL: time.Second}
 	addr := b.Addr
@@ -227,11 +225,10 @@ func (b *Broker) Admin() (*kafka.Client, func(), error) {
 	return &kafka.Client{Addr: kafka.TCP(addr), Timeout: 10 * time.Second, Transport: tr}, tr.CloseIdleConnections, nil
 }
 
-// Kill ends the broker as the kernel ends a process, and waits until it is gone.
-// What it wrote stays.
+// Kill ends the broker with SIGKILL and waits until it has ended. Its data stays.
 func (b *Broker) Kill() { b.end(syscall.SIGKILL) }
 
-// Stop ends the broker in order.
+// Stop shuts the broker down.
 func (b *Broker) Stop() { b.end(syscall.SIGTERM) }
 
 func (b *Broker) end(sig os.Signal) {
@@ -241,7 +238,7 @@ func (b *Broker) end(sig os.Signal) {
 	_ = b.cmd.Process.Signal(sig)
 	select {
 	case <-b.ended:
-	case <-time.After(10 * time.Second): // a broker may hang in its shutdown
+	case <-time.After(10 * time.Second): // a broker may hang while it shuts down
 		_ = b.cmd.Process.Kill()
 		<-b.ended
 	}
@@ -256,14 +253,14 @@ func (b *Broker) Restart(t testing.TB) {
 	}
 }
 
-// shared is a broker that the tests of a program use in turns.
+// shared is a broker that the tests of a program use one after the other.
 var shared struct {
 	sync.Mutex
 	b *Broker
 }
 
-// Shared returns a broker without topics and groups. Tests have it one after the
-// other: it is given on when the test ends. Main ends it.
+// Shared returns a broker without topics and groups. Only one test has it at a time; the
+// next one gets it when the test ends. Main ends it.
 func Shared(t testing.TB) *Broker {
 	t.Helper()
 	shared.Lock()
@@ -316,10 +313,10 @@ func (b *Broker) reset() error {
 		}
 		last = err
 	}
-	return fmt.Errorf("kafkatest: topics and groups of the last test do not go away: %w", last)
+	return fmt.Errorf("kafkatest: cannot remove the topics and groups of the last test: %w", last)
 }
 
-// removeAll asks once for everything to be removed, and returns how much there was.
+// removeAll asks once to remove all topics and groups, and returns how many there were.
 func removeAll(kc *kafka.Client) (left int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// A second broker on a folder that is in use does not start, and does the first no
-// harm: on a live folder it could make it hang.
+// A second broker on a folder that is in use does not start, and does not harm the first:
+// two brokers on one folder could hang.
 func TestFolderInUse(t *testing.T) {
 	if Version() == "" {
 		t.Skip("FLANK_KAFKA names no version of Apache Kafka: make e2e-kafka does")
@@ -35,7 +35,7 @@ func TestFolderInUse(t *testing.T) {
 	}
 }
 
-// The rights are those of the table, and the commands below it grant the same.
+// documented reads the rights in the table, and the commands below the table grant the same.
 func TestDocumented(t *testing.T) {
 	path, err := modulePath("deploy", "kafka", "acls.md")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestDocumented(t *testing.T) {
 		"operator": "tcm.commands.v1 Write, tcm.alerts.v1 Read, tcm.state.v1 Read, tcm.results.v1 Read",
 		"the administrator": "tcm.* Create, tcm.* Describe, tcm.* DescribeConfigs, tcm.* AlterConfigs, tcm.* Alter, tcm.state.v1 Read, tcm.state.v1 Write, " +
 			"group tcm-* Describe, tcm.dlq.v1 Read, tcm.windows.v1 Write",
-		"nobody": "",
+		"stranger": "",
 	} {
 		entries, err := documented(string(text), principal)
 		if err != nil {
@@ -80,7 +80,7 @@ func TestDocumented(t *testing.T) {
 		if strings.Join(got, ", ") != want {
 			t.Errorf("%s may %q, want %q", principal, got, want)
 		}
-		if principal != "nobody" && principal != "the administrator" && !slices.ContainsFunc(strings.Split(string(text), "\n"), func(l string) bool {
+		if principal != "stranger" && principal != "the administrator" && !slices.ContainsFunc(strings.Split(string(text), "\n"), func(l string) bool {
 			return strings.Contains(l, "--allow-principal User:"+principal)
 		}) {
 			t.Errorf("no command grants %s anything", principal)

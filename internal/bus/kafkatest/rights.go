@@ -10,8 +10,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// GrantDocumented gives a program what the table of deploy/kafka/acls.md says it
-// needs, and nothing else.
+// GrantDocumented gives a program the rights that the table of deploy/kafka/acls.md says it
+// needs, and no others.
 func (b *Broker) GrantDocumented(t testing.TB, principal string) {
 	t.Helper()
 	path, err := modulePath("deploy", "kafka", "acls.md")

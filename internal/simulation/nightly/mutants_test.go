@@ -11,27 +11,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// mutant takes a protection away from monitors, in the requests that they send: what is
-// tested has no code for that.
+// mutant removes a protection by changing the requests of monitors. The code under test does not
+// know of it.
 //
-// Every transaction in which a monitor writes commits positions too, also those of ticks and
-// commands. So two protections stand behind one another. The broker takes the positions only
-// from a member of the group's generation. And it takes nothing more of a transaction once
-// another monitor has initialised the transactional id.
+// Every transaction of a monitor commits positions too, also the transactions of ticks and
+// commands. So there are two protections. First, the broker takes positions only from a member of
+// the group's generation. Second, it takes no more requests of a transaction after another monitor
+// has initialised the transactional id.
 //
-// Where the positions are in, only the second protects. A request with messages gets stuck
-// on its connection while the positions are committed beside it, and the monitor is suspended.
-// Another monitor loads the state, in which nothing is open, and judges the windows again. Then
-// the first one wakes, its messages arrive, and it commits. Without the second protection both
-// results are there.
+// After the positions are committed, only the second one protects. For example, a request with
+// messages is stuck on its connection while the positions are committed on another one, and the
+// monitor is suspended. Another monitor loads the state, which has no open transaction, and judges
+// the windows again. Then the first monitor wakes, its messages arrive, and it commits. Without the
+// second protection readers see both results.
 //
-// Without the first protection the second stops everything, only later. A monitor that was
-// suspended before it initialised the id takes it from the new owner, and reads positions and
-// state after that. So runs hold without the first one: it is there to stop such a monitor early.
+// Without the first protection the second one still stops every such monitor, but later. A monitor
+// that was suspended before it initialised the id takes the id from the new owner, and then reads
+// positions and state. So runs hold without the first protection: it only stops such a monitor
+// early.
 type mutant struct {
 	name  string
 	takes func(program string, r kmsg.Request)
-	found bool // whether runs must show that it is missing
+	found bool // whether seeds must find the mutant
 }
 
 var mutants = []*mutant{
@@ -43,11 +44,11 @@ var mutants = []*mutant{
 	}, true},
 }
 
-// mutantSeeds is how many seeds a mutant gets to be found in.
+// mutantSeeds is how many seeds TestMutants tries for a mutant.
 const mutantSeeds = 40
 
-// TestMutants looks for a seed that shows what each mutant has taken away: seeds that hold
-// mean nothing if no seed can fail.
+// TestMutants looks for a seed that finds each mutant: seeds that hold mean nothing if no seed can
+// fail.
 func TestMutants(t *testing.T) {
 	if !changedRuntime || *seedsFlag < mutantSeeds {
 		t.Skipf("needs a changed Go runtime and -seeds of %d or more: use `make simulate-real SEEDS=%d`", mutantSeeds, mutantSeeds)
@@ -84,8 +85,8 @@ func mutantOf(t *testing.T, name string) *mutant {
 	return mutants[i]
 }
 
-// takeFence gives every program transactional ids of its own, so that a program that takes
-// a partition over fences no other.
+// takeFence gives every program other transactional ids, so that a program that takes a partition
+// over does not fence the previous owner.
 func takeFence(program string, r kmsg.Request) {
 	own := func(id string) string { return id + " of " + program }
 	switch r := r.(type) {
@@ -108,15 +109,14 @@ func takeFence(program string, r kmsg.Request) {
 	}
 }
 
-// takeGeneration has positions committed as by a program that is in no group: brokers take
-// them unchecked.
+// takeGeneration commits positions as a program without a group does: brokers do not check them.
 func takeGeneration(_ string, r kmsg.Request) {
 	if r, ok := r.(*kmsg.TxnOffsetCommitRequest); ok {
 		r.Generation, r.MemberID = -1, ""
 	}
 }
 
-// change returns a request as the mutant has a program send it.
+// change returns a request after the mutant's change.
 func (m *mutant) change(program string, frame []byte) []byte {
 	if m == nil {
 		return frame
@@ -142,7 +142,7 @@ func (m *mutant) change(program string, frame []byte) []byte {
 	return kmsg.NewRequestFormatter(kmsg.FormatterClientID(client)).AppendRequest(nil, r, number)
 }
 
-// A mutant changes what it is to change, and nothing else.
+// A mutant changes only the requests and fields that it names.
 func TestMutantChange(t *testing.T) {
 	none := &mutant{takes: func(string, kmsg.Request) {}}
 	id := func() *string { return kmsg.StringPtr("g-0") }

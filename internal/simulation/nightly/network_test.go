@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// faults are the probabilities with which a request of a client meets trouble.
+// faults are the probabilities of the faults of a client's request.
 type faults struct {
-	lost       float64 // it does not arrive, and the connection breaks
-	late       float64 // it arrives after as long as lateBy, and the connection breaks at once
+	lost       float64 // the request does not arrive, and the connection breaks
+	late       float64 // it arrives after up to lateBy, and the connection breaks at once
 	lateBy     time.Duration
 	unheard    float64 // it arrives, and the connection breaks in the middle of the answer
-	slow       float64 // it and everything behind it on the connection take as long as slowBy
+	slow       float64 // it and everything behind it on the connection take up to slowBy
 	slowBy     time.Duration
-	doubled    float64 // it arrives again on another connection after as long as doubledBy: only requests that write messages
+	doubled    float64 // it arrives again on another connection after up to doubledBy; only for requests that write messages
 	doubledBy  time.Duration
 	frozen     float64 // its program is suspended with it, for frozenFrom to frozenTo
-	stranded   float64 // it is as slow as that, and its program is suspended until then a moment later, when its other requests are answered
+	stranded   float64 // it arrives as late; a moment later, when its other requests have answers, its program is suspended until then
 	frozenFrom time.Duration
 	frozenTo   time.Duration
 }
@@ -40,26 +40,24 @@ const (
 	addOffsetsKey      = 25
 	endTxnKey          = 26
 	txnOffsetCommitKey = 28
-	// joinKey joins a group. It meets no trouble: kfake keeps a member whose connection
-	// broke before it got its answer, and begins to wait for it again with every other one
-	// that joins, so that two members may wait for ever. Apache Kafka does not. For the same
-	// reason a program that waits to join is not killed before it has its answer.
+	// joinKey joins a group. It meets no faults, and a program that waits to join is not
+	// killed before it has its answer: the tests of internal/bus do that.
 	joinKey = 11
 )
 
-// network is a network in memory. Frames are those of Kafka's protocol: four bytes of
-// length, then the request or the answer. Whether a frame meets trouble follows from the
-// seed, the connection and the number of the frame. On plain connections there are no
-// frames and there is no trouble but that programs are suspended and killed.
+// network is a network in memory. Its frames have the form of Kafka's protocol: four bytes of
+// length, then the request or the answer. The faults of a frame follow from the seed, the
+// connection and the number of the frame. Plain connections have no frames; their only faults
+// are that programs are suspended and killed.
 type network struct {
 	seed      uint64
 	faults    faults
-	txnFaults faults                           // of requests that only transactions have
-	mutant    *mutant                          // what it changes in requests; nil: nothing
-	say       func(format string, args ...any) // what happens; called with mu held
+	txnFaults faults                           // of requests that belong to transactions
+	mutant    *mutant                          // changes requests; nil: none
+	say       func(format string, args ...any) // tells the story; called with mu held
 
 	mu        sync.Mutex
-	calm      bool // no faults any more
+	calm      bool // faults have ended
 	listeners map[string]*listener
 	hosts     map[string]*host
 	count     struct{ dials, frames, lost, late, unheard, slow, doubled, frozen, stranded int }
@@ -69,7 +67,7 @@ type network struct {
 type host struct {
 	name    string
 	dials   int
-	suspend time.Time // until then nothing leaves it and nothing is read
+	suspend time.Time // until then it neither sends nor reads
 	dead    bool
 	ends    []*end
 	joining map[string]bool // connections on which it waits to become a member of a group
@@ -79,11 +77,11 @@ func newNetwork(seed uint64, say func(string, ...any)) *network {
 	return &network{seed: seed, say: say, listeners: make(map[string]*listener), hosts: make(map[string]*host)}
 }
 
-// draw returns a number in [0, 1) that follows from the seed and what is named.
+// draw returns a number in [0, 1) that follows from the seed and the arguments.
 func (n *network) draw(what string, args ...any) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, n.seed, what, args)
-	z := h.Sum64() // SplitMix64's finalizer spreads what FNV leaves alike
+	z := h.Sum64() // SplitMix64's finalizer spreads hashes that FNV leaves similar
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
 	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
 	return float64((z^(z>>31))>>11) / (1 << 53)
@@ -94,7 +92,7 @@ func (n *network) within(most time.Duration, what string, args ...any) time.Dura
 	return time.Duration(n.draw(what, args...) * float64(most))
 }
 
-// endFaults makes the network a good one, and wakes who is suspended.
+// endFaults ends all faults and wakes suspended programs.
 func (n *network) endFaults() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,8 +115,8 @@ func (n *network) host(name string) *host {
 	return h
 }
 
-// suspendHost stops a program for a while, as SIGSTOP would: nothing leaves it or is read.
-// Its own clock goes on.
+// suspendHost stops a program for a while, as SIGSTOP would: it neither sends nor reads. Unlike
+// with SIGSTOP, its clock goes on.
 func (n *network) suspendHost(name string, by time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -129,8 +127,7 @@ func (n *network) suspendHost(name string, by time.Duration) {
 	n.host(name).suspend = time.Now().Add(by)
 }
 
-// kill takes a program off the network for ever. Of each connection the frames that are
-// under way may still arrive.
+// kill takes a program off the network for ever. Frames that are under way may still arrive.
 func (n *network) kill(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -187,7 +184,7 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return l.at }
 
-// dialer returns what a program dials with.
+// dialer returns the dial function of a program.
 func (n *network) dialer(name string) func(ctx context.Context, network, to string) (net.Conn, error) {
 	return func(ctx context.Context, network, to string) (net.Conn, error) {
 		refuse := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: address(to), Err: err} }
@@ -238,7 +235,7 @@ type stream struct {
 	mu       sync.Mutex
 	chunks   []chunk
 	last     time.Time // when the newest chunk arrives
-	finished bool      // nothing comes behind the chunks
+	finished bool      // the stream ends behind the chunks
 	broken   time.Time // when reading begins to fail; zero: never
 	deadline time.Time
 	doomed   bool // the connection breaks in the middle of the next frame
@@ -259,7 +256,7 @@ func (s *stream) poke() {
 	}
 }
 
-// put has b arrive at a time, or when what was sent before has.
+// put lets b arrive at a time, but not before earlier chunks.
 func (s *stream) put(b []byte, at time.Time) {
 	s.mu.Lock()
 	if at.Before(s.last) {
@@ -271,7 +268,7 @@ func (s *stream) put(b []byte, at time.Time) {
 	s.poke()
 }
 
-// finish has the reader find the end behind what was sent.
+// finish lets the reader find the end behind the chunks.
 func (s *stream) finish() {
 	s.mu.Lock()
 	s.finished = true
@@ -279,7 +276,7 @@ func (s *stream) finish() {
 	s.poke()
 }
 
-// reset has reading fail after a while.
+// reset lets reading fail after a while.
 func (s *stream) reset(after time.Duration) {
 	s.mu.Lock()
 	s.broken = time.Now().Add(after)
@@ -287,14 +284,14 @@ func (s *stream) reset(after time.Duration) {
 	s.poke()
 }
 
-// over reports whether nothing can be sent any more.
+// over reports whether sending has ended.
 func (s *stream) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.finished
 }
 
-// end is one end of a connection. Reads and writes are of one goroutine each.
+// end is one end of a connection. One goroutine reads and one writes.
 type end struct {
 	net      *network
 	host     *host // of the client
@@ -305,7 +302,7 @@ type end struct {
 	in, out  *stream
 
 	mu     sync.Mutex
-	frame  []byte // that is not whole
+	frame  []byte // the beginning of a frame that is not complete
 	frames int
 	closed bool
 }
@@ -333,8 +330,8 @@ func (e *end) Read(b []byte) (int, error) {
 	}
 }
 
-// tryRead reads what is there. If nothing is, it returns until when to wait; zero: until
-// the stream wakes.
+// tryRead reads the bytes that have arrived. If there are none, it returns until when to wait;
+// zero: until the stream wakes.
 func (e *end) tryRead(b []byte) (n int, wait time.Time, err error) {
 	var until time.Time
 	if e.isClient {
@@ -399,7 +396,7 @@ func (e *end) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pass sends bytes that are no frames.
+// pass sends the bytes of a plain connection.
 func (e *end) pass(b []byte) {
 	n := e.net
 	n.mu.Lock()
@@ -415,15 +412,15 @@ func (e *end) pass(b []byte) {
 // strandedAfter is how long a program goes on after one of its requests is stranded.
 const strandedAfter = 100 * time.Millisecond
 
-// transactional reports whether a request that writes messages names a transactional id,
-// which is in front.
+// transactional reports whether a request that writes messages has a transactional id. The id is
+// its first field.
 func transactional(frame []byte) bool {
-	const client = 12 // where the client's name lies, behind its length in two bytes
+	const client = 12 // offset of the client's name, behind its length in two bytes
 	id := client + 2 + int(binary.BigEndian.Uint16(frame[client:]))
 	return binary.BigEndian.Uint16(frame[id:]) != 0xffff
 }
 
-// send sends one frame, with what happens to it on the way.
+// send sends one frame with its faults.
 func (e *end) send(frame []byte) {
 	n := e.net
 	n.mu.Lock()
@@ -503,7 +500,7 @@ func (e *end) send(frame []byte) {
 	e.out.put(frame, at)
 }
 
-// again delivers a request once more, on a connection of its own.
+// again delivers a request once more, on a new connection.
 func (n *network) again(e *end, frame []byte, after time.Duration) {
 	time.Sleep(after)
 	n.mu.Lock()
@@ -559,5 +556,5 @@ func (e *end) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline does nothing: writing never waits.
+// SetWriteDeadline has no effect: writing never waits.
 func (e *end) SetWriteDeadline(time.Time) error { return nil }

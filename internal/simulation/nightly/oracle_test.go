@@ -17,8 +17,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// topics are the messages that are left of a run, in the order of their partitions, read
-// as everyone reads them: without what was aborted.
+// topics holds the messages on the topics after a run, in the order of their partitions and
+// without aborted ones.
 type topics struct {
 	windows  [][]bus.Message // by partition
 	commands [][]bus.Message // likewise
@@ -27,34 +27,34 @@ type topics struct {
 	dead     []bus.Message
 }
 
-// published is what one group has made of the windows, or should have.
+// published holds what one group has published, or should have.
 type published struct {
 	results map[string][]byte   // bodies by id
 	alerts  map[string][]byte   // events of the alerts topic likewise
 	changes map[string][]string // raised and cleared, in order, by machine
 	order   []string            // ids of the alerts that were added
-	answers map[string]string   // windows behind which commands were carried out or refused, by command
+	answers map[string]string   // window before the answer, by command
 }
 
 func newPublished() *published {
 	return &published{results: make(map[string][]byte), alerts: make(map[string][]byte), changes: make(map[string][]string), answers: make(map[string]string)}
 }
 
-// oracle says what a run must have left.
+// oracle knows what the topics must hold after a run.
 type oracle struct {
 	model  *model.Model
 	groups []string
 }
 
-// check returns what does not hold, in words:
+// check returns a sentence for each violation of these rules:
 //
 //   - every window that a gateway has cut lies in the log;
 //   - every window has exactly one result of every group;
-//   - results and events are those of an owner without any trouble, which judges the same
+//   - results and events are the same as from an undisturbed owner, which judges the same
 //     log window by window;
 //   - raised and cleared alternate for every machine;
-//   - every group answers every command once, and sets one that came again aside;
-//   - nothing else is set aside.
+//   - every group answers every command once, and sets repeated commands aside;
+//   - no other message is set aside.
 func (o *oracle) check(cut []string, t *topics) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	codec, err := window.NewCodec(o.model.Layout, o.model.Window)
@@ -134,10 +134,10 @@ func (o *oracle) check(cut []string, t *topics) (wrong []string) {
 	return wrong
 }
 
-// place says where a message lies.
+// place returns the place of a message as text.
 func place(partition, offset any) string { return fmt.Sprintf(" %s/%s", partition, offset) }
 
-// repeated returns the places of commands that came before, with how many groups there are.
+// repeated returns the places of repeated commands. The value is the number of groups.
 func (o *oracle) repeated(logs [][]bus.Message) map[string]int {
 	again := make(map[string]int)
 	for _, log := range logs {
@@ -153,7 +153,7 @@ func (o *oracle) repeated(logs [][]bus.Message) map[string]int {
 	return again
 }
 
-// note remembers of an event what is looked at in the end.
+// note remembers the parts of an event that the oracle checks.
 func (p *published) note(a event.Alert) {
 	if a.Command != "" {
 		p.answers[a.Command] = event.WindowID(a.Machine, a.Epoch, a.Seq)
@@ -170,7 +170,7 @@ func differ(a, b []byte) string {
 	return fmt.Sprintf("differ:\n%s\n%s", a, b)
 }
 
-// compare says which bodies are missing, too many or not those that were wanted.
+// compare reports missing, extra and different bodies.
 func compare(say func(string, ...any), what string, got, want map[string][]byte) {
 	for _, id := range slices.Sorted(maps.Keys(want)) {
 		switch body, ok := got[id]; {
@@ -187,9 +187,9 @@ func compare(say func(string, ...any), what string, got, want map[string][]byte)
 	}
 }
 
-// calm returns what an owner without any trouble publishes: it never loses its partitions
-// and gets one window at a time. Commands come when the group has carried them out: an
-// answer names the last window before it.
+// calm returns what an undisturbed owner publishes. It never loses its partitions and gets one
+// window at a time. It gets a command at the point where the group carried it out: an answer
+// names the last window before it.
 func (o *oracle) calm(group string, codec *window.Codec, t *topics, answers map[string]string) (*published, error) {
 	p := newPublished()
 	for i := range t.windows {
@@ -219,7 +219,7 @@ type calmOwner struct {
 	p        *published
 	codec    *window.Codec
 	owner    *machine.Owner
-	commands []bus.Message     // that are not carried out yet
+	commands []bus.Message     // not carried out yet
 	answers  map[string]string // as of published
 	last     map[string]string // id of the last window in order, by machine
 	seen     []string          // ids of commands
@@ -283,6 +283,6 @@ func (p *published) add(o machine.Output) {
 	}
 }
 
-// settle is how long the pipeline gets, once faults have ended, to judge what is left and
-// to deliver it. A route waits for as long as a minute after many failures.
+// settle is how long the pipeline has, after the faults have ended, to judge the remaining windows
+// and to deliver the events. A route waits for up to a minute after many failures.
 const settle = 2 * time.Minute

@@ -15,8 +15,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// A check that cannot fail proves nothing: what a run without trouble leaves passes, and
-// each way of spoiling it is found.
+// The oracle accepts the topics of an undisturbed run, and finds each way to spoil them.
 func TestOracle(t *testing.T) {
 	o := &oracle{machinetest.OneValue(t), []string{"one", "two"}}
 	for name, tc := range map[string]struct {
@@ -54,7 +53,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// As TestOracle, of what the receiver of a route took.
+// The same as TestOracle, for the events that the receiver of a route took.
 func TestCheckRoute(t *testing.T) {
 	o := &oracle{machinetest.OneValue(t), []string{"one", "two"}}
 	_, left := o.left(t)
@@ -96,8 +95,8 @@ func TestCheckRoute(t *testing.T) {
 	}
 }
 
-// left returns what a run without trouble leaves: a tool that wears out, and is declared
-// new.
+// left returns the topics after an undisturbed run: a tool wears out, and a person declares a new
+// one.
 func (o *oracle) left(t *testing.T) (cut []string, left *topics) {
 	t.Helper()
 	codec, err := window.NewCodec(o.model.Layout, o.model.Window)

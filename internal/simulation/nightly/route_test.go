@@ -27,8 +27,8 @@ type delivery struct {
 	body        []byte
 }
 
-// hook is a program that takes events from a route over HTTP. Until faults end it is away
-// at times, refuses, hangs, or takes an event and does not say so.
+// hook is a program that takes events from a route over HTTP. Until faults end it is sometimes
+// away, refuses, hangs, or takes an event without an answer.
 type hook struct {
 	w       *world
 	asked   int
@@ -69,8 +69,8 @@ func (h *hook) ServeHTTP(out http.ResponseWriter, req *http.Request) {
 	out.WriteHeader(answer)
 }
 
-// draw draws what becomes of a request: the answer, or 0 for none, how long it takes, and
-// whether the event is taken.
+// draw draws the outcome of a request: the answer, or 0 for none; how long it takes; and whether
+// the receiver takes the event.
 func (h *hook) draw() (answer int, by time.Duration, take bool) {
 	n := h.w.net
 	n.mu.Lock()
@@ -85,7 +85,7 @@ func (h *hook) draw() (answer int, by time.Duration, take bool) {
 		answer = http.StatusServiceUnavailable
 	case k < 0.15:
 		answer = http.StatusTooManyRequests
-	case k < 0.2: // longer than the route waits, at times
+	case k < 0.2: // sometimes longer than the route waits
 		answer, by = http.StatusNoContent, n.within(20*time.Second, "receiver is slow", h.asked)
 		take = true
 	case k < 0.25:
@@ -110,7 +110,7 @@ func (h *hook) take(id string, body []byte) {
 	h.got = append(h.got, delivery{id, e.Machine, body})
 }
 
-// beginRoute gives the group of the route its position, at the beginning.
+// beginRoute sets the position of the route's group to the beginning.
 func (w *world) beginRoute(ctx context.Context) error {
 	g, err := bus.NewGroup(w.bus("admin"), routedGroup+"-route-"+routeName, bus.TopicAlerts)
 	if err == nil {
@@ -119,8 +119,8 @@ func (w *world) beginRoute(ctx context.Context) error {
 	return err
 }
 
-// route takes the events of the group to the receiver, from the program called name, until
-// ctx ends. The function that it returns waits for that.
+// route delivers the events of the group to the receiver, in the program called name, until ctx
+// ends. The function that it returns waits for the end.
 func (w *world) route(ctx context.Context, name string) (wait func()) {
 	r, err := route.New(route.Config{Name: routeName, Receivers: route.Receivers{Webhook: &route.Webhook{URL: "http://" + hookAddress}}},
 		route.Options{Bus: w.bus(name), Group: routedGroup, Dial: w.net.dialer(name), Log: w.log(name)})
@@ -136,11 +136,11 @@ func (w *world) route(ctx context.Context, name string) (wait func()) {
 	return func() { <-done }
 }
 
-// checkRoute returns what does not hold of the events that the receiver of a group's route
-// took:
+// checkRoute returns a sentence for each violation of these rules, for the events that the
+// receiver of a group's route took:
 //
-//   - every event of the group that is published was taken, with its body, and no other;
-//   - of each machine, the first deliveries come in the order in which the events were
+//   - the receiver took every published event of the group, with its body, and no other;
+//   - for each machine, the first deliveries come in the order in which the events were
 //     published.
 func checkRoute(group string, alerts []bus.Message, got []delivery) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf("route: "+format, args...)) }

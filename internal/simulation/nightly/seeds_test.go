@@ -18,13 +18,13 @@ var (
 	seedFlag    = flag.Uint64("seed", 1, "the first seed, or the one to run")
 	seedsFlag   = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: it is skipped")
 	windowsFlag = flag.Int("windows", 300, "windows of each machine")
-	overlayFlag = flag.String("overlay-hash", "unknown", "of the changes of the Go runtime, for the report of a seed that fails")
-	mutantFlag  = flag.String("mutant", "", "what is taken away from the protocol on the wire, by its name among mutants; empty: nothing")
+	overlayFlag = flag.String("overlay-hash", "unknown", "hash of the changes of the Go runtime, for the report of a seed that fails")
+	mutantFlag  = flag.String("mutant", "", "name of the mutant that changes the protocol on the wire; empty: none")
 	storyFlag   = flag.String("story", "", "file for everything that happens in the last run of a seed")
 )
 
-// TestSeed runs one seed in this process: TestSeeds starts processes for that, since
-// nothing but the seed may tell two runs apart.
+// TestSeed runs one seed in this process. TestSeeds starts a process for each run, so that two runs
+// differ only in their seed.
 func TestSeed(t *testing.T) {
 	if !changedRuntime {
 		t.Skip("needs a changed Go runtime: use `make simulate-real SEEDS=1 SEED=…`")
@@ -44,7 +44,7 @@ func TestSeed(t *testing.T) {
 	fmt.Printf("%s%s%s%.1f s\n", outcomeMark, o, tookMark, time.Since(began).Seconds())
 }
 
-// What a process prints of its seed stands between these.
+// A process prints the outcome of its seed between these marks.
 const (
 	outcomeMark = "outcome: "
 	tookMark    = ", took "
@@ -53,12 +53,12 @@ const (
 // childFlags are the settings under which one seed gives one run.
 var childFlags = []string{"GODEBUG=memprofilerate=0,asyncpreemptoff=1", "GOMAXPROCS=1", "GOGC=off"}
 
-// seedPatience is how long a run may take before it is said to stand still. It takes
+// seedPatience is how long a run may take before TestSeeds calls it stuck. It usually takes
 // seconds.
 const seedPatience = 10 * time.Minute
 
-// TestSeeds runs seeds, each of them twice in a process of its own, and compares the two
-// runs. A seed that fails prints its story, and everything that is needed to run it again.
+// TestSeeds runs every seed twice, each time in a new process, and compares the two runs. A seed
+// that fails prints its story, and how to run it again.
 func TestSeeds(t *testing.T) {
 	if !changedRuntime || *seedsFlag == 0 {
 		t.Skip("needs a changed Go runtime and -seeds: use `make simulate-real SEEDS=100`")
@@ -81,24 +81,24 @@ func TestSeeds(t *testing.T) {
 	fmt.Printf("%d seeds hold, each run twice with equal stories: %.2f seeds/s in %v\n", runs, float64(runs)/took.Seconds(), took.Round(time.Second))
 }
 
-// runSeed runs a seed in a process of its own, with a mutant if one is named, and returns
-// what it prints.
+// runSeed runs a seed in a new process, with the mutant of that name if not empty, and returns its
+// output.
 func runSeed(seed uint64, mutant string) (out string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), seedPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestSeed$", "-test.timeout", "0", "-seed", fmt.Sprint(seed), "-windows", fmt.Sprint(*windowsFlag), "-mutant", mutant, "-story", *storyFlag)
 	cmd.Env = append(os.Environ(), childFlags...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it prints where its goroutines stand
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it prints the stacks of its goroutines
 	cmd.WaitDelay = 10 * time.Second
 	b, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		err = fmt.Errorf("it stands still: no end within %v", seedPatience)
+		err = fmt.Errorf("it is stuck: no end within %v", seedPatience)
 	}
 	return string(b), err
 }
 
-// outcomeOf returns the line that says what came of a run, without how long it took; empty
-// if there is none.
+// outcomeOf returns the line with the outcome of a run, without its duration; empty if there is
+// none.
 func outcomeOf(out string) string {
 	for line := range strings.Lines(out) {
 		if o, ok := strings.CutPrefix(line, outcomeMark); ok {
@@ -109,7 +109,7 @@ func outcomeOf(out string) string {
 	return ""
 }
 
-// circumstances says under what a seed ran.
+// circumstances returns the settings of a run and how to repeat it.
 func circumstances(seed uint64) string {
 	commit := "unknown"
 	if b, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*").Output(); err == nil {

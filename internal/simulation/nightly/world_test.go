@@ -38,7 +38,7 @@ const (
 	machines      = 3
 )
 
-// badDays are the faults that are drawn while windows are cut.
+// badDays are the faults while windows are cut.
 var badDays = faults{
 	lost:    0.001,
 	late:    0.002,
@@ -66,16 +66,16 @@ var badTransactions = faults{
 // routedGroup is the group whose monitors run a route.
 const routedGroup = "tcm-monitor"
 
-// members of groups: the first two share the partitions, the third judges all for itself.
+// members are the monitors: the first two share the partitions, the third judges all of them.
 var members = []struct{ name, group string }{{"monitor-a", routedGroup}, {"monitor-b", routedGroup}, {"trial", "tcm-trial"}}
 
-// story is what happens in a run: a hash of every line, and the last lines.
+// story records a run: a hash of all lines, and the last lines.
 type story struct {
 	mu    sync.Mutex
 	hash  hash.Hash
 	lines int
 	last  []string
-	all   *bufio.Writer // nil: no one reads it
+	all   *bufio.Writer // nil: not written
 }
 
 const storyKept = 400 // lines for the report of a seed that fails
@@ -108,7 +108,7 @@ func (l logOf) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// outcome is what came of a run.
+// outcome holds the counts of a run.
 type outcome struct {
 	hash                     string
 	lines                    int
@@ -138,13 +138,13 @@ type world struct {
 	mu      sync.Mutex
 	cut     []string // ids of windows
 	running map[string]bool
-	judging map[string]bool   // groups and machines, of which a window was judged
+	judging map[string]bool   // groups and machines with a judged window
 	raised  map[string]string // the last alarm that was raised, by machine
 	outcome outcome
 }
 
-// simulate runs a seed. What does not hold ends the test binary: what is stuck in a bubble
-// could not be left.
+// simulate runs a seed. A violation ends the test binary: a test cannot leave a bubble whose
+// goroutines are stuck.
 func simulate(t *testing.T, seed uint64, windows int, m *mutant, all *bufio.Writer) *outcome {
 	w := &world{
 		seed: seed, windows: windows, model: machinetest.OneValue(t), dir: t.TempDir(), running: make(map[string]bool),
@@ -168,10 +168,10 @@ func simulate(t *testing.T, seed uint64, windows int, m *mutant, all *bufio.Writ
 	return &w.outcome
 }
 
-// wrongMark stands before what does not hold.
+// wrongMark stands before the violations.
 const wrongMark = "WRONG"
 
-// fail prints the end of the story and what does not hold, and ends the program.
+// fail prints the end of the story and the violations, and ends the program.
 func (w *world) fail(wrong []string) {
 	fmt.Println(strings.Join(w.story.last[max(0, len(w.story.last)-storyKept):], "\n"))
 	if len(wrong) > 20 {
@@ -193,7 +193,7 @@ func (w *world) bus(name string) bus.Config {
 // log returns the log of a program.
 func (w *world) log(name string) zerolog.Logger { return zerolog.New(logOf{w.story, name}) }
 
-// live runs the pipeline from the first window to the last, and returns what does not hold.
+// live runs the pipeline from the first window to the last, and returns the violations.
 func (w *world) live() []string {
 	broker, err := bus.NewMemoryBroker(w.net.listen(brokerAddress, false))
 	if err != nil {
@@ -249,14 +249,14 @@ func (w *world) live() []string {
 	if err := broker.Close(); err != nil {
 		wrong = append(wrong, err.Error())
 	}
-	time.Sleep(6 * time.Minute) // until the client library gives up idle connections
+	time.Sleep(6 * time.Minute) // until the client library closes idle connections
 	return wrong
 }
 
-// keepState has the broker compact no state records under a mutant. Under a mutant programs
-// have producers of their own. The embedded broker may compact away the mark that ends what
-// a producer has aborted, and the producer's later records are then hidden: that is not what
-// a mutant must be found by.
+// keepState makes the broker compact no state records under a mutant. Under a mutant every program
+// has its own producer. When the embedded broker compacts away the end marker of an aborted
+// transaction, readers no longer see the later records of its producer. Seeds must not find a
+// mutant by that.
 func (w *world) keepState(ctx context.Context) error {
 	if w.net.mutant == nil {
 		return nil
@@ -273,7 +273,7 @@ func (w *world) keepState(ctx context.Context) error {
 	return err
 }
 
-// wait waits for programs to return, and says which do not.
+// wait waits for programs to return. It returns a sentence with the programs that do not.
 func (w *world) wait(programs *sync.WaitGroup, most time.Duration) []string {
 	done := make(chan struct{})
 	go func() {
@@ -287,7 +287,7 @@ func (w *world) wait(programs *sync.WaitGroup, most time.Duration) []string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return []string{fmt.Sprintf("%v after it should have ended there still runs %v", most, w.running)}
+	return []string{fmt.Sprintf("%v after the end these programs still run: %v", most, w.running)}
 }
 
 func (w *world) begin(name string) (ended func()) {
@@ -325,7 +325,7 @@ func (w *world) ingest(ctx context.Context, i int) {
 	}
 }
 
-// monitor runs a member of a group, which is stopped and killed and started again.
+// monitor runs a member of a group. It is stopped or killed and started again.
 func (w *world) monitor(ctx context.Context, name, group string) {
 	rng := rand.New(rand.NewPCG(w.seed, sum(name)))
 	for life := 1; ctx.Err() == nil; life++ {
@@ -390,7 +390,7 @@ func (w *world) oneLife(ctx context.Context, name, group string, rng *rand.Rand)
 	}
 }
 
-// people send commands, some of them twice, from when every group judges every machine on.
+// people sends commands, some of them twice, after every group has judged every machine.
 func (w *world) people(ctx context.Context) {
 	const name = "people"
 	defer w.begin(name)()
@@ -409,7 +409,7 @@ func (w *world) people(ctx context.Context) {
 		if !all {
 			continue
 		}
-		if !began { // what a group judged first is published by then, with its place in the commands
+		if !began { // now the first results are published, and with them the groups' positions in the commands
 			began = true
 			time.Sleep(30 * time.Second)
 			continue
@@ -424,7 +424,7 @@ func (w *world) people(ctx context.Context) {
 	}
 }
 
-// command draws a command. None depends on time: what an owner without trouble does must
+// command draws a command. No command depends on time: the behaviour of an undisturbed owner must
 // follow from the windows.
 func (w *world) command(rng *rand.Rand, n int) event.Command {
 	c := event.Command{ID: fmt.Sprintf("c%d", n), Machine: machineName(rng.IntN(machines)), By: "kim", Note: "why not", Issued: time.Now()}
@@ -449,7 +449,7 @@ func (w *world) command(rng *rand.Rand, n int) event.Command {
 
 func machineName(i int) string { return fmt.Sprintf("acme/spore/bay2/line%d/mill", i) }
 
-// suspend stops members for a while, now and then.
+// suspend suspends members from time to time.
 func (w *world) suspend(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(w.seed, sum("suspend")))
 	for {
@@ -487,7 +487,7 @@ func sum(name string) (h uint64) {
 	return h
 }
 
-// read returns what is in the topics.
+// read returns the messages of the topics.
 func (w *world) read(ctx context.Context) (*topics, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -513,8 +513,8 @@ func (w *world) read(ctx context.Context) (*topics, error) {
 	return t, nil
 }
 
-// tools is the source of a machine: one sample a second, of tools that wear, come back
-// from the magazine and are replaced.
+// tools is the source of a machine: one sample a second. Its tools wear, come back from the
+// magazine and are replaced.
 type tools struct {
 	layout  *signal.Layout
 	machine string
