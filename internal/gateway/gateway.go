@@ -173,7 +173,7 @@ func (g *Gateway) Begin(ctx context.Context) (epoch, seq uint64, err error) {
 		g.begun = true
 		if g.cfg.Recording == "" {
 			g.first = g.spool.NextSeq()
-			if err := g.recall(); err != nil {
+			if err := g.reportEarlierRun(); err != nil {
 				g.cfg.Log.Warn().Err(err).Msg("cannot read the source's last position: samples already spooled may be sent twice")
 			}
 		}
@@ -347,7 +347,7 @@ func (g *Gateway) keep(ctx context.Context, w *window.Window) error {
 	if err := g.store(ctx); err != nil {
 		return err
 	}
-	g.sayKept(w)
+	g.reportOnDisk(w)
 	return nil
 }
 

@@ -10,22 +10,23 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// sayKept tells a live source that w and all before it are on disk.
-func (g *Gateway) sayKept(w *window.Window) {
+// reportOnDisk tells a live source that w and all before it are on disk.
+func (g *Gateway) reportOnDisk(w *window.Window) {
 	if k, ok := g.cfg.Source.(source.AckedSource); ok {
-		k.Acked(w.Session, g.behind(w.First))
+		k.Acked(w.Session, g.nextStart(w.First))
 	}
 }
 
-// behind returns the counter at the highest rate of the window that follows the
-// one at first.
-func (g *Gateway) behind(first int64) int64 {
+// nextStart returns where the window after the one at first starts: a sample counter
+// at the highest rate.
+func (g *Gateway) nextStart(first int64) int64 {
 	return first + int64(math.Round(g.cut.Layout().Groups()[0].Rate*g.cfg.Window.Step().Seconds()))
 }
 
-// recall tells a live source what an earlier run kept: the newest window of the
-// spool says it. A window of another layout or length says nothing.
-func (g *Gateway) recall() error {
+// reportEarlierRun tells a live source which samples an earlier run has put on disk,
+// up to the newest window of the spool. It ignores a window of another layout or
+// length.
+func (g *Gateway) reportEarlierRun() error {
 	k, ok := g.cfg.Source.(source.AckedSource)
 	if !ok {
 		return nil
@@ -43,7 +44,7 @@ func (g *Gateway) recall() error {
 	}
 	var w window.Window
 	if g.codec.Open(sealed(&m), &w) == nil {
-		k.Acked(w.Session, g.behind(w.First))
+		k.Acked(w.Session, g.nextStart(w.First))
 	}
 	return nil
 }
