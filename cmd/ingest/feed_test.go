@@ -65,7 +65,7 @@ func halt(t *testing.T, stop func() (string, string, error)) {
 	}
 }
 
-// freePort returns an address that nobody listens at.
+// freePort returns an address that no program listens at.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -200,7 +200,7 @@ func TestFeedAndTool(t *testing.T) {
 		t.Errorf("%v\n%s%s", err, out, log)
 	}
 	if _, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --tool T09"); err == nil || !strings.Contains(err.Error(), "is not running: start it, then run this command again") {
-		t.Errorf("a tool that nobody hears of: %v", err)
+		t.Errorf("a tool named while ingest is not running: %v", err)
 	}
 
 	stop = background(t, "run --config ingest.yaml")

@@ -128,8 +128,8 @@ func TestFirstDay(t *testing.T) {
 	}
 }
 
-// Ctrl-C is no failure, also of a simulated drill that would go on for ever and
-// of one that no broker takes windows from.
+// Ctrl-C is not a failure, even while a simulated drill would run for ever or no
+// broker takes its windows.
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -180,7 +180,7 @@ func TestErrors(t *testing.T) {
 		{"no broker", ingest, change(`["`+nowhere+`"]`, "[]")},
 		{"broker without a port", ingest, change(nowhere, "kafka")},
 		{"no machine", ingest, change("machine: acme/spore/bay2/line1/lathe\n", "")},
-		{"machine that is no path", ingest, change("acme/spore/bay2/line1/lathe", "lathe")},
+		{"machine that is not a path", ingest, change("acme/spore/bay2/line1/lathe", "lathe")},
 		{"machine with a part too many", ingest, change("lathe", "lathe/2")},
 		{"machine with capitals", ingest, change("lathe", "Lathe")},
 		{"machine with an empty part", ingest, change("bay2", "")},
@@ -211,11 +211,11 @@ func TestErrors(t *testing.T) {
 		{"address of a recording", ingest, change("  kind: csv\n", "  kind: csv\n  listen: \"127.0.0.1:0\"\n")},
 		{"TLS without a certificate", ingest, change("  kind: csv\n", "  kind: tcp\n  listen: \"127.0.0.1:0\"\n  tls: {ca: ca.pem}\n")},
 		{"mqtt without a broker", ingest, change("  kind: csv\n", "  kind: mqtt\n")},
-		{"mqtt broker that is no address", ingest, change("  kind: csv\n  file: day.csv\n  speed: 0\n", "  kind: mqtt\nmqtt: {broker: \"broker:1883\"}\n")},
+		{"mqtt broker that is not an address", ingest, change("  kind: csv\n  file: day.csv\n  speed: 0\n", "  kind: mqtt\nmqtt: {broker: \"broker:1883\"}\n")},
 		{"mqtt password in the open", ingest, change("  kind: csv\n  file: day.csv\n  speed: 0\n", "  kind: mqtt\nmqtt: {broker: \"mqtt://broker\", user: u, password_env: HOME}\n")},
 		{"machines and a machine", ingest, []string{config, "machine: a/b/c/d/e\nkafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f}\n"}},
 		{"unknown key of a machine", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f, sorce: {}}\n"}},
-		{"one of several is no path", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f}\n  - {machine: b}\n"}},
+		{"one of several is not a path", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f}\n  - {machine: b}\n"}},
 		{"a machine twice", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f}\n  - {machine: a/b/c/d/f, spool: b}\n"}},
 		{"two machines, one spool", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f, spool: s}\n  - {machine: a/b/c/d/e, spool: s}\n"}},
 		{"tool of a recording", "tool --config ingest.yaml --tool T1", nil},

@@ -10,7 +10,7 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 )
 
-// What is simulated can be replayed, and has its wear beside it.
+// A simulated recording can be replayed, and its wear is in a file next to it.
 func TestSimulate(t *testing.T) {
 	addr := startBroker(t)
 	bench(t)
@@ -60,8 +60,8 @@ source: {kind: file, file: sim/T01-100hz.csv, speed: 0}
 	}
 }
 
-// A recording of all channels is looked into with the layout beside it, and two
-// of its holes are drawn.
+// inspect reads a recording of all channels with the layout next to it, and draws
+// two of its holes.
 func TestSimulateTDMS(t *testing.T) {
 	bench(t)
 	if _, _, err := ingestRun(t, t.Context(), "simulate --out sim --format tdms-daqmx --tools 1 --life 4s --hole 2s --pause 1s"); err != nil {

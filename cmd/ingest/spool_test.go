@@ -27,7 +27,7 @@ func TestSpoolCommands(t *testing.T) {
 	if err != nil || out != "spool: 4 records whole, 0 lost\n" {
 		t.Errorf("spool verify: %v\n%s", err, out)
 	}
-	// A broker that starts anew has nothing.
+	// A new broker has no messages.
 	addr = startBroker(t)
 	write(t, "ingest.yaml", ingestYAML(addr, "", ""))
 	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {

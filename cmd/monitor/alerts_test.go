@@ -106,7 +106,7 @@ func TestAlerts(t *testing.T) {
 		{"out-of-service lathe --reason repair", []string{"alarm out of service by kim: repair"}, false},
 		{"in-service lathe", []string{"alarm in service again"}, false},
 		{"show " + id, []string{"acme/spore/bay2/line1/lathe", "FAULTY since", "acknowledged as false by kim", "lee: refused", "shelved until", "in service again", "note: 6 messages on tcm.alerts.v1 cannot be read"}, false},
-		{"show A-AAAAAAAA", []string{"there is no alarm or machine"}, true},
+		{"show A-AAAAAAAA", []string{"no alarm or machine is called"}, true},
 		{"ls --all", []string{id, "T1", "kim", "yes\n", "note: 2 messages on tcm.alerts.v1 cannot be read"}, false},
 		{"mark-false " + id, []string{"refused: it is marked as false already"}, true},
 		{"unmark-false " + strings.ToLower(id) + " --note worn-after-all", []string{"lathe tool T1: alarm of ", "no longer marked as false by kim: worn-after-all."}, false},
@@ -142,7 +142,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// What was judged and said is told, shift by shift.
+// The report has the windows, alarms and advisories of each shift.
 func TestReport(t *testing.T) {
 	addr := startBroker(t, true)
 	bench(t, "monitor.yaml", monitorYAML(addr, "")+"shifts: 00-12\n",
@@ -237,7 +237,7 @@ func TestSparkline(t *testing.T) {
 	}
 }
 
-// Names that several machines share are no names.
+// A short name that several machines share finds none of them.
 func TestFind(t *testing.T) {
 	all := []history.Standing{
 		{Machine: "a/drill", Incident: "A-AAAAAAAA"}, {Machine: "b/drill"}, {Machine: "b/lathe"},

@@ -64,7 +64,7 @@ func TestRouteErrors(t *testing.T) {
 		{"MQTT's user without a password", []string{"name: hmi\nmqtt: {broker: \"mqtts://b.example\", user: flank}"}},
 		{"a slash in Sparkplug's names", []string{"name: hmi\nmqtt: {broker: \"mqtts://b.example\", sparkplug: {group: acme/spore}}"}},
 		{"mail without a port", []string{"name: shift\nsmtp: {server: mail.example, from: a@b.example, to: [c@b.example]}"}},
-		{"mail to nobody", []string{"name: shift\nsmtp: {server: \"mail.example:587\", from: a@b.example}"}},
+		{"mail without recipients", []string{"name: shift\nsmtp: {server: \"mail.example:587\", from: a@b.example}"}},
 		{"mail to no address", []string{"name: shift\nsmtp: {server: \"mail.example:587\", from: a@b.example, to: [c@b.example, kim]}"}},
 		{"mail's password in the clear", []string{"name: shift\nsmtp: {server: \"mail.example:25\", encrypt: none, from: a@b.example, to: [c@b.example], user: u, password_file: secret}"}},
 	} {

@@ -242,7 +242,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Ctrl-C is no failure, also while nothing has come yet.
+// Ctrl-C is not a failure, even before the first window.
 func TestStopped(t *testing.T) {
 	addr := startBroker(t, true)
 	bench(t, "monitor.yaml", monitorYAML(addr, ""))

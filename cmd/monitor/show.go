@@ -31,7 +31,7 @@ func (f *alertsShow) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 		return err
 	}
 	if len(s.lines) == 0 {
-		return fmt.Errorf("there is no alarm or machine %s: see `monitor alerts ls --all`", printable(f.ID, 100))
+		return fmt.Errorf("no alarm or machine is called %s: see `monitor alerts ls --all`", printable(f.ID, 100))
 	}
 	return s.print(out.Stdout)
 }

@@ -91,7 +91,7 @@ func newBench(t testing.TB) bench {
 	return b
 }
 
-// args returns those of a replay on ports of its own.
+// args returns the arguments of a replay on its own ports.
 func (b bench) args(extra ...string) []string {
 	return append([]string{
 		"--once", "--replay", b.recording, "--layout", b.layout, "--model", b.model, "--results", filepath.Join(b.dir, "out.jsonl"),
@@ -154,7 +154,7 @@ func TestReplay(t *testing.T) {
 	}
 	checkResults(t, filepath.Join(b.dir, "out.jsonl"), b.windows)
 
-	// A replay that was seen to its end begins anew, in another epoch.
+	// A replay that has reached its end starts again, in another epoch.
 	stdout.Reset()
 	if err := run(t.Context(), b.args(), &stdout, &stderr); err != nil {
 		t.Fatal(err)
@@ -243,23 +243,23 @@ func TestBadInput(t *testing.T) {
 		args []string
 		want []string // parts of the error
 	}{
-		"no model for a replay":    {[]string{"--replay", b.recording}, []string{"--model", "trainer fit"}},
-		"machine that is no path":  {b.args("--machine", "Lathe 3"), []string{"--machine", "Lathe 3", "enterprise/site/area/line/machine"}},
-		"speed below nothing":      {b.args("--speed=-1"), []string{"--speed", "positive"}},
-		"unknown flag":             {[]string{"--reply", b.recording}, []string{"--reply", "--help"}},
-		"missing recording":        {b.args("--replay", "absent.csv"), []string{"absent.csv", "no such file"}},
-		"missing layout":           {b.args("--layout", "absent.yaml"), []string{"absent.yaml", "no such file"}},
-		"unknown key in a layout":  {b.args("--layout", write("l.yaml", layoutYAML+"rate: 3\n")), []string{"l.yaml:5", "unknown key `rate`"}},
-		"layout of another model":  {b.args("--layout", write("l.yaml", strings.Replace(layoutYAML, "power", "speed", 1))), []string{"l.yaml", "channel 2", "speed", "power"}},
-		"missing model":            {b.args("--model", "absent.flank"), []string{"absent.flank", "trainer fit"}},
-		"corrupt model":            {b.args("--model", corrupt), []string{"corrupt.flank", "checksum", "copy the file again"}},
-		"not a model":              {b.args("--model", b.layout), []string{"layout.yaml", "not a Flank model"}},
-		"missing column":           {b.args("--replay", write("r.csv", "force,noise,tool,VB\n1,2,T,0\n")), []string{"r.csv", "power"}},
-		"text in a number":         {b.args("--replay", write("r.csv", "force,power,noise,tool,VB\n1,2,3,T,0\n1,two,3,T,0\n")), []string{"r.csv", "3", "power", "two"}},
-		"page's port is taken":     {b.args("--page", busy), []string{busy, "--page"}},
-		"broker's port is taken":   {b.args("--broker", busy), []string{busy}},
-		"results in no folder":     {b.args("--results", filepath.Join(b.dir, "absent", "out.jsonl")), []string{"--results", "absent"}},
-		"data directory is a file": {b.args("--data-dir", b.model), []string{"--data-dir", "m.flank"}},
+		"no model for a replay":      {[]string{"--replay", b.recording}, []string{"--model", "trainer fit"}},
+		"machine that is not a path": {b.args("--machine", "Lathe 3"), []string{"--machine", "Lathe 3", "enterprise/site/area/line/machine"}},
+		"speed below nothing":        {b.args("--speed=-1"), []string{"--speed", "positive"}},
+		"unknown flag":               {[]string{"--reply", b.recording}, []string{"--reply", "--help"}},
+		"missing recording":          {b.args("--replay", "absent.csv"), []string{"absent.csv", "no such file"}},
+		"missing layout":             {b.args("--layout", "absent.yaml"), []string{"absent.yaml", "no such file"}},
+		"unknown key in a layout":    {b.args("--layout", write("l.yaml", layoutYAML+"rate: 3\n")), []string{"l.yaml:5", "unknown key `rate`"}},
+		"layout of another model":    {b.args("--layout", write("l.yaml", strings.Replace(layoutYAML, "power", "speed", 1))), []string{"l.yaml", "channel 2", "speed", "power"}},
+		"missing model":              {b.args("--model", "absent.flank"), []string{"absent.flank", "trainer fit"}},
+		"corrupt model":              {b.args("--model", corrupt), []string{"corrupt.flank", "checksum", "copy the file again"}},
+		"not a model":                {b.args("--model", b.layout), []string{"layout.yaml", "not a Flank model"}},
+		"missing column":             {b.args("--replay", write("r.csv", "force,noise,tool,VB\n1,2,T,0\n")), []string{"r.csv", "power"}},
+		"text in a number":           {b.args("--replay", write("r.csv", "force,power,noise,tool,VB\n1,2,3,T,0\n1,two,3,T,0\n")), []string{"r.csv", "3", "power", "two"}},
+		"page's port is taken":       {b.args("--page", busy), []string{busy, "--page"}},
+		"broker's port is taken":     {b.args("--broker", busy), []string{busy}},
+		"results in no folder":       {b.args("--results", filepath.Join(b.dir, "absent", "out.jsonl")), []string{"--results", "absent"}},
+		"data directory is a file":   {b.args("--data-dir", b.model), []string{"--data-dir", "m.flank"}},
 	} {
 		var stdout, stderr bytes.Buffer
 		err := run(t.Context(), tc.args, &stdout, &stderr)

@@ -446,7 +446,7 @@ func TestTimeAwayIsDeclared(t *testing.T) {
 		{"2026-01-01T00:00:00Z,1\n2026-01-01T00:00:00.5Z,2\n2026-01-01T00:00:01Z,3\n2026-01-01T00:00:01.5Z,4\n", 0}, // the first start
 		{"2026-01-01T00:00:02Z,5\n2026-01-01T00:00:02.5Z,6\n", 0},                                                   // goes on without a gap
 		{"2026-01-01T00:00:07.25Z,7\n2026-01-01T00:00:07.75Z,8\n", 4250 * time.Millisecond},
-		{"2026-01-01T00:00:03Z,9\n2026-01-01T00:00:03.5Z,10\n", 0}, // the clock went back: nobody knows
+		{"2026-01-01T00:00:03Z,9\n2026-01-01T00:00:03.5Z,10\n", 0}, // the clock went back: the gap is unknown
 	} {
 		r := p.write(fmt.Sprintf("live%d.csv", i), "time,force\n"+tc.file)
 		r.Columns.Time = "time"
@@ -471,8 +471,8 @@ func TestTimeAwayIsDeclared(t *testing.T) {
 	}
 }
 
-// A live source that is started between the halves of a replay takes its epoch
-// over. The replay begins anew: seqs that live windows have are not its own.
+// A live source that starts between the halves of a replay takes over its epoch.
+// The replay starts again from its beginning, since live windows have its seqs now.
 func TestLiveBetweenTheHalvesOfAReplay(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
@@ -497,7 +497,7 @@ func TestLiveBetweenTheHalvesOfAReplay(t *testing.T) {
 	p.check(epochs{first: shared, g.spool.Epoch(): windows(0, 0, 300)})
 }
 
-// outages counts what OnRetry is told.
+// outages counts the calls of OnRetry.
 type outages struct {
 	mu       sync.Mutex
 	failed   []string
@@ -573,14 +573,14 @@ func TestBrokerAway(t *testing.T) {
 		p.check(epochs{g.spool.Epoch(): windows(0, 0, 800)})
 		o.mu.Lock()
 		if len(o.failed) == 0 || o.over == 0 || !strings.Contains(strings.Join(o.failed, "\n"), addr) {
-			t.Errorf("%s: nobody was told that the broker at %s was away and is back: %q, %d times over", tc.name, addr, o.failed, o.over)
+			t.Errorf("%s: OnRetry did not report that the broker at %s was away and is back: %q, %d times over", tc.name, addr, o.failed, o.over)
 		}
 		o.mu.Unlock()
 	}
 }
 
-// A stop while the broker is away takes the time that is given for delivering,
-// and is no failure. The windows are in the spool.
+// A stop while the broker is away lasts as long as the time for delivering, and is
+// not a failure. The windows stay in the spool.
 func TestStoppedWithoutBroker(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)

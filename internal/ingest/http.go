@@ -92,7 +92,7 @@ func (w *webServer) close() {
 	}
 }
 
-// handler returns what the server answers; token is that of /v1/context.
+// handler serves all paths of the server; /v1/context asks for token.
 func (s *Supervisor) handler(token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", metric.Handler(s.collector(), buslog.CertificateMetrics(s.bus)))

@@ -13,7 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/gateway"
 )
 
-// Whatever stands still is said within five seconds, and nothing else is.
+// Readiness names every part that stands still within five seconds, and no other.
 func TestNotReady(t *testing.T) {
 	now := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
@@ -104,6 +104,6 @@ func TestTryFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := tryFolder(file); err == nil {
-		t.Error("a file is no folder, and no error")
+		t.Error("no error for a file in place of a folder")
 	}
 }

@@ -77,8 +77,8 @@ func alertmanager(t *testing.T, resend time.Duration) (b *bench, last func() []p
 	}
 }
 
-// From raised to cleared an alert keeps its labels, what happens to it is in the
-// annotations, and it ends when the alarm does or calls nobody.
+// An alert keeps its labels from raised to cleared. Its annotations change. It ends
+// when the alarm ends or needs no person any more.
 func TestAlertmanager(t *testing.T) {
 	b, last := alertmanager(t, 0)
 	const labels = "map[alertname:ToolAlarm machine:acme/spore/bay2/line1/usk25 severity:warning team:bay2 tool:T07]"

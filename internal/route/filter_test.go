@@ -139,8 +139,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Who says of an alarm that is over that it was false says nothing of the one that
-// stands: receivers of states are not told, and a mail asks nobody to acknowledge it.
+// Marking a closed alarm as false does not touch the open one: receivers of states
+// get nothing, and the mail does not ask for an acknowledgement.
 func TestMarked(t *testing.T) {
 	p := newMachineStates()
 	s := p.of(0, drill)

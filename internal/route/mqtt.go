@@ -111,7 +111,7 @@ type mqttReceiver struct {
 
 	once    sync.Once
 	manager *autopaho.ConnectionManager
-	broken  error // set if there is no manager
+	broken  error // set without a manager
 	stop    context.CancelFunc
 	trouble atomic.Pointer[error] // of the last connection that failed
 

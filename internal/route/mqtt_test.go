@@ -125,7 +125,7 @@ func TestRetained(t *testing.T) {
 	await(t, "it is said again", func() bool { return len(e.all()) > 0 })
 }
 
-// Whatever is said of a machine, its state is as the schema has it.
+// The state of a machine fits the schema after any events.
 func TestMachineStateIsValid(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newMachineStates().of(0, drill)
@@ -184,8 +184,8 @@ func TestMachineStateSchema(t *testing.T) {
 	for why, change := range map[string]func(d map[string]any){
 		"no machine":                    func(d map[string]any) { delete(d, "machine") },
 		"no advisories, not even none":  func(d map[string]any) { d["advisories"] = nil },
-		"raised, and nobody is called":  func(d map[string]any) { d["active"] = false },
-		"normal, and somebody is":       func(d map[string]any) { d["alarm"] = "normal" },
+		"raised, and not active":        func(d map[string]any) { d["active"] = false },
+		"normal, and active":            func(d map[string]any) { d["alarm"] = "normal" },
 		"an alarm without a name":       func(d map[string]any) { d["incident"] = "A-1" },
 		"a time that is none":           func(d map[string]any) { d["since"] = "today" },
 		"what is described nowhere":     func(d map[string]any) { d["score"] = 0.9 },
@@ -305,7 +305,7 @@ func TestSparkplugLife(t *testing.T) {
 		raised["Alarm/Incident"] != "A-K3ZQ7M2P" || raised["Alarm/Since"] != fmt.Sprint(monday.Add(-6*time.Second).UnixMilli()) || len(first) != len(raised) {
 		t.Errorf("%v, raised %v", first, raised)
 	}
-	s.Drop(t, "flank-test") // as by a network that fails: the will is told
+	s.Drop(t, "flank-test") // as if the network failed: the broker publishes the will
 	await(t, "it is born again", func() bool { return len(e.all()) >= 307 })
 	all = e.all()[303:]
 	if got := e.topics()[303:307]; !slices.Equal(got, []string{death, birth, device("DBIRTH", lathe), device("DBIRTH", drill)}) {
@@ -322,7 +322,7 @@ func TestSparkplugLife(t *testing.T) {
 	}
 	to.drop(0)
 	to.close()
-	await(t, "its death is told", func() bool { return len(e.all()) >= 314 })
+	await(t, "its death is published", func() bool { return len(e.all()) >= 314 })
 	if got := e.topics()[311:]; !slices.Equal(got, []string{device("DDEATH", lathe), device("DDEATH", drill), death}) {
 		t.Errorf("%v", got)
 	}

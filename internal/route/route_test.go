@@ -208,8 +208,8 @@ func (b *bench) play(t tester, p *tape) *drawer {
 	return dead
 }
 
-// A receiver that is dead for a day gets everything when it is back, in order and
-// each once, and nobody asked it more often than the back-off allows.
+// A receiver that was down for a day then gets every event once and in order. In
+// between the route asks it only as often as the back-off allows.
 func TestDeadForADay(t *testing.T) {
 	var msgs []bus.Message
 	for n := range 50 {
@@ -262,8 +262,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// Whatever a receiver does, every event that passes ends once with the receiver or
-// on the dead-letter topic, in order; repeats are dropped.
+// Every event that passes the filter ends once with the receiver or on the
+// dead-letter topic, in order, for any answers of the receiver. Repeats are dropped.
 func TestEveryEventEndsSomewhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		box := &mailbox{}

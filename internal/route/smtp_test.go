@@ -221,7 +221,7 @@ func TestMailRefused(t *testing.T) {
 		"TLS that is not":     {nil, func(s *SMTP) { s.TLSMode = startTLS }, "does not offer STARTTLS"},
 		"TLS from the start?": {nil, func(s *SMTP) { s.TLSMode = wholeTLS }, "check the address"},
 		"no server":           {nil, func(s *SMTP) { s.Server = "127.0.0.1:1" }, "check the address"},
-		"a name of nobody":    {nil, func(s *SMTP) { s.Server = "mail.invalid:25"; s.Login = credential.Login{} }, "name server"},
+		"a name without host": {nil, func(s *SMTP) { s.Server = "mail.invalid:25"; s.Login = credential.Login{} }, "name server"},
 	} {
 		o := &office{login: "PLAIN", refuse: tc.refuse}
 		if o.refuse == nil {

@@ -243,7 +243,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// No secret is in what is said of an error, whatever the receiver answers.
+// An error message never holds a secret, for any answer of the receiver.
 func TestWebhookSaysNoSecrets(t *testing.T) {
 	t.Setenv("HOOK_TOKEN", "bearer-of-news")
 	s, _ := receiverOf(t, func(w http.ResponseWriter, n int) {
@@ -287,8 +287,8 @@ func TestHeaderValue(t *testing.T) {
 	}
 }
 
-// TLS: a certificate of nobody that is known is refused and the remedy said; with
-// the CA it is taken.
+// A certificate of an unknown authority is refused with the remedy; with the CA in
+// the configuration it is accepted.
 func TestWebhookTLS(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()

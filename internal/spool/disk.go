@@ -16,8 +16,8 @@ import (
 // File returns the bytes before the first of them and syscall.EIO.
 type Disk interface {
 	List() (map[string]FileInfo, error)  // the regular files by name
-	Open(name string) (File, error)      // to read; fs.ErrNotExist if there is no such file
-	OpenWrite(name string) (File, error) // to read and write; fs.ErrNotExist if there is no such file
+	Open(name string) (File, error)      // to read; fs.ErrNotExist without such a file
+	OpenWrite(name string) (File, error) // to read and write; fs.ErrNotExist without such a file
 	Create(name string) (File, error)    // an empty file to read and write
 	Rename(from, to string) error        // replaces to
 	Remove(name string) error

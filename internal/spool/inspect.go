@@ -28,7 +28,7 @@ type Listing struct {
 }
 
 // List looks at a spool, which may be in use, and changes nothing. An error wraps
-// fs.ErrNotExist if there is no such folder.
+// fs.ErrNotExist if the folder does not exist.
 func List(d Disk) (Listing, error) {
 	files, err := d.List()
 	if err != nil {

@@ -129,7 +129,7 @@ func (d *memDisk) crash() {
 	for _, name := range sortedKeys(d.disk) {
 		f := d.disk[name]
 		f.keepSome()
-		// Whoever has the old file open must not reach the new one.
+		// A handle of the old file must not reach the new one.
 		d.disk[name] = &memFile{d: d, data: slices.Clone(f.disk), disk: f.disk, bad: f.bad}
 		d.seen[name] = d.disk[name]
 	}

@@ -29,8 +29,8 @@ type model struct {
 func (m *model) next() int { return len(m.synced) + len(m.unsynced) }
 
 // TestAgainstModel lets a spool live: appended to, synced, read, acknowledged,
-// closed, crashed with any part of its unsynced tail, and damaged. Whatever
-// happens, the reader gets exactly the synced records whose own bytes are whole,
+// closed, crashed with any part of its unsynced tail, and damaged. In
+// every case the reader gets exactly the synced records whose own bytes are whole,
 // in order, from the first unacknowledged one on.
 func TestAgainstModel(t *testing.T) {
 	root := t.TempDir()

@@ -55,7 +55,7 @@ type Settings struct {
 	Keep         time.Duration // how long acknowledged segments stay, the last one for ever; 0 means 10 minutes, negative not at all
 	MaxRecord    int           // bytes of the largest payload Append takes; 0 means 16 MiB
 	MaxBytes     int64         // of all segments together; 0 means what the disk holds
-	DropOldest   bool          // when there is no room, drop the oldest segment instead of refusing the new record
+	DropOldest   bool          // when the spool is full, drop the oldest segment instead of refusing the new record
 
 	// Recut says that the caller can append the newest records once more, from
 	// any seq on. Then Open cuts the newest segment at the first damage in it: of
@@ -208,8 +208,8 @@ func (s *Spool) pending() uint64 { return s.synced - min(s.acked, s.synced) }
 // payload larger than Settings.MaxRecord or MaxBytes gives ErrTooLarge and
 // withdraws nothing.
 //
-// Where there is no room, delivered segments are removed, even young ones, and with
-// DropOldest then those that were not delivered. What is left to refuse is
+// A full spool removes delivered segments, even young ones, and with DropOldest then
+// the segments that were not delivered. What is left to refuse is
 // ErrFull: it withdraws nothing if MaxBytes is the limit, and what any failure
 // withdraws if the disk is. Append again once records were acknowledged, or once
 // another program made room.

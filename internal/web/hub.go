@@ -56,7 +56,7 @@ type Hub struct {
 }
 
 // NewHub returns a hub that shows the channels of cfg.Layout, in the phase
-// Starting. It panics if there is no layout.
+// Starting. It panics without a layout.
 func NewHub(cfg Config) *Hub {
 	if cfg.Layout == nil {
 		panic("web: NewHub: no layout")
@@ -167,8 +167,8 @@ func (h *Hub) Evidence(e event.Evidence) {
 }
 
 // change calls fn with what is kept of a machine, and wakes the pages unless fn says
-// that nothing changed. An event that names no machine, or one for which there is no
-// place, is dropped.
+// that nothing changed. It drops an event that names no machine, and one of a new
+// machine when the hub is full.
 func (h *Hub) change(name string, fn func(*machine) bool) {
 	if name == "" {
 		return
@@ -188,8 +188,8 @@ func (h *Hub) change(name string, fn func(*machine) bool) {
 	h.wake()
 }
 
-// machine returns the machine of that name, which may be new, or nil if there is no
-// place for it. h.mu must be held.
+// machine returns the machine of that name, which may be new, or nil if the hub
+// is full. h.mu must be held.
 func (h *Hub) machine(name string) *machine {
 	if m := h.machines[name]; m != nil {
 		return m

@@ -55,8 +55,8 @@ func (f *family) suffixes(s *spectrum) []string {
 	return f.names(s)
 }
 
-// moments is what the families in the time domain are made of. All are NaN if
-// there is no sample, or an infinite one.
+// moments is what the families in the time domain are made of. All are NaN
+// without a sample, or with an infinite one.
 type moments struct {
 	mean, meanSquare float64
 	min, max         float64

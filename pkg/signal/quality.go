@@ -89,8 +89,8 @@ func (q Quality) String() string {
 	return strings.Join(q.Names(), "+")
 }
 
-// The states of a sensor by NAMUR NE 107. A fifth, function check, is of a sensor
-// that people work on, for which there is no flag.
+// The states of a sensor by NAMUR NE 107. The fifth, function check, means that
+// people work on the sensor; no flag reports it.
 const (
 	Normal              = "normal"
 	MaintenanceRequired = "maintenance_required" // the values hold, but something should be seen to

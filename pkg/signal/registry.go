@@ -47,7 +47,7 @@ func one(f func(m *measures) float64) func(*measures, int) float64 {
 	return func(m *measures, _ int) float64 { return f(m) }
 }
 
-// log10 is NaN where there is no power.
+// log10 is NaN unless the power is positive.
 func log10(power float64) float64 {
 	if !(power > 0) {
 		return math.NaN()

@@ -26,7 +26,7 @@ type Progress struct {
 	done     bool
 }
 
-// lineEvery is how often a line is printed if there is no terminal.
+// lineEvery is how often a line is printed without a terminal.
 const lineEvery = 5 * time.Second
 
 // NewProgress returns a Progress that writes to w.

@@ -33,7 +33,7 @@ func Serve(addr, what string, h http.Handler, log zerolog.Logger) (url string, s
 	return url, func() { srv.Close() }, nil
 }
 
-// PageControl returns what lets a page send commands, nil if there is no token. It
+// PageControl returns what lets a page send commands, nil without a token. It
 // reports a token that cannot be used. Call stop at the end.
 func PageControl(token credential.Secret, to bus.Config) (control *web.Control, stop func(), err error) {
 	if token.IsZero() {

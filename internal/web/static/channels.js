@@ -45,8 +45,8 @@ export class Channels {
     this.redraw();
   }
 
-  // advise takes the advisories of sensors that stand, by channel: a sensor is no
-  // better than they say, even if its last window is.
+  // advise takes the open advisories of sensors by channel. They count even if the
+  // sensor's last window is better.
   advise(standing) {
     for (const [name, t] of this.#names) t.advise(standing.get(name));
     this.#count();
