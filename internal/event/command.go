@@ -84,6 +84,17 @@ var (
 
 // Check reports what is wrong with a command for every state of the alarm.
 func (c Command) Check() error {
+	if err := c.checkAction(); err != nil {
+		return err
+	}
+	if err := c.checkFields(); err != nil {
+		return err
+	}
+	return c.checkTexts()
+}
+
+// checkAction reports what is missing for the action.
+func (c Command) checkAction() error {
 	switch c.Action {
 	case Acknowledge, MarkFalse, UnmarkFalse:
 		if !incident.MatchString(c.Incident) {
@@ -106,6 +117,11 @@ func (c Command) Check() error {
 	default:
 		return fmt.Errorf("action %.32q: expected one of %q", c.Action, Actions)
 	}
+	return nil
+}
+
+// checkFields checks the id, the machine, and that fields go with the action.
+func (c Command) checkFields() error {
 	switch {
 	case c.FalseAlarm && c.Action != Acknowledge:
 		return fmt.Errorf("false_alarm: goes with %s only", Acknowledge)
@@ -117,6 +133,13 @@ func (c Command) Check() error {
 		return fmt.Errorf("was, state: go with %s only", Rename)
 	case c.Tool != "" && c.Action != NewTool:
 		return fmt.Errorf("tool: goes with %s only", NewTool)
+	}
+	return nil
+}
+
+// checkTexts checks the texts that people write, the alarm's name and the time.
+func (c Command) checkTexts() error {
+	switch {
 	case len(c.Tool) > maxTool || !utf8.ValidString(c.Tool):
 		return fmt.Errorf("tool: at most %d bytes of UTF-8", maxTool)
 	case c.By == "" || len(c.By) > maxBy || !utf8.ValidString(c.By):
