@@ -38,62 +38,80 @@ const (
 // that has paused for a minute and its windows were dated in the future.
 func (m *Machine) place(w Window) (p position, missing uint64) {
 	id := w.EpochString()
-	at := w.At.UnixMilli()
 	i := slices.IndexFunc(m.Epochs, func(e Epoch) bool { return e.ID == id })
-	current := len(m.Epochs) - 1
 	switch {
+	case len(m.Epochs) == 0:
+		m.Epochs = []Epoch{{ID: id, Led: true}}
+		i = 0
 	case i < 0:
-		if current < 0 {
-			m.Epochs = []Epoch{{ID: id, Led: true}}
-			break
-		}
-		m.dirty.slow = true
-		m.Epochs = slices.Insert(m.Epochs, current, Epoch{ID: id})
-		if n := len(m.Epochs) - keptEpochs; n > 0 {
-			m.Epochs = slices.Delete(m.Epochs, 0, n)
-		}
-		current = len(m.Epochs) - 1
-		i = current - 1
+		i = m.addEpoch(id)
 		p = m.claim(i, w)
 	case m.Epochs[i].Judged.has(w.Seq):
 		return repeat, 0
 	default:
-		e := &m.Epochs[i]
-		last, any := e.Judged.last()
-		switch old := w.Start.Before(m.Newest); {
-		case any && w.Seq < last && old && !(i == current && m.ahead(w)):
-			p = late
-		case i == current:
-			for j := range m.Epochs[:current] {
-				if o := &m.Epochs[j]; o.Run > 0 {
-					o.Run, o.Rival, m.dirty.slow = 0, true, true
-				}
-			}
-		case e.Run == 0 && old && !e.Rival && !(m.paused(at) && m.ahead(w)):
-			p = late // what a spool brings back of an epoch that another one followed
-		default:
-			m.dirty.slow = true
-			p = m.claim(i, w)
+		p = m.placeInEpoch(i, w)
+	}
+	if p == inOrder && i != len(m.Epochs)-1 {
+		i = m.takeOver(i)
+	}
+	if p == inOrder {
+		m.Newest = w.End()
+	}
+	return p, m.noteJudged(i, w)
+}
+
+// addEpoch puts a new epoch before the current one, forgets the oldest one if there are
+// too many, and returns its index.
+func (m *Machine) addEpoch(id string) int {
+	m.dirty.slow = true
+	m.Epochs = slices.Insert(m.Epochs, len(m.Epochs)-1, Epoch{ID: id})
+	if n := len(m.Epochs) - keptEpochs; n > 0 {
+		m.Epochs = slices.Delete(m.Epochs, 0, n)
+	}
+	return len(m.Epochs) - 2
+}
+
+// placeInEpoch finds where a window of a known epoch belongs.
+func (m *Machine) placeInEpoch(i int, w Window) position {
+	current := len(m.Epochs) - 1
+	e := &m.Epochs[i]
+	last, any := e.Judged.last()
+	switch old := w.Start.Before(m.Newest); {
+	case any && w.Seq < last && old && !(i == current && m.ahead(w)):
+		return late
+	case i == current:
+		m.markRivals()
+		return inOrder
+	case e.Run == 0 && old && !e.Rival && !(m.paused(w.At.UnixMilli()) && m.ahead(w)):
+		return late // what a spool brings back of an epoch that another one followed
+	}
+	m.dirty.slow = true
+	return m.claim(i, w)
+}
+
+// markRivals marks every epoch that was about to take over as a rival of the current one,
+// which goes on.
+func (m *Machine) markRivals() {
+	for j := range m.Epochs[:len(m.Epochs)-1] {
+		if o := &m.Epochs[j]; o.Run > 0 {
+			o.Run, o.Rival, m.dirty.slow = 0, true, true
 		}
 	}
-	if p == inOrder && i >= 0 && i != current {
-		i = m.takeOver(i)
-	} else if i < 0 {
-		i = 0
-	}
+}
+
+// noteJudged notes a window of epoch i as judged and returns how many seqs before it have
+// not come.
+func (m *Machine) noteJudged(i int, w Window) (missing uint64) {
 	e := &m.Epochs[i]
 	if last, any := e.Judged.last(); any && w.Seq > last {
 		missing = w.Seq - last - 1
 	}
 	e.Judged.add(w.Seq)
-	e.LastMS = at
+	e.LastMS = w.At.UnixMilli()
 	if i != len(m.Epochs)-1 {
 		m.dirty.slow = true
 	}
-	if p == inOrder {
-		m.Newest = w.End()
-	}
-	return p, missing
+	return missing
 }
 
 // ahead reports whether the last window was dated in the future by the time at which Kafka
