@@ -120,35 +120,52 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 			err = context.Cause(ctx)
 		}
 	}()
+	if err := r.readPartitions(ctx, m, visit); err != nil {
+		return "", err
+	}
+	if err := r.checkFound(m); err != nil {
+		return "", err
+	}
+	slices.SortFunc(r.ids, cmp.Compare)
+	h := sha256.Sum256([]byte(strings.Join(r.ids, "\n")))
+	return hex.EncodeToString(h[:]), nil
+}
+
+// readPartitions visits the windows of all partitions, one after the other.
+func (r *topicReader) readPartitions(ctx context.Context, m *model.Model, visit func(*window.Window) error) error {
 	codec, err := window.NewCodec(m.Layout, m.Window)
 	if err != nil {
-		return "", err
+		return err
 	}
 	partitions, err := bus.Partitions(ctx, r.cfg, r.topic)
 	if errors.Is(err, bus.ErrNoTopic) {
-		return "", fmt.Errorf("%w: name the topic with --topic; `ingest topics apply` makes those that ingesters need", err)
+		return fmt.Errorf("%w: name the topic with --topic; `ingest topics apply` makes those that ingesters need", err)
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	var w window.Window
 	for p := range partitions {
 		err := bus.ReadRange(ctx, r.cfg, r.topic, p, r.part, func(msg bus.Message) error { return r.take(p, codec, &msg, &w, visit) })
 		if err != nil {
-			return "", err
+			return err
 		}
 	}
+	return nil
+}
+
+// checkFound reports a topic without a window for the model, and logs messages that were
+// left out.
+func (r *topicReader) checkFound(m *model.Model) error {
 	switch {
 	case len(r.seen) == 0 && r.refused > 0:
-		return "", fmt.Errorf("none of %d messages is a window of layout %q with windows of %v; %w: name the layout and the window of the ingester in %s", r.refused, m.Layout.Name(), m.Window.Length, r.reason, r.flag)
+		return fmt.Errorf("none of %d messages is a window of layout %q with windows of %v; %w: name the layout and the window of the ingester in %s", r.refused, m.Layout.Name(), m.Window.Length, r.reason, r.flag)
 	case len(r.seen) == 0:
-		return "", fmt.Errorf("topic %s has no windows between --from and --to: Kafka keeps them for a limited time", r.topic)
+		return fmt.Errorf("topic %s has no windows between --from and --to: Kafka keeps them for a limited time", r.topic)
 	case r.refused > 0:
 		r.log.Warn().Int("messages", r.refused).AnErr("first", r.reason).Msg("left out messages that are not windows of this layout")
 	}
-	slices.SortFunc(r.ids, cmp.Compare)
-	h := sha256.Sum256([]byte(strings.Join(r.ids, "\n")))
-	return hex.EncodeToString(h[:]), nil
+	return nil
 }
 
 // take visits the window in a message, unless it is out of bounds or was visited.
