@@ -220,26 +220,47 @@ func (m Machine) check() error {
 }
 
 func (s Source) check() error {
-	switch {
-	case !(s.Speed >= 0):
+	if !(s.Speed >= 0) {
 		return fmt.Errorf("speed: %v: must be 1 for a live sensor, more for a faster one, or 0 for as fast as possible", s.Speed)
+	}
+	if err := s.checkRecordings(); err != nil {
+		return err
+	}
+	if s.Kind != "simulate" && len(s.Faults) > 0 {
+		return errors.New("faults: only a simulated source has them on request: set source.kind to simulate, or remove them")
+	}
+	if err := s.checkListen(); err != nil {
+		return err
+	}
+	if s.Timeout <= 0 {
+		return fmt.Errorf("timeout: %v: must be positive, such as 10s", s.Timeout)
+	}
+	_, err := s.faults()
+	return err
+}
+
+// checkRecordings checks the keys of recordings and of the simulator.
+func (s Source) checkRecordings() error {
+	switch {
 	case s.Kind == "simulate" && s.File != "":
 		return fmt.Errorf("file: %s would not be read: set source.kind to file, or remove it", s.File)
 	case s.Kind == "folder" && (s.Folder == "" || s.Settle <= 0):
 		return fmt.Errorf("folder %q, settle %v: name the folder to watch, and for how long a file must not have changed, such as 10s", s.Folder, s.Settle)
 	case s.Kind == "simulate" && (s.Tools < 0 || s.ToolLife <= 0):
 		return fmt.Errorf("%d tools with a life of %v: tools must be 0 (until stopped) or more, and tool_life a duration such as 80s", s.Tools, s.ToolLife)
-	case s.Kind != "simulate" && len(s.Faults) > 0:
-		return errors.New("faults: only a simulated source has them on request: set source.kind to simulate, or remove them")
+	}
+	return nil
+}
+
+// checkListen checks the keys of a source that listens for clients.
+func (s Source) checkListen() error {
+	switch {
 	case s.Kind == "tcp" && s.Listen == "":
 		return errors.New("listen: name the address that clients connect to, such as 127.0.0.1:9110")
 	case s.Kind != "tcp" && (s.Listen != "" || s.TLS != nil):
 		return errors.New("listen and tls are of kind tcp: set source.kind to tcp, or remove them")
-	case s.Timeout <= 0:
-		return fmt.Errorf("timeout: %v: must be positive, such as 10s", s.Timeout)
 	}
-	_, err := s.faults()
-	return err
+	return nil
 }
 
 // faults returns what goes wrong with a simulated source.
