@@ -39,6 +39,6 @@ func TestCertificateWatch(t *testing.T) {
 	w.look([]bus.Certificate{{Whose: "client", NotAfter: expires.AddDate(2, 0, 0)}}, expires)
 	w.look([]bus.Certificate{{Whose: "client", NotAfter: expires.AddDate(0, 0, 1)}}, expires)
 	if n := strings.Count(log.String(), "\n"); n != 4 {
-		t.Errorf("%d lines: a certificate that was renewed and runs out again is said at once\n%s", n, &log)
+		t.Errorf("%d lines: want a line at once for a certificate that was renewed and runs out again\n%s", n, &log)
 	}
 }

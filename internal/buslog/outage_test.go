@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// An outage is said at once, again each minute and whenever its reason changes,
-// and its end is said.
+// The log has an outage at once, again each minute and when its reason changes, and
+// its end.
 func TestOnRetry(t *testing.T) {
 	var b bytes.Buffer
 	say := OnRetry(zerolog.New(&b), "windows stay in the spool")

@@ -626,8 +626,8 @@ func TestSourceFails(t *testing.T) {
 	p.check(epochs{first: windows(0, 0, 300), second: windows(0, 0, 400)})
 }
 
-// The same with a broker that is not there: the error is said all the same, and
-// the windows stay.
+// The same with a broker that is away: Run still returns the error, and the windows
+// stay.
 func TestSourceFailsWithoutBroker(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
@@ -666,8 +666,8 @@ func TestMissingTopics(t *testing.T) {
 	p.check(epochs{epoch: windows(0, 0, 300)})
 }
 
-// A damaged memory of the replay costs a replay from the start, in an epoch of
-// its own; nothing that was accepted is lost, and the damage is said.
+// A damaged record of the replay costs a replay from the start, in its own epoch.
+// No accepted window is lost, and the gateway reports the damage.
 func TestDamagedReplayFile(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)

@@ -9,7 +9,7 @@ type Stats struct {
 	Dropped   uint64 // because the spool was full
 	Damaged   uint64 // lost to damage of the spool's files, which stay next to the others as .bad
 
-	DamagedBytes int64 // of the spool's files, that were no part of a whole window any more
+	DamagedBytes int64 // bytes of the spool's files that belonged to no whole window
 }
 
 // Add returns the counts of two gateways that ran one after the other on the same

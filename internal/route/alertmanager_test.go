@@ -112,8 +112,8 @@ func TestAlertmanager(t *testing.T) {
 	}
 }
 
-// What stands is sent again, and only that, and only of partitions at hand; after
-// a restart too, as the monitors' records say, and then without the old events.
+// The route sends open alarms of its own partitions again, and nothing else. After a
+// restart it takes them from the monitors' records, without the old events.
 func TestAlertmanagerAgain(t *testing.T) {
 	b, last := alertmanager(t, 0)
 	to := b.to.(*alertmanagerReceiver)
@@ -203,8 +203,8 @@ func TestAlertmanagerLogin(t *testing.T) {
 	}
 }
 
-// A route that gets a partition shows what stands and leaves out what is in that
-// already; what comes later it takes.
+// A route that gets a partition shows its open alarms, leaves out the events that
+// they include, and takes later ones.
 func TestShown(t *testing.T) {
 	b, last := alertmanager(t, time.Hour)
 	b.opt.Standing = func(_ context.Context, partition int) ([]*Event, error) {

@@ -97,7 +97,7 @@ func checkOnly(t *testing.T, f Filter, e *Event) {
 	}
 }
 
-// What cannot be read as an event is said, and what may come within v1 is read.
+// open reports a message that is not an event, and reads every event of v1.
 func TestOpen(t *testing.T) {
 	good := alert(drill, 1, event.Raised)
 	for why, spoil := range map[string]func(m *bus.Message){

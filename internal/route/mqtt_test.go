@@ -122,7 +122,7 @@ func TestRetained(t *testing.T) {
 	s.Stop()
 	forgot := mqtttest.Start(t, mqtttest.Options{Addr: s.Addr})
 	e := listen(t, forgot, topic)
-	await(t, "it is said again", func() bool { return len(e.all()) > 0 })
+	await(t, "the state is published again", func() bool { return len(e.all()) > 0 })
 }
 
 // The state of a machine fits the schema after any events.

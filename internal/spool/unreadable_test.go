@@ -163,8 +163,8 @@ func TestBadSectorOfTheCursor(t *testing.T) {
 	}
 }
 
-// What was refused because of a bad sector under the newest records is said to
-// the one who appends: Next has found it.
+// Append reports the records that were withdrawn because of a bad sector under the
+// newest ones, which Next has found.
 func TestRefusedByNext(t *testing.T) {
 	d := newMemDisk(rand.New(rand.NewPCG(1, 1)))
 	s, _ := mustOpen(t, "", Settings{Disk: d})
