@@ -240,7 +240,7 @@ func TestErrors(t *testing.T) {
 		{"table without rows", "fit --table t.csv", []string{"t.csv", "tool,rms,class\n"}, []string{"t.csv: it has no rows"}},
 		{"table without features", "fit --table t.csv", []string{"t.csv", "tool,class\nT1,1\n"}, []string{"t: nothing to learn from", "no feature columns"}},
 		{"table with a nameless tool", "fit --table t.csv", []string{"t.csv", "tool,rms,class\nT1,1,0\n,1,1\n"}, []string{"t.csv: row 2 names no tool"}},
-		{"table cut off", "fit --table t.csv", []string{"t.csv", "tool,rms,class\nT1,1,0\nT1,2"}, []string{"t.csv:3", "was it cut off?"}},
+		{"table cut off", "fit --table t.csv", []string{"t.csv", "tool,rms,class\nT1,1,0\nT1,2"}, []string{"t.csv:3", "a file that was cut off"}},
 		{"infinity", "fit --table t.csv", []string{"t.csv", "tool,rms,class\nT1,Inf,0\n"}, []string{`t.csv:2: column "rms"`, "not a finite number"}},
 		{"same table twice", "fit --table t.csv u.csv", []string{"t.csv", "tool,rms,class\nT1,1,0\n", "u.csv", "tool,rms,class\nT1,1,0\n"}, []string{"t.csv and u.csv are the same table"}},
 		{"a third class", "fit --table t.csv", []string{"t.csv", "tool,rms,class\nT1,1,2\n"}, []string{"t: row 1: class 2", "name those that there are under `label: classes`"}},
