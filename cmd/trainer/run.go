@@ -102,7 +102,7 @@ func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
 	job := train.Job{Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
 	dir := filepath.Dir(f.Model)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // now, and not when the training is over
-		return fmt.Errorf("--model %s: there is no folder %s: make it first", f.Model, dir)
+		return fmt.Errorf("--model %s: no folder %s: make it first", f.Model, dir)
 	}
 	d, err := f.load(nil, job.Log)
 	if err != nil {

@@ -75,7 +75,7 @@ func trainer(t *testing.T, args string) (stdout, stderr string, err error) {
 
 // Left to the trainer, the mode of the reference is the one with the least loss on tools held
 // out. Of tools that are all alike when they are new that is none: features stay as they are,
-// and there are no references for drift to be told by.
+// and drift has no references to compare with.
 func TestFitChoosesTheReference(t *testing.T) {
 	bench(t, "train.yaml", strings.Replace(trainYAML, ", mode: kind", "", 1))
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
@@ -158,7 +158,7 @@ func TestFitAndInspect(t *testing.T) {
 }
 
 // A recording for each tool, by name and by pattern, with labels in a file
-// beside them.
+// next to them.
 func TestFitTakesManyRecordingsAndAWearFile(t *testing.T) {
 	const layout = "name: bench\nchannels:\n  - {names: [rms, power], kind: feature, rate: 1}\nrecording: {time: time}\n"
 	files := []string{"layout.yaml", layout}

@@ -58,7 +58,7 @@ func TestStudyOfTable(t *testing.T) {
 	}
 }
 
-// Whoever asks whether ECS-DBN is right is told.
+// A study of a table answers whether ECS-DBN is right for it.
 func TestStudyAnswers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("my.csv", []byte(worn()), 0o644); err != nil {

@@ -153,7 +153,7 @@ func indent(text json.RawMessage) []byte {
 // limits says in words what the model is for and what not.
 func (r *Report) limits() string {
 	var b strings.Builder
-	b.WriteString("## What it is for\n\nIt says of each window of cutting whether the tool is worn, for an alarm that a person acts on. It is no safety function and stops no machine. " +
+	b.WriteString("## What it is for\n\nIt says of each window of cutting whether the tool is worn, for an alarm that a person acts on. It is not a safety function and does not stop the machine. " +
 		"It knows the machines, tools, materials and cutting data below and no others: on anything else, examine it with `trainer evaluate` before you rely on it.\n")
 	if r.Balance != "" {
 		fmt.Fprintf(&b, "\nIt learnt from %s", r.Balance)

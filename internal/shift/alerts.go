@@ -84,7 +84,7 @@ func (r *Report) Alert(a event.Alert) {
 }
 
 // ofTool counts an alarm of the tool that is, or was, in then. Results may come
-// before alerts or after: without them there are no tools.
+// before alerts or after: without them no tool is known.
 func (r *Report) ofTool(m *Machine, a event.Alert) {
 	for _, t := range m.Tools {
 		if t.Tool == a.Tool && !a.At.Before(t.From) && !a.At.After(t.To) {

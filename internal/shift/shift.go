@@ -99,7 +99,7 @@ type Config struct {
 
 	// Healthy, if not nil, says of the window in which an alarm was raised whether
 	// it is healthy by the label that was measured, or that nothing is known. It is
-	// asked once all results are in, of tools that it was told of by NewTool.
+	// asked once all results are in, about tools that NewTool has named.
 	Healthy func(a event.Alert) (healthy, known bool)
 	NewTool func(machine, tool string, at time.Time)
 }

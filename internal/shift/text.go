@@ -177,7 +177,7 @@ func (m *Machine) words(limit float64) (out []string) {
 		out = append(out, fmt.Sprintf("CHATTERING: %d times a third transition within a minute. Lengthen alarm.off_hold; with 60s it cannot be.", t.Chattering))
 	}
 	if m.Open > 0 {
-		out = append(out, "An alarm calls still that nobody has acknowledged.")
+		out = append(out, "An alarm is still raised, and no one has acknowledged it.")
 	}
 	if t.Missing > 0 {
 		out = append(out, fmt.Sprintf("%d windows are missing: look at the gateway's spool, and at the monitor's log for why.", t.Missing))

@@ -96,7 +96,7 @@ func ReadCells(r io.Reader, name string) ([]Cell, error) {
 	at := make([]int, len(columns))
 	for i, column := range columns {
 		if at[i] = slices.Index(header, column); at[i] < 0 && i < firstOptional {
-			return nil, fmt.Errorf("%s:1: there is no column %q: this is not a file of cells", name, column)
+			return nil, fmt.Errorf("%s:1: no column %q: this is not a file of cells", name, column)
 		}
 	}
 	var cells []Cell

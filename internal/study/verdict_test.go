@@ -29,7 +29,7 @@ func TestVerdict(t *testing.T) {
 		"no costs needed": {[]Summary{method("dbn", 0.91, 0.01), method("ecs-dbn", 0.9, 0.01)},
 			[]string{"Costs are worth nothing"}},
 		"noise": {[]Summary{method("welm-w1", 0.51, 0.01), method("ecs-dbn", 0.5, 0.01)},
-			[]string{"? No, and nothing here is: its G-mean of 0.500 is no more than what tossing a coin has"}},
+			[]string{"? No, and nothing here is: its G-mean of 0.500 is not above a tossed coin's, 0.5"}},
 		"nothing learnt, but by another": {[]Summary{method("welm-w1", 0.9, 0.01), method("ecs-dbn", 0, 0)},
 			[]string{"? No: better than its 0.000 by G-mean are welm-w1 (0.900).\n"}},
 	} {

@@ -210,7 +210,7 @@ func labelledTable(named bool) *table.Table {
 				Features: []float32{float32(1 + float64(class) + 0.2*rng.NormFloat64()), float32(5 + 2*float64(class) + 0.5*rng.NormFloat64())},
 			}
 			if named {
-				r.Class, r.Label = table.NoClass, []string{"healthy", "Worn", "broken"}[class] // in whatever case
+				r.Class, r.Label = table.NoClass, []string{"healthy", "Worn", "broken"}[class] // upper or lower case
 			}
 			t.Append(r)
 		}

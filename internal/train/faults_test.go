@@ -202,7 +202,7 @@ func TestSensorFaultsAreNoToolFaults(t *testing.T) {
 		part := slices.Clone(blocks[from:])
 		leap := time.Duration(1+rng.IntN(7200)) * time.Second * time.Duration(1-2*rng.IntN(2))
 		at := 1 + rng.IntN(len(part)-1)
-		if n%2 == 1 { // samples are lost and nobody counts them
+		if n%2 == 1 { // samples are lost and not counted
 			name, want = "the rate is wrong", signal.RateError
 			leap, at = time.Duration(10+rng.IntN(50))*time.Millisecond, 0
 		}

@@ -67,7 +67,7 @@ func newRowReader(m *model.Model, judge *model.Judge, columns []string) (*rowRea
 	for i, name := range names {
 		c, ok := column[name]
 		if !ok {
-			return nil, fmt.Errorf("no column %q, a feature of layout %q: the table needs all %d features by name, as `trainer inspect --features` lists those of a model",
+			return nil, fmt.Errorf("no column %q, a feature of layout %q: the table needs all %d features by name, as `trainer inspect --features` lists a model's features",
 				name, m.Layout.Name(), len(names))
 		}
 		r.from[i] = c

@@ -38,7 +38,7 @@ type Job struct {
 	// started again.
 	Keep classify.Checkpoints
 
-	// Progress, if not nil, is told how far each phase is, by one goroutine at
+	// Progress, if not nil, is called with how far each phase is, by one goroutine at
 	// a time.
 	Progress func(phase string, done, total int)
 

@@ -68,7 +68,7 @@ func TestReadOpen(t *testing.T) {
 
 func TestReadErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
-		"nothing":                {"", "x.dat:0: there is no @data"},
+		"nothing":                {"", "x.dat:0: no @data"},
 		"no rows":                {header, "x.dat:7: no rows"},
 		"another format":         {"a,b,c\n1,2,3\n", `x.dat:1: "a,b,c" stands before @data`},
 		"an unknown keyword":     {"@attributes a real\n", `x.dat:1: "@attributes" is not a keyword`},
