@@ -52,8 +52,8 @@ of %d seeds, with the least and the greatest; of %d for settings not recommended
 
 The recommended setting is the default one, the same for every tool. Its parts rest on reasons: the reference is a median because a mean is
 moved by outliers; costs are chosen out of fold by tool because a tool to be judged is one never seen; posteriors are calibrated because the
-inverse prior presumes true ones; network and training come from KEEL's sets. Median and calibration were tried on these tools too, beside what
-they replaced, so the figure of the recommended setting may flatter a little. The last row of the table does not: there the setting is chosen anew
+inverse prior presumes true ones; network and training come from KEEL's sets. Median and calibration were tried on these tools too, against what
+they replaced, so the figure of the recommended setting may flatter a little. The last row of the table does not: there the setting is chosen again
 for each tool, by what it gives out of fold on the others.
 
 | setting | G-mean | range | AUC | recall | specificity |
@@ -161,7 +161,7 @@ func (r *result) keelTable(b *strings.Builder) {
 		return
 	}
 	peers := []string{"extratrees-tuned", "rf-tuned", "mlp-tuned", "logistic-balanced"}
-	fmt.Fprintf(b, "\n## KEEL's sets\n\nMean G-mean over KEEL's own five folds, one seed, default settings with two encodings; peers from `peers.csv` beside the sets. %d of the 58 sets, to see that the default ruins nothing where rows can be exchanged.\n\n| set | default (standard) | 8 bins |", len(r.keel))
+	fmt.Fprintf(b, "\n## KEEL's sets\n\nMean G-mean over KEEL's own five folds, one seed, default settings with two encodings; peers from `peers.csv` next to the sets. %d of the 58 sets, to see that the default ruins nothing where rows can be exchanged.\n\n| set | default (standard) | 8 bins |", len(r.keel))
 	for _, p := range peers {
 		fmt.Fprintf(b, " %s |", p)
 	}

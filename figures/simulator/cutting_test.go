@@ -36,7 +36,7 @@ func TestStatesOfTheSimulatedDrill(t *testing.T) {
 			t.Errorf("%s: %d of %d changes are more than two windows off", by, r.Missed, r.Changes)
 		}
 		if r.States.Wrongly+r.States.Lost > r.Gate.Wrongly+r.Gate.Lost {
-			t.Errorf("%s: drilling is told by the states worse than by the gate: %+v, %+v", by, r.States, r.Gate)
+			t.Errorf("%s: the states tell drilling worse than the gate: %+v, %+v", by, r.States, r.Gate)
 		}
 	}
 }

@@ -29,7 +29,7 @@ Scalar additions and multiplications are then at four fifths of what the process
 
 **The second core.** Workers meet once a batch, every 0.1 ms or less at 100 rows. Helpers look for work before they sleep, and shards of 64 rows give
 batches of 100 two of them. What stays on one core is the sum of the shards' gradients and the step of the optimizer. Where other programs use the cores,
-a helper is taken off its core in the middle of a batch, or shares the core of the first worker: so the gain is that of the best of many short epochs.
+a helper is taken off its core in the middle of a batch, or shares the core of the first worker: so the gain is taken from the best of many short epochs.
 Tried without gain: to look at the shared counters many times between two calls of the scheduler. Fits by out-of-fold posteriors train whole networks
 side by side instead and do not need it.
 

@@ -66,7 +66,7 @@ func TestPaperStatistics(t *testing.T) {
 	}
 }
 
-// Whatever recalls and specificities five folds have, their means are possible.
+// For any recalls and specificities of five folds, their means are possible.
 func TestWhatIsMeasuredIsPossible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		share := rapid.Float64Range(0.01, 0.5).Draw(t, "share")

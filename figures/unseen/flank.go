@@ -101,7 +101,7 @@ func (s *set) layout() (*signal.Layout, error) {
 // start is when a row's window began: rows have their order, and no times.
 func start(i int) time.Time { return time.Unix(1_700_000_000+int64(i), 0).UTC() }
 
-// part returns the rows that a split learns from; those of unlabelled tools have
+// part returns the rows that a split learns from; rows of unlabelled tools have
 // neither class nor wear.
 func (s *set) part(p split) *table.Table {
 	t := table.New(s.Columns)
