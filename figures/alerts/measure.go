@@ -83,6 +83,15 @@ func (r *record) measure() *findings {
 			}
 		}
 	}
+	r.measureAlarms(f, labels, wear)
+	r.measureSensors(f)
+	f.chatter = r.chatter()
+	return f
+}
+
+// measureAlarms compares the alarms with the tools' failures. labels has when the tool of a
+// stay became faulty, if it did; wear returns the wear at a time.
+func (r *record) measureAlarms(f *findings, labels map[int]time.Time, wear func(time.Time) float64) {
 	raised := make(map[string]time.Time) // by tool, the first
 	for _, a := range r.alerts {
 		if a.State != event.Raised {
@@ -109,9 +118,6 @@ func (r *record) measure() *findings {
 		}
 		f.failures = append(f.failures, x)
 	}
-	r.measureSensors(f)
-	f.chatter = r.chatter()
-	return f
 }
 
 // measureSensors finds what was said of each fault, and what was said without one.
