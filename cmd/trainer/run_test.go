@@ -74,7 +74,7 @@ func trainer(t *testing.T, args string) (stdout, stderr string, err error) {
 }
 
 // Left to the trainer, the mode of the reference is the one with the least loss on tools held
-// out. Of tools that are all alike when they are new that is none: features stay as they are,
+// out. Tools that are all alike when they are new need no reference: features stay as they are,
 // and drift has no references to compare with.
 func TestFitChoosesTheReference(t *testing.T) {
 	bench(t, "train.yaml", strings.Replace(trainYAML, ", mode: kind", "", 1))
@@ -215,7 +215,7 @@ func TestErrors(t *testing.T) {
 		{"unknown key of the layout", fit, []string{"layout.yaml", layoutYAML + "speed: 3\n"}, []string{"layout.yaml", "layout.yaml:7", "speed"}},
 		{"no recording", "fit --config train.yaml --data lost.csv", nil, []string{"--data lost.csv", "check the path"}},
 		{"pattern without a match", "fit --config train.yaml --data runs/*.csv", nil, []string{"--data runs/*.csv", "must match"}},
-		{"pattern that is none", "fit --config train.yaml --data runs/[.csv", nil, []string{"--data runs/[.csv", "syntax error"}},
+		{"malformed pattern", "fit --config train.yaml --data runs/[.csv", nil, []string{"--data runs/[.csv", "syntax error"}},
 		{"folder", "fit --config train.yaml --data runs", []string{"runs/a.csv", ""}, []string{"--data runs is a folder", "'runs/*.csv'"}},
 		{"empty recording", "fit --config train.yaml --data empty.csv", []string{"empty.csv", ""}, []string{"empty.csv", "the file is empty"}},
 		{"text in a number", fit, []string{"tools.csv", strings.Replace(recording(), "T2,", "T2,off", 1)}, []string{"tools.csv:32", `column "rms"`, "not a number"}},
@@ -274,7 +274,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A flipped bit is found and said, wherever it is.
+// A flipped bit anywhere in the file is found and reported.
 func TestInspectCorrupt(t *testing.T) {
 	bench(t)
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {

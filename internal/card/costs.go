@@ -114,7 +114,7 @@ type CostStudy struct {
 	Model     string               `json:"model"`
 	Classes   []string             `json:"classes"`   // their names
 	Costs     classify.CostVector  `json:"costs"`     // of the model
-	Threshold score.Figure         `json:"threshold"` // on P(faulty) that they stand for; of more than two classes there is none
+	Threshold score.Figure         `json:"threshold"` // on P(faulty) that they stand for; more than two classes have none
 	On        string               `json:"on"`        // the windows that Report is about, in words
 	GMean     score.Figure         `json:"gmean"`     // of the model's costs on them
 	Report    *classify.CostReport `json:"report"`

@@ -99,7 +99,7 @@ func (r *Report) data(b *strings.Builder) {
 		fmt.Fprintf(b, "| %s | %d | `%s` |\n", escape(d.Name), d.Windows, d.SHA256)
 	}
 	fmt.Fprintf(b, "\n%d windows were cut and %d used: %d make the references of their tools, %d are not of cutting, %d have sensor faults, %d have no label. "+
-		"Gaps that no window covers: %d. Feature values missing in the windows used, for which the mean of the training rows stands: %d.\n",
+		"Gaps that no window covers: %d. Feature values missing in the windows used, replaced by the mean of the training rows: %d.\n",
 		w.Windows, w.Used, w.Learning, w.NotCutting, w.SensorFault, w.Unlabelled, w.Gaps, w.Missing)
 	for _, words := range []string{r.unlabelled(), r.between()} {
 		if words != "" {

@@ -6,9 +6,9 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// incident is the alarm of a machine that stands.
+// incident is the open alarm of a machine.
 type incident struct {
-	at           time.Time // when it was raised; zero: none stands
+	at           time.Time // when it was raised; zero: no open alarm
 	acknowledged bool
 	over         bool
 	row          *Row // nil if it was raised before the report
@@ -30,8 +30,8 @@ var masks = map[event.AlertState]event.AlertState{
 	"unshelved": "shelved", "unsuppressed": "suppressed", "in_service": "out_of_service",
 }
 
-// Alert takes the next alert of a machine, from the oldest that there is on: what
-// stood when the time of the report began is known by those before.
+// Alert takes the next alert of a machine, from the oldest on: alerts from before
+// the time of the report say which alarms were open when it began.
 func (r *Report) Alert(a event.Alert) {
 	if r.seen[a.ID] {
 		return

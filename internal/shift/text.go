@@ -228,8 +228,8 @@ func Markdown(c Config, all []*Machine) string {
 	return c.document(all, "# ", "## ", "- ", sheet.markdown)
 }
 
-// document returns the report with what stands before its title, the machines'
-// names and what is said of them.
+// document returns the report with the given marks before its title, before the machines'
+// names and before the facts about them.
 func (c Config) document(all []*Machine, title, section, item string, text func(sheet) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s\n", title, c.title())

@@ -83,8 +83,8 @@ func (c Cell) line() string {
 	return strings.Join(fields, ",") + "\n"
 }
 
-// ReadCells reads the cells of a file. Columns are told by name; MCC and those
-// behind it may be missing, as in the files of the peers, and are NaN and 0 then.
+// ReadCells reads the cells of a file. Columns are found by name; MCC and the
+// columns behind it may be missing, as in the files of the peers, and are NaN and 0 then.
 // The name is for errors.
 func ReadCells(r io.Reader, name string) ([]Cell, error) {
 	lines := csv.NewReader(r)

@@ -152,7 +152,7 @@ func TestSensorFaultsAreNoToolFaults(t *testing.T) {
 		}
 	}
 	if len(sound) < 8 {
-		t.Fatalf("only from %v on are windows healthy: nothing can be told from that", sound)
+		t.Fatalf("only from %v on are windows healthy: that shows nothing", sound)
 	}
 
 	rng := rand.New(rand.NewPCG(8, 9))
@@ -167,7 +167,7 @@ func TestSensorFaultsAreNoToolFaults(t *testing.T) {
 		for i, v := range after {
 			if v.Outcome == model.Faulty && before[i].Outcome != model.Faulty {
 				tool++
-				t.Errorf("%s: window %d is said to be of a faulty tool", what, i)
+				t.Errorf("%s: window %d is judged to be of a faulty tool", what, i)
 			}
 		}
 	}

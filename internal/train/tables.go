@@ -30,7 +30,7 @@ func TableLayout(name string, columns []string, window time.Duration) (*signal.L
 }
 
 // observeTable makes observations of the rows of a table, whose columns are
-// told by the names of the model's features.
+// found by the names of the model's features.
 func observeTable(m *model.Model, judge *model.Judge, t *table.Table) ([]observed, error) {
 	r, err := newRowReader(m, judge, t.Columns)
 	if err != nil {

@@ -400,7 +400,7 @@ func (t *rowTable) missing(counts *card.Tally) {
 	}
 }
 
-// warn tells a person now and in the report.
+// warn logs a warning and adds it to the report.
 func (j *Job) warn(r *card.Report, text string) {
 	j.Log.Warn().Msg(text)
 	r.Warnings = append(r.Warnings, text)

@@ -109,7 +109,7 @@ func (p *parser) errorf(format string, args ...any) error {
 // declare takes a line of the header.
 func (p *parser) declare(text string) error {
 	if text[0] != '@' {
-		return p.errorf("%.40q stands before @data: a line of the header begins with @", text)
+		return p.errorf("%.40q is before @data: a line of the header begins with @", text)
 	}
 	keyword, rest := text, ""
 	if i := strings.IndexAny(text, " \t"); i >= 0 {
