@@ -2,7 +2,7 @@
 
 package main
 
-// method is said at the top of the document.
+// method is at the top of the document.
 const method = "Both sides of a figure are asked in turn in one run, in processes of their own; quoted are medians over the rounds, and the median of the ratios of a round. " +
 	"Products and decisions take the best of many short trials in each round, which is one that nothing interrupted. " +
 	"Seconds of the processor leave out the time in which other programs had the core; where two cores are at stake there is only the clock, and other load tells."

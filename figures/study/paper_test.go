@@ -49,7 +49,7 @@ func TestPaperStatistics(t *testing.T) {
 			}
 		}
 	}
-	// A Holm procedure would have said otherwise of one of them.
+	// A Holm procedure would have decided otherwise on one of them.
 	if holm := p.holm(Accuracy); math.Abs(holm[1]-0.67) > 0.005 {
 		t.Errorf("accuracy against DBN: Holm's p = %v, want 0.67", holm[1])
 	}
