@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,24 +16,24 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-type demoFlags struct {
+type demoCommand struct {
 	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model (default: model.flank)."`
 	Machine string `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/drill)."`
 	Seed    uint64 `default:"1" help:"Of the simulation and the training."`
 }
 
-// demo trains a model of the simulated drill, for trying Flank out.
-func demo(ctx context.Context, f demoFlags, stdout, stderr io.Writer) error {
+// Run trains a model of the simulated drill, for trying Flank out.
+func (f *demoCommand) Run(ctx context.Context, out cli.Output) error {
 	if _, err := os.Stat(f.Model); !errors.Is(err, fs.ErrNotExist) {
 		m, err := model.Load(f.Model)
 		if err == nil {
-			fmt.Fprintf(stdout, "%s is there: %s\n", f.Model, m)
+			fmt.Fprintf(out.Stdout, "%s is there: %s\n", f.Model, m)
 		}
 		return err
 	}
 	job := train.SimulatedHistory(f.Machine, f.Seed)
-	job.Program, job.Log = cli.Version(), cli.Logger(stderr, zerolog.InfoLevel)
-	bar := cli.NewProgress(stderr)
+	job.Program, job.Log = cli.Version(), cli.Logger(out.Stderr, zerolog.InfoLevel)
+	bar := cli.NewProgress(out.Stderr)
 	defer bar.Close()
 	job.Progress = bar.Report
 	m, report, err := train.Run(ctx, job)
@@ -48,6 +47,6 @@ func demo(ctx context.Context, f demoFlags, stdout, stderr io.Writer) error {
 	if err := m.Save(f.Model); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s\nmodel   %s (%s)\n", report.Summary(), f.Model, m.ID())
+	fmt.Fprintf(out.Stdout, "%s\nmodel   %s (%s)\n", report.Summary(), f.Model, m.ID())
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-type evaluateFlags struct {
+type evaluateCommand struct {
 	dataFlags
 	Model     string  `required:"" placeholder:"FILE" help:"Model to examine; labels follow the rule that it was trained with."`
 	K         int     `default:"5" help:"Faulty windows of the last n that raise an alarm (default: 5)."`
@@ -29,8 +29,9 @@ type evaluateFlags struct {
 	progressFlags
 }
 
-func evaluate(ctx context.Context, f evaluateFlags, stdout, stderr io.Writer) error {
-	_, r, err := f.examine(ctx, stderr)
+// Run judges labelled data with a model and prints the figures.
+func (f *evaluateCommand) Run(ctx context.Context, out cli.Output) error {
+	_, r, err := f.examine(ctx, out.Stderr)
 	if err != nil {
 		return err
 	}
@@ -46,12 +47,12 @@ func evaluate(ctx context.Context, f evaluateFlags, stdout, stderr io.Writer) er
 	if !f.JSON {
 		text = []byte(r.Text())
 	}
-	_, err = stdout.Write(text)
+	_, err = out.Stdout.Write(text)
 	return err
 }
 
 // examine loads the model and the data and judges one by the other.
-func (f evaluateFlags) examine(ctx context.Context, stderr io.Writer) (*model.Model, *card.Evaluation, error) {
+func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model.Model, *card.Evaluation, error) {
 	m, err := model.Load(f.Model)
 	if err != nil {
 		return nil, nil, err
@@ -75,24 +76,24 @@ func (f evaluateFlags) examine(ctx context.Context, stderr io.Writer) (*model.Mo
 	return m, r, err
 }
 
-type costsFlags struct {
+type costsCommand struct {
 	dataFlags
 	Model string `required:"" placeholder:"FILE" help:"Model whose costs to study."`
 	JSON  bool   `help:"Print JSON instead of text."`
 	progressFlags
 }
 
-// costs shows how the costs of a model were chosen, or, with data, what would
+// Run shows how the costs of a model were chosen, or, with data, what would
 // be best there.
-func costs(ctx context.Context, f costsFlags, stdout, stderr io.Writer) error {
+func (f *costsCommand) Run(ctx context.Context, out cli.Output) error {
 	var r *card.Evaluation
 	m, err := model.Load(f.Model)
 	if err != nil {
 		return err
 	}
 	if f.Named() {
-		e := evaluateFlags{dataFlags: f.dataFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, progressFlags: f.progressFlags}
-		if m, r, err = e.examine(ctx, stderr); err != nil {
+		e := evaluateCommand{dataFlags: f.dataFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, progressFlags: f.progressFlags}
+		if m, r, err = e.examine(ctx, out.Stderr); err != nil {
 			return err
 		}
 	}
@@ -105,9 +106,9 @@ func costs(ctx context.Context, f costsFlags, stdout, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		_, err = stdout.Write(append(text, '\n'))
+		_, err = out.Stdout.Write(append(text, '\n'))
 		return err
 	}
-	_, err = io.WriteString(stdout, s.Text())
+	_, err = io.WriteString(out.Stdout, s.Text())
 	return err
 }

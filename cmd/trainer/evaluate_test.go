@@ -116,8 +116,8 @@ func TestEvaluate(t *testing.T) {
 	if e.Model != m.ID() || len(e.Groups) != 4 || e.Within.Tools != 4 || e.Alarms.Caught != 4 || e.Pooled["gmean"].(float64) < 0.9 || e.Pooled["rows"].(float64) != 104 {
 		t.Errorf("%s", text)
 	}
-	// The other table is of other tools but a copy, which is for the person to
-	// know; nothing in its content is that of the recording.
+	// The other table names other tools, but its features are a copy. The program cannot see
+	// that: the table shares no content with the recording.
 	out, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv")
 	if err != nil || strings.Contains(out, "trained on") {
 		t.Errorf("%v\n%s", err, out)
@@ -185,8 +185,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// A search reports what to expect of its choice beside what the choice was made
-// by; cut off, it goes on to the same report.
+// A search reports what to expect of its choice, and what the choice was made by. A
+// search that was cut off goes on to the same report.
 func TestSearch(t *testing.T) {
 	bench(t)
 	const args = "search --config train.yaml --data tools.csv --trials 3 --quiet"

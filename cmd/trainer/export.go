@@ -6,30 +6,41 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/export"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-type exportFlags struct {
-	ONNX        exportOne `cmd:"" name:"onnx" help:"Write the classifier as an ONNX model, encoding and costs included, for any ONNX runtime."`
-	Safetensors exportOne `cmd:"" name:"safetensors" help:"Write weights, encoding, costs and golden vectors as safetensors, for NumPy, PyTorch and others."`
+type exportCommand struct {
+	ONNX        onnxCommand        `cmd:"" name:"onnx" help:"Write the classifier as an ONNX model, encoding and costs included, for any ONNX runtime."`
+	Safetensors safetensorsCommand `cmd:"" name:"safetensors" help:"Write weights, encoding, costs and golden vectors as safetensors, for NumPy, PyTorch and others."`
 }
 
-type exportOne struct {
+type onnxCommand struct{ exportFlags }
+
+// Run writes a model as ONNX.
+func (f *onnxCommand) Run(out cli.Output) error {
+	return f.export("onnx", export.ONNX, out.Stdout)
+}
+
+type safetensorsCommand struct{ exportFlags }
+
+// Run writes a model as safetensors.
+func (f *safetensorsCommand) Run(out cli.Output) error {
+	return f.export("safetensors", export.Safetensors, out.Stdout)
+}
+
+type exportFlags struct {
 	Model  string `arg:"" help:"Model file."`
 	Output string `short:"o" placeholder:"FILE" help:"Where to write (default: the model's name with another ending)."`
 }
 
-// exportTo writes the model in another form, named by its ending.
-func exportTo(form string, f exportOne, stdout io.Writer) error {
+// export writes the model with write, to a file with the given ending.
+func (f *exportFlags) export(ending string, write func(*model.Model) ([]byte, error), stdout io.Writer) error {
 	m, err := model.Load(f.Model)
 	if err != nil {
 		return err
-	}
-	write := export.ONNX
-	if form == "safetensors" {
-		write = export.Safetensors
 	}
 	b, err := write(m)
 	if err != nil {
@@ -37,7 +48,7 @@ func exportTo(form string, f exportOne, stdout io.Writer) error {
 	}
 	path := f.Output
 	if path == "" {
-		path = strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + "." + form
+		path = strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + "." + ending
 	}
 	if err := atomicfile.Write(path, b); err != nil {
 		return fmt.Errorf("--output %s: %w", path, err)

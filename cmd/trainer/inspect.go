@@ -7,20 +7,22 @@ import (
 	"os"
 	"strings"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
 
-type inspectFlags struct {
+type inspectCommand struct {
 	Model    string `arg:"" help:"Model file."`
 	Features bool   `help:"List the features that the model takes, by name and order, one a line."`
 	Config   bool   `help:"Print the training configuration as JSON."`
 	JSON     bool   `help:"Print all facts as JSON."`
 }
 
-func inspect(f inspectFlags, stdout io.Writer) error {
+// Run prints what is in a model file.
+func (f *inspectCommand) Run(out cli.Output) error {
 	m, err := model.Load(f.Model)
 	if err != nil {
 		return err
@@ -28,47 +30,47 @@ func inspect(f inspectFlags, stdout io.Writer) error {
 	names := m.NewJudge().FeatureNames()
 	switch {
 	case f.Features:
-		_, err = fmt.Fprintln(stdout, strings.Join(names, "\n"))
+		_, err = fmt.Fprintln(out.Stdout, strings.Join(names, "\n"))
 		return err
 	case f.Config:
-		return printJSON(stdout, m.Provenance.Config)
+		return printJSON(out.Stdout, m.Provenance.Config)
 	case f.JSON:
-		return printJSON(stdout, inspection(m, names))
+		return printJSON(out.Stdout, inspection(m, names))
 	}
-	fmt.Fprintf(stdout, "%s\n", m)
+	fmt.Fprintf(out.Stdout, "%s\n", m)
 	if info, err := os.Stat(f.Model); err == nil {
-		fmt.Fprintf(stdout, "file        %s, %.1f kB\n", f.Model, float64(info.Size())/1000)
+		fmt.Fprintf(out.Stdout, "file        %s, %.1f kB\n", f.Model, float64(info.Size())/1000)
 	}
-	fmt.Fprintf(stdout, "layout      %s, fingerprint %s\n", m.Layout.Name(), m.Layout.Fingerprint())
-	fmt.Fprintf(stdout, "label       %s\n", train.RuleOf(m))
-	fmt.Fprintf(stdout, "cutting     %s\n", m.Cutting())
-	fmt.Fprintf(stdout, "network     %s\n", card.Shape(m))
+	fmt.Fprintf(out.Stdout, "layout      %s, fingerprint %s\n", m.Layout.Name(), m.Layout.Fingerprint())
+	fmt.Fprintf(out.Stdout, "label       %s\n", train.RuleOf(m))
+	fmt.Fprintf(out.Stdout, "cutting     %s\n", m.Cutting())
+	fmt.Fprintf(out.Stdout, "network     %s\n", card.Shape(m))
 	c, classes := m.Classifier.Costs(), m.ClassNames()
 	for k, name := range classes {
-		fmt.Fprintf(stdout, "%s%.4f of %s", map[bool]string{true: "costs       ", false: ", "}[k == 0], c[k], name)
+		fmt.Fprintf(out.Stdout, "%s%.4f of %s", map[bool]string{true: "costs       ", false: ", "}[k == 0], c[k], name)
 	}
 	if len(c) == 2 {
-		fmt.Fprintf(stdout, ": %s from P(%s) > %.4f on", classes[1], classes[1], c.Threshold())
+		fmt.Fprintf(out.Stdout, ": %s from P(%s) > %.4f on", classes[1], classes[1], c.Threshold())
 	}
-	fmt.Fprintln(stdout)
+	fmt.Fprintln(out.Stdout)
 	for _, d := range m.Provenance.Data {
-		fmt.Fprintf(stdout, "trained on  %s, %d windows, SHA-256 %.16s…\n", d.Name, d.Windows, d.SHA256)
+		fmt.Fprintf(out.Stdout, "trained on  %s, %d windows, SHA-256 %.16s…\n", d.Name, d.Windows, d.SHA256)
 	}
-	fmt.Fprintf(stdout, "seed        %d, by %s\n", m.Provenance.Seed, m.Provenance.Program)
+	fmt.Fprintf(out.Stdout, "seed        %d, by %s\n", m.Provenance.Seed, m.Provenance.Program)
 	if scores, of := card.Scores(m); scores != "" {
-		fmt.Fprintf(stdout, "scores      %s\n            of %s\n", scores, of)
+		fmt.Fprintf(out.Stdout, "scores      %s\n            of %s\n", scores, of)
 	}
 	unknown, wear := card.Notes(m)
 	if unknown != "" {
-		fmt.Fprintf(stdout, "unknown     %s\n", strings.TrimPrefix(unknown, "unknown: "))
+		fmt.Fprintf(out.Stdout, "unknown     %s\n", strings.TrimPrefix(unknown, "unknown: "))
 	}
 	if wear != "" {
-		fmt.Fprintf(stdout, "wear        %s\n", strings.TrimLeft(strings.TrimPrefix(wear, "flank wear"), ": "))
+		fmt.Fprintf(out.Stdout, "wear        %s\n", strings.TrimLeft(strings.TrimPrefix(wear, "flank wear"), ": "))
 	}
 	if d := m.Drift; d != nil {
-		fmt.Fprintf(stdout, "drift       against the references of %d tools\n", d.Tools)
+		fmt.Fprintf(out.Stdout, "drift       against the references of %d tools\n", d.Tools)
 	}
-	fmt.Fprintf(stdout, "checks      checksum and %d golden vectors hold\n", len(m.Golden)+len(m.GoldenWear))
+	fmt.Fprintf(out.Stdout, "checks      checksum and %d golden vectors hold\n", len(m.Golden)+len(m.GoldenWear))
 	return nil
 }
 

@@ -89,7 +89,7 @@ func TestFitWindowsOnKafka(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out, "120 windows cut, 104 used, 16 make the references") || !strings.Contains(log, "messages are left out") {
+	if !strings.Contains(out, "120 windows cut, 104 used, 16 make the references") || !strings.Contains(log, "left out messages that are not windows") {
 		t.Errorf("%s%s", out, log)
 	}
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model file.flank"); err != nil {

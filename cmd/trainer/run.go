@@ -43,14 +43,14 @@ Next to the model, fit writes a model card for people, .report.md with its plots
 report for programs, .report.json.`
 
 type flags struct {
-	Fit      fitFlags      `cmd:"" help:"Train a model and score it on tools it has not seen."`
-	Evaluate evaluateFlags `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
-	Costs    costsFlags    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
-	Search   searchFlags   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
-	Study    studyFlags    `cmd:"" help:"Compare ECS-DBN with other methods, on your data or on KEEL's sets."`
-	Inspect  inspectFlags  `cmd:"" help:"Print what is in a model file, and check it."`
-	Export   exportFlags   `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
-	Demo     demoFlags     `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one."`
+	Fit      fitCommand      `cmd:"" help:"Train a model and score it on tools it has not seen."`
+	Evaluate evaluateCommand `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
+	Costs    costsCommand    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
+	Search   searchCommand   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
+	Study    studyCommand    `cmd:"" help:"Compare ECS-DBN with other methods, on your data or on KEEL's sets."`
+	Inspect  inspectCommand  `cmd:"" help:"Print what is in a model file, and check it."`
+	Export   exportCommand   `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
+	Demo     demoCommand     `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one."`
 }
 
 // dataFlags name the data that a command works on.
@@ -63,7 +63,7 @@ func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, erro
 	return f.Load("--config", f.Config, m, log)
 }
 
-type fitFlags struct {
+type fitCommand struct {
 	dataFlags
 	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written next to it as .report.md, the report for programs as .report.json."`
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
@@ -94,39 +94,15 @@ func (f progressFlags) progress(stderr io.Writer) *cli.Progress {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var f flags
-	k, err := cli.Parse(&f, "trainer", description, args, stdout, stderr)
-	if k == nil {
-		return err
-	}
-	switch command, _, _ := strings.Cut(k.Command(), " "); command {
-	case "evaluate":
-		return evaluate(ctx, f.Evaluate, stdout, stderr)
-	case "costs":
-		return costs(ctx, f.Costs, stdout, stderr)
-	case "search":
-		return search(ctx, f.Search, stdout, stderr)
-	case "study":
-		return runStudy(ctx, f.Study, stdout, stderr)
-	case "inspect":
-		return inspect(f.Inspect, stdout)
-	case "export":
-		form, one := "onnx", f.Export.ONNX
-		if strings.HasPrefix(k.Command(), "export safetensors") {
-			form, one = "safetensors", f.Export.Safetensors
-		}
-		return exportTo(form, one, stdout)
-	case "demo":
-		return demo(ctx, f.Demo, stdout, stderr)
-	}
-	return fit(ctx, f.Fit, stdout, stderr)
+	return cli.Run(ctx, new(flags), "trainer", description, args, stdout, stderr)
 }
 
-func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
-	job := train.Job{Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(stderr, zerolog.InfoLevel)}
+// Run trains a model, and writes it with its card and its report.
+func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
+	job := train.Job{Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
 	dir := filepath.Dir(f.Model)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // now, and not when the training is over
-		return fmt.Errorf("--model %s: there is no folder %s: make it first", f.Model, dir)
+		return fmt.Errorf("--model %s: no folder %s: make it first", f.Model, dir)
 	}
 	d, err := f.load(nil, job.Log)
 	if err != nil {
@@ -149,7 +125,7 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 		}
 	}
 	job.Keep, job.Scratch = point, filepath.Dir(f.Model)
-	p := f.progress(stderr)
+	p := f.progress(out.Stderr)
 	defer p.Close()
 	job.Progress = p.Report
 	m, report, err := train.Run(ctx, job)
@@ -175,7 +151,7 @@ func fit(ctx context.Context, f fitFlags, stdout, stderr io.Writer) error {
 	if unused > 0 {
 		job.Log.Warn().Int("networks", unused).Msg("an earlier run was cut off that had other data or settings: networks that it left were of no use and are removed")
 	}
-	fmt.Fprintln(stdout, report.Summary())
-	fmt.Fprintf(stdout, "model   %s (%s)\ncard    %s.report.md\nreport  %s.report.json\n", f.Model, m.ID(), base, base)
+	fmt.Fprintln(out.Stdout, report.Summary())
+	fmt.Fprintf(out.Stdout, "model   %s (%s)\ncard    %s.report.md\nreport  %s.report.json\n", f.Model, m.ID(), base, base)
 	return nil
 }

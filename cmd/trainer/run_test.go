@@ -74,8 +74,8 @@ func trainer(t *testing.T, args string) (stdout, stderr string, err error) {
 }
 
 // Left to the trainer, the mode of the reference is the one with the least loss on tools held
-// out. Of tools that are all alike when they are new that is none: features stay as they are,
-// and there are no references for drift to be told by.
+// out. Tools that are all alike when they are new need no reference: features stay as they are,
+// and drift has no references to compare with.
 func TestFitChoosesTheReference(t *testing.T) {
 	bench(t, "train.yaml", strings.Replace(trainYAML, ", mode: kind", "", 1))
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
@@ -158,7 +158,7 @@ func TestFitAndInspect(t *testing.T) {
 }
 
 // A recording for each tool, by name and by pattern, with labels in a file
-// beside them.
+// next to them.
 func TestFitTakesManyRecordingsAndAWearFile(t *testing.T) {
 	const layout = "name: bench\nchannels:\n  - {names: [rms, power], kind: feature, rate: 1}\nrecording: {time: time}\n"
 	files := []string{"layout.yaml", layout}
@@ -215,7 +215,7 @@ func TestErrors(t *testing.T) {
 		{"unknown key of the layout", fit, []string{"layout.yaml", layoutYAML + "speed: 3\n"}, []string{"layout.yaml", "layout.yaml:7", "speed"}},
 		{"no recording", "fit --config train.yaml --data lost.csv", nil, []string{"--data lost.csv", "check the path"}},
 		{"pattern without a match", "fit --config train.yaml --data runs/*.csv", nil, []string{"--data runs/*.csv", "must match"}},
-		{"pattern that is none", "fit --config train.yaml --data runs/[.csv", nil, []string{"--data runs/[.csv", "syntax error"}},
+		{"malformed pattern", "fit --config train.yaml --data runs/[.csv", nil, []string{"--data runs/[.csv", "syntax error"}},
 		{"folder", "fit --config train.yaml --data runs", []string{"runs/a.csv", ""}, []string{"--data runs is a folder", "'runs/*.csv'"}},
 		{"empty recording", "fit --config train.yaml --data empty.csv", []string{"empty.csv", ""}, []string{"empty.csv", "the file is empty"}},
 		{"text in a number", fit, []string{"tools.csv", strings.Replace(recording(), "T2,", "T2,off", 1)}, []string{"tools.csv:32", `column "rms"`, "not a number"}},
@@ -240,7 +240,7 @@ func TestErrors(t *testing.T) {
 		{"table without rows", "fit --table t.csv", []string{"t.csv", "tool,rms,class\n"}, []string{"t.csv: it has no rows"}},
 		{"table without features", "fit --table t.csv", []string{"t.csv", "tool,class\nT1,1\n"}, []string{"t: nothing to learn from", "no feature columns"}},
 		{"table with a nameless tool", "fit --table t.csv", []string{"t.csv", "tool,rms,class\nT1,1,0\n,1,1\n"}, []string{"t.csv: row 2 names no tool"}},
-		{"table cut off", "fit --table t.csv", []string{"t.csv", "tool,rms,class\nT1,1,0\nT1,2"}, []string{"t.csv:3", "was it cut off?"}},
+		{"table cut off", "fit --table t.csv", []string{"t.csv", "tool,rms,class\nT1,1,0\nT1,2"}, []string{"t.csv:3", "a file that was cut off"}},
 		{"infinity", "fit --table t.csv", []string{"t.csv", "tool,rms,class\nT1,Inf,0\n"}, []string{`t.csv:2: column "rms"`, "not a finite number"}},
 		{"same table twice", "fit --table t.csv u.csv", []string{"t.csv", "tool,rms,class\nT1,1,0\n", "u.csv", "tool,rms,class\nT1,1,0\n"}, []string{"t.csv and u.csv are the same table"}},
 		{"a third class", "fit --table t.csv", []string{"t.csv", "tool,rms,class\nT1,1,2\n"}, []string{"t: row 1: class 2", "name those that there are under `label: classes`"}},
@@ -274,7 +274,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A flipped bit is found and said, wherever it is.
+// A flipped bit anywhere in the file is found and reported.
 func TestInspectCorrupt(t *testing.T) {
 	bench(t)
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {

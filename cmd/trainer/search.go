@@ -15,7 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/train"
 )
 
-type searchFlags struct {
+type searchCommand struct {
 	dataFlags
 	Trials  int    `default:"20" help:"Networks to try, the configured one among them; each is trained some hundred times (default: 20)."`
 	Output  string `short:"o" default:"search.json" placeholder:"FILE" help:"Where to write the report for programs; what a search that is cut off has trained is kept next to it (default: search.json)."`
@@ -24,8 +24,9 @@ type searchFlags struct {
 	checkpointFlags
 }
 
-func search(ctx context.Context, f searchFlags, stdout, stderr io.Writer) error {
-	s := train.Search{Trials: f.Trials, Job: train.Job{Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(stderr, zerolog.InfoLevel)}}
+// Run tries networks, and writes what they gain.
+func (f *searchCommand) Run(ctx context.Context, out cli.Output) error {
+	s := train.Search{Trials: f.Trials, Job: train.Job{Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}}
 	d, err := f.load(nil, s.Log)
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func search(ctx context.Context, f searchFlags, stdout, stderr io.Writer) error 
 		return err
 	}
 	s.Keep = point
-	p := f.progress(stderr)
+	p := f.progress(out.Stderr)
 	defer p.Close()
 	s.Progress = p.Report
 	r, err := s.Run(ctx)
@@ -58,6 +59,6 @@ func search(ctx context.Context, f searchFlags, stdout, stderr io.Writer) error 
 		return err
 	}
 	p.Close()
-	_, err = io.WriteString(stdout, r.Text())
+	_, err = io.WriteString(out.Stdout, r.Text())
 	return err
 }

@@ -5,16 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/study"
 )
 
-type studyFlags struct {
+type studyCommand struct {
 	KEEL    string        `name:"keel" placeholder:"DIR" help:"Folder of data sets of the KEEL repository with their five folds."`
 	Sets    []string      `placeholder:"NAME" help:"Sets of KEEL to study, with commas between them (default: all)."`
 	Data    string        `placeholder:"FILE" help:"A table of your own instead, .csv with a line of column names: is an ECS-DBN right for it?"`
@@ -34,7 +34,7 @@ type studyFlags struct {
 }
 
 // Help is what --help says below the flags' summary.
-func (studyFlags) Help() string {
+func (studyCommand) Help() string {
 	var b strings.Builder
 	b.WriteString(`Compares ways to tell a rare class from a frequent one: ECS-DBN, what it is made of, what the literature compares with it.
 
@@ -60,7 +60,7 @@ Methods:
 }
 
 // check reports flags that do not go together.
-func (f *studyFlags) check() error {
+func (f *studyCommand) check() error {
 	switch {
 	case count(f.KEEL != "", f.Data != "", f.Drill) != 1:
 		return errors.New("name KEEL's folder with --keel, or a table with --data, or say --drill (see --help)")
@@ -80,13 +80,14 @@ func (f *studyFlags) check() error {
 	return nil
 }
 
-func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error {
+// Run compares methods and prints the table.
+func (f *studyCommand) Run(ctx context.Context, out cli.Output) error {
 	err := f.check()
 	if err != nil {
 		return err
 	}
 	p := study.Plan{Methods: f.Methods, Trials: f.Trials, Dir: f.Out, Redo: f.Redo, Workers: f.Workers}
-	bar := f.progress(stderr)
+	bar := f.progress(out.Stderr)
 	defer bar.Close()
 	p.Progress = bar.Report
 	drill := study.Drill{Seed: 1, Cutting: f.Cutting, Rows: f.Rows, Progress: bar.Report}
@@ -122,23 +123,23 @@ func runStudy(ctx context.Context, f studyFlags, stdout, stderr io.Writer) error
 	bar.Close()
 	if f.Drill {
 		text := study.DrillPage(cells)
-		fmt.Fprint(stdout, text)
+		fmt.Fprint(out.Stdout, text)
 		return atomicfile.Write(filepath.Join(f.Out, "drill.md"), []byte(text))
 	}
 	all := study.Summarise(cells, f.Group != "")
 	if f.Data != "" {
-		fmt.Fprintln(stdout, heading(p.Sets[0], f))
+		fmt.Fprintln(out.Stdout, f.heading(p.Sets[0]))
 	}
-	fmt.Fprint(stdout, study.Table(all))
+	fmt.Fprint(out.Stdout, study.Table(all))
 	if f.Data != "" {
-		fmt.Fprint(stdout, study.Verdict(p.Sets[0], cells))
+		fmt.Fprint(out.Stdout, study.Verdict(p.Sets[0], cells))
 	}
-	fmt.Fprintf(stdout, "cells  %s\n", path)
+	fmt.Fprintf(out.Stdout, "cells  %s\n", path)
 	return nil
 }
 
 // heading says what a table was taken for.
-func heading(s *study.Set, f studyFlags) string {
+func (f *studyCommand) heading(s *study.Set) string {
 	how := fmt.Sprintf("Each of %d parts is held out in turn, %s by %s.", len(s.Folds), f.Group, f.Group)
 	if f.Group == "" {
 		how = fmt.Sprintf("Folds are by row, %d of them: if rows of one tool, or one minute, resemble each other, all figures flatter. Name what they share with --group.", len(s.Folds))

@@ -43,7 +43,7 @@ func TestStudyOfTable(t *testing.T) {
 		}
 	}
 	if strings.Contains(stdout.String(), "flatter") {
-		t.Error("folds by group are said to flatter")
+		t.Error("the answer says that folds by group flatter")
 	}
 	cells, err := os.ReadFile("study/cells.csv")
 	if err != nil || bytes.Count(cells, []byte("\n")) != 1+5*2 || !bytes.Contains(cells, []byte("\nmy,smote-dbn,1,5,1.0")) {
@@ -54,11 +54,11 @@ func TestStudyOfTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(stdout.String(), "Folds are by row, 5 of them") {
-		t.Error("folds by row are not said to flatter")
+		t.Error("the answer does not say that folds by row flatter")
 	}
 }
 
-// Whoever asks whether ECS-DBN is right is told.
+// A study of a table answers whether ECS-DBN is right for it.
 func TestStudyAnswers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("my.csv", []byte(worn()), 0o644); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/flank-tcm/flank/internal/report"
 )
 
-// draw plots what was true of a machine and what the monitor said of it.
+// draw plots what was true of a machine and what the monitor reported.
 func (r *record) draw() []byte {
 	last := hour(r.moments[len(r.moments)-1].end)
 	wear, score := r.curves()
@@ -56,8 +56,8 @@ func (r *record) draw() []byte {
 	}
 	return report.Timeline{
 		Title: "A simulated shift", Label: "hours", High: math.Ceil(last*10) / 10,
-		Description: fmt.Sprintf("%d tools over %.1f hours: their flank wear, the highest score of each minute, when they were faulty by their label and when an alarm stood, "+
-			"when a sensor failed and when that was said.", len(r.plan.stays), last),
+		Description: fmt.Sprintf("%d tools over %.1f hours: their flank wear, the highest score of each minute, when they were faulty by their label and when an alarm was open, "+
+			"when a sensor failed and when the monitor reported it.", len(r.plan.stays), last),
 		Lanes: []report.Lane{tools, wear, score, faulty, alarms, sensors, advice},
 	}.SVG()
 }

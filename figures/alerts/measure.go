@@ -12,7 +12,7 @@ import (
 const (
 	foundWithin = 30 * time.Second // after the label turns faulty
 	nearLimit   = 270              // µm from which an alarm before the label is early, and not false: the label's limit is 300
-	sensorTime  = 5 * time.Second  // after the end of a fault, in which it still may be said
+	sensorTime  = 5 * time.Second  // after the end of a fault, in which the monitor may still report it
 )
 
 // failure is a tool that turned faulty.
@@ -30,7 +30,7 @@ func (f *failure) found() bool {
 	return !f.alarm.IsZero() && f.delay <= foundWithin && (f.delay >= 0 || f.wear >= nearLimit)
 }
 
-// sensed is a fault of a sensor, and what was said of it.
+// sensed is a fault of a sensor, and what the monitor reported about it.
 type sensed struct {
 	fault    sim.Fault
 	advisory *event.Advisory // nil: nothing
@@ -54,7 +54,7 @@ type findings struct {
 	judgement int // windows judged
 }
 
-// measure compares what was said of a machine with what was true.
+// measure compares what the monitor reported about a machine with what was true.
 func (r *record) measure() *findings {
 	f := &findings{tools: len(r.plan.stays), verdicts: make(map[event.Verdict]int)}
 	labels := make(map[int]time.Time) // of stays
@@ -83,6 +83,15 @@ func (r *record) measure() *findings {
 			}
 		}
 	}
+	r.measureAlarms(f, labels, wear)
+	r.measureSensors(f)
+	f.chatter = r.chatter()
+	return f
+}
+
+// measureAlarms compares the alarms with the tools' failures. labels has when the tool of a
+// stay became faulty, if it did; wear returns the wear at a time.
+func (r *record) measureAlarms(f *findings, labels map[int]time.Time, wear func(time.Time) float64) {
 	raised := make(map[string]time.Time) // by tool, the first
 	for _, a := range r.alerts {
 		if a.State != event.Raised {
@@ -109,12 +118,9 @@ func (r *record) measure() *findings {
 		}
 		f.failures = append(f.failures, x)
 	}
-	r.measureSensors(f)
-	f.chatter = r.chatter()
-	return f
 }
 
-// measureSensors finds what was said of each fault, and what was said without one.
+// measureSensors finds what the monitor reported for each fault, and what it reported without one.
 func (r *record) measureSensors(f *findings) {
 	due := make([]bool, len(r.advisories))
 	for _, fault := range r.plan.faults {
@@ -206,7 +212,7 @@ func (f *findings) found() (n int) {
 	return n
 }
 
-// shown counts the faults of sensors that were said to be such.
+// shown counts the faults of sensors that the monitor reported as such.
 func (f *findings) shown() (n int) {
 	for _, s := range f.sensors {
 		if s.advisory != nil {

@@ -94,7 +94,7 @@ func (l *line) Next(ctx context.Context) (*source.Block, error) {
 type size struct {
 	shift                        time.Duration // length of the shift
 	healthyTools                 time.Duration // cutting with tools that are fit, on several machines
-	failingTools, failingSensors int           // in addition to those of the shift
+	failingTools, failingSensors int           // more than in the shift
 	life                         time.Duration // of a tool, cutting
 	hole                         time.Duration // drilling time of a hole; 0: of 50 mm at the tool's feed
 }

@@ -43,7 +43,7 @@ func (r *results) markdown() string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s: %s |\n", g.of, g.what, g.figure, g.measured, held)
 	}
 	if n := s.unsure + r.ofHealthyTools.unsure + r.ofFailingTools.unsure + r.ofFailingSensors.unsure; n > 0 {
-		fmt.Fprintf(&b, "\nBeside these, %d advisories said that the model did not know what it saw, or that features had drifted: %d in the shift, %d in healthy cutting, %d of tools and sensors that fail.\n",
+		fmt.Fprintf(&b, "\nIn addition, %d advisories said that the model did not know what it saw, or that features had drifted: %d in the shift, %d in healthy cutting, %d of tools and sensors that fail.\n",
 			n, s.unsure, r.ofHealthyTools.unsure, r.ofFailingTools.unsure+r.ofFailingSensors.unsure)
 	}
 	var early []string

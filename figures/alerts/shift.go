@@ -29,7 +29,7 @@ type moment struct {
 	alarm   string
 }
 
-// record is everything that was seen and said of one machine.
+// record is all that one machine did and the monitor reported about it.
 type record struct {
 	plan       *plan
 	moments    []moment

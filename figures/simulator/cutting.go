@@ -18,7 +18,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
 
-// cuttingStudy asks how well the states of a machine's cycle are told on the
+// cuttingStudy asks how well a model finds the states of a machine's cycle on the
 // simulated drill. They are learnt as from a user's recordings, without a label,
 // and judged by the states that the simulator knows, on tools of other seeds.
 type cuttingStudy struct {
@@ -33,7 +33,7 @@ type cuttingReport struct {
 	Rows  []cuttingRow
 }
 
-// cuttingRow is how well the states learnt from one schedule are told on another.
+// cuttingRow is how well the states learnt from one schedule are found on another.
 type cuttingRow struct {
 	Learnt, Judged train.Schedule
 	Windows        int
@@ -124,7 +124,7 @@ func (s cuttingStudy) row(ctx context.Context, m *model.Model, judged train.Sche
 	return r, errors.Join(errs...)
 }
 
-// follow tells the states of a tool's life by m.
+// follow finds the states of a tool's life by m.
 func follow(ctx context.Context, m *model.Model, in train.Input) (r cuttingRow, err error) {
 	src, err := in.Open()
 	if err != nil {
@@ -138,12 +138,12 @@ func follow(ctx context.Context, m *model.Model, in train.Input) (r cuttingRow, 
 	var o model.Observation
 	var ref model.Reference
 	var memory cycle.Memory
-	var truth, told []cycle.State
+	var truth, found []cycle.State
 	for {
 		c, err := cut.Next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
-			r.compare(truth, told)
+			r.compare(truth, found)
 			return r, nil
 		case err != nil:
 			return r, err
@@ -156,7 +156,7 @@ func follow(ctx context.Context, m *model.Model, in train.Input) (r cuttingRow, 
 		}
 		judge.Observe(c.Window, &o)
 		_, v := judge.Row(&o, &ref, &memory)
-		truth, told = append(truth, state), append(told, v.State)
+		truth, found = append(truth, state), append(found, v.State)
 		r.States.count(v.State == cycle.Drilling, state == cycle.Drilling)
 		r.Gate.count(o.Level >= m.Gate.Threshold, state == cycle.Drilling)
 	}
@@ -190,10 +190,10 @@ func (s *sorting) count(judged, drilling bool) {
 }
 
 // compare counts the windows and changes of one tool's life.
-func (r *cuttingRow) compare(truth, told []cycle.State) {
+func (r *cuttingRow) compare(truth, found []cycle.State) {
 	r.Windows += len(truth)
 	for i, state := range truth {
-		if told[i] == state {
+		if found[i] == state {
 			r.Right++
 		}
 		if i == 0 || state == truth[i-1] {
@@ -201,8 +201,8 @@ func (r *cuttingRow) compare(truth, told []cycle.State) {
 		}
 		r.Changes++
 		off := len(r.Within)
-		for j := max(1, i-2); j < min(len(told), i+len(r.Within)); j++ {
-			if told[j] == state && told[j-1] != state {
+		for j := max(1, i-2); j < min(len(found), i+len(r.Within)); j++ {
+			if found[j] == state && found[j-1] != state {
 				off = min(off, max(i-j, j-i))
 			}
 		}
@@ -218,7 +218,7 @@ func (r *cuttingRow) compare(truth, told []cycle.State) {
 func (r *cuttingReport) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d tools each; changes of state that were seen in the window itself, one window off, two, more.\n\n", r.Tools)
-	b.WriteString("| learnt from | told on | windows | state right | changes | 0 | 1 | 2 | more | judged but not drilling: states, gate | drilling but not judged: states, gate |\n")
+	b.WriteString("| learnt from | tested on | windows | state right | changes | 0 | 1 | 2 | more | judged but not drilling: states, gate | drilling but not judged: states, gate |\n")
 	b.WriteString("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, row := range r.Rows {
 		fmt.Fprintf(&b, "| %s | %s | %d | %.2f %% | %d | %d | %d | %d | %d | %d, %d | %d, %d |\n", row.Learnt, row.Judged, row.Windows,

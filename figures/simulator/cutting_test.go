@@ -8,7 +8,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
 
-// The states of simulated machines are told right in 99 of 100 windows, of tools
+// The states of simulated machines are found right in 99 of 100 windows, of tools
 // that they were not learnt from, and every change of state within two windows.
 // docs/figures/simulator.md has the figures of more tools and longer holes.
 func TestStatesOfTheSimulatedDrill(t *testing.T) {
@@ -36,7 +36,7 @@ func TestStatesOfTheSimulatedDrill(t *testing.T) {
 			t.Errorf("%s: %d of %d changes are more than two windows off", by, r.Missed, r.Changes)
 		}
 		if r.States.Wrongly+r.States.Lost > r.Gate.Wrongly+r.Gate.Lost {
-			t.Errorf("%s: drilling is told by the states worse than by the gate: %+v, %+v", by, r.States, r.Gate)
+			t.Errorf("%s: the states tell drilling worse than the gate: %+v, %+v", by, r.States, r.Gate)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestCompareStates(t *testing.T) {
 	const i, e, d, r = cycle.Idle, cycle.Entry, cycle.Drilling, cycle.Retract
 	truth := []cycle.State{i, i, i, e, d, d, d, d, d, r, i, i}
 	for why, tc := range map[string]struct {
-		told   []cycle.State
+		found  []cycle.State
 		right  int
 		within [3]int
 		missed int
@@ -57,7 +57,7 @@ func TestCompareStates(t *testing.T) {
 		"lost":              {[]cycle.State{i, i, i, i, i, i, i, i, i, i, i, i}, 5, [3]int{0, 0, 0}, 4},
 	} {
 		var row cuttingRow
-		row.compare(truth, tc.told)
+		row.compare(truth, tc.found)
 		if row.Windows != 12 || row.Changes != 4 || row.Right != tc.right || row.Within != tc.within || row.Missed != tc.missed {
 			t.Errorf("%s: %+v, want %d right, %v, %d missed", why, row, tc.right, tc.within, tc.missed)
 		}

@@ -1,4 +1,4 @@
-// Command simulator measures how well wear can be told on the simulated gun
+// Command simulator measures how well wear can be judged on the simulated gun
 // drill, or with -cutting the states of its cycle, and writes the tables of
 // docs/figures/simulator.md:
 //

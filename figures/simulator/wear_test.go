@@ -110,6 +110,6 @@ func TestSimulatorGoals(t *testing.T) {
 	}
 	r.Rows[2].ByTool = 0.94
 	if got := r.Markdown(); strings.Count(got, ": not reached.") != 2 {
-		t.Errorf("goals are said to be held:\n%s", got)
+		t.Errorf("the report says that goals are held:\n%s", got)
 	}
 }

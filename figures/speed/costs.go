@@ -15,7 +15,7 @@ import (
 
 const generations, population = 100, 30 // of the search that is timed
 
-// posteriors returns those of n rows of k classes, of which each is half as
+// posteriors returns posteriors of n rows of k classes, each class half as
 // frequent as the one before: a softmax of normal scores, 1.5 apart.
 func posteriors(n, k int) (p []float64, y []int) {
 	rng := rand.New(rand.NewPCG(1, uint64(k)))

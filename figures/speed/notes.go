@@ -2,7 +2,7 @@
 
 package main
 
-// method is said at the top of the document.
+// method is at the top of the document.
 const method = "Both sides of a figure are asked in turn in one run, in processes of their own; quoted are medians over the rounds, and the median of the ratios of a round. " +
 	"Products and decisions take the best of many short trials in each round, which is one that nothing interrupted. " +
 	"Seconds of the processor leave out the time in which other programs had the core; where two cores are at stake there is only the clock, and other load tells."
@@ -29,7 +29,7 @@ Scalar additions and multiplications are then at four fifths of what the process
 
 **The second core.** Workers meet once a batch, every 0.1 ms or less at 100 rows. Helpers look for work before they sleep, and shards of 64 rows give
 batches of 100 two of them. What stays on one core is the sum of the shards' gradients and the step of the optimizer. Where other programs use the cores,
-a helper is taken off its core in the middle of a batch, or shares the core of the first worker: so the gain is that of the best of many short epochs.
+a helper is taken off its core in the middle of a batch, or shares the core of the first worker: so the gain is taken from the best of many short epochs.
 Tried without gain: to look at the shared counters many times between two calls of the scheduler. Fits by out-of-fold posteriors train whole networks
 side by side instead and do not need it.
 

@@ -46,7 +46,7 @@ func newOnline(words []string) (task, error) {
 			}
 		})
 		runtime.ReadMemStats(&after)
-		if n := after.Mallocs - before.Mallocs; n > 100 { // those of the runtime and the clock
+		if n := after.Mallocs - before.Mallocs; n > 100 { // the runtime and the clock allocate as well
 			return t, fmt.Errorf("%d allocations in %d decisions", n, repetitions*trials)
 		}
 		return t, nil

@@ -100,8 +100,8 @@ type contender struct {
 // times holds the seconds of every contender in every round.
 type times [][]float64
 
-// race asks every contender in turn, for a number of rounds, so that whatever
-// else the machine does meets all of them alike.
+// race asks every contender in turn, for a number of rounds, so that other
+// work on the machine slows all of them alike.
 func race(rounds, which int, contenders ...contender) (times, error) {
 	t := make(times, len(contenders))
 	for range rounds {
@@ -123,7 +123,7 @@ func (t times) median(i int) float64 { return median(t[i]) }
 func (t times) least(i int) float64 { return slices.Min(t[i]) }
 
 // ratio returns the median over the rounds of the time of contender i divided by
-// that of j.
+// contender j's.
 func (t times) ratio(i, j int) float64 {
 	r := make([]float64, len(t[i]))
 	for round := range r {

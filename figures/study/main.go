@@ -50,7 +50,7 @@ func write(keel, dir string) error {
 	}
 	peers, err := study.LoadCells(filepath.Join(dir, "peers.csv"))
 	if errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(os.Stderr, "there is no %s: Python's classifiers are left out\n", filepath.Join(dir, "peers.csv"))
+		fmt.Fprintf(os.Stderr, "no %s: Python's classifiers are left out\n", filepath.Join(dir, "peers.csv"))
 	} else if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ type pages struct {
 	Gaps     []string // methods that lack sets, in words
 	all      map[Metric]comparison
 	seven    map[Metric]comparison // the paper's columns, with the study's settings
-	first    *comparison           // all by the G-mean of trial 1 alone; nil if there are no more, or some method lacks it
+	first    *comparison           // all by the G-mean of trial 1 alone; nil if trial 1 is the only one, or some method lacks it
 	bestPeer string                // by mean rank of G-mean; empty: there is none
 }
 

@@ -48,7 +48,7 @@ func TestPages(t *testing.T) {
 	for _, name := range names {
 		golden.Check(t, filepath.Join("golden", name), files[name])
 	}
-	// Whatever a page shows or links is there.
+	// All that a page shows or links is there.
 	for name, text := range files {
 		for _, part := range strings.Split(string(text), "](")[1:] {
 			link, _, _ := strings.Cut(part, ")")
@@ -112,7 +112,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// Folds alike are a tie, whatever the number of trials that they are a mean of.
+// Folds alike are a tie, for any number of trials that they are a mean of.
 func TestTiesOfDifferentTrials(t *testing.T) {
 	var cells []study.Cell
 	for method, trials := range map[string]int{Control: 10, "dbn": 3, "svm": 1} {

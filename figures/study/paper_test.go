@@ -49,7 +49,7 @@ func TestPaperStatistics(t *testing.T) {
 			}
 		}
 	}
-	// A Holm procedure would have said otherwise of one of them.
+	// A Holm procedure would have decided otherwise on one of them.
 	if holm := p.holm(Accuracy); math.Abs(holm[1]-0.67) > 0.005 {
 		t.Errorf("accuracy against DBN: Holm's p = %v, want 0.67", holm[1])
 	}
@@ -66,7 +66,7 @@ func TestPaperStatistics(t *testing.T) {
 	}
 }
 
-// Whatever recalls and specificities five folds have, their means are possible.
+// For any recalls and specificities of five folds, their means are possible.
 func TestWhatIsMeasuredIsPossible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		share := rapid.Float64Range(0.01, 0.5).Draw(t, "share")

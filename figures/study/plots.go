@@ -31,7 +31,7 @@ func (p *pages) plots() map[string][]byte {
 				printed[i] = p.Paper.printed[paperKey{p.Paper.Methods[0], set, metric}].mean
 			}
 			files["scatter-paper-"+name+".svg"] = report.Scatter{
-				Title:       fmt.Sprintf("ECS-DBN: ours beside the paper's %s", metric),
+				Title:       fmt.Sprintf("ECS-DBN: ours against the paper's %s", metric),
 				Description: fmt.Sprintf("A point for each of %d sets: printed by the paper to the right, measured here upwards.", len(sets)),
 				XLabel:      "printed by the paper", YLabel: "measured here",
 				X: printed, Y: p.column(Control, metric, sets), Names: sets, Color: report.Purple,

@@ -225,7 +225,7 @@ func (p *pages) PaperAverages() string {
 }
 
 // PaperTests are the p-values that the paper's row "Holm" prints, from its own
-// means, and those of a true Holm procedure.
+// means, and the p-values of a true Holm procedure.
 func (p *pages) PaperTests() string {
 	var rows [][]string
 	control := p.Paper.Methods[0]
@@ -300,7 +300,7 @@ func (p *pages) known() []string {
 	return slices.DeleteFunc(slices.Clone(p.Sets), func(set string) bool { return !slices.Contains(p.Paper.Sets, set) })
 }
 
-// Level and LeastPairs are those of the tests.
+// Level is the tests' level, LeastPairs how many pairs they need.
 func (p *pages) Level() float64  { return level }
 func (p *pages) LeastPairs() int { return leastPairs }
 

@@ -135,7 +135,7 @@ func TestPrepareKeepsTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.Splits) != 6 {
-		t.Errorf("%d splits, want those of today's rules, 6", len(got.Splits))
+		t.Errorf("%d splits, want 6 by today's rules", len(got.Splits))
 	}
 }
 

@@ -101,7 +101,7 @@ func (s *set) layout() (*signal.Layout, error) {
 // start is when a row's window began: rows have their order, and no times.
 func start(i int) time.Time { return time.Unix(1_700_000_000+int64(i), 0).UTC() }
 
-// part returns the rows that a split learns from; those of unlabelled tools have
+// part returns the rows that a split learns from; rows of unlabelled tools have
 // neither class nor wear.
 func (s *set) part(p split) *table.Table {
 	t := table.New(s.Columns)
@@ -202,11 +202,7 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		one := decided(r.Class != classify.Healthy, v.Decided != classify.Healthy)
 		c.add(one, 1)
 		if m.Conformal != nil && m.Conformal.In(r.Class, v.Posterior) {
-			if r.Class == classify.Healthy {
-				o.SetHealthy++
-			} else {
-				o.SetFaulty++
-			}
+			o.inSet(r.Class)
 		}
 		*score, *faulty = append(*score, v.Posterior[1]), append(*faulty, r.Class != classify.Healthy)
 		if v.Outcome == model.Unknown {
@@ -244,6 +240,15 @@ func take(o *model.Observation, row []float32, column []int) {
 				o.Quality[k] = signal.Dropout
 			}
 		}
+	}
+}
+
+// inSet counts a window whose conformal set has its class.
+func (o *own) inSet(class int) {
+	if class == classify.Healthy {
+		o.SetHealthy++
+	} else {
+		o.SetFaulty++
 	}
 }
 

@@ -407,8 +407,8 @@ func (p *page) columns() {
 	p.WriteString(`
 ## Methods and cells
 
-Flank runs with the settings of an empty ` + "`train.yaml`" + `; a data set adds its limit and the number of windows of its reference. The peers are those of
-scikit-learn, pinned in ` + "`peers/unseen/requirements.txt`" + `: forests of 200 trees, the others with their defaults; ` + "`peers/unseen/peers.py`" + ` says how each
+Flank runs with the settings of an empty ` + "`train.yaml`" + `; a data set adds its limit and the number of windows of its reference. The peers are
+scikit-learn's, pinned in ` + "`peers/unseen/requirements.txt`" + `: forests of 200 trees, the others with their defaults; ` + "`peers/unseen/peers.py`" + ` says how each
 variant works.
 
 - *plain*: features as a ratio to the tool's first windows; the threshold is the best on tools left out, or, of one labelled worn tool, on windows

@@ -141,7 +141,7 @@ type interval struct{ Low, High float64 }
 
 // bootstrapTools draws the tools of two tallies with replacement, whole tools with all
 // their windows, and returns where the mean G-mean of the first lies, and its lead over
-// that of the second, which may be nil. Splits overlap, windows of a tool are near
+// the second, which may be nil. Splits overlap, windows of a tool are near
 // copies, but tools are independent. Both tallies must be of the same data set and
 // protocol; tools that one of them lacks are not drawn.
 //

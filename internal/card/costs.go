@@ -81,8 +81,8 @@ func (n rowCount) shares(p score.OperatingPoint) (recall, specificity float64) {
 }
 
 // plateau returns the best G-mean of the points and the widest span of thresholds
-// around it over which it stays within 0.01. The decisions of a point are those
-// of thresholds from that of the next one up to its own.
+// around it over which it stays within 0.01. A point stands for all
+// thresholds between the next point's threshold and its own.
 func plateau(points iter.Seq[score.OperatingPoint], all rowCount) (best float64, within [2]float64) {
 	gmean := func(p score.OperatingPoint) float64 {
 		recall, specificity := all.shares(p)
@@ -94,7 +94,7 @@ func plateau(points iter.Seq[score.OperatingPoint], all rowCount) (best float64,
 			best, at = g, p.Threshold
 		}
 	}
-	good := false // all points from that of within[1] on
+	good := false // all points since within[1] was set
 	for p := range points {
 		was := good
 		good = gmean(p) >= best-0.01
@@ -114,7 +114,7 @@ type CostStudy struct {
 	Model     string               `json:"model"`
 	Classes   []string             `json:"classes"`   // their names
 	Costs     classify.CostVector  `json:"costs"`     // of the model
-	Threshold score.Figure         `json:"threshold"` // on P(faulty) that they stand for; of more than two classes there is none
+	Threshold score.Figure         `json:"threshold"` // on P(faulty) that they stand for; more than two classes have none
 	On        string               `json:"on"`        // the windows that Report is about, in words
 	GMean     score.Figure         `json:"gmean"`     // of the model's costs on them
 	Report    *classify.CostReport `json:"report"`
@@ -167,7 +167,7 @@ func (s *CostStudy) textOfClasses() string {
 		fmt.Fprintf(&b, " %8.4f %9.4f", c.GMean, c.Accuracy)
 	}
 	r := s.Report.Search
-	fmt.Fprintf(&b, "\n\nJADE       variant %s: %d generations, %d evaluations, stopped by %s; of more than two classes there is no exact optimum to compare it with\n",
+	fmt.Fprintf(&b, "\n\nJADE       variant %s: %d generations, %d evaluations, stopped by %s; more than two classes have no exact optimum to compare it with\n",
 		r.Variant, r.Generations, r.Evaluations, r.Stopped)
 	return b.String()
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Every threshold within the plateau is within 0.01 of the best G-mean, the
-// best is that of the exact sweep, and the landscape never exceeds it.
+// exact sweep finds the same best, and the landscape never exceeds it.
 func TestLandscapeLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(4, 60).Draw(t, "rows")

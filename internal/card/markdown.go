@@ -99,7 +99,7 @@ func (r *Report) data(b *strings.Builder) {
 		fmt.Fprintf(b, "| %s | %d | `%s` |\n", escape(d.Name), d.Windows, d.SHA256)
 	}
 	fmt.Fprintf(b, "\n%d windows were cut and %d used: %d make the references of their tools, %d are not of cutting, %d have sensor faults, %d have no label. "+
-		"Gaps that no window covers: %d. Feature values missing in the windows used, for which the mean of the training rows stands: %d.\n",
+		"Gaps that no window covers: %d. Feature values missing in the windows used, replaced by the mean of the training rows: %d.\n",
 		w.Windows, w.Used, w.Learning, w.NotCutting, w.SensorFault, w.Unlabelled, w.Gaps, w.Missing)
 	for _, words := range []string{r.unlabelled(), r.between()} {
 		if words != "" {
@@ -153,7 +153,7 @@ func indent(text json.RawMessage) []byte {
 // limits says in words what the model is for and what not.
 func (r *Report) limits() string {
 	var b strings.Builder
-	b.WriteString("## What it is for\n\nIt says of each window of cutting whether the tool is worn, for an alarm that a person acts on. It is no safety function and stops no machine. " +
+	b.WriteString("## What it is for\n\nIt says of each window of cutting whether the tool is worn, for an alarm that a person acts on. It is not a safety function and does not stop the machine. " +
 		"It knows the machines, tools, materials and cutting data below and no others: on anything else, examine it with `trainer evaluate` before you rely on it.\n")
 	if r.Balance != "" {
 		fmt.Fprintf(&b, "\nIt learnt from %s", r.Balance)

@@ -17,24 +17,7 @@ func classColor(class int) string {
 // A class that all rows are of, or none, has none.
 func (h HeldOut) ofClasses(names []string) []drawing {
 	k := len(names)
-	chance := report.Series{X: []float64{0, 1}, Y: []float64{0, 1}, Color: report.Grey, Width: 1, Dashed: true}
-	roc := report.Plot{
-		Title:       "ROC curve of each class, and its area",
-		Description: "Share of windows of a class found over share of other windows taken for it, for every threshold on its posterior.",
-		X:           report.Axis{Label: "right: other windows taken for it; up: its windows found", High: 1}, Y: report.Axis{High: 1},
-		Series: []report.Series{chance},
-	}
-	pr := report.Plot{
-		Title:       "Precision and recall, and their average",
-		Description: "Share of windows taken for a class that are of it, over the share of its windows found, for every threshold on its posterior.",
-		X:           report.Axis{Label: "right: recall, its windows found; up: precision", High: 1}, Y: report.Axis{High: 1},
-	}
-	calibration := report.Plot{
-		Title:       "Calibration of each class, and its error",
-		Description: "Share of windows that are of a class over the mean posterior that the network gives it, in ten bins.",
-		X:           report.Axis{Label: "right: posterior before costs; up: share of the class", High: 1}, Y: report.Axis{High: 1},
-		Series: []report.Series{chance},
-	}
+	roc, pr, calibration := classPlots()
 	m := score.NewConfusion(k)
 	for i, truth := range h.Class {
 		m.Add(truth, h.Decision[i])
@@ -77,4 +60,27 @@ func (h HeldOut) ofClasses(names []string) []drawing {
 	return []drawing{
 		{"roc.svg", "ROC curves", roc.SVG()}, {"precision-recall.svg", "Precision and recall", pr.SVG()}, {"calibration.svg", "Calibration", calibration.SVG()},
 	}
+}
+
+// classPlots returns the plots of ofClasses without the classes' curves.
+func classPlots() (roc, pr, calibration report.Plot) {
+	chance := report.Series{X: []float64{0, 1}, Y: []float64{0, 1}, Color: report.Grey, Width: 1, Dashed: true}
+	roc = report.Plot{
+		Title:       "ROC curve of each class, and its area",
+		Description: "Share of windows of a class found over share of other windows taken for it, for every threshold on its posterior.",
+		X:           report.Axis{Label: "right: other windows taken for it; up: its windows found", High: 1}, Y: report.Axis{High: 1},
+		Series: []report.Series{chance},
+	}
+	pr = report.Plot{
+		Title:       "Precision and recall, and their average",
+		Description: "Share of windows taken for a class that are of it, over the share of its windows found, for every threshold on its posterior.",
+		X:           report.Axis{Label: "right: recall, its windows found; up: precision", High: 1}, Y: report.Axis{High: 1},
+	}
+	calibration = report.Plot{
+		Title:       "Calibration of each class, and its error",
+		Description: "Share of windows that are of a class over the mean posterior that the network gives it, in ten bins.",
+		X:           report.Axis{Label: "right: posterior before costs; up: share of the class", High: 1}, Y: report.Axis{High: 1},
+		Series: []report.Series{chance},
+	}
+	return roc, pr, calibration
 }

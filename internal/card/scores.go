@@ -60,7 +60,7 @@ func (t *scoreTable) String() string {
 	return t.b.String() + "\nUnder a class is the share of its windows that is found, its recall; G-mean is their geometric mean."
 }
 
-// healthyOrNot says how well healthy is told from all others, which is what
+// healthyOrNot says how well scores part healthy from all other classes, which is what
 // verdicts and alarms go by.
 func healthyOrNot(s *score.Summary) string {
 	return fmt.Sprintf("recall %s, specificity %s, precision %s, F1 %s, G-mean %s",

@@ -65,7 +65,7 @@ func TestUnknownAddUp(t *testing.T) {
 	}
 }
 
-// What is certain of a new tool is said of each class by the number of tools that
+// What is certain of a new tool is reported for each class by the number of tools that
 // have it, and that they are too few for the error rate.
 func TestUnknownPromise(t *testing.T) {
 	var posterior []float64

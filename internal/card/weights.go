@@ -65,7 +65,7 @@ func (r *Report) followersMarkdown(b *strings.Builder, folder string, ds []drawi
 	}
 	fmt.Fprintf(b, "\n%d of %d features count, the others do not. A feature counts if it rises, or falls, steadily over the life of a tool and does so the same way in every tool. "+
 		"%d tools were looked at, with and without labels, of which %d were recorded until the end of their life. "+
-		"Weight is max(0, |mean| − spread)², mean and spread being those of the rank correlation ρ with the order of windows over tools. "+
+		"Weight is max(0, |mean| − spread)²: the mean and the spread, over tools, of the rank correlation ρ with the order of windows. "+
 		"The weights are inside the network's first layer, so that scoring and exports need not know of them.\n", len(w.Columns), r.Features, len(w.Tools), w.Ended)
 	b.WriteString("\nA feature that rises in every tool for another reason than wear, for example because the workpiece gets thinner, counts too. Only a person can know that: " +
 		"name such features under `exclude` in `train.yaml`, as in `exclude: [\"CV3.*\"]`, and train again.\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
-// What counts is said on one line and on the card, and why all features count alike.
+// One line and the card say which features count, or why all count alike.
 func TestWordsOnFeatures(t *testing.T) {
 	card := func(r *Report) string {
 		var b strings.Builder
@@ -82,7 +82,7 @@ func TestWordsOnWindowsWithoutALabel(t *testing.T) {
 func TestCardOnChoices(t *testing.T) {
 	r := fixedReport(t)
 	if text := r.Markdown("x"); strings.Contains(text, "Wear jumps") {
-		t.Error("the card tells of a jump where there is none")
+		t.Error("the card mentions a jump, but the wear has none")
 	}
 	r.Fit.Views, r.Fit.Costs.Rule, r.Fit.Between = nil, "the inverse prior alone", 7
 	text := r.Markdown("x")

@@ -35,7 +35,7 @@ func Listed(words []string) string {
 }
 
 // What is said of scores of more than two classes, none of which is the positive
-// one: the recall of each, and how well healthy is told from all others.
+// one: the recall of each, and how well scores part healthy from all other classes.
 
 // several reports whether there are more than two classes.
 func several(names []string) bool { return len(names) > 2 }

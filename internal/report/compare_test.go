@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the scores and names, drawings of methods are sound XML without a
-// coordinate that is no number, and equal input gives equal bytes.
+// For any scores and names, drawings of methods are sound XML without a
+// coordinate that is not a number, and equal input gives equal bytes.
 func TestComparisonsOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 40).Draw(t, "methods")

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the features, the drawing is sound XML without a coordinate that is not a number,
+// For any features, the drawing is sound XML without a coordinate that is not a number,
 // and equal input gives equal bytes.
 func TestFollowersOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,8 +14,8 @@ type Plot struct {
 	Marks       []Mark
 }
 
-// Axis is a range of values. If Low is not below High, the range is that of the
-// series.
+// Axis is a range of values. If Low is not below High, the series
+// decide the range.
 type Axis struct {
 	Label     string
 	Low, High float64

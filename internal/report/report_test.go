@@ -44,7 +44,7 @@ func sound(svg []byte) error {
 	}
 }
 
-// Whatever the values and names, a plot is sound XML in which every coordinate
+// For any values and names, a plot is sound XML in which every coordinate
 // is a number within the drawing.
 func TestPlotsOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever happened, a timeline is sound XML in which every coordinate is a number.
+// For any events, a timeline is sound XML in which every coordinate is a number.
 func TestTimelinesOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.OneOf(rapid.Float64Range(-1e6, 1e6), rapid.Just(0.))

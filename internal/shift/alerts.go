@@ -6,9 +6,9 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// incident is the alarm of a machine that stands.
+// incident is the open alarm of a machine.
 type incident struct {
-	at           time.Time // when it was raised; zero: none stands
+	at           time.Time // when it was raised; zero: no open alarm
 	acknowledged bool
 	over         bool
 	row          *Row // nil if it was raised before the report
@@ -30,8 +30,8 @@ var masks = map[event.AlertState]event.AlertState{
 	"unshelved": "shelved", "unsuppressed": "suppressed", "in_service": "out_of_service",
 }
 
-// Alert takes the next alert of a machine, from the oldest that there is on: what
-// stood when the time of the report began is known by those before.
+// Alert takes the next alert of a machine, from the oldest on: alerts from before
+// the time of the report say which alarms were open when it began.
 func (r *Report) Alert(a event.Alert) {
 	if r.seen[a.ID] {
 		return
@@ -84,7 +84,7 @@ func (r *Report) Alert(a event.Alert) {
 }
 
 // ofTool counts an alarm of the tool that is, or was, in then. Results may come
-// before alerts or after: without them there are no tools.
+// before alerts or after: without them no tool is known.
 func (r *Report) ofTool(m *Machine, a event.Alert) {
 	for _, t := range m.Tools {
 		if t.Tool == a.Tool && !a.At.Before(t.From) && !a.At.After(t.To) {

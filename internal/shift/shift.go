@@ -11,9 +11,9 @@
 //	                after the end of the report, and did not take that back; or, where
 //	                wear was measured, one whose window is healthy by the label
 //	transition      an alarm is raised, again too, or is over by itself; what people
-//	                do is none
+//	                do does not count
 //	chattering      a third transition within a minute
-//	acknowledged    alarms of the shift that somebody acknowledged before the end of the
+//	acknowledged    alarms of the shift that a person acknowledged before the end of the
 //	                report; and how long that took
 //	masked          time for which an alarm was shelved, suppressed or out of service
 //	tool's life     the cutting time that was seen of a tool, and its estimated flank
@@ -99,7 +99,7 @@ type Config struct {
 
 	// Healthy, if not nil, says of the window in which an alarm was raised whether
 	// it is healthy by the label that was measured, or that nothing is known. It is
-	// asked once all results are in, of tools that it was told of by NewTool.
+	// asked once all results are in, about tools that NewTool has named.
 	Healthy func(a event.Alert) (healthy, known bool)
 	NewTool func(machine, tool string, at time.Time)
 }

@@ -138,7 +138,7 @@ func TestMarkedFalse(t *testing.T) {
 		script string // seconds: state
 		want   int
 	}{
-		"nobody":                    {"0:raised 9:acknowledged", 0},
+		"never":                     {"0:raised 9:acknowledged", 0},
 		"after it is over":          {"0:raised 9:cleared 20:marked_false", 1},
 		"after the next is raised":  {"0:raised 9:cleared 10:other 20:marked_false", 1},
 		"after the report":          {"0:raised 9:cleared 700000:marked_false", 1},
@@ -178,7 +178,7 @@ func TestMarkedFalse(t *testing.T) {
 	}
 }
 
-// Three transitions within a minute are chattering; those of people are none.
+// Three transitions within a minute are chattering; what people do does not count.
 func TestChattering(t *testing.T) {
 	for name, tc := range map[string]struct {
 		script string // seconds: state
@@ -206,8 +206,8 @@ func TestChattering(t *testing.T) {
 	}
 }
 
-// In whatever order and however often results come: each window counts once, and
-// what is missing is what did not come between the first and the last.
+// Results may come in any order and more than once: each window counts once. A
+// window is missing if it did not come and lies between the first and the last.
 func TestEveryWindowCountsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := New(config(t))

@@ -177,7 +177,7 @@ func (m *Machine) words(limit float64) (out []string) {
 		out = append(out, fmt.Sprintf("CHATTERING: %d times a third transition within a minute. Lengthen alarm.off_hold; with 60s it cannot be.", t.Chattering))
 	}
 	if m.Open > 0 {
-		out = append(out, "An alarm calls still that nobody has acknowledged.")
+		out = append(out, "An alarm is still raised, and no one has acknowledged it.")
 	}
 	if t.Missing > 0 {
 		out = append(out, fmt.Sprintf("%d windows are missing: look at the gateway's spool, and at the monitor's log for why.", t.Missing))
@@ -228,8 +228,8 @@ func Markdown(c Config, all []*Machine) string {
 	return c.document(all, "# ", "## ", "- ", sheet.markdown)
 }
 
-// document returns the report with what stands before its title, the machines'
-// names and what is said of them.
+// document returns the report with the given marks before its title, before the machines'
+// names and before the facts about them.
 func (c Config) document(all []*Machine, title, section, item string, text func(sheet) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s\n", title, c.title())

@@ -83,8 +83,8 @@ func (c Cell) line() string {
 	return strings.Join(fields, ",") + "\n"
 }
 
-// ReadCells reads the cells of a file. Columns are told by name; MCC and those
-// behind it may be missing, as in the files of the peers, and are NaN and 0 then.
+// ReadCells reads the cells of a file. Columns are found by name; MCC and the
+// columns behind it may be missing, as in the files of the peers, and are NaN and 0 then.
 // The name is for errors.
 func ReadCells(r io.Reader, name string) ([]Cell, error) {
 	lines := csv.NewReader(r)
@@ -96,7 +96,7 @@ func ReadCells(r io.Reader, name string) ([]Cell, error) {
 	at := make([]int, len(columns))
 	for i, column := range columns {
 		if at[i] = slices.Index(header, column); at[i] < 0 && i < firstOptional {
-			return nil, fmt.Errorf("%s:1: there is no column %q: this is not a file of cells", name, column)
+			return nil, fmt.Errorf("%s:1: no column %q: this is not a file of cells", name, column)
 		}
 	}
 	var cells []Cell
@@ -109,44 +109,64 @@ func ReadCells(r io.Reader, name string) ([]Cell, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		n, _ := lines.FieldPos(0)
-		var bad error
-		field := func(i int) string {
-			if at[i] < 0 {
-				return ""
-			}
-			return fields[at[i]]
-		}
-		whole := func(i, least int) int {
-			if at[i] < 0 {
-				return 0
-			}
-			v, err := strconv.Atoi(field(i))
-			if bad == nil && (err != nil || v < least) {
-				bad = fmt.Errorf("%s:%d: %s %q must be a whole number from %d on", name, n, columns[i], field(i), least)
-			}
-			return v
-		}
-		number := func(i int) float64 {
-			if field(i) == "" {
-				return math.NaN()
-			}
-			v, err := strconv.ParseFloat(field(i), 64)
-			if bad == nil && (err != nil || math.IsInf(v, 0)) {
-				bad = fmt.Errorf("%s:%d: %s %q is not a number; an undefined one is empty", name, n, columns[i], field(i))
-			}
-			return v
-		}
-		c := Cell{
-			Key:      Key{strings.Clone(field(0)), strings.Clone(field(1)), whole(2, 1), whole(3, 1)},
-			Accuracy: number(4), GMean: number(5), AUC: number(6), Precision: number(7), Recall: number(8), F1: number(9), Seconds: number(10),
-			MCC: number(11), BalancedAccuracy: number(12), TP: whole(13, 0), FN: whole(14, 0), FP: whole(15, 0), TN: whole(16, 0),
-			Micros: number(17),
-		}
-		if bad != nil {
-			return nil, bad
+		l := cellLine{fields: fields, at: at, name: name, n: n}
+		c := l.cell()
+		if l.err != nil {
+			return nil, l.err
 		}
 		cells = append(cells, c)
 	}
+}
+
+// cellLine is a line of a file of cells.
+type cellLine struct {
+	fields []string
+	at     []int // by column: the index of its field, negative if the file lacks the column
+	name   string
+	n      int   // line number
+	err    error // of the first field that cannot be used
+}
+
+// cell returns the line's cell, and sets err if a field cannot be used.
+func (l *cellLine) cell() Cell {
+	return Cell{
+		Key:      Key{strings.Clone(l.field(0)), strings.Clone(l.field(1)), l.whole(2, 1), l.whole(3, 1)},
+		Accuracy: l.number(4), GMean: l.number(5), AUC: l.number(6), Precision: l.number(7), Recall: l.number(8), F1: l.number(9), Seconds: l.number(10),
+		MCC: l.number(11), BalancedAccuracy: l.number(12), TP: l.whole(13, 0), FN: l.whole(14, 0), FP: l.whole(15, 0), TN: l.whole(16, 0),
+		Micros: l.number(17),
+	}
+}
+
+// field returns the text in column i, empty if the file lacks the column.
+func (l *cellLine) field(i int) string {
+	if l.at[i] < 0 {
+		return ""
+	}
+	return l.fields[l.at[i]]
+}
+
+// whole returns the whole number in column i, 0 if the file lacks the column.
+func (l *cellLine) whole(i, least int) int {
+	if l.at[i] < 0 {
+		return 0
+	}
+	v, err := strconv.Atoi(l.field(i))
+	if l.err == nil && (err != nil || v < least) {
+		l.err = fmt.Errorf("%s:%d: %s %q must be a whole number from %d on", l.name, l.n, columns[i], l.field(i), least)
+	}
+	return v
+}
+
+// number returns the number in column i, NaN if it is empty.
+func (l *cellLine) number(i int) float64 {
+	if l.field(i) == "" {
+		return math.NaN()
+	}
+	v, err := strconv.ParseFloat(l.field(i), 64)
+	if l.err == nil && (err != nil || math.IsInf(v, 0)) {
+		l.err = fmt.Errorf("%s:%d: %s %q is not a number; an undefined one is empty", l.name, l.n, columns[i], l.field(i))
+	}
+	return v
 }
 
 // LoadCells reads the file of cells at path.

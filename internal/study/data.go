@@ -57,7 +57,7 @@ type CSV struct {
 
 const (
 	leftOut   = 10 // groups, at most, that are left out one by one; more are left out in so many parts
-	rowFolds  = 5  // folds where there are no groups
+	rowFolds  = 5  // folds of a table without groups
 	maxValues = 30 // of a column of words, which becomes a column for each
 )
 
@@ -149,7 +149,7 @@ func (c CSV) header(lines *csvfile.Reader) (*csvColumns, error) {
 	find := func(flag, name string) (int, error) {
 		i := slices.Index(names, name)
 		if i < 0 {
-			return 0, fmt.Errorf("%s: there is no column %q for %s: there are %s", c.Path, name, flag, strings.Join(names, ", "))
+			return 0, fmt.Errorf("%s: no column %q for %s: there are %s", c.Path, name, flag, strings.Join(names, ", "))
 		}
 		return i, nil
 	}

@@ -33,7 +33,7 @@ func TestReadCSVErrors(t *testing.T) {
 		want string
 	}{
 		"nothing":            {CSV{Label: "state"}, "", "begins with a line of column names"},
-		"no such label":      {CSV{Label: "class"}, head, `there is no column "class" for --label: there are a, tool, state`},
+		"no such label":      {CSV{Label: "class"}, head, `no column "class" for --label: there are a, tool, state`},
 		"no such group":      {CSV{Label: "state", Group: "t"}, head, `for --group`},
 		"no such to ignore":  {CSV{Label: "state", Ignore: []string{"t"}}, head, `for --ignore`},
 		"an empty label":     {CSV{Label: "state"}, head + "1,A,ok\n2,B,\n", "t.csv:3: the label state is empty"},
@@ -122,7 +122,7 @@ func TestScale(t *testing.T) {
 	x, _ := clouds(1, 3, 0, 1, 0)
 	x.Data[1] = float32(math.NaN())
 	if z := fitScale(x).apply(x); z.Data[1] != 0 || z.Data[0] != -z.Data[2] {
-		t.Errorf("a missing value becomes %v beside %v", z.Data[1], z.Data)
+		t.Errorf("a missing value becomes %v in %v", z.Data[1], z.Data)
 	}
 }
 

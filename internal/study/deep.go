@@ -279,7 +279,7 @@ func (f *fitted) decide(c classify.CostVector, seconds float64) Answer {
 const gridSteps = 21
 
 // gridCosts returns the costs with the greatest G-mean on posteriors, N×2, among
-// those of a grid on [0,1]², the first of equals.
+// the points of a grid on [0,1]², the first of equals.
 func gridCosts(posterior []float64, y []int) classify.CostVector {
 	best, most := classify.CostVector{0, 0}, -1.0
 	for a := range gridSteps {

@@ -146,7 +146,7 @@ func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
 // relative to its beginning: a tenth of its life, on average.
 const referenceTime = 12 * time.Second
 
-// relative returns the rows of x, of which those of one tool follow each other in
+// relative returns the rows of x, in which the rows of one tool follow each other in
 // time, with each column divided by its root mean square over the first n rows of
 // the row's tool. These are of a new tool and need no label. A column that is 0
 // there stays as it is.
@@ -213,7 +213,7 @@ const fullRandom, fullByTool = "drill-random-full", "drill-tools-full"
 
 // RunFull fits dbn and ecs-dbn to all rows, which stay on disk in dir, and adds
 // their cells to those there: of the sets drill-random-full and drill-tools-full.
-// Cells that are there are not made again; those of all sets of drills are returned.
+// Cells that are there are not made again. It returns the cells of all sets of drills.
 func (d Drill) RunFull(ctx context.Context, dir string) ([]Cell, error) {
 	d = d.withDefaults()
 	cells, err := openStore(dir, func(Key) bool { return false })

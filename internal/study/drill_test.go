@@ -74,7 +74,7 @@ func TestDrillSets(t *testing.T) {
 }
 
 // A tool that reads another tool's values times a factor of each column has the
-// other tool's relative rows, whatever it reads after its first rows.
+// other tool's relative rows. What it reads after its first rows does not change them.
 func TestRelative(t *testing.T) {
 	x := dbn.Matrix{Rows: 7, Cols: 3, Data: []float32{
 		3, 0, 1,

@@ -47,7 +47,7 @@ chosen](../defaults.md#gun-drills), on other simulated tools, says why.
 
 Seconds to train and microseconds to judge a row are of one processor, from raw values to decisions. A dash: judging was not measured when the cell was made.
 
-The paper's recordings are not public. What it prints for them stands in the last two columns, to be set beside drill-random if at all. Its AUC is that of decisions,
+The paper's recordings are not public. What it prints for them is in the last two columns; compare it with drill-random if at all. Its AUC is of decisions,
 and its precision and F1 are of the larger class; here they are of the faulty one.
 
 `

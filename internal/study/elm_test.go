@@ -103,7 +103,7 @@ func TestECOOversample(t *testing.T) {
 			found = found || between(same.Row(i), x.Row(j), x.Row(j), 0, 0)
 		}
 		if !found {
-			t.Errorf("without reach, %v is no copy", same.Row(i))
+			t.Errorf("without reach, %v is not a copy", same.Row(i))
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // class made up behind them, so that it has about as many as the larger one. It
 // changes neither x nor y.
 //
-// Resamplers do what those of imbalanced-learn do, with its defaults (G. Lemaître,
+// Resamplers do what imbalanced-learn's do, with its defaults (G. Lemaître,
 // F. Nogueira and C. Aridas, JMLR 18(17), 2017): five neighbours, ten to tell
 // where a row stands. Distances are Euclidean, so columns should be standardised.
 type Resampler func(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int)
@@ -31,7 +31,7 @@ var resamplers = []struct {
 
 const (
 	fewNeighbours  = 5  // between which rows are made up
-	manyNeighbours = 10 // by which it is told whether a row is in danger
+	manyNeighbours = 10 // decide whether a row is in danger
 )
 
 // lack is what the smaller class lacks.
@@ -104,7 +104,7 @@ func adasynCounts(x dbn.Matrix, y []int, l lack) []int {
 	return counts
 }
 
-// Borderline1 is SMOTE from bases in danger only: those of which half the
+// Borderline1 is SMOTE from bases in danger only: rows of which half the
 // neighbours or more, but not all, are of the larger class. If there are none, it
 // makes up nothing. (H. Han, W. Wang and B. Mao, "Borderline-SMOTE", ICIC 2005.)
 func Borderline1(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
@@ -116,7 +116,7 @@ func Borderline1(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	return g.x, g.y
 }
 
-// Borderline2 is Borderline1 with neighbours of either class, towards those of
+// Borderline2 is Borderline1 with neighbours of either class, towards rows of
 // the larger one at most half-way.
 func Borderline2(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)

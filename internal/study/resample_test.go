@@ -136,7 +136,7 @@ func (s *svc) values() []float64 {
 	return out
 }
 
-// The conditions of an optimum hold, whatever the rows.
+// The conditions of an optimum hold for any rows.
 func TestSVCOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := clouds(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(2, 40).Draw(t, "frequent"), rapid.IntRange(1, 20).Draw(t, "rare"),

@@ -22,7 +22,7 @@ func twoClouds(name string, seed uint64) *Set {
 	return &Set{Name: name, X: x, Y: y, Folds: classify.StratifiedKFold(y, 3, newRand(1))}
 }
 
-// answers returns those of a family for the first fold, but that of the fold's
+// answers returns the answers of a family for the first fold, without its
 // first test row.
 func answers(t *testing.T, f family, s *Set) []Answer {
 	t.Helper()
@@ -94,7 +94,7 @@ func plan(dir string) Plan {
 	return Plan{Sets: []*Set{twoClouds("a", 1), twoClouds("b", 2)}, Methods: []string{"ecs-dbn-paper", "dbn-paper"}, Trials: 2, Dir: dir, Workers: 2}
 }
 
-// lines returns those of the file of cells without the times to train and to judge.
+// lines returns the lines of the file of cells, without the times to train and to judge.
 func lines(t *testing.T, dir string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, CellsFile))
@@ -160,7 +160,7 @@ func TestRunResumes(t *testing.T) {
 		t.Errorf("%d calls for %d cells that were missing", made, 2*missing)
 	}
 
-	// Nothing is left to do; one method anew.
+	// Nothing is left to do; one method is made again.
 	p.Progress = func(string, int, int) { t.Error("work on a study that is done") }
 	if _, err := Run(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestRunResumes(t *testing.T) {
 	}
 }
 
-// A method alone has the same cells as beside those that share its training.
+// A method alone has the same cells as together with methods that share its training.
 func TestRunOfPart(t *testing.T) {
 	both, one := t.TempDir(), t.TempDir()
 	p := plan(both)
@@ -203,7 +203,7 @@ func TestRunErrors(t *testing.T) {
 		"unknown method":       {func(p *Plan) { p.Methods = []string{"svm"} }, `"svm" is not a method: there are ecs-dbn, dbn,`},
 		"unknown to redo":      {func(p *Plan) { p.Redo = []string{"svm"} }, `to be made again: "svm"`},
 		"one row of a class":   {func(p *Plan) { p.Sets[0].Folds[1].Train = p.Sets[0].Folds[1].Train[:5] }, "set a: fold 2 leaves 5 rows of the frequent and 0 of the rare class"},
-		"another set of cells": {func(p *Plan) { os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte("a,b\n1,2\n"), 0o644) }, `cells.csv:1: there is no column "dataset"`},
+		"another set of cells": {func(p *Plan) { os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte("a,b\n1,2\n"), 0o644) }, `cells.csv:1: no column "dataset"`},
 		"other settings": {func(p *Plan) {
 			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(columns, ",")+"\n"+Cell{Key: Key{"a", "ecs-dbn-paper", 1, 1}}.line()), 0o644)
 			os.WriteFile(filepath.Join(p.Dir, MethodsFile), []byte("method,settings\necs-dbn-paper,other\n"), 0o644)
@@ -221,7 +221,7 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-// Cells of other rows or folds are not taken for those of a set of the same name.
+// Cells of other rows or folds are not taken for cells of another set of the same name.
 func TestRunOfOtherRows(t *testing.T) {
 	dir := t.TempDir()
 	p := plan(dir)
@@ -287,7 +287,7 @@ func TestOneStudyAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Run(t.Context(), plan(dir)); err == nil || !strings.Contains(err.Error(), "another study is adding to its cells") {
-		t.Errorf("beside another: %v", err)
+		t.Errorf("while another study runs: %v", err)
 	}
 	if err := first.close(); err != nil {
 		t.Fatal(err)

@@ -107,9 +107,9 @@ func (s *store) close() error {
 }
 
 // note writes down, in a file of two columns, what the cells of each name are made
-// with now. Names that have cells, by the key's field that of returns, must have
+// with now. Names that have cells, by the key's field, as of returns it, must have
 // been made with the same; else mismatch says what to do about it. What is not
-// noted, as in folders of old, is taken to be the same.
+// noted, as in older folders, is taken to be the same.
 func (s *store) note(file string, columns []string, now map[string]string, of func(Key) string, mismatch func(name, old string) error) error {
 	path := filepath.Join(s.dir, file)
 	text, err := os.ReadFile(path)

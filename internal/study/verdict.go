@@ -8,7 +8,7 @@ import (
 )
 
 // Verdict answers in words whether ECS-DBN is right for a set, by the cells of the
-// methods on it; empty without those of ecs-dbn and another method.
+// methods on it; empty without cells of ecs-dbn and of another method.
 //
 // Methods within a margin of each other are as good. The margin is the greatest of
 // the deviations over trials of the two and of
@@ -30,7 +30,7 @@ func Verdict(s *Set, cells []Cell) string {
 }
 
 // margins are of the difference in G-mean between a method, by its name, and
-// ecs-dbn; under its own name that of the G-mean of ecs-dbn.
+// ecs-dbn; under its own name, of the G-mean of ecs-dbn.
 type margins map[string]float64
 
 // find returns the summary of a method, and whether there is one.
@@ -70,14 +70,14 @@ func sentences(s *Set, all []Summary, least margins) string {
 	b.WriteString("Is ECS-DBN right for this table? ")
 	switch {
 	case math.IsInf(least[Control], 1):
-		fmt.Fprintf(&b, "That cannot be told: rows of %s, or all others, are in only one of the %d parts held out. It takes more groups that have both.\n", s.Rare, len(s.Folds))
+		fmt.Fprintf(&b, "The data does not show it: rows of %s, or all others, are in only one of the %d parts held out. It takes more groups that have both.\n", s.Rare, len(s.Folds))
 		return b.String()
 	case most-least[Control] <= coin:
-		fmt.Fprintf(&b, "No, and nothing here is: its G-mean of %.3f is no more than what tossing a coin has, 0.5. The columns do not tell the classes apart, or %s are too few.\n", ecs.GMean, few)
+		fmt.Fprintf(&b, "No, and nothing here is: its G-mean of %.3f is not above a tossed coin's, 0.5. The columns do not tell the classes apart, or %s are too few.\n", ecs.GMean, few)
 	case better != nil:
 		fmt.Fprintf(&b, "No: better than its %.3f by G-mean are %s.\n", ecs.GMean, strings.Join(better, ", "))
 	case equal != nil:
-		fmt.Fprintf(&b, "Yes, no method is better; but as good, as far as can be told, are %s.\n", strings.Join(equal, ", "))
+		fmt.Fprintf(&b, "Yes, no method is better; but as good, as far as the data shows, are %s.\n", strings.Join(equal, ", "))
 	default:
 		b.WriteString("Yes: it is better than every other method.\n")
 	}
@@ -87,12 +87,12 @@ func sentences(s *Set, all []Summary, least margins) string {
 		case d > within(dbn):
 			fmt.Fprintf(&b, "Costs are worth %.3f: the same network without them, dbn, has %.3f.\n", d, dbn.GMean)
 		case d > 0:
-			fmt.Fprintf(&b, "Whether costs are worth anything cannot be told: the same network without them, dbn, has %.3f.\n", dbn.GMean)
+			fmt.Fprintf(&b, "The data does not show whether costs are worth anything: the same network without them, dbn, has %.3f.\n", dbn.GMean)
 		default:
 			b.WriteString("Costs are worth nothing: the same network without them, dbn, is as good or better.\n")
 		}
 	}
-	fmt.Fprintf(&b, "A difference of less than %s is none, for only %s. Forests and boosting are not among the methods.\n", least, reason)
+	fmt.Fprintf(&b, "A difference of less than %s does not count, because only %s. Forests and boosting are not among the methods.\n", least, reason)
 	return b.String()
 }
 

@@ -21,15 +21,15 @@ func TestVerdict(t *testing.T) {
 		"the best": {[]Summary{method("ecs-dbn", 0.9, 0.01), method("welm-w1", 0.8, 0.01), method("dbn", 0.7, 0.01)},
 			[]string{"? Yes: it is better than every other method.", "Of 100 rows of state=worn it finds 90; of 100 others it takes 10 for state=worn.", "Costs are worth 0.200: the same network without them, dbn, has 0.700.", "only 100 rows are of state=worn"}},
 		"one as good": {[]Summary{method("welm-w1", 0.905, 0.01), method("ecs-dbn", 0.9, 0.01), method("dbn", 0.7, 0.01)},
-			[]string{"? Yes, no method is better; but as good, as far as can be told, are welm-w1.\n"}},
+			[]string{"? Yes, no method is better; but as good, as far as the data shows, are welm-w1.\n"}},
 		"draws that scatter": {[]Summary{method("csdbn", 0.96, 0.08), method("ecs-dbn", 0.9, 0.01)},
-			[]string{"? Yes, no method is better; but as good, as far as can be told, are csdbn.\n"}},
+			[]string{"? Yes, no method is better; but as good, as far as the data shows, are csdbn.\n"}},
 		"one is better": {[]Summary{method("smote-dbn", 0.96, 0.01), method("ecs-dbn", 0.9, 0.01)},
 			[]string{"? No: better than its 0.900 by G-mean are smote-dbn (0.960).\n"}},
 		"no costs needed": {[]Summary{method("dbn", 0.91, 0.01), method("ecs-dbn", 0.9, 0.01)},
 			[]string{"Costs are worth nothing"}},
 		"noise": {[]Summary{method("welm-w1", 0.51, 0.01), method("ecs-dbn", 0.5, 0.01)},
-			[]string{"? No, and nothing here is: its G-mean of 0.500 is no more than what tossing a coin has"}},
+			[]string{"? No, and nothing here is: its G-mean of 0.500 is not above a tossed coin's, 0.5"}},
 		"nothing learnt, but by another": {[]Summary{method("welm-w1", 0.9, 0.01), method("ecs-dbn", 0, 0)},
 			[]string{"? No: better than its 0.000 by G-mean are welm-w1 (0.900).\n"}},
 	} {
@@ -66,9 +66,9 @@ func TestVerdictByGroup(t *testing.T) {
 		other []Cell
 		want  []string
 	}{
-		"better on every tool": {byTool("dbn", 90, 90, 90, 91), []string{"? No: better than its 0.849 by G-mean are dbn (", " is none, for only 4 parts were held out"}},
-		"much better on one":   {byTool("dbn", 80, 80, 80, 100), []string{"? Yes, no method is better; but as good, as far as can be told, are dbn.\n"}},
-		"costs help on one":    {byTool("dbn", 80, 80, 80, 40), []string{"Whether costs are worth anything cannot be told: the same network without them, dbn, has 0.7"}},
+		"better on every tool": {byTool("dbn", 90, 90, 90, 91), []string{"? No: better than its 0.849 by G-mean are dbn (", " does not count, because only 4 parts were held out"}},
+		"much better on one":   {byTool("dbn", 80, 80, 80, 100), []string{"? Yes, no method is better; but as good, as far as the data shows, are dbn.\n"}},
+		"costs help on one":    {byTool("dbn", 80, 80, 80, 40), []string{"The data does not show whether costs are worth anything: the same network without them, dbn, has 0.7"}},
 		"worse on every tool":  {byTool("dbn", 60, 60, 60, 61), []string{"? Yes: it is better than every other method.\n"}},
 	} {
 		got := Verdict(s, slices.Concat(byTool("ecs-dbn", 80, 80, 80, 80), tc.other))
@@ -85,7 +85,7 @@ func TestVerdictByGroup(t *testing.T) {
 			one[i].FN = 0
 		}
 	}
-	if got := Verdict(s, one); !strings.Contains(got, "? That cannot be told: rows of state=worn, or all others, are in only one of the 4 parts") {
+	if got := Verdict(s, one); !strings.Contains(got, "? The data does not show it: rows of state=worn, or all others, are in only one of the 4 parts") {
 		t.Errorf("worn rows of one tool only: %s", got)
 	}
 }

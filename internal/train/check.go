@@ -35,46 +35,48 @@ func LoadConfig(path string) (Config, error) {
 // Check reports the first setting that cannot be used with any data. The
 // error wraps a config.KeyError.
 func (c *Config) Check() error {
-	wrong := func(key, format string, args ...any) error {
-		return &config.KeyError{Key: key, Err: fmt.Errorf(format, args...)}
-	}
 	if err := c.Label.Check(); err != nil {
 		var part *wear.RuleError
 		if errors.As(err, &part) && part.Key != "" {
-			return wrong("label."+part.Key, "%w", part.Err)
+			return keyError("label."+part.Key, "%w", part.Err)
 		}
-		return wrong("label", "%w", err)
+		return keyError("label", "%w", err)
 	}
 	if err := c.Reference.Check(); err != nil {
-		return wrong("reference", "%s", strings.TrimPrefix(err.Error(), "reference: "))
+		return keyError("reference", "%s", strings.TrimPrefix(err.Error(), "reference: "))
 	}
 	if c.Gate != "auto" && c.Gate != "off" {
-		return wrong("gate", "%q: choose auto or off", c.Gate)
+		return keyError("gate", "%q: choose auto or off", c.Gate)
 	}
 	if c.Join != wear.Interpolate && c.Join != wear.HoleEnd {
-		return wrong("join", "%q: choose %s or %s", c.Join, wear.Interpolate, wear.HoleEnd)
+		return keyError("join", "%q: choose %s or %s", c.Join, wear.Interpolate, wear.HoleEnd)
 	}
 	for key, rate := range map[string]float64{"unknown.error_rate": c.Unknown.ErrorRate, "unknown.novelty": c.Unknown.Novelty} {
 		if !(rate >= 0 && rate < 0.5) {
-			return wrong(key, "%v: choose a rate below 0.5, such as 0.05, or 0 to leave it out", rate)
+			return keyError(key, "%v: choose a rate below 0.5, such as 0.05, or 0 to leave it out", rate)
 		}
 	}
 	switch c.Evaluate.ByTool {
 	case "leave-one-out", "5-fold", "off":
 	default:
-		return wrong("evaluate.by_tool", "%q: choose leave-one-out, 5-fold or off", c.Evaluate.ByTool)
+		return keyError("evaluate.by_tool", "%q: choose leave-one-out, 5-fold or off", c.Evaluate.ByTool)
 	}
 	if c.Window.Length <= 0 {
-		return wrong("window.length", "%v: must be positive, for example 1s", c.Window.Length)
+		return keyError("window.length", "%v: must be positive, for example 1s", c.Window.Length)
 	}
+	return c.checkNetwork()
+}
+
+// checkNetwork reports the first setting of the network that cannot be used.
+func (c *Config) checkNetwork() error {
 	n := c.Network
 	switch {
 	case n.Pretrain.SparsityCost != 0 && n.Pretrain.Sparsity == 0:
-		return wrong("network.pretrain.sparsity_cost", "%v: weighs the distance from a sparsity target that is not set: set `sparsity`, for example to 0.1", n.Pretrain.SparsityCost)
+		return keyError("network.pretrain.sparsity_cost", "%v: weighs the distance from a sparsity target that is not set: set `sparsity`, for example to 0.1", n.Pretrain.SparsityCost)
 	case n.FineTune.Momentum != 0 && n.FineTune.Method != "sgd":
-		return wrong("network.fine_tune.momentum", "%v: adam has moments of its own: remove it, or set `optimizer: sgd`", n.FineTune.Momentum)
+		return keyError("network.fine_tune.momentum", "%v: adam has moments of its own: remove it, or set `optimizer: sgd`", n.FineTune.Momentum)
 	case n.FineTune.Patience != 0 && !n.FineTune.EarlyStopping:
-		return wrong("network.fine_tune.patience", "%d: nothing is stopped early: set `early_stopping: true`, or remove it", n.FineTune.Patience)
+		return keyError("network.fine_tune.patience", "%d: nothing is stopped early: set `early_stopping: true`, or remove it", n.FineTune.Patience)
 	}
 	err := c.Settings(1).Check(2)
 	var of *dbn.SettingError
@@ -82,4 +84,9 @@ func (c *Config) Check() error {
 		return &config.KeyError{Key: of.Key, Err: of.Err}
 	}
 	return err
+}
+
+// keyError returns an error that names the key of a configuration.
+func keyError(key, format string, args ...any) error {
+	return &config.KeyError{Key: key, Err: fmt.Errorf(format, args...)}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/flank-tcm/flank/internal/atomicfile"
 )
 
-// Checkpoint is a folder that keeps networks until the model is whole: those that
-// are trained, and of those in training where they stood some time ago. A run
+// Checkpoint is a folder that keeps networks until the model is complete: networks that
+// are trained, and recent states of networks in training. A run
 // that was cut off goes on with what is there and ends in the same
 // bytes as one that was not. It is a classify.Checkpoints.
 type Checkpoint struct {

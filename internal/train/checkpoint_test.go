@@ -15,7 +15,7 @@ func TestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := c.Load("a"); ok {
-		t.Error("a network that nobody kept")
+		t.Error("loaded a network that was never kept")
 	}
 	if err := c.Save("a", []byte("weights")); err != nil {
 		t.Fatal(err)

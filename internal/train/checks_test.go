@@ -98,7 +98,7 @@ func TestAlarms(t *testing.T) {
 			got[i] = tool.Alarm
 		}
 		if got != want || r.Alarms.Threshold != threshold {
-			t.Errorf("threshold %v: alarms in windows %v, want %v; said to be %v", threshold, got, want, r.Alarms.Threshold)
+			t.Errorf("threshold %v: alarms in windows %v, want %v; the report has %v", threshold, got, want, r.Alarms.Threshold)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// threeClasses are told by the wear of the lathe's tools; C is never broken.
+// threeClasses follow from the wear of the lathe's tools; C is never broken.
 var threeClasses = wear.Rule{Classes: []wear.Class{{Name: "healthy"}, {Name: "worn", VBMaxUM: 120}, {Name: "broken", VBMaxUM: 280}}}
 
 func threeJob(t testing.TB) Job {
@@ -129,8 +129,8 @@ func TestThreeClasses(t *testing.T) {
 	}
 }
 
-// Tools that lack a class are examined all the same; that costs cannot be
-// studied on them is said.
+// Tools that lack a class are examined all the same; an error says that costs cannot be
+// studied on them.
 func TestExamWithoutAClass(t *testing.T) {
 	j := threeJob(t)
 	j.Config.Evaluate = Evaluate{ByTool: "off"}
@@ -210,7 +210,7 @@ func labelledTable(named bool) *table.Table {
 				Features: []float32{float32(1 + float64(class) + 0.2*rng.NormFloat64()), float32(5 + 2*float64(class) + 0.5*rng.NormFloat64())},
 			}
 			if named {
-				r.Class, r.Label = table.NoClass, []string{"healthy", "Worn", "broken"}[class] // in whatever case
+				r.Class, r.Label = table.NoClass, []string{"healthy", "Worn", "broken"}[class] // upper or lower case
 			}
 			t.Append(r)
 		}
@@ -299,7 +299,7 @@ func TestSearchOfThreeClasses(t *testing.T) {
 	}
 }
 
-// What data of three classes cannot give is said of the class.
+// A warning about data of three classes names the class that it is about.
 func TestWarningsOfThreeClasses(t *testing.T) {
 	j := threeJob(t)
 	j.Inputs = []Input{latheInput(t, j.Layout, "few", "lathe", latheCSV([]life{{"A", 48, 420}, {"B", 40, 200}, {"C", 40, 230}}))}

@@ -121,9 +121,9 @@ func TestGateIsLearntFromTheForce(t *testing.T) {
 	}
 
 	d = newDrill(l, "m", "T1", drillStart, 3)
-	d.busy, d.deaf = true, 2
+	d.busy, d.unplugged = true, 2
 	if _, m, _ := mustRows(t, drillJob(t, wear.Interpolate, ms, drillInput(d))); m.Gate != nil {
-		t.Errorf("gate %+v: a cable that was pulled is no idling", m.Gate)
+		t.Errorf("gate %+v: a cable that was pulled does not mean idling", m.Gate)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestMachinesAreApart(t *testing.T) {
 }
 
 // A tool that a machine goes on with in its next recording keeps its
-// reference, in whatever order the recordings are given. Another tool gets one
+// reference, in any order of the recordings. Another tool gets one
 // of its own.
 func TestReferenceOutlivesARecording(t *testing.T) {
 	l := drillLayout(t)

@@ -29,13 +29,13 @@ func (j *Job) settleCutting(m *model.Model, found [][]observed) error {
 	}
 	why, err := settleCycle(m, found)
 	if err == nil && why != "" {
-		j.Log.Info().Str("why", why).Str("cutting", m.Cutting()).Msg("the states of the machine's cycle cannot be told")
+		j.Log.Info().Str("why", why).Str("cutting", m.Cutting()).Msg("the model cannot learn the states of the machine's cycle")
 	}
 	return err
 }
 
-// settleCycle lets the model learn the machine's cycle, or drops it; then a gate
-// tells cutting, if there is one. It returns why, in words.
+// settleCycle lets the model learn the machine's cycle, or drops it; then a gate,
+// if the model has one, decides what is cutting. It returns why, in words.
 func settleCycle(m *model.Model, found [][]observed) (why string, err error) {
 	tracks := tracksOf(m, found)
 	var levels []float64

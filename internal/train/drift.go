@@ -14,7 +14,7 @@ const (
 	driftClear      = 0.05
 )
 
-// fitDrift returns what the references of the training tools are, for drift to be told
+// fitDrift returns what the references of the training tools are, for drift to be judged
 // by; nil if there are fewer than four. Degrees of freedom follow from tr Σ² as
 // Z. Bai and H. Saranadasa estimate it ("Effect of High Dimension", Statistica Sinica
 // 6, 1996): of few tools and many features the plain one is far too large. Of the

@@ -29,7 +29,7 @@ type Exam struct {
 	Alarm   alarm.Settings
 	Workers int // 0: one for each CPU; never changes a result
 
-	// Progress, if not nil, is told how far the reading is.
+	// Progress, if not nil, is called with how far the reading is.
 	Progress func(phase string, done, total int)
 	Log      zerolog.Logger
 }

@@ -152,7 +152,7 @@ func TestSensorFaultsAreNoToolFaults(t *testing.T) {
 		}
 	}
 	if len(sound) < 8 {
-		t.Fatalf("only from %v on are windows healthy: nothing can be told from that", sound)
+		t.Fatalf("only from %v on are windows healthy: that shows nothing", sound)
 	}
 
 	rng := rand.New(rand.NewPCG(8, 9))
@@ -167,7 +167,7 @@ func TestSensorFaultsAreNoToolFaults(t *testing.T) {
 		for i, v := range after {
 			if v.Outcome == model.Faulty && before[i].Outcome != model.Faulty {
 				tool++
-				t.Errorf("%s: window %d is said to be of a faulty tool", what, i)
+				t.Errorf("%s: window %d is judged to be of a faulty tool", what, i)
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func TestSensorFaultsAreNoToolFaults(t *testing.T) {
 		part := slices.Clone(blocks[from:])
 		leap := time.Duration(1+rng.IntN(7200)) * time.Second * time.Duration(1-2*rng.IntN(2))
 		at := 1 + rng.IntN(len(part)-1)
-		if n%2 == 1 { // samples are lost and nobody counts them
+		if n%2 == 1 { // samples are lost and not counted
 			name, want = "the rate is wrong", signal.RateError
 			leap, at = time.Duration(10+rng.IntN(50))*time.Millisecond, 0
 		}

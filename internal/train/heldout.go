@@ -11,7 +11,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
-// validated is what networks said of tools that were held out.
+// validated is what networks decided on tools that were held out.
 type validated struct {
 	*classify.Validation
 	folds []classify.Fold

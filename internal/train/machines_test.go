@@ -53,7 +53,7 @@ var lives = []life{{"A", 48, 420}, {"B", 40, 390}, {"C", 52, 140}, {"D", 44, 400
 var latheColumns = signal.Recording{Tool: "tool", VBMax: "vb"}
 
 // latheCSV returns a recording of tools on the lathe, in which one cell of 40
-// is empty. Its faulty rows are those of 300 µm or more.
+// is empty. Rows of 300 µm or more are faulty.
 func latheCSV(tools []life) string {
 	rng := rand.New(rand.NewPCG(11, 12))
 	var b strings.Builder
@@ -108,7 +108,7 @@ func latheJob(t testing.TB) Job {
 }
 
 // drillLayout has a force at 100 Hz, which tells when the drill is cutting,
-// beside a vibration at 400 Hz.
+// and a vibration at 400 Hz.
 func drillLayout(t testing.TB) *signal.Layout {
 	t.Helper()
 	return layout(t, "drill", []signal.Channel{
@@ -134,7 +134,7 @@ type drill struct {
 	holes         int
 	rng           *rand.Rand
 	at            int  // block that is next
-	deaf          int  // seconds at the end in which thrust is missing
+	unplugged     int  // seconds at the end in which thrust is missing
 	busy          bool // it never idles
 }
 
@@ -159,7 +159,7 @@ func (d *drill) Next(context.Context) (*source.Block, error) {
 	x := make([]float32, int(rate))
 	for i := range x {
 		x[i] = level * (1 + 0.1*float32(d.rng.NormFloat64()))
-		if group == 1 && second >= d.holes*(idleSeconds+holeSeconds)-d.deaf {
+		if group == 1 && second >= d.holes*(idleSeconds+holeSeconds)-d.unplugged {
 			x[i] = nan32
 		}
 	}

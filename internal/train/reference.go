@@ -67,7 +67,7 @@ func (c *cuttingWindows) observe(o *observed) {
 		c.cycles[tool] = k
 	}
 	c.judge.Row(&o.Observation, new(model.Reference), k)
-	c.add(c.judge.Cutting()) // of other windows there are none
+	c.add(c.judge.Cutting()) // empty unless the machine was cutting
 }
 
 // usedShare is the share of the label's limit from which on the tool of a reference is

@@ -52,7 +52,7 @@ func TestAutoTriesModes(t *testing.T) {
 	}
 	for i, g := range m.Golden {
 		if !sameBits(g.Features, alone.Golden[i].Features) || !slices.Equal(g.Posterior, alone.Golden[i].Posterior) {
-			t.Errorf("golden row %d differs from that of a model of mode %s alone", i, m.Reference.Mode)
+			t.Errorf("golden row %d differs from the row of a model of mode %s alone", i, m.Reference.Mode)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func TestRunWithLogarithms(t *testing.T) {
 	}
 }
 
-// What a model was trained with is what its mode says, whatever auto means by now.
+// What a model was trained with is what its mode says, even if auto has another meaning by now.
 func TestConfigOfAnOldModel(t *testing.T) {
 	j := latheJob(t)
 	quick(&j.Config)

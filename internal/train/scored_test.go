@@ -10,7 +10,7 @@ import (
 )
 
 // Windows that the model was trained on are scored by networks that have not seen
-// their tools: those of the training report, to the last bit. Others are scored
+// their tools: the networks of the training report, to the last bit. Others are scored
 // by the model itself.
 func TestScore(t *testing.T) {
 	j := latheJob(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// Search looks for better hidden layers, rates and weight decay than those of
-// the job's configuration, by trying some drawn at random.
+// Search looks for better hidden layers, rates and weight decay than
+// the job's configuration has, by trying some drawn at random.
 //
 // The best of many tries is partly the luckiest one, so the figure that counts
 // is nested: tools are held out in outer folds, the choice is made within
@@ -297,7 +297,7 @@ func (r *SearchReport) Text() string {
 		}
 		fmt.Fprintf(&b, "%4s %-14s %12s %12s %10s %8s %7d\n", name, sizes(t.Network.Hidden), rate(t.Network.Pretrain.Rate), rate(t.Network.FineTune.Rate), rate(t.Network.FineTune.Decay), card.Figure(t.GMean), t.Picked)
 	}
-	fmt.Fprintf(&b, "\nThe G-mean above is what the choice is made by, so that of the best one flatters. What to expect on a new tool, with tools held\nout from the choice itself: %s; of the configured network on the same tools: %s. Brackets are 95 %% intervals.\n",
+	fmt.Fprintf(&b, "\nThe G-mean above is what the choice is made by, so the best network's G-mean flatters. What to expect on a new tool, with tools held\nout from the choice itself: %s; of the configured network on the same tools: %s. Brackets are 95 %% intervals.\n",
 		r.NestedInterval.Words(r.Classes, &r.Nested), card.Within(r.Configured.GMean, r.ConfiguredInterval.GMean))
 	if r.Best == 0 || !(r.Nested.GMean > r.Configured.GMean) {
 		b.WriteString("\nNothing was gained by searching: keep the configuration.\n")

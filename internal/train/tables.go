@@ -30,7 +30,7 @@ func TableLayout(name string, columns []string, window time.Duration) (*signal.L
 }
 
 // observeTable makes observations of the rows of a table, whose columns are
-// told by the names of the model's features.
+// found by the names of the model's features.
 func observeTable(m *model.Model, judge *model.Judge, t *table.Table) ([]observed, error) {
 	r, err := newRowReader(m, judge, t.Columns)
 	if err != nil {
@@ -67,7 +67,7 @@ func newRowReader(m *model.Model, judge *model.Judge, columns []string) (*rowRea
 	for i, name := range names {
 		c, ok := column[name]
 		if !ok {
-			return nil, fmt.Errorf("no column %q, a feature of layout %q: the table needs all %d features by name, as `trainer inspect --features` lists those of a model",
+			return nil, fmt.Errorf("no column %q, a feature of layout %q: the table needs all %d features by name, as `trainer inspect --features` lists a model's features",
 				name, m.Layout.Name(), len(names))
 		}
 		r.from[i] = c

@@ -38,7 +38,7 @@ type Job struct {
 	// started again.
 	Keep classify.Checkpoints
 
-	// Progress, if not nil, is told how far each phase is, by one goroutine at
+	// Progress, if not nil, is called with how far each phase is, by one goroutine at
 	// a time.
 	Progress func(phase string, done, total int)
 
@@ -400,7 +400,7 @@ func (t *rowTable) missing(counts *card.Tally) {
 	}
 }
 
-// warn tells a person now and in the report.
+// warn logs a warning and adds it to the report.
 func (j *Job) warn(r *card.Report, text string) {
 	j.Log.Warn().Msg(text)
 	r.Warnings = append(r.Warnings, text)

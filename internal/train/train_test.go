@@ -143,7 +143,7 @@ func judgeRecording(t *testing.T, m *model.Model, in Input, rule wear.Rule) (rig
 	}
 }
 
-// Equal jobs give equal models and reports, byte for byte, whatever the number
+// Equal jobs give equal models and reports, byte for byte, for any number
 // of workers.
 func TestEqualJobsGiveEqualBytes(t *testing.T) {
 	result := func(j Job, workers int, seed uint64) []byte {
@@ -276,7 +276,7 @@ func TestRunComplains(t *testing.T) {
 			[]string{"lives: ", "layouts differ", `channel 1 is rms`, "expected acc"},
 		},
 		{
-			"window that is no whole number of samples", func(j *Job) { j.Config.Window.Length = 1500 * time.Millisecond }, nil,
+			"window that is not a whole number of samples", func(j *Job) { j.Config.Window.Length = 1500 * time.Millisecond }, nil,
 			[]string{"1.5 samples at 1 Hz", "whole numbers"},
 		},
 		{"unknown feature", func(j *Job) { j.Config.Features.Set = []string{"energy"} }, nil, []string{`"energy"`, "is not one of"}},

@@ -181,7 +181,7 @@ func excluded(columns, patterns []string) ([]int, error) {
 			}
 		}
 		if len(out) == before {
-			return nil, fmt.Errorf("exclude: no feature is named %q: `trainer inspect --features` lists those of a model; these begin with %s", p, card.Some(columns))
+			return nil, fmt.Errorf("exclude: no feature is named %q: `trainer inspect --features` lists a model's features; these begin with %s", p, card.Some(columns))
 		}
 	}
 	if len(out) == len(columns) {

@@ -18,13 +18,11 @@ import (
 	"github.com/flank-tcm/flank/internal/kernel"
 )
 
-// errHelp stops Parse after help was printed.
+// errHelp stops parse after help was printed.
 var errHelp = errors.New("help")
 
-// Parse reads args into the struct that flags points to, as kong does. It
-// returns nil, nil after --help, which is printed to stdout. A value of FLANK_KERNEL
-// that cannot be used is reported on stderr.
-func Parse(flags any, name, description string, args []string, stdout, stderr io.Writer) (ctx *kong.Context, err error) {
+// parse reads args for Run. It returns nil, nil after --help.
+func parse(flags any, name, description string, args []string, stdout, stderr io.Writer) (ctx *kong.Context, err error) {
 	parser, err := kong.New(flags,
 		kong.Name(name), kong.Description(description),
 		kong.Writers(stdout, stderr),
@@ -55,11 +53,13 @@ func Parse(flags any, name, description string, args []string, stdout, stderr io
 // progress.
 type Output struct{ Stdout, Stderr io.Writer }
 
-// Run parses args as Parse does, and calls the method Run of the command that they
-// name. Run may take a context.Context, an Output, and pointers to the structs of the
+// Run reads args into the struct that flags points to, as kong does, and calls the
+// method Run of the command that they name. After --help, which is printed to stdout, it
+// calls nothing. A value of FLANK_KERNEL that cannot be used is reported on stderr. The
+// method Run may take a context.Context, an Output, and pointers to the structs of the
 // commands above it.
 func Run(ctx context.Context, flags any, name, description string, args []string, stdout, stderr io.Writer) error {
-	k, err := Parse(flags, name, description, args, stdout, stderr)
+	k, err := parse(flags, name, description, args, stdout, stderr)
 	if k == nil {
 		return err
 	}

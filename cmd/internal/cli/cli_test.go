@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 		out.Reset()
 		errs.Reset()
 		var f flags
-		k, err := Parse(&f, "thing", "Do a thing.", args, &out, &errs)
+		k, err := parse(&f, "thing", "Do a thing.", args, &out, &errs)
 		if k == nil {
 			return f, "", err
 		}

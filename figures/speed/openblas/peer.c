@@ -1,6 +1,6 @@
 // OpenBLAS by its C interface, as a peer of bench: reads requests from standard
 // input and answers each with wall and processor seconds. See ../peer.go. The
-// library is that of the Python package scipy-openblas32, which prefixes names.
+// library is from the Python package scipy-openblas32, which prefixes names.
 
 #include <cblas.h>
 #include <stdio.h>

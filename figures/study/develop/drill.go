@@ -185,7 +185,7 @@ func candidatesOf(names []string) ([]drillCandidate, error) {
 
 // judge fits the candidate to a fold of a set, with the epochs and batches that the
 // study has for many rows, and scores the rows held out. Where rows were resampled,
-// the cut is that of equal posteriors in all ways.
+// all ways cut at equal posteriors.
 func (c drillCandidate) judge(ctx context.Context, set *study.Set, f int) (outcome, error) {
 	t := set.TaskOf(1, f)
 	s := study.DefaultFor(100_000, true)

@@ -244,10 +244,19 @@ func read(path string) (*task, error) {
 		}
 		t.folds[fold].Test = append(t.folds[fold].Test, i)
 	}
+	if err := t.fillTraining(); err != nil {
+		return nil, fmt.Errorf("%s: %w: write it again by peers/study/develop.py", path, err)
+	}
+	return t, nil
+}
+
+// fillTraining gives each fold the rows that it does not test. It reports a fold that does
+// not test both classes.
+func (t *task) fillTraining() error {
 	for f, fold := range t.folds {
 		_, y := t.part(fold.Test)
 		if !slices.Contains(y, 0) || !slices.Contains(y, 1) {
-			return nil, fmt.Errorf("%s: fold %d has not rows of both classes: write it again by peers/study/develop.py", path, f)
+			return fmt.Errorf("fold %d has not rows of both classes", f)
 		}
 		for i := range t.y {
 			if !slices.Contains(t.folds[f].Test, i) {
@@ -255,5 +264,5 @@ func read(path string) (*task, error) {
 			}
 		}
 	}
-	return t, nil
+	return nil
 }

@@ -23,7 +23,7 @@ func WinLoseDraw(x, y []float64, tolerance float64) (win, lose, draw int) {
 // Cliff is Cliff's delta: the probability that a value of x is above one of y,
 // less the probability that it is below; pairs are not used. From 0.147 on one
 // speaks of a small effect, from 0.33 of a medium, from 0.474 of a large one.
-// It is 0 if there are no values.
+// It is 0 without values.
 //
 // Source: N. Cliff, "Dominance Statistics", Psychological Bulletin 114, 1993;
 // the names of sizes: J. Romano et al., 2006.

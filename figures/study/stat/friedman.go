@@ -80,8 +80,8 @@ func NewFriedman(table [][]float64) Friedman {
 }
 
 // AgainstControl returns, for each column but control, the two-sided p-value of
-// its mean rank being that of the control, not yet adjusted; that of the control
-// itself is NaN. (Demšar 2006, §3.2.2: z = (R_i − R_0) / √(K(K+1)/(6N)).)
+// having the control's mean rank, not yet adjusted; the control's own p-value
+// is NaN. (Demšar 2006, §3.2.2: z = (R_i − R_0) / √(K(K+1)/(6N)).)
 func (f Friedman) AgainstControl(control int) []float64 {
 	p := make([]float64, f.K)
 	se := math.Sqrt(float64(f.K*(f.K+1)) / float64(6*f.N))

@@ -168,7 +168,7 @@ func TestNothingDiffers(t *testing.T) {
 	}
 }
 
-// Laws of the tests, whatever the scores.
+// Laws of the tests, for any scores.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(t, "pairs")

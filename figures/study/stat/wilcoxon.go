@@ -31,7 +31,7 @@ type Wilcoxon struct {
 	Plus  float64 // sum of the ranks of |x−y| where x is above y
 	Minus float64 // the same where y is above x
 	P     float64 // 1 if N is 0
-	Exact bool    // P counts all 2^N signs; otherwise it is that of the normal law
+	Exact bool    // P counts all 2^N signs; otherwise it follows the normal law
 }
 
 // Biserial is the matched-pairs rank-biserial correlation, (Plus−Minus)/(Plus+Minus):
@@ -50,7 +50,7 @@ const exactPairs = 50
 
 // SignedRank is the Wilcoxon signed-rank test. Pairs without a difference are
 // dropped. P is exact for up to 50 pairs whose differences are all of different
-// size; otherwise it is that of the normal law, its variance corrected for ties,
+// size; otherwise it follows the normal law, its variance corrected for ties,
 // without continuity correction. SignedRank panics if the lengths differ.
 func SignedRank(x, y []float64, alternative Alternative) Wilcoxon {
 	d := differences(x, y)
@@ -77,7 +77,7 @@ func SignedRank(x, y []float64, alternative Alternative) Wilcoxon {
 
 // SignedRankSplit is the variant whose one-sided p-values a paper on ECS-DBN
 // prints in its row "Holm post-hoc Test": pairs without a difference are ranked
-// as well, half of their ranks counted for either side, and P is that of the
+// as well, half of their ranks counted for either side, and P follows the
 // normal law, its variance not corrected for ties.
 //
 // Source of the figures: C. Zhang et al., "A Cost-Sensitive Deep Belief Network

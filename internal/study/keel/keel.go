@@ -32,7 +32,7 @@ type Attribute struct {
 func (a *Attribute) nominal() bool { return a.Values != nil || a.open }
 
 // File is what a file holds. The ranges that it declares are left out: they are
-// those of all rows, so that scaling by them would leak the test rows.
+// of all rows, so scaling by them would leak the test rows.
 type File struct {
 	Inputs []Attribute
 	Output Attribute // nominal
@@ -78,7 +78,7 @@ func Read(r io.Reader, name string) (*File, error) {
 	}
 	switch {
 	case p.roles == nil:
-		return nil, p.errorf("there is no @data: the file is cut off, or is not a KEEL file")
+		return nil, p.errorf("no @data: the file is cut off, or is not a KEEL file")
 	case len(p.file.Class) == 0:
 		return nil, p.errorf("no rows follow @data: the file is cut off")
 	}
@@ -109,7 +109,7 @@ func (p *parser) errorf(format string, args ...any) error {
 // declare takes a line of the header.
 func (p *parser) declare(text string) error {
 	if text[0] != '@' {
-		return p.errorf("%.40q stands before @data: a line of the header begins with @", text)
+		return p.errorf("%.40q is before @data: a line of the header begins with @", text)
 	}
 	keyword, rest := text, ""
 	if i := strings.IndexAny(text, " \t"); i >= 0 {

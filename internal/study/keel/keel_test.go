@@ -68,9 +68,9 @@ func TestReadOpen(t *testing.T) {
 
 func TestReadErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
-		"nothing":                {"", "x.dat:0: there is no @data"},
+		"nothing":                {"", "x.dat:0: no @data"},
 		"no rows":                {header, "x.dat:7: no rows"},
-		"another format":         {"a,b,c\n1,2,3\n", `x.dat:1: "a,b,c" stands before @data`},
+		"another format":         {"a,b,c\n1,2,3\n", `x.dat:1: "a,b,c" is before @data`},
 		"an unknown keyword":     {"@attributes a real\n", `x.dat:1: "@attributes" is not a keyword`},
 		"a short row":            {header + "0.5, negative\n", "x.dat:8: 2 values, but 3 attributes"},
 		"a word for a number":    {header + "0.5,I,negative\nhigh,I,negative\n", `x.dat:9: attribute "a": "high" is not a number`},

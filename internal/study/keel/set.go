@@ -26,7 +26,7 @@ type Set struct {
 	Name    string
 	Columns []string        // names of the columns of X
 	Classes []string        // names of the classes, the most frequent first
-	X       dbn.Matrix      // the test rows of the first fold, then those of the second, …
+	X       dbn.Matrix      // the test rows of the first fold, then of the second, …
 	Y       []int           // by row: the index of the class
 	Folds   []classify.Fold // which hold out every row once
 }
@@ -48,7 +48,7 @@ func Load(dir, name string) (*Set, error) {
 	all := slices.Concat(tests[:], trains[:])
 	for i, f := range all {
 		if !f.declaresAs(all[0]) {
-			return nil, fmt.Errorf("%s: its attributes are others than those of the first test file: all files of a set declare the same",
+			return nil, fmt.Errorf("%s: its attributes differ from the first test file's: all files of a set declare the same",
 				path(dir, name, i%Folds, []string{"tst", "tra"}[i/Folds]))
 		}
 	}
@@ -56,7 +56,7 @@ func Load(dir, name string) (*Set, error) {
 	for f := range Folds {
 		others := slices.Concat(tests[:f], tests[f+1:])
 		if row, ok := same(trains[f:f+1], others); !ok {
-			return nil, fmt.Errorf("%s: its rows are not those of the other four test files, for example %v: folds that overlap flatter every method; get the set again",
+			return nil, fmt.Errorf("%s: its rows differ from the rows of the other four test files, for example %v: folds that overlap flatter every method; get the set again",
 				path(dir, name, f, "tra"), row)
 		}
 	}

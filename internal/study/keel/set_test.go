@@ -75,10 +75,10 @@ func TestLoadErrors(t *testing.T) {
 		"a file is missing": {func(dir string) error { return os.Remove(path(dir, "mixed", 3, "tra")) }, "mixed-5-4tra.dat"},
 		"a row is in both parts": {func(dir string) error {
 			return os.WriteFile(path(dir, "mixed", 0, "tra"), []byte(mixed+"3, I, no, negative\n4, ?, yes, negative\n5, F, yes, positive\n6, F, no, negative\n1, M, yes, positive\n"), 0o644)
-		}, "mixed-5-1tra.dat: its rows are not those of the other four test files, for example [1 0 1] positive"},
+		}, "mixed-5-1tra.dat: its rows differ from the rows of the other four test files, for example [1 0 1] positive"},
 		"other attributes": {func(dir string) error {
 			return os.WriteFile(path(dir, "mixed", 1, "tst"), []byte(strings.Replace(mixed, "attribute a", "attribute z", 1)+"3, I, no, negative\n"), 0o644)
-		}, "mixed-5-2tst.dat: its attributes are others"},
+		}, "mixed-5-2tst.dat: its attributes differ"},
 	} {
 		dir := t.TempDir()
 		write(t, dir, "mixed", mixed, tests)
