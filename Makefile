@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all quick nightly help fmt lint words test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all quick nightly help fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test ## format, lint and test
 
@@ -43,17 +43,9 @@ lint: ## vet, golangci-lint and the words of documents
 	$(GO) run $(GOLANGCI) run --allow-parallel-runners ./...
 	$(GO) run $(VALE) $(WORDS)
 
-# Documents, help texts, messages and comments that lint checks for words that people would
-# not say (.vale/Flank/Words.yml). Folders of Go code join when they hold none of them.
-WORDS := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs deploy examples schemas \
-  figures/document figures/scale internal/atomicfile internal/cells internal/config internal/costsearch internal/credential internal/csvfile \
-  internal/event internal/evidence internal/export internal/history internal/kernel internal/littleendian internal/logtest \
-  internal/mqtttest internal/seededrapid internal/table internal/tune internal/wear internal/web pkg scripts
-
-# Every such word in every folder.
-words: ## words in all Go code that people would not say
-	@for d in cmd/* internal/* pkg/* figures/* peers e2e schemas; do \
-	  printf '%-28s %s\n' $$d "$$($(GO) run $(VALE) --output=line --no-exit $$d | wc -l)"; done
+# Documents, help texts, messages and comments that lint checks for words that people would not say
+# (.vale/Flank/Words.yml).
+WORDS := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs deploy examples schemas cmd internal pkg figures peers e2e scripts
 
 test: ## all tests
 	$(GO) test ./...

@@ -164,7 +164,7 @@ func matches(entry, imported string) bool {
 }
 
 // readPackages returns the imports of every package of the folders, by path, over
-// all files but tests, whatever system they are for.
+// all files but tests, for any system.
 func readPackages(t *testing.T, folders ...string) map[string][]string {
 	packages := make(map[string][]string)
 	for _, folder := range folders {

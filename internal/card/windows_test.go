@@ -2,7 +2,7 @@ package card
 
 import "testing"
 
-// What is said where no window is fit for judging, which an auto gate and the
+// The words for data where no window is fit for judging, which an auto gate and the
 // usual faults make rare.
 func TestNothingIsFit(t *testing.T) {
 	counts := Tally{Windows: 10, SensorFault: 10}

@@ -34,7 +34,7 @@ func Listed(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// What is said of scores of more than two classes, none of which is the positive
+// The words for scores of more than two classes, none of which is the positive
 // one: the recall of each, and how well scores part healthy from all other classes.
 
 // several reports whether there are more than two classes.

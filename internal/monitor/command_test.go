@@ -15,7 +15,7 @@ import (
 
 // What is on the commands topic, by whomever, is carried out once: a replay is
 // refused, also after a restart and by the monitor that took over, and what cannot
-// be read or is for an unknown machine is set aside. Nothing is said twice.
+// be read or is for an unknown machine is set aside. Each letter is written once.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 2)

@@ -51,7 +51,7 @@ func TestCheckpoint(t *testing.T) {
 			t.Fatalf("a file cut off after %d of %d bytes was read", n, len(whole))
 		}
 	}
-	// What was being written goes, what is somebody else's stays.
+	// What was being written goes, what belongs to another program stays.
 	for _, name := range []string{".a.network.12345", ".a.network.swp", "notes.txt"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)

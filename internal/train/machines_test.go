@@ -20,7 +20,7 @@ import (
 
 // Two made-up machines stand in the tests: a lathe, whose recordings hold a row
 // of features a second and the measured wear, and a drill, whose forces are
-// sampled at two rates and whose wear somebody measured after each hole.
+// sampled at two rates and with wear measured after each hole.
 
 // latheLayout has four features; the first two grow with wear.
 func latheLayout(t testing.TB) *signal.Layout {

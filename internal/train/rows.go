@@ -138,7 +138,7 @@ func (t rowTable) warnings() []string {
 	for k, name := range t.classes[1:] {
 		rows, groups := t.rowsOf(k + 1)
 		if len(groups) < 3 {
-			out = append(out, fmt.Sprintf("only %d of the tools ever get %s (%s): what is said of tools never seen rests on few examples; label more worn tools", len(groups), name, strings.Join(groups, ", ")))
+			out = append(out, fmt.Sprintf("only %d of the tools ever get %s (%s): scores of tools never seen rest on few examples; label more worn tools", len(groups), name, strings.Join(groups, ", ")))
 		}
 		if rows < 20 {
 			out = append(out, fmt.Sprintf("only %d windows are %s: label more worn tools", rows, name))
