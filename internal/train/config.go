@@ -114,7 +114,7 @@ func DefaultConfig() Config {
 		Reference: model.DefaultReference,
 		Gate:      "auto",
 		Label:     wear.DefaultRule(),
-		Join:      wear.Interpolate,
+		Join:      wear.Auto,
 		Unknown:   Unknown{ErrorRate: 0.05, Novelty: 0.01},
 		Evaluate:  Evaluate{ByTool: "leave-one-out", RandomSplit: true},
 		Seed:      1,

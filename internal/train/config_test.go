@@ -29,7 +29,7 @@ func TestConfigCheck(t *testing.T) {
 		"reference: 0 windows: learn from 1 to 200":                 func(c *Config) { c.Reference.Windows = 0 },
 		`reference: mode "logs" is not one of "auto"`:               func(c *Config) { c.Reference.Mode = "logs" },
 		`gate: "yes": choose auto or off`:                           func(c *Config) { c.Gate = "yes" },
-		`join: "nearest": choose interpolate or hole-end`:           func(c *Config) { c.Join = "nearest" },
+		`join: "nearest": choose auto, interpolate or hole-end`:     func(c *Config) { c.Join = "nearest" },
 		`evaluate: by_tool: "3-fold": choose leave-one-out, 5-fold`: func(c *Config) { c.Evaluate.ByTool = "3-fold" },
 		"window: length: 0s: must be positive, for example 1s":      func(c *Config) { c.Window.Length = 0 },
 		`network: encoding: "onehot": must be one of`:               func(c *Config) { c.Network.Encoding = "onehot" },

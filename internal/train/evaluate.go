@@ -73,7 +73,10 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 		counts.Windows += len(os)
 		r.Data = append(r.Data, model.DataSet{Name: e.Inputs[i].Name, SHA256: e.Inputs[i].SHA256, Windows: len(os)})
 	}
-	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join}, Wear: e.Wear, Inputs: e.Inputs}
+	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join, Window: Window{Length: m.Window.Length}}, Wear: e.Wear, Inputs: e.Inputs}
+	if err := j.checkWear(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	join, err := j.join(found)
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)

@@ -186,7 +186,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if len(j.Inputs) == 0 {
 		return fail(fmt.Errorf("%w: no recordings: name some with --data", ErrData))
 	}
-	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil { // before hours of reading
+	if err := j.checkWear(); err != nil { // before hours of reading
 		return fail(err)
 	}
 	m, err := j.blank()
@@ -281,6 +281,14 @@ func settleGate(g *model.Gate, channel int, found [][]observed) *model.Gate {
 	return &model.Gate{Channel: g.Channel, Threshold: threshold}
 }
 
+// checkWear reports measurements that cannot be joined to any windows.
+func (j *Job) checkWear() error {
+	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil {
+		return err
+	}
+	return j.Config.Label.CheckClasses(j.Wear)
+}
+
 // join returns the join of all measurements, which knows when each tool was
 // new: at its first window. It is nil if labels are in the recordings.
 func (j *Job) join(found [][]observed) (*wear.Join, error) {
@@ -299,10 +307,10 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 	}
 	for _, os := range found {
 		for i := range os {
-			join.Start(os[i].machine, os[i].Tool, os[i].Start)
+			join.See(os[i].window(j.Config.Window.Length))
 		}
 	}
-	return join, nil
+	return join, join.Check()
 }
 
 // table makes one row of every window that is judged and labelled. A tool that
@@ -346,6 +354,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	t.missing(counts)
 	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
 	t.limitUM, _ = l.rule.Limit()
+	t.states = l.states
 	large := 4*(len(t.Data)+len(t.bare.data)) > viewBytes
 	if large {
 		t.rel.modes = t.rel.modes[:1]
