@@ -62,13 +62,13 @@ func ClockWentOn(before, after time.Time, period time.Duration) bool {
 // near reports whether a step is one sample period, up to one period more or less, or
 // as many lost samples as a second has.
 func near(step, period time.Duration) bool {
-	return (step - period).Abs() <= max(period, time.Second)
+	return period < clockChange/2 && (step-period).Abs() <= max(period, time.Second)
 }
 
-// unitOfTime returns how many seconds a number in a column counts, by the unit in
+// UnitOfTime returns how many seconds a number in a column counts, by the unit in
 // brackets that its name may end in; 1 if it names none.
-func unitOfTime(column string) float64 {
-	_, unit, _ := splitUnit(column)
+func UnitOfTime(column string) float64 {
+	_, unit, _ := SplitUnit(column)
 	switch unitKey(unit) {
 	case "ms", "msec":
 		return 1e-3

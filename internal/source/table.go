@@ -177,7 +177,7 @@ func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording,
 		return nil, err
 	}
 	if c.unit = 1; c.rec.time >= 0 {
-		c.unit = unitOfTime(in.names()[c.rec.time])
+		c.unit = UnitOfTime(in.names()[c.rec.time])
 	}
 	want := []int{c.rec.time, c.rec.machine, c.rec.tool, c.rec.hole, c.rec.speed, c.rec.vbMean, c.rec.vbMax, c.rec.state}
 	for _, col := range c.columns {
@@ -413,7 +413,8 @@ func (c *Table) notLater(before time.Time, changed bool, tool string) error {
 func (c *Table) checkStep(before time.Time, step float64) error {
 	at, form := c.row.time, c.row.form
 	if form == local && c.opt.Warn != nil && ClockWentOn(before, at, seconds(1/c.rate)) {
-		c.opt.Warn(c.rows.errorf(c.rec.time, "is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset").Error())
+		text := c.rows.errorf(c.rec.time, "is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset").Error()
+		c.opt.Warn(strings.TrimPrefix(text, "source: "))
 	}
 	if form != counted {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// splitUnit divides the name of a column that ends in a unit in brackets, as "a [g]" or
+// SplitUnit divides the name of a column that ends in a unit in brackets, as "a [g]" or
 // "Fx (N)". It is false for other names.
-func splitUnit(column string) (name, unit string, ok bool) {
+func SplitUnit(column string) (name, unit string, ok bool) {
 	column = strings.TrimSpace(column)
 	for _, brackets := range []string{"[]", "()"} {
 		inside, closed := strings.CutSuffix(column, brackets[1:])
@@ -44,7 +44,7 @@ func FindName(name string, names []string) int {
 // withUnit returns the positions of the names that become name without their unit.
 func withUnit(name string, names []string) (found []int) {
 	for i, n := range names {
-		if base, _, ok := splitUnit(n); ok && base == name {
+		if base, _, ok := SplitUnit(n); ok && base == name {
 			found = append(found, i)
 		}
 	}
@@ -64,8 +64,8 @@ func FindTracks(from string, infos []track.Info) (found []int) {
 		return found
 	}
 	for i, info := range infos {
-		name, _, ok := splitUnit(info.Name)
-		path, _, _ := splitUnit(info.Path())
+		name, _, ok := SplitUnit(info.Name)
+		path, _, _ := SplitUnit(info.Path())
 		if !ok || name != from && path != from {
 			continue
 		}
@@ -95,7 +95,7 @@ func unitKey(unit string) string {
 // checkUnit reports a column whose name ends in another unit than that of the channel
 // which is read from it as it is.
 func checkUnit(ch signal.Channel, o signal.Origin, column string) error {
-	name, unit, ok := splitUnit(column)
+	name, unit, ok := SplitUnit(column)
 	if !ok || name != o.From || ch.Unit == "" || o.Gain != 1 || o.Offset != 0 || unitKey(unit) == unitKey(ch.Unit) {
 		return nil
 	}
@@ -109,7 +109,7 @@ var factUnits = map[string]string{"vb_mean_um": "µm", "vb_max_um": "µm", "spee
 // checkFactUnit reports a column of facts whose name ends in another unit than the one
 // that it is read in.
 func checkFactUnit(key, column string) error {
-	_, unit, ok := splitUnit(column)
+	_, unit, ok := SplitUnit(column)
 	want := factUnits[key]
 	if !ok || want == "" || unitKey(want) == unitKey(unit) {
 		return nil

@@ -17,7 +17,7 @@ func TestSplitUnit(t *testing.T) {
 		"a [g]": {"a", "g"}, "Fx (N)": {"Fx", "N"}, " a[m/s²] ": {"a", "m/s²"}, "F (feed) [N]": {"F (feed)", "N"}, "x[:,1] [g]": {"x[:,1]", "g"},
 		"a": {"a", ""}, "[g]": {"[g]", ""}, "a []": {"a []", ""}, "a [g] left": {"a [g] left", ""}, "a [g)": {"a [g)", ""}, "a ((N))": {"a ((N))", ""},
 	} {
-		if name, unit, ok := splitUnit(column); name != want[0] || unit != want[1] || ok != (want[1] != "") {
+		if name, unit, ok := SplitUnit(column); name != want[0] || unit != want[1] || ok != (want[1] != "") {
 			t.Errorf("%q is %q in %q, %v", column, name, unit, ok)
 		}
 	}
@@ -57,7 +57,7 @@ func FuzzFindName(f *testing.F) {
 	f.Add("F (feed)", "N")
 	f.Fuzz(func(t *testing.T, name, unit string) {
 		names := []string{"time", name + " [" + unit + "]", "other [" + unit + "]"}
-		base, got, ok := splitUnit(names[1])
+		base, got, ok := SplitUnit(names[1])
 		if ok && (base == "" || got == "" || strings.TrimSpace(got) != got) {
 			t.Fatalf("%q is %q in %q", names[1], base, got)
 		}

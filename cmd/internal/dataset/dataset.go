@@ -21,6 +21,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
@@ -288,7 +289,7 @@ func (f Flags) recordings(d *Data, columns signal.Recording, log zerolog.Logger)
 			return nil, fmt.Errorf("start: %w", err) // it was checked with the configuration
 		}
 	}
-	var recs []*source.Recording
+	var recs []*source.Recording // as they follow each other
 	var ins []train.Input
 	warn := once(log)
 	bySum, byName := make(map[string]string), make(map[string]string)
@@ -297,6 +298,7 @@ func (f Flags) recordings(d *Data, columns signal.Recording, log zerolog.Logger)
 		if err != nil {
 			return nil, err
 		}
+		var some []*source.Recording
 		for _, path := range paths {
 			rec := &source.Recording{Path: path, Layout: d.Layout, Columns: columns, Machine: f.Machine, Start: start, Warn: warn}
 			sum, err := rec.SHA256()
@@ -310,9 +312,11 @@ func (f Flags) recordings(d *Data, columns signal.Recording, log zerolog.Logger)
 				return nil, fmt.Errorf("--data: %s and %s would name their tools alike, which the layout has no column for: rename one of them", other, path)
 			}
 			bySum[sum], byName[rec.Name()] = path, path
-			recs = append(recs, rec)
+			some = append(some, rec)
 			ins = append(ins, train.Input{Name: rec.Name(), SHA256: sum, Open: func() (source.Source, error) { return rec.Open() }})
 		}
+		slices.SortStableFunc(some, func(a, b *source.Recording) int { return card.CompareNames(a.Path, b.Path) })
+		recs = append(recs, some...)
 	}
 	return ins, place(recs, start, warn)
 }
@@ -335,8 +339,8 @@ func once(log zerolog.Logger) func(text string) {
 // takes to write a file.
 const overlap = 10 * time.Second
 
-// place gives recordings without a clock their start, in the order in which they are
-// named, or in which their files were changed.
+// place gives recordings without a clock their start, in the order given, or in which
+// their files were changed.
 func place(recs []*source.Recording, start source.Start, warn func(string)) error {
 	if start.IsZero() {
 		return nil
