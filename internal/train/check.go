@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -44,6 +45,9 @@ func (c *Config) Check() error {
 	}
 	if err := c.Reference.Check(); err != nil {
 		return keyError("reference", "%s", strings.TrimPrefix(err.Error(), "reference: "))
+	}
+	if err := new(source.Start).UnmarshalText([]byte(c.Start)); err != nil {
+		return keyError("start", "%w", err)
 	}
 	if c.Gate != "auto" && c.Gate != "off" {
 		return keyError("gate", "%q: choose auto or off", c.Gate)
