@@ -35,6 +35,12 @@ type Evaluation struct {
 	Tools            []string                 `json:"-"` // in the order of the recordings
 }
 
+// SeenTool is a tool of an examination that the model was trained on.
+type SeenTool struct {
+	Tool string `json:"tool"`
+	As   string `json:"as,omitempty"` // its name in training; empty: only golden vectors of the model say so
+}
+
 // Alarms says what a person at the machine would have seen: one alarm for each
 // worn tool, if all is well.
 type Alarms struct {

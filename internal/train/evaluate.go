@@ -18,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // Exam is the examination of a model on labelled recordings or tables.
@@ -27,7 +28,8 @@ type Exam struct {
 	Wear    []wear.Measurement // nil: labels are in the recordings
 	Join    wear.Mode
 	Alarm   alarm.Settings
-	Workers int // 0: one for each CPU; never changes a result
+	Window  window.Spec // how long rows of tables last; a length of 0: it is not said
+	Workers int         // 0: one for each CPU; never changes a result
 
 	// Progress, if not nil, is called with how far the reading is.
 	Progress func(phase string, done, total int)
