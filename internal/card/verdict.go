@@ -62,7 +62,7 @@ type Evidence struct {
 	Alarms    Alarms
 	GMean     score.Figure // of windows, healthy against all other classes
 	Random    score.Figure // the same of a random split, which leaks
-	Ours      score.Figure // G-mean, to compare with that of the baselines
+	Ours      score.Figure // G-mean, to compare with the baselines
 	Baselines []BaselineFigure
 }
 
@@ -431,5 +431,5 @@ func (l Level) Meaning() string {
 	case Shadow:
 		return "let it judge, but call no one; count its alarms until it has proved itself"
 	}
-	return "do not rely on it; what is missing is said here"
+	return "do not rely on it; below is what it lacks"
 }
