@@ -41,31 +41,6 @@ type SeenTool struct {
 	As   string `json:"as,omitempty"` // its name in training; empty: only golden vectors of the model say so
 }
 
-// Alarms says what a person at the machine would have seen: one alarm for each
-// worn tool, if all is well.
-type Alarms struct {
-	K         int         `json:"k"`         // of the last
-	N         int         `json:"n"`         // judged windows
-	Threshold float64     `json:"threshold"` // have this score or more; 0.5 is the model's own decision
-	Tools     []ToolAlarm `json:"tools"`
-
-	Worn         int          `json:"worn"`           // tools that became faulty
-	Caught       int          `json:"caught"`         // of them those with an alarm at their first faulty window or later
-	Early        int          `json:"early"`          // tools, worn later or never, with an alarm while healthy
-	HealthyHours float64      `json:"healthy_hours"`  // of cutting
-	EarlyPerHour score.Figure `json:"early_per_hour"` // false alarms per hour of healthy cutting
-	MedianDelay  score.Figure `json:"median_delay_s"` // seconds of cutting from the first faulty window to the alarm, of tools caught
-}
-
-// ToolAlarm is the life of one tool. Windows are counted from 1 among those that
-// are judged; 0 stands for never.
-type ToolAlarm struct {
-	Tool   string `json:"tool"`
-	Judged int    `json:"judged"`
-	Worn   int    `json:"first_faulty_window"` // by its label
-	Alarm  int    `json:"alarm_window"`        // in which the first alarm was raised
-}
-
 // Text returns the evaluation for a terminal.
 func (r *Evaluation) Text() string {
 	var b strings.Builder

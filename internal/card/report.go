@@ -38,6 +38,8 @@ type Report struct {
 	FaultyInterval *ToolInterval            `json:"faulty_interval,omitempty"`
 	Random         *score.Summary           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
 	Leak           string                   `json:"random_split_note,omitempty"`
+	Baselines      []Baseline               `json:"baselines,omitempty"`      // simpler methods on the same tools held out
+	NotCompared    string                   `json:"baselines_note,omitempty"` // why there are none
 	Windows        Tally                    `json:"windows"`
 	Balance        string                   `json:"balance,omitempty"` // rows by class and tool, in words
 	Features       int                      `json:"features"`

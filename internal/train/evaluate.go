@@ -1,21 +1,16 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
-	"slices"
-	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -89,7 +84,8 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	}
 	r.Windows, r.Balance, r.Class = counts, rows.balance(), rows.Class
 	r.judge(m, rows)
-	r.alarms(e.Alarm, m, rows)
+	limit, _ := RuleOf(m).Limit()
+	r.Alarms = card.Replay(card.LivesOf(rows.group, rows.Class, r.score, r.unknown, rows.wearUM()), e.Alarm, card.Timing{Length: m.Window.Length, Step: m.Window.Hop}, limit)
 	r.warn(m, rows)
 	for _, w := range r.Warnings {
 		e.Log.Warn().Msg(w)
@@ -164,66 +160,6 @@ func (t rowTable) tools() []string {
 		}
 	}
 	return names
-}
-
-// alarms replays every tool's life through an alarm.
-func (r *examined) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
-	a := &r.Alarms
-	a.K, a.N, a.Threshold = s.K, s.N, cmp.Or(s.Threshold, alarm.Default.Threshold)
-	var delays []float64
-	healthy := 0
-	for _, tool := range r.Tools {
-		bell, err := alarm.New(s)
-		if err != nil {
-			panic("train: " + err.Error()) // the caller checked it
-		}
-		life := card.ToolAlarm{Tool: tool}
-		for i, g := range rows.group {
-			if g != tool {
-				continue
-			}
-			life.Judged++
-			if rows.Class[i] == classify.Healthy {
-				healthy++
-			} else if life.Worn == 0 {
-				life.Worn = life.Judged
-			}
-			if len(r.unknown) > 0 && r.unknown[i] {
-				continue // neither for nor against, as in the monitor
-			}
-			at := time.Time{}.Add(time.Duration(life.Judged) * m.Window.Length)
-			if bell.Observe(bell.IsFaulty(r.score[i]), at.Add(-m.Window.Length), at) == alarm.Raised && life.Alarm == 0 {
-				life.Alarm = life.Judged
-			}
-		}
-		early := life.Alarm > 0 && (life.Worn == 0 || life.Alarm < life.Worn)
-		if life.Worn > 0 {
-			a.Worn++
-			if life.Alarm >= life.Worn {
-				a.Caught++
-				delays = append(delays, float64(life.Alarm-life.Worn)*m.Window.Length.Seconds())
-			}
-		}
-		if early {
-			a.Early++
-		}
-		a.Tools = append(a.Tools, life)
-	}
-	a.HealthyHours = float64(healthy) * m.Window.Length.Hours()
-	a.EarlyPerHour = score.Figure(math.NaN())
-	if a.HealthyHours > 0 {
-		a.EarlyPerHour = score.Figure(float64(a.Early) / a.HealthyHours)
-	}
-	a.MedianDelay = score.Figure(median(delays))
-}
-
-// median returns the median of x, NaN if it is empty.
-func median(x []float64) float64 {
-	if len(x) == 0 {
-		return math.NaN()
-	}
-	x = slices.Sorted(slices.Values(x))
-	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
 // warn notes what a person should know before trusting the figures.

@@ -151,5 +151,21 @@ func (t rowTable) warnings() []string {
 	return out
 }
 
+// wearUM returns the wear that was measured at each row, of the kind that the label's limit
+// is of; NaN where it was not. It is nil if no wear is known.
+func (t rowTable) wearUM() []float64 {
+	if len(t.wearAt) == 0 || t.wear == nil {
+		return nil
+	}
+	um := make([]float64, len(t.wearAt))
+	for i, at := range t.wearAt {
+		um[i] = math.NaN()
+		if at >= 0 {
+			um[i] = t.wear.WearUM[at]
+		}
+	}
+	return um
+}
+
 // several reports whether there are more than two classes.
 func several(names []string) bool { return len(names) > 2 }
