@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -46,6 +47,7 @@ type Job struct {
 	Log zerolog.Logger
 
 	watch func(group string, features []float32) // see labeller
+	hop   time.Duration                          // of the windows, see medianHop
 }
 
 // Errors that callers test for.
@@ -210,6 +212,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if err != nil {
 		return fail(err)
 	}
+	j.hop = medianHop(found)
 	counts := card.Tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
@@ -344,7 +347,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 				return rowTable{}, err
 			}
 			wear := -1
-			if l.addWear(t.wear, o) {
+			if l.addWear(t.wear, o, m.Classifier != nil) {
 				wear = len(t.wear.Tool) - 1
 			}
 			if ok {

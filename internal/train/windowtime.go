@@ -24,12 +24,11 @@ const noLength = "nothing says how long a row of the table lasts: give `window: 
 // windowTime returns how long the windows of the exam last. Windows of recordings are as
 // long as the model's. Rows of tables are as long as the exam says, or as the model was
 // trained on, if that was known then; their hops follow from the times at which they
-// started, if the table has these.
-func (e Exam) windowTime(found [][]observed) WindowTime {
+// started, if the table has these: hop is the median, see medianHop.
+func (e Exam) windowTime(hop time.Duration) WindowTime {
 	if !tables(e.Inputs) {
 		return WindowTime{Spec: e.Model.Window}
 	}
-	hop := medianHop(found)
 	every := ""
 	if hop > 0 {
 		every = fmt.Sprintf(", one every %v by the column start", hop)

@@ -100,6 +100,10 @@ func (c *Choice) Windows() (all Count) {
 // ErrData is wrapped by errors that other data would not give.
 var ErrData = errors.New("nothing to tune on")
 
+// ErrNoHours is wrapped by the error of a budget of some time where it is not known how
+// long windows last.
+var ErrNoHours = errors.New("there are no hours to count false alarms in")
+
 // thresholds are tried: 0.5 is the model's own decision.
 var thresholds = []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999}
 
@@ -137,7 +141,7 @@ func Choose(ctx context.Context, j Job) (*Choice, error) {
 		return nil, err
 	}
 	if j.NoHours != "" && j.Budget.Per != 0 {
-		return nil, fmt.Errorf("budget %v: there are no hours to count false alarms in: %s; or write a number of false alarms in all of these data, such as %q", j.Budget, j.NoHours, number(j.Budget.Alarms))
+		return nil, fmt.Errorf("budget %v: %w: %s; or write a number of false alarms in all of these data, such as %q", j.Budget, ErrNoHours, j.NoHours, number(j.Budget.Alarms))
 	}
 	r := newReplayer(j.Lives, j.Length, j.Step)
 	c := &Choice{Budget: j.Budget, NoHours: j.NoHours, Assumed: j.Length}
