@@ -14,6 +14,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -144,7 +145,7 @@ func (m Method) Judge(ctx context.Context, t Task) (*Answer, error) {
 		temper(held, warmth)
 		temper(posterior, warmth)
 	}
-	t.Costs.JADE.Generations = 1 // of two classes the optimum is found without it
+	t.Costs.JADE.Generations, t.Costs.JADE.Initial = 1, nil // of two classes the optimum is found without it
 	costs, _, err := classify.ChooseCosts(ctx, held, t.Y, 2, t.Costs)
 	if err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)
@@ -269,4 +270,29 @@ func pick(y, rows []int) []int {
 		out[n] = y[i]
 	}
 	return out
+}
+
+// JudgeFolds lets methods judge the test rows of each of n folds, on some goroutines. Of the
+// answers the first index is the fold, the second the method. Done is called after each fold,
+// by one goroutine at a time.
+func JudgeFolds(ctx context.Context, methods []Method, n int, task func(fold int) Task, workers int, done func()) ([][]*Answer, error) {
+	answers, errs := make([][]*Answer, n), make([]error, n)
+	var mu sync.Mutex
+	share(n, max(1, workers), func() func(int) {
+		return func(f int) {
+			t := task(f)
+			for _, m := range methods {
+				a, err := m.Judge(ctx, t)
+				if err != nil {
+					errs[f] = fmt.Errorf("%s, fold %d of %d: %w", m, f+1, n, err)
+					return
+				}
+				answers[f] = append(answers[f], a)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done()
+		}
+	})
+	return answers, errors.Join(errs...)
 }
