@@ -124,12 +124,8 @@ const (
 	typeFixedSizeList = 16
 )
 
-// How much of a schema is read.
-const (
-	mostFields   = 1 << 14
-	mostMetadata = 16
-	mostName     = 128 // bytes of a text
-)
+// mostName is how many bytes of a text in a schema are read.
+const mostName = 128
 
 // beginning returns the part of a text that is read.
 func beginning(text string) string { return text[:min(len(text), mostName)] }
@@ -157,12 +153,13 @@ func wireChannels(p []byte) (cs []wireChannel, ok bool) {
 	}
 	var schema flatbuffers.Table
 	msg.Union(&schema, o)
-	fields := tables(&schema, slotFields, mostFields)
-	if len(fields) <= factColumns || len(fields) == mostFields {
+	r := schemaReader{left: len(header)}
+	fields := r.tables(&schema, slotFields)
+	if len(fields) <= factColumns {
 		return nil, false
 	}
 	for _, f := range fields[factColumns:] {
-		c := wireChannel{name: textOf(&f, slotName)}
+		c := wireChannel{name: r.text(&f, slotName)}
 		o := flatbuffers.UOffsetT(f.Offset(slotType))
 		if f.GetByteSlot(slotTypeType, 0) != typeFixedSizeList || o == 0 {
 			return nil, false
@@ -170,8 +167,8 @@ func wireChannels(p []byte) (cs []wireChannel, ok bool) {
 		var list flatbuffers.Table
 		f.Union(&list, o)
 		c.samples = int(list.GetInt32Slot(slotListSize, 0))
-		for _, kv := range tables(&f, slotMetadata, mostMetadata) {
-			switch value := textOf(&kv, slotValue); textOf(&kv, slotKey) {
+		for _, kv := range r.tables(&f, slotMetadata) {
+			switch value := r.text(&kv, slotValue); r.text(&kv, slotKey) {
 			case "kind":
 				c.kind = value
 			case "unit":
@@ -185,25 +182,40 @@ func wireChannels(p []byte) (cs []wireChannel, ok bool) {
 	return cs, true
 }
 
-// tables returns the tables of a vector in a slot of t, or the first of many.
-func tables(t *flatbuffers.Table, slot flatbuffers.VOffsetT, most int) (all []flatbuffers.Table) {
+// schemaReader reads a schema whose offsets may be anything. It panics when it has read
+// more than the schema has bytes: then parts of it are used many times over.
+type schemaReader struct {
+	left int // bytes
+}
+
+func (r *schemaReader) spend(bytes int) {
+	if r.left -= bytes; r.left < 0 {
+		panic("window: schema: more content than bytes")
+	}
+}
+
+// tables returns the tables of a vector in a slot of t.
+func (r *schemaReader) tables(t *flatbuffers.Table, slot flatbuffers.VOffsetT) (all []flatbuffers.Table) {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {
 		return nil
 	}
 	at := t.Vector(o)
-	for i := range min(t.VectorLen(o), most) {
+	for i := range t.VectorLen(o) {
+		r.spend(4)
 		all = append(all, flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at + flatbuffers.UOffsetT(4*i))})
 	}
 	return all
 }
 
-// textOf returns the beginning of a text in a slot of t.
-func textOf(t *flatbuffers.Table, slot flatbuffers.VOffsetT) string {
+// text returns the beginning of a text in a slot of t.
+func (r *schemaReader) text(t *flatbuffers.Table, slot flatbuffers.VOffsetT) string {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {
 		return ""
 	}
 	b := t.ByteVector(o + t.Pos)
-	return string(b[:min(len(b), mostName)])
+	b = b[:min(len(b), mostName)]
+	r.spend(len(b))
+	return string(b)
 }
