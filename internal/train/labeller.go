@@ -9,6 +9,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
@@ -32,7 +33,8 @@ type labeller struct {
 	mostUM   map[string]float64 // by group: the greatest wear that was measured
 	clock    clock
 	taken    []takenReference
-	taking   map[string]int // by group: the one of taken that learns, or learnt last
+	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
+	taking   map[string]int  // by group: the one of taken that learns, or learnt last
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.Tally, severalMachines bool) *labeller {
@@ -40,7 +42,7 @@ func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.T
 		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
 		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
-		settled: make(map[string]bool), taking: make(map[string]int),
+		settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool),
 	}
 }
 
@@ -107,6 +109,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		return r, true, nil
 	}
 	l.used[name] = true
+	l.healthy[name] = l.healthy[name] || class == classify.Healthy
 	return r, true, nil
 }
 
@@ -159,7 +162,11 @@ func (l *labeller) finish(rows int) error {
 	}
 	slices.Sort(c.Unused)
 	slices.Sort(c.Bare)
-	limit, _ := l.rule.Limit()
-	c.UsedTools = usedTools(l.taken, limit)
+	rs := references{taken: l.taken, healthy: l.healthy, faulty: wear.FaultyName}
+	rs.limitUM, _ = l.rule.Limit()
+	if several(l.rule.Names()) {
+		rs.faulty = "other than healthy"
+	}
+	c.UsedTools = rs.usedTools()
 	return nil
 }
