@@ -63,10 +63,14 @@ func (j *Join) lostTools() string {
 // named says what the first row of h is of, and where it is.
 func (h *history) named() string {
 	m := h.rows[0]
+	text := m.subject()
 	if m.Machine != "" {
-		return fmt.Sprintf("%s of machine %q (%s)", m.subject(), m.Machine, at(m))
+		text += fmt.Sprintf(" of machine %q", m.Machine)
 	}
-	return fmt.Sprintf("%s (%s)", m.subject(), at(m))
+	if m.Where != "" {
+		text += " (" + m.Where + ")"
+	}
+	return text
 }
 
 // bare returns the tools of windows that no row goes for, in words.
