@@ -87,7 +87,7 @@ func (l *Labels) Text() string {
 	fmt.Fprintf(&b, "labels   %s: %s\n", l.Source, l.Rule)
 	fmt.Fprintf(&b, "windows  %d of %s: %s\n", all, tools(len(l.Tools)), l.census(total, none))
 	each := (longest + barWidth - 1) / barWidth
-	fmt.Fprintf(&b, "bars     a character is %s: ", map[bool]string{true: "a window", false: fmt.Sprintf("%d windows, the class of most of them", each)}[each == 1])
+	fmt.Fprintf(&b, "bars     a character is %s: ", map[bool]string{true: "a window", false: fmt.Sprintf("%d windows, by the class of most of them", each)}[each == 1])
 	for k, name := range l.Classes {
 		fmt.Fprintf(&b, "%c %s, ", l.sign(k), name)
 	}

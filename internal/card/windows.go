@@ -46,7 +46,7 @@ func (t Tally) Words() string {
 func (t Tally) Remedy() string {
 	switch {
 	case t.Join != "" && t.Unlabelled > 0 && len(t.Mismatches) > 0:
-		return fmt.Sprintf(" (%s): %s: `trainer labels check` shows both sides", t.Join, strings.Join(t.Mismatches, "; "))
+		return fmt.Sprintf(" (%s): %s; `trainer labels check` shows both sides", t.Join, strings.Join(t.Mismatches, "; "))
 	case t.Join != "" && t.Unlabelled > 0:
 		return fmt.Sprintf(" (%s): check that the wear file names machines, tools and holes as the recordings do, that its times are theirs, and the rule under `label`; `trainer labels check` shows both sides", t.Join)
 	case t.Unlabelled > 0:
