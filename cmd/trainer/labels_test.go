@@ -173,7 +173,7 @@ func TestLabelsPlot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"Labels of 90 of 120 windows", ">T1<", ">T2<", ">healthy<", ">no label<", "hours from the tool"} {
+	for _, want := range []string{"Labels of 90 of 120 windows", ">T1<", ">T2<", ">healthy<", ">no label<", "seconds of the tool, without pauses"} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("the plot has no %q", want)
 		}

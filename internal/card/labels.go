@@ -19,7 +19,7 @@ type Labels struct {
 	Rule       string   // in words
 	Classes    []string // names
 	Tools      []LabelledTool
-	Mismatches []string // names and times of the wear file that should agree with those of the recordings
+	Mismatches []string // names and times that should agree in wear file and recordings
 	Warnings   []string
 }
 
@@ -227,7 +227,7 @@ func (l *Labels) why() string {
 	return b.String()
 }
 
-// SVG draws a line for each tool, from its first window on.
+// SVG draws a line for each tool, from its first window on, without pauses.
 func (l *Labels) SVG() []byte {
 	l.sort()
 	labelled, all := l.Labelled()
@@ -236,12 +236,12 @@ func (l *Labels) SVG() []byte {
 		at := t.seconds()
 		longest = max(longest, at[len(at)-1]+t.Windows[len(at)-1].Length.Seconds())
 	}
-	unit, label := 1.0, "seconds from the tool's first window"
+	unit, label := 1.0, "seconds of the tool, without pauses"
 	switch {
 	case longest > 3*3600:
-		unit, label = 3600, "hours from the tool's first window"
+		unit, label = 3600, "hours of the tool, without pauses"
 	case longest > 3*60:
-		unit, label = 60, "minutes from the tool's first window"
+		unit, label = 60, "minutes of the tool, without pauses"
 	}
 	p := report.Timeline{
 		Title: fmt.Sprintf("Labels of %d of %d windows", labelled, all), Label: label, High: longest / unit,
@@ -288,14 +288,15 @@ func (l *Labels) color(class int) string {
 	return [...]string{report.Blue, report.Green, report.Purple, report.Orange}[class*3/max(len(l.Classes)-1, 1)]
 }
 
-// seconds returns when each window began, from the tool's first. Where time is not known or goes
-// back, because another recording follows that counts from its own start, windows follow each other.
+// seconds returns how many seconds of the tool there are before each window. A pause is left out, or a
+// tool that is used once a day would have a line of pauses; so is a time that is not known or that goes
+// back because another recording follows.
 func (t LabelledTool) seconds() []float64 {
 	at := make([]float64, len(t.Windows))
 	for i := 1; i < len(at); i++ {
 		step := t.Windows[i].Start.Sub(t.Windows[i-1].Start)
-		if step <= 0 {
-			step = t.Windows[i-1].Length
+		if length := t.Windows[i-1].Length; step <= 0 || step > length {
+			step = length
 		}
 		at[i] = at[i-1] + step.Seconds()
 	}

@@ -20,7 +20,7 @@ type Tally struct {
 	Bare   []string `json:"unlabelled_tools,omitempty"` // that have windows fit for judging, all of them without a label
 	Join   string   `json:"join,omitempty"`             // what the join of measurements to windows says, in words
 
-	Mismatches []string `json:"mismatches,omitempty"` // names and times of the wear file that should agree with those of the recordings
+	Mismatches []string `json:"mismatches,omitempty"` // names and times that should agree in wear file and recordings
 
 	UsedTools string `json:"-"` // whose reference was not taken on a new and healthy tool, in words
 }

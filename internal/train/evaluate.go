@@ -92,6 +92,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	r.judge(m, rows)
 	r.alarms(e.Alarm, m, rows)
 	r.warn(m, rows)
+	r.Warnings = append(r.Warnings, counts.Mismatches...)
 	for _, w := range r.Warnings {
 		e.Log.Warn().Msg(w)
 	}

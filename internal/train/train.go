@@ -68,7 +68,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 		return nil, nil, err
 	}
 	defer rows.close()
-	if err := rows.check(job.Config.Label); err != nil {
+	if err := rows.check(job.Config.Label, counts.Mismatches); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r := newReport(&job, m, rows, counts)
