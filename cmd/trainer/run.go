@@ -30,6 +30,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer fit --config examples/milling/train.yaml --data 'runs/*.csv' --model milling.flank
   trainer fit --table features.parquet --model features.flank
   trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --from 2026-11-02T06:00:00Z --model drill.flank
+  trainer labels check --config train.yaml --data 'runs/*.csv' --wear wear.csv
   trainer inspect turning.flank
   trainer evaluate --model turning.flank --data new-tools.csv
   trainer costs --model turning.flank
@@ -45,6 +46,7 @@ report for programs, .report.json.`
 type flags struct {
 	Fit      fitCommand      `cmd:"" help:"Train a model and score it on tools it has not seen."`
 	Evaluate evaluateCommand `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
+	Labels   labelsCommand   `cmd:"" help:"Look at labels before training."`
 	Costs    costsCommand    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
 	Search   searchCommand   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
 	Study    studyCommand    `cmd:"" help:"Compare ECS-DBN with other methods, on your data or on KEEL's sets."`

@@ -100,6 +100,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	r.alarms(e.Alarm, m, rows)
 	r.recognise(m, rows, finder)
 	r.warn(m, rows)
+	r.Warnings = append(r.Warnings, counts.Mismatches...)
 	r.verdict()
 	for _, w := range r.Warnings {
 		e.Log.Warn().Msg(w)
