@@ -39,8 +39,11 @@ func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "alarm\tmachine\ttool\tstate\tsince\tuntil\tby\tnote")
-	n := 0
+	n, unwatched := 0, 0
 	for _, st := range all {
+		if st.Unwatched() != "" {
+			unwatched++
+		}
 		if st.Alarm == "normal" {
 			continue
 		}
@@ -56,6 +59,9 @@ func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 		_, err = fmt.Fprintf(stdout, "no open alarms; %d machines\n", len(all))
 	} else {
 		err = w.Flush()
+	}
+	if err == nil && unwatched > 0 {
+		_, err = fmt.Fprintf(stdout, "%d of %d machines not watched, see the advisories\n", unwatched, len(all))
 	}
 	if err != nil {
 		return err

@@ -188,14 +188,22 @@ func labels(cfg *shift.Config, m *model.Model, path string, log zerolog.Logger) 
 	for _, w := range warnings {
 		log.Warn().Msg(w)
 	}
-	join, err := wear.NewJoin(ms, wear.Interpolate)
+	join, err := wear.NewJoin(ms, wear.Auto)
 	if err != nil {
 		return fmt.Errorf("--wear %s: %w", path, err)
 	}
 	rule, spec := train.RuleOf(m), m.Window
-	cfg.NewTool = join.Start
+	if err := rule.CheckClasses(ms); err != nil {
+		return fmt.Errorf("--wear %s: %w", path, err)
+	}
+	cfg.NewTool = func(machine, tool string, at time.Time) {
+		join.See(wear.Window{Machine: machine, Tool: tool, Start: at, Length: spec.Length})
+	}
 	cfg.Healthy = func(a event.Alert) (healthy, known bool) {
-		v, _ := join.At(a.Machine, a.Tool, a.Hole, startOf(a, spec))
+		v, _ := join.At(wear.Window{Machine: a.Machine, Tool: a.Tool, Hole: a.Hole, Start: startOf(a, spec), Length: spec.Length})
+		if class, named := rule.Named(v.Class); named {
+			return class == 0, true
+		}
 		class, known := rule.Class(v.VBMeanUM, v.VBMaxUM, v.State)
 		return class == 0, known
 	}

@@ -38,6 +38,8 @@ type Report struct {
 	FaultyInterval *ToolInterval            `json:"faulty_interval,omitempty"`
 	Random         *score.Summary           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
 	Leak           string                   `json:"random_split_note,omitempty"`
+	Baselines      []Baseline               `json:"baselines,omitempty"`      // simpler methods on the same tools held out
+	NotCompared    string                   `json:"baselines_note,omitempty"` // why there are none
 	Windows        Tally                    `json:"windows"`
 	Balance        string                   `json:"balance,omitempty"` // rows by class and tool, in words
 	Features       int                      `json:"features"`
@@ -139,7 +141,7 @@ func (r *Report) notes() string {
 
 // summaryOfClasses is the scores of a Summary, of more than two classes.
 func (r *Report) summaryOfClasses() string {
-	t := newScoreTable(r.Classes)
+	t := newScoreTable(r.Classes, false)
 	if r.Pooled != nil {
 		t.line("tools held out", r.Pooled)
 	}

@@ -207,10 +207,13 @@ func orUnknown(tool string) string {
 // short returns the last part of an ISA-95 path.
 func short(machine string) string { return machine[strings.LastIndexByte(machine, '/')+1:] }
 
+// noEpoch stands for the epoch of a machine of which no window was judged.
+const noEpoch = "0000000000000000"
+
 // causeWithoutWindow returns a cause that is a command or the clock. It stands behind the
 // last window.
 func (m *Machine) causeWithoutWindow(id string, at time.Time) cause {
-	c := cause{id: id, at: at, model: m.Model}
+	c := cause{id: id, at: at, model: m.Model, epoch: noEpoch}
 	if n := len(m.Epochs); n > 0 {
 		c.epoch = m.Epochs[n-1].ID
 		c.seq, _ = m.Epochs[n-1].Judged.last()

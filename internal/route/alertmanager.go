@@ -137,6 +137,8 @@ func advisoryName(kind string) string {
 		return "SensorFault"
 	case "silence":
 		return "MachineSilent"
+	case "windows_refused":
+		return "WindowsRefused"
 	case "unknown":
 		return "ModelUnknown"
 	case "drift":

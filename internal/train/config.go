@@ -61,6 +61,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 type Window struct {
 	Length time.Duration `yaml:"length"`
 	Hop    time.Duration `yaml:"hop"`
+	Said   bool          `yaml:"-"` // the file says the length: for rows of a table it is known then
 }
 
 // MarshalJSON writes durations as train.yaml has them.
@@ -115,7 +116,7 @@ func DefaultConfig() Config {
 		Reference: model.DefaultReference,
 		Gate:      "auto",
 		Label:     wear.DefaultRule(),
-		Join:      wear.Interpolate,
+		Join:      wear.Auto,
 		Unknown:   Unknown{ErrorRate: 0.05, Novelty: 0.01},
 		Evaluate:  Evaluate{ByTool: "leave-one-out", RandomSplit: true},
 		Seed:      1,

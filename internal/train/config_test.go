@@ -30,7 +30,7 @@ func TestConfigCheck(t *testing.T) {
 		`reference: mode "logs" is not one of "auto"`:                          func(c *Config) { c.Reference.Mode = "logs" },
 		`start: "today": write a date, time and zone, as 2026-11-02T06:00:00Z`: func(c *Config) { c.Start = "today" },
 		`gate: "yes": choose auto or off`:                                      func(c *Config) { c.Gate = "yes" },
-		`join: "nearest": choose interpolate or hole-end`:                      func(c *Config) { c.Join = "nearest" },
+		`join: "nearest": choose auto, interpolate or hole-end`:                func(c *Config) { c.Join = "nearest" },
 		`evaluate: by_tool: "3-fold": choose leave-one-out, 5-fold`:            func(c *Config) { c.Evaluate.ByTool = "3-fold" },
 		"window: length: 0s: must be positive, for example 1s":                 func(c *Config) { c.Window.Length = 0 },
 		`network: encoding: "onehot": must be one of`:                          func(c *Config) { c.Network.Encoding = "onehot" },
