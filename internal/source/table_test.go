@@ -91,6 +91,7 @@ func TestTableErrors(t *testing.T) {
 		{"channel twice", "ax,ay,x,ax\n1,2,3,4\n", one, signal.Recording{}},
 		{"header in Latin-1", "ax,ay,T [\xb0C]\n1,2,3\n", one, signal.Recording{}},
 		{"header in UTF-16", "\xff\xfea\x00x\x00\n\x00", one, signal.Recording{}},
+		{"line of units", "ax;ay;n\ng;g;\n1,5;2;3\n", one, signal.Recording{}},
 		{"text in a number", "ax,ay\n1,2\n3,off\n", one, signal.Recording{}},
 		{"decimal comma", "ax;ay\n1;2\n3;4,5\n", one, signal.Recording{Decimal: "point"}},
 		{"decimal comma, or thousands", "ax;ay\n1;2\n3;4,500\n", one, signal.Recording{}},

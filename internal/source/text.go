@@ -218,6 +218,8 @@ func (c *cellReader) number(col, bits int) (float64, error) {
 		return 0, c.errorf(col, "is beyond the range of %d-bit numbers: correct it, or leave the cell empty if it is missing", bits)
 	case err != nil && strings.Contains(cell, ","):
 		return 0, c.errorf(col, "is not a number: write a decimal point, or set `decimal: comma` under the layout's `recording`")
+	case err != nil && c.dialect.header > 0 && c.rows == int64(c.dialect.header)+1:
+		return 0, c.errorf(col, "is not a number: correct it, or leave the cell empty if it is missing; if the line belongs to the header, as one of units does, set `header: %d` under the layout's `recording`", c.dialect.header+1)
 	case err != nil:
 		return 0, c.errorf(col, "is not a number: correct it, or leave the cell empty if it is missing")
 	}
