@@ -20,6 +20,8 @@ type HeldOut struct {
 	Score  []float64 // with costs; from 0.5 on the row is called faulty
 	Group  []string
 
+	Unknown []bool // the verdict is unknown; nil: none is, or that was not measured
+
 	// Of more than two classes only.
 	Posterior []float64 // of all classes, row by row
 	Decision  []int

@@ -10,11 +10,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -28,6 +30,7 @@ import (
 // features that count, by name and column.
 type Report struct {
 	Model          string                   `json:"model"`
+	Verdict        *Verdict                 `json:"verdict,omitempty"`
 	Label          string                   `json:"label"`             // rule, in words
 	Classes        []string                 `json:"classes,omitempty"` // their names, if there are more than two
 	Split          string                   `json:"split,omitempty"`   // how tools were held out
@@ -40,6 +43,7 @@ type Report struct {
 	Leak           string                   `json:"random_split_note,omitempty"`
 	Baselines      []Baseline               `json:"baselines,omitempty"`      // simpler methods on the same tools held out
 	NotCompared    string                   `json:"baselines_note,omitempty"` // why there are none
+	Alarms         *Alarms                  `json:"alarms,omitempty"`         // of tools held out
 	Windows        Tally                    `json:"windows"`
 	Balance        string                   `json:"balance,omitempty"` // rows by class and tool, in words
 	Features       int                      `json:"features"`
@@ -93,9 +97,32 @@ func (r *Report) SetRandom(v *classify.Validation) {
 	r.Random, r.Leak = &v.Pooled, leakNote
 }
 
-// Summary returns a few lines for a terminal.
+// Decide sets the verdict, when all scores are set. The lives are the windows of Held, and
+// their alarm has the given settings.
+func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float64) {
+	undefined := score.Figure(math.NaN())
+	e := Evidence{Held: r.Pooled != nil, Alarms: Replay(lives, s, t, limitUM), GMean: undefined, Random: undefined}
+	if r.Pooled != nil {
+		r.Alarms = &e.Alarms
+		e.GMean = AgainstHealthy(r.Pooled.Confusion).GMean
+	}
+	if r.Random != nil {
+		e.Random = AgainstHealthy(r.Random.Confusion).GMean
+	}
+	for _, b := range r.Baselines {
+		e.Baselines = append(e.Baselines, BaselineFigure{b.Method, b.Pooled.GMean})
+	}
+	e.NotCompared = r.NotCompared
+	v := VerdictOf(e)
+	r.Verdict = &v
+}
+
+// Summary returns the verdict and a few more lines for a terminal.
 func (r *Report) Summary() string {
 	var b strings.Builder
+	if r.Verdict != nil {
+		b.WriteString(r.Verdict.Text() + "\n")
+	}
 	b.WriteString(r.Windows.Words())
 	if n := r.Windows.Missing; n > 0 {
 		fmt.Fprintf(&b, "; %d feature values missing, imputed", n)

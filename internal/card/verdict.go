@@ -62,11 +62,12 @@ type Evidence struct {
 	Alarms    Alarms
 	GMean     score.Figure // of windows, healthy against all other classes
 	Random    score.Figure // the same of a random split, which leaks
-	Ours      score.Figure // G-mean, to compare with the baselines
 	Baselines []BaselineFigure
+
+	NotCompared string // why there are no baselines, if that is known
 }
 
-// BaselineFigure is what another method reaches on the same folds.
+// BaselineFigure is what another method reaches on the same windows and folds.
 type BaselineFigure struct {
 	Method string
 	GMean  score.Figure
@@ -355,7 +356,7 @@ func (e *Evidence) leastSureTool() Reason {
 	if name == "" {
 		return Reason{}
 	}
-	r.Because = fmt.Sprintf("on %s, the least sure tool, %.0f %% of the verdicts are right", name, 100*least)
+	r.Because = fmt.Sprintf("on tool %s, the least sure one, %.0f %% of the verdicts are right", name, 100*least)
 	if least < leastSure {
 		r.Level, r.Do = Shadow, fmt.Sprintf("look at the life of %s on the card, at its labels and at its recordings: if it is like those to come, record more such tools", name)
 	}
@@ -366,17 +367,20 @@ func (e *Evidence) baselines() Reason {
 	r := Reason{About: "other methods", Level: SwitchOn}
 	if len(e.Baselines) == 0 {
 		r.Because = "it is not compared with a linear model and a forest on the same folds"
+		if e.NotCompared != "" {
+			r.Because += ": " + e.NotCompared
+		}
 		return r
 	}
 	best, words := e.Baselines[0], make([]string, len(e.Baselines))
 	for i, b := range e.Baselines {
-		words[i] = b.Method + " " + Figure(b.GMean)
+		words[i] = b.Method + " is " + Figure(b.GMean)
 		if b.GMean != b.GMean || b.GMean > best.GMean {
 			best = b
 		}
 	}
-	r.Level = atMost(float64(best.GMean)-float64(e.Ours), someBetter, mostBetter)
-	r.Because = fmt.Sprintf("on the same folds the G-mean is %s; %s", Figure(e.Ours), Listed(words))
+	r.Level = atMost(float64(best.GMean)-float64(e.GMean), someBetter, mostBetter)
+	r.Because = fmt.Sprintf("on the same folds the G-mean of %s; this model's is %s", Listed(words), Figure(e.GMean))
 	if r.Level == SwitchOn {
 		return r
 	}

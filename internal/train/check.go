@@ -17,8 +17,9 @@ func LoadConfig(path string) (Config, error) {
 	if err := config.Load(path, &c); err != nil {
 		return Config{}, err
 	}
+	lines := config.Lines(path)
+	_, c.Window.Said = lines["window.length"]
 	if len(c.Label.Classes) > 0 { // the default rule is one of two
-		lines := config.Lines(path)
 		if _, named := lines["label.vb_max_um"]; !named {
 			c.Label.VBMaxUM = 0
 		}

@@ -60,6 +60,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 type Window struct {
 	Length time.Duration `yaml:"length"`
 	Hop    time.Duration `yaml:"hop"`
+	Said   bool          `yaml:"-"` // the file says the length: for rows of a table it is known then
 }
 
 // MarshalJSON writes durations as train.yaml has them.

@@ -1,7 +1,11 @@
 package train
 
 import (
+	"slices"
+	"time"
+
 	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -48,4 +52,43 @@ func decisionsOf(c *classify.Classifier, posterior []float64) []int {
 		d[i] = c.Decide(posterior[k*i : k*(i+1)])
 	}
 	return d
+}
+
+// decide gives the report its verdict on the model.
+func (j *Job) decide(rows rowTable, r *card.Report) {
+	limit, _ := j.Config.Label.Limit()
+	lives := card.LivesOf(rows.group, rows.Class, r.Held.Score, r.Held.Unknown, rows.wearUM())
+	r.Decide(lives, alarm.Default, j.timing(rows), limit)
+}
+
+// timing returns how long windows are. Of a table without times that is not known unless
+// the configuration says so.
+func (j *Job) timing(rows rowTable) card.Timing {
+	if j.Config.Window.Said || !slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Table != nil || in.Scan != nil }) {
+		return card.Timing{Length: j.Config.Window.Length, Step: j.Config.Window.Hop}
+	}
+	return card.Timing{Length: rows.hop()}
+}
+
+// hop returns the median of the times from the start of a row to the next one's of the same
+// tool; 0 if rows have no times, or these do not rise.
+func (t rowTable) hop() time.Duration {
+	last := make(map[string]time.Time)
+	var hops []time.Duration
+	for i, at := range t.Start {
+		before, known := last[t.group[i]]
+		last[t.group[i]] = at
+		if !known {
+			continue
+		}
+		if at.IsZero() || !at.After(before) {
+			return 0
+		}
+		hops = append(hops, at.Sub(before))
+	}
+	if len(hops) == 0 {
+		return 0
+	}
+	slices.Sort(hops)
+	return hops[(len(hops)-1)/2]
 }

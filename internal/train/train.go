@@ -135,6 +135,7 @@ func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *c
 	if m.Reference.Mode != model.ReferenceOff {
 		m.Drift = fitDrift(rows.starts, counted(r.Fit.Weights, len(rows.Columns), rows.exclude))
 	}
+	j.decide(*rows, r)
 	m.Scores, err = json.Marshal(r.Headline())
 	return err
 }
