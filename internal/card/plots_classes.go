@@ -58,7 +58,7 @@ func (h HeldOut) ofClasses(names []string) []drawing {
 		return nil
 	}
 	return []drawing{
-		{"roc.svg", "ROC curves", roc.SVG()}, {"precision-recall.svg", "Precision and recall", pr.SVG()}, {"calibration.svg", "Calibration", calibration.SVG()},
+		{"roc", roc.SVG()}, {"precision-recall", pr.SVG()}, {"calibration", calibration.SVG()},
 	}
 }
 

@@ -1,16 +1,20 @@
 // Package card presents what is known of a trained model: the report of its training, the
 // model card with its plots, the evaluation on other data, and the choice of its costs, as
-// Markdown, as text for a terminal and as JSON.
+// HTML, as text for a terminal and as JSON; and the verdict whether to switch the model on.
 //
 // Package train fills the values in. The JSON of a [Report] and of an [Evaluation] is part of
 // the contract with other programs.
 package card
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -195,24 +199,47 @@ func (r *Report) summaryOfClasses() string {
 
 func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Warnings) }
 
-// Save writes base.json, base.md and the folder base with the plots of the
-// latter.
+// Save writes base.html, the model card for people, and base.json, the report for programs. It
+// removes the card that v0.1.0 wrote under the same name, as Markdown with
+// a folder of plots, which would be another model's.
 func (r *Report) Save(base string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	page, err := r.HTML()
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	if err := atomicfile.Write(base+".json", append(text, '\n')); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	ds := r.drawings()
-	if err := saveDrawings(base, ds); err != nil {
+	if err := atomicfile.Write(base+".html", page); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := atomicfile.Write(base+".md", []byte(r.card(filepath.Base(base), ds))); err != nil {
+	if err := removeMarkdown(base); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
+}
+
+// removeMarkdown removes base.md and the plots in the folder base, if v0.1.0
+// wrote them. Other files stay, and so does a folder that has some.
+func removeMarkdown(base string) error {
+	text, err := os.ReadFile(base + ".md")
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.HasPrefix(text, []byte("# Model card: ")) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"roc", "precision-recall", "calibration", "costs", "fine-tuning", "pre-training", "tools", "lives", "stability", "wear"} {
+		if err := os.Remove(filepath.Join(base, name+".svg")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	_ = os.Remove(base) // unless something is in it
+	return os.Remove(base + ".md")
 }
 
 const transductiveSplit = ", transductive: networks have learnt from windows without a label of the tools held out"

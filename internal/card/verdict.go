@@ -413,13 +413,14 @@ func rateWords(r float64) string {
 	return fmt.Sprintf("%.2g", r)
 }
 
+var verdictMarks = [...]string{NotYet: "✗", Shadow: "~", SwitchOn: "+"}
+
 // Text returns the verdict for a terminal.
 func (v *Verdict) Text() string {
 	var b strings.Builder
 	b.WriteString(v.Level.String() + ": " + v.Level.Meaning() + "\n")
-	mark := [...]string{NotYet: "✗", Shadow: "~", SwitchOn: "+"}
 	for _, r := range v.Reasons {
-		fmt.Fprintf(&b, "  %s %s\n", mark[r.Level], r.Because)
+		fmt.Fprintf(&b, "  %s %s\n", verdictMarks[r.Level], r.Because)
 		if r.Do != "" {
 			fmt.Fprintf(&b, "      do: %s\n", r.Do)
 		}

@@ -188,7 +188,7 @@ func TestTwoNamedClassesAreTheTwo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return b, append(append(text, m.Scores...), golden...), r.Markdown("x") + r.Summary(), log.String()
+		return b, append(append(text, m.Scores...), golden...), cardText(t, r) + r.Summary(), log.String()
 	}
 	old := wear.DefaultRule()
 	b, text, people, log := result(old)
