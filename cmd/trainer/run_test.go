@@ -109,7 +109,11 @@ func TestFitAndInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.HasPrefix(out, "Switch on in shadow: ") {
+		t.Errorf("fit does not begin with its verdict:\n%s", out)
+	}
 	for _, want := range []string{
+		" worn tools got an alarm, with ", " in a shift of 8 h\n      do: run in shadow for 24 more hours of healthy cutting without a false alarm",
 		"120 windows cut, 104 used, 16 make the references", "G-mean  recall", "tools held out", "random (leaky)",
 		"\ntools held out, with 95 % intervals: G-mean ", " over 4 tools\n", " features follow the life of every tool: ",
 		"model   out.flank (" + m.ID() + ")\n", "card    out.report.html\nreport  out.report.json\n",
@@ -145,7 +149,7 @@ func TestFitAndInspect(t *testing.T) {
 	for _, want := range []string{
 		m.ID() + ": 2 channels, windows of 1s", "layout      bench, fingerprint " + m.Layout.Fingerprint(),
 		"label       faulty if maximum flank wear ≥ 300 µm", "trained on  tools, 120 windows, SHA-256 ",
-		"scores      G-mean ", "            of 104 windows, 32 faulty; split: leave-one-out by tool, 4 folds\n", " over 4 tools, precision ", "checks      checksum and 12 golden vectors hold\n",
+		"\nverdict     Switch on in shadow: ", "scores      G-mean ", "            of 104 windows, 32 faulty; split: leave-one-out by tool, 4 folds\n", " over 4 tools, precision ", "checks      checksum and 12 golden vectors hold\n",
 		"\nunknown     healthy ", "\nwear        of tools held out: off by ", "\ndrift       against the references of 4 tools\n",
 	} {
 		if !strings.Contains(out, want) {

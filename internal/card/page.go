@@ -282,7 +282,7 @@ func (r *Report) alarmTable(p *page) {
 	}
 	p.text("What an alarm at %d of %d windows with a score of %v or more would have done. Windows are counted from 1 among those that are judged. "+
 		"A false alarm comes in a window that is healthy by its label, with less than %.0f %% of the limit as measured wear.", a.K, a.N, a.Threshold, 100*InTime)
-	t := p.table("tool", "windows", "unknown", "right", "worn from", "first alarm", "wear then, µm", "", "false alarms")
+	t := p.table("tool", "windows", "unknown", "right", "worn from", "first alarm", "wear then, µm", "alarm came", "false alarms")
 	or := func(n int) string {
 		if n == 0 {
 			return "–"

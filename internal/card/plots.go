@@ -203,9 +203,9 @@ func (h HeldOut) calibration(positive []bool) report.Plot {
 		x, y, counts = append(x, b.Predicted), append(y, b.Observed), append(counts, fmt.Sprint(b.Rows))
 	}
 	return report.Plot{
-		Title:       fmt.Sprintf("Calibration, expected error %.3f; windows at each dot", score.CalibrationError(bins)),
+		Title:       fmt.Sprintf("Calibration, expected error %.3f", score.CalibrationError(bins)),
 		Description: "Share of windows that are faulty over the mean P(faulty) that the network gives them, in ten bins. At each dot the number of its windows.",
-		X:           report.Axis{Label: "P(faulty) before costs, mean of a bin", High: 1}, Y: report.Axis{Label: "share that is faulty", High: 1},
+		X:           report.Axis{Label: "P(faulty) before costs, mean of a bin; at each dot its windows", High: 1}, Y: report.Axis{Label: "share that is faulty", High: 1},
 		Series: []report.Series{
 			{Name: "calibrated", X: []float64{0, 1}, Y: []float64{0, 1}, Color: report.Grey, Width: 1, Dashed: true},
 			{X: x, Y: y, Color: report.Blue, Dots: true, Notes: counts},

@@ -106,7 +106,7 @@ func (r *Report) SetRandom(v *classify.Validation) {
 func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float64) {
 	undefined := score.Figure(math.NaN())
 	e := Evidence{Held: r.Pooled != nil, Alarms: Replay(lives, s, t, limitUM), GMean: undefined, Random: undefined}
-	if r.Pooled != nil {
+	if r.Alarms = nil; r.Pooled != nil {
 		r.Alarms = &e.Alarms
 		e.GMean = AgainstHealthy(r.Pooled.Confusion).GMean
 	}

@@ -124,7 +124,7 @@ func (e *Evidence) held() Reason {
 		r.Do = "evaluate it on recordings of other tools"
 	case !e.Held:
 		r.Because = "no tool could be held out, so nothing is known of a tool that the model has not seen"
-		r.Do = "label two more worn tools, and train with evaluate.by_tool other than off"
+		r.Do = "label more worn tools, and leave evaluate.by_tool at leave-one-out"
 	default:
 		r.Level = SwitchOn
 	}
@@ -426,6 +426,14 @@ func (v *Verdict) Text() string {
 		}
 	}
 	return b.String()
+}
+
+// Short returns the verdict and its worst reason on one line.
+func (v *Verdict) Short() string {
+	if len(v.Reasons) == 0 || v.Level == SwitchOn {
+		return v.Level.String()
+	}
+	return v.Level.String() + ": " + v.Reasons[0].Because
 }
 
 // Meaning says what to do at this level.
