@@ -31,7 +31,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer fit --table features.parquet --model features.flank
   trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --from 2026-11-02T06:00:00Z --model drill.flank
   trainer inspect turning.flank
-  trainer evaluate --model turning.flank --config examples/turning/train.yaml --data new-tools.csv
+  trainer evaluate --model turning.flank --data new-tools.csv
   trainer costs --model turning.flank
   trainer export onnx turning.flank
   trainer study --data my.csv --label faulty --group tool
@@ -61,6 +61,17 @@ type dataFlags struct {
 
 func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, error) {
 	return f.Load("--config", f.Config, m, log)
+}
+
+// examFlags name the data that a model is examined on.
+type examFlags struct {
+	Config string `placeholder:"FILE" help:"Training configuration. It is not needed: the model knows its layout, windows, features and the rule of its labels. If it is given, its layout says where channels are in the recordings, and its wear file has the labels."`
+	dataset.Flags
+	dataset.ModelFlags
+}
+
+func (f examFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, error) {
+	return f.LoadFor(m, "--config", f.Config, f.ModelFlags, log)
 }
 
 type fitCommand struct {
@@ -108,7 +119,7 @@ func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	job.Config, job.Layout, job.Inputs, job.Wear = d.Config, d.Layout, d.Inputs, d.Wear
+	job.Config, job.Layout, job.Columns, job.Inputs, job.Wear = d.Config, d.Layout, d.Columns, d.Inputs, d.Wear
 	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
 	for _, path := range []string{f.Model, base + ".report.html", base + ".report.json"} {
 		if err := train.RemoveUnfinished(path); err != nil {

@@ -46,6 +46,12 @@ type ToolAlarm struct {
 	// False counts alarms that were raised by windows that are healthy by their label, with
 	// less measured wear than InTime of the limit. Someone acknowledges each alarm at once.
 	False int `json:"false_alarms"`
+
+	// Unjudged are windows that are faulty by their label and were not judged; Why says
+	// what became of them. If no other window is faulty, the tool gets worn after its last
+	// judged window.
+	Unjudged int    `json:"faulty_not_judged,omitempty"`
+	Why      string `json:"why_not_judged,omitempty"`
 }
 
 // Life is what an alarm sees of a tool: its judged windows in the order of cutting. All
@@ -56,6 +62,9 @@ type Life struct {
 	Faulty  []bool    // by its label
 	Unknown []bool    // the verdict is unknown: neither for nor against an alarm
 	WearUM  []float64 // as measured; NaN where it was not
+
+	Unjudged int    // windows, none of the above, that are faulty by their label and were not judged
+	Why      string // what became of these, in words
 }
 
 // LivesOf sorts windows, given in the order of cutting, into lives. Unknown and wearUM may be nil:
@@ -134,7 +143,7 @@ func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) ToolAlarm {
 	if err != nil {
 		panic("card: " + err.Error())
 	}
-	out := ToolAlarm{Tool: l.Tool, Judged: len(l.Score), WearUM: score.Figure(math.NaN())}
+	out := ToolAlarm{Tool: l.Tool, Judged: len(l.Score), WearUM: score.Figure(math.NaN()), Unjudged: l.Unjudged, Why: l.Why}
 	var at time.Time
 	for i, v := range l.Score {
 		switch {
@@ -164,6 +173,9 @@ func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) ToolAlarm {
 		if !l.Faulty[i] && !(limitUM > 0 && l.WearUM[i] >= InTime*limitUM) {
 			out.False++
 		}
+	}
+	if out.Worn == 0 && l.Unjudged > 0 {
+		out.Worn = len(l.Score) + 1
 	}
 	return out
 }

@@ -172,7 +172,7 @@ func (r *Report) notes() string {
 
 // summaryOfClasses is the scores of a Summary, of more than two classes.
 func (r *Report) summaryOfClasses() string {
-	t := newScoreTable(r.Classes)
+	t := newScoreTable(r.Classes, false)
 	if r.Pooled != nil {
 		t.line("tools held out", r.Pooled)
 	}

@@ -207,13 +207,19 @@ func (d *UnknownReport) Words() string {
 	return fmt.Sprintf("unknown: %s of windows, %s%s", strings.Join(parts, ", "), d.rates(), d.bothWays())
 }
 
-// bothWays says how good decisions are without and with the windows that are unknown;
-// nothing if that was not measured.
+// bothWays says how good decisions are with unknown windows counted as wrong, without
+// them, and had none been unknown; nothing if that was not measured.
 func (d *UnknownReport) bothWays() string {
 	if d.Judged == nil || d.Decided == nil {
 		return ""
 	}
-	return fmt.Sprintf("; recall %s and specificity %s of the windows that are left, %s and %s had none been unknown",
+	unknown := make([]int, len(d.Judged.Confusion))
+	for class := range unknown {
+		unknown[class] = d.Decided.Confusion.RowsOf(class) - d.Judged.Confusion.RowsOf(class)
+	}
+	wrong := d.Judged.Confusion.CountingUnknown(unknown)
+	return fmt.Sprintf("; recall %s and specificity %s with unknown windows counted as wrong, %s and %s of the windows that are left, %s and %s had none been unknown",
+		Figure(wrong.Recall), Figure(wrong.Specificity),
 		Figure(d.Judged.Recall), Figure(d.Judged.Specificity), Figure(d.Decided.Recall), Figure(d.Decided.Specificity))
 }
 

@@ -105,7 +105,7 @@ func TestThreeClasses(t *testing.T) {
 	if a := e.Alarms; a.Worn != 5 || a.Caught < 4 || !(e.Pooled.GMean > 0.8) || e.Faulty == nil || len(e.Posterior) != 3*e.Unknown.Decided.Rows || e.Pooled.Rows != e.Unknown.Judged.Rows {
 		t.Errorf("alarms %+v, G-mean %v", a, e.Pooled.GMean)
 	}
-	for _, want := range []string{"\ndecided          healthy    worn  broken\n  healthy", "faulty   any class but healthy: recall ", " of broken against the rest\n", "G-mean healthy    worn  broken  accuracy", "alarms   at 3 of 5 windows: "} {
+	for _, want := range []string{"\ndecided          healthy    worn  broken unknown\n  healthy", "faulty   any class but healthy: recall ", " of broken against the rest\n", "G-mean healthy    worn  broken  accuracy", "alarms   at 3 of 5 windows: "} {
 		if !strings.Contains(e.Text(), want) {
 			t.Errorf("no %q in\n%s", want, e.Text())
 		}

@@ -1,10 +1,13 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -13,6 +16,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // Exam is the examination of a model on labelled recordings or tables.
@@ -22,7 +27,8 @@ type Exam struct {
 	Wear    []wear.Measurement // nil: labels are in the recordings
 	Join    wear.Mode
 	Alarm   alarm.Settings
-	Workers int // 0: one for each CPU; never changes a result
+	Window  window.Spec // how long rows of tables last; a length of 0: it is not said
+	Workers int         // 0: one for each CPU; never changes a result
 
 	// Progress, if not nil, is called with how far the reading is.
 	Progress func(phase string, done, total int)
@@ -42,9 +48,11 @@ func (e Exam) Run(ctx context.Context) (*card.Evaluation, error) {
 // examined is an evaluation with what was decided of each judged window.
 type examined struct {
 	*card.Evaluation
-	unknown []bool // its verdict is unknown
-	score   []float64
-	group   []string // its tool
+	judged   card.Judged
+	score    []float64
+	time     WindowTime
+	unjudged []Unjudged
+	trained  []string // names of the data that the model was trained on, by their checksums
 }
 
 func (e Exam) judge(ctx context.Context) (*examined, error) {
@@ -68,7 +76,8 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 		counts.Windows += len(os)
 		r.Data = append(r.Data, model.DataSet{Name: e.Inputs[i].Name, SHA256: e.Inputs[i].SHA256, Windows: len(os)})
 	}
-	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join}, Wear: e.Wear, Inputs: e.Inputs}
+	finder := newFinder(m)
+	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join}, Wear: e.Wear, Inputs: e.Inputs, watch: finder.add}
 	join, err := j.join(found)
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
@@ -80,11 +89,15 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Windows, r.Balance, r.Class = counts, rows.balance(), rows.Class
+	r.Windows, r.Balance, r.unjudged = counts, rows.balance(), rows.unjudged
+	r.time = e.windowTime(medianHop(found))
+	r.Time, r.NoHours = r.time.Words, r.time.Unknown
 	r.judge(m, rows)
-	limit, _ := RuleOf(m).Limit()
-	r.Alarms = card.Replay(card.LivesOf(rows.group, rows.Class, r.score, r.unknown, rows.wearUM()), e.Alarm, card.Timing{Length: m.Window.Length, Step: m.Window.Hop}, limit)
+	r.scoreWear(m, rows)
+	r.alarms(e.Alarm, m, rows)
+	r.recognise(m, rows, finder)
 	r.warn(m, rows)
+	r.verdict()
 	for _, w := range r.Warnings {
 		e.Log.Warn().Msg(w)
 	}
@@ -98,53 +111,97 @@ func (r *examined) judge(m *model.Model, rows rowTable) {
 	k := m.Classifier.Classes()
 	judge := m.NewJudge()
 	x := rows.inMemory()
-	decisions := make([]int, x.Rows)
+	r.judged = card.Judged{Tool: rows.group, Class: rows.Class, Classes: k}
 	r.Unknown = &card.UnknownReport{Split: "the windows evaluated"}
 	r.Unknown.SetPromises(m, rows.classes)
 	counter := card.NewUnknownCounter(r.Unknown, rows.classes)
 	for i := range x.Rows {
 		v := judge.Decide(x.Row(i), rows.before(i), rows.reference(i))
-		decisions[i] = v.Decided
+		r.judged.Decided = append(r.judged.Decided, v.Decided)
 		r.score = append(r.score, v.Score)
-		r.Posterior = append(r.Posterior, v.Posterior...)
-		counter.Add(m, rows.group[i], rows.Class[i], decisions[i], v.Posterior, v.Novelty)
-		r.unknown = append(r.unknown, v.Outcome == model.Unknown)
+		r.judged.Posterior = append(r.judged.Posterior, v.Posterior...)
+		counter.Add(m, rows.group[i], rows.Class[i], v.Decided, v.Posterior, v.Novelty)
+		r.judged.Unknown = append(r.judged.Unknown, v.Outcome == model.Unknown)
 	}
 	counter.Finish()
 	if m.Conformal == nil && m.Novelty == nil {
 		r.Unknown = nil
 	}
-	_, r.Wear = card.Notes(m)
-	r.Pooled = r.assess(decisions, k, func(int) bool { return true })
+	r.Class, r.Posterior = rows.Class, r.judged.Posterior
+	r.Tools = slices.SortedFunc(slices.Values(rows.tools()), card.CompareNames)
 	if several(rows.classes) {
-		r.Classes, r.Faulty = rows.classes, card.AgainstHealthy(r.Pooled.Confusion)
+		r.Classes = rows.classes
 	}
-	faulty := card.FaultyOf(r.Posterior, k)
-	r.AveragePrecision = score.Figure(score.AveragePrecision(faulty, card.Positives(rows.Class)))
-	r.CalibrationError = score.Figure(score.CalibrationError(score.Reliability(faulty, card.Positives(rows.Class), 10)))
-	r.Groups = make(map[string]score.Summary)
-	r.group = rows.group
-	for _, tool := range rows.tools() {
-		r.Tools = append(r.Tools, tool)
-		r.Groups[tool] = r.assess(decisions, k, func(i int) bool { return rows.group[i] == tool })
-	}
-	by := card.Confusions(r.Tools, r.Groups)
-	r.Interval = card.IntervalOf(by)
-	if several(rows.classes) {
-		r.FaultyInterval = card.IntervalOf(card.TwoClasses(by))
-	}
+	r.WindowScores, r.CountingUnknown = r.judged.Scores(r.Tools, false), r.judged.Scores(r.Tools, true)
 }
 
-// assess scores the windows of some that are healthy or faulty.
-func (r *examined) assess(decisions []int, k int, of func(i int) bool) score.Summary {
-	var y, d []int
-	var p []float64
-	for i, decision := range decisions {
-		if of(i) && !r.unknown[i] {
-			y, d, p = append(y, r.Class[i]), append(d, decision), append(p, r.Posterior[k*i:k*i+k]...)
+// scoreWear compares the wear that the model estimates with the wear that was measured on
+// these windows.
+func (r *examined) scoreWear(m *model.Model, rows rowTable) {
+	if m.Wear == nil {
+		return
+	}
+	s := trend.Assess(m.Wear, rows.wearRows(m.Reference.Mode != model.ReferenceOff))
+	if s.Rows == 0 {
+		r.Wear = "is estimated, but not scored: no wear was measured in these data"
+		return
+	}
+	s.Tools = slices.DeleteFunc(s.Tools, func(t trend.ToolScore) bool { return t.Rows == 0 })
+	slices.SortFunc(s.Tools, func(a, b trend.ToolScore) int { return card.CompareNames(a.Tool, b.Tool) })
+	r.WearScore = s
+	if s.Known == 0 {
+		r.Wear = fmt.Sprintf("the estimate is unknown in all of the %d windows whose wear was measured", s.Rows)
+		return
+	}
+	r.Wear = fmt.Sprintf("in these data off by %.1f µm on average, %.0f %% intervals hold %.1f %%, %.1f %% of %d windows unknown",
+		s.MAEUM, 100*trend.Coverage, 100*s.Coverage, 100*(1-float64(s.Known)/float64(s.Rows)), s.Rows)
+}
+
+// alarms replays every tool's life through an alarm. Tools that get worn where no window
+// is judged are among them.
+func (r *examined) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
+	lives := card.LivesOf(rows.group, rows.Class, r.score, r.judged.Unknown, rows.wearUM())
+	for _, u := range r.unjudged {
+		i := slices.IndexFunc(lives, func(l card.Life) bool { return l.Tool == u.Tool })
+		if i < 0 {
+			i, lives = len(lives), append(lives, card.Life{Tool: u.Tool})
+		}
+		lives[i].Unjudged, lives[i].Why = u.Windows(), u.Words()
+	}
+	slices.SortStableFunc(lives, func(a, b card.Life) int { return card.CompareNames(a.Tool, b.Tool) })
+	limit, _ := RuleOf(m).Limit()
+	timing := card.Timing{Length: r.time.Length, Step: r.time.Step()}
+	if r.time.Unknown != "" {
+		timing = card.Timing{}
+	}
+	r.Alarms = card.Replay(lives, s, timing, limit)
+}
+
+// recognise finds the tools that the model was trained on.
+func (r *examined) recognise(m *model.Model, rows rowTable, finder *finder) {
+	r.Seen = finder.seen()
+	for _, s := range seenGolden(m, rows) {
+		if !slices.ContainsFunc(r.Seen, func(t SeenTool) bool { return t.Tool == s.Tool }) {
+			r.Seen = append(r.Seen, s)
 		}
 	}
-	return score.Assess(y, d, p, k)
+	slices.SortStableFunc(r.Seen, func(a, b SeenTool) int { return card.CompareNames(a.Tool, b.Tool) })
+}
+
+// verdict says whether to switch the model on.
+func (r *examined) verdict() {
+	all := cmp.Or(r.CountingUnknown.Faulty, &r.CountingUnknown.Pooled)
+	r.Verdict = card.VerdictOf(card.Evidence{
+		Held: true, Seen: r.seenData(), Alarms: r.Alarms, GMean: all.GMean, Random: score.Figure(math.NaN()), Ours: all.GMean,
+	})
+}
+
+// seenData names what of the data the model was trained on; nothing if nothing is known.
+func (r *examined) seenData() string {
+	if len(r.trained) > 0 {
+		return card.Listed(r.trained)
+	}
+	return seenTools(r.Seen)
 }
 
 // tools returns the groups in the order in which they first appear.
@@ -164,8 +221,15 @@ func (t rowTable) tools() []string {
 func (r *examined) warn(m *model.Model, rows rowTable) {
 	for _, d := range r.Data {
 		if _, known := trainedOn(m, d.SHA256); known {
+			r.trained = append(r.trained, d.Name)
 			r.Warnings = append(r.Warnings, fmt.Sprintf("the model was trained on %s: the figures say how well it remembers, and nothing of a new tool", d.Name))
 		}
+	}
+	if len(r.Seen) > 0 && len(r.trained) < len(r.Data) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the model was trained on these tools, under these names or others: %s: their figures say how well it remembers, and nothing of a new tool; evaluate it on tools that it has not seen", seenTools(r.Seen)))
+	}
+	if r.NoHours != "" {
+		r.Warnings = append(r.Warnings, "it is not known how long a window lasts, so that there are no hours and no false alarms an hour: "+r.NoHours)
 	}
 	if several(rows.classes) {
 		for k, name := range rows.classes {

@@ -33,6 +33,8 @@ type labeller struct {
 	clock    clock
 	taken    []takenReference
 	taking   map[string]int // by group: the one of taken that learns, or learnt last
+	unjudged map[string]*Unjudged
+	watch    func(group string, features []float32) // of each window that is judged, before the reference; may be nil
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.Tally, severalMachines bool) *labeller {
@@ -40,7 +42,7 @@ func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.T
 		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
 		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
-		settled: make(map[string]bool), taking: make(map[string]int),
+		settled: make(map[string]bool), taking: make(map[string]int), unjudged: make(map[string]*Unjudged),
 	}
 }
 
@@ -82,6 +84,11 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	if ref.Center() != nil && !l.settled[name] {
 		l.settled[name] = true
 		l.starts = append(l.starts, slices.Clone(ref.Center()))
+	}
+	if row == nil {
+		l.passOver(name, o, v.Outcome)
+	} else if l.watch != nil {
+		l.watch(name, l.judge.Cutting())
 	}
 	switch v.Outcome {
 	case model.NotCutting:

@@ -26,6 +26,10 @@ type rowTable struct {
 	// make a reference. It has no rows if the features are not in memory.
 	wear *trend.Rows
 
+	// unjudged are the tools with windows that are faulty by their label and were not
+	// judged.
+	unjudged []Unjudged
+
 	// starts are the references of the tools, in the order in which they were settled.
 	starts [][]float32
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -25,6 +26,7 @@ import (
 type Job struct {
 	Config  Config
 	Layout  *signal.Layout
+	Columns signal.Recording // how recordings are read, for the model to carry
 	Inputs  []Input
 	Wear    []wear.Measurement // nil: labels are in the recordings
 	Program string             // name and version, for the provenance
@@ -43,6 +45,9 @@ type Job struct {
 	Progress func(phase string, done, total int)
 
 	Log zerolog.Logger
+
+	watch func(group string, features []float32) // see labeller
+	hop   time.Duration                          // of the windows, see medianHop
 }
 
 // Errors that callers test for.
@@ -194,17 +199,21 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if err != nil {
 		return fail(err)
 	}
+	sample := newSampler()
+	j.watch = sample.add
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
 		t, counts, err := j.rowsOnDisk(ctx, m)
 		if err == nil {
 			t.exclude, err = excluded(t.Columns, j.Config.Exclude)
 		}
+		m.Provenance.Sketch = sample.sketch()
 		return t, m, counts, err
 	}
 	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return fail(err)
 	}
+	j.hop = medianHop(found)
 	counts := card.Tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
@@ -230,6 +239,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 			return fail(err)
 		}
 	}
+	m.Provenance.Sketch = sample.sketch()
 	return t, m, counts, err
 }
 
@@ -237,7 +247,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 func (j *Job) blank() (*model.Model, error) {
 	c := &j.Config
 	m := &model.Model{
-		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
+		Layout: j.Layout, Recording: j.Columns, Window: c.spec(), Features: c.Features, Reference: c.Reference,
 		Usual: make([]signal.Quality, len(j.Layout.Channels())),
 		Label: labelRule(c.Label),
 	}
@@ -258,6 +268,7 @@ func (j *Job) blank() (*model.Model, error) {
 // provenance notes where the model comes from, but for the data.
 func (j *Job) provenance(m *model.Model) (err error) {
 	m.Provenance.Program, m.Provenance.Seed = j.Program, j.Config.Seed
+	m.Provenance.LengthKnown = j.Config.Window.Said || !tables(j.Inputs)
 	if m.Provenance.Config, err = json.Marshal(&j.Config); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
@@ -325,6 +336,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
 	}
 	l := newLabeller(&plain, j.Config.Label, join, counts, len(machines) > 1)
+	l.watch = j.watch
 	l.least = make(map[string]lowest)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
 	t.rel = &relative{relations: l.judge.Relations(), least: l.least, modes: modesOf(l.judge.Relations(), m.Reference.Mode)}
@@ -336,7 +348,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 				return rowTable{}, err
 			}
 			wear := -1
-			if l.addWear(t.wear, o) {
+			if l.addWear(t.wear, o, m.Classifier != nil) {
 				wear = len(t.wear.Tool) - 1
 			}
 			if ok {
@@ -346,6 +358,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	}
 	t.missing(counts)
 	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
+	t.unjudged = l.passed()
 	t.limitUM, _ = l.rule.Limit()
 	large := 4*(len(t.Data)+len(t.bare.data)) > viewBytes
 	if large {

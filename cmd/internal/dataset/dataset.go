@@ -25,6 +25,7 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // Flags name the data that a command works on.
@@ -37,12 +38,39 @@ type Flags struct {
 	More    []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
 }
 
+// ModelFlags say of the data of an examination what the model does not know.
+type ModelFlags struct {
+	Layout       string        `placeholder:"FILE" help:"Layout file that says where the model's channels are in the recordings, if it is not as in the recordings that the model was trained on."`
+	WindowLength time.Duration `placeholder:"TIME" help:"How long a row of a table lasts, such as 2s, if neither the configuration nor the model says so."`
+}
+
+// Check reports a length that cannot be.
+func (f ModelFlags) Check() error {
+	if f.WindowLength < 0 {
+		return fmt.Errorf("--window-length %v: must be positive, such as 2s", f.WindowLength)
+	}
+	return nil
+}
+
 // Data is what Flags name.
 type Data struct {
-	Config train.Config
-	Layout *signal.Layout
-	Inputs []train.Input
-	Wear   []wear.Measurement // nil: labels are in the recordings
+	Config  train.Config
+	Layout  *signal.Layout
+	Columns signal.Recording // how recordings are read
+	Inputs  []train.Input
+	Wear    []wear.Measurement // nil: labels are in the recordings
+}
+
+// Window returns how long rows of a table last, as the flag or the configuration says; a
+// length of 0 if neither does.
+func (d *Data) Window(f ModelFlags) window.Spec {
+	switch {
+	case f.WindowLength > 0:
+		return window.Spec{Length: f.WindowLength}
+	case d.Config.Window.Said:
+		return window.Spec{Length: d.Config.Window.Length, Hop: d.Config.Window.Hop}
+	}
+	return window.Spec{}
 }
 
 // Named reports whether any data are named.
@@ -52,8 +80,22 @@ func (f Flags) Named() bool {
 
 // Load reads the training configuration and finds the data. A flag names the
 // configuration, which may be empty; errors name the flag. If there is a model, its
-// layout counts, and the layout of the configuration must match it.
+// layout counts, and the layout of the configuration must match it; without a
+// configuration recordings are read as those that the model was trained on.
 func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Data, error) {
+	return f.find(flag, file, "", m, log)
+}
+
+// LoadFor is Load of what m is examined on, with the flags for that.
+func (f Flags) LoadFor(m *model.Model, flag, file string, of ModelFlags, log zerolog.Logger) (*Data, error) {
+	if err := of.Check(); err != nil {
+		return nil, err
+	}
+	return f.find(flag, file, of.Layout, m, log)
+}
+
+// find is Load with a layout file, which may be empty and matches the layout of the model.
+func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logger) (*Data, error) {
 	d := &Data{Config: train.DefaultConfig(), Layout: signal.GunDrill()}
 	if file != "" {
 		var err error
@@ -66,21 +108,17 @@ func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Dat
 	} else {
 		f.Data = append(f.Data, f.More...)
 	}
-	if err := f.check(flag, file); err != nil {
+	if err := f.check(flag, file, m != nil); err != nil {
 		return nil, err
 	}
-	var columns signal.Recording
+	if err := d.findLayout(file, layout, m, len(f.Table) > 0); err != nil {
+		return nil, err
+	}
+	asTrained := m != nil && file == "" && layout == ""
+	if asTrained && f.Wear != "" { // the labels are there, and need no columns
+		d.Columns.VBMean, d.Columns.VBMax, d.Columns.State = "", "", ""
+	}
 	var err error
-	if d.Config.Layout != "" {
-		if d.Layout, columns, err = signal.LoadLayout(config.ResolvePath(file, d.Config.Layout)); err != nil {
-			return nil, err
-		}
-	}
-	if len(f.Table) == 0 && m != nil && file != "" {
-		if err := m.Fits(d.Layout, m.Window); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-	}
 	switch {
 	case len(f.Table) > 0:
 		d.Inputs, err = tables(f.Table, f.Machine, m == nil)
@@ -88,10 +126,15 @@ func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Dat
 		d.Inputs = make([]train.Input, 1)
 		d.Inputs[0], err = f.input(flag, log)
 	default:
-		d.Inputs, err = recordings(f.Data, d.Layout, columns, f.Machine)
+		d.Inputs, err = recordings(f.Data, d.Layout, d.Columns, f.Machine)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if asTrained {
+		for i := range d.Inputs {
+			d.Inputs[i].Open = suggestLayout(d.Inputs[i].Open)
+		}
 	}
 	if len(f.Table) > 0 && d.Config.Layout == "" && m == nil {
 		if d.Layout, err = tableLayout(d.Inputs[0], d.Config.Window.Length); err != nil {
@@ -102,8 +145,53 @@ func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Dat
 	return d, err
 }
 
-// check reports data that are not named, or named in two ways.
-func (f Flags) check(flag, file string) error {
+// findLayout finds the layout, and how recordings are read: from the layout file, from the
+// configuration, or from the model, the first of them that there is.
+func (d *Data) findLayout(file, layout string, m *model.Model, tables bool) (err error) {
+	from := layout
+	switch {
+	case layout != "":
+		d.Layout, d.Columns, err = signal.LoadLayout(layout)
+	case d.Config.Layout != "":
+		from = file
+		d.Layout, d.Columns, err = signal.LoadLayout(config.ResolvePath(file, d.Config.Layout))
+	case m != nil && file == "":
+		d.Layout, d.Columns = m.Layout, m.Recording
+		d.Config.Join = train.JoinOf(m)
+		return nil
+	default:
+		from = file
+	}
+	if err != nil || m == nil || tables {
+		return err
+	}
+	if file == "" {
+		d.Config.Join = train.JoinOf(m)
+	}
+	if err := m.Fits(d.Layout, m.Window); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	return nil
+}
+
+// suggestLayout adds to an error of opening a recording that is read as those that the model
+// was trained on what to do if it is different.
+func suggestLayout(open func() (source.Source, error)) func() (source.Source, error) {
+	if open == nil {
+		return nil
+	}
+	return func() (source.Source, error) {
+		src, err := open()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w; it is read as the recordings that the model was trained on: if its columns or format are different, say so in a layout file and name it with --layout", err)
+		}
+		return src, err
+	}
+}
+
+// check reports data that are not named, or named in two ways. With a model recordings need
+// no configuration.
+func (f Flags) check(flag, file string, model bool) error {
 	switch {
 	case f.Kafka.named() && len(f.Data)+len(f.Table) > 0:
 		return errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
@@ -114,7 +202,7 @@ func (f Flags) check(flag, file string) error {
 		return errors.New("--data and --table: learn from recordings or from tables, not from both at once")
 	case len(f.Data)+len(f.Table) == 0:
 		return errors.New("no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)")
-	case len(f.Data) > 0 && file == "":
+	case len(f.Data) > 0 && file == "" && !model:
 		return fmt.Errorf("%s is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one", flag)
 	}
 	return nil
