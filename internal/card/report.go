@@ -105,10 +105,13 @@ func (r *Report) SetRandom(v *classify.Validation) {
 // their alarm has the given settings.
 func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float64) {
 	undefined := score.Figure(math.NaN())
-	e := Evidence{Held: r.Pooled != nil, Alarms: Replay(lives, s, t, limitUM), GMean: undefined, Random: undefined}
+	e := Evidence{Held: r.Pooled != nil, Alarms: Replay(lives, s, t, limitUM), GMean: undefined, Ours: undefined, Random: undefined}
 	if r.Alarms = nil; r.Pooled != nil {
 		r.Alarms = &e.Alarms
-		e.GMean = AgainstHealthy(r.Pooled.Confusion).GMean
+		e.Ours = AgainstHealthy(r.Pooled.Confusion).GMean
+		if e.GMean = e.Ours; r.Unknown != nil && r.Unknown.Judged != nil {
+			e.GMean = r.Unknown.countedWrong().GMean
+		}
 	}
 	if r.Random != nil {
 		e.Random = AgainstHealthy(r.Random.Confusion).GMean

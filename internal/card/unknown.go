@@ -213,14 +213,19 @@ func (d *UnknownReport) bothWays() string {
 	if d.Judged == nil || d.Decided == nil {
 		return ""
 	}
+	wrong := d.countedWrong()
+	return fmt.Sprintf("; recall %s and specificity %s with unknown windows counted as wrong, %s and %s of the windows that are left, %s and %s had none been unknown",
+		Figure(wrong.Recall), Figure(wrong.Specificity),
+		Figure(d.Judged.Recall), Figure(d.Judged.Specificity), Figure(d.Decided.Recall), Figure(d.Decided.Specificity))
+}
+
+// countedWrong returns the scores of all windows, unknown ones counted as wrong.
+func (d *UnknownReport) countedWrong() score.Summary {
 	unknown := make([]int, len(d.Judged.Confusion))
 	for class := range unknown {
 		unknown[class] = d.Decided.Confusion.RowsOf(class) - d.Judged.Confusion.RowsOf(class)
 	}
-	wrong := d.Judged.Confusion.CountingUnknown(unknown)
-	return fmt.Sprintf("; recall %s and specificity %s with unknown windows counted as wrong, %s and %s of the windows that are left, %s and %s had none been unknown",
-		Figure(wrong.Recall), Figure(wrong.Specificity),
-		Figure(d.Judged.Recall), Figure(d.Judged.Specificity), Figure(d.Decided.Recall), Figure(d.Decided.Specificity))
+	return d.Judged.Confusion.CountingUnknown(unknown)
 }
 
 // byTool says what coverage is by tool; nothing if that was not measured.
@@ -311,9 +316,15 @@ func (d *UnknownReport) writeTo(p *page) {
 	}
 	p.text("Measured on %s:", d.Split)
 	d.table(p)
-	p.text("Of the windows that are left recall is %s and specificity %s; had none been unknown, %s and %s.",
-		Figure(d.Judged.Recall), Figure(d.Judged.Specificity), Figure(d.Decided.Recall), Figure(d.Decided.Specificity))
-	t := p.table("tool", "healthy windows", "of them unknown", "new", "faulty windows", "of them unknown")
+	wrong := d.countedWrong()
+	t := p.table("windows, healthy against all others", "recall", "specificity", "G-mean")
+	for _, line := range []struct {
+		of string
+		s  *score.Summary
+	}{{"all, unknown ones counted as wrong", &wrong}, {"without unknown ones, which flatters", d.Judged}, {"all, had none been unknown", d.Decided}} {
+		t.row(line.of, Figure(line.s.Recall), Figure(line.s.Specificity), Figure(line.s.GMean))
+	}
+	t = p.table("tool", "healthy windows", "of them unknown", "new", "faulty windows", "of them unknown")
 	for _, i := range sortedByName(len(d.Tools), func(i int) string { return d.Tools[i].Tool }) {
 		l := d.Tools[i]
 		t.row(l.Tool, fmt.Sprint(l.Healthy), share(l.UnknownHealthy, l.Healthy), share(l.NewHealthy, l.Healthy), fmt.Sprint(l.Faulty), share(l.UnknownFaulty, l.Faulty))

@@ -2,7 +2,6 @@ package train
 
 import (
 	"slices"
-	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -57,38 +56,29 @@ func decisionsOf(c *classify.Classifier, posterior []float64) []int {
 // decide gives the report its verdict on the model.
 func (j *Job) decide(rows rowTable, r *card.Report) {
 	limit, _ := j.Config.Label.Limit()
-	lives := card.LivesOf(rows.group, rows.Class, r.Held.Score, r.Held.Unknown, rows.wearUM())
-	r.Decide(lives, alarm.Default, j.timing(rows), limit)
+	r.Decide(rows.lives(r.Held.Score, r.Held.Unknown), alarm.Default, j.timing(rows), limit)
+}
+
+// lives returns what an alarm sees of each tool, also of tools that get worn where no window
+// is judged.
+func (t rowTable) lives(score []float64, unknown []bool) []card.Life {
+	lives := card.LivesOf(t.group, t.Class, score, unknown, t.wearUM())
+	for _, u := range t.unjudged {
+		i := slices.IndexFunc(lives, func(l card.Life) bool { return l.Tool == u.Tool })
+		if i < 0 {
+			i, lives = len(lives), append(lives, card.Life{Tool: u.Tool})
+		}
+		lives[i].Unjudged, lives[i].Why = u.Windows(), u.Words()
+	}
+	slices.SortStableFunc(lives, func(a, b card.Life) int { return card.CompareNames(a.Tool, b.Tool) })
+	return lives
 }
 
 // timing returns how long windows are. Of a table without times that is not known unless
 // the configuration says so.
 func (j *Job) timing(rows rowTable) card.Timing {
-	if j.Config.Window.Said || !slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Table != nil || in.Scan != nil }) {
+	if j.Config.Window.Said || !tables(j.Inputs) {
 		return card.Timing{Length: j.Config.Window.Length, Step: j.Config.Window.Hop}
 	}
-	return card.Timing{Length: rows.hop()}
-}
-
-// hop returns the median of the times from the start of a row to the next one's of the same
-// tool; 0 if rows have no times, or these do not rise.
-func (t rowTable) hop() time.Duration {
-	last := make(map[string]time.Time)
-	var hops []time.Duration
-	for i, at := range t.Start {
-		before, known := last[t.group[i]]
-		last[t.group[i]] = at
-		if !known {
-			continue
-		}
-		if at.IsZero() || !at.After(before) {
-			return 0
-		}
-		hops = append(hops, at.Sub(before))
-	}
-	if len(hops) == 0 {
-		return 0
-	}
-	slices.Sort(hops)
-	return hops[(len(hops)-1)/2]
+	return card.Timing{Length: rows.hop}
 }

@@ -14,30 +14,17 @@ import (
 // How long windows are is known of recordings, and of tables with times or with a length that
 // is said.
 func TestTimingOfWindows(t *testing.T) {
-	rows := func(starts ...float64) rowTable {
-		r := rowTable{Table: table.New([]string{"a"})}
-		for i, s := range starts {
-			row := table.Row{Tool: []string{"T1", "T2"}[i%2], Features: []float32{1}}
-			if s > 0 {
-				row.Start = time.Unix(0, 0).Add(time.Duration(s * float64(time.Second)))
-			}
-			r.Append(row)
-			r.group = append(r.group, row.Tool)
-		}
-		return r
-	}
+	rows := func(hop time.Duration) rowTable { return rowTable{hop: hop} }
 	ofTable, said := []Input{{Table: table.New(nil)}}, Window{Length: 2 * time.Second, Said: true}
 	for name, tc := range map[string]struct {
 		job  Job
 		rows rowTable
 		want card.Timing
 	}{
-		"a recording":              {Job{Inputs: []Input{{}}, Config: Config{Window: Window{Length: time.Second, Hop: time.Second / 2}}}, rows(0, 0), card.Timing{Length: time.Second, Step: time.Second / 2}},
-		"a table":                  {Job{Inputs: ofTable, Config: Config{Window: Window{Length: time.Second}}}, rows(0, 0, 0, 0), card.Timing{}},
-		"a table of a said length": {Job{Inputs: ofTable, Config: Config{Window: said}}, rows(0, 0), card.Timing{Length: 2 * time.Second}},
-		"a table with times":       {Job{Inputs: ofTable}, rows(1, 1, 4, 4, 7, 7, 100, 10), card.Timing{Length: 3 * time.Second}},
-		"times that stand still":   {Job{Inputs: ofTable}, rows(1, 1, 4, 1), card.Timing{}},
-		"one row of each tool":     {Job{Inputs: ofTable}, rows(1, 1), card.Timing{}},
+		"a recording":              {Job{Inputs: []Input{{}}, Config: Config{Window: Window{Length: time.Second, Hop: time.Second / 2}}}, rows(0), card.Timing{Length: time.Second, Step: time.Second / 2}},
+		"a table":                  {Job{Inputs: ofTable, Config: Config{Window: Window{Length: time.Second}}}, rows(0), card.Timing{}},
+		"a table of a said length": {Job{Inputs: ofTable, Config: Config{Window: said}}, rows(0), card.Timing{Length: 2 * time.Second}},
+		"a table with times":       {Job{Inputs: ofTable}, rows(3 * time.Second), card.Timing{Length: 3 * time.Second}},
 	} {
 		if got := tc.job.timing(tc.rows); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)

@@ -235,6 +235,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	}
 	t, err := j.table(m, found, join, &counts)
 	if err == nil {
+		t.hop = medianHop(found)
 		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
 			return fail(err)
 		}
