@@ -40,8 +40,8 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
 
 docs/reference/training.md lists the keys of the configuration: labels, network, early stopping, costs.
 
-Next to the model, fit writes a model card for people, .report.md with its plots in .report, and a
-report for programs, .report.json.`
+Next to the model, fit writes a model card for people, .report.html, which opens in any browser, and a
+report for programs, .report.json. Both begin with the verdict whether to switch the model on.`
 
 type flags struct {
 	Fit      fitCommand      `cmd:"" help:"Train a model and score it on tools it has not seen."`
@@ -78,7 +78,7 @@ func (f examFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, erro
 
 type fitCommand struct {
 	dataFlags
-	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written next to it as .report.md, the report for programs as .report.json."`
+	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written next to it as .report.html, the report for programs as .report.json."`
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
 	checkpointFlags
@@ -123,7 +123,7 @@ func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	job.Config, job.Layout, job.Columns, job.Inputs, job.Wear = d.Config, d.Layout, d.Columns, d.Inputs, d.Wear
 	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
-	for _, path := range []string{f.Model, base + ".report.md", base + ".report.json", filepath.Join(base+".report", "*.svg")} {
+	for _, path := range []string{f.Model, base + ".report.html", base + ".report.json"} {
 		if err := train.RemoveUnfinished(path); err != nil {
 			return err
 		}
@@ -165,6 +165,6 @@ func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
 		job.Log.Warn().Int("networks", unused).Msg("an earlier run was cut off that had other data or settings: networks that it left were of no use and are removed")
 	}
 	fmt.Fprintln(out.Stdout, report.Summary())
-	fmt.Fprintf(out.Stdout, "model   %s (%s)\ncard    %s.report.md\nreport  %s.report.json\n", f.Model, m.ID(), base, base)
+	fmt.Fprintf(out.Stdout, "model   %s (%s)\ncard    %s.report.html\nreport  %s.report.json\n", f.Model, m.ID(), base, base)
 	return nil
 }

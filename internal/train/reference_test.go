@@ -181,7 +181,7 @@ func TestRunWithLogarithms(t *testing.T) {
 	if m.Reference.Positive != "1110" { // hum is noise about zero
 		t.Errorf("positive features %s, want 1110", m.Reference.Positive)
 	}
-	if want := "Features are relative (log, 1 of 4 features by difference) to the tool's own first 5"; !strings.Contains(r.Markdown("m"), want) {
+	if want := "Features are relative (log, 1 of 4 features by difference) to the tool's own first 5"; !strings.Contains(cardText(t, r), want) {
 		t.Errorf("the card does not say %q", want)
 	}
 	b, err := m.Encode()
@@ -237,7 +237,7 @@ func warningOf(t *testing.T, change func(*Job), tools ...life) string {
 	for _, w := range r.Warnings {
 		if strings.Contains(w, "A reference stands for the new tool") {
 			found = append(found, w)
-			if !strings.Contains(console.String(), w) || !strings.Contains(r.Markdown("m"), w) {
+			if !strings.Contains(console.String(), w) || !strings.Contains(cardText(t, r), w) {
 				t.Errorf("console or card lack %q", w)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
@@ -28,6 +29,10 @@ type rowTable struct {
 	// wear is every window of cutting of which the wear is known, also those that
 	// make a reference. It has no rows if the features are not in memory.
 	wear *trend.Rows
+
+	// hop is the median time from one window's start to the next one's of the same tool; 0
+	// if it is not known.
+	hop time.Duration
 
 	// unjudged are the tools with windows that are faulty by their label and were not
 	// judged.

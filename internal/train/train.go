@@ -143,6 +143,7 @@ func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *c
 	if m.Reference.Mode != model.ReferenceOff {
 		m.Drift = fitDrift(rows.starts, counted(r.Fit.Weights, len(rows.Columns), rows.exclude))
 	}
+	j.decide(*rows, r)
 	m.Scores, err = json.Marshal(r.Headline())
 	return err
 }
@@ -237,6 +238,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	}
 	t, err := j.table(m, found, join, &counts)
 	if err == nil {
+		t.hop = medianHop(found)
 		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
 			return fail(err)
 		}
