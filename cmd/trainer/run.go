@@ -26,6 +26,7 @@ columns are channels. Labels are a column of the recording or a wear file. A tab
 hole and start, and all others are features; class is the number or name of one of the configuration's
 classes (healthy, faulty). Tools, never single windows, are held out for the score.
 
+  trainer init --data turning.csv --rate 1
   trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank
   trainer fit --config examples/milling/train.yaml --data 'runs/*.csv' --model milling.flank
   trainer fit --table features.parquet --model features.flank
@@ -44,6 +45,7 @@ Next to the model, fit writes a model card for people, .report.html, which opens
 report for programs, .report.json. Both begin with the verdict whether to switch the model on.`
 
 type flags struct {
+	Init     initCommand     `cmd:"" help:"Look into a recording, and write a layout and a training configuration for it."`
 	Fit      fitCommand      `cmd:"" help:"Train a model and score it on tools it has not seen."`
 	Evaluate evaluateCommand `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
 	Labels   labelsCommand   `cmd:"" help:"Look at labels before training."`
