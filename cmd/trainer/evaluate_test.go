@@ -346,7 +346,7 @@ func TestEvaluateWithoutConfig(t *testing.T) {
 		t.Errorf("with other names of columns\n%s\nwant\n%s", got, want)
 	}
 	for args, want := range map[string]string{
-		"--data renamed.csv":                     `renamed.csv: no column "rms", which the layout names as a channel: correct the layout or the header, or give the file that belongs to this layout; it is read as the recordings that the model was trained on: if its columns or format are different, say so in a layout file and name it with --layout`,
+		"--data renamed.csv":                     `renamed.csv: no column "rms", which the layout names as a channel: the header has "id", "level", and 2 more, the layout "rms", "power": correct one of them, or give the file that belongs to this layout; it is read as the recordings that the model was trained on: if its columns or format are different, say so in a layout file and name it with --layout`,
 		"--layout other.yaml --data renamed.csv": "other.yaml: model does not fit",
 		"--data tools.csv --window-length=-2s":   "--window-length -2s: must be positive",
 		"--layout no.yaml --data tools.csv":      "no.yaml",
