@@ -188,7 +188,7 @@ func (t Task) resampled(resample Resampler) (Task, scale) {
 	s := fitScale(t.X)
 	t.X = s.apply(t.X)
 	t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
-	t.Groups = nil // rows that were made up have none
+	t.Groups, t.Wear = nil, nil // rows that were made up have none
 	return t, s
 }
 
@@ -218,7 +218,7 @@ type fitted struct {
 
 // fit fits a classifier to the rows of a task.
 func fit(ctx context.Context, t Task, s classify.Settings) (*fitted, error) {
-	return fitRows(ctx, &classify.Table{X: t.X, Y: t.Y, Groups: t.Groups, Ordered: t.Ordered}, t.Test, t.Seed, s)
+	return fitRows(ctx, &classify.Table{X: t.X, Y: t.Y, Groups: t.Groups, Ordered: t.Ordered, Wear: t.Wear}, t.Test, t.Seed, s)
 }
 
 // fitRows fits a classifier to rows that need not be in memory, on this

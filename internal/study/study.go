@@ -43,6 +43,9 @@ type Set struct {
 	// Ordered says that the rows of each group are in the order of time, so that columns
 	// have weights by how steadily they follow the lives of groups.
 	Ordered bool
+	// Wear is how worn the tool was in each row, in limits, for ecs-dbn and its kin; nil if that is
+	// not known. See classify.Table.
+	Wear []float64
 	// Settings are how ecs-dbn and its kin are fitted to a user's own recordings, as `trainer fit`
 	// does it; nil stands for DefaultFor.
 	Settings *classify.Settings
@@ -67,6 +70,7 @@ type Task struct {
 	Seed   uint64 // of all that is drawn at random
 
 	Ordered  bool               // see Set
+	Wear     []float64          // see Set
 	Settings *classify.Settings // see Set
 }
 
@@ -143,6 +147,9 @@ func (s *Set) Task(f int, seed uint64) Task {
 		if s.Groups != nil {
 			t.Groups = append(t.Groups, s.Groups[i])
 		}
+		if s.Wear != nil {
+			t.Wear = append(t.Wear, s.Wear[i])
+		}
 	}
 	return t
 }
@@ -183,8 +190,8 @@ func (s *Set) Thin(n int) *Set {
 	return &thin
 }
 
-// check reports a set that cannot be studied.
-func (s *Set) check() error {
+// Check reports a set that cannot be studied.
+func (s *Set) Check() error {
 	if s.X.Rows != len(s.Y) || s.Groups != nil && len(s.Groups) != len(s.Y) {
 		panic(fmt.Sprintf("study: set %s: %d rows, %d labels, %d groups", s.Name, s.X.Rows, len(s.Y), len(s.Groups)))
 	}
@@ -221,7 +228,7 @@ func (s *Set) describe() string {
 		by = "group"
 	}
 	if s.Settings != nil {
-		fmt.Fprintf(h, "%+v %t", *s.Settings, s.Ordered)
+		fmt.Fprintf(h, "%+v %t %v", *s.Settings, s.Ordered, s.Wear)
 	}
 	return fmt.Sprintf("%d rows of %d columns, folds by %s: %d, checksum %016x", s.X.Rows, s.X.Cols, by, len(s.Folds), h.Sum64())
 }
