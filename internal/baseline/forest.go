@@ -71,8 +71,16 @@ func FitForest(ctx context.Context, x dbn.Matrix, y []int, s ForestSettings) (*F
 	return f, nil
 }
 
-// share calls do for 0 to n−1 on some goroutines, each with a do of its own.
+// share calls do for 0 to n−1 on some goroutines, each with a do of its own; with one
+// worker on this one.
 func share(n, workers int, begin func() (do func(k int))) {
+	if workers == 1 {
+		do := begin()
+		for k := range n {
+			do(k)
+		}
+		return
+	}
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range min(n, workers) {
