@@ -86,6 +86,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: scoring by tool: %w", err)
 	}
+	if err := job.compare(ctx, rows, v, r); err != nil {
+		return nil, nil, fmt.Errorf("train: comparing with simpler methods: %w", err)
+	}
 	s := job.settings(rows)
 	s.Progress = job.phase("training the model")
 	c, fit, err := classify.FitTable(ctx, rows.lessons(m.Reference.Windows), s)
