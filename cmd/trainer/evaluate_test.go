@@ -346,7 +346,7 @@ func TestEvaluateWithoutConfig(t *testing.T) {
 		t.Errorf("with other names of columns\n%s\nwant\n%s", got, want)
 	}
 	for args, want := range map[string]string{
-		"--data renamed.csv":                     "renamed.csv",
+		"--data renamed.csv":                     `renamed.csv: no column "rms", which the layout names as a channel: correct the layout or the header, or give the file that belongs to this layout; it is read as the recordings that the model was trained on: if its columns or format are different, say so in a layout file and name it with --layout`,
 		"--layout other.yaml --data renamed.csv": "other.yaml: model does not fit",
 		"--data tools.csv --window-length=-2s":   "--window-length -2s: must be positive",
 		"--layout no.yaml --data tools.csv":      "no.yaml",
@@ -355,6 +355,29 @@ func TestEvaluateWithoutConfig(t *testing.T) {
 		if _, _, err := trainer(t, "evaluate --model m.flank "+args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v lacks %q", args, err, want)
 		}
+	}
+}
+
+// Recordings whose labels are in a wear file need no column of labels, although those that
+// the model was trained on had one.
+func TestEvaluateWithWearFile(t *testing.T) {
+	n := -1
+	timed := "time," + regexp.MustCompile(`(?m)^T`).ReplaceAllStringFunc(recording(), func(string) string {
+		n++
+		return fmt.Sprintf("2026-11-02T06:%02d:%02dZ,T", n/60, n%60)
+	})
+	bench(t, "train.yaml", unscored, "layout.yaml", layoutYAML+"  time: time\n", "timed.csv", timed,
+		"unlabelled.csv", regexp.MustCompile(`(?m),[^,\n]*$`).ReplaceAllString(timed, ""),
+		"wear.csv", "time,tool,vb_max_um\n2026-11-02T06:00:00Z,T1,0\n2026-11-02T06:00:29Z,T1,406\n")
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data timed.csv --model m.flank"); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := trainer(t, "evaluate --quiet --model m.flank --data unlabelled.csv --wear wear.csv")
+	if err != nil || !strings.Contains(out, "120 windows cut, 26 used, 16 make the references of their tools, 78 without label") || !strings.Contains(out, "26 windows of 1 tools: 18 healthy, 8 faulty") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --data unlabelled.csv"); err == nil || !strings.Contains(err.Error(), "no column \"vb\"") {
+		t.Errorf("without the labels: %v", err)
 	}
 }
 

@@ -93,11 +93,12 @@ func TestUnknownPromise(t *testing.T) {
 	if got := d.TooFew(); len(got) != 1 || got[0] != few { // 20 healthy ones are enough for 0.95 of 20/21
 		t.Errorf("%q", got)
 	}
-	var card strings.Builder
-	d.markdown(&card)
-	for _, want := range []string{"| healthy | 20 | 0.95 | 0.905 | 0.952 |\n", "| faulty | 2 | 0.95 | 0.633 | 0.667 |\n", "Note: " + few + "."} {
-		if !strings.Contains(card.String(), want) {
-			t.Errorf("the card does not say %q:\n%s", want, card.String())
+	p := new(page)
+	d.writeTo(p)
+	card := wordsOf(p)
+	for _, want := range []string{"healthy | 20 | 0.95 | 0.905 | 0.952\n", "faulty | 2 | 0.95 | 0.633 | 0.667\n", "Note: " + few + "."} {
+		if !strings.Contains(card, want) {
+			t.Errorf("the card does not say %q:\n%s", want, card)
 		}
 	}
 }

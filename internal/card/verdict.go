@@ -60,13 +60,15 @@ type Evidence struct {
 	Seen string
 
 	Alarms    Alarms
-	GMean     score.Figure // of windows, healthy against all other classes
-	Random    score.Figure // the same of a random split, which leaks
-	Ours      score.Figure // G-mean, to compare with the baselines
+	GMean     score.Figure // of windows, healthy against all other classes; unknown ones count as wrong
+	Ours      score.Figure // the same as if no window were unknown, to compare with those below
+	Random    score.Figure // of a random split, which leaks
 	Baselines []BaselineFigure
+
+	NotCompared string // why there are no baselines, if that is known
 }
 
-// BaselineFigure is what another method reaches on the same folds.
+// BaselineFigure is what another method reaches on the same windows and folds.
 type BaselineFigure struct {
 	Method string
 	GMean  score.Figure
@@ -123,7 +125,7 @@ func (e *Evidence) held() Reason {
 		r.Do = "evaluate it on recordings of other tools"
 	case !e.Held:
 		r.Because = "no tool could be held out, so nothing is known of a tool that the model has not seen"
-		r.Do = "label two more worn tools, and train with evaluate.by_tool other than off"
+		r.Do = "label more worn tools, and leave evaluate.by_tool at leave-one-out"
 	default:
 		r.Level = SwitchOn
 	}
@@ -203,6 +205,9 @@ func (e *Evidence) alarms() Reason {
 		name := t.Tool
 		if t.WearUM == t.WearUM {
 			name = fmt.Sprintf("%s at %.0f µm", t.Tool, float64(t.WearUM))
+		}
+		if t.Unjudged > 0 && t.Worn > t.Judged {
+			name = fmt.Sprintf("%s (its worn windows were not judged: %s)", t.Tool, t.Why)
 		}
 		m := e.Alarms.moment(t)
 		tools[m] = append(tools[m], name)
@@ -323,8 +328,8 @@ func (e *Evidence) unknown() Reason {
 
 func (e *Evidence) windows() Reason {
 	r := Reason{About: "windows"}
-	g, leak := float64(e.GMean), float64(e.Random)-float64(e.GMean)
-	r.Because = fmt.Sprintf("the G-mean of single windows is %s, where guessing gives 0.5", Figure(e.GMean))
+	g, leak := float64(e.GMean), float64(e.Random)-float64(e.Ours)
+	r.Because = fmt.Sprintf("the G-mean of single windows is %s with unknown ones counted as wrong; guessing gives 0.5", Figure(e.GMean))
 	if !(g >= 0 && g <= 1) {
 		r.Because, r.Do = "the G-mean of single windows is not defined", "add tools with healthy windows and with worn ones"
 		return r
@@ -338,7 +343,7 @@ func (e *Evidence) windows() Reason {
 	}
 	if l := atMost(leak, someLeak, mostLeak); l < SwitchOn {
 		r.Level = min(r.Level, l)
-		r.Because += fmt.Sprintf(", and %s on a random split: the model knows its tools again rather than their wear", Figure(e.Random))
+		r.Because += fmt.Sprintf("; on a random split it is %.2f more than on tools held out: the model knows its tools again rather than their wear", leak)
 		r.Do = "record more tools, as different as those to come; exclude features that tell tools apart"
 	}
 	return r
@@ -355,7 +360,7 @@ func (e *Evidence) leastSureTool() Reason {
 	if name == "" {
 		return Reason{}
 	}
-	r.Because = fmt.Sprintf("on %s, the least sure tool, %.0f %% of the verdicts are right", name, 100*least)
+	r.Because = fmt.Sprintf("on tool %s, the least sure one, %.0f %% of the verdicts are right", name, 100*least)
 	if least < leastSure {
 		r.Level, r.Do = Shadow, fmt.Sprintf("look at the life of %s on the card, at its labels and at its recordings: if it is like those to come, record more such tools", name)
 	}
@@ -366,17 +371,20 @@ func (e *Evidence) baselines() Reason {
 	r := Reason{About: "other methods", Level: SwitchOn}
 	if len(e.Baselines) == 0 {
 		r.Because = "it is not compared with a linear model and a forest on the same folds"
+		if e.NotCompared != "" {
+			r.Because += ": " + e.NotCompared
+		}
 		return r
 	}
 	best, words := e.Baselines[0], make([]string, len(e.Baselines))
 	for i, b := range e.Baselines {
-		words[i] = b.Method + " " + Figure(b.GMean)
+		words[i] = b.Method + " is " + Figure(b.GMean)
 		if b.GMean != b.GMean || b.GMean > best.GMean {
 			best = b
 		}
 	}
 	r.Level = atMost(float64(best.GMean)-float64(e.Ours), someBetter, mostBetter)
-	r.Because = fmt.Sprintf("on the same folds the G-mean is %s; %s", Figure(e.Ours), Listed(words))
+	r.Because = fmt.Sprintf("on the same folds the G-mean of %s; this model's is %s", Listed(words), Figure(e.Ours))
 	if r.Level == SwitchOn {
 		return r
 	}
@@ -409,18 +417,27 @@ func rateWords(r float64) string {
 	return fmt.Sprintf("%.2g", r)
 }
 
+var verdictMarks = [...]string{NotYet: "✗", Shadow: "~", SwitchOn: "+"}
+
 // Text returns the verdict for a terminal.
 func (v *Verdict) Text() string {
 	var b strings.Builder
 	b.WriteString(v.Level.String() + ": " + v.Level.Meaning() + "\n")
-	mark := [...]string{NotYet: "✗", Shadow: "~", SwitchOn: "+"}
 	for _, r := range v.Reasons {
-		fmt.Fprintf(&b, "  %s %s\n", mark[r.Level], r.Because)
+		fmt.Fprintf(&b, "  %s %s\n", verdictMarks[r.Level], r.Because)
 		if r.Do != "" {
 			fmt.Fprintf(&b, "      do: %s\n", r.Do)
 		}
 	}
 	return b.String()
+}
+
+// Short returns the verdict and its worst reason on one line.
+func (v *Verdict) Short() string {
+	if len(v.Reasons) == 0 || v.Level == SwitchOn {
+		return v.Level.String()
+	}
+	return v.Level.String() + ": " + v.Reasons[0].Because
 }
 
 // Meaning says what to do at this level.

@@ -20,7 +20,7 @@ type Tally struct {
 	Bare   []string `json:"unlabelled_tools,omitempty"` // that have windows fit for judging, all of them without a label
 	Join   string   `json:"join,omitempty"`             // what the join of measurements to windows says, in words
 
-	Mismatches []string `json:"mismatches,omitempty"` // names and times of the wear file that should agree with those of the recordings
+	Mismatches []string `json:"mismatches,omitempty"` // names and times that should agree in wear file and recordings
 
 	UsedTools string `json:"-"` // whose reference was not taken on a new and healthy tool, in words
 }
@@ -46,7 +46,7 @@ func (t Tally) Words() string {
 func (t Tally) Remedy() string {
 	switch {
 	case t.Join != "" && t.Unlabelled > 0 && len(t.Mismatches) > 0:
-		return fmt.Sprintf(" (%s): %s: `trainer labels check` shows both sides", t.Join, strings.Join(t.Mismatches, "; "))
+		return fmt.Sprintf(" (%s): %s; `trainer labels check` shows both sides", t.Join, strings.Join(t.Mismatches, "; "))
 	case t.Join != "" && t.Unlabelled > 0:
 		return fmt.Sprintf(" (%s): check that the wear file names machines, tools and holes as the recordings do, that its times are theirs, and the rule under `label`; `trainer labels check` shows both sides", t.Join)
 	case t.Unlabelled > 0:

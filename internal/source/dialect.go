@@ -59,6 +59,30 @@ func dialectOf(rec signal.Recording) (dialect, error) {
 	return d, nil
 }
 
+// recording says of a dialect what a layout must say: what is not the default.
+func (d dialect) recording() (rec signal.Recording) {
+	rec.Skip = d.skip
+	switch d.header {
+	case 0:
+		rec.Header = "none"
+	case 1:
+	default:
+		rec.Header = strconv.Itoa(d.header)
+	}
+	if d.separator != ',' {
+		rec.Separator = string(d.separator)
+		for word, s := range separators {
+			if s == d.separator && word != "" {
+				rec.Separator = word
+			}
+		}
+	}
+	if d.comma {
+		rec.Decimal = "comma"
+	}
+	return rec
+}
+
 // findSeparator returns the one of comma, semicolon and tab that is most
 // frequent outside quotes in the first line of head that is neither empty nor
 // an arrival time. Where none of them occurs and the table has no header, it

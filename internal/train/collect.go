@@ -175,10 +175,13 @@ func (f *firstSample) Next(ctx context.Context) (*source.Block, error) {
 	return b, err
 }
 
-// observe returns what is observed in a window of a recording of that name. Its
-// wear is not known.
+// observe returns what is observed in a window of a recording of that name: without a judge
+// only when it was, and of what. Its wear is not known.
 func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
-	judge.Observe(w, &o.Observation)
+	if judge != nil {
+		judge.Observe(w, &o.Observation)
+	}
+	o.Tool, o.Start = w.Tool, w.Start
 	o.machine, o.hole = w.Machine, w.Hole
 	o.truth = source.NoTruth
 	o.class = table.NoClass

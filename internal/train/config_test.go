@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config/reference"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -170,28 +170,12 @@ func TestDocsNameEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	var documented, keys []string
+	for _, k := range reference.Keys(DefaultConfig(), nil) {
+		keys = append(keys, k.Name)
+	}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		documented = append(documented, m[1])
 	}
-	var walk func(prefix string, of reflect.Type)
-	walk = func(prefix string, of reflect.Type) {
-		for i := range of.NumField() {
-			f := of.Field(i)
-			key := prefix + f.Tag.Get("yaml")
-			switch {
-			case f.Tag.Get("yaml") == "-", !f.IsExported(): // found out by the trainer
-			case f.Tag.Get("yaml") == ",inline":
-				walk(prefix, f.Type)
-			case f.Type.Kind() == reflect.Struct:
-				walk(key+".", f.Type)
-			case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
-				walk(key+"[].", f.Type.Elem())
-			default:
-				keys = append(keys, key)
-			}
-		}
-	}
-	walk("", reflect.TypeFor[Config]())
 	slices.Sort(documented)
 	slices.Sort(keys)
 	if !slices.Equal(documented, keys) {

@@ -100,6 +100,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	r.alarms(e.Alarm, m, rows)
 	r.recognise(m, rows, finder)
 	r.warn(m, rows)
+	r.Warnings = append(r.Warnings, counts.Mismatches...)
 	r.verdict()
 	for _, w := range r.Warnings {
 		e.Log.Warn().Msg(w)
@@ -160,24 +161,14 @@ func (r *examined) scoreWear(m *model.Model, rows rowTable) {
 		s.MAEUM, 100*trend.Coverage, 100*s.Coverage, 100*(1-float64(s.Known)/float64(s.Rows)), s.Rows)
 }
 
-// alarms replays every tool's life through an alarm. Tools that get worn where no window
-// is judged are among them.
+// alarms replays every tool's life through an alarm.
 func (r *examined) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
-	lives := card.LivesOf(rows.group, rows.Class, r.score, r.judged.Unknown, rows.wearUM())
-	for _, u := range r.unjudged {
-		i := slices.IndexFunc(lives, func(l card.Life) bool { return l.Tool == u.Tool })
-		if i < 0 {
-			i, lives = len(lives), append(lives, card.Life{Tool: u.Tool})
-		}
-		lives[i].Unjudged, lives[i].Why = u.Windows(), u.Words()
-	}
-	slices.SortStableFunc(lives, func(a, b card.Life) int { return card.CompareNames(a.Tool, b.Tool) })
 	limit, _ := RuleOf(m).Limit()
 	timing := card.Timing{Length: r.time.Length, Step: r.time.Step()}
 	if r.time.Unknown != "" {
 		timing = card.Timing{}
 	}
-	r.Alarms = card.Replay(lives, s, timing, limit)
+	r.Alarms = card.Replay(rows.lives(r.score, r.judged.Unknown), s, timing, limit)
 }
 
 // recognise finds the tools that the model was trained on.

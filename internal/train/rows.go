@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
@@ -28,6 +29,10 @@ type rowTable struct {
 	// wear is every window of cutting of which the wear is known, also those that
 	// make a reference. It has no rows if the features are not in memory.
 	wear *trend.Rows
+
+	// hop is the median time from one window's start to the next one's of the same tool; 0
+	// if it is not known.
+	hop time.Duration
 
 	// unjudged are the tools with windows that are faulty by their label and were not
 	// judged.
@@ -108,8 +113,8 @@ func (t rowTable) rowsOf(class int) (rows int, groups []string) {
 	return rows, groups
 }
 
-// check reports a class without rows.
-func (t rowTable) check(rule wear.Rule) error {
+// check reports a class without rows; mismatches are between wear file and recordings.
+func (t rowTable) check(rule wear.Rule, mismatches []string) error {
 	for k, name := range t.classes {
 		if rows, _ := t.rowsOf(k); rows > 0 {
 			continue
@@ -119,9 +124,9 @@ func (t rowTable) check(rule wear.Rule) error {
 			add = "tools while they are new"
 		}
 		if several(t.classes) {
-			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.bounds(), t.suspicion(), add)
+			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.bounds(), t.suspicion(k, mismatches), add)
 		}
-		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.bounds(), t.suspicion(), add)
+		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.bounds(), t.suspicion(k, mismatches), add)
 	}
 	return nil
 }
@@ -157,8 +162,14 @@ func (t rowTable) span() (least, most float64) {
 	return least, most
 }
 
-// suspicion says what may be the reason why no row is of a class.
-func (t rowTable) suspicion() string {
+// suspicion says what may be the reason why no row is of class k.
+func (t rowTable) suspicion(k int, mismatches []string) string {
+	if len(mismatches) > 0 {
+		return strings.Join(mismatches, "; ") + "; otherwise "
+	}
+	if k == classify.Healthy {
+		return ""
+	}
 	if _, most := t.span(); wear.Millimetres(most) != "" {
 		return wear.Millimetres(most) + "; otherwise "
 	}

@@ -73,7 +73,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 		return nil, nil, err
 	}
 	defer rows.close()
-	if err := rows.check(job.Config.Label); err != nil {
+	if err := rows.check(job.Config.Label, counts.Mismatches); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r := newReport(&job, m, rows, counts)
@@ -143,6 +143,7 @@ func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *c
 	if m.Reference.Mode != model.ReferenceOff {
 		m.Drift = fitDrift(rows.starts, counted(r.Fit.Weights, len(rows.Columns), rows.exclude))
 	}
+	j.decide(*rows, r)
 	m.Scores, err = json.Marshal(r.Headline())
 	return err
 }
@@ -237,6 +238,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	}
 	t, err := j.table(m, found, join, &counts)
 	if err == nil {
+		t.hop = medianHop(found)
 		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
 			return fail(err)
 		}
@@ -297,6 +299,9 @@ func settleGate(g *model.Gate, channel int, found [][]observed) *model.Gate {
 
 // checkWear reports measurements that cannot be joined to any windows.
 func (j *Job) checkWear() error {
+	if j.Wear == nil {
+		return nil
+	}
 	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil {
 		return err
 	}
@@ -331,21 +336,14 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 // a machine goes on with in the next recording keeps its reference, as it does
 // in the monitor, so recordings are taken in the order of their first windows.
 func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *card.Tally) (rowTable, error) {
-	found = slices.DeleteFunc(slices.Clone(found), func(os []observed) bool { return len(os) == 0 })
-	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].Start.Compare(b[0].Start) })
-	machines := make(map[string]bool)
-	for _, os := range found {
-		for i := range os {
-			machines[os[i].machine] = true
-		}
-	}
+	found = inOrder(found)
 	// Rows are collected as they are before the reference, and made relative to it once
 	// it is known how; a trained model knows.
 	plain := *m
 	if plain.Reference.Mode != model.ReferenceOff {
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
 	}
-	l := newLabeller(&plain, j.Config.Label, join, counts, len(machines) > 1)
+	l := newLabeller(&plain, j.Config.Label, join, counts, severalMachines(found))
 	l.watch = j.watch
 	l.least = make(map[string]lowest)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}

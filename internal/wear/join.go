@@ -160,7 +160,7 @@ type curve struct {
 // NewJoin returns a Join of the measurements, of which those that know nothing
 // are left out. A measurement without a machine goes for every machine that has
 // none of the tool itself. Measurements of a tool in one recording go before
-// those of the recording, and those before measurements of the tool.
+// measurements of the recording, and these before measurements of the tool.
 //
 // NewJoin returns an error if mode is not known, if it contradicts what the rows
 // carry, if the rows of a tool are not all of one kind, if a tool was measured

@@ -31,7 +31,7 @@ func (j *Join) Mismatches() []string {
 	return out
 }
 
-// lostTools compares the tools and recordings that rows name with those of windows.
+// lostTools compares the tools and recordings that rows name with the windows.
 func (j *Join) lostTools() string {
 	var rows, others, guesses []string // rows with a guess, rows without
 	for _, h := range j.all {
@@ -63,10 +63,14 @@ func (j *Join) lostTools() string {
 // named says what the first row of h is of, and where it is.
 func (h *history) named() string {
 	m := h.rows[0]
+	text := m.subject()
 	if m.Machine != "" {
-		return fmt.Sprintf("%s of machine %q (%s)", m.subject(), m.Machine, at(m))
+		text += fmt.Sprintf(" of machine %q", m.Machine)
 	}
-	return fmt.Sprintf("%s (%s)", m.subject(), at(m))
+	if m.Where != "" {
+		text += " (" + m.Where + ")"
+	}
+	return text
 }
 
 // bare returns the tools of windows that no row goes for, in words.
@@ -95,7 +99,11 @@ func (j *Join) seen() []string {
 // recording if they name recordings.
 func (j *Join) describe(key toolKey) string {
 	text := fmt.Sprintf("tool %q", key.tool)
-	if t := j.tools[key]; j.recording && t.first != "" {
+	switch t := j.tools[key]; {
+	case !j.recording || t.first == "":
+	case t.first == key.tool: // it is named after the file
+		text = fmt.Sprintf("recording %q", t.first)
+	default:
 		text += fmt.Sprintf(" in recording %q", t.first)
 	}
 	if slices.ContainsFunc(j.all, func(h *history) bool { return h.machine != "" }) {
@@ -138,7 +146,7 @@ func (j *Join) guess(h *history) string {
 	return ""
 }
 
-// holesOf compares the holes of rows with those of the windows.
+// holesOf compares the holes that rows name with the holes that windows name.
 func (j *Join) holesOf(h *history) string {
 	var lost, bare []string // holes of rows without windows, of windows without rows
 	var first string
@@ -177,7 +185,7 @@ func firstOf(a, b string) string {
 	return a
 }
 
-// times compares the times of rows with those of the windows, none of which has a label.
+// times compares the times of rows with the times of windows, none of which has a label.
 func (h *history) times() string {
 	var from, to Measurement
 	for i, m := range h.rows {

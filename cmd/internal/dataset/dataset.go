@@ -119,6 +119,10 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 	if err := d.findLayout(file, layout, m, len(f.Table) > 0); err != nil {
 		return nil, err
 	}
+	asTrained := m != nil && file == "" && layout == ""
+	if asTrained && f.Wear != "" { // the labels are there, and need no columns
+		d.Columns.VBMean, d.Columns.VBMax, d.Columns.State = "", "", ""
+	}
 	var err error
 	switch {
 	case len(f.Table) > 0:
@@ -131,6 +135,11 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 	}
 	if err != nil {
 		return nil, err
+	}
+	if asTrained {
+		for i := range d.Inputs {
+			d.Inputs[i].Open = suggestLayout(d.Inputs[i].Open)
+		}
 	}
 	if len(f.Table) > 0 && d.Config.Layout == "" && m == nil {
 		if d.Layout, err = tableLayout(d.Inputs[0], d.Config.Window.Length); err != nil {
@@ -168,6 +177,21 @@ func (d *Data) findLayout(file, layout string, m *model.Model, tables bool) (err
 		return fmt.Errorf("%s: %w", from, err)
 	}
 	return nil
+}
+
+// suggestLayout adds to an error of opening a recording that is read as those that the model
+// was trained on what to do if it is different.
+func suggestLayout(open func() (source.Source, error)) func() (source.Source, error) {
+	if open == nil {
+		return nil
+	}
+	return func() (source.Source, error) {
+		src, err := open()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w; it is read as the recordings that the model was trained on: if its columns or format are different, say so in a layout file and name it with --layout", err)
+		}
+		return src, err
+	}
 }
 
 // check reports data that are not named, or named in two ways. With a model recordings need

@@ -33,6 +33,7 @@ type Options struct {
 // Summary is what is in a recording.
 type Summary struct {
 	Path     string
+	Tool     string   // after what the tool is named, in words, if that is the file
 	Notes    []string // what is odd about it
 	Channels []Channel
 	Clock    *Clock // what a column of times says; nil if there is none
@@ -80,7 +81,7 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s := &Summary{Path: path}
+	s := &Summary{Path: path, Tool: toolOf(path, opt)}
 	var gains []signal.Origin
 	indices := make([]int, 0)
 	if opt.Layout != nil {

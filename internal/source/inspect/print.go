@@ -20,6 +20,9 @@ func (s *Summary) Print(w io.Writer) error {
 		fmt.Fprintf(w, "  note: %s\n", n)
 	}
 	fmt.Fprintf(w, "%s\n", s.head())
+	if s.Tool != "" {
+		fmt.Fprintf(w, "tool      %s\n", s.Tool)
+	}
 	if c := s.Clock; c != nil {
 		fmt.Fprintln(w, c)
 	}
