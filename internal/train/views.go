@@ -155,14 +155,23 @@ func (t *rowTable) wearInLimits() []float64 {
 
 // ended returns whether a tool was recorded until the end of its life, or nearly so:
 // whether some window of it is not healthy, or its wear reached half the limit. A tool
-// without any label is taken for one: it was in until it was taken out.
+// without any label is taken for one: it was in until it was taken out. One of unknown wear
+// without a healthy window is not: it was recorded in one state, so its windows follow no wear.
 func (t *rowTable) ended() func(group string) bool {
-	worn, labelled := make(map[string]bool), make(map[string]bool)
+	worn, healthy := make(map[string]bool), make(map[string]bool)
 	for i, g := range t.group {
-		labelled[g] = true
 		worn[g] = worn[g] || t.Class[i] != classify.Healthy
+		healthy[g] = healthy[g] || t.Class[i] == classify.Healthy
 	}
-	return func(g string) bool { return worn[g] || !labelled[g] || t.limitUM > 0 && t.mostUM[g] >= t.limitUM/2 }
+	return func(g string) bool {
+		switch um := t.mostUM[g]; {
+		case t.limitUM > 0 && um >= t.limitUM/2 || !worn[g] && !healthy[g]:
+			return true
+		case um > 0:
+			return worn[g]
+		}
+		return worn[g] && healthy[g]
+	}
 }
 
 // excluded returns the columns whose names match one of the patterns. It is an error
