@@ -61,6 +61,7 @@ func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Ta
 	t, err := j.keepRows(ctx, m, l)
 	if err == nil {
 		err = l.finish(t.Rows())
+		t.mismatches = counts.Mismatches
 	}
 	if err != nil {
 		t.close()

@@ -50,6 +50,8 @@ type rowTable struct {
 	limitUM float64
 	states  map[string]int // windows with a label by state, in lower case
 
+	mismatches []string // names and times that should agree in wear file and recordings
+
 	// rel, if not nil, is what it takes to make rows relative to the references of
 	// their tools: which way is best is still to be found. Then rows are as before.
 	rel *relative
@@ -113,8 +115,8 @@ func (t rowTable) rowsOf(class int) (rows int, groups []string) {
 	return rows, groups
 }
 
-// check reports a class without rows; mismatches are between wear file and recordings.
-func (t rowTable) check(rule wear.Rule, mismatches []string) error {
+// check reports a class without rows.
+func (t rowTable) check(rule wear.Rule) error {
 	for k, name := range t.classes {
 		if rows, _ := t.rowsOf(k); rows > 0 {
 			continue
@@ -124,9 +126,9 @@ func (t rowTable) check(rule wear.Rule, mismatches []string) error {
 			add = "tools while they are new"
 		}
 		if several(t.classes) {
-			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.bounds(), t.suspicion(k, mismatches), add)
+			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.bounds(), t.suspicion(k), add)
 		}
-		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.bounds(), t.suspicion(k, mismatches), add)
+		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.bounds(), t.suspicion(k), add)
 	}
 	return nil
 }
@@ -163,9 +165,9 @@ func (t rowTable) span() (least, most float64) {
 }
 
 // suspicion says what may be the reason why no row is of class k.
-func (t rowTable) suspicion(k int, mismatches []string) string {
-	if len(mismatches) > 0 {
-		return strings.Join(mismatches, "; ") + "; otherwise "
+func (t rowTable) suspicion(k int) string {
+	if len(t.mismatches) > 0 {
+		return strings.Join(t.mismatches, "; ") + "; otherwise "
 	}
 	if k == classify.Healthy {
 		return ""

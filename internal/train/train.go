@@ -73,7 +73,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 		return nil, nil, err
 	}
 	defer rows.close()
-	if err := rows.check(job.Config.Label, counts.Mismatches); err != nil {
+	if err := rows.check(job.Config.Label); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r := newReport(&job, m, rows, counts)
@@ -383,7 +383,9 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	case len(t.rel.modes) == 1 && (large || mode != model.ReferenceLog): // which features are positive, folds of a large table do not find out each for itself
 		m.Reference = t.settle(mode, m.Reference.Windows)
 	}
-	return t, l.finish(t.Rows())
+	err := l.finish(t.Rows())
+	t.mismatches = counts.Mismatches
+	return t, err
 }
 
 // add appends a row of a window, with or without a label; wear is where the window is in

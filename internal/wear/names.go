@@ -209,7 +209,7 @@ func (h *history) times() string {
 	case h.from.IsZero():
 		return text + "but its windows have no time: name the column of the time in the layout, or label the whole tool"
 	case !hasClock(h.from) && hasClock(from.Time):
-		return text + "but its windows count seconds from the start of the recording: give the recording a start, or write the times in seconds from it"
+		return text + "but its windows count seconds from the start of the recording: give the recording a start with --start, or write the times in seconds from it"
 	case !hasClock(from.Time) && hasClock(h.from):
 		return text + fmt.Sprintf("its windows last %s s: seconds count from the first sample of the recording", timeCell(time.Unix(0, 0).Add(h.until.Sub(h.from))))
 	}
