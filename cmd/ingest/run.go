@@ -22,6 +22,7 @@ The topics are made once. After a restart, a live source continues with the next
 recording that was not sent to its end continues where it stopped.`
 
 type flags struct {
+	Init     initCommand     `cmd:"" help:"Write a configuration to begin with."`
 	Run      runCommand      `cmd:"" help:"Acquire, cut, store and send windows until the source ends or Ctrl-C."`
 	Inspect  inspectCommand  `cmd:"" help:"Print the contents of a recording, and draw it."`
 	Simulate simulateCommand `cmd:"" help:"Write recordings of the simulated gun drill, with a wear file, into a folder."`

@@ -35,6 +35,7 @@ Commands of people come on tcm.commands.v1.
 The model comes from ` + "`trainer fit`" + `, the topics from ` + "`ingest topics apply`" + `.`
 
 type flags struct {
+	Init     initCommand     `cmd:"" help:"Write a configuration to begin with."`
 	Run      runCommand      `cmd:"" help:"Judge until Ctrl-C."`
 	Check    checkCommand    `cmd:"" help:"Try every step between this computer, the broker, the model and the state, and name the one that fails."`
 	Alerts   alertsCommand   `cmd:"" help:"List alarms, show their history, and act on them."`

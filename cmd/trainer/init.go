@@ -2,18 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/inspect"
 	"github.com/flank-tcm/flank/internal/train"
@@ -60,8 +56,7 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 		p.length = f.Window
 	}
 	layoutFile, configFile := filepath.Join(f.Dir, "layout.yaml"), filepath.Join(f.Dir, "train.yaml")
-	files := [][2]string{{layoutFile, p.layoutText(f.Data)}, {configFile, f.configText(p)}}
-	if err := writeNew(files); err != nil {
+	if err := cli.WriteNew("--dir", cli.File{Path: layoutFile, Text: p.layoutText(f.Data)}, cli.File{Path: configFile, Text: f.configText(p)}); err != nil {
 		return err
 	}
 	if _, _, err := signal.LoadLayout(layoutFile); err != nil { // a defect of ours: name it now
@@ -71,21 +66,6 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	return f.report(p, layoutFile, configFile, out.Stdout)
-}
-
-// writeNew writes files that must not be there. It writes all of them or none.
-func writeNew(files [][2]string) error {
-	for _, file := range files {
-		if _, err := os.Lstat(file[0]); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s is there already, and is not overwritten: remove it, or name another folder by --dir", file[0])
-		}
-	}
-	for _, file := range files {
-		if err := os.WriteFile(file[0], []byte(file[1]), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // report says what was written and guessed, and what to do next.
@@ -117,8 +97,8 @@ func (f *initCommand) report(p *proposal, layoutFile, configFile string, w io.Wr
 		fmt.Fprintf(w, "left out  %q: %s\n", l[0], l[1])
 	}
 	fmt.Fprintf(w, "\nCheck the guesses in %s. Then:\n\n", layoutFile)
-	fmt.Fprintf(w, "  ingest inspect %s --layout %s\n", quote(f.Data), quote(layoutFile))
-	fit := fmt.Sprintf("  trainer fit --config %s --data %s --model model.flank", quote(configFile), quote(f.Data))
+	fmt.Fprintf(w, "  ingest inspect %s --layout %s\n", cli.Quote(f.Data), cli.Quote(layoutFile))
+	fit := fmt.Sprintf("  trainer fit --config %s --data %s --model model.flank", cli.Quote(configFile), cli.Quote(f.Data))
 	if p.label == "" && f.Wear == "" {
 		fmt.Fprintln(w, "\nNo column has labels. Write a wear file, see docs/how-to/train.md, and name it:")
 		fit += " --wear wear.csv"
@@ -134,39 +114,13 @@ func (p *proposal) labelColumn() string {
 	return *p.columnOf(p.label)
 }
 
-// quote returns a path as a shell takes it.
-func quote(path string) string {
-	if regexp.MustCompile(`^[\w./:@=+-]+$`).MatchString(path) {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-}
-
-var plainYAML = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
-
-// yamlText returns text as YAML takes it, also within brackets.
-func yamlText(text string) string {
-	switch strings.ToLower(text) {
-	case "y", "n", "yes", "no", "true", "false", "on", "off", "null":
-	default:
-		if plainYAML.MatchString(text) {
-			return text
-		}
-	}
-	b, err := json.Marshal(text)
-	if err != nil {
-		panic("trainer: text as JSON: " + err.Error()) // text always can be
-	}
-	return string(b)
-}
-
 // layoutText returns the layout file. Channels that differ in name only share an entry.
 func (p *proposal) layoutText(path string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Written by `trainer init --data %s`. Every key: schemas/layout.md\n", comment(path))
 	b.WriteString("# A kind says how a channel is judged: vibration, force, torque, acoustic, current, voltage, power, position, velocity,\n" +
 		"# acceleration, or feature for values that were computed before, one for each window.\n")
-	fmt.Fprintf(&b, "name: %s\nchannels:\n", yamlText(layoutName(path)))
+	fmt.Fprintf(&b, "name: %s\nchannels:\n", config.Text(layoutName(path)))
 	for i := 0; i < len(p.channels); {
 		first := p.channels[i]
 		end := i + 1
@@ -198,16 +152,16 @@ func (p *proposal) entry(b *strings.Builder, cs []proposedChannel) {
 	}
 	fmt.Fprintf(b, "  - kind: %s   # %s\n    rate: %v   # samples a second\n", c.Kind, says, c.Rate)
 	if c.Unit != "" {
-		fmt.Fprintf(b, "    unit: %s\n", yamlText(c.Unit))
+		fmt.Fprintf(b, "    unit: %s\n", config.Text(c.Unit))
 	}
 	if len(cs) == 1 {
-		fmt.Fprintf(b, "    name: %s\n", yamlText(c.Name))
+		fmt.Fprintf(b, "    name: %s\n", config.Text(c.Name))
 		return
 	}
 	b.WriteString("    names: [\n")
 	line := "      "
 	for _, c := range cs {
-		name := yamlText(c.Name) + ","
+		name := config.Text(c.Name) + ","
 		if len(line)+len(name) > 110 {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 			line = "      "
@@ -232,7 +186,7 @@ func (p *proposal) recordingText() string {
 		if k[1] == "" {
 			continue
 		}
-		fmt.Fprintf(&b, "  %s: %s", k[0], yamlText(k[1]))
+		fmt.Fprintf(&b, "  %s: %s", k[0], config.Text(k[1]))
 		if k[2] != "" {
 			fmt.Fprintf(&b, "   # %s", k[2])
 		}
@@ -255,7 +209,7 @@ func (f *initCommand) configText(p *proposal) string {
 		if err != nil {
 			wear = f.Wear
 		}
-		fmt.Fprintf(&b, "wear: %s\n", yamlText(filepath.ToSlash(wear)))
+		fmt.Fprintf(&b, "wear: %s\n", config.Text(filepath.ToSlash(wear)))
 	case p.label == "":
 		b.WriteString("# wear: wear.csv   # no column has labels: write a file with a row for each tool and measurement, see docs/how-to/train.md\n")
 	}

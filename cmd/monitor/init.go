@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/config"
+)
+
+type initCommand struct {
+	Kafka  string `default:"127.0.0.1:9092" placeholder:"HOST:PORT" help:"Broker (default: 127.0.0.1:9092)."`
+	Config string `default:"monitor.yaml" placeholder:"FILE" help:"File to write (default: monitor.yaml). One that is there is not overwritten."`
+}
+
+const initText = `# Written by ` + "`monitor init`" + `. Every key: docs/reference/monitor.md
+kafka:
+  brokers: [%s]
+model: model.flank      # from ` + "`trainer fit --model model.flank`" + `
+alarm:
+  k: 5                  # faulty windows ...
+  n: 8                  # ... of this many judged ones raise the alarm: ` + "`monitor tune`" + ` chooses them
+  latch: true           # an alarm stays until acknowledged or the tool is changed
+silence: 60s            # time without a window after which a machine is reported as silent
+evidence:
+  dir: flank-data/evidence   # keeps the waveform around each alert
+page: 127.0.0.1:9102    # page and /metrics
+`
+
+// Run writes a configuration that can be used as it is.
+func (f *initCommand) Run(out cli.Output) error {
+	if host, port, err := net.SplitHostPort(f.Kafka); err != nil || host == "" || port == "" {
+		return fmt.Errorf("--kafka %q: write host:port, such as 127.0.0.1:9092", f.Kafka)
+	}
+	if err := cli.WriteNew("--config", cli.File{Path: f.Config, Text: fmt.Sprintf(initText, config.Text(f.Kafka))}); err != nil {
+		return err
+	}
+	if _, _, err := loadBus(f.Config); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out.Stdout, "wrote     %[1]s: Kafka at %[2]s, model model.flank\n\nNext:\n\n  monitor check --config %[1]s\n  monitor run --config %[1]s   # page on http://127.0.0.1:9102\n", cli.Quote(f.Config), f.Kafka)
+	return err
+}
