@@ -162,7 +162,7 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
-	for _, words := range []string{r.followers(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
+	for _, words := range []string{r.simpler(), r.followers(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
 		if words != "" {
 			fmt.Fprintf(&b, "\n%s", words)
 		}
@@ -171,6 +171,15 @@ func (r *Report) notes() string {
 		fmt.Fprintf(&b, "\nnote: %s", w)
 	}
 	return b.String()
+}
+
+// simpler says how simpler methods do on the same folds; nothing if they were not compared,
+// which the verdict says.
+func (r *Report) simpler() string {
+	if len(r.Baselines) == 0 {
+		return ""
+	}
+	return r.BaselineWords()
 }
 
 // summaryOfClasses is the scores of a Summary, of more than two classes.
