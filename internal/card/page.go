@@ -259,12 +259,20 @@ func (r *Report) simplerMethods(p *page) {
 
 // byTool writes how each tool was judged while it was held out.
 func (r *Report) byTool(p *page) {
+	switch {
+	case r.Pooled != nil:
+		p.section("tools", "By tool, each held out")
+	case r.Alarms != nil:
+		p.section("tools", "By tool")
+		p.note("networks had not seen the tools that they judged, but costs were chosen on these tools, which flatters")
+	default:
+		return
+	}
+	r.alarmTable(p)
+	p.figures("lives")
 	if r.Pooled == nil {
 		return
 	}
-	p.section("tools", "By tool, each held out")
-	r.alarmTable(p)
-	p.figures("lives")
 	p.figures("tools")
 	head, line := scoreRows(r.Classes)
 	t := p.table(append([]string{"tool"}, head...)...)

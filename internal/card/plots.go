@@ -80,7 +80,10 @@ func (r *Report) drawings() []drawing {
 		}
 	}
 	if r.Pooled != nil {
-		ds = append(ds, drawing{"tools", r.dots()}, drawing{"lives", h.lives(r.Alarms)})
+		ds = append(ds, drawing{"tools", r.dots()})
+	}
+	if r.Pooled != nil || r.Alarms != nil {
+		ds = append(ds, drawing{"lives", h.lives(r.Alarms)})
 	}
 	if d, ok := r.followersDrawing(); ok {
 		ds = append(ds, d)
@@ -273,7 +276,7 @@ func (h HeldOut) lives(a *Alarms) []byte {
 		}
 		drawn = append(drawn, life)
 	}
-	title := "Score of each window, the tool held out"
+	title := "Score of each window, by networks that had not seen the tool"
 	if len(all) > len(drawn) {
 		title += fmt.Sprintf(": the first %d of %d tools", len(drawn), len(all))
 	}

@@ -47,7 +47,7 @@ type Report struct {
 	Leak           string                   `json:"random_split_note,omitempty"`
 	Baselines      []Baseline               `json:"baselines,omitempty"`      // simpler methods on the same tools held out
 	NotCompared    string                   `json:"baselines_note,omitempty"` // why there are none
-	Alarms         *Alarms                  `json:"alarms,omitempty"`         // of tools held out
+	Alarms         *Alarms                  `json:"alarms,omitempty"` // of tools held out; if there are none, of those that costs were chosen on
 	Windows        Tally                    `json:"windows"`
 	Balance        string                   `json:"balance,omitempty"` // rows by class and tool, in words
 	Features       int                      `json:"features"`
@@ -59,6 +59,7 @@ type Report struct {
 	Job            model.Provenance         `json:"provenance"`
 
 	ByWear    bool                `json:"-"` // the model decides by estimated wear
+	CostsSeen bool                `json:"-"` // no tools were held out of all, but the tools of Held were held out of the networks
 	Landscape *Landscape          `json:"-"` // of the posteriors that the costs were chosen on
 	Tools     []string            `json:"-"` // held out, in the order of the recordings
 	Held      HeldOut             `json:"-"` // windows of these or, if there are none, those that costs were chosen on
@@ -105,10 +106,10 @@ func (r *Report) SetRandom(v *classify.Validation) {
 // their alarm has the given settings.
 func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float64) {
 	undefined := score.Figure(math.NaN())
-	e := Evidence{Held: r.Pooled != nil, Alarms: Replay(lives, s, t, limitUM), GMean: undefined, Ours: undefined, Random: undefined}
-	if r.Alarms = nil; r.Pooled != nil {
+	e := Evidence{Held: r.Pooled != nil || r.CostsSeen, CostsSeen: r.Pooled == nil, Alarms: Replay(lives, s, t, limitUM), GMean: undefined, Ours: undefined, Random: undefined}
+	if r.Alarms = nil; e.Held {
 		r.Alarms = &e.Alarms
-		e.Ours = AgainstHealthy(r.Pooled.Confusion).GMean
+		e.Ours = AgainstHealthy(cmp.Or(r.Pooled, &r.Fit.Held).Confusion).GMean
 		if e.GMean = e.Ours; r.Unknown != nil && r.Unknown.Judged != nil {
 			e.GMean = r.Unknown.countedWrong().GMean
 		}
@@ -162,7 +163,7 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
-	for _, words := range []string{r.followers(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
+	for _, words := range []string{r.simpler(), r.followers(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
 		if words != "" {
 			fmt.Fprintf(&b, "\n%s", words)
 		}
@@ -171,6 +172,15 @@ func (r *Report) notes() string {
 		fmt.Fprintf(&b, "\nnote: %s", w)
 	}
 	return b.String()
+}
+
+// simpler says how simpler methods do on the same folds; nothing if they were not compared,
+// which the verdict says.
+func (r *Report) simpler() string {
+	if len(r.Baselines) == 0 {
+		return ""
+	}
+	return r.BaselineWords()
 }
 
 // summaryOfClasses is the scores of a Summary, of more than two classes.

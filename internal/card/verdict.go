@@ -54,10 +54,11 @@ type Reason struct {
 
 // Evidence is what a verdict rests on. A figure that is not known is NaN.
 type Evidence struct {
-	// Held says that the tools had no part in the training of what judged them. Seen
-	// names what of them the model was trained on, if it is known to have seen some.
-	Held bool
-	Seen string
+	// Held says that the tools had no part in the training of what judged them, but for the
+	// choice of costs if CostsSeen. Seen names what of them the model was trained on, if it
+	// is known to have seen some.
+	Held, CostsSeen bool
+	Seen            string
 
 	Alarms    Alarms
 	GMean     score.Figure // of windows, healthy against all other classes; unknown ones count as wrong
@@ -96,7 +97,7 @@ func VerdictOf(e Evidence) Verdict {
 	if held := e.held(); held.Level == NotYet { // then no other figure is worth much
 		v.Reasons = []Reason{held, e.wornTools()}
 	} else {
-		v.Reasons = []Reason{e.wornTools(), e.alarms(), e.falseAlarms(), e.unknown(), e.windows(), e.leastSureTool(), e.baselines()}
+		v.Reasons = []Reason{held, e.wornTools(), e.alarms(), e.falseAlarms(), e.unknown(), e.windows(), e.leastSureTool(), e.baselines()}
 		v.Reasons = slices.DeleteFunc(v.Reasons, func(r Reason) bool { return r.Because == "" })
 	}
 	slices.SortStableFunc(v.Reasons, func(a, b Reason) int { return int(a.Level) - int(b.Level) })
@@ -125,29 +126,15 @@ func (e *Evidence) held() Reason {
 		r.Do = "evaluate it on recordings of other tools"
 	case !e.Held:
 		r.Because = "no tool could be held out, so nothing is known of a tool that the model has not seen"
-		r.Do = e.toHoldOut()
+		r.Do = "label more worn tools, and set evaluate.by_tool to leave-one-out"
+	case e.CostsSeen:
+		r.Level = Shadow
+		r.Because = "networks had not seen the tools that they judged, but costs were chosen on these tools, which flatters"
+		r.Do = "train with evaluate.by_tool at leave-one-out or 5-fold"
 	default:
 		r.Level = SwitchOn
 	}
 	return r
-}
-
-// toHoldOut says what it takes to hold tools out: two that get worn, and two with healthy windows.
-func (e *Evidence) toHoldOut() string {
-	worn, _ := e.worn()
-	healthy := 0
-	for _, t := range e.Alarms.Tools {
-		if t.Healthy > 0 {
-			healthy++
-		}
-	}
-	switch {
-	case worn >= leastWorn && healthy == 1:
-		return "record a second tool from its first cut on, and label it healthy as long as it is"
-	case worn >= leastWorn && healthy > 1:
-		return "leave evaluate.by_tool at leave-one-out"
-	}
-	return "label more worn tools, and leave evaluate.by_tool at leave-one-out"
 }
 
 func (e *Evidence) wornTools() Reason {

@@ -90,7 +90,7 @@ func TestThreeClasses(t *testing.T) {
 	}
 	drawn := regexp.MustCompile(`<svg [^>]*>\n<title>([^<]*)`).FindAllStringSubmatch(cardOf(t, r), -1)
 	want := []string{
-		"ROC curve of each class, and its area", "Precision and recall, and their average", "Calibration of each class, and its error", "Score of each window, the tool held out", "Each tool while it was held out",
+		"ROC curve of each class, and its area", "Precision and recall, and their average", "Calibration of each class, and its error", "Score of each window, by networks", "Each tool while it was held out",
 		"What follows wear in every tool", "Flank wear, off by ", "Pre-training", "Fine-tuning",
 	}
 	if !slices.EqualFunc(drawn, want, func(m []string, want string) bool { return strings.HasPrefix(m[1], want) }) {

@@ -56,6 +56,7 @@ func decisionsOf(c *classify.Classifier, posterior []float64) []int {
 // decide gives the report its verdict on the model.
 func (j *Job) decide(rows rowTable, r *card.Report) {
 	limit, _ := j.Config.Label.Limit()
+	r.CostsSeen = r.CostsSeen && !r.ByWear // what was held out of its networks says nothing of the estimate of wear
 	r.Decide(rows.lives(r.Held.Score, r.Held.Unknown), alarm.Default, j.timing(rows), limit)
 }
 

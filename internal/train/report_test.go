@@ -79,7 +79,17 @@ func TestVerdictOfATraining(t *testing.T) {
 	if _, r, err = Run(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
+	if r.Verdict.Level != card.Shadow || r.Verdict.Reasons[0].About != "tools held out" || r.Alarms == nil || r.Alarms.Worn != 4 {
+		t.Errorf("tools held out of the networks only: %+v, %+v", r.Verdict, r.Alarms)
+	}
+
+	j = latheJob(t)
+	j.Inputs = []Input{latheInput(t, j.Layout, "few", "lathe", latheCSV([]life{{"A", 48, 420}, {"B", 30, 90}}))}
+	quick(&j.Config)
+	if _, r, err = Run(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
 	if r.Verdict.Level != card.NotYet || r.Verdict.Reasons[0].About != "tools held out" || r.Alarms != nil {
-		t.Errorf("nothing held out: %+v, %+v", r.Verdict, r.Alarms)
+		t.Errorf("one worn tool: %+v, %+v", r.Verdict, r.Alarms)
 	}
 }

@@ -110,6 +110,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 			decision = decisionsOf(c, fit.Posterior)
 		}
 		r.Held = heldOut(rows, fit.Posterior, decision, scoresOf(c, fit.Posterior))
+		r.CostsSeen = fit.Costs.Posteriors == posteriorsByTool
 	}
 	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
 		r.Landscape = card.NewLandscape(card.FaultyOf(fit.Posterior, 2), card.Positives(rows.Class))
