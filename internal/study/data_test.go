@@ -25,6 +25,18 @@ func TestReadCSV(t *testing.T) {
 	}
 }
 
+// A limit turns wear into the class, and a pattern leaves columns out.
+func TestReadCSVOfWear(t *testing.T) {
+	c := CSV{Path: "t.csv", Label: "vb", Group: "Tool", LimitUM: 300, Ignore: []string{"t_*", "b"}}
+	s, err := c.read(strings.NewReader("a,b,t_1,t_2,Tool,vb\n1,5,5,5,A,0\n2,5,5,5,A,300\n3,5,5,5,B,299.9\n4,5,5,5,B,1e3\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprintln(s.X.Data, s.Y, s.Kind, s.Rare), "[1 2 3 4] [0 1 0 1] tool vb from 300 on\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestReadCSVErrors(t *testing.T) {
 	const head = "a,tool,state\n"
 	for name, tc := range map[string]struct {
@@ -48,6 +60,14 @@ func TestReadCSVErrors(t *testing.T) {
 		"one group":          {CSV{Label: "state", Group: "tool"}, head + "1,A,x\n1,A,y\n", "all rows are of one tool"},
 		"few rows":           {CSV{Label: "state"}, head + "1,A,x\n1,A,y\n", "2 rows are too few"},
 		"no features":        {CSV{Label: "state", Ignore: []string{"a", "tool"}}, head + "1,A,x\n1,B,y\n", "no column is left"},
+		"nothing is worn":    {CSV{Label: "a", LimitUM: 300}, head + "100,A,x\n250,B,y\n", "a is 250 µm at most, below the limit of 300 µm: there must be worn rows"},
+		"wear in mm":         {CSV{Label: "a", LimitUM: 300}, head + "0.1,A,x\n0.35,B,y\n", "a is 0.35 at most, below the limit of 300 µm: is the column in mm?"},
+		"all is worn":        {CSV{Label: "a", LimitUM: 300}, head + "300,A,x\n350,B,y\n", "a is 300 µm or more in every row"},
+		"wear in words":      {CSV{Label: "state", LimitUM: 300}, head + "300,A,x\n350,B,y\n", `t.csv:2: state "x" is not a wear in µm`},
+		"negative wear":      {CSV{Label: "a", LimitUM: 300}, head + "300,A,x\n-1,B,y\n", `t.csv:3: a "-1" is not a wear in µm`},
+		"no wear":            {CSV{Label: "a", LimitUM: 300}, head, "no rows follow"},
+		"a bad pattern":      {CSV{Label: "state", Ignore: []string{"[a"}}, head, "--ignore [a: not a pattern"},
+		"a pattern of none":  {CSV{Label: "state", Ignore: []string{"b*"}}, head, `no column "b*" for --ignore`},
 		"words for a number": {CSV{Label: "state"}, head + strings.Repeat("1,A,x\n", 9) + many(40), "column a holds more than 30 different words"},
 		"numbers and a word": {CSV{Label: "state"}, head + "none,A,x\n" + manyNumbers(40), `t.csv:2: column a holds "none" here, and many numbers`},
 	} {

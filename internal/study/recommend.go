@@ -27,9 +27,10 @@ func called(method string) string { return cmp.Or(calledIn[method], method) }
 const coin = 0.5
 
 // Recommend says in one sentence which method to deploy for a set, by the cells of the methods
-// on it: the simplest of those whose G-mean is within the margin of the best, of equally simple
-// ones the one with the best G-mean; or none, if the best one's is not above a coin's by more than
-// its margin. It is empty without cells of two methods.
+// on it: the simplest of those whose G-mean is within the margin of the best; or none, if the best
+// one's is not above a coin's by more than its margin. A method with a lower G-mean than one that
+// is as simple, or simpler, is not considered: scatter alone would keep it within the margin. It is
+// empty without cells of two methods.
 //
 // The margin of a difference is the greatest of the deviations over trials and twice the standard
 // error of the difference between the two over groups (see jackknife), or without groups the standard
@@ -49,9 +50,13 @@ func Recommend(s *Set, cells []Cell) string {
 	case !(best.GMean-own > coin):
 		return fmt.Sprintf("Deploy none of these methods yet: the best, %s, has a G-mean of %.2f, which is not above a tossed coin's, 0.5, by more than chance (±%.2f %s).\n", called(best.Method), best.GMean, own, over)
 	}
-	chosen := best
-	for _, m := range all[1:] { // the best first
-		if best.GMean-m.GMean <= j.margin(best, m) && rung(m.Method) < rung(chosen.Method) {
+	chosen, simplest := best, rung(best.Method)
+	for _, m := range all[1:] { // the best first: what is not simpler than all before it is worse for nothing
+		if rung(m.Method) >= simplest {
+			continue
+		}
+		simplest = rung(m.Method)
+		if best.GMean-m.GMean <= j.margin(best, m) {
 			chosen = m
 		}
 	}
