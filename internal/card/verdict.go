@@ -126,7 +126,7 @@ func (e *Evidence) held() Reason {
 		r.Do = "evaluate it on recordings of other tools"
 	case !e.Held:
 		r.Because = "no tool could be held out, so nothing is known of a tool that the model has not seen"
-		r.Do = "label more worn tools, and set evaluate.by_tool to leave-one-out"
+		r.Do = e.toHoldOut()
 	case e.CostsSeen:
 		r.Level = Shadow
 		r.Because = "networks had not seen the tools that they judged, but costs were chosen on these tools, which flatters"
@@ -135,6 +135,24 @@ func (e *Evidence) held() Reason {
 		r.Level = SwitchOn
 	}
 	return r
+}
+
+// toHoldOut says what it takes to hold tools out: two that get worn, and two with healthy windows.
+func (e *Evidence) toHoldOut() string {
+	worn, _ := e.worn()
+	healthy := 0
+	for _, t := range e.Alarms.Tools {
+		if t.Healthy > 0 {
+			healthy++
+		}
+	}
+	switch {
+	case worn >= leastWorn && healthy == 1:
+		return "record a second tool from its first cut on, and label it healthy as long as it is"
+	case worn >= leastWorn && healthy > 1:
+		return "set evaluate.by_tool to leave-one-out"
+	}
+	return "label more worn tools, and set evaluate.by_tool to leave-one-out"
 }
 
 func (e *Evidence) wornTools() Reason {

@@ -71,6 +71,11 @@ func TestVerdict(t *testing.T) {
 		{"no healthy window", each(func(t *ToolAlarm) { t.Healthy, t.Worn, t.Alarm = 0, 1, 5 }), NotYet, "worn tools"},
 		{"no tool at all", func(e *Evidence) { e.Alarms.Tools = nil }, NotYet, "worn tools"},
 		{"nothing was held out", func(e *Evidence) { e.Held = false }, NotYet, "tools held out"},
+		{"one tool has all healthy windows", func(e *Evidence) {
+			e.Held = false
+			each(func(t *ToolAlarm) { t.Healthy, t.Worn = 0, 1 })(e)
+			e.Alarms.Tools[0].Healthy, e.Alarms.Tools[0].Worn = 1000, 0
+		}, NotYet, "tools held out"},
 		{"costs were chosen on the tools", func(e *Evidence) { e.CostsSeen = true }, Shadow, "tools held out"},
 		{"trained on the same data", func(e *Evidence) { e.Seen = "day one" }, NotYet, "tools held out"},
 		{"one of six missed", func(e *Evidence) { e.Alarms.Tools[4].Alarm, e.Alarms.Tools[4].WearUM = 0, nan() }, Shadow, "alarms of worn tools"},
