@@ -22,7 +22,6 @@ type proposal struct {
 	left     [][2]string // columns that are not channels, and why
 	length   time.Duration
 	label    string // key of the column with labels; empty: none
-	mm       bool   // the label seems to be in mm
 }
 
 type proposedChannel struct {
@@ -119,14 +118,18 @@ func (p *proposal) column(c *inspect.Channel) {
 		if !slices.Contains(r.names, plain) || r.text && !c.Text {
 			continue
 		}
-		if at := p.columnOf(r.key); *at == "" {
-			*at = c.Name
-			if strings.HasPrefix(r.key, "vb_") || r.key == "state" && p.label == "" {
-				p.label = r.key
-				p.mm = !c.Text && c.Max < 5
-			}
-			return
+		if *p.columnOf(r.key) != "" {
+			continue
 		}
+		key := r.key
+		if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && c.Max < 5 {
+			key = wear + "_mm"
+		}
+		*p.columnOf(key) = c.Name
+		if strings.HasPrefix(key, "vb_") || key == "state" && p.label == "" {
+			p.label = key
+		}
+		return
 	}
 	switch {
 	case slices.Contains(indexNames, plain):
@@ -157,6 +160,10 @@ func (p *proposal) columnOf(key string) *string {
 		return &p.rec.VBMax
 	case "vb_mean_um":
 		return &p.rec.VBMean
+	case "vb_max_mm":
+		return &p.rec.VBMaxMM
+	case "vb_mean_mm":
+		return &p.rec.VBMeanMM
 	case "state":
 		return &p.rec.State
 	case "hole":

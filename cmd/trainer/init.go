@@ -100,7 +100,7 @@ func (f *initCommand) report(p *proposal, layoutFile, configFile string, w io.Wr
 	fmt.Fprintf(w, "  ingest inspect %s --layout %s\n", cli.Quote(f.Data), cli.Quote(layoutFile))
 	fit := fmt.Sprintf("  trainer fit --config %s --data %s --model model.flank", cli.Quote(configFile), cli.Quote(f.Data))
 	if p.label == "" && f.Wear == "" {
-		fmt.Fprintln(w, "\nNo column has labels. Write a wear file, see docs/how-to/train.md, and name it:")
+		fmt.Fprintln(w, "\nNo column has labels. Write a wear file, see docs/how-to/labels.md, and name it:")
 		fit += " --wear wear.csv"
 	}
 	_, err := fmt.Fprintln(w, fit)
@@ -181,7 +181,8 @@ func (p *proposal) recordingText() string {
 	for _, k := range [][3]string{
 		{"header", r.Header, "lines that name the columns"}, {"separator", r.Separator, ""}, {"decimal", r.Decimal, ""},
 		{"time", r.Time, "sensor time"}, {"machine", r.Machine, ""}, {"tool", r.Tool, "a change of it begins another tool"}, {"hole", r.Hole, ""},
-		{"vb_max_um", r.VBMax, "label: flank wear"}, {"vb_mean_um", r.VBMean, "label: mean flank wear"}, {"state", r.State, "label: a word"},
+		{"vb_max_um", r.VBMax, "label: flank wear"}, {"vb_mean_um", r.VBMean, "label: mean flank wear"},
+		{"vb_max_mm", r.VBMaxMM, "label: flank wear, in mm by its size"}, {"vb_mean_mm", r.VBMeanMM, "label: mean flank wear, in mm by its size"}, {"state", r.State, "label: a word"},
 	} {
 		if k[1] == "" {
 			continue
@@ -211,15 +212,10 @@ func (f *initCommand) configText(p *proposal) string {
 		}
 		fmt.Fprintf(&b, "wear: %s\n", config.Text(filepath.ToSlash(wear)))
 	case p.label == "":
-		b.WriteString("# wear: wear.csv   # no column has labels: write a file with a row for each tool and measurement, see docs/how-to/train.md\n")
+		b.WriteString("# wear: wear.csv   # no column has labels: write a file with a row for each tool and measurement, see docs/how-to/labels.md\n")
 	}
 	fmt.Fprintf(&b, "window:\n  length: %v\nlabel:\n", p.length)
-	if p.mm {
-		fmt.Fprintf(&b, "  # The column %s seems to be in mm, so the limit is in mm, too, where keys and reports say µm.\n", comment(p.labelColumn()))
-		fmt.Fprintf(&b, "  %s: 0.3   # flank wear from which on a tool is worn\n", p.limitKey())
-	} else {
-		fmt.Fprintf(&b, "  %s: 300   # flank wear in µm from which on a tool is worn\n", p.limitKey())
-	}
+	fmt.Fprintf(&b, "  %s: 300   # flank wear in µm from which on a tool is worn\n", p.limitKey())
 	if p.label == "state" || p.label == "" {
 		b.WriteString("  states: [worn, chipped, broken]   # words of the labels that mean a worn tool\n")
 	}
@@ -231,8 +227,8 @@ func (f *initCommand) configText(p *proposal) string {
 
 // limitKey returns the key of the limit that goes with the labels.
 func (p *proposal) limitKey() string {
-	if p.label == "vb_mean_um" {
-		return p.label
+	if strings.HasPrefix(p.label, "vb_mean") {
+		return "vb_mean_um"
 	}
 	return "vb_max_um"
 }

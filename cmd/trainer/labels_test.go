@@ -244,7 +244,7 @@ func TestFitComplainsOfLabels(t *testing.T) {
 		"apart.csv", "recording,time,vb_um\nday1.csv,2025-11-02T06:00:00Z,20\nday1.csv,2025-11-02T07:00:00Z,400\n",
 	)...)
 	for args, want := range map[string][]string{
-		"--config columns.yaml --data mm.csv":                              {"they have 0 to 0.125 µm", "is it in mm? Wear is in µm: write 125 for 0.125 mm"},
+		"--config columns.yaml --data mm.csv":                              {"they have 0 to 0.125 µm", "is it in mm? Write 125 for 0.125 mm, or name the column vb_mm, or vb_max_mm in a layout"},
 		"--config train.yaml --wear case.csv --data day1.csv day2.csv":     {"0 labelled", `tool "t1" (case.csv:2) and tool "t_2" (case.csv:3)`, `no row is of tool "T1" and tool "T2"`, `did you mean tool "T1" and tool "T2"?`},
 		"--config train.yaml --wear half.csv --data day1.csv day2.csv":     {"windows with a label are healthy", `tool "t_2" (half.csv:3)`, `did you mean tool "T2"?`},
 		"--config train.yaml --wear state.csv --data day1.csv day2.csv":    {`their states are "blunt", "new"`, "label: {states: [worn, chipped, broken]}"},

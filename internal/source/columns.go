@@ -39,17 +39,14 @@ func (c *Table) findColumns(rec signal.Recording) error {
 		}
 		c.columns = append(c.columns, tableColumn{i, calibration{origin.Gain, origin.Offset}})
 	}
-	for _, f := range []struct {
-		key, name string
-		to        *int
-	}{
+	for _, f := range []factColumn{
 		{"time", rec.Time, &c.rec.time},
 		{"machine", rec.Machine, &c.rec.machine},
 		{"tool", rec.Tool, &c.rec.tool},
 		{"hole", rec.Hole, &c.rec.hole},
 		{"speed", rec.Speed, &c.rec.speed},
-		{"vb_mean_um", rec.VBMean, &c.rec.vbMean},
-		{"vb_max_um", rec.VBMax, &c.rec.vbMax},
+		wearColumn("vb_mean", rec.VBMean, rec.VBMeanMM, &c.rec.vbMean),
+		wearColumn("vb_max", rec.VBMax, rec.VBMaxMM, &c.rec.vbMax),
 		{"state", rec.State, &c.rec.state},
 	} {
 		*f.to = -1
@@ -65,12 +62,27 @@ func (c *Table) findColumns(rec signal.Recording) error {
 		}
 		*f.to = i
 	}
+	c.rec.vbMeanMM, c.rec.vbMaxMM = rec.VBMeanMM != "", rec.VBMaxMM != ""
 	for i, name := range header {
 		if !used[i] {
 			c.stats.Ignored = append(c.stats.Ignored, name)
 		}
 	}
 	return nil
+}
+
+// factColumn is a column that a key of `recording` names.
+type factColumn struct {
+	key, name string
+	to        *int
+}
+
+// wearColumn returns the column of a wear, which a layout names by its key in µm or in mm.
+func wearColumn(key, um, mm string, to *int) factColumn {
+	if mm != "" {
+		return factColumn{key + "_mm", mm, to}
+	}
+	return factColumn{key + "_um", um, to}
 }
 
 // remedy says what to do about a column that is not in the header.

@@ -104,6 +104,7 @@ type tableColumn struct {
 // recordingColumns are the cells that signal.Recording names, -1 if none.
 type recordingColumns struct {
 	time, machine, tool, hole, speed, vbMean, vbMax, state int
+	vbMeanMM, vbMaxMM                                      bool // these columns are in mm
 }
 
 func (r recordingColumns) labelled() bool { return r.vbMean >= 0 || r.vbMax >= 0 || r.state >= 0 }
@@ -344,8 +345,9 @@ func (c *Table) readTruth() error {
 	*t = NoTruth
 	for _, f := range []struct {
 		column int
+		mm     bool
 		to     *float64
-	}{{c.rec.vbMean, &t.VBMeanUM}, {c.rec.vbMax, &t.VBMaxUM}} {
+	}{{c.rec.vbMean, c.rec.vbMeanMM, &t.VBMeanUM}, {c.rec.vbMax, c.rec.vbMaxMM, &t.VBMaxUM}} {
 		if f.column < 0 {
 			continue
 		}
@@ -355,6 +357,9 @@ func (c *Table) readTruth() error {
 		}
 		if v < 0 {
 			return c.rows.errorf(f.column, "is a negative flank wear: correct it, or leave the cell empty if it was not measured")
+		}
+		if f.mm {
+			v = math.Round(v*1e6) / 1e3 // to the nm, so that 0.57 mm are 570 µm
 		}
 		*f.to = v
 	}

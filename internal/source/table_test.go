@@ -67,6 +67,28 @@ func TestTableGolden(t *testing.T) {
 	golden.Check(t, "lathe.golden", out.String())
 }
 
+// A wear in mm is read in µm.
+func TestTableWearInMM(t *testing.T) {
+	rec := signal.Recording{VBMaxMM: "VB", VBMeanMM: "VBm"}
+	c, err := newText(strings.NewReader("ax,VB,VBm\n1,0.57,0.285\n2,,\n"), "mm.csv", layout(t, 10, "ax"), rec, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := c.Next(t.Context())
+	if err != nil || len(b.Truth) != 2 {
+		t.Fatal(b, err)
+	}
+	if first, second := b.Truth[0], b.Truth[1]; first.VBMaxUM != 570 || first.VBMeanUM != 285 || second.Known() {
+		t.Errorf("%+v", b.Truth)
+	}
+	if _, err := newText(strings.NewReader("ax,VB [µm],VBm\n1,0.57,0.285\n"), "mm.csv", layout(t, 10, "ax"), rec, Options{}); err == nil || !strings.Contains(err.Error(), "`recording: vb_max_mm` is read in mm") {
+		t.Errorf("a column in µm as one in mm: %v", err)
+	}
+	if _, _, err := signal.ReadLayout(strings.NewReader("name: x\nchannels: [{name: ax, kind: force, rate: 1}]\nrecording: {vb_max_um: a, vb_max_mm: b}\n"), "layout.yaml"); err == nil || !strings.Contains(err.Error(), "layout.yaml: `recording`: `vb_max_um` and `vb_max_mm` name the same wear") {
+		t.Errorf("both units: %v", err)
+	}
+}
+
 // TestTableErrors keeps every message in testdata/errors.golden, to be read as a
 // person at the machine reads it.
 func TestTableErrors(t *testing.T) {

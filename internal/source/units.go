@@ -104,7 +104,7 @@ func checkUnit(ch signal.Channel, o signal.Origin, column string) error {
 }
 
 // factUnits are the units that columns of facts are read in.
-var factUnits = map[string]string{"vb_mean_um": "µm", "vb_max_um": "µm", "speed": "rev/min"}
+var factUnits = map[string]string{"vb_mean_um": "µm", "vb_max_um": "µm", "vb_mean_mm": "mm", "vb_max_mm": "mm", "speed": "rev/min"}
 
 // checkFactUnit reports a column of facts whose name ends in another unit than the one
 // that it is read in.

@@ -310,7 +310,7 @@ func TestRunComplains(t *testing.T) {
 			"wear in millimetres", func(j *Job) {
 				j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: 0, VBMeanUM: nan}, {Tool: "B", VBMaxUM: 0.35, VBMeanUM: nan}}
 			}, ErrData,
-			[]string{"they have 0 to 0.35 µm", "no wear is above 0.35 µm: is it in mm? Wear is in µm: write 350 for 0.35 mm"},
+			[]string{"they have 0 to 0.35 µm", "no wear is above 0.35 µm: is it in mm? Write 350 for 0.35 mm, or name the column vb_mm, or vb_max_mm in a layout"},
 		},
 		{
 			"a state that is not in the rule", func(j *Job) {

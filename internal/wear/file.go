@@ -37,7 +37,7 @@ const (
 )
 
 // otherNames are names of columns that mean one of columns.
-var otherNames = map[string]int{"from": colTime, "start": colTime, "end": colTo, "vb_um": colVBMax}
+var otherNames = map[string]int{"from": colTime, "start": colTime, "end": colTo, "vb_um": colVBMax, "vb_mm": colVBMax, "vb_max_mm": colVBMax, "vb_mean_mm": colVBMean}
 
 // Write writes measurements as wear.csv. What is not known is an empty cell. The
 // columns recording, to and class are left out if nothing is in them.
@@ -127,6 +127,7 @@ func Load(path string) (ms []Measurement, warnings []string, err error) {
 // The file has one row for each measurement and a header row with the names
 // machine, tool, recording, hole, time, to, vb_mean_um, vb_max_um, state and class
 // in any order; from and start mean time, end means to, and vb_um means vb_max_um.
+// Columns vb_mean_mm and vb_max_mm, or vb_mm, are in mm.
 // Only tool or recording is needed, and one of the last four. Other columns are
 // ignored, unless they start with "vb", so that wear in millimetres is not lost
 // without a word. An empty cell (also NaN, nan or NA) is not known; a row must
@@ -244,7 +245,7 @@ func (d *reader) readHeader() error {
 		case k >= 0:
 			d.cell[k], d.name[k] = i, strings.Clone(name)
 		case strings.HasPrefix(name, "vb"):
-			return fmt.Errorf("%s:%d: column %q is not known: wear is in µm, in columns vb_mean_um and vb_max_um (or vb_um)", d.where, d.Line, name)
+			return fmt.Errorf("%s:%d: column %q is not known: wear is in vb_mean_um and vb_max_um (or vb_um), or in mm in vb_mean_mm and vb_max_mm (or vb_mm)", d.where, d.Line, name)
 		}
 	}
 	return d.checkHeader()
@@ -338,12 +339,18 @@ func (d *reader) readWear(m *Measurement) error {
 		case !ok && d.Separator == ',' && strings.Contains(cell, ","):
 			return d.errorf(k, "has a decimal comma in a file with commas between cells: write %s, or separate the columns of the whole file by semicolons", strings.Replace(cell, ",", ".", 1))
 		case !ok:
-			return d.errorf(k, "is not a number of µm: correct it, or leave the cell empty if it was not measured")
+			return d.errorf(k, "is not a number of µm or mm: correct it, or leave the cell empty if it was not measured")
 		case v < 0:
 			return d.errorf(k, "is a negative wear: correct it, or leave the cell empty if it was not measured")
 		}
 		if err := d.checkMark(k); err != nil {
 			return err
+		}
+		if strings.HasSuffix(d.name[k], "_mm") {
+			if v > 1e6 {
+				return d.errorf(k, "is not a wear in mm: correct it")
+			}
+			v = math.Round(v*1e6) / 1e3 // to the nm, so that 0.57 mm are 570 µm
 		}
 		*to = v
 	}
@@ -505,7 +512,7 @@ func Millimetres(largest float64) string {
 	if !(largest > 0 && largest < 3) {
 		return ""
 	}
-	return fmt.Sprintf("no wear is above %.4g µm: is it in mm? Wear is in µm: write %.4g for %.4g mm", largest, 1000*largest, largest)
+	return fmt.Sprintf("no wear is above %.4g µm: is it in mm? Write %.4g for %.4g mm, or name the column vb_mm, or vb_max_mm in a layout", largest, 1000*largest, largest)
 }
 
 // someNames lists up to four names, in quotes.

@@ -41,7 +41,9 @@ func TestReadErrors(t *testing.T) {
 		{name: "workbook", text: "PK\x03\x04\x14\x00"},
 		{name: "UTF-16", text: "\xff\xfet\x00o\x00"},
 		{name: "column twice", text: "tool,state,Tool\nT1,worn,T1\n"},
-		{name: "millimetres in the header", text: "tool,vb_max_mm\nT1,0.3\n"},
+		{name: "inches in the header", text: "tool,vb_max_in\nT1,0.3\n"},
+		{name: "both units", text: "tool,vb_max_mm,vb_um\nT1,0.3,300\n"},
+		{name: "kilometres", text: "tool,vb_mm\nT1,1e300\n"},
 		{name: "no tool column", text: "hole,vb_max_um\nH1,3\n"},
 		{name: "no wear column", text: "tool,hole\nT1,H1\n"},
 		{name: "no tool column, other names", text: "file;Verschleiß;Datum;a;b\nx;3;;;\n"},
@@ -202,6 +204,7 @@ func TestReadOtherSeparators(t *testing.T) {
 		"semicolons, decimal commas": "\ufeffTool;from;to;vb_um;state;note\r\nT 1, left;0;12,5;0,35;new;\"a;b\"\r\nT2;2026-01-31T15:00:00+01:00;2026-01-31T14:30:00Z;1200;\"worn;\";\r\n",
 		"semicolons, decimal points": "Tool;from;to;vb_um;state;note\nT 1, left;0;12.5;0.35;new;\"a;b\"\nT2;2026-01-31T15:00:00+01:00;2026-01-31T14:30:00Z;1200;\"worn;\";\n",
 		"tabs":                       "\r\nTool\tfrom\tto\tvb_um\tstate\tnote\r\nT 1, left\t0\t12,5\t0,35\tnew\ta;b\r\nT2\t2026-01-31T15:00:00+01:00\t2026-01-31T14:30:00Z\t1200\tworn;\t\r\n",
+		"mm":                         "Tool,from,to,vb_mm,state,note\n\"T 1, left\",0,12.5,0.00035,new,\"a;b\"\nT2,2026-01-31T15:00:00+01:00,2026-01-31T14:30:00Z,1.2,\"worn;\",\n",
 		"a semicolon in quotes":      "Tool,from,to,vb_um,state,\"note;\"\n\"T 1, left\",0,12.5,0.35,new,x\nT2,2026-01-31T14:00:00Z,2026-01-31T14:30:00Z,1200,worn;,\n",
 	} {
 		if got, _, err := Read(strings.NewReader(text), "wear.csv"); err != nil || !equal(got, want) {

@@ -17,6 +17,8 @@ type recordingSection struct {
 	Speed     string                   `json:"speed,omitempty"`
 	VBMean    string                   `json:"vb_mean_um,omitempty"`
 	VBMax     string                   `json:"vb_max_um,omitempty"`
+	VBMeanMM  string                   `json:"vb_mean_mm,omitempty"`
+	VBMaxMM   string                   `json:"vb_max_mm,omitempty"`
 	State     string                   `json:"state,omitempty"`
 	Origins   map[string]originSection `json:"channels,omitempty"`
 }
@@ -31,7 +33,7 @@ type originSection struct {
 func toRecordingSection(r signal.Recording) *recordingSection {
 	s := recordingSection{
 		Format: r.Format, Skip: r.Skip, Header: r.Header, Separator: r.Separator, Decimal: r.Decimal, Time: r.Time, Machine: r.Machine,
-		Tool: r.Tool, Hole: r.Hole, Speed: r.Speed, VBMean: r.VBMean, VBMax: r.VBMax, State: r.State,
+		Tool: r.Tool, Hole: r.Hole, Speed: r.Speed, VBMean: r.VBMean, VBMax: r.VBMax, VBMeanMM: r.VBMeanMM, VBMaxMM: r.VBMaxMM, State: r.State,
 	}
 	if len(r.Origins) == 0 && r.Format+r.Header+r.Separator+r.Decimal == "" && r.Skip == 0 && !r.HasColumns() {
 		return nil
@@ -52,7 +54,7 @@ func (s *recordingSection) recording() signal.Recording {
 	}
 	r := signal.Recording{
 		Format: s.Format, Skip: s.Skip, Header: s.Header, Separator: s.Separator, Decimal: s.Decimal, Time: s.Time, Machine: s.Machine,
-		Tool: s.Tool, Hole: s.Hole, Speed: s.Speed, VBMean: s.VBMean, VBMax: s.VBMax, State: s.State,
+		Tool: s.Tool, Hole: s.Hole, Speed: s.Speed, VBMean: s.VBMean, VBMax: s.VBMax, VBMeanMM: s.VBMeanMM, VBMaxMM: s.VBMaxMM, State: s.State,
 	}
 	for name, o := range s.Origins {
 		if r.Origins == nil {

@@ -226,6 +226,9 @@ func ReadLayout(r io.Reader, file string) (*Layout, Recording, error) {
 	if err != nil {
 		return nil, Recording{}, fmt.Errorf("%w (in %s)", err, file)
 	}
+	if err := f.Recording.check(); err != nil {
+		return nil, Recording{}, fmt.Errorf("signal: layout %s: %w", file, err)
+	}
 	return l, f.Recording, nil
 }
 

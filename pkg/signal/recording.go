@@ -19,14 +19,16 @@ type Recording struct {
 	Decimal   string `yaml:"decimal"`   // point or comma; empty: point
 
 	// Names of columns, empty if there is none.
-	Time    string `yaml:"time"`       // sensor time: RFC 3339, or seconds from any start
-	Machine string `yaml:"machine"`    // Context.Machine
-	Tool    string `yaml:"tool"`       // Context.Tool; a change starts a new session
-	Hole    string `yaml:"hole"`       // Context.Hole
-	Speed   string `yaml:"speed"`      // Context.SpindleSpeed, in rev/min
-	VBMean  string `yaml:"vb_mean_um"` // label: mean flank wear in µm
-	VBMax   string `yaml:"vb_max_um"`  // label: maximum flank wear in µm
-	State   string `yaml:"state"`      // label: state of the tool, a word such as "worn"
+	Time     string `yaml:"time"`       // sensor time: RFC 3339, or seconds from any start
+	Machine  string `yaml:"machine"`    // Context.Machine
+	Tool     string `yaml:"tool"`       // Context.Tool; a change starts a new session
+	Hole     string `yaml:"hole"`       // Context.Hole
+	Speed    string `yaml:"speed"`      // Context.SpindleSpeed, in rev/min
+	VBMean   string `yaml:"vb_mean_um"` // label: mean flank wear in µm
+	VBMax    string `yaml:"vb_max_um"`  // label: maximum flank wear in µm
+	VBMeanMM string `yaml:"vb_mean_mm"` // the same in mm
+	VBMaxMM  string `yaml:"vb_max_mm"`
+	State    string `yaml:"state"` // label: state of the tool, a word such as "worn"
 
 	// Origins of the channels that are recorded under another name or in
 	// another unit, by the name of the channel.
@@ -51,7 +53,17 @@ func (r Recording) Origin(channel string) Origin {
 
 // HasColumns reports whether r names a column.
 func (r Recording) HasColumns() bool {
-	return r.Time+r.Machine+r.Tool+r.Hole+r.Speed+r.VBMean+r.VBMax+r.State != ""
+	return r.Time+r.Machine+r.Tool+r.Hole+r.Speed+r.VBMean+r.VBMax+r.VBMeanMM+r.VBMaxMM+r.State != ""
+}
+
+// check reports a wear that two columns have.
+func (r Recording) check() error {
+	for _, c := range [][3]string{{"vb_mean", r.VBMean, r.VBMeanMM}, {"vb_max", r.VBMax, r.VBMaxMM}} {
+		if c[1] != "" && c[2] != "" {
+			return fmt.Errorf("`recording`: `%[1]s_um` and `%[1]s_mm` name the same wear: keep the one of the column's unit", c[0])
+		}
+	}
+	return nil
 }
 
 // channelEntry is an entry under `channels` of a layout as people write it.

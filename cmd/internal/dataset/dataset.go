@@ -121,7 +121,7 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 	}
 	asTrained := m != nil && file == "" && layout == ""
 	if asTrained && f.Wear != "" { // the labels are there, and need no columns
-		d.Columns.VBMean, d.Columns.VBMax, d.Columns.State = "", "", ""
+		d.Columns.VBMean, d.Columns.VBMax, d.Columns.VBMeanMM, d.Columns.VBMaxMM, d.Columns.State = "", "", "", "", ""
 	}
 	var err error
 	switch {
