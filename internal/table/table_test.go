@@ -36,15 +36,15 @@ func small() *Table {
 }
 
 func readCSV(in io.Reader, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanCSV(in, file, s) })
+	return gather(func(s sink) error { return scanCSV(in, file, nil, s) })
 }
 
 func readParquet(b []byte, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanParquet(bytes.NewReader(b), int64(len(b)), file, s) })
+	return gather(func(s sink) error { return scanParquet(bytes.NewReader(b), int64(len(b)), file, nil, s) })
 }
 
 func readArrow(b []byte, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanArrow(b, file, s) })
+	return gather(func(s sink) error { return scanArrow(b, file, nil, s) })
 }
 
 // text shows a table so that equal tables, and only they, look equal.
@@ -55,6 +55,9 @@ func text(t *Table) string {
 		s += fmt.Sprintf("%q %q %q %d %d %q %x", r.Machine, r.Tool, r.Hole, r.Start.UnixNano(), r.Class, r.Label, r.VBMaxUM)
 		for _, v := range r.Features {
 			s += fmt.Sprintf(" %x", v)
+		}
+		if r.Details != nil {
+			s += fmt.Sprintf(" %+v", *r.Details)
 		}
 		s += "\n"
 	}
@@ -178,6 +181,10 @@ func TestReadErrors(t *testing.T) {
 		{"class with a blank", header + "m,T1,,,worn ,310,0.5,2\n"},
 		{"negative class", header + "m,T1,,,-1,310,0.5,2\n"},
 		{"text in wear", header + "m,T1,,,1,high,0.5,2\n"},
+		{"columns of text", "tool,operator,rms,shift,note\nT1,Anna,1,early,\nT1,Ben,2,late,new coolant\n"},
+		{"many columns of text", "tool,a,b,c,d,e,f,g\nT1,x,x,1,x,x,x,x\n"},
+		{"state that is a number", "tool,state,rms\nT1,3,1\n"},
+		{"status of a newer release", "tool,window.status,rms\nT1,skipped,1\n"},
 		{"text in a feature", header + "m,T1,,,1,310,0.5,2\nm,T1,,,1,310,low,2\n"},
 		{"infinite feature", header + "m,T1,,,1,310,0.5,-Inf\n"},
 		{"beyond float32", header + "m,T1,,,1,310,0.5,1e39\n"},
@@ -234,6 +241,8 @@ func TestRoundTrip(t *testing.T) {
 		})
 		columns := rapid.SliceOfNDistinct(word, 0, 5, rapid.ID[string]).Draw(t, "columns")
 		table := New(columns)
+		detailed := rapid.Bool().Draw(t, "detailed")
+		number := rapid.OneOf(rapid.Just(nan), rapid.Float64Range(-1e9, 1e9))
 		for range rapid.IntRange(0, 8).Draw(t, "rows") {
 			r := Row{
 				Machine: word.Draw(t, "machine"), Tool: word.Draw(t, "tool"), Hole: word.Draw(t, "hole"),
@@ -246,6 +255,14 @@ func TestRoundTrip(t *testing.T) {
 			}
 			if rapid.Bool().Draw(t, "timed") {
 				r.Start = time.Unix(0, rapid.Int64().Draw(t, "start")).UTC()
+			}
+			if detailed {
+				r.Details = &Details{
+					VBMeanUM: number.Draw(t, "mean"), State: word.Draw(t, "state"), Recording: word.Draw(t, "recording"),
+					Sequence: number.Draw(t, "sequence"), StartS: number.Draw(t, "start_s"), LengthS: number.Draw(t, "length_s"),
+					Status: rapid.SampledFrom(append(Statuses, "")).Draw(t, "status"), Phase: word.Draw(t, "phase"), Level: number.Draw(t, "level"),
+					Quality: word.Draw(t, "quality"), Frames: word.Draw(t, "frames"),
+				}
 			}
 			table.Append(r)
 		}
