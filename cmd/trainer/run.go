@@ -29,6 +29,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank
   trainer fit --config examples/milling/train.yaml --data 'runs/*.csv' --model milling.flank
   trainer fit --table features.parquet --model features.flank
+  trainer features --config examples/turning/train.yaml --data turning.csv --out turning.parquet
   trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --from 2026-11-02T06:00:00Z --model drill.flank
   trainer inspect turning.flank
   trainer evaluate --model turning.flank --config examples/turning/train.yaml --data new-tools.csv
@@ -46,6 +47,7 @@ type flags struct {
 	Fit      fitCommand      `cmd:"" help:"Train a model and score it on tools it has not seen."`
 	Evaluate evaluateCommand `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
 	Costs    costsCommand    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
+	Features featuresCommand `cmd:"" help:"Write what a model sees of recordings as a table, for pandas, DuckDB, R and --table."`
 	Search   searchCommand   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
 	Study    studyCommand    `cmd:"" help:"Compare ECS-DBN with other methods, on your data or on KEEL's sets."`
 	Inspect  inspectCommand  `cmd:"" help:"Print what is in a model file, and check it."`

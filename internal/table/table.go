@@ -106,6 +106,20 @@ func (t *Table) Select(rows []int) *Table {
 	return s
 }
 
+// Part returns rows from, from+1, …, to−1 as a table that shares the memory of t.
+func (t *Table) Part(from, to int) *Table {
+	n := len(t.Columns)
+	p := &Table{
+		Columns: t.Columns, Data: t.Data[from*n : to*n : to*n],
+		Machine: t.Machine[from:to:to], Tool: t.Tool[from:to:to], Hole: t.Hole[from:to:to], Start: t.Start[from:to:to],
+		Class: t.Class[from:to:to], Label: t.Label[from:to:to], VBMaxUM: t.VBMaxUM[from:to:to],
+	}
+	if t.Details != nil {
+		p.Details = t.Details[from:to:to]
+	}
+	return p
+}
+
 // Missing returns how many values are missing.
 func (t *Table) Missing() int {
 	var n int

@@ -35,6 +35,18 @@ func small() *Table {
 	return t
 }
 
+// detailed returns a table of which more is known.
+func detailed() *Table {
+	t := New([]string{"ch01.rms"})
+	t.Append(Row{Tool: "T08", Class: NoClass, Label: "worn", VBMaxUM: 310.125, Features: []float32{0.1}, Details: &Details{
+		VBMeanUM: 200, State: "3", Recording: "day, 1", Sequence: 7, StartS: 3.5, LengthS: 0.5, Status: NotCutting, Phase: "idle",
+		Level: math.Pi, Quality: "ch01=dropout", Frames: "1 nan 2",
+	}})
+	d := unknownDetails()
+	t.Append(Row{Tool: "T09", Class: NoClass, VBMaxUM: nan, Features: []float32{nan32}, Details: &d})
+	return t
+}
+
 func readCSV(in io.Reader, file string) (*Table, error) {
 	return gather(func(s sink) error { return scanCSV(in, file, nil, s) })
 }
@@ -70,6 +82,11 @@ func TestWriteGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Check(t, "small.csv", out.String())
+	var more bytes.Buffer
+	if err := detailed().WriteCSV(&more); err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "detailed.csv", more.String())
 	// Computed from small.csv by testdata/sha256.py, which follows the text of
 	// SHA256 and not its code.
 	if got, want := fmt.Sprintf("%x", small().SHA256()), strings.TrimSpace(read(t, "small.sha256")); got != want {
@@ -108,6 +125,9 @@ func TestSelect(t *testing.T) {
 	}
 	if all.Missing() != 1 || s.Missing() != 0 {
 		t.Errorf("missing: %d in the table, %d in the selection; want 1 and 0", all.Missing(), s.Missing())
+	}
+	if p := all.Part(1, 3); text(p) != text(small().Select([]int{1, 2})) {
+		t.Errorf("rows 1 and 2 are\n%s", text(p))
 	}
 	if e := all.Select(nil); e.Rows() != 0 || len(e.Columns) != 2 {
 		t.Errorf("no rows are\n%s", text(e))
@@ -332,7 +352,12 @@ func fuzz(f *testing.F, format int) {
 	if err := to.write(small(), &out); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(out.Bytes())
+	f.Add(bytes.Clone(out.Bytes()))
+	out.Reset()
+	if err := to.write(detailed(), &out); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(bytes.Clone(out.Bytes()))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		table, err := to.read(in, "f")
 		if err != nil {
@@ -353,6 +378,26 @@ func fuzz(f *testing.F, format int) {
 			t.Fatalf("first\n%sthen\n%s", text(table), text(again))
 		}
 	})
+}
+
+// schemas/features-table.md describes the columns, in the order in which they are written.
+func TestDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../schemas/features-table.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, columns, _ := strings.Cut(string(page), "## Columns")
+	columns, _, _ = strings.Cut(columns, "\n## ")
+	var got []string
+	for line := range strings.Lines(columns) {
+		if name, ok := strings.CutPrefix(line, "| `"); ok {
+			name, _, _ = strings.Cut(name, "`")
+			got = append(got, name)
+		}
+	}
+	if want := slices.Concat(facts, DetailColumns()); !slices.Equal(got, want) {
+		t.Errorf("documented are\n%q\nthere are\n%q", got, want)
+	}
 }
 
 // Scan says the same as Load, of every format, and stops where its caller wants.

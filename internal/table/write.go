@@ -32,7 +32,7 @@ const metaKey = "flank"
 const maxMeta = 64 << 20
 
 // MetaPath returns the path of the file that has the Head.Meta of a CSV file.
-func MetaPath(path string) string { return path + ".json" }
+func MetaPath(path string) string { return path + ".flank.json" }
 
 // names returns the names of all columns in the order in which they are written.
 func (h Head) names() []string {

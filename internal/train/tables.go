@@ -31,18 +31,34 @@ func TableLayout(name string, columns []string, window time.Duration) (*signal.L
 
 // observeTable makes observations of the rows of a table, whose columns are
 // found by the names of the model's features.
-func observeTable(m *model.Model, judge *model.Judge, t *table.Table) ([]observed, error) {
+func observeTable(m *model.Model, judge *model.Judge, in *Input) ([]observed, error) {
+	t := in.Table
 	r, err := newRowReader(m, judge, t.Columns)
 	if err != nil {
 		return nil, err
 	}
-	os := make([]observed, t.Rows())
-	for i := range os {
-		if err := r.observe(t.Row(i), &os[i]); err != nil {
+	os := make([]observed, 0, t.Rows())
+	for i := range t.Rows() {
+		var o observed
+		if in.Observed {
+			err = r.restore(t.Row(i), &o)
+		} else if !isCutting(t.Row(i)) {
+			continue
+		} else {
+			err = r.observe(t.Row(i), &o)
+		}
+		if err != nil {
 			return nil, err
 		}
+		os = append(os, o)
 	}
 	return os, nil
+}
+
+// isCutting reports whether a row counts as one of cutting: as all do of which nothing
+// else is known.
+func isCutting(row table.Row) bool {
+	return row.Details == nil || row.Details.Status != table.NotCutting && row.Details.Status != table.SensorFault
 }
 
 // rowReader makes observations of the rows of a table, in their order.
@@ -75,6 +91,15 @@ func newRowReader(m *model.Model, judge *model.Judge, columns []string) (*rowRea
 	return r, nil
 }
 
+// truthOf returns what a row says of the wear of its tool.
+func truthOf(row table.Row) source.Truth {
+	t := source.Truth{VBMeanUM: math.NaN(), VBMaxUM: row.VBMaxUM}
+	if d := row.Details; d != nil {
+		t.VBMeanUM, t.State = d.VBMeanUM, d.State
+	}
+	return t
+}
+
 // observe stores the observation of the next row in o, whose slices it reuses.
 func (r *rowReader) observe(row table.Row, o *observed) error {
 	r.rows++
@@ -93,8 +118,7 @@ func (r *rowReader) observe(row table.Row, o *observed) error {
 	}
 	o.Tool, o.machine, o.hole, o.Start = row.Tool, row.Machine, row.Hole, row.Start
 	o.Level = math.Inf(1) // cutting, at any level of the gate
-	o.truth = source.Truth{VBMeanUM: math.NaN(), VBMaxUM: row.VBMaxUM}
-	o.class = class
+	o.truth, o.class = truthOf(row), class
 	if o.Features == nil {
 		o.Features = make([]float32, len(r.from))
 		o.Quality = make([]signal.Quality, len(r.model.Layout.Channels()))
