@@ -102,7 +102,7 @@ func WriteFeatures(ctx context.Context, job Job, file FeatureFile) (FeatureCount
 	w := &featureWriter{job: &job, file: file}
 	gaps, err := w.read(ctx)
 	if w.features != nil {
-		defer w.features.Close() // it removes the file
+		defer func() { _ = w.features.Close() }() // what is left is in no one's way
 	}
 	if err == nil {
 		err = w.settle(ctx)
