@@ -321,7 +321,7 @@ func TestChangedTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"the table was changed since", "1 of 5 features have the same value in all windows and say nothing: always", "1 of 5 features have no value in any window and say nothing: never"} {
+	for _, want := range []string{"the table is not as `trainer features` wrote it", "1 of 5 features have the same value in all windows and say nothing: always", "1 of 5 features have no value in any window and say nothing: never"} {
 		if strings.Count(logs, want) != 1 {
 			t.Errorf("the log says %q %d times:\n%s", want, strings.Count(logs, want), logs)
 		}

@@ -68,7 +68,7 @@ func newParquetWriter(w io.Writer, h Head) *parquetWriter {
 }
 
 // groupBytes is about how many bytes of cells a group of rows has, which is in memory.
-const groupBytes = 32 << 20
+const groupBytes = 8 << 20
 
 func (p *parquetWriter) write(r Row, i int) error {
 	ns, err := unixNano(r.Start, i)

@@ -167,8 +167,12 @@ func (w *featureWriter) read(ctx context.Context) (gaps int, err error) {
 		return 0, err
 	}
 	rows := 0
+	var last []signal.Quality
 	keep := func(o *observed) error {
-		o.at = rows
+		if slices.Equal(o.Quality, last) { // as nearly always: one copy of it is enough
+			o.Quality = last
+		}
+		last, o.at = o.Quality, rows
 		rows++
 		err := w.features.Append(o.Features)
 		o.Features = nil

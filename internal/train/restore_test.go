@@ -1,13 +1,19 @@
 package train
 
 import (
+	"bytes"
+	"encoding/hex"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -96,4 +102,73 @@ func FuzzParseQuality(f *testing.F) {
 			t.Fatalf("%q: %v, then %v, %v", s, q, again, err)
 		}
 	})
+}
+
+// The table of a simulated drill gives the model that the drill gives, and so do the turning tools.
+func TestModelOfATable(t *testing.T) {
+	t.Run("simulated drill", func(t *testing.T) {
+		tools := sim.Tools(1, 16*time.Second)[:3]
+		for i := range tools {
+			tools[i].End = sim.Worn
+		}
+		modelOfATable(t, Simulation{Machine: "local/site/area/line/drill", Seed: 1, Schedule: HistorySchedule}.Job(tools), true)
+	})
+	t.Run("turning", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("reads all turning tools")
+		}
+		j := exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv")
+		modelOfATable(t, j, false)
+	})
+}
+
+func modelOfATable(t *testing.T, j Job, cycle bool) {
+	t.Helper()
+	j.Config.Network = Network{Hidden: []int{4}, Pretrain: dbn.PretrainSettings{Epochs: 1}, FineTune: FineTune{FineTuneSettings: dbn.FineTuneSettings{Epochs: 5}}}
+	j.Config.Costs.Folds, j.Config.Evaluate.ByTool, j.Config.Evaluate.RandomSplit = 2, "off", false
+	encode := func(j Job) []byte {
+		t.Helper()
+		m, _, err := Run(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cycle != (m.Cycle != nil) {
+			t.Fatalf("the machine cuts %s", m.Cutting())
+		}
+		b, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	path := filepath.Join(t.TempDir(), "f.parquet")
+	if n, err := WriteFeatures(t.Context(), j, FeatureFile{Path: path}); err != nil || n.Rows == 0 {
+		t.Fatalf("%+v, %v", n, err)
+	}
+	want := encode(j)
+	text, err := table.Meta(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := ParseFeatureMeta(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := table.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := j
+	sum := rows.SHA256()
+	var ok bool
+	if again.Inputs, ok = meta.Inputs(rows, hex.EncodeToString(sum[:])); !ok {
+		t.Fatal("the table is not as it was written")
+	}
+	again.Config.Layout, again.Config.Wear = "", ""
+	if again.Layout, err = meta.Apply(&again.Config, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := encode(again); !bytes.Equal(got, want) {
+		t.Error("another model than the recordings give")
+	}
 }

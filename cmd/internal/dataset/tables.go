@@ -123,7 +123,7 @@ func (t *tables) ofRecordings(paths []string) (bool, error) {
 		}
 		some, ok := metas[i].Inputs(in.Table, in.SHA256)
 		if !ok {
-			t.log.Info().Str("table", path).Msg("the table was changed since `trainer features` wrote it, so it is taken for a table of numbers: the model does not know the recordings")
+			t.log.Info().Str("table", path).Msg("the table is not as `trainer features` wrote it, so it is taken for a table of numbers: the model does not know the recordings")
 			t.inputs, t.bySum = nil, make(map[string]string)
 			return false, nil
 		}
