@@ -28,8 +28,9 @@ window: {length: 500ms}
 features: {set: [rms, mean, kurtosis, slope]}
 reference: {windows: 4}
 label: {vb_max_um: 300}
-network: {hidden: [4], pretrain: {epochs: 2}, fine_tune: {epochs: 20}}
+network: {hidden: [4], pretrain: {epochs: 1}, fine_tune: {epochs: 8}}
 costs: {folds: 2}
+evaluate: {by_tool: "off", random_split: false}
 `
 
 // press returns a recording of two tools: six holes each with pauses between them, the sensor of acceleration away

@@ -107,6 +107,9 @@ func FuzzParseQuality(f *testing.F) {
 // The table of a simulated drill gives the model that the drill gives, and so do the turning tools.
 func TestModelOfATable(t *testing.T) {
 	t.Run("simulated drill", func(t *testing.T) {
+		if raceDetector {
+			t.Skip("computes features of many samples, and starts nothing of its own")
+		}
 		tools := sim.Tools(1, 16*time.Second)[:3]
 		for i := range tools {
 			tools[i].End = sim.Worn
