@@ -14,8 +14,34 @@ import (
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
+
+// A window of a recording without a clock starts when it did.
+func TestRestoreStart(t *testing.T) {
+	j := latheJob(t)
+	m, err := j.blank()
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge := m.NewJudge()
+	r, err := newRowReader(m, judge, judge.FeatureNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		want := time.Unix(0, rapid.Int64Range(0, 20*24*int64(time.Hour)).Draw(t, "start")).UTC()
+		d := &table.Details{StartS: float64(want.UnixNano()) / 1e9, VBMeanUM: nan}
+		var o observed
+		if err := r.restore(table.Row{Tool: "A", Class: table.NoClass, VBMaxUM: nan, Features: make([]float32, len(judge.FeatureNames())), Details: d}, &o); err != nil {
+			t.Fatal(err)
+		}
+		if !o.Start.Equal(want) || o.class != table.NoClass || o.truth.Known() {
+			t.Fatalf("started at %v, read as %v", want, o.Start)
+		}
+	})
+}
 
 // Flags and frames of windows are read from the text that was written of them.
 func TestRestoreText(t *testing.T) {
@@ -55,6 +81,15 @@ func TestRestoreErrors(t *testing.T) {
 	for text, want := range map[string]string{"{": "is damaged", "{}": "another release of Flank (format 0", `{"format": 2}`: "format 2"} {
 		if _, err := ParseFeatureMeta(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("description %q: %v", text, err)
+		}
+	}
+	rows := table.New(nil)
+	for range 3 {
+		rows.Append(table.Row{Tool: "T1", Class: table.NoClass})
+	}
+	for _, r := range []FeatureRecording{{FirstRow: 2, DataSet: model.DataSet{Windows: 2}}, {FirstRow: -1}, {DataSet: model.DataSet{Windows: -1}}, {FirstRow: 4}} {
+		if ins, ok := (&FeatureMeta{SHA256: "s", Recordings: []FeatureRecording{r}}).Inputs(rows, "s"); ok || ins != nil {
+			t.Errorf("%+v of 3 rows: %v", r, ins)
 		}
 	}
 	if f, err := ParseFeatureMeta(""); f != nil || err != nil {
