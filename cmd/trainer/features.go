@@ -41,7 +41,7 @@ func (f *featuresCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	job.Config, job.Layout, job.Inputs, job.Wear = d.Config, d.Layout, d.Inputs, d.Wear
+	job.Config, job.Layout, job.Columns, job.Inputs, job.Wear = d.Config, d.Layout, d.Columns, d.Inputs, d.Wear
 	if err := train.RemoveUnfinished(f.Out); err != nil {
 		return err
 	}

@@ -201,7 +201,7 @@ func TestFeaturesTable(t *testing.T) {
 			if want := math.Log(float64(x[rms]) / reference); math.Abs(float64(r[rms])-want) > 1e-6 {
 				t.Fatalf("row %d: rms of thrust is %v relative to %v, want %v", i, r[rms], reference, want)
 			}
-			if !slices.EqualFunc(judged.Row(at).Features, r, same) || judged.Details[at].Sequence != all.Details[i].Sequence {
+			if !slices.EqualFunc(judged.Row(at).Features, r, sameValue) || judged.Details[at].Sequence != all.Details[i].Sequence {
 				t.Fatalf("row %d: judged windows have %v, all windows %v", i, judged.Row(at), r)
 			}
 			at++
@@ -216,7 +216,7 @@ func TestFeaturesTable(t *testing.T) {
 	}
 }
 
-func same(a, b float32) bool { return a == b || a != a && b != b }
+func sameValue(a, b float32) bool { return a == b || a != a && b != b }
 
 func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))

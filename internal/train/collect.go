@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
@@ -36,7 +37,8 @@ type Input struct {
 	// recording, of the model's layout, as WriteFeatures wrote them. What was done with
 	// the recording is done with them: rows may be of a machine that is not cutting.
 	Observed bool
-	Gaps     int // of the recording, if Observed
+	Began    time.Time // first sample of the recording, if Observed; zero if not known
+	Gaps     int       // of the recording, if Observed
 
 	// Cut calls visit with windows that are cut already, instead of Open: windows of
 	// the model's layout, in any order, none of them twice. They are only lent. It
@@ -51,9 +53,16 @@ type Input struct {
 type observed struct {
 	model.Observation
 	machine, hole string
+	recording     string    // its name; empty if the window is of none
+	began         time.Time // first sample of the recording; zero if not known
 	truth         source.Truth
-	class         int // that a table has for it, or table.NoClass
+	class         int // that a table or a wear file has for it, or table.NoClass
 	at            int // row of its features on disk, if they are not in memory
+}
+
+// window returns what a join of labels has to know of o.
+func (o *observed) window(length time.Duration) wear.Window {
+	return wear.Window{Machine: o.machine, Tool: o.Tool, Hole: o.hole, Recording: o.recording, Began: o.began, Start: o.Start, Length: length}
 }
 
 // collect observes all windows of all inputs, several inputs at a time. The
@@ -61,8 +70,11 @@ type observed struct {
 // Progress counts windows, or inputs if it is not known how many windows these
 // have.
 func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, progress func(done, total int)) ([][]observed, int, error) {
-	return collectTo(ctx, m, inputs, workers, func(*observed) error { return nil }, progress)
+	return collectTo(ctx, m, inputs, workers, keepAll, progress)
 }
+
+// keepAll leaves a window as it is.
+func keepAll(*observed) error { return nil }
 
 // collectTo is collect for features that are kept elsewhere: keep is called with each window
 // of a recording, by one goroutine at a time, and may take its features away.
@@ -149,7 +161,8 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 	if err := m.Layout.Match(src.Layout()); err != nil {
 		return err
 	}
-	cut, err := source.NewCutter(src, m.Window)
+	first := &firstSample{Source: src}
+	cut, err := source.NewCutter(first, m.Window)
 	if err != nil {
 		return err
 	}
@@ -165,7 +178,7 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 			continue
 		}
 		o := observe(judge, c.Window, in.Name)
-		o.truth = c.Truth
+		o.truth, o.recording, o.began = c.Truth, in.Name, first.at
 		if err := take(&o); err != nil {
 			return err
 		}
@@ -173,15 +186,32 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 	}
 }
 
-// observe returns what is observed in a window of a recording of that name. Its
-// wear is not known.
+// firstSample notes when the first sample of a source was taken.
+type firstSample struct {
+	source.Source
+	at time.Time // zero before the first block
+}
+
+func (f *firstSample) Next(ctx context.Context) (*source.Block, error) {
+	b, err := f.Source.Next(ctx)
+	if err == nil && (f.at.IsZero() || b.Time.Before(f.at)) {
+		f.at = b.Time
+	}
+	return b, err
+}
+
+// observe returns what is observed in a window of a recording of that name: without a judge
+// only when it was, and of what. Its wear is not known.
 func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
-	judge.Observe(w, &o.Observation)
-	for i, v := range o.Features {
-		if v != v {
-			o.Features[i] = float32(math.NaN()) // the one that a table is read with
+	if judge != nil {
+		judge.Observe(w, &o.Observation)
+		for i, v := range o.Features {
+			if v != v {
+				o.Features[i] = float32(math.NaN()) // the one that a table is read with
+			}
 		}
 	}
+	o.Tool, o.Start = w.Tool, w.Start
 	o.machine, o.hole = w.Machine, w.Hole
 	o.truth = source.NoTruth
 	o.class = table.NoClass
@@ -195,10 +225,10 @@ func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
 // class that a table has, or what the rule makes of the wear. The join, if there
 // is one, is asked for the wear and not the recording. It is an error if class
 // and wear contradict each other.
-func label(o *observed, rule wear.Rule, join *wear.Join) (class int, vbMaxUM float64, ok bool, err error) {
+func label(o *observed, length time.Duration, rule wear.Rule, join *wear.Join) (class int, vbMaxUM float64, ok bool, err error) {
 	t := o.truth
 	if join != nil {
-		m, _ := join.At(o.machine, o.Tool, o.hole, o.Start)
+		m, _ := join.At(o.window(length))
 		t = source.Truth{VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State}
 	}
 	class, ok = rule.Class(t.VBMeanUM, t.VBMaxUM, t.State)

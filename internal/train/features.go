@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -57,6 +58,7 @@ type FeatureMeta struct {
 	Features   signal.FeatureSpec `json:"features"`              // that were computed, with their version
 	Relative   model.Mode         `json:"relative,omitempty"`    // how features are relative to references; empty: they are not
 	JudgedOnly bool               `json:"judged_only,omitempty"` // rows that are not judged are left out
+	Recording  signal.Recording   `json:"recording"`             // how recordings were read
 	Config     FeatureConfig      `json:"config"`
 	Gaps       int                `json:"gaps"`
 	Recordings []FeatureRecording `json:"recordings"`       // in the order in which they were named
@@ -67,6 +69,7 @@ type FeatureMeta struct {
 type FeatureConfig struct {
 	Layout   string             `json:"layout,omitempty"`
 	Wear     string             `json:"wear,omitempty"`
+	Start    string             `json:"start,omitempty"`
 	Join     wear.Mode          `json:"join"`
 	Features signal.FeatureSpec `json:"features"`
 }
@@ -74,7 +77,8 @@ type FeatureConfig struct {
 // FeatureRecording is a recording that rows are of.
 type FeatureRecording struct {
 	model.DataSet
-	FirstRow int `json:"first_row"` // from 0; the others follow
+	FirstRow int    `json:"first_row"`          // from 0; the others follow
+	BeganNS  *int64 `json:"began_ns,omitempty"` // first sample, in ns since 1970; nil if not known
 }
 
 // featureWriter writes a FeatureFile.
@@ -153,7 +157,7 @@ func (w *featureWriter) read(ctx context.Context) (gaps int, err error) {
 	if len(j.Inputs) == 0 {
 		return 0, fmt.Errorf("%w: no recordings: name some with --data", ErrData)
 	}
-	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil { // before hours of reading
+	if err := j.checkWear(); err != nil { // before hours of reading
 		return 0, err
 	}
 	all := *j
@@ -291,19 +295,22 @@ func (w *featureWriter) row(o *observed, d *table.Details) (table.Row, error) {
 		Machine: o.machine, Tool: o.Tool, Hole: o.hole, Start: o.Start,
 		Class: table.NoClass, Features: o.Features, Details: d,
 	}
-	if !o.Start.After(clockless) {
+	if !signal.HasClock(o.Start) {
 		r.Start = time.Time{}
 	}
-	class, um, ok, err := label(o, w.job.Config.Label, w.join)
+	l := labeller{rule: w.job.Config.Label, join: w.join, length: w.model.Window.Length}
+	truth, err := l.known(o)
 	if err != nil {
 		return r, err
 	}
-	if r.VBMaxUM = um; ok {
-		r.Label = w.job.Config.Label.Names()[class]
+	class, _, ok, err := label(o, l.length, l.rule, w.join)
+	if err != nil {
+		return r, err
 	}
-	l := labeller{join: w.join}
-	truth := l.peek(o)
-	d.VBMeanUM, d.State = truth.VBMeanUM, truth.State
+	if ok {
+		r.Label = l.rule.Names()[class]
+	}
+	r.VBMaxUM, d.VBMeanUM, d.State = truth.VBMaxUM, truth.VBMeanUM, truth.State
 	return r, nil
 }
 
@@ -313,8 +320,13 @@ func (w *featureWriter) details(input, i int, o *observed, v model.Verdict) *tab
 		Recording: w.job.Inputs[input].Name, Sequence: float64(i), LengthS: w.model.Window.Length.Seconds(),
 		Level: math.NaN(), Quality: formatQuality(o.Quality, w.model.Layout.Channels()), Frames: formatFrames(o.Frames),
 	}
-	if d.StartS = o.Start.Sub(w.found[input][0].Start).Seconds(); !o.Start.After(clockless) {
+	switch {
+	case !signal.HasClock(o.Start):
 		d.StartS = float64(o.Start.UnixNano()) / 1e9
+	case o.began.IsZero():
+		d.StartS = o.Start.Sub(w.found[input][0].Start).Seconds()
+	default:
+		d.StartS = o.Start.Sub(o.began).Seconds()
 	}
 	if w.level {
 		d.Level = o.Level
@@ -340,7 +352,8 @@ func (w *featureWriter) meta(gaps int) *FeatureMeta {
 	m, c := w.model, &w.job.Config
 	f := &FeatureMeta{
 		Format: featuresFormat, Features: m.Features, Relative: w.relate.Mode, JudgedOnly: w.file.Judged, Gaps: gaps,
-		Config: FeatureConfig{Layout: c.Layout, Wear: c.Wear, Join: c.Join, Features: c.Features},
+		Recording: w.job.Columns,
+		Config:    FeatureConfig{Layout: c.Layout, Wear: c.Wear, Start: c.Start, Join: c.Join, Features: c.Features},
 	}
 	f.Layout.Name, f.Layout.Channels = m.Layout.Name(), m.Layout.Channels()
 	f.Window.LengthNS, f.Window.HopNS = m.Window.Length, m.Window.Hop
@@ -350,7 +363,12 @@ func (w *featureWriter) meta(gaps int) *FeatureMeta {
 		rows += len(w.found[i])
 	}
 	for i, in := range w.job.Inputs {
-		f.Recordings = append(f.Recordings, FeatureRecording{model.DataSet{Name: in.Name, SHA256: in.SHA256, Windows: len(w.found[i])}, first[i]})
+		r := FeatureRecording{DataSet: model.DataSet{Name: in.Name, SHA256: in.SHA256, Windows: len(w.found[i])}, FirstRow: first[i]}
+		if n := len(w.found[i]); n > 0 && !w.found[i][n-1].began.IsZero() {
+			ns := w.found[i][n-1].began.UnixNano()
+			r.BeganNS = &ns
+		}
+		f.Recordings = append(f.Recordings, r)
 	}
 	return f
 }
@@ -384,7 +402,11 @@ func (f *FeatureMeta) Inputs(t *table.Table, sha256 string) ([]Input, bool) {
 		if r.FirstRow < 0 || r.Windows < 0 || r.FirstRow > t.Rows()-r.Windows {
 			return nil, false
 		}
-		ins = append(ins, Input{Name: r.Name, SHA256: r.SHA256, Windows: r.Windows, Table: t.Part(r.FirstRow, r.FirstRow+r.Windows), Observed: true})
+		in := Input{Name: r.Name, SHA256: r.SHA256, Windows: r.Windows, Table: t.Part(r.FirstRow, r.FirstRow+r.Windows), Observed: true}
+		if r.BeganNS != nil {
+			in.Began = time.Unix(0, *r.BeganNS).UTC()
+		}
+		ins = append(ins, in)
 	}
 	if len(ins) == 0 {
 		return nil, false
@@ -467,17 +489,15 @@ func (f *FeatureMeta) Apply(c *Config, named *signal.Layout, labelled bool) (*si
 		}
 	}
 	std := DefaultConfig()
-	spec := Window{Length: f.Window.LengthNS, Hop: f.Window.HopNS}
-	if c.Window != std.Window && c.Window != spec {
+	spec := Window{Length: f.Window.LengthNS, Hop: f.Window.HopNS, Said: c.Window.Said}
+	if c.Window.Said && c.Window.Length != spec.Length || c.Window.Hop != 0 && c.Window.Hop != spec.Hop {
 		return nil, fmt.Errorf("the table is of windows of %v, and `window` of the configuration says %v: leave it out, or write the table again with `trainer features`", spec.Length, c.Window.Length)
 	}
 	if !sameFeatures(c.Features, std.Features) && !sameFeatures(c.Features, f.Config.Features) && !sameFeatures(c.Features, f.Features) {
 		return nil, errors.New("the table has other features than `features` of the configuration: leave it out, or write the table again with `trainer features`")
 	}
 	c.Window, c.Features = spec, f.Config.Features
-	if c.Layout == "" {
-		c.Layout = f.Config.Layout
-	}
+	c.Layout, c.Start = cmp.Or(c.Layout, f.Config.Layout), cmp.Or(c.Start, f.Config.Start)
 	if c.Wear == "" && !labelled {
 		c.Wear, c.Join = f.Config.Wear, f.Config.Join
 	}

@@ -12,21 +12,20 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// clockless is the time up to which a window's start counts from the beginning of its
-// recording, which has no clock.
-var clockless = time.Unix(1e9, 0)
-
 // restore stores in o what was observed of a window of a recording, from the row that
-// WriteFeatures made of it.
-func (r *rowReader) restore(row table.Row, o *observed) error {
+// WriteFeatures made of it. Began is the first sample of the recording, if known.
+func (r *rowReader) restore(row table.Row, began time.Time, o *observed) error {
 	r.rows++
 	d := row.Details
 	o.Tool, o.machine, o.hole, o.Start = row.Tool, row.Machine, row.Hole, row.Start
 	if row.Start.IsZero() {
 		o.Start = time.Unix(0, int64(math.Round(d.StartS*1e9))).UTC()
 	}
+	if !began.IsZero() {
+		o.recording, o.began = r.name, began
+	}
 	o.truth, o.class = truthOf(row), table.NoClass
-	if !o.truth.Known() {
+	if _, ok := r.rule.Class(o.truth.VBMeanUM, o.truth.VBMaxUM, o.truth.State); !ok {
 		class, err := classOf(row.Class, row.Label, r.classes)
 		if err != nil {
 			return fmt.Errorf("row %d: %w", r.rows, err)

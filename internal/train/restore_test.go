@@ -26,7 +26,7 @@ func TestRestoreStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge := m.NewJudge()
-	r, err := newRowReader(m, judge, judge.FeatureNames())
+	r, err := newRowReader(m, judge, "lathe", judge.FeatureNames())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestRestoreStart(t *testing.T) {
 		want := time.Unix(0, rapid.Int64Range(0, 20*24*int64(time.Hour)).Draw(t, "start")).UTC()
 		d := &table.Details{StartS: float64(want.UnixNano()) / 1e9, VBMeanUM: nan}
 		var o observed
-		if err := r.restore(table.Row{Tool: "A", Class: table.NoClass, VBMaxUM: nan, Features: make([]float32, len(judge.FeatureNames())), Details: d}, &o); err != nil {
+		if err := r.restore(table.Row{Tool: "A", Class: table.NoClass, VBMaxUM: nan, Features: make([]float32, len(judge.FeatureNames())), Details: d}, time.Time{}, &o); err != nil {
 			t.Fatal(err)
 		}
 		if !o.Start.Equal(want) || o.class != table.NoClass || o.truth.Known() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -33,7 +34,7 @@ func TableLayout(name string, columns []string, window time.Duration) (*signal.L
 // found by the names of the model's features.
 func observeTable(m *model.Model, judge *model.Judge, in *Input) ([]observed, error) {
 	t := in.Table
-	r, err := newRowReader(m, judge, t.Columns)
+	r, err := newRowReader(m, judge, in.Name, t.Columns)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func observeTable(m *model.Model, judge *model.Judge, in *Input) ([]observed, er
 	for i := range t.Rows() {
 		var o observed
 		if in.Observed {
-			err = r.restore(t.Row(i), &o)
+			err = r.restore(t.Row(i), in.Began, &o)
 		} else if !isCutting(t.Row(i)) {
 			continue
 		} else {
@@ -66,20 +67,24 @@ type rowReader struct {
 	model   *model.Model
 	from    []int    // by feature of the model: the column
 	classes []string // names
-	rows    int      // observed so far
+	rule    wear.Rule
+	rows    int // observed so far
 	ended   map[tool]bool
 	current map[string]string // tool by machine
+
+	name  string // of the table
+	began map[tool]time.Time
 }
 
 type tool struct{ machine, name string }
 
-func newRowReader(m *model.Model, judge *model.Judge, columns []string) (*rowReader, error) {
+func newRowReader(m *model.Model, judge *model.Judge, name string, columns []string) (*rowReader, error) {
 	column := make(map[string]int, len(columns))
 	for c, name := range columns {
 		column[name] = c
 	}
 	names := judge.FeatureNames()
-	r := &rowReader{model: m, from: make([]int, len(names)), classes: m.ClassNames(), ended: make(map[tool]bool), current: make(map[string]string)}
+	r := &rowReader{model: m, from: make([]int, len(names)), classes: m.ClassNames(), rule: RuleOf(m), ended: make(map[tool]bool), current: make(map[string]string), name: name, began: make(map[tool]time.Time)}
 	for i, name := range names {
 		c, ok := column[name]
 		if !ok {
@@ -111,12 +116,16 @@ func (r *rowReader) observe(row table.Row, o *observed) error {
 				r.rows, row.Tool, last, r.model.Reference.Windows)
 		}
 		r.current[row.Machine] = row.Tool
+		if at := (tool{row.Machine, row.Tool}); r.began[at].IsZero() {
+			r.began[at] = row.Start
+		}
 	}
 	class, err := classOf(row.Class, row.Label, r.classes)
 	if err != nil {
 		return fmt.Errorf("row %d: %w", r.rows, err)
 	}
 	o.Tool, o.machine, o.hole, o.Start = row.Tool, row.Machine, row.Hole, row.Start
+	o.recording, o.began = r.name, r.began[tool{row.Machine, row.Tool}]
 	o.Level = math.Inf(1) // cutting, at any level of the gate
 	o.truth, o.class = truthOf(row), class
 	if o.Features == nil {
