@@ -194,7 +194,7 @@ func TestErrors(t *testing.T) {
 		{"no recording is named", ingest, change("  file: day.csv\n", "")},
 		{"no recording", ingest, change("day.csv", "absent.csv")},
 		{"recording that would not be read", ingest, change("kind: csv", "kind: simulate")},
-		{"start that is no time", ingest, change("  kind: csv\n", "  kind: csv\n  start: noon\n")},
+		{"start in words", ingest, change("  kind: csv\n", "  kind: csv\n  start: noon\n")},
 		{"start before there are clocks", ingest, change("  kind: csv\n", "  kind: csv\n  start: 1990-01-01T00:00:00Z\n")},
 		{"start of what is live", ingest, change("  kind: csv\n", "  kind: tcp\n  listen: \"127.0.0.1:0\"\n  start: file-time\n")},
 		{"life of no time", ingest, []string{config, "machine: a/b/c/d/e\nkafka: {brokers: [\"b:9092\"]}\nsource:\n  tool_life: 0s\n"}},

@@ -245,7 +245,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		"no model for a replay":        {[]string{"--replay", b.recording}, []string{"--model", "trainer fit"}},
 		"start of the simulated drill": {[]string{"--start", "file-time"}, []string{"--start goes with --replay"}},
-		"start that is no time":        {b.args("--start", "noon"), []string{`--start: "noon": write a date, time and zone`}},
+		"start in words":               {b.args("--start", "noon"), []string{`--start: "noon": write a date, time and zone`}},
 		"machine that is not a path":   {b.args("--machine", "Lathe 3"), []string{"--machine", "Lathe 3", "enterprise/site/area/line/machine"}},
 		"speed below nothing":          {b.args("--speed=-1"), []string{"--speed", "positive"}},
 		"unknown flag":                 {[]string{"--reply", b.recording}, []string{"--reply", "--help"}},

@@ -92,8 +92,8 @@ func unitKey(unit string) string {
 	return unit
 }
 
-// checkUnit reports a column whose name ends in another unit than that of the channel
-// which is read from it as it is.
+// checkUnit reports a column whose name ends in another unit than the channel has that is
+// read from it as it is.
 func checkUnit(ch signal.Channel, o signal.Origin, column string) error {
 	name, unit, ok := SplitUnit(column)
 	if !ok || name != o.From || ch.Unit == "" || o.Gain != 1 || o.Offset != 0 || unitKey(unit) == unitKey(ch.Unit) {

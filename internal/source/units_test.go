@@ -51,7 +51,7 @@ func TestFindTracks(t *testing.T) {
 	}
 }
 
-// A name is found whatever unit is behind it, and never where the name itself is.
+// A name is found with any unit behind it, unless the name itself is there.
 func FuzzFindName(f *testing.F) {
 	f.Add("a", "g")
 	f.Add("F (feed)", "N")

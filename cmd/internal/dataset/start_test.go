@@ -15,8 +15,8 @@ import (
 	"github.com/flank-tcm/flank/internal/source"
 )
 
-// Recordings follow each other as people count them, or as their files were changed,
-// whatever their order is otherwise; the flag goes before the configuration.
+// Recordings follow each other as people count them, or as their files were changed. The
+// flag goes before the configuration.
 func TestStart(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
