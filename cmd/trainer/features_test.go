@@ -280,6 +280,7 @@ func TestFeaturesErrors(t *testing.T) {
 		"fit --config train.yaml --table newer.csv --model m.flank":                 "written by another release of Flank",
 		"fit --config train.yaml --table f.csv --ignore shift --model m.flank":      "no column is named \"shift\"",
 		"fit --config train.yaml --table f.csv --ignore tool --model m.flank":       "the column \"tool\" cannot be left out",
+		"fit --config train.yaml --data tools.csv --ignore power --model m.flank":   "name features that shall not count under `exclude`",
 		"fit --config train.yaml --table f.csv f.csv --model m.flank":               "are the same table",
 		"evaluate --config train.yaml --model table.flank --table f.csv --ignore [": "is not a pattern",
 	} {

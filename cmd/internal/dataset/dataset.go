@@ -33,7 +33,7 @@ type Flags struct {
 	Data  []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
 	Table []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
 	Kafka
-	Ignore  []string     `sep:"," placeholder:"COLUMN" help:"Columns of tables to leave out, text for example; * stands for any characters, and commas separate names. Adds to ignore in the configuration."`
+	Ignore  []string     `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
 	Wear    string       `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
 	Machine string       `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
 	Start   source.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Overrides the configuration."`
@@ -243,6 +243,8 @@ func (f Flags) check(flag, file string, model bool) error {
 	case f.Kafka.named():
 	case len(f.From)+len(f.To) > 0:
 		return errors.New("--from and --to go with --kafka, which names the broker")
+	case len(f.Ignore) > 0 && len(f.Table) == 0:
+		return errors.New("--ignore leaves out columns of tables: recordings have the channels of their layout; name features that shall not count under `exclude` in train.yaml")
 	case len(f.Data) > 0 && len(f.Table) > 0:
 		return errors.New("--data and --table: learn from recordings or from tables, not from both at once")
 	case len(f.Data)+len(f.Table) == 0:
