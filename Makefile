@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all quick nightly help fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all quick nightly help fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test ## format, lint and test
 
@@ -183,6 +183,20 @@ peers-export: ## exported models, computed by onnxruntime and numpy
 	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/export -peers $$dir && \
 	  peers/export/.venv/bin/python peers/export/check.py $$dir && rm -r $$dir
 
+# The Python of docs/how-to/features-in-python.md on a small simulated drill, and all formats of its table.
+peers-features: peers/features/.venv/ready ## tables of features, read by pandas, pyarrow and DuckDB
+	set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	$(GO) build -o $$dir/ ./cmd/ingest ./cmd/trainer; \
+	$$dir/ingest simulate --out $$dir/drill --format tdms --tools 3 --life 40s --hole 6s; \
+	printf 'layout: drill/layout.yaml\nwear: drill/wear.csv\n' > $$dir/train.yaml; \
+	for f in parquet arrow csv; do $$dir/trainer features --quiet --config $$dir/train.yaml --data "$$dir/drill/*.tdms" --out $$dir/features.$$f; done; \
+	peers/features/.venv/bin/python peers/features/check.py docs/how-to/features-in-python.md $$dir
+
+peers/features/.venv/ready: peers/features/requirements.txt
+	$(PYTHON) -m venv peers/features/.venv
+	peers/features/.venv/bin/pip install --quiet --requirement peers/features/requirements.txt
+	touch $@
+
 peers/signal/.venv/ready: peers/signal/requirements.txt
 	$(PYTHON) -m venv peers/signal/.venv
 	peers/signal/.venv/bin/pip install --quiet --requirement peers/signal/requirements.txt
@@ -254,7 +268,7 @@ peers-study: peers/study/.venv/ready ## statistical tests and resamplers, comput
 	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/study -peers $$dir && \
 	  peers/study/.venv/bin/python peers/study/resampled.py $$dir && rm -r $$dir
 
-peers: peers-baseline peers-export peers-formats peers-signal peers-metrics peers-study ## all comparisons with libraries of Python
+peers: peers-baseline peers-export peers-features peers-formats peers-signal peers-metrics peers-study ## all comparisons with libraries of Python
 	features=$$(mktemp) && $(GO) run ./figures/quality features --turning $(TURNING) --out $$features && \
 	  OMP_NUM_THREADS=1 peers/.venv/bin/python -W ignore peers/quality.py $$features peers/quality.json && rm $$features
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -112,6 +113,17 @@ func TestFitWindowsOnKafka(t *testing.T) {
 	out, _, err = trainer(t, "evaluate --quiet --model model.flank --wear wear.csv --kafka "+broker)
 	if err != nil || !strings.Contains(out, "104") {
 		t.Errorf("evaluate: %v\n%s", err, out)
+	}
+	// The table of these windows has the same model.
+	if _, _, err := trainer(t, "features --quiet --config train.yaml --wear wear.csv --out f.parquet --kafka "+broker); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --table f.parquet --model table.flank"); err != nil {
+		t.Fatal(err)
+	}
+	want, _ := os.ReadFile("model.flank")
+	if got, err := os.ReadFile("table.flank"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("another model from the table of windows on Kafka: %v", err)
 	}
 }
 

@@ -30,6 +30,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank
   trainer fit --config examples/milling/train.yaml --data 'runs/*.csv' --model milling.flank
   trainer fit --table features.parquet --model features.flank
+  trainer features --config examples/turning/train.yaml --data turning.csv --out turning.parquet
   trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --from 2026-11-02T06:00:00Z --model drill.flank
   trainer labels check --config train.yaml --data 'runs/*.csv' --wear wear.csv
   trainer inspect turning.flank
@@ -50,6 +51,7 @@ type flags struct {
 	Evaluate evaluateCommand `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
 	Labels   labelsCommand   `cmd:"" help:"Look at labels before training."`
 	Costs    costsCommand    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
+	Features featuresCommand `cmd:"" help:"Write what a model sees of recordings as a table, for pandas, DuckDB, R and --table."`
 	Search   searchCommand   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
 	Study    studyCommand    `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one; or compare methods on KEEL's sets."`
 	Inspect  inspectCommand  `cmd:"" help:"Print what is in a model file, and check it."`

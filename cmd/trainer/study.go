@@ -23,7 +23,6 @@ type studyCommand struct {
 	Label   string        `placeholder:"COLUMN" help:"Of a .csv of your own, given with --data and without --config: the column that holds the class, one of two values, of which the rarer one is positive; or wear, with --vb-max-um."`
 	LimitUM float64       `name:"vb-max-um" placeholder:"UM" help:"Flank wear in µm from which on a tool is worn: turns the column --label into the class; of recordings and tables of fit it counts instead of the label of the configuration."`
 	Group   string        `placeholder:"COLUMN" help:"Column of the .csv that says which rows belong together, for example the tool; groups, never single rows, are held out."`
-	Ignore  []string      `placeholder:"COLUMN" help:"Columns that are not features, for example a time, with commas between them; * stands for any characters."`
 	KEEL    string        `name:"keel" placeholder:"DIR" help:"Folder of data sets of the KEEL repository with their five folds, instead of your data."`
 	Sets    []string      `placeholder:"NAME" help:"Sets of KEEL to study, with commas between them (default: all)."`
 	Drill   bool          `help:"The simulated gun drill instead: the paper's 20 tools, one row for each reading of the 14 channels, parted at random as in the paper and by tool."`
@@ -193,11 +192,17 @@ func (f *studyCommand) set(ctx context.Context, out cli.Output, bar *cli.Progres
 		return s, f.heading(s), nil
 	}
 	log := cli.Logger(out.Stderr, zerolog.WarnLevel)
-	d, err := f.load(nil, log)
+	data := f.dataFlags
+	if len(data.Table) == 0 {
+		data.Ignore = nil // features of recordings are computed, and do not count
+	}
+	d, err := data.load(nil, log)
 	if err != nil {
 		return nil, "", err
 	}
-	d.Config.Exclude = append(d.Config.Exclude, f.Ignore...)
+	if len(data.Table) == 0 {
+		d.Config.Exclude = append(d.Config.Exclude, f.Ignore...)
+	}
 	if f.LimitUM > 0 {
 		d.Config.Label = wear.Rule{VBMaxUM: f.LimitUM}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -18,10 +17,10 @@ import (
 // arrowBatch is the number of rows in a record batch.
 const arrowBatch = 16 << 10
 
-// arrowSchema has the columns that parquetSchema has.
-func (t *Table) arrowSchema() *arrow.Schema {
+// arrowSchema has the columns that parquetGroup has.
+func (h Head) arrowSchema() *arrow.Schema {
 	var fields []arrow.Field
-	for _, name := range slices.Concat(facts, t.Columns) {
+	for _, name := range h.names() {
 		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float32, Nullable: true})
 	}
 	for _, f := range []int{factMachine, factTool, factHole} {
@@ -29,46 +28,72 @@ func (t *Table) arrowSchema() *arrow.Schema {
 	}
 	fields[factStart].Type = &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
 	fields[factClass].Type = arrow.PrimitiveTypes.Int32
-	if t.labelled() {
+	if h.Named {
 		fields[factClass].Type = arrow.BinaryTypes.String
 	}
 	fields[factVBMax].Type = arrow.PrimitiveTypes.Float64
-	return arrow.NewSchema(fields, nil)
+	if h.Detailed {
+		for i, d := range details {
+			if fields[len(facts)+i].Type = arrow.PrimitiveTypes.Float64; d.text != nil {
+				fields[len(facts)+i].Type = arrow.BinaryTypes.String
+			}
+		}
+	}
+	var meta *arrow.Metadata
+	if h.Meta != "" {
+		m := arrow.NewMetadata([]string{metaKey}, []string{h.Meta})
+		meta = &m
+	}
+	return arrow.NewSchema(fields, meta)
 }
 
 // WriteArrow writes the table as an Arrow IPC file, which Feather (version 2)
 // is, with the columns and errors of WriteParquet.
-func (t *Table) WriteArrow(w io.Writer) error {
-	if err := t.writable(); err != nil {
-		return err
-	}
-	schema := t.arrowSchema()
+func (t *Table) WriteArrow(w io.Writer) error { return t.head().write(w, ".arrow", t.each) }
+
+// arrowWriter writes rows as an Arrow IPC file, batch by batch.
+type arrowWriter struct {
+	out     *ipc.FileWriter
+	builder *array.RecordBuilder
+	batch   int // rows
+	rows    int // in the builder
+}
+
+func newArrowWriter(w io.Writer, h Head) (*arrowWriter, error) {
+	schema := h.arrowSchema()
 	out, err := ipc.NewFileWriter(&appender{w: w}, ipc.WithSchema(schema))
 	if err != nil {
-		return fmt.Errorf("table: write: %w", err)
+		return nil, err
 	}
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer b.Release()
-	for from := 0; from < t.Rows(); from += arrowBatch {
-		for i := from; i < min(from+arrowBatch, t.Rows()); i++ {
-			if err := t.finite(i); err != nil {
-				return err
-			}
-			if err := appendArrow(b, t.Row(i), i); err != nil {
-				return err
-			}
-		}
-		rec := b.NewRecord()
-		err := out.Write(rec)
-		rec.Release()
-		if err != nil {
-			return fmt.Errorf("table: write: %w", err)
-		}
+	return &arrowWriter{out: out, builder: array.NewRecordBuilder(memory.DefaultAllocator, schema), batch: min(arrowBatch, max(1<<10, groupBytes/4/len(h.names())))}, nil
+}
+
+func (a *arrowWriter) write(r Row, i int) error {
+	if err := appendArrow(a.builder, r, i); err != nil {
+		return err
 	}
-	if err := out.Close(); err != nil {
-		return fmt.Errorf("table: write: %w", err)
+	if a.rows++; a.rows < a.batch {
+		return nil
 	}
-	return nil
+	return a.flush()
+}
+
+func (a *arrowWriter) flush() error {
+	if a.rows == 0 {
+		return nil
+	}
+	rec := a.builder.NewRecord()
+	defer rec.Release()
+	a.rows = 0
+	return a.out.Write(rec)
+}
+
+func (a *arrowWriter) close() error {
+	defer a.builder.Release()
+	if err := a.flush(); err != nil {
+		return err
+	}
+	return a.out.Close()
 }
 
 func appendArrow(b *array.RecordBuilder, r Row, i int) error {
@@ -76,40 +101,51 @@ func appendArrow(b *array.RecordBuilder, r Row, i int) error {
 	if err != nil {
 		return err
 	}
-	names := []string{factMachine: r.Machine, factTool: r.Tool, factHole: r.Hole}
-	for f, s := range names {
-		if to := b.Field(f).(*array.StringBuilder); s == "" && f != factTool {
-			to.AppendNull()
-		} else {
+	text := func(col int, known bool, s string) {
+		if to := b.Field(col).(*array.StringBuilder); known {
 			to.Append(s)
+		} else {
+			to.AppendNull()
 		}
 	}
+	number := func(col int, v float64) {
+		if to := b.Field(col).(*array.Float64Builder); v == v {
+			to.Append(v)
+		} else {
+			to.AppendNull()
+		}
+	}
+	text(factMachine, r.Machine != "", r.Machine)
+	text(factTool, true, r.Tool)
+	text(factHole, r.Hole != "", r.Hole)
 	if to := b.Field(factStart).(*array.TimestampBuilder); r.Start.IsZero() {
 		to.AppendNull()
 	} else {
 		to.Append(arrow.Timestamp(ns))
 	}
-	switch to := b.Field(factClass).(type) {
-	case *array.StringBuilder:
-		if class := r.classText(); class == "" {
-			to.AppendNull()
-		} else {
-			to.Append(class)
-		}
-	case *array.Int32Builder:
-		if r.Class == NoClass {
-			to.AppendNull()
-		} else {
-			to.Append(int32(r.Class))
-		}
-	}
-	if to := b.Field(factVBMax).(*array.Float64Builder); r.VBMaxUM != r.VBMaxUM {
+	if to, ok := b.Field(factClass).(*array.Int32Builder); !ok {
+		class := r.classText()
+		text(factClass, class != "", class)
+	} else if r.Class == NoClass {
 		to.AppendNull()
 	} else {
-		to.Append(r.VBMaxUM)
+		to.Append(int32(r.Class))
+	}
+	number(factVBMax, r.VBMaxUM)
+	at := len(facts)
+	if r.Details != nil {
+		for _, d := range details {
+			if d.text != nil {
+				s := *d.text(r.Details)
+				text(at, s != "", s)
+			} else {
+				number(at, *d.number(r.Details))
+			}
+			at++
+		}
 	}
 	for j, v := range r.Features {
-		if to := b.Field(len(facts) + j).(*array.Float32Builder); v != v {
+		if to := b.Field(at + j).(*array.Float32Builder); v != v {
 			to.AppendNull()
 		} else {
 			to.Append(v)
@@ -140,7 +176,7 @@ func (a *appender) Seek(offset int64, whence int) (int64, error) {
 
 // scanArrow reads a table from the bytes of an Arrow IPC file, as WriteArrow or
 // another program writes it, see scanParquet.
-func scanArrow(b []byte, file string, to sink) (err error) {
+func scanArrow(b []byte, file string, ignore *Ignore, to sink) (err error) {
 	defer func() { // the library panics at damaged files, and so does the allocator
 		if r := recover(); r != nil {
 			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
@@ -158,7 +194,10 @@ func scanArrow(b []byte, file string, to sink) (err error) {
 	for _, f := range in.Schema().Fields() {
 		names = append(names, f.Name)
 	}
-	h, err := newHeader(names)
+	h, err := newHeader(names, ignore)
+	if err == nil {
+		err = h.checkTypes(func(c int) bool { return isArrowNumber(in.Schema().Field(c).Type) })
+	}
 	if err != nil {
 		return fmt.Errorf("table: %s: %w", file, err)
 	}
@@ -199,6 +238,17 @@ func scanArrow(b []byte, file string, to sink) (err error) {
 			}
 		}
 	}
+}
+
+// isArrowNumber reports whether a column is neither text nor a timestamp.
+func isArrowNumber(t arrow.DataType) bool {
+	switch t := t.(type) {
+	case *arrow.StringType, *arrow.LargeStringType, *arrow.TimestampType:
+		return false
+	case *arrow.DictionaryType:
+		return isArrowNumber(t.ValueType)
+	}
+	return true
 }
 
 // inflation is by how much a compressed file may grow when it is read.

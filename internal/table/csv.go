@@ -2,9 +2,10 @@ package table
 
 import (
 	"bufio"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,47 +15,60 @@ import (
 )
 
 // WriteCSV writes the table as CSV, row by row: a header, in which the features
-// come after machine, tool, hole, start (RFC 3339, UTC), class and vb_max_um.
+// come after machine, tool, hole, start (RFC 3339, UTC), class and vb_max_um, and after the
+// details if there are any.
 // What is missing or not known is an empty cell; numbers have as many digits as
 // it takes to read the same number again. WriteCSV returns an error if two
 // columns have one name, if a feature has the name of one of the other columns,
 // or if a number is infinite, which Load would refuse.
-func (t *Table) WriteCSV(w io.Writer) error {
-	if err := t.writable(); err != nil {
-		return err
-	}
-	out := bufio.NewWriterSize(w, 64<<10)
-	line := appendText(nil, facts[0])
-	for _, name := range slices.Concat(facts[1:], t.Columns) {
-		line = appendText(append(line, ','), name)
-	}
-	out.Write(append(line, '\n')) // errors stick until Flush
-	for i := range t.Rows() {
-		if err := t.finite(i); err != nil {
-			return err
-		}
-		r := t.Row(i)
-		line = appendText(line[:0], r.Machine)
-		line = appendText(append(line, ','), r.Tool)
-		line = appendText(append(line, ','), r.Hole)
-		line = append(line, ',')
-		if !r.Start.IsZero() {
-			line = r.Start.UTC().AppendFormat(line, time.RFC3339Nano)
-		}
-		line = appendText(append(line, ','), r.classText())
-		line = appendNumber(append(line, ','), r.VBMaxUM, 64)
-		for _, v := range r.Features {
-			line = appendNumber(append(line, ','), float64(v), 32)
-		}
-		if _, err := out.Write(append(line, '\n')); err != nil {
-			return fmt.Errorf("table: write: %w", err)
-		}
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("table: write: %w", err)
-	}
-	return nil
+func (t *Table) WriteCSV(w io.Writer) error { return t.head().write(w, ".csv", t.each) }
+
+// csvWriter writes rows as CSV.
+type csvWriter struct {
+	out  *bufio.Writer // errors stick until Flush
+	line []byte
 }
+
+func newCSVWriter(w io.Writer, h Head) *csvWriter {
+	c := &csvWriter{out: bufio.NewWriterSize(w, 64<<10)}
+	for i, name := range h.names() {
+		if i > 0 {
+			c.line = append(c.line, ',')
+		}
+		c.line = appendText(c.line, name)
+	}
+	c.out.Write(append(c.line, '\n'))
+	return c
+}
+
+func (c *csvWriter) write(r Row, _ int) error {
+	line := appendText(c.line[:0], r.Machine)
+	line = appendText(append(line, ','), r.Tool)
+	line = appendText(append(line, ','), r.Hole)
+	line = append(line, ',')
+	if !r.Start.IsZero() {
+		line = r.Start.UTC().AppendFormat(line, time.RFC3339Nano)
+	}
+	line = appendText(append(line, ','), r.classText())
+	line = appendNumber(append(line, ','), r.VBMaxUM, 64)
+	if r.Details != nil {
+		for _, d := range details {
+			if line = append(line, ','); d.text != nil {
+				line = appendText(line, *d.text(r.Details))
+			} else {
+				line = appendNumber(line, *d.number(r.Details), 64)
+			}
+		}
+	}
+	for _, v := range r.Features {
+		line = appendNumber(append(line, ','), float64(v), 32)
+	}
+	c.line = append(line, '\n')
+	_, err := c.out.Write(c.line)
+	return err
+}
+
+func (c *csvWriter) close() error { return c.out.Flush() }
 
 func appendNumber(line []byte, v float64, bits int) []byte {
 	if v != v {
@@ -77,9 +91,9 @@ func appendText(line []byte, s string) []byte {
 // order: they are known by name, and all but the tool may be absent. file names
 // the table in errors, which state line, column and remedy. Values are read to
 // float32. A line break within a cell is read as a single line feed.
-func scanCSV(in io.Reader, file string, to sink) error {
+func scanCSV(in io.Reader, file string, ignore *Ignore, to sink) error {
 	d := &reader{where: "table: " + file, Reader: csvfile.NewReader(in, "table: "+file)}
-	if err := d.readHeader(); err != nil {
+	if err := d.readHeader(ignore); err != nil {
 		return err
 	}
 	if err := to.begin(d.header.features()); err != nil {
@@ -90,6 +104,9 @@ func scanCSV(in io.Reader, file string, to sink) error {
 		err := d.readRow(&row)
 		if err == io.EOF {
 			return nil
+		}
+		if bad := (*notNumber)(nil); errors.As(err, &bad) {
+			return cmp.Or(d.textColumns(), err)
 		}
 		if err == nil {
 			err = to.row(row)
@@ -103,11 +120,12 @@ func scanCSV(in io.Reader, file string, to sink) error {
 // reader reads the rows of a table.
 type reader struct {
 	*csvfile.Reader
-	where  string // what errors begin with
-	header header
+	where   string // what errors begin with
+	header  header
+	numbers []bool // by column: a cell of it is a number
 }
 
-func (d *reader) readHeader() error {
+func (d *reader) readHeader(ignore *Ignore) error {
 	if err := d.Header(); err == io.EOF {
 		return fmt.Errorf("%s: the file is empty: write the table again", d.where)
 	} else if err != nil {
@@ -117,11 +135,11 @@ func (d *reader) readHeader() error {
 	for _, name := range d.Row {
 		names = append(names, strings.Clone(name))
 	}
-	h, err := newHeader(names)
+	h, err := newHeader(names, ignore)
 	if err != nil {
 		return fmt.Errorf("%s:%d: %w", d.where, d.Line, err)
 	}
-	d.header = h
+	d.header, d.numbers = h, make([]bool, len(names))
 	return nil
 }
 
@@ -132,54 +150,122 @@ func (d *reader) readRow(r *Row) error {
 		return err
 	}
 	for col, s := range d.Row {
-		fact := d.header.fact[col]
-		var err error
-		switch fact {
-		case factMachine, factTool, factHole:
-			to := []*string{factMachine: &r.Machine, factTool: &r.Tool, factHole: &r.Hole}[fact]
-			if s == *to {
-				continue
+		switch fact := d.header.fact[col]; fact {
+		case isIgnored:
+		case isFeature:
+			v, ok := csvfile.ParseNumber(s, 32)
+			if !ok {
+				return &notNumber{d.number(col, 32)}
 			}
-			if !utf8.ValidString(s) {
-				return d.errorf(col, "is not valid UTF-8: save the file as UTF-8")
-			}
-			*to = strings.Clone(s)
-		case factStart:
-			var ok bool
-			if r.Start, ok = csvfile.ParseTime(s); s != "" && !ok {
-				return d.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
-			}
-		case factClass:
-			if s == r.Label && s != "" {
-				continue
-			}
-			var ok bool
-			if r.Class, r.Label, ok = parseClass(s); !ok {
-				return d.errorf(col, notAClass)
-			}
-			r.Label = strings.Clone(r.Label)
-		case factVBMax:
-			if r.VBMaxUM, err = d.number(col, 64); err != nil {
-				return err
-			}
-		default:
-			v, err := d.number(col, 32)
-			if err != nil {
-				return err
-			}
+			d.numbers[col] = d.numbers[col] || s != ""
 			r.Features[d.header.feature[col]] = float32(v)
+		default:
+			if err := d.readFact(r, col, fact, s); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// number returns the number in a cell, NaN if it is empty.
-func (d *reader) number(col, bits int) (float64, error) {
-	v, ok := csvfile.ParseNumber(d.Row[col], bits)
-	if !ok {
-		return 0, d.errorf(col, "is not a finite number of %d bits: correct it, or leave the cell empty if it is missing", bits)
+// readFact reads the cell of a column that is not a feature.
+func (d *reader) readFact(r *Row, col, fact int, s string) error {
+	switch fact {
+	case factMachine, factTool, factHole:
+		return d.readText([]*string{factMachine: &r.Machine, factTool: &r.Tool, factHole: &r.Hole}[fact], col, s)
+	case factStart:
+		var ok bool
+		if r.Start, ok = csvfile.ParseTime(s); s != "" && !ok {
+			return d.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
+		}
+		return nil
+	case factClass:
+		if s == r.Label && s != "" {
+			return nil
+		}
+		var ok bool
+		if r.Class, r.Label, ok = parseClass(s); !ok {
+			return d.errorf(col, notAClass)
+		}
+		r.Label = strings.Clone(r.Label)
+		return nil
+	case factVBMax:
+		return d.readNumber(&r.VBMaxUM, col)
 	}
-	return v, nil
+	c := details[fact-firstDetail]
+	if c.number != nil {
+		return d.readNumber(c.number(r.Details), col)
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil && c.name == "state" && !d.header.windows {
+		return d.errorf(col, "%s", c.notText())
+	}
+	to := c.text(r.Details)
+	if s == *to {
+		return nil
+	}
+	if remedy := c.set(r.Details, value{kind: isText, text: strings.Clone(s)}); remedy != "" {
+		return d.errorf(col, "%s", remedy)
+	}
+	return nil
+}
+
+func (d *reader) readText(to *string, col int, s string) error {
+	if s == *to {
+		return nil
+	}
+	if !utf8.ValidString(s) {
+		return d.errorf(col, "is not valid UTF-8: save the file as UTF-8")
+	}
+	*to = strings.Clone(s)
+	return nil
+}
+
+func (d *reader) readNumber(to *float64, col int) error {
+	v, ok := csvfile.ParseNumber(d.Row[col], 64)
+	*to = v
+	if !ok {
+		return d.number(col, 64)
+	}
+	return nil
+}
+
+// notNumber is the error for the cell of a feature.
+type notNumber struct{ error }
+
+// number returns the error for a cell that is not a number.
+func (d *reader) number(col, bits int) error {
+	return d.errorf(col, "is not a finite number of %d bits: correct it, or leave the cell empty if it is missing", bits)
+}
+
+// textColumns reads on from a row with a feature that is not a number. It returns an error
+// that names all features of which no cell in the file is a number; nil if there are none.
+func (d *reader) textColumns() error {
+	example := make([]string, len(d.Row))
+	for {
+		for col, s := range d.Row {
+			if d.header.fact[col] != isFeature || s == "" {
+				continue
+			}
+			if _, err := strconv.ParseFloat(s, 32); err == nil || errors.Is(err, strconv.ErrRange) {
+				d.numbers[col] = true // also one that a feature cannot be
+			} else if example[col] == "" {
+				example[col] = strings.Clone(s)
+			}
+		}
+		if err := d.Next(); err != nil { // what is wrong further down comes after this
+			break
+		}
+	}
+	var texts []textColumn
+	for col, s := range example {
+		if s != "" && !d.numbers[col] {
+			texts = append(texts, textColumn{d.header.names[col], s})
+		}
+	}
+	if texts == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", d.where, textError(len(d.header.names), texts))
 }
 
 func (d *reader) errorf(col int, format string, args ...any) error {

@@ -7,9 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-
-	"github.com/flank-tcm/flank/internal/atomicfile"
 )
 
 // Formats are the endings of the files that Load and Save know.
@@ -17,17 +16,25 @@ var Formats = []string{".csv", ".parquet", ".arrow"}
 
 // Load reads the table in the file at path, whose ending says which of Formats
 // it has; .feather is another ending of .arrow.
-func Load(path string) (*Table, error) {
-	return gather(func(s sink) error { return scan(path, s) })
+func Load(path string) (*Table, error) { return (*Ignore)(nil).Load(path) }
+
+// Load is the function of that name, without the columns that g names.
+func (g *Ignore) Load(path string) (*Table, error) {
+	return gather(func(s sink) error { return scan(path, g, s) })
 }
 
 // Scan reads the table in the file at path without holding it: it calls begin
-// with the names of the features, and then each with every row. The features of
+// with the names of the features, and then each with every row. The features and details of
 // a row are valid until the next one. Scan returns the errors of Load, or what begin
 // or each returned.
 // An Arrow file is held while it is read.
 func Scan(path string, begin func(columns []string) error, each func(Row) error) error {
-	return scan(path, sink{begin, each})
+	return (*Ignore)(nil).Scan(path, begin, each)
+}
+
+// Scan is the function of that name, without the columns that g names.
+func (g *Ignore) Scan(path string, begin func(columns []string) error, each func(Row) error) error {
+	return scan(path, g, sink{begin, each})
 }
 
 // sink takes what is read.
@@ -48,17 +55,14 @@ func gather(scan func(sink) error) (t *Table, err error) {
 	return t, nil
 }
 
-func scan(path string, to sink) error {
-	ext, err := formatOf(path)
+func scan(path string, ignore *Ignore, to sink) error {
+	ext, err := FormatOf(path)
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("table: %w: check the path", err)
-	}
+	f, err := open(path)
 	if err != nil {
-		return fmt.Errorf("table: %w", err)
+		return err
 	}
 	defer f.Close()
 	switch ext {
@@ -67,40 +71,50 @@ func scan(path string, to sink) error {
 		if err != nil {
 			return fmt.Errorf("table: %w", err)
 		}
-		return scanParquet(f, info.Size(), path, to)
+		return scanParquet(f, info.Size(), path, ignore, to)
 	case ".arrow":
 		b, err := io.ReadAll(f)
 		if err != nil {
 			return fmt.Errorf("table: %w", err)
 		}
-		return scanArrow(b, path, to)
+		return scanArrow(b, path, ignore, to)
 	}
-	return scanCSV(f, path, to)
+	return scanCSV(f, path, ignore, to)
+}
+
+func open(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("table: %w: check the path", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("table: %w", err)
+	}
+	return f, nil
 }
 
 // Save writes the table to the file at path in the format that its ending says,
 // see Load. The file appears whole or not at all.
-func (t *Table) Save(path string) error {
-	ext, err := formatOf(path)
-	if err != nil {
-		return err
-	}
-	err = atomicfile.WriteTo(path, func(w io.Writer) error {
-		switch ext {
-		case ".parquet":
-			return t.WriteParquet(w)
-		case ".arrow":
-			return t.WriteArrow(w)
+func (t *Table) Save(path string) error { return t.head().Save(path, t.each) }
+
+// each calls visit with every row.
+func (t *Table) each(visit func(Row) error) error {
+	for i := range t.Rows() {
+		if err := visit(t.Row(i)); err != nil {
+			return err
 		}
-		return t.WriteCSV(w)
-	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
 
-func formatOf(path string) (string, error) {
+// head returns what is known of the table before its rows.
+func (t *Table) head() Head {
+	named := slices.ContainsFunc(t.Label, func(s string) bool { return s != "" })
+	return Head{Columns: t.Columns, Detailed: t.Details != nil, Named: named}
+}
+
+// FormatOf returns which of Formats the file at path has by its ending.
+func FormatOf(path string) (string, error) {
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".csv", ".parquet", ".arrow":
 		return ext, nil

@@ -188,7 +188,7 @@ func TestReadDamaged(t *testing.T) {
 
 // Values that no table holds are named by row and column.
 func TestTypedValueErrors(t *testing.T) {
-	h, err := newHeader([]string{"tool", "start", "class", "vb_max_um", "rms"})
+	h, err := newHeader([]string{"tool", "start", "class", "vb_max_um", "rms"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,28 +27,42 @@ const (
 	factStart
 	factClass
 	factVBMax
+	firstDetail // and on: details
+)
+
+// What else a column may be.
+const (
 	isFeature = -1
+	isIgnored = -2
 )
 
 // header says which column of a file is which of a table.
 type header struct {
-	names   []string
-	fact    []int // by column: index into facts, or isFeature
-	feature []int // by column: index into the features; 0 for facts
-	n       int   // number of features
+	names    []string
+	fact     []int // by column: index into facts, firstDetail and an index into details, isFeature or isIgnored
+	feature  []int // by column: index into the features; 0 for others
+	n        int   // number of features
+	detailed bool  // there is a column of details
+	windows  bool  // there is one that begins with "window."
 }
 
 // newHeader returns the header of a file with the given columns. Its errors do
 // not name the file.
-func newHeader(names []string) (header, error) {
+func newHeader(names []string, ignore *Ignore) (header, error) {
 	h := header{names: names, fact: make([]int, len(names)), feature: make([]int, len(names))}
 	for i, name := range names {
 		if !utf8.ValidString(name) {
 			return header{}, fmt.Errorf("the name of column %d, %q, is not valid UTF-8: save the file as UTF-8", i+1, name)
 		}
-		if h.fact[i] = slices.Index(facts, name); h.fact[i] == isFeature {
+		switch h.fact[i] = factOf(name); {
+		case ignore.match(name):
+			h.fact[i] = isIgnored
+		case h.fact[i] == isFeature:
 			h.feature[i] = h.n
 			h.n++
+		case h.fact[i] >= firstDetail:
+			h.detailed = true
+			h.windows = h.windows || strings.HasPrefix(name, "window.")
 		}
 	}
 	if name, twice := duplicate(names); twice {
@@ -58,7 +72,35 @@ func newHeader(names []string) (header, error) {
 		return header{}, fmt.Errorf("no column %q: name the tool of each row in it, because rows of one tool are near copies; other known columns are %s, and all the rest are features",
 			facts[factTool], strings.Join(slices.Delete(slices.Clone(facts), factTool, factTool+1), ", "))
 	}
+	if h.fact[slices.Index(names, facts[factTool])] == isIgnored {
+		return header{}, fmt.Errorf("ignore: the column %q cannot be left out: rows of one tool are near copies", facts[factTool])
+	}
 	return h, nil
+}
+
+// factOf returns what a column of a name is: a fact, a detail or a feature.
+func factOf(name string) int {
+	if f := slices.Index(facts, name); f >= 0 {
+		return f
+	}
+	if d := slices.IndexFunc(details, func(d detail) bool { return d.name == name }); d >= 0 {
+		return firstDetail + d
+	}
+	return isFeature
+}
+
+// checkTypes reports features of which the file says that they are not numbers.
+func (h header) checkTypes(number func(column int) bool) error {
+	var texts []textColumn
+	for i, f := range h.fact {
+		if f == isFeature && !number(i) {
+			texts = append(texts, textColumn{name: h.names[i]})
+		}
+	}
+	if texts == nil {
+		return nil
+	}
+	return textError(len(h.names), texts)
 }
 
 // features returns the names of the features, in order.
@@ -75,13 +117,19 @@ func (h header) features() []string {
 // row returns an empty row of the table.
 func (h header) row() Row {
 	r := Row{Features: make([]float32, h.n)}
+	if h.detailed {
+		r.Details = new(Details)
+	}
 	r.clear()
 	return r
 }
 
 // clear makes all cells missing or not known.
 func (r *Row) clear() {
-	*r = Row{Class: NoClass, VBMaxUM: math.NaN(), Features: r.Features}
+	*r = Row{Class: NoClass, VBMaxUM: math.NaN(), Features: r.Features, Details: r.Details}
+	if r.Details != nil {
+		*r.Details = unknownDetails()
+	}
 	for j := range r.Features {
 		r.Features[j] = float32(math.NaN())
 	}
@@ -137,11 +185,12 @@ func valuesOf[Cell any](c cells.Column[Cell]) func(Cell) value {
 
 // set stores the value of a column in r. Its errors name the column.
 func (h header) set(r *Row, col int, v value) error {
-	if v.kind == missing || v.kind == isNumber && math.IsNaN(v.number) {
+	fact := h.fact[col]
+	if fact == isIgnored || v.kind == missing || v.kind == isNumber && math.IsNaN(v.number) {
 		return nil // as Row.clear left it
 	}
 	var remedy string // empty if the value can be stored
-	switch fact := h.fact[col]; fact {
+	switch fact {
 	case factMachine:
 		r.Machine, remedy = v.name()
 	case factTool:
@@ -156,8 +205,10 @@ func (h header) set(r *Row, col int, v value) error {
 		if remedy = notFinite; v.kind == isNumber && !math.IsInf(v.number, 0) {
 			r.VBMaxUM, remedy = v.number, ""
 		}
-	default:
+	case isFeature:
 		r.Features[h.feature[col]], remedy = v.feature()
+	default:
+		remedy = details[fact-firstDetail].set(r.Details, v)
 	}
 	if remedy != "" {
 		return fmt.Errorf("column %q: %.60v %s", h.names[col], v, remedy)
@@ -243,13 +294,13 @@ func parseClass(s string) (class int, label string, ok bool) {
 }
 
 // writable reports what no format can hold: two columns of one name, or a
-// feature with the name of a fact.
-func (t *Table) writable() error {
-	if name, twice := duplicate(t.Columns); twice {
+// feature with the name of a column that is not one.
+func writable(columns []string) error {
+	if name, twice := duplicate(columns); twice {
 		return fmt.Errorf("table: write: two columns are named %q", name)
 	}
-	for _, name := range t.Columns {
-		if slices.Contains(facts, name) {
+	for _, name := range columns {
+		if factOf(name) != isFeature {
 			return fmt.Errorf("table: write: a feature is named %q, which is not a feature in a table: rename it", name)
 		}
 	}
@@ -258,25 +309,27 @@ func (t *Table) writable() error {
 
 // finite reports an infinite number of row i, or a label that would not be read
 // again.
-func (t *Table) finite(i int) error {
-	r := t.Row(i)
+func (r Row) finite(i int, columns []string) error {
 	if class, label, ok := parseClass(r.Label); !ok || class != NoClass || label != r.Label {
-		return fmt.Errorf("table: write: row %d: class %.60q would not be read as a name: name it by a word", i+1, r.Label)
+		return fmt.Errorf("row %d: class %.60q would not be read as a name: name it by a word", i+1, r.Label)
 	}
 	if math.IsInf(r.VBMaxUM, 0) {
-		return fmt.Errorf("table: write: row %d: wear is infinite", i+1)
+		return fmt.Errorf("row %d: wear is infinite", i+1)
 	}
 	for j, v := range r.Features {
 		if math.IsInf(float64(v), 0) {
-			return fmt.Errorf("table: write: row %d, column %q: the value is infinite", i+1, t.Columns[j])
+			return fmt.Errorf("row %d, column %q: the value is infinite", i+1, columns[j])
+		}
+	}
+	if r.Details == nil {
+		return nil
+	}
+	for _, c := range details {
+		if c.number != nil && math.IsInf(*c.number(r.Details), 0) {
+			return fmt.Errorf("row %d, column %q: the value is infinite", i+1, c.name)
 		}
 	}
 	return nil
-}
-
-// labelled reports whether any class has a name.
-func (t *Table) labelled() bool {
-	return slices.ContainsFunc(t.Label, func(s string) bool { return s != "" })
 }
 
 // classText returns the class of r as text: the name or the number, empty if it

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -13,11 +12,11 @@ import (
 )
 
 // parquetGroup has the columns of a table: names as text, start as a timestamp in
-// nanoseconds, class as a whole number, or as text if any class has a name, wear
-// as numbers of 64 bits and features of 32. All may be null.
-func (t *Table) parquetGroup() parquet.Group {
+// nanoseconds, class as a whole number, or as text if any class has a name, wear and
+// numbers of details as numbers of 64 bits and features of 32. All may be null.
+func (h Head) parquetGroup() parquet.Group {
 	g := parquet.Group{}
-	for _, name := range t.Columns {
+	for _, name := range h.Columns {
 		g[name] = parquet.Optional(parquet.Leaf(parquet.FloatType))
 	}
 	for _, f := range []int{factMachine, factTool, factHole} {
@@ -25,10 +24,23 @@ func (t *Table) parquetGroup() parquet.Group {
 	}
 	g[facts[factStart]] = parquet.Optional(parquet.Timestamp(parquet.Nanosecond))
 	g[facts[factClass]] = parquet.Optional(parquet.Leaf(parquet.Int32Type))
-	if t.labelled() {
+	if h.Named {
 		g[facts[factClass]] = cells.ParquetText()
 	}
 	g[facts[factVBMax]] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
+	if !h.Detailed {
+		return g
+	}
+	for _, d := range details {
+		switch {
+		case d.number != nil:
+			g[d.name] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
+		case d.name == "window.frames": // each row another
+			g[d.name] = parquet.Optional(parquet.String())
+		default:
+			g[d.name] = cells.ParquetText()
+		}
+	}
 	return g
 }
 
@@ -36,46 +48,67 @@ func (t *Table) parquetGroup() parquet.Group {
 // WriteCSV writes; what is missing or not known is null. It returns an error
 // where WriteCSV does, and for a start outside the years 1678 to 2261, which a
 // timestamp in nanoseconds cannot hold.
-func (t *Table) WriteParquet(w io.Writer) error {
-	if err := t.writable(); err != nil {
+func (t *Table) WriteParquet(w io.Writer) error { return t.head().write(w, ".parquet", t.each) }
+
+// parquetWriter writes rows as Parquet.
+type parquetWriter struct {
+	out   *parquet.GenericWriter[any]
+	row   parquet.Row
+	named bool
+}
+
+func newParquetWriter(w io.Writer, h Head) *parquetWriter {
+	names := h.names()
+	rows := int64(max(1<<10, groupBytes/4/len(names)))
+	p := &parquetWriter{cells.ParquetWriter(w, "table", h.parquetGroup(), names, rows), make(parquet.Row, len(names)), h.Named}
+	if h.Meta != "" {
+		p.out.SetKeyValueMetadata(metaKey, h.Meta)
+	}
+	return p
+}
+
+// groupBytes is about how many bytes of cells a group of rows has, which is in memory.
+const groupBytes = 8 << 20
+
+func (p *parquetWriter) write(r Row, i int) error {
+	ns, err := unixNano(r.Start, i)
+	if err != nil {
 		return err
 	}
-	out := cells.ParquetWriter(w, "table", t.parquetGroup(), slices.Concat(facts, t.Columns), 1<<20)
-	row := make(parquet.Row, len(facts)+len(t.Columns))
-	labelled := t.labelled()
-	for i := range t.Rows() {
-		if err := t.finite(i); err != nil {
-			return err
-		}
-		r := t.Row(i)
-		ns, err := unixNano(r.Start, i)
-		if err != nil {
-			return err
-		}
-		put := func(col int, known bool, v parquet.Value) { cells.SetParquet(row, col, known, v) }
-		put(factMachine, r.Machine != "", parquet.ByteArrayValue([]byte(r.Machine)))
-		put(factTool, true, parquet.ByteArrayValue([]byte(r.Tool)))
-		put(factHole, r.Hole != "", parquet.ByteArrayValue([]byte(r.Hole)))
-		put(factStart, !r.Start.IsZero(), parquet.Int64Value(ns))
-		if labelled {
-			class := r.classText()
-			put(factClass, class != "", parquet.ByteArrayValue([]byte(class)))
-		} else {
-			put(factClass, r.Class != NoClass, parquet.Int32Value(int32(r.Class)))
-		}
-		put(factVBMax, r.VBMaxUM == r.VBMaxUM, parquet.DoubleValue(r.VBMaxUM))
-		for j, v := range r.Features {
-			put(len(facts)+j, v == v, parquet.FloatValue(v))
-		}
-		if _, err := out.WriteRows([]parquet.Row{row}); err != nil {
-			return fmt.Errorf("table: write: %w", err)
+	put := func(col int, known bool, v parquet.Value) { cells.SetParquet(p.row, col, known, v) }
+	text := func(col int, known bool, s string) { put(col, known, parquet.ByteArrayValue([]byte(s))) }
+	text(factMachine, r.Machine != "", r.Machine)
+	text(factTool, true, r.Tool)
+	text(factHole, r.Hole != "", r.Hole)
+	put(factStart, !r.Start.IsZero(), parquet.Int64Value(ns))
+	if p.named {
+		class := r.classText()
+		text(factClass, class != "", class)
+	} else {
+		put(factClass, r.Class != NoClass, parquet.Int32Value(int32(r.Class)))
+	}
+	put(factVBMax, r.VBMaxUM == r.VBMaxUM, parquet.DoubleValue(r.VBMaxUM))
+	at := len(facts)
+	if r.Details != nil {
+		for _, d := range details {
+			if d.text != nil {
+				s := *d.text(r.Details)
+				text(at, s != "", s)
+			} else {
+				v := *d.number(r.Details)
+				put(at, v == v, parquet.DoubleValue(v))
+			}
+			at++
 		}
 	}
-	if err := out.Close(); err != nil {
-		return fmt.Errorf("table: write: %w", err)
+	for j, v := range r.Features {
+		put(at+j, v == v, parquet.FloatValue(v))
 	}
-	return nil
+	_, err = p.out.WriteRows([]parquet.Row{p.row})
+	return err
 }
+
+func (p *parquetWriter) close() error { return p.out.Close() }
 
 // unixNano returns the start of row i in nanoseconds since 1970, 0 if it is not
 // known.
@@ -85,7 +118,7 @@ func unixNano(at time.Time, i int) (int64, error) {
 	}
 	ns := at.UnixNano()
 	if !time.Unix(0, ns).Equal(at) {
-		return 0, fmt.Errorf("table: write: row %d: start %v is outside the years 1678 to 2261, which this format can hold: write CSV", i+1, at)
+		return 0, fmt.Errorf("row %d: start %v is outside the years 1678 to 2261, which this format can hold: write CSV", i+1, at)
 	}
 	return ns, nil
 }
@@ -94,7 +127,7 @@ func unixNano(at time.Time, i int) (int64, error) {
 // WriteParquet or another program writes it: numbers of any width, timestamps of
 // any unit, names as text or whole numbers. Columns are known by name as in CSV.
 // file names the table in errors, which state row and column.
-func scanParquet(in io.ReaderAt, size int64, file string, to sink) (err error) {
+func scanParquet(in io.ReaderAt, size int64, file string, ignore *Ignore, to sink) (err error) {
 	defer func() { // the library panics at some damaged files
 		if r := recover(); r != nil {
 			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
@@ -109,14 +142,18 @@ func scanParquet(in io.ReaderAt, size int64, file string, to sink) (err error) {
 	}
 	p := &parquetTable{file: file}
 	var names []string
+	var kinds []cells.Kind
 	for _, c := range f.Root().Columns() {
 		column, ok := cells.OfParquet(c)
-		if !ok {
-			return fmt.Errorf("table: %s: column %q is of type %v, which cannot be read: make it text, a number or a timestamp, or remove it", file, c.Name(), c.Type())
+		if !ok && !(c.Leaf() && ignore.match(c.Name())) {
+			return fmt.Errorf("table: %s: column %q is of type %v, which cannot be read: make it text, a number or a timestamp, or leave it out with --ignore", file, c.Name(), c.Type())
 		}
-		names, p.values = append(names, c.Name()), append(p.values, valuesOf(column))
+		names, kinds, p.values = append(names, c.Name()), append(kinds, column.Kind), append(p.values, valuesOf(column))
 	}
-	if p.header, err = newHeader(names); err != nil {
+	if p.header, err = newHeader(names, ignore); err == nil {
+		err = p.header.checkTypes(func(c int) bool { return kinds[c] == cells.Number })
+	}
+	if err != nil {
 		return fmt.Errorf("table: %s: %w", file, err)
 	}
 	if err := to.begin(p.header.features()); err != nil {

@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"math"
 	"slices"
 	"time"
@@ -32,6 +33,7 @@ type Table struct {
 	Class   []int       // 0, 1, …, or NoClass
 	Label   []string    // name of the class, where that is what is known of it; else empty
 	VBMaxUM []float64   // maximum flank wear in µm; NaN if not known
+	Details []Details   // what else is known of the row; nil if the table has no such columns
 }
 
 // Row is one row of a Table.
@@ -42,6 +44,7 @@ type Row struct {
 	Label               string // see Table
 	VBMaxUM             float64
 	Features            []float32 // one for each column
+	Details             *Details  // nil if the table has no such columns
 }
 
 // New returns a table of the given features without rows. It keeps columns.
@@ -50,17 +53,22 @@ func New(columns []string) *Table { return &Table{Columns: columns} }
 // Rows returns the number of rows.
 func (t *Table) Rows() int { return len(t.Tool) }
 
-// Row returns row i. Its features are the table's memory, not a copy.
+// Row returns row i. Its features and details are the table's memory, not a copy.
 func (t *Table) Row(i int) Row {
 	n := len(t.Columns)
-	return Row{
+	r := Row{
 		Machine: t.Machine[i], Tool: t.Tool[i], Hole: t.Hole[i], Start: t.Start[i],
 		Class: t.Class[i], Label: t.Label[i], VBMaxUM: t.VBMaxUM[i], Features: t.Data[i*n : (i+1)*n : (i+1)*n],
 	}
+	if t.Details != nil {
+		r.Details = &t.Details[i]
+	}
+	return r
 }
 
 // Append adds a row, copying its features. It panics if they are not one for
-// each column, if the class is below NoClass, or if it has a class and a label.
+// each column, if the class is below NoClass, if it has a class and a label, or if only
+// some rows have details.
 func (t *Table) Append(r Row) {
 	if len(r.Features) != len(t.Columns) {
 		panic(fmt.Sprintf("table: Append: %d features for %d columns", len(r.Features), len(t.Columns)))
@@ -70,6 +78,12 @@ func (t *Table) Append(r Row) {
 	}
 	if r.Label != "" && r.Class != NoClass {
 		panic(fmt.Sprintf("table: Append: class %d, and %q", r.Class, r.Label))
+	}
+	if t.Rows() > 0 && (r.Details != nil) != (t.Details != nil) {
+		panic("table: Append: some rows have details, and others do not")
+	}
+	if r.Details != nil {
+		t.Details = append(t.Details, *r.Details)
 	}
 	t.Data = append(t.Data, r.Features...)
 	t.Machine = append(t.Machine, r.Machine)
@@ -92,6 +106,20 @@ func (t *Table) Select(rows []int) *Table {
 	return s
 }
 
+// Part returns rows from, from+1, …, to−1 as a table that shares the memory of t.
+func (t *Table) Part(from, to int) *Table {
+	n := len(t.Columns)
+	p := &Table{
+		Columns: t.Columns, Data: t.Data[from*n : to*n : to*n],
+		Machine: t.Machine[from:to:to], Tool: t.Tool[from:to:to], Hole: t.Hole[from:to:to], Start: t.Start[from:to:to],
+		Class: t.Class[from:to:to], Label: t.Label[from:to:to], VBMaxUM: t.VBMaxUM[from:to:to],
+	}
+	if t.Details != nil {
+		p.Details = t.Details[from:to:to]
+	}
+	return p
+}
+
 // Missing returns how many values are missing.
 func (t *Table) Missing() int {
 	var n int
@@ -111,51 +139,86 @@ func (t *Table) Missing() int {
 // tool, hole, the seconds of start since 1970 and its nanoseconds, class, wear
 // and features. Numbers are little-endian, of 64 bits but for the features of
 // 32; the length of a text, in bytes, comes before it; NaN is Go's math.NaN. A
-// class that has a name is -2, with the name after it.
+// class that has a name is -2, with the name after it. After the features come the
+// details, if the table has them, in the order of DetailColumns.
 func (t *Table) SHA256() [sha256.Size]byte {
-	h := sha256.New()
-	w := bufio.NewWriterSize(h, 32<<10) // a hash never fails to write
-	var b [8]byte
-	integer := func(v uint64) {
-		binary.LittleEndian.PutUint64(b[:], v)
-		w.Write(b[:])
-	}
-	text := func(s string) {
-		integer(uint64(len(s)))
-		w.WriteString(s)
-	}
-	integer(uint64(len(t.Columns)))
-	for _, c := range t.Columns {
-		text(c)
-	}
+	h := NewHash(t.Columns)
 	for i := range t.Rows() {
-		r := t.Row(i)
-		text(r.Machine)
-		text(r.Tool)
-		text(r.Hole)
-		integer(uint64(r.Start.Unix()))
-		integer(uint64(r.Start.Nanosecond()))
-		if r.Label == "" {
-			integer(uint64(r.Class))
+		h.Add(t.Row(i))
+	}
+	return h.Sum()
+}
+
+// Hash computes the SHA256 of a table of which the rows come one after the other.
+type Hash struct {
+	sum hash.Hash
+	out *bufio.Writer // a hash never fails to write
+}
+
+// NewHash returns the Hash of a table with features of the given names.
+func NewHash(columns []string) *Hash {
+	sum := sha256.New()
+	h := &Hash{sum, bufio.NewWriterSize(sum, 32<<10)}
+	h.integer(uint64(len(columns)))
+	for _, c := range columns {
+		h.text(c)
+	}
+	return h
+}
+
+func (h *Hash) integer(v uint64) {
+	h.out.Write(binary.LittleEndian.AppendUint64(h.out.AvailableBuffer(), v))
+}
+
+func (h *Hash) text(s string) {
+	h.integer(uint64(len(s)))
+	h.out.WriteString(s)
+}
+
+func (h *Hash) number(v float64) {
+	if v != v {
+		v = math.NaN()
+	}
+	h.integer(math.Float64bits(v))
+}
+
+// Add adds the next row.
+func (h *Hash) Add(r Row) {
+	h.text(r.Machine)
+	h.text(r.Tool)
+	h.text(r.Hole)
+	h.integer(uint64(r.Start.Unix()))
+	h.integer(uint64(r.Start.Nanosecond()))
+	if r.Label == "" {
+		h.integer(uint64(r.Class))
+	} else {
+		named := -2
+		h.integer(uint64(named))
+		h.text(r.Label)
+	}
+	h.number(r.VBMaxUM)
+	for _, v := range r.Features {
+		if v != v {
+			v = float32(math.NaN())
+		}
+		h.out.Write(binary.LittleEndian.AppendUint32(h.out.AvailableBuffer(), math.Float32bits(v)))
+	}
+	if r.Details == nil {
+		return
+	}
+	for _, c := range details {
+		if c.text != nil {
+			h.text(*c.text(r.Details))
 		} else {
-			named := -2
-			integer(uint64(named))
-			text(r.Label)
-		}
-		if r.VBMaxUM != r.VBMaxUM {
-			r.VBMaxUM = math.NaN()
-		}
-		integer(math.Float64bits(r.VBMaxUM))
-		for _, v := range r.Features {
-			if v != v {
-				v = float32(math.NaN())
-			}
-			binary.LittleEndian.PutUint32(b[:4], math.Float32bits(v))
-			w.Write(b[:4])
+			h.number(*c.number(r.Details))
 		}
 	}
-	_ = w.Flush() // a hash takes all
-	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// Sum returns the SHA-256 of all rows.
+func (h *Hash) Sum() [sha256.Size]byte {
+	_ = h.out.Flush() // a hash takes all
+	return [sha256.Size]byte(h.sum.Sum(nil))
 }
 
 // duplicate returns a name that occurs twice in names.

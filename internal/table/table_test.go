@@ -35,16 +35,28 @@ func small() *Table {
 	return t
 }
 
+// detailed returns a table of which more is known.
+func detailed() *Table {
+	t := New([]string{"ch01.rms"})
+	t.Append(Row{Tool: "T08", Class: NoClass, Label: "worn", VBMaxUM: 310.125, Features: []float32{0.1}, Details: &Details{
+		VBMeanUM: 200, State: "3", Recording: "day, 1", Sequence: 7, StartS: 3.5, LengthS: 0.5, Status: NotCutting, Phase: "idle",
+		Level: math.Pi, Quality: "ch01=dropout", Frames: "1 nan 2",
+	}})
+	d := unknownDetails()
+	t.Append(Row{Tool: "T09", Class: NoClass, VBMaxUM: nan, Features: []float32{nan32}, Details: &d})
+	return t
+}
+
 func readCSV(in io.Reader, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanCSV(in, file, s) })
+	return gather(func(s sink) error { return scanCSV(in, file, nil, s) })
 }
 
 func readParquet(b []byte, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanParquet(bytes.NewReader(b), int64(len(b)), file, s) })
+	return gather(func(s sink) error { return scanParquet(bytes.NewReader(b), int64(len(b)), file, nil, s) })
 }
 
 func readArrow(b []byte, file string) (*Table, error) {
-	return gather(func(s sink) error { return scanArrow(b, file, s) })
+	return gather(func(s sink) error { return scanArrow(b, file, nil, s) })
 }
 
 // text shows a table so that equal tables, and only they, look equal.
@@ -55,6 +67,9 @@ func text(t *Table) string {
 		s += fmt.Sprintf("%q %q %q %d %d %q %x", r.Machine, r.Tool, r.Hole, r.Start.UnixNano(), r.Class, r.Label, r.VBMaxUM)
 		for _, v := range r.Features {
 			s += fmt.Sprintf(" %x", v)
+		}
+		if r.Details != nil {
+			s += fmt.Sprintf(" %+v", *r.Details)
 		}
 		s += "\n"
 	}
@@ -67,6 +82,11 @@ func TestWriteGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Check(t, "small.csv", out.String())
+	var more bytes.Buffer
+	if err := detailed().WriteCSV(&more); err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "detailed.csv", more.String())
 	// Computed from small.csv by testdata/sha256.py, which follows the text of
 	// SHA256 and not its code.
 	if got, want := fmt.Sprintf("%x", small().SHA256()), strings.TrimSpace(read(t, "small.sha256")); got != want {
@@ -105,6 +125,9 @@ func TestSelect(t *testing.T) {
 	}
 	if all.Missing() != 1 || s.Missing() != 0 {
 		t.Errorf("missing: %d in the table, %d in the selection; want 1 and 0", all.Missing(), s.Missing())
+	}
+	if p := all.Part(1, 3); text(p) != text(small().Select([]int{1, 2})) {
+		t.Errorf("rows 1 and 2 are\n%s", text(p))
 	}
 	if e := all.Select(nil); e.Rows() != 0 || len(e.Columns) != 2 {
 		t.Errorf("no rows are\n%s", text(e))
@@ -178,6 +201,10 @@ func TestReadErrors(t *testing.T) {
 		{"class with a blank", header + "m,T1,,,worn ,310,0.5,2\n"},
 		{"negative class", header + "m,T1,,,-1,310,0.5,2\n"},
 		{"text in wear", header + "m,T1,,,1,high,0.5,2\n"},
+		{"columns of text", "tool,operator,rms,shift,note\nT1,Anna,1,early,\nT1,Ben,2,late,new coolant\n"},
+		{"many columns of text", "tool,a,b,c,d,e,f,g\nT1,x,x,1,x,x,x,x\n"},
+		{"state that is a number", "tool,state,rms\nT1,3,1\n"},
+		{"status of a newer release", "tool,window.status,rms\nT1,skipped,1\n"},
 		{"text in a feature", header + "m,T1,,,1,310,0.5,2\nm,T1,,,1,310,low,2\n"},
 		{"infinite feature", header + "m,T1,,,1,310,0.5,-Inf\n"},
 		{"beyond float32", header + "m,T1,,,1,310,0.5,1e39\n"},
@@ -234,6 +261,8 @@ func TestRoundTrip(t *testing.T) {
 		})
 		columns := rapid.SliceOfNDistinct(word, 0, 5, rapid.ID[string]).Draw(t, "columns")
 		table := New(columns)
+		detailed := rapid.Bool().Draw(t, "detailed")
+		number := rapid.OneOf(rapid.Just(nan), rapid.Float64Range(-1e9, 1e9))
 		for range rapid.IntRange(0, 8).Draw(t, "rows") {
 			r := Row{
 				Machine: word.Draw(t, "machine"), Tool: word.Draw(t, "tool"), Hole: word.Draw(t, "hole"),
@@ -246,6 +275,14 @@ func TestRoundTrip(t *testing.T) {
 			}
 			if rapid.Bool().Draw(t, "timed") {
 				r.Start = time.Unix(0, rapid.Int64().Draw(t, "start")).UTC()
+			}
+			if detailed {
+				r.Details = &Details{
+					VBMeanUM: number.Draw(t, "mean"), State: word.Draw(t, "state"), Recording: word.Draw(t, "recording"),
+					Sequence: number.Draw(t, "sequence"), StartS: number.Draw(t, "start_s"), LengthS: number.Draw(t, "length_s"),
+					Status: rapid.SampledFrom(append(Statuses, "")).Draw(t, "status"), Phase: word.Draw(t, "phase"), Level: number.Draw(t, "level"),
+					Quality: word.Draw(t, "quality"), Frames: word.Draw(t, "frames"),
+				}
 			}
 			table.Append(r)
 		}
@@ -315,7 +352,12 @@ func fuzz(f *testing.F, format int) {
 	if err := to.write(small(), &out); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(out.Bytes())
+	f.Add(bytes.Clone(out.Bytes()))
+	out.Reset()
+	if err := to.write(detailed(), &out); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(bytes.Clone(out.Bytes()))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		table, err := to.read(in, "f")
 		if err != nil {
@@ -336,6 +378,26 @@ func fuzz(f *testing.F, format int) {
 			t.Fatalf("first\n%sthen\n%s", text(table), text(again))
 		}
 	})
+}
+
+// schemas/features-table.md describes the columns, in the order in which they are written.
+func TestDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../schemas/features-table.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, columns, _ := strings.Cut(string(page), "## Columns")
+	columns, _, _ = strings.Cut(columns, "\n## ")
+	var got []string
+	for line := range strings.Lines(columns) {
+		if name, ok := strings.CutPrefix(line, "| `"); ok {
+			name, _, _ = strings.Cut(name, "`")
+			got = append(got, name)
+		}
+	}
+	if want := slices.Concat(facts, DetailColumns()); !slices.Equal(got, want) {
+		t.Errorf("documented are\n%q\nthere are\n%q", got, want)
+	}
 }
 
 // Scan says the same as Load, of every format, and stops where its caller wants.

@@ -33,6 +33,13 @@ type Input struct {
 	// is taken, by name. Rows are of cutting; a class there is the label.
 	Table *table.Table
 
+	// Observed says that the rows of Table are all that was observed of the windows of a
+	// recording, of the model's layout, as WriteFeatures wrote them. What was done with
+	// the recording is done with them: rows may be of a machine that is not cutting.
+	Observed bool
+	Began    time.Time // first sample of the recording, if Observed; zero if not known
+	Gaps     int       // of the recording, if Observed
+
 	// Cut calls visit with windows that are cut already, instead of Open: windows of
 	// the model's layout, in any order, none of them twice. They are only lent. It
 	// returns what SHA256 becomes.
@@ -50,6 +57,7 @@ type observed struct {
 	began         time.Time // first sample of the recording; zero if not known
 	truth         source.Truth
 	class         int // that a table or a wear file has for it, or table.NoClass
+	at            int // row of its features on disk, if they are not in memory
 }
 
 // window returns what a join of labels has to know of o.
@@ -62,6 +70,15 @@ func (o *observed) window(length time.Duration) wear.Window {
 // Progress counts windows, or inputs if it is not known how many windows these
 // have.
 func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, progress func(done, total int)) ([][]observed, int, error) {
+	return collectTo(ctx, m, inputs, workers, keepAll, progress)
+}
+
+// keepAll leaves a window as it is.
+func keepAll(*observed) error { return nil }
+
+// collectTo is collect for features that are kept elsewhere: keep is called with each window
+// of a recording, by one goroutine at a time, and may take its features away.
+func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int, keep func(*observed) error, progress func(done, total int)) ([][]observed, int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	total, byInput := 0, false
@@ -77,14 +94,16 @@ func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, p
 	var mu sync.Mutex // progress is called by one goroutine at a time
 	done := 0
 	step := func() {
-		mu.Lock()
-		defer mu.Unlock()
 		done++
 		progress(done, max(total, done))
 	}
-	window := step
-	if byInput {
-		window = func() {}
+	window := func(o *observed) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if !byInput {
+			step()
+		}
+		return keep(o)
 	}
 	found := make([][]observed, len(inputs))
 	jobs := make(chan int)
@@ -96,7 +115,9 @@ func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, p
 				if err := observeAll(ctx, m, judge, &inputs[i], &found[i], &gaps, window); err != nil {
 					cancel(fmt.Errorf("%s: %w", inputs[i].Name, err))
 				} else if byInput {
+					mu.Lock()
 					step()
+					mu.Unlock()
 				}
 			}
 		})
@@ -112,16 +133,18 @@ func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, p
 	return found, int(gaps.Load()), context.Cause(ctx)
 }
 
-func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, gaps *atomic.Int64, step func()) (err error) {
+func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, gaps *atomic.Int64, take func(*observed) error) (err error) {
 	if in.Table != nil {
-		*out, err = observeTable(m, judge, in.Name, in.Table)
+		gaps.Add(int64(in.Gaps))
+		*out, err = observeTable(m, judge, in)
 		return err
 	}
 	if in.Cut != nil {
 		in.SHA256, err = in.Cut(ctx, m, func(w *window.Window) error {
-			*out = append(*out, observe(judge, w, in.Name))
-			step()
-			return nil
+			o := observe(judge, w, in.Name)
+			err := take(&o)
+			*out = append(*out, o)
+			return err
 		})
 		slices.SortStableFunc(*out, func(a, b observed) int {
 			return cmp.Or(cmp.Compare(a.machine, b.machine), a.Start.Compare(b.Start))
@@ -156,8 +179,10 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 		}
 		o := observe(judge, c.Window, in.Name)
 		o.truth, o.recording, o.began = c.Truth, in.Name, first.at
+		if err := take(&o); err != nil {
+			return err
+		}
 		*out = append(*out, o)
-		step()
 	}
 }
 
@@ -184,6 +209,11 @@ func (f *firstSample) Next(ctx context.Context) (*source.Block, error) {
 func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
 	if judge != nil {
 		judge.Observe(w, &o.Observation)
+		for i, v := range o.Features {
+			if v != v {
+				o.Features[i] = float32(math.NaN()) // the one that a table is read with
+			}
+		}
 	}
 	o.Tool, o.Start = w.Tool, w.Start
 	o.machine, o.hole = w.Machine, w.Hole

@@ -41,6 +41,10 @@ type Config struct {
 	Stability classify.Stability `yaml:"stability" json:"stability,omitempty"`
 	Exclude   []string           `yaml:"exclude" json:"exclude,omitempty"`
 
+	// Ignore names columns of tables that are left out when they are read, with * for any
+	// characters: text, and what is not a feature.
+	Ignore []string `yaml:"ignore" json:"ignore,omitempty"`
+
 	Network  Network               `yaml:"network" json:"network"`
 	Costs    classify.CostSettings `yaml:"costs" json:"costs"`
 	Unknown  Unknown               `yaml:"unknown" json:"unknown"`

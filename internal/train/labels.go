@@ -79,14 +79,18 @@ func (j *Job) places(ctx context.Context, m *model.Model) ([][]observed, error) 
 	for i := range j.Inputs {
 		in, out := &j.Inputs[i], &found[i]
 		var err error
-		if in.Table != nil || in.Scan != nil {
+		if in.Observed {
+			if *out, err = observeTable(m, m.NewJudge(), in); err != nil {
+				err = fmt.Errorf("%s: %w", in.Name, err)
+			}
+		} else if in.Table != nil || in.Scan != nil {
 			err = j.observeRows(ctx, m, *in, func(o *observed) error {
 				place := *o
 				place.Features, place.Quality = nil, nil
 				*out = append(*out, place)
 				return nil
 			})
-		} else if err = observeAll(ctx, m, nil, in, out, &gaps, func() {}); err != nil {
+		} else if err = observeAll(ctx, m, nil, in, out, &gaps, keepAll); err != nil {
 			err = fmt.Errorf("%s: %w", in.Name, err)
 		}
 		if err != nil {

@@ -165,6 +165,9 @@ func (j *Job) observeRows(ctx context.Context, m *model.Model, in Input, visit f
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if !isCutting(row) {
+			return nil
+		}
 		if err := r.observe(row, &o); err != nil {
 			return err
 		}

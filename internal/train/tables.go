@@ -7,6 +7,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -31,18 +32,34 @@ func TableLayout(name string, columns []string, window time.Duration) (*signal.L
 
 // observeTable makes observations of the rows of a table, whose columns are
 // found by the names of the model's features.
-func observeTable(m *model.Model, judge *model.Judge, name string, t *table.Table) ([]observed, error) {
-	r, err := newRowReader(m, judge, name, t.Columns)
+func observeTable(m *model.Model, judge *model.Judge, in *Input) ([]observed, error) {
+	t := in.Table
+	r, err := newRowReader(m, judge, in.Name, t.Columns)
 	if err != nil {
 		return nil, err
 	}
-	os := make([]observed, t.Rows())
-	for i := range os {
-		if err := r.observe(t.Row(i), &os[i]); err != nil {
+	os := make([]observed, 0, t.Rows())
+	for i := range t.Rows() {
+		var o observed
+		if in.Observed {
+			err = r.restore(t.Row(i), in.Began, &o)
+		} else if !isCutting(t.Row(i)) {
+			continue
+		} else {
+			err = r.observe(t.Row(i), &o)
+		}
+		if err != nil {
 			return nil, err
 		}
+		os = append(os, o)
 	}
 	return os, nil
+}
+
+// isCutting reports whether a row counts as one of cutting: as all do of which nothing
+// else is known.
+func isCutting(row table.Row) bool {
+	return row.Details == nil || row.Details.Status != table.NotCutting && row.Details.Status != table.SensorFault
 }
 
 // rowReader makes observations of the rows of a table, in their order.
@@ -50,7 +67,8 @@ type rowReader struct {
 	model   *model.Model
 	from    []int    // by feature of the model: the column
 	classes []string // names
-	rows    int      // observed so far
+	rule    wear.Rule
+	rows    int // observed so far
 	ended   map[tool]bool
 	current map[string]string // tool by machine
 
@@ -66,7 +84,7 @@ func newRowReader(m *model.Model, judge *model.Judge, name string, columns []str
 		column[name] = c
 	}
 	names := judge.FeatureNames()
-	r := &rowReader{model: m, from: make([]int, len(names)), classes: m.ClassNames(), ended: make(map[tool]bool), current: make(map[string]string), name: name, began: make(map[tool]time.Time)}
+	r := &rowReader{model: m, from: make([]int, len(names)), classes: m.ClassNames(), rule: RuleOf(m), ended: make(map[tool]bool), current: make(map[string]string), name: name, began: make(map[tool]time.Time)}
 	for i, name := range names {
 		c, ok := column[name]
 		if !ok {
@@ -76,6 +94,15 @@ func newRowReader(m *model.Model, judge *model.Judge, name string, columns []str
 		r.from[i] = c
 	}
 	return r, nil
+}
+
+// truthOf returns what a row says of the wear of its tool.
+func truthOf(row table.Row) source.Truth {
+	t := source.Truth{VBMeanUM: math.NaN(), VBMaxUM: row.VBMaxUM}
+	if d := row.Details; d != nil {
+		t.VBMeanUM, t.State = d.VBMeanUM, d.State
+	}
+	return t
 }
 
 // observe stores the observation of the next row in o, whose slices it reuses.
@@ -100,8 +127,7 @@ func (r *rowReader) observe(row table.Row, o *observed) error {
 	o.Tool, o.machine, o.hole, o.Start = row.Tool, row.Machine, row.Hole, row.Start
 	o.recording, o.began = r.name, r.began[tool{row.Machine, row.Tool}]
 	o.Level = math.Inf(1) // cutting, at any level of the gate
-	o.truth = source.Truth{VBMeanUM: math.NaN(), VBMaxUM: row.VBMaxUM}
-	o.class = class
+	o.truth, o.class = truthOf(row), class
 	if o.Features == nil {
 		o.Features = make([]float32, len(r.from))
 		o.Quality = make([]signal.Quality, len(r.model.Layout.Channels()))

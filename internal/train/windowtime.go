@@ -50,9 +50,9 @@ func (e Exam) windowTime(hop time.Duration) WindowTime {
 	return WindowTime{Spec: e.Model.Window, Unknown: noLength}
 }
 
-// tables reports whether the inputs are tables.
+// tables reports whether the inputs are tables, and not of recordings.
 func tables(inputs []Input) bool {
-	return slices.ContainsFunc(inputs, func(in Input) bool { return in.Table != nil || in.Scan != nil })
+	return slices.ContainsFunc(inputs, func(in Input) bool { return in.Table != nil && !in.Observed || in.Scan != nil })
 }
 
 // lengthKnown reports whether it was known how long the windows last that the model was

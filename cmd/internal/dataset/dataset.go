@@ -5,15 +5,11 @@ package dataset
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +33,7 @@ type Flags struct {
 	Data  []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
 	Table []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
 	Kafka
+	Ignore  []string     `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
 	Wear    string       `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
 	Machine string       `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
 	Start   source.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Overrides the configuration."`
@@ -64,6 +61,8 @@ type Data struct {
 	Columns signal.Recording // how recordings are read
 	Inputs  []train.Input
 	Wear    []wear.Measurement // nil: labels are in the recordings
+
+	meta *train.FeatureMeta // of tables of recordings; else nil
 }
 
 // Window returns how long rows of a table last, as the flag or the configuration says; a
@@ -116,6 +115,7 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 	if err := f.check(flag, file, m != nil); err != nil {
 		return nil, err
 	}
+	d.Config.Ignore = append(d.Config.Ignore, f.Ignore...)
 	if err := d.findLayout(file, layout, m, len(f.Table) > 0); err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 	var err error
 	switch {
 	case len(f.Table) > 0:
-		d.Inputs, err = tables(f.Table, f.Machine, m == nil)
+		err = f.loadTables(d, m, log)
 	case f.Kafka.named():
 		d.Inputs = make([]train.Input, 1)
 		d.Inputs[0], err = f.input(flag, log)
@@ -141,13 +141,53 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 			d.Inputs[i].Open = suggestLayout(d.Inputs[i].Open)
 		}
 	}
-	if len(f.Table) > 0 && d.Config.Layout == "" && m == nil {
-		if d.Layout, err = tableLayout(d.Inputs[0], d.Config.Window.Length); err != nil {
-			return nil, err
+	path := cmp.Or(f.Wear, config.ResolvePath(file, d.Config.Wear))
+	if d.meta != nil {
+		if err := d.applyMeta(m, path != ""); err != nil {
+			return nil, fmt.Errorf("--table %s: %w", f.Table[0], err)
 		}
 	}
-	d.Wear, err = f.wear(file, d.Config, log)
+	d.Wear, err = loadWear(path, log)
 	return d, err
+}
+
+// applyMeta completes the layout and the configuration by what tables say of their
+// recordings, or reports why a model cannot be examined on them. Labelled says that there is
+// a wear file.
+func (d *Data) applyMeta(m *model.Model, labelled bool) (err error) {
+	if m != nil {
+		return d.meta.Fits(m)
+	}
+	var named *signal.Layout
+	if d.Config.Layout != "" {
+		named = d.Layout
+	}
+	d.Layout, err = d.meta.Apply(&d.Config, named, labelled)
+	d.Columns = d.meta.Recording
+	return err
+}
+
+// loadTables finds the tables, and the layout if they are not of recordings and the
+// configuration names none.
+func (f Flags) loadTables(d *Data, m *model.Model, log zerolog.Logger) error {
+	ignore, err := table.NewIgnore(d.Config.Ignore)
+	if err != nil {
+		return err
+	}
+	t := tables{machine: f.Machine, scan: m == nil, ignore: ignore, log: log}
+	if err := t.read(f.Table); err != nil {
+		return err
+	}
+	d.Inputs, d.meta = t.inputs, t.meta
+	if t.meta == nil && d.Config.Layout == "" && m == nil {
+		if d.Layout, err = tableLayout(d.Inputs[0], d.Config.Window.Length); err != nil {
+			return err
+		}
+	}
+	if unused := ignore.Unused(); len(unused) > 0 && !t.scanned {
+		return fmt.Errorf("ignore: no column is named %q in %s: check the spelling", unused[0], strings.Join(f.Table, ", "))
+	}
+	return nil
 }
 
 // findLayout finds the layout, and how recordings are read: from the layout file, from the
@@ -203,6 +243,8 @@ func (f Flags) check(flag, file string, model bool) error {
 	case f.Kafka.named():
 	case len(f.From)+len(f.To) > 0:
 		return errors.New("--from and --to go with --kafka, which names the broker")
+	case len(f.Ignore) > 0 && len(f.Table) == 0:
+		return errors.New("--ignore leaves out columns of tables: recordings have the channels of their layout; name features that shall not count under `exclude` in train.yaml")
 	case len(f.Data) > 0 && len(f.Table) > 0:
 		return errors.New("--data and --table: learn from recordings or from tables, not from both at once")
 	case len(f.Data)+len(f.Table) == 0:
@@ -213,9 +255,8 @@ func (f Flags) check(flag, file string, model bool) error {
 	return nil
 }
 
-// wear returns the measurements of the wear file, if one is named.
-func (f Flags) wear(file string, c train.Config, log zerolog.Logger) ([]wear.Measurement, error) {
-	path := cmp.Or(f.Wear, config.ResolvePath(file, c.Wear))
+// loadWear returns the measurements of the wear file at path, nil if that is empty.
+func loadWear(path string, log zerolog.Logger) ([]wear.Measurement, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -244,127 +285,6 @@ func match(flag, arg string) ([]string, error) {
 		}
 	}
 	return paths, nil
-}
-
-// LargeTables is the size of files, all together, from which on tables are not
-// held in memory. Tests lower it.
-var LargeTables int64 = 128 << 20
-
-// garbageOfLarge is how much garbage, in percent of what is in use, may pile up in
-// the memory of a run on large tables: less than Go's 100, for some of its time.
-const garbageOfLarge = 25
-
-// tables reads those that the arguments name, files or patterns; large ones are
-// left to be scanned if that will do. A table named twice would make near copies
-// look like windows of another tool.
-func tables(args []string, machine string, scan bool) ([]train.Input, error) {
-	var paths []string
-	var size int64
-	for _, arg := range args {
-		some, err := match("--table", arg)
-		if err != nil {
-			return nil, err
-		}
-		for _, path := range some {
-			info, err := os.Stat(path)
-			if err != nil {
-				return nil, fmt.Errorf("--table: %w", err)
-			}
-			size += info.Size()
-		}
-		paths = append(paths, some...)
-	}
-	open := nearTable
-	if scan && size >= LargeTables {
-		open = farTable
-		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(garbageOfLarge)
-		}
-	}
-	var ins []train.Input
-	bySum := make(map[string]string)
-	for _, path := range paths {
-		in, err := open(path, machine)
-		if err != nil {
-			return nil, err
-		}
-		in.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-		if other, twice := bySum[in.SHA256]; twice {
-			return nil, fmt.Errorf("--table: %s and %s are the same table: name one of them", other, path)
-		}
-		bySum[in.SHA256] = path
-		ins = append(ins, in)
-	}
-	return ins, nil
-}
-
-// nearTable reads a table into memory.
-func nearTable(path, machine string) (train.Input, error) {
-	t, err := table.Load(path)
-	if err != nil {
-		return train.Input{}, err
-	}
-	if t.Rows() == 0 {
-		return train.Input{}, noRows(path)
-	}
-	for i, tool := range t.Tool {
-		if tool == "" {
-			return train.Input{}, noTool(path, i+1)
-		}
-		t.Machine[i] = cmp.Or(t.Machine[i], machine)
-	}
-	sum := t.SHA256()
-	return train.Input{SHA256: hex.EncodeToString(sum[:]), Windows: t.Rows(), Table: t}, nil
-}
-
-// farTable leaves a table where it is. It is known by the bytes of its file.
-func farTable(path, machine string) (train.Input, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return train.Input{}, fmt.Errorf("--table: %w", err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return train.Input{}, fmt.Errorf("--table %s: %w", path, err)
-	}
-	scan := func(begin func([]string) error, each func(table.Row) error) error {
-		rows := 0
-		err := table.Scan(path, begin, func(r table.Row) error {
-			if rows++; r.Tool == "" {
-				return noTool(path, rows)
-			}
-			r.Machine = cmp.Or(r.Machine, machine)
-			return each(r)
-		})
-		if err == nil && rows == 0 {
-			err = noRows(path)
-		}
-		return err
-	}
-	return train.Input{SHA256: hex.EncodeToString(h.Sum(nil)), Scan: scan}, nil
-}
-
-func noRows(path string) error {
-	return fmt.Errorf("--table %s: it has no rows: write the table again", path)
-}
-
-func noTool(path string, row int) error {
-	return fmt.Errorf("--table %s: row %d names no tool: fill in the column tool, by which rows are held out", path, row)
-}
-
-// tableLayout returns the layout of a table that no layout file describes.
-func tableLayout(in train.Input, window time.Duration) (*signal.Layout, error) {
-	if in.Table != nil {
-		return train.TableLayout(in.Name, in.Table.Columns, window)
-	}
-	var columns []string
-	enough := errors.New("header read")
-	err := in.Scan(func(c []string) error { columns = c; return enough }, nil)
-	if !errors.Is(err, enough) {
-		return nil, err
-	}
-	return train.TableLayout(in.Name, columns, window)
 }
 
 // recordings returns those that the arguments name, files or patterns.

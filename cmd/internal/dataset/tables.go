@@ -1,0 +1,208 @@
+package dataset
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// LargeTables is the size of files, all together, from which on tables are not
+// held in memory. Tests lower it.
+var LargeTables int64 = 128 << 20
+
+// garbageOfLarge is how much garbage, in percent of what is in use, may pile up in
+// the memory of a run on large tables: less than Go's 100, for some of its time.
+const garbageOfLarge = 25
+
+// tables reads tables. A table named twice would make near copies look like windows of
+// another tool.
+type tables struct {
+	machine string // of rows that name none
+	scan    bool   // large tables may be left on disk
+	ignore  *table.Ignore
+	log     zerolog.Logger
+
+	inputs  []train.Input
+	meta    *train.FeatureMeta // of the first table, if all are of recordings
+	scanned bool               // they are left on disk
+	bySum   map[string]string  // path by checksum
+}
+
+// read reads those that the arguments name, files or patterns.
+func (t *tables) read(args []string) error {
+	var paths []string
+	var size int64
+	for _, arg := range args {
+		some, err := match("--table", arg)
+		if err != nil {
+			return err
+		}
+		for _, path := range some {
+			info, err := os.Stat(path)
+			if err != nil {
+				return fmt.Errorf("--table: %w", err)
+			}
+			size += info.Size()
+		}
+		paths = append(paths, some...)
+	}
+	t.bySum = make(map[string]string)
+	if of, err := t.ofRecordings(paths); err != nil || of {
+		return err
+	}
+	open := t.inMemory
+	if t.scanned = t.scan && size >= LargeTables; t.scanned {
+		open = t.onDisk
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(garbageOfLarge)
+		}
+	}
+	for _, path := range paths {
+		in, err := open(path)
+		if err != nil {
+			return err
+		}
+		in.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		if err := t.once(in.SHA256, path); err != nil {
+			return err
+		}
+		t.inputs = append(t.inputs, in)
+	}
+	return nil
+}
+
+// once reports a table that was named already.
+func (t *tables) once(sum, path string) error {
+	if other, twice := t.bySum[sum]; twice {
+		return fmt.Errorf("--table: %s and %s are the same table: name one of them", other, path)
+	}
+	t.bySum[sum] = path
+	return nil
+}
+
+// ofRecordings reads tables if `trainer features` has written all of them and they are as it
+// wrote them. They stand for the recordings, which are held in memory as well.
+func (t *tables) ofRecordings(paths []string) (bool, error) {
+	metas := make([]*train.FeatureMeta, len(paths))
+	for i, path := range paths {
+		text, err := table.Meta(path)
+		if err != nil {
+			return false, err
+		}
+		if metas[i], err = train.ParseFeatureMeta(text); err != nil {
+			return false, fmt.Errorf("--table %s: %w", path, err)
+		}
+		if metas[i] == nil {
+			return false, nil
+		}
+		if how := metas[i].OnlyToLookAt(); how != "" {
+			return false, fmt.Errorf("--table %s: it was written with %s, to look at: write the table without it to learn from it", path, how)
+		}
+		if why := metas[0].Same(metas[i]); why != "" {
+			return false, fmt.Errorf("--table: %s and %s are not of the same kind: %s", paths[0], path, why)
+		}
+	}
+	for i, path := range paths {
+		in, err := t.inMemory(path)
+		if err != nil {
+			return false, err
+		}
+		some, ok := metas[i].Inputs(in.Table, in.SHA256)
+		if !ok {
+			t.log.Info().Str("table", path).Msg("the table is not as `trainer features` wrote it, so it is taken for a table of numbers: the model does not know the recordings")
+			t.inputs, t.bySum = nil, make(map[string]string)
+			return false, nil
+		}
+		for _, in := range some {
+			if err := t.once(in.SHA256, path); err != nil {
+				return false, err
+			}
+		}
+		t.inputs = append(t.inputs, some...)
+	}
+	t.meta = metas[0]
+	return true, nil
+}
+
+// inMemory reads a table.
+func (t *tables) inMemory(path string) (train.Input, error) {
+	all, err := t.ignore.Load(path)
+	if err != nil {
+		return train.Input{}, err
+	}
+	if all.Rows() == 0 {
+		return train.Input{}, noRows(path)
+	}
+	for i, tool := range all.Tool {
+		if tool == "" {
+			return train.Input{}, noTool(path, i+1)
+		}
+		all.Machine[i] = cmp.Or(all.Machine[i], t.machine)
+	}
+	sum := all.SHA256()
+	return train.Input{SHA256: hex.EncodeToString(sum[:]), Windows: all.Rows(), Table: all}, nil
+}
+
+// onDisk leaves a table where it is. It is known by the bytes of its file.
+func (t *tables) onDisk(path string) (train.Input, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return train.Input{}, fmt.Errorf("--table: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return train.Input{}, fmt.Errorf("--table %s: %w", path, err)
+	}
+	scan := func(begin func([]string) error, each func(table.Row) error) error {
+		rows := 0
+		err := t.ignore.Scan(path, begin, func(r table.Row) error {
+			if rows++; r.Tool == "" {
+				return noTool(path, rows)
+			}
+			r.Machine = cmp.Or(r.Machine, t.machine)
+			return each(r)
+		})
+		if err == nil && rows == 0 {
+			err = noRows(path)
+		}
+		return err
+	}
+	return train.Input{SHA256: hex.EncodeToString(h.Sum(nil)), Scan: scan}, nil
+}
+
+func noRows(path string) error {
+	return fmt.Errorf("--table %s: it has no rows: write the table again", path)
+}
+
+func noTool(path string, row int) error {
+	return fmt.Errorf("--table %s: row %d names no tool: fill in the column tool, by which rows are held out", path, row)
+}
+
+// tableLayout returns the layout of a table that no layout file describes.
+func tableLayout(in train.Input, window time.Duration) (*signal.Layout, error) {
+	if in.Table != nil {
+		return train.TableLayout(in.Name, in.Table.Columns, window)
+	}
+	var columns []string
+	enough := errors.New("header read")
+	err := in.Scan(func(c []string) error { columns = c; return enough }, nil)
+	if !errors.Is(err, enough) {
+		return nil, err
+	}
+	return train.TableLayout(in.Name, columns, window)
+}
