@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 type alertsList struct {
@@ -94,11 +95,12 @@ func advice(all []history.Standing, stdout io.Writer) error {
 	return w.Flush()
 }
 
+// when writes a time, or the seconds from the start of a recording without a clock.
 func when(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return t.Local().Format(time.DateTime)
+	return signal.FormatTime(t.Local(), time.DateTime)
 }
 
 // listPast prints every alarm that the topic still holds.

@@ -76,7 +76,7 @@ func (m *Machine) accept(at time.Time, r *event.Result) {
 	}
 	judged := *r
 	if a := m.refuse(false, at, &judged); a != nil {
-		a.Text = fmt.Sprintf("%s: windows are judged again; those from %s on were refused", short(m.Machine), a.Since.Format(clock))
+		a.Text = fmt.Sprintf("%s: windows are judged again; those from %s on were refused", short(m.Machine), clockTime(a.Since))
 	}
 }
 

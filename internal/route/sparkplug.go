@@ -161,7 +161,7 @@ func spbDevice(s *standing) []spbMetric {
 	if a == nil {
 		a = &Event{facts: facts{Alarm: "normal"}}
 	}
-	since, text := a.Since, a.Text
+	since, text := ofClock(a.Since), a.Text
 	if !a.stands() {
 		since = time.Time{}
 	}
