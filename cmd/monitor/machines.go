@@ -107,10 +107,14 @@ func (*machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Output
 		if !st.LastWindowAt.IsZero() { // an older program kept the tool in the machine's record
 			tools = max(tools, 1)
 		}
+		state := st.Alarm
+		if st.LastWindowAt.IsZero() && st.Tools == 0 { // no window of it was ever judged
+			state = "-"
+		}
 		if why := st.Unwatched(); why != "" {
 			watched = "NO: " + why
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\n", printable(st.Machine, 100), printable(cmp.Or(st.Tool, "-"), 40), tools, watched, st.Alarm, when(st.LastWindowAt), len(st.Advisories))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\n", printable(st.Machine, 100), printable(cmp.Or(st.Tool, "-"), 40), tools, watched, state, when(st.LastWindowAt), len(st.Advisories))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/inspect"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -47,16 +48,11 @@ var columnRoles = []struct {
 // indexNames are names of columns that count rows.
 var indexNames = []string{"", "unnamed", "index", "row", "rownumber", "sample", "id", "time", "timestamp", "t"}
 
-var (
-	brackets = regexp.MustCompile(`^(.*?)\s*[\[(]([^\])]*)[\])]\s*$`)
-	signs    = regexp.MustCompile(`[^a-z0-9]+`)
-)
+var signs = regexp.MustCompile(`[^a-z0-9]+`)
 
 // plainName returns a name without its unit, case and signs, for comparison.
 func plainName(name string) string {
-	if m := brackets.FindStringSubmatch(name); m != nil {
-		name = m[1]
-	}
+	name, _, _ = source.SplitUnit(name)
 	return signs.ReplaceAllString(strings.ToLower(name), "")
 }
 
@@ -66,11 +62,15 @@ func propose(s *inspect.Summary, rec signal.Recording, rate float64) (*proposal,
 	if err := p.readClock(s.Clock, rate); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
+	var names []string
+	for _, c := range s.Channels {
+		names = append(names, c.Name)
+	}
 	for _, c := range s.Channels {
 		if s.Clock != nil && c.Name == s.Clock.Column {
 			continue
 		}
-		p.column(&c)
+		p.column(&c, names)
 	}
 	if len(p.channels) == 0 {
 		return nil, fmt.Errorf("%s: no column of numbers can be a channel: write the layout by hand, see schemas/layout.md", s.Path)
@@ -111,8 +111,8 @@ func (p *proposal) leave(name, why string) {
 	p.left = append(p.left, [2]string{name, why})
 }
 
-// column finds what a column is for.
-func (p *proposal) column(c *inspect.Channel) {
+// column finds what a column is for, among the names of all columns.
+func (p *proposal) column(c *inspect.Channel, names []string) {
 	plain := plainName(c.Name)
 	for _, r := range columnRoles {
 		if !slices.Contains(r.names, plain) || r.text && !c.Text {
@@ -122,7 +122,8 @@ func (p *proposal) column(c *inspect.Channel) {
 			continue
 		}
 		key := r.key
-		if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && c.Max < 5 {
+		_, unit, _ := source.SplitUnit(c.Name)
+		if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && (unit == "mm" || unit == "" && c.Max < 5) {
 			key = wear + "_mm"
 		}
 		*p.columnOf(key) = c.Name
@@ -142,8 +143,13 @@ func (p *proposal) column(c *inspect.Channel) {
 		p.leave(c.Name, "it has no values")
 	default:
 		ch := signal.Channel{Name: c.Name, Unit: c.Unit, Rate: roundRate(c.Rate)}
-		if m := brackets.FindStringSubmatch(c.Name); m != nil && ch.Unit == "" {
-			ch.Unit = m[2]
+		if name, unit, ok := source.SplitUnit(c.Name); ok {
+			if ch.Unit == "" {
+				ch.Unit = unit
+			}
+			if slices.Index(names, c.Name) == source.FindName(name, names) {
+				ch.Name = name // which stands for the column
+			}
 		}
 		var why string
 		ch.Kind, why = guessKind(c.Name, ch.Unit)

@@ -100,10 +100,16 @@ func (f *initCommand) report(p *proposal, layoutFile, configFile string, w io.Wr
 	fmt.Fprintf(w, "  ingest inspect %s --layout %s\n", cli.Quote(f.Data), cli.Quote(layoutFile))
 	fit := fmt.Sprintf("  trainer fit --config %s --data %s --model model.flank", cli.Quote(configFile), cli.Quote(f.Data))
 	if p.label == "" && f.Wear == "" {
-		fmt.Fprintln(w, "\nNo column has labels. Write a wear file, see docs/how-to/labels.md, and name it:")
+		tool := "T1"
+		if p.rec.Tool == "" {
+			tool = layoutName(f.Data)
+		}
+		fmt.Fprintf(w, "\nNo column has labels. Write a wear file, wear.csv, with a row for each tool, such as (docs/how-to/labels.md):\n\n  tool,state\n  %s,worn\n\n", tool)
 		fit += " --wear wear.csv"
 	}
-	_, err := fmt.Fprintln(w, fit)
+	check := strings.Replace(fit, "fit", "labels check", 1)
+	check = strings.Replace(check, " --model model.flank", "", 1)
+	_, err := fmt.Fprintf(w, "%s\n%s\n", check, fit)
 	return err
 }
 
@@ -212,7 +218,7 @@ func (f *initCommand) configText(p *proposal) string {
 		}
 		fmt.Fprintf(&b, "wear: %s\n", config.Text(filepath.ToSlash(wear)))
 	case p.label == "":
-		b.WriteString("# wear: wear.csv   # no column has labels: write a file with a row for each tool and measurement, see docs/how-to/labels.md\n")
+		b.WriteString("# wear: wear.csv   # no column has labels: write a file with a row for each tool, see docs/how-to/labels.md\n")
 	}
 	fmt.Fprintf(&b, "window:\n  length: %v\nlabel:\n", p.length)
 	fmt.Fprintf(&b, "  %s: 300   # flank wear in µm from which on a tool is worn\n", p.limitKey())

@@ -98,10 +98,10 @@ func (c initCase) check(t *testing.T) {
 	}
 }
 
-// wearOf returns a wear file in which each tool has the same wear at all times.
+// wearOf returns a wear file that labels whole tools.
 func wearOf(um map[string]float64) string {
 	var b strings.Builder
-	b.WriteString("tool,vb_max_um\n")
+	b.WriteString("tool,vb_um\n")
 	for tool, v := range um {
 		fmt.Fprintf(&b, "%s,%v\n", tool, v)
 	}
@@ -140,7 +140,7 @@ func TestInitWAV(t *testing.T) {
 	initCase{
 		data: strings.Join(names, " "), wear: wearOf(um), edit: [2]string{"length: 200ms", "length: 500ms"},
 		lines: []string{"name: cut0\n", "  - kind: vibration   # KIND not known: correct it\n    rate: 2000   # samples a second\n    name: \"1\"\n"},
-		says:  []string{"the kind of 1 is not known", "each file is a tool, named as the file", "Write a wear file", "--wear wear.csv"},
+		says:  []string{"the kind of 1 is not known", "each file is a tool, named as the file", "Write a wear file, wear.csv", "  tool,state\n  cut0,worn\n", "trainer labels check --config train.yaml --data cut0.wav --wear wear.csv\n", "--model model.flank --wear wear.csv\n"},
 	}.check(t)
 }
 
@@ -166,7 +166,7 @@ func TestInitCSV(t *testing.T) {
 	}
 	initCase{
 		data: "logger.csv", rate: "20", edit: [2]string{"vb_max_um: 300 ", "vb_max_um: 200 "},
-		lines: []string{"kind: vibration   # guessed from the unit\n    rate: 20   # samples a second\n    unit: g\n    name: \"ax [g]\"\n", "kind: force   # guessed from the unit", "\n    unit: \"N\"\n",
+		lines: []string{"kind: vibration   # guessed from the unit\n    rate: 20   # samples a second\n    unit: g\n    name: ax\n", "kind: force   # guessed from the unit", "\n    unit: \"N\"\n",
 			"#   on: it is 1 in every row\n", "#   coolant: it is text\n", "  separator: semicolon\n  decimal: comma\n", "  tool: \"Tool ID\" ", "  vb_max_um: \"VB max [µm]\" ", "  state: state "},
 		says: []string{`column    "Tool ID" is tool`, `column    "VB max [µm]" is vb_max_um`},
 	}.check(t)

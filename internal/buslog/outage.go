@@ -12,27 +12,28 @@ import (
 // repeatAfter is how often an outage that goes on is logged.
 const repeatAfter = time.Minute
 
-// OnRetry returns a callback for bus.Config that logs an outage of the broker,
-// what it means, and its end. While it goes on for the same reason it is logged
-// each minute, not at each attempt.
+// OnRetry returns a callback for bus.Config that logs an outage of the broker, what it
+// means, and its end. A program has several connections, which all report the same outage:
+// each reason is logged once and then each minute, and the end with the first connection
+// that works again.
 func OnRetry(log zerolog.Logger, means string) func(error, time.Duration) {
-	var (
-		mu   sync.Mutex
-		last string
-		next time.Duration // into the outage
-	)
+	var mu sync.Mutex
+	next := make(map[string]time.Duration) // when to log a reason again, into the outage; empty: there is none
 	return func(err error, since time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		if err == nil {
-			last = ""
+			if len(next) == 0 {
+				return
+			}
+			clear(next)
 			log.Info().Dur("after_ms", since).Msg("the broker answers again")
 			return
 		}
-		if err.Error() == last && since < next {
+		if at, ok := next[err.Error()]; ok && since < at {
 			return
 		}
-		last, next = err.Error(), since+repeatAfter
+		next[err.Error()] = since + repeatAfter
 		log.Warn().Err(err).Dur("for_ms", since).Msg(means)
 	}
 }

@@ -29,7 +29,15 @@ func TestOnRetry(t *testing.T) {
 		{refused, 64 * time.Second, "refused"},
 		{refused, 65 * time.Second, ""},
 		{nil, 66 * time.Second, "answers again"},
-		{refused, 0, "refused"}, // another outage
+		{nil, 66 * time.Second, ""}, // another connection
+		{refused, 0, "refused"},     // another outage
+		{gone, 0, "gone"},           // another connection, which got another answer
+		{refused, time.Second, ""},
+		{gone, time.Second, ""},
+		{refused, 60 * time.Second, "refused"},
+		{gone, 60 * time.Second, "gone"},
+		{nil, 61 * time.Second, "answers again"},
+		{nil, 61 * time.Second, ""},
 	} {
 		b.Reset()
 		say(tc.err, tc.since)

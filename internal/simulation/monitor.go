@@ -329,6 +329,9 @@ func (d *drive) fetch(from int) {
 		var in []machine.Input
 		for i, win := range d.m.w.broker.parts[d.part].windows[from:to] {
 			in = append(in, machine.Input{Offset: int64(from + i), At: epoch0.Add(time.Duration(win.at) * time.Millisecond), Open: func(into *window.Window) error {
+				if win.other && d.m.w.Bug == RefusesSilently {
+					return otherLength
+				}
 				if win.other {
 					return &machine.Refusal{Machine: win.Machine, Epoch: win.EpochString(), Seq: win.Seq, Why: otherLength}
 				}

@@ -45,12 +45,13 @@ const (
 	NumbersRefused    Bug = "numbers-refused"     // a window that a full disk refuses takes a number
 	RouteCommitsFirst Bug = "route-commits-first" // a route moves its position on before the receiver has the alert
 	RouteReadsOpen    Bug = "route-reads-open"    // a route reads alerts of transactions that are not committed
+	RefusesSilently   Bug = "refuses-silently"    // a window that is refused does not say of which machine it is
 )
 
 // Bugs lists every bug.
 var Bugs = []Bug{
 	NoFence, NoIdempotence, NotAtomic, ReadsAborted, StopsAtOpen, ForgetsCommand,
-	WaitsBeyondEnd, SurvivesLoss, NumbersRefused, RouteCommitsFirst, RouteReadsOpen,
+	WaitsBeyondEnd, SurvivesLoss, NumbersRefused, RouteCommitsFirst, RouteReadsOpen, RefusesSilently,
 }
 
 // Story is one run.
