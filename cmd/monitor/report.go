@@ -21,6 +21,7 @@ import (
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -83,11 +84,20 @@ func (f *reportCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	defer p.Close()
 	r := shift.New(cfg)
-	results, err := readResults(ctx, to, cfg, p, r.Result)
+	counted := 0
+	results, err := readResults(ctx, to, cfg, p, func(e event.Result) {
+		if !signal.HasClock(e.End) {
+			counted++
+		}
+		r.Result(e)
+	})
 	if err != nil {
 		return err
 	}
 	p.Close()
+	if counted > 0 {
+		log.Warn().Int("windows", counted).Msg("the report leaves out windows of recordings that do not say when they began: give them a start, see docs/how-to/recordings.md")
+	}
 	alerts, err := readAlerts(ctx, to, c.Group, r)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
@@ -36,7 +37,10 @@ type labeller struct {
 	states   map[string]int     // windows with a label by state, in lower case
 	clock    clock
 	taken    []takenReference
-	taking   map[string]int // by group: the one of taken that learns, or learnt last
+	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
+	taking   map[string]int  // by group: the one of taken that learns, or learnt last
+	unjudged map[string]*Unjudged
+	watch    func(group string, features []float32) // of each window that is judged, before the reference; may be nil
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.Tally, severalMachines bool) *labeller {
@@ -44,7 +48,7 @@ func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.T
 		judge: m.NewJudge(), rule: rule, join: join, length: m.Window.Length, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
 		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
-		states: make(map[string]int), settled: make(map[string]bool), taking: make(map[string]int),
+		states: make(map[string]int), settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool), unjudged: make(map[string]*Unjudged),
 	}
 }
 
@@ -91,6 +95,11 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		l.settled[name] = true
 		l.starts = append(l.starts, slices.Clone(ref.Center()))
 	}
+	if row == nil {
+		l.passOver(name, o, v.Outcome)
+	} else if l.watch != nil {
+		l.watch(name, l.judge.Cutting())
+	}
 	switch v.Outcome {
 	case model.NotCutting:
 		l.counts.NotCutting++
@@ -118,6 +127,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	if truth.State != "" {
 		l.states[strings.ToLower(truth.State)]++
 	}
+	l.healthy[name] = l.healthy[name] || class == classify.Healthy
 	return r, true, nil
 }
 
@@ -190,7 +200,11 @@ func (l *labeller) finish(rows int) error {
 	}
 	slices.SortFunc(c.Unused, card.CompareNames)
 	slices.SortFunc(c.Bare, card.CompareNames)
-	limit, _ := l.rule.Limit()
-	c.UsedTools = usedTools(l.taken, limit)
+	rs := references{taken: l.taken, healthy: l.healthy, faulty: wear.FaultyName}
+	rs.limitUM, _ = l.rule.Limit()
+	if several(l.rule.Names()) {
+		rs.faulty = "other than healthy"
+	}
+	c.UsedTools = rs.usedTools()
 	return nil
 }

@@ -57,6 +57,7 @@ func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Ta
 		m.Reference.Positive = c.positive()
 	}
 	l := newLabeller(m, j.Config.Label, join, &counts, machines > 1)
+	l.watch = j.watch
 	t, err := j.keepRows(ctx, m, l)
 	if err == nil {
 		err = l.finish(t.Rows())

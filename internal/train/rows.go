@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
@@ -28,6 +29,14 @@ type rowTable struct {
 	// wear is every window of cutting of which the wear is known, also those that
 	// make a reference. It has no rows if the features are not in memory.
 	wear *trend.Rows
+
+	// hop is the median time from one window's start to the next one's of the same tool; 0
+	// if it is not known.
+	hop time.Duration
+
+	// unjudged are the tools with windows that are faulty by their label and were not
+	// judged.
+	unjudged []Unjudged
 
 	// starts are the references of the tools, in the order in which they were settled.
 	starts [][]float32
@@ -185,6 +194,22 @@ func (t rowTable) warnings() []string {
 		}
 	}
 	return out
+}
+
+// wearUM returns the wear that was measured at each row, of the kind that the label's limit
+// is of; NaN where it was not. It is nil if no wear is known.
+func (t rowTable) wearUM() []float64 {
+	if len(t.wearAt) == 0 || t.wear == nil {
+		return nil
+	}
+	um := make([]float64, len(t.wearAt))
+	for i, at := range t.wearAt {
+		um[i] = math.NaN()
+		if at >= 0 {
+			um[i] = t.wear.WearUM[at]
+		}
+	}
+	return um
 }
 
 // several reports whether there are more than two classes.

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -25,6 +26,7 @@ import (
 type Job struct {
 	Config  Config
 	Layout  *signal.Layout
+	Columns signal.Recording // how recordings are read, for the model to carry
 	Inputs  []Input
 	Wear    []wear.Measurement // nil: labels are in the recordings
 	Program string             // name and version, for the provenance
@@ -43,6 +45,9 @@ type Job struct {
 	Progress func(phase string, done, total int)
 
 	Log zerolog.Logger
+
+	watch func(group string, features []float32) // see labeller
+	hop   time.Duration                          // of the windows, see medianHop
 }
 
 // Errors that callers test for.
@@ -80,6 +85,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	v, err := job.scoreByTool(ctx, rows, r, rng)
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: scoring by tool: %w", err)
+	}
+	if err := job.compare(ctx, rows, v, r); err != nil {
+		return nil, nil, fmt.Errorf("train: comparing with simpler methods: %w", err)
 	}
 	s := job.settings(rows)
 	s.Progress = job.phase("training the model")
@@ -135,6 +143,7 @@ func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *c
 	if m.Reference.Mode != model.ReferenceOff {
 		m.Drift = fitDrift(rows.starts, counted(r.Fit.Weights, len(rows.Columns), rows.exclude))
 	}
+	j.decide(*rows, r)
 	m.Scores, err = json.Marshal(r.Headline())
 	return err
 }
@@ -193,17 +202,21 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if err != nil {
 		return fail(err)
 	}
+	sample := newSampler()
+	j.watch = sample.add
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
 		t, counts, err := j.rowsOnDisk(ctx, m)
 		if err == nil {
 			t.exclude, err = excluded(t.Columns, j.Config.Exclude)
 		}
+		m.Provenance.Sketch = sample.sketch()
 		return t, m, counts, err
 	}
 	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return fail(err)
 	}
+	j.hop = medianHop(found)
 	counts := card.Tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
@@ -225,10 +238,12 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	}
 	t, err := j.table(m, found, join, &counts)
 	if err == nil {
+		t.hop = medianHop(found)
 		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
 			return fail(err)
 		}
 	}
+	m.Provenance.Sketch = sample.sketch()
 	return t, m, counts, err
 }
 
@@ -236,7 +251,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 func (j *Job) blank() (*model.Model, error) {
 	c := &j.Config
 	m := &model.Model{
-		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
+		Layout: j.Layout, Recording: j.Columns, Window: c.spec(), Features: c.Features, Reference: c.Reference,
 		Usual: make([]signal.Quality, len(j.Layout.Channels())),
 		Label: labelRule(c.Label),
 	}
@@ -257,6 +272,7 @@ func (j *Job) blank() (*model.Model, error) {
 // provenance notes where the model comes from, but for the data.
 func (j *Job) provenance(m *model.Model) (err error) {
 	m.Provenance.Program, m.Provenance.Seed = j.Program, j.Config.Seed
+	m.Provenance.LengthKnown = j.Config.Window.Said || !tables(j.Inputs)
 	if m.Provenance.Config, err = json.Marshal(&j.Config); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
@@ -328,6 +344,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
 	}
 	l := newLabeller(&plain, j.Config.Label, join, counts, severalMachines(found))
+	l.watch = j.watch
 	l.least = make(map[string]lowest)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
 	t.rel = &relative{relations: l.judge.Relations(), least: l.least, modes: modesOf(l.judge.Relations(), m.Reference.Mode)}
@@ -339,7 +356,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 				return rowTable{}, err
 			}
 			wear := -1
-			if l.addWear(t.wear, o) {
+			if l.addWear(t.wear, o, m.Classifier != nil) {
 				wear = len(t.wear.Tool) - 1
 			}
 			if ok {
@@ -349,6 +366,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	}
 	t.missing(counts)
 	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
+	t.unjudged = l.passed()
 	t.limitUM, _ = l.rule.Limit()
 	t.states = l.states
 	large := 4*(len(t.Data)+len(t.bare.data)) > viewBytes

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +24,24 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 )
+
+// cardOf returns the model card.
+func cardOf(t *testing.T, r *card.Report) string {
+	t.Helper()
+	page, err := r.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+// cardText returns the words of the model card.
+func cardText(t *testing.T, r *card.Report) string {
+	t.Helper()
+	return html.UnescapeString(tag.ReplaceAllString(cardOf(t, r), ""))
+}
 
 // Run makes a model that judges the recording as its labels say, and a report
 // of the agreed form.
@@ -49,9 +69,9 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkReport(t, text)
-	markdown, err := os.ReadFile(filepath.Join(dir, "m.report.md"))
-	if err != nil || string(markdown) != r.Markdown("m.report") {
-		t.Errorf("report for people: %v\n%s", err, markdown)
+	page, err := os.ReadFile(filepath.Join(dir, "m.report.html"))
+	if err != nil || string(page) != cardOf(t, r) {
+		t.Errorf("report for people: %v\n%s", err, page)
 	}
 	if right, all := judgeRecording(t, m, j.Inputs[0], j.Config.Label); all != 224-5*5 || right < all*9/10 {
 		t.Errorf("the model judges %d of %d windows right, want 90%% of 199", right, all)
@@ -160,7 +180,7 @@ func TestEqualJobsGiveEqualBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.Concat(b, text, []byte(r.Markdown("m.report")), []byte(r.Summary()))
+		return slices.Concat(b, text, []byte(cardOf(t, r)), []byte(r.Summary()))
 	}
 	j := latheJob(t)
 	for i, l := range lives { // more recordings, so that workers can overtake each other
@@ -191,7 +211,7 @@ func TestScoresThatDataCannotGive(t *testing.T) {
 		},
 		{
 			"one tool is ever healthy", []life{{"A", 48, 420}, {"B", 6, 1e6}},
-			[]string{"only 2 of the tools ever get faulty (A, B)", "only 15 windows are faulty", "B (4 of its 5 windows are labelled faulty)", "no score on tools held out: tool A alone has healthy windows", "the verdict comes from the estimated wear"},
+			[]string{"only 2 of the tools ever get faulty (A, B)", "only 15 windows are faulty", "4 of the 10 windows that make references are labelled faulty: B (4 of 5)", "no score on tools held out: tool A alone has healthy windows", "the verdict comes from the estimated wear"},
 		},
 		{
 			"a fold cannot choose costs", []life{{"A", 48, 420}, {"B", 6, 310}, {"C", 30, 100}},
@@ -220,8 +240,8 @@ func TestScoresThatDataCannotGive(t *testing.T) {
 			if !strings.Contains(r.Warnings[i], want) {
 				t.Errorf("%s: warning %q, want %q", tc.why, r.Warnings[i], want)
 			}
-			if !strings.Contains(r.Summary(), want) || !strings.Contains(r.Markdown("m.report"), want) {
-				t.Errorf("%s: summary or Markdown lack %q", tc.why, want)
+			if !strings.Contains(r.Summary(), want) || !strings.Contains(cardText(t, r), want) {
+				t.Errorf("%s: summary or card lack %q", tc.why, want)
 			}
 		}
 		if n := strings.Count(log.String(), `"level":"warn"`); n != len(tc.warn) {
