@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Mode says how measurements reach windows.
@@ -271,7 +273,7 @@ func stemOf(path string) string {
 func (h *history) arrange(began time.Time) error {
 	h.holes, h.moments, h.intervals, h.mean, h.max = nil, nil, nil, curve{}, curve{}
 	place := func(t time.Time) time.Time {
-		if t.IsZero() || hasClock(t) || began.IsZero() {
+		if t.IsZero() || signal.HasClock(t) || began.IsZero() {
 			return t
 		}
 		return began.Add(t.Sub(time.Unix(0, 0)))
@@ -390,7 +392,7 @@ func (j *Join) settle() {
 	}
 	j.settled, j.err = true, nil
 	for _, h := range j.all {
-		seconds := slices.IndexFunc(h.rows, func(m Measurement) bool { return !m.Time.IsZero() && !hasClock(m.Time) })
+		seconds := slices.IndexFunc(h.rows, func(m Measurement) bool { return !m.Time.IsZero() && !signal.HasClock(m.Time) })
 		if seconds < 0 || h.form == holes {
 			continue
 		}
@@ -506,7 +508,7 @@ func (h *history) at(w Window, tool *toolSeen) (Measurement, Reason) {
 		}
 		return m, Labelled
 	}
-	if w.Start.IsZero() || h.unplaced || !hasClock(w.Start) && hasClock(h.rows[0].Time) {
+	if w.Start.IsZero() || h.unplaced || !signal.HasClock(w.Start) && signal.HasClock(h.rows[0].Time) {
 		return unknown, NoClock
 	}
 	if h.form == intervals {
