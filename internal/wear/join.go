@@ -136,6 +136,7 @@ type history struct {
 	holesSeen   map[string]bool // of its windows
 	holeOrder   []string        // of holesSeen, as they were first seen
 	from, until time.Time       // of its windows
+	began       time.Time       // the recording of the first of them
 	labelled    int             // windows
 }
 
@@ -367,7 +368,7 @@ func (j *Join) See(w Window) {
 		return
 	}
 	if !h.matched || w.Start.Before(h.from) {
-		h.from = w.Start
+		h.from, h.began = w.Start, w.Began
 	}
 	if end := w.Start.Add(w.Length); !h.matched || end.After(h.until) {
 		h.until = end

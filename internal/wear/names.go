@@ -212,8 +212,9 @@ func (h *history) times() string {
 		return text + "but its windows have no time: name the column of the time in the layout, or label the whole tool"
 	case !signal.HasClock(h.from) && signal.HasClock(from.Time):
 		return text + "but its windows count seconds from the start of the recording: give the recording a start with --start, or write the times in seconds from it"
-	case !signal.HasClock(from.Time) && signal.HasClock(h.from):
-		return text + fmt.Sprintf("its windows last %s s: seconds count from the first sample of the recording", timeCell(time.Unix(0, 0).Add(h.until.Sub(h.from))))
+	case !signal.HasClock(from.Time) && !h.began.IsZero():
+		second := func(t time.Time) string { return timeWords(time.Unix(0, 0).Add(t.Sub(h.began))) }
+		return text + fmt.Sprintf("its windows from %s to %s: seconds count from the first sample of the recording", second(h.from), second(h.until))
 	}
 	return text + fmt.Sprintf("its windows from %s to %s, and none of them has a label", timeWords(h.from), timeWords(h.until))
 }
