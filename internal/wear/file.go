@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/csvfile"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // columns of wear.csv, in the order in which Write writes them.
@@ -84,7 +85,7 @@ func timeCell(t time.Time) string {
 	switch {
 	case t.IsZero():
 		return ""
-	case hasClock(t):
+	case signal.HasClock(t):
 		return t.UTC().Format(time.RFC3339Nano)
 	}
 	text := fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond())
@@ -317,7 +318,7 @@ func (d *reader) readTimes(m *Measurement) error {
 	case m.End.IsZero():
 	case m.Time.IsZero():
 		return d.errorf(colTo, "is an end without a beginning: write from when on; 0 is the start of the recording")
-	case hasClock(m.Time) != hasClock(m.End):
+	case signal.HasClock(m.Time) != signal.HasClock(m.End):
 		return d.errorf(colTo, "and the beginning, %q, are not both times or both seconds: write both alike", d.text(colTime))
 	case !m.End.After(m.Time):
 		return d.errorf(colTo, "is not after the beginning, %q: correct the row", d.text(colTime))
@@ -503,7 +504,7 @@ func warn(file string, ms []Measurement) []string {
 
 // alike reports whether two measurements are of one tool, with times of one kind.
 func alike(a, b Measurement) bool {
-	return a.Machine == b.Machine && a.Tool == b.Tool && a.Recording == b.Recording && hasClock(a.Time) == hasClock(b.Time)
+	return a.Machine == b.Machine && a.Tool == b.Tool && a.Recording == b.Recording && signal.HasClock(a.Time) == signal.HasClock(b.Time)
 }
 
 // Millimetres asks whether wear is in mm, given the greatest of all. It is empty if

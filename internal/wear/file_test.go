@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // TestReadGolden reads a file as people keep it and writes it as we do.
@@ -153,7 +154,7 @@ func measurements(t *rapid.T) []Measurement {
 			m.Time = moment(0)
 			if rapid.Bool().Draw(t, "interval") {
 				m.End = moment(m.Time.UnixNano() + 1)
-				if hasClock(m.Time) != hasClock(m.End) {
+				if signal.HasClock(m.Time) != signal.HasClock(m.End) {
 					m.End = time.Time{}
 				}
 			}

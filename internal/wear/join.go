@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Mode says how measurements reach windows.
@@ -134,6 +136,7 @@ type history struct {
 	holesSeen   map[string]bool // of its windows
 	holeOrder   []string        // of holesSeen, as they were first seen
 	from, until time.Time       // of its windows
+	began       time.Time       // the recording of the first of them
 	labelled    int             // windows
 }
 
@@ -271,7 +274,7 @@ func stemOf(path string) string {
 func (h *history) arrange(began time.Time) error {
 	h.holes, h.moments, h.intervals, h.mean, h.max = nil, nil, nil, curve{}, curve{}
 	place := func(t time.Time) time.Time {
-		if t.IsZero() || hasClock(t) || began.IsZero() {
+		if t.IsZero() || signal.HasClock(t) || began.IsZero() {
 			return t
 		}
 		return began.Add(t.Sub(time.Unix(0, 0)))
@@ -365,7 +368,7 @@ func (j *Join) See(w Window) {
 		return
 	}
 	if !h.matched || w.Start.Before(h.from) {
-		h.from = w.Start
+		h.from, h.began = w.Start, w.Began
 	}
 	if end := w.Start.Add(w.Length); !h.matched || end.After(h.until) {
 		h.until = end
@@ -390,7 +393,7 @@ func (j *Join) settle() {
 	}
 	j.settled, j.err = true, nil
 	for _, h := range j.all {
-		seconds := slices.IndexFunc(h.rows, func(m Measurement) bool { return !m.Time.IsZero() && !hasClock(m.Time) })
+		seconds := slices.IndexFunc(h.rows, func(m Measurement) bool { return !m.Time.IsZero() && !signal.HasClock(m.Time) })
 		if seconds < 0 || h.form == holes {
 			continue
 		}
@@ -506,7 +509,7 @@ func (h *history) at(w Window, tool *toolSeen) (Measurement, Reason) {
 		}
 		return m, Labelled
 	}
-	if w.Start.IsZero() || h.unplaced || !hasClock(w.Start) && hasClock(h.rows[0].Time) {
+	if w.Start.IsZero() || h.unplaced || !signal.HasClock(w.Start) && signal.HasClock(h.rows[0].Time) {
 		return unknown, NoClock
 	}
 	if h.form == intervals {

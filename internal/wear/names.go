@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Mismatches says in words which rows go for no window that was seen, where names or
@@ -208,10 +210,11 @@ func (h *history) times() string {
 	switch {
 	case h.from.IsZero():
 		return text + "but its windows have no time: name the column of the time in the layout, or label the whole tool"
-	case !hasClock(h.from) && hasClock(from.Time):
+	case !signal.HasClock(h.from) && signal.HasClock(from.Time):
 		return text + "but its windows count seconds from the start of the recording: give the recording a start with --start, or write the times in seconds from it"
-	case !hasClock(from.Time) && hasClock(h.from):
-		return text + fmt.Sprintf("its windows last %s s: seconds count from the first sample of the recording", timeCell(time.Unix(0, 0).Add(h.until.Sub(h.from))))
+	case !signal.HasClock(from.Time) && !h.began.IsZero():
+		second := func(t time.Time) string { return timeWords(time.Unix(0, 0).Add(t.Sub(h.began))) }
+		return text + fmt.Sprintf("its windows from %s to %s: seconds count from the first sample of the recording", second(h.from), second(h.until))
 	}
 	return text + fmt.Sprintf("its windows from %s to %s, and none of them has a label", timeWords(h.from), timeWords(h.until))
 }
@@ -226,7 +229,7 @@ func (m Measurement) ends() time.Time {
 
 // timeWords returns a time as wear files have it, with the unit of seconds.
 func timeWords(t time.Time) string {
-	if hasClock(t) {
+	if signal.HasClock(t) {
 		return timeCell(t)
 	}
 	return timeCell(t) + " s"

@@ -9,13 +9,17 @@
 // a class of wear: healthy, 0, or faulty, 1, or one of several that it names.
 package wear
 
-import "time"
+import (
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
 
 // Measurement is the measured wear of a tool, or of the tool of a recording.
 //
 // Time and End are instants, or seconds from the first sample of the recording.
-// The latter are counted from 1970-01-01T00:00:00Z: what lies before
-// 2001-09-09T01:46:40Z, 10⁹ s later, is seconds.
+// The latter are counted from 1970-01-01T00:00:00Z, and [signal.HasClock] tells them
+// apart.
 type Measurement struct {
 	Machine   string    // ISA-95 path; empty where there is but one machine
 	Tool      string    // identity of the tool; empty if Recording says which windows are meant
@@ -38,7 +42,7 @@ func (m Measurement) Known() bool {
 // OfRecording reports whether m names a recording or counts its seconds. Then it says nothing
 // of windows that are of no recording.
 func (m Measurement) OfRecording() bool {
-	return m.Recording != "" || !m.Time.IsZero() && !hasClock(m.Time)
+	return m.Recording != "" || !m.Time.IsZero() && !signal.HasClock(m.Time)
 }
 
 // Window says what a Join has to know of a window.
@@ -56,10 +60,3 @@ const (
 	Chipped = "chipped"
 	Broken  = "broken"
 )
-
-// clockBegins is the first time that is an instant. Earlier ones count seconds from
-// the start of a recording, as small numbers in the time column of a recording do.
-var clockBegins = time.Unix(1e9, 0)
-
-// hasClock reports whether t is an instant.
-func hasClock(t time.Time) bool { return !t.Before(clockBegins) }
