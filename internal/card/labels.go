@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/report"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Labels says which windows have a label, and why others have none.
@@ -176,9 +177,6 @@ func (t LabelledTool) wear() string {
 	return fmt.Sprintf("%.4g to %.4g µm", least, most)
 }
 
-// clockBegins is the first time that is one of a clock: earlier ones count seconds.
-var clockBegins = time.Unix(1e9, 0)
-
 // life says when the tool was used.
 func (t LabelledTool) life() string {
 	first, last := t.Windows[0], t.Windows[0]
@@ -194,7 +192,7 @@ func (t LabelledTool) life() string {
 	switch {
 	case from.IsZero():
 		return "no times"
-	case from.Before(clockBegins):
+	case !signal.HasClock(from):
 		return fmt.Sprintf("%.6g to %.6g s", from.Sub(time.Unix(0, 0)).Seconds(), to.Sub(time.Unix(0, 0)).Seconds())
 	}
 	const form = "2006-01-02 15:04:05"

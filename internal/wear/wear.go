@@ -9,7 +9,11 @@
 // a class of wear: healthy, 0, or faulty, 1, or one of several that it names.
 package wear
 
-import "time"
+import (
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
 
 // Measurement is the measured wear of a tool, or of the tool of a recording.
 //
@@ -51,9 +55,6 @@ const (
 	Broken  = "broken"
 )
 
-// clockBegins is the first time that is an instant. Earlier ones count seconds from
-// the start of a recording, as small numbers in the time column of a recording do.
-var clockBegins = time.Unix(1e9, 0)
-
-// hasClock reports whether t is an instant.
-func hasClock(t time.Time) bool { return !t.Before(clockBegins) }
+// hasClock reports whether t is an instant. Earlier ones count seconds from the start of
+// a recording, as small numbers in the time column of a recording do.
+func hasClock(t time.Time) bool { return signal.HasClock(t) }
