@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -187,6 +188,9 @@ func labels(cfg *shift.Config, m *model.Model, path string, log zerolog.Logger) 
 	}
 	for _, w := range warnings {
 		log.Warn().Msg(w)
+	}
+	if i := slices.IndexFunc(ms, wear.Measurement.OfRecording); i >= 0 {
+		log.Warn().Str("row", ms[i].Where).Msg("rows that name a recording or count its seconds are left out, because alarms are of no recording: write tools, and times by RFC 3339")
 	}
 	join, err := wear.NewJoin(ms, wear.Auto)
 	if err != nil {

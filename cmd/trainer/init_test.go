@@ -101,11 +101,9 @@ func (c initCase) check(t *testing.T) {
 // wearOf returns a wear file in which each tool has the same wear at all times.
 func wearOf(um map[string]float64) string {
 	var b strings.Builder
-	b.WriteString("tool,time,vb_max_um\n")
+	b.WriteString("tool,vb_max_um\n")
 	for tool, v := range um {
-		for _, at := range []string{"1960-01-01T00:00:00Z", "2100-01-01T00:00:00Z"} {
-			fmt.Fprintf(&b, "%s,%s,%v\n", tool, at, v)
-		}
+		fmt.Fprintf(&b, "%s,%v\n", tool, v)
 	}
 	return b.String()
 }

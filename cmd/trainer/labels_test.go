@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 const labelsLayout = `name: bench
@@ -176,6 +177,91 @@ func TestLabelsPlot(t *testing.T) {
 	for _, want := range []string{"Labels of 90 of 120 windows", ">T1<", ">T2<", ">healthy<", ">no label<", "seconds of the tool, without pauses"} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("the plot has no %q", want)
+		}
+	}
+}
+
+// The same labels in different forms give the same model, from recordings and from tables,
+// in memory and on disk.
+func TestFitByFormsOfLabels(t *testing.T) {
+	var seconds, spreadsheet strings.Builder
+	seconds.WriteString("tool,from,to,state\n")
+	spreadsheet.WriteString("Tool;start;end;State\r\n")
+	for tool := range 4 {
+		from, worn, to := 30*tool, 30*tool+20, 30*tool+30
+		fmt.Fprintf(&seconds, "T%d,%d,%d,new\nT%[1]d,%[3]d,%d,Worn\n", tool+1, from, worn, to)
+		fmt.Fprintf(&spreadsheet, "T%d;%d,0;%d,0;new\r\nT%[1]d;%[3]d;%d,5;Worn\r\n", tool+1, from, worn, to)
+	}
+	config := strings.Replace(trainYAML, "  vb_max_um: 300\n", "  vb_max_um: 0\n  states: [worn]\n", 1) + "evaluate: {by_tool: \"off\", random_split: false}\nunknown: {error_rate: 0, novelty: 0}\n"
+	at := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+	var timed, features strings.Builder
+	timed.WriteString("time,tool,rms,power\n")
+	features.WriteString("start,tool,rms,power\n")
+	for i, line := range strings.Split(strings.TrimSpace(recording()), "\n")[1:] {
+		cells := strings.Split(line, ",")
+		row := fmt.Sprintf("%s,%s,%s,%s\n", at.Add(time.Duration(i)*time.Second).Format(time.RFC3339), cells[0], cells[1], cells[2])
+		timed.WriteString(row)
+		features.WriteString(row)
+	}
+	bench(t, "train.yaml", config,
+		"layout.yaml", "name: bench\nchannels:\n  - {names: [rms, power], kind: feature, rate: 1}\nrecording: {tool: tool, time: time}\n",
+		"tools.csv", timed.String(), "features.csv", features.String(),
+		"seconds.csv", seconds.String(), "spreadsheet.csv", spreadsheet.String(),
+		"whole.csv", "tool,state\nT1,new\nT2,new\nT3,worn\nT4,Worn\n", "numbers.csv", "recording,tool,class\nfeatures,T1,0\n,T2,0\nfeatures.csv,T3,1\n,T4,faulty\n",
+	)
+	fit := func(args string) string {
+		t.Helper()
+		if _, log, err := trainer(t, "fit --quiet --config train.yaml --model m.flank --fresh "+args); err != nil {
+			t.Fatalf("%s: %v\n%s", args, err, log)
+		}
+		m, err := model.Load("m.flank")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.ID()
+	}
+	if a, b := fit("--data tools.csv --wear seconds.csv"), fit("--data tools.csv --wear spreadsheet.csv"); a != b {
+		t.Errorf("models %s and %s", a, b)
+	}
+	if a, b := fit("--table features.csv --wear whole.csv"), fit("--table features.csv --wear numbers.csv"); a != b {
+		t.Errorf("models of whole tools %s and %s", a, b)
+	}
+	scanned(t)
+	if a, b := fit("--table features.csv --wear whole.csv"), fit("--table features.csv --wear numbers.csv"); a != b {
+		t.Errorf("models of whole tools on disk %s and %s", a, b)
+	}
+}
+
+// What fit says of labels that do not suit.
+func TestFitComplainsOfLabels(t *testing.T) {
+	bench(t, append(days(), "train.yaml", "layout: layout.yaml\nreference: {windows: 2}\n", "columns.yaml", "layout: mm.yaml\nreference: {mode: \"off\"}\n", "mm.yaml", layoutYAML,
+		"mm.csv", "tool,rms,power,vb\nA,1,2,0\nA,2,3,0.125\nB,2,5,0.0625\n",
+		"case.csv", "tool,vb_um\nt1,400\nt_2,20\n",
+		"half.csv", "tool,vb_um\nT1,200\nt_2,400\n",
+		"state.csv", "tool,state\nT1,new\nT2,blunt\n",
+		"class.csv", "tool,class\nT1,new\nT2,blunt\n",
+		"two.csv", "tool,from,to,state\nT1,,,new\nT2,0,5,worn\nT1,9,10,worn\n",
+		"apart.csv", "recording,time,vb_um\nday1.csv,2025-11-02T06:00:00Z,20\nday1.csv,2025-11-02T07:00:00Z,400\n",
+	)...)
+	for args, want := range map[string][]string{
+		"--config columns.yaml --data mm.csv":                              {"they have 0 to 0.125 µm", "is it in mm? Wear is in µm: write 125 for 0.125 mm"},
+		"--config train.yaml --wear case.csv --data day1.csv day2.csv":     {"0 labelled", `tool "t1" (case.csv:2) and tool "t_2" (case.csv:3)`, `no row is of tool "T1" and tool "T2"`, `did you mean tool "T1" and tool "T2"?`},
+		"--config train.yaml --wear half.csv --data day1.csv day2.csv":     {"windows with a label are healthy", `tool "t_2" (half.csv:3)`, `did you mean tool "T2"?`},
+		"--config train.yaml --wear state.csv --data day1.csv day2.csv":    {`their states are "blunt", "new"`, "label: {states: [worn, chipped, broken]}"},
+		"--config train.yaml --wear class.csv --data day1.csv day2.csv":    {`class.csv:2: class "new" of tool "T1" is none of healthy, faulty`, "name the classes in train.yaml"},
+		"--config train.yaml --wear two.csv --data day1.csv day2.csv":      {"two.csv:4: the row is of an interval", "(two.csv:2)", "label each tool in one way"},
+		"--config train.yaml --wear apart.csv --data day1.csv day2.csv":    {"apart.csv:2: rows of recording \"day1.csv\" are from 2025-11-02T06:00:00Z to 2025-11-02T07:00:00Z, its windows from 2026-11-02T06:00:00Z to 2026-11-02T06:01:00Z", "`trainer labels check` shows both sides"},
+		"--config train.yaml --wear nowhere.csv --data day1.csv day2.csv ": {"nowhere.csv"},
+	} {
+		_, _, err := trainer(t, "fit --quiet --model m.flank "+args)
+		if err == nil {
+			t.Errorf("%s: no complaint", args)
+			continue
+		}
+		for _, part := range want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v\nlacks %q", args, err, part)
+			}
 		}
 	}
 }

@@ -51,7 +51,7 @@ type flags struct {
 	Labels   labelsCommand   `cmd:"" help:"Look at labels before training."`
 	Costs    costsCommand    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
 	Search   searchCommand   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
-	Study    studyCommand    `cmd:"" help:"Compare ECS-DBN with other methods, on your data or on KEEL's sets."`
+	Study    studyCommand    `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one; or compare methods on KEEL's sets."`
 	Inspect  inspectCommand  `cmd:"" help:"Print what is in a model file, and check it."`
 	Export   exportCommand   `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
 	Demo     demoCommand     `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one."`

@@ -151,7 +151,7 @@ func TestJudgeColumns(t *testing.T) {
 			t.Errorf("%s: G-mean %.3f with missing values and constant columns", m, g)
 		}
 		task.Weights = make([]float64, 5)
-		judge(t, m, task) // nothing to go by is no error
+		judge(t, m, task) // with nothing to go by it must not fail
 	}
 }
 

@@ -71,8 +71,16 @@ func FitForest(ctx context.Context, x dbn.Matrix, y []int, s ForestSettings) (*F
 	return f, nil
 }
 
-// share calls do for 0 to n−1 on some goroutines, each with a do of its own.
+// share calls do for 0 to n−1 on some goroutines, each with a do of its own; with one
+// worker on this one.
 func share(n, workers int, begin func() (do func(k int))) {
+	if workers == 1 {
+		do := begin()
+		for k := range n {
+			do(k)
+		}
+		return
+	}
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range min(n, workers) {
@@ -287,8 +295,7 @@ func (g *grower) best(j, low, high int, sum uint64) question {
 	q := question{column: j, purity: -1}
 	c := &g.columns[j]
 	var left uint64
-	next := low // the bin of rows that follows
-	for b := low; b < high; b = next {
+	for b, next := low, 0; b < high; b = next { // next: the bin of rows that follows
 		left += g.counts[b]
 		for next = b + 1; g.counts[next] == 0; next++ {
 		}

@@ -98,7 +98,7 @@ func (l *Labels) Text() string {
 		of, without := tool.Count(len(l.Classes))
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", tool.Name, l.bar(tool, each), l.census(of, without), tool.wear(), tool.life())
 	}
-	t.Flush()
+	_ = t.Flush() // to memory
 	if why := l.why(); why != "" {
 		fmt.Fprintf(&b, "\nwithout a label:\n%s", why)
 	}
@@ -221,7 +221,7 @@ func (l *Labels) why() string {
 			fmt.Fprintf(t, "  %s\t%d of %d windows\t%s\n", tool.Name, counts[reason], len(tool.Windows), reason)
 		}
 	}
-	t.Flush()
+	_ = t.Flush() // to memory
 	return b.String()
 }
 

@@ -259,7 +259,7 @@ func share(n, of int) string {
 
 // table writes the figures.
 func (d *UnknownReport) table(p *page) {
-	t := p.table("windows", "", "coverage", "mean of tools", "95 % interval", "unknown", "out of distribution", "ambiguous", "implausible", "new, decided either way")
+	t := p.table("class", "windows", "coverage", "mean of tools", "95 % interval", "unknown", "out of distribution", "ambiguous", "implausible", "new, unknown or not")
 	for _, c := range d.Classes {
 		coverage, mean, interval := "–", "–", "–"
 		if d.ErrorRate > 0 {

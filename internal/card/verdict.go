@@ -135,7 +135,7 @@ func (e *Evidence) held() Reason {
 func (e *Evidence) wornTools() Reason {
 	r := Reason{About: "worn tools", Level: SwitchOn}
 	n, healthy := e.worn()
-	r.Because = fmt.Sprintf("%s worn by the label", count(n, "tool gets", "tools get"))
+	r.Because = fmt.Sprintf("%d of %s worn by the label", n, count(len(e.Alarms.Tools), "tool gets", "tools get"))
 	more := func(enough int) string {
 		return fmt.Sprintf("record %s until worn, and label its wear", count(enough-n, "more tool", "more tools"))
 	}

@@ -53,7 +53,7 @@ var sentences = map[string]string{
 	"source.kind":               "Where samples come from: `simulate`, `file`, `folder`, `tcp` or `mqtt`.",
 	"source.file":               "Recording to send, for kind `file` ([formats.md](formats.md)).",
 	"source.speed":              "How many times as fast as the sensor a recording is sent; 0 for as fast as possible. For kinds `simulate`, `file` and `folder`.",
-	"source.start":              "When recordings of kind `file` or `folder` began that do not say it themselves: a date and time such as `2026-11-02T06:00:00Z`, or `file-time`. Several [follow each other](../how-to/recordings.md#when-a-recording-began). Without it their times are seconds from the start.",
+	"source.start":              "When the recording began, where it does not say it: a time such as `2026-11-02T06:00:00Z`, or `file-time` ([recordings.md](../how-to/recordings.md#when-a-recording-began)). For kinds `file` and `folder`.",
 	"source.folder":             "Folder whose new recordings are sent, for kind `folder`.",
 	"source.pattern":            "Names of the recordings in the folder, such as `*.tdms`.",
 	"source.settle":             "Time for which a file in the folder must not have changed before it is read.",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -757,7 +758,7 @@ func TestRefusedWindowsAreSaidOnce(t *testing.T) {
 		t.Fatal(skipped, err)
 	}
 	page := httptest.NewRecorder()
-	hub.Handler().ServeHTTP(page, httptest.NewRequest("GET", "http://localhost/api/state", nil))
+	hub.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "http://localhost/api/state", nil))
 	if body := page.Body.String(); !strings.Contains(body, `"refused_age":`) || strings.Contains(body, `"verdict":"healthy"`) {
 		t.Errorf("page: %s", body)
 	}

@@ -108,7 +108,7 @@ func compared(t *testing.T, rows rowTable, v *validated) *card.Report {
 	return r
 }
 
-// What is decided of a tool that is held out does not depend on its labels, and columns
+// Decisions on a tool that is held out do not depend on its labels, and columns
 // without a weight do not count.
 func TestBaselinesSeeOnlyTheirFold(t *testing.T) {
 	rows, v := tableOf(4, 30)
@@ -134,7 +134,7 @@ func TestBaselinesSeeOnlyTheirFold(t *testing.T) {
 	}
 	for k, b := range compared(t, rows, v).Baselines {
 		if first(b) != first(before.Baselines[k]) {
-			t.Errorf("%s: the labels of T0 change what is said of it", b.Method)
+			t.Errorf("%s: the labels of T0 change the decisions on it", b.Method)
 		}
 	}
 }

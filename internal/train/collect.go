@@ -161,16 +161,20 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 	}
 }
 
-// firstSample notes when the first sample of a source was taken.
+// firstSample notes when the first sample of a source was taken, of any rate.
 type firstSample struct {
 	source.Source
-	at time.Time // zero before the first block
+	at     time.Time // zero before the first block
+	groups uint64    // that have had a block
 }
 
 func (f *firstSample) Next(ctx context.Context) (*source.Block, error) {
 	b, err := f.Source.Next(ctx)
-	if err == nil && (f.at.IsZero() || b.Time.Before(f.at)) {
-		f.at = b.Time
+	if bit := uint64(1); err == nil && f.groups&(bit<<b.Group) == 0 {
+		f.groups |= bit << b.Group
+		if f.at.IsZero() || b.Time.Before(f.at) {
+			f.at = b.Time
+		}
 	}
 	return b, err
 }

@@ -160,6 +160,62 @@ func TestSecondsCountFromTheFirstSample(t *testing.T) {
 	})
 }
 
+// A tool that comes back in a recording, and several tools in one: seconds are the recording's. In
+// a table each tool has its own start.
+func TestSecondsOfSeveralTools(t *testing.T) {
+	const text = "tool,time,to,state\nT1,0,10,new\nT1,20,30,worn\nT2,10,20,new\n"
+	for name, tc := range map[string]struct {
+		began map[string]time.Time
+		want  string
+	}{
+		"a recording": {map[string]time.Time{"T1": after(0), "T2": after(0)}, "T1 new, T2 new, T1 worn"},
+		"a table":     {map[string]time.Time{"T1": after(0), "T2": after(10. / 60)}, "T1 new, T2 , T1 worn"},
+	} {
+		j, err := NewJoin(read(t, text), Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var windows []Window
+		for i, tool := range []string{"T1", "T2", "T1"} {
+			w := Window{Tool: tool, Recording: "day", Began: tc.began[tool], Start: after(0).Add(time.Duration(10*i+5) * time.Second), Length: time.Second}
+			windows = append(windows, w)
+			j.See(w)
+		}
+		if err := j.Check(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range windows {
+			m, _ := j.At(w)
+			got = append(got, w.Tool+" "+m.State)
+		}
+		if strings.Join(got, ", ") != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// Two recordings in different folders may have one name.
+func TestRecordingsOfOneName(t *testing.T) {
+	for text, want := range map[string]string{
+		"recording,time,state\nday,0,new\n": `wear: wear.csv:2: the time of recording "day" is in seconds, but there are 2 starts that these may count from under the name "day"`,
+		"tool,time,state\nT1,0,new\n":       `wear: wear.csv:2: the time of tool "T1" is in seconds, but there are 2 starts`,
+		"tool,time,state\nT2,0,new\n":       "",
+		"recording,state\nday.csv,new\n":    "",
+	} {
+		j, err := NewJoin(read(t, text), Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.See(Window{Tool: "T1", Recording: "day", Began: after(0), Start: after(0)})
+		j.See(Window{Tool: "T1", Recording: "day", Began: after(60), Start: after(60)})
+		j.See(Window{Tool: "T2", Recording: "day", Began: after(60), Start: after(61)})
+		if err := j.Check(); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // TestJoinErrors keeps every refusal and every mismatch in testdata/join.golden.
 func TestJoinErrors(t *testing.T) {
 	const day = "tool,recording,hole,time,to,state\n"
@@ -222,6 +278,18 @@ func TestJoinErrors(t *testing.T) {
 		out.WriteString("\n")
 	}
 	golden.Check(t, "join.golden", out.String())
+}
+
+func TestToolsAreNamedAfterTheirFiles(t *testing.T) {
+	j, err := NewJoin(read(t, "tool,state\nX,new\n"), Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.See(Window{Tool: "day07", Recording: "day07"})
+	const want = `no window is of tool "X" (wear.csv:2); no row is of tool "day07"; tools are named after their files, as the layout has no column of tools: write those names, or name the column`
+	if got := strings.Join(j.Mismatches(), "\n"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 func TestWindowsOfKafkaHaveNoSeconds(t *testing.T) {

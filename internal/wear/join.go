@@ -94,9 +94,9 @@ type Join struct {
 	all       []*history           // in the order of their first rows
 	recording bool                 // rows name recordings
 	tools     map[toolKey]*toolSeen
-	toolOrder []toolKey             // of tools, as they were first seen
-	names     map[subject]time.Time // recordings seen, by machine and recording: their first samples
-	order     []subject             // of names
+	toolOrder []toolKey               // of tools, as they were first seen
+	begun     map[subject][]time.Time // of the tools seen in each recording: when it began; more than one if recordings share a name
+	order     []subject               // of begun, as they were first seen
 	tally     Tally
 
 	settled bool
@@ -171,7 +171,7 @@ func NewJoin(ms []Measurement, mode Mode) (*Join, error) {
 	}
 	j := &Join{
 		subjects: make(map[subject]*history), stems: make(map[subject]*history),
-		tools: make(map[toolKey]*toolSeen), names: make(map[subject]time.Time),
+		tools: make(map[toolKey]*toolSeen), begun: make(map[subject][]time.Time),
 	}
 	for _, m := range ms {
 		if !m.Known() {
@@ -352,12 +352,12 @@ func (j *Join) See(w Window) {
 		t.recordings = append(t.recordings, w.Recording)
 		j.settled = false
 	}
-	rec := subject{w.Machine, "", w.Recording}
-	if began, known := j.names[rec]; !known || w.Began.Before(began) {
-		if !known {
-			j.order = append(j.order, rec)
+	of := subject{w.Machine, w.Tool, w.Recording}
+	if began := j.begun[of]; !slices.ContainsFunc(began, w.Began.Equal) {
+		if began == nil {
+			j.order = append(j.order, of)
 		}
-		j.names[rec] = w.Began
+		j.begun[of] = append(began, w.Began)
 		j.settled = false
 	}
 	h := j.find(w)
@@ -394,7 +394,7 @@ func (j *Join) settle() {
 		if seconds < 0 || h.form == holes {
 			continue
 		}
-		began, err := j.begun(h, h.rows[seconds])
+		began, err := j.beginning(h, h.rows[seconds])
 		if err == nil {
 			err = h.arrange(began)
 		}
@@ -405,33 +405,36 @@ func (j *Join) settle() {
 	}
 }
 
-// begun returns when the recording began that the seconds of row m count from; zero if no
-// window of it was seen.
-func (j *Join) begun(h *history, m Measurement) (time.Time, error) {
-	var found []subject
-	for _, rec := range j.order {
-		if h.machine != "" && h.machine != rec.machine || h.recording != "" && h.recording != rec.recording && stemOf(h.recording) != rec.recording {
+// beginning returns when the recording began that the seconds of row m count from; zero if
+// no window of it was seen.
+func (j *Join) beginning(h *history, m Measurement) (time.Time, error) {
+	var names []string
+	var began []time.Time
+	for _, of := range j.order {
+		if h.machine != "" && h.machine != of.machine || h.tool != "" && h.tool != of.tool ||
+			h.recording != "" && h.recording != of.recording && stemOf(h.recording) != of.recording {
 			continue
 		}
-		if t := j.tools[toolKey{rec.machine, h.tool}]; h.tool != "" && (t == nil || !slices.Contains(t.recordings, rec.recording)) {
-			continue
+		for _, t := range j.begun[of] {
+			if !slices.Contains(names, of.recording) || !slices.ContainsFunc(began, t.Equal) {
+				names, began = append(names, of.recording), append(began, t)
+			}
 		}
-		found = append(found, rec)
 	}
+	const byClock = "write times by RFC 3339, as 2026-01-31T14:05:09Z"
 	switch {
-	case len(found) == 0:
+	case len(names) == 0:
 		return time.Time{}, nil
-	case found[0].recording == "":
-		return time.Time{}, fmt.Errorf("wear: %s: the time of %s is in seconds, but its windows are of no recording that these could count from: write times by RFC 3339, as 2026-01-31T14:05:09Z", at(m), m.subject())
-	case len(found) > 1:
-		names := make([]string, len(found))
-		for i, rec := range found {
-			names[i] = rec.recording
-		}
-		return time.Time{}, fmt.Errorf("wear: %s: the time of %s is in seconds, which may count from the start of any of %d recordings (%s): name one in a column recording, or write times by RFC 3339, as 2026-01-31T14:05:09Z",
-			at(m), m.subject(), len(found), someNames(names))
+	case names[0] == "":
+		return time.Time{}, fmt.Errorf("wear: %s: the time of %s is in seconds, but its windows are of no recording that these could count from: %s", at(m), m.subject(), byClock)
+	case len(names) == 1:
+		return began[0], nil
+	case h.recording == "" && names[0] != names[1]:
+		return time.Time{}, fmt.Errorf("wear: %s: the time of %s is in seconds, which may count from the start of any of %d recordings (%s): name one in a column recording, or %s",
+			at(m), m.subject(), len(names), someNames(names), byClock)
 	}
-	return j.names[found[0]], nil
+	return time.Time{}, fmt.Errorf("wear: %s: the time of %s is in seconds, but there are %d starts that these may count from under the name %q: name the tool too, give each recording its own name, or %s",
+		at(m), m.subject(), len(names), names[0], byClock)
 }
 
 // Tally returns the count of the calls of At so far.

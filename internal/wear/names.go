@@ -54,10 +54,18 @@ func (j *Join) lostTools() string {
 	} else {
 		text += "; windows are of " + listed(j.seen(), 2)
 	}
+	if len(guesses) == 0 && j.byFile() {
+		text += "; tools are named after their files, as the layout has no column of tools: write those names, or name the column"
+	}
 	if len(guesses) > 0 {
 		text += ": did you mean " + strings.Join(guesses[:min(2, len(guesses))], " and ") + "?"
 	}
 	return text
+}
+
+// byFile reports whether all tools are named after their recordings.
+func (j *Join) byFile() bool {
+	return !slices.ContainsFunc(j.order, func(of subject) bool { return of.tool != of.recording })
 }
 
 // named says what the first row of h is of, and where it is.

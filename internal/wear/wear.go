@@ -39,6 +39,12 @@ func (m Measurement) Known() bool {
 	return m.VBMeanUM == m.VBMeanUM || m.VBMaxUM == m.VBMaxUM || m.State != "" || m.Class != ""
 }
 
+// OfRecording reports whether m names a recording or counts its seconds. Then it says nothing
+// of windows that are of no recording.
+func (m Measurement) OfRecording() bool {
+	return m.Recording != "" || !m.Time.IsZero() && !hasClock(m.Time)
+}
+
 // Window says what a Join has to know of a window.
 type Window struct {
 	Machine, Tool, Hole string
