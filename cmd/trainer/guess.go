@@ -93,7 +93,7 @@ func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
 	case c == nil:
 	case rate != 0:
 		p.leave(c.Column, "--rate says the rate")
-	case !c.Stamps && c.Step == math.Trunc(c.Step):
+	case !c.Stamps && c.Unit == 0 && c.Step == math.Trunc(c.Step):
 		return fmt.Errorf("column %q counts in steps of %v, which may be seconds, milliseconds or rows: give --rate HZ, the samples a second", c.Column, c.Step)
 	case c.Backwards > 0:
 		p.leave(c.Column, fmt.Sprintf("time goes back or stands still at %d rows; the rate is taken from its usual step", c.Backwards))

@@ -229,3 +229,49 @@ func TestArrivalTimes(t *testing.T) {
 		}
 	}
 }
+
+// Times that start again with each experiment are read if the experiment is the tool, and
+// named otherwise; milliseconds are named.
+func TestTimesOfStrangers(t *testing.T) {
+	dir := recordings(t)
+	read := func(path string, l *signal.Layout, rec signal.Recording) (tools []string, gaps int, err error) {
+		src, err := Recording{Path: path, Layout: l, Columns: rec}.Open()
+		if err != nil {
+			return nil, 0, err
+		}
+		defer src.(io.Closer).Close()
+		var at time.Time
+		next := int64(0)
+		for {
+			b, err := src.Next(t.Context())
+			if err == io.EOF {
+				return tools, gaps, nil
+			}
+			if err != nil {
+				return tools, gaps, err
+			}
+			if len(tools) == 0 || tools[len(tools)-1] != b.Tool {
+				tools, next = append(tools, b.Tool), 0
+			}
+			if b.First != next {
+				gaps++
+			}
+			if !b.Time.After(at) || signal.HasClock(b.Time) {
+				t.Fatalf("%s: %v after %v", path, b.Time, at)
+			}
+			next, at = b.First+int64(b.Len()), b.Time
+		}
+	}
+	uniwear, force := filepath.Join(dir, "uniwear", "uniwear_dev.csv"), layout(t, 2, "force_z")
+	tools, gaps, err := read(uniwear, force, signal.Recording{Time: "timestamp", Tool: "experiment_tag"})
+	if want := []string{"W1", "W2", "W3", "W5", "W6", "W7", "c1", "c4"}; err != nil || !slices.Equal(tools, want) || gaps != 0 {
+		t.Errorf("uniwear: %v, %d gaps, %v", tools, gaps, err)
+	}
+	if _, _, err := read(uniwear, force, signal.Recording{Time: "timestamp"}); err == nil || !strings.Contains(err.Error(), `"0.0033" starts again, after 2904.5742`) {
+		t.Errorf("uniwear without its experiments: %v", err)
+	}
+	lathe := filepath.Join(dir, "cnc-lathe-mat", "Data_KS-NPC-6FF_0.mat")
+	if _, _, err := read(lathe, layout(t, 1000, "Power_MainSpindle"), signal.Recording{Time: "Time"}); err == nil || !strings.Contains(err.Error(), "seems to count milliseconds") {
+		t.Errorf("lathe: %v", err)
+	}
+}
