@@ -47,7 +47,7 @@ type Report struct {
 	Leak           string                   `json:"random_split_note,omitempty"`
 	Baselines      []Baseline               `json:"baselines,omitempty"`      // simpler methods on the same tools held out
 	NotCompared    string                   `json:"baselines_note,omitempty"` // why there are none
-	Alarms         *Alarms                  `json:"alarms,omitempty"` // of tools held out; if there are none, of those that costs were chosen on
+	Alarms         *Alarms                  `json:"alarms,omitempty"`         // of tools held out; if there are none, of those that costs were chosen on
 	Windows        Tally                    `json:"windows"`
 	Balance        string                   `json:"balance,omitempty"` // rows by class and tool, in words
 	Features       int                      `json:"features"`
@@ -121,6 +121,7 @@ func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float6
 		e.Baselines = append(e.Baselines, BaselineFigure{b.Method, b.Pooled.GMean})
 	}
 	e.NotCompared = r.NotCompared
+	e.UnknownNotMeasured = r.Held.Unknown == nil && r.Unknown != nil && (r.Unknown.ErrorRate > 0 || r.Unknown.Novelty > 0)
 	v := VerdictOf(e)
 	r.Verdict = &v
 }
