@@ -61,7 +61,7 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 	if err := exam.Alarm.Check(); err != nil {
 		return nil, nil, err
 	}
-	d, err := f.load(m, exam.Log)
+	d, err := f.load(m, cli.Logger(stderr, zerolog.WarnLevel))
 	if err != nil {
 		return nil, nil, err
 	}

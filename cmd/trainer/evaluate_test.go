@@ -231,7 +231,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// strangers are tools that wear out as those of recording do, with other noise. The last one
+// strangers are tools that wear out as the tools of recording do, with other noise. The last one
 // is unlike anything that was trained on once it is worn.
 func strangers(seed uint64) string {
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -288,7 +288,7 @@ func TestEvaluationText(t *testing.T) {
 	}
 }
 
-// The error of the wear is that of these recordings, and not the trainer's.
+// The error of the wear is measured on these recordings, and not by the trainer.
 func TestEvaluateScoresWearOnTheData(t *testing.T) {
 	twice := regexp.MustCompile(`(?m),([0-9.]+)$`).ReplaceAllStringFunc(strangers(7), func(s string) string {
 		um, err := strconv.ParseFloat(s[1:], 64)
@@ -346,7 +346,7 @@ func TestEvaluateWithoutConfig(t *testing.T) {
 		t.Errorf("with other names of columns\n%s\nwant\n%s", got, want)
 	}
 	for args, want := range map[string]string{
-		"--data renamed.csv":                     `renamed.csv: no column "rms", which the layout names as a channel: correct the layout or the header, or give the file that belongs to this layout; it is read as the recordings that the model was trained on: if its columns or format are different, say so in a layout file and name it with --layout`,
+		"--data renamed.csv":                     `renamed.csv: no column "rms", which the layout names as a channel: the header has "id", "level", and 2 more, the layout "rms", "power": correct one of them, or give the file that belongs to this layout; it is read as the recordings that the model was trained on: if its columns or format are different, say so in a layout file and name it with --layout`,
 		"--layout other.yaml --data renamed.csv": "other.yaml: model does not fit",
 		"--data tools.csv --window-length=-2s":   "--window-length -2s: must be positive",
 		"--layout no.yaml --data tools.csv":      "no.yaml",
@@ -381,7 +381,7 @@ func TestEvaluateWithWearFile(t *testing.T) {
 	}
 }
 
-// Hours are counted where it is said how long a row lasts: by the flag, by a column, by the
+// Hours are counted where the length of a row is known: by the flag, by a column, by the
 // configuration that the model was trained with, or by the one at hand.
 func TestHoursOfTables(t *testing.T) {
 	started := "start," + strings.TrimPrefix(strangers(7), "")

@@ -26,10 +26,12 @@ columns are channels. Labels are a column of the recording or a wear file. A tab
 hole and start, and all others are features; class is the number or name of one of the configuration's
 classes (healthy, faulty). Tools, never single windows, are held out for the score.
 
+  trainer init --data turning.csv --rate 1
   trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank
   trainer fit --config examples/milling/train.yaml --data 'runs/*.csv' --model milling.flank
   trainer fit --table features.parquet --model features.flank
   trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --from 2026-11-02T06:00:00Z --model drill.flank
+  trainer labels check --config train.yaml --data 'runs/*.csv' --wear wear.csv
   trainer inspect turning.flank
   trainer evaluate --model turning.flank --data new-tools.csv
   trainer costs --model turning.flank
@@ -43,8 +45,10 @@ Next to the model, fit writes a model card for people, .report.html, which opens
 report for programs, .report.json. Both begin with the verdict whether to switch the model on.`
 
 type flags struct {
+	Init     initCommand     `cmd:"" help:"Look into a recording, and write a layout and a training configuration for it."`
 	Fit      fitCommand      `cmd:"" help:"Train a model and score it on tools it has not seen."`
 	Evaluate evaluateCommand `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
+	Labels   labelsCommand   `cmd:"" help:"Look at labels before training."`
 	Costs    costsCommand    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
 	Search   searchCommand   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
 	Study    studyCommand    `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one; or compare methods on KEEL's sets."`

@@ -295,8 +295,7 @@ func (g *grower) best(j, low, high int, sum uint64) question {
 	q := question{column: j, purity: -1}
 	c := &g.columns[j]
 	var left uint64
-	next := low // the bin of rows that follows
-	for b := low; b < high; b = next {
+	for b, next := low, 0; b < high; b = next { // next: the bin of rows that follows
 		left += g.counts[b]
 		for next = b + 1; g.counts[next] == 0; next++ {
 		}

@@ -85,7 +85,7 @@ func TestAlarmsByWear(t *testing.T) {
 		}
 	}
 	if hours := 3600 * float64(a.HealthyHours); math.Abs(hours-12) > 1e-9 {
-		t.Errorf("%v s of healthy cutting, want 12: three tools have 15 s of it, less three unknown windows", hours)
+		t.Errorf("%v s of healthy cutting, want 12: three tools, less three unknown windows", hours)
 	}
 	a = Replay([]Life{lifeOf("A", "00", "00")}, s, Timing{}, 300)
 	if a.HealthyHours == a.HealthyHours || a.EarlyPerHour == a.EarlyPerHour || a.MedianDelay == a.MedianDelay {

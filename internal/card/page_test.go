@@ -54,7 +54,7 @@ func TestHTML(t *testing.T) {
 	}
 }
 
-// Names and configurations with markup are shown as they are and never become markup; nothing is
+// Names and configurations with markup are shown as they are, not as markup; nothing is
 // loaded or run.
 func TestHTMLOfAnything(t *testing.T) {
 	const evil = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'&]]>`

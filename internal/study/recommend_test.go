@@ -27,13 +27,13 @@ func TestRecommend(t *testing.T) {
 		want  string
 	}{
 		"a simple method is better": {[][]Cell{byTool("ecs-dbn", 80, 80, 80, 80), byTool("logistic", 90, 90, 90, 91)},
-			"Deploy logistic regression: its G-mean of 0.901 is ahead of ECS-DBN by 0.053 (0.05 to 0.06) over 4 tools, and it is simpler.\n"},
+			"Deploy logistic regression: its G-mean of 0.901 is ahead of ECS-DBN by 0.053 (0.050 to 0.055) over 4 tools, and it is simpler.\n"},
 		"a simple method is as good": {[][]Cell{byTool("ecs-dbn", 90, 80, 85, 80), byTool("logistic", 80, 85, 80, 85), byTool("dbn", 50, 50, 50, 50)},
-			"Deploy logistic regression: its G-mean of 0.862 is within chance of the best, ECS-DBN, which is ahead by 0.007 (-0.03 to 0.05) over 4 tools, and it is simpler.\n"},
+			"Deploy logistic regression: its G-mean of 0.862 is within chance of the best, ECS-DBN, which is ahead by 0.007 (-0.033 to 0.046) over 4 tools, and it is simpler.\n"},
 		"ours is better": {[][]Cell{byTool("ecs-dbn", 90, 90, 90, 91), byTool("dbn", 60, 60, 60, 60), byTool("logistic", 80, 80, 80, 80), byTool("random-forest", 70, 71, 70, 70)},
-			"Deploy ECS-DBN: its G-mean of 0.901 is ahead of logistic regression by 0.053 (0.05 to 0.06) over 4 tools, and no simpler method comes as near.\n"},
+			"Deploy ECS-DBN: its G-mean of 0.901 is ahead of logistic regression by 0.053 (0.050 to 0.055) over 4 tools, and no simpler method comes as near.\n"},
 		"the simplest of several as good": {[][]Cell{byTool("ecs-dbn", 90, 80, 85, 80), byTool("dbn", 80, 90, 80, 85), byTool("random-forest", 85, 80, 80, 90), byTool("logistic", 20, 20, 20, 20)},
-			"Deploy a random forest: its G-mean of 0.868 is within chance of the best, ECS-DBN, which is ahead by 0.000 (-0.04 to 0.04) over 4 tools, and it is simpler.\n"},
+			"Deploy a random forest: its G-mean of 0.868 is within chance of the best, ECS-DBN, which is ahead by 0.000 (-0.037 to 0.037) over 4 tools, and it is simpler.\n"},
 		"of two that are as simple the better": {[][]Cell{byTool("ecs-dbn", 90, 90, 90, 90), byTool("extra-trees", 91, 90, 89, 90), byTool("random-forest", 90, 90, 90, 89)},
 			"Deploy extra trees: "},
 		"none is better than a coin": {[][]Cell{byTool("ecs-dbn", 30, 20, 40, 20), byTool("logistic", 25, 30, 20, 35)},

@@ -77,7 +77,10 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 		r.Data = append(r.Data, model.DataSet{Name: e.Inputs[i].Name, SHA256: e.Inputs[i].SHA256, Windows: len(os)})
 	}
 	finder := newFinder(m)
-	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join}, Wear: e.Wear, Inputs: e.Inputs, watch: finder.add}
+	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join, Window: Window{Length: m.Window.Length}}, Wear: e.Wear, Inputs: e.Inputs, watch: finder.add}
+	if err := j.checkWear(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	join, err := j.join(found)
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
@@ -97,6 +100,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	r.alarms(e.Alarm, m, rows)
 	r.recognise(m, rows, finder)
 	r.warn(m, rows)
+	r.Warnings = append(r.Warnings, counts.Mismatches...)
 	r.verdict()
 	for _, w := range r.Warnings {
 		e.Log.Warn().Msg(w)

@@ -82,7 +82,7 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 		return nil, err
 	}
 	defer rows.close()
-	if err := rows.check(c.Label); err != nil {
+	if err := rows.check(c.Label, counts.Mismatches); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	for k, name := range rows.classes {

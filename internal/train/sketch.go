@@ -195,7 +195,7 @@ func (f *finder) same(values, row []float32) bool {
 	return true
 }
 
-// seen returns the tools whose rows are those of a tool of the sketch. With four columns
+// seen returns the tools whose rows are the rows of a tool of the sketch. With four columns
 // or more two rows are enough, because so many numbers do not coincide; with fewer it
 // takes three quarters of the rows.
 func (f *finder) seen() (out []SeenTool) {

@@ -73,7 +73,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 		return nil, nil, err
 	}
 	defer rows.close()
-	if err := rows.check(job.Config.Label); err != nil {
+	if err := rows.check(job.Config.Label, counts.Mismatches); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r := newReport(&job, m, rows, counts)
@@ -196,7 +196,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if len(j.Inputs) == 0 {
 		return fail(fmt.Errorf("%w: no recordings: name some with --data", ErrData))
 	}
-	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil { // before hours of reading
+	if err := j.checkWear(); err != nil { // before hours of reading
 		return fail(err)
 	}
 	m, err := j.blank()
@@ -298,6 +298,17 @@ func settleGate(g *model.Gate, channel int, found [][]observed) *model.Gate {
 	return &model.Gate{Channel: g.Channel, Threshold: threshold}
 }
 
+// checkWear reports measurements that cannot be joined to any windows.
+func (j *Job) checkWear() error {
+	if j.Wear == nil {
+		return nil
+	}
+	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil {
+		return err
+	}
+	return j.Config.Label.CheckClasses(j.Wear)
+}
+
 // join returns the join of all measurements, which knows when each tool was
 // new: at its first window. It is nil if labels are in the recordings.
 func (j *Job) join(found [][]observed) (*wear.Join, error) {
@@ -316,31 +327,24 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 	}
 	for _, os := range found {
 		for i := range os {
-			join.Start(os[i].machine, os[i].Tool, os[i].Start)
+			join.See(os[i].window(j.Config.Window.Length))
 		}
 	}
-	return join, nil
+	return join, join.Check()
 }
 
 // table makes one row of every window that is judged and labelled. A tool that
 // a machine goes on with in the next recording keeps its reference, as it does
 // in the monitor, so recordings are taken in the order of their first windows.
 func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *card.Tally) (rowTable, error) {
-	found = slices.DeleteFunc(slices.Clone(found), func(os []observed) bool { return len(os) == 0 })
-	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].Start.Compare(b[0].Start) })
-	machines := make(map[string]bool)
-	for _, os := range found {
-		for i := range os {
-			machines[os[i].machine] = true
-		}
-	}
+	found = inOrder(found)
 	// Rows are collected as they are before the reference, and made relative to it once
 	// it is known how; a trained model knows.
 	plain := *m
 	if plain.Reference.Mode != model.ReferenceOff {
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
 	}
-	l := newLabeller(&plain, j.Config.Label, join, counts, len(machines) > 1)
+	l := newLabeller(&plain, j.Config.Label, join, counts, severalMachines(found))
 	l.watch = j.watch
 	l.least = make(map[string]lowest)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
@@ -365,6 +369,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
 	t.unjudged = l.passed()
 	t.limitUM, _ = l.rule.Limit()
+	t.states = l.states
 	large := 4*(len(t.Data)+len(t.bare.data)) > viewBytes
 	if large {
 		t.rel.modes = t.rel.modes[:1]

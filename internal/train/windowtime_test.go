@@ -24,7 +24,7 @@ func TestWindowTime(t *testing.T) {
 		step   time.Duration
 	}{
 		"recordings":                          {Exam{Model: &model.Model{Window: two, Layout: waves}, Inputs: []Input{{}}}, time.Minute, 2 * time.Second, time.Second},
-		"a table, nothing is said":            {Exam{Model: &model.Model{Window: second, Layout: features(1)}, Inputs: rows}, 0, 0, 0},
+		"a table without a length":            {Exam{Model: &model.Model{Window: second, Layout: features(1)}, Inputs: rows}, 0, 0, 0},
 		"the model was trained on recordings": {Exam{Model: &model.Model{Window: second, Layout: features(1), Provenance: model.Provenance{LengthKnown: true}}, Inputs: rows}, 0, time.Second, time.Second},
 		"an older model of waveforms":         {Exam{Model: &model.Model{Window: second, Layout: waves}, Inputs: rows}, 0, time.Second, time.Second},
 		"an older model of other windows":     {Exam{Model: &model.Model{Window: two, Layout: features(0.5)}, Inputs: rows}, 0, 2 * time.Second, time.Second},

@@ -3,7 +3,7 @@ package model
 import "github.com/flank-tcm/flank/pkg/signal"
 
 // recordingSection is the JSON of how the recordings were read that a model was trained
-// on. Its keys are those of a layout's `recording`.
+// on. Its keys are the keys of a layout's `recording`.
 type recordingSection struct {
 	Format    string                   `json:"format,omitempty"`
 	Skip      int                      `json:"skip,omitempty"`

@@ -4,6 +4,7 @@ package dataset
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -13,11 +14,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
@@ -33,9 +37,10 @@ type Flags struct {
 	Data  []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
 	Table []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
 	Kafka
-	Wear    string   `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
-	Machine string   `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
-	More    []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
+	Wear    string       `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
+	Machine string       `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
+	Start   source.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Overrides the configuration."`
+	More    []string     `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
 }
 
 // ModelFlags say of the data of an examination what the model does not know.
@@ -126,7 +131,7 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 		d.Inputs = make([]train.Input, 1)
 		d.Inputs[0], err = f.input(flag, log)
 	default:
-		d.Inputs, err = recordings(f.Data, d.Layout, d.Columns, f.Machine)
+		d.Inputs, err = f.recordings(d, d.Columns, log)
 	}
 	if err != nil {
 		return nil, err
@@ -365,16 +370,25 @@ func tableLayout(in train.Input, window time.Duration) (*signal.Layout, error) {
 // recordings returns those that the arguments name, files or patterns.
 // A recording that is named twice, or has a name that another one's tool has
 // already, would make near copies look like windows of another tool.
-func recordings(args []string, layout *signal.Layout, columns signal.Recording, machine string) ([]train.Input, error) {
+func (f Flags) recordings(d *Data, columns signal.Recording, log zerolog.Logger) ([]train.Input, error) {
+	start := f.Start
+	if start.IsZero() {
+		if err := start.UnmarshalText([]byte(d.Config.Start)); err != nil {
+			return nil, fmt.Errorf("start: %w", err) // it was checked with the configuration
+		}
+	}
+	var recs []*source.Recording // as they follow each other
 	var ins []train.Input
+	warn := once(log)
 	bySum, byName := make(map[string]string), make(map[string]string)
-	for _, arg := range args {
+	for _, arg := range f.Data {
 		paths, err := match("--data", arg)
 		if err != nil {
 			return nil, err
 		}
+		var some []*source.Recording
 		for _, path := range paths {
-			rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: machine}
+			rec := &source.Recording{Path: path, Layout: d.Layout, Columns: columns, Machine: f.Machine, Start: start, Warn: warn}
 			sum, err := rec.SHA256()
 			if err != nil {
 				return nil, err
@@ -386,10 +400,68 @@ func recordings(args []string, layout *signal.Layout, columns signal.Recording, 
 				return nil, fmt.Errorf("--data: %s and %s would name their tools alike, which the layout has no column for: rename one of them", other, path)
 			}
 			bySum[sum], byName[rec.Name()] = path, path
-			ins = append(ins, train.Input{Name: rec.Name(), SHA256: sum, Open: rec.Open})
+			some = append(some, rec)
+			ins = append(ins, train.Input{Name: rec.Name(), SHA256: sum, Open: func() (source.Source, error) { return rec.Open() }})
+		}
+		slices.SortStableFunc(some, func(a, b *source.Recording) int { return card.CompareNames(a.Path, b.Path) })
+		recs = append(recs, some...)
+	}
+	return ins, place(recs, start, warn)
+}
+
+// once returns a function that logs a warning the first time.
+func once(log zerolog.Logger) func(text string) {
+	var mu sync.Mutex
+	said := make(map[string]bool)
+	return func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !said[text] {
+			said[text] = true
+			log.Warn().Msg(text)
 		}
 	}
-	return ins, nil
+}
+
+// overlap is from where on recordings overlap by more than the time that a recorder
+// takes to write a file.
+const overlap = 10 * time.Second
+
+// place gives recordings without a clock their start, in the order given, or in which
+// their files were changed.
+func place(recs []*source.Recording, start source.Start, warn func(string)) error {
+	if start.IsZero() {
+		return nil
+	}
+	if start.FileTime {
+		changed := make(map[*source.Recording]time.Time)
+		for _, r := range recs {
+			info, err := os.Stat(r.Path)
+			if err != nil {
+				return fmt.Errorf("--data: %w", err)
+			}
+			changed[r] = info.ModTime()
+		}
+		recs = slices.Clone(recs)
+		slices.SortStableFunc(recs, func(a, b *source.Recording) int { return changed[a].Compare(changed[b]) })
+	}
+	var line source.Timeline
+	late, first := 0, ""
+	for _, r := range recs {
+		by, err := line.Place(context.Background(), r)
+		if err != nil {
+			return err
+		}
+		if by >= overlap {
+			if late++; late == 1 {
+				first = r.Path
+			}
+		}
+	}
+	if late > 0 {
+		warn(fmt.Sprintf("by the times of change of their files %d recordings, the first is %s, would begin before others ended, so they follow them: keep times of change when copying recordings, or name the start of the first one by --start", late, first))
+	}
+	return nil
 }
 
 func isDir(path string) bool {
