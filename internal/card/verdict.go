@@ -465,5 +465,5 @@ func (l Level) Meaning() string {
 	case Shadow:
 		return "let it judge, but call no one; count its alarms until it has proved itself"
 	}
-	return "do not rely on it; below is what it lacks"
+	return "do not rely on it"
 }
