@@ -306,10 +306,14 @@ func (r *Report) alarmTable(p *page) {
 		if l.Worn > 0 {
 			when = words[a.moment(l)]
 		}
-		if l.Unjudged > 0 {
+		if l.Unjudged > 0 && l.Alarm == 0 {
 			when += fmt.Sprintf(" (worn windows that were not judged: %s)", l.Why)
 		}
-		t.row(l.Tool, fmt.Sprint(l.Judged), share(l.Unknown, l.Judged), share(l.Right, l.Judged), or(l.Worn), or(l.Alarm), um, when, or(l.False))
+		unknown := share(l.Unknown, l.Judged)
+		if r.unknownNotMeasured() {
+			unknown = "–"
+		}
+		t.row(l.Tool, fmt.Sprint(l.Judged), unknown, share(l.Right, l.Judged), or(l.Worn), or(l.Alarm), um, when, or(l.False))
 	}
 }
 

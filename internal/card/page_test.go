@@ -200,3 +200,29 @@ func TestSizeOfTheCard(t *testing.T) {
 		t.Logf("%d bytes", n)
 	}
 }
+
+// The table of alarms says why a missed tool has no judged window that is worn, and nothing
+// of unknown windows that were not counted.
+func TestAlarmTable(t *testing.T) {
+	r := fixedReport(t)
+	r.Unknown = &UnknownReport{ErrorRate: 0.05}
+	lives := []Life{
+		lifeOf("T1", "0000000", "0000000", 50, 100, 150, 200, 210, 215, 220), lifeOf("T2", "00000111111", "00000999999", 50, 100, 150, 200, 250, 301, 310, 320, 330, 340, 350),
+		lifeOf("T3", "0000000", "0999990", 50, 60, 70, 80, 90, 100, 110),
+	}
+	lives[0].Unjudged, lives[0].Why = 3, "3 with sensor faults"
+	lives[1].Unjudged, lives[1].Why = 2, "2 not cutting"
+	r.Decide(lives, alarm.Default, second, 300)
+	text := wordsOf(r.page())
+	for _, want := range []string{
+		"\nT1 | 7 | – | 100.0 % | 8 | – | – | missed (worn windows that were not judged: 3 with sensor faults) | –\n",
+		"\nT2 | 11 | – | 100.0 % | 6 | 10 | 340 | in time | –\n", "\nT3 | 7 | – | 28.6 % | – | 6 | 100 |  | 1\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if r.Verdict.Level != NotYet || !strings.Contains(r.Verdict.Text(), "missed: T1 (its worn windows were not judged: 3 with sensor faults)") || !strings.Contains(r.Verdict.Text(), "how many windows are unknown was not measured") {
+		t.Error(r.Verdict.Text())
+	}
+}

@@ -121,6 +121,7 @@ func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float6
 		e.Baselines = append(e.Baselines, BaselineFigure{b.Method, b.Pooled.GMean})
 	}
 	e.NotCompared = r.NotCompared
+	e.UnknownNotMeasured = r.unknownNotMeasured()
 	v := VerdictOf(e)
 	r.Verdict = &v
 }
@@ -172,6 +173,12 @@ func (r *Report) notes() string {
 		fmt.Fprintf(&b, "\nnote: %s", w)
 	}
 	return b.String()
+}
+
+// unknownNotMeasured reports whether the model has the verdict unknown, and it was not
+// counted how many windows of tools held out get it.
+func (r *Report) unknownNotMeasured() bool {
+	return r.Held.Unknown == nil && r.Unknown != nil && (r.Unknown.ErrorRate > 0 || r.Unknown.Novelty > 0)
 }
 
 // simpler says how simpler methods do on the same folds; nothing if they were not compared,

@@ -60,6 +60,10 @@ type Evidence struct {
 	Held, CostsSeen bool
 	Seen            string
 
+	// UnknownNotMeasured says that the model has the verdict unknown, and that no one knows
+	// how many windows get it.
+	UnknownNotMeasured bool
+
 	Alarms    Alarms
 	GMean     score.Figure // of windows, healthy against all other classes; unknown ones count as wrong
 	Ours      score.Figure // the same as if no window were unknown, to compare with those below
@@ -229,6 +233,9 @@ func (e *Evidence) alarms() Reason {
 		if t.WearUM == t.WearUM {
 			name = fmt.Sprintf("%s at %.0f µm", t.Tool, float64(t.WearUM))
 		}
+		if worn := t.Judged - t.Healthy; t.Alarm == 0 && worn > 0 && worn < e.Alarms.K {
+			name = fmt.Sprintf("%s (only %s, an alarm takes %d)", t.Tool, count(worn, "worn window", "worn windows"), e.Alarms.K)
+		}
 		if t.Unjudged > 0 && t.Worn > t.Judged {
 			name = fmt.Sprintf("%s (its worn windows were not judged: %s)", t.Tool, t.Why)
 		}
@@ -253,7 +260,7 @@ func (e *Evidence) alarms() Reason {
 		words string
 		do    string
 	}{
-		{tools[missed], "missed", "look at their lives on the card: where the score rises too late, choose k, n and threshold with `monitor tune`; where it does not rise, record more worn tools of that kind"},
+		{tools[missed], "missed", "look at their lives on the card: where the score rises too late, choose k, n and threshold with `monitor tune`; where it does not rise, record more worn tools of that kind; where the record ends too soon, record on"},
 		{tools[farTooEarly], "far too early, before half of the limit", ""},
 		{tools[early], "early", ""},
 		{tools[late], "late, past one and a half times the limit", "choose a lower threshold or k with `monitor tune`"},
@@ -341,6 +348,11 @@ func (e *Evidence) unknown() Reason {
 	if of == 0 {
 		return Reason{}
 	}
+	if e.UnknownNotMeasured {
+		r.Level, r.Because = Shadow, "how many windows are unknown was not measured"
+		r.Do = "hold tools out with evaluate.by_tool; for conformal sets it takes three tools of each class"
+		return r
+	}
 	r.Level = atMost(float64(unknown)/float64(of), someUnknown, mostUnknown)
 	r.Because = fmt.Sprintf("%s of %d windows are unknown", share(unknown, of), of)
 	if r.Level < SwitchOn {
@@ -352,7 +364,7 @@ func (e *Evidence) unknown() Reason {
 func (e *Evidence) windows() Reason {
 	r := Reason{About: "windows"}
 	g, leak := float64(e.GMean), float64(e.Random)-float64(e.Ours)
-	r.Because = fmt.Sprintf("the G-mean of single windows is %s with unknown ones counted as wrong; guessing gives 0.5", Figure(e.GMean))
+	r.Because = fmt.Sprintf("the G-mean of single windows is %s%s; guessing gives 0.5", Figure(e.GMean), map[bool]string{false: " with unknown ones counted as wrong"}[e.UnknownNotMeasured])
 	if !(g >= 0 && g <= 1) {
 		r.Because, r.Do = "the G-mean of single windows is not defined", "add tools with healthy windows and with worn ones"
 		return r
@@ -471,5 +483,5 @@ func (l Level) Meaning() string {
 	case Shadow:
 		return "let it judge, but call no one; count its alarms until it has proved itself"
 	}
-	return "do not rely on it; below is what it lacks"
+	return "do not rely on it"
 }

@@ -65,6 +65,11 @@ func TestVerdict(t *testing.T) {
 			each(func(t *ToolAlarm) { t.Unknown, t.Right, t.Alarm, t.WearUM = t.Judged, 0, 0, nan() })(e)
 		}, NotYet, "alarms of worn tools"},
 		{"three of ten unknown", each(func(t *ToolAlarm) { t.Unknown, t.Right = 300, 690 }), Shadow, "unknown windows"},
+		{"unknown windows were not counted", func(e *Evidence) { e.UnknownNotMeasured = true }, Shadow, "unknown windows"},
+		{"one of six missed, whose record ends at once", func(e *Evidence) {
+			l := &e.Alarms.Tools[4]
+			l.Judged, l.Right, l.Alarm, l.WearUM = 803, 790, 0, nan()
+		}, Shadow, "alarms of worn tools"},
 		{"no worn tool", each(func(t *ToolAlarm) { t.Healthy, t.Worn, t.Alarm, t.WearUM = t.Judged, 0, 0, nan() }), NotYet, "worn tools"},
 		{"one worn tool", func(e *Evidence) { e.Alarms.Tools = e.Alarms.Tools[:1] }, NotYet, "worn tools"},
 		{"three worn tools", func(e *Evidence) { e.Alarms.Tools = e.Alarms.Tools[:3] }, Shadow, "worn tools"},

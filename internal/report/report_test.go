@@ -53,6 +53,7 @@ func TestPlotsOfAnything(t *testing.T) {
 		s := Series{Name: rapid.String().Draw(t, "name"), Color: Blue, Dots: true}
 		for range n {
 			s.X, s.Y = append(s.X, value.Draw(t, "x")), append(s.Y, value.Draw(t, "y"))
+			s.Notes = append(s.Notes, rapid.String().Draw(t, "note"))
 		}
 		svg := Plot{Title: s.Name, X: Axis{Label: "x"}, Y: Axis{Label: "y", Log: true}, Series: []Series{s}}.SVG()
 		if err := sound(svg); err != nil {
@@ -73,6 +74,35 @@ func TestPath(t *testing.T) {
 	c.path([]float64{1, 1.01, 2, nan, 4, 5}, []float64{1, 1, 2, 3, 4, 5}, Blue, 1, false)
 	if got := c.b.String(); !strings.Contains(got, `d="M1 1L2 2M4 4L5 5"`) {
 		t.Error(got)
+	}
+}
+
+// The words at dots stay within the plot: below a dot at the top, before a dot at the right.
+func TestNotes(t *testing.T) {
+	s := Series{X: []float64{0, 0.5, 1}, Y: []float64{0, 1, 1}, Notes: []string{"left", "top", "right"}, Color: Blue, Dots: true}
+	svg := string(Plot{X: Axis{High: 1}, Y: Axis{High: 1}, Series: []Series{s}}.SVG())
+	for _, want := range []string{`x="55" y="283" text-anchor="start"`, `x="247" y="63" text-anchor="start"`, `x="445" y="63" text-anchor="end"`} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no text at %s in\n%s", want, svg)
+		}
+	}
+}
+
+// The first alarm of a tool is a line at its window, with words at the top.
+func TestAlarmOfALife(t *testing.T) {
+	l := Life{Tool: "T1", Score: make([]float64, 202), Faulty: make([]bool, 202), Alarm: 101, Note: "271 <µm>"}
+	svg := string(Lives("lives", []Life{l}))
+	if err := sound([]byte(svg)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`<line x1="131" y1="73" x2="131"`, "271 &lt;µm&gt;", "first alarm"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %s in\n%s", want, svg)
+		}
+	}
+	l.Alarm, l.Note = 0, ""
+	if svg := string(Lives("lives", []Life{l})); strings.Contains(svg, "first alarm") {
+		t.Error("an alarm is drawn, and there was none")
 	}
 }
 

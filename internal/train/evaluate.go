@@ -187,6 +187,7 @@ func (r *examined) verdict() {
 	all := cmp.Or(r.CountingUnknown.Faulty, &r.CountingUnknown.Pooled)
 	r.Verdict = card.VerdictOf(card.Evidence{
 		Held: true, Seen: r.seenData(), Alarms: r.Alarms, GMean: all.GMean, Random: score.Figure(math.NaN()), Ours: all.GMean,
+		NotCompared: "`trainer fit` does that",
 	})
 }
 

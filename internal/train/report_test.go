@@ -11,8 +11,8 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 )
 
-// How long windows are is known of recordings, and of tables with times or with a length in
-// train.yaml.
+// How long windows are is known of recordings, and of tables with times or with a length
+// that the configuration gives.
 func TestTimingOfWindows(t *testing.T) {
 	rows := func(hop time.Duration) rowTable { return rowTable{hop: hop} }
 	ofTable, said := []Input{{Table: table.New(nil)}}, Window{Length: 2 * time.Second, Said: true}
