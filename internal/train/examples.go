@@ -38,7 +38,7 @@ func ExamplesOf(ctx context.Context, job Job) (*Examples, error) {
 		return nil, err
 	}
 	defer rows.close()
-	if err := rows.check(job.Config.Label); err != nil {
+	if err := rows.check(job.Config.Label, counts.Mismatches); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	if rows.onDisk != nil {

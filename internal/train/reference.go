@@ -77,57 +77,142 @@ const usedShare = 1. / 3
 // takenReference is what is known of the tool while its reference was taken.
 type takenReference struct {
 	tool            string  // its group
-	startUM         float64 // wear at the first window of the reference that has one, NaN if none has
+	startUM         float64 // wear at the first window of the reference that has one; NaN if none has
+	mostUM          float64 // the greatest wear of its windows by a wear file, before whose first measurement a tool counts as new; NaN without one
 	windows, faulty int     // of the reference; those with a label that is not healthy
+	labelled        int     // windows of the reference with a label
 }
 
 // watchReference looks at a window that ref has just learnt from. It is not counted in
 // the card.Tally of the join, which is of the windows that rows are made of.
 func (l *labeller) watchReference(group string, o *observed, ref *model.Reference) {
 	if ref.Windows == 1 {
-		l.taken = append(l.taken, takenReference{tool: group, startUM: math.NaN()})
+		l.taken = append(l.taken, takenReference{tool: group, startUM: math.NaN(), mostUM: math.NaN()})
 		l.taking[group] = len(l.taken) - 1
 	}
 	r, truth := &l.taken[l.taking[group]], l.peek(o)
 	r.windows++
+	um := l.wearOf(truth)
 	if r.startUM != r.startUM {
-		r.startUM = l.wearOf(truth)
+		r.startUM = um
 	}
-	class := o.class
-	if class == table.NoClass {
-		class, _ = l.rule.Class(truth.VBMeanUM, truth.VBMaxUM, truth.State)
+	if l.join != nil && !(um <= r.mostUM) {
+		r.mostUM = um
 	}
+	class, labelled := o.class, o.class != table.NoClass
+	if !labelled {
+		class, labelled = l.rule.Class(truth.VBMeanUM, truth.VBMaxUM, truth.State)
+	}
+	if !labelled {
+		return
+	}
+	r.labelled++
 	if class != classify.Healthy {
 		r.faulty++
 	}
 }
 
-// usedTools says in words which references were not taken on new and healthy tools,
-// given the limit of the label in µm or 0. It is empty if all were.
-func usedTools(taken []takenReference, limitUM float64) string {
-	const most = 20 // that are named
+// references is what is known of all references that were taken.
+type references struct {
+	taken   []takenReference
+	limitUM float64         // of the label, or 0
+	healthy map[string]bool // by tool that has windows with a label after its reference: whether one is healthy
+	faulty  string          // what a window that is not healthy is called
+}
+
+// usedTools says in words which references were not taken on new and healthy tools. It is
+// empty if all were.
+func (rs references) usedTools() string {
 	var words []string
-	named := make(map[string]bool)
-	for _, r := range taken {
-		var what []string
-		if limitUM > 0 && r.startUM > usedShare*limitUM {
-			what = append(what, fmt.Sprintf("%.0f µm worn at its start, the limit is %.4g µm", r.startUM, limitUM))
-		}
-		if r.faulty > 0 {
-			what = append(what, fmt.Sprintf("%d of its %d windows are labelled faulty", r.faulty, r.windows))
-		}
-		if len(what) == 0 || named[r.tool] {
-			continue
-		}
-		named[r.tool] = true
-		words = append(words, fmt.Sprintf("%s (%s)", r.tool, strings.Join(what, "; ")))
+	if s := rs.faultyWords(); s != "" {
+		words = append(words, s)
+	}
+	if s := rs.wornWords(); s != "" {
+		words = append(words, s)
+	}
+	if s := rs.neverHealthyWords(); s != "" {
+		words = append(words, s)
 	}
 	if len(words) == 0 {
 		return ""
 	}
-	if n := len(words); n > most {
-		words = append(words[:most], fmt.Sprintf("%d more", n-most))
+	s := strings.Join(words, "; ") + ". A reference stands for the new tool, so the model sees less of these tools' wear: record tools from their first cut on, or leave these out of the training data"
+	if rs.oneState() {
+		s += "; if each tool was recorded in one state only, set `reference.mode` to off"
 	}
-	return "these tools were used or faulty already when their reference was taken, so the model sees less of their wear: " + card.Listed(words) +
-		": record tools from their first cut on, or leave these out of the training data"
+	return s
+}
+
+// faultyWords says how many windows of references have a label that is not healthy, and of
+// which tools.
+func (rs references) faultyWords() string {
+	faulty, all := 0, 0
+	var tools []string
+	for _, r := range rs.taken {
+		faulty, all = faulty+r.faulty, all+r.windows
+		if r.faulty > 0 {
+			tools = append(tools, fmt.Sprintf("%s (%d of %d)", r.tool, r.faulty, r.windows))
+		}
+	}
+	if faulty == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of the %d windows that make references are labelled %s: %s", faulty, all, rs.faulty, firstTools(tools))
+}
+
+// wornWords says which tools had wear when their reference was taken.
+func (rs references) wornWords() string {
+	var tools []string
+	named := make(map[string]bool)
+	for _, r := range rs.taken {
+		used := usedShare * rs.limitUM
+		if rs.limitUM == 0 || named[r.tool] {
+			continue
+		}
+		switch {
+		case r.startUM > used:
+			tools = append(tools, fmt.Sprintf("%s (%.0f µm at its first window)", r.tool, r.startUM))
+		case r.mostUM > used:
+			tools = append(tools, fmt.Sprintf("%s (%.0f µm by the end of its reference)", r.tool, r.mostUM))
+		default:
+			continue
+		}
+		named[r.tool] = true
+	}
+	if len(tools) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("these tools had more than a third of the wear limit, %.4g µm, when their reference was taken: %s", rs.limitUM, firstTools(tools))
+}
+
+// neverHealthyWords says which tools have no healthy window at all, where nothing is known
+// of the windows of their reference.
+func (rs references) neverHealthyWords() string {
+	var tools []string
+	for _, r := range rs.taken {
+		if healthy, labelled := rs.healthy[r.tool]; r.labelled == 0 && labelled && !healthy && !slices.Contains(tools, r.tool) {
+			tools = append(tools, r.tool)
+		}
+	}
+	if len(tools) == 0 {
+		return ""
+	}
+	return "the windows that make the references of these tools have no label, and none of their other windows is labelled healthy: " + firstTools(tools)
+}
+
+// oneState reports whether some tool has labels, none of them healthy.
+func (rs references) oneState() bool {
+	return slices.ContainsFunc(rs.taken, func(r takenReference) bool {
+		healthy, labelled := rs.healthy[r.tool]
+		return r.faulty == r.labelled && !healthy && (labelled || r.labelled > 0)
+	})
+}
+
+// firstTools lists the first of many tools, with what is known of each.
+func firstTools(words []string) string {
+	const most = 20
+	if n := len(words); n > most {
+		words = append(words[:most:most], fmt.Sprintf("%d more", n-most))
+	}
+	return card.Listed(words)
 }

@@ -181,7 +181,7 @@ func TestRunWithLogarithms(t *testing.T) {
 	if m.Reference.Positive != "1110" { // hum is noise about zero
 		t.Errorf("positive features %s, want 1110", m.Reference.Positive)
 	}
-	if want := "Features are relative (log, 1 of 4 features by difference) to the tool's own first 5"; !strings.Contains(r.Markdown("m"), want) {
+	if want := "Features are relative (log, 1 of 4 features by difference) to the tool's own first 5"; !strings.Contains(cardText(t, r), want) {
 		t.Errorf("the card does not say %q", want)
 	}
 	b, err := m.Encode()
@@ -235,9 +235,9 @@ func warningOf(t *testing.T, change func(*Job), tools ...life) string {
 	}
 	var found []string
 	for _, w := range r.Warnings {
-		if strings.Contains(w, "reference was taken") {
+		if strings.Contains(w, "A reference stands for the new tool") {
 			found = append(found, w)
-			if !strings.Contains(console.String(), w) || !strings.Contains(r.Markdown("m"), w) {
+			if !strings.Contains(console.String(), w) || !strings.Contains(cardText(t, r), w) {
 				t.Errorf("console or card lack %q", w)
 			}
 		}
@@ -280,21 +280,24 @@ func TestReferencesOfUsedTools(t *testing.T) {
 		t.Errorf("a third of the limit is not above it: %q", got)
 	}
 	got := warningOf(t, begins("B", 132), lives...)
-	for _, want := range []string{"B (132 µm worn at its start, the limit is 300 µm)", "record tools from their first cut on, or leave these out"} {
+	for _, want := range []string{"more than a third of the wear limit, 300 µm, when their reference was taken: B (132 µm at its first window).", "record tools from their first cut on, or leave these out"} {
 		if !strings.Contains(got, want) || strings.Contains(got, "A (") {
 			t.Errorf("a used tool: %q, want %q and no other tool", got, want)
 		}
 	}
 	// One that is faulty after three windows.
-	if got, want := warningOf(t, none, life{"A", 48, 420}, life{"B", 40, 390}, life{"C", 8, 900}, life{"D", 44, 400}), "C (2 of its 5 windows are labelled faulty):"; !strings.Contains(got, want) {
+	if got, want := warningOf(t, none, life{"A", 48, 420}, life{"B", 40, 390}, life{"C", 8, 900}, life{"D", 44, 400}), "2 of the 20 windows that make references are labelled faulty: C (2 of 5)."; !strings.Contains(got, want) {
 		t.Errorf("a tool that fails at once: %q, want %q", got, want)
 	}
 	both := func(j *Job) {
 		begins("B", 301)(j)
 		j.Config.Reference.Mode = model.ReferenceRatio
 	}
-	if got, want := warningOf(t, both, lives...), "B (301 µm worn at its start, the limit is 300 µm; 5 of its 5 windows are labelled faulty):"; !strings.Contains(got, want) {
-		t.Errorf("used and faulty: %q, want %q", got, want)
+	got = warningOf(t, both, lives...)
+	for _, want := range []string{"5 of the 25 windows that make references are labelled faulty: B (5 of 5);", ": B (301 µm at its first window).", "if each tool was recorded in one state only, set `reference.mode` to off"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("used and faulty: %q, want %q", got, want)
+		}
 	}
 	without := func(j *Job) {
 		begins("B", 132)(j)
@@ -318,7 +321,7 @@ func TestReferencesOfUsedToolsInATable(t *testing.T) {
 		j.prepare()
 		rows, _, counts := mustRows(t, j)
 		rows.close()
-		if ws := counts.Warnings(); len(ws) != 1 || !strings.Contains(ws[0], "C (2 of its 4 windows are labelled faulty):") || strings.Contains(ws[0], "B") {
+		if ws := counts.Warnings(); len(ws) != 1 || !strings.Contains(ws[0], "2 of the 12 windows that make references are labelled faulty: C (2 of 4).") || strings.Contains(ws[0], "B (") {
 			t.Errorf("scanned %v: warnings %q", scan, ws)
 		}
 	}
@@ -328,16 +331,46 @@ func TestReferencesOfUsedToolsInATable(t *testing.T) {
 func TestReferencesOfUsedToolsByWearFile(t *testing.T) {
 	l := drillLayout(t)
 	ms := []wear.Measurement{atEnd("T1", drillStart, 1, 150, ""), atEnd("T1", drillStart, 2, 400, "")}
-	for mode, want := range map[wear.Mode]string{
-		wear.HoleEnd:     "T1 (150 µm worn at its start, the limit is 300 µm):",
-		wear.Interpolate: "", // at its first window the tool is new
+	early := slices.Clone(ms) // measured when its reference was half done: it was worn before
+	early[0].Time = drillStart.Add((idleSeconds + 2) * time.Second)
+	for name, tc := range map[string]struct {
+		mode wear.Mode
+		ms   []wear.Measurement
+		want string
+	}{
+		"as measured after the hole":             {wear.HoleEnd, ms, ": T1 (150 µm at its first window)."},
+		"new at its first window":                {wear.Interpolate, ms, ""},
+		"said to be new, and worn windows later": {wear.Interpolate, early, "µm by the end of its reference)."},
 	} {
-		_, _, counts := mustRows(t, drillJob(t, mode, ms, drillInput(newDrill(l, "m", "T1", drillStart, 2))))
-		if got := counts.UsedTools; !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("%s: %q, want %q", mode, got, want)
+		_, _, counts := mustRows(t, drillJob(t, tc.mode, tc.ms, drillInput(newDrill(l, "m", "T1", drillStart, 2))))
+		if got := counts.UsedTools; !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 		if want := fmt.Sprintf("%d labelled, 0 not", counts.Used); counts.Join != want {
-			t.Errorf("%s: the join says %q, want %q", mode, counts.Join, want)
+			t.Errorf("%s: the join says %q, want %q", name, counts.Join, want)
+		}
+	}
+}
+
+// Tools that are faulty from the first label to the last are named, also if the windows of
+// their reference have none: a state is not carried back in time.
+func TestReferencesOfToolsInOneState(t *testing.T) {
+	l := drillLayout(t)
+	for name, tc := range map[string]struct {
+		mode wear.Mode
+		ms   []wear.Measurement
+		want string
+	}{
+		"by hole":                     {wear.HoleEnd, []wear.Measurement{atEnd("T1", drillStart, 1, nan, "broken"), atEnd("T1", drillStart, 2, nan, "broken")}, "4 of the 4 windows that make references are labelled faulty: T1 (4 of 4)."},
+		"found after the first hole":  {wear.Interpolate, []wear.Measurement{atEnd("T1", drillStart, 1, nan, "broken")}, "have no label, and none of their other windows is labelled healthy: T1."},
+		"healthy after the reference": {wear.Interpolate, []wear.Measurement{atEnd("T1", drillStart, 1, nan, "good"), atEnd("T1", drillStart, 2, nan, "good")}, ""},
+	} {
+		j := drillJob(t, tc.mode, tc.ms, drillInput(newDrill(l, "m", "T1", drillStart, 2)))
+		_, _, counts := mustRows(t, j)
+		if got := counts.UsedTools; !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		} else if tc.want != "" && !strings.Contains(got, "set `reference.mode` to off") {
+			t.Errorf("%s: %q does not say how to do without references", name, got)
 		}
 	}
 }
@@ -345,19 +378,32 @@ func TestReferencesOfUsedToolsByWearFile(t *testing.T) {
 // Every tool is named once, and of very many the first.
 func TestUsedToolsInWords(t *testing.T) {
 	nan := math.NaN()
-	if got := usedTools([]takenReference{{"A", 100, 10, 0}, {"B", nan, 10, 0}, {"C", 900, 10, 0}}, 0); got != "" {
+	taken := func(tool string, startUM float64, faulty int) takenReference {
+		return takenReference{tool, startUM, nan, 10, faulty, 10}
+	}
+	words := func(limitUM float64, taken ...takenReference) string {
+		return references{taken: taken, limitUM: limitUM, faulty: "faulty"}.usedTools()
+	}
+	if got := words(0, taken("A", 100, 0), taken("B", nan, 0), taken("C", 900, 0)); got != "" {
 		t.Errorf("without a limit: %q", got)
 	}
-	got := usedTools([]takenReference{{"A", 90, 10, 0}, {"A", 250, 10, 0}, {"A", 280, 10, 3}, {"B", nan, 10, 4}}, 300)
-	if !strings.Contains(got, ": A (250 µm worn at its start, the limit is 300 µm) and B (4 of its 10 windows are labelled faulty): record") {
-		t.Errorf("tools that come back: %q", got)
+	got := words(300, taken("A", 90, 0), taken("A", 250, 0), taken("A", 280, 3), taken("B", nan, 4))
+	if want := "7 of the 40 windows that make references are labelled faulty: A (3 of 10) and B (4 of 10); these tools had more than a third of the wear limit, 300 µm, when their reference was taken: A (250 µm at its first window). A reference"; !strings.HasPrefix(got, want) {
+		t.Errorf("tools that come back: %q, want %q", got, want)
 	}
 	var many []takenReference
 	for i := range 100 {
-		many = append(many, takenReference{fmt.Sprint("T", i), 200, 10, 0})
+		many = append(many, taken(fmt.Sprint("T", i), 200, 0))
 	}
-	if got := usedTools(many, 300); !strings.Contains(got, "T19 (") || strings.Contains(got, "T20 (") || !strings.Contains(got, " and 80 more: record") {
+	if got := words(300, many...); !strings.Contains(got, "T19 (") || strings.Contains(got, "T20 (") || !strings.Contains(got, " and 80 more. A reference") {
 		t.Errorf("100 tools: %q", got)
+	}
+	var some []takenReference
+	for i := range 20 {
+		some = append(some, taken(fmt.Sprint("T", i), nan, 10*max(0, i-12)/max(1, i-12)))
+	}
+	if got := words(0, some...); !strings.HasPrefix(got, "70 of the 200 windows that make references are labelled faulty: T13 (10 of 10), ") {
+		t.Errorf("20 tools, of which seven are faulty: %q", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -25,6 +26,7 @@ import (
 type Job struct {
 	Config  Config
 	Layout  *signal.Layout
+	Columns signal.Recording // how recordings are read, for the model to carry
 	Inputs  []Input
 	Wear    []wear.Measurement // nil: labels are in the recordings
 	Program string             // name and version, for the provenance
@@ -43,6 +45,9 @@ type Job struct {
 	Progress func(phase string, done, total int)
 
 	Log zerolog.Logger
+
+	watch func(group string, features []float32) // see labeller
+	hop   time.Duration                          // of the windows, see medianHop
 }
 
 // Errors that callers test for.
@@ -68,7 +73,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 		return nil, nil, err
 	}
 	defer rows.close()
-	if err := rows.check(job.Config.Label); err != nil {
+	if err := rows.check(job.Config.Label, counts.Mismatches); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r := newReport(&job, m, rows, counts)
@@ -138,6 +143,7 @@ func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *c
 	if m.Reference.Mode != model.ReferenceOff {
 		m.Drift = fitDrift(rows.starts, counted(r.Fit.Weights, len(rows.Columns), rows.exclude))
 	}
+	j.decide(*rows, r)
 	m.Scores, err = json.Marshal(r.Headline())
 	return err
 }
@@ -189,24 +195,28 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if len(j.Inputs) == 0 {
 		return fail(fmt.Errorf("%w: no recordings: name some with --data", ErrData))
 	}
-	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil { // before hours of reading
+	if err := j.checkWear(); err != nil { // before hours of reading
 		return fail(err)
 	}
 	m, err := j.blank()
 	if err != nil {
 		return fail(err)
 	}
+	sample := newSampler()
+	j.watch = sample.add
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
 		t, counts, err := j.rowsOnDisk(ctx, m)
 		if err == nil {
 			t.exclude, err = excluded(t.Columns, j.Config.Exclude)
 		}
+		m.Provenance.Sketch = sample.sketch()
 		return t, m, counts, err
 	}
 	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return fail(err)
 	}
+	j.hop = medianHop(found)
 	counts := card.Tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
@@ -228,10 +238,12 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	}
 	t, err := j.table(m, found, join, &counts)
 	if err == nil {
+		t.hop = medianHop(found)
 		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
 			return fail(err)
 		}
 	}
+	m.Provenance.Sketch = sample.sketch()
 	return t, m, counts, err
 }
 
@@ -239,7 +251,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 func (j *Job) blank() (*model.Model, error) {
 	c := &j.Config
 	m := &model.Model{
-		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
+		Layout: j.Layout, Recording: j.Columns, Window: c.spec(), Features: c.Features, Reference: c.Reference,
 		Usual: make([]signal.Quality, len(j.Layout.Channels())),
 		Label: labelRule(c.Label),
 	}
@@ -260,6 +272,7 @@ func (j *Job) blank() (*model.Model, error) {
 // provenance notes where the model comes from, but for the data.
 func (j *Job) provenance(m *model.Model) (err error) {
 	m.Provenance.Program, m.Provenance.Seed = j.Program, j.Config.Seed
+	m.Provenance.LengthKnown = j.Config.Window.Said || !tables(j.Inputs)
 	if m.Provenance.Config, err = json.Marshal(&j.Config); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
@@ -284,6 +297,17 @@ func settleGate(g *model.Gate, channel int, found [][]observed) *model.Gate {
 	return &model.Gate{Channel: g.Channel, Threshold: threshold}
 }
 
+// checkWear reports measurements that cannot be joined to any windows.
+func (j *Job) checkWear() error {
+	if j.Wear == nil {
+		return nil
+	}
+	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil {
+		return err
+	}
+	return j.Config.Label.CheckClasses(j.Wear)
+}
+
 // join returns the join of all measurements, which knows when each tool was
 // new: at its first window. It is nil if labels are in the recordings.
 func (j *Job) join(found [][]observed) (*wear.Join, error) {
@@ -302,31 +326,25 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 	}
 	for _, os := range found {
 		for i := range os {
-			join.Start(os[i].machine, os[i].Tool, os[i].Start)
+			join.See(os[i].window(j.Config.Window.Length))
 		}
 	}
-	return join, nil
+	return join, join.Check()
 }
 
 // table makes one row of every window that is judged and labelled. A tool that
 // a machine goes on with in the next recording keeps its reference, as it does
 // in the monitor, so recordings are taken in the order of their first windows.
 func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *card.Tally) (rowTable, error) {
-	found = slices.DeleteFunc(slices.Clone(found), func(os []observed) bool { return len(os) == 0 })
-	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].Start.Compare(b[0].Start) })
-	machines := make(map[string]bool)
-	for _, os := range found {
-		for i := range os {
-			machines[os[i].machine] = true
-		}
-	}
+	found = inOrder(found)
 	// Rows are collected as they are before the reference, and made relative to it once
 	// it is known how; a trained model knows.
 	plain := *m
 	if plain.Reference.Mode != model.ReferenceOff {
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
 	}
-	l := newLabeller(&plain, j.Config.Label, join, counts, len(machines) > 1)
+	l := newLabeller(&plain, j.Config.Label, join, counts, severalMachines(found))
+	l.watch = j.watch
 	l.least = make(map[string]lowest)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
 	t.rel = &relative{relations: l.judge.Relations(), least: l.least, modes: modesOf(l.judge.Relations(), m.Reference.Mode)}
@@ -338,7 +356,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 				return rowTable{}, err
 			}
 			wear := -1
-			if l.addWear(t.wear, o) {
+			if l.addWear(t.wear, o, m.Classifier != nil) {
 				wear = len(t.wear.Tool) - 1
 			}
 			if ok {
@@ -348,7 +366,9 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	}
 	t.missing(counts)
 	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
+	t.unjudged = l.passed()
 	t.limitUM, _ = l.rule.Limit()
+	t.states = l.states
 	large := 4*(len(t.Data)+len(t.bare.data)) > viewBytes
 	if large {
 		t.rel.modes = t.rel.modes[:1]
