@@ -295,9 +295,10 @@ func (g *grower) best(j, low, high int, sum uint64) question {
 	q := question{column: j, purity: -1}
 	c := &g.columns[j]
 	var left uint64
-	for b, next := low, 0; b < high; b = next {
+	var next int // the bin of rows that follows
+	for b := low; b < high; b = next {
 		left += g.counts[b]
-		for next = b + 1; g.counts[next] == 0; next++ { // the bin of rows that follows
+		for next = b + 1; g.counts[next] == 0; next++ {
 		}
 		if p := purity(left, sum); p > q.purity {
 			q.bin, q.left, q.purity = (b+next-1)/2, left, p // half-way, by rows, where none of the node's are between

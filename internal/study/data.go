@@ -179,6 +179,20 @@ func (c CSV) header(lines *csvfile.Reader) (*csvColumns, error) {
 			return nil, fmt.Errorf("%s: --label and --group are one column, %s: a group, such as a tool, has rows of either class", c.Path, c.Label)
 		}
 	}
+	ignored, err := c.ignored(names)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		if i != out.label && i != out.group && !ignored[name] {
+			out.features = append(out.features, i)
+		}
+	}
+	return out, nil
+}
+
+// ignored returns the names that --ignore leaves out. Each pattern must match one.
+func (c CSV) ignored(names []string) (map[string]bool, error) {
 	ignored := make(map[string]bool)
 	for _, pattern := range c.Ignore {
 		some := false
@@ -192,16 +206,10 @@ func (c CSV) header(lines *csvfile.Reader) (*csvColumns, error) {
 			}
 		}
 		if !some {
-			_, err := find("--ignore", pattern)
-			return nil, err
+			return nil, fmt.Errorf("%s: no column %q for --ignore: there are %s", c.Path, pattern, strings.Join(names, ", "))
 		}
 	}
-	for i, name := range names {
-		if i != out.label && i != out.group && !ignored[name] {
-			out.features = append(out.features, i)
-		}
-	}
-	return out, nil
+	return ignored, nil
 }
 
 // worn returns 1 for each row whose wear is the limit or more, and what that is called.
