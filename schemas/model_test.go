@@ -286,7 +286,7 @@ func checkManifest(t *testing.T, text []byte) {
 	keys := make(map[string]bool)
 	var walk func(path string, v any)
 	walk = func(path string, v any) {
-		if object, ok := v.(map[string]any); ok && path != "provenance.config" && path != "scores" {
+		if object, ok := v.(map[string]any); ok && path != "provenance.config" && path != "scores" && path != "recording" {
 			for k, v := range object {
 				walk(strings.TrimPrefix(path+"."+k, "."), v)
 			}
@@ -303,7 +303,12 @@ func checkManifest(t *testing.T, text []byte) {
 		keys[path] = true
 	}
 	walk("", manifest)
-	byWear, err := json.Marshal(map[string]any{"verdict_by_wear": model.WearVerdict{LimitUM: 300, Spread: 1}}) // only of models that estimate wear
+	byWear, err := json.Marshal(map[string]any{ // only of models that estimate wear, and of models that were trained on recordings
+		"verdict_by_wear": model.WearVerdict{LimitUM: 300, Spread: 1}, "recording": map[string]any{"tool": "tool"},
+		"provenance": map[string]any{
+			"window_length_known": true, "sketch": model.Sketch{Columns: []int{0}, Tolerance: []float64{1}, Tools: []model.SketchTool{{Name: "T1", Rows: make([]byte, 4)}}},
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

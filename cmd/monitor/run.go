@@ -30,7 +30,7 @@ Commands of people come on tcm.commands.v1.
 
   monitor run --config examples/gun-drill/monitor.yaml
   monitor alerts ls --config examples/gun-drill/monitor.yaml
-  monitor tune --config monitor.yaml --train train.yaml --data turning.csv --budget "1 per 8h"
+  monitor tune --config monitor.yaml --data turning.csv --budget "1 per 8h"
 
 The model comes from ` + "`trainer fit`" + `, the topics from ` + "`ingest topics apply`" + `.`
 
