@@ -132,6 +132,9 @@ func (r *Report) costs(b *strings.Builder) {
 			fmt.Fprintf(b, " %.3f | %.3f |\n", ch.GMean, ch.Accuracy)
 		}
 		fmt.Fprintf(b, "\nJADE (%s) stopped after %d generations and %d evaluations: %s.\n", c.Search.Variant, c.Search.Generations, c.Search.Evaluations, c.Search.Stopped)
+		if held := heldChoices(&c); held != "" {
+			fmt.Fprintf(b, "\n%s.\n", held)
+		}
 		return
 	}
 	fmt.Fprintf(b, "\n## Costs\n\nAll on the same posteriors (%s); the last is kept.\n\n| rule | cost of healthy | cost of faulty | G-mean | accuracy |\n|---|---:|---:|---:|---:|\n", c.Posteriors)
@@ -187,24 +190,5 @@ func gallery(b *strings.Builder, folder string, ds []drawing, files ...string) {
 			right = shown[i+1]
 		}
 		fmt.Fprintf(b, "| %s | %s |\n", shown[i], right)
-	}
-}
-
-// views writes how the mode of the reference was chosen, if it was left to the trainer.
-func (r *Report) views(b *strings.Builder) {
-	if len(r.Fit.Views) == 0 {
-		if r.ViewLimitMiB > 0 {
-			fmt.Fprintf(b, "\nThe mode was left to the trainer (`auto`), which kept to the first: others are tried on tables of at most %d MiB in memory, where four tools or more have windows of each class but healthy.\n", r.ViewLimitMiB)
-		}
-		return
-	}
-	b.WriteString("\nThe mode was left to the trainer (`auto`). Loss is the cross-entropy on tools held out, classes and tools counting alike; " +
-		"the first mode is kept unless another's loss is less by more than the standard error over tools.\n\n| mode | loss |\n|---|---:|\n")
-	for _, v := range r.Fit.Views {
-		name := v.Name
-		if name == r.Fit.View {
-			name = "**" + name + "**, kept"
-		}
-		fmt.Fprintf(b, "| %s | %.3f |\n", name, v.Loss)
 	}
 }
