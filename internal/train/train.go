@@ -43,6 +43,8 @@ type Job struct {
 	Progress func(phase string, done, total int)
 
 	Log zerolog.Logger
+
+	scoresModes bool // of the reference, if the rows are few enough: rows for that are made too
 }
 
 // Errors that callers test for.
@@ -63,6 +65,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	if err := job.Config.Check(); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
+	job.scoresModes = job.Config.Evaluate.ByTool != "off"
 	rows, m, counts, err := job.rows(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -76,10 +79,14 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
 		job.warn(r, w)
 	}
-	rng := rand.New(rand.NewPCG(job.Config.Seed, 0x666f6c6473)) // "folds"
+	rng := rand.New(rand.NewPCG(job.Config.Seed, foldSeed))
 	v, err := job.scoreByTool(ctx, rows, r, rng)
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: scoring by tool: %w", err)
+	}
+	modes, err := job.scoreModes(ctx, &rows)
+	if err != nil {
+		return nil, nil, fmt.Errorf("train: scoring modes of the reference: %w", err)
 	}
 	s := job.settings(rows)
 	s.Progress = job.phase("training the model")
@@ -93,20 +100,11 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 		r.Reference = m.Reference
 		job.sayView(fit)
 	}
+	job.sayModes(r, modes, m.Reference.Mode)
 	if err := job.scoreAtRandom(ctx, rows, r, rng); err != nil {
 		return nil, nil, fmt.Errorf("train: scoring on a random split: %w", err)
 	}
-	if r.Pooled == nil {
-		var decision []int
-		if several(rows.classes) {
-			decision = decisionsOf(c, fit.Posterior)
-		}
-		r.Held = heldOut(rows, fit.Posterior, decision, scoresOf(c, fit.Posterior))
-	}
-	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
-		r.Landscape = card.NewLandscape(card.FaultyOf(fit.Posterior, 2), card.Positives(rows.Class))
-	}
-	r.SetFaulty()
+	showFit(r, rows, c, fit.Posterior)
 	m.Classifier = c
 	if err := job.complete(ctx, &rows, m, r, v); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
@@ -116,6 +114,21 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	}
 	r.Model = m.ID()
 	return m, r, nil
+}
+
+// showFit gives the report what its plots show of the posteriors that costs were chosen on.
+func showFit(r *card.Report, rows rowTable, c *classify.Classifier, posterior []float64) {
+	if r.Pooled == nil {
+		var decision []int
+		if several(rows.classes) {
+			decision = decisionsOf(c, posterior)
+		}
+		r.Held = heldOut(rows, posterior, decision, scoresOf(c, posterior))
+	}
+	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
+		r.Landscape = card.NewLandscape(card.FaultyOf(posterior, 2), card.Positives(rows.Class))
+	}
+	r.SetFaulty()
 }
 
 // complete gives a model that has its classifier the rest: the estimate of wear, the verdict
@@ -317,35 +330,16 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 			machines[os[i].machine] = true
 		}
 	}
-	// Rows are collected as they are before the reference, and made relative to it once
-	// it is known how; a trained model knows.
 	plain := *m
 	if plain.Reference.Mode != model.ReferenceOff {
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
 	}
-	l := newLabeller(&plain, j.Config.Label, join, counts, len(machines) > 1)
-	l.least = make(map[string]lowest)
-	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
-	t.rel = &relative{relations: l.judge.Relations(), least: l.least, modes: modesOf(l.judge.Relations(), m.Reference.Mode)}
-	for _, os := range found {
-		for i := range os {
-			o := &os[i]
-			row, ok, err := l.row(o)
-			if err != nil {
-				return rowTable{}, err
-			}
-			wear := -1
-			if l.addWear(t.wear, o) {
-				wear = len(t.wear.Tool) - 1
-			}
-			if ok {
-				t.add(row, o, wear)
-			}
-		}
+	t, l, err := j.plainRows(&plain, found, join, counts, len(machines) > 1)
+	if err != nil {
+		return rowTable{}, err
 	}
+	t.rel.modes = modesOf(l.judge.Relations(), m.Reference.Mode)
 	t.missing(counts)
-	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
-	t.limitUM, _ = l.rule.Limit()
 	large := 4*(len(t.Data)+len(t.bare.data)) > viewBytes
 	if large {
 		t.rel.modes = t.rel.modes[:1]
@@ -360,7 +354,38 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	case len(t.rel.modes) == 1 && (large || mode != model.ReferenceLog): // which features are positive, folds of a large table do not find out each for itself
 		m.Reference = t.settle(mode, m.Reference.Windows)
 	}
-	return t, l.finish(t.Rows())
+	if err := l.finish(t.Rows()); err != nil {
+		return t, err
+	}
+	return t, j.rowsOfModes(&t, m, found, join, len(machines) > 1)
+}
+
+// plainRows makes the rows as they are before the reference, for which the model's mode is
+// difference or off, and says how they are made relative to it.
+func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join, counts *card.Tally, severalMachines bool) (rowTable, *labeller, error) {
+	l := newLabeller(plain, j.Config.Label, join, counts, severalMachines)
+	l.least = make(map[string]lowest)
+	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: plain.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
+	t.rel = &relative{relations: l.judge.Relations(), least: l.least}
+	for _, os := range found {
+		for i := range os {
+			o := &os[i]
+			row, ok, err := l.row(o)
+			if err != nil {
+				return t, l, err
+			}
+			wear := -1
+			if l.addWear(t.wear, o) {
+				wear = len(t.wear.Tool) - 1
+			}
+			if ok {
+				t.add(row, o, wear)
+			}
+		}
+	}
+	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
+	t.limitUM, _ = l.rule.Limit()
+	return t, l, nil
 }
 
 // add appends a row of a window, with or without a label; wear is where the window is in

@@ -191,7 +191,7 @@ func TestScoresThatDataCannotGive(t *testing.T) {
 		},
 		{
 			"one tool is ever healthy", []life{{"A", 48, 420}, {"B", 6, 1e6}},
-			[]string{"only 2 of the tools ever get faulty (A, B)", "only 15 windows are faulty", "B (4 of its 5 windows are labelled faulty)", "no score on tools held out: tool A alone has healthy windows", "the verdict comes from the estimated wear"},
+			[]string{"only 2 of the tools ever get faulty (A, B)", "only 15 windows are faulty", "4 of the 10 windows that make references are labelled faulty: B (4 of 5)", "no score on tools held out: tool A alone has healthy windows", "the verdict comes from the estimated wear"},
 		},
 		{
 			"a fold cannot choose costs", []life{{"A", 48, 420}, {"B", 6, 310}, {"C", 30, 100}},
