@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all quick nightly help fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-export peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all quick nightly help fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test ## format, lint and test
 
@@ -53,7 +53,7 @@ test: ## all tests
 # Rooms with goroutines. The numeric ones share rows and seeds among workers; their short tests do that, too.
 RACE ?= ./cmd/... ./internal/bus/... ./internal/buslog ./internal/credential ./internal/evidence ./internal/gateway ./internal/history ./internal/ingest \
   ./internal/metric ./internal/monitor ./internal/route ./internal/source/feed ./internal/spool ./internal/web \
-  ./internal/train ./internal/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/unknown
+  ./internal/baseline ./internal/train ./internal/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/unknown
 
 race: ## tests of rooms with goroutines, with the race detector
 	$(GO) test -short -race $(RACE)
@@ -238,6 +238,10 @@ peers/.venv/ready: peers/requirements.txt
 peers-metrics: peers/.venv/ready ## metrics, computed by scikit-learn
 	peers/.venv/bin/python peers/metrics.py pkg/score/testdata/scikit-learn.json
 
+# Logistic regression, random forest and extra trees by scikit-learn, computed again.
+peers-baseline: peers/.venv/ready ## logistic regression and forests, fitted by scikit-learn
+	peers/.venv/bin/python peers/baseline.py internal/baseline/testdata/scikit-learn.json
+
 # Statistical tests by SciPy, resamplers by imbalanced-learn, computed anew.
 peers/study/.venv/ready: peers/study/requirements.txt
 	$(PYTHON) -m venv peers/study/.venv
@@ -250,7 +254,7 @@ peers-study: peers/study/.venv/ready ## statistical tests and resamplers, comput
 	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/study -peers $$dir && \
 	  peers/study/.venv/bin/python peers/study/resampled.py $$dir && rm -r $$dir
 
-peers: peers-export peers-formats peers-signal peers-metrics peers-study ## all comparisons with libraries of Python
+peers: peers-baseline peers-export peers-formats peers-signal peers-metrics peers-study ## all comparisons with libraries of Python
 	features=$$(mktemp) && $(GO) run ./figures/quality features --turning $(TURNING) --out $$features && \
 	  OMP_NUM_THREADS=1 peers/.venv/bin/python -W ignore peers/quality.py $$features peers/quality.json && rm $$features
 

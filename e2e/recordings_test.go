@@ -79,7 +79,7 @@ func TestTurning(t *testing.T) {
 	model := filepath.Join(dir, "turning.flank")
 	fit := []string{"fit", "--quiet", "--config", "../examples/turning/train.yaml", "--data", recording, "--model", model}
 	t.Log("\n" + run(t, "trainer", fit...))
-	for _, ext := range []string{".report.json", ".report.md"} {
+	for _, ext := range []string{".report.json", ".report.html"} {
 		if _, err := os.Stat(filepath.Join(dir, "turning"+ext)); err != nil {
 			t.Error(err)
 		}

@@ -116,3 +116,36 @@ func TestFolderReadAgain(t *testing.T) {
 		}
 	}
 }
+
+// Windows of recordings that do not say when they began get the times of their files, and
+// follow each other, also after a restart.
+func TestFolderStart(t *testing.T) {
+	addr := startBroker(t)
+	bench(t, "ingest.yaml", strings.Replace(folderYAML(addr), "  settle:", "  start: file-time\n  settle:", 1))
+	if err := os.Mkdir("in", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
+		t.Fatal(err)
+	}
+	changed := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	for i, after := range []time.Duration{0, time.Minute, time.Minute + time.Second} {
+		name := fmt.Sprintf("in/%d.csv", i)
+		write(t, name, strings.ReplaceAll(table, "T1", fmt.Sprint("T", i)))
+		if err := os.Chtimes(name, changed.Add(after), changed.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+		watch(t, func(journal string) bool { return strings.Contains(journal, name[3:]) })
+	}
+	var ends []string
+	err := bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+		ends = append(ends, strings.TrimPrefix(string(m.Header("ce_time")), "2026-11-02T"))
+		return nil
+	})
+	if err != nil || len(ends) != 12 {
+		t.Fatalf("%d windows, %v", len(ends), err)
+	}
+	if got, want := strings.Join([]string{ends[0], ends[3], ends[4], ends[7], ends[8], ends[11]}, " "), "05:59:57Z 06:00:00Z 06:00:57Z 06:01:00Z 06:01:01Z 06:01:04Z"; got != want {
+		t.Errorf("windows at %s, want %s", got, want)
+	}
+}

@@ -29,6 +29,8 @@ func TestInspect(t *testing.T) {
 	}{
 		"plain":       {[]string{path}, []string{"1 line of header", "ax", "ay", "gaps      not known"}},
 		"with a rate": {[]string{path, "--rate", "2"}, []string{"channels  2, 1 s"}},
+		"with start":  {[]string{path, "--rate", "2", "--start", "2026-11-02T07:00:00+01:00"}, []string{"from 2026-11-02 06:00:00 UTC"}},
+		"no start":    {[]string{path, "--layout", layout}, []string{"start     not known, so times are seconds from it"}},
 		"with layout": {[]string{path, "--layout", layout, "--plot", plot, "--channel", "a"}, []string{"channels  1, 1 s", "gaps      none", "g", "40", plot}},
 	} {
 		out, err := see(tc.args...)
@@ -50,6 +52,7 @@ func TestInspect(t *testing.T) {
 	}{
 		"no such file":        {[]string{filepath.Join(dir, "absent.tdms")}, "absent.tdms"},
 		"negative rate":       {[]string{path, "--rate=-1"}, "must be positive"},
+		"start in words":      {[]string{path, "--start", "noon"}, `--start: "noon": write a date, time and zone, as 2026-11-02T06:00:00Z`},
 		"channel but no plot": {[]string{path, "--channel", "ax"}, "give --plot too"},
 		"layout of another":   {[]string{path, "--layout", "../../examples/turning/layout.yaml"}, "no column"},
 	} {

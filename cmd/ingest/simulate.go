@@ -99,7 +99,7 @@ func writeWear(path string, seen []sim.Measurement) (err error) {
 	var ms []wear.Measurement
 	for _, m := range seen {
 		m.Machine = "" // the layouts leave it open too
-		ms = append(ms, wear.Measurement(m))
+		ms = append(ms, wear.Measurement{Machine: m.Machine, Tool: m.Tool, Hole: m.Hole, Time: m.Time, VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State})
 	}
 	return wear.Write(out, ms)
 }

@@ -172,6 +172,8 @@ func TestReport(t *testing.T) {
 		r.End = r.Start.Add(30 * time.Minute)
 		msgs = append(msgs, say(bus.TopicResults, event.ResultType, r.ID, r.End, r))
 	}
+	counted := event.Result{ID: "counted", Machine: lathe, Epoch: "2", Tool: "T1", Start: time.Unix(75, 0).UTC(), End: time.Unix(76, 0).UTC(), Verdict: event.Faulty, Model: "m"}
+	msgs = append(msgs, say(bus.TopicResults, event.ResultType, counted.ID, counted.End, counted))
 	raised := event.Alert{ID: "a", Machine: lathe, Tool: "T1", State: event.Raised, At: noon.Add(90*time.Minute + time.Second)}
 	ack := event.Alert{ID: "b", Machine: lathe, Tool: "T1", State: "acknowledged", At: noon.Add(91 * time.Minute)}
 	advisory := event.Advisory{ID: "c", Machine: lathe, Kind: event.SensorAdvisory, State: event.Raised, At: noon}
@@ -217,6 +219,9 @@ func TestReport(t *testing.T) {
 		}
 		if warned := strings.Contains(stderr.String(), `"tcm.results.v1":1,"tcm.alerts.v1":2`); err == nil && !warned {
 			t.Errorf("%s: what cannot be read is not counted: %s", tc.args, &stderr)
+		}
+		if counted := strings.Contains(stderr.String(), "the report leaves out windows of recordings that do not say when they began"); err == nil && !counted {
+			t.Errorf("%s: a window without a clock is not counted: %s", tc.args, &stderr)
 		}
 		for _, want := range tc.want {
 			if !strings.Contains(got, want) {

@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 type alertsList struct {
@@ -38,8 +39,11 @@ func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "alarm\tmachine\ttool\tstate\tsince\tuntil\tby\tnote")
-	n := 0
+	n, unwatched := 0, 0
 	for _, st := range all {
+		if st.Unwatched() != "" {
+			unwatched++
+		}
 		if st.Alarm == "normal" {
 			continue
 		}
@@ -55,6 +59,9 @@ func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 		_, err = fmt.Fprintf(stdout, "no open alarms; %d machines\n", len(all))
 	} else {
 		err = w.Flush()
+	}
+	if err == nil && unwatched > 0 {
+		_, err = fmt.Fprintf(stdout, "%d of %d machines not watched, see the advisories\n", unwatched, len(all))
 	}
 	if err != nil {
 		return err
@@ -88,11 +95,12 @@ func advice(all []history.Standing, stdout io.Writer) error {
 	return w.Flush()
 }
 
+// when writes a time, or the seconds from the start of a recording without a clock.
 func when(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return t.Local().Format(time.DateTime)
+	return signal.FormatTime(t.Local(), time.DateTime)
 }
 
 // listPast prints every alarm that the topic still holds.

@@ -101,9 +101,16 @@ func (*machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Output
 		return err
 	}
 	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "machine\ttool\ttools\talarm\tlast window\tadvisories")
+	fmt.Fprintln(w, "machine\ttool\ttools\twatched\talarm\tlast window\tadvisories")
 	for _, st := range k.all {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\n", printable(st.Machine, 100), printable(cmp.Or(st.Tool, "-"), 40), max(st.Tools, 1), st.Alarm, when(st.LastWindowAt), len(st.Advisories))
+		tools, watched := st.Tools, "yes"
+		if !st.LastWindowAt.IsZero() { // an older program kept the tool in the machine's record
+			tools = max(tools, 1)
+		}
+		if why := st.Unwatched(); why != "" {
+			watched = "NO: " + why
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\n", printable(st.Machine, 100), printable(cmp.Or(st.Tool, "-"), 40), tools, watched, st.Alarm, when(st.LastWindowAt), len(st.Advisories))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,6 +21,7 @@ import (
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -82,11 +84,20 @@ func (f *reportCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	defer p.Close()
 	r := shift.New(cfg)
-	results, err := readResults(ctx, to, cfg, p, r.Result)
+	counted := 0
+	results, err := readResults(ctx, to, cfg, p, func(e event.Result) {
+		if !signal.HasClock(e.End) {
+			counted++
+		}
+		r.Result(e)
+	})
 	if err != nil {
 		return err
 	}
 	p.Close()
+	if counted > 0 {
+		log.Warn().Int("windows", counted).Msg("the report leaves out windows of recordings that do not say when they began: give them a start, see docs/how-to/recordings.md")
+	}
 	alerts, err := readAlerts(ctx, to, c.Group, r)
 	if err != nil {
 		return err
@@ -178,14 +189,25 @@ func labels(cfg *shift.Config, m *model.Model, path string, log zerolog.Logger) 
 	for _, w := range warnings {
 		log.Warn().Msg(w)
 	}
-	join, err := wear.NewJoin(ms, wear.Interpolate)
+	if i := slices.IndexFunc(ms, wear.Measurement.OfRecording); i >= 0 {
+		log.Warn().Str("row", ms[i].Where).Msg("rows that name a recording or count its seconds are left out, because alarms are of no recording: write tools, and times by RFC 3339")
+	}
+	join, err := wear.NewJoin(ms, wear.Auto)
 	if err != nil {
 		return fmt.Errorf("--wear %s: %w", path, err)
 	}
 	rule, spec := train.RuleOf(m), m.Window
-	cfg.NewTool = join.Start
+	if err := rule.CheckClasses(ms); err != nil {
+		return fmt.Errorf("--wear %s: %w", path, err)
+	}
+	cfg.NewTool = func(machine, tool string, at time.Time) {
+		join.See(wear.Window{Machine: machine, Tool: tool, Start: at, Length: spec.Length})
+	}
 	cfg.Healthy = func(a event.Alert) (healthy, known bool) {
-		v, _ := join.At(a.Machine, a.Tool, a.Hole, startOf(a, spec))
+		v, _ := join.At(wear.Window{Machine: a.Machine, Tool: a.Tool, Hole: a.Hole, Start: startOf(a, spec), Length: spec.Length})
+		if class, named := rule.Named(v.Class); named {
+			return class == 0, true
+		}
 		class, known := rule.Class(v.VBMeanUM, v.VBMaxUM, v.State)
 		return class == 0, known
 	}

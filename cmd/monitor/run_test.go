@@ -168,9 +168,23 @@ func TestRun(t *testing.T) {
 	if want := "6 windows judged, 1 repeats dropped, 1 messages set aside, 1 alerts\n"; stdout.String() != want {
 		t.Errorf("%q, want %q\n%s", stdout.String(), want, log)
 	}
-	for _, want := range []string{"no window of this machine can be judged: its layout or window length is not the model's: train a model on it", `"message":"monitoring"`} {
+	for _, want := range []string{`lathe: NOT WATCHED, its windows are refused: windows of layout `, `no channel \"force\"; a channel \"power\" that is not expected. Give its ingester the layout of the model, or train a model on this one`, `"message":"monitoring"`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log lacks %q:\n%s", want, log)
+		}
+	}
+	for _, tc := range [][]string{
+		{"alerts ls", "1 of 1 machines not watched, see the advisories", "\nwindows_refused  acme/spore/bay2/line1/lathe  ", "NOT WATCHED"},
+		{"machines ls", "NO: windows refused"},
+	} {
+		var list bytes.Buffer
+		if err := run(t.Context(), append(strings.Fields(tc[0]), "--config", "monitor.yaml"), &list, &list); err != nil {
+			t.Error(err)
+		}
+		for _, want := range tc[1:] {
+			if !strings.Contains(list.String(), want) {
+				t.Errorf("%s lacks %q:\n%s", tc[0], want, list.String())
+			}
 		}
 	}
 	if !strings.Contains(strings.ToLower(string(page)), "<!doctype html>") {

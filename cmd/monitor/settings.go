@@ -31,12 +31,17 @@ type settings struct {
 	file string // that it was read from
 }
 
-// load reads a configuration.
-func load(file string) (settings, error) {
-	c := settings{
+// defaults returns the settings of an empty file.
+func defaults(file string) settings {
+	return settings{
 		Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22",
 		Evidence: evidenceSettings{Keep: evidence.DefaultKeep}, file: file,
 	}
+}
+
+// load reads a configuration.
+func load(file string) (settings, error) {
+	c := defaults(file)
 	err := config.Load(file, &c)
 	return c, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 type alertsShow struct {
@@ -143,7 +144,7 @@ func showReasons(a *event.Alert, kept *event.Evidence, stdout io.Writer) error {
 		return err
 	}
 	if n := len(a.Trace); n > 0 {
-		fmt.Fprintf(stdout, "scores   %s  %d windows to %s\n", sparkline(a.Trace), n, a.Trace[n-1].End.Local().Format(time.TimeOnly))
+		fmt.Fprintf(stdout, "scores   %s  %d windows to %s\n", sparkline(a.Trace), n, signal.FormatTime(a.Trace[n-1].End.Local(), time.TimeOnly))
 	}
 	switch {
 	case kept != nil:

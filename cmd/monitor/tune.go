@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rs/zerolog"
@@ -14,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/tune"
@@ -23,11 +25,12 @@ import (
 
 type tuneCommand struct {
 	Config string `required:"" placeholder:"FILE" help:"Configuration; of it 'model' and 'alarm' are used."`
-	Budget string `required:"" placeholder:"BUDGET" help:"Accepted false alarms in some cutting time, such as '1 per 8h'."`
+	Budget string `required:"" placeholder:"BUDGET" help:"Accepted false alarms in some cutting time, such as '1 per 8h', or in all of the data, such as '1'."`
 	Model  string `placeholder:"FILE" help:"Model to tune for, instead of the configuration's."`
-	Train  string `placeholder:"FILE" help:"Training configuration, see examples/turning/train.yaml; recordings need it for their layout."`
+	Train  string `placeholder:"FILE" help:"Training configuration. It is not needed: the model knows its layout, windows, features and the rule of its labels. If it is given, its layout says where channels are in the recordings, and its wear file has the labels."`
 	dataset.Flags
-	HoldOut bool   `help:"Score each tool by networks that are trained without it. This is always done with data that the model was trained on; ask for it if those data have been rewritten since."`
+	dataset.ModelFlags
+	HoldOut bool   `help:"Score each tool by networks that are trained without it. This is always done with tools that the model was trained on, which it recognises by their windows; ask for it if the windows were cut differently."`
 	Plot    string `placeholder:"FILE" help:"Where to draw the trade-off curve, as SVG (default: next to the model, as .tune.svg)."`
 	Workers int    `default:"0" help:"Number of parallel workers; 0 is one for each CPU. It does not change the choice."`
 	Quiet   bool   `help:"Show no progress."`
@@ -54,7 +57,7 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	d, err := f.Load("--train", f.Train, m, cli.Logger(out.Stderr, zerolog.WarnLevel))
+	d, err := f.LoadFor(m, "--train", f.Train, f.ModelFlags, cli.Logger(out.Stderr, zerolog.WarnLevel))
 	if err != nil {
 		return err
 	}
@@ -64,16 +67,19 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	defer p.Close()
 	exam := train.Exam{
-		Model: m, Inputs: d.Inputs, Wear: d.Wear, Join: d.Config.Join, Alarm: c.Alarm, Workers: f.Workers, Progress: p.Report, Log: zerolog.Nop(),
+		Model: m, Inputs: d.Inputs, Wear: d.Wear, Join: d.Config.Join, Window: d.Window(f.ModelFlags), Alarm: c.Alarm, Workers: f.Workers, Progress: p.Report, Log: zerolog.Nop(),
 	}
 	scored, err := train.Score(ctx, exam, f.HoldOut)
 	if err != nil {
 		return stoppedOr(err)
 	}
 	choice, err := tune.Choose(ctx, tune.Job{
-		Lives: livesOf(scored), Length: m.Window.Length, Step: m.Window.Step(), Alarm: c.Alarm, Budget: budget, Workers: f.Workers,
+		Lives: livesOf(scored), Length: scored.Time.Length, Step: scored.Time.Step(), NoHours: scored.Time.Unknown, Alarm: c.Alarm, Budget: budget, Workers: f.Workers,
 		Progress: func(done, total int) { p.Report("replaying", done, total) },
 	})
+	if errors.Is(err, tune.ErrNoHours) {
+		return fmt.Errorf("--%w", err)
+	}
 	if err != nil {
 		return stoppedOr(err)
 	}
@@ -81,7 +87,11 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := atomicfile.Write(plot, choice.Plot().SVG()); err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
-	fmt.Fprintf(out.Stdout, "model    %s, %v\nwindows  %s\nscores   %s\n%s", m.ID(), train.RuleOf(m), scored.Windows, originOf(scored), choice.Text())
+	fmt.Fprintf(out.Stdout, "model    %s, %v\nwindows  %s\nscores   %s\n", m.ID(), train.RuleOf(m), scored.Windows, originOf(scored))
+	if scored.Time.Words != "" {
+		fmt.Fprintf(out.Stdout, "time     %s\n", scored.Time.Words)
+	}
+	fmt.Fprint(out.Stdout, choice.Text())
 	for _, w := range scored.Warnings {
 		fmt.Fprintf(out.Stderr, "note: %s\n", w)
 	}
@@ -110,26 +120,31 @@ func originOf(s *train.Scored) string {
 	case s.Networks > 0:
 		return fmt.Sprintf("of tools held out, by %d networks that were trained without them", s.Networks)
 	}
-	return "of the model, which was not trained on these data as far as known; if it was, in another form, use --hold-out"
+	return "of the model, which was not trained on these data as far as known: none of its training windows is among them; if it was, on windows that were cut differently, use --hold-out"
 }
 
-// livesOf sorts windows by tool, in the order in which tools appear. Unknown ones are
-// left out, as the alarm leaves them out: times are of cutting that it counts.
+// livesOf sorts windows by tool, as people count their names. Tools that get worn where no
+// window is judged have a life too.
 func livesOf(s *train.Scored) []tune.Life {
 	var lives []tune.Life
 	index := make(map[string]int)
-	for i, tool := range s.Tool {
-		if s.Unknown[i] {
-			continue
-		}
+	of := func(tool string) *tune.Life {
 		at, known := index[tool]
 		if !known {
 			at = len(lives)
 			index[tool], lives = at, append(lives, tune.Life{Tool: tool})
 		}
-		l := &lives[at]
-		l.Score, l.Faulty = append(l.Score, s.Score[i]), append(l.Faulty, s.Class[i] != classify.Healthy)
+		return &lives[at]
 	}
+	for i, tool := range s.Tool {
+		l := of(tool)
+		l.Score, l.Faulty, l.Unknown = append(l.Score, s.Score[i]), append(l.Faulty, s.Class[i] != classify.Healthy), append(l.Unknown, s.Unknown[i])
+	}
+	for _, u := range s.Unjudged {
+		l := of(u.Tool)
+		l.Unjudged, l.Why = u.Windows(), u.Words()
+	}
+	slices.SortFunc(lives, func(a, b tune.Life) int { return card.CompareNames(a.Tool, b.Tool) })
 	return lives
 }
 

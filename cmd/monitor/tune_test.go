@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/flank-tcm/flank/internal/golden"
 )
 
 // tunedTable is a table of tools that force doubles on, one window a second.
@@ -34,11 +36,11 @@ func TestTune(t *testing.T) {
 		err := run(t.Context(), append([]string{"tune", "--config", "monitor.yaml", "--quiet"}, args...), &stdout, &stderr)
 		return stdout.String(), err
 	}
-	out, err := tune("--table", "tools.csv", "--budget", "1 per 8h")
+	out, err := tune("--table", "tools.csv", "--budget", "1 per 8h", "--window-length", "1s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"scores   of the model, which was not trained on these data as far as known", "tools    3, of which 2 turn faulty", "\nchosen ", "\nnow  ", "   2    3        0.5\n", "2 of 2"} {
+	for _, want := range []string{"scores   of the model, which was not trained on these data as far as known", "tools    3, of which 2 turn faulty by their labels", "time     rows of 1s, as the configuration or the flag says\n", "\nchosen ", "\nnow  ", "   2    3        0.5\n", "2 of 2"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -51,17 +53,20 @@ func TestTune(t *testing.T) {
 	if err := os.WriteFile("monitor.yaml", []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again, err := tune("--table", "tools.csv", "--budget", "1 per 8h", "--plot", "other.svg")
+	again, err := tune("--table", "tools.csv", "--budget", "1 per 8h", "--window-length", "1s", "--plot", "other.svg")
 	if err != nil || again[strings.Index(again, "alarm:\n"):] != out[strings.Index(out, "alarm:\n"):] {
 		t.Errorf("with what was chosen: %v\n%s", err, again)
 	}
 	for _, tc := range []struct{ args, want string }{
+		{"--table tools.csv --budget 1_per_8h", "--budget 1 per 8h: there are no hours to count false alarms in: nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window-length 2s, or a column `start` in the table; or write a number of false alarms in all of these data, such as \"1\""},
 		{"--table tools.csv --budget 1/8h", "--budget \"1/8h\": expected three words"},
 		{"--table tools.csv --budget 1_per_8h --plot x.png", "name a file that ends in .svg"},
-		{"--table healthy.csv --budget 1_per_8h", "none of 1 tools turns faulty"},
+		{"--table healthy.csv --budget 1", "none of 1 tools turns faulty"},
 		{"--table tools.csv --budget 1_per_8h --hold-out", "does not say how it was trained"},
 		{"--table nothing.csv --budget 1_per_8h", "nothing.csv"},
-		{"--data tools.csv --budget 1_per_8h", "--train is missing"},
+		{"--data tools.csv --budget 1_per_8h --train no.yaml", "no.yaml"},
+		{"--data tools.csv --budget 1_per_8h --layout no.yaml", "no.yaml"},
+		{"--table tools.csv --budget 1_per_8h --window-length=-1s", "--window-length -1s: must be positive"},
 		{"--budget 1_per_8h", "no data: name"},
 		{"--table tools.csv --budget 1_per_8h --model no.flank", "no.flank"},
 	} {
@@ -75,5 +80,21 @@ func TestTune(t *testing.T) {
 		if _, err := tune(args...); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v lacks %q", tc.args, err, tc.want)
 		}
+	}
+}
+
+// Of a table whose rows have no length tune gives counts, and speaks of no hours. A tool that
+// is worn while its reference is taken is missed, and not left out.
+func TestTuneCounts(t *testing.T) {
+	h, f := strings.Repeat("h", 60), strings.Repeat("F", 12)
+	bench(t, "tools.csv", tunedTable(h+f, h+h, "FF"))
+	var stdout, stderr bytes.Buffer
+	if err := run(t.Context(), []string{"tune", "--config", "monitor.yaml", "--quiet", "--table", "tools.csv", "--budget", "0"}, &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ := strings.Cut(stdout.String(), "\n") // the model's id
+	golden.Check(t, "tune.txt", out)
+	if strings.Contains(out, "an hour") || strings.Contains(out, "per hour") || strings.Contains(out, " s ") {
+		t.Errorf("it speaks of hours:\n%s", out)
 	}
 }

@@ -28,7 +28,7 @@ func (p *plant) openReplay() (*source.Recording, error) {
 	}
 	columns.Machine = "" // --machine names it, and results are looked for under that name
 	p.model = m
-	return &source.Recording{Path: p.Replay, Layout: layout, Columns: columns, Machine: p.Machine}, nil
+	return &source.Recording{Path: p.Replay, Layout: layout, Columns: columns, Machine: p.Machine, Start: p.Start, Warn: p.warn}, nil
 }
 
 // replay returns the job of replaying a recording.
@@ -43,3 +43,6 @@ func (p *plant) replay(r *source.Recording) (job, error) {
 	}
 	return job{source: src, recording: id, speed: p.Speed, rule: train.RuleOf(p.model)}, nil
 }
+
+// warn prints what a person should know of the recording.
+func (p *plant) warn(text string) { fmt.Fprintf(p.stderr, "warning: %s\n", text) }

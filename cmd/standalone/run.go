@@ -39,20 +39,21 @@ minutes each. With --replay it sends a recording through the same pipeline inste
 The broker is for trying out and for small plants; it has no replicas.`
 
 type flags struct {
-	Once      bool      `help:"Stop when the simulated tool's life or the recording is over, and print a summary as JSON."`
-	Replay    string    `placeholder:"FILE" help:"Recording to replay instead of the simulated drill."`
-	Layout    string    `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
-	Model     string    `placeholder:"FILE" help:"Model to judge with. Needed with --replay; default for the simulated drill: the one in the data directory, trained if it is not there."`
-	Results   string    `placeholder:"FILE" help:"Write every result as a line of JSON, as read from tcm.results.v1."`
-	DataDir   string    `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
-	Page      string    `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
-	PageToken pageToken `embed:"" prefix:"page-token-"`
-	Routes    string    `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/how-to/routes.md."`
-	Broker    string    `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
-	Machine   string    `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
-	Speed     float64   `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
-	Seed      uint64    `default:"1" help:"Seed of the simulation and the training."`
-	Verbose   bool      `help:"Log more."`
+	Once      bool         `help:"Stop when the simulated tool's life or the recording is over, and print a summary as JSON."`
+	Replay    string       `placeholder:"FILE" help:"Recording to replay instead of the simulated drill."`
+	Start     source.Start `placeholder:"TIME" help:"With --replay: when the recording began if it does not say it, as 2026-11-02T06:00:00Z; or file-time: it ended when the file was last changed."`
+	Layout    string       `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
+	Model     string       `placeholder:"FILE" help:"Model to judge with. Needed with --replay; default for the simulated drill: the one in the data directory, trained if it is not there."`
+	Results   string       `placeholder:"FILE" help:"Write every result as a line of JSON, as read from tcm.results.v1."`
+	DataDir   string       `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
+	Page      string       `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
+	PageToken pageToken    `embed:"" prefix:"page-token-"`
+	Routes    string       `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/how-to/routes.md."`
+	Broker    string       `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
+	Machine   string       `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
+	Speed     float64      `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
+	Seed      uint64       `default:"1" help:"Seed of the simulation and the training."`
+	Verbose   bool         `help:"Log more."`
 }
 
 // pageToken is a credential.Secret as flags.
@@ -72,6 +73,8 @@ func (f *flags) Run(ctx context.Context, out cli.Output) error {
 		return errors.New("--replay needs --model: train one with `trainer fit`")
 	case f.Replay == "" && f.Layout != "":
 		return errors.New("--layout goes with --replay: the simulated drill has a layout of its own")
+	case f.Replay == "" && !f.Start.IsZero():
+		return errors.New("--start goes with --replay: the simulated drill starts now")
 	case f.Speed < 0:
 		return fmt.Errorf("--speed %v: must be positive", f.Speed)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -58,13 +59,13 @@ func (s *status) also(onWindow func(*window.Window, event.Result), onAlert func(
 				s.alerts++
 			}
 			s.wipe()
-			fmt.Fprintf(s.w, "%s  %s\n", a.At.Local().Format("15:04:05"), a.Text)
+			fmt.Fprintf(s.w, "%s  %s\n", signal.FormatTime(a.At.Local(), time.TimeOnly), a.Text)
 		}, func(a event.Advisory) {
 			onAdvisory(a)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.wipe()
-			fmt.Fprintf(s.w, "%s  %s\n", a.At.Local().Format("15:04:05"), a.Text)
+			fmt.Fprintf(s.w, "%s  %s\n", signal.FormatTime(a.At.Local(), time.TimeOnly), a.Text)
 		}
 }
 

@@ -41,12 +41,13 @@ func (f *demoCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	bar.Close()
-	if err := report.Save(strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + ".report"); err != nil {
+	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
+	if err := report.Save(base + ".report"); err != nil {
 		return err
 	}
 	if err := m.Save(f.Model); err != nil {
 		return err
 	}
-	fmt.Fprintf(out.Stdout, "%s\nmodel   %s (%s)\n", report.Summary(), f.Model, m.ID())
+	fmt.Fprintf(out.Stdout, "%s\nmodel   %s (%s)\ncard    %s.report.html\n", report.Summary(), f.Model, m.ID(), base)
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 type evaluateCommand struct {
-	dataFlags
+	examFlags
 	Model     string  `required:"" placeholder:"FILE" help:"Model to examine; labels follow the rule that it was trained with."`
 	K         int     `default:"5" help:"Faulty windows of the last n that raise an alarm (default: 5)."`
 	N         int     `default:"8" help:"Judged windows that an alarm looks at (default: 8)."`
@@ -61,11 +61,11 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 	if err := exam.Alarm.Check(); err != nil {
 		return nil, nil, err
 	}
-	d, err := f.load(m, exam.Log)
+	d, err := f.load(m, cli.Logger(stderr, zerolog.WarnLevel))
 	if err != nil {
 		return nil, nil, err
 	}
-	exam.Inputs, exam.Wear, exam.Join = d.Inputs, d.Wear, d.Config.Join
+	exam.Inputs, exam.Wear, exam.Join, exam.Window = d.Inputs, d.Wear, d.Config.Join, d.Window(f.ModelFlags)
 	p := f.progress(stderr)
 	defer p.Close()
 	exam.Progress = p.Report
@@ -77,7 +77,7 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 }
 
 type costsCommand struct {
-	dataFlags
+	examFlags
 	Model string `required:"" placeholder:"FILE" help:"Model whose costs to study."`
 	JSON  bool   `help:"Print JSON instead of text."`
 	progressFlags
@@ -92,7 +92,7 @@ func (f *costsCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	if f.Named() {
-		e := evaluateCommand{dataFlags: f.dataFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, progressFlags: f.progressFlags}
+		e := evaluateCommand{examFlags: f.examFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, progressFlags: f.progressFlags}
 		if m, r, err = e.examine(ctx, out.Stderr); err != nil {
 			return err
 		}

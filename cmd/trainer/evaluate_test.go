@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -90,7 +95,7 @@ func TestEvaluate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"faulty if maximum flank wear ≥ 300 µm", "ROC AUC ", "average precision", "4 of 4 worn tools caught once they were worn, 0 before, 0 missed; 0 of 0 others rang", "\nall ", "\nT1 ", "\nT4 ", "\nall, with 95 % intervals: G-mean ", " over 4 tools\n", "had none been unknown", "note: the model was trained on tools: "} {
+	for _, want := range []string{"faulty if maximum flank wear ≥ 300 µm", "ROC AUC ", "average precision", "4 of 4 worn tools caught once they were worn, 0 before, 0 missed; 0 of 0 others rang", "\nall ", "\nT1 ", "\nT4 ", "\nall 104 windows, with 95 % intervals: G-mean ", " over 4 tools\n", "had none been unknown", "note: the model was trained on tools: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -116,10 +121,9 @@ func TestEvaluate(t *testing.T) {
 	if e.Model != m.ID() || len(e.Groups) != 4 || e.Within.Tools != 4 || e.Alarms.Caught != 4 || e.Pooled["gmean"].(float64) < 0.9 || e.Pooled["rows"].(float64) != 104 {
 		t.Errorf("%s", text)
 	}
-	// The other table names other tools, but its features are a copy. The program cannot see
-	// that: the table shares no content with the recording.
+	// The other table names other tools and is another file, but its features are a copy.
 	out, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv")
-	if err != nil || strings.Contains(out, "trained on") {
+	if err != nil || !strings.Contains(out, "note: the model was trained on these tools, under these names or others: N1 (T1 in training), N2 (T2 in training), N3 (T3 in training) and N4 (T4 in training): their figures") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --k 9"); err == nil || !strings.Contains(err.Error(), "k is 9") {
@@ -224,5 +228,191 @@ func TestSearch(t *testing.T) {
 	}
 	if again, err := os.ReadFile("again.json"); err != nil || string(again) != string(text) {
 		t.Errorf("a search that was cut off ends otherwise: %v\n%s", err, again)
+	}
+}
+
+// strangers are tools that wear out as the tools of recording do, with other noise. The last one
+// is unlike anything that was trained on once it is worn.
+func strangers(seed uint64) string {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var b strings.Builder
+	b.WriteString("tool,rms,power,vb_max_um\n")
+	for tool := range 3 {
+		for s := range 34 {
+			um := 13 * float64(s)
+			rms, power := 1+um/200, 5+um/100
+			if tool == 2 && um > 290 {
+				rms, power = 0.7, 7
+			}
+			fmt.Fprintf(&b, "X%d,%.3f,%.3f,%v\n", 10-tool, rms*(1+0.03*rng.NormFloat64()), power+0.1*rng.NormFloat64(), um)
+		}
+	}
+	return b.String()
+}
+
+// The evaluation of tools that the model has not seen: the verdict first, tools as people
+// count, two lines where windows are unknown, and no hours that no one knows.
+func TestEvaluationText(t *testing.T) {
+	bench(t, "train.yaml", strings.Replace(unscored, "network:", "unknown: {error_rate: 0.2, novelty: 0.02}\nnetwork:", 1), "new.csv", strangers(7))
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := trainer(t, "evaluate --quiet --model m.flank --table new.csv -o e.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ = strings.Cut(out, "\nmodel ") // the verdict has its own tests
+	_, out, _ = strings.Cut(out, "\n")       // and the id is another one after each change of the trainer
+	golden.Check(t, "evaluation.txt", out)
+	text, err := os.ReadFile("e.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e card.Evaluation
+	if err := json.Unmarshal(text, &e); err != nil {
+		t.Fatal(err)
+	}
+	all, known := e.CountingUnknown, e.WindowScores
+	unknown := 0
+	for _, n := range all.Pooled.Unknown {
+		unknown += n
+	}
+	if unknown == 0 || all.Pooled.Rows != known.Pooled.Rows+unknown || !(all.Pooled.GMean < known.Pooled.GMean) || !(all.Pooled.Accuracy < known.Pooled.Accuracy) ||
+		all.Pooled.Brier == known.Pooled.Brier || all.AveragePrecision == known.AveragePrecision || e.WearScore == nil {
+		t.Errorf("%d unknown\n%s", unknown, text)
+	}
+	for name, with := range all.Groups {
+		if without := known.Groups[name]; with.Recall > without.Recall || with.Specificity > without.Specificity || with.Rows < without.Rows {
+			t.Errorf("%s: %+v, without unknown %+v", name, with, without)
+		}
+	}
+}
+
+// The error of the wear is measured on these recordings, and not by the trainer.
+func TestEvaluateScoresWearOnTheData(t *testing.T) {
+	twice := regexp.MustCompile(`(?m),([0-9.]+)$`).ReplaceAllStringFunc(strangers(7), func(s string) string {
+		um, err := strconv.ParseFloat(s[1:], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf(",%v", um+100)
+	})
+	bare := strings.ReplaceAll(regexp.MustCompile(`(?m),[0-9.]+$`).ReplaceAllString(strangers(7), ""), ",vb_max_um", "")
+	bare = strings.Replace(strings.ReplaceAll(bare, "\nX", "\n1,X"), "tool", "class,tool", 1)
+	bench(t, "train.yaml", unscored, "new.csv", strangers(7), "more.csv", twice, "bare.csv", strings.Replace(bare, "\n1,X", "\n0,X", 20))
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+		t.Fatal(err)
+	}
+	off := func(file string) float64 {
+		out, _, err := trainer(t, "evaluate --quiet --json --model m.flank --table "+file)
+		var e card.Evaluation
+		if err != nil || json.Unmarshal([]byte(out), &e) != nil || e.WearScore == nil {
+			t.Fatalf("%s: %v\n%s", file, err, out)
+		}
+		return e.WearScore.MAEUM
+	}
+	if right, wrong := off("new.csv"), off("more.csv"); !(right < 40) || !(wrong > right+60) {
+		t.Errorf("off by %.1f µm, and by %.1f µm where 100 µm more were measured", right, wrong)
+	}
+	out, _, err := trainer(t, "evaluate --quiet --model m.flank --table bare.csv")
+	if err != nil || !strings.Contains(out, "wear     is estimated, but not scored: no wear was measured in these data\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Recordings need no configuration, because the model knows how to read them, and a layout
+// file only if their columns have other names.
+func TestEvaluateWithoutConfig(t *testing.T) {
+	renamed := strings.Replace(recording(), "tool,rms,power,vb", "id,level,power,wear", 1)
+	const layout = "name: other\nrecording: {tool: id, vb_max_um: wear}\nchannels:\n  - {name: rms, from: level, kind: feature, rate: 1}\n"
+	bench(t, "train.yaml", unscored, "renamed.csv", renamed, "other.yaml", layout,
+		"fits.yaml", layout+"  - {name: power, kind: feature, rate: 1}\n")
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+		t.Fatal(err)
+	}
+	figures := func(args string) string {
+		out, _, err := trainer(t, "evaluate --quiet --json --model m.flank "+args)
+		var e struct{ Pooled, Windows, Alarms json.RawMessage }
+		if err != nil || json.Unmarshal([]byte(out), &e) != nil {
+			t.Fatalf("%s: %v\n%s", args, err, out)
+		}
+		return string(e.Pooled) + string(e.Windows) + string(e.Alarms)
+	}
+	want := figures("--config train.yaml --data tools.csv")
+	if got := figures("--data tools.csv"); got != want {
+		t.Errorf("without a configuration\n%s\nwith it\n%s", got, want)
+	}
+	if got := figures("--layout fits.yaml --data renamed.csv"); got != want {
+		t.Errorf("with other names of columns\n%s\nwant\n%s", got, want)
+	}
+	for args, want := range map[string]string{
+		"--data renamed.csv":                     `renamed.csv: no column "rms", which the layout names as a channel: the header has "id", "level", and 2 more, the layout "rms", "power": correct one of them, or give the file that belongs to this layout; it is read as the recordings that the model was trained on: if its columns or format are different, say so in a layout file and name it with --layout`,
+		"--layout other.yaml --data renamed.csv": "other.yaml: model does not fit",
+		"--data tools.csv --window-length=-2s":   "--window-length -2s: must be positive",
+		"--layout no.yaml --data tools.csv":      "no.yaml",
+		"--quiet --data tools.csv --table t.csv": "not from both at once",
+	} {
+		if _, _, err := trainer(t, "evaluate --model m.flank "+args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v lacks %q", args, err, want)
+		}
+	}
+}
+
+// Recordings whose labels are in a wear file need no column of labels, although those that
+// the model was trained on had one.
+func TestEvaluateWithWearFile(t *testing.T) {
+	n := -1
+	timed := "time," + regexp.MustCompile(`(?m)^T`).ReplaceAllStringFunc(recording(), func(string) string {
+		n++
+		return fmt.Sprintf("2026-11-02T06:%02d:%02dZ,T", n/60, n%60)
+	})
+	bench(t, "train.yaml", unscored, "layout.yaml", layoutYAML+"  time: time\n", "timed.csv", timed,
+		"unlabelled.csv", regexp.MustCompile(`(?m),[^,\n]*$`).ReplaceAllString(timed, ""),
+		"wear.csv", "time,tool,vb_max_um\n2026-11-02T06:00:00Z,T1,0\n2026-11-02T06:00:29Z,T1,406\n")
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data timed.csv --model m.flank"); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := trainer(t, "evaluate --quiet --model m.flank --data unlabelled.csv --wear wear.csv")
+	if err != nil || !strings.Contains(out, "120 windows cut, 26 used, 16 make the references of their tools, 78 without label") || !strings.Contains(out, "26 windows of 1 tools: 18 healthy, 8 faulty") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --data unlabelled.csv"); err == nil || !strings.Contains(err.Error(), "no column \"vb\"") {
+		t.Errorf("without the labels: %v", err)
+	}
+}
+
+// Hours are counted where the length of a row is known: by the flag, by a column, by the
+// configuration that the model was trained with, or by the one at hand.
+func TestHoursOfTables(t *testing.T) {
+	started := "start," + strings.TrimPrefix(strangers(7), "")
+	var n int
+	started = regexp.MustCompile(`(?m)^X`).ReplaceAllStringFunc(started, func(s string) string {
+		n++
+		return fmt.Sprintf("2026-11-02T06:%02d:%02dZ,X", n*3/60, n*3%60)
+	})
+	table := "label: {vb_max_um: 300}\nreference: {windows: 4, mode: kind}\nnetwork: {hidden: [4], pretrain: {epochs: 2}, fine_tune: {epochs: 5}}\ncosts: {folds: 2}\nevaluate: {by_tool: \"off\", random_split: false}\n"
+	bench(t, "t.csv", asTable("T"), "new.csv", strangers(7), "started.csv", started, "said.yaml", table+"window: {length: 2s}\n", "silent.yaml", table)
+	for _, of := range []string{"said", "silent"} {
+		if _, _, err := trainer(t, "fit --quiet --config "+of+".yaml --table t.csv --model "+of+".flank"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for args, want := range map[string][]string{
+		"--model said.flank --table new.csv":                          {"time     rows of 2s, as the model was trained on\n", " h of healthy cutting"},
+		"--model silent.flank --table new.csv":                        {"note: it is not known how long a window lasts, so that there are no hours and no false alarms an hour: nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window-length 2s, or a column `start` in the table", " windows\n"},
+		"--model silent.flank --table new.csv --window-length 4s":     {"time     rows of 4s, as the configuration or the flag says\n"},
+		"--model silent.flank --table new.csv --config said.yaml":     {"time     rows of 2s, as the configuration or the flag says\n"},
+		"--model silent.flank --table started.csv":                    {"time     rows of 3s, by the column start\n"},
+		"--model silent.flank --table started.csv --window-length 4s": {"time     rows of 4s, as the configuration or the flag says, one every 3s by the column start\n"},
+	} {
+		out, _, err := trainer(t, "evaluate --quiet "+args)
+		for _, w := range want {
+			if err != nil || !strings.Contains(out, w) {
+				t.Errorf("%s: %v, no %q in\n%s", args, err, w, out)
+			}
+		}
+		if unknown := strings.Contains(out, "it is not known how long"); unknown != (args == "--model silent.flank --table new.csv") {
+			t.Errorf("%s: length not known: %v", args, unknown)
+		}
 	}
 }

@@ -57,6 +57,9 @@ func (f *inspectCommand) Run(out cli.Output) error {
 		fmt.Fprintf(out.Stdout, "trained on  %s, %d windows, SHA-256 %.16s…\n", d.Name, d.Windows, d.SHA256)
 	}
 	fmt.Fprintf(out.Stdout, "seed        %d, by %s\n", m.Provenance.Seed, m.Provenance.Program)
+	if v := card.HeadlineOf(m).Verdict; v != nil {
+		fmt.Fprintf(out.Stdout, "verdict     %s\n", v.Short())
+	}
 	if scores, of := card.Scores(m); scores != "" {
 		fmt.Fprintf(out.Stdout, "scores      %s\n            of %s\n", scores, of)
 	}

@@ -97,3 +97,12 @@ func TestLargeTableErrors(t *testing.T) {
 		}
 	}
 }
+
+// A study holds its rows in memory, and says so of a table that is too large.
+func TestStudyOfLargeTable(t *testing.T) {
+	bench(t, "t.csv", asTable("T"))
+	scanned(t)
+	if _, _, err := trainer(t, "study --quiet --config train.yaml --table t.csv"); err == nil || !strings.Contains(err.Error(), "104 windows do not fit in memory: name a part of the tables") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -26,12 +26,14 @@ columns are channels. Labels are a column of the recording or a wear file. A tab
 hole and start, and all others are features; class is the number or name of one of the configuration's
 classes (healthy, faulty). Tools, never single windows, are held out for the score.
 
+  trainer init --data turning.csv --rate 1
   trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank
   trainer fit --config examples/milling/train.yaml --data 'runs/*.csv' --model milling.flank
   trainer fit --table features.parquet --model features.flank
   trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --from 2026-11-02T06:00:00Z --model drill.flank
+  trainer labels check --config train.yaml --data 'runs/*.csv' --wear wear.csv
   trainer inspect turning.flank
-  trainer evaluate --model turning.flank --config examples/turning/train.yaml --data new-tools.csv
+  trainer evaluate --model turning.flank --data new-tools.csv
   trainer costs --model turning.flank
   trainer export onnx turning.flank
   trainer study --data my.csv --label faulty --group tool
@@ -39,15 +41,17 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
 
 docs/reference/training.md lists the keys of the configuration: labels, network, early stopping, costs.
 
-Next to the model, fit writes a model card for people, .report.md with its plots in .report, and a
-report for programs, .report.json.`
+Next to the model, fit writes a model card for people, .report.html, which opens in any browser, and a
+report for programs, .report.json. Both begin with the verdict whether to switch the model on.`
 
 type flags struct {
+	Init     initCommand     `cmd:"" help:"Look into a recording, and write a layout and a training configuration for it."`
 	Fit      fitCommand      `cmd:"" help:"Train a model and score it on tools it has not seen."`
 	Evaluate evaluateCommand `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
+	Labels   labelsCommand   `cmd:"" help:"Look at labels before training."`
 	Costs    costsCommand    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
 	Search   searchCommand   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
-	Study    studyCommand    `cmd:"" help:"Compare ECS-DBN with other methods, on your data or on KEEL's sets."`
+	Study    studyCommand    `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one; or compare methods on KEEL's sets."`
 	Inspect  inspectCommand  `cmd:"" help:"Print what is in a model file, and check it."`
 	Export   exportCommand   `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
 	Demo     demoCommand     `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one."`
@@ -63,9 +67,20 @@ func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, erro
 	return f.Load("--config", f.Config, m, log)
 }
 
+// examFlags name the data that a model is examined on.
+type examFlags struct {
+	Config string `placeholder:"FILE" help:"Training configuration. It is not needed: the model knows its layout, windows, features and the rule of its labels. If it is given, its layout says where channels are in the recordings, and its wear file has the labels."`
+	dataset.Flags
+	dataset.ModelFlags
+}
+
+func (f examFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, error) {
+	return f.LoadFor(m, "--config", f.Config, f.ModelFlags, log)
+}
+
 type fitCommand struct {
 	dataFlags
-	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written next to it as .report.md, the report for programs as .report.json."`
+	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written next to it as .report.html, the report for programs as .report.json."`
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
 	checkpointFlags
@@ -108,9 +123,9 @@ func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	job.Config, job.Layout, job.Inputs, job.Wear = d.Config, d.Layout, d.Inputs, d.Wear
+	job.Config, job.Layout, job.Columns, job.Inputs, job.Wear = d.Config, d.Layout, d.Columns, d.Inputs, d.Wear
 	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
-	for _, path := range []string{f.Model, base + ".report.md", base + ".report.json", filepath.Join(base+".report", "*.svg")} {
+	for _, path := range []string{f.Model, base + ".report.html", base + ".report.json"} {
 		if err := train.RemoveUnfinished(path); err != nil {
 			return err
 		}
@@ -152,6 +167,6 @@ func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
 		job.Log.Warn().Int("networks", unused).Msg("an earlier run was cut off that had other data or settings: networks that it left were of no use and are removed")
 	}
 	fmt.Fprintln(out.Stdout, report.Summary())
-	fmt.Fprintf(out.Stdout, "model   %s (%s)\ncard    %s.report.md\nreport  %s.report.json\n", f.Model, m.ID(), base, base)
+	fmt.Fprintf(out.Stdout, "model   %s (%s)\ncard    %s.report.html\nreport  %s.report.json\n", f.Model, m.ID(), base, base)
 	return nil
 }

@@ -85,14 +85,14 @@ func TestFitChoosesTheReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	card, err := os.ReadFile("m.report.md")
+	card, err := os.ReadFile("m.report.html")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if m.Reference.Mode != model.ReferenceOff || m.Drift != nil {
 		t.Errorf("reference %+v, drift %v", m.Reference, m.Drift)
 	}
-	for _, want := range []string{"\nFeatures are as they are, not relative to a reference.\n", "\n| log | ", "\n| ratio | ", "\n| difference | ", "\n| **off**, kept | "} {
+	for _, want := range []string{">Features are as they are, not relative to a reference.<", ">log<", ">ratio<", ">difference<", ">off, kept<"} {
 		if !strings.Contains(string(card), want) {
 			t.Errorf("the card does not say %q:\n%s", want, card)
 		}
@@ -109,10 +109,14 @@ func TestFitAndInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.HasPrefix(out, "Switch on in shadow: ") {
+		t.Errorf("fit does not begin with its verdict:\n%s", out)
+	}
 	for _, want := range []string{
+		" worn tools got an alarm, with ", " in a shift of 8 h\n      do: run in shadow for 24 more hours of healthy cutting without a false alarm",
 		"120 windows cut, 104 used, 16 make the references", "G-mean  recall", "tools held out", "random (leaky)",
 		"\ntools held out, with 95 % intervals: G-mean ", " over 4 tools\n", " features follow the life of every tool: ",
-		"model   out.flank (" + m.ID() + ")\n", "card    out.report.md\nreport  out.report.json\n",
+		"model   out.flank (" + m.ID() + ")\n", "card    out.report.html\nreport  out.report.json\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("fit prints no %q:\n%s", want, out)
@@ -134,7 +138,7 @@ func TestFitAndInspect(t *testing.T) {
 	if err := json.Unmarshal(text, &report); err != nil || report.Model != m.ID() || len(report.Groups) != 4 {
 		t.Errorf("report %+v, %v", report, err)
 	}
-	if _, err := os.Stat("out.report.md"); err != nil {
+	if _, err := os.Stat("out.report.html"); err != nil {
 		t.Error(err)
 	}
 
@@ -145,7 +149,7 @@ func TestFitAndInspect(t *testing.T) {
 	for _, want := range []string{
 		m.ID() + ": 2 channels, windows of 1s", "layout      bench, fingerprint " + m.Layout.Fingerprint(),
 		"label       faulty if maximum flank wear ≥ 300 µm", "trained on  tools, 120 windows, SHA-256 ",
-		"scores      G-mean ", "            of 104 windows, 32 faulty; split: leave-one-out by tool, 4 folds\n", " over 4 tools, precision ", "checks      checksum and 12 golden vectors hold\n",
+		"\nverdict     Switch on in shadow: ", "scores      G-mean ", "            of 104 windows, 32 faulty; split: leave-one-out by tool, 4 folds\n", " over 4 tools, precision ", "checks      checksum and 12 golden vectors hold\n",
 		"\nunknown     healthy ", "\nwear        of tools held out: off by ", "\ndrift       against the references of 4 tools\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -315,7 +319,7 @@ func TestHelpTeaches(t *testing.T) {
 	for args, want := range map[string][]string{
 		"--help": {
 			"trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank", "trainer inspect turning.flank",
-			"Tools, never single", ".report.md", "fit ", "inspect ",
+			"Tools, never single", ".report.html", "fit ", "inspect ",
 		},
 		"fit --help":     {"--config=FILE", "--data=FILE", "'runs/*.csv'", "--wear=FILE", "Never changes a result"},
 		"inspect --help": {"Model file."},

@@ -58,6 +58,58 @@ func TestStudyOfTable(t *testing.T) {
 	}
 }
 
+// The first sentence says what to deploy: for a table that a line tells apart, logistic regression.
+func TestStudyRecommends(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("my.csv", []byte(strings.ReplaceAll(strings.ReplaceAll(worn(), "yes", "350"), "no", "120")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	stdout, _, err := trainer(t, "study --data my.csv --label worn --vb-max-um 300 --group tool --ignore mat* --methods logistic,random-forest,welm-w1 --trials 1 --quiet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(stdout, "Deploy logistic regression: its G-mean of 1.000 is ahead of a random forest by 0.000 (0.000 to 0.000) over 5 tools, and it is simpler.\nmy.csv: 100 rows of 2 columns, 25 of them of the rare class, worn from 300 on.") {
+		t.Errorf("%s", stdout)
+	}
+}
+
+// Recordings and tables that fit takes are studied with fit's flags, and with few methods.
+func TestStudyOfRecordings(t *testing.T) {
+	bench(t, "t.csv", asTable("T"))
+	for args, want := range map[string][]string{
+		"--config train.yaml --data tools.csv --out a": {"Deploy ", " over 4 tools",
+			"104 windows of 4 tools: 72 healthy, 32 faulty", "2 features, relative to the tool's reference by mode kind. Each of 4 parts is held out in turn, tool by tool.",
+			"ecs-dbn", "dbn", "logistic", "random-forest", "extra-trees"},
+		"--config train.yaml --data tools.csv --vb-max-um 200 --ignore po* --methods logistic,extra-trees --out b": {"Deploy ", "faulty if maximum flank wear ≥ 200 µm; 1 features"},
+		"--config train.yaml --table t.csv --methods logistic,extra-trees --out c":                                 {"Deploy ", "104 windows of 4 tools"},
+	} {
+		stdout, stderr, err := trainer(t, "study --trials 1 --quiet "+args)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", args, err, stderr)
+		}
+		if !strings.HasPrefix(stdout, want[0]) {
+			t.Errorf("%s: begins with %.60q", args, stdout)
+		}
+		for _, w := range want {
+			if !strings.Contains(stdout, w) {
+				t.Errorf("%s: no %q in\n%s", args, w, stdout)
+			}
+		}
+		if strings.Contains(stdout, "welm") {
+			t.Errorf("%s: methods of the long study", args)
+		}
+	}
+	for args, want := range map[string]string{
+		"--config train.yaml --data tools.csv --vb-max-um 900": "all 104 windows with a label are healthy (faulty if maximum flank wear ≥ 900 µm; they have",
+		"--config train.yaml --data tools.csv --ignore x*":     "x*",
+		"--data tools.csv": "if the file is a recording, its layout is missing: name train.yaml with --config",
+	} {
+		if _, _, err := trainer(t, "study --quiet "+args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", args, err, want)
+		}
+	}
+}
+
 // A study of a table answers whether ECS-DBN is right for it.
 func TestStudyAnswers(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -87,19 +139,32 @@ func TestStudyErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"":                                       "name KEEL's folder with --keel, or a table with --data, or say --drill",
-		"--keel . --data my.csv":                 "name KEEL's folder",
-		"--data my.csv":                          "--label is missing",
-		"--keel . --label worn":                  "go with --data",
-		"--data my.csv --label worn --sets a":    "--sets goes with --keel",
-		"--data my.csv --label worn --trials=-1": "must be positive",
-		"--data my.csv --label w":                "there are rms, power, material, tool, worn",
-		"--data no.csv --label w":                "no.csv",
-		"--keel . --full":                        "--full goes with --drill",
-		"--drill --sets a":                       "--sets goes with --keel",
-		"--drill --rows 5":                       "--rows must be 1000 or more",
-		"--keel .":                               "holds no folder NAME with a file NAME-5-1tst.dat",
-		"--data my.csv --label worn --methods x": `"x" is not a method`,
+		"":                                               "name your data with --data or --table, KEEL's folder with --keel, or say --drill",
+		"--keel . --data my.csv":                         "name your data with --data or --table, KEEL's folder",
+		"--data my.csv":                                  "--label is missing",
+		"--keel . --label worn":                          "go with --data",
+		"--data my.csv --label worn --sets a":            "--sets goes with --keel",
+		"--data my.csv --label worn --trials=-1":         "must be positive",
+		"--data my.csv --label w":                        "there are rms, power, material, tool, worn",
+		"--data no.csv --label w":                        "no.csv",
+		"--keel . --full":                                "--full goes with --drill",
+		"--drill --sets a":                               "--sets goes with --keel",
+		"--drill --rows 5":                               "--rows must be 1000 or more",
+		"--keel .":                                       "holds no folder NAME with a file NAME-5-1tst.dat",
+		"--data my.csv --label worn --methods x":         `"x" is not a method`,
+		"--data my.csv --label rms":                      "if it is wear, give the limit from which on a tool is worn with --vb-max-um",
+		"--data my.csv --vb-max-um 3":                    "--label is missing: the column of --data that holds the wear",
+		"--data my.csv --label rms --vb-max-um 300":      "rms is 2.18 at most, below the limit of 300 µm: is the column in mm?",
+		"--data my.csv --label material --vb-max-um 300": `my.csv:2: material "steel0" is not a wear in µm`,
+		"--data my.csv --label worn --vb-max-um=-1":      "--vb-max-um -1: must be positive",
+		"--data my.csv --label worn --ignore x*":         `no column "x*" for --ignore: there are rms, power, material, tool, worn`,
+		"--data my.csv --label worn --wear w.csv":        "--wear goes with --config",
+		"--data my.csv your.csv --label worn":            "of one .csv",
+		"--data my.parquet --label worn":                 "name a table of features with --table",
+		"--config train.yaml --data my.csv --label worn": "--label and --group are for a .csv without --config",
+		"--table my.csv --group tool":                    "--label and --group are for a .csv without --config",
+		"--config train.yaml --data my.csv --keel .":     "name your data",
+		"--drill --vb-max-um 3":                          "go with --data",
 	} {
 		err := run(t.Context(), append([]string{"study"}, strings.Fields(args)...), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -13,6 +13,7 @@ import (
 
 // Headline is what a model keeps of its report, in Model.Scores.
 type Headline struct {
+	Verdict   *Verdict       `json:"verdict,omitempty"`
 	Split     string         `json:"split"`
 	Pooled    *score.Summary `json:"pooled,omitempty"` // of tools held out
 	Interval  *ToolInterval  `json:"pooled_interval,omitempty"`
@@ -28,7 +29,7 @@ type Headline struct {
 
 // Headline returns what a model keeps of the report.
 func (r *Report) Headline() Headline {
-	h := Headline{Split: r.Split, Pooled: r.Pooled, Interval: r.Interval, Costs: &r.Fit.Costs, Landscape: r.Landscape, Unknown: r.Unknown, Trend: r.Trend}
+	h := Headline{Verdict: r.Verdict, Split: r.Split, Pooled: r.Pooled, Interval: r.Interval, Costs: &r.Fit.Costs, Landscape: r.Landscape, Unknown: r.Unknown, Trend: r.Trend}
 	if r.Pooled == nil {
 		h.Split, h.OutOfFold = "none: these are the out-of-fold rows that the costs were chosen on, which flatters", &r.Fit.Held
 		if r.ByWear {

@@ -2,11 +2,8 @@ package card
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
-	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -20,6 +17,8 @@ type HeldOut struct {
 	Score  []float64 // with costs; from 0.5 on the row is called faulty
 	Group  []string
 
+	Unknown []bool // the verdict is unknown; nil: none is, or that was not measured
+
 	// Of more than two classes only.
 	Posterior []float64 // of all classes, row by row
 	Decision  []int
@@ -27,8 +26,8 @@ type HeldOut struct {
 
 // drawing is a plot of the model card.
 type drawing struct {
-	file, alt string
-	svg       []byte
+	name string
+	svg  []byte
 }
 
 const (
@@ -46,12 +45,12 @@ func (r *Report) drawings() []drawing {
 		ds = append(ds, h.ofClasses(r.Classes)...)
 	} else if len(h.Class) > 0 && slices.Contains(positive, true) && slices.Contains(positive, false) {
 		ds = append(ds,
-			drawing{"roc.svg", "ROC curve", h.roc(positive).SVG()},
-			drawing{"precision-recall.svg", "Precision and recall", h.precisionRecall(positive).SVG()},
-			drawing{"calibration.svg", "Calibration", h.calibration(positive).SVG()})
+			drawing{"roc", h.roc(positive).SVG()},
+			drawing{"precision-recall", h.precisionRecall(positive).SVG()},
+			drawing{"calibration", h.calibration(positive).SVG()})
 	}
 	if r.Landscape != nil {
-		ds = append(ds, drawing{"costs.svg", "Cost landscape", r.Landscape.drawing(float64(r.Fit.Costs.Kept)).SVG()})
+		ds = append(ds, drawing{"costs", r.Landscape.drawing(float64(r.Fit.Costs.Kept)).SVG()})
 	}
 	if r.Fit.History != nil {
 		if loss := r.Fit.History.Loss; len(loss) > 1 {
@@ -66,7 +65,7 @@ func (r *Report) drawings() []drawing {
 				kept := r.Fit.History.Kept
 				p.Marks = []report.Mark{{X: float64(kept), Y: held[kept-1], Text: "kept", Color: report.Orange}}
 			}
-			ds = append(ds, drawing{"fine-tuning.svg", "Fine-tuning", p.SVG()})
+			ds = append(ds, drawing{"fine-tuning", p.SVG()})
 		}
 		if layers := r.Fit.History.Pretrain; len(layers) > 0 && len(layers[0].ReconstructionError) > 1 {
 			p := report.Plot{
@@ -77,17 +76,17 @@ func (r *Report) drawings() []drawing {
 			for i, l := range layers {
 				p.Series = append(p.Series, report.Series{Name: fmt.Sprintf("layer %d", i+1), X: epochs(len(l.ReconstructionError)), Y: l.ReconstructionError, Color: colors[i%len(colors)]})
 			}
-			ds = append(ds, drawing{"pre-training.svg", "Pre-training", p.SVG()})
+			ds = append(ds, drawing{"pre-training", p.SVG()})
 		}
 	}
 	if r.Pooled != nil {
-		ds = append(ds, drawing{"tools.svg", "Figures by tool", r.dots()}, drawing{"lives.svg", "Lives of the tools", h.lives()})
+		ds = append(ds, drawing{"tools", r.dots()}, drawing{"lives", h.lives(r.Alarms)})
 	}
 	if d, ok := r.followersDrawing(); ok {
 		ds = append(ds, d)
 	}
 	if r.Trend != nil && r.Trend.Score != nil {
-		ds = append(ds, drawing{"wear.svg", "Wear estimated and measured", r.Trend.drawing().SVG()})
+		ds = append(ds, drawing{"wear", r.Trend.drawing().SVG()})
 	}
 	return ds
 }
@@ -199,16 +198,17 @@ func (h HeldOut) precisionRecall(positive []bool) report.Plot {
 func (h HeldOut) calibration(positive []bool) report.Plot {
 	bins := score.Reliability(h.Faulty, positive, 10)
 	var x, y []float64
+	var counts []string
 	for _, b := range bins {
-		x, y = append(x, b.Predicted), append(y, b.Observed)
+		x, y, counts = append(x, b.Predicted), append(y, b.Observed), append(counts, fmt.Sprint(b.Rows))
 	}
 	return report.Plot{
 		Title:       fmt.Sprintf("Calibration, expected error %.3f", score.CalibrationError(bins)),
-		Description: "Share of windows that are faulty over the mean P(faulty) that the network gives them, in ten bins.",
-		X:           report.Axis{Label: "P(faulty) before costs, mean of a bin", High: 1}, Y: report.Axis{Label: "share that is faulty", High: 1},
+		Description: "Share of windows that are faulty over the mean P(faulty) that the network gives them, in ten bins. At each dot the number of its windows.",
+		X:           report.Axis{Label: "P(faulty) before costs, mean of a bin; at each dot its windows", High: 1}, Y: report.Axis{Label: "share that is faulty", High: 1},
 		Series: []report.Series{
 			{Name: "calibrated", X: []float64{0, 1}, Y: []float64{0, 1}, Color: report.Grey, Width: 1, Dashed: true},
-			{X: x, Y: y, Color: report.Blue, Dots: true},
+			{X: x, Y: y, Color: report.Blue, Dots: true, Notes: counts},
 		},
 	}
 }
@@ -237,7 +237,7 @@ func (l *Landscape) drawing(kept float64) report.Plot {
 
 func (r *Report) dots() []byte {
 	var rows []report.DotRow
-	for _, t := range r.Tools {
+	for _, t := range slices.SortedFunc(slices.Values(r.Tools), CompareNames) {
 		s := r.Groups[t]
 		if len(rows) < mostDots && several(r.Classes) {
 			row := report.DotRow{Tool: t, Values: []float64{float64(s.GMean)}, Note: fmt.Sprintf("%d windows", s.Rows)}
@@ -262,49 +262,34 @@ func (r *Report) dots() []byte {
 	return report.Dots("Each tool while it was held out", []string{"G-mean", "recall", "specificity"}, []string{report.Blue, report.Orange, report.Green}, rows)
 }
 
-func (h HeldOut) lives() []byte {
-	var lives []report.Life
-	at := make(map[string]int)
-	for i, g := range h.Group {
-		k, known := at[g]
-		if !known {
-			k = len(at)
-			at[g] = k
-			if k < mostLives {
-				lives = append(lives, report.Life{Tool: g})
-			}
+// lives draws the tools that come first as people count, with their first alarms if a is not nil.
+func (h HeldOut) lives(a *Alarms) []byte {
+	all := LivesOf(h.Group, h.Class, h.Score, nil, nil)
+	var drawn []report.Life
+	for _, l := range all[:min(len(all), mostLives)] {
+		life := report.Life{Tool: l.Tool, Score: l.Score, Faulty: l.Faulty}
+		if a != nil {
+			life.Alarm, life.Note = a.firstOf(l.Tool)
 		}
-		if k < mostLives {
-			lives[k].Score = append(lives[k].Score, h.Score[i])
-			lives[k].Faulty = append(lives[k].Faulty, h.Class[i] != classify.Healthy)
-		}
+		drawn = append(drawn, life)
 	}
-	return report.Lives("Score of each window, the tool held out", lives)
+	title := "Score of each window, the tool held out"
+	if len(all) > len(drawn) {
+		title += fmt.Sprintf(": the first %d of %d tools", len(drawn), len(all))
+	}
+	return report.Lives(title, drawn)
 }
 
-// saveDrawings writes the plots into a folder and removes the plots of an earlier
-// model there.
-func saveDrawings(folder string, ds []drawing) error {
-	if len(ds) > 0 {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return err
+// firstOf returns the window of a tool's first alarm, and the wear then in words.
+func (a *Alarms) firstOf(tool string) (window int, words string) {
+	for _, l := range a.Tools {
+		if l.Tool != tool || l.Alarm == 0 {
+			continue
 		}
-	}
-	old, err := filepath.Glob(filepath.Join(folder, "*.svg"))
-	if err != nil {
-		return err
-	}
-	for _, path := range old {
-		if !slices.ContainsFunc(ds, func(d drawing) bool { return d.file == filepath.Base(path) }) {
-			if err := os.Remove(path); err != nil {
-				return err
-			}
+		if l.WearUM == l.WearUM {
+			words = fmt.Sprintf("%.0f µm", float64(l.WearUM))
 		}
+		return l.Alarm, words
 	}
-	for _, d := range ds {
-		if err := atomicfile.Write(filepath.Join(folder, d.file), d.svg); err != nil {
-			return err
-		}
-	}
-	return nil
+	return 0, ""
 }

@@ -41,11 +41,12 @@ func (h HeldOut) ofClasses(names []string) []drawing {
 		pr.Series = append(pr.Series, report.Series{Name: fmt.Sprintf("%s %.3f", name, score.AveragePrecision(posterior, positive)), X: recall, Y: precision, Color: color})
 		bins := score.Reliability(posterior, positive, 10)
 		var predicted, observed []float64
+		var counts []string
 		for _, b := range bins {
-			predicted, observed = append(predicted, b.Predicted), append(observed, b.Observed)
+			predicted, observed, counts = append(predicted, b.Predicted), append(observed, b.Observed), append(counts, fmt.Sprint(b.Rows))
 		}
 		calibration.Series = append(calibration.Series, report.Series{
-			Name: fmt.Sprintf("%s %.3f", name, score.CalibrationError(bins)), X: predicted, Y: observed, Color: color, Dots: true,
+			Name: fmt.Sprintf("%s %.3f", name, score.CalibrationError(bins)), X: predicted, Y: observed, Color: color, Dots: true, Notes: counts,
 		})
 		// Where decisions with costs are on the curve, or near it.
 		taken := 0
@@ -58,7 +59,7 @@ func (h HeldOut) ofClasses(names []string) []drawing {
 		return nil
 	}
 	return []drawing{
-		{"roc.svg", "ROC curves", roc.SVG()}, {"precision-recall.svg", "Precision and recall", pr.SVG()}, {"calibration.svg", "Calibration", calibration.SVG()},
+		{"roc", roc.SVG()}, {"precision-recall", pr.SVG()}, {"calibration", calibration.SVG()},
 	}
 }
 
@@ -79,7 +80,7 @@ func classPlots() (roc, pr, calibration report.Plot) {
 	calibration = report.Plot{
 		Title:       "Calibration of each class, and its error",
 		Description: "Share of windows that are of a class over the mean posterior that the network gives it, in ten bins.",
-		X:           report.Axis{Label: "right: posterior before costs; up: share of the class", High: 1}, Y: report.Axis{High: 1},
+		X:           report.Axis{Label: "right: posterior before costs; up: share; at each dot its windows", High: 1}, Y: report.Axis{High: 1},
 		Series: []report.Series{chance},
 	}
 	return roc, pr, calibration

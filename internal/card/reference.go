@@ -175,48 +175,49 @@ func (r *Report) modesText() string {
 
 // views writes how the mode of the reference was chosen, if it was left to the trainer, and
 // what each mode gives on tools held out.
-func (r *Report) views(b *strings.Builder) {
+func (r *Report) views(p *page) {
 	tried := len(r.Fit.Views) > 0
-	switch {
-	case tried && len(r.Modes) > 0:
-		b.WriteString("\nThe mode was left to the trainer (`auto`). The first mode is kept unless another's loss, on the tools that the model learns from, is less by more than the standard error over tools.\n")
-	case !tried && r.ViewLimitMiB > 0:
-		fmt.Fprintf(b, "\nThe mode was left to the trainer (`auto`), which kept to the first: it chooses another only on tables of at most %d MiB in memory, where four tools or more have windows of each class but healthy.\n", r.ViewLimitMiB)
+	if !tried && r.ViewLimitMiB > 0 {
+		p.text("The mode was left to the trainer (`auto`), which kept to the first: it chooses another only on tables of at most %d MiB in memory, where four tools or more have windows of each class but healthy.", r.ViewLimitMiB)
 	}
 	if len(r.Modes) > 0 {
-		r.modesMarkdown(b)
+		if tried {
+			p.text("The mode was left to the trainer (`auto`). The first mode is kept unless another's loss, on the tools that the model learns from, is less by more than the standard error over tools.")
+		}
+		r.modesTable(p)
 		return
 	}
 	if !tried {
 		return
 	}
-	b.WriteString("\nThe mode was left to the trainer (`auto`). Loss is the cross-entropy on tools held out, classes and tools counting alike; " +
-		"the first mode is kept unless another's loss is less by more than the standard error over tools.\n\n| mode | loss |\n|---|---:|\n")
+	p.text("The mode was left to the trainer (`auto`). Loss is the cross-entropy on tools held out, classes and tools counting alike; " +
+		"the first mode is kept unless another's loss is less by more than the standard error over tools.")
+	t := p.table("mode", "loss")
 	for _, v := range r.Fit.Views {
 		name := v.Name
 		if name == r.Fit.View {
-			name = "**" + name + "**, kept"
+			name += ", kept"
 		}
-		fmt.Fprintf(b, "| %s | %.3f |\n", name, v.Loss)
+		t.row(name, fmt.Sprintf("%.3f", v.Loss))
 	}
 }
 
-func (r *Report) modesMarkdown(b *strings.Builder) {
+func (r *Report) modesTable(p *page) {
 	kept := r.keptMode()
-	b.WriteString("\nWhat the classifier gives in each mode on tools held out, all on the same windows. " +
-		"Loss is the cross-entropy; classes, and within them tools, count alike, and less is better. Brackets are 95 % intervals over tools.\n\n" +
-		"| mode | G-mean | loss |\n|---|---:|---:|\n")
+	p.text("What the classifier gives in each mode on tools held out, all on the same windows. " +
+		"Loss is the cross-entropy; classes, and within them tools, count alike, and less is better. Brackets are 95 %% intervals over tools.")
+	t := p.table("mode", "G-mean", "loss")
 	for _, m := range r.Modes {
 		name := m.name(kept.Encoding)
 		if m.Kept {
-			name = "**" + name + "**, kept"
+			name += ", kept"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", name, Within(m.GMean, m.GMeanInterval), Within(m.Loss, m.LossInterval))
+		t.row(name, Within(m.GMean, m.GMeanInterval), Within(m.Loss, m.LossInterval))
 	}
 	if advice, _ := r.ModeAdvice(); advice != "" {
-		fmt.Fprintf(b, "\n%s.\n", capital(advice))
+		p.text("%s.", capital(advice))
 	} else {
-		b.WriteString("\nNo mode is better than the one kept.\n")
+		p.text("No mode is better than the one kept.")
 	}
 }
 

@@ -1,20 +1,26 @@
 // Package card presents what is known of a trained model: the report of its training, the
 // model card with its plots, the evaluation on other data, and the choice of its costs, as
-// Markdown, as text for a terminal and as JSON.
+// HTML, as text for a terminal and as JSON; and the verdict whether to switch the model on.
 //
 // Package train fills the values in. The JSON of a [Report] and of an [Evaluation] is part of
 // the contract with other programs.
 package card
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -28,6 +34,7 @@ import (
 // features that count, by name and column.
 type Report struct {
 	Model          string                   `json:"model"`
+	Verdict        *Verdict                 `json:"verdict,omitempty"`
 	Label          string                   `json:"label"`             // rule, in words
 	Classes        []string                 `json:"classes,omitempty"` // their names, if there are more than two
 	Split          string                   `json:"split,omitempty"`   // how tools were held out
@@ -38,6 +45,9 @@ type Report struct {
 	FaultyInterval *ToolInterval            `json:"faulty_interval,omitempty"`
 	Random         *score.Summary           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
 	Leak           string                   `json:"random_split_note,omitempty"`
+	Baselines      []Baseline               `json:"baselines,omitempty"`      // simpler methods on the same tools held out
+	NotCompared    string                   `json:"baselines_note,omitempty"` // why there are none
+	Alarms         *Alarms                  `json:"alarms,omitempty"`         // of tools held out
 	Windows        Tally                    `json:"windows"`
 	Balance        string                   `json:"balance,omitempty"` // rows by class and tool, in words
 	Features       int                      `json:"features"`
@@ -92,9 +102,35 @@ func (r *Report) SetRandom(v *classify.Validation) {
 	r.Random, r.Leak = &v.Pooled, leakNote
 }
 
-// Summary returns a few lines for a terminal.
+// Decide sets the verdict, when all scores are set. The lives are the windows of Held, and
+// their alarm has the given settings.
+func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float64) {
+	undefined := score.Figure(math.NaN())
+	e := Evidence{Held: r.Pooled != nil, Alarms: Replay(lives, s, t, limitUM), GMean: undefined, Ours: undefined, Random: undefined}
+	if r.Alarms = nil; r.Pooled != nil {
+		r.Alarms = &e.Alarms
+		e.Ours = AgainstHealthy(r.Pooled.Confusion).GMean
+		if e.GMean = e.Ours; r.Unknown != nil && r.Unknown.Judged != nil {
+			e.GMean = r.Unknown.countedWrong().GMean
+		}
+	}
+	if r.Random != nil {
+		e.Random = AgainstHealthy(r.Random.Confusion).GMean
+	}
+	for _, b := range r.Baselines {
+		e.Baselines = append(e.Baselines, BaselineFigure{b.Method, b.Pooled.GMean})
+	}
+	e.NotCompared = r.NotCompared
+	v := VerdictOf(e)
+	r.Verdict = &v
+}
+
+// Summary returns the verdict and a few more lines for a terminal.
 func (r *Report) Summary() string {
 	var b strings.Builder
+	if r.Verdict != nil {
+		b.WriteString(r.Verdict.Text() + "\n")
+	}
 	b.WriteString(r.Windows.Words())
 	if n := r.Windows.Missing; n > 0 {
 		fmt.Fprintf(&b, "; %d feature values missing, imputed", n)
@@ -140,7 +176,7 @@ func (r *Report) notes() string {
 
 // summaryOfClasses is the scores of a Summary, of more than two classes.
 func (r *Report) summaryOfClasses() string {
-	t := newScoreTable(r.Classes)
+	t := newScoreTable(r.Classes, false)
 	if r.Pooled != nil {
 		t.line("tools held out", r.Pooled)
 	}
@@ -167,24 +203,47 @@ func (r *Report) summaryOfClasses() string {
 
 func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Warnings) }
 
-// Save writes base.json, base.md and the folder base with the plots of the
-// latter.
+// Save writes base.html, the model card for people, and base.json, the report for programs. It
+// removes the card that v0.1.0 wrote under the same name, as Markdown with
+// a folder of plots, which would be another model's.
 func (r *Report) Save(base string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	page, err := r.HTML()
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	if err := atomicfile.Write(base+".json", append(text, '\n')); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	ds := r.drawings()
-	if err := saveDrawings(base, ds); err != nil {
+	if err := atomicfile.Write(base+".html", page); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := atomicfile.Write(base+".md", []byte(r.card(filepath.Base(base), ds))); err != nil {
+	if err := removeMarkdown(base); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
+}
+
+// removeMarkdown removes base.md and the plots in the folder base, if v0.1.0
+// wrote them. Other files stay, and so does a folder that has some.
+func removeMarkdown(base string) error {
+	text, err := os.ReadFile(base + ".md")
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.HasPrefix(text, []byte("# Model card: ")) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"roc", "precision-recall", "calibration", "costs", "fine-tuning", "pre-training", "tools", "lives", "stability", "wear"} {
+		if err := os.Remove(filepath.Join(base, name+".svg")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	_ = os.Remove(base) // unless something is in it
+	return os.Remove(base + ".md")
 }
 
 const transductiveSplit = ", transductive: networks have learnt from windows without a label of the tools held out"

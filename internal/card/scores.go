@@ -31,28 +31,43 @@ func recalls(names []string, s *score.Summary) string {
 
 // scoreTable lays scores of several classes out for a terminal.
 type scoreTable struct {
-	names []string
-	b     strings.Builder
+	names   []string
+	unknown bool // there is a column of windows without a decision
+	b       strings.Builder
 }
 
-func newScoreTable(names []string) *scoreTable {
-	t := &scoreTable{names: names}
-	fmt.Fprintf(&t.b, "\n%-16s %7s", "", "G-mean")
+func newScoreTable(names []string, unknown bool) *scoreTable {
+	t := &scoreTable{names: names, unknown: unknown}
+	fmt.Fprintf(&t.b, "\n%-*s %7s", t.first(), "", "G-mean")
 	for _, name := range names {
 		fmt.Fprintf(&t.b, " %*s", t.width(name), name)
 	}
 	fmt.Fprintf(&t.b, " %9s %7s %8s", "accuracy", "MCC", "windows")
+	if unknown {
+		fmt.Fprintf(&t.b, " %8s", "unknown")
+	}
 	return t
+}
+
+// first returns the width of the first column.
+func (t *scoreTable) first() int {
+	if t.unknown {
+		return len(withoutUnknown)
+	}
+	return 16
 }
 
 func (t *scoreTable) width(name string) int { return max(len([]rune(name)), 7) }
 
 func (t *scoreTable) line(name string, s *score.Summary) {
-	fmt.Fprintf(&t.b, "\n%-16s %7s", name, Figure(s.GMean))
+	fmt.Fprintf(&t.b, "\n%-*s %7s", t.first(), name, Figure(s.GMean))
 	for k, class := range t.names {
 		fmt.Fprintf(&t.b, " %*s", t.width(class), Figure(s.Recalls[k]))
 	}
 	fmt.Fprintf(&t.b, " %9s %7s %8d", Figure(s.Accuracy), Figure(s.MCC), s.Rows)
+	if t.unknown {
+		fmt.Fprintf(&t.b, " %8d", sum(s.Unknown))
+	}
 }
 
 // String ends the table with words about it.
@@ -67,69 +82,25 @@ func healthyOrNot(s *score.Summary) string {
 		Figure(s.Recall), Figure(s.Specificity), Figure(s.Precision), Figure(s.F1), Figure(s.GMean))
 }
 
-// confusionText lays a confusion out for a terminal.
-func confusionText(names []string, m score.Confusion) string {
+// confusionText lays a confusion out for a terminal, with the windows of each class that
+// have no decision, if there are any.
+func confusionText(names []string, m score.Confusion, unknown []int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-16s", "decided")
 	for _, name := range names {
 		fmt.Fprintf(&b, " %*s", max(len([]rune(name)), 7), name)
+	}
+	if unknown != nil {
+		b.WriteString(" unknown")
 	}
 	for truth, name := range names {
 		fmt.Fprintf(&b, "\n%-16s", "  "+name)
 		for k := range names {
 			fmt.Fprintf(&b, " %*d", max(len([]rune(names[k])), 7), m[truth][k])
 		}
+		if unknown != nil {
+			fmt.Fprintf(&b, " %7d", unknown[truth])
+		}
 	}
 	return b.String() + "\n"
-}
-
-// confusionMarkdown lays a confusion out for the model card.
-func confusionMarkdown(names []string, m score.Confusion) string {
-	var b strings.Builder
-	b.WriteString("| true class | decided " + strings.Join(escaped(names), " | ") + " |\n|---|" + strings.Repeat("---:|", len(names)) + "\n")
-	for truth, name := range escaped(names) {
-		fmt.Fprintf(&b, "| %s |", name)
-		for _, n := range m[truth] {
-			fmt.Fprintf(&b, " %d |", n)
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
-// escaped returns names as cells of a Markdown table.
-func escaped(names []string) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = escape(name)
-	}
-	return out
-}
-
-// escape returns a name as a cell of a Markdown table.
-func escape(name string) string { return strings.ReplaceAll(name, "|", `\|`) }
-
-// scoreRows returns the head and what writes the rows of a Markdown table of
-// scores.
-func scoreRows(names []string) (head string, row func(name string, s *score.Summary) string) {
-	if !several(names) {
-		return "| windows | faulty | accuracy | recall | specificity | precision | F1 | G-mean |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
-			func(name string, s *score.Summary) string {
-				return fmt.Sprintf("| %s | %d | %d | %s | %s | %s | %s | %s | %s |\n", name, s.Rows, s.Positive,
-					Figure(s.Accuracy), Figure(s.Recall), Figure(s.Specificity), Figure(s.Precision), Figure(s.F1), Figure(s.GMean))
-			}
-	}
-	head = "| windows | G-mean | accuracy | MCC |"
-	rule := "|---|---:|---:|---:|---:|"
-	for _, name := range escaped(names) {
-		head += fmt.Sprintf(" recall of %s | AUC |", name)
-		rule += "---:|---:|"
-	}
-	return head + "\n" + rule + "\n", func(name string, s *score.Summary) string {
-		line := fmt.Sprintf("| %s | %d | %s | %s | %s |", name, s.Rows, Figure(s.GMean), Figure(s.Accuracy), Figure(s.MCC))
-		for k := range names {
-			line += fmt.Sprintf(" %s | %s |", Figure(s.Recalls[k]), Figure(s.AUCs[k]))
-		}
-		return line + "\n"
-	}
 }

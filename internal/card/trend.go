@@ -35,33 +35,36 @@ func (t *Trend) Words() string {
 		s.MAEUM, 100*trend.Coverage, 100*s.Coverage, 100*(1-float64(s.Known)/float64(s.Rows)), s.Rows)
 }
 
-// markdown writes the part of the model card.
-func (t *Trend) markdown(b *strings.Builder, folder string, ds []drawing) {
+// writeTo writes the part of the model card.
+func (t *Trend) writeTo(p *page) {
 	if t == nil {
 		return
 	}
-	fmt.Fprintf(b, "\n## Wear trend\n\nFlank wear is estimated next to the verdict, by %s, learnt from %d windows of %d tools. The running maximum of a median of %d windows is published.",
-		mix(t.Choice.Parts), t.Windows, t.OfTools, t.Choice.Median)
+	p.section("wear", "Wear trend")
+	end := ""
 	if t.LimitUM > 0 {
-		fmt.Fprintf(b, " The life of a tool ends at %g µm.", t.LimitUM)
+		end = fmt.Sprintf(" The life of a tool ends at %g µm.", t.LimitUM)
 	}
-	b.WriteString("\n\n" + t.chosen() + "\n")
+	p.text("Flank wear is estimated next to the verdict, by %s, learnt from %d windows of %d tools. The running maximum of a median of %d windows is published.%s",
+		mix(t.Choice.Parts), t.Windows, t.OfTools, t.Choice.Median, end)
+	p.text("%s", t.chosen())
 	s := t.Score
 	if s == nil {
-		b.WriteString("\nIt was not scored: no tool was held out of all of this.\n")
+		p.text("It was not scored: no tool was held out of all of this.")
 		return
 	}
-	fmt.Fprintf(b, "\nOf tools held out of all of this, over the %d of %d windows with an estimate: mean absolute error %.1f µm (%.1f µm had none been unknown once the tool had its reference), wear inside its %.0f %% interval %.1f %%, mean width of the interval %.0f µm.",
-		s.Known, s.Rows, s.MAEUM, s.AllMAEUM, 100*trend.Coverage, 100*s.Coverage, s.WidthUM)
+	life := ""
 	if s.LifeKnown > 0 {
-		fmt.Fprintf(b, " What is left of a life was given in %d of the %d windows before the limit was reached, off by %.1f on average, inside its interval %.1f %%.",
+		life = fmt.Sprintf(" What is left of a life was given in %d of the %d windows before the limit was reached, off by %.1f on average, inside its interval %.1f %%.",
 			s.LifeKnown, s.Life, s.LifeMAE, 100*s.LifeCoverage)
 	}
-	b.WriteString("\n")
-	gallery(b, folder, ds, "wear.svg")
-	b.WriteString("\n| tool | windows | with an estimate | worn to, µm | error, µm | interval holds |\n|---|---:|---:|---:|---:|---:|\n")
-	for _, k := range s.Tools {
-		fmt.Fprintf(b, "| %s | %d | %d | %.0f | %.1f | %.1f %% |\n", escape(k.Tool), k.Rows, k.Known, k.MostUM, k.MAEUM, 100*k.Coverage)
+	p.text("Of tools held out of all of this, over the %d of %d windows with an estimate: mean absolute error %.1f µm (%.1f µm had none been unknown once the tool had its reference), wear inside its %.0f %% interval %.1f %%, mean width of the interval %.0f µm.%s",
+		s.Known, s.Rows, s.MAEUM, s.AllMAEUM, 100*trend.Coverage, 100*s.Coverage, s.WidthUM, life)
+	p.figures("wear")
+	table := p.table("tool", "windows", "with an estimate", "worn to, µm", "error, µm", "interval holds")
+	for _, i := range sortedByName(len(s.Tools), func(i int) string { return s.Tools[i].Tool }) {
+		k := s.Tools[i]
+		table.row(k.Tool, fmt.Sprint(k.Rows), fmt.Sprint(k.Known), fmt.Sprintf("%.0f", k.MostUM), fmt.Sprintf("%.1f", k.MAEUM), fmt.Sprintf("%.1f %%", 100*k.Coverage))
 	}
 }
 

@@ -25,14 +25,19 @@ func TestTrendForPeople(t *testing.T) {
 		},
 	}
 	var b strings.Builder
-	w.markdown(&b, "m.report", []drawing{{file: "wear.svg", alt: "Wear"}})
-	b.WriteString("\n" + w.Words() + "\n")
+	write := func(w *Trend, ds ...drawing) {
+		p := &page{drawings: ds}
+		w.writeTo(p)
+		b.WriteString(wordsOf(p))
+	}
+	write(w, drawing{"wear", []byte("<svg><title>Wear</title></svg>")})
+	b.WriteString(w.Words() + "\n\n")
 	w.Score = nil
 	w.OfTools, w.Choice = 2, trend.Choice{Parts: []trend.Part{trend.Ridge, trend.Weighted, trend.Trees}, Penalty: 5, Weighted: 5, Median: 5, Fixed: true, Steady: 3}
-	w.markdown(&b, "m.report", nil)
+	write(w)
 	w.OfTools, w.Choice = 9, trend.Choice{Parts: []trend.Part{trend.Ridge}, Penalty: 30, Median: 3, Tried: []trend.Tried{{Parts: []trend.Part{trend.Ridge}, RMS: 2}}}
-	w.markdown(&b, "m.report", nil)
-	b.WriteString("\n" + w.Words() + "\n")
-	(*Trend)(nil).markdown(&b, "m.report", nil)
-	golden.Check(t, "trend.md", b.String())
+	write(w)
+	b.WriteString(w.Words() + "\n")
+	write(nil)
+	golden.Check(t, "trend.txt", b.String())
 }

@@ -207,14 +207,25 @@ func (d *UnknownReport) Words() string {
 	return fmt.Sprintf("unknown: %s of windows, %s%s", strings.Join(parts, ", "), d.rates(), d.bothWays())
 }
 
-// bothWays says how good decisions are without and with the windows that are unknown;
-// nothing if that was not measured.
+// bothWays says how good decisions are with unknown windows counted as wrong, without
+// them, and had none been unknown; nothing if that was not measured.
 func (d *UnknownReport) bothWays() string {
 	if d.Judged == nil || d.Decided == nil {
 		return ""
 	}
-	return fmt.Sprintf("; recall %s and specificity %s of the windows that are left, %s and %s had none been unknown",
+	wrong := d.countedWrong()
+	return fmt.Sprintf("; recall %s and specificity %s with unknown windows counted as wrong, %s and %s of the windows that are left, %s and %s had none been unknown",
+		Figure(wrong.Recall), Figure(wrong.Specificity),
 		Figure(d.Judged.Recall), Figure(d.Judged.Specificity), Figure(d.Decided.Recall), Figure(d.Decided.Specificity))
+}
+
+// countedWrong returns the scores of all windows, unknown ones counted as wrong.
+func (d *UnknownReport) countedWrong() score.Summary {
+	unknown := make([]int, len(d.Judged.Confusion))
+	for class := range unknown {
+		unknown[class] = d.Decided.Confusion.RowsOf(class) - d.Judged.Confusion.RowsOf(class)
+	}
+	return d.Judged.Confusion.CountingUnknown(unknown)
 }
 
 // byTool says what coverage is by tool; nothing if that was not measured.
@@ -246,10 +257,9 @@ func share(n, of int) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
 }
 
-// table returns the figures as a Markdown table.
-func (d *UnknownReport) table() string {
-	var b strings.Builder
-	b.WriteString("| windows | | coverage | mean of tools | 95 % interval | unknown | out of distribution | ambiguous | implausible | new, decided either way |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+// table writes the figures.
+func (d *UnknownReport) table(p *page) {
+	t := p.table("class", "windows", "coverage", "mean of tools", "95 % interval", "unknown", "out of distribution", "ambiguous", "implausible", "new, unknown or not")
 	for _, c := range d.Classes {
 		coverage, mean, interval := "–", "–", "–"
 		if d.ErrorRate > 0 {
@@ -258,59 +268,65 @@ func (d *UnknownReport) table() string {
 				interval = Figure(c.Interval[0]) + " to " + Figure(c.Interval[1])
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %d | %d | %d | %s |\n", escape(c.Class), c.Windows, coverage, mean, interval, share(c.Unknown(), c.Windows),
-			c.OutOfDistribution, c.Ambiguous, c.Implausible, share(c.New, c.Windows))
+		t.row(c.Class, fmt.Sprint(c.Windows), coverage, mean, interval, share(c.Unknown(), c.Windows),
+			fmt.Sprint(c.OutOfDistribution), fmt.Sprint(c.Ambiguous), fmt.Sprint(c.Implausible), share(c.New, c.Windows))
 	}
-	return b.String()
 }
 
-// promised writes what is certain of a new tool, and ends the paragraph.
-func (d *UnknownReport) promised(b *strings.Builder) {
-	if len(d.Promises) > 0 || d.New != nil {
-		b.WriteString(" All tools weigh the same in that, however many windows they have. The rates hold on average over many tools;" +
-			" with few tools less can be promised of a new one, which may be unlike all of them.")
-	}
-	b.WriteString("\n")
+// promised writes what is certain of a new tool.
+func (d *UnknownReport) promised(p *page) {
 	if len(d.Promises) > 0 {
-		b.WriteString("\nShare of a new tool's windows whose conformal set holds their class:\n\n" +
-			"| class | tools | asked for | promised | no sets can promise more than |\n|---|---:|---:|---:|---:|\n")
-		for _, p := range d.Promises {
-			fmt.Fprintf(b, "| %s | %d | %.3g | %s | %s |\n", escape(p.Class), p.Tools, 1-d.ErrorRate, Figure(p.Share), Figure(p.Most))
+		p.text("Share of a new tool's windows whose conformal set holds their class:")
+		t := p.table("class", "tools", "asked for", "promised", "no sets can promise more than")
+		for _, v := range d.Promises {
+			t.row(v.Class, fmt.Sprint(v.Tools), fmt.Sprintf("%.3g", 1-d.ErrorRate), Figure(v.Share), Figure(v.Most))
 		}
 	}
 	if d.New != nil {
-		fmt.Fprintf(b, "\nOf a new tool's windows at most %.3g should be out of distribution; with %d tools at most %s can be promised.\n", d.Novelty, d.New.Tools, Figure(d.New.Share))
+		p.text("Of a new tool's windows at most %.3g should be out of distribution; with %d tools at most %s can be promised.", d.Novelty, d.New.Tools, Figure(d.New.Share))
 	}
 	for _, why := range d.TooFew() {
-		fmt.Fprintf(b, "\nNote: %s.\n", why)
+		p.note(why)
 	}
 }
 
-// markdown writes the part of the model card.
-func (d *UnknownReport) markdown(b *strings.Builder) {
+// writeTo writes the part of the model card.
+func (d *UnknownReport) writeTo(p *page) {
 	if d == nil {
 		return
 	}
-	b.WriteString("\n## Unknown\n")
+	p.section("unknown", "Unknown")
 	for _, why := range d.Without {
-		fmt.Fprintf(b, "\nNote: %s.\n", why)
+		p.note(why)
 	}
 	if d.ErrorRate == 0 && d.Novelty == 0 {
-		b.WriteString("\nEvery window that is judged is healthy or faulty.\n")
+		p.text("Every window that is judged is healthy or faulty.")
 		return
 	}
-	fmt.Fprintf(b, "\nA window is neither healthy nor faulty where the decision is not certain %s.", d.rates())
-	d.promised(b)
+	average := ""
+	if len(d.Promises) > 0 || d.New != nil {
+		average = " All tools weigh the same in that, however many windows they have. The rates hold on average over many tools;" +
+			" with few tools less can be promised of a new one, which may be unlike all of them."
+	}
+	p.text("A window is neither healthy nor faulty where the decision is not certain %s.%s", d.rates(), average)
+	d.promised(p)
 	if len(d.Classes) == 0 {
-		b.WriteString("\nIt was not measured: too few tools could be held out.\n")
+		p.text("It was not measured: too few tools could be held out.")
 		return
 	}
-	fmt.Fprintf(b, "\nMeasured on %s:\n\n%s", d.Split, d.table())
-	fmt.Fprintf(b, "\nOf the windows that are left recall is %s and specificity %s; had none been unknown, %s and %s.\n",
-		Figure(d.Judged.Recall), Figure(d.Judged.Specificity), Figure(d.Decided.Recall), Figure(d.Decided.Specificity))
-	b.WriteString("\n| tool | healthy windows | of them unknown | new | faulty windows | of them unknown |\n|---|---:|---:|---:|---:|---:|\n")
-	for _, t := range d.Tools {
-		fmt.Fprintf(b, "| %s | %d | %s | %s | %d | %s |\n", escape(t.Tool), t.Healthy, share(t.UnknownHealthy, t.Healthy), share(t.NewHealthy, t.Healthy),
-			t.Faulty, share(t.UnknownFaulty, t.Faulty))
+	p.text("Measured on %s:", d.Split)
+	d.table(p)
+	wrong := d.countedWrong()
+	t := p.table("windows, healthy against all others", "recall", "specificity", "G-mean")
+	for _, line := range []struct {
+		of string
+		s  *score.Summary
+	}{{"all, unknown ones counted as wrong", &wrong}, {"without unknown ones, which flatters", d.Judged}, {"all, had none been unknown", d.Decided}} {
+		t.row(line.of, Figure(line.s.Recall), Figure(line.s.Specificity), Figure(line.s.GMean))
+	}
+	t = p.table("tool", "healthy windows", "of them unknown", "new", "faulty windows", "of them unknown")
+	for _, i := range sortedByName(len(d.Tools), func(i int) string { return d.Tools[i].Tool }) {
+		l := d.Tools[i]
+		t.row(l.Tool, fmt.Sprint(l.Healthy), share(l.UnknownHealthy, l.Healthy), share(l.NewHealthy, l.Healthy), fmt.Sprint(l.Faulty), share(l.UnknownFaulty, l.Faulty))
 	}
 }

@@ -46,52 +46,69 @@ func (r *Report) followers() string {
 	return fmt.Sprintf("%d of %d features %s the life of every tool: %s%s", len(w.Columns), r.Features, verb, Listed(names), more)
 }
 
-// followersMarkdown writes the part of the card that says which features count.
-func (r *Report) followersMarkdown(b *strings.Builder, folder string, ds []drawing) {
+// followersTo writes the part of the card that says which features count.
+func (r *Report) followersTo(p *page) {
 	w := r.Fit.Weights
 	if w == nil && len(r.Excluded) == 0 {
 		return
 	}
-	b.WriteString("\n## What follows wear in every tool\n")
-	if n := len(r.Excluded); n > 0 {
-		fmt.Fprintf(b, "\nExcluded by `exclude` in `train.yaml`, so that they do not count: %s.\n", Some(escaped(r.Excluded)))
+	p.section("features", "What follows wear in every tool")
+	if len(r.Excluded) > 0 {
+		p.text("Excluded by `exclude` in `train.yaml`, so that they do not count: %s.", Some(r.Excluded))
 	}
 	if w == nil {
 		return
 	}
 	if w.Off != "" {
-		fmt.Fprintf(b, "\nWeighing features by how steadily they follow the life of every tool is off, so that all count alike: %s.\n", w.Off)
+		p.text("Weighing features by how steadily they follow the life of every tool is off, so that all count alike: %s.", w.Off)
 		return
 	}
-	fmt.Fprintf(b, "\n%d of %d features count, the others do not. A feature counts if it rises, or falls, steadily over the life of a tool and does so the same way in every tool. "+
+	p.text("%d of %d features count, the others do not. A feature counts if it rises, or falls, steadily over the life of a tool and does so the same way in every tool. "+
 		"%d tools were looked at, with and without labels, of which %d were recorded until the end of their life. "+
 		"Weight is max(0, |mean| − spread)²: the mean and the spread, over tools, of the rank correlation ρ with the order of windows. "+
-		"The weights are inside the network's first layer, so that scoring and exports need not know of them.\n", len(w.Columns), r.Features, len(w.Tools), w.Ended)
-	b.WriteString("\nA feature that rises in every tool for another reason than wear, for example because the workpiece gets thinner, counts too. Only a person can know that: " +
-		"name such features under `exclude` in `train.yaml`, as in `exclude: [\"CV3.*\"]`, and train again.\n")
-	gallery(b, folder, ds, "stability.svg")
+		"The weights are inside the network's first layer, so that scoring and exports need not know of them.", len(w.Columns), r.Features, len(w.Tools), w.Ended)
+	p.text("A feature that rises in every tool for another reason than wear, for example because the workpiece gets thinner, counts too. Only a person can know that: " +
+		"name such features under `exclude` in `train.yaml`, as in `exclude: [\"CV3.*\"]`, and train again.")
+	p.figures("stability")
+	r.followersTable(p)
+}
+
+// followersTable lists the features that count, with their correlation in each tool if these
+// are few.
+func (r *Report) followersTable(p *page) {
 	const mostColumns = 12
-	b.WriteString("\n| feature | weight | mean ρ | spread |")
-	byTool := len(w.Tools) <= mostColumns
-	if byTool {
-		for _, t := range escaped(w.Tools) {
-			fmt.Fprintf(b, " ρ of %s |", t)
+	w := r.Fit.Weights
+	t := p.table("feature", "weight", "mean ρ", "spread")
+	var order []int // of the tools, if each has a column
+	if len(w.Tools) <= mostColumns {
+		order = sortedByName(len(w.Tools), func(i int) string { return w.Tools[i] })
+		for _, i := range order {
+			t.Head = append(t.Head, "ρ of "+w.Tools[i])
 		}
-		fmt.Fprintf(b, "\n|---|%s\n", strings.Repeat("---:|", 3+len(w.Tools)))
 	} else {
-		b.WriteString(" least ρ of a tool | greatest |\n|---|---:|---:|---:|---:|---:|\n")
+		t.Head = append(t.Head, "least ρ of a tool", "greatest")
 	}
 	for _, c := range w.Columns {
-		fmt.Fprintf(b, "| %s | %.3f | %.2f | %.2f |", escape(c.Name), c.Weight, c.Mean, c.SD)
-		rho := c.Rho
-		if !byTool {
-			rho = []float64{slices.Min(rho), slices.Max(rho)}
+		cells := []string{c.Name, fmt.Sprintf("%.3f", c.Weight), fmt.Sprintf("%.2f", c.Mean), fmt.Sprintf("%.2f", c.SD)}
+		if order == nil {
+			cells = append(cells, fmt.Sprintf("%.2f", slices.Min(c.Rho)), fmt.Sprintf("%.2f", slices.Max(c.Rho)))
 		}
-		for _, v := range rho {
-			fmt.Fprintf(b, " %.2f |", v)
+		for _, i := range order {
+			cells = append(cells, fmt.Sprintf("%.2f", c.Rho[i]))
 		}
-		b.WriteString("\n")
+		t.row(cells...)
 	}
+}
+
+// sortedByName returns the indices of n things in the order in which people count their
+// names.
+func sortedByName(n int, name func(i int) string) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return CompareNames(name(a), name(b)) })
+	return order
 }
 
 const mostFollowers = 25 // features that are drawn
@@ -111,7 +128,7 @@ func (r *Report) followersDrawing() (d drawing, ok bool) {
 	if n := len(w.Columns); n > len(rows) {
 		title += fmt.Sprintf(": the first %d of %d features that count", len(rows), n)
 	}
-	return drawing{"stability.svg", "What follows wear in every tool", report.Followers(title, rows)}, true
+	return drawing{"stability", report.Followers(title, rows)}, true
 }
 
 // unlabelled says on one line what windows without a label were good for; nothing if there

@@ -12,9 +12,9 @@ import (
 // One line and the card say which features count, or why all count alike.
 func TestWordsOnFeatures(t *testing.T) {
 	card := func(r *Report) string {
-		var b strings.Builder
-		r.followersMarkdown(&b, "x", nil)
-		return b.String()
+		p := new(page)
+		r.followersTo(p)
+		return wordsOf(p)
 	}
 	column := func(name string, tools int) classify.ColumnWeight {
 		return classify.ColumnWeight{Name: name, Weight: 0.5, Mean: 0.9, SD: 0.2, Rho: slices.Repeat([]float64{0.9}, tools)}
@@ -38,11 +38,11 @@ func TestWordsOnFeatures(t *testing.T) {
 		"not known": {nil, nil, "", nil},
 		"off": {&classify.Weights{Off: "it was switched off"}, nil, "weighing features by how steadily they follow the life of every tool is off: it was switched off",
 			[]string{"is off, so that all count alike: it was switched off.\n"}},
-		"excluded alone": {nil, []string{"x|y"}, "", []string{"Excluded by `exclude` in `train.yaml`, so that they do not count: x\\|y.\n"}},
-		"one":            {&classify.Weights{Tools: []string{"A"}, Columns: []classify.ColumnWeight{column("a", 1)}}, nil, "1 of 9 features follows the life of every tool: a", []string{"| a | 0.500 | 0.90 | 0.20 | 0.90 |\n"}},
-		"five are named": {six, nil, "6 of 9 features follow the life of every tool: a, b, c, d and e count most", []string{"6 of 9 features count, the others do not.", "| f | 0.500"}},
+		"excluded alone": {nil, []string{"x|y"}, "", []string{"Excluded by `exclude` in `train.yaml`, so that they do not count: x|y.\n"}},
+		"one":            {&classify.Weights{Tools: []string{"A"}, Columns: []classify.ColumnWeight{column("a", 1)}}, nil, "1 of 9 features follows the life of every tool: a", []string{"\na | 0.500 | 0.90 | 0.20 | 0.90\n"}},
+		"five are named": {six, nil, "6 of 9 features follow the life of every tool: a, b, c, d and e count most", []string{"6 of 9 features count, the others do not.", "\nf | 0.500"}},
 		"many tools": {many, nil, "1 of 9 features follows the life of every tool: f",
-			[]string{"13 tools were looked at", "| spread | least ρ of a tool | greatest |\n|---|---:|---:|---:|---:|---:|\n| f | 0.500 | 0.90 | 0.20 | -0.25 | 0.90 |\n"}},
+			[]string{"13 tools were looked at", " | spread | least ρ of a tool | greatest\nf | 0.500 | 0.90 | 0.20 | -0.25 | 0.90\n"}},
 	} {
 		r := &Report{Features: 9, Excluded: tc.excluded, Fit: &classify.Report{Weights: tc.weights}}
 		if got := r.followers(); got != tc.line {
@@ -81,11 +81,11 @@ func TestWordsOnWindowsWithoutALabel(t *testing.T) {
 // worn tools, and that rows were put where wear jumps over the limit.
 func TestCardOnChoices(t *testing.T) {
 	r := fixedReport(t)
-	if text := r.Markdown("x"); strings.Contains(text, "Wear jumps") {
+	if text := wordsOf(r.page()); strings.Contains(text, "Wear jumps") {
 		t.Error("the card mentions a jump, but the wear has none")
 	}
 	r.Fit.Views, r.Fit.Costs.Rule, r.Fit.Between = nil, "the inverse prior alone", 7
-	text := r.Markdown("x")
+	text := wordsOf(r.page())
 	for _, want := range []string{"(`auto`), which kept to the first: ", "at most 64 MiB", "what is kept is the inverse prior alone. A group is a tool.\n",
 		"Wear jumps over the limit from one window to the next: fine-tuning learnt from 7 rows on the way between such windows too. They are in no score"} {
 		if !strings.Contains(text, want) {
@@ -93,7 +93,7 @@ func TestCardOnChoices(t *testing.T) {
 		}
 	}
 	r.ViewLimitMiB = 0
-	if text := r.Markdown("x"); strings.Contains(text, "left to the trainer") || strings.Contains(text, "transductive") {
+	if text := wordsOf(r.page()); strings.Contains(text, "left to the trainer") || strings.Contains(text, "transductive") {
 		t.Error("the card says that a mode was chosen, or a score transductive")
 	}
 }

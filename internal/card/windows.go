@@ -20,6 +20,8 @@ type Tally struct {
 	Bare   []string `json:"unlabelled_tools,omitempty"` // that have windows fit for judging, all of them without a label
 	Join   string   `json:"join,omitempty"`             // what the join of measurements to windows says, in words
 
+	Mismatches []string `json:"mismatches,omitempty"` // names and times that should agree in wear file and recordings
+
 	UsedTools string `json:"-"` // whose reference was not taken on a new and healthy tool, in words
 }
 
@@ -43,8 +45,10 @@ func (t Tally) Words() string {
 // Remedy says, where nothing is used, what to do about it.
 func (t Tally) Remedy() string {
 	switch {
+	case t.Join != "" && t.Unlabelled > 0 && len(t.Mismatches) > 0:
+		return fmt.Sprintf(" (%s): %s; `trainer labels check` shows both sides", t.Join, strings.Join(t.Mismatches, "; "))
 	case t.Join != "" && t.Unlabelled > 0:
-		return fmt.Sprintf(" (%s): check that the wear file names machines, tools and holes as the recordings do, that its times are theirs, and the rule under `label`", t.Join)
+		return fmt.Sprintf(" (%s): check that the wear file names machines, tools and holes as the recordings do, that its times are theirs, and the rule under `label`; `trainer labels check` shows both sides", t.Join)
 	case t.Unlabelled > 0:
 		return ": name the column of the label under `recording` in the layout (vb_max_um, vb_mean_um or state), fill in class or vb_max_um of a table, or give a wear file, and check the rule under `label`"
 	case t.Learning > 0:
@@ -64,6 +68,7 @@ func (t Tally) Warnings() []string {
 	if len(t.Bare) > 0 {
 		ws = append(ws, "no window of these tools has a label: their windows are in no score, but networks learn from them: "+strings.Join(t.Bare, ", "))
 	}
+	ws = append(ws, t.Mismatches...)
 	if t.UsedTools != "" {
 		ws = append(ws, t.UsedTools)
 	}

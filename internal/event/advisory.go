@@ -10,16 +10,17 @@ type AdvisoryKind string
 
 // The kinds.
 const (
-	SensorAdvisory  AdvisoryKind = "sensor"        // a channel, or the clock of several, cannot be trusted
-	SilenceAdvisory AdvisoryKind = "silence"       // no windows of the machine come
-	UnknownAdvisory AdvisoryKind = "unknown"       // the model has not recognised the machine's windows for long, so the tool is not watched
-	RivalAdvisory   AdvisoryKind = "two_ingesters" // a second ingester sends windows of the machine
-	ModelAdvisory   AdvisoryKind = "model_changed" // the tool's reference is rebuilt for a model of other features
-	DriftAdvisory   AdvisoryKind = "drift"         // features are not distributed as when the model was trained
+	SensorAdvisory  AdvisoryKind = "sensor"          // a channel, or the clock of several, cannot be trusted
+	SilenceAdvisory AdvisoryKind = "silence"         // no windows of the machine come
+	UnknownAdvisory AdvisoryKind = "unknown"         // the model has not recognised the machine's windows for long, so the tool is not watched
+	RivalAdvisory   AdvisoryKind = "two_ingesters"   // a second ingester sends windows of the machine
+	RefusedAdvisory AdvisoryKind = "windows_refused" // the monitor refuses the machine's windows, so the machine is not watched
+	ModelAdvisory   AdvisoryKind = "model_changed"   // the tool's reference is rebuilt for a model of other features
+	DriftAdvisory   AdvisoryKind = "drift"           // features are not distributed as when the model was trained
 )
 
 // AdvisoryKinds lists every kind, in the order of schemas/advisory.schema.json.
-var AdvisoryKinds = []AdvisoryKind{SensorAdvisory, SilenceAdvisory, UnknownAdvisory, DriftAdvisory, RivalAdvisory, ModelAdvisory}
+var AdvisoryKinds = []AdvisoryKind{SensorAdvisory, SilenceAdvisory, UnknownAdvisory, DriftAdvisory, RivalAdvisory, ModelAdvisory, RefusedAdvisory}
 
 // Advisory says that a condition other than a worn tool has begun (State is Raised) or
 // ended (Cleared). The two alternate for each machine, kind and subject. Advisories share
@@ -37,8 +38,8 @@ type Advisory struct {
 	Status   string       `json:"status,omitempty"`   // sensor: its status by NAMUR NE 107, one of package signal's words
 	Flags    []string     `json:"flags,omitempty"`    // sensor: what was wrong, names of signal.Quality
 	Severity string       `json:"severity"`           // "warning" if someone should act, else "info"
-	Since    time.Time    `json:"since"`              // start of the first window that led to it; silence: when the last window came, by the monitor's clock
-	At       time.Time    `json:"at"`                 // end of the window that decided; silence: by the monitor's clock
+	Since    time.Time    `json:"since"`              // start of the first window that led to it; silence: when the last window came, by the monitor's clock; refused windows: when Kafka got the first one
+	At       time.Time    `json:"at"`                 // end of the window that decided; silence: by the monitor's clock; refused windows: when Kafka got the window that decided
 	Epoch    string       `json:"epoch"`
 	Seq      uint64       `json:"seq"` // of the window that decided, or the last one before
 	Model    string       `json:"model"`

@@ -395,6 +395,8 @@ func TestRecordingID(t *testing.T) {
 		"other machine": id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: "m"}, window.DefaultSpec),
 		"other channel": id(source.Recording{Path: r.Path, Layout: layout("power"), Machine: r.Machine}, window.DefaultSpec),
 		"other columns": id(tooled, window.DefaultSpec),
+		"a start":       id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: r.Machine, Start: source.Start{FileTime: true}}, window.DefaultSpec),
+		"other start":   id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: r.Machine, Start: source.Start{At: time.Unix(1_800_000_000, 0)}}, window.DefaultSpec),
 		"another file, after which the tool is named": id(p.record("night.csv", 0, 3), window.DefaultSpec),
 	} {
 		if other, same := seen[got]; same {

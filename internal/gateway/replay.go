@@ -27,8 +27,8 @@ type replay struct {
 const replayFile = "replay.json"
 
 // RecordingID returns what identifies the windows that are cut from a
-// recording: the same bytes read or cut otherwise, or sent for another machine,
-// are other windows.
+// recording: the same bytes read or cut otherwise, sent for another machine or with
+// another start, are other windows.
 func RecordingID(r source.Recording, spec window.Spec) (string, error) {
 	sum, err := r.SHA256()
 	if err != nil {
@@ -38,7 +38,11 @@ func RecordingID(r source.Recording, spec window.Spec) (string, error) {
 	if r.Columns.Tool != "" {
 		tool = "" // the file may be renamed
 	}
-	return fmt.Sprintf("%s/%s/%+v/%v/%v/%s/%s", sum, r.Layout.Fingerprint(), r.Columns, spec.Length, spec.Step(), r.Machine, tool), nil
+	id := fmt.Sprintf("%s/%s/%+v/%v/%v/%s/%s", sum, r.Layout.Fingerprint(), r.Columns, spec.Length, spec.Step(), r.Machine, tool)
+	if !r.Start.IsZero() {
+		id += "/" + r.Start.String()
+	}
+	return id, nil
 }
 
 // settleEpoch decides whether to continue a replay or to start it again. It returns how

@@ -45,6 +45,23 @@ type Advice struct {
 	Text    string
 }
 
+// unwatched says which advisories mean that a machine is not watched, and why.
+var unwatched = []struct {
+	kind event.AdvisoryKind
+	why  string
+}{{event.RefusedAdvisory, "windows refused"}, {event.SilenceAdvisory, "no windows"}, {event.UnknownAdvisory, "windows unknown"}, {event.ModelAdvisory, "model changed"}}
+
+// Unwatched says in a few words why the machine is not watched. It is empty if it is
+// watched.
+func (s *Standing) Unwatched() string {
+	for _, u := range unwatched {
+		if slices.ContainsFunc(s.Advisories, func(a Advice) bool { return a.Kind == u.kind }) {
+			return u.why
+		}
+	}
+	return ""
+}
+
 // Alarms returns the state of all machines' alarms, in the order of their names, from the
 // group's records on the state topic and its alerts. Alerts that cannot be read are
 // skipped and counted.

@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/feed"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -55,6 +56,7 @@ type Source struct {
 	Kind  string  `yaml:"kind"`  // "simulate", "file", "folder", "tcp" or "mqtt"; "csv" is another word for "file"
 	File  string  `yaml:"file"`  // of file
 	Speed float64 `yaml:"speed"` // times as fast as a live sensor; 0: as fast as possible. Of simulate, file and folder
+	Start string  `yaml:"start"` // RFC 3339, or "file-time": of file and folder, when recordings began that do not say it themselves; empty: their times are seconds from the start
 
 	// of folder
 	Folder  string        `yaml:"folder"`
@@ -226,6 +228,9 @@ func (s Source) check() error {
 	if err := s.checkRecordings(); err != nil {
 		return err
 	}
+	if _, err := s.start(); err != nil {
+		return err
+	}
 	if s.Kind != "simulate" && len(s.Faults) > 0 {
 		return errors.New("faults: only a simulated source has them on request: set source.kind to simulate, or remove them")
 	}
@@ -246,10 +251,20 @@ func (s Source) checkRecordings() error {
 		return fmt.Errorf("file: %s would not be read: set source.kind to file, or remove it", s.File)
 	case s.Kind == "folder" && (s.Folder == "" || s.Settle <= 0):
 		return fmt.Errorf("folder %q, settle %v: name the folder to watch, and for how long a file must not have changed, such as 10s", s.Folder, s.Settle)
+	case s.Start != "" && !s.recording() && s.Kind != "folder":
+		return fmt.Errorf("start: %v: only recordings have a start: set source.kind to file or folder, or remove it", s.Start)
 	case s.Kind == "simulate" && (s.Tools < 0 || s.ToolLife <= 0):
 		return fmt.Errorf("%d tools with a life of %v: tools must be 0 (until stopped) or more, and tool_life a duration such as 80s", s.Tools, s.ToolLife)
 	}
 	return nil
+}
+
+// start returns when recordings began.
+func (s Source) start() (at source.Start, err error) {
+	if err = at.UnmarshalText([]byte(s.Start)); err != nil {
+		err = fmt.Errorf("start: %w", err)
+	}
+	return at, err
 }
 
 // checkListen checks the keys of a source that listens for clients.

@@ -21,6 +21,10 @@ func (m *machine) runFolder(ctx context.Context) error {
 	if err != nil {
 		return m.inFile(err)
 	}
+	start, err := m.Source.start()
+	if err != nil {
+		return m.inFile(fmt.Errorf("source: %w", err))
+	}
 	if err := os.MkdirAll(m.SpoolDir(), 0o755); err != nil {
 		return m.inFile(fmt.Errorf("spool: %w", err))
 	}
@@ -30,6 +34,7 @@ func (m *machine) runFolder(ctx context.Context) error {
 	}
 	m.log.Info().Str("folder", m.Source.Folder).Str("pattern", m.Source.Pattern).Msg("waiting for recordings")
 	var sum folderSummary
+	warn := m.warn()
 	defer func() {
 		fmt.Fprintf(m.stdout, "%d recordings sent, %d could not be read, %d windows delivered\n", sum.sent, sum.unreadable, sum.delivered)
 	}()
@@ -45,7 +50,7 @@ func (m *machine) runFolder(ctx context.Context) error {
 			}
 			continue
 		}
-		rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: m.Path}
+		rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: warn}
 		if err := m.sendFile(ctx, rec, folder, &sum); err != nil {
 			return m.inFile(err)
 		}
@@ -53,19 +58,47 @@ func (m *machine) runFolder(ctx context.Context) error {
 	return nil
 }
 
+// overlap is from where on recordings overlap by more than the time that a recorder
+// takes to write a file.
+const overlap = 10 * time.Second
+
 // folderSummary counts what became of the recordings of a folder.
 type folderSummary struct {
 	sent, unreadable int
 	delivered        uint64 // windows
+	overlapped       bool   // a warning says so
+}
+
+// warn returns a function that logs what is odd about recordings, each thing once.
+func (m *machine) warn() func(text string) {
+	said := make(map[string]bool)
+	return func(text string) {
+		if !said[text] {
+			said[text] = true
+			m.log.Warn().Msg(text)
+		}
+	}
 }
 
 // sendFile sends one recording of a folder and logs what became of it.
 func (m *machine) sendFile(ctx context.Context, rec source.Recording, folder *source.Folder, sum *folderSummary) error {
 	recorded := false
-	problem, stats, err := m.sendRecording(ctx, rec, func(problem error) error {
+	done := func(problem error) error {
 		recorded = true
 		return folder.Done(rec.Path, problem)
-	})
+	}
+	var stats gateway.Stats
+	late, problem := folder.Place(ctx, &rec)
+	var err error
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case problem != nil:
+		err = done(problem)
+	default:
+		m.checkOverlap(rec, late, sum)
+		problem, stats, err = m.sendRecording(ctx, rec, done)
+	}
 	sum.delivered += stats.Delivered
 	switch {
 	case err != nil:
@@ -79,6 +112,17 @@ func (m *machine) sendFile(ctx context.Context, rec source.Recording, folder *so
 		m.log.Info().Str("file", rec.Path).Uint64("windows", stats.Windows).Msg("recording sent")
 	}
 	return nil
+}
+
+// checkOverlap logs that a recording begins later than its time of change says, once for
+// all recordings.
+func (m *machine) checkOverlap(rec source.Recording, late time.Duration, sum *folderSummary) {
+	if late < overlap || sum.overlapped {
+		return
+	}
+	sum.overlapped = true
+	m.log.Warn().Str("file", rec.Path).Dur("late_ms", late).
+		Msg("by its time of change the recording would begin before the one before it ended: it follows that one, and so will others; keep times of change when copying recordings, or set `start` to the time at which the first began")
 }
 
 // sendRecording sends one recording, and calls done when it is sent. It returns

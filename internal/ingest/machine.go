@@ -235,7 +235,11 @@ func (m *machine) openRecording() (src source.Source, recording string, err erro
 	if m.Source.File == "" {
 		return nil, "", errors.New("source: file: name the recording")
 	}
-	rec := source.Recording{Path: config.ResolvePath(m.file, m.Source.File), Layout: layout, Columns: columns, Machine: m.Path}
+	start, err := m.Source.start()
+	if err != nil {
+		return nil, "", fmt.Errorf("source: %w", err)
+	}
+	rec := source.Recording{Path: config.ResolvePath(m.file, m.Source.File), Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: m.warn()}
 	if recording, err = gateway.RecordingID(rec, m.Spec()); err != nil {
 		return nil, "", err
 	}

@@ -119,7 +119,7 @@ func (m *Machine) dismiss(tool string, c cause) {
 			if c.reason == "new_tool" {
 				why = "tool declared new by " + c.by
 			}
-			a.Text = fmt.Sprintf("%s: advisory of %s is over, %s", short(m.Machine), a.Since.Format(clock), why)
+			a.Text = fmt.Sprintf("%s: advisory of %s is over, %s", short(m.Machine), clockTime(a.Since), why)
 		}
 	}
 }
@@ -146,6 +146,6 @@ func (m *Machine) silent(now time.Time) {
 	n := &m.Notices[len(m.Notices)-1]
 	a := m.publishNotice(event.SilenceAdvisory, "", n.Raise(since, now), alarm.Notice{}, byCause(c, m.alarm.State().Tool))
 	a.ID = c.id + "/" + string(event.Raised)
-	a.Text = fmt.Sprintf("%s: SILENT, no window to judge since %s: its tool is not monitored. Look at its ingester and sensors", short(m.Machine), since.Format(clock))
+	a.Text = fmt.Sprintf("%s: SILENT, no window to judge since %s: its tool is not monitored. Look at its ingester and sensors", short(m.Machine), clockTime(since))
 	m.notice(event.SilenceAdvisory, "").Text = a.Text
 }

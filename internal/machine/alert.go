@@ -9,6 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // cause is what made an alarm change: a window, a command, or the end of a shelf.
@@ -125,11 +126,13 @@ func (m *Machine) alert(change alarm.Change, was alarm.State, c cause) event.Ale
 	return a
 }
 
-const clock = "15:04:05"
+// clockTime and dayTime write times in the texts of alerts and advisories.
+func clockTime(t time.Time) string { return signal.FormatTime(t, time.TimeOnly) }
+func dayTime(t time.Time) string   { return signal.FormatTime(t, time.DateTime) }
 
 // says returns an alert in words, behind the name of what it is about.
 func says(change alarm.Change, a *event.Alert, c cause) string {
-	since := a.Since.Format(clock)
+	since := clockTime(a.Since)
 	who := " by " + a.By
 	if a.Note != "" {
 		who += ": " + strings.TrimRight(a.Note, ".")
@@ -137,7 +140,7 @@ func says(change alarm.Change, a *event.Alert, c cause) string {
 	switch change {
 	case alarm.Raised:
 		if a.Reason == "tool_back" {
-			return fmt.Sprintf("is back, FAULTY since %s.%s", a.Since.Format("2006-01-02 "+clock), orAcknowledged(a.Alarm))
+			return fmt.Sprintf("is back, FAULTY since %s.%s", dayTime(a.Since), orAcknowledged(a.Alarm))
 		}
 		if a.Score == 0 {
 			return fmt.Sprintf("FAULTY since %s, not announced while the alarm was masked. Change the tool before the next part.", since)
@@ -204,10 +207,13 @@ func orUnknown(tool string) string {
 // short returns the last part of an ISA-95 path.
 func short(machine string) string { return machine[strings.LastIndexByte(machine, '/')+1:] }
 
+// noEpoch stands for the epoch of a machine of which no window was judged.
+const noEpoch = "0000000000000000"
+
 // causeWithoutWindow returns a cause that is a command or the clock. It stands behind the
 // last window.
 func (m *Machine) causeWithoutWindow(id string, at time.Time) cause {
-	c := cause{id: id, at: at, model: m.Model}
+	c := cause{id: id, at: at, model: m.Model, epoch: noEpoch}
 	if n := len(m.Epochs); n > 0 {
 		c.epoch = m.Epochs[n-1].ID
 		c.seq, _ = m.Epochs[n-1].Judged.last()

@@ -172,7 +172,7 @@ func (m *Machine) retire(why cause) []event.Alert {
 	for _, n := range slices.Clone(m.Notices) {
 		before := n.Notice
 		if a := m.publishNotice(n.Kind, n.Subject, m.notice(n.Kind, n.Subject).Clear(), before, byCause(why, was.Tool)); a != nil {
-			a.Text = fmt.Sprintf("%s: advisory of %s is over, the machine is retired", short(m.Machine), before.Since.Format(clock))
+			a.Text = fmt.Sprintf("%s: advisory of %s is over, the machine is retired", short(m.Machine), clockTime(before.Since))
 		}
 	}
 	a := m.alert(alarm.Change(event.Retired), was, why)

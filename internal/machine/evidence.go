@@ -112,5 +112,5 @@ func (j EvidenceJob) About(machine, url string) (e event.Evidence, text string) 
 		ID: j.Alert + "/evidence", Alert: j.Alert, Machine: machine, Incident: j.Incident,
 		URL: evidence.URL(url, j.Name), From: j.From, To: j.To,
 	}
-	return e, fmt.Sprintf("%s %s: waveform of %s to %s", short(machine), j.Incident, j.From.Format(clock), j.To.Format(clock))
+	return e, fmt.Sprintf("%s %s: waveform of %s to %s", short(machine), j.Incident, clockTime(j.From), clockTime(j.To))
 }

@@ -2,8 +2,8 @@
 // goroutine, so that a simulation can drive it through as many bad days as it likes.
 //
 // A [Machine] holds its settings, its model and one [State]. [Machine.Apply] takes an
-// [Event], which is a window, a command, a tick of the clock, evidence that was written or
-// a reference that was rebuilt, and returns a [Decision]: everything that is to be
+// [Event], which is a window, one that is refused, a command, a tick of the clock, evidence
+// that was written or a reference that was rebuilt, and returns a [Decision]: everything that is to be
 // published, logged and counted. [Owner] is the machines of one partition, and the order
 // in which its owner takes it over, reads and publishes.
 //
@@ -93,8 +93,8 @@ func New(name string, s *Settings, m *Model, now time.Time) (*Machine, error) {
 	return &Machine{State: State{Machine: name}, settings: s, model: m, alarm: a, waitingSince: now, dirty: dirty{tools: make(map[string]bool)}}, nil
 }
 
-// Event is something that happens to a machine: [Window], [Command], [Tick],
-// [EvidenceDone] or [Rebuilt].
+// Event is something that happens to a machine: [Window], [RefusedWindow], [Command],
+// [Tick], [EvidenceDone] or [Rebuilt].
 type Event interface{ apply(*Machine) }
 
 // Window is a window of the machine that lies at an offset.

@@ -61,7 +61,7 @@ func (m *Machine) mark(c *event.Command, why cause) (event.Alert, error) {
 	if r.Tool != "" {
 		name += " tool " + r.Tool
 	}
-	a.Text = fmt.Sprintf("%s: alarm of %s %s by %s", name, r.Since.Format("2006-01-02 "+clock), says, c.By)
+	a.Text = fmt.Sprintf("%s: alarm of %s %s by %s", name, dayTime(r.Since), says, c.By)
 	if c.Note != "" {
 		a.Text += ": " + strings.TrimRight(c.Note, ".")
 	}

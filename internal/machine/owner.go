@@ -82,8 +82,8 @@ type Reply struct {
 }
 
 // Input is a message of the windows topic. Open stores its window, reusing the memory of
-// into, or returns why the message is not a window: then it goes to the dead letters. It
-// is called once.
+// into, or returns why the message is not a window: then it goes to the dead letters. A
+// *Refusal is an advisory of its machine, too. It is called once.
 type Input struct {
 	Offset int64
 	At     time.Time // when Kafka got it
@@ -139,6 +139,7 @@ type Letter struct {
 	Offset  int64
 	Reason  string
 	Err     error
+	Advised bool // an advisory of the window's machine says it
 }
 
 // MachineLine is a line for the log about a machine.
@@ -379,18 +380,13 @@ func (o *Owner) publish(b *Batch) []Action {
 func (o *Owner) judge(b *Batch, r Reply) {
 	for _, in := range r.Windows {
 		b.Position.Windows = in.Offset + 1
-		err := in.Open(&o.window)
-		if err != nil {
-			b.Letters = append(b.Letters, Letter{Offset: in.Offset, Reason: err.Error(), Err: err})
+		if err := in.Open(&o.window); err != nil {
+			o.setAside(b, in, err, r.Now)
 			continue
 		}
 		m := o.machines[o.window.Machine]
 		if m == nil {
-			if m, err = New(o.window.Machine, o.settings, o.model, r.Now); err != nil {
-				panic("machine: settings: " + err.Error()) // they were checked before
-			}
-			m.Model, m.Partition = o.model.model.ID(), o.partition
-			o.machines[m.Machine] = m
+			m = o.meet(o.window.Machine, r.Now)
 		}
 		d := m.Apply(Window{&o.window, in.Offset, in.At, r.Now})
 		if d.Result != nil && o.OnWindow != nil {

@@ -164,7 +164,7 @@ func (m *Machine) rivals(p position, r *event.Result) {
 		return
 	}
 	if a.State == event.Cleared {
-		a.Text = short(m.Machine) + ": one ingester again; windows of a second one came from " + a.Since.Format(clock) + " on"
+		a.Text = short(m.Machine) + ": one ingester again; windows of a second one came from " + clockTime(a.Since) + " on"
 		return
 	}
 	a.Text = short(m.Machine) + ": TWO INGESTERS send windows of this machine; epoch " + m.Epochs[len(m.Epochs)-1].ID + " is judged, windows of epoch " + r.Epoch +

@@ -132,7 +132,7 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	}
 	name = short(m.Machine) + ": " + name
 	if a.State == event.Cleared {
-		a.Text = fmt.Sprintf("%s%s %s of %s%s is over", name, again, strings.Join(flagNames(q), ", "), a.Since.Format(clock), of)
+		a.Text = fmt.Sprintf("%s%s %s of %s%s is over", name, again, strings.Join(flagNames(q), ", "), clockTime(a.Since), of)
 		return
 	}
 	a.Status, a.Flags = q.Status(), flagNames(q)

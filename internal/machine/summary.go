@@ -90,7 +90,7 @@ func (s *Summary) Shown(group string) event.Alert {
 	if s.Incident == "" {
 		e.Since, e.Text = e.At, fmt.Sprintf("%s: no open alarm.", name)
 	} else {
-		e.Text = fmt.Sprintf("%s: the alarm of %s is open, %s.", name, a.Since.Format(clock), a.Word())
+		e.Text = fmt.Sprintf("%s: the alarm of %s is open, %s.", name, clockTime(a.Since), a.Word())
 	}
 	return e
 }

@@ -45,7 +45,7 @@ func (m *Machine) countUnknown(t *Tool, r *event.Result) {
 		return
 	}
 	if a.State == event.Cleared {
-		a.Text = fmt.Sprintf("%s: the model knows what it sees again, after %s", short(m.Machine), a.Since.Format(clock))
+		a.Text = fmt.Sprintf("%s: the model knows what it sees again, after %s", short(m.Machine), clockTime(a.Since))
 		return
 	}
 	a.Text = fmt.Sprintf("%s: UNKNOWN, %d of the last %d windows of cutting, now %s: its tool is not monitored. Look at sensors, material and cutting data; if they are meant to be so, train on them",
@@ -70,9 +70,9 @@ func (m *Machine) drifts(t *Tool, r *event.Result) {
 	if n != nil {
 		was := n.Notice
 		a := m.publishNotice(event.DriftAdvisory, "", n.Clear(), was, by)
-		a.Text = fmt.Sprintf("%s: new tools are as when the model was trained again; drift of %s is over", short(m.Machine), was.Since.Format(clock))
+		a.Text = fmt.Sprintf("%s: new tools are as when the model was trained again; drift of %s is over", short(m.Machine), clockTime(was.Since))
 		if m.Drift.Tools == 0 {
-			a.Text = fmt.Sprintf("%s: drift of %s is forgotten, the model is another", short(m.Machine), was.Since.Format(clock))
+			a.Text = fmt.Sprintf("%s: drift of %s is forgotten, the model is another", short(m.Machine), clockTime(was.Since))
 		}
 		return
 	}

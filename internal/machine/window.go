@@ -51,6 +51,7 @@ func (w Window) apply(m *Machine) {
 		m.rivals(p, r)
 	}
 	m.awake(w, r)
+	m.accept(w.At, r)
 	r.Alarm, r.Incident = m.alarm.State().Word(), m.incident()
 }
 

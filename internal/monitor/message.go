@@ -31,18 +31,26 @@ type unreadable struct {
 func (e *unreadable) Error() string { return e.cause.Error() }
 func (e *unreadable) Unwrap() error { return e.cause }
 
-// open is Open with an error that knows the key.
+// open is Open with an error that knows the key, and the machine if the window is refused.
 func open(codec *window.Codec, m *bus.Message, w *window.Window) error {
-	if err := Open(codec, m, w); err != nil {
-		return &unreadable{m.Key, err}
+	err := Open(codec, m, w)
+	var why *window.Mismatch
+	if err == nil {
+		return nil
 	}
-	return nil
+	if e, bad := Envelope(m); bad == nil && errors.As(err, &why) && m.Key == e.Machine && e.Machine != "" && e.Seq < maxSeq && named(e.Machine) {
+		err = &machine.Refusal{Machine: e.Machine, Epoch: window.FormatEpoch(e.Epoch), Seq: e.Seq, Why: why}
+	}
+	return &unreadable{m.Key, err}
 }
 
 // plain reports whether text can be part of a key and of a log line.
 func plain(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
+
+// named reports whether text can name a machine, a tool or a hole.
+func named(text string) bool { return plain(text) && len(text) <= maxName }
 
 // Open checks a message and stores its window in w, reusing w's memory. What passes can
 // be judged, and said in JSON.
@@ -67,7 +75,7 @@ func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
 		return fmt.Errorf("monitor: window %d: an ingester counts windows from 0, none reaches %d", w.Seq, uint64(maxSeq))
 	}
 	for _, text := range []string{w.Machine, w.Tool, w.ToolLife, w.Hole} {
-		if !plain(text) || len(text) > maxName {
+		if !named(text) {
 			return fmt.Errorf("monitor: machine, tool, its life or hole %.64q is not UTF-8, has control characters, or is longer than %d bytes", text, maxName)
 		}
 	}

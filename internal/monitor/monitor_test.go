@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +27,7 @@ import (
 	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -460,7 +463,7 @@ func TestBadMessages(t *testing.T) {
 	if st := p.standing(drill); st.Incident == "" || st.Alarm != "raised" || st.Tools != 1 {
 		t.Errorf("standing %+v", st)
 	}
-	if st := mon.Stats(); st != (Stats{Judged: 13, Repeats: 12, Dead: uint64(len(bad)), Alerts: 1}) {
+	if st := mon.Stats(); st != (Stats{Judged: 13, Repeats: 12, Dead: uint64(len(bad)), Alerts: 1, Advisories: 1}) {
 		t.Errorf("stats %+v", st)
 	}
 	checkContract(t, p)
@@ -718,9 +721,9 @@ func TestDeadLetterTooLarge(t *testing.T) {
 	}
 }
 
-// Windows of another layout are the configuration's fault: said once, with what
-// to do, and not once a second.
-func TestOtherLayoutIsSaidOnce(t *testing.T) {
+// Windows of another length are the configuration's fault: an advisory says so once, with
+// what to do, in the log, among the advisories and on the page.
+func TestRefusedWindowsAreSaidOnce(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 1)
 	other, err := window.NewCodec(p.model.Layout, window.Spec{Length: 2 * time.Second})
@@ -742,8 +745,77 @@ func TestOtherLayoutIsSaidOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := p.log.String()
-	if n := strings.Count(log, "train a model on it"); n != 1 || strings.Count(log, "\n") != 1 {
+	const says = "drill: NOT WATCHED, its windows are refused: windows of 2s, expected windows of 1s. Set window.length"
+	if n := strings.Count(log, says); n != 1 || strings.Count(log, "\n") != 1 {
 		t.Errorf("log:\n%s\nwant one line that says what to do", log)
+	}
+	st := p.standing(drill)
+	if st.Unwatched() != "windows refused" || len(st.Advisories) != 1 || !strings.HasPrefix(st.Advisories[0].Text, says) || st.Tools != 0 || !st.LastWindowAt.IsZero() {
+		t.Errorf("%+v", st)
+	}
+	hub := web.NewHub(web.Config{Layout: p.model.Layout})
+	if skipped, err := Recall(t.Context(), p.bus, DefaultGroup, hub); err != nil || skipped > 0 {
+		t.Fatal(skipped, err)
+	}
+	page := httptest.NewRecorder()
+	hub.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "http://localhost/api/state", nil))
+	if body := page.Body.String(); !strings.Contains(body, `"refused_age":`) || strings.Contains(body, `"verdict":"healthy"`) {
+		t.Errorf("page: %s", body)
+	}
+
+	p.monitor()
+	p.send(p.message(at(5, "T1", false))) // someone corrected the ingester
+	p.untilMessages(bus.TopicResults, 1)
+	if st := p.standing(drill); st.Unwatched() == "" || st.Tools != 1 {
+		t.Errorf("right after the first judged window: %+v", st)
+	}
+}
+
+// A message that names no machine of ours, or not the one that its key says, is a dead
+// letter and no advisory.
+func TestRefusalNamesItsMachine(t *testing.T) {
+	m := machinetest.OneValue(t)
+	codec, err := window.NewCodec(m.Layout, m.Window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := window.NewCodec(m.Layout, window.Spec{Length: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := func(name string) bus.Message {
+		w := at(7, "T1", false)
+		w.Machine, w.Length, w.Samples = name, 2*time.Second, [][]float32{{10, 10}}
+		e, err := other.Seal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gateway.Message(e)
+	}
+	stray := message(drill)
+	stray.Key = "acme/line1/lathe"
+	for name, tc := range map[string]struct {
+		m    bus.Message
+		want string // machine; empty: no refusal
+	}{
+		"ours":                  {message(drill), drill},
+		"the key of another":    {stray, ""},
+		"no name":               {message(""), ""},
+		"a control character":   {message("a\x1fb"), ""},
+		"a name that is long":   {message(strings.Repeat("x", maxName+1)), ""},
+		"a name that is not so": {message(strings.Repeat("x", maxName)), strings.Repeat("x", maxName)},
+	} {
+		var refusal *machine.Refusal
+		err := open(codec, &tc.m, new(window.Window))
+		if err == nil || !errors.Is(err, window.ErrForeign) {
+			t.Errorf("%s: %v", name, err)
+		}
+		switch {
+		case errors.As(err, &refusal) != (tc.want != ""):
+			t.Errorf("%s: refusal %+v", name, refusal)
+		case refusal != nil && (refusal.Machine != tc.want || refusal.Seq != 7 || refusal.Epoch != "0000000000000001"):
+			t.Errorf("%s: %+v", name, refusal)
+		}
 	}
 }
 

@@ -196,6 +196,8 @@ func (s *partition) logLetter(l machine.Letter) {
 		return // a line of its machine says it
 	case l.Command:
 		text = "command set aside on " + bus.TopicDead
+	case l.Advised:
+		ev = s.log.Debug()
 	case errors.Is(l.Err, window.ErrForeign):
 		if s.foreign[m] || len(s.foreign) == maxForeign {
 			ev = s.log.Debug()

@@ -33,6 +33,8 @@ type Series struct {
 	Width  float64 // default 2
 	Dashed bool
 	Dots   bool // a dot at each point too
+
+	Notes []string // words above the dots, one for each point; nil: none
 }
 
 // Mark is a point with words next to it.
@@ -98,6 +100,7 @@ func (p Plot) SVG() []byte {
 					c.dot(px[i], py[i], 4, s.Color)
 				}
 			}
+			s.notes(c, px, py)
 		}
 	}
 	p.legend(c)
@@ -113,6 +116,24 @@ func (p Plot) SVG() []byte {
 		}
 	}
 	return c.bytes()
+}
+
+// notes writes the words at the dots, where they do not leave the plot.
+func (s Series) notes(c *canvas, x, y []float64) {
+	for i, words := range s.Notes {
+		if words == "" || math.IsNaN(x[i]) || math.IsNaN(y[i]) {
+			continue
+		}
+		anchor, dx := start, -3.0
+		if x[i] > plotWidth-plotRight-50 {
+			anchor, dx = end, 3.0
+		}
+		dy := -9.0
+		if y[i] < plotTop+16 {
+			dy = 17
+		}
+		c.label(x[i]+dx, y[i]+dy, anchor, s.Color, words)
+	}
 }
 
 // legend names the series in one line at the right of the Y label.

@@ -11,6 +11,9 @@ type Life struct {
 	Tool   string
 	Score  []float64 // in [0, 1]; from 0.5 on the window is called faulty
 	Faulty []bool    // by its label
+
+	Alarm int    // window in which the first alarm was raised, from 1 on; 0: there was none
+	Note  string // at the right of the tool's name
 }
 
 const (
@@ -31,6 +34,10 @@ func Lives(title string, lives []Life) []byte {
 	c.text(lifeLeft+19, 42, start, soft, 11, false, "faulty by its label")
 	c.line(lifeLeft+138, 38, lifeLeft+152, 38, soft, 1, true)
 	c.text(lifeLeft+157, 42, start, soft, 11, false, "above: called faulty")
+	if slices.ContainsFunc(lives, func(l Life) bool { return l.Alarm > 0 }) {
+		c.line(lifeLeft+280, 32, lifeLeft+280, 44, Orange, 1.8, false)
+		c.text(lifeLeft+287, 42, start, soft, 11, false, "first alarm")
+	}
 	for i, l := range lives {
 		x := lifeLeft + float64(i%lifeColumns)*lifeWidth
 		y := lifeTop + float64(i/lifeColumns)*lifeHeight
@@ -70,6 +77,11 @@ func (l Life) draw(c *canvas, left, top float64) {
 		}
 	}
 	c.path(xs, ys, Blue, 1.3, false)
+	if l.Alarm > 0 {
+		x := toX(float64(l.Alarm))
+		c.line(x, top-3, x, top+h, Orange, 1.8, false)
+	}
+	c.text(left+w, top-6, end, soft, 10, false, l.Note)
 	c.text(left+w, top+h+14, end, soft, 10, false, fmt.Sprintf("%d windows", n))
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Alertmanager is the Alertmanager of Prometheus, with API v2.
@@ -136,6 +137,8 @@ func advisoryName(kind string) string {
 		return "SensorFault"
 	case "silence":
 		return "MachineSilent"
+	case "windows_refused":
+		return "WindowsRefused"
 	case "unknown":
 		return "ModelUnknown"
 	case "drift":
@@ -187,8 +190,8 @@ func (a *alertmanagerReceiver) alert(name string, e, why *Event) postableAlert {
 	if u, err := url.Parse(why.link()); err == nil && u.IsAbs() {
 		p.GeneratorURL = why.link()
 	}
-	// The sensors' clock may be ahead of Alertmanager's.
-	if p.StartsAt = e.Since.UTC(); p.StartsAt.IsZero() || p.StartsAt.After(a.now()) {
+	// A recording may have no clock, and the sensors' may be ahead of Alertmanager's.
+	if p.StartsAt = e.Since.UTC(); !signal.HasClock(p.StartsAt) || p.StartsAt.After(a.now()) {
 		p.StartsAt = a.now().UTC()
 	}
 	return p

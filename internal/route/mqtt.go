@@ -20,6 +20,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // MQTT is a broker of MQTT 5 that shows the state of machines: a retained message
@@ -73,7 +74,7 @@ type MachineState struct {
 	Active     bool            `json:"active"` // the alarm calls people: it is open and not masked
 	Incident   string          `json:"incident,omitempty"`
 	Tool       string          `json:"tool,omitempty"`
-	Since      time.Time       `json:"since,omitzero"` // of an open alarm
+	Since      time.Time       `json:"since,omitzero"` // of an open alarm; left out, as At is, for a recording without a clock
 	At         time.Time       `json:"at,omitzero"`    // of the last alert
 	Text       string          `json:"text,omitempty"` // of it
 	Evidence   string          `json:"evidence,omitempty"`
@@ -89,16 +90,24 @@ type AdvisoryState struct {
 	Text    string    `json:"text"`
 }
 
+// ofClock returns t, or zero if no clock gave it.
+func ofClock(t time.Time) time.Time {
+	if !signal.HasClock(t) {
+		return time.Time{}
+	}
+	return t
+}
+
 func machineState(s *standing) MachineState {
 	m := MachineState{Machine: s.machine, Alarm: "normal", Advisories: []AdvisoryState{}}
 	if e := s.last; e != nil {
-		m.Alarm, m.Active, m.Tool, m.At, m.Text = cmp.Or(e.Alarm, e.State), e.calls(), e.Tool, e.At, e.Text
+		m.Alarm, m.Active, m.Tool, m.At, m.Text = cmp.Or(e.Alarm, e.State), e.calls(), e.Tool, ofClock(e.At), e.Text
 		if e.stands() {
-			m.Incident, m.Since, m.Evidence = e.Incident, e.Since, cmp.Or(e.link(), s.raised.link())
+			m.Incident, m.Since, m.Evidence = e.Incident, ofClock(e.Since), cmp.Or(e.link(), s.raised.link())
 		}
 	}
 	for _, e := range s.sorted() {
-		m.Advisories = append(m.Advisories, AdvisoryState{e.Kind, e.Subject, e.Status, e.Since, e.Text})
+		m.Advisories = append(m.Advisories, AdvisoryState{e.Kind, e.Subject, e.Status, ofClock(e.Since), e.Text})
 	}
 	return m
 }

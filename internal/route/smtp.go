@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // SMTP is a server that takes mail: one plain-text mail for each event.
@@ -335,9 +336,9 @@ func mailText(e *Event) string {
 	row("channel", e.Subject)
 	row("severity", e.Severity)
 	if !e.Since.IsZero() {
-		row("since", e.Since.Format(time.RFC3339))
+		row("since", signal.FormatTime(e.Since, time.RFC3339))
 	}
-	row("at", e.At.Format(time.RFC3339))
+	row("at", signal.FormatTime(e.At, time.RFC3339))
 	if e.marks() {
 		row("alarm", e.Incident) // the event has the state of another alarm
 	} else {

@@ -161,7 +161,7 @@ func spbDevice(s *standing) []spbMetric {
 	if a == nil {
 		a = &Event{facts: facts{Alarm: "normal"}}
 	}
-	since, text := a.Since, a.Text
+	since, text := ofClock(a.Since), a.Text
 	if !a.stands() {
 		since = time.Time{}
 	}
@@ -179,7 +179,7 @@ func spbDevice(s *standing) []spbMetric {
 		stand[e.Kind] = true
 		texts = append(texts, e.Text)
 	}
-	for _, kind := range [][2]string{{"Sensor", "sensor"}, {"Silence", "silence"}, {"Unknown", "unknown"}, {"Drift", "drift"}} {
+	for _, kind := range [][2]string{{"Sensor", "sensor"}, {"Silence", "silence"}, {"Unknown", "unknown"}, {"Drift", "drift"}, {"Refused", "windows_refused"}} {
 		all = append(all, spbMetric{"Advisory/" + kind[0], stand[kind[1]]})
 	}
 	return append(all, spbMetric{"Advisory/Text", strings.Join(texts, "\n")})

@@ -54,7 +54,8 @@ type passed struct {
 
 type sentWindow struct {
 	*window.Window
-	at int64 // when it was written
+	at    int64 // when it was written
+	other bool  // of another length: monitors refuse it
 }
 
 type sentCommand struct {
@@ -130,6 +131,9 @@ func (b *broker) produceWindow(win *sentWindow) bool {
 	p := b.parts[b.partOf(win.Machine)]
 	win.at = b.w.now
 	p.windows = append(p.windows, win)
+	if win.other {
+		return true
+	}
 	b.lives[name(win.Window)] = win.ToolLife
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -25,6 +26,8 @@ import (
 //   - an alarm that is raised is of a tool that was cutting just now;
 //   - each message with a command has one outcome in each group, an answer or a letter, and
 //     each id is carried out at most once;
+//   - a window of another length is set aside once, and the machine has an advisory then;
+//   - advisories of such windows are raised and cleared in turn;
 //   - records stay small;
 //   - once faults have ended, nothing waits;
 //   - gateways and the route do what their end methods say.
@@ -67,6 +70,7 @@ const unknownMachine = "unknown machine"
 
 type seenMachine struct {
 	raised   bool
+	refused  bool // an advisory says that its windows are refused
 	incident string
 	tools    []string // of the last results that were not late
 	life     string   // of the last of these tools
@@ -126,9 +130,10 @@ func (c *checker) published(t *txn, early bool) {
 		case o.Alert != nil:
 			c.alert(s, t, o.Alert)
 		case o.Advisory != nil:
-			c.w.say("  %s", o.Advisory.Text)
+			c.advisory(s, t, o.Advisory)
 		}
 	}
+	c.refused(s, t)
 	c.commands(s, t)
 	for _, r := range t.batch.State {
 		if len(r.Value) > 20_000 {
@@ -146,6 +151,8 @@ func (s *seen) remember(t *txn) {
 			m = s.machine(o.Result.Machine)
 		case o.Alert != nil:
 			m = s.machine(o.Alert.Machine)
+		case o.Advisory != nil:
+			m = s.machine(o.Advisory.Machine)
 		default:
 			continue
 		}
@@ -173,7 +180,6 @@ func (c *checker) commands(s *seen, t *txn) {
 	}
 	for _, l := range t.batch.Letters {
 		if !l.Command {
-			c.w.fail("%s sets aside offset %d: %s", t.group.name, l.Offset, l.Reason)
 			continue
 		}
 		at := message{c.ids(t)[l.Offset], t.part, l.Offset}
@@ -186,6 +192,42 @@ func (c *checker) commands(s *seen, t *txn) {
 		}
 		t.forgetPosition = append(t.forgetPosition, func() { delete(s.letters, at) })
 	}
+}
+
+// refused checks the windows that a transaction sets aside.
+func (c *checker) refused(s *seen, t *txn) {
+	for _, l := range t.batch.Letters {
+		var why *machine.Refusal
+		switch {
+		case l.Command:
+			continue
+		case !errors.As(l.Err, &why):
+			c.w.fail("%s sets aside offset %d: %s", t.group.name, l.Offset, l.Reason)
+			continue
+		}
+		at := message{fmt.Sprintf("window %s/%s/%d", why.Machine, why.Epoch, why.Seq), t.part, l.Offset}
+		if s.letters[at] != "" {
+			c.w.fail("%s sets offset %d of partition %d aside twice", t.group.name, l.Offset, t.part)
+		}
+		if !l.Advised || !s.machine(why.Machine).refused {
+			c.w.fail("%s refuses a window of %s, and no advisory says so", t.group.name, why.Machine)
+		}
+		s.had[at.id], s.letters[at] = true, l.Reason
+		t.forgetPosition = append(t.forgetPosition, func() { delete(s.letters, at) })
+	}
+}
+
+// advisory checks that advisories of refused windows are raised and cleared in turn.
+func (c *checker) advisory(s *seen, t *txn, a *event.Advisory) {
+	c.w.say("  %s %s", t.group.name, a.Text)
+	if a.Kind != event.RefusedAdvisory {
+		return
+	}
+	m := s.machine(a.Machine)
+	if raised := a.State == event.Raised; raised == m.refused {
+		c.w.fail("%s: the advisory of %s is %s twice: %s", t.group.name, a.Machine, a.State, a.ID)
+	}
+	m.refused = a.State == event.Raised
 }
 
 // ids returns the ids of the commands that a transaction follows from, by offset.
@@ -234,6 +276,7 @@ func (c *checker) again(g *group, part int) {
 		s.lost[m.id] = true
 		delete(s.letters, message{m.id, part, int64(off)})
 	}
+	maps.DeleteFunc(s.letters, func(m message, _ string) bool { return m.part == part && strings.HasPrefix(m.id, "window ") })
 }
 
 func count(b *machine.Batch, results bool) (n int) {
@@ -433,6 +476,12 @@ func (c *checker) end() {
 				c.w.fail("%s partition %d stands at %v of %d windows and %d commands", g.name, i, at, len(p.windows), len(p.commands))
 			}
 			for off, win := range p.windows {
+				if win.other {
+					if !s.had["window "+name(win.Window)] && !p.hidden(windowLog, g, off) {
+						c.w.fail("%s: window %s was not set aside", g.name, name(win.Window))
+					}
+					continue
+				}
 				if !s.judged[name(win.Window)+"/"+g.name] && !p.hidden(windowLog, g, off) {
 					c.w.fail("%s: window %s has no result", g.name, name(win.Window))
 				}

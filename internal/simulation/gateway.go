@@ -23,6 +23,7 @@ type gateway struct {
 	wear    map[string]float64
 	lives   map[string]string
 	rival   int // windows that a second ingester still sends
+	other   int // windows of another length that a third one still sends
 	held    bool
 
 	drops   bool         // a full spool gives up its oldest windows, and does not wait
@@ -81,6 +82,14 @@ func (g *gateway) tick() {
 		w.broker.produceWindow(g.window(uint64(9000+w.drawn["second ingester of "+g.machine]), uint64(1000-g.rival), "X", w.now))
 	} else if w.fault(0.003, "second ingester of "+g.machine) {
 		g.rival = 1 + w.rng.IntN(20)
+	}
+	if g.other > 0 {
+		g.other--
+		win := g.window(uint64(8000+w.drawn["windows of another length from "+g.machine]), uint64(1000-g.other), "Y", w.now)
+		win.other = true
+		w.broker.produceWindow(win)
+	} else if w.fault(0.004, "windows of another length from "+g.machine) {
+		g.other = 1 + w.rng.IntN(10)
 	}
 	w.after(1000, nil, g.tick)
 }

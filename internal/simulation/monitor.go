@@ -329,6 +329,9 @@ func (d *drive) fetch(from int) {
 		var in []machine.Input
 		for i, win := range d.m.w.broker.parts[d.part].windows[from:to] {
 			in = append(in, machine.Input{Offset: int64(from + i), At: epoch0.Add(time.Duration(win.at) * time.Millisecond), Open: func(into *window.Window) error {
+				if win.other {
+					return &machine.Refusal{Machine: win.Machine, Epoch: win.EpochString(), Seq: win.Seq, Why: otherLength}
+				}
 				*into = *win.Window
 				return nil
 			}})
@@ -336,6 +339,9 @@ func (d *drive) fetch(from int) {
 		return machine.Reply{Windows: in}
 	})
 }
+
+// otherLength is why monitors refuse some windows.
+var otherLength = &window.Mismatch{What: window.OtherLength, Text: "windows of 2s, expected windows of 1s"}
 
 // hear waits for commands from an offset on.
 func (d *drive) hear(from int) {

@@ -14,12 +14,12 @@ func (c *Table) findColumns(rec signal.Recording) error {
 	header := c.rows.names()
 	used := make([]bool, len(header))
 	find := func(what, name string) (int, error) {
-		i := slices.Index(header, name)
+		i := FindName(name, header)
 		if i < 0 {
-			return 0, fmt.Errorf("source: %s: no column %q, which the layout names as %s: %s", c.name, name, what, remedy(name, header, rec.Header))
+			return 0, fmt.Errorf("source: %s: no column %q, which the layout names as %s: %s", c.name, name, what, c.remedy(name, rec))
 		}
-		if j := slices.Index(header[i+1:], name); j >= 0 {
-			return 0, fmt.Errorf("source: %s: columns %d and %d are both named %q, %s of the layout: rename or remove one", c.name, i+1, i+1+j+1, name, what)
+		if j := slices.Index(header[i+1:], header[i]); j >= 0 {
+			return 0, fmt.Errorf("source: %s: columns %d and %d are both named %q, %s of the layout: rename or remove one", c.name, i+1, i+1+j+1, header[i], what)
 		}
 		used[i] = true
 		return i, nil
@@ -33,6 +33,9 @@ func (c *Table) findColumns(rec signal.Recording) error {
 		i, err := find(what, origin.From)
 		if err != nil {
 			return err
+		}
+		if err := checkUnit(ch, origin, header[i]); err != nil {
+			return fmt.Errorf("source: %s: %w", c.name, err)
 		}
 		c.columns = append(c.columns, tableColumn{i, calibration{origin.Gain, origin.Offset}})
 	}
@@ -57,6 +60,9 @@ func (c *Table) findColumns(rec signal.Recording) error {
 		if err != nil {
 			return err
 		}
+		if err := checkFactUnit(f.key, header[i]); err != nil {
+			return fmt.Errorf("source: %s: %w", c.name, err)
+		}
 		*f.to = i
 	}
 	for i, name := range header {
@@ -68,8 +74,9 @@ func (c *Table) findColumns(rec signal.Recording) error {
 }
 
 // remedy says what to do about a column that is not in the header.
-func remedy(name string, header []string, lines string) string {
-	if lines == "none" {
+func (c *Table) remedy(name string, rec signal.Recording) string {
+	header := c.rows.names()
+	if rec.Header == "none" {
 		return fmt.Sprintf("without a header columns are numbered from 1 to %d: set `from` of the channel to its number", len(header))
 	}
 	if allNumbers(header) && !isNumber(name) {
@@ -78,11 +85,29 @@ func remedy(name string, header []string, lines string) string {
 	if len(header) == 1 {
 		return fmt.Sprintf("the header is one name, %.60q: separate columns by comma, semicolon or tab, or set `separator` under the layout's `recording`", header[0])
 	}
+	var several []string
+	for _, i := range withUnit(name, header) {
+		several = append(several, header[i])
+	}
+	if len(several) > 1 {
+		return fmt.Sprintf("it may be %s: set `from` of the channel to one of them", someOf(several))
+	}
 	if near := nearest(name, header); len(near) > 0 {
 		return "correct the layout or the header; the nearest names there are " + strings.Join(near, ", ")
 	}
-	return "correct the layout or the header, or give the file that belongs to this layout"
+	return fmt.Sprintf("the header has %s, the layout %s: correct one of them, or give the file that belongs to this layout", twoOf(header), twoOf(layoutNames(c.layout, rec)))
 }
+
+// layoutNames returns the names under which a layout looks for its channels.
+func layoutNames(l *signal.Layout, rec signal.Recording) (names []string) {
+	for _, ch := range l.Channels() {
+		names = append(names, rec.Origin(ch.Name).From)
+	}
+	return names
+}
+
+// twoOf lists two names, quoted.
+func twoOf(names []string) string { return listed(names, 2) }
 
 // nearest returns up to three names that are like name, quoted, the most like
 // it first: at most every third letter differs, without regard to case.

@@ -16,6 +16,7 @@ type dialect struct {
 	header    int  // lines that name the columns; 0: columns are named 1, 2, …
 	separator rune // between cells, ' ' for any number of blanks and tabs; 0: to be found
 	comma     bool // numbers have a decimal comma
+	stated    bool // the layout says whether they have
 }
 
 // separators are the words that a layout may use for a separator that is hard
@@ -45,7 +46,7 @@ func dialectOf(rec signal.Recording) (dialect, error) {
 		}
 		d.separator = r[0]
 	}
-	switch rec.Decimal {
+	switch d.stated = rec.Decimal != ""; rec.Decimal {
 	case "", "point":
 	case "comma":
 		d.comma = true
@@ -56,6 +57,30 @@ func dialectOf(rec signal.Recording) (dialect, error) {
 		return d, fmt.Errorf("`recording`: separator and decimal are both a comma: one of them must differ")
 	}
 	return d, nil
+}
+
+// recording says of a dialect what a layout must say: what is not the default.
+func (d dialect) recording() (rec signal.Recording) {
+	rec.Skip = d.skip
+	switch d.header {
+	case 0:
+		rec.Header = "none"
+	case 1:
+	default:
+		rec.Header = strconv.Itoa(d.header)
+	}
+	if d.separator != ',' {
+		rec.Separator = string(d.separator)
+		for word, s := range separators {
+			if s == d.separator && word != "" {
+				rec.Separator = word
+			}
+		}
+	}
+	if d.comma {
+		rec.Decimal = "comma"
+	}
+	return rec
 }
 
 // findSeparator returns the one of comma, semicolon and tab that is most
@@ -100,8 +125,7 @@ func (d dialect) findSeparator(head []byte) rune {
 // the cells that are not empty are numbers.
 func sniff(head []byte) dialect {
 	d := dialect{header: 0}
-	d.separator = d.findSeparator(head)
-	d.comma = d.separator != ',' && d.hasDecimalCommas(head)
+	d.complete(head)
 	rows := newLineReader(bytes.NewReader(head), "", d.separator, 0)
 	width, above := 0, 0
 	for range 2 * maxHeader {
@@ -127,8 +151,19 @@ func sniff(head []byte) dialect {
 	return d
 }
 
-// hasDecimalCommas reports whether numbers in head have a decimal comma, and none
-// a point.
+// complete finds by the first rows what a layout does not say: the separator, and
+// whether numbers have a decimal comma.
+func (d *dialect) complete(head []byte) {
+	if d.separator == 0 {
+		d.separator = d.findSeparator(head)
+	}
+	if !d.stated {
+		d.comma = d.separator != ',' && d.hasDecimalCommas(head)
+	}
+}
+
+// hasDecimalCommas reports whether numbers in head have a decimal comma, and none a
+// point. A comma in all of them that may divide thousands, as in 1,234, is not enough.
 func (d dialect) hasDecimalCommas(head []byte) bool {
 	comma := false
 	between := func(r rune) bool { return r == d.separator || r == '\n' || r == '\r' || r == ' ' }
@@ -136,10 +171,17 @@ func (d dialect) hasDecimalCommas(head []byte) bool {
 		if strings.Contains(cell, ".") && isNumber(cell) {
 			return false
 		}
-		before, after, ok := strings.Cut(cell, ",")
-		comma = comma || ok && isNumber(before+"."+after)
+		before, after, ok := strings.Cut(strings.Trim(cell, "\""), ",")
+		comma = comma || ok && isNumber(before+"."+after) && !thousands(before, after)
 	}
 	return comma
+}
+
+// thousands reports whether the comma between two parts of a number may divide
+// thousands.
+func thousands(before, after string) bool {
+	before = strings.TrimLeft(before, "+-")
+	return len(before) >= 1 && len(before) <= 3 && before[0] != '0' && len(after) == 3
 }
 
 // countNumbers returns how many cells of a row are numbers, and how many are not

@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,12 @@ type Folder struct {
 	settle                time.Duration
 	seen                  map[string]look  // by name
 	done                  map[string]taken // by name
+	line                  Timeline
 }
+
+// endEntry is the entry of the journal whose time of change is the end of the recording
+// that was placed last. Names of recordings do not begin with a dot.
+const endEntry = ".end"
 
 // look is what a file was like, and since when.
 type look struct {
@@ -64,7 +70,14 @@ func OpenFolder(dir, pattern, journal string, settle time.Duration) (*Folder, er
 	if err := json.Unmarshal(text, &f.done); err != nil {
 		return nil, fmt.Errorf("source: folder: %s, which says what was taken, is damaged: %w: remove it to have all files of the folder sent again, or move those that were sent", journal, err)
 	}
+	f.line.End = f.done[endEntry].Changed
 	return f, nil
+}
+
+// Place sets when a recording that Next returned begins, see [Timeline.Place]. Done notes
+// where it ends.
+func (f *Folder) Place(ctx context.Context, r *Recording) (late time.Duration, err error) {
+	return f.line.Place(ctx, r)
 }
 
 // Next looks at the folder at the given time. It returns the path of the next
@@ -142,7 +155,13 @@ func (f *Folder) Done(path string, problem error) error {
 	}
 	delete(f.seen, name)
 	f.done[name] = entry
+	if !f.line.End.IsZero() {
+		f.done[endEntry] = taken{Changed: f.line.End}
+	}
 	for old := range f.done {
+		if old == endEntry {
+			continue
+		}
 		if _, err := os.Stat(filepath.Join(f.dir, old)); errors.Is(err, fs.ErrNotExist) {
 			delete(f.done, old)
 		}

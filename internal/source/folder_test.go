@@ -87,6 +87,44 @@ func TestFolder(t *testing.T) {
 	}
 }
 
+// Recordings of a folder follow each other, also after a restart, when their files are
+// gone and when they say the same time.
+func TestFolderTimes(t *testing.T) {
+	dir, journal := t.TempDir(), filepath.Join(t.TempDir(), "folder.json")
+	changed := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	var ends []time.Time
+	for i, tc := range []struct {
+		rows, changed int // s after the first
+		late          time.Duration
+	}{{20, 0, 0}, {30, 5, 0}, {40, 5, 4 * time.Second}, {10, 60, 0}} {
+		f, err := OpenFolder(dir, "*.csv", journal, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := saved(t, dir, string(rune('d'-i))+".csv", "ax\n"+strings.Repeat("1\n", tc.rows), changed.Add(time.Duration(tc.changed)*time.Second))
+		for range 2 { // looked at, and complete
+			if path, _, err = f.Next(changed.Add(time.Duration(100+i) * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			changed = changed.Add(time.Second)
+		}
+		changed = changed.Add(-2 * time.Second)
+		r := Recording{Path: path, Layout: layout(t, 10, "ax"), Start: Start{FileTime: true}}
+		late, err := f.Place(t.Context(), &r)
+		if err != nil || late != tc.late {
+			t.Errorf("file %d is late by %v, %v; want %v", i, late, err, tc.late)
+		}
+		first, end := times(t, r)
+		if want := changed.Add(time.Duration(tc.changed)*time.Second + tc.late); !end.Equal(want) || len(ends) > 0 && first.Before(ends[len(ends)-1]) {
+			t.Errorf("file %d is from %v to %v, want the end %v", i, first, end, want)
+		}
+		ends = append(ends, end)
+		if err := errors.Join(f.Done(path, nil), os.Remove(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestFolderErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "f")

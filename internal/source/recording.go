@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -19,20 +20,36 @@ type Recording struct {
 	Layout  *signal.Layout
 	Columns signal.Recording // its format, and what is where in it
 	Machine string           // where the file does not name it
+
+	// Start says when the recording began if the file does not say it. Of several
+	// recordings a Timeline says it before they are opened.
+	Start Start
+
+	// Warn is called with what a person should know of the file, each time that it is
+	// read; it may be nil.
+	Warn func(text string)
+
+	begin time.Time // the instant that times of the file count from; zero before it is placed
 }
 
 // Open returns a source of the recording, which the caller closes if it can be
 // closed. Where the file names no tool, the tool is named after the file.
 func (r Recording) Open() (Source, error) {
-	src, err := r.open()
+	if r.begin.IsZero() {
+		if _, err := new(Timeline).Place(context.Background(), &r); err != nil {
+			return nil, err
+		}
+	}
+	src, err := r.openAt(r.begin)
 	if err != nil || r.Columns.Tool != "" {
 		return src, err
 	}
 	return &named{Source: src, tool: r.Name()}, nil
 }
 
-func (r Recording) open() (Source, error) {
-	opt := Options{Machine: r.Machine}
+// openAt opens the recording with an origin of times. It leaves tools without a name.
+func (r Recording) openAt(origin time.Time) (Source, error) {
+	opt := Options{Machine: r.Machine, Start: origin, Warn: r.Warn}
 	f, err := formatOf(r.Path, r.Columns)
 	if err != nil {
 		return nil, err

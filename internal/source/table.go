@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type Options struct {
 	// state it, and the instant that small numbers in a time column count from.
 	// The zero value means the start of 1970 in UTC.
 	Start time.Time
+
+	Warn func(text string) // called with what a person should know; may be nil
 }
 
 // Stats counts what a Table has read so far, which is up to one row more than
@@ -50,8 +53,8 @@ type rows interface {
 	number(col, bits int) (float64, error)
 	// text returns the text in a cell, empty if it is missing or col is -1.
 	text(col int) (string, error)
-	// moment returns the time in a cell, or a number of seconds.
-	moment(col int) (t time.Time, seconds float64, isTime bool, err error)
+	// moment returns the time in a cell, or a number.
+	moment(col int) (moment, error)
 	// errorf says what is wrong with a cell, and where it is.
 	errorf(col int, format string, args ...any) error
 }
@@ -63,7 +66,9 @@ type rows interface {
 // also from one tool to the next. With one, rows more than one and a half
 // sample periods apart leave a gap in the counter, and each row must be later
 // than the one before. Times are RFC 3339 or seconds: numbers from 1e9 on
-// (September 2001) count from 1970, smaller ones from Options.Start.
+// (September 2001) count from 1970, smaller ones from Options.Start. Smaller ones
+// may start again with each tool, which then follows the one before it. The name of
+// the column may end in another unit, such as [ms].
 type Table struct {
 	name   string
 	rows   rows
@@ -80,7 +85,11 @@ type Table struct {
 	pending bool // row is read but not delivered
 	err     error
 	stats   Stats
-	unix    bool // numbers in the time column count from 1970
+	unix    bool          // numbers in the time column count from 1970
+	unit    float64       // seconds that 1 in the time column stands for
+	shift   time.Duration // of times of a tool with which the time column started again
+	zero    time.Time     // time of the first row
+	rises   rises
 
 	block Block
 	truth []Truth
@@ -105,6 +114,7 @@ type tableRow struct {
 	session int64
 	counter int64
 	time    time.Time
+	form    form // of the time
 	truth   Truth
 	values  []float32 // in layout order
 }
@@ -165,6 +175,9 @@ func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording,
 	}
 	if err := c.findColumns(rec); err != nil {
 		return nil, err
+	}
+	if c.unit = 1; c.rec.time >= 0 {
+		c.unit = UnitOfTime(in.names()[c.rec.time])
 	}
 	want := []int{c.rec.time, c.rec.machine, c.rec.tool, c.rec.hole, c.rec.speed, c.rec.vbMean, c.rec.vbMax, c.rec.state}
 	for _, col := range c.columns {
@@ -276,7 +289,7 @@ func (c *Table) readRow() error {
 	if err := c.readTruth(); err != nil {
 		return err
 	}
-	skipped, err := c.readTime()
+	skipped, err := c.readTime(r.Tool != before.Tool, before.Tool)
 	if err != nil {
 		return err
 	}
@@ -352,39 +365,84 @@ func (c *Table) readTruth() error {
 
 // readTime sets the time of the row and returns how many samples are missing
 // between it and the row before.
-func (c *Table) readTime() (skipped int64, err error) {
+func (c *Table) readTime(changed bool, tool string) (skipped int64, err error) {
 	first, before := c.stats.Rows == 0, c.row.time
 	if c.rec.time < 0 {
 		c.row.time = c.opt.Start.Add(seconds(float64(c.stats.Rows) / c.rate))
 		return 0, nil
 	}
-	if c.row.time, err = c.parseTime(first); err != nil || first {
+	if c.row.time, err = c.parseTime(first); err != nil {
 		return 0, err
+	}
+	if first {
+		c.zero = c.row.time
+		return 0, nil
+	}
+	if changed && c.row.form == counted && !c.unix && !c.row.time.After(before) {
+		c.shift += before.Add(seconds(1 / c.rate)).Sub(c.row.time)
+		c.row.time = before.Add(seconds(1 / c.rate))
 	}
 	step := c.row.time.Sub(before).Seconds() * c.rate
 	switch {
 	case step <= 0:
-		return 0, c.rows.errorf(c.rec.time, "is not later than the row before: sort the rows by time; if its stamps are too coarse for %v rows a second, leave `time` out of the layout's `recording`", c.rate)
+		return 0, c.notLater(before, changed, tool)
 	case step > 1.5:
-		return int64(math.Round(step)) - 1, nil
+		return int64(math.Round(step)) - 1, c.checkStep(before, step)
 	}
+	c.rises.add(step)
 	return 0, nil
+}
+
+// notLater says why a row is not later than the row before, and what to do.
+func (c *Table) notLater(before time.Time, changed bool, tool string) error {
+	at, form := c.row.time, c.row.form
+	period := seconds(1 / c.rate)
+	switch {
+	case changed:
+		return c.rows.errorf(c.rec.time, "is not later than the row before, at which the tool changes from %q to %q: sort the rows by time, or make a file of each tool", tool, c.row.Tool)
+	case form == local && ClockWentBack(at.Sub(before), period):
+		return c.rows.errorf(c.rec.time, "is about an hour earlier than the row before: it seems that daylight saving time ended, when local time repeats an hour; record UTC, as 2026-01-31T14:05:09Z, or local time with its offset, as 2026-01-31T15:05:09+01:00")
+	case form == counted && !c.unix && !at.After(c.zero.Add(2*period)) && before.Sub(c.zero) > 2*period:
+		return c.rows.errorf(c.rec.time, "starts again, after %s: if another recording begins here, name the column that tells them apart as `tool` under the layout's `recording`, or make a file of each",
+			strconv.FormatFloat(before.Sub(c.opt.Start.Add(c.shift)).Seconds()/c.unit, 'g', -1, 64))
+	}
+	return c.rows.errorf(c.rec.time, "is not later than the row before: sort the rows by time; if its stamps are too coarse for %v rows a second, leave `time` out of the layout's `recording`", c.rate)
+}
+
+// checkStep looks at a gap, of so many sample periods from one row to the next.
+func (c *Table) checkStep(before time.Time, step float64) error {
+	at, form := c.row.time, c.row.form
+	if form == local && c.opt.Warn != nil && ClockWentOn(before, at, seconds(1/c.rate)) {
+		text := c.rows.errorf(c.rec.time, "is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset").Error()
+		c.opt.Warn(strings.TrimPrefix(text, "source: "))
+	}
+	if form != counted {
+		return nil
+	}
+	if unit := c.rises.add(step); unit > 0 {
+		names := map[float64][2]string{1e-3: {"milliseconds", "ms"}, 1e-6: {"microseconds", "us"}, 1e-9: {"nanoseconds", "ns"}}
+		return c.rows.errorf(c.rec.time, "and the rows before it are about %.4g apart, and the layout says %v rows a second: the column seems to count %s, not seconds; write the unit behind its name, as \"t [%s]\", or leave `time` out of the layout's `recording`",
+			step/c.rate, c.rate, names[unit][0], names[unit][1])
+	}
+	return nil
 }
 
 // parseTime returns the time that the row states. What a number counts from is
 // settled by the first row.
 func (c *Table) parseTime(first bool) (time.Time, error) {
-	at, s, isTime, err := c.rows.moment(c.rec.time)
-	if err != nil || isTime {
-		return at, err
+	m, err := c.rows.moment(c.rec.time)
+	c.row.form = m.form
+	if err != nil || m.form != counted {
+		return m.at, err
 	}
+	s := m.seconds * c.unit
 	if !(math.Abs(s) < 1<<33) {
-		return time.Time{}, c.rows.errorf(c.rec.time, "is not a time in seconds: convert it, for example from milliseconds")
+		return time.Time{}, c.rows.errorf(c.rec.time, "is not a time in seconds: convert it, for example from milliseconds, or write the unit behind the name of the column, as \"t [ms]\"")
 	}
 	if first {
 		c.unix = s >= 1e9
 	}
-	start := c.opt.Start
+	start := c.opt.Start.Add(c.shift)
 	if c.unix {
 		start = time.Unix(0, 0).UTC()
 	}

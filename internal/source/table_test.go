@@ -30,6 +30,15 @@ func layout(t testing.TB, rate float64, names ...string) *signal.Layout {
 	return l
 }
 
+// numbered returns n lines that begin with multiples of a step.
+func numbered(n int, rest string, step float64) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%v%s", float64(i)*step, rest)
+	}
+	return b.String()
+}
+
 var lathe = signal.Recording{Time: "time", Tool: "tool", Hole: "hole", VBMax: "VB"}
 
 func TestTableGolden(t *testing.T) {
@@ -63,6 +72,10 @@ func TestTableGolden(t *testing.T) {
 func TestTableErrors(t *testing.T) {
 	one := layout(t, 10, "ax", "ay")
 	rec := signal.Recording{Time: "t", Tool: "tool"}
+	inG, err := signal.NewLayout("g", []signal.Channel{{Name: "ax", Kind: signal.Vibration, Unit: "g", Rate: 10}, {Name: "ay", Kind: signal.Vibration, Unit: "g", Rate: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cases := []struct {
 		name, text string
 		layout     *signal.Layout
@@ -78,8 +91,11 @@ func TestTableErrors(t *testing.T) {
 		{"channel twice", "ax,ay,x,ax\n1,2,3,4\n", one, signal.Recording{}},
 		{"header in Latin-1", "ax,ay,T [\xb0C]\n1,2,3\n", one, signal.Recording{}},
 		{"header in UTF-16", "\xff\xfea\x00x\x00\n\x00", one, signal.Recording{}},
+		{"line of units", "ax;ay;n\ng;g;\n1,5;2;3\n", one, signal.Recording{}},
 		{"text in a number", "ax,ay\n1,2\n3,off\n", one, signal.Recording{}},
-		{"decimal comma", "ax;ay\n1;2\n3;4,5\n", one, signal.Recording{}},
+		{"decimal comma", "ax;ay\n1;2\n3;4,5\n", one, signal.Recording{Decimal: "point"}},
+		{"decimal comma, or thousands", "ax;ay\n1;2\n3;4,500\n", one, signal.Recording{}},
+		{"decimal comma among points", "ax;ay\n1.5;2\n3;4,5\n", one, signal.Recording{}},
 		{"infinite", "ax,ay\n1,-Inf\n", one, signal.Recording{}},
 		{"too large for float32", "ax,ay\n1,1e39\n", one, signal.Recording{}},
 		{"long cell is cut", "ax,ay\n1," + strings.Repeat("x", 100) + "\n", one, signal.Recording{}},
@@ -97,7 +113,19 @@ func TestTableErrors(t *testing.T) {
 		{"time in milliseconds", "t,tool,ax,ay\n1769868000000,1,1,2\n", one, rec},
 		{"time goes back", "t,tool,ax,ay\n0.2,1,1,2\n0.1,1,1,2\n", one, rec},
 		{"time stands still", "t,tool,ax,ay\n0,1,1,2\n0,1,1,2\n", one, rec},
-		{"time goes back at a tool change", "t,tool,ax,ay\n0.2,1,1,2\n0,2,1,2\n", one, rec},
+		{"time goes back at a tool change", "t,tool,ax,ay\n2026-01-31T14:00:00Z,1,1,2\n2026-01-31T13:00:00Z,2,1,2\n", one, rec},
+		{"Unix seconds go back at a tool change", "t,tool,ax,ay\n1769868000.2,1,1,2\n1769868000,2,1,2\n", one, rec},
+		{"time starts again", "t,ax,ay\n5,1,2\n5.1,1,2\n5.2,1,2\n5.3,1,2\n5,1,2\n", one, signal.Recording{Time: "t"}},
+		{"daylight saving time ends", "t,ax,ay\n2026-10-25 02:59:59.9,1,2\n2026-10-25 02:00:00,1,2\n", one, signal.Recording{Time: "t"}},
+		{"an hour back, with zones", "t,ax,ay\n2026-10-25T02:59:59.9Z,1,2\n2026-10-25T02:00:00Z,1,2\n", one, signal.Recording{Time: "t"}},
+		{"local time goes back by minutes", "t,ax,ay\n2026-10-25 02:59:59.9,1,2\n2026-10-25 02:30:00,1,2\n", one, signal.Recording{Time: "t"}},
+		{"milliseconds that say nothing", "t,ax,ay\n" + numbered(12, ",1,2\n", 100), one, signal.Recording{Time: "t"}},
+		{"microseconds that say nothing", "t,ax,ay\n" + numbered(12, ",1,2\n", 100_000), one, signal.Recording{Time: "t"}},
+		{"another unit", "ax [m/s²],ay\n1,2\n", inG, signal.Recording{}},
+		{"another unit of `from`", "x (mV),ay\n1,2\n", inG, signal.Recording{Origins: map[string]signal.Origin{"ax": {From: "x", Gain: 1}}}},
+		{"two units", "ax [g],ax [V],ay\n1,2,3\n", inG, signal.Recording{}},
+		{"wear in mm", "ax,ay,VB (mm)\n1,2,0.1\n", one, signal.Recording{VBMax: "VB"}},
+		{"wear in mm by its whole name", "ax,ay,VB (mm)\n1,2,0.1\n", one, signal.Recording{VBMax: "VB (mm)"}},
 		{"two machines", "m,ax,ay\nA,1,2\nB,1,2\n", one, signal.Recording{Machine: "m"}},
 		{"negative wear", "ax,ay,VB\n1,2,-1\n", one, signal.Recording{VBMean: "VB"}},
 		{"text in wear", "ax,ay,VB\n1,2,new\n", one, signal.Recording{VBMax: "VB"}},
@@ -186,6 +214,10 @@ func TestTableDialects(t *testing.T) {
 		rec  signal.Recording
 	}{
 		"decimal comma":              {"ax;ay\n1,5;2\n3;\n", signal.Recording{Decimal: "comma"}},
+		"decimal comma, found":       {"ax;ay\n1,5;2\n3;\n", signal.Recording{}},
+		"decimal comma, found, tab":  {"ax\tay\tx\n1,500\t2,000\t0,1\n3\tNaN\t1\n", signal.Recording{}},
+		"units":                      {"ax [g];ay (m/s^2)\n1,5;2\n3;\n", signal.Recording{}},
+		"units, and the name itself": {"ax [g],ay,ay [V]\n1.5,2,9\n3,,9\n", signal.Recording{}},
 		"decimal comma, one column":  {"ax ay\n1,5 2\n3 NaN\n", signal.Recording{Decimal: "comma"}},
 		"decimal comma with a point": {"ax;ay\n1.5;2\n3;\n", signal.Recording{Decimal: "comma"}},
 		"blanks and tabs":            {"  ax \t ay \n\n 1.5   2 \n3\tNaN \r\n", signal.Recording{Separator: "blank"}},
@@ -275,6 +307,78 @@ func TestTableTimes(t *testing.T) {
 		}
 		if fmt.Sprint(first) != fmt.Sprint(tc.first) {
 			t.Errorf("%s: counters %v, want %v", name, first, tc.first)
+		}
+	}
+}
+
+// A column of seconds that starts again with each tool goes on behind the tool before; a
+// unit behind the name of the column counts; no gap comes of either.
+func TestTableTimeUnits(t *testing.T) {
+	for name, text := range map[string]string{
+		"seconds":                     "t,ax,tool\n7,1,A\n7.1,1,A\n0,1,B\n0.1,1,B\n",
+		"seconds, goes on by itself":  "t,ax,tool\n7,1,A\n7.1,1,A\n7.2,1,B\n7.3,1,B\n",
+		"seconds, with their unit":    "t [s],ax,tool\n7,1,A\n7.1,1,A\n7.1,1,B\n7.2,1,B\n",
+		"milliseconds":                "t (ms),ax,tool\n7000,1,A\n7100,1,A\n0,1,B\n100,1,B\n",
+		"microseconds":                "t [µs],ax,tool\n7e6,1,A\n71e5,1,A\n5e6,1,B\n51e5,1,B\n",
+		"minutes":                     "t [min];ax;tool\n0,11666666666666666;1;A\n0,118333333333333333;1;A\n0;1;B\n0,0016666666666666666;1;B\n",
+		"three tools, none goes back": "t,ax,tool\n7,1,A\n7.1,1,A\n7.2,1,B\n0,1,C\n",
+	} {
+		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t", Tool: "tool"}, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		row, session, counter := 0, int64(0), int64(0)
+		for {
+			b, err := c.Next(t.Context())
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if b.Session != session {
+				session, counter = b.Session, 0
+			}
+			if b.First != counter {
+				t.Errorf("%s: row %d has counter %d, want %d", name, row, b.First, counter)
+			}
+			if at, want := b.Time.Sub(time.Unix(7, 0)), time.Duration(row)*100*time.Millisecond; (at - want).Abs() > time.Microsecond {
+				t.Errorf("%s: row %d is at %v, want %v", name, row, at, want)
+			}
+			row, counter = row+b.Len(), counter+int64(b.Len())
+		}
+		if row != 4 {
+			t.Errorf("%s: %d rows", name, row)
+		}
+	}
+}
+
+// An hour that local time leaves out is named, and stays a gap. Other hours are gaps only.
+func TestDaylightSavingBegins(t *testing.T) {
+	for text, warned := range map[string]bool{
+		"t,ax\n2026-03-29 01:59:59.9,1\n2026-03-29 03:00:00,1\n":   true,
+		"t,ax\n2026-03-08 01:59:59.9,1\n2026-03-08 03:00:00.5,1\n": true,
+		"t,ax\n2026-03-29T01:59:59.9Z,1\n2026-03-29T03:00:00Z,1\n": false,
+		"t,ax\n2026-03-29 01:40:00,1\n2026-03-29 02:40:00.1,1\n":   false,
+		"t,ax\n2026-03-29 01:59:59.9,1\n2026-03-29 03:20:00,1\n":   false,
+	} {
+		var warnings []string
+		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, Options{Warn: func(text string) { warnings = append(warnings, text) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := []int64{}
+		for b, err := c.Next(t.Context()); err != io.EOF; b, err = c.Next(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			first = append(first, b.First)
+		}
+		if len(first) != 2 || first[1] < 36_000 {
+			t.Errorf("%q: blocks at %v", text, first)
+		}
+		if got := len(warnings) == 1 && strings.Contains(warnings[0], "f.csv:3: column \"t\"") && strings.Contains(warnings[0], "daylight saving time began"); got != warned || len(warnings) > 1 {
+			t.Errorf("%q: warnings %q", text, warnings)
 		}
 	}
 }

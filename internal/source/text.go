@@ -71,9 +71,7 @@ func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
 		head = head[len(bom):]
 		br.Discard(len(bom)) // cannot fail: it was peeked
 	}
-	if c.dialect.separator == 0 {
-		c.dialect.separator = d.findSeparator(head)
-	}
+	c.dialect.complete(head)
 	c.lines = newLineReader(br, "source: "+name, c.dialect.separator, d.skip)
 	if err := c.readHeader(); err != nil {
 		return nil, err
@@ -220,6 +218,8 @@ func (c *cellReader) number(col, bits int) (float64, error) {
 		return 0, c.errorf(col, "is beyond the range of %d-bit numbers: correct it, or leave the cell empty if it is missing", bits)
 	case err != nil && strings.Contains(cell, ","):
 		return 0, c.errorf(col, "is not a number: write a decimal point, or set `decimal: comma` under the layout's `recording`")
+	case err != nil && c.dialect.header > 0 && c.rows == int64(c.dialect.header)+1:
+		return 0, c.errorf(col, "is not a number: correct it, or leave the cell empty if it is missing; if the line belongs to the header, as one of units does, set `header: %d` under the layout's `recording`", c.dialect.header+1)
 	case err != nil:
 		return 0, c.errorf(col, "is not a number: correct it, or leave the cell empty if it is missing")
 	}
@@ -248,22 +248,19 @@ func (c *cellReader) text(col int) (string, error) {
 	return cell, nil
 }
 
-func (c *cellReader) moment(col int) (at time.Time, seconds float64, isTime bool, err error) {
+func (c *cellReader) moment(col int) (moment, error) {
 	cell := c.cell(col)
 	if isMissing(cell) {
-		return at, 0, false, c.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
+		return moment{}, c.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
 	}
 	if s, err := c.parse(cell, 64); err == nil {
-		return at, s, false, nil
+		return moment{seconds: s}, nil
 	}
-	at, err = time.Parse(time.RFC3339Nano, cell)
-	if err != nil {
-		at, err = time.Parse("2006-01-02 15:04:05", cell)
+	m, ok := stamp(cell)
+	if !ok {
+		return m, c.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, or seconds")
 	}
-	if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
-		return at, 0, false, c.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, or seconds")
-	}
-	return at, 0, true, nil
+	return m, nil
 }
 
 func isMissing(cell string) bool {

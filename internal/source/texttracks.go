@@ -48,7 +48,8 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 	t.dialect = cells.dialect
 	t.Remark("%v", t.dialect)
 	for _, name := range cells.header {
-		t.Infos = append(t.Infos, track.Info{Name: name, Len: -1, Start: cells.firstArrive})
+		_, unit, _ := SplitUnit(name)
+		t.Infos = append(t.Infos, track.Info{Name: name, Unit: unit, Len: -1, Start: cells.firstArrive})
 	}
 	for range 100 { // rows that show which columns are text
 		if err := cells.next(); err != nil {

@@ -115,19 +115,19 @@ func (r *trackRows) text(col int) (string, error) {
 	return strconv.FormatFloat(v, 'f', -1, 64), nil
 }
 
-func (r *trackRows) moment(col int) (at time.Time, seconds float64, isTime bool, err error) {
+func (r *trackRows) moment(col int) (moment, error) {
 	if r.infos[col].Text {
-		s := r.values[r.at[col]].Texts[r.i]
-		if at, err = time.Parse(time.RFC3339Nano, s); err != nil {
-			return at, 0, false, r.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, a timestamp or seconds")
+		m, ok := stamp(r.values[r.at[col]].Texts[r.i])
+		if !ok {
+			return m, r.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, a timestamp or seconds")
 		}
-		return at, 0, true, nil
+		return m, nil
 	}
 	v := r.values[r.at[col]].Numbers[r.i]
 	if v != v {
-		return at, 0, false, r.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
+		return moment{}, r.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
 	}
-	return at, v, false, nil
+	return moment{seconds: v}, nil
 }
 
 func (r *trackRows) errorf(col int, format string, args ...any) error {

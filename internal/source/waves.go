@@ -25,12 +25,14 @@ type Waves struct {
 	file   track.File
 	infos  []track.Info
 	layout *signal.Layout
+	rec    signal.Recording
 	opt    Options
 	parts  []part
 	gains  []calibration // by channel
 
 	part   int // that is being read
 	start  time.Time
+	ended  time.Time   // when the part before it ended
 	groups []waveGroup // of the part, one per group of the layout; nil before it is opened
 	err    error
 	block  Block
@@ -53,7 +55,7 @@ type waveGroup struct {
 }
 
 func newWaves(file track.File, name string, layout *signal.Layout, rec signal.Recording, opt Options) (*Waves, error) {
-	w := &Waves{name: name, file: file, infos: file.Tracks(), layout: layout, opt: opt}
+	w := &Waves{name: name, file: file, infos: file.Tracks(), layout: layout, rec: rec, opt: opt}
 	if w.opt.Start.IsZero() {
 		w.opt.Start = time.Unix(0, 0).UTC()
 	}
@@ -78,11 +80,7 @@ func (w *Waves) findParts(from []string) ([]part, error) {
 	single := part{tracks: make([]int, len(from))}
 	several := -1
 	for i, name := range from {
-		for j, info := range w.infos {
-			if info.Name == name || info.Path() == name {
-				candidates[i] = append(candidates[i], j)
-			}
-		}
+		candidates[i] = FindTracks(name, w.infos)
 		switch n := len(candidates[i]); {
 		case n == 0:
 			return nil, w.notFound(i, name)
@@ -135,15 +133,18 @@ func (w *Waves) notFound(channel int, name string) error {
 	if near := nearest(name, names); len(near) > 0 {
 		remedy = "the nearest names there are " + strings.Join(near, ", ")
 	} else if len(names) > 0 {
-		remedy = fmt.Sprintf("it holds %s: set `from` of each channel to one of them", someOf(names))
+		remedy = fmt.Sprintf("it holds %s, the layout %s: set `from` of each channel to one of the former", someOf(names), twoOf(layoutNames(w.layout, w.rec)))
 	}
 	return fmt.Errorf("source: %s: no channel %q, which the layout names as %s: %s", w.name, name, what, remedy)
 }
 
 // someOf lists the first names, quoted.
-func someOf(names []string) string {
+func someOf(names []string) string { return listed(names, 12) }
+
+// listed lists so many names, quoted, and counts the others.
+func listed(names []string, most int) string {
 	var quoted []string
-	for _, n := range names[:min(len(names), 12)] {
+	for _, n := range names[:min(len(names), most)] {
 		quoted = append(quoted, fmt.Sprintf("%q", n))
 	}
 	if more := len(names) - len(quoted); more > 0 {
@@ -161,6 +162,9 @@ func (w *Waves) checkPart(p part) error {
 		ch, info := w.layout.Channels()[i], w.infos[j]
 		if info.Text {
 			return fmt.Errorf("source: %s: channel %q is text, not numbers: take it out of the layout", w.name, info.Path())
+		}
+		if err := checkUnit(ch, w.rec.Origin(ch.Name), info.Name); err != nil {
+			return fmt.Errorf("source: %s: %w", w.name, err)
 		}
 		if info.Rate != 0 && math.Abs(info.Rate/ch.Rate-1) > rateTolerance {
 			return fmt.Errorf("source: %s: channel %q was recorded at %v Hz, but the layout says %v Hz for %s: correct `rate`", w.name, info.Path(), info.Rate, ch.Rate, ch.Name)
@@ -198,6 +202,11 @@ func (w *Waves) Next(ctx context.Context) (*Block, error) {
 			}
 		}
 		if behind < 0 {
+			for _, g := range w.groups {
+				if at := w.start.Add(seconds(float64(g.next) / g.rate)); at.After(w.ended) {
+					w.ended = at
+				}
+			}
 			w.part++
 			w.groups = nil
 			w.block.Session++
@@ -224,12 +233,7 @@ func (w *Waves) Next(ctx context.Context) (*Block, error) {
 func (w *Waves) openPart() error {
 	p := w.parts[w.part]
 	w.block.Hole = p.hole
-	w.start = time.Time{}
-	for _, j := range p.tracks {
-		if at := w.infos[j].Start; !at.IsZero() && (w.start.IsZero() || at.Before(w.start)) {
-			w.start = at
-		}
-	}
+	w.start = w.stated(p)
 	for _, group := range w.layout.Groups() {
 		g := waveGroup{rate: group.Rate, most: int(min(max(group.Rate/5, 1), 4096))}
 		var tracks []int
@@ -248,8 +252,45 @@ func (w *Waves) openPart() error {
 	}
 	if w.start.IsZero() {
 		w.start = w.opt.Start
+		if w.part > 0 {
+			w.start = w.ended // as a machine drills one hole after another
+		}
 	}
 	return nil
+}
+
+// stated returns when a part began, zero if the file does not say it.
+func (w *Waves) stated(p part) (start time.Time) {
+	for _, j := range p.tracks {
+		if at := w.infos[j].Start; !at.IsZero() && (start.IsZero() || at.Before(start)) {
+			start = at
+		}
+	}
+	return start
+}
+
+// span returns when a recording begins and ends that does not say when it began. It is
+// false if reading alone tells it.
+func (w *Waves) span() (first, end time.Time, ok bool) {
+	end = w.opt.Start
+	for _, p := range w.parts {
+		if !w.stated(p).IsZero() {
+			return first, end, false
+		}
+		var longest time.Duration
+		for _, group := range w.layout.Groups() {
+			least := int64(math.MaxInt64)
+			for _, ch := range group.Channels {
+				least = min(least, w.infos[p.tracks[ch]].Len)
+			}
+			if least < 0 {
+				return first, end, false
+			}
+			longest = max(longest, seconds(float64(least)/group.Rate))
+		}
+		end = end.Add(longest)
+	}
+	return w.opt.Start, end, true
 }
 
 // deliver puts values into the block.

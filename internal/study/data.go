@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -52,7 +53,11 @@ type CSV struct {
 	Path   string
 	Label  string   // the column of the class, which has two values
 	Group  string   // the column of what rows have in common, such as the tool; empty: folds are by row
-	Ignore []string // columns that are not features
+	Ignore []string // columns that are not features; * stands for any characters
+
+	// LimitUM, if not 0, turns the column of the label, which holds wear, into the class: 1 from
+	// this wear on.
+	LimitUM float64
 }
 
 const (
@@ -74,9 +79,13 @@ func (c CSV) Load() (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Name = strings.TrimSuffix(filepath.Base(c.Path), filepath.Ext(c.Path))
-	s.Name = strings.NewReplacer(",", "-", "\"", "-", "\n", "-", "\r", "-").Replace(s.Name) // a field of cells.csv
-	return s, s.check()
+	s.Name = CellName(strings.TrimSuffix(filepath.Base(c.Path), filepath.Ext(c.Path)))
+	return s, s.Check()
+}
+
+// CellName returns a name as a field of cells.csv.
+func CellName(name string) string {
+	return strings.NewReplacer(",", "-", "\"", "-", "\n", "-", "\r", "-").Replace(name)
 }
 
 // csvColumns says what the columns of a table are.
@@ -103,8 +112,13 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{Groups: rows.groups}
-	if s.Y, s.Rare, err = c.classes(rows.labels); err != nil {
+	s := &Set{Groups: rows.groups, Kind: strings.ToLower(c.Group)}
+	if c.LimitUM > 0 {
+		s.Y, s.Rare, err = c.worn(rows)
+	} else {
+		s.Y, s.Rare, err = c.classes(rows.labels)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var all [][]float32
@@ -165,17 +179,56 @@ func (c CSV) header(lines *csvfile.Reader) (*csvColumns, error) {
 			return nil, fmt.Errorf("%s: --label and --group are one column, %s: a group, such as a tool, has rows of either class", c.Path, c.Label)
 		}
 	}
-	for _, name := range c.Ignore {
-		if _, err := find("--ignore", name); err != nil {
+	ignored := make(map[string]bool)
+	for _, pattern := range c.Ignore {
+		some := false
+		for _, name := range names {
+			ok, err := path.Match(pattern, name)
+			if err != nil {
+				return nil, fmt.Errorf("--ignore %s: not a pattern: write * for any characters", pattern)
+			}
+			if ok || name == pattern {
+				some, ignored[name] = true, true
+			}
+		}
+		if !some {
+			_, err := find("--ignore", pattern)
 			return nil, err
 		}
 	}
 	for i, name := range names {
-		if i != out.label && i != out.group && !slices.Contains(c.Ignore, name) {
+		if i != out.label && i != out.group && !ignored[name] {
 			out.features = append(out.features, i)
 		}
 	}
 	return out, nil
+}
+
+// worn returns 1 for each row whose wear is the limit or more, and what that is called.
+func (c CSV) worn(rows *csvRows) (y []int, rare string, err error) {
+	y = make([]int, len(rows.labels))
+	n, most := 0, math.Inf(-1)
+	for i, text := range rows.labels {
+		um, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(um) || math.IsInf(um, 0) || um < 0 {
+			return nil, "", fmt.Errorf("%s:%d: %s %q is not a wear in µm: correct it, or leave the row out", c.Path, rows.lines[i], c.Label, text)
+		}
+		if most = max(most, um); um >= c.LimitUM {
+			y[i] = 1
+			n++
+		}
+	}
+	switch {
+	case len(y) == 0:
+		return nil, "", fmt.Errorf("%s: no rows follow the column names", c.Path)
+	case n == 0 && most <= 10:
+		return nil, "", fmt.Errorf("%s: %s is %.4g at most, below the limit of %.4g µm: is the column in mm? Then give --vb-max-um in mm too", c.Path, c.Label, most, c.LimitUM)
+	case n == 0:
+		return nil, "", fmt.Errorf("%s: %s is %.4g µm at most, below the limit of %.4g µm: there must be worn rows; lower --vb-max-um, or add tools until they are worn", c.Path, c.Label, most, c.LimitUM)
+	case n == len(y):
+		return nil, "", fmt.Errorf("%s: %s is %.4g µm or more in every row: there must be healthy rows; raise --vb-max-um, or add tools while they are new", c.Path, c.Label, c.LimitUM)
+	}
+	return y, fmt.Sprintf("%s from %.4g on", c.Label, c.LimitUM), nil
 }
 
 // rows reads the lines that follow the header.
@@ -221,7 +274,7 @@ func (c CSV) classes(labels []string) (y []int, rare string, err error) {
 		return nil, "", fmt.Errorf("%s: the label %s is %s in every row: there must be rows of two classes", c.Path, c.Label, some)
 	case 2:
 	default:
-		return nil, "", fmt.Errorf("%s: the label %s has %d different values, %s among them: there must be two, the frequent and the rare class", c.Path, c.Label, len(values), some)
+		return nil, "", fmt.Errorf("%s: the label %s has %d different values, %s among them: there must be two, the frequent and the rare class; if it is wear, give the limit from which on a tool is worn with --vb-max-um", c.Path, c.Label, len(values), some)
 	}
 	for l, n := range count {
 		if rare == "" || n < count[rare] || n == count[rare] && l > rare {
@@ -291,13 +344,22 @@ func (c CSV) fold(s *Set) error {
 		s.Folds = classify.StratifiedKFold(s.Y, rowFolds, newRand(1))
 		return nil
 	}
+	if err := s.LeaveGroupsOut(); err != nil {
+		return fmt.Errorf("%s: %w", c.Path, err)
+	}
+	return nil
+}
+
+// LeaveGroupsOut deals the rows out by group: one group after the other, or ten parts of the
+// groups if these are more.
+func (s *Set) LeaveGroupsOut() error {
 	groups := make(map[string]bool)
 	for _, g := range s.Groups {
 		groups[g] = true
 	}
 	switch {
 	case len(groups) < 2:
-		return fmt.Errorf("%s: all rows are of one group %s: there must be two or more to leave one out", c.Path, c.Group)
+		return fmt.Errorf("all rows are of one %s: there must be two or more to leave one out", cmp.Or(s.Kind, "group"))
 	case len(groups) <= leftOut:
 		s.Folds = classify.LeaveOneGroupOut(s.Groups)
 	default:

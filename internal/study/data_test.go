@@ -45,7 +45,7 @@ func TestReadCSVErrors(t *testing.T) {
 		"semicolons":         {CSV{Label: "state"}, "a;tool;state\n1;A;x\n", "save the table with commas"},
 		"a name twice":       {CSV{Label: "state"}, "a,state,state\n1,A,x\n", `two columns are called "state"`},
 		"label and group":    {CSV{Label: "state", Group: "state"}, head, "--label and --group are one column, state"},
-		"one group":          {CSV{Label: "state", Group: "tool"}, head + "1,A,x\n1,A,y\n", "all rows are of one group"},
+		"one group":          {CSV{Label: "state", Group: "tool"}, head + "1,A,x\n1,A,y\n", "all rows are of one tool"},
 		"few rows":           {CSV{Label: "state"}, head + "1,A,x\n1,A,y\n", "2 rows are too few"},
 		"no features":        {CSV{Label: "state", Ignore: []string{"a", "tool"}}, head + "1,A,x\n1,B,y\n", "no column is left"},
 		"words for a number": {CSV{Label: "state"}, head + strings.Repeat("1,A,x\n", 9) + many(40), "column a holds more than 30 different words"},
@@ -64,7 +64,7 @@ func TestReadCSVOneFaultyTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.check(); err == nil || !strings.Contains(err.Error(), "which holds out B, leaves 6 rows of the frequent and 0 of the rare class") {
+	if err := s.Check(); err == nil || !strings.Contains(err.Error(), "which holds out B, leaves 6 rows of the frequent and 0 of the rare class") {
 		t.Error(err)
 	}
 }

@@ -60,6 +60,14 @@ func DefaultFor(rows int, grouped bool) classify.Settings {
 	return s
 }
 
+// settings returns how ecs-dbn is fitted to the task.
+func (t *Task) settings() classify.Settings {
+	if t.Settings != nil {
+		return *t.Settings
+	}
+	return DefaultFor(len(t.Y), t.Groups != nil)
+}
+
 // Paper returns the settings that the paper states, and where it says nothing
 // the plainest reading: iterations are epochs, batches have ten rows, there is
 // no momentum and no decay. It trains one hidden layer of 5 to 50 units, drawn
@@ -113,7 +121,7 @@ func costFamily() family {
 			{"threshold-dbn", 3, with + "the exact optimum of G-mean " + held},
 		},
 		solve: func(ctx context.Context, t Task) ([]Answer, error) {
-			f, err := fit(ctx, t, DefaultFor(len(t.Y), t.Groups != nil))
+			f, err := fit(ctx, t, t.settings())
 			if err != nil {
 				return nil, err
 			}
@@ -180,7 +188,7 @@ func (t Task) resampled(resample Resampler) (Task, scale) {
 	s := fitScale(t.X)
 	t.X = s.apply(t.X)
 	t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
-	t.Groups = nil // rows that were made up have none
+	t.Groups, t.Wear = nil, nil // rows that were made up have none
 	return t, s
 }
 
@@ -210,12 +218,12 @@ type fitted struct {
 
 // fit fits a classifier to the rows of a task.
 func fit(ctx context.Context, t Task, s classify.Settings) (*fitted, error) {
-	return fitRows(ctx, t.X, t.Y, t.Groups, t.Test, t.Seed, s)
+	return fitRows(ctx, &classify.Table{X: t.X, Y: t.Y, Groups: t.Groups, Ordered: t.Ordered, Wear: t.Wear}, t.Test, t.Seed, s)
 }
 
 // fitRows fits a classifier to rows that need not be in memory, on this
 // goroutine alone, whose time is measured, and judges others.
-func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn.Rows, seed uint64, s classify.Settings) (*fitted, error) {
+func fitRows(ctx context.Context, table *classify.Table, test dbn.Rows, seed uint64, s classify.Settings) (*fitted, error) {
 	type mark struct {
 		done    int
 		seconds float64
@@ -231,7 +239,7 @@ func fitRows(ctx context.Context, x dbn.Rows, y []int, groups []string, test dbn
 			tell(phase, done, all)
 		}
 	}
-	c, report, err := classify.Fit(ctx, x, y, groups, s)
+	c, report, err := classify.FitTable(ctx, table, s)
 	if err != nil {
 		return nil, err
 	}

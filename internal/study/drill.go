@@ -278,7 +278,7 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 		if d.Progress != nil {
 			settings.Progress = func(_ string, done, total int) { d.Progress(set, done, total) }
 		}
-		f, err := fitRows(ctx, classify.Part(file, train), pick(y, train), groups, classify.Part(file, test), seedOf(set, d.Seed), settings)
+		f, err := fitRows(ctx, &classify.Table{X: classify.Part(file, train), Y: pick(y, train), Groups: groups}, classify.Part(file, test), seedOf(set, d.Seed), settings)
 		if err != nil {
 			return fmt.Errorf("%s: %w", set, err)
 		}

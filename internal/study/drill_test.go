@@ -31,7 +31,7 @@ func TestDrillSets(t *testing.T) {
 		t.Errorf("%d of %d rows are faulty", faulty, len(random.Y))
 	}
 	for _, s := range sets {
-		if err := s.check(); err != nil {
+		if err := s.Check(); err != nil {
 			t.Error(err)
 		}
 		test := float64(len(s.Folds[0].Test)) / float64(len(s.Y))

@@ -54,7 +54,7 @@ func Run(ctx context.Context, p Plan) ([]Cell, error) {
 	}
 	sets := make(map[string]string)
 	for _, s := range p.Sets {
-		if err := s.check(); err != nil {
+		if err := s.Check(); err != nil {
 			return nil, err
 		}
 		if sets[s.Name] != "" {

@@ -148,7 +148,7 @@ func (s *store) note(file string, columns []string, now map[string]string, of fu
 // that were made with others.
 func (s *store) noteSettings(wanted map[string]bool) error {
 	now := make(map[string]string)
-	for _, m := range Methods() {
+	for _, m := range AllMethods() {
 		if wanted[m.Name] {
 			now[m.Name] = m.Settings
 		}

@@ -37,6 +37,18 @@ type Set struct {
 	Rare   string     // what 1 is called
 	Groups []string   // of each row, or nil; methods keep a group's rows together in folds of their own
 	Folds  []classify.Fold
+
+	// Kind is what a group is, such as "tool"; empty if that is not known.
+	Kind string
+	// Ordered says that the rows of each group are in the order of time, so that columns
+	// have weights by how steadily they follow the lives of groups.
+	Ordered bool
+	// Wear is how worn the tool was in each row, in limits, for ecs-dbn and its kin; nil if that is
+	// not known. See classify.Table.
+	Wear []float64
+	// Settings are how ecs-dbn and its kin are fitted to a user's own recordings, as `trainer fit`
+	// does it; nil stands for DefaultFor.
+	Settings *classify.Settings
 }
 
 // RareRows returns the number of rows of the rare class.
@@ -56,6 +68,10 @@ type Task struct {
 	Groups []string // or nil
 	Test   dbn.Matrix
 	Seed   uint64 // of all that is drawn at random
+
+	Ordered  bool               // see Set
+	Wear     []float64          // see Set
+	Settings *classify.Settings // see Set
 }
 
 // Answer is what a method makes of the test rows.
@@ -83,8 +99,16 @@ type family struct {
 	solve func(context.Context, Task) ([]Answer, error)
 }
 
-// Methods returns all methods, in the order in which tables show them.
+// Methods returns the methods that the study of KEEL's sets and of the drill has, in the order
+// in which tables show them.
 func Methods() []Method {
+	return slices.DeleteFunc(AllMethods(), func(m Method) bool {
+		return slices.ContainsFunc(simpleMethods, func(s simpleMethod) bool { return s.name == m.Name })
+	})
+}
+
+// AllMethods returns all methods, the simple ones of package baseline last.
+func AllMethods() []Method {
 	var all []Method
 	for _, f := range families() {
 		all = append(all, f.methods...)
@@ -92,22 +116,39 @@ func Methods() []Method {
 	return all
 }
 
+// OwnMethods are the methods that a user's own data are studied with unless others are named:
+// few, so that it takes minutes.
+func OwnMethods() []string {
+	own := []string{Control, "dbn"}
+	for _, m := range simpleMethods {
+		own = append(own, m.name)
+	}
+	return own
+}
+
 func families() []family {
 	all := []family{costFamily(), paperFamily()}
 	for _, r := range resamplers {
 		all = append(all, resampledFamily(r.name, r.resample))
 	}
-	return append(all, welmFamily(), ecoFamily())
+	all = append(all, welmFamily(), ecoFamily())
+	for _, m := range simpleMethods {
+		all = append(all, m.family())
+	}
+	return all
 }
 
 // Task returns the task that fold f of the set is for methods drawing from seed.
 func (s *Set) Task(f int, seed uint64) Task {
 	fold := s.Folds[f]
-	t := Task{X: rowsOf(s.X, fold.Train), Test: rowsOf(s.X, fold.Test), Seed: seed}
+	t := Task{X: rowsOf(s.X, fold.Train), Test: rowsOf(s.X, fold.Test), Seed: seed, Ordered: s.Ordered, Settings: s.Settings}
 	for _, i := range fold.Train {
 		t.Y = append(t.Y, s.Y[i])
 		if s.Groups != nil {
 			t.Groups = append(t.Groups, s.Groups[i])
+		}
+		if s.Wear != nil {
+			t.Wear = append(t.Wear, s.Wear[i])
 		}
 	}
 	return t
@@ -149,8 +190,8 @@ func (s *Set) Thin(n int) *Set {
 	return &thin
 }
 
-// check reports a set that cannot be studied.
-func (s *Set) check() error {
+// Check reports a set that cannot be studied.
+func (s *Set) Check() error {
 	if s.X.Rows != len(s.Y) || s.Groups != nil && len(s.Groups) != len(s.Y) {
 		panic(fmt.Sprintf("study: set %s: %d rows, %d labels, %d groups", s.Name, s.X.Rows, len(s.Y), len(s.Groups)))
 	}
@@ -185,6 +226,9 @@ func (s *Set) describe() string {
 	by := "row"
 	if s.Groups != nil {
 		by = "group"
+	}
+	if s.Settings != nil {
+		fmt.Fprintf(h, "%+v %t %v", *s.Settings, s.Ordered, s.Wear)
 	}
 	return fmt.Sprintf("%d rows of %d columns, folds by %s: %d, checksum %016x", s.X.Rows, s.X.Cols, by, len(s.Folds), h.Sum64())
 }
@@ -228,20 +272,22 @@ func (t *Task) split(k int, rng *rand.Rand) []classify.Fold {
 	return classify.StratifiedKFold(t.Y, k, rng)
 }
 
-// selectMethods returns the families that have a method named, or all if none is,
+// selectMethods returns the families that have a method named, or one of Methods if none is,
 // and which methods are wanted of all there are.
 func selectMethods(names []string) ([]family, map[string]bool, error) {
 	all := families()
 	wanted := make(map[string]bool)
 	var known []string
-	for _, f := range all {
-		for _, m := range f.methods {
-			known = append(known, m.Name)
-			wanted[m.Name] = len(names) == 0 || slices.Contains(names, m.Name)
+	for _, m := range AllMethods() {
+		known = append(known, m.Name)
+	}
+	if len(names) == 0 {
+		for _, m := range Methods() {
+			wanted[m.Name] = true
 		}
 	}
 	for _, name := range names {
-		if !slices.Contains(known, name) {
+		if wanted[name] = true; !slices.Contains(known, name) {
 			return nil, nil, fmt.Errorf("%q is not a method: there are %s", name, strings.Join(known, ", "))
 		}
 	}

@@ -65,7 +65,6 @@ func sentences(s *Set, all []Summary, least margins) string {
 	if s.Groups != nil {
 		few, reason = "the groups", fmt.Sprintf("%d parts were held out", len(s.Folds))
 	}
-	const coin = 0.5 // G-mean of deciding at random
 	var b strings.Builder
 	b.WriteString("Is ECS-DBN right for this table? ")
 	switch {
@@ -92,7 +91,7 @@ func sentences(s *Set, all []Summary, least margins) string {
 			b.WriteString("Costs are worth nothing: the same network without them, dbn, is as good or better.\n")
 		}
 	}
-	fmt.Fprintf(&b, "A difference of less than %s does not count, because only %s. Forests and boosting are not among the methods.\n", least, reason)
+	fmt.Fprintf(&b, "A difference of less than %s does not count, because only %s. Boosting is not among the methods.\n", least, reason)
 	return b.String()
 }
 
@@ -111,19 +110,11 @@ func (m margins) String() string {
 	return from + " to " + to + ", by method,"
 }
 
-// binomial returns, for every method, the standard error that the G-mean of ecs-dbn
-// has from so few rows, each taken as drawn by itself (delta method):
-//
-//	G/2·√((1−r)/(r·n₁) + (1−s)/(s·n₀))
-//
-// with recall r of n₁ rare and specificity s of n₀ frequent rows, both with one
-// success and one failure added.
+// binomial returns, for every method, the standard error of the G-mean of ecs-dbn, see
+// binomialOf.
 func binomial(s *Set, all []Summary) margins {
-	n1 := float64(s.RareRows())
-	n0 := float64(len(s.Y)) - n1
 	ecs, _ := find(all, Control)
-	r, f := (ecs.Recall*n1+1)/(n1+2), (ecs.Specificity*n0+1)/(n0+2)
-	one := math.Sqrt(r*f) / 2 * math.Sqrt((1-r)/(r*n1)+(1-f)/(f*n0))
+	one := binomialOf(s, ecs)
 	se := make(margins)
 	for _, m := range all {
 		se[m.Method] = one
@@ -131,37 +122,65 @@ func binomial(s *Set, all []Summary) margins {
 	return se
 }
 
-// jackknife returns the standard errors that come from the choice of groups, of
+// binomialOf returns the standard error that the G-mean of a method
+// has from so few rows, each taken as drawn by itself (delta method):
+//
+//	G/2·√((1−r)/(r·n₁) + (1−s)/(s·n₀))
+//
+// with recall r of n₁ rare and specificity s of n₀ frequent rows, both with one
+// success and one failure added.
+func binomialOf(s *Set, m Summary) float64 {
+	n1 := float64(s.RareRows())
+	n0 := float64(len(s.Y)) - n1
+	r, f := (m.Recall*n1+1)/(n1+2), (m.Specificity*n0+1)/(n0+2)
+	return math.Sqrt(r*f) / 2 * math.Sqrt((1-r)/(r*n1)+(1-f)/(f*n0))
+}
+
+// leftOutOneByOne returns, for every method, its G-mean without each of n folds.
+func leftOutOneByOne(cells []Cell, n int) map[string][]float64 {
+	without := make(map[string][]float64)
+	for fold := 1; fold <= n; fold++ {
+		for _, m := range Summarise(slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool { return c.Fold == fold }), true) {
+			without[m.Method] = append(without[m.Method], m.GMean)
+		}
+	}
+	return without
+}
+
+// jackknife returns the standard errors, by the choice of groups, of the difference between
+// each method and ecs-dbn, and of the G-mean of ecs-dbn itself, see jackknifeOf.
+func jackknife(cells []Cell, n int) margins {
+	without := leftOutOneByOne(cells, n)
+	se := make(margins)
+	for method, g := range without {
+		d := slices.Clone(g)
+		for i := range d {
+			if ecs := without[Control]; ecs != nil && method != Control {
+				d[i] -= ecs[i]
+			}
+		}
+		se[method] = jackknifeOf(d)
+	}
+	return se
+}
+
+// jackknifeOf returns the standard error of a figure that comes from the choice of groups, of
 // which every one of n folds holds out some. Rows of a group resemble each other, so
 // that they count for less than as many rows drawn by themselves. With d₍ᵢ₎ the
 // figure without fold i and d̄ their mean, it is √((n−1)/n·Σ(d₍ᵢ₎−d̄)²) (Efron and
 // Stein, The Jackknife Estimate of Variance, 1981): infinite if one class is in one
 // fold only.
-func jackknife(cells []Cell, n int) margins {
-	without := make(map[string][]float64)
-	for fold := 1; fold <= n; fold++ {
-		all := Summarise(slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool { return c.Fold == fold }), true)
-		ecs, _ := find(all, Control)
-		for _, m := range all {
-			d := m.GMean
-			if m.Method != Control {
-				d -= ecs.GMean
-			}
-			without[m.Method] = append(without[m.Method], d)
-		}
+func jackknifeOf(d []float64) float64 {
+	n := float64(len(d))
+	var centre, square float64
+	for _, v := range d {
+		centre += v / n
 	}
-	se := make(margins)
-	for method, d := range without {
-		var centre, square float64
-		for _, v := range d {
-			centre += v / float64(n)
-		}
-		for _, v := range d {
-			square += (v - centre) * (v - centre)
-		}
-		if se[method] = math.Sqrt(square * float64(n-1) / float64(n)); math.IsNaN(se[method]) {
-			se[method] = math.Inf(1)
-		}
+	for _, v := range d {
+		square += (v - centre) * (v - centre)
 	}
-	return se
+	if se := math.Sqrt(square * (n - 1) / n); se == se {
+		return se
+	}
+	return math.Inf(1)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -17,8 +18,9 @@ func LoadConfig(path string) (Config, error) {
 	if err := config.Load(path, &c); err != nil {
 		return Config{}, err
 	}
+	lines := config.Lines(path)
+	_, c.Window.Said = lines["window.length"]
 	if len(c.Label.Classes) > 0 { // the default rule is one of two
-		lines := config.Lines(path)
 		if _, named := lines["label.vb_max_um"]; !named {
 			c.Label.VBMaxUM = 0
 		}
@@ -45,11 +47,14 @@ func (c *Config) Check() error {
 	if err := c.Reference.Check(); err != nil {
 		return keyError("reference", "%s", strings.TrimPrefix(err.Error(), "reference: "))
 	}
+	if err := new(source.Start).UnmarshalText([]byte(c.Start)); err != nil {
+		return keyError("start", "%w", err)
+	}
 	if c.Gate != "auto" && c.Gate != "off" {
 		return keyError("gate", "%q: choose auto or off", c.Gate)
 	}
-	if c.Join != wear.Interpolate && c.Join != wear.HoleEnd {
-		return keyError("join", "%q: choose %s or %s", c.Join, wear.Interpolate, wear.HoleEnd)
+	if c.Join != wear.Auto && c.Join != wear.Interpolate && c.Join != wear.HoleEnd {
+		return keyError("join", "%q: choose %s, %s or %s", c.Join, wear.Auto, wear.Interpolate, wear.HoleEnd)
 	}
 	for key, rate := range map[string]float64{"unknown.error_rate": c.Unknown.ErrorRate, "unknown.novelty": c.Unknown.Novelty} {
 		if !(rate >= 0 && rate < 0.5) {

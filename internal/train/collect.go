@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
@@ -45,8 +46,15 @@ type Input struct {
 type observed struct {
 	model.Observation
 	machine, hole string
+	recording     string    // its name; empty if the window is of none
+	began         time.Time // first sample of the recording; zero if not known
 	truth         source.Truth
-	class         int // that a table has for it, or table.NoClass
+	class         int // that a table or a wear file has for it, or table.NoClass
+}
+
+// window returns what a join of labels has to know of o.
+func (o *observed) window(length time.Duration) wear.Window {
+	return wear.Window{Machine: o.machine, Tool: o.Tool, Hole: o.hole, Recording: o.recording, Began: o.began, Start: o.Start, Length: length}
 }
 
 // collect observes all windows of all inputs, several inputs at a time. The
@@ -106,7 +114,7 @@ func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, p
 
 func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, gaps *atomic.Int64, step func()) (err error) {
 	if in.Table != nil {
-		*out, err = observeTable(m, judge, in.Table)
+		*out, err = observeTable(m, judge, in.Name, in.Table)
 		return err
 	}
 	if in.Cut != nil {
@@ -130,7 +138,8 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 	if err := m.Layout.Match(src.Layout()); err != nil {
 		return err
 	}
-	cut, err := source.NewCutter(src, m.Window)
+	first := &firstSample{Source: src}
+	cut, err := source.NewCutter(first, m.Window)
 	if err != nil {
 		return err
 	}
@@ -146,16 +155,37 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 			continue
 		}
 		o := observe(judge, c.Window, in.Name)
-		o.truth = c.Truth
+		o.truth, o.recording, o.began = c.Truth, in.Name, first.at
 		*out = append(*out, o)
 		step()
 	}
 }
 
-// observe returns what is observed in a window of a recording of that name. Its
-// wear is not known.
+// firstSample notes when the first sample of a source was taken, of any rate.
+type firstSample struct {
+	source.Source
+	at     time.Time // zero before the first block
+	groups uint64    // that have had a block
+}
+
+func (f *firstSample) Next(ctx context.Context) (*source.Block, error) {
+	b, err := f.Source.Next(ctx)
+	if bit := uint64(1); err == nil && f.groups&(bit<<b.Group) == 0 {
+		f.groups |= bit << b.Group
+		if f.at.IsZero() || b.Time.Before(f.at) {
+			f.at = b.Time
+		}
+	}
+	return b, err
+}
+
+// observe returns what is observed in a window of a recording of that name: without a judge
+// only when it was, and of what. Its wear is not known.
 func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
-	judge.Observe(w, &o.Observation)
+	if judge != nil {
+		judge.Observe(w, &o.Observation)
+	}
+	o.Tool, o.Start = w.Tool, w.Start
 	o.machine, o.hole = w.Machine, w.Hole
 	o.truth = source.NoTruth
 	o.class = table.NoClass
@@ -169,10 +199,10 @@ func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
 // class that a table has, or what the rule makes of the wear. The join, if there
 // is one, is asked for the wear and not the recording. It is an error if class
 // and wear contradict each other.
-func label(o *observed, rule wear.Rule, join *wear.Join) (class int, vbMaxUM float64, ok bool, err error) {
+func label(o *observed, length time.Duration, rule wear.Rule, join *wear.Join) (class int, vbMaxUM float64, ok bool, err error) {
 	t := o.truth
 	if join != nil {
-		m, _ := join.At(o.machine, o.Tool, o.hole, o.Start)
+		m, _ := join.At(o.window(length))
 		t = source.Truth{VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State}
 	}
 	class, ok = rule.Class(t.VBMeanUM, t.VBMaxUM, t.State)

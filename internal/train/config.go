@@ -25,6 +25,7 @@ import (
 type Config struct {
 	Layout string `yaml:"layout" json:"layout,omitempty"` // layout file; empty: the gun drill's 14 channels
 	Wear   string `yaml:"wear" json:"wear,omitempty"`     // wear file; empty: labels are columns of the recordings
+	Start  string `yaml:"start" json:"start,omitempty"`   // when recordings began that do not say it, see source.ParseStart; empty: their times are seconds from the start
 
 	Window    Window              `yaml:"window" json:"window"`
 	Features  signal.FeatureSpec  `yaml:"features" json:"features"`
@@ -60,6 +61,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 type Window struct {
 	Length time.Duration `yaml:"length"`
 	Hop    time.Duration `yaml:"hop"`
+	Said   bool          `yaml:"-"` // the file says the length: for rows of a table it is known then
 }
 
 // MarshalJSON writes durations as train.yaml has them.
@@ -114,7 +116,7 @@ func DefaultConfig() Config {
 		Reference: model.DefaultReference,
 		Gate:      "auto",
 		Label:     wear.DefaultRule(),
-		Join:      wear.Interpolate,
+		Join:      wear.Auto,
 		Unknown:   Unknown{ErrorRate: 0.05, Novelty: 0.01},
 		Evaluate:  Evaluate{ByTool: "leave-one-out", RandomSplit: true},
 		Seed:      1,

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config/reference"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -24,31 +24,32 @@ func TestConfigCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Config){
-		"label: vb_max_um: -1: must be a positive":                  func(c *Config) { c.Label.VBMaxUM = -1 },
-		"label: wear: rule: nothing makes a tool faulty: set":       func(c *Config) { c.Label = wear.Rule{} },
-		"reference: 0 windows: learn from 1 to 200":                 func(c *Config) { c.Reference.Windows = 0 },
-		`reference: mode "logs" is not one of "auto"`:               func(c *Config) { c.Reference.Mode = "logs" },
-		`gate: "yes": choose auto or off`:                           func(c *Config) { c.Gate = "yes" },
-		`join: "nearest": choose interpolate or hole-end`:           func(c *Config) { c.Join = "nearest" },
-		`evaluate: by_tool: "3-fold": choose leave-one-out, 5-fold`: func(c *Config) { c.Evaluate.ByTool = "3-fold" },
-		"window: length: 0s: must be positive, for example 1s":      func(c *Config) { c.Window.Length = 0 },
-		`network: encoding: "onehot": must be one of`:               func(c *Config) { c.Network.Encoding = "onehot" },
-		"network: bins: 4096: must be from 1 to":                    func(c *Config) { c.Network.Bins = 4096 },
-		"network: fine_tune: balance: 2: must be from 0":            func(c *Config) { c.Network.FineTune.Balance = 2 },
-		"network: hidden: layer 2 has 0 units":                      func(c *Config) { c.Network.Hidden = []int{3, 0} },
-		`stability: "on": must be`:                                  func(c *Config) { c.Stability = "on" },
-		"network: pretrain: epochs: -2: must be":                    func(c *Config) { c.Network.Pretrain.Epochs = -2 },
-		"network: pretrain: batch: -1: must be":                     func(c *Config) { c.Network.Pretrain.Batch = -1 },
-		"network: pretrain: rate: -1: must be":                      func(c *Config) { c.Network.Pretrain.Rate = -1 },
-		"network: fine_tune: epochs: -1: must be":                   func(c *Config) { c.Network.FineTune.Epochs = -1 },
-		"network: fine_tune: batch: -1: must be":                    func(c *Config) { c.Network.FineTune.Batch = -1 },
-		"network: fine_tune: rate: -1: must be":                     func(c *Config) { c.Network.FineTune.Rate = -1 },
-		"network: fine_tune: decay: +Inf: must be":                  func(c *Config) { c.Network.FineTune.Decay = math.Inf(1) },
-		"network: fine_tune: momentum: 1: must be below 1":          func(c *Config) { c.Network.FineTune.Method, c.Network.FineTune.Momentum = "sgd", 1 },
-		"network: pretrain: sparsity_cost: -1: must be":             func(c *Config) { c.Network.Pretrain.Sparsity, c.Network.Pretrain.SparsityCost = 0.1, -1 },
-		"costs: folds: 1: must be":                                  func(c *Config) { c.Costs.Folds = 1 },
-		"network: pretrain: steps: -1: must be positive":            func(c *Config) { c.Network.Pretrain.Steps = -1 },
-		"network: pretrain: sparsity: 1: must be a share":           func(c *Config) { c.Network.Pretrain.Sparsity = 1 },
+		"label: vb_max_um: -1: must be a positive":                             func(c *Config) { c.Label.VBMaxUM = -1 },
+		"label: wear: rule: nothing makes a tool faulty: set":                  func(c *Config) { c.Label = wear.Rule{} },
+		"reference: 0 windows: learn from 1 to 200":                            func(c *Config) { c.Reference.Windows = 0 },
+		`reference: mode "logs" is not one of "auto"`:                          func(c *Config) { c.Reference.Mode = "logs" },
+		`start: "today": write a date, time and zone, as 2026-11-02T06:00:00Z`: func(c *Config) { c.Start = "today" },
+		`gate: "yes": choose auto or off`:                                      func(c *Config) { c.Gate = "yes" },
+		`join: "nearest": choose auto, interpolate or hole-end`:                func(c *Config) { c.Join = "nearest" },
+		`evaluate: by_tool: "3-fold": choose leave-one-out, 5-fold`:            func(c *Config) { c.Evaluate.ByTool = "3-fold" },
+		"window: length: 0s: must be positive, for example 1s":                 func(c *Config) { c.Window.Length = 0 },
+		`network: encoding: "onehot": must be one of`:                          func(c *Config) { c.Network.Encoding = "onehot" },
+		"network: bins: 4096: must be from 1 to":                               func(c *Config) { c.Network.Bins = 4096 },
+		"network: fine_tune: balance: 2: must be from 0":                       func(c *Config) { c.Network.FineTune.Balance = 2 },
+		"network: hidden: layer 2 has 0 units":                                 func(c *Config) { c.Network.Hidden = []int{3, 0} },
+		`stability: "on": must be`:                                             func(c *Config) { c.Stability = "on" },
+		"network: pretrain: epochs: -2: must be":                               func(c *Config) { c.Network.Pretrain.Epochs = -2 },
+		"network: pretrain: batch: -1: must be":                                func(c *Config) { c.Network.Pretrain.Batch = -1 },
+		"network: pretrain: rate: -1: must be":                                 func(c *Config) { c.Network.Pretrain.Rate = -1 },
+		"network: fine_tune: epochs: -1: must be":                              func(c *Config) { c.Network.FineTune.Epochs = -1 },
+		"network: fine_tune: batch: -1: must be":                               func(c *Config) { c.Network.FineTune.Batch = -1 },
+		"network: fine_tune: rate: -1: must be":                                func(c *Config) { c.Network.FineTune.Rate = -1 },
+		"network: fine_tune: decay: +Inf: must be":                             func(c *Config) { c.Network.FineTune.Decay = math.Inf(1) },
+		"network: fine_tune: momentum: 1: must be below 1":                     func(c *Config) { c.Network.FineTune.Method, c.Network.FineTune.Momentum = "sgd", 1 },
+		"network: pretrain: sparsity_cost: -1: must be":                        func(c *Config) { c.Network.Pretrain.Sparsity, c.Network.Pretrain.SparsityCost = 0.1, -1 },
+		"costs: folds: 1: must be":                                             func(c *Config) { c.Costs.Folds = 1 },
+		"network: pretrain: steps: -1: must be positive":                       func(c *Config) { c.Network.Pretrain.Steps = -1 },
+		"network: pretrain: sparsity: 1: must be a share":                      func(c *Config) { c.Network.Pretrain.Sparsity = 1 },
 		"network: pretrain: sparsity_cost: 2: weighs the distance from a sparsity target that is not set: set `sparsity`": func(c *Config) { c.Network.Pretrain.SparsityCost = 2 },
 		"network: pretrain: momentum: 1: must be below 1":                                                                 func(c *Config) { c.Network.Pretrain.Momentum = 1 },
 		`network: fine_tune: optimizer: "rmsprop": must be "adam" or "sgd"`:                                               func(c *Config) { c.Network.FineTune.Method = "rmsprop" },
@@ -169,28 +170,12 @@ func TestDocsNameEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	var documented, keys []string
+	for _, k := range reference.Keys(DefaultConfig(), nil) {
+		keys = append(keys, k.Name)
+	}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		documented = append(documented, m[1])
 	}
-	var walk func(prefix string, of reflect.Type)
-	walk = func(prefix string, of reflect.Type) {
-		for i := range of.NumField() {
-			f := of.Field(i)
-			key := prefix + f.Tag.Get("yaml")
-			switch {
-			case f.Tag.Get("yaml") == "-", !f.IsExported(): // found out by the trainer
-			case f.Tag.Get("yaml") == ",inline":
-				walk(prefix, f.Type)
-			case f.Type.Kind() == reflect.Struct:
-				walk(key+".", f.Type)
-			case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
-				walk(key+"[].", f.Type.Elem())
-			default:
-				keys = append(keys, key)
-			}
-		}
-	}
-	walk("", reflect.TypeFor[Config]())
 	slices.Sort(documented)
 	slices.Sort(keys)
 	if !slices.Equal(documented, keys) {

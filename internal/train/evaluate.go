@@ -8,16 +8,16 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // Exam is the examination of a model on labelled recordings or tables.
@@ -27,7 +27,8 @@ type Exam struct {
 	Wear    []wear.Measurement // nil: labels are in the recordings
 	Join    wear.Mode
 	Alarm   alarm.Settings
-	Workers int // 0: one for each CPU; never changes a result
+	Window  window.Spec // how long rows of tables last; a length of 0: it is not said
+	Workers int         // 0: one for each CPU; never changes a result
 
 	// Progress, if not nil, is called with how far the reading is.
 	Progress func(phase string, done, total int)
@@ -47,9 +48,11 @@ func (e Exam) Run(ctx context.Context) (*card.Evaluation, error) {
 // examined is an evaluation with what was decided of each judged window.
 type examined struct {
 	*card.Evaluation
-	unknown []bool // its verdict is unknown
-	score   []float64
-	group   []string // its tool
+	judged   card.Judged
+	score    []float64
+	time     WindowTime
+	unjudged []Unjudged
+	trained  []string // names of the data that the model was trained on, by their checksums
 }
 
 func (e Exam) judge(ctx context.Context) (*examined, error) {
@@ -73,7 +76,11 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 		counts.Windows += len(os)
 		r.Data = append(r.Data, model.DataSet{Name: e.Inputs[i].Name, SHA256: e.Inputs[i].SHA256, Windows: len(os)})
 	}
-	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join}, Wear: e.Wear, Inputs: e.Inputs}
+	finder := newFinder(m)
+	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join, Window: Window{Length: m.Window.Length}}, Wear: e.Wear, Inputs: e.Inputs, watch: finder.add}
+	if err := j.checkWear(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	join, err := j.join(found)
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
@@ -85,10 +92,16 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Windows, r.Balance, r.Class = counts, rows.balance(), rows.Class
+	r.Windows, r.Balance, r.unjudged = counts, rows.balance(), rows.unjudged
+	r.time = e.windowTime(medianHop(found))
+	r.Time, r.NoHours = r.time.Words, r.time.Unknown
 	r.judge(m, rows)
+	r.scoreWear(m, rows)
 	r.alarms(e.Alarm, m, rows)
+	r.recognise(m, rows, finder)
 	r.warn(m, rows)
+	r.Warnings = append(r.Warnings, counts.Mismatches...)
+	r.verdict()
 	for _, w := range r.Warnings {
 		e.Log.Warn().Msg(w)
 	}
@@ -102,53 +115,87 @@ func (r *examined) judge(m *model.Model, rows rowTable) {
 	k := m.Classifier.Classes()
 	judge := m.NewJudge()
 	x := rows.inMemory()
-	decisions := make([]int, x.Rows)
+	r.judged = card.Judged{Tool: rows.group, Class: rows.Class, Classes: k}
 	r.Unknown = &card.UnknownReport{Split: "the windows evaluated"}
 	r.Unknown.SetPromises(m, rows.classes)
 	counter := card.NewUnknownCounter(r.Unknown, rows.classes)
 	for i := range x.Rows {
 		v := judge.Decide(x.Row(i), rows.before(i), rows.reference(i))
-		decisions[i] = v.Decided
+		r.judged.Decided = append(r.judged.Decided, v.Decided)
 		r.score = append(r.score, v.Score)
-		r.Posterior = append(r.Posterior, v.Posterior...)
-		counter.Add(m, rows.group[i], rows.Class[i], decisions[i], v.Posterior, v.Novelty)
-		r.unknown = append(r.unknown, v.Outcome == model.Unknown)
+		r.judged.Posterior = append(r.judged.Posterior, v.Posterior...)
+		counter.Add(m, rows.group[i], rows.Class[i], v.Decided, v.Posterior, v.Novelty)
+		r.judged.Unknown = append(r.judged.Unknown, v.Outcome == model.Unknown)
 	}
 	counter.Finish()
 	if m.Conformal == nil && m.Novelty == nil {
 		r.Unknown = nil
 	}
-	_, r.Wear = card.Notes(m)
-	r.Pooled = r.assess(decisions, k, func(int) bool { return true })
+	r.Class, r.Posterior = rows.Class, r.judged.Posterior
+	r.Tools = slices.SortedFunc(slices.Values(rows.tools()), card.CompareNames)
 	if several(rows.classes) {
-		r.Classes, r.Faulty = rows.classes, card.AgainstHealthy(r.Pooled.Confusion)
+		r.Classes = rows.classes
 	}
-	faulty := card.FaultyOf(r.Posterior, k)
-	r.AveragePrecision = score.Figure(score.AveragePrecision(faulty, card.Positives(rows.Class)))
-	r.CalibrationError = score.Figure(score.CalibrationError(score.Reliability(faulty, card.Positives(rows.Class), 10)))
-	r.Groups = make(map[string]score.Summary)
-	r.group = rows.group
-	for _, tool := range rows.tools() {
-		r.Tools = append(r.Tools, tool)
-		r.Groups[tool] = r.assess(decisions, k, func(i int) bool { return rows.group[i] == tool })
-	}
-	by := card.Confusions(r.Tools, r.Groups)
-	r.Interval = card.IntervalOf(by)
-	if several(rows.classes) {
-		r.FaultyInterval = card.IntervalOf(card.TwoClasses(by))
-	}
+	r.WindowScores, r.CountingUnknown = r.judged.Scores(r.Tools, false), r.judged.Scores(r.Tools, true)
 }
 
-// assess scores the windows of some that are healthy or faulty.
-func (r *examined) assess(decisions []int, k int, of func(i int) bool) score.Summary {
-	var y, d []int
-	var p []float64
-	for i, decision := range decisions {
-		if of(i) && !r.unknown[i] {
-			y, d, p = append(y, r.Class[i]), append(d, decision), append(p, r.Posterior[k*i:k*i+k]...)
+// scoreWear compares the wear that the model estimates with the wear that was measured on
+// these windows.
+func (r *examined) scoreWear(m *model.Model, rows rowTable) {
+	if m.Wear == nil {
+		return
+	}
+	s := trend.Assess(m.Wear, rows.wearRows(m.Reference.Mode != model.ReferenceOff))
+	if s.Rows == 0 {
+		r.Wear = "is estimated, but not scored: no wear was measured in these data"
+		return
+	}
+	s.Tools = slices.DeleteFunc(s.Tools, func(t trend.ToolScore) bool { return t.Rows == 0 })
+	slices.SortFunc(s.Tools, func(a, b trend.ToolScore) int { return card.CompareNames(a.Tool, b.Tool) })
+	r.WearScore = s
+	if s.Known == 0 {
+		r.Wear = fmt.Sprintf("the estimate is unknown in all of the %d windows whose wear was measured", s.Rows)
+		return
+	}
+	r.Wear = fmt.Sprintf("in these data off by %.1f µm on average, %.0f %% intervals hold %.1f %%, %.1f %% of %d windows unknown",
+		s.MAEUM, 100*trend.Coverage, 100*s.Coverage, 100*(1-float64(s.Known)/float64(s.Rows)), s.Rows)
+}
+
+// alarms replays every tool's life through an alarm.
+func (r *examined) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
+	limit, _ := RuleOf(m).Limit()
+	timing := card.Timing{Length: r.time.Length, Step: r.time.Step()}
+	if r.time.Unknown != "" {
+		timing = card.Timing{}
+	}
+	r.Alarms = card.Replay(rows.lives(r.score, r.judged.Unknown), s, timing, limit)
+}
+
+// recognise finds the tools that the model was trained on.
+func (r *examined) recognise(m *model.Model, rows rowTable, finder *finder) {
+	r.Seen = finder.seen()
+	for _, s := range seenGolden(m, rows) {
+		if !slices.ContainsFunc(r.Seen, func(t SeenTool) bool { return t.Tool == s.Tool }) {
+			r.Seen = append(r.Seen, s)
 		}
 	}
-	return score.Assess(y, d, p, k)
+	slices.SortStableFunc(r.Seen, func(a, b SeenTool) int { return card.CompareNames(a.Tool, b.Tool) })
+}
+
+// verdict says whether to switch the model on.
+func (r *examined) verdict() {
+	all := cmp.Or(r.CountingUnknown.Faulty, &r.CountingUnknown.Pooled)
+	r.Verdict = card.VerdictOf(card.Evidence{
+		Held: true, Seen: r.seenData(), Alarms: r.Alarms, GMean: all.GMean, Random: score.Figure(math.NaN()), Ours: all.GMean,
+	})
+}
+
+// seenData names what of the data the model was trained on; nothing if nothing is known.
+func (r *examined) seenData() string {
+	if len(r.trained) > 0 {
+		return card.Listed(r.trained)
+	}
+	return seenTools(r.Seen)
 }
 
 // tools returns the groups in the order in which they first appear.
@@ -164,72 +211,19 @@ func (t rowTable) tools() []string {
 	return names
 }
 
-// alarms replays every tool's life through an alarm.
-func (r *examined) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
-	a := &r.Alarms
-	a.K, a.N, a.Threshold = s.K, s.N, cmp.Or(s.Threshold, alarm.Default.Threshold)
-	var delays []float64
-	healthy := 0
-	for _, tool := range r.Tools {
-		bell, err := alarm.New(s)
-		if err != nil {
-			panic("train: " + err.Error()) // the caller checked it
-		}
-		life := card.ToolAlarm{Tool: tool}
-		for i, g := range rows.group {
-			if g != tool {
-				continue
-			}
-			life.Judged++
-			if rows.Class[i] == classify.Healthy {
-				healthy++
-			} else if life.Worn == 0 {
-				life.Worn = life.Judged
-			}
-			if len(r.unknown) > 0 && r.unknown[i] {
-				continue // neither for nor against, as in the monitor
-			}
-			at := time.Time{}.Add(time.Duration(life.Judged) * m.Window.Length)
-			if bell.Observe(bell.IsFaulty(r.score[i]), at.Add(-m.Window.Length), at) == alarm.Raised && life.Alarm == 0 {
-				life.Alarm = life.Judged
-			}
-		}
-		early := life.Alarm > 0 && (life.Worn == 0 || life.Alarm < life.Worn)
-		if life.Worn > 0 {
-			a.Worn++
-			if life.Alarm >= life.Worn {
-				a.Caught++
-				delays = append(delays, float64(life.Alarm-life.Worn)*m.Window.Length.Seconds())
-			}
-		}
-		if early {
-			a.Early++
-		}
-		a.Tools = append(a.Tools, life)
-	}
-	a.HealthyHours = float64(healthy) * m.Window.Length.Hours()
-	a.EarlyPerHour = score.Figure(math.NaN())
-	if a.HealthyHours > 0 {
-		a.EarlyPerHour = score.Figure(float64(a.Early) / a.HealthyHours)
-	}
-	a.MedianDelay = score.Figure(median(delays))
-}
-
-// median returns the median of x, NaN if it is empty.
-func median(x []float64) float64 {
-	if len(x) == 0 {
-		return math.NaN()
-	}
-	x = slices.Sorted(slices.Values(x))
-	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
-}
-
 // warn notes what a person should know before trusting the figures.
 func (r *examined) warn(m *model.Model, rows rowTable) {
 	for _, d := range r.Data {
 		if _, known := trainedOn(m, d.SHA256); known {
+			r.trained = append(r.trained, d.Name)
 			r.Warnings = append(r.Warnings, fmt.Sprintf("the model was trained on %s: the figures say how well it remembers, and nothing of a new tool", d.Name))
 		}
+	}
+	if len(r.Seen) > 0 && len(r.trained) < len(r.Data) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the model was trained on these tools, under these names or others: %s: their figures say how well it remembers, and nothing of a new tool; evaluate it on tools that it has not seen", seenTools(r.Seen)))
+	}
+	if r.NoHours != "" {
+		r.Warnings = append(r.Warnings, "it is not known how long a window lasts, so that there are no hours and no false alarms an hour: "+r.NoHours)
 	}
 	if several(rows.classes) {
 		for k, name := range rows.classes {

@@ -85,7 +85,7 @@ func (s Simulation) life(t sim.Tool) Input {
 		in.Wear = func() []wear.Measurement {
 			var ms []wear.Measurement
 			for _, m := range d.Measurements() {
-				ms = append(ms, wear.Measurement(m))
+				ms = append(ms, wear.Measurement{Machine: m.Machine, Tool: m.Tool, Hole: m.Hole, Time: m.Time, VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State})
 			}
 			return ms
 		}

@@ -1,8 +1,10 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
@@ -19,6 +21,7 @@ type labeller struct {
 	judge    *model.Judge
 	rule     wear.Rule
 	join     *wear.Join // nil: labels are in the recordings
+	length   time.Duration
 	counts   *card.Tally
 	machines bool                        // there are several
 	used     map[string]bool             // by group: a window of it has a label
@@ -31,18 +34,21 @@ type labeller struct {
 	least    map[string]lowest  // by group: of its windows of cutting, before the reference; nil: not asked for
 	um       float64            // wear of the window that was asked about last, NaN if not known
 	mostUM   map[string]float64 // by group: the greatest wear that was measured
+	states   map[string]int     // windows with a label by state, in lower case
 	clock    clock
 	taken    []takenReference
 	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
 	taking   map[string]int  // by group: the one of taken that learns, or learnt last
+	unjudged map[string]*Unjudged
+	watch    func(group string, features []float32) // of each window that is judged, before the reference; may be nil
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.Tally, severalMachines bool) *labeller {
 	return &labeller{
-		judge: m.NewJudge(), rule: rule, join: join, counts: counts, machines: severalMachines,
+		judge: m.NewJudge(), rule: rule, join: join, length: m.Window.Length, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*cycle.Memory),
 		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
-		settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool),
+		states: make(map[string]int), settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool), unjudged: make(map[string]*Unjudged),
 	}
 }
 
@@ -70,6 +76,10 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		l.refs[name] = ref
 		l.cycles[name] = new(cycle.Memory)
 	}
+	truth, err := l.known(o)
+	if err != nil {
+		return labelled{}, false, err
+	}
 	row, v := l.judge.Row(&o.Observation, ref, l.cycles[name])
 	if x := l.judge.Cutting(); len(x) > 0 && l.least != nil {
 		if l.least[name] == nil {
@@ -78,12 +88,17 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		l.least[name].add(x)
 	}
 	l.clock.see(name, o.Start)
-	if l.um = l.wearOf(l.peek(o)); l.um > l.mostUM[name] {
+	if l.um = l.wearOf(truth); l.um > l.mostUM[name] {
 		l.mostUM[name] = l.um
 	}
 	if ref.Center() != nil && !l.settled[name] {
 		l.settled[name] = true
 		l.starts = append(l.starts, slices.Clone(ref.Center()))
+	}
+	if row == nil {
+		l.passOver(name, o, v.Outcome)
+	} else if l.watch != nil {
+		l.watch(name, l.judge.Cutting())
 	}
 	switch v.Outcome {
 	case model.NotCutting:
@@ -97,7 +112,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		l.watchReference(name, o, ref)
 		return labelled{}, false, nil
 	}
-	class, um, ok, err := label(o, l.rule, l.join)
+	class, um, ok, err := label(o, l.length, l.rule, l.join)
 	if err != nil {
 		return labelled{}, false, fmt.Errorf("train: %w", err)
 	}
@@ -109,8 +124,31 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		return r, true, nil
 	}
 	l.used[name] = true
+	if truth.State != "" {
+		l.states[strings.ToLower(truth.State)]++
+	}
 	l.healthy[name] = l.healthy[name] || class == classify.Healthy
 	return r, true, nil
+}
+
+// known returns what is known of the wear of a window, and lets o have the class that a
+// wear file names.
+func (l *labeller) known(o *observed) (source.Truth, error) {
+	if l.join == nil {
+		return o.truth, nil
+	}
+	m, _ := l.join.Peek(o.window(l.length))
+	t := source.Truth{VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State}
+	class, ok := l.rule.Named(m.Class)
+	switch {
+	case m.Class == "" || !ok:
+	case o.class == table.NoClass:
+		o.class = class
+	case o.class != class:
+		names := l.rule.Names()
+		return t, fmt.Errorf("train: tool %s: a row of class %d (%s) is of class %q by the wear file (%s): %w: correct one of them", o.Tool, o.class, names[o.class], m.Class, cmp.Or(m.Where, "between two rows"), ErrLabels)
+	}
+	return t, nil
 }
 
 // peek returns what is known of the wear of a window, which is not counted in the card.Tally
@@ -119,7 +157,7 @@ func (l *labeller) peek(o *observed) source.Truth {
 	if l.join == nil {
 		return o.truth
 	}
-	m, _ := l.join.Peek(o.machine, o.Tool, o.hole, o.Start)
+	m, _ := l.join.Peek(o.window(l.length))
 	return source.Truth{VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State}
 }
 
@@ -146,7 +184,7 @@ func (l *labeller) finish(rows int) error {
 	c := l.counts
 	c.Used = rows
 	if l.join != nil {
-		c.Join = l.join.Tally().String()
+		c.Join, c.Mismatches = l.join.Tally().String(), l.join.Mismatches()
 	}
 	if c.Used == 0 {
 		return fmt.Errorf("train: %w: %s%s", ErrData, c.Words(), c.Remedy())
@@ -160,8 +198,8 @@ func (l *labeller) finish(rows int) error {
 			c.Unused = append(c.Unused, g)
 		}
 	}
-	slices.Sort(c.Unused)
-	slices.Sort(c.Bare)
+	slices.SortFunc(c.Unused, card.CompareNames)
+	slices.SortFunc(c.Bare, card.CompareNames)
 	rs := references{taken: l.taken, healthy: l.healthy, faulty: wear.FaultyName}
 	rs.limitUM, _ = l.rule.Limit()
 	if several(l.rule.Names()) {

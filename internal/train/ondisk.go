@@ -57,6 +57,7 @@ func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Ta
 		m.Reference.Positive = c.positive()
 	}
 	l := newLabeller(m, j.Config.Label, join, &counts, machines > 1)
+	l.watch = j.watch
 	t, err := j.keepRows(ctx, m, l)
 	if err == nil {
 		err = l.finish(t.Rows())
@@ -79,7 +80,7 @@ func (j *Job) survey(ctx context.Context, m *model.Model, join *wear.Join, count
 			flags.add(o.Quality)
 			names[o.machine] = true
 			if join != nil {
-				join.Start(o.machine, o.Tool, o.Start)
+				join.See(o.window(m.Window.Length))
 			}
 			return nil
 		}); err != nil {
@@ -89,6 +90,11 @@ func (j *Job) survey(ctx context.Context, m *model.Model, join *wear.Join, count
 		j.Progress(Reading, i+1, 2*len(j.Inputs))
 	}
 	m.Usual = flags.usual()
+	if join != nil {
+		if err := join.Check(); err != nil {
+			return 0, fmt.Errorf("train: %w", err)
+		}
+	}
 	return len(names), j.provenance(m)
 }
 
@@ -123,6 +129,7 @@ func (j *Job) keepRows(ctx context.Context, m *model.Model, l *labeller) (t rowT
 	l.counts.Missing, t.starts = t.stats.missing, l.starts
 	t.ordered, t.mostUM = !l.clock.back, l.mostUM
 	t.limitUM, _ = l.rule.Limit()
+	t.states = l.states
 	for _, f := range []*table.RowFile{t.onDisk, t.bare.onDisk} {
 		if f == nil {
 			continue
@@ -151,7 +158,7 @@ func (j *Job) observeRows(ctx context.Context, m *model.Model, in Input, visit f
 	var r *rowReader
 	var o observed
 	err := in.each(func(columns []string) (err error) {
-		r, err = newRowReader(m, m.NewJudge(), columns)
+		r, err = newRowReader(m, m.NewJudge(), in.Name, columns)
 		return err
 	}, func(row table.Row) error {
 		if ctx.Err() != nil {

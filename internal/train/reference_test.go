@@ -182,7 +182,7 @@ func TestRunWithLogarithms(t *testing.T) {
 	if m.Reference.Positive != "1110" { // hum is noise about zero
 		t.Errorf("positive features %s, want 1110", m.Reference.Positive)
 	}
-	if want := "Features are relative (log, 1 of 4 features by difference) to the tool's own first 5"; !strings.Contains(r.Markdown("m"), want) {
+	if want := "Features are relative (log, 1 of 4 features by difference) to the tool's own first 5"; !strings.Contains(cardText(t, r), want) {
 		t.Errorf("the card does not say %q", want)
 	}
 	b, err := m.Encode()
@@ -238,7 +238,7 @@ func warningOf(t *testing.T, change func(*Job), tools ...life) string {
 	for _, w := range r.Warnings {
 		if strings.Contains(w, "A reference stands for the new tool") {
 			found = append(found, w)
-			if !strings.Contains(console.String(), w) || !strings.Contains(r.Markdown("m"), w) {
+			if !strings.Contains(console.String(), w) || !strings.Contains(cardText(t, r), w) {
 				t.Errorf("console or card lack %q", w)
 			}
 		}
@@ -436,7 +436,11 @@ func TestModesAreScored(t *testing.T) {
 		if mode != model.ReferenceOff && r.Modes[0].GMean != r.Pooled.GMean { // off is scored on the rows of the others
 			t.Errorf("%s: G-mean %v, by tool %v", mode, r.Modes[0].GMean, r.Pooled.GMean)
 		}
-		if !strings.Contains(r.Markdown("m"), "| **"+string(mode)+"**, kept | ") || !strings.Contains(r.Summary(), "\nreference mode, held out ") {
+		page, err := r.HTML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(page), ">"+string(mode)+", kept<") || !strings.Contains(r.Summary(), "\nreference mode, held out ") {
 			t.Errorf("%s: the card or the summary lacks the modes:\n%s", mode, r.Summary())
 		}
 	}
@@ -463,7 +467,7 @@ func TestModesAreNotScored(t *testing.T) {
 		rows.group = append(rows.group, rows.group...)
 	}
 	rows.modes = nil
-	if err := j.rowsOfModes(&rows, m, nil, nil, false); err != nil || rows.modes != nil {
+	if err := j.rowsOfModes(&rows, m, nil, nil); err != nil || rows.modes != nil {
 		t.Errorf("rows for modes of a table of %d windows are made: %v", len(rows.group), err)
 	}
 }

@@ -1,7 +1,10 @@
 package train
 
 import (
+	"slices"
+
 	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -48,4 +51,34 @@ func decisionsOf(c *classify.Classifier, posterior []float64) []int {
 		d[i] = c.Decide(posterior[k*i : k*(i+1)])
 	}
 	return d
+}
+
+// decide gives the report its verdict on the model.
+func (j *Job) decide(rows rowTable, r *card.Report) {
+	limit, _ := j.Config.Label.Limit()
+	r.Decide(rows.lives(r.Held.Score, r.Held.Unknown), alarm.Default, j.timing(rows), limit)
+}
+
+// lives returns what an alarm sees of each tool, also of tools that get worn where no window
+// is judged.
+func (t rowTable) lives(score []float64, unknown []bool) []card.Life {
+	lives := card.LivesOf(t.group, t.Class, score, unknown, t.wearUM())
+	for _, u := range t.unjudged {
+		i := slices.IndexFunc(lives, func(l card.Life) bool { return l.Tool == u.Tool })
+		if i < 0 {
+			i, lives = len(lives), append(lives, card.Life{Tool: u.Tool})
+		}
+		lives[i].Unjudged, lives[i].Why = u.Windows(), u.Words()
+	}
+	slices.SortStableFunc(lives, func(a, b card.Life) int { return card.CompareNames(a.Tool, b.Tool) })
+	return lives
+}
+
+// timing returns how long windows are. Of a table without times that is not known unless
+// the configuration says so.
+func (j *Job) timing(rows rowTable) card.Timing {
+	if j.Config.Window.Said || !tables(j.Inputs) {
+		return card.Timing{Length: j.Config.Window.Length, Step: j.Config.Window.Hop}
+	}
+	return card.Timing{Length: rows.hop}
 }

@@ -2,9 +2,13 @@ package train
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -26,6 +30,14 @@ type rowTable struct {
 	// make a reference. It has no rows if the features are not in memory.
 	wear *trend.Rows
 
+	// hop is the median time from one window's start to the next one's of the same tool; 0
+	// if it is not known.
+	hop time.Duration
+
+	// unjudged are the tools with windows that are faulty by their label and were not
+	// judged.
+	unjudged []Unjudged
+
 	// starts are the references of the tools, in the order in which they were settled.
 	starts [][]float32
 
@@ -36,6 +48,7 @@ type rowTable struct {
 	ordered bool
 	mostUM  map[string]float64
 	limitUM float64
+	states  map[string]int // windows with a label by state, in lower case
 
 	// rel, if not nil, is what it takes to make rows relative to the references of
 	// their tools: which way is best is still to be found. Then rows are as before.
@@ -104,8 +117,8 @@ func (t rowTable) rowsOf(class int) (rows int, groups []string) {
 	return rows, groups
 }
 
-// check reports a class without rows.
-func (t rowTable) check(rule wear.Rule) error {
+// check reports a class without rows; mismatches are between wear file and recordings.
+func (t rowTable) check(rule wear.Rule, mismatches []string) error {
 	for k, name := range t.classes {
 		if rows, _ := t.rowsOf(k); rows > 0 {
 			continue
@@ -115,25 +128,59 @@ func (t rowTable) check(rule wear.Rule) error {
 			add = "tools while they are new"
 		}
 		if several(t.classes) {
-			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): add recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.bounds(), add)
+			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.bounds(), t.suspicion(k, mismatches), add)
 		}
-		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): add recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.bounds(), add)
+		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.bounds(), t.suspicion(k, mismatches), add)
 	}
 	return nil
 }
 
-// bounds says between which bounds the wear of the rows lies, if that is known.
+// bounds says between which bounds the wear of the rows lies, and their states, if that is
+// known.
 func (t rowTable) bounds() string {
-	least, most := math.Inf(1), math.Inf(-1)
+	var out string
+	if least, most := t.span(); least == most {
+		out = fmt.Sprintf("; they have %.4g µm", least)
+	} else if least < most {
+		out = fmt.Sprintf("; they have %.4g to %.4g µm", least, most)
+	}
+	if len(t.states) > 0 {
+		states := slices.Sorted(maps.Keys(t.states))
+		for i, s := range states {
+			states[i] = fmt.Sprintf("%q", s)
+		}
+		out += "; their states are " + card.Some(states)
+	}
+	return out
+}
+
+// span returns the least and the greatest wear of the rows; if no wear is known, the
+// first is the greater one.
+func (t rowTable) span() (least, most float64) {
+	least, most = math.Inf(1), math.Inf(-1)
 	for _, um := range t.VBMaxUM {
 		if um == um {
 			least, most = min(least, um), max(most, um)
 		}
 	}
-	if least > most {
+	return least, most
+}
+
+// suspicion says what may be the reason why no row is of class k.
+func (t rowTable) suspicion(k int, mismatches []string) string {
+	if len(mismatches) > 0 {
+		return strings.Join(mismatches, "; ") + "; otherwise "
+	}
+	if k == classify.Healthy {
 		return ""
 	}
-	return fmt.Sprintf("; they have %.0f to %.0f µm", least, most)
+	if _, most := t.span(); wear.Millimetres(most) != "" {
+		return wear.Millimetres(most) + "; otherwise "
+	}
+	if len(t.states) > 0 {
+		return "name the states of worn tools under `label`, as `label: {states: [worn, chipped, broken]}`; "
+	}
+	return ""
 }
 
 // warnings says in words what a person should know before trusting a score.
@@ -149,6 +196,22 @@ func (t rowTable) warnings() []string {
 		}
 	}
 	return out
+}
+
+// wearUM returns the wear that was measured at each row, of the kind that the label's limit
+// is of; NaN where it was not. It is nil if no wear is known.
+func (t rowTable) wearUM() []float64 {
+	if len(t.wearAt) == 0 || t.wear == nil {
+		return nil
+	}
+	um := make([]float64, len(t.wearAt))
+	for i, at := range t.wearAt {
+		um[i] = math.NaN()
+		if at >= 0 {
+			um[i] = t.wear.WearUM[at]
+		}
+	}
+	return um
 }
 
 // several reports whether there are more than two classes.

@@ -1,12 +1,14 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -19,6 +21,9 @@ type Scored struct {
 
 	// Unknown says of each whether the verdict is unknown, so that no alarm counts it.
 	Unknown []bool
+
+	Unjudged []Unjudged // tools with windows that are faulty by their label and were not judged
+	Time     WindowTime
 
 	Networks int    // trained for this, each without the tools it scores; 0: the scores are the model's own
 	Seen     string // what of the data the model was trained on, if it is known to have seen some
@@ -45,12 +50,18 @@ func Score(ctx context.Context, e Exam, holdOut bool) (*Scored, error) {
 		if err != nil {
 			return nil, err
 		}
-		if name = seen(func(i int) string { return r.Data[i].SHA256 }); name == "" { // known of windows on Kafka once they are read
-			return &Scored{Tool: r.group, Class: r.Class, Score: r.score, Unknown: r.unknown, Windows: r.Windows.Words(), Warnings: r.Warnings}, nil
+		name = seen(func(i int) string { return r.Data[i].SHA256 }) // known of windows on Kafka once they are read
+		if name = cmp.Or(name, seenTools(r.Seen)); name == "" {
+			return &Scored{
+				Tool: r.judged.Tool, Class: r.Class, Score: r.score, Unknown: r.judged.Unknown, Unjudged: r.unjudged, Time: r.time,
+				Windows: r.Windows.Words(), Warnings: r.Warnings,
+			}, nil
 		}
 	}
 	s, err := e.heldOut(ctx)
-	if err != nil {
+	if err != nil && name != "" {
+		return nil, fmt.Errorf("the model was trained on %s, so that networks must be trained without each tool: %w", name, err)
+	} else if err != nil {
 		return nil, err
 	}
 	s.Seen = name
@@ -71,7 +82,7 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 		return nil, err
 	}
 	defer rows.close()
-	if err := rows.check(c.Label); err != nil {
+	if err := rows.check(c.Label, counts.Mismatches); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	for k, name := range rows.classes {
@@ -105,8 +116,17 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	return &Scored{
-		Unknown: unknown, Tool: rows.group, Class: rows.Class, Score: v.Score, Networks: len(folds), Windows: counts.Words(), Warnings: counts.Warnings(),
+		Unknown: unknown, Unjudged: rows.unjudged, Time: e.windowTime(j.hop), Tool: rows.group, Class: rows.Class, Score: v.Score, Networks: len(folds), Windows: counts.Words(), Warnings: counts.Warnings(),
 	}, nil
+}
+
+// JoinOf returns how a wear file's measurements became labels in the training of a model.
+func JoinOf(m *model.Model) wear.Mode {
+	c := DefaultConfig()
+	if len(m.Provenance.Config) > 0 && config.Decode(m.Provenance.Config, m.ID(), &c) != nil {
+		return DefaultConfig().Join // of a release that knows more
+	}
+	return c.Join
 }
 
 // configOf returns the configuration that a model was trained with.

@@ -84,7 +84,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 		return nil, err
 	}
 	defer rows.close()
-	if err := rows.check(s.Config.Label); err != nil {
+	if err := rows.check(s.Config.Label, counts.Mismatches); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	for k, name := range rows.classes {

@@ -31,8 +31,8 @@ func TableLayout(name string, columns []string, window time.Duration) (*signal.L
 
 // observeTable makes observations of the rows of a table, whose columns are
 // found by the names of the model's features.
-func observeTable(m *model.Model, judge *model.Judge, t *table.Table) ([]observed, error) {
-	r, err := newRowReader(m, judge, t.Columns)
+func observeTable(m *model.Model, judge *model.Judge, name string, t *table.Table) ([]observed, error) {
+	r, err := newRowReader(m, judge, name, t.Columns)
 	if err != nil {
 		return nil, err
 	}
@@ -53,17 +53,20 @@ type rowReader struct {
 	rows    int      // observed so far
 	ended   map[tool]bool
 	current map[string]string // tool by machine
+
+	name  string // of the table
+	began map[tool]time.Time
 }
 
 type tool struct{ machine, name string }
 
-func newRowReader(m *model.Model, judge *model.Judge, columns []string) (*rowReader, error) {
+func newRowReader(m *model.Model, judge *model.Judge, name string, columns []string) (*rowReader, error) {
 	column := make(map[string]int, len(columns))
 	for c, name := range columns {
 		column[name] = c
 	}
 	names := judge.FeatureNames()
-	r := &rowReader{model: m, from: make([]int, len(names)), classes: m.ClassNames(), ended: make(map[tool]bool), current: make(map[string]string)}
+	r := &rowReader{model: m, from: make([]int, len(names)), classes: m.ClassNames(), ended: make(map[tool]bool), current: make(map[string]string), name: name, began: make(map[tool]time.Time)}
 	for i, name := range names {
 		c, ok := column[name]
 		if !ok {
@@ -86,12 +89,16 @@ func (r *rowReader) observe(row table.Row, o *observed) error {
 				r.rows, row.Tool, last, r.model.Reference.Windows)
 		}
 		r.current[row.Machine] = row.Tool
+		if at := (tool{row.Machine, row.Tool}); r.began[at].IsZero() {
+			r.began[at] = row.Start
+		}
 	}
 	class, err := classOf(row.Class, row.Label, r.classes)
 	if err != nil {
 		return fmt.Errorf("row %d: %w", r.rows, err)
 	}
 	o.Tool, o.machine, o.hole, o.Start = row.Tool, row.Machine, row.Hole, row.Start
+	o.recording, o.began = r.name, r.began[tool{row.Machine, row.Tool}]
 	o.Level = math.Inf(1) // cutting, at any level of the gate
 	o.truth = source.Truth{VBMeanUM: math.NaN(), VBMaxUM: row.VBMaxUM}
 	o.class = class

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -25,6 +26,7 @@ import (
 type Job struct {
 	Config  Config
 	Layout  *signal.Layout
+	Columns signal.Recording // how recordings are read, for the model to carry
 	Inputs  []Input
 	Wear    []wear.Measurement // nil: labels are in the recordings
 	Program string             // name and version, for the provenance
@@ -44,7 +46,9 @@ type Job struct {
 
 	Log zerolog.Logger
 
-	scoresModes bool // of the reference, if the rows are few enough: rows for that are made too
+	scoresModes bool                                   // of the reference, if the rows are few enough: rows for that are made too
+	watch       func(group string, features []float32) // see labeller
+	hop         time.Duration                          // of the windows, see medianHop
 }
 
 // Errors that callers test for.
@@ -71,7 +75,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 		return nil, nil, err
 	}
 	defer rows.close()
-	if err := rows.check(job.Config.Label); err != nil {
+	if err := rows.check(job.Config.Label, counts.Mismatches); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	r := newReport(&job, m, rows, counts)
@@ -83,6 +87,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	v, err := job.scoreByTool(ctx, rows, r, rng)
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: scoring by tool: %w", err)
+	}
+	if err := job.compare(ctx, rows, v, r); err != nil {
+		return nil, nil, fmt.Errorf("train: comparing with simpler methods: %w", err)
 	}
 	modes, err := job.scoreModes(ctx, &rows)
 	if err != nil {
@@ -148,6 +155,7 @@ func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *c
 	if m.Reference.Mode != model.ReferenceOff {
 		m.Drift = fitDrift(rows.starts, counted(r.Fit.Weights, len(rows.Columns), rows.exclude))
 	}
+	j.decide(*rows, r)
 	m.Scores, err = json.Marshal(r.Headline())
 	return err
 }
@@ -199,24 +207,28 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if len(j.Inputs) == 0 {
 		return fail(fmt.Errorf("%w: no recordings: name some with --data", ErrData))
 	}
-	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil { // before hours of reading
+	if err := j.checkWear(); err != nil { // before hours of reading
 		return fail(err)
 	}
 	m, err := j.blank()
 	if err != nil {
 		return fail(err)
 	}
+	sample := newSampler()
+	j.watch = sample.add
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
 		t, counts, err := j.rowsOnDisk(ctx, m)
 		if err == nil {
 			t.exclude, err = excluded(t.Columns, j.Config.Exclude)
 		}
+		m.Provenance.Sketch = sample.sketch()
 		return t, m, counts, err
 	}
 	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return fail(err)
 	}
+	j.hop = medianHop(found)
 	counts := card.Tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
@@ -238,10 +250,12 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	}
 	t, err := j.table(m, found, join, &counts)
 	if err == nil {
+		t.hop = medianHop(found)
 		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
 			return fail(err)
 		}
 	}
+	m.Provenance.Sketch = sample.sketch()
 	return t, m, counts, err
 }
 
@@ -249,7 +263,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 func (j *Job) blank() (*model.Model, error) {
 	c := &j.Config
 	m := &model.Model{
-		Layout: j.Layout, Window: c.spec(), Features: c.Features, Reference: c.Reference,
+		Layout: j.Layout, Recording: j.Columns, Window: c.spec(), Features: c.Features, Reference: c.Reference,
 		Usual: make([]signal.Quality, len(j.Layout.Channels())),
 		Label: labelRule(c.Label),
 	}
@@ -270,6 +284,7 @@ func (j *Job) blank() (*model.Model, error) {
 // provenance notes where the model comes from, but for the data.
 func (j *Job) provenance(m *model.Model) (err error) {
 	m.Provenance.Program, m.Provenance.Seed = j.Program, j.Config.Seed
+	m.Provenance.LengthKnown = j.Config.Window.Said || !tables(j.Inputs)
 	if m.Provenance.Config, err = json.Marshal(&j.Config); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
@@ -294,6 +309,17 @@ func settleGate(g *model.Gate, channel int, found [][]observed) *model.Gate {
 	return &model.Gate{Channel: g.Channel, Threshold: threshold}
 }
 
+// checkWear reports measurements that cannot be joined to any windows.
+func (j *Job) checkWear() error {
+	if j.Wear == nil {
+		return nil
+	}
+	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil {
+		return err
+	}
+	return j.Config.Label.CheckClasses(j.Wear)
+}
+
 // join returns the join of all measurements, which knows when each tool was
 // new: at its first window. It is nil if labels are in the recordings.
 func (j *Job) join(found [][]observed) (*wear.Join, error) {
@@ -312,29 +338,22 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 	}
 	for _, os := range found {
 		for i := range os {
-			join.Start(os[i].machine, os[i].Tool, os[i].Start)
+			join.See(os[i].window(j.Config.Window.Length))
 		}
 	}
-	return join, nil
+	return join, join.Check()
 }
 
 // table makes one row of every window that is judged and labelled. A tool that
 // a machine goes on with in the next recording keeps its reference, as it does
 // in the monitor, so recordings are taken in the order of their first windows.
 func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *card.Tally) (rowTable, error) {
-	found = slices.DeleteFunc(slices.Clone(found), func(os []observed) bool { return len(os) == 0 })
-	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].Start.Compare(b[0].Start) })
-	machines := make(map[string]bool)
-	for _, os := range found {
-		for i := range os {
-			machines[os[i].machine] = true
-		}
-	}
+	found = inOrder(found)
 	plain := *m
 	if plain.Reference.Mode != model.ReferenceOff {
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
 	}
-	t, l, err := j.plainRows(&plain, found, join, counts, len(machines) > 1)
+	t, l, err := j.plainRows(&plain, found, join, counts, j.watch)
 	if err != nil {
 		return rowTable{}, err
 	}
@@ -357,13 +376,15 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	if err := l.finish(t.Rows()); err != nil {
 		return t, err
 	}
-	return t, j.rowsOfModes(&t, m, found, join, len(machines) > 1)
+	return t, j.rowsOfModes(&t, m, found, join)
 }
 
 // plainRows makes the rows as they are before the reference, for which the model's mode is
-// difference or off, and says how they are made relative to it.
-func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join, counts *card.Tally, severalMachines bool) (rowTable, *labeller, error) {
-	l := newLabeller(plain, j.Config.Label, join, counts, severalMachines)
+// difference or off, and says how they are made relative to it. Found is in order; watch, if not
+// nil, is the labeller's.
+func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join, counts *card.Tally, watch func(group string, features []float32)) (rowTable, *labeller, error) {
+	l := newLabeller(plain, j.Config.Label, join, counts, severalMachines(found))
+	l.watch = watch
 	l.least = make(map[string]lowest)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: plain.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
 	t.rel = &relative{relations: l.judge.Relations(), least: l.least}
@@ -375,7 +396,7 @@ func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join,
 				return t, l, err
 			}
 			wear := -1
-			if l.addWear(t.wear, o) {
+			if l.addWear(t.wear, o, plain.Classifier != nil) {
 				wear = len(t.wear.Tool) - 1
 			}
 			if ok {
@@ -384,7 +405,9 @@ func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join,
 		}
 	}
 	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
+	t.unjudged = l.passed()
 	t.limitUM, _ = l.rule.Limit()
+	t.states = l.states
 	return t, l, nil
 }
 

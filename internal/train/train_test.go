@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +24,24 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 )
+
+// cardOf returns the model card.
+func cardOf(t *testing.T, r *card.Report) string {
+	t.Helper()
+	page, err := r.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+// cardText returns the words of the model card.
+func cardText(t *testing.T, r *card.Report) string {
+	t.Helper()
+	return html.UnescapeString(tag.ReplaceAllString(cardOf(t, r), ""))
+}
 
 // Run makes a model that judges the recording as its labels say, and a report
 // of the agreed form.
@@ -49,9 +69,9 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkReport(t, text)
-	markdown, err := os.ReadFile(filepath.Join(dir, "m.report.md"))
-	if err != nil || string(markdown) != r.Markdown("m.report") {
-		t.Errorf("report for people: %v\n%s", err, markdown)
+	page, err := os.ReadFile(filepath.Join(dir, "m.report.html"))
+	if err != nil || string(page) != cardOf(t, r) {
+		t.Errorf("report for people: %v\n%s", err, page)
 	}
 	if right, all := judgeRecording(t, m, j.Inputs[0], j.Config.Label); all != 224-5*5 || right < all*9/10 {
 		t.Errorf("the model judges %d of %d windows right, want 90%% of 199", right, all)
@@ -160,7 +180,7 @@ func TestEqualJobsGiveEqualBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.Concat(b, text, []byte(r.Markdown("m.report")), []byte(r.Summary()))
+		return slices.Concat(b, text, []byte(cardOf(t, r)), []byte(r.Summary()))
 	}
 	j := latheJob(t)
 	for i, l := range lives { // more recordings, so that workers can overtake each other
@@ -220,8 +240,8 @@ func TestScoresThatDataCannotGive(t *testing.T) {
 			if !strings.Contains(r.Warnings[i], want) {
 				t.Errorf("%s: warning %q, want %q", tc.why, r.Warnings[i], want)
 			}
-			if !strings.Contains(r.Summary(), want) || !strings.Contains(r.Markdown("m.report"), want) {
-				t.Errorf("%s: summary or Markdown lack %q", tc.why, want)
+			if !strings.Contains(r.Summary(), want) || !strings.Contains(cardText(t, r), want) {
+				t.Errorf("%s: summary or card lack %q", tc.why, want)
 			}
 		}
 		if n := strings.Count(log.String(), `"level":"warn"`); n != len(tc.warn) {
@@ -252,7 +272,7 @@ func TestRunComplains(t *testing.T) {
 		},
 		{
 			"healthy only", recording(t, latheCSV([]life{{"A", 30, 120}, {"B", 30, 150}})), ErrData,
-			[]string{"all 50 windows with a label are healthy (faulty if maximum flank wear ≥ 300 µm", "they have 21 to 150 µm", "recordings of worn tools", "`label`"},
+			[]string{"all 50 windows with a label are healthy (faulty if maximum flank wear ≥ 300 µm", "they have 20.7 to 150 µm", "recordings of worn tools", "`label`"},
 		},
 		{
 			"faulty only", func(j *Job) { j.Config.Label.VBMaxUM = 1 }, ErrData,
@@ -281,12 +301,32 @@ func TestRunComplains(t *testing.T) {
 		},
 		{"unknown feature", func(j *Job) { j.Config.Features.Set = []string{"energy"} }, nil, []string{`"energy"`, "is not one of"}},
 		{
-			"wear file without times", func(j *Job) { j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: 1, VBMeanUM: nan}} }, nil,
-			[]string{`tool "A" has no time`, "fill column time"},
+			"wear file without times", func(j *Job) {
+				j.Wear, j.Config.Join = []wear.Measurement{{Tool: "A", VBMaxUM: 1, VBMeanUM: nan}}, wear.Interpolate
+			}, nil,
+			[]string{`tool "A" has no time`, "fill column time, or remove `join`"},
+		},
+		{
+			"wear in millimetres", func(j *Job) {
+				j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: 0, VBMeanUM: nan}, {Tool: "B", VBMaxUM: 0.35, VBMeanUM: nan}}
+			}, ErrData,
+			[]string{"they have 0 to 0.35 µm", "no wear is above 0.35 µm: is it in mm? Wear is in µm: write 350 for 0.35 mm"},
+		},
+		{
+			"a state that is not in the rule", func(j *Job) {
+				j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: nan, VBMeanUM: nan, State: "new"}, {Tool: "B", VBMaxUM: nan, VBMeanUM: nan, State: "Worn"}}
+			}, ErrData,
+			[]string{`their states are "new", "worn"`, "`label: {states: [worn, chipped, broken]}`"},
+		},
+		{
+			"a class that there is not", func(j *Job) {
+				j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: nan, VBMeanUM: nan, Class: "bad", Where: "wear.csv:2"}}
+			}, nil,
+			[]string{`wear.csv:2: class "bad" of tool "A" is none of healthy, faulty`},
 		},
 		{
 			"wear file of other tools", func(j *Job) { j.Wear = []wear.Measurement{atEnd("Z", drillStart, 1, 1, "")} }, ErrData,
-			[]string{"199 without label (0 labelled, 199 not: 199 tool not measured)", "names machines, tools and holes as the recordings do"},
+			[]string{"199 without label (0 labelled, 199 not: 199 tool not measured)", `no window is of tool "Z"; no row is of tool "A", tool "B" and 3 more`},
 		},
 		{"gate", func(j *Job) { j.Config.Gate = "on" }, nil, []string{`gate: "on"`, "auto or off"}},
 		{"unknown encoding", func(j *Job) { j.Config.Network.Encoding = "onehot" }, nil, []string{`network: encoding: "onehot"`, "must be one of"}},

@@ -12,17 +12,20 @@ import (
 )
 
 // addWear adds the window that l's judge was asked about last, if it is of cutting and
-// its wear was measured; otherwise it returns false.
-func (l *labeller) addWear(rows *trend.Rows, o *observed) bool {
-	x := l.judge.Cutting()
+// its wear was measured; otherwise it returns false. Windows of cutting whose wear was not
+// measured are added too if all is true, with NaN.
+func (l *labeller) addWear(rows *trend.Rows, o *observed, all bool) bool {
+	x, um := l.judge.Cutting(), l.um
 	if len(x) == 0 {
 		return false
 	}
-	if !(l.um >= 0) || math.IsInf(l.um, 0) {
-		return false
+	if !(um >= 0) || math.IsInf(um, 0) {
+		if um = math.NaN(); !all {
+			return false
+		}
 	}
 	rows.X = append(rows.X, x...)
-	rows.WearUM = append(rows.WearUM, l.um)
+	rows.WearUM = append(rows.WearUM, um)
 	rows.Tool = append(rows.Tool, l.group(o))
 	rows.Hole = append(rows.Hole, o.hole)
 	rows.Reference = append(rows.Reference, l.judge.Center())

@@ -71,27 +71,30 @@ func (j *Job) fitUnknown(ctx context.Context, rows rowTable, posterior []float64
 	if v == nil || m.Novelty == nil && m.Conformal == nil {
 		return nil
 	}
-	return measureUnknown(rows, m, d, v, held)
+	r.Held.Unknown, err = measureUnknown(rows, m, d, v, held)
+	return err
 }
 
 // measureUnknown judges the windows of tools held out. Conformal sets of a fold are
 // calibrated on the posteriors out of fold of the tools that are left, so that nothing has
 // seen the tool, which is one tool fewer than the model has; p-values of novelty are by the
-// distances of other tools.
-func measureUnknown(rows rowTable, m *model.Model, d *card.UnknownReport, v *validated, held unknown.HeldNovelty) error {
+// distances of other tools. It returns which windows are unknown, nil if that could not be
+// measured.
+func measureUnknown(rows rowTable, m *model.Model, d *card.UnknownReport, v *validated, held unknown.HeldNovelty) ([]bool, error) {
 	k := len(rows.classes)
 	d.Split = fmt.Sprintf("tools held out, %d folds", len(v.folds))
 	parts, err := ofFolds(rows, m, v.Validation, v.folds)
 	if errors.Is(err, classify.ErrTooFew) {
 		d.Split = "" // with one of the tools left out, a single one of a class is left
-		return nil
+		return nil, nil
 	} else if err != nil {
-		return err
+		return nil, err
 	}
+	out := make([]bool, len(rows.Class))
 	b := card.NewUnknownCounter(d, rows.classes)
 	judge := func(i int, novelty float64) {
 		if f := v.Fold[i]; f >= 0 {
-			b.Add(parts[f], rows.group[i], rows.Class[i], v.Decision[i], v.Posterior[i*k:(i+1)*k], novelty)
+			out[i] = b.Add(parts[f], rows.group[i], rows.Class[i], v.Decision[i], v.Posterior[i*k:(i+1)*k], novelty) != ""
 		}
 	}
 	if m.Novelty == nil {
@@ -103,7 +106,7 @@ func measureUnknown(rows rowTable, m *model.Model, d *card.UnknownReport, v *val
 		judge(i, held.P[n])
 	}
 	b.Finish()
-	return nil
+	return out, nil
 }
 
 // ofFolds returns what doubts the decisions of each fold: the sets that m has, if it has

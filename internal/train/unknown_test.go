@@ -25,7 +25,7 @@ func TestNoSetsFromFoldsByRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	const why = "no conformal sets: costs were chosen on folds by row, because tool A alone has faulty windows; windows of one tool are near copies"
-	if m.Conformal != nil || r.Unknown.ErrorRate != 0 || len(r.Unknown.Promises) != 0 || !strings.Contains(r.Markdown("m.report"), "Note: "+why) {
+	if m.Conformal != nil || r.Unknown.ErrorRate != 0 || len(r.Unknown.Promises) != 0 || !strings.Contains(cardText(t, r), why) {
 		t.Errorf("sets %v; %+v", m.Conformal, r.Unknown)
 	}
 	j = latheJob(t) // with two worn tools and more there are some
@@ -100,8 +100,8 @@ func TestUnknownOfToolsHeldOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		card := r.Markdown("m.report")
-		t.Logf("%s\n%s", name, card[strings.Index(card, "## Unknown"):strings.Index(card, "## Wear trend")])
+		card := cardText(t, r)
+		t.Logf("%s\n%s", name, card[strings.LastIndex(card, "\nUnknown\n"):strings.LastIndex(card, "\nWear trend\n")])
 		for _, c := range r.Unknown.Classes {
 			if c.Coverage < 0.91 || c.CoverageByTool < 0.91 || float64(c.Unknown()) > 0.08*float64(c.Windows) {
 				t.Errorf("%s: %+v", name, c)

@@ -33,7 +33,7 @@ func TestVerdictByWearOfFewTools(t *testing.T) {
 		if (m.ByWear != nil) != tc.want {
 			t.Errorf("%s: decided by wear: %+v", name, m.ByWear)
 		}
-		if said := strings.Contains(r.Markdown("m.report"), "the verdict comes from the estimated wear, cut at 300 µm"); said != tc.want {
+		if said := strings.Contains(cardText(t, r), "the verdict comes from the estimated wear, cut at 300 µm"); said != tc.want {
 			t.Errorf("%s: the card says so: %v", name, said)
 		}
 		if tc.want && m.Conformal != nil {

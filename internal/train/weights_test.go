@@ -62,7 +62,7 @@ func TestRunOnUnlabelledTools(t *testing.T) {
 		if !slices.Equal(r.Windows.Bare, []string{"U", "V"}) || len(r.Windows.Unused) != 0 || r.Windows.Unlabelled != 44+46-2*5 {
 			t.Errorf("windows %+v", r.Windows)
 		}
-		shown, words := r.Markdown("x"), r.Summary()
+		shown, words := cardText(t, r), r.Summary()
 		want := "80 windows of 2 tools without a label fitted encoder, weights and pre-training; 19 of them, the first ones of tools without any label, counted as healthy"
 		if !strings.Contains(shown, want+". They are in no score") || !strings.Contains(words, "\n"+want+"\n") {
 			t.Errorf("card or summary do not say %q:\n%s", want, words)

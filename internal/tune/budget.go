@@ -7,28 +7,35 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/gonum/mathext"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// Budget is how many false alarms people put up with in some cutting time.
+// Budget is how many false alarms people put up with in some cutting time, or in all of
+// the data if Per is 0.
 type Budget struct {
 	Alarms float64
 	Per    time.Duration
 }
 
-// ParseBudget reads a budget, such as "1 per 8h" or "0.5 per 1h30m": a number of
+// ParseBudget reads a budget, such as "1 per 8h", "0.5 per 1h30m" or "1": a number of
 // false alarms, which may be 0, and the cutting time for it, of a second at least.
 func ParseBudget(s string) (Budget, error) {
 	wrong := func(why string) (Budget, error) {
-		return Budget{}, fmt.Errorf("budget %.60q: %s: write false alarms and the cutting time for them, such as \"1 per 8h\" or \"0.5 per 1h30m\"", s, why)
+		return Budget{}, fmt.Errorf("budget %.60q: %s: write false alarms and the cutting time for them, such as \"1 per 8h\" or \"0.5 per 1h30m\", or a number of false alarms in all of the data, such as \"1\"", s, why)
 	}
 	words := strings.Fields(s)
-	if len(words) != 3 || words[1] != "per" {
+	if len(words) != 1 && (len(words) != 3 || words[1] != "per") {
 		return wrong("expected three words, the second of them \"per\"")
 	}
 	n, err := strconv.ParseFloat(words[0], 64)
+	if err != nil && len(words) == 1 {
+		return wrong("expected three words, the second of them \"per\", or a number")
+	}
 	if err != nil || !(n >= 0 && n <= 1e6) {
 		return wrong(fmt.Sprintf("%.20q is not a number of alarms between 0 and a million", words[0]))
+	}
+	if len(words) == 1 {
+		return Budget{Alarms: n}, nil
 	}
 	per, err := time.ParseDuration(words[2])
 	if err != nil || per < time.Second || per > 10000*time.Hour {
@@ -37,10 +44,14 @@ func ParseBudget(s string) (Budget, error) {
 	return Budget{Alarms: n, Per: per}, nil
 }
 
-// Rate returns the false alarms per cutting hour that the budget allows.
+// Rate returns the false alarms per cutting hour that the budget allows. The budget must
+// be of some cutting time.
 func (b Budget) Rate() float64 { return b.Alarms / b.Per.Hours() }
 
 func (b Budget) String() string {
+	if b.Per == 0 {
+		return strconv.FormatFloat(b.Alarms, 'g', -1, 64)
+	}
 	return strconv.FormatFloat(b.Alarms, 'g', -1, 64) + " per " + short(b.Per)
 }
 
@@ -56,30 +67,11 @@ func short(d time.Duration) string {
 	return s
 }
 
-// confidence is the level of all intervals.
+// confidence is the level of all intervals, as of score.RateInterval.
 const confidence = 0.95
 
-// RateInterval returns the exact interval of 95 % for the rate of a Poisson
-// process in which n events were seen in the given hours, in events an hour:
-//
-//	low = χ²(α/2; 2n)/2/hours,  high = χ²(1−α/2; 2n+2)/2/hours,  α = 5 %.
-//
-// If there were none, low is 0 and high the one-sided bound −ln(α)/hours, so some
-// 3/hours. Without hours nothing is known: 0 and +Inf.
-//
-// Source: F. Garwood, "Fiducial Limits for the Poisson Distribution", Biometrika
-// 28, 1936; for none: J. Hanley and A. Lippman-Hand, JAMA 249, 1983.
-func RateInterval(n int, hours float64) (low, high float64) {
-	const alpha = 1 - confidence
-	switch {
-	case !(hours > 0):
-		return 0, math.Inf(1)
-	case n == 0:
-		return 0, -math.Log(alpha) / hours
-	}
-	// χ²(p; 2a)/2 is the quantile p of the gamma distribution with shape a.
-	return mathext.GammaIncRegInv(float64(n), alpha/2) / hours, mathext.GammaIncRegInv(float64(n)+1, 1-alpha/2) / hours
-}
+// RateInterval returns the exact interval of 95 % for a rate, see score.RateInterval.
+func RateInterval(n int, hours float64) (low, high float64) { return score.RateInterval(n, hours) }
 
 // hoursFor returns the cutting hours without a single false alarm after which a
 // rate is known to be at most the given one, with 95 %.

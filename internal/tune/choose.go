@@ -17,7 +17,13 @@ type Job struct {
 	Length, Step time.Duration  // of windows; a step of 0 is the length
 	Alarm        alarm.Settings // now: clear, hold times and the rest stay as they are
 	Budget       Budget
-	Workers      int // 0: one for each CPU; never changes the choice
+
+	// NoHours, if not empty, says why it is not known how long a window lasts, and what to
+	// do about it. Then Length only serves the alarm's hold times, a budget is of false
+	// alarms in all, and the choice has counts instead of times.
+	NoHours string
+
+	Workers int // 0: one for each CPU; never changes the choice
 
 	// Progress, if not nil, is called with how many settings were replayed, by one
 	// goroutine at a time.
@@ -28,14 +34,15 @@ type Job struct {
 type Figures struct {
 	Settings alarm.Settings
 	False    int     // false alarms
-	Hours    float64 // cutting hours
+	Hours    float64 // cutting hours; 0 if it is not known how long a window lasts
 	Turned   int     // tools that turned
 	Found    int     // of them
 	Early    int     // of those found
 	Chatters bool
 
-	MeanDelay, MostDelay time.Duration // of tools found
-	delay                int           // windows, of all tools found
+	MeanDelay, MostDelay     time.Duration // of tools found
+	MeanWindows, MostWindows float64       // the same in judged windows
+	delay                    int           // windows, of all tools found
 }
 
 // Missed returns how many tools were missed.
@@ -64,13 +71,38 @@ type Choice struct {
 	// tools choose. Its Settings are empty. It is nil if less than two tools turn.
 	Others *Figures
 
-	Tools    int
-	Windows  int
-	Settings int // replayed
+	Counts   []Count       // of the tools
+	NoHours  string        // as in the job
+	Assumed  time.Duration // length of a window for the alarm's hold times, with NoHours
+	Settings int           // replayed
+}
+
+// Tools returns how many tools there are, and how many of them turn faulty by their
+// labels.
+func (c *Choice) Tools() (all, turned int) {
+	for _, t := range c.Counts {
+		if t.Turns() {
+			turned++
+		}
+	}
+	return len(c.Counts), turned
+}
+
+// Windows adds up the windows of all tools.
+func (c *Choice) Windows() (all Count) {
+	for _, t := range c.Counts {
+		all.Healthy, all.UnknownHealthy = all.Healthy+t.Healthy, all.UnknownHealthy+t.UnknownHealthy
+		all.Faulty, all.UnknownFaulty = all.Faulty+t.Faulty, all.UnknownFaulty+t.UnknownFaulty
+	}
+	return all
 }
 
 // ErrData is wrapped by errors that other data would not give.
 var ErrData = errors.New("nothing to tune on")
+
+// ErrNoHours is wrapped by the error of a budget of some time where it is not known how
+// long windows last.
+var ErrNoHours = errors.New("there are no hours to count false alarms in")
 
 // thresholds are tried: 0.5 is the model's own decision.
 var thresholds = []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999}
@@ -108,22 +140,19 @@ func Choose(ctx context.Context, j Job) (*Choice, error) {
 	if err := j.Alarm.Check(); err != nil {
 		return nil, err
 	}
-	r := newReplayer(j.Lives, j.Length, j.Step)
-	c := &Choice{Budget: j.Budget, Tools: len(j.Lives)}
-	healthy, turned := make([]int, len(j.Lives)), 0 // windows; tools
-	for i, l := range j.Lives {
-		c.Windows += len(l.Score)
-		for _, f := range l.Faulty {
-			if !f {
-				healthy[i]++
-			}
-		}
-		if r.turns[i] >= 0 {
-			turned++
-		}
+	if j.NoHours != "" && j.Budget.Per != 0 {
+		return nil, fmt.Errorf("budget %v: %w: %s; or write a number of false alarms in all of these data, such as %q", j.Budget, ErrNoHours, j.NoHours, number(j.Budget.Alarms))
 	}
+	r := newReplayer(j.Lives, j.Length, j.Step)
+	c := &Choice{Budget: j.Budget, NoHours: j.NoHours, Assumed: j.Length}
+	healthy := make([]int, len(j.Lives)) // windows
+	for i, l := range j.Lives {
+		n := l.count()
+		c.Counts, healthy[i] = append(c.Counts, n), n.Healthy-n.UnknownHealthy
+	}
+	tools, turned := c.Tools()
 	if turned == 0 {
-		return nil, fmt.Errorf("tune: %w: none of %d tools turns faulty, so that there is nothing to detect: add tools that were used until they were worn", ErrData, c.Tools)
+		return nil, fmt.Errorf("tune: %w: none of %d tools turns faulty, so that there is nothing to detect: add tools that were used until they were worn", ErrData, tools)
 	}
 	settings := grid(j.Alarm)
 	c.Settings = len(settings)
@@ -147,7 +176,7 @@ type replays struct {
 	Job
 	settings []alarm.Settings
 	outcomes [][]outcome // by settings and tool
-	healthy  []int       // windows of each tool
+	healthy  []int       // windows of each tool in which an alarm can be false
 	figures  []Figures   // memory that without lends
 }
 
@@ -159,10 +188,18 @@ func (t *replays) sum(s alarm.Settings, of []outcome, but int) Figures {
 	f := Figures{Settings: s}
 	for i, o := range of {
 		if i != but {
-			f.add(o, t.healthy[i], t.Step)
+			f.add(o, t.healthy[i], t.hour())
 		}
 	}
 	return f.finish(t.Length, t.Step)
+}
+
+// hour returns how much cutting time a window counts for, nothing if that is not known.
+func (t *replays) hour() time.Duration {
+	if t.NoHours != "" {
+		return 0
+	}
+	return t.Step
 }
 
 // without returns the figures of all settings over all tools but one, valid until the
@@ -177,7 +214,7 @@ func (t *replays) without(but int) []Figures {
 // choose returns the best within the budget, or else the one with the fewest false
 // alarms.
 func (t *replays) choose(all []Figures) (chosen Figures, within bool) {
-	if chosen, within = best(all, t.Budget.Rate()); !within {
+	if chosen, within = best(all, t.Budget.allows); !within {
 		chosen = fewest(all)
 	}
 	return chosen, within
@@ -190,7 +227,7 @@ func (t *replays) others() *Figures {
 	for but := range t.Lives {
 		chosen, _ := t.choose(t.without(but))
 		at := slices.Index(t.settings, chosen.Settings)
-		f.add(t.outcomes[at][but], t.healthy[but], t.Step)
+		f.add(t.outcomes[at][but], t.healthy[but], t.hour())
 	}
 	*f = f.finish(t.Length, t.Step)
 	return f
@@ -217,6 +254,9 @@ func (f *Figures) add(o outcome, healthy int, step time.Duration) {
 // finish makes times of windows: n of them one after the other end n−1 steps and a
 // length after the first began.
 func (f Figures) finish(length, step time.Duration) Figures {
+	if f.MostWindows = float64(f.MostDelay); f.Found > 0 {
+		f.MeanWindows = float64(f.delay) / float64(f.Found)
+	}
 	if f.MostDelay > 0 {
 		f.MostDelay = (f.MostDelay-1)*step + length
 	}
@@ -231,12 +271,23 @@ func better(a, b Figures) int {
 	return cmp.Or(cmp.Compare(a.Missed(), b.Missed()), cmp.Compare(a.delay, b.delay), cmp.Compare(a.False, b.False))
 }
 
-// best returns the best figures of at most the given rate, see Choose. It reports
+// allows reports whether the false alarms are within the budget.
+func (b Budget) allows(f Figures) bool {
+	if b.Per == 0 {
+		return float64(f.False) <= b.Alarms
+	}
+	return f.Rate() <= b.Rate()
+}
+
+// atMost allows a number of false alarms.
+func atMost(n int) func(Figures) bool { return func(f Figures) bool { return f.False <= n } }
+
+// best returns the best figures of those that are allowed, see Choose. It reports
 // false if there are none.
-func best(all []Figures, rate float64) (top Figures, ok bool) {
+func best(all []Figures, allowed func(Figures) bool) (top Figures, ok bool) {
 	var tied []Figures
 	for _, f := range all {
-		if f.Chatters || f.Rate() > rate {
+		if f.Chatters || !allowed(f) {
 			continue
 		}
 		if len(tied) > 0 {
@@ -282,7 +333,7 @@ func fewest(all []Figures) Figures {
 		}
 		return cmp.Or(chat(a)-chat(b), cmp.Compare(a.False, b.False))
 	})
-	top, ok := best(all, least.Rate())
+	top, ok := best(all, atMost(least.False))
 	if !ok {
 		return least // all chatter
 	}
@@ -292,19 +343,15 @@ func fewest(all []Figures) Figures {
 // curve returns the best figures for each number of false alarms at which they get
 // better, from the fewest on.
 func curve(all []Figures) (out []Figures) {
-	counts := make(map[int]float64) // rate by number of false alarms
+	var numbers []int // of false alarms
 	for _, f := range all {
 		if !f.Chatters {
-			counts[f.False] = f.Rate()
+			numbers = append(numbers, f.False)
 		}
 	}
-	numbers := make([]int, 0, len(counts))
-	for n := range counts {
-		numbers = append(numbers, n)
-	}
 	slices.Sort(numbers)
-	for _, n := range numbers {
-		f, ok := best(all, counts[n])
+	for _, n := range slices.Compact(numbers) {
+		f, ok := best(all, atMost(n))
 		if ok && (len(out) == 0 || better(f, out[len(out)-1]) < 0) {
 			out = append(out, f)
 		}

@@ -3,10 +3,13 @@
 //
 // Every window that was judged has a score and a label. The lives of tools are
 // replayed one after the other, each from its first judged window, under many
-// settings; a window is scored once. Someone acknowledges every alarm at once, so
+// settings; a window is scored once. The alarm passes over windows whose verdict is
+// unknown, as it does in the monitor. Someone acknowledges every alarm at once, so
 // that the next one can be raised, and the tool stays in until its record ends.
 //
-//	turn            the first window of a tool that is faulty by its label
+//	turn            the first judged window of a tool that is faulty by its label,
+//	                unknown or not; the end of the record of a tool whose faulty
+//	                windows were not judged
 //	false alarm     an alarm raised by a window that is healthy by its label
 //	found           a tool for which an alarm is raised at its turn or later, by a
 //	                window that is faulty by its label, or stood at the turn already
@@ -18,7 +21,8 @@
 //	cutting time    the time of judged windows, each for its step: time between them
 //	                does not count
 //	cutting hour    an hour of cutting time in which the tool is healthy by its
-//	                label: only then an alarm can be false
+//	                label and the verdict is not unknown: only then an alarm can be
+//	                false
 //	transition      the alarm is raised or is over; three within a minute of cutting
 //	                time are chattering, and settings with which it happens are not
 //	                chosen
@@ -32,28 +36,72 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
-// Life is a tool from its first judged window to its last.
+// Life is a tool from its first judged window to its last. A tool without any judged
+// window has a life too, if it turned.
 type Life struct {
-	Tool   string
-	Score  []float64 // by window, as model.Verdict has it
-	Faulty []bool    // by window and its label; as long as Score
+	Tool    string
+	Score   []float64 // by window, as model.Verdict has it
+	Faulty  []bool    // by window and its label; as long as Score
+	Unknown []bool    // by window: the alarm does not count it; nil: it counts all
+
+	// Unjudged is how many windows that are faulty by their label were not judged, and
+	// Why says in words what became of them.
+	Unjudged int
+	Why      string
 }
 
-// turn returns the number of the first window that is faulty by its label, or -1.
+// turn returns the number of the first window that is faulty by its label, the number
+// of windows if only windows that were not judged are faulty, or -1.
 func (l Life) turn() int {
-	for i, f := range l.Faulty {
-		if f {
-			return i
+	if i := slices.Index(l.Faulty, true); i >= 0 || l.Unjudged == 0 {
+		return i
+	}
+	return len(l.Score)
+}
+
+// unknown reports whether the alarm passes over a window.
+func (l Life) unknown(w int) bool { return l.Unknown != nil && l.Unknown[w] }
+
+// count returns the judged windows of the life, healthy and faulty by their labels.
+func (l Life) count() (c Count) {
+	c.Tool, c.Unjudged, c.Why = l.Tool, l.Unjudged, l.Why
+	for w, faulty := range l.Faulty {
+		n, unknown := &c.Healthy, &c.UnknownHealthy
+		if faulty {
+			n, unknown = &c.Faulty, &c.UnknownFaulty
+		}
+		*n++
+		if l.unknown(w) {
+			*unknown++
 		}
 	}
-	return -1
+	return c
 }
+
+// Count says how many windows of a tool were judged, by their labels, and of how many of
+// these the verdict is unknown.
+type Count struct {
+	Tool                    string
+	Healthy, UnknownHealthy int
+	Faulty, UnknownFaulty   int
+	Unjudged                int // faulty windows that were not judged, see Life
+	Why                     string
+}
+
+// Windows returns how many windows were judged, and of how many the verdict is unknown.
+func (c Count) Windows() (judged, unknown int) {
+	return c.Healthy + c.Faulty, c.UnknownHealthy + c.UnknownFaulty
+}
+
+// Turns reports whether the tool turned faulty.
+func (c Count) Turns() bool { return c.Faulty+c.Unjudged > 0 }
 
 // outcome is what became of one tool under some settings.
 type outcome struct {
@@ -76,8 +124,8 @@ type replayer struct {
 func newReplayer(lives []Life, length, step time.Duration) *replayer {
 	r := &replayer{lives: lives, length: length, step: step}
 	for i, l := range lives {
-		if len(l.Faulty) != len(l.Score) {
-			panic(fmt.Sprintf("tune: tool %s has %d scores and %d labels", l.Tool, len(l.Score), len(l.Faulty)))
+		if len(l.Faulty) != len(l.Score) || l.Unknown != nil && len(l.Unknown) != len(l.Score) {
+			panic(fmt.Sprintf("tune: tool %s has %d scores, %d labels and %d verdicts", l.Tool, len(l.Score), len(l.Faulty), len(l.Unknown)))
 		}
 		r.names, r.turns = append(r.names, fmt.Sprint(i, " ", l.Tool)), append(r.turns, l.turn())
 	}
@@ -101,6 +149,10 @@ func (r *replayer) replay(s alarm.Settings) []outcome {
 			if w == turn && a.Stands() {
 				o.found, o.early = true, true
 			}
+			if l.unknown(w) {
+				at = at.Add(r.step)
+				continue
+			}
 			end := at.Add(r.length)
 			change := a.Observe(a.IsFaulty(score), at, end)
 			at = at.Add(r.step)
@@ -121,6 +173,9 @@ func (r *replayer) replay(s alarm.Settings) []outcome {
 			case !o.found:
 				o.found, o.after = true, w-turn+1
 			}
+		}
+		if turn == len(l.Score) && a.Stands() {
+			o.found, o.early = true, true
 		}
 		at = at.Add(r.length) // the windows of two tools do not overlap
 	}

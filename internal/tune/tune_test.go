@@ -2,6 +2,7 @@ package tune
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -15,8 +16,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
-// life reads windows of a second: the score is a digit of tenths, 'x' for 1.
-// From the bar on the label is faulty.
+// life reads windows of a second: the score is a digit of tenths, 'x' for 1, '?' for 1
+// with the verdict unknown. From the bar on the label is faulty.
 func life(script string) Life {
 	l, faulty := Life{Tool: "T" + script}, false
 	for _, c := range script {
@@ -24,13 +25,21 @@ func life(script string) Life {
 		case '|':
 			faulty = true
 			continue
-		case 'x':
+		case 'x', '?':
 			l.Score = append(l.Score, 1)
 		default:
 			l.Score = append(l.Score, float64(c-'0')/10)
 		}
 		l.Faulty = append(l.Faulty, faulty)
+		l.Unknown = append(l.Unknown, c == '?')
 	}
+	return l
+}
+
+// unjudged is a life whose faulty windows, n of them, were not judged.
+func unjudged(script string, n int) Life {
+	l := life(script)
+	l.Unjudged, l.Why = n, fmt.Sprintf("%d make its reference", n)
 	return l
 }
 
@@ -57,9 +66,20 @@ func TestReplay(t *testing.T) {
 		"a threshold above: not counted":          {strict, "0000|7777", outcome{turned: true}},
 		"a threshold above: counted from it on":   {strict, "0000|7788", outcome{turned: true, found: true, after: 4}},
 		"as good as new afterwards: still found":  {two, "00|990000000", outcome{turned: true, found: true, after: 2}},
+		"unknown: missed, not left out":           {two, "0000|????", outcome{turned: true}},
+		"unknown windows take time":               {two, "00|?9?9", outcome{turned: true, found: true, after: 4}},
+		"unknown at the turn: early all the same": {two, "099|?000", outcome{falses: 1, turned: true, found: true, early: true}},
+		"unknown is never false":                  {two, "00???", outcome{}},
+		"turns where nothing is judged":           {two, "0000|", outcome{turned: true}},
+		"nothing is judged at all":                {two, "|", outcome{turned: true}},
+		"stands where nothing is judged":          {two, "0099|", outcome{falses: 1, turned: true, found: true, early: true}},
 		"three transitions in a minute: chatters": {nervous, "0909", outcome{falses: 2, chat: true}},
 	} {
-		r := newReplayer([]Life{life(tc.script)}, time.Second, time.Second)
+		l := life(tc.script)
+		if strings.HasSuffix(tc.script, "|") { // it turns where nothing is judged
+			l.Unjudged = 3
+		}
+		r := newReplayer([]Life{l}, time.Second, time.Second)
 		if got := r.replay(tc.s)[0]; got != tc.want {
 			t.Errorf("%s: %s gives %+v, want %+v", name, tc.script, got, tc.want)
 		}
@@ -93,6 +113,7 @@ func drawLives(t *rapid.T) []Life {
 		for i := range n {
 			l.Score = append(l.Score, float64(rapid.IntRange(0, 20).Draw(t, "score"))/20)
 			l.Faulty = append(l.Faulty, i >= turn)
+			l.Unknown = append(l.Unknown, rapid.IntRange(0, 5).Draw(t, "unknown") == 5)
 		}
 		return l
 	}), 1, 4).Draw(t, "lives")
@@ -122,8 +143,8 @@ func TestChoiceIsTheBest(t *testing.T) {
 			f := Figures{}
 			for i, o := range r.replay(s) {
 				healthy := 0
-				for _, faulty := range lives[i].Faulty {
-					if !faulty {
+				for w, faulty := range lives[i].Faulty {
+					if !faulty && !lives[i].Unknown[w] {
 						healthy++
 					}
 				}
@@ -151,6 +172,64 @@ func TestChoiceIsTheBest(t *testing.T) {
 			t.Fatalf("%v, or three workers choose otherwise:\n%s%s", err, again.Text(), c.Text())
 		}
 	})
+}
+
+// For any lives and any tool that turns and is never found: with it, no setting finds a
+// greater share of the tools that turn, and neither does the choice of as many false
+// alarms.
+func TestMissedToolNeverHelps(t *testing.T) {
+	before := looks
+	looks = []int{2, 3, 5, 8}
+	t.Cleanup(func() { looks = before })
+	rapid.Check(t, func(t *rapid.T) {
+		lives := drawLives(t)
+		missed := rapid.SampledFrom([]Life{life("|????"), life("00???|??"), life("0000|0000"), unjudged("", 4), unjudged("000", 4), life("|?0?")}).Draw(t, "missed")
+		more := append(slices.Clone(lives), missed)
+		worse := func(with, without Figures) {
+			if with.Turned != without.Turned+1 || with.Found*without.Turned > without.Found*with.Turned {
+				t.Fatalf("%d of %d found, without a tool that is never found %d of %d", with.Found, with.Turned, without.Found, without.Turned)
+			}
+		}
+		set := alarm.Settings{K: 5, N: 8, Latch: true}
+		sum := func(lives []Life, s alarm.Settings) (f Figures) {
+			for _, o := range newReplayer(lives, time.Second, time.Second).replay(s) {
+				f.add(o, 0, 0)
+			}
+			return f
+		}
+		for _, s := range grid(set) {
+			worse(sum(more, s), sum(lives, s))
+		}
+		j := Job{Lives: lives, Length: time.Second, Alarm: set, Budget: Budget{Alarms: float64(rapid.IntRange(0, 3).Draw(t, "budget"))}, Workers: 1}
+		without, err := Choose(t.Context(), j)
+		if errors.Is(err, ErrData) {
+			return // no tool turns
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		j.Lives = more
+		with, err := Choose(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worse(with.Best, without.Best)
+		worse(with.Now, without.Now)
+	})
+}
+
+// Without the length of a window there are counts, and no hours.
+func TestNoHours(t *testing.T) {
+	j := Job{Lives: shop(), Length: time.Second, Alarm: alarm.Default, Budget: Budget{Alarms: 1}, NoHours: "say window.length"}
+	c, err := Choose(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "counts.txt", c.Text())
+	golden.Check(t, "counts.svg", c.Plot().SVG())
+	j.Budget = Budget{1, 8 * time.Hour}
+	if _, err := Choose(t.Context(), j); err == nil || err.Error() != `budget 1 per 8h: there are no hours to count false alarms in: say window.length; or write a number of false alarms in all of these data, such as "1"` {
+		t.Error(err)
+	}
 }
 
 // shop is three tools: one that a nervous alarm would ring for, two that turn.
@@ -194,6 +273,14 @@ func TestNotes(t *testing.T) {
 		"missed":          {[]Life{life("000|000000"), life("000|999")}, Budget{1, time.Hour}, []string{"1 of 2 tools that turn faulty are missed"}},
 		"too few hours":   {shop(), Budget{1, 8 * time.Hour}, []string{"there must be none in 24 h"}},
 		"no hours at all": {[]Life{life("|999"), life("|999")}, Budget{1, time.Hour}, []string{"at most ∞ an hour"}},
+		"in all":          {shop(), Budget{Alarms: 1}, []string{"budget   1: so many false alarms in all of these windows", "\nchosen           1 ", "say that there are at most "}},
+		"worn and unknown": {[]Life{life("000|999"), life("0000|????")}, Budget{1, time.Hour}, []string{
+			"tools    2, of which 2 turn faulty by their labels; 14 windows judged", "\nunknown  28.6 % of 14 windows: 0.0 % of 7 healthy, 57.1 % of 7 faulty",
+			"half or more of T0000|???? (50.0 %)", "1 of 2 tools that turn faulty are missed", "the verdict is unknown in each of their faulty windows: T0000|???? (4): ",
+		}},
+		"worn and never judged": {[]Life{life("000|999"), unjudged("", 20)}, Budget{1, time.Hour}, []string{
+			"tools    2, of which 2 turn faulty by their labels", "1 of 2 tools that turn faulty are missed", "none of their faulty windows is judged: T (20 make its reference): record tools from their first cut on",
+		}},
 	} {
 		c, err := Choose(t.Context(), Job{Lives: tc.lives, Length: time.Second, Alarm: alarm.Default, Budget: tc.budget})
 		if err != nil {
@@ -242,8 +329,13 @@ func TestParseBudget(t *testing.T) {
 			t.Errorf("%q: %v an hour, %v", s, b.Rate(), err)
 		}
 	}
+	for s, want := range map[string]Budget{"1": {Alarms: 1}, " 0 ": {}, "2.5": {Alarms: 2.5}} {
+		if b, err := ParseBudget(s); err != nil || b != want {
+			t.Errorf("%q: %+v, %v", s, b, err)
+		}
+	}
 	for s, want := range map[string]string{
-		"": "three words", "1/8h": "three words", "1 in 8h": "three words", "one per 8h": `"one"`, "-1 per 8h": `"-1"`, "NaN per 8h": `"NaN"`, "Inf per 8h": `"Inf"`,
+		"-1": `"-1"`, "two": "or a number", "NaN": `"NaN"`, "": "three words", "1/8h": "three words", "1 in 8h": "three words", "one per 8h": `"one"`, "-1 per 8h": `"-1"`, "NaN per 8h": `"NaN"`, "Inf per 8h": `"Inf"`,
 		"1 per 8": `"8"`, "1 per 0h": `"0h"`, "1 per -8h": `"-8h"`, "1 per shift": `"shift"`, "1 per 99999h": `"99999h"`,
 	} {
 		if _, err := ParseBudget(s); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `"1 per 8h"`) {
@@ -255,6 +347,7 @@ func TestParseBudget(t *testing.T) {
 // What is read is written so that it is read again as the same.
 func FuzzParseBudget(f *testing.F) {
 	f.Add("1 per 8h")
+	f.Add("2")
 	f.Add("0.5 per 1h30m")
 	f.Add("1e3 per 1h0m1s")
 	f.Add("1 per 2562047h47m16.854775807s")
@@ -263,7 +356,7 @@ func FuzzParseBudget(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r := b.Rate(); !(r >= 0) || math.IsInf(r, 0) {
+		if r := b.Rate(); b.Per != 0 && (!(r >= 0) || math.IsInf(r, 0)) {
 			t.Errorf("%q: %v an hour", s, r)
 		}
 		if again, err := ParseBudget(b.String()); err != nil || again != b {

@@ -13,53 +13,73 @@ import (
 type Mode string
 
 const (
+	// Auto chooses by what the rows of a tool carry. Rows with a time and an end
+	// are intervals, which windows whose middle lies in them have the wear of. Rows
+	// with a time are taken as by Interpolate, other rows with a hole as by HoleEnd.
+	// A row with neither is of all windows of the tool, or of the recording.
+	Auto Mode = "auto"
+
 	// HoleEnd gives every window of a hole the measurement that was taken
 	// when the hole had ended, the latest if there are several.
 	HoleEnd Mode = "hole-end"
 
 	// Interpolate takes the wear of a window linear in time between two
 	// measurements of its tool. Before the first measurement it starts from
-	// zero at the start of the tool, if [Join.Start] said when that was;
-	// otherwise, and after the last measurement, wear is not known. A state is
-	// never carried back in time: a window has it if both measurements around
-	// it agree on it. From a measurement that says chipped or broken on, the
+	// zero at the start of the tool, if [Join.See] saw it in this recording;
+	// otherwise, and after the last measurement, wear is not known. A state or a
+	// class is never carried back in time: a window has it if both measurements
+	// around it agree on it. From a measurement that says chipped or broken on, the
 	// tool is that for good. So the windows between the cut that chipped a tool
 	// and the measurement that found out keep the label of their wear.
 	Interpolate Mode = "interpolate"
 )
 
-// Tally counts the windows that a Join was asked about: how many found a
-// label, and why the others did not.
-type Tally struct {
-	Labelled int
-	NoTool   int // no measurement of the tool
-	NoHole   int // HoleEnd: none at the end of the hole, or the window names no hole
-	Before   int // Interpolate: before the first measurement, and the tool's start is not known
-	After    int // Interpolate: after the last measurement
-	Between  int // Interpolate: between measurements of states that differ, and of no wear
+// Reason says why a window has no label.
+type Reason int
+
+// Reasons; Labelled is that it has one.
+const (
+	Labelled Reason = iota
+	NoTool          // no row of the tool or the recording
+	NoHole          // rows of holes: none of this one, or the window names no hole
+	Before          // rows of moments: before the first, and the tool's start is not known
+	After           // rows of moments: after the last
+	Between         // rows of moments: between rows of states that differ, and of no wear
+	Outside         // rows of intervals: in none of them
+	NoClock         // the window has no time, or one of another kind than the rows
+	numReasons
+)
+
+var reasonWords = [numReasons]string{
+	"labelled", "tool not measured", "hole not measured", "before the first measurement", "after the last measurement",
+	"between two states", "in no interval", "without a time that the rows can be compared with",
 }
 
+// String returns the reason in words.
+func (r Reason) String() string { return reasonWords[r] }
+
+// Tally counts the windows that a Join was asked about by Reason: how many found a
+// label, and why the others did not.
+type Tally [numReasons]int
+
 // Unlabelled returns how many windows found no label.
-func (t Tally) Unlabelled() int { return t.NoTool + t.NoHole + t.Before + t.After + t.Between }
+func (t Tally) Unlabelled() int {
+	n := 0
+	for _, k := range t[NoTool:] {
+		n += k
+	}
+	return n
+}
 
 // String returns the tally in words, leaving out what did not occur.
 func (t Tally) String() string {
 	var why []string
-	for _, r := range []struct {
-		n    int
-		text string
-	}{
-		{t.NoTool, "tool not measured"},
-		{t.NoHole, "hole not measured"},
-		{t.Before, "before the first measurement"},
-		{t.After, "after the last measurement"},
-		{t.Between, "between two states"},
-	} {
-		if r.n > 0 {
-			why = append(why, fmt.Sprintf("%d %s", r.n, r.text))
+	for r := NoTool; r < numReasons; r++ {
+		if t[r] > 0 {
+			why = append(why, fmt.Sprintf("%d %s", t[r], r))
 		}
 	}
-	s := fmt.Sprintf("%d labelled, %d not", t.Labelled, t.Unlabelled())
+	s := fmt.Sprintf("%d labelled, %d not", t[Labelled], t.Unlabelled())
 	if len(why) > 0 {
 		s += ": " + strings.Join(why, ", ")
 	}
@@ -69,19 +89,66 @@ func (t Tally) String() string {
 // Join finds the wear of windows. It must not be used by several goroutines at
 // once.
 type Join struct {
-	mode   Mode
-	tools  map[toolKey]*history
-	starts map[toolKey]time.Time
-	tally  Tally
+	subjects  map[subject]*history
+	stems     map[subject]*history // the same, of recordings that rows name with folder or ending
+	all       []*history           // in the order of their first rows
+	recording bool                 // rows name recordings
+	tools     map[toolKey]*toolSeen
+	toolOrder []toolKey               // of tools, as they were first seen
+	begun     map[subject][]time.Time // of the tools seen in each recording: when it began; more than one if recordings share a name
+	order     []subject               // of begun, as they were first seen
+	tally     Tally
+
+	settled bool
+	err     error
+
+	last  Window // that find was asked about
+	found *history
 }
+
+// subject is what rows are of. Tool or recording may be empty, and so may the machine.
+type subject struct{ machine, tool, recording string }
 
 type toolKey struct{ machine, tool string }
 
-// history is what is known of one tool.
+// toolSeen is what is known of a tool from windows that were seen.
+type toolSeen struct {
+	start      time.Time // of its first window
+	first      string    // the recording of that window
+	recordings []string
+}
+
+// history is what is known of one subject.
 type history struct {
-	holes     map[string]Measurement // HoleEnd
-	states    []Measurement          // Interpolate: all of them, by time
+	subject
+	form form
+	rows []Measurement // as they were read
+
+	holes     map[string]Measurement
+	moments   []Measurement // by time
+	intervals []Measurement // by time
 	mean, max curve
+	unplaced  bool // rows count seconds from a start that is not known
+
+	matched     bool            // a window is of the subject
+	holesSeen   map[string]bool // of its windows
+	holeOrder   []string        // of holesSeen, as they were first seen
+	from, until time.Time       // of its windows
+	labelled    int             // windows
+}
+
+// form is what the rows of a subject carry.
+type form int
+
+const (
+	whole form = iota
+	holes
+	moments
+	intervals
+)
+
+func (f form) String() string {
+	return [...]string{"the whole", "a hole", "a moment", "an interval"}[f]
 }
 
 // curve is measured wear over time, ascending.
@@ -92,61 +159,173 @@ type curve struct {
 
 // NewJoin returns a Join of the measurements, of which those that know nothing
 // are left out. A measurement without a machine goes for every machine that has
-// none of the tool itself. NewJoin returns an error if mode is not known, if it
-// needs a hole or a time that a measurement lacks, or if a tool was measured
-// twice at once.
+// none of the tool itself. Measurements of a tool in one recording go before
+// measurements of the recording, and these before measurements of the tool.
+//
+// NewJoin returns an error if mode is not known, if it contradicts what the rows
+// carry, if the rows of a tool are not all of one kind, if a tool was measured
+// twice at once, or if two intervals of a tool overlap.
 func NewJoin(ms []Measurement, mode Mode) (*Join, error) {
-	if mode != HoleEnd && mode != Interpolate {
-		return nil, fmt.Errorf("wear: join %q is not one of %q, %q", mode, HoleEnd, Interpolate)
+	if mode != Auto && mode != HoleEnd && mode != Interpolate {
+		return nil, fmt.Errorf("wear: join %q is not one of %q, %q, %q", mode, Auto, Interpolate, HoleEnd)
 	}
-	j := &Join{mode: mode, tools: make(map[toolKey]*history), starts: make(map[toolKey]time.Time)}
-	ms = slices.Clone(ms)
-	slices.SortStableFunc(ms, func(a, b Measurement) int { return a.Time.Compare(b.Time) })
+	j := &Join{
+		subjects: make(map[subject]*history), stems: make(map[subject]*history),
+		tools: make(map[toolKey]*toolSeen), begun: make(map[subject][]time.Time),
+	}
 	for _, m := range ms {
 		if !m.Known() {
 			continue
 		}
-		key := toolKey{m.Machine, m.Tool}
-		h := j.tools[key]
-		if h == nil {
-			h = &history{holes: make(map[string]Measurement)}
-			j.tools[key] = h
-		}
-		var err error
-		if mode == HoleEnd {
-			err = h.addHole(m)
-		} else {
-			err = h.addTime(m)
-		}
+		f, err := formOf(m, mode)
 		if err != nil {
+			return nil, err
+		}
+		key := subject{m.Machine, m.Tool, m.Recording}
+		h := j.subjects[key]
+		if h == nil {
+			h = &history{subject: key, form: f, holesSeen: make(map[string]bool)}
+			j.subjects[key] = h
+			j.all = append(j.all, h)
+			j.recording = j.recording || m.Recording != ""
+		}
+		if f != h.form {
+			return nil, fmt.Errorf("wear: %s: the row is of %s, but %s has rows of %s (%s): label each tool in one way", at(m), f, m.subject(), h.form, at(h.rows[0]))
+		}
+		h.rows = append(h.rows, m)
+	}
+	for _, h := range j.all {
+		if err := j.addStem(h); err != nil {
+			return nil, err
+		}
+		if err := h.arrange(time.Time{}); err != nil {
 			return nil, err
 		}
 	}
 	return j, nil
 }
 
-func (h *history) addHole(m Measurement) error {
-	if m.Hole == "" {
-		return fmt.Errorf("wear: a measurement of tool %q names no hole, which join %q needs: fill column hole, or use join %q", m.Tool, HoleEnd, Interpolate)
+// at names where a row is in its file.
+func at(m Measurement) string {
+	if m.Where == "" {
+		return "a measurement of " + m.subject()
 	}
-	if o, twice := h.holes[m.Hole]; twice && o.Time.Equal(m.Time) {
-		return fmt.Errorf("wear: tool %q has two measurements at the end of hole %q: keep one of them, or state when each was taken", m.Tool, m.Hole)
+	return m.Where
+}
+
+// formOf returns what the row is of, if that suits the mode.
+func formOf(m Measurement, mode Mode) (form, error) {
+	f := whole
+	switch {
+	case !m.End.IsZero():
+		f = intervals
+	case mode == HoleEnd:
+		f = holes
+	case !m.Time.IsZero():
+		f = moments
+	case m.Hole != "":
+		f = holes
 	}
-	h.holes[m.Hole] = m
+	switch {
+	case mode == HoleEnd && f == holes && m.Hole == "":
+		return f, fmt.Errorf("wear: %s: the row of %s names no hole, which `join: %s` asks for: fill column hole, or remove `join`", at(m), m.subject(), mode)
+	case mode == HoleEnd && f == intervals:
+		return f, fmt.Errorf("wear: %s: the row of %s is of an interval, but `join: %s` asks for rows of holes: remove `join`", at(m), m.subject(), mode)
+	case mode == Interpolate && f == intervals:
+		return f, fmt.Errorf("wear: %s: the row of %s is of an interval, but `join: %s` asks for rows of moments: remove `join`", at(m), m.subject(), mode)
+	case mode == Interpolate && f != moments:
+		return f, fmt.Errorf("wear: %s: the row of %s has no time, which `join: %s` asks for: fill column time, or remove `join`", at(m), m.subject(), mode)
+	}
+	return f, nil
+}
+
+// addStem lets rows name a recording with its folder and ending.
+func (j *Join) addStem(h *history) error {
+	stem := stemOf(h.recording)
+	if stem == h.recording {
+		return nil
+	}
+	key := subject{h.machine, h.tool, stem}
+	other := j.subjects[key]
+	if other == nil {
+		other = j.stems[key]
+	}
+	if other != nil {
+		return fmt.Errorf("wear: %s: %s may be %s (%s) too: name each recording in one way", at(h.rows[0]), h.rows[0].subject(), other.rows[0].subject(), at(other.rows[0]))
+	}
+	j.stems[key] = h
 	return nil
 }
 
-func (h *history) addTime(m Measurement) error {
-	if m.Time.IsZero() {
-		return fmt.Errorf("wear: a measurement of tool %q has no time, which join %q needs: fill column time, or use join %q", m.Tool, Interpolate, HoleEnd)
+// stemOf returns the name of a file without folder and ending.
+func stemOf(path string) string {
+	base := path[strings.LastIndexAny(path, `/\`)+1:]
+	if dot := strings.LastIndexByte(base, '.'); dot > 0 {
+		return base[:dot]
 	}
-	if n := len(h.states); n > 0 && h.states[n-1].Time.Equal(m.Time) {
-		return fmt.Errorf("wear: tool %q has two measurements at %s: keep one of them", m.Tool, m.Time.Format(time.RFC3339Nano))
+	return base
+}
+
+// arrange puts the rows in order. Seconds count from began; if it is zero, they stay
+// seconds.
+func (h *history) arrange(began time.Time) error {
+	h.holes, h.moments, h.intervals, h.mean, h.max = nil, nil, nil, curve{}, curve{}
+	place := func(t time.Time) time.Time {
+		if t.IsZero() || hasClock(t) || began.IsZero() {
+			return t
+		}
+		return began.Add(t.Sub(time.Unix(0, 0)))
 	}
-	h.states = append(h.states, m)
-	h.mean.add(m.Time, m.VBMeanUM)
-	h.max.add(m.Time, m.VBMaxUM)
+	rows := slices.Clone(h.rows)
+	for i := range rows {
+		rows[i].Time, rows[i].End = place(rows[i].Time), place(rows[i].End)
+	}
+	slices.SortStableFunc(rows, func(a, b Measurement) int { return a.Time.Compare(b.Time) })
+	switch h.form {
+	case holes:
+		return h.arrangeHoles(rows)
+	case moments:
+		return h.arrangeMoments(rows)
+	case intervals:
+		h.intervals = rows
+		for i := 1; i < len(rows); i++ {
+			if a, b := rows[i-1], rows[i]; b.Time.Before(a.End) {
+				return fmt.Errorf("wear: %s: the interval of %s begins before the one of %s has ended: correct one of them", at(b), b.subject(), at(a))
+			}
+		}
+	}
 	return nil
+}
+
+func (h *history) arrangeHoles(rows []Measurement) error {
+	h.holes = make(map[string]Measurement, len(rows))
+	for _, m := range rows {
+		if o, twice := h.holes[m.Hole]; twice && o.Time.Equal(m.Time) {
+			return fmt.Errorf("wear: %s has two measurements at the end of hole %q%s: keep one of them, or state when each was taken", m.subject(), m.Hole, both(o, m))
+		}
+		h.holes[m.Hole] = m
+	}
+	return nil
+}
+
+func (h *history) arrangeMoments(rows []Measurement) error {
+	h.moments = rows
+	for i, m := range rows {
+		if i > 0 && rows[i-1].Time.Equal(m.Time) {
+			return fmt.Errorf("wear: %s has two measurements at %s%s: keep one of them", m.subject(), timeCell(m.Time), both(rows[i-1], m))
+		}
+		h.mean.add(m.Time, m.VBMeanUM)
+		h.max.add(m.Time, m.VBMaxUM)
+	}
+	return nil
+}
+
+// both says where two rows are, if they were read from a file.
+func both(a, b Measurement) string {
+	if a.Where == "" || b.Where == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s and %s)", a.Where, b.Where)
 }
 
 func (c *curve) add(at time.Time, um float64) {
@@ -156,62 +335,215 @@ func (c *curve) add(at time.Time, um float64) {
 	}
 }
 
-// Start says that a tool was new, with no wear, at time t, which is the start
-// of its first window. The earliest of several calls counts.
-func (j *Join) Start(machine, tool string, t time.Time) {
-	key := toolKey{machine, tool}
-	if s, ok := j.starts[key]; !ok || t.Before(s) {
-		j.starts[key] = t
+// See says that there is a window, before At is asked about any. The tool was new,
+// with no wear, at the start of the earliest of its windows, and seconds count from
+// the first sample of a window's recording.
+func (j *Join) See(w Window) {
+	key := toolKey{w.Machine, w.Tool}
+	t := j.tools[key]
+	if t == nil {
+		t = &toolSeen{start: w.Start, first: w.Recording}
+		j.tools[key], j.toolOrder = t, append(j.toolOrder, key)
 	}
+	if w.Start.Before(t.start) {
+		t.start, t.first = w.Start, w.Recording
+	}
+	if n := len(t.recordings); n == 0 || t.recordings[n-1] != w.Recording && !slices.Contains(t.recordings, w.Recording) {
+		t.recordings = append(t.recordings, w.Recording)
+		j.settled = false
+	}
+	of := subject{w.Machine, w.Tool, w.Recording}
+	if began := j.begun[of]; !slices.ContainsFunc(began, w.Began.Equal) {
+		if began == nil {
+			j.order = append(j.order, of)
+		}
+		j.begun[of] = append(began, w.Began)
+		j.settled = false
+	}
+	h := j.find(w)
+	if h == nil {
+		return
+	}
+	if !h.matched || w.Start.Before(h.from) {
+		h.from = w.Start
+	}
+	if end := w.Start.Add(w.Length); !h.matched || end.After(h.until) {
+		h.until = end
+	}
+	h.matched = true
+	if h.form == holes && !h.holesSeen[w.Hole] {
+		h.holesSeen[w.Hole], h.holeOrder = true, append(h.holeOrder, w.Hole)
+	}
+}
+
+// Check reports rows that count seconds from a start that is not the one of a single
+// recording. It is to be called when all windows were seen.
+func (j *Join) Check() error {
+	j.settle()
+	return j.err
+}
+
+// settle finds out from when on seconds count.
+func (j *Join) settle() {
+	if j.settled {
+		return
+	}
+	j.settled, j.err = true, nil
+	for _, h := range j.all {
+		seconds := slices.IndexFunc(h.rows, func(m Measurement) bool { return !m.Time.IsZero() && !hasClock(m.Time) })
+		if seconds < 0 || h.form == holes {
+			continue
+		}
+		began, err := j.beginning(h, h.rows[seconds])
+		if err == nil {
+			err = h.arrange(began)
+		}
+		h.unplaced = began.IsZero()
+		if err != nil && j.err == nil {
+			j.err = err
+		}
+	}
+}
+
+// beginning returns when the recording began that the seconds of row m count from; zero if
+// no window of it was seen.
+func (j *Join) beginning(h *history, m Measurement) (time.Time, error) {
+	var names []string
+	var began []time.Time
+	for _, of := range j.order {
+		if h.machine != "" && h.machine != of.machine || h.tool != "" && h.tool != of.tool ||
+			h.recording != "" && h.recording != of.recording && stemOf(h.recording) != of.recording {
+			continue
+		}
+		for _, t := range j.begun[of] {
+			if !slices.Contains(names, of.recording) || !slices.ContainsFunc(began, t.Equal) {
+				names, began = append(names, of.recording), append(began, t)
+			}
+		}
+	}
+	const byClock = "write times by RFC 3339, as 2026-01-31T14:05:09Z"
+	switch {
+	case len(names) == 0:
+		return time.Time{}, nil
+	case names[0] == "":
+		return time.Time{}, fmt.Errorf("wear: %s: the time of %s is in seconds, but its windows are of no recording that these could count from: %s", at(m), m.subject(), byClock)
+	case len(names) == 1:
+		return began[0], nil
+	case h.recording == "" && names[0] != names[1]:
+		return time.Time{}, fmt.Errorf("wear: %s: the time of %s is in seconds, which may count from the start of any of %d recordings (%s): name one in a column recording, or %s",
+			at(m), m.subject(), len(names), someNames(names), byClock)
+	}
+	return time.Time{}, fmt.Errorf("wear: %s: the time of %s is in seconds, but there are %d starts that these may count from under the name %q: name the tool too, give each recording its own name, or %s",
+		at(m), m.subject(), len(names), names[0], byClock)
 }
 
 // Tally returns the count of the calls of At so far.
 func (j *Join) Tally() Tally { return j.tally }
 
 // Peek is At for a window that is not labelled, so that it is not counted.
-func (j *Join) Peek(machine, tool, hole string, t time.Time) (m Measurement, ok bool) {
-	before := j.tally
-	defer func() { j.tally = before }()
-	return j.At(machine, tool, hole, t)
+func (j *Join) Peek(w Window) (m Measurement, why Reason) {
+	j.settle()
+	h := j.find(w)
+	if h == nil {
+		return unknown, NoTool
+	}
+	if m, why = h.at(w, j.tools[toolKey{w.Machine, w.Tool}]); why != Labelled {
+		return unknown, why
+	}
+	return m, Labelled
 }
 
-// At returns the wear of a tool in a window that starts at t and belongs to
-// hole, and counts what it found. What is not known of it is NaN or empty; ok
-// is false if nothing is. By HoleEnd it is the measurement itself, by
-// Interpolate it bears the time t.
-func (j *Join) At(machine, tool, hole string, t time.Time) (m Measurement, ok bool) {
-	h := j.tools[toolKey{machine, tool}]
-	if h == nil {
-		h = j.tools[toolKey{"", tool}]
+// unknown is a measurement that says nothing.
+var unknown = Measurement{VBMeanUM: math.NaN(), VBMaxUM: math.NaN()}
+
+// At returns the wear of a tool in a window, and counts what it found. What is not
+// known of it is NaN or empty; if nothing is, the reason says why. Of moments it bears the
+// time of the window; otherwise it is the measurement itself.
+func (j *Join) At(w Window) (m Measurement, why Reason) {
+	m, why = j.Peek(w)
+	j.tally[why]++
+	if why == Labelled {
+		j.found.labelled++ // as find, which Peek called, left it
 	}
-	missed := &j.tally.NoTool
+	return m, why
+}
+
+// find returns the rows that go for a window, or nil.
+func (j *Join) find(w Window) *history {
+	if l := &j.last; j.found != nil && l.Tool == w.Tool && l.Machine == w.Machine && l.Recording == w.Recording {
+		return j.found
+	}
+	j.last, j.found = w, nil
+	for _, machine := range []string{w.Machine, ""} {
+		if j.recording && w.Recording != "" {
+			for _, tool := range []string{w.Tool, ""} {
+				key := subject{machine, tool, w.Recording}
+				for _, of := range []map[subject]*history{j.subjects, j.stems} {
+					if h := of[key]; h != nil {
+						j.found = h
+						return h
+					}
+				}
+			}
+		}
+		if h := j.subjects[subject{machine, w.Tool, ""}]; h != nil && w.Tool != "" {
+			j.found = h
+			return h
+		}
+	}
+	return nil
+}
+
+// at returns the wear in a window of a tool, of which windows were seen unless it is nil.
+func (h *history) at(w Window, tool *toolSeen) (Measurement, Reason) {
+	switch h.form {
+	case whole:
+		return h.rows[0], Labelled
+	case holes:
+		m, ok := h.holes[w.Hole]
+		if !ok {
+			return m, NoHole
+		}
+		return m, Labelled
+	}
+	if w.Start.IsZero() || h.unplaced || !hasClock(w.Start) && hasClock(h.rows[0].Time) {
+		return unknown, NoClock
+	}
+	if h.form == intervals {
+		middle := w.Start.Add(w.Length / 2)
+		i := sort.Search(len(h.intervals), func(i int) bool { return h.intervals[i].End.After(middle) }) // the first that ends later
+		if i == len(h.intervals) || middle.Before(h.intervals[i].Time) {
+			return unknown, Outside
+		}
+		return h.intervals[i], Labelled
+	}
+	return h.between(w, tool)
+}
+
+// between returns the wear in a window between two moments.
+func (h *history) between(w Window, tool *toolSeen) (Measurement, Reason) {
+	t := w.Start
+	started := tool != nil && (h.recording == "" || tool.first == w.Recording)
+	var start time.Time
+	if started {
+		start = tool.start
+	}
+	m := Measurement{
+		Machine: w.Machine, Tool: w.Tool, Recording: w.Recording, Hole: w.Hole, Time: t,
+		VBMeanUM: h.mean.value(t, start, started),
+		VBMaxUM:  h.max.value(t, start, started),
+		State:    h.state(t),
+		Class:    h.word(t, func(m Measurement) string { return m.Class }),
+	}
 	switch {
-	case h == nil:
-	case j.mode == HoleEnd:
-		missed = &j.tally.NoHole
-		m, ok = h.holes[hole]
-	default:
-		start, started := j.starts[toolKey{machine, tool}]
-		m = Measurement{
-			Machine: machine, Tool: tool, Hole: hole, Time: t,
-			VBMeanUM: h.mean.value(t, start, started),
-			VBMaxUM:  h.max.value(t, start, started),
-			State:    h.state(t),
-		}
-		ok = m.Known()
-		missed = &j.tally.Between
-		if t.Before(h.states[0].Time) {
-			missed = &j.tally.Before
-		} else if t.After(h.states[len(h.states)-1].Time) {
-			missed = &j.tally.After
-		}
+	case m.Known():
+		return m, Labelled
+	case t.Before(h.moments[0].Time):
+		return m, Before
+	case t.After(h.moments[len(h.moments)-1].Time):
+		return m, After
 	}
-	if !ok {
-		*missed++
-		return Measurement{VBMeanUM: math.NaN(), VBMaxUM: math.NaN()}, false
-	}
-	j.tally.Labelled++
-	return m, true
+	return m, Between
 }
 
 // value returns the wear at t, NaN if it is not known.
@@ -239,19 +571,29 @@ func (c *curve) value(t, start time.Time, started bool) float64 {
 	return min(max(um0+share*(um1-um0), min(um0, um1)), max(um0, um1))
 }
 
+// next returns the first moment after t, or their number.
+func (h *history) next(t time.Time) int {
+	return sort.Search(len(h.moments), func(i int) bool { return h.moments[i].Time.After(t) })
+}
+
 // state returns the state of the tool at t, empty if it is not known.
 func (h *history) state(t time.Time) string {
-	i := sort.Search(len(h.states), func(i int) bool { return h.states[i].Time.After(t) }) // first after t
-	for k := i - 1; k >= 0; k-- {
-		if s := h.states[k].State; strings.EqualFold(s, Chipped) || strings.EqualFold(s, Broken) {
+	for k := h.next(t) - 1; k >= 0; k-- {
+		if s := h.moments[k].State; strings.EqualFold(s, Chipped) || strings.EqualFold(s, Broken) {
 			return s
 		}
 	}
+	return h.word(t, func(m Measurement) string { return m.State })
+}
+
+// word returns the word of the moment at t, or the one that those around t agree on.
+func (h *history) word(t time.Time, of func(Measurement) string) string {
+	i := h.next(t)
 	switch {
 	case i == 0:
 		return ""
-	case h.states[i-1].Time.Equal(t), i < len(h.states) && strings.EqualFold(h.states[i].State, h.states[i-1].State):
-		return h.states[i-1].State
+	case h.moments[i-1].Time.Equal(t), i < len(h.moments) && strings.EqualFold(of(h.moments[i]), of(h.moments[i-1])):
+		return of(h.moments[i-1])
 	}
 	return ""
 }

@@ -39,9 +39,9 @@ func TestJoinHoleEnd(t *testing.T) {
 		{"tool of another machine", "T3", "H1", ""},
 		{"tool without measurements", "T9", "H1", ""},
 	} {
-		m, ok := j.At("m", tc.tool, tc.hole, after(1))
+		m, why := j.At(Window{Machine: "m", Tool: tc.tool, Hole: tc.hole, Start: after(1)})
 		got := fmt.Sprint(m.VBMeanUM, m.VBMaxUM, " ", m.State)
-		if !ok {
+		if why != Labelled {
 			got = ""
 		}
 		if got != tc.want {
@@ -72,10 +72,10 @@ func TestJoinInterpolate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.Start("m", "T1", after(5))
-	j.Start("m", "T1", after(0)) // the earliest counts
-	j.Start("m", "T1", after(2))
-	j.Start("m", "T4", after(20)) // after its first measurement: no use
+	j.See(Window{Machine: "m", Tool: "T1", Start: after(5)})
+	j.See(Window{Machine: "m", Tool: "T1", Start: after(0)}) // the earliest counts
+	j.See(Window{Machine: "m", Tool: "T1", Start: after(2)})
+	j.See(Window{Machine: "m", Tool: "T4", Start: after(20)}) // after its first measurement: no use
 	for _, tc := range []struct {
 		why, tool string
 		minute    float64
@@ -104,9 +104,9 @@ func TestJoinInterpolate(t *testing.T) {
 		{"start after the first measurement", "T4", 9, ""},
 		{"tool without measurements", "T9", 9, ""},
 	} {
-		m, ok := j.At("m", tc.tool, "H", after(tc.minute))
+		m, why := j.At(Window{Machine: "m", Tool: tc.tool, Hole: "H", Start: after(tc.minute)})
 		got := fmt.Sprint(m.VBMeanUM, m.VBMaxUM, " ", m.State)
-		if !ok {
+		if why != Labelled {
 			got = ""
 		} else if !m.Time.Equal(after(tc.minute)) || m.Machine != "m" || m.Tool != tc.tool || m.Hole != "H" {
 			t.Errorf("%s: measurement %+v is not of the window", tc.why, m)
@@ -163,10 +163,10 @@ func TestInterpolationLaws(t *testing.T) {
 		}
 		started := rapid.Bool().Draw(t, "started")
 		if started {
-			j.Start("m", "T", after(0))
+			j.See(Window{Machine: "m", Tool: "T", Start: after(0)})
 		}
 		for i, m := range ms {
-			if got, ok := j.At("m", "T", "", m.Time); !ok || got.VBMaxUM != m.VBMaxUM || got.VBMeanUM != m.VBMeanUM {
+			if got, why := j.At(Window{Machine: "m", Tool: "T", Start: m.Time}); why != Labelled || got.VBMaxUM != m.VBMaxUM || got.VBMeanUM != m.VBMeanUM {
 				t.Fatalf("at measurement %d: %+v, want %+v", i, got, m)
 			}
 		}
@@ -174,7 +174,8 @@ func TestInterpolationLaws(t *testing.T) {
 		asked, labelled, before := len(ms), len(ms), -1.0
 		step := last.Sub(after(0))/97 + 1
 		for w := after(0); !w.After(last.Add(2 * step)); w = w.Add(step) {
-			m, ok := j.At("m", "T", "", w)
+			m, why := j.At(Window{Machine: "m", Tool: "T", Start: w})
+			ok := why == Labelled
 			asked++
 			if want := !w.After(last) && (started || !w.Before(first)); ok != want {
 				t.Fatalf("at %v labelled %v, want %v", w, ok, want)
@@ -188,7 +189,7 @@ func TestInterpolationLaws(t *testing.T) {
 			}
 			before = m.VBMaxUM
 		}
-		if n := j.Tally(); n.Labelled != labelled || n.Labelled+n.Unlabelled() != asked {
+		if n := j.Tally(); n[Labelled] != labelled || n[Labelled]+n.Unlabelled() != asked {
 			t.Fatalf("tally %+v of %d windows, %d labelled", n, asked, labelled)
 		}
 	})

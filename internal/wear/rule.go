@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -273,4 +274,37 @@ func (c Class) words() string {
 		when = append(when, "the tool is "+strings.Join(c.States, " or "))
 	}
 	return strings.Join(when, ", or ")
+}
+
+// Named returns the class that a word names, by its name in any case of letters or by its
+// number from 0.
+func (r Rule) Named(word string) (class int, ok bool) {
+	names := r.Names()
+	for k, name := range names {
+		if strings.EqualFold(name, word) {
+			return k, true
+		}
+	}
+	k, err := strconv.ParseUint(word, 10, 31)
+	return int(k), err == nil && int(k) < len(names)
+}
+
+// CheckClasses reports the first of the measurements that names a class which the rule
+// does not have, or that the rule takes for another class than it names.
+func (r Rule) CheckClasses(ms []Measurement) error {
+	names := r.Names()
+	for _, m := range ms {
+		if m.Class == "" {
+			continue
+		}
+		class, ok := r.Named(m.Class)
+		if !ok {
+			return fmt.Errorf("wear: %s: class %q of %s is none of %s: correct it, or name the classes in train.yaml, the best first, as `label: {classes: [{name: healthy}, {name: worn}, {name: broken}]}`",
+				at(m), m.Class, m.subject(), strings.Join(names, ", "))
+		}
+		if by, known := r.Class(m.VBMeanUM, m.VBMaxUM, m.State); known && by != class {
+			return fmt.Errorf("wear: %s: class %q of %s contradicts its wear or state, which the rule (%s) takes for %q: correct the row, or leave one of them empty", at(m), m.Class, m.subject(), r, names[by])
+		}
+	}
+	return nil
 }

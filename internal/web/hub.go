@@ -146,6 +146,11 @@ func (h *Hub) Advisory(a event.Advisory) {
 			return false
 		}
 		*m.advised.next() = a
+		if a.Kind == event.RefusedAdvisory {
+			if m.refusedAt = (time.Time{}); a.State == event.Raised {
+				m.refusedAt = h.now()
+			}
+		}
 		return true
 	})
 }

@@ -26,6 +26,7 @@ type machine struct {
 	lastChange *event.Alert // the last one that says the state of the alarm
 	advised    ring[event.Advisory]
 	kept       ring[event.Evidence]
+	refusedAt  time.Time // when an advisory came that the monitor refuses the machine's windows; zero if it is not open
 }
 
 // pair is the least and the greatest sample of a stretch.

@@ -370,3 +370,32 @@ func TestMemoryOfAMachine(t *testing.T) {
 	}
 	runtime.KeepAlive(h)
 }
+
+// A machine whose windows are refused is in the list of machines, with the time since when,
+// until that is over; also one of which no window was ever judged.
+func TestRefusedMachine(t *testing.T) {
+	h := newTestHub()
+	refused := func() *float64 {
+		s, _ := h.snapshot(testMachine)
+		if len(s.Machines) != 1 || s.Machines[0].Verdict != "" || s.Machines[0].WindowAge >= 0 {
+			t.Fatalf("machines %+v", s.Machines)
+		}
+		return s.Machines[0].RefusedAge
+	}
+	a := event.Advisory{Machine: testMachine, ID: "1", Kind: event.RefusedAdvisory, State: event.Raised}
+	h.Advisory(a)
+	h.now = func() time.Time { return t0.Add(3 * time.Second) }
+	h.Advisory(a) // again, after a restart of the monitor
+	h.Advisory(event.Advisory{Machine: testMachine, ID: "2", Kind: event.SilenceAdvisory, State: event.Raised})
+	if age := refused(); age == nil || *age != 3 {
+		t.Errorf("refused for %v", age)
+	}
+	h.Advisory(event.Advisory{Machine: testMachine, ID: "3", Kind: event.SilenceAdvisory, State: event.Cleared})
+	if refused() == nil {
+		t.Error("the end of another advisory ends it")
+	}
+	h.Advisory(event.Advisory{Machine: testMachine, ID: "4", Kind: event.RefusedAdvisory, State: event.Cleared})
+	if age := refused(); age != nil {
+		t.Errorf("refused for %v s after the end", *age)
+	}
+}

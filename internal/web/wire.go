@@ -55,6 +55,8 @@ type machineJSON struct {
 	Incident  string        `json:"incident,omitempty"` // of the alarm, if one is open
 	Span      float64       `json:"span,omitempty"`     // seconds that the last result's window lasted
 	WindowAge float64       `json:"window_age"`         // seconds since the last window came; negative if none has
+
+	RefusedAge *float64 `json:"refused_age,omitempty"` // seconds since the monitor began to refuse windows of the machine; left out if it does not
 }
 
 type layoutJSON struct {
@@ -210,6 +212,10 @@ func (h *Hub) list(events uint64) (all []machineJSON) {
 		}
 		j := machineJSON{Name: m.name, WindowAge: h.age(m.lastWindowAt)}
 		j.Alarm, j.Incident = m.standing()
+		if !m.refusedAt.IsZero() {
+			age := h.age(m.refusedAt)
+			j.RefusedAge = &age
+		}
 		if m.lastResult != nil {
 			j.Verdict, j.Span = m.lastResult.Verdict, max(0, m.lastResult.End.Sub(m.lastResult.Start).Seconds())
 		}

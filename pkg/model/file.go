@@ -55,7 +55,8 @@ type manifest struct {
 		Fingerprint string           `json:"fingerprint"`
 		Channels    []signal.Channel `json:"channels"`
 	} `json:"layout"`
-	Window struct {
+	Recording *recordingSection `json:"recording,omitempty"`
+	Window    struct {
 		LengthNS time.Duration `json:"length_ns"`
 		HopNS    time.Duration `json:"hop_ns"`
 	} `json:"window"`
@@ -124,6 +125,7 @@ func (m *Model) Encode() ([]byte, error) {
 func (m *Model) manifest(names []string) ([]byte, error) {
 	var f manifest
 	f.Layout.Name, f.Layout.Fingerprint, f.Layout.Channels = m.Layout.Name(), m.Layout.Fingerprint(), m.Layout.Channels()
+	f.Recording = toRecordingSection(m.Recording)
 	f.Window.LengthNS, f.Window.HopNS = m.Window.Length, m.Window.Hop
 	f.Features, f.FeatureNames = m.Features, names
 	f.Reference, f.Cycle, f.Gate, f.Label, f.ByWear, f.Provenance, f.Scores = m.Reference, m.Cycle, m.Gate, m.Label, m.ByWear, m.Provenance, m.Scores
@@ -279,7 +281,7 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	m := &Model{
-		Layout: layout, Window: spec, Features: f.Features, Reference: f.Reference, Cycle: f.Cycle, Gate: f.Gate,
+		Layout: layout, Recording: f.Recording.recording(), Window: spec, Features: f.Features, Reference: f.Reference, Cycle: f.Cycle, Gate: f.Gate,
 		Label: f.Label, ByWear: f.ByWear, Provenance: f.Provenance, Scores: f.Scores, Classifier: new(classify.Classifier),
 	}
 	for _, names := range f.Usual {

@@ -37,6 +37,11 @@ type Provenance struct {
 	Data    []DataSet       `json:"data"`
 	Seed    uint64          `json:"seed"`
 	Config  json.RawMessage `json:"config,omitempty"` // of the training run
+
+	// LengthKnown says that windows are as long as Model.Window has it: they were cut from
+	// recordings, or the configuration said so of the rows of a table.
+	LengthKnown bool    `json:"window_length_known,omitempty"`
+	Sketch      *Sketch `json:"sketch,omitempty"` // of the training rows
 }
 
 // Golden is a row of features that the trainer saw, with the posterior that it
@@ -58,6 +63,7 @@ type GoldenWear struct {
 // changed once made; then it is safe for concurrent use.
 type Model struct {
 	Layout     *signal.Layout
+	Recording  signal.Recording // how the recordings were read that it was trained on
 	Window     window.Spec
 	Features   signal.FeatureSpec
 	Reference  ReferenceSpec
@@ -130,6 +136,9 @@ func (m *Model) check() error {
 		return err
 	}
 	if err := m.checkUnknown(features); err != nil {
+		return err
+	}
+	if err := m.Provenance.Sketch.check(features); err != nil {
 		return err
 	}
 	if m.Drift != nil {

@@ -288,6 +288,10 @@ type Summary struct {
 	Brier            Figure    `json:"brier"`
 	Confusion        Confusion `json:"confusion"` // true class by row, decided class by column
 
+	// Unknown are the rows without a decision, by true class, which count as wrong and are
+	// not in Confusion; nil if there are none. See [Confusion.CountingUnknown].
+	Unknown []int `json:"unknown,omitempty"`
+
 	// Of each class against the rest, for more than two classes; else nil.
 	Recalls []Figure `json:"recalls,omitempty"`
 	AUCs    []Figure `json:"auc_one_vs_rest,omitempty"` // of the class's posterior

@@ -35,7 +35,7 @@ type ToolScore struct {
 	MAEUM    float64 `json:"mae_um"` // 0 if nothing is known
 	Coverage float64 `json:"coverage"`
 	MostUM   float64 `json:"most_um"` // measured
-	Choice   Choice  `json:"choice"`
+	Choice   Choice  `json:"choice,omitzero"`
 
 	all            float64 // sum of the absolute errors of all rows since the tool had a reference
 	sinceReference int     // how many these are
@@ -50,7 +50,7 @@ func CrossValidate(ctx context.Context, rows *Rows, set Settings, workers int) (
 	if len(tools) <= leastTools {
 		return nil, fmt.Errorf("trend: %w: %d, at least %d are needed to hold one out", ErrTooFew, len(tools), leastTools+1)
 	}
-	s := &Score{Tools: make([]ToolScore, len(tools)), Rows: len(rows.Tool), Estimates: make([]Estimate, len(rows.Tool))}
+	s := &Score{Tools: make([]ToolScore, len(tools)), Estimates: make([]Estimate, len(rows.Tool))}
 	folds := parts(tools)
 	failed := make([]error, len(folds))
 	jobs := make(chan int)
@@ -76,6 +76,39 @@ func CrossValidate(ctx context.Context, rows *Rows, set Settings, workers int) (
 	return s, nil
 }
 
+// Assess estimates the rows of all tools by m and scores the estimates. A row whose wear is
+// NaN was not measured: it is one of the tool's windows all the same. Rows of a tool come in
+// the order of cutting, and those without a reference came before it was settled.
+func Assess(m *Model, rows *Rows) *Score {
+	tools := rows.byTool()
+	s := &Score{Tools: make([]ToolScore, len(tools)), Estimates: make([]Estimate, len(rows.Tool))}
+	for k := range tools {
+		s.Tools[k].Tool = rows.Tool[tools[k][0]]
+		s.observe(m, rows, tools[k], k)
+	}
+	s.sum(rows, tools, m.LimitUM)
+	return s
+}
+
+// observe estimates the rows of tool k.
+func (s *Score) observe(m *Model, rows *Rows, of []int, k int) {
+	t := &s.Tools[k]
+	unbounded := *m
+	unbounded.Distance, unbounded.MostUM = math.MaxFloat64, math.MaxFloat64
+	var tool, other Tool
+	for _, i := range of {
+		measured := rows.WearUM[i] == rows.WearUM[i]
+		if measured {
+			t.Rows++
+		}
+		s.Estimates[i] = tool.Observe(m, rows.Row(i), rows.ReferenceOf(i), rows.hole(i))
+		if e := other.Observe(&unbounded, rows.Row(i), rows.ReferenceOf(i), rows.hole(i)); e.Known() && measured {
+			t.all += math.Abs(e.UM - rows.WearUM[i])
+			t.sinceReference++
+		}
+	}
+}
+
 // holdOut estimates the rows of a part of the tools by a model of all others.
 func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []int, set Settings) error {
 	held := make(map[string]bool, len(part))
@@ -87,18 +120,8 @@ func (s *Score) holdOut(ctx context.Context, rows *Rows, tools [][]int, part []i
 		return err
 	}
 	for _, k := range part {
-		t := &s.Tools[k]
-		t.Tool, t.Rows, t.Choice = rows.Tool[tools[k][0]], len(tools[k]), choice
-		unbounded := *m
-		unbounded.Distance, unbounded.MostUM = math.MaxFloat64, math.MaxFloat64
-		var tool, other Tool
-		for _, i := range tools[k] {
-			s.Estimates[i] = tool.Observe(m, rows.Row(i), rows.ReferenceOf(i), rows.hole(i))
-			if e := other.Observe(&unbounded, rows.Row(i), rows.ReferenceOf(i), rows.hole(i)); e.Known() {
-				t.all += math.Abs(e.UM - rows.WearUM[i])
-				t.sinceReference++
-			}
-		}
+		s.Tools[k].Tool, s.Tools[k].Choice = rows.Tool[tools[k][0]], choice
+		s.observe(m, rows, tools[k], k)
 	}
 	return nil
 }
@@ -132,6 +155,9 @@ func (s *Score) sum(rows *Rows, tools [][]int, limitUM float64) {
 		t := &s.Tools[k]
 		for _, i := range held {
 			um, e := rows.WearUM[i], s.Estimates[i]
+			if um != um {
+				continue
+			}
 			t.MostUM = max(t.MostUM, um)
 			if !e.Known() {
 				continue
@@ -146,6 +172,7 @@ func (s *Score) sum(rows *Rows, tools [][]int, limitUM float64) {
 				s.Coverage++
 			}
 		}
+		s.Rows += t.Rows
 		s.Known += t.Known
 		s.AllMAEUM += t.all
 		all += t.sinceReference

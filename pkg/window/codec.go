@@ -216,12 +216,12 @@ func list(t arrow.DataType, n int, values []byte) arrow.Array {
 // Open checks e and stores the window in w, reusing w's memory. Nothing
 // reaches the Arrow reader before size, checksum, schema bytes and every length
 // are checked: a flipped length would make it ask for terabytes, which no
-// recover can catch. Errors wrap ErrCorrupt or ErrForeign; w is then undefined.
+// recover can catch. Errors wrap ErrCorrupt, or are a *Mismatch; w is then undefined.
 func (c *Codec) Open(e Envelope, w *Window) (err error) {
 	if e.Layout != c.layout.Fingerprint() {
-		return fmt.Errorf("window: layout %.32q, this reader has %s: %w", e.Layout, c.layout.Fingerprint(), ErrForeign)
+		return c.otherLayout(e)
 	}
-	if len(e.Value) > c.limit {
+	if ours := bytes.HasPrefix(e.Value, c.prefix); ours && len(e.Value) > c.limit {
 		return fmt.Errorf("window: %d bytes, a window of this layout has at most %d: %w", len(e.Value), c.limit, ErrCorrupt)
 	}
 	if got := crc32.Checksum(e.Value, castagnoli); got != e.CRC {
@@ -231,7 +231,7 @@ func (c *Codec) Open(e Envelope, w *Window) (err error) {
 		return fmt.Errorf("window: the life of the tool is named by %d bytes, at most %d may be: %w", len(e.ToolLife), signal.MaxToolLife, ErrCorrupt)
 	}
 	if !bytes.HasPrefix(e.Value, c.prefix) {
-		return fmt.Errorf("window: Arrow schema does not belong to the layout: %w", ErrForeign)
+		return c.otherSchema(e)
 	}
 	if err := c.guard.check(e.Value[len(c.prefix):]); err != nil {
 		return fmt.Errorf("window: %w: %w", err, ErrCorrupt)
@@ -269,7 +269,7 @@ func (c *Codec) read(e Envelope, w *Window) error {
 			e.Machine, e.Epoch, e.Seq, w.Machine, w.Epoch, w.Seq, ErrCorrupt)
 	}
 	if w.Length != c.spec.Length {
-		return fmt.Errorf("window: length %v, expected %v: %w", w.Length, c.spec.Length, ErrForeign)
+		return &Mismatch{OtherLength, fmt.Sprintf("windows of %v, expected windows of %v", w.Length, c.spec.Length)}
 	}
 	if math.IsNaN(w.SpindleSpeed) || math.IsInf(w.SpindleSpeed, 0) {
 		w.SpindleSpeed = 0

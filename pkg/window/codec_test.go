@@ -157,7 +157,7 @@ func TestOpenRefuses(t *testing.T) {
 		text string
 	}{
 		"another layout":     {func() Envelope { e := good; e.Layout = "0123456789abcdef"; return e }(), ErrForeign, "0123456789abcdef"},
-		"another length":     {other, ErrForeign, "schema"},
+		"another length":     {other, ErrForeign, "windows of 2s, expected windows of 1s"},
 		"truncated":          {value(func(p []byte) []byte { return p[:len(p)/2] }), ErrCorrupt, "checksum"},
 		"one bit flipped":    {value(func(p []byte) []byte { p[len(p)-20] ^= 1; return p }), ErrCorrupt, "checksum"},
 		"truncated, new sum": {resum(value(func(p []byte) []byte { return p[:meta/2] })), ErrForeign, "schema"},

@@ -109,6 +109,6 @@ func (w *Window) Assess(layout *signal.Layout) {
 // ErrCorrupt is returned when a payload is not the one its producer sealed.
 var ErrCorrupt = errors.New("corrupt payload")
 
-// ErrForeign is returned when a payload was sealed for another layout or
-// window spec than the reader's.
-var ErrForeign = errors.New("payload of another layout")
+// ErrForeign is the kind of error of a payload that was sealed for another layout or
+// window length than the reader's, see Mismatch.
+var ErrForeign = errors.New("payload of another layout or window length")

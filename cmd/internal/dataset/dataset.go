@@ -4,6 +4,7 @@ package dataset
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -13,11 +14,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
@@ -25,6 +29,7 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // Flags name the data that a command works on.
@@ -32,17 +37,45 @@ type Flags struct {
 	Data  []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
 	Table []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
 	Kafka
-	Wear    string   `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
-	Machine string   `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
-	More    []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
+	Wear    string       `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
+	Machine string       `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
+	Start   source.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Overrides the configuration."`
+	More    []string     `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
+}
+
+// ModelFlags say of the data of an examination what the model does not know.
+type ModelFlags struct {
+	Layout       string        `placeholder:"FILE" help:"Layout file that says where the model's channels are in the recordings, if it is not as in the recordings that the model was trained on."`
+	WindowLength time.Duration `placeholder:"TIME" help:"How long a row of a table lasts, such as 2s, if neither the configuration nor the model says so."`
+}
+
+// Check reports a length that cannot be.
+func (f ModelFlags) Check() error {
+	if f.WindowLength < 0 {
+		return fmt.Errorf("--window-length %v: must be positive, such as 2s", f.WindowLength)
+	}
+	return nil
 }
 
 // Data is what Flags name.
 type Data struct {
-	Config train.Config
-	Layout *signal.Layout
-	Inputs []train.Input
-	Wear   []wear.Measurement // nil: labels are in the recordings
+	Config  train.Config
+	Layout  *signal.Layout
+	Columns signal.Recording // how recordings are read
+	Inputs  []train.Input
+	Wear    []wear.Measurement // nil: labels are in the recordings
+}
+
+// Window returns how long rows of a table last, as the flag or the configuration says; a
+// length of 0 if neither does.
+func (d *Data) Window(f ModelFlags) window.Spec {
+	switch {
+	case f.WindowLength > 0:
+		return window.Spec{Length: f.WindowLength}
+	case d.Config.Window.Said:
+		return window.Spec{Length: d.Config.Window.Length, Hop: d.Config.Window.Hop}
+	}
+	return window.Spec{}
 }
 
 // Named reports whether any data are named.
@@ -52,8 +85,22 @@ func (f Flags) Named() bool {
 
 // Load reads the training configuration and finds the data. A flag names the
 // configuration, which may be empty; errors name the flag. If there is a model, its
-// layout counts, and the layout of the configuration must match it.
+// layout counts, and the layout of the configuration must match it; without a
+// configuration recordings are read as those that the model was trained on.
 func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Data, error) {
+	return f.find(flag, file, "", m, log)
+}
+
+// LoadFor is Load of what m is examined on, with the flags for that.
+func (f Flags) LoadFor(m *model.Model, flag, file string, of ModelFlags, log zerolog.Logger) (*Data, error) {
+	if err := of.Check(); err != nil {
+		return nil, err
+	}
+	return f.find(flag, file, of.Layout, m, log)
+}
+
+// find is Load with a layout file, which may be empty and matches the layout of the model.
+func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logger) (*Data, error) {
 	d := &Data{Config: train.DefaultConfig(), Layout: signal.GunDrill()}
 	if file != "" {
 		var err error
@@ -66,21 +113,17 @@ func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Dat
 	} else {
 		f.Data = append(f.Data, f.More...)
 	}
-	if err := f.check(flag, file); err != nil {
+	if err := f.check(flag, file, m != nil); err != nil {
 		return nil, err
 	}
-	var columns signal.Recording
+	if err := d.findLayout(file, layout, m, len(f.Table) > 0); err != nil {
+		return nil, err
+	}
+	asTrained := m != nil && file == "" && layout == ""
+	if asTrained && f.Wear != "" { // the labels are there, and need no columns
+		d.Columns.VBMean, d.Columns.VBMax, d.Columns.State = "", "", ""
+	}
 	var err error
-	if d.Config.Layout != "" {
-		if d.Layout, columns, err = signal.LoadLayout(config.ResolvePath(file, d.Config.Layout)); err != nil {
-			return nil, err
-		}
-	}
-	if len(f.Table) == 0 && m != nil && file != "" {
-		if err := m.Fits(d.Layout, m.Window); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-	}
 	switch {
 	case len(f.Table) > 0:
 		d.Inputs, err = tables(f.Table, f.Machine, m == nil)
@@ -88,10 +131,15 @@ func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Dat
 		d.Inputs = make([]train.Input, 1)
 		d.Inputs[0], err = f.input(flag, log)
 	default:
-		d.Inputs, err = recordings(f.Data, d.Layout, columns, f.Machine)
+		d.Inputs, err = f.recordings(d, d.Columns, log)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if asTrained {
+		for i := range d.Inputs {
+			d.Inputs[i].Open = suggestLayout(d.Inputs[i].Open)
+		}
 	}
 	if len(f.Table) > 0 && d.Config.Layout == "" && m == nil {
 		if d.Layout, err = tableLayout(d.Inputs[0], d.Config.Window.Length); err != nil {
@@ -102,8 +150,53 @@ func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Dat
 	return d, err
 }
 
-// check reports data that are not named, or named in two ways.
-func (f Flags) check(flag, file string) error {
+// findLayout finds the layout, and how recordings are read: from the layout file, from the
+// configuration, or from the model, the first of them that there is.
+func (d *Data) findLayout(file, layout string, m *model.Model, tables bool) (err error) {
+	from := layout
+	switch {
+	case layout != "":
+		d.Layout, d.Columns, err = signal.LoadLayout(layout)
+	case d.Config.Layout != "":
+		from = file
+		d.Layout, d.Columns, err = signal.LoadLayout(config.ResolvePath(file, d.Config.Layout))
+	case m != nil && file == "":
+		d.Layout, d.Columns = m.Layout, m.Recording
+		d.Config.Join = train.JoinOf(m)
+		return nil
+	default:
+		from = file
+	}
+	if err != nil || m == nil || tables {
+		return err
+	}
+	if file == "" {
+		d.Config.Join = train.JoinOf(m)
+	}
+	if err := m.Fits(d.Layout, m.Window); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	return nil
+}
+
+// suggestLayout adds to an error of opening a recording that is read as those that the model
+// was trained on what to do if it is different.
+func suggestLayout(open func() (source.Source, error)) func() (source.Source, error) {
+	if open == nil {
+		return nil
+	}
+	return func() (source.Source, error) {
+		src, err := open()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w; it is read as the recordings that the model was trained on: if its columns or format are different, say so in a layout file and name it with --layout", err)
+		}
+		return src, err
+	}
+}
+
+// check reports data that are not named, or named in two ways. With a model recordings need
+// no configuration.
+func (f Flags) check(flag, file string, model bool) error {
 	switch {
 	case f.Kafka.named() && len(f.Data)+len(f.Table) > 0:
 		return errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
@@ -114,7 +207,7 @@ func (f Flags) check(flag, file string) error {
 		return errors.New("--data and --table: learn from recordings or from tables, not from both at once")
 	case len(f.Data)+len(f.Table) == 0:
 		return errors.New("no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)")
-	case len(f.Data) > 0 && file == "":
+	case len(f.Data) > 0 && file == "" && !model:
 		return fmt.Errorf("%s is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one", flag)
 	}
 	return nil
@@ -277,16 +370,25 @@ func tableLayout(in train.Input, window time.Duration) (*signal.Layout, error) {
 // recordings returns those that the arguments name, files or patterns.
 // A recording that is named twice, or has a name that another one's tool has
 // already, would make near copies look like windows of another tool.
-func recordings(args []string, layout *signal.Layout, columns signal.Recording, machine string) ([]train.Input, error) {
+func (f Flags) recordings(d *Data, columns signal.Recording, log zerolog.Logger) ([]train.Input, error) {
+	start := f.Start
+	if start.IsZero() {
+		if err := start.UnmarshalText([]byte(d.Config.Start)); err != nil {
+			return nil, fmt.Errorf("start: %w", err) // it was checked with the configuration
+		}
+	}
+	var recs []*source.Recording // as they follow each other
 	var ins []train.Input
+	warn := once(log)
 	bySum, byName := make(map[string]string), make(map[string]string)
-	for _, arg := range args {
+	for _, arg := range f.Data {
 		paths, err := match("--data", arg)
 		if err != nil {
 			return nil, err
 		}
+		var some []*source.Recording
 		for _, path := range paths {
-			rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: machine}
+			rec := &source.Recording{Path: path, Layout: d.Layout, Columns: columns, Machine: f.Machine, Start: start, Warn: warn}
 			sum, err := rec.SHA256()
 			if err != nil {
 				return nil, err
@@ -298,10 +400,68 @@ func recordings(args []string, layout *signal.Layout, columns signal.Recording, 
 				return nil, fmt.Errorf("--data: %s and %s would name their tools alike, which the layout has no column for: rename one of them", other, path)
 			}
 			bySum[sum], byName[rec.Name()] = path, path
-			ins = append(ins, train.Input{Name: rec.Name(), SHA256: sum, Open: rec.Open})
+			some = append(some, rec)
+			ins = append(ins, train.Input{Name: rec.Name(), SHA256: sum, Open: func() (source.Source, error) { return rec.Open() }})
+		}
+		slices.SortStableFunc(some, func(a, b *source.Recording) int { return card.CompareNames(a.Path, b.Path) })
+		recs = append(recs, some...)
+	}
+	return ins, place(recs, start, warn)
+}
+
+// once returns a function that logs a warning the first time.
+func once(log zerolog.Logger) func(text string) {
+	var mu sync.Mutex
+	said := make(map[string]bool)
+	return func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !said[text] {
+			said[text] = true
+			log.Warn().Msg(text)
 		}
 	}
-	return ins, nil
+}
+
+// overlap is from where on recordings overlap by more than the time that a recorder
+// takes to write a file.
+const overlap = 10 * time.Second
+
+// place gives recordings without a clock their start, in the order given, or in which
+// their files were changed.
+func place(recs []*source.Recording, start source.Start, warn func(string)) error {
+	if start.IsZero() {
+		return nil
+	}
+	if start.FileTime {
+		changed := make(map[*source.Recording]time.Time)
+		for _, r := range recs {
+			info, err := os.Stat(r.Path)
+			if err != nil {
+				return fmt.Errorf("--data: %w", err)
+			}
+			changed[r] = info.ModTime()
+		}
+		recs = slices.Clone(recs)
+		slices.SortStableFunc(recs, func(a, b *source.Recording) int { return changed[a].Compare(changed[b]) })
+	}
+	var line source.Timeline
+	late, first := 0, ""
+	for _, r := range recs {
+		by, err := line.Place(context.Background(), r)
+		if err != nil {
+			return err
+		}
+		if by >= overlap {
+			if late++; late == 1 {
+				first = r.Path
+			}
+		}
+	}
+	if late > 0 {
+		warn(fmt.Sprintf("by the times of change of their files %d recordings, the first is %s, would begin before others ended, so they follow them: keep times of change when copying recordings, or name the start of the first one by --start", late, first))
+	}
+	return nil
 }
 
 func isDir(path string) bool {

@@ -37,8 +37,8 @@ const clockMargin = time.Hour
 // KafkaPatience is how long Kafka may not answer. Tests lower it.
 var KafkaPatience = 20 * time.Second
 
-// place reads a time or an offset.
-func place(flag, s string) (at time.Time, offset int64, err error) {
+// bound reads a time or an offset.
+func bound(flag, s string) (at time.Time, offset int64, err error) {
 	if s == "" {
 		return time.Time{}, 0, nil
 	}
@@ -94,10 +94,10 @@ func (f Kafka) input(flag string, log zerolog.Logger) (train.Input, error) {
 		return train.Input{}, err
 	}
 	r := &topicReader{cfg: cfg, flag: flag, topic: f.Topic, log: log, seen: make(map[string]bool)}
-	if r.from, r.part.From, err = place("--from", f.From); err != nil {
+	if r.from, r.part.From, err = bound("--from", f.From); err != nil {
 		return train.Input{}, err
 	}
-	if r.to, r.part.To, err = place("--to", f.To); err != nil {
+	if r.to, r.part.To, err = bound("--to", f.To); err != nil {
 		return train.Input{}, err
 	}
 	if !r.from.IsZero() {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,18 +27,21 @@ type Options struct {
 	Layout  *signal.Layout   // channels to look at, in their units and rates; nil: all that there is
 	Columns signal.Recording // of the layout: how the recording is written
 	Rate    float64          // samples per second where neither layout nor recording state it; 0 if not known
+	Start   source.Start     // when it began, where it does not state it
 }
 
 // Summary is what is in a recording.
 type Summary struct {
 	Path     string
+	Tool     string   // after what the tool is named, in words, if that is the file
 	Notes    []string // what is odd about it
 	Channels []Channel
 	Clock    *Clock // what a column of times says; nil if there is none
 	Gaps     []Gap  // samples that are missing in time, the first 1000
 	GapCount int
-	Sessions int   // with a layout: recordings of one tool each; 0 without
-	Err      error // what ended the reading early; nil if all was read
+	Sessions int       // with a layout: recordings of one tool each; 0 without
+	Start    time.Time // of the first sample; zero if it is not known, so that times are seconds from it
+	Err      error     // what ended the reading early; nil if all was read
 }
 
 // Channel is one channel of a recording.
@@ -77,7 +81,7 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s := &Summary{Path: path}
+	s := &Summary{Path: path, Tool: toolOf(path, opt)}
 	var gains []signal.Origin
 	indices := make([]int, 0)
 	if opt.Layout != nil {
@@ -94,6 +98,7 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 		}
 		s.names()
 	}
+	s.begin(f.Tracks())
 	for _, same := range sameLength(f.Tracks(), indices) {
 		if err := s.read(ctx, f, indices, gains, same); err != nil {
 			if ctx.Err() != nil {
@@ -105,8 +110,39 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 	s.Notes = append(f.Notes(), s.Notes...)
 	if opt.Layout == nil {
 		s.fromClock(opt.Rate)
+		return s, s.beginAt(opt.Start)
 	}
 	return s, nil
+}
+
+// begin takes the start that the file states for its tracks.
+func (s *Summary) begin(infos []track.Info) {
+	for _, info := range infos {
+		if at := info.Start; signal.HasClock(at) && (s.Start.IsZero() || at.Before(s.Start)) {
+			s.Start = at
+		}
+	}
+}
+
+// beginAt takes the start of a recording that does not state it, for want of a layout.
+func (s *Summary) beginAt(start source.Start) error {
+	if start.IsZero() || signal.HasClock(s.Start) {
+		return nil
+	}
+	if s.Start = start.At; start.FileTime {
+		info, err := os.Stat(s.Path)
+		if err != nil {
+			return fmt.Errorf("inspect: %w", err)
+		}
+		var longest time.Duration
+		for i := range s.Channels {
+			longest = max(longest, s.Channels[i].Duration())
+		}
+		if longest > 0 {
+			s.Start = info.ModTime().Add(-longest)
+		}
+	}
+	return nil
 }
 
 // names distinguishes channels of one name by their groups.
@@ -125,7 +161,7 @@ func (s *Summary) names() {
 // ofLayout lists the channels of the layout and finds the gaps that a gateway
 // would find.
 func (s *Summary) ofLayout(ctx context.Context, f track.File, opt Options) (indices []int, gains []signal.Origin, err error) {
-	rec := source.Recording{Path: s.Path, Layout: opt.Layout, Columns: opt.Columns}
+	rec := source.Recording{Path: s.Path, Layout: opt.Layout, Columns: opt.Columns, Start: opt.Start, Warn: func(text string) { s.Notes = append(s.Notes, text) }}
 	src, err := rec.Open()
 	if err != nil {
 		return nil, nil, err
@@ -136,8 +172,9 @@ func (s *Summary) ofLayout(ctx context.Context, f track.File, opt Options) (indi
 	infos := f.Tracks()
 	for _, ch := range opt.Layout.Channels() {
 		o := opt.Columns.Origin(ch.Name)
-		for i, info := range infos {
-			if info.Name != o.From && info.Path() != o.From || info.Text {
+		for _, i := range source.FindTracks(o.From, infos) {
+			info := infos[i]
+			if info.Text {
 				continue
 			}
 			name := ch.Name
@@ -168,6 +205,9 @@ func (s *Summary) sourceGaps(ctx context.Context, src source.Source) error {
 		if err != nil {
 			s.Err = err
 			return nil
+		}
+		if s.Sessions == 0 && signal.HasClock(b.Time) {
+			s.Start = b.Time
 		}
 		if s.Sessions == 0 || b.Session != session {
 			clear(next)

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -54,6 +56,9 @@ func TestPrint(t *testing.T) {
 		}
 		s.Path = filepath.Base(s.Path)
 		fmt.Fprintf(&out, "# %s\n", title)
+		for i, n := range s.Notes {
+			s.Notes[i] = strings.ReplaceAll(n, path, s.Path)
+		}
 		if err := s.Print(&out); err != nil {
 			t.Fatal(err)
 		}
@@ -73,6 +78,24 @@ func TestPrint(t *testing.T) {
 	see("no header", Options{}, write(t, "raw", "2016-05-26 21:15:16\n1 2\n3 4\n2016-05-26 21:15:17\n5 6\n"))
 	see("decimal comma", Options{}, write(t, "komma.csv", "Zeit;ax\n0,1;2,5\n0,2;3\n"))
 	see("damaged further on", Options{}, write(t, "bad.csv", "ax,ay\n"+strings.Repeat("1,2\n", 200)+"1,off\n"))
+	see("with a start", Options{Layout: l, Columns: rec, Start: source.Start{At: time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)}}, path)
+	see("with a start, without a layout", Options{Start: source.Start{At: time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)}}, path)
+	old := write(t, "old.csv", "t [ms];Fx (N)\n0;1,5\n100;2\n200;3\n")
+	changed := time.Date(2026, 11, 2, 7, 0, 0, 0, time.UTC)
+	if err := os.Chtimes(old, changed, changed); err != nil {
+		t.Fatal(err)
+	}
+	see("units, and the time of the file", Options{Start: source.Start{FileTime: true}}, old)
+	see("seconds or milliseconds", Options{}, write(t, "ms.csv", "Time,ax\n0,1\n1,2\n2,3\n"))
+	see("Unix seconds", Options{}, write(t, "unix.csv", "t,ax\n1769868000.25,1\n1769868000.35,2\n1769868000.45,3\n"))
+	zone := func(from, to string) string {
+		return "time,ax\n" + from + ":59:59.7,1\n" + from + ":59:59.8,2\n" + from + ":59:59.9,3\n" + to + ":00:00.0,4\n" + to + ":00:00.1,5\n"
+	}
+	see("daylight saving time begins", Options{}, write(t, "march.csv", zone("2026-03-29 01", "2026-03-29 03")))
+	see("daylight saving time ends", Options{}, write(t, "october.csv", zone("2026-10-25 02", "2026-10-25 02")))
+	clocked := signal.Recording{Time: "time", Origins: map[string]signal.Origin{"a": {From: "ax", Gain: 1}}}
+	see("daylight saving time begins, with a layout", Options{Layout: l, Columns: clocked}, write(t, "march.csv", zone("2026-03-29 01", "2026-03-29 03")))
+	see("daylight saving time ends, with a layout", Options{Layout: l, Columns: clocked}, write(t, "october.csv", zone("2026-10-25 02", "2026-10-25 02")))
 	golden.Check(t, "print.golden", out.String())
 }
 

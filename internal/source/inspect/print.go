@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Print writes the summary for people.
@@ -18,19 +20,14 @@ func (s *Summary) Print(w io.Writer) error {
 		fmt.Fprintf(w, "  note: %s\n", n)
 	}
 	fmt.Fprintf(w, "%s\n", s.head())
+	if s.Tool != "" {
+		fmt.Fprintf(w, "tool      %s\n", s.Tool)
+	}
 	if c := s.Clock; c != nil {
-		unit := ""
-		if c.Stamps {
-			unit = " s"
-		}
-		fmt.Fprintf(w, "time      column %q, usual step %s%s", c.Column, number(c.Step), unit)
-		if !c.Stamps {
-			fmt.Fprintf(w, ": %s Hz if it counts seconds", number(1/c.Step))
-		}
-		if c.Backwards > 0 {
-			fmt.Fprintf(w, "; goes back or stands still at %d rows", c.Backwards)
-		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, c)
+	}
+	if !signal.HasClock(s.Start) {
+		fmt.Fprintln(w, "start     not known, so times are seconds from it: name it by --start, and by `start` in ingest.yaml and train.yaml")
 	}
 	s.printGaps(w)
 	fmt.Fprintln(w)
@@ -69,16 +66,28 @@ func (s *Summary) Print(w io.Writer) error {
 	return t.Flush()
 }
 
+// String says what the column of times says.
+func (c *Clock) String() string {
+	text := fmt.Sprintf("time      column %q, usual step %s", c.Column, number(c.Step))
+	switch {
+	case c.Stamps || c.Unit != 0:
+		text += " s"
+	case c.Step >= 1:
+		text += fmt.Sprintf(": %s Hz if it counts seconds, %s Hz if milliseconds", number(1/c.Step), number(1000/c.Step))
+	default:
+		text += fmt.Sprintf(": %s Hz if it counts seconds", number(1/c.Step))
+	}
+	if c.Backwards > 0 {
+		text += fmt.Sprintf("; goes back or stands still at %d rows", c.Backwards)
+	}
+	return text
+}
+
 // head says how many channels there are and for how long.
 func (s *Summary) head() string {
 	var longest time.Duration
-	var start time.Time
 	for i := range s.Channels {
-		c := &s.Channels[i]
-		longest = max(longest, c.Duration())
-		if !c.Start.IsZero() && (start.IsZero() || c.Start.Before(start)) {
-			start = c.Start
-		}
+		longest = max(longest, s.Channels[i].Duration())
 	}
 	text := fmt.Sprintf("channels  %d", len(s.Channels))
 	if longest > 0 {
@@ -86,8 +95,8 @@ func (s *Summary) head() string {
 	} else {
 		text += ", rate not known: give --rate or --layout"
 	}
-	if !start.IsZero() {
-		text += ", from " + start.UTC().Format("2006-01-02 15:04:05.999 MST")
+	if signal.HasClock(s.Start) {
+		text += ", from " + s.Start.UTC().Format("2006-01-02 15:04:05.999 MST")
 	}
 	if s.Sessions > 1 {
 		text += fmt.Sprintf(", %d sessions", s.Sessions)
@@ -111,8 +120,8 @@ func (s *Summary) printGaps(w io.Writer) {
 			break
 		}
 		fmt.Fprintf(w, "          %s s before sample %d", number(g.Duration.Seconds()), g.At)
-		if g.Time.Year() > 1970 { // and not counted from an unknown start
-			fmt.Fprintf(w, ", from %s", g.Time.UTC().Format("15:04:05.999"))
+		if !g.Time.IsZero() {
+			fmt.Fprintf(w, ", from %s", signal.FormatTime(g.Time.UTC(), "15:04:05.999"))
 		}
 		fmt.Fprintln(w)
 	}

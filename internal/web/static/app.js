@@ -7,7 +7,7 @@ import { Trace } from "./trace.js";
 import { Channels } from "./channels.js";
 import { Control } from "./control.js";
 import { View } from "./alert.js";
-import { Machines, address, looked, loud } from "./machines.js";
+import { Machines, address, looked, loud, unwatched } from "./machines.js";
 import { fill, item } from "./lists.js";
 import { verdicts, unknowns, phases, moment, duration, number, plain, wear } from "./words.js";
 
@@ -44,7 +44,7 @@ const when = (age) => (age < 0 ? NaN : performance.now() - 1000 * age);
 
 function apply(u) {
   if (u.machine !== state.machine) return connect(); // the user has switched to another machine
-  for (const m of u.machines ?? []) state.machines.set(m.name, { ...m, shown: when(m.window_age) });
+  for (const m of u.machines ?? []) state.machines.set(m.name, { ...m, shown: when(m.window_age), refusedAt: when(m.refused_age ?? -1) });
   state.crowded = u.crowded ?? false;
   state.status = u.status ?? state.status;
   state.window = u.window ?? state.window;
@@ -122,7 +122,11 @@ function showVerdict(last) {
   const span = last ? (Date.parse(last.end) - Date.parse(last.start)) / 1000 : 1;
   const stale = cut || (phase === "monitoring" && seconds(state.judged) > Math.max(10, 5 * span));
   let { word, shape, says = text } = phases[phase] ?? phases.starting;
-  if (stale) {
+  const refused = !cut && unwatched(state.machines.get(state.machine));
+  if (refused) {
+    [word, shape, says] = ["Not watched", "lost", "The monitor refuses the windows of this machine: see the advisories."];
+    if (last) says += ` Last verdict: ${plain(last.verdict)}, ${duration(seconds(state.judged))}.`;
+  } else if (stale) {
     [word, shape] = [cut ? "Offline" : "No verdicts", "lost"];
     says = cut ? "The page cannot reach the program." : seconds(state.shown) < 10 ? "Windows arrive, but the monitor is silent." : "No windows arrive.";
     if (last) says += ` Last verdict: ${plain(last.verdict)}, ${duration(seconds(state.judged))}.`;
@@ -137,11 +141,11 @@ function showVerdict(last) {
     if (last.wear_um !== undefined) says += ` ${wear(last)}`;
     else if (last.wear_unknown) says += " Its flank wear is unknown.";
   }
-  document.body.dataset.verdict = stale ? "stale" : last ? shape : "waiting";
+  document.body.dataset.verdict = stale || refused ? "stale" : last ? shape : "waiting";
   set("word", word);
   set("says", says);
   if ($("shape").getAttribute("href") !== "#" + shape) $("shape").setAttribute("href", "#" + shape);
-  const judged = !stale && last?.posterior;
+  const judged = !stale && !refused && last?.posterior;
   set("score", judged ? last.score.toFixed(2) : "–");
   $("needle").hidden = !judged;
   if (judged) $("needle").style.setProperty("--at", last.score);

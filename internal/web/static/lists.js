@@ -4,7 +4,7 @@ import { address } from "./machines.js";
 import { moment, plain } from "./words.js";
 
 // How an advisory looks that stands and is not of a sensor, which has a status.
-const shapes = { silence: "lost", unknown: "unknown", drift: "maintenance-required" };
+const shapes = { silence: "lost", windows_refused: "lost", unknown: "unknown", drift: "maintenance-required" };
 
 // item returns the line of an alert, or of an advisory, which may stand.
 export function item(a, stands) {

@@ -15,6 +15,11 @@ export function looked() {
   return { machine: q.get("machine") ?? "", alarm: incident.test(alarm) ? alarm : "" };
 }
 
+// silent reports whether no verdict on a machine came for too long. unwatched reports
+// whether the reason is that the monitor refuses its windows.
+export const silent = (m) => !((performance.now() - m.shown) / 1000 <= Math.max(10, 5 * (m.span ?? 1)));
+export const unwatched = (m) => m?.refused_age !== undefined && (silent(m) || m.shown < m.refusedAt);
+
 // loud returns how loud the alarm of a machine is shown.
 export const loud = (m) => loudness[m?.alarm ?? ""] ?? "loud";
 
@@ -36,8 +41,8 @@ export class Machines {
     if (names.length !== this.#rows.size || names.some((n) => !this.#rows.has(n))) this.#build(names);
     for (const [name, row] of this.#rows) row.show(all.get(name), name === chosen);
     if (this.#chosen !== chosen && this.#rows.has(chosen)) this.#reveal((this.#chosen = chosen));
-    const open = [...all.values()].filter((m) => loud(m) === "loud").length;
-    this.#say([`${names.length} ${names.length === 1 ? "machine" : "machines"}`, open ? `${open} with an alarm` : "", crowded ? `there are more: a page shows ${limit} at most` : ""].filter(Boolean).join(", "));
+    const open = [...all.values()].filter((m) => loud(m) === "loud").length, refused = [...all.values()].filter(unwatched).length;
+    this.#say([`${names.length} ${names.length === 1 ? "machine" : "machines"}`, open ? `${open} with an alarm` : "", refused ? `${refused} not watched` : "", crowded ? `there are more: a page shows ${limit} at most` : ""].filter(Boolean).join(", "));
   }
 
   // others returns how many machines but one have an alarm that calls.
@@ -74,11 +79,10 @@ class Row {
 
   show(m, chosen) {
     const age = m.shown === undefined ? NaN : (performance.now() - m.shown) / 1000;
-    const silent = !(age <= Math.max(10, 5 * (m.span ?? 1)));
-    const known = verdicts[m.verdict], how = loud(m);
+    const known = verdicts[m.verdict], how = loud(m), refused = unwatched(m), lost = refused || silent(m);
     const now = {
-      shape: silent ? "lost" : known ? m.verdict : "waiting",
-      word: silent ? "No windows" : known?.word ?? "Waiting",
+      shape: lost ? "lost" : known ? m.verdict : "waiting",
+      word: refused ? "Not watched" : lost ? "No windows" : known?.word ?? "Waiting",
       alarm: how === "calm" ? "" : plain(m.alarm), how, chosen,
       age: Number.isNaN(age) ? "" : duration(age),
     };

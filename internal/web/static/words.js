@@ -33,11 +33,17 @@ export const loudness = { "": "calm", normal: "calm", clear: "calm", cleared: "c
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 
-export const time = (iso) => clock.format(new Date(iso));
+// A recording that does not say when it began counts from 1970, so times before
+// September 2001 are seconds from its start (signal.HasClock).
+const hasClock = (iso) => Date.parse(iso) >= 1e12;
+const seconds = (iso) => +(Date.parse(iso) / 1000).toFixed(3);
+
+export const time = (iso) => (hasClock(iso) ? clock.format(new Date(iso)) : `${seconds(iso)} s`);
 
 // The time, with the day before it unless that is today.
 export function moment(iso) {
   if (!iso) return "";
+  if (!hasClock(iso)) return `second ${seconds(iso)}`;
   const t = new Date(iso);
   return (t.toDateString() === new Date().toDateString() ? "" : day.format(t) + ", ") + clock.format(t);
 }

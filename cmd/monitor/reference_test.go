@@ -1,0 +1,87 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/config/reference"
+	"github.com/flank-tcm/flank/internal/golden"
+)
+
+// docs/reference/monitor.md is made from settings: go test ./cmd/monitor -run Reference -update.
+func TestReferenceIsCurrent(t *testing.T) {
+	golden.Check(t, filepath.Join("..", "..", "..", "docs", "reference", "monitor.md"), referencePage+reference.Table(t, defaults("monitor.yaml"), sentences))
+}
+
+const referencePage = `# monitor.yaml
+
+<!-- Made by cmd/monitor from its configuration: go test ./cmd/monitor -run Reference -update -->
+
+The configuration of ` + "`monitor`" + `, key by key. ` + "`monitor init`" + ` writes one to begin with. An unknown key is an error, and so is a value that cannot be used: the message names
+the file and the line or the key. A duration is a number with its unit, such as ` + "`500ms`, `60s` or `8h`" + `. Relative paths begin at the folder of this file.
+A commented file is [examples/gun-drill/monitor.yaml](../../examples/gun-drill/monitor.yaml). How to choose the alarm's values is in [tune-alarms.md](../how-to/tune-alarms.md), how to set routes up
+in [routes.md](../how-to/routes.md), and what each receiver gets in [receivers.md](../how-to/receivers.md).
+
+`
+
+const r = "alerts.routes[]."
+
+var sentences = map[string]string{
+	"kafka.brokers":            "Addresses of brokers of the Kafka cluster, as in `[\"127.0.0.1:9092\"]`. One must be named.",
+	"kafka.tls.ca":             "File of the certificates that may sign the brokers' certificates. Without it the system's certificates count.",
+	"….sasl.user":              "User to log in as, by SCRAM-SHA-512.",
+	"….tls.ca":                 "File of the certificates that may sign the certificate of the other side.",
+	"….tls.cert":               "File of the certificate that this program shows.",
+	"….tls.key":                "File of the private key of that certificate.",
+	"….tls.server_name":        "default: the host of the address. Name that the certificate of the other side must have.",
+	"….user":                   "User to log in as.",
+	"….password_file":          "File whose one line is the password.",
+	"….password_env":           "Environment variable that holds the password, in place of a file.",
+	"model":                    "Model file of `trainer fit`. `monitor run` needs it.",
+	"group":                    "Consumer group. Monitors of one group share the machines; each group judges all machines for itself.",
+	"alarm.k":                  "Faulty windows of the last `n` that raise the alarm.",
+	"alarm.n":                  "Judged windows that are looked at, at most 64.",
+	"alarm.clear":              "Faulty windows of the last `n` at or below which the condition is over.",
+	"alarm.on_hold":            "Cutting time for which `k` of `n` must be faulty; `0s` raises the alarm with the first such window.",
+	"alarm.off_hold":           "Cutting time for which at most `clear` may be faulty before the condition is over.",
+	"alarm.latch":              "Whether an alarm stays until a person acknowledges it or the tool is changed.",
+	"alarm.max_shelf":          "Longest time to shelve an alarm for.",
+	"alarm.threshold":          "Score from 0 to 1 from which on a window counts as faulty; 0.5 is the model's own decision.",
+	"page":                     "Address of the page and of `/metrics`; `\"\"` for none.",
+	"silence":                  "Time without a window of a machine after which an advisory says so; `0s` for never.",
+	"shifts":                   "Hours at which shifts begin, for `monitor report`.",
+	"evidence.dir":             "Folder that keeps the waveform around each alert. Without it none is kept.",
+	"evidence.keep":            "Alerts whose waveform is kept; the oldest go.",
+	"evidence.url":             "Address of the page as receivers of alerts reach it, such as `http://usk25-monitor:9102`.",
+	"page_token.file":          "File whose one line is the token with which the page acknowledges and shelves. Without a token the page only shows.",
+	"page_token.env":           "Environment variable that holds the token, in place of a file.",
+	r + "name":                 "Name of the route. Its position in the alerts is kept under this name.",
+	r + "severity":             "default: all. Least severity of events: `info` or `warning`.",
+	r + "kinds":                "default: all. Events: `alert`, `evidence`, `advisory`, or kinds of advisories such as `silence`.",
+	r + "states":               "default: all. States of alerts and advisories, such as `raised`.",
+	r + "machines":             "default: all. Patterns of machine paths, or of their last part.",
+	r + "hours":                "default: all. Time of day in which events were sent, as in `22:00-06:00`.",
+	r + "zone":                 "default: this computer's. Time zone of the hours, such as `Europe/Madrid`.",
+	r + "timeout":              "default: `10s`. Longest time of one attempt.",
+	r + "kafka.topic":          "Topic that gets the events as they are. It must be there.",
+	r + "kafka.brokers":        "default: the cluster of the alerts. Brokers of another cluster.",
+	r + "webhook.url":          "URL that gets a POST for each event.",
+	r + "webhook.url_file":     "File that holds the URL, where the URL itself is a secret.",
+	r + "webhook.mode":         "default: `binary`. `binary`, attributes as headers, or `structured`, one JSON object.",
+	r + "webhook.secret.file":  "File of the secret that signs requests; each line is a secret.",
+	r + "webhook.secret.env":   "Environment variable that holds the secret, in place of a file.",
+	"….token.file":             "File of the token that is sent as bearer token.",
+	"….token.env":              "Environment variable that holds the token, in place of a file.",
+	r + "alertmanager.url":     "URL of Alertmanager, below which `api/v2/alerts` is.",
+	r + "alertmanager.resend":  "default: `1m`. How often a firing alert is sent again. Keep it below Alertmanager's `resolve_timeout`.",
+	r + "alertmanager.labels":  "Labels that every alert gets, such as `{team: tools}`.",
+	r + "mqtt.broker":          "MQTT 5 broker, as in `mqtts://host:8883`.",
+	r + "mqtt.prefix":          "default: `flank`. First part of the topics.",
+	r + "mqtt.client_id":       "default: made from the route and the host. Client id, which differs for each monitor.",
+	r + "mqtt.sparkplug.group": "default: `flank`. Group id of Sparkplug B.",
+	r + "mqtt.sparkplug.edge":  "default: the host. Edge node id of Sparkplug B, which differs for each monitor.",
+	r + "smtp.server":          "Mail server, as in `mail.example:587`.",
+	r + "smtp.encrypt":         "default: `starttls`. `starttls`, `tls`, or `none` for a relay in the plant.",
+	r + "smtp.from":            "Sender of the mails.",
+	r + "smtp.to":              "Recipients of the mails.",
+}

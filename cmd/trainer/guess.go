@@ -1,0 +1,275 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source/inspect"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// proposal is what a recording seems to be: what `trainer init` writes.
+type proposal struct {
+	rec      signal.Recording // how it is written, and its columns
+	channels []proposedChannel
+	left     [][2]string // columns that are not channels, and why
+	length   time.Duration
+	label    string // key of the column with labels; empty: none
+	mm       bool   // the label seems to be in mm
+}
+
+type proposedChannel struct {
+	signal.Channel
+	why string // how its kind was found; empty: not at all
+}
+
+// columnRoles are the names of columns that are not channels, without case, units and
+// signs.
+var columnRoles = []struct {
+	key   string
+	names []string
+	text  bool // of text only
+}{
+	{"tool", []string{"tool", "toolid", "toolno", "toolnumber", "toolname", "insert", "insertid", "cutter", "experiment", "experimenttag", "experimentid"}, false},
+	{"vb_max_um", []string{"vb", "vbmax", "vbmaxum", "vbum", "flankwear", "flankwearum", "toolwear", "wear", "wearum"}, false},
+	{"vb_mean_um", []string{"vbmean", "vbmeanum", "vbavg"}, false},
+	{"state", []string{"state", "toolstate", "condition", "toolcondition", "label", "class"}, true},
+	{"hole", []string{"hole", "holeid", "cut", "cutid", "cutno", "pass", "passid"}, false},
+	{"machine", []string{"machine", "machineid", "machinename"}, true},
+}
+
+// indexNames are names of columns that count rows.
+var indexNames = []string{"", "unnamed", "index", "row", "rownumber", "sample", "id", "time", "timestamp", "t"}
+
+var (
+	brackets = regexp.MustCompile(`^(.*?)\s*[\[(]([^\])]*)[\])]\s*$`)
+	signs    = regexp.MustCompile(`[^a-z0-9]+`)
+)
+
+// plainName returns a name without its unit, case and signs, for comparison.
+func plainName(name string) string {
+	if m := brackets.FindStringSubmatch(name); m != nil {
+		name = m[1]
+	}
+	return signs.ReplaceAllString(strings.ToLower(name), "")
+}
+
+// propose says what a recording seems to be. Rate is what a person says of it, 0 if nothing.
+func propose(s *inspect.Summary, rec signal.Recording, rate float64) (*proposal, error) {
+	p := &proposal{rec: rec}
+	if err := p.readClock(s.Clock, rate); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Path, err)
+	}
+	for _, c := range s.Channels {
+		if s.Clock != nil && c.Name == s.Clock.Column {
+			continue
+		}
+		p.column(&c)
+	}
+	if len(p.channels) == 0 {
+		return nil, fmt.Errorf("%s: no column of numbers can be a channel: write the layout by hand, see schemas/layout.md", s.Path)
+	}
+	for _, c := range p.channels {
+		if c.Rate == 0 {
+			return nil, fmt.Errorf("%s: nothing says how many samples a second channel %s has: give --rate HZ, or --rate 1 for a table with one row a second", s.Path, c.Name)
+		}
+	}
+	var seconds float64
+	for _, c := range s.Channels {
+		seconds = max(seconds, c.Duration().Seconds())
+	}
+	return p, p.choose(s.Path, seconds)
+}
+
+// readClock takes the column of times into account, unless a person says the rate.
+func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
+	switch {
+	case c == nil:
+	case rate != 0:
+		p.leave(c.Column, "--rate says the rate")
+	case !c.Stamps && c.Step == math.Trunc(c.Step):
+		return fmt.Errorf("column %q counts in steps of %v, which may be seconds, milliseconds or rows: give --rate HZ, the samples a second", c.Column, c.Step)
+	case c.Backwards > 0:
+		p.leave(c.Column, fmt.Sprintf("time goes back or stands still at %d rows; the rate is taken from its usual step", c.Backwards))
+	default:
+		p.rec.Time = c.Column
+	}
+	return nil
+}
+
+// leave notes a column that is not used.
+func (p *proposal) leave(name, why string) {
+	if name == "" {
+		name = "(unnamed)"
+	}
+	p.left = append(p.left, [2]string{name, why})
+}
+
+// column finds what a column is for.
+func (p *proposal) column(c *inspect.Channel) {
+	plain := plainName(c.Name)
+	for _, r := range columnRoles {
+		if !slices.Contains(r.names, plain) || r.text && !c.Text {
+			continue
+		}
+		if at := p.columnOf(r.key); *at == "" {
+			*at = c.Name
+			if strings.HasPrefix(r.key, "vb_") || r.key == "state" && p.label == "" {
+				p.label = r.key
+				p.mm = !c.Text && c.Max < 5
+			}
+			return
+		}
+	}
+	switch {
+	case slices.Contains(indexNames, plain):
+		p.leave(c.Name, "it seems to count rows or time")
+	case c.Text:
+		p.leave(c.Name, "it is text")
+	case c.Constant():
+		p.leave(c.Name, fmt.Sprintf("it is %v in every row", c.Min))
+	case c.Count > 0 && c.Missing == c.Count:
+		p.leave(c.Name, "it has no values")
+	default:
+		ch := signal.Channel{Name: c.Name, Unit: c.Unit, Rate: roundRate(c.Rate)}
+		if m := brackets.FindStringSubmatch(c.Name); m != nil && ch.Unit == "" {
+			ch.Unit = m[2]
+		}
+		var why string
+		ch.Kind, why = guessKind(c.Name, ch.Unit)
+		p.channels = append(p.channels, proposedChannel{ch, why})
+	}
+}
+
+// columnOf returns the key of `recording` that names a column.
+func (p *proposal) columnOf(key string) *string {
+	switch key {
+	case "tool":
+		return &p.rec.Tool
+	case "vb_max_um":
+		return &p.rec.VBMax
+	case "vb_mean_um":
+		return &p.rec.VBMean
+	case "state":
+		return &p.rec.State
+	case "hole":
+		return &p.rec.Hole
+	}
+	return &p.rec.Machine
+}
+
+// roundRate takes the noise of a clock's steps out of a rate. A window wants a whole number
+// of millihertz.
+func roundRate(rate float64) float64 {
+	if rate == 0 {
+		return 0
+	}
+	return max(math.Round(1000*rate)/1000, 0.001)
+}
+
+// unitKinds says what kind of channel has a unit, nameKinds what kind has a name.
+var unitKinds = map[string]signal.Kind{
+	"g": signal.Vibration, "m/s²": signal.Vibration, "m/s2": signal.Vibration, "m/s^2": signal.Vibration, "mm/s²": signal.Vibration, "mg": signal.Vibration,
+	"N": signal.Force, "kN": signal.Force, "lbf": signal.Force, "Nm": signal.Torque, "N·m": signal.Torque, "N*m": signal.Torque, "kNm": signal.Torque,
+	"A": signal.Current, "mA": signal.Current, "V": signal.Voltage, "mV": signal.Voltage, "W": signal.Power, "kW": signal.Power, "Pa": signal.Acoustic,
+	"mm": signal.Position, "µm": signal.Position, "um": signal.Position, "rpm": signal.Velocity, "rev/min": signal.Velocity, "mm/min": signal.Velocity, "1/min": signal.Velocity,
+}
+
+var nameKinds = []struct {
+	pattern *regexp.Regexp
+	kind    signal.Kind
+}{
+	{regexp.MustCompile(`vib|acc(el)?(_|\b|[xyz0-9])|acceleration|^a[xyz]\d*(_|\b)|bearing`), signal.Vibration},
+	{regexp.MustCompile(`torque|moment|^m[xyz](_|\b)`), signal.Torque},
+	{regexp.MustCompile(`force|thrust|^f_?[xyzcfp]?\d*(_|\b)`), signal.Force},
+	{regexp.MustCompile(`^ae(_|\b)|(_|\b)ae$|acoustic|audio|micro|sound|noise`), signal.Acoustic},
+	{regexp.MustCompile(`current|^i[uvwxyz]?(_|\b)|amp(ere|s)?(_|\b)|^smc(ac|dc)`), signal.Current},
+	{regexp.MustCompile(`volt|^v[uvw](_|\b)`), signal.Voltage},
+	{regexp.MustCompile(`power|watt|load`), signal.Power},
+	{regexp.MustCompile(`pos|psition|err(or)?_`), signal.Position},
+	{regexp.MustCompile(`speed|veloc|feed|rpm`), signal.Velocity},
+}
+
+// guessKind returns the kind of a channel, and what it was guessed from; empty if from
+// nothing.
+func guessKind(name, unit string) (signal.Kind, string) {
+	if k, ok := unitKinds[unit]; ok {
+		return k, "unit"
+	}
+	lower := strings.ToLower(name)
+	for _, n := range nameKinds {
+		if n.pattern.MatchString(lower) {
+			return n.kind, "name"
+		}
+	}
+	return signal.Vibration, ""
+}
+
+// Least windows of a recording and samples in a window that are aimed at.
+const (
+	enoughWindows = 40
+	enoughSamples = 256
+	leastSamples  = 16
+)
+
+// choose makes rows that come once a second or more seldom features, and chooses the
+// length of windows. The recording lasts so many seconds.
+func (p *proposal) choose(path string, seconds float64) error {
+	slowest := slices.MinFunc(p.channels, func(a, b proposedChannel) int { return int(math.Copysign(1, a.Rate-b.Rate)) }).Rate
+	var lengths []time.Duration
+	switch {
+	case slowest <= 1:
+		for i := range p.channels {
+			p.channels[i].Kind, p.channels[i].why = signal.Feature, "rate"
+		}
+		lengths = []time.Duration{seconds1(1 / slowest)}
+	case slowest < leastSamples:
+		lengths = []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, seconds1(leastSamples / slowest)}
+		lengths = slices.DeleteFunc(lengths, func(d time.Duration) bool { return d.Seconds()*slowest < leastSamples-0.5 })
+	default:
+		for _, d := range []time.Duration{time.Second, 500 * time.Millisecond, 200 * time.Millisecond, 100 * time.Millisecond, 50 * time.Millisecond} {
+			if seconds >= enoughWindows*d.Seconds() && d.Seconds()*slowest >= enoughSamples {
+				lengths = append(lengths, d)
+			}
+		}
+		lengths = append(lengths, time.Second, seconds1(leastSamples/slowest))
+	}
+	layout, err := p.layout(path)
+	if err != nil {
+		return err
+	}
+	var bad error
+	for _, d := range lengths {
+		spec := window.Spec{Length: d}
+		if err := spec.Check(layout); err != nil {
+			bad = errors.Join(bad, err)
+			continue
+		}
+		p.length = d
+		return nil
+	}
+	return fmt.Errorf("%s: no length of windows suits all channels: give --window: %w", path, bad)
+}
+
+func seconds1(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+
+// layout returns the channels as a layout called after the file.
+func (p *proposal) layout(path string) (*signal.Layout, error) {
+	var cs []signal.Channel
+	for _, c := range p.channels {
+		cs = append(cs, c.Channel)
+	}
+	return signal.NewLayout(layoutName(path), cs)
+}
+
+func layoutName(path string) string {
+	base := filepath.Base(path)
+	return strings.TrimSuffix(base, filepath.Ext(base))
+}

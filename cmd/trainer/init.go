@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/source/inspect"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+type initCommand struct {
+	Data   string        `required:"" placeholder:"FILE" help:"A recording, in any format of docs/reference/formats.md. Others like it need no layout of their own."`
+	Rate   float64       `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
+	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
+	Wear   string        `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
+	Dir    string        `default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
+}
+
+// Run looks into a recording, and writes a layout and a configuration for it.
+func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
+	if f.Rate < 0 || f.Window < 0 {
+		return fmt.Errorf("--rate %v, --window %v: must be positive", f.Rate, f.Window)
+	}
+	rec, err := source.Written(f.Data)
+	if err != nil {
+		return err
+	}
+	s, err := inspect.Inspect(ctx, f.Data, inspect.Options{Rate: f.Rate})
+	if err != nil {
+		return err
+	}
+	if s.Err != nil {
+		return s.Err
+	}
+	p, err := propose(s, rec, f.Rate)
+	if err != nil {
+		return err
+	}
+	layout, err := p.layout(f.Data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Data, err)
+	}
+	if f.Window > 0 {
+		if err := (window.Spec{Length: f.Window}).Check(layout); err != nil {
+			return err
+		}
+		p.length = f.Window
+	}
+	layoutFile, configFile := filepath.Join(f.Dir, "layout.yaml"), filepath.Join(f.Dir, "train.yaml")
+	files := [][2]string{{layoutFile, p.layoutText(f.Data)}, {configFile, f.configText(p)}}
+	if err := writeNew(files); err != nil {
+		return err
+	}
+	if _, _, err := signal.LoadLayout(layoutFile); err != nil { // a defect of ours: name it now
+		return err
+	}
+	if _, err := train.LoadConfig(configFile); err != nil {
+		return err
+	}
+	return f.report(p, layoutFile, configFile, out.Stdout)
+}
+
+// writeNew writes files that must not be there. It writes all of them or none.
+func writeNew(files [][2]string) error {
+	for _, file := range files {
+		if _, err := os.Lstat(file[0]); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s is there already, and is not overwritten: remove it, or name another folder by --dir", file[0])
+		}
+	}
+	for _, file := range files {
+		if err := os.WriteFile(file[0], []byte(file[1]), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report says what was written and guessed, and what to do next.
+func (f *initCommand) report(p *proposal, layoutFile, configFile string, w io.Writer) error {
+	guessed := 0
+	for _, c := range p.channels {
+		if c.why == "" {
+			guessed++
+		}
+	}
+	fmt.Fprintf(w, "wrote     %s: %d channels", layoutFile, len(p.channels))
+	if guessed > 0 {
+		fmt.Fprintf(w, "; the kind of %d is not known, look for KIND", guessed)
+	}
+	fmt.Fprintf(w, "\nwrote     %s: windows of %v\n", configFile, p.length)
+	for _, one := range [][2]string{{"tool", p.rec.Tool}, {"time", p.rec.Time}, {"hole", p.rec.Hole}, {p.label, p.labelColumn()}} {
+		if one[1] != "" {
+			fmt.Fprintf(w, "column    %q is %s\n", one[1], one[0])
+		}
+	}
+	if p.rec.Tool == "" {
+		fmt.Fprintln(w, "tool      no column names it: each file is a tool, named as the file")
+	}
+	for i, l := range p.left {
+		if i == 10 {
+			fmt.Fprintf(w, "left out  %d more columns, see %s\n", len(p.left)-i, layoutFile)
+			break
+		}
+		fmt.Fprintf(w, "left out  %q: %s\n", l[0], l[1])
+	}
+	fmt.Fprintf(w, "\nCheck the guesses in %s. Then:\n\n", layoutFile)
+	fmt.Fprintf(w, "  ingest inspect %s --layout %s\n", quote(f.Data), quote(layoutFile))
+	fit := fmt.Sprintf("  trainer fit --config %s --data %s --model model.flank", quote(configFile), quote(f.Data))
+	if p.label == "" && f.Wear == "" {
+		fmt.Fprintln(w, "\nNo column has labels. Write a wear file, see docs/how-to/train.md, and name it:")
+		fit += " --wear wear.csv"
+	}
+	_, err := fmt.Fprintln(w, fit)
+	return err
+}
+
+func (p *proposal) labelColumn() string {
+	if p.label == "" {
+		return ""
+	}
+	return *p.columnOf(p.label)
+}
+
+// quote returns a path as a shell takes it.
+func quote(path string) string {
+	if regexp.MustCompile(`^[\w./:@=+-]+$`).MatchString(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+var plainYAML = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
+
+// yamlText returns text as YAML takes it, also within brackets.
+func yamlText(text string) string {
+	switch strings.ToLower(text) {
+	case "y", "n", "yes", "no", "true", "false", "on", "off", "null":
+	default:
+		if plainYAML.MatchString(text) {
+			return text
+		}
+	}
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic("trainer: text as JSON: " + err.Error()) // text always can be
+	}
+	return string(b)
+}
+
+// layoutText returns the layout file. Channels that differ in name only share an entry.
+func (p *proposal) layoutText(path string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Written by `trainer init --data %s`. Every key: schemas/layout.md\n", comment(path))
+	b.WriteString("# A kind says how a channel is judged: vibration, force, torque, acoustic, current, voltage, power, position, velocity,\n" +
+		"# acceleration, or feature for values that were computed before, one for each window.\n")
+	fmt.Fprintf(&b, "name: %s\nchannels:\n", yamlText(layoutName(path)))
+	for i := 0; i < len(p.channels); {
+		first := p.channels[i]
+		end := i + 1
+		for end < len(p.channels) && same(first, p.channels[end]) {
+			end++
+		}
+		p.entry(&b, p.channels[i:end])
+		i = end
+	}
+	if len(p.left) > 0 {
+		b.WriteString("# Not used:\n")
+		for _, l := range p.left {
+			fmt.Fprintf(&b, "#   %s: %s\n", comment(l[0]), comment(l[1]))
+		}
+	}
+	return b.String() + p.recordingText()
+}
+
+func same(a, b proposedChannel) bool {
+	return a.Kind == b.Kind && a.Rate == b.Rate && a.Unit == b.Unit && a.why == b.why
+}
+
+// entry writes channels that differ in name only.
+func (p *proposal) entry(b *strings.Builder, cs []proposedChannel) {
+	c := cs[0]
+	says := map[string]string{"unit": "guessed from the unit", "name": "guessed from the names", "rate": "one row for each window"}[c.why]
+	if says == "" {
+		says = "KIND not known: correct it"
+	}
+	fmt.Fprintf(b, "  - kind: %s   # %s\n    rate: %v   # samples a second\n", c.Kind, says, c.Rate)
+	if c.Unit != "" {
+		fmt.Fprintf(b, "    unit: %s\n", yamlText(c.Unit))
+	}
+	if len(cs) == 1 {
+		fmt.Fprintf(b, "    name: %s\n", yamlText(c.Name))
+		return
+	}
+	b.WriteString("    names: [\n")
+	line := "      "
+	for _, c := range cs {
+		name := yamlText(c.Name) + ","
+		if len(line)+len(name) > 110 {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = "      "
+		}
+		line += name + " "
+	}
+	b.WriteString(strings.TrimRight(line, " ") + "\n    ]\n")
+}
+
+// recordingText returns the part of the layout that says how the recording is written.
+func (p *proposal) recordingText() string {
+	r := p.rec
+	var b strings.Builder
+	if r.Skip > 0 {
+		fmt.Fprintf(&b, "  skip: %d\n", r.Skip)
+	}
+	for _, k := range [][3]string{
+		{"header", r.Header, "lines that name the columns"}, {"separator", r.Separator, ""}, {"decimal", r.Decimal, ""},
+		{"time", r.Time, "sensor time"}, {"machine", r.Machine, ""}, {"tool", r.Tool, "a change of it begins another tool"}, {"hole", r.Hole, ""},
+		{"vb_max_um", r.VBMax, "label: flank wear"}, {"vb_mean_um", r.VBMean, "label: mean flank wear"}, {"state", r.State, "label: a word"},
+	} {
+		if k[1] == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "  %s: %s", k[0], yamlText(k[1]))
+		if k[2] != "" {
+			fmt.Fprintf(&b, "   # %s", k[2])
+		}
+		b.WriteString("\n")
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "recording:\n" + b.String()
+}
+
+// configText returns the configuration.
+func (f *initCommand) configText(p *proposal) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Written by `trainer init --data %s`. Every key: docs/reference/training.md\n", comment(f.Data))
+	b.WriteString("layout: layout.yaml\n")
+	switch {
+	case f.Wear != "":
+		wear, err := filepath.Rel(f.Dir, f.Wear)
+		if err != nil {
+			wear = f.Wear
+		}
+		fmt.Fprintf(&b, "wear: %s\n", yamlText(filepath.ToSlash(wear)))
+	case p.label == "":
+		b.WriteString("# wear: wear.csv   # no column has labels: write a file with a row for each tool and measurement, see docs/how-to/train.md\n")
+	}
+	fmt.Fprintf(&b, "window:\n  length: %v\nlabel:\n", p.length)
+	if p.mm {
+		fmt.Fprintf(&b, "  # The column %s seems to be in mm, so the limit is in mm, too, where keys and reports say µm.\n", comment(p.labelColumn()))
+		fmt.Fprintf(&b, "  %s: 0.3   # flank wear from which on a tool is worn\n", p.limitKey())
+	} else {
+		fmt.Fprintf(&b, "  %s: 300   # flank wear in µm from which on a tool is worn\n", p.limitKey())
+	}
+	if p.label == "state" || p.label == "" {
+		b.WriteString("  states: [worn, chipped, broken]   # words of the labels that mean a worn tool\n")
+	}
+	if p.limitKey() != "vb_max_um" {
+		b.WriteString("  vb_max_um: 0\n")
+	}
+	return b.String()
+}
+
+// limitKey returns the key of the limit that goes with the labels.
+func (p *proposal) limitKey() string {
+	if p.label == "vb_mean_um" {
+		return p.label
+	}
+	return "vb_max_um"
+}
+
+// comment makes text part of a comment of one line.
+func comment(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/train"
+)
+
+type labelsCommand struct {
+	Check labelsCheckCommand `cmd:"" help:"Show which windows have a label, by tool on a time line, which have none, and why. Nothing is trained."`
+}
+
+type labelsCheckCommand struct {
+	dataFlags
+	Plot string `placeholder:"FILE" help:"Draw the time lines to a .svg."`
+	progressFlags
+}
+
+// Run shows the labels of the data.
+func (f *labelsCheckCommand) Run(ctx context.Context, out cli.Output) error {
+	if f.Plot != "" && !strings.EqualFold(filepath.Ext(f.Plot), ".svg") {
+		return fmt.Errorf("--plot %s: name a file that ends in .svg", f.Plot)
+	}
+	job := train.Job{Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
+	d, err := f.load(nil, job.Log)
+	if err != nil {
+		return err
+	}
+	job.Config, job.Layout, job.Inputs, job.Wear = d.Config, d.Layout, d.Inputs, d.Wear
+	p := f.progress(out.Stderr)
+	defer p.Close()
+	job.Progress = p.Report
+	l, err := job.Labels(ctx)
+	p.Close()
+	if errors.Is(err, context.Canceled) {
+		return errors.New("stopped")
+	}
+	if err != nil {
+		return err
+	}
+	return f.show(l, out)
+}
+
+// show prints and draws labels. It is an error if there are none.
+func (f *labelsCheckCommand) show(l *card.Labels, out cli.Output) error {
+	if _, err := fmt.Fprint(out.Stdout, l.Text()); err != nil {
+		return err
+	}
+	if f.Plot != "" {
+		if err := atomicfile.Write(f.Plot, l.SVG()); err != nil {
+			return fmt.Errorf("--plot: %w", err)
+		}
+		fmt.Fprintf(out.Stdout, "\nplot     %s\n", f.Plot)
+	}
+	if labelled, all := l.Labelled(); labelled == 0 {
+		return fmt.Errorf("none of %d windows has a label: the lines above say why", all)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package card
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
+)
+
+func mustHTML(t *testing.T, r *Report) string {
+	t.Helper()
+	page, err := r.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+// jsonIn returns the JSON of a card.
+func jsonIn(t *testing.T, page string) []byte {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, `<script type="application/json" id="report">`)
+	text, _, end := strings.Cut(rest, "</script>")
+	if !ok || !end {
+		t.Fatal("no JSON in the card")
+	}
+	return []byte(text)
+}
+
+// The card of made-up figures is kept as a golden file, which a browser shows.
+func TestHTML(t *testing.T) {
+	r := fixedReport(t)
+	r.Held = madeUp()
+	r.Decide(LivesOf(r.Held.Group, r.Held.Class, r.Held.Score, nil, nil), alarm.Default, second, 300)
+	page := mustHTML(t, r)
+	golden.Check(t, "card.html", page)
+	for _, part := range r.page().Sections {
+		if strings.Count(page, `href="#`+part.ID+`"`) != 1 || strings.Count(page, `id="`+part.ID+`"`) != 1 {
+			t.Errorf("section %s is not in the contents", part.Title)
+		}
+	}
+	want, err := json.MarshalIndent(r, "", "  ")
+	if err != nil || !bytes.Equal(jsonIn(t, page), want) {
+		t.Errorf("the JSON of the card is not the JSON of the report: %v", err)
+	}
+}
+
+// Names and configurations with markup are shown as they are, not as markup; nothing is
+// loaded or run.
+func TestHTMLOfAnything(t *testing.T) {
+	const evil = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'&]]>`
+	r := fixedReport(t)
+	r.Model, r.Label, r.Job.Program, r.Balance, r.Cutting = evil, evil, evil, evil, evil
+	r.Warnings, r.Windows.Join, r.Excluded, r.NotCompared = []string{evil}, evil, []string{evil}, evil
+	r.Job.Config = json.RawMessage(`{"layout": ` + string(must(json.Marshal(evil))) + `}`)
+	r.Job.Data[0].Name = evil
+	r.Fit.Weights.Tools[0], r.Fit.Weights.Columns[0].Name = evil, evil
+	r.Tools = nil
+	r.SetByTool(&classify.Validation{Pooled: *r.Pooled, Groups: []classify.GroupScores{{Group: evil, Summary: *r.Pooled}, {Group: "T2", Summary: *r.Pooled}}}, evil, 2)
+	r.Held = madeUp()
+	for i := range r.Held.Group {
+		r.Held.Group[i] += evil
+	}
+	r.Baselines = []Baseline{{Method: evil, Ahead: nan(), AheadInterval: undefinedInterval()}}
+	r.Decide(LivesOf(r.Held.Group, r.Held.Class, r.Held.Score, nil, nil), alarm.Default, second, 300)
+	page := mustHTML(t, r)
+	for _, tag := range []string{"<img", "onerror=alert(1)>", "<script>", "alert(1)</"} {
+		if strings.Contains(page, tag) {
+			t.Errorf("%s is in the card", tag)
+		}
+	}
+	if n := strings.Count(page, "<script"); n != 1 {
+		t.Errorf("%d scripts", n)
+	}
+	if strings.Count(page, "</script>") != 1 {
+		t.Error("a name ends the JSON")
+	}
+	if found := regexp.MustCompile(`(?:src|href|url)\s*[=(]\s*"?[^#"]`).FindAllString(strings.ReplaceAll(page, string(jsonIn(t, page)), ""), -1); slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, "href") || strings.HasPrefix(s, "url") }) {
+		t.Errorf("the card loads something: %q", found)
+	}
+	var back struct{ Label string }
+	if err := json.Unmarshal(jsonIn(t, page), &back); err != nil || back.Label != evil {
+		t.Errorf("%q, %v", back.Label, err)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Tools are sorted as people count them, wherever the card lists them.
+func TestToolsOfTheCard(t *testing.T) {
+	r := fixedReport(t)
+	r.Tools = nil
+	var groups []classify.GroupScores
+	names := []string{"T10", "T1", "T2"}
+	for _, name := range names {
+		groups = append(groups, classify.GroupScores{Group: name, Summary: *r.Pooled})
+	}
+	r.SetByTool(&classify.Validation{Pooled: *r.Pooled, Groups: groups}, "leave-one-out", 3)
+	r.Fit.Weights.Tools = names
+	r.Held = HeldOut{Class: []int{0, 1, 0, 1, 0, 1}, Faulty: make([]float64, 6), Score: make([]float64, 6), Group: []string{"T10", "T10", "T1", "T1", "T2", "T2"}}
+	r.Unknown = &UnknownReport{ErrorRate: 0.05, Classes: []UnknownClass{{Class: "healthy"}}, Judged: r.Pooled, Decided: r.Pooled, Tools: []UnknownTool{{Tool: "T10"}, {Tool: "T1"}, {Tool: "T2"}}}
+	r.Decide(LivesOf(r.Held.Group, r.Held.Class, r.Held.Score, nil, nil), alarm.Default, second, 300)
+	page := mustHTML(t, r)
+	page = strings.ReplaceAll(page, string(jsonIn(t, page)), "")
+	listed := regexp.MustCompile(`>(?:ρ of )?(T1|T2|T10)<`).FindAllStringSubmatch(page, -1)
+	var got []string
+	for _, m := range listed {
+		got = append(got, m[1])
+	}
+	if len(got) < 6*3 || len(got)%3 != 0 {
+		t.Fatalf("tools %v", got)
+	}
+	for i := range got {
+		if want := []string{"T1", "T2", "T10"}[i%3]; got[i] != want {
+			t.Fatalf("tools %v", got)
+		}
+	}
+}
+
+// What v0.1.0 wrote under the same name is removed, other files stay.
+func TestSaveRemovesOlderCards(t *testing.T) {
+	dir := t.TempDir()
+	base := filepath.Join(dir, "m.report")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() (names []string) {
+		if err := fixedReport(t).Save(base); err != nil {
+			t.Fatal(err)
+		}
+		for _, pattern := range []string{"*", "*/*"} {
+			found, _ := filepath.Glob(filepath.Join(dir, pattern))
+			for _, path := range found {
+				name, _ := filepath.Rel(dir, path)
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	write("m.report.md", "# Model card: ecs-dbn-1\n")
+	write("m.report/roc.svg", "<svg>")
+	write("other.report.md", "# Model card: ecs-dbn-2\n")
+	want := []string{"m.report.html", "m.report.json", "other.report.md"}
+	if got := left(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	write("m.report.md", "# Model card: ecs-dbn-1\n")
+	write("m.report/roc.svg", "<svg>")
+	write("m.report/mine.svg", "<svg>")
+	if got, want := left(), []string{"m.report", "m.report.html", "m.report.json", "other.report.md", "m.report/mine.svg"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	write("m.report.md", "my own notes\n")
+	write("m.report/roc.svg", "<svg>")
+	if got, want := left(), []string{"m.report", "m.report.html", "m.report.json", "m.report.md", "other.report.md", "m.report/mine.svg", "m.report/roc.svg"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// The card of twenty tools with a history each is below two megabytes.
+func TestSizeOfTheCard(t *testing.T) {
+	r := fixedReport(t)
+	r.Tools = nil
+	var groups []classify.GroupScores
+	r.Held = HeldOut{}
+	for i := range 20 {
+		name := "T" + string(rune('A'+i))
+		groups = append(groups, classify.GroupScores{Group: name, Summary: score.Confusion{{5000, 3}, {4, 1000}}.Summary()})
+		for w := range 6000 {
+			p := float64((w*7919+i)%100003) / 100003
+			r.Held.Class, r.Held.Group = append(r.Held.Class, w/5000), append(r.Held.Group, name)
+			r.Held.Faulty, r.Held.Score = append(r.Held.Faulty, p), append(r.Held.Score, p)
+		}
+	}
+	r.SetByTool(&classify.Validation{Pooled: score.Confusion{{100000, 60}, {80, 20000}}.Summary(), Groups: groups}, "leave-one-out", 20)
+	r.Decide(LivesOf(r.Held.Group, r.Held.Class, r.Held.Score, nil, nil), alarm.Default, second, 300)
+	if n := len(mustHTML(t, r)); n > 2<<20 {
+		t.Errorf("%d bytes", n)
+	} else {
+		t.Logf("%d bytes", n)
+	}
+}

@@ -1,0 +1,452 @@
+package card
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/flank-tcm/flank/pkg/score"
+)
+
+// Level says whether to switch a model on.
+type Level int
+
+// The levels, the worst first.
+const (
+	NotYet Level = iota
+	Shadow
+	SwitchOn
+)
+
+var levelWords = [...][2]string{NotYet: {"not_yet", "Not yet"}, Shadow: {"shadow", "Switch on in shadow"}, SwitchOn: {"switch_on", "Switch on"}}
+
+// String returns the level in words.
+func (l Level) String() string { return levelWords[l][1] }
+
+// MarshalText returns the level for programs.
+func (l Level) MarshalText() ([]byte, error) { return []byte(levelWords[l][0]), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (l *Level) UnmarshalText(b []byte) error {
+	for k, w := range levelWords {
+		if w[0] == string(b) {
+			*l = Level(k)
+			return nil
+		}
+	}
+	return fmt.Errorf("card: verdict %.20q: expected not_yet, shadow or switch_on", b)
+}
+
+// Verdict says whether to switch a model on, and why.
+type Verdict struct {
+	Level   Level    `json:"level"`
+	Reasons []Reason `json:"reasons"` // the worst first
+}
+
+// Reason is one of the things that a verdict rests on.
+type Reason struct {
+	About   string `json:"about"`
+	Level   Level  `json:"level"`        // the best verdict that this reason allows
+	Because string `json:"because"`      // with figures
+	Do      string `json:"do,omitempty"` // what to do; empty if all is well
+}
+
+// Evidence is what a verdict rests on. A figure that is not known is NaN.
+type Evidence struct {
+	// Held says that the tools had no part in the training of what judged them. Seen
+	// names what of them the model was trained on, if it is known to have seen some.
+	Held bool
+	Seen string
+
+	Alarms    Alarms
+	GMean     score.Figure // of windows, healthy against all other classes; unknown ones count as wrong
+	Ours      score.Figure // the same as if no window were unknown, to compare with those below
+	Random    score.Figure // of a random split, which leaks
+	Baselines []BaselineFigure
+
+	NotCompared string // why there are no baselines, if that is known
+}
+
+// BaselineFigure is what another method reaches on the same windows and folds.
+type BaselineFigure struct {
+	Method string
+	GMean  score.Figure
+}
+
+// The limits of the rule. docs/concepts/verdict-of-a-model.md gives the reasons for each.
+const (
+	// InTime, TooEarly and TooLate are shares of the limit of the wear. An alarm from
+	// InTime to TooLate is in time. Below TooEarly it throws away half of the tool's life.
+	InTime, TooEarly, TooLate = 0.8, 0.5, 1.5
+
+	leastWorn, enoughWorn    = 2, 5       // worn tools: for shadow, to switch on
+	mostTools                = 0.2        // share of the worn tools that may be missed, or have a bad alarm
+	shift                    = 8          // hours of cutting in which one alarm may be false
+	someUnknown, mostUnknown = 0.2, 0.5   // share of the windows: to switch on, for shadow
+	goodGMean, leastGMean    = 0.85, 0.7  // to switch on, for shadow
+	someLeak, mostLeak       = 0.1, 0.2   // random split less tools held out: to switch on, for shadow
+	leastSure                = 0.5        // share of right verdicts on each tool, to switch on
+	someBetter, mostBetter   = 0.05, 0.15 // best baseline less ours: to switch on, for shadow
+)
+
+// VerdictOf returns the verdict on a model: the worst of what each reason allows.
+func VerdictOf(e Evidence) Verdict {
+	v := Verdict{Level: SwitchOn}
+	if held := e.held(); held.Level == NotYet { // then no other figure is worth much
+		v.Reasons = []Reason{held, e.wornTools()}
+	} else {
+		v.Reasons = []Reason{e.wornTools(), e.alarms(), e.falseAlarms(), e.unknown(), e.windows(), e.leastSureTool(), e.baselines()}
+		v.Reasons = slices.DeleteFunc(v.Reasons, func(r Reason) bool { return r.Because == "" })
+	}
+	slices.SortStableFunc(v.Reasons, func(a, b Reason) int { return int(a.Level) - int(b.Level) })
+	for _, r := range v.Reasons {
+		v.Level = min(v.Level, r.Level)
+	}
+	return v
+}
+
+// atMost returns the level that a figure allows of which less is better. NaN is the worst.
+func atMost(f, switchOn, shadow float64) Level {
+	switch {
+	case f <= switchOn:
+		return SwitchOn
+	case f <= shadow:
+		return Shadow
+	}
+	return NotYet
+}
+
+func (e *Evidence) held() Reason {
+	r := Reason{About: "tools held out", Level: NotYet}
+	switch {
+	case e.Seen != "":
+		r.Because = fmt.Sprintf("the model was trained on some of this data (%s): the figures say how well it remembers", e.Seen)
+		r.Do = "evaluate it on recordings of other tools"
+	case !e.Held:
+		r.Because = "no tool could be held out, so nothing is known of a tool that the model has not seen"
+		r.Do = "label more worn tools, and leave evaluate.by_tool at leave-one-out"
+	default:
+		r.Level = SwitchOn
+	}
+	return r
+}
+
+func (e *Evidence) wornTools() Reason {
+	r := Reason{About: "worn tools", Level: SwitchOn}
+	n, healthy := e.worn()
+	r.Because = fmt.Sprintf("%d of %s worn by the label", n, count(len(e.Alarms.Tools), "tool gets", "tools get"))
+	more := func(enough int) string {
+		return fmt.Sprintf("record %s until worn, and label its wear", count(enough-n, "more tool", "more tools"))
+	}
+	switch {
+	case healthy == 0:
+		r.Level, r.Because, r.Do = NotYet, "no window is healthy by the label, so nothing is known of false alarms", "record tools from their first cut on, and label them"
+	case n < leastWorn:
+		r.Level, r.Do = NotYet, more(leastWorn)
+	case n < enoughWorn:
+		r.Level = Shadow
+		r.Because += fmt.Sprintf(": if all of them got an alarm, that would show (95 %%) that %.0f %% of worn tools do", 100*math.Pow(0.05, 1/float64(n)))
+		r.Do = more(enoughWorn)
+	}
+	if n != 1 {
+		r.Do = strings.Replace(r.Do, "label its wear", "label their wear", 1)
+	}
+	return r
+}
+
+// worn returns how many tools get worn, and how many windows are healthy.
+func (e *Evidence) worn() (tools, healthy int) {
+	for _, t := range e.Alarms.Tools {
+		healthy += t.Healthy
+		if t.Worn > 0 {
+			tools++
+		}
+	}
+	return tools, healthy
+}
+
+// moment is when the first alarm of a worn tool came.
+type moment int
+
+const (
+	missed moment = iota // never
+	inTime
+	early
+	farTooEarly
+	late
+)
+
+func (a *Alarms) moment(t ToolAlarm) moment {
+	ratio := float64(t.WearUM) / a.LimitUM
+	known := a.LimitUM > 0 && ratio == ratio
+	switch {
+	case t.Alarm == 0:
+		return missed
+	case t.Alarm >= t.Worn && known && ratio > TooLate:
+		return late
+	case t.Alarm >= t.Worn || known && ratio >= InTime:
+		return inTime
+	case known && ratio < TooEarly:
+		return farTooEarly
+	}
+	return early
+}
+
+func (e *Evidence) alarms() Reason {
+	r := Reason{About: "alarms of worn tools"}
+	tools := make(map[moment][]string)
+	n := 0
+	for _, t := range e.Alarms.Tools {
+		if t.Worn == 0 {
+			continue
+		}
+		n++
+		name := t.Tool
+		if t.WearUM == t.WearUM {
+			name = fmt.Sprintf("%s at %.0f µm", t.Tool, float64(t.WearUM))
+		}
+		if t.Unjudged > 0 && t.Worn > t.Judged {
+			name = fmt.Sprintf("%s (its worn windows were not judged: %s)", t.Tool, t.Why)
+		}
+		m := e.Alarms.moment(t)
+		tools[m] = append(tools[m], name)
+	}
+	if n == 0 {
+		return Reason{}
+	}
+	share := func(ms ...moment) float64 {
+		sum := 0
+		for _, m := range ms {
+			sum += len(tools[m])
+		}
+		return float64(sum) / float64(n)
+	}
+	r.Level = min(atMost(share(missed), 0, mostTools), atMost(share(missed, farTooEarly), mostTools, mostTools), atMost(share(missed, early, farTooEarly, late), mostTools, 1))
+	r.Because = fmt.Sprintf("%d of %s got an alarm%s", n-len(tools[missed]), count(n, "worn tool", "worn tools"), e.Alarms.wear())
+	var do []string
+	for _, part := range []struct {
+		of    []string
+		words string
+		do    string
+	}{
+		{tools[missed], "missed", "look at their lives on the card: where the score rises too late, choose k, n and threshold with `monitor tune`; where it does not rise, record more worn tools of that kind"},
+		{tools[farTooEarly], "far too early, before half of the limit", ""},
+		{tools[early], "early", ""},
+		{tools[late], "late, past one and a half times the limit", "choose a lower threshold or k with `monitor tune`"},
+	} {
+		if len(part.of) > 0 {
+			r.Because += fmt.Sprintf("; %s: %s", part.words, Some(part.of))
+		}
+		if len(part.of) > 0 && part.do != "" {
+			do = append(do, part.do)
+		}
+	}
+	if share(early, farTooEarly) > 0 {
+		do = append(do, "an early alarm throws a good tool away: choose a higher threshold or k with `monitor tune`, or a lower limit if such tools ought to be changed")
+	}
+	if r.Level < SwitchOn {
+		r.Do = strings.Join(do, "; ")
+	}
+	return r
+}
+
+// wear says how much wear worn tools had when their first alarm came, if it was measured.
+func (a *Alarms) wear() string {
+	var um []float64
+	for _, t := range a.Tools {
+		if v := float64(t.WearUM); t.Worn > 0 && t.Alarm > 0 && v == v {
+			um = append(um, v)
+		}
+	}
+	if len(um) == 0 || a.LimitUM == 0 {
+		return ""
+	}
+	if len(um) == 1 {
+		return fmt.Sprintf(", with %.0f µm of wear; the limit is %.4g µm", um[0], a.LimitUM)
+	}
+	return fmt.Sprintf(", with %.0f to %.0f µm of wear (median %.0f); the limit is %.4g µm", slices.Min(um), slices.Max(um), medianOf(um), a.LimitUM)
+}
+
+func (e *Evidence) falseAlarms() Reason {
+	r := Reason{About: "false alarms"}
+	n, rang := 0, 0
+	for _, t := range e.Alarms.Tools {
+		n += t.False
+		if t.False > 0 {
+			rang++
+		}
+	}
+	hours, words := float64(e.Alarms.HealthyHours), count(n, "false alarm", "false alarms")
+	if hours != hours || hours < 0 || math.IsInf(hours, 1) {
+		r.Level = min(Shadow, atMost(float64(rang)/float64(max(1, len(e.Alarms.Tools))), mostTools, mostTools))
+		r.Because = fmt.Sprintf("%s, at %d of %s; in how many hours is not known, as the length of the windows is not", words, rang, count(len(e.Alarms.Tools), "tool", "tools"))
+		if r.Do = "write window.length of the table into train.yaml"; r.Level == NotYet {
+			r.Do += "; choose k, n and threshold with `monitor tune`"
+		}
+		return r
+	}
+	low, high := score.RateInterval(n, hours)
+	r.Because = fmt.Sprintf("%s in %s h of healthy cutting", words, hoursWords(hours))
+	switch {
+	case low*shift > 1:
+		r.Level = NotYet
+		r.Because += fmt.Sprintf(": more than one in a shift of %d h, at least %s (95 %%)", shift, rateWords(low*shift))
+		r.Do = "look at the lives on the card where they rang, choose k, n and threshold with `monitor tune`, and record more tools"
+	case high*shift > 1:
+		r.Level = Shadow
+		if math.IsInf(high, 1) {
+			r.Because = "no window of healthy cutting was judged, so nothing is known of false alarms"
+		} else {
+			r.Because += fmt.Sprintf(": that shows (95 %%) only that there are at most %s in a shift of %d h", rateWords(high*shift), shift)
+		}
+		_, once := score.RateInterval(n, 1)
+		r.Do = fmt.Sprintf("run in shadow for %.0f more hours of healthy cutting without a false alarm: then there is at most one in a shift", math.Ceil(once*shift-hours))
+	default:
+		r.Level = SwitchOn
+		r.Because += fmt.Sprintf(": at most %s in a shift of %d h (95 %%)", rateWords(high*shift), shift)
+	}
+	return r
+}
+
+func (e *Evidence) unknown() Reason {
+	r := Reason{About: "unknown windows"}
+	unknown, of := 0, 0
+	for _, t := range e.Alarms.Tools {
+		unknown, of = unknown+t.Unknown, of+t.Judged
+	}
+	if of == 0 {
+		return Reason{}
+	}
+	r.Level = atMost(float64(unknown)/float64(of), someUnknown, mostUnknown)
+	r.Because = fmt.Sprintf("%s of %d windows are unknown", share(unknown, of), of)
+	if r.Level < SwitchOn {
+		r.Do = "no alarm counts unknown windows: look on the card which tools have them, and why, and record more tools like these"
+	}
+	return r
+}
+
+func (e *Evidence) windows() Reason {
+	r := Reason{About: "windows"}
+	g, leak := float64(e.GMean), float64(e.Random)-float64(e.Ours)
+	r.Because = fmt.Sprintf("the G-mean of single windows is %s with unknown ones counted as wrong; guessing gives 0.5", Figure(e.GMean))
+	if !(g >= 0 && g <= 1) {
+		r.Because, r.Do = "the G-mean of single windows is not defined", "add tools with healthy windows and with worn ones"
+		return r
+	}
+	r.Level = atMost(1-g, 1-goodGMean, 1-leastGMean)
+	if r.Level < SwitchOn {
+		r.Do = "record more tools until they are worn; look whether the features that count follow wear, and whether the reference suits"
+	}
+	if leak != leak {
+		return r
+	}
+	if l := atMost(leak, someLeak, mostLeak); l < SwitchOn {
+		r.Level = min(r.Level, l)
+		r.Because += fmt.Sprintf("; on a random split it is %.2f more than on tools held out: the model knows its tools again rather than their wear", leak)
+		r.Do = "record more tools, as different as those to come; exclude features that tell tools apart"
+	}
+	return r
+}
+
+func (e *Evidence) leastSureTool() Reason {
+	r := Reason{About: "least sure tool", Level: SwitchOn}
+	least, name := math.Inf(1), ""
+	for _, t := range e.Alarms.Tools {
+		if v := float64(t.Right) / float64(t.Judged); t.Judged > 0 && v < least {
+			least, name = v, t.Tool
+		}
+	}
+	if name == "" {
+		return Reason{}
+	}
+	r.Because = fmt.Sprintf("on tool %s, the least sure one, %.0f %% of the verdicts are right", name, 100*least)
+	if least < leastSure {
+		r.Level, r.Do = Shadow, fmt.Sprintf("look at the life of %s on the card, at its labels and at its recordings: if it is like those to come, record more such tools", name)
+	}
+	return r
+}
+
+func (e *Evidence) baselines() Reason {
+	r := Reason{About: "other methods", Level: SwitchOn}
+	if len(e.Baselines) == 0 {
+		r.Because = "it is not compared with a linear model and a forest on the same folds"
+		if e.NotCompared != "" {
+			r.Because += ": " + e.NotCompared
+		}
+		return r
+	}
+	best, words := e.Baselines[0], make([]string, len(e.Baselines))
+	for i, b := range e.Baselines {
+		words[i] = b.Method + " is " + Figure(b.GMean)
+		if b.GMean != b.GMean || b.GMean > best.GMean {
+			best = b
+		}
+	}
+	r.Level = atMost(float64(best.GMean)-float64(e.Ours), someBetter, mostBetter)
+	r.Because = fmt.Sprintf("on the same folds the G-mean of %s; this model's is %s", Listed(words), Figure(e.Ours))
+	if r.Level == SwitchOn {
+		return r
+	}
+	if best.GMean != best.GMean {
+		r.Level = Shadow
+	}
+	r.Do = fmt.Sprintf("%s does better here: try another reference.mode and network.encoding, and `trainer study` on the same data, before you rely on this model", best.Method)
+	return r
+}
+
+// count returns a number with its noun.
+func count(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
+}
+
+func hoursWords(h float64) string {
+	if h >= 10 {
+		return fmt.Sprintf("%.0f", h)
+	}
+	return fmt.Sprintf("%.2g", h)
+}
+
+func rateWords(r float64) string {
+	if r >= 10 {
+		return fmt.Sprintf("%.0f", r)
+	}
+	return fmt.Sprintf("%.2g", r)
+}
+
+var verdictMarks = [...]string{NotYet: "✗", Shadow: "~", SwitchOn: "+"}
+
+// Text returns the verdict for a terminal.
+func (v *Verdict) Text() string {
+	var b strings.Builder
+	b.WriteString(v.Level.String() + ": " + v.Level.Meaning() + "\n")
+	for _, r := range v.Reasons {
+		fmt.Fprintf(&b, "  %s %s\n", verdictMarks[r.Level], r.Because)
+		if r.Do != "" {
+			fmt.Fprintf(&b, "      do: %s\n", r.Do)
+		}
+	}
+	return b.String()
+}
+
+// Short returns the verdict and its worst reason on one line.
+func (v *Verdict) Short() string {
+	if len(v.Reasons) == 0 || v.Level == SwitchOn {
+		return v.Level.String()
+	}
+	return v.Level.String() + ": " + v.Reasons[0].Because
+}
+
+// Meaning says what to do at this level.
+func (l Level) Meaning() string {
+	switch l {
+	case SwitchOn:
+		return "people may act on its alarms"
+	case Shadow:
+		return "let it judge, but call no one; count its alarms until it has proved itself"
+	}
+	return "do not rely on it; below is what it lacks"
+}

@@ -1,0 +1,170 @@
+// Package reference lists the keys of a configuration from the Go value that it is read
+// into, for tests: they hold the pages of docs/reference to the code.
+package reference
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Key is one key of a configuration.
+type Key struct {
+	Name    string // from the top, as "source.kind" or, within a list, "routes[].name"
+	Type    string // what it takes, in words
+	Default string // empty: none
+}
+
+// Keys returns the keys of the configuration that defaults holds, in the order of its
+// fields. Keys for which stop reports true are not descended into; stop may be nil.
+func Keys(defaults any, stop func(key string) bool) []Key {
+	var all []Key
+	w := walker{stop: stop, add: func(k Key) { all = append(all, k) }}
+	w.walk("", reflect.ValueOf(defaults))
+	return all
+}
+
+type walker struct {
+	stop func(string) bool
+	add  func(Key)
+}
+
+func (w walker) walk(prefix string, of reflect.Value) {
+	for i := range of.NumField() {
+		f, v := of.Type().Field(i), of.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case f.Tag.Get("yaml") == ",inline":
+			w.walk(prefix, v)
+		case name == "-", !f.IsExported():
+		default:
+			w.key(prefix+name, v)
+		}
+	}
+}
+
+func (w walker) key(name string, v reflect.Value) {
+	t := v.Type()
+	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
+		t = t.Elem()
+		if v = v.Elem(); !v.IsValid() {
+			v = reflect.Zero(t)
+		}
+	}
+	list := t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
+	switch {
+	case (list || t.Kind() == reflect.Struct) && w.stop != nil && w.stop(name):
+		what := "keys"
+		if list {
+			what = "list"
+		}
+		w.add(Key{Name: name, Type: what})
+	case t.Kind() == reflect.Struct:
+		w.walk(name+".", v)
+	case list:
+		w.walk(name+"[].", reflect.Zero(t.Elem()))
+	default:
+		w.add(Key{name, words(t), value(v)})
+	}
+}
+
+// words says what a value of a type is written as.
+func words(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return "duration"
+	case t.Name() == "Bytes":
+		return "amount of data"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float64, reflect.Float32:
+		return "number"
+	case reflect.Slice:
+		return "list"
+	case reflect.Map:
+		return "names with values"
+	case reflect.Pointer, reflect.Struct:
+		panic("reference: type " + t.String())
+	}
+	return "whole number"
+}
+
+// value returns a default as it is written in a configuration.
+func value(v reflect.Value) string {
+	switch {
+	case v.Kind() == reflect.Pointer && v.IsNil(), (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0, v.Kind() == reflect.String && v.Len() == 0:
+		return ""
+	case v.Type() == reflect.TypeFor[time.Duration]():
+		text := v.Interface().(time.Duration).String()
+		if strings.HasSuffix(text, "m0s") {
+			text = strings.TrimSuffix(text, "0s")
+		}
+		if strings.HasSuffix(text, "h0m") {
+			text = strings.TrimSuffix(text, "0m")
+		}
+		return text
+	case v.Kind() == reflect.Slice:
+		return strings.ReplaceAll(fmt.Sprint(v.Interface()), " ", ", ")
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// Table returns a table of the keys of a configuration, with a sentence for each. The
+// sentences are by key. "….tls.ca" is a sentence for every key that ends so and has none
+// of its own. A sentence that begins with "default: " and a full stop says the default in
+// words where the value does not. A list or a group of keys that has a sentence is one
+// line. Table reports keys without a sentence, and sentences without a key.
+func Table(t testing.TB, defaults any, sentences map[string]string) string {
+	t.Helper()
+	used := make(map[string]bool)
+	find := func(key string) string {
+		for at := key; ; {
+			if s, ok := sentences[at]; ok {
+				used[at] = true
+				return s
+			}
+			rest := strings.TrimPrefix(at, "…")
+			i := strings.Index(rest[1:], ".")
+			if i < 0 {
+				return ""
+			}
+			at = "…" + rest[1+i:]
+		}
+	}
+	var b strings.Builder
+	b.WriteString("| key | takes | default | |\n|---|---|---|---|\n")
+	for _, k := range Keys(defaults, func(key string) bool { _, ok := sentences[key]; return ok }) {
+		s := find(k.Name)
+		if s == "" {
+			t.Errorf("key %s has no sentence", k.Name)
+		}
+		shown := "none"
+		if k.Default != "" {
+			shown = "`" + k.Default + "`"
+		}
+		if said, ok := strings.CutPrefix(s, "default: "); ok {
+			shown, s, _ = strings.Cut(said, ". ")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, shown, s)
+	}
+	for _, key := range slices.Sorted(func(yield func(string) bool) {
+		for key := range sentences {
+			if !used[key] && !yield(key) {
+				return
+			}
+		}
+	}) {
+		t.Errorf("there is a sentence for %s, and no such key", key)
+	}
+	return b.String()
+}

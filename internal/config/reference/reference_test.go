@@ -1,0 +1,63 @@
+package reference
+
+import (
+	"testing"
+	"time"
+)
+
+type sample struct {
+	Machine string `yaml:"machine"`
+	Window  struct {
+		Length time.Duration `yaml:"length"`
+	} `yaml:"window"`
+	Common `yaml:",inline"`
+	TLS    *Common  `yaml:"tls"`
+	Routes []Common `yaml:"routes"`
+	Whole  []Common `yaml:"whole"`
+	secret int
+	Found  int `yaml:"-"`
+}
+
+type Common struct {
+	Hosts []string `yaml:"hosts"`
+	Most  *int     `yaml:"most"`
+	Rate  float64  `yaml:"rate"`
+}
+
+func TestTable(t *testing.T) {
+	s := sample{Machine: "m", Common: Common{Hosts: []string{"a", "b"}}, secret: 1}
+	s.Window.Length = 90 * time.Minute
+	got := Table(t, s, map[string]string{
+		"machine": "Name.", "window.length": "Length.", "hosts": "Hosts.", "most": "default: all of them. Most.", "rate": "Rate.",
+		"….hosts": "Others.", "….most": "Most.", "tls.rate": "Own.", "routes[].rate": "Of a route.", "whole": "All.",
+	})
+	want := "| key | takes | default | |\n|---|---|---|---|\n" +
+		"| `machine` | text | `m` | Name. |\n" +
+		"| `window.length` | duration | `1h30m` | Length. |\n" +
+		"| `hosts` | list | `[a, b]` | Hosts. |\n" +
+		"| `most` | whole number | all of them | Most. |\n" +
+		"| `rate` | number | `0` | Rate. |\n" +
+		"| `tls.hosts` | list | none | Others. |\n| `tls.most` | whole number | none | Most. |\n| `tls.rate` | number | `0` | Own. |\n" +
+		"| `routes[].hosts` | list | none | Others. |\n| `routes[].most` | whole number | none | Most. |\n| `routes[].rate` | number | `0` | Of a route. |\n" +
+		"| `whole` | list | none | All. |\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// broken counts errors.
+type broken struct {
+	testing.TB
+	errors int
+}
+
+func (b *broken) Errorf(string, ...any) { b.errors++ }
+func (b *broken) Helper()               {}
+
+func TestTableReports(t *testing.T) {
+	b := &broken{TB: t}
+	Table(b, Common{}, map[string]string{"hosts": "Hosts.", "rate": "Rate.", "nonsense": "x"})
+	if b.errors != 2 {
+		t.Errorf("%d errors, want one for the key without a sentence and one for the sentence without a key", b.errors)
+	}
+}

@@ -1,0 +1,67 @@
+package ingest
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/config/reference"
+	"github.com/flank-tcm/flank/internal/golden"
+)
+
+// docs/reference/ingest.md is made from Config: go test ./internal/ingest -run Reference -update.
+func TestReferenceIsCurrent(t *testing.T) {
+	golden.Check(t, filepath.Join("..", "..", "..", "docs", "reference", "ingest.md"), referencePage+reference.Table(t, Config{Machine: defaults()}, sentences))
+}
+
+const referencePage = `# ingest.yaml
+
+<!-- Made by internal/ingest from its configuration: go test ./internal/ingest -run Reference -update -->
+
+The configuration of ` + "`ingest`" + `, key by key. ` + "`ingest init`" + ` writes one to begin with. An unknown key is an error, and so is a value that cannot be used: the message names
+the file and the line or the key. A duration is a number with its unit, such as ` + "`500ms`, `10s` or `8h`" + `. An amount of data is one such as ` + "`250GB` or `64GiB`" + `. Relative paths begin at the folder of this
+file. Commented files are in [examples](../../examples). How to connect sources is in [live-feeds.md](../how-to/live-feeds.md) and
+[recordings.md](../how-to/recordings.md).
+
+`
+
+var sentences = map[string]string{
+	"kafka.brokers":             "Addresses of brokers of the Kafka cluster, as in `[\"127.0.0.1:9092\"]`. One must be named.",
+	"kafka.tls.ca":              "File of the certificates that may sign the brokers' certificates. Without it the system's certificates count.",
+	"….sasl.user":               "User to log in as, by SCRAM-SHA-512.",
+	"….tls.ca":                  "File of the certificates that may sign the certificate of the other side.",
+	"….tls.cert":                "File of the certificate that this program shows.",
+	"….tls.key":                 "File of the private key of that certificate.",
+	"….tls.server_name":         "default: the host of the address. Name that the certificate of the other side must have.",
+	"….user":                    "User to log in as.",
+	"….password_file":           "File whose one line is the password.",
+	"….password_env":            "Environment variable that holds the password, in place of a file.",
+	"retain.windows.time":       "default: `168h`. How long Kafka keeps windows. `ingest topics apply` sets it.",
+	"retain.windows.bytes":      "default: `250GB`. How much Kafka keeps of each partition of the windows; 0 for no limit but time.",
+	"retain.dead_letters.time":  "default: `720h`. How long Kafka keeps dead letters.",
+	"retain.dead_letters.bytes": "default: `10GB`. How much Kafka keeps of the dead letters; 0 for no limit but time.",
+	"metrics":                   "Address that serves `/metrics`, `/livez` and `/readyz`, such as `127.0.0.1:9101`. Without it nothing is served.",
+	"mqtt.broker":               "MQTT 5 broker for samples and tools, as in `mqtts://host:8883`. Machines of kind `mqtt` need it.",
+	"mqtt.prefix":               "default: `flank`. First part of the topics: `PREFIX/MACHINE/samples` and `PREFIX/MACHINE/context`.",
+	"machine":                   "Path of the machine by ISA-95: enterprise/site/area/line/machine. It is the machine's name everywhere.",
+	"layout":                    "default: the gun drill's 14 channels. Layout file, which names the channels ([layout.md](../../schemas/layout.md)). It must be the model's.",
+	"window.length":             "Length of a window. It must be the model's, or the monitor refuses the windows.",
+	"window.hop":                "default: `window.length`. Time from the start of one window to the start of the next.",
+	"spool":                     "Folder that keeps windows until Kafka has them. Each machine has its own; below `machines` the default ends with the machine's path.",
+	"spool_full":                "default: `block` for recordings, `drop_oldest` for live sources. What happens when the spool is full: acquisition waits, or the oldest windows are given up.",
+	"spool_mib":                 "Most MiB that the spool may take; 0 for what the disk holds.",
+	"spool_sync":                "default: `1`, or `64` at speed 0. Windows that share one sync to disk. A crash loses a live source's windows that wait for it.",
+	"source.kind":               "Where samples come from: `simulate`, `file`, `folder`, `tcp` or `mqtt`.",
+	"source.file":               "Recording to send, for kind `file` ([formats.md](formats.md)).",
+	"source.speed":              "How many times as fast as the sensor a recording is sent; 0 for as fast as possible. For kinds `simulate`, `file` and `folder`.",
+	"source.start":              "When the recording began, where it does not say it: a time such as `2026-11-02T06:00:00Z`, or `file-time` ([recordings.md](../how-to/recordings.md#when-a-recording-began)). For kinds `file` and `folder`.",
+	"source.folder":             "Folder whose new recordings are sent, for kind `folder`.",
+	"source.pattern":            "Names of the recordings in the folder, such as `*.tdms`.",
+	"source.settle":             "Time for which a file in the folder must not have changed before it is read.",
+	"source.seed":               "Seed of the simulated drill, for kind `simulate`.",
+	"source.tool_life":          "Cutting time after which a simulated tool is worn.",
+	"source.tools":              "default: `0`, until stopped. Number of simulated tools.",
+	"source.faults":             "Faults of the simulated drill, such as `[\"flatline:ch07@30s+10s\"]` ([simulator.md](simulator.md)).",
+	"source.listen":             "Address that clients send frames to, for kind `tcp`, such as `127.0.0.1:9110`.",
+	"source.timeout":            "How long a client of kind `tcp`, or the samples of kind `mqtt`, may be silent.",
+	"machines":                  "Several machines in place of one: each entry has the keys `machine`, `layout`, `window`, `spool`, `spool_full`, `spool_mib`, `spool_sync` and `source`.",
+}

@@ -1,0 +1,136 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Refusal is the error of Input.Open for a window that is whole and that the model cannot
+// judge: its layout or its length is not the model's. The window's headers name its
+// machine.
+type Refusal struct {
+	Machine string
+	Epoch   string // 16 hexadecimal digits
+	Seq     uint64
+	Why     *window.Mismatch
+}
+
+func (r *Refusal) Error() string { return r.Why.Error() }
+func (r *Refusal) Unwrap() error { return r.Why }
+
+// RefusedWindow is a window of the machine that the model cannot judge.
+type RefusedWindow struct {
+	*Refusal
+	At  time.Time // when Kafka got it
+	Now time.Time // by the clock of the monitor
+}
+
+// mostRefused is how many machines of a partition may be known by refused windows only.
+// Anyone who may write to the topic can invent their names.
+const mostRefused = 100
+
+// refusedRule says when windows are refused: from the first one until a window is judged
+// that came a minute or more after the last refused one. Two ingesters of one machine may
+// send windows of both kinds in turn.
+var refusedRule = alarm.Hysteresis{K: 1, N: 1, Hold: time.Minute}
+
+// apply advises that the machine is not watched. The windows after it change only what is
+// remembered of the reason.
+func (w RefusedWindow) apply(m *Machine) {
+	if m.gone {
+		m.gone, m.dirty.slow = false, true
+	}
+	m.dirty.head = true
+	m.waitingSince, m.askedEnd = w.Now, nil // the machine is not silent
+	a := m.refuse(true, w.At, &event.Result{
+		ID:    event.WindowID(m.Machine, w.Epoch, w.Seq) + "/" + m.settings.Group,
+		Epoch: w.Epoch, Seq: w.Seq, Tool: m.alarm.State().Tool, Model: m.Model,
+	})
+	text := fmt.Sprintf("%s: NOT WATCHED, its windows are refused: %s. %s", short(m.Machine), w.Why.Text, remedy(w.Why))
+	m.notice(event.RefusedAdvisory, "").Text = text
+	if a != nil {
+		a.Text = text
+	}
+}
+
+// remedy says what people can do about windows that do not fit.
+func remedy(why *window.Mismatch) string {
+	switch why.What {
+	case window.OtherLayout:
+		return "Give its ingester the layout of the model, or train a model on this one"
+	case window.OtherLength:
+		return "Set window.length of its ingester to the model's, or train a model on such windows"
+	}
+	return "Run ingest and monitor of the same release"
+}
+
+// accept notes that a window was judged, which Kafka got at that time.
+func (m *Machine) accept(at time.Time, r *event.Result) {
+	if m.notice(event.RefusedAdvisory, "") == nil {
+		return
+	}
+	judged := *r
+	if a := m.refuse(false, at, &judged); a != nil {
+		a.Text = fmt.Sprintf("%s: windows are judged again; those from %s on were refused", short(m.Machine), clockTime(a.Since))
+	}
+}
+
+// refuse notes whether the window of r was refused, which Kafka got at that time, and
+// returns the advisory on a change.
+func (m *Machine) refuse(refused bool, at time.Time, r *event.Result) *event.Advisory {
+	at = at.UTC()
+	r.Start, r.End = at, at
+	if n := m.notice(event.RefusedAdvisory, ""); n != nil && n.Last.Before(at) {
+		r.Start = n.Last // no window came in between
+	}
+	return m.advise(event.RefusedAdvisory, "", refused, refusedRule, r)
+}
+
+// refuse lets a machine know of a window that is refused. It reports false for a machine
+// of which no window was ever judged if there are too many of them.
+func (o *Owner) refuse(b *Batch, e *Refusal, in Input, now time.Time) bool {
+	m := o.machines[e.Machine]
+	if m == nil || m.gone {
+		unjudged := 0
+		o.Machines(func(m *Machine) {
+			if len(m.Epochs) == 0 && len(m.Tools) == 0 {
+				unjudged++
+			}
+		})
+		if unjudged >= mostRefused {
+			return false
+		}
+	}
+	if m == nil {
+		m = o.meet(e.Machine, now)
+	}
+	o.add(b, m, m.Apply(RefusedWindow{e, in.At, now}))
+	return true
+}
+
+// meet returns a machine of which nothing is known.
+func (o *Owner) meet(name string, now time.Time) *Machine {
+	m, err := New(name, o.settings, o.model, now)
+	if err != nil {
+		panic("machine: settings: " + err.Error()) // they were checked before
+	}
+	m.Model, m.Partition = o.model.model.ID(), o.partition
+	o.machines[name] = m
+	return m
+}
+
+// setAside puts a message that is not a window of ours into a batch. The advisory of its
+// machine says so, if the machine is known.
+func (o *Owner) setAside(b *Batch, in Input, err error, now time.Time) {
+	l := Letter{Offset: in.Offset, Reason: err.Error(), Err: err}
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		l.Advised = o.refuse(b, refusal, in, now)
+	}
+	b.Letters = append(b.Letters, l)
+}

@@ -1,0 +1,227 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+var tooLong = &window.Mismatch{What: window.OtherLength, Text: "windows of 2s, expected windows of 1s"}
+
+// refusal returns the error about a window of a machine.
+func refusal(name string, seq uint64, why *window.Mismatch) *Refusal {
+	return &Refusal{Machine: name, Epoch: window.FormatEpoch(1), Seq: seq, Why: why}
+}
+
+// refused gives the machine the next window of the partition, which the model cannot judge.
+func (b *bench) refused(seq uint64, why *window.Mismatch) Decision {
+	b.t.Helper()
+	when := noon.Add(b.sent)
+	d := b.apply(RefusedWindow{refusal(drill, seq, why), when, when})
+	b.offset++
+	b.sent += time.Second
+	return d
+}
+
+// The first refused window raises one advisory. The first window that is judged a minute
+// after the last refused one clears it. Restarts change nothing.
+func TestRefusedWindows(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		b := newBench(t, machinetest.OneValue(t))
+		step := func(d Decision) []string {
+			if restarts {
+				b.restart()
+			}
+			return kinds(d.Advisories)
+		}
+		step(b.window(at(0, "T1", false)))
+		d := b.refused(1, tooLong)
+		wantStrings(t, "first refused window", step(d), []string{"windows_refused raised"})
+		if a := d.Advisories[0]; a.Severity != "warning" || a.Tool != "T1" || a.Seq != 1 || a.ID != drill+"/0000000000000001/1/"+group+"/windows_refused/raised" ||
+			!a.Since.Equal(noon.Add(time.Second)) || !a.At.Equal(a.Since) ||
+			a.Text != "drill: NOT WATCHED, its windows are refused: windows of 2s, expected windows of 1s. Set window.length of its ingester to the model's, or train a model on such windows" {
+			t.Errorf("%+v", a)
+		}
+		for seq := range uint64(100) { // windows of both kinds in turn: no storm
+			wantStrings(t, "judged", step(b.window(at(1000+seq, "T1", false))), nil)
+			wantStrings(t, "refused", step(b.refused(2+seq, tooLong)), nil)
+		}
+		for seq := range uint64(59) {
+			wantStrings(t, "judged", step(b.window(at(2000+seq, "T1", false))), nil)
+		}
+		d = b.window(at(2059, "T1", false))
+		wantStrings(t, "judged for a minute", step(d), []string{"windows_refused cleared"})
+		if a := d.Advisories[0]; a.Severity != "info" || a.Text != "drill: windows are judged again; those from 12:00:01 on were refused" || !a.At.Equal(noon.Add(b.sent-time.Second)) {
+			t.Errorf("%+v", a)
+		}
+		if n := b.m.notice(event.RefusedAdvisory, ""); n != nil {
+			t.Errorf("%+v is remembered", n)
+		}
+
+		step(b.refused(500, tooLong))
+		b.sent += 2 * time.Hour // someone stops the ingester, and corrects it
+		wantStrings(t, "first window after the correction", step(b.window(at(3000, "T1", false))), []string{"windows_refused cleared"})
+	}
+}
+
+// What is remembered says why the last window was refused, for lists: a person may correct
+// one thing and get another one wrong.
+func TestRefusedForAnotherReason(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	b.refused(0, &window.Mismatch{What: window.OtherLayout, Text: "windows of layout a, expected layout b"})
+	wantStrings(t, "another reason", kinds(b.refused(1, tooLong).Advisories), nil)
+	b.restart()
+	sum, err := Summarise(b.stored())
+	if err != nil || len(sum.Notices) != 1 || !sum.Notices[0].Stands() || !strings.Contains(sum.Notices[0].Text, tooLong.Text) {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	b.refused(2, &window.Mismatch{What: window.OtherSchema, Text: "x"})
+	if n := b.m.notice(event.RefusedAdvisory, ""); !strings.HasSuffix(n.Text, "x. Run ingest and monitor of the same release") {
+		t.Error(n.Text)
+	}
+}
+
+// A machine whose windows come and are refused is not silent. It is when none come.
+func TestRefusedWindowsAreNotSilence(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Silence = 10 * time.Second })
+	for seq := range uint64(60) {
+		d := b.refused(seq, tooLong)
+		if now := noon.Add(b.sent); b.apply(Tick{Now: now}).AskEnd || len(d.Advisories) > 0 && seq > 0 {
+			t.Fatalf("after %d refused windows the machine is silent", seq)
+		}
+	}
+	now := noon.Add(b.sent + 10*time.Second)
+	if !b.apply(Tick{Now: now}).AskEnd {
+		t.Fatal("not asked")
+	}
+	b.m.EndIs(b.offset, true, now)
+	d := b.apply(Tick{Now: now, Next: b.offset})
+	wantStrings(t, "nothing comes", kinds(d.Advisories), []string{"silence raised"})
+	b.restart()
+	b.sent = 2 * time.Hour
+	wantStrings(t, "a window is judged", kinds(b.window(at(0, "T1", false)).Advisories), []string{"silence cleared", "windows_refused cleared"})
+}
+
+// Retiring ends the advisory, and the next refused window begins it again.
+func TestRetireRefused(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	b.refused(0, tooLong)
+	b.restart()
+	d := b.command(event.Command{ID: "c1", Action: event.Retire}, noon.Add(time.Minute))
+	wantStrings(t, "retired", kinds(d.Advisories), []string{"windows_refused cleared"})
+	if !strings.Contains(d.Advisories[0].Text, "the machine is retired") {
+		t.Error(d.Advisories[0].Text)
+	}
+	b.restart()
+	wantStrings(t, "refused again", kinds(b.refused(1, tooLong).Advisories), []string{"windows_refused raised"})
+	b.restart()
+	if !b.m.Commands.has("c1") {
+		t.Error("the command is forgotten")
+	}
+}
+
+// inputs returns messages from an offset on whose windows are refused.
+func inputs(from int64, names ...string) (in []Input) {
+	for i, name := range names {
+		in = append(in, Input{Offset: from + int64(i), At: noon, Open: func(*window.Window) error { return fmt.Errorf("open: %w", refusal(name, uint64(i), tooLong)) }})
+	}
+	return in
+}
+
+// readyOwner returns an owner that has taken its partition over, and finds nothing there.
+func readyOwner(t *testing.T) *Owner {
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, NewModel(machinetest.OneValue(t)), 0)
+	o.On(Reply{Fenced: &Position{-1, -1}, Now: noon})
+	o.On(Reply{Loaded: []Record{}, Now: noon})
+	o.On(Reply{Published: true, Now: noon})
+	return o
+}
+
+// batchOf returns the batch among actions.
+func batchOf(t *testing.T, actions []Action) *Batch {
+	t.Helper()
+	i := slices.IndexFunc(actions, func(a Action) bool { return a.Publish != nil })
+	if i < 0 {
+		t.Fatalf("%+v publish nothing", actions)
+	}
+	return actions[i].Publish
+}
+
+// A refused window is a dead letter and an advisory of its machine, in one transaction
+// with the machine's record. Windows that are not whole are letters only.
+func TestOwnerRefuses(t *testing.T) {
+	o := readyOwner(t)
+	in := append(inputs(0, "acme/a", "acme/b", "acme/a"), Input{Offset: 3, At: noon, Open: func(*window.Window) error { return errors.New("damaged") }})
+	b := batchOf(t, o.On(Reply{Windows: in, Now: noon}))
+	var got []string
+	for _, e := range b.Events {
+		got = append(got, e.Advisory.Machine+" "+string(e.Advisory.Kind))
+	}
+	wantStrings(t, "events", got, []string{"acme/a windows_refused", "acme/b windows_refused"})
+	got = nil
+	for _, l := range b.Letters {
+		got = append(got, fmt.Sprintln(l.Offset, l.Advised, l.Reason))
+	}
+	wantStrings(t, "letters", got, []string{"0 true open: window: " + tooLong.Text + "\n", "1 true open: window: " + tooLong.Text + "\n", "2 true open: window: " + tooLong.Text + "\n", "3 false damaged\n"})
+	if len(b.State) != 2 || b.Position.Windows != 4 {
+		t.Errorf("%d records, position %v", len(b.State), b.Position)
+	}
+}
+
+// Names of strangers fill neither the memory nor the state topic.
+func TestStrangersAreBounded(t *testing.T) {
+	o := readyOwner(t)
+	records := 0
+	for i := range 5 {
+		var names []string
+		for k := range mostRefused {
+			names = append(names, fmt.Sprintf("stranger/%d/%d", i, k))
+		}
+		b := batchOf(t, o.On(Reply{Windows: inputs(int64(i*mostRefused), names...), Now: noon}))
+		records += len(b.State)
+		for _, l := range b.Letters {
+			if l.Advised != (i == 0) {
+				t.Fatalf("round %d: letter %d, advised %v", i, l.Offset, l.Advised)
+			}
+		}
+		o.On(Reply{Published: true, Now: noon})
+	}
+	if records != mostRefused || len(o.machines) != mostRefused {
+		t.Errorf("%d records of %d machines, want %d", records, len(o.machines), mostRefused)
+	}
+	// A machine of which windows were judged is still advised of.
+	known := at(0, "T1", false)
+	b := batchOf(t, o.On(Reply{Windows: []Input{{Offset: 1000, At: noon, Open: func(w *window.Window) error { *w = *known; return nil }}}, Now: noon}))
+	o.On(Reply{Published: true, Now: noon})
+	if b.Judged != 1 {
+		t.Fatal("not judged")
+	}
+	b = batchOf(t, o.On(Reply{Windows: inputs(1001, drill), Now: noon}))
+	if len(b.Letters) != 1 || !b.Letters[0].Advised || len(b.Events) != 1 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// A later release may know more kinds of advisories. What it left open is loaded, listed
+// and kept.
+func TestUnknownKindIsKept(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	b.window(at(0, "T1", false))
+	later := Notice{Kind: "belt_slips", Subject: "x", Text: "drill: belt slips"}
+	later.Raise(noon, noon)
+	b.m.Notices = append(b.m.Notices, later)
+	b.window(at(1, "T1", false))
+	b.restart()
+	b.window(at(2, "T1", false))
+	sum, err := Summarise(b.stored())
+	if err != nil || len(sum.Notices) != 1 || sum.Notices[0].Kind != "belt_slips" || !sum.Notices[0].Stands() {
+		t.Errorf("%+v, %v", sum.Notices, err)
+	}
+}

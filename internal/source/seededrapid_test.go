@@ -1,0 +1,3 @@
+package source
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,0 +1,149 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Start says when recordings began that do not say it themselves. The zero value
+// leaves it open: their times count from 1970, so that they are seconds from the
+// start.
+type Start struct {
+	// FileTime takes a file's time of change as the end of its recording, since
+	// recorders write a file until the recording ends. At is zero then.
+	FileTime bool
+	At       time.Time // of the first sample of the first recording
+}
+
+// fileTime is how FileTime is written.
+const fileTime = "file-time"
+
+// ParseStart reads a start as people write it: RFC 3339, or "file-time".
+func ParseStart(text string) (Start, error) {
+	if text == fileTime {
+		return Start{FileTime: true}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return Start{}, fmt.Errorf("%q: write a date, time and zone, as 2026-11-02T06:00:00Z or 2026-11-02T07:00:00+01:00, or file-time, for which each recording ended when its file was last changed", text)
+	}
+	if at = at.UTC(); !signal.HasClock(at) || at.Year() > 9999 {
+		return Start{}, fmt.Errorf("%q: write a time after September 2001: earlier ones count as seconds from the start of a recording", text)
+	}
+	return Start{At: at}, nil
+}
+
+// UnmarshalText reads what ParseStart does. An empty text is the zero Start.
+func (s *Start) UnmarshalText(text []byte) (err error) {
+	*s = Start{}
+	if len(text) > 0 {
+		*s, err = ParseStart(string(text))
+	}
+	return err
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (s Start) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// String returns the start as ParseStart reads it, or nothing for the zero Start.
+func (s Start) String() string {
+	switch {
+	case s.FileTime:
+		return fileTime
+	case s.At.IsZero():
+		return ""
+	}
+	return s.At.UTC().Format(time.RFC3339Nano)
+}
+
+// IsZero reports whether s leaves the start open.
+func (s Start) IsZero() bool { return !s.FileTime && s.At.IsZero() }
+
+// Timeline gives the recordings of a machine their times, one after another. A machine
+// records one thing at a time, so none begins before the one before it ended: windows
+// of a tool that is in several of them never overlap.
+type Timeline struct {
+	End time.Time // of the recording that was placed last; zero if none was
+}
+
+// Place sets when r begins by its Start, unless r says it itself. It reads the
+// recording if that takes it to know how long it is. The result is by how much later
+// it begins than its file says, since it would overlap the one before it.
+func (l *Timeline) Place(ctx context.Context, r *Recording) (late time.Duration, err error) {
+	if r.Start.IsZero() {
+		return 0, nil
+	}
+	first, end, err := r.span(ctx)
+	if err != nil || signal.HasClock(first) {
+		r.begin = noOrigin
+		return 0, err
+	}
+	begin := r.Start.At
+	if r.Start.FileTime {
+		info, err := os.Stat(r.Path)
+		if err != nil {
+			return 0, fmt.Errorf("source: %w", err)
+		}
+		begin = info.ModTime().Add(first.Sub(end)).UTC()
+	} else if !l.End.IsZero() {
+		begin = l.End
+	}
+	if begin.Before(l.End) {
+		begin, late = l.End, l.End.Sub(begin)
+	}
+	if !signal.HasClock(begin) {
+		return 0, fmt.Errorf("source: %s: the file was last changed on %s, which cannot be the end of a recording of %v: write its start as a date and time, not as %s",
+			r.Path, begin.Add(end.Sub(first)).Format(time.DateOnly), end.Sub(first).Round(time.Second), fileTime)
+	}
+	l.End = begin.Add(end.Sub(first))
+	// Numbers in a column of times need not begin at 0: r begins when its first sample does.
+	r.begin = begin.Add(time.Unix(0, 0).Sub(first))
+	return late, nil
+}
+
+// noOrigin stands for the origin of a recording that needs none.
+var noOrigin = time.Unix(0, 0).UTC()
+
+// span returns the times of the first sample of r and of the end of the last, as they
+// are without a start. What is wrong within the recording ends it.
+func (r Recording) span(ctx context.Context) (first, end time.Time, err error) {
+	r.Warn = nil
+	src, err := r.openAt(time.Time{})
+	if err != nil {
+		return first, end, err
+	}
+	if c, ok := src.(io.Closer); ok {
+		defer c.Close()
+	}
+	if w, ok := src.(*Waves); ok {
+		if first, end, ok := w.span(); ok {
+			return first, end, nil
+		}
+	}
+	for n := 0; ; n++ {
+		b, err := src.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return first, end, ctx.Err()
+		case errors.Is(err, io.EOF) || err != nil && n > 0:
+			return first, end, nil
+		case err != nil:
+			return first, end, err
+		case n == 0 || b.Time.Before(first):
+			first = b.Time
+		}
+		if n == 0 && signal.HasClock(first) {
+			return first, first, nil
+		}
+		rate := src.Layout().Groups()[b.Group].Rate
+		if at := b.Time.Add(seconds(float64(b.Len()) / rate)); at.After(end) {
+			end = at
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// SplitUnit divides the name of a column that ends in a unit in brackets, as "a [g]" or
+// "Fx (N)". It is false for other names.
+func SplitUnit(column string) (name, unit string, ok bool) {
+	column = strings.TrimSpace(column)
+	for _, brackets := range []string{"[]", "()"} {
+		inside, closed := strings.CutSuffix(column, brackets[1:])
+		i := strings.LastIndexByte(inside, brackets[0])
+		if !closed || i <= 0 {
+			continue
+		}
+		name, unit = strings.TrimSpace(inside[:i]), strings.TrimSpace(inside[i+1:])
+		if name != "" && unit != "" && !strings.ContainsAny(unit, "[]()") {
+			return name, unit, true
+		}
+	}
+	return column, "", false
+}
+
+// FindName returns the position of a name among the names of a file. It is the same
+// name, or else the only one that becomes it without a unit in brackets: "a" is "a [g]".
+// It is -1 if there is none, or if several become it.
+func FindName(name string, names []string) int {
+	if i := slices.Index(names, name); i >= 0 {
+		return i
+	}
+	found := withUnit(name, names)
+	if len(found) != 1 {
+		return -1
+	}
+	return found[0]
+}
+
+// withUnit returns the positions of the names that become name without their unit.
+func withUnit(name string, names []string) (found []int) {
+	for i, n := range names {
+		if base, _, ok := SplitUnit(n); ok && base == name {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// FindTracks returns the tracks that a layout's `from` names, at most one of each group.
+// It is the name or the path of a track, see FindName.
+func FindTracks(from string, infos []track.Info) (found []int) {
+	groups := make(map[string]bool)
+	for i, info := range infos {
+		if info.Name == from || info.Path() == from {
+			found = append(found, i)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	for i, info := range infos {
+		name, _, ok := SplitUnit(info.Name)
+		path, _, _ := SplitUnit(info.Path())
+		if !ok || name != from && path != from {
+			continue
+		}
+		if groups[info.Group] {
+			return nil // which of them is meant?
+		}
+		groups[info.Group] = true
+		found = append(found, i)
+	}
+	return found
+}
+
+// unitKey returns what is the same for all ways to write a unit.
+func unitKey(unit string) string {
+	unit = strings.NewReplacer(" ", "", "·", "", "*", "", ".", "", "^", "", "−", "-", "²", "2", "³", "3", "µ", "u", "μ", "u").Replace(unit)
+	switch unit {
+	case "sec":
+		return "s"
+	case "micron":
+		return "um"
+	case "rpm", "rev/min", "1/min", "min-1", "U/min", "r/min":
+		return "rpm"
+	}
+	return unit
+}
+
+// checkUnit reports a column whose name ends in another unit than the channel has that is
+// read from it as it is.
+func checkUnit(ch signal.Channel, o signal.Origin, column string) error {
+	name, unit, ok := SplitUnit(column)
+	if !ok || name != o.From || ch.Unit == "" || o.Gain != 1 || o.Offset != 0 || unitKey(unit) == unitKey(ch.Unit) {
+		return nil
+	}
+	return fmt.Errorf("column %q is in %s, but the layout says %s for channel %q: correct `unit`, or write `from: %q` with the `gain` that makes %s of %s",
+		column, unit, ch.Unit, ch.Name, column, ch.Unit, unit)
+}
+
+// factUnits are the units that columns of facts are read in.
+var factUnits = map[string]string{"vb_mean_um": "µm", "vb_max_um": "µm", "speed": "rev/min"}
+
+// checkFactUnit reports a column of facts whose name ends in another unit than the one
+// that it is read in.
+func checkFactUnit(key, column string) error {
+	_, unit, ok := SplitUnit(column)
+	want := factUnits[key]
+	if !ok || want == "" || unitKey(want) == unitKey(unit) {
+		return nil
+	}
+	return fmt.Errorf("column %q is in %s, but `recording: %s` is read in %s: convert it, and correct its name", column, unit, key, want)
+}

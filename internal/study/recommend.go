@@ -1,0 +1,140 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// rungs is how simple methods are, the simplest first: what there is to understand, to
+// fit and to keep. Methods that are not listed are the least simple.
+var rungs = map[string]int{"logistic": 1, "extra-trees": 2, "random-forest": 2, "welm-w1": 3, "dbn": 4, Control: 5}
+
+const leastSimple = 6
+
+func rung(method string) int { return cmp.Or(rungs[method], leastSimple) }
+
+// calledIn is what methods are called in a sentence.
+var calledIn = map[string]string{
+	"logistic": "logistic regression", "extra-trees": "extra trees", "random-forest": "a random forest",
+	"dbn": "dbn (ECS-DBN's network without costs)", Control: "ECS-DBN",
+}
+
+func called(method string) string { return cmp.Or(calledIn[method], method) }
+
+// coin is the G-mean of deciding at random.
+const coin = 0.5
+
+// Recommend says in one sentence which method to deploy for a set, by the cells of the methods
+// on it: the simplest of those whose G-mean is within the margin of the best, of equally simple
+// ones the one with the best G-mean; or none, if the best one's is not above a coin's by more than
+// its margin. It is empty without cells of two methods.
+//
+// The margin of a difference is the greatest of the deviations over trials and twice the standard
+// error of the difference between the two over groups (see jackknife), or without groups the standard
+// error of the best method's G-mean (see binomial).
+func Recommend(s *Set, cells []Cell) string {
+	all := Summarise(cells, s.Groups != nil)
+	if len(all) < 2 {
+		return ""
+	}
+	best := all[0]
+	j := newJudgement(s, cells, all)
+	own := j.own(best)
+	over := fmt.Sprintf("over %s", s.parts())
+	switch {
+	case math.IsInf(own, 1) || own != own:
+		return fmt.Sprintf("Deploy none of these methods yet: rows of %s, or all others, are in only one of %s, so the data does not show how any method does on the next one; add more that have both.\n", s.Rare, s.parts())
+	case !(best.GMean-own > coin):
+		return fmt.Sprintf("Deploy none of these methods yet: the best, %s, has a G-mean of %.2f, which is not above a tossed coin's, 0.5, by more than chance (±%.2f %s).\n", called(best.Method), best.GMean, own, over)
+	}
+	chosen := best
+	for _, m := range all[1:] { // the best first
+		if best.GMean-m.GMean <= j.margin(best, m) && rung(m.Method) < rung(chosen.Method) {
+			chosen = m
+		}
+	}
+	if chosen.Method != best.Method {
+		return fmt.Sprintf("Deploy %s: its G-mean of %.3f is within chance of the best, %s, which is ahead by %s %s, and it is simpler.\n",
+			called(chosen.Method), chosen.GMean, called(best.Method), j.difference(best, chosen), over)
+	}
+	other := j.rival(all, chosen)
+	text := fmt.Sprintf("Deploy %s: its G-mean of %.3f is ahead of %s by %s %s", called(chosen.Method), chosen.GMean, called(other.Method), j.difference(chosen, other), over)
+	switch {
+	case rung(chosen.Method) < rung(other.Method):
+		text += ", and it is simpler"
+	case rung(chosen.Method) > rung(other.Method):
+		text += ", and no simpler method comes as near"
+	}
+	return text + ".\n"
+}
+
+// parts says in words what was held out.
+func (s *Set) parts() string {
+	if s.Groups == nil {
+		return fmt.Sprintf("%d rows of the rare class", s.RareRows())
+	}
+	groups := slices.Clone(s.Groups)
+	slices.Sort(groups)
+	n, kind := len(slices.Compact(groups)), cmp.Or(s.Kind, "group")
+	if n == len(s.Folds) {
+		return fmt.Sprintf("%d %ss", n, kind)
+	}
+	return fmt.Sprintf("%d parts of %d %ss", len(s.Folds), n, kind)
+}
+
+// judgement knows how far differences between methods count.
+type judgement struct {
+	set     *Set
+	without map[string][]float64 // by method: the G-mean without each fold, if rows have groups
+	all     []Summary
+}
+
+func newJudgement(s *Set, cells []Cell, all []Summary) *judgement {
+	j := &judgement{set: s, all: all}
+	if s.Groups != nil {
+		j.without = leftOutOneByOne(cells, len(s.Folds))
+	}
+	return j
+}
+
+// own returns the margin of a method's G-mean.
+func (j *judgement) own(m Summary) float64 {
+	if j.without == nil {
+		return max(m.SD, 2*binomialOf(j.set, m))
+	}
+	return max(m.SD, 2*jackknifeOf(j.without[m.Method]))
+}
+
+// margin returns the margin of the difference between the best method and another.
+func (j *judgement) margin(best, other Summary) float64 {
+	if j.without == nil {
+		return max(best.SD, other.SD, binomialOf(j.set, best))
+	}
+	d := slices.Clone(j.without[best.Method])
+	for i, v := range j.without[other.Method] {
+		d[i] -= v
+	}
+	return max(best.SD, other.SD, 2*jackknifeOf(d))
+}
+
+// difference says by how much a is ahead of b, and from where to where that may be.
+func (j *judgement) difference(a, b Summary) string {
+	d, m := a.GMean-b.GMean, j.margin(a, b)
+	return fmt.Sprintf("%.3f (%.3f to %.3f)", d, d-m, d+m)
+}
+
+// rival returns the method that the best one is compared with in words: ECS-DBN if it is not
+// that one, else the best of the simpler ones, or of all others.
+func (j *judgement) rival(all []Summary, best Summary) Summary {
+	if m, ok := find(all, Control); ok && best.Method != Control {
+		return m
+	}
+	for _, m := range all[1:] {
+		if rung(m.Method) < rung(best.Method) {
+			return m
+		}
+	}
+	return all[1]
+}

@@ -1,0 +1,131 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/flank-tcm/flank/internal/baseline"
+	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+// comparedWith are the simpler methods that a model is compared with: a linear one, and a
+// forest.
+var comparedWith = []baseline.Method{baseline.LogisticRegression, baseline.RandomForest}
+
+// baselineValues is up to how many values, rows by columns by folds, simpler methods are
+// compared: they take some ten seconds then.
+const baselineValues = 12_000_000
+
+// baselineSeed is what the seeds of simpler methods are derived from, one for each fold.
+const baselineSeed = 0x626173650000
+
+// compare scores simpler methods on the tools that were held out, and adds them to the report.
+// They learn from the windows with a label, as the networks of each fold had them: relative
+// to the reference in the same way, with the same weights of features. Classes are healthy
+// and all others.
+func (j *Job) compare(ctx context.Context, rows rowTable, v *validated, r *card.Report) error {
+	if v == nil {
+		return nil
+	}
+	if r.NotCompared = notCompared(rows, len(v.folds)); r.NotCompared != "" {
+		return nil
+	}
+	y := make([]int, len(rows.Class))
+	for i, class := range rows.Class {
+		y[i] = min(class, 1)
+	}
+	views := rows.views(j.Config.Reference.Windows)
+	task := func(f int) baseline.Task {
+		fold, report := v.folds[f], v.Reports[f]
+		x := j.viewOf(rows, views, report.View, fold)
+		t := baseline.Task{
+			X: classify.Part(x, fold.Train).(dbn.Matrix), Test: classify.Part(x, fold.Test).(dbn.Matrix), Weights: weightsOf(report.Weights, x.Cols, rows.exclude),
+			Costs: j.Config.Costs, Seed: classify.DeriveSeed(j.Config.Seed, baselineSeed+uint64(f)),
+		}
+		for _, i := range fold.Train {
+			t.Y, t.Groups = append(t.Y, y[i]), append(t.Groups, rows.group[i])
+		}
+		return t
+	}
+	const phase = "comparing with simpler methods"
+	n := 0
+	j.Progress(phase, 0, len(v.folds))
+	answers, err := baseline.JudgeFolds(ctx, comparedWith, len(v.folds), task, j.Workers, func() {
+		n++
+		j.Progress(phase, n, len(v.folds))
+	})
+	if err != nil {
+		return err
+	}
+	for k, method := range comparedWith {
+		s := &classify.Validation{
+			Classes: 2, Fold: v.Fold, Decision: slices.Repeat([]int{-1}, len(y)), Posterior: make([]float64, 2*len(y)), Score: make([]float64, len(y)),
+		}
+		for f, fold := range v.folds {
+			a := answers[f][k]
+			decided, scores := a.Decide(), a.Scores()
+			for n, i := range fold.Test {
+				s.Decision[i], s.Score[i] = decided[n], scores[n]
+				copy(s.Posterior[2*i:], a.Posterior[2*n:2*n+2])
+			}
+		}
+		s.Assess(y, rows.group)
+		r.Baselines = append(r.Baselines, r.NewBaseline(string(method), s))
+	}
+	return nil
+}
+
+// notCompared says why simpler methods are not compared on rows, or nothing.
+func notCompared(rows rowTable, folds int) string {
+	columns := len(rows.Columns) - len(rows.exclude)
+	switch values := rows.Rows() * columns * folds; {
+	case rows.onDisk != nil:
+		return "the features do not fit in memory; train on a part of the table to see how they do"
+	case values > baselineValues:
+		return fmt.Sprintf("%d windows of %d features in %d folds would take them minutes; fewer features (exclude), or evaluate: {by_tool: 5-fold}, make it feasible", rows.Rows(), columns, folds)
+	}
+	return ""
+}
+
+// viewOf returns all rows with a label, in the view of that name as a fold teaches it.
+func (j *Job) viewOf(rows rowTable, views []classify.View, name string, fold classify.Fold) dbn.Matrix {
+	at := slices.IndexFunc(views, func(v classify.View) bool { return v.Name == name })
+	if at < 0 {
+		return rows.inMemory()
+	}
+	held := make(map[string]bool)
+	if !j.Config.Evaluate.Transductive {
+		for _, i := range fold.Test {
+			held[rows.group[i]] = true
+		}
+	}
+	var unlabelled []int
+	for i, g := range rows.bare.group {
+		if !held[g] {
+			unlabelled = append(unlabelled, i)
+		}
+	}
+	x, _ := views[at].Rows(fold.Train, unlabelled)
+	return x.(dbn.Matrix)
+}
+
+// weightsOf returns by how much each column counts.
+func weightsOf(w *classify.Weights, columns int, exclude []int) []float64 {
+	out := make([]float64, columns)
+	if w == nil || w.Off != "" {
+		for j := range out {
+			out[j] = 1
+		}
+	} else {
+		for _, c := range w.Columns {
+			out[c.Column] = c.Weight
+		}
+	}
+	for _, j := range exclude {
+		out[j] = 0
+	}
+	return out
+}

@@ -1,0 +1,148 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// Labels finds the label of each window of the job, and why others have none. It neither
+// computes features nor asks whether the machine was cutting.
+func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
+	j.prepare()
+	fail := func(err error) (*card.Labels, error) { return nil, fmt.Errorf("train: %w", err) }
+	if err := j.Config.Check(); err != nil {
+		return fail(err)
+	}
+	if err := j.checkWear(); err != nil {
+		return fail(err)
+	}
+	m, err := j.blank()
+	if err != nil {
+		return fail(err)
+	}
+	found, err := j.places(ctx, m)
+	if err != nil {
+		return fail(err)
+	}
+	join, err := j.join(found)
+	if err != nil {
+		return fail(err)
+	}
+	rule := j.Config.Label
+	out := &card.Labels{Source: "columns of the data", Rule: rule.String(), Classes: rule.Names()}
+	if join != nil {
+		out.Source = "wear file"
+	}
+	l := &labeller{rule: rule, join: join, length: m.Window.Length, machines: severalMachines(found)}
+	most, index := math.NaN(), make(map[string]int)
+	for _, os := range inOrder(found) {
+		for i := range os {
+			w, err := l.explain(&os[i])
+			if err != nil {
+				return nil, err
+			}
+			if !(w.WearUM <= most) && w.WearUM == w.WearUM {
+				most = w.WearUM
+			}
+			name := l.group(&os[i])
+			k, known := index[name]
+			if !known {
+				k = len(out.Tools)
+				index[name] = k
+				out.Tools = append(out.Tools, card.LabelledTool{Name: name})
+			}
+			out.Tools[k].Windows = append(out.Tools[k].Windows, w)
+		}
+	}
+	if len(out.Tools) == 0 {
+		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, m.Window.Length))
+	}
+	if join != nil {
+		out.Mismatches = join.Mismatches()
+	} else if text := wear.Millimetres(most); text != "" {
+		out.Warnings = []string{text}
+	}
+	return out, nil
+}
+
+// places returns the windows of all inputs, without what is observed in them.
+func (j *Job) places(ctx context.Context, m *model.Model) ([][]observed, error) {
+	found := make([][]observed, len(j.Inputs))
+	var gaps atomic.Int64
+	for i := range j.Inputs {
+		in, out := &j.Inputs[i], &found[i]
+		var err error
+		if in.Table != nil || in.Scan != nil {
+			err = j.observeRows(ctx, m, *in, func(o *observed) error {
+				place := *o
+				place.Features, place.Quality = nil, nil
+				*out = append(*out, place)
+				return nil
+			})
+		} else if err = observeAll(ctx, m, nil, in, out, &gaps, func() {}); err != nil {
+			err = fmt.Errorf("%s: %w", in.Name, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		j.Progress(Reading, i+1, len(j.Inputs))
+	}
+	return found, nil
+}
+
+// explain returns the label of a window, or why it has none.
+func (l *labeller) explain(o *observed) (card.LabelledWindow, error) {
+	w := card.LabelledWindow{Start: o.Start, Length: l.length, Class: card.NoLabel}
+	truth, err := l.known(o)
+	if err != nil {
+		return w, err
+	}
+	w.WearUM = l.wearOf(truth)
+	class, _, ok, err := label(o, l.length, l.rule, l.join)
+	switch {
+	case err != nil:
+		return w, fmt.Errorf("train: %w", err)
+	case ok:
+		w.Class = class
+		return w, nil
+	case truth.VBMaxUM == truth.VBMaxUM || truth.VBMeanUM == truth.VBMeanUM || truth.State != "":
+		w.Why = "what is known of it is not what the rule asks for"
+	case l.join == nil:
+		w.Why = "its cells are empty, or the layout names no column of a label"
+	default:
+		_, why := l.join.Peek(o.window(l.length))
+		w.Why = why.String()
+	}
+	return w, nil
+}
+
+// inOrder returns the windows of recordings that have some, in the order of their first
+// windows.
+func inOrder(found [][]observed) [][]observed {
+	found = slices.DeleteFunc(slices.Clone(found), func(os []observed) bool { return len(os) == 0 })
+	slices.SortStableFunc(found, func(a, b []observed) int { return a[0].Start.Compare(b[0].Start) })
+	return found
+}
+
+// severalMachines reports whether the windows are of more than one machine.
+func severalMachines(found [][]observed) bool {
+	first := ""
+	for _, os := range found {
+		for i := range os {
+			if first == "" {
+				first = os[i].machine
+			}
+			if os[i].machine != first {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,304 @@
+package wear
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Mismatches says in words which rows go for no window that was seen, where names or
+// times on both sides look as if they were meant to agree. It is to be called when
+// all windows were asked about.
+func (j *Join) Mismatches() []string {
+	j.settle()
+	var out []string
+	if text := j.lostTools(); text != "" {
+		out = append(out, text)
+	}
+	for _, h := range j.all {
+		switch {
+		case !h.matched:
+		case h.form == holes:
+			if text := j.holesOf(h); text != "" {
+				out = append(out, text)
+			}
+		case h.labelled == 0 && h.form != whole:
+			out = append(out, h.times())
+		}
+	}
+	return out
+}
+
+// lostTools compares the tools and recordings that rows name with the windows.
+func (j *Join) lostTools() string {
+	var rows, others, guesses []string // rows with a guess, rows without
+	for _, h := range j.all {
+		if h.matched {
+			continue
+		}
+		if guess := j.guess(h); guess != "" {
+			rows, guesses = append(rows, h.named()), append(guesses, guess)
+		} else {
+			others = append(others, h.named())
+		}
+	}
+	bare := j.bare()
+	if len(rows) == 0 && (len(others) == 0 || len(bare) == 0) {
+		return "" // a wear file may be of more tools than the recordings
+	}
+	text := "no window is of " + listed(append(rows, others...), 2)
+	if len(bare) > 0 {
+		text += "; no row is of " + listed(bare, 2)
+	} else {
+		text += "; windows are of " + listed(j.seen(), 2)
+	}
+	if len(guesses) == 0 && j.byFile() {
+		text += "; tools are named after their files, as the layout has no column of tools: write those names, or name the column"
+	}
+	if len(guesses) > 0 {
+		text += ": did you mean " + strings.Join(guesses[:min(2, len(guesses))], " and ") + "?"
+	}
+	return text
+}
+
+// byFile reports whether all tools are named after their recordings.
+func (j *Join) byFile() bool {
+	return !slices.ContainsFunc(j.order, func(of subject) bool { return of.tool != of.recording })
+}
+
+// named says what the first row of h is of, and where it is.
+func (h *history) named() string {
+	m := h.rows[0]
+	text := m.subject()
+	if m.Machine != "" {
+		text += fmt.Sprintf(" of machine %q", m.Machine)
+	}
+	if m.Where != "" {
+		text += " (" + m.Where + ")"
+	}
+	return text
+}
+
+// bare returns the tools of windows that no row goes for, in words.
+func (j *Join) bare() []string {
+	var words []string
+	for _, key := range j.toolOrder {
+		if !slices.ContainsFunc(j.tools[key].recordings, func(rec string) bool {
+			return j.find(Window{Machine: key.machine, Tool: key.tool, Recording: rec}) != nil
+		}) {
+			words = append(words, j.describe(key))
+		}
+	}
+	return words
+}
+
+// seen returns the tools of windows, in words.
+func (j *Join) seen() []string {
+	var words []string
+	for _, key := range j.toolOrder {
+		words = append(words, j.describe(key))
+	}
+	return words
+}
+
+// describe names a tool of windows, with its machine if rows name machines and with its
+// recording if they name recordings.
+func (j *Join) describe(key toolKey) string {
+	text := fmt.Sprintf("tool %q", key.tool)
+	switch t := j.tools[key]; {
+	case !j.recording || t.first == "":
+	case t.first == key.tool: // it is named after the file
+		text = fmt.Sprintf("recording %q", t.first)
+	default:
+		text += fmt.Sprintf(" in recording %q", t.first)
+	}
+	if slices.ContainsFunc(j.all, func(h *history) bool { return h.machine != "" }) {
+		text += fmt.Sprintf(" of machine %q", key.machine)
+	}
+	return text
+}
+
+// guess returns what may have been meant by the names of rows that go for no window.
+func (j *Join) guess(h *history) string {
+	var tools, recordings, machines []string
+	for _, key := range j.toolOrder {
+		tools, machines = append(tools, key.tool), append(machines, key.machine)
+		recordings = append(recordings, j.tools[key].recordings...)
+	}
+	if h.tool != "" && !slices.Contains(tools, h.tool) {
+		if slices.Contains(recordings, stemOf(h.tool)) {
+			return fmt.Sprintf("recording %q", stemOf(h.tool))
+		}
+		if name := alikeName(h.tool, tools); name != "" {
+			return fmt.Sprintf("tool %q", name)
+		}
+	}
+	if rec := stemOf(h.recording); h.recording != "" && !slices.Contains(recordings, rec) {
+		if slices.Contains(tools, h.recording) {
+			return fmt.Sprintf("tool %q", h.recording)
+		}
+		if name := alikeName(h.recording, recordings); name != "" {
+			return fmt.Sprintf("recording %q", name)
+		}
+	}
+	if h.machine != "" && !slices.Contains(machines, h.machine) {
+		if slices.Contains(tools, h.tool) && len(slices.Compact(slices.Sorted(slices.Values(machines)))) == 1 {
+			return fmt.Sprintf("machine %q", machines[0])
+		}
+		if name := alikeName(h.machine, machines); name != "" {
+			return fmt.Sprintf("machine %q", name)
+		}
+	}
+	return ""
+}
+
+// holesOf compares the holes that rows name with the holes that windows name.
+func (j *Join) holesOf(h *history) string {
+	var lost, bare []string // holes of rows without windows, of windows without rows
+	var first string
+	for _, m := range h.rows {
+		if !h.holesSeen[m.Hole] && !slices.Contains(lost, m.Hole) {
+			lost = append(lost, m.Hole)
+			first = firstOf(first, at(m))
+		}
+	}
+	for _, hole := range h.holeOrder {
+		if _, ok := h.holes[hole]; !ok && hole != "" {
+			bare = append(bare, hole)
+		}
+	}
+	switch {
+	case len(lost) == 0:
+		return ""
+	case h.holesSeen[""] && len(h.holesSeen) == 1:
+		return fmt.Sprintf("%s: no window of %s names a hole, the rows name %s: name the column of the hole in the layout, or label with time, or the whole tool", first, h.rows[0].subject(), someNames(lost))
+	case len(bare) == 0:
+		return ""
+	}
+	text := fmt.Sprintf("%s: holes of %s that no window is of: %s; holes of windows without a row: %s", first, h.rows[0].subject(), someNames(lost), someNames(bare))
+	for _, hole := range lost {
+		if name := alikeName(hole, bare); name != "" {
+			return text + fmt.Sprintf(": did you mean %q for %q?", name, hole)
+		}
+	}
+	return text
+}
+
+func firstOf(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// times compares the times of rows with the times of windows, none of which has a label.
+func (h *history) times() string {
+	var from, to Measurement
+	for i, m := range h.rows {
+		if i == 0 || m.Time.Before(from.Time) {
+			from = m
+		}
+		if i == 0 || to.ends().Before(m.ends()) {
+			to = m
+		}
+	}
+	text := fmt.Sprintf("%s: rows of %s are from %s to %s, ", at(from), from.subject(), timeWords(from.Time), timeWords(to.ends()))
+	switch {
+	case h.from.IsZero():
+		return text + "but its windows have no time: name the column of the time in the layout, or label the whole tool"
+	case !hasClock(h.from) && hasClock(from.Time):
+		return text + "but its windows count seconds from the start of the recording: give the recording a start, or write the times in seconds from it"
+	case !hasClock(from.Time) && hasClock(h.from):
+		return text + fmt.Sprintf("its windows last %s s: seconds count from the first sample of the recording", timeCell(time.Unix(0, 0).Add(h.until.Sub(h.from))))
+	}
+	return text + fmt.Sprintf("its windows from %s to %s, and none of them has a label", timeWords(h.from), timeWords(h.until))
+}
+
+// ends returns the end of an interval, or the moment.
+func (m Measurement) ends() time.Time {
+	if m.End.IsZero() {
+		return m.Time
+	}
+	return m.End
+}
+
+// timeWords returns a time as wear files have it, with the unit of seconds.
+func timeWords(t time.Time) string {
+	if hasClock(t) {
+		return timeCell(t)
+	}
+	return timeCell(t) + " s"
+}
+
+// listed lists up to most words.
+func listed(words []string, most int) string {
+	if len(words) > most+1 {
+		words = append(slices.Clone(words[:most]), fmt.Sprintf("%d more", len(words)-most))
+	}
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// alikeName returns the one of names that a person may have meant by name: the same
+// but for upper and lower case, blanks, signs, leading zeros, or the folder and ending of a
+// file; or else the only one with the same numbers. It is empty if there is none, or more.
+func alikeName(name string, names []string) string {
+	for _, form := range []func(string) string{plain, func(s string) string { return plain(stemOf(s)) }, numbers} {
+		want := form(name)
+		if want == "" {
+			continue
+		}
+		found := ""
+		for _, other := range names {
+			if other == found || form(other) != want {
+				continue
+			}
+			if found != "" {
+				found = ""
+				break
+			}
+			found = other
+		}
+		if found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// plain returns the letters and numbers of a name in lower case, without leading zeros.
+func plain(name string) string {
+	var b strings.Builder
+	number, gap := false, false // behind a digit that counts; behind a sign since then
+	for i, r := range name {
+		switch {
+		case r == '0' && (!number || gap) && i+1 < len(name) && name[i+1] >= '0' && name[i+1] <= '9':
+		case unicode.IsDigit(r):
+			if number && gap {
+				b.WriteByte(' ')
+			}
+			number, gap = true, false
+			b.WriteRune(r)
+		case unicode.IsLetter(r):
+			number, gap = false, false
+			b.WriteRune(unicode.ToLower(r))
+		default:
+			gap = true
+		}
+	}
+	return b.String()
+}
+
+// numbers returns the numbers in a name, without leading zeros.
+func numbers(name string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r < '0' || r > '9' })
+	for i, w := range words {
+		words[i] = strings.TrimLeft(w[:len(w)-1], "0") + w[len(w)-1:]
+	}
+	return strings.Join(words, " ")
+}

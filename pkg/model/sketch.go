@@ -1,0 +1,72 @@
+package model
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Sketch is a small sample of the rows that a model was trained on, by which its tools
+// are recognised in other data, under any name and in any format.
+type Sketch struct {
+	// Columns are the features that rows of the sketch have, counted from 0. Tolerance is
+	// by how much each may differ in a copy of a row, because numbers were rounded.
+	Columns   []int     `json:"columns"`
+	Tolerance []float64 `json:"tolerance"`
+
+	Tools []SketchTool `json:"tools"`
+}
+
+// SketchTool is what a sketch has of one tool.
+type SketchTool struct {
+	Name string `json:"name"`
+
+	// Rows has one float32 for each of the sketch's columns and each row, before the
+	// reference, row by row, little endian.
+	Rows []byte `json:"rows"`
+}
+
+// Row returns row i of the tool in a sketch with so many columns.
+func (t SketchTool) Row(i, columns int) []float32 {
+	row := make([]float32, columns)
+	for c := range row {
+		row[c] = math.Float32frombits(binary.LittleEndian.Uint32(t.Rows[4*(i*columns+c):]))
+	}
+	return row
+}
+
+// Add appends a row, one value for each column of the sketch.
+func (t *SketchTool) Add(row []float32) {
+	for _, v := range row {
+		t.Rows = binary.LittleEndian.AppendUint32(t.Rows, math.Float32bits(v))
+	}
+}
+
+// Len returns how many rows the tool has in a sketch with so many columns.
+func (t SketchTool) Len(columns int) int { return len(t.Rows) / (4 * columns) }
+
+// check reports what contradicts itself in a sketch of so many features.
+func (s *Sketch) check(features int) error {
+	if s == nil {
+		return nil
+	}
+	n := len(s.Columns)
+	if n == 0 || len(s.Tolerance) != n {
+		return fmt.Errorf("sketch: %d columns and %d tolerances", n, len(s.Tolerance))
+	}
+	for i, c := range s.Columns {
+		if c < 0 || c >= features || i > 0 && c <= s.Columns[i-1] {
+			return fmt.Errorf("sketch: column %d of %d features", c, features)
+		}
+		if !(s.Tolerance[i] >= 0) {
+			return errors.New("sketch: a tolerance is negative")
+		}
+	}
+	for _, t := range s.Tools {
+		if len(t.Rows) == 0 || len(t.Rows)%(4*n) != 0 {
+			return fmt.Errorf("sketch: the rows of tool %q are cut off", t.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package window
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flatbuffers "github.com/google/flatbuffers/go"
+)
+
+// Mismatch is the error of Open for a window that is whole and was sealed for another
+// layout or length. errors.Is finds ErrForeign in it.
+type Mismatch struct {
+	What string // one of the words below
+	Text string // what the window is, and what was expected
+}
+
+// What of a window does not fit.
+const (
+	OtherLayout = "layout"
+	OtherLength = "window length"
+	OtherSchema = "schema" // neither, so far as one can read it: another release sealed it
+)
+
+func (m *Mismatch) Error() string { return "window: " + m.Text }
+
+// Is makes a Mismatch an ErrForeign.
+func (m *Mismatch) Is(target error) bool { return target == ErrForeign }
+
+// otherLayout names what differs between the layout of e, whose fingerprint is not ours,
+// and the codec's.
+func (c *Codec) otherLayout(e Envelope) error {
+	text := fmt.Sprintf("windows of layout %.32q, expected layout %s", e.Layout, c.layout.Fingerprint())
+	if theirs, ok := wireChannels(e.Value); ok {
+		text += ": " + c.differences(theirs)
+	}
+	return &Mismatch{OtherLayout, text}
+}
+
+// otherSchema names what differs in a window of our layout whose schema is not ours.
+func (c *Codec) otherSchema(e Envelope) error {
+	if length, ok := c.lengthOf(e.Value); ok && length != c.spec.Length {
+		return &Mismatch{OtherLength, fmt.Sprintf("windows of %v, expected windows of %v", length, c.spec.Length)}
+	}
+	return &Mismatch{OtherSchema, "the Arrow schema does not belong to the layout: another release of ingest may have sent it"}
+}
+
+// lengthOf returns how long the windows of a schema are, if their channels are ours.
+func (c *Codec) lengthOf(value []byte) (time.Duration, bool) {
+	theirs, ok := wireChannels(value)
+	ours := c.layout.Channels()
+	if !ok || len(theirs) != len(ours) {
+		return 0, false
+	}
+	length := time.Duration(math.Round(float64(theirs[0].samples) / ours[0].Rate * 1e9))
+	for i, t := range theirs {
+		if t.name != beginning(ours[i].Name) || t.samples < 1 || (Spec{Length: length}).Samples(ours[i].Rate) != t.samples {
+			return 0, false
+		}
+	}
+	return length, true
+}
+
+// mostDifferences is how many differences between two layouts are named.
+const mostDifferences = 3
+
+// differences says in what the channels of a schema differ from ours.
+func (c *Codec) differences(theirs []wireChannel) string {
+	var all []string
+	byName := make(map[string]wireChannel, len(theirs))
+	for _, t := range theirs {
+		byName[t.name] = t
+	}
+	for _, o := range c.layout.Channels() {
+		t, there := byName[beginning(o.Name)]
+		delete(byName, t.name)
+		switch {
+		case !there:
+			all = append(all, fmt.Sprintf("no channel %.40q", o.Name))
+		case t.rate != formatFloat(o.Rate):
+			all = append(all, fmt.Sprintf("channel %.40q at %.40q Hz, expected %s Hz", o.Name, t.rate, formatFloat(o.Rate)))
+		case t.unit != beginning(o.Unit):
+			all = append(all, fmt.Sprintf("channel %.40q in %.40q, expected %q", o.Name, t.unit, o.Unit))
+		case t.kind != string(o.Kind):
+			all = append(all, fmt.Sprintf("channel %.40q of kind %.40q, expected %s", o.Name, t.kind, o.Kind))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		all = append(all, fmt.Sprintf("a channel %.40q that is not expected", name))
+	}
+	if len(all) == 0 {
+		return "the order, a range or a sensor of the channels differs"
+	}
+	text := strings.Join(all[:min(len(all), mostDifferences)], "; ")
+	if n := len(all) - mostDifferences; n > 0 {
+		text += "; and " + strconv.Itoa(n) + " more differences"
+	}
+	return text
+}
+
+// wireChannel is what the schema of a window says of a channel.
+type wireChannel struct {
+	name, kind, unit, rate string
+	samples                int
+}
+
+// Slots of the tables in Schema.fbs, as flatbuffers count them.
+const (
+	slotFields   = 6 // of Schema
+	slotName     = 4 // of Field
+	slotTypeType = 8
+	slotType     = 10
+	slotMetadata = 16
+	slotListSize = 4 // of FixedSizeList
+	slotKey      = 4 // of KeyValue
+	slotValue    = 6
+
+	headerSchema      = 1
+	typeFixedSizeList = 16
+)
+
+// mostName is how many bytes of a text in a schema are read.
+const mostName = 128
+
+// beginning returns the part of a text that is read.
+func beginning(text string) string { return text[:min(len(text), mostName)] }
+
+// wireChannels reads the channels of the schema that a value begins with. It does not
+// trust the value, and takes no more memory than a layout does.
+func wireChannels(p []byte) (cs []wireChannel, ok bool) {
+	defer func() { // offsets inside the flatbuffer may be damaged
+		if recover() != nil {
+			cs, ok = nil, false
+		}
+	}()
+	if len(p) < 16 || binary.LittleEndian.Uint32(p) != 0xffffffff {
+		return nil, false
+	}
+	meta := int64(binary.LittleEndian.Uint32(p[4:]))
+	if meta < 8 || meta > int64(len(p)-8) {
+		return nil, false
+	}
+	header := p[8 : 8+meta]
+	msg := flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
+	o := flatbuffers.UOffsetT(msg.Offset(slotHeader))
+	if msg.GetByteSlot(slotHeaderType, 0) != headerSchema || o == 0 {
+		return nil, false
+	}
+	var schema flatbuffers.Table
+	msg.Union(&schema, o)
+	r := schemaReader{left: len(header)}
+	fields := r.tables(&schema, slotFields)
+	if len(fields) <= factColumns {
+		return nil, false
+	}
+	for _, f := range fields[factColumns:] {
+		c := wireChannel{name: r.text(&f, slotName)}
+		o := flatbuffers.UOffsetT(f.Offset(slotType))
+		if f.GetByteSlot(slotTypeType, 0) != typeFixedSizeList || o == 0 {
+			return nil, false
+		}
+		var list flatbuffers.Table
+		f.Union(&list, o)
+		c.samples = int(list.GetInt32Slot(slotListSize, 0))
+		for _, kv := range r.tables(&f, slotMetadata) {
+			switch value := r.text(&kv, slotValue); r.text(&kv, slotKey) {
+			case "kind":
+				c.kind = value
+			case "unit":
+				c.unit = value
+			case "rate":
+				c.rate = value
+			}
+		}
+		cs = append(cs, c)
+	}
+	return cs, true
+}
+
+// schemaReader reads a schema whose offsets may be anything. It panics when it has read
+// more than the schema has bytes: then parts of it are used many times over.
+type schemaReader struct {
+	left int // bytes
+}
+
+func (r *schemaReader) spend(bytes int) {
+	if r.left -= bytes; r.left < 0 {
+		panic("window: schema: more content than bytes")
+	}
+}
+
+// tables returns the tables of a vector in a slot of t.
+func (r *schemaReader) tables(t *flatbuffers.Table, slot flatbuffers.VOffsetT) (all []flatbuffers.Table) {
+	o := flatbuffers.UOffsetT(t.Offset(slot))
+	if o == 0 {
+		return nil
+	}
+	at := t.Vector(o)
+	for i := range t.VectorLen(o) {
+		r.spend(4)
+		all = append(all, flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at + flatbuffers.UOffsetT(4*i))})
+	}
+	return all
+}
+
+// text returns the beginning of a text in a slot of t.
+func (r *schemaReader) text(t *flatbuffers.Table, slot flatbuffers.VOffsetT) string {
+	o := flatbuffers.UOffsetT(t.Offset(slot))
+	if o == 0 {
+		return ""
+	}
+	b := t.ByteVector(o + t.Pos)
+	b = b[:min(len(b), mostName)]
+	r.spend(len(b))
+	return string(b)
+}
