@@ -169,6 +169,9 @@ func (s *CostStudy) textOfClasses() string {
 	r := s.Report.Search
 	fmt.Fprintf(&b, "\n\nJADE       variant %s: %d generations, %d evaluations, stopped by %s; more than two classes have no exact optimum to compare it with\n",
 		r.Variant, r.Generations, r.Evaluations, r.Stopped)
+	if held := heldChoices(s.Report); held != "" {
+		fmt.Fprintf(&b, "held out   %s\n", held)
+	}
 	return b.String()
 }
 

@@ -345,26 +345,6 @@ func (r *Report) data(p *page) {
 	r.views(p)
 }
 
-// views writes how the mode of the reference was chosen, if it was left to the trainer.
-func (r *Report) views(p *page) {
-	if len(r.Fit.Views) == 0 {
-		if r.ViewLimitMiB > 0 {
-			p.text("The mode was left to the trainer (`auto`), which kept to the first: others are tried on tables of at most %d MiB in memory, where four tools or more have windows of each class but healthy.", r.ViewLimitMiB)
-		}
-		return
-	}
-	p.text("The mode was left to the trainer (`auto`). Loss is the cross-entropy on tools held out, classes and tools counting alike; " +
-		"the first mode is kept unless another's loss is less by more than the standard error over tools.")
-	t := p.table("mode", "loss")
-	for _, v := range r.Fit.Views {
-		name := v.Name
-		if name == r.Fit.View {
-			name += ", kept"
-		}
-		t.row(name, fmt.Sprintf("%.3f", v.Loss))
-	}
-}
-
 // costs says how the costs were chosen and what the alternatives were worth.
 func (r *Report) costs(p *page) {
 	c := r.Fit.Costs
@@ -395,6 +375,9 @@ func (r *Report) costs(p *page) {
 		plateau = fmt.Sprintf("Every threshold on P(faulty) from %.4f to %.4f gives the best plain G-mean; kept is %.4f. ", float64(c.Plateau[0]), float64(c.Plateau[1]), float64(c.Kept))
 	}
 	p.text("%sJADE (%s) stopped after %d generations and %d evaluations: %s.", plateau, c.Search.Variant, c.Search.Generations, c.Search.Evaluations, c.Search.Stopped)
+	if held := heldChoices(&c); held != "" {
+		p.text("%s.", held)
+	}
 	if c.Rule != "" {
 		p.text("Few tools have faulty windows, and there is a rule for that: what is kept is %s. A group is a tool.", c.Rule)
 	}

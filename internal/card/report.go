@@ -54,8 +54,9 @@ type Report struct {
 	Excluded       []string                 `json:"excluded,omitempty"` // features that do not count, because the configuration says so
 	Warnings       []string                 `json:"warnings"`           // what to know before trusting a score; fit has its own
 	Fit            *classify.Report         `json:"fit"`
-	Trend          *Trend                   `json:"wear_trend,omitempty"` // if wear was measured of tools enough
-	Unknown        *UnknownReport           `json:"unknown,omitempty"`    // if the model has the third verdict
+	Trend          *Trend                   `json:"wear_trend,omitempty"`      // if wear was measured of tools enough
+	Unknown        *UnknownReport           `json:"unknown,omitempty"`         // if the model has the third verdict
+	Modes          []ModeScore              `json:"reference_modes,omitempty"` // what each mode of the reference gives on tools held out, if that was looked at
 	Job            model.Provenance         `json:"provenance"`
 
 	ByWear    bool                `json:"-"` // the model decides by estimated wear
@@ -164,7 +165,7 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
-	for _, words := range []string{r.simpler(), r.followers(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
+	for _, words := range []string{r.simpler(), r.modesText(), r.followers(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
 		if words != "" {
 			fmt.Fprintf(&b, "\n%s", words)
 		}

@@ -29,12 +29,7 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *card.Report, rn
 			return nil, nil
 		}
 	}
-	var folds []classify.Fold
-	if j.Config.Evaluate.ByTool == "leave-one-out" {
-		folds = classify.LeaveOneGroupOut(rows.group)
-	} else {
-		folds = classify.GroupKFold(rows.Class, rows.group, 5, rng)
-	}
+	folds := j.folds(rows, rng)
 	s := j.settings(rows)
 	s.Progress = j.phase("scoring on tools held out")
 	v, err := classify.CrossValidateTable(ctx, rows.lessons(j.Config.Reference.Windows), s, folds)
@@ -62,6 +57,17 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *card.Report, rn
 	}
 	r.Held = heldOut(rows, v.Posterior, v.Decision, v.Score)
 	return &validated{v, folds}, nil
+}
+
+// foldSeed is the stream of the seed that deals tools to folds.
+const foldSeed = 0x666f6c6473 // "folds"
+
+// folds returns how tools are held out.
+func (j *Job) folds(rows rowTable, rng *rand.Rand) []classify.Fold {
+	if j.Config.Evaluate.ByTool == "leave-one-out" {
+		return classify.LeaveOneGroupOut(rows.group)
+	}
+	return classify.GroupKFold(rows.Class, rows.group, 5, rng)
 }
 
 // scoreAtRandom scores them on rows that were held out at random, without regard to their tool. The rows are

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -404,6 +405,70 @@ func TestUsedToolsInWords(t *testing.T) {
 	}
 	if got := words(0, some...); !strings.HasPrefix(got, "70 of the 200 windows that make references are labelled faulty: T13 (10 of 10), ") {
 		t.Errorf("20 tools, of which seven are faulty: %q", got)
+	}
+}
+
+// The report has what each mode gives on tools held out, also if the configuration names
+// one or takes none, and the score of that one is the score by tool; a committee is scored
+// where there are few rows.
+func TestModesAreScored(t *testing.T) {
+	for mode, want := range map[model.Mode][]model.Mode{
+		model.ReferenceKind: {model.ReferenceKind, model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff},
+		model.ReferenceOff:  {model.ReferenceOff, model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference},
+	} {
+		j := latheJob(t)
+		j.Config.Network.FineTune.Epochs, j.Config.Evaluate.RandomSplit = 10, false
+		j.Config.Reference.Mode = mode
+		_, r, err := Run(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []model.Mode
+		for i, m := range r.Modes {
+			got = append(got, m.Mode)
+			if m.Kept != (i == 0) || (m.Encoding == classify.Committee) != (i >= len(want)) {
+				t.Errorf("%s: %+v", mode, m)
+			}
+		}
+		if !slices.Equal(got, slices.Concat(want, want)) {
+			t.Errorf("%s: scored are %v, want %v twice", mode, got, want)
+		}
+		if mode != model.ReferenceOff && r.Modes[0].GMean != r.Pooled.GMean { // off is scored on the rows of the others
+			t.Errorf("%s: G-mean %v, by tool %v", mode, r.Modes[0].GMean, r.Pooled.GMean)
+		}
+		page, err := r.HTML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(page), ">"+string(mode)+", kept<") || !strings.Contains(r.Summary(), "\nreference mode, held out ") {
+			t.Errorf("%s: the card or the summary lacks the modes:\n%s", mode, r.Summary())
+		}
+	}
+}
+
+// Modes are not scored where the score by tool is off, or where rows are many.
+func TestModesAreNotScored(t *testing.T) {
+	j := latheJob(t)
+	j.prepare()
+	rows, m, _ := mustRows(t, j)
+	if rows.modes != nil {
+		t.Error("rows for modes are made unasked")
+	}
+	rows = settled(rows, m)
+	if got, err := j.scoreModes(t.Context(), &rows); err != nil || got.modes != nil {
+		t.Errorf("scored %v, %v", got, err)
+	}
+	j.scoresModes = true
+	rows, _, _ = mustRows(t, j)
+	if rows.modes == nil || rows.modes.work() != rows.work() || rows.work() != 5*len(rows.group) {
+		t.Errorf("tools × windows are %d, want five tools by %d", rows.work(), len(rows.group))
+	}
+	for len(rows.group) <= mostModeWork/5 {
+		rows.group = append(rows.group, rows.group...)
+	}
+	rows.modes = nil
+	if err := j.rowsOfModes(&rows, m, nil, nil); err != nil || rows.modes != nil {
+		t.Errorf("rows for modes of a table of %d windows are made: %v", len(rows.group), err)
 	}
 }
 

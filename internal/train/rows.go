@@ -56,6 +56,10 @@ type rowTable struct {
 	// their tools: which way is best is still to be found. Then rows are as before.
 	rel *relative
 
+	// modes, if not nil, is the rows for scoring modes of the reference, where these rows do
+	// not do: they are as before the reference, with all modes to choose from.
+	modes *rowTable
+
 	exclude []int // columns that do not count
 
 	// Of rows for a model that decides by wear: features before the reference, and what

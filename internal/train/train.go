@@ -46,8 +46,9 @@ type Job struct {
 
 	Log zerolog.Logger
 
-	watch func(group string, features []float32) // see labeller
-	hop   time.Duration                          // of the windows, see medianHop
+	scoresModes bool                                   // of the reference, if the rows are few enough: rows for that are made too
+	watch       func(group string, features []float32) // see labeller
+	hop         time.Duration                          // of the windows, see medianHop
 }
 
 // Errors that callers test for.
@@ -68,6 +69,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	if err := job.Config.Check(); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
+	job.scoresModes = job.Config.Evaluate.ByTool != "off"
 	rows, m, counts, err := job.rows(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -81,13 +83,17 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
 		job.warn(r, w)
 	}
-	rng := rand.New(rand.NewPCG(job.Config.Seed, 0x666f6c6473)) // "folds"
+	rng := rand.New(rand.NewPCG(job.Config.Seed, foldSeed))
 	v, err := job.scoreByTool(ctx, rows, r, rng)
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: scoring by tool: %w", err)
 	}
 	if err := job.compare(ctx, rows, v, r); err != nil {
 		return nil, nil, fmt.Errorf("train: comparing with simpler methods: %w", err)
+	}
+	modes, err := job.scoreModes(ctx, &rows)
+	if err != nil {
+		return nil, nil, fmt.Errorf("train: scoring modes of the reference: %w", err)
 	}
 	s := job.settings(rows)
 	s.Progress = job.phase("training the model")
@@ -101,21 +107,11 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 		r.Reference = m.Reference
 		job.sayView(fit)
 	}
+	job.sayModes(r, modes, m.Reference.Mode)
 	if err := job.scoreAtRandom(ctx, rows, r, rng); err != nil {
 		return nil, nil, fmt.Errorf("train: scoring on a random split: %w", err)
 	}
-	if r.Pooled == nil {
-		var decision []int
-		if several(rows.classes) {
-			decision = decisionsOf(c, fit.Posterior)
-		}
-		r.Held = heldOut(rows, fit.Posterior, decision, scoresOf(c, fit.Posterior))
-		r.CostsSeen = fit.Costs.Posteriors == posteriorsByTool
-	}
-	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
-		r.Landscape = card.NewLandscape(card.FaultyOf(fit.Posterior, 2), card.Positives(rows.Class))
-	}
-	r.SetFaulty()
+	showFit(r, rows, c, fit.Posterior)
 	m.Classifier = c
 	if err := job.complete(ctx, &rows, m, r, v); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
@@ -125,6 +121,22 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	}
 	r.Model = m.ID()
 	return m, r, nil
+}
+
+// showFit gives the report what its plots show of the posteriors that costs were chosen on.
+func showFit(r *card.Report, rows rowTable, c *classify.Classifier, posterior []float64) {
+	if r.Pooled == nil {
+		var decision []int
+		if several(rows.classes) {
+			decision = decisionsOf(c, posterior)
+		}
+		r.Held = heldOut(rows, posterior, decision, scoresOf(c, posterior))
+		r.CostsSeen = r.Fit.Costs.Posteriors == posteriorsByTool
+	}
+	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
+		r.Landscape = card.NewLandscape(card.FaultyOf(posterior, 2), card.Positives(rows.Class))
+	}
+	r.SetFaulty()
 }
 
 // complete gives a model that has its classifier the rest: the estimate of wear, the verdict
@@ -338,38 +350,16 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 // in the monitor, so recordings are taken in the order of their first windows.
 func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *card.Tally) (rowTable, error) {
 	found = inOrder(found)
-	// Rows are collected as they are before the reference, and made relative to it once
-	// it is known how; a trained model knows.
 	plain := *m
 	if plain.Reference.Mode != model.ReferenceOff {
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
 	}
-	l := newLabeller(&plain, j.Config.Label, join, counts, severalMachines(found))
-	l.watch = j.watch
-	l.least = make(map[string]lowest)
-	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: m.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
-	t.rel = &relative{relations: l.judge.Relations(), least: l.least, modes: modesOf(l.judge.Relations(), m.Reference.Mode)}
-	for _, os := range found {
-		for i := range os {
-			o := &os[i]
-			row, ok, err := l.row(o)
-			if err != nil {
-				return rowTable{}, err
-			}
-			wear := -1
-			if l.addWear(t.wear, o, m.Classifier != nil) {
-				wear = len(t.wear.Tool) - 1
-			}
-			if ok {
-				t.add(row, o, wear)
-			}
-		}
+	t, l, err := j.plainRows(&plain, found, join, counts, j.watch)
+	if err != nil {
+		return rowTable{}, err
 	}
+	t.rel.modes = modesOf(l.judge.Relations(), m.Reference.Mode)
 	t.missing(counts)
-	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
-	t.unjudged = l.passed()
-	t.limitUM, _ = l.rule.Limit()
-	t.states = l.states
 	large := 4*(len(t.Data)+len(t.bare.data)) > viewBytes
 	if large {
 		t.rel.modes = t.rel.modes[:1]
@@ -384,9 +374,44 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	case len(t.rel.modes) == 1 && (large || mode != model.ReferenceLog): // which features are positive, folds of a large table do not find out each for itself
 		m.Reference = t.settle(mode, m.Reference.Windows)
 	}
-	err := l.finish(t.Rows())
+	err = l.finish(t.Rows())
 	t.mismatches = counts.Mismatches
-	return t, err
+	if err != nil {
+		return t, err
+	}
+	return t, j.rowsOfModes(&t, m, found, join)
+}
+
+// plainRows makes the rows as they are before the reference, for which the model's mode is
+// difference or off, and says how they are made relative to it. Found is in order; watch, if not
+// nil, is the labeller's.
+func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join, counts *card.Tally, watch func(group string, features []float32)) (rowTable, *labeller, error) {
+	l := newLabeller(plain, j.Config.Label, join, counts, severalMachines(found))
+	l.watch = watch
+	l.least = make(map[string]lowest)
+	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: plain.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
+	t.rel = &relative{relations: l.judge.Relations(), least: l.least}
+	for _, os := range found {
+		for i := range os {
+			o := &os[i]
+			row, ok, err := l.row(o)
+			if err != nil {
+				return t, l, err
+			}
+			wear := -1
+			if l.addWear(t.wear, o, plain.Classifier != nil) {
+				wear = len(t.wear.Tool) - 1
+			}
+			if ok {
+				t.add(row, o, wear)
+			}
+		}
+	}
+	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
+	t.unjudged = l.passed()
+	t.limitUM, _ = l.rule.Limit()
+	t.states = l.states
+	return t, l, nil
 }
 
 // add appends a row of a window, with or without a label; wear is where the window is in

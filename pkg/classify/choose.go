@@ -18,6 +18,7 @@ const (
 	exactChoice        = "exact"         // the optimum, K = 2 only
 	smoothedChoice     = "smoothed"      // the optimum of the smoothed fitness, K = 2 only
 	jadeChoice         = "jade"          // what JADE found
+	halfWayChoice      = "half_way"      // half-way from the inverse prior to the optimum, or as far as PriorRows says
 	keptChoice         = "kept"          // what the classifier decides with
 )
 
@@ -38,6 +39,7 @@ type CostReport struct {
 	Rule         string       `json:"rule,omitempty"` // how costs follow where few groups have rows of a class, in words; empty: half-way from the optimum to the inverse prior
 	Metric       score.Metric `json:"metric"`         // what costs maximise
 	Choices      []Choice     `json:"choices"`        // all on the same posteriors, the one kept last
+	Held         []HeldChoice `json:"held,omitempty"` // of three classes or more: what was compared on rows held out from the choice
 	Spread       float64      `json:"spread"`         // of posteriors: standard deviation of log odds between rows of one network
 	NearConstant bool         `json:"near_constant"`
 
@@ -85,7 +87,8 @@ const (
 // ChooseCosts returns the costs that Fit would choose for rows of the given
 // posteriors, N×K row-major, and classes. The report has the other choices too: for
 // two classes the exact optimum by sweep and what JADE found. Settings.Posteriors
-// and Folds have no meaning here. It returns an error that wraps ErrSize,
+// and Folds have no meaning here, so of three classes or more the costs are always
+// half-way to the inverse prior, of which Fit looks whether they are better than JADE's own. It returns an error that wraps ErrSize,
 // ErrClasses or ErrSettings, or the error of ctx.
 func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s CostSettings) (CostVector, *CostReport, error) {
 	if len(posterior) != len(y)*k {
@@ -102,15 +105,16 @@ func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s Cos
 	if r.NearConstant = r.Spread < leastSpread; r.NearConstant {
 		s.Unmixed = true
 	}
-	costs, err := chooseCosts(ctx, d, s, r)
+	costs, err := chooseCosts(ctx, d, dealt{}, s, r)
 	if err != nil {
 		return nil, nil, fmt.Errorf("classify: %w", err)
 	}
 	return costs, r, nil
 }
 
-// chooseCosts returns the costs to decide with, chosen on d, and fills in r.
-func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (CostVector, error) {
+// chooseCosts returns the costs to decide with, chosen on d, and fills in r. Folds are how the
+// rows were held out from networks; none if they were not.
+func chooseCosts(ctx context.Context, d judged, folds dealt, s CostSettings, r *CostReport) (CostVector, error) {
 	s.Metric = cmp.Or(s.Metric, score.GMean)
 	r.Metric = s.Metric
 	inverse := InversePrior(d.counts)
@@ -146,7 +150,15 @@ func chooseCosts(ctx context.Context, d judged, s CostSettings, r *CostReport) (
 	kept := optimum
 	// The inverse prior is the best guess before a row is seen for metrics to
 	// which classes count alike, and no guess for the others.
-	if !s.Unmixed && !s.Metric.PairOnly() {
+	switch {
+	case s.Unmixed || s.Metric.PairOnly():
+	case d.k > 2 && folds.folds > 1 && !s.priorAlone && len(d.y) <= searchedWhole:
+		halfWay := between(inverse, optimum, s.trust(d.counts))
+		add(halfWayChoice, halfWay)
+		if kept, err = d.settleOptimum(ctx, folds, halfWay, optimum, s, r); err != nil {
+			return nil, err
+		}
+	default:
 		kept = between(inverse, optimum, s.trust(d.counts))
 	}
 	add(keptChoice, kept)

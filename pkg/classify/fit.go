@@ -52,12 +52,6 @@ type Bare struct {
 	Healthy int `json:"healthy"` // of them: first rows of groups without any class, that count as healthy in fine-tuning
 }
 
-// ViewScore is what a view of the rows gives on rows held out.
-type ViewScore struct {
-	Name string  `json:"name"`
-	Loss float64 `json:"loss"` // see Report.Views; least is best
-}
-
 // Fit trains a classifier on the rows of x, whose classes are y and whose groups
 // are groups, or nil. It keeps none of them. NaN in x is a missing value; a
 // column's training mean stands for it, and the Report counts it.
@@ -76,7 +70,8 @@ type ViewScore struct {
 //     the Report shows the exact optimum of the plain one and JADE's too;
 //   - for more, by JADE on the G-mean with a soft tie-break;
 //   - then half-way, in log weight, to the inverse prior, or as far as PriorRows
-//     says.
+//     says; of three classes or more only if that is at least as good as JADE's own on
+//     rows held out from the choice, see CostReport.Held.
 //
 // If posteriors are near constant, networks differ from each other more than
 // classes do; the costs are then the optimum on the network's own posteriors,
@@ -320,6 +315,7 @@ func keepCosts(ctx context.Context, own func() (judged, error), d judged, folds 
 		if outOfFold {
 			text += "; costs were chosen on training posteriors instead of those out of fold"
 			r.Costs.Posteriors = string(Training)
+			folds = dealt{}
 			var err error
 			if d, err = own(); err != nil {
 				return nil, err
@@ -327,7 +323,7 @@ func keepCosts(ctx context.Context, own func() (judged, error), d judged, folds 
 		}
 		r.warn("%s", text)
 	}
-	costs, err := chooseCosts(ctx, d, s, &r.Costs)
+	costs, err := chooseCosts(ctx, d, folds, s, &r.Costs)
 	if err != nil {
 		return nil, err
 	}

@@ -131,14 +131,9 @@ func (d subset) compose(s rowSet) rowSet {
 	return out
 }
 
-// leastViewGroups is how many groups must have rows of each class but the first for
-// views to be tried. With three worn tools of the turning recording the choice was
-// wrong three times in ten, and cost more than it gave in the others.
-const leastViewGroups = 4
-
 // views returns how many ways to prepare the rows are tried.
 func (d subset) views(y []int, groups []string, k int) int {
-	if len(d.of.Views) < 2 || groups == nil || leastGroups(y, groups, k) < leastViewGroups {
+	if len(d.of.Views) < 2 || groups == nil || leastGroups(y, groups, k) < LeastViewGroups {
 		return 1
 	}
 	return len(d.of.Views)

@@ -315,6 +315,58 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// Every view is scored on the tools that folds hold out, as if it were the only one, also
+// where few tools have rows of a class; and the view that tells classes apart beats noise.
+func TestScoreViews(t *testing.T) {
+	tb := wearing(4, 24, []string{"A", "B", "C"}, nil)
+	x := tb.X.(dbn.Matrix)
+	rng := rand.New(rand.NewPCG(8, 8))
+	noise := dbn.NewMatrix(x.Rows, x.Cols)
+	for i := range noise.Data {
+		noise.Data[i] = rng.Float32()
+	}
+	plainRows := func(_, _ []int) (dbn.Rows, dbn.Rows) { return x, nil }
+	tb.Views = []View{{"noise", func(_, _ []int) (dbn.Rows, dbn.Rows) { return noise, nil }}, {"plain", plainRows}, {"the same", plainRows}}
+	folds := LeaveOneGroupOut(tb.Groups)
+	var phases []int
+	s := quick()
+	s.Progress = func(_ string, done, total int) { phases = append(phases, done*100/total) }
+	scores, err := ScoreViews(t.Context(), tb, s, folds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.IsSorted(phases) || phases[len(phases)-1] != 100 {
+		t.Errorf("progress %v", phases)
+	}
+	for v, got := range scores {
+		alone := *tb
+		alone.Views = tb.Views[v : v+1]
+		want, err := CrossValidateTable(t.Context(), &alone, quick(), folds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var loss float64 // the tools have as many rows of a class as each other
+		n := countClasses(tb.Y)
+		for i, y := range tb.Y {
+			loss -= math.Log(want.Posterior[2*i+y]) / float64(2*n[y])
+		}
+		if math.Abs(got.Loss-loss) > 1e-6 {
+			t.Errorf("%s: loss %v, by hand %v", got.Name, got.Loss, loss)
+		}
+		for g, of := range got.Groups {
+			if of.Group != want.Groups[g].Group || !slices.EqualFunc(of.Confusion, want.Groups[g].Confusion, slices.Equal) || len(of.Loss) != 2 {
+				t.Errorf("%s: tool %+v, alone %+v", got.Name, of, want.Groups[g])
+			}
+		}
+	}
+	if best := BestView(scores); best != 1 {
+		t.Errorf("the best of %+v is %d, want 1", scores, best)
+	}
+	if best := BestView(scores[1:]); best != 0 {
+		t.Errorf("of two that are the same the best is %d, want the first", best)
+	}
+}
+
 // Networks that were kept are known by the rows without a class too.
 func TestKeptWithUnlabelledRows(t *testing.T) {
 	d := &drawer{kept: make(map[string][]byte), stop: func() {}}

@@ -1,0 +1,237 @@
+package card
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
+)
+
+// ModeScore is what features give on tools held out if they are taken relative to the tool's
+// reference in a mode, with an encoding.
+type ModeScore struct {
+	Mode     model.Mode        `json:"mode"`
+	Encoding classify.Encoding `json:"encoding"`
+	Kept     bool              `json:"kept,omitempty"` // by the model
+
+	// GMean is of the classifier's decisions, in models that decide by wear too. Loss is the mean cross-entropy;
+	// classes, and within them tools, count alike. Intervals are over tools.
+	GMean         score.Figure    `json:"gmean"`
+	GMeanInterval [2]score.Figure `json:"gmean_interval"`
+	Loss          score.Figure    `json:"loss"`
+	LossInterval  [2]score.Figure `json:"loss_interval"`
+
+	// Better says that the loss is less than the kept mode's by more than the standard error
+	// over tools of their difference, and least of all. Few says that it may be chance all the
+	// same: fewer than classify.LeastViewGroups tools have windows of some class but healthy.
+	Better bool `json:"better,omitempty"`
+	Few    bool `json:"few,omitempty"`
+}
+
+// name returns the mode, and the encoding if it is not the one of the model.
+func (m ModeScore) name(kept classify.Encoding) string {
+	if m.Encoding == kept {
+		return string(m.Mode)
+	}
+	return fmt.Sprintf("%s, encoding %s", m.Mode, m.Encoding)
+}
+
+// SetModes takes the scores of modes with encodings, of which the model has the one at kept.
+func (r *Report) SetModes(modes []ModeScore, scores []classify.ViewScore, kept int) {
+	r.Modes = modes
+	order := append([]classify.ViewScore{scores[kept]}, scores...) // BestView keeps the first in doubt
+	best := classify.BestView(order) - 1
+	for i := range modes {
+		m := &r.Modes[i]
+		m.Kept, m.Better, m.Few = i == kept, i == best, i == best && fewTools(scores[i].Groups)
+		tools, k := make([]score.Confusion, len(scores[i].Groups)), 0
+		sum := score.Confusion(nil)
+		for g, of := range scores[i].Groups {
+			tools[g] = of.Confusion
+			if k = len(of.Confusion); sum == nil {
+				sum = score.NewConfusion(k)
+			}
+			for a := range of.Confusion {
+				for b, n := range of.Confusion[a] {
+					sum[a][b] += n
+				}
+			}
+		}
+		m.GMean, m.Loss = score.Figure(sum.GMean()), score.Figure(scores[i].Loss)
+		m.GMeanInterval, m.LossInterval = undefinedInterval(), undefinedInterval()
+		if v := IntervalOf(tools); v != nil {
+			m.GMeanInterval = v.GMean
+			m.LossInterval = lossInterval(scores[i].Groups, k)
+		}
+	}
+}
+
+// fewTools reports whether too few tools have windows of some class but healthy for modes to be
+// told apart.
+func fewTools(tools []classify.ViewGroup) bool {
+	for class := range tools[0].Loss[1:] {
+		n := 0
+		for _, t := range tools {
+			if l := t.Loss[class+1]; l == l {
+				n++
+			}
+		}
+		if n < classify.LeastViewGroups {
+			return true
+		}
+	}
+	return false
+}
+
+// lossInterval returns the interval of a loss over tools. A draw without rows of some class
+// is left out.
+func lossInterval(tools []classify.ViewGroup, k int) [2]score.Figure {
+	return bootstrap(len(tools), 1, func(drawn []int, figures []float64) {
+		figures[0] = 0
+		for class := range k {
+			sum, n := 0.0, 0.0
+			for _, t := range drawn {
+				if l := tools[t].Loss[class]; l == l {
+					sum, n = sum+l, n+1
+				}
+			}
+			figures[0] += sum / n / float64(k) // NaN of no tool
+		}
+	})[0]
+}
+
+// keptMode returns the mode that the model has, nil if modes were not scored.
+func (r *Report) keptMode() *ModeScore {
+	for i := range r.Modes {
+		if r.Modes[i].Kept {
+			return &r.Modes[i]
+		}
+	}
+	return nil
+}
+
+// ModeAdvice says on one line which mode to choose, where another one than the model's is better on tools
+// held out; clearly says whether by more than chance. It is empty if none is.
+func (r *Report) ModeAdvice() (advice string, clearly bool) {
+	kept := r.keptMode()
+	if kept == nil {
+		return "", false
+	}
+	better, most := (*ModeScore)(nil), kept
+	for i := range r.Modes {
+		if r.Modes[i].Better && !r.Modes[i].Kept {
+			better = &r.Modes[i]
+		}
+		if r.Modes[i].GMean > most.GMean {
+			most = &r.Modes[i]
+		}
+	}
+	figures := func(m *ModeScore) string {
+		return fmt.Sprintf("a G-mean of %s and a loss of %s on tools held out, where %s, which is kept, has %s and %s",
+			Figure(m.GMean), Figure(m.Loss), kept.Mode, Figure(kept.GMean), Figure(kept.Loss))
+	}
+	const leastGain = 0.005 // of the G-mean, worth a word
+	switch {
+	case better != nil && !better.Few:
+		return fmt.Sprintf("%s has %s: set %s in train.yaml and train again", better.name(kept.Encoding), figures(better), better.setting(kept.Encoding)), true
+	case float64(most.GMean-kept.GMean) < leastGain:
+		return "", false
+	}
+	return fmt.Sprintf("%s has %s; with tools as few or as different as these the difference may be chance. To try it, set %s in train.yaml", most.name(kept.Encoding), figures(most), most.setting(kept.Encoding)), false
+}
+
+// setting returns the keys of train.yaml that stand for m.
+func (m ModeScore) setting(kept classify.Encoding) string {
+	s := fmt.Sprintf("`reference.mode` to %s", m.Mode)
+	if m.Encoding != kept {
+		s += fmt.Sprintf(" and `network.encoding` to %s", m.Encoding)
+	}
+	return s
+}
+
+// modesText is the table of the modes for a terminal, nothing if they were not scored.
+func (r *Report) modesText() string {
+	kept := r.keptMode()
+	if kept == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-30s %20s %22s", "reference mode, held out", "G-mean", "loss")
+	for _, m := range r.Modes {
+		mark := ""
+		if m.Kept {
+			mark = "  kept"
+		}
+		fmt.Fprintf(&b, "\n%-30s %20s %22s%s", m.name(kept.Encoding), Within(m.GMean, m.GMeanInterval), Within(m.Loss, m.LossInterval), mark)
+	}
+	if advice, clearly := r.ModeAdvice(); advice != "" && !clearly { // otherwise it is among the warnings
+		fmt.Fprintf(&b, "\n%s", advice)
+	}
+	return b.String()
+}
+
+// views writes how the mode of the reference was chosen, if it was left to the trainer, and
+// what each mode gives on tools held out.
+func (r *Report) views(p *page) {
+	tried := len(r.Fit.Views) > 0
+	if !tried && r.ViewLimitMiB > 0 {
+		p.text("The mode was left to the trainer (`auto`), which kept to the first: it chooses another only on tables of at most %d MiB in memory, where four tools or more have windows of each class but healthy.", r.ViewLimitMiB)
+	}
+	if len(r.Modes) > 0 {
+		if tried {
+			p.text("The mode was left to the trainer (`auto`). The first mode is kept unless another's loss, on the tools that the model learns from, is less by more than the standard error over tools.")
+		}
+		r.modesTable(p)
+		return
+	}
+	if !tried {
+		return
+	}
+	p.text("The mode was left to the trainer (`auto`). Loss is the cross-entropy on tools held out, classes and tools counting alike; " +
+		"the first mode is kept unless another's loss is less by more than the standard error over tools.")
+	t := p.table("mode", "loss")
+	for _, v := range r.Fit.Views {
+		name := v.Name
+		if name == r.Fit.View {
+			name += ", kept"
+		}
+		t.row(name, fmt.Sprintf("%.3f", v.Loss))
+	}
+}
+
+func (r *Report) modesTable(p *page) {
+	kept := r.keptMode()
+	p.text("What the classifier gives in each mode on tools held out, all on the same windows. " +
+		"Loss is the cross-entropy; classes, and within them tools, count alike, and less is better. Brackets are 95 %% intervals over tools.")
+	t := p.table("mode", "G-mean", "loss")
+	for _, m := range r.Modes {
+		name := m.name(kept.Encoding)
+		if m.Kept {
+			name += ", kept"
+		}
+		t.row(name, Within(m.GMean, m.GMeanInterval), Within(m.Loss, m.LossInterval))
+	}
+	if advice, _ := r.ModeAdvice(); advice != "" {
+		p.text("%s.", capital(advice))
+	} else {
+		p.text("No mode is better than the one kept.")
+	}
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// heldChoices says on one line how costs of more than two classes did on tools that they
+// were not chosen on; nothing if that was not compared.
+func heldChoices(c *classify.CostReport) string {
+	if len(c.Held) == 0 {
+		return ""
+	}
+	words := make([]string, len(c.Held))
+	for i, h := range c.Held {
+		words[i] = fmt.Sprintf("%s %.3f", strings.ReplaceAll(h.Name, "_", " "), h.Fitness)
+	}
+	return fmt.Sprintf("On rows held out from the choice of costs: %s (%s). The greater one is kept", Listed(words), cmp.Or(c.Metric, score.GMean))
+}
