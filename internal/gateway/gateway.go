@@ -21,6 +21,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -328,7 +329,7 @@ func (g *Gateway) gap(c source.Cut) {
 		level = zerolog.InfoLevel
 	}
 	g.cfg.Log.WithLevel(level).Str("machine", c.Gap.Machine).Str("tool", c.Gap.Tool).Str("reason", c.Gap.Reason).
-		Time("start", c.Gap.Start).Dur("duration_ms", c.Gap.Duration).Float64("rate_hz", c.Gap.Rate).
+		Str("start", signal.FormatTime(c.Gap.Start, time.RFC3339Nano)).Dur("duration_ms", c.Gap.Duration).Float64("rate_hz", c.Gap.Rate).
 		Msg("a span of the source is in no window")
 }
 
