@@ -170,8 +170,11 @@ func (r *Report) notes() string {
 			fmt.Fprintf(&b, "\n%s", words)
 		}
 	}
-	for _, w := range r.warnings() {
+	for _, w := range r.Fit.Warnings {
 		fmt.Fprintf(&b, "\nnote: %s", w)
+	}
+	if n := len(r.Warnings); n > 0 { // the trainer has logged them when it found them
+		fmt.Fprintf(&b, "\nnote: %s above, and on the card", count(n, "warning", "warnings"))
 	}
 	return b.String()
 }
