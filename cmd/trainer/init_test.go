@@ -298,8 +298,8 @@ func TestInitUniwear(t *testing.T) {
 	name := some(t, filepath.Join(dir, "uniwear", "uniwear_dev.csv"), 1, func(row string) bool {
 		return strings.Contains(row, ",W1,") || strings.Contains(row, ",W2,") || strings.Contains(row, ",W3,")
 	})
-	initCase{data: name, edit: [2]string{"vb_max_um: 0.3 ", "vb_max_um: 0.2 "},
-		lines: []string{"kind: force   # guessed from the names\n    rate: 2.02 ", "names: [\n      vibration_x, vibration_y,\n    ]", "  tool: experiment_tag ", "  vb_max_um: tool_wear ",
+	initCase{data: name, edit: [2]string{"vb_max_um: 300 ", "vb_max_um: 200 "},
+		lines: []string{"kind: force   # guessed from the names\n    rate: 2.02 ", "names: [\n      vibration_x, vibration_y,\n    ]", "  tool: experiment_tag ", "  vb_max_mm: tool_wear ",
 			"#   timestamp: time goes back or stands still at 2 rows"}}.check(t)
 }
 

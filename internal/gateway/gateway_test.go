@@ -366,6 +366,37 @@ func TestAnotherRecordingDrainsFirst(t *testing.T) {
 }
 
 // What makes windows other windows makes another recording of the same file.
+// The id of a recording is as in v0.1.0, or an upgrade would send it again as other windows.
+func TestRecordingIDOfOlderReleases(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "day.csv")
+	if err := os.WriteFile(path, []byte("ax\n1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	layout, err := signal.NewLayout("l", []signal.Channel{{Name: "force", Kind: signal.Feature, Rate: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := source.Recording{Path: path, Layout: layout, Machine: "m"}
+	for want, columns := range map[string]signal.Recording{
+		"/{Format: Skip:0 Header: Separator: Decimal: Time: Machine: Tool: Hole: Speed: VBMean: VBMax: State: Origins:map[]}/1s/1s/m/day": {},
+		"/{Format:text Skip:2 Header:none Separator:tab Decimal:comma Time:t Machine:mc Tool:tl Hole:h Speed:s VBMean:a VBMax:b State:st Origins:map[force:{From:F Gain:2 Offset:1}]}/1s/1s/m/": {
+			Format: "text", Skip: 2, Header: "none", Separator: "tab", Decimal: "comma", Time: "t", Machine: "mc", Tool: "tl", Hole: "h", Speed: "s", VBMean: "a", VBMax: "b", State: "st",
+			Origins: map[string]signal.Origin{"force": {From: "F", Gain: 2, Offset: 1}},
+		},
+	} {
+		r.Columns = columns
+		got, err := RecordingID(r, window.DefaultSpec)
+		if _, rest, _ := strings.Cut(got, layout.Fingerprint()); err != nil || rest != want {
+			t.Errorf("%s, %v\nwant … %s", got, err, want)
+		}
+	}
+	um := r
+	um.Columns.VBMaxMM = "b"
+	if a, err := RecordingID(um, window.DefaultSpec); err != nil || !strings.HasSuffix(a, `/mm "" "b"`) {
+		t.Errorf("a wear in mm: %s, %v", a, err)
+	}
+}
+
 func TestRecordingID(t *testing.T) {
 	p := &plant{t: t, dir: t.TempDir()}
 	layout := func(name string) *signal.Layout {

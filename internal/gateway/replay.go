@@ -13,6 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -38,11 +39,28 @@ func RecordingID(r source.Recording, spec window.Spec) (string, error) {
 	if r.Columns.Tool != "" {
 		tool = "" // the file may be renamed
 	}
-	id := fmt.Sprintf("%s/%s/%+v/%v/%v/%s/%s", sum, r.Layout.Fingerprint(), r.Columns, spec.Length, spec.Step(), r.Machine, tool)
+	id := fmt.Sprintf("%s/%s/%+v/%v/%v/%s/%s", sum, r.Layout.Fingerprint(), columnsOf(r.Columns), spec.Length, spec.Step(), r.Machine, tool)
+	if r.Columns.VBMeanMM+r.Columns.VBMaxMM != "" {
+		id += fmt.Sprintf("/mm %q %q", r.Columns.VBMeanMM, r.Columns.VBMaxMM)
+	}
 	if !r.Start.IsZero() {
 		id += "/" + r.Start.String()
 	}
 	return id, nil
+}
+
+// columns are the fields of signal.Recording that release v0.1.0 had, in its order. Printed they are a
+// part of RecordingID: with a field more, an upgrade would send recordings again as other windows.
+type columns struct {
+	Format                                                 string
+	Skip                                                   int
+	Header, Separator, Decimal                             string
+	Time, Machine, Tool, Hole, Speed, VBMean, VBMax, State string
+	Origins                                                map[string]signal.Origin
+}
+
+func columnsOf(r signal.Recording) columns {
+	return columns{r.Format, r.Skip, r.Header, r.Separator, r.Decimal, r.Time, r.Machine, r.Tool, r.Hole, r.Speed, r.VBMean, r.VBMax, r.State, r.Origins}
 }
 
 // settleEpoch decides whether to continue a replay or to start it again. It returns how

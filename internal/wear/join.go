@@ -356,6 +356,9 @@ func (j *Join) See(w Window) {
 		j.settled = false
 	}
 	of := subject{w.Machine, w.Tool, w.Recording}
+	if w.Recording == "" && w.Began.IsZero() && !signal.HasClock(w.Start) { // a window on Kafka: it counts from its recording's start itself
+		w.Began = time.Unix(0, 0).UTC()
+	}
 	if began := j.begun[of]; !slices.ContainsFunc(began, w.Began.Equal) {
 		if began == nil {
 			j.order = append(j.order, of)
@@ -428,7 +431,7 @@ func (j *Join) beginning(h *history, m Measurement) (time.Time, error) {
 	switch {
 	case len(names) == 0:
 		return time.Time{}, nil
-	case names[0] == "":
+	case names[0] == "" && began[0].IsZero():
 		return time.Time{}, fmt.Errorf("wear: %s: the time of %s is in seconds, but its windows are of no recording that these could count from: %s", at(m), m.subject(), byClock)
 	case len(names) == 1:
 		return began[0], nil

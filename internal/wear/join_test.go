@@ -194,3 +194,30 @@ func TestInterpolationLaws(t *testing.T) {
 		}
 	})
 }
+
+// Windows on Kafka of a recording without a clock count from its start themselves, so seconds are
+// theirs.
+func TestJoinSecondsOfWindowsWithoutAClock(t *testing.T) {
+	ms, _, err := Read(strings.NewReader("tool,from,to,state\nT1,0,10,new\nT1,10,20,worn\n"), "wear.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := NewJoin(ms, Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	window := func(s int64) Window {
+		return Window{Machine: "m", Tool: "T1", Start: time.Unix(s, 0).UTC(), Length: time.Second}
+	}
+	for _, s := range []int64{12, 3} { // in any order
+		j.See(window(s))
+	}
+	if err := j.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for s, want := range map[int64]string{3: "new", 12: "worn"} {
+		if m, why := j.At(window(s)); why != Labelled || m.State != want {
+			t.Errorf("second %d: %+v, %v", s, m, why)
+		}
+	}
+}
