@@ -56,7 +56,8 @@ var errChecksum = errors.New("checksum of a record batch is wrong: the network o
 type recordBatch struct {
 	first, last int64
 	attributes  protocol.Attributes
-	time        int64 // of the first record
+	time        int64 // of the first record; of all records if appended
+	appended    bool  // time is the broker's: when it took the batch
 	producer    int64
 	count       int32
 	payload     []byte // the records, perhaps compressed
@@ -89,6 +90,9 @@ func nextBatch(b []byte) (batch recordBatch, rest []byte, err error) {
 	batch.attributes = protocol.Attributes(binary.BigEndian.Uint16(b[21:]))
 	batch.last += int64(max(int32(binary.BigEndian.Uint32(b[23:])), 0))
 	batch.time = int64(binary.BigEndian.Uint64(b[27:]))
+	if batch.appended = batch.attributes&logAppendTime != 0; batch.appended {
+		batch.time = int64(binary.BigEndian.Uint64(b[35:])) // the broker overwrites only the newest time
+	}
 	batch.producer = int64(binary.BigEndian.Uint64(b[43:]))
 	batch.count = int32(binary.BigEndian.Uint32(b[57:]))
 	batch.payload = b[batchHead:]
@@ -96,6 +100,25 @@ func nextBatch(b []byte) (batch recordBatch, rest []byte, err error) {
 		return batch, rest, errChecksum
 	}
 	return batch, rest, nil
+}
+
+// logAppendTime is the attribute of a batch whose times are the broker's.
+const logAppendTime = 1 << 3
+
+// Times in ms since 1970 at which years have four digits, as RFC 3339 can write them.
+const (
+	leastTime = -62135596800000
+	mostTime  = 253402300799999
+)
+
+// timeOf returns the time of a record that its batch puts so many ms after its first one. A time
+// that no clock shows becomes the nearest of four digits.
+func (b *recordBatch) timeOf(delta int64) time.Time {
+	ms := b.time
+	if !b.appended {
+		ms += delta
+	}
+	return time.UnixMilli(min(max(ms, leastTime), mostTime)).UTC()
 }
 
 // unpacking allows one decompression at a time: several hostile batches together could take
@@ -378,7 +401,7 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 			return true
 		}
 		out.gap(offset)
-		m := Message{Topic: r.topic, Partition: r.partition, Offset: offset, Time: time.UnixMilli(batch.time + raw.time).UTC()}
+		m := Message{Topic: r.topic, Partition: r.partition, Offset: offset, Time: batch.timeOf(raw.time)}
 		if err := raw.message(&m); err != nil {
 			r.damage(out, offset, offset, err)
 			continue

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -506,4 +508,44 @@ func FuzzFetchResponse(f *testing.F) {
 			t.Fatal("more than there was")
 		}
 	})
+}
+
+// Of a batch whose times are the broker's all records have the time at which it took the batch, and no
+// time has a year of five digits, which JSON cannot write.
+func TestTimesOfRecords(t *testing.T) {
+	head := func(attributes uint16, first, newest int64) []byte {
+		b := make([]byte, batchHead)
+		binary.BigEndian.PutUint32(b[8:], batchHead-batchPrefix)
+		b[16] = 2
+		binary.BigEndian.PutUint16(b[21:], attributes)
+		binary.BigEndian.PutUint64(b[27:], uint64(first))
+		binary.BigEndian.PutUint64(b[35:], uint64(newest))
+		binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], castagnoli))
+		return b
+	}
+	const day = 1_793_000_000_000
+	for _, tc := range []struct {
+		attributes    uint16
+		first, newest int64
+		want          int64
+	}{
+		{0, day, day + 9, day + 5},
+		{logAppendTime, 1 << 52, day, day},
+		{logAppendTime, day - 7, day, day},
+		{0, 1 << 52, day, mostTime},
+		{0, math.MaxInt64 - 2, day, leastTime}, // the sum overflows
+		{0, math.MinInt64, day, leastTime},
+	} {
+		batch, _, err := nextBatch(head(tc.attributes, tc.first, tc.newest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := batch.timeOf(5)
+		if got.UnixMilli() != tc.want {
+			t.Errorf("attributes %d, first %d, newest %d: %v, want %v", tc.attributes, tc.first, tc.newest, got, time.UnixMilli(tc.want).UTC())
+		}
+		if _, err := json.Marshal(got); err != nil {
+			t.Error(err)
+		}
+	}
 }
