@@ -530,6 +530,12 @@ func (h *history) at(w Window, tool *toolSeen) (Measurement, Reason) {
 func (h *history) between(w Window, tool *toolSeen) (Measurement, Reason) {
 	t := w.Start
 	started := tool != nil && (h.recording == "" || tool.first == w.Recording)
+	if started && len(tool.recordings) > 1 && !signal.HasClock(tool.start) {
+		started = false // without clocks all recordings begin at second 0, so the first of them is not known
+	}
+	if started && h.matched && h.until.After(tool.start) && h.moments[0].Time.After(h.until.Add(h.until.Sub(tool.start))) {
+		started = false // a line from the new tool to a measurement far behind its windows would say that it hardly wore
+	}
 	var start time.Time
 	if started {
 		start = tool.start

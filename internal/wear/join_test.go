@@ -221,3 +221,31 @@ func TestJoinSecondsOfWindowsWithoutAClock(t *testing.T) {
 		}
 	}
 }
+
+// A measurement far behind the windows of its tool says nothing of them: a line from the new tool to it would
+// call a worn tool healthy.
+func TestJoinMeasurementFarBehind(t *testing.T) {
+	for text, want := range map[string]Reason{
+		"tool,time,vb_um\nT1,150,300\n":    Labelled, // measured half a recording after its end
+		"tool,time,vb_um\nT1,100000,300\n": Before,
+	} {
+		ms, _, err := Read(strings.NewReader(text), "wear.csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := NewJoin(ms, Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+		window := func(s int) Window {
+			return Window{Machine: "m", Tool: "T1", Recording: "day", Began: began, Start: began.Add(time.Duration(s) * time.Second), Length: time.Second}
+		}
+		for s := range 100 {
+			j.See(window(s))
+		}
+		if m, why := j.At(window(90)); why != want {
+			t.Errorf("%q: %+v, %v, want %v", text, m, why, want)
+		}
+	}
+}

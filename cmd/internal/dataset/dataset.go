@@ -147,8 +147,25 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 			return nil, fmt.Errorf("--table %s: %w", f.Table[0], err)
 		}
 	}
-	d.Wear, err = loadWear(path, log)
-	return d, err
+	if d.Wear, err = loadWear(path, log); err != nil {
+		return nil, err
+	}
+	return d, d.checkNames()
+}
+
+// checkNames reports recordings of one name that a wear file may speak of.
+func (d *Data) checkNames() error {
+	if !slices.ContainsFunc(d.Wear, func(m wear.Measurement) bool { return m.Recording != "" }) {
+		return nil
+	}
+	seen := make(map[string]bool)
+	for _, in := range d.Inputs {
+		if seen[in.Name] {
+			return fmt.Errorf("--data: two recordings are named %s, so a row of the wear file that names it is of either: rename one of them", in.Name)
+		}
+		seen[in.Name] = true
+	}
+	return nil
 }
 
 // applyMeta completes the layout and the configuration by what tables say of their
