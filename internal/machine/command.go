@@ -130,9 +130,11 @@ func (m *Machine) carryOut(c *event.Command, arrived time.Time, why cause) ([]ev
 	case c.Action == event.NewTool:
 		return m.newToolCommand(c, why)
 	case c.Action == event.Rename:
-		return nil, fmt.Errorf("%w: windows of it were judged before: retire it first, so that it can go on with what is remembered of %s", alarm.ErrRefused, c.Was)
+		return nil, fmt.Errorf("%w: windows of it came before: retire it first, so that it can go on with what is remembered of %s", alarm.ErrRefused, c.Was)
 	case c.Action == event.Retire:
 		return m.retire(why), nil
+	case len(m.Tools) == 0:
+		return nil, fmt.Errorf("%w: no window of it has been judged, so it has no alarm", alarm.ErrRefused)
 	case c.Action.Marks():
 		a, err := m.mark(c, why)
 		return []event.Alert{a}, err

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	sketchRows    = 8   // of each tool
-	sketchColumns = 8   // of the features
-	sketchTools   = 256 // more are left out, which keeps memory and model small
+	sketchRows    = model.SketchRows    // of each tool
+	sketchColumns = model.SketchColumns // of the features
+	sketchTools   = model.SketchTools   // more are left out, which keeps memory and model small
 )
 
 // sampler keeps some rows of each tool, spread evenly over its life, while rows pass.

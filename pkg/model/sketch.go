@@ -7,6 +7,13 @@ import (
 	"math"
 )
 
+// The most that a sketch has: rows of each tool, columns of a row, and tools.
+const (
+	SketchRows    = 8
+	SketchColumns = 8
+	SketchTools   = 256
+)
+
 // Sketch is a small sample of the rows that a model was trained on, by which its tools
 // are recognised in other data, under any name and in any format.
 type Sketch struct {
@@ -52,7 +59,7 @@ func (s *Sketch) check(features int) error {
 		return nil
 	}
 	n := len(s.Columns)
-	if n == 0 || len(s.Tolerance) != n {
+	if n == 0 || n > SketchColumns || len(s.Tolerance) != n {
 		return fmt.Errorf("sketch: %d columns and %d tolerances", n, len(s.Tolerance))
 	}
 	for i, c := range s.Columns {
@@ -63,7 +70,13 @@ func (s *Sketch) check(features int) error {
 			return errors.New("sketch: a tolerance is negative")
 		}
 	}
+	if len(s.Tools) > SketchTools {
+		return fmt.Errorf("sketch: %d tools, more than %d", len(s.Tools), SketchTools)
+	}
 	for _, t := range s.Tools {
+		if len(t.Rows) > 4*n*SketchRows {
+			return fmt.Errorf("sketch: tool %q has more than %d rows", t.Name, SketchRows)
+		}
 		if len(t.Rows) == 0 || len(t.Rows)%(4*n) != 0 {
 			return fmt.Errorf("sketch: the rows of tool %q are cut off", t.Name)
 		}
