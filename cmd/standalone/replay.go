@@ -16,8 +16,7 @@ func (p *plant) openReplay() (*source.Recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout := m.Layout
-	var columns signal.Recording
+	layout, columns := m.Layout, m.Recording
 	if p.Layout != "" {
 		if layout, columns, err = signal.LoadLayout(p.Layout); err != nil {
 			return nil, err

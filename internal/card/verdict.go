@@ -411,20 +411,27 @@ func (e *Evidence) baselines() Reason {
 		}
 		return r
 	}
-	best, words := e.Baselines[0], make([]string, len(e.Baselines))
+	best, words, unknown := BaselineFigure{GMean: -1}, make([]string, len(e.Baselines)), BaselineFigure{}
 	for i, b := range e.Baselines {
 		words[i] = b.Method + " is " + Figure(b.GMean)
-		if b.GMean != b.GMean || b.GMean > best.GMean {
+		switch {
+		case b.GMean != b.GMean:
+			unknown = b
+		case b.GMean > best.GMean:
 			best = b
 		}
 	}
 	r.Level = atMost(float64(best.GMean)-float64(e.Ours), someBetter, mostBetter)
+	if unknown.Method != "" && r.Level > Shadow {
+		best, r.Level = unknown, Shadow
+	}
 	r.Because = fmt.Sprintf("on the same folds the G-mean of %s; this model's is %s", Listed(words), Figure(e.Ours))
 	if r.Level == SwitchOn {
 		return r
 	}
 	if best.GMean != best.GMean {
-		r.Level = Shadow
+		r.Do = fmt.Sprintf("look why %s has no G-mean", best.Method)
+		return r
 	}
 	r.Do = fmt.Sprintf("%s does better here: try another reference.mode and network.encoding, and `trainer study` on the same data, before you rely on this model", best.Method)
 	return r

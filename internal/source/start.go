@@ -101,11 +101,18 @@ func (l *Timeline) Place(ctx context.Context, r *Recording) (late time.Duration,
 		return 0, fmt.Errorf("source: %s: the file was last changed on %s, which cannot be the end of a recording of %v: write its start as a date and time, not as %s",
 			r.Path, begin.Add(end.Sub(first)).Format(time.DateOnly), end.Sub(first).Round(time.Second), fileTime)
 	}
+	if r.Start.FileTime && begin.Add(end.Sub(first)).After(time.Now().Add(aheadMost)) { // it would push all that follow
+		return 0, fmt.Errorf("source: %s: it would end on %s, in the future: correct the time of the file, or the clock of this computer, or write its start as a date and time",
+			r.Path, begin.Add(end.Sub(first)).Format(time.DateOnly))
+	}
 	l.End = begin.Add(end.Sub(first))
 	// Numbers in a column of times need not begin at 0: r begins when its first sample does.
 	r.begin = begin.Add(time.Unix(0, 0).Sub(first))
 	return late, nil
 }
+
+// aheadMost is how far the clock of the computer that writes recordings may be ahead of ours.
+const aheadMost = 24 * time.Hour
 
 // noOrigin stands for the origin of a recording that needs none.
 var noOrigin = time.Unix(0, 0).UTC()

@@ -73,7 +73,9 @@ func (c *Checkpoint) Load(name string) ([]byte, bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.loaded++
+	if !c.used[c.path(name)] { // otherwise this run trained it, for another fold or mode
+		c.loaded++
+	}
 	c.used[c.path(name)] = true
 	return b[sha256.Size:], true
 }

@@ -20,8 +20,17 @@ func TestCheckpoint(t *testing.T) {
 	if err := c.Save("a", []byte("weights")); err != nil {
 		t.Fatal(err)
 	}
-	if b, ok := c.Load("a"); !ok || string(b) != "weights" || c.Resumed() != 1 {
-		t.Errorf("%q, %v", b, ok)
+	if b, ok := c.Load("a"); !ok || string(b) != "weights" || c.Resumed() != 0 {
+		t.Errorf("%q, %v, of an earlier run: %d", b, ok, c.Resumed())
+	}
+	later, err := OpenCheckpoint(dir, 30*time.Second, func() time.Time { return at })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if b, ok := later.Load("a"); !ok || string(b) != "weights" || later.Resumed() != 1 {
+			t.Errorf("the next run: %q, %v, of an earlier run: %d", b, ok, later.Resumed())
+		}
 	}
 	// States are due when the time has come, for each training by itself.
 	first := c.Watch()

@@ -335,7 +335,7 @@ func TestTurningInThreeClasses(t *testing.T) {
 	if !strings.HasSuffix(r.Balance, ": 873 healthy of 9, 396 worn of 8, 115 faulty of 5") {
 		t.Errorf("balance %q", r.Balance)
 	}
-	if p := r.Pooled; p.Recalls[2] < 0.9 || p.AUCs[2] < 0.95 || p.Rows != 1384 {
+	if p := r.Pooled; p.Recalls[2] < 0.85 || p.AUCs[2] < 0.95 || p.Rows != 1384 {
 		t.Errorf("of tools held out: recalls %v, AUC %v", p.Recalls, p.AUCs)
 	}
 }
