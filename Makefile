@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all quick nightly help fmt lint test race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all quick nightly help fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test ## format, lint and test
 
@@ -25,6 +25,7 @@ quick: ## while working: format, vet, lint of changed packages, short tests
 
 # What CI leaves out: an hour and more.
 nightly: ## everything that CI leaves out
+	$(GO) test ./...
 	$(MAKE) race RACE=./... families NUMERIC_FAMILIES="./internal/kernel ./pkg/dbn ./pkg/classify ./pkg/unknown"
 	FLANK_SEEDS=100000 $(GO) test -count 1 -timeout 2h -run TestSimulation ./internal/spool
 	$(MAKE) simulate SEEDS=100000
@@ -54,6 +55,12 @@ test: ## all tests
 RACE ?= ./cmd/... ./internal/bus/... ./internal/buslog ./internal/credential ./internal/evidence ./internal/gateway ./internal/history ./internal/ingest \
   ./internal/metric ./internal/monitor ./internal/route ./internal/source/feed ./internal/spool ./internal/web \
   ./internal/baseline ./internal/train ./internal/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/unknown
+
+# Packages whose tests read the recordings of FLANK_DATA. Trainings of minutes are left to `make nightly`.
+RECORDINGS = $$(grep -rl --include='*_test.go' FLANK_DATA cmd figures internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+
+recordings: ## tests that read the recordings of FLANK_DATA, without long trainings
+	$(GO) test -short $(RECORDINGS)
 
 race: ## tests of rooms with goroutines, with the race detector
 	$(GO) test -short -race $(RACE)

@@ -72,6 +72,18 @@ func replay(recording, layout, model, dir string, extra ...string) []string {
 	}, extra...)
 }
 
+// quick returns the configuration of an example, but for a training that takes a second.
+func quick(t *testing.T, dir, example string) string {
+	t.Helper()
+	text, _, _ := strings.Cut(string(read(t, filepath.Join("..", "examples", example, "train.yaml"))), "\nnetwork:")
+	layout, err := filepath.Abs(filepath.Join("..", "examples", example, "layout.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = strings.Replace(text, "layout: layout.yaml", "layout: "+layout, 1)
+	return write(t, dir, "train.yaml", text+"\nnetwork: {hidden: [8], pretrain: {epochs: 5}, fine_tune: {epochs: 30}}\nevaluate: {by_tool: \"off\", random_split: false}\n")
+}
+
 // The README's turning commands.
 func TestTurning(t *testing.T) {
 	recording := dataSet(t, "vicomtech-turning", "turning_wear_dev.csv")
@@ -100,7 +112,7 @@ func TestTurningKilled(t *testing.T) {
 	recording := dataSet(t, "vicomtech-turning", "turning_wear_dev.csv")
 	dir, calm := t.TempDir(), t.TempDir()
 	model := filepath.Join(dir, "turning.flank")
-	run(t, "trainer", "fit", "--quiet", "--config", "../examples/turning/train.yaml", "--data", recording, "--model", model)
+	run(t, "trainer", "fit", "--quiet", "--config", quick(t, dir, "turning"), "--data", recording, "--model", model)
 	args := replay(recording, "../examples/turning/layout.yaml", model, dir)
 	p := start(t, "standalone", append(args, "--speed", "400")...)
 	time.Sleep(2500 * time.Millisecond)
@@ -123,7 +135,7 @@ func TestMilling(t *testing.T) {
 	recording := dataSet(t, "umich-cnc-mill", "experiment_01.csv")
 	dir := t.TempDir()
 	model := filepath.Join(dir, "milling.flank")
-	run(t, "trainer", "fit", "--quiet", "--config", "../examples/milling/train.yaml", "--data", dataSet(t, "umich-cnc-mill", "experiment_*.csv"), "--model", model)
+	run(t, "trainer", "fit", "--quiet", "--config", quick(t, dir, "milling"), "--data", dataSet(t, "umich-cnc-mill", "experiment_*.csv"), "--model", model)
 	s := lastLine(t, run(t, "standalone", replay(recording, "../examples/milling/layout.yaml", model, dir)...))
 	if s.Windows != 1055/20 || s.Results != s.Windows || s.Lost != 0 || s.Duplicated != 0 {
 		t.Errorf("%+v: want %d windows of 1055 rows, each with one result", s, 1055/20)
