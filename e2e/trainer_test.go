@@ -29,7 +29,7 @@ func TestTrainerResumes(t *testing.T) {
 		}
 	}
 	put(t, filepath.Join(dir, "t.csv"), b.String())
-	put(t, filepath.Join(dir, "train.yaml"), "network:\n  hidden: [8]\n  pretrain: {epochs: 5}\n  fine_tune: {epochs: 12}\n")
+	put(t, filepath.Join(dir, "train.yaml"), "network:\n  hidden: [8]\n  pretrain: {epochs: 5}\n  fine_tune: {epochs: 12}\nevaluate: {by_tool: \"off\"}\n")
 	fit := func(to string, more ...string) []string {
 		return append([]string{"fit", "--config", filepath.Join(dir, "train.yaml"), "--table", filepath.Join(dir, "t.csv"), "--quiet", "--checkpoint-every", "0s", "--model", filepath.Join(dir, to)}, more...)
 	}
