@@ -85,6 +85,12 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
+func (b *buffer) len() int {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Len()
+}
+
 // TestFirstDataSet runs every command of the page, in order, in one folder, and compares what
 // they print with what the page shows. Ports are free ones of this computer.
 func TestFirstDataSet(t *testing.T) {
@@ -116,6 +122,9 @@ func TestFirstDataSet(t *testing.T) {
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
 			}
+			for out.len() == 0 && ctx.Err() == nil { // a person waits for the first line, too
+				time.Sleep(50 * time.Millisecond)
+			}
 			t.Cleanup(func() {
 				_ = c.Process.Kill()
 				_ = c.Wait()
@@ -128,6 +137,19 @@ func TestFirstDataSet(t *testing.T) {
 		if err := runUntilPrinted(ctx, b, func() error { *out = buffer{}; return shell(b.text, out).Run() }, out); err != nil {
 			t.Fatalf("%s:%d: %v\n%s%s", firstPage, b.line, err, b.text, out.String())
 		}
+		replacePorts(t, dir, ports)
+	}
+}
+
+// replacePorts replaces the addresses in the configurations that commands have written.
+func replacePorts(t *testing.T, dir string, ports *strings.Replacer) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		put(t, path, ports.Replace(string(read(t, path))))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -54,6 +55,9 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 			return err
 		}
 		p.length = f.Window
+	}
+	if err := os.MkdirAll(f.Dir, 0o755); err != nil {
+		return fmt.Errorf("--dir: %w", err)
 	}
 	layoutFile, configFile := filepath.Join(f.Dir, "layout.yaml"), filepath.Join(f.Dir, "train.yaml")
 	if err := cli.WriteNew("--dir", cli.File{Path: layoutFile, Text: p.layoutText(f.Data)}, cli.File{Path: configFile, Text: f.configText(p)}); err != nil {
