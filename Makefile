@@ -52,7 +52,7 @@ test: ## all tests
 	$(GO) test ./...
 
 # Rooms with goroutines. The numeric ones share rows and seeds among workers; their short tests do that, too.
-RACE ?= ./cmd/... ./internal/bus/... ./internal/buslog ./internal/credential ./internal/evidence ./internal/gateway ./internal/history ./internal/ingest \
+RACE ?= ./cmd/ingest ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/bus/... ./internal/buslog ./internal/credential ./internal/evidence ./internal/gateway ./internal/history ./internal/ingest \
   ./internal/metric ./internal/monitor ./internal/route ./internal/source/feed ./internal/spool ./internal/web \
   ./internal/baseline ./internal/train ./internal/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/unknown
 
