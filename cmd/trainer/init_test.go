@@ -201,13 +201,12 @@ func TestInitTime(t *testing.T) {
 	}
 	kept := slices.Clone(text)
 	for args, want := range map[string]string{
-		"--data s.csv":                                  "layout.yaml is there already, and is not overwritten: remove it, or name another place by --dir",
-		"--data ms.csv --dir new":                       `ms.csv: column "time" counts in steps of 1, which may be seconds, milliseconds or rows: give --rate HZ`,
-		"--data text.csv --rate 1 --dir new":            "text.csv: no column of numbers can be a channel",
-		"--data absent.csv":                             "absent.csv",
-		"--data s.csv --rate=-1":                        "must be positive",
-		"--data s.csv --dir new --window 3ms":           "choose a length and hop that are whole numbers of samples",
-		"--data s.csv --dir " + filepath.Join("a", "b"): "no such file or directory",
+		"--data s.csv":                        "layout.yaml is there already, and is not overwritten: remove it, or name another place by --dir",
+		"--data ms.csv --dir new":             `ms.csv: column "time" counts in steps of 1, which may be seconds, milliseconds or rows: give --rate HZ`,
+		"--data text.csv --rate 1 --dir new":  "text.csv: no column of numbers can be a channel",
+		"--data absent.csv":                   "absent.csv",
+		"--data s.csv --rate=-1":              "must be positive",
+		"--data s.csv --dir new --window 3ms": "choose a length and hop that are whole numbers of samples",
 	} {
 		if _, _, err := trainer(t, "init "+args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
