@@ -97,9 +97,10 @@ func New(name string, s *Settings, m *Model, now time.Time) (*Machine, error) {
 // [Tick], [EvidenceDone] or [Rebuilt].
 type Event interface{ apply(*Machine) }
 
-// Window is a window of the machine that lies at an offset.
+// Window is a window of the machine that lies at an offset, as the features that it is judged
+// by.
 type Window struct {
-	*window.Window
+	*window.Features
 	Offset int64     // in the machine's partition of the windows topic
 	At     time.Time // when Kafka got it
 	Now    time.Time // by the clock of the monitor

@@ -23,18 +23,18 @@ type Owner struct {
 	machines  map[string]*Machine
 
 	phase    phase
-	position Position      // up to which what was decided is published
-	queue    []Reply       // that came while something was under way
-	reading  bool          // windows were asked for
-	hearing  bool          // commands were asked for
-	pending  *Batch        // that is being published
-	fresh    bool          // the group had no position in the commands
-	oldUntil int64         // commands below that offset are of a time before the group had a position in them
-	window   window.Window // that is being judged
+	position Position        // up to which what was decided is published
+	queue    []Reply         // that came while something was under way
+	reading  bool            // windows were asked for
+	hearing  bool            // commands were asked for
+	pending  *Batch          // that is being published
+	fresh    bool            // the group had no position in the commands
+	oldUntil int64           // commands below that offset are of a time before the group had a position in them
+	window   window.Features // that is being judged
 
 	// OnWindow, if not nil, sees every window as it is judged, which is before its result is
 	// published. It must not keep the window.
-	OnWindow func(*window.Window, event.Result)
+	OnWindow func(*window.Features, event.Result)
 }
 
 type phase int
@@ -81,13 +81,13 @@ type Reply struct {
 	Now time.Time // by the clock of the monitor
 }
 
-// Input is a message of the windows topic. Open stores its window, reusing the memory of
-// into, or returns why the message is not a window: then it goes to the dead letters. A
-// *Refusal is an advisory of its machine, too. It is called once.
+// Input is a message of the windows topic. Open stores the features of its window, reusing
+// the memory of into, or returns why the message is not a window: then it goes to the dead
+// letters. A *Refusal is an advisory of its machine, too. It is called once.
 type Input struct {
 	Offset int64
 	At     time.Time // when Kafka got it
-	Open   func(into *window.Window) error
+	Open   func(into *window.Features) error
 }
 
 // End answers AskEnd.

@@ -69,11 +69,11 @@ func (p *partition) inputs(from int64, n int) (all []Input) {
 	from = max(from, 0)
 	for i := from; i < int64(len(p.windows)) && len(all) < n; i++ {
 		w := p.windows[i]
-		all = append(all, Input{Offset: i, At: noon.Add(time.Duration(i) * time.Second), Open: func(into *window.Window) error {
+		all = append(all, Input{Offset: i, At: noon.Add(time.Duration(i) * time.Second), Open: func(into *window.Features) error {
 			if w == nil {
 				return errors.New("not a window")
 			}
-			*into = *w
+			*into = *machinetest.Features(nil, w)
 			return nil
 		}})
 	}

@@ -77,15 +77,17 @@ func (m *Machine) NewRebuild(j RebuildJob) *Rebuild {
 	}
 }
 
-// Observe takes the next window, which may be of another machine or tool, and reports
+// Observe takes the features of the next window, which may be of another machine or tool, and reports
 // whether the reference is settled.
-func (b *Rebuild) Observe(w *window.Window, offset int64) (done bool) {
+func (b *Rebuild) Observe(w *window.Features, offset int64) (done bool) {
 	if w.Machine != b.machine || w.Tool != b.job.Tool || b.job.Life != "" && w.ToolLife != b.job.Life || w.Seq < b.next[w.EpochString()] {
 		return false
 	}
 	b.next[w.EpochString()] = w.Seq + 1
 	before := b.ref.Windows
-	b.judge.Observe(w, &b.seen)
+	if b.judge.Take(w, &b.seen) != nil {
+		return false // of another form, from before the model
+	}
 	b.judge.Row(&b.seen, &b.ref, &b.cycle)
 	if b.first < 0 && b.ref.Windows != before {
 		b.first = offset

@@ -28,7 +28,7 @@ func (w Window) apply(m *Machine) {
 	}
 	d.Missing = missing
 	r := &event.Result{
-		ID: resultID(w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
+		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
 		Tool: w.Tool, Hole: w.Hole, Start: w.Start, End: w.End(), Model: m.Model, Late: p == late || p == rival,
 	}
 	d.Result = r
@@ -96,7 +96,7 @@ func (m *Machine) judge(w Window, p position, t *Tool, r *event.Result) model.Ve
 		ref = new(model.Reference)
 	}
 	before := ref.Windows
-	v := judge.Judge(w.Window, ref, memory)
+	v := judge.JudgeFeatures(w.Features, ref, memory)
 	if ref == &t.Reference && ref.Windows != before {
 		if before == 0 {
 			t.From = w.Offset
@@ -122,7 +122,7 @@ func (m *Machine) judge(w Window, p position, t *Tool, r *event.Result) model.Ve
 			m.dirty.tools[t.Name] = true
 		}
 		if len(judge.Cutting()) > 0 {
-			t.addCuttingTime(w.Window)
+			t.addCuttingTime(&w.Window)
 		}
 	}
 	r.Unknown, r.Novelty = string(v.Reason), v.Novelty

@@ -22,9 +22,10 @@ type Mismatch struct {
 
 // What of a window does not fit.
 const (
-	OtherLayout = "layout"
-	OtherLength = "window length"
-	OtherSchema = "schema" // neither, so far as one can read it: another release sealed it
+	OtherLayout   = "layout"
+	OtherLength   = "window length"
+	OtherFeatures = "features"
+	OtherSchema   = "schema" // neither, so far as one can read it: another release sealed it
 )
 
 func (m *Mismatch) Error() string { return "window: " + m.Text }
