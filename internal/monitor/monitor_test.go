@@ -292,7 +292,7 @@ func (p *plant) calm(ws ...*window.Window) (results map[string]event.Result, ale
 	o.On(machine.Reply{Fenced: &machine.Position{}})
 	o.On(machine.Reply{Loaded: []machine.Record{}})
 	for i, w := range ws {
-		for _, a := range o.On(machine.Reply{Windows: []machine.Input{{Offset: int64(i), Open: func(into *window.Window) error { *into = *w; return nil }}}}) {
+		for _, a := range o.On(machine.Reply{Windows: []machine.Input{{Offset: int64(i), Open: func(into *window.Features) error { *into = *machinetest.Features(p.model, w); return nil }}}}) {
 			if a.Publish == nil {
 				continue
 			}

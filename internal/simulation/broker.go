@@ -54,8 +54,9 @@ type passed struct {
 
 type sentWindow struct {
 	*window.Window
-	at    int64 // when it was written
-	other bool  // of another length: monitors refuse it
+	features *window.Features
+	at       int64 // when it was written
+	other    bool  // of another length: monitors refuse it
 }
 
 type sentCommand struct {

@@ -328,14 +328,14 @@ func (d *drive) fetch(from int) {
 	d.follow(windowLog, from, func() int { return len(d.m.w.broker.parts[d.part].windows) }, &d.next.Windows, func(from, to int) machine.Reply {
 		var in []machine.Input
 		for i, win := range d.m.w.broker.parts[d.part].windows[from:to] {
-			in = append(in, machine.Input{Offset: int64(from + i), At: epoch0.Add(time.Duration(win.at) * time.Millisecond), Open: func(into *window.Window) error {
+			in = append(in, machine.Input{Offset: int64(from + i), At: epoch0.Add(time.Duration(win.at) * time.Millisecond), Open: func(into *window.Features) error {
 				if win.other && d.m.w.Bug == RefusesSilently {
 					return otherLength
 				}
 				if win.other {
 					return &machine.Refusal{Machine: win.Machine, Epoch: win.EpochString(), Seq: win.Seq, Why: otherLength}
 				}
-				*into = *win.Window
+				*into = *win.features
 				return nil
 			}})
 		}
@@ -441,7 +441,7 @@ func (d *drive) startJob() {
 				d.job = false
 				log := w.broker.parts[d.part].windows
 				for i := max(j.From, 0); i < int64(len(log)); i++ {
-					if b.Observe(log[i].Window, i) {
+					if b.Observe(log[i].features, i) {
 						break
 					}
 				}

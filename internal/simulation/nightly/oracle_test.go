@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -226,8 +227,13 @@ type calmOwner struct {
 }
 
 func (c *calmOwner) window(m *bus.Message) error {
-	open := func(into *window.Window) error {
-		return monitor.Open(c.codec, m, into)
+	open := func(into *window.Features) error {
+		var w window.Window
+		if err := monitor.Open(c.codec, m, &w); err != nil {
+			return err
+		}
+		*into = *machinetest.Features(nil, &w)
+		return nil
 	}
 	return c.on(machine.Reply{Windows: []machine.Input{{Offset: m.Offset, At: m.Time, Open: open}}, Now: m.Time})
 }
