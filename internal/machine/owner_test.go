@@ -89,7 +89,7 @@ func (p *partition) loaded() []Record {
 }
 
 func newOwner(m *model.Model) *Owner {
-	return NewOwner(&Settings{Group: group, Alarm: testAlarm}, NewModel(m), 0)
+	return NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(m), 0)
 }
 
 // reply does an action, with at most n messages. It reports false where Kafka does not
