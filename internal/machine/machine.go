@@ -37,6 +37,9 @@ type Model struct {
 	model *model.Model
 	judge *model.Judge
 	print string
+
+	form  *window.Form // that covers was asked about last
+	unfit error
 }
 
 // NewModel returns m for machines that are used by one goroutine.
@@ -56,7 +59,7 @@ func NewModel(m *model.Model) *Model {
 		panic("machine: NewModel: " + err.Error()) // strings and numbers
 	}
 	sum := sha256.Sum256(text)
-	return &Model{m, j, fmt.Sprintf("%x", sum[:8])}
+	return &Model{model: m, judge: j, print: fmt.Sprintf("%x", sum[:8])}
 }
 
 // fingerprint names what a reference under the model is of: layout, window, features and
@@ -68,8 +71,15 @@ func (m *Model) fingerprint() string { return m.print }
 type Machine struct {
 	State
 	settings *Settings
-	model    *Model
+	model    *Model       // that judges; nil: none is deployed
 	alarm    *alarm.Alarm // of the tool in the spindle
+
+	deployment *Deployment    // nil before the first window
+	alarmed    alarm.Settings // of alarm
+	next       *Model         // that judges from the next tool on; nil: none
+	replay     *Replay        // that runs
+	retained   []retained     // windows that were judged since it began
+	awaiting   bool           // a shadow that has not seen the past of its tool
 
 	waitingSince time.Time // since when a window is waited for, by our clock
 	askedEnd     *Position // up to which the partition must be judged before the machine may be called silent
@@ -84,13 +94,14 @@ type dirty struct {
 	tools      map[string]bool // names; of one that is forgotten too
 }
 
-// New returns a machine of which nothing is known, at that time.
+// New returns a machine of which nothing is known, at that time. The model may be nil: then
+// none is deployed for it.
 func New(name string, s *Settings, m *Model, now time.Time) (*Machine, error) {
 	a, err := alarm.New(s.Alarm)
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{State: State{Machine: name}, settings: s, model: m, alarm: a, waitingSince: now, dirty: dirty{tools: make(map[string]bool)}}, nil
+	return &Machine{State: State{Machine: name}, settings: s, model: m, alarm: a, alarmed: s.Alarm, waitingSince: now, dirty: dirty{tools: make(map[string]bool)}}, nil
 }
 
 // Event is something that happens to a machine: [Window], [RefusedWindow], [Command],

@@ -38,7 +38,7 @@ func oldRecord(t *testing.T, name string, m *model.Model) Record {
 // it publishes before it judges a window; nil if nothing.
 func takeOver(t *testing.T, m *model.Model, from Position, records []Record) (*Owner, *Batch) {
 	t.Helper()
-	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, NewModel(m), 0)
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(m), 0)
 	if a := o.Start(); len(a) != 1 || !a[0].Fence {
 		t.Fatalf("%+v", a)
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -19,9 +20,11 @@ import (
 // At most one of Fence, Load and Publish is under way. What comes meanwhile waits.
 type Owner struct {
 	settings  *Settings
-	model     *Model
+	fleet     Fleet
 	partition int
 	machines  map[string]*Machine
+	shadows   map[shadowKey]*Machine
+	models    map[string]*Model // by id
 
 	phase    phase
 	position Position        // up to which what was decided is published
@@ -37,6 +40,10 @@ type Owner struct {
 	// OnWindow, if not nil, sees every window as it is judged, which is before its result is
 	// published. It must not keep the window.
 	OnWindow func(*window.Features, event.Result)
+
+	// OnFeatures, if not nil, sees the features of every window that is not a repeat, also of
+	// one that no model judges. The batch that follows from the window is published after it.
+	OnFeatures func(*window.Features)
 }
 
 type phase int
@@ -91,6 +98,8 @@ type Reply struct {
 	End         *End
 	Evidence    *EvidenceOf
 	Rebuilt     *RebuiltOf
+	Replayed    *Replay
+	Fleet       *Fleet // what judges which machine from now on
 
 	Now time.Time // by the clock of the monitor
 }
@@ -150,6 +159,7 @@ type Batch struct {
 	Lines    []MachineLine
 
 	Judged, Late, Repeats uint64
+	Unwatched             uint64 // windows for whose machine no model is deployed, or one that cannot judge them
 
 	passed bool // all that was read are features for others
 }
@@ -160,6 +170,7 @@ type Output struct {
 	Alert    *event.Alert
 	Advisory *event.Advisory
 	Evidence *event.Evidence
+	Shadow   bool   // of a shadow: for the topic of shadows
 	Missing  uint64 // windows that had not come when the result's one did
 }
 
@@ -184,8 +195,8 @@ type MachineLine struct {
 
 // NewOwner returns an owner of a partition, given by its number, that is not taken over
 // yet.
-func NewOwner(s *Settings, m *Model, partition int) *Owner {
-	return &Owner{settings: s, model: m, partition: partition, machines: make(map[string]*Machine)}
+func NewOwner(s *Settings, f Fleet, partition int) *Owner {
+	return &Owner{settings: s, fleet: f, partition: partition, machines: make(map[string]*Machine), shadows: make(map[shadowKey]*Machine), models: make(map[string]*Model)}
 }
 
 // Start returns the first action.
@@ -214,8 +225,12 @@ func (o *Owner) On(r Reply) []Action {
 		return nil
 	}
 	if r.Lost {
-		o.phase, o.machines, o.queue = lost, nil, nil
+		o.phase, o.machines, o.shadows, o.queue = lost, nil, nil, nil
 		return []Action{{Lost: true}}
+	}
+	if r.Fleet != nil && (o.phase == fencing || o.phase == loading) {
+		o.fleet = *r.Fleet
+		return nil
 	}
 	switch o.phase {
 	case fencing:
@@ -296,7 +311,12 @@ func (o *Owner) read() (actions []Action) {
 func (o *Owner) loaded(r Reply) []Action {
 	o.phase = idle
 	byMachine := make(map[string][]Record)
+	shadows := make(map[shadowKey][]Record)
 	for _, rec := range r.Loaded {
+		if group, id, ok := strings.Cut(rec.Key.Group, shadowSeparator); ok && group == o.settings.Group && rec.Value != nil {
+			key := shadowKey{rec.Key.Machine, id}
+			shadows[key] = append(shadows[key], rec)
+		}
 		if rec.Value != nil && (rec.Key.Group == o.settings.Group || rec.Key.Group == "" && o.position.Windows >= 0) {
 			byMachine[rec.Key.Machine] = append(byMachine[rec.Key.Machine], rec)
 		}
@@ -311,7 +331,8 @@ func (o *Owner) loaded(r Reply) []Action {
 		if own { // what an older program left was taken over before
 			records = slices.DeleteFunc(records, func(r Record) bool { return r.Key.Group == "" })
 		}
-		m, err := Load(records, o.settings, o.model, r.Now)
+		id, layout := lastModel(records)
+		m, err := Load(records, o.settings, o.loadedBy(name, id, layout), r.Now)
 		if err == nil {
 			o.machines[name] = m
 			if m.gone {
@@ -332,6 +353,7 @@ func (o *Owner) loaded(r Reply) []Action {
 		b.Lines = append(b.Lines, MachineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
 			"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", short(name), err)}})
 	}
+	o.loadShadows(b, shadows, r.Now)
 	if len(b.State) > 0 || o.fresh {
 		return o.publish(b)
 	}
@@ -390,6 +412,10 @@ func (o *Owner) handle(r Reply) []Action {
 		if m := o.Machine(r.Evidence.Machine); m != nil {
 			o.add(b, m, m.Apply(r.Evidence.EvidenceDone))
 		}
+	case r.Fleet != nil:
+		o.redeploy(*r.Fleet)
+	case r.Replayed != nil:
+		o.replayed(b, r.Replayed, r.Now)
 	case r.Rebuilt != nil:
 		if m := o.Machine(r.Rebuilt.Machine); m != nil {
 			o.add(b, m, m.Apply(r.Rebuilt.Rebuilt))
@@ -408,6 +434,7 @@ func (o *Owner) publish(b *Batch) []Action {
 	for _, name := range slices.Sorted(maps.Keys(o.machines)) {
 		b.State = append(b.State, o.machines[name].Records()...)
 	}
+	b.State = append(b.State, o.shadowRecords()...)
 	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
 		o.position = b.Position // the next batch publishes it
 		return o.read()
@@ -450,15 +477,11 @@ func (o *Owner) judgeOne(b *Batch, in Input, offset int64, now time.Time) {
 		o.setAside(b, in, err, now)
 		return
 	}
-	m := o.machines[o.window.Machine]
-	if m == nil {
-		m = o.meet(o.window.Machine, now)
+	repeats := b.Repeats
+	o.take(b, Window{&o.window, offset, in.At, now})
+	if b.Repeats == repeats && o.OnFeatures != nil {
+		o.OnFeatures(&o.window)
 	}
-	d := m.Apply(Window{&o.window, offset, in.At, now})
-	if d.Result != nil && o.OnWindow != nil {
-		o.OnWindow(&o.window, *d.Result)
-	}
-	o.add(b, m, d)
 }
 
 func (o *Owner) command(b *Batch, r Reply) {
@@ -476,6 +499,7 @@ func (o *Owner) command(b *Batch, r Reply) {
 			continue
 		}
 		d := m.Apply(c)
+		o.tellShadows(b, c)
 		if d.Refused != "" {
 			b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: d.Refused})
 		}

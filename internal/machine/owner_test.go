@@ -118,7 +118,7 @@ func (p *partition) loaded() []Record {
 }
 
 func newOwner(m *model.Model) *Owner {
-	return NewOwner(&Settings{Group: group, Alarm: testAlarm}, NewModel(m), 0)
+	return NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(m), 0)
 }
 
 // reply does an action, with at most n messages. It reports false where Kafka does not
@@ -419,7 +419,7 @@ func TestOwnerJudgesExtractedFeatures(t *testing.T) {
 // A machine is silent when neither its windows nor its features wait to be judged.
 func TestOwnerSilence(t *testing.T) {
 	p := newPartition()
-	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, NewModel(machinetest.OneValue(t)), 0)
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, Everything(machinetest.OneValue(t)), 0)
 	p.windows = append(p.windows, at(0, "T1", false))
 	p.finish(o, o.Start(), 9)
 	later := noon.Add(time.Hour)

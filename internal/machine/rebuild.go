@@ -8,7 +8,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
-	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -16,13 +15,16 @@ import (
 // the model that judged last is forgotten, references of other features are marked to be
 // rebuilt, and alarms stay.
 func (m *Machine) adopt() {
-	if id := m.model.model.ID(); m.Model != id {
+	id := m.model.model.ID()
+	if m.Model == "" && len(m.Tools) == 0 {
+		m.Model = id
+	}
+	if m.Model != id {
 		m.Model, m.Drift = id, model.DriftMemory{}
-		m.dirty.slow = true
+		m.dirty.head, m.dirty.slow = true, true
 		for _, t := range m.Tools {
 			m.dirty.tools[t.Name] = true
-			t.Cycle, t.Unknown, t.Drifted = cycle.Memory{}, 0, false
-			t.Wear = trend.Tool{Name: t.Name}
+			t.forgetMemory()
 		}
 	}
 	for _, t := range m.Tools {

@@ -137,7 +137,7 @@ func inputs(from int64, names ...string) (in []Input) {
 
 // readyOwner returns an owner that has taken its partition over, and finds nothing there.
 func readyOwner(t *testing.T) *Owner {
-	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, NewModel(machinetest.OneValue(t)), 0)
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(machinetest.OneValue(t)), 0)
 	o.On(Reply{Fenced: &Position{Windows: -1, Commands: -1}, Now: noon})
 	o.On(Reply{Loaded: []Record{}, Now: noon})
 	o.On(Reply{Published: true, Now: noon})
