@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type Owner struct {
 	position Position        // up to which what was decided is published
 	queue    []Reply         // that came while something was under way
 	reading  bool            // windows were asked for
+	taking   bool            // features were asked for
 	hearing  bool            // commands were asked for
 	pending  *Batch          // that is being published
 	fresh    bool            // the group had no position in the commands
@@ -38,6 +40,10 @@ type Owner struct {
 	// OnWindow, if not nil, sees every window as it is judged, which is before its result is
 	// published. It must not keep the window.
 	OnWindow func(*window.Features, event.Result)
+
+	// OnFeatures, if not nil, sees the features of every window that is not a repeat, also of
+	// one that no model judges. The batch that follows from the window is published after it.
+	OnFeatures func(*window.Features)
 }
 
 type phase int
@@ -50,19 +56,30 @@ const (
 	lost
 )
 
-// Position is what is to be read next, in the partition's windows and commands.
+// Position is what is to be read next, in the partition's windows, features and commands.
 type Position struct {
-	Windows, Commands int64
+	Windows, Features, Commands int64
 }
+
+// beyond reports whether all windows and features before an end were judged.
+func (p Position) beyond(end Position) bool {
+	return p.Windows >= end.Windows && p.Features >= end.Features
+}
+
+// InFeatures returns what a Window's Offset is if Kafka does not have the window, only its
+// features, at an offset of the features topic. It is less than -1, which stands for an offset
+// that is not known. InFeatures is its own inverse.
+func InFeatures(offset int64) int64 { return -2 - offset }
 
 // Action is what an owner wants done. One of the fields is set.
 type Action struct {
 	Fence    bool      // take the partition over, so that its previous owner can publish nothing, and read the group's position after that
 	Load     bool      // read the partition's state records
 	Windows  *Position // read windows from there; the answer may take as long as none come
-	Commands *Position // read commands from there, likewise
+	Features *Position // read features from there, likewise
+	Commands *Position // and commands
 	Publish  *Batch
-	AskEnd   bool // ask Kafka how far the windows of the partition go
+	AskEnd   bool // ask Kafka how far the windows and features of the partition go
 	Lost     bool // give the partition up: another owner has it, or might
 }
 
@@ -73,6 +90,7 @@ type Reply struct {
 	CommandsEnd int64    // with Fenced: the offset behind the newest command, where the group has no position in them
 	Loaded      []Record // the last record of every key
 	Windows     []Input
+	Features    []Input
 	Commands    []Command
 	Published   bool
 	Lost        bool // another monitor may have the partition; nothing more may be published
@@ -86,19 +104,36 @@ type Reply struct {
 	Now time.Time // by the clock of the monitor
 }
 
-// Input is a message of the windows topic. Open stores the features of its window, reusing
-// the memory of into, or returns why the message is not a window: then it goes to the dead
-// letters. A *Refusal is an advisory of its machine, too. It is called once.
+// Input is a message of the windows or the features topic. Open stores the features of its
+// window, reusing the memory of into, or returns why the message is not a window: then it goes
+// to the dead letters. A *Refusal is an advisory of its machine, too. It is called once.
 type Input struct {
 	Offset int64
-	At     time.Time // when Kafka got it
-	Open   func(into *window.Features) error
+	At     time.Time                         // when Kafka got it
+	Open   func(into *window.Features) error // nil: these features are not for this owner
+
+	// Past is of features that another program extracted from the windows topic: the offset
+	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
+	// have the window, or the owner reads it itself.
+	Past int64
 }
 
 // End answers AskEnd.
 type End struct {
-	First, End int64 // offsets of the oldest message and behind the newest
-	Known      bool  // false: the broker did not answer
+	Windows, Features Bounds
+	Known             bool // false: the broker did not answer
+}
+
+// Bounds are the offsets of the oldest message and behind the newest. The zero value is that
+// of a topic that is not read.
+type Bounds struct{ First, End int64 }
+
+// reach returns the offset up to which all must be judged.
+func (b Bounds) reach() int64 {
+	if b.First == b.End {
+		return math.MinInt64 // nothing lies there
+	}
+	return b.End
 }
 
 // EvidenceOf is evidence of a machine that was written, RebuiltOf a reference that was
@@ -125,6 +160,8 @@ type Batch struct {
 
 	Judged, Late, Repeats uint64
 	Unwatched             uint64 // windows for whose machine no model is deployed, or one that cannot judge them
+
+	passed bool // all that was read are features for others
 }
 
 // Output is an event for the results or the alerts topic. One of the fields is set.
@@ -140,6 +177,7 @@ type Output struct {
 // Letter is a message that is set aside, and why.
 type Letter struct {
 	Command bool // of the commands topic, not of the windows
+	Feature bool // of the features topic
 	Unknown bool // a command for a machine of which nothing is known
 	State   bool // a record of the state topic
 	Key     string
@@ -242,8 +280,8 @@ func (o *Owner) proceed() (actions []Action) {
 	return append(actions, o.read()...)
 }
 
-// read asks for windows and commands, unless it has asked: also while a batch is being
-// published, behind that.
+// read asks for windows, features and commands, unless it has asked: also while a batch is
+// being published, behind that.
 func (o *Owner) read() (actions []Action) {
 	at := o.position
 	switch o.phase {
@@ -256,6 +294,10 @@ func (o *Owner) read() (actions []Action) {
 	if !o.reading {
 		o.reading = true
 		actions = append(actions, Action{Windows: &Position{Windows: at.Windows}})
+	}
+	if !o.taking {
+		o.taking = true
+		actions = append(actions, Action{Features: &Position{Features: at.Features}})
 	}
 	if !o.hearing {
 		o.hearing = true
@@ -345,22 +387,22 @@ func (o *Owner) handle(r Reply) []Action {
 	case r.Windows != nil:
 		o.reading = false
 		o.judge(b, r)
+	case r.Features != nil:
+		o.taking = false
+		o.judgeFeatures(b, r)
 	case r.Commands != nil:
 		o.hearing = false
 		o.command(b, r)
 	case r.Tick != nil:
 		t := *r.Tick
-		t.Next = o.position.Windows
+		t.Next = o.position
 		o.Machines(func(m *Machine) {
 			d := m.Apply(t)
 			ask = ask || d.AskEnd
 			o.add(b, m, d)
 		})
 	case r.End != nil:
-		end := r.End.End
-		if r.End.First == r.End.End {
-			end = -1 << 62 // nothing lies there
-		}
+		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
 		o.Machines(func(m *Machine) {
 			if m.overdue(r.Now) {
 				m.EndIs(end, r.End.Known, r.Now)
@@ -393,7 +435,8 @@ func (o *Owner) publish(b *Batch) []Action {
 		b.State = append(b.State, o.machines[name].Records()...)
 	}
 	b.State = append(b.State, o.shadowRecords()...)
-	if b.Position == o.position && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
+	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
+		o.position = b.Position // the next batch publishes it
 		return o.read()
 	}
 	o.phase, o.pending, o.fresh = publishing, b, false
@@ -403,11 +446,41 @@ func (o *Owner) publish(b *Batch) []Action {
 func (o *Owner) judge(b *Batch, r Reply) {
 	for _, in := range r.Windows {
 		b.Position.Windows = in.Offset + 1
-		if err := in.Open(&o.window); err != nil {
-			o.setAside(b, in, err, r.Now)
+		o.judgeOne(b, in, in.Offset, r.Now)
+	}
+}
+
+// judgeFeatures judges the windows of features that other programs have extracted.
+func (o *Owner) judgeFeatures(b *Batch, r Reply) {
+	b.passed = true
+	for _, in := range r.Features {
+		b.Position.Features = in.Offset + 1
+		if in.Open == nil {
 			continue
 		}
-		o.take(b, Window{&o.window, in.Offset, in.At, r.Now})
+		b.passed = false
+		b.Position.Windows = max(b.Position.Windows, in.Past)
+		offset, letters := in.Past-1, len(b.Letters)
+		if in.Past == 0 {
+			offset = InFeatures(in.Offset)
+		}
+		o.judgeOne(b, in, offset, r.Now)
+		for i := range b.Letters[letters:] {
+			b.Letters[letters+i].Feature = true
+		}
+	}
+}
+
+// judgeOne judges a window that lies at an offset, see Window.
+func (o *Owner) judgeOne(b *Batch, in Input, offset int64, now time.Time) {
+	if err := in.Open(&o.window); err != nil {
+		o.setAside(b, in, err, now)
+		return
+	}
+	repeats := b.Repeats
+	o.take(b, Window{&o.window, offset, in.At, now})
+	if b.Repeats == repeats && o.OnFeatures != nil {
+		o.OnFeatures(&o.window)
 	}
 }
 
