@@ -319,8 +319,8 @@ func mustGlob(text string) Glob {
 }
 
 // Set returns the set that counts, and the refused records in the order of their offsets.
-// It calls load for models that a deployment may need, perhaps more than once for one. A
-// change whose champion cannot be loaded is refused, and the change before it counts.
+// It calls load for the published models that deployments need, perhaps more than once for
+// one. A change whose champion cannot be loaded is refused, and the change before it counts.
 func (b *Book) Set(load func(id string) (*model.Model, error)) (Set, []Refusal) {
 	good, refused := b.accepted()
 	targets := byTarget(good)
@@ -364,16 +364,15 @@ func (b *Book) deployment(r *changeRecord, load func(id string) (*model.Model, e
 		Change: strings.TrimPrefix(r.m.Key, changePrefix), By: c.By, Note: c.Note, Unsigned: r.signature.unproved,
 	}
 	get := func(id string) (*model.Model, error) {
-		m, err := load(id)
-		if err == nil {
-			if err = Check(m); err == nil && m.Layout.Fingerprint() != c.Layout {
-				err = fmt.Errorf("its layout is %s (%q), and the deployment is for %s", m.Layout.Fingerprint(), m.Layout.Name(), c.Layout)
-			}
+		published := b.models[id]
+		if published != nil && published.err == nil && published.manifest != nil && published.manifest.Layout.Fingerprint != c.Layout {
+			return nil, fmt.Errorf("model %s: its layout is %s (%q), and the deployment is for %s", id, published.manifest.Layout.Fingerprint, printable(published.manifest.Layout.Name), c.Layout)
 		}
+		m, err := load(id)
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", id, err)
 		}
-		d.Unsigned = d.Unsigned || b.models[id] != nil && b.models[id].signature.unproved
+		d.Unsigned = d.Unsigned || published != nil && published.signature.unproved
 		return m, nil
 	}
 	var err error
@@ -416,7 +415,7 @@ func (b *Book) file(id string) (*Manifest, []int64, error) {
 	return r.manifest, offsets, nil
 }
 
-// decodeModel reads a model from its file as the manifest describes it.
+// decodeModel reads a model that may be rolled out from its file, as the manifest describes it.
 func decodeModel(mf *Manifest, file []byte) (*model.Model, error) {
 	if sum := sha256.Sum256(file); int64(len(file)) != mf.Size || hex.EncodeToString(sum[:]) != mf.SHA256 {
 		return nil, errors.New("its parts are not the file that its manifest describes: publish it again with `trainer publish`")
@@ -425,10 +424,10 @@ func decodeModel(mf *Manifest, file []byte) (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.ID() != mf.ID {
-		return nil, fmt.Errorf("its file is %s", m.ID())
+	if m.ID() != mf.ID || m.Layout.Fingerprint() != mf.Layout.Fingerprint {
+		return nil, fmt.Errorf("its manifest describes %s of layout %s, and its file is %s of layout %s", mf.ID, mf.Layout.Fingerprint, m.ID(), m.Layout.Fingerprint())
 	}
-	return m, nil
+	return m, Check(m)
 }
 
 // Change is a change as the book has it.

@@ -292,12 +292,20 @@ func TestFallBack(t *testing.T) {
 		t.Fatalf("%v, %v", said(s), refused)
 	}
 	b.Put(sealed(t, anna, trial, 3))
+	lathe, err := encodeModel(anna, all.file[all.lathe.ID()], manifestOf(all.lathe))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range lathe {
+		m.Offset = int64(10 + i)
+		b.Put(m)
+	}
 	s, refused = b.Set(loadTrained)
 	d := s.Deployments()[0]
 	if d.Champion != all.b || len(d.ShadowsAt(noon)) != 1 || d.ShadowsAt(noon)[0] != all.c || len(d.ShadowsAt(noon.Add(time.Hour))) != 0 {
 		t.Errorf("%+v", d)
 	}
-	if len(refused) != 2 || !strings.Contains(refused[1].String(), "its shadow") || !strings.Contains(refused[1].String()+refused[0].String(), "the deployment is for") {
+	if len(refused) != 2 || !strings.Contains(refused[0].String(), "its shadow ecs-dbn-000000000000 does not judge") || !strings.Contains(refused[1].String(), "the deployment is for") {
 		t.Errorf("%v", refused)
 	}
 	b.Put(forged(anna, Change{Number: 4, Action: Retired, For: "**", Layout: trial.Layout, First: 1}, 4))

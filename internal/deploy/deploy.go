@@ -125,7 +125,7 @@ func checkWindows(m *model.Model) error {
 		return err
 	}
 	if size := codec.MaxSize(); size > bus.MaxMessage {
-		return fmt.Errorf("model: a window of %v would be a message of %.1f MiB, and %d MiB is the most a topic takes: train it with shorter windows",
+		return fmt.Errorf("a window of %v would be a message of %.1f MiB, and %d MiB is the most a topic takes: train it with shorter windows",
 			m.Window.Length, float64(size)/(1<<20), bus.MaxMessage>>20)
 	}
 	return nil

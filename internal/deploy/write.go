@@ -120,9 +120,6 @@ func (w *Writer) Promote(ctx context.Context, p Promotion) (RecordedChange, erro
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", printable(p.Model), err)
 		}
-		if err := Check(m); err != nil {
-			return nil, fmt.Errorf("model %s: %w", p.Model, err)
-		}
 		layout := m.Layout.Fingerprint()
 		if p.Layout != "" && p.Layout != layout {
 			return nil, fmt.Errorf("model %s judges layout %s (%q), not %s: choose a model of that layout (`trainer models ls`)", p.Model, layout, m.Layout.Name(), printable(p.Layout))

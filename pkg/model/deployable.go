@@ -7,19 +7,22 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// CheckDeployable reports why a model must not be rolled out to machines that it was not
-// copied to by hand: it cannot prove that it computes what its trainer computed, or its
-// features are of another version than this program extracts. A model that was decoded
-// has no weights that are not finite: Decode refuses them.
+// CheckDeployable reports why a model must not be rolled out to monitors that it was not
+// copied to by hand: it cannot prove there that it computes what its trainer computed, or
+// its features are of another version than this program extracts. A model with weights
+// that are not finite cannot be decoded in the first place.
 func (m *Model) CheckDeployable() error {
-	switch {
+	x, err := m.extractor()
+	if err != nil {
+		return err
+	}
+	switch v := x.Spec().Version; {
 	case len(m.Golden) == 0:
-		return errors.New("model: it has no golden vectors, so it cannot be checked where it is used: train it again with `trainer fit`")
+		return errors.New("it has no golden vectors, so no monitor can check it: train it again with `trainer fit`")
 	case m.Wear != nil && len(m.GoldenWear) == 0:
-		return errors.New("model: it estimates wear and has no golden vectors of wear, so it cannot be checked where it is used: train it again with `trainer fit`")
-	case m.Features.Version != signal.FeatureVersion:
-		return fmt.Errorf("model: it takes features of version %d, and machines are judged by version %d: train it again with this release of `trainer fit`",
-			m.Features.Version, signal.FeatureVersion)
+		return errors.New("it estimates wear and has no golden vectors of wear, so no monitor can check it: train it again with `trainer fit`")
+	case v != signal.FeatureVersion:
+		return fmt.Errorf("it takes features of version %d, and monitors extract version %d: train it again with this release of `trainer fit`", v, signal.FeatureVersion)
 	}
 	return nil
 }
