@@ -153,7 +153,7 @@ func TestGrow(t *testing.T) {
 
 	said := strings.Join(mustGrow(t, cfg, 5), "\n")
 	checkState(t, cfg, 5, "now", keys)
-	if got := strings.Join(counts(t, cfg), " "); got != "tcm.alerts.v1=5 tcm.commands.v1=5 tcm.dlq.v1=1 tcm.models.v1=1 tcm.results.v1=5 tcm.state.v1=5 tcm.windows.v1=5" {
+	if got := strings.Join(counts(t, cfg), " "); got != "tcm.alerts.v1=5 tcm.commands.v1=5 tcm.dlq.v1=1 tcm.features.v1=5 tcm.models.v1=1 tcm.results.v1=5 tcm.shadow.v1=5 tcm.state.v1=5 tcm.windows.v1=5" {
 		t.Errorf("after: %s", got)
 	}
 	again := strings.Join(mustGrow(t, cfg, 5), "\n")
