@@ -83,7 +83,7 @@ func TestFeaturesAreAsDocumented(t *testing.T) {
 			t.Errorf("features.arrow.md does not have the key %s", key)
 		}
 	}
-	// Mean of the force, and root mean square of the vibration, for each of ten frames.
+	// Mean of the force, and standard deviation of the vibration, for each of ten frames.
 	frames := rec.Column(int(rec.NumCols()) - 1).(*array.FixedSizeList).ListValues().(*array.Float32).Float32Values()
 	if level := rec.Column(12).(*array.Float64).Value(0); level != 20 || len(frames) != 20 || frames[0] != -20 || frames[1] < 1.9 || frames[1] > 2.1 {
 		t.Errorf("level %v, frames %v", level, frames)
