@@ -37,7 +37,7 @@ func (f *keysNewCommand) Run(out cli.Output) error {
 	if err != nil {
 		return fmt.Errorf("--out %s: %w", f.Out, err)
 	}
-	fmt.Fprintf(out.Stdout, "key       %s\nprivate   %s: signs models and deployments; keep it, and keep it secret\npublic    %s: copy it to every monitor, and name it there under models.public_keys\n",
+	fmt.Fprintf(out.Stdout, "key       %s\nprivate   %s: signs models and deployments; keep it, and keep it secret\npublic    %s: copy it to every monitor, and name it in monitor.yaml under models.keys\n",
 		deploy.KeyID(key), private, public)
 	return nil
 }

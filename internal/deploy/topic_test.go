@@ -179,7 +179,7 @@ func TestFollow(t *testing.T) {
 	late.until("the same after a restart", func(v View) bool { return len(v.Set.Deployments()) == 0 && len(v.Refused) == 0 })
 }
 
-// spoiled returns records that must not count, where the champion of acme/** is that of change
+// spoiled returns records that must not count, where acme/** has the champion of change
 // 1, and acm*/*x has a deployment too. Of several messages the last one is a change.
 func spoiled(t testing.TB) (names []string, sets [][]bus.Message) {
 	all := trained()
@@ -270,7 +270,7 @@ func spoiled(t testing.TB) (names []string, sets [][]bus.Message) {
 	return names, sets
 }
 
-// idOf returns a manifest for the bytes of a file, whatever they are.
+// idOf returns a manifest for the bytes of a file, which may be damaged.
 func idOf(file []byte) Manifest {
 	mf := manifestOf(trained().b)
 	mf.ID = "ecs-dbn-" + hex.EncodeToString(file[len(file)-sha256.Size:][:6])

@@ -374,7 +374,7 @@ func (w *Writer) tidy(ctx context.Context, t *Topic, at target) error {
 	return w.Remove(ctx, over...)
 }
 
-// Remove deletes records by their keys, whatever they are.
+// Remove deletes records by their keys. It does not ask whether they are needed.
 func (w *Writer) Remove(ctx context.Context, keys ...string) error {
 	var msgs []bus.Message
 	for _, key := range keys {
