@@ -12,13 +12,15 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// How machinesNow looks: it is a help for people, and must not make them wait.
+// How machinesNow looks.
 const (
 	lately   = 15 * time.Minute
 	mostLast = 100 // results of each partition
-	lookFor  = 3 * time.Second
 	lookers  = 8
 )
+
+// lookFor bounds how long a person waits for the names of machines. Tests raise it.
+var lookFor = 3 * time.Second
 
 // machinesNow returns the machines for which want holds and that had results lately; none if
 // that cannot be found out quickly.

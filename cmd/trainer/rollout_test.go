@@ -40,12 +40,6 @@ func rollout(t *testing.T) (addr string) {
 	return b.Addr()
 }
 
-// What differs from run to run.
-var (
-	times = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
-	hash  = regexp.MustCompile(`\b(\d+)-[0-9a-f]{8}\b`)
-)
-
 // The whole way of a model, as one reads it on the terminal.
 func TestRollout(t *testing.T) {
 	addr := rollout(t)
@@ -63,61 +57,89 @@ func TestRollout(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ids := map[string]string{}
-	var story bytes.Buffer
-	do := func(line string) string {
-		t.Helper()
-		for name, id := range ids {
-			line = strings.ReplaceAll(line, name, id)
-		}
-		args := strings.Fields(line)
-		if args[0] != "keys" {
-			args = append(args, "--kafka", addr)
-		}
-		if args[0] != "keys" && args[0] != "models" || strings.HasPrefix(line, "models rm") {
-			args = append(args, "--key", "flank.key")
-		}
-		for i := range args {
-			args[i] = strings.Trim(args[i], "'")
-		}
-		var stdout, stderr bytes.Buffer
-		err := run(t.Context(), args, &stdout, &stderr)
-		story.WriteString("$ trainer " + line + "\n" + stdout.String())
-		if err != nil {
-			story.WriteString("trainer: " + err.Error() + "\n")
-		}
-		story.WriteString("\n")
-		return stdout.String()
-	}
-	do("keys new")
+	before := lookFor
+	lookFor = time.Minute
+	defer func() { lookFor = before }()
+	told := story{t: t, addr: addr, ids: make(map[string]string)}
+	told.do("keys new")
 	for _, name := range []string{"a", "b"} {
-		ids["MODEL_"+strings.ToUpper(name)] = strings.TrimSuffix(strings.Fields(do("publish " + name + ".flank"))[1], ",")
+		said := told.do("publish " + name + ".flank")
+		told.ids["MODEL_"+strings.ToUpper(name)] = strings.TrimSuffix(strings.Fields(said)[1], ",")
 	}
-	do("publish a.flank")
-	do("promote MODEL_A --for 'acme/spore/bay2/**' --alarm k=2,n=3")
-	do("promote MODEL_B --for 'acme/spore/bay2/**' --shadow 48h --note trial")
-	do("models ls --public-key flank.pub")
-	do("promote MODEL_B --for 'acme/spore/bay2/**' --now --note better")
-	do("models diff MODEL_A MODEL_B")
-	do("rollback --for 'acme/spore/bay2/**'")
-	do("rollback --for 'acme/spore/bay2/**'")
-	do("promote MODEL_B --for 'acme/*re/bay2/**'")
-	do("promote MODEL_B --for 'acme/s*e/bay2/**'")
-	do("models rm MODEL_A")
-	do("models show MODEL_A")
-	do("models show 3")
-	do("retire --for 'acme/spore/bay2/**'")
-	do("models rm MODEL_A")
-	do("models history --for 'acme/spore/bay2/**'")
-	do("models ls --public-key flank.pub")
-	text := story.String()
-	for name, id := range ids {
+	for _, line := range []string{
+		"publish a.flank",
+		"promote MODEL_A --for 'acme/spore/bay2/**' --alarm k=2,n=3",
+		"promote MODEL_B --for 'acme/spore/bay2/**' --shadow 48h --note trial",
+		"models ls --public-key flank.pub",
+		"promote MODEL_B --for 'acme/spore/bay2/**' --now --note better",
+		"models diff MODEL_A MODEL_B",
+		"rollback --for 'acme/spore/bay2/**'",
+		"rollback --for 'acme/spore/bay2/**'",
+		"promote MODEL_B --for 'acme/*re/bay2/**'",
+		"promote MODEL_B --for 'acme/s*e/bay2/**'",
+		"models rm MODEL_A",
+		"models show MODEL_A",
+		"models show 3",
+		"retire --for 'acme/spore/bay2/**'",
+		"models rm MODEL_A",
+		"models history --for 'acme/spore/bay2/**'",
+		"models ls --public-key flank.pub",
+	} {
+		told.do(line)
+	}
+	golden.Check(t, "rollout.txt", told.String())
+}
+
+// story is a row of commands and what they print.
+type story struct {
+	t    testing.TB
+	addr string
+	ids  map[string]string // of models, by a name for people
+	text strings.Builder
+}
+
+// do runs a command and returns what it prints.
+func (s *story) do(line string) string {
+	s.t.Helper()
+	for name, id := range s.ids {
+		line = strings.ReplaceAll(line, name, id)
+	}
+	args := strings.Fields(line)
+	if args[0] != "keys" {
+		args = append(args, "--kafka", s.addr)
+	}
+	if args[0] != "keys" && args[0] != "models" || strings.HasPrefix(line, "models rm") {
+		args = append(args, "--key", "flank.key")
+	}
+	for i := range args {
+		args[i] = strings.Trim(args[i], "'")
+	}
+	var stdout, stderr bytes.Buffer
+	err := run(s.t.Context(), args, &stdout, &stderr)
+	s.text.WriteString("$ trainer " + line + "\n" + stdout.String())
+	if err != nil {
+		s.text.WriteString("trainer: " + err.Error() + "\n")
+	}
+	s.text.WriteString("\n")
+	return stdout.String()
+}
+
+// What differs from run to run.
+var (
+	times = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
+	keys  = regexp.MustCompile(`\b(key +)[0-9a-f]{16}\b`)
+	hash  = regexp.MustCompile(`\b(\d+)-[0-9a-f]{8}\b`)
+)
+
+// String returns the story without what differs from run to run.
+func (s *story) String() string {
+	text := s.text.String()
+	for name, id := range s.ids {
 		text = strings.ReplaceAll(text, id, name+strings.Repeat("_", len(id)-len(name)))
 	}
 	text = times.ReplaceAllString(text, "2026-11-02 06:00:00")
 	text = hash.ReplaceAllString(text, "$1-00000000")
-	text = regexp.MustCompile(`\b(key +)[0-9a-f]{16}\b`).ReplaceAllString(text, "${1}0123456789abcdef")
-	golden.Check(t, "rollout.txt", []byte(text))
+	return keys.ReplaceAllString(text, "${1}0123456789abcdef")
 }
 
 func TestRolloutErrors(t *testing.T) {
@@ -166,7 +188,7 @@ func TestParseAlarm(t *testing.T) {
 		"patience=": "want one of k, n, clear",
 	} {
 		s, err := parseAlarm(text, nil)
-		got := ""
+		var got string
 		switch {
 		case err != nil:
 			got = err.Error()
