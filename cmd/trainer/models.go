@@ -53,6 +53,10 @@ func (f *modelsLs) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	fmt.Fprintln(out.Stdout)
+	if len(s.Deployments()) == 0 {
+		fmt.Fprintln(out.Stdout, "no deployments: no machine is judged by a published model")
+		return f.rest(out, refused)
+	}
 	fmt.Fprintln(w, "for\tlayout\tchampion\tsince\tby\tchange\tshadows\talarm")
 	for _, d := range s.Deployments() {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.For, d.Layout, d.Champion.ID(), clock(d.Since), printable(d.By), d.Change, shadows(d, time.Now()), alarmOf(d))
@@ -60,6 +64,11 @@ func (f *modelsLs) Run(ctx context.Context, out cli.Output) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	return f.rest(out, refused)
+}
+
+// rest prints what is behind the tables.
+func (f *modelsLs) rest(out cli.Output, refused []deploy.Refusal) error {
 	if len(f.PublicKey) == 0 {
 		fmt.Fprintln(out.Stdout, "\nSignatures were not checked: name the public keys of your monitors with --public-key to see what they see.")
 	}
