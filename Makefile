@@ -154,7 +154,7 @@ latency: old ## window end to result, compared with an older release
 e2e-kafka: old ## the programs as processes, on Apache Kafka
 	scripts/kafka/install.sh $(KAFKA)
 	set -e; for v in $(KAFKA); do echo "== Apache Kafka $$v"; \
-	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... & bus=$$!; \
+	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... ./internal/deploy & bus=$$!; \
 	  FLANK_KAFKA=$$v $(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -run 'Killed|BrokerAway|Secured|Grown|Upgrade|Downgrade' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
 	  wait $$bus; \
 	done
