@@ -57,6 +57,8 @@ type runCommand struct {
 	Config  string        `required:"" placeholder:"FILE" help:"Configuration, see examples/gun-drill/monitor.yaml."`
 	Wait    time.Duration `default:"0s" help:"How long to wait for a broker or a model that is not there yet."`
 	Verbose bool          `help:"Log more."`
+
+	InsecureModels bool `help:"Also accept models and deployments of tcm.models.v1 that are not signed, or by a key that is not in models.keys. The page warns of that."`
 }
 
 // Run judges windows until ctx ends.
@@ -65,8 +67,10 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if c.judges() && c.Model == "" {
-		return c.errNoModel()
+	if c.judges() {
+		if _, err := c.deployed(f.InsecureModels); err != nil {
+			return err
+		}
 	}
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
@@ -130,7 +134,12 @@ func (f *runCommand) monitorConfig(ctx context.Context, c settings, to bus.Confi
 	cfg = monitor.Config{Group: c.Group, Stages: c.Stages, Alarm: c.Alarm, Silence: c.Silence, Bus: to, EvidenceURL: c.Evidence.URL}
 	if c.judges() {
 		err = cli.Await(ctx, f.Wait, func(context.Context) (err error) {
-			cfg.Model, err = model.Load(config.ResolvePath(c.file, c.Model))
+			if c.Model != "" {
+				cfg.Model, err = model.Load(config.ResolvePath(c.file, c.Model))
+				return err
+			}
+			cfg.Keys = c.keys(f.InsecureModels)
+			_, err = cfg.Keys()
 			return err
 		})
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // rebuilt, evidence that is to be written, or the past of a tool that a model is to see. One
 // is done at a time; all read from Kafka again.
 func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
-	if s.busy.Load() {
+	if s.busy.Load() || s.startReplay(ctx, working) {
 		return
 	}
 	var job func(context.Context) machine.Reply

@@ -30,6 +30,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/machine"
@@ -50,12 +51,14 @@ const (
 // Stages lists all of them, which is what a monitor does by default.
 func Stages() []Stage { return []Stage{Extract, Judge} }
 
-// Config says what a Monitor does. Bus is needed, and Model unless it only extracts.
+// Config says what a Monitor does. Bus is needed, and one of Model and Keys unless it only
+// extracts.
 type Config struct {
-	Model *model.Model
-	Bus   bus.Config     // OnStall and OnGap are set by New
-	Group string         // consumer group; empty means "tcm-monitor". Monitors that only extract join ExtractGroup of it
-	Alarm alarm.Settings // zero means alarm.Default
+	Model *model.Model                // judges every machine of its layout; nil: what tcm.models.v1 deploys judges
+	Keys  func() (deploy.Keys, error) // whose models and deployments of tcm.models.v1 count; it is asked again, so that a key may change
+	Bus   bus.Config                  // OnStall and OnGap are set by New
+	Group string                      // consumer group; empty means "tcm-monitor". Monitors that only extract join ExtractGroup of it
+	Alarm alarm.Settings              // zero means alarm.Default
 
 	Stages []Stage // empty: all
 
@@ -86,6 +89,7 @@ type Config struct {
 type Monitor struct {
 	cfg     Config
 	layouts *layouts
+	fleet   *fleet
 	group   *bus.Group
 	grace   time.Duration // for the batch in hand after its partition was taken away
 	now     func() time.Time
@@ -121,7 +125,11 @@ func New(cfg Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Monitor{layouts: known, grace: 8 * time.Second, now: time.Now}
+	set := deploy.Set{}
+	if cfg.Model != nil {
+		set = deploy.OfFile(cfg.Model, cfg.Alarm)
+	}
+	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	cfg.Bus.OnDamage = func(err error) {
 		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")
@@ -211,7 +219,9 @@ func (m *Monitor) Run(ctx context.Context) error {
 		serve = m.serveExtract
 	}
 	err := m.checkTopics(ctx)
-	if err == nil {
+	if err == nil && m.cfg.Keys != nil {
+		err = m.runDeployed(ctx, serve)
+	} else if err == nil {
 		err = m.group.Run(ctx, serve)
 	}
 	if ctx.Err() != nil {
