@@ -332,8 +332,7 @@ func (o *Owner) loaded(r Reply) []Action {
 		if own { // what an older program left was taken over before
 			records = slices.DeleteFunc(records, func(r Record) bool { return r.Key.Group == "" })
 		}
-		id, layout := lastModel(records)
-		m, err := Load(records, o.settings, o.loadedBy(name, id, layout), r.Now)
+		m, err := Load(records, o.settings, o.loadedBy(name, records), r.Now)
 		if err == nil {
 			o.machines[name] = m
 			if m.gone {

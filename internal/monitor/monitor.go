@@ -21,6 +21,7 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -30,11 +31,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -50,12 +54,14 @@ const (
 // Stages lists all of them, which is what a monitor does by default.
 func Stages() []Stage { return []Stage{Extract, Judge} }
 
-// Config says what a Monitor does. Bus is needed, and Model unless it only extracts.
+// Config says what a Monitor does. Bus is needed, and one of Model and Keys unless it only
+// extracts.
 type Config struct {
-	Model *model.Model
-	Bus   bus.Config     // OnStall and OnGap are set by New
-	Group string         // consumer group; empty means "tcm-monitor". Monitors that only extract join ExtractGroup of it
-	Alarm alarm.Settings // zero means alarm.Default
+	Model *model.Model                // judges every machine of its layout; nil: what tcm.models.v1 deploys judges
+	Keys  func() (deploy.Keys, error) // whose models and deployments of tcm.models.v1 count; it is asked again, so that a key may change
+	Bus   bus.Config                  // OnStall and OnGap are set by New
+	Group string                      // consumer group; empty means "tcm-monitor". Monitors that only extract join ExtractGroup of it
+	Alarm alarm.Settings              // zero means alarm.Default
 
 	Stages []Stage // empty: all
 
@@ -68,13 +74,14 @@ type Config struct {
 	Evidence    *evidence.Store
 	EvidenceURL string
 
-	// OnWindow, if not nil, sees every window as it is judged, which is before
+	// OnWindow, if not nil, sees every window as it is judged, and its layout, which is before
 	// its result is durable: after a failure it may see one again. The window has no samples
 	// if only its features are there, or if its layout is not the model's. OnAlert,
 	// OnAdvisory and OnEvidence, if not nil, see such an event once it was sent. They
 	// must not keep the window, and must not block. Partitions call them from
 	// goroutines of their own.
-	OnWindow   func(*window.Window, event.Result)
+	OnWindow   func(*signal.Layout, *window.Window, event.Result)
+	OnModels   func(machine string, m web.Models) // every second, also if nothing has changed
 	OnAlert    func(event.Alert)
 	OnAdvisory func(event.Advisory)
 	OnEvidence func(event.Evidence)
@@ -86,6 +93,7 @@ type Config struct {
 type Monitor struct {
 	cfg     Config
 	layouts *layouts
+	fleet   *fleet
 	group   *bus.Group
 	grace   time.Duration // for the batch in hand after its partition was taken away
 	now     func() time.Time
@@ -114,6 +122,9 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Group == "" {
 		cfg.Group = DefaultGroup
 	}
+	if cfg.does(Judge) == (cfg.Model == nil && cfg.Keys == nil) {
+		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models, and no other monitor does")
+	}
 	if err := CheckStages(cfg.Stages); err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
 	}
@@ -121,7 +132,11 @@ func New(cfg Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Monitor{layouts: known, grace: 8 * time.Second, now: time.Now}
+	set := deploy.Set{}
+	if cfg.Model != nil {
+		set = deploy.OfFile(cfg.Model, cfg.Alarm)
+	}
+	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	cfg.Bus.OnDamage = func(err error) {
 		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")
@@ -141,7 +156,7 @@ func New(cfg Config) (*Monitor, error) {
 // what a monitor that only judges reads.
 func (c *Config) layouts() (*layouts, error) {
 	var models []*model.Model
-	if c.does(Judge) {
+	if c.does(Judge) && c.Model != nil {
 		models = append(models, c.Model)
 	}
 	known, err := newLayouts(models)
@@ -211,7 +226,9 @@ func (m *Monitor) Run(ctx context.Context) error {
 		serve = m.serveExtract
 	}
 	err := m.checkTopics(ctx)
-	if err == nil {
+	if err == nil && m.cfg.Keys != nil {
+		err = m.runDeployed(ctx, serve)
+	} else if err == nil {
 		err = m.group.Run(ctx, serve)
 	}
 	if ctx.Err() != nil {

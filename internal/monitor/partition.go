@@ -47,10 +47,11 @@ type partition struct {
 	sealed     []bus.Message // features of the batch that is being judged, to be published with it
 	log        zerolog.Logger
 
-	replies  chan machine.Reply
-	windows  chan struct{} // the owner wants windows
-	features chan struct{} // the owner wants features
-	commands chan int64    // the owner wants commands, from that offset the first time
+	replies    chan machine.Reply
+	redeployed <-chan machine.Fleet
+	windows    chan struct{} // the owner wants windows
+	features   chan struct{} // the owner wants features
+	commands   chan int64    // the owner wants commands, from that offset the first time
 
 	mu  sync.Mutex
 	raw map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
@@ -70,8 +71,10 @@ type letterKey struct {
 // serve judges one partition, and does what its machines' commands say, until ctx
 // ends.
 func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
+	fleet, redeployed, stop := m.fleet.follow()
+	defer stop()
 	s := &partition{
-		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), machine.Everything(m.cfg.Model), p.ID()),
+		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), fleet, p.ID()), redeployed: redeployed,
 		log:     m.cfg.Log.With().Int("partition", p.ID()).Logger(),
 		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), features: make(chan struct{}, 1), commands: make(chan int64, 1),
 		raw: make(map[letterKey]bus.Message), foreign: make(map[string]bool), extractors: make(extractors),
@@ -126,7 +129,10 @@ func (s *partition) run(ctx context.Context) error {
 			r.Now = s.now()
 			actions = s.owner.On(r)
 		case <-tick.C:
+			s.showModels()
 			actions = s.owner.On(machine.Reply{Tick: &machine.Tick{Now: s.now(), Trouble: s.lastTrouble()}, Now: s.now()})
+		case f := <-s.redeployed:
+			actions = s.owner.On(machine.Reply{Fleet: &f, Now: s.now()})
 		case <-jobs.C:
 			s.startJob(ctx, &working)
 		case <-ctx.Done():
@@ -225,6 +231,11 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 	for _, r := range records {
 		s.raw[letterKey{bus.TopicState, r.Offset, r.Key.String()}] = last[r.Key.String()]
 	}
+	if err := s.learnModels(ctx, machine.LastModels(records)); err != nil {
+		return nil, err
+	}
+	fleet := s.fleet.learn()
+	s.owner.On(machine.Reply{Fleet: &fleet})
 	return &machine.Reply{Loaded: records}, nil
 }
 
@@ -327,14 +338,13 @@ func (s *partition) seal(x *window.Features) {
 	s.sealed = append(s.sealed, envelope.Features(e, envelope.Monitor, s.offset))
 }
 
-// show shows the window that is being judged, with its samples if they are there and the page
-// knows the layout.
+// show shows the window that is being judged, with its samples if they are there.
 func (s *partition) show(x *window.Features, r event.Result) {
 	w := &s.window
-	if s.format == nil || x.Form.Layout().Fingerprint() != s.cfg.Model.Layout.Fingerprint() {
+	if s.format == nil {
 		w = &x.Window
 	}
-	s.cfg.OnWindow(w, r)
+	s.cfg.OnWindow(x.Form.Layout(), w, r)
 }
 
 // readFeatures reads batches of features when the owner asks for them. Those that monitors
