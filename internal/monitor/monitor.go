@@ -122,8 +122,8 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Group == "" {
 		cfg.Group = DefaultGroup
 	}
-	if cfg.does(Judge) == (cfg.Model == nil && cfg.Keys == nil) {
-		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models, and no other monitor does")
+	if cfg.does(Judge) && cfg.Model == nil && cfg.Keys == nil {
+		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models")
 	}
 	if err := CheckStages(cfg.Stages); err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
@@ -226,7 +226,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 		serve = m.serveExtract
 	}
 	err := m.checkTopics(ctx)
-	if err == nil && m.cfg.Keys != nil {
+	if err == nil && m.cfg.does(Judge) && m.cfg.Keys != nil {
 		err = m.runDeployed(ctx, serve)
 	} else if err == nil {
 		err = m.group.Run(ctx, serve)
