@@ -312,8 +312,29 @@ func TestCommands(t *testing.T) {
 		"unshelve": {func(c *event.Command) {
 			*c = event.Command{ID: "1", Machine: "m", Action: event.Unshelve, By: "kim", Issued: at}
 		}, true},
-		"suppress without a reason":  {func(c *event.Command) { c.Action, c.Note = event.Suppress, "" }, false},
-		"out of service":             {func(c *event.Command) { c.Action, c.Until = event.OutOfService, time.Time{} }, true},
+		"suppress without a reason": {func(c *event.Command) { c.Action, c.Note = event.Suppress, "" }, false},
+		"out of service":            {func(c *event.Command) { c.Action, c.Until = event.OutOfService, time.Time{} }, true},
+		"fetch": {func(c *event.Command) {
+			c.Action, c.Incident, c.Wanted = event.Fetch, "", &event.Wanted{From: at, To: at.Add(time.Minute), Windows: 60}
+		}, true},
+		"fetch seqs": {func(c *event.Command) {
+			c.Action, c.Incident, c.Wanted = event.Fetch, "", &event.Wanted{Epoch: "00000000cafe0001", Last: 9, Windows: 10}
+		}, true},
+		"fetch for ever": {func(c *event.Command) {
+			c.Action, c.Until, c.Wanted = event.Fetch, time.Time{}, &event.Wanted{Epoch: "00000000cafe0001", Windows: 10}
+		}, false},
+		"fetch everything": {func(c *event.Command) { c.Action, c.Wanted = event.Fetch, &event.Wanted{Windows: 10} }, false},
+		"fetch too much": {func(c *event.Command) {
+			c.Action, c.Wanted = event.Fetch, &event.Wanted{Epoch: "00000000cafe0001", Windows: 100_001}
+		}, false},
+		"fetch no windows": {func(c *event.Command) {
+			c.Action, c.Wanted = event.Fetch, &event.Wanted{Epoch: "00000000cafe0001"}
+		}, false},
+		"fetch from somewhere on": {func(c *event.Command) { c.Action, c.Wanted = event.Fetch, &event.Wanted{From: at, Windows: 10} }, false},
+		"fetch nothing":           {func(c *event.Command) { c.Action = event.Fetch }, false},
+		"shelve windows": {func(c *event.Command) {
+			c.Wanted = &event.Wanted{Epoch: "00000000cafe0001", Windows: 10}
+		}, false},
 		"unknown action":             {func(c *event.Command) { c.Action = "stop" }, false},
 		"without by":                 {func(c *event.Command) { c.By = "" }, false},
 		"no id":                      {func(c *event.Command) { c.ID = "" }, false},

@@ -16,9 +16,21 @@ const ToolLife = "tool_life"
 // Message returns the Kafka message of a sealed window, as
 // schemas/asyncapi.yaml has it.
 func Message(e window.Envelope) bus.Message {
+	return envelopeMessage(bus.TopicWindows, event.WindowType, e)
+}
+
+// FeaturesMessage returns the Kafka message of sealed features that this gateway extracted,
+// likewise.
+func FeaturesMessage(e window.Envelope) bus.Message {
+	m := envelopeMessage(bus.TopicFeatures, event.FeaturesType, e)
+	m.Headers = append(m.Headers, bus.Header{Key: "features", Value: []byte(e.Features)}, bus.Header{Key: "extracted", Value: []byte("gateway")})
+	return m
+}
+
+func envelopeMessage(topic, typ string, e window.Envelope) bus.Message {
 	epoch := window.FormatEpoch(e.Epoch)
-	m := bus.Message{Topic: bus.TopicWindows, Key: e.Machine, Time: e.Time, Value: e.Value}
-	for _, a := range event.Attributes(event.WindowID(e.Machine, epoch, e.Seq), e.Machine, event.WindowType, e.Time, window.ContentType) {
+	m := bus.Message{Topic: topic, Key: e.Machine, Time: e.Time, Value: e.Value}
+	for _, a := range event.Attributes(event.WindowID(e.Machine, epoch, e.Seq), e.Machine, typ, e.Time, window.ContentType) {
 		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
 	}
 	for _, a := range [][2]string{
@@ -32,9 +44,9 @@ func Message(e window.Envelope) bus.Message {
 	return m
 }
 
-// sealed returns the envelope in a message that Message made. One that it did not
+// Sealed returns the envelope in a message that Message made. One that it did not
 // make does not pass window.Codec.Open.
-func sealed(m *bus.Message) window.Envelope {
+func Sealed(m *bus.Message) window.Envelope {
 	number := func(header string, base int) uint64 {
 		n, _ := strconv.ParseUint(string(m.Header(header)), base, 64)
 		return n
