@@ -195,8 +195,7 @@ func (a *arrowFiles) begin() error {
 		return err
 	}
 	a.epoch = a.window.Epoch
-	_, short, _ := strings.Cut(strings.ReplaceAll(a.machine, "/", "-"), "-")
-	name := fmt.Sprintf("%s-%s-%d.arrow", short, a.window.EpochString(), a.window.Seq)
+	name := fmt.Sprintf("%s-%s-%d.arrow", strings.ReplaceAll(a.machine, "/", "-"), a.window.EpochString(), a.window.Seq)
 	var err error
 	if a.file, err = os.Create(filepath.Join(a.dir, name)); err != nil {
 		return err
