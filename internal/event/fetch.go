@@ -43,8 +43,10 @@ func (w Wanted) Check() error {
 		return fmt.Errorf("epoch %.32q: expected 16 hexadecimal digits", w.Epoch)
 	case w.Timed() && (w.First != 0 || w.Last != 0):
 		return errors.New("from, first_seq: name a range of time or one of seqs, not both")
-	case w.Timed() && (w.From.IsZero() || !w.From.Before(w.To)):
-		return fmt.Errorf("from %v to %v: name a range of time whose end is behind its beginning", w.From, w.To)
+	case w.From.IsZero() != w.To.IsZero():
+		return errors.New("from, to: name both ends of the range of time")
+	case w.Timed() && !w.From.Before(w.To):
+		return fmt.Errorf("from %s to %s: the range of time must end after it begins", w.From.Format(time.RFC3339Nano), w.To.Format(time.RFC3339Nano))
 	case !w.Timed() && w.Epoch == "":
 		return errors.New("name a range of time, or an epoch with seqs")
 	case w.First > w.Last:
