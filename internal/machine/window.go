@@ -33,6 +33,11 @@ func (w Window) apply(m *Machine) {
 	}
 	d.Result = r
 	t := m.toolFor(w, p, r)
+	r.Model = m.Model
+	if t.First.Epoch == "" && len(t.Trace) == 0 && t.Reference.Windows == 0 && (p == inOrder || p == provisional) {
+		t.First = FirstWindow{r.Epoch, r.Seq, w.At.UTC()}
+		m.dirty.tools[t.Name] = true
+	}
 	v := m.judge(w, p, t, r)
 	switch p {
 	case inOrder:
@@ -50,6 +55,7 @@ func (w Window) apply(m *Machine) {
 	if p != late {
 		m.rivals(p, r)
 	}
+	m.retain(w)
 	m.awake(w, r)
 	m.accept(w.At, r)
 	r.Alarm, r.Incident = m.alarm.State().Word(), m.incident()
@@ -163,7 +169,7 @@ func (m *Machine) observeParked(t *Tool, v model.Verdict, r *event.Result) {
 	if v.Outcome != model.Healthy && v.Outcome != model.Faulty {
 		return
 	}
-	a, err := alarm.New(m.settings.Alarm)
+	a, err := alarm.New(m.alarmed)
 	if err == nil {
 		err = a.Restore(t.Alarm)
 	}

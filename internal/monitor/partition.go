@@ -63,7 +63,7 @@ type letterKey struct {
 // ends.
 func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	s := &partition{
-		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), machine.NewModel(m.cfg.Model), p.ID()),
+		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), machine.Everything(m.cfg.Model), p.ID()),
 		log:     m.cfg.Log.With().Int("partition", p.ID()).Logger(),
 		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), commands: make(chan int64, 1),
 		raw: make(map[letterKey]bus.Message), foreign: make(map[string]bool),
@@ -142,7 +142,7 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return &machine.Reply{End: &machine.End{First: first, End: end, Known: err == nil}}, nil
+		return &machine.Reply{End: &machine.End{Windows: machine.Bounds{First: first, End: end}, Known: err == nil}}, nil
 	case a.Publish != nil:
 		batch, cancel := withGrace(ctx, s.grace)
 		defer cancel()

@@ -8,6 +8,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -41,7 +42,7 @@ type member struct {
 	w      *world
 	g      *group
 	up     bool
-	model  *machine.Model
+	model  *model.Model
 	gen    int // that it knows of
 	drives map[int]*drive
 	skew   time.Duration // of its clock
@@ -185,7 +186,7 @@ func (m *member) adopt(gen int, mine []int) {
 	}
 	clear(m.drives)
 	for _, part := range mine {
-		d := &drive{m: m, part: part, gen: gen, owner: machine.NewOwner(m.g.settings, m.model, part)}
+		d := &drive{m: m, part: part, gen: gen, owner: machine.NewOwner(m.g.settings, machine.Everything(m.model), part)}
 		m.drives[part] = d
 		d.do(d.owner.Start())
 	}

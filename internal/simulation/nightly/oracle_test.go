@@ -195,7 +195,7 @@ func (o *oracle) calm(group string, codec *window.Codec, t *topics, answers map[
 	p := newPublished()
 	for i := range t.windows {
 		c := &calmOwner{p: p, codec: codec, answers: answers, commands: t.commands[i], last: make(map[string]string)}
-		c.owner = machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, machine.NewModel(o.model), i)
+		c.owner = machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, machine.Everything(o.model), i)
 		c.owner.On(machine.Reply{Fenced: &machine.Position{Windows: -1, Commands: -1}})
 		c.owner.On(machine.Reply{Loaded: []machine.Record{}})
 		c.owner.On(machine.Reply{Published: true})
