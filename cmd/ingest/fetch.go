@@ -23,7 +23,7 @@ import (
 )
 
 type fetchCommand struct {
-	Config   string        `required:"" placeholder:"FILE" help:"Configuration. 'kafka' of it is used, and with --out the layout and window length of the machine; where it does not list the machine, those at its top."`
+	Config   string        `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
 	Machine  string        `placeholder:"PATH" help:"ISA-95 path of the machine, where the configuration has several, or does not list it."`
 	From     time.Time     `placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
 	To       time.Time     `placeholder:"TIME" help:"End of the windows."`
@@ -66,7 +66,7 @@ func (f *fetchCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	files := &arrowFiles{dir: f.Out, command: command.ID, machine: path}
 	if f.Out != "" {
-		if err := files.open(c.Elsewhere(path)); err != nil {
+		if err := os.MkdirAll(f.Out, 0o755); err != nil {
 			return err
 		}
 	}
@@ -149,11 +149,11 @@ func (p *fetchProgress) window(end time.Time) {
 	}
 }
 
-// arrowFiles are the files that windows are written into: one for each epoch.
+// arrowFiles are the files that windows are written into: one for each epoch and layout.
 type arrowFiles struct {
 	dir, command, machine string
 
-	codec  *window.Codec
+	codec  *window.Codec // of the windows in the file
 	window window.Window
 	epoch  uint64
 	file   *os.File
@@ -161,27 +161,23 @@ type arrowFiles struct {
 	names  []string
 }
 
-// open prepares to write the windows of m.
-func (a *arrowFiles) open(m ingest.Machine) error {
-	layout, _, err := m.LoadLayout()
-	if err != nil {
-		return err
-	}
-	if a.codec, err = window.NewCodec(layout, m.Spec()); err != nil {
-		return err
-	}
-	return os.MkdirAll(a.dir, 0o755)
-}
-
 // add writes the window of a message.
 func (a *arrowFiles) add(m *bus.Message) error {
-	var mismatch *window.Mismatch
-	if err := a.codec.Open(gateway.Sealed(m), &a.window); errors.As(err, &mismatch) {
-		return fmt.Errorf("%w: set layout and window of the machine in the file that --config names", err)
-	} else if err != nil {
+	e := gateway.Sealed(m)
+	other := a.codec == nil || !a.codec.Sealed(e)
+	if other {
+		layout, spec, err := window.LayoutOf(e)
+		if err != nil {
+			return err
+		}
+		if a.codec, err = window.NewCodec(layout, spec); err != nil {
+			return err
+		}
+	}
+	if err := a.codec.Open(e, &a.window); err != nil {
 		return err
 	}
-	if a.writer == nil || a.window.Epoch != a.epoch {
+	if other || a.window.Epoch != a.epoch {
 		if err := a.begin(); err != nil {
 			return err
 		}

@@ -115,7 +115,10 @@ func TestFetch(t *testing.T) {
 	if n := copies(); n != 6 {
 		t.Errorf("%d windows came, want 2 and 4", n)
 	}
-	if _, _, err = ingestRun(t, t.Context(), ask+" --out elsewhere"); err == nil || !strings.Contains(err.Error(), "set layout and window of the machine in the file that --config names") {
-		t.Errorf("without the layout: %v", err)
+	if out, _, err = ingestRun(t, t.Context(), strings.Replace(ask, "200ms", "30s", 1)+" --out elsewhere"); err != nil || !strings.Contains(out, "sent 4 windows") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if files, _ := filepath.Glob("elsewhere/*-0.arrow"); len(files) != 1 {
+		t.Errorf("files %v", files)
 	}
 }

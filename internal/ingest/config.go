@@ -181,17 +181,6 @@ func (c Config) Find(path string) (Machine, error) {
 	return Machine{}, fmt.Errorf("%s: no machine %q: correct --machine, or add it under `machines`", c.file, path)
 }
 
-// Elsewhere returns the machine of a path. If another ingest runs it, only the layout and
-// the windows of what is returned count: those at the top of the configuration.
-func (c Config) Elsewhere(path string) Machine {
-	if m, err := c.Find(path); err == nil {
-		return m
-	}
-	m := c.Machine
-	m.Path, m.file = path, c.file
-	return m
-}
-
 // Check reports a value that cannot be used.
 func (c Config) Check() error {
 	alone := c.Machine
