@@ -359,9 +359,25 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// What a gateway answers agrees with the schema.
+func TestFetchedIsValid(t *testing.T) {
+	none := event.Fetched{ID: "c/fetched", Command: "c", Machine: "acme/usk25", At: at, Gone: true, Text: "sent no window; the spool is empty"}
+	some := none
+	some.Windows, some.From, some.To, some.Oldest, some.More, some.Lost = 3, at, at.Add(3*time.Second), at, true, 1
+	for _, f := range []event.Fetched{none, some} {
+		if err := Validate(Fetched, event.JSON(f)); err != nil {
+			t.Error(err)
+		}
+	}
+	none.Windows = -1
+	if Validate(Fetched, event.JSON(none)) == nil {
+		t.Error("fewer windows than none: accepted")
+	}
+}
+
 // Additions of a later version of v1 must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
-	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, MachineStateJSON} {
+	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, FetchedJSON, MachineStateJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
 			t.Errorf("a reader of %.80s… would refuse additions", s)
 		}
@@ -399,6 +415,7 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Point]():         read(AlertJSON).Defs["point"],
 		reflect.TypeFor[event.EvidenceLink]():  read(AlertJSON).Defs["evidence"],
 		reflect.TypeFor[event.Evidence]():      read(EvidenceJSON),
+		reflect.TypeFor[event.Fetched]():       read(FetchedJSON),
 		reflect.TypeFor[event.Advisory]():      read(AdvisoryJSON),
 
 		reflect.TypeFor[event.Command](): read(CommandJSON),

@@ -152,15 +152,7 @@ func New(cfg Config) (*Gateway, error) {
 	if cfg.Recording == "" && last.Recording == "" { // a recording's windows are of another time
 		g.before = lastEnd(g.disk)
 	}
-	set := spool.Settings{
-		MaxBytes: cfg.SpoolBytes, DropOldest: cfg.DropOldest, MaxRecord: bus.MaxMessage + 64<<10,
-		Disk: cfg.Disk, MintEpoch: cfg.MintEpoch, Now: cfg.Clock.Now,
-		Recut: cfg.Recording != "" && last.Recording == cfg.Recording && !last.Finished,
-	}
-	if cfg.Edge != nil {
-		set.Ring, set.RingBytes = cfg.Edge.Keep, cfg.Edge.KeepBytes
-	}
-	sp, rec, err := spool.Open(cfg.SpoolDir, set)
+	sp, rec, err := spool.Open(cfg.SpoolDir, cfg.spoolSettings(last))
 	if err != nil {
 		return nil, err
 	}
@@ -175,6 +167,19 @@ func New(cfg Config) (*Gateway, error) {
 		g.cfg.SyncEvery = 1
 	}
 	return g, nil
+}
+
+// spoolSettings returns the settings of the spool, whose last replay is given.
+func (c Config) spoolSettings(last replay) spool.Settings {
+	set := spool.Settings{
+		MaxBytes: c.SpoolBytes, DropOldest: c.DropOldest, MaxRecord: bus.MaxMessage + 64<<10,
+		Disk: c.Disk, MintEpoch: c.MintEpoch, Now: c.Clock.Now,
+		Recut: c.Recording != "" && last.Recording == c.Recording && !last.Finished,
+	}
+	if c.Edge != nil {
+		set.Ring, set.RingBytes = c.Edge.Keep, c.Edge.KeepBytes
+	}
+	return set
 }
 
 // Begin decides the epoch of the windows to come and the seq of the first one. Windows
