@@ -14,6 +14,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/fetch"
 	"github.com/flank-tcm/flank/internal/gateway"
@@ -163,7 +164,10 @@ type arrowFiles struct {
 
 // add writes the window of a message.
 func (a *arrowFiles) add(m *bus.Message) error {
-	e := gateway.Sealed(m)
+	e, err := envelope.Of(m)
+	if err != nil {
+		return err
+	}
 	other := a.codec == nil || !a.codec.Sealed(e)
 	if other {
 		layout, spec, err := window.LayoutOf(e)

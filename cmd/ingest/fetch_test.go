@@ -11,7 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/fetch"
+	"github.com/flank-tcm/flank/internal/envelope"
 )
 
 // edgeBench makes a working directory with a folder of one recording of four windows, from
@@ -96,7 +96,7 @@ func TestFetch(t *testing.T) {
 	defer stop()
 	copies := func() (n int) {
 		err := bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
-			if m.Header(fetch.Header) == nil {
+			if m.Header(envelope.Copied) == nil {
 				t.Errorf("a window that is not a copy: %v", m.Headers)
 			}
 			n++

@@ -3,7 +3,7 @@
 // In edge mode a gateway sends features, and keeps raw windows in its spool for some
 // time. A command with action fetch on the commands topic asks for windows by time or by
 // seq. The gateway sends copies of them to the windows topic, with the id of the command
-// in the header [Header], and then an [event.Fetched] to the features topic.
+// in the header [envelope.Copied], and then an [event.Fetched] to the features topic.
 package fetch
 
 import (
@@ -14,16 +14,9 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 )
-
-// Header is the header of a raw window whose features, or which itself, the gateway has
-// sent before. Its value is the id of the command that asked for it, or Sample. A window
-// with it is not to be judged: it may come before features of earlier windows.
-const Header = "copy"
-
-// Sample is the value of Header in one of so many windows that a gateway sends unasked.
-const Sample = "sample"
 
 // ErrSilent is returned when no gateway answers.
 var ErrSilent = errors.New("no gateway has answered")
@@ -102,7 +95,7 @@ func (a *asking) follow(ctx context.Context, to bus.Config, topic string) error 
 	}
 	go func() {
 		err := bus.ReadFrom(ctx, to, topic, partition, end, true, func(m bus.Message) error {
-			if m.Key != a.command.Machine || topic == bus.TopicWindows && string(m.Header(Header)) != a.command.ID || topic == bus.TopicFeatures && !IsAnswer(&m) {
+			if m.Key != a.command.Machine || topic == bus.TopicWindows && string(m.Header(envelope.Copied)) != a.command.ID || topic == bus.TopicFeatures && !IsAnswer(&m) {
 				return nil
 			}
 			select {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/fetch"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -17,6 +17,9 @@ type Edge struct {
 	KeepBytes int64         // the most bytes of delivered windows that stay; 0: what the spool may take
 	Sample    uint64        // windows whose seq is a multiple of it are sent too; 0: none
 }
+
+// sampled is why one window in so many is sent next to its features.
+const sampled = "sample"
 
 // extraction makes features of windows on delivery. One goroutine at a time may use it.
 type extraction struct {
@@ -42,7 +45,7 @@ func newExtraction(layout *signal.Layout, spec window.Spec, e Edge) (*extraction
 // features returns the message of a window's features: the same bytes whenever it is
 // called.
 func (x *extraction) message(codec *window.Codec, m *bus.Message) (bus.Message, error) {
-	if err := codec.Open(Sealed(m), &x.window); err != nil {
+	if err := openMessage(codec, m, &x.window); err != nil {
 		return bus.Message{}, err
 	}
 	x.extractor.Extract(&x.window, &x.features)
@@ -50,7 +53,7 @@ func (x *extraction) message(codec *window.Codec, m *bus.Message) (bus.Message, 
 	if err != nil {
 		return bus.Message{}, err
 	}
-	return FeaturesMessage(e), nil
+	return envelope.Features(e, envelope.Gateway, 0), nil
 }
 
 // outgoing adds to msgs what is sent of a window of the spool: the window, or its
@@ -71,14 +74,7 @@ func (g *Gateway) outgoing(msgs []bus.Message, r record) []bus.Message {
 	}
 	msgs = append(msgs, f)
 	if x.sample > 0 && r.seq%x.sample == 0 {
-		msgs = append(msgs, copyOf(r.msg, fetch.Sample))
+		msgs = append(msgs, copyOf(r.msg, sampled))
 	}
 	return msgs
-}
-
-// copyOf returns a window's message that says that the window, or its features, was sent
-// before.
-func copyOf(m bus.Message, why string) bus.Message {
-	m.Headers = append(m.Headers[:len(m.Headers):len(m.Headers)], bus.Header{Key: fetch.Header, Value: []byte(why)})
-	return m
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/fetch"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -41,10 +41,12 @@ func (p *plant) messages(topic string) (all []bus.Message) {
 // features opens a message of features.
 func features(t *testing.T, form *window.Form, m *bus.Message) *window.Features {
 	t.Helper()
-	e := Sealed(m)
-	e.Features = string(m.Header("features"))
+	e, err := envelope.Of(m)
 	f := new(window.Features)
-	if err := form.Open(e, f); err != nil {
+	if err == nil {
+		err = form.Open(e, f)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -88,10 +90,10 @@ func TestEdgeSendsTheSameFeatures(t *testing.T) {
 	var raw []bus.Message
 	copies := 0
 	for _, m := range p.messages(bus.TopicWindows) {
-		switch string(m.Header(fetch.Header)) {
+		switch string(m.Header(envelope.Copied)) {
 		case "":
 			raw = append(raw, m)
-		case fetch.Sample:
+		case sampled:
 			if i := 4 * copies; i >= len(raw) || !bytes.Equal(m.Value, raw[i].Value) {
 				t.Errorf("sample %d is not window %d", copies, i)
 			}
@@ -104,7 +106,7 @@ func TestEdgeSendsTheSameFeatures(t *testing.T) {
 	}
 	for i := range raw {
 		var w window.Window
-		if err := codec.Open(Sealed(&raw[i]), &w); err != nil {
+		if err := openMessage(codec, &raw[i], &w); err != nil {
 			t.Fatal(err)
 		}
 		var want window.Features

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/fetch"
 	"github.com/flank-tcm/flank/internal/spool"
@@ -94,7 +95,7 @@ func (p *plant) answers(n int) (map[string]event.Fetched, map[string][]uint64) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		id := string(m.Header(fetch.Header))
+		id := string(m.Header(envelope.Copied))
 		seqs[id] = append(seqs[id], seq)
 	}
 	return got, seqs
