@@ -96,9 +96,12 @@ type Monitor struct {
 	fleet   *fleet
 	group   *bus.Group
 	grace   time.Duration // for the batch in hand after its partition was taken away
-	now     func() time.Time
-	ready   readiness
-	topics  topicCheck
+
+	fetchPatience time.Duration // for a gateway that is asked for windows
+
+	now    func() time.Time
+	ready  readiness
+	topics topicCheck
 
 	judged, late, repeats, dead, alerts atomic.Uint64
 	features, unwatched                 atomic.Uint64
@@ -136,7 +139,7 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Model != nil {
 		set = deploy.OfFile(cfg.Model, cfg.Alarm)
 	}
-	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, now: time.Now}
+	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, fetchPatience: fetchPatience, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	cfg.Bus.OnDamage = func(err error) {
 		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")
