@@ -18,8 +18,9 @@ type Handover struct {
 
 	// Of a question: the answer has to wait until the old partition is judged up to these
 	// offsets, and Known says that the new partition has the machine's state already.
-	Windows int64 `json:"windows,omitempty"`
-	Known   bool  `json:"known,omitempty"`
+	Windows  int64 `json:"windows,omitempty"`
+	Features int64 `json:"features,omitempty"`
+	Known    bool  `json:"known,omitempty"`
 
 	// Of an answer: the state records of the machine were in the old partition, and were
 	// moved to the new one in the same transaction.

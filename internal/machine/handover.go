@@ -30,8 +30,13 @@ type Log int
 // The logs of a partition.
 const (
 	WindowLog Log = iota
+	FeatureLog
 	CommandLog
+	logs
 )
+
+// of returns the offset of a log in a position.
+func (l Log) of(at Position) int64 { return [logs]int64{at.Windows, at.Features, at.Commands}[l] }
 
 // Forward is a message for a machine that is in another partition now. The monitor writes it
 // there as it is.
@@ -122,7 +127,7 @@ func (o *Owner) elsewhere(b *Batch, name string, l Log, offset int64, origin int
 			return false
 		}
 		w = o.wait(name)
-		w.Direct = l == WindowLog && origin < 0
+		w.Direct = l != CommandLog && origin < 0
 		w.ask(old)
 	}
 	w.passOver(l, offset, origin)
@@ -154,7 +159,7 @@ func (o *Owner) answerable(at Position) (names []string) {
 		if w := o.handovers.waiting[name]; w != nil && w.era < h.Partitions {
 			continue // for a home that was before this one
 		}
-		if at.Windows >= h.Windows && len(names) < mostMoves {
+		if at.beyond(Position{Windows: h.Windows, Features: h.Features}) && len(names) < mostMoves {
 			names = append(names, name)
 		}
 	}
@@ -191,7 +196,7 @@ func (o *Owner) answer(b *Batch, now time.Time) {
 			w.ask(o.toAsk(name))
 			o.question(b, w, now)
 		}
-		h.Answer, h.Windows, h.Known = true, 0, false
+		h.Answer, h.Windows, h.Features, h.Known = true, 0, 0, false
 		b.Events = append(b.Events, Output{Handover: &h})
 	}
 }
@@ -241,16 +246,16 @@ func (m *Machine) allRecords() []Record {
 	return m.Records()
 }
 
-// behind reports whether a question waits for windows before an offset to be judged, or a
-// machine that waits for its state does. What lies there may be markers of transactions only.
+// behind reports whether something waits for the partition to be judged up to an end. What is
+// left before that may be markers of transactions only.
 func (o *Owner) behind(at Position) bool {
 	for _, h := range o.handovers.asked {
-		if at.Windows < h.Windows {
+		if !at.beyond(Position{Windows: h.Windows, Features: h.Features}) {
 			return true
 		}
 	}
 	for _, w := range o.handovers.waiting {
-		if w.stage == reaching && at.Windows < w.end {
+		if w.stage == reaching && !at.beyond(w.end) {
 			return true
 		}
 	}

@@ -23,9 +23,9 @@ func divide(name string, n int) int {
 	return int(h.Sum32()>>3) % n
 }
 
-// plant is the partitions of a topic that gets more of them, the owners that a group has, and
+// cluster is the partitions of a topic that gets more of them, the owners that a group has, and
 // ingesters.
-type plant struct {
+type cluster struct {
 	t       *rapid.T
 	model   *model.Model
 	parts   []*place
@@ -43,14 +43,14 @@ type plant struct {
 
 // place is one partition.
 type place struct {
-	windows  []sent
+	sent     [CommandLog][]sent // windows, and features of other machines
 	commands []Command
 	records  map[Key]Record
 	at       Position
 
 	owner *Owner
 	open  []Action
-	given int64 // windows before it were handed over
+	given Position // what lies before it was handed over
 }
 
 type sent struct {
@@ -58,22 +58,22 @@ type sent struct {
 	origin int // of one that was forwarded; -1: it was not
 }
 
-func newPlant(t *rapid.T, m *model.Model, counts []int, machines int) *plant {
-	p := &plant{t: t, model: m, counts: counts[:1], seq: make(map[string]uint64), view: make(map[string]int), now: noon,
+func newCluster(t *rapid.T, m *model.Model, counts []int, machines int) *cluster {
+	p := &cluster{t: t, model: m, counts: counts[:1], seq: make(map[string]uint64), view: make(map[string]int), now: noon,
 		results: make(map[string][]string), alerts: make(map[string][]string), answers: make(map[string]int)}
 	for i := range machines {
 		p.machine = append(p.machine, fmt.Sprintf("acme/line1/m%d", i))
 	}
 	for range slices.Max(counts) {
-		p.parts = append(p.parts, &place{records: make(map[Key]Record), at: Position{-1, -1}})
+		p.parts = append(p.parts, &place{records: make(map[Key]Record), at: Position{-1, -1, -1}})
 	}
 	return p
 }
 
-func (p *plant) newest() int { return p.counts[len(p.counts)-1] }
+func (p *cluster) newest() int { return p.counts[len(p.counts)-1] }
 
 // begin gives a partition another owner.
-func (p *plant) begin(i int) {
+func (p *cluster) begin(i int) {
 	at := p.parts[i]
 	at.owner = NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(p.model), i)
 	at.owner.Divide = divide
@@ -81,40 +81,48 @@ func (p *plant) begin(i int) {
 }
 
 // generation gives all partitions other owners.
-func (p *plant) generation() {
+func (p *cluster) generation() {
 	for i := range p.newest() {
 		p.begin(i)
 	}
 }
 
 // send sends the next window of a machine.
-func (p *plant) send(name string) {
+func (p *cluster) send(name string) {
 	if p.view[name] == 0 {
 		p.view[name] = p.newest()
 	}
 	seq := p.seq[name]
 	w := at(seq, []string{"T1", "T2"}[seq/13%2], seq%9 > 3)
 	w.Machine = name
-	part := p.parts[divide(name, p.view[name])]
-	part.windows = append(part.windows, sent{w, -1})
+	part, l := p.parts[divide(name, p.view[name])], logOf(name)
+	part.sent[l] = append(part.sent[l], sent{w, -1})
 	p.seq[name]++
 }
 
+// logOf returns where the windows of a machine come: the gateway of one sends features.
+func logOf(name string) Log {
+	if strings.HasSuffix(name, "1") {
+		return FeatureLog
+	}
+	return WindowLog
+}
+
 // command sends a command.
-func (p *plant) command(name string, known int) {
+func (p *cluster) command(name string, known int) {
 	p.issued++
 	c := event.Command{ID: fmt.Sprintf("c%d", p.issued), Machine: name, Action: event.Acknowledge, Incident: "A-AAAAAAAA", By: "kim", Issued: noon}
 	p.put(divide(name, known), Command{Key: name, Value: event.JSON(c), At: noon})
 }
 
-func (p *plant) put(part int, c Command) {
+func (p *cluster) put(part int, c Command) {
 	at := p.parts[part]
 	c.Offset = int64(len(at.commands))
 	at.commands = append(at.commands, c)
 }
 
 // commit publishes a batch of the owner of a partition.
-func (p *plant) commit(i int, b *Batch) {
+func (p *cluster) commit(i int, b *Batch) {
 	at := p.parts[i]
 	at.at = b.Position
 	keep := func(part int, records []Record) {
@@ -129,8 +137,8 @@ func (p *plant) commit(i int, b *Batch) {
 		keep(m.To, m.Records)
 	}
 	for _, f := range b.Forwards {
-		if f.Log == WindowLog {
-			p.parts[f.To].windows = append(p.parts[f.To].windows, sent{at.windows[f.Offset].Window, i})
+		if l := f.Log; l != CommandLog {
+			p.parts[f.To].sent[l] = append(p.parts[f.To].sent[l], sent{at.sent[l][f.Offset].Window, i})
 		} else {
 			c := at.commands[f.Offset]
 			p.put(f.To, c)
@@ -142,7 +150,7 @@ func (p *plant) commit(i int, b *Batch) {
 			h := *e.Handover
 			part := h.To
 			if !h.Answer {
-				part, h.Windows = h.From, int64(len(p.parts[h.From].windows))
+				part, h.Windows, h.Features = h.From, p.parts[h.From].end().Windows, p.parts[h.From].end().Features
 			}
 			p.put(part, Command{Key: h.Machine, Handover: &h, At: p.now})
 		case e.Result != nil:
@@ -167,9 +175,23 @@ func (p *plant) commit(i int, b *Batch) {
 	}
 }
 
+// end returns where windows and features end.
+func (at *place) end() Position {
+	return Position{Windows: int64(len(at.sent[WindowLog])), Features: int64(len(at.sent[FeatureLog]))}
+}
+
+// inputs hands over windows or features that lie behind those that were handed over before.
+func (at *place) inputs(l Log, given *int64, from int64, n int) (all []Input) {
+	for o := max(from, *given, 0); o < int64(len(at.sent[l])) && len(all) < n; o++ {
+		all = append(all, at.input(l, o))
+		*given = o + 1
+	}
+	return all
+}
+
 // input returns a window as the owner of a partition gets it.
-func (at *place) input(offset int64) Input {
-	w := at.windows[offset]
+func (at *place) input(l Log, offset int64) Input {
+	w := at.sent[l][offset]
 	return Input{Offset: offset, At: w.End(), Forwarded: w.origin >= 0, Origin: w.origin, Open: func(into *window.Features) error {
 		*into = *machinetest.Features(nil, w.Window)
 		return nil
@@ -178,7 +200,7 @@ func (at *place) input(offset int64) Input {
 
 // reply does an action of the owner of a partition, with at most n messages. It returns no
 // reply where Kafka does not answer yet.
-func (p *plant) reply(i int, a Action, n int) (replies []Reply) {
+func (p *cluster) reply(i int, a Action, n int) (replies []Reply) {
 	at := p.parts[i]
 	r := Reply{Now: p.now}
 	switch {
@@ -188,11 +210,13 @@ func (p *plant) reply(i int, a Action, n int) (replies []Reply) {
 	case a.Load:
 		r.Loaded = at.all("")
 	case a.Windows != nil:
-		for o := max(a.Windows.Windows, at.given, 0); o < int64(len(at.windows)) && len(r.Windows) < n; o++ {
-			r.Windows = append(r.Windows, at.input(o))
-			at.given = o + 1
-		}
+		r.Windows = at.inputs(WindowLog, &at.given.Windows, a.Windows.Windows, n)
 		if len(r.Windows) == 0 {
+			return nil
+		}
+	case a.Features != nil:
+		r.Features = at.inputs(FeatureLog, &at.given.Features, a.Features.Features, n)
+		if len(r.Features) == 0 {
 			return nil
 		}
 	case a.Commands != nil:
@@ -203,7 +227,7 @@ func (p *plant) reply(i int, a Action, n int) (replies []Reply) {
 		}
 		r.Commands = at.commands[from:to]
 	case a.Adopt != "":
-		r.Adopted = &Adopted{Machine: a.Adopt, Records: at.all(a.Adopt), End: int64(len(at.windows))}
+		r.Adopted = &Adopted{Machine: a.Adopt, Records: at.all(a.Adopt), End: at.end()}
 	case a.Again != nil:
 		r.Again = &AgainOf{Again: *a.Again, Next: a.Again.To}
 		for o := a.Again.From; o < a.Again.To; o++ {
@@ -211,14 +235,15 @@ func (p *plant) reply(i int, a Action, n int) (replies []Reply) {
 			case len(r.Again.Windows)+len(r.Again.Commands) == n:
 				r.Again.Next = o
 				return []Reply{r}
-			case a.Again.Log == WindowLog && at.windows[o].Machine == a.Again.Machine:
-				r.Again.Windows = append(r.Again.Windows, at.input(o))
+			case a.Again.Log != CommandLog && at.sent[a.Again.Log][o].Machine == a.Again.Machine:
+				r.Again.Windows = append(r.Again.Windows, at.input(a.Again.Log, o))
 			case a.Again.Log == CommandLog && at.commands[o].Handover == nil && at.commands[o].Key == a.Again.Machine:
 				r.Again.Commands = append(r.Again.Commands, at.commands[o])
 			}
 		}
 	case a.AskRead:
-		r.Read = &at.given
+		given := at.given
+		r.Read = &given
 	case a.Publish != nil:
 		p.commit(i, a.Publish)
 		r.Published = true
@@ -238,7 +263,7 @@ func (at *place) all(machine string) []Record {
 }
 
 // step lets the owner of a partition do something. It reports false if it has nothing to do.
-func (p *plant) step(i, which, n int) bool {
+func (p *cluster) step(i, which, n int) bool {
 	at := p.parts[i]
 	if at.owner == nil || len(at.open) == 0 {
 		return false
@@ -246,7 +271,7 @@ func (p *plant) step(i, which, n int) bool {
 	which %= len(at.open)
 	a := at.open[which]
 	if a.Fence {
-		at.given = 0
+		at.given = Position{}
 	}
 	replies := p.reply(i, a, n)
 	if len(replies) == 0 {
@@ -259,14 +284,14 @@ func (p *plant) step(i, which, n int) bool {
 	return true
 }
 
-func (p *plant) tick(i int) {
+func (p *cluster) tick(i int) {
 	if at := p.parts[i]; at.owner != nil {
 		at.open = append(at.open, at.owner.On(Reply{Tick: &Tick{Now: p.now}, Now: p.now})...)
 	}
 }
 
 // finish lets all owners work until nothing is left to do.
-func (p *plant) finish() {
+func (p *cluster) finish() {
 	p.generation()
 	quiet := 0
 	for round := 0; quiet < 4; round++ {
@@ -298,7 +323,7 @@ func (p *plant) finish() {
 }
 
 // happen lets something random happen.
-func (p *plant) happen(commands bool) {
+func (p *cluster) happen(commands bool) {
 	t := p.t
 	i := rapid.IntRange(0, p.newest()-1).Draw(t, "partition")
 	switch fate := rapid.IntRange(0, 39).Draw(t, "fate"); {
@@ -325,7 +350,7 @@ func (p *plant) happen(commands bool) {
 
 // grow gives the topics more partitions. Some ingesters know at once; owners know when they
 // are replaced, or when another owner knows.
-func (p *plant) grow(n int) {
+func (p *cluster) grow(n int) {
 	p.counts = append(p.counts[:len(p.counts):len(p.counts)], n)
 }
 
@@ -348,7 +373,7 @@ func testHandover(t *testing.T, commands bool) {
 	m := machinetest.OneValue(t)
 	rapid.Check(t, func(t *rapid.T) {
 		counts := rapid.SampledFrom(growths).Draw(t, "counts")
-		p := newPlant(t, m, counts, 3)
+		p := newCluster(t, m, counts, 3)
 		p.finish()
 		for i := range counts {
 			if i > 1 && counts[i]%counts[i-1]+counts[i-1]%counts[i-2] > 0 {
@@ -379,7 +404,7 @@ func testHandover(t *testing.T, commands bool) {
 }
 
 // same compares what was published with what should have been.
-func (p *plant) same(what string, got, want []string) {
+func (p *cluster) same(what string, got, want []string) {
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
 			p.t.Errorf("%v: %s: %d, want %d; the first that differs:\n%s\nwant\n%s", p.counts, what, len(got), len(want),
@@ -390,8 +415,8 @@ func (p *plant) same(what string, got, want []string) {
 }
 
 // check compares what was published with what one owner publishes.
-func (p *plant) check() {
-	once := newPlant(p.t, p.model, []int{1}, len(p.machine))
+func (p *cluster) check() {
+	once := newCluster(p.t, p.model, []int{1}, len(p.machine))
 	once.generation()
 	for _, name := range p.machine {
 		for range p.seq[name] {

@@ -82,7 +82,7 @@ type Machine struct {
 	awaiting   bool           // a shadow that has not seen the past of its tool
 
 	waitingSince time.Time // since when a window is waited for, by our clock
-	askedEnd     *int64    // offset up to which the partition must be judged before the machine may be called silent
+	askedEnd     *Position // up to which the partition must be judged before the machine may be called silent
 	gone         bool      // it was retired, and no window has come since: only the ids of its commands are remembered
 	dirty        dirty
 	decision     *Decision // of the event that is being applied
@@ -112,7 +112,7 @@ type Event interface{ apply(*Machine) }
 // by.
 type Window struct {
 	*window.Features
-	Offset int64     // in the machine's partition of the windows topic
+	Offset int64     // in the machine's partition of the windows topic; see InFeatures
 	At     time.Time // when Kafka got it
 	Now    time.Time // by the clock of the monitor
 }
@@ -121,7 +121,7 @@ type Window struct {
 type Tick struct {
 	Now     time.Time
 	Trouble time.Time // when the broker did not answer, or answered again, last
-	Next    int64     // offset of the window to be judged next
+	Next    Position  // what is to be judged next
 }
 
 // Decision is everything that follows from one event.
@@ -208,7 +208,7 @@ func (m *Machine) checkSilence(t Tick) {
 	case !m.overdue(t.Now): // or people know
 	case m.askedEnd == nil:
 		m.decision.AskEnd = true
-	case t.Next >= *m.askedEnd:
+	case t.Next.beyond(*m.askedEnd):
 		m.silent(t.Now)
 	}
 }
@@ -219,9 +219,9 @@ func (m *Machine) overdue(now time.Time) bool {
 	return m.settings.Silence > 0 && now.Sub(m.waitingSince) >= m.settings.Silence && m.notice(event.SilenceAdvisory, "") == nil
 }
 
-// EndIs answers a decision's AskEnd: the windows topic ends at that offset. Known is
-// false if the broker did not answer; then the waiting begins again.
-func (m *Machine) EndIs(end int64, known bool, now time.Time) {
+// EndIs answers a decision's AskEnd: the windows and features of the partition end there.
+// Known is false if the broker did not answer; then the waiting begins again.
+func (m *Machine) EndIs(end Position, known bool, now time.Time) {
 	if !known {
 		m.waitingSince, m.askedEnd = now, nil
 		return

@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type Owner struct {
 	position Position        // up to which what was decided is published
 	queue    []Reply         // that came while something was under way
 	reading  bool            // windows were asked for
+	taking   bool            // features were asked for
 	hearing  bool            // commands were asked for
 	pending  *Batch          // that is being published
 	fresh    bool            // the group had no position in the commands
@@ -44,6 +46,10 @@ type Owner struct {
 	// OnWindow, if not nil, sees every window as it is judged, which is before its result is
 	// published. It must not keep the window.
 	OnWindow func(*window.Features, event.Result)
+
+	// OnFeatures, if not nil, sees the features of every window that is not a repeat, also of
+	// one that no model judges. The batch that follows from the window is published after it.
+	OnFeatures func(*window.Features)
 }
 
 type phase int
@@ -56,24 +62,35 @@ const (
 	lost
 )
 
-// Position is what is to be read next, in the partition's windows and commands.
+// Position is what is to be read next, in the partition's windows, features and commands.
 type Position struct {
-	Windows, Commands int64
+	Windows, Features, Commands int64
 }
+
+// beyond reports whether all windows and features before an end were judged.
+func (p Position) beyond(end Position) bool {
+	return p.Windows >= end.Windows && p.Features >= end.Features
+}
+
+// InFeatures returns what a Window's Offset is if Kafka does not have the window, only its
+// features, at an offset of the features topic. It is less than -1, which stands for an offset
+// that is not known. InFeatures is its own inverse.
+func InFeatures(offset int64) int64 { return -2 - offset }
 
 // Action is what an owner wants done. One of the fields is set.
 type Action struct {
 	Fence    bool      // take the partition over, so that its previous owner can publish nothing, and read the group's position after that
 	Load     bool      // read the partition's state records
 	Windows  *Position // read windows from there; the answer may take as long as none come
-	Commands *Position // read commands from there, likewise
+	Features *Position // read features from there, likewise
+	Commands *Position // and commands
 	Publish  *Batch
-	AskEnd   bool // ask Kafka how far the windows of the partition go
+	AskEnd   bool // ask Kafka how far the windows and features of the partition go
 	Lost     bool // give the partition up: another owner has it, or might
 
 	Adopt   string // read the state records that the partition has of a machine
 	Again   *Again // read messages of a machine that were passed over
-	AskRead bool   // say how far the partition's windows were read
+	AskRead bool   // say how far windows and features were read: behind the last of them there may be markers of transactions
 }
 
 // Reply is what came of an action, or something that happened. One of the fields is set.
@@ -85,6 +102,7 @@ type Reply struct {
 	Grown       bool     // with Fenced: the group is older than the partition
 	Loaded      []Record // the last record of every key
 	Windows     []Input
+	Features    []Input
 	Commands    []Command
 	Published   bool
 	Lost        bool // another monitor may have the partition; nothing more may be published
@@ -96,27 +114,44 @@ type Reply struct {
 	Fleet       *Fleet // what judges which machine from now on
 	Adopted     *Adopted
 	Again       *AgainOf
-	Read        *int64 // all windows before that offset were handed over
+	Read        *Position // answers AskRead: what lies before it was handed over
 
 	Now time.Time // by the clock of the monitor
 }
 
-// Input is a message of the windows topic. Open stores the features of its window, reusing
-// the memory of into, or returns why the message is not a window: then it goes to the dead
-// letters. A *Refusal is an advisory of its machine, too. It is called once.
+// Input is a message of the windows or the features topic. Open stores the features of its
+// window, reusing the memory of into, or returns why the message is not a window: then it goes
+// to the dead letters. A *Refusal is an advisory of its machine, too. It is called once.
 type Input struct {
 	Offset int64
-	At     time.Time // when Kafka got it
-	Origin int       // if Forwarded: the partition that has forwarded it
-	Open   func(into *window.Features) error
+	At     time.Time                         // when Kafka got it
+	Open   func(into *window.Features) error // nil: these features are not for this owner
 
-	Forwarded bool
+	// Past is of features that another program extracted from the windows topic: the offset
+	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
+	// have the window, or the owner reads it itself.
+	Past int64
+
+	Forwarded bool // the owner of another partition has forwarded it
+	Origin    int  // that partition
 }
 
 // End answers AskEnd.
 type End struct {
-	First, End int64 // offsets of the oldest message and behind the newest
-	Known      bool  // false: the broker did not answer
+	Windows, Features Bounds
+	Known             bool // false: the broker did not answer
+}
+
+// Bounds are the offsets of the oldest message and behind the newest. The zero value is that
+// of a topic that is not read.
+type Bounds struct{ First, End int64 }
+
+// reach returns the offset up to which all must be judged.
+func (b Bounds) reach() int64 {
+	if b.First == b.End {
+		return math.MinInt64 // nothing lies there
+	}
+	return b.End
 }
 
 // EvidenceOf is evidence of a machine that was written, RebuiltOf a reference that was
@@ -145,6 +180,8 @@ type Batch struct {
 
 	Judged, Late, Repeats uint64
 	Unwatched             uint64 // windows for whose machine no model is deployed, or one that cannot judge them
+
+	passed bool // all that was read are features for others
 }
 
 // Output is an event for the results or the alerts topic. One of the fields is set.
@@ -161,6 +198,7 @@ type Output struct {
 // Letter is a message that is set aside, and why.
 type Letter struct {
 	Command bool // of the commands topic, not of the windows
+	Feature bool // of the features topic
 	Unknown bool // a command for a machine of which nothing is known
 	State   bool // a record of the state topic
 	Key     string
@@ -267,8 +305,8 @@ func (o *Owner) proceed() (actions []Action) {
 	return append(actions, o.read()...)
 }
 
-// read asks for windows and commands, unless it has asked: also while a batch is being
-// published, behind that.
+// read asks for windows, features and commands, unless it has asked: also while a batch is
+// being published, behind that.
 func (o *Owner) read() (actions []Action) {
 	at := o.position
 	switch o.phase {
@@ -281,6 +319,10 @@ func (o *Owner) read() (actions []Action) {
 	if !o.reading {
 		o.reading = true
 		actions = append(actions, Action{Windows: &Position{Windows: at.Windows}})
+	}
+	if !o.taking {
+		o.taking = true
+		actions = append(actions, Action{Features: &Position{Features: at.Features}})
 	}
 	if !o.hearing {
 		o.hearing = true
@@ -377,12 +419,15 @@ func (o *Owner) handle(r Reply) []Action {
 	case r.Windows != nil:
 		o.reading = false
 		o.judge(b, r)
+	case r.Features != nil:
+		o.taking = false
+		o.judgeFeatures(b, r)
 	case r.Commands != nil:
 		o.hearing = false
 		o.command(b, r)
 	case r.Tick != nil:
 		t := *r.Tick
-		t.Next = o.position.Windows
+		t.Next = o.position
 		o.Machines(func(m *Machine) {
 			if o.handovers.waiting[m.Machine] != nil {
 				return
@@ -392,10 +437,7 @@ func (o *Owner) handle(r Reply) []Action {
 			o.add(b, m, d)
 		})
 	case r.End != nil:
-		end := r.End.End
-		if r.End.First == r.End.End {
-			end = -1 << 62 // nothing lies there
-		}
+		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
 		o.Machines(func(m *Machine) {
 			if m.overdue(r.Now) {
 				m.EndIs(end, r.End.Known, r.Now)
@@ -412,7 +454,7 @@ func (o *Owner) handle(r Reply) []Action {
 	case r.Again != nil:
 		o.readAgain(b, r.Again, r.Now)
 	case r.Read != nil:
-		b.Position.Windows = max(b.Position.Windows, *r.Read)
+		b.Position.Windows, b.Position.Features = max(b.Position.Windows, r.Read.Windows), max(b.Position.Features, r.Read.Features)
 	case r.Replayed != nil:
 		o.replayed(b, r.Replayed, r.Now)
 	case r.Rebuilt != nil:
@@ -422,7 +464,7 @@ func (o *Owner) handle(r Reply) []Action {
 	}
 	o.answer(b, r.Now)
 	more := o.advance(b, r.Now)
-	if r.Tick != nil && o.behind(b.Position) {
+	if (r.Tick != nil || r.Commands != nil || r.Adopted != nil) && o.behind(b.Position) {
 		more = append(more, Action{AskRead: true})
 	}
 	actions := append(o.publish(b), more...)
@@ -440,7 +482,8 @@ func (o *Owner) publish(b *Batch) []Action {
 	}
 	b.State = append(b.State, o.shadowRecords()...)
 	b.State = append(b.State, o.waitRecords()...)
-	if b.Position == o.position && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 && len(b.Forwards) == 0 {
+	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 && len(b.Forwards) == 0 {
+		o.position = b.Position // the next batch publishes it
 		return o.read()
 	}
 	o.phase, o.pending, o.fresh = publishing, b, false
@@ -450,15 +493,52 @@ func (o *Owner) publish(b *Batch) []Action {
 func (o *Owner) judge(b *Batch, r Reply) {
 	for _, in := range r.Windows {
 		b.Position.Windows = in.Offset + 1
-		err := in.Open(&o.window)
-		if name := machineOf(&o.window, err); name != "" && o.elsewhere(b, name, WindowLog, in.Offset, in.origin()) {
+		o.judgeOne(b, in, WindowLog, r.Now)
+	}
+}
+
+// judgeFeatures judges the windows of features that other programs have extracted.
+func (o *Owner) judgeFeatures(b *Batch, r Reply) {
+	b.passed = true
+	for _, in := range r.Features {
+		b.Position.Features = in.Offset + 1
+		if in.Open == nil {
 			continue
 		}
-		if err != nil {
-			o.setAside(b, in, err, r.Now)
-			continue
+		b.passed = false
+		b.Position.Windows = max(b.Position.Windows, in.Past)
+		o.judgeOne(b, in, FeatureLog, r.Now)
+	}
+}
+
+// judgeOne judges a window, unless its machine has its state elsewhere.
+func (o *Owner) judgeOne(b *Batch, in Input, l Log, now time.Time) {
+	err := in.Open(&o.window)
+	if name := machineOf(&o.window, err); name == "" || !o.elsewhere(b, name, l, in.Offset, in.origin()) {
+		o.judgeOpened(b, in, l, err, now)
+	}
+}
+
+// judgeOpened judges the window that was opened last, or sets it aside.
+func (o *Owner) judgeOpened(b *Batch, in Input, l Log, err error, now time.Time) {
+	offset := in.Offset
+	if l == FeatureLog {
+		if offset = in.Past - 1; in.Past == 0 {
+			offset = InFeatures(in.Offset)
 		}
-		o.take(b, Window{&o.window, in.Offset, in.At, r.Now})
+	}
+	if err != nil {
+		letters := len(b.Letters)
+		o.setAside(b, in, err, now)
+		for i := range b.Letters[letters:] {
+			b.Letters[letters+i].Feature = l == FeatureLog
+		}
+		return
+	}
+	repeats := b.Repeats
+	o.take(b, Window{&o.window, offset, in.At, now})
+	if b.Repeats == repeats && o.OnFeatures != nil {
+		o.OnFeatures(&o.window)
 	}
 }
 

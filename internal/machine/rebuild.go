@@ -91,7 +91,7 @@ func (b *Rebuild) Observe(w *window.Features, offset int64) (done bool) {
 		return false // of another form, from before the model
 	}
 	b.judge.Row(&b.seen, &b.ref, &b.cycle)
-	if b.first < 0 && b.ref.Windows != before {
+	if b.first == -1 && b.ref.Windows != before {
 		b.first = offset
 	}
 	return b.ref.Ready(b.model.model.Reference)
@@ -121,7 +121,7 @@ func (e Rebuilt) apply(m *Machine) {
 	switch ready := t.Reference.Ready(m.model.model.Reference); {
 	case ready && e.First == e.Job.From:
 		text = about + "; its reference was rebuilt from its first windows"
-	case ready && e.Job.From < 0:
+	case ready && e.Job.From == -1:
 		text = about + "; its reference was rebuilt from its oldest windows in Kafka: trust its verdicts less if it was not new then"
 	case ready:
 		text = about + "; its first windows are gone from Kafka, so its reference was rebuilt from later ones: trust its verdicts less until the tool is changed"

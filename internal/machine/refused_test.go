@@ -101,8 +101,8 @@ func TestRefusedWindowsAreNotSilence(t *testing.T) {
 	if !b.apply(Tick{Now: now}).AskEnd {
 		t.Fatal("not asked")
 	}
-	b.m.EndIs(b.offset, true, now)
-	d := b.apply(Tick{Now: now, Next: b.offset})
+	b.m.EndIs(Position{Windows: b.offset}, true, now)
+	d := b.apply(Tick{Now: now, Next: Position{Windows: b.offset}})
 	wantStrings(t, "nothing comes", kinds(d.Advisories), []string{"silence raised"})
 	b.restart()
 	b.sent = 2 * time.Hour
@@ -138,7 +138,7 @@ func inputs(from int64, names ...string) (in []Input) {
 // readyOwner returns an owner that has taken its partition over, and finds nothing there.
 func readyOwner(t *testing.T) *Owner {
 	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(machinetest.OneValue(t)), 0)
-	o.On(Reply{Fenced: &Position{-1, -1}, Now: noon})
+	o.On(Reply{Fenced: &Position{Windows: -1, Commands: -1}, Now: noon})
 	o.On(Reply{Loaded: []Record{}, Now: noon})
 	o.On(Reply{Published: true, Now: noon})
 	return o

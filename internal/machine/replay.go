@@ -88,7 +88,7 @@ func (m *Machine) replayBy() *model.Model {
 	switch {
 	case m.next != nil && m.deployment != nil && m.deployment.Now:
 		return m.next.model
-	case t.Stale && !t.Rebuild:
+	case t.Stale || t.Rebuild:
 		return m.model.model
 	}
 	return nil
@@ -185,7 +185,8 @@ func (m *Machine) adoptReplay(r *Replay, t *Tool, now time.Time) {
 	}
 	i := r.m.indexTool(t.Name)
 	if i < 0 {
-		t.Stale = false // nothing is left of its past
+		t.Stale, t.First = false, FirstWindow{} // nothing is left of its past
+		m.dirty.head, m.dirty.tools[t.Name] = true, true
 		m.warn("model_changed", "%s tool %s: nothing of its past is in Kafka any more; model %s judges it as far as it is known", short(m.Machine), orUnknown(t.Name), m.Model)
 		return
 	}

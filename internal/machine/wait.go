@@ -26,19 +26,18 @@ type waiting struct {
 	pause  time.Duration // until the question is sent again
 	once   bool          // all have to be asked once more
 	asked  bool          // adopting: the action is under way
-	end    int64         // reaching: the partition has to be judged up to there
-	cut    int64         // catching: windows before it that were forwarded come first
+	end    Position      // reaching: the partition has to be judged up to there
+	cut    Position      // catching: windows before it that were forwarded come first
 	origin int           // catching: index in Origins; behind them come the windows that were not forwarded
-	at     int64         // catching: what comes next of the origin
+	at     [logs]int64   // catching: what comes next of the origin
 }
 
-// waitRecord is the state record of a machine that waits. What came for the machine from
-// these offsets on is still to be judged.
+// waitRecord is the state record of a machine that waits. Of each log, what came for the
+// machine from an offset on is still to be judged.
 type waitRecord struct {
-	Windows  int64 `json:"windows"`           // -1: none was passed over
-	Commands int64 `json:"commands"`          // likewise
-	Direct   bool  `json:"direct,omitempty"`  // a window came that was not forwarded
-	Origins  []int `json:"origins,omitempty"` // partitions that have forwarded windows
+	From    [logs]int64 `json:"from"`              // -1: none was passed over
+	Direct  bool        `json:"direct,omitempty"`  // a window came that was not forwarded
+	Origins []int       `json:"origins,omitempty"` // partitions that have forwarded windows
 }
 
 // stage says what a machine waits for.
@@ -72,7 +71,7 @@ type AgainOf struct {
 type Adopted struct {
 	Machine string
 	Records []Record // of the machine in this partition
-	End     int64    // offset behind the newest window of the partition
+	End     Position // behind the newest window and features of the partition
 }
 
 // How long an owner waits for an answer before it asks again, twice as long each time: the
@@ -82,8 +81,10 @@ const (
 	mostPatience  = time.Minute
 )
 
+var nothingPassed = waitRecord{From: [logs]int64{-1, -1, -1}}
+
 func (o *Owner) wait(name string) *waiting {
-	w := &waiting{waitRecord: waitRecord{Windows: -1, Commands: -1}, name: name, era: o.era(name), dirty: true}
+	w := &waiting{waitRecord: nothingPassed, name: name, era: o.era(name), dirty: true}
 	if o.handovers.waiting == nil {
 		o.handovers.waiting = make(map[string]*waiting)
 	}
@@ -100,15 +101,11 @@ func (w *waiting) ask(partitions []int) {
 
 // passOver notes a message that is to be read again.
 func (w *waiting) passOver(l Log, offset int64, origin int) {
-	at := &w.Windows
-	if l == CommandLog {
-		at = &w.Commands
-	}
-	if *at < 0 {
-		*at, w.dirty = offset, true
+	if w.From[l] < 0 {
+		w.From[l], w.dirty = offset, true
 	}
 	switch {
-	case l != WindowLog:
+	case l == CommandLog:
 	case origin >= 0:
 		if !slices.Contains(w.Origins, origin) {
 			w.Origins, w.dirty = append(w.Origins, origin), true
@@ -130,7 +127,7 @@ func (o *Owner) loadHandovers(records []Record) {
 		case r.Key.Waits:
 			w := o.wait(r.Key.Machine)
 			if err := json.Unmarshal(r.Value, &w.waitRecord); err != nil { // no program of ours wrote it
-				w.waitRecord = waitRecord{Windows: -1, Commands: -1}
+				w.waitRecord = nothingPassed
 			}
 			w.dirty = false
 		case r.Key.Moved:
@@ -186,11 +183,11 @@ func (o *Owner) advance(b *Batch, now time.Time) (actions []Action) {
 				actions = append(actions, Action{Adopt: name})
 			}
 		case reaching:
-			if b.Position.Windows < w.end {
+			if !b.Position.beyond(w.end) {
 				continue
 			}
 			w.Origins = o.byAge(name, w.Origins)
-			w.stage, w.cut, w.origin, w.at = catching, b.Position.Windows, 0, w.Windows
+			w.stage, w.cut, w.origin, w.at = catching, b.Position, 0, w.From
 			fallthrough
 		case catching:
 			if o.handovers.again {
@@ -287,35 +284,34 @@ func (o *Owner) adopt(b *Batch, a *Adopted, now time.Time) {
 
 // next returns what is to be read again next; false: nothing is left before a position.
 func (w *waiting) next(at Position) (Again, bool) {
-	for w.Windows >= 0 {
-		w.at = max(w.at, w.Windows)
-		end := at.Windows
-		if w.origin < len(w.Origins) {
+	for forwarded := true; forwarded; {
+		end := at
+		if forwarded = w.origin < len(w.Origins); forwarded {
 			end = w.cut
 		}
-		if w.at < end {
-			return Again{w.name, WindowLog, w.at, end}, true
+		for l := range CommandLog {
+			if from := max(w.at[l], w.From[l]); w.From[l] >= 0 && from < l.of(end) {
+				return Again{w.name, l, from, l.of(end)}, true
+			}
 		}
-		if w.origin < len(w.Origins) {
+		if forwarded {
 			w.origin++
-			w.at = w.Windows
-			continue
+			w.at = w.From
 		}
-		w.Windows, w.dirty = -1, true
 	}
-	if w.Commands >= 0 && w.Commands < at.Commands {
-		return Again{w.name, CommandLog, w.Commands, at.Commands}, true
+	w.From[WindowLog], w.From[FeatureLog] = -1, -1
+	if l := CommandLog; w.From[l] >= 0 && w.From[l] < at.Commands {
+		return Again{w.name, l, w.From[l], at.Commands}, true
 	}
-	w.Commands = -1
 	return Again{}, false
 }
 
 // takes reports whether a window that is read again is one of the origin that is read now.
-func (w *waiting) takes(in Input) bool {
+func (w *waiting) takes(in Input, l Log) bool {
 	if w.origin < len(w.Origins) {
 		return in.Forwarded && in.Origin == w.Origins[w.origin]
 	}
-	return !in.Forwarded || in.Offset >= w.cut
+	return !in.Forwarded || in.Offset >= l.of(w.cut)
 }
 
 // readAgain judges what was passed over.
@@ -329,29 +325,24 @@ func (o *Owner) readAgain(b *Batch, r *AgainOf, now time.Time) {
 		for _, c := range r.Commands {
 			o.carryOut(b, c, now)
 		}
-		w.Commands, w.dirty = r.Next, true
+		w.From[r.Log], w.dirty = r.Next, true
 		return
 	}
 	for _, in := range r.Windows {
-		if w.takes(in) {
-			o.judgeAgain(b, in, now)
+		if w.takes(in, r.Log) && in.Open != nil {
+			o.judgeAgain(b, in, r.Log, now)
 		}
 	}
-	if w.at = r.Next; w.origin == len(w.Origins) {
-		w.Windows, w.dirty = r.Next, true
+	if w.at[r.Log] = r.Next; w.origin == len(w.Origins) {
+		w.From[r.Log], w.dirty = r.Next, true
 	}
 }
 
 // judgeAgain judges a window that was passed over. One that is not a window of ours was set
 // aside then.
-func (o *Owner) judgeAgain(b *Batch, in Input, now time.Time) {
-	err := in.Open(&o.window)
-	switch name := machineOf(&o.window, err); {
-	case name == "":
-	case err != nil:
-		o.setAside(b, in, err, now)
-	default:
-		o.take(b, Window{&o.window, in.Offset, in.At, now})
+func (o *Owner) judgeAgain(b *Batch, in Input, l Log, now time.Time) {
+	if err := in.Open(&o.window); machineOf(&o.window, err) != "" {
+		o.judgeOpened(b, in, l, err, now)
 	}
 }
 

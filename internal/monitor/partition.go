@@ -142,7 +142,7 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return &machine.Reply{End: &machine.End{First: first, End: end, Known: err == nil}}, nil
+		return &machine.Reply{End: &machine.End{Windows: machine.Bounds{First: first, End: end}, Known: err == nil}}, nil
 	case a.Publish != nil:
 		batch, cancel := withGrace(ctx, s.grace)
 		defer cancel()

@@ -286,6 +286,14 @@ func (c *Codec) read(e Envelope, w *Window) error {
 	return nil
 }
 
+// finiteSpeed returns a spindle speed, or 0, which is not known, for one that is not a number.
+func finiteSpeed(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
 // readFacts stores the facts of a record in w, and reports those that are not the
 // envelope's or the spec's.
 func readFacts(rec arrow.Record, e Envelope, spec Spec, w *Window) error {
@@ -305,9 +313,7 @@ func readFacts(rec arrow.Record, e Envelope, spec Spec, w *Window) error {
 	if w.Length != spec.Length {
 		return &Mismatch{OtherLength, fmt.Sprintf("windows of %v, expected windows of %v", w.Length, spec.Length)}
 	}
-	if math.IsNaN(w.SpindleSpeed) || math.IsInf(w.SpindleSpeed, 0) {
-		w.SpindleSpeed = 0
-	}
+	w.SpindleSpeed = finiteSpeed(w.SpindleSpeed)
 	flags := rec.Column(colQuality).(*array.FixedSizeList).ListValues().(*array.Uint8).Uint8Values()
 	w.Quality = w.Quality[:0]
 	for _, q := range flags {

@@ -209,7 +209,8 @@ func (f *Form) NewExtractor() *FeatureExtractor {
 func (x *FeatureExtractor) Extract(w *Window, f *Features) {
 	quality := append(f.Quality[:0], w.Quality...)
 	f.Window = *w
-	f.Samples, f.Quality, f.Form = nil, quality, x.form
+	f.Samples, f.Quality, f.Drift, f.Form = nil, quality, 0, x.form
+	f.SpindleSpeed = finiteSpeed(f.SpindleSpeed) // as Codec.Open has it, so that gateways and monitors extract the same
 	f.Level, f.Frames = 0, f.Frames[:0]
 	if x.follower != nil {
 		f.Frames = x.follower.Measure(f.Frames, w.Samples)
@@ -217,7 +218,7 @@ func (x *FeatureExtractor) Extract(w *Window, f *Features) {
 	if x.form.gate >= 0 {
 		f.Level = Level(w.Samples[x.form.gate])
 	}
-	f.Values = x.features.Extract(f.Values[:0], w.Samples, w.Context)
+	f.Values = x.features.Extract(f.Values[:0], w.Samples, f.Context)
 }
 
 // Level returns the mean absolute value of the samples that are there, which a
