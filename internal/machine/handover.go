@@ -44,7 +44,6 @@ type Forward struct {
 	Log    Log
 	Offset int64 // where it lies in this partition
 	To     int
-	Again  bool // it was passed over before
 }
 
 // Move is the state of a machine that goes to another partition of the state topic.

@@ -400,7 +400,24 @@ func testHandover(t *testing.T, commands bool) {
 		}
 		p.finish()
 		p.check()
+		if t.Failed() {
+			p.tell()
+		}
 	})
+}
+
+// tell logs what lies in Kafka in the end.
+func (p *cluster) tell() {
+	for i, at := range p.parts {
+		for l := range CommandLog {
+			for o, w := range at.sent[l] {
+				p.t.Logf("partition %d log %d offset %d: %s window %d from %d", i, l, o, w.Machine, w.Seq, w.origin)
+			}
+		}
+		for o, c := range at.commands {
+			p.t.Logf("partition %d command %d: %s %+v", i, o, c.Key, c.Handover)
+		}
+	}
 }
 
 // same compares what was published with what should have been.

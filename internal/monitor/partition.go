@@ -44,8 +44,11 @@ type partition struct {
 	windows  chan struct{} // the owner wants windows
 	commands chan int64    // the owner wants commands, from that offset the first time
 
-	mu  sync.Mutex
-	raw map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
+	moving sync.WaitGroup // reading for machines that move between partitions
+
+	mu    sync.Mutex
+	again map[letterKey]bus.Message // that are read again for a machine
+	raw   map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
 
 	holes   uint64          // windows that are missing, of our machines, as of the last count
 	foreign map[string]bool // keys, at most maxForeign of them, of which a window of another layout came
@@ -66,12 +69,13 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), machine.Everything(m.cfg.Model), p.ID()),
 		log:     m.cfg.Log.With().Int("partition", p.ID()).Logger(),
 		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), commands: make(chan int64, 1),
-		raw: make(map[letterKey]bus.Message), foreign: make(map[string]bool),
+		raw: make(map[letterKey]bus.Message), again: make(map[letterKey]bus.Message), foreign: make(map[string]bool),
 	}
 	s.extractor = m.form.NewExtractor()
 	if m.cfg.OnWindow != nil {
 		s.owner.OnWindow = func(_ *window.Features, r event.Result) { m.cfg.OnWindow(&s.window, r) }
 	}
+	s.owner.Divide = bus.PartitionOf
 	p.OnFetched = func(end int64) { m.ready.fetched(p.ID(), end, m.now()) }
 	if err := m.checkTopics(ctx); err != nil {
 		return err
@@ -95,6 +99,7 @@ func (s *partition) run(ctx context.Context) error {
 	defer jobs.Stop()
 	var working sync.WaitGroup
 	defer working.Wait()
+	defer s.moving.Wait()
 	actions := s.owner.Start()
 	for {
 		for len(actions) > 0 {
@@ -154,6 +159,8 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 			return nil, err
 		}
 		return &machine.Reply{Published: true}, nil
+	default:
+		s.hand(ctx, a)
 	}
 	return nil, nil
 }
@@ -178,7 +185,11 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 		return nil, fmt.Errorf("monitor: partition %d: %w: where the commands end: %w", s.id, bus.ErrLost, err)
 	}
 	at.Commands = min(at.Commands, end) // a topic that was made again begins at 0
-	return &machine.Reply{Fenced: &at, CommandsEnd: end}, nil
+	counts, grown, err := s.counts.ask(ctx, s.cfg.Bus, s.cfg.Group, s.id)
+	if err != nil {
+		return nil, fmt.Errorf("monitor: partition %d: %w", s.id, err)
+	}
+	return &machine.Reply{Fenced: &at, CommandsEnd: end, Counts: counts, Grown: grown}, nil
 }
 
 // load reads the state records of the partition. A machine has the same partition there.
@@ -259,7 +270,7 @@ func (s *partition) readWindows(ctx context.Context) error {
 		for i := range msgs {
 			m := &msgs[i]
 			s.raw[letterKey{m.Topic, m.Offset, ""}] = *m
-			inputs[i] = machine.Input{Offset: m.Offset, At: m.Time, Open: func(into *window.Features) error { return s.extract(m, into) }}
+			inputs[i] = s.input(m)
 		}
 		s.mu.Unlock()
 		select {
@@ -307,13 +318,12 @@ func (s *partition) readCommands(ctx context.Context) error {
 				return err
 			}
 			commands := make([]machine.Command, len(batch))
+			for i := range batch {
+				commands[i] = s.commandOf(ctx, &batch[i])
+			}
 			s.mu.Lock()
-			for i, m := range batch {
+			for _, m := range batch {
 				s.raw[letterKey{m.Topic, m.Offset, ""}] = m
-				commands[i] = machine.Command{Key: m.Key, Value: m.Value, Offset: m.Offset, At: m.Time}
-				if m.Damage != nil {
-					commands[i].Key, commands[i].Value = "", nil
-				}
 			}
 			s.mu.Unlock()
 			select {

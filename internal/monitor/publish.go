@@ -22,8 +22,18 @@ func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
 		msgs = append(msgs, stateMessage(r, now))
 	}
 	for i := range b.Events {
-		msgs = append(msgs, eventMessage(&b.Events[i]))
+		if b.Events[i].Handover == nil {
+			msgs = append(msgs, eventMessage(&b.Events[i]))
+		}
 	}
+	for i := range msgs { // the machines of the partition, however many there are now
+		msgs[i].Pinned, msgs[i].Partition = true, s.id
+	}
+	moved, err := s.handoverMessages(ctx, b, now)
+	if err != nil {
+		return err
+	}
+	msgs = append(msgs, moved...)
 	for _, l := range b.Letters {
 		msgs = append(msgs, letter(s.original(l), l, now))
 	}
@@ -34,7 +44,7 @@ func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
 	if b.Position.Commands >= 0 {
 		positions[bus.TopicCommands] = b.Position.Commands
 	}
-	err := s.txn.Publish(ctx, msgs, positions)
+	err = s.txn.Publish(ctx, msgs, positions)
 	letters := msgs[len(msgs)-len(b.Letters):]
 	for cut := make(map[int]bool); errors.Is(err, bus.ErrTooLarge) && len(cut) < len(letters); {
 		// A letter must not stop the stream: of the largest one, its position and the
@@ -83,6 +93,9 @@ func (s *partition) original(l machine.Letter) bus.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, ok := s.raw[letterKey{topic, l.Offset, key}]
+	if !ok {
+		m, ok = s.again[letterKey{topic, l.Offset, key}]
+	}
 	if !ok {
 		return bus.Message{Topic: topic, Partition: s.id, Offset: l.Offset, Key: l.Key}
 	}
