@@ -266,8 +266,7 @@ func (o *Owner) adopt(b *Batch, a *Adopted, now time.Time) {
 	if len(own) == 0 {
 		return
 	}
-	id, layout := lastModel(own)
-	m, err := Load(own, o.settings, o.loadedBy(a.Machine, id, layout), now)
+	m, err := Load(own, o.settings, o.loadedBy(a.Machine, own), now)
 	if err != nil {
 		setRecordsAside(b, a.Machine, own, err)
 		return

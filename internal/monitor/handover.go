@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -90,7 +91,7 @@ func (s *partition) hand(ctx context.Context, a machine.Action) bool {
 
 // adopt reads what the partition has of a machine.
 func (s *partition) adopt(ctx context.Context, name string) (machine.Reply, error) {
-	end, err := s.end(ctx, s.id)
+	end, err := s.endOf(ctx, s.id)
 	if err != nil {
 		return machine.Reply{}, err
 	}
@@ -115,13 +116,22 @@ func (s *partition) adopt(ctx context.Context, name string) (machine.Reply, erro
 	return machine.Reply{Adopted: &r}, nil
 }
 
-// end returns where the windows of a partition end; 0 if nothing lies there.
-func (s *partition) end(ctx context.Context, id int) (machine.Position, error) {
-	first, end, err := bus.Bounds(ctx, s.cfg.Bus, bus.TopicWindows, id)
-	if err != nil || first == end {
-		return machine.Position{}, err
+// endOf returns where windows and features of a partition end; 0 if nothing lies there.
+func (s *partition) endOf(ctx context.Context, id int) (machine.Position, error) {
+	var at machine.Position
+	for topic, of := range map[string]*int64{bus.TopicWindows: &at.Windows, bus.TopicFeatures: &at.Features} {
+		if topic == bus.TopicWindows && !s.cfg.does(Extract) {
+			continue // it reads features only
+		}
+		first, end, err := bus.Bounds(ctx, s.cfg.Bus, topic, id)
+		if err != nil {
+			return at, err
+		}
+		if first < end {
+			*of = end
+		}
 	}
-	return machine.Position{Windows: end}, nil
+	return at, nil
 }
 
 // readAgain reads messages of a machine again.
@@ -146,10 +156,15 @@ func (s *partition) readAgain(ctx context.Context, a machine.Again) (machine.Rep
 	for i := range found {
 		m := &found[i]
 		again[letterKey{topic, m.Offset, ""}] = *m
-		if a.Log != machine.CommandLog {
-			r.Windows = append(r.Windows, s.input(m))
-		} else if c := s.commandOf(ctx, m); c.Handover == nil {
-			r.Commands = append(r.Commands, c)
+		switch a.Log {
+		case machine.WindowLog:
+			r.Windows = append(r.Windows, s.windowInput(m))
+		case machine.FeatureLog:
+			r.Windows = append(r.Windows, s.featuresInput(m))
+		default:
+			if c := s.commandOf(ctx, m); c.Handover == nil {
+				r.Commands = append(r.Commands, c)
+			}
 		}
 	}
 	s.mu.Lock()
@@ -158,9 +173,17 @@ func (s *partition) readAgain(ctx context.Context, a machine.Again) (machine.Rep
 	return machine.Reply{Again: &r}, nil
 }
 
-// input returns a window as the owner takes it.
-func (s *partition) input(m *bus.Message) machine.Input {
-	in := machine.Input{Offset: m.Offset, At: m.Time, Open: func(into *window.Features) error { return s.extract(m, into) }}
+// windowInput returns a message of the windows topic as the owner takes it.
+func (s *partition) windowInput(m *bus.Message) machine.Input {
+	in := machine.Input{Offset: m.Offset, At: m.Time}
+	if m.Header(envelope.Copied) == nil {
+		in.Open = func(into *window.Features) error { return s.extract(m, into) }
+	}
+	return forwarded(in, m)
+}
+
+// forwarded says of a message whether the owner of another partition has forwarded it.
+func forwarded(in machine.Input, m *bus.Message) machine.Input {
 	if from, err := strconv.Atoi(string(m.Header(headerMovedFrom))); err == nil && from >= 0 {
 		in.Forwarded, in.Origin = true, from
 	}
@@ -203,7 +226,7 @@ func (s *partition) handoverMessages(ctx context.Context, b *machine.Batch, now 
 		}
 		h, to, id := *o.Handover, o.Handover.To, o.Handover.ID
 		if !h.Answer {
-			end, err := s.end(ctx, h.From)
+			end, err := s.endOf(ctx, h.From)
 			if err != nil {
 				return nil, fmt.Errorf("monitor: partition %d: %w: where partition %d ends: %w", s.id, bus.ErrLost, h.From, err)
 			}
