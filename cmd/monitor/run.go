@@ -89,7 +89,7 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	cfg.Log = log
-	p, err := newPage(ctx, c, &cfg)
+	p, err := newPage(ctx, c, &cfg, f.InsecureModels)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,11 @@ func (c settings) sayBegin(log zerolog.Logger, cfg monitor.Config) {
 	if !c.extracts() {
 		text = "monitoring by features alone"
 	}
-	log.Info().Str("model", cfg.Model.ID()).Str("layout", cfg.Model.Layout.Fingerprint()).Str("group", c.Group).Msg(text)
+	ev := log.Info().Str("group", c.Group)
+	if cfg.Model != nil {
+		ev = ev.Str("model", cfg.Model.ID()).Str("layout", cfg.Model.Layout.Fingerprint())
+	}
+	ev.Msg(text)
 }
 
 // monitorConfig loads the model and opens the evidence. It waits for a model and a
@@ -163,12 +167,15 @@ type page struct {
 }
 
 // newPage prepares the page, and the callbacks of cfg that it needs.
-func newPage(ctx context.Context, c settings, cfg *monitor.Config) (*page, error) {
+func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool) (*page, error) {
 	p := &page{addr: c.Page}
 	if c.Page == "" || !c.judges() {
 		return p, nil
 	}
-	view := web.Config{Layout: cfg.Model.Layout, Ready: func() error { return p.monitor.Ready() }}
+	view := web.Config{InsecureModels: insecure, Ready: func() error { return p.monitor.Ready() }}
+	if cfg.Model != nil {
+		view.Layout = cfg.Model.Layout
+	}
 	if cfg.Evidence != nil {
 		view.Evidence = cfg.Evidence.Handler()
 	}

@@ -303,6 +303,16 @@ func (o *Owner) newShadow(m *Machine, by *model.Model, now time.Time) *Machine {
 	return sm
 }
 
+// Shadows returns the ids of the models that judge a machine as shadows, in order.
+func (o *Owner) Shadows(machine string) (ids []string) {
+	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
+		if key.machine == machine && !o.shadows[key].gone {
+			ids = append(ids, key.model)
+		}
+	}
+	return ids
+}
+
 // endShadows forgets the shadows of a machine that no deployment wants any more.
 func (o *Owner) endShadows(m *Machine, d *Deployment, at time.Time) {
 	for key, sm := range o.shadows {

@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -129,14 +130,14 @@ func (f *fleet) learn(models ...*model.Model) machine.Fleet {
 }
 
 // runDeployed judges by what tcm.models.v1 deploys, once it has been read.
-func (m *Monitor) runDeployed(ctx context.Context) error {
+func (m *Monitor) runDeployed(ctx context.Context, serve func(context.Context, *bus.Partition) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	ready := make(chan struct{})
 	g.Go(func() error { return m.followModels(ctx, func() { close(ready) }) })
 	g.Go(func() error {
 		select {
 		case <-ready:
-			return m.group.Run(ctx, m.serve)
+			return m.group.Run(ctx, serve)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -151,6 +152,10 @@ func (m *Monitor) followModels(ctx context.Context, ready func()) error {
 	return deploy.Follow(ctx, m.cfg.Bus, m.cfg.Keys, func(v deploy.View) {
 		for _, r := range v.Refused {
 			m.cfg.Log.Warn().Str("event", "deployment_refused").Msg(r.String())
+		}
+		if err := m.layouts.set(v.Set.Models()); err != nil {
+			m.cfg.Log.Error().Err(err).Str("event", "deployment_refused").Msg("the models that are deployed cannot be used together; the ones before go on")
+			return
 		}
 		m.fleet.deploy(v.Set)
 		for _, d := range v.Set.Deployments() {
@@ -193,43 +198,28 @@ func (m *Monitor) learnModels(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// startReplay begins a replay of a tool's past that is due. It reports false if none is.
-func (s *partition) startReplay(ctx context.Context, working *sync.WaitGroup) bool {
-	r := s.owner.ReplayDue(s.now())
-	if r == nil {
-		return false
+// showModels shows which models judge the machines of the partition.
+func (s *partition) showModels() {
+	if s.cfg.OnModels == nil {
+		return
 	}
-	s.busy.Store(true)
-	working.Go(func() {
-		defer s.busy.Store(false)
-		if err := s.replay(ctx, r); err != nil {
-			r.Failed = true
-			if ctx.Err() == nil {
-				s.log.Warn().Err(err).Str("machine", r.Job().Machine).Msg("cannot read a tool's features to replay its past; trying again")
-			}
-		}
-		select {
-		case s.replies <- machine.Reply{Replayed: r}:
-		case <-ctx.Done(): // the next owner does it
-		}
+	s.owner.Machines(func(m *machine.Machine) {
+		var show web.Models
+		show.Now, show.Next = m.Models()
+		show.Shadows = s.owner.Shadows(m.Machine)
+		show.Unsigned = s.fleet.unsigned(m.Machine, m.Layout)
+		s.cfg.OnModels(m.Machine, show)
 	})
-	return true
 }
 
-// replay shows a replay the features of its machine that lie in Kafka by now.
-func (s *partition) replay(ctx context.Context, r *machine.Replay) error {
-	job := r.Job()
-	var f window.Features
-	for _, id := range job.Partitions {
-		err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicFeatures, id, bus.Range{Since: job.First.At}, func(m bus.Message) error {
-			if m.Key == job.Machine && s.layouts.openFeatures(&m, &f) == nil {
-				r.Observe(&f, m.Time)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+// unsigned reports whether the deployment of a machine was accepted without a signature.
+func (f *fleet) unsigned(name, layout string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, d := range f.deployed {
+		if (layout == "" || d.Layout == layout) && d.For.Match(name) {
+			return d.Unsigned
 		}
 	}
-	return nil
+	return false
 }

@@ -17,10 +17,13 @@ import (
 // rebuilt, evidence that is to be written, or the past of a tool that a model is to see. One
 // is done at a time; all read from Kafka again.
 func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
-	if s.busy.Load() || s.startReplay(ctx, working) {
+	if s.busy.Load() {
 		return
 	}
 	var job func(context.Context) machine.Reply
+	if r := s.owner.ReplayDue(s.now()); r != nil {
+		job = func(ctx context.Context) machine.Reply { return s.replay(ctx, r) }
+	}
 	s.owner.Machines(func(m *machine.Machine) {
 		if job != nil {
 			return
@@ -35,11 +38,6 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 			}
 		}
 	})
-	if job == nil {
-		if r := s.owner.ReplayDue(s.now()); r != nil {
-			job = func(ctx context.Context) machine.Reply { return s.replay(ctx, r) }
-		}
-	}
 	if job == nil {
 		return
 	}

@@ -21,6 +21,7 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -34,8 +35,10 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -71,13 +74,14 @@ type Config struct {
 	Evidence    *evidence.Store
 	EvidenceURL string
 
-	// OnWindow, if not nil, sees every window as it is judged, which is before
+	// OnWindow, if not nil, sees every window as it is judged, and its layout, which is before
 	// its result is durable: after a failure it may see one again. The window has no samples
 	// if only its features are there, or if its layout is not the model's. OnAlert,
 	// OnAdvisory and OnEvidence, if not nil, see such an event once it was sent. They
 	// must not keep the window, and must not block. Partitions call them from
 	// goroutines of their own.
-	OnWindow   func(*window.Window, event.Result)
+	OnWindow   func(*signal.Layout, *window.Window, event.Result)
+	OnModels   func(machine string, m web.Models) // every second, also if nothing has changed
 	OnAlert    func(event.Alert)
 	OnAdvisory func(event.Advisory)
 	OnEvidence func(event.Evidence)
@@ -119,6 +123,9 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Group == "" {
 		cfg.Group = DefaultGroup
 	}
+	if cfg.does(Judge) == (cfg.Model == nil && cfg.Keys == nil) {
+		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models, and no other monitor does")
+	}
 	if err := CheckStages(cfg.Stages); err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
 	}
@@ -150,7 +157,7 @@ func New(cfg Config) (*Monitor, error) {
 // what a monitor that only judges reads.
 func (c *Config) layouts() (*layouts, error) {
 	var models []*model.Model
-	if c.does(Judge) {
+	if c.does(Judge) && c.Model != nil {
 		models = append(models, c.Model)
 	}
 	known, err := newLayouts(models)

@@ -134,6 +134,7 @@ func (s *partition) run(ctx context.Context) error {
 			r.Now = s.now()
 			actions = s.owner.On(r)
 		case <-tick.C:
+			s.showModels()
 			actions = s.owner.On(machine.Reply{Tick: &machine.Tick{Now: s.now(), Trouble: s.lastTrouble()}, Now: s.now()})
 		case f := <-s.redeployed:
 			actions = s.owner.On(machine.Reply{Fleet: &f, Now: s.now()})
@@ -345,14 +346,13 @@ func (s *partition) seal(x *window.Features) {
 	s.sealed = append(s.sealed, envelope.Features(e, envelope.Monitor, s.offset))
 }
 
-// show shows the window that is being judged, with its samples if they are there and the page
-// knows the layout.
+// show shows the window that is being judged, with its samples if they are there.
 func (s *partition) show(x *window.Features, r event.Result) {
 	w := &s.window
-	if s.format == nil || x.Form.Layout().Fingerprint() != s.cfg.Model.Layout.Fingerprint() {
+	if s.format == nil {
 		w = &x.Window
 	}
-	s.cfg.OnWindow(w, r)
+	s.cfg.OnWindow(x.Form.Layout(), w, r)
 }
 
 // readFeatures reads batches of features when the owner asks for them. Those that monitors
