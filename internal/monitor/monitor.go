@@ -102,6 +102,7 @@ type Monitor struct {
 	now    func() time.Time
 	ready  readiness
 	topics topicCheck
+	counts partitionCounts
 
 	judged, late, repeats, dead, alerts atomic.Uint64
 	features, unwatched                 atomic.Uint64
@@ -151,7 +152,7 @@ func New(cfg Config) (*Monitor, error) {
 		return nil, err
 	}
 	m.group.OnGeneration = m.ready.generation
-	m.group.Protocol = groupProtocol
+	m.group.Protocol = bus.MonitorProtocol
 	return m, nil
 }
 
@@ -205,12 +206,6 @@ func groupOf(group string, stages []Stage) string {
 	return group
 }
 
-// groupProtocol keeps monitors of other releases out of the group while monitors of this
-// one are in it, and the other way round. The release without transactions would delete
-// our state records when it gets a partition. Change it when a release cannot share a
-// group with the one before.
-const groupProtocol = "flank-2"
-
 // machines returns the settings of the machines.
 func (c *Config) machines() *machine.Settings {
 	return &machine.Settings{Group: c.Group, Alarm: c.Alarm, Silence: c.Silence, Evidence: c.Evidence != nil, EvidenceURL: c.EvidenceURL}
@@ -251,8 +246,8 @@ type topicCheck struct {
 const topicCheckEvery = 5 * time.Second
 
 // checkTopics reports a topic that is missing: dead letters, say, may not be needed for
-// months, and then at night. It also reports topics that are divided otherwise than the
-// windows: the record of a machine would be looked for where it is not.
+// months, and then at night. It also reports a topic of fewer partitions than the windows
+// have. One of more is growing.
 func (m *Monitor) checkTopics(ctx context.Context) error {
 	m.topics.mu.Lock()
 	defer m.topics.mu.Unlock()
@@ -275,7 +270,7 @@ func (m *Monitor) askTopics(ctx context.Context) error {
 		}
 		partitions[topic] = n
 	}
-	if err := bus.Agree(partitions, bus.MachineTopics()); err != nil {
+	if err := bus.Reach(partitions); err != nil {
 		return fmt.Errorf("monitor: %w", err)
 	}
 	return nil
