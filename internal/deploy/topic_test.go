@@ -493,3 +493,15 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
+
+// A topic that was removed and made again begins again.
+func TestMadeAgain(t *testing.T) {
+	all := trained()
+	topic := NewTopic(bus.Config{}, ofAnna)
+	topic.put(sealed(t, anna, promote(7, "a/**", all.a), 7))
+	topic.put(sealed(t, anna, promote(8, "b/**", all.a), 8))
+	topic.put(sealed(t, anna, promote(1, "c/**", all.b), 0))
+	if s, refused := topic.book.Set(loadTrained); len(s.Deployments()) != 1 || s.Deployments()[0].For.String() != "c/**" || len(refused) != 0 {
+		t.Errorf("%v, %v", said(s), refused)
+	}
+}
