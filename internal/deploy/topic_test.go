@@ -484,6 +484,9 @@ func TestMemory(t *testing.T) {
 	if _, err := topic.CatchUp(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := topic.Model(testContext(t), all.a.ID()); err != nil {
+		t.Error(err)
+	}
 	if _, _, err := topic.Set(testContext(t)); err != nil || len(topic.loaded) != 1 {
 		t.Errorf("%d models loaded, %v", len(topic.loaded), err)
 	}
