@@ -31,6 +31,8 @@ var (
 	FrameJSON []byte // JSON Schema 2020-12 of samples in JSON, see frame.md
 	//go:embed command.schema.json
 	CommandJSON []byte // JSON Schema 2020-12 of event.Command
+	//go:embed fetched.schema.json
+	FetchedJSON []byte // JSON Schema 2020-12 of event.Fetched
 	//go:embed machine-state.schema.json
 	MachineStateJSON []byte // JSON Schema 2020-12 of route.MachineState
 	//go:embed model-manifest.schema.json
@@ -50,6 +52,7 @@ const (
 	Context  = "context"
 	Frame    = "frame"
 	Command  = "command"
+	Fetched  = "fetched"
 
 	MachineState = "machine-state"
 	Manifest     = "model-manifest"

@@ -50,6 +50,10 @@ var sentences = map[string]string{
 	"spool_full":                "default: `block` for recordings, `drop_oldest` for live sources. What happens when the spool is full: acquisition waits, or the oldest windows are given up.",
 	"spool_mib":                 "Most MiB that the spool may take; 0 for what the disk holds.",
 	"spool_sync":                "default: `1`, or `64` at speed 0. Windows that share one sync to disk. A crash loses a live source's windows that wait for it.",
+	"mode":                      "default: `raw`. What is sent: `raw` sends windows; `edge` sends features, and windows stay in the spool until a command asks for them ([edge-gateways.md](../how-to/edge-gateways.md)). Next to `machines` it is for all that do not set it.",
+	"edge.keep_hours":           "Hours for which mode `edge` keeps windows that were delivered. Next to `machines`, `edge` is for all that do not set it.",
+	"edge.keep_mib":             "default: what `spool_mib` leaves. Most MiB of delivered windows that mode `edge` keeps; the oldest go first.",
+	"edge.sample":               "default: none. One window of so many is sent raw too, in mode `edge`.",
 	"source.kind":               "Where samples come from: `simulate`, `file`, `folder`, `tcp` or `mqtt`.",
 	"source.file":               "Recording to send, for kind `file` ([formats.md](formats.md)).",
 	"source.speed":              "How many times as fast as the sensor a recording is sent; 0 for as fast as possible. For kinds `simulate`, `file` and `folder`.",
@@ -63,5 +67,5 @@ var sentences = map[string]string{
 	"source.faults":             "Faults of the simulated drill, such as `[\"flatline:ch07@30s+10s\"]` ([simulator.md](simulator.md)).",
 	"source.listen":             "Address that clients send frames to, for kind `tcp`, such as `127.0.0.1:9110`.",
 	"source.timeout":            "How long a client of kind `tcp`, or the samples of kind `mqtt`, may be silent.",
-	"machines":                  "Several machines in place of one: each entry has the keys `machine`, `layout`, `window`, `spool`, `spool_full`, `spool_mib`, `spool_sync` and `source`.",
+	"machines":                  "Several machines in place of one: each entry has the keys `machine`, `layout`, `window`, `spool`, `spool_full`, `spool_mib`, `spool_sync`, `mode`, `edge` and `source`.",
 }

@@ -96,9 +96,13 @@ type Monitor struct {
 	fleet   *fleet
 	group   *bus.Group
 	grace   time.Duration // for the batch in hand after its partition was taken away
-	now     func() time.Time
-	ready   readiness
-	topics  topicCheck
+
+	fetchPatience time.Duration // for a gateway that is asked for windows
+
+	now    func() time.Time
+	ready  readiness
+	topics topicCheck
+	counts partitionCounts
 
 	judged, late, repeats, dead, alerts atomic.Uint64
 	features, unwatched                 atomic.Uint64
@@ -122,8 +126,8 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Group == "" {
 		cfg.Group = DefaultGroup
 	}
-	if cfg.does(Judge) == (cfg.Model == nil && cfg.Keys == nil) {
-		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models, and no other monitor does")
+	if cfg.does(Judge) && cfg.Model == nil && cfg.Keys == nil {
+		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models")
 	}
 	if err := CheckStages(cfg.Stages); err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
@@ -136,7 +140,7 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Model != nil {
 		set = deploy.OfFile(cfg.Model, cfg.Alarm)
 	}
-	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, now: time.Now}
+	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, fetchPatience: fetchPatience, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	cfg.Bus.OnDamage = func(err error) {
 		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")
@@ -148,7 +152,7 @@ func New(cfg Config) (*Monitor, error) {
 		return nil, err
 	}
 	m.group.OnGeneration = m.ready.generation
-	m.group.Protocol = groupProtocol
+	m.group.Protocol = bus.MonitorProtocol
 	return m, nil
 }
 
@@ -202,12 +206,6 @@ func groupOf(group string, stages []Stage) string {
 	return group
 }
 
-// groupProtocol keeps monitors of other releases out of the group while monitors of this
-// one are in it, and the other way round. The release without transactions would delete
-// our state records when it gets a partition. Change it when a release cannot share a
-// group with the one before.
-const groupProtocol = "flank-2"
-
 // machines returns the settings of the machines.
 func (c *Config) machines() *machine.Settings {
 	return &machine.Settings{Group: c.Group, Alarm: c.Alarm, Silence: c.Silence, Evidence: c.Evidence != nil, EvidenceURL: c.EvidenceURL}
@@ -226,7 +224,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 		serve = m.serveExtract
 	}
 	err := m.checkTopics(ctx)
-	if err == nil && m.cfg.Keys != nil {
+	if err == nil && m.cfg.does(Judge) && m.cfg.Keys != nil {
 		err = m.runDeployed(ctx, serve)
 	} else if err == nil {
 		err = m.group.Run(ctx, serve)
@@ -248,8 +246,8 @@ type topicCheck struct {
 const topicCheckEvery = 5 * time.Second
 
 // checkTopics reports a topic that is missing: dead letters, say, may not be needed for
-// months, and then at night. It also reports topics that are divided otherwise than the
-// windows: the record of a machine would be looked for where it is not.
+// months, and then at night. It also reports a topic of fewer partitions than the windows
+// have. One of more is growing.
 func (m *Monitor) checkTopics(ctx context.Context) error {
 	m.topics.mu.Lock()
 	defer m.topics.mu.Unlock()
@@ -272,7 +270,7 @@ func (m *Monitor) askTopics(ctx context.Context) error {
 		}
 		partitions[topic] = n
 	}
-	if err := bus.Agree(partitions, bus.MachineTopics()); err != nil {
+	if err := bus.Reach(partitions); err != nil {
 		return fmt.Errorf("monitor: %w", err)
 	}
 	return nil
