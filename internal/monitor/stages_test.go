@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
@@ -149,7 +151,8 @@ func TestStagesTakeOver(t *testing.T) {
 }
 
 // Monitors that only extract may end at any moment: readers see the features of each window
-// once, of any layout, and what is not a window is set aside once.
+// once, of any layout, in the partition of the window, and what is not a window is set aside
+// once.
 func TestExtractOnce(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 2)
@@ -167,7 +170,7 @@ func TestExtractOnce(t *testing.T) {
 			p.send(gateway.Message(e))
 			continue
 		}
-		p.send(p.message(w))
+		p.sendTo(int(i%2), p.message(w)) // as if there had been more or fewer partitions
 	}
 	p.send(bus.Message{Topic: bus.TopicWindows, Key: drill, Value: []byte("not a window")})
 	copied := p.message(at(99, "T1", false))
@@ -189,8 +192,15 @@ func TestExtractOnce(t *testing.T) {
 	p.untilMessages(bus.TopicDead, 1)
 	p.until(bus.TopicFeatures, func(msgs []bus.Message) bool { return len(msgs) >= len(sent) })
 	var got []string
+	at := make(map[string]int)
+	for _, m := range p.read(bus.TopicWindows) {
+		at[string(m.Header("ce_id"))] = m.Partition
+	}
 	for _, m := range p.read(bus.TopicFeatures) {
 		got = append(got, string(m.Header("ce_id")))
+		if want := at[got[len(got)-1]]; m.Partition != want {
+			t.Errorf("%s: features in partition %d, the window in %d", got[len(got)-1], m.Partition, want)
+		}
 		if by, offset, err := envelope.Origin(&m); err != nil || by != envelope.Monitor || offset < 0 {
 			t.Errorf("%s by %s from %d: %v", m.Header("ce_id"), by, offset, err)
 		}
@@ -202,6 +212,24 @@ func TestExtractOnce(t *testing.T) {
 	}
 	if n := len(p.read(bus.TopicResults)) + len(p.read(bus.TopicState)); n > 0 {
 		t.Errorf("%d results and state records", n)
+	}
+}
+
+// sendTo puts a message into a partition that its key does not decide.
+func (p *plant) sendTo(partition int, m bus.Message) {
+	p.t.Helper()
+	r := kafka.Record{Key: kafka.NewBytes([]byte(m.Key)), Value: kafka.NewBytes(m.Value)}
+	for _, h := range m.Headers {
+		r.Headers = append(r.Headers, kafka.Header{Key: h.Key, Value: h.Value})
+	}
+	res, err := (&kafka.Client{Addr: kafka.TCP(p.bus.Brokers...)}).Produce(context.Background(), &kafka.ProduceRequest{
+		Topic: m.Topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(r),
+	})
+	if err == nil {
+		err = res.Error
+	}
+	if err != nil {
+		p.t.Fatal(err)
 	}
 }
 
