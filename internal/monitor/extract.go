@@ -96,9 +96,7 @@ func (x *worker) extract(m *bus.Message) (bus.Message, error) {
 	if err != nil {
 		return bus.Message{}, fmt.Errorf("monitor: %w", err)
 	}
-	out := envelope.Features(e, envelope.Monitor, m.Offset)
-	out.Pinned, out.Partition = true, x.id // where the window is, however many there are now
-	return out, nil
+	return envelope.Features(e, envelope.Monitor, m.Offset), nil
 }
 
 // logAside logs a message that was set aside: of each key the first, the others for debugging.
