@@ -150,6 +150,35 @@ func TestStagesTakeOver(t *testing.T) {
 	p.same(p.calm(ws...))
 }
 
+// Monitors that judge features may end at any moment: every window has one result, as from a monitor that was left alone.
+func TestStagesThroughRestarts(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	ws := life(60, 25)
+	p.send(p.messages(ws[:40]...)...)
+	p.monitor(doing(t, Extract))
+	for i := range 6 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(100+70*i)*time.Millisecond)
+		m, err := New(Config{Model: p.model, Bus: p.bus, Alarm: testAlarm, Stages: []Stage{Judge}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.grace = 0 // what it has in hand is published, or not
+		if err := m.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		p.send(p.messages(ws[40+3*i : 43+3*i]...)...)
+	}
+	p.send(p.messages(ws[58:]...)...)
+	p.monitor(doing(t, Judge))
+	p.untilResults(len(ws))
+	p.same(p.calm(ws...))
+	if n := len(p.read(bus.TopicResults)); n != len(ws) {
+		t.Errorf("%d messages on %s for %d windows", n, bus.TopicResults, len(ws))
+	}
+}
+
 // Monitors that only extract may end at any moment: readers see the features of each window
 // once, of any layout, in the partition of the window, and what is not a window is set aside
 // once.
