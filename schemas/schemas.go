@@ -2,7 +2,7 @@
 //
 //   - asyncapi.yaml has the topics and headers;
 //   - *.schema.json have the JSON of results, alerts, evidence, advisories, states of
-//     machines, live samples and context;
+//     machines, manifests of models, deployments, live samples and context;
 //   - *.md describe the Arrow forms of a window, of evidence and of a frame of live
 //     samples, the layout file and the model file.
 //
@@ -35,6 +35,10 @@ var (
 	FetchedJSON []byte // JSON Schema 2020-12 of event.Fetched
 	//go:embed machine-state.schema.json
 	MachineStateJSON []byte // JSON Schema 2020-12 of route.MachineState
+	//go:embed model-manifest.schema.json
+	ManifestJSON []byte // JSON Schema 2020-12 of deploy.Manifest
+	//go:embed deployment.schema.json
+	DeploymentJSON []byte // JSON Schema 2020-12 of deploy.Change
 	//go:embed asyncapi.yaml
 	AsyncAPI []byte // AsyncAPI 3.0
 )
@@ -51,4 +55,6 @@ const (
 	Fetched  = "fetched"
 
 	MachineState = "machine-state"
+	Manifest     = "model-manifest"
+	Deployment   = "deployment"
 )

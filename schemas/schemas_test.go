@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
@@ -377,7 +378,7 @@ func TestFetchedIsValid(t *testing.T) {
 
 // Additions of a later version of v1 must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
-	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, FetchedJSON, MachineStateJSON} {
+	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, FetchedJSON, MachineStateJSON, ManifestJSON, DeploymentJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
 			t.Errorf("a reader of %.80s… would refuse additions", s)
 		}
@@ -419,6 +420,13 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Advisory]():      read(AdvisoryJSON),
 
 		reflect.TypeFor[event.Command](): read(CommandJSON),
+
+		reflect.TypeFor[deploy.Manifest]():       read(ManifestJSON),
+		reflect.TypeFor[deploy.ManifestLayout](): read(ManifestJSON).Defs["layout"],
+		reflect.TypeFor[deploy.Change]():         read(DeploymentJSON),
+		reflect.TypeFor[deploy.Trial]():          read(DeploymentJSON).Defs["shadow"],
+		reflect.TypeFor[deploy.PastVersion]():    read(DeploymentJSON).Defs["previous"],
+		reflect.TypeFor[deploy.AlarmRecord]():    read(DeploymentJSON).Defs["alarm"],
 	} {
 		var all, always []string
 		for _, f := range reflect.VisibleFields(typ) {

@@ -29,11 +29,14 @@ func (t *Txn) plan(ctx context.Context, msgs []Message) ([]*outgoing, error) {
 	var outs []*outgoing
 	for i := range msgs {
 		m := &msgs[i]
-		n, err := t.c.count(ctx, m.Topic)
-		if err != nil {
-			return nil, err
+		at := place{m.Topic, m.Partition}
+		if !m.Pinned {
+			n, err := t.c.count(ctx, m.Topic)
+			if err != nil {
+				return nil, err
+			}
+			at.partition = PartitionOf(m.route(), n)
 		}
-		at := place{m.Topic, PartitionOf(m.route(), n)}
 		k := slices.IndexFunc(outs, func(o *outgoing) bool { return o.at == at })
 		if k < 0 {
 			k, outs = len(outs), append(outs, &outgoing{at: at, left: [][]*Message{nil}, sequence: t.sequence[at]})

@@ -19,8 +19,8 @@ import (
 // one. A Writer removes older ones.
 const KeptChanges = 50
 
-// Bounds of a book, whatever someone writes to the topic. Beyond them it forgets records
-// that do not count.
+// Bounds of a book: someone may write anything to the topic. Beyond them the book forgets
+// records that do not count.
 const (
 	mostChanges = 5000
 	mostModels  = 100_000

@@ -256,7 +256,7 @@ func TestOneNumberTwice(t *testing.T) {
 	}
 }
 
-// Deployments that tie: the older one counts, whatever is changed later.
+// Deployments that tie: the older one counts, also after it was changed.
 func TestTieInTheTopic(t *testing.T) {
 	all := trained()
 	old := promote(9, "acme/us*", all.a)
@@ -367,7 +367,7 @@ func TestHostile(t *testing.T) {
 	bad.Offset, bad.Value, gone.Offset, gone.Value = 2, []byte("{}"), 3, nil
 	for i, m := range []bus.Message{bad, gone} {
 		if !b.Put(m) {
-			t.Error("it is no news")
+			t.Error("Put says that nothing has changed")
 		}
 		if s, refused := b.Set(loadTrained); len(s.Deployments()) != 1 || len(refused) != 1 || refused[0].Offset != int64(i+2) {
 			t.Fatalf("%v, %v", said(s), refused)
@@ -425,7 +425,7 @@ func TestCheckChange(t *testing.T) {
 	}
 }
 
-// Whatever is in the topic, reading it ends, and what counted before counts.
+// Any bytes may be in the topic: reading it ends, and what counted before counts.
 func FuzzBook(f *testing.F) {
 	all := trained()
 	good := sealed(f, anna, promote(1, "**", all.a), 1)

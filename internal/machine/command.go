@@ -37,6 +37,8 @@ type Command struct {
 	Value  []byte
 	Offset int64     // where it lies in the machine's partition of the commands topic
 	At     time.Time // when Kafka got it
+
+	Handover *event.Handover // the message is not a command, but of the owner of another partition
 }
 
 // Commands are those that a machine has had and that could come again, in the order in

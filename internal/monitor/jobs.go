@@ -21,6 +21,9 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 		return
 	}
 	var job func(context.Context) machine.Reply
+	if r := s.owner.ReplayDue(s.now()); r != nil {
+		job = func(ctx context.Context) machine.Reply { return s.replay(ctx, r) }
+	}
 	s.owner.Machines(func(m *machine.Machine) {
 		if job != nil {
 			return
@@ -35,11 +38,6 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 			}
 		}
 	})
-	if job == nil {
-		if r := s.owner.ReplayDue(s.now()); r != nil {
-			job = func(ctx context.Context) machine.Reply { return s.replay(ctx, r) }
-		}
-	}
 	if job == nil {
 		return
 	}

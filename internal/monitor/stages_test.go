@@ -395,7 +395,7 @@ func TestPageWithoutSamples(t *testing.T) {
 	seen := make(chan int, 100)
 	p.send(p.edgeMessage(at(0, "T1", false)), p.message(at(1, "T1", false)))
 	p.monitor(func(m *Monitor) {
-		m.cfg.OnWindow = func(w *window.Window, r event.Result) { seen <- 10*int(r.Seq) + len(w.Samples) }
+		m.cfg.OnWindow = func(_ *signal.Layout, w *window.Window, r event.Result) { seen <- 10*int(r.Seq) + len(w.Samples) }
 	})
 	p.untilResults(2)
 	if got := []int{<-seen, <-seen}; !slices.Contains(got, 0) || !slices.Contains(got, 11) {
