@@ -72,8 +72,8 @@ func gateway(t *testing.T, cfg bus.Config, answer func(event.Command) []bus.Mess
 	t.Cleanup(func() { stop(); <-done; out.Close() })
 }
 
-// Ask returns when all windows that the answer counts are there, each once, whatever comes
-// for others, and whichever comes first.
+// Ask returns when all windows that the answer counts are there, each once, in any order, also
+// while windows and answers for others come.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	cfg := newBus(t)
