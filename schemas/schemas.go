@@ -3,8 +3,8 @@
 //   - asyncapi.yaml has the topics and headers;
 //   - *.schema.json have the JSON of results, alerts, evidence, advisories, states of
 //     machines, manifests of models, deployments, live samples and context;
-//   - *.md describe the Arrow forms of a window, of evidence and of a frame of live
-//     samples, the layout file and the model file.
+//   - *.md describe the Arrow forms of a window, of features, of evidence and of a frame of
+//     live samples, the layout file and the model file.
 //
 // Its tests check that the code and the contract agree.
 //

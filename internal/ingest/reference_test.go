@@ -37,6 +37,8 @@ var sentences = map[string]string{
 	"….password_env":            "Environment variable that holds the password, in place of a file.",
 	"retain.windows.time":       "default: `168h`. How long Kafka keeps windows. `ingest topics apply` sets it.",
 	"retain.windows.bytes":      "default: `250GB`. How much Kafka keeps of each partition of the windows; 0 for no limit but time.",
+	"retain.features.time":      "default: `2160h`. How long Kafka keeps features.",
+	"retain.features.bytes":     "default: `50GB`. How much Kafka keeps of each partition of the features; 0 for no limit but time.",
 	"retain.dead_letters.time":  "default: `720h`. How long Kafka keeps dead letters.",
 	"retain.dead_letters.bytes": "default: `10GB`. How much Kafka keeps of the dead letters; 0 for no limit but time.",
 	"metrics":                   "Address that serves `/metrics`, `/livez` and `/readyz`, such as `127.0.0.1:9101`. Without it nothing is served.",

@@ -424,7 +424,6 @@ func (o *Owner) handle(r Reply) []Action {
 		o.judgeFeatures(b, r)
 	case r.Passed > 0:
 		b.Position.Features, b.passed = max(b.Position.Features, r.Passed), true
-		b.Position = o.position
 	case r.Commands != nil:
 		o.hearing = false
 		o.command(b, r)
