@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/gateway"
+	machines "github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -82,6 +84,30 @@ func newHall(t *testing.T, machines int) *hall {
 		}
 	})
 	return h
+}
+
+// fillState writes so many MB of another group's state into every partition: what lies there
+// until Kafka compacts it, which it does from 16 MB on.
+func (h *hall) fillState(mb int) {
+	h.t.Helper()
+	keys := make(map[int]string)
+	for i := 0; len(keys) < rollingPartitions; i++ {
+		key := machines.Key{Group: "another", Machine: fmt.Sprint("acme/spore/bay9/line1/mill", i)}.String()
+		keys[bus.PartitionOf(key, rollingPartitions)] = key
+	}
+	const each = 1 << 10
+	value := bytes.Repeat([]byte("{}"), each/2)
+	for _, key := range keys {
+		for range mb {
+			msgs := make([]bus.Message, 1<<20/each)
+			for i := range msgs {
+				msgs[i] = bus.Message{Topic: bus.TopicState, Key: key, Value: value}
+			}
+			if err := h.out.Send(context.Background(), msgs); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // send sends windows until ctx ends.
@@ -207,6 +233,8 @@ func (m *hallMonitor) ready() {
 // is ready, while every machine sends a window a second.
 func monitorsRestarted(t *testing.T, r *record) {
 	h := newHall(t, r.n(64, 16))
+	state := r.n(15, 0)
+	h.fillState(state)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go h.send(ctx)
@@ -249,7 +277,7 @@ func monitorsRestarted(t *testing.T, r *record) {
 	t.Logf("while they are killed: %v", kill)
 	r.exact(figure{
 		What:  "monitors restarted one after the other: windows without a result / with two",
-		Count: fmt.Sprintf("%d SIGTERMs, then %d SIGKILLs, of %d monitors with %d machines", restarts, kills, rollingMonitors, len(h.machines)), Goal: "0 / 0",
+		Count: fmt.Sprintf("%d SIGTERMs, then %d SIGKILLs, of %d monitors with %d machines and %d MB of state for each", restarts, kills, rollingMonitors, len(h.machines), state), Goal: "0 / 0",
 		Measured: fmt.Sprintf("%d / %d of %d", lost, h.twice, len(h.seen)),
 	}, lost+h.twice+h.odd == 0)
 	r.measured(figure{
