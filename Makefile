@@ -54,7 +54,11 @@ test: ## all tests
 # Rooms with goroutines. The numeric ones share rows and seeds among workers; their short tests do that, too.
 RACE ?= ./cmd/ingest ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/bus/... ./internal/buslog ./internal/credential ./internal/evidence ./internal/gateway ./internal/history ./internal/ingest \
   ./internal/metric ./internal/monitor ./internal/route ./internal/source/feed ./internal/spool ./internal/web \
-  ./internal/baseline ./internal/train ./internal/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/unknown
+  ./internal/baseline ./internal/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/unknown
+
+# Tests of the trainer that share work among goroutines and train little: all of them take
+# a quarter of an hour with the race detector.
+RACE_TRAIN = ^(TestRun|TestRunStops|TestCheckpoint|TestSearch|TestPatience|TestReadingProgress|TestScore)$$
 
 # Packages whose tests read the recordings of FLANK_DATA. Trainings of minutes are left to `make nightly`.
 RECORDINGS = $$(grep -rl --include='*_test.go' FLANK_DATA cmd figures internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
@@ -64,6 +68,7 @@ recordings: ## tests that read the recordings of FLANK_DATA, without long traini
 
 race: ## tests of rooms with goroutines, with the race detector
 	$(GO) test -short -race $(RACE)
+	$(GO) test -short -race -run '$(RACE_TRAIN)' ./internal/train
 
 # Every fuzz target for FUZZTIME.
 fuzz: ## every fuzz target for FUZZTIME (20s)

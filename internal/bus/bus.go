@@ -41,6 +41,8 @@ const (
 	TopicAlerts   = "tcm.alerts.v1"
 	TopicState    = "tcm.state.v1" // compacted: the last message of each key stays
 	TopicCommands = "tcm.commands.v1"
+	TopicFeatures = "tcm.features.v1"
+	TopicShadow   = "tcm.shadow.v1"
 	TopicModels   = "tcm.models.v1" // compacted
 	TopicDead     = "tcm.dlq.v1"
 )

@@ -20,7 +20,7 @@ const DefaultPartitions = 64
 // many partitions as each other: a monitor that has partition 3 of the windows reads
 // and writes partition 3 of the others. The slice is the caller's.
 func MachineTopics() []string {
-	return []string{TopicWindows, TopicState, TopicCommands, TopicResults, TopicAlerts}
+	return []string{TopicWindows, TopicState, TopicCommands, TopicResults, TopicAlerts, TopicFeatures, TopicShadow}
 }
 
 // Retain is how much of a topic Kafka keeps: a message is removed when it is older
@@ -78,6 +78,8 @@ const deadOverhead = 1 << 20
 func plan(cfg Config) []topicPlan {
 	plans := []topicPlan{
 		{name: TopicWindows, retain: Retain{7 * day, 250e9}, max: MaxMessage},
+		{name: TopicFeatures, retain: Retain{Time: 400 * day}, max: MaxMessage},
+		{name: TopicShadow, retain: Retain{Time: 30 * day}, max: MaxMessage},
 		{name: TopicResults, retain: Retain{Time: 30 * day}, max: MaxMessage},
 		{name: TopicAlerts, retain: Retain{Time: 365 * day}, max: MaxMessage},
 		{name: TopicState, compact: true, max: MaxMessage},

@@ -14,6 +14,7 @@ import (
 // CloudEvents types, one for each kind of message.
 const (
 	WindowType   = "io.tcm.window.v1"
+	FeaturesType = "io.tcm.features.v1"
 	ResultType   = "io.tcm.result.v1"
 	AlertType    = "io.tcm.alert.v1"
 	EvidenceType = "io.tcm.evidence.v1"

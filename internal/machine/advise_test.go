@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -254,7 +255,7 @@ func silent(t *testing.T) (b *bench, tick func(after time.Duration, next int64) 
 	b.window(at(0, "T1", false))
 	return b, func(after time.Duration, next int64) Decision {
 		t.Helper()
-		return b.apply(Tick{Now: noon.Add(after), Next: next})
+		return b.apply(Tick{Now: noon.Add(after), Next: Position{Windows: next}})
 	}
 }
 
@@ -269,7 +270,7 @@ func TestSilence(t *testing.T) {
 	if d := tick(time.Minute, 1); !d.AskEnd || len(d.Advisories) > 0 {
 		t.Fatalf("it does not ask how far the partition goes: %+v", d)
 	}
-	b.m.EndIs(1, true, noon.Add(time.Minute))
+	b.m.EndIs(Position{Windows: 1}, true, noon.Add(time.Minute))
 	d := tick(time.Minute, 1)
 	if len(d.Advisories) != 1 || d.Advisories[0].State != event.Raised || !strings.Contains(d.Advisories[0].Text, "drill: SILENT, no window to judge since 12:00:00") {
 		t.Fatalf("%+v", d)
@@ -294,13 +295,13 @@ func TestSilence(t *testing.T) {
 func TestSilenceOfAMonitorThatIsBehind(t *testing.T) {
 	b, tick := silent(t)
 	tick(10*time.Minute, 1)
-	b.m.EndIs(5, true, noon.Add(10*time.Minute))
+	b.m.EndIs(Position{Windows: 5}, true, noon.Add(10*time.Minute))
 	for _, next := range []int64{1, 4} {
 		if tick(11*time.Minute, next); b.isSilent() {
 			t.Fatalf("silent at offset %d of 5: its windows may wait", next)
 		}
 	}
-	b.m.EndIs(9, true, noon.Add(11*time.Minute)) // another machine of the partition never rests
+	b.m.EndIs(Position{Windows: 9}, true, noon.Add(11*time.Minute)) // another machine of the partition never rests
 	if tick(12*time.Minute, 5); !b.isSilent() {
 		t.Fatal("not silent, with everything judged that was there when it asked")
 	}
@@ -310,7 +311,7 @@ func TestSilenceOfAMonitorThatIsBehind(t *testing.T) {
 func TestSilenceIsAskedAgain(t *testing.T) {
 	b, tick := silent(t)
 	tick(time.Minute, 1)
-	b.m.EndIs(2, true, noon.Add(time.Minute))
+	b.m.EndIs(Position{Windows: 2}, true, noon.Add(time.Minute))
 	b.sent = 61 * time.Second
 	b.window(at(1, "T1", false))
 	if d := tick(62*time.Second, 2); d.AskEnd || b.isSilent() {
@@ -325,7 +326,7 @@ func TestSilenceIsAskedAgain(t *testing.T) {
 func TestSilenceWhereNothingLies(t *testing.T) {
 	b, tick := silent(t)
 	tick(time.Minute, -2) // the first there is
-	b.m.EndIs(-1<<62, true, noon.Add(time.Minute))
+	b.m.EndIs(Position{Windows: math.MinInt64}, true, noon.Add(time.Minute))
 	if tick(time.Minute, -2); !b.isSilent() {
 		t.Error("an empty partition holds no windows")
 	}
@@ -336,15 +337,15 @@ func TestSilenceWhereNothingLies(t *testing.T) {
 func TestOutageIsNotSilence(t *testing.T) {
 	b, tick := silent(t)
 	tick(70*time.Second, 1)
-	b.m.EndIs(1, true, noon.Add(70*time.Second))
-	b.apply(Tick{Now: noon.Add(100 * time.Second), Trouble: noon.Add(90 * time.Second), Next: 1})
+	b.m.EndIs(Position{Windows: 1}, true, noon.Add(70*time.Second))
+	b.apply(Tick{Now: noon.Add(100 * time.Second), Trouble: noon.Add(90 * time.Second), Next: Position{Windows: 1}})
 	if b.isSilent() {
 		t.Fatal("silent ten seconds after an outage")
 	}
 	if d := tick(150*time.Second, 1); !d.AskEnd || b.isSilent() {
 		t.Fatal("it goes by the answer of before the outage")
 	}
-	b.m.EndIs(0, false, noon.Add(150*time.Second))
+	b.m.EndIs(Position{Windows: 0}, false, noon.Add(150*time.Second))
 	if d := tick(209*time.Second, 1); d.AskEnd || b.isSilent() {
 		t.Error("the time does not begin again when the broker does not answer")
 	}
@@ -356,7 +357,7 @@ func TestSilenceHasOneID(t *testing.T) {
 	id := func(after time.Duration) string {
 		b, tick := silent(t)
 		tick(after, 1)
-		b.m.EndIs(1, true, noon)
+		b.m.EndIs(Position{Windows: 1}, true, noon)
 		return tick(after, 1).Advisories[0].ID
 	}
 	if a, b := id(time.Minute), id(time.Hour); a != b || a != fmt.Sprintf("%s/%s/silence/%d/raised", drill, group, noon.UnixNano()) {

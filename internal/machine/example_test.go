@@ -14,14 +14,15 @@ import (
 func ExampleMachine_Apply() {
 	start := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	settings := &machine.Settings{Group: "tcm-monitor", Alarm: alarm.Settings{K: 2, N: 3, Threshold: 0.5, Latch: true}}
-	m, err := machine.New(machinetest.Drill, settings, machine.NewModel(machinetest.OneValue(fatal{})), start)
+	by := machinetest.OneValue(fatal{})
+	m, err := machine.New(machinetest.Drill, settings, machine.NewModel(by), start)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for seq := range uint64(6) {
 		w := machinetest.At(seq, "T1", seq >= 4)
-		d := m.Apply(machine.Window{Window: w, Offset: int64(seq), At: start, Now: start})
+		d := m.Apply(machine.Window{Features: machinetest.Features(by, w), Offset: int64(seq), At: start, Now: start})
 		fmt.Println(seq, d.Result.Verdict, d.Result.Alarm)
 		for _, a := range d.Alerts {
 			fmt.Println("alert:", a.State, a.Tool)

@@ -13,25 +13,38 @@ import (
 // the clock: commands, shelves that end and silence are left out. It is for replays. A
 // Follower is not safe for concurrent use.
 type Follower struct {
-	machine *Machine
-	offset  int64
+	machine   *Machine
+	offset    int64
+	extractor *window.FeatureExtractor
+	features  window.Features
 }
 
 // NewFollower returns a follower of a machine of which nothing is known. It reports
 // settings that cannot be used.
 func NewFollower(name string, by *model.Model, s alarm.Settings) (*Follower, error) {
+	form, err := by.Form()
+	if err != nil {
+		return nil, err
+	}
 	m, err := New(name, &Settings{Group: "replay", Alarm: s}, NewModel(by), time.Time{})
 	if err != nil {
 		return nil, err
 	}
 	m.Model = by.ID()
-	return &Follower{machine: m}, nil
+	return &Follower{machine: m, extractor: form.NewExtractor()}, nil
 }
 
 // Observe judges the next window and returns what a monitor would publish. The result
 // is nil if the window was judged before. All of it is the caller's.
 func (f *Follower) Observe(w *window.Window) (*event.Result, []event.Alert, []event.Advisory) {
-	d := f.machine.Apply(Window{Window: w, Offset: f.offset, At: w.End(), Now: w.End()})
+	f.extractor.Extract(w, &f.features)
+	return f.ObserveFeatures(&f.features)
+}
+
+// ObserveFeatures does as Observe with the features of a window, which must be of a form that
+// the model covers.
+func (f *Follower) ObserveFeatures(w *window.Features) (*event.Result, []event.Alert, []event.Advisory) {
+	d := f.machine.Apply(Window{Features: w, Offset: f.offset, At: w.End(), Now: w.End()})
 	f.offset++
 	return d.Result, d.Alerts, d.Advisories
 }

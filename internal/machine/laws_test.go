@@ -196,7 +196,7 @@ func (d *day) step(benches []*bench, models []*model.Model) (decisions []Decisio
 		if job, due := first.m.RebuildDue(); due {
 			r := first.m.NewRebuild(job)
 			for i := range rapid.Uint64Range(0, 4).Draw(d.t, "windows left") {
-				r.Observe(at(i, job.Tool, false), job.From+int64(i))
+				r.Observe(machinetest.Features(nil, at(i, job.Tool, false)), job.From+int64(i))
 			}
 			e = r.Done(now)
 		}
@@ -217,7 +217,7 @@ func (d *day) step(benches []*bench, models []*model.Model) (decisions []Decisio
 		if w != nil {
 			copied := *w
 			copied.ToolLife = life
-			e = Window{Window: &copied, Offset: b.offset, At: now, Now: now}
+			e = Window{Features: machinetest.Features(b.model, &copied), Offset: b.offset, At: now, Now: now}
 			b.offset++
 		}
 		decisions = append(decisions, b.apply(e))

@@ -37,6 +37,9 @@ type Model struct {
 	model *model.Model
 	judge *model.Judge
 	print string
+
+	form  *window.Form // that covers was asked about last
+	unfit error
 }
 
 // NewModel returns m for machines that are used by one goroutine.
@@ -56,7 +59,7 @@ func NewModel(m *model.Model) *Model {
 		panic("machine: NewModel: " + err.Error()) // strings and numbers
 	}
 	sum := sha256.Sum256(text)
-	return &Model{m, j, fmt.Sprintf("%x", sum[:8])}
+	return &Model{model: m, judge: j, print: fmt.Sprintf("%x", sum[:8])}
 }
 
 // fingerprint names what a reference under the model is of: layout, window, features and
@@ -68,11 +71,18 @@ func (m *Model) fingerprint() string { return m.print }
 type Machine struct {
 	State
 	settings *Settings
-	model    *Model
+	model    *Model       // that judges; nil: none is deployed
 	alarm    *alarm.Alarm // of the tool in the spindle
 
+	deployment *Deployment    // nil before the first window
+	alarmed    alarm.Settings // of alarm
+	next       *Model         // that judges from the next tool on; nil: none
+	replay     *Replay        // that runs
+	retained   []retained     // windows that were judged since it began
+	awaiting   bool           // a shadow that has not seen the past of its tool
+
 	waitingSince time.Time // since when a window is waited for, by our clock
-	askedEnd     *int64    // offset up to which the partition must be judged before the machine may be called silent
+	askedEnd     *Position // up to which the partition must be judged before the machine may be called silent
 	gone         bool      // it was retired, and no window has come since: only the ids of its commands are remembered
 	dirty        dirty
 	decision     *Decision // of the event that is being applied
@@ -84,23 +94,25 @@ type dirty struct {
 	tools      map[string]bool // names; of one that is forgotten too
 }
 
-// New returns a machine of which nothing is known, at that time.
+// New returns a machine of which nothing is known, at that time. The model may be nil: then
+// none is deployed for it.
 func New(name string, s *Settings, m *Model, now time.Time) (*Machine, error) {
 	a, err := alarm.New(s.Alarm)
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{State: State{Machine: name}, settings: s, model: m, alarm: a, waitingSince: now, dirty: dirty{tools: make(map[string]bool)}}, nil
+	return &Machine{State: State{Machine: name}, settings: s, model: m, alarm: a, alarmed: s.Alarm, waitingSince: now, dirty: dirty{tools: make(map[string]bool)}}, nil
 }
 
 // Event is something that happens to a machine: [Window], [RefusedWindow], [Command],
 // [Tick], [EvidenceDone] or [Rebuilt].
 type Event interface{ apply(*Machine) }
 
-// Window is a window of the machine that lies at an offset.
+// Window is a window of the machine that lies at an offset, as the features that it is judged
+// by.
 type Window struct {
-	*window.Window
-	Offset int64     // in the machine's partition of the windows topic
+	*window.Features
+	Offset int64     // in the machine's partition of the windows topic; see InFeatures
 	At     time.Time // when Kafka got it
 	Now    time.Time // by the clock of the monitor
 }
@@ -109,7 +121,7 @@ type Window struct {
 type Tick struct {
 	Now     time.Time
 	Trouble time.Time // when the broker did not answer, or answered again, last
-	Next    int64     // offset of the window to be judged next
+	Next    Position  // what is to be judged next
 }
 
 // Decision is everything that follows from one event.
@@ -196,7 +208,7 @@ func (m *Machine) checkSilence(t Tick) {
 	case !m.overdue(t.Now): // or people know
 	case m.askedEnd == nil:
 		m.decision.AskEnd = true
-	case t.Next >= *m.askedEnd:
+	case t.Next.beyond(*m.askedEnd):
 		m.silent(t.Now)
 	}
 }
@@ -207,9 +219,9 @@ func (m *Machine) overdue(now time.Time) bool {
 	return m.settings.Silence > 0 && now.Sub(m.waitingSince) >= m.settings.Silence && m.notice(event.SilenceAdvisory, "") == nil
 }
 
-// EndIs answers a decision's AskEnd: the windows topic ends at that offset. Known is
-// false if the broker did not answer; then the waiting begins again.
-func (m *Machine) EndIs(end int64, known bool, now time.Time) {
+// EndIs answers a decision's AskEnd: the windows and features of the partition end there.
+// Known is false if the broker did not answer; then the waiting begins again.
+func (m *Machine) EndIs(end Position, known bool, now time.Time) {
 	if !known {
 		m.waitingSince, m.askedEnd = now, nil
 		return

@@ -97,7 +97,7 @@ func (m *Machine) loadOld(record []byte) error {
 	for _, p := range s.Seen[max(0, len(s.Seen)-event.MaxTrace):] {
 		t.Trace = append(t.Trace, TracePoint(p))
 	}
-	same := s.Model == m.model.model.ID()
+	same := m.model != nil && s.Model == m.model.model.ID()
 	if s.Reference != nil && same && s.Reference.Tool == name {
 		t.Reference, t.Features = *s.Reference, m.model.fingerprint()
 	}

@@ -38,7 +38,7 @@ func oldRecord(t *testing.T, name string, m *model.Model) Record {
 // it publishes before it judges a window; nil if nothing.
 func takeOver(t *testing.T, m *model.Model, from Position, records []Record) (*Owner, *Batch) {
 	t.Helper()
-	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, NewModel(m), 0)
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(m), 0)
 	if a := o.Start(); len(a) != 1 || !a[0].Fence {
 		t.Fatalf("%+v", a)
 	}
@@ -86,8 +86,8 @@ func TestOldRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := oldRecord(t, name, m)
-			_, batch := takeOver(t, m, Position{5, 5}, []Record{old})
-			if batch == nil || batch.Position != (Position{5, 5}) {
+			_, batch := takeOver(t, m, Position{Windows: 5, Commands: 5}, []Record{old})
+			if batch == nil || batch.Position != (Position{Windows: 5, Commands: 5}) {
 				t.Fatalf("%+v", batch)
 			}
 			var types []string
@@ -111,7 +111,7 @@ func TestOldRecord(t *testing.T) {
 				t.Errorf("%d records, the old one is there: %v", len(b.records), there)
 			}
 			for _, records := range [][]Record{b.stored(), append(b.stored(), old)} { // with one that was not compacted away
-				if _, again := takeOver(t, m, Position{5, 5}, records); again != nil {
+				if _, again := takeOver(t, m, Position{Windows: 5, Commands: 5}, records); again != nil {
 					t.Errorf("published again: %+v", again)
 				}
 			}
@@ -151,7 +151,7 @@ func TestOldRecord(t *testing.T) {
 func TestOldRecordOfAnotherGroup(t *testing.T) {
 	m := oldModel(t)
 	old := oldRecord(t, "raised", m)
-	o, batch := takeOver(t, m, Position{-1, -1}, []Record{old, {Key: Key{Group: "trial", Machine: drill}, Value: []byte(`{}`)}})
+	o, batch := takeOver(t, m, Position{Windows: -1, Commands: -1}, []Record{old, {Key: Key{Group: "trial", Machine: drill}, Value: []byte(`{}`)}})
 	if batch == nil || len(batch.State)+len(batch.Events)+len(batch.Letters) > 0 || o.Machine(drill) != nil { // a new group says where it begins
 		t.Errorf("%+v", batch)
 	}
@@ -161,7 +161,7 @@ func TestOldRecordOfAnotherGroup(t *testing.T) {
 func TestOldRecordDamaged(t *testing.T) {
 	m := oldModel(t)
 	bad := Record{Key: Key{Machine: "acme/line1/bad"}, Value: []byte(`{"machine":"acme/line1/other"}`), Offset: 9}
-	o, batch := takeOver(t, m, Position{5, 5}, []Record{bad, oldRecord(t, "raised", m)})
+	o, batch := takeOver(t, m, Position{Windows: 5, Commands: 5}, []Record{bad, oldRecord(t, "raised", m)})
 	if batch == nil || len(batch.Letters) != 1 || !batch.Letters[0].State || batch.Letters[0].Key != "acme/line1/bad" || batch.Letters[0].Offset != 9 {
 		t.Fatalf("%+v", batch)
 	}

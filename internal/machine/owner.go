@@ -3,7 +3,9 @@ package machine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -18,23 +20,30 @@ import (
 // At most one of Fence, Load and Publish is under way. What comes meanwhile waits.
 type Owner struct {
 	settings  *Settings
-	model     *Model
+	fleet     Fleet
 	partition int
 	machines  map[string]*Machine
+	shadows   map[shadowKey]*Machine
+	models    map[string]*Model // by id
 
 	phase    phase
-	position Position      // up to which what was decided is published
-	queue    []Reply       // that came while something was under way
-	reading  bool          // windows were asked for
-	hearing  bool          // commands were asked for
-	pending  *Batch        // that is being published
-	fresh    bool          // the group had no position in the commands
-	oldUntil int64         // commands below that offset are of a time before the group had a position in them
-	window   window.Window // that is being judged
+	position Position        // up to which what was decided is published
+	queue    []Reply         // that came while something was under way
+	reading  bool            // windows were asked for
+	taking   bool            // features were asked for
+	hearing  bool            // commands were asked for
+	pending  *Batch          // that is being published
+	fresh    bool            // the group had no position in the commands
+	oldUntil int64           // commands below that offset are of a time before the group had a position in them
+	window   window.Features // that is being judged
 
 	// OnWindow, if not nil, sees every window as it is judged, which is before its result is
 	// published. It must not keep the window.
-	OnWindow func(*window.Window, event.Result)
+	OnWindow func(*window.Features, event.Result)
+
+	// OnFeatures, if not nil, sees the features of every window that is not a repeat, also of
+	// one that no model judges. The batch that follows from the window is published after it.
+	OnFeatures func(*window.Features)
 }
 
 type phase int
@@ -47,19 +56,30 @@ const (
 	lost
 )
 
-// Position is what is to be read next, in the partition's windows and commands.
+// Position is what is to be read next, in the partition's windows, features and commands.
 type Position struct {
-	Windows, Commands int64
+	Windows, Features, Commands int64
 }
+
+// beyond reports whether all windows and features before an end were judged.
+func (p Position) beyond(end Position) bool {
+	return p.Windows >= end.Windows && p.Features >= end.Features
+}
+
+// InFeatures returns what a Window's Offset is if Kafka does not have the window, only its
+// features, at an offset of the features topic. It is less than -1, which stands for an offset
+// that is not known. InFeatures is its own inverse.
+func InFeatures(offset int64) int64 { return -2 - offset }
 
 // Action is what an owner wants done. One of the fields is set.
 type Action struct {
 	Fence    bool      // take the partition over, so that its previous owner can publish nothing, and read the group's position after that
 	Load     bool      // read the partition's state records
 	Windows  *Position // read windows from there; the answer may take as long as none come
-	Commands *Position // read commands from there, likewise
+	Features *Position // read features from there, likewise
+	Commands *Position // and commands
 	Publish  *Batch
-	AskEnd   bool // ask Kafka how far the windows of the partition go
+	AskEnd   bool // ask Kafka how far the windows and features of the partition go
 	Lost     bool // give the partition up: another owner has it, or might
 }
 
@@ -70,6 +90,7 @@ type Reply struct {
 	CommandsEnd int64    // with Fenced: the offset behind the newest command, where the group has no position in them
 	Loaded      []Record // the last record of every key
 	Windows     []Input
+	Features    []Input
 	Commands    []Command
 	Published   bool
 	Lost        bool // another monitor may have the partition; nothing more may be published
@@ -77,23 +98,42 @@ type Reply struct {
 	End         *End
 	Evidence    *EvidenceOf
 	Rebuilt     *RebuiltOf
+	Replayed    *Replay
+	Fleet       *Fleet // what judges which machine from now on
 
 	Now time.Time // by the clock of the monitor
 }
 
-// Input is a message of the windows topic. Open stores its window, reusing the memory of
-// into, or returns why the message is not a window: then it goes to the dead letters. A
-// *Refusal is an advisory of its machine, too. It is called once.
+// Input is a message of the windows or the features topic. Open stores the features of its
+// window, reusing the memory of into, or returns why the message is not a window: then it goes
+// to the dead letters. A *Refusal is an advisory of its machine, too. It is called once.
 type Input struct {
 	Offset int64
-	At     time.Time // when Kafka got it
-	Open   func(into *window.Window) error
+	At     time.Time                         // when Kafka got it
+	Open   func(into *window.Features) error // nil: these features are not for this owner
+
+	// Past is of features that another program extracted from the windows topic: the offset
+	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
+	// have the window, or the owner reads it itself.
+	Past int64
 }
 
 // End answers AskEnd.
 type End struct {
-	First, End int64 // offsets of the oldest message and behind the newest
-	Known      bool  // false: the broker did not answer
+	Windows, Features Bounds
+	Known             bool // false: the broker did not answer
+}
+
+// Bounds are the offsets of the oldest message and behind the newest. The zero value is that
+// of a topic that is not read.
+type Bounds struct{ First, End int64 }
+
+// reach returns the offset up to which all must be judged.
+func (b Bounds) reach() int64 {
+	if b.First == b.End {
+		return math.MinInt64 // nothing lies there
+	}
+	return b.End
 }
 
 // EvidenceOf is evidence of a machine that was written, RebuiltOf a reference that was
@@ -119,6 +159,9 @@ type Batch struct {
 	Lines    []MachineLine
 
 	Judged, Late, Repeats uint64
+	Unwatched             uint64 // windows for whose machine no model is deployed, or one that cannot judge them
+
+	passed bool // all that was read are features for others
 }
 
 // Output is an event for the results or the alerts topic. One of the fields is set.
@@ -127,12 +170,14 @@ type Output struct {
 	Alert    *event.Alert
 	Advisory *event.Advisory
 	Evidence *event.Evidence
+	Shadow   bool   // of a shadow: for the topic of shadows
 	Missing  uint64 // windows that had not come when the result's one did
 }
 
 // Letter is a message that is set aside, and why.
 type Letter struct {
 	Command bool // of the commands topic, not of the windows
+	Feature bool // of the features topic
 	Unknown bool // a command for a machine of which nothing is known
 	State   bool // a record of the state topic
 	Key     string
@@ -150,8 +195,8 @@ type MachineLine struct {
 
 // NewOwner returns an owner of a partition, given by its number, that is not taken over
 // yet.
-func NewOwner(s *Settings, m *Model, partition int) *Owner {
-	return &Owner{settings: s, model: m, partition: partition, machines: make(map[string]*Machine)}
+func NewOwner(s *Settings, f Fleet, partition int) *Owner {
+	return &Owner{settings: s, fleet: f, partition: partition, machines: make(map[string]*Machine), shadows: make(map[shadowKey]*Machine), models: make(map[string]*Model)}
 }
 
 // Start returns the first action.
@@ -180,8 +225,12 @@ func (o *Owner) On(r Reply) []Action {
 		return nil
 	}
 	if r.Lost {
-		o.phase, o.machines, o.queue = lost, nil, nil
+		o.phase, o.machines, o.shadows, o.queue = lost, nil, nil, nil
 		return []Action{{Lost: true}}
+	}
+	if r.Fleet != nil && (o.phase == fencing || o.phase == loading) {
+		o.fleet = *r.Fleet
+		return nil
 	}
 	switch o.phase {
 	case fencing:
@@ -231,8 +280,8 @@ func (o *Owner) proceed() (actions []Action) {
 	return append(actions, o.read()...)
 }
 
-// read asks for windows and commands, unless it has asked: also while a batch is being
-// published, behind that.
+// read asks for windows, features and commands, unless it has asked: also while a batch is
+// being published, behind that.
 func (o *Owner) read() (actions []Action) {
 	at := o.position
 	switch o.phase {
@@ -246,6 +295,10 @@ func (o *Owner) read() (actions []Action) {
 		o.reading = true
 		actions = append(actions, Action{Windows: &Position{Windows: at.Windows}})
 	}
+	if !o.taking {
+		o.taking = true
+		actions = append(actions, Action{Features: &Position{Features: at.Features}})
+	}
 	if !o.hearing {
 		o.hearing = true
 		actions = append(actions, Action{Commands: &Position{Commands: at.Commands}})
@@ -258,7 +311,12 @@ func (o *Owner) read() (actions []Action) {
 func (o *Owner) loaded(r Reply) []Action {
 	o.phase = idle
 	byMachine := make(map[string][]Record)
+	shadows := make(map[shadowKey][]Record)
 	for _, rec := range r.Loaded {
+		if group, id, ok := strings.Cut(rec.Key.Group, shadowSeparator); ok && group == o.settings.Group && rec.Value != nil {
+			key := shadowKey{rec.Key.Machine, id}
+			shadows[key] = append(shadows[key], rec)
+		}
 		if rec.Value != nil && (rec.Key.Group == o.settings.Group || rec.Key.Group == "" && o.position.Windows >= 0) {
 			byMachine[rec.Key.Machine] = append(byMachine[rec.Key.Machine], rec)
 		}
@@ -273,7 +331,8 @@ func (o *Owner) loaded(r Reply) []Action {
 		if own { // what an older program left was taken over before
 			records = slices.DeleteFunc(records, func(r Record) bool { return r.Key.Group == "" })
 		}
-		m, err := Load(records, o.settings, o.model, r.Now)
+		id, layout := lastModel(records)
+		m, err := Load(records, o.settings, o.loadedBy(name, id, layout), r.Now)
 		if err == nil {
 			o.machines[name] = m
 			if m.gone {
@@ -294,6 +353,7 @@ func (o *Owner) loaded(r Reply) []Action {
 		b.Lines = append(b.Lines, MachineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
 			"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", short(name), err)}})
 	}
+	o.loadShadows(b, shadows, r.Now)
 	if len(b.State) > 0 || o.fresh {
 		return o.publish(b)
 	}
@@ -327,22 +387,22 @@ func (o *Owner) handle(r Reply) []Action {
 	case r.Windows != nil:
 		o.reading = false
 		o.judge(b, r)
+	case r.Features != nil:
+		o.taking = false
+		o.judgeFeatures(b, r)
 	case r.Commands != nil:
 		o.hearing = false
 		o.command(b, r)
 	case r.Tick != nil:
 		t := *r.Tick
-		t.Next = o.position.Windows
+		t.Next = o.position
 		o.Machines(func(m *Machine) {
 			d := m.Apply(t)
 			ask = ask || d.AskEnd
 			o.add(b, m, d)
 		})
 	case r.End != nil:
-		end := r.End.End
-		if r.End.First == r.End.End {
-			end = -1 << 62 // nothing lies there
-		}
+		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
 		o.Machines(func(m *Machine) {
 			if m.overdue(r.Now) {
 				m.EndIs(end, r.End.Known, r.Now)
@@ -352,6 +412,10 @@ func (o *Owner) handle(r Reply) []Action {
 		if m := o.Machine(r.Evidence.Machine); m != nil {
 			o.add(b, m, m.Apply(r.Evidence.EvidenceDone))
 		}
+	case r.Fleet != nil:
+		o.redeploy(*r.Fleet)
+	case r.Replayed != nil:
+		o.replayed(b, r.Replayed, r.Now)
 	case r.Rebuilt != nil:
 		if m := o.Machine(r.Rebuilt.Machine); m != nil {
 			o.add(b, m, m.Apply(r.Rebuilt.Rebuilt))
@@ -370,7 +434,9 @@ func (o *Owner) publish(b *Batch) []Action {
 	for _, name := range slices.Sorted(maps.Keys(o.machines)) {
 		b.State = append(b.State, o.machines[name].Records()...)
 	}
-	if b.Position == o.position && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
+	b.State = append(b.State, o.shadowRecords()...)
+	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
+		o.position = b.Position // the next batch publishes it
 		return o.read()
 	}
 	o.phase, o.pending, o.fresh = publishing, b, false
@@ -380,19 +446,41 @@ func (o *Owner) publish(b *Batch) []Action {
 func (o *Owner) judge(b *Batch, r Reply) {
 	for _, in := range r.Windows {
 		b.Position.Windows = in.Offset + 1
-		if err := in.Open(&o.window); err != nil {
-			o.setAside(b, in, err, r.Now)
+		o.judgeOne(b, in, in.Offset, r.Now)
+	}
+}
+
+// judgeFeatures judges the windows of features that other programs have extracted.
+func (o *Owner) judgeFeatures(b *Batch, r Reply) {
+	b.passed = true
+	for _, in := range r.Features {
+		b.Position.Features = in.Offset + 1
+		if in.Open == nil {
 			continue
 		}
-		m := o.machines[o.window.Machine]
-		if m == nil {
-			m = o.meet(o.window.Machine, r.Now)
+		b.passed = false
+		b.Position.Windows = max(b.Position.Windows, in.Past)
+		offset, letters := in.Past-1, len(b.Letters)
+		if in.Past == 0 {
+			offset = InFeatures(in.Offset)
 		}
-		d := m.Apply(Window{&o.window, in.Offset, in.At, r.Now})
-		if d.Result != nil && o.OnWindow != nil {
-			o.OnWindow(&o.window, *d.Result)
+		o.judgeOne(b, in, offset, r.Now)
+		for i := range b.Letters[letters:] {
+			b.Letters[letters+i].Feature = true
 		}
-		o.add(b, m, d)
+	}
+}
+
+// judgeOne judges a window that lies at an offset, see Window.
+func (o *Owner) judgeOne(b *Batch, in Input, offset int64, now time.Time) {
+	if err := in.Open(&o.window); err != nil {
+		o.setAside(b, in, err, now)
+		return
+	}
+	repeats := b.Repeats
+	o.take(b, Window{&o.window, offset, in.At, now})
+	if b.Repeats == repeats && o.OnFeatures != nil {
+		o.OnFeatures(&o.window)
 	}
 }
 
@@ -411,6 +499,7 @@ func (o *Owner) command(b *Batch, r Reply) {
 			continue
 		}
 		d := m.Apply(c)
+		o.tellShadows(b, c)
 		if d.Refused != "" {
 			b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: d.Refused})
 		}

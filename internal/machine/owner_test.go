@@ -19,14 +19,22 @@ import (
 // partition is what Kafka holds of a partition.
 type partition struct {
 	windows   []*window.Window // nil: a message that is not one
+	features  []feature
 	commands  []Command
 	records   map[Key]Record
 	position  Position
 	published []string // events, letters and lines
 }
 
+// feature is a message of the features topic.
+type feature struct {
+	*window.Window       // nil: not features
+	others         bool  // they are not for the owner
+	past           int64 // see Input
+}
+
 func newPartition() *partition {
-	return &partition{records: make(map[Key]Record), position: Position{-1, -1}}
+	return &partition{records: make(map[Key]Record), position: Position{Windows: -1, Features: -1, Commands: -1}}
 }
 
 // commit publishes a batch.
@@ -50,7 +58,11 @@ func (p *partition) commit(b *Batch) {
 		}
 	}
 	for _, l := range b.Letters {
-		p.published = append(p.published, fmt.Sprintf("%s: letter %d %s", l.Key, l.Offset, l.Reason))
+		topic := ""
+		if l.Feature {
+			topic = "features"
+		}
+		p.published = append(p.published, fmt.Sprintf("%s%s: letter %d %s", topic, l.Key, l.Offset, l.Reason))
 	}
 }
 
@@ -68,14 +80,31 @@ func (p *partition) of(name string) (all []string) {
 func (p *partition) inputs(from int64, n int) (all []Input) {
 	from = max(from, 0)
 	for i := from; i < int64(len(p.windows)) && len(all) < n; i++ {
-		w := p.windows[i]
-		all = append(all, Input{Offset: i, At: noon.Add(time.Duration(i) * time.Second), Open: func(into *window.Window) error {
-			if w == nil {
-				return errors.New("not a window")
-			}
-			*into = *w
-			return nil
-		}})
+		all = append(all, input(i, p.windows[i]))
+	}
+	return all
+}
+
+func input(offset int64, w *window.Window) Input {
+	return Input{Offset: offset, At: noon.Add(time.Duration(offset) * time.Second), Open: func(into *window.Features) error {
+		if w == nil {
+			return errors.New("not a window")
+		}
+		*into = *machinetest.Features(nil, w)
+		return nil
+	}}
+}
+
+// taken returns at most n messages of features from an offset on.
+func (p *partition) taken(from int64, n int) (all []Input) {
+	from = max(from, 0)
+	for i := from; i < int64(len(p.features)) && len(all) < n; i++ {
+		f := p.features[i]
+		in := input(i, f.Window)
+		if in.Past = f.past; f.others {
+			in.Open = nil
+		}
+		all = append(all, in)
 	}
 	return all
 }
@@ -89,7 +118,7 @@ func (p *partition) loaded() []Record {
 }
 
 func newOwner(m *model.Model) *Owner {
-	return NewOwner(&Settings{Group: group, Alarm: testAlarm}, NewModel(m), 0)
+	return NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(m), 0)
 }
 
 // reply does an action, with at most n messages. It reports false where Kafka does not
@@ -105,6 +134,9 @@ func (p *partition) reply(a Action, n int, now time.Time) (Reply, bool) {
 	case a.Windows != nil:
 		r.Windows = p.inputs(a.Windows.Windows, n)
 		return r, len(r.Windows) > 0
+	case a.Features != nil:
+		r.Features = p.taken(a.Features.Features, n)
+		return r, len(r.Features) > 0
 	case a.Commands != nil:
 		from := max(a.Commands.Commands, 0)
 		r.Commands = p.commands[from:min(len(p.commands), int(from)+n)]
@@ -139,16 +171,20 @@ func TestOwnersFollow(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "windows") {
 			name := rapid.SampledFrom(names).Draw(t, "machine")
 			if rapid.IntRange(0, 19).Draw(t, "other") == 19 {
-				p.windows = append(p.windows, nil)
+				p.windows, p.features = append(p.windows, nil), append(p.features, feature{})
 				continue
 			}
 			w := at(seq[name], rapid.SampledFrom([]string{"T1", "T1", "T1", "T2"}).Draw(t, "tool"), seq[name]%9 > 2)
 			w.Machine = name
-			p.windows = append(p.windows, w)
+			if name == names[1] { // its gateway extracts
+				p.features = append(p.features, feature{Window: w})
+			} else {
+				p.windows, p.features = append(p.windows, w), append(p.features, feature{Window: w, others: true})
+			}
 			seq[name]++
 		}
 		once := newPartition()
-		once.windows = p.windows
+		once.windows, once.features = p.windows, p.features
 		steady := newOwner(m)
 		once.finish(steady, steady.Start(), 1)
 
@@ -156,10 +192,10 @@ func TestOwnersFollow(t *testing.T) {
 		o := newOwner(m)
 		var open []Action
 		open = append(open, o.Start()...)
-		for step := 0; step < 400 && p.position.Windows < int64(len(p.windows)); step++ {
+		for step := 0; step < 400 && (p.position.Windows < int64(len(p.windows)) || p.position.Features < int64(len(p.features))); step++ {
 			now = now.Add(time.Second)
 			if len(open) == 0 {
-				t.Fatal("an owner has nothing to do, and windows are left")
+				t.Fatal("an owner has nothing to do, and windows or features are left")
 			}
 			i := rapid.IntRange(0, len(open)-1).Draw(t, "action")
 			switch rapid.IntRange(0, 9).Draw(t, "fate") {
@@ -192,7 +228,7 @@ func TestOwnersFollow(t *testing.T) {
 			}
 		}
 		p.finish(o, open, 3)
-		for _, name := range append(names, "") {
+		for _, name := range append(names, "", "features") {
 			if got, want := p.of(name), once.of(name); !slices.Equal(got, want) {
 				t.Fatalf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
@@ -237,7 +273,7 @@ func TestOwnerCommands(t *testing.T) {
 	send(p, drill, "old", event.Shelve, noon.Add(-time.Hour)) // of before the group
 	o := newOwner(m)
 	p.finish(o, o.Start(), 9)
-	if p.position != (Position{3, 1}) || len(p.published) != 3 {
+	if p.position != (Position{Windows: 3, Features: -1, Commands: 1}) || len(p.published) != 3 {
 		t.Fatalf("at %+v, published %q", p.position, p.published)
 	}
 	p.published = nil
@@ -330,5 +366,80 @@ func TestOwnerSetsAside(t *testing.T) {
 	p.finish(o, []Action{{Windows: &Position{}}}, 1)
 	if o.Machine(drill) == nil || len(p.published) != 3 {
 		t.Errorf("published %q", p.published)
+	}
+}
+
+// Features that are for another owner move the position, and are not worth a batch of their
+// own: the next one publishes it.
+func TestOwnerPassesOverFeatures(t *testing.T) {
+	p := newPartition()
+	o := newOwner(machinetest.OneValue(t))
+	p.finish(o, o.Start(), 9)
+	for seq := range uint64(3) {
+		p.features = append(p.features, feature{Window: at(seq, "T1", false), others: true})
+	}
+	before := p.position
+	actions := o.On(Reply{Features: p.taken(0, 9), Now: noon})
+	if len(actions) != 1 || actions[0].Features == nil || actions[0].Features.Features != 3 || p.position != before {
+		t.Fatalf("%+v, at %+v", actions, p.position)
+	}
+	p.features = append(p.features, feature{Window: at(3, "T1", false)})
+	p.finish(o, actions, 9)
+	if p.position.Features != 4 || len(p.published) != 1 {
+		t.Errorf("at %+v, published %q", p.position, p.published)
+	}
+	p.features = append(p.features, feature{Window: at(4, "T1", false), others: true})
+	p.windows = append(p.windows, at(5, "T1", false))
+	p.finish(o, o.On(Reply{Features: p.taken(4, 1), Now: noon}), 1)
+	p.finish(o, o.On(Reply{Windows: p.inputs(0, 1), Now: noon}), 1)
+	if p.position.Features != 5 || p.position.Windows != 1 {
+		t.Errorf("at %+v", p.position)
+	}
+}
+
+// Judging features that another program extracted moves the position in the windows, never
+// back, so that an owner that reads windows goes on there. The machine remembers where the
+// window lies, or where its features lie if Kafka does not have the window.
+func TestOwnerJudgesExtractedFeatures(t *testing.T) {
+	p := newPartition()
+	for i, past := range []int64{5, 6, 3, 0} {
+		p.features = append(p.features, feature{Window: at(uint64(i), "T1", false), past: past})
+	}
+	o := newOwner(machinetest.OneValue(t))
+	p.finish(o, o.Start(), 9)
+	if want := (Position{Windows: 6, Features: 4}); p.position.Windows != want.Windows || p.position.Features != want.Features {
+		t.Errorf("at %+v, want %+v", p.position, want)
+	}
+	tool := o.Machine(drill).inSpindle()
+	if tool.From != 4 || len(tool.Trace) != 4 || tool.Trace[1].Offset != 5 || InFeatures(tool.Trace[3].Offset) != 3 {
+		t.Errorf("from %d, %+v", tool.From, tool.Trace)
+	}
+}
+
+// A machine is silent when neither its windows nor its features wait to be judged.
+func TestOwnerSilence(t *testing.T) {
+	p := newPartition()
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, Everything(machinetest.OneValue(t)), 0)
+	p.windows = append(p.windows, at(0, "T1", false))
+	p.finish(o, o.Start(), 9)
+	later := noon.Add(time.Hour)
+	tick := func() (asks bool) {
+		actions := o.On(Reply{Tick: &Tick{Now: later}, Now: later})
+		asks = slices.ContainsFunc(actions, func(a Action) bool { return a.AskEnd })
+		p.finish(o, slices.DeleteFunc(actions, func(a Action) bool { return a.AskEnd }), 9)
+		return asks
+	}
+	silent := func() bool { return strings.Contains(strings.Join(p.published, "\n"), "SILENT") }
+	if !tick() {
+		t.Fatal("it does not ask how far the partition goes")
+	}
+	p.features = append(p.features, feature{Window: at(1, "T1", false), others: true}, feature{Window: at(1, "T1", false), others: true})
+	o.On(Reply{End: &End{Windows: Bounds{0, 1}, Features: Bounds{0, 2}, Known: true}, Now: later})
+	if tick(); silent() {
+		t.Fatal("silent, and two messages of features wait")
+	}
+	p.finish(o, o.On(Reply{Features: p.taken(0, 9), Now: later}), 9)
+	if tick(); !silent() {
+		t.Error("not silent, and nothing waits")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
-	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -16,13 +15,16 @@ import (
 // the model that judged last is forgotten, references of other features are marked to be
 // rebuilt, and alarms stay.
 func (m *Machine) adopt() {
-	if id := m.model.model.ID(); m.Model != id {
+	id := m.model.model.ID()
+	if m.Model == "" && len(m.Tools) == 0 {
+		m.Model = id
+	}
+	if m.Model != id {
 		m.Model, m.Drift = id, model.DriftMemory{}
-		m.dirty.slow = true
+		m.dirty.head, m.dirty.slow = true, true
 		for _, t := range m.Tools {
 			m.dirty.tools[t.Name] = true
-			t.Cycle, t.Unknown, t.Drifted = cycle.Memory{}, 0, false
-			t.Wear = trend.Tool{Name: t.Name}
+			t.forgetMemory()
 		}
 	}
 	for _, t := range m.Tools {
@@ -77,17 +79,19 @@ func (m *Machine) NewRebuild(j RebuildJob) *Rebuild {
 	}
 }
 
-// Observe takes the next window, which may be of another machine or tool, and reports
+// Observe takes the features of the next window, which may be of another machine or tool, and reports
 // whether the reference is settled.
-func (b *Rebuild) Observe(w *window.Window, offset int64) (done bool) {
+func (b *Rebuild) Observe(w *window.Features, offset int64) (done bool) {
 	if w.Machine != b.machine || w.Tool != b.job.Tool || b.job.Life != "" && w.ToolLife != b.job.Life || w.Seq < b.next[w.EpochString()] {
 		return false
 	}
 	b.next[w.EpochString()] = w.Seq + 1
 	before := b.ref.Windows
-	b.judge.Observe(w, &b.seen)
+	if b.judge.Take(w, &b.seen) != nil {
+		return false // of another form, from before the model
+	}
 	b.judge.Row(&b.seen, &b.ref, &b.cycle)
-	if b.first < 0 && b.ref.Windows != before {
+	if b.first == -1 && b.ref.Windows != before {
 		b.first = offset
 	}
 	return b.ref.Ready(b.model.model.Reference)
@@ -117,7 +121,7 @@ func (e Rebuilt) apply(m *Machine) {
 	switch ready := t.Reference.Ready(m.model.model.Reference); {
 	case ready && e.First == e.Job.From:
 		text = about + "; its reference was rebuilt from its first windows"
-	case ready && e.Job.From < 0:
+	case ready && e.Job.From == -1:
 		text = about + "; its reference was rebuilt from its oldest windows in Kafka: trust its verdicts less if it was not new then"
 	case ready:
 		text = about + "; its first windows are gone from Kafka, so its reference was rebuilt from later ones: trust its verdicts less until the tool is changed"

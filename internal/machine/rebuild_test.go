@@ -67,7 +67,7 @@ func (b *bench) rebuild(windows []*window.Window, from int) Decision {
 	}
 	r := b.m.NewRebuild(job)
 	for i, w := range windows {
-		if i >= from && i >= int(job.From) && r.Observe(w, int64(i)) {
+		if i >= from && i >= int(job.From) && r.Observe(machinetest.Features(nil, w), int64(i)) {
 			break
 		}
 	}
@@ -162,7 +162,7 @@ func TestRebuildLearnsAsJudgingDoes(t *testing.T) {
 	all = slices.Insert(all, 1, at(7, "T2", true), other, all[0])
 	r := b.m.NewRebuild(RebuildJob{Tool: "T1", From: 0})
 	for i, w := range all {
-		if done := r.Observe(w, int64(10+i)); done != (i == len(all)-1) {
+		if done := r.Observe(machinetest.Features(nil, w), int64(10+i)); done != (i == len(all)-1) {
 			t.Fatalf("window %d: done %v", i, done)
 		}
 	}

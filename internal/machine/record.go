@@ -107,7 +107,7 @@ func (m *Machine) Records() (out []Record) {
 }
 
 func (m *Machine) head() headRecord {
-	h := headRecord{Version: recordVersion, Machine: m.Machine, Partition: m.Partition, Model: m.Model, Newest: m.Newest, Notices: m.Notices, Evidence: m.State.Evidence, LastAt: m.LastWindowAt}
+	h := headRecord{Version: recordVersion, Machine: m.Machine, Partition: m.Partition, Model: m.Model, Layout: m.Layout, Newest: m.Newest, Notices: m.Notices, Evidence: m.State.Evidence, LastAt: m.LastWindowAt}
 	if n := len(m.Epochs); n > 0 {
 		h.Epoch = &m.Epochs[n-1]
 	}
@@ -119,7 +119,7 @@ func (m *Machine) head() headRecord {
 }
 
 func (m *Machine) slow() slowRecord {
-	s := slowRecord{Raised: m.Raised, Retired: m.gone}
+	s := slowRecord{Raised: m.Raised, Retired: m.gone, Past: m.Past}
 	if n := len(m.Epochs); n > 1 {
 		s.Epochs = m.Epochs[:n-1]
 	}
@@ -149,9 +149,12 @@ func (t *Tool) fast() fast {
 }
 
 func (t *Tool) record() toolRecord {
-	r := toolRecord{fast: t.fast(), Features: t.Features, From: t.From, Rebuild: t.Rebuild, Drifted: t.Drifted, Seen: t.Seen, Points: t.Wear.Points}
+	r := toolRecord{fast: t.fast(), Features: t.Features, From: t.From, Rebuild: t.Rebuild, Stale: t.Stale, Drifted: t.Drifted, Seen: t.Seen, Points: t.Wear.Points}
 	if t.Reference.Windows > 0 {
 		r.Reference = &t.Reference
+	}
+	if t.First.Epoch != "" {
+		r.First = &t.First
 	}
 	return r
 }
@@ -200,7 +203,9 @@ func Load(records []Record, s *Settings, by *Model, now time.Time) (*Machine, er
 	if err != nil {
 		return nil, fmt.Errorf("machine: state of %.64q: %w", name, err)
 	}
-	m.adopt()
+	if by != nil {
+		m.adopt()
+	}
 	return m, nil
 }
 
@@ -230,7 +235,9 @@ func (m *Machine) load(records []Record) error {
 		return fmt.Errorf("it is of version %d, this program reads up to %d: use the release that wrote it, or a later one", head.Version, recordVersion)
 	}
 	if m.gone = slow.Retired && head.Machine == ""; m.gone {
-		m.Model = m.model.model.ID()
+		if m.model != nil {
+			m.Model = m.model.model.ID()
+		}
 		if slow.Commands != nil {
 			m.Commands = *slow.Commands
 		}
@@ -240,7 +247,7 @@ func (m *Machine) load(records []Record) error {
 		return fmt.Errorf("it is of machine %.64q", head.Machine)
 	}
 	m.loadTools(tools, head.Tool)
-	m.Partition = head.Partition
+	m.Partition, m.Layout, m.Past = head.Partition, head.Layout, slow.Past
 	m.Model, m.Newest, m.Notices, m.State.Evidence, m.LastWindowAt = head.Model, head.Newest, head.Notices, head.Evidence, head.LastAt
 	m.Epochs = slow.Epochs
 	if head.Epoch != nil {
@@ -268,12 +275,15 @@ func loadTool(r Record) (*Tool, error) {
 	if t.Name != r.Key.Tool {
 		return nil, fmt.Errorf("tool %.64q: the record is of tool %.64q", r.Key.Tool, t.Name)
 	}
-	tool := &Tool{Features: t.Features, From: t.From, Rebuild: t.Rebuild, Drifted: t.Drifted, Seen: t.Seen}
+	tool := &Tool{Features: t.Features, From: t.From, Rebuild: t.Rebuild, Stale: t.Stale, Drifted: t.Drifted, Seen: t.Seen}
 	tool.restore(&t.fast)
 	tool.Wear.Points = t.Points
 	tool.Reference = model.Reference{Tool: t.Name}
 	if t.Reference != nil {
 		tool.Reference = *t.Reference
+	}
+	if t.First != nil {
+		tool.First = *t.First
 	}
 	return tool, nil
 }
@@ -304,7 +314,7 @@ func (m *Machine) loadTools(tools []*Tool, inSpindle *fast) {
 // check reports a state that no machine can have, and puts the alarm of the tool in the
 // spindle in place.
 func (m *Machine) check() error {
-	same := m.Model == m.model.model.ID()
+	same := m.model != nil && m.Model == m.model.model.ID()
 	for i, t := range m.Tools {
 		if err := m.checkTool(t, same); err != nil {
 			return fmt.Errorf("tool %.64q: %w", t.Name, err)
@@ -356,7 +366,7 @@ func (m *Machine) checkTool(t *Tool, same bool) error {
 	if t.Reference.Tool != t.Name {
 		return fmt.Errorf("its reference is of tool %.64q", t.Reference.Tool)
 	}
-	if n := t.Reference.Features(); n != 0 && n != len(m.model.judge.FeatureNames()) && t.Features == m.model.fingerprint() {
+	if n := t.Reference.Features(); m.model != nil && n != 0 && n != len(m.model.judge.FeatureNames()) && t.Features == m.model.fingerprint() {
 		return errFeatures
 	}
 	if same && len(t.Cycle.Belief) > 0 && m.model.model.Cycle != nil {

@@ -180,7 +180,7 @@ func FuzzLoad(f *testing.F) {
 		for seq, name := range []string{"T1", "T2", "T1", "T1"} {
 			w := at(uint64(100+seq), name, seq == 3)
 			w.Epoch = uint64(1 + seq/2)
-			mach.Apply(Window{Window: w, At: noon, Now: noon})
+			mach.Apply(Window{Features: machinetest.Features(m, w), At: noon, Now: noon})
 		}
 		mach.Apply(Tick{Now: noon.Add(time.Hour)})
 		mach.Apply(Command{Key: drill, Value: event.JSON(event.Command{ID: "2", Machine: drill, Action: event.NewTool, Tool: "T1", By: "kim", Issued: noon}), At: noon})

@@ -52,6 +52,9 @@ func (w RefusedWindow) apply(m *Machine) {
 		Epoch: w.Epoch, Seq: w.Seq, Tool: m.alarm.State().Tool, Model: m.Model,
 	})
 	text := fmt.Sprintf("%s: NOT WATCHED, its windows are refused: %s. %s", short(m.Machine), w.Why.Text, remedy(w.Why))
+	if w.Why.What == NoModel {
+		text = fmt.Sprintf("%s: NOT WATCHED, %s. %s", short(m.Machine), w.Why.Text, remedy(w.Why))
+	}
 	m.notice(event.RefusedAdvisory, "").Text = text
 	if a != nil {
 		a.Text = text
@@ -61,6 +64,10 @@ func (w RefusedWindow) apply(m *Machine) {
 // remedy says what people can do about windows that do not fit.
 func remedy(why *window.Mismatch) string {
 	switch why.What {
+	case NoModel:
+		return "Deploy one: `trainer promote MODEL --for MACHINE`"
+	case window.OtherFeatures:
+		return "Deploy a model of this layout for it, or train one"
 	case window.OtherLayout:
 		return "Give its ingester the layout of the model, or train a model on this one"
 	case window.OtherLength:
@@ -95,16 +102,8 @@ func (m *Machine) refuse(refused bool, at time.Time, r *event.Result) *event.Adv
 // of which no window was ever judged if there are too many of them.
 func (o *Owner) refuse(b *Batch, e *Refusal, in Input, now time.Time) bool {
 	m := o.machines[e.Machine]
-	if m == nil || m.gone {
-		unjudged := 0
-		o.Machines(func(m *Machine) {
-			if len(m.Epochs) == 0 && len(m.Tools) == 0 {
-				unjudged++
-			}
-		})
-		if unjudged >= mostRefused {
-			return false
-		}
+	if (m == nil || m.gone) && !o.roomForUnjudged() {
+		return false
 	}
 	if m == nil {
 		m = o.meet(e.Machine, now)
@@ -115,11 +114,11 @@ func (o *Owner) refuse(b *Batch, e *Refusal, in Input, now time.Time) bool {
 
 // meet returns a machine of which nothing is known.
 func (o *Owner) meet(name string, now time.Time) *Machine {
-	m, err := New(name, o.settings, o.model, now)
+	m, err := New(name, o.settings, nil, now)
 	if err != nil {
 		panic("machine: settings: " + err.Error()) // they were checked before
 	}
-	m.Model, m.Partition = o.model.model.ID(), o.partition
+	m.Partition = o.partition
 	o.machines[name] = m
 	return m
 }

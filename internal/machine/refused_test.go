@@ -101,8 +101,8 @@ func TestRefusedWindowsAreNotSilence(t *testing.T) {
 	if !b.apply(Tick{Now: now}).AskEnd {
 		t.Fatal("not asked")
 	}
-	b.m.EndIs(b.offset, true, now)
-	d := b.apply(Tick{Now: now, Next: b.offset})
+	b.m.EndIs(Position{Windows: b.offset}, true, now)
+	d := b.apply(Tick{Now: now, Next: Position{Windows: b.offset}})
 	wantStrings(t, "nothing comes", kinds(d.Advisories), []string{"silence raised"})
 	b.restart()
 	b.sent = 2 * time.Hour
@@ -130,15 +130,15 @@ func TestRetireRefused(t *testing.T) {
 // inputs returns messages from an offset on whose windows are refused.
 func inputs(from int64, names ...string) (in []Input) {
 	for i, name := range names {
-		in = append(in, Input{Offset: from + int64(i), At: noon, Open: func(*window.Window) error { return fmt.Errorf("open: %w", refusal(name, uint64(i), tooLong)) }})
+		in = append(in, Input{Offset: from + int64(i), At: noon, Open: func(*window.Features) error { return fmt.Errorf("open: %w", refusal(name, uint64(i), tooLong)) }})
 	}
 	return in
 }
 
 // readyOwner returns an owner that has taken its partition over, and finds nothing there.
 func readyOwner(t *testing.T) *Owner {
-	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, NewModel(machinetest.OneValue(t)), 0)
-	o.On(Reply{Fenced: &Position{-1, -1}, Now: noon})
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(machinetest.OneValue(t)), 0)
+	o.On(Reply{Fenced: &Position{Windows: -1, Commands: -1}, Now: noon})
 	o.On(Reply{Loaded: []Record{}, Now: noon})
 	o.On(Reply{Published: true, Now: noon})
 	return o
@@ -158,7 +158,7 @@ func batchOf(t *testing.T, actions []Action) *Batch {
 // with the machine's record. Windows that are not whole are letters only.
 func TestOwnerRefuses(t *testing.T) {
 	o := readyOwner(t)
-	in := append(inputs(0, "acme/a", "acme/b", "acme/a"), Input{Offset: 3, At: noon, Open: func(*window.Window) error { return errors.New("damaged") }})
+	in := append(inputs(0, "acme/a", "acme/b", "acme/a"), Input{Offset: 3, At: noon, Open: func(*window.Features) error { return errors.New("damaged") }})
 	b := batchOf(t, o.On(Reply{Windows: in, Now: noon}))
 	var got []string
 	for _, e := range b.Events {
@@ -198,7 +198,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	}
 	// A machine of which windows were judged is still advised of.
 	known := at(0, "T1", false)
-	b := batchOf(t, o.On(Reply{Windows: []Input{{Offset: 1000, At: noon, Open: func(w *window.Window) error { *w = *known; return nil }}}, Now: noon}))
+	b := batchOf(t, o.On(Reply{Windows: []Input{{Offset: 1000, At: noon, Open: func(w *window.Features) error { *w = *machinetest.Features(nil, known); return nil }}}, Now: noon}))
 	o.On(Reply{Published: true, Now: noon})
 	if b.Judged != 1 {
 		t.Fatal("not judged")

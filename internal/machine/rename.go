@@ -45,7 +45,8 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	if err != nil {
 		return nil, d, err
 	}
-	m, err := Load(records, o.settings, o.model, now)
+	id, layout := lastModel(records)
+	m, err := Load(records, o.settings, o.loadedBy(c.Key, id, layout), now)
 	if err != nil {
 		return nil, d, err
 	}

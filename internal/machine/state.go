@@ -31,6 +31,8 @@ type State struct {
 	Machine      string
 	Model        string            // id of the model that judged last
 	Epochs       []Epoch           // the current one last
+	Layout       string            // fingerprint of its last window's layout
+	Past         []int             // partitions in which it was before, the oldest first
 	Partition    int               // where the offsets below lie; the topics may have grown since
 	Newest       time.Time         // end of the last window of the current epoch that was not late
 	Tools        []*Tool           // the one in the spindle last, before it those seen last
@@ -70,7 +72,9 @@ type Tool struct {
 	Life      string // of the tool under this name, see signal.Context; empty: never declared new
 	Features  string // what the reference's values are of, see Model.fingerprint
 	Seen      int    // orders the tools of a machine: the greater, the later it was in the spindle
-	From      int64  // offset of the first window that the reference was learnt from; -1 if it is not known
+	First     FirstWindow
+	Stale     bool  // what is remembered for another model is forgotten, and the tool's past may be replayed
+	From      int64 // offset of the first window that the reference was learnt from; -1 if it is not known
 	Reference model.Reference
 	Rebuild   bool         // the reference is to be learnt again from windows that are still in Kafka
 	Drifted   bool         // the machine's drift has taken the reference into account
@@ -108,6 +112,8 @@ type toolRecord struct {
 	From      int64            `json:"from"`
 	Reference *model.Reference `json:"reference,omitempty"`
 	Rebuild   bool             `json:"rebuild,omitempty"`
+	First     *FirstWindow     `json:"first,omitempty"`
+	Stale     bool             `json:"stale,omitempty"`
 	Drifted   bool             `json:"drift_seen,omitempty"`
 	Seen      int              `json:"seen"`
 	Points    []trend.Point    `json:"points,omitempty"`
@@ -119,6 +125,7 @@ type headRecord struct {
 	Machine   string        `json:"machine"`
 	Partition int           `json:"partition"`
 	Model     string        `json:"model"`
+	Layout    string        `json:"layout,omitempty"`
 	Epoch     *Epoch        `json:"epoch,omitempty"` // the current one
 	Newest    time.Time     `json:"newest,omitzero"`
 	Tool      *fast         `json:"tool,omitempty"` // in the spindle
@@ -134,6 +141,7 @@ type slowRecord struct {
 	Raised   []PastAlarm        `json:"raised,omitempty"`
 	Commands *Commands          `json:"commands,omitempty"`
 	Answered *Answered          `json:"answered,omitempty"`
+	Past     []int              `json:"past,omitempty"`
 
 	// Retired says that the machine was retired and this is its only record: a command that
 	// comes again must not be carried out again once the machine has begun again.

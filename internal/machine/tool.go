@@ -53,6 +53,9 @@ func (m *Machine) changeTool(w Window, r *event.Result) {
 	if before != nil && before.Name == w.Tool && !before.otherLife(w.ToolLife) {
 		return
 	}
+	if m.next != nil {
+		m.swapModel()
+	}
 	next := newTool(w.Tool, w.ToolLife)
 	if i := m.indexTool(w.Tool); i >= 0 {
 		if !m.Tools[i].otherLife(w.ToolLife) {
@@ -99,6 +102,9 @@ func (m *Machine) swap(before, next *Tool, c cause) {
 // before may still come; they are of the old one.
 func (m *Machine) declareNew(name string, c cause) {
 	if t := m.inSpindle(); t != nil && t.Name == name {
+		if m.next != nil {
+			m.swapModel()
+		}
 		m.swap(t, newTool(name, t.Life), c) // the life that the ingester names was declared new
 		return
 	}
@@ -127,6 +133,7 @@ func (m *Machine) moveTo(partition int) {
 	if was < 0 {
 		return // an older program kept it, in this partition
 	}
+	m.Past, m.dirty.slow = append(m.Past, was), true
 	for _, t := range m.Tools {
 		t.From = -1
 		for i := range t.Trace {

@@ -28,11 +28,16 @@ func (w Window) apply(m *Machine) {
 	}
 	d.Missing = missing
 	r := &event.Result{
-		ID: resultID(w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
+		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
 		Tool: w.Tool, Hole: w.Hole, Start: w.Start, End: w.End(), Model: m.Model, Late: p == late || p == rival,
 	}
 	d.Result = r
 	t := m.toolFor(w, p, r)
+	r.Model = m.Model
+	if t.First.Epoch == "" && len(t.Trace) == 0 && t.Reference.Windows == 0 && (p == inOrder || p == provisional) {
+		t.First = FirstWindow{r.Epoch, r.Seq, w.At.UTC()}
+		m.dirty.tools[t.Name] = true
+	}
 	v := m.judge(w, p, t, r)
 	switch p {
 	case inOrder:
@@ -50,6 +55,7 @@ func (w Window) apply(m *Machine) {
 	if p != late {
 		m.rivals(p, r)
 	}
+	m.retain(w)
 	m.awake(w, r)
 	m.accept(w.At, r)
 	r.Alarm, r.Incident = m.alarm.State().Word(), m.incident()
@@ -96,7 +102,7 @@ func (m *Machine) judge(w Window, p position, t *Tool, r *event.Result) model.Ve
 		ref = new(model.Reference)
 	}
 	before := ref.Windows
-	v := judge.Judge(w.Window, ref, memory)
+	v := judge.JudgeFeatures(w.Features, ref, memory)
 	if ref == &t.Reference && ref.Windows != before {
 		if before == 0 {
 			t.From = w.Offset
@@ -122,7 +128,7 @@ func (m *Machine) judge(w Window, p position, t *Tool, r *event.Result) model.Ve
 			m.dirty.tools[t.Name] = true
 		}
 		if len(judge.Cutting()) > 0 {
-			t.addCuttingTime(w.Window)
+			t.addCuttingTime(&w.Window)
 		}
 	}
 	r.Unknown, r.Novelty = string(v.Reason), v.Novelty
@@ -163,7 +169,7 @@ func (m *Machine) observeParked(t *Tool, v model.Verdict, r *event.Result) {
 	if v.Outcome != model.Healthy && v.Outcome != model.Faulty {
 		return
 	}
-	a, err := alarm.New(m.settings.Alarm)
+	a, err := alarm.New(m.alarmed)
 	if err == nil {
 		err = a.Restore(t.Alarm)
 	}

@@ -55,11 +55,17 @@ var errEnough = errors.New("enough")
 // rebuild learns a tool's reference from its windows that are still in Kafka.
 func (s *partition) rebuild(ctx context.Context, name string, j machine.RebuildJob, b *machine.Rebuild) machine.Reply {
 	var w window.Window
+	var features window.Features
+	extractor := s.form.NewExtractor() // the partition's own is used meanwhile
 	err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.From}, func(m bus.Message) error {
 		if m.Key != name {
 			return nil
 		}
-		if err := open(s.codec, &m, &w); err == nil && b.Observe(&w, m.Offset) {
+		if open(s.codec, &m, &w) != nil {
+			return nil
+		}
+		extractor.Extract(&w, &features)
+		if b.Observe(&features, m.Offset) {
 			return errEnough
 		}
 		return nil

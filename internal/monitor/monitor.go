@@ -64,6 +64,7 @@ type Config struct {
 type Monitor struct {
 	cfg    Config
 	codec  *window.Codec
+	form   *window.Form // of the features that the model judges by
 	group  *bus.Group
 	grace  time.Duration // for the batch in hand after its partition was taken away
 	now    func() time.Time
@@ -95,7 +96,11 @@ func New(cfg Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Monitor{codec: codec, grace: 8 * time.Second, now: time.Now}
+	form, err := cfg.Model.Form()
+	if err != nil {
+		return nil, err
+	}
+	m := &Monitor{codec: codec, form: form, grace: 8 * time.Second, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	cfg.Bus.OnDamage = func(err error) {
 		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")

@@ -287,12 +287,12 @@ func (p *plant) monitor(change ...func(*Monitor)) *monitoring {
 func (p *plant) calm(ws ...*window.Window) (results map[string]event.Result, alerts map[string]event.Alert) {
 	p.t.Helper()
 	results, alerts = map[string]event.Result{}, map[string]event.Alert{}
-	settings, by := machine.Settings{Group: DefaultGroup, Alarm: testAlarm}, machine.NewModel(p.model)
+	settings, by := machine.Settings{Group: DefaultGroup, Alarm: testAlarm}, machine.Everything(p.model)
 	o := machine.NewOwner(&settings, by, 0)
 	o.On(machine.Reply{Fenced: &machine.Position{}})
 	o.On(machine.Reply{Loaded: []machine.Record{}})
 	for i, w := range ws {
-		for _, a := range o.On(machine.Reply{Windows: []machine.Input{{Offset: int64(i), Open: func(into *window.Window) error { *into = *w; return nil }}}}) {
+		for _, a := range o.On(machine.Reply{Windows: []machine.Input{{Offset: int64(i), Open: func(into *window.Features) error { *into = *machinetest.Features(p.model, w); return nil }}}}) {
 			if a.Publish == nil {
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -34,7 +35,10 @@ type partition struct {
 	in    *bus.Partition
 	txn   *bus.Txn
 	owner *machine.Owner
-	log   zerolog.Logger
+
+	extractor *window.FeatureExtractor
+	window    window.Window // that is being judged, with its samples
+	log       zerolog.Logger
 
 	replies  chan machine.Reply
 	windows  chan struct{} // the owner wants windows
@@ -59,12 +63,15 @@ type letterKey struct {
 // ends.
 func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	s := &partition{
-		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), machine.NewModel(m.cfg.Model), p.ID()),
+		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), machine.Everything(m.cfg.Model), p.ID()),
 		log:     m.cfg.Log.With().Int("partition", p.ID()).Logger(),
 		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), commands: make(chan int64, 1),
 		raw: make(map[letterKey]bus.Message), foreign: make(map[string]bool),
 	}
-	s.owner.OnWindow = m.cfg.OnWindow
+	s.extractor = m.form.NewExtractor()
+	if m.cfg.OnWindow != nil {
+		s.owner.OnWindow = func(_ *window.Features, r event.Result) { m.cfg.OnWindow(&s.window, r) }
+	}
 	p.OnFetched = func(end int64) { m.ready.fetched(p.ID(), end, m.now()) }
 	if err := m.checkTopics(ctx); err != nil {
 		return err
@@ -135,7 +142,7 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return &machine.Reply{End: &machine.End{First: first, End: end, Known: err == nil}}, nil
+		return &machine.Reply{End: &machine.End{Windows: machine.Bounds{First: first, End: end}, Known: err == nil}}, nil
 	case a.Publish != nil:
 		batch, cancel := withGrace(ctx, s.grace)
 		defer cancel()
@@ -252,7 +259,7 @@ func (s *partition) readWindows(ctx context.Context) error {
 		for i := range msgs {
 			m := &msgs[i]
 			s.raw[letterKey{m.Topic, m.Offset, ""}] = *m
-			inputs[i] = machine.Input{Offset: m.Offset, At: m.Time, Open: func(into *window.Window) error { return open(s.codec, m, into) }}
+			inputs[i] = machine.Input{Offset: m.Offset, At: m.Time, Open: func(into *window.Features) error { return s.extract(m, into) }}
 		}
 		s.mu.Unlock()
 		select {
@@ -261,6 +268,15 @@ func (s *partition) readWindows(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// extract stores the features of the window in a message.
+func (s *partition) extract(m *bus.Message, into *window.Features) error {
+	if err := open(s.codec, m, &s.window); err != nil {
+		return err
+	}
+	s.extractor.Extract(&s.window, into)
+	return nil
 }
 
 // readCommands follows the partition's commands, and hands over what has come when the

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -54,8 +55,9 @@ type passed struct {
 
 type sentWindow struct {
 	*window.Window
-	at    int64 // when it was written
-	other bool  // of another length: monitors refuse it
+	features *window.Features
+	at       int64 // when it was written
+	other    bool  // of another length: monitors refuse it
 }
 
 type sentCommand struct {
@@ -96,8 +98,8 @@ type txn struct {
 	position    machine.Position // that was committed
 	committed   bool
 	aborted     bool
-	model       *machine.Model // that it was decided by
-	seen        bool           // it was published
+	model       *model.Model // that it was decided by
+	seen        bool         // it was published
 
 	// What the broker has lost of it, and what undoes what the checker noted then.
 	stateLost, positionLost bool

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // checker sees everything that becomes visible to readers of committed messages, and says
@@ -80,7 +81,7 @@ type seenMachine struct {
 // reference is an owner without any trouble.
 type reference struct {
 	owner   *machine.Owner
-	model   *machine.Model
+	model   *model.Model
 	records map[string]machine.Record
 	at      machine.Position
 	epoch   int  // of the producer that published last
@@ -396,7 +397,7 @@ func (c *checker) compare(s *seen, t *txn) {
 // load makes a new owner remember what the one before has published, and returns what it
 // publishes first.
 func (ref *reference) load(t *txn) *machine.Batch {
-	ref.owner, ref.model = machine.NewOwner(t.group.settings, t.model, t.part), t.model
+	ref.owner, ref.model = machine.NewOwner(t.group.settings, machine.Everything(t.model), t.part), t.model
 	at := ref.at
 	if ref.lost {
 		at, ref.lost = t.fenced, false

@@ -132,7 +132,7 @@ func (g *gateway) window(epoch, seq uint64, tool string, at int64) *sentWindow {
 	win := machinetest.At(seq, tool, g.wear[tool] > 0.5)
 	win.Machine, win.Epoch, win.Start = g.machine, epoch, epoch0.Add(time.Duration(at)*time.Millisecond)
 	win.ToolLife = g.lives[tool]
-	return &sentWindow{Window: win}
+	return &sentWindow{Window: win, features: machinetest.Features(nil, win)}
 }
 
 // send sends window i until it is acknowledged. A frame may be slow, so that it arrives

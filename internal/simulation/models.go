@@ -1,11 +1,10 @@
 package simulation
 
 import (
-	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 )
 
-// NewModels makes small models of one value. They belong to one goroutine.
+// NewModels makes small models of one value. They are safe for concurrent use.
 func NewModels(t machinetest.TB) *Models {
 	alike := machinetest.OneValue(t)
 	alike.Provenance.Seed = 7
@@ -16,5 +15,5 @@ func NewModels(t machinetest.TB) *Models {
 			t.Fatal(err)
 		}
 	}
-	return &Models{Default: machine.NewModel(machinetest.OneValue(t)), Alike: machine.NewModel(alike), Other: machine.NewModel(other)}
+	return &Models{Default: machinetest.OneValue(t), Alike: alike, Other: other}
 }

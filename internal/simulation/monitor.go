@@ -8,6 +8,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -41,7 +42,7 @@ type member struct {
 	w      *world
 	g      *group
 	up     bool
-	model  *machine.Model
+	model  *model.Model
 	gen    int // that it knows of
 	drives map[int]*drive
 	skew   time.Duration // of its clock
@@ -185,7 +186,7 @@ func (m *member) adopt(gen int, mine []int) {
 	}
 	clear(m.drives)
 	for _, part := range mine {
-		d := &drive{m: m, part: part, gen: gen, owner: machine.NewOwner(m.g.settings, m.model, part)}
+		d := &drive{m: m, part: part, gen: gen, owner: machine.NewOwner(m.g.settings, machine.Everything(m.model), part)}
 		m.drives[part] = d
 		d.do(d.owner.Start())
 	}
@@ -328,14 +329,14 @@ func (d *drive) fetch(from int) {
 	d.follow(windowLog, from, func() int { return len(d.m.w.broker.parts[d.part].windows) }, &d.next.Windows, func(from, to int) machine.Reply {
 		var in []machine.Input
 		for i, win := range d.m.w.broker.parts[d.part].windows[from:to] {
-			in = append(in, machine.Input{Offset: int64(from + i), At: epoch0.Add(time.Duration(win.at) * time.Millisecond), Open: func(into *window.Window) error {
+			in = append(in, machine.Input{Offset: int64(from + i), At: epoch0.Add(time.Duration(win.at) * time.Millisecond), Open: func(into *window.Features) error {
 				if win.other && d.m.w.Bug == RefusesSilently {
 					return otherLength
 				}
 				if win.other {
 					return &machine.Refusal{Machine: win.Machine, Epoch: win.EpochString(), Seq: win.Seq, Why: otherLength}
 				}
-				*into = *win.Window
+				*into = *win.features
 				return nil
 			}})
 		}
@@ -441,7 +442,7 @@ func (d *drive) startJob() {
 				d.job = false
 				log := w.broker.parts[d.part].windows
 				for i := max(j.From, 0); i < int64(len(log)); i++ {
-					if b.Observe(log[i].Window, i) {
+					if b.Observe(log[i].features, i) {
 						break
 					}
 				}

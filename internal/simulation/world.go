@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // Settings say what is simulated.
@@ -383,7 +383,7 @@ func (s *Story) String() string {
 
 // Models are what monitors judge by.
 type Models struct {
-	Default *machine.Model // of most
-	Alike   *machine.Model // another model of the same features
-	Other   *machine.Model // a model of other features
+	Default *model.Model // of most
+	Alike   *model.Model // another model of the same features
+	Other   *model.Model // a model of other features
 }

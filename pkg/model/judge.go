@@ -1,7 +1,9 @@
 package model
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -73,6 +75,8 @@ type Judge struct {
 	seen      Observation     // of the last window
 	row       []float32       // of the last window
 	cutting   []float32       // the same before the reference; empty if there is none
+	form      *window.Form    // of the features that were taken last
+	pick      []int           // by feature of the model: where it is among the form's
 	center    []float32       // the tool's reference after the last window; nil: not settled
 	faults    []signal.Quality
 }
@@ -127,10 +131,88 @@ func (j *Judge) Observe(w *window.Window, o *Observation) {
 		o.Frames = j.follower.Measure(o.Frames, w.Samples)
 	}
 	if j.gate >= 0 {
-		o.Level = Level(w.Samples[j.gate])
+		o.Level = window.Level(w.Samples[j.gate])
 	}
 	o.Quality = append(o.Quality[:0], w.Quality...)
 	o.Features = j.extractor.Extract(o.Features[:0], w.Samples, w.Context)
+}
+
+// Covers reports why the model cannot judge by features of a form: windows of another layout
+// or length, or a feature or a measure that it needs and they do not have. The error wraps
+// ErrUnfit.
+func (m *Model) Covers(form *window.Form) error {
+	if err := m.Fits(form.Layout(), form.Length()); err != nil {
+		return err
+	}
+	x, err := m.extractor()
+	if err != nil {
+		return err
+	}
+	if v := form.List().Version; x.Spec().Version != v {
+		return fmt.Errorf("%w: trained on features of version %d, these are of version %d: train a model on these", ErrUnfit, x.Spec().Version, v)
+	}
+	for _, name := range x.Names() {
+		if !slices.Contains(form.Names(), name) {
+			return fmt.Errorf("%w: it takes feature %q, which is not among these: train a model without a features.set of its own", ErrUnfit, name)
+		}
+	}
+	if !form.Measures(m.measures()) {
+		return fmt.Errorf("%w: these features do not have what it tells cutting by: train a model on this layout with this release", ErrUnfit)
+	}
+	return nil
+}
+
+// measures returns what the model tells cutting by.
+func (m *Model) measures() window.Cutting {
+	c := window.Cutting{Cycle: m.Cycle}
+	if m.Gate != nil {
+		c.Gate = m.Gate.Channel
+	}
+	return c
+}
+
+// Form returns the form of features that windows of the model are judged by: the default one
+// of the layout, unless the model takes a feature or a measure that is not in it. A model of
+// which Encode or Load has returned no error has one.
+func (m *Model) Form() (*window.Form, error) {
+	form, err := window.NewForm(m.Layout, m.Window, signal.FeatureSpec{Version: m.Features.Version}, nil)
+	if err == nil && m.Covers(form) == nil {
+		return form, nil
+	}
+	c := m.measures()
+	return window.NewForm(m.Layout, m.Window, m.Features, &c)
+}
+
+// Take stores in o what a judge needs of features, reusing o's memory: what Observe takes from
+// the window itself. The error is that of Model.Covers.
+func (j *Judge) Take(f *window.Features, o *Observation) error {
+	if f.Form != j.form {
+		if err := j.model.Covers(f.Form); err != nil {
+			return err
+		}
+		j.form, j.pick = f.Form, j.pick[:0]
+		at := make(map[string]int, len(f.Form.Names()))
+		for i, name := range f.Form.Names() {
+			at[name] = i
+		}
+		for _, name := range j.FeatureNames() {
+			j.pick = append(j.pick, at[name])
+		}
+	}
+	o.Tool, o.Start = f.Tool, f.Start
+	o.Level, o.Frames = 0, o.Frames[:0]
+	if j.follower != nil {
+		o.Frames = append(o.Frames, f.Frames...)
+	}
+	if j.gate >= 0 {
+		o.Level = f.Level
+	}
+	o.Quality = append(o.Quality[:0], f.Quality...)
+	o.Features = o.Features[:0]
+	for _, i := range j.pick {
+		o.Features = append(o.Features, f.Values[i])
+	}
+	return nil
 }
 
 // Row returns the features of o relative to ref, as the classifier takes them,
@@ -216,6 +298,20 @@ func (j *Judge) Drift(m *DriftMemory, ref *Reference) (changed bool) {
 // window must have the model's layout and length.
 func (j *Judge) Judge(w *window.Window, ref *Reference, k *cycle.Memory) Verdict {
 	j.Observe(w, &j.seen)
+	return j.judge(ref, k)
+}
+
+// JudgeFeatures does as Judge with the features of a window. It panics if Model.Covers has an
+// error for their form.
+func (j *Judge) JudgeFeatures(f *window.Features, ref *Reference, k *cycle.Memory) Verdict {
+	if err := j.Take(f, &j.seen); err != nil {
+		panic("model: JudgeFeatures: " + err.Error())
+	}
+	return j.judge(ref, k)
+}
+
+// judge returns the verdict on the window that was seen last.
+func (j *Judge) judge(ref *Reference, k *cycle.Memory) Verdict {
 	row, v := j.Row(&j.seen, ref, k)
 	if row == nil {
 		return v
@@ -275,21 +371,4 @@ func (m *Model) UnknownReason(class int, posterior []float64, novelty float64) U
 		}
 	}
 	return ""
-}
-
-// Level returns the mean absolute value of the samples that are there, which a
-// gate compares with its threshold; 0 without samples.
-func Level(x []float32) float64 {
-	var sum float64
-	n := 0
-	for _, v := range x {
-		if v == v && !math.IsInf(float64(v), 0) {
-			sum += math.Abs(float64(v))
-			n++
-		}
-	}
-	if n == 0 {
-		return 0
-	}
-	return sum / float64(n)
 }

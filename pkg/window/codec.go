@@ -22,13 +22,14 @@ const ContentType = "application/vnd.apache.arrow.stream"
 
 // Envelope is a sealed window: what a reader has to know before it opens Value.
 type Envelope struct {
-	Machine string
-	Epoch   uint64
-	Seq     uint64
-	Time    time.Time // end of the window
-	Layout  string    // fingerprint of the layout
-	CRC     uint32    // CRC-32C of Value
-	Value   []byte    // one Arrow IPC stream: schema, one record batch, end
+	Machine  string
+	Epoch    uint64
+	Seq      uint64
+	Time     time.Time // end of the window
+	Layout   string    // fingerprint of the layout
+	Features string    // of features: the fingerprint of their form; empty of windows
+	CRC      uint32    // CRC-32C of Value
+	Value    []byte    // one Arrow IPC stream: schema, one record batch, end
 
 	// ToolLife comes from the window's Context. It is not in Value, whose schema is
 	// the same for all windows of a layout.
@@ -77,19 +78,7 @@ func NewCodec(layout *signal.Layout, spec Spec) (*Codec, error) {
 	}
 	cs := layout.Channels()
 	c := &Codec{layout: layout, spec: spec, samples: make([]int, len(cs))}
-	fields := []arrow.Field{
-		{Name: "machine", Type: arrow.BinaryTypes.String},
-		{Name: "tool", Type: arrow.BinaryTypes.String},
-		{Name: "hole", Type: arrow.BinaryTypes.String},
-		{Name: "epoch", Type: arrow.PrimitiveTypes.Uint64},
-		{Name: "seq", Type: arrow.PrimitiveTypes.Uint64},
-		{Name: "start", Type: &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}},
-		{Name: "length", Type: arrow.PrimitiveTypes.Int64},
-		{Name: "session", Type: arrow.PrimitiveTypes.Int64},
-		{Name: "first", Type: arrow.PrimitiveTypes.Int64},
-		{Name: "spindle_speed", Type: arrow.PrimitiveTypes.Float64},
-		{Name: "quality", Type: arrow.FixedSizeListOfNonNullable(int32(len(cs)), arrow.PrimitiveTypes.Uint8)},
-	}
+	fields := factFields(len(cs))
 	body := len(cs)
 	for i, ch := range cs {
 		c.samples[i] = spec.Samples(ch.Rate)
@@ -103,7 +92,7 @@ func NewCodec(layout *signal.Layout, spec Spec) (*Codec, error) {
 		})
 	}
 	c.schema = arrow.NewSchema(fields, nil)
-	empty, err := c.write(nil)
+	empty, err := writeStream(c.schema, nil, 0)
 	if err != nil {
 		return nil, fmt.Errorf("window: codec: schema: %w", err)
 	}
@@ -111,6 +100,23 @@ func NewCodec(layout *signal.Layout, spec Spec) (*Codec, error) {
 	c.guard = newGuard(len(cs), c.samples)
 	c.limit = len(c.prefix) + 4096 + 160*len(fields) + maxText + body
 	return c, nil
+}
+
+// factFields returns the fields of the facts of a window of so many channels.
+func factFields(channels int) []arrow.Field {
+	return []arrow.Field{
+		{Name: "machine", Type: arrow.BinaryTypes.String},
+		{Name: "tool", Type: arrow.BinaryTypes.String},
+		{Name: "hole", Type: arrow.BinaryTypes.String},
+		{Name: "epoch", Type: arrow.PrimitiveTypes.Uint64},
+		{Name: "seq", Type: arrow.PrimitiveTypes.Uint64},
+		{Name: "start", Type: &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}},
+		{Name: "length", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "session", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "first", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "spindle_speed", Type: arrow.PrimitiveTypes.Float64},
+		{Name: "quality", Type: arrow.FixedSizeListOfNonNullable(int32(channels), arrow.PrimitiveTypes.Uint8)},
+	}
 }
 
 // Layout returns the layout of the codec's windows.
@@ -125,11 +131,12 @@ func (c *Codec) MaxSize() int { return c.limit }
 
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// write returns a stream with the record, or with none.
-func (c *Codec) write(rec arrow.Record) ([]byte, error) {
+// writeStream returns a stream of the schema with the record, or with none, of at most some
+// size.
+func writeStream(schema *arrow.Schema, rec arrow.Record, most int) ([]byte, error) {
 	var buf bytes.Buffer
-	buf.Grow(c.limit)
-	w := ipc.NewWriter(&buf, ipc.WithSchema(c.schema))
+	buf.Grow(most)
+	w := ipc.NewWriter(&buf, ipc.WithSchema(schema))
 	if rec != nil {
 		if err := w.Write(rec); err != nil {
 			return nil, err
@@ -150,7 +157,7 @@ func (c *Codec) Seal(w *Window) (Envelope, error) {
 	if err != nil {
 		return Envelope{}, err
 	}
-	value, err := c.write(rec)
+	value, err := writeStream(c.schema, rec, c.limit)
 	if err != nil {
 		return Envelope{}, fmt.Errorf("window: seal seq %d: %w", w.Seq, err)
 	}
@@ -165,6 +172,22 @@ func (c *Codec) record(w *Window) (arrow.Record, error) {
 	if len(w.Samples) != len(c.samples) || len(w.Quality) != len(c.samples) {
 		panic(fmt.Sprintf("window: Seal: %d channels with %d flags, the layout has %d", len(w.Samples), len(w.Quality), len(c.samples)))
 	}
+	cols, err := factColumnsOf(w, c.schema)
+	if err != nil {
+		return nil, err
+	}
+	for i, x := range w.Samples {
+		if len(x) != c.samples[i] {
+			panic(fmt.Sprintf("window: Seal: channel %d has %d samples, expected %d", i, len(x), c.samples[i]))
+		}
+		cols = append(cols, list(c.schema.Field(factColumns+i).Type, len(x), arrow.Float32Traits.CastToBytes(x)))
+	}
+	return array.NewRecord(c.schema, cols, 1), nil
+}
+
+// factColumnsOf returns the facts of w as columns of a schema that begins with factFields.
+// It reports texts that are too long.
+func factColumnsOf(w *Window, schema *arrow.Schema) ([]arrow.Array, error) {
 	if n := len(w.Machine) + len(w.Tool) + len(w.Hole); n > maxText {
 		return nil, fmt.Errorf("window: machine, tool and hole are %d bytes long together: at most %d are sent, shorten them", n, maxText)
 	}
@@ -175,25 +198,19 @@ func (c *Codec) record(w *Window) (arrow.Record, error) {
 	for i, q := range w.Quality {
 		quality[i] = byte(q)
 	}
-	cols := make([]arrow.Array, factColumns, len(c.schema.Fields()))
+	cols := make([]arrow.Array, factColumns, len(schema.Fields()))
 	cols[colMachine] = text(w.Machine)
 	cols[colTool] = text(w.Tool)
 	cols[colHole] = text(w.Hole)
-	cols[colEpoch] = scalar(c.schema.Field(colEpoch).Type, arrow.Uint64Traits.CastToBytes([]uint64{w.Epoch}))
-	cols[colSeq] = scalar(c.schema.Field(colSeq).Type, arrow.Uint64Traits.CastToBytes([]uint64{w.Seq}))
-	cols[colStart] = scalar(c.schema.Field(colStart).Type, arrow.Int64Traits.CastToBytes([]int64{w.Start.UnixNano()}))
-	cols[colLength] = scalar(c.schema.Field(colLength).Type, arrow.Int64Traits.CastToBytes([]int64{int64(w.Length)}))
-	cols[colSession] = scalar(c.schema.Field(colSession).Type, arrow.Int64Traits.CastToBytes([]int64{w.Session}))
-	cols[colFirst] = scalar(c.schema.Field(colFirst).Type, arrow.Int64Traits.CastToBytes([]int64{w.First}))
-	cols[colSpeed] = scalar(c.schema.Field(colSpeed).Type, arrow.Float64Traits.CastToBytes([]float64{w.SpindleSpeed}))
-	cols[colQuality] = list(c.schema.Field(colQuality).Type, len(quality), quality)
-	for i, x := range w.Samples {
-		if len(x) != c.samples[i] {
-			panic(fmt.Sprintf("window: Seal: channel %d has %d samples, expected %d", i, len(x), c.samples[i]))
-		}
-		cols = append(cols, list(c.schema.Field(factColumns+i).Type, len(x), arrow.Float32Traits.CastToBytes(x)))
-	}
-	return array.NewRecord(c.schema, cols, 1), nil
+	cols[colEpoch] = scalar(schema.Field(colEpoch).Type, arrow.Uint64Traits.CastToBytes([]uint64{w.Epoch}))
+	cols[colSeq] = scalar(schema.Field(colSeq).Type, arrow.Uint64Traits.CastToBytes([]uint64{w.Seq}))
+	cols[colStart] = scalar(schema.Field(colStart).Type, arrow.Int64Traits.CastToBytes([]int64{w.Start.UnixNano()}))
+	cols[colLength] = scalar(schema.Field(colLength).Type, arrow.Int64Traits.CastToBytes([]int64{int64(w.Length)}))
+	cols[colSession] = scalar(schema.Field(colSession).Type, arrow.Int64Traits.CastToBytes([]int64{w.Session}))
+	cols[colFirst] = scalar(schema.Field(colFirst).Type, arrow.Int64Traits.CastToBytes([]int64{w.First}))
+	cols[colSpeed] = scalar(schema.Field(colSpeed).Type, arrow.Float64Traits.CastToBytes([]float64{w.SpindleSpeed}))
+	cols[colQuality] = list(schema.Field(colQuality).Type, len(quality), quality)
+	return cols, nil
 }
 
 func text(s string) arrow.Array {
@@ -254,8 +271,33 @@ func (c *Codec) read(e Envelope, w *Window) error {
 		return fmt.Errorf("window: no record batch (%v): %w", r.Err(), ErrCorrupt)
 	}
 	rec := r.Record()
-	str := func(i int) string { return strings.Clone(rec.Column(i).(*array.String).Value(0)) }
 	w.ToolLife = e.ToolLife
+	if err := readFacts(rec, e, c.spec, w); err != nil {
+		return err
+	}
+	n := len(c.samples)
+	if len(w.Samples) != n {
+		w.Samples = make([][]float32, n)
+	}
+	for i := range w.Samples {
+		x := rec.Column(factColumns + i).(*array.FixedSizeList).ListValues().(*array.Float32).Float32Values()
+		w.Samples[i] = append(w.Samples[i][:0], x...)
+	}
+	return nil
+}
+
+// finiteSpeed returns a spindle speed, or 0, which is not known, for one that is not a number.
+func finiteSpeed(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
+// readFacts stores the facts of a record in w, and reports those that are not the
+// envelope's or the spec's.
+func readFacts(rec arrow.Record, e Envelope, spec Spec, w *Window) error {
+	str := func(i int) string { return strings.Clone(rec.Column(i).(*array.String).Value(0)) }
 	w.Machine, w.Tool, w.Hole = str(colMachine), str(colTool), str(colHole)
 	w.Epoch = rec.Column(colEpoch).(*array.Uint64).Value(0)
 	w.Seq = rec.Column(colSeq).(*array.Uint64).Value(0)
@@ -268,21 +310,14 @@ func (c *Codec) read(e Envelope, w *Window) error {
 		return fmt.Errorf("window: headers say %.64q %x %d, the value says %.64q %x %d: %w",
 			e.Machine, e.Epoch, e.Seq, w.Machine, w.Epoch, w.Seq, ErrCorrupt)
 	}
-	if w.Length != c.spec.Length {
-		return &Mismatch{OtherLength, fmt.Sprintf("windows of %v, expected windows of %v", w.Length, c.spec.Length)}
+	if w.Length != spec.Length {
+		return &Mismatch{OtherLength, fmt.Sprintf("windows of %v, expected windows of %v", w.Length, spec.Length)}
 	}
-	if math.IsNaN(w.SpindleSpeed) || math.IsInf(w.SpindleSpeed, 0) {
-		w.SpindleSpeed = 0
-	}
-	n := len(c.samples)
-	if len(w.Quality) != n || len(w.Samples) != n {
-		w.Quality, w.Samples = make([]signal.Quality, n), make([][]float32, n)
-	}
+	w.SpindleSpeed = finiteSpeed(w.SpindleSpeed)
 	flags := rec.Column(colQuality).(*array.FixedSizeList).ListValues().(*array.Uint8).Uint8Values()
-	for i := range w.Quality {
-		w.Quality[i] = signal.Quality(flags[i])
-		x := rec.Column(factColumns + i).(*array.FixedSizeList).ListValues().(*array.Float32).Float32Values()
-		w.Samples[i] = append(w.Samples[i][:0], x...)
+	w.Quality = w.Quality[:0]
+	for _, q := range flags {
+		w.Quality = append(w.Quality, signal.Quality(q))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package window
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	flatbuffers "github.com/google/flatbuffers/go"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Mismatch is the error of Open for a window that is whole and was sealed for another
@@ -22,9 +25,10 @@ type Mismatch struct {
 
 // What of a window does not fit.
 const (
-	OtherLayout = "layout"
-	OtherLength = "window length"
-	OtherSchema = "schema" // neither, so far as one can read it: another release sealed it
+	OtherLayout   = "layout"
+	OtherLength   = "window length"
+	OtherFeatures = "features"
+	OtherSchema   = "schema" // neither, so far as one can read it: another release sealed it
 )
 
 func (m *Mismatch) Error() string { return "window: " + m.Text }
@@ -103,10 +107,61 @@ func (c *Codec) differences(theirs []wireChannel) string {
 	return text
 }
 
-// wireChannel is what the schema of a window says of a channel.
+// LayoutOf returns the layout and the spec, without its hop, that a window was sealed by, as
+// the schema in its value says. It does not trust the value. It reports a value that has
+// another checksum than the envelope, and a schema that is not of windows or not of the
+// envelope's layout; the errors wrap ErrCorrupt.
+func LayoutOf(e Envelope) (*signal.Layout, Spec, error) {
+	if got := crc32.Checksum(e.Value, castagnoli); got != e.CRC {
+		return nil, Spec{}, fmt.Errorf("window: checksum %08x, header says %08x: %w", got, e.CRC, ErrCorrupt)
+	}
+	bad := func(why any) error {
+		return fmt.Errorf("window: the schema is not one of windows of layout %.32q (%v): %w", e.Layout, why, ErrCorrupt)
+	}
+	theirs, ok := wireChannels(e.Value)
+	if !ok {
+		return nil, Spec{}, bad("it has no channels")
+	}
+	var cs []signal.Channel
+	samples := 0
+	for _, t := range theirs {
+		rate, err := strconv.ParseFloat(t.rate, 64)
+		if err != nil {
+			return nil, Spec{}, bad(err)
+		}
+		full, err := strconv.ParseFloat(t.full, 64)
+		if err != nil {
+			return nil, Spec{}, bad(err)
+		}
+		cs = append(cs, signal.Channel{Name: t.name, Kind: signal.Kind(t.kind), Unit: t.unit, Rate: rate, Range: full, Sensor: t.sensor})
+		if t.samples < 1 || t.samples > len(e.Value)/4-samples {
+			return nil, Spec{}, bad("it announces more samples than there are bytes")
+		}
+		samples += t.samples
+	}
+	layout, err := signal.NewLayout("", cs)
+	if err != nil {
+		return nil, Spec{}, bad(err)
+	}
+	if layout.Fingerprint() != e.Layout {
+		return nil, Spec{}, bad("its fingerprint is " + layout.Fingerprint())
+	}
+	spec := Spec{Length: time.Duration(math.Round(float64(theirs[0].samples) / cs[0].Rate * 1e9))}
+	if err := spec.Check(layout); err != nil {
+		return nil, Spec{}, bad(err)
+	}
+	for i, t := range theirs {
+		if spec.Samples(cs[i].Rate) != t.samples {
+			return nil, Spec{}, bad("its channels are of different spans of time")
+		}
+	}
+	return layout, spec, nil
+}
+
+// wireChannel is what the schema of a window says of a channel. Full is its range.
 type wireChannel struct {
-	name, kind, unit, rate string
-	samples                int
+	name, kind, unit, rate, full, sensor string
+	samples                              int
 }
 
 // Slots of the tables in Schema.fbs, as flatbuffers count them.
@@ -175,6 +230,10 @@ func wireChannels(p []byte) (cs []wireChannel, ok bool) {
 				c.unit = value
 			case "rate":
 				c.rate = value
+			case "range":
+				c.full = value
+			case "sensor":
+				c.sensor = value
 			}
 		}
 		cs = append(cs, c)

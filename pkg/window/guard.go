@@ -23,20 +23,36 @@ type guard struct {
 }
 
 func newGuard(channels int, samples []int) guard {
-	var g guard
-	for range 3 { // machine, tool, hole: validity, offsets, bytes
-		g.nodes = append(g.nodes, 1)
-		g.buffers = append(g.buffers, 0, 8, 0)
-	}
-	for range colQuality - colEpoch {
-		g.nodes = append(g.nodes, 1)
-		g.buffers = append(g.buffers, 0, 8)
-	}
-	g.addList(channels, 1)
+	g := factGuard(channels)
 	for _, n := range samples {
 		g.addList(n, 4)
 	}
 	return g
+}
+
+// factGuard returns the guard of the facts of a window of so many channels.
+func factGuard(channels int) guard {
+	var g guard
+	for range 3 { // machine, tool, hole
+		g.addText()
+	}
+	for range colQuality - colEpoch {
+		g.addScalar()
+	}
+	g.addList(channels, 1)
+	return g
+}
+
+// addText adds a string: validity, offsets, bytes.
+func (g *guard) addText() {
+	g.nodes = append(g.nodes, 1)
+	g.buffers = append(g.buffers, 0, 8, 0)
+}
+
+// addScalar adds a number of eight bytes.
+func (g *guard) addScalar() {
+	g.nodes = append(g.nodes, 1)
+	g.buffers = append(g.buffers, 0, 8)
 }
 
 func (g *guard) addList(n int, size int64) {

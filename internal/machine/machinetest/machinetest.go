@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -29,7 +30,7 @@ type TB interface {
 // OneValue returns a model of a single feature that is faulty when the feature
 // is well above what it was in the tool's first two windows.
 func OneValue(t TB) *model.Model {
-	layout, err := signal.NewLayout("one value", []signal.Channel{{Name: "force", Kind: signal.Feature, Unit: "N", Rate: 1}})
+	layout, err := oneValue()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,4 +153,46 @@ func Unsure(t TB) *model.Model {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// extractors are by model, since forms take milliseconds to make.
+var extractors sync.Map // *model.Model → *extractor
+
+type extractor struct {
+	sync.Mutex
+	*window.FeatureExtractor
+}
+
+// Features returns the features of w that m judges by; nil means OneValue, or any model but
+// Cycling. It is safe for concurrent use.
+func Features(m *model.Model, w *window.Window) *window.Features {
+	x, ok := extractors.Load(m)
+	if !ok {
+		form, err := formOf(m)
+		if err != nil {
+			panic("machinetest: " + err.Error())
+		}
+		x, _ = extractors.LoadOrStore(m, &extractor{FeatureExtractor: form.NewExtractor()})
+	}
+	e := x.(*extractor)
+	e.Lock()
+	defer e.Unlock()
+	var f window.Features
+	e.Extract(w, &f)
+	return &f
+}
+
+func formOf(m *model.Model) (*window.Form, error) {
+	if m != nil {
+		return m.Form()
+	}
+	layout, err := oneValue()
+	if err != nil {
+		return nil, err
+	}
+	return window.NewForm(layout, window.DefaultSpec, signal.FeatureSpec{}, nil)
+}
+
+func oneValue() (*signal.Layout, error) {
+	return signal.NewLayout("one value", []signal.Channel{{Name: "force", Kind: signal.Feature, Unit: "N", Rate: 1}})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -194,7 +195,7 @@ func (o *oracle) calm(group string, codec *window.Codec, t *topics, answers map[
 	p := newPublished()
 	for i := range t.windows {
 		c := &calmOwner{p: p, codec: codec, answers: answers, commands: t.commands[i], last: make(map[string]string)}
-		c.owner = machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, machine.NewModel(o.model), i)
+		c.owner = machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, machine.Everything(o.model), i)
 		c.owner.On(machine.Reply{Fenced: &machine.Position{Windows: -1, Commands: -1}})
 		c.owner.On(machine.Reply{Loaded: []machine.Record{}})
 		c.owner.On(machine.Reply{Published: true})
@@ -226,8 +227,13 @@ type calmOwner struct {
 }
 
 func (c *calmOwner) window(m *bus.Message) error {
-	open := func(into *window.Window) error {
-		return monitor.Open(c.codec, m, into)
+	open := func(into *window.Features) error {
+		var w window.Window
+		if err := monitor.Open(c.codec, m, &w); err != nil {
+			return err
+		}
+		*into = *machinetest.Features(nil, &w)
+		return nil
 	}
 	return c.on(machine.Reply{Windows: []machine.Input{{Offset: m.Offset, At: m.Time, Open: open}}, Now: m.Time})
 }

@@ -1,0 +1,394 @@
+package machine
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Deployment says what judges a machine and when it is alarmed. It must not be changed once it
+// is in a Fleet.
+type Deployment struct {
+	Champion *model.Model
+	Now      bool // a new champion judges once it has seen the tool's past, not from the next tool on
+	Shadows  []Shadow
+	Alarm    alarm.Settings // zero: Settings.Alarm
+}
+
+// Shadow is a model that judges the same windows as the champion and moves no alarm.
+type Shadow struct {
+	Model *model.Model
+	Until time.Time // by the clock of Kafka; zero: until it is taken out of the deployment
+}
+
+// Fleet says what judges which machine. Its functions must be pure, and safe for concurrent
+// use.
+type Fleet struct {
+	// Of returns the deployment of a machine whose windows have a layout of that fingerprint,
+	// nil if there is none. Without a layout, which is not known of a machine that an older
+	// program kept, it returns the one for any layout, or the first.
+	Of func(machine, layout string) *Deployment
+
+	// Model returns the model with an id: one that judged a machine last may not be the champion
+	// any more. It returns nil if the model is not known any more.
+	Model func(id string) *model.Model
+}
+
+// Everything returns a fleet in which a model judges every machine.
+func Everything(m *model.Model) Fleet {
+	d := &Deployment{Champion: m}
+	return Fleet{
+		Of: func(string, string) *Deployment { return d },
+		Model: func(id string) *model.Model {
+			if id == m.ID() {
+				return m
+			}
+			return nil
+		},
+	}
+}
+
+// modelOf returns m as machines of the partition use it.
+func (o *Owner) modelOf(m *model.Model) *Model {
+	if o.models[m.ID()] == nil {
+		o.models[m.ID()] = NewModel(m)
+	}
+	return o.models[m.ID()]
+}
+
+// loadedBy returns the model under which a machine is loaded that was judged last by a model
+// with an id; nil if no model is deployed for it.
+func (o *Owner) loadedBy(name, id, layout string) *Model {
+	if m := o.fleet.Model(id); m != nil {
+		return o.modelOf(m)
+	}
+	if d := o.fleet.Of(name, layout); d != nil {
+		return o.modelOf(d.Champion)
+	}
+	return nil
+}
+
+// redeploy lets every machine of a known layout know of another fleet.
+func (o *Owner) redeploy(f Fleet) {
+	o.fleet = f
+	o.Machines(func(m *Machine) {
+		if d := o.fleet.Of(m.Machine, m.Layout); d != nil {
+			o.deploy(m, d, nil)
+		}
+	})
+	used := make(map[string]bool)
+	for _, m := range o.machines {
+		for _, by := range []*Model{m.model, m.next} {
+			if by != nil {
+				used[by.model.ID()] = true
+			}
+		}
+	}
+	for id := range o.models {
+		if !used[id] {
+			delete(o.models, id)
+		}
+	}
+}
+
+// deploy makes a deployment the machine's. Another champion judges at once if none did, or if
+// the one before cannot judge windows of the form, which may be nil. Otherwise it waits for
+// the next tool, or for a replay.
+func (o *Owner) deploy(m *Machine, d *Deployment, form *window.Form) {
+	champion := o.modelOf(d.Champion)
+	if m.deployment != d {
+		m.deployment = d
+		m.setAlarm(d.Alarm)
+	}
+	switch {
+	case champion == m.model:
+		m.next = nil
+	case m.model == nil || form != nil && m.model.covers(form) != nil:
+		m.takeModel(champion)
+	case m.inSpindle() == nil:
+		m.takeModel(champion)
+	case d.Now && m.inSpindle().First.Epoch == "": // its past cannot be found
+		m.takeModel(champion)
+	default:
+		m.next = champion
+	}
+}
+
+// takeModel makes a model judge the machine from its next window on.
+func (m *Machine) takeModel(by *Model) {
+	m.model, m.next = by, nil
+	m.adopt()
+}
+
+// swapModel makes the next model judge, since another tool is put in.
+func (m *Machine) swapModel() {
+	was := m.Model
+	m.takeModel(m.next)
+	m.decision.Lines = append(m.decision.Lines, Line{false, "model_swapped", fmt.Sprintf("%s: model %s judges instead of %s, from the tool that is put in now on", short(m.Machine), m.Model, was)})
+}
+
+// setAlarm changes when alarms are raised; zero means the settings of all machines. What
+// stands goes on.
+func (m *Machine) setAlarm(s alarm.Settings) {
+	if s == (alarm.Settings{}) {
+		s = m.settings.Alarm
+	}
+	if s == m.alarmed {
+		return
+	}
+	a, err := alarm.New(s)
+	if err == nil {
+		err = a.Restore(m.alarm.State())
+	}
+	if err != nil {
+		return // deployments are checked when they are made
+	}
+	m.alarm, m.alarmed = a, s
+}
+
+// covers reports why the model cannot judge features of a form.
+func (m *Model) covers(form *window.Form) error {
+	if m.form != form {
+		m.form, m.unfit = form, m.model.Covers(form)
+	}
+	return m.unfit
+}
+
+// Model returns the id of the model that judges the machine, and of the one that will from its
+// next tool on; empty if there is none.
+func (m *Machine) Models() (now, next string) {
+	if m.model != nil {
+		now = m.model.model.ID()
+	}
+	if m.next != nil {
+		next = m.next.model.ID()
+	}
+	return now, next
+}
+
+// unwatched returns why features of a machine cannot be judged; nil if they can.
+func (o *Owner) unwatched(m *Machine, d *Deployment, f *window.Features) *window.Mismatch {
+	if d == nil {
+		return &window.Mismatch{What: NoModel, Text: fmt.Sprintf("no model is deployed for it with layout %s", f.Form.Layout().Name())}
+	}
+	if err := m.model.covers(f.Form); err != nil {
+		return &window.Mismatch{What: window.OtherFeatures, Text: err.Error()}
+	}
+	return nil
+}
+
+// NoModel is the window.Mismatch.What of a window for which no model is deployed.
+const NoModel = "no model"
+
+// take lets a machine judge a window, and its shadows after it.
+func (o *Owner) take(b *Batch, w Window) {
+	name, layout := w.Machine, w.Form.Layout().Fingerprint()
+	d := o.fleet.Of(name, layout)
+	m := o.machines[name]
+	if m == nil || m.gone {
+		if d == nil && !o.roomForUnjudged() {
+			return
+		}
+		if m == nil {
+			m = o.meet(name, w.Now)
+		}
+	}
+	if d != nil {
+		o.deploy(m, d, w.Form)
+	}
+	if m.Layout != layout {
+		m.Layout, m.dirty.head = layout, true
+	}
+	if why := o.unwatched(m, d, w.Features); why != nil {
+		o.endShadows(m, d, w.At)
+		b.Unwatched++
+		o.add(b, m, m.Apply(RefusedWindow{&Refusal{Machine: name, Epoch: w.EpochString(), Seq: w.Seq, Why: why}, w.At, w.Now}))
+		return
+	}
+	decision := m.Apply(w)
+	if decision.Result != nil && o.OnWindow != nil {
+		o.OnWindow(w.Features, *decision.Result)
+	}
+	o.add(b, m, decision)
+	o.shadow(b, m, d, w)
+}
+
+// roomForUnjudged reports whether the partition may know one more machine of which no window
+// was ever judged.
+func (o *Owner) roomForUnjudged() bool {
+	n := 0
+	o.Machines(func(m *Machine) {
+		if len(m.Epochs) == 0 && len(m.Tools) == 0 {
+			n++
+		}
+	})
+	return n < mostRefused
+}
+
+// shadowSeparator is between the group and the model in the group of a shadow's records.
+const shadowSeparator = "~"
+
+// ShadowGroup returns the group in whose name a shadow of a monitor's group publishes and keeps
+// its records.
+func ShadowGroup(group, id string) string { return group + shadowSeparator + id }
+
+// shadowKey names a shadow of a machine.
+type shadowKey struct{ machine, model string }
+
+// shadow lets the shadows of a machine judge a window that it has judged.
+func (o *Owner) shadow(b *Batch, m *Machine, d *Deployment, w Window) {
+	for _, s := range d.Shadows {
+		key := shadowKey{m.Machine, s.Model.ID()}
+		if s.over(w.At) || s.Model.ID() == m.model.model.ID() {
+			continue
+		}
+		sm := o.shadows[key]
+		if sm == nil {
+			sm = o.newShadow(m, s.Model, w.Now)
+			o.shadows[key] = sm
+		}
+		if sm.model.covers(w.Form) != nil {
+			continue
+		}
+		sm.setAlarm(m.alarmed)
+		if sm.awaiting {
+			sm.retain(w)
+			continue
+		}
+		o.addShadow(b, sm.Apply(w))
+	}
+	o.endShadows(m, d, w.At)
+}
+
+func (s Shadow) over(at time.Time) bool { return !s.Until.IsZero() && !at.Before(s.Until) }
+
+// newShadow returns a shadow of a machine. If the tool in the spindle has a past, the shadow
+// waits until it has seen that.
+func (o *Owner) newShadow(m *Machine, by *model.Model, now time.Time) *Machine {
+	s := *o.settings
+	s.Group, s.Silence, s.Evidence = ShadowGroup(o.settings.Group, by.ID()), 0, false
+	sm, err := New(m.Machine, &s, NewModel(by), now)
+	if err != nil {
+		panic("machine: settings: " + err.Error()) // they were checked before
+	}
+	sm.Model, sm.Partition, sm.Layout = by.ID(), o.partition, m.Layout
+	t := m.inSpindle()
+	sm.awaiting = t != nil && t.First.Epoch != "" && len(t.Trace) > 1
+	return sm
+}
+
+// endShadows forgets the shadows of a machine that no deployment wants any more.
+func (o *Owner) endShadows(m *Machine, d *Deployment, at time.Time) {
+	for key, sm := range o.shadows {
+		if key.machine != m.Machine || sm.gone {
+			continue
+		}
+		wanted := d != nil && key.model != m.Model && slices.ContainsFunc(d.Shadows, func(s Shadow) bool { return s.Model.ID() == key.model && !s.over(at) })
+		if !wanted {
+			sm.forgetAll()
+		}
+	}
+}
+
+// forgetAll removes all records of a machine.
+func (m *Machine) forgetAll() {
+	for _, t := range m.Tools {
+		m.dirty.tools[t.Name] = true
+	}
+	m.State = State{Machine: m.Machine, Partition: m.Partition}
+	m.gone, m.dirty.head, m.dirty.slow = true, true, true
+}
+
+// addShadow puts what a shadow's decision says into a batch.
+func (o *Owner) addShadow(b *Batch, d Decision) {
+	if d.Result != nil {
+		b.Events = append(b.Events, Output{Result: d.Result, Shadow: true})
+	}
+	for i := range d.Alerts {
+		b.Events = append(b.Events, Output{Alert: &d.Alerts[i], Shadow: true})
+	}
+}
+
+// tellShadows lets shadows of a machine carry out what people say of its tools. What they say
+// of its alarm is of the champion's.
+func (o *Owner) tellShadows(b *Batch, c Command) {
+	e, err := c.read()
+	if err != nil || e.Action != event.NewTool && e.Action != event.Retire {
+		return
+	}
+	for key, sm := range o.shadows {
+		if key.machine != c.Key || sm.gone {
+			continue
+		}
+		if e.Action == event.Retire {
+			sm.forgetAll()
+			continue
+		}
+		o.addShadow(b, sm.Apply(c))
+	}
+}
+
+// loadShadows makes shadows of their records. One that cannot be used begins again.
+func (o *Owner) loadShadows(b *Batch, records map[shadowKey][]Record, now time.Time) {
+	for _, key := range slices.SortedFunc(maps.Keys(records), compareShadows) {
+		s := *o.settings
+		s.Group, s.Silence, s.Evidence = ShadowGroup(o.settings.Group, key.model), 0, false
+		of := records[key]
+		if by := o.fleet.Model(key.model); by != nil && o.machines[key.machine] != nil {
+			if sm, err := Load(of, &s, NewModel(by), now); err == nil && sm.Model == key.model {
+				o.shadows[key] = sm
+				continue
+			}
+		}
+		for _, r := range of {
+			b.State = append(b.State, Record{Key: r.Key})
+		}
+	}
+}
+
+func compareShadows(a, b shadowKey) int {
+	return cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(a.model, b.model))
+}
+
+// shadowRecords returns the records of shadows that changed, and forgets the shadows that are
+// over.
+func (o *Owner) shadowRecords() (out []Record) {
+	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
+		sm := o.shadows[key]
+		records := sm.Records()
+		if sm.gone {
+			for i := range records {
+				records[i].Value = nil
+			}
+			delete(o.shadows, key)
+		}
+		out = append(out, records...)
+	}
+	return out
+}
+
+// lastModel returns the id of the model that judged a machine last, and the layout of its
+// windows, as its records of one group say; empty if they do not.
+func lastModel(records []Record) (id, layout string) {
+	for _, r := range records {
+		if r.Key.Slow || r.Key.OfTool {
+			continue
+		}
+		var h headRecord
+		if json.Unmarshal(r.Value, &h) == nil {
+			id, layout = h.Model, h.Layout
+		}
+		if r.Key.Group != "" {
+			break
+		}
+	}
+	return id, layout
+}

@@ -1,0 +1,459 @@
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// plant is an owner, the topics that it reads and writes, and what is deployed.
+type plant struct {
+	t        rapid.TB
+	o        *Owner
+	fleet    Fleet
+	records  map[Key]Record
+	features []*window.Features // as they lie in Kafka: in the order in which they were judged
+	sent     int64
+	results  []event.Result
+	shadows  map[string][]event.Result // by group
+	alerts   []event.Alert
+	advised  []event.Advisory
+	lines    []MachineLine
+	letters  int
+}
+
+func newPlant(t rapid.TB, f Fleet) *plant {
+	p := &plant{t: t, fleet: f, records: make(map[Key]Record), shadows: make(map[string][]event.Result)}
+	p.restart()
+	return p
+}
+
+// restart gives the partition to another monitor.
+func (p *plant) restart() {
+	p.o = NewOwner(&Settings{Group: group, Alarm: testAlarm}, p.fleet, 0)
+	p.o.Start()
+	p.o.On(Reply{Fenced: &Position{Windows: p.sent, Commands: 0}})
+	loaded := []Record{}
+	for _, r := range p.records {
+		loaded = append(loaded, r)
+	}
+	p.do(p.o.On(Reply{Loaded: loaded, Now: p.now()}))
+}
+
+func (p *plant) now() time.Time { return noon.Add(time.Duration(p.sent) * time.Second) }
+
+// do publishes what actions say.
+func (p *plant) do(actions []Action) {
+	for len(actions) > 0 {
+		a := actions[0]
+		actions = actions[1:]
+		if a.Publish == nil {
+			continue
+		}
+		p.keep(a.Publish)
+		actions = append(actions, p.o.On(Reply{Published: true, Now: p.now()})...)
+	}
+}
+
+func (p *plant) keep(b *Batch) {
+	for _, r := range b.State {
+		if r.Value == nil {
+			delete(p.records, r.Key)
+		} else {
+			p.records[r.Key] = r
+		}
+	}
+	for _, e := range b.Events {
+		switch {
+		case e.Shadow && e.Result != nil:
+			p.shadows[e.Result.Group] = append(p.shadows[e.Result.Group], *e.Result)
+		case e.Shadow:
+		case e.Result != nil:
+			p.results = append(p.results, *e.Result)
+		case e.Alert != nil:
+			p.alerts = append(p.alerts, *e.Alert)
+		case e.Advisory != nil:
+			p.advised = append(p.advised, *e.Advisory)
+		}
+	}
+	p.letters += len(b.Letters)
+	p.lines = append(p.lines, b.Lines...)
+}
+
+func (p *plant) window(f *window.Features) {
+	in := Input{Offset: p.sent, At: p.now(), Open: func(into *window.Features) error { *into = *f; return nil }}
+	p.sent++
+	p.do(p.o.On(Reply{Windows: []Input{in}, Now: in.At}))
+	p.features = append(p.features, f)
+}
+
+// replay begins a replay that is due, lets windows come while it runs, and ends it.
+func (p *plant) replay(meanwhile ...*window.Features) bool {
+	p.t.Helper()
+	r := p.o.ReplayDue(p.now())
+	if r == nil {
+		return false
+	}
+	log := slices.Clone(p.features)
+	for i, f := range meanwhile {
+		if i == len(meanwhile)/2 {
+			for k, f := range log {
+				r.Observe(f, noon.Add(time.Duration(k)*time.Second))
+			}
+			log = nil
+		}
+		p.window(f)
+	}
+	for k, f := range log {
+		r.Observe(f, noon.Add(time.Duration(k)*time.Second))
+	}
+	p.do(p.o.On(Reply{Replayed: r, Now: p.now()}))
+	return true
+}
+
+// deploy lets the owner know of a fleet.
+func (p *plant) deploy(f Fleet) {
+	p.fleet = f
+	p.do(p.o.On(Reply{Fleet: &f, Now: p.now()}))
+}
+
+// fleetOf returns a fleet in which one deployment is for every machine.
+func fleetOf(d *Deployment, known ...*model.Model) Fleet {
+	return Fleet{
+		Of: func(string, string) *Deployment { return d },
+		Model: func(id string) *model.Model {
+			for _, m := range known {
+				if m.ID() == id {
+					return m
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// said is what a result says of its window, without the alarm, which a swap leaves as it is,
+// and without names of the group.
+func said(r event.Result) string {
+	r.ID, r.Group, r.Alarm, r.Incident = "", "", "", ""
+	return string(event.JSON(r))
+}
+
+// pair returns two models of the same layout: the second one estimates wear, and learns a tool
+// from more windows.
+func pair(t machinetest.TB) (a, b *model.Model) {
+	a, b = machinetest.OneValue(t), machinetest.WithWear(t)
+	b.Reference.Windows = 3
+	if _, err := b.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// life draws windows of some tools that come and go.
+func life(t *rapid.T, n int) (all []*window.Features) {
+	tools := []string{"T1", "T2", "T3"}
+	tool, epoch, seq := "T1", uint64(1), uint64(0)
+	for i := range n {
+		switch rapid.IntRange(0, 19).Draw(t, "what") {
+		case 0:
+			tool = rapid.SampledFrom(tools).Draw(t, "tool")
+		case 1:
+			epoch, seq = epoch+1, 0
+		case 2:
+			seq++ // a window that is lost
+		}
+		w := machinetest.At(seq, tool, false)
+		w.Epoch, w.Start = epoch, w.Start.Add(time.Duration(i)*time.Minute)
+		w.Samples[0][0] = float32(rapid.IntRange(8, 22).Draw(t, "value"))
+		all = append(all, machinetest.Features(nil, w))
+		seq++
+	}
+	return all
+}
+
+// After a swap at once every verdict is the one of a monitor that had the new model from the
+// tool's first window on, windows that came while the tool's past was replayed among them. The
+// old model judges until then, and the alarm is as it was.
+func TestSwapAtOnceIsAsFromTheBeginning(t *testing.T) {
+	a, b := pair(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		before := life(rt, rapid.IntRange(1, 40).Draw(rt, "before"))
+		all := append(slices.Clone(before), moreOf(before, rapid.IntRange(4, 30).Draw(rt, "after"))...)
+		meanwhile := rapid.IntRange(0, 3).Draw(rt, "meanwhile")
+
+		p := newPlant(rt, fleetOf(&Deployment{Champion: a}, a, b))
+		for _, f := range before {
+			p.window(f)
+		}
+		tool := before[len(before)-1].Tool
+		standing := p.o.Machine(drill).alarm.State()
+		p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
+		if !p.replay(all[len(before) : len(before)+meanwhile]...) {
+			rt.Fatal("nothing is to be replayed")
+		}
+		if meanwhile == 0 && fmt.Sprint(p.o.Machine(drill).alarm.State()) != fmt.Sprint(standing) {
+			rt.Fatalf("the swap moved the alarm: %+v, was %+v", p.o.Machine(drill).alarm.State(), standing)
+		}
+		if rapid.Bool().Draw(rt, "restart") {
+			p.restart()
+		}
+		swapped := len(p.results)
+		for _, f := range all[len(before)+meanwhile:] {
+			p.window(f)
+		}
+
+		q := newPlant(rt, fleetOf(&Deployment{Champion: b}, b))
+		for i, f := range all {
+			if len(q.results) == 0 && i < firstOf(p, tool) {
+				continue
+			}
+			q.window(f)
+		}
+		got, want := p.results[swapped:], q.results[len(q.results)-(len(p.results)-swapped):]
+		for i := range got {
+			if said(got[i]) != said(want[i]) {
+				rt.Fatalf("window %d after the swap:\n%s\nwant\n%s", i, said(got[i]), said(want[i]))
+			}
+		}
+		for i, r := range p.results[:swapped] {
+			if r.Model != a.ID() {
+				rt.Fatalf("window %d before the swap was judged by %s", i, r.Model)
+			}
+		}
+		if len(p.results) != len(all) || p.letters > 0 {
+			rt.Fatalf("%d results of %d windows, %d letters", len(p.results), len(all), p.letters)
+		}
+	})
+}
+
+// moreOf returns windows of the last tool that follow.
+func moreOf(before []*window.Features, n int) (all []*window.Features) {
+	last := before[len(before)-1]
+	for i := range n {
+		w := machinetest.At(last.Seq+1+uint64(i), last.Tool, i%4 == 3)
+		w.Epoch, w.Start = last.Epoch, last.Start.Add(time.Duration(i+1)*time.Second)
+		all = append(all, machinetest.Features(nil, w))
+	}
+	return all
+}
+
+// firstOf returns where the first window of a tool lies.
+func firstOf(p *plant, tool string) int {
+	first := p.o.Machine(drill).Tools[p.o.Machine(drill).indexTool(tool)].First
+	return slices.IndexFunc(p.features, func(f *window.Features) bool { return f.EpochString() == first.Epoch && f.Seq == first.Seq })
+}
+
+// A new champion waits for the next tool, also through restarts, and then judges that tool from
+// its first window on.
+func TestSwapAtTheNextTool(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	seq := uint64(0)
+	next := func(tool string, want *model.Model) {
+		t.Helper()
+		p.window(machinetest.Features(nil, at(seq, tool, seq > 4)))
+		if r := p.results[seq]; r.Model != want.ID() {
+			t.Fatalf("window %d of %s was judged by %s, want %s", seq, tool, r.Model, want.ID())
+		}
+		seq++
+	}
+	for range 6 {
+		next("T1", a)
+	}
+	p.deploy(fleetOf(&Deployment{Champion: b}, a, b))
+	next("T1", a)
+	p.restart()
+	next("T1", a)
+	if now, then := p.o.Machine(drill).Models(); now != a.ID() || then != b.ID() {
+		t.Errorf("models %s and %s", now, then)
+	}
+	if p.replay() {
+		t.Error("a swap at the next tool replays nothing")
+	}
+	next("T2", b)
+	next("T2", b)
+	if p.replay() {
+		t.Error("a new tool has no past")
+	}
+	wantStrings(t, "alerts", states(p.alerts), []string{"raised", "cleared tool_change"})
+	// The tool that comes back has been seen by the other model: its past is replayed.
+	next("T1", b)
+	if !p.replay() {
+		t.Fatal("the past of a tool that is back is not replayed")
+	}
+	next("T1", b)
+	if r := p.results[len(p.results)-1]; r.Verdict != event.Faulty || r.Wear == nil {
+		t.Errorf("%s", event.JSON(r))
+	}
+	if p.replay() {
+		t.Error("it is replayed again")
+	}
+}
+
+// A hundred swaps between two models, at once and at the next tool, with restarts: each window
+// has one result, and alarms are raised and cleared as without any swap of models that agree.
+func TestHundredSwaps(t *testing.T) {
+	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
+	all := make([]*window.Features, 0, 2000)
+	for i := range 2000 {
+		w := at(uint64(i), fmt.Sprintf("T%d", i/70%4), i%35 > 20)
+		all = append(all, machinetest.Features(nil, w))
+	}
+	run := func(swap bool) *plant {
+		p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+		for i, f := range all {
+			p.window(f)
+			if !swap {
+				continue
+			}
+			if i%20 == 7 {
+				d := &Deployment{Champion: []*model.Model{a, b}[i/20%2], Now: i%3 == 0}
+				p.deploy(fleetOf(d, a, b))
+			}
+			if i%9 == 0 {
+				p.replay()
+			}
+			if i%61 == 0 {
+				p.restart()
+			}
+		}
+		return p
+	}
+	p, q := run(true), run(false)
+	if len(p.results) != len(all) || p.letters > 0 {
+		t.Fatalf("%d results of %d windows, %d letters", len(p.results), len(all), p.letters)
+	}
+	used := make(map[string]int)
+	for i, r := range p.results {
+		used[r.Model]++
+		if r.Seq != uint64(i) {
+			t.Fatalf("result %d is of window %d", i, r.Seq)
+		}
+	}
+	if len(used) != 2 || used[a.ID()] < 300 || used[b.ID()] < 300 {
+		t.Errorf("results by model: %v", used)
+	}
+	if got, want := states(p.alerts), states(q.alerts); !slices.Equal(got, want) || len(want) < 20 {
+		t.Errorf("alerts with swaps: %d %v\nwithout: %d %v", len(got), got, len(want), want)
+	}
+}
+
+// A shadow judges as a monitor that had its model from the tool's first window on, moves no
+// alarm, survives a restart, and leaves no record when it is over.
+func TestShadow(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	q := newPlant(t, fleetOf(&Deployment{Champion: b}, b))
+	r := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+	seq := uint64(0)
+	next := func(n int, tool string) {
+		for range n {
+			f := machinetest.Features(nil, at(seq, tool, seq%9 > 5))
+			p.window(f)
+			q.window(f)
+			r.window(f)
+			seq++
+		}
+	}
+	next(7, "T1")
+	p.deploy(fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b}}}, a, b))
+	next(2, "T1")
+	if !p.replay() || p.replay() {
+		t.Fatal("one replay is due")
+	}
+	next(5, "T1")
+	p.restart()
+	next(6, "T2")
+	p.restart()
+	next(9, "T1")
+	of := ShadowGroup(group, b.ID())
+	got := p.shadows[of]
+	want := q.results[len(q.results)-len(got):]
+	if len(got) < 20 {
+		t.Fatalf("%d results of the shadow", len(got))
+	}
+	for i := range got {
+		if said(got[i]) != said(want[i]) || got[i].Group != of {
+			t.Errorf("window %d:\n%s\nwant\n%s", i, said(got[i]), said(want[i]))
+		}
+	}
+	wantStrings(t, "alerts", states(p.alerts), states(r.alerts))
+	for i := range r.results {
+		if string(event.JSON(p.results[i])) != string(event.JSON(r.results[i])) {
+			t.Fatalf("window %d with a shadow:\n%s\nwithout\n%s", i, event.JSON(p.results[i]), event.JSON(r.results[i]))
+		}
+	}
+	ofShadow := func() (n int) {
+		for k := range maps.Keys(p.records) {
+			if k.Group == of {
+				n++
+			}
+		}
+		return n
+	}
+	if ofShadow() < 3 {
+		t.Errorf("%d records of the shadow", ofShadow())
+	}
+	p.deploy(fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b, Until: p.now()}}}, a, b))
+	next(1, "T1")
+	if n := ofShadow(); n > 0 || len(p.o.shadows) > 0 {
+		t.Errorf("%d records of a shadow that is over", n)
+	}
+}
+
+// A machine without a model is advised of, and goes to no dead letters. Once a model is
+// deployed it is watched.
+func TestMachineWithoutModel(t *testing.T) {
+	a := machinetest.OneValue(t)
+	p := newPlant(t, fleetOf(nil, a))
+	for seq := range uint64(3) {
+		p.window(machinetest.Features(nil, at(seq, "T1", false)))
+		p.restart()
+	}
+	wantStrings(t, "advisories", kinds(p.advised), []string{"windows_refused raised"})
+	if text := p.advised[0].Text; !strings.Contains(text, "NOT WATCHED, no model is deployed for it") || len(p.results) > 0 || p.letters > 0 {
+		t.Errorf("%q, %d results, %d letters", text, len(p.results), p.letters)
+	}
+	p.deploy(fleetOf(&Deployment{Champion: a}, a))
+	p.sent += 120
+	p.window(machinetest.Features(nil, at(3, "T1", false)))
+	wantStrings(t, "advisories", kinds(p.advised), []string{"windows_refused raised", "windows_refused cleared"})
+	if len(p.results) != 1 {
+		t.Errorf("%d results", len(p.results))
+	}
+	p.deploy(fleetOf(nil, a))
+	p.window(machinetest.Features(nil, at(4, "T1", false)))
+	if len(p.results) != 1 || p.advised[len(p.advised)-1].State != event.Raised {
+		t.Errorf("%d results; %+v", len(p.results), p.advised[len(p.advised)-1])
+	}
+}
+
+// Alarm settings of a deployment count from the next window on, and an alarm that stands goes on.
+func TestAlarmSettingsOfDeployment(t *testing.T) {
+	a := machinetest.OneValue(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a, Alarm: alarm.Settings{K: 4, N: 4, Latch: true}}, a))
+	for seq := range uint64(9) {
+		p.window(machinetest.Features(nil, at(seq, "T1", seq > 1)))
+		if raised := len(p.alerts) > 0; raised != (seq >= 5) {
+			t.Fatalf("window %d: %v", seq, states(p.alerts))
+		}
+	}
+	incident := p.results[8].Incident
+	p.deploy(fleetOf(&Deployment{Champion: a, Alarm: alarm.Settings{K: 2, N: 3, Latch: true}}, a))
+	p.window(machinetest.Features(nil, at(9, "T1", true)))
+	if r := p.results[9]; r.Incident != incident || len(p.alerts) != 1 {
+		t.Errorf("%s %v", event.JSON(r), states(p.alerts))
+	}
+}
