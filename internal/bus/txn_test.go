@@ -188,7 +188,7 @@ func TestReadStateWaits(t *testing.T) {
 	var got []string
 	read := make(chan error, 1)
 	go func() {
-		read <- ReadState(testContext(t), cfg, 0, func(m Message) error { got = append(got, string(m.Value)); return nil })
+		read <- ReadState(testContext(t), cfg, 0, FirstOffset, func(m Message) error { got = append(got, string(m.Value)); return nil })
 	}()
 	select {
 	case err := <-read:
