@@ -23,7 +23,7 @@ func TestReadyWhenAllIsRead(t *testing.T) {
 	want("before it has a partition", "0 of 2 partitions are done")
 	r.assigned(4, now)
 	r.assigned(7, now)
-	r.fetched(4, 10, now)
+	r.fetched(4, ofWindows, 10, now)
 	want("one of two is read", "1 of 2 partitions are done")
 	r.generation(1) // another member has joined
 	r.revoked(7)
@@ -32,7 +32,7 @@ func TestReadyWhenAllIsRead(t *testing.T) {
 	r.assigned(8, now)
 	want("another member has left", "")
 	now = now.Add(readyWithin + time.Second)
-	r.fetched(4, 0, now)
+	r.fetched(4, ofWindows, 0, now)
 	want("a partition stands still", "partition 8: no answer from the broker")
 }
 
