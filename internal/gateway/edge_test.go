@@ -176,6 +176,9 @@ func TestModeChangesWithWindowsInTheSpool(t *testing.T) {
 		}
 		ctx, stop := stopAt(t.Context(), m.at)
 		g := p.gateway(r, m.mode, stop)
+		if !m.away { // all that is in the spool goes
+			g.patience = patience
+		}
 		if err := g.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
