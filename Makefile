@@ -367,8 +367,9 @@ shift: ## alarms of simulated drills: docs/figures/alerts.md
 # FLANK_DATA, if set, names a folder of recordings to read as well.
 peers-formats: peers/formats/.venv/ready ## readers of recordings compared with npTDMS, scipy, numpy, pyarrow
 	rm -rf peers/formats/.venv/fixtures && mkdir peers/formats/.venv/fixtures
-	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/evidence
+	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/evidence ./pkg/window
 	peers/formats/.venv/bin/python peers/formats/evidence.py peers/formats/.venv/fixtures/evidence
+	peers/formats/.venv/bin/python peers/formats/features.py peers/formats/.venv/fixtures/features
 	cd peers/formats && .venv/bin/python reference.py .venv/fixtures $$(find $${FLANK_DATA:-/dev/null} -type f)
 	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -v -run TestPeers ./internal/source
 

@@ -3,8 +3,8 @@
 //   - asyncapi.yaml has the topics and headers;
 //   - *.schema.json have the JSON of results, alerts, evidence, advisories, states of
 //     machines, manifests of models, deployments, live samples and context;
-//   - *.md describe the Arrow forms of a window, of evidence and of a frame of live
-//     samples, the layout file and the model file.
+//   - *.md describe the Arrow forms of a window, of features, of evidence and of a frame of
+//     live samples, the layout file and the model file.
 //
 // Its tests check that the code and the contract agree.
 //
@@ -31,6 +31,8 @@ var (
 	FrameJSON []byte // JSON Schema 2020-12 of samples in JSON, see frame.md
 	//go:embed command.schema.json
 	CommandJSON []byte // JSON Schema 2020-12 of event.Command
+	//go:embed fetched.schema.json
+	FetchedJSON []byte // JSON Schema 2020-12 of event.Fetched
 	//go:embed machine-state.schema.json
 	MachineStateJSON []byte // JSON Schema 2020-12 of route.MachineState
 	//go:embed model-manifest.schema.json
@@ -50,6 +52,7 @@ const (
 	Context  = "context"
 	Frame    = "frame"
 	Command  = "command"
+	Fetched  = "fetched"
 
 	MachineState = "machine-state"
 	Manifest     = "model-manifest"

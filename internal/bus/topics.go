@@ -78,7 +78,7 @@ const deadOverhead = 1 << 20
 func plan(cfg Config) []topicPlan {
 	plans := []topicPlan{
 		{name: TopicWindows, retain: Retain{7 * day, 250e9}, max: MaxMessage},
-		{name: TopicFeatures, retain: Retain{Time: 400 * day}, max: MaxMessage},
+		{name: TopicFeatures, retain: Retain{90 * day, 50e9}, max: MaxMessage},
 		{name: TopicShadow, retain: Retain{Time: 30 * day}, max: MaxMessage},
 		{name: TopicResults, retain: Retain{Time: 30 * day}, max: MaxMessage},
 		{name: TopicAlerts, retain: Retain{Time: 365 * day}, max: MaxMessage},

@@ -185,7 +185,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // The client library does not set the producer fields, so encodeBatch sets them at their
 // places in a record batch of version 2.
 func encodeBatch(msgs []*Message, producer int64, epoch int16, sequence int32) ([]byte, error) {
-	set := protocol.RecordSet{Version: 2, Attributes: protocol.Transactional, Records: kafka.NewRecordReader(records(msgs)...)}
+	set := protocol.RecordSet{Version: 2, Attributes: protocol.Transactional | protocol.Attributes(compressionOf(msgs[0].Topic)), Records: kafka.NewRecordReader(records(msgs)...)}
 	var buf bytes.Buffer
 	if _, err := set.WriteTo(&buf); err != nil {
 		return nil, fmt.Errorf("bus: topic %s: encode %d messages: %w", msgs[0].Topic, len(msgs), err)

@@ -484,6 +484,9 @@ func TestMemory(t *testing.T) {
 	if _, err := topic.CatchUp(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := topic.Model(testContext(t), all.a.ID()); err != nil {
+		t.Error(err)
+	}
 	if _, _, err := topic.Set(testContext(t)); err != nil || len(topic.loaded) != 1 {
 		t.Errorf("%d models loaded, %v", len(topic.loaded), err)
 	}
@@ -491,5 +494,17 @@ func TestMemory(t *testing.T) {
 		if len(r.parts) != 1 || len(r.m.Value) > maxRecord {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// A topic that was removed and made again begins again.
+func TestMadeAgain(t *testing.T) {
+	all := trained()
+	topic := NewTopic(bus.Config{}, ofAnna)
+	topic.put(sealed(t, anna, promote(7, "a/**", all.a), 7))
+	topic.put(sealed(t, anna, promote(8, "b/**", all.a), 8))
+	topic.put(sealed(t, anna, promote(1, "c/**", all.b), 0))
+	if s, refused := topic.book.Set(loadTrained); len(s.Deployments()) != 1 || s.Deployments()[0].For.String() != "c/**" || len(refused) != 0 {
+		t.Errorf("%v, %v", said(s), refused)
 	}
 }

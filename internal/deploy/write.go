@@ -409,7 +409,8 @@ func (w *Writer) RemoveAny(ctx context.Context, id string) error {
 // counts reports whether the record with that key counts.
 func (b *Book) counts(key string) bool {
 	if r := b.changes[key]; r != nil {
-		return r.err == nil && b.hostile[key].Key != ""
+		_, repelled := b.hostile[key]
+		return r.err == nil && repelled
 	}
 	r := b.models[strings.TrimPrefix(key, modelPrefix)]
 	return r != nil && r.m != nil && r.err == nil

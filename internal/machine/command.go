@@ -102,6 +102,9 @@ func (c Command) apply(m *Machine) {
 		m.decision.Refused = err.Error()
 		return
 	}
+	if e.Action == event.Fetch {
+		return // a gateway answers it
+	}
 	if m.Commands.has(e.ID) {
 		m.decision.Refused = fmt.Sprintf("command %s: %v", e.ID, errRepeated)
 		return

@@ -186,8 +186,12 @@ func (m *Machine) Models() (now, next string) {
 
 // unwatched returns why features of a machine cannot be judged; nil if they can.
 func (o *Owner) unwatched(m *Machine, d *Deployment, f *window.Features) *window.Mismatch {
+	layout := f.Form.Layout()
 	if d == nil {
-		return &window.Mismatch{What: NoModel, Text: fmt.Sprintf("no model is deployed for it with layout %s", f.Form.Layout().Name())}
+		if other := o.fleet.Of(m.Machine, ""); other != nil { // for machines of its name, of another layout
+			return window.Compare(layout, other.Champion.Layout)
+		}
+		return &window.Mismatch{What: NoModel, Text: fmt.Sprintf("no model is deployed for it with layout %s", cmp.Or(layout.Name(), layout.Fingerprint()))}
 	}
 	if err := m.model.covers(f.Form); err != nil {
 		return &window.Mismatch{What: window.OtherFeatures, Text: err.Error()}

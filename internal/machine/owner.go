@@ -586,6 +586,8 @@ func (o *Owner) commandUnknown(b *Batch, c Command, now time.Time) *Letter {
 	e, err := c.read()
 	retired := o.machines[c.Key]
 	switch {
+	case err == nil && e.Action == event.Fetch: // a gateway answers it
+		return nil
 	case err == nil && retired != nil && retired.Commands.has(e.ID):
 		return &Letter{Reason: fmt.Sprintf("command %s: %v", e.ID, errRepeated)}
 	case err != nil || e.Action != event.Rename:

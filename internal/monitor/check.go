@@ -31,7 +31,7 @@ func Needs(group string, stages []Stage) bus.Needs {
 	}
 	return bus.Needs{
 		Read:  []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicModels},
-		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead, bus.TopicCommands, bus.TopicWindows},
+		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead, bus.TopicCommands, bus.TopicWindows},
 		Group: group,
 		Alike: bus.MachineTopics(),
 

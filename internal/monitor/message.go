@@ -114,8 +114,8 @@ func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
 	return checkFacts(m, w)
 }
 
-// checkFacts reports facts of a window that cannot be said in JSON, or are not those of its
-// message.
+// checkFacts reports facts of a window that cannot be said in JSON, or that its message
+// contradicts.
 func checkFacts(m *bus.Message, w *window.Window) error {
 	if m.Key != w.Machine {
 		return fmt.Errorf("monitor: key %.64q, the window is of machine %.64q", m.Key, w.Machine)
@@ -147,6 +147,15 @@ func stateMessage(r machine.Record, now time.Time) bus.Message {
 
 // eventMessage returns the message of an event, the same whenever it is called.
 func eventMessage(o *machine.Output) bus.Message {
+	m := eventOf(o)
+	if o.Shadow {
+		m.Topic = bus.TopicShadow
+	}
+	return m
+}
+
+// eventOf returns the message of an event as the champion's.
+func eventOf(o *machine.Output) bus.Message {
 	switch {
 	case o.Result != nil:
 		r := o.Result

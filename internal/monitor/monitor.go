@@ -96,10 +96,13 @@ type Monitor struct {
 	fleet   *fleet
 	group   *bus.Group
 	grace   time.Duration // for the batch in hand after its partition was taken away
-	now     func() time.Time
-	ready   readiness
-	topics  topicCheck
-	counts  partitionCounts
+
+	fetchPatience time.Duration // for a gateway that is asked for windows
+
+	now    func() time.Time
+	ready  readiness
+	topics topicCheck
+	counts partitionCounts
 
 	judged, late, repeats, dead, alerts atomic.Uint64
 	features, unwatched                 atomic.Uint64
@@ -123,8 +126,8 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Group == "" {
 		cfg.Group = DefaultGroup
 	}
-	if cfg.does(Judge) == (cfg.Model == nil && cfg.Keys == nil) {
-		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models, and no other monitor does")
+	if cfg.does(Judge) && cfg.Model == nil && cfg.Keys == nil {
+		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models")
 	}
 	if err := CheckStages(cfg.Stages); err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
@@ -137,7 +140,7 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Model != nil {
 		set = deploy.OfFile(cfg.Model, cfg.Alarm)
 	}
-	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, now: time.Now}
+	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, fetchPatience: fetchPatience, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	cfg.Bus.OnDamage = func(err error) {
 		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")
@@ -221,7 +224,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 		serve = m.serveExtract
 	}
 	err := m.checkTopics(ctx)
-	if err == nil && m.cfg.Keys != nil {
+	if err == nil && m.cfg.does(Judge) && m.cfg.Keys != nil {
 		err = m.runDeployed(ctx, serve)
 	} else if err == nil {
 		err = m.group.Run(ctx, serve)
@@ -278,7 +281,7 @@ func topicsOf(stages []Stage) []string {
 	if c := (Config{Stages: stages}); !c.does(Judge) {
 		return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicDead}
 	}
-	return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicDead}
+	return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead}
 }
 
 // onRetry returns what hears of trouble with the broker: it passes it on to next,

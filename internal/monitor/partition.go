@@ -15,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/fetch"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -404,15 +405,12 @@ func (s *partition) passed(ctx context.Context, next, end int64) {
 	}
 }
 
-// fetchedType is the CloudEvents type of what gateways answer when they are asked for windows.
-const fetchedType = "io.tcm.fetched.v1"
-
 // featuresInput returns what the owner is to know of a message of the features topic.
 func (s *partition) featuresInput(m *bus.Message) machine.Input {
 	in := machine.Input{Offset: m.Offset, At: m.Time}
 	by, offset, err := envelope.Origin(m)
 	switch {
-	case m.Damage == nil && string(m.Header("ce_type")) == fetchedType:
+	case m.Damage == nil && fetch.IsAnswer(m):
 		return in
 	case m.Damage == nil && err == nil && by == envelope.Monitor:
 		if s.cfg.does(Extract) {

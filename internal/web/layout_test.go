@@ -127,7 +127,7 @@ func TestMachineChangesLayout(t *testing.T) {
 		}
 		for ch, pairs := range s.Window.Envelope {
 			if want := 2 * (1 + i%2); i < 4 && len(pairs) != want {
-				t.Errorf("window %d: channel %d has %d values, want %d: those of the layout before are gone", i, ch, len(pairs), want)
+				t.Errorf("window %d: channel %d has %d values, want %d: the layout before has left none", i, ch, len(pairs), want)
 			}
 		}
 	}

@@ -191,7 +191,7 @@ function showProgress(last) {
 // Which models judge the machine, and which machines have models without a signature.
 function showModels() {
   const { now, next, shadows = [], unsigned } = state.machines.get(state.machine)?.models ?? {};
-  set("models", [now && `model ${now}`, next && `from the next tool on ${next}`, shadows.length ? `in shadow ${shadows.join(", ")}` : "", unsigned && "not signed"].filter(Boolean).join(" · "));
+  set("models", [now && `Model: ${now}`, next && `from the next tool on: ${next}`, shadows.length ? `in shadow: ${shadows.join(", ")}` : "", unsigned && "not signed"].filter(Boolean).join(" · "));
   $("model").hidden = Boolean(now); // it is with the verdict
   const of = [...state.machines.values()].filter((m) => m.models?.unsigned).map((m) => m.name.slice(m.name.lastIndexOf("/") + 1)).sort();
   $("unsigned").hidden = !state.insecure && of.length === 0;
