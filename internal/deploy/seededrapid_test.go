@@ -1,0 +1,3 @@
+package deploy
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

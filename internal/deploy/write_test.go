@@ -1,0 +1,265 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/deploy/deploytest"
+	"github.com/flank-tcm/flank/pkg/alarm"
+)
+
+// view returns the topic as a reader with anna's key finds it.
+func view(t testing.TB, cfg bus.Config) (*Topic, Set, []Refusal) {
+	t.Helper()
+	topic := NewTopic(cfg, ofAnna)
+	if _, err := topic.CatchUp(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	s, refused, err := topic.Set(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topic, s, refused
+}
+
+func TestRefusedWhenWritten(t *testing.T) {
+	cfg, all := broker(t), trained()
+	w := writer(cfg, anna)
+	publish(t, w, all.a)
+	publish(t, w, all.b)
+	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/us*"})
+	ctx := testContext(t)
+	for _, tc := range []struct {
+		name string
+		try  func() error
+		want []string
+	}{
+		{"a tie", func() error { _, err := w.Promote(ctx, Promotion{Model: all.a.ID(), For: "acme/*25"}); return err },
+			[]string{"acme/*25 and acme/us*", "change 1", "by anna", "neither is more specific"}},
+		{"a glob", func() error { _, err := w.Promote(ctx, Promotion{Model: all.a.ID(), For: "acme/**/b"}); return err }, []string{"only be the last level"}},
+		{"an unknown model", func() error { _, err := w.Promote(ctx, Promotion{Model: "m", For: "b"}); return err }, []string{"model m: it is not on tcm.models.v1"}},
+		{"another layout", func() error {
+			_, err := w.Promote(ctx, Promotion{Model: all.a.ID(), For: "b", Layout: "0123456789abcdef"})
+			return err
+		}, []string{"judges layout " + all.a.Layout.Fingerprint()}},
+		{"a shadow of nothing", func() error {
+			_, err := w.Promote(ctx, Promotion{Model: all.a.ID(), For: "b", Shadow: time.Hour})
+			return err
+		}, []string{"has no champion"}},
+		{"a shadow of itself", func() error {
+			_, err := w.Promote(ctx, Promotion{Model: all.a.ID(), For: "acme/us*", Shadow: time.Hour})
+			return err
+		}, []string{"is the champion"}},
+		{"a shadow now", func() error {
+			_, err := w.Promote(ctx, Promotion{Model: all.b.ID(), For: "acme/us*", Shadow: time.Hour, Now: true})
+			return err
+		}, []string{"--now"}},
+		{"an alarm", func() error {
+			_, err := w.Promote(ctx, Promotion{Model: all.b.ID(), For: "acme/us*", Alarm: func(*alarm.Settings) (*alarm.Settings, error) { return &alarm.Settings{K: 3, N: 2}, nil }})
+			return err
+		}, []string{"k is 3"}},
+		{"a rollback of nothing", func() error { _, err := w.Rollback(ctx, "b", "", false); return err }, []string{"no deployment for exactly b"}},
+		{"a shadow that is none", func() error { _, err := w.Retire(ctx, "acme/us*", "", all.b.ID()); return err }, []string{"is not a shadow"}},
+		{"a damaged file", func() error { _, _, err := w.Publish(ctx, []byte("FLANKMDL")); return err }, []string{"damaged model"}},
+		{"removing what is needed", func() error { return w.RemoveModel(ctx, all.a.ID()) }, []string{"needed by the deployment for acme/us*"}},
+		{"removing what is not there", func() error { return w.RemoveModel(ctx, "m") }, []string{"model m is not on"}},
+	} {
+		err := tc.try()
+		for _, want := range tc.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", tc.name, err, want)
+			}
+		}
+	}
+	if topic, s, refused := view(t, cfg); len(s.Deployments()) != 1 || len(refused) != 0 || len(topic.Book().History()) != 1 {
+		t.Errorf("%v, %v", said(s), refused)
+	}
+}
+
+// The glob of two layouts has two deployments, and a change says which.
+func TestTwoLayouts(t *testing.T) {
+	cfg, all := broker(t), trained()
+	w := writer(cfg, anna)
+	publish(t, w, all.a)
+	publish(t, w, all.lathe)
+	for _, id := range []string{all.a.ID(), all.lathe.ID()} {
+		promoted(t, w, Promotion{Model: id, For: "**"})
+	}
+	if _, err := w.Retire(testContext(t), "**", "", ""); err == nil || !strings.Contains(err.Error(), "--layout") {
+		t.Error(err)
+	}
+	if _, err := w.Retire(testContext(t), "**", all.lathe.Layout.Fingerprint(), ""); err != nil {
+		t.Error(err)
+	}
+	if _, s, _ := view(t, cfg); len(s.Deployments()) != 1 || s.Deployments()[0].Champion.ID() != all.a.ID() {
+		t.Errorf("%v", said(s))
+	}
+}
+
+// Someone else writes between reading and writing: the second change follows the first one,
+// or is refused because of it, and nothing is lost.
+func TestRace(t *testing.T) {
+	cfg, all := broker(t), trained()
+	w := writer(cfg, anna)
+	publish(t, w, all.a)
+	publish(t, w, all.b)
+	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/us*"})
+	other := writer(cfg, anna)
+	asked := 0
+	change := func(forOther, forMe string) error {
+		asked = 0
+		_, err := w.change(testContext(t), func(topic *Topic) (*Change, error) {
+			if asked++; asked == 1 {
+				promoted(t, other, Promotion{Model: all.b.ID(), For: forOther})
+			}
+			c := topic.book.current(target{forMe, all.a.Layout.Fingerprint()})
+			return c, w.setChampion(c, Promotion{Model: all.a.ID()})
+		})
+		return err
+	}
+	if err := change("b/**", "c/**"); err != nil || asked != 2 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+	if err := change("e*e/x", "*ee/x"); err == nil || !strings.Contains(err.Error(), "neither is more specific") {
+		t.Errorf("a tie that came first: %v", err)
+	}
+	if err := change("acme/us*", "acme/us*"); err != nil {
+		t.Error(err)
+	}
+	topic, s, refused := view(t, cfg)
+	if len(refused) != 0 || len(s.Deployments()) != 4 {
+		t.Errorf("%v, %v", said(s), refused)
+	}
+	for i, c := range topic.Book().History() {
+		if i == 0 && (len(c.Previous) != 2 || c.Previous[0].Champion != all.b.ID() || c.Champion != all.a.ID()) {
+			t.Errorf("it does not follow the other's: %+v", c)
+		}
+	}
+	asked = -1000
+	if _, err := w.change(testContext(t), func(topic *Topic) (*Change, error) {
+		promoted(t, other, Promotion{Model: all.b.ID(), For: fmt.Sprintf("again/%d", -asked)})
+		asked++
+		c := topic.book.current(target{"c/**", all.a.Layout.Fingerprint()})
+		return c, w.setChampion(c, Promotion{Model: all.b.ID()})
+	}); err == nil || !strings.Contains(err.Error(), "others change deployments") || asked != writeTries-1000 {
+		t.Errorf("%v, asked %d times", err, asked+1000)
+	}
+}
+
+// Many people at once: every change has a number of its own, and each counts.
+func TestManyWriters(t *testing.T) {
+	cfg, all := broker(t), trained()
+	publish(t, writer(cfg, anna), all.a)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			w := writer(cfg, anna)
+			if _, err := w.Promote(testContext(t), Promotion{Model: all.a.ID(), For: fmt.Sprintf("site/%d", i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	topic, s, refused := view(t, cfg)
+	if len(s.Deployments()) != 4 || len(refused) != 0 {
+		t.Errorf("%v, %v", said(s), refused)
+	}
+	for i, c := range topic.Book().History() {
+		if c.Number != uint64(4-i) {
+			t.Errorf("change %d has number %d", 4-i, c.Number)
+		}
+	}
+}
+
+// The topic keeps the newest changes of a deployment, and a model until it is removed.
+func TestTidy(t *testing.T) {
+	cfg, all := broker(t), trained()
+	w := writer(cfg, anna)
+	publish(t, w, all.a)
+	publish(t, w, all.b)
+	promoted(t, w, Promotion{Model: all.a.ID(), For: "other/**"})
+	for i := range KeptChanges + 5 {
+		promoted(t, w, Promotion{Model: []string{all.a.ID(), all.b.ID()}[i%2], For: "acme/**"})
+	}
+	topic, s, refused := view(t, cfg)
+	history := topic.Book().History()
+	if len(history) != KeptChanges+1 || len(refused) != 0 || len(s.Deployments()) != 2 || history[0].Number != KeptChanges+6 || history[KeptChanges].For != "other/**" {
+		t.Errorf("%d changes, %v, %v", len(history), said(s), refused)
+	}
+	if len(history[0].Previous) != maxPast {
+		t.Errorf("%d champions before", len(history[0].Previous))
+	}
+	ctx := testContext(t)
+	for _, glob := range []string{"acme/**", "other/**"} {
+		if _, err := w.Retire(ctx, glob, "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.RemoveModel(ctx, all.b.ID()); err != nil {
+		t.Fatal(err)
+	}
+	topic, s, refused = view(t, cfg)
+	if ms := topic.Book().Models(); len(ms) != 1 || ms[0].ID != all.a.ID() || ms[0].SignedBy != KeyID(anna.Public()) || len(s.Deployments()) != 0 || len(refused) != 0 {
+		t.Errorf("%+v, %v, %v", ms, said(s), refused)
+	}
+}
+
+// Without signatures everything works that a monitor accepts which was asked to.
+func TestUnsigned(t *testing.T) {
+	cfg, all := broker(t), trained()
+	w := writer(cfg, Signer{})
+	w.Keys = NewKeys(true)
+	publish(t, w, all.a)
+	promoted(t, w, Promotion{Model: all.a.ID(), For: "**"})
+	insecure := follow(t, cfg, trusting(NewKeys(true, anna.Public()))).until("insecure", func(v View) bool { return len(v.Set.Deployments()) == 1 })
+	if !insecure.Set.Deployments()[0].Unsigned {
+		t.Error("it does not say that it is not signed")
+	}
+	secure := follow(t, cfg, trusting(ofAnna)).until("secure", func(View) bool { return true })
+	if len(secure.Set.Deployments()) != 0 || len(secure.Refused) != 2 {
+		t.Errorf("%v, %v", said(secure.Set), secure.Refused)
+	}
+	// A signature for the same model replaces the manifest without one.
+	w = writer(cfg, anna)
+	for _, r := range secure.Refused {
+		if strings.HasPrefix(r.Key, changePrefix) {
+			if err := w.Remove(testContext(t), r.Key); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	publish(t, w, all.a)
+	promoted(t, w, Promotion{Model: all.a.ID(), For: "**"})
+	if _, s, refused := view(t, cfg); len(s.Deployments()) != 1 || s.Deployments()[0].Unsigned || len(refused) != 0 {
+		t.Errorf("%v, %v", said(s), refused)
+	}
+}
+
+func TestFollowEnds(t *testing.T) {
+	wrong := errors.New("no key file")
+	if err := Follow(testContext(t), bus.Config{}, func() (Keys, error) { return Keys{}, wrong }, nil); !errors.Is(err, wrong) {
+		t.Error(err)
+	}
+	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := Follow(testContext(t), b.Config("test"), trusting(ofAnna), nil); !errors.Is(err, bus.ErrNoTopic) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := writer(b.Config("test"), anna).Promote(ctx, Promotion{Model: "m", For: "**"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if deploytest.Key(1).Equal(deploytest.Key(2)) {
+		t.Error("two keys are equal")
+	}
+}
