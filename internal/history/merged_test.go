@@ -35,8 +35,10 @@ func TestReadMerged(t *testing.T) {
 			msgs = append(msgs, bus.Message{Topic: bus.TopicFeatures, Key: fmt.Sprintf("m%d", m), Time: at.Add(time.Duration(m) * time.Second), Value: []byte(fmt.Sprint(i))})
 		}
 	}
-	if err := out.Send(t.Context(), msgs); err != nil {
-		t.Fatal(err)
+	for some := range slices.Chunk(msgs, 20) { // the embedded broker finds a time only at the beginning of a batch
+		if err := out.Send(t.Context(), some); err != nil {
+			t.Fatal(err)
+		}
 	}
 	read := func(since, until time.Time, most int) (times []time.Time, err error) {
 		next := make(map[string]string)
