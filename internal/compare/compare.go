@@ -105,8 +105,8 @@ func (c *Comparison) machine(name string) *gathered {
 	return g
 }
 
-// Result counts the verdict of a side on a window. The caller drops repeats, and calls Alert
-// with the alerts of a window before.
+// Result counts the verdict of a side on a window. The caller drops repeats. Results of a
+// machine come in order; whether its alerts come before or after makes no difference.
 func (c *Comparison) Result(s Side, r *event.Result) {
 	g := c.machine(r.Machine)
 	counts := g.tools[r.Tool]
@@ -139,17 +139,28 @@ func (c *Comparison) Alert(s Side, a *event.Alert, wearUM float64) {
 	known := g.by[s][a.Incident]
 	switch {
 	case a.State == event.Raised && known == nil:
-		n := &Alarm{Incident: a.Incident, Tool: a.Tool, Hole: a.Hole, Raised: a.At, Score: a.Score, Unannounced: a.Reason == "tool_back" || a.Score == 0}
-		if wearUM == wearUM && !n.Unannounced {
-			n.WearUM = &wearUM
-		}
+		n := &Alarm{Incident: a.Incident, Tool: a.Tool, Hole: a.Hole, Raised: a.At, Score: a.Score, Unannounced: !announces(a)}
+		n.setWear(wearUM)
 		g.add(s, n)
+	case a.State == event.Raised && known.Unannounced && known.Raised.Equal(a.At) && announces(a):
+		known.Hole, known.Score, known.Unannounced = a.Hole, a.Score, false
+		known.setWear(wearUM)
 	case a.State == event.Raised: // its tool is back
 		known.Cleared = time.Time{}
 	case a.State == event.Cleared && known != nil:
 		known.Cleared = a.At
 	case a.State == event.Cleared && a.Incident != "": // it stood before
 		g.add(s, &Alarm{Incident: a.Incident, Tool: a.Tool, Raised: a.Since, Cleared: a.At, Unannounced: true})
+	}
+}
+
+// announces reports whether a raised alarm was raised by its window: not that its tool came
+// back, nor that someone took the mask off an alarm that stood already.
+func announces(a *event.Alert) bool { return a.Reason != "tool_back" && a.Score > 0 }
+
+func (a *Alarm) setWear(um float64) {
+	if um == um && !a.Unannounced {
+		a.WearUM = &um
 	}
 }
 
@@ -265,10 +276,13 @@ func (e Event) Kind() (k Kind, later time.Duration) {
 	return Same, 0
 }
 
+// nan is a wear that is not known.
+var nan = math.NaN()
+
 // median returns the middle value, the mean of the two in the middle; NaN of none.
 func median(values []float64) float64 {
 	if len(values) == 0 {
-		return math.NaN()
+		return nan
 	}
 	s := slices.Sorted(slices.Values(values))
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2

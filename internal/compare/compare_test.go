@@ -2,7 +2,6 @@ package compare
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -42,8 +41,6 @@ func (p *plant) alarm(s Side, machine, tool string, raised, cleared, um float64)
 		p.Alert(s, &a, um)
 	}
 }
-
-var nan = math.NaN()
 
 // What the report says of differences that are known.
 func TestReport(t *testing.T) {

@@ -21,7 +21,19 @@ import (
 
 // published returns the results and alerts that a monitor publishes of windows.
 func published(m *model.Model, ws []*window.Window) (lines []string) {
-	o := machine.NewOwner(&machine.Settings{Group: "replay", Alarm: alarm.Default}, machine.Everything(m), 0)
+	for _, e := range outputs("replay", machine.Everything(m), ws) {
+		if e.Result != nil {
+			lines = append(lines, string(event.JSON(e.Result)))
+		} else if e.Alert != nil {
+			lines = append(lines, string(event.JSON(e.Alert)))
+		}
+	}
+	return lines
+}
+
+// outputs returns what a monitor of a group publishes of windows.
+func outputs(group string, fleet machine.Fleet, ws []*window.Window) (out []machine.Output) {
+	o := machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, fleet, 0)
 	o.Start()
 	o.On(machine.Reply{Fenced: &machine.Position{Windows: -1, Features: -1, Commands: -1}})
 	var take func([]machine.Action)
@@ -30,25 +42,18 @@ func published(m *model.Model, ws []*window.Window) (lines []string) {
 			if a.Publish == nil {
 				continue
 			}
-			for _, e := range a.Publish.Events {
-				if e.Result != nil {
-					lines = append(lines, string(event.JSON(e.Result)))
-				} else if e.Alert != nil {
-					lines = append(lines, string(event.JSON(e.Alert)))
-				}
-			}
+			out = append(out, a.Publish.Events...)
 			take(o.On(machine.Reply{Published: true}))
 		}
 	}
 	take(o.On(machine.Reply{Loaded: []machine.Record{}}))
 	for i, w := range ws {
 		take(o.On(machine.Reply{Now: w.End(), Windows: []machine.Input{{Offset: int64(i), At: w.End(), Open: func(into *window.Features) error {
-			f := machinetest.Features(m, w)
-			*into = *f
+			*into = *machinetest.Features(nil, w)
 			return nil
 		}}}}))
 	}
-	return lines
+	return out
 }
 
 // shuffled draws windows of a machine as they may come: with tools, repeats and some too late.

@@ -11,22 +11,19 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 )
 
-// Clocks of sensors and of Kafka differ, and a gateway that was cut off sends what it kept:
-// by how much the time of a message may lie before and behind that of its event.
-const (
-	clockMargin = time.Hour
-	sendMargin  = 24 * time.Hour
-)
+// clockMargin is how far the clock of a sensor may be ahead of Kafka's.
+const clockMargin = time.Hour
 
 // aheadOfMerge is how many messages of a partition wait to be merged.
 const aheadOfMerge = 128
 
-// ReadMerged calls fn for the messages of all partitions of a topic whose events lie between
-// two times, and for some before and after. The zero time is no bound. It follows the time of
-// messages, and the order of each partition. So messages of a machine come in order, also if
-// the topic has grown in between. It ends behind the messages that were the newest when it
-// began, or at the first error of fn, which it returns.
-func ReadMerged(ctx context.Context, cfg bus.Config, topic string, since, until time.Time, fn func(bus.Message) error) error {
+// ReadMerged calls fn for the messages of all partitions of a topic whose events happened at a
+// time or later, and for some before; all if it is zero. A partition ends where beyond says that
+// its messages lie beyond what is asked for, and behind the message that was the newest when
+// ReadMerged began. Messages come by the time at which Kafka got them, and in the order of their
+// partition. So messages of a machine come in order, also if the topic has grown in between.
+// ReadMerged ends at the first error of fn, which it returns.
+func ReadMerged(ctx context.Context, cfg bus.Config, topic string, since time.Time, beyond func(bus.Message) bool, fn func(bus.Message) error) error {
 	n, err := bus.Partitions(ctx, cfg, topic)
 	if err != nil {
 		return err
@@ -47,7 +44,7 @@ func ReadMerged(ctx context.Context, cfg bus.Config, topic string, since, until 
 		wg.Go(func() {
 			defer close(r.messages)
 			r.err = bus.ReadRange(ctx, cfg, topic, p, within, func(m bus.Message) error {
-				if !until.IsZero() && m.Time.After(until.Add(sendMargin)) {
+				if beyond(m) {
 					return errBeyond
 				}
 				select {

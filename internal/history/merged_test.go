@@ -38,9 +38,9 @@ func TestReadMerged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read := func(since, until time.Time, most int) (times []time.Time, err error) {
+	read := func(since time.Time, beyond func(bus.Message) bool, most int) (times []time.Time, err error) {
 		next := make(map[string]string)
-		err = ReadMerged(t.Context(), cfg, bus.TopicFeatures, since, until, func(m bus.Message) error {
+		err = ReadMerged(t.Context(), cfg, bus.TopicFeatures, since, beyond, func(m bus.Message) error {
 			if want, ok := next[m.Key]; ok && want != string(m.Value) {
 				t.Fatalf("%s: message %s, want %s", m.Key, m.Value, want)
 			}
@@ -54,25 +54,28 @@ func TestReadMerged(t *testing.T) {
 		})
 		return times, err
 	}
-	times, err := read(time.Time{}, time.Time{}, 0)
+	all := func(bus.Message) bool { return false }
+	times, err := read(time.Time{}, all, 0)
 	if err != nil || len(times) != len(msgs) || !slices.IsSortedFunc(times, time.Time.Compare) {
 		t.Errorf("%d messages, %v", len(times), err)
 	}
 	now := time.Now() // when the broker got them
+	tenth := func(m bus.Message) bool { return string(m.Value) == "10" }
 	for name, tc := range map[string]struct {
-		since, until time.Time
-		want         int
+		since  time.Time
+		beyond func(bus.Message) bool
+		want   int
 	}{
-		"since before":              {now.Add(-time.Minute), time.Time{}, len(msgs)},
-		"within the margins":        {now.Add(clockMargin - time.Minute), now.Add(time.Minute - sendMargin), len(msgs)},
-		"since a time to come":      {now.Add(clockMargin + time.Minute), time.Time{}, 0},
-		"until a time long gone by": {time.Time{}, now.Add(-time.Minute - sendMargin), 0},
+		"since before":         {now.Add(-time.Minute), all, len(msgs)},
+		"within the margin":    {now.Add(clockMargin - time.Minute), all, len(msgs)},
+		"since a time to come": {now.Add(clockMargin + time.Minute), all, 0},
+		"up to a message":      {time.Time{}, tenth, 10 * 5},
 	} {
-		if times, err := read(tc.since, tc.until, 0); err != nil || len(times) != tc.want {
+		if times, err := read(tc.since, tc.beyond, 0); err != nil || len(times) != tc.want {
 			t.Errorf("%s: %d messages, want %d, %v", name, len(times), tc.want, err)
 		}
 	}
-	if times, err = read(time.Time{}, time.Time{}, 7); len(times) != 7 || err == nil || err.Error() != "enough" {
+	if times, err = read(time.Time{}, all, 7); len(times) != 7 || err == nil || err.Error() != "enough" {
 		t.Errorf("%d messages, %v", len(times), err)
 	}
 }
