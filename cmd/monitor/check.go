@@ -25,7 +25,10 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	needs := monitor.Needs(c.Group)
+	needs := monitor.Needs(c.Group, c.Stages)
+	if !c.judges() {
+		c.Alerts = cli.Alerts{}
+	}
 	if len(c.Alerts.Routes) > 0 {
 		needs.Read = append(needs.Read, bus.TopicAlerts)
 	}
@@ -48,6 +51,9 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 
 // steps returns what must work behind the broker: the model, the state and the disk.
 func (c settings) steps(to bus.Config) []bus.Step {
+	if !c.judges() { // nothing is remembered, and nothing kept
+		return nil
+	}
 	var m *model.Model
 	machines := 1
 	return []bus.Step{

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
@@ -10,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -21,6 +23,7 @@ type settings struct {
 	Alarm alarm.Settings `yaml:"alarm"`
 	Page  string         `yaml:"page"` // address; empty: none
 
+	Stages   []monitor.Stage  `yaml:"stages"`
 	Silence  time.Duration    `yaml:"silence"` // 0: never
 	Alerts   cli.Alerts       `yaml:"alerts"`
 	Shifts   string           `yaml:"shifts"` // when they begin, for reports
@@ -34,7 +37,7 @@ type settings struct {
 // defaults returns the settings of an empty file.
 func defaults(file string) settings {
 	return settings{
-		Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22",
+		Group: "tcm-monitor", Stages: monitor.Stages(), Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22",
 		Evidence: evidenceSettings{Keep: evidence.DefaultKeep}, file: file,
 	}
 }
@@ -49,11 +52,26 @@ func load(file string) (settings, error) {
 // loadBus reads a configuration and returns how to reach Kafka.
 func loadBus(file string) (settings, bus.Config, error) {
 	c, err := load(file)
+	if err == nil {
+		if err = monitor.CheckStages(c.Stages); err != nil {
+			err = fmt.Errorf("%s: %w", file, err)
+		}
+	}
 	if err != nil {
 		return c, bus.Config{}, err
 	}
 	to, err := c.Kafka.Load(file, "flank-monitor")
 	return c, to, err
+}
+
+// judges reports whether the monitor judges: one that only extracts needs no model.
+func (c settings) judges() bool {
+	return len(c.Stages) == 0 || slices.Contains(c.Stages, monitor.Judge)
+}
+
+// extracts reports whether the monitor reads windows itself.
+func (c settings) extracts() bool {
+	return len(c.Stages) == 0 || slices.Contains(c.Stages, monitor.Extract)
 }
 
 // errNoModel reports a configuration that names no model.

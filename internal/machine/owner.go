@@ -91,6 +91,7 @@ type Reply struct {
 	Loaded      []Record // the last record of every key
 	Windows     []Input
 	Features    []Input
+	Passed      int64 // offset before which all features were given to the owner; what transactions leave takes offsets, too
 	Commands    []Command
 	Published   bool
 	Lost        bool // another monitor may have the partition; nothing more may be published
@@ -110,7 +111,7 @@ type Reply struct {
 type Input struct {
 	Offset int64
 	At     time.Time                         // when Kafka got it
-	Open   func(into *window.Features) error // nil: these features are not for this owner
+	Open   func(into *window.Features) error // nil: a copy of a window, or features for another owner: not to be judged
 
 	// Past is of features that another program extracted from the windows topic: the offset
 	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
@@ -390,6 +391,9 @@ func (o *Owner) handle(r Reply) []Action {
 	case r.Features != nil:
 		o.taking = false
 		o.judgeFeatures(b, r)
+	case r.Passed > 0:
+		o.position.Features = max(o.position.Features, r.Passed) // the next batch publishes it
+		b.Position = o.position
 	case r.Commands != nil:
 		o.hearing = false
 		o.command(b, r)
@@ -446,6 +450,9 @@ func (o *Owner) publish(b *Batch) []Action {
 func (o *Owner) judge(b *Batch, r Reply) {
 	for _, in := range r.Windows {
 		b.Position.Windows = in.Offset + 1
+		if in.Open == nil {
+			continue
+		}
 		o.judgeOne(b, in, in.Offset, r.Now)
 	}
 }

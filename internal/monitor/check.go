@@ -14,10 +14,22 @@ import (
 )
 
 // Needs says what a monitor of a group does with Kafka.
-func Needs(group string) bus.Needs {
+func Needs(group string, stages []Stage) bus.Needs {
+	c := Config{Stages: stages}
+	group = groupOf(group, stages)
+	if !c.does(Judge) {
+		return bus.Needs{
+			Read:  []string{bus.TopicWindows},
+			Write: []string{bus.TopicFeatures, bus.TopicDead},
+			Group: group,
+			Alike: bus.MachineTopics(),
+
+			Transactional: group + "-check",
+		}
+	}
 	return bus.Needs{
-		Read:  []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands},
-		Write: []string{bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead},
+		Read:  []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands},
+		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead},
 		Group: group,
 		Alike: bus.MachineTopics(),
 

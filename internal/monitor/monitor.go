@@ -1,6 +1,12 @@
 // Package monitor is the monitor as a value: it reads windows from Kafka, judges each
 // exactly once, and publishes results and alerts.
 //
+// It works in two stages. Extracting makes features of windows. It depends on nothing but the
+// window: no model, nothing that is remembered. Judging makes results of features. A monitor
+// does both, and publishes the features with the results. It also judges the features that
+// gateways have extracted. The stages can run apart: monitors that only extract are a group of
+// their own and publish features alone, and monitors that only judge read features alone.
+//
 // What a machine remembers and decides is package machine, which is pure. Here is the
 // Kafka loop around it. A monitor that gets a partition first fences it: from then on the
 // broker refuses the previous owner. Then it reads the group's position and the state
@@ -16,6 +22,7 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,12 +38,26 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Config says what a Monitor does. Model and Bus are needed.
+// Stage is a part of what monitors do.
+type Stage string
+
+// The stages.
+const (
+	Extract Stage = "extract" // windows → features
+	Judge   Stage = "judge"   // features → results, alerts
+)
+
+// Stages lists all of them, which is what a monitor does by default.
+func Stages() []Stage { return []Stage{Extract, Judge} }
+
+// Config says what a Monitor does. Bus is needed, and Model unless it only extracts.
 type Config struct {
 	Model *model.Model
 	Bus   bus.Config     // OnStall and OnGap are set by New
-	Group string         // consumer group; empty means "tcm-monitor"
+	Group string         // consumer group; empty means "tcm-monitor". Monitors that only extract join ExtractGroup of it
 	Alarm alarm.Settings // zero means alarm.Default
+
+	Stages []Stage // empty: all
 
 	// Silence is how long no windows of a machine may come before that is an advisory; 0: never.
 	Silence time.Duration
@@ -48,7 +69,8 @@ type Config struct {
 	EvidenceURL string
 
 	// OnWindow, if not nil, sees every window as it is judged, which is before
-	// its result is durable: after a failure it may see one again. OnAlert,
+	// its result is durable: after a failure it may see one again. The window has no samples
+	// if only its features are there, or if its layout is not the model's. OnAlert,
 	// OnAdvisory and OnEvidence, if not nil, see such an event once it was sent. They
 	// must not keep the window, and must not block. Partitions call them from
 	// goroutines of their own.
@@ -62,16 +84,16 @@ type Config struct {
 
 // Monitor judges the windows of the machines it is assigned. Use New, then Run.
 type Monitor struct {
-	cfg    Config
-	codec  *window.Codec
-	form   *window.Form // of the features that the model judges by
-	group  *bus.Group
-	grace  time.Duration // for the batch in hand after its partition was taken away
-	now    func() time.Time
-	ready  readiness
-	topics topicCheck
+	cfg     Config
+	layouts *layouts
+	group   *bus.Group
+	grace   time.Duration // for the batch in hand after its partition was taken away
+	now     func() time.Time
+	ready   readiness
+	topics  topicCheck
 
 	judged, late, repeats, dead, alerts atomic.Uint64
+	features, unwatched                 atomic.Uint64
 	advisories                          atomic.Uint64
 	seqGaps, missed                     atomic.Uint64
 	offsetGaps, offsets, stalls         atomic.Uint64
@@ -92,22 +114,21 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Group == "" {
 		cfg.Group = DefaultGroup
 	}
-	codec, err := window.NewCodec(cfg.Model.Layout, cfg.Model.Window)
+	if err := CheckStages(cfg.Stages); err != nil {
+		return nil, fmt.Errorf("monitor: %w", err)
+	}
+	known, err := cfg.layouts()
 	if err != nil {
 		return nil, err
 	}
-	form, err := cfg.Model.Form()
-	if err != nil {
-		return nil, err
-	}
-	m := &Monitor{codec: codec, form: form, grace: 8 * time.Second, now: time.Now}
+	m := &Monitor{layouts: known, grace: 8 * time.Second, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	cfg.Bus.OnDamage = func(err error) {
 		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")
 	}
 	cfg.Bus.OnHeal = func(text string) { cfg.Log.Warn().Str("event", "transaction_closed").Msg(text) }
 	m.cfg = cfg
-	m.group, err = bus.NewGroup(cfg.Bus, cfg.Group, bus.TopicWindows)
+	m.group, err = bus.NewGroup(cfg.Bus, groupOf(cfg.Group, cfg.Stages), bus.TopicWindows)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +137,55 @@ func New(cfg Config) (*Monitor, error) {
 	return m, nil
 }
 
+// layouts returns the layouts of the configured model. It reports a model that cannot judge
+// what a monitor that only judges reads.
+func (c *Config) layouts() (*layouts, error) {
+	var models []*model.Model
+	if c.does(Judge) {
+		models = append(models, c.Model)
+	}
+	known, err := newLayouts(models)
+	if err != nil || c.does(Extract) {
+		return known, err
+	}
+	for _, f := range known.ours {
+		if err := c.Model.Covers(f.features); err != nil {
+			return nil, fmt.Errorf("monitor: the model cannot judge by what is on %s: %w; or let this monitor extract, too: stages: [extract, judge]", bus.TopicFeatures, err)
+		}
+	}
+	return known, nil
+}
+
+// does reports whether the monitor does a stage.
+func (c *Config) does(s Stage) bool { return len(c.Stages) == 0 || slices.Contains(c.Stages, s) }
+
+// CheckStages reports a list of stages that no monitor can do.
+func CheckStages(stages []Stage) error {
+	for i, s := range stages {
+		if !slices.Contains(Stages(), s) {
+			return fmt.Errorf("stages: %q: choose from extract and judge; [extract, judge] is what a monitor does by default", s)
+		}
+		if slices.Contains(stages[:i], s) {
+			return fmt.Errorf("stages: %s is listed twice", s)
+		}
+	}
+	return nil
+}
+
 // DefaultGroup is the consumer group of monitors that are not given one.
 const DefaultGroup = "tcm-monitor"
+
+// ExtractGroup returns the consumer group of the monitors that only extract for a group, and
+// for others: features are everyone's.
+func ExtractGroup(group string) string { return group + "-extract" }
+
+// groupOf returns the consumer group of monitors that do some stages for a group.
+func groupOf(group string, stages []Stage) string {
+	if c := (Config{Stages: stages}); !c.does(Judge) {
+		return ExtractGroup(group)
+	}
+	return group
+}
 
 // groupProtocol keeps monitors of other releases out of the group while monitors of this
 // one are in it, and the other way round. The release without transactions would delete
@@ -138,9 +206,13 @@ const MinSilence = 5 * time.Second
 // returned. It waits for a broker that is away. It returns errors that
 // do not pass, such as a topic that is missing, before it judges anything.
 func (m *Monitor) Run(ctx context.Context) error {
+	serve := m.serve
+	if !m.cfg.does(Judge) {
+		serve = m.serveExtract
+	}
 	err := m.checkTopics(ctx)
 	if err == nil {
-		err = m.group.Run(ctx, m.serve)
+		err = m.group.Run(ctx, serve)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -176,7 +248,7 @@ func (m *Monitor) checkTopics(ctx context.Context) error {
 
 func (m *Monitor) askTopics(ctx context.Context) error {
 	partitions := make(map[string]int)
-	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicDead} {
+	for _, topic := range topicsOf(m.cfg.Stages) {
 		n, err := bus.Partitions(ctx, m.cfg.Bus, topic)
 		if err != nil {
 			return fmt.Errorf("monitor: %w", err)
@@ -187,6 +259,14 @@ func (m *Monitor) askTopics(ctx context.Context) error {
 		return fmt.Errorf("monitor: %w", err)
 	}
 	return nil
+}
+
+// topicsOf returns the topics that must be there for some stages.
+func topicsOf(stages []Stage) []string {
+	if c := (Config{Stages: stages}); !c.does(Judge) {
+		return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicDead}
+	}
+	return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicDead}
 }
 
 // onRetry returns what hears of trouble with the broker: it passes it on to next,

@@ -24,7 +24,9 @@ func (c *Config) Show(hub *web.Hub) {
 		view := web.Window{
 			Machine: w.Machine, Tool: w.Tool, Hole: w.Hole, Epoch: w.EpochString(), Seq: w.Seq, Start: w.Start, Quality: faults(c.Model.Layout, r),
 		}
-		view.Summarize(w.Samples)
+		if len(w.Samples) == len(c.Model.Layout.Channels()) {
+			view.Summarize(w.Samples)
+		}
 		hub.Window(view)
 		hub.Result(r)
 	}
@@ -209,7 +211,7 @@ func Control(out *bus.Producer, token func() (string, error)) *web.Control {
 func faults(layout *signal.Layout, r event.Result) []signal.Quality {
 	qs := make([]signal.Quality, len(layout.Channels()))
 	for _, s := range r.Sensors {
-		if q, err := signal.ParseQuality(s.Flags); err == nil {
+		if q, err := signal.ParseQuality(s.Flags); err == nil && layout.Index(s.Channel) >= 0 { // it may be of another layout
 			qs[layout.Index(s.Channel)] = q
 		}
 	}
