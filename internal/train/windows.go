@@ -34,8 +34,9 @@ type WindowReader struct {
 type machineRows struct {
 	seq       uint64
 	recording string
-	shift     time.Duration // of times of a recording without a clock
-	last, end time.Time     // of the last row
+	seen      map[string]bool // recordings
+	shift     time.Duration   // of the times of the recording
+	last, end time.Time       // of the last row
 }
 
 // NewWindowReader returns a reader of rows of tables. All rows of a machine must come from one
@@ -137,24 +138,32 @@ func (r *WindowReader) read(row table.Row, w *window.Features) (err error) {
 	return r.place(row, w)
 }
 
-// place sets when the window of a row began, and its number.
+// place sets when the window of a row began, and its number. A recording follows the one before
+// it if it has no clock, or if both say that they began at the same time.
 func (r *WindowReader) place(row table.Row, w *window.Features) error {
 	m := r.machines[row.Machine]
 	if m == nil {
-		m = &machineRows{end: time.Unix(0, 0).UTC()}
+		m = &machineRows{seen: make(map[string]bool)}
 		r.machines[row.Machine] = m
 	}
-	w.Start = row.Start
-	if row.Start.IsZero() {
-		if !(math.Abs(row.Details.StartS) < 1e9) {
-			return fmt.Errorf("no column \"start\", and column \"window.start_s\" is %v: %s", row.Details.StartS, writeAgain)
+	at, d := row.Start, row.Details
+	if at.IsZero() {
+		if !(math.Abs(d.StartS) < 1e9) {
+			return fmt.Errorf("no column \"start\", and column \"window.start_s\" is %v: %s", d.StartS, writeAgain)
 		}
-		at := time.Unix(0, int64(math.Round(row.Details.StartS*1e9))).UTC()
-		if m.seq == 0 || m.recording != row.Details.Recording { // each goes on where the one before ended
-			m.recording, m.shift = row.Details.Recording, m.end.Sub(at)
-		}
-		w.Start = at.Add(m.shift)
+		at = time.Unix(0, int64(math.Round(d.StartS*1e9))).UTC()
 	}
+	if m.seq == 0 || d.Recording != m.recording {
+		shift := time.Duration(0)
+		if m.seq > 0 && !at.After(m.last) {
+			if m.seen[d.Recording] {
+				return ErrOrder
+			}
+			shift = m.end.Sub(at)
+		}
+		m.recording, m.shift, m.seen[d.Recording] = d.Recording, shift, true
+	}
+	w.Start = at.Add(m.shift)
 	if m.seq > 0 && !w.Start.After(m.last) {
 		return ErrOrder
 	}
