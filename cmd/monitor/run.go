@@ -58,6 +58,8 @@ type runCommand struct {
 	Config  string        `required:"" placeholder:"FILE" help:"Configuration, see examples/gun-drill/monitor.yaml."`
 	Wait    time.Duration `default:"0s" help:"How long to wait for a broker or a model that is not there yet."`
 	Verbose bool          `help:"Log more."`
+
+	InsecureModels bool `help:"Also accept models and deployments of tcm.models.v1 that are not signed, or by a key that is not in models.keys. The page warns of that."`
 }
 
 // Run judges windows until ctx ends.
@@ -66,8 +68,10 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if c.judges() && c.Model == "" {
-		return c.errNoModel()
+	if c.judges() {
+		if _, err := c.deployed(f.InsecureModels); err != nil {
+			return err
+		}
 	}
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
@@ -86,7 +90,7 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	cfg.Log = log
-	p, err := newPage(ctx, c, &cfg)
+	p, err := newPage(ctx, c, &cfg, f.InsecureModels)
 	if err != nil {
 		return err
 	}
@@ -122,7 +126,11 @@ func (c settings) sayBegin(log zerolog.Logger, cfg monitor.Config) {
 	if !c.extracts() {
 		text = "monitoring by features alone"
 	}
-	log.Info().Str("model", cfg.Model.ID()).Str("layout", cfg.Model.Layout.Fingerprint()).Str("group", c.Group).Msg(text)
+	ev := log.Info().Str("group", c.Group)
+	if cfg.Model != nil {
+		ev = ev.Str("model", cfg.Model.ID()).Str("layout", cfg.Model.Layout.Fingerprint())
+	}
+	ev.Msg(text)
 }
 
 // monitorConfig loads the model and opens the evidence. It waits for a model and a
@@ -131,7 +139,12 @@ func (f *runCommand) monitorConfig(ctx context.Context, c settings, to bus.Confi
 	cfg = monitor.Config{Group: c.Group, Stages: c.Stages, Alarm: c.Alarm, Silence: c.Silence, Bus: to, EvidenceURL: c.Evidence.URL}
 	if c.judges() {
 		err = cli.Await(ctx, f.Wait, func(context.Context) (err error) {
-			cfg.Model, err = model.Load(config.ResolvePath(c.file, c.Model))
+			if c.Model != "" {
+				cfg.Model, err = model.Load(config.ResolvePath(c.file, c.Model))
+				return err
+			}
+			cfg.Keys = c.keys(f.InsecureModels)
+			_, err = cfg.Keys()
 			return err
 		})
 		if err != nil {
@@ -155,12 +168,15 @@ type page struct {
 }
 
 // newPage prepares the page, and the callbacks of cfg that it needs.
-func newPage(ctx context.Context, c settings, cfg *monitor.Config) (*page, error) {
+func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool) (*page, error) {
 	p := &page{addr: c.Page}
 	if c.Page == "" || !c.judges() {
 		return p, nil
 	}
-	view := web.Config{Layout: cfg.Model.Layout, Ready: func() error { return p.monitor.Ready() }}
+	view := web.Config{InsecureModels: insecure, Ready: func() error { return p.monitor.Ready() }}
+	if cfg.Model != nil {
+		view.Layout = cfg.Model.Layout
+	}
 	if cfg.Evidence != nil {
 		view.Evidence = cfg.Evidence.Handler()
 	}

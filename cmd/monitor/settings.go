@@ -17,11 +17,12 @@ import (
 
 // settings is monitor.yaml.
 type settings struct {
-	Kafka bus.Settings   `yaml:"kafka"`
-	Model string         `yaml:"model"`
-	Group string         `yaml:"group"`
-	Alarm alarm.Settings `yaml:"alarm"`
-	Page  string         `yaml:"page"` // address; empty: none
+	Kafka  bus.Settings   `yaml:"kafka"`
+	Model  string         `yaml:"model"`
+	Models modelSettings  `yaml:"models"`
+	Group  string         `yaml:"group"`
+	Alarm  alarm.Settings `yaml:"alarm"`
+	Page   string         `yaml:"page"` // address; empty: none
 
 	Stages   []monitor.Stage  `yaml:"stages"`
 	Silence  time.Duration    `yaml:"silence"` // 0: never
@@ -76,7 +77,7 @@ func (c settings) extracts() bool {
 
 // errNoModel reports a configuration that names no model.
 func (c settings) errNoModel() error {
-	return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", c.file)
+	return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`; or name public keys in models.keys, and models come from tcm.models.v1, see `trainer publish`", c.file)
 }
 
 // evidenceSettings says where the waveforms around alerts are kept.

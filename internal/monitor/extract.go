@@ -66,6 +66,7 @@ func (x *worker) publish(ctx context.Context, txn *bus.Txn, msgs []bus.Message) 
 		if f, err := x.extract(m); err != nil {
 			asides = append(asides, setAside{*m, err.Error(), err})
 		} else {
+			f.Pinned, f.Partition = true, x.id // next to the window: its machine may move to another partition
 			out = append(out, f)
 		}
 	}

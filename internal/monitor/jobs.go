@@ -21,6 +21,9 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 		return
 	}
 	var job func(context.Context) machine.Reply
+	if r := s.owner.ReplayDue(s.now()); r != nil {
+		job = func(ctx context.Context) machine.Reply { return s.replay(ctx, r) }
+	}
 	s.owner.Machines(func(m *machine.Machine) {
 		if job != nil {
 			return
@@ -35,11 +38,6 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 			}
 		}
 	})
-	if job == nil {
-		if r := s.owner.ReplayDue(s.now()); r != nil {
-			job = func(ctx context.Context) machine.Reply { return s.replay(ctx, r) }
-		}
-	}
 	if job == nil {
 		return
 	}
@@ -117,14 +115,17 @@ func (s *partition) replay(ctx context.Context, r *machine.Replay) machine.Reply
 	return machine.Reply{Replayed: r}
 }
 
-// codecAt returns the codec of the first window of a machine from an offset on.
-func (s *partition) codecAt(ctx context.Context, name string, offset int64) (codec *window.Codec, err error) {
+// reading calls each for messages of windows, in order, until it fails.
+type reading func(each func(*bus.Message) error) error
+
+// codecOf returns the codec of a machine's first window.
+func (s *partition) codecOf(name string, read reading) (codec *window.Codec, err error) {
 	var w window.Window
-	err = bus.ReadRange(ctx, s.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: offset}, func(m bus.Message) error {
+	err = read(func(m *bus.Message) error {
 		if m.Key != name {
 			return nil
 		}
-		f, err := s.layouts.openWindow(&m, &w)
+		f, err := s.layouts.openWindow(m, &w)
 		if err != nil {
 			return nil
 		}
@@ -147,24 +148,41 @@ func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJ
 		e.Text = about + " not kept: the monitor has no evidence.dir any more."
 		return e
 	}
-	if j.Offset < -1 {
-		e.Text = about + " not kept: Kafka has only features of this machine; its gateway keeps the windows for some time, `ingest fetch` brings them."
-		return e
+	why := ""
+	read := func(each func(*bus.Message) error) error {
+		return bus.ReadRange(ctx, s.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.Offset}, func(m bus.Message) error { return each(&m) })
 	}
-	codec, err := s.codecAt(ctx, name, j.Offset)
+	if j.Offset < -1 { // Kafka has only features
+		read, why = s.fetchEvidence(ctx, name, j)
+	}
+	k, err := s.keep(name, j, read)
+	switch e.Windows, e.Bytes, e.SHA256 = k.Windows, k.Bytes, k.SHA256; {
+	case err != nil:
+		e.Text = fmt.Sprintf("%s not kept: %v%s.", about, err, why)
+	case k.Missing > 0:
+		e.Text = fmt.Sprintf("%s kept, but for %v of it, of which no window came: %d windows, %.1f MB%s.", about, k.Missing, k.Windows, float64(k.Bytes)/1e6, why)
+	default:
+		e.Complete = true
+		e.Text = fmt.Sprintf("%s kept: %d windows, %.1f MB.", about, k.Windows, float64(k.Bytes)/1e6)
+	}
+	return e
+}
+
+// keep writes evidence of the windows that are read.
+func (s *partition) keep(name string, j machine.EvidenceJob, read reading) (evidence.Kept, error) {
+	codec, err := s.codecOf(name, read)
 	if err != nil {
-		e.Text = fmt.Sprintf("%s not kept: %v.", about, err)
-		return e
+		return evidence.Kept{}, err
 	}
 	facts := evidence.Facts{Alert: j.Alert, Machine: name, Incident: j.Incident, Model: j.Model, At: j.At, From: j.From, To: j.To}
-	k, err := s.cfg.Evidence.Write(j.Name, codec, facts, func(add func(*window.Window) error) error {
+	return s.cfg.Evidence.Write(j.Name, codec, facts, func(add func(*window.Window) error) error {
 		var w window.Window
 		next := uint64(0) // windows may have been sent again
-		err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.Offset}, func(m bus.Message) error {
+		err := read(func(m *bus.Message) error {
 			if m.Key != name {
 				return nil
 			}
-			if err := Open(codec, &m, &w); err != nil || w.EpochString() != j.Epoch || w.Seq < next {
+			if err := Open(codec, m, &w); err != nil || w.EpochString() != j.Epoch || w.Seq < next {
 				return nil
 			}
 			if !w.Start.Before(j.To) {
@@ -178,14 +196,4 @@ func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJ
 		}
 		return err
 	})
-	switch e.Windows, e.Bytes, e.SHA256 = k.Windows, k.Bytes, k.SHA256; {
-	case err != nil:
-		e.Text = fmt.Sprintf("%s not kept: %v.", about, err)
-	case k.Missing > 0:
-		e.Text = fmt.Sprintf("%s kept, but for %v of it, of which no window came: %d windows, %.1f MB.", about, k.Missing, k.Windows, float64(k.Bytes)/1e6)
-	default:
-		e.Complete = true
-		e.Text = fmt.Sprintf("%s kept: %d windows, %.1f MB.", about, k.Windows, float64(k.Bytes)/1e6)
-	}
-	return e
 }

@@ -16,7 +16,7 @@ import (
 // them. It is not changed once it is made.
 type format struct {
 	codec    *window.Codec
-	features *window.Form // that are published, whatever the models are
+	features *window.Form // that are published, with any models
 	judged   *window.Form // that the models of the layout judge by; nearly always features
 }
 
@@ -83,7 +83,7 @@ func (l *layouts) set(models []*model.Model) error {
 
 // formatOf returns the format for the models of a layout and length. Models that do not do
 // with the layout's own features, such as older ones, judge by others: if models want
-// different ones, by those of the first.
+// different ones, by the first model's.
 func (l *layouts) formatOf(key formatKey, models []*model.Model) (*format, error) {
 	f, err := newFormat(models[0].Layout, models[0].Window)
 	if err != nil {

@@ -114,8 +114,8 @@ func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
 	return checkFacts(m, w)
 }
 
-// checkFacts reports facts of a window that cannot be said in JSON, or are not those of its
-// message.
+// checkFacts reports facts of a window that cannot be said in JSON, or that its message
+// contradicts.
 func checkFacts(m *bus.Message, w *window.Window) error {
 	if m.Key != w.Machine {
 		return fmt.Errorf("monitor: key %.64q, the window is of machine %.64q", m.Key, w.Machine)

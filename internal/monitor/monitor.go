@@ -21,6 +21,7 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -30,11 +31,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -50,12 +54,14 @@ const (
 // Stages lists all of them, which is what a monitor does by default.
 func Stages() []Stage { return []Stage{Extract, Judge} }
 
-// Config says what a Monitor does. Bus is needed, and Model unless it only extracts.
+// Config says what a Monitor does. Bus is needed, and one of Model and Keys unless it only
+// extracts.
 type Config struct {
-	Model *model.Model
-	Bus   bus.Config     // OnStall and OnGap are set by New
-	Group string         // consumer group; empty means "tcm-monitor". Monitors that only extract join ExtractGroup of it
-	Alarm alarm.Settings // zero means alarm.Default
+	Model *model.Model                // judges every machine of its layout; nil: what tcm.models.v1 deploys judges
+	Keys  func() (deploy.Keys, error) // whose models and deployments of tcm.models.v1 count; it is asked again, so that a key may change
+	Bus   bus.Config                  // OnStall and OnGap are set by New
+	Group string                      // consumer group; empty means "tcm-monitor". Monitors that only extract join ExtractGroup of it
+	Alarm alarm.Settings              // zero means alarm.Default
 
 	Stages []Stage // empty: all
 
@@ -68,13 +74,14 @@ type Config struct {
 	Evidence    *evidence.Store
 	EvidenceURL string
 
-	// OnWindow, if not nil, sees every window as it is judged, which is before
+	// OnWindow, if not nil, sees every window as it is judged, and its layout, which is before
 	// its result is durable: after a failure it may see one again. The window has no samples
 	// if only its features are there, or if its layout is not the model's. OnAlert,
 	// OnAdvisory and OnEvidence, if not nil, see such an event once it was sent. They
 	// must not keep the window, and must not block. Partitions call them from
 	// goroutines of their own.
-	OnWindow   func(*window.Window, event.Result)
+	OnWindow   func(*signal.Layout, *window.Window, event.Result)
+	OnModels   func(machine string, m web.Models) // every second, also if nothing has changed
 	OnAlert    func(event.Alert)
 	OnAdvisory func(event.Advisory)
 	OnEvidence func(event.Evidence)
@@ -86,11 +93,16 @@ type Config struct {
 type Monitor struct {
 	cfg     Config
 	layouts *layouts
+	fleet   *fleet
 	group   *bus.Group
 	grace   time.Duration // for the batch in hand after its partition was taken away
-	now     func() time.Time
-	ready   readiness
-	topics  topicCheck
+
+	fetchPatience time.Duration // for a gateway that is asked for windows
+
+	now    func() time.Time
+	ready  readiness
+	topics topicCheck
+	counts partitionCounts
 
 	judged, late, repeats, dead, alerts atomic.Uint64
 	features, unwatched                 atomic.Uint64
@@ -114,6 +126,9 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Group == "" {
 		cfg.Group = DefaultGroup
 	}
+	if cfg.does(Judge) && cfg.Model == nil && cfg.Keys == nil {
+		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models")
+	}
 	if err := CheckStages(cfg.Stages); err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
 	}
@@ -121,7 +136,11 @@ func New(cfg Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Monitor{layouts: known, grace: 8 * time.Second, now: time.Now}
+	set := deploy.Set{}
+	if cfg.Model != nil {
+		set = deploy.OfFile(cfg.Model, cfg.Alarm)
+	}
+	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, fetchPatience: fetchPatience, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	cfg.Bus.OnDamage = func(err error) {
 		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")
@@ -133,7 +152,7 @@ func New(cfg Config) (*Monitor, error) {
 		return nil, err
 	}
 	m.group.OnGeneration = m.ready.generation
-	m.group.Protocol = groupProtocol
+	m.group.Protocol = bus.MonitorProtocol
 	return m, nil
 }
 
@@ -141,7 +160,7 @@ func New(cfg Config) (*Monitor, error) {
 // what a monitor that only judges reads.
 func (c *Config) layouts() (*layouts, error) {
 	var models []*model.Model
-	if c.does(Judge) {
+	if c.does(Judge) && c.Model != nil {
 		models = append(models, c.Model)
 	}
 	known, err := newLayouts(models)
@@ -187,12 +206,6 @@ func groupOf(group string, stages []Stage) string {
 	return group
 }
 
-// groupProtocol keeps monitors of other releases out of the group while monitors of this
-// one are in it, and the other way round. The release without transactions would delete
-// our state records when it gets a partition. Change it when a release cannot share a
-// group with the one before.
-const groupProtocol = "flank-2"
-
 // machines returns the settings of the machines.
 func (c *Config) machines() *machine.Settings {
 	return &machine.Settings{Group: c.Group, Alarm: c.Alarm, Silence: c.Silence, Evidence: c.Evidence != nil, EvidenceURL: c.EvidenceURL}
@@ -211,7 +224,9 @@ func (m *Monitor) Run(ctx context.Context) error {
 		serve = m.serveExtract
 	}
 	err := m.checkTopics(ctx)
-	if err == nil {
+	if err == nil && m.cfg.does(Judge) && m.cfg.Keys != nil {
+		err = m.runDeployed(ctx, serve)
+	} else if err == nil {
 		err = m.group.Run(ctx, serve)
 	}
 	if ctx.Err() != nil {
@@ -231,8 +246,8 @@ type topicCheck struct {
 const topicCheckEvery = 5 * time.Second
 
 // checkTopics reports a topic that is missing: dead letters, say, may not be needed for
-// months, and then at night. It also reports topics that are divided otherwise than the
-// windows: the record of a machine would be looked for where it is not.
+// months, and then at night. It also reports a topic of fewer partitions than the windows
+// have. One of more is growing.
 func (m *Monitor) checkTopics(ctx context.Context) error {
 	m.topics.mu.Lock()
 	defer m.topics.mu.Unlock()
@@ -255,7 +270,7 @@ func (m *Monitor) askTopics(ctx context.Context) error {
 		}
 		partitions[topic] = n
 	}
-	if err := bus.Agree(partitions, bus.MachineTopics()); err != nil {
+	if err := bus.Reach(partitions); err != nil {
 		return fmt.Errorf("monitor: %w", err)
 	}
 	return nil

@@ -555,7 +555,7 @@ func TestFencedInABatch(t *testing.T) {
 	p.send(p.messages(ws[:3]...)...)
 	var windows atomic.Int64
 	mon := p.monitor(func(m *Monitor) {
-		m.cfg.OnWindow = func(*window.Window, event.Result) {
+		m.cfg.OnWindow = func(*signal.Layout, *window.Window, event.Result) {
 			if windows.Add(1) == 6 {
 				kc := &kafka.Client{Addr: kafka.TCP(p.bus.Brokers...)}
 				res, err := kc.InitProducerID(context.Background(), &kafka.InitProducerIDRequest{TransactionalID: DefaultGroup + "-0", TransactionTimeoutMs: 10000, ProducerID: -1, ProducerEpoch: -1})
@@ -647,7 +647,7 @@ func TestBrokerAway(t *testing.T) {
 	back := make(chan struct{})
 	p.monitor(func(m *Monitor) {
 		m.grace = 100 * time.Millisecond
-		m.cfg.OnWindow = func(*window.Window, event.Result) {
+		m.cfg.OnWindow = func(*signal.Layout, *window.Window, event.Result) {
 			once.Do(func() {
 				addr := p.broker.Addr()
 				p.broker.Close()
@@ -841,7 +841,7 @@ func TestTwoMonitors(t *testing.T) {
 	p := newPlant(t, 2)
 	var first, second atomic.Uint64
 	count := func(n *atomic.Uint64) func(*Monitor) {
-		return func(m *Monitor) { m.cfg.OnWindow = func(*window.Window, event.Result) { n.Add(1) } }
+		return func(m *Monitor) { m.cfg.OnWindow = func(*signal.Layout, *window.Window, event.Result) { n.Add(1) } }
 	}
 	a := p.monitor(count(&first))
 	machines := []string{"acme/line1/a", "acme/line1/b", "acme/line1/c", "acme/line1/d", "acme/line1/e", "acme/line1/f"}

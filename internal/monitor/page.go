@@ -17,14 +17,15 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Show makes a page show what the monitor sees: it sets OnWindow, OnAlert, OnAdvisory
-// and OnEvidence.
+// Show makes a page show what the monitor sees: it sets OnWindow, OnModels, OnAlert,
+// OnAdvisory and OnEvidence.
 func (c *Config) Show(hub *web.Hub) {
-	c.OnWindow = func(w *window.Window, r event.Result) {
+	c.OnModels = hub.Models
+	c.OnWindow = func(l *signal.Layout, w *window.Window, r event.Result) {
 		view := web.Window{
-			Machine: w.Machine, Tool: w.Tool, Hole: w.Hole, Epoch: w.EpochString(), Seq: w.Seq, Start: w.Start, Quality: faults(c.Model.Layout, r),
+			Machine: w.Machine, Tool: w.Tool, Hole: w.Hole, Epoch: w.EpochString(), Seq: w.Seq, Start: w.Start, Layout: l, Quality: faults(l, r),
 		}
-		if len(w.Samples) == len(c.Model.Layout.Channels()) {
+		if len(w.Samples) > 0 {
 			view.Summarize(w.Samples)
 		}
 		hub.Window(view)

@@ -15,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/fetch"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -47,13 +48,17 @@ type partition struct {
 	sealed     []bus.Message // features of the batch that is being judged, to be published with it
 	log        zerolog.Logger
 
-	replies  chan machine.Reply
-	windows  chan struct{} // the owner wants windows
-	features chan struct{} // the owner wants features
-	commands chan int64    // the owner wants commands, from that offset the first time
+	replies    chan machine.Reply
+	redeployed <-chan machine.Fleet
+	windows    chan struct{} // the owner wants windows
+	features   chan struct{} // the owner wants features
+	commands   chan int64    // the owner wants commands, from that offset the first time
 
-	mu  sync.Mutex
-	raw map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
+	moving sync.WaitGroup // reading for machines that move between partitions
+
+	mu    sync.Mutex
+	again map[letterKey]bus.Message // that are read again for a machine
+	raw   map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
 
 	holes   uint64          // windows that are missing, of our machines, as of the last count
 	foreign map[string]bool // keys, at most maxForeign of them, of which a window of another layout came
@@ -70,16 +75,19 @@ type letterKey struct {
 // serve judges one partition, and does what its machines' commands say, until ctx
 // ends.
 func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
+	fleet, redeployed, stop := m.fleet.follow()
+	defer stop()
 	s := &partition{
-		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), machine.Everything(m.cfg.Model), p.ID()),
+		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), fleet, p.ID()), redeployed: redeployed,
 		log:     m.cfg.Log.With().Int("partition", p.ID()).Logger(),
 		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), features: make(chan struct{}, 1), commands: make(chan int64, 1),
-		raw: make(map[letterKey]bus.Message), foreign: make(map[string]bool), extractors: make(extractors),
+		raw: make(map[letterKey]bus.Message), again: make(map[letterKey]bus.Message), foreign: make(map[string]bool), extractors: make(extractors),
 	}
 	s.owner.OnFeatures = s.seal
 	if m.cfg.OnWindow != nil {
 		s.owner.OnWindow = s.show
 	}
+	s.owner.Divide = bus.PartitionOf
 	p.OnFetched = func(end int64) { m.ready.fetched(p.ID(), ofWindows, end, m.now()) }
 	if err := m.checkTopics(ctx); err != nil {
 		return err
@@ -104,6 +112,7 @@ func (s *partition) run(ctx context.Context) error {
 	defer jobs.Stop()
 	var working sync.WaitGroup
 	defer working.Wait()
+	defer s.moving.Wait()
 	actions := s.owner.Start()
 	for {
 		for len(actions) > 0 {
@@ -126,7 +135,10 @@ func (s *partition) run(ctx context.Context) error {
 			r.Now = s.now()
 			actions = s.owner.On(r)
 		case <-tick.C:
+			s.showModels()
 			actions = s.owner.On(machine.Reply{Tick: &machine.Tick{Now: s.now(), Trouble: s.lastTrouble()}, Now: s.now()})
+		case f := <-s.redeployed:
+			actions = s.owner.On(machine.Reply{Fleet: &f, Now: s.now()})
 		case <-jobs.C:
 			s.startJob(ctx, &working)
 		case <-ctx.Done():
@@ -161,6 +173,8 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 			return nil, err
 		}
 		return &machine.Reply{Published: true}, nil
+	default:
+		s.hand(ctx, a)
 	}
 	return nil, nil
 }
@@ -201,9 +215,13 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 		return nil, fmt.Errorf("monitor: partition %d: %w: where the commands end: %w", s.id, bus.ErrLost, err)
 	}
 	at.Commands = min(at.Commands, end) // a topic that was made again begins at 0
+	counts, grown, err := s.counts.ask(ctx, s.cfg.Bus, s.cfg.Group, s.id)
+	if err != nil {
+		return nil, fmt.Errorf("monitor: partition %d: %w", s.id, err)
+	}
 	s.ready.reached(s.id, ofWindows, at.Windows)
 	s.ready.reached(s.id, ofFeatures, at.Features)
-	return &machine.Reply{Fenced: &at, CommandsEnd: end}, nil
+	return &machine.Reply{Fenced: &at, CommandsEnd: end, Counts: counts, Grown: grown}, nil
 }
 
 // load reads the state records of the partition. A machine has the same partition there.
@@ -225,6 +243,11 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 	for _, r := range records {
 		s.raw[letterKey{bus.TopicState, r.Offset, r.Key.String()}] = last[r.Key.String()]
 	}
+	if err := s.learnModels(ctx, machine.LastModels(records)); err != nil {
+		return nil, err
+	}
+	fleet := s.fleet.learn()
+	s.owner.On(machine.Reply{Fleet: &fleet})
 	return &machine.Reply{Loaded: records}, nil
 }
 
@@ -284,10 +307,7 @@ func (s *partition) readWindows(ctx context.Context) error {
 		for i := range msgs {
 			m := &msgs[i]
 			s.raw[letterKey{m.Topic, m.Offset, ""}] = *m
-			inputs[i] = machine.Input{Offset: m.Offset, At: m.Time}
-			if m.Header(envelope.Copied) == nil {
-				inputs[i].Open = func(into *window.Features) error { return s.extract(m, into) }
-			}
+			inputs[i] = s.windowInput(m)
 		}
 		s.mu.Unlock()
 		select {
@@ -327,14 +347,13 @@ func (s *partition) seal(x *window.Features) {
 	s.sealed = append(s.sealed, envelope.Features(e, envelope.Monitor, s.offset))
 }
 
-// show shows the window that is being judged, with its samples if they are there and the page
-// knows the layout.
+// show shows the window that is being judged, with its samples if they are there.
 func (s *partition) show(x *window.Features, r event.Result) {
 	w := &s.window
-	if s.format == nil || x.Form.Layout().Fingerprint() != s.cfg.Model.Layout.Fingerprint() {
+	if s.format == nil {
 		w = &x.Window
 	}
-	s.cfg.OnWindow(w, r)
+	s.cfg.OnWindow(x.Form.Layout(), w, r)
 }
 
 // readFeatures reads batches of features when the owner asks for them. Those that monitors
@@ -386,15 +405,12 @@ func (s *partition) passed(ctx context.Context, next, end int64) {
 	}
 }
 
-// fetchedType is the CloudEvents type of what gateways answer when they are asked for windows.
-const fetchedType = "io.tcm.fetched.v1"
-
 // featuresInput returns what the owner is to know of a message of the features topic.
 func (s *partition) featuresInput(m *bus.Message) machine.Input {
 	in := machine.Input{Offset: m.Offset, At: m.Time}
 	by, offset, err := envelope.Origin(m)
 	switch {
-	case m.Damage == nil && string(m.Header("ce_type")) == fetchedType:
+	case m.Damage == nil && fetch.IsAnswer(m):
 		return in
 	case m.Damage == nil && err == nil && by == envelope.Monitor:
 		if s.cfg.does(Extract) {
@@ -439,13 +455,12 @@ func (s *partition) readCommands(ctx context.Context) error {
 				return err
 			}
 			commands := make([]machine.Command, len(batch))
+			for i := range batch {
+				commands[i] = s.commandOf(ctx, &batch[i])
+			}
 			s.mu.Lock()
-			for i, m := range batch {
+			for _, m := range batch {
 				s.raw[letterKey{m.Topic, m.Offset, ""}] = m
-				commands[i] = machine.Command{Key: m.Key, Value: m.Value, Offset: m.Offset, At: m.Time}
-				if m.Damage != nil {
-					commands[i].Key, commands[i].Value = "", nil
-				}
 			}
 			s.mu.Unlock()
 			select {

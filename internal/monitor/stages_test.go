@@ -149,7 +149,7 @@ func TestStagesTakeOver(t *testing.T) {
 }
 
 // Monitors that only extract may end at any moment: readers see the features of each window
-// once, whatever layout it has, and what is not a window is set aside once.
+// once, of any layout, and what is not a window is set aside once.
 func TestExtractOnce(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 2)
@@ -284,7 +284,7 @@ func TestUnwatchedWindowsHaveFeatures(t *testing.T) {
 	}
 }
 
-// Layouts that are met are remembered up to a number; those of models always, and as the same
+// Layouts that are met are remembered up to a number; models' layouts always, and as the same
 // values while models come and go.
 func TestLayouts(t *testing.T) {
 	p := newPlantWithoutTopics(t)
@@ -395,7 +395,7 @@ func TestPageWithoutSamples(t *testing.T) {
 	seen := make(chan int, 100)
 	p.send(p.edgeMessage(at(0, "T1", false)), p.message(at(1, "T1", false)))
 	p.monitor(func(m *Monitor) {
-		m.cfg.OnWindow = func(w *window.Window, r event.Result) { seen <- 10*int(r.Seq) + len(w.Samples) }
+		m.cfg.OnWindow = func(_ *signal.Layout, w *window.Window, r event.Result) { seen <- 10*int(r.Seq) + len(w.Samples) }
 	})
 	p.untilResults(2)
 	if got := []int{<-seen, <-seen}; !slices.Contains(got, 0) || !slices.Contains(got, 11) {

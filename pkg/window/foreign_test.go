@@ -73,7 +73,7 @@ func TestOpenNamesTheDifference(t *testing.T) {
 	}
 }
 
-// A window tells its layout and length. What cannot be those of its headers is refused.
+// A window tells its layout and length. What its headers contradict is refused.
 func TestLayoutOf(t *testing.T) {
 	values, err := signal.NewLayout("values", []signal.Channel{{Name: "F_c", Kind: signal.Feature, Rate: 0.1}, {Name: "v", Kind: signal.Feature, Rate: 0.3}})
 	if err != nil {
