@@ -44,7 +44,7 @@ func (f *replayCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return fmt.Errorf("--for %w", err)
 	}
-	models, names, err := f.models(ctx, to)
+	models, names, err := f.models(ctx, c, to)
 	if err != nil {
 		return err
 	}
@@ -110,9 +110,9 @@ func (f *replayCommand) print(w io.Writer, r *compare.Report) error {
 }
 
 // models loads the two models, and names them.
-func (f *replayCommand) models(ctx context.Context, to bus.Config) (ms [2]*model.Model, names [2]string, err error) {
+func (f *replayCommand) models(ctx context.Context, c settings, to bus.Config) (ms [2]*model.Model, names [2]string, err error) {
 	for i, name := range f.Models {
-		if ms[i], err = loadModel(ctx, to, name); err != nil {
+		if ms[i], err = loadModel(ctx, c, to, name); err != nil {
 			return ms, names, fmt.Errorf("--models %s: %w", name, err)
 		}
 		if names[i] = ms[i].ID(); name != names[i] {
@@ -122,12 +122,17 @@ func (f *replayCommand) models(ctx context.Context, to bus.Config) (ms [2]*model
 	return ms, names, nil
 }
 
-// loadModel returns the model of a file, or the one with an id on Kafka.
-func loadModel(ctx context.Context, to bus.Config, name string) (*model.Model, error) {
+// loadModel returns the model of a file, or the one with an id on Kafka. Unless the
+// configuration says whose models count, anyone's do: a replay moves no alarm.
+func loadModel(ctx context.Context, c settings, to bus.Config, name string) (*model.Model, error) {
 	if _, err := os.Stat(name); err == nil || !strings.HasPrefix(name, "ecs-dbn-") {
 		return model.Load(name)
 	}
-	t := deploy.NewTopic(to, deploy.NewKeys(true)) // it moves no alarm, so anyone may have signed it
+	keys, err := c.keys(len(c.Models.Keys) == 0)()
+	if err != nil {
+		return nil, err
+	}
+	t := deploy.NewTopic(to, keys)
 	if _, err := t.CatchUp(ctx); err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func replayKafka(ctx context.Context, to bus.Config, models [2]*model.Model, spa
 	}
 	began := span.from
 	end := cmp.Or(span.to, time.Now())
-	return history.ReadMerged(ctx, to, bus.TopicFeatures, span.from, span.beyond, func(m bus.Message) error {
+	err = history.ReadMerged(ctx, to, bus.TopicFeatures, span.from, span.beyond, func(m bus.Message) error {
 		if !span.machines.Match(m.Key) {
 			return nil
 		}
@@ -138,6 +138,10 @@ func replayKafka(ctx context.Context, to bus.Config, models [2]*model.Model, spa
 		team.do(m.Key, func(by *member) { by.observe(&m, forms, span) })
 		return nil
 	})
+	if err == nil {
+		span.progress.Report("replaying", 1000, 1000)
+	}
+	return err
 }
 
 // permille returns which part of a whole is done, below 1000.

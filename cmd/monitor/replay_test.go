@@ -4,17 +4,24 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/compare"
+	"github.com/flank-tcm/flank/internal/deploy"
+	"github.com/flank-tcm/flank/internal/deploy/deploytest"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -160,6 +167,80 @@ func TestReplay(t *testing.T) {
 	page, err := p.replay("one.flank", "three.flank", "--format", "html")
 	if err != nil || !strings.Contains(page, "<svg") || !strings.Contains(page, "acme/line2/drill") {
 		t.Errorf("page: %v\n%s", err, page)
+	}
+}
+
+// Models are named by their ids, too, once they are published.
+func TestReplayPublishedModels(t *testing.T) {
+	p := newReplayPlant(t)
+	private := deploytest.Key(1)
+	signer := deploy.NewSigner(private)
+	w := deploy.Writer{Bus: p.cfg, Keys: deploy.NewKeys(false), Signer: signer, By: "test", Now: time.Now}
+	var ids []string
+	for i, m := range []*model.Model{machinetest.OneValue(t), machinetest.OfThree(t)} {
+		mf, _, err := w.Publish(t.Context(), deploytest.Prove(t, m, uint64(i+1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, mf.ID)
+	}
+	var out, log bytes.Buffer
+	args := []string{"replay", "--quiet", "--config", p.path("monitor.yaml"), "--for", "acme/line1/**", "--models"}
+	if err := run(t.Context(), append(args, strings.Join(ids, ",")), &out, &log); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.HasPrefix(text, "A         "+ids[0]+"\nB         "+ids[1]+"\nwindows   480 that both judged") || !strings.Contains(text, "alarms    2 in both (B later in 2; median: 20 s later)") {
+		t.Error(text)
+	}
+	if err := run(t.Context(), append(args, ids[0]+",ecs-dbn-000000000000"), &out, &log); err == nil || !strings.Contains(err.Error(), "--models ecs-dbn-000000000000: ") {
+		t.Error(err)
+	}
+}
+
+// A replay of a table of features says what the table's wear is at the alarms.
+func TestReplayTable(t *testing.T) {
+	p := &replayPlant{t: t, dir: t.TempDir()}
+	for name, m := range map[string]*model.Model{"one": machinetest.OneValue(t), "three": machinetest.OfThree(t)} {
+		if err := m.Save(p.path(name + ".flank")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.write("monitor.yaml", "kafka:\n  brokers: [127.0.0.1:1]\n")
+	layout := machinetest.OneValue(t).Layout
+	meta := new(train.FeatureMeta)
+	meta.Format, meta.Layout.Name, meta.Layout.Channels, meta.Window.LengthNS = 1, layout.Name(), layout.Channels(), time.Second
+	meta.Features.Version = signal.FeatureVersion
+	text, err := json.Marshal(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(p.path("tables"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	nan := math.NaN()
+	for i, tool := range []string{"T2", "T1"} { // the files' names are not in the order of time
+		h := table.Head{Columns: []string{"force"}, Detailed: true, Meta: string(text)}
+		err := h.Save(p.path(filepath.Join("tables", fmt.Sprintf("%d.parquet", i))), func(visit func(table.Row) error) error {
+			for k, w := range wearing("", tool, uint64(500*(1-i))) {
+				d := table.Details{Recording: tool, Sequence: float64(k), Level: nan, StartS: nan, LengthS: 1, VBMeanUM: nan, Status: table.Judged}
+				if err := visit(table.Row{Tool: tool, Start: w.Start, Class: table.NoClass, VBMaxUM: float64(k), Features: []float32{w.Samples[0][0]}, Details: &d}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.write("tables/notes.txt", "not a table")
+	got, err := p.replay("one.flank", "three.flank", "--table", p.path("tables"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "replay-table.txt", got)
+	if again := p.report("one.flank", "three.flank", "--table", p.path("tables/1.parquet"), "--table", p.path("tables/*.parquet")); again.Windows != 480 {
+		t.Errorf("a table named twice: %d windows", again.Windows)
 	}
 }
 

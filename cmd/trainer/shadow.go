@@ -5,16 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/compare"
-	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
@@ -42,7 +39,7 @@ func (f *shadowReportCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	ctx, to, err := f.bus(ctx)
+	ctx, to, err := topicFlags{Brokers: f.Brokers, KafkaConfig: f.KafkaConfig}.bus(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,10 +52,7 @@ func (f *shadowReportCommand) Run(ctx context.Context, out cli.Output) error {
 	defer p.Close()
 	r := shadowReader{trials: compare.NewTrials(f.Group, f.Since, labels), machines: glob, to: to, progress: p}
 	if err := r.read(ctx, f.Since); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return err
+		return because(ctx, err)
 	}
 	p.Close()
 	if r.skipped > 0 {
@@ -83,37 +77,6 @@ func (f *shadowReportCommand) glob() (deploy.Glob, error) {
 		return g, fmt.Errorf("%s %w", flag, err)
 	}
 	return g, nil
-}
-
-// bus returns how to reach Kafka, and a context that ends when Kafka does not answer.
-func (f *shadowReportCommand) bus(ctx context.Context) (context.Context, bus.Config, error) {
-	const client = "flank-trainer"
-	var (
-		cfg bus.Config
-		err error
-	)
-	switch {
-	case f.KafkaConfig != "" && len(f.Brokers) > 0:
-		err = errors.New("--kafka and --kafka-config: give one of them")
-	case f.KafkaConfig != "":
-		var c struct {
-			Kafka bus.Settings `yaml:"kafka"`
-		}
-		if err = config.Load(f.KafkaConfig, &c); err == nil {
-			cfg, err = c.Kafka.Load(f.KafkaConfig, client)
-		}
-	case len(f.Brokers) > 0:
-		cfg = bus.Config{Brokers: f.Brokers, ClientID: client}
-	default:
-		err = errors.New("name the broker with --kafka, for example --kafka 127.0.0.1:9092, or a file with --kafka-config")
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	cfg.OnRetry = func(err error, since time.Duration) {
-		if err != nil && since >= dataset.KafkaPatience {
-			cancel(fmt.Errorf("no answer from Kafka at %s: %w: check the address and the network", strings.Join(cfg.Brokers, ", "), err))
-		}
-	}
-	return ctx, cfg, err
 }
 
 func (f *shadowReportCommand) print(out cli.Output, reports []*compare.Report) error {

@@ -68,7 +68,7 @@ func (r *Report) plot() []byte {
 		if len(m.Events) == 0 || len(t.Lanes) >= 2*mostLanes {
 			continue
 		}
-		lanes := [2]report.Lane{{Name: short(m.Name) + " A"}, {Name: "B"}}
+		lanes := [2]report.Lane{{Name: tail(m.Name) + " A"}, {Name: "B"}}
 		for _, e := range m.Events {
 			for s, alarms := range [2][]*Alarm{e.A, e.B} {
 				for _, a := range alarms {
@@ -84,5 +84,17 @@ func (r *Report) plot() []byte {
 	return t.SVG()
 }
 
-// short returns the last part of an ISA-95 path.
-func short(machine string) string { return machine[strings.LastIndexByte(machine, '/')+1:] }
+// tail returns the end of an ISA-95 path, from the line on if that is short enough to tell
+// machines apart in little room.
+func tail(machine string) string {
+	const most = 13
+	levels := strings.Split(machine, "/")
+	name := levels[len(levels)-1]
+	if n := len(levels); n > 1 && len(levels[n-2])+1+len(name) <= most {
+		return levels[n-2] + "/" + name
+	}
+	if r := []rune(name); len(r) > most {
+		return "…" + string(r[len(r)-most+1:])
+	}
+	return name
+}
