@@ -10,7 +10,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 )
 
-// Messages of all partitions come in the order of their times, and those of a partition in its
+// Messages of all partitions come in the order of their times, and messages of a partition in its
 // own order, also where that is another one.
 func TestReadMerged(t *testing.T) {
 	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
