@@ -62,7 +62,7 @@ func NewGroup(cfg Config, name, topic string) (*Group, error) {
 //
 // With a Protocol, handle is called for each partition that the member did not have in the
 // generation before, and its context ends when a generation begins in which the member does
-// not have the partition.
+// not have the partition. When the topic gets more partitions, handle is called for all of them.
 //
 // Run goes on through rebalances and failures until ctx ends, and returns the error of
 // ctx when every handle has returned. If a handle returns nil, ErrLost or the error of its
@@ -131,6 +131,7 @@ type groupRun struct {
 	lost     atomic.Pointer[time.Time] // when a handler lost its partition; nil once there is a new generation
 
 	// The goroutine of Run has these.
+	count int                     // partitions of the topic, as of the last generation
 	held  map[int]*holding        // what this member has, by partition
 	ended map[int]<-chan struct{} // closed when the last handler of a partition has returned
 }
@@ -172,6 +173,9 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 // begin starts a handler for every partition of a generation that has none, and ends the
 // handlers of the other partitions.
 func (r *groupRun) begin(gen *kafka.Generation) {
+	if r.sticky != nil && r.divided() {
+		r.release()
+	}
 	held := make(map[int]*holding)
 	var ids []int
 	for _, a := range gen.Assignments[r.group.topic] {
@@ -199,6 +203,17 @@ func (r *groupRun) begin(gen *kafka.Generation) {
 	if r.sticky != nil {
 		r.sticky.got(gen.ID, ids)
 	}
+}
+
+// divided reports whether the topic has another number of partitions than in the generation
+// before, or may have.
+func (r *groupRun) divided() bool {
+	ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
+	defer cancel()
+	n, err := askPartitions(ctx, r.group.cfg, r.group.topic)
+	before := r.count
+	r.count = n
+	return err != nil || n != before
 }
 
 // release ends the handlers of all partitions that this member has.

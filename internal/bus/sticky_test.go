@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
 )
 
@@ -276,6 +278,39 @@ func TestMembersKeepPartitions(t *testing.T) {
 	}
 }
 
+// When the topic gets more partitions, members begin again with all of theirs: machines may have
+// another partition now.
+func TestMembersBeginAgainWhenTheTopicGrows(t *testing.T) {
+	t.Parallel()
+	cfg := anyBroker(t)
+	apply(t, cfg, 2)
+	c := &crowd{t: t, cfg: cfg, began: make(map[string][]int), has: make(map[string]map[int]bool)}
+	defer c.member("first")()
+	c.until(map[string]int{"first": 2})
+	req := kmsg.NewPtrCreatePartitionsRequest()
+	more := kmsg.NewCreatePartitionsRequestTopic()
+	more.Topic, more.Count = TopicWindows, 4
+	req.Topics, req.TimeoutMillis = append(req.Topics, more), 10_000
+	if res := ask(t, cfg, req).(*kmsg.CreatePartitionsResponse); res.Topics[0].ErrorCode != 0 {
+		t.Fatal(kerr.ErrorForCode(res.Topics[0].ErrorCode))
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if n, err := askPartitions(testContext(t), cfg, TopicWindows); err == nil && n == 4 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the topic does not grow")
+		}
+	}
+	defer c.member("second")() // so that there is a generation before the client library looks
+	c.until(map[string]int{"first": 2, "second": 2})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if began := slices.Sorted(slices.Values(c.began["first"])); len(began) < 4 || !slices.Equal(began[:4], []int{0, 0, 1, 1}) {
+		t.Errorf("the first member began with partitions %v, want 0 and 1 twice", began)
+	}
+}
+
 // A transaction that is under way when another member joins is committed in the next
 // generation, if the member keeps the partition.
 func TestTransactionThroughARebalance(t *testing.T) {
@@ -448,12 +483,15 @@ func TestSuspendedOverGenerations(t *testing.T) {
 			program.freeze(true)
 			evict(t, cfg, gone.holding.generation().MemberID)
 			owner := make(chan *Partition, 1)
+			var once sync.Once
 			defer runSticky(t, cfg, func(ctx context.Context, p *Partition) error {
-				txn := fence(t, ctx, p)
-				if err := txn.Publish(ctx, []Message{message(TopicResults, "k", "after")}, map[string]int64{TopicWindows: 1}); err != nil {
-					t.Error(err)
-				}
-				owner <- p
+				once.Do(func() { // it may begin again when the others have left
+					txn := fence(t, ctx, p)
+					if err := txn.Publish(ctx, []Message{message(TopicResults, "k", "after")}, map[string]int64{TopicWindows: 1}); err != nil {
+						t.Error(err)
+					}
+					owner <- p
+				})
 				<-ctx.Done()
 				return ctx.Err()
 			})()
