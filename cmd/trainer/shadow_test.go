@@ -60,13 +60,15 @@ func judgedBy(topic, group, model, name string, faulty int) (msgs []bus.Message)
 	return msgs
 }
 
-// The report of shadows says what champions and shadows published of the same windows.
-func TestShadowReport(t *testing.T) {
+// shadowsOnKafka starts a broker that has what two groups published of three machines: a
+// champion on all, one shadow on two of them and one on one. It returns its address.
+func shadowsOnKafka(t *testing.T) string {
+	t.Helper()
 	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
+	t.Cleanup(func() { b.Close() })
 	cfg := b.Config("test")
 	if _, err := bus.Apply(t.Context(), cfg, 3, 1); err != nil {
 		t.Fatal(err)
@@ -94,12 +96,18 @@ func TestShadowReport(t *testing.T) {
 	if err := out.Send(t.Context(), append(msgs, broken)); err != nil {
 		t.Fatal(err)
 	}
+	return cfg.Brokers[0]
+}
+
+// The report of shadows says what champions and shadows published of the same windows.
+func TestShadowReport(t *testing.T) {
+	broker := shadowsOnKafka(t)
 	wear := filepath.Join(t.TempDir(), "wear.csv")
 	rows := "tool,time,vb_max_um\nT1,2026-11-02T06:00:00Z,0\nT1,2026-11-02T06:05:00Z,300\n"
 	if err := os.WriteFile(wear, []byte(rows), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text, log, err := trainer(t, "shadow report --kafka "+cfg.Brokers[0]+" --wear "+wear)
+	text, log, err := trainer(t, "shadow report --kafka "+broker+" --wear "+wear)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +123,7 @@ func TestShadowReport(t *testing.T) {
 		"--group other --for acme/bay1/**":                {300},
 		"--group third":                                   {},
 	} {
-		text, _, err := trainer(t, "shadow report --quiet --format json --kafka "+cfg.Brokers[0]+" "+args)
+		text, _, err := trainer(t, "shadow report --quiet --format json --kafka "+broker+" "+args)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,10 +138,13 @@ func TestShadowReport(t *testing.T) {
 			}
 		}
 	}
-	text, _, err = trainer(t, "shadow report --quiet --group third --kafka "+cfg.Brokers[0])
+	text, _, err = trainer(t, "shadow report --quiet --group third --kafka "+broker)
 	if err != nil || !strings.Contains(text, "no shadow of group third has judged a window of these machines") {
 		t.Errorf("%s, %v", text, err)
 	}
+}
+
+func TestShadowReportRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                             "name the broker with --kafka",
 		"--kafka h:1 --kafka-config f": "give one of them",
