@@ -82,9 +82,9 @@ func TestGrownAlive(t *testing.T) {
 	for i := range ingesters {
 		text := fmt.Sprintf("kafka: {brokers: [%q]}\nmachines:\n", b.Addr())
 		for k := 0; k < machines; k++ {
-			name := fmt.Sprintf("acme/line%d/drill%d", i, k)
+			name := fmt.Sprintf("acme/spore/bay2/line%d/drill%d", i, k)
 			for n := 0; k == 0 && bus.PartitionOf(name, after) != bus.PartitionOf(name, before); n++ {
-				name = fmt.Sprintf("acme/line%d/stays%d", i, n)
+				name = fmt.Sprintf("acme/spore/bay2/line%d/stays%d", i, n)
 			}
 			moved[name] = bus.PartitionOf(name, after) != bus.PartitionOf(name, before)
 			text += fmt.Sprintf("  - {machine: %s, layout: layout.yaml, spool: spool%d-%d, source: {kind: csv, file: day.csv, speed: 50}}\n", name, i, k)
