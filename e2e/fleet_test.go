@@ -305,6 +305,8 @@ func (f *fleetRun) readFleet() *fleetAccount {
 		if err != nil {
 			f.t.Fatal(err)
 		}
+		// A machine's events are in two partitions if it has moved.
+		slices.SortStableFunc(*into, func(a, b bus.Message) int { return a.Time.Compare(b.Time) })
 	}
 	return a
 }

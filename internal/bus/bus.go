@@ -8,8 +8,8 @@
 // which its readers drop repeats.
 //
 // A [Group] divides the partitions of a topic among its members. A generation is the
-// time during which no member joins or leaves. A [Partition] is one member's share for
-// one generation.
+// time during which no member joins or leaves. A [Partition] is one partition while a member
+// has it.
 //
 // A [Txn] writes what a member makes of a partition, and how far it has read, in one
 // transaction: readers see all of it or nothing. A member that has lost the partition
