@@ -80,35 +80,36 @@ func TestGrownAlive(t *testing.T) {
 	dir := prepare(t, b.Addr(), 0)
 	moved := make(map[string]bool)
 	for i := range ingesters {
-		text := fmt.Sprintf("kafka: {brokers: [%q]}\nlayout: layout.yaml\nmachines:\n", b.Addr())
+		text := fmt.Sprintf("kafka: {brokers: [%q]}\nmachines:\n", b.Addr())
 		for k := 0; k < machines; k++ {
-			name := fmt.Sprintf("acme/line%d/drill%d", i, k)
+			name := fmt.Sprintf("acme/spore/bay2/line%d/drill%d", i, k)
 			for n := 0; k == 0 && bus.PartitionOf(name, after) != bus.PartitionOf(name, before); n++ {
-				name = fmt.Sprintf("acme/line%d/stays%d", i, n)
+				name = fmt.Sprintf("acme/spore/bay2/line%d/stays%d", i, n)
 			}
 			moved[name] = bus.PartitionOf(name, after) != bus.PartitionOf(name, before)
-			text += fmt.Sprintf("  - {machine: %s, spool: spool%d-%d, source: {kind: csv, file: day.csv, speed: 25}}\n", name, i, k)
+			text += fmt.Sprintf("  - {machine: %s, layout: layout.yaml, spool: spool%d-%d, source: {kind: csv, file: day.csv, speed: 50}}\n", name, i, k)
 		}
 		write(t, dir, fmt.Sprintf("ingest%d.yaml", i), text)
 	}
 	monitor := func() *process { return start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml")) }
 	mon := []*process{monitor(), monitor()}
+	var ing []*process
 	for i := range ingesters {
-		start(t, "ingest", "run", "--config", filepath.Join(dir, fmt.Sprintf("ingest%d.yaml", i)))
+		ing = append(ing, start(t, "ingest", "run", "--config", filepath.Join(dir, fmt.Sprintf("ingest%d.yaml", i))))
 	}
 	judged := func(n int) map[string][]event.Result {
 		var of map[string][]event.Result
-		for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(200 * time.Millisecond) {
 			var all int
 			if of, all = resultsOf(t, cfg); all >= n {
 				return of
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%d results, still waiting for %d\n%s\n%s", all, n, mon[0].stderr.String(), mon[1].stderr.String())
+				t.Fatalf("%d results, still waiting for %d\n%s\n%s\n%s", all, n, ing[0].stderr.String(), mon[0].stderr.String(), mon[1].stderr.String())
 			}
 		}
 	}
-	judged(len(moved) * windows / 5)
+	judged(len(moved) * windows / 10)
 	said := run(t, "ingest", "topics", "grow", "--config", filepath.Join(dir, "ingest0.yaml"), "--partitions", fmt.Sprint(after))
 	if !strings.Contains(said, "has 2 members: they move the machines while they run") || !strings.Contains(said, fmt.Sprintf("raised   %s from %d to %d", bus.TopicWindows, before, after)) {
 		t.Errorf("topics grow said\n%s", said)
