@@ -31,10 +31,10 @@ const (
 	rollingPause      = 2 * time.Second // from when a monitor is ready until the next one is restarted
 )
 
-// hall is a set of machines that send a window a second each, the windows of one machine a
+// rolling is a set of machines that send a window a second each, the windows of one machine a
 // moment after the windows of another. It notes when each window was sent, and when a reader of
 // committed messages saw its result.
-type hall struct {
+type rolling struct {
 	*plant
 	codec    *window.Codec
 	out      *bus.Producer
@@ -48,9 +48,9 @@ type hall struct {
 	odd   int                    // results of windows that were never sent
 }
 
-func newHall(t *testing.T, machines int) *hall {
+func newRolling(t *testing.T, machines int) *rolling {
 	b, cfg := startServer(t, rollingPartitions)
-	h := &hall{
+	h := &rolling{
 		plant:   &plant{t: t, b: b, cfg: cfg, dir: prepare(t, b.Addr(), 0)},
 		stopped: make(chan struct{}), sent: make(map[string][]time.Time), seen: make(map[string]time.Time),
 	}
@@ -88,7 +88,7 @@ func newHall(t *testing.T, machines int) *hall {
 
 // fillState writes so many MB of another group's state into every partition: what lies there
 // until Kafka compacts it, which it does from 16 MB on.
-func (h *hall) fillState(mb int) {
+func (h *rolling) fillState(mb int) {
 	h.t.Helper()
 	keys := make(map[int]string)
 	for i := 0; len(keys) < rollingPartitions; i++ {
@@ -111,7 +111,7 @@ func (h *hall) fillState(mb int) {
 }
 
 // send sends windows until ctx ends.
-func (h *hall) send(ctx context.Context) {
+func (h *rolling) send(ctx context.Context) {
 	defer close(h.stopped)
 	begin := time.Now()
 	var sending sync.WaitGroup
@@ -139,7 +139,7 @@ func (h *hall) send(ctx context.Context) {
 }
 
 // window returns the message of a window that ends at a time.
-func (h *hall) window(name string, seq uint64, end time.Time) bus.Message {
+func (h *rolling) window(name string, seq uint64, end time.Time) bus.Message {
 	level := float32(100 + seq%7)
 	e, err := h.codec.Seal(&window.Window{
 		Context: signal.Context{Machine: name, Tool: "T1"}, Epoch: 1, Seq: seq, Start: end.Add(-time.Second), Length: time.Second,
@@ -173,7 +173,7 @@ func (s span) longest() time.Duration { return slices.Max(s.worst) }
 
 // heldUp measures the windows that were sent between two times. It counts the windows without a
 // result, whenever they were sent.
-func (h *hall) heldUp(from, to time.Time) (s span, lost int) {
+func (h *rolling) heldUp(from, to time.Time) (s span, lost int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, name := range h.machines {
@@ -192,15 +192,15 @@ func (h *hall) heldUp(from, to time.Time) (s span, lost int) {
 	return s, lost
 }
 
-// hallMonitor is a monitor of the hall, with a page.
+// hallMonitor is a monitor of the rolling, with a page.
 type hallMonitor struct {
-	h      *hall
+	h      *rolling
 	config string
 	page   string
 	*process
 }
 
-func (h *hall) startMonitor(i int) *hallMonitor {
+func (h *rolling) startMonitor(i int) *hallMonitor {
 	m := &hallMonitor{h: h, page: freeAddr(h.t)}
 	name := fmt.Sprintf("monitor%d.yaml", i)
 	m.config = write(h.t, h.dir, name, fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: m.flank\npage: %s\n", h.b.Addr(), m.page))
@@ -232,7 +232,7 @@ func (m *hallMonitor) ready() {
 // Row 14. Four monitors of one group are restarted one after the other, each when the one before
 // is ready, while every machine sends a window a second.
 func monitorsRestarted(t *testing.T, r *record) {
-	h := newHall(t, r.n(64, 16))
+	h := newRolling(t, r.n(64, 16))
 	state := r.n(15, 0)
 	h.fillState(state)
 	ctx, stop := context.WithCancel(context.Background())
@@ -291,7 +291,7 @@ func monitorsRestarted(t *testing.T, r *record) {
 }
 
 // settle waits until every window has a result, or none has come for long.
-func (h *hall) settle() {
+func (h *rolling) settle() {
 	counts := func() (sent, seen int) {
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -19,6 +19,8 @@ const (
 	rebalance    = 30 * time.Second
 	joinBackoff  = time.Second
 	leaveTimeout = 5 * time.Second
+
+	partitionWatch = time.Second // until a member notices new partitions, so that their windows do not wait for long
 )
 
 // Group is one member of a consumer group, which divides the partitions of a
@@ -88,7 +90,7 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 		GroupBalancers:    balancers,
 		StartOffset:       kafka.FirstOffset,
 		HeartbeatInterval: heartbeat, SessionTimeout: session, RebalanceTimeout: rebalance,
-		JoinGroupBackoff: joinBackoff, WatchPartitionChanges: true,
+		JoinGroupBackoff: joinBackoff, WatchPartitionChanges: true, PartitionWatchInterval: partitionWatch,
 	})
 	if err != nil {
 		return fmt.Errorf("bus: group %s: %w", g.name, err)

@@ -423,7 +423,7 @@ func (o *Owner) handle(r Reply) []Action {
 		o.taking = false
 		o.judgeFeatures(b, r)
 	case r.Passed > 0:
-		b.Position.Features, b.passed = max(b.Position.Features, r.Passed), true
+		b.Position.Features, b.passed = max(b.Position.Features, r.Passed), true // the next batch publishes it
 	case r.Commands != nil:
 		o.hearing = false
 		o.command(b, r)

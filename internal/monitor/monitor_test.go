@@ -668,7 +668,7 @@ func TestBrokerAway(t *testing.T) {
 func TestMissingTopic(t *testing.T) {
 	t.Parallel()
 	p := newPlantWithoutTopics(t)
-	for _, topic := range []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts} {
+	for _, topic := range []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow} {
 		p.createTopic(topic, 1)
 	}
 	m, err := New(Config{Model: p.model, Bus: p.bus})
