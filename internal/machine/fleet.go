@@ -79,11 +79,7 @@ func (o *Owner) loadedBy(name, id, layout string) *Model {
 // redeploy lets every machine of a known layout know of another fleet.
 func (o *Owner) redeploy(f Fleet) {
 	o.fleet = f
-	o.Machines(func(m *Machine) {
-		if d := o.fleet.Of(m.Machine, m.Layout); d != nil {
-			o.deploy(m, d, nil)
-		}
-	})
+	o.Machines(func(m *Machine) { o.deploy(m, o.fleet.Of(m.Machine, m.Layout), nil) })
 	used := make(map[string]bool)
 	for _, m := range o.machines {
 		for _, by := range []*Model{m.model, m.next} {
@@ -101,8 +97,14 @@ func (o *Owner) redeploy(f Fleet) {
 
 // deploy makes a deployment the machine's. Another champion judges at once if none did, or if
 // the one before cannot judge windows of the form, which may be nil. Otherwise it waits for
-// the next tool, or for a replay.
+// the next tool, or for a replay. Without a deployment nothing waits, and the alarm has the
+// settings of all machines.
 func (o *Owner) deploy(m *Machine, d *Deployment, form *window.Form) {
+	if d == nil {
+		m.deployment, m.next = nil, nil
+		m.setAlarm(alarm.Settings{})
+		return
+	}
 	champion := o.modelOf(d.Champion)
 	if m.deployment != d {
 		m.deployment = d
@@ -201,9 +203,7 @@ func (o *Owner) take(b *Batch, w Window) {
 			m = o.meet(name, w.Now)
 		}
 	}
-	if d != nil {
-		o.deploy(m, d, w.Form)
-	}
+	o.deploy(m, d, w.Form)
 	if m.Layout != layout {
 		m.Layout, m.dirty.head = layout, true
 	}
@@ -324,7 +324,8 @@ func (o *Owner) tellShadows(b *Batch, c Command) {
 	if err != nil || e.Action != event.NewTool && e.Action != event.Retire {
 		return
 	}
-	for key, sm := range o.shadows {
+	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
+		sm := o.shadows[key]
 		if key.machine != c.Key || sm.gone {
 			continue
 		}

@@ -340,6 +340,7 @@ func (o *Owner) loaded(r Reply) []Action {
 				continue
 			}
 			m.moveTo(o.partition)
+			o.deploy(m, o.fleet.Of(name, m.Layout), nil)
 			if !own {
 				m.Answered.Below = o.oldUntil
 				o.takeOverOld(b, records, m)

@@ -45,6 +45,7 @@ type retained struct {
 type Replay struct {
 	job     ReplayJob
 	m       *Machine // judges by the model, as a monitor that had it from the beginning
+	judged  []Epoch  // what the machine had judged when the replay was due
 	begun   bool
 	whole   bool // it began with the tool's first window
 	Windows int  // that were seen
@@ -104,7 +105,11 @@ func (m *Machine) startReplay(s Settings, of *Machine, by *model.Model, shadow b
 	fresh.setAlarm(m.alarmed)
 	fresh.Model, fresh.Partition, fresh.Layout = by.ID(), m.Partition, m.Layout
 	of.retained = of.retained[:0]
-	return &Replay{m: fresh, job: ReplayJob{
+	judged := slices.Clone(m.Epochs)
+	for i := range judged {
+		judged[i].Judged = slices.Clone(judged[i].Judged)
+	}
+	return &Replay{m: fresh, judged: judged, job: ReplayJob{
 		Machine: m.Machine, Tool: t.Name, Life: t.Life, First: t.First, Partitions: append(slices.Clone(m.Past), m.Partition), Model: by.ID(), Shadow: shadow,
 	}}
 }
@@ -113,9 +118,14 @@ func (m *Machine) startReplay(s Settings, of *Machine, by *model.Model, shadow b
 func (r *Replay) Job() ReplayJob { return r.job }
 
 // Observe takes the features of the next window, which may be of another machine. At is when
-// Kafka got them.
+// Kafka got them. It ignores windows that the machine had not judged when the replay was due:
+// another group or a gateway may have published them already, and the machine judges them
+// itself.
 func (r *Replay) Observe(f *window.Features, at time.Time) {
 	if f.Machine != r.job.Machine || r.m.model.covers(f.Form) != nil {
+		return
+	}
+	if i := slices.IndexFunc(r.judged, func(e Epoch) bool { return e.ID == f.EpochString() }); i < 0 || !r.judged[i].Judged.has(f.Seq) {
 		return
 	}
 	if !r.begun {
