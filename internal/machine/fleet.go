@@ -218,7 +218,9 @@ func (o *Owner) take(b *Batch, w Window) {
 		o.OnWindow(w.Features, *decision.Result)
 	}
 	o.add(b, m, decision)
-	o.shadow(b, m, d, w)
+	if !decision.Repeat { // a shadow may be younger than the window
+		o.shadow(b, m, d, w)
+	}
 }
 
 // roomForUnjudged reports whether the partition may know one more machine of which no window
@@ -255,8 +257,8 @@ func (o *Owner) shadow(b *Batch, m *Machine, d *Deployment, w Window) {
 			sm = o.newShadow(m, s.Model, w.Now)
 			o.shadows[key] = sm
 		}
-		if sm.model.covers(w.Form) != nil {
-			continue
+		if sm.gone || sm.model.covers(w.Form) != nil {
+			continue // one that is gone begins again once its records are
 		}
 		sm.setAlarm(m.alarmed)
 		if sm.awaiting {
@@ -293,13 +295,19 @@ func (o *Owner) endShadows(m *Machine, d *Deployment, at time.Time) {
 		}
 		wanted := d != nil && key.model != m.Model && slices.ContainsFunc(d.Shadows, func(s Shadow) bool { return s.Model.ID() == key.model && !s.over(at) })
 		if !wanted {
-			sm.forgetAll()
+			o.forgetShadow(key)
 		}
 	}
 }
 
-// forgetAll removes all records of a machine.
-func (m *Machine) forgetAll() {
+// forgetShadow removes a shadow and its records. One that still waits for the past of its tool
+// has none.
+func (o *Owner) forgetShadow(key shadowKey) {
+	m := o.shadows[key]
+	if m.awaiting {
+		delete(o.shadows, key)
+		return
+	}
 	for _, t := range m.Tools {
 		m.dirty.tools[t.Name] = true
 	}
@@ -330,7 +338,7 @@ func (o *Owner) tellShadows(b *Batch, c Command) {
 			continue
 		}
 		if e.Action == event.Retire {
-			sm.forgetAll()
+			o.forgetShadow(key)
 			continue
 		}
 		o.addShadow(b, sm.Apply(c))

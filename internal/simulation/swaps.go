@@ -77,13 +77,16 @@ func (c *checker) unwatched(s *seen, t *txn) {
 			results[fmt.Sprintf("%s/%s/%d", r.Machine, r.Epoch, r.Seq)] = r
 		}
 	}
+	for _, j := range t.judged {
+		if !j.edge {
+			s.decided[name(&j.Window)]++
+		}
+	}
 	without := 0
 	for _, j := range t.judged {
 		id := name(&j.Window)
-		if !j.edge {
-			if s.decided[id]++; s.decided[id] != s.featured[id] {
-				c.w.fail("%s: window %s was judged %d times, and its features are published %d times", t.group.name, id, s.decided[id], s.featured[id])
-			}
+		if s.decided[id] != s.featured[id] {
+			c.w.fail("%s: window %s was judged %d times, and its features are published %d times", t.group.name, id, s.decided[id], s.featured[id])
 		}
 		if r := results[id]; r != nil {
 			c.asIf(s, t, j, r)
