@@ -341,6 +341,10 @@ func (o *Owner) tellShadows(b *Batch, c Command) {
 			o.forgetShadow(key)
 			continue
 		}
+		if sm.awaiting { // the past of the tool begins again
+			sm.replay, sm.retained = nil, nil
+			continue
+		}
 		o.addShadow(b, sm.Apply(c))
 	}
 }

@@ -236,7 +236,7 @@ func (b *broker) append(t, as *txn) {
 		part.state = append(part.state, stateRecord{r, as})
 	}
 	for _, o := range t.batch.Events {
-		if o.Alert != nil {
+		if o.Alert != nil && !o.Shadow {
 			b.wrote++
 			part.alerts = append(part.alerts, alertRecord{o.Alert, as, b.wrote})
 		}
