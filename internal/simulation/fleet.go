@@ -100,7 +100,7 @@ func (f *fleet) write(of map[string]*machine.Deployment, removed map[string]bool
 func (m *member) hearOf(v *version) {
 	w := m.w
 	delay := w.latency()
-	if w.rng.IntN(2) == 0 {
+	if w.rng.IntN(2) == 0 && !w.calm {
 		delay += w.rng.Int64N(8000)
 	}
 	var try func()

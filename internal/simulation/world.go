@@ -198,7 +198,7 @@ const (
 	members    = 2                // of each group
 	settle     = int64(60 * 1000) // most virtual milliseconds without faults at the end
 	quiet      = int64(25 * 1000) // of these, until all frames have arrived, however late
-	lastWindow = int64(16 * 1000) // of these, until each machine cuts one window more
+	lastWindow = int64(18 * 1000) // of these, until each machine cuts one window more
 )
 
 // Run simulates one seed.
