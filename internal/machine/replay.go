@@ -190,7 +190,7 @@ func (o *Owner) replayed(b *Batch, r *Replay, now time.Time) {
 		return
 	}
 	t := m.inSpindle()
-	if by := m.replayBy(); by == nil || by.ID() != r.job.Model || t.Name != r.job.Tool || t.otherLife(r.job.Life) || t.First != r.job.First {
+	if by := m.replayBy(); by == nil || by.ID() != r.job.Model || t.Name != r.job.Tool || t.otherLife(r.job.Life) {
 		return // another tool, or another deployment
 	}
 	for i := range kept {
