@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all quick nightly help fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all quick nightly help fleet fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test ## format, lint and test
 
@@ -115,7 +115,7 @@ $(SPEED)/ready: figures/speed/requirements.txt
 e2e: e2e-embedded e2e-kafka ## the programs as processes, killed and restarted, on both brokers
 
 e2e-embedded: ## the programs as processes, on the embedded broker
-	$(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage' ./e2e/...
+	$(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage|TestFleet' ./e2e/...
 
 # The page in a browser: needs Debian's chromium.
 e2e-web: ## the page in a browser (chromium)
@@ -154,8 +154,8 @@ latency: old ## window end to result, compared with an older release
 e2e-kafka: old ## the programs as processes, on Apache Kafka
 	scripts/kafka/install.sh $(KAFKA)
 	set -e; for v in $(KAFKA); do echo "== Apache Kafka $$v"; \
-	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... & bus=$$!; \
-	  FLANK_KAFKA=$$v $(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -run 'Killed|BrokerAway|Secured|Grown|Upgrade|Downgrade' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
+	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... ./internal/deploy & bus=$$!; \
+	  FLANK_KAFKA=$$v $(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -run 'Killed|BrokerAway|Secured|Grown|Upgrade|Downgrade|Fleet' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
 	  wait $$bus; \
 	done
 
@@ -171,6 +171,10 @@ CHAOS = FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout
 
 simulate: ## bad days of the pipeline under virtual time: SEEDS, SEED
 	$(GO) run ./internal/simulation/run $(if $(SEEDS),-seeds $(SEEDS)) $(if $(SEED),-seed $(SEED))
+
+fleet: ## drills and lathes on Apache Kafka while models, partitions and programs change: FLEET (10m)
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -timeout 60m -tags e2e -run TestFleet -v ./e2e -fleet.time $(or $(FLEET),10m)
 
 chaos: ## the loss report: docs/figures/reliability.md (an hour)
 	scripts/kafka/install.sh $(firstword $(KAFKA))
@@ -363,8 +367,9 @@ shift: ## alarms of simulated drills: docs/figures/alerts.md
 # FLANK_DATA, if set, names a folder of recordings to read as well.
 peers-formats: peers/formats/.venv/ready ## readers of recordings compared with npTDMS, scipy, numpy, pyarrow
 	rm -rf peers/formats/.venv/fixtures && mkdir peers/formats/.venv/fixtures
-	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/evidence
+	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/evidence ./pkg/window
 	peers/formats/.venv/bin/python peers/formats/evidence.py peers/formats/.venv/fixtures/evidence
+	peers/formats/.venv/bin/python peers/formats/features.py peers/formats/.venv/fixtures/features
 	cd peers/formats && .venv/bin/python reference.py .venv/fixtures $$(find $${FLANK_DATA:-/dev/null} -type f)
 	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -v -run TestPeers ./internal/source
 

@@ -4,13 +4,16 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +26,10 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 var shots = flag.String("web.shots", "", "folder for pictures of the page, as TestPage saw it")
@@ -312,6 +319,177 @@ func TestPage(t *testing.T) {
 	b.quiet()
 	ingester.kill()
 	monitor.kill()
+}
+
+// hall is a page of machines with layouts of their own.
+type hall struct {
+	hub *web.Hub
+
+	mu       sync.Mutex
+	machines []hallMachine
+	seq      uint64
+}
+
+type hallMachine struct {
+	name   string
+	layout *signal.Layout
+	bare   bool // the gateway has the samples
+}
+
+func newHall(t *testing.T, machines ...hallMachine) (*hall, string) {
+	t.Helper()
+	f := &hall{hub: web.NewHub(web.Config{}), machines: machines}
+	f.hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1, WindowsPerSecond: float64(len(machines))})
+	server := httptest.NewServer(f.hub.Handler())
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); server.CloseClientConnections(); server.Close() })
+	go func() {
+		for ctx.Err() == nil {
+			f.send()
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	return f, server.URL
+}
+
+// send shows a window of each machine. The level of channel i is i+1.
+func (f *hall) send() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seq++
+	start := time.Now().Add(-time.Second)
+	for _, m := range f.machines {
+		w := web.Window{Machine: m.name, Layout: m.layout, Tool: "T1", Epoch: "00000000000000a1", Seq: f.seq, Start: start}
+		samples := make([][]float32, len(m.layout.Channels()))
+		for c := range samples {
+			samples[c] = make([]float32, 120)
+			for i := range samples[c] {
+				samples[c][i] = float32(c+1) * float32(1-2*(i%2))
+			}
+		}
+		if !m.bare {
+			w.Summarize(samples)
+		}
+		w.Quality = make([]signal.Quality, len(samples))
+		f.hub.Window(w)
+		f.hub.Result(event.Result{
+			ID: event.WindowID(m.name, w.Epoch, f.seq), Machine: m.name, Tool: "T1", Epoch: w.Epoch, Seq: f.seq, Start: start, End: start.Add(time.Second),
+			Verdict: event.Healthy, Posterior: []float64{0.9, 0.1}, Score: 0.1, Model: "m", Alarm: "normal",
+		})
+	}
+}
+
+// change makes a machine another from now on.
+func (f *hall) change(m hallMachine) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.machines, func(o hallMachine) bool { return o.name == m.name })
+	f.machines[i] = m
+}
+
+// choose chooses a machine and waits until its verdict is shown.
+func (b *browser) choose(machine string) {
+	b.t.Helper()
+	b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf("#machines a[data-machine='%s']", machine)), chromedp.NodeVisible))
+	b.until(fmt.Sprintf(`document.querySelector('#machine').textContent === %q`, machine[strings.LastIndexByte(machine, '/')+1:]))
+}
+
+// tiles waits until the page shows the channels of a layout and no others, each with its own
+// level, or without levels.
+func (b *browser) tiles(l *signal.Layout, levels bool) {
+	b.t.Helper()
+	want := make(map[string]string)
+	for i, c := range l.Channels() {
+		if want[c.Name] = ""; levels {
+			want[c.Name] = fmt.Sprintf("%#.3g", float64(i+1))
+		}
+	}
+	shown, err := json.Marshal(want)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.until(fmt.Sprintf(`((want) => {
+		const tiles = [...document.querySelectorAll('.tile')], text = (t, q) => t.querySelector(q).checkVisibility() ? t.querySelector(q).textContent : "";
+		return tiles.length === Object.keys(want).length && tiles.every((t) => t.dataset.status === "normal" && want[text(t, ".name")] === text(t, ".value") && t.querySelector("canvas").checkVisibility() === %v);
+	})(%s)`, levels, shown))
+	b.until(fmt.Sprintf(`document.querySelector('#summary').textContent === '%s · %d normal'`, l.Name(), len(want)))
+}
+
+// Machines of two layouts, each with models of its own: the page shows the channels and the
+// models of the machine that a person chose, also when the machine gets another layout, when
+// its gateway keeps the samples, and when no model is deployed for it.
+func TestPageOfTwoLayouts(t *testing.T) {
+	lathe := layoutOf(t, "lathe", "force-x", "force-y", "spindle")
+	const drill, turning, remote, idle = "acme/spore/bay1/line1/usk25", "acme/spore/bay2/line1/lathe2", "acme/spore/bay2/line1/lathe3", "acme/spore/bay3/line1/mill9"
+	f, address := newHall(t, hallMachine{drill, signal.GunDrill(), false}, hallMachine{turning, lathe, false}, hallMachine{remote, lathe, true})
+	f.hub.Models(drill, web.Models{Now: "ecs-dbn-1d"})
+	f.hub.Models(turning, web.Models{Now: "ecs-dbn-1a", Next: "ecs-dbn-2a", Shadows: []string{"ecs-dbn-3a", "ecs-dbn-4a"}})
+	f.hub.Advisory(event.Advisory{
+		ID: "refused", Machine: idle, Kind: event.RefusedAdvisory, State: event.Raised, Severity: "warning", Since: time.Now(), At: time.Now(),
+		Text: "mill9: NOT WATCHED, no model is deployed for it with layout mill. Deploy one: `trainer promote MODEL --for MACHINE`",
+	})
+	b := openBrowser(t, address)
+	js[bool](b, "window.loadedOnce = true")
+	b.until(`document.querySelectorAll('#machines li').length === 4`)
+	b.tiles(signal.GunDrill(), true)
+	b.until(`document.querySelector('#models').textContent === 'Model: ecs-dbn-1d' && !document.querySelector('#unsigned').checkVisibility()`)
+	b.fits("layouts-drill")
+
+	b.choose(turning)
+	b.tiles(lathe, true)
+	b.until(`document.querySelector('#models').textContent === 'Model: ecs-dbn-1a · from the next tool on: ecs-dbn-2a · in shadow: ecs-dbn-3a, ecs-dbn-4a'`)
+	b.fits("layouts-lathe")
+	b.choose(drill)
+	b.tiles(signal.GunDrill(), true)
+
+	// The gateway has the samples.
+	b.choose(remote)
+	b.tiles(lathe, false)
+	b.until(`document.querySelector('#channels-says').textContent.includes('stay at the gateway') && document.body.dataset.verdict === 'healthy' && document.querySelector('#score').textContent === '0.10'`)
+	b.until(`document.querySelector('#model').textContent === 'model m' && document.querySelector('#model').checkVisibility()`)
+	b.fits("layouts-remote")
+
+	// The machine gets another layout and then sends samples while the page looks at it.
+	other := layoutOf(t, "other", "torque", "force-x", "power", "noise")
+	f.change(hallMachine{remote, other, false})
+	b.tiles(other, true)
+	b.until(`document.querySelector('#channels-says').textContent === ''`)
+	f.change(hallMachine{remote, lathe, false})
+	b.tiles(lathe, true)
+
+	// No model is deployed, so no window is judged.
+	b.choose(idle)
+	b.until(`document.querySelector('#word').textContent === 'Not watched' && document.querySelectorAll('.tile').length === 0`)
+	b.until("document.querySelector('#says').textContent === 'No model is deployed for it with layout mill. Deploy one: `trainer promote MODEL --for MACHINE`.'")
+	b.until(`document.querySelector('#advisories .stands strong').textContent === 'not watched' && document.querySelector('#machines-says').textContent === '4 machines, 1 not watched'`)
+	b.until(`document.querySelector('#channels-says').textContent.includes('once the monitor has judged')`)
+	b.fits("layouts-idle")
+
+	// A model without a signature.
+	f.hub.Models(drill, web.Models{Now: "ecs-dbn-1d", Unsigned: true})
+	b.until(`document.querySelector('#unsigned').checkVisibility() && document.querySelector('#unsigned').textContent === 'Models are accepted without a signature. Not signed: the models of usk25.'`)
+	b.choose(drill)
+	b.until(`document.querySelector('#models').textContent === 'Model: ecs-dbn-1d · not signed'`)
+	b.fits("layouts-unsigned")
+	f.hub.Models(drill, web.Models{Now: "ecs-dbn-2d"})
+	b.until(`document.querySelector('#models').textContent === 'Model: ecs-dbn-2d' && !document.querySelector('#unsigned').checkVisibility()`)
+	if !js[bool](b, "window.loadedOnce === true") {
+		t.Error("the page was loaded again")
+	}
+	b.quiet()
+}
+
+func layoutOf(t *testing.T, name string, channels ...string) *signal.Layout {
+	t.Helper()
+	var all []signal.Channel
+	for _, c := range channels {
+		all = append(all, signal.Channel{Name: c, Kind: signal.Force, Unit: "N", Rate: 100})
+	}
+	l, err := signal.NewLayout(name, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // awaitPage waits until a program serves its page.

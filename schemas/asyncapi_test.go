@@ -78,6 +78,7 @@ func TestTopics(t *testing.T) {
 		{bus.TopicAlerts, "delete"},
 		{bus.TopicCommands, "delete"},
 		{bus.TopicDead, "delete"},
+		{bus.TopicFeatures, "delete"},
 		{bus.TopicModels, "compact"},
 		{bus.TopicResults, "delete"},
 		{bus.TopicState, "compact"},
@@ -181,10 +182,11 @@ func TestHeaders(t *testing.T) {
 		typ, contentType string
 		more             []string
 	}{
-		"window": {event.WindowType, window.ContentType, []string{"layout", "epoch", "seq", "crc32c"}},
-		"result": {event.ResultType, "application/json", nil},
-		"alert":  {event.AlertType, "application/json", nil},
-		"state":  {event.StateType, "application/json", nil},
+		"window":   {event.WindowType, window.ContentType, []string{"layout", "epoch", "seq", "crc32c"}},
+		"features": {event.FeaturesType, window.ContentType, []string{"layout", "epoch", "seq", "crc32c", "features", "extracted"}},
+		"result":   {event.ResultType, "application/json", nil},
+		"alert":    {event.AlertType, "application/json", nil},
+		"state":    {event.StateType, "application/json", nil},
 
 		"evidence": {event.EvidenceType, "application/json", nil},
 		"advisory": {event.AdvisoryType, "application/json", nil},
@@ -232,8 +234,11 @@ func TestHeaders(t *testing.T) {
 		if got["ce_type"] != want.typ {
 			t.Errorf("%s: ce_type %q, want %q", name, got["ce_type"], want.typ)
 		}
-		if name == "window" { // not of every window
+		switch name { // what not every message has
+		case "window":
 			names = append(names, gateway.ToolLife)
+		case "features":
+			names = append(names, gateway.ToolLife, "window_offset")
 		}
 		if len(got) != len(names) {
 			t.Errorf("%s: contract describes %v, the code sends %v", name, got, names)

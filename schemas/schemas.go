@@ -2,9 +2,9 @@
 //
 //   - asyncapi.yaml has the topics and headers;
 //   - *.schema.json have the JSON of results, alerts, evidence, advisories, states of
-//     machines, live samples and context;
-//   - *.md describe the Arrow forms of a window, of evidence and of a frame of live
-//     samples, the layout file and the model file.
+//     machines, manifests of models, deployments, live samples and context;
+//   - *.md describe the Arrow forms of a window, of features, of evidence and of a frame of
+//     live samples, the layout file and the model file.
 //
 // Its tests check that the code and the contract agree.
 //
@@ -31,8 +31,14 @@ var (
 	FrameJSON []byte // JSON Schema 2020-12 of samples in JSON, see frame.md
 	//go:embed command.schema.json
 	CommandJSON []byte // JSON Schema 2020-12 of event.Command
+	//go:embed fetched.schema.json
+	FetchedJSON []byte // JSON Schema 2020-12 of event.Fetched
 	//go:embed machine-state.schema.json
 	MachineStateJSON []byte // JSON Schema 2020-12 of route.MachineState
+	//go:embed model-manifest.schema.json
+	ManifestJSON []byte // JSON Schema 2020-12 of deploy.Manifest
+	//go:embed deployment.schema.json
+	DeploymentJSON []byte // JSON Schema 2020-12 of deploy.Change
 	//go:embed asyncapi.yaml
 	AsyncAPI []byte // AsyncAPI 3.0
 )
@@ -46,6 +52,9 @@ const (
 	Context  = "context"
 	Frame    = "frame"
 	Command  = "command"
+	Fetched  = "fetched"
 
 	MachineState = "machine-state"
+	Manifest     = "model-manifest"
+	Deployment   = "deployment"
 )

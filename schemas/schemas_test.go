@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
@@ -312,8 +313,29 @@ func TestCommands(t *testing.T) {
 		"unshelve": {func(c *event.Command) {
 			*c = event.Command{ID: "1", Machine: "m", Action: event.Unshelve, By: "kim", Issued: at}
 		}, true},
-		"suppress without a reason":  {func(c *event.Command) { c.Action, c.Note = event.Suppress, "" }, false},
-		"out of service":             {func(c *event.Command) { c.Action, c.Until = event.OutOfService, time.Time{} }, true},
+		"suppress without a reason": {func(c *event.Command) { c.Action, c.Note = event.Suppress, "" }, false},
+		"out of service":            {func(c *event.Command) { c.Action, c.Until = event.OutOfService, time.Time{} }, true},
+		"fetch": {func(c *event.Command) {
+			c.Action, c.Incident, c.Wanted = event.Fetch, "", &event.Wanted{From: at, To: at.Add(time.Minute), Windows: 60}
+		}, true},
+		"fetch seqs": {func(c *event.Command) {
+			c.Action, c.Incident, c.Wanted = event.Fetch, "", &event.Wanted{Epoch: "00000000cafe0001", Last: 9, Windows: 10}
+		}, true},
+		"fetch for ever": {func(c *event.Command) {
+			c.Action, c.Until, c.Wanted = event.Fetch, time.Time{}, &event.Wanted{Epoch: "00000000cafe0001", Windows: 10}
+		}, false},
+		"fetch everything": {func(c *event.Command) { c.Action, c.Wanted = event.Fetch, &event.Wanted{Windows: 10} }, false},
+		"fetch too much": {func(c *event.Command) {
+			c.Action, c.Wanted = event.Fetch, &event.Wanted{Epoch: "00000000cafe0001", Windows: 100_001}
+		}, false},
+		"fetch no windows": {func(c *event.Command) {
+			c.Action, c.Wanted = event.Fetch, &event.Wanted{Epoch: "00000000cafe0001"}
+		}, false},
+		"fetch from somewhere on": {func(c *event.Command) { c.Action, c.Wanted = event.Fetch, &event.Wanted{From: at, Windows: 10} }, false},
+		"fetch nothing":           {func(c *event.Command) { c.Action = event.Fetch }, false},
+		"shelve windows": {func(c *event.Command) {
+			c.Wanted = &event.Wanted{Epoch: "00000000cafe0001", Windows: 10}
+		}, false},
 		"unknown action":             {func(c *event.Command) { c.Action = "stop" }, false},
 		"without by":                 {func(c *event.Command) { c.By = "" }, false},
 		"no id":                      {func(c *event.Command) { c.ID = "" }, false},
@@ -338,9 +360,25 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// What a gateway answers agrees with the schema.
+func TestFetchedIsValid(t *testing.T) {
+	none := event.Fetched{ID: "c/fetched", Command: "c", Machine: "acme/usk25", At: at, Gone: true, Text: "sent no window; the spool is empty"}
+	some := none
+	some.Windows, some.From, some.To, some.Oldest, some.More, some.Lost = 3, at, at.Add(3*time.Second), at, true, 1
+	for _, f := range []event.Fetched{none, some} {
+		if err := Validate(Fetched, event.JSON(f)); err != nil {
+			t.Error(err)
+		}
+	}
+	none.Windows = -1
+	if Validate(Fetched, event.JSON(none)) == nil {
+		t.Error("fewer windows than none: accepted")
+	}
+}
+
 // Additions of a later version of v1 must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
-	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, MachineStateJSON} {
+	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, FetchedJSON, MachineStateJSON, ManifestJSON, DeploymentJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
 			t.Errorf("a reader of %.80s… would refuse additions", s)
 		}
@@ -378,9 +416,17 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Point]():         read(AlertJSON).Defs["point"],
 		reflect.TypeFor[event.EvidenceLink]():  read(AlertJSON).Defs["evidence"],
 		reflect.TypeFor[event.Evidence]():      read(EvidenceJSON),
+		reflect.TypeFor[event.Fetched]():       read(FetchedJSON),
 		reflect.TypeFor[event.Advisory]():      read(AdvisoryJSON),
 
 		reflect.TypeFor[event.Command](): read(CommandJSON),
+
+		reflect.TypeFor[deploy.Manifest]():       read(ManifestJSON),
+		reflect.TypeFor[deploy.ManifestLayout](): read(ManifestJSON).Defs["layout"],
+		reflect.TypeFor[deploy.Change]():         read(DeploymentJSON),
+		reflect.TypeFor[deploy.Trial]():          read(DeploymentJSON).Defs["shadow"],
+		reflect.TypeFor[deploy.PastVersion]():    read(DeploymentJSON).Defs["previous"],
+		reflect.TypeFor[deploy.AlarmRecord]():    read(DeploymentJSON).Defs["alarm"],
 	} {
 		var all, always []string
 		for _, f := range reflect.VisibleFields(typ) {

@@ -28,7 +28,12 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	steps, err := bus.Steps(to, bus.Needs{Write: []string{bus.TopicWindows}, Alike: bus.MachineTopics()})
+	needs := bus.Needs{Write: []string{bus.TopicWindows}, Alike: bus.MachineTopics()}
+	if c.SendsFeatures() { // raw windows are sent on demand
+		needs.Write = append(needs.Write, bus.TopicFeatures)
+		needs.Read = []string{bus.TopicCommands}
+	}
+	steps, err := bus.Steps(to, needs)
 	if err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}

@@ -31,6 +31,7 @@ type flags struct {
 		Grow  growCommand  `cmd:"" help:"Raise the number of partitions of the topics that are keyed by machine, and move the state of each machine to the partition of its windows. Stop ingesters and monitors before. If it is interrupted, run it again."`
 	} `cmd:"" help:"Prepare the broker."`
 	Tool  toolCommand  `cmd:"" help:"Set the tool, hole or speed of a machine at the running ingest, or declare a tool new."`
+	Fetch fetchCommand `cmd:"" help:"Fetch raw windows of a machine in mode edge from the spool of its ingest, by way of Kafka."`
 	Check checkCommand `cmd:"" help:"Try every step between this computer and the broker, and name the one that fails."`
 	Spool struct {
 		Ls     listCommand   `cmd:"" help:"List the files of the spool and how much of each is delivered."`

@@ -232,6 +232,16 @@ func TestErrors(t *testing.T) {
 		{"kept of another topic", ingest, change("window:\n", "retain: {results: {time: 1h}}\nwindow:\n")},
 		{"topics grown to none", "topics grow --config ingest.yaml --partitions 0", nil},
 		{"topics grown without a broker", "topics grow --config ingest.yaml --partitions 8", nil},
+		{"mode that is none", ingest, change("window:\n", "mode: both\nwindow:\n")},
+		{"windows kept for no time", ingest, change("window:\n", "mode: edge\nedge: {keep_hours: 0}\nwindow:\n")},
+		{"more kept than the spool takes", ingest, change("window:\n", "mode: edge\nedge: {keep_mib: 20000}\nwindow:\n")},
+		{"fewer than no windows sampled", ingest, change("window:\n", "mode: edge\nedge: {sample: -1}\nwindow:\n")},
+		{"fetch of nothing", "fetch --config ingest.yaml", nil},
+		{"fetch of all time", "fetch --config ingest.yaml --from 2026-11-02T06:00:00Z", nil},
+		{"fetch backwards", "fetch --config ingest.yaml --from 2026-11-02T06:00:00Z --to 2026-11-02T05:00:00Z", nil},
+		{"fetch of seqs and times", "fetch --config ingest.yaml --from 2026-11-02T06:00:00Z --to 2026-11-02T07:00:00Z --last-seq 9", nil},
+		{"fetch of too much", "fetch --config ingest.yaml --from 2026-11-02T06:00:00Z --to 2026-11-02T07:00:00Z --windows 1000000", nil},
+		{"fetch of no machine", "fetch --config ingest.yaml --machine lathe --epoch 00000000cafe0001", nil},
 		{"topics, unknown key", "topics apply --config ingest.yaml", change("window:\n", "windows:\n")},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
@@ -259,7 +269,7 @@ func TestErrors(t *testing.T) {
 // Help says what to type first.
 func TestHelp(t *testing.T) {
 	var got strings.Builder
-	for _, args := range []string{"--help", "run --help", "simulate --help", "tool --help", "topics apply --help", "topics grow --help"} {
+	for _, args := range []string{"--help", "run --help", "simulate --help", "tool --help", "fetch --help", "topics apply --help", "topics grow --help"} {
 		out, errs, err := ingestRun(t, t.Context(), args)
 		if err != nil || errs != "" {
 			t.Errorf("%s: %v, %q", args, err, errs)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -21,7 +20,6 @@ type applyCommand struct {
 type growCommand struct {
 	Config     string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
 	Partitions int    `required:"" placeholder:"N" help:"New number of partitions of each of these topics."`
-	Force      bool   `help:"Grow although monitors have windows left to judge or commands to answer. These windows and commands find no state of their machines."`
 }
 
 // written returns what each machine of the configuration writes in a day.
@@ -97,9 +95,5 @@ func (f *growCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := bus.Probe(ctx, cfg); err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
-	err = bus.Grow(ctx, cfg, f.Partitions, f.Force, func(step string) { fmt.Fprintln(out.Stdout, step) })
-	if errors.Is(err, bus.ErrUnfinished) {
-		return fmt.Errorf("%w; --force grows the topics nevertheless", err)
-	}
-	return err
+	return bus.Grow(ctx, cfg, f.Partitions, func(step string) { fmt.Fprintln(out.Stdout, step) })
 }

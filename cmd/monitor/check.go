@@ -10,6 +10,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -25,7 +26,10 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	needs := monitor.Needs(c.Group)
+	needs := monitor.Needs(c.Group, c.Stages)
+	if !c.judges() {
+		c.Alerts = cli.Alerts{}
+	}
 	if len(c.Alerts.Routes) > 0 {
 		needs.Read = append(needs.Read, bus.TopicAlerts)
 	}
@@ -48,32 +52,48 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 
 // steps returns what must work behind the broker: the model, the state and the disk.
 func (c settings) steps(to bus.Config) []bus.Step {
-	var m *model.Model
-	machines := 1
+	if !c.judges() { // nothing is remembered, and nothing kept
+		return nil
+	}
+	cfg := monitor.Config{Bus: to, Group: c.Group, Alarm: c.Alarm}
+	var set deploy.Set
+	var state monitor.StateSummary
 	return []bus.Step{
-		{Name: "model", Run: func(context.Context) (found string, err error) {
-			if c.Model == "" {
-				return "", c.errNoModel()
-			}
-			if m, err = model.Load(config.ResolvePath(c.file, c.Model)); err != nil {
-				return "", err
-			}
-			return m.String(), nil
-		}},
-		{Name: "state", Run: func(ctx context.Context) (string, error) {
-			s, err := monitor.CheckState(ctx, monitor.Config{Model: m, Bus: to, Group: c.Group})
+		{Name: "model", Run: func(ctx context.Context) (found string, err error) {
+			topic, err := c.deployed(false)
 			if err != nil {
 				return "", err
 			}
-			machines = max(s.Machines, 1)
-			return fmt.Sprintf("%d machines, %d with a reference, %d alarms raised", s.Machines, s.References, s.Alarms), nil
+			if topic {
+				cfg.Keys = c.keys(false)
+			} else if cfg.Model, err = model.Load(config.ResolvePath(c.file, c.Model)); err != nil {
+				return "", err
+			}
+			var refused []deploy.Refusal
+			if set, refused, err = monitor.Deployed(ctx, cfg); err != nil {
+				return "", err
+			}
+			if !topic {
+				return cfg.Model.String(), nil
+			}
+			return listDeployed(set, refused), nil
+		}},
+		{Name: "state", Run: func(ctx context.Context) (_ string, err error) {
+			if state, err = monitor.CheckState(ctx, cfg, set); err != nil {
+				return "", err
+			}
+			text := fmt.Sprintf("%d machines, %d with a reference, %d alarms raised", state.Machines, state.References, state.Alarms)
+			if state.Unwatched > 0 {
+				text += fmt.Sprintf("; no model is deployed for %d of them", state.Unwatched)
+			}
+			return text, nil
 		}},
 		{Name: "disk", Run: func(ctx context.Context) (string, error) {
 			evidence, err := c.Evidence.count(c.file)
 			if err != nil {
 				return "", err
 			}
-			topics, err := diskOfTopics(ctx, to, m, machines)
+			topics, err := diskOfTopics(ctx, to, set, state)
 			return evidence + topics, err
 		}},
 	}
@@ -92,16 +112,36 @@ func (e evidenceSettings) count(file string) (string, error) {
 	return fmt.Sprintf("evidence of %d alerts, at most %d, in %s", now, most, config.ResolvePath(file, e.Dir)), err
 }
 
-// diskOfTopics returns what the topics take on the brokers' disks, with so many machines
-// of the model's layout.
-func diskOfTopics(ctx context.Context, to bus.Config, m *model.Model, machines int) (string, error) {
-	one, err := cli.MachineWrites(m.Layout, m.Window)
-	if err != nil {
-		return "", err
+// listDeployed says what tcm.models.v1 deploys, a line each.
+func listDeployed(set deploy.Set, refused []deploy.Refusal) string {
+	text := fmt.Sprintf("%d deployments on %s", len(set.Deployments()), bus.TopicModels)
+	for _, d := range set.Deployments() {
+		text += fmt.Sprintf("\n            %s, layout %s: %s", d.For, d.Champion.Layout.Name(), d.Champion.ID())
+	}
+	for _, r := range refused {
+		text += "\n            refused: " + r.String()
+	}
+	return text
+}
+
+// diskOfTopics returns what the topics take on the brokers' disks, with the machines that are
+// known, or one of each model's layout.
+func diskOfTopics(ctx context.Context, to bus.Config, set deploy.Set, state monitor.StateSummary) (string, error) {
+	var machines []cli.Written
+	for _, m := range set.Models() {
+		one, err := cli.MachineWrites(m.Layout, m.Window)
+		if err != nil {
+			return "", err
+		}
+		n := state.By[m]
+		if state.Machines == 0 {
+			n = 1
+		}
+		machines = append(machines, slices.Repeat([]cli.Written{one}, n)...)
 	}
 	status, err := bus.Describe(ctx, to, append(bus.MachineTopics(), bus.TopicDead)...)
 	if err != nil {
 		return "", err
 	}
-	return cli.DiskLines(status, slices.Repeat([]cli.Written{one}, machines)), nil
+	return cli.DiskLines(status, machines), nil
 }

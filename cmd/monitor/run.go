@@ -57,6 +57,8 @@ type runCommand struct {
 	Config  string        `required:"" placeholder:"FILE" help:"Configuration, see examples/gun-drill/monitor.yaml."`
 	Wait    time.Duration `default:"0s" help:"How long to wait for a broker or a model that is not there yet."`
 	Verbose bool          `help:"Log more."`
+
+	InsecureModels bool `help:"Also accept models and deployments of tcm.models.v1 that are not signed, or by a key that is not in models.keys. The page warns of that."`
 }
 
 // Run judges windows until ctx ends.
@@ -65,13 +67,18 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if c.Model == "" {
-		return c.errNoModel()
+	if c.judges() {
+		if _, err := c.deployed(f.InsecureModels); err != nil {
+			return err
+		}
 	}
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
 	}
 	log := cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.InfoLevel))
+	if !c.judges() {
+		c.Alerts = cli.Alerts{} // the monitors that judge have routes
+	}
 	routes, err := c.Alerts.Build(c.file, to, c.Group, false, log)
 	if err != nil {
 		return err
@@ -82,7 +89,7 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	cfg.Log = log
-	p, err := newPage(ctx, c, &cfg)
+	p, err := newPage(ctx, c, &cfg, f.InsecureModels)
 	if err != nil {
 		return err
 	}
@@ -95,25 +102,53 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 		return fmt.Errorf("%s: %w", c.file, err)
 	}
 	go buslog.WatchCertificates(ctx, to, log)
-	log.Info().Str("model", cfg.Model.ID()).Str("layout", cfg.Model.Layout.Fingerprint()).Str("group", c.Group).Msg("monitoring")
+	c.sayBegin(log, cfg)
 	stop := cli.RunRoutes(ctx, routes)
 	err = mon.Run(ctx)
 	stop()
 	s := mon.Stats()
+	if !c.judges() {
+		fmt.Fprintf(out.Stdout, "features of %d windows published, %d messages set aside\n", s.Features, s.Dead)
+		return err
+	}
 	fmt.Fprintf(out.Stdout, "%d windows judged, %d repeats dropped, %d messages set aside, %d alerts\n", s.Judged, s.Repeats, s.Dead, s.Alerts)
 	return err
+}
+
+// sayBegin logs what the monitor is about to do.
+func (c settings) sayBegin(log zerolog.Logger, cfg monitor.Config) {
+	if !c.judges() {
+		log.Info().Str("group", monitor.ExtractGroup(c.Group)).Msg("extracting features of windows; no model is used, and nothing is judged")
+		return
+	}
+	text := "monitoring"
+	if !c.extracts() {
+		text = "monitoring by features alone"
+	}
+	ev := log.Info().Str("group", c.Group)
+	if cfg.Model != nil {
+		ev = ev.Str("model", cfg.Model.ID()).Str("layout", cfg.Model.Layout.Fingerprint())
+	}
+	ev.Msg(text)
 }
 
 // monitorConfig loads the model and opens the evidence. It waits for a model and a
 // broker that are not there yet, for as long as the command says.
 func (f *runCommand) monitorConfig(ctx context.Context, c settings, to bus.Config) (cfg monitor.Config, err error) {
-	cfg = monitor.Config{Group: c.Group, Alarm: c.Alarm, Silence: c.Silence, Bus: to, EvidenceURL: c.Evidence.URL}
-	err = cli.Await(ctx, f.Wait, func(context.Context) (err error) {
-		cfg.Model, err = model.Load(config.ResolvePath(c.file, c.Model))
-		return err
-	})
-	if err != nil {
-		return cfg, err
+	cfg = monitor.Config{Group: c.Group, Stages: c.Stages, Alarm: c.Alarm, Silence: c.Silence, Bus: to, EvidenceURL: c.Evidence.URL}
+	if c.judges() {
+		err = cli.Await(ctx, f.Wait, func(context.Context) (err error) {
+			if c.Model != "" {
+				cfg.Model, err = model.Load(config.ResolvePath(c.file, c.Model))
+				return err
+			}
+			cfg.Keys = c.keys(f.InsecureModels)
+			_, err = cfg.Keys()
+			return err
+		})
+		if err != nil {
+			return cfg, err
+		}
 	}
 	if err := cli.Await(ctx, f.Wait, func(ctx context.Context) error { return bus.Probe(ctx, to) }); err != nil {
 		return cfg, fmt.Errorf("%s: kafka: %w", c.file, err)
@@ -123,7 +158,7 @@ func (f *runCommand) monitorConfig(ctx context.Context, c settings, to bus.Confi
 }
 
 // page is the page of a monitor. It has no hub if the configuration names no address
-// for it.
+// for it, or if there is nothing to show: one that only extracts has metrics.
 type page struct {
 	addr    string
 	hub     *web.Hub
@@ -132,12 +167,15 @@ type page struct {
 }
 
 // newPage prepares the page, and the callbacks of cfg that it needs.
-func newPage(ctx context.Context, c settings, cfg *monitor.Config) (*page, error) {
+func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool) (*page, error) {
 	p := &page{addr: c.Page}
-	if c.Page == "" {
+	if c.Page == "" || !c.judges() {
 		return p, nil
 	}
-	view := web.Config{Layout: cfg.Model.Layout, Ready: func() error { return p.monitor.Ready() }}
+	view := web.Config{InsecureModels: insecure, Ready: func() error { return p.monitor.Ready() }}
+	if cfg.Model != nil {
+		view.Layout = cfg.Model.Layout
+	}
 	if cfg.Evidence != nil {
 		view.Evidence = cfg.Evidence.Handler()
 	}
@@ -147,7 +185,11 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config) (*page, error
 	}
 	view.Control, p.closers = control, append(p.closers, stop)
 	p.hub = web.NewHub(view)
-	p.hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1})
+	status := web.Status{Phase: web.Monitoring, Fraction: -1}
+	if !c.extracts() {
+		status.Text = "judging by features: the waveforms are not shown here"
+	}
+	p.hub.Status(status)
 	cfg.Show(p.hub)
 	cli.Recall(ctx, cfg.Bus, cfg.Group, p.hub, cfg.Log)
 	return p, nil
@@ -156,11 +198,15 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config) (*page, error
 // serve answers with the page and the metrics until close.
 func (p *page) serve(mon *monitor.Monitor, routes []*route.Route, cfg monitor.Config) error {
 	p.monitor = mon
-	if p.hub == nil {
+	if p.addr == "" {
 		return nil
 	}
 	pages := http.NewServeMux()
-	pages.Handle("/", p.hub.Handler())
+	if p.hub != nil {
+		pages.Handle("/", p.hub.Handler())
+	} else {
+		pages.HandleFunc("GET /readyz", p.serveReady)
+	}
 	pages.Handle("/metrics", metric.Handler(mon.Metrics(), route.Metrics(routes), buslog.CertificateMetrics(cfg.Bus)))
 	_, stop, err := cli.Serve(p.addr, "page", pages, cfg.Log)
 	if err != nil {
@@ -168,6 +214,15 @@ func (p *page) serve(mon *monitor.Monitor, routes []*route.Route, cfg monitor.Co
 	}
 	p.closers = append(p.closers, stop)
 	return nil
+}
+
+// serveReady says whether a monitor that only extracts is ready.
+func (p *page) serveReady(w http.ResponseWriter, _ *http.Request) {
+	if err := p.monitor.Ready(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
 }
 
 func (p *page) close() {

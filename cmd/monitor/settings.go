@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
@@ -10,17 +11,20 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
 // settings is monitor.yaml.
 type settings struct {
-	Kafka bus.Settings   `yaml:"kafka"`
-	Model string         `yaml:"model"`
-	Group string         `yaml:"group"`
-	Alarm alarm.Settings `yaml:"alarm"`
-	Page  string         `yaml:"page"` // address; empty: none
+	Kafka  bus.Settings   `yaml:"kafka"`
+	Model  string         `yaml:"model"`
+	Models modelSettings  `yaml:"models"`
+	Group  string         `yaml:"group"`
+	Alarm  alarm.Settings `yaml:"alarm"`
+	Page   string         `yaml:"page"` // address; empty: none
 
+	Stages   []monitor.Stage  `yaml:"stages"`
 	Silence  time.Duration    `yaml:"silence"` // 0: never
 	Alerts   cli.Alerts       `yaml:"alerts"`
 	Shifts   string           `yaml:"shifts"` // when they begin, for reports
@@ -34,7 +38,7 @@ type settings struct {
 // defaults returns the settings of an empty file.
 func defaults(file string) settings {
 	return settings{
-		Group: "tcm-monitor", Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22",
+		Group: "tcm-monitor", Stages: monitor.Stages(), Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22",
 		Evidence: evidenceSettings{Keep: evidence.DefaultKeep}, file: file,
 	}
 }
@@ -49,6 +53,11 @@ func load(file string) (settings, error) {
 // loadBus reads a configuration and returns how to reach Kafka.
 func loadBus(file string) (settings, bus.Config, error) {
 	c, err := load(file)
+	if err == nil {
+		if err = monitor.CheckStages(c.Stages); err != nil {
+			err = fmt.Errorf("%s: %w", file, err)
+		}
+	}
 	if err != nil {
 		return c, bus.Config{}, err
 	}
@@ -56,9 +65,19 @@ func loadBus(file string) (settings, bus.Config, error) {
 	return c, to, err
 }
 
+// judges reports whether the monitor judges: one that only extracts needs no model.
+func (c settings) judges() bool {
+	return len(c.Stages) == 0 || slices.Contains(c.Stages, monitor.Judge)
+}
+
+// extracts reports whether the monitor reads windows itself.
+func (c settings) extracts() bool {
+	return len(c.Stages) == 0 || slices.Contains(c.Stages, monitor.Extract)
+}
+
 // errNoModel reports a configuration that names no model.
 func (c settings) errNoModel() error {
-	return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`", c.file)
+	return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`; or name public keys in models.keys, and models come from tcm.models.v1, see `trainer publish`", c.file)
 }
 
 // evidenceSettings says where the waveforms around alerts are kept.

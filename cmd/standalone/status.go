@@ -42,11 +42,11 @@ func newStatus(p *plant) *status {
 }
 
 // also returns callbacks that call the given ones and update the status.
-func (s *status) also(onWindow func(*window.Window, event.Result), onAlert func(event.Alert), onAdvisory func(event.Advisory)) (
-	func(*window.Window, event.Result), func(event.Alert), func(event.Advisory),
+func (s *status) also(onWindow func(*signal.Layout, *window.Window, event.Result), onAlert func(event.Alert), onAdvisory func(event.Advisory)) (
+	func(*signal.Layout, *window.Window, event.Result), func(event.Alert), func(event.Advisory),
 ) {
-	return func(w *window.Window, r event.Result) {
-			onWindow(w, r)
+	return func(l *signal.Layout, w *window.Window, r event.Result) {
+			onWindow(l, w, r)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.last = r

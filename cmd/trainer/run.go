@@ -40,6 +40,14 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer study --data my.csv --label faulty --group tool
   trainer search --config examples/turning/train.yaml --data turning.csv --trials 20
 
+Models reach the monitors over Kafka, signed (docs/how-to/roll-out-a-model.md):
+
+  trainer keys new
+  trainer publish drill.flank --kafka 10.0.0.5:9092 --key flank.key
+  trainer promote ecs-dbn-1f3a9c02d4e5 --for 'acme/spore/bay2/**' --shadow 48h --kafka 10.0.0.5:9092 --key flank.key
+  trainer rollback --for 'acme/spore/bay2/**' --kafka 10.0.0.5:9092 --key flank.key
+  trainer models ls --kafka 10.0.0.5:9092 --public-key flank.pub
+
 docs/reference/training.md lists the keys of the configuration: labels, network, early stopping, costs.
 
 Next to the model, fit writes a model card for people, .report.html, which opens in any browser, and a
@@ -56,6 +64,12 @@ type flags struct {
 	Study    studyCommand    `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one; or compare methods on KEEL's sets."`
 	Inspect  inspectCommand  `cmd:"" help:"Print what is in a model file, and check it."`
 	Export   exportCommand   `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
+	Keys     keysCommand     `cmd:"" help:"Make the keys that models and deployments are signed with."`
+	Publish  publishCommand  `cmd:"" help:"Put a model on Kafka, where monitors find it. It judges nothing yet."`
+	Promote  promoteCommand  `cmd:"" help:"Let a published model judge machines, or run as a shadow on trial."`
+	Rollback rollbackCommand `cmd:"" help:"Bring back the model and the alarm settings that machines had before."`
+	Retire   retireCommand   `cmd:"" help:"End a deployment, or the trial of a shadow."`
+	Models   modelsCommand   `cmd:"" help:"List, show, compare and remove what is on Kafka; and who changed what."`
 	Demo     demoCommand     `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one."`
 }
 

@@ -118,7 +118,7 @@ func (b *Broker) Addr() string { return b.addr }
 // Config returns how to reach the broker.
 func (b *Broker) Config(clientID string) Config {
 	return Config{Brokers: []string{b.addr}, ClientID: clientID, Retain: map[string]Retain{
-		TopicWindows: {Bytes: embeddedRetain}, TopicDead: {Bytes: embeddedRetain},
+		TopicWindows: {Bytes: embeddedRetain}, TopicFeatures: {Bytes: embeddedRetain}, TopicDead: {Bytes: embeddedRetain},
 	}}
 }
 

@@ -154,6 +154,7 @@ type Message struct {
 	Offset    int64
 	Key       string
 	Route     string // if not empty, decides the partition instead of Key; it is not sent
+	Pinned    bool   // Txn.Publish writes it to Partition, whatever the key is
 	Time      time.Time
 	Headers   []Header
 	Value     []byte // nil deletes the key from a compacted topic

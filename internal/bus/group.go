@@ -247,6 +247,8 @@ type Partition struct {
 	given int       // bytes of the messages that Fetch returned last
 	lost  error     // why nothing may be read or committed any more
 
+	passed atomic.Int64 // all messages before that offset were returned by Fetch
+
 	// OnFetched, if not nil, is called in Fetch whenever the broker has answered, even
 	// without a message. Its argument is the offset behind the newest message.
 	OnFetched func(end int64)
@@ -262,6 +264,11 @@ func (p *Partition) Generation() int { return int(p.gen.ID) }
 // Next returns the offset of the message that is fetched next. Negative means the
 // partition's first message.
 func (p *Partition) Next() int64 { return p.f.next }
+
+// Passed returns an offset before which Fetch has returned all messages. It may be greater
+// than the offset behind the last message: markers of transactions lie between. It is safe for
+// concurrent use.
+func (p *Partition) Passed() int64 { return p.passed.Load() }
 
 // Fetch returns the next messages in order, at least one and at most most. It
 // waits for the first until ctx ends, and for more no longer than wait. A message that
@@ -308,6 +315,9 @@ func (p *Partition) fill(ctx context.Context, wait time.Duration) error {
 	}
 	msgs, err := p.f.fetch(ctx, wait)
 	p.queue = append(p.queue, msgs...)
+	if len(p.queue) == 0 {
+		p.passed.Store(p.f.next)
+	}
 	if err == nil && p.OnFetched != nil {
 		p.OnFetched(p.f.high)
 	}

@@ -1,58 +1,59 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/describegroups"
 )
 
 // Errors of Grow that callers test for.
 var (
-	ErrRunning    = errors.New("programs are running")
+	ErrRunning    = errors.New("programs are running that cannot follow")
 	ErrUnfinished = errors.New("monitors are not done")
 )
 
-// Grow gives the topics of machines the given number of partitions, and moves the
-// records of TopicState to the partition that their machine's windows go to from then
-// on. It moves nothing else: a window, result or alert stays where it is. Positions of
-// groups stay valid; every group reads a new partition from its first message.
+// MonitorProtocol is the Protocol of the groups of monitors. It keeps monitors of other
+// releases out of the group while monitors of this one are in it, and the other way round:
+// the release before does not move the state of machines. Change it when a release cannot
+// share a group with the one before.
+const MonitorProtocol = "flank-3"
+
+// Grow gives the topics of machines the given number of partitions. Programs may run
+// meanwhile: ingesters send to the new partitions as soon as they know of them, and monitors
+// move the state of each machine when its first window or command comes in its new partition.
+// Monitors that do not run do so later. Nothing else moves: a window, result or alert stays
+// where it is.
 //
-// Grow may be interrupted. It raises the topic of the windows last: until then the topics
-// disagree, and no monitor starts. It copies a record before it removes the old one. Called
-// again, Grow does the rest.
+// Grow first writes down how many partitions there were, see Counts, and raises the topic of
+// windows last. It may be interrupted; called again it does the rest.
 //
-// Grow changes nothing and returns ErrRunning while a group that reads windows has
-// members or windows arrive. Without force it returns ErrUnfinished while a group has
-// windows left to judge or commands to answer: these stay in their old partition, which no
-// longer has their machine's state. Grow calls say with a line for each step.
-func Grow(ctx context.Context, cfg Config, partitions int, force bool, say func(step string)) error {
+// Grow changes nothing and returns ErrRunning while a group has monitors of another release.
+// It returns ErrUnfinished if machines may come back to a partition in which they were before,
+// and a group has not judged all windows of before. Grow calls say with a line for each step.
+func Grow(ctx context.Context, cfg Config, partitions int, say func(step string)) error {
 	c, err := newClient(cfg)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	g := &grower{c: c, partitions: partitions, force: force, say: say, pause: arrivalPause}
+	g := &grower{c: c, partitions: partitions, say: say}
 	return g.run(ctx)
 }
-
-// arrivalPause is for how long Grow looks whether windows arrive. It is longer than
-// most windows.
-const arrivalPause = 3 * time.Second
 
 // grower is one call of Grow.
 type grower struct {
 	c          *client
 	partitions int
-	force      bool
 	say        func(string)
-	pause      time.Duration // for how long it looks for windows that arrive
-	counts     map[string]int
+	counts     map[string]int // partitions of each topic
+	groups     []string       // of monitors
 }
 
 func (g *grower) run(ctx context.Context) (err error) {
@@ -64,37 +65,64 @@ func (g *grower) run(ctx context.Context) (err error) {
 			return fmt.Errorf("bus: topic %s has %d partitions, and Kafka cannot take any away: ask for %d or more", topic, n, n)
 		}
 	}
+	record, err := NewCountsReader(g.c.cfg).Read(ctx)
+	if err != nil {
+		g.say("note     " + err.Error())
+	}
 	if err := g.checkGroups(ctx); err != nil {
 		return err
 	}
-	if err := g.checkArrivals(ctx); err != nil {
-		return err
+	had := record.With(g.counts[TopicWindows])
+	for _, n := range g.counts { // another program raised the windows
+		if n < g.counts[TopicWindows] {
+			had = append(had, n)
+		}
+	}
+	slices.Sort(had)
+	had = slices.Compact(had)
+	if mayReturn(append(slices.Clone(had), g.partitions)) {
+		if err := g.checkJudged(ctx); err != nil {
+			return err
+		}
+	}
+	growing := Counts{Had: had, Growing: g.partitions, Groups: make(map[string]int)}
+	for _, name := range g.groups {
+		growing.Groups[name] = slices.Min(slices.Collect(maps.Values(g.counts)))
+	}
+	if slices.Max(had) < g.partitions || !slices.Equal(record.Had, had) {
+		if err := g.writeCounts(ctx, growing); err != nil {
+			return err
+		}
 	}
 	raised := false
-	for _, topic := range MachineTopics() {
-		if topic == TopicWindows {
-			continue
-		}
+	for _, topic := range append(slices.DeleteFunc(MachineTopics(), func(t string) bool { return t == TopicWindows }), TopicWindows) {
 		done, err := g.raise(ctx, topic)
 		if err != nil {
 			return err
 		}
 		raised = raised || done
 	}
-	moved, err := g.moveState(ctx)
-	if err != nil {
-		return err
+	if !slices.Contains(record.Had, g.partitions) || record.Growing != 0 {
+		if err := g.writeCounts(ctx, Counts{Had: append(slices.Clone(had), g.partitions), Groups: growing.Groups}); err != nil {
+			return err
+		}
 	}
-	last, err := g.raise(ctx, TopicWindows)
-	if err != nil {
-		return err
+	if !raised {
+		g.say(fmt.Sprintf("nothing to raise: the topics of machines have %s", plural(g.partitions, "partition")))
 	}
-	if !raised && !moved && !last {
-		g.say(fmt.Sprintf("nothing to do: the topics of machines have %s, and every record of %s is where it belongs", plural(g.partitions, "partition"), TopicState))
-		return nil
-	}
-	g.say("done: start the monitors, then the ingesters")
 	return nil
+}
+
+// mayReturn reports whether a machine may come back to a partition in which it was before,
+// when there are so many partitions one after the other.
+func mayReturn(counts []int) bool {
+	counts = slices.Compact(counts)
+	for i, n := range counts {
+		if i > 0 && n%counts[i-1] > 0 && len(counts) > 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // count returns how many partitions the topics of machines have.
@@ -145,8 +173,8 @@ func (g *grower) raise(ctx context.Context, topic string) (done bool, err error)
 	return true, nil
 }
 
-// groups returns the names of all groups, sorted.
-func (g *grower) groups(ctx context.Context) (names []string, err error) {
+// listGroups returns the names of all groups, sorted.
+func (g *grower) listGroups(ctx context.Context) (names []string, err error) {
 	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		res, err := kc.ListGroups(ctx, &kafka.ListGroupsRequest{})
 		if err == nil {
@@ -165,13 +193,15 @@ func (g *grower) groups(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// checkGroups reports groups that read windows and have members or windows left.
+// checkGroups finds the groups of monitors, and reports those with monitors of another
+// release.
 func (g *grower) checkGroups(ctx context.Context) error {
-	names, err := g.groups(ctx)
+	names, err := g.listGroups(ctx)
 	if err != nil {
 		return err
 	}
-	var running, behind []string
+	var other []string
+	g.groups = nil
 	for _, name := range names {
 		windows, err := g.unread(ctx, name, TopicWindows)
 		if err != nil {
@@ -181,68 +211,118 @@ func (g *grower) checkGroups(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		alerts, err := g.unread(ctx, name, TopicAlerts)
+		protocol, members, err := g.members(ctx, name)
 		if err != nil {
 			return err
 		}
-		left := unfinished(windows.left, commands.left)
-		members, err := g.members(ctx, name)
-		switch {
-		case err != nil:
-			return err
-		case len(members) > 0:
-			running = append(running, fmt.Sprintf("group %s has %s (%s) and %s", name, plural(len(members), "member"), strings.Join(members, ", "), cmp.Or(left, "nothing left to judge")))
-		case left != "":
-			behind = append(behind, fmt.Sprintf("group %s has %s", name, left))
-		case windows.reads:
-			g.say(fmt.Sprintf("checked  group %s: it has no members, and has judged all windows", name))
+		if !windows.reads || !commands.reads && !strings.HasPrefix(protocol, "flank-") {
+			continue // it is not of monitors
 		}
-		if len(members) == 0 {
-			if err := g.comeBack(ctx, name, windows, commands, alerts); err != nil {
+		g.groups = append(g.groups, name)
+		switch {
+		case len(members) == 0:
+			if err := g.comeBack(ctx, name, windows, commands); err != nil {
 				return err
 			}
+			g.say(fmt.Sprintf("group    %s has no members: its monitors move the machines when they start", name))
+		case protocol != MonitorProtocol:
+			other = append(other, fmt.Sprintf("%s (%s)", name, strings.Join(members, ", ")))
+		default:
+			g.say(fmt.Sprintf("group    %s has %s: they move the machines while they run", name, plural(len(members), "member")))
 		}
-		if alerts.left > 0 {
-			g.say(fmt.Sprintf("note     group %s has %s to read: it may get later ones of a machine first", name, plural(int(alerts.left), "alert")))
-		}
 	}
-	if len(running) > 0 {
-		return fmt.Errorf("bus: %w: %s: stop the ingesters, wait until the monitors have judged what is there, stop the monitors, and run this again; a member that was killed is gone after %v",
-			ErrRunning, strings.Join(running, "; "), session)
-	}
-	return g.leaveBehind(behind)
-}
-
-// leaveBehind returns an error if groups have windows or commands left, unless that is
-// harmless or forced.
-func (g *grower) leaveBehind(behind []string) error {
-	if len(behind) == 0 {
-		return nil
-	}
-	text := strings.Join(behind, "; ")
-	switch {
-	case g.counts[TopicWindows] == g.partitions: // another program raised it: no monitor can judge them before the other topics follow
-		g.say("note     " + text + ": what arrived before " + TopicWindows + " was raised may lie in another partition than its machine's state")
-	case g.force:
-		g.say("forced   " + text + ": these stay in their partitions and meet no state of their machine there")
-	default:
-		return fmt.Errorf("bus: %w: %s: start the monitors of the group without the ingesters until they have done that, or delete the group if no one needs it (kafka-consumer-groups.sh --delete)",
-			ErrUnfinished, text)
+	if len(other) > 0 {
+		return fmt.Errorf("bus: %w: groups with monitors of another release: %s: these do not move the state of machines: stop them, or start this release instead, and run this again; a member that was killed is gone after %v",
+			ErrRunning, strings.Join(other, "; "), session)
 	}
 	return nil
 }
 
-// unfinished returns the windows and commands that a group has left, in words; empty if none.
-func unfinished(windows, commands int64) string {
-	var parts []string
-	if windows > 0 {
-		parts = append(parts, plural(int(windows), "window")+" to judge")
+// checkJudged returns ErrUnfinished unless all groups of monitors have judged the windows that
+// are there now, and no machine waits for its state.
+func (g *grower) checkJudged(ctx context.Context) error {
+	ends, err := g.ends(ctx)
+	if err != nil {
+		return err
 	}
-	if commands > 0 {
-		parts = append(parts, plural(int(commands), "command")+" to answer")
+	for _, name := range g.groups {
+		for told := false; ; {
+			left, err := g.leftBefore(ctx, name, ends)
+			if err != nil {
+				return err
+			}
+			waiting, err := g.waiting(ctx, name)
+			if err != nil {
+				return err
+			}
+			if left == 0 && waiting == 0 {
+				break
+			}
+			text := fmt.Sprintf("group %s has %s to judge, and %s that wait for their state", name, plural(int(left), "window"), plural(waiting, "machine"))
+			if _, members, err := g.members(ctx, name); err != nil {
+				return err
+			} else if len(members) == 0 {
+				return fmt.Errorf("bus: %w: %s, and no member: the topics have grown before, and machines may come back to partitions in which they were: start the monitors of the group until they have done that, or delete the group if no one needs it (kafka-consumer-groups.sh --delete), or ask for a multiple of %d partitions",
+					ErrUnfinished, text, g.counts[TopicWindows])
+			}
+			if !told {
+				told = true
+				g.say("waiting  " + text)
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 	}
-	return strings.Join(parts, " and ")
+	return nil
 }
+
+// ends returns where the windows of each partition end.
+func (g *grower) ends(ctx context.Context) (ends []int64, err error) {
+	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		ends = make([]int64, g.counts[TopicWindows])
+		for p := range ends {
+			if ends[p], err = offsetAt(ctx, kc, TopicWindows, p, LastOffset); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return ends, err
+}
+
+// leftBefore returns how many windows before the ends a group has not judged.
+func (g *grower) leftBefore(ctx context.Context, group string, ends []int64) (left int64, err error) {
+	u, err := g.unread(ctx, group, TopicWindows)
+	for p, end := range ends {
+		left += max(end-max(u.at[p], u.first[p]), 0)
+	}
+	return left, err
+}
+
+// waiting returns how many machines of a group wait for their state.
+func (g *grower) waiting(ctx context.Context, group string) (int, error) {
+	machines := make(map[string]bool)
+	err := ReadTopic(ctx, g.c.cfg, TopicState, FirstOffset, false, func(m Message) error {
+		if strings.HasPrefix(m.Key, group+stateSeparator) && strings.HasSuffix(m.Key, waitsSuffix) {
+			key := fmt.Sprint(m.Partition, m.Key)
+			if delete(machines, key); m.Value != nil {
+				machines[key] = true
+			}
+		}
+		return nil
+	})
+	return len(machines), err
+}
+
+// The keys of TopicState are GROUP, MACHINE and perhaps more, with separators. waitsSuffix is
+// of a machine that waits for its state.
+const (
+	stateSeparator = "\x1f"
+	waitsSuffix    = stateSeparator + "waits"
+)
 
 // comeBack handles topics whose end Kafka has lost: it sets the positions of a group without
 // members that lie behind the end to the end. Otherwise, after partitions are added, a monitor
@@ -265,25 +345,36 @@ func (g *grower) comeBack(ctx context.Context, group string, topics ...backlog) 
 	return nil
 }
 
-// members returns the client ids and hosts of the members of a group that read windows.
-func (g *grower) members(ctx context.Context, group string) (members []string, err error) {
+// members returns the protocol of a group, and client ids and hosts of its members that read
+// windows.
+func (g *grower) members(ctx context.Context, group string) (protocol string, members []string, err error) {
 	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
-		members, err = groupMembers(ctx, kc, group, TopicWindows)
-		return err
+		if members, err = groupMembers(ctx, kc, group, TopicWindows); err != nil || len(members) == 0 {
+			return err
+		}
+		res, err := kc.Transport.RoundTrip(ctx, kc.Addr, &describegroups.Request{Groups: []string{group}})
+		if err != nil {
+			return fmt.Errorf("bus: group %s: %w", group, err)
+		}
+		for _, one := range res.(*describegroups.Response).Groups {
+			if protocol = one.ProtocolData; protocol == "" {
+				return fmt.Errorf("bus: group %s: its members agree on how to divide the partitions right now", group)
+			}
+		}
+		return nil
 	})
-	return members, err
+	return protocol, members, err
 }
 
-// backlog is the part of a topic that a group without members has not read.
+// backlog is the part of a topic that a group has not read.
 type backlog struct {
-	topic  string
-	left   int64                // messages that the group has not committed
-	reads  bool                 // the group has committed some
-	beyond []kafka.OffsetCommit // ends of the partitions that the group had read further
+	topic     string
+	reads     bool                 // the group has committed positions
+	at, first []int64              // by partition: position, and the oldest message
+	beyond    []kafka.OffsetCommit // ends of the partitions that the group had read further
 }
 
-// unread returns the part of a topic that a group has not read. In a partition without a
-// position a group begins at the first message; with commands, monitors begin at the end.
+// unread returns how far a group has read a topic.
 func (g *grower) unread(ctx context.Context, group, topic string) (u backlog, err error) {
 	n := g.counts[topic]
 	ask := &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: make([]int, n)}}
@@ -291,7 +382,7 @@ func (g *grower) unread(ctx context.Context, group, topic string) (u backlog, er
 		ask.Topics[topic][p] = p
 	}
 	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
-		u = backlog{topic: topic}
+		u = backlog{topic: topic, at: make([]int64, n), first: make([]int64, n)}
 		res, err := kc.OffsetFetch(ctx, ask)
 		if err == nil {
 			err = res.Error
@@ -312,18 +403,14 @@ func (g *grower) unread(ctx context.Context, group, topic string) (u backlog, er
 			return nil
 		}
 		for _, p := range res.Topics[topic] {
-			if topic == TopicCommands && p.CommittedOffset < 0 {
-				continue
-			}
-			first, err := offsetAt(ctx, kc, topic, p.Partition, FirstOffset)
-			if err != nil {
+			u.at[p.Partition] = p.CommittedOffset
+			if u.first[p.Partition], err = offsetAt(ctx, kc, topic, p.Partition, FirstOffset); err != nil {
 				return err
 			}
 			end, err := offsetAt(ctx, kc, topic, p.Partition, LastOffset)
 			if err != nil {
 				return err
 			}
-			u.left += max(end-max(p.CommittedOffset, first), 0)
 			if p.CommittedOffset > end {
 				u.beyond = append(u.beyond, kafka.OffsetCommit{Partition: p.Partition, Offset: end})
 			}
@@ -331,43 +418,4 @@ func (g *grower) unread(ctx context.Context, group, topic string) (u backlog, er
 		return nil
 	})
 	return u, err
-}
-
-// checkArrivals returns ErrRunning if windows arrive.
-func (g *grower) checkArrivals(ctx context.Context) error {
-	before, err := g.windows(ctx)
-	if err != nil {
-		return err
-	}
-	select {
-	case <-time.After(g.pause):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	after, err := g.windows(ctx)
-	if err != nil {
-		return err
-	}
-	if n := after - before; n > 0 {
-		return fmt.Errorf("bus: %w: %s arrived within %v: stop the ingesters, start the monitors until they have judged what is there, stop them, and run this again",
-			ErrRunning, plural(int(n), "window"), g.pause)
-	}
-	g.say(fmt.Sprintf("checked  no window arrived within %v", g.pause))
-	return nil
-}
-
-// windows returns how many windows have ever arrived.
-func (g *grower) windows(ctx context.Context) (sum int64, err error) {
-	err = g.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
-		sum = 0
-		for p := range g.counts[TopicWindows] {
-			end, err := offsetAt(ctx, kc, TopicWindows, p, LastOffset)
-			if err != nil {
-				return err
-			}
-			sum += end
-		}
-		return nil
-	})
-	return sum, err
 }

@@ -83,6 +83,20 @@ func (m *Message) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
+// BinaryTime returns the Time of the message whose binary form begins with b.
+func BinaryTime(b []byte) (at time.Time, ok bool) {
+	d := decoder{left: b}
+	if v := d.bytes(1); d.err != nil || v[0] != messageVersion {
+		return time.Time{}, false
+	}
+	d.bytes(d.uvarint())
+	d.bytes(d.uvarint())
+	d.varint()
+	d.varint()
+	at = time.Unix(d.varint(), int64(d.uvarint()%1e9)).UTC()
+	return at, d.err == nil
+}
+
 // decoder takes values off the front of left. After a failure all values are zero.
 type decoder struct {
 	left []byte

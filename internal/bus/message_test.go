@@ -39,6 +39,9 @@ func TestMessageRoundTrip(t *testing.T) {
 			t.Fatal("AppendBinary does not append")
 		}
 		b = b[len("before"):]
+		if at, ok := BinaryTime(b[:len(b)-len(m.Value)]); !ok || !at.Equal(m.Time) {
+			t.Fatalf("BinaryTime: %v, %v, want %v", at, ok, m.Time)
+		}
 		var got Message
 		if err := got.UnmarshalBinary(b); err != nil {
 			t.Fatal(err)

@@ -78,7 +78,7 @@ const deadOverhead = 1 << 20
 func plan(cfg Config) []topicPlan {
 	plans := []topicPlan{
 		{name: TopicWindows, retain: Retain{7 * day, 250e9}, max: MaxMessage},
-		{name: TopicFeatures, retain: Retain{Time: 400 * day}, max: MaxMessage},
+		{name: TopicFeatures, retain: Retain{90 * day, 50e9}, max: MaxMessage},
 		{name: TopicShadow, retain: Retain{Time: 30 * day}, max: MaxMessage},
 		{name: TopicResults, retain: Retain{Time: 30 * day}, max: MaxMessage},
 		{name: TopicAlerts, retain: Retain{Time: 365 * day}, max: MaxMessage},
@@ -460,8 +460,20 @@ func Agree(partitions map[string]int, topics []string) error {
 	if alike {
 		return nil
 	}
-	return fmt.Errorf("bus: the topics of machines must have as many partitions as each other, but %s: stop the ingesters and monitors and run `ingest topics grow --partitions %d`",
+	return fmt.Errorf("bus: the topics of machines must have as many partitions as each other, but %s: run `ingest topics grow --partitions %d`",
 		strings.Join(has, ", "), most)
+}
+
+// Reach returns an error, with the counts and the remedy, if a topic of machines has fewer
+// partitions than TopicWindows. While the topics grow, the others have more.
+func Reach(partitions map[string]int) error {
+	for _, t := range MachineTopics() {
+		if n, known := partitions[t]; known && n < partitions[TopicWindows] {
+			return fmt.Errorf("bus: %s has %s and %s has %d: another program has raised it: run `ingest topics grow --partitions %d`",
+				TopicWindows, plural(partitions[TopicWindows], "partition"), t, n, partitions[TopicWindows])
+		}
+	}
+	return nil
 }
 
 func plural(n int, what string) string {

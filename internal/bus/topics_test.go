@@ -37,7 +37,7 @@ func mustApply(t *testing.T, cfg Config, partitions int) []TopicStatus {
 func TestApply(t *testing.T) {
 	cfg := anyBroker(t)
 	createTopic(t, cfg, TopicState, 2, "max.message.bytes", "1000")
-	for round, created := range []int{6, 0} {
+	for round, created := range []int{8, 0} {
 		status := mustApply(t, cfg, 4)
 		n := 0
 		for _, s := range status {
@@ -67,8 +67,8 @@ func TestApply(t *testing.T) {
 				}
 			}
 		}
-		if len(status) != 7 || n != created {
-			t.Errorf("round %d: %d topics, %d created, want 7 and %d", round, len(status), n, created)
+		if len(status) != 9 || n != created {
+			t.Errorf("round %d: %d topics, %d created, want 9 and %d", round, len(status), n, created)
 		}
 	}
 	for _, bad := range [][2]int{{-1, 1}, {1, 0}} {
@@ -110,6 +110,9 @@ func TestRetain(t *testing.T) {
 	plain := mustApply(t, cfg, 2)
 	if s := statusOf(t, plain, TopicWindows); s.Retain != (Retain{7 * day, 250e9}) || s.Segment != 1<<30 || s.Most() != 250e9+1<<30 || len(s.Notes) > 0 {
 		t.Errorf("windows without `retain`: %+v", s)
+	}
+	if s := statusOf(t, plain, TopicFeatures); s.Retain != (Retain{90 * day, 50e9}) {
+		t.Errorf("features without `retain`: %+v", s)
 	}
 	if s := statusOf(t, plain, TopicDead); s.Retain != (Retain{30 * day, 10e9}) {
 		t.Errorf("dead letters without `retain`: %+v", s)

@@ -653,6 +653,48 @@ func TestEncodeBatch(t *testing.T) {
 	}
 }
 
+// Messages of features are compressed, in transactions and without, and read back as they were.
+func TestFeaturesAreCompressed(t *testing.T) {
+	var msgs []*Message
+	for i := range 8 {
+		msgs = append(msgs, &Message{Topic: TopicFeatures, Key: "m", Value: slices.Repeat([]byte{1, 2, 3, byte(i)}, 1000)})
+	}
+	raw, err := encodeBatch(msgs, 5, 7, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b kmsg.RecordBatch
+	if err := b.ReadFrom(raw[4:]); err != nil {
+		t.Fatal(err)
+	}
+	if sum := crc32.Checksum(raw[4+21:], crc32.MakeTable(crc32.Castagnoli)); len(raw) > 8*1000 || b.Attributes != 1<<4|int16(kafka.Snappy) || uint32(b.CRC) != sum {
+		t.Errorf("%d bytes, attributes %b, checksum %08x, want %08x", len(raw), b.Attributes, uint32(b.CRC), sum)
+	}
+	cfg := anyBroker(t)
+	apply(t, cfg, 1)
+	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
+		var batch []Message
+		for _, m := range msgs {
+			batch = append(batch, *m)
+		}
+		if err := fence(t, ctx, p).Publish(ctx, batch, map[string]int64{TopicWindows: 0}); err != nil {
+			t.Error(err)
+		}
+		send(t, newProducer(t, cfg), batch)
+	})
+	n := 0
+	err = ReadTopic(testContext(t), cfg, TopicFeatures, FirstOffset, false, func(m Message) error {
+		if want := msgs[n%len(msgs)]; m.Key != want.Key || string(m.Value) != string(want.Value) {
+			t.Errorf("message %d: key %q, %d bytes", n, m.Key, len(m.Value))
+		}
+		n++
+		return nil
+	})
+	if err != nil || n != 2*len(msgs) {
+		t.Errorf("%d messages, %v", n, err)
+	}
+}
+
 // An answer of the largest length leaves out aborted messages, too.
 func TestAbortedInFullAnswer(t *testing.T) {
 	t.Parallel()

@@ -29,11 +29,14 @@ func (t *Txn) plan(ctx context.Context, msgs []Message) ([]*outgoing, error) {
 	var outs []*outgoing
 	for i := range msgs {
 		m := &msgs[i]
-		n, err := t.c.count(ctx, m.Topic)
-		if err != nil {
-			return nil, err
+		at := place{m.Topic, m.Partition}
+		if !m.Pinned {
+			n, err := t.c.count(ctx, m.Topic)
+			if err != nil {
+				return nil, err
+			}
+			at.partition = PartitionOf(m.route(), n)
 		}
-		at := place{m.Topic, PartitionOf(m.route(), n)}
 		k := slices.IndexFunc(outs, func(o *outgoing) bool { return o.at == at })
 		if k < 0 {
 			k, outs = len(outs), append(outs, &outgoing{at: at, left: [][]*Message{nil}, sequence: t.sequence[at]})
@@ -182,7 +185,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // The client library does not set the producer fields, so encodeBatch sets them at their
 // places in a record batch of version 2.
 func encodeBatch(msgs []*Message, producer int64, epoch int16, sequence int32) ([]byte, error) {
-	set := protocol.RecordSet{Version: 2, Attributes: protocol.Transactional, Records: kafka.NewRecordReader(records(msgs)...)}
+	set := protocol.RecordSet{Version: 2, Attributes: protocol.Transactional | protocol.Attributes(compressionOf(msgs[0].Topic)), Records: kafka.NewRecordReader(records(msgs)...)}
 	var buf bytes.Buffer
 	if _, err := set.WriteTo(&buf); err != nil {
 		return nil, fmt.Errorf("bus: topic %s: encode %d messages: %w", msgs[0].Topic, len(msgs), err)

@@ -19,11 +19,12 @@ import (
 // one. A Writer removes older ones.
 const KeptChanges = 50
 
-// Bounds of a book, whatever someone writes to the topic. Beyond them it forgets records
-// that do not count.
+// Bounds of a book: someone may write anything to the topic. Beyond them the book forgets
+// records that do not count.
 const (
-	mostChanges = 5000
-	mostModels  = 100_000
+	mostChanges  = 5000
+	mostModels   = 100_000
+	mostRepelled = 1000
 )
 
 // Refusal is a record that does not count, and why.
@@ -51,7 +52,13 @@ type Book struct {
 	keys    Keys
 	changes map[string]*changeRecord // by key
 	models  map[string]*modelRecord  // by id
-	hostile map[string]Refusal       // by key: what would have replaced a record that counts
+	hostile map[string]repelled      // by key: what would have replaced a record that counts
+}
+
+// repelled is a message that is refused, because it would have replaced a record that counts.
+type repelled struct {
+	m       bus.Message // without its value, unless another key may make it count
+	refusal Refusal
 }
 
 // changeRecord is a record of a change.
@@ -73,7 +80,7 @@ type modelRecord struct {
 
 // NewBook returns a book that accepts records under the keys.
 func NewBook(keys Keys) *Book {
-	return &Book{keys: keys, changes: make(map[string]*changeRecord), models: make(map[string]*modelRecord), hostile: make(map[string]Refusal)}
+	return &Book{keys: keys, changes: make(map[string]*changeRecord), models: make(map[string]*modelRecord), hostile: make(map[string]repelled)}
 }
 
 // Put takes the next message of the topic. It keeps the message, except the value of a
@@ -115,6 +122,9 @@ func (b *Book) Put(m bus.Message) bool {
 
 // putManifest takes a message of a manifest.
 func (b *Book) putManifest(r *modelRecord, m bus.Message) {
+	if r.m != nil && m.Offset < r.m.Offset {
+		return
+	}
 	counts := r.m != nil && r.err == nil
 	if m.Value == nil {
 		if !counts || b.mayDelete(m) {
@@ -127,9 +137,9 @@ func (b *Book) putManifest(r *modelRecord, m bus.Message) {
 	switch {
 	case counts && next.err != nil:
 		b.repel(m, "model "+strings.TrimPrefix(m.Key, modelPrefix), next.err)
-	case counts && m.Offset < r.m.Offset:
 	default:
 		*r = next
+		delete(b.hostile, m.Key)
 	}
 }
 
@@ -138,11 +148,13 @@ func (b *Book) putChange(m bus.Message) bool {
 	old := b.changes[m.Key]
 	counts := old != nil && old.err == nil
 	if m.Value == nil {
-		if counts && !b.mayDelete(m) {
-			return true
+		if old == nil || m.Offset < old.m.Offset {
+			return false
 		}
-		delete(b.changes, m.Key)
-		return old != nil
+		if !counts || b.mayDelete(m) {
+			delete(b.changes, m.Key)
+		}
+		return true
 	}
 	r := &changeRecord{m: m}
 	r.read(b.keys)
@@ -152,8 +164,9 @@ func (b *Book) putChange(m bus.Message) bool {
 	switch {
 	case counts && r.err != nil:
 		b.repel(m, old.what(), r.err)
-	case counts:
-		return false // the value is the same, since its checksum is in the key: the first one counts
+	case counts: // the value is the same, since its checksum is in the key
+		old.m.Offset = min(old.m.Offset, m.Offset)
+		delete(b.hostile, m.Key)
 	case r.err != nil && old == nil && len(b.changes) >= mostChanges:
 	default:
 		b.changes[m.Key] = r
@@ -173,8 +186,12 @@ func (b *Book) mayDelete(m bus.Message) bool {
 
 // repel refuses a message that would have replaced a record that counts.
 func (b *Book) repel(m bus.Message, what string, err error) {
-	if _, ok := b.hostile[m.Key]; ok || len(b.hostile) < mostChanges {
-		b.hostile[m.Key] = Refusal{Key: m.Key, Offset: m.Offset, What: what, Reason: err.Error()}
+	r := repelled{m, Refusal{Key: m.Key, Offset: m.Offset, What: what, Reason: err.Error()}}
+	if !errors.Is(err, errStranger) {
+		r.m = bus.Message{}
+	}
+	if _, ok := b.hostile[m.Key]; ok || len(b.hostile) < mostRepelled {
+		b.hostile[m.Key] = r
 	}
 }
 
@@ -219,6 +236,12 @@ func (b *Book) Trust(keys Keys) {
 	for _, r := range b.models {
 		if r.m != nil {
 			r.read(keys)
+		}
+	}
+	for key, r := range b.hostile {
+		if r.m.Key != "" { // it may count now
+			delete(b.hostile, key)
+			b.Put(r.m)
 		}
 	}
 }
@@ -342,7 +365,7 @@ func (b *Book) Set(load func(id string) (*model.Model, error)) (Set, []Refusal) 
 		}
 	}
 	for _, r := range b.hostile {
-		refused = append(refused, r)
+		refused = append(refused, r.refusal)
 	}
 	for id, r := range b.models {
 		if r.m != nil && r.err != nil {

@@ -103,6 +103,9 @@ func newSet(ds []Deployment) Set {
 		for _, h := range d.Shadows {
 			s.print += " " + h.Model.ID()
 		}
+		if d.Alarm != nil {
+			s.print += fmt.Sprintf(" %+v", *d.Alarm)
+		}
 		s.print += "\n"
 	}
 	return s

@@ -79,7 +79,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// smallLevels returns every name of at most n letters, and every level of a glob.
+// smallNames returns every text of at most n of some letters.
 func smallNames(n int, letters string) []string {
 	names := []string{""}
 	for from := 0; n > 0; n-- {
@@ -155,11 +155,9 @@ func drawGlob(t *rapid.T, label string) Glob {
 
 // fewMachines are all machines of at most three levels over few names.
 var fewMachines = func() []string {
-	var machines, last []string
-	for _, n := range []string{"a", "b", "ab", "ba", "aa", "bab"} {
-		last = append(last, n)
-	}
-	names := slices.Clone(last)
+	var machines []string
+	names := []string{"a", "b", "ab", "ba", "aa", "bab"}
+	last := names
 	for range 3 {
 		machines = append(machines, last...)
 		var next []string

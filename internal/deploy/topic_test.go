@@ -179,98 +179,116 @@ func TestFollow(t *testing.T) {
 	late.until("the same after a restart", func(v View) bool { return len(v.Set.Deployments()) == 0 && len(v.Refused) == 0 })
 }
 
-// spoiled returns records that must not count, where the champion of acme/** is that of change
-// 1, and acm*/*x has a deployment too. Of several messages the last one is a change.
-func spoiled(t testing.TB) (names []string, sets [][]bus.Message) {
-	all := trained()
-	add := func(name string, msgs ...bus.Message) { names, sets = append(names, name), append(sets, msgs) }
-	number := uint64(10)
-	next := func(m *model.Model) Change {
-		number++
-		c := promote(number, "acme/**", m)
-		c.First = 1
-		return c
-	}
+// spoiling collects records that must not count, where acme/** has the champion of change 1,
+// and acm*/*x has a deployment too. Of several messages the last one is a change.
+type spoiling struct {
+	t      testing.TB
+	names  []string
+	sets   [][]bus.Message
+	number uint64
+}
+
+func (s *spoiling) add(name string, msgs ...bus.Message) {
+	s.names, s.sets = append(s.names, name), append(s.sets, msgs)
+}
+
+// next returns a change of acme/** to another champion.
+func (s *spoiling) next() Change {
+	s.number++
+	c := promote(s.number, "acme/**", trained().b)
+	c.First = 1
+	return c
+}
+
+// changes adds changes that contradict themselves or the others.
+func (s *spoiling) changes() {
+	lathe := trained().lathe
 	for _, tc := range []struct {
 		name   string
 		change func(*Change)
 	}{
 		{"unknown model", func(c *Change) { c.Champion = "ecs-dbn-000000000000" }},
 		{"another layout", func(c *Change) { c.Layout = "0123456789abcdef" }},
-		{"a model of another layout", func(c *Change) { c.Champion = all.lathe.ID() }},
+		{"a model of another layout", func(c *Change) { c.Champion = lathe.ID() }},
 		{"alarm", func(c *Change) { c.Alarm = &AlarmRecord{K: 9, N: 8} }},
 		{"tie", func(c *Change) { c.For, c.First = "acm*/x*", c.Number }},
 		{"glob", func(c *Change) { c.For = "acme/**/x" }},
 		{"no champion", func(c *Change) { c.Champion = "" }},
 		{"first", func(c *Change) { c.First = c.Number + 1 }},
+		{"number taken", func(c *Change) { c.Number = 1 }},
 	} {
-		c := next(all.b)
+		c := s.next()
 		tc.change(&c)
-		add(tc.name, forged(anna, c, 0))
+		s.add(tc.name, forged(anna, c, 0))
 	}
-	add("not signed", forged(Signer{}, next(all.b), 0))
-	add("stranger", forged(bob, next(all.b), 0))
-	taken := next(all.b)
-	taken.Number = 1
-	add("number taken", forged(anna, taken, 0))
-	moved := forged(anna, next(all.b), 0)
+	s.add("not signed", forged(Signer{}, s.next(), 0))
+	s.add("stranger", forged(bob, s.next(), 0))
+	moved := forged(anna, s.next(), 0)
 	moved.Key = strings.Replace(moved.Key, changePrefix, changePrefix+"9", 1)
-	add("moved", moved)
-	add("no JSON", message(anna, changePrefix+"70-00000000", ChangeType, "", noon, []byte("champion")))
-	add("a long value", message(anna, changePrefix+"71-00000000", ChangeType, "", noon, bytes.Repeat([]byte("x"), maxRecord+1)))
-	add("a strange key", message(anna, changePrefix+"seven", ChangeType, "", noon, []byte("{}")))
+	s.add("moved", moved)
+	s.add("no JSON", message(anna, changePrefix+"70-00000000", ChangeType, "", noon, []byte("champion")))
+	s.add("a long value", message(anna, changePrefix+"71-00000000", ChangeType, "", noon, bytes.Repeat([]byte("x"), maxRecord+1)))
+	s.add("a strange key", message(anna, changePrefix+"seven", ChangeType, "", noon, []byte("{}")))
 	for i := range 33 { // one bit of a signed change
-		m := forged(anna, next(all.b), 0)
+		m := forged(anna, s.next(), 0)
 		m.Value[i*len(m.Value)/33] ^= 1 << (i % 8)
 		if c := new(Change); json.Unmarshal(m.Value, c) == nil { // only the signature shows it
 			m.Key = changePrefix + changeID(c.Number, m.Value)
 		}
-		add(fmt.Sprintf("bit %d of a change", i), m)
+		s.add(fmt.Sprintf("bit %d of a change", i), m)
 	}
-	ship := func(name string, mf Manifest, file []byte, sign Signer, damage func(msgs []bus.Message) []bus.Message) {
-		number++
-		c := promote(number, "acme/**", all.b)
-		c.First, c.Champion = 1, mf.ID
-		msgs, err := encodeModel(sign, file, mf)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		if damage != nil {
-			msgs = damage(msgs)
-		}
-		add(name, append(msgs, forged(anna, c, 0))...)
+}
+
+// ship adds a model, which damage may change, and a change that makes it champion.
+func (s *spoiling) ship(name string, mf Manifest, file []byte, sign Signer, damage func(msgs []bus.Message) []bus.Message) {
+	c := s.next()
+	c.Champion = mf.ID
+	msgs, err := encodeModel(sign, file, mf)
+	if err != nil {
+		s.t.Fatal(name, err)
 	}
-	b := all.file[all.b.ID()]
-	id := func(i int) Manifest { mf := manifestOf(all.b); mf.ID = fmt.Sprintf("ecs-dbn-%012x", i); return mf }
-	ship("manifest of a stranger", id(1), b, bob, nil)
-	ship("manifest without a signature", id(2), b, Signer{}, nil)
-	ship("another id", id(3), b, anna, nil)
-	ship("without a part", id(4), b, anna, func(msgs []bus.Message) []bus.Message { return msgs[1:] })
-	ship("without a manifest", id(5), b, anna, func(msgs []bus.Message) []bus.Message { return msgs[:1] })
-	ship("moved manifest", id(6), b, anna, func(msgs []bus.Message) []bus.Message {
+	if damage != nil {
+		msgs = damage(msgs)
+	}
+	s.add(name, append(msgs, forged(anna, c, 0))...)
+}
+
+// models adds models that must not judge.
+func (s *spoiling) models() {
+	b := trained().file[trained().b.ID()]
+	id := func(i int) Manifest {
+		mf := manifestOf(trained().b)
+		mf.ID = fmt.Sprintf("ecs-dbn-%012x", i)
+		return mf
+	}
+	s.ship("manifest of a stranger", id(1), b, bob, nil)
+	s.ship("manifest without a signature", id(2), b, Signer{}, nil)
+	s.ship("another id", id(3), b, anna, nil)
+	s.ship("without a part", id(4), b, anna, func(msgs []bus.Message) []bus.Message { return msgs[1:] })
+	s.ship("without a manifest", id(5), b, anna, func(msgs []bus.Message) []bus.Message { return msgs[:1] })
+	s.ship("moved manifest", id(6), b, anna, func(msgs []bus.Message) []bus.Message {
 		msgs[1].Key = modelPrefix + "ecs-dbn-000000000077"
 		return msgs
 	})
 	for i := range 33 { // one bit of a model, which its manifest signs
 		file := slices.Clone(b)
 		file[i*len(file)/33] ^= 1 << (i % 8)
-		ship(fmt.Sprintf("bit %d of a model", i), id(100+i), file, anna, nil)
+		s.ship(fmt.Sprintf("bit %d of a model", i), id(100+i), file, anna, nil)
 	}
 	for i := range 5 { // the file is not the one that the manifest describes
-		ship(fmt.Sprintf("cut by %d", i+1), id(200+i), b, anna, func(msgs []bus.Message) []bus.Message {
+		s.ship(fmt.Sprintf("cut by %d", i+1), id(200+i), b, anna, func(msgs []bus.Message) []bus.Message {
 			msgs[0].Value = msgs[0].Value[:len(msgs[0].Value)-i-1]
 			return msgs
 		})
 	}
-	bad := spoiledModels(t)
+	bad := spoiledModels(s.t)
 	for _, name := range slices.Sorted(maps.Keys(bad)) {
-		file := bad[name](machinetest.OneValue(t))
-		ship(name, idOf(file), file, anna, nil)
+		file := bad[name](machinetest.OneValue(s.t))
+		s.ship(name, idOf(file), file, anna, nil)
 	}
-	return names, sets
 }
 
-// idOf returns a manifest for the bytes of a file, whatever they are.
+// idOf returns a manifest for the bytes of a file, which may be damaged.
 func idOf(file []byte) Manifest {
 	mf := manifestOf(trained().b)
 	mf.ID = "ecs-dbn-" + hex.EncodeToString(file[len(file)-sha256.Size:][:6])
@@ -350,7 +368,10 @@ func TestHundredBad(t *testing.T) {
 	promoted(t, w, Promotion{Model: all.a.ID(), For: "acm*/*x"}) // to tie with
 	f := follow(t, cfg, trusting(ofAnna))
 	before := f.until("champion", func(v View) bool { return len(v.Set.Deployments()) == 2 })
-	names, sets := spoiled(t)
+	bad := spoiling{t: t, number: 10}
+	bad.changes()
+	bad.models()
+	names, sets := bad.names, bad.sets
 	if len(sets) < 100 {
 		t.Fatalf("only %d bad records", len(sets))
 	}
@@ -463,6 +484,9 @@ func TestMemory(t *testing.T) {
 	if _, err := topic.CatchUp(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := topic.Model(testContext(t), all.a.ID()); err != nil {
+		t.Error(err)
+	}
 	if _, _, err := topic.Set(testContext(t)); err != nil || len(topic.loaded) != 1 {
 		t.Errorf("%d models loaded, %v", len(topic.loaded), err)
 	}
@@ -470,5 +494,17 @@ func TestMemory(t *testing.T) {
 		if len(r.parts) != 1 || len(r.m.Value) > maxRecord {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// A topic that was removed and made again begins again.
+func TestMadeAgain(t *testing.T) {
+	all := trained()
+	topic := NewTopic(bus.Config{}, ofAnna)
+	topic.put(sealed(t, anna, promote(7, "a/**", all.a), 7))
+	topic.put(sealed(t, anna, promote(8, "b/**", all.a), 8))
+	topic.put(sealed(t, anna, promote(1, "c/**", all.b), 0))
+	if s, refused := topic.book.Set(loadTrained); len(s.Deployments()) != 1 || s.Deployments()[0].For.String() != "c/**" || len(refused) != 0 {
+		t.Errorf("%v, %v", said(s), refused)
 	}
 }

@@ -28,6 +28,7 @@ type Writer struct {
 	Now    func() time.Time
 
 	topic *Topic
+	at    time.Time // when the change under way is tried
 }
 
 // Topic returns the topic as it is now.
@@ -152,7 +153,6 @@ func (c *Change) dropOver(now time.Time) {
 
 // setChampion makes the model the champion. It is not a shadow any more; other shadows stay.
 func (w *Writer) setChampion(c *Change, p Promotion) error {
-	now := w.Now().UTC()
 	past := PastVersion{c.Champion, c.Alarm, c.Since}
 	if p.Alarm != nil {
 		s, err := p.Alarm(c.Alarm.Settings())
@@ -169,17 +169,16 @@ func (w *Writer) setChampion(c *Change, p Promotion) error {
 		c.Previous = c.Previous[:min(len(c.Previous), maxPast)]
 	}
 	if past.Champion != p.Model {
-		c.Since = now
+		c.Since, c.Now = w.at, false
 	}
-	c.Action, c.Champion, c.Now = Promoted, p.Model, p.Now
-	c.dropOver(now)
+	c.Action, c.Champion, c.Now = Promoted, p.Model, c.Now || p.Now
+	c.dropOver(w.at)
 	c.Shadows = slices.DeleteFunc(c.Shadows, func(s Trial) bool { return s.Model == p.Model })
 	return nil
 }
 
 // addShadow makes the model a shadow, or lets it be one for longer.
 func (w *Writer) addShadow(c *Change, p Promotion) error {
-	now := w.Now().UTC()
 	switch {
 	case c.Champion == "":
 		return fmt.Errorf("%s with layout %s has no champion, so there is nothing to compare a shadow with: promote a champion for exactly this glob first (`trainer models ls` lists the globs)", c.For, c.Layout)
@@ -189,21 +188,21 @@ func (w *Writer) addShadow(c *Change, p Promotion) error {
 		return errors.New("--now is for champions: a shadow begins at once in any case")
 	}
 	c.Action = Shadowed
-	c.dropOver(now)
-	until := now.Add(p.Shadow).Round(time.Second)
+	c.dropOver(w.at)
+	until := w.at.Add(p.Shadow).Round(time.Second)
 	for i, s := range c.Shadows {
 		if s.Model == p.Model {
 			c.Shadows[i].Until = until
 			return nil
 		}
 	}
-	c.Shadows = append(c.Shadows, Trial{p.Model, now, until})
+	c.Shadows = append(c.Shadows, Trial{p.Model, w.at, until})
 	return nil
 }
 
 // Rollback makes the champion before the present one champion again, with the alarm
 // settings of then. Shadows stay. An empty layout is the only one that the glob has.
-func (w *Writer) Rollback(ctx context.Context, glob, layout string, at bool) (RecordedChange, error) {
+func (w *Writer) Rollback(ctx context.Context, glob, layout string, now bool) (RecordedChange, error) {
 	return w.change(ctx, func(t *Topic) (*Change, error) {
 		c, err := t.book.find(glob, layout)
 		if err != nil {
@@ -212,13 +211,13 @@ func (w *Writer) Rollback(ctx context.Context, glob, layout string, at bool) (Re
 		if len(c.Previous) == 0 {
 			return nil, fmt.Errorf("%s has had no champion before %s: promote the model that you want, or retire the deployment", c.For, c.Champion)
 		}
-		past, now := c.Previous[0], w.Now().UTC()
+		past := c.Previous[0]
 		if _, err := t.Model(ctx, past.Champion); err != nil {
 			return nil, fmt.Errorf("model %s, the champion before: %w", past.Champion, err)
 		}
-		c.Action, c.Champion, c.Alarm, c.Since, c.Now = RolledBack, past.Champion, past.Alarm, now, at
+		c.Action, c.Champion, c.Alarm, c.Since, c.Now = RolledBack, past.Champion, past.Alarm, w.at, now
 		c.Previous = c.Previous[1:]
-		c.dropOver(now)
+		c.dropOver(w.at)
 		c.Shadows = slices.DeleteFunc(c.Shadows, func(s Trial) bool { return s.Model == c.Champion })
 		return c, nil
 	})
@@ -325,6 +324,7 @@ func (w *Writer) prepare(t *Topic, next func(*Topic) (*Change, error)) (*Change,
 			return nil, fmt.Errorf("%s cannot be built on: %w; name the public key with --public-key, or remove the record: trainer models rm %s", r.what(), r.err, printable(r.m.Key))
 		}
 	}
+	w.at = w.Now().UTC()
 	c, err := next(t)
 	if err != nil {
 		return nil, err
@@ -337,7 +337,7 @@ func (w *Writer) prepare(t *Topic, next func(*Topic) (*Change, error)) (*Change,
 	if c.First == 0 {
 		c.First = c.Number
 	}
-	c.At, c.By, c.Note = w.Now().UTC(), w.By, w.Note
+	c.At, c.By, c.Note = w.at, w.By, w.Note
 	if c.Action == Retired {
 		return c, nil
 	}
@@ -374,13 +374,46 @@ func (w *Writer) tidy(ctx context.Context, t *Topic, at target) error {
 	return w.Remove(ctx, over...)
 }
 
-// Remove deletes records by their keys, whatever they are.
+// Remove deletes records by their keys. It does not ask whether they are needed.
 func (w *Writer) Remove(ctx context.Context, keys ...string) error {
 	var msgs []bus.Message
 	for _, key := range keys {
 		msgs = append(msgs, bus.Message{Topic: bus.TopicModels, Key: key, Headers: w.Signer.sign(key, nil)})
 	}
 	return w.send(ctx, msgs...)
+}
+
+// RemoveAny deletes a model by its id, see RemoveModel, or a record that does not count by its
+// key.
+func (w *Writer) RemoveAny(ctx context.Context, id string) error {
+	if !strings.Contains(id, "/") {
+		return w.RemoveModel(ctx, id)
+	}
+	t, err := w.Topic(ctx)
+	if err != nil {
+		return err
+	}
+	_, refused, err := t.Set(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(refused, func(r Refusal) bool { return r.Key == id && r.Shadow == "" }) {
+		return fmt.Errorf("%s is not a record that is refused: see `trainer models ls`", printable(id))
+	}
+	if t.book.counts(id) {
+		return fmt.Errorf("%s cannot be removed: what is refused would have replaced a record that counts, and removing the key would remove that one; write that one again (publish the model, or promote it)", printable(id))
+	}
+	return w.Remove(ctx, id)
+}
+
+// counts reports whether the record with that key counts.
+func (b *Book) counts(key string) bool {
+	if r := b.changes[key]; r != nil {
+		_, repelled := b.hostile[key]
+		return r.err == nil && repelled
+	}
+	r := b.models[strings.TrimPrefix(key, modelPrefix)]
+	return r != nil && r.m != nil && r.err == nil
 }
 
 // RemoveModel deletes a model that no deployment needs: as champion, as shadow or to roll

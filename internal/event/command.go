@@ -12,7 +12,7 @@ import (
 // CommandType is the CloudEvents type of a command.
 const CommandType = "io.tcm.command.v1"
 
-// Action is what a command asks the monitor to do.
+// Action is what a command asks the monitor, or a gateway, to do.
 type Action string
 
 // The actions, in the words of schemas/command.schema.json. These act on an alarm.
@@ -37,8 +37,11 @@ const (
 	Rename  Action = "rename"   // the machine has a new name: what was remembered under the old name goes on under the new one
 )
 
+// Fetch asks the machine's gateway, not the monitor, for raw windows.
+const Fetch Action = "fetch"
+
 // Actions lists every action.
-var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse, NewTool, Retire, Rename}
+var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse, NewTool, Retire, Rename, Fetch}
 
 // Marks reports whether the action only marks an alarm, which may have ended.
 func (a Action) Marks() bool { return a == MarkFalse || a == UnmarkFalse }
@@ -54,9 +57,10 @@ type Command struct {
 	State    []Kept    `json:"state,omitempty"`    // rename: the state records of the old name
 	Tool     string    `json:"tool,omitempty"`     // new_tool: its name; empty: the tool without a name
 	By       string    `json:"by"`
-	Note     string    `json:"note,omitempty"` // why; needed to shelve, to suppress, and to take out of service
-	Issued   time.Time `json:"issued"`         // by the sender's clock
-	Until    time.Time `json:"until,omitzero"` // end of a shelf
+	Note     string    `json:"note,omitempty"`   // why; needed to shelve, to suppress, and to take out of service
+	Issued   time.Time `json:"issued"`           // by the sender's clock
+	Until    time.Time `json:"until,omitzero"`   // end of a shelf; fetch: until when a gateway may answer
+	Wanted   *Wanted   `json:"wanted,omitempty"` // fetch: the windows
 
 	FalseAlarm bool `json:"false_alarm,omitempty"` // acknowledge: the sender says that nothing was wrong with the tool
 }
@@ -113,7 +117,7 @@ func (c Command) checkAction() error {
 		if c.Was == "" || c.Was == c.Machine || len(c.State) == 0 {
 			return errors.New("rename: name the machine that it was, and its state records")
 		}
-	case Unshelve, Unsuppress, InService, NewTool, Retire:
+	case Unshelve, Unsuppress, InService, NewTool, Retire, Fetch:
 	default:
 		return fmt.Errorf("action %.32q: expected one of %q", c.Action, Actions)
 	}
@@ -134,7 +138,7 @@ func (c Command) checkFields() error {
 	case c.Tool != "" && c.Action != NewTool:
 		return fmt.Errorf("tool: goes with %s only", NewTool)
 	}
-	return nil
+	return c.checkFetch()
 }
 
 // checkTexts checks the texts that people write, the alarm's name and the time.

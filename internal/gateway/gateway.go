@@ -56,6 +56,9 @@ type Config struct {
 	// acquisition waits until there is room: right for recordings.
 	DropOldest bool
 
+	// Edge, if not nil, sends features in place of windows.
+	Edge *Edge
+
 	// OnCut, if not nil, gets every window and gap in order, also the windows of a
 	// recording that an earlier run has stored. Epoch and seq of windows are set. It is
 	// called from the acquiring goroutine and must not keep the window.
@@ -79,6 +82,8 @@ type Gateway struct {
 	spool *spool.Spool
 	disk  spool.Disk
 	out   *bus.Producer
+
+	extraction *extraction // nil: windows are sent
 
 	begun         bool
 	first, resume uint64 // seq of the first window; windows that the spool has already
@@ -129,6 +134,11 @@ func New(cfg Config) (*Gateway, error) {
 			cfg.Bus.OnRetry(err, since)
 		}
 	}
+	if cfg.Edge != nil {
+		if g.extraction, err = newExtraction(cfg.Source.Layout(), cfg.Window, *cfg.Edge); err != nil {
+			return nil, err
+		}
+	}
 	if g.out, err = bus.NewProducer(to); err != nil {
 		return nil, err
 	}
@@ -142,11 +152,7 @@ func New(cfg Config) (*Gateway, error) {
 	if cfg.Recording == "" && last.Recording == "" { // a recording's windows are of another time
 		g.before = lastEnd(g.disk)
 	}
-	sp, rec, err := spool.Open(cfg.SpoolDir, spool.Settings{
-		MaxBytes: cfg.SpoolBytes, DropOldest: cfg.DropOldest, MaxRecord: bus.MaxMessage + 64<<10,
-		Disk: cfg.Disk, MintEpoch: cfg.MintEpoch, Now: cfg.Clock.Now,
-		Recut: cfg.Recording != "" && last.Recording == cfg.Recording && !last.Finished,
-	})
+	sp, rec, err := spool.Open(cfg.SpoolDir, cfg.spoolSettings(last))
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +167,19 @@ func New(cfg Config) (*Gateway, error) {
 		g.cfg.SyncEvery = 1
 	}
 	return g, nil
+}
+
+// spoolSettings returns the settings of the spool, whose last replay is given.
+func (c Config) spoolSettings(last replay) spool.Settings {
+	set := spool.Settings{
+		MaxBytes: c.SpoolBytes, DropOldest: c.DropOldest, MaxRecord: bus.MaxMessage + 64<<10,
+		Disk: c.Disk, MintEpoch: c.MintEpoch, Now: c.Clock.Now,
+		Recut: c.Recording != "" && last.Recording == c.Recording && !last.Finished,
+	}
+	if c.Edge != nil {
+		set.Ring, set.RingBytes = c.Edge.Keep, c.Edge.KeepBytes
+	}
+	return set
 }
 
 // Begin decides the epoch of the windows to come and the seq of the first one. Windows
@@ -369,13 +388,14 @@ func (g *Gateway) deliver(ctx context.Context) error {
 	}()
 	unrecorded := false // the spool's cursor is behind what was delivered
 	for first := range records {
-		last := first.seq
-		msgs := append(make([]bus.Message, 0, batch), first.msg)
-		for more := true; more && len(msgs) < batch; {
+		last, n := first.seq, 1
+		msgs := g.outgoing(make([]bus.Message, 0, batch), first)
+		for more := true; more && n < batch; {
 			select {
 			case r, ok := <-records:
 				if more = ok; ok {
-					msgs, last = append(msgs, r.msg), r.seq
+					msgs, last = g.outgoing(msgs, r), r.seq
+					n++
 				}
 			default:
 				more = false
@@ -390,7 +410,7 @@ func (g *Gateway) deliver(ctx context.Context) error {
 			unrecorded = true // logged once: on a full disk every batch fails
 			g.cfg.Log.Warn().Err(err).Msg("cannot record the delivery position: after a crash, delivered windows are sent again; check the disk")
 		}
-		g.delivered.Add(uint64(len(msgs)))
+		g.delivered.Add(uint64(n))
 		g.sent()
 	}
 	return <-read

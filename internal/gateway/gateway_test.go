@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -166,7 +165,7 @@ func (p *plant) sent() epochs {
 	got, body := epochs{}, map[string][]byte{}
 	err := bus.ReadTopic(context.Background(), p.bus, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
 		var w window.Window
-		if err := p.codec.Open(envelope(p.t, m), &w); err != nil {
+		if err := openMessage(p.codec, &m, &w); err != nil {
 			return err
 		}
 		id := string(m.Header("ce_id"))
@@ -184,21 +183,6 @@ func (p *plant) sent() epochs {
 		p.t.Fatal(err)
 	}
 	return got
-}
-
-func envelope(t *testing.T, m bus.Message) window.Envelope {
-	t.Helper()
-	number := func(header string, base int) uint64 {
-		n, err := strconv.ParseUint(string(m.Header(header)), base, 64)
-		if err != nil {
-			t.Fatalf("header %s: %v", header, err)
-		}
-		return n
-	}
-	return window.Envelope{
-		Machine: string(m.Header("ce_partitionkey")), Layout: string(m.Header("layout")), Time: m.Time, Value: m.Value,
-		Epoch: number("epoch", 16), Seq: number("seq", 10), CRC: uint32(number("crc32c", 16)),
-	}
 }
 
 // windows are so many windows of a recording whose rows count up from first,

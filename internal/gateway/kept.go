@@ -43,7 +43,7 @@ func (g *Gateway) reportEarlierRun() error {
 		return fmt.Errorf("gateway: newest record of the spool: %w", err)
 	}
 	var w window.Window
-	if g.codec.Open(sealed(&m), &w) == nil {
+	if openMessage(g.codec, &m, &w) == nil {
 		k.Acked(w.Session, g.nextStart(w.First))
 	}
 	return nil

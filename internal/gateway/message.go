@@ -1,11 +1,8 @@
 package gateway
 
 import (
-	"fmt"
-	"strconv"
-
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -15,32 +12,20 @@ const ToolLife = "tool_life"
 
 // Message returns the Kafka message of a sealed window, as
 // schemas/asyncapi.yaml has it.
-func Message(e window.Envelope) bus.Message {
-	epoch := window.FormatEpoch(e.Epoch)
-	m := bus.Message{Topic: bus.TopicWindows, Key: e.Machine, Time: e.Time, Value: e.Value}
-	for _, a := range event.Attributes(event.WindowID(e.Machine, epoch, e.Seq), e.Machine, event.WindowType, e.Time, window.ContentType) {
-		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
+func Message(e window.Envelope) bus.Message { return envelope.Window(e) }
+
+// openMessage stores the window of a message in w.
+func openMessage(codec *window.Codec, m *bus.Message, w *window.Window) error {
+	e, err := envelope.Of(m)
+	if err != nil {
+		return err
 	}
-	for _, a := range [][2]string{
-		{"layout", e.Layout}, {"epoch", epoch}, {"seq", strconv.FormatUint(e.Seq, 10)}, {"crc32c", fmt.Sprintf("%08x", e.CRC)},
-	} {
-		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
-	}
-	if e.ToolLife != "" {
-		m.Headers = append(m.Headers, bus.Header{Key: ToolLife, Value: []byte(e.ToolLife)})
-	}
-	return m
+	return codec.Open(e, w)
 }
 
-// sealed returns the envelope in a message that Message made. One that it did not
-// make does not pass window.Codec.Open.
-func sealed(m *bus.Message) window.Envelope {
-	number := func(header string, base int) uint64 {
-		n, _ := strconv.ParseUint(string(m.Header(header)), base, 64)
-		return n
-	}
-	return window.Envelope{
-		Machine: m.Key, ToolLife: string(m.Header(ToolLife)), Layout: string(m.Header("layout")), Time: m.Time, Value: m.Value,
-		Epoch: number("epoch", 16), Seq: number("seq", 10), CRC: uint32(number("crc32c", 16)),
-	}
+// copyOf returns a window's message that says that the window, or its features, was sent
+// before, and why it is sent again.
+func copyOf(m bus.Message, why string) bus.Message {
+	m.Headers = append(m.Headers[:len(m.Headers):len(m.Headers)], bus.Header{Key: envelope.Copied, Value: []byte(why)})
+	return m
 }

@@ -43,7 +43,7 @@ func TestToolLifeHeader(t *testing.T) {
 		}
 		lives = append(lives, string(m.Header("tool_life")))
 		var w window.Window
-		if err := g.codec.Open(sealed(&m), &w); err != nil || w.ToolLife != lives[len(lives)-1] {
+		if err := openMessage(g.codec, &m, &w); err != nil || w.ToolLife != lives[len(lives)-1] {
 			t.Errorf("read back: %+v, %v", w.Context, err)
 		}
 		return nil

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -11,22 +10,18 @@ import (
 	"github.com/flank-tcm/flank/internal/machine"
 )
 
-// Shown returns the state of the machines whose alerts are in a partition of
-// tcm.alerts.v1, in the order of their names, from the group's state records: for each
+// Shown returns the state of the machines whose alerts go to a partition of
+// tcm.alerts.v1 now, in the order of their names, from the group's state records: for each
 // machine an alert with an empty State, and its open advisories. State and alerts are
 // published in one transaction, so it covers every alert that was on the topic when
 // Shown was called.
 func Shown(ctx context.Context, cfg bus.Config, group string, partition int) (all []event.Alert, advisories []event.Advisory, err error) {
-	alerts, err := bus.Partitions(ctx, cfg, bus.TopicAlerts)
-	if err != nil {
-		return nil, nil, fmt.Errorf("history: %w", err)
-	}
-	records, err := Records(ctx, cfg, group)
+	records, in, err := recordsIn(ctx, cfg, group)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(records)) {
-		if bus.PartitionOf(name, alerts) != partition {
+		if in[name] != partition {
 			continue
 		}
 		sum, err := machine.Summarise(records[name])

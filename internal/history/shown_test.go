@@ -36,7 +36,7 @@ func (p *plant) judge(m *model.Model, group, name string, windows int, commands 
 		alerts = append(alerts, mach.Apply(machine.Command{Key: name, Value: event.JSON(c), At: now}).Alerts...)
 	}
 	for _, r := range mach.Records() {
-		p.send(bus.Message{Topic: bus.TopicState, Key: r.Key.String(), Value: r.Value})
+		p.send(bus.Message{Topic: bus.TopicState, Key: r.Key.String(), Route: r.Key.Machine, Value: r.Value})
 	}
 	for _, a := range alerts {
 		p.send(message(bus.TopicAlerts, a.ID, name, event.AlertType, event.JSON(a)))

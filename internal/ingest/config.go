@@ -1,10 +1,12 @@
 package ingest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,10 +42,25 @@ type Machine struct {
 	Full   string `yaml:"spool_full"` // "block" or "drop_oldest"; empty: the first for recordings, the second for live sources
 	MiB    int64  `yaml:"spool_mib"`
 	Sync   int    `yaml:"spool_sync"` // windows that share one sync to disk; 0: 1, and 64 at speed 0
+	Mode   string `yaml:"mode"`       // "raw" or "edge"; empty: raw, or what is set for all machines
+	Edge   Edge   `yaml:"edge"`
 	Source Source `yaml:"source"`
 
 	file string // from whose folder the paths begin
 }
+
+// Edge says which windows the spool keeps in mode edge, in which features are sent.
+type Edge struct {
+	KeepHours float64 `yaml:"keep_hours"`
+	KeepMiB   int64   `yaml:"keep_mib"` // 0: what the spool may take
+	Sample    uint64  `yaml:"sample"`   // one window of so many is sent too; 0: none
+}
+
+// The modes.
+const (
+	modeRaw  = "raw"
+	modeEdge = "edge"
+)
 
 // Window says how windows are cut.
 type Window struct {
@@ -89,7 +106,7 @@ const defaultSpool = "flank-data/spool"
 // defaults returns the values of what a configuration leaves out.
 func defaults() Machine {
 	return Machine{
-		Window: Window{Length: window.DefaultSpec.Length}, Spool: defaultSpool, MiB: 8192,
+		Window: Window{Length: window.DefaultSpec.Length}, Spool: defaultSpool, MiB: 8192, Edge: Edge{KeepHours: 24},
 		Source: Source{
 			Kind: "simulate", Speed: 1, Seed: 1, ToolLife: 80 * time.Second, Pattern: "*", Settle: 10 * time.Second, Timeout: 10 * time.Second,
 		},
@@ -134,6 +151,10 @@ func (c Config) All() []Machine {
 	if len(c.Machines) > 0 {
 		ms = nil
 		for _, m := range c.Machines {
+			m.Mode = cmp.Or(m.Mode, c.Mode)
+			if m.Edge == defaults().Edge {
+				m.Edge = c.Edge
+			}
 			ms = append(ms, Machine(m))
 		}
 	}
@@ -162,8 +183,10 @@ func (c Config) Find(path string) (Machine, error) {
 
 // Check reports a value that cannot be used.
 func (c Config) Check() error {
-	if len(c.Machines) > 0 && !reflect.DeepEqual(c.Machine, defaults()) {
-		return fmt.Errorf("%s: machines: keys of a machine are set next to the list: move machine, layout, window, spool and source into its entries", c.file)
+	alone := c.Machine
+	alone.Mode, alone.Edge = "", defaults().Edge // these are for all machines
+	if len(c.Machines) > 0 && !reflect.DeepEqual(alone, defaults()) {
+		return fmt.Errorf("%s: machines: keys of a machine are set next to the list: move machine, layout, window, spool and source into its entries (mode and edge may stay: they are for all)", c.file)
 	}
 	if err := c.checkMachines(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
@@ -215,11 +238,32 @@ func (m Machine) check() error {
 	case m.Full != "" && m.Full != "block" && m.Full != "drop_oldest":
 		return fmt.Errorf("spool_full: %q: choose block (acquisition waits) or drop_oldest (the oldest windows are given up)", m.Full)
 	}
+	if err := m.checkMode(); err != nil {
+		return err
+	}
 	if err := m.Source.check(); err != nil {
 		return fmt.Errorf("source: %w", err)
 	}
 	return nil
 }
+
+// checkMode checks the mode and what is kept in mode edge.
+func (m Machine) checkMode() error {
+	switch {
+	case m.Mode != "" && m.Mode != modeRaw && m.Mode != modeEdge:
+		return fmt.Errorf("mode: %q: choose raw (windows are sent) or edge (features are sent, windows stay in the spool)", m.Mode)
+	case !(m.Edge.KeepHours > 0 && m.Edge.KeepHours <= maxKeepHours):
+		return fmt.Errorf("edge: keep_hours: %v: must be above 0 and at most %d", m.Edge.KeepHours, maxKeepHours)
+	case m.Edge.KeepMiB < 0:
+		return fmt.Errorf("edge: keep_mib: %d: must be the MiB of delivered windows that stay, or 0 for what spool_mib leaves", m.Edge.KeepMiB)
+	case m.Mode == modeEdge && m.MiB > 0 && m.Edge.KeepMiB > m.MiB:
+		return fmt.Errorf("edge: keep_mib: %d: spool_mib, %d, is the most that the whole spool may take: raise it, best to keep_mib and as much again as the windows of a long outage take", m.Edge.KeepMiB, m.MiB)
+	}
+	return nil
+}
+
+// maxKeepHours is ten years.
+const maxKeepHours = 87_600
 
 func (s Source) check() error {
 	if !(s.Speed >= 0) {
@@ -300,6 +344,19 @@ func (s Source) recording() bool { return s.Kind == "file" || s.Kind == "csv" }
 
 // SpoolDir returns the folder of the spool.
 func (m Machine) SpoolDir() string { return config.ResolvePath(m.file, m.Spool) }
+
+// edge returns how a gateway sends features; nil: it sends windows.
+func (m Machine) edge() *gateway.Edge {
+	if m.Mode != modeEdge {
+		return nil
+	}
+	return &gateway.Edge{Keep: time.Duration(m.Edge.KeepHours * float64(time.Hour)), KeepBytes: m.Edge.KeepMiB << 20, Sample: m.Edge.Sample}
+}
+
+// SendsFeatures reports whether a machine is in mode edge.
+func (c Config) SendsFeatures() bool {
+	return slices.ContainsFunc(c.All(), func(m Machine) bool { return m.Mode == modeEdge })
+}
 
 // Spec returns how windows are cut.
 func (m Machine) Spec() window.Spec {

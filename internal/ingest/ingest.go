@@ -61,6 +61,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for _, m := range s.machines {
 		go m.watch(watching)
 	}
+	fetching, err := s.answerFetches(watching)
+	if err != nil {
+		return err
+	}
+	defer func() { stop(); fetching.Wait() }()
 	if len(s.machines) == 1 {
 		return s.machines[0].run(ctx)
 	}

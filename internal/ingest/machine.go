@@ -54,6 +54,8 @@ type machine struct {
 	connected time.Time     // when a sender was last connected, or looking began
 	before    gateway.Stats // of gateways that are closed
 	received  feed.Stats    // of feeds that are closed
+
+	fetcher *gateway.Fetcher // of a machine in mode edge
 }
 
 func newMachine(c Config, m Machine, to bus.Config, log zerolog.Logger, stdout io.Writer) *machine {
@@ -159,7 +161,7 @@ func (m *machine) gateway(src source.Source, recording string) (*gateway.Gateway
 		Source: source.Pace(src, speed, source.Clock{}), Window: m.Spec(),
 		SpoolDir: m.SpoolDir(), Recording: recording, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
 		SpoolBytes: m.MiB << 20, DropOldest: m.Full == "drop_oldest" || m.Full == "" && recording == "",
-		OnCut: m.noteWindow,
+		Edge: m.edge(), OnCut: m.noteWindow,
 	})
 	if err == nil {
 		m.mu.Lock()

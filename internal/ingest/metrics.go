@@ -9,14 +9,16 @@ import (
 // counts is a snapshot of a machine for its metrics.
 type counts struct {
 	gateway.Stats
-	feed   feed.Stats
-	health health
+	feed    feed.Stats
+	health  health
+	fetched uint64
 }
 
 // metrics lists the metrics of a machine, see docs/reference/metrics.md.
 var metrics = []metric.Metric[counts]{
 	metric.Counter("tcm_windows_cut_total", "Windows cut.", func(c counts) uint64 { return c.Windows }),
 	metric.Counter("tcm_windows_delivered_total", "Windows that Kafka has.", func(c counts) uint64 { return c.Delivered }),
+	metric.Counter("tcm_windows_fetched_total", "Raw windows of a machine in mode edge that were sent because a command asked for them.", func(c counts) uint64 { return c.fetched }),
 	metric.Gauge("tcm_windows_pending", "Windows in the spool that Kafka does not have yet.", func(c counts) float64 { return float64(c.Pending) }),
 	metric.Counter("tcm_windows_dropped_total", "Windows given up because the spool was full.", func(c counts) uint64 { return c.Dropped }),
 	metric.Counter("tcm_windows_damaged_total", "Windows lost to damage of the spool's files.", func(c counts) uint64 { return c.Damaged }),
@@ -45,7 +47,7 @@ func (s *Supervisor) collector() metric.Collector {
 	return metric.By("machine", func(yield func(string, counts) bool) {
 		for _, m := range s.machines {
 			g, f := m.snapshot()
-			if !yield(m.Path, counts{g, f, m.health()}) {
+			if !yield(m.Path, counts{g, f, m.health(), m.fetched()}) {
 				return
 			}
 		}

@@ -37,7 +37,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants := []string{
-		"windows_cut_total 12", "windows_delivered_total 12", "windows_pending 0", "windows_dropped_total 2", "windows_damaged_total 6", "spool_damaged_bytes_total 99",
+		"windows_cut_total 12", "windows_delivered_total 12", "windows_fetched_total 0", "windows_pending 0", "windows_dropped_total 2", "windows_damaged_total 6", "spool_damaged_bytes_total 99",
 		"source_gaps_total 1", "ingest_up 1", "ingest_restarts_total 4", "newest_window_timestamp_seconds 0", "frames_received_total 9",
 		"frames_refused_total 1", "senders 0",
 	}

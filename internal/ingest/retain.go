@@ -10,8 +10,9 @@ import (
 
 // Retain says what Kafka keeps of a topic.
 type Retain struct {
-	Windows retention `yaml:"windows"`
-	Dead    retention `yaml:"dead_letters"`
+	Windows  retention `yaml:"windows"`
+	Features retention `yaml:"features"`
+	Dead     retention `yaml:"dead_letters"`
 }
 
 type retention struct {
@@ -33,7 +34,7 @@ func (r Retain) Topics() (map[string]bus.Retain, error) {
 	for _, one := range []struct {
 		key, topic string
 		retention
-	}{{"windows", bus.TopicWindows, r.Windows}, {"dead_letters", bus.TopicDead, r.Dead}} {
+	}{{"windows", bus.TopicWindows, r.Windows}, {"features", bus.TopicFeatures, r.Features}, {"dead_letters", bus.TopicDead, r.Dead}} {
 		key := "retain." + one.key
 		if one.Time != 0 && one.Time < leastTime {
 			return nil, &config.KeyError{Key: key + ".time", Err: fmt.Errorf("%v: must be 10m or more, such as 168h", one.Time)}

@@ -37,6 +37,8 @@ type Command struct {
 	Value  []byte
 	Offset int64     // where it lies in the machine's partition of the commands topic
 	At     time.Time // when Kafka got it
+
+	Handover *event.Handover // the message is not a command, but of the owner of another partition
 }
 
 // Commands are those that a machine has had and that could come again, in the order in
@@ -99,6 +101,9 @@ func (c Command) apply(m *Machine) {
 	if err != nil {
 		m.decision.Refused = err.Error()
 		return
+	}
+	if e.Action == event.Fetch {
+		return // a gateway answers it
 	}
 	if m.Commands.has(e.ID) {
 		m.decision.Refused = fmt.Sprintf("command %s: %v", e.ID, errRepeated)

@@ -64,14 +64,24 @@ func (o *Owner) modelOf(m *model.Model) *Model {
 	return o.models[m.ID()]
 }
 
-// loadedBy returns the model under which a machine is loaded that was judged last by a model
-// with an id; nil if no model is deployed for it.
-func (o *Owner) loadedBy(name, id, layout string) *Model {
-	if m := o.fleet.Model(id); m != nil {
-		return o.modelOf(m)
+// Judge returns the model that judges the next window of a machine with these records of one
+// group: the one that judged last, if it is known, else the champion. It returns nil if no
+// model is deployed for the machine.
+func (f Fleet) Judge(name string, records []Record) *model.Model {
+	id, layout := lastModel(records)
+	if m := f.Model(id); m != nil {
+		return m
 	}
-	if d := o.fleet.Of(name, layout); d != nil {
-		return o.modelOf(d.Champion)
+	if d := f.Of(name, layout); d != nil {
+		return d.Champion
+	}
+	return nil
+}
+
+// loadedBy returns the model under which a machine is loaded; nil if none is deployed for it.
+func (o *Owner) loadedBy(name string, records []Record) *Model {
+	if m := o.fleet.Judge(name, records); m != nil {
+		return o.modelOf(m)
 	}
 	return nil
 }
@@ -178,8 +188,12 @@ func (m *Machine) Models() (now, next string) {
 
 // unwatched returns why features of a machine cannot be judged; nil if they can.
 func (o *Owner) unwatched(m *Machine, d *Deployment, f *window.Features) *window.Mismatch {
+	layout := f.Form.Layout()
 	if d == nil {
-		return &window.Mismatch{What: NoModel, Text: fmt.Sprintf("no model is deployed for it with layout %s", f.Form.Layout().Name())}
+		if other := o.fleet.Of(m.Machine, ""); other != nil { // for machines of its name, of another layout
+			return window.Compare(layout, other.Champion.Layout)
+		}
+		return &window.Mismatch{What: NoModel, Text: fmt.Sprintf("no model is deployed for it with layout %s", cmp.Or(layout.Name(), layout.Fingerprint()))}
 	}
 	if err := m.model.covers(f.Form); err != nil {
 		return &window.Mismatch{What: window.OtherFeatures, Text: err.Error()}
@@ -260,6 +274,10 @@ func (o *Owner) shadow(b *Batch, m *Machine, d *Deployment, w Window) {
 		if sm.gone || sm.model.covers(w.Form) != nil {
 			continue // one that is gone begins again once its records are
 		}
+		if t := m.inSpindle(); t.Name == sm.passing && t.First.Epoch == "" {
+			continue
+		}
+		sm.passing = ""
 		sm.setAlarm(m.alarmed)
 		if sm.awaiting {
 			sm.retain(w)
@@ -273,7 +291,7 @@ func (o *Owner) shadow(b *Batch, m *Machine, d *Deployment, w Window) {
 func (s Shadow) over(at time.Time) bool { return !s.Until.IsZero() && !at.Before(s.Until) }
 
 // newShadow returns a shadow of a machine. If the tool in the spindle has a past, the shadow
-// waits until it has seen that.
+// waits until it has seen that, or passes over the tool if that cannot be found.
 func (o *Owner) newShadow(m *Machine, by *model.Model, now time.Time) *Machine {
 	s := *o.settings
 	s.Group, s.Silence, s.Evidence = ShadowGroup(o.settings.Group, by.ID()), 0, false
@@ -283,8 +301,22 @@ func (o *Owner) newShadow(m *Machine, by *model.Model, now time.Time) *Machine {
 	}
 	sm.Model, sm.Partition, sm.Layout = by.ID(), o.partition, m.Layout
 	t := m.inSpindle()
-	sm.awaiting = t != nil && t.First.Epoch != "" && len(t.Trace) > 1
+	if past := t != nil && len(t.Trace) > 1; past && t.First.Epoch == "" {
+		sm.passing = t.Name
+	} else {
+		sm.awaiting = past
+	}
 	return sm
+}
+
+// Shadows returns the ids of the models that judge a machine as shadows, in order.
+func (o *Owner) Shadows(machine string) (ids []string) {
+	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
+		if key.machine == machine && !o.shadows[key].gone {
+			ids = append(ids, key.model)
+		}
+	}
+	return ids
 }
 
 // endShadows forgets the shadows of a machine that no deployment wants any more.
@@ -386,6 +418,16 @@ func (o *Owner) shadowRecords() (out []Record) {
 		out = append(out, records...)
 	}
 	return out
+}
+
+// LastModels returns the ids of the models that judged the machines of these records last.
+func LastModels(records []Record) (ids []string) {
+	for _, r := range records {
+		if id, _ := lastModel([]Record{r}); id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // lastModel returns the id of the model that judged a machine last, and the layout of its

@@ -80,6 +80,7 @@ type Machine struct {
 	replay     *Replay        // that runs
 	retained   []retained     // windows that were judged since it began
 	awaiting   bool           // a shadow that has not seen the past of its tool
+	passing    string         // a shadow passes over that tool, whose past cannot be found
 
 	waitingSince time.Time // since when a window is waited for, by our clock
 	askedEnd     *Position // up to which the partition must be judged before the machine may be called silent

@@ -37,6 +37,12 @@ type Owner struct {
 	oldUntil int64           // commands below that offset are of a time before the group had a position in them
 	window   window.Features // that is being judged
 
+	handovers handovers
+
+	// Divide returns the partition, of so many, to which the windows of a machine go. It must be
+	// set if the owner is told of numbers of partitions.
+	Divide func(machine string, partitions int) int
+
 	// OnWindow, if not nil, sees every window as it is judged, which is before its result is
 	// published. It must not keep the window.
 	OnWindow func(*window.Features, event.Result)
@@ -81,6 +87,10 @@ type Action struct {
 	Publish  *Batch
 	AskEnd   bool // ask Kafka how far the windows and features of the partition go
 	Lost     bool // give the partition up: another owner has it, or might
+
+	Adopt   string // read the state records that the partition has of a machine
+	Again   *Again // read messages of a machine that were passed over
+	AskRead bool   // say how far windows and features were read: behind the last of them there may be markers of transactions
 }
 
 // Reply is what came of an action, or something that happened. One of the fields is set.
@@ -88,9 +98,12 @@ type Reply struct {
 	Fenced *Position // the group's position; -1 where it has none
 
 	CommandsEnd int64    // with Fenced: the offset behind the newest command, where the group has no position in them
+	Counts      []int    // with Fenced: numbers of partitions that the topics have had, ascending; the last one is the present one
+	Grown       bool     // with Fenced: the group is older than the partition
 	Loaded      []Record // the last record of every key
 	Windows     []Input
 	Features    []Input
+	Passed      int64 // offset before which all features were given to the owner; what transactions leave takes offsets, too
 	Commands    []Command
 	Published   bool
 	Lost        bool // another monitor may have the partition; nothing more may be published
@@ -100,6 +113,9 @@ type Reply struct {
 	Rebuilt     *RebuiltOf
 	Replayed    *Replay
 	Fleet       *Fleet // what judges which machine from now on
+	Adopted     *Adopted
+	Again       *AgainOf
+	Read        *Position // answers AskRead: what lies before it was handed over
 
 	Now time.Time // by the clock of the monitor
 }
@@ -110,12 +126,15 @@ type Reply struct {
 type Input struct {
 	Offset int64
 	At     time.Time                         // when Kafka got it
-	Open   func(into *window.Features) error // nil: these features are not for this owner
+	Open   func(into *window.Features) error // nil: a copy of a window, or features for another owner: not to be judged
 
 	// Past is of features that another program extracted from the windows topic: the offset
 	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
 	// have the window, or the owner reads it itself.
 	Past int64
+
+	Forwarded bool // the owner of another partition has forwarded it
+	Origin    int  // that partition
 }
 
 // End answers AskEnd.
@@ -157,6 +176,8 @@ type Batch struct {
 	Events   []Output
 	Letters  []Letter
 	Lines    []MachineLine
+	Forwards []Forward
+	Moves    []Move
 
 	Judged, Late, Repeats uint64
 	Unwatched             uint64 // windows for whose machine no model is deployed, or one that cannot judge them
@@ -170,8 +191,9 @@ type Output struct {
 	Alert    *event.Alert
 	Advisory *event.Advisory
 	Evidence *event.Evidence
-	Shadow   bool   // of a shadow: for the topic of shadows
-	Missing  uint64 // windows that had not come when the result's one did
+	Handover *event.Handover // for the commands topic: a question goes to its partition From, an answer to To
+	Shadow   bool            // of a shadow: for the topic of shadows
+	Missing  uint64          // windows that had not come when the result's one did
 }
 
 // Letter is a message that is set aside, and why.
@@ -238,12 +260,16 @@ func (o *Owner) On(r Reply) []Action {
 			return nil
 		}
 		o.position = *r.Fenced
+		o.handovers.counts = r.Counts
 		if o.fresh = o.position.Commands < 0; o.fresh {
 			// A new group does nothing that was asked of others. One that an older program
 			// was a member of does what that one has not done.
 			o.position.Commands, o.oldUntil = r.CommandsEnd, r.CommandsEnd
-			if o.position.Windows >= 0 {
+			if o.position.Windows >= 0 || r.Grown {
 				o.position.Commands = 0
+			}
+			if r.Grown {
+				o.oldUntil = 0
 			}
 		}
 		o.phase = loading
@@ -310,6 +336,7 @@ func (o *Owner) read() (actions []Action) {
 // not keep the others from being judged.
 func (o *Owner) loaded(r Reply) []Action {
 	o.phase = idle
+	o.loadHandovers(r.Loaded)
 	byMachine := make(map[string][]Record)
 	shadows := make(map[shadowKey][]Record)
 	for _, rec := range r.Loaded {
@@ -317,7 +344,7 @@ func (o *Owner) loaded(r Reply) []Action {
 			key := shadowKey{rec.Key.Machine, id}
 			shadows[key] = append(shadows[key], rec)
 		}
-		if rec.Value != nil && (rec.Key.Group == o.settings.Group || rec.Key.Group == "" && o.position.Windows >= 0) {
+		if rec.Value != nil && !rec.Key.Waits && !rec.Key.Moved && (rec.Key.Group == o.settings.Group || rec.Key.Group == "" && o.position.Windows >= 0) {
 			byMachine[rec.Key.Machine] = append(byMachine[rec.Key.Machine], rec)
 		}
 	}
@@ -331,15 +358,14 @@ func (o *Owner) loaded(r Reply) []Action {
 		if own { // what an older program left was taken over before
 			records = slices.DeleteFunc(records, func(r Record) bool { return r.Key.Group == "" })
 		}
-		id, layout := lastModel(records)
-		m, err := Load(records, o.settings, o.loadedBy(name, id, layout), r.Now)
+		m, err := Load(records, o.settings, o.loadedBy(name, records), r.Now)
 		if err == nil {
 			o.machines[name] = m
 			if m.gone {
 				m.Partition = o.partition
 				continue
 			}
-			m.moveTo(o.partition)
+			o.arrive(m)
 			o.deploy(m, o.fleet.Of(name, m.Layout), nil)
 			if !own {
 				m.Answered.Below = o.oldUntil
@@ -347,18 +373,24 @@ func (o *Owner) loaded(r Reply) []Action {
 			}
 			continue
 		}
-		for _, rec := range records {
-			b.Letters = append(b.Letters, Letter{State: true, Key: rec.Key.String(), Offset: rec.Offset, Reason: err.Error(), Err: err})
-			b.State = append(b.State, Record{Key: rec.Key})
-		}
-		b.Lines = append(b.Lines, MachineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
-			"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", short(name), err)}})
+		setRecordsAside(b, name, records, err)
 	}
 	o.loadShadows(b, shadows, r.Now)
-	if len(b.State) > 0 || o.fresh {
-		return o.publish(b)
+	actions := o.resumeWaits(b, r.Now)
+	if len(b.State) > 0 || len(b.Events) > 0 || o.fresh {
+		return append(o.publish(b), actions...)
 	}
-	return o.read()
+	return append(o.read(), actions...)
+}
+
+// setRecordsAside sets the records of a machine aside that cannot be used.
+func setRecordsAside(b *Batch, name string, records []Record, err error) {
+	for _, rec := range records {
+		b.Letters = append(b.Letters, Letter{State: true, Key: rec.Key.String(), Offset: rec.Offset, Reason: err.Error(), Err: err})
+		b.State = append(b.State, Record{Key: rec.Key})
+	}
+	b.Lines = append(b.Lines, MachineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
+		"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", short(name), err)}})
 }
 
 // takeOverOld writes a machine that an older program kept in one record as records of this
@@ -391,6 +423,8 @@ func (o *Owner) handle(r Reply) []Action {
 	case r.Features != nil:
 		o.taking = false
 		o.judgeFeatures(b, r)
+	case r.Passed > 0:
+		b.Position.Features, b.passed = max(b.Position.Features, r.Passed), true
 	case r.Commands != nil:
 		o.hearing = false
 		o.command(b, r)
@@ -398,6 +432,9 @@ func (o *Owner) handle(r Reply) []Action {
 		t := *r.Tick
 		t.Next = o.position
 		o.Machines(func(m *Machine) {
+			if o.handovers.waiting[m.Machine] != nil {
+				return
+			}
 			d := m.Apply(t)
 			ask = ask || d.AskEnd
 			o.add(b, m, d)
@@ -415,6 +452,12 @@ func (o *Owner) handle(r Reply) []Action {
 		}
 	case r.Fleet != nil:
 		o.redeploy(*r.Fleet)
+	case r.Adopted != nil:
+		o.adopt(b, r.Adopted, r.Now)
+	case r.Again != nil:
+		o.readAgain(b, r.Again, r.Now)
+	case r.Read != nil:
+		b.Position.Windows, b.Position.Features = max(b.Position.Windows, r.Read.Windows), max(b.Position.Features, r.Read.Features)
 	case r.Replayed != nil:
 		o.replayed(b, r.Replayed, r.Now)
 	case r.Rebuilt != nil:
@@ -422,7 +465,12 @@ func (o *Owner) handle(r Reply) []Action {
 			o.add(b, m, m.Apply(r.Rebuilt.Rebuilt))
 		}
 	}
-	actions := o.publish(b)
+	o.answer(b, r.Now)
+	more := o.advance(b, r.Now)
+	if (r.Tick != nil || r.Commands != nil || r.Adopted != nil) && o.behind(b.Position) {
+		more = append(more, Action{AskRead: true})
+	}
+	actions := append(o.publish(b), more...)
 	if ask {
 		actions = append(actions, Action{AskEnd: true})
 	}
@@ -436,7 +484,8 @@ func (o *Owner) publish(b *Batch) []Action {
 		b.State = append(b.State, o.machines[name].Records()...)
 	}
 	b.State = append(b.State, o.shadowRecords()...)
-	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
+	b.State = append(b.State, o.waitRecords()...)
+	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 && len(b.Forwards) == 0 {
 		o.position = b.Position // the next batch publishes it
 		return o.read()
 	}
@@ -447,7 +496,9 @@ func (o *Owner) publish(b *Batch) []Action {
 func (o *Owner) judge(b *Batch, r Reply) {
 	for _, in := range r.Windows {
 		b.Position.Windows = in.Offset + 1
-		o.judgeOne(b, in, in.Offset, r.Now)
+		if in.Open != nil {
+			o.judgeOne(b, in, WindowLog, r.Now)
+		}
 	}
 }
 
@@ -461,21 +512,32 @@ func (o *Owner) judgeFeatures(b *Batch, r Reply) {
 		}
 		b.passed = false
 		b.Position.Windows = max(b.Position.Windows, in.Past)
-		offset, letters := in.Past-1, len(b.Letters)
-		if in.Past == 0 {
-			offset = InFeatures(in.Offset)
-		}
-		o.judgeOne(b, in, offset, r.Now)
-		for i := range b.Letters[letters:] {
-			b.Letters[letters+i].Feature = true
-		}
+		o.judgeOne(b, in, FeatureLog, r.Now)
 	}
 }
 
-// judgeOne judges a window that lies at an offset, see Window.
-func (o *Owner) judgeOne(b *Batch, in Input, offset int64, now time.Time) {
-	if err := in.Open(&o.window); err != nil {
+// judgeOne judges a window, unless its machine has its state elsewhere.
+func (o *Owner) judgeOne(b *Batch, in Input, l Log, now time.Time) {
+	err := in.Open(&o.window)
+	if name := machineOf(&o.window, err); name == "" || !o.elsewhere(b, name, l, in.Offset, in.origin()) {
+		o.judgeOpened(b, in, l, err, now)
+	}
+}
+
+// judgeOpened judges the window that was opened last, or sets it aside.
+func (o *Owner) judgeOpened(b *Batch, in Input, l Log, err error, now time.Time) {
+	offset := in.Offset
+	if l == FeatureLog {
+		if offset = in.Past - 1; in.Past == 0 {
+			offset = InFeatures(in.Offset)
+		}
+	}
+	if err != nil {
+		letters := len(b.Letters)
 		o.setAside(b, in, err, now)
+		for i := range b.Letters[letters:] {
+			b.Letters[letters+i].Feature = l == FeatureLog
+		}
 		return
 	}
 	repeats := b.Repeats
@@ -492,20 +554,30 @@ func (o *Owner) command(b *Batch, r Reply) {
 		if m == nil && c.Offset < o.oldUntil || m != nil && c.Offset < m.Answered.Below && !c.At.After(m.Answered.Until) {
 			continue // an older program, which kept no position, has answered it
 		}
-		if m == nil || m.gone {
-			if l := o.commandUnknown(b, c, r.Now); l != nil {
-				l.Command, l.Key, l.Offset = true, c.Key, c.Offset
-				b.Letters = append(b.Letters, *l)
-			}
-			continue
+		if c.Handover != nil {
+			o.handover(c.Handover)
+		} else if !o.elsewhere(b, c.Key, CommandLog, c.Offset, -1) {
+			o.carryOut(b, c, r.Now)
 		}
-		d := m.Apply(c)
-		o.tellShadows(b, c)
-		if d.Refused != "" {
-			b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: d.Refused})
-		}
-		o.add(b, m, d)
 	}
+}
+
+// carryOut lets a machine carry a command out, or sets the command aside.
+func (o *Owner) carryOut(b *Batch, c Command, now time.Time) {
+	m := o.machines[c.Key]
+	if m == nil || m.gone {
+		if l := o.commandUnknown(b, c, now); l != nil {
+			l.Command, l.Key, l.Offset = true, c.Key, c.Offset
+			b.Letters = append(b.Letters, *l)
+		}
+		return
+	}
+	d := m.Apply(c)
+	o.tellShadows(b, c)
+	if d.Refused != "" {
+		b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: d.Refused})
+	}
+	o.add(b, m, d)
 }
 
 // commandUnknown takes a command for a machine of which nothing is known. The only one that
@@ -515,6 +587,8 @@ func (o *Owner) commandUnknown(b *Batch, c Command, now time.Time) *Letter {
 	e, err := c.read()
 	retired := o.machines[c.Key]
 	switch {
+	case err == nil && e.Action == event.Fetch: // a gateway answers it
+		return nil
 	case err == nil && retired != nil && retired.Commands.has(e.ID):
 		return &Letter{Reason: fmt.Sprintf("command %s: %v", e.ID, errRepeated)}
 	case err != nil || e.Action != event.Rename:

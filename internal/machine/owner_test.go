@@ -395,6 +395,14 @@ func TestOwnerPassesOverFeatures(t *testing.T) {
 	if p.position.Features != 5 || p.position.Windows != 1 {
 		t.Errorf("at %+v", p.position)
 	}
+	if actions := o.On(Reply{Passed: 7, Now: noon}); len(actions) > 0 { // the end of a transaction lies at 5 and at 6
+		t.Errorf("%+v", actions)
+	}
+	p.windows = append(p.windows, at(6, "T1", false))
+	p.finish(o, o.On(Reply{Windows: p.inputs(1, 1), Now: noon}), 1)
+	if p.position.Features != 7 {
+		t.Errorf("at %+v", p.position)
+	}
 }
 
 // Judging features that another program extracted moves the position in the windows, never

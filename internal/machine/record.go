@@ -25,6 +25,8 @@ const (
 	keySeparator = "\x1f"
 	slowPart     = "slow"
 	toolPart     = "tool"
+	waitPart     = "waits"
+	movedPart    = "moved"
 )
 
 // Key is the key of a state record, taken apart.
@@ -34,6 +36,8 @@ type Key struct {
 	Slow    bool
 	OfTool  bool
 	Tool    string
+	Waits   bool // of a machine whose state may be in another partition, see wait.go
+	Moved   bool // of a machine that is in another partition now, see handover.go
 }
 
 // ParseKey takes the key of a state record apart. It reports false for a key that no
@@ -49,6 +53,10 @@ func ParseKey(key string) (k Key, ok bool) {
 		return Key{Group: parts[0], Machine: parts[1]}, true
 	case len(parts) == 3 && parts[2] == slowPart:
 		return Key{Group: parts[0], Machine: parts[1], Slow: true}, true
+	case len(parts) == 3 && parts[2] == waitPart:
+		return Key{Group: parts[0], Machine: parts[1], Waits: true}, true
+	case len(parts) == 3 && parts[2] == movedPart:
+		return Key{Group: parts[0], Machine: parts[1], Moved: true}, true
 	case len(parts) == 4 && parts[2] == toolPart:
 		return Key{Group: parts[0], Machine: parts[1], OfTool: true, Tool: parts[3]}, true
 	}
@@ -64,6 +72,10 @@ func (k Key) String() string {
 	switch {
 	case k.Slow:
 		return s + keySeparator + slowPart
+	case k.Waits:
+		return s + keySeparator + waitPart
+	case k.Moved:
+		return s + keySeparator + movedPart
 	case k.OfTool:
 		return s + keySeparator + toolPart + keySeparator + k.Tool
 	}
@@ -107,7 +119,7 @@ func (m *Machine) Records() (out []Record) {
 }
 
 func (m *Machine) head() headRecord {
-	h := headRecord{Version: recordVersion, Machine: m.Machine, Partition: m.Partition, Model: m.Model, Layout: m.Layout, Newest: m.Newest, Notices: m.Notices, Evidence: m.State.Evidence, LastAt: m.LastWindowAt}
+	h := headRecord{Version: recordVersion, Machine: m.Machine, Partition: m.Partition, Model: m.Model, Layout: m.Layout, Settled: m.Settled, Newest: m.Newest, Notices: m.Notices, Evidence: m.State.Evidence, LastAt: m.LastWindowAt}
 	if n := len(m.Epochs); n > 0 {
 		h.Epoch = &m.Epochs[n-1]
 	}
@@ -247,7 +259,7 @@ func (m *Machine) load(records []Record) error {
 		return fmt.Errorf("it is of machine %.64q", head.Machine)
 	}
 	m.loadTools(tools, head.Tool)
-	m.Partition, m.Layout, m.Past = head.Partition, head.Layout, slow.Past
+	m.Partition, m.Settled, m.Layout, m.Past = head.Partition, head.Settled, head.Layout, slow.Past
 	m.Model, m.Newest, m.Notices, m.State.Evidence, m.LastWindowAt = head.Model, head.Newest, head.Notices, head.Evidence, head.LastAt
 	m.Epochs = slow.Epochs
 	if head.Epoch != nil {

@@ -130,6 +130,10 @@ func (o *Owner) setAside(b *Batch, in Input, err error, now time.Time) {
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
 		l.Advised = o.refuse(b, refusal, in, now)
+		if refusal.Why.What == NoModel {
+			b.Unwatched++ // nothing is wrong with it
+			return
+		}
 	}
 	b.Letters = append(b.Letters, l)
 }

@@ -45,8 +45,7 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	if err != nil {
 		return nil, d, err
 	}
-	id, layout := lastModel(records)
-	m, err := Load(records, o.settings, o.loadedBy(c.Key, id, layout), now)
+	m, err := Load(records, o.settings, o.loadedBy(c.Key, records), now)
 	if err != nil {
 		return nil, d, err
 	}

@@ -32,6 +32,7 @@ type State struct {
 	Model        string            // id of the model that judged last
 	Epochs       []Epoch           // the current one last
 	Layout       string            // fingerprint of its last window's layout
+	Settled      int               // number of partitions under which the partition became its home; 0: not known
 	Past         []int             // partitions in which it was before, the oldest first
 	Partition    int               // where the offsets below lie; the topics may have grown since
 	Newest       time.Time         // end of the last window of the current epoch that was not late
@@ -124,6 +125,7 @@ type headRecord struct {
 	Version   int           `json:"version"`
 	Machine   string        `json:"machine"`
 	Partition int           `json:"partition"`
+	Settled   int           `json:"settled,omitempty"`
 	Model     string        `json:"model"`
 	Layout    string        `json:"layout,omitempty"`
 	Epoch     *Epoch        `json:"epoch,omitempty"` // the current one

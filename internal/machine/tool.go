@@ -134,6 +134,7 @@ func (m *Machine) moveTo(partition int) {
 		return // an older program kept it, in this partition
 	}
 	m.Past, m.dirty.slow = append(m.Past, was), true
+	m.Answered = Answered{} // by an older program, in the partition before
 	for _, t := range m.Tools {
 		t.From = -1
 		for i := range t.Trace {

@@ -8,16 +8,30 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // Needs says what a monitor of a group does with Kafka.
-func Needs(group string) bus.Needs {
+func Needs(group string, stages []Stage) bus.Needs {
+	c := Config{Stages: stages}
+	group = groupOf(group, stages)
+	if !c.does(Judge) {
+		return bus.Needs{
+			Read:  []string{bus.TopicWindows},
+			Write: []string{bus.TopicFeatures, bus.TopicDead},
+			Group: group,
+			Alike: bus.MachineTopics(),
+
+			Transactional: group + "-check",
+		}
+	}
 	return bus.Needs{
-		Read:  []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands},
-		Write: []string{bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead},
+		Read:  []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands},
+		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead},
 		Group: group,
 		Alike: bus.MachineTopics(),
 
@@ -28,20 +42,47 @@ func Needs(group string) bus.Needs {
 // StateSummary is what the state topic holds.
 type StateSummary struct {
 	Machines   int
-	Alarms     int // raised
-	References int // of tools, learnt or being learnt
+	Alarms     int                  // raised
+	References int                  // of tools, learnt or being learnt
+	By         map[*model.Model]int // machines by the model that judges them
+	Unwatched  int                  // machines for which no model is deployed
+}
+
+// Deployed returns what judges which machine by now, and what was refused of tcm.models.v1.
+func Deployed(ctx context.Context, cfg Config) (deploy.Set, []deploy.Refusal, error) {
+	if cfg.Model != nil {
+		return deploy.OfFile(cfg.Model, cfg.Alarm), nil, nil
+	}
+	keys, err := cfg.Keys()
+	if err != nil {
+		return deploy.Set{}, nil, err
+	}
+	topic := deploy.NewTopic(cfg.Bus, keys)
+	if _, err := topic.CatchUp(ctx); err != nil {
+		return deploy.Set{}, nil, err
+	}
+	return topic.Set(ctx)
 }
 
 // CheckState reads the group's records of all machines as a monitor would that gets all
 // partitions, and changes nothing. It reports records that a monitor would set aside, and
 // what that means.
-func CheckState(ctx context.Context, cfg Config) (sum StateSummary, err error) {
+func CheckState(ctx context.Context, cfg Config, set deploy.Set) (sum StateSummary, err error) {
 	records, err := history.Records(ctx, cfg.Bus, cfg.Group)
 	if err != nil {
 		return sum, err
 	}
-	settings, by := machine.Settings{Group: cfg.Group, Alarm: alarm.Default}, machine.NewModel(cfg.Model)
+	fleet, _, stop := newFleet(set).follow()
+	stop()
+	settings, sum := machine.Settings{Group: cfg.Group, Alarm: alarm.Default}, StateSummary{By: make(map[*model.Model]int)}
 	for _, name := range slices.Sorted(maps.Keys(records)) {
+		var by *machine.Model
+		if m := fleet.Judge(name, records[name]); m != nil {
+			by = machine.NewModel(m)
+			sum.By[m]++
+		} else {
+			sum.Unwatched++
+		}
 		m, err := machine.Load(records[name], &settings, by, time.Now())
 		if err != nil {
 			return sum, fmt.Errorf("%w: a monitor will set this record aside: the machine's alarm is forgotten, and its reference learnt again from the tool at hand", err)

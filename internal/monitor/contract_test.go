@@ -19,7 +19,7 @@ import (
 func checkContract(t *testing.T, p *plant) {
 	t.Helper()
 	for topic, name := range map[string]string{
-		bus.TopicResults: "result", bus.TopicAlerts: "alert", bus.TopicState: "state", bus.TopicDead: "dead",
+		bus.TopicFeatures: "features", bus.TopicResults: "result", bus.TopicAlerts: "alert", bus.TopicState: "state", bus.TopicDead: "dead",
 	} {
 		schema := headerSchema(t, name)
 		msgs := p.read(topic)
@@ -44,6 +44,7 @@ func checkContract(t *testing.T, p *plant) {
 	checkHeaders(t, headerSchema(t, "command"), "command", command)
 	schema := headerSchema(t, "window")
 	checkHeaders(t, schema, "window", p.message(at(7, "T1", false)))
+	checkHeaders(t, headerSchema(t, "features"), "features", p.edgeMessage(at(7, "T1", false)))
 }
 
 func checkHeaders(t *testing.T, schema *jsonschema.Schema, name string, m bus.Message) {

@@ -14,13 +14,16 @@ import (
 )
 
 // startJob begins work that is due and holds up no window: a reference that is to be
-// rebuilt, or evidence that is to be written. One is done at a time; both read windows
-// from Kafka again.
+// rebuilt, evidence that is to be written, or the past of a tool that a model is to see. One
+// is done at a time; all read from Kafka again.
 func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 	if s.busy.Load() {
 		return
 	}
 	var job func(context.Context) machine.Reply
+	if r := s.owner.ReplayDue(s.now()); r != nil {
+		job = func(ctx context.Context) machine.Reply { return s.replay(ctx, r) }
+	}
 	s.owner.Machines(func(m *machine.Machine) {
 		if job != nil {
 			return
@@ -52,20 +55,34 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 // errEnough ends the reading of windows.
 var errEnough = errors.New("enough")
 
-// rebuild learns a tool's reference from its windows that are still in Kafka.
+// rebuild learns a tool's reference from its windows, or from its features, that are still in
+// Kafka.
 func (s *partition) rebuild(ctx context.Context, name string, j machine.RebuildJob, b *machine.Rebuild) machine.Reply {
 	var w window.Window
 	var features window.Features
-	extractor := s.form.NewExtractor() // the partition's own is used meanwhile
-	err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.From}, func(m bus.Message) error {
+	own := make(extractors) // the partition's are used meanwhile
+	topic, from := bus.TopicWindows, j.From
+	if j.From < -1 {
+		topic, from = bus.TopicFeatures, machine.InFeatures(j.From)
+	}
+	err := bus.ReadRange(ctx, s.cfg.Bus, topic, s.id, bus.Range{From: from}, func(m bus.Message) error {
 		if m.Key != name {
 			return nil
 		}
-		if open(s.codec, &m, &w) != nil {
-			return nil
+		offset := m.Offset
+		if topic == bus.TopicFeatures {
+			if s.layouts.openFeatures(&m, &features) != nil {
+				return nil
+			}
+			offset = machine.InFeatures(offset)
+		} else {
+			f, err := s.layouts.openWindow(&m, &w)
+			if err != nil {
+				return nil
+			}
+			own.of(f.judged).Extract(&w, &features)
 		}
-		extractor.Extract(&w, &features)
-		if b.Observe(&features, m.Offset) {
+		if b.Observe(&features, offset) {
 			return errEnough
 		}
 		return nil
@@ -79,6 +96,51 @@ func (s *partition) rebuild(ctx context.Context, name string, j machine.RebuildJ
 	return machine.Reply{Rebuilt: &machine.RebuiltOf{Machine: name, Rebuilt: b.Done(s.now())}}
 }
 
+// replay shows a model the features of a tool's windows.
+func (s *partition) replay(ctx context.Context, r *machine.Replay) machine.Reply {
+	var features window.Features
+	job := r.Job()
+	for _, id := range job.Partitions {
+		err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicFeatures, id, bus.Range{Since: job.First.At}, func(m bus.Message) error {
+			if m.Key == job.Machine && s.layouts.openFeatures(&m, &features) == nil {
+				r.Observe(&features, m.Time)
+			}
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn().Err(err).Str("machine", job.Machine).Msg("cannot read the features of a tool's windows; trying again")
+		}
+		r.Failed = r.Failed || err != nil
+	}
+	return machine.Reply{Replayed: r}
+}
+
+// reading calls each for messages of windows, in order, until it fails.
+type reading func(each func(*bus.Message) error) error
+
+// codecOf returns the codec of a machine's first window.
+func (s *partition) codecOf(name string, read reading) (codec *window.Codec, err error) {
+	var w window.Window
+	err = read(func(m *bus.Message) error {
+		if m.Key != name {
+			return nil
+		}
+		f, err := s.layouts.openWindow(m, &w)
+		if err != nil {
+			return nil
+		}
+		codec = f.codec
+		return errEnough
+	})
+	switch {
+	case codec != nil:
+		return codec, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, evidence.ErrNothing
+}
+
 // gather reads the windows of a span again, keeps them, and says what became of it.
 func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJob) event.Evidence {
 	e, about := j.About(name, s.cfg.EvidenceURL)
@@ -86,15 +148,41 @@ func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJ
 		e.Text = about + " not kept: the monitor has no evidence.dir any more."
 		return e
 	}
+	why := ""
+	read := func(each func(*bus.Message) error) error {
+		return bus.ReadRange(ctx, s.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.Offset}, func(m bus.Message) error { return each(&m) })
+	}
+	if j.Offset < -1 { // Kafka has only features
+		read, why = s.fetchEvidence(ctx, name, j)
+	}
+	k, err := s.keep(name, j, read)
+	switch e.Windows, e.Bytes, e.SHA256 = k.Windows, k.Bytes, k.SHA256; {
+	case err != nil:
+		e.Text = fmt.Sprintf("%s not kept: %v%s.", about, err, why)
+	case k.Missing > 0:
+		e.Text = fmt.Sprintf("%s kept, but for %v of it, of which no window came: %d windows, %.1f MB%s.", about, k.Missing, k.Windows, float64(k.Bytes)/1e6, why)
+	default:
+		e.Complete = true
+		e.Text = fmt.Sprintf("%s kept: %d windows, %.1f MB.", about, k.Windows, float64(k.Bytes)/1e6)
+	}
+	return e
+}
+
+// keep writes evidence of the windows that are read.
+func (s *partition) keep(name string, j machine.EvidenceJob, read reading) (evidence.Kept, error) {
+	codec, err := s.codecOf(name, read)
+	if err != nil {
+		return evidence.Kept{}, err
+	}
 	facts := evidence.Facts{Alert: j.Alert, Machine: name, Incident: j.Incident, Model: j.Model, At: j.At, From: j.From, To: j.To}
-	k, err := s.cfg.Evidence.Write(j.Name, s.codec, facts, func(add func(*window.Window) error) error {
+	return s.cfg.Evidence.Write(j.Name, codec, facts, func(add func(*window.Window) error) error {
 		var w window.Window
 		next := uint64(0) // windows may have been sent again
-		err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.Offset}, func(m bus.Message) error {
+		err := read(func(m *bus.Message) error {
 			if m.Key != name {
 				return nil
 			}
-			if err := open(s.codec, &m, &w); err != nil || w.EpochString() != j.Epoch || w.Seq < next {
+			if err := Open(codec, m, &w); err != nil || w.EpochString() != j.Epoch || w.Seq < next {
 				return nil
 			}
 			if !w.Start.Before(j.To) {
@@ -108,14 +196,4 @@ func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJ
 		}
 		return err
 	})
-	switch e.Windows, e.Bytes, e.SHA256 = k.Windows, k.Bytes, k.SHA256; {
-	case err != nil:
-		e.Text = fmt.Sprintf("%s not kept: %v.", about, err)
-	case k.Missing > 0:
-		e.Text = fmt.Sprintf("%s kept, but for %v of it, of which no window came: %d windows, %.1f MB.", about, k.Missing, k.Windows, float64(k.Bytes)/1e6)
-	default:
-		e.Complete = true
-		e.Text = fmt.Sprintf("%s kept: %d windows, %.1f MB.", about, k.Windows, float64(k.Bytes)/1e6)
-	}
-	return e
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -31,17 +31,66 @@ type unreadable struct {
 func (e *unreadable) Error() string { return e.cause.Error() }
 func (e *unreadable) Unwrap() error { return e.cause }
 
-// open is Open with an error that knows the key, and the machine if the window is refused.
-func open(codec *window.Codec, m *bus.Message, w *window.Window) error {
-	err := Open(codec, m, w)
-	var why *window.Mismatch
+// openWindow checks a message of any layout and stores its window in w, reusing w's memory. It
+// returns the window's format. An error knows the key, and the machine if the window is whole
+// and cannot be judged.
+func (l *layouts) openWindow(m *bus.Message, w *window.Window) (*format, error) {
+	e, err := unpack(m)
+	if err != nil {
+		return nil, &unreadable{m.Key, err}
+	}
+	f, err := l.of(e)
 	if err == nil {
-		return nil
+		err = f.codec.Open(e, w)
 	}
-	if e, bad := Envelope(m); bad == nil && errors.As(err, &why) && m.Key == e.Machine && e.Machine != "" && e.Seq < maxSeq && named(e.Machine) {
-		err = &machine.Refusal{Machine: e.Machine, Epoch: window.FormatEpoch(e.Epoch), Seq: e.Seq, Why: why}
+	if err == nil {
+		err = checkFacts(m, w)
 	}
-	return &unreadable{m.Key, err}
+	if err != nil {
+		return nil, &unreadable{m.Key, refusal(m, e, err)}
+	}
+	return f, nil
+}
+
+// openFeatures does likewise with a message of features that other programs extracted.
+func (l *layouts) openFeatures(m *bus.Message, into *window.Features) error {
+	e, err := unpack(m)
+	if err != nil {
+		return &unreadable{m.Key, err}
+	}
+	form, why := l.form(e)
+	if why != nil {
+		return &unreadable{m.Key, refusal(m, e, why)}
+	}
+	if err = form.Open(e, into); err == nil {
+		err = checkFacts(m, &into.Window)
+	}
+	if err != nil {
+		return &unreadable{m.Key, refusal(m, e, err)}
+	}
+	return nil
+}
+
+// unpack returns the envelope in a message.
+func unpack(m *bus.Message) (window.Envelope, error) {
+	if m.Damage != nil {
+		return window.Envelope{}, fmt.Errorf("monitor: %w", m.Damage)
+	}
+	e, err := envelope.Of(m)
+	if err != nil {
+		return e, fmt.Errorf("monitor: %w", err)
+	}
+	return e, nil
+}
+
+// refusal returns err, as a machine.Refusal if it is a Mismatch of a window whose headers can
+// be believed.
+func refusal(m *bus.Message, e window.Envelope, err error) error {
+	var why *window.Mismatch
+	if errors.As(err, &why) && m.Key == e.Machine && e.Machine != "" && e.Seq < maxSeq && named(e.Machine) {
+		return &machine.Refusal{Machine: e.Machine, Epoch: window.FormatEpoch(e.Epoch), Seq: e.Seq, Why: why}
+	}
+	return err
 }
 
 // plain reports whether text can be part of a key and of a log line.
@@ -55,18 +104,21 @@ func named(text string) bool { return plain(text) && len(text) <= maxName }
 // Open checks a message and stores its window in w, reusing w's memory. What passes can
 // be judged, and said in JSON.
 func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
-	if m.Damage != nil {
-		return fmt.Errorf("monitor: %w", m.Damage)
-	}
-	e, err := Envelope(m)
+	e, err := unpack(m)
 	if err != nil {
 		return err
 	}
 	if err := codec.Open(e, w); err != nil {
 		return err
 	}
-	if m.Key != e.Machine {
-		return fmt.Errorf("monitor: key %.64q, the window is of machine %.64q", m.Key, e.Machine)
+	return checkFacts(m, w)
+}
+
+// checkFacts reports facts of a window that cannot be said in JSON, or that its message
+// contradicts.
+func checkFacts(m *bus.Message, w *window.Window) error {
+	if m.Key != w.Machine {
+		return fmt.Errorf("monitor: key %.64q, the window is of machine %.64q", m.Key, w.Machine)
 	}
 	if w.Machine == "" {
 		return errors.New("monitor: the window names no machine")
@@ -80,37 +132,6 @@ func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
 		}
 	}
 	return nil
-}
-
-// Envelope returns the sealed window that a message carries. It reports a
-// header that is missing or cannot be read; the window itself is not looked at.
-func Envelope(m *bus.Message) (window.Envelope, error) {
-	e := window.Envelope{Value: m.Value, Time: m.Time, ToolLife: string(m.Header("tool_life"))}
-	var err error
-	read := func(name string) string {
-		v := m.Header(name)
-		if v == nil && err == nil {
-			err = fmt.Errorf("monitor: no header %q: not a window that Flank sent", name)
-		}
-		return string(v)
-	}
-	number := func(name string, base, bits int) uint64 {
-		text := read(name)
-		n, bad := strconv.ParseUint(text, base, bits)
-		if bad != nil && err == nil {
-			err = fmt.Errorf("monitor: header %s is %.32q: not a number of %d bits in base %d", name, text, bits, base)
-		}
-		return n
-	}
-	if typ := read("ce_type"); err == nil && typ != event.WindowType {
-		return e, fmt.Errorf("monitor: header ce_type is %.64q, expected %q", typ, event.WindowType)
-	}
-	e.Machine = read("ce_partitionkey")
-	e.Layout = read("layout")
-	e.Epoch = number("epoch", 16, 64)
-	e.Seq = number("seq", 10, 64)
-	e.CRC = uint32(number("crc32c", 16, 32))
-	return e, err
 }
 
 // stateMessage returns the message of a state record.

@@ -1,6 +1,12 @@
 // Package monitor is the monitor as a value: it reads windows from Kafka, judges each
 // exactly once, and publishes results and alerts.
 //
+// It works in two stages. Extracting makes features of windows. It depends on nothing but the
+// window: no model, nothing that is remembered. Judging makes results of features. A monitor
+// does both, and publishes the features with the results. It also judges the features that
+// gateways have extracted. The stages can run apart: monitors that only extract are a group of
+// their own and publish features alone, and monitors that only judge read features alone.
+//
 // What a machine remembers and decides is package machine, which is pure. Here is the
 // Kafka loop around it. A monitor that gets a partition first fences it: from then on the
 // broker refuses the previous owner. Then it reads the group's position and the state
@@ -15,7 +21,9 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,20 +31,39 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Config says what a Monitor does. Model and Bus are needed.
+// Stage is a part of what monitors do.
+type Stage string
+
+// The stages.
+const (
+	Extract Stage = "extract" // windows → features
+	Judge   Stage = "judge"   // features → results, alerts
+)
+
+// Stages lists all of them, which is what a monitor does by default.
+func Stages() []Stage { return []Stage{Extract, Judge} }
+
+// Config says what a Monitor does. Bus is needed, and one of Model and Keys unless it only
+// extracts.
 type Config struct {
-	Model *model.Model
-	Bus   bus.Config     // OnStall and OnGap are set by New
-	Group string         // consumer group; empty means "tcm-monitor"
-	Alarm alarm.Settings // zero means alarm.Default
+	Model *model.Model                // judges every machine of its layout; nil: what tcm.models.v1 deploys judges
+	Keys  func() (deploy.Keys, error) // whose models and deployments of tcm.models.v1 count; it is asked again, so that a key may change
+	Bus   bus.Config                  // OnStall and OnGap are set by New
+	Group string                      // consumer group; empty means "tcm-monitor". Monitors that only extract join ExtractGroup of it
+	Alarm alarm.Settings              // zero means alarm.Default
+
+	Stages []Stage // empty: all
 
 	// Silence is how long no windows of a machine may come before that is an advisory; 0: never.
 	Silence time.Duration
@@ -47,12 +74,14 @@ type Config struct {
 	Evidence    *evidence.Store
 	EvidenceURL string
 
-	// OnWindow, if not nil, sees every window as it is judged, which is before
-	// its result is durable: after a failure it may see one again. OnAlert,
+	// OnWindow, if not nil, sees every window as it is judged, and its layout, which is before
+	// its result is durable: after a failure it may see one again. The window has no samples
+	// if only its features are there, or if its layout is not the model's. OnAlert,
 	// OnAdvisory and OnEvidence, if not nil, see such an event once it was sent. They
 	// must not keep the window, and must not block. Partitions call them from
 	// goroutines of their own.
-	OnWindow   func(*window.Window, event.Result)
+	OnWindow   func(*signal.Layout, *window.Window, event.Result)
+	OnModels   func(machine string, m web.Models) // every second, also if nothing has changed
 	OnAlert    func(event.Alert)
 	OnAdvisory func(event.Advisory)
 	OnEvidence func(event.Evidence)
@@ -62,16 +91,21 @@ type Config struct {
 
 // Monitor judges the windows of the machines it is assigned. Use New, then Run.
 type Monitor struct {
-	cfg    Config
-	codec  *window.Codec
-	form   *window.Form // of the features that the model judges by
-	group  *bus.Group
-	grace  time.Duration // for the batch in hand after its partition was taken away
+	cfg     Config
+	layouts *layouts
+	fleet   *fleet
+	group   *bus.Group
+	grace   time.Duration // for the batch in hand after its partition was taken away
+
+	fetchPatience time.Duration // for a gateway that is asked for windows
+
 	now    func() time.Time
 	ready  readiness
 	topics topicCheck
+	counts partitionCounts
 
 	judged, late, repeats, dead, alerts atomic.Uint64
+	features, unwatched                 atomic.Uint64
 	advisories                          atomic.Uint64
 	seqGaps, missed                     atomic.Uint64
 	offsetGaps, offsets, stalls         atomic.Uint64
@@ -92,38 +126,85 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Group == "" {
 		cfg.Group = DefaultGroup
 	}
-	codec, err := window.NewCodec(cfg.Model.Layout, cfg.Model.Window)
+	if cfg.does(Judge) && cfg.Model == nil && cfg.Keys == nil {
+		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models")
+	}
+	if err := CheckStages(cfg.Stages); err != nil {
+		return nil, fmt.Errorf("monitor: %w", err)
+	}
+	known, err := cfg.layouts()
 	if err != nil {
 		return nil, err
 	}
-	form, err := cfg.Model.Form()
-	if err != nil {
-		return nil, err
+	set := deploy.Set{}
+	if cfg.Model != nil {
+		set = deploy.OfFile(cfg.Model, cfg.Alarm)
 	}
-	m := &Monitor{codec: codec, form: form, grace: 8 * time.Second, now: time.Now}
+	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, fetchPatience: fetchPatience, now: time.Now}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	cfg.Bus.OnDamage = func(err error) {
 		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")
 	}
 	cfg.Bus.OnHeal = func(text string) { cfg.Log.Warn().Str("event", "transaction_closed").Msg(text) }
 	m.cfg = cfg
-	m.group, err = bus.NewGroup(cfg.Bus, cfg.Group, bus.TopicWindows)
+	m.group, err = bus.NewGroup(cfg.Bus, groupOf(cfg.Group, cfg.Stages), bus.TopicWindows)
 	if err != nil {
 		return nil, err
 	}
 	m.group.OnGeneration = m.ready.generation
-	m.group.Protocol = groupProtocol
+	m.group.Protocol = bus.MonitorProtocol
 	return m, nil
+}
+
+// layouts returns the layouts of the configured model. It reports a model that cannot judge
+// what a monitor that only judges reads.
+func (c *Config) layouts() (*layouts, error) {
+	var models []*model.Model
+	if c.does(Judge) && c.Model != nil {
+		models = append(models, c.Model)
+	}
+	known, err := newLayouts(models)
+	if err != nil || c.does(Extract) {
+		return known, err
+	}
+	for _, f := range known.ours {
+		if err := c.Model.Covers(f.features); err != nil {
+			return nil, fmt.Errorf("monitor: the model cannot judge by what is on %s: %w; or let this monitor extract, too: stages: [extract, judge]", bus.TopicFeatures, err)
+		}
+	}
+	return known, nil
+}
+
+// does reports whether the monitor does a stage.
+func (c *Config) does(s Stage) bool { return len(c.Stages) == 0 || slices.Contains(c.Stages, s) }
+
+// CheckStages reports a list of stages that no monitor can do.
+func CheckStages(stages []Stage) error {
+	for i, s := range stages {
+		if !slices.Contains(Stages(), s) {
+			return fmt.Errorf("stages: %q: choose from extract and judge; [extract, judge] is what a monitor does by default", s)
+		}
+		if slices.Contains(stages[:i], s) {
+			return fmt.Errorf("stages: %s is listed twice", s)
+		}
+	}
+	return nil
 }
 
 // DefaultGroup is the consumer group of monitors that are not given one.
 const DefaultGroup = "tcm-monitor"
 
-// groupProtocol keeps monitors of other releases out of the group while monitors of this
-// one are in it, and the other way round. The release without transactions would delete
-// our state records when it gets a partition. Change it when a release cannot share a
-// group with the one before.
-const groupProtocol = "flank-2"
+// ExtractGroup returns the consumer group of the monitors that only extract for a group, and
+// for others: features are everyone's.
+func ExtractGroup(group string) string { return group + "-extract" }
+
+// groupOf returns the consumer group of monitors that do some stages for a group.
+func groupOf(group string, stages []Stage) string {
+	if c := (Config{Stages: stages}); !c.does(Judge) {
+		return ExtractGroup(group)
+	}
+	return group
+}
 
 // machines returns the settings of the machines.
 func (c *Config) machines() *machine.Settings {
@@ -138,9 +219,15 @@ const MinSilence = 5 * time.Second
 // returned. It waits for a broker that is away. It returns errors that
 // do not pass, such as a topic that is missing, before it judges anything.
 func (m *Monitor) Run(ctx context.Context) error {
+	serve := m.serve
+	if !m.cfg.does(Judge) {
+		serve = m.serveExtract
+	}
 	err := m.checkTopics(ctx)
-	if err == nil {
-		err = m.group.Run(ctx, m.serve)
+	if err == nil && m.cfg.does(Judge) && m.cfg.Keys != nil {
+		err = m.runDeployed(ctx, serve)
+	} else if err == nil {
+		err = m.group.Run(ctx, serve)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -159,8 +246,8 @@ type topicCheck struct {
 const topicCheckEvery = 5 * time.Second
 
 // checkTopics reports a topic that is missing: dead letters, say, may not be needed for
-// months, and then at night. It also reports topics that are divided otherwise than the
-// windows: the record of a machine would be looked for where it is not.
+// months, and then at night. It also reports a topic of fewer partitions than the windows
+// have. One of more is growing.
 func (m *Monitor) checkTopics(ctx context.Context) error {
 	m.topics.mu.Lock()
 	defer m.topics.mu.Unlock()
@@ -176,17 +263,25 @@ func (m *Monitor) checkTopics(ctx context.Context) error {
 
 func (m *Monitor) askTopics(ctx context.Context) error {
 	partitions := make(map[string]int)
-	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicDead} {
+	for _, topic := range topicsOf(m.cfg.Stages) {
 		n, err := bus.Partitions(ctx, m.cfg.Bus, topic)
 		if err != nil {
 			return fmt.Errorf("monitor: %w", err)
 		}
 		partitions[topic] = n
 	}
-	if err := bus.Agree(partitions, bus.MachineTopics()); err != nil {
+	if err := bus.Reach(partitions); err != nil {
 		return fmt.Errorf("monitor: %w", err)
 	}
 	return nil
+}
+
+// topicsOf returns the topics that must be there for some stages.
+func topicsOf(stages []Stage) []string {
+	if c := (Config{Stages: stages}); !c.does(Judge) {
+		return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicDead}
+	}
+	return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicDead}
 }
 
 // onRetry returns what hears of trouble with the broker: it passes it on to next,

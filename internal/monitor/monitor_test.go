@@ -21,6 +21,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/history"
@@ -318,6 +319,24 @@ func (p *plant) same(wantResults map[string]event.Result, wantAlerts map[string]
 	if got := p.alertsByID(); string(event.JSON(got)) != string(event.JSON(wantAlerts)) {
 		p.t.Errorf("alerts\n%s\nwant\n%s", event.JSON(got), event.JSON(wantAlerts))
 	}
+	p.oneMessageOfFeatures(wantResults)
+}
+
+// oneMessageOfFeatures checks that readers see the features of every judged window, once.
+func (p *plant) oneMessageOfFeatures(results map[string]event.Result) {
+	p.t.Helper()
+	times := make(map[string]int)
+	for _, m := range p.read(bus.TopicFeatures) {
+		times[string(m.Header("ce_id"))]++
+	}
+	for _, r := range results {
+		if id := event.WindowID(r.Machine, r.Epoch, r.Seq); times[id] != 1 {
+			p.t.Errorf("%d messages of the features of window %s", times[id], id)
+		}
+	}
+	if len(times) != len(results) {
+		p.t.Errorf("features of %d windows, and %d were judged", len(times), len(results))
+	}
 }
 
 // life is the windows of a tool that is faulty from a seq on.
@@ -375,14 +394,6 @@ func TestBadMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec, err := window.NewCodec(other, p.model.Window)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := codec.Seal(at(102, "T1", false))
-	if err != nil {
-		t.Fatal(err)
-	}
 	stray := fresh(103)
 	stray.Key = "acme/line1/lathe"
 	nameless := at(104, "T1", false)
@@ -400,7 +411,7 @@ func TestBadMessages(t *testing.T) {
 		{"another kind of event", set(fresh(106), "ce_type", "com.example.order"), `ce_type is "com.example.order"`},
 		{"a text for a number", set(fresh(107), "seq", "twelve"), `seq is "twelve"`},
 		{"another seq than in the value", set(fresh(108), "seq", "109"), "headers say"},
-		{"another layout", gateway.Message(e), "layout \"" + other.Fingerprint() + `"`},
+		{"the layout of another schema", set(fresh(102), "layout", other.Fingerprint()), "the schema is not one of windows of layout"},
 		{"the key of another machine", stray, `key "acme/line1/lathe", the window is of machine "acme/line1/drill"`},
 		{"no machine", p.message(nameless), "no machine"},
 		{"a tool that is not text", p.message(latin1), "UTF-8"},
@@ -463,7 +474,7 @@ func TestBadMessages(t *testing.T) {
 	if st := p.standing(drill); st.Incident == "" || st.Alarm != "raised" || st.Tools != 1 {
 		t.Errorf("standing %+v", st)
 	}
-	if st := mon.Stats(); st != (Stats{Judged: 13, Repeats: 12, Dead: uint64(len(bad)), Alerts: 1, Advisories: 1}) {
+	if st := mon.Stats(); st != (Stats{Judged: 13, Repeats: 12, Features: 13, Dead: uint64(len(bad)), Alerts: 1}) {
 		t.Errorf("stats %+v", st)
 	}
 	checkContract(t, p)
@@ -544,7 +555,7 @@ func TestFencedInABatch(t *testing.T) {
 	p.send(p.messages(ws[:3]...)...)
 	var windows atomic.Int64
 	mon := p.monitor(func(m *Monitor) {
-		m.cfg.OnWindow = func(*window.Window, event.Result) {
+		m.cfg.OnWindow = func(*signal.Layout, *window.Window, event.Result) {
 			if windows.Add(1) == 6 {
 				kc := &kafka.Client{Addr: kafka.TCP(p.bus.Brokers...)}
 				res, err := kc.InitProducerID(context.Background(), &kafka.InitProducerIDRequest{TransactionalID: DefaultGroup + "-0", TransactionTimeoutMs: 10000, ProducerID: -1, ProducerEpoch: -1})
@@ -636,7 +647,7 @@ func TestBrokerAway(t *testing.T) {
 	back := make(chan struct{})
 	p.monitor(func(m *Monitor) {
 		m.grace = 100 * time.Millisecond
-		m.cfg.OnWindow = func(*window.Window, event.Result) {
+		m.cfg.OnWindow = func(*signal.Layout, *window.Window, event.Result) {
 			once.Do(func() {
 				addr := p.broker.Addr()
 				p.broker.Close()
@@ -657,7 +668,7 @@ func TestBrokerAway(t *testing.T) {
 func TestMissingTopic(t *testing.T) {
 	t.Parallel()
 	p := newPlantWithoutTopics(t)
-	for _, topic := range []string{bus.TopicWindows, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts} {
+	for _, topic := range []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts} {
 		p.createTopic(topic, 1)
 	}
 	m, err := New(Config{Model: p.model, Bus: p.bus})
@@ -740,12 +751,15 @@ func TestRefusedWindowsAreSaidOnce(t *testing.T) {
 		p.send(gateway.Message(e))
 	}
 	mon := p.monitor(func(m *Monitor) { m.cfg.Log = m.cfg.Log.Level(zerolog.InfoLevel) })
-	p.untilMessages(bus.TopicDead, 5)
+	p.untilMessages(bus.TopicFeatures, 5)
 	if err := mon.stop(); err != nil {
 		t.Fatal(err)
 	}
+	if st := mon.Stats(); st.Unwatched != 5 || st.Features != 5 || st.Dead != 0 || st.Judged != 0 {
+		t.Errorf("stats %+v", st)
+	}
 	log := p.log.String()
-	const says = "drill: NOT WATCHED, its windows are refused: windows of 2s, expected windows of 1s. Set window.length"
+	const says = "drill: NOT WATCHED, its windows are refused: model does not fit: trained on windows of 1s, these have 2s"
 	if n := strings.Count(log, says); n != 1 || strings.Count(log, "\n") != 1 {
 		t.Errorf("log:\n%s\nwant one line that says what to do", log)
 	}
@@ -775,22 +789,24 @@ func TestRefusedWindowsAreSaidOnce(t *testing.T) {
 // letter and no advisory.
 func TestRefusalNamesItsMachine(t *testing.T) {
 	m := machinetest.OneValue(t)
-	codec, err := window.NewCodec(m.Layout, m.Window)
+	known, err := newLayouts([]*model.Model{m})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := window.NewCodec(m.Layout, window.Spec{Length: 2 * time.Second})
+	other, err := window.NewForm(m.Layout, window.Spec{Length: 2 * time.Second}, signal.FeatureSpec{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	message := func(name string) bus.Message {
 		w := at(7, "T1", false)
 		w.Machine, w.Length, w.Samples = name, 2*time.Second, [][]float32{{10, 10}}
-		e, err := other.Seal(w)
+		var x window.Features
+		other.NewExtractor().Extract(w, &x)
+		e, err := other.Seal(&x)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return gateway.Message(e)
+		return envelope.Features(e, envelope.Gateway, 0)
 	}
 	stray := message(drill)
 	stray.Key = "acme/line1/lathe"
@@ -806,7 +822,7 @@ func TestRefusalNamesItsMachine(t *testing.T) {
 		"a name that is not so": {message(strings.Repeat("x", maxName)), strings.Repeat("x", maxName)},
 	} {
 		var refusal *machine.Refusal
-		err := open(codec, &tc.m, new(window.Window))
+		err := known.openFeatures(&tc.m, new(window.Features))
 		if err == nil || !errors.Is(err, window.ErrForeign) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -825,7 +841,7 @@ func TestTwoMonitors(t *testing.T) {
 	p := newPlant(t, 2)
 	var first, second atomic.Uint64
 	count := func(n *atomic.Uint64) func(*Monitor) {
-		return func(m *Monitor) { m.cfg.OnWindow = func(*window.Window, event.Result) { n.Add(1) } }
+		return func(m *Monitor) { m.cfg.OnWindow = func(*signal.Layout, *window.Window, event.Result) { n.Add(1) } }
 	}
 	a := p.monitor(count(&first))
 	machines := []string{"acme/line1/a", "acme/line1/b", "acme/line1/c", "acme/line1/d", "acme/line1/e", "acme/line1/f"}

@@ -17,14 +17,17 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Show makes a page show what the monitor sees: it sets OnWindow, OnAlert, OnAdvisory
-// and OnEvidence.
+// Show makes a page show what the monitor sees: it sets OnWindow, OnModels, OnAlert,
+// OnAdvisory and OnEvidence.
 func (c *Config) Show(hub *web.Hub) {
-	c.OnWindow = func(w *window.Window, r event.Result) {
+	c.OnModels = hub.Models
+	c.OnWindow = func(l *signal.Layout, w *window.Window, r event.Result) {
 		view := web.Window{
-			Machine: w.Machine, Tool: w.Tool, Hole: w.Hole, Epoch: w.EpochString(), Seq: w.Seq, Start: w.Start, Quality: faults(c.Model.Layout, r),
+			Machine: w.Machine, Tool: w.Tool, Hole: w.Hole, Epoch: w.EpochString(), Seq: w.Seq, Start: w.Start, Layout: l, Quality: faults(l, r),
 		}
-		view.Summarize(w.Samples)
+		if len(w.Samples) > 0 {
+			view.Summarize(w.Samples)
+		}
 		hub.Window(view)
 		hub.Result(r)
 	}
@@ -209,7 +212,7 @@ func Control(out *bus.Producer, token func() (string, error)) *web.Control {
 func faults(layout *signal.Layout, r event.Result) []signal.Quality {
 	qs := make([]signal.Quality, len(layout.Channels()))
 	for _, s := range r.Sensors {
-		if q, err := signal.ParseQuality(s.Flags); err == nil {
+		if q, err := signal.ParseQuality(s.Flags); err == nil && layout.Index(s.Channel) >= 0 { // it may be of another layout
 			qs[layout.Index(s.Channel)] = q
 		}
 	}

@@ -13,13 +13,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/fetch"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
 const (
 	batchWindows  = 64
+	batchFeatures = 256
 	batchCommands = 64
 	batchWait     = 5 * time.Millisecond
 	maxForeign    = 1000 // more machines than a partition has, fewer keys than a flood of garbage
@@ -36,16 +39,26 @@ type partition struct {
 	txn   *bus.Txn
 	owner *machine.Owner
 
-	extractor *window.FeatureExtractor
-	window    window.Window // that is being judged, with its samples
-	log       zerolog.Logger
+	window     window.Window // that is being judged, with its samples
+	format     *format       // of it; nil: only the features of what is being judged are there
+	offset     int64         // of it in the windows topic
+	other      window.Features
+	extractors extractors
+	announced  int64         // offset up to which the owner knows that all features were read
+	sealed     []bus.Message // features of the batch that is being judged, to be published with it
+	log        zerolog.Logger
 
-	replies  chan machine.Reply
-	windows  chan struct{} // the owner wants windows
-	commands chan int64    // the owner wants commands, from that offset the first time
+	replies    chan machine.Reply
+	redeployed <-chan machine.Fleet
+	windows    chan struct{} // the owner wants windows
+	features   chan struct{} // the owner wants features
+	commands   chan int64    // the owner wants commands, from that offset the first time
 
-	mu  sync.Mutex
-	raw map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
+	moving sync.WaitGroup // reading for machines that move between partitions
+
+	mu    sync.Mutex
+	again map[letterKey]bus.Message // that are read again for a machine
+	raw   map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
 
 	holes   uint64          // windows that are missing, of our machines, as of the last count
 	foreign map[string]bool // keys, at most maxForeign of them, of which a window of another layout came
@@ -62,17 +75,20 @@ type letterKey struct {
 // serve judges one partition, and does what its machines' commands say, until ctx
 // ends.
 func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
+	fleet, redeployed, stop := m.fleet.follow()
+	defer stop()
 	s := &partition{
-		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), machine.Everything(m.cfg.Model), p.ID()),
+		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), fleet, p.ID()), redeployed: redeployed,
 		log:     m.cfg.Log.With().Int("partition", p.ID()).Logger(),
-		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), commands: make(chan int64, 1),
-		raw: make(map[letterKey]bus.Message), foreign: make(map[string]bool),
+		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), features: make(chan struct{}, 1), commands: make(chan int64, 1),
+		raw: make(map[letterKey]bus.Message), again: make(map[letterKey]bus.Message), foreign: make(map[string]bool), extractors: make(extractors),
 	}
-	s.extractor = m.form.NewExtractor()
+	s.owner.OnFeatures = s.seal
 	if m.cfg.OnWindow != nil {
-		s.owner.OnWindow = func(_ *window.Features, r event.Result) { m.cfg.OnWindow(&s.window, r) }
+		s.owner.OnWindow = s.show
 	}
-	p.OnFetched = func(end int64) { m.ready.fetched(p.ID(), end, m.now()) }
+	s.owner.Divide = bus.PartitionOf
+	p.OnFetched = func(end int64) { m.ready.fetched(p.ID(), ofWindows, end, m.now()) }
 	if err := m.checkTopics(ctx); err != nil {
 		return err
 	}
@@ -82,6 +98,7 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.run(ctx) })
 	g.Go(func() error { return s.readWindows(ctx) })
+	g.Go(func() error { return s.readFeatures(ctx) })
 	g.Go(func() error { return s.readCommands(ctx) })
 	return g.Wait()
 }
@@ -95,6 +112,7 @@ func (s *partition) run(ctx context.Context) error {
 	defer jobs.Stop()
 	var working sync.WaitGroup
 	defer working.Wait()
+	defer s.moving.Wait()
 	actions := s.owner.Start()
 	for {
 		for len(actions) > 0 {
@@ -117,7 +135,10 @@ func (s *partition) run(ctx context.Context) error {
 			r.Now = s.now()
 			actions = s.owner.On(r)
 		case <-tick.C:
+			s.showModels()
 			actions = s.owner.On(machine.Reply{Tick: &machine.Tick{Now: s.now(), Trouble: s.lastTrouble()}, Now: s.now()})
+		case f := <-s.redeployed:
+			actions = s.owner.On(machine.Reply{Fleet: &f, Now: s.now()})
 		case <-jobs.C:
 			s.startJob(ctx, &working)
 		case <-ctx.Done():
@@ -133,16 +154,14 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 		return s.fence(ctx)
 	case a.Load:
 		return s.load(ctx)
-	case a.Windows != nil:
+	case a.Windows != nil && s.cfg.does(Extract):
 		s.windows <- struct{}{} // there is room for the one that is asked for at a time
+	case a.Features != nil:
+		s.features <- struct{}{} // likewise
 	case a.Commands != nil:
 		s.commands <- orFirst(a.Commands.Commands)
 	case a.AskEnd:
-		first, end, err := bus.Bounds(ctx, s.cfg.Bus, bus.TopicWindows, s.id)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return &machine.Reply{End: &machine.End{Windows: machine.Bounds{First: first, End: end}, Known: err == nil}}, nil
+		return s.end(ctx)
 	case a.Publish != nil:
 		batch, cancel := withGrace(ctx, s.grace)
 		defer cancel()
@@ -154,8 +173,26 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 			return nil, err
 		}
 		return &machine.Reply{Published: true}, nil
+	default:
+		s.hand(ctx, a)
 	}
 	return nil, nil
+}
+
+// end asks Kafka how far what is judged goes.
+func (s *partition) end(ctx context.Context) (*machine.Reply, error) {
+	var end machine.End
+	first, last, err := bus.Bounds(ctx, s.cfg.Bus, bus.TopicFeatures, s.id)
+	end.Features = machine.Bounds{First: first, End: last}
+	if err == nil && s.cfg.does(Extract) {
+		first, last, err = bus.Bounds(ctx, s.cfg.Bus, bus.TopicWindows, s.id)
+		end.Windows = machine.Bounds{First: first, End: last}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	end.Known = err == nil
+	return &machine.Reply{End: &end}, nil
 }
 
 func orFirst(offset int64) int64 {
@@ -167,18 +204,24 @@ func orFirst(offset int64) int64 {
 
 // fence takes the partition over: after that, its previous owner can publish nothing.
 func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
-	txn, err := s.in.Fence(ctx, bus.TopicCommands)
+	txn, err := s.in.Fence(ctx, bus.TopicCommands, bus.TopicFeatures)
 	if err != nil {
 		return nil, fmt.Errorf("monitor: partition %d: %w", s.id, err)
 	}
 	s.txn = txn
-	at := machine.Position{Windows: txn.Position(bus.TopicWindows), Commands: txn.Position(bus.TopicCommands)}
+	at := machine.Position{Windows: txn.Position(bus.TopicWindows), Features: txn.Position(bus.TopicFeatures), Commands: txn.Position(bus.TopicCommands)}
 	_, end, err := bus.Bounds(ctx, s.cfg.Bus, bus.TopicCommands, s.id)
 	if err != nil {
 		return nil, fmt.Errorf("monitor: partition %d: %w: where the commands end: %w", s.id, bus.ErrLost, err)
 	}
 	at.Commands = min(at.Commands, end) // a topic that was made again begins at 0
-	return &machine.Reply{Fenced: &at, CommandsEnd: end}, nil
+	counts, grown, err := s.counts.ask(ctx, s.cfg.Bus, s.cfg.Group, s.id)
+	if err != nil {
+		return nil, fmt.Errorf("monitor: partition %d: %w", s.id, err)
+	}
+	s.ready.reached(s.id, ofWindows, at.Windows)
+	s.ready.reached(s.id, ofFeatures, at.Features)
+	return &machine.Reply{Fenced: &at, CommandsEnd: end, Counts: counts, Grown: grown}, nil
 }
 
 // load reads the state records of the partition. A machine has the same partition there.
@@ -200,6 +243,11 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 	for _, r := range records {
 		s.raw[letterKey{bus.TopicState, r.Offset, r.Key.String()}] = last[r.Key.String()]
 	}
+	if err := s.learnModels(ctx, machine.LastModels(records)); err != nil {
+		return nil, err
+	}
+	fleet := s.fleet.learn()
+	s.owner.On(machine.Reply{Fleet: &fleet})
 	return &machine.Reply{Loaded: records}, nil
 }
 
@@ -259,7 +307,7 @@ func (s *partition) readWindows(ctx context.Context) error {
 		for i := range msgs {
 			m := &msgs[i]
 			s.raw[letterKey{m.Topic, m.Offset, ""}] = *m
-			inputs[i] = machine.Input{Offset: m.Offset, At: m.Time, Open: func(into *window.Features) error { return s.extract(m, into) }}
+			inputs[i] = s.windowInput(m)
 		}
 		s.mu.Unlock()
 		select {
@@ -270,13 +318,113 @@ func (s *partition) readWindows(ctx context.Context) error {
 	}
 }
 
-// extract stores the features of the window in a message.
+// extract stores the features of the window in a message that its machine is judged by.
 func (s *partition) extract(m *bus.Message, into *window.Features) error {
-	if err := open(s.codec, m, &s.window); err != nil {
+	f, err := s.layouts.openWindow(m, &s.window)
+	if err != nil {
 		return err
 	}
-	s.extractor.Extract(&s.window, into)
+	s.format, s.offset = f, m.Offset
+	s.extractors.of(f.judged).Extract(&s.window, into)
 	return nil
+}
+
+// seal adds the features of the window that is being judged to what is published with the
+// batch, unless another program has published them.
+func (s *partition) seal(x *window.Features) {
+	if s.format == nil {
+		return
+	}
+	if x.Form != s.format.features {
+		x = &s.other
+		s.extractors.of(s.format.features).Extract(&s.window, x)
+	}
+	e, err := s.format.features.Seal(x)
+	if err != nil { // texts that are too long: the window had the same ones
+		s.log.Error().Err(err).Str("machine", x.Machine).Msg("cannot publish the features of a window; it is judged all the same")
+		return
+	}
+	s.sealed = append(s.sealed, envelope.Features(e, envelope.Monitor, s.offset))
+}
+
+// show shows the window that is being judged, with its samples if they are there.
+func (s *partition) show(x *window.Features, r event.Result) {
+	w := &s.window
+	if s.format == nil {
+		w = &x.Window
+	}
+	s.cfg.OnWindow(x.Form.Layout(), w, r)
+}
+
+// readFeatures reads batches of features when the owner asks for them. Those that monitors
+// extracted while they judged are not for an owner that reads windows itself.
+func (s *partition) readFeatures(ctx context.Context) error {
+	var in *bus.Reader
+	for {
+		select {
+		case <-s.features:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if in == nil { // there is a transaction now
+			in = s.txn.Reader(bus.TopicFeatures, func(end int64) { s.passed(ctx, in.Next(), end) })
+			defer in.Close()
+		}
+		msgs, err := in.Fetch(ctx, batchFeatures, 0)
+		if err != nil {
+			return err
+		}
+		inputs := make([]machine.Input, len(msgs))
+		s.mu.Lock()
+		for i := range msgs {
+			if inputs[i] = s.featuresInput(&msgs[i]); inputs[i].Open != nil {
+				s.raw[letterKey{msgs[i].Topic, msgs[i].Offset, ""}] = msgs[i]
+			}
+		}
+		s.mu.Unlock()
+		select {
+		case s.replies <- machine.Reply{Features: inputs}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// passed tells the owner how far features are read, where that is further than the last one
+// it was given.
+func (s *partition) passed(ctx context.Context, next, end int64) {
+	s.ready.fetched(s.id, ofFeatures, end, s.now())
+	s.ready.reached(s.id, ofFeatures, next)
+	if next <= s.announced {
+		return
+	}
+	s.announced = next
+	select {
+	case s.replies <- machine.Reply{Passed: next}:
+	case <-ctx.Done():
+	}
+}
+
+// featuresInput returns what the owner is to know of a message of the features topic.
+func (s *partition) featuresInput(m *bus.Message) machine.Input {
+	in := machine.Input{Offset: m.Offset, At: m.Time}
+	by, offset, err := envelope.Origin(m)
+	switch {
+	case m.Damage == nil && fetch.IsAnswer(m):
+		return in
+	case m.Damage == nil && err == nil && by == envelope.Monitor:
+		if s.cfg.does(Extract) {
+			return in
+		}
+		in.Past = offset + 1
+	}
+	in.Open = func(into *window.Features) error {
+		if s.format = nil; m.Damage == nil && err != nil {
+			return &unreadable{m.Key, fmt.Errorf("monitor: %w", err)}
+		}
+		return s.layouts.openFeatures(m, into)
+	}
+	return in
 }
 
 // readCommands follows the partition's commands, and hands over what has come when the
@@ -307,13 +455,12 @@ func (s *partition) readCommands(ctx context.Context) error {
 				return err
 			}
 			commands := make([]machine.Command, len(batch))
+			for i := range batch {
+				commands[i] = s.commandOf(ctx, &batch[i])
+			}
 			s.mu.Lock()
-			for i, m := range batch {
+			for _, m := range batch {
 				s.raw[letterKey{m.Topic, m.Offset, ""}] = m
-				commands[i] = machine.Command{Key: m.Key, Value: m.Value, Offset: m.Offset, At: m.Time}
-				if m.Damage != nil {
-					commands[i].Key, commands[i].Value = "", nil
-				}
 			}
 			s.mu.Unlock()
 			select {

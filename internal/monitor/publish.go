@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
@@ -13,32 +14,78 @@ import (
 )
 
 // publish writes everything that follows from a batch in one transaction: state, results,
-// alerts, dead letters and the position. Then it logs, counts and shows it. It is the only
-// way by which a monitor publishes anything.
+// alerts, features, dead letters and the position. Then it logs, counts and shows it. It is
+// the only way by which a monitor that judges publishes anything.
 func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
-	now := s.now()
-	msgs := make([]bus.Message, 0, len(b.State)+len(b.Events)+len(b.Letters))
+	now, sealed := s.now(), s.sealed
+	s.sealed = nil
+	msgs := make([]bus.Message, 0, len(b.State)+len(b.Events)+len(sealed)+len(b.Letters))
 	for _, r := range b.State {
 		msgs = append(msgs, stateMessage(r, now))
 	}
 	for i := range b.Events {
-		msgs = append(msgs, eventMessage(&b.Events[i]))
+		if b.Events[i].Handover == nil {
+			msgs = append(msgs, eventMessage(&b.Events[i]))
+		}
 	}
-	for _, l := range b.Letters {
-		msgs = append(msgs, letter(s.original(l), l, now))
+	msgs = append(msgs, sealed...)
+	for i := range msgs { // the machines of the partition, however many there are now
+		msgs[i].Pinned, msgs[i].Partition = true, s.id
 	}
+	moved, err := s.handoverMessages(ctx, b, now)
+	if err != nil {
+		return err
+	}
+	msgs = append(msgs, moved...)
 	positions := make(map[string]int64)
-	if b.Position.Windows >= 0 {
-		positions[bus.TopicWindows] = b.Position.Windows
+	for topic, at := range map[string]int64{bus.TopicWindows: b.Position.Windows, bus.TopicFeatures: b.Position.Features, bus.TopicCommands: b.Position.Commands} {
+		if at >= 0 {
+			positions[topic] = at
+		}
 	}
-	if b.Position.Commands >= 0 {
-		positions[bus.TopicCommands] = b.Position.Commands
+	letters := make([]setAside, len(b.Letters))
+	for i, l := range b.Letters {
+		letters[i] = setAside{s.original(l), l.Reason, l.Err}
 	}
-	err := s.txn.Publish(ctx, msgs, positions)
-	letters := msgs[len(msgs)-len(b.Letters):]
+	if err := publishWith(ctx, s.txn, msgs, letters, positions, now); err != nil {
+		return fmt.Errorf("monitor: partition %d: %w", s.id, err)
+	}
+	s.Monitor.features.Add(uint64(len(sealed)))
+	s.ready.published(s.id, ofWindows, b.Position.Windows, now)
+	s.ready.reached(s.id, ofFeatures, b.Position.Features)
+	s.published(b)
+	s.forgetRaw(b.Position)
+	return nil
+}
+
+// setAside is a message that becomes a dead letter, and why.
+type setAside struct {
+	original bus.Message
+	reason   string
+	err      error
+}
+
+// letter returns the dead letter. Of windows of another layout, which come for as long as no
+// one changes that, it has the beginning; of what could not be read, nothing.
+func (l *setAside) letter(now time.Time) bus.Message {
+	switch {
+	case l.original.Damage != nil:
+		return bus.BareLetter(l.original, -1, l.reason, now)
+	case errors.Is(l.err, window.ErrForeign):
+		return bus.CutLetter(l.original, l.reason, now)
+	}
+	return bus.DeadLetter(l.original, l.reason, now)
+}
+
+// publishWith publishes messages, dead letters and positions. A letter must not stop the
+// stream: of one that is too large, its position and the reason must do.
+func publishWith(ctx context.Context, txn *bus.Txn, msgs []bus.Message, asides []setAside, positions map[string]int64, now time.Time) error {
+	for i := range asides {
+		msgs = append(msgs, asides[i].letter(now))
+	}
+	letters := msgs[len(msgs)-len(asides):]
+	err := txn.Publish(ctx, msgs, positions)
 	for cut := make(map[int]bool); errors.Is(err, bus.ErrTooLarge) && len(cut) < len(letters); {
-		// A letter must not stop the stream: of the largest one, its position and the
-		// reason must do.
 		largest := -1
 		for i := range letters {
 			if !cut[i] && (largest < 0 || letters[i].Size() > letters[largest].Size()) {
@@ -46,29 +93,11 @@ func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
 			}
 		}
 		cut[largest] = true
-		m := s.original(b.Letters[largest])
-		letters[largest] = bus.BareLetter(m, len(m.Value), b.Letters[largest].Reason+" (and it is too large for this topic: look for it where it lay)", now)
-		err = s.txn.Publish(ctx, msgs, positions)
+		m := asides[largest].original
+		letters[largest] = bus.BareLetter(m, len(m.Value), asides[largest].reason+" (and it is too large for this topic: look for it where it lay)", now)
+		err = txn.Publish(ctx, msgs, positions)
 	}
-	if err != nil {
-		return fmt.Errorf("monitor: partition %d: %w", s.id, err)
-	}
-	s.ready.published(s.id, b.Position.Windows, now)
-	s.published(b)
-	s.forgetRaw(b.Position)
-	return nil
-}
-
-// letter returns the dead letter of a message. Of windows of another layout, which come for
-// as long as no one changes that, it has the beginning; of what could not be read, nothing.
-func letter(m bus.Message, l machine.Letter, now time.Time) bus.Message {
-	switch {
-	case m.Damage != nil:
-		return bus.BareLetter(m, -1, l.Reason, now)
-	case errors.Is(l.Err, window.ErrForeign):
-		return bus.CutLetter(m, l.Reason, now)
-	}
-	return bus.DeadLetter(m, l.Reason, now)
+	return err
 }
 
 // original returns the message that a letter is about.
@@ -77,12 +106,17 @@ func (s *partition) original(l machine.Letter) bus.Message {
 	switch {
 	case l.Command:
 		topic = bus.TopicCommands
+	case l.Feature:
+		topic = bus.TopicFeatures
 	case l.State:
 		topic, key = bus.TopicState, l.Key
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, ok := s.raw[letterKey{topic, l.Offset, key}]
+	if !ok {
+		m, ok = s.again[letterKey{topic, l.Offset, key}]
+	}
 	if !ok {
 		return bus.Message{Topic: topic, Partition: s.id, Offset: l.Offset, Key: l.Key}
 	}
@@ -93,8 +127,9 @@ func (s *partition) original(l machine.Letter) bus.Message {
 func (s *partition) forgetRaw(at machine.Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	below := map[string]int64{bus.TopicWindows: at.Windows, bus.TopicFeatures: at.Features, bus.TopicCommands: at.Commands, bus.TopicState: math.MaxInt64}
 	for k := range s.raw {
-		if k.topic == bus.TopicState || k.topic == bus.TopicWindows && k.offset < at.Windows || k.topic == bus.TopicCommands && k.offset < at.Commands {
+		if k.offset < below[k.topic] {
 			delete(s.raw, k)
 		}
 	}
@@ -105,12 +140,13 @@ func (s *partition) published(b *machine.Batch) {
 	s.judged.Add(b.Judged)
 	s.late.Add(b.Late)
 	s.repeats.Add(b.Repeats)
+	s.unwatched.Add(b.Unwatched)
 	s.dead.Add(uint64(len(b.Letters)))
 	for _, l := range b.Letters {
 		s.logLetter(l)
 	}
 	for i := range b.Events {
-		s.show(&b.Events[i])
+		s.tell(&b.Events[i])
 	}
 	for _, l := range b.Lines {
 		ev := s.log.Info()
@@ -130,8 +166,8 @@ func (s *partition) countMissing() {
 	s.holes = holes
 }
 
-// show counts, logs and shows one event.
-func (s *partition) show(o *machine.Output) {
+// tell counts, logs and shows one event.
+func (s *partition) tell(o *machine.Output) {
 	switch {
 	case o.Result != nil:
 		s.sayGap(o.Result, o.Missing)
@@ -204,9 +240,8 @@ func (s *partition) logLetter(l machine.Letter) {
 			break
 		}
 		s.foreign[m] = true
-		ev = s.log.Error().Str("model_layout", s.cfg.Model.Layout.Fingerprint()).Stringer("model_window", s.cfg.Model.Window.Length)
-		text = "no window of this machine can be judged: its layout or window length is not the model's: train a model on it, " +
-			"or correct the ingester's configuration; until then its windows are set aside on " + bus.TopicDead
+		ev = s.log.Error()
+		text = "no window of this machine can be judged; until someone corrects that, its messages are set aside on " + bus.TopicDead
 	}
 	ev.Int64("offset", l.Offset).Str("key", m).Str("error", l.Reason).Msg(text)
 }

@@ -25,8 +25,14 @@ type health struct {
 	assigned  time.Time
 	fetched   time.Time // when the broker answered a fetch last
 	published time.Time // when a batch was published last
-	next, end int64     // to be judged next, and behind the newest window
+	next, end [2]int64  // of windows and of features: to be judged next, and behind the newest
 }
+
+// What of a partition is judged.
+const (
+	ofWindows = iota
+	ofFeatures
+)
 
 func (r *readiness) assigned(id int, now time.Time) {
 	r.mu.Lock()
@@ -51,20 +57,31 @@ func (r *readiness) revoked(id int) {
 	delete(r.partitions, id)
 }
 
-// fetched notes that the broker answered a fetch, and where the windows end.
-func (r *readiness) fetched(id int, end int64, now time.Time) {
+// fetched notes that the broker answered a fetch, and where the windows or the features end.
+func (r *readiness) fetched(id, of int, end int64, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h := r.partitions[id]; h != nil {
-		h.fetched, h.end = now, end
+		h.fetched, h.end[of] = now, end
 	}
 }
 
-func (r *readiness) published(id int, next int64, now time.Time) {
+// published notes up to where the windows or the features are judged.
+func (r *readiness) published(id, of int, next int64, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h := r.partitions[id]; h != nil {
-		h.published, h.next = now, next
+		h.published, h.next[of] = now, next
+	}
+}
+
+// reached notes up to where the windows or the features were judged by others, or are not to
+// be judged.
+func (r *readiness) reached(id, of int, next int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.partitions[id]; h != nil {
+		h.next[of] = max(h.next[of], next)
 	}
 }
 
@@ -113,11 +130,16 @@ func (r *readiness) check(now time.Time) error {
 		switch {
 		case now.Sub(alive) > readyWithin:
 			return fmt.Errorf("partition %d: no answer from the broker for %v", id, now.Sub(alive).Round(time.Second))
-		case h.end > h.next && !h.fetched.IsZero() && now.Sub(moved) > readyWithin && h.fetched.After(moved):
-			return fmt.Errorf("partition %d: %d windows wait, and none was judged for %v", id, h.end-h.next, now.Sub(moved).Round(time.Second))
+		case h.waiting() > 0 && !h.fetched.IsZero() && now.Sub(moved) > readyWithin && h.fetched.After(moved):
+			return fmt.Errorf("partition %d: %d windows wait, and none was judged for %v", id, h.waiting(), now.Sub(moved).Round(time.Second))
 		}
 	}
 	return nil
+}
+
+// waiting returns how many windows, or features of windows, wait to be judged.
+func (h *health) waiting() int64 {
+	return max(h.end[ofWindows]-h.next[ofWindows], h.end[ofFeatures]-h.next[ofFeatures], 0)
 }
 
 // Ready reports why the monitor does not judge what comes, or nil: the broker does not

@@ -10,8 +10,12 @@ type Stats struct {
 	Judged  uint64 // windows that got a result
 	Late    uint64 // of them, those that came after later ones were judged
 	Repeats uint64 // windows that came again and were dropped
-	Dead    uint64 // messages and records set aside on the dead-letter topic
-	Alerts  uint64
+
+	Features  uint64 // messages of features that were published
+	Unwatched uint64 // windows that no model could judge
+
+	Dead   uint64 // messages and records set aside on the dead-letter topic
+	Alerts uint64
 
 	Advisories uint64
 
@@ -28,8 +32,8 @@ type Stats struct {
 func (m *Monitor) Stats() Stats {
 	return Stats{
 		Judged: m.judged.Load(), Late: m.late.Load(), Repeats: m.repeats.Load(), Dead: m.dead.Load(), Alerts: m.alerts.Load(),
-		Advisories: m.advisories.Load(),
-		SeqGaps:    m.seqGaps.Load(), Missed: m.missed.Load(), Missing: uint64(max(m.missing.Load(), 0)),
+		Advisories: m.advisories.Load(), Features: m.features.Load(), Unwatched: m.unwatched.Load(),
+		SeqGaps: m.seqGaps.Load(), Missed: m.missed.Load(), Missing: uint64(max(m.missing.Load(), 0)),
 		OffsetGaps: m.offsetGaps.Load(), Offsets: m.offsets.Load(), Stalls: m.stalls.Load(),
 	}
 }
@@ -39,6 +43,8 @@ var metrics = []metric.Metric[Stats]{
 	metric.Counter("tcm_windows_judged_total", "Windows that got a result.", func(s Stats) uint64 { return s.Judged }),
 	metric.Counter("tcm_windows_late_total", "Windows judged after later ones.", func(s Stats) uint64 { return s.Late }),
 	metric.Counter("tcm_windows_repeated_total", "Windows that came again and were dropped.", func(s Stats) uint64 { return s.Repeats }),
+	metric.Counter("tcm_windows_unwatched_total", "Windows that no model could judge.", func(s Stats) uint64 { return s.Unwatched }),
+	metric.Counter("tcm_features_published_total", "Messages of features that were published.", func(s Stats) uint64 { return s.Features }),
 	metric.Counter("tcm_windows_missed_total", "Windows that had not come when a later one did.", func(s Stats) uint64 { return s.Missed }),
 	metric.Gauge("tcm_windows_missing", "Windows that have not come yet, of the machines at hand.", func(s Stats) float64 { return float64(s.Missing) }),
 	metric.Counter("tcm_seq_gaps_total", "Times that windows were missing before one that came.", func(s Stats) uint64 { return s.SeqGaps }),

@@ -57,27 +57,51 @@ func (s *Spool) reap() {
 		return
 	}
 	now := s.set.Now()
-	s.old = s.removeOld(s.old, now)
-	s.segs = append(s.removeOld(s.segs[:n:n], now), s.segs[n:]...)
-}
-
-// removeOld removes delivered segments that were kept long enough
-// and returns the others. It needs mu.
-func (s *Spool) removeOld(segs []*segment, now time.Time) (kept []*segment) {
-	for _, g := range segs {
-		if g.done.IsZero() {
-			g.done = now
-		}
-		// In order: one that is missing between others would look like damage.
-		if len(kept) == 0 && now.Sub(g.done) >= s.set.Keep {
-			err := s.disk.Remove(g.name())
-			if err == nil || errors.Is(err, fs.ErrNotExist) {
-				continue
+	var bytes int64 // of what was delivered
+	for _, segs := range [][]*segment{s.old, s.segs[:n]} {
+		for _, g := range segs {
+			bytes += g.size
+			if g.done.IsZero() {
+				g.done = now
 			}
 		}
-		kept = append(kept, g) // also one that cannot be removed now: it may be later
 	}
-	return kept
+	removed := s.removeOld(s.old, now, &bytes)
+	all := removed == len(s.old)
+	s.old = s.old[removed:]
+	if all {
+		s.segs = s.segs[s.removeOld(s.segs[:n], now, &bytes):]
+	}
+}
+
+// removeOld removes delivered segments that were kept long enough, the oldest first, and
+// returns how many. It stops at the first that stays: one that is missing between others
+// would look like damage. Bytes is what all delivered segments take. It needs mu.
+func (s *Spool) removeOld(segs []*segment, now time.Time, bytes *int64) (n int) {
+	for _, g := range segs {
+		if s.kept(g, now, *bytes) {
+			break
+		}
+		if err := s.disk.Remove(g.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			break // it may be possible later
+		}
+		*bytes -= g.size
+		n++
+	}
+	return n
+}
+
+// kept reports whether a delivered segment is to stay, where all of them take so many
+// bytes.
+func (s *Spool) kept(g *segment, now time.Time, bytes int64) bool {
+	if s.set.RingBytes > 0 && bytes > s.set.RingBytes {
+		return false
+	}
+	written := g.written
+	if written.IsZero() {
+		written = g.done
+	}
+	return now.Sub(g.done) < s.set.Keep || s.set.Ring > 0 && now.Sub(written) < s.set.Ring
 }
 
 // writeCursor makes acked durable.

@@ -81,3 +81,43 @@ func flipByte(t *testing.T, path string, at int64) {
 		t.Fatal(err)
 	}
 }
+
+// Peek sees the beginning of every record, and says where a segment is damaged.
+func TestPeek(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := mustOpen(t, dir, Settings{fsync: noSync})
+	mustAppend(t, s, append(numbered(0, 20), "", "x")...)
+	l, err := List(Dir(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	peek := func() (got []string, whole bool) {
+		whole, err := Peek(Dir(dir), l.Segments[0], 9, func(seq uint64, head []byte) error {
+			if seq != uint64(len(got)) {
+				t.Errorf("seq %d, want %d", seq, len(got))
+			}
+			got = append(got, string(head))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got, whole
+	}
+	var want []string
+	for _, p := range numbered(0, 20) {
+		want = append(want, p[:9])
+	}
+	got, whole := peek()
+	sameStrings(t, "heads", got, append(want, "", "x"))
+	flipByte(t, filepath.Join(dir, l.Segments[0].Name), 5*36+2) // the header of the sixth
+	some, still := peek()
+	sameStrings(t, "heads before the damage", some, want[:5])
+	if !whole || still {
+		t.Errorf("whole %v before and %v after a header is damaged", whole, still)
+	}
+	stop := errors.New("stop")
+	if _, err := Peek(Dir(dir), l.Segments[0], 9, func(uint64, []byte) error { return stop }); err != stop {
+		t.Errorf("%v, want the error of the function", err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -41,6 +42,9 @@ func TestAgainstModel(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		set := Settings{SegmentBytes: int64(rapid.IntRange(100, 2000).Draw(t, "segment")), fsync: noSync}
+		if rapid.Bool().Draw(t, "ring") { // it takes nothing that was not delivered
+			set.Ring, set.RingBytes = time.Hour, int64(rapid.IntRange(0, 4000).Draw(t, "ring bytes"))
+		}
 		dir := newDir()
 		defer func() { os.RemoveAll(dir) }()
 		var s *Spool

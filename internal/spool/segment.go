@@ -27,6 +27,7 @@ type segment struct {
 	first   uint64    // seq of its first record
 	end     uint64    // seq behind its last durable record
 	size    int64     // bytes of its durable records
+	written time.Time // when its last record became durable, by the clock of the computer; zero: not known
 	done    time.Time // when its last record was acknowledged; zero before
 }
 
@@ -62,7 +63,7 @@ func segmentsOf(files map[string]FileInfo) []*segment {
 	var segs []*segment
 	for name, info := range files {
 		if g, ok := parseSegmentName(name); ok {
-			g.size = info.Size
+			g.size, g.written = info.Size, info.Written
 			segs = append(segs, g)
 		}
 	}

@@ -57,6 +57,12 @@ type Settings struct {
 	MaxBytes     int64         // of all segments together; 0 means what the disk holds
 	DropOldest   bool          // when the spool is full, drop the oldest segment instead of refusing the new record
 
+	// Ring keeps acknowledged segments for longer than Keep, until their newest record is
+	// that old; 0 means not longer. When all acknowledged segments take more than
+	// RingBytes, the oldest go, even young ones; 0 means no limit but MaxBytes.
+	Ring      time.Duration
+	RingBytes int64
+
 	// Recut says that the caller can append the newest records once more, from
 	// any seq on. Then Open cuts the newest segment at the first damage in it: of
 	// what waited for a Sync when the power failed, later records may be on the disk
@@ -79,6 +85,9 @@ func (s Settings) withDefaults() Settings {
 	if s.MaxBytes > 0 { // whole segments are dropped
 		s.SegmentBytes = min(s.SegmentBytes, max(s.MaxBytes/8, 1))
 	}
+	if s.RingBytes > 0 {
+		s.SegmentBytes = min(s.SegmentBytes, max(s.RingBytes/8, 1))
+	}
 	s.Keep = cmp.Or(s.Keep, 10*time.Minute)
 	s.MaxRecord = cmp.Or(s.MaxRecord, 16<<20)
 	if s.Now == nil {
@@ -100,6 +109,9 @@ func (s Settings) check() error {
 	}
 	if s.MaxBytes < 0 {
 		return fmt.Errorf("spool: size %d: must not be negative", s.MaxBytes)
+	}
+	if s.Ring < 0 || s.RingBytes < 0 {
+		return fmt.Errorf("spool: ring of %v and %d bytes: must not be negative", s.Ring, s.RingBytes)
 	}
 	if s.MaxRecord < 0 || s.MaxRecord > 1<<30 {
 		return fmt.Errorf("spool: largest record %d: must be between 1 byte and 1 GiB", s.MaxRecord)

@@ -300,6 +300,57 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// A ring keeps delivered segments until they are old enough, also over a restart, or until
+// they take too many bytes. It takes nothing that was not delivered.
+func TestRing(t *testing.T) {
+	dir := t.TempDir()
+	begun := time.Now()
+	now := begun
+	set := Settings{SegmentBytes: 400, Ring: 48 * time.Hour, RingBytes: 3600, Now: func() time.Time { return now }, fsync: noSync}
+	s, _ := mustOpen(t, dir, set) // 11 records of 36 bytes in a segment
+	mustAppend(t, s, numbered(0, 60)...)
+	if st := s.Stats(); st.Segments != 6 || st.Bytes != 60*36 {
+		t.Fatalf("%+v", st)
+	}
+	s.Ack(53)
+	for _, wait := range []time.Duration{time.Hour, 46 * time.Hour} {
+		now = now.Add(wait)
+		s.Ack(53)
+		if st := s.Stats(); st.Segments != 6 {
+			t.Errorf("%d segments after %v, want 6", st.Segments, now.Sub(begun))
+		}
+	}
+	s.Close()
+	for _, path := range segmentFiles(t, dir) {
+		if err := os.Chtimes(path, begun, begun); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, _ = mustOpen(t, dir, set) // 47 h
+	now = begun.Add(48*time.Hour - 1)
+	s.Ack(53)
+	if st := s.Stats(); st.Segments != 6 {
+		t.Errorf("%d segments after 48 h less a moment, want 6", st.Segments)
+	}
+	now = begun.Add(48 * time.Hour)
+	s.Ack(53)
+	if st := s.Stats(); st.Segments != 2 || st.Pending != 6 { // one is not delivered, with the last it is 54 to 59
+		t.Errorf("after 48 h %+v, want 2 segments with 6 records pending", st)
+	}
+	sameStrings(t, "records", drain(t, s), numbered(54, 60))
+
+	s.Ack(59)
+	mustAppend(t, s, numbered(60, 400)...) // nothing of it is delivered, and it is more than the ring may take
+	if st := s.Stats(); st.Pending != 340 || st.Dropped != 0 {
+		t.Errorf("%+v, want 340 records pending", st)
+	}
+	sameStrings(t, "records", drain(t, s), numbered(60, 400))
+	s.Ack(399)
+	if st := s.Stats(); st.Bytes > 3600+400 || st.Bytes < 3600-400 {
+		t.Errorf("the ring takes %d bytes, want about 3600", st.Bytes)
+	}
+}
+
 func TestDamagedCursorRepeats(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := mustOpen(t, dir, Settings{fsync: noSync})

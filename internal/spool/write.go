@@ -88,7 +88,7 @@ func (s *Spool) sync() error {
 	}
 	s.mu.Lock()
 	g := s.segs[len(s.segs)-1]
-	g.size, g.end = s.wrote, next
+	g.size, g.end, g.written = s.wrote, next, s.set.Now()
 	s.synced = next
 	s.mu.Unlock()
 	s.signal()

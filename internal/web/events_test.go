@@ -160,9 +160,10 @@ func TestEventsResume(t *testing.T) {
 		for name, tc := range map[string]struct{ id, want string }{
 			"goes on where it was":          {id, "update"},
 			"hub before a restart":          {"otherone" + id[8:], "snapshot"},
-			"count from the future":         {"testboot-1-9-9-9-9-9-9-9", "snapshot"},
+			"count from the future":         {"testboot-1-9-9-9-9-9-9-9-9", "snapshot"},
+			"layout from the future":        {"testboot-1-6-6-0-0-0-12-0-2", "snapshot"},
 			"no id of ours":                 {"42", "snapshot"},
-			"another machine":               {"testboot-2-0-0-0-0-0-0-0", "snapshot"},
+			"another machine":               {"testboot-2-0-0-0-0-0-0-0-0", "snapshot"},
 			"hub right, the rest is broken": {"testboot-5-x", "snapshot"},
 		} {
 			b, stop := open(h, tc.id)
@@ -270,19 +271,23 @@ func TestEventsOverHTTP(t *testing.T) {
 		t.Errorf("content type %q", got)
 	}
 	lines := bufio.NewScanner(resp.Body)
-	next := func(prefix string) {
+	next := func(prefix string) string {
 		t.Helper()
 		for lines.Scan() {
 			if strings.HasPrefix(lines.Text(), prefix) {
-				return
+				return lines.Text()
 			}
 		}
 		t.Fatalf("stream ended before %q: %v", prefix, lines.Err())
+		return ""
 	}
 	next("event: snapshot")
 	h.Result(testResult(1))
 	next("event: update")
-	next(`data: {"machines":[{"name":"acme/spore/bay2/line1/usk25","verdict":"healthy","alarm":"normal","span":1,"window_age":-1}],"machine":"acme/spore/bay2/line1/usk25","results":[{"id":"acme/spore/bay2/line1/usk25/00000000000000a1/1"`)
+	want := `data: {"machines":[{"name":"acme/spore/bay2/line1/usk25","layout":"` + twoChannels().Fingerprint() + `","verdict":"healthy","alarm":"normal","span":1,"window_age":-1}],"machine":"acme/spore/bay2/line1/usk25","results":[{"id":"acme/spore/bay2/line1/usk25/00000000000000a1/1"`
+	if line := next("data: "); !strings.HasPrefix(line, want) {
+		t.Errorf("update %s\nwant %s", line, want)
+	}
 }
 
 // For any id of the last event, a browser gets what the hub holds.
@@ -293,7 +298,7 @@ func FuzzResume(f *testing.F) {
 		h.Result(testResult(seq))
 		h.Alert(testAlert(seq))
 	}
-	for _, id := range []string{"", "testboot", "testboot-1-2-2-2-0-0-7-0", "testboot-1-3-3-3-0-0-9-0", "testboot-1-18446744073709551615-1-1-1-1-1-1", "testboot-0-0-0-0-0-0-0-0", "other-1-1-1-1-1-1-1-1"} {
+	for _, id := range []string{"", "testboot", "testboot-1-2-2-2-0-0-7-0-1", "testboot-1-3-3-3-0-0-9-0-1", "testboot-1-18446744073709551615-1-1-1-1-1-1-1", "testboot-0-0-0-0-0-0-0-0-0", "testboot-1-3-3-3-0-0-9-0-18446744073709551615", "other-1-1-1-1-1-1-1-1-1"} {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {

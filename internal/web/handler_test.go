@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -113,10 +115,20 @@ func TestUnchangedFileIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// The form of /api/state is what other programs read: golden.
-func TestStateGolden(t *testing.T) {
+// stateOf returns /api/state of a machine, with one fact in each line.
+func stateOf(t *testing.T, h *Hub, machine string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Indent(&b, get(h, "GET", "/api/state?machine="+machine).Body.Bytes(), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}
+
+// goldenHub holds a machine of which everything is known.
+func goldenHub() *Hub {
 	h := newTestHub()
-	h.layout.Fingerprint = "0123456789abcdef"
 	w := testWindow(2)
 	w.Envelope[0] = w.Envelope[0][:4] // keeps the file short
 	w.Envelope[0][3] = nan
@@ -128,13 +140,72 @@ func TestStateGolden(t *testing.T) {
 	h.Alert(testAlert(2))
 	h.Status(Status{Phase: Monitoring, Text: "monitoring usk25", Fraction: -1, WindowsPerSecond: 0.96})
 	h.now = func() time.Time { return t0.Add(1500 * time.Millisecond) }
+	return h
+}
 
-	var got bytes.Buffer
-	if err := json.Indent(&got, get(h, "GET", "/api/state").Body.Bytes(), "", "  "); err != nil {
+// The form of /api/state is what other programs read: golden.
+func TestStateGolden(t *testing.T) {
+	golden.Check(t, "state.json", stateOf(t, goldenHub(), testMachine))
+}
+
+// Two machines of different layouts: of the second the gateway has the samples.
+func TestFleetGolden(t *testing.T) {
+	h := newTestHub()
+	h.layout, h.insecure = nil, true
+	w := testWindow(2)
+	w.Layout, w.Envelope[0] = twoChannels(), w.Envelope[0][:4]
+	h.Window(w)
+	h.Models(testMachine, Models{Now: "ecs-dbn-17"})
+	w = Window{Machine: testLathe, Layout: lathe(), Tool: "N2", Epoch: "00000000000000b2", Seq: 5, Start: t0, Quality: []signal.Quality{0, signal.Flatline, 0}}
+	h.Window(w)
+	h.Models(testLathe, Models{Now: "ecs-dbn-18", Next: "ecs-dbn-19", Shadows: []string{"ecs-dbn-20"}, Unsigned: true})
+	golden.Check(t, "fleet.json", stateOf(t, h, testLathe))
+}
+
+// A page that was opened on an older program still finds all that it reads.
+func TestOlderPage(t *testing.T) {
+	read := func(b []byte) (v any) {
+		if err := json.Unmarshal(b, &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	older, err := os.ReadFile("testdata/older.json")
+	if err != nil {
 		t.Fatal(err)
 	}
-	got.WriteByte('\n')
-	golden.Check(t, "state.json", got.Bytes())
+	older = bytes.ReplaceAll(older, []byte("FINGERPRINT"), []byte(twoChannels().Fingerprint()))
+	wantWithin(t, "state", read(stateOf(t, goldenHub(), testMachine)), read(older))
+
+	h := NewHub(Config{}) // of a machine whose layout is not known it reads no channels, which must be a list
+	if body := string(stateOf(t, h, testMachine)); !strings.Contains(body, `"channels": []`) {
+		t.Errorf("without a layout: %s", body)
+	}
+}
+
+// wantWithin reports what of want is not in got. Objects may have more fields.
+func wantWithin(t *testing.T, where string, got, want any) {
+	t.Helper()
+	fields, ok := want.(map[string]any)
+	if !ok {
+		if list, ok := want.([]any); ok {
+			have, _ := got.([]any)
+			if len(have) != len(list) {
+				t.Errorf("%s is %v, want %v", where, got, want)
+				return
+			}
+			for i := range list {
+				wantWithin(t, fmt.Sprintf("%s[%d]", where, i), have[i], list[i])
+			}
+		} else if got != want {
+			t.Errorf("%s is %v, want %v", where, got, want)
+		}
+		return
+	}
+	have, _ := got.(map[string]any)
+	for k, v := range fields {
+		wantWithin(t, where+"."+k, have[k], v)
+	}
 }
 
 // uPlot 1.6.32, as the npm registry has it (tarball integrity

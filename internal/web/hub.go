@@ -2,6 +2,7 @@ package web
 
 import (
 	"crypto/rand"
+	"maps"
 	"math"
 	"net/http"
 	"strings"
@@ -34,10 +35,11 @@ const (
 // only if that was a minute ago; machines with an open alarm are the last to
 // go. If there is none, the new machine is not shown, and pages say so.
 type Hub struct {
-	layout  layoutJSON
-	title   string
-	control *Control
-	ready   func() error // nil: the status says it
+	layout   *signal.Layout // of machines whose windows name none; may be nil
+	title    string
+	insecure bool
+	control  *Control
+	ready    func() error // nil: the status says it
 
 	evidence http.Handler
 	boot     string           // differs between this hub and the one before a restart
@@ -47,6 +49,8 @@ type Hub struct {
 	mu       sync.Mutex
 	machines map[string]*machine // by name
 	numbered uint64              // machines that ever came
+	layouts  map[string]*layout  // those that machines have, by fingerprint
+	laidOut  uint64              // layouts that ever came
 	events   uint64              // of all machines
 	removed  uint64              // events when a machine last gave way
 	refused  time.Time           // when there was last no place for a machine
@@ -55,40 +59,56 @@ type Hub struct {
 	pages    map[chan struct{}]struct{} // each holds at most one wake-up
 }
 
-// NewHub returns a hub that shows the channels of cfg.Layout, in the phase
-// Starting. It panics without a layout.
+// NewHub returns a hub without machines, in the phase Starting.
 func NewHub(cfg Config) *Hub {
-	if cfg.Layout == nil {
-		panic("web: NewHub: no layout")
-	}
 	title := cfg.Title
 	if title == "" {
 		title = "Flank"
 	}
 	return &Hub{
-		layout:  layoutJSON{cfg.Layout.Name(), cfg.Layout.Fingerprint(), cfg.Layout.Channels()},
-		title:   title,
-		control: cfg.Control, ready: cfg.Ready, evidence: cfg.Evidence,
+		layout:   cfg.Layout,
+		title:    title,
+		insecure: cfg.InsecureModels,
+		control:  cfg.Control, ready: cfg.Ready, evidence: cfg.Evidence,
 		boot:     rand.Text()[:8],
 		now:      time.Now,
 		limit:    maxMachines,
 		machines: make(map[string]*machine),
+		layouts:  make(map[string]*layout),
 		status:   Status{Phase: Starting, Fraction: -1},
 		pages:    make(map[chan struct{}]struct{}),
 	}
 }
 
 // Window shows a window. The hub copies it: the caller may use its slices
-// again. Window panics if a slice has neither one element per channel nor none.
+// again. The layout of the window is the machine's from then on.
 func (h *Hub) Window(w Window) {
-	n := len(h.layout.Channels)
-	if l := len(w.Envelope); l != 0 && l != n || len(w.RMS) != 0 && len(w.RMS) != n || len(w.Quality) != 0 && len(w.Quality) != n {
-		panic("web: Window: not one element per channel")
-	}
 	w.Start = writable(w.Start)
+	if w.Layout == nil {
+		w.Layout = h.layout
+	}
 	h.change(w.Machine, func(m *machine) bool {
+		h.setLayout(m, w.Layout)
 		m.window(w)
 		m.lastWindowAt = h.now()
+		return true
+	})
+}
+
+// Models shows which models judge a machine. The hub keeps the slice of m, which must not
+// change any more. A call with the models that the hub holds costs nothing. A machine that
+// the hub does not hold comes into the list of machines if it has models and there is a
+// free place.
+func (h *Hub) Models(name string, m Models) {
+	if !h.holds(name) && (m.equal(Models{}) || h.full()) {
+		return
+	}
+	h.change(name, func(of *machine) bool {
+		if of.models != nil && of.models.equal(m) || of.models == nil && m.equal(Models{}) {
+			return false
+		}
+		held := m
+		of.models = &held
 		return true
 	})
 }
@@ -203,9 +223,42 @@ func (h *Hub) machine(name string) *machine {
 		return nil
 	}
 	h.numbered++
-	m := newMachine(name, h.numbered, len(h.layout.Channels))
+	m := newMachine(name, h.numbered, h.shared(h.layout))
 	h.machines[name] = m
 	return m
+}
+
+// shared returns l as all machines of that layout have it, or nil if l is nil. h.mu must
+// be held.
+func (h *Hub) shared(l *signal.Layout) *layout {
+	if l == nil {
+		return nil
+	}
+	if s := h.layouts[l.Fingerprint()]; s != nil {
+		return s
+	}
+	h.laidOut++
+	s := &layout{wireLayout(l), h.laidOut}
+	h.layouts[s.Fingerprint] = s
+	return s
+}
+
+// setLayout makes l the layout of a machine, unless it is. h.mu must be held.
+func (h *Hub) setLayout(m *machine, l *signal.Layout) {
+	if l == nil && m.layout == nil || l != nil && l.Fingerprint() == m.fingerprint() {
+		return
+	}
+	m.setLayout(h.shared(l))
+	h.dropLayouts()
+}
+
+// dropLayouts forgets the layouts that no machine has. h.mu must be held.
+func (h *Hub) dropLayouts() {
+	used := make(map[*layout]bool)
+	for _, m := range h.machines {
+		used[m.layout] = true
+	}
+	maps.DeleteFunc(h.layouts, func(_ string, l *layout) bool { return !used[l] })
 }
 
 // makeRoom takes a machine away, as the comment of Hub says. It reports false if none
@@ -227,6 +280,7 @@ func (h *Hub) makeRoom() bool {
 // remove takes a machine away. h.mu must be held.
 func (h *Hub) remove(name string) {
 	delete(h.machines, name)
+	h.dropLayouts()
 	h.events++
 	h.removed = h.events
 }
@@ -244,6 +298,13 @@ func (h *Hub) holds(name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.machines[name] != nil
+}
+
+// full reports whether there is no free place for a machine.
+func (h *Hub) full() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.machines) >= h.limit
 }
 
 // Status shows what the program is doing.

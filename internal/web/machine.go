@@ -13,10 +13,15 @@ type machine struct {
 	number uint64 // of all machines that came: tells it from one of the same name before
 	event  uint64 // of the hub, that changed it last
 
+	layout       *layout      // of the last window; nil if it is not known
+	layoutFrom   uint64       // a page that has seen fewer windows does not know layout
 	windows      uint64       // that came
-	newest       Window       // without its envelopes
-	pairs        []ring[pair] // one per channel
+	newest       Window       // without its layout and its envelopes
+	bare         bool         // newest came without samples
+	pairs        []ring[pair] // one per channel of layout
 	lastWindowAt time.Time    // when it came; zero if none did
+
+	models *Models // nil if they are not known; never changed, only replaced
 
 	results      ring[event.Result]
 	lastResult   *event.Result // that was not late
@@ -35,20 +40,64 @@ type pair struct {
 	window uint64 // that it is of: the first is 0
 }
 
-func newMachine(name string, number uint64, channels int) *machine {
+// layout is a layout of machines of a hub, as pages get it.
+type layout struct {
+	layoutJSON
+	number uint64 // of all layouts that came
+}
+
+func newMachine(name string, number uint64, l *layout) *machine {
 	m := &machine{
-		name: name, number: number, pairs: make([]ring[pair], channels),
+		name: name, number: number, layout: l,
 		results: newRing[event.Result](keptResults), alerts: newRing[event.Alert](keptAlerts),
 		advised: newRing[event.Advisory](keptAlerts), kept: newRing[event.Evidence](keptAlerts),
 	}
-	for i := range m.pairs {
-		m.pairs[i] = newRing[pair](Pairs)
-	}
+	m.clearPairs()
 	return m
 }
 
-// window copies a window.
+// clearPairs forgets the pairs of all channels.
+func (m *machine) clearPairs() {
+	m.pairs = nil
+	if m.layout == nil {
+		return
+	}
+	for range m.layout.Channels {
+		m.pairs = append(m.pairs, newRing[pair](Pairs))
+	}
+}
+
+// setLayout makes l the layout of the machine from its next window on.
+func (m *machine) setLayout(l *layout) {
+	m.layout, m.layoutFrom = l, m.windows+1
+	m.clearPairs()
+}
+
+// fingerprint returns the fingerprint of the machine's layout, or "" if that is not known.
+func (m *machine) fingerprint() string {
+	if m.layout == nil {
+		return ""
+	}
+	return m.layout.Fingerprint
+}
+
+// window copies a window of the machine's layout. It leaves out slices of another length.
 func (m *machine) window(w Window) {
+	bare := len(w.Envelope) == 0 && len(w.RMS) == 0
+	if bare && !m.bare {
+		m.clearPairs()
+	}
+	m.bare = bare
+	n := len(m.pairs)
+	if len(w.Envelope) != n {
+		w.Envelope = nil
+	}
+	if len(w.RMS) != n {
+		w.RMS = nil
+	}
+	if len(w.Quality) != n {
+		w.Quality = nil
+	}
 	for ch, x := range w.Envelope {
 		for i := 0; i+1 < len(x); i += 2 {
 			*m.pairs[ch].next() = pair{x[i], x[i+1], m.windows}
@@ -56,7 +105,7 @@ func (m *machine) window(w Window) {
 	}
 	rms, quality := append(m.newest.RMS[:0], w.RMS...), append(m.newest.Quality[:0], w.Quality...)
 	m.newest = w
-	m.newest.Envelope, m.newest.RMS, m.newest.Quality = nil, rms, quality
+	m.newest.Layout, m.newest.Envelope, m.newest.RMS, m.newest.Quality = nil, nil, rms, quality
 	m.windows++
 }
 

@@ -1,5 +1,6 @@
 // Package web holds the dashboard: a page that shows what the sensors of a machine
 // deliver, what the monitor makes of it and how sure it is, and a list of all machines.
+// Each machine has a layout of its own.
 //
 // The programs give a [Hub] windows, results, alerts and their status. It keeps every
 // machine apart, with what a page needs that opens now: the last window, ten minutes of
@@ -16,6 +17,7 @@ package web
 import (
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -26,7 +28,7 @@ const Pairs = 60
 
 // Config says what a hub shows.
 type Config struct {
-	Layout  *signal.Layout // the channels; must not be nil
+	Layout  *signal.Layout // of machines whose windows name none; nil: it is not known
 	Title   string         // of the page; empty means "Flank"
 	Control *Control       // what pages may change; nil: nothing
 
@@ -34,13 +36,20 @@ type Config struct {
 	// /api/evidence/; nil: there are none.
 	Evidence http.Handler
 
+	// InsecureModels says that the program accepts models without a signature. Pages warn
+	// of it.
+	InsecureModels bool
+
 	// Ready, if not nil, reports why the program is not ready, for /readyz.
 	Ready func() error
 }
 
 // Window is what the page shows of one window. The slices have one element per
-// channel of the layout; a slice that is empty is not shown.
+// channel of the layout; a slice of another length is not shown. A window of which the
+// program has no samples, since the gateway extracts the features, has neither Envelope
+// nor RMS.
 type Window struct {
+	Layout              *signal.Layout // nil: Config.Layout
 	Machine, Tool, Hole string
 	Epoch               string // 16 hexadecimal digits
 	Seq                 uint64
@@ -99,6 +108,18 @@ func rms(x []float32) float32 {
 		}
 	}
 	return float32(math.Sqrt(sum / float64(n)))
+}
+
+// Models says which models judge a machine, by their ids.
+type Models struct {
+	Now      string   `json:"now,omitempty"`      // the one whose verdicts count; empty if there is none
+	Next     string   `json:"next,omitempty"`     // the one that judges from the next tool on; empty if it is Now
+	Shadows  []string `json:"shadows,omitempty"`  // judge too, without effect on the alarm
+	Unsigned bool     `json:"unsigned,omitempty"` // the program accepted one of them without a signature that it could check
+}
+
+func (m Models) equal(o Models) bool {
+	return m.Now == o.Now && m.Next == o.Next && m.Unsigned == o.Unsigned && slices.Equal(m.Shadows, o.Shadows)
 }
 
 // The phases of a program, in the order in which it goes through them.

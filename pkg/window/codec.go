@@ -125,6 +125,12 @@ func (c *Codec) Layout() *signal.Layout { return c.layout }
 // Spec returns the spec of the codec's windows.
 func (c *Codec) Spec() Spec { return c.spec }
 
+// Sealed reports whether e was sealed by a codec of the same layout and length: the value
+// begins with the same schema.
+func (c *Codec) Sealed(e Envelope) bool {
+	return e.Layout == c.layout.Fingerprint() && bytes.HasPrefix(e.Value, c.prefix)
+}
+
 // MaxSize returns the greatest length in bytes that the Value of an Envelope
 // can have.
 func (c *Codec) MaxSize() int { return c.limit }

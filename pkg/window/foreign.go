@@ -73,14 +73,25 @@ func (c *Codec) lengthOf(value []byte) (time.Duration, bool) {
 // mostDifferences is how many differences between two layouts are named.
 const mostDifferences = 3
 
+// Compare returns in what a layout of windows differs from the one that is expected.
+func Compare(got, expected *signal.Layout) *Mismatch {
+	var theirs []wireChannel
+	for _, c := range got.Channels() {
+		theirs = append(theirs, wireChannel{name: beginning(c.Name), kind: string(c.Kind), unit: beginning(c.Unit), rate: formatFloat(c.Rate)})
+	}
+	return &Mismatch{OtherLayout, fmt.Sprintf("windows of layout %q, expected layout %s: %s", got.Fingerprint(), expected.Fingerprint(), differences(expected, theirs))}
+}
+
 // differences says in what the channels of a schema differ from ours.
-func (c *Codec) differences(theirs []wireChannel) string {
+func (c *Codec) differences(theirs []wireChannel) string { return differences(c.layout, theirs) }
+
+func differences(ours *signal.Layout, theirs []wireChannel) string {
 	var all []string
 	byName := make(map[string]wireChannel, len(theirs))
 	for _, t := range theirs {
 		byName[t.name] = t
 	}
-	for _, o := range c.layout.Channels() {
+	for _, o := range ours.Channels() {
 		t, there := byName[beginning(o.Name)]
 		delete(byName, t.name)
 		switch {

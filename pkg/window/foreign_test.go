@@ -3,6 +3,7 @@ package window
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -72,6 +73,64 @@ func TestOpenNamesTheDifference(t *testing.T) {
 	}
 }
 
+// A window tells its layout and length. What its headers contradict is refused.
+func TestLayoutOf(t *testing.T) {
+	values, err := signal.NewLayout("values", []signal.Channel{{Name: "F_c", Kind: signal.Feature, Rate: 0.1}, {Name: "v", Kind: signal.Feature, Rate: 0.3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := signal.NewLayout("long", []signal.Channel{{Name: strings.Repeat("x", 200), Kind: signal.Force, Rate: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seal := func(l *signal.Layout, length time.Duration) Envelope {
+		e, err := newCodec(t, l, Spec{Length: length}).Seal(example(l, Spec{Length: length}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	for name, tc := range map[string]struct {
+		layout *signal.Layout
+		length time.Duration
+	}{
+		"two rates": {twoRates(t), 250 * time.Millisecond}, "gun drill": {signal.GunDrill(), time.Second}, "values": {values, 10 * time.Second},
+	} {
+		l, spec, err := LayoutOf(seal(tc.layout, tc.length))
+		if err != nil || l.Fingerprint() != tc.layout.Fingerprint() || spec != (Spec{Length: tc.length}) || !slices.Equal(l.Channels(), tc.layout.Channels()) {
+			t.Errorf("%s: %v, %v, %v", name, l, spec, err)
+		}
+	}
+	good := seal(twoRates(t), time.Second)
+	change := func(f func(*Envelope)) Envelope {
+		e := good
+		e.Value = slices.Clone(e.Value)
+		f(&e)
+		return e
+	}
+	for name, tc := range map[string]struct {
+		e    Envelope
+		text string
+	}{
+		"another layout": {change(func(e *Envelope) { e.Layout = "0123456789abcdef" }), "its fingerprint is " + good.Layout},
+		"a flipped bit":  {change(func(e *Envelope) { e.Value[100] ^= 1 }), "checksum"},
+		"nothing":        {change(func(e *Envelope) { e.Value, e.CRC = nil, 0 }), "no channels"},
+		"a long window": {func() Envelope {
+			e := seal(signal.GunDrill(), time.Second)
+			e.Value = e.Value[:9000]
+			e.CRC = crc32.Checksum(e.Value, castagnoli)
+			return e
+		}(), "more samples"},
+		"only the schema": {change(func(e *Envelope) { e.Value = e.Value[:500]; e.CRC = crc32.Checksum(e.Value, castagnoli) }), "no channels"},
+		"a long name":     {seal(long, time.Second), "its fingerprint is"},
+	} {
+		_, _, err := LayoutOf(tc.e)
+		if !errors.Is(err, ErrCorrupt) || !strings.Contains(fmt.Sprint(err), tc.text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // However a schema is damaged, reading its channels ends.
 func TestWireChannelsSurvivesMutants(t *testing.T) {
 	c := newCodec(t, twoRates(t), DefaultSpec)
@@ -99,6 +158,9 @@ func FuzzWireChannels(f *testing.F) {
 		cs, ok := wireChannels(p)
 		if ok && len(cs) == 0 || 4*len(cs) > len(p) {
 			t.Errorf("%d channels, %v", len(cs), ok)
+		}
+		if l, spec, err := LayoutOf(Envelope{Value: p, CRC: crc32.Checksum(p, castagnoli), Layout: c.layout.Fingerprint()}); err == nil && (l.Fingerprint() != c.layout.Fingerprint() || spec.Check(l) != nil) {
+			t.Errorf("layout %v, windows of %v", l.Channels(), spec)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -20,6 +20,8 @@ const (
 	stateBytes  = 1_700      // of a window, on average, see TestRecordWeight of internal/machine
 	alertBytes  = 40 * 6_500 // a day
 	orderBytes  = 40 * 500   // of commands, a day
+
+	compressedPercent = 80 // of features that are sent alone, see compressionOf in internal/bus; of many together it is 60
 )
 
 // Written is how many bytes a day are written to the topics, by their names. A topic
@@ -43,16 +45,38 @@ func MachineWrites(layout *signal.Layout, spec window.Spec) (Written, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := gateway.Message(sealed)
-	size := int64(len(m.Key) + len(m.Value))
-	for _, h := range m.Headers {
-		size += int64(len(h.Key) + len(h.Value))
+	features, err := featuresOf(layout, spec, w)
+	if err != nil {
+		return nil, err
 	}
 	windows := int64(24 * time.Hour / spec.Step())
 	return Written{
-		bus.TopicWindows: windows * size, bus.TopicResults: windows * resultBytes, bus.TopicState: windows * stateBytes,
+		bus.TopicWindows: windows * sizeOf(envelope.Window(sealed)), bus.TopicFeatures: windows * sizeOf(features) * compressedPercent / 100, bus.TopicResults: windows * resultBytes, bus.TopicState: windows * stateBytes,
 		bus.TopicAlerts: alertBytes, bus.TopicCommands: orderBytes,
 	}, nil
+}
+
+// featuresOf returns the message of the features of a window.
+func featuresOf(layout *signal.Layout, spec window.Spec, w *window.Window) (m bus.Message, err error) {
+	form, err := window.NewForm(layout, spec, signal.FeatureSpec{}, nil)
+	if err != nil {
+		return m, err
+	}
+	var x window.Features
+	form.NewExtractor().Extract(w, &x)
+	sealed, err := form.Seal(&x)
+	if err != nil {
+		return m, err
+	}
+	return envelope.Features(sealed, envelope.Monitor, 0), nil
+}
+
+func sizeOf(m bus.Message) int64 {
+	size := len(m.Key) + len(m.Value)
+	for _, h := range m.Headers {
+		size += len(h.Key) + len(h.Value)
+	}
+	return int64(size)
 }
 
 // diskUse is what one topic takes on the disks of all brokers.

@@ -47,7 +47,7 @@ func TestDocumented(t *testing.T) {
 	}
 	for principal, want := range map[string]string{
 		"ingest":  "tcm.windows.v1 Write, tcm.windows.v1 DescribeConfigs",
-		"trainer": "tcm.windows.v1 Read",
+		"trainer": "tcm.windows.v1 Read, tcm.models.v1 Read, tcm.models.v1 Write, tcm.results.v1 Read",
 		"monitor": "group tcm-* Read, transactional id tcm-* Write, tcm.windows.v1 Read, tcm.state.v1 Read, tcm.commands.v1 Read, tcm.models.v1 Read, " +
 			"tcm.state.v1 Write, tcm.results.v1 Write, tcm.alerts.v1 Write, tcm.dlq.v1 Write",
 		"operator": "tcm.commands.v1 Write, tcm.alerts.v1 Read, tcm.state.v1 Read, tcm.results.v1 Read",

@@ -342,7 +342,7 @@ func (w *world) oneLife(ctx context.Context, name, group string, rng *rand.Rand)
 	defer w.begin(name)()
 	m, err := monitor.New(monitor.Config{
 		Model: w.model, Bus: w.bus(name), Group: group, Log: w.log(name),
-		OnWindow: func(win *window.Window, _ event.Result) {
+		OnWindow: func(_ *signal.Layout, win *window.Window, _ event.Result) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.judging[group+" "+win.Machine] = true

@@ -53,7 +53,7 @@ export class View {
     if (!cause) return this.#evidence.clear();
     this.#why(cause);
     this.#past(cause);
-    this.#evidence.show(cause, kept, state.layout);
+    this.#evidence.show(cause, kept);
     fill($("history"), all.map((a) => item(a)));
     for (const a of $("history").querySelectorAll("a")) a.removeAttribute("href"); // they lead here
   }

@@ -30,20 +30,23 @@ const state = {
   machines: new Map(), // all of them, by name
   crowded: false, // there are more
   limit: 0, // of machines
-  layout: null,
+  layouts: new Map(), // of the machines, by fingerprint
+  insecure: false, // whether the program accepts models without a signature
   keep: 600, // results
   status: { phase: "starting", text: "", fraction: -1, windows_per_second: 0 },
   commands: false, // whether the program takes any
   live: false,
   since: performance.now(), // when live changed
 };
-let trace, channels;
+let trace;
+const channels = new Channels($("groups"));
 const control = new Control(), view = new View(), machines = new Machines();
 const seconds = (since) => (performance.now() - since) / 1000;
 const when = (age) => (age < 0 ? NaN : performance.now() - 1000 * age);
 
 function apply(u) {
   if (u.machine !== state.machine) return connect(); // the user has switched to another machine
+  for (const l of u.layouts ?? []) state.layouts.set(l.fingerprint, l);
   for (const m of u.machines ?? []) state.machines.set(m.name, { ...m, shown: when(m.window_age), refusedAt: when(m.refused_age ?? -1) });
   state.crowded = u.crowded ?? false;
   state.status = u.status ?? state.status;
@@ -68,18 +71,17 @@ function begin(s) {
   }
   if (s.machine !== state.machine) return connect(); // the program was started again, and says another
   set("title", s.title);
-  if (state.layout?.fingerprint !== s.layout.fingerprint) channels = new Channels($("groups"), s.layout, s.pairs);
   trace ??= new Trace($("chart"), $("readout"), $("strip-legend"));
-  Object.assign(state, { layout: s.layout, keep: s.keep, limit: s.limit, commands: s.commands ?? false, machines: new Map() });
-  forget();
+  Object.assign(state, { keep: s.keep, limit: s.limit, commands: s.commands ?? false, insecure: s.insecure_models ?? false, machines: new Map(), layouts: new Map() });
+  forget(s.layout, s.pairs);
   state.known = true;
   apply(s);
 }
 
-// forget empties all that is of one machine.
-function forget() {
+// forget empties all that is of one machine, and shows the channels of its layout.
+function forget(layout, pairs) {
   Object.assign(state, nothing());
-  channels?.clear();
+  channels.lay(layout, pairs);
   trace?.show([], []);
   showAlerts();
 }
@@ -91,7 +93,7 @@ addEventListener("hashchange", () => {
   else if (machine !== state.machine) {
     control.close();
     state.machine = machine;
-    forget();
+    forget(state.layouts.get(state.machines.get(machine)?.layout));
     connect();
   }
   show();
@@ -109,6 +111,7 @@ function show() {
   const word = showVerdict(last);
   const alarm = showAlarm();
   showProgress(last);
+  showModels();
   machines.show(state.machines, machine, state.crowded, state.limit);
   view.show(looked().alarm, state, state.machines.get(machine), control);
   const others = machines.others(state.machines, machine);
@@ -124,7 +127,8 @@ function showVerdict(last) {
   let { word, shape, says = text } = phases[phase] ?? phases.starting;
   const refused = !cut && unwatched(state.machines.get(state.machine));
   if (refused) {
-    [word, shape, says] = ["Not watched", "lost", "The monitor refuses the windows of this machine: see the advisories."];
+    const why = state.advisories.findLast((a) => a.kind === "windows_refused")?.text.match(/NOT WATCHED, (.*[^.])/)?.[1];
+    [word, shape, says] = ["Not watched", "lost", why ? `${why[0].toUpperCase()}${why.slice(1)}.` : "The monitor does not judge the windows of this machine: see the advisories."];
     if (last) says += ` Last verdict: ${plain(last.verdict)}, ${duration(seconds(state.judged))}.`;
   } else if (stale) {
     [word, shape] = [cut ? "Offline" : "No verdicts", "lost"];
@@ -184,6 +188,17 @@ function showProgress(last) {
   set("age", state.shown > -Infinity ? `last window ${duration(seconds(state.shown))}` : "no window yet");
 }
 
+// Which models judge the machine, and which machines have models without a signature.
+function showModels() {
+  const { now, next, shadows = [], unsigned } = state.machines.get(state.machine)?.models ?? {};
+  set("models", [now && `Model: ${now}`, next && `from the next tool on: ${next}`, shadows.length ? `in shadow: ${shadows.join(", ")}` : "", unsigned && "not signed"].filter(Boolean).join(" · "));
+  $("model").hidden = Boolean(now); // it is with the verdict
+  const of = [...state.machines.values()].filter((m) => m.models?.unsigned).map((m) => m.name.slice(m.name.lastIndexOf("/") + 1)).sort();
+  $("unsigned").hidden = !state.insecure && of.length === 0;
+  const named = of.length > 4 ? `${of.slice(0, 3).join(", ")} and ${of.length - 3} more` : of.join(", ");
+  set("unsigned", `Models are accepted without a signature.${named && ` Not signed: the models of ${named}.`}`);
+}
+
 // What is the matter with sensors, model or machine stands apart from the alarms of
 // the tool: first what stands, then what is over.
 function showAlerts() {
@@ -192,7 +207,7 @@ function showAlerts() {
   const last = new Map(state.advisories.map((a) => [`${a.machine} ${a.kind} ${a.subject ?? ""}`, a]));
   const standing = [...last.values()].filter((a) => a.state === "raised").sort(newest);
   fill($("advisories"), [...standing, ...state.advisories.filter((a) => !standing.includes(a)).toReversed().sort(newest)].map((a) => item(a, standing.includes(a))));
-  channels?.advise(new Map(standing.filter((a) => a.kind === "sensor" && a.subject).flatMap((a) => (a.channels ?? [a.subject]).map((name) => [name, a]))));
+  channels.advise(new Map(standing.filter((a) => a.kind === "sensor" && a.subject).flatMap((a) => (a.channels ?? [a.subject]).map((name) => [name, a]))));
 }
 
 function live(yes) {
@@ -234,5 +249,5 @@ $("filter").addEventListener("click", (e) => {
   e.target.setAttribute("aria-pressed", on);
   $("groups").classList.toggle("only-bad", on);
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { trace?.redraw(); channels?.redraw(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { trace?.redraw(); channels.redraw(); });
 connect();

@@ -1,5 +1,5 @@
-// The sensors: one tile a channel with its envelope, level and state, grouped by
-// the device the channel comes from.
+// The sensors of a machine: one tile a channel of its layout with its envelope, level and
+// state, grouped by the device the channel comes from.
 
 import { number, colour, element, moment, plain } from "./words.js";
 
@@ -11,35 +11,57 @@ const hertz = (r) => (r >= 1000 ? `${+(r / 1000).toPrecision(3)} kHz` : `${+r.to
 // The states of NAMUR NE 107 by their gravity.
 const states = ["no data", "normal", "maintenance required", "out of specification", "function check", "failure"];
 
+const unknown = { name: "", fingerprint: "", channels: [] }; // the layout of a machine that is not known
+
 export class Channels {
-  #pairs;
+  #root;
+  #layout = unknown;
+  #pairs = 60;
   #names = new Map(); // channel → tile
   #tiles = [];
   #due = false;
 
-  constructor(root, layout, pairs) {
+  constructor(root) {
+    this.#root = root;
+    new ResizeObserver(() => this.redraw()).observe(root);
+  }
+
+  // lay shows the channels of a layout, without values yet.
+  lay(layout = unknown, pairs = this.#pairs) {
     this.#pairs = pairs;
-    root.replaceChildren();
+    if (layout.fingerprint !== this.#layout.fingerprint) this.#build(layout.channels);
+    this.#layout = layout;
+    for (const t of this.#tiles) t.clear();
+    this.#root.classList.remove("bare");
+    this.#count();
+    this.#say(layout.channels.length ? "" : "The channels are here once the monitor has judged a window of the machine.");
+  }
+
+  #say(text, e = document.getElementById("channels-says")) { if (e.textContent !== text) e.textContent = text; }
+
+  #build(all) {
+    this.#root.replaceChildren();
     const groups = new Map(), tiles = new Map();
-    const channels = layout.channels.map((c) => ({ unit: "", range: 0, sensor: "", ...c })); // what is not known is left out
+    const channels = all.map((c) => ({ unit: "", range: 0, sensor: "", ...c })); // what is not known is left out
     for (const c of channels) groups.set(device(c), [...(groups.get(device(c)) ?? []), c]);
     for (const [name, cs] of groups) {
-      const group = root.appendChild(element("section", "card group"));
+      const group = this.#root.appendChild(element("section", "card group"));
       group.classList.toggle("wide", cs.length > 6);
-      const all = (f) => [...new Set(cs.map(f))].join(", ");
-      const facts = [all((c) => c.kind), all((c) => hertz(c.rate)), all((c) => (c.range ? `±${+c.range.toPrecision(3)} ${c.unit}` : "")), cs.length > 6 ? `${cs.length} channels` : ""];
+      const each = (f) => [...new Set(cs.map(f))].join(", ");
+      const facts = [each((c) => c.kind), each((c) => hertz(c.rate)), each((c) => (c.range ? `±${+c.range.toPrecision(3)} ${c.unit}` : "")), cs.length > 6 ? `${cs.length} channels` : ""];
       group.appendChild(element("h3", "", name)).append(element("small", "", facts.filter((f) => f && f !== name).join(" · ")));
       const list = group.appendChild(element("ul"));
       for (const c of cs) tiles.set(c.name, new Tile(list, c));
     }
     this.#names = tiles;
     this.#tiles = channels.map((c) => tiles.get(c.name));
-    new ResizeObserver(() => this.redraw()).observe(root);
   }
 
-  clear() { for (const t of this.#tiles) t.clear(); }
-
   apply(w) {
+    const bare = w.without_samples ?? false;
+    if (bare) for (const t of this.#tiles) t.clear();
+    this.#root.classList.toggle("bare", bare);
+    if (this.#tiles.length) this.#say(bare ? "Waveforms stay at the gateway: it sends features of each window, and the monitor judges those." : "");
     this.#tiles.forEach((t, i) => t.apply(w.envelope?.[i] ?? [], w.rms[i], w.status?.[i] ?? "normal", w.flags?.[i] ?? [], this.#pairs));
     this.#count();
     this.redraw();
@@ -55,7 +77,7 @@ export class Channels {
   #count() {
     const counts = new Map();
     for (const t of this.#tiles) counts.set(t.status, (counts.get(t.status) ?? 0) + 1);
-    document.getElementById("summary").textContent = [...counts].sort((a, b) => b[1] - a[1]).map(([s, n]) => `${n} ${s}`).join(" · ");
+    document.getElementById("summary").textContent = [this.#layout.name, ...[...counts].sort((a, b) => b[1] - a[1]).map(([s, n]) => `${n} ${s}`)].filter(Boolean).join(" · ");
   }
 
   // Draws once a frame at most, and not at all while the page is hidden.

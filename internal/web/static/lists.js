@@ -6,6 +6,9 @@ import { moment, plain } from "./words.js";
 // How an advisory looks that stands and is not of a sensor, which has a status.
 const shapes = { silence: "lost", windows_refused: "lost", unknown: "unknown", drift: "maintenance-required" };
 
+// The kinds that have another name for people.
+const names = { windows_refused: "not watched" };
+
 // item returns the line of an alert, or of an advisory, which may stand.
 export function item(a, stands) {
   const li = document.getElementById("alert").content.cloneNode(true).firstChild;
@@ -16,7 +19,7 @@ export function item(a, stands) {
     li.className = stands === true ? "stands" : "over";
     const status = a.status ?? "failure";
     shape = stands !== true ? "cleared" : a.kind === "sensor" ? status.replaceAll("_", "-") : (shapes[a.kind] ?? "failure");
-    title = [a.kind, a.subject, stands === true && a.kind === "sensor" ? `· ${status}` : stands === true ? "" : `· ${a.state === "raised" ? "was raised" : "over"}`].filter(Boolean).join(" ");
+    title = [names[a.kind] ?? a.kind, a.subject, stands === true && a.kind === "sensor" ? `· ${status}` : stands === true ? "" : `· ${a.state === "raised" ? "was raised" : "over"}`].filter(Boolean).join(" ");
   }
   li.dataset.state = loud ? "raised" : "cleared"; // how it looks
   li.dataset.shape = shape;

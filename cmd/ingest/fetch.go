@@ -1,0 +1,221 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/fetch"
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/ingest"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+type fetchCommand struct {
+	Config   string        `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
+	Machine  string        `placeholder:"PATH" help:"ISA-95 path of the machine, where the configuration has several, or does not list it."`
+	From     time.Time     `placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
+	To       time.Time     `placeholder:"TIME" help:"End of the windows."`
+	Epoch    string        `placeholder:"EPOCH" help:"Only windows of this epoch, as results name it."`
+	FirstSeq uint64        `placeholder:"SEQ" help:"First window, with --epoch, in place of --from."`
+	LastSeq  uint64        `placeholder:"SEQ" help:"Last window, with --epoch, in place of --to."`
+	Windows  int           `default:"3600" help:"At most so many windows, the oldest first."`
+	Wait     time.Duration `default:"1m" help:"How long the gateway may be silent. While a machine is offline, its command waits on Kafka."`
+	By       string        `placeholder:"NAME" help:"Who asks. Default: the name of the user."`
+	Out      string        `placeholder:"DIR" help:"Write the windows into Arrow files in this folder. Without it they are only sent to Kafka."`
+}
+
+// fetchTime is how long after --wait a gateway may take for each window.
+const fetchTime = time.Second
+
+// Run sends the command and waits for the windows and the answer.
+func (f *fetchCommand) Run(ctx context.Context, out cli.Output) error {
+	c, err := ingest.Load(f.Config)
+	if err != nil {
+		return err
+	}
+	path := f.Machine
+	if path == "" {
+		m, err := c.Find("")
+		if err != nil {
+			return err
+		}
+		path = m.Path
+	}
+	if err := gateway.CheckMachine(path); err != nil {
+		return fmt.Errorf("--machine: %w", err)
+	}
+	command, err := f.command(path, time.Now())
+	if err != nil {
+		return err
+	}
+	to, err := c.Bus("flank-fetch")
+	if err != nil {
+		return err
+	}
+	files := &arrowFiles{dir: f.Out, command: command.ID, machine: path}
+	if f.Out != "" {
+		if err := os.MkdirAll(f.Out, 0o755); err != nil {
+			return err
+		}
+	}
+	p := &fetchProgress{out: out.Stdout, every: 5 * time.Second}
+	answer, err := fetch.Ask(ctx, to, command, f.Wait, func(m bus.Message) error {
+		p.window(m.Time)
+		if f.Out == "" {
+			return nil
+		}
+		return files.add(&m)
+	})
+	if closed := files.close(); err == nil {
+		err = closed
+	}
+	for _, name := range files.names {
+		fmt.Fprintf(out.Stdout, "%s\n", name)
+	}
+	switch {
+	case errors.Is(err, fetch.ErrSilent):
+		return f.silent(path, p.windows, command.Until)
+	case err != nil:
+		return fmt.Errorf("%s: %w", path, err)
+	case answer.Windows == 0:
+		return fmt.Errorf("%s: %s", path, answer.Text)
+	}
+	_, err = fmt.Fprintf(out.Stdout, "%s: %s\n", path, answer.Text)
+	return err
+}
+
+// command returns the command that the flags name.
+func (f *fetchCommand) command(machine string, now time.Time) (event.Command, error) {
+	by := f.By
+	if by == "" {
+		by = "unknown user"
+		if u, err := user.Current(); err == nil {
+			by = cmp.Or(u.Username, by)
+		}
+	}
+	c := event.Command{
+		ID: event.NewCommandID(), Machine: machine, Action: event.Fetch, By: by, Issued: now.UTC(),
+		Wanted: &event.Wanted{From: f.From, To: f.To, Epoch: f.Epoch, First: f.FirstSeq, Last: f.LastSeq, Windows: f.Windows},
+		Until:  now.UTC().Add(min(f.Wait+time.Duration(f.Windows)*fetchTime, event.MaxFetchWait)),
+	}
+	if f.Wait <= 0 {
+		return c, fmt.Errorf("--wait: %v: must be positive, such as 1m", f.Wait)
+	}
+	if err := c.Wanted.Check(); err != nil {
+		return c, fmt.Errorf("%w (by --from and --to, or by --epoch, --first-seq and --last-seq; --windows bounds them)", err)
+	}
+	return c, c.Check()
+}
+
+// silent says why there may be no answer.
+func (f *fetchCommand) silent(machine string, windows int, until time.Time) error {
+	after := ""
+	if windows > 0 {
+		after = fmt.Sprintf(" after %d windows", windows)
+	}
+	return fmt.Errorf(`%s: %w for %v%s. Its ingest
+  - may not run, or may not reach Kafka: it answers when it does, if that is before %s;
+  - may be in mode raw: then its windows are in Kafka already, on %s;
+  - may be of a release that has no mode edge: upgrade it;
+  - may not have the right to read %s: run 'ingest check' there;
+  - may have a wrong clock, and take the command for too old`, machine, fetch.ErrSilent, f.Wait, after, until.Format(time.RFC3339), bus.TopicWindows, bus.TopicCommands)
+}
+
+// fetchProgress prints how many windows have come, now and then.
+type fetchProgress struct {
+	out     io.Writer
+	every   time.Duration
+	printed time.Time
+	windows int
+}
+
+func (p *fetchProgress) window(end time.Time) {
+	p.windows++
+	if now := time.Now(); now.Sub(p.printed) >= p.every {
+		p.printed = now
+		fmt.Fprintf(p.out, "%d windows, up to %s\n", p.windows, end.Format(time.RFC3339))
+	}
+}
+
+// arrowFiles are the files that windows are written into: one for each epoch and layout.
+type arrowFiles struct {
+	dir, command, machine string
+
+	codec  *window.Codec // of the windows in the file
+	window window.Window
+	epoch  uint64
+	file   *os.File
+	writer *window.FileWriter
+	names  []string
+}
+
+// add writes the window of a message.
+func (a *arrowFiles) add(m *bus.Message) error {
+	e, err := envelope.Of(m)
+	if err != nil {
+		return err
+	}
+	other := a.codec == nil || !a.codec.Sealed(e)
+	if other {
+		layout, spec, err := window.LayoutOf(e)
+		if err != nil {
+			return err
+		}
+		if a.codec, err = window.NewCodec(layout, spec); err != nil {
+			return err
+		}
+	}
+	if err := a.codec.Open(e, &a.window); err != nil {
+		return err
+	}
+	if other || a.window.Epoch != a.epoch {
+		if err := a.begin(); err != nil {
+			return err
+		}
+	}
+	return a.writer.Write(&a.window)
+}
+
+// begin ends the file that is being written and starts the next.
+func (a *arrowFiles) begin() error {
+	if err := a.close(); err != nil {
+		return err
+	}
+	a.epoch = a.window.Epoch
+	name := fmt.Sprintf("%s-%s-%d.arrow", strings.ReplaceAll(a.machine, "/", "-"), a.window.EpochString(), a.window.Seq)
+	var err error
+	if a.file, err = os.Create(filepath.Join(a.dir, name)); err != nil {
+		return err
+	}
+	a.names = append(a.names, a.file.Name())
+	a.writer, err = a.codec.NewFileWriter(a.file, [2]string{"machine", a.machine}, [2]string{"command", a.command},
+		[2]string{"start", signal.FormatTime(a.window.Start, time.RFC3339Nano)})
+	return err
+}
+
+// close completes the file that is being written.
+func (a *arrowFiles) close() error {
+	if a.file == nil {
+		return nil
+	}
+	var err error
+	if a.writer != nil {
+		err = a.writer.Close()
+	}
+	err = errors.Join(err, a.file.Close())
+	a.file, a.writer = nil, nil
+	return err
+}

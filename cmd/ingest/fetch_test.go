@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
+)
+
+// edgeBench makes a working directory with a folder of one recording of four windows, from
+// six o'clock on, for mode edge. The topics are there.
+func edgeBench(t *testing.T) (addr string) {
+	t.Helper()
+	addr = startBroker(t)
+	yaml := strings.Replace(folderYAML(addr), "  settle:", "  start: 2026-11-02T06:00:00Z\n  settle:", 1)
+	bench(t, "ingest.yaml", yaml+"mode: edge\nedge: {keep_hours: 48, keep_mib: 100}\n")
+	if err := os.Mkdir("in", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "in/1.csv", table)
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 2"); err != nil {
+		t.Fatal(err)
+	}
+	return addr
+}
+
+// ingesting runs ingest until the returned function is called, and waits for the recording
+// to be sent.
+func ingesting(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := ingestRun(t, ctx, "run --config ingest.yaml")
+		done <- err
+	}()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		text, err := os.ReadFile(filepath.Join("spool", "folder.json"))
+		if err == nil && strings.Contains(string(text), "1.csv") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the recording was not sent")
+		}
+	}
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The windows of a machine in mode edge come from the spool of its ingest, and become a
+// file that any Arrow reader opens.
+func TestFetch(t *testing.T) {
+	addr := edgeBench(t)
+	stop := ingesting(t)
+	out, _, err := ingestRun(t, t.Context(), "fetch --config ingest.yaml --from 2026-11-02T06:00:01Z --to 2026-11-02T06:00:03Z --out out --by kim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("out/acme-spore-bay2-line1-lathe-*-1.arrow")
+	if err != nil || len(files) != 1 || !strings.Contains(out, "lathe: sent 2 windows from 2026-11-02T06:00:01Z to 2026-11-02T06:00:03Z\n") || !strings.Contains(out, files[0]) {
+		t.Fatalf("files %v, %v, printed\n%s", files, err, out)
+	}
+	f, err := os.Open(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := ipc.NewFileReader(f)
+	if err != nil || r.NumRecords() != 2 {
+		t.Fatalf("%v, want 2 windows", err)
+	}
+	_, _, err = ingestRun(t, t.Context(), "fetch --config ingest.yaml --from 2026-11-01T06:00:01Z --to 2026-11-01T06:00:03Z")
+	if err == nil || !strings.Contains(err.Error(), "lathe: sent no window; the spool begins at 2026-11-02T06:00:00Z: earlier windows are not kept any more") {
+		t.Errorf("a day before: %v", err)
+	}
+	stop()
+
+	// Another host knows Kafka, and not this machine.
+	write(t, "kafka.yaml", "kafka: {brokers: [\""+addr+"\"]}\n")
+	ask := "fetch --config kafka.yaml --machine acme/spore/bay2/line1/lathe --from 2026-11-02T06:00:00Z --to 2026-11-02T07:00:00Z --wait 200ms"
+	if _, _, err = ingestRun(t, t.Context(), ask); err == nil || !strings.Contains(err.Error(), "no gateway has answered for 200ms") || !strings.Contains(err.Error(), "may be in mode raw") {
+		t.Errorf("with no ingest: %v", err)
+	}
+	stop = ingesting(t) // the command waits
+	defer stop()
+	copies := func() (n int) {
+		err := bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+			if m.Header(envelope.Copied) == nil {
+				t.Errorf("a window that is not a copy: %v", m.Headers)
+			}
+			n++
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for deadline := time.Now().Add(30 * time.Second); copies() < 6; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the command that waited was not answered")
+		}
+	}
+	if n := copies(); n != 6 {
+		t.Errorf("%d windows came, want 2 and 4", n)
+	}
+	if out, _, err = ingestRun(t, t.Context(), strings.Replace(ask, "200ms", "30s", 1)+" --out elsewhere"); err != nil || !strings.Contains(out, "sent 4 windows") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if files, _ := filepath.Glob("elsewhere/*-0.arrow"); len(files) != 1 {
+		t.Errorf("files %v", files)
+	}
+}

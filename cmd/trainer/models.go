@@ -1,0 +1,361 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/deploy"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+type modelsCommand struct {
+	Ls      modelsLs      `cmd:"" help:"List the published models, the deployments, and the records that are refused."`
+	Show    modelsShow    `cmd:"" help:"Print what is known of a published model, or of a change."`
+	History modelsHistory `cmd:"" help:"List who changed what, the newest first. The topic keeps the last 50 changes of each deployment."`
+	Diff    modelsDiff    `cmd:"" help:"Compare two models: published ones by id, or files."`
+	Rm      modelsRm      `cmd:"" help:"Remove models that no deployment needs, or records that are refused."`
+}
+
+type modelsLs struct{ topicFlags }
+
+// Run lists models and deployments.
+func (f *modelsLs) Run(ctx context.Context, out cli.Output) error {
+	ctx, t, err := f.read(ctx)
+	if err != nil {
+		return err
+	}
+	s, refused, err := t.Set(ctx)
+	if err != nil {
+		return because(ctx, err)
+	}
+	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "model\tlayout\tsize\tpublished\tby\tsigned\tjudges")
+	for _, m := range t.Book().Models() {
+		if m.Problem != "" {
+			fmt.Fprintf(w, "%s\tcannot be used: %s\n", m.ID, m.Problem)
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s (%s)\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.Layout.Fingerprint, printable(m.Layout.Name), bus.FormatBytes(m.Size), clock(m.At), printable(m.By),
+			signedBy(m.SignedBy, m.Unproved), orNone(strings.Join(judges(s, m.ID), ", ")))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out.Stdout)
+	if len(s.Deployments()) == 0 {
+		fmt.Fprintln(out.Stdout, "no deployments: no machine is judged by a published model")
+		return f.rest(out, refused)
+	}
+	fmt.Fprintln(w, "for\tlayout\tchampion\tsince\tby\tchange\tshadows\talarm")
+	for _, d := range s.Deployments() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.For, d.Layout, d.Champion.ID(), clock(d.Since), printable(d.By), d.Change, shadows(d, time.Now()), alarmOf(d))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return f.rest(out, refused)
+}
+
+// rest prints what is behind the tables.
+func (f *modelsLs) rest(out cli.Output, refused []deploy.Refusal) error {
+	if len(f.PublicKey) == 0 {
+		fmt.Fprintln(out.Stdout, "\nSignatures were not checked: name the public keys of your monitors with --public-key to see what they see.")
+	}
+	if len(refused) > 0 {
+		fmt.Fprintf(out.Stdout, "\n%d refused; what counted before goes on:\n", len(refused))
+		for _, r := range refused {
+			fmt.Fprintf(out.Stdout, "  %s\n    to remove it: trainer models rm %s\n", r, cli.Quote(printable(r.Key)))
+		}
+	}
+	return nil
+}
+
+// judges returns the deployments of a model.
+func judges(s deploy.Set, id string) (all []string) {
+	for _, d := range s.Deployments() {
+		if d.Champion.ID() == id {
+			all = append(all, d.For.String())
+		}
+		for _, h := range d.Shadows {
+			if h.Model.ID() == id {
+				all = append(all, d.For.String()+" (shadow)")
+			}
+		}
+	}
+	return all
+}
+
+// shadows lists the shadows of a deployment.
+func shadows(d deploy.Deployment, now time.Time) string {
+	var all []string
+	for _, h := range d.Shadows {
+		verb := "until"
+		if !now.Before(h.Until) {
+			verb = "over since"
+		}
+		all = append(all, fmt.Sprintf("%s %s %s", h.Model.ID(), verb, clock(h.Until)))
+	}
+	if len(all) == 0 {
+		return "–"
+	}
+	return strings.Join(all, ", ")
+}
+
+func alarmOf(d deploy.Deployment) string {
+	if d.Alarm == nil {
+		return alarmText(nil)
+	}
+	return alarmText(deploy.RecordOf(*d.Alarm))
+}
+
+type modelsShow struct {
+	ID string `arg:"" help:"Id of a model, or number of a change, as 'ls' and 'history' print them."`
+	topicFlags
+}
+
+// Run prints a model or a change.
+func (f *modelsShow) Run(ctx context.Context, out cli.Output) error {
+	ctx, t, err := f.read(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range t.Book().History() {
+		if c.ID == f.ID || strconv.FormatUint(c.Number, 10) == f.ID {
+			printChange(out, c)
+			fmt.Fprintf(out.Stdout, "action    %s by %s at %s\n", c.Action, printable(c.By), clock(c.At))
+			if c.Note != "" {
+				fmt.Fprintf(out.Stdout, "note      %s\n", printable(c.Note))
+			}
+			return nil
+		}
+	}
+	all := t.Book().Models()
+	i := slices.IndexFunc(all, func(m deploy.PublishedModel) bool { return m.ID == f.ID })
+	if i < 0 {
+		return fmt.Errorf("%s is neither a published model nor a change: see 'trainer models ls' and 'trainer models history'", printable(f.ID))
+	}
+	m, err := t.Model(ctx, f.ID)
+	if err != nil {
+		return because(ctx, err)
+	}
+	s, _, err := t.Set(ctx)
+	if err != nil {
+		return because(ctx, err)
+	}
+	p := all[i]
+	fmt.Fprintf(out.Stdout, "published   %s by %s, %s, %s\n", clock(p.At), printable(p.By), bus.FormatBytes(p.Size), signedBy(p.SignedBy, p.Unproved))
+	if p.Note != "" {
+		fmt.Fprintf(out.Stdout, "note        %s\n", printable(p.Note))
+	}
+	for _, row := range facts(m) {
+		if row.text != "" {
+			fmt.Fprintf(out.Stdout, "%-11s %s\n", row.name, row.text)
+		}
+	}
+	for _, of := range judges(s, f.ID) {
+		fmt.Fprintf(out.Stdout, "judges      %s\n", of)
+	}
+	return nil
+}
+
+// fact is something about a model that matters to a person.
+type fact struct{ name, text string }
+
+// facts returns what a person wants to know of a model, in the same order for all models.
+func facts(m *model.Model) []fact {
+	verdict := ""
+	if v := card.HeadlineOf(m).Verdict; v != nil {
+		verdict = v.Short()
+	}
+	scores, of := card.Scores(m)
+	if of != "" {
+		scores += ", of " + of
+	}
+	var costs []string
+	c := m.Classifier.Costs()
+	for k, name := range m.ClassNames() {
+		costs = append(costs, fmt.Sprintf("%.4f of %s", c[k], name))
+	}
+	if len(c) == 2 {
+		costs = append(costs, fmt.Sprintf("faulty from P > %.4f on", c.Threshold()))
+	}
+	var data []string
+	for _, d := range m.Provenance.Data {
+		data = append(data, fmt.Sprintf("%s, %d windows", d.Name, d.Windows))
+	}
+	reference := "off"
+	if m.Reference.Mode != model.ReferenceOff {
+		reference = fmt.Sprintf("%s, of a tool's first %d windows", m.Reference.Describe(), m.Reference.Windows)
+	}
+	unknown, wear := card.Notes(m)
+	return []fact{
+		{"model", m.ID()},
+		{"layout", fmt.Sprintf("%s, fingerprint %s, %d channels", m.Layout.Name(), m.Layout.Fingerprint(), len(m.Layout.Channels()))},
+		{"windows", m.Window.Length.String()},
+		{"features", fmt.Sprintf("%d of version %d", m.Classifier.Columns(), m.Features.Version)},
+		{"reference", reference},
+		{"cutting", m.Cutting()},
+		{"label", fmt.Sprint(train.RuleOf(m))},
+		{"network", card.Shape(m)},
+		{"costs", strings.Join(costs, ", ")},
+		{"verdict", verdict},
+		{"scores", scores},
+		{"unknown", strings.TrimPrefix(unknown, "unknown: ")},
+		{"wear", strings.TrimLeft(strings.TrimPrefix(wear, "flank wear"), ": ")},
+		{"trained on", strings.Join(data, "; ")},
+		{"by", fmt.Sprintf("%s, seed %d", m.Provenance.Program, m.Provenance.Seed)},
+	}
+}
+
+type modelsHistory struct {
+	For string `placeholder:"GLOB" help:"Only changes of the deployments for exactly this glob."`
+	topicFlags
+}
+
+// Run lists the changes.
+func (f *modelsHistory) Run(ctx context.Context, out cli.Output) error {
+	_, t, err := f.read(ctx)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "change\tat\taction\tfor\tlayout\tchampion\tshadows\tby\tsigned\tnote")
+	for _, c := range t.Book().History() {
+		if f.For != "" && c.For != f.For {
+			continue
+		}
+		var trials []string
+		for _, s := range c.Shadows {
+			trials = append(trials, fmt.Sprintf("%s until %s", s.Model, clock(s.Until)))
+		}
+		action := string(c.Action)
+		if c.Now {
+			action += " now"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, clock(c.At), action, c.For, c.Layout, orNone(c.Champion), orNone(strings.Join(trials, ", ")), printable(c.By),
+			signedBy(c.SignedBy, c.Unproved), orNone(printable(c.Note)))
+	}
+	return w.Flush()
+}
+
+type modelsDiff struct {
+	A string `arg:"" help:"Id of a published model, or a model file."`
+	B string `arg:"" help:"The model to compare with."`
+	topicFlags
+}
+
+// Run compares two models.
+func (f *modelsDiff) Run(ctx context.Context, out cli.Output) error {
+	var (
+		topic  *deploy.Topic
+		alarms [2]string
+		all    [2][]fact
+		models [2]*model.Model
+	)
+	for i, name := range []string{f.A, f.B} {
+		m, err := model.Load(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			if topic == nil {
+				if ctx, topic, err = f.read(ctx); err != nil {
+					return fmt.Errorf("%s is not a file, so it must be published: %w", name, err)
+				}
+			}
+			if m, err = topic.Model(ctx, name); err != nil {
+				return fmt.Errorf("%s: %w", name, because(ctx, err))
+			}
+			s, _, err := topic.Set(ctx)
+			if err != nil {
+				return because(ctx, err)
+			}
+			alarms[i] = alarmsOf(s, name)
+		} else if err != nil {
+			return err
+		}
+		models[i], all[i] = m, facts(m)
+	}
+	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
+	same := []string{}
+	for i, a := range append(all[0], fact{"alarm", alarms[0]}) {
+		b := append(all[1], fact{"alarm", alarms[1]})[i]
+		switch {
+		case a.text != b.text:
+			fmt.Fprintf(w, "%s\t%s\n\t%s\n", a.name, orNone(a.text), orNone(b.text))
+		case a.text != "":
+			same = append(same, a.name)
+		}
+	}
+	if more, less := missing(models[1], models[0]), missing(models[0], models[1]); more+less != "" {
+		fmt.Fprintf(w, "only in\t%s\n\t%s\n", orNone(less), orNone(more))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(same) > 0 {
+		fmt.Fprintf(out.Stdout, "the same: %s\n", strings.Join(same, ", "))
+	}
+	return nil
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return text
+}
+
+// missing says which features of a model another one does not take.
+func missing(m, other *model.Model) string {
+	names := other.NewJudge().FeatureNames()
+	var only []string
+	for _, name := range m.NewJudge().FeatureNames() {
+		if !slices.Contains(names, name) {
+			only = append(only, name)
+		}
+	}
+	if len(only) > 5 {
+		return fmt.Sprintf("%s and %d more features", strings.Join(only[:5], ", "), len(only)-5)
+	}
+	return strings.Join(only, ", ")
+}
+
+// alarmsOf says under which alarm settings a model is champion.
+func alarmsOf(s deploy.Set, id string) string {
+	var all []string
+	for _, d := range s.Deployments() {
+		if d.Champion.ID() == id {
+			all = append(all, fmt.Sprintf("%s: %s", d.For, alarmOf(d)))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+type modelsRm struct {
+	ID []string `arg:"" help:"Id of a model, or the key of a refused record, as 'ls' prints it."`
+	writeFlags
+}
+
+// Run removes models and refused records.
+func (f *modelsRm) Run(ctx context.Context, out cli.Output) error {
+	ctx, w, err := f.writer(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range f.ID {
+		if err := w.RemoveAny(ctx, id); err != nil {
+			return because(ctx, err)
+		}
+		fmt.Fprintf(out.Stdout, "removed %s\n", id)
+	}
+	return nil
+}

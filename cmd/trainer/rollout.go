@@ -1,0 +1,378 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/cmd/internal/dataset"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/deploy"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+type keysCommand struct {
+	New keysNewCommand `cmd:"" help:"Make a key: NAME.key signs and stays with you, NAME.pub goes to every monitor."`
+}
+
+type keysNewCommand struct {
+	Out string `default:"flank" placeholder:"NAME" help:"Name of the two files, without ending (default: flank)."`
+}
+
+// Run makes a key.
+func (f *keysNewCommand) Run(out cli.Output) error {
+	private, public := f.Out+".key", f.Out+".pub"
+	key, err := credential.NewSigningKey(rand.Reader, private, public)
+	if err != nil {
+		return fmt.Errorf("--out %s: %w", f.Out, err)
+	}
+	fmt.Fprintf(out.Stdout, "key       %s\nprivate   %s: signs models and deployments; keep it, and keep it secret\npublic    %s: copy it to every monitor, and name it in monitor.yaml under models.keys\n",
+		deploy.KeyID(key), private, public)
+	return nil
+}
+
+// topicFlags say how to reach the topic of models, and whose records count.
+type topicFlags struct {
+	Brokers     []string `name:"kafka" aliases:"broker" sep:"," placeholder:"HOST:PORT" help:"Broker that carries models and deployments to the monitors."`
+	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in monitor.yaml: brokers, tls and sasl."`
+	PublicKey   []string `sep:"none" placeholder:"FILE" help:"Public key of someone whose models and deployments count; repeat it for several."`
+}
+
+// bus returns how to reach Kafka, and a context that ends when Kafka does not answer.
+func (f topicFlags) bus(ctx context.Context) (context.Context, bus.Config, error) {
+	const client = "flank-trainer"
+	var (
+		cfg bus.Config
+		err error
+	)
+	switch {
+	case f.KafkaConfig != "" && len(f.Brokers) > 0:
+		err = errors.New("--kafka and --kafka-config: give one of them")
+	case f.KafkaConfig != "":
+		var c struct {
+			Kafka bus.Settings `yaml:"kafka"`
+		}
+		if err = config.Load(f.KafkaConfig, &c); err == nil {
+			cfg, err = c.Kafka.Load(f.KafkaConfig, client)
+		}
+	case len(f.Brokers) > 0:
+		cfg = bus.Config{Brokers: f.Brokers, ClientID: client}
+	default:
+		err = errors.New("name the broker with --kafka, for example --kafka 127.0.0.1:9092, or a file with --kafka-config")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	cfg.OnRetry = func(err error, since time.Duration) {
+		if err != nil && since >= dataset.KafkaPatience {
+			cancel(fmt.Errorf("no answer from Kafka at %s: %w: check the address and the network", strings.Join(cfg.Brokers, ", "), err))
+		}
+	}
+	return ctx, cfg, err
+}
+
+// read returns the topic as it is.
+func (f topicFlags) read(ctx context.Context) (context.Context, *deploy.Topic, error) {
+	ctx, cfg, err := f.bus(ctx)
+	if err != nil {
+		return ctx, nil, err
+	}
+	keys, err := deploy.LoadKeys(len(f.PublicKey) == 0, f.PublicKey...)
+	if err != nil {
+		return ctx, nil, fmt.Errorf("--public-key: %w", err)
+	}
+	t := deploy.NewTopic(cfg, keys)
+	_, err = t.CatchUp(ctx)
+	return ctx, t, because(ctx, err)
+}
+
+// because returns why the context has ended, if it has and that is why there is an error.
+func because(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// writeFlags say who writes to the topic.
+type writeFlags struct {
+	topicFlags
+	Key      string `placeholder:"FILE" help:"Your private key, as 'trainer keys new' writes it. What it signs counts for every monitor that has its public key."`
+	Unsigned bool   `help:"Write without a signature. Only monitors with --insecure-models accept that, and their pages say so."`
+	By       string `required:"" env:"USER" placeholder:"NAME" help:"Your name, for the history."`
+	Note     string `placeholder:"TEXT" help:"Why, for the history."`
+}
+
+// writer returns a writer to the topic.
+func (f writeFlags) writer(ctx context.Context) (context.Context, *deploy.Writer, error) {
+	if f.Unsigned == (f.Key != "") {
+		return ctx, nil, errors.New("name your private key with --key (make one with 'trainer keys new'), or write --unsigned for monitors that run with --insecure-models")
+	}
+	ctx, cfg, err := f.bus(ctx)
+	if err != nil {
+		return ctx, nil, err
+	}
+	w := &deploy.Writer{Bus: cfg, By: f.By, Note: f.Note, Now: time.Now}
+	if w.Keys, err = deploy.LoadKeys(f.Unsigned, f.PublicKey...); err != nil {
+		return ctx, nil, fmt.Errorf("--public-key: %w", err)
+	}
+	if f.Key != "" {
+		if w.Signer, err = deploy.LoadSigner(f.Key); err != nil {
+			return ctx, nil, fmt.Errorf("--key: %w", err)
+		}
+	}
+	return ctx, w, nil
+}
+
+// signedBy says who signed something.
+func signedBy(id string, unproved bool) string {
+	switch {
+	case id == "":
+		return "not signed"
+	case unproved:
+		return "key " + id + ", not checked"
+	}
+	return "key " + id
+}
+
+type publishCommand struct {
+	Model string `arg:"" help:"Model file."`
+	writeFlags
+}
+
+// Run puts a model on the topic.
+func (f *publishCommand) Run(ctx context.Context, out cli.Output) error {
+	m, err := model.Load(f.Model)
+	if err != nil {
+		return err
+	}
+	if err := deploy.Check(m); err != nil {
+		return fmt.Errorf("%s: %w", f.Model, err)
+	}
+	file, err := os.ReadFile(f.Model)
+	if err != nil {
+		return err
+	}
+	ctx, w, err := f.writer(ctx)
+	if err != nil {
+		return err
+	}
+	mf, already, err := w.Publish(ctx, file)
+	if err != nil {
+		return because(ctx, err)
+	}
+	if already {
+		fmt.Fprintf(out.Stdout, "%s is published already, by %s at %s; nothing was written\n", mf.ID, printable(mf.By), clock(mf.At))
+	} else {
+		fmt.Fprintf(out.Stdout, "published %s, %s\n", mf.ID, bus.FormatBytes(mf.Size))
+	}
+	fmt.Fprintf(out.Stdout, "layout    %s, fingerprint %s\n", mf.Layout.Name, mf.Layout.Fingerprint)
+	if v := card.HeadlineOf(m).Verdict; v != nil {
+		fmt.Fprintf(out.Stdout, "verdict   %s\n", v.Short())
+	}
+	fmt.Fprintf(out.Stdout, "It judges nothing yet. On trial next to the present model, or instead of it:\n  trainer promote %s --for 'acme/spore/bay2/**' --shadow 48h\n  trainer promote %s --for 'acme/spore/bay2/**'\n", mf.ID, mf.ID)
+	return nil
+}
+
+// clock returns a time as lists show it.
+func clock(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+// printable returns a text from outside, safe for a terminal.
+func printable(s string) string {
+	q := strconv.Quote(s)
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
+}
+
+// forFlags name a deployment.
+type forFlags struct {
+	For    string `required:"" placeholder:"GLOB" help:"Machines, as 'acme/spore/bay2/**': levels with slashes between them; * stands for any characters within a level, ** as the last level for all levels below. Of several globs that name a machine the most specific counts."`
+	Layout string `placeholder:"FINGERPRINT" help:"Layout of the machines, where it is not clear without; 'trainer models ls' prints it."`
+}
+
+type promoteCommand struct {
+	Model string `arg:"" help:"Id of a published model, as 'trainer models ls' prints it."`
+	forFlags
+	Shadow time.Duration `placeholder:"TIME" help:"Judge for so long as a shadow, as 48h: next to the champion, with no effect on alarms. The champion stays, and the shadow does not become champion by itself."`
+	Now    bool          `help:"Swap at once, and judge the tool in the spindle as if the model had been there from its first window. Without it each machine swaps at its next tool change."`
+	Alarm  string        `placeholder:"KEY=VALUE,…" help:"Alarm settings of these machines, as k=3,n=5,latch=false; keys as in monitor.yaml, and what is not named stays. 'monitor' for what each monitor is configured to."`
+	writeFlags
+}
+
+// Run makes a model a champion or a shadow.
+func (f *promoteCommand) Run(ctx context.Context, out cli.Output) error {
+	p := deploy.Promotion{Model: f.Model, For: f.For, Layout: f.Layout, Shadow: f.Shadow, Now: f.Now}
+	switch {
+	case f.Shadow < 0:
+		return fmt.Errorf("--shadow %v: must be positive, such as 48h; 'trainer retire --shadow' ends a trial", f.Shadow)
+	case f.Shadow > 0 && f.Alarm != "":
+		return errors.New("--alarm: a shadow has the champion's alarm settings, so that the two can be compared; leave it out")
+	}
+	if f.Alarm != "" {
+		p.Alarm = func(now *alarm.Settings) (*alarm.Settings, error) { return parseAlarm(f.Alarm, now) }
+	}
+	ctx, w, err := f.writer(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := w.Promote(ctx, p)
+	if err != nil {
+		return because(ctx, err)
+	}
+	printChange(out, c)
+	t, err := w.Topic(ctx)
+	if err != nil {
+		return because(ctx, err)
+	}
+	if m, err := t.Model(ctx, f.Model); err == nil && card.HeadlineOf(m).Verdict != nil {
+		fmt.Fprintf(out.Stdout, "verdict   %s\n", card.HeadlineOf(m).Verdict.Short())
+	}
+	s, _, err := t.Set(ctx)
+	if err != nil {
+		return because(ctx, err)
+	}
+	names := machinesNow(ctx, w.Bus, func(machine string) bool {
+		d, ok := s.Resolve(machine, c.Layout)
+		return ok && d.Change == c.ID
+	})
+	if len(names) > 0 {
+		fmt.Fprintf(out.Stdout, "machines  %s\n", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// printChange says what a change did.
+func printChange(out cli.Output, c deploy.RecordedChange) {
+	fmt.Fprintf(out.Stdout, "change    %s for %s, layout %s, %s\n", c.ID, c.For, c.Layout, signedBy(c.SignedBy, c.Unproved))
+	if c.Action == deploy.Retired {
+		fmt.Fprintln(out.Stdout, "retired   no model judges these machines, unless a less specific glob names them too")
+		return
+	}
+	when := "each machine swaps at its next tool change"
+	switch {
+	case !c.Since.Equal(c.At):
+		when = "unchanged since " + clock(c.Since)
+	case c.Now:
+		when = "each machine swaps at once"
+	}
+	fmt.Fprintf(out.Stdout, "champion  %s (%s)\n", c.Champion, when)
+	for _, s := range c.Shadows {
+		fmt.Fprintf(out.Stdout, "shadow    %s until %s\n", s.Model, clock(s.Until))
+	}
+	fmt.Fprintf(out.Stdout, "alarm     %s\n", alarmText(c.Alarm))
+	if len(c.Previous) > 0 {
+		fmt.Fprintf(out.Stdout, "before    %s; trainer rollback --for %s brings it back\n", c.Previous[0].Champion, cli.Quote(c.For))
+	}
+}
+
+// alarmText says alarm settings in words.
+func alarmText(r *deploy.AlarmRecord) string {
+	s := r.Settings()
+	if s == nil {
+		return "as each monitor is configured"
+	}
+	text := fmt.Sprintf("%d of %d, over at %d", s.K, s.N, s.Clear)
+	if s.OnHold > 0 {
+		text += fmt.Sprintf(", on_hold %v", s.OnHold)
+	}
+	if s.OffHold > 0 {
+		text += fmt.Sprintf(", off_hold %v", s.OffHold)
+	}
+	if s.Latch {
+		text += ", latched"
+	}
+	if s.Threshold != 0 {
+		text += fmt.Sprintf(", threshold %v", s.Threshold)
+	}
+	return text
+}
+
+// parseAlarm returns settings with some of them changed; from nil, the default ones.
+func parseAlarm(text string, now *alarm.Settings) (*alarm.Settings, error) {
+	if text == "monitor" {
+		return nil, nil
+	}
+	s := *cmp.Or(now, &alarm.Default)
+	for pair := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		if !ok {
+			return nil, fmt.Errorf("--alarm %s: write KEY=VALUE with commas between them, as k=3,n=5", pair)
+		}
+		var err error
+		switch key {
+		case "k":
+			s.K, err = strconv.Atoi(value)
+		case "n":
+			s.N, err = strconv.Atoi(value)
+		case "clear":
+			s.Clear, err = strconv.Atoi(value)
+		case "on_hold":
+			s.OnHold, err = time.ParseDuration(value)
+		case "off_hold":
+			s.OffHold, err = time.ParseDuration(value)
+		case "latch":
+			s.Latch, err = strconv.ParseBool(value)
+		case "max_shelf":
+			s.MaxShelf, err = time.ParseDuration(value)
+		case "threshold":
+			s.Threshold, err = strconv.ParseFloat(value, 64)
+		default:
+			err = errors.New("want one of k, n, clear, on_hold, off_hold, latch, max_shelf, threshold")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--alarm %s: %w", pair, err)
+		}
+	}
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("--alarm %s: %w", text, err)
+	}
+	return &s, nil
+}
+
+type rollbackCommand struct {
+	forFlags
+	Now bool `default:"true" negatable:"" help:"Swap at once (default); --no-now swaps each machine at its next tool change."`
+	writeFlags
+}
+
+// Run brings the champion before back.
+func (f *rollbackCommand) Run(ctx context.Context, out cli.Output) error {
+	ctx, w, err := f.writer(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := w.Rollback(ctx, f.For, f.Layout, f.Now)
+	if err != nil {
+		return because(ctx, err)
+	}
+	printChange(out, c)
+	return nil
+}
+
+type retireCommand struct {
+	forFlags
+	Shadow string `placeholder:"MODEL" help:"End only the trial of this shadow; the champion stays."`
+	writeFlags
+}
+
+// Run ends a deployment or the trial of a shadow.
+func (f *retireCommand) Run(ctx context.Context, out cli.Output) error {
+	ctx, w, err := f.writer(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := w.Retire(ctx, f.For, f.Layout, f.Shadow)
+	if err != nil {
+		return because(ctx, err)
+	}
+	printChange(out, c)
+	return nil
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/cmd/internal/dataset"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/deploy"
+	"github.com/flank-tcm/flank/internal/deploy/deploytest"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+)
+
+// rollout makes a folder with two models, and a broker whose address it returns.
+func rollout(t *testing.T) (addr string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	t.Setenv("USER", "kim")
+	t.Setenv("COLUMNS", "100")
+	for i, name := range []string{"a.flank", "b.flank"} {
+		if err := os.WriteFile(name, deploytest.Prove(t, machinetest.OneValue(t), uint64(i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	if _, err := bus.Apply(t.Context(), b.Config("test"), 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	return b.Addr()
+}
+
+// The whole way of a model, as one reads it on the terminal.
+func TestRollout(t *testing.T) {
+	addr := rollout(t)
+	out, err := bus.NewProducer(bus.Config{Brokers: []string{addr}, ClientID: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	for _, m := range []string{"acme/spore/bay2/line1/usk25", "acme/spore/bay3/line1/usk26"} {
+		text, err := json.Marshal(event.Result{Machine: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Send(t.Context(), []bus.Message{{Topic: bus.TopicResults, Key: m, Value: text}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := lookFor
+	lookFor = time.Minute
+	defer func() { lookFor = before }()
+	told := story{t: t, addr: addr, ids: make(map[string]string)}
+	told.do("keys new")
+	for _, name := range []string{"a", "b"} {
+		said := told.do("publish " + name + ".flank")
+		told.ids["MODEL_"+strings.ToUpper(name)] = strings.TrimSuffix(strings.Fields(said)[1], ",")
+	}
+	for _, line := range []string{
+		"publish a.flank",
+		"promote MODEL_A --for 'acme/spore/bay2/**' --alarm k=2,n=3",
+		"promote MODEL_B --for 'acme/spore/bay2/**' --shadow 48h --note trial",
+		"models ls --public-key flank.pub",
+		"promote MODEL_B --for 'acme/spore/bay2/**' --now --note better",
+		"models diff MODEL_A MODEL_B",
+		"rollback --for 'acme/spore/bay2/**'",
+		"rollback --for 'acme/spore/bay2/**'",
+		"promote MODEL_B --for 'acme/*re/bay2/**'",
+		"promote MODEL_B --for 'acme/s*e/bay2/**'",
+		"models rm MODEL_A",
+		"models show MODEL_A",
+		"models show 3",
+		"retire --for 'acme/spore/bay2/**'",
+		"models rm MODEL_A",
+		"models history --for 'acme/spore/bay2/**'",
+		"models ls --public-key flank.pub",
+	} {
+		told.do(line)
+	}
+	golden.Check(t, "rollout.txt", told.String())
+}
+
+// story is a row of commands and what they print.
+type story struct {
+	t    testing.TB
+	addr string
+	ids  map[string]string // of models, by a name for people
+	text strings.Builder
+}
+
+// do runs a command and returns what it prints.
+func (s *story) do(line string) string {
+	s.t.Helper()
+	for name, id := range s.ids {
+		line = strings.ReplaceAll(line, name, id)
+	}
+	args := strings.Fields(line)
+	if args[0] != "keys" {
+		args = append(args, "--kafka", s.addr)
+	}
+	if args[0] != "keys" && args[0] != "models" || strings.HasPrefix(line, "models rm") {
+		args = append(args, "--key", "flank.key")
+	}
+	for i := range args {
+		args[i] = strings.Trim(args[i], "'")
+	}
+	var stdout, stderr bytes.Buffer
+	err := run(s.t.Context(), args, &stdout, &stderr)
+	s.text.WriteString("$ trainer " + line + "\n" + stdout.String())
+	if err != nil {
+		s.text.WriteString("trainer: " + err.Error() + "\n")
+	}
+	s.text.WriteString("\n")
+	return stdout.String()
+}
+
+// What differs from run to run.
+var (
+	times = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
+	keys  = regexp.MustCompile(`\b(key +)[0-9a-f]{16}\b`)
+	hash  = regexp.MustCompile(`\b(\d+)-[0-9a-f]{8}\b`)
+)
+
+// String returns the story without what differs from run to run.
+func (s *story) String() string {
+	text := s.text.String()
+	for name, id := range s.ids {
+		text = strings.ReplaceAll(text, id, name+strings.Repeat("_", len(id)-len(name)))
+	}
+	text = times.ReplaceAllString(text, "2026-11-02 06:00:00")
+	text = hash.ReplaceAllString(text, "$1-00000000")
+	return keys.ReplaceAllString(text, "${1}0123456789abcdef")
+}
+
+func TestRolloutErrors(t *testing.T) {
+	addr := rollout(t)
+	before := dataset.KafkaPatience
+	dataset.KafkaPatience = 100 * time.Millisecond
+	defer func() { dataset.KafkaPatience = before }()
+	if _, _, err := trainer(t, "keys new"); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"keys new":                "flank.key is there already",
+		"publish none.flank":      "no such file",
+		"publish a.flank":         "name your private key with --key",
+		"publish a.flank --key k": "name the broker with --kafka",
+		"publish a.flank --unsigned --key flank.key --kafka " + addr:                 "name your private key with --key",
+		"publish a.flank --key flank.pub --kafka " + addr:                            "others may read this private key",
+		"publish a.flank --key flank.key --kafka 127.0.0.1:1":                        "no answer from Kafka at 127.0.0.1:1",
+		"publish a.flank --key flank.key --public-key flank.key --kafka " + addr:     "holds a private key",
+		"promote m --for ** --key flank.key --kafka " + addr:                         "model m: it is not on tcm.models.v1",
+		"promote m --for ** --shadow=-1h --key flank.key --kafka " + addr:            "must be positive",
+		"promote m --for ** --shadow 1h --alarm k=1 --key flank.key --kafka " + addr: "leave it out",
+		"promote m --key flank.key --kafka " + addr:                                  "missing flags: --for=GLOB",
+		"models show m --kafka " + addr:                                              "neither a published model nor a change",
+		"models diff a.flank c.flank --kafka " + addr:                                "c.flank: it is not on tcm.models.v1",
+		"models diff a.flank c.flank":                                                "c.flank is not a file",
+		"models rm change/1-00000000 --key flank.key --kafka " + addr:                "is not a record that is refused",
+		"models ls --kafka " + addr + " --kafka-config x":                            "give one of them",
+		"models ls --kafka " + addr + " --public-key a.flank":                        "holds no public key",
+	} {
+		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestParseAlarm(t *testing.T) {
+	for text, want := range map[string]string{
+		"k=3,n=5":             "3 of 5, over at 0, off_hold 1m0s, latched, threshold 0.5",
+		"clear=1,latch=false": "5 of 8, over at 1, off_hold 1m0s, threshold 0.5",
+		"on_hold=2s, off_hold=0s, threshold=0.7, max_shelf=1h": "5 of 8, over at 0, on_hold 2s, latched, threshold 0.7",
+		"monitor":   "as each monitor is configured",
+		"k=9":       "k is 9: must be between 1 and n",
+		"k":         "write KEY=VALUE",
+		"k=x":       "--alarm k=x",
+		"patience=": "want one of k, n, clear",
+	} {
+		s, err := parseAlarm(text, nil)
+		var got string
+		switch {
+		case err != nil:
+			got = err.Error()
+		case s == nil:
+			got = alarmText(nil)
+		default:
+			got = alarmText(deploy.RecordOf(*s))
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %q", text, got, want)
+		}
+	}
+}

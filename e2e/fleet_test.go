@@ -1,0 +1,401 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/schemas"
+)
+
+var (
+	fleetSeed = flag.Uint64("fleet.seed", 1, "what TestFleet draws from")
+	fleetTime = flag.Duration("fleet.time", 40*time.Second, "for how long TestFleet changes things; some seconds more for the rest")
+)
+
+const (
+	fleetGroup  = "tcm-monitor"
+	fleetDrills = 8
+	fleetLathes = 2
+	fleetGrown  = 16 // partitions, from 4
+)
+
+// fleetRun is a plant of drills and lathes with two monitors of one group, and two models for
+// each layout.
+type fleetRun struct {
+	*badMinutes
+	rng       *rand.Rand
+	models    map[string][2]string // ids, by kind of machine
+	champion  map[string]string    // that was promoted last, by kind
+	promoted  map[string]bool      // kinds with a champion before the present one
+	shadowing map[string]bool
+	grown     bool
+	ingesters [2]*process
+	ingestLog [2]string
+}
+
+// Drills and lathes on one broker, two models for each, two monitors of one group: promote,
+// shadow, rollback, more partitions and kills in random order. In the end every window has one
+// result, by a model of its machine's layout, nothing is in the dead letters, and the alerts of
+// each machine are consistent. Half of the drills send features instead of windows.
+func TestFleet(t *testing.T) {
+	t.Logf("-fleet.seed %d -fleet.time %v", *fleetSeed, *fleetTime)
+	f := newFleetRun(t)
+	for i := range f.ingesters {
+		f.ingest(i)
+	}
+	for i := range f.monitors {
+		f.start(i)
+	}
+	f.await("for results of every machine", f.judgesAll)
+	steps := []func(){f.promote, f.promote, f.promoteNow, f.promoteNow, f.shadow, f.rollback, f.terminateMonitor, f.killMonitor, f.killIngester, f.grow}
+	for end := time.Now().Add(*fleetTime); time.Now().Before(end); {
+		for _, i := range f.rng.Perm(len(steps)) {
+			judged := len(f.results.all())
+			f.await("for a result", func() bool { return len(f.results.all()) > judged })
+			time.Sleep(moment(f.rng, 2*time.Second))
+			steps[i]()
+		}
+	}
+	for i, p := range f.ingesters {
+		f.end(p, f.ingestLog[i])
+	}
+	a := f.readFleet()
+	f.await("for results of all windows", func() bool { a = f.readFleet(); return len(a.due()) <= len(once(a.results)) })
+	for _, m := range f.monitors {
+		f.end(m.proc, m.log)
+	}
+	for i, wrong := range a.check(f) {
+		if i == 20 {
+			t.Error("and more")
+			break
+		}
+		t.Error(wrong)
+	}
+	t.Logf("%s; %v", a.counts(), f.did)
+}
+
+// newFleetRun starts a broker, writes recordings and configurations, trains two models for each
+// kind of machine, publishes them, and deploys the first one of each.
+func newFleetRun(t *testing.T) *fleetRun {
+	turning := dataSet(t, "vicomtech-turning", "turning_wear_dev.csv")
+	broker, cfg := startServer(t, 4)
+	p := &plant{t: t, b: broker, cfg: cfg, dir: prepare(t, broker.Addr(), 0)}
+	f := &fleetRun{
+		badMinutes: &badMinutes{plant: p, did: make(map[string]int)}, rng: rand.New(rand.NewPCG(*fleetSeed, 1)),
+		models: make(map[string][2]string), champion: make(map[string]string), promoted: make(map[string]bool), shadowing: make(map[string]bool),
+	}
+	f.trainFleet(turning)
+	windows := int(*fleetTime/time.Second)*8 + 3000
+	var ingest [2]strings.Builder
+	for i := range ingest {
+		fmt.Fprintf(&ingest[i], "kafka: {brokers: [%q]}\nmachines:\n", broker.Addr())
+	}
+	for i := range fleetDrills {
+		write(t, p.dir, fmt.Sprintf("drill%d.csv", i), magazine(rand.New(rand.NewPCG(*fleetSeed, uint64(10+i))), windows))
+		mode := []string{"raw", "edge"}[i%2]
+		name := fmt.Sprintf("acme/spore/drills/drill%d", i)
+		f.machines = append(f.machines, name)
+		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, mode: %s, layout: layout.yaml, spool: spool-d%d, source: {kind: csv, file: drill%d.csv, speed: 8}}\n", name, mode, i, i)
+	}
+	layout, err := filepath.Abs(filepath.Join("..", "examples", "turning", "layout.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range fleetLathes {
+		file := f.repeated(turning, i, windows)
+		name := fmt.Sprintf("acme/spore/lathes/lathe%d", i)
+		f.machines = append(f.machines, name)
+		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, layout: %s, spool: spool-l%d, source: {kind: csv, file: %s, speed: 8}}\n", name, layout, i, file)
+	}
+	for i := range ingest {
+		write(t, p.dir, fmt.Sprintf("ingest%d.yaml", i), ingest[i].String())
+	}
+	f.monitors = []*badMonitor{{group: fleetGroup}, {group: fleetGroup}}
+	f.results, f.alerts = follow(t, cfg, bus.TopicResults), follow(t, cfg, bus.TopicAlerts)
+	for kind := range f.models {
+		f.trainer("promote", f.models[kind][0], "--for", globOf(kind))
+		f.champion[kind] = f.models[kind][0]
+	}
+	return f
+}
+
+func globOf(kind string) string { return "acme/spore/" + kind + "/**" }
+
+// trainFleet trains and publishes two models of each kind.
+func (f *fleetRun) trainFleet(turning string) {
+	run(f.t, "trainer", "keys", "new", "--out", f.file("plant"))
+	dir := f.t.TempDir()
+	lathe := quick(f.t, dir, "turning")
+	other := strings.Replace(string(read(f.t, lathe)), "hidden: [8]", "hidden: [6]", 1)
+	drill := string(read(f.t, f.file("train.yaml")))
+	for kind, of := range map[string]struct{ data, first, second string }{
+		"lathes": {turning, lathe, write(f.t, dir, "train2.yaml", other)},
+		"drills": {f.file("history.csv"), f.file("train.yaml"), write(f.t, f.dir, "train2.yaml", strings.Replace(drill, "hidden: [6]", "hidden: [5]", 1))},
+	} {
+		var ids [2]string
+		for i, config := range []string{of.first, of.second} {
+			file := f.file(fmt.Sprintf("%s%d.flank", kind, i))
+			run(f.t, "trainer", "fit", "--quiet", "--config", config, "--data", of.data, "--model", file)
+			said := f.trainer("publish", file)
+			ids[i], _, _ = strings.Cut(strings.TrimPrefix(strings.Split(said, "\n")[0], "published "), ",")
+		}
+		f.models[kind] = ids
+	}
+}
+
+// trainer runs a command that writes to the topic of models.
+func (f *fleetRun) trainer(command string, args ...string) string {
+	f.t.Helper()
+	args = append([]string{command}, args...)
+	return run(f.t, "trainer", append(args, "--kafka", f.b.Addr(), "--key", f.file("plant.key"), "--public-key", f.file("plant.pub"), "--by", "kim")...)
+}
+
+// repeated writes the recording again and again, with other names of the tools each time.
+func (f *fleetRun) repeated(recording string, machine, rows int) string {
+	text, err := os.ReadFile(recording)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	lines := strings.SplitAfter(strings.TrimRight(string(text), "\n")+"\n", "\n")
+	header, lines := lines[0], lines[1:len(lines)-1]
+	tool := slices.Index(strings.Split(strings.TrimSpace(header), ","), "tool")
+	var b strings.Builder
+	b.WriteString(header)
+	for n := range rows {
+		cells := strings.Split(lines[(n+machine*400)%len(lines)], ",")
+		cells[tool] = fmt.Sprintf("%s-%d", strings.TrimSpace(cells[tool]), (n+machine*400)/len(lines))
+		b.WriteString(strings.TrimRight(strings.Join(cells, ","), "\n") + "\n")
+	}
+	name := fmt.Sprintf("lathe%d.csv", machine)
+	write(f.t, f.dir, name, b.String())
+	return name
+}
+
+func (f *fleetRun) ingest(i int) {
+	f.starts++
+	f.ingestLog[i] = fmt.Sprintf("ingest%d-%d.log", i, f.starts)
+	f.ingesters[i] = f.launch(f.ingestLog[i], "ingest", "run", "--config", f.file(fmt.Sprintf("ingest%d.yaml", i)))
+}
+
+// start starts a monitor of the group, with a page for its metrics.
+func (f *fleetRun) start(i int) {
+	m := f.monitors[i]
+	f.starts++
+	m.log = fmt.Sprintf("monitor%d-%d.log", i, f.starts)
+	config := fmt.Sprintf("monitor%d.yaml", i)
+	write(f.t, f.dir, config, fmt.Sprintf("kafka: {brokers: [%q]}\nmodels: {keys: [plant.pub]}\ngroup: %s\npage: \"\"\nsilence: 0s\nalarm: {k: 3, n: 5}\n", f.b.Addr(), m.group))
+	m.proc = f.launch(m.log, "monitor", "run", "--wait", "60s", "--config", f.file(config))
+}
+
+func (f *fleetRun) judgesAll() bool {
+	seen := make(map[string]bool)
+	for _, m := range f.results.all() {
+		seen[m.Key] = true
+	}
+	return len(seen) == len(f.machines)
+}
+
+func (f *fleetRun) kind() string { return []string{"drills", "drills", "lathes"}[f.rng.IntN(3)] }
+
+// other returns the model of a kind that is not the champion.
+func (f *fleetRun) other(kind string) string {
+	if f.champion[kind] == f.models[kind][0] {
+		return f.models[kind][1]
+	}
+	return f.models[kind][0]
+}
+
+func (f *fleetRun) promote() { f.promoteOther("promote") }
+
+func (f *fleetRun) promoteNow() { f.promoteOther("promote --now", "--now") }
+
+func (f *fleetRun) promoteOther(name string, flags ...string) {
+	kind := f.kind()
+	to := f.other(kind)
+	f.trainer("promote", append([]string{to, "--for", globOf(kind)}, flags...)...)
+	f.champion[kind], f.promoted[kind] = to, true
+	f.did[name]++
+}
+
+func (f *fleetRun) shadow() {
+	kind := f.kind()
+	f.trainer("promote", f.other(kind), "--for", globOf(kind), "--shadow", "1h")
+	f.shadowing[kind] = true
+	f.did["shadow"]++
+}
+
+func (f *fleetRun) rollback() {
+	kind := f.kind()
+	if !f.promoted[kind] {
+		return
+	}
+	f.trainer("rollback", "--for", globOf(kind))
+	f.champion[kind] = f.other(kind)
+	f.promoted[kind] = false // the champion before may be the same one
+	f.did["rollback"]++
+}
+
+func (f *fleetRun) terminateMonitor() {
+	i := f.rng.IntN(len(f.monitors))
+	m := f.monitors[i]
+	f.await(m.log+" to say that it monitors", func() bool { return strings.Contains(f.log(m.log), "monitoring") })
+	f.end(m.proc, m.log)
+	f.did["SIGTERM"]++
+	f.start(i)
+}
+
+func (f *fleetRun) killMonitor() {
+	i := f.rng.IntN(len(f.monitors))
+	f.monitors[i].proc.kill()
+	f.did["SIGKILL monitor"]++
+	f.start(i)
+}
+
+func (f *fleetRun) killIngester() {
+	i := f.rng.IntN(len(f.ingesters))
+	f.ingesters[i].kill()
+	f.did["SIGKILL ingester"]++
+	f.ingest(i)
+}
+
+func (f *fleetRun) grow() {
+	if f.grown {
+		return
+	}
+	run(f.t, "ingest", "topics", "grow", "--config", f.file("ingest0.yaml"), "--partitions", fmt.Sprint(fleetGrown))
+	f.grown = true
+	f.did["grow"]++
+}
+
+// fleetAccount holds the messages of the topics.
+type fleetAccount struct {
+	account
+	features, shadows []bus.Message
+}
+
+func (f *fleetRun) readFleet() *fleetAccount {
+	a := new(fleetAccount)
+	for topic, into := range map[string]*[]bus.Message{
+		bus.TopicWindows: &a.windows, bus.TopicFeatures: &a.features, bus.TopicResults: &a.results, bus.TopicShadow: &a.shadows, bus.TopicAlerts: &a.alerts, bus.TopicDead: &a.dead,
+	} {
+		err := bus.ReadTopic(f.t.Context(), f.cfg, topic, bus.FirstOffset, false, func(m bus.Message) error {
+			*into = append(*into, m)
+			return nil
+		})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return a
+}
+
+// due returns the ids of the results that must be there: of windows, and of features that a
+// gateway has sent.
+func (a *fleetAccount) due() map[string]bool {
+	due := make(map[string]bool)
+	for _, m := range a.windows {
+		due[string(m.Header("ce_id"))+"/"+fleetGroup] = true
+	}
+	for _, m := range a.features {
+		if string(m.Header("extracted")) == "gateway" {
+			due[string(m.Header("ce_id"))+"/"+fleetGroup] = true
+		}
+	}
+	return due
+}
+
+// check returns a sentence for each contradiction.
+func (a *fleetAccount) check(f *fleetRun) (wrong []string) {
+	for _, msgs := range [][]bus.Message{a.results, a.alerts, a.shadows} {
+		wrong = append(wrong, a.checkRepeats(msgs)...)
+	}
+	wrong = append(wrong, a.checkResults(f)...)
+	wrong = append(wrong, a.checkShadows(f)...)
+	wrong = append(wrong, a.checkFeatures()...)
+	for _, m := range a.dead {
+		l, err := bus.OpenLetter(m)
+		wrong = append(wrong, fmt.Sprintf("set aside: %s of %s: %v", l.Reason, l.Message.Topic, err))
+	}
+	said := make(map[string]*says)
+	for _, m := range once(a.alerts) {
+		if said[m.Key] == nil {
+			said[m.Key] = &says{alarm: "normal", advisories: make(map[string]bool)}
+		}
+		if why := said[m.Key].hear(m); why != "" {
+			wrong = append(wrong, fmt.Sprintf("%s: %s: %s", m.Key, why, m.Value))
+		}
+	}
+	return wrong
+}
+
+// checkResults checks that every window has one result, by a model of its machine's layout.
+func (a *fleetAccount) checkResults(f *fleetRun) (wrong []string) {
+	due := a.due()
+	for _, m := range once(a.results) {
+		var r event.Result
+		id := string(m.Header("ce_id"))
+		if err := schemas.Validate(schemas.Result, m.Value); err != nil || json.Unmarshal(m.Value, &r) != nil {
+			wrong = append(wrong, fmt.Sprintf("result %s: %v", id, err))
+		}
+		if !due[id] {
+			wrong = append(wrong, fmt.Sprintf("result %s belongs to no window, or is there twice", id))
+		}
+		delete(due, id)
+		if models := f.models[strings.Split(r.Machine, "/")[2]]; !slices.Contains(models[:], r.Model) {
+			wrong = append(wrong, fmt.Sprintf("result %s is by %s, the machine's models are %v", id, r.Model, models))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(due)) {
+		wrong = append(wrong, "no result "+id)
+	}
+	return wrong
+}
+
+// checkShadows checks that shadows are judged by models of the machine's layout.
+func (a *fleetAccount) checkShadows(f *fleetRun) (wrong []string) {
+	for _, m := range a.shadows {
+		var r event.Result
+		if string(m.Header("ce_type")) != event.ResultType {
+			continue
+		}
+		_ = json.Unmarshal(m.Value, &r)
+		if models := f.models[strings.Split(r.Machine, "/")[2]]; !slices.Contains(models[:], r.Model) || r.Group != fleetGroup+"~"+r.Model {
+			wrong = append(wrong, fmt.Sprintf("shadow's result %s is by %s in group %s", r.ID, r.Model, r.Group))
+		}
+	}
+	if len(f.shadowing) > 0 && len(a.shadows) == 0 {
+		wrong = append(wrong, "no shadow judged anything")
+	}
+	return wrong
+}
+
+// checkFeatures checks that every window's features are on the bus once.
+func (a *fleetAccount) checkFeatures() (wrong []string) {
+	seen := make(map[string]bool)
+	for _, m := range a.features {
+		id := string(m.Header("ce_id"))
+		if by := string(m.Header("extracted")); seen[id] && by != "gateway" {
+			wrong = append(wrong, fmt.Sprintf("features of %s are there twice", id))
+		}
+		seen[id] = true
+	}
+	for _, m := range a.windows {
+		if id := string(m.Header("ce_id")); !seen[id] {
+			wrong = append(wrong, "no features of "+id)
+		}
+	}
+	return wrong
+}

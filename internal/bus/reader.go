@@ -1,0 +1,40 @@
+package bus
+
+import (
+	"context"
+	"time"
+)
+
+// Reader reads the partition of another topic that has the same number as a member's
+// partition, from the group's position on. It belongs to one goroutine. Close it when the
+// handler of the partition returns.
+type Reader struct {
+	part Partition // of which Fetch uses what it reads with
+}
+
+// Reader returns a reader of another topic, which was an argument of Fence. It begins at
+// Position. Its messages count against the memory of the group's partitions. OnFetched is that
+// of Partition.
+func (t *Txn) Reader(topic string, onFetched func(end int64)) *Reader {
+	return &Reader{Partition{
+		topic: topic, OnFetched: onFetched,
+		f: fetcher{c: t.p.f.c, topic: topic, partition: t.p.ID(), next: t.Position(topic), whole: true, budget: t.p.f.budget, busy: true},
+	}}
+}
+
+// Fetch does as Partition.Fetch. It does not know whether the partition is lost.
+func (r *Reader) Fetch(ctx context.Context, most int, wait time.Duration) ([]Message, error) {
+	return r.part.Fetch(ctx, most, wait)
+}
+
+// Next returns the offset up to which Fetch has returned all messages. What transactions leave
+// in a partition when they end takes offsets, too.
+func (r *Reader) Next() int64 {
+	if len(r.part.queue) > 0 {
+		return r.part.queue[0].Offset
+	}
+	return r.part.f.next
+}
+
+// Close gives the memory of the last messages back.
+func (r *Reader) Close() { r.part.f.done(r.part.f.held) }

@@ -1,0 +1,135 @@
+// Package envelope makes Kafka messages of sealed windows and of sealed features, and takes
+// the envelopes out of them again. schemas/asyncapi.yaml has the headers.
+package envelope
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Names of headers.
+const (
+	toolLife  = "tool_life"
+	features  = "features"
+	extracted = "extracted"
+	offsetOf  = "window_offset"
+)
+
+// Copied is the header of a raw window that was sent before, or whose features were: it is
+// not to be judged. Its value says why it was sent.
+const Copied = "copy"
+
+// Extractor is the program that extracted features.
+type Extractor string
+
+// The extractors.
+const (
+	Gateway Extractor = "gateway" // Kafka does not have the window
+	Monitor Extractor = "monitor" // the window lies in the windows topic
+)
+
+// Window returns the message of a sealed window.
+func Window(e window.Envelope) bus.Message {
+	return message(bus.TopicWindows, event.WindowType, e)
+}
+
+// Features returns the message of sealed features. Offset is where a monitor read the window,
+// in the partition of the windows topic that has the same number. A gateway's is ignored.
+func Features(e window.Envelope, by Extractor, offset int64) bus.Message {
+	m := message(bus.TopicFeatures, event.FeaturesType, e)
+	add(&m, features, e.Features)
+	add(&m, extracted, string(by))
+	if by == Monitor {
+		add(&m, offsetOf, strconv.FormatInt(offset, 10))
+	}
+	return m
+}
+
+func add(m *bus.Message, key, value string) {
+	m.Headers = append(m.Headers, bus.Header{Key: key, Value: []byte(value)})
+}
+
+func message(topic, typ string, e window.Envelope) bus.Message {
+	epoch := window.FormatEpoch(e.Epoch)
+	m := bus.Message{Topic: topic, Key: e.Machine, Time: e.Time, Value: e.Value}
+	for _, a := range event.Attributes(event.WindowID(e.Machine, epoch, e.Seq), e.Machine, typ, e.Time, window.ContentType) {
+		add(&m, a[0], a[1])
+	}
+	add(&m, "layout", e.Layout)
+	add(&m, "epoch", epoch)
+	add(&m, "seq", strconv.FormatUint(e.Seq, 10))
+	add(&m, "crc32c", fmt.Sprintf("%08x", e.CRC))
+	if e.ToolLife != "" {
+		add(&m, toolLife, e.ToolLife)
+	}
+	return m
+}
+
+// Of returns the sealed window or features that a message carries, by the topic that it lies
+// in. It reports a header that is missing or cannot be read. It does not look at the value.
+func Of(m *bus.Message) (window.Envelope, error) {
+	r := reader{m: m, what: "a window"}
+	typ := event.WindowType
+	if m.Topic == bus.TopicFeatures {
+		r.what, typ = "features", event.FeaturesType
+	}
+	e := window.Envelope{Value: m.Value, Time: m.Time, ToolLife: string(m.Header(toolLife))}
+	if got := r.text("ce_type"); r.err == nil && got != typ {
+		return e, fmt.Errorf("header ce_type is %.64q, expected %q", got, typ)
+	}
+	e.Machine = r.text("ce_partitionkey")
+	e.Layout = r.text("layout")
+	if m.Topic == bus.TopicFeatures {
+		if e.Features = r.text(features); r.err == nil && e.Features == "" {
+			r.err = errors.New("header features is empty: expected the fingerprint of a form")
+		}
+	}
+	e.Epoch = r.number("epoch", 16, 64)
+	e.Seq = r.number("seq", 10, 64)
+	e.CRC = uint32(r.number("crc32c", 16, 32))
+	return e, r.err
+}
+
+// Origin returns which program extracted the features in a message, and the offset of their
+// window in the windows topic, -1 if Kafka does not have the window.
+func Origin(m *bus.Message) (by Extractor, offset int64, err error) {
+	r := reader{m: m, what: "features"}
+	offset = -1
+	switch by = Extractor(r.text(extracted)); {
+	case r.err != nil:
+	case by == Monitor:
+		offset = int64(r.number(offsetOf, 10, 62))
+	case by != Gateway:
+		return "", -1, fmt.Errorf("header %s is %.64q, expected %s or %s", extracted, by, Gateway, Monitor)
+	}
+	return by, offset, r.err
+}
+
+// reader reads headers, up to the first that cannot be read.
+type reader struct {
+	m    *bus.Message
+	what string
+	err  error
+}
+
+func (r *reader) text(name string) string {
+	v := r.m.Header(name)
+	if v == nil && r.err == nil {
+		r.err = fmt.Errorf("no header %q: not %s that Flank sent", name, r.what)
+	}
+	return string(v)
+}
+
+func (r *reader) number(name string, base, bits int) uint64 {
+	text := r.text(name)
+	n, bad := strconv.ParseUint(text, base, bits)
+	if bad != nil && r.err == nil {
+		r.err = fmt.Errorf("header %s is %.32q: not a number of %d bits in base %d", name, text, bits, base)
+	}
+	return n
+}

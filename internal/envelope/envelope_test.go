@@ -1,0 +1,108 @@
+package envelope
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+var sealed = window.Envelope{
+	Machine: "acme/line1/drill", Epoch: 0xa1, Seq: 7, Time: time.Date(2026, 11, 2, 2, 0, 1, 500, time.UTC),
+	Layout: "0123456789abcdef", CRC: 0xdeadbeef, Value: []byte("value"), ToolLife: "life-1",
+}
+
+func same(a, b window.Envelope) bool {
+	return a.Machine == b.Machine && a.Epoch == b.Epoch && a.Seq == b.Seq && a.Time.Equal(b.Time) && a.Layout == b.Layout && a.Features == b.Features &&
+		a.CRC == b.CRC && string(a.Value) == string(b.Value) && a.ToolLife == b.ToolLife
+}
+
+func headers(m bus.Message) (all []string) {
+	for _, h := range m.Headers {
+		all = append(all, h.Key+" "+string(h.Value))
+	}
+	return all
+}
+
+// Messages say what the envelope says, and give it back.
+func TestMessages(t *testing.T) {
+	form := sealed
+	form.Features, form.ToolLife = "fedcba9876543210", ""
+	common := func(typ string) []string {
+		return []string{
+			"ce_specversion 1.0", "ce_id acme/line1/drill/00000000000000a1/7", "ce_source /acme/line1/drill", "ce_type " + typ,
+			"ce_time 2026-11-02T02:00:01.0000005Z", "ce_partitionkey acme/line1/drill", "content-type application/vnd.apache.arrow.stream",
+			"layout 0123456789abcdef", "epoch 00000000000000a1", "seq 7", "crc32c deadbeef",
+		}
+	}
+	for name, tc := range map[string]struct {
+		m      bus.Message
+		e      window.Envelope
+		topic  string
+		want   []string
+		by     Extractor
+		offset int64
+	}{
+		"window":                  {Window(sealed), sealed, bus.TopicWindows, append(common("io.tcm.window.v1"), "tool_life life-1"), "", 0},
+		"features of a gateway":   {Features(form, Gateway, 3), form, bus.TopicFeatures, append(common("io.tcm.features.v1"), "features fedcba9876543210", "extracted gateway"), Gateway, -1},
+		"features of a monitor":   {Features(form, Monitor, 3), form, bus.TopicFeatures, append(common("io.tcm.features.v1"), "features fedcba9876543210", "extracted monitor", "window_offset 3"), Monitor, 3},
+		"of the topic's first":    {Features(form, Monitor, 0), form, bus.TopicFeatures, append(common("io.tcm.features.v1"), "features fedcba9876543210", "extracted monitor", "window_offset 0"), Monitor, 0},
+		"features with a life of": {Features(func() window.Envelope { e := form; e.ToolLife = "x"; return e }(), Gateway, 0), func() window.Envelope { e := form; e.ToolLife = "x"; return e }(), bus.TopicFeatures, append(common("io.tcm.features.v1"), "tool_life x", "features fedcba9876543210", "extracted gateway"), Gateway, -1},
+	} {
+		if got := headers(tc.m); tc.m.Topic != tc.topic || tc.m.Key != tc.e.Machine || !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %s %s %q", name, tc.m.Topic, tc.m.Key, got)
+		}
+		if e, err := Of(&tc.m); err != nil || !same(e, tc.e) {
+			t.Errorf("%s: %+v, %v", name, e, err)
+		}
+		if tc.by == "" {
+			continue
+		}
+		if by, offset, err := Origin(&tc.m); err != nil || by != tc.by || offset != tc.offset {
+			t.Errorf("%s: by %s at %d, %v", name, by, offset, err)
+		}
+	}
+}
+
+// A header that is missing or says nonsense is named.
+func TestHeadersThatCannotBeRead(t *testing.T) {
+	form := sealed
+	form.Features = "fedcba9876543210"
+	change := func(key string, value ...string) bus.Message {
+		m := Features(form, Monitor, 3)
+		m.Headers = slices.DeleteFunc(m.Headers, func(h bus.Header) bool { return h.Key == key })
+		for _, v := range value {
+			m.Headers = append(m.Headers, bus.Header{Key: key, Value: []byte(v)})
+		}
+		return m
+	}
+	moved := Features(form, Gateway, 0)
+	moved.Topic = bus.TopicWindows
+	for text, m := range map[string]bus.Message{
+		`no header "ce_type": not features that Flank sent`:            change("ce_type"),
+		`ce_type is "io.tcm.window.v1", expected "io.tcm.features.v1"`: change("ce_type", "io.tcm.window.v1"),
+		`ce_type is "io.tcm.features.v1", expected "io.tcm.window.v1"`: moved,
+		`no header "features"`:                                             change("features"),
+		`header features is empty`:                                         change("features", ""),
+		`header seq is "-1": not a number of 64 bits in base 10`:           change("seq", "-1"),
+		`header crc32c is "1ffffffff": not a number of 32 bits in base 16`: change("crc32c", "1ffffffff"),
+	} {
+		if _, err := Of(&m); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want %s", err, text)
+		}
+	}
+	for text, m := range map[string]bus.Message{
+		`no header "extracted"`:                                 change("extracted"),
+		`header extracted is "me", expected gateway or monitor`: change("extracted", "me"),
+		`no header "window_offset"`:                             change("window_offset"),
+		`header window_offset is "-1"`:                          change("window_offset", "-1"),
+		`header window_offset is "9223372036854775807"`:         change("window_offset", "9223372036854775807"),
+	} {
+		if _, _, err := Origin(&m); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want %s", err, text)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// FetchedType is the CloudEvents type of the answer to a command with action fetch.
+const FetchedType = "io.tcm.fetched.v1"
+
+// MaxFetch is the most windows that one command can ask for, and MaxFetchWait how long
+// after it was issued a gateway may still answer it.
+const (
+	MaxFetch     = 100_000
+	MaxFetchWait = 7 * 24 * time.Hour
+)
+
+// Wanted says which raw windows a command with action fetch asks for: those that overlap
+// [From, To), or those of an epoch with seqs from First to Last. With times and an epoch,
+// both must hold.
+type Wanted struct {
+	From    time.Time `json:"from,omitzero"`
+	To      time.Time `json:"to,omitzero"`
+	Epoch   string    `json:"epoch,omitempty"` // 16 hexadecimal digits
+	First   uint64    `json:"first_seq,omitempty"`
+	Last    uint64    `json:"last_seq,omitempty"`
+	Windows int       `json:"windows"` // at most so many are sent, the oldest first
+}
+
+var epochForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// Timed reports whether w names a range of time, not of seqs.
+func (w Wanted) Timed() bool { return !w.From.IsZero() || !w.To.IsZero() }
+
+// Check reports what is wrong with w.
+func (w Wanted) Check() error {
+	switch {
+	case w.Windows < 1 || w.Windows > MaxFetch:
+		return fmt.Errorf("windows: %d: ask for 1 to %d", w.Windows, MaxFetch)
+	case w.Epoch != "" && !epochForm.MatchString(w.Epoch):
+		return fmt.Errorf("epoch %.32q: expected 16 hexadecimal digits", w.Epoch)
+	case w.Timed() && (w.First != 0 || w.Last != 0):
+		return errors.New("from, first_seq: name a range of time or one of seqs, not both")
+	case w.From.IsZero() != w.To.IsZero():
+		return errors.New("from, to: name both ends of the range of time")
+	case w.Timed() && !w.From.Before(w.To):
+		return fmt.Errorf("from %s to %s: the range of time must end after it begins", w.From.Format(time.RFC3339Nano), w.To.Format(time.RFC3339Nano))
+	case !w.Timed() && w.Epoch == "":
+		return errors.New("name a range of time, or an epoch with seqs")
+	case w.First > w.Last:
+		return fmt.Errorf("first_seq %d, last_seq %d: the first must not be above the last", w.First, w.Last)
+	}
+	return nil
+}
+
+// checkFetch reports what is wrong with a command that asks for windows.
+func (c Command) checkFetch() error {
+	switch wait := c.Until.Sub(c.Issued); {
+	case c.Action != Fetch && c.Wanted != nil:
+		return fmt.Errorf("wanted: goes with %s only", Fetch)
+	case c.Action != Fetch:
+		return nil
+	case c.Wanted == nil:
+		return errors.New("fetch: name the windows in wanted")
+	case wait <= 0 || wait > MaxFetchWait:
+		return fmt.Errorf("fetch: until: say until when a gateway may answer, at most %v after the command was issued", MaxFetchWait)
+	}
+	if err := c.Wanted.Check(); err != nil {
+		return fmt.Errorf("fetch: wanted: %w", err)
+	}
+	return nil
+}
+
+// Fetched is the answer of a gateway to a command with action fetch. It follows the
+// windows, which are messages of the windows topic, and lies on the features topic. ID is
+// the same when a gateway answers again after a restart.
+type Fetched struct {
+	ID      string    `json:"id"`      // command/fetched
+	Command string    `json:"command"` // id of the command
+	Machine string    `json:"machine"`
+	At      time.Time `json:"at"`            // by the gateway's clock
+	Windows int       `json:"windows"`       // that were sent
+	From    time.Time `json:"from,omitzero"` // start of the first that was sent
+	To      time.Time `json:"to,omitzero"`   // end of the last
+	More    bool      `json:"more"`          // there may be more: the bound or the time was used up, or the disk could not be read
+	Lost    int       `json:"lost"`          // windows of that time that the disk has lost
+
+	Oldest time.Time `json:"oldest,omitzero"` // start of the oldest window that the gateway keeps; zero: it keeps none
+	Gone   bool      `json:"gone"`            // the range begins before that: earlier windows are not kept any more, or there were none
+	Text   string    `json:"text"`            // one line for a person
+}

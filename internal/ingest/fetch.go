@@ -1,0 +1,145 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/gateway"
+)
+
+// fetched returns how many windows were sent on demand.
+func (m *machine) fetched() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fetcher == nil {
+		return 0
+	}
+	return m.fetcher.Sent()
+}
+
+// behind reports whether the gateway has windows that wait to be delivered.
+func (m *machine) behind() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gw != nil && m.gw.Stats().Pending > mostBehind
+}
+
+// mostBehind is how many windows may wait while raw ones are sent: one is just being cut,
+// stored or sent.
+const mostBehind = 2
+
+// answerFetches answers commands that ask for raw windows of machines in mode edge, until
+// ctx ends. The returned group waits for that.
+func (s *Supervisor) answerFetches(ctx context.Context) (*sync.WaitGroup, error) {
+	wg, turn := new(sync.WaitGroup), new(sync.Mutex)
+	byPath := make(map[string]*gateway.Fetcher)
+	for _, m := range s.machines {
+		if m.edge() == nil {
+			continue
+		}
+		f, err := gateway.NewFetcher(gateway.FetcherConfig{
+			Machine: m.Path, SpoolDir: m.SpoolDir(), Length: m.Window.Length, Bus: s.bus, Turn: turn, Behind: m.behind, Log: m.log,
+		})
+		if err != nil {
+			return wg, m.inFile(err)
+		}
+		byPath[m.Path] = f
+		m.mu.Lock()
+		m.fetcher = f
+		m.mu.Unlock()
+		wg.Go(func() { f.Run(ctx) })
+	}
+	if len(byPath) > 0 {
+		wg.Go(func() { s.followCommands(ctx, byPath) })
+	}
+	return wg, nil
+}
+
+const (
+	followRetry  = 10 * time.Second // after an error
+	followRepeat = time.Minute      // how often partitions are counted
+)
+
+// followCommands hands the commands of machines to their fetchers. It reads the topic from
+// its beginning: a fetcher knows what it has answered, and what has expired.
+func (s *Supervisor) followCommands(ctx context.Context, byPath map[string]*gateway.Fetcher) {
+	logged := false
+	for ctx.Err() == nil {
+		err := s.followPartitions(ctx, byPath)
+		switch {
+		case err == nil:
+			logged = false
+			continue
+		case ctx.Err() != nil:
+			return
+		case !logged:
+			logged = true
+			s.log.Error().Err(err).Msg("cannot read commands: windows of machines in mode edge cannot be fetched, everything else goes on; give this program the right to read the topic " + bus.TopicCommands)
+		}
+		select {
+		case <-time.After(followRetry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// errPartitions says that the topic has other partitions now.
+var errPartitions = errors.New("the number of partitions has changed")
+
+// followPartitions reads the partitions that the topic of commands has. It returns nil when
+// there are others.
+func (s *Supervisor) followPartitions(ctx context.Context, byPath map[string]*gateway.Fetcher) error {
+	n, err := bus.Partitions(ctx, s.bus, bus.TopicCommands)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		for {
+			select {
+			case <-time.After(followRepeat):
+			case <-ctx.Done():
+				return
+			}
+			if now, err := bus.Partitions(ctx, s.bus, bus.TopicCommands); err == nil && now != n {
+				stop(errPartitions)
+			}
+		}
+	}()
+	err = bus.ReadTopic(ctx, s.bus, bus.TopicCommands, bus.FirstOffset, true, func(m bus.Message) error {
+		f := byPath[m.Key]
+		if f == nil {
+			return nil
+		}
+		if c, err := fetchCommand(m); err == nil && c.Action == event.Fetch {
+			f.Take(c)
+		}
+		return nil
+	})
+	if errors.Is(context.Cause(ctx), errPartitions) {
+		return nil
+	}
+	return err
+}
+
+// fetchCommand returns the command in a message. It reports what no monitor would read
+// either.
+func fetchCommand(m bus.Message) (c event.Command, err error) {
+	if err := json.Unmarshal(m.Value, &c); err != nil {
+		return c, fmt.Errorf("command: %w", err)
+	}
+	if err := c.Check(); err != nil {
+		return c, err
+	}
+	if c.Machine != m.Key {
+		return c, fmt.Errorf("command: key %.64q, it is for machine %.64q", m.Key, c.Machine)
+	}
+	return c, nil
+}

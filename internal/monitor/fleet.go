@@ -1,0 +1,225 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/deploy"
+	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// fleet is what judges which machine, and who wants to know when that changes. It is safe
+// for concurrent use.
+type fleet struct {
+	mu       sync.Mutex
+	set      deploy.Set
+	deployed []deployed
+	known    map[string]*model.Model // by id: of every set so far, and what machines were judged by last
+	listen   map[chan machine.Fleet]bool
+}
+
+// deployed is a deployment, and what machines are given of it.
+type deployed struct {
+	deploy.Deployment
+	of *machine.Deployment
+}
+
+func newFleet(set deploy.Set) *fleet {
+	f := &fleet{known: make(map[string]*model.Model), listen: make(map[chan machine.Fleet]bool)}
+	f.deploy(set)
+	return f
+}
+
+// deploy makes another set count, and lets every listener know.
+func (f *fleet) deploy(set deploy.Set) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.set, f.deployed = set, nil
+	known := maps.Clone(f.known) // machine.Fleets that were handed out keep theirs
+	for _, m := range set.Models() {
+		known[m.ID()] = m
+	}
+	f.known = known
+	for _, d := range set.Deployments() {
+		of := &machine.Deployment{Champion: d.Champion, Now: d.Now}
+		if d.Alarm != nil {
+			of.Alarm = *d.Alarm
+		}
+		for _, s := range d.Shadows {
+			of.Shadows = append(of.Shadows, machine.Shadow{Model: s.Model, Until: s.Until})
+		}
+		f.deployed = append(f.deployed, deployed{d, of})
+	}
+	now := f.machines()
+	for c := range f.listen {
+		select {
+		case <-c: // it has not looked at the one before
+		default:
+		}
+		c <- now
+	}
+}
+
+// machines returns what judges which machine by now. The caller holds f.mu.
+func (f *fleet) machines() machine.Fleet {
+	all, known := f.deployed, f.known
+	return machine.Fleet{
+		Of: func(name, layout string) *machine.Deployment {
+			for _, d := range all {
+				if (layout == "" || d.Layout == layout) && d.For.Match(name) {
+					return d.of
+				}
+			}
+			return nil
+		},
+		Model: func(id string) *model.Model { return known[id] },
+	}
+}
+
+// follow returns what judges which machine by now, and a channel that gets it when that
+// changes, until stop is called.
+func (f *fleet) follow() (now machine.Fleet, changed <-chan machine.Fleet, stop func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := make(chan machine.Fleet, 1)
+	f.listen[c] = true
+	return f.machines(), c, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.listen, c)
+	}
+}
+
+// Models returns every model that is deployed.
+func (f *fleet) models() []*model.Model {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.set.Models()
+}
+
+// missing returns the ids among these of models that are not known.
+func (f *fleet) missing(ids []string) (unknown []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		if id != "" && f.known[id] == nil && !slices.Contains(unknown, id) {
+			unknown = append(unknown, id)
+		}
+	}
+	return unknown
+}
+
+// learn makes models known that judged machines last, before a champion that waits for the
+// next tool.
+func (f *fleet) learn(models ...*model.Model) machine.Fleet {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known = maps.Clone(f.known)
+	for _, m := range models {
+		f.known[m.ID()] = m
+	}
+	return f.machines()
+}
+
+// runDeployed judges by what tcm.models.v1 deploys, once it has been read.
+func (m *Monitor) runDeployed(ctx context.Context, serve func(context.Context, *bus.Partition) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	ready := make(chan struct{})
+	g.Go(func() error { return m.followModels(ctx, func() { close(ready) }) })
+	g.Go(func() error {
+		select {
+		case <-ready:
+			return m.group.Run(ctx, serve)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return g.Wait()
+}
+
+// followModels follows tcm.models.v1 until ctx ends. It calls ready once, when it has read all
+// that is there.
+func (m *Monitor) followModels(ctx context.Context, ready func()) error {
+	var once sync.Once
+	return deploy.Follow(ctx, m.cfg.Bus, m.cfg.Keys, func(v deploy.View) {
+		for _, r := range v.Refused {
+			m.cfg.Log.Warn().Str("event", "deployment_refused").Msg(r.String())
+		}
+		if err := m.layouts.set(v.Set.Models()); err != nil {
+			m.cfg.Log.Error().Err(err).Str("event", "deployment_refused").Msg("the models that are deployed cannot be used together; the ones before go on")
+			return
+		}
+		m.fleet.deploy(v.Set)
+		for _, d := range v.Set.Deployments() {
+			ev := m.cfg.Log.Info()
+			if d.Unsigned {
+				ev = m.cfg.Log.Warn().Bool("unsigned", true)
+			}
+			ev.Str("event", "deployed").Stringer("for", d.For).Str("layout", d.Layout).Str("model", d.Champion.ID()).Int("shadows", len(d.Shadows)).Str("by", d.By).Msg("a model is deployed")
+		}
+		once.Do(ready)
+	})
+}
+
+// learnModels reads the models that machines were judged by last from tcm.models.v1, unless
+// they are known. Of one that is not there any more, machines do without.
+func (m *Monitor) learnModels(ctx context.Context, ids []string) error {
+	unknown := m.fleet.missing(ids)
+	if len(unknown) == 0 || m.cfg.Keys == nil {
+		return nil
+	}
+	keys, err := m.cfg.Keys()
+	if err != nil {
+		return fmt.Errorf("monitor: keys of models: %w", err)
+	}
+	topic := deploy.NewTopic(m.cfg.Bus, keys)
+	if _, err := topic.CatchUp(ctx); err != nil {
+		return fmt.Errorf("monitor: models: %w", err)
+	}
+	for _, id := range unknown {
+		by, err := topic.Model(ctx, id)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			m.cfg.Log.Warn().Err(err).Str("model", id).Msg("the model that judged last cannot be read: machines go on with the one that is deployed")
+			continue
+		}
+		m.fleet.learn(by)
+	}
+	return nil
+}
+
+// showModels shows which models judge the machines of the partition.
+func (s *partition) showModels() {
+	if s.cfg.OnModels == nil {
+		return
+	}
+	s.owner.Machines(func(m *machine.Machine) {
+		var show web.Models
+		show.Now, show.Next = m.Models()
+		show.Shadows = s.owner.Shadows(m.Machine)
+		show.Unsigned = s.fleet.unsigned(m.Machine, m.Layout)
+		s.cfg.OnModels(m.Machine, show)
+	})
+}
+
+// unsigned reports whether the deployment of a machine was accepted without a signature.
+func (f *fleet) unsigned(name, layout string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, d := range f.deployed {
+		if (layout == "" || d.Layout == layout) && d.For.Match(name) {
+			return d.Unsigned
+		}
+	}
+	return false
+}

@@ -1,0 +1,404 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// doing is a monitor's Config for some stages.
+func doing(t *testing.T, stages ...Stage) func(*Monitor) {
+	return func(m *Monitor) {
+		t.Helper()
+		m.cfg.Stages = stages
+		again, err := New(m.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.group, m.layouts = again.group, again.layouts
+	}
+}
+
+// edgeMessage returns the features of a window as a gateway sends them.
+func (p *plant) edgeMessage(w *window.Window) bus.Message {
+	p.t.Helper()
+	form, err := window.NewForm(p.model.Layout, p.model.Window, signal.FeatureSpec{}, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var x window.Features
+	form.NewExtractor().Extract(w, &x)
+	e, err := form.Seal(&x)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return envelope.Features(e, envelope.Gateway, 0)
+}
+
+// Whether one monitor extracts and judges, two share the stages, or the gateway extracts: the
+// results, the alerts and what is remembered are the same, byte for byte.
+func TestStagesAgree(t *testing.T) {
+	t.Parallel()
+	ws := life(30, 12)
+	ws = append(ws, at(30, "T2", false), at(31, "T2", false), at(32, "T2", true), at(33, "T1", true))
+	for name, run := range map[string]func(*plant){
+		"one monitor": func(p *plant) {
+			p.send(p.messages(ws...)...)
+			p.monitor()
+		},
+		"a monitor for each stage": func(p *plant) {
+			p.send(p.messages(ws...)...)
+			p.monitor(doing(t, Judge))
+			p.monitor(doing(t, Extract))
+		},
+		"the gateway extracts": func(p *plant) {
+			for _, w := range ws {
+				p.send(p.edgeMessage(w))
+			}
+			p.monitor()
+		},
+		"the gateway extracts, and a monitor judges": func(p *plant) {
+			for _, w := range ws {
+				p.send(p.edgeMessage(w))
+			}
+			p.monitor(doing(t, Judge))
+		},
+		"the gateway extracts from the middle on": func(p *plant) {
+			p.send(p.messages(ws[:13]...)...)
+			mon := p.monitor()
+			p.untilResults(13)
+			for _, w := range ws[11:] { // and two come both ways
+				p.send(p.edgeMessage(w))
+			}
+			p.untilResults(len(ws))
+			if err := mon.stop(); err != nil {
+				t.Error(err)
+			}
+			if n := mon.Stats().Repeats; n != 2 {
+				t.Errorf("%d repeats", n)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlant(t, 1)
+			run(p)
+			p.untilResults(len(ws))
+			results, alerts := p.calm(ws...)
+			if len(alerts) == 0 {
+				t.Fatal("no alert is expected: the test has no teeth")
+			}
+			p.untilMessages(bus.TopicAlerts, len(alerts))
+			if strings.HasSuffix(name, "the middle on") {
+				results, alerts := p.results(), p.alertsByID()
+				wantResults, wantAlerts := p.calm(ws...)
+				if string(event.JSON(results)) != string(event.JSON(wantResults)) || string(event.JSON(alerts)) != string(event.JSON(wantAlerts)) {
+					t.Errorf("results %s and alerts %s\nwant\n%s\n%s", event.JSON(results), event.JSON(alerts), event.JSON(wantResults), event.JSON(wantAlerts))
+				}
+			} else {
+				p.same(results, alerts)
+			}
+			if n := len(p.read(bus.TopicDead)); n > 0 {
+				t.Errorf("%d dead letters", n)
+			}
+		})
+	}
+}
+
+// The position in the windows goes on where judging extracted features has got: a monitor that
+// does both stages takes over without reading a window again.
+func TestStagesTakeOver(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	ws := life(20, 9)
+	p.send(p.messages(ws[:10]...)...)
+	judge, extract := p.monitor(doing(t, Judge)), p.monitor(doing(t, Extract))
+	p.untilResults(10)
+	for _, m := range []*monitoring{extract, judge} {
+		if err := m.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := extract.Stats(); s.Features != 10 || s.Judged != 0 {
+		t.Errorf("the extracting one counts %+v", s)
+	}
+	if s := judge.Stats(); s.Features != 0 || s.Judged != 10 {
+		t.Errorf("the judging one counts %+v", s)
+	}
+	both := p.monitor()
+	p.send(p.messages(ws[10:]...)...)
+	p.untilResults(len(ws))
+	if err := both.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if s := both.Stats(); s.Judged != 10 || s.Repeats != 0 || s.Features != 10 {
+		t.Errorf("the one after them counts %+v", s)
+	}
+	p.same(p.calm(ws...))
+}
+
+// Monitors that only extract may end at any moment: readers see the features of each window
+// once, of any layout, and what is not a window is set aside once.
+func TestExtractOnce(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 2)
+	_, other := strange(t, 7)
+	var sent []string
+	for i := range uint64(60) {
+		w := at(i, "T1", false)
+		w.Machine = fmt.Sprintf("acme/line1/%d", i%7)
+		sent = append(sent, event.WindowID(w.Machine, w.EpochString(), w.Seq))
+		if i%7 == 3 {
+			e, err := other.Seal(strangeWindow(other, w))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.send(gateway.Message(e))
+			continue
+		}
+		p.send(p.message(w))
+	}
+	p.send(bus.Message{Topic: bus.TopicWindows, Key: drill, Value: []byte("not a window")})
+	copied := p.message(at(99, "T1", false))
+	copied.Headers = append(copied.Headers, bus.Header{Key: envelope.Copied, Value: []byte("sample")})
+	p.send(copied)
+	for range 4 { // each ends with what it has in hand published, or not
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		m, err := New(Config{Bus: p.bus, Stages: []Stage{Extract}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.grace = 0
+		if err := m.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+	p.monitor(doing(t, Extract))
+	p.untilMessages(bus.TopicDead, 1)
+	p.until(bus.TopicFeatures, func(msgs []bus.Message) bool { return len(msgs) >= len(sent) })
+	var got []string
+	for _, m := range p.read(bus.TopicFeatures) {
+		got = append(got, string(m.Header("ce_id")))
+		if by, offset, err := envelope.Origin(&m); err != nil || by != envelope.Monitor || offset < 0 {
+			t.Errorf("%s by %s from %d: %v", m.Header("ce_id"), by, offset, err)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(sent)
+	if !slices.Equal(got, sent) {
+		t.Errorf("features of %q, want of %q", got, sent)
+	}
+	if n := len(p.read(bus.TopicResults)) + len(p.read(bus.TopicState)); n > 0 {
+		t.Errorf("%d results and state records", n)
+	}
+}
+
+// strange returns a layout that no model is of, and its codec.
+func strange(t *testing.T, i int) (*signal.Layout, *window.Codec) {
+	t.Helper()
+	layout, err := signal.NewLayout("strange", []signal.Channel{{Name: fmt.Sprint("channel ", i), Kind: signal.Force, Unit: "N", Rate: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := window.NewCodec(layout, window.DefaultSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return layout, codec
+}
+
+// strangeWindow returns w with the samples of a strange layout.
+func strangeWindow(c *window.Codec, w *window.Window) *window.Window {
+	s := *w
+	s.Samples = [][]float32{make([]float32, c.Spec().Samples(100))}
+	for i := range s.Samples[0] {
+		s.Samples[0][i] = float32(i)
+	}
+	return &s
+}
+
+// Windows that no model is of have features like any others. A monitor that judges counts
+// them, and sets nothing aside; with features alone, it does the same.
+func TestUnwatchedWindowsHaveFeatures(t *testing.T) {
+	t.Parallel()
+	for name, stages := range map[string][]Stage{"both": nil, "apart": {Judge}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlant(t, 1)
+			layout, codec := strange(t, 1)
+			for seq := range uint64(3) {
+				e, err := codec.Seal(strangeWindow(codec, at(seq, "T1", false)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.send(gateway.Message(e))
+			}
+			watched := at(0, "T1", false)
+			watched.Machine = "acme/line1/lathe"
+			p.send(p.message(watched))
+			mon := p.monitor(doing(t, stages...))
+			if name == "apart" {
+				p.monitor(doing(t, Extract))
+			}
+			p.untilResults(1)
+			if err := mon.stop(); err != nil {
+				t.Fatal(err)
+			}
+			if s := mon.Stats(); s.Unwatched != 3 || s.Judged != 1 || s.Dead != 0 {
+				t.Errorf("stats %+v", s)
+			}
+			form, err := window.NewForm(layout, window.DefaultSpec, signal.FeatureSpec{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			opened := 0
+			for _, m := range p.read(bus.TopicFeatures) {
+				e, err := envelope.Of(&m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var x window.Features
+				if e.Layout == layout.Fingerprint() {
+					if err := form.Open(e, &x); err != nil || len(x.Values) == 0 {
+						t.Errorf("%d values, %v", len(x.Values), err)
+					}
+					opened++
+				}
+			}
+			if st := p.standing(drill); opened != 3 || st.Unwatched() == "" || len(p.read(bus.TopicDead)) > 0 {
+				t.Errorf("%d messages of features; %+v", opened, st)
+			}
+		})
+	}
+}
+
+// Layouts that are met are remembered up to a number; models' layouts always, and as the same
+// values while models come and go.
+func TestLayouts(t *testing.T) {
+	p := newPlantWithoutTopics(t)
+	l, err := newLayouts([]*model.Model{p.model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := p.codec.Seal(at(0, "T1", false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := l.of(ours)
+	if err != nil || first.judged != first.features {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	var sealed []window.Envelope
+	for i := range mostStrange + 10 {
+		_, codec := strange(t, i)
+		e, err := codec.Seal(strangeWindow(codec, at(0, "T1", false)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed = append(sealed, e)
+		f, err := l.of(e)
+		if again, _ := l.of(e); err != nil || again != f || f.codec.Layout().Fingerprint() != e.Layout {
+			t.Fatalf("layout %d: %+v and %+v, %v", i, f, again, err)
+		}
+		if _, err := l.of(sealed[0]); err != nil { // it stays, since it is used
+			t.Fatal(err)
+		}
+	}
+	if len(l.strange) != mostStrange || l.strange[mostStrange-1].codec.Layout().Fingerprint() != sealed[0].Layout {
+		t.Errorf("%d layouts are remembered", len(l.strange))
+	}
+	lied := sealed[3]
+	lied.Layout = ours.Layout
+	if f, err := l.of(lied); err == nil {
+		t.Errorf("%+v", f)
+	}
+	if err := l.set(nil); err != nil || len(l.ours) > 0 || len(l.forms) > 0 {
+		t.Errorf("%d and %d without models, %v", len(l.ours), len(l.forms), err)
+	}
+	if err := l.set([]*model.Model{p.model, p.model}); err != nil {
+		t.Fatal(err)
+	}
+	now, err := l.of(ours)
+	if err := l.set([]*model.Model{p.model}); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := l.of(ours); err != nil || now != again {
+		t.Errorf("%p is %p after the models were set again, %v", now, again, err)
+	}
+}
+
+// A model that does not do with the features that everyone extracts judges by its own, and the
+// others are published. It cannot judge where there are only those.
+func TestModelWithFeaturesOfItsOwn(t *testing.T) {
+	layout, err := signal.NewLayout("force", []signal.Channel{{Name: "force", Kind: signal.Force, Unit: "N", Rate: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(list signal.FeatureSpec) *model.Model {
+		return &model.Model{Layout: layout, Window: window.DefaultSpec, Features: list, Usual: make([]signal.Quality, 1)}
+	}
+	old := of(signal.FeatureSpec{Version: 1})
+	l, err := newLayouts([]*model.Model{of(signal.FeatureSpec{}), old})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range l.ours {
+		if f.judged == f.features || old.Covers(f.judged) != nil || f.features.List().Version != signal.FeatureVersion {
+			t.Errorf("judged by version %d, published %d", f.judged.List().Version, f.features.List().Version)
+		}
+	}
+	if len(l.forms) != 2 {
+		t.Errorf("%d forms", len(l.forms))
+	}
+	to := bus.Config{Brokers: []string{"127.0.0.1:1"}}
+	if _, err := New(Config{Model: old, Bus: to, Stages: []Stage{Judge}}); err == nil || !strings.Contains(err.Error(), "features of version 1") || !strings.Contains(err.Error(), "stages: [extract, judge]") {
+		t.Errorf("%v", err)
+	}
+	if _, err := New(Config{Model: old, Bus: to}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckStages(t *testing.T) {
+	for text, stages := range map[string][]Stage{
+		"": nil, "-": {Extract}, "--": {Judge, Extract},
+		`stages: "judging": choose from extract and judge`: {"judging"},
+		"stages: judge is listed twice":                    {Judge, Extract, Judge},
+	} {
+		err := CheckStages(stages)
+		if good := strings.Trim(text, "-") == ""; good != (err == nil) || !good && !strings.Contains(err.Error(), text) {
+			t.Errorf("%v: %v", stages, err)
+		}
+	}
+	if Needs("g", []Stage{Extract}).Group != "g-extract" || Needs("g", nil).Group != "g" {
+		t.Error("monitors that only extract are a group of their own")
+	}
+}
+
+// A page that shows what a monitor judges by features alone has no waveforms, and does not
+// break.
+func TestPageWithoutSamples(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	seen := make(chan int, 100)
+	p.send(p.edgeMessage(at(0, "T1", false)), p.message(at(1, "T1", false)))
+	p.monitor(func(m *Monitor) {
+		m.cfg.OnWindow = func(_ *signal.Layout, w *window.Window, r event.Result) { seen <- 10*int(r.Seq) + len(w.Samples) }
+	})
+	p.untilResults(2)
+	if got := []int{<-seen, <-seen}; !slices.Contains(got, 0) || !slices.Contains(got, 11) {
+		t.Errorf("%v", got)
+	}
+}
