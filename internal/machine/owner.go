@@ -366,7 +366,6 @@ func (o *Owner) loaded(r Reply) []Action {
 				continue
 			}
 			o.arrive(m)
-			o.deploy(m, o.fleet.Of(name, m.Layout), nil)
 			if !own {
 				m.Answered.Below = o.oldUntil
 				o.takeOverOld(b, records, m)
