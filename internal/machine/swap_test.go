@@ -22,7 +22,7 @@ func (p *plant) command(e event.Command) {
 // of returns the features of a window of an epoch.
 func of(epoch, seq uint64, tool string) *window.Features {
 	w := at(seq, tool, false)
-	w.Epoch, w.Start = epoch, w.Start.Add(time.Duration(epoch)*time.Millisecond)
+	w.Epoch, w.Start = epoch, w.Start.Add(time.Duration(epoch)*time.Minute)
 	return machinetest.Features(nil, w)
 }
 
