@@ -387,7 +387,7 @@ func (d *drive) follow(log, from int, end func() int, next *int64, read func(fro
 		}
 		if end() < from && !w.broker.isDown() && w.Bug != WaitsBeyondEnd {
 			to := end()
-			if !d.read[log] && to < from/2 {
+			if !d.read[log] && to < from/2 && w.broker.grown == 0 { // else machines that have moved would begin again here
 				to = 0
 				w.check.again(d.m.g, d.part)
 			}
