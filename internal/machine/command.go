@@ -194,6 +194,7 @@ func (m *Machine) retire(why cause) []event.Alert {
 		panic("machine: retire: " + err.Error())
 	}
 	m.gone = true
+	m.replay, m.retained = nil, nil // of what is forgotten
 	return append(alerts, a)
 }
 

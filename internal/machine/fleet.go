@@ -89,11 +89,7 @@ func (o *Owner) loadedBy(name string, records []Record) *Model {
 // redeploy lets every machine of a known layout know of another fleet.
 func (o *Owner) redeploy(f Fleet) {
 	o.fleet = f
-	o.Machines(func(m *Machine) {
-		if d := o.fleet.Of(m.Machine, m.Layout); d != nil {
-			o.deploy(m, d, nil)
-		}
-	})
+	o.Machines(func(m *Machine) { o.deploy(m, o.fleet.Of(m.Machine, m.Layout), nil) })
 	used := make(map[string]bool)
 	for _, m := range o.machines {
 		for _, by := range []*Model{m.model, m.next} {
@@ -111,8 +107,14 @@ func (o *Owner) redeploy(f Fleet) {
 
 // deploy makes a deployment the machine's. Another champion judges at once if none did, or if
 // the one before cannot judge windows of the form, which may be nil. Otherwise it waits for
-// the next tool, or for a replay.
+// the next tool, or for a replay. Without a deployment nothing waits, and the alarm has the
+// settings of all machines.
 func (o *Owner) deploy(m *Machine, d *Deployment, form *window.Form) {
+	if d == nil {
+		m.deployment, m.next = nil, nil
+		m.setAlarm(alarm.Settings{})
+		return
+	}
 	champion := o.modelOf(d.Champion)
 	if m.deployment != d {
 		m.deployment = d
@@ -215,9 +217,7 @@ func (o *Owner) take(b *Batch, w Window) {
 			m = o.meet(name, w.Now)
 		}
 	}
-	if d != nil {
-		o.deploy(m, d, w.Form)
-	}
+	o.deploy(m, d, w.Form)
 	if m.Layout != layout {
 		m.Layout, m.dirty.head = layout, true
 	}
@@ -232,7 +232,9 @@ func (o *Owner) take(b *Batch, w Window) {
 		o.OnWindow(w.Features, *decision.Result)
 	}
 	o.add(b, m, decision)
-	o.shadow(b, m, d, w)
+	if !decision.Repeat { // a shadow may be younger than the window
+		o.shadow(b, m, d, w)
+	}
 }
 
 // roomForUnjudged reports whether the partition may know one more machine of which no window
@@ -269,8 +271,8 @@ func (o *Owner) shadow(b *Batch, m *Machine, d *Deployment, w Window) {
 			sm = o.newShadow(m, s.Model, w.Now)
 			o.shadows[key] = sm
 		}
-		if sm.model.covers(w.Form) != nil {
-			continue
+		if sm.gone || sm.model.covers(w.Form) != nil {
+			continue // one that is gone begins again once its records are
 		}
 		if t := m.inSpindle(); t.Name == sm.passing && t.First.Epoch == "" {
 			continue
@@ -325,13 +327,19 @@ func (o *Owner) endShadows(m *Machine, d *Deployment, at time.Time) {
 		}
 		wanted := d != nil && key.model != m.Model && slices.ContainsFunc(d.Shadows, func(s Shadow) bool { return s.Model.ID() == key.model && !s.over(at) })
 		if !wanted {
-			sm.forgetAll()
+			o.forgetShadow(key)
 		}
 	}
 }
 
-// forgetAll removes all records of a machine.
-func (m *Machine) forgetAll() {
+// forgetShadow removes a shadow and its records. One that still waits for the past of its tool
+// has none.
+func (o *Owner) forgetShadow(key shadowKey) {
+	m := o.shadows[key]
+	if m.awaiting {
+		delete(o.shadows, key)
+		return
+	}
 	for _, t := range m.Tools {
 		m.dirty.tools[t.Name] = true
 	}
@@ -356,12 +364,17 @@ func (o *Owner) tellShadows(b *Batch, c Command) {
 	if err != nil || e.Action != event.NewTool && e.Action != event.Retire {
 		return
 	}
-	for key, sm := range o.shadows {
+	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
+		sm := o.shadows[key]
 		if key.machine != c.Key || sm.gone {
 			continue
 		}
 		if e.Action == event.Retire {
-			sm.forgetAll()
+			o.forgetShadow(key)
+			continue
+		}
+		if sm.awaiting { // the past of the tool begins again
+			sm.replay, sm.retained = nil, nil
 			continue
 		}
 		o.addShadow(b, sm.Apply(c))

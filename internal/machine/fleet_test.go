@@ -31,6 +31,9 @@ type plant struct {
 	advised  []event.Advisory
 	lines    []MachineLine
 	letters  int
+
+	commanded int64
+	order     string // groups of the alerts of shadows
 }
 
 func newPlant(t rapid.TB, f Fleet) *plant {
@@ -43,7 +46,7 @@ func newPlant(t rapid.TB, f Fleet) *plant {
 func (p *plant) restart() {
 	p.o = NewOwner(&Settings{Group: group, Alarm: testAlarm}, p.fleet, 0)
 	p.o.Start()
-	p.o.On(Reply{Fenced: &Position{Windows: p.sent, Commands: 0}})
+	p.o.On(Reply{Fenced: &Position{Windows: p.sent, Commands: p.commanded}})
 	loaded := []Record{}
 	for _, r := range p.records {
 		loaded = append(loaded, r)
@@ -79,6 +82,7 @@ func (p *plant) keep(b *Batch) {
 		case e.Shadow && e.Result != nil:
 			p.shadows[e.Result.Group] = append(p.shadows[e.Result.Group], *e.Result)
 		case e.Shadow:
+			p.order += e.Alert.Group + " "
 		case e.Result != nil:
 			p.results = append(p.results, *e.Result)
 		case e.Alert != nil:

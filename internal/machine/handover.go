@@ -230,7 +230,9 @@ func (o *Owner) allRecords(m *Machine) []Record {
 	records := m.allRecords()
 	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
 		if sm := o.shadows[key]; key.machine == m.Machine && !sm.gone {
-			records = append(records, sm.allRecords()...)
+			if !sm.awaiting { // one that has not seen the past of its tool begins again there
+				records = append(records, sm.allRecords()...)
+			}
 			delete(o.shadows, key)
 		}
 	}

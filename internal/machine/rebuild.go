@@ -47,8 +47,11 @@ type RebuildJob struct {
 }
 
 // RebuildDue returns the tool in the spindle, or another one, whose reference is to be
-// rebuilt.
+// rebuilt. Without a model none is.
 func (m *Machine) RebuildDue() (RebuildJob, bool) {
+	if m.model == nil {
+		return RebuildJob{}, false
+	}
 	for i := len(m.Tools) - 1; i >= 0; i-- {
 		if t := m.Tools[i]; t.Rebuild {
 			return RebuildJob{t.Name, t.Life, t.From}, true

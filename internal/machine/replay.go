@@ -45,10 +45,12 @@ type retained struct {
 type Replay struct {
 	job     ReplayJob
 	m       *Machine // judges by the model, as a monitor that had it from the beginning
+	judged  []Epoch  // what the machine had judged when the replay was due
 	begun   bool
-	whole   bool // it began with the tool's first window
-	Windows int  // that were seen
-	Failed  bool // set it if the features cannot be read; the replay is run again
+	whole   bool               // it began with the tool's first window
+	before  map[string]*ranges // windows that lay before it, by epoch
+	Windows int                // that were seen
+	Failed  bool               // set it if the features cannot be read; the replay is run again
 }
 
 // ReplayDue returns a replay that is to be run, and the job it does; nil if there is none. What
@@ -104,7 +106,11 @@ func (m *Machine) startReplay(s Settings, of *Machine, by *model.Model, shadow b
 	fresh.setAlarm(m.alarmed)
 	fresh.Model, fresh.Partition, fresh.Layout = by.ID(), m.Partition, m.Layout
 	of.retained = of.retained[:0]
-	return &Replay{m: fresh, job: ReplayJob{
+	judged := slices.Clone(m.Epochs)
+	for i := range judged {
+		judged[i].Judged = slices.Clone(judged[i].Judged)
+	}
+	return &Replay{m: fresh, judged: judged, before: make(map[string]*ranges), job: ReplayJob{
 		Machine: m.Machine, Tool: t.Name, Life: t.Life, First: t.First, Partitions: append(slices.Clone(m.Past), m.Partition), Model: by.ID(), Shadow: shadow,
 	}}
 }
@@ -113,21 +119,42 @@ func (m *Machine) startReplay(s Settings, of *Machine, by *model.Model, shadow b
 func (r *Replay) Job() ReplayJob { return r.job }
 
 // Observe takes the features of the next window, which may be of another machine. At is when
-// Kafka got them.
+// Kafka got them. It ignores windows that the machine had not judged when the replay was due:
+// another group or a gateway may have published them already, and the machine judges them
+// itself.
 func (r *Replay) Observe(f *window.Features, at time.Time) {
 	if f.Machine != r.job.Machine || r.m.model.covers(f.Form) != nil {
 		return
 	}
-	if !r.begun {
-		first := f.EpochString() == r.job.First.Epoch && f.Seq == r.job.First.Seq
-		if !first && (f.Tool != r.job.Tool || r.job.Life != "" && f.ToolLife != r.job.Life || f.EpochString() == r.job.First.Epoch && f.Seq < r.job.First.Seq) {
-			return
-		}
-		r.begun, r.whole = true, first
+	if i := slices.IndexFunc(r.judged, func(e Epoch) bool { return e.ID == f.EpochString() }); i < 0 || !r.judged[i].Judged.has(f.Seq) {
+		return
+	}
+	if r.isBefore(f) {
+		return
 	}
 	if d := r.m.Apply(Window{Features: f, Offset: -1, At: at, Now: at}); !d.Repeat {
 		r.Windows++
 	}
+}
+
+// isBefore reports whether a window is of the time before the tool's first window. Another
+// group may have published its features behind that.
+func (r *Replay) isBefore(f *window.Features) bool {
+	epoch := f.EpochString()
+	old := epoch == r.job.First.Epoch && f.Seq < r.job.First.Seq
+	if r.begun {
+		return old || r.before[epoch] != nil && r.before[epoch].has(f.Seq)
+	}
+	first := epoch == r.job.First.Epoch && f.Seq == r.job.First.Seq
+	if first || !old && f.Tool == r.job.Tool && (r.job.Life == "" || f.ToolLife == r.job.Life) {
+		r.begun, r.whole = true, first
+		return false
+	}
+	if r.before[epoch] == nil {
+		r.before[epoch] = new(ranges)
+	}
+	r.before[epoch].add(f.Seq)
+	return true
 }
 
 // retain keeps a window for the replay that runs, or is to run.

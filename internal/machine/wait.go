@@ -147,9 +147,11 @@ func (o *Owner) resumeWaits(b *Batch, now time.Time) []Action {
 	return o.advance(b, now)
 }
 
-// arrive makes a machine one of this partition.
+// arrive makes a machine one of this partition. Its deployment counts at once: a command may
+// come before its next window.
 func (o *Owner) arrive(m *Machine) {
 	m.moveTo(o.partition)
+	o.deploy(m, o.fleet.Of(m.Machine, m.Layout), nil)
 }
 
 // answered takes the answer of another partition.

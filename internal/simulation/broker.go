@@ -8,7 +8,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -28,6 +27,9 @@ type broker struct {
 // part is one partition of all topics that are divided alike.
 type part struct {
 	windows  []*sentWindow
+	features []*sentFeatures
+	settled  int   // features below belong to no open transaction
+	edgeEnd  int64 // offset behind the newest features that a gateway has sent
 	commands []*sentCommand
 	state    []stateRecord
 	alerts   []alertRecord
@@ -41,6 +43,7 @@ const (
 	windowLog = iota
 	commandLog
 	alertLog
+	featureLog
 	logs
 )
 
@@ -58,6 +61,16 @@ type sentWindow struct {
 	features *window.Features
 	at       int64 // when it was written
 	other    bool  // of another length: monitors refuse it
+	edge     bool  // its gateway sends its features only
+}
+
+// sentFeatures is a message of the features topic: of a window that has no message of its
+// own, or of one from which a monitor extracted them.
+type sentFeatures struct {
+	*window.Features
+	at   int64
+	txn  *txn   // of a monitor; nil: of a gateway
+	from *group // likewise
 }
 
 type sentCommand struct {
@@ -98,8 +111,10 @@ type txn struct {
 	position    machine.Position // that was committed
 	committed   bool
 	aborted     bool
-	model       *model.Model // that it was decided by
-	seen        bool         // it was published
+	version     *version // of the deployments with which its owner began
+	before      []input  // of its owner, since the transaction before, of which nothing followed
+	judged      []judged // of which it was decided
+	seen        bool     // it was published
 
 	// What the broker has lost of it, and what undoes what the checker noted then.
 	stateLost, positionLost bool
@@ -125,14 +140,20 @@ func partitionOf(name string, n int) int {
 	return int(h>>4) % n
 }
 
-// produceWindow puts a window on the log. It returns false if the broker is down.
-func (b *broker) produceWindow(win *sentWindow) bool {
+// produce puts a window on the log, or its features. It returns false if the broker is down.
+func (b *broker) produce(win *sentWindow) bool {
 	if b.isDown() {
 		return false
 	}
 	p := b.parts[b.partOf(win.Machine)]
 	win.at = b.w.now
-	p.windows = append(p.windows, win)
+	switch {
+	case win.edge:
+		p.features = append(p.features, &sentFeatures{Features: win.features, at: b.w.now})
+		p.edgeEnd = int64(len(p.features))
+	default:
+		p.windows = append(p.windows, win)
+	}
 	if win.other {
 		return true
 	}
@@ -175,10 +196,13 @@ func (b *broker) fence(g *group, part int) (epoch int) {
 func (b *broker) position(g *group, part int) machine.Position {
 	at, ok := g.positions[part]
 	if !ok {
-		return machine.Position{Windows: -1, Commands: -1}
+		return nowhere
 	}
 	return at
 }
+
+// nowhere is where a group stands that has committed nothing.
+var nowhere = machine.Position{Windows: -1, Features: -1, Commands: -1}
 
 // write takes the messages of a transaction. It returns false if another member owns the
 // partition.
@@ -196,22 +220,33 @@ func (b *broker) write(t *txn, epoch int) bool {
 	p.last = t.number
 	p.open, t.opened = t, b.w.now
 	b.append(t, t)
+	if b.w.Bug == FeaturesTwice {
+		b.w.check.features(t)
+	}
 	if b.w.Bug == NotAtomic {
 		b.w.check.published(t, true)
 	}
 	return true
 }
 
-// append puts the state records and alerts of a transaction on the logs.
+// append puts the state records, alerts and features of a transaction on the logs.
 func (b *broker) append(t, as *txn) {
 	part := b.parts[t.part]
 	for _, r := range t.batch.State {
 		part.state = append(part.state, stateRecord{r, as})
 	}
 	for _, o := range t.batch.Events {
-		if o.Alert != nil {
+		if o.Alert != nil && !o.Shadow {
 			b.wrote++
 			part.alerts = append(part.alerts, alertRecord{o.Alert, as, b.wrote})
+		}
+	}
+	if b.w.Bug == FeaturesTwice {
+		as = &txn{committed: true}
+	}
+	for _, j := range t.judged {
+		if !j.edge {
+			part.features = append(part.features, &sentFeatures{Features: j.Features, at: b.w.now, txn: as, from: t.group})
 		}
 	}
 }
@@ -320,7 +355,7 @@ func (b *broker) idle() bool {
 		}
 		for _, g := range b.w.groups {
 			at := b.position(g, i)
-			if at.Windows < int64(len(p.windows)) && len(p.windows) > 0 || at.Commands < int64(len(p.commands)) {
+			if at.Windows < int64(len(p.windows)) && len(p.windows) > 0 || at.Commands < int64(len(p.commands)) || at.Features < p.edgeEnd {
 				return false
 			}
 		}
@@ -330,7 +365,21 @@ func (b *broker) idle() bool {
 
 // within returns a position, or the end of a log that it lies behind.
 func (p *part) within(at machine.Position) machine.Position {
-	return machine.Position{Windows: min(at.Windows, int64(len(p.windows))), Commands: min(at.Commands, int64(len(p.commands)))}
+	return machine.Position{
+		Windows: min(at.Windows, int64(len(p.windows))), Features: min(at.Features, int64(len(p.features))), Commands: min(at.Commands, int64(len(p.commands))),
+	}
+}
+
+// stable returns how far readers of committed messages may read the features: up to the first
+// of a transaction that is open, of any group.
+func (p *part) stable() int {
+	for p.settled < len(p.features) {
+		if t := p.features[p.settled].txn; t != nil && !t.committed && !t.aborted {
+			break
+		}
+		p.settled++
+	}
+	return p.settled
 }
 
 // grow raises the number of partitions while no monitor runs, and moves what is remembered of

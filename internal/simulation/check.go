@@ -13,7 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // checker sees everything that becomes visible to readers of committed messages, and says
@@ -31,7 +31,8 @@ import (
 //   - advisories of such windows are raised and cleared in turn;
 //   - records stay small;
 //   - once faults have ended, nothing waits;
-//   - gateways and the route do what their end methods say.
+//   - gateways and the route do what their end methods say;
+//   - what else holds of models, features and shadows is in swaps.go.
 //
 // When the broker loses the tails of its logs, these promises are left: a group is what
 // its state topic still says, and from there on all of the above holds, so the checker
@@ -44,6 +45,8 @@ import (
 type checker struct {
 	w      *world
 	groups map[*group]*seen
+	cutOff bool // logs have lost their tails, so features may be missing
+	held   int  // verdicts after swaps that were held to those of a machine without
 }
 
 // seen is what one group has published.
@@ -57,6 +60,7 @@ type seen struct {
 	lost      map[string]bool    // commands of which the broker has lost what became of them
 	since     map[int]int64      // by partition: the first command that the group has to answer
 	reference map[int]*reference
+	swaps
 }
 
 // message is a message of the commands topic. Offsets come again when a log loses its tail.
@@ -81,11 +85,14 @@ type seenMachine struct {
 // reference is an owner without any trouble.
 type reference struct {
 	owner   *machine.Owner
-	model   *model.Model
+	level   int // number of the deployments that it knows of
+	replays map[*machine.Replay]*machine.Replay
 	records map[string]machine.Record
 	at      machine.Position
-	epoch   int  // of the producer that published last
-	lost    bool // the broker has lost something of the group since: the next producer begins with what is left
+	judged  []judged // since the last transaction
+	retired bool     // a machine was: of that one no record says which model judged it
+	epoch   int      // of the producer that published last
+	lost    bool     // the broker has lost something of the group since: the next producer begins with what is left
 }
 
 func newChecker(w *world) *checker { return &checker{w: w, groups: make(map[*group]*seen)} }
@@ -96,6 +103,7 @@ func (c *checker) of(g *group) *seen {
 		s = &seen{
 			results: make(map[string]*event.Result), judged: make(map[string]bool), machines: make(map[string]*seenMachine), answers: make(map[string]int),
 			letters: make(map[message]string), had: make(map[any]bool), lost: make(map[string]bool), since: make(map[int]int64), reference: make(map[int]*reference),
+			swaps: newSwaps(),
 		}
 		c.groups[g] = s
 	}
@@ -122,9 +130,14 @@ func (c *checker) published(t *txn, early bool) {
 	t.seen = true
 	s := c.of(t.group)
 	c.w.say("%s partition %d: transaction %d to %d/%d: %d results, %d alerts", t.group.name, t.part, t.number, t.batch.Position.Windows, t.batch.Position.Commands, count(t.batch, true), count(t.batch, false))
+	c.alarmsStay(s, t)
 	c.compare(s, t)
 	s.remember(t)
 	for _, o := range t.batch.Events {
+		if o.Shadow && c.w.Bug != ShadowOnResults {
+			c.shadowed(s, t, o)
+			continue
+		}
 		switch {
 		case o.Result != nil:
 			c.result(s, t, o.Result)
@@ -134,8 +147,13 @@ func (c *checker) published(t *txn, early bool) {
 			c.advisory(s, t, o.Advisory)
 		}
 	}
+	if c.w.Bug != FeaturesTwice {
+		c.features(t)
+	}
+	c.unwatched(s, t)
 	c.refused(s, t)
 	c.commands(s, t)
+	c.swapped(s, t)
 	for _, r := range t.batch.State {
 		if len(r.Value) > 20_000 {
 			c.w.fail("record %q has %d bytes", r.Key.String(), len(r.Value))
@@ -148,6 +166,8 @@ func (s *seen) remember(t *txn) {
 	for _, o := range t.batch.Events {
 		var m *seenMachine
 		switch {
+		case o.Shadow:
+			continue
 		case o.Result != nil:
 			m = s.machine(o.Result.Machine)
 		case o.Alert != nil:
@@ -168,7 +188,7 @@ func (s *seen) remember(t *txn) {
 func (c *checker) commands(s *seen, t *txn) {
 	var last string
 	for _, o := range t.batch.Events { // what one command does stands together
-		if o.Alert == nil || o.Alert.Command == "" || o.Alert.Command == last {
+		if o.Alert == nil || o.Shadow || o.Alert.Command == "" || o.Alert.Command == last {
 			continue
 		}
 		id := o.Alert.Command
@@ -282,7 +302,7 @@ func (c *checker) again(g *group, part int) {
 
 func count(b *machine.Batch, results bool) (n int) {
 	for _, o := range b.Events {
-		if results == (o.Result != nil) {
+		if !o.Shadow && results == (o.Result != nil) {
 			n++
 		}
 	}
@@ -296,6 +316,9 @@ func (c *checker) result(s *seen, t *txn, r *event.Result) {
 		} else {
 			c.w.fail("%s: window %s has two results that differ:\n%s\n%s", t.group.name, r.ID, x, y)
 		}
+	}
+	if r.Group != t.group.name || !c.w.fleet.champion[r.Machine+" "+r.Model] {
+		c.w.fail("%s: the result of window %s is of group %s and model %s, which was never deployed for %s", t.group.name, r.ID, r.Group, r.Model, r.Machine)
 	}
 	s.results[r.ID], s.judged[r.ID] = r, true
 	t.forget = append(t.forget, func() { delete(s.results, r.ID) })
@@ -339,6 +362,7 @@ func (c *checker) alert(s *seen, t *txn, a *event.Alert) {
 		m.raised = false
 	case event.ToolIsNew:
 		m.faulty = 0
+		c.declaredNew(s, t, a)
 	case event.Retired: // its windows may come again, and are judged again
 		m.faulty, m.tools = 0, nil
 		for id, r := range s.results {
@@ -347,6 +371,7 @@ func (c *checker) alert(s *seen, t *txn, a *event.Alert) {
 				t.forget = append(t.forget, func() { s.results[id] = r })
 			}
 		}
+		s.retired(t, a.Machine)
 	}
 }
 
@@ -354,18 +379,32 @@ func (c *checker) alert(s *seen, t *txn, a *event.Alert) {
 func (c *checker) compare(s *seen, t *txn) {
 	ref := s.reference[t.part]
 	if ref == nil {
-		ref = &reference{records: make(map[string]machine.Record), at: machine.Position{Windows: -1, Commands: -1}}
+		ref = newReference()
 		s.reference[t.part] = ref
 	}
 	var want *machine.Batch
-	if ref.owner == nil || ref.model != t.model || t.batch.Of == nil || ref.epoch != t.epoch && (ref.lost || ref.at.Commands > t.commandsEnd) {
-		want = ref.load(t)
+	another := ref.epoch != t.epoch
+	if ref.owner == nil || t.batch.Of == nil || another && (ref.level != t.version.number || t.version.fresh || ref.retired || ref.lost || ref.at.Commands > t.commandsEnd) {
+		want = c.load(ref, t)
 		if ref.at.Commands < 0 {
 			s.since[t.part] = t.batch.Position.Commands
 		}
+	} else if another {
+		for _, key := range slices.Collect(maps.Keys(ref.replays)) { // its owner is gone
+			r := ref.replays[key]
+			r.Failed = true
+			ref.owner.On(machine.Reply{Replayed: r})
+		}
+		clear(ref.replays)
 	}
-	if t.batch.Of != nil {
-		want = publishes(ref.owner.On(*t.batch.Of))
+	for i, in := range t.before {
+		did := publishes(c.hand(ref, t, in))
+		if last := i == len(t.before)-1; last {
+			want = did
+		} else if did != nil {
+			c.w.fail("%s partition %d: nothing was published, and without trouble it is\n%s", t.group.name, t.part, tell(did))
+			return
+		}
 	}
 	if want == nil {
 		c.w.fail("%s partition %d: %s is published, and nothing follows from it without trouble", t.group.name, t.part, tell(t.batch))
@@ -375,7 +414,14 @@ func (c *checker) compare(s *seen, t *txn) {
 		got, calm := differing(tell(t.batch), tell(want))
 		c.w.fail("%s partition %d: published\n%s\nwithout trouble it is\n%s", t.group.name, t.part, got, calm)
 	}
+	if !slices.EqualFunc(t.judged, ref.judged, func(a, b judged) bool { return a.opened == b.opened && name(&a.Window) == name(&b.Window) }) {
+		c.w.fail("%s partition %d: features of %d windows are published, without trouble of %d", t.group.name, t.part, len(t.judged), len(ref.judged))
+	}
+	ref.judged = nil
 	ref.epoch = t.epoch
+	for _, o := range want.Events {
+		ref.retired = ref.retired || o.Alert != nil && o.Alert.State == event.Retired
+	}
 	for _, r := range want.State {
 		key := r.Key.String()
 		before, there := ref.records[key]
@@ -390,14 +436,54 @@ func (c *checker) compare(s *seen, t *txn) {
 			ref.records[r.Key.String()] = r
 		}
 	}
-	ref.at = want.Position
+	ref.at = t.batch.Position
 	ref.owner.On(machine.Reply{Published: true})
+}
+
+func newReference() *reference {
+	return &reference{records: make(map[string]machine.Record), at: nowhere, replays: make(map[*machine.Replay]*machine.Replay)}
+}
+
+// hand lets the owner without trouble take what another owner took.
+func (c *checker) hand(ref *reference, t *txn, in input) []machine.Action {
+	switch r := in.reply; {
+	case in.due != nil:
+		due := ref.owner.ReplayDue(t.batch.Of.Now)
+		if due == nil || !reflect.DeepEqual(due.Job(), in.due.Job()) {
+			c.w.fail("%s partition %d: a replay of %+v began, and none is due without trouble", t.group.name, t.part, in.due.Job())
+			return nil
+		}
+		ref.replays[in.due] = due
+		return nil
+	case r.Fleet != nil:
+		if in.level <= ref.level {
+			return nil
+		}
+		ref.level = in.level
+		return ref.owner.On(r)
+	case r.Replayed != nil:
+		own := ref.replays[r.Replayed]
+		if own == nil {
+			return nil // of an owner before
+		}
+		delete(ref.replays, r.Replayed)
+		for _, f := range in.seen {
+			own.Observe(f.Features, f.time())
+		}
+		own.Failed = r.Replayed.Failed
+		return ref.owner.On(machine.Reply{Replayed: own, Now: r.Now})
+	default:
+		return ref.owner.On(r)
+	}
 }
 
 // load makes a new owner remember what the one before has published, and returns what it
 // publishes first.
-func (ref *reference) load(t *txn) *machine.Batch {
-	ref.owner, ref.model = machine.NewOwner(t.group.settings, machine.Everything(t.model), t.part), t.model
+func (c *checker) load(ref *reference, t *txn) *machine.Batch {
+	ref.owner, ref.level = machine.NewOwner(t.group.settings, t.version.fleet, t.part), t.version.number
+	ref.owner.OnFeatures = func(f *window.Features) { ref.judged = append(ref.judged, c.w.opened.of(f)) }
+	clear(ref.replays)
+	ref.judged = nil
 	at := ref.at
 	if ref.lost {
 		at, ref.lost = t.fenced, false
@@ -421,9 +507,14 @@ func publishes(actions []machine.Action) *machine.Batch {
 	return nil
 }
 
-// same reports whether two batches publish the same.
+// same reports whether two batches publish the same. The position in the features counts if
+// some of them were judged: an owner reads past what others publish, and says so later.
 func same(a, b *machine.Batch) bool {
-	return a.Position == b.Position && len(a.State) == len(b.State) && slices.EqualFunc(a.State, b.State, func(x, y machine.Record) bool {
+	x, y := a.Position, b.Position
+	if a.Of == nil || a.Of.Features == nil {
+		x.Features, y.Features = 0, 0
+	}
+	return x == y && len(a.State) == len(b.State) && slices.EqualFunc(a.State, b.State, func(x, y machine.Record) bool {
 		return x.Key == y.Key && bytes.Equal(x.Value, y.Value)
 	}) && reflect.DeepEqual(a.Events, b.Events) && slices.EqualFunc(a.Letters, b.Letters, func(x, y machine.Letter) bool {
 		return x.Offset == y.Offset && x.Reason == y.Reason
@@ -473,8 +564,13 @@ func (c *checker) end() {
 			if all := g.log[i]; len(all) > 0 && all[len(all)-1].positionLost {
 				at = g.read(i) // its owner has no reason yet to commit again what the broker has lost
 			}
-			if len(p.windows)+len(p.commands) > 0 && (at.Windows < int64(len(p.windows)) || at.Commands < int64(len(p.commands))) {
-				c.w.fail("%s partition %d stands at %v of %d windows and %d commands", g.name, i, at, len(p.windows), len(p.commands))
+			if len(p.windows)+len(p.commands) > 0 && (at.Windows < int64(len(p.windows)) || at.Commands < int64(len(p.commands))) || at.Features < p.edgeEnd {
+				c.w.fail("%s partition %d stands at %v of %d windows, %d features and %d commands", g.name, i, at, len(p.windows), p.edgeEnd, len(p.commands))
+			}
+			for off, f := range p.features {
+				if f.txn == nil && !s.taken(name(&f.Window), g) && !p.hidden(featureLog, g, off) {
+					c.w.fail("%s: window %s, of which a gateway sent features, has no result", g.name, name(&f.Window))
+				}
 			}
 			for off, win := range p.windows {
 				if win.other {
@@ -483,12 +579,13 @@ func (c *checker) end() {
 					}
 					continue
 				}
-				if !s.judged[name(win.Window)+"/"+g.name] && !p.hidden(windowLog, g, off) {
+				if !s.taken(name(win.Window), g) && !p.hidden(windowLog, g, off) {
 					c.w.fail("%s: window %s has no result", g.name, name(win.Window))
 				}
 			}
 		}
 		c.answers(g, s)
+		c.fleetEnd(g, s)
 	}
 }
 
@@ -544,13 +641,14 @@ func (c *checker) grow() {
 		all := s.reference
 		s.reference = make(map[int]*reference)
 		for i, old := range all {
-			s.reference[i] = &reference{records: make(map[string]machine.Record), at: c.w.broker.parts[i].within(old.at), lost: old.lost}
+			s.reference[i] = newReference()
+			s.reference[i].at, s.reference[i].lost = c.w.broker.parts[i].within(old.at), old.lost
 		}
 		for _, old := range all {
 			for key, r := range old.records {
 				to := c.w.broker.partOf(r.Key.Machine)
 				if s.reference[to] == nil {
-					s.reference[to] = &reference{records: make(map[string]machine.Record), at: machine.Position{Windows: -1, Commands: -1}}
+					s.reference[to] = newReference()
 				}
 				s.reference[to].records[key] = r
 			}

@@ -2,9 +2,11 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -25,6 +27,8 @@ type gateway struct {
 	rival   int // windows that a second ingester still sends
 	other   int // windows of another length that a third one still sends
 	held    bool
+	model   *model.Model // of its layout
+	edge    bool         // it sends features, not windows
 
 	drops   bool         // a full spool gives up its oldest windows, and does not wait
 	full    int64        // the spool has no room until then
@@ -34,8 +38,11 @@ type gateway struct {
 	told    uint64       // that the gateway has declared as lost
 }
 
-func newGateway(w *world, i int) *gateway {
-	g := &gateway{w: w, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
+func newGateway(w *world, i int, models *Models) *gateway {
+	g := &gateway{w: w, model: models.One[0], edge: w.rng.IntN(4) == 0, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
+	if i == machines-1 {
+		g.model = models.Two[0]
+	}
 	w.after(w.rng.Int64N(1000), nil, g.tick)
 	return g
 }
@@ -71,15 +78,14 @@ func (g *gateway) tick() {
 		w.after(1000, nil, g.tick)
 		return
 	}
-	g.cut = append(g.cut, g.window(g.epoch, g.seq, g.tool, int64(len(g.cut))*1000))
-	g.seq++
-	g.numbers++
-	if len(g.cut)-1 == g.next {
-		g.send(g.next)
+	if w.fault(0.01, "another mode of "+g.machine) {
+		g.edge = !g.edge
+		w.say("%s sends features: %v", g.machine, g.edge)
 	}
+	g.add()
 	if g.rival > 0 {
 		g.rival--
-		w.broker.produceWindow(g.window(uint64(9000+w.drawn["second ingester of "+g.machine]), uint64(1000-g.rival), "X", w.now))
+		w.broker.produce(g.window(uint64(9000+w.drawn["second ingester of "+g.machine]), uint64(1000-g.rival), "X", w.now))
 	} else if w.fault(0.003, "second ingester of "+g.machine) {
 		g.rival = 1 + w.rng.IntN(20)
 	}
@@ -87,12 +93,28 @@ func (g *gateway) tick() {
 		g.other--
 		win := g.window(uint64(8000+w.drawn["windows of another length from "+g.machine]), uint64(1000-g.other), "Y", w.now)
 		win.other = true
-		w.broker.produceWindow(win)
+		w.broker.produce(win)
 	} else if w.fault(0.004, "windows of another length from "+g.machine) {
 		g.other = 1 + w.rng.IntN(10)
 	}
 	w.after(1000, nil, g.tick)
 }
+
+// add cuts a window.
+func (g *gateway) add() {
+	win := g.window(g.epoch, g.seq, g.tool, int64(len(g.cut))*1000)
+	win.edge = g.edge
+	g.cut = append(g.cut, win)
+	g.seq++
+	g.numbers++
+	if len(g.cut)-1 == g.next {
+		g.send(g.next)
+	}
+}
+
+// last cuts one window more once faults have ended, so that every monitor sees its machine
+// after the last deployment.
+func (g *gateway) last() { g.add() }
 
 // store reports whether the spool takes a window, which gets its number with that. While
 // the disk is full the gateway waits with the window that it has, and cuts no other, or it
@@ -132,7 +154,10 @@ func (g *gateway) window(epoch, seq uint64, tool string, at int64) *sentWindow {
 	win := machinetest.At(seq, tool, g.wear[tool] > 0.5)
 	win.Machine, win.Epoch, win.Start = g.machine, epoch, epoch0.Add(time.Duration(at)*time.Millisecond)
 	win.ToolLife = g.lives[tool]
-	return &sentWindow{Window: win, features: machinetest.Features(nil, win)}
+	if n := len(g.model.Layout.Channels()); n > 1 {
+		win.Samples, win.Quality = slices.Repeat(win.Samples, n), slices.Repeat(win.Quality, n)
+	}
+	return &sentWindow{Window: win, features: machinetest.Features(g.model, win)}
 }
 
 // send sends window i until it is acknowledged. A frame may be slow, so that it arrives
@@ -156,7 +181,7 @@ func (g *gateway) send(i int) {
 		}
 		w.after(delay, nil, func() {
 			win := *g.cut[i]
-			if !w.broker.produceWindow(&win) || w.fault(0.006, "lost answer to "+g.machine) {
+			if !w.broker.produce(&win) || w.fault(0.006, "lost answer to "+g.machine) {
 				return
 			}
 			w.after(w.latency(), nil, func() {
@@ -174,7 +199,8 @@ func (g *gateway) send(i int) {
 		from := max(0, i-1-w.rng.IntN(40))
 		for k := from; k < min(from+5, i); k++ {
 			win := *g.cut[k]
-			w.after(w.rng.Int64N(2000), nil, func() { w.broker.produceWindow(&win) })
+			win.edge = g.edge
+			w.after(w.rng.Int64N(2000), nil, func() { w.broker.produce(&win) })
 		}
 	}
 }

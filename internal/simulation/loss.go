@@ -32,7 +32,7 @@ func (b *broker) loseTails(i int) {
 		}
 		return max(b.grown, b.w.now-b.w.rng.Int64N(mostLost))
 	}
-	windows, alerts := len(p.windows), len(p.alerts)
+	windows, alerts, features := len(p.windows), len(p.alerts), len(p.features)
 	at := until()
 	p.windows = slices.DeleteFunc(p.windows, func(win *sentWindow) bool { return win.at > at })
 	at = until()
@@ -45,16 +45,32 @@ func (b *broker) loseTails(i int) {
 	})
 	at = until()
 	p.alerts = slices.DeleteFunc(p.alerts, func(a alertRecord) bool { return a.txn.ended > at })
-	b.w.say("partition %d loses %d windows, %d commands, %d alerts", i, windows-len(p.windows), len(gone), alerts-len(p.alerts))
+	p.loseFeatures(until())
+	b.w.check.featuresLost()
+	b.w.say("partition %d loses %d windows, %d features, %d commands, %d alerts", i, windows-len(p.windows), features-len(p.features), len(gone), alerts-len(p.alerts))
 	p.cuts[windowLog] = append(p.cuts[windowLog], len(p.windows))
 	p.cuts[commandLog] = append(p.cuts[commandLog], len(p.commands))
 	p.cuts[alertLog] = append(p.cuts[alertLog], len(p.alerts))
+	p.cuts[featureLog] = append(p.cuts[featureLog], len(p.features))
 	for _, g := range b.w.groups {
 		b.w.check.cut(g, i, gone)
-		b.loseState(g, i, until(), alerts > len(p.alerts))
+		b.loseState(g, i, until(), alerts > len(p.alerts) || features > len(p.features))
 		b.losePosition(g, i, until())
 	}
 	b.w.route.lost(i)
+}
+
+// loseFeatures takes the features that were written after that time.
+func (p *part) loseFeatures(at int64) {
+	if i := slices.IndexFunc(p.features, func(f *sentFeatures) bool { return f.at > at }); i >= 0 {
+		p.features = p.features[:i:i]
+	}
+	p.settled, p.edgeEnd = min(p.settled, len(p.features)), 0
+	for i, f := range p.features {
+		if f.txn == nil {
+			p.edgeEnd = int64(i + 1)
+		}
+	}
 }
 
 // asked notes what a group passes over when its reader asks for the message at an offset,
@@ -76,7 +92,8 @@ func (p *part) hidden(log int, g *group, offset int) bool {
 }
 
 // loseState takes from a group what it wrote to the state of a partition after that time.
-func (b *broker) loseState(g *group, i int, at int64, alerts bool) {
+// Others says that other logs have lost messages of monitors.
+func (b *broker) loseState(g *group, i int, at int64, others bool) {
 	p := b.parts[i]
 	keeps := func(t *txn) bool { return t.group != g || t.committed && t.ended <= at }
 	before := len(p.state)
@@ -86,7 +103,7 @@ func (b *broker) loseState(g *group, i int, at int64, alerts bool) {
 		if open = o.open != nil; open {
 			o.open.aborted, o.open = true, nil
 		}
-		if (open || alerts || len(p.state) < before) && b.w.Bug != SurvivesLoss {
+		if (open || others || len(p.state) < before) && b.w.Bug != SurvivesLoss {
 			o.epoch++
 		}
 	}

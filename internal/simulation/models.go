@@ -2,18 +2,39 @@ package simulation
 
 import (
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// NewModels makes small models of one value. They are safe for concurrent use.
+// Models are what is deployed.
+type Models struct {
+	One []*model.Model // of one value: the first, one of the same features, one of other features, one with wear
+	Two []*model.Model // of two values: the first, one of the same features, one of other features
+}
+
+// NewModels makes small models. They are safe for concurrent use.
 func NewModels(t machinetest.TB) *Models {
-	alike := machinetest.OneValue(t)
-	alike.Provenance.Seed = 7
-	other := machinetest.OneValue(t)
-	other.Reference.Windows = 3
-	for _, m := range []interface{ Encode() ([]byte, error) }{alike, other} {
-		if _, err := m.Encode(); err != nil {
-			t.Fatal(err)
+	m := &Models{
+		One: []*model.Model{machinetest.OneValue(t), machinetest.OneValue(t), machinetest.OneValue(t), machinetest.WithWear(t)},
+		Two: []*model.Model{machinetest.TwoValues(t), machinetest.TwoValues(t), machinetest.TwoValues(t)},
+	}
+	for _, of := range [][]*model.Model{m.One, m.Two} {
+		of[1].Provenance.Seed = 7
+		of[2].Reference.Windows = 3
+		for _, changed := range of {
+			if _, err := changed.Encode(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	return &Models{Default: machinetest.OneValue(t), Alike: alike, Other: other}
+	return m
+}
+
+// of returns the models of the layout of a model.
+func (m *Models) of(id string) []*model.Model {
+	for _, two := range m.Two {
+		if two.ID() == id {
+			return m.Two
+		}
+	}
+	return m.One
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -27,7 +26,6 @@ type group struct {
 	w          *world
 	name       string
 	settings   *machine.Settings
-	models     *Models
 	members    []*member
 	seen       map[*member]int64 // last heartbeat
 	generation int
@@ -39,18 +37,18 @@ type group struct {
 // member is a monitor process.
 type member struct {
 	process
-	w      *world
-	g      *group
-	up     bool
-	model  *model.Model
-	gen    int // that it knows of
-	drives map[int]*drive
-	skew   time.Duration // of its clock
+	w       *world
+	g       *group
+	up      bool
+	version *version // of the deployments that it knows of
+	gen     int      // that it knows of
+	drives  map[int]*drive
+	skew    time.Duration // of its clock
 }
 
-func newGroup(w *world, name string, i int, models *Models) *group {
+func newGroup(w *world, name string, i int) *group {
 	g := &group{
-		w: w, name: name, models: models, seen: make(map[*member]int64), owners: make(map[int]*member), positions: make(map[int]machine.Position), log: make(map[int][]*txn),
+		w: w, name: name, seen: make(map[*member]int64), owners: make(map[int]*member), positions: make(map[int]machine.Position), log: make(map[int][]*txn),
 		settings: &machine.Settings{Group: name, Alarm: alarm.Settings{K: 3, N: 5, Latch: i == 0, OffHold: 3 * time.Second}, Evidence: i == 0},
 	}
 	for k := range members {
@@ -88,7 +86,7 @@ func (g *group) read(part int) machine.Position {
 	at := g.positions[part]
 	for _, m := range g.members {
 		if d := m.drives[part]; d != nil {
-			at.Windows, at.Commands = max(at.Windows, d.next.Windows), max(at.Commands, d.next.Commands)
+			at.Windows, at.Features, at.Commands = max(at.Windows, d.next.Windows), max(at.Features, d.next.Features), max(at.Commands, d.next.Commands)
 		}
 	}
 	return at
@@ -104,18 +102,12 @@ func (g *group) expire() {
 	}
 }
 
-// start begins a life of the process, with one of the models.
+// start begins a life of the process, with what is deployed by then.
 func (m *member) start() {
 	m.end()
 	m.up, m.frozen, m.gen, m.drives = true, 0, -1, make(map[int]*drive)
-	m.model = m.g.models.Default
-	switch {
-	case m.w.fault(0.15, "another model for "+m.name):
-		m.model = m.g.models.Alike
-	case m.w.fault(0.08, "a model of other features for "+m.name):
-		m.model = m.g.models.Other
-	}
-	m.w.say("%s starts", m.name)
+	m.version = m.w.fleet.last()
+	m.w.say("%s starts, with deployments %d", m.name, m.version.number)
 	m.w.after(m.w.rng.Int64N(1000), &m.process, m.beat)
 }
 
@@ -186,7 +178,8 @@ func (m *member) adopt(gen int, mine []int) {
 	}
 	clear(m.drives)
 	for _, part := range mine {
-		d := &drive{m: m, part: part, gen: gen, owner: machine.NewOwner(m.g.settings, machine.Everything(m.model), part)}
+		d := &drive{m: m, part: part, gen: gen, version: m.version, owner: machine.NewOwner(m.g.settings, m.version.fleet, part)}
+		d.owner.OnFeatures = func(f *window.Features) { d.judged = append(d.judged, m.w.opened.of(f)) }
 		m.drives[part] = d
 		d.do(d.owner.Start())
 	}
@@ -207,6 +200,13 @@ type drive struct {
 	count       int              // of transactions
 	over        bool
 	job         bool
+
+	version    *version // with which the owner began
+	loaded     bool     // it has
+	inputs     []input  // of the owner, that no batch followed yet
+	judged     []judged // windows since the last batch
+	publishing bool
+	replaying  bool
 }
 
 func (d *drive) now() time.Time { return d.m.w.time().Add(d.m.skew) }
@@ -217,12 +217,19 @@ func (d *drive) on(r machine.Reply) {
 		return
 	}
 	r.Now = d.now()
+	d.loaded = d.loaded || r.Loaded != nil
+	if r.Published {
+		d.publishing = false
+	} else {
+		d.inputs = append(d.inputs, input{reply: r})
+	}
 	d.do(d.owner.On(r))
 }
 
 func (d *drive) tick() {
 	d.on(machine.Reply{Tick: &machine.Tick{Now: d.now()}})
 	d.startJob()
+	d.startReplay()
 }
 
 // request sends a frame to the broker until an answer comes. At the broker it may arrive
@@ -299,6 +306,8 @@ func (d *drive) do(actions []machine.Action) {
 			d.fetch(int(max(a.Windows.Windows, 0)))
 		case a.Commands != nil:
 			d.hear(int(max(a.Commands.Commands, 0)))
+		case a.Features != nil:
+			d.take(int(max(a.Features.Features, 0)))
 		case a.Publish != nil:
 			d.publish(a.Publish)
 		}
@@ -337,6 +346,7 @@ func (d *drive) fetch(from int) {
 					return &machine.Refusal{Machine: win.Machine, Epoch: win.EpochString(), Seq: win.Seq, Why: otherLength}
 				}
 				*into = *win.features
+				d.m.w.opened = opened{offset: int64(from + i), at: win.at}
 				return nil
 			}})
 		}
@@ -377,7 +387,7 @@ func (d *drive) follow(log, from int, end func() int, next *int64, read func(fro
 		}
 		if end() < from && !w.broker.isDown() && w.Bug != WaitsBeyondEnd {
 			to := end()
-			if !d.read[log] && to < from/2 {
+			if !d.read[log] && to < from/2 && w.broker.grown == 0 { // else machines that have moved would begin again here
 				to = 0
 				w.check.again(d.m.g, d.part)
 			}
@@ -402,7 +412,10 @@ func (d *drive) follow(log, from int, end func() int, next *int64, read func(fro
 func (d *drive) publish(b *machine.Batch) {
 	broker := d.m.w.broker
 	d.count++
-	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, model: d.m.model, epoch: d.epoch, fenced: d.fenced, commandsEnd: d.commandsEnd}
+	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, version: d.version, epoch: d.epoch, fenced: d.fenced, commandsEnd: d.commandsEnd, judged: d.judged}
+	t.before = d.handled(b.Of)
+	d.judged, d.publishing = nil, true
+	d.m.w.spoil(b)
 	epoch := d.epoch
 	d.request("write", func() (func(), bool) {
 		ok := broker.write(t, epoch)

@@ -15,8 +15,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
-
-	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // Settings say what is simulated.
@@ -46,12 +44,19 @@ const (
 	RouteCommitsFirst Bug = "route-commits-first" // a route moves its position on before the receiver has the alert
 	RouteReadsOpen    Bug = "route-reads-open"    // a route reads alerts of transactions that are not committed
 	RefusesSilently   Bug = "refuses-silently"    // a window that is refused does not say of which machine it is
+
+	SwapMovesAlarm     Bug = "swap-moves-alarm"     // a model that takes over at once begins with an alarm of its own
+	SwapForgetsWindows Bug = "swap-forgets-windows" // windows that come while a tool's past is replayed are not shown to the new model
+	ShadowOnResults    Bug = "shadow-on-results"    // what shadows publish goes to the results and alerts
+	FeaturesTwice      Bug = "features-twice"       // features are published before the transaction of their windows' results
+	FleetGoesBack      Bug = "fleet-goes-back"      // a monitor takes deployments as they come, older ones after newer ones
 )
 
 // Bugs lists every bug.
 var Bugs = []Bug{
 	NoFence, NoIdempotence, NotAtomic, ReadsAborted, StopsAtOpen, ForgetsCommand,
 	WaitsBeyondEnd, SurvivesLoss, NumbersRefused, RouteCommitsFirst, RouteReadsOpen, RefusesSilently,
+	SwapMovesAlarm, SwapForgetsWindows, ShadowOnResults, FeaturesTwice, FleetGoesBack,
 }
 
 // Story is one run.
@@ -61,6 +66,7 @@ type Story struct {
 	Faults []string // names, in the order in which they were drawn
 	Lines  []string // what happened
 	Steps  int
+	Held   int // verdicts after swaps that were compared
 }
 
 // task is something that happens at a time.
@@ -112,6 +118,8 @@ type world struct {
 	wrong  string
 
 	broker   *broker
+	fleet    *fleet
+	opened   opened // by an owner, last
 	gateways []*gateway
 	groups   []*group
 	route    *route
@@ -190,6 +198,7 @@ const (
 	members    = 2                // of each group
 	settle     = int64(60 * 1000) // most virtual milliseconds without faults at the end
 	quiet      = int64(25 * 1000) // of these, until all frames have arrived, however late
+	lastWindow = int64(18 * 1000) // of these, until each machine cuts one window more
 )
 
 // Run simulates one seed.
@@ -200,10 +209,11 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 	w.broker = newBroker(w, partitions)
 	w.check = newChecker(w)
 	for i := range machines {
-		w.gateways = append(w.gateways, newGateway(w, i))
+		w.gateways = append(w.gateways, newGateway(w, i, models))
 	}
+	w.fleet = newFleet(w, models)
 	for i, name := range []string{"tcm-monitor", "tcm-trial"} {
-		w.groups = append(w.groups, newGroup(w, name, i, models))
+		w.groups = append(w.groups, newGroup(w, name, i))
 	}
 	w.route = newRoute(w, w.groups[0])
 	w.people()
@@ -239,7 +249,7 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 			g.end()
 		}
 	}
-	return &Story{Seed: seed, Wrong: w.wrong, Faults: w.faults, Lines: w.lines, Steps: w.steps}
+	return &Story{Seed: seed, Wrong: w.wrong, Faults: w.faults, Lines: w.lines, Steps: w.steps, Held: w.check.held}
 }
 
 // weather is what happens to the plant as a whole: processes that die and hang, a broker
@@ -257,6 +267,9 @@ func (w *world) weather() {
 			w.route.reader.frozen = min(w.route.reader.frozen, w.now)
 			w.route.down = min(w.route.down, w.now)
 			w.say("faults end")
+			for _, g := range w.gateways {
+				w.after(lastWindow, nil, g.last)
+			}
 		}
 		switch {
 		case w.broker.isDown():
@@ -268,7 +281,7 @@ func (w *world) weather() {
 				w.broker.loseTails(i)
 			}
 		}
-		w.still = w.calm && w.broker.idle()
+		w.still = w.calm && w.broker.idle() && !w.replays()
 		w.route.trouble()
 		w.broker.expire()
 		if w.rng.IntN(8) == 0 {
@@ -331,6 +344,25 @@ func (w *world) growth() {
 	})
 }
 
+// twoValues reports whether a machine has the layout of two values.
+func (w *world) twoValues(name string) bool {
+	return name == w.gateways[len(w.gateways)-1].machine
+}
+
+// replays reports whether a monitor is replaying the past of a tool.
+func (w *world) replays() bool {
+	for _, g := range w.groups {
+		for _, m := range g.members {
+			for _, d := range m.drives {
+				if d.replaying && !d.over {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 func (w *world) sent() bool {
 	for _, g := range w.gateways {
 		if !g.done() {
@@ -379,11 +411,4 @@ func Shrink(seed uint64, s Settings, models *Models) *Story {
 // String tells a story in lines.
 func (s *Story) String() string {
 	return fmt.Sprintf("seed %d, %d faults: %s\n%s\n", s.Seed, len(s.Faults), s.Wrong, strings.Join(s.Lines, "\n"))
-}
-
-// Models are what monitors judge by.
-type Models struct {
-	Default *model.Model // of most
-	Alike   *model.Model // another model of the same features
-	Other   *model.Model // a model of other features
 }

@@ -57,6 +57,38 @@ func OneValue(t TB) *model.Model {
 	return m
 }
 
+// TwoValues returns a model of another layout: of two features, which is faulty when their sum
+// is well above what it was in the tool's first two windows.
+func TwoValues(t TB) *model.Model {
+	layout, err := signal.NewLayout("two values", []signal.Channel{
+		{Name: "thrust", Kind: signal.Feature, Unit: "N", Rate: 1}, {Name: "torque", Kind: signal.Feature, Unit: "Nm", Rate: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := OneValue(t)
+	x := dbn.NewMatrix(60, 2)
+	y := make([]int, x.Rows)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range y {
+		y[i] = i % 3 / 2
+		for k := range x.Row(i) {
+			x.Row(i)[k] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
+		}
+	}
+	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
+		Network: dbn.Settings{Hidden: []int{3}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 60}}, Seed: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Layout, m.Classifier, m.Usual = layout, c, make([]signal.Quality, 2)
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // OfThree is OneValue with the classes healthy, worn and broken: twice and three
 // times the reference.
 func OfThree(t TB) *model.Model {

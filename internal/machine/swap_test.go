@@ -1,0 +1,242 @@
+package machine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// command hands the owner the next command.
+func (p *plant) command(e event.Command) {
+	e.Machine, e.By, e.Issued = drill, "kim", p.now()
+	c := Command{Key: drill, Value: event.JSON(e), Offset: p.commanded, At: p.now()}
+	p.commanded++
+	p.do(p.o.On(Reply{Commands: []Command{c}, Now: p.now()}))
+}
+
+// of returns the features of a window of an epoch.
+func of(epoch, seq uint64, tool string) *window.Features {
+	w := at(seq, tool, false)
+	w.Epoch, w.Start = epoch, w.Start.Add(time.Duration(epoch)*time.Minute)
+	return machinetest.Features(nil, w)
+}
+
+// A replay leaves out windows that the machine has not judged yet: another group, or a gateway,
+// may have published their features before. The machine judges them itself, once.
+func TestReplayOfWindowsToCome(t *testing.T) {
+	a, b := pair(t)
+	p, q := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b)), newPlant(t, fleetOf(&Deployment{Champion: b}, b))
+	var all []*window.Features
+	for seq := range uint64(12) {
+		all = append(all, of(1, seq, "T1"))
+	}
+	for _, f := range all[:2] {
+		p.window(f)
+	}
+	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
+	r := p.o.ReplayDue(p.now())
+	for _, f := range all[:8] {
+		r.Observe(f, p.now())
+	}
+	p.do(p.o.On(Reply{Replayed: r, Now: p.now()}))
+	for _, f := range all[2:] {
+		p.window(f)
+	}
+	for _, f := range all {
+		q.window(f)
+	}
+	for i := 2; i < len(all); i++ {
+		if said(p.results[i]) != said(q.results[i]) {
+			t.Errorf("window %d:\n%s\nwant\n%s", i, said(p.results[i]), said(q.results[i]))
+		}
+	}
+}
+
+// Features of windows from before the tool's first one, which another group has published
+// later, do not make a second ingester the machine's.
+func TestReplayAmongOthersFeatures(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	log := []*window.Features{
+		of(1, 0, "T1"), of(1, 1, "T1"), of(2, 0, "X"), of(1, 2, "T1"), of(2, 1, "X"), of(1, 3, "T2"), of(2, 2, "X"), of(1, 4, "T2"), of(1, 5, "T2"),
+	}
+	for _, f := range log {
+		p.window(f)
+	}
+	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
+	r := p.o.ReplayDue(p.now())
+	for _, f := range append(append(append([]*window.Features{}, log[:6]...), log[:6]...), log[6:]...) {
+		r.Observe(f, p.now())
+	}
+	p.do(p.o.On(Reply{Replayed: r, Now: p.now()}))
+	if n := p.o.Machine(drill).inSpindle().Reference.Windows; n != 3 {
+		t.Errorf("the reference was learnt from %d windows, want 3", n)
+	}
+}
+
+// A deployment counts from a restart on, not from the first window after it: a command may come
+// before that.
+func TestDeploymentAfterRestart(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	p.window(of(1, 0, "T1"))
+	p.deploy(fleetOf(&Deployment{Champion: b, Alarm: alarm.Settings{K: 4, N: 6, Latch: true}}, a, b))
+	p.restart()
+	p.command(event.Command{ID: "1", Action: event.Unsuppress})
+	if got := p.alerts[0]; got.K != 4 || got.N != 6 {
+		t.Errorf("after a restart the alarm has %d of %d", got.K, got.N)
+	}
+	p.command(event.Command{ID: "2", Action: event.NewTool, Tool: "T1"})
+	if now, next := p.o.Machine(drill).Models(); now != b.ID() || next != "" {
+		t.Errorf("a tool that is declared new is judged by %s and then by %q, want %s", now, next, b.ID())
+	}
+	p.deploy(fleetOf(nil, a, b))
+	p.command(event.Command{ID: "3", Action: event.Unsuppress})
+	if got := p.alerts[len(p.alerts)-1]; got.K != testAlarm.K {
+		t.Errorf("without a deployment the alarm has K %d", got.K)
+	}
+}
+
+// A machine that is retired while its tool's past is replayed begins again, and its later swaps
+// at once come.
+func TestRetiredDuringReplay(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	p.window(of(1, 0, "T1"))
+	p.window(of(1, 1, "T1"))
+	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
+	r := p.o.ReplayDue(p.now())
+	p.command(event.Command{ID: "1", Action: event.Retire})
+	p.do(p.o.On(Reply{Replayed: r, Now: p.now()}))
+	p.window(of(1, 2, "T1"))
+	p.window(of(1, 3, "T1"))
+	p.deploy(fleetOf(&Deployment{Champion: a, Now: true}, a, b))
+	if !p.replay() {
+		t.Error("nothing is to be replayed")
+	}
+	if now, _ := p.o.Machine(drill).Models(); now != a.ID() {
+		t.Errorf("%s judges", now)
+	}
+}
+
+// A reference that is to be rebuilt waits while no model is deployed.
+func TestNoRebuildWithoutModel(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	for seq := range uint64(4) {
+		p.window(of(1, seq, "T1"))
+	}
+	p.fleet = fleetOf(&Deployment{Champion: b}, b) // the old model is not known any more
+	p.restart()
+	p.window(of(1, 4, "T1"))
+	if _, due := p.o.Machine(drill).RebuildDue(); !due {
+		t.Fatal("nothing is to be rebuilt")
+	}
+	p.fleet = fleetOf(nil)
+	p.restart()
+	if _, due := p.o.Machine(drill).RebuildDue(); due {
+		t.Error("a rebuild without a model is due")
+	}
+}
+
+// A shadow does not judge windows that come again: it may be younger than they are.
+func TestShadowOfResentWindows(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	p.window(of(1, 0, "T1"))
+	p.window(of(1, 1, "T1"))
+	p.deploy(fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b}}}, a, b))
+	p.window(of(1, 2, "T2"))
+	p.window(of(1, 3, "T2"))
+	p.window(of(1, 1, "T1"))
+	p.window(of(1, 4, "T2"))
+	var seqs []uint64
+	for _, r := range p.shadows[ShadowGroup(group, b.ID())] {
+		seqs = append(seqs, r.Seq)
+	}
+	if fmt.Sprint(seqs) != "[2 3 4]" {
+		t.Errorf("the shadow judged %v", seqs)
+	}
+}
+
+// A command for the tool leaves no record of a shadow that has not seen the tool's past: it
+// would go on without it after a restart.
+func TestCommandToWaitingShadow(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	for seq := range uint64(3) {
+		p.window(of(1, seq, "T1"))
+	}
+	p.deploy(fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b}}}, a, b))
+	p.window(of(1, 3, "T1"))
+	p.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T9"})
+	for k := range p.records {
+		if k.Group != group {
+			t.Errorf("record %q", k.String())
+		}
+	}
+	p.restart()
+	p.window(of(1, 4, "T1"))
+	if !p.replay() {
+		t.Error("the shadow goes on without the past of the tool")
+	}
+}
+
+// Shadows answer a command in the order of their models.
+func TestShadowsInOrder(t *testing.T) {
+	a, b := pair(t)
+	c := machinetest.OneValue(t)
+	c.Provenance.Seed = 7
+	if _, err := c.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	var want string
+	for i := range 20 {
+		p := newPlant(t, fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b}, {Model: c}}}, a, b, c))
+		p.window(of(1, 0, "T1"))
+		p.order = ""
+		p.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T1"})
+		if want == "" {
+			want = p.order
+		}
+		if p.order != want || want == "" {
+			t.Fatalf("try %d: %s, before %s", i, p.order, want)
+		}
+	}
+}
+
+// A shadow that ends and is wanted again within one batch begins again behind it.
+func TestShadowAgainWithinBatch(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b}}}, a, b))
+	p.window(of(1, 0, "T1"))
+	p.deploy(fleetOf(&Deployment{Champion: b, Now: true, Shadows: []Shadow{{Model: b}}}, a, b))
+	if !p.replay() {
+		t.Fatal("nothing is to be replayed")
+	}
+	p.deploy(fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b}}}, a, b))
+	var in []Input
+	for seq, tool := range []string{"T1", "T2"} {
+		f := of(1, uint64(seq+1), tool)
+		in = append(in, Input{Offset: p.sent, At: p.now(), Open: func(into *window.Features) error { *into = *f; return nil }})
+		p.sent++
+	}
+	p.do(p.o.On(Reply{Windows: in, Now: p.now()}))
+	p.window(of(1, 3, "T2"))
+	p.replay()
+	p.window(of(1, 4, "T2"))
+	all := p.shadows[ShadowGroup(group, b.ID())]
+	for _, r := range all {
+		if r.Model != b.ID() {
+			t.Errorf("a result of a shadow is of model %q", r.Model)
+		}
+	}
+	if last := all[len(all)-1]; last.Seq != 4 {
+		t.Errorf("the shadow judged window %d last", last.Seq)
+	}
+}

@@ -1,0 +1,342 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// swaps is what a group has published that depends on what is deployed. The checker says what
+// does not hold of it:
+//
+//   - a result is of the group, and of a model that was deployed for its machine at some time;
+//   - after a swap at once, and after a tool's past was replayed for another reason, verdicts
+//     are those of a machine that had the model from the beginning and has taken the same
+//     windows, unless a line says that the tool's first windows are gone;
+//   - a swap, and a version of the deployments, publishes no alert and leaves the alarm as it is;
+//   - what shadows publish is for the topic of shadows and names a shadow that was deployed,
+//     each window has at most one result of each shadow, and when faults have ended no shadow
+//     that is over has records;
+//   - a window that no model judges goes to no dead letter, and an advisory says so; its machine
+//     was without a deployment for it at some time;
+//   - each judgement of a window that came with its samples publishes its features once, and
+//     one of a window that came as features does not;
+//   - once faults have ended, every monitor uses the newest deployments.
+//
+// That alerts are those of an owner without any trouble, which is given the same windows, models
+// and deployments, is what checker.compare says.
+type swaps struct {
+	featured map[string]int             // messages of features of a window, by its name
+	decided  map[string]int             // judgements of it
+	unjudged map[string]bool            // windows that no model could judge
+	shadows  map[string]*event.Result   // by id
+	past     map[string][]machine.Event // by machine: what it took, in the order in which it did
+	asIf     map[string]*asIf           // by machine
+}
+
+// asIf is a machine that had the model of another one from the beginning.
+type asIf struct {
+	m          *machine.Machine
+	model      string
+	tool, life string
+}
+
+func newSwaps() swaps {
+	return swaps{
+		featured: make(map[string]int), decided: make(map[string]int), unjudged: make(map[string]bool), shadows: make(map[string]*event.Result),
+		past: make(map[string][]machine.Event), asIf: make(map[string]*asIf),
+	}
+}
+
+// taken reports whether a group has judged a window, or said that no model can.
+func (s *seen) taken(window string, g *group) bool {
+	return s.judged[window+"/"+g.name] || s.unjudged[window]
+}
+
+// features counts what a transaction puts on the features topic.
+func (c *checker) features(t *txn) {
+	for _, j := range t.judged {
+		if !j.edge {
+			c.of(t.group).featured[name(&j.Window)]++
+		}
+	}
+}
+
+// unwatched checks that each window that an owner took has a result or that an advisory says
+// why not, and its features.
+func (c *checker) unwatched(s *seen, t *txn) {
+	results := make(map[string]*event.Result)
+	for _, o := range t.batch.Events {
+		if r := o.Result; r != nil && !o.Shadow {
+			results[fmt.Sprintf("%s/%s/%d", r.Machine, r.Epoch, r.Seq)] = r
+		}
+	}
+	for _, j := range t.judged {
+		if !j.edge {
+			s.decided[name(&j.Window)]++
+		}
+	}
+	without := 0
+	for _, j := range t.judged {
+		id := name(&j.Window)
+		if s.decided[id] != s.featured[id] {
+			c.w.fail("%s: window %s was judged %d times, and its features are published %d times", t.group.name, id, s.decided[id], s.featured[id])
+		}
+		if r := results[id]; r != nil {
+			c.asIf(s, t, j, r)
+			c.took(s, t, j.Machine, j.event())
+			continue
+		}
+		without++
+		s.unjudged[id] = true
+		switch {
+		case !c.w.fleet.without[j.Machine]:
+			c.w.fail("%s: window %s is not judged, and there always was a model for it", t.group.name, id)
+		case !s.machine(j.Machine).refused:
+			c.w.fail("%s: no model judges window %s, and no advisory says so", t.group.name, id)
+		}
+	}
+	if len(results)+without != len(t.judged) || uint64(without) != t.batch.Unwatched {
+		c.w.fail("%s: %d results and %d windows without a model, %d windows were taken, %d are counted as unwatched", t.group.name, len(results), without, len(t.judged), t.batch.Unwatched)
+	}
+}
+
+// took notes what a machine took.
+func (c *checker) took(s *seen, t *txn, of string, e machine.Event) {
+	n := len(s.past[of])
+	s.past[of] = append(s.past[of], e)
+	t.forget = append(t.forget, func() { s.past[of] = s.past[of][:min(n, len(s.past[of])):n] })
+}
+
+// declaredNew notes that a command has declared a tool new.
+func (c *checker) declaredNew(s *seen, t *txn, a *event.Alert) {
+	delete(s.asIf, a.Machine)
+	for off, id := range c.ids(t) {
+		if id != a.Command {
+			continue
+		}
+		i := slices.IndexFunc(t.batch.Of.Commands, func(m machine.Command) bool { return m.Offset == off })
+		c.took(s, t, a.Machine, t.batch.Of.Commands[i])
+		return
+	}
+}
+
+// retired forgets what a machine took.
+func (s *seen) retired(t *txn, of string) {
+	delete(s.asIf, of)
+	past := s.past[of]
+	delete(s.past, of)
+	t.forget = append(t.forget, func() { s.past[of] = past })
+	for id, r := range s.shadows {
+		if r.Machine == of {
+			delete(s.shadows, id)
+			t.forget = append(t.forget, func() { s.shadows[id] = r })
+		}
+	}
+}
+
+// asIf holds the result of a window to what a machine says that had its model from the
+// beginning.
+func (c *checker) asIf(s *seen, t *txn, j judged, r *event.Result) {
+	a := s.asIf[j.Machine]
+	switch {
+	case a == nil:
+		return
+	case c.cutOff, r.Model != a.model, !r.Late && (j.Tool != a.tool || j.ToolLife != "" && j.ToolLife != a.life):
+		delete(s.asIf, j.Machine)
+		return
+	}
+	want := a.m.Apply(j.event()).Result
+	if j.Tool != a.tool {
+		return
+	}
+	c.held++
+	if want == nil || verdict(want) != verdict(r) {
+		c.w.fail("%s: after a swap window %s is judged\n%s\nby a machine that had the model from the beginning\n%s", t.group.name, r.ID, verdict(r), verdict(want))
+	}
+}
+
+// verdict returns what a result says of its window, without the alarm.
+func verdict(r *event.Result) string {
+	if r == nil {
+		return "not at all"
+	}
+	of := *r
+	of.Alarm, of.Incident = "", ""
+	return string(event.JSON(of))
+}
+
+// swapped begins to hold a machine to one that had its model from the beginning, if the past of
+// its tool was replayed.
+func (c *checker) swapped(s *seen, t *txn) {
+	if t.batch.Of == nil || t.batch.Of.Replayed == nil || c.cutOff {
+		return
+	}
+	job := t.batch.Of.Replayed.Job()
+	said := slices.IndexFunc(t.batch.Lines, func(l machine.MachineLine) bool { return l.Machine == job.Machine && l.Event == "model_swapped" })
+	delete(s.asIf, job.Machine)
+	if said < 0 || t.batch.Lines[said].Warn || !s.inOrder(job, t.before[len(t.before)-1].seen) {
+		return
+	}
+	i := slices.IndexFunc(c.w.fleet.models.of(job.Model), func(m *model.Model) bool { return m.ID() == job.Model })
+	m, err := machine.New(job.Machine, t.group.settings, machine.NewModel(c.w.fleet.models.of(job.Model)[i]), epoch0)
+	if err != nil {
+		panic(err) // the group's monitors use the same settings
+	}
+	m.Model = job.Model
+	for _, e := range s.past[job.Machine] {
+		m.Apply(e)
+	}
+	s.asIf[job.Machine] = &asIf{m, job.Model, job.Tool, job.Life}
+}
+
+// inOrder reports whether the features that a replay saw lie in the order in which the machine
+// took their windows. Windows that come with samples and windows that come as features lie on
+// two topics, and each group takes them in an order of its own.
+func (s *seen) inOrder(job machine.ReplayJob, shown []*sentFeatures) bool {
+	at := make(map[string]int)
+	for i, e := range s.past[job.Machine] {
+		if w, ok := e.(machine.Window); ok {
+			at[name(&w.Window)] = i + 1
+		}
+	}
+	first := at[fmt.Sprintf("%s/%s/%d", job.Machine, job.First.Epoch, job.First.Seq)]
+	last, had := 0, make(map[string]bool)
+	for _, f := range shown {
+		id := name(&f.Window)
+		if f.Machine != job.Machine || had[id] || at[id] < first {
+			continue
+		}
+		had[id] = true
+		if at[id] < last {
+			return false
+		}
+		last = at[id]
+	}
+	return true
+}
+
+// shadowed checks what a shadow publishes.
+func (c *checker) shadowed(s *seen, t *txn, o machine.Output) {
+	var group, of, id string
+	switch {
+	case o.Result != nil:
+		group, of, id = o.Result.Group, o.Result.Machine, o.Result.Model
+		if s.shadows[o.Result.ID] != nil {
+			c.w.fail("%s: window %s has two results of a shadow", group, o.Result.ID)
+		}
+		s.shadows[o.Result.ID] = o.Result
+		t.forget = append(t.forget, func() { delete(s.shadows, o.Result.ID) })
+	case o.Alert != nil:
+		group, of = o.Alert.Group, o.Alert.Machine
+		_, id, _ = strings.Cut(group, "~")
+	default:
+		c.w.fail("%s: a shadow publishes something else than results and alerts", t.group.name)
+		return
+	}
+	if group != machine.ShadowGroup(t.group.name, id) || !c.w.fleet.shadow[of+" "+id] {
+		c.w.fail("%s: a shadow of %s publishes for group %s and model %s, which was never a shadow there", t.group.name, of, group, id)
+	}
+}
+
+// alarmsStay checks that a version of the deployments, or a replay, moves no alarm.
+func (c *checker) alarmsStay(s *seen, t *txn) {
+	if of := t.batch.Of; of == nil || of.Fleet == nil && of.Replayed == nil {
+		return
+	}
+	for _, o := range t.batch.Events {
+		if o.Alert != nil && !o.Shadow {
+			c.w.fail("%s: a swap publishes alert %s", t.group.name, o.Alert.ID)
+		}
+	}
+	ref := s.reference[t.part]
+	for _, r := range t.batch.State {
+		if ref == nil || r.Key.Group != t.group.name || r.Key.Slow || r.Key.OfTool {
+			continue
+		}
+		if before, ok := ref.records[r.Key.String()]; ok && !bytes.Equal(alarmOf(before.Value), alarmOf(r.Value)) {
+			c.w.fail("%s: a swap moves the alarm of %s from %s to %s", t.group.name, r.Key.Machine, alarmOf(before.Value), alarmOf(r.Value))
+		}
+	}
+}
+
+// alarmOf returns the alarm in the record of a machine.
+func alarmOf(record []byte) []byte {
+	var head struct {
+		Tool struct {
+			Alarm json.RawMessage `json:"alarm"`
+		} `json:"tool"`
+	}
+	if err := json.Unmarshal(record, &head); err != nil {
+		return nil
+	}
+	return head.Tool.Alarm
+}
+
+// spoil publishes a batch as a monitor does that is built wrong.
+func (w *world) spoil(b *machine.Batch) {
+	switch {
+	case w.Bug == ShadowOnResults:
+		for i := range b.Events {
+			b.Events[i].Shadow = false
+		}
+	case w.Bug == SwapMovesAlarm && b.Of != nil && b.Of.Replayed != nil:
+		for i, r := range b.State {
+			if alarm := alarmOf(r.Value); alarm != nil {
+				b.State[i].Value = bytes.Replace(r.Value, alarm, []byte("{}"), 1)
+			}
+		}
+	}
+}
+
+// fleetEnd checks that monitors use the newest deployments once faults have ended.
+func (c *checker) fleetEnd(g *group, s *seen) {
+	v := c.w.fleet.last()
+	for _, m := range g.members {
+		if m.version != v {
+			c.w.fail("%s uses deployments %d, the newest are %d", m.name, m.version.number, v.number)
+		}
+		for part, d := range m.drives {
+			if d.over || g.owners[part] != m {
+				continue
+			}
+			d.owner.Machines(func(of *machine.Machine) {
+				want := v.fleet.Of(of.Machine, of.Layout)
+				if want == nil {
+					return
+				}
+				now, next := of.Models()
+				if id := want.Champion.ID(); now != id && (next != id || want.Now) {
+					c.w.fail("%s: %s is judged by %s and then by %q, deployed is %s", m.name, of.Machine, now, next, describe(want))
+				}
+			})
+		}
+	}
+	for part := range c.w.broker.parts {
+		records, _ := c.w.broker.load(part)
+		for _, r := range records {
+			group, id, ok := strings.Cut(r.Key.Group, "~")
+			if !ok || group != g.name {
+				continue
+			}
+			d := v.of[r.Key.Machine]
+			if d == nil || !slices.ContainsFunc(d.Shadows, func(s machine.Shadow) bool { return s.Model.ID() == id && !c.over(s) }) {
+				c.w.fail("%s: record %q is of a shadow that is over", g.name, r.Key.String())
+			}
+		}
+	}
+}
+
+// over reports whether a shadow was over before the last windows came.
+func (c *checker) over(s machine.Shadow) bool {
+	return !s.Until.IsZero() && s.Until.UnixMilli()-epoch0.UnixMilli() <= c.w.calmAt+lastWindow
+}
+
+// featuresLost is called when the logs have lost their tails.
+func (c *checker) featuresLost() { c.cutOff = true }
