@@ -154,7 +154,7 @@ type Message struct {
 	Offset    int64
 	Key       string
 	Route     string // if not empty, decides the partition instead of Key; it is not sent
-	Pinned    bool   // Txn.Publish writes it to Partition, whatever the key is
+	Pinned    bool   // Txn.Publish writes it to Partition, not where the key would go
 	Time      time.Time
 	Headers   []Header
 	Value     []byte // nil deletes the key from a compacted topic
