@@ -341,7 +341,7 @@ func (p *cluster) happen(commands bool) {
 	case fate == 10:
 		p.now = p.now.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "seconds")) * time.Second)
 		p.tick(i)
-	case fate == 11 && commands:
+	case fate >= 11 && fate < 15 && commands:
 		p.command(rapid.SampledFrom(p.machine).Draw(t, "machine"), rapid.SampledFrom(p.counts).Draw(t, "known"))
 	default:
 		p.step(i, rapid.IntRange(0, 5).Draw(t, "action"), rapid.IntRange(1, 5).Draw(t, "messages"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -279,8 +280,8 @@ func ofThePast(m, before bus.Message) bool {
 	return err == nil && newer > turn
 }
 
-// stateRecords returns the records of a group, and those that older programs wrote for any
-// group.
+// stateRecords returns the records of a group and its shadows, and the records that older
+// programs wrote for any group.
 func stateRecords(last map[string]bus.Message, group string) (records []machine.Record, unreadable []bus.Message) {
 	records = []machine.Record{}
 	for key, m := range last {
@@ -288,7 +289,7 @@ func stateRecords(last map[string]bus.Message, group string) (records []machine.
 		switch {
 		case !ok:
 			unreadable = append(unreadable, m)
-		case len(m.Value) > 0 && (k.Group == group || k.Group == ""):
+		case len(m.Value) > 0 && (k.Group == group || k.Group == "" || strings.HasPrefix(k.Group, machine.ShadowGroup(group, ""))):
 			records = append(records, machine.Record{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}
