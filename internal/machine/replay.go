@@ -245,6 +245,8 @@ func (o *Owner) shadowReplayed(b *Batch, m *Machine, r *Replay) {
 		return
 	}
 	o.shadows[key] = r.m
+	b.Lines = append(b.Lines, MachineLine{m.Machine, Line{false, "shadow_begins",
+		fmt.Sprintf("%s tool %s: model %s judges as a shadow; it has seen %d windows of the tool", short(m.Machine), orUnknown(r.job.Tool), r.job.Model, r.Windows)}})
 	r.m.dirty.head, r.m.dirty.slow = true, true
 	for _, t := range r.m.Tools {
 		r.m.dirty.tools[t.Name] = true
