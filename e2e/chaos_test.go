@@ -50,6 +50,7 @@ var promises = []promise{
 	{"11-receiver-dead", "A slow or dead receiver of alerts blocks nothing", receiverDead},
 	{"12-monitor-paused", "A suspended monitor neither repeats nor forgets", monitorPaused},
 	{"13-clock-jumps", "Clocks that jump cost nothing", clockJumps},
+	{"14-monitors-restarted", "A rolling restart of the monitors loses nothing and holds up each machine for at most 3 s", monitorsRestarted},
 	{"20-access-refused", "Access without a reason is refused, and secrets are renewed without loss (21)", accessRefused},
 	{"22-secrets", "Nothing leaks", secretsLeak},
 }

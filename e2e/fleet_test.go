@@ -53,6 +53,13 @@ type fleetRun struct {
 func TestFleet(t *testing.T) {
 	t.Logf("-fleet.seed %d -fleet.time %v", *fleetSeed, *fleetTime)
 	f := newFleetRun(t)
+	t.Cleanup(func() {
+		for i := range f.monitors {
+			if t.Failed() {
+				t.Logf("%s:\n%s\n%s:\n%s", f.monitors[i].log, tail(f.log(f.monitors[i].log)), f.ingestLog[i], tail(f.log(f.ingestLog[i])))
+			}
+		}
+	})
 	for i := range f.ingesters {
 		f.ingest(i)
 	}
@@ -106,7 +113,7 @@ func newFleetRun(t *testing.T) *fleetRun {
 	for i := range fleetDrills {
 		write(t, p.dir, fmt.Sprintf("drill%d.csv", i), magazine(rand.New(rand.NewPCG(*fleetSeed, uint64(10+i))), windows))
 		mode := []string{"raw", "edge"}[i%2]
-		name := fmt.Sprintf("acme/spore/drills/drill%d", i)
+		name := fmt.Sprintf("acme/spore/drills/line1/drill%d", i)
 		f.machines = append(f.machines, name)
 		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, mode: %s, layout: layout.yaml, spool: spool-d%d, source: {kind: csv, file: drill%d.csv, speed: 8}}\n", name, mode, i, i)
 	}
@@ -116,7 +123,7 @@ func newFleetRun(t *testing.T) *fleetRun {
 	}
 	for i := range fleetLathes {
 		file := f.repeated(turning, i, windows)
-		name := fmt.Sprintf("acme/spore/lathes/lathe%d", i)
+		name := fmt.Sprintf("acme/spore/lathes/line1/lathe%d", i)
 		f.machines = append(f.machines, name)
 		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, layout: %s, spool: spool-l%d, source: {kind: csv, file: %s, speed: 8}}\n", name, layout, i, file)
 	}
@@ -298,6 +305,8 @@ func (f *fleetRun) readFleet() *fleetAccount {
 		if err != nil {
 			f.t.Fatal(err)
 		}
+		// A machine's events are in two partitions if it has moved.
+		slices.SortStableFunc(*into, func(a, b bus.Message) int { return a.Time.Compare(b.Time) })
 	}
 	return a
 }

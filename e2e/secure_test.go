@@ -162,7 +162,7 @@ func (f *fortress) refusals() {
 		"certificate expired":   {"ingest", f.card("expired"), check, 5, "refuses this program's certificate"},
 		"stranger":              {"ingest", f.card("stranger"), check, 5, "refuses this program's certificate"},
 		"no right to the topic": {"ingest", f.login("outsider", "password"), check, 7, "no right to it"},
-		"may read, not write":   {"ingest", f.login("monitor", "password"), check, 8, "write topic tcm.windows.v1: [29] Topic Authorization Failed"},
+		"may read, not write":   {"ingest", f.login("trainer", "password"), check, 8, "write topic tcm.windows.v1: [29] Topic Authorization Failed"},
 		"monitor as ingester":   {"monitor", f.login("ingest", "password") + judge, check, 7, "no right to it"},
 		"another group":         {"monitor", f.login("monitor", "password") + judge + "group: others\n", check, 8, "join group others: [30]"},
 		"a route, no right":     {"monitor", f.login("monitor", "password") + judge + "alerts: {routes: [{name: r, webhook: {url: \"http://127.0.0.1:1\"}}]}\n", check, 8, "read topic tcm.alerts.v1: [29]"},

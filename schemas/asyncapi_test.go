@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -192,6 +193,7 @@ func TestHeaders(t *testing.T) {
 		"advisory": {event.AdvisoryType, "application/json", nil},
 
 		"command": {event.CommandType, "application/json", nil},
+		"fetched": {event.FetchedType, "application/json", nil},
 	} {
 		m, ok := a.Components.Messages[name]
 		if !ok {
@@ -236,7 +238,7 @@ func TestHeaders(t *testing.T) {
 		}
 		switch name { // what not every message has
 		case "window":
-			names = append(names, gateway.ToolLife)
+			names = append(names, gateway.ToolLife, envelope.Copied)
 		case "features":
 			names = append(names, gateway.ToolLife, "window_offset")
 		}

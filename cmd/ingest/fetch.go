@@ -71,9 +71,9 @@ func (f *fetchCommand) Run(ctx context.Context, out cli.Output) error {
 			return err
 		}
 	}
-	p := &fetchProgress{out: out.Stdout, every: 5 * time.Second}
+	p := &fetchProgress{out: out.Stdout, printed: time.Now()}
 	answer, err := fetch.Ask(ctx, to, command, f.Wait, func(m bus.Message) error {
-		p.window(m.Time)
+		p.window(&m)
 		if f.Out == "" {
 			return nil
 		}
@@ -137,16 +137,15 @@ func (f *fetchCommand) silent(machine string, windows int, until time.Time) erro
 // fetchProgress prints how many windows have come, now and then.
 type fetchProgress struct {
 	out     io.Writer
-	every   time.Duration
 	printed time.Time
 	windows int
 }
 
-func (p *fetchProgress) window(end time.Time) {
+func (p *fetchProgress) window(m *bus.Message) {
 	p.windows++
-	if now := time.Now(); now.Sub(p.printed) >= p.every {
+	if now := time.Now(); now.Sub(p.printed) >= 5*time.Second {
 		p.printed = now
-		fmt.Fprintf(p.out, "%d windows, up to %s\n", p.windows, end.Format(time.RFC3339))
+		fmt.Fprintf(p.out, "%d windows so far, up to %s\n", p.windows, m.Header("ce_time"))
 	}
 }
 

@@ -153,7 +153,7 @@ func TestCheckRoutes(t *testing.T) {
 	if err := os.WriteFile("monitor.yaml", []byte(routesYAML(addr, good)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := check(); err != nil || !strings.Contains(out, "tcm.commands.v1, tcm.alerts.v1; write ") {
+	if out, err := check(); err != nil || !strings.Contains(out, "tcm.commands.v1, tcm.models.v1, tcm.alerts.v1; write ") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

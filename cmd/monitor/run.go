@@ -42,6 +42,7 @@ type flags struct {
 	Machines machinesCommand `cmd:"" help:"List the machines that the monitor remembers, take one off, rename one, or declare a tool new."`
 	Tune     tuneCommand     `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools."`
 	Report   reportCommand   `cmd:"" help:"Report each shift: alarms, false alarms, chattering, time to acknowledge, tools, sensors."`
+	Replay   replayCommand   `cmd:"" help:"Let two models judge features of the past, and say how they differ."`
 	Dlq      struct {
 		Ls      dlqListCommand    `cmd:"" help:"List the dead letters."`
 		Show    dlqShowCommand    `cmd:"" help:"Print one dead letter in full."`

@@ -58,6 +58,7 @@ type flags struct {
 	Fit      fitCommand      `cmd:"" help:"Train a model and score it on tools it has not seen."`
 	Evaluate evaluateCommand `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
 	Labels   labelsCommand   `cmd:"" help:"Look at labels before training."`
+	Shadow   shadowCommand   `cmd:"" help:"Look at models on trial."`
 	Costs    costsCommand    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
 	Features featuresCommand `cmd:"" help:"Write what a model sees of recordings as a table, for pandas, DuckDB, R and --table."`
 	Search   searchCommand   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`

@@ -8,8 +8,8 @@
 // which its readers drop repeats.
 //
 // A [Group] divides the partitions of a topic among its members. A generation is the
-// time during which no member joins or leaves. A [Partition] is one member's share for
-// one generation.
+// time during which no member joins or leaves. A [Partition] is one partition while a member
+// has it.
 //
 // A [Txn] writes what a member makes of a partition, and how far it has read, in one
 // transaction: readers see all of it or nothing. A member that has lost the partition
@@ -154,7 +154,7 @@ type Message struct {
 	Offset    int64
 	Key       string
 	Route     string // if not empty, decides the partition instead of Key; it is not sent
-	Pinned    bool   // Txn.Publish writes it to Partition, whatever the key is
+	Pinned    bool   // Txn.Publish writes it to Partition, not where the key would go
 	Time      time.Time
 	Headers   []Header
 	Value     []byte // nil deletes the key from a compacted topic

@@ -14,11 +14,13 @@ import (
 )
 
 const (
-	heartbeat    = time.Second
+	heartbeat    = 300 * time.Millisecond
 	session      = 6 * time.Second // a member that is silent for so long has left
 	rebalance    = 30 * time.Second
 	joinBackoff  = time.Second
 	leaveTimeout = 5 * time.Second
+
+	partitionWatch = time.Second // until a member notices new partitions, so that their windows do not wait for long
 )
 
 // Group is one member of a consumer group, which divides the partitions of a
@@ -34,25 +36,11 @@ type Group struct {
 	// Protocol, if not empty, is the name under which the members agree on how to divide
 	// the partitions. Kafka lets only members with the same name into a group. A member
 	// with another name waits until they have left, and OnRetry says so.
+	//
+	// Members with a Protocol keep their partitions when others join and leave, and go on
+	// with them meanwhile. For a moment two members may have the same partition, so handle
+	// must fence it and write with Txn.
 	Protocol string
-}
-
-// ownProtocol divides partitions by ranges, under another name.
-type ownProtocol struct {
-	kafka.RangeGroupBalancer
-	name string
-}
-
-// ProtocolName implements kafka.GroupBalancer.
-func (p ownProtocol) ProtocolName() string { return p.name }
-
-// balancers returns how the members may divide the partitions. Nil means the client
-// library's default.
-func (g *Group) balancers() []kafka.GroupBalancer {
-	if g.Protocol == "" {
-		return nil
-	}
-	return []kafka.GroupBalancer{ownProtocol{name: g.Protocol}}
 }
 
 // NewGroup returns a member of the group called name. It joins when it runs.
@@ -72,6 +60,10 @@ func NewGroup(cfg Config, name, topic string) (*Group, error) {
 // before. It reads from the last committed position, or from the first message of
 // the topic.
 //
+// With a Protocol, handle is called for each partition that the member did not have in the
+// generation before, and its context ends when a generation begins in which the member does
+// not have the partition. When the topic gets more partitions, handle is called for all of them.
+//
 // Run goes on through rebalances and failures until ctx ends, and returns the error of
 // ctx when every handle has returned. If a handle returns nil, ErrLost or the error of its
 // own context earlier, this member ends the generation and joins the next. Any other error
@@ -86,21 +78,27 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 		return err
 	}
 	c.learnID(ctx, g.topic)
+	r := &groupRun{group: g, c: c, handle: handle, budget: newBudget(fetchBudget), ended: make(map[int]<-chan struct{})}
+	var balancers []kafka.GroupBalancer // nil: the client library's
+	if g.Protocol != "" {
+		r.sticky = &sticky{name: g.Protocol, topic: g.topic}
+		balancers = append(balancers, r.sticky)
+	}
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: g.name, Brokers: g.cfg.Brokers, Topics: []string{g.topic},
 		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: g.cfg.dial, SASLMechanism: g.cfg.mechanism()},
-		GroupBalancers:    g.balancers(),
+		GroupBalancers:    balancers,
 		StartOffset:       kafka.FirstOffset,
 		HeartbeatInterval: heartbeat, SessionTimeout: session, RebalanceTimeout: rebalance,
-		JoinGroupBackoff: joinBackoff, WatchPartitionChanges: true,
+		JoinGroupBackoff: joinBackoff, WatchPartitionChanges: true, PartitionWatchInterval: partitionWatch,
 	})
 	if err != nil {
 		return fmt.Errorf("bus: group %s: %w", g.name, err)
 	}
-	r := &groupRun{group: g, c: c, handle: handle, budget: newBudget(fetchBudget)}
 	r.ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
 	r.run(cg)
+	r.release()
 	r.handlers.Wait()
 	leave(cg)
 	return context.Cause(r.ctx)
@@ -126,10 +124,16 @@ type groupRun struct {
 	c        *client
 	handle   func(context.Context, *Partition) error
 	budget   *budget // of all partitions
+	sticky   *sticky // nil: a generation takes every partition away
 	ctx      context.Context
 	stop     context.CancelCauseFunc // ends Run with an error
 	handlers sync.WaitGroup
 	lost     atomic.Pointer[time.Time] // when a handler lost its partition; nil once there is a new generation
+
+	// The goroutine of Run has these.
+	count int                     // partitions of the topic, as of the last generation
+	held  map[int]*holding        // what this member has, by partition
+	ended map[int]<-chan struct{} // closed when the last handler of a partition has returned
 }
 
 // run starts handlers, generation after generation, until the context ends.
@@ -144,6 +148,7 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 			continue
 		}
 		if err != nil {
+			r.release() // the client library has left the group
 			if errors.Is(err, kafka.InconsistentGroupProtocol) {
 				err = r.keptOut(err)
 			}
@@ -161,18 +166,82 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 		if r.group.OnGeneration != nil {
 			r.group.OnGeneration(len(gen.Assignments[r.group.topic]))
 		}
-		for _, a := range gen.Assignments[r.group.topic] {
-			p := &Partition{
-				gen: gen, topic: r.group.topic,
-				f: fetcher{c: r.c, topic: r.group.topic, partition: a.ID, next: a.Offset, whole: true, budget: r.budget, busy: true},
-			}
-			r.handlers.Add(1)
-			gen.Start(func(gctx context.Context) {
-				defer r.handlers.Done()
-				r.serve(gctx, p)
-			})
-		}
+		r.begin(gen)
 	}
+}
+
+// begin starts a handler for every partition of a generation that has none, and ends the
+// handlers of the other partitions.
+func (r *groupRun) begin(gen *kafka.Generation) {
+	if r.sticky != nil && r.divided() {
+		r.release()
+	}
+	held := make(map[int]*holding)
+	var ids []int
+	for _, a := range gen.Assignments[r.group.topic] {
+		h := r.held[a.ID]
+		if h != nil && h.goesOn(gen) {
+			delete(r.held, a.ID)
+		} else {
+			h = r.start(gen, a)
+		}
+		held[a.ID] = h
+		ids = append(ids, a.ID)
+		gen.Start(func(gctx context.Context) { // the generation ends when this returns
+			select {
+			case <-h.done:
+			case <-gctx.Done():
+				if r.sticky == nil {
+					h.end()
+					<-h.done // no member gets the partition before
+				}
+			}
+		})
+	}
+	r.release() // what is left
+	r.held = held
+	if r.sticky != nil {
+		r.sticky.got(gen.ID, ids)
+	}
+}
+
+// divided reports whether the topic has another number of partitions than in the generation
+// before, or may have.
+func (r *groupRun) divided() bool {
+	ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
+	defer cancel()
+	n, err := askPartitions(ctx, r.group.cfg, r.group.topic)
+	before := r.count
+	r.count = n
+	return err != nil || n != before
+}
+
+// release ends the handlers of all partitions that this member has.
+func (r *groupRun) release() {
+	for _, h := range r.held {
+		h.end()
+	}
+	r.held = nil
+}
+
+// start starts a handler. It begins when the last handler of the partition has returned.
+func (r *groupRun) start(gen *kafka.Generation, a kafka.PartitionAssignment) *holding {
+	h := newHolding(r.ctx, gen, r.sticky != nil)
+	p := &Partition{
+		holding: h, group: r.group.name, topic: r.group.topic,
+		f: fetcher{c: r.c, topic: r.group.topic, partition: a.ID, next: a.Offset, whole: true, budget: r.budget, busy: true},
+	}
+	before := r.ended[a.ID]
+	r.ended[a.ID] = h.done
+	r.handlers.Go(func() {
+		defer close(h.done)
+		defer h.end()
+		if before != nil {
+			<-before
+		}
+		r.serve(p)
+	})
+	return h
 }
 
 // keptOut names the members that keep this one out of the group.
@@ -212,40 +281,121 @@ func groupMembers(ctx context.Context, kc *kafka.Client, group, topic string) (m
 }
 
 // serve runs one handler. The generation ends when it returns.
-func (r *groupRun) serve(gctx context.Context, p *Partition) {
-	ctx, cancel := context.WithCancel(r.ctx)
-	defer cancel()
-	stop := context.AfterFunc(gctx, cancel)
-	defer stop()
+func (r *groupRun) serve(p *Partition) {
+	ctx := p.holding.ctx
 	err := r.handle(ctx, p)
 	p.f.done(p.f.held)
 	switch over := ctx.Err(); {
 	case over != nil && (errors.Is(err, over) || errors.Is(err, ErrLost)):
 		return
 	case errors.Is(err, ErrLost):
+		p.holding.lose()
 		now := time.Now()
-		r.lost.Store(&now)
-		if r.group.cfg.OnRetry != nil {
-			r.group.cfg.OnRetry(err, 0)
-		}
 		select { // do not ask a coordinator that fails again at once
 		case <-time.After(joinBackoff):
-		case <-ctx.Done():
+		case <-ctx.Done(): // the next generation has begun: the partition is another member's, or is taken again
+			return
+		}
+		r.lost.Store(&now)
+		if r.group.cfg.OnRetry != nil {
+			r.group.cfg.OnRetry(err, time.Since(now))
 		}
 	case err != nil:
 		r.stop(err)
 	}
 }
 
-// Partition is one partition for as long as a generation gives it to this member.
-// It belongs to one goroutine.
+// holding is how long a member has a partition: for one generation or, in a group with a
+// Protocol, for several in a row.
+type holding struct {
+	ctx  context.Context // of the handler
+	stop context.CancelFunc
+	done chan struct{} // closed when the handler has returned
+
+	mu   sync.Mutex
+	gen  *kafka.Generation // the newest in which the member has the partition
+	next chan struct{}     // closed when gen changes, or when it is sure that it will not; nil: it will not
+}
+
+func newHolding(ctx context.Context, gen *kafka.Generation, sticky bool) *holding {
+	h := &holding{gen: gen, done: make(chan struct{})}
+	if sticky {
+		h.next = make(chan struct{})
+	}
+	h.ctx, h.stop = context.WithCancel(ctx)
+	return h
+}
+
+// goesOn reports whether the member has kept the partition from its last generation to gen, and
+// notes gen. No other member has had the partition between, because the numbers of the
+// generations follow one another. A member that the broker has removed from the group comes
+// back under another id.
+func (h *holding) goesOn(gen *kafka.Generation) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.next == nil || gen.MemberID != h.gen.MemberID || gen.ID != h.gen.ID && gen.ID != h.gen.ID+1 {
+		return false
+	}
+	h.gen = gen
+	close(h.next)
+	h.next = make(chan struct{})
+	return true
+}
+
+// lose says that the partition does not go on in the next generation.
+func (h *holding) lose() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.next != nil {
+		close(h.next)
+		h.next = nil
+	}
+}
+
+// end takes the partition from the handler.
+func (h *holding) end() {
+	h.lose()
+	h.stop()
+}
+
+// generation returns the newest generation.
+func (h *holding) generation() *kafka.Generation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.gen
+}
+
+// after waits until the holding has another generation than gen. It reports false if it ends
+// before, or if ctx ends.
+func (h *holding) after(ctx context.Context, gen *kafka.Generation) bool {
+	for {
+		h.mu.Lock()
+		now, next := h.gen, h.next
+		h.mu.Unlock()
+		if now != gen {
+			return true
+		}
+		if next == nil {
+			return false
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// Partition is one partition for as long as this member has it: for one generation or, in a
+// group with a Protocol, for several in a row. It belongs to one goroutine.
 type Partition struct {
-	gen   *kafka.Generation
-	topic string
-	f     fetcher
-	queue []Message // fetched, not yet returned
-	given int       // bytes of the messages that Fetch returned last
-	lost  error     // why nothing may be read or committed any more
+	holding *holding
+	group   string // its name
+	topic   string
+	f       fetcher
+	queue   []Message // fetched, not yet returned
+	given   int       // bytes of the messages that Fetch returned last
+	lost    error     // why nothing may be read or committed any more
 
 	passed atomic.Int64 // all messages before that offset were returned by Fetch
 
@@ -256,10 +406,6 @@ type Partition struct {
 
 // ID returns the number of the partition.
 func (p *Partition) ID() int { return p.f.partition }
-
-// Generation returns the number of the generation. It rises as long as the broker
-// remembers the group.
-func (p *Partition) Generation() int { return int(p.gen.ID) }
 
 // Next returns the offset of the message that is fetched next. Negative means the
 // partition's first message.
@@ -333,7 +479,7 @@ func (p *Partition) Commit(_ context.Context, offset int64) error {
 	if p.lost != nil {
 		return p.lost
 	}
-	if err := p.gen.CommitOffsets(map[string]map[int]int64{p.topic: {p.ID(): offset}}); err != nil {
+	if err := p.holding.generation().CommitOffsets(map[string]map[int]int64{p.topic: {p.ID(): offset}}); err != nil {
 		p.lost = fmt.Errorf("bus: topic %s partition %d, commit of offset %d: %w until the next generation: %w", p.topic, p.ID(), offset, ErrLost, err)
 		return p.lost
 	}

@@ -72,28 +72,44 @@ func (g *grower) run(ctx context.Context) (err error) {
 	if err := g.checkGroups(ctx); err != nil {
 		return err
 	}
-	had := record.With(g.counts[TopicWindows])
-	for _, n := range g.counts { // another program raised the windows
-		if n < g.counts[TopicWindows] {
-			had = append(had, n)
-		}
-	}
-	slices.Sort(had)
-	had = slices.Compact(had)
+	had := g.had(record)
 	if mayReturn(append(slices.Clone(had), g.partitions)) {
 		if err := g.checkJudged(ctx); err != nil {
 			return err
 		}
 	}
-	growing := Counts{Had: had, Growing: g.partitions, Groups: make(map[string]int)}
+	groups := make(map[string]int)
 	for _, name := range g.groups {
-		growing.Groups[name] = slices.Min(slices.Collect(maps.Values(g.counts)))
+		groups[name] = slices.Min(slices.Collect(maps.Values(g.counts))) // an earlier number counts
 	}
 	if slices.Max(had) < g.partitions || !slices.Equal(record.Had, had) {
-		if err := g.writeCounts(ctx, growing); err != nil {
+		if err := g.writeCounts(ctx, Counts{Had: had, Growing: g.partitions, Groups: groups}); err != nil {
 			return err
 		}
 	}
+	if err := g.raiseAll(ctx); err != nil {
+		return err
+	}
+	if slices.Contains(record.Had, g.partitions) && record.Growing == 0 {
+		return nil
+	}
+	return g.writeCounts(ctx, Counts{Had: append(had, g.partitions), Groups: groups})
+}
+
+// had returns the numbers of partitions that the topics have had until now, ascending.
+func (g *grower) had(record Counts) []int {
+	had := record.With(g.counts[TopicWindows])
+	for _, n := range g.counts {
+		if n < g.counts[TopicWindows] { // another program raised the windows
+			had = append(had, n)
+		}
+	}
+	slices.Sort(had)
+	return slices.Compact(had)
+}
+
+// raiseAll raises all topics, the windows last.
+func (g *grower) raiseAll(ctx context.Context) error {
 	raised := false
 	for _, topic := range append(slices.DeleteFunc(MachineTopics(), func(t string) bool { return t == TopicWindows }), TopicWindows) {
 		done, err := g.raise(ctx, topic)
@@ -101,11 +117,6 @@ func (g *grower) run(ctx context.Context) (err error) {
 			return err
 		}
 		raised = raised || done
-	}
-	if !slices.Contains(record.Had, g.partitions) || record.Growing != 0 {
-		if err := g.writeCounts(ctx, Counts{Had: append(slices.Clone(had), g.partitions), Groups: growing.Groups}); err != nil {
-			return err
-		}
 	}
 	if !raised {
 		g.say(fmt.Sprintf("nothing to raise: the topics of machines have %s", plural(g.partitions, "partition")))

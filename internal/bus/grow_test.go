@@ -208,7 +208,7 @@ func TestGrowRefuses(t *testing.T) {
 	apply(t, cfg, 2)
 	monitors(t, cfg, "tcm-test")
 	c := newCollector()
-	stop := runGroup(t, cfg, c.handle) // its protocol is not that of monitors
+	stop := runGroup(t, cfg, c.handle) // monitors have another protocol
 	send(t, newProducer(t, cfg), windows("k", 0, 5))
 	c.wait(t, 5)
 	said, err := grow(t, testContext(t), cfg, 4)

@@ -131,7 +131,7 @@ func TestKafkaKilledInTransactions(t *testing.T) {
 	cfg := Config{Brokers: []string{k.Addr}, ClientID: "test", OnHeal: func(text string) { t.Log(text) }}
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
-	defer runGroup(t, cfg, publishResults(2))()
+	defer runSticky(t, cfg, publishResults(2))()
 	const rounds, each = 4, 100
 	for i := range rounds {
 		send(t, p, windows("k", i*each, (i+1)*each))
@@ -155,7 +155,7 @@ func TestKafkaClusterInTransactions(t *testing.T) {
 	}
 	p := newProducer(t, cfg)
 	handle := publishTo(2, TopicResults, TopicState, TopicAlerts)
-	defer runGroup(t, cfg, handle)()
+	defer runSticky(t, cfg, handle)()
 	const rounds, each = 3, 100
 	for i := range rounds {
 		send(t, p, windows("k", i*each, (i+1)*each))

@@ -241,7 +241,7 @@ func TestSteps(t *testing.T) {
 	apply(t, cfg, 2)
 	checkSteps(t, cfg, "", "")
 	checkStepsOf(t, cfg, monitorNeeds, "", "")
-	checkStepsOf(t, cfg, Needs{Read: []string{TopicWindows, TopicDead}, Alike: []string{TopicWindows, TopicDead}}, "topics", "tcm.windows.v1 has 2 partitions, tcm.dlq.v1 has 1 partition: stop the ingesters and monitors and run `ingest topics grow --partitions 2`")
+	checkStepsOf(t, cfg, Needs{Read: []string{TopicWindows, TopicDead}, Alike: []string{TopicWindows, TopicDead}}, "topics", "tcm.windows.v1 has 2 partitions, tcm.dlq.v1 has 1 partition: run `ingest topics grow --partitions 2`")
 	send(t, newProducer(t, cfg), windows("k", 0, 3))
 	checkSteps(t, cfg, "", "")
 	checkSteps(t, Config{Brokers: []string{"no-such-host.invalid:9092"}}, "dns", "no address for no-such-host.invalid")

@@ -61,11 +61,11 @@ type Txn struct {
 // named in the text.
 func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 	t := &Txn{
-		p: p, c: p.f.c, id: fmt.Sprintf("%s-%d", p.gen.GroupID, p.ID()),
+		p: p, c: p.f.c, id: fmt.Sprintf("%s-%d", p.group, p.ID()),
 		sequence: make(map[place]int32), positions: make(map[string]int64), restart: -1,
 	}
 	t.ofTxn = pinned{kind: ofTransaction, key: t.id}
-	t.ofGroup = pinned{kind: ofGroup, key: p.gen.GroupID}
+	t.ofGroup = pinned{kind: ofGroup, key: p.group}
 	err := t.repeat(ctx, "take the transactional id", t.initOnce)
 	if err == nil {
 		err = t.healIfStuck(ctx)
@@ -396,14 +396,26 @@ func (t *Txn) addOffsets(ctx context.Context) error {
 }
 
 // commitPositions makes positions part of the transaction. The broker refuses them
-// from a member that has left the group's generation.
+// from a member that has left the group's generation. If the member keeps the partition in
+// the next generation, it commits them as a member of that one.
 func (t *Txn) commitPositions(ctx context.Context, positions map[string]int64) error {
 	if err := t.addOffsets(ctx); err != nil {
 		return err
 	}
+	for {
+		gen := t.p.holding.generation()
+		err := t.commitIn(ctx, gen, positions)
+		if !errors.Is(err, kafka.IllegalGeneration) || !t.p.holding.after(ctx, gen) {
+			return err
+		}
+	}
+}
+
+// commitIn is commitPositions as a member of one generation.
+func (t *Txn) commitIn(ctx context.Context, gen *kafka.Generation, positions map[string]int64) error {
 	req := &txnoffsetcommit.Request{
 		TransactionalID: t.id, GroupID: t.ofGroup.key, ProducerID: t.producer, ProducerEpoch: t.epoch,
-		GenerationID: t.p.gen.ID, MemberID: t.p.gen.MemberID,
+		GenerationID: gen.ID, MemberID: gen.MemberID,
 	}
 	for topic, at := range positions {
 		req.Topics = append(req.Topics, txnoffsetcommit.RequestTopic{Name: topic, Partitions: []txnoffsetcommit.RequestPartition{

@@ -25,7 +25,7 @@ func withPartition(t *testing.T, cfg Config, f func(ctx context.Context, p *Part
 	t.Helper()
 	done := make(chan struct{})
 	var once sync.Once
-	stop := runGroup(t, cfg, func(ctx context.Context, p *Partition) error {
+	stop := runSticky(t, cfg, func(ctx context.Context, p *Partition) error {
 		once.Do(func() {
 			defer close(done)
 			f(ctx, p)
@@ -188,7 +188,7 @@ func TestReadStateWaits(t *testing.T) {
 	var got []string
 	read := make(chan error, 1)
 	go func() {
-		read <- ReadState(testContext(t), cfg, 0, func(m Message) error { got = append(got, string(m.Value)); return nil })
+		read <- ReadState(testContext(t), cfg, 0, FirstOffset, func(m Message) error { got = append(got, string(m.Value)); return nil })
 	}()
 	select {
 	case err := <-read:
@@ -395,7 +395,7 @@ func TestOneResultForEachWindow(t *testing.T) {
 	}, func(t *testing.T, cfg Config, inject func() *kfake.FaultHandle, _ int) {
 		send(t, newProducer(t, cfg), windows("k", 0, 100))
 		inject()
-		defer runGroup(t, cfg, publishResults(7))()
+		defer runSticky(t, cfg, publishResults(7))()
 		if got := waitForResults(t, cfg, 100); !slices.Equal(got, values(windows("k", 0, 100))) {
 			t.Errorf("%d results: %.200q", len(got), got)
 		}
@@ -417,7 +417,7 @@ func TestUnansweredRequests(t *testing.T) {
 				return nil, errors.New("drop the connection"), true
 			})
 			send(t, newProducer(t, cfg), windows("k", 0, 50))
-			defer runGroup(t, cfg, publishResults(7))()
+			defer runSticky(t, cfg, publishResults(7))()
 			if got := waitForResults(t, cfg, 50); !slices.Equal(got, values(windows("k", 0, 50))) {
 				t.Errorf("%q", got)
 			}
@@ -436,7 +436,7 @@ func TestResultsThroughRestarts(t *testing.T) {
 	addr, cfg := b.Addr(), b.Config("test")
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
-	stop := runGroup(t, cfg, publishResults(3))
+	stop := runSticky(t, cfg, publishResults(3))
 	defer stop()
 	const rounds, each = 3, 40
 	for i := range rounds {
@@ -485,9 +485,9 @@ func TestResultsThroughRebalances(t *testing.T) {
 			}
 		}
 	}
-	first := runGroup(t, cfg, publishResults(5))
+	first := runSticky(t, cfg, publishResults(5))
 	more()
-	second := runGroup(t, cfg, publishResults(5))
+	second := runSticky(t, cfg, publishResults(5))
 	more()
 	wait()
 	more()

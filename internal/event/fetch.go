@@ -18,8 +18,8 @@ const (
 )
 
 // Wanted says which raw windows a command with action fetch asks for: those that overlap
-// [From, To), or those of an epoch with seqs from First to Last. With times and an epoch,
-// both must hold.
+// [From, To), or the windows of an epoch with seqs from First to Last. With times and an
+// epoch, both must hold.
 type Wanted struct {
 	From    time.Time `json:"from,omitzero"`
 	To      time.Time `json:"to,omitzero"`

@@ -139,12 +139,13 @@ func (f *Fetcher) Run(ctx context.Context) {
 	defer f.out.Close()
 	for {
 		f.mu.Lock()
-		var c *event.Command
-		if len(f.queue) > 0 {
-			c = &f.queue[0]
+		var c event.Command
+		some := len(f.queue) > 0
+		if some {
+			c = f.queue[0]
 		}
 		f.mu.Unlock()
-		if c == nil {
+		if !some {
 			select {
 			case <-f.wake:
 				continue
@@ -152,7 +153,7 @@ func (f *Fetcher) Run(ctx context.Context) {
 				return
 			}
 		}
-		err := f.carryOut(ctx, *c)
+		err := f.carryOut(ctx, c)
 		if ctx.Err() != nil {
 			return
 		}
@@ -163,6 +164,9 @@ func (f *Fetcher) Run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
+			f.mu.Lock()
+			f.queue = append(f.queue[1:], f.queue[0]) // others may be possible
+			f.mu.Unlock()
 			continue
 		}
 		f.mu.Lock()

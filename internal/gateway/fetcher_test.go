@@ -20,6 +20,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/fetch"
 	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/schemas"
 )
 
 // day is when recordings of these tests begin.
@@ -80,6 +81,9 @@ func (p *plant) answers(n int) (map[string]event.Fetched, map[string][]uint64) {
 		var f event.Fetched
 		if err := json.Unmarshal(m.Value, &f); err != nil {
 			return err
+		}
+		if err := schemas.Validate(schemas.Fetched, m.Value); err != nil {
+			p.t.Error(err)
 		}
 		if got[f.Command] = f; len(got) == n {
 			return enough

@@ -40,7 +40,7 @@ type Owner struct {
 	handovers handovers
 
 	// Divide returns the partition, of so many, to which the windows of a machine go. It must be
-	// set if the owner is told of numbers of partitions.
+	// set if the monitor says how many partitions there are.
 	Divide func(machine string, partitions int) int
 
 	// OnWindow, if not nil, sees every window as it is judged, which is before its result is
@@ -423,7 +423,7 @@ func (o *Owner) handle(r Reply) []Action {
 		o.taking = false
 		o.judgeFeatures(b, r)
 	case r.Passed > 0:
-		b.Position.Features, b.passed = max(b.Position.Features, r.Passed), true
+		b.Position.Features, b.passed = max(b.Position.Features, r.Passed), true // the next batch publishes it
 	case r.Commands != nil:
 		o.hearing = false
 		o.command(b, r)

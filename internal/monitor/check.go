@@ -30,8 +30,8 @@ func Needs(group string, stages []Stage) bus.Needs {
 		}
 	}
 	return bus.Needs{
-		Read:  []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands},
-		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicDead},
+		Read:  []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicModels},
+		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead, bus.TopicCommands, bus.TopicWindows},
 		Group: group,
 		Alike: bus.MachineTopics(),
 

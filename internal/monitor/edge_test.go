@@ -15,6 +15,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/fetch"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -169,5 +170,36 @@ func TestEvidenceOfASilentGateway(t *testing.T) {
 			p.send(p.edgeMessage(at(30, "T1", true)))
 			p.untilResults(21)
 		})
+	}
+}
+
+// Commands that gateways answer are not for monitors: not for machines that they know, and
+// not for others. A command after them that cannot be used is the only dead letter.
+func TestMonitorLeavesFetchesToGateways(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	p.monitor()
+	p.send(p.messages(at(0, "T1", false))...)
+	p.untilResults(1)
+	now := time.Now()
+	var ids []string
+	for _, name := range []string{drill, gun} {
+		c := event.Command{ID: event.NewCommandID(), Machine: name, Action: event.Fetch, By: "kim", Issued: now, Until: now.Add(time.Hour), Wanted: &event.Wanted{From: now.Add(-time.Hour), To: now, Windows: 9}}
+		m, err := fetch.CommandMessage(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.send(m)
+		ids = append(ids, c.ID)
+	}
+	p.send(bus.Message{Topic: bus.TopicCommands, Key: gun, Value: []byte("{}")})
+	p.untilMessages(bus.TopicDead, 1)
+	for _, id := range ids {
+		if dead := string(p.read(bus.TopicDead)[0].Value); strings.Contains(dead, id) {
+			t.Errorf("a dead letter: %s", dead)
+		}
+	}
+	if n := len(p.read(bus.TopicAlerts)); n != 0 {
+		t.Errorf("%d alerts", n)
 	}
 }

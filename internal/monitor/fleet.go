@@ -98,13 +98,6 @@ func (f *fleet) follow() (now machine.Fleet, changed <-chan machine.Fleet, stop 
 	}
 }
 
-// Models returns every model that is deployed.
-func (f *fleet) models() []*model.Model {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.set.Models()
-}
-
 // missing returns the ids among these of models that are not known.
 func (f *fleet) missing(ids []string) (unknown []string) {
 	f.mu.Lock()

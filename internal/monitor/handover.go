@@ -96,7 +96,7 @@ func (s *partition) adopt(ctx context.Context, name string) (machine.Reply, erro
 		return machine.Reply{}, err
 	}
 	last := make(map[string]machine.Record)
-	err = bus.ReadState(ctx, s.cfg.Bus, s.id, func(m bus.Message) error {
+	err = bus.ReadState(ctx, s.cfg.Bus, s.id, bus.FirstOffset, func(m bus.Message) error {
 		k, ok := machine.ParseKey(m.Key)
 		if ok && k.Machine == name && m.Damage == nil && (k.Group == s.cfg.Group || strings.HasPrefix(k.Group, machine.ShadowGroup(s.cfg.Group, ""))) {
 			if delete(last, m.Key); m.Value != nil {

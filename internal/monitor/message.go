@@ -147,6 +147,15 @@ func stateMessage(r machine.Record, now time.Time) bus.Message {
 
 // eventMessage returns the message of an event, the same whenever it is called.
 func eventMessage(o *machine.Output) bus.Message {
+	m := eventOf(o)
+	if o.Shadow {
+		m.Topic = bus.TopicShadow
+	}
+	return m
+}
+
+// eventOf returns the message of an event as the champion's.
+func eventOf(o *machine.Output) bus.Message {
 	switch {
 	case o.Result != nil:
 		r := o.Result

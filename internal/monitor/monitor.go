@@ -281,7 +281,7 @@ func topicsOf(stages []Stage) []string {
 	if c := (Config{Stages: stages}); !c.does(Judge) {
 		return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicDead}
 	}
-	return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicDead}
+	return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead}
 }
 
 // onRetry returns what hears of trouble with the broker: it passes it on to next,

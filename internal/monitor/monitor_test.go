@@ -157,7 +157,7 @@ func (p *plant) read(topic string) (msgs []bus.Message) {
 	}
 	n, err := bus.Partitions(context.Background(), p.bus, topic)
 	for i := 0; i < n && err == nil; i++ {
-		err = bus.ReadState(context.Background(), p.bus, i, add)
+		err = bus.ReadState(context.Background(), p.bus, i, bus.FirstOffset, add)
 	}
 	if err != nil {
 		p.t.Fatal(err)
@@ -668,7 +668,7 @@ func TestBrokerAway(t *testing.T) {
 func TestMissingTopic(t *testing.T) {
 	t.Parallel()
 	p := newPlantWithoutTopics(t)
-	for _, topic := range []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts} {
+	for _, topic := range []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow} {
 		p.createTopic(topic, 1)
 	}
 	m, err := New(Config{Model: p.model, Bus: p.bus})

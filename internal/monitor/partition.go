@@ -60,6 +60,9 @@ type partition struct {
 	again map[letterKey]bus.Message // that are read again for a machine
 	raw   map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
 
+	state     map[string]bus.Message // the newest state record of each key, until they are loaded
+	stateNext int64                  // offset behind the last of them
+
 	holes   uint64          // windows that are missing, of our machines, as of the last count
 	foreign map[string]bool // keys, at most maxForeign of them, of which a window of another layout came
 	busy    atomic.Bool     // a job is under way
@@ -82,6 +85,7 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 		log:     m.cfg.Log.With().Int("partition", p.ID()).Logger(),
 		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), features: make(chan struct{}, 1), commands: make(chan int64, 1),
 		raw: make(map[letterKey]bus.Message), again: make(map[letterKey]bus.Message), foreign: make(map[string]bool), extractors: make(extractors),
+		state: make(map[string]bus.Message), stateNext: bus.FirstOffset,
 	}
 	s.owner.OnFeatures = s.seal
 	if m.cfg.OnWindow != nil {
@@ -94,6 +98,11 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	}
 	m.ready.assigned(p.ID(), m.now())
 	defer m.ready.revoked(p.ID())
+	// Until the fence the previous owner goes on. After it only what the owner has written
+	// meanwhile is left to read.
+	if err := bus.ReadFrom(ctx, m.cfg.Bus, bus.TopicState, p.ID(), bus.FirstOffset, false, s.remember); err != nil {
+		return fmt.Errorf("monitor: state: %w", err)
+	}
 	defer func() { m.missing.Add(-int64(s.holes)) }() // the next owner counts them
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.run(ctx) })
@@ -224,18 +233,22 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 	return &machine.Reply{Fenced: &at, CommandsEnd: end, Counts: counts, Grown: grown}, nil
 }
 
-// load reads the state records of the partition. A machine has the same partition there.
+// remember notes a state record.
+func (s *partition) remember(m bus.Message) error {
+	if s.stateNext = m.Offset + 1; m.Damage == nil && !ofThePast(m, s.state[m.Key]) {
+		s.state[m.Key] = m
+	}
+	return nil
+}
+
+// load reads the state records of the partition that serve has not read before the fence. A
+// machine has the same partition there.
 func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
-	last := make(map[string]bus.Message)
-	err := bus.ReadState(ctx, s.cfg.Bus, s.id, func(m bus.Message) error {
-		if m.Damage == nil && !ofThePast(m, last[m.Key]) {
-			last[m.Key] = m
-		}
-		return nil
-	})
-	if err != nil {
+	if err := bus.ReadState(ctx, s.cfg.Bus, s.id, s.stateNext, s.remember); err != nil {
 		return nil, fmt.Errorf("monitor: state: %w", err)
 	}
+	last := s.state
+	s.state = nil
 	records, unreadable := stateRecords(last, s.cfg.Group)
 	for _, m := range unreadable {
 		s.log.Warn().Str("topic", m.Topic).Int64("offset", m.Offset).Str("key", bounded(m.Key)).Msg("passed over a state record whose key no monitor makes")

@@ -169,6 +169,7 @@ func (s *partition) countMissing() {
 // tell counts, logs and shows one event.
 func (s *partition) tell(o *machine.Output) {
 	switch {
+	case o.Shadow: // people hear of it by `trainer shadow report`
 	case o.Result != nil:
 		s.sayGap(o.Result, o.Missing)
 	case o.Alert != nil:

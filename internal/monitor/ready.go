@@ -14,6 +14,8 @@ const readyWithin = 5 * time.Second
 type readiness struct {
 	mu         sync.Mutex
 	joined     bool // a generation gave us partitions, or none
+	share      int  // how many partitions the newest generation gave us
+	started    bool // all of them have been read since the monitor began
 	partitions map[int]*health
 	troubledAt time.Time
 	failing    error // of the broker; nil: it answers
@@ -45,10 +47,10 @@ func (r *readiness) assigned(id int, now time.Time) {
 
 // generation notes that the monitor is a member of its group, with partitions or, where
 // there are more members than partitions, none.
-func (r *readiness) generation(int) {
+func (r *readiness) generation(partitions int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.joined = true
+	r.joined, r.share = true, partitions
 }
 
 func (r *readiness) revoked(id int) {
@@ -111,8 +113,12 @@ func (r *readiness) check(now time.Time) error {
 		return fmt.Errorf("the monitor has not joined its group yet")
 	}
 	var ids []int
-	for id := range r.partitions {
+	read := 0
+	for id, h := range r.partitions {
 		ids = append(ids, id)
+		if !h.fetched.IsZero() {
+			read++
+		}
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
@@ -134,6 +140,10 @@ func (r *readiness) check(now time.Time) error {
 			return fmt.Errorf("partition %d: %d windows wait, and none was judged for %v", id, h.waiting(), now.Sub(moved).Round(time.Second))
 		}
 	}
+	if read < r.share && !r.started {
+		return fmt.Errorf("the monitor has begun, and reads what its machines were like: %d of %d partitions are done", read, r.share)
+	}
+	r.started = true
 	return nil
 }
 

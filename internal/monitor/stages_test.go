@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
@@ -148,8 +150,38 @@ func TestStagesTakeOver(t *testing.T) {
 	p.same(p.calm(ws...))
 }
 
+// Monitors that judge features may end at any moment: every window has one result, as from a monitor that was left alone.
+func TestStagesThroughRestarts(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	ws := life(60, 25)
+	p.send(p.messages(ws[:40]...)...)
+	p.monitor(doing(t, Extract))
+	for i := range 6 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(100+70*i)*time.Millisecond)
+		m, err := New(Config{Model: p.model, Bus: p.bus, Alarm: testAlarm, Stages: []Stage{Judge}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.grace = 0 // what it has in hand is published, or not
+		if err := m.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		p.send(p.messages(ws[40+3*i : 43+3*i]...)...)
+	}
+	p.send(p.messages(ws[58:]...)...)
+	p.monitor(doing(t, Judge))
+	p.untilResults(len(ws))
+	p.same(p.calm(ws...))
+	if n := len(p.read(bus.TopicResults)); n != len(ws) {
+		t.Errorf("%d messages on %s for %d windows", n, bus.TopicResults, len(ws))
+	}
+}
+
 // Monitors that only extract may end at any moment: readers see the features of each window
-// once, of any layout, and what is not a window is set aside once.
+// once, of any layout, in the partition of the window, and what is not a window is set aside
+// once.
 func TestExtractOnce(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 2)
@@ -167,7 +199,7 @@ func TestExtractOnce(t *testing.T) {
 			p.send(gateway.Message(e))
 			continue
 		}
-		p.send(p.message(w))
+		p.sendTo(int(i%2), p.message(w)) // as if there had been more or fewer partitions
 	}
 	p.send(bus.Message{Topic: bus.TopicWindows, Key: drill, Value: []byte("not a window")})
 	copied := p.message(at(99, "T1", false))
@@ -189,8 +221,15 @@ func TestExtractOnce(t *testing.T) {
 	p.untilMessages(bus.TopicDead, 1)
 	p.until(bus.TopicFeatures, func(msgs []bus.Message) bool { return len(msgs) >= len(sent) })
 	var got []string
+	at := make(map[string]int)
+	for _, m := range p.read(bus.TopicWindows) {
+		at[string(m.Header("ce_id"))] = m.Partition
+	}
 	for _, m := range p.read(bus.TopicFeatures) {
 		got = append(got, string(m.Header("ce_id")))
+		if want := at[got[len(got)-1]]; m.Partition != want {
+			t.Errorf("%s: features in partition %d, the window in %d", got[len(got)-1], m.Partition, want)
+		}
 		if by, offset, err := envelope.Origin(&m); err != nil || by != envelope.Monitor || offset < 0 {
 			t.Errorf("%s by %s from %d: %v", m.Header("ce_id"), by, offset, err)
 		}
@@ -202,6 +241,24 @@ func TestExtractOnce(t *testing.T) {
 	}
 	if n := len(p.read(bus.TopicResults)) + len(p.read(bus.TopicState)); n > 0 {
 		t.Errorf("%d results and state records", n)
+	}
+}
+
+// sendTo puts a message into a partition that its key does not decide.
+func (p *plant) sendTo(partition int, m bus.Message) {
+	p.t.Helper()
+	r := kafka.Record{Key: kafka.NewBytes([]byte(m.Key)), Value: kafka.NewBytes(m.Value)}
+	for _, h := range m.Headers {
+		r.Headers = append(r.Headers, kafka.Header{Key: h.Key, Value: h.Value})
+	}
+	res, err := (&kafka.Client{Addr: kafka.TCP(p.bus.Brokers...)}).Produce(context.Background(), &kafka.ProduceRequest{
+		Topic: m.Topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(r),
+	})
+	if err == nil {
+		err = res.Error
+	}
+	if err != nil {
+		p.t.Fatal(err)
 	}
 }
 

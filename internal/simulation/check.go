@@ -46,7 +46,7 @@ type checker struct {
 	w      *world
 	groups map[*group]*seen
 	cutOff bool // logs have lost their tails, so features may be missing
-	held   int  // verdicts after swaps that were held to the verdicts of a machine without a swap
+	held   int  // verdicts after swaps that were compared with the verdicts of a machine without
 }
 
 // seen is what one group has published.

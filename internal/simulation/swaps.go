@@ -17,7 +17,7 @@ import (
 //
 //   - a result is of the group, and of a model that was deployed for its machine at some time;
 //   - after a swap at once, and after a tool's past was replayed for another reason, verdicts
-//     are the same as of a machine that had the model from the beginning and has taken the same
+//     equal the verdicts of a machine that had the model from the beginning and has taken the same
 //     windows, unless a line says that the tool's first windows are gone;
 //   - a swap, and a version of the deployments, publishes no alert and leaves the alarm as it is;
 //   - what shadows publish is for the topic of shadows and names a shadow that was deployed,
@@ -29,7 +29,7 @@ import (
 //     one of a window that came as features does not;
 //   - once faults have ended, every monitor uses the newest deployments.
 //
-// That alerts are the same as of an owner without any trouble, which is given the same windows, models
+// That alerts equal the alerts of an owner without any trouble, which is given the same windows, models
 // and deployments, is what checker.compare says.
 type swaps struct {
 	featured map[string]int             // messages of features of a window, by its name

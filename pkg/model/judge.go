@@ -184,7 +184,7 @@ func (m *Model) Form() (*window.Form, error) {
 }
 
 // Take stores in o what a judge needs of features, reusing o's memory: what Observe takes from
-// the window itself. The error is that of Model.Covers.
+// the window itself. It returns the error of Model.Covers.
 func (j *Judge) Take(f *window.Features, o *Observation) error {
 	if f.Form != j.form {
 		if err := j.model.Covers(f.Form); err != nil {

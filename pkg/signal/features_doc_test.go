@@ -23,6 +23,8 @@ func featureDocument() string {
 A model's feature list has a version, which fixes every formula and the default set. This is version 2; models of version 1 keep
 theirs (comment of ` + "`FeatureSpec`" + ` in [feature.go](../../pkg/signal/feature.go)). ` + "`features.set`" + ` in a training configuration names the families
 to compute; without it the default set is. A feature is named channel, dot, name: ` + "`ch01.kurtosis`" + `.
+Features are in the order of the channels and, of one channel, in the order of the table. The default set of every window is on
+` + "`tcm.features.v1`" + ` ([features.arrow.md](../../schemas/features.arrow.md)), for models and for other programs.
 
 Every formula is held to NumPy, SciPy and PyWavelets to 1e-9 relative in float64, and in the float32 of the fast path to 1e-5 of
 the feature's scale (` + "`make peers-signal`" + `). In float32, what lies 100 dB below the strongest line is lost.

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/compare"
+	"github.com/flank-tcm/flank/internal/deploy"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+type replayCommand struct {
+	Config string    `required:"" placeholder:"FILE" help:"Configuration; of it 'kafka' and 'alarm' are used."`
+	Models []string  `required:"" sep:"," placeholder:"A,B" help:"The two models: files, or ids of models on tcm.models.v1. A is what judges today."`
+	From   time.Time `placeholder:"TIME" help:"First window: when it began, as 2026-11-02T06:00:00Z (default: the oldest that Kafka has). Begin before the tools of interest were new."`
+	To     time.Time `placeholder:"TIME" help:"Windows that began then or later are left out (default: none)."`
+	For    string    `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
+	Table  []string  `sep:"none" placeholder:"FILE" help:"Table of 'trainer features' to replay instead of features on Kafka: .parquet, .arrow or .csv, or a folder of them; repeat it or quote a pattern."`
+	Wear   string    `placeholder:"FILE" help:"Wear file: the report says at which wear each model raised."`
+	Format string    `enum:"text,json,html" default:"text" help:"text, json or html (default: text)."`
+	Quiet  bool      `help:"Show no progress."`
+}
+
+// Run judges features of the past by two models and prints how they differ.
+func (f *replayCommand) Run(ctx context.Context, out cli.Output) error {
+	c, to, err := loadBus(f.Config)
+	if err != nil {
+		return err
+	}
+	if err := f.check(c); err != nil {
+		return err
+	}
+	glob, err := deploy.ParseGlob(f.For)
+	if err != nil {
+		return fmt.Errorf("--for %w", err)
+	}
+	models, names, err := f.models(ctx, c, to)
+	if err != nil {
+		return err
+	}
+	log := cli.Logger(out.Stderr, zerolog.WarnLevel)
+	labels, err := compare.LoadLabels(f.Wear, func(text string) { log.Warn().Msg(text) })
+	if err != nil {
+		return fmt.Errorf("--wear: %w", err)
+	}
+	team, err := newReplayTeam(runtime.GOMAXPROCS(0), models, c.Alarm, labels)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.file, err)
+	}
+	p := cli.NewProgress(out.Stderr)
+	if f.Quiet {
+		p = cli.NewProgress(io.Discard)
+	}
+	defer p.Close()
+	began := time.Now()
+	span := replaySpan{f.From, f.To, glob, p}
+	if len(f.Table) > 0 {
+		err = replayTables(ctx, f.Table, span, team)
+	} else {
+		err = replayKafka(ctx, to, models, span, team)
+	}
+	judged := team.finish()
+	if errors.Is(err, context.Canceled) {
+		return errors.New("stopped")
+	}
+	if err != nil {
+		return err
+	}
+	p.Close()
+	r := team.report(names)
+	if err := f.print(out.Stdout, r); err != nil {
+		return err
+	}
+	if s := time.Since(began).Seconds(); judged > 0 && !f.Quiet {
+		fmt.Fprintf(out.Stderr, "replayed %d windows in %.1f s, %.0f a second on %d cores\n", judged, s, float64(judged)/s, runtime.GOMAXPROCS(0))
+	}
+	return nil
+}
+
+// check reports flags that do not go together.
+func (f *replayCommand) check(c settings) error {
+	switch {
+	case len(f.Models) != 2:
+		return fmt.Errorf("--models names %d models: name two, with a comma between them, such as --models old.flank,new.flank", len(f.Models))
+	case !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To):
+		return fmt.Errorf("--from %s is not before --to, %s", f.From.Format(time.RFC3339), f.To.Format(time.RFC3339))
+	}
+	if err := c.Alarm.Check(); err != nil {
+		return fmt.Errorf("%s: %w", c.file, err)
+	}
+	return nil
+}
+
+func (f *replayCommand) print(w io.Writer, r *compare.Report) error {
+	text, err := r.Format(f.Format)
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
+}
+
+// models loads the two models, and names them.
+func (f *replayCommand) models(ctx context.Context, c settings, to bus.Config) (ms [2]*model.Model, names [2]string, err error) {
+	for i, name := range f.Models {
+		if ms[i], err = loadModel(ctx, c, to, name); err != nil {
+			return ms, names, fmt.Errorf("--models %s: %w", name, err)
+		}
+		if names[i] = ms[i].ID(); name != names[i] {
+			names[i] += ", " + name
+		}
+	}
+	return ms, names, nil
+}
+
+// loadModel returns the model of a file, or the one with an id on Kafka. Unless the
+// configuration says whose models count, anyone's do: a replay moves no alarm.
+func loadModel(ctx context.Context, c settings, to bus.Config, name string) (*model.Model, error) {
+	if _, err := os.Stat(name); err == nil || !strings.HasPrefix(name, "ecs-dbn-") {
+		return model.Load(name)
+	}
+	keys, err := c.keys(len(c.Models.Keys) == 0)()
+	if err != nil {
+		return nil, err
+	}
+	t := deploy.NewTopic(to, keys)
+	if _, err := t.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	return t.Model(ctx, name)
+}

@@ -1,0 +1,175 @@
+package compare
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+// Report is a comparison of two sides. As JSON it is what programs read.
+type Report struct {
+	Models [2]string `json:"models"` // A and B in words
+	From   time.Time `json:"from,omitzero"`
+	To     time.Time `json:"to,omitzero"` // of the windows that both judged
+
+	Windows  uint64      `json:"windows"` // that both judged
+	Alarms   Tally       `json:"alarms"`
+	Unknown  [2]*float64 `json:"unknown_share"` // of the windows that were healthy, faulty or unknown; null without any
+	WearUM   [2]*float64 `json:"wear_um"`       // median of the wear at the alarms, by the labels; null if no wear is known
+	Worn     [2]int      `json:"alarms_with_wear"`
+	Machines []Machine   `json:"machines"` // by name
+	Notes    []string    `json:"notes,omitempty"`
+}
+
+// Tally counts events, see Event.
+type Tally struct {
+	Both        int      `json:"both"`
+	Earlier     int      `json:"b_earlier"`
+	Later       int      `json:"b_later"`
+	Same        int      `json:"same_window"`
+	OnlyA       int      `json:"only_a"`
+	OnlyB       int      `json:"only_b"`
+	Unannounced int      `json:"unannounced"`      // left out of the others
+	LaterS      *float64 `json:"median_b_later_s"` // seconds by which B raised later; below 0: earlier; null without events in both
+}
+
+// Machine is one machine of a report.
+type Machine struct {
+	Name    string            `json:"machine"`
+	Windows uint64            `json:"windows"`
+	Alarms  Tally             `json:"alarms"`
+	Counts  [2]Counts         `json:"verdicts"`
+	Tools   []Tool            `json:"tools"`
+	Events  []ReportedEvent   `json:"events,omitempty"`
+	LeftOut map[string]uint64 `json:"left_out,omitempty"` // windows that not both could judge, by why
+
+	// Joined is the tool that was in the spindle already when a replay began. Its reference was
+	// learnt from then on, and not while it was new.
+	Joined *string `json:"joined,omitempty"`
+}
+
+// Tool is what both sides made of the windows of a tool.
+type Tool struct {
+	Name   string    `json:"tool"`
+	Counts [2]Counts `json:"verdicts"`
+}
+
+// ReportedEvent is an Event in a report.
+type ReportedEvent struct {
+	Tool   string   `json:"tool"`
+	Kind   Kind     `json:"kind"`
+	LaterS *float64 `json:"b_later_s,omitempty"` // as in Tally
+	A      []*Alarm `json:"a,omitempty"`
+	B      []*Alarm `json:"b,omitempty"`
+}
+
+// Report returns what is known so far. Models are the names of the sides.
+func (c *Comparison) Report(models [2]string) *Report {
+	r := &Report{Models: models, From: c.from, To: c.to, Machines: []Machine{}}
+	var all sums
+	for _, name := range slices.Sorted(maps.Keys(c.machines)) {
+		g := c.machines[name]
+		m := Machine{Name: name, Counts: [2]Counts{{}, {}}, Tools: []Tool{}, LeftOut: g.refused, Joined: g.joined}
+		for _, tool := range slices.Sorted(maps.Keys(g.tools)) {
+			counts := g.tools[tool]
+			m.Tools = append(m.Tools, Tool{tool, *counts})
+			for s := range counts {
+				m.Counts[s].add(counts[s])
+			}
+		}
+		m.Windows = m.Counts[A].Windows()
+		var own sums
+		for _, e := range g.events() {
+			g.label(name, e)
+			m.Events = append(m.Events, e.reported())
+			own.add(e)
+			all.add(e)
+		}
+		m.Alarms = own.tally()
+		r.Windows += m.Windows
+		r.Machines = append(r.Machines, m)
+	}
+	r.Alarms = all.tally()
+	for s := range r.Models {
+		counts := Counts{}
+		for _, m := range r.Machines {
+			counts.add(m.Counts[s])
+		}
+		if counts.Judged() > 0 {
+			r.Unknown[s] = known(counts.Share(event.Unknown))
+		}
+		r.WearUM[s], r.Worn[s] = known(median(all.wear[s])), len(all.wear[s])
+	}
+	return r
+}
+
+// known returns v, or nil if it is NaN.
+func known(v float64) *float64 {
+	if math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+func (e Event) reported() ReportedEvent {
+	k, later := e.Kind()
+	r := ReportedEvent{Tool: e.Tool, Kind: k, A: e.Alarms[A], B: e.Alarms[B]}
+	if k == Earlier || k == Later || k == Same {
+		s := later.Seconds()
+		r.LaterS = &s
+	}
+	return r
+}
+
+// sums gathers events.
+type sums struct {
+	kinds map[Kind]int
+	later []float64
+	wear  [2][]float64 // at the first alarm of each event, by side
+}
+
+func (s *sums) add(e Event) {
+	k, later := e.Kind()
+	if s.kinds == nil {
+		s.kinds = make(map[Kind]int)
+	}
+	s.kinds[k]++
+	if k == Earlier || k == Later || k == Same {
+		s.later = append(s.later, later.Seconds())
+	}
+	for side, alarms := range e.Alarms {
+		if len(alarms) > 0 && alarms[0].WearUM != nil {
+			s.wear[side] = append(s.wear[side], *alarms[0].WearUM)
+		}
+	}
+}
+
+func (s *sums) tally() Tally {
+	return Tally{
+		Both: len(s.later), Earlier: s.kinds[Earlier], Later: s.kinds[Later], Same: s.kinds[Same],
+		OnlyA: s.kinds[OnlyA], OnlyB: s.kinds[OnlyB], Unannounced: s.kinds[Unknown], LaterS: known(median(s.later)),
+	}
+}
+
+// Formats are the forms in which Format writes a report.
+const (
+	Text = "text"
+	JSON = "json"
+	HTML = "html"
+)
+
+// Format returns the report as text, JSON or a page in HTML.
+func (r *Report) Format(format string) ([]byte, error) {
+	switch format {
+	case JSON:
+		b, err := json.MarshalIndent(r, "", "  ")
+		return append(b, '\n'), err
+	case HTML:
+		return r.html()
+	}
+	return []byte(r.text()), nil
+}
