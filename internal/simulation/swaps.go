@@ -322,7 +322,7 @@ func (c *checker) fleetEnd(g *group, s *seen) {
 		records, _ := c.w.broker.load(part)
 		for _, r := range records {
 			group, id, ok := strings.Cut(r.Key.Group, "~")
-			if !ok || group != g.name {
+			if !ok || group != g.name || !c.tookLast(s, g, r.Key.Machine) {
 				continue
 			}
 			d := v.of[r.Key.Machine]
@@ -331,6 +331,17 @@ func (c *checker) fleetEnd(g *group, s *seen) {
 			}
 		}
 	}
+}
+
+// tookLast reports whether a group has taken the last window of a machine. One that a reader
+// passed over after a loss ends no shadow.
+func (c *checker) tookLast(s *seen, g *group, of string) bool {
+	for _, from := range c.w.gateways {
+		if from.machine == of {
+			return s.taken(name(from.cut[len(from.cut)-1].Window), g)
+		}
+	}
+	return false
 }
 
 // over reports whether a shadow was over before the last windows came.

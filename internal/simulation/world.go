@@ -198,6 +198,7 @@ const (
 	members    = 2                // of each group
 	settle     = int64(60 * 1000) // most virtual milliseconds without faults at the end
 	quiet      = int64(25 * 1000) // of these, until all frames have arrived, however late
+	longest    = int64(20 * 60_000)
 	lastWindow = int64(18 * 1000) // of these, until each machine cuts one window more
 )
 
@@ -223,6 +224,10 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 		t := heap.Pop(&w.queue).(task)
 		w.now = max(w.now, t.at)
 		if w.calm && (w.now > w.calmAt+settle || w.now > w.calmAt+quiet && w.still) {
+			break
+		}
+		if w.now > longest {
+			w.fail("windows still wait to be sent")
 			break
 		}
 		if t.who != nil {
@@ -310,9 +315,14 @@ func (w *world) growth() {
 		return
 	}
 	var attempt func()
+	tries := 0
 	attempt = func() {
+		tries++
 		for _, g := range w.gateways {
-			g.held = true
+			g.held = tries < 60 // then people put it off
+		}
+		if tries == 60 {
+			return
 		}
 		if !w.broker.idle() {
 			w.after(1000, nil, attempt)
