@@ -12,6 +12,7 @@ import (
 type Range struct {
 	From, To int64     // To 0: no end
 	Since    time.Time // if not zero: without messages that Kafka got before
+	Settled  bool      // also messages behind transactions that are open now: ReadRange waits until these have ended, as ReadState does
 }
 
 // Bounds returns the offset of the first message that a partition holds, and the one
@@ -46,6 +47,11 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
 		if end, err = endOf(ctx, kc, topic, partition); err != nil {
 			return err
+		}
+		if r.Settled {
+			if end, err = offsetAt(ctx, kc, topic, partition, LastOffset); err != nil {
+				return err
+			}
 		}
 		if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err != nil {
 			return err

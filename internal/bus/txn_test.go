@@ -185,10 +185,13 @@ func TestReadStateWaits(t *testing.T) {
 	inTransaction(t, cfg, "own", say("first"), commitIt)
 	inTransaction(t, cfg, "other", say("open"), leaveOpen)
 	inTransaction(t, cfg, "own", say("second"), commitIt)
-	var got []string
-	read := make(chan error, 1)
+	var got, ranged []string
+	read := make(chan error, 2)
 	go func() {
 		read <- ReadState(testContext(t), cfg, 0, FirstOffset, func(m Message) error { got = append(got, string(m.Value)); return nil })
+	}()
+	go func() {
+		read <- ReadRange(testContext(t), cfg, TopicState, 0, Range{Settled: true}, func(m Message) error { ranged = append(ranged, string(m.Value)); return nil })
 	}()
 	select {
 	case err := <-read:
@@ -196,11 +199,15 @@ func TestReadStateWaits(t *testing.T) {
 	case <-time.After(2 * readWait):
 	}
 	inTransaction(t, cfg, "other", say("later"), commitIt) // aborts the open transaction
-	if err := <-read; err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := <-read; err != nil {
+			t.Fatal(err)
+		}
 	}
-	if want := []string{"first", "second"}; !slices.Equal(got, want) {
-		t.Errorf("it read %q, want %q and nothing that was written after it began", got, want)
+	for name, got := range map[string][]string{"ReadState": got, "ReadRange": ranged} {
+		if want := []string{"first", "second"}; !slices.Equal(got, want) {
+			t.Errorf("%s read %q, want %q and nothing that was written after it began", name, got, want)
+		}
 	}
 }
 

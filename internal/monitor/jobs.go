@@ -101,7 +101,8 @@ func (s *partition) replay(ctx context.Context, r *machine.Replay) machine.Reply
 	var features window.Features
 	job := r.Job()
 	for _, id := range job.Partitions {
-		err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicFeatures, id, bus.Range{Since: job.First.At}, func(m bus.Message) error {
+		// A transaction of another group may lie before features that are published.
+		err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicFeatures, id, bus.Range{Since: job.First.At, Settled: true}, func(m bus.Message) error {
 			if m.Key == job.Machine && s.layouts.openFeatures(&m, &features) == nil {
 				r.Observe(&features, m.Time)
 			}
