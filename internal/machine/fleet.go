@@ -174,8 +174,8 @@ func (m *Model) covers(form *window.Form) error {
 	return m.unfit
 }
 
-// Model returns the id of the model that judges the machine, and of the one that will from its
-// next tool on; empty if there is none.
+// Models returns the id of the model that judges the machine, and of the one that will from
+// its next tool on; empty if there is none.
 func (m *Machine) Models() (now, next string) {
 	if m.model != nil {
 		now = m.model.model.ID()
@@ -211,6 +211,7 @@ func (o *Owner) take(b *Batch, w Window) {
 	m := o.machines[name]
 	if m == nil || m.gone {
 		if d == nil && !o.roomForUnjudged() {
+			b.Unwatched++
 			return
 		}
 		if m == nil {
