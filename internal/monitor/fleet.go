@@ -143,6 +143,7 @@ func (m *Monitor) runDeployed(ctx context.Context, serve func(context.Context, *
 func (m *Monitor) followModels(ctx context.Context, ready func()) error {
 	var once sync.Once
 	return deploy.Follow(ctx, m.cfg.Bus, m.cfg.Keys, func(v deploy.View) {
+		defer once.Do(ready)
 		for _, r := range v.Refused {
 			m.cfg.Log.Warn().Str("event", "deployment_refused").Msg(r.String())
 		}
@@ -158,7 +159,6 @@ func (m *Monitor) followModels(ctx context.Context, ready func()) error {
 			}
 			ev.Str("event", "deployed").Stringer("for", d.For).Str("layout", d.Layout).Str("model", d.Champion.ID()).Int("shadows", len(d.Shadows)).Str("by", d.By).Msg("a model is deployed")
 		}
-		once.Do(ready)
 	})
 }
 
