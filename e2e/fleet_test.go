@@ -77,6 +77,7 @@ func TestFleet(t *testing.T) {
 		}
 	}
 	for i, p := range f.ingesters {
+		f.await(f.ingestLog[i]+" to say that it ingests", func() bool { return strings.Contains(f.log(f.ingestLog[i]), "ingesting") }) // earlier it does not handle signals
 		f.end(p, f.ingestLog[i])
 	}
 	a := f.readFleet()

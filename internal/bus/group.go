@@ -393,9 +393,9 @@ type Partition struct {
 	group   string // its name
 	topic   string
 	f       fetcher
-	queue   []Message // fetched, not yet returned
-	given   int       // bytes of the messages that Fetch returned last
-	lost    error     // why nothing may be read or committed any more
+	queue   []Message             // fetched, not yet returned
+	given   int                   // bytes of the messages that Fetch returned last
+	lost    atomic.Pointer[error] // why nothing may be read or committed any more; the Txn sets it, too
 
 	passed atomic.Int64 // all messages before that offset were returned by Fetch
 
@@ -453,8 +453,8 @@ func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]
 }
 
 func (p *Partition) fill(ctx context.Context, wait time.Duration) error {
-	if p.lost != nil {
-		return p.lost
+	if lost := p.lost.Load(); lost != nil {
+		return *lost
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -476,12 +476,13 @@ func (p *Partition) fill(ctx context.Context, wait time.Duration) error {
 // return. Commit ignores the end of its context, so a handler that is stopping can
 // commit its work.
 func (p *Partition) Commit(_ context.Context, offset int64) error {
-	if p.lost != nil {
-		return p.lost
+	if lost := p.lost.Load(); lost != nil {
+		return *lost
 	}
 	if err := p.holding.generation().CommitOffsets(map[string]map[int]int64{p.topic: {p.ID(): offset}}); err != nil {
-		p.lost = fmt.Errorf("bus: topic %s partition %d, commit of offset %d: %w until the next generation: %w", p.topic, p.ID(), offset, ErrLost, err)
-		return p.lost
+		err = fmt.Errorf("bus: topic %s partition %d, commit of offset %d: %w until the next generation: %w", p.topic, p.ID(), offset, ErrLost, err)
+		p.lost.Store(&err)
+		return err
 	}
 	return nil
 }

@@ -143,7 +143,8 @@ func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]
 // lose ends the Txn and its Partition. It returns the error that they return from now on.
 func (t *Txn) lose(cause error) error {
 	t.dead = fmt.Errorf("bus: topic %s partition %d: %w: %w", t.p.topic, t.p.ID(), ErrLost, cause)
-	t.p.lost = t.dead
+	dead := t.dead
+	t.p.lost.Store(&dead)
 	return t.dead
 }
 

@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -174,7 +175,12 @@ func (b *Broker) admin(t testing.TB, f func(context.Context, *kafka.Client) erro
 	defer done()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := f(ctx, kc); err != nil {
+	err = f(ctx, kc)
+	for ctx.Err() == nil && errors.Is(err, kafka.BrokerNotAvailable) { // a busy controller does not know its only broker for a moment
+		time.Sleep(200 * time.Millisecond)
+		err = f(ctx, kc)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
