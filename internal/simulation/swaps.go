@@ -18,7 +18,8 @@ import (
 //   - a result is of the group, and of a model that was deployed for its machine at some time;
 //   - after a swap at once, and after a tool's past was replayed for another reason, verdicts
 //     equal the verdicts of a machine that had the model from the beginning and has taken the same
-//     windows, unless a line says that the tool's first windows are gone;
+//     windows, unless a line says that the tool's first windows are gone, or two ingesters sent
+//     windows of the machine;
 //   - a swap, and a version of the deployments, publishes no alert and leaves the alarm as it is;
 //   - what shadows publish is for the topic of shadows and names a shadow that was deployed,
 //     each window has at most one result of each shadow, and when faults have ended no shadow
@@ -181,7 +182,7 @@ func (c *checker) swapped(s *seen, t *txn) {
 	job := t.batch.Of.Replayed.Job()
 	said := slices.IndexFunc(t.batch.Lines, func(l machine.MachineLine) bool { return l.Machine == job.Machine && l.Event == "model_swapped" })
 	delete(s.asIf, job.Machine)
-	if said < 0 || t.batch.Lines[said].Warn || !s.inOrder(job, t.before[len(t.before)-1].seen) {
+	if said < 0 || t.batch.Lines[said].Warn || s.twoIngesters(job) || !s.inOrder(job, t.before[len(t.before)-1].seen) {
 		return
 	}
 	i := slices.IndexFunc(c.w.fleet.models.of(job.Model), func(m *model.Model) bool { return m.ID() == job.Model })
@@ -220,6 +221,25 @@ func (s *seen) inOrder(job machine.ReplayJob, shown []*sentFeatures) bool {
 		last = at[id]
 	}
 	return true
+}
+
+// twoIngesters reports whether the machine took windows of two epochs in turn. Which of two
+// ingesters counts depends on what came before the tool, and on when Kafka got the windows; a
+// replay sees neither.
+func (s *seen) twoIngesters(job machine.ReplayJob) bool {
+	over := make(map[string]bool)
+	last := ""
+	for _, e := range s.past[job.Machine] {
+		w, ok := e.(machine.Window)
+		if !ok || w.EpochString() == last {
+			continue
+		}
+		if over[w.EpochString()] {
+			return true
+		}
+		over[last], last = true, w.EpochString()
+	}
+	return false
 }
 
 // shadowed checks what a shadow publishes.
