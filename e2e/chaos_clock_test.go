@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/spool"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -68,7 +68,7 @@ func (r *record) sensorClock(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			msgs = append(msgs, gateway.Message(e))
+			msgs = append(msgs, envelope.Window(e))
 		}
 	}
 	p.send(0, uint64(len(msgs)), func(seq uint64) bus.Message { return msgs[seq] })

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -52,7 +52,7 @@ func (m *mint) good(seq uint64) bus.Message {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	msg := gateway.Message(e)
+	msg := envelope.Window(e)
 	msg.Headers = append(msg.Headers, bus.Header{Key: "origin", Value: strconv.AppendUint(nil, seq, 10)})
 	return msg
 }

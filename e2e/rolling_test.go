@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/gateway"
 	machines "github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -148,7 +148,7 @@ func (h *rolling) window(name string, seq uint64, end time.Time) bus.Message {
 	if err != nil {
 		h.t.Error(err)
 	}
-	return gateway.Message(e)
+	return envelope.Window(e)
 }
 
 // span is how long after windows were sent their results were seen.

@@ -13,7 +13,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -238,9 +237,9 @@ func TestHeaders(t *testing.T) {
 		}
 		switch name { // what not every message has
 		case "window":
-			names = append(names, gateway.ToolLife, envelope.Copied)
+			names = append(names, envelope.ToolLife, envelope.Copied)
 		case "features":
-			names = append(names, gateway.ToolLife, "window_offset")
+			names = append(names, envelope.ToolLife, "window_offset")
 		}
 		if len(got) != len(names) {
 			t.Errorf("%s: contract describes %v, the code sends %v", name, got, names)

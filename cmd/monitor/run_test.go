@@ -17,7 +17,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
@@ -113,7 +113,7 @@ func windowMessage(t *testing.T, l *signal.Layout, seq uint64, value float32, fl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gateway.Message(e)
+	return envelope.Window(e)
 }
 
 // A monitor judges, shows its page, says of windows that are not for its model

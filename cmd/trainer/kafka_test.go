@@ -14,7 +14,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -61,7 +61,7 @@ func onKafka(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		msgs = append(msgs, gateway.Message(e))
+		msgs = append(msgs, envelope.Window(e))
 		wear += fmt.Sprintf("acme/lathe,%s,%s,%s\n", row[0], w.Start.Format(time.RFC3339), row[3])
 	}
 	if err := os.WriteFile("wear.csv", []byte(wear), 0o600); err != nil {

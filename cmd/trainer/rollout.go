@@ -133,6 +133,20 @@ func (f writeFlags) writer(ctx context.Context) (context.Context, *deploy.Writer
 	return ctx, w, nil
 }
 
+// change makes a change and prints what it did.
+func (f writeFlags) change(ctx context.Context, out cli.Output, do func(context.Context, *deploy.Writer) (deploy.RecordedChange, error)) error {
+	ctx, w, err := f.writer(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := do(ctx, w)
+	if err != nil {
+		return because(ctx, err)
+	}
+	printChange(out, c)
+	return nil
+}
+
 // signedBy says who signed something.
 func signedBy(id string, unproved bool) string {
 	switch {
@@ -345,16 +359,9 @@ type rollbackCommand struct {
 
 // Run brings the champion before back.
 func (f *rollbackCommand) Run(ctx context.Context, out cli.Output) error {
-	ctx, w, err := f.writer(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := w.Rollback(ctx, f.For, f.Layout, f.Now)
-	if err != nil {
-		return because(ctx, err)
-	}
-	printChange(out, c)
-	return nil
+	return f.change(ctx, out, func(ctx context.Context, w *deploy.Writer) (deploy.RecordedChange, error) {
+		return w.Rollback(ctx, f.For, f.Layout, f.Now)
+	})
 }
 
 type retireCommand struct {
@@ -365,14 +372,7 @@ type retireCommand struct {
 
 // Run ends a deployment or the trial of a shadow.
 func (f *retireCommand) Run(ctx context.Context, out cli.Output) error {
-	ctx, w, err := f.writer(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := w.Retire(ctx, f.For, f.Layout, f.Shadow)
-	if err != nil {
-		return because(ctx, err)
-	}
-	printChange(out, c)
-	return nil
+	return f.change(ctx, out, func(ctx context.Context, w *deploy.Writer) (deploy.RecordedChange, error) {
+		return w.Retire(ctx, f.For, f.Layout, f.Shadow)
+	})
 }

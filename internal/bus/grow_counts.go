@@ -68,7 +68,7 @@ type CountsReader struct {
 func NewCountsReader(cfg Config) *CountsReader { return &CountsReader{cfg: cfg, next: FirstOffset} }
 
 // Read returns the numbers as they are now. They are empty if the topics have never grown, or
-// if there is no TopicModels.
+// if TopicModels is missing.
 func (r *CountsReader) Read(ctx context.Context) (Counts, error) {
 	err := ReadFrom(ctx, r.cfg, TopicModels, 0, r.next, false, func(m Message) error {
 		if m.Offset < r.next { // the topic was made again

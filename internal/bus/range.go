@@ -45,13 +45,13 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 	}
 	var first, end int64
 	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		if end, err = endOf(ctx, kc, topic, partition); err != nil {
-			return err
-		}
 		if r.Settled {
-			if end, err = offsetAt(ctx, kc, topic, partition, LastOffset); err != nil {
-				return err
-			}
+			end, err = offsetAt(ctx, kc, topic, partition, LastOffset)
+		} else {
+			end, err = endOf(ctx, kc, topic, partition)
+		}
+		if err != nil {
+			return err
 		}
 		if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err != nil {
 			return err

@@ -38,30 +38,12 @@ func ReadFrom(ctx context.Context, cfg Config, topic string, partition int, offs
 }
 
 // ReadState calls fn for every committed message of a partition of TopicState that was
-// written before it began, from an offset on, which may be FirstOffset. It waits until open transactions in the partition end: another
-// group's transaction may stand before a record of this group, and ReadFrom would end
+// written before it began, from an offset on, which may be FirstOffset. It waits until open
+// transactions in the partition end: another group's transaction may stand before a record of this group, and ReadFrom would end
 // there. The broker ends the transaction of a dead owner after some ten seconds. ReadState
 // also ends at the first error of fn and returns that error.
 func ReadState(ctx context.Context, cfg Config, partition int, offset int64, fn func(Message) error) error {
-	c, err := newClient(cfg)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	if _, err := c.partitions(ctx, TopicState); err != nil {
-		return err
-	}
-	var end int64
-	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		if end, err = offsetAt(ctx, kc, TopicState, partition, LastOffset); err == nil && offset == FirstOffset {
-			offset, err = offsetAt(ctx, kc, TopicState, partition, FirstOffset)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return readUntil(ctx, c, nil, TopicState, partition, offset, end, false, fn)
+	return ReadRange(ctx, cfg, TopicState, partition, Range{From: offset, Settled: true}, fn)
 }
 
 // ReadTopic is ReadFrom for all partitions of a topic at once, from FirstOffset or

@@ -254,7 +254,7 @@ func (b *Book) find(glob, layout string) (*Change, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("there is no deployment for exactly %s: `trainer models ls` lists them", printable(glob))
+		return nil, fmt.Errorf("the topic has no deployment for exactly %s: `trainer models ls` lists them", printable(glob))
 	case 1:
 		return found[0], nil
 	}

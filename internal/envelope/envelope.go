@@ -14,11 +14,14 @@ import (
 
 // Names of headers.
 const (
-	toolLife  = "tool_life"
 	features  = "features"
 	extracted = "extracted"
 	offsetOf  = "window_offset"
 )
+
+// ToolLife is the header that says which tool of its name is in, see signal.Context. A tool that
+// was never declared new has none.
+const ToolLife = "tool_life"
 
 // Copied is the header of a raw window that was sent before, or whose features were: it is
 // not to be judged. Its value says why it was sent.
@@ -65,7 +68,7 @@ func message(topic, typ string, e window.Envelope) bus.Message {
 	add(&m, "seq", strconv.FormatUint(e.Seq, 10))
 	add(&m, "crc32c", fmt.Sprintf("%08x", e.CRC))
 	if e.ToolLife != "" {
-		add(&m, toolLife, e.ToolLife)
+		add(&m, ToolLife, e.ToolLife)
 	}
 	return m
 }
@@ -78,7 +81,7 @@ func Of(m *bus.Message) (window.Envelope, error) {
 	if m.Topic == bus.TopicFeatures {
 		r.what, typ = "features", event.FeaturesType
 	}
-	e := window.Envelope{Value: m.Value, Time: m.Time, ToolLife: string(m.Header(toolLife))}
+	e := window.Envelope{Value: m.Value, Time: m.Time, ToolLife: string(m.Header(ToolLife))}
 	if got := r.text("ce_type"); r.err == nil && got != typ {
 		return e, fmt.Errorf("header ce_type is %.64q, expected %q", got, typ)
 	}

@@ -267,7 +267,7 @@ func BenchmarkEdge(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m := Message(e)
+	m := envelope.Window(e)
 	bytes, packed := 0, 0
 	for b.Loop() {
 		f, err := x.message(codec, &m)

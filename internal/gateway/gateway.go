@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/spool"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -358,7 +359,7 @@ func (g *Gateway) keep(ctx context.Context, w *window.Window) error {
 	if err != nil {
 		return err
 	}
-	m := Message(e)
+	m := envelope.Window(e)
 	g.held = append(g.held, m.AppendBinary(nil))
 	g.heldTo = w.Seq + 1
 	if len(g.held) < g.cfg.SyncEvery {

@@ -6,14 +6,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// ToolLife is the header of window messages that says which tool of its name is in,
-// see signal.Context. A tool that was never declared new has none.
-const ToolLife = "tool_life"
-
-// Message returns the Kafka message of a sealed window, as
-// schemas/asyncapi.yaml has it.
-func Message(e window.Envelope) bus.Message { return envelope.Window(e) }
-
 // openMessage stores the window of a message in w.
 func openMessage(codec *window.Codec, m *bus.Message, w *window.Window) error {
 	e, err := envelope.Of(m)

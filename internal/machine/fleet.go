@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -257,8 +258,56 @@ const shadowSeparator = "~"
 // its records.
 func ShadowGroup(group, id string) string { return group + shadowSeparator + id }
 
+// OfGroup reports whether a record is of a group of monitors, or of one of its shadows.
+func (k Key) OfGroup(group string) bool {
+	return k.Group == group || strings.HasPrefix(k.Group, ShadowGroup(group, ""))
+}
+
 // shadowKey names a shadow of a machine.
 type shadowKey struct{ machine, model string }
+
+// shadows are the shadows of machines, by machine and by the id of the model.
+type shadows map[string]map[string]*Machine
+
+func (s shadows) set(key shadowKey, sm *Machine) {
+	if s[key.machine] == nil {
+		s[key.machine] = make(map[string]*Machine)
+	}
+	s[key.machine][key.model] = sm
+}
+
+func (s shadows) drop(key shadowKey) {
+	if delete(s[key.machine], key.model); len(s[key.machine]) == 0 {
+		delete(s, key.machine)
+	}
+}
+
+// of calls f for the shadows of a machine, in the order of their models, until it returns
+// false. It reports whether it did for all. F may drop the shadow.
+func (s shadows) of(machine string, f func(shadowKey, *Machine) bool) bool {
+	for _, id := range slices.Sorted(maps.Keys(s[machine])) {
+		if !f(shadowKey{machine, id}, s[machine][id]) {
+			return false
+		}
+	}
+	return true
+}
+
+// all does so for the shadows of all machines, in the order of their names.
+func (s shadows) all(f func(shadowKey, *Machine) bool) {
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if !s.of(name, f) {
+			return
+		}
+	}
+}
+
+// shadowSettings returns the settings of the shadows of a model.
+func (o *Owner) shadowSettings(id string) *Settings {
+	s := *o.settings
+	s.Group, s.Silence, s.Evidence = ShadowGroup(o.settings.Group, id), 0, false
+	return &s
+}
 
 // shadow lets the shadows of a machine judge a window that it has judged.
 func (o *Owner) shadow(b *Batch, m *Machine, d *Deployment, w Window) {
@@ -267,10 +316,10 @@ func (o *Owner) shadow(b *Batch, m *Machine, d *Deployment, w Window) {
 		if s.over(w.At) || s.Model.ID() == m.model.model.ID() {
 			continue
 		}
-		sm := o.shadows[key]
+		sm := o.shadows[key.machine][key.model]
 		if sm == nil {
 			sm = o.newShadow(m, s.Model, w.Now)
-			o.shadows[key] = sm
+			o.shadows.set(key, sm)
 		}
 		if sm.gone || sm.model.covers(w.Form) != nil {
 			continue // one that is gone begins again once its records are
@@ -294,9 +343,7 @@ func (s Shadow) over(at time.Time) bool { return !s.Until.IsZero() && !at.Before
 // newShadow returns a shadow of a machine. If the tool in the spindle has a past, the shadow
 // waits until it has seen that, or passes over the tool if that cannot be found.
 func (o *Owner) newShadow(m *Machine, by *model.Model, now time.Time) *Machine {
-	s := *o.settings
-	s.Group, s.Silence, s.Evidence = ShadowGroup(o.settings.Group, by.ID()), 0, false
-	sm, err := New(m.Machine, &s, NewModel(by), now)
+	sm, err := New(m.Machine, o.shadowSettings(by.ID()), NewModel(by), now)
 	if err != nil {
 		panic("machine: settings: " + err.Error()) // they were checked before
 	}
@@ -312,40 +359,36 @@ func (o *Owner) newShadow(m *Machine, by *model.Model, now time.Time) *Machine {
 
 // Shadows returns the ids of the models that judge a machine as shadows, in order.
 func (o *Owner) Shadows(machine string) (ids []string) {
-	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
-		if key.machine == machine && !o.shadows[key].gone {
+	o.shadows.of(machine, func(key shadowKey, sm *Machine) bool {
+		if !sm.gone {
 			ids = append(ids, key.model)
 		}
-	}
+		return true
+	})
 	return ids
 }
 
 // endShadows forgets the shadows of a machine that no deployment wants any more.
 func (o *Owner) endShadows(m *Machine, d *Deployment, at time.Time) {
-	for key, sm := range o.shadows {
-		if key.machine != m.Machine || sm.gone {
-			continue
-		}
+	o.shadows.of(m.Machine, func(key shadowKey, sm *Machine) bool {
 		wanted := d != nil && key.model != m.Model && slices.ContainsFunc(d.Shadows, func(s Shadow) bool { return s.Model.ID() == key.model && !s.over(at) })
-		if !wanted {
-			o.forgetShadow(key)
+		if !wanted && !sm.gone {
+			o.forgetShadow(key, sm)
 		}
-	}
+		return true
+	})
 }
 
 // forgetShadow removes a shadow and its records. One that still waits for the past of its tool
 // has none.
-func (o *Owner) forgetShadow(key shadowKey) {
-	m := o.shadows[key]
-	if m.awaiting {
-		delete(o.shadows, key)
+func (o *Owner) forgetShadow(key shadowKey, sm *Machine) {
+	if sm.awaiting {
+		o.shadows.drop(key)
 		return
 	}
-	for _, t := range m.Tools {
-		m.dirty.tools[t.Name] = true
-	}
-	m.State = State{Machine: m.Machine, Partition: m.Partition}
-	m.gone, m.dirty.head, m.dirty.slow = true, true, true
+	sm.writeAll()
+	sm.State = State{Machine: sm.Machine, Partition: sm.Partition}
+	sm.gone = true
 }
 
 // addShadow puts what a shadow's decision says into a batch.
@@ -365,32 +408,27 @@ func (o *Owner) tellShadows(b *Batch, c Command) {
 	if err != nil || e.Action != event.NewTool && e.Action != event.Retire {
 		return
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
-		sm := o.shadows[key]
-		if key.machine != c.Key || sm.gone {
-			continue
-		}
-		if e.Action == event.Retire {
-			o.forgetShadow(key)
-			continue
-		}
-		if sm.awaiting { // the past of the tool begins again
+	o.shadows.of(c.Key, func(key shadowKey, sm *Machine) bool {
+		switch {
+		case sm.gone:
+		case e.Action == event.Retire:
+			o.forgetShadow(key, sm)
+		case sm.awaiting: // the past of the tool begins again
 			sm.replay, sm.retained = nil, nil
-			continue
+		default:
+			o.addShadow(b, sm.Apply(c))
 		}
-		o.addShadow(b, sm.Apply(c))
-	}
+		return true
+	})
 }
 
 // loadShadows makes shadows of their records. One that cannot be used begins again.
 func (o *Owner) loadShadows(b *Batch, records map[shadowKey][]Record, now time.Time) {
 	for _, key := range slices.SortedFunc(maps.Keys(records), compareShadows) {
-		s := *o.settings
-		s.Group, s.Silence, s.Evidence = ShadowGroup(o.settings.Group, key.model), 0, false
 		of := records[key]
 		if by := o.fleet.Model(key.model); by != nil && o.machines[key.machine] != nil {
-			if sm, err := Load(of, &s, NewModel(by), now); err == nil && sm.Model == key.model {
-				o.shadows[key] = sm
+			if sm, err := Load(of, o.shadowSettings(key.model), NewModel(by), now); err == nil && sm.Model == key.model {
+				o.shadows.set(key, sm)
 				continue
 			}
 		}
@@ -407,17 +445,17 @@ func compareShadows(a, b shadowKey) int {
 // shadowRecords returns the records of shadows that changed, and forgets the shadows that are
 // over.
 func (o *Owner) shadowRecords() (out []Record) {
-	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
-		sm := o.shadows[key]
+	o.shadows.all(func(key shadowKey, sm *Machine) bool {
 		records := sm.Records()
 		if sm.gone {
 			for i := range records {
 				records[i].Value = nil
 			}
-			delete(o.shadows, key)
+			o.shadows.drop(key)
 		}
 		out = append(out, records...)
-	}
+		return true
+	})
 	return out
 }
 

@@ -38,13 +38,7 @@ func NewFollower(name string, by *model.Model, s alarm.Settings) (*Follower, err
 // is nil if the window was judged before. All of it is the caller's.
 func (f *Follower) Observe(w *window.Window) (*event.Result, []event.Alert, []event.Advisory) {
 	f.extractor.Extract(w, &f.features)
-	return f.ObserveFeatures(&f.features)
-}
-
-// ObserveFeatures does as Observe with the features of a window, which must be of a form that
-// the model covers.
-func (f *Follower) ObserveFeatures(w *window.Features) (*event.Result, []event.Alert, []event.Advisory) {
-	d := f.machine.Apply(Window{Features: w, Offset: f.offset, At: w.End(), Now: w.End()})
+	d := f.machine.Apply(Window{Features: &f.features, Offset: f.offset, At: w.End(), Now: w.End()})
 	f.offset++
 	return d.Result, d.Alerts, d.Advisories
 }

@@ -228,22 +228,21 @@ func (o *Owner) noteMoved(b *Batch, name string, to movedRecord) {
 // allRecords returns all records of a machine and of its shadows, which are forgotten.
 func (o *Owner) allRecords(m *Machine) []Record {
 	records := m.allRecords()
-	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
-		if sm := o.shadows[key]; key.machine == m.Machine && !sm.gone {
-			if !sm.awaiting { // one that has not seen the past of its tool begins again there
-				records = append(records, sm.allRecords()...)
-			}
-			delete(o.shadows, key)
+	o.shadows.of(m.Machine, func(key shadowKey, sm *Machine) bool {
+		if sm.gone {
+			return true
 		}
-	}
+		if !sm.awaiting { // one that has not seen the past of its tool begins again there
+			records = append(records, sm.allRecords()...)
+		}
+		o.shadows.drop(key)
+		return true
+	})
 	return records
 }
 
 func (m *Machine) allRecords() []Record {
-	m.dirty.head, m.dirty.slow = true, true
-	for _, t := range m.Tools {
-		m.dirty.tools[t.Name] = true
-	}
+	m.writeAll()
 	return m.Records()
 }
 

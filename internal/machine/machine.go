@@ -105,6 +105,14 @@ func New(name string, s *Settings, m *Model, now time.Time) (*Machine, error) {
 	return &Machine{State: State{Machine: name}, settings: s, model: m, alarm: a, alarmed: s.Alarm, waitingSince: now, dirty: dirty{tools: make(map[string]bool)}}, nil
 }
 
+// writeAll makes Records return all records.
+func (m *Machine) writeAll() {
+	m.dirty.head, m.dirty.slow = true, true
+	for _, t := range m.Tools {
+		m.dirty.tools[t.Name] = true
+	}
+}
+
 // Event is something that happens to a machine: [Window], [RefusedWindow], [Command],
 // [Tick], [EvidenceDone] or [Rebuilt].
 type Event interface{ apply(*Machine) }

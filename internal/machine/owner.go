@@ -23,7 +23,7 @@ type Owner struct {
 	fleet     Fleet
 	partition int
 	machines  map[string]*Machine
-	shadows   map[shadowKey]*Machine
+	shadows   shadows
 	models    map[string]*Model // by id
 
 	phase    phase
@@ -218,7 +218,7 @@ type MachineLine struct {
 // NewOwner returns an owner of a partition, given by its number, that is not taken over
 // yet.
 func NewOwner(s *Settings, f Fleet, partition int) *Owner {
-	return &Owner{settings: s, fleet: f, partition: partition, machines: make(map[string]*Machine), shadows: make(map[shadowKey]*Machine), models: make(map[string]*Model)}
+	return &Owner{settings: s, fleet: f, partition: partition, machines: make(map[string]*Machine), shadows: make(shadows), models: make(map[string]*Model)}
 }
 
 // Start returns the first action.

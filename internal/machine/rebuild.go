@@ -21,9 +21,8 @@ func (m *Machine) adopt() {
 	}
 	if m.Model != id {
 		m.Model, m.Drift = id, model.DriftMemory{}
-		m.dirty.head, m.dirty.slow = true, true
+		m.writeAll()
 		for _, t := range m.Tools {
-			m.dirty.tools[t.Name] = true
 			t.forgetMemory()
 		}
 	}

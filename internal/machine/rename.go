@@ -51,10 +51,7 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	}
 	m.Epochs, m.Notices = nil, nil // ingesters of the new name have epochs of their own, and advisories ended with the old one
 	m.moveTo(o.partition)
-	m.dirty.head, m.dirty.slow = true, true
-	for _, t := range m.Tools {
-		m.dirty.tools[t.Name] = true
-	}
+	m.writeAll()
 	m.decision = &d
 	defer func() { m.decision = nil }()
 	why := m.causeWithoutWindow(fmt.Sprintf("%s/%s/command/%s", m.Machine, m.settings.Group, e.ID), c.At)

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -70,14 +69,14 @@ func (o *Owner) ReplayDue(now time.Time) *Replay {
 	if found != nil {
 		return found
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(o.shadows), compareShadows) {
-		sm, m := o.shadows[key], o.machines[key.machine]
-		if sm.awaiting && sm.replay == nil && m != nil && m.inSpindle() != nil {
-			sm.replay = m.startReplay(*sm.settings, sm, sm.model.model, true, now)
-			return sm.replay
+	o.shadows.all(func(key shadowKey, sm *Machine) bool {
+		if m := o.machines[key.machine]; sm.awaiting && sm.replay == nil && m != nil && m.inSpindle() != nil {
+			found = m.startReplay(*sm.settings, sm, sm.model.model, true, now)
+			sm.replay = found
 		}
-	}
-	return nil
+		return found == nil
+	})
+	return found
 }
 
 // replayBy returns the model that is to see the past of the tool in the spindle; nil if none
@@ -235,7 +234,7 @@ func (m *Machine) adoptReplay(r *Replay, t *Tool, now time.Time) {
 // on.
 func (o *Owner) shadowReplayed(b *Batch, m *Machine, r *Replay) {
 	key := shadowKey{m.Machine, r.job.Model}
-	sm := o.shadows[key]
+	sm := o.shadows[key.machine][key.model]
 	if sm == nil || sm.replay != r {
 		return
 	}
@@ -244,13 +243,10 @@ func (o *Owner) shadowReplayed(b *Batch, m *Machine, r *Replay) {
 	if r.Failed {
 		return
 	}
-	o.shadows[key] = r.m
+	o.shadows.set(key, r.m)
 	b.Lines = append(b.Lines, MachineLine{m.Machine, Line{false, "shadow_begins",
 		fmt.Sprintf("%s tool %s: model %s judges as a shadow; it has seen %d windows of the tool", short(m.Machine), orUnknown(r.job.Tool), r.job.Model, r.Windows)}})
-	r.m.dirty.head, r.m.dirty.slow = true, true
-	for _, t := range r.m.Tools {
-		r.m.dirty.tools[t.Name] = true
-	}
+	r.m.writeAll()
 	for i := range kept {
 		o.addShadow(b, r.m.Apply(Window{Features: &kept[i].features, Offset: kept[i].offset, At: kept[i].at, Now: kept[i].now}))
 	}

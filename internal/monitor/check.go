@@ -53,12 +53,8 @@ func Deployed(ctx context.Context, cfg Config) (deploy.Set, []deploy.Refusal, er
 	if cfg.Model != nil {
 		return deploy.OfFile(cfg.Model, cfg.Alarm), nil, nil
 	}
-	keys, err := cfg.Keys()
+	topic, err := cfg.readModels(ctx)
 	if err != nil {
-		return deploy.Set{}, nil, err
-	}
-	topic := deploy.NewTopic(cfg.Bus, keys)
-	if _, err := topic.CatchUp(ctx); err != nil {
 		return deploy.Set{}, nil, err
 	}
 	return topic.Set(ctx)
@@ -72,8 +68,7 @@ func CheckState(ctx context.Context, cfg Config, set deploy.Set) (sum StateSumma
 	if err != nil {
 		return sum, err
 	}
-	fleet, _, stop := newFleet(set).follow()
-	stop()
+	fleet := newFleet(set).current()
 	settings, sum := machine.Settings{Group: cfg.Group, Alarm: alarm.Default}, StateSummary{By: make(map[*model.Model]int)}
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		var by *machine.Model

@@ -72,16 +72,20 @@ func (f *fleet) deploy(set deploy.Set) {
 func (f *fleet) machines() machine.Fleet {
 	all, known := f.deployed, f.known
 	return machine.Fleet{
-		Of: func(name, layout string) *machine.Deployment {
-			for _, d := range all {
-				if (layout == "" || d.Layout == layout) && d.For.Match(name) {
-					return d.of
-				}
-			}
-			return nil
-		},
+		Of:    func(name, layout string) *machine.Deployment { return find(all, name, layout).of },
 		Model: func(id string) *model.Model { return known[id] },
 	}
+}
+
+// find returns the deployment of a machine, the zero value if there is none. Without a layout
+// it returns the first for any.
+func find(all []deployed, name, layout string) deployed {
+	for _, d := range all {
+		if (layout == "" || d.Layout == layout) && d.For.Match(name) {
+			return d
+		}
+	}
+	return deployed{}
 }
 
 // follow returns what judges which machine by now, and a channel that gets it when that
@@ -110,15 +114,19 @@ func (f *fleet) missing(ids []string) (unknown []string) {
 	return unknown
 }
 
-// learn makes models known that judged machines last, before a champion that waits for the
+// learn makes a model known that judged machines last, before a champion that waits for the
 // next tool.
-func (f *fleet) learn(models ...*model.Model) machine.Fleet {
+func (f *fleet) learn(m *model.Model) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.known = maps.Clone(f.known)
-	for _, m := range models {
-		f.known[m.ID()] = m
-	}
+	f.known[m.ID()] = m
+}
+
+// current returns what judges which machine by now.
+func (f *fleet) current() machine.Fleet {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.machines()
 }
 
@@ -169,12 +177,8 @@ func (m *Monitor) learnModels(ctx context.Context, ids []string) error {
 	if len(unknown) == 0 || m.cfg.Keys == nil {
 		return nil
 	}
-	keys, err := m.cfg.Keys()
+	topic, err := m.cfg.readModels(ctx)
 	if err != nil {
-		return fmt.Errorf("monitor: keys of models: %w", err)
-	}
-	topic := deploy.NewTopic(m.cfg.Bus, keys)
-	if _, err := topic.CatchUp(ctx); err != nil {
 		return fmt.Errorf("monitor: models: %w", err)
 	}
 	for _, id := range unknown {
@@ -189,6 +193,17 @@ func (m *Monitor) learnModels(ctx context.Context, ids []string) error {
 		m.fleet.learn(by)
 	}
 	return nil
+}
+
+// readModels reads what is on tcm.models.v1 by now.
+func (c *Config) readModels(ctx context.Context) (*deploy.Topic, error) {
+	keys, err := c.Keys()
+	if err != nil {
+		return nil, err
+	}
+	topic := deploy.NewTopic(c.Bus, keys)
+	_, err = topic.CatchUp(ctx)
+	return topic, err
 }
 
 // showModels shows which models judge the machines of the partition.
@@ -209,10 +224,5 @@ func (s *partition) showModels() {
 func (f *fleet) unsigned(name, layout string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, d := range f.deployed {
-		if (layout == "" || d.Layout == layout) && d.For.Match(name) {
-			return d.Unsigned
-		}
-	}
-	return false
+	return find(f.deployed, name, layout).Unsigned
 }

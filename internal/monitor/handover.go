@@ -98,7 +98,7 @@ func (s *partition) adopt(ctx context.Context, name string) (machine.Reply, erro
 	last := make(map[string]machine.Record)
 	err = bus.ReadState(ctx, s.cfg.Bus, s.id, bus.FirstOffset, func(m bus.Message) error {
 		k, ok := machine.ParseKey(m.Key)
-		if ok && k.Machine == name && m.Damage == nil && (k.Group == s.cfg.Group || strings.HasPrefix(k.Group, machine.ShadowGroup(s.cfg.Group, ""))) {
+		if ok && k.Machine == name && m.Damage == nil && k.OfGroup(s.cfg.Group) {
 			if delete(last, m.Key); m.Value != nil {
 				last[m.Key] = machine.Record{Key: k, Value: m.Value, Offset: m.Offset}
 			}

@@ -23,7 +23,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/internal/machine"
@@ -131,7 +130,7 @@ func (p *plant) message(w *window.Window) bus.Message {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return gateway.Message(e)
+	return envelope.Window(e)
 }
 
 func (p *plant) messages(ws ...*window.Window) (msgs []bus.Message) {
@@ -748,7 +747,7 @@ func TestRefusedWindowsAreSaidOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.send(gateway.Message(e))
+		p.send(envelope.Window(e))
 	}
 	mon := p.monitor(func(m *Monitor) { m.cfg.Log = m.cfg.Log.Level(zerolog.InfoLevel) })
 	p.untilMessages(bus.TopicFeatures, 5)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -260,7 +259,7 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 	if err := s.learnModels(ctx, machine.LastModels(records)); err != nil {
 		return nil, err
 	}
-	fleet := s.fleet.learn()
+	fleet := s.fleet.current()
 	s.owner.On(machine.Reply{Fleet: &fleet})
 	return &machine.Reply{Loaded: records}, nil
 }
@@ -289,7 +288,7 @@ func stateRecords(last map[string]bus.Message, group string) (records []machine.
 		switch {
 		case !ok:
 			unreadable = append(unreadable, m)
-		case len(m.Value) > 0 && (k.Group == group || k.Group == "" || strings.HasPrefix(k.Group, machine.ShadowGroup(group, ""))):
+		case len(m.Value) > 0 && (k.OfGroup(group) || k.Group == ""):
 			records = append(records, machine.Record{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -196,7 +195,7 @@ func TestExtractOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.send(gateway.Message(e))
+			p.send(envelope.Window(e))
 			continue
 		}
 		p.sendTo(int(i%2), p.message(w)) // as if there had been more or fewer partitions
@@ -300,7 +299,7 @@ func TestUnwatchedWindowsHaveFeatures(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p.send(gateway.Message(e))
+				p.send(envelope.Window(e))
 			}
 			watched := at(0, "T1", false)
 			watched.Machine = "acme/line1/lathe"

@@ -300,7 +300,7 @@ func (h *Hub) holds(name string) bool {
 	return h.machines[name] != nil
 }
 
-// full reports whether there is no free place for a machine.
+// full reports whether all places for machines are taken.
 func (h *Hub) full() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

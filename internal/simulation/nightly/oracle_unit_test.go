@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -110,7 +110,7 @@ func (o *oracle) left(t *testing.T) (cut []string, left *topics) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := gateway.Message(e)
+		m := envelope.Window(e)
 		m.Offset = int64(i)
 		left.windows[0] = append(left.windows[0], m)
 		cut = append(cut, event.WindowID(w.Machine, w.EpochString(), w.Seq))
