@@ -74,7 +74,7 @@ func (r *record) sensorClock(t *testing.T) {
 	p.send(0, uint64(len(msgs)), func(seq uint64) bus.Message { return msgs[seq] })
 	sent, v := p.windows(), p.verdicts()
 	mon := p.monitor()
-	v.reached(n, 20*time.Second)
+	v.reached(n, patience)
 	mon.kill()
 	where := fmt.Sprintf("%d jumps of -1 y to +1 y in %d windows", jumped, n)
 	r.delivered("the sensors' clock jumps", where, sent, n)

@@ -116,7 +116,7 @@ func liveKilled(t *testing.T, r *record) {
 	missing := 0
 	for _, m := range all {
 		n := seqsInSpool(t, filepath.Join(m.dir, "spool"))
-		for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(50 * time.Millisecond) {
+		for began := time.Now(); time.Since(began) < patience; time.Sleep(50 * time.Millisecond) {
 			l.mu.Lock()
 			have := len(m.arrived)
 			l.mu.Unlock()

@@ -214,7 +214,7 @@ func logCut(t *testing.T, r *record) {
 	p.speedUp(ingester)
 	run(t, "ingest", "spool", "resend", "--since", "10m", "--config", p.file("ingest.yaml"))
 	sent := p.windows() // from the beginning: messages from before the cuts do not count
-	sent.reached(len(p.rows), 20*time.Second)
+	sent.reached(len(p.rows), patience)
 	sent.settle()
 	missing := sent.lost(len(p.rows))
 	count := fmt.Sprintf("%d cuts of the last %d windows and a little more, %d in all", cuts, cut, lost)
@@ -222,7 +222,7 @@ func logCut(t *testing.T, r *record) {
 		What: "log cut, then `ingest spool resend --since 10m`: windows missing", Count: count, Goal: "0",
 		Measured: fmt.Sprintf("%d of %d", missing, len(p.rows)), Note: "A power cut is played: the broker is killed, and the log of the windows is cut where a batch begins.",
 	}, missing == 0 && lost >= cuts*cut)
-	v.reached(len(p.rows), 20*time.Second)
+	v.reached(len(p.rows), patience)
 	v.settle()
 	r.exact(figure{
 		What: "log cut: windows without a result / with two", Count: count, Goal: "0 / 0", Measured: fmt.Sprintf("%d / %d of %d; %d judged late", len(p.rows)-v.count(), v.twice, len(p.rows), v.late),

@@ -184,7 +184,7 @@ alerts:
 `, bad.addr, good.addr))
 	run := func(name string) *process {
 		mon := p.launch(name, "monitor", "run", "--wait", "60s", "--config", p.file("monitor.yaml"))
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 			if strings.Count(p.log(name), "delivering alerts to") == 2 {
 				return mon
 			}

@@ -79,7 +79,7 @@ func loseBrokers(t *testing.T) (windows, twice, repeats int) {
 	c.Nodes[1].Kill()
 	time.Sleep(time.Second) // for what was under way
 	at = sent.distinct()
-	for deadline := time.Now().Add(60 * time.Second); scrape(t, metrics, "tcm_windows_pending") < some; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); scrape(t, metrics, "tcm_windows_pending") < some; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the spool takes no windows")
 		}

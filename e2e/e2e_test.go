@@ -140,10 +140,11 @@ func prepare(t *testing.T, broker string, speed float64) (dir string) {
 type reader struct {
 	mu   sync.Mutex
 	msgs []bus.Message
+	ids  map[string]bool
 }
 
 func follow(t *testing.T, cfg bus.Config, topic string) *reader {
-	r := &reader{}
+	r := &reader{ids: make(map[string]bool)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -152,6 +153,7 @@ func follow(t *testing.T, cfg bus.Config, topic string) *reader {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.msgs = append(r.msgs, m)
+			r.ids[string(m.Header("ce_id"))] = true
 			return nil
 		})
 	}()
@@ -167,19 +169,26 @@ func (r *reader) all() []bus.Message {
 
 // distinct returns how many different ids there are.
 func (r *reader) distinct() int {
-	ids := map[string]bool{}
-	for _, m := range r.all() {
-		ids[string(m.Header("ce_id"))] = true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ids)
+}
+
+// reaches waits until there are n distinct ids. It reports false if that takes too long.
+func (r *reader) reaches(n int) bool {
+	for deadline := time.Now().Add(patience); r.distinct() < n; time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
 	}
-	return len(ids)
+	return true
 }
 
 // until waits until there are n distinct ids.
 func (r *reader) until(t *testing.T, n int, what string) {
-	for deadline := time.Now().Add(90 * time.Second); r.distinct() < n; time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d %s, still waiting for %d", r.distinct(), what, n)
-		}
+	t.Helper()
+	if !r.reaches(n) {
+		t.Fatalf("%d %s, still waiting for %d", r.distinct(), what, n)
 	}
 }
 

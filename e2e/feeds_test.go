@@ -149,7 +149,7 @@ func TestToolChange(t *testing.T) {
 	dir, at := prepare(t, b.Addr(), 1), freeAddr(t)
 	config := live(t, dir, b.Addr(), fmt.Sprintf("source: {kind: tcp, listen: %q}", at))
 	ingester := start(t, "ingest", "run", "--config", config)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := net.Dial("tcp", at)
 		if err == nil {
 			conn.Close()
@@ -221,7 +221,7 @@ func TestMQTTArrives(t *testing.T) {
 		}
 	}
 	p := start(t, "ingest", "run", "--config", config)
-	for deadline := time.Now().Add(time.Minute); s.Subscribers("flank/"+machine+"/samples") == 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); s.Subscribers("flank/"+machine+"/samples") == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("ingest does not subscribe\n%s", &p.stderr)
 		}

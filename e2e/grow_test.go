@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
@@ -97,16 +96,11 @@ func TestGrownAlive(t *testing.T) {
 	for i := range ingesters {
 		ing = append(ing, start(t, "ingest", "run", "--config", filepath.Join(dir, fmt.Sprintf("ingest%d.yaml", i))))
 	}
-	judged := func(n int) map[string][]event.Result {
-		var of map[string][]event.Result
-		for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-			var all int
-			if of, all = resultsOf(t, cfg); all >= n {
-				return of
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%d results, still waiting for %d\n%s\n%s\n%s", all, n, ing[0].stderr.String(), mon[0].stderr.String(), mon[1].stderr.String())
-			}
+	judged := func(n int) {
+		t.Helper()
+		arrived := follow(t, cfg, bus.TopicResults) // of the partitions that are there now
+		if !arrived.reaches(n) {
+			t.Fatalf("%d results, still waiting for %d\n%s\n%s\n%s", arrived.distinct(), n, ing[0].stderr.String(), mon[0].stderr.String(), mon[1].stderr.String())
 		}
 	}
 	judged(len(moved) * windows / 10)
@@ -117,7 +111,8 @@ func TestGrownAlive(t *testing.T) {
 	mon[1].kill()
 	mon[1] = monitor()
 
-	results := judged(len(moved) * windows)
+	judged(len(moved) * windows)
+	results := resultsOf(t, cfg)
 	alerts := alertsOf(t, cfg)
 	same := ""
 	for _, name := range slices.Sorted(maps.Keys(moved)) {
@@ -154,11 +149,11 @@ func readAll(t *testing.T, cfg bus.Config, topic string) (msgs []bus.Message) {
 	return msgs
 }
 
-// resultsOf returns the results by machine, in the order of their windows, and how many there
-// are. It fails if a window has two.
-func resultsOf(t *testing.T, cfg bus.Config) (of map[string][]event.Result, all int) {
+// resultsOf returns the results by machine, in the order of their windows. It fails if a window
+// has two.
+func resultsOf(t *testing.T, cfg bus.Config) map[string][]event.Result {
 	t.Helper()
-	of = make(map[string][]event.Result)
+	of := make(map[string][]event.Result)
 	seen := make(map[string]bool)
 	for _, m := range readAll(t, cfg, bus.TopicResults) {
 		var r event.Result
@@ -170,12 +165,11 @@ func resultsOf(t *testing.T, cfg bus.Config) (of map[string][]event.Result, all 
 		}
 		seen[r.ID] = true
 		of[r.Machine] = append(of[r.Machine], r)
-		all++
 	}
 	for _, rs := range of {
 		slices.SortFunc(rs, func(a, b event.Result) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
-	return of, all
+	return of
 }
 
 // alertsOf returns the alerts by machine, in the order of their windows. It fails if one is

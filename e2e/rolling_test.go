@@ -300,7 +300,7 @@ func (h *rolling) settle() {
 		}
 		return sent, len(h.seen)
 	}
-	for last, since := 0, time.Now(); time.Since(since) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
+	for last, since := 0, time.Now(); time.Since(since) < patience; time.Sleep(20 * time.Millisecond) {
 		sent, seen := counts()
 		if seen >= sent {
 			break

@@ -78,7 +78,7 @@ func (f *fortress) ends(cmd *exec.Cmd) (code int, said string) {
 	cmd.Stdout, cmd.Stderr = &own, &own
 	err := cmd.Start()
 	if err == nil {
-		stop := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
+		stop := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 		defer stop.Stop()
 		err = cmd.Wait()
 	}
@@ -287,7 +287,7 @@ func (f *fortress) renewal(cfg bus.Config) {
 // until waits until ok.
 func (f *fortress) until(ok func() bool, what string) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for !ok() {
 		select {

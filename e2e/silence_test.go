@@ -41,7 +41,7 @@ func TestSilence(t *testing.T) {
 	}
 	until := func(n int) {
 		t.Helper()
-		for deadline := time.Now().Add(90 * time.Second); len(silences()) < n; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); len(silences()) < n; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%v, still waiting for %d", silences(), n)
 			}

@@ -137,7 +137,7 @@ func js[T any](b *browser, expression string) T {
 // until waits until an expression holds in the page.
 func (b *browser) until(expression string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !js[bool](b, "!!("+expression+")"); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !js[bool](b, "!!("+expression+")"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.shot("failed")
 			b.t.Fatalf("%s never became true; the page says:\n%s", expression, js[string](b, "document.body.innerText"))
@@ -495,7 +495,7 @@ func layoutOf(t *testing.T, name string, channels ...string) *signal.Layout {
 // awaitPage waits until a program serves its page.
 func awaitPage(t *testing.T, address string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		res, err := http.Get("http://" + address + "/readyz")
 		if err == nil {
 			res.Body.Close()

@@ -134,7 +134,7 @@ func TestRun(t *testing.T) {
 	if err := out.Send(t.Context(), append(msgs, msgs[1])); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	// The last message is a repeat, so all are through when one more is judged.
 	if err := out.Send(ctx, []bus.Message{windowMessage(t, layout(t, "force"), 5, 20)}); err != nil {

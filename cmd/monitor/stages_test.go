@@ -31,7 +31,7 @@ func TestRunStages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	log := &logtest.Buffer{}
 	ready, metrics := "", ""
