@@ -27,8 +27,8 @@ var static embed.FS
 //	GET /evidence/…, /api/evidence/…   only with Config.Evidence
 //	GET /livez        200 while the program runs
 //	GET /readyz       200 once the phase is Monitoring or Done, else 503 and why
-//	POST /api/commands  acknowledges or shelves an alarm: only with Config.Control,
-//	                    the token of which is the request's bearer token
+//	POST /api/commands  acknowledges or shelves an alarm: only with Config.Control, and
+//	                    behind a [Guard] that knows who asks
 //
 // Otherwise only GET and HEAD are answered, and nothing can be changed. An event
 // stream ends when the context of its request does: give the http.Server a
