@@ -91,10 +91,10 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	cfg.Log = log
 	p, err := newPage(ctx, c, &cfg, f.InsecureModels)
+	defer p.close()
 	if err != nil {
 		return err
 	}
-	defer p.close()
 	mon, err := monitor.New(cfg)
 	if err != nil {
 		return err
@@ -182,9 +182,15 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	}
 	control, stop, err := cli.PageControl(c.PageToken.Resolve(c.file), cfg.Bus)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
 	view.Control, p.closers = control, append(p.closers, stop)
+	store, err := c.History.open(c.file, c.Group, cfg.Log)
+	if err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, func() { cli.CloseHistory(store, cfg.Log) })
+	cli.ShowHistory(&view, store)
 	p.hub = web.NewHub(view)
 	status := web.Status{Phase: web.Monitoring, Fraction: -1}
 	if !c.extracts() {
@@ -192,7 +198,9 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	}
 	p.hub.Status(status)
 	cfg.Show(p.hub)
-	cli.Recall(ctx, cfg.Bus, cfg.Group, p.hub, cfg.Log)
+	to := cfg.Bus
+	to.OnRetry = buslog.OnRetry(cfg.Log, "the page waits for Kafka")
+	p.closers = append(p.closers, cli.Follow(ctx, to, cfg.Group, p.hub, store, cfg.Log))
 	return p, nil
 }
 

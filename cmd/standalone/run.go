@@ -23,6 +23,7 @@ import (
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -102,6 +103,7 @@ type plant struct {
 	model    *model.Model
 	hub      *web.Hub
 	evidence *evidence.Store
+	history  *summary.Store
 	pageURL  string
 	closers  []func()
 	started  time.Time
@@ -179,7 +181,13 @@ func (p *plant) servePage() error {
 		return err
 	}
 	p.closers = append(p.closers, stop)
-	p.hub = web.NewHub(web.Config{Layout: layout, Evidence: p.evidence.Handler(), Control: control})
+	if p.history, err = cli.OpenHistory(filepath.Join(p.DataDir, "history"), monitor.DefaultGroup, p.log); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	p.closers = append(p.closers, func() { cli.CloseHistory(p.history, p.log) })
+	view := web.Config{Layout: layout, Evidence: p.evidence.Handler(), Control: control}
+	cli.ShowHistory(&view, p.history)
+	p.hub = web.NewHub(view)
 	p.hub.Status(web.Status{Phase: web.Starting, Fraction: -1})
 	if p.Page == "off" {
 		return nil
@@ -236,8 +244,8 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	l.status = newStatus(p)
 	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, Log: p.log}
 	cfg.Show(p.hub)
-	cli.Recall(ctx, p.bus, monitor.DefaultGroup, p.hub, p.log)
-	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = l.status.also(cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory)
+	p.closers = append(p.closers, cli.Follow(ctx, p.bus, monitor.DefaultGroup, p.hub, p.history, p.log))
+	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = l.status.also(cfg.OnWindow)
 	if l.monitor, err = monitor.New(cfg); err != nil {
 		return err
 	}

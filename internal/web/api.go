@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/summary"
 )
 
@@ -307,14 +306,14 @@ func isIncident(text string) bool { return incidentName.MatchString(text) }
 
 // alarmJSON is everything that the page of an alarm shows.
 type alarmJSON struct {
-	Machine  string           `json:"machine"`
-	Incident string           `json:"incident"`
-	Alarm    *summary.Alarm   `json:"alarm,omitempty"` // left out if this program keeps no past
-	Tile     *Tile            `json:"tile,omitempty"`  // of the machine; left out if nothing of it has come
-	Alerts   []event.Alert    `json:"alerts"`          // in the order in which they were sent
-	Evidence []event.Evidence `json:"evidence"`
-	Previous string           `json:"previous,omitempty"` // the machine's alarm before this one
-	Next     string           `json:"next,omitempty"`
+	Machine  string         `json:"machine"`
+	Incident string         `json:"incident"`
+	Alarm    *summary.Alarm `json:"alarm,omitempty"` // left out if this program keeps no past
+	Tile     *Tile          `json:"tile,omitempty"`  // of the machine; left out if nothing of it has come
+	Alerts   []alertJSON    `json:"alerts"`          // in the order in which they were sent
+	Evidence []evidenceJSON `json:"evidence"`
+	Previous string         `json:"previous,omitempty"` // the machine's alarm before this one
+	Next     string         `json:"next,omitempty"`
 }
 
 // alarmSnapshotJSON is the data of the event "snapshot" of the page of an alarm.
@@ -352,15 +351,15 @@ func (h *Hub) alarm(machine, incident string) (*alarmJSON, cursor, error) {
 			return nil, cursor{}, err
 		}
 		if d.Machine != "" {
-			a.Machine, a.Alerts, a.Evidence, a.Previous, a.Next = d.Machine, d.Alerts, d.Evidence, d.Previous, d.Next
+			a.Machine, a.Alerts, a.Evidence, a.Previous, a.Next = d.Machine, wireAlerts(d.Alerts), wireEvidence(d.Evidence), d.Previous, d.Next
 			a.Alarm = &d.Alarm
 		}
 	}
 	m, at := h.snapshot(a.Machine)
 	if m != nil {
 		a.Tile = m.Tile
-		a.Alerts = with(a.Alerts, m.Alerts, incident, func(x event.Alert) (string, string) { return x.Incident, x.ID })
-		a.Evidence = with(a.Evidence, m.Evidence, incident, func(x event.Evidence) (string, string) { return x.Incident, x.ID })
+		a.Alerts = with(a.Alerts, m.Alerts, incident, func(x alertJSON) (string, string) { return x.Incident, x.ID })
+		a.Evidence = with(a.Evidence, m.Evidence, incident, func(x evidenceJSON) (string, string) { return x.Incident, x.ID })
 	}
 	if len(a.Alerts) == 0 && a.Alarm == nil {
 		return nil, at, nil
@@ -396,8 +395,8 @@ func (h *Hub) alarmSnapshot(r *http.Request, machine, incident string) (alarmSna
 // only leaves of an update what the page of an alarm shows.
 func (u *machineUpdate) only(incident string) {
 	u.Results, u.Window, u.Advisories = nil, nil, nil
-	u.Alerts = slices.DeleteFunc(u.Alerts, func(a event.Alert) bool { return a.Incident != incident })
-	u.Evidence = slices.DeleteFunc(u.Evidence, func(e event.Evidence) bool { return e.Incident != incident })
+	u.Alerts = slices.DeleteFunc(u.Alerts, func(a alertJSON) bool { return a.Incident != incident })
+	u.Evidence = slices.DeleteFunc(u.Evidence, func(e evidenceJSON) bool { return e.Incident != incident })
 }
 
 // machineOf returns the machine of an alarm, empty if it is not known.
