@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,8 @@ type Follower struct {
 	Store *summary.Store
 	Ends  map[int]int64 // of the topic of alerts: what lies before is on the page already, see Recall
 	Log   zerolog.Logger
+
+	far int64 // replaces followFar in tests
 }
 
 // Run follows the topics until ctx ends. It waits for a broker that is away, and goes on after
@@ -148,11 +151,14 @@ func (f *feed) start(ctx context.Context, p bus.Followed) bus.Start {
 		}
 	}
 	f.behind += p.End - next
-	if f.behind > followFar && f.ahead == nil && !f.caught {
+	if f.behind > f.tooFar() && f.ahead == nil && !f.caught {
 		f.lookAhead(ctx)
 	}
 	return at
 }
+
+// tooFar returns how many messages the store may be behind while pages wait for it.
+func (f *Follower) tooFar() int64 { return cmp.Or(f.far, followFar) }
 
 // lookAhead reads what is new for the page, on the side.
 func (f *feed) lookAhead(ctx context.Context) {
@@ -178,7 +184,7 @@ func (f *feed) take(p bus.Followed, msgs []bus.Message, next int64) error {
 		return err
 	}
 	f.show(p.Partition, opened, next)
-	if f.behind > followFar && !f.caught {
+	if f.behind > f.tooFar() && !f.caught {
 		time.Sleep(time.Since(began)) // judging goes first
 	}
 	return nil

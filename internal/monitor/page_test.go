@@ -51,7 +51,7 @@ func TestRecall(t *testing.T) {
 	p.follow(before, p.store(t.TempDir()))
 	p.send(p.messages(life(20, 10)...)...)
 	p.evidence(1)
-	p.until("the page shows the evidence", func() bool { return len(eventsOf(t, before).Evidence) > 0 })
+	p.eventually("the page shows the evidence", func() bool { return len(eventsOf(t, before).Evidence) > 0 })
 	if err := mon.stop(); err != nil {
 		t.Fatal(err)
 	}
