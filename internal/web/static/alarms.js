@@ -31,6 +31,17 @@ export function announce(tiles, first) {
   }
 }
 
+// announceCount is told how many machines have an alarm that calls, by pages that do not show
+// which.
+let counted;
+export function announceCount(n) {
+  if (counted !== undefined && n > counted) {
+    spoken.set(t("alarms.count", { n }));
+    if (setting("sound") === "on") beep();
+  }
+  counted = n;
+}
+
 function notify(tile) {
   const n = new Notification(t("alarms.title", { machine: short(tile.name) }), { body: sentence(tile.instruction), tag: tile.incident || tile.name, icon: "/static/favicon.svg" });
   n.onclick = () => { focus(); location.hash = href.machine(tile.name).slice(1); };

@@ -1,25 +1,51 @@
 // The fleet: one tile a machine, grouped by where it stands, worst first.
 
 import { html, Component, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
-import { useLive, useNow, useOffline, connection, useShared } from "./store.js";
+import { head, useLive, useNow, useOffline, useShared } from "./store.js";
 import { setting } from "./settings.js";
 import { href } from "./route.js";
 import { t } from "./text.js";
 import { ago, moment } from "./time.js";
 import { Advisory, Empty, Icon, Strip, WearBar, age, area, condition, isLoud, sentence, short, spaced } from "./parts.js";
-import { Buttons, hear } from "./commands.js";
+import { Buttons } from "./commands.js";
 import { announce, toggleNotify, toggleSound } from "./alarms.js";
 import { FirstRun } from "./first.js";
 
-// reduce keeps the machines by name. An update holds those that changed, whole.
+// reduce keeps the machines by name. A snapshot holds them whole; an update holds new ones
+// whole and merge patches of others, which name them by a short id.
 function reduce(old, name, event, at) {
   const first = name === "snapshot" || !old;
-  const machines = new Map(first ? [] : old.machines);
-  for (const m of event.machines ?? []) machines.set(m.name, { ...m, at });
-  for (const m of event.removed ?? []) machines.delete(m);
-  hear(event.alerts);
+  const machines = new Map(first ? [] : old.machines), names = new Map(first ? [] : old.names);
+  for (const m of event.machines ?? []) {
+    const had = machines.get(m.name ?? names.get(m.id));
+    if (!had && !m.name) continue;
+    const tile = m.name ? { ...m, at } : patched(had, m, at);
+    machines.set(tile.name, tile);
+    names.set(tile.id, tile.name);
+  }
   announce([...machines.values()], !old);
-  return { ...old, ...event, machines };
+  return { ...old, ...event, machines, names };
+}
+
+const cells = 60; // of a strip
+
+// patched applies what a frame says of a tile: null removes a member, "+" appends letters to
+// the strip. With letters came windows, so the last one is as old as the frame.
+export function patched(tile, patch, at) {
+  const { "+": letters = "", wear, ...rest } = patch, next = { ...tile };
+  for (const [k, v] of Object.entries(rest)) if (v === null) delete next[k]; else next[k] = v;
+  if (wear === null) delete next.wear;
+  else if (wear) {
+    next.wear = { ...tile.wear, ...wear };
+    for (const [k, v] of Object.entries(wear)) if (v === null) delete next.wear[k];
+  }
+  if (letters) {
+    next.strip = (tile.strip + letters).slice(-cells);
+    if (!("verdict_at" in rest) && tile.verdict_at) next.verdict_at = new Date(Date.parse(tile.verdict_at) + 1000 * letters.length * (next.span ?? 0)).toISOString();
+    if (!("window_age" in rest)) next.window_age = 0;
+  }
+  if (letters || "window_age" in rest) next.at = at;
+  return next;
 }
 
 const byRank = (a, b) => (a.rank ?? 9) - (b.rank ?? 9) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
@@ -57,15 +83,16 @@ function useOrder(machines, busy) {
 // Tile is drawn again only if its machine changed or its age reads otherwise.
 class Tile extends Component {
   shouldComponentUpdate(next) {
-    return next.tile !== this.props.tile || next.tv !== this.props.tv || next.commands !== this.props.commands || next.offline !== this.props.offline || next.chosen !== this.props.chosen
+    return next.tile !== this.props.tile || next.tv !== this.props.tv || next.offline !== this.props.offline || next.chosen !== this.props.chosen
       || (!next.offline && (ago(age(next.tile, next.now)) !== this.said || condition(next.tile, next.now).key !== this.key));
   }
 
   render() {
-    const { tile, now, offline, tv, commands, chosen } = this.props;
+    const { tile, now, offline, tv, chosen } = this.props;
     const state = condition(tile, now), old = age(tile, now);
     this.said = ago(old);
     this.key = state.key;
+    const more = Math.max(0, (tile.advisories?.length ?? 0) - 3) + (tile.more_advisories ?? 0);
     const does = sentence(tile.instruction), bad = state.key !== "normal";
     return html`<article class=${`tile ${offline ? "calm" : state.tone}`} data-machine=${tile.name} data-state=${state.key}>
       <h3><a href=${href.machine(tile.name)} tabindex=${chosen ? 0 : -1} data-machine=${tile.name}>${short(tile.name)}</a></h3>
@@ -75,8 +102,8 @@ class Tile extends Component {
       <p class="what">${tile.tool ? html`<span>${t("tool")} <b>${tile.tool}</b></span>` : html`<span>${t("tile.no_tool")}</span>`}${tile.hole && html`<span>${t("hole")} <b>${tile.hole}</b></span>`}</p>
       <${WearBar} tile=${tile} />
       <${Strip} strip=${tile.strip} />
-      ${tile.advisories?.length > 0 && html`<ul class="advisories">${tile.advisories.slice(0, 3).map((a) => html`<${Advisory} advisory=${a} />`)}${tile.advisories.length > 3 && html`<li>${t("tile.more", { n: tile.advisories.length - 3 })}</li>`}</ul>`}
-      ${!tv && isLoud(tile) && html`<${Buttons} tile=${tile} commands=${offline ? undefined : commands} only=${["acknowledge", "shelve"]} />`}
+      ${tile.advisories?.length > 0 && html`<ul class="advisories">${tile.advisories.slice(0, 3).map((a) => html`<${Advisory} advisory=${a} />`)}${more > 0 && html`<li>${t("tile.more", { n: more })}</li>`}</ul>`}
+      ${!tv && isLoud(tile) && html`<${Buttons} tile=${tile} only=${["acknowledge", "shelve"]} />`}
     </article>`;
   }
 }
@@ -104,13 +131,8 @@ function Calls() {
 
 export function Fleet({ query }) {
   const data = useLive({ page: "fleet" }, reduce), now = useNow(1000), offline = useOffline();
-  const { state } = useShared(connection);
   const machines = data?.machines ?? nothing;
   const tv = query.has("tv");
-  useEffect(() => {
-    const calls = [...machines.values()].filter(isLoud).length;
-    document.title = [state === "lost" ? t("connection.lost") : calls ? t("title.alarms", { n: calls }) : "", data?.title, "Flank"].filter(Boolean).filter((x, i, all) => all.indexOf(x) === i).join(" · ");
-  }, [machines, state]);
   if (!data) return html`<h1 class=${tv ? "unseen" : ""}>${t("nav.fleet")}</h1><p class="says">${t("loading")}</p>`;
   if (!machines.size) return html`<h1>${t("nav.fleet")}</h1><${FirstRun} />`;
   return tv ? html`<${Television} machines=${machines} now=${now} offline=${offline} />`
@@ -156,7 +178,7 @@ function Grid({ data, machines, now, offline }) {
     else if (e.key === "ArrowDown") { e.preventDefault(); grid.current.querySelector("h3 a")?.focus(); }
   };
   const count = shown.reduce((n, [, tiles]) => n + tiles.length, 0);
-  const commands = data.commands ?? false;
+  const { commands } = useShared(head);
   return html`<h1 class="unseen">${t("nav.fleet")}</h1>
     ${data.crowded && html`<p class="banner" role="status">${t("fleet.crowded", { n: data.limit })}</p>`}
     ${data.insecure_models && html`<p class="banner" role="status">${t("fleet.insecure")}</p>`}
@@ -168,11 +190,11 @@ function Grid({ data, machines, now, offline }) {
       <span class="says" role="status">${count < machines.size ? t("fleet.count", { n: count, of: machines.size }) : ""}</span>
       <span class="grow" /><${Calls} /><a class="button" href=${href.fleet("?tv")}>${t("fleet.tv")}</a>
     </form>
-    ${!commands && html`<p class="says hint">${t("why.no_token")}</p>`}
+    ${commands === false && html`<p class="says hint">${t("why.no_token")}</p>`}
     <div class="grid" ref=${grid} onKeyDown=${move} onPointerEnter=${() => setPointed(true)} onPointerLeave=${() => setPointed(false)} onFocusIn=${() => setFocused(true)} onFocusOut=${(e) => setFocused(grid.current.contains(e.relatedTarget))}>
       ${shown.map(([where, tiles]) => html`<section key=${where} aria-label=${where || t("fleet.no_group")}>
         <h2>${spaced(where) || t("fleet.no_group")}</h2>
-        <div class="tiles">${tiles.map((tile) => html`<${Tile} key=${tile.name} tile=${tile} now=${now} offline=${offline} commands=${commands} chosen=${tile.name === at} />`)}</div>
+        <div class="tiles">${tiles.map((tile) => html`<${Tile} key=${tile.name} tile=${tile} now=${now} offline=${offline} chosen=${tile.name === at} />`)}</div>
       </section>`)}
     </div>
     ${!count && html`<${Empty} title=${t("fleet.none")}><p><button type="button" onClick=${() => { setWords(""); setOnly("all"); setGroup(""); for (const s of document.querySelectorAll(".filter select")) s.selectedIndex = 0; }}>${t("fleet.reset")}</button></p><//>`}`;
