@@ -92,6 +92,7 @@ var contentTypes = map[string]string{
 	".html":    "text/html; charset=utf-8",
 	".css":     "text/css; charset=utf-8",
 	".js":      "text/javascript; charset=utf-8",
+	".mjs":     "text/javascript; charset=utf-8",
 	".svg":     "image/svg+xml",
 	".LICENSE": "text/plain; charset=utf-8",
 }
