@@ -2,23 +2,25 @@
 // of a uPlot in a part of the page.
 
 import { html, useEffect, useRef } from "./vendor/htm-preact-standalone.mjs";
+import { connection } from "./store.js";
 import { hasClock, zone } from "./time.js";
 import { language, t } from "./text.js";
 
 // colour returns the value of a CSS variable, which is where all colours live.
 const colours = new Map();
 export function colour(name) {
-  if (!colours.has(name)) colours.set(name, getComputedStyle(document.body).getPropertyValue("--" + name).trim() || "#808080");
+  if (!colours.has(name)) colours.set(name, getComputedStyle(document.getElementById("main") ?? document.body).getPropertyValue("--" + name).trim() || "#808080");
   return colours.get(name);
 }
 
+// Colours change with the scheme, on paper, and while the page is cut off.
 const plots = new Set();
-for (const media of ["(prefers-color-scheme: dark)", "print"]) {
-  matchMedia(media).addEventListener("change", () => {
-    colours.clear();
-    for (const p of plots) p.redraw();
-  });
+function recolour() {
+  colours.clear();
+  for (const p of plots) p.redraw();
 }
+for (const media of ["(prefers-color-scheme: dark)", "print"]) matchMedia(media).addEventListener("change", recolour);
+connection.follow(() => setTimeout(recolour));
 
 // onRedraw calls f when colours change. It returns what ends that.
 export function onRedraw(f) {

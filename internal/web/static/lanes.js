@@ -276,7 +276,7 @@ function laneTypes(s, common) {
       y: y({ splits: () => [0, 0.25, 0.5, 0.75, 1] }), top: 10,
       scales: { y: { range: [0, 1] } },
       series: [{}, { stroke: () => colour("soft"), width: 1, points: { show: alone, size: 3 } }, { stroke: () => colour("ink"), width: 1.75, points: { show: alone, size: 4 } },
-        plain({ stroke: () => colour("loud"), width: 1.5, dash: [5, 4], paths: uPlot.paths.stepped({ align: 1 }), spanGaps: true })],
+        plain({ stroke: () => colour("alarm"), width: 1.5, dash: [5, 4], paths: uPlot.paths.stepped({ align: 1 }), spanGaps: true })],
       hooks: { drawClear: [strokes.under, (u) => drawAbove(u, s)] },
     }),
   };
@@ -327,14 +327,14 @@ function drawAlarms(u, s, spans) {
     const { top, height } = u.bbox;
     for (const x of spans) {
       const a = clamp(u, s, x.from), b = Math.max(clamp(u, s, x.to), a + 2 * px), m = clamp(u, s, x.mark);
-      c.fillStyle = colour(x.open ? "loud" : "soft");
+      c.fillStyle = colour(x.open ? "alarm" : "soft");
       c.fillRect(a, top + height / 2 - 2 * px, b - a, 4 * px);
       c.beginPath(); // the mark of a raised alarm, also when the alarm is over
       c.moveTo(m - 6 * px, top + 4 * px);
       c.lineTo(m + 6 * px, top + 4 * px);
       c.lineTo(m, top + 16 * px);
       c.closePath();
-      c.fillStyle = colour(x.open ? "loud" : "muted");
+      c.fillStyle = colour(x.open ? "alarm" : "muted");
       c.fill();
     }
   });
@@ -381,7 +381,7 @@ function drawLimit(u, s) {
   if (!(limit > 0)) return;
   clip(u, (c, px) => {
     const y = u.valToPos(limit, "y", true), { left: x, width } = u.bbox;
-    c.strokeStyle = c.fillStyle = colour("loud");
+    c.strokeStyle = c.fillStyle = colour("alarm");
     c.lineWidth = 1.5 * px;
     c.setLineDash([5 * px, 4 * px]);
     line(c, x, y, x + width, y);
@@ -398,7 +398,7 @@ function drawLimit(u, s) {
 function drawAbove(u, s) {
   clip(u, (c) => {
     const p = s.points, x = s.scale.x;
-    c.fillStyle = colour("faulty-tint");
+    c.fillStyle = colour("alarm-tint");
     for (let i = 0; i < x.length; i++) {
       const v = p.score_max[i], limit = p.threshold[i];
       if (v === null || limit === null || v < limit) continue;
