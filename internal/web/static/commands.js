@@ -2,7 +2,7 @@
 // that it was drawn with, and so does its dialog: what comes meanwhile changes neither.
 
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
-import { request, shared, useShared, head } from "./store.js";
+import { api, request, shared, useShared, head } from "./store.js";
 import { me, mayNot, login, lastName, keepName, roleName } from "./account.js";
 import { hasAlarm, short, area, spaced } from "./parts.js";
 import { t } from "./text.js";
@@ -14,7 +14,7 @@ const asked = shared(undefined);
 // hear with them: an alert may come before its command's receipt.
 const answers = new Map();
 const answered = shared(0);
-const keptAnswers = 50, answerWait = 10000;
+const keptAnswers = 50, answerWait = 10000, answerPause = 500;
 
 export function hear(alerts = []) {
   for (const a of alerts) if (a.command) answers.set(a.command, a);
@@ -92,7 +92,8 @@ function Dialog({ order }) {
   useEffect(() => {
     if (!sent) return undefined;
     const late = setTimeout(() => { say(t("command.late")); setBusy(false); }, answerWait);
-    return () => clearTimeout(late);
+    const look = setInterval(() => request(api.machine(order.machine)).then((m) => hear(m.alerts), () => {}), answerPause); // the page may not show the machine's alerts
+    return () => { clearTimeout(late); clearInterval(look); };
   }, [sent]);
 
   const send = async (e) => {

@@ -68,7 +68,7 @@ function Title({ route }) {
   const { title, alarms } = useShared(head), { state } = useShared(connection);
   useEffect(() => {
     const parts = [state === "lost" ? t("connection.lost") : alarms ? t("title.alarms", { n: alarms }) : "", route.name, title ?? "Flank"];
-    document.title = parts.filter(Boolean).join(" · ");
+    if (route.page !== "machine" && route.page !== "alarm") document.title = parts.filter(Boolean).join(" · "); // those name theirs
     if (route.page !== "fleet" && alarms !== undefined) announceCount(alarms);
   }, [title, alarms, state, route]);
   return null;
@@ -115,8 +115,8 @@ function App() {
         ${!tv && html`<${Choices} /><${Who} onLogin=${() => setLogin(true)} />`}
       </div>
     </header>
-    <${Offline} />
     <main ref=${main} id="main" tabindex="-1"><${Guard} key=${key}><${Page} name=${route.name} query=${route.query} /><//></main>
+    <${Offline} />
     <${Spoken} /><${Title} route=${route} />
     <${Commands} />
     ${(login || (who?.read === "token" && !who.role)) && html`<${Login} onDone=${() => setLogin(false)} />`}

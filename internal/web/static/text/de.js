@@ -98,6 +98,7 @@ export default {
   "fleet.group": "Bereich",
   "fleet.groups": "Alle Bereiche",
   "fleet.no_group": "Maschinen ohne Bereich",
+  "fleet.new": "Neue Maschinen",
   "fleet.count": "{n} von {of} gezeigt",
   "fleet.tv": "TV-Modus",
   "fleet.leave_tv": "TV-Modus verlassen",

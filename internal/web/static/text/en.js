@@ -98,6 +98,7 @@ export default {
   "fleet.group": "Area",
   "fleet.groups": "All areas",
   "fleet.no_group": "Machines without an area",
+  "fleet.new": "New machines",
   "fleet.count": "{n} of {of} shown",
   "fleet.tv": "TV mode",
   "fleet.leave_tv": "Leave TV mode",
