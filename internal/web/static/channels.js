@@ -1,7 +1,7 @@
 // The sensors of a machine: one small chart a channel with scale, unit, level and status of
 // NAMUR NE 107, grouped by the device it comes from. Charts that cannot be seen are not drawn.
 
-import { html, Component, createRef, useEffect, useMemo, useState } from "./vendor/htm-preact-standalone.mjs";
+import { html, Component, useMemo, useState } from "./vendor/htm-preact-standalone.mjs";
 import { t } from "./text.js";
 import { Icon, number, wordOf } from "./parts.js";
 import { colour, onRedraw } from "./chart.js";
@@ -74,7 +74,7 @@ const watcher = globalThis.IntersectionObserver && new IntersectionObserver((ent
 
 // Tile is one channel. It draws its canvas itself, once a frame at most.
 class Tile extends Component {
-  canvas = createRef();
+  canvas = { current: null };
   lo = null; // the scale; null while there is none
   hi = null;
 

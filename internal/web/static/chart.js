@@ -3,7 +3,7 @@
 
 import { html, useEffect, useRef } from "./vendor/htm-preact-standalone.mjs";
 import { connection } from "./store.js";
-import { hasClock, zone } from "./time.js";
+import { hasClock, instant, zone } from "./time.js";
 import { language, t } from "./text.js";
 
 // colour returns the value of a CSS variable, which is where all colours live.
@@ -52,6 +52,9 @@ export function ticks(_, splits, __, ___, step) {
   });
 }
 
+// dayTime words a moment shortly: the day and the time to the minute.
+export const dayTime = (at) => (Number.isNaN(instant(at)) ? "–" : hasClock(at) ? format({ ...day, ...minute }).format(instant(at)) : t("time.seconds", { n: +(instant(at) / 1000).toFixed(1) }));
+
 // timeOf makes uPlot place the marks of a time axis at round times of the page's zone.
 export const timeOf = (s) => (zone() ? uPlot.tzDate(new Date(1000 * s), "Etc/UTC") : new Date(1000 * s));
 
@@ -77,7 +80,7 @@ export function Plot({ make, data, height, label, plotKey = "", plot }) {
     };
   }, [plotKey, height]);
   useEffect(() => { if (own.current && own.current.data !== data) own.current.setData(data); }, [data]);
-  return html`<div class="plot" ref=${box} role=${label ? "img" : undefined} aria-label=${label} aria-hidden=${label ? undefined : "true"} />`;
+  return html`<div class="draw" ref=${box} role=${label ? "img" : undefined} aria-label=${label} aria-hidden=${label ? undefined : "true"} />`;
 }
 
 // line draws a line on a canvas.

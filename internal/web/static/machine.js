@@ -74,7 +74,8 @@ function useTitle(tile, now, offline) {
 function Head({ name, tile, now, offline }) {
   const where = area(name);
   return html`<header class="machine-head">
-    <div><p class="path"><a href=${href.fleet()}>${t("nav.fleet")}</a>${where && ` / ${spaced(where)}`}</p><h1>${short(name)}</h1></div>
+    <p class="path"><a href=${href.fleet()}>${t("nav.fleet")}</a>${where && ` / ${spaced(where)}`}</p>
+    <h1>${short(name)}</h1>
     ${tile && html`<dl class="facts">
       <div><dt>${t("tool")}</dt><dd>${tile.tool || "–"}</dd></div>
       <div><dt>${t("hole")}</dt><dd>${tile.hole || "–"}</dd></div>
