@@ -5,11 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,8 +39,8 @@ func TestHandler(t *testing.T) {
 		"its head":                 {"HEAD", "/", 200, "text/html; charset=utf-8"},
 		"a module":                 {"GET", "/static/main.js", 200, "text/javascript; charset=utf-8"},
 		"a vendored file":          {"GET", "/static/vendor/uPlot.min.css", 200, "text/css; charset=utf-8"},
-		"the state":                {"GET", "/api/state", 200, "application/json"},
-		"head of the events":       {"HEAD", "/api/events", 200, "text/event-stream"},
+		"the machines":             {"GET", "/api/machines", 200, "application/json"},
+		"head of the events":       {"HEAD", "/api/events?page=fleet", 200, "text/event-stream"},
 		"alive":                    {"GET", "/livez", 200, "text/plain; charset=utf-8"},
 		"not ready while starting": {"GET", "/readyz", 503, "text/plain; charset=utf-8"},
 		"no other page":            {"GET", "/admin", 404, "text/plain; charset=utf-8"},
@@ -49,7 +48,7 @@ func TestHandler(t *testing.T) {
 		"no listing of a folder":   {"GET", "/static/vendor/", 404, "text/plain; charset=utf-8"},
 		"no way out of the folder": {"GET", "/static/..%2fweb.go", 404, "text/plain; charset=utf-8"},
 		"nothing can be posted":    {"POST", "/", 405, "text/plain; charset=utf-8"},
-		"nor deleted":              {"DELETE", "/api/state", 405, "text/plain; charset=utf-8"},
+		"nor deleted":              {"DELETE", "/api/machines", 405, "text/plain; charset=utf-8"},
 		"nor put among the events": {"PUT", "/api/events", 405, "text/plain; charset=utf-8"},
 		"nor redirected":           {"POST", "/static/main.js", 405, "text/plain; charset=utf-8"},
 	} {
@@ -115,11 +114,11 @@ func TestUnchangedFileIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// stateOf returns /api/state of a machine, with one fact in each line.
-func stateOf(t *testing.T, h *Hub, machine string) []byte {
+// pretty returns the answer to a request, with one fact in each line.
+func pretty(t *testing.T, h *Hub, path string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := json.Indent(&b, get(h, "GET", "/api/state?machine="+machine).Body.Bytes(), "", "  "); err != nil {
+	if err := json.Indent(&b, get(h, "GET", path).Body.Bytes(), "", "  "); err != nil {
 		t.Fatal(err)
 	}
 	b.WriteByte('\n')
@@ -143,9 +142,9 @@ func goldenHub() *Hub {
 	return h
 }
 
-// The form of /api/state is what other programs read: golden.
-func TestStateGolden(t *testing.T) {
-	golden.Check(t, "state.json", stateOf(t, goldenHub(), testMachine))
+// The form of the answers is what other programs read: golden.
+func TestMachineGolden(t *testing.T) {
+	golden.Check(t, "machine.json", pretty(t, goldenHub(), "/api/machines/"+url.PathEscape(testMachine)))
 }
 
 // Two machines of different layouts: of the second the gateway has the samples.
@@ -156,56 +155,13 @@ func TestFleetGolden(t *testing.T) {
 	w.Layout, w.Envelope[0] = twoChannels(), w.Envelope[0][:4]
 	h.Window(w)
 	h.Models(testMachine, Models{Now: "ecs-dbn-17"})
+	a := testAlert(2)
+	a.Alarm, a.Incident = "raised", "A-K3ZQ7M2P"
+	h.Alert(a)
 	w = Window{Machine: testLathe, Layout: lathe(), Tool: "N2", Epoch: "00000000000000b2", Seq: 5, Start: t0, Quality: []signal.Quality{0, signal.Flatline, 0}}
 	h.Window(w)
 	h.Models(testLathe, Models{Now: "ecs-dbn-18", Next: "ecs-dbn-19", Shadows: []string{"ecs-dbn-20"}, Unsigned: true})
-	golden.Check(t, "fleet.json", stateOf(t, h, testLathe))
-}
-
-// A page that was opened on an older program still finds all that it reads.
-func TestOlderPage(t *testing.T) {
-	read := func(b []byte) (v any) {
-		if err := json.Unmarshal(b, &v); err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	older, err := os.ReadFile("testdata/older.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	older = bytes.ReplaceAll(older, []byte("FINGERPRINT"), []byte(twoChannels().Fingerprint()))
-	wantWithin(t, "state", read(stateOf(t, goldenHub(), testMachine)), read(older))
-
-	h := NewHub(Config{}) // of a machine whose layout is not known it reads no channels, which must be a list
-	if body := string(stateOf(t, h, testMachine)); !strings.Contains(body, `"channels": []`) {
-		t.Errorf("without a layout: %s", body)
-	}
-}
-
-// wantWithin reports what of want is not in got. Objects may have more fields.
-func wantWithin(t *testing.T, where string, got, want any) {
-	t.Helper()
-	fields, ok := want.(map[string]any)
-	if !ok {
-		if list, ok := want.([]any); ok {
-			have, _ := got.([]any)
-			if len(have) != len(list) {
-				t.Errorf("%s is %v, want %v", where, got, want)
-				return
-			}
-			for i := range list {
-				wantWithin(t, fmt.Sprintf("%s[%d]", where, i), have[i], list[i])
-			}
-		} else if got != want {
-			t.Errorf("%s is %v, want %v", where, got, want)
-		}
-		return
-	}
-	have, _ := got.(map[string]any)
-	for k, v := range fields {
-		wantWithin(t, where+"."+k, have[k], v)
-	}
+	golden.Check(t, "fleet.json", pretty(t, h, "/api/machines"))
 }
 
 // uPlot 1.6.32, as the npm registry has it (tarball integrity

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"maps"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -69,23 +70,23 @@ type viewer struct {
 	fresh   bool
 	results []uint64
 	alerts  []string
-	listed  map[string]machineJSON
+	listed  map[string]*Tile
 }
 
 // read takes what is new, and reports an event of another machine.
 func (v *viewer) read(t *rapid.T, h *Hub) {
-	var u update
+	var u machineUpdate
 	if v.fresh {
 		u, v.at, v.fresh = h.since(v.at, v.name)
 	}
 	if !v.fresh {
-		var s snapshot
-		s, v.at = h.snapshot(v.name)
-		u, v.fresh = s.update, true
-		v.results, v.alerts, v.listed = nil, nil, make(map[string]machineJSON)
+		var s machineJSON
+		s, v.at = page(h, v.name)
+		u, v.fresh = machineUpdate{Window: s.Window, Results: s.Results, Alerts: s.Alerts}, true
+		v.results, v.alerts = nil, nil
 	}
-	if u.Machine != v.name || u.Window != nil && u.Window.Machine != v.name {
-		t.Fatalf("the page of %s got an update of %s", v.name, u.Machine)
+	if u.Tile != nil && u.Tile.Name != v.name || u.Window != nil && u.Window.Machine != v.name {
+		t.Fatalf("the page of %s got an update of another machine: %+v", v.name, u)
 	}
 	for _, r := range u.Results {
 		if r.Machine != v.name {
@@ -99,9 +100,7 @@ func (v *viewer) read(t *rapid.T, h *Hub) {
 		}
 		v.alerts = append(v.alerts, a.ID)
 	}
-	for _, m := range u.Machines {
-		v.listed[m.Name] = m
-	}
+	v.listed = tiles(h)
 }
 
 // Machines come and go in any order: each page sees its own machine and no other, all of
@@ -134,7 +133,7 @@ func TestMachinesAreKeptApart(t *testing.T) {
 				r.Machine, r.Late = name, true // so that it says nothing of the alarm
 				h.Result(r)
 				k := plain.get(name, now)
-				k.results = append(k.results, seq)
+				k.results, k.shown = append(k.results, seq), now
 			case "raised", "cleared":
 				a := testAlert(seq)
 				a.ID, a.Machine, a.Alarm, a.Incident = fmt.Sprintf("%s/%d", name, seq), name, "raised", "A-K3ZQ7M2P"
@@ -182,13 +181,8 @@ func TestCrowdedHub(t *testing.T) {
 		w.Machine = name
 		h.Window(w)
 	}
-	list := func() (names []string) {
-		s, _ := h.snapshot("")
-		for _, m := range s.Machines {
-			names = append(names, m.Name)
-		}
-		return names
-	}
+	list := func() []string { return slices.Sorted(maps.Keys(tiles(h))) }
+	crowded := func() bool { return h.fleet(httptest.NewRequest("GET", "/", nil)).Crowded }
 	for range 5 {
 		for _, name := range []string{"a", "b", "c", ""} {
 			send(name)
@@ -197,7 +191,7 @@ func TestCrowdedHub(t *testing.T) {
 	if got := list(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("shown: %v", got)
 	}
-	if s, _ := h.snapshot("a"); !s.Crowded {
+	if !crowded() {
 		t.Error("a third machine is not shown, and the page does not say so")
 	}
 	h.now = func() time.Time { return t0.Add(time.Minute) }
@@ -206,7 +200,7 @@ func TestCrowdedHub(t *testing.T) {
 	if got := list(); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("shown after a was idle for a minute: %v", got)
 	}
-	if s, _ := h.snapshot("a"); s.Crowded || s.Window != nil || s.Machine != "a" {
+	if s, _ := h.snapshot("a"); crowded() || s != nil {
 		t.Errorf("of a machine that is gone: %+v", s)
 	}
 }
@@ -246,8 +240,7 @@ func TestStanding(t *testing.T) {
 				h.Result(e)
 			}
 		}
-		s, _ := h.snapshot(testMachine)
-		if m := s.Machines[0]; m.Alarm != tc.alarm || m.Incident != tc.incident {
+		if m := tiles(h)[testMachine]; m.Alarm != tc.alarm || m.Incident != tc.incident {
 			t.Errorf("%s: %q %q, want %q %q", name, m.Alarm, m.Incident, tc.alarm, tc.incident)
 		}
 	}
@@ -268,46 +261,23 @@ func TestRetired(t *testing.T) {
 	if _, _, ok := h.since(at, testMachine); ok {
 		t.Error("a page goes on with a machine that is retired")
 	}
-	if s, _ := h.snapshot(testMachine); len(s.Machines) != 0 || len(s.Alerts) != 0 || s.Window != nil {
+	if s, _ := h.snapshot(testMachine); s != nil || len(tiles(h)) != 0 {
 		t.Errorf("of a machine that is retired: %+v", s)
 	}
 	h.Window(testWindow(3))
-	if s, _ := h.snapshot(testMachine); len(s.Machines) != 1 || len(s.Alerts) != 0 || s.Window == nil {
+	if s, _ := page(h, testMachine); len(tiles(h)) != 1 || len(s.Alerts) != 0 || s.Window == nil {
 		t.Errorf("of a machine that came back: %+v", s)
 	}
 }
 
-// A request names its machine, or an alarm of it.
-func TestChoose(t *testing.T) {
-	h := newTestHub()
-	for i, name := range []string{"acme/b", "acme/a", "acme/c"} {
-		a := testAlert(1)
-		a.ID, a.Machine, a.Incident = name, name, fmt.Sprintf("A-%d2345672", i+2)
-		h.Alert(a)
-	}
-	for path, want := range map[string]string{
-		"/api/state":                                 "acme/a",
-		"/api/state?machine=acme/c":                  "acme/c",
-		"/api/state?machine=acme/none":               "acme/none",
-		"/api/state?alarm=A-22345672":                "acme/b",
-		"/api/state?alarm=A-77777777":                "acme/a",
-		"/api/state?machine=acme/c&alarm=A-22345672": "acme/c",
-		"/api/state?machine=&alarm=A-42345672":       "acme/c",
-	} {
-		if body := get(h, "GET", path).Body.String(); !strings.Contains(body, `"machine":`+string(encode(want))) {
-			t.Errorf("%s: want %s: %s", path, want, body)
-		}
-	}
-}
-
-// A page that came before any machine stays with the first; a page of a machine waits for it.
+// A page of a machine that is not there yet waits for it, and sees no other machine.
 func TestEventsOfOneMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestHub()
-		first, stop := open(h, "")
+		b, stop := open(h, "page=machine&machine=z", "")
 		defer stop()
 		synctest.Wait()
-		if es := first.read(t); len(es) != 1 || es[0].name != "snapshot" || es[0].Machine != "" || len(es[0].Machines) != 0 {
+		if es := b.read(t); len(es) != 1 || es[0].name != "snapshot" || es[0].Known || es[0].Machine != nil {
 			t.Fatalf("before there is a machine: %+v", es)
 		}
 		for i, name := range []string{"z", "a", "z", "a"} {
@@ -316,12 +286,18 @@ func TestEventsOfOneMachine(t *testing.T) {
 			h.Result(r)
 			time.Sleep(pause)
 			synctest.Wait()
-			es := first.read(t)
-			if len(es) != 1 || es[0].Machine != "z" || (es[0].name == "snapshot") != (i == 0) || len(es[0].Machines) != 1 || es[0].Machines[0].Name != name {
-				t.Fatalf("event %d: %+v", i, es)
-			}
-			if want := (i + 1) % 2; len(es[0].Results) != want {
-				t.Errorf("event %d has %d results, want %d", i, len(es[0].Results), want)
+			es := b.read(t)
+			switch {
+			case name == "a":
+				if len(es) != 0 {
+					t.Errorf("event %d is of another machine: %+v", i, es)
+				}
+			case i == 0:
+				if len(es) != 1 || es[0].name != "snapshot" || !es[0].Known || len(es[0].Machine.Results) != 1 {
+					t.Errorf("the machine came: %+v", es)
+				}
+			case len(es) != 1 || es[0].name != "update" || len(es[0].Results) != 1 || es[0].Tile.Strip != "hh":
+				t.Errorf("event %d: %+v", i, es)
 			}
 		}
 	})
@@ -376,13 +352,13 @@ func TestMemoryOfAMachine(t *testing.T) {
 func TestRefusedMachine(t *testing.T) {
 	h := newTestHub()
 	refused := func() *float64 {
-		s, _ := h.snapshot(testMachine)
-		if len(s.Machines) != 1 || s.Machines[0].Verdict != "" || s.Machines[0].WindowAge >= 0 {
-			t.Fatalf("machines %+v", s.Machines)
+		m := tiles(h)[testMachine]
+		if m == nil || m.Verdict != "" || m.WindowAge != nil {
+			t.Fatalf("tile %+v", m)
 		}
-		return s.Machines[0].RefusedAge
+		return m.RefusedAge
 	}
-	a := event.Advisory{Machine: testMachine, ID: "1", Kind: event.RefusedAdvisory, State: event.Raised}
+	a := event.Advisory{Machine: testMachine, ID: "1", Kind: event.RefusedAdvisory, State: event.Raised, Since: t0}
 	h.Advisory(a)
 	h.now = func() time.Time { return t0.Add(3 * time.Second) }
 	h.Advisory(a) // again, after a restart of the monitor

@@ -96,3 +96,37 @@ func TestTextsAreUsed(t *testing.T) {
 		}
 	}
 }
+
+// Every name that a script imports is exported there: a browser shows nothing at all if one is
+// missing.
+func TestImportsExist(t *testing.T) {
+	var (
+		imports = regexp.MustCompile(`(?m)^import \{([^}]*)\} from "\./([^"]+)";$`)
+		exports = regexp.MustCompile(`(?m)^export (?:async )?(?:const|let|function|class) (\w+)`)
+		list    = regexp.MustCompile(`export\{([^}]*)\}`)
+	)
+	all := files()
+	for name, f := range all {
+		if !strings.HasSuffix(name, ".js") || strings.HasPrefix(name, "vendor/") {
+			continue
+		}
+		for _, m := range imports.FindAllStringSubmatch(string(f.content), -1) {
+			have := make(map[string]bool)
+			source := string(all[m[2]].content)
+			for _, e := range exports.FindAllStringSubmatch(source, -1) {
+				have[e[1]] = true
+			}
+			for _, e := range list.FindAllStringSubmatch(source, -1) {
+				for _, pair := range strings.Split(e[1], ",") {
+					_, as, _ := strings.Cut(pair, " as ")
+					have[as] = true
+				}
+			}
+			for _, want := range strings.Split(m[1], ",") {
+				if want = strings.TrimSpace(want); want != "" && !have[want] {
+					t.Errorf("%s imports %s, which %s does not export", name, want, m[2])
+				}
+			}
+		}
+	}
+}

@@ -1,36 +1,43 @@
 // Who is logged in, and what that role may do.
 
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
-import { request, shared, useShared, refused } from "./store.js";
-import { setting, set, secret, setSecret } from "./settings.js";
+import { request, shared, useShared, refused, connection, head } from "./store.js";
+import { setting, set } from "./settings.js";
 import { t, has } from "./text.js";
 
-// me is what /api/me says: {name, role, login, read, …}; undefined until it has answered.
+// me is what /api/me says: {name, role, read, login}; undefined until it has answered. A token
+// that people share has a role and no name. login is whether anyone can log in; read is "token"
+// if the page shows nothing before that.
 export const me = shared(undefined);
 
-// ask asks who this page is. A page that must log in first gets the login dialog.
+// ask asks who this page is.
 export async function ask() {
   try {
-    me.set(await request("/api/me", { headers: bearer() }));
-  } catch (error) {
-    if (error.status === 401) me.set({ role: "", must: true });
-    else if (error.status === 404) me.set({ role: "" });
-  }
+    me.set(await request("/api/me"));
+  } catch { /* the page is offline, and says so */ }
 }
 refused.follow(ask);
+connection.follow(() => { if (connection.get().state === "live") ask(); }); // after a restart no one is logged in
 
-// bearer returns the header that carries this tab's token, if a person typed one.
-export const bearer = () => (secret("token") ? { Authorization: `Bearer ${secret("token")}` } : {});
+// login begins a session of this browser.
+export async function login(token) {
+  me.set(await request("/api/login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) }));
+}
+
+async function logout() {
+  try { await request("/api/logout", { method: "POST" }); } catch { /* /api/me says whether it was */ }
+  ask();
+}
 
 const ranks = { viewer: 1, operator: 2, engineer: 3 };
 const needs = { acknowledge: "operator", shelve: "operator", unshelve: "operator", mark_false: "operator", unmark_false: "operator", new_tool: "operator" };
 
-// mayNot says why a person cannot give a command now; "" means that they can. commands is
-// what the program says in /api/machines: whether it takes any.
-export function mayNot(action, commands) {
+// mayNot says why a person cannot give a command here; "" means that they can, or can once
+// they have logged in.
+export function mayNot(action) {
   const who = me.get();
-  if (commands === false) return t("why.no_token");
-  if (who?.role && (ranks[who.role] ?? 0) < ranks[needs[action]]) return t("why.role", { role: t(`role.${who.role}`), needs: t(`role.${needs[action]}`) });
+  if (head.get().commands === false || who?.login === false) return t("why.no_token");
+  if (who?.role && !(ranks[who.role] >= ranks[needs[action]])) return t("why.role", { role: roleName(who.role), needs: roleName(needs[action]) });
   return "";
 }
 
@@ -39,12 +46,7 @@ export const roleName = (role) => (has(`role.${role}`) ? t(`role.${role}`) : rol
 // Who shows who is logged in, and offers to log in or out.
 export function Who({ onLogin }) {
   const who = useShared(me);
-  const out = async () => {
-    setSecret("token", "");
-    try { await request("/api/logout", { method: "POST" }); } catch { /* the next answer of /api/me says who it is */ }
-    ask();
-  };
-  if (who?.name) return html`<p class="who"><span>${who.name}${who.role ? ` · ${roleName(who.role)}` : ""}</span><button type="button" onClick=${out}>${t("login.out")}</button></p>`;
+  if (who?.role) return html`<p class="who"><span>${[who.name, roleName(who.role)].filter(Boolean).join(" · ")}</span><button type="button" onClick=${logout}>${t("login.out")}</button></p>`;
   return who?.login ? html`<p class="who"><button type="button" onClick=${onLogin}>${t("login.in")}</button></p>` : null;
 }
 
@@ -57,9 +59,9 @@ export function Login({ onDone }) {
     const token = new FormData(e.target).get("token").trim();
     setBusy(true);
     try {
-      await request("/api/login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) });
-      await ask();
+      await login(token);
       onDone();
+      return;
     } catch (x) {
       say(x.status ? x.message : t("offline.unreachable"));
     }

@@ -50,10 +50,11 @@ export function Alarm({ name: incident }) {
   const asked = useFetch(api.alarm(incident)), offline = useOffline(), now = useNow(10000);
   const live = useLive({ page: "alarm", incident }, (old, kind, event) => {
     hear(event.alerts);
-    const tile = event.tile ?? (event.machine?.name ? event.machine : undefined) ?? old?.tile;
-    return { ...old, ...event, tile, alerts: add(old?.alerts ?? [], event.alerts), evidence: add(old?.evidence ?? [], event.evidence) };
+    const { alarm = {}, alarms, ...head } = event;
+    return { ...old, ...head, ...alarm, alerts: add(add(old?.alerts ?? [], alarm.alerts), event.alerts), evidence: add(add(old?.evidence ?? [], alarm.evidence), event.evidence) };
   });
   const { data, error } = asked;
+  useEffect(() => { if (live && (data || error)) asked.reload(); }, [live?.tile?.incident]); // there may be a next alarm
   const alerts = useMemo(() => add(add([], data?.alerts), live?.alerts).filter((a) => a.incident === incident), [data, live?.alerts, incident]);
   const evidence = useMemo(() => add(add([], data?.evidence), live?.evidence), [data, live?.evidence]);
   useEffect(() => { document.title = `${incident} · Flank`; }, [incident]);
@@ -62,10 +63,10 @@ export function Alarm({ name: incident }) {
     return html`<h1>${incident}</h1><p class="says">${t("loading")}</p>`;
   }
   const s = summaryOf(alerts, incident), { cause } = s;
-  const machine = data?.machine ?? (typeof live?.machine === "string" ? live.machine : "") ?? cause.machine, name = machine || cause.machine;
+  const name = data?.machine || live?.machine || cause.machine;
   const kept = evidence.find((e) => e.alert === cause.id);
   return html`<article class="alarm-page" data-incident=${incident} data-machine=${name}>
-    <${Head} incident=${incident} name=${name} previous=${data?.previous} next=${data?.next} />
+    <${Head} incident=${incident} name=${name} previous=${data?.previous ?? live?.previous} next=${data?.next ?? live?.next} />
     <${Summary} s=${s} incident=${incident} name=${name} offline=${offline} commands=${live?.commands} now=${now} />
     <div class="two">
       <${Why} reasons=${cause.reasons} />

@@ -24,11 +24,24 @@ export function announce(tiles, first) {
   if (first || !fresh.length) return;
   const words = fresh.slice(0, 3).map((x) => t("alarms.spoken", { machine: short(x.name), text: sentence(x.instruction) }));
   if (fresh.length > 3) words.push(t("alarms.more", { n: fresh.length - 3 }));
+  spokenAt = Date.now();
   spoken.set(words.join(" "));
   if (setting("sound") === "on") beep();
   if (setting("notify") === "on" && globalThis.Notification?.permission === "granted") {
     for (const x of fresh.slice(0, 3)) notify(x);
   }
+}
+
+// announceCount is told how many machines have an alarm that calls, by pages that do not show
+// which.
+let counted, spokenAt = 0;
+const sameAlarm = 3000; // what was announced by its name is not counted as well
+export function announceCount(n) {
+  if (counted !== undefined && n > counted && Date.now() - spokenAt > sameAlarm) {
+    spoken.set(t("alarms.count", { n }));
+    if (setting("sound") === "on") beep();
+  }
+  counted = n;
 }
 
 function notify(tile) {

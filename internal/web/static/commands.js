@@ -2,9 +2,8 @@
 // that it was drawn with, and so does its dialog: what comes meanwhile changes neither.
 
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
-import { request, shared, useShared } from "./store.js";
-import { me, mayNot, bearer, lastName, keepName, roleName } from "./account.js";
-import { secret, setSecret } from "./settings.js";
+import { api, request, shared, useShared, head } from "./store.js";
+import { me, mayNot, login, lastName, keepName, roleName } from "./account.js";
 import { hasAlarm, short, area, spaced } from "./parts.js";
 import { t } from "./text.js";
 
@@ -15,7 +14,7 @@ const asked = shared(undefined);
 // hear with them: an alert may come before its command's receipt.
 const answers = new Map();
 const answered = shared(0);
-const keptAnswers = 50, answerWait = 10000;
+const keptAnswers = 50, answerWait = 10000, answerPause = 500;
 
 export function hear(alerts = []) {
   for (const a of alerts) if (a.command) answers.set(a.command, a);
@@ -42,22 +41,24 @@ export function offered(tile) {
 
 // Button opens the dialog of one action. If the person or the program may not, it says why
 // and does nothing.
-export function Button({ action, machine, incident = "", tool = "", commands, main }) {
+export function Button({ action, machine, incident = "", tool = "", main }) {
   useShared(me);
-  const why = mayNot(action, commands);
+  useShared(head);
+  const why = mayNot(action);
   const press = () => { if (!why) open({ action, machine, incident, tool: action === "new_tool" ? tool : "" }); };
   return html`<button type="button" class=${main ? "main act" : "act"} value=${action} data-machine=${machine} data-incident=${incident}
     aria-disabled=${why ? "true" : undefined} title=${why || undefined} aria-description=${why || undefined} onClick=${press}>${t(`action.${action}`)}</button>`;
 }
 
 // Buttons draws what can be said of a machine, and once why nothing can.
-export function Buttons({ tile, commands, only }) {
+export function Buttons({ tile, only }) {
   useShared(me);
+  useShared(head);
   const actions = offered(tile).filter((a) => !only || only.includes(a));
-  const why = actions.map((a) => mayNot(a, commands)).find(Boolean);
+  const why = actions.map((a) => mayNot(a)).find(Boolean);
   if (!actions.length) return null;
   return html`<div class="buttons">
-    <p class="acts">${actions.map((action, i) => html`<${Button} key=${action} action=${action} machine=${tile.name} incident=${tile.incident} tool=${tile.tool} commands=${commands} main=${i === 0 && hasAlarm(tile)} />`)}</p>
+    <p class="acts">${actions.map((action, i) => html`<${Button} key=${action} action=${action} machine=${tile.name} incident=${tile.incident} tool=${tile.tool} main=${i === 0 && hasAlarm(tile)} />`)}</p>
     ${why && html`<p class="why">${why}</p>`}
   </div>`;
 }
@@ -77,9 +78,8 @@ function Dialog({ order }) {
   useEffect(() => {
     const opener = document.activeElement, d = dialog.current;
     d.showModal();
-    const { by, note, token } = d.querySelector("form").elements;
+    const { by, note } = d.querySelector("form").elements;
     if (by) by.value = lastName();
-    if (token) token.value = secret("token");
     (by && !by.value ? by : note).focus();
     return () => opener?.isConnected && opener.focus();
   }, []);
@@ -92,24 +92,24 @@ function Dialog({ order }) {
   useEffect(() => {
     if (!sent) return undefined;
     const late = setTimeout(() => { say(t("command.late")); setBusy(false); }, answerWait);
-    return () => clearTimeout(late);
+    const look = setInterval(() => request(api.machine(order.machine)).then((m) => hear(m.alerts), () => {}), answerPause); // the page may not show the machine's alerts
+    return () => { clearTimeout(late); clearInterval(look); };
   }, [sent]);
 
   const send = async (e) => {
     e.preventDefault();
     const form = new FormData(e.target), get = (k) => (form.get(k) ?? "").trim();
-    if (get("token")) setSecret("token", get("token"));
     if (get("by")) keepName(get("by"));
     say("");
     setBusy(true);
     try {
-      const body = { machine: order.machine, action: order.action, incident: order.incident, by: who?.name || get("by"), note: get("note") };
+      if (!me.get()?.role) await login(get("token"));
+      const body = { machine: order.machine, action: order.action, incident: order.incident, by: me.get()?.name || get("by"), note: get("note") };
       if (order.action === "shelve") body.minutes = Number(get("minutes"));
       if (order.tool) body.tool = order.tool;
-      const { id } = await request("/api/commands", { method: "POST", headers: { "Content-Type": "application/json", ...bearer() }, body: JSON.stringify(body) });
+      const { id } = await request("/api/commands", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
       setSent(id);
     } catch (x) {
-      if (x.status === 401) setSecret("token", "");
       say(x.status ? x.message : t("offline.unreachable"));
       setBusy(false);
     }
@@ -122,13 +122,13 @@ function Dialog({ order }) {
         <div><dt>${t("machine")}</dt><dd><span class="path">${spaced(area(machine))}${area(machine) && " / "}</span><strong>${short(machine)}</strong></dd></div>
         <div><dt>${t("alarm")}</dt><dd>${incident || t("ask.none_open")}</dd></div>
         ${tool && html`<div><dt>${t("tool")}</dt><dd>${tool}</dd></div>`}
-        ${who?.name && html`<div><dt>${t("ask.by")}</dt><dd>${who.name} · ${roleName(who.role)}</dd></div>`}
+        ${who?.role && html`<div><dt>${t("ask.by")}</dt><dd>${[who.name, roleName(who.role)].filter(Boolean).join(" · ")}</dd></div>`}
       </dl>
       <p class="says">${t(`ask.${action}.says`)}</p>
-      ${!who?.name && html`<label>${t("ask.name")}<input name="by" required maxlength="100" autocomplete="username" /></label>`}
+      ${!who?.name && html`<label>${t(who?.role ? "ask.name" : "ask.name_shared")}<input name="by" required=${Boolean(who?.role)} maxlength="100" autocomplete="username" /></label>`}
       <label>${t(action === "shelve" ? "ask.reason" : "ask.note")}<input name="note" maxlength="1000" autocomplete="off" required=${action === "shelve"} /></label>
       ${action === "shelve" && html`<label>${t("ask.for")}<select name="minutes">${[30, 60, 120, 240, 480].map((m) => html`<option value=${m} selected=${m === 120}>${m < 60 ? t("time.minutes", { n: m }) : t("time.hours", { n: m / 60 })}</option>`)}</select></label>`}
-      ${!who?.name && html`<label>${t("ask.token")}<input name="token" type="password" required autocomplete="current-password" /></label>`}
+      ${!who?.role && html`<label>${t("ask.token")}<input name="token" type="password" required autocomplete="current-password" /></label>`}
       <p id="ask-says" class="error" role="alert">${text}</p>
       <p class="acts"><button type="button" onClick=${close}>${t("cancel")}</button><button type="submit" id="go" class="main" disabled=${busy}>${busy ? t("ask.sending") : t("ask.send")}</button></p>
     </form>

@@ -166,7 +166,7 @@ function useSettled(value, wait) {
 
 // spansOf returns what a lane of spans draws: tools, alarms or advisories.
 const spansOf = {
-  tool: (data) => data.tools.map((x) => ({ from: seconds(x.from), to: x.to ? seconds(x.to) : Infinity, text: x.tool || t("machine.tool.unnamed") })),
+  tool: (data, tile) => data.tools.map((x, i) => ({ from: seconds(x.from), to: x.to && (i < data.tools.length - 1 || x.tool !== tile.tool) ? seconds(x.to) : Infinity, text: x.tool || t("machine.tool.unnamed") })),
   alarm: (data) => data.alarms.map((x) => ({ from: seconds(x.since), mark: seconds(x.raised), to: x.cleared ? seconds(x.cleared) : Infinity, text: x.incident, open: !x.cleared, incident: x.incident })),
   advisory: (data) => data.advisories.map((x) => ({ from: seconds(x.from), to: x.to ? seconds(x.to) : Infinity, text: [wordOf("advisory", x.kind), x.subject].filter(Boolean).join(" "), open: !x.to })),
 };
@@ -258,7 +258,7 @@ function xAxis(s, by) {
 function laneTypes(s, common) {
   const strokes = { under: (u) => changes(u, s) };
   const y = (more) => axis({ ...left, space: 36, ...more });
-  const spans = (kind, draw) => () => common({ scales: { y: { range: [0, 1] } }, hooks: { draw: [(u) => { draw(u, s, spansOf[kind](s.data)); }] } });
+  const spans = (kind, draw) => () => common({ scales: { y: { range: [0, 1] } }, hooks: { draw: [(u) => { draw(u, s, spansOf[kind](s.data, s.tile)); }] } });
   return {
     tool: spans("tool", drawTools),
     alarm: spans("alarm", drawAlarms),

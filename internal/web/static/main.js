@@ -2,13 +2,13 @@
 
 import { html, render, Component, useEffect, useReducer, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
 import { current, address, href } from "./route.js";
-import { connection, useShared, useNow, useOffline } from "./store.js";
+import { connection, head, useShared, useNow, useOffline } from "./store.js";
 import { follow, setting, set } from "./settings.js";
 import { zoneName, clock, ago, moment } from "./time.js";
 import { language, languages, t } from "./text.js";
 import { ask, me, Login, Who } from "./account.js";
 import { Commands } from "./commands.js";
-import { spoken } from "./alarms.js";
+import { announceCount, spoken } from "./alarms.js";
 import { Empty } from "./parts.js";
 import { Fleet } from "./fleet.js";
 import { Machine } from "./machine.js";
@@ -63,6 +63,17 @@ function Offline() {
   return since ? html`<p id="offline" class="banner" role="status">${t("offline.says", { at: moment(new Date(since)) })}</p>` : null;
 }
 
+// Title is what the browser's tab says.
+function Title({ route }) {
+  const { title, alarms } = useShared(head), { state } = useShared(connection);
+  useEffect(() => {
+    const parts = [state === "lost" ? t("connection.lost") : alarms ? t("title.alarms", { n: alarms }) : "", route.name, title ?? "Flank"];
+    if (route.page !== "machine" && route.page !== "alarm") document.title = parts.filter(Boolean).join(" · "); // those name theirs
+    if (route.page !== "fleet" && alarms !== undefined) announceCount(alarms);
+  }, [title, alarms, state, route]);
+  return null;
+}
+
 function Spoken() {
   const text = useShared(spoken);
   return html`<p id="spoken" class="unseen" aria-live="assertive">${text}</p>`;
@@ -104,11 +115,11 @@ function App() {
         ${!tv && html`<${Choices} /><${Who} onLogin=${() => setLogin(true)} />`}
       </div>
     </header>
-    <${Offline} />
     <main ref=${main} id="main" tabindex="-1"><${Guard} key=${key}><${Page} name=${route.name} query=${route.query} /><//></main>
-    <${Spoken} />
+    <${Offline} />
+    <${Spoken} /><${Title} route=${route} />
     <${Commands} />
-    ${(login || who?.must) && html`<${Login} onDone=${() => setLogin(false)} />`}
+    ${(login || (who?.read === "token" && !who.role)) && html`<${Login} onDone=${() => setLogin(false)} />`}
   </div>`;
 }
 

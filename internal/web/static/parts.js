@@ -43,7 +43,7 @@ export const isLoud = (tile) => !quiet.has(tile?.alarm ?? "") && !(tile.alarm in
 export const hasAlarm = (tile) => !quiet.has(tile?.alarm ?? "");
 
 // age returns the seconds since the last window of a tile, which came at tile.at.
-export const age = (tile, now) => ((tile.window_age ?? -1) < 0 ? NaN : tile.window_age + Math.max(0, now - (tile.at ?? now)) / 1000);
+export const age = (tile, now) => (!(tile.window_age >= 0) ? NaN : tile.window_age + Math.max(0, now - (tile.at ?? now)) / 1000);
 export const isSilent = (tile, now) => age(tile, now) > Math.max(10, 5 * (tile.span ?? 1));
 
 // estimate returns the wear and what is left of a tool, but only if the tool's reference is
@@ -51,13 +51,13 @@ export const isSilent = (tile, now) => age(tile, now) > Math.max(10, 5 * (tile.s
 export function estimate(tile) {
   const known = tile.verdict !== "learning" && tile.wear && !tile.wear.unknown && Number.isFinite(tile.wear.um);
   if (!known) return { wear: null, left: null };
-  const unit = ["holes", "windows"].find((u) => tile.left?.[u]);
+  const unit = ["holes", "windows"].find((u) => tile.left?.[u]?.some((n) => n !== null));
   return { wear: tile.wear, left: unit ? { unit, n: tile.left[unit] } : null };
 }
 
 export function atLimit(tile) {
   const { wear, left } = estimate(tile);
-  return Boolean((wear && wear.limit_um > 0 && wear.um >= wear.limit_um) || (left && left.n[0] <= 0));
+  return Boolean((wear && wear.limit_um > 0 && wear.um >= wear.limit_um) || (left && left.n[0] !== null && left.n[0] <= 0));
 }
 
 // condition returns the one state of a machine: what is worst comes first, so a machine
@@ -67,8 +67,11 @@ export function condition(tile, now) {
     return { key: tile.alarm, word: wordOf("alarm", tile.alarm), shape: shapes[tile.alarm] ?? "raised", tone: isLoud(tile) ? "alarm" : "warn" };
   }
   const as = (key, shape, tone) => ({ key, word: t(`condition.${key}`), shape, tone });
-  if (tile.refused_age >= 0) return as("not_watched", "lost", "warn");
-  if (isSilent(tile, now)) return as("silent", "lost", "warn");
+  const told = (kind) => tile.advisories?.some((a) => a.kind === kind);
+  if (told("windows_refused") || tile.refused_age >= 0) return as("not_watched", "lost", "warn");
+  if (told("silence") || isSilent(tile, now)) return as("silent", "lost", "warn");
+  if (told("unknown")) return as("unknown", "unknown", "warn");
+  if (told("model_changed")) return as("not_watched", "learning", "warn");
   if (atLimit(tile)) return as("at_limit", "limit", "warn");
   if (tile.verdict === "sensor_fault") return as("sensor_fault", "sensor_fault", "warn");
   if (tile.advisories?.length) return as("advisory", "info", "info");
@@ -88,7 +91,11 @@ export const wearText = ({ um, low_um, high_um, limit_um }) => [
 ].filter(Boolean).join(" ");
 
 // leftText says what is left with its interval, also if it is nothing.
-export const leftText = ({ unit, n: [mid, low, high] }) => t(`left.${unit}`, { n: Math.max(0, Math.round(mid)), interval: between(Math.max(0, Math.floor(low ?? mid)), high === undefined ? undefined : Math.ceil(high)) });
+export function leftText({ unit, n: [mid, low, high] }) {
+  const from = Math.max(0, Math.floor(low ?? mid ?? 0));
+  if (mid === null || mid === undefined) return t(`left.${unit}_open`, { low: from });
+  return t(`left.${unit}`, { n: Math.max(0, Math.round(mid)), interval: between(from, high === undefined || high === null ? undefined : Math.ceil(high)) });
+}
 
 // WearBar draws wear with its interval against the limit.
 export function WearBar({ tile }) {

@@ -3,7 +3,7 @@
 
 const stored = (store, key) => { try { return store().getItem(key) ?? ""; } catch { return ""; } };
 const store = (store, key, value) => { try { if (value) store().setItem(key, value); else store().removeItem(key); } catch { /* it lasts until the page is closed */ } };
-const local = () => localStorage, session = () => sessionStorage;
+const local = () => localStorage;
 
 const followers = new Set();
 const values = {};
@@ -21,7 +21,3 @@ export function follow(f) {
   followers.add(f);
   return () => followers.delete(f);
 }
-
-// What only this tab may know, and forgets when it is closed.
-export const secret = (key) => stored(session, `flank.${key}`);
-export const setSecret = (key, value) => store(session, `flank.${key}`, value);

@@ -3,11 +3,20 @@
 
 import { useEffect, useReducer, useState } from "./vendor/htm-preact-standalone.mjs";
 
-// ApiError is an answer that is not 2xx; its message is what the program said.
+// ApiError is an answer that is not 2xx; its message is what the program said, and what to do.
 export class ApiError extends Error {
   constructor(status, text) {
-    super(text.trim());
+    super(said(text));
     this.status = status;
+  }
+}
+
+function said(text) {
+  try {
+    const { error, remedy } = JSON.parse(text);
+    return remedy ? `${error}: ${remedy}` : error;
+  } catch {
+    return text.trim();
   }
 }
 
@@ -49,6 +58,17 @@ export function useShared(s) {
   return s.get();
 }
 
+// head is what every stream says of the program: {title, commands, insecure_models, alarms,
+// status}. commands is whether it takes commands; alarms is how many machines have an alarm
+// that calls.
+export const head = shared({});
+const headFields = ["title", "commands", "insecure_models", "alarms", "status"];
+
+function keepHead(data) {
+  const news = headFields.filter((k) => data[k] !== undefined && data[k] !== null);
+  if (news.length) head.set({ ...head.get(), ...Object.fromEntries(news.map((k) => [k, data[k]])) });
+}
+
 // connection is the state of the stream: "connecting", "live" or "lost", and since when.
 // A stream that breaks for less than a grace time stays live.
 export const connection = shared({ state: "connecting", since: Date.now() });
@@ -74,7 +94,9 @@ export function stream(query, on) {
         if (mine !== source || closed) return;
         heard = Date.now();
         broken = 0;
-        if (name !== "beat") on(name, JSON.parse(e.data));
+        const data = JSON.parse(e.data);
+        keepHead(data);
+        if (name !== "beat") on(name, data);
         connected("live");
       });
     }

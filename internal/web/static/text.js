@@ -16,8 +16,11 @@ export function language() {
 
 export const has = (key) => key in texts.en;
 
+const known = (v) => v !== undefined && v !== null && v !== "";
+
 // t returns the text of a key. {name} in it stands for args.name. If a text has two forms,
-// "one|many", args.n says which.
+// "one|many", args.n says which. What is in [ ] is left out unless all of its arguments are
+// known.
 export function t(key, args = {}) {
   const text = texts[language()][key] ?? texts.en[key];
   if (text === undefined) {
@@ -25,5 +28,7 @@ export function t(key, args = {}) {
     return key;
   }
   const forms = text.split("|");
-  return (forms.length > 1 && args.n !== 1 ? forms[1] : forms[0]).replace(/\{(\w+)\}/g, (all, name) => args[name] ?? "–");
+  return (forms.length > 1 && args.n !== 1 ? forms[1] : forms[0])
+    .replace(/\[([^\]]*)\]/g, (all, part) => ([...part.matchAll(/\{(\w+)\}/g)].every(([, name]) => known(args[name])) ? part : ""))
+    .replace(/\{(\w+)\}/g, (all, name) => args[name] ?? "–");
 }
