@@ -1,11 +1,7 @@
 // The sensors of a machine: one small chart a channel with scale, unit, level and status of
 // NAMUR NE 107, grouped by the device it comes from. Charts that cannot be seen are not drawn.
 
-<<<<<<< HEAD
 import { html, Component, useMemo, useState } from "./vendor/htm-preact-standalone.mjs";
-=======
-import { html, Component, useEffect, useMemo, useState } from "./vendor/htm-preact-standalone.mjs";
->>>>>>> pageshell
 import { t } from "./text.js";
 import { Icon, number, wordOf } from "./parts.js";
 import { colour, onRedraw } from "./chart.js";

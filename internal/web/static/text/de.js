@@ -354,7 +354,7 @@ export default {
   "machine.flag.clock_step": "Uhr sprang",
   "machine.spectrum": "Spektrum des letzten Fensters",
   "machine.spectrum.says": "Wird auf Anfrage berechnet.",
-  "machine.spectrum.of": "Fenster bis {at}",
+  "machine.spectrum.of": "Fenster von {at}",
   "machine.spectrum.channel": "Kanal",
   "machine.spectrum.show": "Zeigen",
   "machine.spectrum.again": "Neu lesen",

@@ -354,7 +354,7 @@ export default {
   "machine.flag.clock_step": "clock stepped",
   "machine.spectrum": "Spectrum of the last window",
   "machine.spectrum.says": "Computed when you ask for it.",
-  "machine.spectrum.of": "Window that ended {at}",
+  "machine.spectrum.of": "Window of {at}",
   "machine.spectrum.channel": "Channel",
   "machine.spectrum.show": "Show",
   "machine.spectrum.again": "Read again",
