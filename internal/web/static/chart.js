@@ -29,6 +29,18 @@ export function onRedraw(f) {
   return () => plots.delete(follower);
 }
 
+// Charts are drawn again in the size that they have on paper, where a column is this wide.
+export const paper = 340;
+const papers = new Set();
+for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) addEventListener(event, () => { for (const f of papers) f(on); });
+
+// onPaper calls f(true) before the page is printed, and f(false) after. It returns what ends
+// that.
+export function onPaper(f) {
+  papers.add(f);
+  return () => papers.delete(f);
+}
+
 const formats = new Map();
 function format(options) {
   const key = JSON.stringify([language(), zone(), options]);
@@ -68,12 +80,16 @@ export function Plot({ make, data, height, label, plotKey = "", plot }) {
   useEffect(() => {
     const u = own.current = new uPlot({ width: Math.max(50, box.current.clientWidth), height, legend: { show: false }, ...make() }, data, box.current);
     if (plot) plot.current = u;
-    const resize = new ResizeObserver(() => { if (box.current?.clientWidth) u.setSize({ width: box.current.clientWidth, height }); });
+    let printing = false;
+    const fit = () => { if (!printing && box.current?.clientWidth) u.setSize({ width: box.current.clientWidth, height }); };
+    const resize = new ResizeObserver(fit);
     resize.observe(box.current);
     const forget = onRedraw(() => u.redraw());
+    const unpaper = onPaper((on) => { if ((printing = on)) u.setSize({ width: paper, height: Math.min(height, 120) }); else fit(); });
     return () => {
       resize.disconnect();
       forget();
+      unpaper();
       u.destroy();
       own.current = undefined;
       if (plot) plot.current = undefined;

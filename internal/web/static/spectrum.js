@@ -5,7 +5,7 @@ import { html, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact-
 import { api, useFetch } from "./store.js";
 import { t } from "./text.js";
 import { full } from "./time.js";
-import { Plot, axis, clip, colour, font, line, onRedraw } from "./chart.js";
+import { Plot, axis, clip, colour, font, line, onPaper, onRedraw, paper } from "./chart.js";
 import { hertz } from "./channels.js";
 
 const kilo = (v) => (v >= 1000 ? `${+(v / 1000).toPrecision(3)} k` : `${+v.toPrecision(3)}`);
@@ -104,8 +104,8 @@ export function Spectrogram({ spectra, since, label, height = 190 }) {
     const off = document.createElement("canvas");
     [off.width, off.height] = [image.width, image.height];
     off.getContext("2d").putImageData(image, 0, 0);
-    const draw = () => {
-      const canvas = box.current, px = devicePixelRatio, w = Math.round(canvas.clientWidth * px), h = Math.round(canvas.clientHeight * px);
+    const draw = (printing) => {
+      const canvas = box.current, px = devicePixelRatio, w = Math.round((printing === true ? paper : canvas.clientWidth) * px), h = Math.round((printing === true ? 100 : height) * px);
       if (!w) return;
       [canvas.width, canvas.height] = [w, h];
       const c = canvas.getContext("2d"), g = 48 * px, b = 20 * px, pw = w - g - 14 * px, ph = h - b - 4 * px;
@@ -132,9 +132,11 @@ export function Spectrogram({ spectra, since, label, height = 190 }) {
       line(c, x(0), 4 * px, x(0), 4 * px + ph);
     };
     draw();
-    const resize = new ResizeObserver(draw), forget = onRedraw(draw);
+    let printing = false;
+    const again = () => draw(printing);
+    const resize = new ResizeObserver(again), forget = onRedraw(again), unpaper = onPaper((on) => { printing = on; again(); });
     resize.observe(box.current);
-    return () => { resize.disconnect(); forget(); };
+    return () => { resize.disconnect(); forget(); unpaper(); };
   }, [image, since]);
   const stops = Array.from({ length: 24 }, (_, i) => shade(i / 23));
   return html`<figure class="spectrogram"><figcaption>${t("alarm.spectrogram")} <span class="scale-key"><span>${lo} dB</span><svg viewBox="0 0 24 1" preserveAspectRatio="none" aria-hidden="true">${stops.map((c, i) => html`<rect x=${i} width="1.05" height="1" fill=${`rgb(${c})`} />`)}</svg><span>${hi} dB</span></span></figcaption>

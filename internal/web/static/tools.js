@@ -99,7 +99,7 @@ function drawCurves(u, s) {
     s.tools.forEach((k, i) => { if (i !== strong) draw(i, colour(k === s.present ? "muted" : "soft"), 1); });
     if (strong >= 0) draw(strong, colour("ink"), 2.25);
     if (s.limit > 0) {
-      c.strokeStyle = colour("alarm");
+      c.strokeStyle = colour("muted");
       c.lineWidth = 1.5 * px;
       c.setLineDash([5 * px, 4 * px]);
       const y = u.valToPos(s.limit, "y", true);
