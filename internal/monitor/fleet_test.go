@@ -77,8 +77,8 @@ func TestDeployments(t *testing.T) {
 	p.send(p.messages(at(seq, "T1", false))...)
 	seq++
 	logged("no model is deployed for it", 1)
-	if why := p.standing(drill).Unwatched(); why != "no model" {
-		t.Errorf("a machine without a model: %q", why)
+	if st := p.standing(drill); st.Unwatched() != "no model" {
+		t.Errorf("a machine without a model: %+v", st)
 	}
 	promote(deploy.Promotion{Model: first.ID()})
 	logged(`"event":"deployed"`, 1)
