@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all quick nightly help fleet swap-times fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency processor-time simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all quick nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency processor-time simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test ## format, lint and test
 
@@ -188,6 +188,14 @@ SWAPS ?= 10
 swap-times: ## how soon machines are judged by another model after promote --now and rollback: SWAPS
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	for v in "" $(firstword $(KAFKA)); do FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 60m -tags e2e -run 'TestFleetSwapTimes$$' -v ./e2e -fleet.swaps $(SWAPS) || exit 1; done
+
+# What docs/how-to/growing.md says: one broker becomes three, and features of many machines come
+# over a link of 10 Mbit/s.
+LINK ?= 50,100,150,200,250
+
+growing: ## one broker becomes three; a link of 10 Mbit/s: LINK
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -timeout 60m -tags e2e -run 'TestOneBrokerToThree|TestSlowLink' -v ./e2e -link.machines $(LINK) -link.time 60s
 
 chaos: ## the loss report: docs/figures/reliability.md (an hour)
 	scripts/kafka/install.sh $(firstword $(KAFKA))

@@ -120,6 +120,7 @@ func (f *fleetRun) startAll() {
 // kind of machine, publishes them, and deploys the first one of each.
 func newFleetRun(t *testing.T) *fleetRun {
 	turning := dataSet(t, "vicomtech-turning", "turning_wear_dev.csv")
+	t.Setenv("FLANK_KAFKA_SESSION_MS", "30000") // no one kills the broker, and the machine is busy
 	broker, cfg := startServer(t, 4)
 	p := &plant{t: t, b: broker, cfg: cfg, dir: t.TempDir()}
 	f := &fleetRun{
