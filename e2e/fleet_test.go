@@ -136,7 +136,7 @@ func newFleetRun(t *testing.T) *fleetRun {
 		mode := []string{"raw", "edge"}[i%2]
 		name := fmt.Sprintf("acme/spore/drills/line1/drill%d", i)
 		f.machines = append(f.machines, name)
-		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, mode: %s, edge: {keep_mib: 100}, spool: spool-d%d, source: {kind: simulate, seed: %d, tool_life: %v}}\n", name, mode, i, *fleetSeed+uint64(i), fleetSchedule.Life)
+		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, mode: %s, edge: {keep_mib: 100}, spool: spool-d%d, spool_mib: 400, source: {kind: simulate, seed: %d, tool_life: %v}}\n", name, mode, i, *fleetSeed+uint64(i), fleetSchedule.Life)
 	}
 	layout, err := filepath.Abs(filepath.Join("..", "examples", "turning", "layout.yaml"))
 	if err != nil {

@@ -52,10 +52,11 @@ func TestOneBrokerToThree(t *testing.T) {
 	page := string(read(t, growingPage))
 	_, page, _ = strings.Cut(page, "\n## 3. ")
 	page, _, _ = strings.Cut(page, "\n## ")
-	blocks := readCommands(page)
+	blocks := readCommands(strings.ReplaceAll(page, "\n   ", "\n")) // they are in a list
 	if len(blocks) < 3 {
 		t.Fatalf("%d blocks of commands in step 3 of %s", len(blocks), growingPage)
 	}
+	t.Setenv("FLANK_KAFKA_SESSION_MS", "6000") // the machine is busy
 	first := kafkatest.Start(t)
 	cfg := bus.Config{Brokers: []string{first.Addr}, ClientID: "e2e"}
 	if _, err := bus.Apply(context.Background(), cfg, 8, 1); err != nil {
