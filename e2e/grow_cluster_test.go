@@ -63,7 +63,7 @@ func TestOneBrokerToThree(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := prepare(t, first.Addr, 60)
-	write(t, dir, "day.csv", longDay(12))
+	write(t, dir, "day.csv", longDay(60))
 	sent, results := follow(t, cfg, bus.TopicWindows), follow(t, cfg, bus.TopicResults)
 	ingester := start(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
 	start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
