@@ -572,6 +572,9 @@ func (o *Owner) carryOut(b *Batch, c Command, now time.Time) {
 		return
 	}
 	d := m.Apply(c)
+	if m.gone {
+		m.forgetModel()
+	}
 	o.tellShadows(b, c)
 	if d.Refused != "" {
 		b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: d.Refused})

@@ -247,9 +247,6 @@ func (m *Machine) load(records []Record) error {
 		return fmt.Errorf("it is of version %d, this program reads up to %d: use the release that wrote it, or a later one", head.Version, recordVersion)
 	}
 	if m.gone = slow.Retired && head.Machine == ""; m.gone {
-		if m.model != nil {
-			m.Model = m.model.model.ID()
-		}
 		if slow.Commands != nil {
 			m.Commands = *slow.Commands
 		}

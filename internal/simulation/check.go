@@ -90,7 +90,6 @@ type reference struct {
 	records map[string]machine.Record
 	at      machine.Position
 	judged  []judged // since the last transaction
-	retired bool     // a machine was: of that one no record says which model judged it
 	epoch   int      // of the producer that published last
 	lost    bool     // the broker has lost something of the group since: the next producer begins with what is left
 }
@@ -384,7 +383,7 @@ func (c *checker) compare(s *seen, t *txn) {
 	}
 	var want *machine.Batch
 	another := ref.epoch != t.epoch
-	if ref.owner == nil || t.batch.Of == nil || another && (ref.level != t.version.number || t.version.fresh || ref.retired || ref.lost || ref.at.Commands > t.commandsEnd) {
+	if ref.owner == nil || t.batch.Of == nil || another && (ref.level != t.version.number || t.version.fresh || ref.lost || ref.at.Commands > t.commandsEnd) {
 		want = c.load(ref, t)
 		if ref.at.Commands < 0 {
 			s.since[t.part] = t.batch.Position.Commands
@@ -419,9 +418,6 @@ func (c *checker) compare(s *seen, t *txn) {
 	}
 	ref.judged = nil
 	ref.epoch = t.epoch
-	for _, o := range want.Events {
-		ref.retired = ref.retired || o.Alert != nil && o.Alert.State == event.Retired
-	}
 	for _, r := range want.State {
 		key := r.Key.String()
 		before, there := ref.records[key]
