@@ -337,42 +337,13 @@ func (o *Owner) read() (actions []Action) {
 func (o *Owner) loaded(r Reply) []Action {
 	o.phase = idle
 	o.loadHandovers(r.Loaded)
-	byMachine := make(map[string][]Record)
-	shadows := make(map[shadowKey][]Record)
-	for _, rec := range r.Loaded {
-		if group, id, ok := strings.Cut(rec.Key.Group, shadowSeparator); ok && group == o.settings.Group && rec.Value != nil {
-			key := shadowKey{rec.Key.Machine, id}
-			shadows[key] = append(shadows[key], rec)
-		}
-		if rec.Value != nil && !rec.Key.Waits && !rec.Key.Moved && (rec.Key.Group == o.settings.Group || rec.Key.Group == "" && o.position.Windows >= 0) {
-			byMachine[rec.Key.Machine] = append(byMachine[rec.Key.Machine], rec)
-		}
-	}
+	byMachine, shadows := o.recordsByMachine(r.Loaded)
 	if o.fresh && slices.ContainsFunc(r.Loaded, func(rec Record) bool { return rec.Key.Group == o.settings.Group }) {
 		o.position.Commands, o.oldUntil = 0, 0 // the partition is new, and the group is not
 	}
 	b := &Batch{Position: o.position}
 	for _, name := range slices.Sorted(maps.Keys(byMachine)) {
-		records := byMachine[name]
-		own := slices.ContainsFunc(records, func(r Record) bool { return r.Key.Group != "" && !r.Key.Slow && !r.Key.OfTool })
-		if own { // what an older program left was taken over before
-			records = slices.DeleteFunc(records, func(r Record) bool { return r.Key.Group == "" })
-		}
-		m, err := Load(records, o.settings, o.loadedBy(name, records), r.Now)
-		if err == nil {
-			o.machines[name] = m
-			if m.gone {
-				m.Partition = o.partition
-				continue
-			}
-			o.arrive(m)
-			if !own {
-				m.Answered.Below = o.oldUntil
-				o.takeOverOld(b, records, m)
-			}
-			continue
-		}
-		setRecordsAside(b, name, records, err)
+		o.loadMachine(b, name, byMachine[name], r.Now)
 	}
 	o.loadShadows(b, shadows, r.Now)
 	actions := o.resumeWaits(b, r.Now)
@@ -380,6 +351,48 @@ func (o *Owner) loaded(r Reply) []Action {
 		return append(o.publish(b), actions...)
 	}
 	return append(o.read(), actions...)
+}
+
+// recordsByMachine sorts the records of the group's machines and of their shadows. What an
+// older program kept counts if the group has judged in this partition.
+func (o *Owner) recordsByMachine(records []Record) (machines map[string][]Record, shadows map[shadowKey][]Record) {
+	machines, shadows = make(map[string][]Record), make(map[shadowKey][]Record)
+	for _, rec := range records {
+		group, id, ofShadow := strings.Cut(rec.Key.Group, shadowSeparator)
+		switch {
+		case rec.Value == nil:
+		case ofShadow && group == o.settings.Group:
+			key := shadowKey{rec.Key.Machine, id}
+			shadows[key] = append(shadows[key], rec)
+		case rec.Key.Waits || rec.Key.Moved:
+		case rec.Key.Group == o.settings.Group || rec.Key.Group == "" && o.position.Windows >= 0:
+			machines[rec.Key.Machine] = append(machines[rec.Key.Machine], rec)
+		}
+	}
+	return machines, shadows
+}
+
+// loadMachine makes a machine of its records.
+func (o *Owner) loadMachine(b *Batch, name string, records []Record, now time.Time) {
+	own := slices.ContainsFunc(records, func(r Record) bool { return r.Key.Group != "" && !r.Key.Slow && !r.Key.OfTool })
+	if own { // what an older program left was taken over before
+		records = slices.DeleteFunc(records, func(r Record) bool { return r.Key.Group == "" })
+	}
+	m, err := Load(records, o.settings, o.loadedBy(name, records), now)
+	if err != nil {
+		setRecordsAside(b, name, records, err)
+		return
+	}
+	o.machines[name] = m
+	if m.gone {
+		m.Partition = o.partition
+		return
+	}
+	o.arrive(m)
+	if !own {
+		m.Answered.Below = o.oldUntil
+		o.takeOverOld(b, records, m)
+	}
 }
 
 // setRecordsAside sets the records of a machine aside that cannot be used.
@@ -414,7 +427,27 @@ func (o *Owner) takeOverOld(b *Batch, records []Record, m *Machine) {
 // handle takes a reply while nothing is under way.
 func (o *Owner) handle(r Reply) []Action {
 	b := &Batch{Of: &r, Position: o.position}
-	var ask bool
+	ask := false
+	if r.Tick != nil {
+		ask = o.tick(b, *r.Tick)
+	} else if !o.handleInput(b, r) {
+		o.handleWork(b, r)
+	}
+	o.answer(b, r.Now)
+	more := o.advance(b, r.Now)
+	if (r.Tick != nil || r.Commands != nil || r.Adopted != nil) && o.behind(b.Position) {
+		more = append(more, Action{AskRead: true})
+	}
+	actions := append(o.publish(b), more...)
+	if ask {
+		actions = append(actions, Action{AskEnd: true})
+	}
+	return actions
+}
+
+// handleInput takes what came from the logs of the partition, and how far they were read. It
+// reports false for other replies.
+func (o *Owner) handleInput(b *Batch, r Reply) bool {
 	switch {
 	case r.Windows != nil:
 		o.reading = false
@@ -427,17 +460,10 @@ func (o *Owner) handle(r Reply) []Action {
 	case r.Commands != nil:
 		o.hearing = false
 		o.command(b, r)
-	case r.Tick != nil:
-		t := *r.Tick
-		t.Next = o.position
-		o.Machines(func(m *Machine) {
-			if o.handovers.waiting[m.Machine] != nil {
-				return
-			}
-			d := m.Apply(t)
-			ask = ask || d.AskEnd
-			o.add(b, m, d)
-		})
+	case r.Again != nil:
+		o.readAgain(b, r.Again, r.Now)
+	case r.Read != nil:
+		b.Position.Windows, b.Position.Features = max(b.Position.Windows, r.Read.Windows), max(b.Position.Features, r.Read.Features)
 	case r.End != nil:
 		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
 		o.Machines(func(m *Machine) {
@@ -445,6 +471,15 @@ func (o *Owner) handle(r Reply) []Action {
 				m.EndIs(end, r.End.Known, r.Now)
 			}
 		})
+	default:
+		return false
+	}
+	return true
+}
+
+// handleWork takes what came of work for single machines, and other deployments.
+func (o *Owner) handleWork(b *Batch, r Reply) {
+	switch {
 	case r.Evidence != nil:
 		if m := o.Machine(r.Evidence.Machine); m != nil {
 			o.add(b, m, m.Apply(r.Evidence.EvidenceDone))
@@ -453,10 +488,6 @@ func (o *Owner) handle(r Reply) []Action {
 		o.redeploy(*r.Fleet)
 	case r.Adopted != nil:
 		o.adopt(b, r.Adopted, r.Now)
-	case r.Again != nil:
-		o.readAgain(b, r.Again, r.Now)
-	case r.Read != nil:
-		b.Position.Windows, b.Position.Features = max(b.Position.Windows, r.Read.Windows), max(b.Position.Features, r.Read.Features)
 	case r.Replayed != nil:
 		o.replayed(b, r.Replayed, r.Now)
 	case r.Rebuilt != nil:
@@ -464,16 +495,21 @@ func (o *Owner) handle(r Reply) []Action {
 			o.add(b, m, m.Apply(r.Rebuilt.Rebuilt))
 		}
 	}
-	o.answer(b, r.Now)
-	more := o.advance(b, r.Now)
-	if (r.Tick != nil || r.Commands != nil || r.Adopted != nil) && o.behind(b.Position) {
-		more = append(more, Action{AskRead: true})
-	}
-	actions := append(o.publish(b), more...)
-	if ask {
-		actions = append(actions, Action{AskEnd: true})
-	}
-	return actions
+}
+
+// tick lets every machine know the time, but for those that wait for their state. It reports
+// whether one of them asks how far the partition goes.
+func (o *Owner) tick(b *Batch, t Tick) (ask bool) {
+	t.Next = o.position
+	o.Machines(func(m *Machine) {
+		if o.handovers.waiting[m.Machine] != nil {
+			return
+		}
+		d := m.Apply(t)
+		ask = ask || d.AskEnd
+		o.add(b, m, d)
+	})
+	return ask
 }
 
 // publish puts the records of all machines that changed into a batch, and publishes it if
