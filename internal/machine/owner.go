@@ -126,7 +126,7 @@ type Reply struct {
 type Input struct {
 	Offset int64
 	At     time.Time                         // when Kafka got it
-	Open   func(into *window.Features) error // nil: a copy of a window, or features for another owner: not to be judged
+	Open   func(into *window.Features) error // nil: a copy of a window, what another group's owner has forwarded, or features for another owner: not to be judged
 
 	// Past is of features that another program extracted from the windows topic: the offset
 	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
@@ -585,6 +585,9 @@ func (o *Owner) judgeOpened(b *Batch, in Input, l Log, err error, now time.Time)
 func (o *Owner) command(b *Batch, r Reply) {
 	for _, c := range r.Commands {
 		b.Position.Commands = c.Offset + 1
+		if c.Foreign {
+			continue
+		}
 		m := o.machines[c.Key]
 		if m == nil && c.Offset < o.oldUntil || m != nil && c.Offset < m.Answered.Below && !c.At.After(m.Answered.Until) {
 			continue // an older program, which kept no position, has answered it

@@ -432,12 +432,17 @@ func (b *broker) idle() bool {
 		}
 		for _, g := range b.w.groups {
 			at := b.position(g, i)
-			if at.Windows < p.left(windowLog) && p.left(windowLog) > 0 || at.Commands < p.left(commandLog) || at.Features < p.edgeEnd {
+			if !p.done(at) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// done reports whether nothing of a partition is left to read behind a position.
+func (p *part) done(at machine.Position) bool {
+	return max(at.Windows, 0) >= p.left(windowLog) && max(at.Commands, 0) >= p.left(commandLog) && max(at.Features, 0) >= p.edgeEnd
 }
 
 // stable returns how far readers of committed messages may read a log: up to the first message

@@ -62,6 +62,7 @@ type seen struct {
 	reference map[int]*reference
 	forwarded map[*sentCommand]bool // to another partition
 	arrivals  map[string]arrivals   // by machine and topic
+	came      map[string]bool       // windows that were judged
 	wholes    map[string]*whole     // by machine
 	swaps
 }
@@ -108,7 +109,7 @@ func (c *checker) of(g *group) *seen {
 		s = &seen{
 			results: make(map[string]*event.Result), judged: make(map[string]bool), machines: make(map[string]*seenMachine), answers: make(map[string]int),
 			letters: make(map[message]string), had: make(map[any]bool), lost: make(map[string]bool), since: make(map[int]int64), reference: make(map[int]*reference),
-			forwarded: make(map[*sentCommand]bool), arrivals: make(map[string]arrivals), wholes: make(map[string]*whole),
+			forwarded: make(map[*sentCommand]bool), arrivals: make(map[string]arrivals), wholes: make(map[string]*whole), came: make(map[string]bool),
 			swaps: newSwaps(),
 		}
 		c.groups[g] = s
@@ -274,6 +275,9 @@ func (c *checker) ids(t *txn) map[int64]string {
 		return ids
 	}
 	for _, m := range commandsOf(t.batch.Of) {
+		if m.Foreign {
+			continue
+		}
 		var e event.Command
 		if err := json.Unmarshal(m.Value, &e); err != nil {
 			panic(err) // people send none that cannot be read
@@ -594,8 +598,8 @@ func (c *checker) end() {
 			if all := g.log[i]; len(all) > 0 && all[len(all)-1].positionLost {
 				at = g.read(i) // its owner has no reason yet to commit again what the broker has lost
 			}
-			if p.left(windowLog)+p.left(commandLog) > 0 && (at.Windows < p.left(windowLog) || at.Commands < p.left(commandLog)) || at.Features < p.edgeEnd {
-				c.w.fail("%s partition %d stands at %v of %d windows, %d features and %d commands", g.name, i, at, len(p.windows), p.edgeEnd, len(p.commands))
+			if !p.done(at) {
+				c.w.fail("%s partition %d stands at %v of %d windows, %d features and %d commands", g.name, i, at, p.left(windowLog), p.edgeEnd, p.left(commandLog))
 			}
 			for off, f := range p.features {
 				if f.judged() && f.txn.visible() && !s.taken(name(&f.Window), g) && !p.hidden(featureLog, g, off) {
@@ -636,7 +640,7 @@ func (c *checker) answers(g *group, s *seen) {
 		for off, cmd := range p.commands {
 			m := message{cmd.id, i, int64(off)}
 			switch {
-			case cmd.Handover != nil || !cmd.txn.visible() || s.forwarded[cmd]:
+			case cmd.Handover != nil || !cmd.txn.visible() || s.forwarded[cmd] || cmd.txn != nil && cmd.txn.group != g:
 			case p.hidden(commandLog, g, off): // it may have no outcome, and then its twin has the answer
 				s.lost[cmd.id] = true
 			case int64(off) >= s.since[i]:
@@ -645,6 +649,24 @@ func (c *checker) answers(g *group, s *seen) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b sent) int { return cmp.Compare(a.when, b.when) })
+	parts := make(map[string]map[int]bool) // in which an id came
+	for _, m := range all {
+		if parts[m.id] == nil {
+			parts[m.id] = make(map[int]bool)
+		}
+		parts[m.id][m.part] = true
+	}
+	apart := make(map[string][]message)
+	all = slices.DeleteFunc(all, func(m sent) bool {
+		if len(parts[m.id]) > 1 && !s.lost[m.id] {
+			apart[m.id] = append(apart[m.id], m.message)
+			return true
+		}
+		return false
+	})
+	for _, id := range slices.Sorted(maps.Keys(apart)) {
+		c.answersApart(g, s, id, apart[id])
+	}
 	free, used := make(map[string]bool), make(map[string]bool) // ids
 	for _, m := range all {
 		letter, answers := s.letters[m.message], s.answers[m.id]
@@ -667,5 +689,22 @@ func (c *checker) answers(g *group, s *seen) {
 		if !used[id] && !s.lost[id] && s.answers[id] > 0 {
 			c.w.fail("%s: command %s was set aside and answered", g.name, id)
 		}
+	}
+}
+
+// answersApart checks that of messages of one id that came in several partitions, in any order,
+// one was answered and the others were set aside.
+func (c *checker) answersApart(g *group, s *seen, id string, all []message) {
+	without, unknown := 0, 0
+	for _, m := range all {
+		switch s.letters[m] {
+		case "":
+			without++
+		case unknownMachine:
+			unknown++
+		}
+	}
+	if answers := s.answers[id]; without != answers || answers == 0 && unknown < len(all) {
+		c.w.fail("%s: of %d messages of command %s %d were not set aside, %d for an unknown machine, and it was answered %d times", g.name, len(all), id, without, unknown, answers)
 	}
 }

@@ -118,15 +118,16 @@ func (d *drive) featuresInput(i int) machine.Input {
 	w := d.m.w
 	f := w.broker.parts[d.part].features[i]
 	o := opened{offset: machine.InFeatures(int64(i)), at: f.at, edge: true, sending: f.sending}
-	in := originOf(machine.Input{Offset: int64(i), At: o.time()}, f.txn, f.forwarded)
-	if f.judged() && f.txn.visible() {
-		d.keep(featureLog, i, forwarded{features: f})
-		in.Open = func(into *window.Features) error {
-			*into, w.opened = *f.Features, o
-			return nil
-		}
+	in := machine.Input{Offset: int64(i), At: o.time()}
+	if !f.judged() || !f.txn.visible() {
+		return in
 	}
-	return in
+	d.keep(featureLog, i, forwarded{features: f})
+	in.Open = func(into *window.Features) error {
+		*into, w.opened = *f.Features, o
+		return nil
+	}
+	return d.originOf(in, f.txn)
 }
 
 // startReplay shows a model the past of a tool, if that is due.

@@ -175,10 +175,30 @@ func handsOver(b *machine.Batch) bool {
 func (b *broker) handedOver(t *txn) {
 	if handsOver(t.batch) {
 		b.handed = b.w.now
+		b.w.tellHandover(t)
 	}
 	for _, f := range t.forwards {
 		if p := b.parts[f.to]; f.features != nil {
 			p.findEdgeEnd()
+		}
+	}
+}
+
+// tellHandover tells what a transaction has for other partitions.
+func (w *world) tellHandover(t *txn) {
+	for _, o := range t.batch.Events {
+		if h := o.Handover; h != nil && h.Answer {
+			w.say("  %s partition %d answers %d about %s: moved %v", h.Group, h.From, h.To, h.Machine, h.Moved)
+		} else if h != nil {
+			w.say("  %s partition %d asks %d about %s, which ends at %v", h.Group, h.To, h.From, h.Machine, t.ends[h.From])
+		}
+	}
+	for _, f := range t.batch.Forwards {
+		w.say("  %s partition %d forwards offset %d of log %d to %d", t.group.name, t.part, f.Offset, f.Log, f.To)
+	}
+	for _, r := range t.batch.State {
+		if r.Key.Waits || r.Key.Moved {
+			w.say("  %s partition %d: %q is %s", t.group.name, t.part, r.Key.String(), r.Value)
 		}
 	}
 }
@@ -243,7 +263,7 @@ func (d *drive) readAgain(a machine.Again) machine.AgainOf {
 			of.Windows = append(of.Windows, d.windowInput(i))
 		case log == featureLog && p.features[i].Machine == a.Machine:
 			of.Windows = append(of.Windows, d.featuresInput(i))
-		case log == commandLog && p.commands[i].Key == a.Machine && p.commands[i].Handover == nil:
+		case log == commandLog && p.commands[i].Key == a.Machine && p.commands[i].Handover == nil && !d.foreign(p.commands[i].txn):
 			of.Commands = append(of.Commands, d.commandInput(i))
 		default:
 			continue
@@ -256,12 +276,22 @@ func (d *drive) readAgain(a machine.Again) machine.AgainOf {
 	return of
 }
 
-// originOf returns which partition has forwarded a message.
-func originOf(in machine.Input, by *txn, forwarded bool) machine.Input {
-	if by != nil && forwarded {
-		in.Forwarded, in.Origin = true, by.part
+// originOf says of a message which partition has forwarded it, if one has. What the owner of
+// another group has forwarded is not to be judged.
+func (d *drive) originOf(in machine.Input, by *txn) machine.Input {
+	if by == nil {
+		return in
 	}
+	if d.foreign(by) {
+		in.Open = nil
+	}
+	in.Forwarded, in.Origin = true, by.part
 	return in
+}
+
+// foreign reports whether the owner of another group has forwarded what belongs to a transaction.
+func (d *drive) foreign(by *txn) bool {
+	return by != nil && by.group != d.m.g && d.m.w.Bug != TakesForeign
 }
 
 // forwardsOf returns the messages that a batch forwards.
@@ -360,12 +390,18 @@ func (ref *reference) put(t *txn, r machine.Record) {
 // partitions under which it was sent.
 type arrivals map[int]int
 
-// inOrderOf checks that a window is judged before every window that Kafka got after it, on the
-// same topic, from a gateway that knew of as many partitions or more.
+// arrived checks that a window is judged before every window that Kafka got after it, on the
+// same topic, from a gateway that knew of as many partitions or more. Windows may come again, and
+// are judged again once their machine was retired: that does not count.
 func (c *checker) arrived(s *seen, t *txn, j judged) {
 	if c.cutOff || len(c.w.broker.counts) == 1 && !c.w.mayGrow {
 		return
 	}
+	id := name(&j.Window)
+	if s.came[id] {
+		return
+	}
+	s.came[id] = true
 	key := j.Machine
 	if j.edge {
 		key += " features"

@@ -369,7 +369,7 @@ func (d *drive) windowInput(i int) machine.Input {
 	win := w.broker.parts[d.part].windows[i]
 	d.keep(windowLog, i, forwarded{window: win})
 	o := opened{offset: int64(i), at: win.at, sending: win.sending}
-	return originOf(machine.Input{Offset: o.offset, At: o.time(), Open: func(into *window.Features) error {
+	return d.originOf(machine.Input{Offset: o.offset, At: o.time(), Open: func(into *window.Features) error {
 		if win.other && w.Bug == RefusesSilently {
 			return otherLength
 		}
@@ -378,7 +378,7 @@ func (d *drive) windowInput(i int) machine.Input {
 		}
 		*into, w.opened = *win.features, o
 		return nil
-	}}, win.txn, true)
+	}}, win.txn)
 }
 
 // keep notes a message that the owner may forward.
@@ -409,7 +409,7 @@ func (d *drive) commandInput(i int) machine.Command {
 	s := d.m.w.broker.parts[d.part].commands[i]
 	d.keep(commandLog, i, forwarded{command: s})
 	c := s.Command
-	c.Offset = int64(i)
+	c.Offset, c.Foreign = int64(i), c.Handover == nil && d.foreign(s.txn)
 	if h := c.Handover; h != nil && h.Answer && h.To == d.part && h.Group == d.m.g.name {
 		d.answered[h.Machine] = true
 	}

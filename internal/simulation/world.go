@@ -48,6 +48,8 @@ const (
 	AsksOnce        Bug = "asks-once"         // old partitions are not asked again when the first window comes straight to the new one
 	JudgesBeforeEnd Bug = "judges-before-end" // a machine that has moved is judged before its partition was read to its end
 
+	TakesForeign Bug = "takes-foreign" // what another group's owner has forwarded is judged, too
+
 	SwapMovesAlarm     Bug = "swap-moves-alarm"     // a model that takes over at once begins with an alarm of its own
 	SwapForgetsWindows Bug = "swap-forgets-windows" // windows that come while a tool's past is replayed are not shown to the new model
 	ShadowOnResults    Bug = "shadow-on-results"    // what shadows publish goes to the results and alerts
@@ -59,7 +61,7 @@ const (
 var Bugs = []Bug{
 	NoFence, NoIdempotence, NotAtomic, ReadsAborted, StopsAtOpen, ForgetsCommand,
 	WaitsBeyondEnd, SurvivesLoss, NumbersRefused, RouteCommitsFirst, RouteReadsOpen, RefusesSilently,
-	AsksOnce, JudgesBeforeEnd,
+	AsksOnce, JudgesBeforeEnd, TakesForeign,
 	SwapMovesAlarm, SwapForgetsWindows, ShadowOnResults, FeaturesTwice, FleetGoesBack,
 }
 
