@@ -69,7 +69,10 @@ func (o *Owner) modelOf(m *model.Model) *Model {
 // group: the one that judged last, if it is known, else the champion. It returns nil if no
 // model is deployed for the machine.
 func (f Fleet) Judge(name string, records []Record) *model.Model {
-	last := lastJudged(records)
+	return f.judge(name, lastJudged(records))
+}
+
+func (f Fleet) judge(name string, last judgedLast) *model.Model {
 	if m := f.Model(last.model); m != nil {
 		return m
 	}
@@ -82,10 +85,11 @@ func (f Fleet) Judge(name string, records []Record) *model.Model {
 // loadedBy returns the model under which a machine is loaded; nil if none is deployed for it,
 // or if it has judged no window.
 func (o *Owner) loadedBy(name string, records []Record) *Model {
-	if !lastJudged(records).any {
+	last := lastJudged(records)
+	if !last.any {
 		return nil
 	}
-	if m := o.fleet.Judge(name, records); m != nil {
+	if m := o.fleet.judge(name, last); m != nil {
 		return o.modelOf(m)
 	}
 	return nil
@@ -302,6 +306,9 @@ func (s shadows) drop(key shadowKey) {
 // of calls f for the shadows of a machine, in the order of their models, until it returns
 // false. It reports whether it did for all. F may drop the shadow.
 func (s shadows) of(machine string, f func(shadowKey, *Machine) bool) bool {
+	if len(s[machine]) == 0 {
+		return true // as most machines
+	}
 	for _, id := range slices.Sorted(maps.Keys(s[machine])) {
 		if !f(shadowKey{machine, id}, s[machine][id]) {
 			return false
@@ -312,6 +319,9 @@ func (s shadows) of(machine string, f func(shadowKey, *Machine) bool) bool {
 
 // all does so for the shadows of all machines, in the order of their names.
 func (s shadows) all(f func(shadowKey, *Machine) bool) {
+	if len(s) == 0 {
+		return // as most partitions
+	}
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		if !s.of(name, f) {
 			return

@@ -23,6 +23,7 @@ type Owner struct {
 	fleet     Fleet
 	partition int
 	machines  map[string]*Machine
+	names     []string // of machines, in order
 	shadows   shadows
 	models    map[string]*Model // by id
 
@@ -224,9 +225,25 @@ func NewOwner(s *Settings, f Fleet, partition int) *Owner {
 // Start returns the first action.
 func (o *Owner) Start() []Action { return []Action{{Fence: true}} }
 
+// put makes a machine one of the partition.
+func (o *Owner) put(name string, m *Machine) {
+	if i, there := slices.BinarySearch(o.names, name); !there {
+		o.names = slices.Insert(o.names, i, name)
+	}
+	o.machines[name] = m
+}
+
+// drop forgets a machine.
+func (o *Owner) drop(name string) {
+	if i, there := slices.BinarySearch(o.names, name); there {
+		o.names = slices.Delete(o.names, i, i+1)
+	}
+	delete(o.machines, name)
+}
+
 // Machines calls f for every machine that is not retired, in the order of their names.
 func (o *Owner) Machines(f func(*Machine)) {
-	for _, name := range slices.Sorted(maps.Keys(o.machines)) {
+	for _, name := range slices.Clone(o.names) { // f may change which there are
 		if m := o.machines[name]; !m.gone {
 			f(m)
 		}
@@ -247,7 +264,7 @@ func (o *Owner) On(r Reply) []Action {
 		return nil
 	}
 	if r.Lost {
-		o.phase, o.machines, o.shadows, o.queue = lost, nil, nil, nil
+		o.phase, o.machines, o.names, o.shadows, o.queue = lost, nil, nil, nil, nil
 		return []Action{{Lost: true}}
 	}
 	if r.Fleet != nil && (o.phase == fencing || o.phase == loading) {
@@ -383,7 +400,7 @@ func (o *Owner) loadMachine(b *Batch, name string, records []Record, now time.Ti
 		setRecordsAside(b, name, records, err)
 		return
 	}
-	o.machines[name] = m
+	o.put(name, m)
 	if m.gone {
 		m.Partition = o.partition
 		return
@@ -515,7 +532,7 @@ func (o *Owner) tick(b *Batch, t Tick) (ask bool) {
 // publish puts the records of all machines that changed into a batch, and publishes it if
 // there is anything in it.
 func (o *Owner) publish(b *Batch) []Action {
-	for _, name := range slices.Sorted(maps.Keys(o.machines)) {
+	for _, name := range o.names {
 		b.State = append(b.State, o.machines[name].Records()...)
 	}
 	b.State = append(b.State, o.shadowRecords()...)
@@ -642,7 +659,7 @@ func (o *Owner) commandUnknown(b *Batch, c Command, now time.Time) *Letter {
 	if retired != nil {
 		m.Commands.IDs = append(retired.Commands.IDs, m.Commands.IDs...)
 	}
-	o.machines[c.Key] = m
+	o.put(c.Key, m)
 	o.add(b, m, d)
 	return nil
 }

@@ -361,7 +361,7 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 // while a transaction of any group is open: readers of committed messages come no
 // further than that.
 func (b *broker) load(part int) (records []machine.Record, ok bool) {
-	last := make(map[string]machine.Record)
+	last := make(map[machine.Key]machine.Record)
 	for i, r := range b.parts[part].state {
 		if open := !r.txn.committed && !r.txn.aborted; open && b.w.Bug == StopsAtOpen {
 			break
@@ -372,25 +372,34 @@ func (b *broker) load(part int) (records []machine.Record, ok bool) {
 			continue
 		}
 		r.Offset = int64(i)
-		last[r.Key.String()] = r.Record
+		last[r.Key] = r.Record
 	}
-	records = []machine.Record{}
-	for _, key := range slices.Sorted(maps.Keys(last)) {
-		if last[key].Value != nil {
-			records = append(records, last[key])
+	return byKey(last, func(r machine.Record) bool { return r.Value != nil }), true
+}
+
+// byKey returns the records that are wanted, in the order of their keys.
+func byKey(all map[machine.Key]machine.Record, wanted func(machine.Record) bool) []machine.Record {
+	named := make(map[string]machine.Record, len(all))
+	for key, r := range all {
+		if wanted(r) {
+			named[key.String()] = r
 		}
 	}
-	return records, true
+	records := make([]machine.Record, 0, len(named))
+	for _, key := range slices.Sorted(maps.Keys(named)) {
+		records = append(records, named[key])
+	}
+	return records
 }
 
 // compact keeps the last committed record of every key, and every record that a broker
 // could still lose.
 func (b *broker) compact() {
 	for _, p := range b.parts {
-		seen := make(map[string]bool)
+		seen := make(map[machine.Key]bool)
 		var kept []stateRecord
 		for _, r := range slices.Backward(p.state) {
-			switch key := r.Key.String(); {
+			switch key := r.Key; {
 			case r.txn.aborted:
 			case !r.txn.committed, r.txn.ended > b.w.now-mostLost:
 				kept = append(kept, r)

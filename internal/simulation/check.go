@@ -91,14 +91,14 @@ type reference struct {
 	owner   *machine.Owner
 	level   int // number of the deployments that it knows of
 	replays map[*machine.Replay]*machine.Replay
-	records map[string]machine.Record
+	records map[machine.Key]machine.Record
 	at      machine.Position
-	judged  []judged         // since the last transaction
-	counts  []int            // numbers of partitions that it knows
-	hands   bool             // it knows of machines that move what its records do not say
-	movedAt map[string]int64 // by key: when another partition's owner wrote the record
-	epoch   int              // of the producer that published last
-	lost    bool             // the broker has lost something of the group since: the next producer begins with what is left
+	judged  []judged              // since the last transaction
+	counts  []int                 // numbers of partitions that it knows
+	hands   bool                  // it knows of machines that move what its records do not say
+	movedAt map[machine.Key]int64 // by key: when another partition's owner wrote the record
+	epoch   int                   // of the producer that published last
+	lost    bool                  // the broker has lost something of the group since: the next producer begins with what is left
 }
 
 func newChecker(w *world) *checker { return &checker{w: w, groups: make(map[*group]*seen)} }
@@ -136,7 +136,9 @@ func (c *checker) published(t *txn, early bool) {
 	}
 	t.seen = true
 	s := c.of(t.group)
-	c.w.say("%s partition %d: transaction %d to %d/%d: %d results, %d alerts", t.group.name, t.part, t.number, t.batch.Position.Windows, t.batch.Position.Commands, count(t.batch, true), count(t.batch, false))
+	if c.w.Trace {
+		c.w.say("%s partition %d: transaction %d to %d/%d: %d results, %d alerts", t.group.name, t.part, t.number, t.batch.Position.Windows, t.batch.Position.Commands, count(t.batch, true), count(t.batch, false))
+	}
 	c.alarmsStay(s, t)
 	c.compare(s, t)
 	s.remember(t)
@@ -454,7 +456,7 @@ func (ref *reference) outdated(t *txn) bool {
 func (s *seen) ref(part int) *reference {
 	ref := s.reference[part]
 	if ref == nil {
-		ref = &reference{records: make(map[string]machine.Record), at: nowhere, replays: make(map[*machine.Replay]*machine.Replay), movedAt: make(map[string]int64)}
+		ref = &reference{records: make(map[machine.Key]machine.Record), at: nowhere, replays: make(map[*machine.Replay]*machine.Replay), movedAt: make(map[machine.Key]int64)}
 		s.reference[part] = ref
 	}
 	return ref
@@ -510,13 +512,11 @@ func (c *checker) load(ref *reference, t *txn) *machine.Batch {
 	ref.counts, ref.hands = t.counts, false
 	ref.owner.Divide = partitionOf
 	ref.owner.On(machine.Reply{Fenced: &at, CommandsEnd: t.batch.Position.Commands, Counts: t.counts, Grown: t.grown})
-	loaded := []machine.Record{}
-	for _, key := range slices.Sorted(maps.Keys(ref.records)) {
-		if ref.movedAt[key] > t.loadedAt {
-			continue // it came later
-		}
-		loaded = append(loaded, ref.records[key])
-		ref.hands = ref.hands || ref.records[key].Key.Waits
+	loaded := byKey(ref.records, func(r machine.Record) bool {
+		return ref.movedAt[r.Key] <= t.loadedAt // else it came later
+	})
+	for _, r := range loaded {
+		ref.hands = ref.hands || r.Key.Waits
 	}
 	return publishes(ref.owner.On(machine.Reply{Loaded: loaded, Now: t.loaded}))
 }

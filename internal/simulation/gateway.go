@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
@@ -235,4 +236,6 @@ func (g *gateway) end() {
 }
 
 // name identifies a window in ids.
-func name(w *window.Window) string { return fmt.Sprintf("%s/%s/%d", w.Machine, w.EpochString(), w.Seq) }
+func name(w *window.Window) string {
+	return w.Machine + "/" + w.EpochString() + "/" + strconv.FormatUint(w.Seq, 10)
+}

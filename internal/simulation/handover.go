@@ -344,14 +344,7 @@ func (t *txn) hands() bool {
 // adopted returns what the owner without trouble gets in place of what another owner read: the
 // records that it has published itself.
 func (ref *reference) adopted(a *machine.Adopted) *machine.Adopted {
-	own := machine.Adopted{Machine: a.Machine, End: a.End}
-	for _, r := range ref.records {
-		if r.Key.Machine == a.Machine {
-			own.Records = append(own.Records, r)
-		}
-	}
-	slices.SortFunc(own.Records, func(x, y machine.Record) int { return strings.Compare(x.Key.String(), y.Key.String()) })
-	return &own
+	return &machine.Adopted{Machine: a.Machine, End: a.End, Records: byKey(ref.records, func(r machine.Record) bool { return r.Key.Machine == a.Machine })}
 }
 
 // moves takes the machines that an owner without trouble hands over.
@@ -360,7 +353,7 @@ func (c *checker) moves(s *seen, t *txn, want *machine.Batch) {
 		to := s.ref(m.To)
 		for _, r := range m.Records {
 			to.put(t, r)
-			to.movedAt[r.Key.String()] = c.w.now
+			to.movedAt[r.Key] = c.w.now
 		}
 	}
 	for _, f := range t.forwards {
@@ -372,7 +365,7 @@ func (c *checker) moves(s *seen, t *txn, want *machine.Batch) {
 
 // put makes a record what an owner without trouble has published.
 func (ref *reference) put(t *txn, r machine.Record) {
-	key := r.Key.String()
+	key := r.Key
 	before, there := ref.records[key]
 	t.forget = append(t.forget, func() {
 		if delete(ref.records, key); there {

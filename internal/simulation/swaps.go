@@ -279,7 +279,7 @@ func (c *checker) alarmsStay(s *seen, t *txn) {
 		if ref == nil || r.Key.Group != t.group.name || r.Key.Slow || r.Key.OfTool {
 			continue
 		}
-		if before, ok := ref.records[r.Key.String()]; ok && !bytes.Equal(alarmOf(before.Value), alarmOf(r.Value)) {
+		if before, ok := ref.records[r.Key]; ok && !bytes.Equal(alarmOf(before.Value), alarmOf(r.Value)) {
 			c.w.fail("%s: a swap moves the alarm of %s from %s to %s", t.group.name, r.Key.Machine, alarmOf(before.Value), alarmOf(r.Value))
 		}
 	}

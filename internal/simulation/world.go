@@ -10,7 +10,6 @@
 package simulation
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -84,19 +83,47 @@ type task struct {
 	do     func()
 }
 
+// tasks is a heap, the next one first.
 type tasks []task
 
-func (q tasks) Len() int { return len(q) }
-func (q tasks) Less(i, j int) bool {
+func (q tasks) before(i, j int) bool {
 	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
 }
-func (q tasks) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *tasks) Push(x any)   { *q = append(*q, x.(task)) }
-func (q *tasks) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return last
+
+func (q *tasks) push(t task) {
+	*q = append(*q, t)
+	h := *q
+	for i := len(h) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !h.before(i, parent) {
+			break
+		}
+		h[i], h[parent] = h[parent], h[i]
+		i = parent
+	}
+}
+
+func (q *tasks) pop() task {
+	h := *q
+	first, last := h[0], len(h)-1
+	h[0] = h[last]
+	h[last] = task{} // do not hold what it refers to
+	h = h[:last]
+	*q = h
+	for i := 0; ; {
+		next := 2*i + 1
+		if next >= last {
+			return first
+		}
+		if next+1 < last && h.before(next+1, next) {
+			next++
+		}
+		if !h.before(next, i) {
+			return first
+		}
+		h[i], h[next] = h[next], h[i]
+		i = next
+	}
 }
 
 // process is a program that may be killed and suspended.
@@ -146,7 +173,7 @@ func (w *world) after(d int64, who *process, do func()) {
 	if who != nil {
 		t.life = who.life
 	}
-	heap.Push(&w.queue, t)
+	w.queue.push(t)
 }
 
 // fault draws whether something goes wrong. Each fault is known by its kind and by how
@@ -229,7 +256,7 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 	w.weather()
 	w.growth()
 	for w.wrong == "" && len(w.queue) > 0 {
-		t := heap.Pop(&w.queue).(task)
+		t := w.queue.pop()
 		w.now = max(w.now, t.at)
 		if w.calm && (w.now > w.calmAt+w.settle() || w.now > w.calmAt+quiet && w.still) {
 			break
@@ -244,7 +271,7 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 			}
 			if t.who.frozen > w.now {
 				t.at = t.who.frozen
-				heap.Push(&w.queue, t) // it keeps its number, so that the order stays
+				w.queue.push(t) // it keeps its number, so that the order stays
 				continue
 			}
 		}
