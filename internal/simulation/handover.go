@@ -51,7 +51,22 @@ func (w *world) grow(n int) {
 			}
 			clear(g.seen)
 		}
-		w.after(w.rng.Int64N(mostLearning), nil, g.learn)
+		learns := w.rng.Int64N(mostLearning)
+		w.after(learns, nil, g.learn)
+		for _, m := range g.members {
+			w.after(learns+w.rng.Int64N(8000), nil, func() {
+				if m.up && w.fault(0.4, "freeze "+m.name+" while machines move") { // it stays in its group
+					m.frozen = w.now + 1000 + w.rng.Int64N(session-1500)
+				}
+			})
+		}
+	}
+	for range 10 {
+		w.after(w.rng.Int64N(mostLearning+5000), nil, func() {
+			if !w.calm {
+				w.command()
+			}
+		})
 	}
 	for _, g := range w.gateways {
 		w.after(w.rng.Int64N(mostLearning), nil, func() { g.count = max(g.count, n) })
