@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
@@ -77,6 +79,18 @@ func (c settings) pageAccess() (cli.Page, credential.Secret, error) {
 		return page, token, config.Locate(c.file, err)
 	}
 	return page, token, nil
+}
+
+// checkPage reports a page that could not be served: settings, and files that cannot be used.
+func (c settings) checkPage() error {
+	page, token, err := c.pageAccess()
+	if err != nil || page.Listen == "" {
+		return err
+	}
+	if _, err := page.Guard(token, zerolog.Nop()); err != nil {
+		return config.Locate(c.file, err)
+	}
+	return nil
 }
 
 // judges reports whether the monitor judges: one that only extracts needs no model.
