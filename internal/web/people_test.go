@@ -319,7 +319,7 @@ func TestCookieName(t *testing.T) {
 		if tc.https {
 			target = "https://x/"
 		}
-		r := httptest.NewRequest("GET", target, nil)
+		r := httptest.NewRequest(http.MethodGet, target, nil)
 		r.Host = tc.host
 		if got := cookieName(r); got != tc.want {
 			t.Errorf("%+v: %s", tc, got)

@@ -308,7 +308,7 @@ func TestTLS(t *testing.T) {
 	if len(c) != 1 || !c[0].Secure || !strings.HasPrefix(c[0].Name, "__Host-") || res.ProtoMajor != 2 {
 		t.Fatalf("%s, %d, %+v", res.Proto, res.StatusCode, c)
 	}
-	r, err := http.NewRequest("GET", "https://"+address+"/api/events", nil)
+	r, err := http.NewRequest(http.MethodGet, "https://"+address+"/api/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
