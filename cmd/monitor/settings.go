@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -31,6 +32,7 @@ type settings struct {
 	Alerts   cli.Alerts       `yaml:"alerts"`
 	Shifts   string           `yaml:"shifts"` // when they begin, for reports
 	Evidence evidenceSettings `yaml:"evidence"`
+	History  historySettings  `yaml:"history"`
 
 	PageToken credential.Secret `yaml:"page_token"` // that people share; see also Page.People
 
@@ -106,6 +108,24 @@ func (c settings) extracts() bool {
 // errNoModel reports a configuration that names no model.
 func (c settings) errNoModel() error {
 	return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`; or name public keys in models.keys, and models come from tcm.models.v1, see `trainer publish`", c.file)
+}
+
+// historySettings says where the page's history of the machines is kept.
+type historySettings struct {
+	Dir string `yaml:"dir"` // empty: in memory, one day
+}
+
+// open opens the history of a group that the configuration in file names.
+func (h historySettings) open(file, group string, log zerolog.Logger) (*summary.Store, error) {
+	dir := h.Dir
+	if dir != "" {
+		dir = config.ResolvePath(file, dir)
+	}
+	store, err := cli.OpenHistory(dir, group, log)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return store, nil
 }
 
 // evidenceSettings says where the waveforms around alerts are kept.

@@ -109,11 +109,11 @@ func TestNoControl(t *testing.T) {
 	if w.Code != http.StatusNotFound && w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if s, _ := h.snapshot(""); s.Commands {
+	if s := h.head(httptest.NewRequest("GET", "/", nil)); s.Commands {
 		t.Error("the page offers commands")
 	}
 	c := NewHub(Config{Layout: twoChannels(), Control: &Control{}})
-	if s, _ := c.snapshot(""); !s.Commands {
+	if s := c.head(httptest.NewRequest("GET", "/", nil)); !s.Commands {
 		t.Error("the page offers no commands")
 	}
 }

@@ -64,8 +64,8 @@ func dial(t *testing.T, from, to, text string) net.Conn {
 	return c
 }
 
-// answer reads the status of an answer, 0 if the connection was closed without one.
-func answer(c net.Conn) int {
+// answerOf reads the status of an answer, 0 if the connection was closed without one.
+func answerOf(c net.Conn) int {
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		return 0
@@ -105,17 +105,17 @@ func TestManyConnections(t *testing.T) {
 	if n := s.limits.connections(); n != connsOfAnAddress {
 		t.Errorf("%d connections are held, want %d", n, connsOfAnAddress)
 	}
-	if code := answer(dial(t, "127.0.0.2", address, askAlive)); code != http.StatusOK {
+	if code := answerOf(dial(t, "127.0.0.2", address, askAlive)); code != http.StatusOK {
 		t.Errorf("another address: %d", code)
 	}
-	if code := answer(dial(t, "127.0.0.1", address, askAlive)); code != 0 {
+	if code := answerOf(dial(t, "127.0.0.1", address, askAlive)); code != 0 {
 		t.Errorf("the same address: %d", code)
 	}
 	for _, c := range half {
 		c.Close()
 	}
 	until(t, "free places", func() bool { return s.limits.connections() <= 1 })
-	if code := answer(dial(t, "127.0.0.1", address, askAlive)); code != http.StatusOK {
+	if code := answerOf(dial(t, "127.0.0.1", address, askAlive)); code != http.StatusOK {
 		t.Errorf("the same address, later: %d", code)
 	}
 	if len(s.log) == 0 || len(s.log) > linesAtOnce || s.log[0].Reason != "connections" || s.log[0].Address != "127.0.0.1" {
@@ -155,7 +155,7 @@ func TestSlowClients(t *testing.T) {
 	}
 	until(t, "free places", func() bool { return s.limits.connections() == 0 })
 	big := dial(t, "127.0.0.1", address, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
-	if code := answer(big); code != http.StatusRequestHeaderFieldsTooLarge {
+	if code := answerOf(big); code != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a header of 64 KiB: %d", code)
 	}
 }
@@ -174,7 +174,7 @@ func TestStalledBody(t *testing.T) {
 		s.patient.body = 50 * time.Millisecond
 		address := s.listen(t, http.NotFoundHandler())
 		c := dial(t, "127.0.0.1", address, request)
-		if code := answer(c); code < 200 || code >= 500 || code == http.StatusOK {
+		if code := answerOf(c); code < 200 || code >= 500 || code == http.StatusOK {
 			t.Errorf("%.30s: %d", request, code)
 		}
 		until(t, "a free place", func() bool { return s.limits.connections() == 0 })
@@ -226,17 +226,17 @@ func TestStreamsAreBounded(t *testing.T) {
 		open = append(open, dial(t, "127.0.0.1", address, ask))
 	}
 	until(t, "the streams", func() bool { return s.limits.openStreams() == streamsOfAnAddr })
-	if code := answer(dial(t, "127.0.0.1", address, ask)); code != http.StatusTooManyRequests || s.count(refusedStreams) != 1 {
+	if code := answerOf(dial(t, "127.0.0.1", address, ask)); code != http.StatusTooManyRequests || s.count(refusedStreams) != 1 {
 		t.Errorf("one too many: %d, %d counted", code, s.count(refusedStreams))
 	}
-	if code := answer(dial(t, "127.0.0.2", address, ask)); code != http.StatusOK {
+	if code := answerOf(dial(t, "127.0.0.2", address, ask)); code != http.StatusOK {
 		t.Errorf("another address: %d", code)
 	}
 	for _, c := range open {
 		c.Close()
 	}
 	until(t, "free places", func() bool { return s.limits.openStreams() <= 1 })
-	if code := answer(dial(t, "127.0.0.1", address, ask)); code != http.StatusOK {
+	if code := answerOf(dial(t, "127.0.0.1", address, ask)); code != http.StatusOK {
 		t.Errorf("later: %d", code)
 	}
 }
