@@ -227,7 +227,7 @@ func (h *Hub) snapshot(name string) (*machineJSON, cursor) {
 
 // head returns what a page shows of the program.
 func (h *Hub) head(r *http.Request) pageHead {
-	role := h.roleOf(r)
+	role := string(who(r).Role)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return pageHead{
