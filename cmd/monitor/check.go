@@ -26,6 +26,9 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
+	if _, _, err := c.pageAccess(); err != nil {
+		return err
+	}
 	needs := monitor.Needs(c.Group, c.Stages)
 	if !c.judges() {
 		c.Alerts = cli.Alerts{}

@@ -100,9 +100,9 @@ func (b bench) args(extra ...string) []string {
 }
 
 // lastLine decodes the last line of stdout.
-func lastLine(t testing.TB, stdout string) summary {
+func lastLine(t testing.TB, stdout string) jobSummary {
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	var s summary
+	var s jobSummary
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
 		t.Fatalf("last line of stdout: %v\n%s", err, stdout)
 	}
@@ -182,12 +182,12 @@ func TestMachineOfTheRecording(t *testing.T) {
 // A window without a result, or with two, is a failure that a script can see.
 func TestSummaryCheck(t *testing.T) {
 	for _, tc := range []struct {
-		s    summary
+		s    jobSummary
 		want string
 	}{
-		{summary{Windows: 9, Results: 9}, ""},
-		{summary{Windows: 9, Results: 7, Lost: 2}, "2 of 9 windows have no result"},
-		{summary{Windows: 9, Results: 9, Duplicated: 1}, "1 have two that differ"},
+		{jobSummary{Windows: 9, Results: 9}, ""},
+		{jobSummary{Windows: 9, Results: 7, Lost: 2}, "2 of 9 windows have no result"},
+		{jobSummary{Windows: 9, Results: 9, Duplicated: 1}, "1 have two that differ"},
 	} {
 		err := tc.s.check()
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
