@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,7 +149,7 @@ func TestTools(t *testing.T) {
 	}
 	c := tools[2].Curve
 	n := len(c.Cutting)
-	if n < MaxCurve/2 || n > MaxCurve || len(c.Wear) != n || len(c.Score) != n || !slices.IsSorted(c.Cutting) || !slices.IsSorted(c.Wear) || c.Cutting[n-1] != 2001 || c.Score[0] != 0.1 || c.Score[n-1] != 0.5 {
+	if n < MaxCurve/2 || n > MaxCurve || len(c.Wear) != n || len(c.Score) != n || !slices.IsSorted(c.Cutting) || !slices.IsSorted(c.Wear) || c.Cutting[n-1] != 2001 || math.Abs(c.Score[0]-0.1) > 1e-9 || c.Score[n-1] != 0.5 {
 		t.Errorf("curve of %d points: %v", n, c)
 	}
 	if tools, err = s.Tools("m", 1); err != nil || len(tools) != 1 {
