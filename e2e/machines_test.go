@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
 	"math"
@@ -18,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -44,13 +46,16 @@ const shopToken = "correct-horse-battery"
 func newShop(t *testing.T, machines int) (*shop, string) {
 	t.Helper()
 	s := &shop{rng: rand.New(rand.NewPCG(9, uint64(machines)))}
-	s.hub = web.NewHub(web.Config{Layout: signal.GunDrill(), Control: &web.Control{Token: func() (string, error) { return shopToken, nil }, Send: s.send}})
+	s.hub = web.NewHub(web.Config{Layout: signal.GunDrill(), Control: &web.Control{Send: s.send}})
+	guard := web.NewGuard(web.Protection{Find: func(sum [sha256.Size]byte) (web.Person, bool, error) {
+		return web.Person{Role: credential.Operator}, sum == sha256.Sum256([]byte(shopToken)), nil
+	}})
 	s.hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1, WindowsPerSecond: float64(machines)})
 	for i := range machines {
 		s.machines = append(s.machines, &shopMachine{name: fmt.Sprintf("acme/spore/bay%d/line%d/usk%d", 1+i/6, 1+i%2, 20+i/2), alarm: "normal"})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	server := httptest.NewUnstartedServer(s.hub.Handler())
+	server := httptest.NewUnstartedServer(guard.Handler(s.hub.Handler()))
 	server.Start()
 	t.Cleanup(func() { cancel(); server.CloseClientConnections(); server.Close() })
 	go s.run(ctx)

@@ -29,6 +29,9 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
+	if _, _, err := c.pageAccess(); err != nil {
+		return err
+	}
 	if !c.judges() {
 		c.Alerts = cli.Alerts{}
 	}
@@ -56,10 +59,10 @@ func (c settings) needs() bus.Needs {
 	if !c.judges() {
 		return needs
 	}
-	if c.Page != "" {
+	if c.Page.Listen != "" {
 		needs.Read = append(needs.Read, bus.TopicResults)
 	}
-	if c.Page != "" || len(c.Alerts.Routes) > 0 {
+	if c.Page.Listen != "" || len(c.Alerts.Routes) > 0 {
 		needs.Read = append(needs.Read, bus.TopicAlerts)
 	}
 	return needs
@@ -131,7 +134,7 @@ func (e evidenceSettings) count(file string) (string, error) {
 func (c settings) historyOnDisk() string {
 	const line = "\n            "
 	switch {
-	case c.Page == "":
+	case c.Page.Listen == "":
 		return ""
 	case c.History.Dir == "":
 		return line + "the page's history is kept in memory for one day: history.dir is not set"

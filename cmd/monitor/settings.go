@@ -25,7 +25,7 @@ type settings struct {
 	Models modelSettings  `yaml:"models"`
 	Group  string         `yaml:"group"`
 	Alarm  alarm.Settings `yaml:"alarm"`
-	Page   string         `yaml:"page"` // address; empty: none
+	Page   cli.Page       `yaml:"page"`
 
 	Stages   []monitor.Stage  `yaml:"stages"`
 	Silence  time.Duration    `yaml:"silence"` // 0: never
@@ -34,7 +34,7 @@ type settings struct {
 	Evidence evidenceSettings `yaml:"evidence"`
 	History  historySettings  `yaml:"history"`
 
-	PageToken credential.Secret `yaml:"page_token"` // without one the page only shows
+	PageToken credential.Secret `yaml:"page_token"` // that people share; see also Page.People
 
 	file string // that it was read from
 }
@@ -42,7 +42,7 @@ type settings struct {
 // defaults returns the settings of an empty file.
 func defaults(file string) settings {
 	return settings{
-		Group: "tcm-monitor", Stages: monitor.Stages(), Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22",
+		Group: "tcm-monitor", Stages: monitor.Stages(), Alarm: alarm.Default, Page: cli.Page{Listen: "127.0.0.1:9102", Read: cli.ReadOpen}, Silence: time.Minute, Shifts: "06-14-22",
 		Evidence: evidenceSettings{Keep: evidence.DefaultKeep}, file: file,
 	}
 }
@@ -67,6 +67,20 @@ func loadBus(file string) (settings, bus.Config, error) {
 	}
 	to, err := c.Kafka.Load(file, "flank-monitor")
 	return c, to, err
+}
+
+// pageAccess returns the page and the token that people share, with their paths resolved.
+// It reports settings that cannot be used. The page of a monitor that only extracts shows
+// nothing that needs a login.
+func (c settings) pageAccess() (cli.Page, credential.Secret, error) {
+	page, token := c.Page.Resolve(c.file), c.PageToken.Resolve(c.file)
+	if !c.judges() {
+		page.People, page.Read, token = "", cli.ReadOpen, credential.Secret{}
+	}
+	if err := page.Check(token); err != nil {
+		return page, token, config.Locate(c.file, err)
+	}
+	return page, token, nil
 }
 
 // judges reports whether the monitor judges: one that only extracts needs no model.
@@ -107,6 +121,15 @@ type evidenceSettings struct {
 	Dir  string `yaml:"dir"`  // empty: none is kept
 	Keep int    `yaml:"keep"` // alerts
 	URL  string `yaml:"url"`  // of the page, as receivers of alerts reach it
+}
+
+// host returns the host of the page as receivers of alerts reach it, "" if it is not known.
+func (e evidenceSettings) host() string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // open returns the store that the configuration in file names, nil if it names none.

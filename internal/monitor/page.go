@@ -203,9 +203,9 @@ func readEvent[E any](m bus.Message, group string, e *pastEvent, show func(*web.
 	return true
 }
 
-// Control lets pages that know the token send commands through out.
-func Control(out *bus.Producer, token func() (string, error)) *web.Control {
-	return &web.Control{Token: token, Send: func(ctx context.Context, c event.Command) error { return SendCommand(ctx, out, c) }}
+// Control lets pages send commands through out.
+func Control(out *bus.Producer) *web.Control {
+	return &web.Control{Send: func(ctx context.Context, c event.Command) error { return SendCommand(ctx, out, c) }}
 }
 
 // faults returns what is wrong with each channel beyond what the model has

@@ -11,40 +11,43 @@ import (
 )
 
 // fill folds results of machines whose tools last four hours and that have an alarm each day:
-// one result in so many seconds, all day.
-func fill(b *testing.B, s *Store, machines, days, every int) (results int) {
+// one result in so many seconds, and one each hour where minutes are not kept.
+func fill(b *testing.B, s *Store, machines, days, every int) {
 	b.Helper()
 	begin := t0.AddDate(0, 0, -days)
 	var msgs []Message
-	for second := 0; second < days*86400; second += every {
+	for second := 0; second < days*86400; {
 		at := begin.Add(time.Duration(second) * time.Second)
 		s.now = func() time.Time { return at }
 		for m := range machines {
 			r := result(fmt.Sprintf("plant/m%d", m), uint64(second), event.Healthy)
 			r.Start, r.End, r.Tool = at, at.Add(time.Second), fmt.Sprint("T", second/14400)
 			r.Wear = &event.Wear{WearUM: float64(second % 14400), WearLowUM: 1, WearHighUM: 2}
-			msgs = append(msgs, Message{At: at, Offset: int64(results), Result: r})
-			results++
+			msgs = append(msgs, Message{At: at, Result: r})
 		}
 		if second%86400 == 0 {
-			a := alertAt("plant/m0", 0, event.Raised, fmt.Sprintf("A-%08d", second))
-			a.ID, a.At = fmt.Sprint(second), at
-			put(b, s, "alerts", Message{At: at, Alert: a})
+			for m := range machines {
+				a := alertAt(fmt.Sprintf("plant/m%d", m), 0, event.Raised, fmt.Sprintf("A-%d-%08d", m, second))
+				a.ID, a.At, a.Trace = fmt.Sprint(m, "/", second), at, make([]event.Point, event.MaxTrace)
+				put(b, s, "alerts", Message{At: at, Alert: a})
+			}
 		}
 		if len(msgs) >= 500 {
 			put(b, s, "results", msgs...)
 			msgs = msgs[:0]
 		}
+		if second += 3600; t0.Sub(at) < KeepMinutes+time.Hour {
+			second += every - 3600
+		}
 	}
 	put(b, s, "results", msgs...)
 	s.now = func() time.Time { return t0 }
-	return results
 }
 
 // The history of 90 days, of a machine among ten.
 func BenchmarkHistory90Days(b *testing.B) {
 	s := open(b, b.TempDir())
-	fill(b, s, 10, 90, 300)
+	fill(b, s, 10, 90, 60)
 	points := 0
 	for b.Loop() {
 		h, err := s.History("plant/m0", t0.AddDate(0, 0, -83), t0, time.Hour)
@@ -86,12 +89,13 @@ func BenchmarkFold(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/machines/1000, "µs/result")
 }
 
-// How large the file is after a year of a machine: hours of 400 days, minutes of 15.
-func BenchmarkYear(b *testing.B) {
+// How large the file is when it holds all that it keeps of a machine: hours of 400 days,
+// minutes of 15.
+func BenchmarkSize(b *testing.B) {
 	for b.Loop() {
 		dir := b.TempDir()
 		s := open(b, dir)
-		fill(b, s, 4, 365, 60)
+		fill(b, s, 4, 400, 60)
 		s.pruned = time.Time{}
 		if err := s.Tick(); err != nil {
 			b.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -161,12 +162,23 @@ func (h *Hub) getHistory(r *http.Request) (any, *apiError) {
 		return nil, notKept("history")
 	}
 	all, err := h.past.history(name, from, to, step)
-	if err != nil {
+	switch {
+	case errors.Is(err, summary.ErrNoMachine):
+		if !h.holds(name) {
+			return nil, unknownMachine(name)
+		}
+		all.Machine = name // it came a moment ago
+	case err != nil:
 		return nil, failed("history", err)
 	}
-	if len(all.Points.T) == 0 && all.Since.IsZero() && !h.holds(name) {
-		return nil, unknownMachine(name)
+	if all.Step == 0 {
+		all.From, all.To, all.Step = from.UTC(), to.UTC(), int(step.Seconds())
 	}
+	p := &all.Points
+	for _, counts := range []*[]int{&p.Windows, &p.Cutting, &p.Healthy, &p.Faulty, &p.Unknown, &p.Learning, &p.NotCutting, &p.SensorFault, &p.Late} {
+		*counts = list(*counts)
+	}
+	p.T, all.Tools, all.Alarms, all.Advisories = list(p.T), list(all.Tools), list(all.Alarms), list(all.Advisories)
 	return all, nil
 }
 
@@ -260,11 +272,13 @@ func (h *Hub) getTools(r *http.Request) (any, *apiError) {
 		return nil, notKept("the list of tools")
 	}
 	all, err := h.past.tools(name, limit)
-	if err != nil {
+	switch {
+	case errors.Is(err, summary.ErrNoMachine):
+		if !h.holds(name) {
+			return nil, unknownMachine(name)
+		}
+	case err != nil:
 		return nil, failed("the list of tools", err)
-	}
-	if len(all) == 0 && !h.holds(name) {
-		return nil, unknownMachine(name)
 	}
 	return map[string]any{"tools": list(all)}, nil
 }
@@ -347,10 +361,10 @@ func (h *Hub) alarm(machine, incident string) (*alarmJSON, cursor, error) {
 	a := &alarmJSON{Machine: machine, Incident: incident}
 	if h.past.alarm != nil {
 		d, err := h.past.alarm(incident)
-		if err != nil {
+		if err != nil && !errors.Is(err, summary.ErrNoAlarm) {
 			return nil, cursor{}, err
 		}
-		if d.Machine != "" {
+		if err == nil {
 			a.Machine, a.Alerts, a.Evidence, a.Previous, a.Next = d.Machine, wireAlerts(d.Alerts), wireEvidence(d.Evidence), d.Previous, d.Next
 			a.Alarm = &d.Alarm
 		}

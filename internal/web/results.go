@@ -20,6 +20,7 @@ type keptResult struct {
 	posterior    []float32
 	score        float32
 	novelty      float32
+	threshold    float32
 	wear, left   [3]float32 // estimate, low and high end
 	leftWindows  bool       // left are windows, not holes
 	referenceLen int32      // -1: the reference is complete, or there is none
@@ -53,6 +54,7 @@ type resultJSON struct {
 	Novelty      *float32        `json:"novelty,omitempty"`
 	Posterior    []float32       `json:"posterior,omitempty"`
 	Score        *float32        `json:"score,omitempty"` // left out if the model did not judge the window
+	Threshold    *float32        `json:"threshold,omitempty"`
 	Model        string          `json:"model"`
 	Alarm        string          `json:"alarm"`
 	Incident     string          `json:"incident,omitempty"`
@@ -88,10 +90,13 @@ func keep(r *event.Result) keptResult {
 	}
 	k := keptResult{
 		of: unique.Make(c), seq: r.Seq, start: micro(r.Start), end: micro(r.End), late: r.Late, wearUnknown: r.WearUnknown,
-		score: notKnown, novelty: notKnown, wear: [3]float32{notKnown, notKnown, notKnown}, left: [3]float32{notKnown, notKnown, notKnown}, referenceLen: -1,
+		score: notKnown, novelty: notKnown, threshold: notKnown, wear: [3]float32{notKnown, notKnown, notKnown}, left: [3]float32{notKnown, notKnown, notKnown}, referenceLen: -1,
 	}
 	if judged(r) {
 		k.score = float32(r.Score)
+	}
+	if r.Threshold > 0 {
+		k.threshold = float32(r.Threshold)
 	}
 	if r.Novelty > 0 {
 		k.novelty = float32(r.Novelty)
@@ -151,7 +156,7 @@ func (k *keptResult) wire() resultJSON {
 	c := k.of.Value()
 	r := resultJSON{
 		Epoch: c.epoch, Seq: k.seq, Tool: c.tool, Hole: c.hole, Start: timeAt(k.start), End: timeAt(k.end), Verdict: c.verdict, Class: c.class,
-		CuttingState: c.state, Unknown: c.unknown, Novelty: number(k.novelty), Posterior: k.posterior, Score: number(k.score), Model: c.model,
+		CuttingState: c.state, Unknown: c.unknown, Novelty: number(k.novelty), Posterior: k.posterior, Score: number(k.score), Threshold: number(k.threshold), Model: c.model,
 		Alarm: c.alarm, Incident: c.incident, Late: k.late, WearUnknown: k.wearUnknown,
 		WearUM: number(k.wear[0]), WearLowUM: number(k.wear[1]), WearHighUM: number(k.wear[2]),
 	}

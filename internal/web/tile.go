@@ -129,6 +129,9 @@ func (m *machine) tile(now time.Time) *Tile {
 	if m.facts.Threshold > 0 {
 		t.Threshold = ptr(m.facts.Threshold)
 	}
+	if m.lastResult != nil && m.lastResult.Threshold > 0 {
+		t.Threshold = ptr(m.lastResult.Threshold)
+	}
 	t.Advisories = m.openAdvisories()
 	if n := len(t.Advisories); n > tileAdvisories {
 		t.Advisories, t.MoreAdvisories = t.Advisories[:tileAdvisories:tileAdvisories], n-tileAdvisories
