@@ -16,12 +16,13 @@ func fill(b *testing.B, s *Store, machines, days, every int) {
 	b.Helper()
 	begin := t0.AddDate(0, 0, -days)
 	var msgs []Message
+	cut := time.Hour // that a result stands for
 	for second := 0; second < days*86400; {
 		at := begin.Add(time.Duration(second) * time.Second)
 		s.now = func() time.Time { return at }
 		for m := range machines {
 			r := result(fmt.Sprintf("plant/m%d", m), uint64(second), event.Healthy)
-			r.Start, r.End, r.Tool = at, at.Add(time.Second), fmt.Sprint("T", second/14400)
+			r.Start, r.End, r.Tool = at.Add(-cut), at, fmt.Sprint("T", second/14400)
 			r.Wear = &event.Wear{WearUM: float64(second % 14400), WearLowUM: 1, WearHighUM: 2}
 			msgs = append(msgs, Message{At: at, Result: r})
 		}
@@ -38,6 +39,7 @@ func fill(b *testing.B, s *Store, machines, days, every int) {
 		}
 		if second += 3600; t0.Sub(at) < KeepMinutes+time.Hour {
 			second += every - 3600
+			cut = time.Duration(every) * time.Second
 		}
 	}
 	put(b, s, "results", msgs...)
