@@ -62,7 +62,11 @@ func TestCheck(t *testing.T) {
 		"evidence: {dir: evidence, keep: -1}\n":              "keep -1: must be 1 or more",
 		"evidence: {dir: evidence, url: 'plant:9102/x y'}\n": "must be the address of the page",
 	} {
-		bench(t, "monitor.yaml", monitorYAML(addr, "")+text)
+		page := ""
+		if strings.Contains(text, "history") {
+			page = "127.0.0.1:0"
+		}
+		bench(t, "monitor.yaml", monitorYAML(addr, page)+text)
 		if strings.Contains(text, "keep: 7") || strings.Contains(text, "history") {
 			if out, err := check(); err != nil || !strings.Contains(out, want) {
 				t.Errorf("check: %v\n%s", err, out)

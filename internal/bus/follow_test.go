@@ -38,7 +38,9 @@ func startFollow(t *testing.T, cfg Config, topic string, begin func(Followed) St
 			t.Errorf("Follow: %v", err)
 		}
 	})
-	go func() { ended <- follow(ctx, cfg, topic, followPace{20 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 5 * time.Second}, f.to()) }()
+	go func() {
+		ended <- follow(ctx, cfg, topic, followPace{20 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 5 * time.Second}, f.to())
+	}()
 	t.Cleanup(f.stop)
 	return f
 }
