@@ -771,7 +771,7 @@ func TestRefusedWindowsAreSaidOnce(t *testing.T) {
 		t.Fatal(skipped, err)
 	}
 	page := httptest.NewRecorder()
-	hub.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "http://localhost/api/state", nil))
+	hub.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "http://localhost/api/machines", nil))
 	if body := page.Body.String(); !strings.Contains(body, `"refused_age":`) || strings.Contains(body, `"verdict":"healthy"`) {
 		t.Errorf("page: %s", body)
 	}

@@ -24,9 +24,7 @@ func (c *Config) Show(hub *web.Hub) {
 	c.OnWindow = func(l *signal.Layout, w *window.Window, r event.Result) {
 		view := web.Window{
 			Machine: w.Machine, Tool: w.Tool, Hole: w.Hole, Epoch: w.EpochString(), Seq: w.Seq, Start: w.Start, Layout: l, Quality: faults(l, r),
-		}
-		if len(w.Samples) > 0 {
-			view.Summarize(w.Samples)
+			Samples: w.Samples, Learning: r.Verdict == event.Learning,
 		}
 		hub.Window(view)
 		hub.Result(r)

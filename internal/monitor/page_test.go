@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"strings"
 	"testing"
@@ -22,13 +23,22 @@ type events struct {
 	Evidence   []event.Evidence
 }
 
+// eventsOf returns what the page of a hub's only machine shows.
 func eventsOf(t *testing.T, hub *web.Hub) (e events) {
 	t.Helper()
-	w := httptest.NewRecorder()
-	hub.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/state", nil))
-	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
-		t.Fatal(err)
+	get := func(path string, v any) {
+		w := httptest.NewRecorder()
+		hub.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if err := json.Unmarshal(w.Body.Bytes(), v); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
 	}
+	var all struct{ Machines []struct{ Name string } }
+	get("/api/machines", &all)
+	if len(all.Machines) != 1 {
+		t.Fatalf("the page shows %d machines, want 1", len(all.Machines))
+	}
+	get("/api/machines/"+url.PathEscape(all.Machines[0].Name), &e)
 	return e
 }
 

@@ -56,10 +56,10 @@ type History struct {
 	Step       int            `json:"step"` // seconds of a point; a multiple of 60
 	Points     Points         `json:"points"`
 	Tools      []ToolSpan     `json:"tools"`
-	Alarms     []Alarm        `json:"alarms"`     // that were open at some time of it, the oldest first
-	Advisories []AdvisorySpan `json:"advisories"` // likewise
-	Since      time.Time      `json:"since"`      // the oldest row that the store holds of the machine; zero if none
-	Memory     bool           `json:"memory"`     // the store has no folder: it holds one day, and forgets it when the program ends
+	Alarms     []Alarm        `json:"alarms"`         // that were open at some time of it, the oldest first
+	Advisories []AdvisorySpan `json:"advisories"`     // likewise
+	Since      time.Time      `json:"since,omitzero"` // the oldest row that the store holds of the machine; zero if none
+	Memory     bool           `json:"memory"`         // the store has no folder: it holds one day, and forgets it when the program ends
 }
 
 // Points are the points of a History, the oldest first: element i of each list belongs to the
@@ -118,8 +118,8 @@ type Alarm struct {
 	Incident   string    `json:"incident"`
 	Machine    string    `json:"machine"`
 	Tool       string    `json:"tool,omitempty"`
-	Since      time.Time `json:"since"`             // start of the first faulty window that led to it
-	Raised     time.Time `json:"raised"`            // when it was raised; the first that is known of it if that is gone
+	Since      time.Time `json:"since,omitzero"`    // start of the first faulty window that led to it
+	Raised     time.Time `json:"raised,omitzero"`   // when it was raised; the first that is known of it if that is gone
 	Cleared    time.Time `json:"cleared,omitzero"`  // zero while it is open
 	State      string    `json:"state"`             // after the last alert, in the words of a result; normal once it has ended
 	Faulty     int       `json:"faulty"`            // when it was raised: faulty windows among the last Of

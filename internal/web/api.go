@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/summary"
 )
 
@@ -162,12 +162,23 @@ func (h *Hub) getHistory(r *http.Request) (any, *apiError) {
 		return nil, notKept("history")
 	}
 	all, err := h.past.history(name, from, to, step)
-	if err != nil {
+	switch {
+	case errors.Is(err, summary.ErrNoMachine):
+		if !h.holds(name) {
+			return nil, unknownMachine(name)
+		}
+		all.Machine = name // it came a moment ago
+	case err != nil:
 		return nil, failed("history", err)
 	}
-	if len(all.Points.T) == 0 && all.Since.IsZero() && !h.holds(name) {
-		return nil, unknownMachine(name)
+	if all.Step == 0 {
+		all.From, all.To, all.Step = from.UTC(), to.UTC(), int(step.Seconds())
 	}
+	p := &all.Points
+	for _, counts := range []*[]int{&p.Windows, &p.Cutting, &p.Healthy, &p.Faulty, &p.Unknown, &p.Learning, &p.NotCutting, &p.SensorFault, &p.Late} {
+		*counts = list(*counts)
+	}
+	p.T, all.Tools, all.Alarms, all.Advisories = list(p.T), list(all.Tools), list(all.Alarms), list(all.Advisories)
 	return all, nil
 }
 
@@ -261,11 +272,13 @@ func (h *Hub) getTools(r *http.Request) (any, *apiError) {
 		return nil, notKept("the list of tools")
 	}
 	all, err := h.past.tools(name, limit)
-	if err != nil {
+	switch {
+	case errors.Is(err, summary.ErrNoMachine):
+		if !h.holds(name) {
+			return nil, unknownMachine(name)
+		}
+	case err != nil:
 		return nil, failed("the list of tools", err)
-	}
-	if len(all) == 0 && !h.holds(name) {
-		return nil, unknownMachine(name)
 	}
 	return map[string]any{"tools": list(all)}, nil
 }
@@ -307,14 +320,14 @@ func isIncident(text string) bool { return incidentName.MatchString(text) }
 
 // alarmJSON is everything that the page of an alarm shows.
 type alarmJSON struct {
-	Machine  string           `json:"machine"`
-	Incident string           `json:"incident"`
-	Alarm    *summary.Alarm   `json:"alarm,omitempty"` // left out if this program keeps no past
-	Tile     *Tile            `json:"tile,omitempty"`  // of the machine; left out if nothing of it has come
-	Alerts   []event.Alert    `json:"alerts"`          // in the order in which they were sent
-	Evidence []event.Evidence `json:"evidence"`
-	Previous string           `json:"previous,omitempty"` // the machine's alarm before this one
-	Next     string           `json:"next,omitempty"`
+	Machine  string         `json:"machine"`
+	Incident string         `json:"incident"`
+	Alarm    *summary.Alarm `json:"alarm,omitempty"` // left out if this program keeps no past
+	Tile     *Tile          `json:"tile,omitempty"`  // of the machine; left out if nothing of it has come
+	Alerts   []alertJSON    `json:"alerts"`          // in the order in which they were sent
+	Evidence []evidenceJSON `json:"evidence"`
+	Previous string         `json:"previous,omitempty"` // the machine's alarm before this one
+	Next     string         `json:"next,omitempty"`
 }
 
 // alarmSnapshotJSON is the data of the event "snapshot" of the page of an alarm.
@@ -348,19 +361,19 @@ func (h *Hub) alarm(machine, incident string) (*alarmJSON, cursor, error) {
 	a := &alarmJSON{Machine: machine, Incident: incident}
 	if h.past.alarm != nil {
 		d, err := h.past.alarm(incident)
-		if err != nil {
+		if err != nil && !errors.Is(err, summary.ErrNoAlarm) {
 			return nil, cursor{}, err
 		}
-		if d.Machine != "" {
-			a.Machine, a.Alerts, a.Evidence, a.Previous, a.Next = d.Machine, d.Alerts, d.Evidence, d.Previous, d.Next
+		if err == nil {
+			a.Machine, a.Alerts, a.Evidence, a.Previous, a.Next = d.Machine, wireAlerts(d.Alerts), wireEvidence(d.Evidence), d.Previous, d.Next
 			a.Alarm = &d.Alarm
 		}
 	}
 	m, at := h.snapshot(a.Machine)
 	if m != nil {
 		a.Tile = m.Tile
-		a.Alerts = with(a.Alerts, m.Alerts, incident, func(x event.Alert) (string, string) { return x.Incident, x.ID })
-		a.Evidence = with(a.Evidence, m.Evidence, incident, func(x event.Evidence) (string, string) { return x.Incident, x.ID })
+		a.Alerts = with(a.Alerts, m.Alerts, incident, func(x alertJSON) (string, string) { return x.Incident, x.ID })
+		a.Evidence = with(a.Evidence, m.Evidence, incident, func(x evidenceJSON) (string, string) { return x.Incident, x.ID })
 	}
 	if len(a.Alerts) == 0 && a.Alarm == nil {
 		return nil, at, nil
@@ -396,8 +409,8 @@ func (h *Hub) alarmSnapshot(r *http.Request, machine, incident string) (alarmSna
 // only leaves of an update what the page of an alarm shows.
 func (u *machineUpdate) only(incident string) {
 	u.Results, u.Window, u.Advisories = nil, nil, nil
-	u.Alerts = slices.DeleteFunc(u.Alerts, func(a event.Alert) bool { return a.Incident != incident })
-	u.Evidence = slices.DeleteFunc(u.Evidence, func(e event.Evidence) bool { return e.Incident != incident })
+	u.Alerts = slices.DeleteFunc(u.Alerts, func(a alertJSON) bool { return a.Incident != incident })
+	u.Evidence = slices.DeleteFunc(u.Evidence, func(e evidenceJSON) bool { return e.Incident != incident })
 }
 
 // machineOf returns the machine of an alarm, empty if it is not known.

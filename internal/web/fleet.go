@@ -81,6 +81,7 @@ func (h *Hub) fleetSnapshot(r *http.Request) (fleetJSON, uint64) {
 	now := h.now()
 	h.makeFrame(now)
 	all := h.fleetHead(r, now)
+	all.Alarms, all.Crowded = h.frames.alarms, h.frames.crowd // updates say what differs from the last frame
 	for _, m := range h.machines {
 		if m.sent != nil {
 			t := *m.sent
@@ -207,12 +208,12 @@ func (f *frames) forget() {
 }
 
 // patchOf returns what has changed of a tile, nil if nothing has. Of a machine that pages do
-// not know, which is one with was nil, it is the whole tile. Otherwise it is a merge patch
-// (RFC 7396) of the tile with the machine's id: a member that is there replaces the one before,
-// null removes it, and wear is patched by its own members. A member "+" has the letters to
-// append to strip, of which the last 60 stay. With it go two rules that make it short:
+// not know, which is one with was nil, it is the whole tile. Otherwise it has the machine's id
+// and the members that have changed: each replaces the one before, and null removes it. Of wear
+// it has the members that have changed, if there was a wear before. A member "+" has the letters
+// to append to strip, of which the last 60 stay. With it go two rules that make patches short:
 // verdict_at moves on by span seconds for each letter unless the patch has verdict_at, and
-// window_age is the time since the frame's now unless the patch has window_age.
+// the last window came when the frame was made unless the patch has window_age.
 func patchOf(was, t *Tile) []byte {
 	if was == nil {
 		return encode(t)
@@ -274,7 +275,7 @@ func follows(was, t *Tile, more uint64) bool {
 	return math.Abs(moved-float64(more)**t.Span) < 1e-3
 }
 
-// patch writes the members of a merge patch that have changed.
+// patch writes the members of a tile that have changed.
 type patch struct{ buf []byte }
 
 func (p *patch) set(name string, value any) {

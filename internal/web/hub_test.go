@@ -206,8 +206,8 @@ func TestNumbersThatJSONCannotHold(t *testing.T) {
 		t.Errorf("snapshot is %s", data)
 	}
 	for _, r := range s.Results {
-		if r.Posterior != nil || r.Score != 0 {
-			t.Errorf("%s looks judged", r.ID)
+		if r.Posterior != nil || r.Score != nil && *r.Score != 0 {
+			t.Errorf("%d looks judged", r.Seq)
 		}
 	}
 	if h.status != (Status{Phase: Training, Fraction: -1}) {
@@ -302,7 +302,7 @@ func TestEvidence(t *testing.T) {
 	h.Evidence(e)
 	h.Evidence(e)
 	u, next, ok := h.since(at, testMachine)
-	if !ok || len(u.Evidence) != 1 || u.Evidence[0] != e || next.kept != 1 || len(u.Alerts)+len(u.Advisories) != 0 {
+	if !ok || len(u.Evidence) != 1 || u.Evidence[0].Evidence != e || next.kept != 1 || len(u.Alerts)+len(u.Advisories) != 0 {
 		t.Errorf("%+v, %v, %v", u.Evidence, next, ok)
 	}
 	if again, ok := h.resume(h.id(next)); !ok || again != next {

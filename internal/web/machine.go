@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/summary"
 )
 
 // machine is what a hub keeps of one machine.
@@ -25,7 +26,7 @@ type machine struct {
 	models *Models // nil if they are not known; never changed, only replaced
 	facts  Facts   // of the last result's model
 
-	results      ring[event.Result]
+	results      ring[keptResult]
 	lastResult   *event.Result // that was not late
 	lastResultAt time.Time     // when the last one came, late or not
 	lastWear     *event.Wear   // of the tool that is in; nil if it is not known
@@ -59,7 +60,7 @@ type layout struct{ layoutJSON }
 func newMachine(name string, number uint64, l *layout) *machine {
 	m := &machine{
 		name: name, number: number, layout: l,
-		results: newRing[event.Result](keptResults), alerts: newRing[event.Alert](keptAlerts),
+		results: newRing[keptResult](keptResults), alerts: newRing[event.Alert](keptAlerts),
 		advised: newRing[event.Advisory](keptAlerts), kept: newRing[event.Evidence](keptAlerts),
 	}
 	m.clearPairs()
@@ -100,7 +101,7 @@ func (m *machine) fingerprint() string {
 
 // window copies a window of the machine's layout. It leaves out slices of another length.
 func (m *machine) window(w Window) {
-	bare := len(w.Envelope) == 0 && len(w.RMS) == 0 && w.Samples == nil
+	bare := len(w.Envelope) == 0 && len(w.RMS) == 0 && len(w.Samples) == 0
 	if bare && !m.bare {
 		m.clearPairs()
 	}
@@ -215,7 +216,7 @@ func (m *machine) judge(r event.Result, at time.Time) bool {
 	if m.repeats(&r) {
 		return false
 	}
-	*m.results.next() = r
+	*m.results.next() = keep(&r)
 	if at.After(m.lastResultAt) {
 		m.lastResultAt = at
 	}
@@ -223,6 +224,7 @@ func (m *machine) judge(r event.Result, at time.Time) bool {
 		return true
 	}
 	m.wear(&r)
+	r.Sensors, r.ID = nil, ""
 	m.lastResult = &r
 	letter := stripLetters[r.Verdict]
 	if letter == 0 {
@@ -236,7 +238,7 @@ func (m *machine) judge(r event.Result, at time.Time) bool {
 // repeats reports whether the machine has a result already, as far as its results are kept.
 func (m *machine) repeats(r *event.Result) bool {
 	if r.Late {
-		return m.results.has(func(x *event.Result) bool { return x.Epoch == r.Epoch && x.Seq == r.Seq })
+		return m.results.has(func(k *keptResult) bool { return k.seq == r.Seq && k.of.Value().epoch == r.Epoch })
 	}
 	last := m.lastResult
 	return last != nil && last.Epoch == r.Epoch && r.Seq <= last.Seq
@@ -291,6 +293,7 @@ func (m *machine) alert(a event.Alert) bool {
 		return false
 	}
 	*m.alerts.next() = a
+	m.shorten()
 	if a.Alarm != "" && !a.State.Marks() {
 		m.lastChange = &a
 	}
@@ -303,6 +306,40 @@ func (m *machine) alert(a event.Alert) bool {
 		}
 	}
 	return true
+}
+
+// shorten leaves traces and reasons to the last alerts only: they take the most memory. Whole
+// alerts of the past are at Config.Alarm.
+func (m *machine) shorten() {
+	long := 0
+	for i := m.alerts.total; i > m.alerts.first(); i-- {
+		a := m.alerts.at(i - 1)
+		if a.Trace == nil && a.Reasons == nil {
+			continue
+		}
+		if long++; long > longAlerts {
+			a.Trace, a.Reasons = nil, nil
+			return // those before were shortened already
+		}
+	}
+}
+
+// restore fills in what the machine was like before anything of it came.
+func (m *machine) restore(s summary.Machine) {
+	if s.Alert != nil {
+		m.alert(*s.Alert)
+	}
+	for _, a := range s.Advisories {
+		m.advise(a)
+	}
+	if m.verdicts > 0 || s.Last.Machine == "" {
+		return
+	}
+	for i := range max(0, len(s.Strip)-1) {
+		m.letters[m.verdicts%stripLen] = s.Strip[i]
+		m.verdicts++
+	}
+	m.judge(s.Last, s.LastAt)
 }
 
 // advise adds an advisory. It reports false if the machine has it already.

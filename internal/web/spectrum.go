@@ -46,10 +46,10 @@ type spectra struct {
 // take looks at a window. The usual spectrum of a tool is made of the first windows of its
 // reference, and only while a page looks at the machine: otherwise it is not known.
 func (s *spectra) take(w *Window, watched bool) {
-	if s.tool != w.Tool || s.usual != nil && len(s.usual) != len(w.Samples) {
+	if s.tool != w.Tool || s.usual != nil && len(w.Samples) > 0 && len(s.usual) != len(w.Samples) {
 		s.tool, s.usual, s.count, s.done = w.Tool, nil, 0, false
 	}
-	if !watched || w.Samples == nil || w.Layout == nil || len(w.Samples) != len(w.Layout.Channels()) {
+	if !watched || len(w.Samples) == 0 || w.Layout == nil || len(w.Samples) != len(w.Layout.Channels()) {
 		return
 	}
 	if len(s.samples) != len(w.Samples) {

@@ -121,13 +121,16 @@ func (m *machine) tile(now time.Time) *Tile {
 		if !r.Start.IsZero() && !r.End.Before(r.Start) {
 			t.Span = ptr(r.End.Sub(r.Start).Seconds())
 		}
-		if r.Verdict == event.Healthy || r.Verdict == event.Faulty || r.Verdict == event.Unknown && len(r.Posterior) > 0 {
+		if judged(r) {
 			t.Score = ptr(math.Round(r.Score*1000) / 1000)
 		}
 	}
 	t.Wear, t.Left = m.wornTile()
 	if m.facts.Threshold > 0 {
 		t.Threshold = ptr(m.facts.Threshold)
+	}
+	if m.lastResult != nil && m.lastResult.Threshold > 0 {
+		t.Threshold = ptr(m.lastResult.Threshold)
 	}
 	t.Advisories = m.openAdvisories()
 	if n := len(t.Advisories); n > tileAdvisories {

@@ -46,9 +46,9 @@ type Config struct {
 	// called for every result, and must not call the hub.
 	Facts func(machine, model string) Facts
 
-	// What is kept of the past; a nil function: this program keeps nothing of the kind. They
-	// are safe for concurrent use, and the hub owns what they return. A machine or an alarm
-	// that is not known is a zero value and no error.
+	// What is kept of the past; a nil function: this program keeps nothing of the kind. They are
+	// safe for concurrent use, and the hub owns what they return. They return
+	// summary.ErrNoMachine and summary.ErrNoAlarm as the methods of a summary.Store do.
 	History func(machine string, from, to time.Time, step time.Duration) (summary.History, error)
 	Tools   func(machine string, limit int) ([]summary.Life, error)
 	Alarms  func(summary.AlarmFilter) ([]summary.Alarm, error)

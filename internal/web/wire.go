@@ -15,14 +15,14 @@ import (
 // machineJSON is everything that the page of a machine shows: the answer of /api/machines/{m}.
 type machineJSON struct {
 	*Tile
-	Layout     *layoutJSON      `json:"layout,omitempty"` // left out if it is not known
-	Pairs      int              `json:"pairs"`            // of (min, max) of a channel to keep
-	Keep       int              `json:"keep"`             // results to keep
-	Results    []event.Result   `json:"results"`
-	Alerts     []event.Alert    `json:"alerts"`
-	Advisories []event.Advisory `json:"advisories"` // those that came last, open and ended ones
-	Evidence   []event.Evidence `json:"evidence"`
-	Window     *windowJSON      `json:"window,omitempty"` // the last one; left out if none came here
+	Layout     *layoutJSON    `json:"layout,omitempty"` // left out if it is not known
+	Pairs      int            `json:"pairs"`            // of (min, max) of a channel to keep
+	Keep       int            `json:"keep"`             // results to keep
+	Results    []resultJSON   `json:"results"`
+	Alerts     []alertJSON    `json:"alerts"`
+	Advisories []advisoryJSON `json:"advisories"` // those that came last, open and ended ones
+	Evidence   []evidenceJSON `json:"evidence"`
+	Window     *windowJSON    `json:"window,omitempty"` // the last one; left out if none came here
 }
 
 // machineSnapshot is the data of the event "snapshot" of the page of a machine.
@@ -46,15 +46,59 @@ type pageHead struct {
 // machineUpdate is the data of the event "update" of the pages of a machine and of an alarm:
 // what is new. The lists are added to those of the snapshot.
 type machineUpdate struct {
-	Now        time.Time        `json:"now"`
-	Alarms     int              `json:"alarms"`
-	Status     *Status          `json:"status,omitempty"`
-	Tile       *Tile            `json:"tile,omitempty"`
-	Window     *windowJSON      `json:"window,omitempty"`
-	Results    []event.Result   `json:"results,omitempty"`
-	Alerts     []event.Alert    `json:"alerts,omitempty"`
-	Advisories []event.Advisory `json:"advisories,omitempty"`
-	Evidence   []event.Evidence `json:"evidence,omitempty"`
+	Now        time.Time      `json:"now"`
+	Alarms     int            `json:"alarms"`
+	Status     *Status        `json:"status,omitempty"`
+	Tile       *Tile          `json:"tile,omitempty"`
+	Window     *windowJSON    `json:"window,omitempty"`
+	Results    []resultJSON   `json:"results,omitempty"`
+	Alerts     []alertJSON    `json:"alerts,omitempty"`
+	Advisories []advisoryJSON `json:"advisories,omitempty"`
+	Evidence   []evidenceJSON `json:"evidence,omitempty"`
+}
+
+// alertJSON, advisoryJSON and evidenceJSON are events as pages get them: as on tcm.alerts.v1,
+// without times that are not known.
+type (
+	alertJSON struct {
+		event.Alert
+		Since *time.Time `json:"since,omitempty"`
+		At    *time.Time `json:"at,omitempty"`
+	}
+	advisoryJSON struct {
+		event.Advisory
+		Since *time.Time `json:"since,omitempty"`
+		At    *time.Time `json:"at,omitempty"`
+	}
+	evidenceJSON struct {
+		event.Evidence
+		From *time.Time `json:"from,omitempty"`
+		To   *time.Time `json:"to,omitempty"`
+	}
+)
+
+func wireAlerts(all []event.Alert) []alertJSON {
+	wired := make([]alertJSON, len(all))
+	for i, a := range all {
+		wired[i] = alertJSON{a, known(a.Since), known(a.At)}
+	}
+	return wired
+}
+
+func wireAdvisories(all []event.Advisory) []advisoryJSON {
+	wired := make([]advisoryJSON, len(all))
+	for i, a := range all {
+		wired[i] = advisoryJSON{a, known(a.Since), known(a.At)}
+	}
+	return wired
+}
+
+func wireEvidence(all []event.Evidence) []evidenceJSON {
+	wired := make([]evidenceJSON, len(all))
+	for i, e := range all {
+		wired[i] = evidenceJSON{e, known(e.From), known(e.To)}
+	}
+	return wired
 }
 
 type layoutJSON struct {
@@ -144,7 +188,7 @@ func (h *Hub) since(c cursor, name string) (machineUpdate, cursor, bool) {
 	now := h.now()
 	u := machineUpdate{
 		Now: now.UTC(), Alarms: h.alarms,
-		Results: m.results.since(c.results), Alerts: m.alerts.since(c.alerts), Advisories: m.advised.since(c.advised), Evidence: m.kept.since(c.kept),
+		Results: m.resultsSince(c.results), Alerts: wireAlerts(m.alerts.since(c.alerts)), Advisories: wireAdvisories(m.advised.since(c.advised)), Evidence: wireEvidence(m.kept.since(c.kept)),
 	}
 	if c.windows < m.windows {
 		u.Window = m.windowsSince(c.windows)
@@ -169,8 +213,8 @@ func (h *Hub) snapshot(name string) (*machineJSON, cursor) {
 	}
 	j := &machineJSON{
 		Tile: m.tile(h.now()), Pairs: Pairs, Keep: keptResults,
-		Results: m.results.since(m.results.first()), Alerts: m.alerts.since(m.alerts.first()),
-		Advisories: m.advised.since(m.advised.first()), Evidence: m.kept.since(m.kept.first()),
+		Results: m.resultsSince(m.results.first()), Alerts: wireAlerts(m.alerts.since(m.alerts.first())),
+		Advisories: wireAdvisories(m.advised.since(m.advised.first())), Evidence: wireEvidence(m.kept.since(m.kept.first())),
 	}
 	if m.layout != nil {
 		j.Layout = &m.layout.layoutJSON

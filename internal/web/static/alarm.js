@@ -2,7 +2,7 @@
 // before it scored, its waveform and spectra, and who did what.
 
 import { html, useEffect, useMemo, useRef } from "./vendor/htm-preact-standalone.mjs";
-import { api, useFetch, useLive, useNow, useOffline } from "./store.js";
+import { api, useFetch, useLive, useOffline } from "./store.js";
 import { href } from "./route.js";
 import { has, t } from "./text.js";
 import { clock, full, moment, zoneName } from "./time.js";
@@ -47,13 +47,14 @@ export function wordsOf(a) {
 }
 
 export function Alarm({ name: incident }) {
-  const asked = useFetch(api.alarm(incident)), offline = useOffline(), now = useNow(10000);
+  const asked = useFetch(api.alarm(incident)), offline = useOffline();
   const live = useLive({ page: "alarm", incident }, (old, kind, event) => {
     hear(event.alerts);
-    const tile = event.tile ?? (event.machine?.name ? event.machine : undefined) ?? old?.tile;
-    return { ...old, ...event, tile, alerts: add(old?.alerts ?? [], event.alerts), evidence: add(old?.evidence ?? [], event.evidence) };
+    const { alarm = {}, alarms, ...head } = event;
+    return { ...old, ...head, ...alarm, alerts: add(add(old?.alerts ?? [], alarm.alerts), event.alerts), evidence: add(add(old?.evidence ?? [], alarm.evidence), event.evidence) };
   });
   const { data, error } = asked;
+  useEffect(() => { if (live && (data || error)) asked.reload(); }, [live?.tile?.incident]); // there may be a next alarm
   const alerts = useMemo(() => add(add([], data?.alerts), live?.alerts).filter((a) => a.incident === incident), [data, live?.alerts, incident]);
   const evidence = useMemo(() => add(add([], data?.evidence), live?.evidence), [data, live?.evidence]);
   useEffect(() => { document.title = `${incident} · Flank`; }, [incident]);
@@ -62,11 +63,11 @@ export function Alarm({ name: incident }) {
     return html`<h1>${incident}</h1><p class="says">${t("loading")}</p>`;
   }
   const s = summaryOf(alerts, incident), { cause } = s;
-  const machine = data?.machine ?? (typeof live?.machine === "string" ? live.machine : "") ?? cause.machine, name = machine || cause.machine;
+  const name = data?.machine || live?.machine || cause.machine;
   const kept = evidence.find((e) => e.alert === cause.id);
   return html`<article class="alarm-page" data-incident=${incident} data-machine=${name}>
-    <${Head} incident=${incident} name=${name} previous=${data?.previous} next=${data?.next} />
-    <${Summary} s=${s} incident=${incident} name=${name} offline=${offline} commands=${live?.commands} now=${now} />
+    <${Head} incident=${incident} name=${name} previous=${data?.previous ?? live?.previous} next=${data?.next ?? live?.next} />
+    <${Summary} s=${s} incident=${incident} name=${name} offline=${offline} />
     <div class="two">
       <${Why} reasons=${cause.reasons} />
       <${Past} alert=${cause} />
@@ -88,7 +89,7 @@ function Head({ incident, name, previous, next }) {
 
 const shapes = { raised: "raised", reactivated: "raised", acknowledged: "acknowledged", returned: "returned", shelved: "shelved", suppressed: "suppressed", out_of_service: "suppressed", over: "raised" };
 
-function Summary({ s, incident, name, offline, commands }) {
+function Summary({ s, incident, name, offline }) {
   const { cause, word, over } = s, loud = !over && isLoud({ alarm: word });
   const tile = { name, alarm: over ? "" : word, incident, tool: cause.tool };
   const wear = cause.wear && { um: cause.wear.wear_um, low_um: cause.wear.wear_low_um, high_um: cause.wear.wear_high_um };
@@ -109,8 +110,8 @@ function Summary({ s, incident, name, offline, commands }) {
     <p class="word"><${Icon} shape=${shapes[word] ?? "raised"} big /><strong id="state">${over ? t("alarm.over") : wordOf("alarm", word)}</strong>${s.falseAlarm && html`<span class="chip warn" id="marked">${t("alarm.marked")}</span>`}</p>
     <h1>${[short(name), cause.tool && `${t("tool")} ${cause.tool}`, cause.hole && `${t("hole")} ${cause.hole}`, incident].filter(Boolean).join(" · ")}</h1>
     <p class="does">${wordsOf(cause)}</p>
-    ${!over && html`<${Buttons} tile=${tile} commands=${offline ? undefined : commands} only=${s.falseAlarm ? ["acknowledge", "shelve", "unshelve"] : ["acknowledge", "shelve", "unshelve", "mark_false"]} />`}
-    ${(over || s.falseAlarm) && html`<p class="acts"><${Button} action=${s.falseAlarm ? "unmark_false" : "mark_false"} machine=${name} incident=${incident} commands=${commands} /></p>`}
+    ${!over && html`<${Buttons} tile=${tile} only=${s.falseAlarm ? ["acknowledge", "shelve", "unshelve"] : ["acknowledge", "shelve", "unshelve", "mark_false"]} />`}
+    ${(over || s.falseAlarm) && html`<p class="acts"><${Button} action=${s.falseAlarm ? "unmark_false" : "mark_false"} machine=${name} incident=${incident} /></p>`}
     <dl class="facts">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
   </section>`;
 }

@@ -1,7 +1,7 @@
 // The sensors of a machine: one small chart a channel with scale, unit, level and status of
 // NAMUR NE 107, grouped by the device it comes from. Charts that cannot be seen are not drawn.
 
-import { html, Component, useEffect, useMemo, useState } from "./vendor/htm-preact-standalone.mjs";
+import { html, Component, useMemo, useState } from "./vendor/htm-preact-standalone.mjs";
 import { t } from "./text.js";
 import { Icon, number, wordOf } from "./parts.js";
 import { colour, onRedraw } from "./chart.js";
@@ -14,6 +14,7 @@ export const hertz = (r) => (r >= 1000 ? `${+(r / 1000).toPrecision(3)} kHz` : `
 // The states of NE 107 by their gravity.
 const grave = ["no_data", "normal", "maintenance_required", "out_of_specification", "function_check", "failure"];
 const word = (status) => (status ?? "no_data").replaceAll(" ", "_").replaceAll("-", "_");
+const many = 40; // channels, from which on their charts are smaller
 const shown = 60; // pairs of (min, max) of a chart
 
 // keep adds the pairs of a window to those of the windows before it, by channel. A change of
@@ -57,7 +58,7 @@ export function Channels({ layout, window, pairs, advisories, onSpectrum }) {
     ${!channels.length && html`<p class="says">${t("machine.channels.unknown")}</p>`}
     ${bare && html`<p class="says">${t("machine.channels.bare")}</p>`}
     ${channels.length > 0 && !visible.length && html`<p class="says" role="status">${t("machine.channels.none")}</p>`}
-    <div class="groups">${visible.map(([name, list]) => html`<${Group} key=${name} name=${name} list=${list} channels=${channels} states=${states} window=${window} pairs=${pairs} bare=${bare} onSpectrum=${onSpectrum} />`)}</div>
+    <div class=${`groups${channels.length > many ? " many" : ""}`}>${visible.map(([name, list]) => html`<${Group} key=${name} name=${name} list=${list} channels=${channels} states=${states} window=${window} pairs=${pairs} bare=${bare} onSpectrum=${onSpectrum} />`)}</div>
   </section>`;
 }
 

@@ -3,7 +3,7 @@
 
 import { html, useEffect, useRef } from "./vendor/htm-preact-standalone.mjs";
 import { connection } from "./store.js";
-import { hasClock, zone } from "./time.js";
+import { hasClock, instant, zone } from "./time.js";
 import { language, t } from "./text.js";
 
 // colour returns the value of a CSS variable, which is where all colours live.
@@ -29,6 +29,18 @@ export function onRedraw(f) {
   return () => plots.delete(follower);
 }
 
+// Charts are drawn again in the size that they have on paper, where a column is this wide.
+export const paper = 340;
+const papers = new Set();
+for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) addEventListener(event, () => { for (const f of papers) f(on); });
+
+// onPaper calls f(true) before the page is printed, and f(false) after. It returns what ends
+// that.
+export function onPaper(f) {
+  papers.add(f);
+  return () => papers.delete(f);
+}
+
 const formats = new Map();
 function format(options) {
   const key = JSON.stringify([language(), zone(), options]);
@@ -52,6 +64,9 @@ export function ticks(_, splits, __, ___, step) {
   });
 }
 
+// dayTime words a moment shortly: the day and the time to the minute.
+export const dayTime = (at) => (Number.isNaN(instant(at)) ? "–" : hasClock(at) ? format({ ...day, ...minute }).format(instant(at)) : t("time.seconds", { n: +(instant(at) / 1000).toFixed(1) }));
+
 // timeOf makes uPlot place the marks of a time axis at round times of the page's zone.
 export const timeOf = (s) => (zone() ? uPlot.tzDate(new Date(1000 * s), "Etc/UTC") : new Date(1000 * s));
 
@@ -65,19 +80,23 @@ export function Plot({ make, data, height, label, plotKey = "", plot }) {
   useEffect(() => {
     const u = own.current = new uPlot({ width: Math.max(50, box.current.clientWidth), height, legend: { show: false }, ...make() }, data, box.current);
     if (plot) plot.current = u;
-    const resize = new ResizeObserver(() => { if (box.current?.clientWidth) u.setSize({ width: box.current.clientWidth, height }); });
+    let printing = false;
+    const fit = () => { if (!printing && box.current?.clientWidth) u.setSize({ width: box.current.clientWidth, height }); };
+    const resize = new ResizeObserver(fit);
     resize.observe(box.current);
     const forget = onRedraw(() => u.redraw());
+    const unpaper = onPaper((on) => { if ((printing = on)) u.setSize({ width: paper, height: Math.min(height, 120) }); else fit(); });
     return () => {
       resize.disconnect();
       forget();
+      unpaper();
       u.destroy();
       own.current = undefined;
       if (plot) plot.current = undefined;
     };
   }, [plotKey, height]);
   useEffect(() => { if (own.current && own.current.data !== data) own.current.setData(data); }, [data]);
-  return html`<div class="plot" ref=${box} role=${label ? "img" : undefined} aria-label=${label} aria-hidden=${label ? undefined : "true"} />`;
+  return html`<div class="draw" ref=${box} role=${label ? "img" : undefined} aria-label=${label} aria-hidden=${label ? undefined : "true"} />`;
 }
 
 // line draws a line on a canvas.

@@ -166,7 +166,7 @@ function useSettled(value, wait) {
 
 // spansOf returns what a lane of spans draws: tools, alarms or advisories.
 const spansOf = {
-  tool: (data) => data.tools.map((x) => ({ from: seconds(x.from), to: x.to ? seconds(x.to) : Infinity, text: x.tool || t("machine.tool.unnamed") })),
+  tool: (data, tile) => data.tools.map((x, i) => ({ from: seconds(x.from), to: x.to && (i < data.tools.length - 1 || x.tool !== tile.tool) ? seconds(x.to) : Infinity, text: x.tool || t("machine.tool.unnamed") })),
   alarm: (data) => data.alarms.map((x) => ({ from: seconds(x.since), mark: seconds(x.raised), to: x.cleared ? seconds(x.cleared) : Infinity, text: x.incident, open: !x.cleared, incident: x.incident })),
   advisory: (data) => data.advisories.map((x) => ({ from: seconds(x.from), to: x.to ? seconds(x.to) : Infinity, text: [wordOf("advisory", x.kind), x.subject].filter(Boolean).join(" "), open: !x.to })),
 };
@@ -184,8 +184,8 @@ function Chart({ tile, data, points, span, by, at, setAt, go, reset }) {
   }), [scale]);
   useEffect(() => { for (const u of plots.current.values()) u?.setScale("x", { min: scale.min, max: scale.max }); }, [scale]);
   const common = (own) => ({
-    padding: [own.top ?? 4, 10, 0, 0],
-    cursor: { y: false, points: { show: own.dots ?? false, size: 6 }, drag: { x: true, y: false, setScale: false }, sync: { key: "lanes", setSeries: false } },
+    padding: [own.top ?? 4, 10, own.bottom ?? 0, 0],
+    cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, sync: { key: "lanes", setSeries: false } },
     select: { show: true },
     tzDate: timeOf,
     scales: { x: { time: by === "time", range: () => [s.scale.min, s.scale.max] }, ...own.scales },
@@ -258,7 +258,7 @@ function xAxis(s, by) {
 function laneTypes(s, common) {
   const strokes = { under: (u) => changes(u, s) };
   const y = (more) => axis({ ...left, space: 36, ...more });
-  const spans = (kind, draw) => () => common({ scales: { y: { range: [0, 1] } }, hooks: { draw: [(u) => { draw(u, s, spansOf[kind](s.data)); }] } });
+  const spans = (kind, draw) => () => common({ scales: { y: { range: [0, 1] } }, hooks: { draw: [(u) => { draw(u, s, spansOf[kind](s.data, s.tile)); }] } });
   return {
     tool: spans("tool", drawTools),
     alarm: spans("alarm", drawAlarms),
@@ -266,17 +266,16 @@ function laneTypes(s, common) {
     axis: () => common({ x: true, top: 0, scales: { y: { range: [0, 1] } } }),
     verdict: () => common({ scales: { y: { range: [0, 1] } }, hooks: { draw: [(u) => drawVerdicts(u, s)] } }),
     wear: () => common({
-      dots: false, y: y(), top: 10,
+      y: y(), top: 10, bottom: 8,
       scales: { y: { range: (u, lo, hi) => [0, Math.max(1.15 * (s.tile.wear?.limit_um ?? 0), 1.1 * (hi ?? 0), 20)] } },
-      series: [{}, plain({ stroke: "transparent" }), plain({ stroke: "transparent" }), { stroke: () => colour("ink"), width: 1.75, points: { show: alone, size: 4 } }],
-      bands: [{ series: [2, 1], fill: () => colour("band") }],
-      hooks: { drawClear: [strokes.under], draw: [(u) => drawLimit(u, s)] },
+      series: [{}, plain({ width: 0 }), plain({ width: 0 }), { stroke: () => colour("ink"), width: 1.75, points: { show: alone, size: 4 } }],
+      hooks: { drawClear: [strokes.under, drawBand], draw: [(u) => drawLimit(u, s)] },
     }),
     score: () => common({
-      y: y({ splits: () => [0, 0.25, 0.5, 0.75, 1] }), top: 10,
+      y: y({ splits: () => [0, 0.25, 0.5, 0.75, 1] }), top: 10, bottom: 8,
       scales: { y: { range: [0, 1] } },
       series: [{}, { stroke: () => colour("soft"), width: 1, points: { show: alone, size: 3 } }, { stroke: () => colour("ink"), width: 1.75, points: { show: alone, size: 4 } },
-        plain({ stroke: () => colour("alarm"), width: 1.5, dash: [5, 4], paths: uPlot.paths.stepped({ align: 1 }), spanGaps: true })],
+        plain({ stroke: () => colour("muted"), width: 1.5, dash: [5, 4], paths: uPlot.paths.stepped({ align: 1 }), spanGaps: true })],
       hooks: { drawClear: [strokes.under, (u) => drawAbove(u, s)] },
     }),
   };
@@ -381,7 +380,7 @@ function drawLimit(u, s) {
   if (!(limit > 0)) return;
   clip(u, (c, px) => {
     const y = u.valToPos(limit, "y", true), { left: x, width } = u.bbox;
-    c.strokeStyle = c.fillStyle = colour("alarm");
+    c.strokeStyle = c.fillStyle = colour("muted");
     c.lineWidth = 1.5 * px;
     c.setLineDash([5 * px, 4 * px]);
     line(c, x, y, x + width, y);
@@ -390,6 +389,26 @@ function drawLimit(u, s) {
     c.textAlign = "right";
     c.textBaseline = "bottom";
     c.fillText(t("machine.limit", { um: limit }), x + width - 4 * px, y - 2 * px);
+  });
+}
+
+// drawBand fills the interval of the wear, step by step: an interval that stands alone is seen
+// too.
+function drawBand(u) {
+  clip(u, (c, px) => {
+    const [x, low, high] = u.data;
+    c.fillStyle = colour("band");
+    for (let from = 0, to; from < x.length; from = to + 1) {
+      for (to = from; to < x.length && low[to] !== null && high[to] !== null; to++);
+      if (to === from) continue;
+      const at = (i) => u.valToPos(x[i], "x", true), y = (v) => u.valToPos(v, "y", true);
+      c.beginPath();
+      for (let i = from; i < to; i++) c.lineTo(at(i), y(high[i]));
+      for (let i = to - 1; i >= from; i--) c.lineTo(at(i), y(low[i]));
+      c.closePath();
+      if (to - from === 1) c.rect(at(from) - px, y(high[from]), 2 * px, y(low[from]) - y(high[from]));
+      c.fill();
+    }
   });
 }
 

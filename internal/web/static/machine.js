@@ -74,7 +74,8 @@ function useTitle(tile, now, offline) {
 function Head({ name, tile, now, offline }) {
   const where = area(name);
   return html`<header class="machine-head">
-    <div><p class="path"><a href=${href.fleet()}>${t("nav.fleet")}</a>${where && ` / ${spaced(where)}`}</p><h1>${short(name)}</h1></div>
+    <p class="path"><a href=${href.fleet()}>${t("nav.fleet")}</a>${where && ` / ${spaced(where)}`}</p>
+    <h1>${short(name)}</h1>
     ${tile && html`<dl class="facts">
       <div><dt>${t("tool")}</dt><dd>${tile.tool || "–"}</dd></div>
       <div><dt>${t("hole")}</dt><dd>${tile.hole || "–"}</dd></div>
@@ -100,9 +101,9 @@ function Now({ tile, now, offline }) {
     <section class=${`card now ${offline ? "calm" : state.tone}`} data-state=${state.key} data-incident=${tile.incident} aria-labelledby="state">
       <p class="word"><${Icon} shape=${offline ? "lost" : state.shape} big /><strong id="state">${offline ? t("tile.was", { word: state.word }) : state.word}</strong>${open && tile.since && html`<span class="since">${t("since", { at: moment(tile.since) })}</span>`}</p>
       <p class="does">${does || t(state.key === "normal" ? "machine.nothing" : state.key === "learning" ? "machine.learning" : state.key === "at_limit" ? "machine.at_limit" : "machine.nothing")}</p>
-      ${open && html`<p class="facts-line">${[cause && t("machine.k_of_n", { faulty: cause.faulty, of: cause.of, k: cause.k }), last && t("machine.by_whom", { state: wordOf("machine.did", last.state), by: last.by, at: clock(last.at) }), last?.note].filter(Boolean).join(" · ")}</p>`}
+      ${open && html`<p class="facts-line">${[cause && tile.instruction?.args?.faulty === undefined && t("machine.k_of_n", { faulty: cause.faulty, of: cause.of, k: cause.k }), last && t("machine.by_whom", { state: wordOf("machine.did", last.state), by: last.by, at: clock(last.at) }), last?.note].filter(Boolean).join(" · ")}</p>`}
       ${open && tile.incident && html`<p class="why-link"><a href=${href.alarm(tile.incident)}>${t("machine.why", { incident: tile.incident })}</a></p>`}
-      <${Buttons} tile=${tile} commands=${offline ? undefined : tile.commands} />
+      <${Buttons} tile=${tile} />
     </section>
     <section class="card life" aria-labelledby="life-title">
       <h2 id="life-title">${t("machine.life")}</h2>

@@ -5,7 +5,7 @@ import { html, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact-
 import { api, useFetch } from "./store.js";
 import { t } from "./text.js";
 import { full } from "./time.js";
-import { Plot, axis, clip, colour, font, line, onRedraw } from "./chart.js";
+import { Plot, axis, clip, colour, font, line, onPaper, onRedraw, paper } from "./chart.js";
 import { hertz } from "./channels.js";
 
 const kilo = (v) => (v >= 1000 ? `${+(v / 1000).toPrecision(3)} k` : `${+v.toPrecision(3)}`);
@@ -13,7 +13,7 @@ export const density = (unit) => t("machine.spectrum.unit", { unit: unit ? (/[·
 
 // Lines draws one or two spectra over frequency. bands are [{from, to, value, usual}] of
 // levels in dB that are drawn as steps.
-export function Lines({ x, now, usual, bands = [], unit, label, height = 240 }) {
+export function Lines({ x, now, usual, bands = [], unit, label, height = 240, log = false }) {
   const readout = useRef(), state = useRef({});
   Object.assign(state.current, { bands, x, now, usual });
   const data = useMemo(() => [x, usual ?? x.map(() => null), now], [x, now, usual]);
@@ -26,13 +26,13 @@ export function Lines({ x, now, usual, bands = [], unit, label, height = 240 }) 
   const make = () => ({
     padding: [8, 14, 0, 0],
     cursor: { y: false, drag: { x: true, y: false }, points: { show: false } },
-    scales: { x: { time: false, range: (u, lo, hi) => [lo, hi] } },
-    axes: [axis({ size: 38, space: 60, values: (_, v) => v.map(kilo), label: "Hz", labelSize: 14, labelFont: font, labelGap: 0 }), axis({ size: 48, space: 30, values: (_, v) => v.map((d) => String(d).replace("-", "−")) })],
+    scales: { x: { time: false, range: (u, lo, hi) => [lo, hi], ...(log && { distr: 3, log: 10 }) } },
+    axes: [axis({ size: 38, space: 60, values: (_, v) => v.map((f) => (f === null ? "" : kilo(f))), label: "Hz", labelSize: 14, labelFont: font, labelGap: 0 }), axis({ size: 48, space: 30, values: (_, v) => v.map((d) => String(d).replace("-", "−")) })],
     series: [{}, { stroke: () => colour("soft"), width: 1.5, points: { show: false } }, { stroke: () => colour("ink"), width: 1, points: { show: false } }],
     hooks: { setCursor: [read], draw: [(u) => drawBands(u, s)] },
   });
   return html`<figure class="spectrum"><figcaption>${density(unit)} <span class="legend"><span><i class="mean" />${t("machine.spectrum.now")}</span>${(usual || bands.some((b) => b.usual !== undefined)) && html`<span><i class="max" />${t("machine.spectrum.usual")}</span>`}</span><output ref=${readout} aria-live="off" /></figcaption>
-    <${Plot} plotKey=${`${x.length} ${x.at(-1)}`} make=${make} data=${data} height=${height} label=${label} /></figure>`;
+    <${Plot} plotKey=${`${x.length} ${x[0]} ${x.at(-1)}`} make=${make} data=${data} height=${height} label=${label} /></figure>`;
 }
 
 function drawBands(u, s) {
@@ -65,7 +65,7 @@ export function Spectrum({ tile, channel, setChannel }) {
     ${error && html`<p class="error" role="status">${t("machine.spectrum.failed", { why: error.message })}</p>`}
     ${open && !data && !error && html`<p class="says">${t("loading")}</p>`}
     ${data && !of && html`<p class="says">${t("machine.spectrum.none")}</p>`}
-    ${of && html`<${Lines} x=${of.frequencies_hz} now=${of.db} usual=${of.usual_db} unit=${of.unit} label=${t("machine.spectrum.label", { channel: of.name })} />
+    ${of && html`<${Lines} x=${of.frequencies_hz} now=${of.db} usual=${of.usual_db} unit=${of.unit} log=${true} label=${t("machine.spectrum.label", { channel: of.name })} />
       ${!of.usual_db && html`<p class="says">${t("machine.spectrum.no_usual")}</p>`}`}
   </section>`;
 }
@@ -104,8 +104,8 @@ export function Spectrogram({ spectra, since, label, height = 190 }) {
     const off = document.createElement("canvas");
     [off.width, off.height] = [image.width, image.height];
     off.getContext("2d").putImageData(image, 0, 0);
-    const draw = () => {
-      const canvas = box.current, px = devicePixelRatio, w = Math.round(canvas.clientWidth * px), h = Math.round(canvas.clientHeight * px);
+    const draw = (printing) => {
+      const canvas = box.current, px = devicePixelRatio, w = Math.round((printing === true ? paper : canvas.clientWidth) * px), h = Math.round((printing === true ? 100 : height) * px);
       if (!w) return;
       [canvas.width, canvas.height] = [w, h];
       const c = canvas.getContext("2d"), g = 48 * px, b = 20 * px, pw = w - g - 14 * px, ph = h - b - 4 * px;
@@ -132,9 +132,11 @@ export function Spectrogram({ spectra, since, label, height = 190 }) {
       line(c, x(0), 4 * px, x(0), 4 * px + ph);
     };
     draw();
-    const resize = new ResizeObserver(draw), forget = onRedraw(draw);
+    let printing = false;
+    const again = () => draw(printing);
+    const resize = new ResizeObserver(again), forget = onRedraw(again), unpaper = onPaper((on) => { printing = on; again(); });
     resize.observe(box.current);
-    return () => { resize.disconnect(); forget(); };
+    return () => { resize.disconnect(); forget(); unpaper(); };
   }, [image, since]);
   const stops = Array.from({ length: 24 }, (_, i) => shade(i / 23));
   return html`<figure class="spectrogram"><figcaption>${t("alarm.spectrogram")} <span class="scale-key"><span>${lo} dB</span><svg viewBox="0 0 24 1" preserveAspectRatio="none" aria-hidden="true">${stops.map((c, i) => html`<rect x=${i} width="1.05" height="1" fill=${`rgb(${c})`} />`)}</svg><span>${hi} dB</span></span></figcaption>

@@ -3,8 +3,8 @@
 import { html, useMemo, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
 import { api, useFetch } from "./store.js";
 import { t } from "./text.js";
-import { instant, moment } from "./time.js";
-import { Plot, axis, cell, clip, colour, line } from "./chart.js";
+import { instant } from "./time.js";
+import { Plot, axis, cell, clip, colour, dayTime, line } from "./chart.js";
 
 // hours words a cutting time in two units.
 export function hours(s) {
@@ -42,7 +42,7 @@ export function Tools({ tile, now }) {
         <thead><tr>${["tool", "in", "out", "cut", "wear"].map((k) => html`<th scope="col">${t(`machine.tools.${k}`)}</th>`)}</tr></thead>
         <tbody>${order.map((x) => { const k = keyOf(x); return html`<tr key=${k} class=${`${k === strong ? "strong" : ""}${x === present ? " present" : ""}`} onMouseEnter=${() => point(k)} onMouseLeave=${() => point("")}>
           <th scope="row"><button type="button" aria-pressed=${k === pinned} onClick=${() => pin(pinned === k ? "" : k)} onFocus=${() => point(k)} onBlur=${() => point("")}>${x.tool || t("machine.tool.unnamed")}</button>${x === present && html` <small>${t("machine.tools.present")}</small>`}</th>
-          <td>${moment(x.from)}</td><td>${x === present ? "" : x.to ? moment(x.to) : ""}</td><td>${hours(x.cutting_seconds)}</td><td>${x.wear_um === undefined ? "–" : `${cell(x.wear_um, 0)} µm`}</td></tr>`; })}</tbody>
+          <td>${dayTime(x.from)}</td><td>${x === present ? "" : x.to ? dayTime(x.to) : ""}</td><td>${hours(x.cutting_seconds)}</td><td>${x.wear_um === undefined ? "–" : `${cell(x.wear_um, 0)} µm`}</td></tr>`; })}</tbody>
       </table></div>
     </div>`}
   </section>`;
@@ -67,7 +67,7 @@ function Curves({ tools, of, strong, present, limit, axisLabel }) {
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false }, sync: { key: "tools" } },
     scales: { x: { time: false }, y: { range: (u, lo, hi) => (of === "score" ? [0, 1] : [0, Math.max(1.15 * (s.limit ?? 0), 1.05 * (hi ?? 0), 20)]) } },
     axes: [
-      axis({ size: axisLabel ? 40 : 24, space: 70, incrs: [60, 300, 600, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], values: (_, v) => v.map(hours), ...(axisLabel && { label: axisLabel, labelSize: 16, labelFont: "11px system-ui, sans-serif", labelGap: 0 }) }),
+      axis({ size: axisLabel ? 40 : 24, space: 70, incrs: [60, 300, 600, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], values: (_, v) => v.map((x) => (x < 3600 ? hours(x) : t("time.hours", { n: +(x / 3600).toFixed(1) }))), ...(axisLabel && { label: axisLabel, labelSize: 16, labelFont: "11px system-ui, sans-serif", labelGap: 0 }) }),
       axis({ ...left, space: 36 }),
     ],
     series: [{}, ...tools.map(() => ({ stroke: "transparent", points: { show: false }, width: 0 }))],
@@ -99,7 +99,7 @@ function drawCurves(u, s) {
     s.tools.forEach((k, i) => { if (i !== strong) draw(i, colour(k === s.present ? "muted" : "soft"), 1); });
     if (strong >= 0) draw(strong, colour("ink"), 2.25);
     if (s.limit > 0) {
-      c.strokeStyle = colour("alarm");
+      c.strokeStyle = colour("muted");
       c.lineWidth = 1.5 * px;
       c.setLineDash([5 * px, 4 * px]);
       const y = u.valToPos(s.limit, "y", true);
