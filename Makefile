@@ -114,8 +114,9 @@ $(SPEED)/ready: figures/speed/requirements.txt
 # broker, and against Apache Kafka.
 e2e: e2e-embedded e2e-kafka ## the programs as processes, killed and restarted, on both brokers
 
+# E2E_SKIP names tests to leave out, as CI does with those that it runs on Apache Kafka.
 e2e-embedded: ## the programs as processes, on the embedded broker
-	$(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage|TestFleet' ./e2e/...
+	$(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage|TestFleet$(if $(E2E_SKIP),|$(E2E_SKIP))' ./e2e/...
 
 # The page in a browser: needs Debian's chromium and npm, which fetches axe-core.
 AXE     := 4.14.1
