@@ -262,31 +262,37 @@ func TestPageOfNineMachines(t *testing.T) {
 	away := point{3, 3}
 
 	rng := rand.New(rand.NewPCG(25, 9))
+	at := rng.IntN(9)
+	machine, incident := s.raise(at)
+	drawn := func(machine, incident string) string {
+		return fmt.Sprintf("document.querySelector(`.tile[data-machine='%s'] [data-incident='%s']`)", machine, incident)
+	}
 	for click := range 25 {
-		b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, away.X, away.Y))
-		machine, incident := s.raise(rng.IntN(9))
 		action := []event.Action{event.Acknowledge, event.Shelve}[rng.IntN(2)]
 		button := fmt.Sprintf(".tile[data-machine='%s'] [value=%s][data-incident='%s']", machine, action, incident)
 		b.until(fmt.Sprintf("document.querySelector(%q) && !document.querySelector('.held')", button))
 
-		// The mouse goes to the button. Then other alarms come.
+		// The mouse goes to the button. Then other alarms come, sometimes of the same machine.
 		p := b.middle(button)
 		b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, p.X, p.Y))
 		b.until(`document.querySelector('.held')`)
 		const places = `JSON.stringify([...document.querySelectorAll('.tile:not(:hover)')].map((e) => { const r = e.getBoundingClientRect(); return [e.dataset.machine, r.x, r.y, r.height]; }))`
 		before := js[string](b, places)
-		for range 2 {
-			other, raised := s.raise(rng.IntN(9))
-			if other == machine {
+		next := (at + 1 + rng.IntN(8)) % 9
+		nextMachine, nextIncident := s.raise(next)
+		if also := rng.IntN(9); also != next {
+			other, raised := s.raise(also)
+			if also == at {
 				incident = raised
 			}
-			b.until(fmt.Sprintf("document.querySelector(`.tile[data-machine='%s'] [data-incident='%s']`)", other, raised))
+			b.until(drawn(other, raised))
 		}
+		b.until(drawn(nextMachine, nextIncident))
 		if after := js[string](b, places); after != before {
 			t.Errorf("click %d: tiles moved under the mouse:\n%s\n%s", click, before, after)
 		}
-		if at, what := b.under(p); at != machine || what != string(action) {
-			t.Errorf("click %d: under the mouse is %s of %s, was %s of %s", click, what, at, action, machine)
+		if of, what := b.under(p); of != machine || what != string(action) {
+			t.Errorf("click %d: under the mouse is %s of %s, was %s of %s", click, what, of, action, machine)
 		}
 		count := len(s.sent())
 		b.do(chromedp.MouseClickXY(p.X, p.Y))
@@ -302,6 +308,9 @@ func TestPageOfNineMachines(t *testing.T) {
 		if len(sent) != count+1 || sent[count].Machine != machine || sent[count].Incident != incident || sent[count].Action != action || sent[count].By != "kim" {
 			t.Errorf("click %d on %s of %s %s sent %+v", click, action, machine, incident, sent[count:])
 		}
+		at, machine, incident = next, nextMachine, nextIncident
+		b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, away.X, away.Y))
+		js[bool](b, `document.activeElement.blur(), true`)
 	}
 
 	// Away from the list the tiles are sorted again, the worst first.
@@ -320,13 +329,13 @@ func TestPageOfNineMachines(t *testing.T) {
 	b.quiet()
 
 	// While a person writes, the alarm ends and another is raised: the command is for the first.
-	machine, incident := s.raise(4)
+	machine, incident = s.raise(4)
 	button := fmt.Sprintf(".tile[data-machine='%s'] [value=acknowledge][data-incident='%s']", machine, incident)
 	b.until(fmt.Sprintf("document.querySelector(%q)", button))
 	b.do(chromedp.Click(chromedp.CSS(button), chromedp.NodeVisible))
 	b.until(`document.querySelector('#ask')?.open`)
 	_, next := s.raise(4)
-	b.until(fmt.Sprintf("document.querySelector(`.tile[data-machine='%s'] [data-incident='%s']`)", machine, next))
+	b.until(drawn(machine, next))
 	b.do(chromedp.Click(chromedp.CSS("#go")))
 	b.until(`document.querySelector('#ask-says').textContent.includes('does not stand any more') && document.querySelector('#ask').open`)
 	if last := s.sent()[len(s.sent())-1]; last.Incident != incident {
@@ -357,7 +366,7 @@ func TestPageKeysAndFilters(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.until(`document.querySelectorAll('.tile').length === 9`)
 	b.do(chromedp.KeyEvent(kb.ArrowDown))
-	b.until(`document.activeElement === document.querySelector('.tile h3 a')`)
+	b.until(`document.activeElement === document.querySelector('.tile .name a')`)
 	for _, key := range []string{kb.ArrowRight, kb.ArrowDown, kb.ArrowLeft, kb.ArrowUp, kb.End, kb.Home} {
 		was := js[string](b, `document.activeElement.dataset.machine`)
 		b.do(chromedp.KeyEvent(key))
@@ -365,7 +374,7 @@ func TestPageKeysAndFilters(t *testing.T) {
 			t.Errorf("key %q leads from %q to %q", key, was, now)
 		}
 	}
-	if n := js[int](b, `document.querySelectorAll('.tile h3 a[tabindex="0"]').length`); n != 1 {
+	if n := js[int](b, `document.querySelectorAll('.tile .name a[tabindex="0"]').length`); n != 1 {
 		t.Errorf("Tab stops at %d tiles, want 1", n)
 	}
 	b.do(chromedp.KeyEvent(kb.Escape))

@@ -297,7 +297,7 @@ func TestPage(t *testing.T) {
 	b.quiet("/api/login") // 401
 
 	// Keys are enough; a mouse is not needed.
-	b.do(chromedp.Focus(chromedp.CSS(".tile h3 a")), chromedp.KeyEvent(kb.Enter))
+	b.do(chromedp.Focus(chromedp.CSS(".tile .name a")), chromedp.KeyEvent(kb.Enter))
 	b.until(`location.hash.startsWith('#/m/') && document.querySelector('h1').textContent.length > 0 && document.activeElement.tagName === 'MAIN'`)
 	b.until(`document.querySelector('main [value=shelve]')`)
 	b.do(chromedp.Focus(chromedp.CSS("main [value=shelve]")), chromedp.KeyEvent(kb.Enter))

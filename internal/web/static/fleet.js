@@ -108,7 +108,7 @@ class Tile extends Component {
     const more = Math.max(0, (tile.advisories?.length ?? 0) - 3) + (tile.more_advisories ?? 0);
     const does = sentence(tile.instruction), bad = state.key !== "normal";
     return html`<article class=${`tile ${offline ? "calm" : state.tone}`} data-machine=${tile.name} data-state=${state.key}>
-      <h3><a href=${href.machine(tile.name)} tabindex=${chosen ? 0 : -1} data-machine=${tile.name}>${short(tile.name)}</a></h3>
+      <${tv ? "h2" : "h3"} class="name"><a href=${href.machine(tile.name)} tabindex=${chosen ? 0 : -1} data-machine=${tile.name}>${short(tile.name)}</a><//>
       <span class="age" title=${t("tile.age")}>${offline ? "" : this.said}</span>
       <p class="state"><${Icon} shape=${offline ? "lost" : state.shape} big=${tv} /><strong>${offline ? t("tile.was", { word: state.word }) : state.word}</strong>${isLoud(tile) && tile.since && html` <span class="since">${t("since", { at: moment(tile.since) })}</span>`}</p>
       ${bad && does && html`<p class="does">${does}</p>`}
@@ -183,7 +183,7 @@ function Grid({ data, machines, now, offline }) {
     if (pointed && !grid.current.matches(":hover")) setPointed(false);
   }, [now]);
   const move = (e) => {
-    const links = [...grid.current.querySelectorAll("h3 a")], i = links.indexOf(document.activeElement);
+    const links = [...grid.current.querySelectorAll(".name a")], i = links.indexOf(document.activeElement);
     if (e.key === "Escape") { search.current.focus(); return; }
     if (i < 0) return;
     const next = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: links.length - 1, ArrowDown: beside(links, i, 1), ArrowUp: beside(links, i, -1) }[e.key];
@@ -195,7 +195,7 @@ function Grid({ data, machines, now, offline }) {
   const searchKey = (e) => {
     if (e.key === "Escape") setWords("");
     else if (e.key === "Enter" && first) location.hash = href.machine(first).slice(1);
-    else if (e.key === "ArrowDown") { e.preventDefault(); grid.current.querySelector("h3 a")?.focus(); }
+    else if (e.key === "ArrowDown") { e.preventDefault(); grid.current.querySelector(".name a")?.focus(); }
   };
   const count = shown.reduce((n, [, tiles]) => n + tiles.length, 0);
   const { commands } = useShared(head);
