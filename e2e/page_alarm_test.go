@@ -69,7 +69,7 @@ func TestPageAlarm(t *testing.T) {
 	b.until(`[...document.querySelectorAll('#features .compared')].map((x) => x.textContent).join('|') === '2.3 × its usual value (+7.2 dB)|11.2 N·m above its usual value|2.2 × its usual value'`)
 	b.until(`document.querySelector('.past-card canvas').width > 100 && document.querySelector('.past-card .draw').getAttribute('aria-label').includes('60 windows')`)
 	b.until(`document.querySelector('#evidence-says').textContent.startsWith('Being recorded')`)
-	b.quiet()
+	b.quiet("/api/me")
 
 	// The evidence comes later.
 	m.hub.Evidence(event.Evidence{
@@ -111,7 +111,7 @@ func TestPageAlarm(t *testing.T) {
 		t.Errorf("the alarm is %d pages on paper", n)
 	}
 	b.everyWidth("alarm")
-	b.quiet()
+	b.quiet("/api/me")
 }
 
 // paper returns the page as it is printed.
@@ -159,7 +159,7 @@ func TestPageAlarmThatIsGone(t *testing.T) {
 	_, b := newMill(t, signal.GunDrill(), healthy())
 	b.do(chromedp.Evaluate[chromedp.Void](`location.hash = '#/a/A-ZZZZZZZZ'`))
 	b.until(`document.querySelector('#main').innerText.includes('A-ZZZZZZZZ is not here') && document.querySelector('#main pre').textContent === 'monitor alerts show A-ZZZZZZZZ'`)
-	b.quiet("/api/alarms/A-ZZZZZZZZ")
+	b.quiet("/api/me", "/api/alarms/A-ZZZZZZZZ")
 }
 
 // pages returns how many pages a PDF has.

@@ -210,7 +210,7 @@ func millName26(n int) string {
 	return string(name)
 }
 
-func (m *mill) detail(string) (past.AlarmDetail, error) { return past.AlarmDetail{}, nil }
+func (m *mill) detail(string) (past.AlarmDetail, error) { return past.AlarmDetail{}, past.ErrNoAlarm }
 
 // lastAsked returns the span in hours and the step in seconds of the last history.
 func (m *mill) lastAsked() string {
@@ -316,7 +316,7 @@ func TestPageMachineHistory(t *testing.T) {
 	b.until(`document.querySelector('.tools tr.strong button').textContent === document.querySelector('.tools tbody tr:nth-child(3) button').textContent`)
 	b.until(`document.querySelectorAll('.past-alarms tbody a[href^="#/a/A-"]').length === 19`)
 	b.everyWidth("machine")
-	b.quiet()
+	b.quiet("/api/me") // no one can log in
 }
 
 // The channels of a machine with 152 of them: only what is seen is drawn, a filter finds one,
@@ -351,7 +351,7 @@ func TestPageMachineChannels(t *testing.T) {
 	js[bool](b, `document.querySelector('.channel button.name').click() ?? true`)
 	b.until(`document.querySelector('#spectrum canvas') !== null && document.querySelector('#spectrum figcaption').textContent.includes('N²/Hz')`)
 	b.everyWidth("channels")
-	b.quiet()
+	b.quiet("/api/me") // no one can log in
 }
 
 // What one page must never say at once, and times that are none.
@@ -405,7 +405,7 @@ func TestPageMachineSaysOneThing(t *testing.T) {
 	if said := js[string](b, `document.body.innerText`); strings.Contains(said, "1970") || strings.Contains(said, "Invalid") || strings.Contains(said, "NaN") {
 		t.Errorf("the page says:\n%s", said)
 	}
-	b.quiet()
+	b.quiet("/api/me") // no one can log in
 }
 
 // A recording without a clock counts from 1970: the page says seconds, and no date.

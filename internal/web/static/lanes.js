@@ -140,7 +140,7 @@ export function Lanes({ tile, results, now, query }) {
     <header>
       <h2 id="lanes-title">${t("machine.history")}</h2>
       <div class="seg" role="group" aria-label=${t("machine.range")}>${Object.keys(ranges).map((k) => html`<button type="button" key=${k} aria-pressed=${!zoom && k === range} onClick=${() => pick(k)}>${t(`machine.range.${k}`)}</button>`)}</div>
-      <label class="by">${t("machine.by")}<select value=${by} onChange=${(e) => setBy(e.target.value)}>${["time", "cutting", holes && "hole"].filter(Boolean).map((k) => html`<option value=${k} selected=${k === by}>${t(`machine.by.${k}`)}</option>`)}</select></label>
+      <label class="by">${t("machine.by")}<select name="by" value=${by} onChange=${(e) => setBy(e.target.value)}>${["time", "cutting", holes && "hole"].filter(Boolean).map((k) => html`<option value=${k} selected=${k === by}>${t(`machine.by.${k}`)}</option>`)}</select></label>
       ${zoom && html`<button type="button" class="reset" onClick=${() => setZoom(undefined)}>${t("machine.unzoom")}</button>`}
       <button type="button" class="as-table" aria-pressed=${table} onClick=${() => setTable(!table)}>${t("machine.table")}</button>
     </header>

@@ -60,7 +60,7 @@ export function Spectrum({ tile, channel, setChannel }) {
   const of = data?.channels.find((c) => c.name === channel) ?? data?.channels[0];
   return html`<section class="card" id="spectrum" aria-labelledby="spectrum-title">
     <header><h2 id="spectrum-title">${t("machine.spectrum")}</h2><p class="says">${data ? t("machine.spectrum.of", { at: full(data.at) }) : t("machine.spectrum.says")}</p>
-      ${data?.channels.length > 0 && html`<label class="by">${t("machine.spectrum.channel")}<select onChange=${(e) => setChannel(e.target.value)}>${data.channels.map((c) => html`<option value=${c.name} selected=${c === of}>${c.name}</option>`)}</select></label>`}
+      ${data?.channels.length > 0 && html`<label class="by">${t("machine.spectrum.channel")}<select name="channel" onChange=${(e) => setChannel(e.target.value)}>${data.channels.map((c) => html`<option value=${c.name} selected=${c === of}>${c.name}</option>`)}</select></label>`}
       <button type="button" class="load" onClick=${() => (open ? reload() : ask(1))}>${t(open ? "machine.spectrum.again" : "machine.spectrum.show")}</button></header>
     ${error && html`<p class="error" role="status">${t("machine.spectrum.failed", { why: error.message })}</p>`}
     ${open && !data && !error && html`<p class="says">${t("loading")}</p>`}
