@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -159,7 +160,7 @@ func (m *mill) history(machine string, from, to time.Time, step time.Duration) (
 		h.Tools[len(h.Tools)-1].To = at.Add(step)
 	}
 	all, _ := m.alarms(past.AlarmFilter{})
-	for _, a := range all {
+	for _, a := range slices.Backward(all) {
 		if a.Since.Before(to) && (a.Cleared.IsZero() || a.Cleared.After(from)) {
 			h.Alarms = append(h.Alarms, a)
 		}

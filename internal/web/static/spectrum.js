@@ -27,7 +27,7 @@ export function Lines({ x, now, usual, bands = [], unit, label, height = 240, lo
     padding: [8, 14, 0, 0],
     cursor: { y: false, drag: { x: true, y: false }, points: { show: false } },
     scales: { x: { time: false, range: (u, lo, hi) => [lo, hi], ...(log && { distr: 3, log: 10 }) } },
-    axes: [axis({ size: 38, space: 60, values: (_, v) => v.map((f) => (f === null ? "" : kilo(f))), label: "Hz", labelSize: 14, labelFont: font, labelGap: 0 }), axis({ size: 48, space: 30, values: (_, v) => v.map((d) => String(d).replace("-", "−")) })],
+    axes: [axis({ size: 26, space: 60, values: (_, v) => v.map((f) => (f === null ? "" : kilo(f))), label: "Hz", labelSize: 14, labelFont: font, labelGap: 0 }), axis({ size: 48, space: 30, values: (_, v) => v.map((d) => String(d).replace("-", "−")) })],
     series: [{}, { stroke: () => colour("soft"), width: 1.5, points: { show: false } }, { stroke: () => colour("ink"), width: 1, points: { show: false } }],
     hooks: { setCursor: [read], draw: [(u) => drawBands(u, s)] },
   });
