@@ -77,6 +77,9 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
 	}
+	if err := c.checkPage(); err != nil {
+		return err
+	}
 	log := cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.InfoLevel))
 	if !c.judges() {
 		c.Alerts = cli.Alerts{} // the monitors that judge have routes
@@ -92,10 +95,10 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	cfg.Log = log
 	p, err := newPage(ctx, c, &cfg, f.InsecureModels)
+	defer p.close()
 	if err != nil {
 		return err
 	}
-	defer p.close()
 	mon, err := monitor.New(cfg)
 	if err != nil {
 		return err
@@ -172,15 +175,15 @@ type page struct {
 // newPage prepares the page, and the callbacks of cfg that it needs.
 func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool) (*page, error) {
 	access, token, err := c.pageAccess()
-	if err != nil {
-		return nil, err
-	}
 	p := &page{Page: access}
+	if err != nil {
+		return p, err
+	}
 	if p.Listen == "" {
 		return p, nil
 	}
 	if p.guard, err = access.Guard(token, cfg.Log, c.Evidence.host()); err != nil {
-		return nil, config.Locate(c.file, err)
+		return p, config.Locate(c.file, err)
 	}
 	if !c.judges() {
 		return p, nil
@@ -195,10 +198,16 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	if p.guard.Find != nil {
 		control, stop, err := cli.PageControl(cfg.Bus)
 		if err != nil {
-			return nil, err
+			return p, err
 		}
 		view.Control, p.closers = control, append(p.closers, stop)
 	}
+	store, err := c.History.open(c.file, c.Group, cfg.Log)
+	if err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, func() { cli.CloseHistory(store, cfg.Log) })
+	cli.ShowHistory(&view, store)
 	p.hub = web.NewHub(view)
 	status := web.Status{Phase: web.Monitoring, Fraction: -1}
 	if !c.extracts() {
@@ -206,7 +215,9 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	}
 	p.hub.Status(status)
 	cfg.Show(p.hub)
-	cli.Recall(ctx, cfg.Bus, cfg.Group, p.hub, cfg.Log)
+	to := cfg.Bus
+	to.OnRetry = buslog.OnRetry(cfg.Log, "the page waits for Kafka")
+	p.closers = append(p.closers, cli.Follow(ctx, to, cfg.Group, p.hub, store, cfg.Log))
 	return p, nil
 }
 

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -29,6 +32,7 @@ type settings struct {
 	Alerts   cli.Alerts       `yaml:"alerts"`
 	Shifts   string           `yaml:"shifts"` // when they begin, for reports
 	Evidence evidenceSettings `yaml:"evidence"`
+	History  historySettings  `yaml:"history"`
 
 	PageToken credential.Secret `yaml:"page_token"` // that people share; see also Page.People
 
@@ -79,6 +83,18 @@ func (c settings) pageAccess() (cli.Page, credential.Secret, error) {
 	return page, token, nil
 }
 
+// checkPage reports a page that could not be served: settings, and files that cannot be used.
+func (c settings) checkPage() error {
+	page, token, err := c.pageAccess()
+	if err != nil || page.Listen == "" {
+		return err
+	}
+	if _, err := page.Guard(token, zerolog.Nop()); err != nil {
+		return config.Locate(c.file, err)
+	}
+	return nil
+}
+
 // judges reports whether the monitor judges: one that only extracts needs no model.
 func (c settings) judges() bool {
 	return len(c.Stages) == 0 || slices.Contains(c.Stages, monitor.Judge)
@@ -92,6 +108,24 @@ func (c settings) extracts() bool {
 // errNoModel reports a configuration that names no model.
 func (c settings) errNoModel() error {
 	return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`; or name public keys in models.keys, and models come from tcm.models.v1, see `trainer publish`", c.file)
+}
+
+// historySettings says where the page's history of the machines is kept.
+type historySettings struct {
+	Dir string `yaml:"dir"` // empty: in memory, one day
+}
+
+// open opens the history of a group that the configuration in file names.
+func (h historySettings) open(file, group string, log zerolog.Logger) (*summary.Store, error) {
+	dir := h.Dir
+	if dir != "" {
+		dir = config.ResolvePath(file, dir)
+	}
+	store, err := cli.OpenHistory(dir, group, log)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return store, nil
 }
 
 // evidenceSettings says where the waveforms around alerts are kept.

@@ -13,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -36,7 +37,12 @@ func (p *plant) servePage() error {
 	if err != nil {
 		return err
 	}
+	if p.history, err = cli.OpenHistory(filepath.Join(p.DataDir, "history"), monitor.DefaultGroup, p.log); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	p.closers = append(p.closers, func() { cli.CloseHistory(p.history, p.log) })
 	view := web.Config{Layout: layout, Evidence: p.evidence.Handler()}
+	cli.ShowHistory(&view, p.history)
 	if guard != nil && guard.Find != nil {
 		control, stop, err := cli.PageControl(p.bus)
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -111,6 +112,7 @@ type plant struct {
 	model    *model.Model
 	hub      *web.Hub
 	evidence *evidence.Store
+	history  *summary.Store
 	pageURL  string
 	closers  []func()
 	started  time.Time
@@ -214,8 +216,8 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	l.status = newStatus(p)
 	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, Log: p.log}
 	cfg.Show(p.hub)
-	cli.Recall(ctx, p.bus, monitor.DefaultGroup, p.hub, p.log)
-	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = l.status.also(cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory)
+	p.closers = append(p.closers, cli.Follow(ctx, p.bus, monitor.DefaultGroup, p.hub, p.history, p.log))
+	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = l.status.also(cfg.OnWindow)
 	if l.monitor, err = monitor.New(cfg); err != nil {
 		return err
 	}

@@ -8,20 +8,23 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// How often Follow asks.
-const (
-	followEvery  = 250 * time.Millisecond // where the partitions end
-	regroup      = 5 * time.Second        // how many partitions there are, and whether the topic was made again
-	shrunkAfter  = 5 * time.Second        // how long a log must end before what was read until it has lost messages
-	readPatience = 20 * time.Second       // for a partition, before the others get their turn
-)
+// followPace says how often Follow asks.
+type followPace struct {
+	ends    time.Duration // where the partitions end
+	regroup time.Duration // how many partitions there are, and whether the topic was made again
+	shrunk  time.Duration // for how long a log must end before what was read until it has lost messages
+	patient time.Duration // with a partition, before the others get their turn
+}
+
+var usualPace = followPace{250 * time.Millisecond, 5 * time.Second, 5 * time.Second, 20 * time.Second}
 
 // Followed is a partition that Follow begins to read.
 type Followed struct {
 	Topic     string
 	Partition int
 	ID        [16]byte // that Kafka gave the topic when it was made; zero if it is not known
-	Lost      bool     // the log ends before the offset that was given last: it lost its newest messages, or the topic was made again
+	End       int64    // offset behind the newest message that may be read
+	Lost      bool     // the log ends before the offset to be read next: it lost its newest messages, or the topic was made again
 }
 
 // Start is where Follow begins to read a partition.
@@ -30,28 +33,43 @@ type Start struct {
 	Since  time.Time // if not zero: without messages that Kafka got before
 }
 
-// Follow calls take for the messages of all partitions of a topic, until ctx ends, and
-// returns the error of ctx. It notices partitions that the topic gets later. It calls start for
-// every partition before it reads it, again if the topic was made again, and again with Lost
-// if the log ends before the offset to be read next. The calls never overlap.
-//
-// Take gets the messages of a partition in order, without damaged ones, and the offset behind
-// them, also if there is no message: what transactions leave in a partition takes offsets, too.
-// Follow also ends at the first error of take and returns it.
+// Following is what Follow calls. The calls never overlap.
+type Following struct {
+	// Start returns where to begin in a partition. Follow calls it for every partition before
+	// it reads any, for partitions that the topic gets later, again if the topic was made
+	// again, and again with Lost if the log lost what was to be read next.
+	Start func(Followed) Start
+
+	// Take gets messages of a partition in order, without damaged ones, and the offset behind
+	// them, also if there is no message: what transactions leave in a partition takes offsets,
+	// too. Follow ends at its first error and returns it.
+	Take func(p Followed, msgs []Message, next int64) error
+
+	// Rest, if not nil, is called after each time Follow has asked and nothing was left to
+	// read. Follow ends at its first error and returns it.
+	Rest func() error
+}
+
+// Follow reads the committed messages of all partitions of a topic until ctx ends, and returns
+// the error of ctx. It waits for a broker that is away.
 //
 // A topic at rest costs one request to each broker four times a second, for any number of
 // partitions.
-func Follow(ctx context.Context, cfg Config, topic string, start func(Followed) Start, take func(p Followed, msgs []Message, next int64) error) error {
+func Follow(ctx context.Context, cfg Config, topic string, to Following) error {
+	return follow(ctx, cfg, topic, usualPace, to)
+}
+
+func follow(ctx context.Context, cfg Config, topic string, pace followPace, to Following) error {
 	c, err := newClient(cfg)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	f := &follower{c: c, topic: topic, start: start, take: take}
-	tick := time.NewTicker(followEvery)
+	f := &follower{c: c, topic: topic, pace: pace, to: to}
+	tick := time.NewTicker(pace.ends)
 	defer tick.Stop()
 	for {
-		if time.Since(f.asked) >= regroup {
+		if time.Since(f.asked) >= pace.regroup {
 			if err := f.regroup(ctx); err != nil {
 				return err
 			}
@@ -63,6 +81,11 @@ func Follow(ctx context.Context, cfg Config, topic string, start func(Followed) 
 		}
 		if more {
 			continue // catching up
+		}
+		if to.Rest != nil {
+			if err := to.Rest(); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-tick.C:
@@ -76,8 +99,8 @@ func Follow(ctx context.Context, cfg Config, topic string, start func(Followed) 
 type follower struct {
 	c     *client
 	topic string
-	start func(Followed) Start
-	take  func(Followed, []Message, int64) error
+	pace  followPace
+	to    Following
 	id    topicID
 	parts []*followedPartition
 	asked time.Time // when regroup last asked
@@ -113,7 +136,14 @@ func (f *follower) regroup(ctx context.Context) error {
 
 // begin asks where to begin in a partition.
 func (f *follower) begin(ctx context.Context, p *followedPartition) error {
-	at := f.start(p.Followed)
+	err := f.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
+		p.End, err = endOf(ctx, kc, f.topic, p.Partition)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	at := f.to.Start(p.Followed)
 	p.fetcher = fetcher{c: f.c, topic: f.topic, partition: p.Partition, next: at.Offset}
 	p.shrunk = time.Time{}
 	return f.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
@@ -123,11 +153,7 @@ func (f *follower) begin(ctx context.Context, p *followedPartition) error {
 		if err != nil || at.Since.UnixMilli() <= 0 {
 			return err
 		}
-		end, err := endOf(ctx, kc, f.topic, p.Partition)
-		if err != nil {
-			return err
-		}
-		since, err := offsetOf(ctx, kc, f.topic, p.Partition, at.Since, end)
+		since, err := offsetOf(ctx, kc, f.topic, p.Partition, at.Since, p.End)
 		p.next = max(p.next, since)
 		return err
 	})
@@ -169,7 +195,7 @@ func (f *follower) shrinks(ctx context.Context, p *followedPartition) error {
 	if p.shrunk.IsZero() {
 		p.shrunk = now
 	}
-	if now.Sub(p.shrunk) < shrunkAfter {
+	if now.Sub(p.shrunk) < f.pace.shrunk {
 		return nil
 	}
 	f.asked = time.Time{} // perhaps it is another topic
@@ -181,7 +207,7 @@ func (f *follower) shrinks(ctx context.Context, p *followedPartition) error {
 
 // read fetches once and gives what came to take.
 func (f *follower) read(ctx context.Context, p *followedPartition) error {
-	patient, cancel := context.WithTimeout(ctx, readPatience)
+	patient, cancel := context.WithTimeout(ctx, f.pace.patient)
 	defer cancel()
 	msgs, err := p.fetch(patient, time.Millisecond)
 	if err != nil && patient.Err() != nil {
@@ -198,7 +224,7 @@ func (f *follower) read(ctx context.Context, p *followedPartition) error {
 		}
 		whole = append(whole, m)
 	}
-	return f.take(p.Followed, whole, p.next)
+	return f.to.Take(p.Followed, whole, p.next)
 }
 
 // ends returns where the partitions end, by their index in f.parts. A partition that has no

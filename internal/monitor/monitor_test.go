@@ -767,7 +767,7 @@ func TestRefusedWindowsAreSaidOnce(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	hub := web.NewHub(web.Config{Layout: p.model.Layout})
-	if skipped, err := Recall(t.Context(), p.bus, DefaultGroup, hub); err != nil || skipped > 0 {
+	if _, skipped, err := Recall(t.Context(), p.bus, DefaultGroup, hub); err != nil || skipped > 0 {
 		t.Fatal(skipped, err)
 	}
 	page := httptest.NewRecorder()

@@ -48,8 +48,10 @@ func TestRecall(t *testing.T) {
 	p := newPlant(t, 1)
 	before, after := web.NewHub(web.Config{Layout: p.model.Layout}), web.NewHub(web.Config{Layout: p.model.Layout})
 	mon := p.monitor(keeping(t, t.TempDir()), func(m *Monitor) { m.cfg.Show(before) })
+	p.follow(before, p.store(t.TempDir()))
 	p.send(p.messages(life(20, 10)...)...)
 	p.evidence(1)
+	p.eventually("the page shows the evidence", func() bool { return len(eventsOf(t, before).Evidence) > 0 })
 	if err := mon.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func TestRecall(t *testing.T) {
 	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: []byte(`{"id":"x"}`), Headers: []bus.Header{{Key: "ce_type", Value: []byte("io.tcm.other.v1")}}})
 	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: []byte(`{"id":"x","machine":"acme/line1/other"}`), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.AdvisoryType)}}})
 	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: fmt.Appendf(nil, `{"id":"x","machine":%q,"text":%q}`, drill, strings.Repeat("x", recallEvent)), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.EvidenceType)}}})
-	skipped, err := Recall(t.Context(), p.bus, DefaultGroup, after)
+	_, skipped, err := Recall(t.Context(), p.bus, DefaultGroup, after)
 	if err != nil || skipped != 3 {
 		t.Errorf("%d messages were skipped, want 3: %v", skipped, err)
 	}

@@ -74,13 +74,12 @@ func (c *Control) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // decode reads the body of a request that changes something into v, strictly. If it
-// cannot, it answers with the reason and returns false.
+// cannot, it answers with the reason and returns false. The guard has bounded the time.
 func decode(w http.ResponseWriter, r *http.Request, v any) bool {
 	if typ, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || typ != "application/json" {
 		text(w, http.StatusUnsupportedMediaType, "send application/json")
 		return false
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(orderWait)) // a recorder in a test knows none
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {

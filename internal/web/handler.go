@@ -22,8 +22,8 @@ var static embed.FS
 
 // Handler returns the dashboard: the page at /, its parts below /static/, and the API that
 // schemas/openapi.yaml describes. /evidence/ and /api/evidence/ are there only with
-// Config.Evidence, and POST /api/commands only with Config.Control
-// and behind a [Guard] that knows who asks.
+// Config.Evidence, and POST /api/commands only with Config.Control, and behind a [Guard] that
+// knows who asks.
 //
 // Otherwise only GET and HEAD are answered, and nothing can be changed. An event
 // stream ends when the context of its request does: give the http.Server a

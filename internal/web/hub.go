@@ -47,6 +47,7 @@ type Hub struct {
 	ready    func() error // nil: the status says it
 	facts    func(machine, model string) Facts
 	role     func(*http.Request) string
+	learning sync.Mutex // held while the usual spectrum of a tool is computed
 	past     past
 	system   func(context.Context) System
 	latency  latencies
@@ -115,6 +116,7 @@ func (h *Hub) Window(w Window) {
 		m.lastWindowAt = h.now()
 		return true
 	})
+	h.learn(&w)
 }
 
 // Models shows which models judge a machine. The hub keeps the slice of m, which must not

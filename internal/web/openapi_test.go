@@ -191,6 +191,8 @@ func fillHub(h *Hub) {
 		w.Samples, w.Envelope, w.RMS, w.Learning = [][]float32{samples, {1}}, nil, nil, true
 		w.Quality[0] = 1
 		h.Window(w)
+		h.learning.Lock() // it is done
+		h.learning.Unlock()
 		r := fullResult(testMachine, seq)
 		r.Threshold = 0.5
 		h.Result(r)

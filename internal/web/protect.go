@@ -33,7 +33,7 @@ type Protection struct {
 	Hosts  []string    // more names of the page, without ports
 	TLS    *tls.Config // nil: plain HTTP. The names of its certificate are names of the page
 
-	// Log is called for refused requests, but not for each of many. May be nil.
+	// Log is called for refused requests, but not for each of many, also at the same time. May be nil.
 	Log func(Refusal)
 }
 
@@ -250,7 +250,7 @@ func (g *Guard) identify(w http.ResponseWriter, r *http.Request, address string)
 		return g.try(w, address, token)
 	}
 	p, err := g.session(r)
-	if err != nil {
+	if err != nil && g.needsPerson(r) {
 		g.unreadable(w, address, err)
 		return proof{}, false
 	}
@@ -283,7 +283,7 @@ func (g *Guard) try(w http.ResponseWriter, address, token string) (p proof, ok b
 }
 
 func (g *Guard) unreadable(w http.ResponseWriter, address string, err error) {
-	g.refuse(address, refusedUnreadable, err.Error())
+	g.refuse(address, refusedUnreadable, strconv.QuoteToASCII(err.Error()))
 	text(w, http.StatusServiceUnavailable, "the tokens of this program cannot be read: look at its log")
 }
 

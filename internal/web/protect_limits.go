@@ -1,7 +1,9 @@
 package web
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -62,21 +64,19 @@ func (l *limits) fail(address string, now time.Time) {
 	l.failing[address] = f
 }
 
-// makeRoom forgets old addresses if there are too many.
+// makeRoom forgets old addresses if there are too many: a quarter at once, so that an
+// attacker with many addresses does not make each of them dear.
 func (l *limits) makeRoom(now time.Time) {
 	if len(l.failing) < maxFailing {
 		return
 	}
-	oldest := ""
-	for address, f := range l.failing {
-		if now.Sub(f.last) > forgetFailures {
-			delete(l.failing, address)
-		} else if oldest == "" || f.last.Before(l.failing[oldest].last) {
-			oldest = address
-		}
+	maps.DeleteFunc(l.failing, func(_ string, f failures) bool { return now.Sub(f.last) > forgetFailures })
+	if len(l.failing) < maxFailing {
+		return
 	}
-	if len(l.failing) >= maxFailing {
-		delete(l.failing, oldest)
+	byAge := slices.SortedFunc(maps.Keys(l.failing), func(a, b string) int { return l.failing[a].last.Compare(l.failing[b].last) })
+	for _, address := range byAge[:maxFailing/4] {
+		delete(l.failing, address)
 	}
 }
 

@@ -128,10 +128,13 @@ type windowJSON struct {
 }
 
 // floats are numbers for a picture: four significant digits in JSON, and null
-// for what is not finite.
+// for what is not finite. Of nil it is null.
 type floats []float32
 
 func (f floats) MarshalJSON() ([]byte, error) {
+	if f == nil {
+		return []byte("null"), nil
+	}
 	b := make([]byte, 0, 8*len(f)+2)
 	b = append(b, '[')
 	for i, v := range f {
