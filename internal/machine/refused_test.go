@@ -89,6 +89,17 @@ func TestRefusedForAnotherReason(t *testing.T) {
 	}
 }
 
+// Lists tell a machine that only lacks a model from one whose windows are wrong.
+func TestLacksModel(t *testing.T) {
+	for what, want := range map[string]bool{NoModel: true, window.OtherFeatures: false, window.OtherLayout: false, window.OtherLength: false, window.OtherSchema: false} {
+		b := newBench(t, machinetest.OneValue(t))
+		text := b.refused(0, &window.Mismatch{What: what, Text: "no model is deployed for it"}).Advisories[0].Text
+		if n := b.m.notice(event.RefusedAdvisory, ""); LacksModel(text) != want || LacksModel(n.Text) != want {
+			t.Errorf("%s: LacksModel(%q) is not %v", what, text, want)
+		}
+	}
+}
+
 // A machine whose windows come and are refused is not silent. It is when none come.
 func TestRefusedWindowsAreNotSilence(t *testing.T) {
 	b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Silence = 10 * time.Second })
