@@ -1,6 +1,7 @@
 // Package schemas is the contract of what Flank sends and takes:
 //
 //   - asyncapi.yaml has the topics and headers;
+//   - openapi.yaml has the HTTP API of the page;
 //   - *.schema.json have the JSON of results, alerts, evidence, advisories, states of
 //     machines, manifests of models, deployments, live samples and context;
 //   - *.md describe the Arrow forms of a window, of features, of evidence and of a frame of
@@ -41,6 +42,8 @@ var (
 	DeploymentJSON []byte // JSON Schema 2020-12 of deploy.Change
 	//go:embed asyncapi.yaml
 	AsyncAPI []byte // AsyncAPI 3.0
+	//go:embed openapi.yaml
+	OpenAPI []byte // OpenAPI 3.1 of the HTTP API of a monitor's page
 )
 
 // Names of the schemas that Validate knows.

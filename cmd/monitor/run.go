@@ -43,6 +43,7 @@ type flags struct {
 	Tune     tuneCommand     `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools."`
 	Report   reportCommand   `cmd:"" help:"Report each shift: alarms, false alarms, chattering, time to acknowledge, tools, sensors."`
 	Replay   replayCommand   `cmd:"" help:"Let two models judge features of the past, and say how they differ."`
+	People   peopleCommand   `cmd:"" help:"Say who may log in to the page, each with a token and a role."`
 	Dlq      struct {
 		Ls      dlqListCommand    `cmd:"" help:"List the dead letters."`
 		Show    dlqShowCommand    `cmd:"" help:"Print one dead letter in full."`
@@ -76,6 +77,9 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
 	}
+	if err := c.checkPage(); err != nil {
+		return err
+	}
 	log := cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.InfoLevel))
 	if !c.judges() {
 		c.Alerts = cli.Alerts{} // the monitors that judge have routes
@@ -91,10 +95,10 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	cfg.Log = log
 	p, err := newPage(ctx, c, &cfg, f.InsecureModels)
+	defer p.close()
 	if err != nil {
 		return err
 	}
-	defer p.close()
 	mon, err := monitor.New(cfg)
 	if err != nil {
 		return err
@@ -161,16 +165,28 @@ func (f *runCommand) monitorConfig(ctx context.Context, c settings, to bus.Confi
 // page is the page of a monitor. It has no hub if the configuration names no address
 // for it, or if there is nothing to show: one that only extracts has metrics.
 type page struct {
-	addr    string
+	cli.Page
+	guard   *web.Guard
 	hub     *web.Hub
 	monitor *monitor.Monitor // set before the page is served
+	system  *system
 	closers []func()
 }
 
 // newPage prepares the page, and the callbacks of cfg that it needs.
 func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool) (*page, error) {
-	p := &page{addr: c.Page}
-	if c.Page == "" || !c.judges() {
+	access, token, err := c.pageAccess()
+	p := &page{Page: access}
+	if err != nil {
+		return p, err
+	}
+	if p.Listen == "" {
+		return p, nil
+	}
+	if p.guard, err = access.Guard(token, cfg.Log, c.Evidence.host()); err != nil {
+		return p, config.Locate(c.file, err)
+	}
+	if !c.judges() {
 		return p, nil
 	}
 	view := web.Config{InsecureModels: insecure, Ready: func() error { return p.monitor.Ready() }}
@@ -180,11 +196,21 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	if cfg.Evidence != nil {
 		view.Evidence = cfg.Evidence.Handler()
 	}
-	control, stop, err := cli.PageControl(c.PageToken.Resolve(c.file), cfg.Bus)
-	if err != nil {
-		return nil, err
+	if p.guard.Find != nil {
+		control, stop, err := cli.PageControl(cfg.Bus)
+		if err != nil {
+			return p, err
+		}
+		view.Control, p.closers = control, append(p.closers, stop)
 	}
-	view.Control, p.closers = control, append(p.closers, stop)
+	store, err := c.History.open(c.file, c.Group, cfg.Log)
+	if err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, func() { cli.CloseHistory(store, cfg.Log) })
+	cli.ShowHistory(&view, store)
+	p.system = &system{c: c, bus: cfg.Bus}
+	p.system.show(&view)
 	p.hub = web.NewHub(view)
 	status := web.Status{Phase: web.Monitoring, Fraction: -1}
 	if !c.extracts() {
@@ -192,24 +218,27 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	}
 	p.hub.Status(status)
 	cfg.Show(p.hub)
-	cli.Recall(ctx, cfg.Bus, cfg.Group, p.hub, cfg.Log)
+	to := cfg.Bus
+	to.OnRetry = buslog.OnRetry(cfg.Log, "the page waits for Kafka")
+	p.closers = append(p.closers, cli.Follow(ctx, to, cfg.Group, p.hub, store, cfg.Log))
 	return p, nil
 }
 
 // serve answers with the page and the metrics until close.
 func (p *page) serve(mon *monitor.Monitor, routes []*route.Route, cfg monitor.Config) error {
 	p.monitor = mon
-	if p.addr == "" {
+	if p.Listen == "" {
 		return nil
 	}
 	pages := http.NewServeMux()
 	if p.hub != nil {
+		p.system.begin(mon, routes)
 		pages.Handle("/", p.hub.Handler())
 	} else {
 		pages.HandleFunc("GET /readyz", p.serveReady)
 	}
-	pages.Handle("/metrics", metric.Handler(mon.Metrics(), route.Metrics(routes), buslog.CertificateMetrics(cfg.Bus)))
-	_, stop, err := cli.Serve(p.addr, "page", pages, cfg.Log)
+	pages.Handle("/metrics", metric.Handler(mon.Metrics(), route.Metrics(routes), buslog.CertificateMetrics(cfg.Bus), cli.PageMetrics(p.guard)))
+	_, stop, err := p.Serve(p.guard, pages, cfg.Log)
 	if err != nil {
 		return err
 	}

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -22,15 +25,16 @@ type settings struct {
 	Models modelSettings  `yaml:"models"`
 	Group  string         `yaml:"group"`
 	Alarm  alarm.Settings `yaml:"alarm"`
-	Page   string         `yaml:"page"` // address; empty: none
+	Page   cli.Page       `yaml:"page"`
 
 	Stages   []monitor.Stage  `yaml:"stages"`
 	Silence  time.Duration    `yaml:"silence"` // 0: never
 	Alerts   cli.Alerts       `yaml:"alerts"`
 	Shifts   string           `yaml:"shifts"` // when they begin, for reports
 	Evidence evidenceSettings `yaml:"evidence"`
+	History  historySettings  `yaml:"history"`
 
-	PageToken credential.Secret `yaml:"page_token"` // without one the page only shows
+	PageToken credential.Secret `yaml:"page_token"` // that people share; see also Page.People
 
 	file string // that it was read from
 }
@@ -38,7 +42,7 @@ type settings struct {
 // defaults returns the settings of an empty file.
 func defaults(file string) settings {
 	return settings{
-		Group: "tcm-monitor", Stages: monitor.Stages(), Alarm: alarm.Default, Page: "127.0.0.1:9102", Silence: time.Minute, Shifts: "06-14-22",
+		Group: "tcm-monitor", Stages: monitor.Stages(), Alarm: alarm.Default, Page: cli.Page{Listen: "127.0.0.1:9102", Read: cli.ReadOpen}, Silence: time.Minute, Shifts: "06-14-22",
 		Evidence: evidenceSettings{Keep: evidence.DefaultKeep}, file: file,
 	}
 }
@@ -65,6 +69,32 @@ func loadBus(file string) (settings, bus.Config, error) {
 	return c, to, err
 }
 
+// pageAccess returns the page and the token that people share, with their paths resolved.
+// It reports settings that cannot be used. The page of a monitor that only extracts shows
+// nothing that needs a login.
+func (c settings) pageAccess() (cli.Page, credential.Secret, error) {
+	page, token := c.Page.Resolve(c.file), c.PageToken.Resolve(c.file)
+	if !c.judges() {
+		page.People, page.Read, token = "", cli.ReadOpen, credential.Secret{}
+	}
+	if err := page.Check(token); err != nil {
+		return page, token, config.Locate(c.file, err)
+	}
+	return page, token, nil
+}
+
+// checkPage reports a page that could not be served: settings, and files that cannot be used.
+func (c settings) checkPage() error {
+	page, token, err := c.pageAccess()
+	if err != nil || page.Listen == "" {
+		return err
+	}
+	if _, err := page.Guard(token, zerolog.Nop()); err != nil {
+		return config.Locate(c.file, err)
+	}
+	return nil
+}
+
 // judges reports whether the monitor judges: one that only extracts needs no model.
 func (c settings) judges() bool {
 	return len(c.Stages) == 0 || slices.Contains(c.Stages, monitor.Judge)
@@ -80,11 +110,38 @@ func (c settings) errNoModel() error {
 	return fmt.Errorf("%s: model: name the model file, train one with `trainer fit`; or name public keys in models.keys, and models come from tcm.models.v1, see `trainer publish`", c.file)
 }
 
+// historySettings says where the page's history of the machines is kept.
+type historySettings struct {
+	Dir string `yaml:"dir"` // empty: in memory, one day
+}
+
+// open opens the history of a group that the configuration in file names.
+func (h historySettings) open(file, group string, log zerolog.Logger) (*summary.Store, error) {
+	dir := h.Dir
+	if dir != "" {
+		dir = config.ResolvePath(file, dir)
+	}
+	store, err := cli.OpenHistory(dir, group, log)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return store, nil
+}
+
 // evidenceSettings says where the waveforms around alerts are kept.
 type evidenceSettings struct {
 	Dir  string `yaml:"dir"`  // empty: none is kept
 	Keep int    `yaml:"keep"` // alerts
 	URL  string `yaml:"url"`  // of the page, as receivers of alerts reach it
+}
+
+// host returns the host of the page as receivers of alerts reach it, "" if it is not known.
+func (e evidenceSettings) host() string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // open returns the store that the configuration in file names, nil if it names none.

@@ -16,17 +16,16 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -50,6 +49,7 @@ type flags struct {
 	DataDir    string       `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
 	Page       string       `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
 	PageToken  pageToken    `embed:"" prefix:"page-token-"`
+	PageAccess pageAccess   `embed:"" prefix:"page-"`
 	Routes     string       `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/how-to/routes.md."`
 	Broker     string       `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
 	Machine    string       `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
@@ -60,8 +60,18 @@ type flags struct {
 
 // pageToken is a credential.Secret as flags.
 type pageToken struct {
-	File string `placeholder:"FILE" help:"Holds the token with which the page takes commands."`
+	File string `placeholder:"FILE" help:"Holds the token with which the page takes commands (default: page-token in the data directory, made on the first start)."`
 	Env  string `placeholder:"NAME" help:"Environment variable that holds it instead."`
+}
+
+// pageAccess is a cli.Page as flags.
+type pageAccess struct {
+	People   string   `placeholder:"FILE" help:"People who may log in to the page, each with a token of their own, instead of one token for all: see monitor people."`
+	Read     string   `enum:"open,token" default:"open" help:"Who sees the page: open for everyone, token for people who have logged in (default: open)."`
+	TLSCert  string   `name:"tls-cert" placeholder:"FILE" help:"Certificate of the page, for TLS."`
+	TLSKey   string   `name:"tls-key" placeholder:"FILE" help:"Its key."`
+	Hosts    []string `placeholder:"NAME" help:"More names under which browsers reach the page."`
+	Insecure bool     `help:"Let tokens travel without TLS also from other computers."`
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -102,6 +112,7 @@ type plant struct {
 	model    *model.Model
 	hub      *web.Hub
 	evidence *evidence.Store
+	history  *summary.Store
 	pageURL  string
 	closers  []func()
 	started  time.Time
@@ -163,34 +174,6 @@ func (p *plant) run(ctx context.Context) error {
 	return p.monitor(ctx, j)
 }
 
-// servePage starts the page. It shows the channels of the model, or of the
-// simulated drill before there is one.
-func (p *plant) servePage() error {
-	layout := signal.GunDrill()
-	if p.model != nil {
-		layout = p.model.Layout
-	}
-	var err error
-	if p.evidence, err = evidence.Open(filepath.Join(p.DataDir, "evidence"), evidence.DefaultKeep); err != nil {
-		return fmt.Errorf("--data-dir: %w", err)
-	}
-	control, stop, err := cli.PageControl(credential.Secret(p.PageToken), p.bus)
-	if err != nil {
-		return err
-	}
-	p.closers = append(p.closers, stop)
-	p.hub = web.NewHub(web.Config{Layout: layout, Evidence: p.evidence.Handler(), Control: control})
-	p.hub.Status(web.Status{Phase: web.Starting, Fraction: -1})
-	if p.Page == "off" {
-		return nil
-	}
-	if p.pageURL, stop, err = cli.Serve(p.Page, "page", p.hub.Handler(), p.log); err != nil {
-		return fmt.Errorf("%w with --page, or stop the program that uses %s", err, p.Page)
-	}
-	p.closers = append(p.closers, stop)
-	return nil
-}
-
 func (p *plant) close() {
 	for _, c := range slices.Backward(p.closers) {
 		c()
@@ -212,9 +195,6 @@ type line struct {
 // or ctx ends, and prints the summary.
 func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	fmt.Fprintf(p.stderr, "model    %s\n", p.model)
-	if p.pageURL != "" {
-		fmt.Fprintf(p.stderr, "page     %s\n", p.pageURL)
-	}
 	l := &line{plant: p, job: j}
 	if l.gateway, err = gateway.New(gateway.Config{
 		Source: source.Pace(j.source, j.speed, source.Clock{}), Window: p.model.Window, SpoolDir: filepath.Join(p.DataDir, "spool"),
@@ -236,8 +216,8 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	l.status = newStatus(p)
 	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, Log: p.log}
 	cfg.Show(p.hub)
-	cli.Recall(ctx, p.bus, monitor.DefaultGroup, p.hub, p.log)
-	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = l.status.also(cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory)
+	p.closers = append(p.closers, cli.Follow(ctx, p.bus, monitor.DefaultGroup, p.hub, p.history, p.log))
+	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = l.status.also(cfg.OnWindow)
 	if l.monitor, err = monitor.New(cfg); err != nil {
 		return err
 	}

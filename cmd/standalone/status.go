@@ -41,8 +41,8 @@ func newStatus(p *plant) *status {
 	return &status{w: p.stderr, terminal: cli.IsTerminal(p.stderr), page: p.pageURL, hub: p.hub}
 }
 
-// also returns callbacks that call the given ones and update the status.
-func (s *status) also(onWindow func(*signal.Layout, *window.Window, event.Result), onAlert func(event.Alert), onAdvisory func(event.Advisory)) (
+// also returns callbacks that update the status; the one for windows calls onWindow, too.
+func (s *status) also(onWindow func(*signal.Layout, *window.Window, event.Result)) (
 	func(*signal.Layout, *window.Window, event.Result), func(event.Alert), func(event.Advisory),
 ) {
 	return func(l *signal.Layout, w *window.Window, r event.Result) {
@@ -52,7 +52,6 @@ func (s *status) also(onWindow func(*signal.Layout, *window.Window, event.Result
 			s.last = r
 			s.windows++
 		}, func(a event.Alert) {
-			onAlert(a)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if a.State == event.Raised {
@@ -61,7 +60,6 @@ func (s *status) also(onWindow func(*signal.Layout, *window.Window, event.Result
 			s.wipe()
 			fmt.Fprintf(s.w, "%s  %s\n", signal.FormatTime(a.At.Local(), time.TimeOnly), a.Text)
 		}, func(a event.Advisory) {
-			onAdvisory(a)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.wipe()
@@ -134,8 +132,8 @@ func (s *status) close() {
 	s.closed = true
 }
 
-// summary is the last line of stdout.
-type summary struct {
+// jobSummary is the last line of stdout.
+type jobSummary struct {
 	Windows    uint64                   `json:"windows"`    // cut from the source
 	Results    uint64                   `json:"results"`    // windows with a result
 	Faulty     uint64                   `json:"faulty"`     // windows judged faulty
@@ -161,7 +159,7 @@ type confusion struct {
 }
 
 // check reports that a recording which was sent to its end was not judged so.
-func (s *summary) check() error {
+func (s *jobSummary) check() error {
 	if s.Lost == 0 && s.Duplicated == 0 {
 		return nil
 	}
@@ -170,12 +168,12 @@ func (s *summary) check() error {
 }
 
 // summarize prints the summary and returns it.
-func (p *plant) summarize(gw *gateway.Gateway, results *history.Collector) (*summary, error) {
+func (p *plant) summarize(gw *gateway.Gateway, results *history.Collector) (*jobSummary, error) {
 	g, r := gw.Stats(), results.Summary()
 	if r.Unreadable > 0 {
 		p.log.Warn().Uint64("messages", r.Unreadable).Msg("skipped messages on the results and alerts topics that cannot be read; another program must have sent them")
 	}
-	s := &summary{
+	s := &jobSummary{
 		Windows: g.Windows, Results: r.Results, Faulty: r.Verdicts[event.Faulty], Alerts: r.Alerts,
 		Lost: g.Windows - min(r.Results, g.Windows), Duplicated: r.Duplicated,
 		Seconds: float64(time.Since(p.started).Milliseconds()) / 1000,

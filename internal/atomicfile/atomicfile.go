@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Write replaces the file at path by one that holds b.
@@ -20,7 +21,31 @@ func Write(path string, b []byte) error {
 // WriteTo replaces the file at path by what fill writes: first next to its place, then
 // synced and renamed. If fill fails, its error is returned and the file stays
 // what it was.
-func WriteTo(path string, fill func(io.Writer) error) (err error) {
+func WriteTo(path string, fill func(io.Writer) error) error {
+	return write(path, fill, func(f *os.File) error { return f.Chmod(0o644) })
+}
+
+// WritePrivate is Write for a file that only its owner may read. A file that is there
+// keeps its owner, also if the administrator replaces it.
+func WritePrivate(path string, b []byte) error {
+	fill := func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}
+	return write(path, fill, func(f *os.File) error {
+		if info, err := os.Stat(path); err == nil {
+			if old, ok := info.Sys().(*syscall.Stat_t); ok && int(old.Uid) != os.Geteuid() {
+				if err := f.Chown(int(old.Uid), int(old.Gid)); err != nil {
+					return err
+				}
+			}
+		}
+		return f.Chmod(0o600)
+	})
+}
+
+// write replaces the file at path by what fill writes. permit sets who may read it.
+func write(path string, fill func(io.Writer) error, permit func(*os.File) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -38,7 +63,7 @@ func WriteTo(path string, fill func(io.Writer) error) (err error) {
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	if err := f.Chmod(0o644); err != nil {
+	if err := permit(f); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {

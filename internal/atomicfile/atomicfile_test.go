@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -41,5 +42,32 @@ func TestWriteTo(t *testing.T) {
 	holds("second")
 	if err := Write(filepath.Join(dir, "absent", "file"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+// Only the owner may read a private file, also one that replaces a file that others could read.
+func TestWritePrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("open"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := WritePrivate(path, []byte("secret")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if b, _ := os.ReadFile(path); err != nil || info.Mode() != 0o600 || string(b) != "secret" {
+		t.Errorf("%v, %v, %q", info.Mode(), err, b)
+	}
+	if os.Geteuid() != 0 {
+		return // only the administrator may give files away
+	}
+	if err := os.Chown(path, 1234, 1234); err != nil {
+		t.Fatal(err)
+	}
+	if err := WritePrivate(path, []byte("again")); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Sys().(*syscall.Stat_t).Uid != 1234 {
+		t.Errorf("it has another owner: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ import (
 // machine Apache Kafka takes that long to come back.
 var patience = func() time.Duration {
 	if kafkatest.Version() != "" {
-		return 2 * time.Minute
+		return 4 * time.Minute
 	}
 	return time.Minute
 }()

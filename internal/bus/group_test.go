@@ -129,7 +129,7 @@ func runProtocol(t *testing.T, cfg Config, protocol string, handle func(context.
 		t.Fatal(err)
 	}
 	g.Protocol = protocol
-	ctx, cancel := context.WithCancel(testContext(t))
+	ctx, cancel := context.WithCancel(t.Context()) // as long as the test needs
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx, handle) }()
 	return sync.OnceValue(func() error {

@@ -110,15 +110,19 @@ func firsts(values []string) (distinct []string) {
 // while another member wrote the same results again.
 func distinctResults(t *testing.T, cfg Config, n int) []string {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for last, since := -1, time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		all := committed(t, cfg, TopicResults, 0)
-		if got := firsts(all); len(got) >= n {
+		got := firsts(all)
+		if len(got) >= n {
 			if len(all) > len(got) {
 				t.Logf("%d of %d results came twice", len(all)-len(got), len(got))
 			}
 			return got
 		}
-		if time.Now().After(deadline) {
+		if len(got) > last {
+			last, since = len(got), time.Now()
+		}
+		if time.Since(since) > patience {
 			t.Fatalf("%d of %d results", len(all), n)
 		}
 	}

@@ -190,16 +190,49 @@ func applyOnce(ctx context.Context, kc *kafka.Client, cfg Config, partitions, re
 	if err != nil {
 		return nil, err
 	}
+	var changed []TopicStatus
 	for i, p := range plans {
 		s := &status[i]
-		if s.Created = created[p.name]; !s.Created {
-			if err := s.retain(ctx, kc, p, cfg.Retain[p.name]); err != nil {
-				return nil, err
-			}
+		if s.Created = created[p.name]; s.Created {
+			continue
+		}
+		before := s.Retain
+		if err := s.retain(ctx, kc, p, cfg.Retain[p.name]); err != nil {
+			return nil, err
+		}
+		if s.Known && s.Retain != before {
+			changed = append(changed, *s)
 		}
 	}
 	noteCounts(status)
-	return status, nil
+	return status, awaitRetained(ctx, cfg, changed)
+}
+
+// settleTime bounds how long Apply waits until the broker shows what it has accepted.
+const settleTime = 10 * time.Second
+
+// awaitRetained waits until the broker shows how much the changed topics keep: it accepts a
+// change before it shows it. It gives up after settleTime, without an error: the change is made.
+func awaitRetained(ctx context.Context, cfg Config, changed []TopicStatus) error {
+	names := make([]string, len(changed))
+	for i := range changed {
+		names[i] = changed[i].Name
+	}
+	for began := time.Now(); len(changed) > 0 && time.Since(began) < settleTime; {
+		now, err := describe(ctx, cfg, names)
+		if err != nil {
+			return err
+		}
+		if slices.EqualFunc(now, changed, func(a, b TopicStatus) bool { return a.Retain == b.Retain }) {
+			return nil
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // partitionsForNew returns how many partitions a new topic of machines gets: as many as the

@@ -55,9 +55,18 @@ func Locate(path string, err error) error {
 // Lines returns the line of every key in the file at path, in the spelling of
 // KeyError. It is empty if the file cannot be read.
 func Lines(path string) map[string]int {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return make(map[string]int)
+	}
+	return LinesOf(text)
+}
+
+// LinesOf returns the line of every key in a text, as Lines does.
+func LinesOf(text []byte) map[string]int {
 	lines := make(map[string]int)
 	var doc yaml.Node
-	if text, err := os.ReadFile(path); err != nil || yaml.Unmarshal(text, &doc) != nil {
+	if yaml.Unmarshal(text, &doc) != nil {
 		return lines
 	}
 	var walk func(key string, n *yaml.Node)

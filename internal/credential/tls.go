@@ -5,7 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"sync"
 
 	"github.com/flank-tcm/flank/internal/config"
 )
@@ -74,6 +76,61 @@ func (t *TLS) Server() (*tls.Config, error) {
 		cfg.ClientCAs, cfg.ClientAuth, cfg.RootCAs = cfg.RootCAs, tls.RequireAndVerifyClientCert, nil
 	}
 	return cfg, nil
+}
+
+// Renewed returns what a server without client certificates needs. It reads the
+// certificate again when one of its files has changed. If it cannot, as while one file is
+// replaced and the other is not, it goes on with the certificate that it has and calls
+// failed, once for each change.
+func (t *TLS) Renewed(failed func(error)) (*tls.Config, error) {
+	r := &renewed{files: *t, failed: failed}
+	if _, err := r.certificate(nil); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.certificate}, nil
+}
+
+// renewed is a certificate that is read again when its files change.
+type renewed struct {
+	files  TLS
+	failed func(error)
+
+	mu   sync.Mutex
+	have *tls.Certificate
+	seen [2]fs.FileInfo // when the files were read last
+}
+
+func (r *renewed) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var now [2]fs.FileInfo
+	for i, file := range []string{r.files.Cert, r.files.Key} {
+		if info, err := os.Stat(file); err == nil {
+			now[i] = info
+		}
+	}
+	if r.have != nil && same(r.seen[0], now[0]) && same(r.seen[1], now[1]) {
+		return r.have, nil
+	}
+	r.seen = now
+	pair, err := r.files.Certificate()
+	switch {
+	case err == nil:
+		r.have = &pair
+	case r.have == nil:
+		return nil, err
+	default:
+		r.failed(err)
+	}
+	return r.have, nil
+}
+
+// same reports whether a file is as it was. Either may be nil: the file was not there.
+func same(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 // Certificate reads this program's certificate and its key.

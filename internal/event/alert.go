@@ -71,6 +71,7 @@ type Alert struct {
 	Note     string     `json:"note,omitempty"`    // why, in their words
 	Until    time.Time  `json:"until,omitzero"`    // end of the shelf
 	Command  string     `json:"command,omitempty"` // id of the command that did it
+	Was      string     `json:"was,omitempty"`     // renamed: the machine's old name
 	Text     string     `json:"text"`              // one line for a person
 
 	FalseAlarm bool `json:"false_alarm,omitempty"` // acknowledged: the person says that nothing was wrong with the tool

@@ -63,6 +63,7 @@ type Result struct {
 	Novelty      float64   `json:"novelty,omitempty"`        // p-value of the hypothesis that nothing is new; 0 if not judged, or if the model does not compute it
 	Posterior    []float64 `json:"posterior,omitempty"`      // P(class|window), healthy first; empty if not judged
 	Score        float64   `json:"score"`                    // cost-weighted evidence against healthy in [0,1]: from 0.5 on the verdict is faulty, unless it is unknown; 0 if not judged
+	Threshold    float64   `json:"threshold,omitempty"`      // score from which on a window counts as faulty for the machine's alarm; 0 if not known, as from older releases
 	Model        string    `json:"model"`                    // model id
 	Alarm        string    `json:"alarm"`                    // state of the machine's alarm after this window
 	Incident     string    `json:"incident,omitempty"`       // short name of the open alarm, if there is one

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/atomicfile"
@@ -79,6 +80,8 @@ var ErrNothing = errors.New("all its windows are gone")
 type Store struct {
 	dir  string
 	keep int
+
+	spectra sync.Mutex // held while spectra are computed for a page
 }
 
 // Open returns the store in dir, which it makes if it is not there, and reports a

@@ -126,7 +126,7 @@ func (o *Owner) meet(name string, now time.Time) *Machine {
 		panic("machine: settings: " + err.Error()) // they were checked before
 	}
 	m.Partition = o.partition
-	o.machines[name] = m
+	o.put(name, m)
 	return m
 }
 

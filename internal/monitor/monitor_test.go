@@ -767,11 +767,11 @@ func TestRefusedWindowsAreSaidOnce(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	hub := web.NewHub(web.Config{Layout: p.model.Layout})
-	if skipped, err := Recall(t.Context(), p.bus, DefaultGroup, hub); err != nil || skipped > 0 {
+	if _, skipped, err := Recall(t.Context(), p.bus, DefaultGroup, hub); err != nil || skipped > 0 {
 		t.Fatal(skipped, err)
 	}
 	page := httptest.NewRecorder()
-	hub.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "http://localhost/api/state", nil))
+	hub.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "http://localhost/api/machines", nil))
 	if body := page.Body.String(); !strings.Contains(body, `"refused_age":`) || strings.Contains(body, `"verdict":"healthy"`) {
 		t.Errorf("page: %s", body)
 	}

@@ -17,21 +17,16 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Show makes a page show what the monitor sees: it sets OnWindow, OnModels, OnAlert,
-// OnAdvisory and OnEvidence.
+// Show makes a page show the waveforms that the monitor sees and the models that judge: it
+// sets OnWindow and OnModels. Verdicts, alerts and evidence come from the topics, see Follower.
 func (c *Config) Show(hub *web.Hub) {
 	c.OnModels = hub.Models
 	c.OnWindow = func(l *signal.Layout, w *window.Window, r event.Result) {
-		view := web.Window{
+		hub.Window(web.Window{
 			Machine: w.Machine, Tool: w.Tool, Hole: w.Hole, Epoch: w.EpochString(), Seq: w.Seq, Start: w.Start, Layout: l, Quality: faults(l, r),
-		}
-		if len(w.Samples) > 0 {
-			view.Summarize(w.Samples)
-		}
-		hub.Window(view)
-		hub.Result(r)
+			Samples: w.Samples, Learning: r.Verdict == event.Learning,
+		})
 	}
-	c.OnAlert, c.OnAdvisory, c.OnEvidence = hub.Alert, hub.Advisory, hub.Evidence
 }
 
 // Bounds of what Recall reads.
@@ -51,8 +46,8 @@ const (
 //
 // Messages that cannot be read as events are skipped and counted. An error comes from the
 // broker, for example if the monitor may not read the topic, or from ctx; what was read
-// before is shown.
-func Recall(ctx context.Context, cfg bus.Config, group string, hub *web.Hub) (skipped int, err error) {
+// before is shown. Ends are the offsets up to which the partitions were read.
+func Recall(ctx context.Context, cfg bus.Config, group string, hub *web.Hub) (ends map[int]int64, skipped int, err error) {
 	r, err := readPast(ctx, cfg, group)
 	for _, e := range r.events {
 		e.show(hub)
@@ -60,7 +55,7 @@ func Recall(ctx context.Context, cfg bus.Config, group string, hub *web.Hub) (sk
 	if err != nil {
 		err = fmt.Errorf("monitor: alerts: %w", err)
 	}
-	return r.skipped, err
+	return r.ends, r.skipped, err
 }
 
 // past is what was read of the topic of alerts.
@@ -68,6 +63,7 @@ type past struct {
 	events  []pastEvent // in the order in which they were sent
 	read    int         // messages
 	skipped int         // that are not events
+	ends    map[int]int64
 }
 
 type pastEvent struct {
@@ -89,16 +85,20 @@ func readPast(ctx context.Context, cfg bus.Config, group string) (all past, err 
 		one   sync.Mutex
 		slots = make(chan struct{}, recallAtOnce)
 	)
+	all.ends = make(map[int]int64)
 	for id := range n {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			p, e := readPartitionsPast(ctx, cfg, group, id, max(recallBytes/n, recallEvent))
+			p, end, e := readPartitionsPast(ctx, cfg, group, id, max(recallBytes/n, recallEvent))
 			one.Lock()
 			defer one.Unlock()
 			all.events = append(all.events, p.events...)
 			all.read += p.read
 			all.skipped += p.skipped
+			if e == nil {
+				all.ends[id] = end
+			}
 			if err == nil {
 				err = e
 			}
@@ -111,9 +111,10 @@ func readPast(ctx context.Context, cfg bus.Config, group string) (all past, err 
 }
 
 // readPartitionsPast reads a partition in parts, the last one first, each twice as long
-// as the one behind it.
-func readPartitionsPast(ctx context.Context, cfg bus.Config, group string, id, budget int) (p past, err error) {
+// as the one behind it. It returns where the partition ended, too.
+func readPartitionsPast(ctx context.Context, cfg bus.Config, group string, id, budget int) (p past, last int64, err error) {
 	first, end, err := bus.Bounds(ctx, cfg, bus.TopicAlerts, id)
+	last = end
 	alerts := make(map[string]int) // by machine
 	for size := int64(recallFirst); err == nil && first < end && p.read < recallMost && budget > 0; size *= 2 {
 		var part past
@@ -143,7 +144,7 @@ func readPartitionsPast(ctx context.Context, cfg bus.Config, group string, id, b
 			p.events[i].at = p.events[i-1].at // clocks go back, offsets do not
 		}
 	}
-	return p, err
+	return p, last, err
 }
 
 // readPart reads the messages of a partition from one offset up to but not including
@@ -202,9 +203,9 @@ func readEvent[E any](m bus.Message, group string, e *pastEvent, show func(*web.
 	return true
 }
 
-// Control lets pages that know the token send commands through out.
-func Control(out *bus.Producer, token func() (string, error)) *web.Control {
-	return &web.Control{Token: token, Send: func(ctx context.Context, c event.Command) error { return SendCommand(ctx, out, c) }}
+// Control lets pages send commands through out.
+func Control(out *bus.Producer) *web.Control {
+	return &web.Control{Send: func(ctx context.Context, c event.Command) error { return SendCommand(ctx, out, c) }}
 }
 
 // faults returns what is wrong with each channel beyond what the model has

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"strings"
 	"testing"
@@ -22,13 +23,22 @@ type events struct {
 	Evidence   []event.Evidence
 }
 
+// eventsOf returns what the page of a hub's only machine shows.
 func eventsOf(t *testing.T, hub *web.Hub) (e events) {
 	t.Helper()
-	w := httptest.NewRecorder()
-	hub.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/state", nil))
-	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
-		t.Fatal(err)
+	get := func(path string, v any) {
+		w := httptest.NewRecorder()
+		hub.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if err := json.Unmarshal(w.Body.Bytes(), v); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
 	}
+	var all struct{ Machines []struct{ Name string } }
+	get("/api/machines", &all)
+	if len(all.Machines) != 1 {
+		t.Fatalf("the page shows %d machines, want 1", len(all.Machines))
+	}
+	get("/api/machines/"+url.PathEscape(all.Machines[0].Name), &e)
 	return e
 }
 
@@ -38,8 +48,10 @@ func TestRecall(t *testing.T) {
 	p := newPlant(t, 1)
 	before, after := web.NewHub(web.Config{Layout: p.model.Layout}), web.NewHub(web.Config{Layout: p.model.Layout})
 	mon := p.monitor(keeping(t, t.TempDir()), func(m *Monitor) { m.cfg.Show(before) })
+	p.follow(before, p.store(t.TempDir()))
 	p.send(p.messages(life(20, 10)...)...)
 	p.evidence(1)
+	p.eventually("the page shows the evidence", func() bool { return len(eventsOf(t, before).Evidence) > 0 })
 	if err := mon.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +59,7 @@ func TestRecall(t *testing.T) {
 	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: []byte(`{"id":"x"}`), Headers: []bus.Header{{Key: "ce_type", Value: []byte("io.tcm.other.v1")}}})
 	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: []byte(`{"id":"x","machine":"acme/line1/other"}`), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.AdvisoryType)}}})
 	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: fmt.Appendf(nil, `{"id":"x","machine":%q,"text":%q}`, drill, strings.Repeat("x", recallEvent)), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.EvidenceType)}}})
-	skipped, err := Recall(t.Context(), p.bus, DefaultGroup, after)
+	_, skipped, err := Recall(t.Context(), p.bus, DefaultGroup, after)
 	if err != nil || skipped != 3 {
 		t.Errorf("%d messages were skipped, want 3: %v", skipped, err)
 	}

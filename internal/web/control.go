@@ -2,24 +2,19 @@ package web
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// Control lets pages acknowledge and shelve alarms, and mark them as false.
+// Control lets people send commands from pages. A [Guard] in front of the hub's handler
+// says who they are: without one every command is refused.
 type Control struct {
-	// Token returns what a page must know. It is asked for every request, so that
-	// the token can be changed in place.
-	Token func() (string, error)
 	// Send passes a command on.
 	Send func(context.Context, event.Command) error
 }
@@ -33,46 +28,33 @@ const (
 // order is the body of POST /api/commands.
 type order struct {
 	Machine  string       `json:"machine"`
-	Action   event.Action `json:"action"` // acknowledge, shelve, unshelve, mark_false or unmark_false
+	Action   event.Action `json:"action"` // one of actions
 	Incident string       `json:"incident"`
-	By       string       `json:"by"`
+	Tool     string       `json:"tool"` // of new_tool
+	By       string       `json:"by"`   // counts only where people share a token
 	Note     string       `json:"note"`
 	Minutes  float64      `json:"minutes"` // to shelve for
 }
 
-// handler answers POST /api/commands. A browser sends the token only where this
-// page's own script says so: it is in a header of its own, never in a cookie, and
-// a request from another origin is refused, with or without the token.
-func (c *Control) handler() http.Handler {
-	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(c.serve))
-}
+// handler answers POST /api/commands.
+func (c *Control) handler() http.Handler { return http.HandlerFunc(c.serve) }
 
 func (c *Control) serve(w http.ResponseWriter, r *http.Request) {
-	token, err := c.Token()
-	if err != nil {
-		text(w, http.StatusServiceUnavailable, "the token of this program cannot be read: look at its configuration")
+	person := who(r)
+	if person.Role == "" {
+		askLogin(w)
 		return
 	}
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || !matches(given, token) {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		text(w, http.StatusUnauthorized, "this is not the token")
-		return
-	}
-	if typ, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || typ != "application/json" {
-		text(w, http.StatusUnsupportedMediaType, "send application/json")
-		return
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(orderWait)) // a recorder in a test knows none
 	var o order
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&o); err != nil {
-		text(w, http.StatusBadRequest, "this is not a command: "+err.Error())
+	if !decode(w, r, &o) {
 		return
 	}
-	if _, err := d.Token(); err != io.EOF {
-		text(w, http.StatusBadRequest, "this is not a command: something follows it")
+	if person.Name != "" {
+		o.By = person.Name
+	}
+	if offered(o.Action) && !may(person.Role, o.Action) {
+		refused(r, refusedRole, fmt.Sprintf("%q, who is %s, asked for %s", person.Name, person.Role, o.Action))
+		text(w, http.StatusForbidden, fmt.Sprintf("the role %s may not ask for %s: someone with another role can", person.Role, o.Action))
 		return
 	}
 	command, err := o.command(time.Now())
@@ -91,26 +73,39 @@ func (c *Control) serve(w http.ResponseWriter, r *http.Request) {
 	w.Write(encode(map[string]string{"id": command.ID}))
 }
 
+// decode reads the body of a request that changes something into v, strictly. If it
+// cannot, it answers with the reason and returns false. The guard has bounded the time.
+func decode(w http.ResponseWriter, r *http.Request, v any) bool {
+	if typ, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || typ != "application/json" {
+		text(w, http.StatusUnsupportedMediaType, "send application/json")
+		return false
+	}
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		text(w, http.StatusBadRequest, "the request cannot be read: "+err.Error())
+		return false
+	}
+	if _, err := d.Token(); err != io.EOF {
+		text(w, http.StatusBadRequest, "the request cannot be read: something follows its JSON")
+		return false
+	}
+	return true
+}
+
 // command returns the command that o asks for.
 func (o order) command(now time.Time) (event.Command, error) {
 	c := event.Command{
-		ID: event.NewCommandID(), Machine: o.Machine, Action: o.Action, Incident: o.Incident, By: o.By, Note: o.Note, Issued: now,
+		ID: event.NewCommandID(), Machine: o.Machine, Action: o.Action, Incident: o.Incident, Tool: o.Tool, By: o.By, Note: o.Note, Issued: now,
 	}
-	switch o.Action {
-	case event.Acknowledge, event.Unshelve, event.MarkFalse, event.UnmarkFalse:
-	case event.Shelve:
+	if !offered(o.Action) {
+		return c, fmt.Errorf("action %.32q: a page cannot ask for it", o.Action)
+	}
+	if o.Action == event.Shelve {
 		if !(o.Minutes > 0 && o.Minutes <= 7*24*60) {
 			return c, fmt.Errorf("minutes is %v: shelve for more than none and less than a week", o.Minutes)
 		}
 		c.Until = now.Add(time.Duration(o.Minutes * float64(time.Minute)))
-	default:
-		return c, fmt.Errorf("action %.32q: a page may acknowledge, shelve, unshelve, and mark as false", o.Action)
 	}
 	return c, c.Check()
-}
-
-// matches compares in a time that depends on neither.
-func matches(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }

@@ -57,7 +57,11 @@ func (b *browser) read(t *testing.T) []sse {
 // sse is one event, and what the test looks at in it.
 type sse struct {
 	name, id string
-	snapshot
+	Known    bool
+	Machine  *machineJSON
+	Machines []map[string]any // of the fleet
+	System   *System
+	machineUpdate
 }
 
 func parse(t *testing.T, text string) []sse {
@@ -73,7 +77,7 @@ func parse(t *testing.T, text string) []sse {
 				e.id = value
 			case "data":
 				// Numbers in pictures may be null, which floats reads as 0.
-				if err := json.Unmarshal([]byte(value), &e.snapshot); err != nil {
+				if err := json.Unmarshal([]byte(value), &e); err != nil {
 					t.Fatalf("event %s: %v", e.name, err)
 				}
 			case "retry", "":
@@ -88,10 +92,12 @@ func parse(t *testing.T, text string) []sse {
 	return events
 }
 
+const ofTestMachine = "page=machine&machine=" + testMachine
+
 // open starts a page in the bubble of the test; stop ends it.
-func open(h *Hub, lastID string) (b *browser, stop func()) {
+func open(h *Hub, query, lastID string) (b *browser, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/events", nil)
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/events?"+query, nil)
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
 	}
@@ -109,14 +115,14 @@ func TestEventsSnapshotThenUpdates(t *testing.T) {
 		h := newTestHub()
 		h.Window(testWindow(1))
 		h.Result(testResult(1))
-		b, stop := open(h, "")
+		b, stop := open(h, ofTestMachine, "")
 		defer stop()
 		synctest.Wait()
 		if !strings.HasPrefix(b.text.String(), "retry: 2000\n") {
 			t.Errorf("stream begins %.20q", b.text.String())
 		}
 		es := b.read(t)
-		if len(es) != 1 || es[0].name != "snapshot" || len(es[0].Results) != 1 || es[0].Window.Seq != 1 || len(es[0].Layout.Channels) != 2 {
+		if len(es) != 1 || es[0].name != "snapshot" || len(es[0].Machine.Results) != 1 || es[0].Machine.Window.Seq != 1 || len(es[0].Machine.Layout.Channels) != 2 {
 			t.Fatalf("first events %+v", es)
 		}
 
@@ -131,15 +137,14 @@ func TestEventsSnapshotThenUpdates(t *testing.T) {
 		if len(es) != 1 || es[0].name != "update" {
 			t.Fatalf("next events %+v", es)
 		}
-		if u := es[0]; len(u.Results) != 2 || u.Results[0].Seq != 2 || len(u.Alerts) != 1 || u.Status.Phase != Monitoring || u.Window != nil || u.Layout.Channels != nil {
+		if u := es[0]; len(u.Results) != 2 || u.Results[0].Seq != 2 || len(u.Alerts) != 1 || u.Status.Phase != Monitoring || u.Window != nil || u.Machine != nil {
 			t.Errorf("update %+v", u)
 		}
 
-		// Nothing new: a heartbeat, with the id of the last event.
-		last := es[0].id
+		// Nothing new: a heartbeat, which leaves the id of the last event as it is.
 		time.Sleep(heartbeat + pause)
 		synctest.Wait()
-		if es = b.read(t); len(es) != 1 || es[0].name != "beat" || es[0].id != last {
+		if es = b.read(t); len(es) != 1 || es[0].name != "beat" || es[0].id != "" || !es[0].Now.Equal(t0) {
 			t.Errorf("after %v of silence: %+v", heartbeat, es)
 		}
 	})
@@ -152,7 +157,7 @@ func TestEventsResume(t *testing.T) {
 			h.Window(testWindow(seq))
 			h.Result(testResult(seq))
 		}
-		_, at := h.snapshot(testMachine)
+		_, at := page(h, testMachine)
 		id := h.id(at)
 		h.Window(testWindow(5))
 		h.Result(testResult(5))
@@ -160,13 +165,14 @@ func TestEventsResume(t *testing.T) {
 		for name, tc := range map[string]struct{ id, want string }{
 			"goes on where it was":          {id, "update"},
 			"hub before a restart":          {"otherone" + id[8:], "snapshot"},
-			"count from the future":         {"testboot-1-9-9-9-9-9-9-9-9", "snapshot"},
-			"layout from the future":        {"testboot-1-6-6-0-0-0-12-0-2", "snapshot"},
+			"count from the future":         {"testboot-1-9-9-9-9-9-9-9", "snapshot"},
+			"change from the future":        {"testboot-1-6-6-0-0-0-13-0", "snapshot"},
+			"of the fleet":                  {"testboot-fleet-1", "snapshot"},
 			"no id of ours":                 {"42", "snapshot"},
-			"another machine":               {"testboot-2-0-0-0-0-0-0-0-0", "snapshot"},
+			"another machine":               {"testboot-2-0-0-0-0-0-0-0", "snapshot"},
 			"hub right, the rest is broken": {"testboot-5-x", "snapshot"},
 		} {
-			b, stop := open(h, tc.id)
+			b, stop := open(h, ofTestMachine, tc.id)
 			synctest.Wait()
 			es := b.read(t)
 			if len(es) != 1 || es[0].name != tc.want {
@@ -181,10 +187,10 @@ func TestEventsResume(t *testing.T) {
 		for seq := range uint64(keptResults) {
 			h.Result(testResult(6 + seq))
 		}
-		b, stop := open(h, id)
+		b, stop := open(h, ofTestMachine, id)
 		defer stop()
 		synctest.Wait()
-		if es := b.read(t); len(es) != 1 || es[0].name != "snapshot" || len(es[0].Results) != keptResults {
+		if es := b.read(t); len(es) != 1 || es[0].name != "snapshot" || len(es[0].Machine.Results) != keptResults {
 			t.Errorf("what was missed is forgotten: %+v", es)
 		}
 	})
@@ -196,9 +202,9 @@ func TestEventsSlowBrowserSkipsAhead(t *testing.T) {
 		h := newTestHub()
 		h.Status(Status{Phase: Monitoring})
 		h.Alert(testAlert(0)) // the machine is there
-		slow, stopSlow := open(h, "")
+		slow, stopSlow := open(h, ofTestMachine, "")
 		defer stopSlow()
-		quick, stopQuick := open(h, "")
+		quick, stopQuick := open(h, ofTestMachine, "")
 		defer stopQuick()
 		synctest.Wait()
 		slow.read(t)
@@ -232,7 +238,7 @@ func TestEventsSlowBrowserSkipsAhead(t *testing.T) {
 		time.Sleep(pause)
 		synctest.Wait()
 		es := slow.read(t)
-		if n := len(es); n != 2 || es[1].name != "snapshot" || es[1].Results[keptResults-1].Seq != 9999 {
+		if n := len(es); n != 2 || es[1].name != "snapshot" || es[1].Machine.Results[keptResults-1].Seq != 9999 {
 			t.Fatalf("the slow page got %d events", n)
 		}
 	})
@@ -244,7 +250,7 @@ func TestEventsTooManyPages(t *testing.T) {
 		h.join()
 	}
 	w := httptest.NewRecorder()
-	h.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/events", nil))
+	h.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/events?page=fleet", nil))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "close one") {
 		t.Errorf("page %d: %d %s", maxPages+1, w.Code, w.Body)
 	}
@@ -258,7 +264,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	defer srv.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+"/api/events", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+"/api/events?"+ofTestMachine, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +290,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	next("event: snapshot")
 	h.Result(testResult(1))
 	next("event: update")
-	want := `data: {"machines":[{"name":"acme/spore/bay2/line1/usk25","layout":"` + twoChannels().Fingerprint() + `","verdict":"healthy","alarm":"normal","span":1,"window_age":-1}],"machine":"acme/spore/bay2/line1/usk25","results":[{"id":"acme/spore/bay2/line1/usk25/00000000000000a1/1"`
+	want := `data: {"now":"2026-03-01T02:13:41Z","alarms":0,"tile":{"id":1,"name":"acme/spore/bay2/line1/usk25","layout":"two","tool":"T07","hole":"H3_08","alarm":"normal","verdict":"healthy","verdict_at":"2026-03-01T02:13:43Z","strip":"h","score":0.25,`
 	if line := next("data: "); !strings.HasPrefix(line, want) {
 		t.Errorf("update %s\nwant %s", line, want)
 	}
@@ -298,7 +304,7 @@ func FuzzResume(f *testing.F) {
 		h.Result(testResult(seq))
 		h.Alert(testAlert(seq))
 	}
-	for _, id := range []string{"", "testboot", "testboot-1-2-2-2-0-0-7-0-1", "testboot-1-3-3-3-0-0-9-0-1", "testboot-1-18446744073709551615-1-1-1-1-1-1-1", "testboot-0-0-0-0-0-0-0-0-0", "testboot-1-3-3-3-0-0-9-0-18446744073709551615", "other-1-1-1-1-1-1-1-1-1"} {
+	for _, id := range []string{"", "testboot", "testboot-1-2-2-2-0-0-7-0", "testboot-1-3-3-3-0-0-9-0", "testboot-1-18446744073709551615-1-1-1-1-1-1", "testboot-0-0-0-0-0-0-0-0", "testboot-1-3-3-3-0-0-9-18446744073709551615", "other-1-1-1-1-1-1-1-1"} {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
@@ -310,7 +316,7 @@ func FuzzResume(f *testing.F) {
 		if !ok {
 			return
 		}
-		if _, total := h.snapshot(testMachine); next != total {
+		if _, total := page(h, testMachine); next != total {
 			t.Errorf("%q: the next cursor is %+v, want %+v", id, next, total)
 		}
 		if len(u.Results) != int(3-at.results) || len(u.Alerts) != int(3-at.alerts) || (u.Window != nil) != (at.windows < 3) {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -10,25 +11,19 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"sync"
 	"time"
+
+	"github.com/flank-tcm/flank/schemas"
 )
 
 //go:embed static
 var static embed.FS
 
-// Handler returns the dashboard:
-//
-//	GET /             the page
-//	GET /static/…     its parts
-//	GET /api/state    all that the hub holds of one machine, and the list of all
-//	                  machines, as JSON: of ?machine=NAME, of the machine of
-//	                  ?alarm=INCIDENT, or of the first by name
-//	GET /api/events   the same as server-sent events: a snapshot, then updates
-//	GET /evidence/…, /api/evidence/…   only with Config.Evidence
-//	GET /livez        200 while the program runs
-//	GET /readyz       200 once the phase is Monitoring or Done, else 503 and why
-//	POST /api/commands  acknowledges or shelves an alarm: only with Config.Control,
-//	                    the token of which is the request's bearer token
+// Handler returns the dashboard: the page at /, its parts below /static/, and the API that
+// schemas/openapi.yaml describes. /evidence/ and /api/evidence/ are there only with
+// Config.Evidence, and POST /api/commands only with Config.Control, and behind a [Guard] that
+// knows who asks.
 //
 // Otherwise only GET and HEAD are answered, and nothing can be changed. An event
 // stream ends when the context of its request does: give the http.Server a
@@ -36,24 +31,36 @@ var static embed.FS
 // deadlines.
 func (h *Hub) Handler() http.Handler {
 	mux := http.NewServeMux()
+	for pattern, handler := range h.routes() {
+		mux.Handle(pattern, handler)
+	}
+	return secured(mux)
+}
+
+// routes returns what answers each pattern of the handler.
+func (h *Hub) routes() map[string]http.Handler {
+	all := map[string]http.Handler{
+		"GET /api/events":       http.HandlerFunc(h.serveEvents),
+		"GET /api/openapi.yaml": newFile(schemas.OpenAPI, "application/yaml"),
+		"GET /livez":            http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }),
+		"GET /readyz":           http.HandlerFunc(h.serveReady),
+	}
 	for name, f := range files() {
-		mux.Handle("GET /static/"+name, f)
+		all["GET /static/"+name] = f
 		if name == "index.html" {
-			mux.Handle("GET /{$}", f)
+			all["GET /{$}"] = f
 		}
 	}
-	mux.HandleFunc("GET /api/state", h.serveState)
-	mux.HandleFunc("GET /api/events", h.serveEvents)
+	for pattern, a := range h.api() {
+		all[pattern] = a
+	}
 	if h.control != nil {
-		mux.Handle("POST /api/commands", h.control.handler())
+		all["POST /api/commands"] = h.control.handler()
 	}
 	if h.evidence != nil {
-		mux.Handle("GET /evidence/", h.evidence)
-		mux.Handle("GET /api/evidence/", h.evidence)
+		all["GET /evidence/"], all["GET /api/evidence/"] = h.evidence, h.evidence
 	}
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", h.serveReady)
-	return secured(mux)
+	return all
 }
 
 // policy lets the page load its own files and nothing else: no inline script,
@@ -77,14 +84,33 @@ func secured(next http.Handler) http.Handler {
 // file is one embedded file.
 type file struct {
 	content     []byte
+	zipped      []byte // nil: compressing it saves nothing
 	contentType string
-	tag         string
+	tag         string // of the content; that of the compressed one differs
+}
+
+func newFile(content []byte, contentType string) file {
+	sum := sha256.Sum256(content)
+	f := file{content: content, contentType: contentType, tag: hex.EncodeToString(sum[:8])}
+	if z := zipped(content, gzip.BestCompression); len(z) < len(content) {
+		f.zipped = z
+	}
+	return f
 }
 
 func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", f.contentType)
-	w.Header().Set("ETag", f.tag)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+	hd := w.Header()
+	hd.Set("Content-Type", f.contentType)
+	content, tag := f.content, f.tag
+	if f.zipped != nil {
+		hd.Add("Vary", "Accept-Encoding")
+		if takesGzip(r) && r.Header.Get("Range") == "" {
+			content, tag = f.zipped, f.tag+"-gzip"
+			hd.Set("Content-Encoding", "gzip")
+		}
+	}
+	hd.Set("ETag", `"`+tag+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
 // contentTypes are listed here and not asked of the system, whose tables differ.
@@ -92,12 +118,13 @@ var contentTypes = map[string]string{
 	".html":    "text/html; charset=utf-8",
 	".css":     "text/css; charset=utf-8",
 	".js":      "text/javascript; charset=utf-8",
+	".mjs":     "text/javascript; charset=utf-8",
 	".svg":     "image/svg+xml",
 	".LICENSE": "text/plain; charset=utf-8",
 }
 
-// files returns the embedded files by their path below static/.
-func files() map[string]file {
+// files returns the embedded files by their path below static/. They are compressed once.
+var files = sync.OnceValue(func() map[string]file {
 	root, err := fs.Sub(static, "static")
 	if err != nil {
 		panic("web: " + err.Error())
@@ -115,21 +142,14 @@ func files() map[string]file {
 		if !ok {
 			return fmt.Errorf("no content type for %s", name)
 		}
-		sum := sha256.Sum256(content)
-		all[name] = file{content, typ, `"` + hex.EncodeToString(sum[:8]) + `"`}
+		all[name] = newFile(content, typ)
 		return nil
 	})
 	if err != nil {
 		panic("web: " + err.Error())
 	}
 	return all
-}
-
-func (h *Hub) serveState(w http.ResponseWriter, r *http.Request) {
-	s, _ := h.snapshot(h.choose(r.URL.Query()))
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(encode(s))
-}
+})
 
 func (h *Hub) serveReady(w http.ResponseWriter, _ *http.Request) {
 	h.mu.Lock()

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/rand"
 	"maps"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -17,29 +19,37 @@ import (
 const (
 	keptResults = 600 // ten minutes of one-second windows
 	keptAlerts  = 50  // and so many advisories and evidences
+	longAlerts  = 4   // of them, those that still say why they were raised
 )
 
-// Bounds of how many machines a hub keeps. A machine of the gun drill's 14 channels
-// takes 0.4 MB after ten minutes, and 0.7 MB if all of its alerts say why they were
-// raised: 50 to 90 MB in all.
+// Bounds of how many machines a hub keeps.
 const (
-	maxMachines = 128
-	idleAfter   = time.Minute // without a window, after which a machine may give way to another
+	maxMachines = 500
+	idleAfter   = time.Minute // without a window or a result, after which a machine may give way to another
 )
 
 // Hub keeps what pages show and wakes them when it changes. Its methods are
 // safe for concurrent use and never wait for a page.
 //
-// A hub keeps every machine apart, and at most 128 of them. When another one
-// comes, it takes the place of the machine whose last window came longest ago, but
-// only if that was a minute ago; machines with an open alarm are the last to
+// A hub keeps every machine apart, and at most 500 of them. When another one
+// comes, it takes the place of the machine whose last window or result came longest
+// ago, but only if that was a minute ago; machines with an open alarm are the last to
 // go. If there is none, the new machine is not shown, and pages say so.
+//
+// A machine of the gun drill's 14 channels takes some 80 kB after ten minutes, and 150 kB with all
+// the alerts that a hub keeps: 40 to 75 MB for 500 machines. The waveforms of a
+// machine are kept only while a page looks at it, and add 1.2 MB then.
 type Hub struct {
 	layout   *signal.Layout // of machines whose windows name none; may be nil
 	title    string
 	insecure bool
 	control  *Control
 	ready    func() error // nil: the status says it
+	facts    func(machine, model string) Facts
+	learning sync.Mutex // held while the usual spectrum of a tool is computed
+	past     past
+	system   func(context.Context) System
+	latency  latencies
 
 	evidence http.Handler
 	boot     string           // differs between this hub and the one before a restart
@@ -50,13 +60,15 @@ type Hub struct {
 	machines map[string]*machine // by name
 	numbered uint64              // machines that ever came
 	layouts  map[string]*layout  // those that machines have, by fingerprint
-	laidOut  uint64              // layouts that ever came
 	events   uint64              // of all machines
 	removed  uint64              // events when a machine last gave way
+	alarms   int                 // machines with an alarm that calls
 	refused  time.Time           // when there was last no place for a machine
 	status   Status
 	changes  uint64                     // of status
 	pages    map[chan struct{}]struct{} // each holds at most one wake-up
+	watches  map[string]*watch          // machines that pages look at, by name
+	frames   frames                     // of the page of the fleet
 }
 
 // NewHub returns a hub without machines, in the phase Starting.
@@ -69,7 +81,8 @@ func NewHub(cfg Config) *Hub {
 		layout:   cfg.Layout,
 		title:    title,
 		insecure: cfg.InsecureModels,
-		control:  cfg.Control, ready: cfg.Ready, evidence: cfg.Evidence,
+		control:  cfg.Control, ready: cfg.Ready, evidence: cfg.Evidence, facts: cfg.Facts, system: cfg.System,
+		past:     past{cfg.History, cfg.Tools, cfg.Alarms, cfg.Alarm, cfg.ListModels, cfg.Model},
 		boot:     rand.Text()[:8],
 		now:      time.Now,
 		limit:    maxMachines,
@@ -77,6 +90,7 @@ func NewHub(cfg Config) *Hub {
 		layouts:  make(map[string]*layout),
 		status:   Status{Phase: Starting, Fraction: -1},
 		pages:    make(map[chan struct{}]struct{}),
+		watches:  make(map[string]*watch),
 	}
 }
 
@@ -87,12 +101,21 @@ func (h *Hub) Window(w Window) {
 	if w.Layout == nil {
 		w.Layout = h.layout
 	}
+	watched := h.Watched(w.Machine)
+	if watched && len(w.Samples) > 0 {
+		w.Summarize(w.Samples)
+	}
 	h.change(w.Machine, func(m *machine) bool {
 		h.setLayout(m, w.Layout)
+		if !watched && len(w.Samples) > 0 {
+			m.dropSamples()
+		}
 		m.window(w)
+		m.spectra.take(&w, watched)
 		m.lastWindowAt = h.now()
 		return true
 	})
+	h.learn(&w)
 }
 
 // Models shows which models judge a machine. The hub keeps the slice of m, which must not
@@ -113,19 +136,50 @@ func (h *Hub) Models(name string, m Models) {
 	})
 }
 
-// Result shows the verdict on a window. The hub keeps r and its slices, which
-// must not change any more.
-func (h *Hub) Result(r event.Result) {
+// Result shows the verdict on a window that has just come. The hub keeps r and its slices,
+// which must not change any more. A result that the hub holds already is dropped.
+func (h *Hub) Result(r event.Result) { h.ResultAt(r, h.now()) }
+
+// ResultAt shows the verdict on a window as Result does. At is when it came, by a clock that
+// agrees with this computer's: for a result that is read from Kafka later, the time of its
+// message.
+func (h *Hub) ResultAt(r event.Result, at time.Time) {
 	if !finite(r.Score) || !allFinite(r.Posterior) {
 		r.Score, r.Posterior = 0, nil // JSON has no word for them; a page must outlive a defect elsewhere
 	}
 	r.Start, r.End = writable(r.Start), writable(r.End)
+	var facts Facts
+	if h.facts != nil {
+		facts = h.facts(r.Machine, r.Model)
+	}
 	h.change(r.Machine, func(m *machine) bool {
-		*m.results.next() = r
-		if !r.Late {
-			m.lastResult = &r
+		if !m.judge(r, at) {
+			return false
 		}
-		m.lastResultAt = h.now()
+		h.latency.add(r.End, at)
+		m.facts = facts
+		if facts.Layout != nil {
+			h.setLayout(m, facts.Layout)
+		}
+		return true
+	})
+}
+
+// Restore shows what a machine was like before anything of it came to the hub: its last
+// verdicts, its alarm and its open advisories. What the hub holds already stays.
+func (h *Hub) Restore(s summary.Machine) {
+	var facts Facts
+	if h.facts != nil && s.Last.Model != "" {
+		facts = h.facts(s.Name, s.Last.Model)
+	}
+	h.change(s.Name, func(m *machine) bool {
+		m.restore(s)
+		if m.facts == (Facts{}) {
+			m.facts = facts
+			if facts.Layout != nil && m.layout == nil {
+				h.setLayout(m, facts.Layout)
+			}
+		}
 		return true
 	})
 }
@@ -141,16 +195,7 @@ func (h *Hub) Alert(a event.Alert) {
 		a.Score = 0
 	}
 	a.Since, a.At = writable(a.Since), writable(a.At)
-	h.change(a.Machine, func(m *machine) bool {
-		if m.alerts.has(func(x *event.Alert) bool { return x.ID == a.ID }) {
-			return false
-		}
-		*m.alerts.next() = a
-		if a.Alarm != "" && !a.State.Marks() {
-			m.lastChange = &a
-		}
-		return true
-	})
+	h.change(a.Machine, func(m *machine) bool { return m.alert(a) })
 }
 
 // Advisory shows an advisory. One whose id the hub holds already is dropped, and so is
@@ -161,18 +206,7 @@ func (h *Hub) Advisory(a event.Advisory) {
 		return
 	}
 	a.Since, a.At = writable(a.Since), writable(a.At)
-	h.change(a.Machine, func(m *machine) bool {
-		if m.advised.has(func(x *event.Advisory) bool { return x.ID == a.ID }) {
-			return false
-		}
-		*m.advised.next() = a
-		if a.Kind == event.RefusedAdvisory {
-			if m.refusedAt = (time.Time{}); a.State == event.Raised {
-				m.refusedAt = h.now()
-			}
-		}
-		return true
-	})
+	h.change(a.Machine, func(m *machine) bool { return m.advise(a) })
 }
 
 // Evidence shows what became of the evidence of an alert. One whose id the hub holds
@@ -201,15 +235,18 @@ func (h *Hub) change(name string, fn func(*machine) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.machine(name)
-	switch {
-	case m == nil:
+	if m == nil {
 		h.refused = h.now()
-	case fn(m):
-		h.events++
-		m.event = h.events
-	default:
+		h.wake()
 		return
 	}
+	called := m.calls()
+	if !fn(m) {
+		return
+	}
+	h.events++
+	m.event = h.events
+	h.alarms += m.calls() - called
 	h.wake()
 }
 
@@ -237,8 +274,7 @@ func (h *Hub) shared(l *signal.Layout) *layout {
 	if s := h.layouts[l.Fingerprint()]; s != nil {
 		return s
 	}
-	h.laidOut++
-	s := &layout{wireLayout(l), h.laidOut}
+	s := &layout{wireLayout(l)}
 	h.layouts[s.Fingerprint] = s
 	return s
 }
@@ -266,7 +302,7 @@ func (h *Hub) dropLayouts() {
 func (h *Hub) makeRoom() bool {
 	var oldest *machine
 	for _, m := range h.machines {
-		if h.now().Sub(m.lastWindowAt) >= idleAfter && (oldest == nil || m.before(oldest)) {
+		if h.now().Sub(m.seenAt()) >= idleAfter && (oldest == nil || m.before(oldest)) {
 			oldest = m
 		}
 	}
@@ -279,6 +315,9 @@ func (h *Hub) makeRoom() bool {
 
 // remove takes a machine away. h.mu must be held.
 func (h *Hub) remove(name string) {
+	if m := h.machines[name]; m != nil {
+		h.alarms -= m.calls()
+	}
 	delete(h.machines, name)
 	h.dropLayouts()
 	h.events++

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -55,6 +56,25 @@ func testResult(seq uint64) event.Result {
 		Start: w.Start, End: w.Start.Add(time.Second), Verdict: event.Healthy, Posterior: []float64{0.75, 0.25}, Score: 0.25, Model: "ecs-dbn-17", Alarm: "normal"}
 }
 
+// page returns what the page of a machine shows first; an empty page of a machine that the hub
+// does not hold.
+func page(h *Hub, name string) (machineJSON, cursor) {
+	m, at := h.snapshot(name)
+	if m == nil {
+		return machineJSON{Tile: &Tile{}}, at
+	}
+	return *m, at
+}
+
+// tiles returns the tiles of the page of the fleet, by name.
+func tiles(h *Hub) map[string]*Tile {
+	all := make(map[string]*Tile)
+	for _, t := range h.fleet(httptest.NewRequest("GET", "/", nil)).Machines {
+		all[t.Name] = t
+	}
+	return all
+}
+
 func testAlert(seq uint64) event.Alert {
 	r := testResult(seq)
 	return event.Alert{ID: r.ID + "/raised", Machine: r.Machine, Tool: r.Tool, Hole: r.Hole, State: event.Raised, Severity: "warning",
@@ -86,14 +106,14 @@ func TestHubIsBounded(t *testing.T) {
 		h.Result(testResult(seq))
 		h.Alert(testAlert(seq))
 	}
-	s, at := h.snapshot(testMachine)
+	s, at := page(h, testMachine)
 	if n := len(s.Results); n != keptResults || s.Results[n-1].Seq != 999 {
 		t.Errorf("%d results, the last is %d", n, s.Results[n-1].Seq)
 	}
 	if n := len(s.Alerts); n != keptAlerts || s.Alerts[n-1].Seq != 999 {
 		t.Errorf("%d alerts, the last is %d", n, s.Alerts[n-1].Seq)
 	}
-	if at != (cursor{machine: 1, windows: 1000, results: 1000, alerts: 1000, events: 3000, layouts: 1}) {
+	if at != (cursor{machine: 1, windows: 1000, results: 1000, alerts: 1000, event: 3000}) {
 		t.Errorf("cursor %v", at)
 	}
 	// A fast channel shows its last window, a feature its last sixty.
@@ -111,22 +131,22 @@ func TestHubIsBounded(t *testing.T) {
 func TestPairsArriveOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newTestHub()
-		var page []float32
+		var got []float32
 		h.Result(testResult(0)) // the machine is there
-		_, at := h.snapshot(testMachine)
+		_, at := page(h, testMachine)
 		for seq := range rapid.Uint64Range(1, 150).Draw(t, "windows") {
 			h.Window(testWindow(seq))
 			if rapid.Bool().Draw(t, "read") {
-				var u update
+				var u machineUpdate
 				u, at, _ = h.since(at, testMachine)
-				page = append(page, u.Window.Envelope[1]...)
+				got = append(got, u.Window.Envelope[1]...)
 			}
 		}
 		if u, _, _ := h.since(at, testMachine); u.Window != nil {
-			page = append(page, u.Window.Envelope[1]...)
+			got = append(got, u.Window.Envelope[1]...)
 		}
-		s, _ := h.snapshot(testMachine)
-		if got, want := page[max(0, len(page)-2*Pairs):], s.Window.Envelope[1]; !slices.Equal(got, want) {
+		s, _ := page(h, testMachine)
+		if got, want := got[max(0, len(got)-2*Pairs):], s.Window.Envelope[1]; !slices.Equal(got, want) {
 			t.Fatalf("page has %v, hub %v", got, want)
 		}
 	})
@@ -138,7 +158,7 @@ func TestHubCopiesWindow(t *testing.T) {
 	w.Layout = twoChannels()
 	h.Window(w)
 	w.Envelope[0][0], w.RMS[0], w.Quality[0] = 77, 77, signal.Flatline
-	s, _ := h.snapshot(testMachine)
+	s, _ := page(h, testMachine)
 	if s.Window.Envelope[0][0] == 77 || s.Window.RMS[0] == 77 || s.Window.Status[0] != "normal" {
 		t.Error("the hub shares slices with its caller")
 	}
@@ -155,7 +175,7 @@ func TestHubDropsRepeatedAlert(t *testing.T) {
 	h.Alert(testAlert(1))
 	h.Alert(testAlert(2))
 	h.Alert(testAlert(1))
-	if s, _ := h.snapshot(testMachine); len(s.Alerts) != 2 {
+	if s, _ := page(h, testMachine); len(s.Alerts) != 2 {
 		t.Errorf("%d alerts of 2", len(s.Alerts))
 	}
 }
@@ -179,18 +199,19 @@ func TestNumbersThatJSONCannotHold(t *testing.T) {
 	h.Alert(a)
 	h.Status(Status{Phase: Training, Fraction: bad, WindowsPerSecond: math.Inf(1)})
 
-	s, _ := h.snapshot(testMachine)
+	s, _ := page(h, testMachine)
+	encode(h.fleet(httptest.NewRequest("GET", "/", nil)))
 	data := encode(s)
 	if !json.Valid(data) || !bytes.Contains(data, []byte(`"rms":[null,1]`)) || !bytes.Contains(data, []byte(`"envelope":[[null,null,1,2],[1,1]]`)) {
 		t.Errorf("snapshot is %s", data)
 	}
 	for _, r := range s.Results {
-		if r.Posterior != nil || r.Score != 0 {
-			t.Errorf("%s looks judged", r.ID)
+		if r.Posterior != nil || r.Score != nil && *r.Score != 0 {
+			t.Errorf("%d looks judged", r.Seq)
 		}
 	}
-	if *s.Status != (Status{Phase: Training, Fraction: -1}) {
-		t.Errorf("status %+v", *s.Status)
+	if h.status != (Status{Phase: Training, Fraction: -1}) {
+		t.Errorf("status %+v", h.status)
 	}
 }
 
@@ -224,19 +245,21 @@ func TestHubConcurrently(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			page, _ := h.join()
-			defer h.leave(page)
+			wake, _ := h.join()
+			defer h.leave(wake)
 			var at cursor
 			for range 50 {
 				select {
-				case <-page:
+				case <-wake:
 				default: // read although nothing may be new
 				}
 				u, next, ok := h.since(at, testMachine)
 				if at = next; !ok {
-					_, at = h.snapshot(testMachine)
+					_, at = page(h, testMachine)
 				}
 				encode(u)
+				_, frame := h.fleetSnapshot(httptest.NewRequest("GET", "/", nil))
+				h.framesAfter(frame)
 			}
 		})
 	}
@@ -250,7 +273,7 @@ func TestHubConcurrently(t *testing.T) {
 func TestAdvisories(t *testing.T) {
 	h := newTestHub()
 	h.Window(testWindow(1))
-	_, at := h.snapshot(testMachine)
+	_, at := page(h, testMachine)
 	a := event.Advisory{Machine: testMachine, ID: "m/1/2/sensor/ch07/raised", Kind: event.SensorAdvisory, Subject: "ch07", Text: "flat"}
 	h.Advisory(a)
 	h.Advisory(a)
@@ -258,7 +281,7 @@ func TestAdvisories(t *testing.T) {
 	if !ok || len(u.Advisories) != 1 || u.Advisories[0].Subject != "ch07" || len(u.Alerts) != 0 || next.advised != 1 {
 		t.Errorf("%+v, %v, %v", u.Advisories, next, ok)
 	}
-	if s, _ := h.snapshot(testMachine); len(s.Advisories) != 1 {
+	if s, _ := page(h, testMachine); len(s.Advisories) != 1 {
 		t.Errorf("%d advisories in a snapshot", len(s.Advisories))
 	}
 	for i := range 2 * keptAlerts {
@@ -274,18 +297,18 @@ func TestAdvisories(t *testing.T) {
 func TestEvidence(t *testing.T) {
 	h := newTestHub()
 	h.Window(testWindow(1))
-	_, at := h.snapshot(testMachine)
+	_, at := page(h, testMachine)
 	e := event.Evidence{Machine: testMachine, ID: "m/1/2/raised/evidence", Alert: "m/1/2/raised", URL: "/evidence/A-K3ZQ7M2P-2.arrow", Bytes: 1, Complete: true}
 	h.Evidence(e)
 	h.Evidence(e)
 	u, next, ok := h.since(at, testMachine)
-	if !ok || len(u.Evidence) != 1 || u.Evidence[0] != e || next.kept != 1 || len(u.Alerts)+len(u.Advisories) != 0 {
+	if !ok || len(u.Evidence) != 1 || u.Evidence[0].Evidence != e || next.kept != 1 || len(u.Alerts)+len(u.Advisories) != 0 {
 		t.Errorf("%+v, %v, %v", u.Evidence, next, ok)
 	}
 	if again, ok := h.resume(h.id(next)); !ok || again != next {
 		t.Errorf("resumed at %v, %v; want %v", again, ok, next)
 	}
-	if s, _ := h.snapshot(testMachine); len(s.Evidence) != 1 {
+	if s, _ := page(h, testMachine); len(s.Evidence) != 1 {
 		t.Errorf("%d evidences in a snapshot", len(s.Evidence))
 	}
 	for i := range 2 * keptAlerts {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -45,61 +44,44 @@ func windowOf(machine string, l *signal.Layout, seq uint64, v float32) Window {
 	return w
 }
 
-// layoutNames returns the names of layouts in their order.
-func layoutNames(all []layoutJSON) (names []string) {
-	for _, l := range all {
-		names = append(names, l.Name)
-	}
-	return names
-}
-
-// Each machine has its own layout, and a page gets each layout once.
+// Each machine has its own layout, and the hub keeps each layout once, as long as a machine has
+// it.
 func TestLayouts(t *testing.T) {
 	h := NewHub(Config{})
 	h.Window(windowOf("a", twoChannels(), 1, 1))
 	h.Window(windowOf("b", lathe(), 1, 1))
 	h.Window(windowOf("c", lathe(), 1, 1)) // another value with the same fingerprint
-	s, at := h.snapshot("b")
-	if got := layoutNames(s.Layouts); !slices.Equal(got, []string{"two", "lathe"}) || s.Layout.Name != "lathe" || len(s.Window.Envelope) != 3 {
-		t.Errorf("the page of b has layouts %v, shows %s and %d channels", got, s.Layout.Name, len(s.Window.Envelope))
-	}
-	if s, _ := h.snapshot("a"); s.Layout.Name != "two" || len(s.Window.Envelope) != 2 {
-		t.Errorf("the page of a shows %s and %d channels", s.Layout.Name, len(s.Window.Envelope))
-	}
-	for i, want := range []string{twoChannels().Fingerprint(), lathe().Fingerprint(), lathe().Fingerprint()} {
-		if m := s.Machines[i]; m.Layout != want {
-			t.Errorf("%s has layout %s, want %s", m.Name, m.Layout, want)
+	for name, want := range map[string]string{"a": "two", "b": "lathe", "c": "lathe"} {
+		s, _ := page(h, name)
+		if s.Layout.Name != want || s.Tile.Layout != want || len(s.Window.Envelope) != len(s.Layout.Channels) {
+			t.Errorf("the page of %s shows %s, its tile %s; %d channels", name, s.Layout.Name, s.Tile.Layout, len(s.Window.Envelope))
 		}
 	}
-
-	step := func(what, machine string, l *signal.Layout, want ...string) {
+	held := func(what string, want ...string) {
 		t.Helper()
-		h.Window(windowOf(machine, l, 2, 2))
-		var u update
-		var ok bool
-		u, at, ok = h.since(at, "b")
-		if got := layoutNames(u.Layouts); !ok || !slices.Equal(got, want) {
-			t.Errorf("%s: layouts %v, %v, want %v", what, got, ok, want)
+		var got []string
+		for _, l := range h.layouts {
+			got = append(got, l.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: the hub holds layouts %v, want %v", what, got, want)
 		}
 	}
+	held("two layouts of three machines", "lathe", "two")
 	mill := testLayout("mill", "torque")
-	step("a layout that the page has", "a", twoChannels())
-	step("another machine with another layout", "d", mill, "mill")
-	step("a second machine with that", "e", mill)
-	step("a machine takes the layout of another", "a", mill)
-	if s, _ := h.snapshot("b"); !slices.Equal(layoutNames(s.Layouts), []string{"lathe", "mill"}) {
-		t.Errorf("the hub holds layouts %v, and no machine has the layout two", layoutNames(s.Layouts))
-	}
-	step("the layout comes back", "a", twoChannels(), "two")
+	h.Window(windowOf("a", mill, 2, 2))
+	held("no machine has the layout two", "lathe", "mill")
+	h.Window(windowOf("a", twoChannels(), 3, 3))
+	held("the layout comes back", "lathe", "two")
 }
 
 // The channels that a page shows are of the machine's layout of now, when that changes too.
 func TestMachineChangesLayout(t *testing.T) {
 	h := NewHub(Config{})
 	h.Result(testResult(1)) // the machine is there, its layout is not known
-	s, at := h.snapshot(testMachine)
-	if s.Machines[0].Layout != "" || s.Layout.Channels == nil || len(s.Layout.Channels) != 0 {
-		t.Errorf("before a window: %+v, %+v", s.Machines[0], s.Layout)
+	s, at := page(h, testMachine)
+	if s.Tile.Layout != "" || s.Layout != nil {
+		t.Errorf("before a window: %+v, %+v", s.Tile, s.Layout)
 	}
 	for i, tc := range []struct {
 		l     *signal.Layout
@@ -114,7 +96,10 @@ func TestMachineChangesLayout(t *testing.T) {
 		if fresh != tc.fresh {
 			t.Errorf("window %d: the page goes on: %v, want %v", i, fresh, tc.fresh)
 		}
-		s, at = h.snapshot(testMachine)
+		s, at = page(h, testMachine)
+		if s.Layout == nil {
+			s.Layout = new(layoutJSON)
+		}
 		if fresh && next != at {
 			t.Errorf("window %d: the cursor is %+v, want %+v", i, next, at)
 		}
@@ -188,34 +173,23 @@ func keysOf[V any](m map[string]V) map[string]bool {
 
 // layoutViewer is a page that looks at one machine.
 type layoutViewer struct {
-	name    string
-	at      cursor
-	fresh   bool
-	shown   layoutJSON            // the channels that the page has built
-	layouts map[string]layoutJSON // by fingerprint
-	listed  map[string]machineJSON
+	name  string
+	at    cursor
+	fresh bool
+	shown layoutJSON // the channels that the page has built
 }
 
 func (v *layoutViewer) read(t *rapid.T, h *Hub, layouts []*signal.Layout) {
-	var u update
+	var u machineUpdate
 	if v.fresh {
 		u, v.at, v.fresh = h.since(v.at, v.name)
 	}
 	if !v.fresh {
-		var s snapshot
-		s, v.at = h.snapshot(v.name)
-		u, v.fresh, v.shown = s.update, true, s.Layout
-		v.layouts, v.listed = make(map[string]layoutJSON), make(map[string]machineJSON)
-	}
-	for _, l := range u.Layouts {
-		v.layouts[l.Fingerprint] = l
-	}
-	for _, m := range u.Machines {
-		v.listed[m.Name] = m
-	}
-	for name, m := range v.listed {
-		if of := h.machines[name]; of == nil || m.Layout != of.fingerprint() || m.Layout != "" && v.layouts[m.Layout].Channels == nil {
-			t.Fatalf("the page has layout %q of %s, and layouts %v", m.Layout, name, v.layouts)
+		var s machineJSON
+		s, v.at = page(h, v.name)
+		u, v.fresh, v.shown = machineUpdate{Window: s.Window}, true, layoutJSON{}
+		if s.Layout != nil {
+			v.shown = *s.Layout
 		}
 	}
 	if m := h.machines[v.name]; m != nil && m.fingerprint() != v.shown.Fingerprint {
@@ -255,7 +229,7 @@ func TestSlicesOfAnotherLength(t *testing.T) {
 		w.Layout = twoChannels()
 		tc.change(&w)
 		h.Window(w)
-		s, _ := h.snapshot(testMachine)
+		s, _ := page(h, testMachine)
 		shown := 0
 		for _, pairs := range s.Window.Envelope {
 			if len(pairs) > 0 {
@@ -272,10 +246,10 @@ func TestSlicesOfAnotherLength(t *testing.T) {
 func TestWindowWithoutSamples(t *testing.T) {
 	h := newTestHub()
 	h.Window(testWindow(1))
-	_, at := h.snapshot(testMachine)
+	_, at := page(h, testMachine)
 	h.Window(Window{Machine: testMachine, Seq: 2, Quality: []signal.Quality{0, signal.Flatline}})
 	u, _, ok := h.since(at, testMachine)
-	s, at := h.snapshot(testMachine)
+	s, at := page(h, testMachine)
 	if !ok {
 		t.Error("the page does not go on")
 	}
@@ -294,27 +268,29 @@ func TestWindowWithoutSamples(t *testing.T) {
 func TestModels(t *testing.T) {
 	h := newTestHub()
 	h.Models(testMachine, Models{})
-	if s, _ := h.snapshot(testMachine); len(s.Machines) != 0 || s.InsecureModels {
-		t.Errorf("a machine without models came into the list: %+v", s)
+	if len(tiles(h)) != 0 {
+		t.Errorf("a machine without models came into the list: %+v", tiles(h))
 	}
-	_, at := h.snapshot(testMachine)
+	_, at := page(h, testMachine)
 	all := Models{Now: "m1", Next: "m2", Shadows: []string{"m3", "m4"}, Unsigned: true}
 	for i, m := range []Models{{Now: "m1"}, {Now: "m1", Next: "m2"}, all, {Now: "m1", Next: "m2", Shadows: []string{"m3"}}, {Now: "m2"}, {}} {
 		h.Models(testMachine, m)
-		var u update
+		var now *Tile
 		if i == 0 {
-			var s snapshot
-			s, at = h.snapshot(testMachine)
-			u = s.update
+			var s machineJSON
+			s, at = page(h, testMachine)
+			now = s.Tile
 		} else {
+			var u machineUpdate
 			u, at, _ = h.since(at, testMachine)
+			now = u.Tile
 		}
-		if len(u.Machines) != 1 || !u.Machines[0].Models.equal(m) {
-			t.Errorf("change %d: %+v, want %+v", i, u.Machines, m)
+		if now == nil || !now.Models.equal(m) {
+			t.Errorf("change %d: %+v, want %+v", i, now, m)
 		}
 		h.Models(testMachine, m)
-		if u, _, _ := h.since(at, testMachine); len(u.Machines) != 0 {
-			t.Errorf("change %d again: %+v", i, u.Machines)
+		if u, _, _ := h.since(at, testMachine); u.Tile != nil {
+			t.Errorf("change %d again: %+v", i, u.Tile)
 		}
 	}
 	h.Models(testMachine, all)
@@ -324,33 +300,7 @@ func TestModels(t *testing.T) {
 
 	h.limit = 1
 	h.Models("other", all)
-	if s, _ := h.snapshot(testMachine); len(s.Machines) != 1 || s.Crowded {
-		t.Errorf("models took the place of a machine: %+v", s.Machines)
-	}
-}
-
-// An update in which each of 64 machines has something new stays small.
-func TestSizeOfUpdate(t *testing.T) {
-	h := NewHub(Config{})
-	name := func(i int) string { return fmt.Sprintf("acme/spore/bay%d/line%d/machine%d", i/8, i%8, i) }
-	round := func(seq uint64) {
-		for i := range 64 {
-			l := []*signal.Layout{signal.GunDrill(), lathe()}[i%2]
-			h.Window(windowOf(name(i), l, seq, 1))
-			r := testResult(seq)
-			r.Machine = name(i)
-			h.Result(r)
-			h.Models(name(i), Models{Now: "ecs-dbn-0123456789ab", Next: "ecs-dbn-0123456789ac", Shadows: []string{"ecs-dbn-0123456789ad"}})
-		}
-	}
-	round(1)
-	_, at := h.snapshot(name(0))
-	round(2)
-	u, _, ok := h.since(at, name(0))
-	const most = 32 << 10
-	if data := encode(u); !ok || len(u.Machines) != 64 || len(data) > most || strings.Contains(string(data), `"channels"`) {
-		t.Errorf("%d machines in %d bytes, want 64 in at most %d, and no layout again", len(u.Machines), len(data), most)
-	} else {
-		t.Logf("%d bytes", len(data))
+	if len(tiles(h)) != 1 || tiles(h)[testMachine] == nil || !h.refused.IsZero() {
+		t.Errorf("models took the place of a machine: %+v", tiles(h))
 	}
 }

@@ -2,9 +2,11 @@ package web
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/summary"
 )
 
 // machine is what a hub keeps of one machine.
@@ -22,16 +24,28 @@ type machine struct {
 	lastWindowAt time.Time    // when it came; zero if none did
 
 	models *Models // nil if they are not known; never changed, only replaced
+	facts  Facts   // of the last result's model
 
-	results      ring[event.Result]
+	results      ring[keptResult]
 	lastResult   *event.Result // that was not late
 	lastResultAt time.Time     // when the last one came, late or not
+	lastWear     *event.Wear   // of the tool that is in; nil if it is not known
+	wearUnknown  bool          // the model estimates wear, but not now
+
+	verdicts uint64         // results that were not late
+	letters  [stripLen]byte // of the last of them: verdict i is at i modulo stripLen
 
 	alerts     ring[event.Alert]
 	lastChange *event.Alert // the last one that says the state of the alarm
+	raised     *event.Alert // the last one that raised the alarm
 	advised    ring[event.Advisory]
+	open       []event.Advisory // open ones, the oldest first
 	kept       ring[event.Evidence]
-	refusedAt  time.Time // when an advisory came that the monitor refuses the machine's windows; zero if it is not open
+	refusedAt  time.Time // since when the monitor refuses the machine's windows; zero if it does not
+
+	spectra spectra
+
+	sent *Tile // as the last frame of the fleet has it; nil if none has the machine
 }
 
 // pair is the least and the greatest sample of a stretch.
@@ -41,15 +55,12 @@ type pair struct {
 }
 
 // layout is a layout of machines of a hub, as pages get it.
-type layout struct {
-	layoutJSON
-	number uint64 // of all layouts that came
-}
+type layout struct{ layoutJSON }
 
 func newMachine(name string, number uint64, l *layout) *machine {
 	m := &machine{
 		name: name, number: number, layout: l,
-		results: newRing[event.Result](keptResults), alerts: newRing[event.Alert](keptAlerts),
+		results: newRing[keptResult](keptResults), alerts: newRing[event.Alert](keptAlerts),
 		advised: newRing[event.Advisory](keptAlerts), kept: newRing[event.Evidence](keptAlerts),
 	}
 	m.clearPairs()
@@ -65,6 +76,13 @@ func (m *machine) clearPairs() {
 	for range m.layout.Channels {
 		m.pairs = append(m.pairs, newRing[pair](Pairs))
 	}
+}
+
+// dropSamples forgets what only a page shows that looks at the machine.
+func (m *machine) dropSamples() {
+	m.clearPairs()
+	m.newest.RMS = nil
+	m.spectra.drop()
 }
 
 // setLayout makes l the layout of the machine from its next window on.
@@ -83,7 +101,7 @@ func (m *machine) fingerprint() string {
 
 // window copies a window of the machine's layout. It leaves out slices of another length.
 func (m *machine) window(w Window) {
-	bare := len(w.Envelope) == 0 && len(w.RMS) == 0
+	bare := len(w.Envelope) == 0 && len(w.RMS) == 0 && len(w.Samples) == 0
 	if bare && !m.bare {
 		m.clearPairs()
 	}
@@ -105,7 +123,7 @@ func (m *machine) window(w Window) {
 	}
 	rms, quality := append(m.newest.RMS[:0], w.RMS...), append(m.newest.Quality[:0], w.Quality...)
 	m.newest = w
-	m.newest.Layout, m.newest.Envelope, m.newest.RMS, m.newest.Quality = nil, nil, rms, quality
+	m.newest.Layout, m.newest.Envelope, m.newest.Samples, m.newest.RMS, m.newest.Quality = nil, nil, nil, rms, quality
 	m.windows++
 }
 
@@ -125,6 +143,14 @@ func (m *machine) standing() (alarm, incident string) {
 	return a.Alarm, a.Incident
 }
 
+// calls returns 1 if the alarm of the machine calls people, else 0.
+func (m *machine) calls() int {
+	if word, _ := m.standing(); calls(word) {
+		return 1
+	}
+	return 0
+}
+
 // before reports whether m gives way to another machine sooner than o.
 func (m *machine) before(o *machine) bool {
 	_, a := m.standing()
@@ -132,7 +158,7 @@ func (m *machine) before(o *machine) bool {
 	if a == "" != (b == "") {
 		return a == ""
 	}
-	return cmp.Or(m.lastWindowAt.Compare(o.lastWindowAt), cmp.Compare(m.event, o.event)) < 0
+	return cmp.Or(m.seenAt().Compare(o.seenAt()), cmp.Compare(m.event, o.event)) < 0
 }
 
 // holds reports whether an alert that is kept names the incident.
@@ -183,4 +209,153 @@ func (r *ring[T]) since(i uint64) []T {
 		values = append(values, *r.at(i))
 	}
 	return values
+}
+
+// judge adds a result. It reports false if the machine has it already.
+func (m *machine) judge(r event.Result, at time.Time) bool {
+	if m.repeats(&r) {
+		return false
+	}
+	*m.results.next() = keep(&r)
+	if at.After(m.lastResultAt) {
+		m.lastResultAt = at
+	}
+	if r.Late {
+		return true
+	}
+	m.wear(&r)
+	r.Sensors, r.ID = nil, ""
+	m.lastResult = &r
+	letter := stripLetters[r.Verdict]
+	if letter == 0 {
+		letter = '?' // of a later release
+	}
+	m.letters[m.verdicts%stripLen] = letter
+	m.verdicts++
+	return true
+}
+
+// repeats reports whether the machine has a result already, as far as its results are kept.
+func (m *machine) repeats(r *event.Result) bool {
+	if r.Late {
+		return m.results.has(func(k *keptResult) bool { return k.seq == r.Seq && k.of.Value().epoch == r.Epoch })
+	}
+	last := m.lastResult
+	return last != nil && last.Epoch == r.Epoch && r.Seq <= last.Seq
+}
+
+// wear takes what a result says of the wear of the tool. Without a word of it, as between
+// holes, the wear stays, unless the tool was changed or its reference is made again.
+func (m *machine) wear(r *event.Result) {
+	if last := m.lastResult; last != nil && last.Tool != r.Tool || r.Verdict == event.Learning {
+		m.lastWear, m.wearUnknown = nil, false
+	}
+	switch {
+	case r.Wear != nil:
+		m.lastWear, m.wearUnknown = r.Wear, false
+	case r.WearUnknown:
+		m.lastWear, m.wearUnknown = nil, true
+	}
+}
+
+// strip returns the letters of the last verdicts, the oldest first.
+func (m *machine) strip() string {
+	b := make([]byte, 0, stripLen)
+	for i := m.verdicts - min(m.verdicts, stripLen); i < m.verdicts; i++ {
+		b = append(b, m.letters[i%stripLen])
+	}
+	return string(b)
+}
+
+// seenAt returns when the last window or result came; zero if none did.
+func (m *machine) seenAt() time.Time {
+	if m.lastWindowAt.After(m.lastResultAt) {
+		return m.lastWindowAt
+	}
+	return m.lastResultAt
+}
+
+// alarmSince returns since when the condition of the open alarm is there, nil if none is open
+// or it is not known.
+func (m *machine) alarmSince() *time.Time {
+	_, incident := m.standing()
+	for _, a := range []*event.Alert{m.raised, m.lastChange} {
+		if incident != "" && a != nil && a.Incident == incident {
+			return known(a.Since)
+		}
+	}
+	return nil
+}
+
+// alert adds an alert. It reports false if the machine has it already.
+func (m *machine) alert(a event.Alert) bool {
+	if m.alerts.has(func(x *event.Alert) bool { return x.ID == a.ID }) {
+		return false
+	}
+	*m.alerts.next() = a
+	m.shorten()
+	if a.Alarm != "" && !a.State.Marks() {
+		m.lastChange = &a
+	}
+	switch a.State {
+	case event.Raised, event.Reactivated:
+		m.raised = &a
+	case event.ToolIsNew:
+		if m.lastResult == nil || m.lastResult.Tool == a.Tool {
+			m.lastWear, m.wearUnknown = nil, false
+		}
+	}
+	return true
+}
+
+// shorten leaves traces and reasons to the last alerts only: they take the most memory. Whole
+// alerts of the past are at Config.Alarm.
+func (m *machine) shorten() {
+	long := 0
+	for i := m.alerts.total; i > m.alerts.first(); i-- {
+		a := m.alerts.at(i - 1)
+		if a.Trace == nil && a.Reasons == nil {
+			continue
+		}
+		if long++; long > longAlerts {
+			a.Trace, a.Reasons = nil, nil
+			return // those before were shortened already
+		}
+	}
+}
+
+// restore fills in what the machine was like before anything of it came.
+func (m *machine) restore(s summary.Machine) {
+	if s.Alert != nil {
+		m.alert(*s.Alert)
+	}
+	for _, a := range s.Advisories {
+		m.advise(a)
+	}
+	if m.verdicts > 0 || s.Last.Machine == "" {
+		return
+	}
+	for i := range max(0, len(s.Strip)-1) {
+		m.letters[m.verdicts%stripLen] = s.Strip[i]
+		m.verdicts++
+	}
+	m.judge(s.Last, s.LastAt)
+}
+
+// advise adds an advisory. It reports false if the machine has it already.
+func (m *machine) advise(a event.Advisory) bool {
+	if m.advised.has(func(x *event.Advisory) bool { return x.ID == a.ID }) {
+		return false
+	}
+	*m.advised.next() = a
+	m.open = slices.DeleteFunc(slices.Clone(m.open), func(x event.Advisory) bool { return x.Kind == a.Kind && x.Subject == a.Subject })
+	if a.State != event.Cleared && len(m.open) < openAdvisories {
+		m.open = append(m.open, a)
+	}
+	if a.Kind == event.RefusedAdvisory {
+		if m.refusedAt = (time.Time{}); a.State == event.Raised {
+			m.refusedAt = a.Since
+		}
+	}
+	return true
 }

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -69,28 +71,25 @@ type viewer struct {
 	fresh   bool
 	results []uint64
 	alerts  []string
-	listed  map[string]machineJSON
+	listed  map[string]*Tile
 }
 
 // read takes what is new, and reports an event of another machine.
 func (v *viewer) read(t *rapid.T, h *Hub) {
-	var u update
+	var u machineUpdate
 	if v.fresh {
 		u, v.at, v.fresh = h.since(v.at, v.name)
 	}
 	if !v.fresh {
-		var s snapshot
-		s, v.at = h.snapshot(v.name)
-		u, v.fresh = s.update, true
-		v.results, v.alerts, v.listed = nil, nil, make(map[string]machineJSON)
+		var s machineJSON
+		s, v.at = page(h, v.name)
+		u, v.fresh = machineUpdate{Window: s.Window, Results: s.Results, Alerts: s.Alerts}, true
+		v.results, v.alerts = nil, nil
 	}
-	if u.Machine != v.name || u.Window != nil && u.Window.Machine != v.name {
-		t.Fatalf("the page of %s got an update of %s", v.name, u.Machine)
+	if u.Tile != nil && u.Tile.Name != v.name || u.Window != nil && u.Window.Machine != v.name {
+		t.Fatalf("the page of %s got an update of another machine: %+v", v.name, u)
 	}
 	for _, r := range u.Results {
-		if r.Machine != v.name {
-			t.Fatalf("the page of %s got a result of %s", v.name, r.Machine)
-		}
 		v.results = append(v.results, r.Seq)
 	}
 	for _, a := range u.Alerts {
@@ -99,9 +98,7 @@ func (v *viewer) read(t *rapid.T, h *Hub) {
 		}
 		v.alerts = append(v.alerts, a.ID)
 	}
-	for _, m := range u.Machines {
-		v.listed[m.Name] = m
-	}
+	v.listed = tiles(h)
 }
 
 // Machines come and go in any order: each page sees its own machine and no other, all of
@@ -134,7 +131,7 @@ func TestMachinesAreKeptApart(t *testing.T) {
 				r.Machine, r.Late = name, true // so that it says nothing of the alarm
 				h.Result(r)
 				k := plain.get(name, now)
-				k.results = append(k.results, seq)
+				k.results, k.shown = append(k.results, seq), now
 			case "raised", "cleared":
 				a := testAlert(seq)
 				a.ID, a.Machine, a.Alarm, a.Incident = fmt.Sprintf("%s/%d", name, seq), name, "raised", "A-K3ZQ7M2P"
@@ -182,13 +179,8 @@ func TestCrowdedHub(t *testing.T) {
 		w.Machine = name
 		h.Window(w)
 	}
-	list := func() (names []string) {
-		s, _ := h.snapshot("")
-		for _, m := range s.Machines {
-			names = append(names, m.Name)
-		}
-		return names
-	}
+	list := func() []string { return slices.Sorted(maps.Keys(tiles(h))) }
+	crowded := func() bool { return h.fleet(httptest.NewRequest("GET", "/", nil)).Crowded }
 	for range 5 {
 		for _, name := range []string{"a", "b", "c", ""} {
 			send(name)
@@ -197,7 +189,7 @@ func TestCrowdedHub(t *testing.T) {
 	if got := list(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("shown: %v", got)
 	}
-	if s, _ := h.snapshot("a"); !s.Crowded {
+	if !crowded() {
 		t.Error("a third machine is not shown, and the page does not say so")
 	}
 	h.now = func() time.Time { return t0.Add(time.Minute) }
@@ -206,7 +198,7 @@ func TestCrowdedHub(t *testing.T) {
 	if got := list(); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("shown after a was idle for a minute: %v", got)
 	}
-	if s, _ := h.snapshot("a"); s.Crowded || s.Window != nil || s.Machine != "a" {
+	if s, _ := h.snapshot("a"); crowded() || s != nil {
 		t.Errorf("of a machine that is gone: %+v", s)
 	}
 }
@@ -246,8 +238,7 @@ func TestStanding(t *testing.T) {
 				h.Result(e)
 			}
 		}
-		s, _ := h.snapshot(testMachine)
-		if m := s.Machines[0]; m.Alarm != tc.alarm || m.Incident != tc.incident {
+		if m := tiles(h)[testMachine]; m.Alarm != tc.alarm || m.Incident != tc.incident {
 			t.Errorf("%s: %q %q, want %q %q", name, m.Alarm, m.Incident, tc.alarm, tc.incident)
 		}
 	}
@@ -268,46 +259,23 @@ func TestRetired(t *testing.T) {
 	if _, _, ok := h.since(at, testMachine); ok {
 		t.Error("a page goes on with a machine that is retired")
 	}
-	if s, _ := h.snapshot(testMachine); len(s.Machines) != 0 || len(s.Alerts) != 0 || s.Window != nil {
+	if s, _ := h.snapshot(testMachine); s != nil || len(tiles(h)) != 0 {
 		t.Errorf("of a machine that is retired: %+v", s)
 	}
 	h.Window(testWindow(3))
-	if s, _ := h.snapshot(testMachine); len(s.Machines) != 1 || len(s.Alerts) != 0 || s.Window == nil {
+	if s, _ := page(h, testMachine); len(tiles(h)) != 1 || len(s.Alerts) != 0 || s.Window == nil {
 		t.Errorf("of a machine that came back: %+v", s)
 	}
 }
 
-// A request names its machine, or an alarm of it.
-func TestChoose(t *testing.T) {
-	h := newTestHub()
-	for i, name := range []string{"acme/b", "acme/a", "acme/c"} {
-		a := testAlert(1)
-		a.ID, a.Machine, a.Incident = name, name, fmt.Sprintf("A-%d2345672", i+2)
-		h.Alert(a)
-	}
-	for path, want := range map[string]string{
-		"/api/state":                                 "acme/a",
-		"/api/state?machine=acme/c":                  "acme/c",
-		"/api/state?machine=acme/none":               "acme/none",
-		"/api/state?alarm=A-22345672":                "acme/b",
-		"/api/state?alarm=A-77777777":                "acme/a",
-		"/api/state?machine=acme/c&alarm=A-22345672": "acme/c",
-		"/api/state?machine=&alarm=A-42345672":       "acme/c",
-	} {
-		if body := get(h, "GET", path).Body.String(); !strings.Contains(body, `"machine":`+string(encode(want))) {
-			t.Errorf("%s: want %s: %s", path, want, body)
-		}
-	}
-}
-
-// A page that came before any machine stays with the first; a page of a machine waits for it.
+// A page of a machine that is not there yet waits for it, and sees no other machine.
 func TestEventsOfOneMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestHub()
-		first, stop := open(h, "")
+		b, stop := open(h, "page=machine&machine=z", "")
 		defer stop()
 		synctest.Wait()
-		if es := first.read(t); len(es) != 1 || es[0].name != "snapshot" || es[0].Machine != "" || len(es[0].Machines) != 0 {
+		if es := b.read(t); len(es) != 1 || es[0].name != "snapshot" || es[0].Known || es[0].Machine != nil {
 			t.Fatalf("before there is a machine: %+v", es)
 		}
 		for i, name := range []string{"z", "a", "z", "a"} {
@@ -316,23 +284,31 @@ func TestEventsOfOneMachine(t *testing.T) {
 			h.Result(r)
 			time.Sleep(pause)
 			synctest.Wait()
-			es := first.read(t)
-			if len(es) != 1 || es[0].Machine != "z" || (es[0].name == "snapshot") != (i == 0) || len(es[0].Machines) != 1 || es[0].Machines[0].Name != name {
-				t.Fatalf("event %d: %+v", i, es)
-			}
-			if want := (i + 1) % 2; len(es[0].Results) != want {
-				t.Errorf("event %d has %d results, want %d", i, len(es[0].Results), want)
+			es := b.read(t)
+			switch {
+			case name == "a":
+				if len(es) != 0 {
+					t.Errorf("event %d is of another machine: %+v", i, es)
+				}
+			case i == 0:
+				if len(es) != 1 || es[0].name != "snapshot" || !es[0].Known || len(es[0].Machine.Results) != 1 {
+					t.Errorf("the machine came: %+v", es)
+				}
+			case len(es) != 1 || es[0].name != "update" || len(es[0].Results) != 1 || es[0].Tile.Strip != "hh":
+				t.Errorf("event %d: %+v", i, es)
 			}
 		}
 	})
 }
 
-// What a machine costs is bounded, and what the comment of maxMachines says.
+// What a machine costs is bounded, and what the comment of Hub says: 500 machines, each with ten
+// minutes of results and as many alerts that say why as a hub keeps, take 100 MB at most.
 func TestMemoryOfAMachine(t *testing.T) {
-	const machines, most = 8, 0.75e6
+	const machines, most = 6, 100e6 / maxMachines
 	h := NewHub(Config{Layout: signal.GunDrill()})
 	heap := func() float64 {
 		runtime.GC()
+		runtime.GC() // strings that are held once are freed by the second
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return float64(m.HeapAlloc)
@@ -342,33 +318,68 @@ func TestMemoryOfAMachine(t *testing.T) {
 	for i := range samples {
 		samples[i] = make([]float32, 100)
 	}
-	var full float64
 	for i := range machines {
-		name := strings.Clone(fmt.Sprintf("acme/site/area/line/m%d", i))
-		for seq := range uint64(2 * keptResults) {
-			w := Window{Machine: name, Seq: seq}
-			w.Summarize(samples)
-			h.Window(w)
-			r := testResult(seq)
-			r.Machine, r.Wear = name, &event.Wear{}
+		name := fmt.Sprintf("acme/site/area/line/m%d", i)
+		for seq := range uint64(keptResults + 50) {
+			h.Window(Window{Machine: name, Seq: seq, Samples: samples})
+			var r event.Result
+			if err := json.Unmarshal(event.JSON(fullResult(name, seq)), &r); err != nil { // its strings are its own
+				t.Fatal(err)
+			}
 			h.Result(r)
 		}
-		if i == 0 {
-			full = heap() - before
-		}
+	}
+	full := (heap() - before) / machines
+	for i := range machines {
 		for seq := range uint64(2 * keptAlerts) {
 			a := testAlert(seq)
-			a.Machine, a.Trace = name, make([]event.Point, event.MaxTrace)
+			a.ID, a.Machine, a.Trace = fmt.Sprint(seq), fmt.Sprintf("acme/site/area/line/m%d", i), make([]event.Point, event.MaxTrace)
+			a.Text = strings.Repeat("x", 300) + a.ID
 			a.Reasons = &event.Reasons{Channels: make([]event.ChannelReason, event.MaxChannels), Features: make([]event.FeatureReason, event.MaxFeatures)}
 			h.Alert(a)
 		}
 	}
 	each := (heap() - before) / machines
-	t.Logf("%.2f MB after ten minutes, %.2f MB with alerts that say why", full/1e6, each/1e6)
+	t.Logf("%.0f kB after ten minutes, %.0f kB with alerts that say why", full/1e3, each/1e3)
 	if each > most {
-		t.Errorf("a machine takes %.2f MB, want at most %.2f", each/1e6, most/1e6)
+		t.Errorf("a machine takes %.0f kB, want at most %.0f", each/1e3, most/1e3)
 	}
 	runtime.KeepAlive(h)
+}
+
+// fullResult returns a result of which everything is known. Every tenth has another hole.
+func fullResult(machine string, seq uint64) event.Result {
+	r := testResult(seq)
+	r.Machine, r.ID, r.Hole = machine, event.WindowID(machine, r.Epoch, seq), fmt.Sprintf("H%d", seq/10)
+	r.Wear = &event.Wear{WearUM: float64(seq) / 7, WearHighUM: 200, HolesLeft: ptr(12.0), HolesLeftLow: ptr(0.0), HolesLeftHigh: ptr(20.0)}
+	r.Novelty, r.CuttingState, r.Incident, r.Alarm = 0.5, "drilling", "A-K3ZQ7M2P", "raised"
+	r.Sensors = []event.Sensor{{Channel: "ch03", Flags: []string{"clipped"}}}
+	return r
+}
+
+// A result comes out of the hub as it went in, but for the digits of its numbers: also numbers
+// that are 0, and without those that are not known.
+func TestResultsOfAPage(t *testing.T) {
+	h := newTestHub()
+	h.Result(fullResult(testMachine, 1))
+	bare := event.Result{Machine: testMachine, Epoch: "00000000000000a1", Seq: 2, Verdict: event.Learning, Model: "m", Alarm: "normal", WearUnknown: true}
+	h.Result(bare)
+	windows := testResult(3)
+	windows.Wear = &event.Wear{WindowsLeft: ptr(0.0), WindowsLeftLow: ptr(0.0)}
+	h.Result(windows)
+	s, _ := page(h, testMachine)
+	for i, want := range []string{
+		`{"epoch":"00000000000000a1","seq":1,"tool":"T07","hole":"H0","start":"2026-03-01T02:13:42Z","end":"2026-03-01T02:13:43Z","verdict":"healthy",` +
+			`"cutting_state":"drilling","novelty":0.5,"posterior":[0.75,0.25],"score":0.25,"model":"ecs-dbn-17","alarm":"raised","incident":"A-K3ZQ7M2P",` +
+			`"sensors":[{"channel":"ch03","flags":["clipped"]}],"wear_um":0.14285715,"wear_low_um":0,"wear_high_um":200,"holes_left":12,"holes_left_low":0,"holes_left_high":20}`,
+		`{"epoch":"00000000000000a1","seq":2,"verdict":"learning","model":"m","alarm":"normal","reference_len":0,"wear_unknown":true}`,
+		`{"epoch":"00000000000000a1","seq":3,"tool":"T07","hole":"H3_08","start":"2026-03-01T02:13:44Z","end":"2026-03-01T02:13:45Z","verdict":"healthy",` +
+			`"posterior":[0.75,0.25],"score":0.25,"model":"ecs-dbn-17","alarm":"normal","wear_um":0,"wear_low_um":0,"wear_high_um":0,"windows_left":0,"windows_left_low":0}`,
+	} {
+		if got := string(encode(s.Results[i])); got != want {
+			t.Errorf("result %d is\n%s, want\n%s", i, got, want)
+		}
+	}
 }
 
 // A machine whose windows are refused is in the list of machines, with the time since when,
@@ -376,13 +387,13 @@ func TestMemoryOfAMachine(t *testing.T) {
 func TestRefusedMachine(t *testing.T) {
 	h := newTestHub()
 	refused := func() *float64 {
-		s, _ := h.snapshot(testMachine)
-		if len(s.Machines) != 1 || s.Machines[0].Verdict != "" || s.Machines[0].WindowAge >= 0 {
-			t.Fatalf("machines %+v", s.Machines)
+		m := tiles(h)[testMachine]
+		if m == nil || m.Verdict != "" || m.WindowAge != nil {
+			t.Fatalf("tile %+v", m)
 		}
-		return s.Machines[0].RefusedAge
+		return m.RefusedAge
 	}
-	a := event.Advisory{Machine: testMachine, ID: "1", Kind: event.RefusedAdvisory, State: event.Raised}
+	a := event.Advisory{Machine: testMachine, ID: "1", Kind: event.RefusedAdvisory, State: event.Raised, Since: t0}
 	h.Advisory(a)
 	h.now = func() time.Time { return t0.Add(3 * time.Second) }
 	h.Advisory(a) // again, after a restart of the monitor

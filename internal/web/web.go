@@ -15,11 +15,13 @@
 package web
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -40,6 +42,27 @@ type Config struct {
 	// of it.
 	InsecureModels bool
 
+	// Facts, if not nil, returns what is known of the model that judged a machine. It is
+	// called for every result, and must not call the hub.
+	Facts func(machine, model string) Facts
+
+	// What is kept of the past; a nil function: this program keeps nothing of the kind. They are
+	// safe for concurrent use, and the hub owns what they return. They return
+	// summary.ErrNoMachine and summary.ErrNoAlarm as the methods of a summary.Store do.
+	History func(machine string, from, to time.Time, step time.Duration) (summary.History, error)
+	Tools   func(machine string, limit int) ([]summary.Life, error)
+	Alarms  func(summary.AlarmFilter) ([]summary.Alarm, error)
+	Alarm   func(incident string) (summary.AlarmDetail, error)
+
+	// ListModels and Model return what is known of models, for /api/models; nil: nothing. Of
+	// an id that is not known Model returns nil.
+	ListModels func(context.Context) (Deployed, error)
+	Model      func(ctx context.Context, id string) (*ModelDetail, error)
+
+	// System, if not nil, returns how the program and what it depends on are doing. Status is
+	// the hub's.
+	System func(context.Context) System
+
 	// Ready, if not nil, reports why the program is not ready, for /readyz.
 	Ready func() error
 }
@@ -57,6 +80,12 @@ type Window struct {
 	Envelope            [][]float32      // (min, max) pairs, see the function Envelope
 	RMS                 []float32        // root mean square in the channel's unit; NaN if not known
 	Quality             []signal.Quality // what is wrong with the channel
+
+	// Samples are of every channel at its rate; nil: the program does not have them. The hub
+	// makes Envelope and RMS of them, and only if a page looks at the machine. It does not keep
+	// them.
+	Samples  [][]float32
+	Learning bool // the reference of the tool is made of this window
 }
 
 // Summarize sets w.Envelope and w.RMS from the samples of every channel. It
@@ -108,6 +137,13 @@ func rms(x []float32) float32 {
 		}
 	}
 	return float32(math.Sqrt(sum / float64(n)))
+}
+
+// Facts are what the page of a machine shows of the model that judges it, and of its alarm.
+type Facts struct {
+	Layout    *signal.Layout // nil: it is not known
+	Threshold float64        // score from which on a window counts as faulty for the alarm; 0: it is not known
+	LimitUM   float64        // wear in µm at which the life of a tool ends; 0: it is not known, or the model estimates no wear
 }
 
 // Models says which models judge a machine, by their ids.

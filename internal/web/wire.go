@@ -1,12 +1,9 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"math"
-	"net/url"
-	"slices"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -15,55 +12,93 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// snapshot is everything a page needs to start from nothing: the answer of
-// /api/state and the data of the event "snapshot".
-type snapshot struct {
-	Title  string     `json:"title"`
-	Layout layoutJSON `json:"layout"` // of the machine; it has no channels if it is not known
-	Pairs  int        `json:"pairs"`  // to keep of every channel
-	Keep   int        `json:"keep"`   // results to keep
-	Limit  int        `json:"limit"`  // of machines
-	// Whether POST /api/commands is answered.
-	Commands bool `json:"commands,omitempty"`
-	// Whether the program accepts models without a signature.
-	InsecureModels bool `json:"insecure_models,omitempty"`
-	update
-}
-
-// update is what is new since the last event: the data of the event "update". All
-// but Status, Layouts, Machines and Crowded are of one machine, whose layout is the one of
-// the last snapshot: when that changes, a page gets another snapshot.
-type update struct {
-	Status   *Status       `json:"status,omitempty"`
-	Layouts  []layoutJSON  `json:"layouts,omitempty"`  // of the machines, in the order in which they came; in an update those that are new
-	Machines []machineJSON `json:"machines,omitempty"` // by name; in an update those that changed
-	Crowded  bool          `json:"crowded,omitempty"`  // there are more machines than are shown
-
-	Machine string         `json:"machine"`          // empty if there is none yet
-	Window  *windowJSON    `json:"window,omitempty"` // the last one
-	Results []event.Result `json:"results,omitempty"`
-	Alerts  []event.Alert  `json:"alerts,omitempty"`
-
-	Advisories []event.Advisory `json:"advisories,omitempty"`
-	Evidence   []event.Evidence `json:"evidence,omitempty"`
-
-	// Seconds since the last window and the last result came; negative if none has.
-	WindowAge float64 `json:"window_age"`
-	ResultAge float64 `json:"result_age"`
-}
-
-// machineJSON is what the list of machines says of one.
+// machineJSON is everything that the page of a machine shows: the answer of /api/machines/{m}.
 type machineJSON struct {
-	Name      string        `json:"name"`
-	Layout    string        `json:"layout,omitempty"`   // fingerprint of its layout; empty if it is not known
-	Verdict   event.Verdict `json:"verdict,omitempty"`  // of the last result that was not late; empty if there is none
-	Alarm     string        `json:"alarm,omitempty"`    // state of the alarm in a word, as in a result; empty if it is not known
-	Incident  string        `json:"incident,omitempty"` // of the alarm, if one is open
-	Span      float64       `json:"span,omitempty"`     // seconds that the last result's window lasted
-	WindowAge float64       `json:"window_age"`         // seconds since the last window came; negative if none has
+	*Tile
+	Layout     *layoutJSON    `json:"layout,omitempty"` // left out if it is not known
+	Pairs      int            `json:"pairs"`            // of (min, max) of a channel to keep
+	Keep       int            `json:"keep"`             // results to keep
+	Results    []resultJSON   `json:"results"`
+	Alerts     []alertJSON    `json:"alerts"`
+	Advisories []advisoryJSON `json:"advisories"` // those that came last, open and ended ones
+	Evidence   []evidenceJSON `json:"evidence"`
+	Window     *windowJSON    `json:"window,omitempty"` // the last one; left out if none came here
+}
 
-	RefusedAge *float64 `json:"refused_age,omitempty"` // seconds since the monitor began to refuse windows of the machine; left out if it does not
-	Models     *Models  `json:"models,omitempty"`      // left out if they are not known
+// machineSnapshot is the data of the event "snapshot" of the page of a machine.
+type machineSnapshot struct {
+	pageHead
+	Known   bool         `json:"known"` // false: nothing of the machine has come yet, and Machine is left out
+	Machine *machineJSON `json:"machine,omitempty"`
+}
+
+// pageHead is what every page but the one of the fleet shows of the program.
+type pageHead struct {
+	Title          string    `json:"title"`
+	Now            time.Time `json:"now"`
+	Commands       bool      `json:"commands"`
+	InsecureModels bool      `json:"insecure_models"`
+	Role           string    `json:"role"`
+	Alarms         int       `json:"alarms"` // machines with an alarm that calls
+	Status         Status    `json:"status"`
+}
+
+// machineUpdate is the data of the event "update" of the pages of a machine and of an alarm:
+// what is new. The lists are added to those of the snapshot.
+type machineUpdate struct {
+	Now        time.Time      `json:"now"`
+	Alarms     int            `json:"alarms"`
+	Status     *Status        `json:"status,omitempty"`
+	Tile       *Tile          `json:"tile,omitempty"`
+	Window     *windowJSON    `json:"window,omitempty"`
+	Results    []resultJSON   `json:"results,omitempty"`
+	Alerts     []alertJSON    `json:"alerts,omitempty"`
+	Advisories []advisoryJSON `json:"advisories,omitempty"`
+	Evidence   []evidenceJSON `json:"evidence,omitempty"`
+}
+
+// alertJSON, advisoryJSON and evidenceJSON are events as pages get them: as on tcm.alerts.v1,
+// without times that are not known.
+type (
+	alertJSON struct {
+		event.Alert
+		Since *time.Time `json:"since,omitempty"`
+		At    *time.Time `json:"at,omitempty"`
+	}
+	advisoryJSON struct {
+		event.Advisory
+		Since *time.Time `json:"since,omitempty"`
+		At    *time.Time `json:"at,omitempty"`
+	}
+	evidenceJSON struct {
+		event.Evidence
+		From *time.Time `json:"from,omitempty"`
+		To   *time.Time `json:"to,omitempty"`
+	}
+)
+
+func wireAlerts(all []event.Alert) []alertJSON {
+	wired := make([]alertJSON, len(all))
+	for i, a := range all {
+		wired[i] = alertJSON{a, known(a.Since), known(a.At)}
+	}
+	return wired
+}
+
+func wireAdvisories(all []event.Advisory) []advisoryJSON {
+	wired := make([]advisoryJSON, len(all))
+	for i, a := range all {
+		wired[i] = advisoryJSON{a, known(a.Since), known(a.At)}
+	}
+	return wired
+}
+
+func wireEvidence(all []event.Evidence) []evidenceJSON {
+	wired := make([]evidenceJSON, len(all))
+	for i, e := range all {
+		wired[i] = evidenceJSON{e, known(e.From), known(e.To)}
+	}
+	return wired
 }
 
 type layoutJSON struct {
@@ -84,7 +119,7 @@ type windowJSON struct {
 	Hole     string     `json:"hole"`
 	Epoch    string     `json:"epoch"`
 	Seq      uint64     `json:"seq"`
-	Start    time.Time  `json:"start"`
+	Start    *time.Time `json:"start,omitempty"`
 	Bare     bool       `json:"without_samples,omitempty"` // the gateway has them
 	RMS      floats     `json:"rms"`                       // one per channel, or none
 	Status   []string   `json:"status"`                    // word of NE 107, one per channel
@@ -93,10 +128,13 @@ type windowJSON struct {
 }
 
 // floats are numbers for a picture: four significant digits in JSON, and null
-// for what is not finite.
+// for what is not finite. Of nil it is null.
 type floats []float32
 
 func (f floats) MarshalJSON() ([]byte, error) {
+	if f == nil {
+		return []byte("null"), nil
+	}
 	b := make([]byte, 0, 8*len(f)+2)
 	b = append(b, '[')
 	for i, v := range f {
@@ -112,16 +150,17 @@ func (f floats) MarshalJSON() ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// cursor says how much of a hub a page has seen: counts of values.
+// cursor says how much of a hub a page of a machine has seen: counts of values.
 type cursor struct {
 	machine                                 uint64 // its number; 0 if there is none
 	windows, results, alerts, advised, kept uint64 // of the machine
-	events, changes, layouts                uint64 // of the hub
+	event                                   uint64 // of the hub, that changed the machine last
+	changes                                 uint64 // of the status
 }
 
 // id returns the cursor as the id of an event, see Hub.resume.
 func (h *Hub) id(c cursor) string {
-	return fmt.Sprintf("%s-%d-%d-%d-%d-%d-%d-%d-%d-%d", h.boot, c.machine, c.windows, c.results, c.alerts, c.advised, c.kept, c.events, c.changes, c.layouts)
+	return fmt.Sprintf("%s-%d-%d-%d-%d-%d-%d-%d-%d", h.boot, c.machine, c.windows, c.results, c.alerts, c.advised, c.kept, c.event, c.changes)
 }
 
 // resume returns the cursor that id names, and false if id is not of this hub.
@@ -132,78 +171,70 @@ func (h *Hub) resume(id string) (cursor, bool) {
 	if !ok {
 		return c, false
 	}
-	_, err := fmt.Sscanf(rest, "-%d-%d-%d-%d-%d-%d-%d-%d-%d", &c.machine, &c.windows, &c.results, &c.alerts, &c.advised, &c.kept, &c.events, &c.changes, &c.layouts)
+	_, err := fmt.Sscanf(rest, "-%d-%d-%d-%d-%d-%d-%d-%d", &c.machine, &c.windows, &c.results, &c.alerts, &c.advised, &c.kept, &c.event, &c.changes)
 	return c, err == nil
 }
 
-// choose returns the machine that a request wants to see: the one it names, or the
-// one that an alarm is of, or else the first by name; empty if there is none.
-func (h *Hub) choose(q url.Values) string {
-	if name := q.Get("machine"); name != "" {
-		return name
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	names := slices.Sorted(maps.Keys(h.machines))
-	if incident := q.Get("alarm"); incident != "" {
-		for _, name := range names {
-			if h.machines[name].holds(incident) {
-				return name
-			}
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return names[0]
-}
-
-// since returns what is new of the hub and of a machine after c, and the cursor that
-// follows it. It reports false if some of it is forgotten, if c is of another machine or
-// layout, or if no page can have come to c; the page must then start from a snapshot.
-func (h *Hub) since(c cursor, name string) (update, cursor, bool) {
+// since returns what is new of a machine after c, and the cursor that follows it. It reports
+// false if some of it is forgotten, if c is of another machine or layout, or if no page can
+// have come to c; the page must then start from a snapshot.
+func (h *Hub) since(c cursor, name string) (machineUpdate, cursor, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m, total := h.at(name)
 	beyond := c.windows > total.windows || c.results > total.results || c.alerts > total.alerts || c.advised > total.advised || c.kept > total.kept ||
-		c.events > total.events || c.changes > total.changes || c.layouts > total.layouts
+		c.event > total.event || c.changes > total.changes
 	forgotten := c.results < m.results.first() || c.alerts < m.alerts.first() || c.advised < m.advised.first() || c.kept < m.kept.first()
-	if c.machine != total.machine || c.windows < m.layoutFrom || beyond || forgotten || c.events < h.removed {
-		return update{}, c, false
+	if c.machine != total.machine || c.windows < m.layoutFrom || beyond || forgotten {
+		return machineUpdate{}, c, false
 	}
-	u := h.update(m, c)
+	now := h.now()
+	u := machineUpdate{
+		Now: now.UTC(), Alarms: h.alarms,
+		Results: m.resultsSince(c.results), Alerts: wireAlerts(m.alerts.since(c.alerts)), Advisories: wireAdvisories(m.advised.since(c.advised)), Evidence: wireEvidence(m.kept.since(c.kept)),
+	}
+	if c.windows < m.windows {
+		u.Window = m.windowsSince(c.windows)
+	}
+	if c.event < total.event {
+		u.Tile = m.tile(now)
+	}
 	if c.changes < h.changes {
-		s := h.status
-		u.Status = &s
+		u.Status = ptr(h.status)
 	}
 	return u, total, true
 }
 
-// snapshot returns all that the hub holds of a machine, the list of all machines,
-// and the cursor that follows it.
-func (h *Hub) snapshot(name string) (snapshot, cursor) {
+// snapshot returns all that the hub holds of a machine, and the cursor that follows it. The
+// machine is nil if the hub does not hold it.
+func (h *Hub) snapshot(name string) (*machineJSON, cursor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m, total := h.at(name)
-	s := h.status
-	u := h.update(m, cursor{results: m.results.first(), alerts: m.alerts.first(), advised: m.advised.first(), kept: m.kept.first()})
-	u.Status = &s
-	return snapshot{
-		Title: h.title, Layout: h.layoutOf(m), Pairs: Pairs, Keep: keptResults, Limit: h.limit,
-		Commands: h.control != nil, InsecureModels: h.insecure, update: u,
-	}, total
+	if m.number == 0 {
+		return nil, total
+	}
+	j := &machineJSON{
+		Tile: m.tile(h.now()), Pairs: Pairs, Keep: keptResults,
+		Results: m.resultsSince(m.results.first()), Alerts: wireAlerts(m.alerts.since(m.alerts.first())),
+		Advisories: wireAdvisories(m.advised.since(m.advised.first())), Evidence: wireEvidence(m.kept.since(m.kept.first())),
+	}
+	if m.layout != nil {
+		j.Layout = &m.layout.layoutJSON
+	}
+	if m.windows > 0 {
+		j.Window = m.windowsSince(0)
+	}
+	return j, total
 }
 
-// layoutOf returns the layout of a machine. It is never null in JSON: pages that were
-// opened before machines had layouts of their own read its channels.
-func (h *Hub) layoutOf(m *machine) layoutJSON {
-	switch {
-	case m.layout != nil:
-		return m.layout.layoutJSON
-	case m.number == 0 && h.layout != nil:
-		return wireLayout(h.layout) // no window of it came
+// head returns what a page shows of the program.
+func (h *Hub) head(r *http.Request) pageHead {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return pageHead{
+		Title: h.title, Now: h.now().UTC(), Commands: h.control != nil, InsecureModels: h.insecure, Role: string(who(r).Role), Alarms: h.alarms, Status: h.status,
 	}
-	return layoutJSON{Channels: []signal.Channel{}}
 }
 
 // at returns a machine, and the cursor of a page that has seen all of it. A machine
@@ -213,65 +244,7 @@ func (h *Hub) at(name string) (*machine, cursor) {
 	if m == nil {
 		m = &machine{name: name}
 	}
-	return m, cursor{m.number, m.windows, m.results.total, m.alerts.total, m.advised.total, m.kept.total, h.events, h.changes, h.laidOut}
-}
-
-// update returns the machines and layouts that are new after c, and the windows, results, alerts,
-// advisories and evidences of m from c on, which must be held. h.mu must be held.
-func (h *Hub) update(m *machine, c cursor) update {
-	u := update{
-		Machine: m.name, Machines: h.list(c.events), Layouts: h.layoutsAfter(c.layouts), Crowded: !h.refused.IsZero() && h.now().Sub(h.refused) < idleAfter,
-		Results: m.results.since(c.results), Alerts: m.alerts.since(c.alerts), Advisories: m.advised.since(c.advised), Evidence: m.kept.since(c.kept),
-		WindowAge: h.age(m.lastWindowAt), ResultAge: h.age(m.lastResultAt),
-	}
-	if c.windows < m.windows {
-		u.Window = m.windowsSince(c.windows)
-	}
-	return u
-}
-
-// layoutsAfter returns the layouts with a higher number, in the order of their numbers.
-// h.mu must be held.
-func (h *Hub) layoutsAfter(number uint64) (all []layoutJSON) {
-	if number == h.laidOut {
-		return nil
-	}
-	for _, l := range slices.SortedFunc(maps.Values(h.layouts), func(a, b *layout) int { return cmp.Compare(a.number, b.number) }) {
-		if l.number > number {
-			all = append(all, l.layoutJSON)
-		}
-	}
-	return all
-}
-
-// list returns the machines that changed after so many events, by name. h.mu must be
-// held.
-func (h *Hub) list(events uint64) (all []machineJSON) {
-	for _, m := range h.machines {
-		if m.event <= events {
-			continue
-		}
-		j := machineJSON{Name: m.name, Layout: m.fingerprint(), WindowAge: h.age(m.lastWindowAt), Models: m.models}
-		j.Alarm, j.Incident = m.standing()
-		if !m.refusedAt.IsZero() {
-			age := h.age(m.refusedAt)
-			j.RefusedAge = &age
-		}
-		if m.lastResult != nil {
-			j.Verdict, j.Span = m.lastResult.Verdict, max(0, m.lastResult.End.Sub(m.lastResult.Start).Seconds())
-		}
-		all = append(all, j)
-	}
-	slices.SortFunc(all, func(a, b machineJSON) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
-
-// age returns how many seconds ago t was, or a negative number if t is zero.
-func (h *Hub) age(t time.Time) float64 {
-	if t.IsZero() {
-		return -1
-	}
-	return max(0, h.now().Sub(t).Seconds())
+	return m, cursor{m.number, m.windows, m.results.total, m.alerts.total, m.advised.total, m.kept.total, m.event, h.changes}
 }
 
 // windowsSince returns the last window with the pairs of all windows from
@@ -280,8 +253,8 @@ func (m *machine) windowsSince(i uint64) *windowJSON {
 	last := &m.newest
 	w := &windowJSON{
 		Machine: last.Machine, Tool: last.Tool, Hole: last.Hole,
-		Epoch: last.Epoch, Seq: last.Seq, Start: last.Start, Bare: m.bare,
-		RMS: append(floats{}, last.RMS...),
+		Epoch: last.Epoch, Seq: last.Seq, Start: known(last.Start), Bare: m.bare,
+		RMS: append(floats{}, last.RMS...), Status: []string{}, Flags: [][]string{}, Envelope: []floats{},
 	}
 	for _, q := range last.Quality {
 		w.Status = append(w.Status, sensorStatus(q))

@@ -4,10 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // FileContentType is the media type of what a FileWriter writes.
@@ -79,4 +84,56 @@ func (p *position) Seek(offset int64, whence int) (int64, error) {
 		return 0, errors.New("window: file: an Arrow file is written from front to back")
 	}
 	return p.n, nil
+}
+
+// ErrNoChannel is returned when a file has no channel of the given name.
+var ErrNoChannel = errors.New("window: file: no channel of that name")
+
+// ReadChannel calls each with the samples of one channel of every window in a file that
+// a [FileWriter] wrote, in the order of the file. Start is the sensor time of the first
+// sample. x belongs to ReadChannel: each must not keep it. An error of each ends the
+// reading and is returned; a damaged file is an error that wraps [ErrCorrupt].
+func ReadChannel(f interface {
+	io.ReadSeeker
+	io.ReaderAt
+}, name string, each func(c signal.Channel, start time.Time, x []float32) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("window: file: Arrow reader: %v: %w", r, ErrCorrupt)
+		}
+	}()
+	r, err := ipc.NewFileReader(f)
+	if err != nil {
+		return fmt.Errorf("window: file: %w: %w", err, ErrCorrupt)
+	}
+	defer r.Close()
+	fields := r.Schema().Fields()
+	col := slices.IndexFunc(fields, func(f arrow.Field) bool { return f.Name == name })
+	if col < factColumns {
+		return fmt.Errorf("%w: %.64q", ErrNoChannel, name)
+	}
+	about := func(key string) string {
+		if i := fields[col].Metadata.FindKey(key); i >= 0 {
+			return fields[col].Metadata.Values()[i]
+		}
+		return ""
+	}
+	c := signal.Channel{Name: name, Kind: signal.Kind(about("kind")), Unit: about("unit"), Sensor: about("sensor")}
+	if c.Rate, err = strconv.ParseFloat(about("rate"), 64); err != nil || !(c.Rate > 0) {
+		return fmt.Errorf("window: file: channel %.64q: rate %.64q: %w", name, about("rate"), ErrCorrupt)
+	}
+	for i := range r.NumRecords() {
+		rec, err := r.RecordAt(i)
+		if err != nil {
+			return fmt.Errorf("window: file: record %d: %w: %w", i, err, ErrCorrupt)
+		}
+		start := time.Unix(0, int64(rec.Column(colStart).(*array.Timestamp).Value(0))).UTC()
+		x := rec.Column(col).(*array.FixedSizeList).ListValues().(*array.Float32).Float32Values()
+		err = each(c, start, x)
+		rec.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

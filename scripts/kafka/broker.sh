@@ -93,15 +93,23 @@ appender.out.name=out
 appender.out.layout.type=PatternLayout
 appender.out.layout.pattern=%d %p %m (%c)%n
 EOF
+# An archive of classes halves the time to start. Java passes over one that does not fit.
+java=(java -XX:+UseSerialGC -XX:TieredStopAtLevel=1)
+if [ -n "${FLANK_KAFKA_ARCHIVE:-}" ]; then
+  broker=(-XX:ArchiveClassesAtExit="$FLANK_KAFKA_ARCHIVE")
+else
+  broker=()
+  [ ! -e "$lib/../classes.jsa" ] || java+=(-XX:SharedArchiveFile="$lib/../classes.jsa" -Xlog:cds=off -Xlog:cds+dynamic=off)
+fi
 logging=(-Dlog4j.configuration="file:$dir/log4j.properties" -Dlog4j2.configurationFile="$dir/log4j2.properties")
 
 # Formatting takes a second, so it is done only once.
 if [ ! -e "$dir/data/meta.properties" ]; then
-  java -XX:TieredStopAtLevel=1 "${logging[@]}" -cp "$lib/*" kafka.tools.StorageTool format --ignore-formatted \
+  "${java[@]}" "${logging[@]}" -cp "$lib/*" kafka.tools.StorageTool format --ignore-formatted \
     -c "$dir/server.properties" -t 4L6g3nShT-eMCtK--X86sw >/dev/null
 fi
 # The broker ends when its test program ends or is killed.
 if [ -n "${FLANK_KAFKA_OWNER:-}" ]; then
   (while kill -0 "$FLANK_KAFKA_OWNER" && kill -0 $$; do sleep 1; done; kill -9 $$) 9>&- >/dev/null 2>&1 &
 fi
-exec java -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "${logging[@]}" -cp "$lib/*" kafka.Kafka "$dir/server.properties"
+exec "${java[@]}" -Xmx512m ${broker[@]+"${broker[@]}"} "${logging[@]}" -cp "$lib/*" kafka.Kafka "$dir/server.properties"

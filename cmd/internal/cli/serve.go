@@ -1,50 +1,199 @@
 package cli
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/web"
 )
 
-// Serve answers HTTP requests on an address, which the configuration calls what,
-// until stop is called. It returns the URL of the server.
-func Serve(addr, what string, h http.Handler, log zerolog.Logger) (url string, stop func(), err error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return "", nil, fmt.Errorf("%s: %w: choose another address", what, err)
+// Page says where the page is served, and who may use it. In a configuration it is a
+// mapping, or the address alone.
+type Page struct {
+	Listen   string   `yaml:"listen"`   // address; empty: no page
+	People   string   `yaml:"people"`   // file of people who may log in
+	Read     string   `yaml:"read"`     // ReadOpen or ReadToken
+	TLS      PageTLS  `yaml:"tls"`      // without it plain HTTP
+	Hosts    []string `yaml:"hosts"`    // more names of the page
+	Insecure bool     `yaml:"insecure"` // tokens may travel without TLS
+}
+
+// PageTLS names the files of a page's certificate.
+type PageTLS struct {
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+}
+
+// Values of Page.Read.
+const (
+	ReadOpen  = "open"  // everyone sees the page
+	ReadToken = "token" // only who has logged in
+)
+
+// ErrTwoLogins is the error of Check for a page with people and with a token that they share.
+var ErrTwoLogins = errors.New("with it each person has a token of their own: remove `page_token`")
+
+// UnmarshalYAML reads a page, or its address alone.
+func (p *Page) UnmarshalYAML(unmarshal func(any) error) error {
+	var address string
+	if unmarshal(&address) == nil {
+		p.Listen = address
+		return nil
 	}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	type mapping Page
+	return unmarshal((*mapping)(p))
+}
+
+// Resolve returns p with its paths as seen from the folder of a configuration file.
+func (p Page) Resolve(file string) Page {
+	p.People = config.ResolvePath(file, p.People)
+	p.TLS = PageTLS{Cert: config.ResolvePath(file, p.TLS.Cert), Key: config.ResolvePath(file, p.TLS.Key)}
+	return p
+}
+
+// Check reports settings that cannot be used, or that would let tokens travel for all to
+// read, as a config.KeyError that begins at `page`. token is the one that people share, if
+// there is one.
+func (p Page) Check(token credential.Secret) error {
+	key := func(name, format string, args ...any) error {
+		return &config.KeyError{Key: "page." + name, Err: fmt.Errorf(format, args...)}
+	}
+	login := p.People != "" || !token.IsZero()
+	switch {
+	case p.Listen == "":
+		return nil
+	case p.People != "" && !token.IsZero():
+		return &config.KeyError{Key: "page.people", Err: ErrTwoLogins}
+	case p.Read != ReadOpen && p.Read != ReadToken:
+		return key("read", "%q: must be %s or %s", p.Read, ReadOpen, ReadToken)
+	case p.Read == ReadToken && !login:
+		return key("read", "no one could log in: name `people`, see `monitor people add`")
+	case (p.TLS.Cert == "") != (p.TLS.Key == ""):
+		return key("tls", "a certificate needs its key, and a key its certificate: name `cert` and `key`")
+	}
+	for _, h := range p.Hosts {
+		if _, _, err := net.SplitHostPort(h); h == "" || err == nil {
+			return key("hosts", "%q: must be a name without a port, such as flank.plant.example", h)
+		}
+	}
+	if host, _, err := net.SplitHostPort(p.Listen); err == nil && login && !credential.IsLocal(host) && p.TLS.Cert == "" && !p.Insecure {
+		return key("listen", "%q is reached from other computers, and tokens would travel for everyone to read: name `tls: {cert: FILE, key: FILE}`, "+
+			"or listen on 127.0.0.1 behind a proxy with TLS, or accept that with `insecure: true`", p.Listen)
+	}
+	return nil
+}
+
+// Guard returns what stands before the page's handlers. It reports files that cannot be
+// used. p must be resolved and checked; hosts are names of the page in addition to p.Hosts.
+func (p Page) Guard(token credential.Secret, log zerolog.Logger, hosts ...string) (*web.Guard, error) {
+	w := web.Protection{
+		Listen: p.Listen, Hosts: append(hosts, p.Hosts...), ReadsNeedToken: p.Read == ReadToken,
+		Log: func(r web.Refusal) {
+			log.Warn().Str("event", "page_refused").Str("address", r.Address).Str("reason", r.Reason).Str("detail", r.Detail).
+				Uint64("not_logged", r.Unlogged).Msg("the page refused a request")
+		},
+	}
+	switch {
+	case p.People != "":
+		people, err := credential.OpenPeople(p.People)
+		if err != nil {
+			return nil, &config.KeyError{Key: "page.people", Err: err}
+		}
+		w.Find = people.Find
+	case !token.IsZero():
+		if _, err := token.Token(); err != nil {
+			return nil, fmt.Errorf("token of the page: %w", err)
+		}
+		w.Find = func(sum [sha256.Size]byte) (web.Person, bool, error) { return findShared(token, sum) }
+	}
+	if p.TLS.Cert != "" {
+		files := credential.TLS{Cert: p.TLS.Cert, Key: p.TLS.Key}
+		cfg, err := files.Renewed(func(err error) {
+			log.Error().Err(err).Msg("the page goes on with its old certificate: replace both files")
+		})
+		if err != nil {
+			return nil, &config.KeyError{Key: "page.tls", Err: err}
+		}
+		w.TLS = cfg
+	}
+	return web.NewGuard(w), nil
+}
+
+// findShared says whether a hash belongs to the token that people share: then it is an operator without
+// a name.
+func findShared(token credential.Secret, sum [sha256.Size]byte) (web.Person, bool, error) {
+	text, err := token.Token()
+	if err != nil {
+		return web.Person{}, false, err
+	}
+	want := sha256.Sum256([]byte(text))
+	if subtle.ConstantTimeCompare(sum[:], want[:]) != 1 {
+		return web.Person{}, false, nil
+	}
+	return web.Person{Role: credential.Operator}, true, nil
+}
+
+// Serve answers HTTP requests on the page's address by h behind the guard, until stop is
+// called. It returns the URL of the server.
+func (p Page) Serve(g *web.Guard, h http.Handler, logger zerolog.Logger) (url string, stop func(), err error) {
+	l, err := net.Listen("tcp", p.Listen)
+	if err != nil {
+		return "", nil, fmt.Errorf("page: %w: choose another address", err)
+	}
+	srv := g.Server(g.Handler(h))
+	srv.ErrorLog = log.New(serverLog{logger}, "", 0)
+	serve, scheme := srv.Serve, "http"
+	if srv.TLSConfig != nil {
+		serve, scheme = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }, "https"
+	}
 	go func() {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error().Err(err).Msg("the server of the " + what + " has stopped: restart the program")
+		if err := serve(g.Listener(l)); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error().Err(err).Msg("the server of the page has stopped: restart the program")
 		}
 	}()
-	url = "http://" + l.Addr().String()
-	log.Info().Str(what, url).Msg(what)
+	url = scheme + "://" + l.Addr().String()
+	logger.Info().Str("page", url).Msg("page")
 	return url, func() { srv.Close() }, nil
 }
 
-// PageControl returns what lets a page send commands, nil without a token. It
-// reports a token that cannot be used. Call stop at the end.
-func PageControl(token credential.Secret, to bus.Config) (control *web.Control, stop func(), err error) {
-	if token.IsZero() {
-		return nil, func() {}, nil
+// serverLog takes the lines of a server: clients that break off are worth a line only to
+// who looks for them, and a handler that panics is worth one to everyone.
+type serverLog struct{ log zerolog.Logger }
+
+func (s serverLog) Write(line []byte) (int, error) {
+	ev := s.log.Debug()
+	if bytes.Contains(line, []byte("panic")) {
+		ev = s.log.Error()
 	}
-	if _, err := token.Token(); err != nil {
-		return nil, nil, fmt.Errorf("token of the page: %w", err)
-	}
+	ev.Str("line", string(bytes.TrimSpace(line))).Msg("the server of the page")
+	return len(line), nil
+}
+
+// PageMetrics counts what the guard refuses.
+func PageMetrics(g *web.Guard) metric.Collector {
+	return metric.By("reason", g.Refusals(), []metric.Metric[uint64]{
+		metric.Counter("tcm_page_refused_total", "Requests and connections that the page refused.", func(n uint64) uint64 { return n }),
+	})
+}
+
+// PageControl returns what lets pages send commands. Call stop at the end.
+func PageControl(to bus.Config) (control *web.Control, stop func(), err error) {
 	out, err := bus.NewProducer(to)
 	if err != nil {
 		return nil, nil, err
 	}
-	return monitor.Control(out, token.Token), out.Close, nil
+	return monitor.Control(out), out.Close, nil
 }

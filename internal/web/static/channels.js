@@ -1,179 +1,168 @@
-// The sensors of a machine: one tile a channel of its layout with its envelope, level and
-// state, grouped by the device the channel comes from.
+// The sensors of a machine: one small chart a channel with scale, unit, level and status of
+// NAMUR NE 107, grouped by the device it comes from. Charts that cannot be seen are not drawn.
 
-import { number, colour, element, moment, plain } from "./words.js";
+import { html, Component, useMemo, useState } from "./vendor/htm-preact-standalone.mjs";
+import { t } from "./text.js";
+import { Icon, number, wordOf } from "./parts.js";
+import { colour, onRedraw } from "./chart.js";
 
 // "acc1-x" is an axis of the device acc1.
-const device = (c) => c.sensor.replace(/[-_. ][xyz]$/i, "") || c.kind;
-const axis = (c) => c.sensor.match(/[-_. ]([xyz])$/i)?.[1] ?? "";
-const hertz = (r) => (r >= 1000 ? `${+(r / 1000).toPrecision(3)} kHz` : `${+r.toPrecision(3)} Hz`);
+const device = (c) => (c.sensor ?? "").replace(/[-_. ][xyz]$/i, "") || c.kind;
+const axisOf = (c) => (c.sensor ?? "").match(/[-_. ]([xyz])$/i)?.[1] ?? "";
+export const hertz = (r) => (r >= 1000 ? `${+(r / 1000).toPrecision(3)} kHz` : `${+r.toPrecision(3)} Hz`);
 
-// The states of NAMUR NE 107 by their gravity.
-const states = ["no data", "normal", "maintenance required", "out of specification", "function check", "failure"];
+// The states of NE 107 by their gravity.
+const grave = ["no_data", "normal", "maintenance_required", "out_of_specification", "function_check", "failure"];
+const word = (status) => (status ?? "no_data").replaceAll(" ", "_").replaceAll("-", "_");
+const many = 40; // channels, from which on their charts are smaller
+const shown = 60; // pairs of (min, max) of a chart
 
-const unknown = { name: "", fingerprint: "", channels: [] }; // the layout of a machine that is not known
-
-export class Channels {
-  #root;
-  #layout = unknown;
-  #pairs = 60;
-  #names = new Map(); // channel → tile
-  #tiles = [];
-  #due = false;
-
-  constructor(root) {
-    this.#root = root;
-    new ResizeObserver(() => this.redraw()).observe(root);
-  }
-
-  // lay shows the channels of a layout, without values yet.
-  lay(layout = unknown, pairs = this.#pairs) {
-    this.#pairs = pairs;
-    if (layout.fingerprint !== this.#layout.fingerprint) this.#build(layout.channels);
-    this.#layout = layout;
-    for (const t of this.#tiles) t.clear();
-    this.#root.classList.remove("bare");
-    this.#count();
-    this.#say(layout.channels.length ? "" : "The channels are here once the monitor has judged a window of the machine.");
-  }
-
-  #say(text, e = document.getElementById("channels-says")) { if (e.textContent !== text) e.textContent = text; }
-
-  #build(all) {
-    this.#root.replaceChildren();
-    const groups = new Map(), tiles = new Map();
-    const channels = all.map((c) => ({ unit: "", range: 0, sensor: "", ...c })); // what is not known is left out
-    for (const c of channels) groups.set(device(c), [...(groups.get(device(c)) ?? []), c]);
-    for (const [name, cs] of groups) {
-      const group = this.#root.appendChild(element("section", "card group"));
-      group.classList.toggle("wide", cs.length > 6);
-      const each = (f) => [...new Set(cs.map(f))].join(", ");
-      const facts = [each((c) => c.kind), each((c) => hertz(c.rate)), each((c) => (c.range ? `±${+c.range.toPrecision(3)} ${c.unit}` : "")), cs.length > 6 ? `${cs.length} channels` : ""];
-      group.appendChild(element("h3", "", name)).append(element("small", "", facts.filter((f) => f && f !== name).join(" · ")));
-      const list = group.appendChild(element("ul"));
-      for (const c of cs) tiles.set(c.name, new Tile(list, c));
-    }
-    this.#names = tiles;
-    this.#tiles = channels.map((c) => tiles.get(c.name));
-  }
-
-  apply(w) {
-    const bare = w.without_samples ?? false;
-    if (bare) for (const t of this.#tiles) t.clear();
-    this.#root.classList.toggle("bare", bare);
-    if (this.#tiles.length) this.#say(bare ? "Waveforms stay at the gateway: it sends features of each window, and the monitor judges those." : "");
-    this.#tiles.forEach((t, i) => t.apply(w.envelope?.[i] ?? [], w.rms[i], w.status?.[i] ?? "normal", w.flags?.[i] ?? [], this.#pairs));
-    this.#count();
-    this.redraw();
-  }
-
-  // advise takes the open advisories of sensors by channel. They count even if the
-  // sensor's last window is better.
-  advise(standing) {
-    for (const [name, t] of this.#names) t.advise(standing.get(name));
-    this.#count();
-  }
-
-  #count() {
-    const counts = new Map();
-    for (const t of this.#tiles) counts.set(t.status, (counts.get(t.status) ?? 0) + 1);
-    document.getElementById("summary").textContent = [this.#layout.name, ...[...counts].sort((a, b) => b[1] - a[1]).map(([s, n]) => `${n} ${s}`)].filter(Boolean).join(" · ");
-  }
-
-  // Draws once a frame at most, and not at all while the page is hidden.
-  redraw() {
-    if (this.#due) return;
-    this.#due = true;
-    requestAnimationFrame(() => {
-      this.#due = false;
-      const look = { line: colour("spark"), bad: colour("faulty"), grid: colour("grid") };
-      for (const t of this.#tiles) t.draw(look, this.#pairs);
-    });
-  }
+// keep adds the pairs of a window to those of the windows before it, by channel. A change of
+// layout starts over.
+export function keep(before, window, layout) {
+  if (!window) return before;
+  const same = before?.layout === layout?.fingerprint, pairs = (window.envelope ?? []).map((e, i) => [...(same ? before.pairs[i] ?? [] : []), ...e].slice(-2 * shown));
+  return { layout: layout?.fingerprint, pairs };
 }
 
-class Tile {
-  #channel;
-  #pairs; // (min, max) of the last stretches, the newest last
-  #lo; #hi; // the scale; null while there is none
-  #said = ["no data", []]; // status and flags of the last window
-  #advice; // the advisory of the channel that stands
+// stateOf returns status and flags of a channel: of its last window, or of an open advisory
+// if that is graver.
+export function stateOf(channel, i, window, advisories = []) {
+  const own = { status: window ? word(window.status?.[i] ?? "normal") : "no_data", flags: window?.flags?.[i] ?? [] };
+  const a = advisories.find((x) => x.kind === "sensor" && (x.subject === channel.name || x.channels?.includes(channel.name)));
+  const said = a ? word(a.status ?? "failure") : "no_data";
+  return grave.indexOf(said) > grave.indexOf(own.status) ? { status: said, flags: a.flags ?? [] } : own;
+}
 
-  constructor(list, c) {
-    this.#channel = c;
-    this.li = list.appendChild(document.getElementById("tile").content.cloneNode(true).firstChild);
-    [this.lamp, this.use, this.value, this.canvas, this.fault] = [".lamp", "use", ".value", "canvas", ".fault"].map((q) => this.li.querySelector(q));
-    for (const [q, text] of [[".name", c.name], [".axis", axis(c)], [".unit", c.unit]]) this.li.querySelector(q).textContent = text;
-    this.li.querySelector(".name").title = c.name;
-    this.clear();
+export function Channels({ layout, window, pairs, advisories, onSpectrum }) {
+  const [only, setOnly] = useState(false), [find, setFind] = useState("");
+  const channels = layout?.channels ?? [];
+  const states = channels.map((c, i) => stateOf(c, i, window, advisories));
+  const groups = useMemo(() => {
+    const map = new Map();
+    channels.forEach((c, i) => map.set(device(c), [...(map.get(device(c)) ?? []), i]));
+    return [...map];
+  }, [layout]);
+  const count = new Map();
+  for (const s of states) count.set(s.status, (count.get(s.status) ?? 0) + 1);
+  const wanted = find.trim().toLowerCase();
+  const seen = (i) => (!only || states[i].status !== "normal") && (!wanted || [channels[i].name, channels[i].sensor, channels[i].kind, device(channels[i])].some((x) => x?.toLowerCase().includes(wanted)));
+  const visible = groups.map(([name, list]) => [name, list.filter(seen)]).filter(([, list]) => list.length);
+  const bare = window?.without_samples;
+  return html`<section class="channels" aria-labelledby="channels-title">
+    <header><h2 id="channels-title">${t("machine.channels")}</h2>
+      <p class="says" id="channels-count">${[layout?.name, ...[...count].sort((a, b) => grave.indexOf(b[0]) - grave.indexOf(a[0])).map(([s, n]) => `${n} ${wordOf("ne107", s)}`)].filter(Boolean).join(" · ")}</p>
+      ${channels.length > 0 && html`<input type="search" name="find" class="find" placeholder=${t("machine.channels.find")} aria-label=${t("machine.channels.find")} value=${find} onInput=${(e) => setFind(e.target.value)} />
+      <button type="button" id="only-bad" aria-pressed=${only} onClick=${() => setOnly(!only)}>${t("machine.channels.bad")}</button>`}
+    </header>
+    ${!channels.length && html`<p class="says">${t("machine.channels.unknown")}</p>`}
+    ${bare && html`<p class="says">${t("machine.channels.bare")}</p>`}
+    ${channels.length > 0 && !visible.length && html`<p class="says" role="status">${t("machine.channels.none")}</p>`}
+    <div class=${`groups${channels.length > many ? " many" : ""}`}>${visible.map(([name, list]) => html`<${Group} key=${name} name=${name} list=${list} channels=${channels} states=${states} window=${window} pairs=${pairs} bare=${bare} onSpectrum=${onSpectrum} />`)}</div>
+  </section>`;
+}
+
+function Group({ name, list, channels, states, window, pairs, bare, onSpectrum }) {
+  const cs = list.map((i) => channels[i]), each = (f) => [...new Set(cs.map(f).filter(Boolean))].join(", ");
+  const facts = [each((c) => wordOf("machine.kind", c.kind)), each((c) => hertz(c.rate)), each((c) => (c.range ? `±${+c.range.toPrecision(3)} ${c.unit ?? ""}` : ""))].filter((f) => f && f !== name);
+  return html`<section class=${`card group${cs.length > 3 ? " wide" : ""}`}><h3>${name} <small>${facts.join(" · ")}</small></h3>
+    <ul>${list.map((i) => html`<${Tile} key=${channels[i].name} channel=${channels[i]} state=${states[i]} rms=${bare ? undefined : window?.rms?.[i]} usual=${window?.usual?.[i]} pairs=${bare ? undefined : pairs?.pairs[i]} onSpectrum=${onSpectrum} />`)}</ul></section>`;
+}
+
+const watcher = globalThis.IntersectionObserver && new IntersectionObserver((entries) => {
+  for (const e of entries) e.target.tile?.see(e.isIntersecting);
+}, { rootMargin: "200px" });
+
+// Tile is one channel. It draws its canvas itself, once a frame at most.
+class Tile extends Component {
+  canvas = { current: null };
+  lo = null; // the scale; null while there is none
+  hi = null;
+
+  componentDidMount() {
+    const c = this.canvas.current;
+    c.tile = this;
+    watcher?.observe(c);
+    this.resized = new ResizeObserver(() => this.later());
+    this.resized.observe(c);
+    this.forget = onRedraw(() => this.later());
   }
 
-  clear() {
-    this.#pairs = [];
-    this.#lo = this.#hi = null;
-    this.#say("no data", []);
-    this.value.textContent = "–";
+  componentWillUnmount() {
+    watcher?.unobserve(this.canvas.current);
+    this.resized.disconnect();
+    this.forget();
+    cancelAnimationFrame(this.due);
   }
 
-  apply(envelope, rms, status, flags, keep) {
-    this.#pairs.push(...envelope);
-    this.#pairs.splice(0, this.#pairs.length - 2 * keep);
-    const single = envelope.length >= 2 && this.#channel.kind === "feature"; // its feature is its value
-    this.value.textContent = number(single ? envelope.at(-1) : rms);
-    this.value.title = single ? "value" : "RMS";
-    this.#say(status, flags);
+  shouldComponentUpdate(next) {
+    const { state, rms, pairs, usual, channel } = this.props;
+    return next.pairs !== pairs || next.rms !== rms || next.state.status !== state.status || next.usual !== usual || next.channel !== channel;
   }
 
-  advise(advice) {
-    if (advice?.id === this.#advice?.id) return;
-    this.#advice = advice;
-    this.#say(...this.#said);
+  componentDidUpdate() { this.later(); }
+
+  see(visible) {
+    this.visible = visible;
+    if (visible) this.later();
   }
 
-  #say(status, flags) {
-    this.#said = [status, flags];
-    const a = this.#advice, advised = a ? plain(a.status ?? "failure") : "no data";
-    if (states.indexOf(advised) > states.indexOf(status)) [status, flags] = [advised, [...(a.flags ?? []), `since ${moment(a.since)}`]];
-    this.status = this.li.dataset.status = status;
-    this.use.setAttribute("href", "#" + status.replaceAll(" ", "-"));
-    this.lamp.setAttribute("aria-label", status);
-    this.fault.textContent = flags.length === 0 ? "" : `${status}: ${flags.join(", ").replaceAll("_", " ")}`;
+  later() {
+    if (!this.visible) return;
+    cancelAnimationFrame(this.due);
+    this.due = requestAnimationFrame(() => this.draw());
   }
 
   // The scale widens at once and narrows slowly, so that the picture is calm.
-  #scale() {
+  scale(pairs) {
     let lo = Infinity, hi = -Infinity;
-    for (const v of this.#pairs) if (v !== null) { lo = Math.min(lo, v); hi = Math.max(hi, v); }
+    for (const v of pairs) if (v !== null) { lo = Math.min(lo, v); hi = Math.max(hi, v); }
     if (lo > hi) return false;
     const pad = 0.05 * (hi - lo) || Math.abs(hi) * 0.05 || 1;
     [lo, hi] = [lo - pad, hi + pad];
-    this.#lo = this.#lo === null ? lo : Math.min(lo, this.#lo + 0.1 * (lo - this.#lo));
-    this.#hi = this.#hi === null ? hi : Math.max(hi, this.#hi + 0.1 * (hi - this.#hi));
+    this.lo = this.lo === null ? lo : Math.min(lo, this.lo + 0.1 * (lo - this.lo));
+    this.hi = this.hi === null ? hi : Math.max(hi, this.hi + 0.1 * (hi - this.hi));
     return true;
   }
 
-  draw(look, keep) {
-    const px = devicePixelRatio, w = Math.round(this.canvas.clientWidth * px), h = Math.round(this.canvas.clientHeight * px);
+  draw() {
+    const canvas = this.canvas.current, { pairs = [], state, usual } = this.props, px = devicePixelRatio;
+    const w = Math.round((canvas?.clientWidth ?? 0) * px), h = Math.round((canvas?.clientHeight ?? 0) * px);
     if (w === 0) return;
-    if (this.canvas.width !== w || this.canvas.height !== h) Object.assign(this.canvas, { width: w, height: h });
-    const c = this.canvas.getContext("2d");
+    if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
+    const c = canvas.getContext("2d");
     c.clearRect(0, 0, w, h);
-    const known = this.#scale();
-    const y = (v) => h - ((v - this.#lo) / (this.#hi - this.#lo)) * h;
-    c.fillStyle = look.grid;
-    c.fillRect(0, Math.round(known && this.#lo < 0 && this.#hi > 0 ? y(0) : h - 1), w, 1);
+    const known = this.scale(pairs), y = (v) => h - ((v - this.lo) / (this.hi - this.lo)) * h;
+    if (known && usual?.every(Number.isFinite)) {
+      c.fillStyle = colour("band");
+      c.fillRect(0, y(usual[1]), w, Math.max(px, y(usual[0]) - y(usual[1])));
+    }
+    c.fillStyle = colour("line");
+    c.fillRect(0, Math.round(known && this.lo < 0 && this.hi > 0 ? y(0) : h - px), w, px);
     if (!known) return;
-    c.strokeStyle = c.fillStyle = this.li.dataset.status === "failure" ? look.bad : look.line;
+    c.strokeStyle = c.fillStyle = colour(state.status === "failure" ? "faulty" : "trace");
     c.lineWidth = px;
     c.lineJoin = c.lineCap = "round";
-    const p = this.#pairs, x = (i) => w - (p.length / 2 - i / 2 - 0.5) * (w / keep);
-    for (let from = 0, to; from < p.length; from = to + 2) { // each run between missing pairs: its maxima out, its minima back
-      for (to = from; to < p.length && p[to] !== null; to += 2);
+    const x = (i) => w - (pairs.length / 2 - i / 2 - 0.5) * (w / shown);
+    for (let from = 0, to; from < pairs.length; from = to + 2) { // each run between missing pairs: its maxima out, its minima back
+      for (to = from; to < pairs.length && pairs[to] !== null; to += 2);
       c.beginPath();
-      for (let i = from; i < to; i += 2) c.lineTo(x(i), y(p[i + 1]));
-      for (let i = to - 2; i >= from; i -= 2) c.lineTo(x(i), y(p[i]));
+      for (let i = from; i < to; i += 2) c.lineTo(x(i), y(pairs[i + 1]));
+      for (let i = to - 2; i >= from; i -= 2) c.lineTo(x(i), y(pairs[i]));
       c.fill();
       c.stroke();
     }
+    const ends = this.base?.querySelectorAll(".scale span") ?? [];
+    if (ends.length === 2) [ends[0].textContent, ends[1].textContent] = [number(this.hi), number(this.lo)];
+  }
+
+  render({ channel: c, state, rms, pairs, onSpectrum }) {
+    const value = c.kind === "feature" ? pairs?.at(-1) ?? rms : rms, status = wordOf("ne107", state.status), bad = state.status !== "normal";
+    const name = c.kind === "feature" || !onSpectrum || !pairs ? html`<span class="name" title=${c.name}>${c.name}</span>` : html`<button type="button" class="name" title=${t("machine.channels.spectrum", { channel: c.name })} onClick=${() => onSpectrum(c.name)}>${c.name}</button>`;
+    return html`<li class="channel" data-status=${state.status} data-channel=${c.name}>
+      <p class="head"><span class="lamp"><${Icon} shape=${state.status.replaceAll("_", "-")} /><span class="unseen">${status}</span></span>${name}<span class="axis">${axisOf(c)}</span><span class="value">${number(value)}</span><span class="unit">${c.unit ?? ""}</span></p>
+      <div class="wave"><canvas ref=${this.canvas} aria-hidden="true" /><p class="scale" aria-hidden="true"><span></span><span></span></p></div>
+      ${bad && html`<p class="fault">${[status, state.flags.map((f) => wordOf("machine.flag", f)).join(", ")].filter(Boolean).join(": ")}</p>`}
+    </li>`;
   }
 }

@@ -1,132 +1,105 @@
-// The waveform around an alert: one plot a channel, of the least and the greatest
-// sample in each stretch. It comes some seconds after the alert.
+// The evidence of an alarm: waveform, spectrum and spectrogram of its channels. It comes some
+// seconds after the alarm.
 
-import { colour, element, moment, plain, signed, time } from "./words.js";
+import { html, useMemo, useState } from "./vendor/htm-preact-standalone.mjs";
+import { useFetch } from "./store.js";
+import { t } from "./text.js";
+import { clock, full, hasClock, instant } from "./time.js";
+import { wordOf } from "./parts.js";
+import { Plot, axis, clip, colour, line } from "./chart.js";
+import { hertz } from "./channels.js";
+import { Lines, Spectrogram, density } from "./spectrum.js";
 
-const $ = (id) => document.getElementById(id);
-const hertz = (r) => (r >= 1000 ? `${+(r / 1000).toPrecision(3)} kHz` : `${+r.toPrecision(3)} Hz`);
+const nameOf = (alert) => alert?.evidence?.url.match(/([^/]+)\.arrow$/)?.[1] ?? "";
+const atOnce = 3; // channels that are shown without being asked for
+const leastSamples = 64; // a second, for a spectrum
 
-export class Evidence {
-  #name = ""; // of what is shown or asked for
-  #plots = new Map(); // channel → plot
-  #wave; // as the program tells it
-  #since = 0; // seconds from the moment of decision to the first faulty window
+// Evidence shows what was kept around an alert; kept is what became of it, if that is known.
+export function Evidence({ alert, kept }) {
+  const name = nameOf(alert);
+  const { data, error } = useFetch(name && kept?.bytes ? `/api/evidence/${name}` : "");
+  const [chosen, choose] = useState();
+  const named = useMemo(() => [...new Set([...(alert.reasons?.channels ?? []), ...(alert.reasons?.features ?? [])].map((c) => c.channel))], [alert.id]);
+  const first = useMemo(() => {
+    const all = data?.channels.map((c) => c.name) ?? [], spoke = named.filter((n) => all.includes(n)).slice(0, atOnce);
+    return spoke.length ? spoke : all.slice(0, atOnce);
+  }, [data]);
+  if (!alert.evidence) return null;
+  const shown = chosen ?? first;
+  const says = !kept ? t("alarm.evidence.recording") : kept.complete ? t("alarm.evidence.says", { n: kept.windows, from: full(kept.from), to: clock(kept.to) }) : kept.text;
+  const toggle = (n) => choose(shown.includes(n) ? shown.filter((x) => x !== n) : [...shown, n]);
+  const since = (instant(alert.since) - instant(alert.at)) / 1000;
+  return html`<section class="card evidence" aria-labelledby="evidence-title">
+    <header><h2 id="evidence-title">${t("alarm.evidence")}</h2><p class="says" id="evidence-says" role="status">${error ? t("alarm.evidence.failed", { why: error.message }) : says}</p>
+      ${kept?.bytes > 0 && html`<a id="evidence-file" download href=${`/evidence/${name}.arrow`}>${t("alarm.evidence.file", { size: `${(kept.bytes / 1e6).toPrecision(2)} MB` })}</a>`}</header>
+    ${data && html`<div class="pick" role="group" aria-label=${t("alarm.evidence.channels")}>${data.channels.map((c) => html`<button type="button" key=${c.name} aria-pressed=${shown.includes(c.name)} onClick=${() => toggle(c.name)}>${c.name}</button>`)}</div>
+      ${data.channels.filter((c) => shown.includes(c.name)).map((c) => html`<${Channel} key=${c.name} name=${name} wave=${data} channel=${c} since=${since} alert=${alert} />`)}`}
+  </section>`;
+}
 
-  constructor() {
-    new ResizeObserver(() => { for (const p of this.#plots.values()) this.#fit(p); }).observe($("waves"));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { for (const p of this.#plots.values()) p.redraw(); });
+function Channel({ name, wave, channel: c, since, alert }) {
+  const possible = c.kind !== "feature" && c.rate >= leastSamples;
+  const { data, error } = useFetch(possible ? `/api/evidence/${name}/spectra?channel=${encodeURIComponent(c.name)}` : "");
+  const from = wave.from, to = wave.to;
+  return html`<div class=${`evidence-channel${possible ? "" : " alone"}`} data-channel=${c.name}>
+    <h3>${c.name} <small>${[c.kind === "feature" ? "" : wordOf("machine.kind", c.kind), c.unit, hertz(c.rate)].filter(Boolean).join(" · ")}</small></h3>
+    <figure><figcaption>${t("alarm.waveform")}${c.unit && ` · ${c.unit}`}</figcaption><${Wave} wave=${wave} channel=${c} since=${since} label=${t("alarm.waveform.label", { channel: c.name, from: full(from), to: hasClock(to) ? clock(to) : full(to) })} /></figure>
+    ${possible && error && html`<p class="says">${t("alarm.spectra.failed", { why: error.message })}</p>`}
+    ${data?.columns && html`<${Spectrogram} spectra=${data} since=${since} label=${t("alarm.spectrogram.label", { channel: c.name })} />`}
+    ${data?.level?.length > 0 && html`<${Lines} x=${data.level.map((_, i) => (i + 1) * data.hz)} now=${data.level} bands=${bandsOf(alert.reasons, c, data.rate)} unit=${c.unit} height=${190} label=${t("alarm.spectrum.label", { channel: c.name, unit: density(c.unit) })} />`}
+  </div>`;
+}
+
+// bandsOf returns the bands of a channel that spoke for the alarm, with their level now and in
+// the tool's reference. A feature's name has the number of its band; its words have the
+// frequencies, such as "2.5-4 kHz".
+export function bandsOf(reasons, channel, rate) {
+  const all = [];
+  for (const f of reasons?.features ?? []) {
+    const [, low, high, unit] = f.words?.match(/^([\d.]+)-([\d.]+) (k?Hz)$/) ?? [];
+    if (f.channel !== channel.name || !low || !f.unit?.startsWith("log10")) continue;
+    const k = unit === "kHz" ? 1000 : 1, from = low * k, to = Math.min(high * k, rate / 2);
+    const level = (v) => (v === undefined || v === null || !(to > from) ? undefined : 10 * v - 10 * Math.log10(to - from));
+    all.push({ from, to, value: level(f.value), usual: level(f.usual) });
   }
+  return all;
+}
 
-  clear() {
-    this.#name = "";
-    for (const p of this.#plots.values()) p.destroy();
-    this.#plots.clear();
-    this.#wave = undefined;
-    for (const id of ["waves", "waves-pick"]) $(id).replaceChildren();
-    $("waves-file").hidden = true;
-  }
-
-  // show shows the evidence of an alert; kept is what became of it, if that is known.
-  show(alert, kept) {
-    document.querySelector("#view .waves").hidden = !alert.evidence;
-    const name = alert.evidence?.url.match(/([^/]+)\.arrow$/)?.[1] ?? "";
-    if (!kept?.bytes) this.clear();
-    $("waves-says").textContent = kept?.complete ? `${kept.windows} windows from ${moment(kept.from)} to ${time(kept.to)}. Shaded: from the first faulty window to the decision.` : kept ? kept.text : "being recorded… It is here some seconds after the alert.";
-    if (!name || !kept?.bytes || name === this.#name) return;
-    this.clear();
-    this.#name = name;
-    this.#since = (Date.parse(alert.since) - Date.parse(alert.at)) / 1000;
-    $("waves-file").href = `/evidence/${name}.arrow`; // on this page's host, not on the address that alerts carry
-    $("waves-file").textContent = `Arrow file, ${(kept.bytes / 1e6).toPrecision(2)} MB`;
-    $("waves-file").hidden = false;
-    this.#load(name, (alert.reasons?.channels ?? []).map((c) => c.channel));
-  }
-
-  async #load(name, reasons) {
-    let wave;
-    try {
-      const answer = await fetch(`/api/evidence/${name}`);
-      if (!answer.ok) throw new Error(await answer.text());
-      wave = await answer.json();
-    } catch (e) {
-      if (this.#name === name) {
-        $("waves-says").textContent = `It cannot be shown: ${e.message}`;
-        this.#name = ""; // ask again when there is news
-      }
-      return;
-    }
-    if (this.#name !== name) return; // another alarm is looked at meanwhile
-    this.#wave = wave;
-    const first = wave.channels.filter((c) => reasons.includes(c.name));
-    for (const c of wave.channels) {
-      const b = element("button", "", c.name);
-      b.type = "button";
-      b.setAttribute("aria-pressed", "false");
-      b.addEventListener("click", () => this.#toggle(c, b));
-      $("waves-pick").append(b);
-      if ((first.length ? first : wave.channels.slice(0, 3)).includes(c)) this.#toggle(c, b);
-    }
-  }
-
-  #toggle(c, button) {
-    const on = button.getAttribute("aria-pressed") !== "true";
-    button.setAttribute("aria-pressed", on);
-    if (!on) {
-      this.#plots.get(c.name).destroy();
-      this.#plots.delete(c.name);
-      $(`wave-${c.name}`).remove();
-      return;
-    }
-    const figure = element("figure"), box = element("div");
-    figure.id = `wave-${c.name}`;
-    box.setAttribute("role", "img");
-    box.setAttribute("aria-label", `Waveform of ${c.name}, from ${this.#wave.from} to ${this.#wave.to}`);
-    figure.append(element("figcaption", "", [c.name, c.kind === "feature" ? "" : plain(c.kind), c.unit, hertz(c.rate)].filter(Boolean).join(" · ")), box);
-    const order = this.#wave.channels.map((x) => x.name); // plots stand in the order of the layout
-    const after = [...this.#plots.keys()].find((n) => order.indexOf(n) > order.indexOf(c.name));
-    $("waves").insertBefore(figure, after === undefined ? null : $(`wave-${after}`));
-    const before = [...this.#plots], plot = this.#plot(c, box);
-    this.#plots = new Map([...before, [c.name, plot]].sort((a, b) => order.indexOf(a[0]) - order.indexOf(b[0])));
-  }
-
-  #plot(c, box) {
-    const at = Date.parse(this.#wave.at), from = (Date.parse(this.#wave.from) - at) / 1000, to = (Date.parse(this.#wave.to) - at) / 1000;
-    const x = c.pairs.map((_, i) => from + ((i + 0.5) * (to - from)) / c.pairs.length);
-    const axis = { stroke: () => colour("muted"), font: "11px system-ui, sans-serif", ticks: { show: false }, grid: { stroke: () => colour("grid"), width: 1 } };
-    const line = { stroke: () => colour("spark"), width: 1, points: { show: c.pairs.length < 60, size: 4, fill: () => colour("spark") } };
-    return new uPlot({
-      width: box.clientWidth, height: 110, padding: [8, 22, 0, 0],
-      legend: { show: false },
+function Wave({ wave, channel: c, since, label }) {
+  const at = instant(wave.at), from = (instant(wave.from) - at) / 1000, to = (instant(wave.to) - at) / 1000;
+  const data = useMemo(() => [
+    c.pairs.map((_, i) => from + ((i + 0.5) * (to - from)) / c.pairs.length),
+    c.pairs.map((p) => p?.[0] ?? null), c.pairs.map((p) => p?.[1] ?? null),
+  ], [c]);
+  const make = () => {
+    const stroke = { stroke: () => colour("trace"), width: 1, points: { show: c.pairs.length < 60, size: 4, fill: () => colour("trace") } };
+    return {
+      padding: [8, 14, 0, 0],
       cursor: { y: false, drag: { x: true, y: false }, sync: { key: "evidence" }, points: { show: false } },
-      scales: { x: { time: false, range: (u, lo, hi) => (lo === x[0] && hi === x.at(-1) ? [from, to] : [lo, hi]) } },
-      axes: [{ ...axis, size: 22, space: 60, values: (u, ticks) => ticks.map((v) => `${signed(v)} s`) }, { ...axis, size: 52, space: 18 }],
-      series: [{}, line, line],
-      bands: [{ series: [2, 1], fill: () => colour("spark") }],
-      hooks: { drawClear: [(u) => this.#under(u)], draw: [(u) => this.#over(u)] },
-    }, [x, c.pairs.map((p) => p?.[0] ?? null), c.pairs.map((p) => p?.[1] ?? null)], box);
-  }
+      scales: { x: { time: false, range: (u, lo, hi) => (lo === data[0][0] && hi === data[0].at(-1) ? [from, to] : [lo, hi]) } },
+      axes: [axis({ size: 22, space: 60, values: (u, v) => v.map((x) => `${x > 0 ? "+" : x < 0 ? "−" : ""}${+Math.abs(x).toFixed(3)} s`) }), axis({ size: 48, space: 22 })],
+      series: [{}, stroke, stroke],
+      bands: [{ series: [2, 1], fill: () => colour("trace") }],
+      hooks: { drawClear: [(u) => shadeFaulty(u, since)], draw: [drawDecision] },
+    };
+  };
+  return html`<${Plot} plotKey=${c.name} make=${make} data=${data} height=${130} label=${label} />`;
+}
 
-  #fit(plot) {
-    const width = plot.root.parentElement?.clientWidth;
-    if (width) plot.setSize({ width, height: 110 });
-  }
+// From the first faulty window to the decision.
+function shadeFaulty(u, since) {
+  clip(u, (c) => {
+    c.fillStyle = colour("alarm-tint");
+    const [a, b] = [since, 0].map((v) => u.valToPos(v, "x", true));
+    c.fillRect(a, u.bbox.top, b - a, u.bbox.height);
+  });
+}
 
-  // Below the lines: from the first faulty window to the decision.
-  #under(u) {
-    const x = (v) => Math.max(u.bbox.left, Math.min(u.bbox.left + u.bbox.width, u.valToPos(v, "x", true)));
-    u.ctx.fillStyle = colour("faulty-tint");
-    u.ctx.fillRect(x(this.#since), u.bbox.top, x(0) - x(this.#since), u.bbox.height);
-  }
-
-  // Above them: the moment of decision.
-  #over(u) {
-    const { left, top, width, height } = u.bbox, c = u.ctx, at = u.valToPos(0, "x", true);
-    if (at < left || at > left + width) return;
-    c.strokeStyle = colour("faulty");
-    c.lineWidth = 2 * devicePixelRatio;
-    c.beginPath();
-    c.moveTo(at, top);
-    c.lineTo(at, top + height);
-    c.stroke();
-  }
+function drawDecision(u) {
+  clip(u, (c, px) => {
+    c.strokeStyle = colour("alarm");
+    c.lineWidth = 2 * px;
+    const x = u.valToPos(0, "x", true);
+    line(c, x, u.bbox.top, x, u.bbox.top + u.bbox.height);
+  });
 }

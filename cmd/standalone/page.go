@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// tokenFile is the file of the data directory that holds the page's token if no flag names
+// another one.
+const tokenFile = "page-token"
+
+// servePage starts the page. It shows the channels of the model, or of the
+// simulated drill before there is one.
+func (p *plant) servePage() error {
+	layout := signal.GunDrill()
+	if p.model != nil {
+		layout = p.model.Layout
+	}
+	var err error
+	if p.evidence, err = evidence.Open(filepath.Join(p.DataDir, "evidence"), evidence.DefaultKeep); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	page, guard, login, err := p.guard()
+	if err != nil {
+		return err
+	}
+	if p.history, err = cli.OpenHistory(filepath.Join(p.DataDir, "history"), monitor.DefaultGroup, p.log); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	p.closers = append(p.closers, func() { cli.CloseHistory(p.history, p.log) })
+	view := web.Config{Layout: layout, Evidence: p.evidence.Handler()}
+	cli.ShowHistory(&view, p.history)
+	if guard != nil && guard.Find != nil {
+		control, stop, err := cli.PageControl(p.bus)
+		if err != nil {
+			return err
+		}
+		view.Control, p.closers = control, append(p.closers, stop)
+	}
+	p.hub = web.NewHub(view)
+	p.hub.Status(web.Status{Phase: web.Starting, Fraction: -1})
+	if guard == nil {
+		return nil
+	}
+	url, stop, err := page.Serve(guard, p.hub.Handler(), p.log)
+	if err != nil {
+		return fmt.Errorf("%w with --page, or stop the program that uses %s", err, p.Page)
+	}
+	p.pageURL, p.closers = url, append(p.closers, stop)
+	fmt.Fprintf(p.stderr, "page     %s\n%s", url, login)
+	return nil
+}
+
+// guard returns what protects the page, nil if there is none, and a line that says how to
+// log in.
+func (p *plant) guard() (page cli.Page, g *web.Guard, login string, err error) {
+	if p.Page == "off" {
+		return page, nil, "", nil
+	}
+	a, token := p.PageAccess, credential.Secret(p.PageToken)
+	page = cli.Page{Listen: p.Page, People: a.People, Read: a.Read, TLS: cli.PageTLS{Cert: a.TLSCert, Key: a.TLSKey}, Hosts: a.Hosts, Insecure: a.Insecure}
+	if a.People == "" && token.IsZero() {
+		if token, login, err = p.ownToken(page); err != nil {
+			return page, nil, "", err
+		}
+	}
+	if err := page.Check(token); err != nil {
+		return page, nil, "", flagError(err)
+	}
+	if g, err = page.Guard(token, p.log); err != nil {
+		return page, nil, "", flagError(err)
+	}
+	return page, g, login, nil
+}
+
+// ownToken returns the token in the data directory, which it makes on the first start, and
+// a line that says it. Where the token would travel for everyone to read there is none, and the page
+// only shows.
+func (p *plant) ownToken(page cli.Page) (token credential.Secret, login string, err error) {
+	if host, _, err := net.SplitHostPort(page.Listen); err == nil && !credential.IsLocal(host) && page.TLS.Cert == "" && !page.Insecure {
+		return credential.Secret{}, "         it only shows: to answer alarms on it, add --page-tls-cert and --page-tls-key, or --page-insecure\n", nil
+	}
+	token.File = filepath.Join(p.DataDir, tokenFile)
+	_, err = os.Stat(token.File)
+	if err == nil {
+		return token, fmt.Sprintf("         the token to answer alarms is in %s\n", token.File), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, "", fmt.Errorf("--data-dir: %w", err)
+	}
+	text := credential.NewToken()
+	if err := atomicfile.WritePrivate(token.File, []byte(text+"\n")); err != nil {
+		return token, "", fmt.Errorf("--data-dir: %w", err)
+	}
+	return token, fmt.Sprintf("         token to answer alarms: %s (kept in %s)\n", text, token.File), nil
+}
+
+// flagError names the flag of a setting that cannot be used.
+func flagError(err error) error {
+	var key *config.KeyError
+	if !errors.As(err, &key) {
+		return err
+	}
+	switch key.Key {
+	case "page.listen":
+		return errors.New("--page: other computers reach this address, and tokens would travel for everyone to read: add --page-tls-cert and --page-tls-key, or --page-insecure")
+	case "page.people":
+		if errors.Is(key.Err, cli.ErrTwoLogins) {
+			return errors.New("--page-people: with it each person has a token of their own: leave --page-token-file and --page-token-env out")
+		}
+		return fmt.Errorf("--page-people: %w", key.Err)
+	case "page.tls":
+		return fmt.Errorf("--page-tls-cert, --page-tls-key: %w", key.Err)
+	case "page.hosts":
+		return fmt.Errorf("--page-hosts: %w", key.Err)
+	}
+	return err
+}

@@ -1,0 +1,291 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/summary"
+	"github.com/flank-tcm/flank/internal/web"
+)
+
+// Bounds of what a Follower reads.
+const (
+	followLive    = 10 * time.Minute   // how old a result may be that a page shows as one that came
+	followFar     = 20_000             // messages behind, from which on pages do not wait for the store
+	followAlerts  = 7 * 24 * time.Hour // alerts that a store in memory begins with
+	followResults = 24 * time.Hour     // likewise results
+	followAgain   = 15 * time.Second   // after an error
+	alertsFirst   = time.Minute        // for which results wait for alerts
+	mostEvent     = 256 << 10          // bytes of an event; one of a monitor is smaller
+)
+
+// Follower reads the results and alerts of all machines of a group, whichever monitor judges
+// them, and gives each to a page and to the store of its history.
+type Follower struct {
+	Bus   bus.Config
+	Group string
+	Hub   *web.Hub
+	Store *summary.Store
+	Ends  map[int]int64 // of the topic of alerts: what lies before is on the page already, see Recall
+	Log   zerolog.Logger
+
+	far int64 // replaces followFar in tests
+}
+
+// Run follows the topics until ctx ends. It waits for a broker that is away, and goes on after
+// errors, which it logs. A file that is damaged is moved aside and filled again.
+func (f *Follower) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := f.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		f.recover(err)
+		select {
+		case <-time.After(followAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// recover brings the store to where the following can go on after an error.
+func (f *Follower) recover(err error) {
+	if errors.Is(err, summary.ErrDamaged) {
+		notice, again := f.Store.SetAside(err)
+		f.Log.Error().Err(again).Str("event", "history_damaged").Msg(notice)
+		return
+	}
+	f.Log.Error().Err(err).Str("event", "history_stopped").
+		Msg("the page and its history get no new results: the monitor needs the right Read on " + bus.TopicResults + " and " + bus.TopicAlerts + ", and a disk with free space; trying again")
+	if err := f.Store.Forget(); err != nil {
+		f.Log.Error().Err(err).Msg("cannot read the history")
+	}
+}
+
+// follow follows the topics until ctx ends or one of them fails. Alerts come first: they say
+// which machines were renamed or retired.
+func (f *Follower) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	since := time.Now().Add(-followLive)
+	alerts := &feed{Follower: f, topic: bus.TopicAlerts, since: since, shown: f.Ends, reached: make(chan struct{})}
+	results := &feed{Follower: f, topic: bus.TopicResults, since: since, reached: make(chan struct{})}
+	errs := make(chan error, 2)
+	wg.Go(func() { errs <- alerts.run(ctx) })
+	wg.Go(func() {
+		select {
+		case <-alerts.reached:
+		case <-time.After(alertsFirst):
+		case <-ctx.Done():
+		}
+		errs <- results.run(ctx)
+	})
+	return <-errs
+}
+
+// feed reads one topic. It gives every message to the store, and those that are new to the
+// page. If the store is far behind, it reads the new ones for the page on the side, until the
+// store has come so far.
+type feed struct {
+	*Follower
+	topic   string
+	since   time.Time     // what Kafka got before is not new to the page
+	reached chan struct{} // closed when the store has caught up for the first time
+	caught  bool
+	behind  int64     // messages, when it began
+	ahead   func()    // ends the reading on the side, and waits for it; nil: there is none
+	once    sync.Once // of the log line about messages that cannot be read
+
+	mu    sync.Mutex
+	shown map[int]int64 // offset by partition: what lies before is on the page
+}
+
+func (f *feed) run(ctx context.Context) error {
+	f.mu.Lock()
+	shown := f.shown
+	f.shown = make(map[int]int64)
+	for p, end := range shown {
+		f.shown[p] = end
+	}
+	f.mu.Unlock()
+	defer func() {
+		if f.ahead != nil {
+			f.ahead()
+		}
+	}()
+	return bus.Follow(ctx, f.Bus, f.topic, bus.Following{
+		Start: func(p bus.Followed) bus.Start { return f.start(ctx, p) },
+		Take:  f.take,
+		Rest:  f.rest,
+	})
+}
+
+// start says where the store goes on.
+func (f *feed) start(ctx context.Context, p bus.Followed) bus.Start {
+	if p.Lost {
+		f.mu.Lock()
+		delete(f.shown, p.Partition)
+		f.mu.Unlock()
+	}
+	next, ok := f.Store.Begin(p.Topic, p.Partition, p.ID, p.Lost)
+	at := bus.Start{Offset: next}
+	if !ok {
+		at.Offset = bus.FirstOffset
+		if f.Store.InMemory() {
+			at.Since = time.Now().Add(-followResults)
+			if p.Topic == bus.TopicAlerts {
+				at.Since = time.Now().Add(-followAlerts)
+			}
+		}
+	}
+	f.behind += p.End - next
+	if f.behind > f.tooFar() && f.ahead == nil && !f.caught {
+		f.lookAhead(ctx)
+	}
+	return at
+}
+
+// tooFar returns how many messages the store may be behind while pages wait for it.
+func (f *Follower) tooFar() int64 { return cmp.Or(f.far, followFar) }
+
+// lookAhead reads what is new for the page, on the side.
+func (f *feed) lookAhead(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	f.ahead = func() { cancel(); wg.Wait() }
+	wg.Go(func() {
+		_ = bus.Follow(ctx, f.Bus, f.topic, bus.Following{ // the reading for the store meets the same error
+			Start: func(bus.Followed) bus.Start { return bus.Start{Offset: bus.FirstOffset, Since: f.since} },
+			Take: func(p bus.Followed, msgs []bus.Message, next int64) error {
+				f.show(p.Partition, f.open(msgs), next)
+				return nil
+			},
+		})
+	})
+}
+
+// take folds messages and shows those that are new.
+func (f *feed) take(p bus.Followed, msgs []bus.Message, next int64) error {
+	began := time.Now()
+	opened := f.open(msgs)
+	if err := f.Store.Fold(summary.Position{Topic: p.Topic, Partition: p.Partition, ID: p.ID}, next, opened); err != nil {
+		return err
+	}
+	f.show(p.Partition, opened, next)
+	if f.behind > f.tooFar() && !f.caught {
+		time.Sleep(time.Since(began)) // judging goes first
+	}
+	return nil
+}
+
+// rest is called when the store has caught up.
+func (f *feed) rest() error {
+	if !f.caught {
+		f.caught = true
+		close(f.reached)
+	}
+	if f.ahead != nil {
+		f.ahead()
+		f.ahead = nil
+	}
+	return f.Store.Tick()
+}
+
+// show gives the page what is new to it.
+func (f *feed) show(partition int, msgs []summary.Message, next int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	from, known := f.shown[partition]
+	for i := range msgs {
+		m := &msgs[i]
+		switch {
+		case m.Offset < from, !known && m.At.Before(f.since):
+		case m.Result != nil:
+			f.Hub.ResultAt(*m.Result, m.At)
+		case m.Alert != nil:
+			f.Hub.Alert(*m.Alert)
+		case m.Advisory != nil:
+			f.Hub.Advisory(*m.Advisory)
+		case m.Evidence != nil:
+			f.Hub.Evidence(*m.Evidence)
+		}
+	}
+	if known {
+		f.shown[partition] = max(from, next)
+	} else if len(msgs) > 0 && !msgs[len(msgs)-1].At.Before(f.since) {
+		f.shown[partition] = next
+	}
+}
+
+// open returns the events in messages that are the group's. Others, and those that are not
+// events, are left out.
+func (f *feed) open(msgs []bus.Message) []summary.Message {
+	opened := make([]summary.Message, 0, len(msgs))
+	for i := range msgs {
+		m := summary.Message{At: msgs[i].Time, Offset: msgs[i].Offset}
+		ours, err := openEvent(&msgs[i], f.Group, &m)
+		if err != nil {
+			f.once.Do(func() {
+				f.Log.Warn().Str("topic", msgs[i].Topic).Int("partition", msgs[i].Partition).Int64("offset", msgs[i].Offset).Err(err).
+					Msg("the page leaves out messages that cannot be read as events; a program that is not a monitor has sent them")
+			})
+			continue
+		}
+		if ours {
+			opened = append(opened, m)
+		}
+	}
+	return opened
+}
+
+var errNotEvent = errors.New("the message is not an event of the machine that is its key")
+
+// openEvent reads the event in a message, and reports whether it is of the group. Types of later
+// releases are of no group.
+func openEvent(m *bus.Message, group string, into *summary.Message) (ours bool, err error) {
+	var of, machine string
+	decode := func(v any) {
+		if len(m.Value) > mostEvent {
+			err = errNotEvent
+		} else {
+			err = json.Unmarshal(m.Value, v)
+		}
+	}
+	typ := string(m.Header("ce_type"))
+	switch {
+	case m.Topic == bus.TopicResults && (typ == event.ResultType || typ == ""):
+		into.Result = new(event.Result)
+		decode(into.Result)
+		of, machine = into.Result.Group, into.Result.Machine
+	case typ == event.AlertType:
+		into.Alert = new(event.Alert)
+		decode(into.Alert)
+		of, machine = into.Alert.Group, into.Alert.Machine
+	case typ == event.AdvisoryType:
+		into.Advisory = new(event.Advisory)
+		decode(into.Advisory)
+		of, machine = into.Advisory.Group, into.Advisory.Machine
+	case typ == event.EvidenceType:
+		into.Evidence = new(event.Evidence)
+		decode(into.Evidence)
+		of, machine = into.Evidence.Group, into.Evidence.Machine
+	default:
+		return false, nil
+	}
+	if err == nil && (machine == "" || machine != m.Key) {
+		err = errNotEvent
+	}
+	return err == nil && history.OfGroup(of, group), err
+}

@@ -1,0 +1,180 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/summary"
+	"github.com/flank-tcm/flank/internal/web"
+)
+
+// store opens a history.
+func (p *plant) store(dir string) *summary.Store {
+	p.t.Helper()
+	s, notice, err := summary.Open(dir, DefaultGroup)
+	if err != nil || notice != "" {
+		p.t.Fatal(notice, err)
+	}
+	p.t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// follow follows the topics for a hub and a store until the test ends or stop is called.
+func (p *plant) follow(hub *web.Hub, store *summary.Store, change ...func(*Follower)) (stop func()) {
+	f := &Follower{Bus: p.bus, Group: DefaultGroup, Hub: hub, Store: store, Log: zerolog.New(&p.log)}
+	for _, c := range change {
+		c(f)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.Run(ctx) }()
+	stop = func() { cancel(); <-ended }
+	p.t.Cleanup(stop)
+	return stop
+}
+
+// eventually waits until what is true.
+func (p *plant) eventually(what string, is func() bool) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s: not within %v\nlog:\n%s", what, patience, p.log.String())
+		}
+	}
+}
+
+// verdicts puts results of a machine on their topic, and returns them.
+func (p *plant) verdicts(machine, epoch string, from, n int) {
+	p.t.Helper()
+	var msgs []bus.Message
+	for i := range n {
+		seq := from + i
+		start := time.Now().Add(-time.Minute).Add(time.Duration(seq) * time.Second).UTC()
+		r := event.Result{
+			ID: fmt.Sprintf("%s/%s/%d/%s", machine, epoch, seq, DefaultGroup), Group: DefaultGroup, Machine: machine, Epoch: epoch, Seq: uint64(seq),
+			Tool: "T1", Start: start, End: start.Add(time.Second), Verdict: event.Healthy, Posterior: []float64{0.9, 0.1}, Score: 0.1,
+		}
+		msgs = append(msgs, message(bus.TopicResults, r.ID, machine, event.ResultType, r.End, event.JSON(r)))
+	}
+	p.send(msgs...)
+}
+
+// counted returns how many windows of a machine the store has.
+func counted(t *testing.T, s *summary.Store, machine string) (n int) {
+	t.Helper()
+	time.Sleep(time.Second) // the store writes once a second for queries
+	h, err := s.History(machine, time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour), time.Minute)
+	if err != nil && err != summary.ErrNoMachine {
+		t.Fatal(err)
+	}
+	for _, w := range h.Points.Windows {
+		n += w
+	}
+	return n
+}
+
+// stripOf returns the last verdicts of a machine on a page.
+func stripOf(t *testing.T, hub *web.Hub, machine string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	hub.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/machines/"+url.PathEscape(machine), nil))
+	var tile struct{ Strip string }
+	if err := json.Unmarshal(w.Body.Bytes(), &tile); err != nil {
+		t.Fatal(err)
+	}
+	return tile.Strip
+}
+
+const epochA, epochB = "00000000000000aa", "00000000000000bb"
+
+// A page shows every machine of the group, each result once, whichever monitor judged it. After
+// a restart it shows what was kept at once, and goes on.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 3)
+	dir := t.TempDir()
+	store, hub := p.store(dir), web.NewHub(web.Config{Layout: p.model.Layout})
+	stop := p.follow(hub, store)
+	p.verdicts("acme/one", epochA, 1, 5)
+	p.verdicts("acme/two", epochA, 1, 3)
+	alert := event.Alert{ID: "a1", Group: DefaultGroup, Machine: "acme/two", State: event.Raised, Alarm: "raised", Incident: "A-K3ZQ7M2P", At: time.Now().UTC()}
+	other := event.Alert{ID: "a2", Group: "trial", Machine: "acme/two", State: event.Raised, Alarm: "raised", Incident: "A-K3ZQ7M2Q", At: time.Now().UTC()}
+	p.send(message(bus.TopicAlerts, alert.ID, alert.Machine, event.AlertType, alert.At, event.JSON(alert)),
+		message(bus.TopicAlerts, other.ID, other.Machine, event.AlertType, other.At, event.JSON(other)),
+		message(bus.TopicAlerts, "x", "acme/two", event.AlertType, other.At, []byte("{")))
+	p.eventually("five and three verdicts", func() bool {
+		return stripOf(t, hub, "acme/one") == "hhhhh" && stripOf(t, hub, "acme/two") == "hhh"
+	})
+	p.eventually("the alarm", func() bool { a, err := store.Alarms(summary.AlarmFilter{}); return err == nil && len(a) == 1 })
+	stop()
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	store, hub = p.store(dir), web.NewHub(web.Config{Layout: p.model.Layout})
+	machines, err := store.Machines()
+	if err != nil || len(machines) != 2 {
+		t.Fatal(machines, err)
+	}
+	for _, m := range machines {
+		hub.Remember(m)
+	}
+	if one, two := stripOf(t, hub, "acme/one"), stripOf(t, hub, "acme/two"); one != "hhhhh" || two != "hhh" {
+		t.Errorf("right after the restart: %q, %q", one, two)
+	}
+	p.verdicts("acme/one", epochA, 5, 3) // the fifth comes again, as from an older monitor
+	p.follow(hub, store)
+	p.eventually("two more verdicts", func() bool { return stripOf(t, hub, "acme/one") == "hhhhhhh" })
+	if one, two := counted(t, store, "acme/one"), counted(t, store, "acme/two"); one != 7 || two != 3 {
+		t.Errorf("the history has %d and %d windows, want 7 and 3", one, two)
+	}
+	if log := p.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "leaves out messages that cannot be read as events") {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+// While the store fills with what lies behind, the page shows what is new, once.
+func TestFollowLooksAhead(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	p.verdicts("acme/one", epochA, 1, 300)
+	store, hub := p.store(""), web.NewHub(web.Config{Layout: p.model.Layout})
+	p.follow(hub, store, func(f *Follower) { f.far = 1 })
+	p.verdicts("acme/two", epochA, 1, 3)
+	p.eventually("the verdicts of both", func() bool {
+		return len(stripOf(t, hub, "acme/one")) == summary.MaxStrip && stripOf(t, hub, "acme/two") == "hhh"
+	})
+	p.verdicts("acme/two", epochA, 4, 2)
+	p.eventually("the new verdicts", func() bool { return stripOf(t, hub, "acme/two") == "hhhhh" })
+	if one, two := counted(t, store, "acme/one"), counted(t, store, "acme/two"); one != 300 || two != 5 {
+		t.Errorf("the history has %d and %d windows, want 300 and 5", one, two)
+	}
+}
+
+// A topic that was made again is read from its beginning, and nothing counts twice.
+func TestFollowTopicMadeAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	dir := t.TempDir()
+	store, hub := p.store(dir), web.NewHub(web.Config{Layout: p.model.Layout})
+	stop := p.follow(hub, store)
+	p.verdicts("acme/one", epochA, 1, 40)
+	p.eventually("40 verdicts", func() bool { return len(stripOf(t, hub, "acme/one")) == 40 })
+	stop()
+	p = newPlant(t, 1)                    // another broker, whose topics have other ids
+	p.verdicts("acme/one", epochA, 39, 4) // two of them are in the history already
+	p.verdicts("acme/one", epochB, 1, 60)
+	p.follow(hub, store)
+	p.eventually("102 windows", func() bool { return counted(t, store, "acme/one") == 102 })
+}

@@ -1,0 +1,210 @@
+package summary
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+const (
+	pruneEvery = time.Hour
+	pruneAt    = 2000 // rows that one transaction removes
+)
+
+// prune removes what is older than the store keeps, in several transactions. Ages count from
+// the newest window of a machine, so that a recording of last year is kept too, and from now for
+// clocks that are ahead. A machine of which no result has come for as long as hours are kept is
+// removed, and so is a retired one. s.mu must be held, and everything written.
+func (s *Store) prune() error {
+	now := s.now()
+	err := s.safely(func() error {
+		for _, name := range slices.Sorted(maps.Keys(s.gone)) {
+			s.pruneName(name, now)
+		}
+		var all []limits
+		for _, name := range slices.Sorted(maps.Keys(s.names)) {
+			id := s.names[name]
+			m, err := s.machine(id)
+			if err != nil {
+				return err
+			}
+			if at := max(m.head.LastAt, s.lastEvent(id)); at != 0 && now.UnixMilli()-at > KeepHours.Milliseconds() {
+				s.drops, s.renamed = append(s.drops, id), true
+				delete(s.names, name)
+				continue
+			}
+			all = append(all, s.limits(m, now))
+		}
+		return s.removeAll(all)
+	})
+	if err != nil {
+		return fmt.Errorf("history: %s: %w", s.path, err)
+	}
+	if len(s.drops) > 0 || s.renamed {
+		s.since = now
+		return s.flush()
+	}
+	return nil
+}
+
+// removeAll removes what is before the limits, in transactions of bounded size.
+func (s *Store) removeAll(all []limits) error {
+	for left := 0; left <= 0; {
+		left = pruneAt
+		err := s.db.Update(func(tx *bbolt.Tx) error {
+			for i := range all {
+				n, err := all[i].remove(tx, left)
+				if left -= n; err != nil || left <= 0 {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pruneName removes a retired machine, and later what is known of its name.
+func (s *Store) pruneName(name string, now time.Time) {
+	g := s.gone[name]
+	if g.ID != 0 && now.Sub(g.Retired) > retiredFor {
+		s.drops = append(s.drops, g.ID)
+		g.ID = 0
+		s.gone[name] = g
+		s.renamed = true
+	}
+	if now.Sub(g.Retired) > KeepAlarms && now.Sub(g.Renamed) > KeepAlarms {
+		delete(s.gone, name)
+		s.renamed = true
+	}
+}
+
+// lastEvent returns when the last alert of a machine was, in Unix milliseconds; 0 if it has
+// none.
+func (s *Store) lastEvent(id uint64) (at int64) {
+	_ = s.get(id, nil, keyAlert, func(v []byte) error {
+		var a struct{ At time.Time }
+		if json.Unmarshal(v, &a) == nil {
+			at = a.At.UnixMilli()
+		}
+		return nil
+	})
+	return at
+}
+
+// limits are the keys before which a machine's records are removed.
+type limits struct {
+	id                     uint64
+	minutes, hours, alarms []byte
+	lives                  int64 // Unix milliseconds
+}
+
+func (s *Store) limits(m *machine, now time.Time) limits {
+	newest := min(m.head.Newest, now.Unix())
+	oldest := newest - int64(s.hour.Seconds())
+	return limits{m.id, timeKey(newest - int64(s.minute.Seconds())), timeKey(oldest), timeKey(now.Add(-KeepAlarms).UnixMilli()), oldest * 1000}
+}
+
+// remove removes at most so many records, and returns how many it removed.
+func (l *limits) remove(tx *bbolt.Tx, most int) (n int, err error) {
+	b := bucketOf(tx, l.id, nil)
+	if b == nil {
+		return 0, nil
+	}
+	for _, old := range [...]struct{ bucket, before []byte }{{inMinutes, l.minutes}, {inHours, l.hours}, {inAdvice, l.alarms}} {
+		keys := keysBefore(b.Bucket(old.bucket), old.before, most-n)
+		for _, k := range keys {
+			if err := b.Bucket(old.bucket).Delete(k); err != nil {
+				return n, err
+			}
+		}
+		n += len(keys)
+	}
+	for _, k := range keysBefore(b.Bucket(inAlarms), l.alarms, most-n) {
+		if err := removeAlarm(tx, b, l.id, k); err != nil {
+			return n, err
+		}
+		n++
+	}
+	removed, err := l.removeLives(b, most-n)
+	return n + removed, err
+}
+
+// keysBefore returns the first keys of a bucket, which may be nil, that are before a key.
+func keysBefore(b *bbolt.Bucket, before []byte, most int) (keys [][]byte) {
+	if b == nil {
+		return nil
+	}
+	c := b.Cursor()
+	for k, _ := c.First(); k != nil && bytes.Compare(k, before) < 0 && len(keys) < most; k, _ = c.Next() {
+		keys = append(keys, bytes.Clone(k))
+	}
+	return keys
+}
+
+// removeAlarm removes an alarm and its events.
+func removeAlarm(tx *bbolt.Tx, b *bbolt.Bucket, id uint64, key []byte) error {
+	if err := forgetAlarm(tx, id, key); err != nil {
+		return err
+	}
+	if err := b.Bucket(inAlarms).Delete(key); err != nil {
+		return err
+	}
+	events := b.Bucket(inEvents)
+	for _, k := range keysOf(events, key[8:]) {
+		if err := events.Delete(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keysOf returns the keys of the events of an alarm.
+func keysOf(b *bbolt.Bucket, incident []byte) (keys [][]byte) {
+	if b == nil {
+		return nil
+	}
+	prefix := append(bytes.Clone(incident), 0)
+	c := b.Cursor()
+	for k, _ := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+		keys = append(keys, bytes.Clone(k))
+	}
+	return keys
+}
+
+// removeLives removes tools whose last window is too old. A tool that comes back begins a new
+// life.
+func (l *limits) removeLives(b *bbolt.Bucket, most int) (n int, err error) {
+	lives := b.Bucket(inLives)
+	if lives == nil {
+		return 0, nil
+	}
+	var gone [][]byte
+	c := lives.Cursor()
+	for k, v := c.First(); k != nil && len(gone) < most; k, v = c.Next() {
+		var one life
+		if one.parse(v) != nil || one.to >= l.lives {
+			continue
+		}
+		gone = append(gone, bytes.Clone(k))
+		if tools := b.Bucket(inTools); tools != nil && bytes.Equal(tools.Get(toolKey(one.name)), k) {
+			if err := tools.Delete(toolKey(one.name)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for _, k := range gone {
+		if err := lives.Delete(k); err != nil {
+			return 0, err
+		}
+	}
+	return len(gone), nil
+}

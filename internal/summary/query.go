@@ -1,0 +1,523 @@
+package summary
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+// Auto lets History choose the step.
+const Auto time.Duration = 0
+
+// steps are what History chooses from, in seconds.
+var steps = []int64{60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600}
+
+// lookUp returns the id of a machine.
+func (s *Store) lookUp(name string) (uint64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.names[name]
+	return id, ok
+}
+
+// nameOf returns the names of all machines by their ids.
+func (s *Store) nameOf() map[uint64]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := make(map[uint64]string, len(s.names))
+	for name, id := range s.names {
+		names[id] = name
+	}
+	return names
+}
+
+// History returns what the store holds of a machine from a time up to but not including
+// another. The step is rounded up to minutes, to hours where minutes are not kept any more, and
+// so that there are at most MaxPoints; History.Step says which it is. It returns ErrNoMachine
+// for a machine that the store does not hold, and an error if from is not before to.
+func (s *Store) History(name string, from, to time.Time, step time.Duration) (History, error) {
+	h := History{Machine: name, Memory: s.InMemory(), Tools: []ToolSpan{}, Alarms: []Alarm{}, Advisories: []AdvisorySpan{}}
+	id, ok := s.lookUp(name)
+	if !ok {
+		return h, ErrNoMachine
+	}
+	if !from.Before(to) {
+		return h, fmt.Errorf("from %s, to %s: the time must end after it begins", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+	}
+	if oldest := to.Add(-KeepHours); from.Before(oldest) {
+		from = oldest
+	}
+	err := s.view(func(tx *bbolt.Tx) error {
+		q := query{h: &h, tx: tx, b: bucketOf(tx, id, nil)}
+		if q.b == nil {
+			return nil
+		}
+		return q.read(from, to, step, s.minute)
+	})
+	if h.Points.T == nil {
+		h.Points = points(nil, nil)
+	}
+	return h, err
+}
+
+// query reads the history of one machine.
+type query struct {
+	h  *History
+	tx *bbolt.Tx
+	b  *bbolt.Bucket
+}
+
+func (q *query) read(from, to time.Time, step, minutes time.Duration) error {
+	var newest int64
+	if hours := q.b.Bucket(inHours); hours != nil {
+		c := hours.Cursor()
+		if k, _ := c.First(); k != nil {
+			t, _ := keyTime(k)
+			q.h.Since = time.Unix(t, 0).UTC()
+		}
+		if k, _ := c.Last(); k != nil {
+			newest, _ = keyTime(k)
+		}
+	}
+	seconds := stepOf(from, to, step, newest-int64(minutes.Seconds()))
+	q.h.Step = int(seconds)
+	first, end := floor(from.Unix(), seconds), to.Unix()
+	q.h.From, q.h.To = time.Unix(first, 0).UTC(), to.UTC()
+	times, rows := q.rows(first, end, seconds)
+	q.h.Points = points(times, rows)
+	q.tools(times, rows, seconds)
+	if err := q.alarms(first*1000, end*1000); err != nil {
+		return err
+	}
+	return q.advisories(first*1000, end*1000)
+}
+
+// stepOf returns a step in seconds, for rows of minutes that are kept since a time.
+func stepOf(from, to time.Time, step time.Duration, kept int64) int64 {
+	width := to.Unix() - from.Unix()
+	least := int64(60)
+	if from.Unix() < kept {
+		least = 3600
+	}
+	enough := func(s int64) bool { return s >= least && width/s+2 <= MaxPoints }
+	want := int64((step + time.Second - 1) / time.Second)
+	if step == Auto {
+		for _, s := range steps {
+			if enough(s) {
+				return s
+			}
+		}
+		want = steps[len(steps)-1]
+	}
+	unit := least
+	if want > 3600 {
+		unit = 3600
+	}
+	want = max((want+unit-1)/unit*unit, unit)
+	for !enough(want) {
+		if want >= 3600 {
+			unit = 3600
+		}
+		want += max((width/(MaxPoints-2)-want)/unit, 1) * unit
+	}
+	return want
+}
+
+// rows returns the sums of the steps that have windows.
+func (q *query) rows(first, end, step int64) (times []int64, rows []row) {
+	bucket := inMinutes
+	if step >= 3600 {
+		bucket = inHours
+	}
+	b := q.b.Bucket(bucket)
+	if b == nil {
+		return nil, nil
+	}
+	c := b.Cursor()
+	var r row
+	for k, v := c.Seek(timeKey(first)); k != nil; k, v = c.Next() {
+		t, ok := keyTime(k)
+		if !ok || t >= end {
+			break
+		}
+		if r.parse(v) != nil {
+			continue
+		}
+		at := floor(t, step)
+		if n := len(times); n == 0 || times[n-1] != at {
+			times, rows = append(times, at), append(rows, row{})
+		}
+		rows[len(rows)-1].add(&r)
+	}
+	return times, rows
+}
+
+// points returns rows as lists.
+func points(times []int64, rows []row) Points {
+	n := len(rows)
+	ints := func(of func(r *row) int) []int {
+		list := make([]int, n)
+		for i := range rows {
+			list[i] = of(&rows[i])
+		}
+		return list
+	}
+	numbers := func(known func(r *row) bool, of func(r *row) float64) Numbers {
+		list := make(Numbers, n)
+		for i := range rows {
+			if list[i] = math.NaN(); known(&rows[i]) {
+				list[i] = of(&rows[i])
+			}
+		}
+		return list
+	}
+	count := func(i int) []int { return ints(func(r *row) int { return int(r.counts[i]) }) }
+	scored := func(r *row) bool { return r.scored > 0 }
+	worn := func(r *row) bool { return r.wearAt != 0 }
+	return Points{
+		T: append([]int64{}, times...), Windows: ints((*row).windows), Cutting: ints((*row).cutting),
+		Healthy: count(0), Faulty: count(1), Unknown: count(2), Learning: count(3), NotCutting: count(4), SensorFault: count(5),
+		Late:      ints(func(r *row) int { return int(r.late) }),
+		ScoreMean: numbers(scored, func(r *row) float64 { return float64(r.scoreSum) / 1e6 / float64(r.scored) }),
+		ScoreMax:  numbers(scored, func(r *row) float64 { return float64(r.scoreMax) }),
+		Threshold: numbers(func(r *row) bool { return r.threshold > 0 }, func(r *row) float64 { return float64(r.threshold) }),
+		Wear:      numbers(worn, func(r *row) float64 { return float64(r.wear) }),
+		WearLow:   numbers(worn, func(r *row) float64 { return float64(r.low) }),
+		WearHigh:  numbers(worn, func(r *row) float64 { return float64(r.top) }),
+	}
+}
+
+// tools adds the tools that were in the spindle. A stretch begins and ends with a step, or
+// within it if the tool's life does.
+func (q *query) tools(times []int64, rows []row, step int64) {
+	lives := q.b.Bucket(inLives)
+	for i := 0; i < len(rows); {
+		j := i
+		for j+1 < len(rows) && rows[j+1].tool == rows[i].tool {
+			j++
+		}
+		span := ToolSpan{From: time.Unix(times[i], 0).UTC(), To: time.Unix(times[j]+step, 0).UTC()}
+		var l life
+		if lives != nil && l.parse(lives.Get(lifeKey(rows[i].tool))) == nil {
+			if from := time.UnixMilli(l.from).UTC(); from.After(span.From) && from.Before(span.To) {
+				span.From = from
+			}
+			if to := time.UnixMilli(l.to).UTC(); to.After(span.From) && to.Before(span.To) {
+				span.To = to
+			}
+			span.Tool, span.CuttingSeconds, span.WearUM = l.name, seconds(l.cutting), l.wearUM()
+		}
+		q.h.Tools = append(q.h.Tools, span)
+		i = j + 1
+	}
+}
+
+// lookBehind is how many alarms and advisories that began before a time may reach into it.
+const lookBehind = 32
+
+// alarms adds the alarms that were open at some time between two, in Unix milliseconds.
+func (q *query) alarms(from, to int64) error {
+	b := q.b.Bucket(inAlarms)
+	if b == nil {
+		return nil
+	}
+	err := backwards(b.Cursor(), timeKey(to), func(k, v []byte) (bool, error) {
+		var a Alarm
+		if err := json.Unmarshal(v, &a); err != nil {
+			return false, fmt.Errorf("%w: an alarm: %w", ErrDamaged, err)
+		}
+		t, _ := keyTime(k)
+		if a.Cleared.IsZero() || a.Cleared.UnixMilli() >= from {
+			a.Machine, a.Changes = q.h.Machine, nonNil(a.Changes)
+			q.h.Alarms = append(q.h.Alarms, a)
+		}
+		return t >= from && len(q.h.Alarms) < MaxAlarms, nil
+	})
+	slices.Reverse(q.h.Alarms)
+	return err
+}
+
+// advisories does for advisories what alarms does for alarms.
+func (q *query) advisories(from, to int64) error {
+	b := q.b.Bucket(inAdvice)
+	if b == nil {
+		return nil
+	}
+	err := backwards(b.Cursor(), timeKey(to), func(k, v []byte) (bool, error) {
+		var a AdvisorySpan
+		if err := json.Unmarshal(v, &a); err != nil {
+			return false, fmt.Errorf("%w: an advisory: %w", ErrDamaged, err)
+		}
+		t, _ := keyTime(k)
+		if a.To.IsZero() || a.To.UnixMilli() >= from {
+			q.h.Advisories = append(q.h.Advisories, a)
+		}
+		return t >= from && len(q.h.Advisories) < MaxAlarms, nil
+	})
+	slices.Reverse(q.h.Advisories)
+	return err
+}
+
+// backwards calls fn for the keys before a key, the last one first, until it has called it
+// lookBehind times after fn first said that it needs no more.
+func backwards(c *bbolt.Cursor, before []byte, fn func(k, v []byte) (more bool, err error)) error {
+	k, v := c.Seek(before)
+	if k == nil {
+		k, v = c.Last()
+	}
+	for extra := 0; k != nil && extra < lookBehind; k, v = c.Prev() {
+		if bytes.Compare(k, before) >= 0 {
+			continue
+		}
+		more, err := fn(k, v)
+		if err != nil {
+			return err
+		}
+		if !more {
+			extra++
+		}
+	}
+	return nil
+}
+
+func nonNil[E any](list []E) []E {
+	if list == nil {
+		return []E{}
+	}
+	return list
+}
+
+// Tools returns the tools of a machine whose last windows are newest, the newest first: at
+// most limit, or MaxTools. It returns ErrNoMachine for a machine that the store does not hold.
+func (s *Store) Tools(name string, limit int) ([]Life, error) {
+	id, ok := s.lookUp(name)
+	if !ok {
+		return nil, ErrNoMachine
+	}
+	if limit <= 0 || limit > MaxTools {
+		limit = MaxTools
+	}
+	tools := []Life{}
+	err := s.view(func(tx *bbolt.Tx) error {
+		b := bucketOf(tx, id, inLives)
+		if b == nil {
+			return nil
+		}
+		var all []life
+		c := b.Cursor()
+		for k, v := c.Last(); k != nil; k, v = c.Prev() {
+			var l life
+			if l.parse(v) == nil && l.windows > 0 {
+				all = append(all, l)
+			}
+		}
+		slices.SortStableFunc(all, func(a, b life) int { return cmp.Compare(b.to, a.to) })
+		for i := range all[:min(limit, len(all))] {
+			tools = append(tools, all[i].shown())
+		}
+		return nil
+	})
+	return tools, err
+}
+
+// Alarms returns alarms, the newest first; none for a machine that the store does not hold.
+func (s *Store) Alarms(f AlarmFilter) ([]Alarm, error) {
+	if f.Limit <= 0 || f.Limit > MaxAlarms {
+		f.Limit = MaxAlarms
+	}
+	names := s.nameOf()
+	var only uint64
+	if f.Machine != "" {
+		var ok bool
+		if only, ok = s.lookUp(f.Machine); !ok {
+			return []Alarm{}, nil
+		}
+	}
+	alarms := []Alarm{}
+	err := s.view(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(inByTime)
+		if only != 0 {
+			b = bucketOf(tx, only, inAlarms)
+		}
+		if b == nil {
+			return nil
+		}
+		before := timeKey(math.MaxInt64)
+		if !f.To.IsZero() {
+			before = timeKey(f.To.UnixMilli())
+		}
+		c := b.Cursor()
+		k, _ := c.Seek(before)
+		if k == nil {
+			k, _ = c.Last()
+		}
+		for ; k != nil && len(alarms) < f.Limit; k, _ = c.Prev() {
+			if t, _ := keyTime(k); bytes.Compare(k, before) >= 0 {
+				continue
+			} else if !f.From.IsZero() && t < f.From.UnixMilli() {
+				break
+			}
+			id := only
+			if id == 0 {
+				id = binary.BigEndian.Uint64(b.Get(k))
+			}
+			a, ok, err := readAlarm(tx, id, k)
+			if a.Machine = names[id]; err != nil {
+				return err
+			} else if ok && a.Machine != "" { // else it was retired
+				alarms = append(alarms, a)
+			}
+		}
+		return nil
+	})
+	return alarms, err
+}
+
+// readAlarm reads the record of an alarm.
+func readAlarm(tx *bbolt.Tx, id uint64, key []byte) (a Alarm, ok bool, err error) {
+	b := bucketOf(tx, id, inAlarms)
+	if b == nil {
+		return a, false, nil
+	}
+	v := b.Get(key)
+	if v == nil {
+		return a, false, nil
+	}
+	if err := json.Unmarshal(v, &a); err != nil {
+		return a, false, fmt.Errorf("%w: an alarm: %w", ErrDamaged, err)
+	}
+	a.Changes = nonNil(a.Changes)
+	return a, true, nil
+}
+
+// Alarm returns everything about an alarm. It returns ErrNoAlarm for one that the store does not
+// hold.
+func (s *Store) Alarm(incident string) (AlarmDetail, error) {
+	names := s.nameOf()
+	d := AlarmDetail{Alerts: []event.Alert{}, Evidence: []event.Evidence{}}
+	err := s.view(func(tx *bbolt.Tx) error {
+		at := tx.Bucket(inByName).Get([]byte(incident))
+		if len(at) <= 16 {
+			return ErrNoAlarm
+		}
+		id, key := binary.BigEndian.Uint64(at), at[8:]
+		a, ok, err := readAlarm(tx, id, key)
+		if err != nil {
+			return err
+		}
+		if d.Machine = names[id]; !ok || d.Machine == "" {
+			return ErrNoAlarm
+		}
+		a.Machine, d.Alarm = d.Machine, a
+		c := bucketOf(tx, id, inAlarms).Cursor()
+		c.Seek(key)
+		if k, _ := c.Next(); k != nil {
+			d.Next = string(k[8:])
+		}
+		c.Seek(key)
+		if k, _ := c.Prev(); k != nil {
+			d.Previous = string(k[8:])
+		}
+		return d.readEvents(bucketOf(tx, id, inEvents), incident)
+	})
+	return d, err
+}
+
+// readEvents reads the alerts and the evidence of an alarm.
+func (d *AlarmDetail) readEvents(b *bbolt.Bucket, incident string) error {
+	var all []storedEvent
+	for _, k := range keysOf(b, []byte(incident)) {
+		e, err := openEvent(b.Get(k))
+		if err != nil {
+			return err
+		}
+		all = append(all, e)
+	}
+	sortEvents(all)
+	for _, e := range all {
+		var err error
+		if e.Alert != nil {
+			d.Alerts = append(d.Alerts, event.Alert{})
+			err = json.Unmarshal(e.Alert, &d.Alerts[len(d.Alerts)-1])
+		} else {
+			d.Evidence = append(d.Evidence, event.Evidence{})
+			err = json.Unmarshal(e.Evidence, &d.Evidence[len(d.Evidence)-1])
+		}
+		if err != nil {
+			return fmt.Errorf("%w: an event of alarm %s: %w", ErrDamaged, incident, err)
+		}
+	}
+	return nil
+}
+
+// Machines returns what a page needs to show the machines at once, in the order of their names.
+func (s *Store) Machines() ([]Machine, error) {
+	s.mu.Lock()
+	names := maps.Clone(s.names)
+	s.mu.Unlock()
+	var all []Machine
+	err := s.view(func(tx *bbolt.Tx) error {
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			b := bucketOf(tx, names[name], nil)
+			if b == nil {
+				continue
+			}
+			m, err := shownMachine(name, b)
+			if err != nil {
+				return err
+			}
+			all = append(all, m)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func shownMachine(name string, b *bbolt.Bucket) (Machine, error) {
+	m := Machine{Name: name}
+	if v := b.Get(keyHead); v != nil {
+		var h head
+		if err := json.Unmarshal(v, &h); err != nil {
+			return m, fmt.Errorf("%w: head of machine %s: %w", ErrDamaged, name, err)
+		}
+		for _, e := range h.Strip {
+			m.Strip += e.Letter
+		}
+		if h.Last != nil {
+			m.Last, m.LastAt = *h.Last, time.UnixMilli(h.LastAt).UTC()
+			m.Last.Machine = name // it may have been renamed
+		}
+	}
+	if v := b.Get(keyAlert); v != nil {
+		m.Alert = new(event.Alert)
+		if err := json.Unmarshal(v, m.Alert); err != nil {
+			return m, fmt.Errorf("%w: alert of machine %s: %w", ErrDamaged, name, err)
+		}
+		m.Alert.Machine = name
+	}
+	open := b.Bucket(inOpenNow)
+	if open == nil {
+		return m, nil
+	}
+	c := open.Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		var a event.Advisory
+		if err := json.Unmarshal(v, &a); err != nil {
+			return m, fmt.Errorf("%w: advisory of machine %s: %w", ErrDamaged, name, err)
+		}
+		a.Machine = name
+		m.Advisories = append(m.Advisories, a)
+	}
+	slices.SortStableFunc(m.Advisories, func(a, b event.Advisory) int { return a.Since.Compare(b.Since) })
+	return m, nil
+}

@@ -1,0 +1,527 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/summary"
+)
+
+// past is where the answers about the past come from, as Config says.
+type past struct {
+	history    func(string, time.Time, time.Time, time.Duration) (summary.History, error)
+	tools      func(string, int) ([]summary.Life, error)
+	alarms     func(summary.AlarmFilter) ([]summary.Alarm, error)
+	alarm      func(string) (summary.AlarmDetail, error)
+	listModels func(context.Context) (Deployed, error)
+	model      func(context.Context, string) (*ModelDetail, error)
+}
+
+// apiError is the answer to a request that cannot be served.
+type apiError struct {
+	code   int
+	Error  string `json:"error"`  // what is wrong
+	Remedy string `json:"remedy"` // what to do
+}
+
+func (e *apiError) send(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.code)
+	w.Write(encode(e))
+}
+
+func badRequest(what, remedy string) *apiError {
+	return &apiError{http.StatusBadRequest, what, remedy}
+}
+
+func unknownMachine(name string) *apiError {
+	return &apiError{
+		http.StatusNotFound, fmt.Sprintf("machine %.200q is not known", name),
+		"GET /api/machines lists the machines; one appears when its first result is on tcm.results.v1",
+	}
+}
+
+func notKept(what string) *apiError {
+	return &apiError{http.StatusNotFound, what + " is not kept by this program", "ask a monitor that judges: it keeps the past of all machines of its group"}
+}
+
+func failed(what string, err error) *apiError {
+	return &apiError{http.StatusInternalServerError, what + " cannot be read: " + err.Error(), "look at the log of the monitor, and run: monitor check --config FILE"}
+}
+
+// answer is what a route returns: a value for JSON, or an error.
+type answer func(*http.Request) (any, *apiError)
+
+// api lists the routes that answer with JSON.
+func (h *Hub) api() map[string]answer {
+	return map[string]answer{
+		"GET /api/machines":              func(r *http.Request) (any, *apiError) { return h.fleet(r), nil },
+		"GET /api/machines/{m}":          h.getMachine,
+		"GET /api/machines/{m}/history":  h.getHistory,
+		"GET /api/machines/{m}/tools":    h.getTools,
+		"GET /api/machines/{m}/spectrum": h.getSpectrum,
+		"GET /api/alarms":                h.getAlarms,
+		"GET /api/alarms/{incident}":     h.getAlarm,
+		"GET /api/models":                h.getModels,
+		"GET /api/models/{id}":           h.getModel,
+		"GET /api/system":                func(r *http.Request) (any, *apiError) { return h.systemNow(r.Context()), nil },
+	}
+}
+
+// zipFrom is the size in bytes from which on JSON is compressed.
+const zipFrom = 1 << 10
+
+// ServeHTTP sends the answer as JSON, compressed if it is long and the client can read that.
+func (a answer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v, bad := a(r)
+	if bad != nil {
+		bad.send(w)
+		return
+	}
+	data := encode(v)
+	hd := w.Header()
+	hd.Set("Content-Type", "application/json")
+	hd.Add("Vary", "Accept-Encoding")
+	if len(data) > zipFrom && takesGzip(r) {
+		hd.Set("Content-Encoding", "gzip")
+		data = zipped(data, gzip.BestSpeed)
+	}
+	hd.Set("Content-Length", strconv.Itoa(len(data)))
+	w.Write(data)
+}
+
+// zipped returns data compressed.
+func zipped(data []byte, level int) []byte {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, level)
+	if err != nil {
+		panic("web: " + err.Error())
+	}
+	z.Write(data) // to memory: it cannot fail
+	z.Close()
+	return b.Bytes()
+}
+
+// takesGzip reports whether the client says that it can read gzip.
+func takesGzip(r *http.Request) bool {
+	for _, part := range strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, weight, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			q, err := strconv.ParseFloat(strings.TrimPrefix(strings.ReplaceAll(weight, " ", ""), "q="), 64)
+			return err != nil || q > 0
+		}
+	}
+	return false
+}
+
+func (h *Hub) getMachine(r *http.Request) (any, *apiError) {
+	name := r.PathValue("m")
+	m, _ := h.snapshot(name)
+	if m == nil {
+		return nil, unknownMachine(name)
+	}
+	h.mu.Lock()
+	h.look(name)
+	h.mu.Unlock()
+	return m, nil
+}
+
+// Bounds of a history.
+const (
+	lastHour   = time.Hour
+	autoPoints = 1500                 // that step=auto gives at most
+	longest    = 400 * 24 * time.Hour // between from and to
+)
+
+// autoSteps are the steps that step=auto chooses from.
+var autoSteps = []time.Duration{
+	time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 12 * time.Hour,
+}
+
+func (h *Hub) getHistory(r *http.Request) (any, *apiError) {
+	name := r.PathValue("m")
+	from, to, bad := h.span(r.URL.Query(), lastHour)
+	if bad != nil {
+		return nil, bad
+	}
+	step, bad := stepOf(r.URL.Query().Get("step"), to.Sub(from))
+	if bad != nil {
+		return nil, bad
+	}
+	if h.past.history == nil {
+		return nil, notKept("history")
+	}
+	all, err := h.past.history(name, from, to, step)
+	switch {
+	case errors.Is(err, summary.ErrNoMachine):
+		if !h.holds(name) {
+			return nil, unknownMachine(name)
+		}
+		all.Machine = name // it came a moment ago
+	case err != nil:
+		return nil, failed("history", err)
+	}
+	if all.Step == 0 {
+		all.From, all.To, all.Step = from.UTC(), to.UTC(), int(step.Seconds())
+	}
+	p := &all.Points
+	for _, counts := range []*[]int{&p.Windows, &p.Cutting, &p.Healthy, &p.Faulty, &p.Unknown, &p.Learning, &p.NotCutting, &p.SensorFault, &p.Late} {
+		*counts = list(*counts)
+	}
+	p.T, all.Tools, all.Alarms, all.Advisories = list(p.T), list(all.Tools), list(all.Alarms), list(all.Advisories)
+	return all, nil
+}
+
+// span returns the times from and to of a query. The last one is to now by default.
+func (h *Hub) span(q url.Values, byDefault time.Duration) (from, to time.Time, bad *apiError) {
+	to = h.now()
+	if text := q.Get("to"); text != "" {
+		if to, bad = timeOf("to", text); bad != nil {
+			return from, to, bad
+		}
+	}
+	from = to.Add(-byDefault)
+	if text := q.Get("from"); text != "" {
+		if from, bad = timeOf("from", text); bad != nil {
+			return from, to, bad
+		}
+	}
+	switch {
+	case !from.Before(to):
+		bad = badRequest(fmt.Sprintf("from, %s, is not before to, %s", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339)), "choose an earlier from or a later to")
+	case to.Sub(from) > longest:
+		bad = badRequest(fmt.Sprintf("from %s to %s is longer than 400 days", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339)), "choose a shorter range: no more than 400 days are kept")
+	}
+	return from, to, bad
+}
+
+// timeOf reads a time of a query.
+func timeOf(name, text string) (time.Time, *apiError) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		remedy := "give a time as RFC 3339, for example " + name + "=2026-03-01T02:13:41Z"
+		if strings.Contains(text, " ") {
+			remedy += "; write a + in an address as %2B"
+		}
+		return t, badRequest(fmt.Sprintf("%s=%.60q is not a time", name, text), remedy)
+	}
+	return t, nil
+}
+
+// stepOf returns the step of a history of that length.
+func stepOf(text string, span time.Duration) (time.Duration, *apiError) {
+	const allowed = "step is auto, minute, hour, or a whole number of minutes in seconds such as 300s"
+	var step time.Duration
+	switch text {
+	case "", "auto":
+		for _, step = range autoSteps {
+			if span/step <= autoPoints {
+				return step, nil
+			}
+		}
+		return step, nil
+	case "minute":
+		step = time.Minute
+	case "hour":
+		step = time.Hour
+	default:
+		n, err := strconv.ParseUint(strings.TrimSuffix(text, "s"), 10, 31)
+		if err != nil || !strings.HasSuffix(text, "s") || n == 0 || n%60 != 0 {
+			return 0, badRequest(fmt.Sprintf("step=%.60q is not a step", text), allowed)
+		}
+		step = time.Duration(n) * time.Second
+	}
+	if points := span/step + 1; points > summary.MaxPoints {
+		least := (span/(summary.MaxPoints-1) + time.Minute).Truncate(time.Minute)
+		return 0, badRequest(fmt.Sprintf("step=%.60s gives %d points, and %d is the most", text, points, summary.MaxPoints),
+			fmt.Sprintf("choose step=auto, step=%.0fs or more, or a shorter range", least.Seconds()))
+	}
+	return step, nil
+}
+
+// limitOf reads a limit of a query.
+func limitOf(q url.Values, byDefault, most int) (int, *apiError) {
+	text := q.Get("limit")
+	if text == "" {
+		return byDefault, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, badRequest(fmt.Sprintf("limit=%.60q is not allowed", text), fmt.Sprintf("limit is a number from 1 to %d", most))
+	}
+	return n, nil
+}
+
+func (h *Hub) getTools(r *http.Request) (any, *apiError) {
+	name := r.PathValue("m")
+	limit, bad := limitOf(r.URL.Query(), 20, summary.MaxTools)
+	switch {
+	case bad != nil:
+		return nil, bad
+	case h.past.tools == nil:
+		return nil, notKept("the list of tools")
+	}
+	all, err := h.past.tools(name, limit)
+	switch {
+	case errors.Is(err, summary.ErrNoMachine):
+		if !h.holds(name) {
+			return nil, unknownMachine(name)
+		}
+	case err != nil:
+		return nil, failed("the list of tools", err)
+	}
+	return map[string]any{"tools": list(all)}, nil
+}
+
+func (h *Hub) getAlarms(r *http.Request) (any, *apiError) {
+	q := r.URL.Query()
+	filter := summary.AlarmFilter{Machine: q.Get("machine")}
+	var bad *apiError
+	if text := q.Get("from"); text != "" {
+		if filter.From, bad = timeOf("from", text); bad != nil {
+			return nil, bad
+		}
+	}
+	if text := q.Get("to"); text != "" {
+		if filter.To, bad = timeOf("to", text); bad != nil {
+			return nil, bad
+		}
+	}
+	if !filter.From.IsZero() && !filter.To.IsZero() && !filter.From.Before(filter.To) {
+		return nil, badRequest("from is not before to", "choose an earlier from or a later to")
+	}
+	if filter.Limit, bad = limitOf(q, 100, summary.MaxAlarms); bad != nil {
+		return nil, bad
+	}
+	if h.past.alarms == nil {
+		return nil, notKept("the list of alarms")
+	}
+	all, err := h.past.alarms(filter)
+	switch {
+	case errors.Is(err, summary.ErrNoMachine):
+		if !h.holds(filter.Machine) {
+			return nil, unknownMachine(filter.Machine)
+		}
+	case err != nil:
+		return nil, failed("the list of alarms", err)
+	}
+	return map[string]any{"alarms": list(all)}, nil
+}
+
+var incidentName = regexp.MustCompile(`^A-[A-Z2-7]{8}$`)
+
+// isIncident reports whether text has the form of the name of an alarm.
+func isIncident(text string) bool { return incidentName.MatchString(text) }
+
+// alarmJSON is everything that the page of an alarm shows.
+type alarmJSON struct {
+	Machine  string         `json:"machine"`
+	Incident string         `json:"incident"`
+	Alarm    *summary.Alarm `json:"alarm,omitempty"` // left out if this program keeps no past
+	Tile     *Tile          `json:"tile,omitempty"`  // of the machine; left out if nothing of it has come
+	Alerts   []alertJSON    `json:"alerts"`          // in the order in which they were sent
+	Evidence []evidenceJSON `json:"evidence"`
+	Previous string         `json:"previous,omitempty"` // the machine's alarm before this one
+	Next     string         `json:"next,omitempty"`
+}
+
+// alarmSnapshotJSON is the data of the event "snapshot" of the page of an alarm.
+type alarmSnapshotJSON struct {
+	pageHead
+	Known bool       `json:"known"` // false: nothing of the alarm has come, and Alarm is left out
+	Alarm *alarmJSON `json:"alarm,omitempty"`
+}
+
+func (h *Hub) getAlarm(r *http.Request) (any, *apiError) {
+	incident := r.PathValue("incident")
+	if !isIncident(incident) {
+		return nil, badRequest(fmt.Sprintf("%.40q is not the name of an alarm", incident), "names of alarms look like A-K3ZQ7M2P")
+	}
+	a, _, err := h.alarm(h.machineOf(incident), incident)
+	switch {
+	case err != nil:
+		return nil, failed("the alarm", err)
+	case a == nil:
+		return nil, &apiError{
+			http.StatusNotFound, "alarm " + incident + " is not known",
+			"its alerts may be older than tcm.alerts.v1 keeps them; GET /api/alarms lists the alarms",
+		}
+	}
+	return a, nil
+}
+
+// alarm returns what is known of an alarm, of the past and of now, and the cursor of a page
+// that has seen it. It returns nil if nothing is known.
+func (h *Hub) alarm(machine, incident string) (*alarmJSON, cursor, error) {
+	a := &alarmJSON{Machine: machine, Incident: incident}
+	if h.past.alarm != nil {
+		d, err := h.past.alarm(incident)
+		if err != nil && !errors.Is(err, summary.ErrNoAlarm) {
+			return nil, cursor{}, err
+		}
+		if err == nil {
+			a.Machine, a.Alerts, a.Evidence, a.Previous, a.Next = d.Machine, wireAlerts(d.Alerts), wireEvidence(d.Evidence), d.Previous, d.Next
+			a.Alarm = &d.Alarm
+		}
+	}
+	m, at := h.snapshot(a.Machine)
+	if m != nil {
+		a.Tile = m.Tile
+		a.Alerts = with(a.Alerts, m.Alerts, incident, func(x alertJSON) (string, string) { return x.Incident, x.ID })
+		a.Evidence = with(a.Evidence, m.Evidence, incident, func(x evidenceJSON) (string, string) { return x.Incident, x.ID })
+	}
+	if len(a.Alerts) == 0 && a.Alarm == nil {
+		return nil, at, nil
+	}
+	a.Alerts, a.Evidence = list(a.Alerts), list(a.Evidence)
+	return a, at, nil
+}
+
+// with returns what is kept with what came since of an incident, each id once.
+func with[E any](kept, came []E, incident string, of func(E) (incident, id string)) []E {
+	known := make(map[string]bool)
+	for _, e := range kept {
+		_, id := of(e)
+		known[id] = true
+	}
+	for _, e := range came {
+		if name, id := of(e); name == incident && !known[id] {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// alarmSnapshot returns what the page of an alarm shows first.
+func (h *Hub) alarmSnapshot(r *http.Request, machine, incident string) (alarmSnapshotJSON, cursor) {
+	a, at, err := h.alarm(machine, incident)
+	if err != nil {
+		a = nil // the page asks /api/alarms/{incident}, which says why
+	}
+	return alarmSnapshotJSON{h.head(r), a != nil, a}, at
+}
+
+// only leaves of an update what the page of an alarm shows.
+func (u *machineUpdate) only(incident string) {
+	u.Results, u.Window, u.Advisories = nil, nil, nil
+	u.Alerts = slices.DeleteFunc(u.Alerts, func(a alertJSON) bool { return a.Incident != incident })
+	u.Evidence = slices.DeleteFunc(u.Evidence, func(e evidenceJSON) bool { return e.Incident != incident })
+}
+
+// machineOf returns the machine of an alarm, empty if it is not known.
+func (h *Hub) machineOf(incident string) string {
+	h.mu.Lock()
+	for name, m := range h.machines {
+		if _, open := m.standing(); open == incident || m.holds(incident) {
+			h.mu.Unlock()
+			return name
+		}
+	}
+	h.mu.Unlock()
+	if h.past.alarm == nil {
+		return ""
+	}
+	d, err := h.past.alarm(incident)
+	if err != nil {
+		return ""
+	}
+	return d.Machine
+}
+
+func (h *Hub) getModels(r *http.Request) (any, *apiError) {
+	if h.past.listModels == nil {
+		return nil, notKept("a list of models")
+	}
+	all, err := h.past.listModels(r.Context())
+	if err != nil {
+		return nil, failed("tcm.models.v1", err)
+	}
+	all.Models, all.Deployments = list(all.Models), list(all.Deployments)
+	return all, nil
+}
+
+func (h *Hub) getModel(r *http.Request) (any, *apiError) {
+	if h.past.model == nil {
+		return nil, notKept("a list of models")
+	}
+	id := r.PathValue("id")
+	m, err := h.past.model(r.Context(), id)
+	switch {
+	case err != nil:
+		return nil, failed("tcm.models.v1", err)
+	case m == nil:
+		return nil, &apiError{http.StatusNotFound, fmt.Sprintf("model %.64q is not known", id), "GET /api/models lists the models; trainer publish puts one on tcm.models.v1"}
+	}
+	m.Channels, m.Deployments = list(m.Channels), list(m.Deployments)
+	m.Machines = h.judgedBy(id)
+	if m.UnknownRate, err = h.unknownRate(m.Machines, m.At); err != nil {
+		return nil, failed("history", err)
+	}
+	return m, nil
+}
+
+// Bounds of the unknown rate of a model.
+const (
+	rateSpan     = 14 * 24 * time.Hour
+	rateMachines = 20
+)
+
+// unknownRate returns the share of windows that the model did not know, by hour, of the machines
+// that it judges now, since it was published.
+func (h *Hub) unknownRate(machines []string, since *time.Time) (UnknownRate, error) {
+	rate := UnknownRate{T: []int64{}, Share: []float64{}}
+	if h.past.history == nil {
+		return rate, nil
+	}
+	now := h.now()
+	from := now.Add(-rateSpan)
+	if since != nil && since.After(from) && since.Before(now) {
+		from = *since
+	}
+	asked, unknown := make(map[int64]int), make(map[int64]int)
+	for _, name := range machines[:min(len(machines), rateMachines)] {
+		all, err := h.past.history(name, from, now, time.Hour)
+		if errors.Is(err, summary.ErrNoMachine) {
+			continue
+		}
+		if err != nil {
+			return rate, err
+		}
+		for i, t := range all.Points.T {
+			t -= t % 3600
+			asked[t] += all.Points.Healthy[i] + all.Points.Faulty[i] + all.Points.Unknown[i]
+			unknown[t] += all.Points.Unknown[i]
+		}
+	}
+	for _, t := range slices.Sorted(maps.Keys(asked)) {
+		if asked[t] > 0 {
+			rate.T, rate.Share = append(rate.T, t), append(rate.Share, float64(unknown[t])/float64(asked[t]))
+		}
+	}
+	return rate, nil
+}
+
+// judgedBy returns the machines whose last result is of a model, by name.
+func (h *Hub) judgedBy(id string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	names := []string{}
+	for name, m := range h.machines {
+		if m.lastResult != nil && m.lastResult.Model == id {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,356 @@
+package web
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The pace and the memory of the page of the fleet.
+const (
+	framePause = time.Second // least time between two frames
+	keptFrames = 60
+	frameBytes = 1 << 20 // that the kept frames have together at most
+)
+
+// frames are what is new for pages of the fleet, made at most once a second and the same for
+// every page. A page that comes back gets the frames that it missed.
+type frames struct {
+	last   uint64 // number of the last one; 0: none was made
+	kept   []frame
+	bytes  int
+	at     time.Time // when the last one was looked for
+	events uint64    // of the hub, that are in them
+	status uint64    // changes of the status, likewise
+	alarms int       // that the last one says
+	crowd  bool      // likewise
+}
+
+type frame struct {
+	number uint64
+	data   []byte // of the event "update"
+}
+
+// fleetJSON is the answer of /api/machines, and the data of the event "snapshot" of the page of
+// the fleet.
+type fleetJSON struct {
+	Title          string    `json:"title"`
+	Now            time.Time `json:"now"`
+	Commands       bool      `json:"commands"`        // whether POST /api/commands is answered
+	InsecureModels bool      `json:"insecure_models"` // the program accepts models without a signature
+	Role           string    `json:"role"`
+	Limit          int       `json:"limit"`   // of machines
+	Crowded        bool      `json:"crowded"` // there are more machines than are shown
+	Alarms         int       `json:"alarms"`  // machines with an alarm that calls
+	Status         Status    `json:"status"`
+	Machines       []*Tile   `json:"machines"` // the worst first, then by name
+}
+
+// frameJSON is the data of the event "update" of the page of the fleet.
+type frameJSON struct {
+	Now      time.Time         `json:"now"`
+	Alarms   *int              `json:"alarms,omitempty"`   // if it changed
+	Crowded  *bool             `json:"crowded,omitempty"`  // likewise
+	Status   *Status           `json:"status,omitempty"`   // likewise
+	Machines []json.RawMessage `json:"machines,omitempty"` // new ones as a Tile; changes of others, see patchOf
+}
+
+// fleet returns all tiles as they are by now.
+func (h *Hub) fleet(r *http.Request) fleetJSON {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	all := h.fleetHead(r, now)
+	for _, m := range h.machines {
+		all.Machines = append(all.Machines, m.tile(now))
+	}
+	all.sort()
+	return all
+}
+
+// fleetSnapshot returns the tiles as the last frame left them, and its number. It makes a frame
+// if that is due.
+func (h *Hub) fleetSnapshot(r *http.Request) (fleetJSON, uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	h.makeFrame(now)
+	all := h.fleetHead(r, now)
+	all.Alarms, all.Crowded = h.frames.alarms, h.frames.crowd // updates say what differs from the last frame
+	for _, m := range h.machines {
+		if m.sent != nil {
+			t := *m.sent
+			t.age(now)
+			all.Machines = append(all.Machines, &t)
+		}
+	}
+	all.sort()
+	return all, h.frames.last
+}
+
+// fleetHead returns what is not of one machine. h.mu must be held.
+func (h *Hub) fleetHead(r *http.Request, now time.Time) fleetJSON {
+	return fleetJSON{
+		Title: h.title, Now: now.UTC(), Commands: h.control != nil, InsecureModels: h.insecure,
+		Limit: h.limit, Crowded: h.crowded(now), Alarms: h.alarms, Status: h.status, Machines: []*Tile{}, Role: string(who(r).Role),
+	}
+}
+
+func (f *fleetJSON) sort() {
+	slices.SortFunc(f.Machines, func(a, b *Tile) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Name, b.Name)) })
+}
+
+// crowded reports whether there was no place for a machine a short time ago. h.mu must be held.
+func (h *Hub) crowded(now time.Time) bool {
+	return !h.refused.IsZero() && now.Sub(h.refused) < idleAfter
+}
+
+// age sets the ages of a tile to what they are at a time.
+func (t *Tile) age(now time.Time) {
+	t.WindowAge, t.RefusedAge = ageOf(t.seen, now), ageOf(t.refused, now)
+}
+
+// frameDue returns how long it is until the next frame may be made.
+func (h *Hub) frameDue() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(0, framePause-h.now().Sub(h.frames.at))
+}
+
+// framesAfter returns the data of all frames after a number. It makes a frame if that is due. It
+// reports false if the page must start from a snapshot.
+func (h *Hub) framesAfter(number uint64) (all [][]byte, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.makeFrame(h.now())
+	f := &h.frames
+	if number > f.last || number < f.last && (len(f.kept) == 0 || f.kept[0].number > number+1) {
+		return nil, false
+	}
+	for _, k := range f.kept {
+		if k.number > number {
+			all = append(all, k.data)
+		}
+	}
+	return all, true
+}
+
+// makeFrame makes a frame of what has changed since the last one, unless that is too short a
+// time ago. h.mu must be held.
+func (h *Hub) makeFrame(now time.Time) {
+	f := &h.frames
+	if f.last > 0 && now.Sub(f.at) < framePause {
+		return
+	}
+	f.at = now
+	if f.last == 0 {
+		f.last = 1 // pages start with 0 and get a snapshot
+	}
+	if h.removed > f.events {
+		f.forget()
+	}
+	j := frameJSON{Now: now.UTC()}
+	for _, m := range h.machines {
+		if m.event > f.events || m.sent == nil {
+			t := m.tile(now)
+			if data := patchOf(m.sent, t); data != nil {
+				j.Machines = append(j.Machines, data)
+			}
+			m.sent = t
+		}
+	}
+	f.events = h.events
+	if h.alarms != f.alarms {
+		f.alarms, j.Alarms = h.alarms, ptr(h.alarms)
+	}
+	if crowd := h.crowded(now); crowd != f.crowd {
+		f.crowd, j.Crowded = crowd, &crowd
+	}
+	if h.changes != f.status {
+		s := h.status
+		f.status, j.Status = h.changes, &s
+	}
+	if j.Machines == nil && j.Alarms == nil && j.Crowded == nil && j.Status == nil {
+		return
+	}
+	slices.SortFunc(j.Machines, func(a, b json.RawMessage) int { return slices.Compare(a, b) })
+	f.add(encode(j))
+}
+
+// add keeps the data of the next frame.
+func (f *frames) add(data []byte) {
+	f.last++
+	f.kept, f.bytes = append(f.kept, frame{f.last, data}), f.bytes+len(data)
+	for len(f.kept) > keptFrames || f.bytes > frameBytes && len(f.kept) > 1 {
+		f.bytes -= len(f.kept[0].data)
+		f.kept[0].data = nil
+		f.kept = f.kept[1:]
+	}
+}
+
+// forget makes every page start from a snapshot: a machine is gone.
+func (f *frames) forget() {
+	f.last++
+	f.kept, f.bytes = nil, 0
+}
+
+// patchOf returns what has changed of a tile, nil if nothing has. Of a machine that pages do
+// not know, which is one with was nil, it is the whole tile. Otherwise it has the machine's id
+// and the members that have changed: each replaces the one before, and null removes it. Of wear
+// it has the members that have changed, if there was a wear before. A member "+" has the letters
+// to append to strip, of which the last 60 stay. With it go two rules that make patches short:
+// verdict_at moves on by span seconds for each letter unless the patch has verdict_at, and
+// the last window came when the frame was made unless the patch has window_age.
+func patchOf(was, t *Tile) []byte {
+	if was == nil {
+		return encode(t)
+	}
+	p := patch{buf: strconv.AppendUint([]byte(`{"id":`), t.ID, 10)}
+	bare := len(p.buf)
+	more := t.verdicts - was.verdicts
+	switch {
+	case more > stripLen:
+		p.set("strip", t.Strip)
+	case more > 0:
+		p.set("+", t.Strip[max(0, len(t.Strip)-int(more)):])
+	}
+	p.text("layout", was.Layout, t.Layout)
+	p.text("tool", was.Tool, t.Tool)
+	p.text("hole", was.Hole, t.Hole)
+	p.text("alarm", was.Alarm, t.Alarm)
+	p.text("incident", was.Incident, t.Incident)
+	p.text("verdict", string(was.Verdict), string(t.Verdict))
+	p.time("since", was.Since, t.Since)
+	if !follows(was, t, more) {
+		p.time("verdict_at", was.VerdictAt, t.VerdictAt)
+	}
+	if more == 0 && !t.seen.Equal(was.seen) {
+		p.number("window_age", nil, t.WindowAge)
+	}
+	p.number("score", was.Score, t.Score)
+	p.number("threshold", was.Threshold, t.Threshold)
+	p.number("span", was.Span, t.Span)
+	if !t.refused.Equal(was.refused) {
+		p.number("refused_age", was.RefusedAge, t.RefusedAge)
+	}
+	p.wear(was.Wear, t.Wear)
+	patchValue(&p, "left", was.Left, t.Left)
+	patchValue(&p, "instruction", was.Instruction, t.Instruction)
+	patchValue(&p, "models", was.Models, t.Models)
+	if !reflect.DeepEqual(was.Advisories, t.Advisories) {
+		p.set("advisories", t.Advisories)
+	}
+	if was.MoreAdvisories != t.MoreAdvisories {
+		p.set("more_advisories", t.MoreAdvisories)
+	}
+	if was.Rank != t.Rank {
+		p.set("rank", t.Rank)
+	}
+	if len(p.buf) == bare {
+		return nil
+	}
+	return append(p.buf, '}')
+}
+
+// follows reports whether the end of the last window is where a page expects it, which knows
+// the tile before and how many verdicts came.
+func follows(was, t *Tile, more uint64) bool {
+	if was.VerdictAt == nil || t.VerdictAt == nil || t.Span == nil || was.Span == nil || *was.Span != *t.Span {
+		return false
+	}
+	moved := t.VerdictAt.Sub(*was.VerdictAt).Seconds()
+	return math.Abs(moved-float64(more)**t.Span) < 1e-3
+}
+
+// patch writes the members of a tile that have changed.
+type patch struct{ buf []byte }
+
+func (p *patch) set(name string, value any) {
+	p.name(name)
+	p.buf = append(p.buf, encode(value)...)
+}
+
+func (p *patch) name(name string) {
+	if p.buf[len(p.buf)-1] != '{' {
+		p.buf = append(p.buf, ',')
+	}
+	p.buf = append(strconv.AppendQuote(p.buf, name), ':')
+}
+
+func (p *patch) null(name string) {
+	p.name(name)
+	p.buf = append(p.buf, "null"...)
+}
+
+func (p *patch) text(name, was, now string) {
+	switch {
+	case was == now:
+	case now == "":
+		p.null(name)
+	default:
+		p.set(name, now)
+	}
+}
+
+func (p *patch) number(name string, was, now *float64) {
+	switch {
+	case now == nil && was == nil || now != nil && was != nil && *now == *was:
+	case now == nil:
+		p.null(name)
+	default:
+		p.name(name)
+		p.buf = strconv.AppendFloat(p.buf, *now, 'f', -1, 64)
+	}
+}
+
+func (p *patch) time(name string, was, now *time.Time) {
+	switch {
+	case now == nil && was == nil || now != nil && was != nil && now.Equal(*was):
+	case now == nil:
+		p.null(name)
+	default:
+		p.set(name, now)
+	}
+}
+
+func (p *patch) wear(was, now *TileWear) {
+	if was == nil || now == nil {
+		patchValue(p, "wear", was, now)
+		return
+	}
+	whole := len(p.buf)
+	p.name("wear")
+	p.buf = append(p.buf, '{')
+	inner := len(p.buf)
+	p.number("um", was.UM, now.UM)
+	p.number("low_um", was.LowUM, now.LowUM)
+	p.number("high_um", was.HighUM, now.HighUM)
+	p.number("limit_um", was.LimitUM, now.LimitUM)
+	switch {
+	case now.Unknown && !was.Unknown:
+		p.set("unknown", true)
+	case was.Unknown && !now.Unknown:
+		p.null("unknown")
+	}
+	if len(p.buf) == inner {
+		p.buf = p.buf[:whole]
+		return
+	}
+	p.buf = append(p.buf, '}')
+}
+
+// patchValue writes a member if it has changed.
+func patchValue[T any](p *patch, name string, was, now *T) {
+	switch {
+	case reflect.DeepEqual(was, now):
+	case now == nil:
+		p.null(name)
+	default:
+		p.set(name, now)
+	}
+}

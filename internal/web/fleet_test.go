@@ -1,0 +1,468 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"pgregory.net/rapid"
+)
+
+// fleetPage is the page of the fleet as a program of its own would write it: it knows nothing
+// but what schemas/openapi.yaml says of the events.
+type fleetPage struct {
+	at       fleetView
+	machines map[uint64]map[string]any
+	alarms   float64
+}
+
+func newFleetPage(h *Hub) *fleetPage {
+	return &fleetPage{at: fleetView{h: h, r: httptest.NewRequest("GET", "/", nil)}}
+}
+
+func (p *fleetPage) read(t fatal) {
+	for _, m := range p.at.next() {
+		var e struct {
+			Now      time.Time
+			Alarms   *float64
+			Machines []map[string]any
+		}
+		if err := json.Unmarshal(m.data, &e); err != nil {
+			t.Fatalf("%s: %v", m.data, err)
+		}
+		if m.name == "snapshot" {
+			p.machines = make(map[uint64]map[string]any)
+		}
+		if e.Alarms != nil {
+			p.alarms = *e.Alarms
+		}
+		for _, tile := range e.Machines {
+			id := uint64(tile["id"].(float64))
+			switch was := p.machines[id]; {
+			case tile["name"] != nil:
+				p.machines[id] = tile
+			case was == nil:
+				t.Fatalf("a patch of machine %d, which the page does not have: %s", id, m.data)
+			default:
+				patched(was, tile)
+			}
+		}
+	}
+}
+
+type fatal interface{ Fatalf(string, ...any) }
+
+// patched changes a tile as patchOf says.
+func patched(tile, patch map[string]any) {
+	if more, ok := patch["+"].(string); ok {
+		strip := tile["strip"].(string) + more
+		tile["strip"] = strip[max(0, len(strip)-stripLen):]
+		if at, ok := tile["verdict_at"].(string); ok && patch["verdict_at"] == nil {
+			t, err := time.Parse(time.RFC3339Nano, at)
+			if err != nil {
+				panic(err)
+			}
+			seconds, _ := tile["span"].(float64)
+			tile["verdict_at"] = t.Add(time.Duration(float64(len(more)) * seconds * float64(time.Second))).Format(time.RFC3339Nano)
+		}
+		delete(patch, "+")
+	}
+	for k, v := range patch {
+		changed, isObject := v.(map[string]any)
+		was, wasObject := tile[k].(map[string]any)
+		switch {
+		case v == nil:
+			delete(tile, k)
+		case k == "wear" && isObject && wasObject:
+			for k, v := range changed {
+				if was[k] = v; v == nil {
+					delete(was, k)
+				}
+			}
+		default:
+			tile[k] = v
+		}
+	}
+}
+
+// ageless returns tiles by id without what grows by itself.
+func ageless(t fatal, all []*Tile) map[uint64]map[string]any {
+	tiles := make(map[uint64]map[string]any)
+	for _, one := range all {
+		var m map[string]any
+		if err := json.Unmarshal(encode(one), &m); err != nil {
+			t.Fatalf("%v", err)
+		}
+		delete(m, "window_age")
+		delete(m, "refused_age")
+		tiles[one.ID] = m
+	}
+	return tiles
+}
+
+// drawEvent lets something happen to a machine.
+func drawEvent(t *rapid.T, h *Hub, name string, seq uint64) {
+	switch rapid.SampledFrom([]string{"result", "result", "result", "result", "window", "alert", "advisory", "models", "retire"}).Draw(t, "what") {
+	case "result":
+		r := testResult(seq)
+		r.Machine, r.Verdict = name, rapid.SampledFrom(event.Verdicts).Draw(t, "verdict")
+		r.Tool, r.Hole = rapid.SampledFrom([]string{"", "T1", "T2"}).Draw(t, "tool"), rapid.SampledFrom([]string{"", "H1"}).Draw(t, "hole")
+		r.Score = rapid.SampledFrom([]float64{0, 0.25, 1}).Draw(t, "score")
+		r.Late, r.WearUnknown = rapid.IntRange(0, 9).Draw(t, "late") == 0, rapid.Bool().Draw(t, "wear unknown")
+		if !r.WearUnknown {
+			r.Wear = &event.Wear{WearUM: rapid.Float64Range(0, 400).Draw(t, "wear"), WearHighUM: 200}
+			if rapid.Bool().Draw(t, "left") {
+				r.HolesLeft = ptr(rapid.Float64Range(0, 3).Draw(t, "holes"))
+			}
+		}
+		if rapid.IntRange(0, 9).Draw(t, "without times") == 0 {
+			r.Start, r.End = time.Time{}, time.Time{}
+		}
+		r.Alarm, r.Incident = rapid.SampledFrom([][2]string{{"normal", ""}, {"raised", "A-K3ZQ7M2P"}, {"acknowledged", "A-K3ZQ7M2P"}}).Draw(t, "alarm")[0], ""
+		if r.Alarm != "normal" {
+			r.Incident = "A-K3ZQ7M2P"
+		}
+		h.Result(r)
+	case "window":
+		w := testWindow(seq)
+		w.Machine = name
+		h.Window(w)
+	case "alert":
+		a := testAlert(seq)
+		a.Machine, a.ID, a.Incident, a.Alarm = name, fmt.Sprint(name, seq), "A-K3ZQ7M2P", rapid.SampledFrom([]string{"raised", "acknowledged", "shelved", "normal"}).Draw(t, "alarm")
+		h.Alert(a)
+	case "advisory":
+		h.Advisory(event.Advisory{
+			ID: fmt.Sprint(name, seq), Machine: name, Kind: rapid.SampledFrom(event.AdvisoryKinds).Draw(t, "kind"), Since: t0,
+			Subject: rapid.SampledFrom([]string{"", "ch01"}).Draw(t, "subject"), State: rapid.SampledFrom([]event.AlertState{event.Raised, event.Cleared}).Draw(t, "state"),
+		})
+	case "models":
+		h.Models(name, Models{Now: rapid.SampledFrom([]string{"", "m1", "m2"}).Draw(t, "model")})
+	case "retire":
+		if rapid.IntRange(0, 4).Draw(t, "really") == 0 {
+			h.Alert(event.Alert{Machine: name, State: event.Retired})
+		}
+	}
+}
+
+// Whatever happens to machines, and however seldom pages read: what a page of the fleet has
+// from its snapshot and its updates is what a page gets that opens now.
+func TestFleetPageFollows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newTestHub()
+		now := t0
+		h.now = func() time.Time { return now }
+		h.limit = 3
+		h.facts = func(machine, model string) Facts { return Facts{Threshold: 0.5, LimitUM: float64(len(machine)) * 100} }
+		pages := []*fleetPage{newFleetPage(h), newFleetPage(h)}
+		names := []string{"a", "bb", "ccc", "dddd"}
+		for seq := range rapid.Uint64Range(1, 80).Draw(t, "events") {
+			drawEvent(t, h, rapid.SampledFrom(names).Draw(t, "machine"), seq)
+			if rapid.Bool().Draw(t, "wait") {
+				now = now.Add(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
+			}
+			if rapid.Bool().Draw(t, "read") {
+				rapid.SampledFrom(pages).Draw(t, "page").read(t)
+			}
+		}
+		now = now.Add(framePause)
+		for _, p := range pages {
+			p.read(t)
+			snapshot := h.fleet(p.at.r)
+			want := ageless(t, snapshot.Machines)
+			for id, tile := range p.machines {
+				delete(tile, "window_age")
+				delete(tile, "refused_age")
+				if !reflect.DeepEqual(tile, want[id]) {
+					t.Fatalf("machine %d is\n%v, want\n%v", id, tile, want[id])
+				}
+			}
+			if len(p.machines) != len(want) || int(p.alarms) != snapshot.Alarms {
+				t.Fatalf("%d machines and %v alarms, want %d and %d", len(p.machines), p.alarms, len(want), snapshot.Alarms)
+			}
+			if n := len(slices.DeleteFunc(snapshot.Machines, func(t *Tile) bool { return t.Rank != rankAlarm })); n != snapshot.Alarms {
+				t.Fatalf("the page says %d machines with an alarm that calls, and %d tiles have one", snapshot.Alarms, n)
+			}
+		}
+	})
+}
+
+// fleetSecond lets one window of each machine come.
+func fleetSecond(h *Hub, names []string, second uint64) {
+	for _, r := range fleetResults(names, second) {
+		h.Result(r)
+	}
+}
+
+// fleetResults returns a result of each machine, in which all changes that changes in practice.
+func fleetResults(names []string, second uint64) (all []event.Result) {
+	for i, name := range names {
+		r := fullResult(name, second)
+		r.Score = float64((second*7+uint64(i)*13)%1000) / 1000
+		r.Alarm, r.Incident, r.Sensors = "normal", "", nil
+		r.Wear = &event.Wear{WearUM: float64(second), WearLowUM: float64(second) * 0.8, WearHighUM: float64(second) * 1.2, HolesLeft: ptr(20.0), HolesLeftLow: ptr(1.0), HolesLeftHigh: ptr(40.0)}
+		all = append(all, r)
+	}
+	return all
+}
+
+func fleetNames(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("acme/spore/bay%d/line%d/machine%d", i/50, i/10%5, i))
+	}
+	return names
+}
+
+// 200 machines with a window a second each, whose score and wear change with every window, are
+// at most 20 kB/s for a page of the fleet, in one event a second.
+func TestFleetPageTakesFewBytes(t *testing.T) {
+	const machines, seconds, most = 200, 30, 20_000
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestHub()
+		h.now = time.Now
+		names := fleetNames(machines)
+		fleetSecond(h, names, 0)
+		b, stop := open(h, "page=fleet", "")
+		defer stop()
+		synctest.Wait()
+		if es := b.read(t); len(es) != 1 || es[0].name != "snapshot" || len(es[0].Machines) != machines {
+			t.Fatalf("%d events", len(es))
+		}
+		total, events := 0, 0
+		for s := range uint64(seconds) {
+			for part := range 10 { // the machines' windows do not end at the same time
+				fleetSecond(h, names[part*machines/10:(part+1)*machines/10], s+1)
+				time.Sleep(time.Second / 10)
+			}
+			synctest.Wait()
+			b.mu.Lock()
+			total += b.text.Len()
+			b.mu.Unlock()
+			events += len(b.read(t))
+		}
+		t.Logf("%d bytes in a second", total/seconds)
+		if total/seconds > most || events > seconds+1 || events < seconds-1 {
+			t.Errorf("%d bytes a second in %d events in %d s, want at most %d and one a second", total/seconds, events, seconds, most)
+		}
+	})
+}
+
+// A page of the fleet that comes back gets what it missed if that is kept, and all if not.
+func TestFleetResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestHub()
+		h.now = time.Now
+		names := fleetNames(3)
+		fleetSecond(h, names, 0)
+		first, stop := open(h, "page=fleet", "")
+		synctest.Wait()
+		id := first.read(t)[0].id
+		stop()
+		fleetSecond(h, names, 1)
+		time.Sleep(3 * framePause)
+		for name, tc := range map[string]struct{ id, want string }{
+			"what it missed":           {id, "update"},
+			"of another hub":           {"other" + id[5:], "snapshot"},
+			"from the future":          {"testboot-fleet-999", "snapshot"},
+			"not a number":             {"testboot-fleet-x", "snapshot"},
+			"of the page of a machine": {"testboot-1-0-0-0-0-0-0-0", "snapshot"},
+			"nothing":                  {"", "snapshot"},
+		} {
+			b, stop := open(h, "page=fleet", tc.id)
+			synctest.Wait()
+			time.Sleep(framePause)
+			synctest.Wait()
+			if es := b.read(t); len(es) != 1 || es[0].name != tc.want || len(es[0].Machines) != 3 {
+				t.Errorf("%s: %+v", name, es)
+			}
+			stop()
+		}
+		h.Alert(event.Alert{Machine: names[0], State: event.Retired})
+		b, stop := open(h, "page=fleet", id)
+		defer stop()
+		time.Sleep(2 * framePause)
+		synctest.Wait()
+		if es := b.read(t); len(es) == 0 || es[len(es)-1].name != "snapshot" || len(es[len(es)-1].Machines) != 2 {
+			t.Errorf("a machine is gone: %+v", es)
+		}
+	})
+}
+
+// Tiles are sorted by what a person should look at first, and each says what to do.
+func TestRankAndInstruction(t *testing.T) {
+	h := newTestHub()
+	h.facts = func(string, string) Facts { return Facts{LimitUM: 300} }
+	alert := func(name string, state event.AlertState, alarm string) {
+		a := testAlert(1)
+		a.ID, a.Machine, a.State, a.Alarm, a.Incident = name+string(state), name, state, alarm, "A-K3ZQ7M2P"
+		h.Alert(a)
+	}
+	advise := func(name string, kind event.AdvisoryKind, severity string) {
+		h.Advisory(event.Advisory{ID: name + string(kind), Machine: name, Kind: kind, State: event.Raised, Severity: severity, Since: t0, Text: "text"})
+	}
+	wear := func(name string, um float64) {
+		r := testResult(1)
+		r.Machine, r.Wear = name, &event.Wear{WearUM: um}
+		h.Result(r)
+	}
+	wear("g-normal", 100)
+	wear("f-worn", 300)
+	advise("e-drift", event.DriftAdvisory, "warning")
+	advise("d-sensor", event.SensorAdvisory, "warning")
+	advise("c-refused", event.SilenceAdvisory, "warning")
+	advise("c-refused", event.RefusedAdvisory, "warning")
+	advise("c-silent", event.SilenceAdvisory, "warning")
+	alert("b-acknowledged", event.Raised, "raised")
+	alert("b-acknowledged", event.Acknowledged, "acknowledged")
+	alert("b-shelved", event.Raised, "raised")
+	alert("b-shelved", event.Shelved, "shelved")
+	alert("a-raised", event.Raised, "raised")
+	advise("a-raised", event.RefusedAdvisory, "warning")
+	alert("a-word-of-a-later-release", event.Raised, "escalated")
+	var got []string
+	for _, tile := range h.fleet(httptest.NewRequest("GET", "/", nil)).Machines {
+		key := "-"
+		if tile.Instruction != nil {
+			key = tile.Instruction.Key
+		}
+		got = append(got, fmt.Sprint(tile.Rank, " ", tile.Name, " ", key))
+	}
+	want := []string{
+		"0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-shelved alarm_shelved",
+		"2 c-refused windows_refused", "2 c-silent check_gateway", "3 d-sensor check_sensor", "4 e-drift check_drift", "5 f-worn plan_tool_change", "5 g-normal -",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("tiles are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The wear of a tile is of the tool that is in, and of its reference.
+func TestWearOfTile(t *testing.T) {
+	h := newTestHub()
+	h.facts = func(string, string) Facts { return Facts{LimitUM: 300} }
+	seq := uint64(0)
+	step := func(what, want string, change func(*event.Result)) {
+		t.Helper()
+		seq++
+		r := testResult(seq)
+		change(&r)
+		h.Result(r)
+		tile := tiles(h)[testMachine]
+		if got := string(encode([]any{tile.Wear, tile.Left})); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	full := `[{"um":120,"low_um":0,"high_um":200,"limit_um":300},{"holes":[0.3,0,null]}]`
+	step("a model that estimates no wear", `[null,null]`, func(*event.Result) {})
+	step("wear, its interval from 0", full, func(r *event.Result) {
+		r.Wear = &event.Wear{WearUM: 120.4, WearLowUM: 0, WearHighUM: 200, HolesLeft: ptr(0.21), HolesLeftLow: ptr(0.1)}
+	})
+	step("between holes it stays", full, func(r *event.Result) { r.Verdict = event.NotCutting })
+	step("unknown", `[{"limit_um":300,"unknown":true},null]`, func(r *event.Result) { r.WearUnknown = true })
+	step("at the limit", `[{"um":300,"low_um":250,"high_um":350,"limit_um":300},{"holes":[0,0,4]}]`, func(r *event.Result) {
+		r.Wear = &event.Wear{WearUM: 300, WearLowUM: 250, WearHighUM: 350, HolesLeft: ptr(0.0), HolesLeftLow: ptr(0.0), HolesLeftHigh: ptr(3.2)}
+	})
+	step("another tool", `[null,null]`, func(r *event.Result) { r.Tool = "T08" })
+	step("its wear", `[{"um":0,"low_um":0,"high_um":0,"limit_um":300},{"windows":[7,6,9]}]`, func(r *event.Result) {
+		r.Tool, r.Wear = "T08", &event.Wear{WindowsLeft: ptr(7.0), WindowsLeftLow: ptr(6.5), WindowsLeftHigh: ptr(8.5)}
+	})
+	step("its reference is made again", `[null,null]`, func(r *event.Result) { r.Tool, r.Verdict = "T08", event.Learning })
+}
+
+// What is not known is left out, and no number is left out because it is 0.
+func TestNumbersOfTheWire(t *testing.T) {
+	seen := make(map[reflect.Type]bool)
+	var look func(reflect.Type)
+	look = func(of reflect.Type) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct || seen[of] || !strings.HasSuffix(of.PkgPath(), "internal/web") {
+			return
+		}
+		seen[of] = true
+		for f := range of.NumField() {
+			field := of.Field(f)
+			omits := strings.Contains(field.Tag.Get("json"), "omit")
+			switch field.Type.Kind() {
+			case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64, reflect.Float32, reflect.Float64:
+				if omits {
+					t.Errorf("%s.%s is left out if it is 0", of, field.Name)
+				}
+			}
+			if field.Type == reflect.TypeFor[time.Time]() && field.Name != "Now" && field.IsExported() {
+				t.Errorf("%s.%s is a time that is sent if it is not known: use a pointer", of, field.Name)
+			}
+			look(field.Type)
+		}
+	}
+	for _, v := range []any{fleetJSON{}, frameJSON{}, machineSnapshot{}, machineUpdate{}, alarmSnapshotJSON{}, systemPage{}, spectrumJSON{}, Deployed{}, ModelDetail{}} {
+		look(reflect.TypeOf(v))
+	}
+	h := newTestHub()
+	h.Result(event.Result{Machine: testMachine, Verdict: event.Unknown})
+	h.Alert(event.Alert{Machine: testMachine, ID: "a", State: event.Raised, Alarm: "raised", Incident: "A-K3ZQ7M2P"})
+	h.Advisory(event.Advisory{Machine: testMachine, ID: "b", Kind: event.RefusedAdvisory, State: event.Raised})
+	h.Evidence(event.Evidence{Machine: testMachine, ID: "c", Incident: "A-K3ZQ7M2P"})
+	h.Window(Window{Machine: testMachine})
+	s, _ := h.snapshot(testMachine)
+	a, _, err := h.alarm(testMachine, "A-K3ZQ7M2P")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []any{s, a, h.fleet(httptest.NewRequest("GET", "/", nil))} {
+		if data := encode(v); bytes.Contains(data, []byte(`"0001-`)) || bytes.Contains(data, []byte(`"1970-`)) {
+			t.Errorf("a time that is not known: %s", data)
+		}
+	}
+}
+
+// What one second of 500 machines with a window each costs the hub and ten pages of the fleet,
+// per machine and second. Judging a window of the gun drill takes the monitor some milliseconds
+// (docs/figures/performance.md): a tenth of one is 100,000 ns.
+func BenchmarkFleetPage(b *testing.B) {
+	const machines, pages = 500, 10
+	h := newTestHub()
+	now := t0
+	h.now = func() time.Time { return now }
+	names := fleetNames(machines)
+	rounds := make([][]event.Result, 64)
+	for i := range rounds {
+		rounds[i] = fleetResults(names, uint64(i))
+	}
+	for _, r := range rounds[0] {
+		h.Result(r)
+	}
+	var views []*fleetView
+	for range pages {
+		v := &fleetView{h: h, r: httptest.NewRequest("GET", "/", nil)}
+		v.next()
+		views = append(views, v)
+	}
+	second := uint64(0)
+	bytes := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		second++
+		now = now.Add(time.Second)
+		for _, r := range rounds[second%uint64(len(rounds))] {
+			r.Seq = second
+			h.Result(r)
+		}
+		for _, v := range views {
+			for _, m := range v.next() {
+				bytes += len(m.data)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/machines, "ns/machine-second")
+	b.ReportMetric(float64(bytes)/float64(b.N)/pages, "B/page-second")
+}

@@ -1,0 +1,328 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// long is far more than any of these tests takes.
+const long = time.Minute
+
+// listen serves next behind the guard of s, and returns the address. The guard waits for as
+// long as patient says.
+func (s *site) listen(t *testing.T, next http.Handler) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := s.Server(s.Handler(next))
+	srv.ErrorLog = log.New(io.Discard, "", 0)
+	done := make(chan error, 1)
+	serve := srv.Serve
+	if srv.TLSConfig != nil {
+		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+	}
+	go func() { done <- serve(s.Listener(l)) }()
+	t.Cleanup(func() {
+		srv.Close()
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// until waits for ok.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(long); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited in vain: " + what)
+		}
+	}
+}
+
+// dial connects from an address of this computer, and sends text.
+func dial(t *testing.T, from, to, text string) net.Conn {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: long}
+	c, err := d.Dial("tcp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(long))
+	_, _ = io.WriteString(c, text) // the server may have closed it already
+	return c
+}
+
+// answerOf reads the status of an answer, 0 if the connection was closed without one.
+func answerOf(c net.Conn) int {
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0
+	}
+	return res.StatusCode // closing the body would wait for its end
+}
+
+func (l *limits) connections() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all
+}
+
+func (l *limits) openStreams() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, of := range l.streams {
+		n += of
+	}
+	return n
+}
+
+const askAlive = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+// A thousand connections of one address, each with half a request, take their bound of
+// places, and only for a while. Others are served meanwhile.
+func TestManyConnections(t *testing.T) {
+	s := newSite(Protection{})
+	s.patient.header = long
+	address := s.listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }))
+	var half []net.Conn
+	for range 1000 {
+		half = append(half, dial(t, "127.0.0.1", address, askAlive[:30]))
+	}
+	until(t, "refused connections", func() bool { return s.count(refusedConnections) == 1000-connsOfAnAddress })
+	if n := s.limits.connections(); n != connsOfAnAddress {
+		t.Errorf("%d connections are held, want %d", n, connsOfAnAddress)
+	}
+	if code := answerOf(dial(t, "127.0.0.2", address, askAlive)); code != http.StatusOK {
+		t.Errorf("another address: %d", code)
+	}
+	if code := answerOf(dial(t, "127.0.0.1", address, askAlive)); code != 0 {
+		t.Errorf("the same address: %d", code)
+	}
+	for _, c := range half {
+		c.Close()
+	}
+	until(t, "free places", func() bool { return s.limits.connections() <= 1 })
+	if code := answerOf(dial(t, "127.0.0.1", address, askAlive)); code != http.StatusOK {
+		t.Errorf("the same address, later: %d", code)
+	}
+	if len(s.log) == 0 || len(s.log) > linesAtOnce || s.log[0].Reason != "connections" || s.log[0].Address != "127.0.0.1" {
+		t.Errorf("%d lines: %+v", len(s.log), s.log)
+	}
+}
+
+// A client that sends its request byte by byte, or that keeps a connection for nothing, is
+// let go.
+func TestSlowClients(t *testing.T) {
+	s := newSite(Protection{})
+	s.patient.header, s.patient.idle = 50*time.Millisecond, 50*time.Millisecond
+	address := s.listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }))
+	drip := dial(t, "127.0.0.1", address, "")
+	go func() {
+		for i := 0; ; i++ {
+			if _, err := io.WriteString(drip, askAlive[i%20:i%20+1]); err != nil {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	if _, err := io.Copy(io.Discard, drip); errors.Is(err, context.DeadlineExceeded) {
+		t.Error("the slow client stayed")
+	}
+	idle := dial(t, "127.0.0.1", address, askAlive)
+	r := bufio.NewReader(idle)
+	res, err := http.ReadResponse(r, nil)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ReadByte(); err != io.EOF {
+		t.Errorf("the idle connection: %v", err)
+	}
+	until(t, "free places", func() bool { return s.limits.connections() == 0 })
+	big := dial(t, "127.0.0.1", address, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
+	if code := answerOf(big); code != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a header of 64 KiB: %d", code)
+	}
+}
+
+// A body that does not come is not waited for, of a request that changes something and of
+// one that should have none.
+func TestStalledBody(t *testing.T) {
+	for _, request := range []string{
+		"POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"token\":",
+		"POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"token\"\r\n",
+		"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{",
+		"GET /api/events HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"POST /api/logout HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
+	} {
+		s := newSite(Protection{})
+		s.patient.body = 50 * time.Millisecond
+		address := s.listen(t, http.NotFoundHandler())
+		c := dial(t, "127.0.0.1", address, request)
+		if code := answerOf(c); code < 200 || code >= 500 || code == http.StatusOK {
+			t.Errorf("%.30s: %d", request, code)
+		}
+		until(t, "a free place", func() bool { return s.limits.connections() == 0 })
+	}
+}
+
+// events sends events to a page, as the hub does, for as long as more says.
+func events(patient time.Duration, more func(r *http.Request, n int) bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		control := http.NewResponseController(w)
+		for n := 0; more(r, n); n++ {
+			_ = control.SetWriteDeadline(time.Now().Add(patient))
+			if _, err := io.WriteString(w, "data: x\n\n"); err != nil || control.Flush() != nil {
+				return
+			}
+		}
+	})
+}
+
+// A page that takes no events loses its place, also if its connection stays.
+func TestSlowReader(t *testing.T) {
+	s := newSite(Protection{})
+	s.patient.stream = 50 * time.Millisecond
+	address := s.listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+				return
+			}
+		}
+	}))
+	dial(t, "127.0.0.1", address, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	until(t, "the stream", func() bool { return s.limits.connections() == 1 })
+	until(t, "the stream's end", func() bool { return s.limits.openStreams() == 0 && s.limits.connections() == 0 })
+}
+
+// Event streams of an address are bounded. Their places come back.
+func TestStreamsAreBounded(t *testing.T) {
+	s := newSite(Protection{})
+	address := s.listen(t, events(long, func(r *http.Request, n int) bool {
+		if n > 0 {
+			<-r.Context().Done()
+		}
+		return n == 0
+	}))
+	const ask = "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	var open []net.Conn
+	for range streamsOfAnAddr {
+		open = append(open, dial(t, "127.0.0.1", address, ask))
+	}
+	until(t, "the streams", func() bool { return s.limits.openStreams() == streamsOfAnAddr })
+	if code := answerOf(dial(t, "127.0.0.1", address, ask)); code != http.StatusTooManyRequests || s.count(refusedStreams) != 1 {
+		t.Errorf("one too many: %d, %d counted", code, s.count(refusedStreams))
+	}
+	if code := answerOf(dial(t, "127.0.0.2", address, ask)); code != http.StatusOK {
+		t.Errorf("another address: %d", code)
+	}
+	for _, c := range open {
+		c.Close()
+	}
+	until(t, "free places", func() bool { return s.limits.openStreams() <= 1 })
+	if code := answerOf(dial(t, "127.0.0.1", address, ask)); code != http.StatusOK {
+		t.Errorf("later: %d", code)
+	}
+}
+
+// A stream ends when its person is removed, and when the session is over. A damaged file
+// of tokens ends no stream.
+func TestStreamEndsWithItsPerson(t *testing.T) {
+	for why, end := range map[string]func(s *site, cookie []string){
+		"removed":    func(s *site, _ []string) { s.set("token-of-vera", Person{}) },
+		"logged out": func(s *site, cookie []string) { s.ask("POST", "/api/logout", "", cookie...) },
+	} {
+		s := newSite(Protection{ReadsNeedToken: true})
+		s.recheck = time.Millisecond
+		cookie := s.login(t, "token-of-vera", "Host", "127.0.0.1")
+		over := make(chan bool)
+		s.h = s.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(long):
+			}
+			over <- true
+		}))
+		go s.ask("GET", "/api/events", "", cookie...)
+		until(t, "the stream", func() bool { return s.limits.openStreams() == 1 })
+		s.mu.Lock()
+		s.broken = true
+		s.mu.Unlock()
+		select {
+		case <-over:
+			t.Fatalf("%s: ended by a damaged file", why)
+		case <-time.After(30 * time.Millisecond):
+		}
+		s.mu.Lock()
+		s.broken = false
+		s.mu.Unlock()
+		end(s, cookie)
+		select {
+		case <-over:
+		case <-time.After(long):
+			t.Fatalf("%s: the stream goes on", why)
+		}
+	}
+}
+
+// Over TLS the page speaks HTTP/2, where a stream lives on however long it is silent, and
+// the cookie is for TLS alone.
+func TestTLS(t *testing.T) {
+	certified := httptest.NewUnstartedServer(http.NotFoundHandler())
+	certified.StartTLS() // for its certificate, of example.com
+	defer certified.Close()
+	tlsConfig := certified.TLS.Clone()
+	tlsConfig.NextProtos = nil
+	s := newSite(Protection{TLS: tlsConfig, ReadsNeedToken: true})
+	s.patient.stream, s.patient.answer = 20*time.Millisecond, 20*time.Millisecond
+	address := s.listen(t, events(s.patient.stream, func(r *http.Request, n int) bool {
+		time.Sleep(time.Duration(n) * 100 * time.Millisecond)
+		return n < 3
+	}))
+	transport := certified.Client().Transport.(*http.Transport).Clone()
+	transport.ForceAttemptHTTP2 = true
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: long}
+	res, err := client.Post("https://"+address+"/api/login", "application/json", strings.NewReader(`{"token":"token-of-vera"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	c := res.Cookies()
+	if len(c) != 1 || !c[0].Secure || !strings.HasPrefix(c[0].Name, "__Host-") || res.ProtoMajor != 2 {
+		t.Fatalf("%s, %d, %+v", res.Proto, res.StatusCode, c)
+	}
+	r, err := http.NewRequest(http.MethodGet, "https://"+address+"/api/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.AddCookie(c[0])
+	if res, err = client.Do(r); err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if b, err := io.ReadAll(res.Body); err != nil || strings.Count(string(b), "data: ") != 3 {
+		t.Errorf("%d events, %v", strings.Count(string(b), "data: "), err)
+	}
+	if res, err := http.Get("http://" + address + "/livez"); err == nil && res.StatusCode == http.StatusOK {
+		t.Error("it answers without TLS")
+	}
+}

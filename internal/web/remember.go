@@ -1,0 +1,37 @@
+package web
+
+import "github.com/flank-tcm/flank/internal/summary"
+
+// Remember shows what was kept of a machine before the program began: its last verdicts, its
+// last result, the state of its alarm, and its open advisories. It changes nothing of a machine
+// of which a result has come.
+func (h *Hub) Remember(kept summary.Machine) {
+	var facts Facts
+	if h.facts != nil && !kept.LastAt.IsZero() {
+		facts = h.facts(kept.Name, kept.Last.Model)
+	}
+	h.change(kept.Name, func(m *machine) bool {
+		if m.lastResult != nil {
+			return false
+		}
+		for i := range len(kept.Strip) {
+			m.letters[m.verdicts%stripLen] = kept.Strip[i]
+			m.verdicts++
+		}
+		if last := kept.Last; !kept.LastAt.IsZero() {
+			last.Start, last.End = writable(last.Start), writable(last.End)
+			m.wear(&last)
+			m.lastResult, m.lastResultAt, m.facts = &last, kept.LastAt, facts
+			if facts.Layout != nil {
+				h.setLayout(m, facts.Layout)
+			}
+		}
+		if kept.Alert != nil {
+			m.alert(*kept.Alert)
+		}
+		for _, a := range kept.Advisories {
+			m.advise(a)
+		}
+		return true
+	})
+}

@@ -1,0 +1,341 @@
+package web
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+// Tile is what pages show of one machine at a glance. What is not known is left out.
+type Tile struct {
+	ID     uint64 `json:"id"` // of the machine, short; another one after a restart
+	Name   string `json:"name"`
+	Layout string `json:"layout,omitempty"` // its name
+	Tool   string `json:"tool,omitempty"`   // of the last result
+	Hole   string `json:"hole,omitempty"`   // likewise
+
+	Alarm       string     `json:"alarm,omitempty"`    // state of the alarm in a word, as in a result
+	Incident    string     `json:"incident,omitempty"` // of the alarm, if one is open
+	Since       *time.Time `json:"since,omitempty"`    // start of the first faulty window that led to the alarm
+	Instruction *Sentence  `json:"instruction,omitempty"`
+
+	Verdict   event.Verdict `json:"verdict,omitempty"`
+	VerdictAt *time.Time    `json:"verdict_at,omitempty"` // end of the last window that was judged: sensor time
+	Strip     string        `json:"strip"`                // a letter for each of the last 60 verdicts, the oldest first, see stripLetters
+	Score     *float64      `json:"score,omitempty"`      // of the last window that the model judged
+	Threshold *float64      `json:"threshold,omitempty"`  // score from which on a window counts as faulty for the alarm
+
+	Wear *TileWear `json:"wear,omitempty"`
+	Left *TileLeft `json:"left,omitempty"`
+
+	Advisories     []TileAdvisory `json:"advisories,omitempty"` // open ones, warnings first, at most tileAdvisories
+	MoreAdvisories int            `json:"more_advisories"`      // open ones that are not listed
+
+	WindowAge  *float64 `json:"window_age,omitempty"`  // seconds since the last window or result came
+	Span       *float64 `json:"span,omitempty"`        // seconds that the last window lasted
+	RefusedAge *float64 `json:"refused_age,omitempty"` // seconds since the monitor began to refuse the machine's windows
+	Models     *Models  `json:"models,omitempty"`
+	Rank       int      `json:"rank"` // 0 is the worst, see the constants
+
+	verdicts uint64    // that came in all: the last of them are Strip
+	seen     time.Time // when the last window or result came
+	refused  time.Time // when the monitor began to refuse windows
+}
+
+// Sentence is a line for a person in parts, so that a page can word it in its language and
+// time zone. Args are strings, numbers and times.
+type Sentence struct {
+	Key  string         `json:"key"`
+	Args map[string]any `json:"args,omitempty"`
+}
+
+// TileWear is the wear of the tool in whole µm. Of an Unknown wear only the limit is there.
+type TileWear struct {
+	UM      *float64 `json:"um,omitempty"`
+	LowUM   *float64 `json:"low_um,omitempty"` // of the 80 % interval
+	HighUM  *float64 `json:"high_um,omitempty"`
+	LimitUM *float64 `json:"limit_um,omitempty"`
+	Unknown bool     `json:"unknown,omitempty"` // the model estimates wear, but not now
+}
+
+// TileLeft is how long the tool will last: the estimate, and the low and the high end of its
+// interval, which is null if it is not in sight. One of the two is there.
+type TileLeft struct {
+	Holes   []*float64 `json:"holes,omitempty"`
+	Windows []*float64 `json:"windows,omitempty"` // of cutting
+}
+
+// TileAdvisory is an open advisory.
+type TileAdvisory struct {
+	Kind     event.AdvisoryKind `json:"kind"`
+	Subject  string             `json:"subject,omitempty"`
+	Status   string             `json:"status,omitempty"` // of a sensor, by NAMUR NE 107
+	Flags    []string           `json:"flags,omitempty"`  // of a sensor
+	Since    *time.Time         `json:"since,omitempty"`
+	Severity string             `json:"severity,omitempty"`
+	Text     string             `json:"text,omitempty"`
+}
+
+// The ranks of tiles, the worst first.
+const (
+	rankAlarm = iota // an alarm calls
+	rankKnown        // an open alarm does not call: acknowledged, returned or masked
+	rankUnwatched
+	rankSensor
+	rankAdvisory
+	rankNormal
+)
+
+const (
+	stripLen       = 60 // verdicts
+	tileAdvisories = 8
+	openAdvisories = 200 // that a hub keeps of a machine; more are not shown
+)
+
+// stripLetters has the letter of every verdict in a strip.
+var stripLetters = map[event.Verdict]byte{
+	event.Healthy: 'h', event.Faulty: 'f', event.Unknown: 'u', event.Learning: 'l', event.NotCutting: 'n', event.SensorFault: 's',
+}
+
+// unwatching lists the advisories that mean that the machine is not watched, the strongest
+// reason first.
+var unwatching = []event.AdvisoryKind{event.RefusedAdvisory, event.SilenceAdvisory, event.UnknownAdvisory, event.ModelAdvisory}
+
+// tile returns what pages show of a machine by now. It shares nothing that changes.
+func (m *machine) tile(now time.Time) *Tile {
+	t := &Tile{
+		ID: m.number, Name: m.name, Tool: m.newest.Tool, Hole: m.newest.Hole, Strip: m.strip(), Models: m.models,
+		Since: m.alarmSince(), WindowAge: ageOf(m.seenAt(), now), RefusedAge: ageOf(m.refusedAt, now),
+		verdicts: m.verdicts, seen: m.seenAt(), refused: m.refusedAt,
+	}
+	if m.layout != nil {
+		t.Layout = m.layout.Name
+	}
+	t.Alarm, t.Incident = m.standing()
+	if r := m.lastResult; r != nil {
+		t.Tool, t.Hole, t.Verdict, t.VerdictAt = r.Tool, r.Hole, r.Verdict, known(r.End)
+		if !r.Start.IsZero() && !r.End.Before(r.Start) {
+			t.Span = ptr(r.End.Sub(r.Start).Seconds())
+		}
+		if judged(r) {
+			t.Score = ptr(math.Round(r.Score*1000) / 1000)
+		}
+	}
+	t.Wear, t.Left = m.wornTile()
+	if m.facts.Threshold > 0 {
+		t.Threshold = ptr(m.facts.Threshold)
+	}
+	if m.lastResult != nil && m.lastResult.Threshold > 0 {
+		t.Threshold = ptr(m.lastResult.Threshold)
+	}
+	t.Advisories = m.openAdvisories()
+	if n := len(t.Advisories); n > tileAdvisories {
+		t.Advisories, t.MoreAdvisories = t.Advisories[:tileAdvisories:tileAdvisories], n-tileAdvisories
+	}
+	t.Rank = m.rank(t)
+	t.Instruction = m.instruction(t)
+	return t
+}
+
+// wornTile returns the wear of the tool that is in, and what is left of its life: of the
+// last window that had them, as windows between holes do not.
+func (m *machine) wornTile() (*TileWear, *TileLeft) {
+	w := m.lastWear
+	if w == nil && !m.wearUnknown {
+		return nil, nil
+	}
+	t := &TileWear{Unknown: m.wearUnknown}
+	if m.facts.LimitUM > 0 {
+		t.LimitUM = ptr(m.facts.LimitUM)
+	}
+	if m.wearUnknown || w == nil {
+		return t, nil
+	}
+	t.UM, t.LowUM, t.HighUM = ptr(math.Round(w.WearUM)), ptr(math.Round(w.WearLowUM)), ptr(math.Round(w.WearHighUM))
+	switch {
+	case w.HolesLeft != nil:
+		return t, &TileLeft{Holes: leftOf(w.HolesLeft, w.HolesLeftLow, w.HolesLeftHigh)}
+	case w.WindowsLeft != nil:
+		return t, &TileLeft{Windows: leftOf(w.WindowsLeft, w.WindowsLeftLow, w.WindowsLeftHigh)}
+	}
+	return t, nil
+}
+
+// leftOf rounds what is left for a glance. What is not nothing does not become 0.
+func leftOf(mid, low, high *float64) []*float64 {
+	all := []*float64{nil, nil, nil}
+	if mid != nil {
+		all[0] = ptr(math.Round(*mid))
+		if *mid > 0 && *mid < 1 {
+			all[0] = ptr(math.Ceil(10**mid) / 10)
+		}
+	}
+	if low != nil {
+		all[1] = ptr(math.Floor(*low))
+	}
+	if high != nil {
+		all[2] = ptr(math.Ceil(*high))
+	}
+	return all
+}
+
+// calls reports whether the word of an alarm calls people. Words that this release does not
+// know call.
+func calls(alarm string) bool {
+	switch alarm {
+	case "", "normal", "acknowledged", "returned", "shelved", "suppressed", "out_of_service":
+		return false
+	}
+	return true
+}
+
+// rank returns how bad the state of the machine is.
+func (m *machine) rank(t *Tile) int {
+	switch {
+	case calls(t.Alarm):
+		return rankAlarm
+	case t.Incident != "":
+		return rankKnown
+	case m.unwatched() != nil:
+		return rankUnwatched
+	case slices.ContainsFunc(m.open, func(a event.Advisory) bool { return a.Kind == event.SensorAdvisory }):
+		return rankSensor
+	case len(m.open) > 0:
+		return rankAdvisory
+	}
+	return rankNormal
+}
+
+// unwatched returns the advisory that says why the machine is not watched, nil if it is.
+func (m *machine) unwatched() *event.Advisory {
+	for _, kind := range unwatching {
+		if i := slices.IndexFunc(m.open, func(a event.Advisory) bool { return a.Kind == kind }); i >= 0 {
+			return &m.open[i]
+		}
+	}
+	return nil
+}
+
+// openAdvisories returns the open advisories, those that say why the machine is not watched
+// first, then warnings, then the older ones.
+func (m *machine) openAdvisories() (all []TileAdvisory) {
+	for _, a := range m.open {
+		all = append(all, TileAdvisory{a.Kind, a.Subject, a.Status, a.Flags, known(a.Since), a.Severity, a.Text})
+	}
+	urgency := func(a TileAdvisory) int {
+		switch i := slices.Index(unwatching, a.Kind); {
+		case i >= 0:
+			return i
+		case a.Severity == "warning":
+			return len(unwatching)
+		}
+		return len(unwatching) + 1
+	}
+	slices.SortStableFunc(all, func(a, b TileAdvisory) int { return cmp.Compare(urgency(a), urgency(b)) })
+	return all
+}
+
+// advisoryKeys has the instruction for each kind of advisory.
+var advisoryKeys = map[event.AdvisoryKind]string{
+	event.RefusedAdvisory: "windows_refused",
+	event.SilenceAdvisory: "check_gateway",
+	event.UnknownAdvisory: "tool_not_watched",
+	event.ModelAdvisory:   "reference_rebuilt",
+	event.SensorAdvisory:  "check_sensor",
+	event.RivalAdvisory:   "stop_second_ingester",
+	event.DriftAdvisory:   "check_drift",
+}
+
+// instruction returns what a person should do about the machine, nil for nothing.
+func (m *machine) instruction(t *Tile) *Sentence {
+	if t.Incident != "" || calls(t.Alarm) {
+		return m.answer(t)
+	}
+	if t.Wear != nil && t.Wear.UM != nil && t.Wear.LimitUM != nil && *t.Wear.UM >= *t.Wear.LimitUM {
+		return sentence("plan_tool_change", "tool", t.Tool, "um", *t.Wear.UM, "limit_um", *t.Wear.LimitUM)
+	}
+	if len(t.Advisories) == 0 {
+		return nil
+	}
+	a := t.Advisories[0]
+	key, ok := advisoryKeys[a.Kind]
+	if !ok {
+		key = "read_advisory"
+	}
+	s := sentence(key, "subject", a.Subject, "status", a.Status, "flags", strings.Join(a.Flags, " "), "since", a.Since)
+	if a.Kind == event.RefusedAdvisory || !ok {
+		s.add("text", a.Text) // it names the cause, which differs
+	}
+	return s
+}
+
+// answer returns what a person should do about an open alarm.
+func (m *machine) answer(t *Tile) *Sentence {
+	by, note, until := "", "", (*time.Time)(nil)
+	if a := m.lastChange; a != nil && a.Alarm == t.Alarm {
+		by, note, until = a.By, a.Note, known(a.Until)
+	}
+	switch t.Alarm {
+	case "returned":
+		return sentence("acknowledge_returned", "tool", t.Tool, "incident", t.Incident, "since", t.Since)
+	case "acknowledged":
+		return sentence("change_tool_acknowledged", "tool", t.Tool, "incident", t.Incident, "since", t.Since, "by", by)
+	case "shelved", "suppressed", "out_of_service":
+		return sentence("alarm_"+t.Alarm, "tool", t.Tool, "incident", t.Incident, "since", t.Since, "by", by, "note", note, "until", until)
+	}
+	s := sentence("change_tool", "tool", t.Tool, "incident", t.Incident, "since", t.Since)
+	if a := m.raised; a != nil && a.Incident == t.Incident && a.Of > 0 {
+		s.add("faulty", a.Faulty)
+		s.add("of", a.Of)
+	}
+	return s
+}
+
+// sentence returns a sentence with the arguments that are known: pairs of names and values.
+func sentence(key string, pairs ...any) *Sentence {
+	s := &Sentence{Key: key}
+	for i := 0; i < len(pairs); i += 2 {
+		switch v := pairs[i+1].(type) {
+		case string:
+			if v == "" {
+				continue
+			}
+		case *time.Time:
+			if v == nil {
+				continue
+			}
+		}
+		s.add(pairs[i].(string), pairs[i+1])
+	}
+	return s
+}
+
+func (s *Sentence) add(name string, value any) {
+	if s.Args == nil {
+		s.Args = make(map[string]any)
+	}
+	s.Args[name] = value
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// known returns t, or nil if it is the zero time, which stands for one that is not known.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// ageOf returns how many seconds before now t was, rounded to a tenth, or nil if t is zero.
+func ageOf(t, now time.Time) *float64 {
+	if t.IsZero() {
+		return nil
+	}
+	return ptr(math.Round(10*max(0, now.Sub(t).Seconds())) / 10)
+}
