@@ -46,6 +46,7 @@ type Hub struct {
 	control  *Control
 	ready    func() error // nil: the status says it
 	facts    func(machine, model string) Facts
+	learning sync.Mutex // held while the usual spectrum of a tool is computed
 	past     past
 	system   func(context.Context) System
 	latency  latencies
@@ -114,6 +115,7 @@ func (h *Hub) Window(w Window) {
 		m.lastWindowAt = h.now()
 		return true
 	})
+	h.learn(&w)
 }
 
 // Models shows which models judge a machine. The hub keeps the slice of m, which must not

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -35,19 +36,16 @@ const (
 type spectra struct {
 	at      time.Time
 	samples [][]float32
-	scratch [][]float32 // memory for the next window's
 
 	tool  string
-	usual [][]float32 // density of each bin by channel, the sum of count windows; nil: it is not known
-	count int
-	done  bool // windows that the reference is made of may have been missed
+	usual [][]float32 // density of each bin by channel, the sum of count windows
+	count int         // 0: the usual spectrum is not known
 }
 
-// take looks at a window. The usual spectrum of a tool is made of the first windows of its
-// reference, and only while a page looks at the machine: otherwise it is not known.
+// take looks at a window, of which it keeps the samples if a page looks at the machine.
 func (s *spectra) take(w *Window, watched bool) {
-	if s.tool != w.Tool || s.usual != nil && len(w.Samples) > 0 && len(s.usual) != len(w.Samples) {
-		s.tool, s.usual, s.count, s.done = w.Tool, nil, 0, false
+	if s.tool != w.Tool {
+		s.tool, s.usual, s.count = w.Tool, nil, 0
 	}
 	if !watched || len(w.Samples) == 0 || w.Layout == nil || len(w.Samples) != len(w.Layout.Channels()) {
 		return
@@ -59,26 +57,54 @@ func (s *spectra) take(w *Window, watched bool) {
 	for i, x := range w.Samples {
 		s.samples[i] = append(s.samples[i][:0], x...)
 	}
-	if w.Learning && s.count < usualWindows {
-		s.learn(w)
-	}
 }
 
-// learn adds a window to the usual spectrum.
-func (s *spectra) learn(w *Window) {
-	if s.usual == nil {
-		s.usual = make([][]float32, len(w.Samples))
+// learn adds a window of a tool's reference to the usual spectrum of the tool, of which the
+// first windows make it. That takes some milliseconds for each channel, so it happens apart from
+// the caller, for one machine at a time: a window that comes meanwhile is left out.
+func (h *Hub) learn(w *Window) {
+	if !w.Learning || len(w.Samples) == 0 || w.Layout == nil || len(w.Samples) != len(w.Layout.Channels()) || !h.wantsToLearn(w) || !h.learning.TryLock() {
+		return
 	}
-	s.count++
-	for i, c := range w.Layout.Channels() {
-		_, density := binned(w.Samples[i], c)
-		if len(s.usual[i]) != len(density) {
-			s.usual[i] = make([]float32, len(density))
+	samples, channels, machine, tool := clone(w.Samples), w.Layout.Channels(), w.Machine, w.Tool
+	go func() {
+		defer h.learning.Unlock()
+		density := make([][]float32, len(channels))
+		for i, c := range channels {
+			_, density[i] = binned(samples[i], c)
 		}
-		for k, p := range density {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if m := h.machines[machine]; m != nil && m.spectra.tool == tool {
+			m.spectra.add(density)
+		}
+	}()
+}
+
+// wantsToLearn reports whether the usual spectrum of the tool in a window needs more windows.
+func (h *Hub) wantsToLearn(w *Window) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.machines[w.Machine]
+	return m != nil && m.spectra.tool == w.Tool && m.spectra.count < usualWindows
+}
+
+// add adds the densities of a window to the usual spectrum.
+func (s *spectra) add(density [][]float32) {
+	if !sameLengths(s.usual, density) {
+		s.usual, s.count = density, 1
+		return
+	}
+	for i := range density {
+		for k, p := range density[i] {
 			s.usual[i][k] += p
 		}
 	}
+	s.count++
+}
+
+func sameLengths(a, b [][]float32) bool {
+	return slices.EqualFunc(a, b, func(x, y []float32) bool { return len(x) == len(y) })
 }
 
 // drop forgets the samples.
@@ -133,7 +159,7 @@ func (h *Hub) getSpectrum(r *http.Request) (any, *apiError) {
 			continue
 		}
 		one := channelSpectrum{Name: c.Name, Unit: c.Unit, Frequencies: frequencies, DB: decibels(density, 1)}
-		if s.usual != nil && len(s.usual[i]) == len(density) {
+		if i < len(s.usual) && len(s.usual[i]) == len(density) {
 			one.UsualDB = decibels(s.usual[i], s.count)
 		}
 		j.Channels = append(j.Channels, one)

@@ -128,10 +128,13 @@ type windowJSON struct {
 }
 
 // floats are numbers for a picture: four significant digits in JSON, and null
-// for what is not finite.
+// for what is not finite. Of nil it is null.
 type floats []float32
 
 func (f floats) MarshalJSON() ([]byte, error) {
+	if f == nil {
+		return []byte("null"), nil
+	}
 	b := make([]byte, 0, 8*len(f)+2)
 	b = append(b, '[')
 	for i, v := range f {
@@ -227,11 +230,10 @@ func (h *Hub) snapshot(name string) (*machineJSON, cursor) {
 
 // head returns what a page shows of the program.
 func (h *Hub) head(r *http.Request) pageHead {
-	role := string(who(r).Role)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return pageHead{
-		Title: h.title, Now: h.now().UTC(), Commands: h.control != nil, InsecureModels: h.insecure, Role: role, Alarms: h.alarms, Status: h.status,
+		Title: h.title, Now: h.now().UTC(), Commands: h.control != nil, InsecureModels: h.insecure, Role: string(who(r).Role), Alarms: h.alarms, Status: h.status,
 	}
 }
 
