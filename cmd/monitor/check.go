@@ -26,7 +26,7 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := c.pageAccess(); err != nil {
+	if err := c.checkPage(); err != nil {
 		return err
 	}
 	needs := monitor.Needs(c.Group, c.Stages)

@@ -77,6 +77,9 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
 	}
+	if err := c.checkPage(); err != nil {
+		return err
+	}
 	log := cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.InfoLevel))
 	if !c.judges() {
 		c.Alerts = cli.Alerts{} // the monitors that judge have routes
