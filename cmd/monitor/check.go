@@ -29,7 +29,7 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := c.pageAccess(); err != nil {
+	if err := c.checkPage(); err != nil {
 		return err
 	}
 	if !c.judges() {

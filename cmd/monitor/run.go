@@ -77,6 +77,9 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
 	}
+	if err := c.checkPage(); err != nil {
+		return err
+	}
 	log := cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.InfoLevel))
 	if !c.judges() {
 		c.Alerts = cli.Alerts{} // the monitors that judge have routes
@@ -166,6 +169,7 @@ type page struct {
 	guard   *web.Guard
 	hub     *web.Hub
 	monitor *monitor.Monitor // set before the page is served
+	system  *system
 	closers []func()
 }
 
@@ -205,6 +209,8 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	}
 	p.closers = append(p.closers, func() { cli.CloseHistory(store, cfg.Log) })
 	cli.ShowHistory(&view, store)
+	p.system = &system{c: c, bus: cfg.Bus}
+	p.system.show(&view)
 	p.hub = web.NewHub(view)
 	status := web.Status{Phase: web.Monitoring, Fraction: -1}
 	if !c.extracts() {
@@ -226,6 +232,7 @@ func (p *page) serve(mon *monitor.Monitor, routes []*route.Route, cfg monitor.Co
 	}
 	pages := http.NewServeMux()
 	if p.hub != nil {
+		p.system.begin(mon, routes)
 		pages.Handle("/", p.hub.Handler())
 	} else {
 		pages.HandleFunc("GET /readyz", p.serveReady)

@@ -72,6 +72,11 @@ func trained(t *testing.T) []byte {
 	return encoded.file
 }
 
+// pageYAML returns a configuration whose page has a key.
+func pageYAML(key string) string {
+	return strings.Replace(monitorYAML(nowhere, ""), "page: \"\"\n", "page:\n  "+key+"\n", 1)
+}
+
 // bench makes a working directory with a model and a configuration, changed by
 // pairs of a file's name and its text.
 func bench(t *testing.T, files ...string) {
@@ -237,11 +242,22 @@ func TestErrors(t *testing.T) {
 		{"model that was cut off", judge, []string{"m.flank", string(file[:len(file)/2])}},
 		{"something else than a model", judge, []string{"m.flank", "force,power\n1,2\n"}},
 		{"alarm that can never be", judge, []string{yaml, strings.Replace(monitorYAML(nowhere, ""), "k: 2", "k: 4", 1)}},
+		{"tokens for everyone to read", judge, []string{yaml, monitorYAML(nowhere, "0.0.0.0:0") + "page_token: {file: page-token}\n"}},
+		{"people and a token that they share", judge, []string{yaml, pageYAML("people: people.yaml") + "page_token: {file: page-token}\n"}},
+		{"people who are not there", judge, []string{yaml, pageYAML("people: people.yaml")}},
+		{"people whom others may read", judge, []string{yaml, pageYAML("people: shared/people.yaml")}},
+		{"people without a role", "check --config monitor.yaml", []string{yaml, pageYAML("people: people.yaml"), "people.yaml", "people:\n  - name: kim\n"}},
+		{"reads need a login that no one has", judge, []string{yaml, pageYAML("read: token")}},
+		{"a certificate that is not there", judge, []string{yaml, pageYAML("tls: {cert: page.pem, key: page.key}")}},
+		{"unknown key of the page", judge, []string{yaml, pageYAML("port: 9102")}},
 		{"page's port is taken", judge, []string{yaml, monitorYAML(ready, busy)}},
 		{"no topics", judge, []string{yaml, monitorYAML(bare, "")}},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			bench(t, tc.files...)
+			if err := errors.Join(os.Mkdir("shared", 0o755), os.WriteFile("shared/people.yaml", nil, 0o600), os.Chmod("shared/people.yaml", 0o644)); err != nil {
+				t.Fatal(err)
+			}
 			var stdout, stderr bytes.Buffer
 			err := run(t.Context(), strings.Fields(tc.args), &stdout, &stderr)
 			if err == nil {

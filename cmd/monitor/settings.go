@@ -83,6 +83,18 @@ func (c settings) pageAccess() (cli.Page, credential.Secret, error) {
 	return page, token, nil
 }
 
+// checkPage reports a page that could not be served: settings, and files that cannot be used.
+func (c settings) checkPage() error {
+	page, token, err := c.pageAccess()
+	if err != nil || page.Listen == "" {
+		return err
+	}
+	if _, err := page.Guard(token, zerolog.Nop()); err != nil {
+		return config.Locate(c.file, err)
+	}
+	return nil
+}
+
 // judges reports whether the monitor judges: one that only extracts needs no model.
 func (c settings) judges() bool {
 	return len(c.Stages) == 0 || slices.Contains(c.Stages, monitor.Judge)

@@ -145,6 +145,10 @@ func TestReplay(t *testing.T) {
 	if s.Windows != uint64(b.windows) || s.Results != s.Windows || s.Lost != 0 || s.Duplicated != 0 {
 		t.Errorf("%+v: want %d windows, each with one result", s, b.windows)
 	}
+	token, err := os.ReadFile(filepath.Join(b.dir, "data", tokenFile))
+	if text := stderr.String(); err != nil || !strings.HasPrefix(text, "page     http://127.0.0.1:") || strings.Count(text, strings.TrimSpace(string(token))) != 1 {
+		t.Errorf("%v: want the page's URL first, and the token once\n%s", err, text)
+	}
 	// Tools 0, 1 and 3 wear out; the recording is not one that is hard to judge.
 	if s.Alerts != 3 || s.GMean == nil || *s.GMean < 0.9 || s.Confusion.TP+s.Confusion.FN == 0 {
 		t.Errorf("%+v with confusion %+v: want an alert for each of 3 tools and a G-mean of 0.9", s, s.Confusion)
@@ -156,8 +160,12 @@ func TestReplay(t *testing.T) {
 
 	// A replay that has reached its end starts again, in another epoch.
 	stdout.Reset()
+	stderr.Reset()
 	if err := run(t.Context(), b.args(), &stdout, &stderr); err != nil {
 		t.Fatal(err)
+	}
+	if text := stderr.String(); strings.Contains(text, strings.TrimSpace(string(token))) || !strings.Contains(text, tokenFile) {
+		t.Errorf("want the place of the token, and not the token again\n%s", text)
 	}
 	if again := lastLine(t, stdout.String()); again.Windows != s.Windows || again.Results != s.Results || again.Faulty != s.Faulty || again.Alerts != s.Alerts {
 		t.Errorf("second replay: %+v, first %+v", again, s)
@@ -258,6 +266,11 @@ func TestBadInput(t *testing.T) {
 		"not a model":                  {b.args("--model", b.layout), []string{"layout.yaml", "not a Flank model"}},
 		"missing column":               {b.args("--replay", write("r.csv", "force,noise,tool,VB\n1,2,T,0\n")), []string{"r.csv", "power"}},
 		"text in a number":             {b.args("--replay", write("r.csv", "force,power,noise,tool,VB\n1,2,3,T,0\n1,two,3,T,0\n")), []string{"r.csv", "3", "power", "two"}},
+		"page for everyone to read":    {b.args("--page", "0.0.0.0:0", "--page-token-env", "PATH"), []string{"--page: ", "--page-tls-cert", "--page-insecure"}},
+		"people and a token":           {b.args("--page-people", "people.yaml", "--page-token-env", "PATH"), []string{"--page-people", "--page-token-file"}},
+		"people who are not there":     {b.args("--page-people", "people.yaml"), []string{"--page-people", "monitor people add"}},
+		"a key without a certificate":  {b.args("--page-tls-key", "page.key"), []string{"--page-tls-cert, --page-tls-key: ", "needs its key"}},
+		"a name with a port":           {b.args("--page-hosts", "usk25:80"), []string{"--page-hosts", "without a port"}},
 		"page's port is taken":         {b.args("--page", busy), []string{busy, "--page"}},
 		"broker's port is taken":       {b.args("--broker", busy), []string{busy}},
 		"results in no folder":         {b.args("--results", filepath.Join(b.dir, "absent", "out.jsonl")), []string{"--results", "absent"}},

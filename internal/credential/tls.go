@@ -104,19 +104,16 @@ func (r *renewed) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var now [2]fs.FileInfo
-	var err error
 	for i, file := range []string{r.files.Cert, r.files.Key} {
-		info, missing := os.Stat(file)
-		now[i], err = info, errors.Join(err, missing)
+		if info, err := os.Stat(file); err == nil {
+			now[i] = info
+		}
 	}
 	if r.have != nil && same(r.seen[0], now[0]) && same(r.seen[1], now[1]) {
 		return r.have, nil
 	}
 	r.seen = now
-	var pair tls.Certificate
-	if err == nil {
-		pair, err = r.files.Certificate()
-	}
+	pair, err := r.files.Certificate()
 	switch {
 	case err == nil:
 		r.have = &pair

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +26,7 @@ func (s *site) listen(t *testing.T, next http.Handler) string {
 		t.Fatal(err)
 	}
 	srv := s.Server(s.Handler(next))
+	srv.ErrorLog = log.New(io.Discard, "", 0)
 	done := make(chan error, 1)
 	serve := srv.Serve
 	if srv.TLSConfig != nil {
@@ -308,7 +310,7 @@ func TestTLS(t *testing.T) {
 	if len(c) != 1 || !c[0].Secure || !strings.HasPrefix(c[0].Name, "__Host-") || res.ProtoMajor != 2 {
 		t.Fatalf("%s, %d, %+v", res.Proto, res.StatusCode, c)
 	}
-	r, err := http.NewRequest("GET", "https://"+address+"/api/events", nil)
+	r, err := http.NewRequest(http.MethodGet, "https://"+address+"/api/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

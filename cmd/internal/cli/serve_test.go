@@ -127,7 +127,7 @@ func open(t *testing.T, p Page, token credential.Secret, h http.Handler) (string
 // get asks for a URL under a host's name, with a token.
 func get(t *testing.T, client *http.Client, url, host, token string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequest("GET", url, nil)
+	r, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestServePage(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, metrics)
 		}
 	}
-	r, _ := http.NewRequest("GET", url+"/api/panics", nil)
+	r, _ := http.NewRequest(http.MethodGet, url+"/api/panics", nil)
 	r.Header.Set("Authorization", "Bearer "+token)
 	if res, err := c.Do(r); err == nil {
 		t.Errorf("a handler panicked: %s", res.Status)
