@@ -124,9 +124,7 @@ func (s *Store) absorb(into, from uint64) error {
 					a.head.Epochs[name] = e
 				}
 			}
-			for _, e := range b.head.Strip {
-				a.head.Strip = append(a.head.Strip, e)
-			}
+			a.head.Strip = append(a.head.Strip, b.head.Strip...)
 			slices.SortStableFunc(a.head.Strip, func(x, y stripe) int { return int(min(max(x.At-y.At, -1), 1)) })
 			a.head.Strip = a.head.Strip[max(len(a.head.Strip)-MaxStrip, 0):]
 			if b.head.LastAt > a.head.LastAt {
@@ -139,7 +137,7 @@ func (s *Store) absorb(into, from uint64) error {
 	})
 }
 
-// absorbEvents holds the alerts and the evidence of one machine as those of another.
+// absorbEvents holds the alerts and the evidence of one machine as events of another.
 func (s *Store) absorbEvents(tx *bbolt.Tx, into, from uint64) error {
 	b := bucketOf(tx, from, inEvents)
 	if b == nil {

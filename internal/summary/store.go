@@ -170,7 +170,7 @@ func (s *Store) open() (err error) {
 	if err == nil {
 		s.db.AllocSize = 4 << 20
 		if err = s.safely(s.load); err != nil {
-			s.db.Close()
+			err = errors.Join(err, s.db.Close())
 		}
 		return err
 	}
