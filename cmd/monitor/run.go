@@ -169,6 +169,7 @@ type page struct {
 	guard   *web.Guard
 	hub     *web.Hub
 	monitor *monitor.Monitor // set before the page is served
+	system  *system
 	closers []func()
 }
 
@@ -208,6 +209,8 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	}
 	p.closers = append(p.closers, func() { cli.CloseHistory(store, cfg.Log) })
 	cli.ShowHistory(&view, store)
+	p.system = &system{c: c, bus: cfg.Bus}
+	p.system.show(&view)
 	p.hub = web.NewHub(view)
 	status := web.Status{Phase: web.Monitoring, Fraction: -1}
 	if !c.extracts() {
@@ -229,6 +232,7 @@ func (p *page) serve(mon *monitor.Monitor, routes []*route.Route, cfg monitor.Co
 	}
 	pages := http.NewServeMux()
 	if p.hub != nil {
+		p.system.begin(mon, routes)
 		pages.Handle("/", p.hub.Handler())
 	} else {
 		pages.HandleFunc("GET /readyz", p.serveReady)

@@ -120,6 +120,13 @@ func (r *Route) snapshot() counts {
 	return c
 }
 
+// Lag returns how many messages wait for the receiver, of the partitions that this route has,
+// and for how long the oldest of them has waited. It is safe for concurrent use.
+func (r *Route) Lag() (messages int64, oldest time.Duration) {
+	c := r.snapshot()
+	return c.waiting, c.oldest
+}
+
 // routeMetrics lists the metrics of a route, see docs/reference/metrics.md.
 var routeMetrics = []metric.Metric[counts]{
 	metric.Counter("tcm_route_delivered_total", "Events that the receiver took.", func(c counts) uint64 { return c.delivered }),

@@ -307,7 +307,12 @@ func (h *Hub) getAlarms(r *http.Request) (any, *apiError) {
 		return nil, notKept("the list of alarms")
 	}
 	all, err := h.past.alarms(filter)
-	if err != nil {
+	switch {
+	case errors.Is(err, summary.ErrNoMachine):
+		if !h.holds(filter.Machine) {
+			return nil, unknownMachine(filter.Machine)
+		}
+	case err != nil:
 		return nil, failed("the list of alarms", err)
 	}
 	return map[string]any{"alarms": list(all)}, nil

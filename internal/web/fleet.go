@@ -97,16 +97,8 @@ func (h *Hub) fleetSnapshot(r *http.Request) (fleetJSON, uint64) {
 func (h *Hub) fleetHead(r *http.Request, now time.Time) fleetJSON {
 	return fleetJSON{
 		Title: h.title, Now: now.UTC(), Commands: h.control != nil, InsecureModels: h.insecure,
-		Limit: h.limit, Crowded: h.crowded(now), Alarms: h.alarms, Status: h.status, Machines: []*Tile{}, Role: h.roleOf(r),
+		Limit: h.limit, Crowded: h.crowded(now), Alarms: h.alarms, Status: h.status, Machines: []*Tile{}, Role: string(who(r).Role),
 	}
-}
-
-// roleOf returns the role of who asks.
-func (h *Hub) roleOf(r *http.Request) string {
-	if h.role == nil {
-		return ""
-	}
-	return h.role(r)
 }
 
 func (f *fleetJSON) sort() {

@@ -46,7 +46,6 @@ type Hub struct {
 	control  *Control
 	ready    func() error // nil: the status says it
 	facts    func(machine, model string) Facts
-	role     func(*http.Request) string
 	learning sync.Mutex // held while the usual spectrum of a tool is computed
 	past     past
 	system   func(context.Context) System
@@ -82,7 +81,7 @@ func NewHub(cfg Config) *Hub {
 		layout:   cfg.Layout,
 		title:    title,
 		insecure: cfg.InsecureModels,
-		control:  cfg.Control, ready: cfg.Ready, evidence: cfg.Evidence, facts: cfg.Facts, role: cfg.Role, system: cfg.System,
+		control:  cfg.Control, ready: cfg.Ready, evidence: cfg.Evidence, facts: cfg.Facts, system: cfg.System,
 		past:     past{cfg.History, cfg.Tools, cfg.Alarms, cfg.Alarm, cfg.ListModels, cfg.Model},
 		boot:     rand.Text()[:8],
 		now:      time.Now,

@@ -63,10 +63,6 @@ type Config struct {
 	// the hub's.
 	System func(context.Context) System
 
-	// Role, if not nil, returns the role of who asks: viewer, operator or engineer; empty if
-	// nobody is logged in.
-	Role func(*http.Request) string
-
 	// Ready, if not nil, reports why the program is not ready, for /readyz.
 	Ready func() error
 }

@@ -230,11 +230,10 @@ func (h *Hub) snapshot(name string) (*machineJSON, cursor) {
 
 // head returns what a page shows of the program.
 func (h *Hub) head(r *http.Request) pageHead {
-	role := h.roleOf(r)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return pageHead{
-		Title: h.title, Now: h.now().UTC(), Commands: h.control != nil, InsecureModels: h.insecure, Role: role, Alarms: h.alarms, Status: h.status,
+		Title: h.title, Now: h.now().UTC(), Commands: h.control != nil, InsecureModels: h.insecure, Role: string(who(r).Role), Alarms: h.alarms, Status: h.status,
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -33,31 +32,7 @@ func CloseHistory(store *summary.Store, log zerolog.Logger) {
 
 // ShowHistory makes pages show the history of a store.
 func ShowHistory(view *web.Config, store *summary.Store) {
-	view.History = func(machine string, from, to time.Time, step time.Duration) (summary.History, error) {
-		h, err := store.History(machine, from, to, step)
-		return h, unlessUnknown(err)
-	}
-	view.Tools = func(machine string, limit int) ([]summary.Life, error) {
-		tools, err := store.Tools(machine, limit)
-		return tools, unlessUnknown(err)
-	}
-	view.Alarms = func(f summary.AlarmFilter) ([]summary.Alarm, error) {
-		alarms, err := store.Alarms(f)
-		return alarms, unlessUnknown(err)
-	}
-	view.Alarm = func(incident string) (summary.AlarmDetail, error) {
-		alarm, err := store.Alarm(incident)
-		return alarm, unlessUnknown(err)
-	}
-}
-
-// unlessUnknown returns nil for a machine or an alarm that the store does not hold: pages may
-// know more of it.
-func unlessUnknown(err error) error {
-	if errors.Is(err, summary.ErrNoMachine) || errors.Is(err, summary.ErrNoAlarm) {
-		return nil
-	}
-	return err
+	view.History, view.Tools, view.Alarms, view.Alarm = store.History, store.Tools, store.Alarms, store.Alarm
 }
 
 // Follow shows what the store knows of the machines of a group, and earlier alerts. Then it
