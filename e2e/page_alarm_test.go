@@ -62,14 +62,14 @@ func TestPageAlarm(t *testing.T) {
 	name := evidence.Name(millIncident, 4711)
 	kept := m.writeEvidence(t, name, at)
 	m.hub.Alert(raise(at))
-	b.do(chromedp.Evaluate[chromedp.Void](`location.hash = '#/a/` + millIncident + `'`))
+	b.open("#/a/" + millIncident)
 	b.until(`document.querySelector('.alarm-page .summary-card')?.dataset.state === 'raised' && document.querySelector('.summary-card').matches('.alarm')`)
 	b.until(`document.querySelector('.summary-card .facts').textContent.includes('6 of 8 faulty, 5 raise an alarm') && document.querySelector('.summary-card .facts').textContent.includes('0 holes left (0 to 2)')`)
 	b.until(`document.querySelector('.summary-card [value=acknowledge]').dataset.incident === '` + millIncident + `' && document.querySelector('.summary-card [value=acknowledge]').dataset.machine === '` + millName + `'`)
 	b.until(`[...document.querySelectorAll('#features .compared')].map((x) => x.textContent).join('|') === '2.3 × its usual value (+7.2 dB)|11.2 N·m above its usual value|2.2 × its usual value'`)
 	b.until(`document.querySelector('.past-card canvas').width > 100 && document.querySelector('.past-card .draw').getAttribute('aria-label').includes('60 windows')`)
 	b.until(`document.querySelector('#evidence-says').textContent.startsWith('Being recorded')`)
-	b.quiet()
+	b.quiet("/api/me")
 
 	// The evidence comes later.
 	m.hub.Evidence(event.Evidence{
@@ -81,9 +81,9 @@ func TestPageAlarm(t *testing.T) {
 	if n := js[int](b, `fetch(document.querySelector('#evidence-file').href).then((r) => r.arrayBuffer()).then((b) => new TextDecoder().decode(b.slice(0, 6)) === 'ARROW1' ? b.byteLength : 0)`); int64(n) != kept.Bytes {
 		t.Errorf("the Arrow file has %d bytes, want %d", n, kept.Bytes)
 	}
-	js[bool](b, `[...document.querySelectorAll('.pick button')].find((x) => x.textContent === 'ch01').click() ?? true`)
+	js[bool](b, `([...document.querySelectorAll('.pick button')].find((x) => x.textContent === 'ch01').click(), true)`)
 	b.until(`document.querySelectorAll('.evidence-channel').length === 4`)
-	js[bool](b, `[...document.querySelectorAll('.pick button')].find((x) => x.textContent === 'ch01').click() ?? true`)
+	js[bool](b, `([...document.querySelectorAll('.pick button')].find((x) => x.textContent === 'ch01').click(), true)`)
 
 	// Who did what, on one page of paper. An alarm that is over keeps the mark of its beginning.
 	for i, e := range []event.Alert{
@@ -111,7 +111,7 @@ func TestPageAlarm(t *testing.T) {
 		t.Errorf("the alarm is %d pages on paper", n)
 	}
 	b.everyWidth("alarm")
-	b.quiet()
+	b.quiet("/api/me")
 }
 
 // paper returns the page as it is printed.
@@ -157,9 +157,9 @@ func TestPageAlarmHasOneClock(t *testing.T) {
 // An alarm that the page does not have says so and what helps.
 func TestPageAlarmThatIsGone(t *testing.T) {
 	_, b := newMill(t, signal.GunDrill(), healthy())
-	b.do(chromedp.Evaluate[chromedp.Void](`location.hash = '#/a/A-ZZZZZZZZ'`))
+	b.open("#/a/A-ZZZZZZZZ")
 	b.until(`document.querySelector('#main').innerText.includes('A-ZZZZZZZZ is not here') && document.querySelector('#main pre').textContent === 'monitor alerts show A-ZZZZZZZZ'`)
-	b.quiet("/api/alarms/A-ZZZZZZZZ")
+	b.quiet("/api/me", "/api/alarms/A-ZZZZZZZZ")
 }
 
 // pages returns how many pages a PDF has.

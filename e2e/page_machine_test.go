@@ -9,12 +9,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -158,7 +160,7 @@ func (m *mill) history(machine string, from, to time.Time, step time.Duration) (
 		h.Tools[len(h.Tools)-1].To = at.Add(step)
 	}
 	all, _ := m.alarms(past.AlarmFilter{})
-	for _, a := range all {
+	for _, a := range slices.Backward(all) {
 		if a.Since.Before(to) && (a.Cleared.IsZero() || a.Cleared.After(from)) {
 			h.Alarms = append(h.Alarms, a)
 		}
@@ -210,13 +212,32 @@ func millName26(n int) string {
 	return string(name)
 }
 
-func (m *mill) detail(string) (past.AlarmDetail, error) { return past.AlarmDetail{}, nil }
+func (m *mill) detail(string) (past.AlarmDetail, error) { return past.AlarmDetail{}, past.ErrNoAlarm }
 
 // lastAsked returns the span in hours and the step in seconds of the last history.
 func (m *mill) lastAsked() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.asked[len(m.asked)-1]
+}
+
+// mouse moves, presses or releases the mouse over an element, at a share of its width.
+func (b *browser) mouse(selector string, what input.DispatchMouseEventType, share float64) {
+	b.t.Helper()
+	at := js[[]float64](b, fmt.Sprintf(`((r) => [r.left + %v * r.width, r.top + r.height / 2])(document.querySelector(%q).getBoundingClientRect())`, share, selector))
+	p := input.DispatchMouseEventParams{Type: what, X: at[0], Y: at[1]}
+	if what != input.DispatchMouseEventTypeMouseMoved {
+		p.Button, p.ClickCount = input.MouseButtonLeft, 1
+	}
+	if _, err := chromedp.Call(b.ctx, input.DispatchMouseEvent, p); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// open leads the page to another address.
+func (b *browser) open(hash string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(js[string](b, "location.origin") + "/" + hash))
 }
 
 // everyWidth fails the test if the page is wider than the window at a width at which people
@@ -253,7 +274,7 @@ func TestPageMachineHistory(t *testing.T) {
 
 	// Ranges.
 	for label, want := range map[string]string{"1 h": "1 60", "24 h": "24 60", "30 d": "720 1800", "90 d": "2160 7200"} {
-		js[bool](b, fmt.Sprintf(`[...document.querySelectorAll('.seg button')].find((x) => x.textContent === %q).click() ?? true`, label))
+		js[bool](b, fmt.Sprintf(`([...document.querySelectorAll('.seg button')].find((x) => x.textContent === %q).click(), true)`, label))
 		b.until(fmt.Sprintf(`document.querySelector('.seg [aria-pressed=true]').textContent === %q`, label))
 		for deadline := time.Now().Add(patience); m.lastAsked() != want; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
@@ -261,7 +282,7 @@ func TestPageMachineHistory(t *testing.T) {
 			}
 		}
 	}
-	js[bool](b, `[...document.querySelectorAll('.seg button')][2].click() ?? true`)
+	js[bool](b, `([...document.querySelectorAll('.seg button')][2].click(), true)`)
 	b.until(`location.hash.endsWith('?range=24h')`)
 
 	// Keys walk and zoom.
@@ -282,13 +303,14 @@ func TestPageMachineHistory(t *testing.T) {
 	}
 
 	// So does the mouse: a drag over a lane, and the wheel with Shift.
-	js[bool](b, `(() => {
-		const over = document.querySelector('.lane.score .u-over'), box = over.getBoundingClientRect(), y = box.top + 40;
-		const at = (type, share) => over.dispatchEvent(new MouseEvent(type, { clientX: box.left + share * box.width, clientY: y, bubbles: true, button: 0, buttons: 1 }));
-		at('mousemove', 0.25); at('mousedown', 0.25); at('mousemove', 0.3); at('mousemove', 0.75);
-		document.dispatchEvent(new MouseEvent('mouseup', { clientX: box.left + 0.75 * box.width, clientY: y, bubbles: true, button: 0 }));
-		return true;
-	})()`)
+	hint := js[string](b, `document.querySelector('.lanes').scrollIntoView(), document.querySelector('#lanes-at').textContent`)
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMouseMoved, 0.2)
+	b.until(fmt.Sprintf(`document.querySelector('#lanes-at').textContent !== %q`, hint))
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMouseMoved, 0.25)
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMousePressed, 0.25)
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMouseMoved, 0.4)
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMouseMoved, 0.75)
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMouseReleased, 0.75)
 	b.until(`Math.abs(((x) => (x[1] - x[0]) / 3600000)(` + span + `) - 6) < 0.3`)
 	js[bool](b, `(() => {
 		const over = document.querySelector('.lane.wear .u-over'), box = over.getBoundingClientRect();
@@ -299,24 +321,24 @@ func TestPageMachineHistory(t *testing.T) {
 	b.until(`document.querySelector('.lanes .reset') === null`)
 
 	// The table has the same numbers, and its newest step grows with every window.
-	js[bool](b, `[...document.querySelectorAll('.seg button')][0].click() ?? true`)
-	js[bool](b, `document.querySelector('.as-table').click() ?? true`)
+	js[bool](b, `([...document.querySelectorAll('.seg button')][0].click(), true)`)
+	js[bool](b, `(document.querySelector('.as-table').click(), true)`)
 	b.until(`document.querySelectorAll('.numbers tbody tr').length >= 50`)
 	newest := `+document.querySelector('.numbers tbody tr td:nth-child(8)').textContent`
 	stamp := js[string](b, `document.querySelector('.numbers tbody th').textContent`)
 	n := js[int](b, newest)
 	b.until(fmt.Sprintf(`document.querySelector('.numbers tbody th').textContent !== %q || %s > %d`, stamp, newest, n))
 	b.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll('.seg button')][5].click()`))
-	b.until(`[...document.querySelectorAll('.numbers thead th')].length === 12 && document.querySelector('.numbers .pages').textContent.includes('1 /')`)
-	js[bool](b, `document.querySelector('.as-table').click() ?? true`)
+	b.until(`[...document.querySelectorAll('.numbers thead th')].length === 12 && document.querySelector('.numbers .pages')?.textContent.includes('1 /')`)
+	js[bool](b, `(document.querySelector('.as-table').click(), true)`)
 
 	// The tools before this one.
 	b.until(`document.querySelectorAll('.tools tbody tr').length === 20 && document.querySelectorAll('.tools canvas').length === 2`)
-	js[bool](b, `document.querySelector('.tools tbody tr:nth-child(3) button').click() ?? true`)
+	js[bool](b, `(document.querySelector('.tools tbody tr:nth-child(3) button').click(), true)`)
 	b.until(`document.querySelector('.tools tr.strong button').textContent === document.querySelector('.tools tbody tr:nth-child(3) button').textContent`)
 	b.until(`document.querySelectorAll('.past-alarms tbody a[href^="#/a/A-"]').length === 19`)
 	b.everyWidth("machine")
-	b.quiet()
+	b.quiet("/api/me") // no one can log in
 }
 
 // The channels of a machine with 152 of them: only what is seen is drawn, a filter finds one,
@@ -333,7 +355,7 @@ func TestPageMachineChannels(t *testing.T) {
 	_, b := newMill(t, layout, healthy())
 	b.until(`document.querySelectorAll('.channel').length === 152`)
 	b.until(`document.querySelector('#channels-count').textContent === 'panel · 1 failure · 151 normal'`)
-	js[bool](b, `document.querySelector('.groups').scrollIntoView() ?? true`)
+	js[bool](b, `(document.querySelector('.groups').scrollIntoView(), true)`)
 	drawn := `[...document.querySelectorAll('.channel canvas')].filter((c) => c.width !== 300).length`
 	b.until(drawn + ` > 8`)
 	if n := js[int](b, drawn); n > 130 {
@@ -343,15 +365,15 @@ func TestPageMachineChannels(t *testing.T) {
 	b.do(chromedp.Evaluate[chromedp.Void](`((i) => { i.value = 's14'; i.dispatchEvent(new Event('input', { bubbles: true })); })(document.querySelector('.find'))`))
 	b.until(`document.querySelectorAll('.channel').length === 10`)
 	b.do(chromedp.Evaluate[chromedp.Void](`((i) => { i.value = ''; i.dispatchEvent(new Event('input', { bubbles: true })); })(document.querySelector('.find'))`))
-	js[bool](b, `document.querySelector('#only-bad').click() ?? true`)
+	js[bool](b, `(document.querySelector('#only-bad').click(), true)`)
 	b.until(`document.querySelectorAll('.channel').length === 1 && document.querySelector('.channel[data-status=failure] .fault').textContent === 'failure: does not move'`)
-	js[bool](b, `document.querySelector('#only-bad').click() ?? true`)
+	js[bool](b, `(document.querySelector('#only-bad').click(), true)`)
 
 	// The spectrum of the last window, on demand.
-	js[bool](b, `document.querySelector('.channel button.name').click() ?? true`)
+	js[bool](b, `(document.querySelector('.channel button.name').click(), true)`)
 	b.until(`document.querySelector('#spectrum canvas') !== null && document.querySelector('#spectrum figcaption').textContent.includes('N²/Hz')`)
 	b.everyWidth("channels")
-	b.quiet()
+	b.quiet("/api/me") // no one can log in
 }
 
 // What one page must never say at once, and times that are none.
@@ -405,7 +427,7 @@ func TestPageMachineSaysOneThing(t *testing.T) {
 	if said := js[string](b, `document.body.innerText`); strings.Contains(said, "1970") || strings.Contains(said, "Invalid") || strings.Contains(said, "NaN") {
 		t.Errorf("the page says:\n%s", said)
 	}
-	b.quiet()
+	b.quiet("/api/me") // no one can log in
 }
 
 // A recording without a clock counts from 1970: the page says seconds, and no date.
@@ -438,7 +460,7 @@ func TestPageMachineWithoutClock(t *testing.T) {
 	b := openBrowser(t, server.URL+"/#/m/"+millName)
 	b.until(`document.querySelector('.open-advisories')?.textContent.includes('second 599')`)
 	b.until(`document.querySelectorAll('.lane canvas').length === 7`)
-	js[bool](b, `document.querySelector('.as-table').click() ?? true`)
+	js[bool](b, `(document.querySelector('.as-table').click(), true)`)
 	b.until(`document.querySelector('.numbers tbody th')?.textContent.startsWith('second ')`)
 	if said := js[string](b, `document.body.innerText`); strings.Contains(said, "1970") || strings.Contains(said, "1969") {
 		t.Errorf("the page says:\n%s", said)

@@ -104,7 +104,7 @@ func (s *system) system(context.Context) web.System {
 		now.Certificates = append(now.Certificates, web.Certificate{File: s.fileOf(c), Days: c.DaysLeft(time.Now())})
 	}
 	now.Disk = s.space.get(s.disk)
-	now.Problems = s.problems(&now, err)
+	now.Problems = s.problems(&now, s.judging.Load().Ready(), err)
 	return now
 }
 
@@ -117,13 +117,13 @@ func (s *system) fileOf(c bus.Certificate) string {
 }
 
 // problems lists what a person should look at, the worst first.
-func (s *system) problems(now *web.System, certificates error) (all []web.Problem) {
+func (s *system) problems(now *web.System, ready, certificates error) (all []web.Problem) {
 	check := "monitor check --config " + s.c.file
 	add := func(command, format string, args ...any) {
 		all = append(all, web.Problem{What: fmt.Sprintf(format, args...), Command: command})
 	}
-	if err := s.judging.Load().Ready(); err != nil {
-		add(check, "not ready: %v", err)
+	if ready != nil {
+		add(check, "not ready: %v", ready)
 	}
 	for _, l := range now.Lag {
 		if l.Windows > muchLag {
@@ -149,7 +149,7 @@ func (s *system) problems(now *web.System, certificates error) (all []web.Proble
 			add(fmt.Sprintf("monitor alerts test --config %s --route %s", s.c.file, r.Name), "route %s: %d messages wait, the oldest for %v", r.Name, r.Lag, time.Duration(r.Seconds)*time.Second)
 		}
 	}
-	if *now.Missing > 0 {
+	if now.Missing != nil && *now.Missing > 0 {
 		add("ingest spool resend --config ingest.yaml --since 1h", "%d windows have not come", *now.Missing)
 	}
 	if now.Dead != nil && now.Dead.Count > 0 {
@@ -177,7 +177,9 @@ func (s *system) readDead(ctx context.Context) (*web.Dead, error) {
 	for reason, n := range reasons {
 		d.Reasons = append(d.Reasons, web.DeadReason{Reason: reason, Count: n})
 	}
-	slices.SortFunc(d.Reasons, func(a, b web.DeadReason) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason)) })
+	slices.SortFunc(d.Reasons, func(a, b web.DeadReason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
 	return d, err
 }
 
@@ -272,4 +274,3 @@ func (s *system) model(ctx context.Context, id string) (*web.ModelDetail, error)
 	}
 	return d, nil
 }
-

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -462,10 +463,53 @@ func (h *Hub) getModel(r *http.Request) (any, *apiError) {
 	case m == nil:
 		return nil, &apiError{http.StatusNotFound, fmt.Sprintf("model %.64q is not known", id), "GET /api/models lists the models; trainer publish puts one on tcm.models.v1"}
 	}
-	m.Classes, m.Channels, m.Deployments = list(m.Classes), list(m.Channels), list(m.Deployments)
+	m.Channels, m.Deployments = list(m.Channels), list(m.Deployments)
 	m.Machines = h.judgedBy(id)
-	m.UnknownRate.T, m.UnknownRate.Share = list(m.UnknownRate.T), list(m.UnknownRate.Share)
+	if m.UnknownRate, err = h.unknownRate(m.Machines, m.At); err != nil {
+		return nil, failed("history", err)
+	}
 	return m, nil
+}
+
+// Bounds of the unknown rate of a model.
+const (
+	rateSpan     = 14 * 24 * time.Hour
+	rateMachines = 20
+)
+
+// unknownRate returns the share of windows that the model did not know, by hour, of the machines
+// that it judges now, since it was published.
+func (h *Hub) unknownRate(machines []string, since *time.Time) (UnknownRate, error) {
+	rate := UnknownRate{T: []int64{}, Share: []float64{}}
+	if h.past.history == nil {
+		return rate, nil
+	}
+	now := h.now()
+	from := now.Add(-rateSpan)
+	if since != nil && since.After(from) && since.Before(now) {
+		from = *since
+	}
+	asked, unknown := make(map[int64]int), make(map[int64]int)
+	for _, name := range machines[:min(len(machines), rateMachines)] {
+		all, err := h.past.history(name, from, now, time.Hour)
+		if errors.Is(err, summary.ErrNoMachine) {
+			continue
+		}
+		if err != nil {
+			return rate, err
+		}
+		for i, t := range all.Points.T {
+			t -= t % 3600
+			asked[t] += all.Points.Healthy[i] + all.Points.Faulty[i] + all.Points.Unknown[i]
+			unknown[t] += all.Points.Unknown[i]
+		}
+	}
+	for _, t := range slices.Sorted(maps.Keys(asked)) {
+		if asked[t] > 0 {
+			rate.T, rate.Share = append(rate.T, t), append(rate.Share, float64(unknown[t])/float64(asked[t]))
+		}
+	}
+	return rate, nil
 }
 
 // judgedBy returns the machines whose last result is of a model, by name.

@@ -50,14 +50,14 @@ type AlarmRule struct {
 // ModelDetail is the answer of /api/models/{id}.
 type ModelDetail struct {
 	ModelFacts
-	Classes     []string     `json:"classes"`  // healthy first
 	Features    int          `json:"features"` // that it judges by
 	Channels    []string     `json:"channels"`
 	Deployments []Deployment `json:"deployments"` // in which it judges or is a shadow
 	Machines    []string     `json:"machines"`    // whose last result is of this model
 
-	// UnknownRate is the share of windows that the model did not know, of those that it was
-	// asked about, by hour.
+	// UnknownRate is the share of windows that the model did not know, of those that it judged,
+	// by hour: of at most 20 machines that it judges now, in the last 14 days at most, since it
+	// was published. The hub fills it in, as it does Machines.
 	UnknownRate UnknownRate `json:"unknown_rate"`
 }
 

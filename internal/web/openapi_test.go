@@ -168,7 +168,7 @@ func fullHub() *Hub {
 			if id != "m1" {
 				return nil, nil
 			}
-			return &ModelDetail{ModelFacts: facts, Deployments: []Deployment{deployment}, UnknownRate: UnknownRate{[]int64{1}, []float64{0}}}, nil
+			return &ModelDetail{ModelFacts: facts, Deployments: []Deployment{deployment}}, nil
 		},
 		System: func(context.Context) System {
 			return System{
@@ -197,7 +197,7 @@ func fillHub(h *Hub) {
 		h.learning.Lock() // it is done
 		h.learning.Unlock()
 		r := fullResult(testMachine, seq)
-		r.Threshold = 0.5
+		r.Threshold, r.Model = 0.5, "m1"
 		h.Result(r)
 	}
 	late := testResult(0)
@@ -267,7 +267,7 @@ func TestAnswersOfContract(t *testing.T) {
 		{"full", "/api/alarms/../x", 400, "Error", "names of alarms look like"},
 		{"full", "/api/models", 200, "Models", `"champion":"m1"`},
 		{"empty", "/api/models", 404, "Error", "not kept"},
-		{"full", "/api/models/m1", 200, "Model", `"unknown_rate":{"t":[1],"share":[0]}`},
+		{"full", "/api/models/m1", 200, "Model", `"unknown_rate":{"t":[1772330400],"share":[0.3333333333333333]}`},
 		{"full", "/api/models/m9", 404, "Error", "m9"},
 		{"full", "/api/system", 200, "System", `"command":"ingest check"`},
 		{"empty", "/api/system", 200, "System", `"problems":[]`},

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/web"
+)
+
+// Each problem says what is wrong, and names a command that there is.
+func TestProblems(t *testing.T) {
+	s := &system{c: defaults("monitor.yaml")}
+	s.c.Evidence.Dir = "evidence"
+	none, some := uint64(0), uint64(12)
+	quiet := web.System{
+		Lag: []web.Lag{{Partition: 0, Windows: muchLag}}, Missing: &none, Dead: new(web.Dead), Disk: &web.Disk{FreeBytes: littleDisk},
+		Routes: []web.RouteLag{{Name: "mail", Lag: 3, Seconds: 60}}, Certificates: []web.Certificate{{File: "c.crt", Days: 31}},
+	}
+	if all := s.problems(&quiet, nil, nil); len(all) != 0 {
+		t.Errorf("all is well: %+v", all)
+	}
+	bad := web.System{
+		Lag: []web.Lag{{Partition: 3, Windows: muchLag + 1}}, Missing: &some, Dead: &web.Dead{Count: 2, Reasons: []web.DeadReason{{Reason: "not JSON", Count: 2}}},
+		Disk: &web.Disk{FreeBytes: 5 << 20}, Routes: []web.RouteLag{{Name: "mail", Lag: 3, Seconds: 61}},
+		Certificates: []web.Certificate{{File: "c.crt", Days: 12}, {File: "broker kafka", Days: -1}},
+	}
+	var got []string
+	for _, p := range s.problems(&bad, errors.New("no broker"), errors.New("no file")) {
+		got = append(got, p.What+" → "+p.Command)
+		words := strings.Fields(p.Command)
+		if words[0] != "monitor" {
+			continue
+		}
+		var help strings.Builder
+		if err := run(t.Context(), append(words[1:slices.Index(words, "--config")], "--help"), &help, &help); err != nil || !strings.Contains(help.String(), "--config") {
+			t.Errorf("%s: %v %s", p.Command, err, help.String())
+		}
+	}
+	want := []string{
+		"not ready: no broker → monitor check --config monitor.yaml",
+		"partition 3: 201 windows wait to be judged: start another monitor, on another computer → monitor run --config monitor.yaml",
+		"5 MB are free on the disk → du -sh evidence",
+		"a certificate cannot be read: no file → monitor check --config monitor.yaml",
+		"certificate c.crt expires in 12 days: replace its file, no restart is needed → monitor check --config monitor.yaml",
+		"certificate broker kafka has expired: replace its file, no restart is needed → monitor check --config monitor.yaml",
+		"route mail: 3 messages wait, the oldest for 1m1s → monitor alerts test --config monitor.yaml --route mail",
+		"12 windows have not come → ingest spool resend --config ingest.yaml --since 1h",
+		"2 messages were set aside: not JSON → monitor dlq ls --config monitor.yaml",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What takes long is looked for once at a time in the background, and the last answer stays
+// when a newer one cannot be had.
+func TestRecent(t *testing.T) {
+	var r recent[int]
+	answers, asked := make(chan int), make(chan struct{})
+	find := func(context.Context) (int, error) {
+		asked <- struct{}{}
+		if v := <-answers; v > 0 {
+			return v, nil
+		}
+		return 0, errors.New("not now")
+	}
+	await := func(what string, idle func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !idle(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	idle := func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return !r.busy
+	}
+	for i, answer := range []int{7, 0, 8} {
+		r.mu.Lock()
+		r.at = time.Time{}
+		r.mu.Unlock()
+		before := r.get(find)
+		<-asked
+		if again := r.get(find); again != before {
+			t.Errorf("answer %d came while it was looked for: %d", i, again)
+		}
+		answers <- answer
+		await("it is never done", idle)
+	}
+	if v := r.get(find); v != 8 {
+		t.Errorf("the last answer is %d, want 8", v)
+	}
+}
+
+func TestSpaceOf(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a"), make([]byte, 1234), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	free, used, err := spaceOf(dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil || used != 1234 || free == 0 {
+		t.Errorf("%d bytes are free, %d used: %v", free, used, err)
+	}
+	if _, _, err := spaceOf(filepath.Join(dir, "none")); err == nil {
+		t.Error("a folder that is not there has space")
+	}
+}
