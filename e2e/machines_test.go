@@ -23,6 +23,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/event"
+	past "github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -542,7 +543,7 @@ func TestPageLanguageAndZone(t *testing.T) {
 // and not wider than the window.
 func TestPageIsAccessible(t *testing.T) {
 	s := newShop(t, 9, func(c *web.Config, _ *web.Protection) {
-		c.System, c.ListModels, c.Model = shopSystem, shopModels, shopModel
+		c.System, c.ListModels, c.Model, c.History = shopSystem, shopModels, shopModel, shopHistory
 	})
 	s.raise(1)
 	s.be(2, func(r *event.Result) { r.Wear.WearUM, r.Wear.WearHighUM = 320, 350 })
@@ -603,6 +604,21 @@ func shopSystem(context.Context) web.System {
 	}
 }
 
+// shopHistory says that two in a hundred windows of each hour were unknown, more or less.
+func shopHistory(machine string, from, to time.Time, step time.Duration) (past.History, error) {
+	h := past.History{Machine: machine, From: from, To: to, Step: int(step.Seconds())}
+	for at := from.Truncate(time.Hour); at.Before(to); at = at.Add(time.Hour) {
+		n := int(100 + 60*math.Sin(float64(at.Unix())/1e5))
+		h.Points.T = append(h.Points.T, at.Unix())
+		h.Points.Windows, h.Points.Cutting = append(h.Points.Windows, 5000), append(h.Points.Cutting, 5000)
+		h.Points.Healthy, h.Points.Unknown = append(h.Points.Healthy, 5000-n), append(h.Points.Unknown, n)
+		for _, none := range []*[]int{&h.Points.Faulty, &h.Points.Learning, &h.Points.NotCutting, &h.Points.SensorFault, &h.Points.Late} {
+			*none = append(*none, 0)
+		}
+	}
+	return h, nil
+}
+
 func shopModels(context.Context) (web.Deployed, error) {
 	m, _ := shopModel(context.Background(), "m")
 	return web.Deployed{Models: []web.ModelFacts{m.ModelFacts}, Deployments: m.Deployments}, nil
@@ -612,13 +628,8 @@ func shopModel(_ context.Context, id string) (*web.ModelDetail, error) {
 	at := time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)
 	m := &web.ModelDetail{
 		ModelFacts: web.ModelFacts{ID: id, Title: "Gun drilling, ensemble of 5", Layout: "gun drill", LimitUM: ref(300), At: &at, By: "kim", Key: "plant-2026"},
-		Classes:    []string{"healthy", "worn"}, Features: 42, Channels: []string{"force-x", "force-y"},
+		Features:   42, Channels: []string{"force-x", "force-y"},
 		Deployments: []web.Deployment{{For: "acme/spore/*", Layout: "gun drill", Champion: id, Shadows: []web.Shadow{{Model: "m-next"}}, Alarm: &web.AlarmRule{K: 5, N: 8, Threshold: 0.5}, At: &at, By: "kim"}},
-		Machines:    []string{"acme/spore/bay1/line1/usk20"},
-	}
-	for h := range 21 * 24 {
-		m.UnknownRate.T = append(m.UnknownRate.T, at.Add(time.Duration(h)*time.Hour).Unix())
-		m.UnknownRate.Share = append(m.UnknownRate.Share, 0.02+0.015*math.Sin(float64(h)/40))
 	}
 	return m, nil
 }
