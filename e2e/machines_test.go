@@ -529,6 +529,7 @@ func TestPageLanguageAndZone(t *testing.T) {
 	b.until(`document.documentElement.lang === 'de' && document.querySelector('nav a').textContent === 'Maschinen' && document.querySelector('.tile.alarm .does')?.textContent.startsWith('Werkzeug vor dem nächsten Teil wechseln.')`)
 	b.choose("zone", "utc")
 	b.until(`document.querySelector('#zone').textContent === 'UTC'`)
+	b.until(`document.querySelector('.tile.alarm .since')`)
 	since := js[string](b, `document.querySelector('.tile.alarm .since').textContent`)
 	if now := time.Now().UTC(); since != "seit "+now.Format("15:04") && since != "seit "+now.Add(-time.Minute).Format("15:04") {
 		t.Errorf("the alarm is %q, it is %s UTC", since, now.Format("15:04"))
