@@ -277,6 +277,8 @@ func TestPageOfNineMachines(t *testing.T) {
 		p := b.middle(button)
 		b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, p.X, p.Y))
 		b.until(`document.querySelector('.held')`)
+		p = b.middle(button) // the list may have been sorted just before the mouse came
+		b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, p.X, p.Y))
 		const places = `JSON.stringify([...document.querySelectorAll('.tile:not(:hover)')].map((e) => { const r = e.getBoundingClientRect(); return [e.dataset.machine, r.x, r.y, r.height]; }))`
 		before := js[string](b, places)
 		next := (at + 1 + rng.IntN(8)) % 9
